@@ -60,7 +60,7 @@ func (s *turnStore) takeTurn(ctx context.Context, name string, r *Record, do fun
 	if !hit {
 		return do()
 	}
-	if (s.how == lost || s.how == late) && name != "Wait" { // Wait changes nothing
+	if s.how == lost || s.how == late {
 		_ = do()
 	}
 	if r != nil {

@@ -125,12 +125,13 @@ func isStoreAnswer(err error) bool {
 // isGone reports whether an error says that a record does not exist.
 func isGone(err error) bool { return errors.Is(err, ErrNoRecord) }
 
-// callOnce makes one call of the store, bounded by the timeout. The server's own
-// store needs no bound.
-func callOnce[T any](ctx context.Context, t *storeRetry, call func(context.Context) (T, error)) (T, error) {
+// callOnce makes one call of the store, bounded by the timeout. A panic of the store is an
+// error of it. The server's own store needs neither.
+func callOnce[T any](ctx context.Context, t *storeRetry, call func(context.Context) (T, error)) (v T, err error) {
 	if t.server.ownStore {
 		return call(ctx)
 	}
+	defer guard.Then(t.server.logger, "store", func() { err = errors.New("the store panicked") })
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
 	return call(ctx)

@@ -40,7 +40,7 @@ func turned[T any](s *turnStore, name string, do func() (T, error)) (T, error) {
 	if !hit {
 		return do()
 	}
-	if s.lose && name != "Wait" { // Wait changes nothing
+	if s.lose {
 		_, _ = do()
 	}
 	var none T
@@ -55,12 +55,8 @@ func (s *turnStore) Get(ctx context.Context, id string) (mcptask.Record, error) 
 	return turned(s, "Get", func() (mcptask.Record, error) { return s.Store.Get(ctx, id) })
 }
 
-func (s *turnStore) Update(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
-	return turned(s, "Update", func() (mcptask.Record, error) { return s.Store.Update(ctx, r, quota) })
-}
-
-func (s *turnStore) Wait(ctx context.Context, id string, version int64) (mcptask.Record, error) {
-	return turned(s, "Wait", func() (mcptask.Record, error) { return s.Store.Wait(ctx, id, version) })
+func (s *turnStore) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+	return turned(s, "Update", func() (mcptask.Record, error) { return s.Store.Update(ctx, from, to, quota) })
 }
 
 func (s *turnStore) Delete(ctx context.Context, r mcptask.Record) error {

@@ -10,11 +10,12 @@ import (
 )
 
 // newFullRecord returns a record with a value in every field.
-func newFullRecord(id string) mcptask.Record {
-	r := newRecord(id, "p", epoch)
-	r.IdempotencyKey, r.CanAsk = "key of "+id, []string{"elicitation/create", "roots/list"}
-	r.Phase, r.StatusMessage, r.CancelRequested, r.Attempt = mcptask.PhaseDone, "half way", true, 3
-	r.UpdatedAt, r.TerminalAt, r.Poll = minutesAfter(1), minutesAfter(2), 1500*time.Microsecond
+func (k *kit) newFullRecord(id string) mcptask.Record {
+	r := k.newRecord(id, "p", k.epoch)
+	r.IdempotencyKey, r.ExternalID, r.CanAsk = "key of "+id, "name of "+id, []string{"elicitation/create", "roots/list"}
+	r.Keep, r.Poll, r.Trace = time.Hour+time.Microsecond, 1500*time.Microsecond, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\na=b"
+	r.Phase, r.StatusMessage, r.Progress, r.CancelRequested = mcptask.PhaseDone, "half way", mcptask.Progress{Done: 0.1, Total: 1e300}, true
+	r.UpdatedAt, r.TerminalAt, r.Attempt, r.Tries = k.minutesAfter(1), k.minutesAfter(2), 3, 2
 	r.Inputs = []mcptask.Input{
 		{Key: "a", Method: "elicitation/create", Params: []byte(`{"message":"?"}`), Schema: []byte(`{}`), State: mcptask.InputAnswered, Response: []byte(`{"action":"accept"}`)},
 		{Key: "b", Method: "roots/list", State: mcptask.InputAnswered, Error: &mcptask.Error{Code: -32050, Message: "no", Data: []byte(`[1]`)}},
@@ -29,30 +30,30 @@ func testContent(k *kit) {
 	for b := range 256 {
 		every.WriteByte(byte(b))
 	}
-	odd := newFullRecord("odd " + every.String())
+	odd := k.newFullRecord("odd " + every.String())
 	for _, s := range []*string{
-		&odd.Principal, &odd.Account, &odd.Tool, &odd.Revision, &odd.IdempotencyKey, &odd.StatusMessage, &odd.Worker,
-		&odd.CanAsk[0], &odd.Inputs[0].Key, &odd.Inputs[0].Method, &odd.Inputs[1].Error.Message, &odd.Outcome.Error.Message,
+		&odd.Principal, &odd.Account, &odd.Tool, &odd.Revision, &odd.IdempotencyKey, &odd.ExternalID, &odd.Trace,
+		&odd.StatusMessage, &odd.Worker, &odd.CanAsk[0], &odd.Inputs[0].Key, &odd.Inputs[0].Method, &odd.Inputs[1].Error.Message, &odd.Outcome.Error.Message,
 	} {
 		*s += every.String()
 	}
 	const megabyte = 1 << 20
-	huge := finishRecord(newRecord("huge", "p", epoch))
+	huge := finishRecord(k.newRecord("huge", "p", k.epoch))
 	huge.Arguments = []byte(`"` + strings.Repeat("ä", megabyte) + `"`)
 	huge.Outcome.Result = []byte(`"` + strings.Repeat("x", 2*megabyte) + `"`)
 	huge.StatusMessage = strings.Repeat("ü", megabyte)
-	exact := newRecord("exact", "p", time.Date(1, 1, 1, 0, 0, 0, 1000, time.UTC)) // one microsecond after the zero time
+	exact := k.newRecord("exact", "p", time.Date(1, 1, 1, 0, 0, 0, 1000, time.UTC)) // one microsecond after the zero time
 	exact.ExpiresAt = time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC)
 	exact.Arguments = []byte(" {\"b\": 1,\n\"a\": 1.0, \"a\": 2, \"<\": \"\\u003c\"} ") // must stay byte for byte the same
-	elsewhere := newRecord("elsewhere", "p", epoch.In(time.FixedZone("UTC+5", 5*60*60)))
-	failed := finishRecord(newRecord("failed", "p", epoch))
+	elsewhere := k.newRecord("elsewhere", "p", k.epoch.In(time.FixedZone("UTC+5", 5*60*60)))
+	failed := finishRecord(k.newRecord("failed", "p", k.epoch))
 	failed.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: []byte(`{}`), IsError: true}
-	empty := mcptask.Record{ID: "empty", CreatedAt: epoch, ExpiresAt: epoch, Phase: mcptask.PhaseQueued}
-	hollow := newRecord("hollow", "p", epoch)
+	empty := mcptask.Record{ID: "empty", CreatedAt: k.epoch, ExpiresAt: k.minutesAfter(60), Phase: mcptask.PhaseQueued}
+	hollow := k.newRecord("hollow", "p", k.epoch)
 	hollow.Arguments, hollow.CanAsk, hollow.Inputs = json.RawMessage{}, []string{}, []mcptask.Input{}
 	hollow.Outcome = &mcptask.Outcome{}
 
-	for _, want := range []mcptask.Record{newFullRecord("full"), odd, huge, exact, elsewhere, failed, empty, hollow} {
+	for _, want := range []mcptask.Record{k.newFullRecord("full"), odd, huge, exact, elsewhere, failed, empty, hollow} {
 		created := k.createRecord(want)
 		want.Version = 1
 		name := want.ID[:min(len(want.ID), 9)]
@@ -63,10 +64,19 @@ func testContent(k *kit) {
 			k.Fatalf("%s, listed: %d records, %v", name, len(page), err)
 		}
 		k.wantRecord(name+", listed", page[0], want)
-		updated := k.updateRecord(want)
+		updated := k.updateRecord(want, want)
 		want.Version = 2
 		k.wantRecord(name+", updated", updated, want)
 		k.wantRecord(name+", got after the update", k.getRecord(want.ID), want)
+		// The same, if all that is not fixed at the creation comes with the update.
+		bare := keepFixed(mcptask.Record{Phase: mcptask.PhaseQueued, ExpiresAt: k.minutesAfter(60)}, want)
+		bare.ID, bare.IdempotencyKey = "bare "+want.ID, ""
+		bare = k.createRecord(bare)
+		filled := keepFixed(want, bare)
+		updated = k.updateRecord(bare, filled)
+		filled.Version = 2
+		k.wantRecord(name+", filled by an update", updated, filled)
+		k.wantRecord(name+", got after it was filled", k.getRecord(filled.ID), filled)
 		if want.IdempotencyKey != "" {
 			again := want
 			again.ID = "another"
@@ -77,18 +87,28 @@ func testContent(k *kit) {
 	}
 	got := k.getRecord("empty")
 	if got.Arguments != nil || got.CanAsk != nil || got.Inputs != nil || got.Outcome != nil ||
-		!got.UpdatedAt.IsZero() || !got.TerminalAt.IsZero() || !got.LeaseUntil.IsZero() {
+		!got.UpdatedAt.IsZero() || !got.TerminalAt.IsZero() {
 		k.Errorf("a nil or zero value changed: %+v", got)
 	}
 	if in := k.getRecord("full").Inputs[2]; in.Params != nil || in.Schema != nil || in.Response != nil || in.Error != nil {
 		k.Errorf("a nil value changed: %+v", in)
 	}
-	for _, r := range k.expireRecords(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), 100, 8) {
-		if r.ID == odd.ID {
-			odd.Version = 2
-			k.wantRecord("odd, expired", r, odd)
-		}
+	expired := k.getRecord(odd.ID)
+	expired.ExpiresAt = k.minutesAfter(-1)
+	expired = k.updateRecord(k.getRecord(odd.ID), expired)
+	for _, r := range k.expireRecords(100, 1) {
+		k.wantRecord("expired", trimRecord(r), trimRecord(expired))
 	}
+}
+
+// keepFixed returns a record with what is fixed at the creation of another, and with its ID and
+// version.
+func keepFixed(r, created mcptask.Record) mcptask.Record {
+	r.ID, r.Version, r.Principal, r.Account, r.Tool = created.ID, created.Version, created.Principal, created.Account, created.Tool
+	r.Arguments, r.Revision, r.IdempotencyKey = created.Arguments, created.Revision, created.IdempotencyKey
+	r.ExternalID, r.CanAsk, r.CreatedAt = created.ExternalID, created.CanAsk, created.CreatedAt
+	r.Keep, r.Poll, r.Trace = created.Keep, created.Poll, created.Trace
+	return r
 }
 
 // mutateRecord changes the parts of a record that a shallow copy shares. It leaves bytes alone,
@@ -100,8 +120,8 @@ func mutateRecord(r mcptask.Record) {
 }
 
 func testCopies(k *kit) {
-	want := newFullRecord("t")
-	given := newFullRecord("t")
+	want := k.newFullRecord("t")
+	given := k.newFullRecord("t")
 	handed := []mcptask.Record{given, k.createRecord(given)}
 	got, err := k.s.Get(k.ctx, "t")
 	if err != nil {
@@ -115,31 +135,25 @@ func testCopies(k *kit) {
 		want.Version = 1
 		k.wantRecord([]string{"given to Create", "from Create", "from Get", "from Create by the key"}[i], k.getRecord("t"), want)
 	}
-	updating := newFullRecord("t")
+	updating := k.newFullRecord("t")
 	updating.Version = 1
-	updated := k.updateRecord(updating)
-	waited, err := k.s.Wait(k.ctx, "t", 1)
-	if err != nil {
-		k.Fatalf("wait: %v", err)
-	}
+	updated := k.updateRecord(k.getRecord("t"), updating)
 	page, err := k.s.List(k.ctx, "p", mcptask.Position{}, 1)
 	if err != nil || len(page) != 1 {
 		k.Fatalf("list: %d records, %v", len(page), err)
 	}
-	for i, r := range []mcptask.Record{updating, updated, waited, page[0]} {
+	for i, r := range []mcptask.Record{updating, updated, page[0]} {
 		mutateRecord(r)
 		want.Version = 2
-		k.wantRecord([]string{"given to Update", "from Update", "from Wait", "from List"}[i], k.getRecord("t"), want)
+		k.wantRecord([]string{"given to Update", "from Update", "from List"}[i], k.getRecord("t"), want)
 	}
-	running := newFullRecord("running")
-	running.Phase, running.Worker = mcptask.PhaseRunning, "w1"
+	running := k.newFullRecord("running")
+	running.Phase = mcptask.PhaseRunning
 	k.createRecord(running)
-	taken, err := k.s.Lease(k.ctx, "w2", minutesAfter(10), minutesAfter(20), 5)
-	if err != nil || len(taken) != 1 {
-		k.Fatalf("lease: %d records, %v", len(taken), err)
+	for _, r := range k.takeLeases("w2", "running") {
+		mutateRecord(r)
 	}
-	mutateRecord(taken[0])
-	running.Version, running.Worker, running.LeaseUntil = 2, "w2", minutesAfter(20)
+	running.Version, running.Worker = 2, "w2"
 	k.wantRecord("from Lease", k.getRecord("running"), running)
 	if !bytes.Equal(k.getRecord("t").Arguments, want.Arguments) {
 		k.Errorf("the arguments changed")

@@ -17,7 +17,7 @@ func testContext(k *kit) {
 		}
 		return err != nil
 	}
-	r := newRecord("t", "p", epoch)
+	r := k.newRecord("t", "p", k.epoch)
 	r.IdempotencyKey = "k"
 	if _, err := k.s.Create(ctx, r, quotaOf(1, 0)); refused("Create", err) {
 		k.wantAbsent("t")
@@ -34,30 +34,42 @@ func testContext(k *kit) {
 	}
 	change := r
 	change.StatusMessage = "new"
-	if _, err := k.s.Update(ctx, change, mcptask.Quota{}); !refused("Update", err) {
+	if _, err := k.s.Update(ctx, r, change, mcptask.Quota{}); !refused("Update", err) {
 		r = change
 		r.Version++
 	}
 	k.wantRecord("after Update", k.getRecord("t"), r)
-	if err := k.s.Renew(ctx, "w1", minutesAfter(5)); !refused("Renew", err) {
-		r.LeaseUntil = minutesAfter(5)
-	}
-	k.wantRecord("after Renew", k.getRecord("t"), r)
-	if taken, err := k.s.Lease(ctx, "w2", minutesAfter(6), minutesAfter(7), 5); !refused("Lease", err) && len(taken) == 1 {
-		r.Worker, r.LeaseUntil, r.Version = "w2", minutesAfter(7), r.Version+1
+	if taken, err := k.s.Lease(ctx, "w2", leaseTime, []string{"tool"}, 5); !refused("Lease", err) && len(taken) == 1 {
+		r.Worker, r.Version = "w2", r.Version+1
 	}
 	k.wantRecord("after Lease", k.getRecord("t"), r)
-	released := k.s.Release(ctx, r.Worker)
-	refused("Release", released)
-	if taken, err := k.s.Lease(k.ctx, "w3", epoch, minutesAfter(9), 5); err != nil || (len(taken) == 1) != (released == nil) {
-		k.Errorf("Release answered %v, and then %d were taken: %v", released, len(taken), err)
+	_, err := k.s.Beat(ctx, r.Worker, leaseTime, nil)
+	begun := !refused("Beat", err)
+	if taken, err := k.s.Lease(k.ctx, "w3", leaseTime, []string{"tool"}, 5); err != nil || begun && len(taken) > 0 {
+		k.Errorf("a lease was begun: %v. Then %d were taken: %v", begun, len(taken), err)
 	}
-	if gone, err := k.s.Expire(ctx, minutesAfter(60), 5); !refused("Expire", err) != (len(gone) == 1) {
+	worker := k.getRecord("t").Worker
+	k.beat(k.s, worker)
+	released := !refused("Release", k.s.Release(ctx, worker))
+	if taken, err := k.s.Lease(k.ctx, "w4", leaseTime, []string{"tool"}, 5); err != nil || released != (len(taken) == 1) {
+		k.Errorf("a lease was released: %v. Then %d were taken: %v", released, len(taken), err)
+	}
+	r = k.getRecord("t")
+	change = r
+	change.ExpiresAt = k.minutesAfter(-1)
+	r = k.updateRecord(r, change)
+	if gone, err := k.s.Expire(ctx, 5); !refused("Expire", err) != (len(gone) == 1) {
 		k.Errorf("Expire: %d records, %v", len(gone), err)
 	} else if err != nil {
 		if err := k.s.Delete(ctx, r); refused("Delete", err) {
-			k.getRecord("t")
 			k.deleteRecord("t")
+		}
+	}
+	for c, err := range k.s.Changes(ctx) {
+		if err != nil {
+			refused("Changes", err)
+		} else if !c.Missed {
+			k.Errorf("Changes: %+v", c)
 		}
 	}
 	k.wantAbsent("t")

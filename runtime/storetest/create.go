@@ -11,7 +11,7 @@ import (
 )
 
 func testCreate(k *kit) {
-	want := newRecord("t", "p", epoch)
+	want := k.newRecord("t", "p", k.epoch)
 	given := want
 	given.Version = 7 // ignored
 	stored := k.createRecord(given)
@@ -19,7 +19,7 @@ func testCreate(k *kit) {
 	k.wantRecord("created", stored, want)
 	k.wantRecord("got", k.getRecord("t"), want)
 
-	twice, err := k.other.Create(k.ctx, newRecord("t", "somebody else", minutesAfter(1)), mcptask.Quota{})
+	twice, err := k.other.Create(k.ctx, k.newRecord("t", "somebody else", k.minutesAfter(1)), mcptask.Quota{})
 	k.wantError("a second record with the ID", err, mcptask.ErrExists)
 	if twice.Version != 0 {
 		k.Errorf("the ID of another record returned it: %s", describeRecords(twice))
@@ -29,7 +29,7 @@ func testCreate(k *kit) {
 		k.Errorf("a refused record is listed: %q", ids)
 	}
 
-	if err := k.s.Delete(k.ctx, mcptask.Record{ID: "t", Version: 1, CreatedAt: epoch}); err != nil {
+	if err := k.s.Delete(k.ctx, mcptask.Record{ID: "t", Version: 1, CreatedAt: k.epoch}); err != nil {
 		k.Fatalf("delete: %v", err)
 	}
 	k.wantAbsent("t")
@@ -37,7 +37,7 @@ func testCreate(k *kit) {
 	if ids := k.listIDs("p", 10, nil); len(ids) != 0 {
 		k.Errorf("a deleted record is listed: %q", ids)
 	}
-	again := k.createRecord(newRecord("t", "q", minutesAfter(2)))
+	again := k.createRecord(k.newRecord("t", "q", k.minutesAfter(2)))
 	if again.Version != 1 || again.Principal != "q" {
 		k.Errorf("a new record with the ID of a deleted one: %s", describeRecords(again))
 	}
@@ -46,14 +46,14 @@ func testCreate(k *kit) {
 // testDelete checks that Delete only removes the version that the caller has read: not a later
 // version, and not a new record with the same ID.
 func testDelete(k *kit) {
-	former := k.createRecord(newRecord("t", "p", epoch))
-	latest := k.updateRecord(former)
+	former := k.createRecord(k.newRecord("t", "p", k.epoch))
+	latest := k.updateRecord(former, former)
 	k.wantError("delete what has changed", k.other.Delete(k.ctx, former), mcptask.ErrConflict)
 	k.wantRecord("after a refused delete", k.getRecord("t"), latest)
 	if err := k.s.Delete(k.ctx, latest); err != nil {
 		k.Fatalf("delete: %v", err)
 	}
-	next := k.createRecord(newRecord("t", "p", minutesAfter(1)))
+	next := k.createRecord(k.newRecord("t", "p", k.minutesAfter(1)))
 	k.wantError("delete a new record by an old one's version", k.other.Delete(k.ctx, former), mcptask.ErrConflict)
 	k.wantRecord("the new record", k.getRecord("t"), next)
 	for range 10 {
@@ -70,45 +70,48 @@ func testDelete(k *kit) {
 		if won.Load() != 1 {
 			k.Errorf("%d have deleted one record", won.Load())
 		}
-		k.createRecord(newRecord("t", "p", current.CreatedAt.Add(time.Minute)))
+		k.createRecord(k.newRecord("t", "p", current.CreatedAt.Add(time.Minute)))
 	}
 }
 
 // newKeyedRecord returns a record with an idempotency key.
-func newKeyedRecord(id, principal, tool, key string) mcptask.Record {
-	r := newRecord(id, principal, epoch)
+func (k *kit) newKeyedRecord(id, principal, tool, key string) mcptask.Record {
+	r := k.newRecord(id, principal, k.epoch)
 	r.Tool, r.IdempotencyKey = tool, key
 	return r
 }
 
 func testKeys(k *kit) {
-	first := k.createRecord(newKeyedRecord("1", "p", "tool", "k"))
+	first := k.createRecord(k.newKeyedRecord("1", "p", "tool", "k"))
 	for _, id := range []string{"2", "1"} { // a new ID, and the same record again
-		got, err := k.other.Create(k.ctx, newKeyedRecord(id, "p", "tool", "k"), mcptask.Quota{})
+		got, err := k.other.Create(k.ctx, k.newKeyedRecord(id, "p", "tool", "k"), mcptask.Quota{})
 		k.wantError("the same key", err, mcptask.ErrExists)
 		k.wantRecord("the record of the key", got, first)
 	}
 	k.wantAbsent("2")
-	first.Phase = mcptask.PhaseRunning
-	first = k.updateRecord(first)
-	got, err := k.s.Create(k.ctx, newKeyedRecord("2", "p", "tool", "k"), quotaOf(1, 0))
+	running := first
+	running.Phase = mcptask.PhaseRunning
+	first = k.updateRecord(first, running)
+	got, err := k.s.Create(k.ctx, k.newKeyedRecord("2", "p", "tool", "k"), quotaOf(1, 0))
 	k.wantError("the same key, at the quota", err, mcptask.ErrExists)
 	k.wantRecord("the record of the key as it is now", got, first)
 
 	// A difference in any of the three makes another key. An empty key is not a key.
 	for i, r := range []mcptask.Record{
-		newKeyedRecord("", "q", "tool", "k"), newKeyedRecord("", "p", "other", "k"), newKeyedRecord("", "p", "tool", "K"), newKeyedRecord("", "p", "tool", "k "),
-		newKeyedRecord("", "p", "tool", ""), newKeyedRecord("", "p", "tool", ""), newKeyedRecord("", "", "tool", "k"), newKeyedRecord("", "ptool", "", "k"), newKeyedRecord("", "p", "toolk", "k"),
-		newKeyedRecord("", "p", "tool", "k\x00"), newKeyedRecord("", "p\x00tool", "", "k"), newKeyedRecord("", "p", "tool", "\xff"), newKeyedRecord("", "p", "tool", "\xfe"), newKeyedRecord("", "p", "tool", "\ufffd"),
+		k.newKeyedRecord("", "q", "tool", "k"), k.newKeyedRecord("", "p", "other", "k"), k.newKeyedRecord("", "p", "tool", "K"), k.newKeyedRecord("", "p", "tool", "k "),
+		k.newKeyedRecord("", "p", "tool", ""), k.newKeyedRecord("", "p", "tool", ""), k.newKeyedRecord("", "", "tool", "k"), k.newKeyedRecord("", "ptool", "", "k"), k.newKeyedRecord("", "p", "toolk", "k"),
+		k.newKeyedRecord("", "p", "tool", "k\x00"), k.newKeyedRecord("", "p\x00tool", "", "k"), k.newKeyedRecord("", "p", "tool", "\xff"), k.newKeyedRecord("", "p", "tool", "\xfe"), k.newKeyedRecord("", "p", "tool", "\ufffd"),
 	} {
 		r.ID = fmt.Sprint("other", i)
 		k.createRecord(r)
 	}
 
 	k.deleteRecord("1")
-	k.createRecord(newKeyedRecord("3", "p", "tool", "k")) // the key was deleted with its record
-	k.expireRecords(minutesAfter(60), 100, 15)
-	k.createRecord(newKeyedRecord("4", "p", "tool", "k"))
+	r := k.newKeyedRecord("3", "p", "tool", "k")
+	r.ExpiresAt = k.minutesAfter(-1)
+	k.createRecord(r) // the key was deleted with its record
+	k.expireRecords(100, 1)
+	k.createRecord(k.newKeyedRecord("4", "p", "tool", "k"))
 }
 
 func testKeysRace(k *kit) {
@@ -117,7 +120,7 @@ func testKeysRace(k *kit) {
 		var mu sync.Mutex
 		made, ids := 0, map[string]bool{}
 		runConcurrently(20, func(i int) {
-			r, err := k.pickStore(i).Create(k.ctx, newKeyedRecord(fmt.Sprint(key, "-", i), "p", "tool", key), mcptask.Quota{})
+			r, err := k.pickStore(i).Create(k.ctx, k.newKeyedRecord(fmt.Sprint(key, "-", i), "p", "tool", key), mcptask.Quota{})
 			mu.Lock()
 			defer mu.Unlock()
 			ids[r.ID] = true
@@ -140,7 +143,7 @@ func testQuota(k *kit) {
 	quota := quotaOf(4, 2)
 	create := func(id string, want error) {
 		k.Helper()
-		r := newRecord(id, "p", epoch)
+		r := k.newRecord(id, "p", k.epoch)
 		r.IdempotencyKey = "key of " + id
 		_, err := k.pickStore(len(id)).Create(k.ctx, r, quota)
 		k.wantError("create "+id, err, want)
@@ -151,36 +154,39 @@ func testQuota(k *kit) {
 	create("a", nil)
 	create("bb", nil)
 	create("c", mcptask.ErrQuotaUnfinished)
-	other := newRecord("other", "p", epoch)
+	other := k.newRecord("other", "p", k.epoch)
 	other.Account = "another"
 	k.wantCreate("another account", other, quota, nil)
-	stranger := newRecord("stranger", "q", epoch)
+	stranger := k.newRecord("stranger", "q", k.epoch)
 	stranger.Account = "account of p"
 	k.wantCreate("another principal on the account", stranger, quota, mcptask.ErrQuotaUnfinished)
 
-	a := k.updateRecord(finishRecord(k.getRecord("a"))) // an end makes room
-	create("c", nil)                                    // the refused create took neither the ID nor the key
+	end := func(id string) mcptask.Record {
+		r := k.getRecord(id)
+		return k.updateRecord(r, finishRecord(r))
+	}
+	a := end("a")    // an end makes room
+	create("c", nil) // the refused create took neither the ID nor the key
 	create("dd", mcptask.ErrQuotaUnfinished)
-	k.updateRecord(finishRecord(k.getRecord("bb")))
+	end("bb")
 	create("dd", nil)
 	create("e", mcptask.ErrQuotaStored)
-	k.updateRecord(finishRecord(k.getRecord("c")))
+	end("c")
 	create("e", mcptask.ErrQuotaStored)
 	k.deleteRecord("c")
 	create("e", nil)
 	create("f", mcptask.ErrQuotaStored)
-	a.ExpiresAt = minutesAfter(1)
-	k.updateRecord(a)
-	k.expireRecords(minutesAfter(1), 10, 1)
+	expired := a
+	expired.ExpiresAt = k.minutesAfter(-1)
+	k.updateRecord(a, expired)
+	k.expireRecords(10, 1)
 	create("f", mcptask.ErrQuotaUnfinished)
 	k.deleteRecord("dd")
 	create("f", nil)
-	if taken, err := k.s.Lease(k.ctx, "w2", minutesAfter(2), minutesAfter(3), 10); err != nil || len(taken) != 3 { // a new worker is not a new task
-		k.Fatalf("leased: %v, %v", taken, err)
-	}
+	k.takeLeases("w2", "e", "f", "other") // a new worker is not a new task
 	create("g", mcptask.ErrQuotaUnfinished)
-	k.wantCreate("without a quota", newRecord("g", "p", epoch), mcptask.Quota{}, nil)
-	k.wantCreate("with a quota of one kind", newRecord("h", "p", epoch), quotaOf(0, 4), nil)
+	k.wantCreate("without a quota", k.newRecord("g", "p", k.epoch), mcptask.Quota{}, nil)
+	k.wantCreate("with a quota of one kind", k.newRecord("h", "p", k.epoch), quotaOf(0, 4), nil)
 }
 
 func testQuotaRace(k *kit) {
@@ -191,7 +197,7 @@ func testQuotaRace(k *kit) {
 		var mu sync.Mutex
 		var made []mcptask.Record
 		runConcurrently(workers, func(i int) {
-			r := newRecord(fmt.Sprintf("%d-%d", round, i), "p", epoch)
+			r := k.newRecord(fmt.Sprintf("%d-%d", round, i), "p", k.epoch)
 			bound := quota
 			switch round % 3 {
 			case 1:
@@ -221,12 +227,12 @@ func testQuotaRace(k *kit) {
 	runConcurrently(workers, func(i int) {
 		s := k.pickStore(i)
 		for n := range rounds {
-			r, err := s.Create(k.ctx, newRecord(fmt.Sprintf("%d-%d", i, n), "p", epoch), quota)
+			r, err := s.Create(k.ctx, k.newRecord(fmt.Sprintf("%d-%d", i, n), "p", k.epoch), quota)
 			if isQuota(err) {
 				continue
 			}
 			if err == nil && n%2 == 0 {
-				r, err = s.Update(k.ctx, finishRecord(r), mcptask.Quota{})
+				r, err = s.Update(k.ctx, r, finishRecord(r), mcptask.Quota{})
 			}
 			if err == nil {
 				err = s.Delete(k.ctx, r)
@@ -237,7 +243,7 @@ func testQuotaRace(k *kit) {
 		}
 	})
 	for i := range unfinished {
-		k.wantCreate("after the race", newRecord(fmt.Sprint("last", i), "p", epoch), quota, nil)
+		k.wantCreate("after the race", k.newRecord(fmt.Sprint("last", i), "p", k.epoch), quota, nil)
 	}
-	k.wantCreate("beyond the quota", newRecord("beyond", "p", epoch), quota, mcptask.ErrQuotaUnfinished)
+	k.wantCreate("beyond the quota", k.newRecord("beyond", "p", k.epoch), quota, mcptask.ErrQuotaUnfinished)
 }

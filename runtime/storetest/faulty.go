@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"iter"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -22,13 +23,18 @@ type Faults struct {
 	// Conflict makes an Update fail with mcptask.ErrConflict without doing anything, as if another
 	// update had been faster.
 	Conflict float64
+	// Miss replaces an item of a feed by one with Missed set.
+	Miss float64
+	// Cut ends a feed with an error instead of an item.
+	Cut float64
 	// Latency is the maximum delay before and after a call. The delays are random and uniformly
 	// distributed.
 	Latency time.Duration
 }
 
 // Faulty is a store that fails on purpose. It wraps another store, for tests of code that uses a
-// store. Faults apply to every method except Close. A Faulty is safe for concurrent use.
+// store. Refuse, Lose and Latency apply to every method except Changes and Close. A Faulty is safe
+// for concurrent use. It is no mcptask.Inspector.
 type Faulty struct {
 	store mcptask.Store
 
@@ -51,7 +57,7 @@ func (f *Faulty) Set(faults Faults) {
 	f.faults = faults
 }
 
-// Failed returns how many calls failed on purpose.
+// Failed returns how many calls failed and how many feeds were cut on purpose.
 func (f *Faulty) Failed() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,8 +135,8 @@ func (f *Faulty) Get(ctx context.Context, id string) (mcptask.Record, error) {
 }
 
 // Update implements mcptask.Store.
-func (f *Faulty) Update(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
-	return runCall(ctx, f.drawFate(true), func() (mcptask.Record, error) { return f.store.Update(ctx, r, quota) })
+func (f *Faulty) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+	return runCall(ctx, f.drawFate(true), func() (mcptask.Record, error) { return f.store.Update(ctx, from, to, quota) })
 }
 
 // List implements mcptask.Store.
@@ -144,23 +150,48 @@ func (f *Faulty) Delete(ctx context.Context, r mcptask.Record) error {
 }
 
 // Expire implements mcptask.Store.
-func (f *Faulty) Expire(ctx context.Context, now time.Time, limit int) ([]mcptask.Record, error) {
-	return runCall(ctx, f.drawFate(false), func() ([]mcptask.Record, error) { return f.store.Expire(ctx, now, limit) })
+func (f *Faulty) Expire(ctx context.Context, limit int) ([]mcptask.Record, error) {
+	return runCall(ctx, f.drawFate(false), func() ([]mcptask.Record, error) { return f.store.Expire(ctx, limit) })
 }
 
-// Wait implements mcptask.Store.
-func (f *Faulty) Wait(ctx context.Context, id string, version int64) (mcptask.Record, error) {
-	return runCall(ctx, f.drawFate(false), func() (mcptask.Record, error) { return f.store.Wait(ctx, id, version) })
+// Changes implements mcptask.Store. Of its faults, only Miss and Cut apply.
+func (f *Faulty) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
+	return func(yield func(mcptask.Change, error) bool) {
+		for c, err := range f.store.Changes(ctx) {
+			missed, cut := f.drawFeedFate()
+			switch {
+			case cut:
+				yield(mcptask.Change{}, ErrFault)
+				return
+			case missed && err == nil:
+				c = mcptask.Change{Missed: true}
+			}
+			if !yield(c, err) {
+				return
+			}
+		}
+	}
+}
+
+// drawFeedFate decides what happens to one item of a feed.
+func (f *Faulty) drawFeedFate() (missed, cut bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	missed, cut = f.random.Float64() < f.faults.Miss, f.random.Float64() < f.faults.Cut
+	if cut {
+		f.failed++
+	}
+	return missed, cut
 }
 
 // Lease implements mcptask.Store.
-func (f *Faulty) Lease(ctx context.Context, worker string, now, until time.Time, limit int) ([]mcptask.Record, error) {
-	return runCall(ctx, f.drawFate(false), func() ([]mcptask.Record, error) { return f.store.Lease(ctx, worker, now, until, limit) })
+func (f *Faulty) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
+	return runCall(ctx, f.drawFate(false), func() ([]mcptask.Record, error) { return f.store.Lease(ctx, worker, lease, tools, limit) })
 }
 
-// Renew implements mcptask.Store.
-func (f *Faulty) Renew(ctx context.Context, worker string, until time.Time) error {
-	return runAction(ctx, f.drawFate(false), func() error { return f.store.Renew(ctx, worker, until) })
+// Beat implements mcptask.Store.
+func (f *Faulty) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
+	return runCall(ctx, f.drawFate(false), func() (mcptask.Heartbeat, error) { return f.store.Beat(ctx, worker, lease, held) })
 }
 
 // Release implements mcptask.Store.

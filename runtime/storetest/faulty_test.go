@@ -10,31 +10,21 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// TestSlowStore checks that a slow store keeps every promise.
-func TestSlowStore(t *testing.T) {
-	for _, p := range promises {
-		bubble.Run(t, p.name, func(t *testing.T) {
-			p.runTest(t, Stores{Open: func(t testing.TB) mcptask.Store {
-				return NewFaulty(openMemory(t), Faults{Latency: time.Millisecond}, 1)
-			}})
-		})
-	}
-}
-
 // TestFaultyStore checks that a Faulty store breaks promises, and that each fault does what it says.
 func TestFaultyStore(t *testing.T) {
-	faulty := func(faults Faults) Stores {
-		return Stores{Open: func(t testing.TB) mcptask.Store { return NewFaulty(openMemory(t), faults, 1) }}
-	}
-	for _, f := range []Faults{{Refuse: 0.1}, {Lose: 0.1}, {Conflict: 0.1}} {
-		if failures := recorded(t, "Update/whole records", faulty(f), testTimeout); len(failures) == 0 {
-			t.Errorf("%+v went unseen", f)
-		}
+	for _, f := range []Faults{{Refuse: 0.1}, {Lose: 0.1}, {Conflict: 0.1}, {Cut: 0.1}} {
+		bubble.Test(t, func(t *testing.T) {
+			stores := inBubble(func(t testing.TB) mcptask.Store { return NewFaulty(openMemory(t), f, 2) })
+			failures := append(recorded(t, "Update/whole records", stores), recorded(t, "Changes/every version", stores)...)
+			if len(failures) == 0 {
+				t.Errorf("%+v went unseen", f)
+			}
+		})
 	}
 	ctx := t.Context()
 	memory := openMemory(t)
 	s := NewFaulty(memory, Faults{Refuse: 1}, 1)
-	r := newRecord("t", "p", epoch)
+	r := (&kit{epoch: time.Now()}).newRecord("t", "p", time.Now())
 	if _, err := s.Create(ctx, r, mcptask.Quota{}); !errors.Is(err, ErrFault) {
 		t.Errorf("refused: %v", err)
 	}
@@ -50,10 +40,10 @@ func TestFaultyStore(t *testing.T) {
 		t.Errorf("what was lost was not done: %v", err)
 	}
 	s.Set(Faults{Conflict: 1})
-	if _, err := s.Update(ctx, r, mcptask.Quota{}); !errors.Is(err, mcptask.ErrConflict) {
+	if _, err := s.Update(ctx, r, r, mcptask.Quota{}); !errors.Is(err, mcptask.ErrConflict) {
 		t.Errorf("a conflict: %v", err)
 	}
-	if err := s.Renew(ctx, "w1", minutesAfter(5)); err != nil {
+	if err := s.Release(ctx, "w1"); err != nil {
 		t.Errorf("conflicts are for updates only: %v", err)
 	}
 	s.Set(Faults{Latency: time.Hour})
@@ -62,7 +52,25 @@ func TestFaultyStore(t *testing.T) {
 	if err := s.Delete(ended, r); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a slow call: %v", err)
 	}
-	if s.Failed() != 3 {
-		t.Errorf("%d calls failed, want 3", s.Failed())
+	s.Set(Faults{Miss: 1})
+	for c, err := range s.Changes(ctx) {
+		if err != nil || !c.Missed {
+			t.Errorf("the feed has %+v, %v", c, err)
+		}
+		if _, err := s.Create(ctx, r, mcptask.Quota{}); err == nil { // the record exists: nothing changes
+			t.Error("created twice")
+		}
+		if err := s.Delete(ctx, r); err != nil {
+			break // the second item, which has Missed set instead of the deletion
+		}
+	}
+	s.Set(Faults{Cut: 1})
+	for c, err := range s.Changes(ctx) {
+		if !errors.Is(err, ErrFault) {
+			t.Errorf("the feed has %+v, %v", c, err)
+		}
+	}
+	if s.Failed() != 4 {
+		t.Errorf("%d calls failed, want 4", s.Failed())
 	}
 }

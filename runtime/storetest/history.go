@@ -1,25 +1,36 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // testHistories makes random calls on a few records from many goroutines. It compares what each
-// call sees with what the other calls completed before it began.
+// call sees with what the other calls completed before it began. Followers read the feeds.
 func testHistories(k *kit) {
 	const goroutines, calls = 8, 150
 	h := &history{k: k, lives: map[string]*life{}, births: map[string]*birth{}}
 	for _, id := range []string{"t0", "t1", "t2"} {
 		h.births[id] = &birth{turn: make(chan struct{}, 1)}
 	}
-	runConcurrently(goroutines, func(i int) {
+	followers := []*follower{k.follow(k.s), k.follow(k.other)}
+	var left atomic.Int32
+	left.Store(goroutines)
+	runConcurrently(goroutines+len(followers), func(i int) {
+		if i >= goroutines {
+			followers[i-goroutines].readHistory()
+			return
+		}
+		defer func() {
+			if left.Add(-1) == 0 {
+				k.createFor("", endOfHistory)
+			}
+		}()
 		random := rand.New(rand.NewPCG(uint64(i), 1))
 		s := k.pickStore(i)
 		for n := range calls {
@@ -31,9 +42,7 @@ func testHistories(k *kit) {
 				h.delete(s, id)
 			case 3:
 				h.lease(s, fmt.Sprint("w", i))
-			case 4:
-				h.wait(s, id)
-			case 5, 6:
+			case 4, 5, 6:
 				h.read(s, id)
 			default:
 				h.update(s, id, fmt.Sprintf("%d-%d", i, n))
@@ -41,14 +50,41 @@ func testHistories(k *kit) {
 		}
 	})
 	for id, b := range h.births {
-		if _, err := k.s.Get(k.ctx, id); (err == nil) != (b.alive != "") {
+		r, err := k.s.Get(k.ctx, id)
+		if (err == nil) != (b.alive != "") {
 			k.Errorf("%s in the end: %v", id, err)
+		}
+		if err == nil { // one more version shows whether a feed has lost the last one
+			r = k.updateRecord(r, r)
+		} else {
+			r = k.createFor("", id)
+		}
+		for _, f := range followers {
+			f.want(changeTo(r))
 		}
 	}
 	for name, l := range h.lives {
 		for version := int64(2); version <= l.newest; version++ {
 			if l.writers[version] != 1 {
 				k.Errorf("version %d of %s has %d writers", version, name, l.writers[version])
+			}
+		}
+	}
+}
+
+// endOfHistory is a record that is created after all others.
+const endOfHistory = "end"
+
+// readHistory reads a feed until the end of the history.
+func (f *follower) readHistory() {
+	for {
+		c, ok := f.read()
+		if !ok || c.ID == endOfHistory {
+			return
+		}
+		if c.Missed {
+			if _, err := f.s.Get(f.k.ctx, endOfHistory); err == nil {
+				return
 			}
 		}
 	}
@@ -89,7 +125,7 @@ func (h *history) copyFloors() map[string]life {
 
 // lifeName distinguishes the lives of an ID by a field that Update does not change. A late update
 // may find its version in another life.
-func lifeName(r mcptask.Record) string { return r.ID + " " + r.Tool }
+func lifeName(r mcptask.Record) string { return r.ID + " " + r.Trace }
 
 // observeRecord checks a record that a call returned. floors is the state before the call.
 func (h *history) observeRecord(what string, floors map[string]life, r mcptask.Record, wrote bool) {
@@ -135,8 +171,8 @@ func (h *history) create(s mcptask.Store, id, unique string) {
 	b := h.births[id]
 	b.turn <- struct{}{}
 	defer func() { <-b.turn }()
-	r := newRecord(id, "p", epoch)
-	r.Tool, r.StatusMessage = unique, "created"
+	r := h.k.newRecord(id, "p", h.k.epoch)
+	r.Trace, r.StatusMessage = unique, "created"
 	floors := h.copyFloors()
 	r, err := s.Create(h.k.ctx, r, mcptask.Quota{})
 	if h.checkError("Create", err, mcptask.ErrExists) {
@@ -193,9 +229,10 @@ func (h *history) update(s mcptask.Store, id, unique string) {
 		return
 	}
 	h.observeRecord("Get", floors, r, false)
-	r.StatusMessage = unique
+	change := r
+	change.StatusMessage = unique
 	floors, version := h.copyFloors(), r.Version
-	if r, err = s.Update(h.k.ctx, r, mcptask.Quota{}); !h.checkError("Update", err, mcptask.ErrNoRecord, mcptask.ErrConflict) {
+	if r, err = s.Update(h.k.ctx, r, change, mcptask.Quota{}); !h.checkError("Update", err, mcptask.ErrNoRecord, mcptask.ErrConflict) {
 		h.observeRecord("Update", floors, r, true)
 		if r.Version != version+1 {
 			h.k.Errorf("an update of version %d made version %d", version, r.Version)
@@ -203,31 +240,13 @@ func (h *history) update(s mcptask.Store, id, unique string) {
 	}
 }
 
-func (h *history) wait(s mcptask.Store, id string) {
-	floors := h.copyFloors()
-	r, err := s.Get(h.k.ctx, id)
-	if h.checkError("Get", err, mcptask.ErrNoRecord) {
-		return
-	}
-	h.observeRecord("Get", floors, r, false)
-	ctx, cancel := context.WithTimeout(h.k.ctx, 5*time.Millisecond)
-	defer cancel()
-	floors = h.copyFloors()
-	version := r.Version
-	if r, err = s.Wait(ctx, id, version); !h.checkError("Wait", err, mcptask.ErrNoRecord, context.DeadlineExceeded) {
-		h.observeRecord("Wait", floors, r, false)
-		if r.Version <= version {
-			h.k.Errorf("Wait for more than version %d returned %d", version, r.Version)
-		}
-	}
-}
-
 func (h *history) lease(s mcptask.Store, worker string) {
 	floors := h.copyFloors()
-	taken, err := s.Lease(h.k.ctx, worker, minutesAfter(10), minutesAfter(5), 2)
+	taken, err := s.Lease(h.k.ctx, worker, leaseTime, []string{"tool"}, 2)
 	if h.checkError("Lease", err) {
 		return
 	}
+	h.checkError("Release", s.Release(h.k.ctx, worker)) // so that others can lease
 	for _, r := range taken {
 		h.observeRecord("Lease", floors, r, true)
 	}

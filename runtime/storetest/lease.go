@@ -2,80 +2,186 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// takeLeases takes leases and checks how many records were taken.
-func (k *kit) takeLeases(worker string, now, until time.Time, want int) []mcptask.Record {
+// leaseTime is the length of leases. No test takes as long.
+const leaseTime = 10 * time.Minute
+
+// beat begins a lease.
+func (k *kit) beat(s mcptask.Store, worker string, held ...string) mcptask.Heartbeat {
+	k.Helper()
+	beat, err := s.Beat(k.ctx, worker, leaseTime, held)
+	if err != nil {
+		k.Fatalf("the beat of %s: %v", worker, err)
+	}
+	return beat
+}
+
+// takeLeases leases records and checks which ones.
+func (k *kit) takeLeases(worker string, want ...string) []mcptask.Record {
 	k.Helper()
 	const limit = 50
-	taken, err := k.other.Lease(k.ctx, worker, now, until, limit)
-	if err != nil || len(taken) != want {
-		k.Errorf("%s took %d records at %v, want %d: %v", worker, len(taken), now, want, err)
+	taken, err := k.other.Lease(k.ctx, worker, leaseTime, []string{"tool"}, limit)
+	if got := recordIDs(taken); err != nil || !slices.Equal(got, want) {
+		k.Errorf("%s took %q, want %q: %v", worker, got, want, err)
 	}
 	return taken
 }
 
-func testLease(k *kit) {
-	mine := k.createRecord(newRecord("t", "p", epoch)) // until minute 1
-	asking := newRecord("asking", "q", epoch)
-	asking.Phase, asking.LeaseUntil = mcptask.PhaseInputRequired, minutesAfter(50)
-	k.createRecord(asking)
-	k.createRecord(finishRecord(newRecord("done", "p", epoch)))
-	stale := finishRecord(newRecord("done with a lease", "p", epoch)) // a finished record's lease has no meaning
-	stale.Worker, stale.LeaseUntil = "w1", epoch
-	k.createRecord(stale)
-
-	k.takeLeases("w2", minutesAfter(1), minutesAfter(5), 0) // at the last moment of the lease
-	k.takeLeases("w1", minutesAfter(9), minutesAfter(9), 0) // its own lease
-	if taken, err := k.s.Lease(k.ctx, "w2", minutesAfter(9), minutesAfter(10), 0); err != nil || len(taken) != 0 {
-		k.Errorf("leased at a limit of 0: %s, %v", describeRecords(taken...), err)
+// recordIDs returns the sorted IDs of records.
+func recordIDs(records []mcptask.Record) []string {
+	var ids []string
+	for _, r := range records {
+		ids = append(ids, r.ID)
 	}
-	taken := k.takeLeases("w2", minutesAfter(1).Add(time.Microsecond), minutesAfter(10), 1) // a microsecond later
+	slices.Sort(ids)
+	return ids
+}
+
+// createFor stores a record of a worker.
+func (k *kit) createFor(worker, id string) mcptask.Record {
+	k.Helper()
+	r := k.newRecord(id, "p", k.epoch)
+	r.Worker = worker
+	return k.createRecord(r)
+}
+
+func testLease(k *kit) {
+	for id, worker := range map[string]string{"never begun": "never begun", "nobody's": "", "alive": "alive", "own": "taker"} {
+		k.createFor(worker, id)
+	}
+	asking := k.newRecord("asking", "q", k.epoch)
+	asking.Phase, asking.Worker = mcptask.PhaseInputRequired, "never begun"
+	k.createRecord(asking)
+	foreign := k.newRecord("foreign", "p", k.epoch)
+	foreign.Tool = "another tool"
+	foreign = k.createRecord(foreign)
+	done := finishRecord(k.newRecord("done", "p", k.epoch))
+	done.Worker = "never begun" // a finished record needs no worker
+	k.createRecord(done)
+	k.createRecord(finishRecord(k.newRecord("done and nobody's", "p", k.epoch)))
+	k.beat(k.s, "alive")
+
+	for _, c := range []struct {
+		tools []string
+		limit int
+	}{{[]string{"tool"}, 0}, {nil, 5}, {[]string{}, 5}, {[]string{"unknown", "Tool", "too", "tool ", ""}, 5}} {
+		if taken, err := k.s.Lease(k.ctx, "taker", leaseTime, c.tools, c.limit); err != nil || len(taken) != 0 {
+			k.Errorf("leased with the tools %q at a limit of %d: %s, %v", c.tools, c.limit, describeRecords(taken...), err)
+		}
+	}
+	for _, r := range k.takeLeases("taker", "asking", "never begun", "nobody's") {
+		if got := k.getRecord(r.ID); r.Worker != "taker" || r.Version != 2 || diffRecords(r, got) != "" {
+			k.Errorf("leased is %s, stored %s", describeRecords(r), describeRecords(got))
+		}
+	}
+	k.takeLeases("taker")
+	if got := k.getRecord("alive"); got.Version != 1 || got.Worker != "alive" {
+		k.Errorf("the record of a worker that lives: %s", describeRecords(got))
+	}
+	k.wantRecord("a record of another tool", k.getRecord("foreign"), foreign)
+	// The taker's lease has begun, since it took something.
+	taken, err := k.s.Lease(k.ctx, "another taker", leaseTime, []string{"tool", "another tool"}, 5)
+	if got := recordIDs(taken); err != nil || !slices.Equal(got, []string{"foreign"}) {
+		k.Errorf("taken with both tools are %q, %v", got, err)
+	}
+}
+
+// testFencing follows one record from worker to worker.
+func testFencing(k *kit) {
+	k.advanceClock(0)
+	mine := k.createFor("w1", "t")
+	k.beat(k.s, "w1")
+	k.takeLeases("w2")
+	k.advanceClock(leaseTime - time.Minute)
+	k.takeLeases("w2")
+	k.advanceClock(2 * time.Minute)
+	k.takeLeases("w1") // its own
+	taken := k.takeLeases("w2", "t")
 	want := mine
-	want.Version, want.Worker, want.LeaseUntil = 2, "w2", minutesAfter(10)
+	want.Version, want.Worker = 2, "w2"
+	k.wantRecord("got", k.getRecord("t"), want)
 	if len(taken) == 1 {
 		k.wantRecord("leased", taken[0], want)
 	}
-	k.wantRecord("got", k.getRecord("t"), want)
-	mine.StatusMessage = "from the dead"
-	_, err := k.s.Update(k.ctx, mine, mcptask.Quota{})
+	late := mine
+	late.StatusMessage = "from the dead"
+	_, err := k.s.Update(k.ctx, mine, late, mcptask.Quota{})
 	k.wantError("the former worker's update", err, mcptask.ErrConflict)
-	if err := k.s.Renew(k.ctx, "w1", minutesAfter(30)); err != nil { // it holds one record less
-		k.Errorf("renew: %v", err)
-	}
-	if err := k.s.Release(k.ctx, "w3"); err != nil { // holds nothing
-		k.Errorf("release: %v", err)
-	}
-	k.wantRecord("after the former worker's renewal", k.getRecord("t"), want)
-	k.takeLeases("w3", minutesAfter(10), minutesAfter(20), 0)
-	k.takeLeases("w1", minutesAfter(11), minutesAfter(20), 1) // takes it back
+	k.beat(k.s, "w1")
+	k.wantRecord("after the former worker's late beat", k.getRecord("t"), want)
+	k.advanceClock(leaseTime - time.Minute) // w2 began a lease by taking
+	k.takeLeases("w3")
+	k.advanceClock(2 * time.Minute)
+	k.takeLeases("w1", "t") // back with its first worker
 	back := k.getRecord("t")
 	if back.Version != 3 || back.Worker != "w1" {
 		k.Errorf("back with its first worker: %s", describeRecords(back))
 	}
-	k.updateRecord(finishRecord(back))
-	k.takeLeases("w3", minutesAfter(30).Add(time.Microsecond), minutesAfter(40), 1) // the other record; finished ones have no worker
-	free := k.createRecord(newRecord("free", "p", epoch))
-	free.Worker, free.LeaseUntil = "", time.Time{}
-	k.updateRecord(free)
-	k.takeLeases("w4", epoch, minutesAfter(40), 1) // had no worker
+	_, err = k.s.Update(k.ctx, mine, late, mcptask.Quota{})
+	k.wantError("an update from the first time", err, mcptask.ErrConflict)
+	k.updateRecord(back, finishRecord(back))
+	k.advanceClock(2 * leaseTime)
+	k.takeLeases("w3") // it is done
+
+	// The latest beat counts.
+	long, other := k.createFor("long", "u"), k.createFor("", "v")
+	k.beat(k.s, "long")
+	if _, err := k.s.Beat(k.ctx, "long", 3*leaseTime, nil); err != nil {
+		k.Errorf("a beat: %v", err)
+	}
+	k.advanceClock(2 * leaseTime)
+	k.takeLeases("w3", other.ID)
+	k.advanceClock(2 * leaseTime)
+	k.takeLeases("w4", long.ID, other.ID)
+}
+
+// testLeaseClocks stores records whose times lie minutes off, as those of processes with other
+// clocks do.
+func testLeaseClocks(k *kit) {
+	var ids []string
+	for _, minutes := range []int{-60, -5, 0, 5, 60} {
+		r := k.newRecord(fmt.Sprint("t", minutes), "p", k.minutesAfter(minutes))
+		r.ExpiresAt = k.minutesAfter(minutes + 1)
+		r = k.createRecord(r)
+		change := r
+		change.UpdatedAt = k.minutesAfter(-minutes)
+		k.updateRecord(r, change)
+		ids = append(ids, r.ID)
+	}
+	slices.Sort(ids)
+	k.beat(k.s, "w1")
+	k.takeLeases("w2")
+	if lost := k.beat(k.other, "w1", ids...).Lost; len(lost) != 0 {
+		k.Errorf("lost to a clock: %q", lost)
+	}
+	if k.stores.Advance != nil {
+		k.advanceClock(leaseTime - time.Minute)
+		k.takeLeases("w2")
+		k.advanceClock(2 * time.Minute)
+	} else if err := k.s.Release(k.ctx, "w1"); err != nil {
+		k.Errorf("release: %v", err)
+	}
+	k.takeLeases("w2", ids...)
 }
 
 func testLeaseRace(k *kit) {
 	const records, batch = 60, 4
 	for i := range records {
-		k.createRecord(newRecord(fmt.Sprintf("t%02d", i), "p", minutesAfter(-i)))
+		k.createRecord(k.newRecord(fmt.Sprintf("t%02d", i), "p", k.minutesAfter(-i)))
 	}
 	var mu sync.Mutex
 	holder := map[string]string{}
 	runConcurrently(6, func(i int) {
 		s, worker := k.pickStore(i), fmt.Sprint("new", i)
+		k.beat(s, worker)
 		for {
-			taken, err := s.Lease(k.ctx, worker, minutesAfter(60), minutesAfter(70), batch)
+			taken, err := s.Lease(k.ctx, worker, leaseTime, []string{"tool"}, batch)
 			if err != nil || len(taken) > batch {
 				k.Errorf("%d taken, %v", len(taken), err)
 				return
@@ -89,7 +195,7 @@ func testLeaseRace(k *kit) {
 					k.Errorf("%s was taken by %s and by %s", r.ID, holder[r.ID], worker)
 				}
 				holder[r.ID] = worker
-				if r.Worker != worker || r.Version != 2 || !r.LeaseUntil.Equal(minutesAfter(70)) {
+				if r.Worker != worker || r.Version != 2 {
 					k.Errorf("%s took %s", worker, describeRecords(r))
 				}
 			}
@@ -97,8 +203,14 @@ func testLeaseRace(k *kit) {
 		}
 	})
 	// A store may skip records that another call is about to take, but not forever.
-	rest := k.takeLeases("last", minutesAfter(60), minutesAfter(70), records-len(holder))
+	rest, err := k.other.Lease(k.ctx, "last", leaseTime, []string{"tool"}, records)
+	if err != nil {
+		k.Errorf("lease: %v", err)
+	}
 	for _, r := range rest {
+		if holder[r.ID] != "" {
+			k.Errorf("%s was taken from %s", r.ID, holder[r.ID])
+		}
 		holder[r.ID] = "last"
 	}
 	for id, worker := range holder {
@@ -111,65 +223,111 @@ func testLeaseRace(k *kit) {
 	}
 }
 
-func testRenew(k *kit) {
-	a := k.createRecord(newRecord("a", "p", epoch))
-	k.createRecord(newRecord("b", "q", epoch))
-	other := newRecord("c", "p", epoch)
-	other.Worker = "w9"
-	k.createRecord(other)
-	stale := k.createRecord(finishRecord(newRecord("done", "p", epoch)))
-	if err := k.s.Renew(k.ctx, "w1", minutesAfter(61)); err != nil {
-		k.Fatalf("renew: %v", err)
+func testBeat(k *kit) {
+	k.advanceClock(0)
+	former := k.createFor("w1", "former")
+	k.beat(k.s, "w1", "former")
+	later := k.createFor("w1", "later") // after the beat
+	k.createFor("w2", "another's")
+	for range 3 { // each beat begins a lease anew
+		k.advanceClock(leaseTime - time.Minute)
+		k.beat(k.other, "w1", "former", "later")
 	}
-	if got := k.getRecord("a"); got.Version != 1 || !got.LeaseUntil.Equal(minutesAfter(61)) {
-		k.Errorf("renewed: %s", describeRecords(got))
+	k.takeLeases("w3", "another's")
+	k.wantRecord("a beat makes no version", k.getRecord("former"), former)
+	k.wantRecord("a beat makes no version", k.getRecord("later"), later)
+	change := later
+	change.StatusMessage = "read before the beats"
+	k.updateRecord(later, change)
+
+	k.advanceClock(leaseTime + time.Minute) // the lease ends, and nobody takes the records
+	k.beat(k.s, "w2")                       // a beat of another changes nothing
+	if lost := k.beat(k.s, "w1", "former", "later").Lost; len(lost) != 0 {
+		k.Errorf("a lease that ended has lost %q", lost)
 	}
-	k.wantRecord("a record that is done", k.getRecord("done"), stale)
-	if taken := k.takeLeases("w2", minutesAfter(61), minutesAfter(120), 1); len(taken) == 1 && taken[0].ID != "c" {
-		k.Errorf("a renewed lease was taken: %s", describeRecords(taken[0]))
+	k.beat(k.s, "w3")
+	k.takeLeases("w4")
+	k.advanceClock(leaseTime - time.Minute)
+	k.takeLeases("w4")
+	k.advanceClock(2 * time.Minute)
+	k.takeLeases("w4", "another's", "former", "later")
+}
+
+func testLost(k *kit) {
+	held := []string{"kept", "done", "deleted", "expired", "taken", "moved", "unknown"}
+	for _, id := range held[:6] {
+		k.createFor("w1", id)
 	}
-	if err := k.other.Release(k.ctx, "w1"); err != nil {
-		k.Fatalf("release: %v", err)
+	k.createFor("w1", "not held")
+	before := k.beat(k.s, "w1", "kept", "taken")
+	if len(before.Lost) != 0 {
+		k.Errorf("lost too soon: %q", before.Lost)
 	}
-	if got := k.getRecord("a"); got.Version != 1 {
-		k.Errorf("a release made version %d", got.Version)
+	r := k.getRecord("done")
+	k.updateRecord(r, finishRecord(r))
+	k.deleteRecord("deleted")
+	r = k.getRecord("expired")
+	expired := r
+	expired.ExpiresAt = k.minutesAfter(-1)
+	k.updateRecord(r, expired)
+	k.expireRecords(5, 1)
+	r = k.getRecord("moved")
+	moved := r
+	moved.Worker = ""
+	k.updateRecord(r, moved)
+	if err := k.s.Release(k.ctx, "w1"); err != nil {
+		k.Errorf("release: %v", err)
 	}
-	a.StatusMessage = "the worker that releases may still write"
-	k.updateRecord(a)
-	if taken := k.takeLeases("w3", epoch, minutesAfter(120), 2); len(taken) == 2 && (taken[0].ID == "c" || taken[1].ID == "c") {
-		k.Errorf("another worker's lease was released: %s", describeRecords(taken...))
+	if taken, err := k.other.Lease(k.ctx, "w2", leaseTime, []string{"tool"}, 50); err != nil || len(taken) != 4 {
+		k.Errorf("taken are %s, %v", describeRecords(taken...), err)
 	}
-	if got := k.getRecord("c"); got.Worker != "w2" || !got.LeaseUntil.Equal(minutesAfter(120)) {
-		k.Errorf("the other worker's record: %s", describeRecords(got))
+	r = k.getRecord("kept") // w1 gets it back
+	back := r
+	back.Worker = "w1"
+	k.updateRecord(r, back)
+	for _, s := range []mcptask.Store{k.s, k.other} {
+		beat := k.beat(s, "w1", held...)
+		slices.Sort(beat.Lost)
+		if want := []string{"deleted", "done", "expired", "moved", "taken", "unknown"}; !slices.Equal(beat.Lost, want) {
+			k.Errorf("lost are %q, want %q", beat.Lost, want)
+		}
+		if beat.Now.Before(before.Now) {
+			k.Errorf("the store's time was %v and is %v", before.Now, beat.Now)
+		}
+	}
+	if k.stores.Advance != nil {
+		k.advanceClock(time.Hour)
+		if now := k.readClock(); now.Before(before.Now.Add(time.Hour)) {
+			k.Errorf("the store's time is %v, an hour after %v", now, before.Now)
+		}
 	}
 }
 
-func testRenewUnderUpdate(k *kit) {
-	r := k.createRecord(newRecord("t", "p", epoch))
-	if err := k.s.Renew(k.ctx, "w1", minutesAfter(60)); err != nil {
-		k.Fatalf("renew: %v", err)
+func testRelease(k *kit) {
+	feeds := []*follower{k.follow(k.s), k.follow(k.other)}
+	a := k.createFor("w1", "a")
+	k.createFor("w1", "b")
+	k.createFor("w9", "another's")
+	k.beat(k.s, "w1")
+	k.beat(k.s, "w9")
+	if err := k.s.Release(k.ctx, "w1"); err != nil {
+		k.Fatalf("release: %v", err)
 	}
-	r.StatusMessage = "read before the renewal"
-	r = k.updateRecord(r)
-	if !r.LeaseUntil.Equal(minutesAfter(60)) {
-		k.Errorf("the lease that Update returns ends at %v", r.LeaseUntil)
+	for _, f := range feeds {
+		f.want(mcptask.Change{Free: true})
 	}
-	k.takeLeases("w2", minutesAfter(30), minutesAfter(60), 0)
-	r.LeaseUntil = minutesAfter(600) // an Update cannot renew a lease
-	r = k.updateRecord(r)
-	if got := k.getRecord("t"); !got.LeaseUntil.Equal(minutesAfter(60)) || !r.LeaseUntil.Equal(minutesAfter(60)) {
-		k.Errorf("the lease ends at %v", got.LeaseUntil)
+	k.wantRecord("a release makes no version", k.getRecord("a"), a)
+	change := a
+	change.StatusMessage = "the worker that releases may still write"
+	k.updateRecord(a, change)
+	k.takeLeases("w2", "a", "b")
+	if got := k.getRecord("another's"); got.Worker != "w9" || got.Version != 1 {
+		k.Errorf("another worker's record: %s", describeRecords(got))
 	}
-	r.Worker, r.LeaseUntil = "w2", minutesAfter(120)
-	if r = k.updateRecord(r); r.Worker != "w2" || !r.LeaseUntil.Equal(minutesAfter(120)) {
-		k.Errorf("a new worker brings its own lease: %s", describeRecords(r))
+	if err := k.s.Release(k.ctx, "unknown"); err != nil {
+		k.Errorf("a release of nothing: %v", err)
 	}
-	if err := k.s.Renew(k.ctx, "w1", minutesAfter(300)); err != nil { // the former worker
-		k.Fatalf("renew: %v", err)
-	}
-	k.takeLeases("w3", minutesAfter(121), minutesAfter(130), 1)
-	r = finishRecord(k.getRecord("t"))
-	k.updateRecord(r)
-	k.wantRecord("ended", k.getRecord("t"), func() mcptask.Record { r.Version++; return r }())
-	k.takeLeases("w4", minutesAfter(600), minutesAfter(601), 0)
+	k.beat(k.other, "w1") // a released worker may come back
+	k.createFor("w1", "c")
+	k.takeLeases("w3")
 }

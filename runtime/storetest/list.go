@@ -18,7 +18,7 @@ func testPages(k *kit) {
 	var records []mcptask.Record
 	for i := range 24 {
 		id := fmt.Sprintf("%s%02d", names[(i%3)*3+i/3%3], i)
-		r := newRecord(id, "p", epoch.Add(time.Duration(i/3)*time.Microsecond))
+		r := k.newRecord(id, "p", k.epoch.Add(time.Duration(i/3)*time.Microsecond))
 		records, want = append(records, r), append(want, id)
 	}
 	for _, i := range rand.Perm(len(records)) {
@@ -41,13 +41,13 @@ func testPages(k *kit) {
 		want  int
 	}{
 		{mcptask.Position{}, 0},
-		{mcptask.Position{CreatedAt: epoch.Add(-time.Microsecond), ID: "zzz"}, 0},
+		{mcptask.Position{CreatedAt: k.epoch.Add(-time.Microsecond), ID: "zzz"}, 0},
 		{mcptask.Position{CreatedAt: records[3].CreatedAt}, 3},
 		{mcptask.Position{CreatedAt: records[3].CreatedAt, ID: want[3]}, 4},
 		{mcptask.Position{CreatedAt: records[3].CreatedAt, ID: want[3] + "\x00"}, 4},
 		{mcptask.Position{CreatedAt: records[5].CreatedAt, ID: "\xff\xff"}, 6},
 		{mcptask.Position{CreatedAt: records[23].CreatedAt, ID: want[23]}, 24},
-		{mcptask.Position{CreatedAt: minutesAfter(1)}, 24},
+		{mcptask.Position{CreatedAt: k.minutesAfter(1)}, 24},
 	} {
 		page, err := k.other.List(k.ctx, "p", c.after, 2)
 		var got []string
@@ -69,7 +69,7 @@ func testPrincipals(k *kit) {
 	names := []string{"p", "P", "p ", " p", "pp", "p%", "p_", "%", "", "p\x00", "p\x00q", "\xff", "\xfe", "\ufffd", "é", "e\u0301"}
 	for i, name := range names {
 		for n := range 3 {
-			k.createRecord(newRecord(fmt.Sprintf("%d-%d", i, n), name, minutesAfter(n)))
+			k.createRecord(k.newRecord(fmt.Sprintf("%d-%d", i, n), name, k.minutesAfter(n)))
 		}
 	}
 	for i, name := range names {
@@ -87,7 +87,7 @@ func testListUnderChange(k *kit) {
 	var stay []string
 	for i := range records {
 		id := fmt.Sprintf("t%03d", i)
-		k.createRecord(newRecord(id, "p", epoch.Add(time.Duration(i)*time.Millisecond)))
+		k.createRecord(k.newRecord(id, "p", k.epoch.Add(time.Duration(i)*time.Millisecond)))
 		if i%2 == 0 {
 			stay = append(stay, id)
 		}
@@ -97,11 +97,11 @@ func testListUnderChange(k *kit) {
 		if gone := 2*n + 1; gone < records { // at first behind the reader
 			k.deleteRecord(fmt.Sprintf("t%03d", gone))
 		}
-		k.createRecord(newRecord(fmt.Sprint("early", n), "p", minutesAfter(-n-1)))
-		k.createRecord(newRecord(fmt.Sprint("between", n), "p", epoch.Add(time.Duration(n)*time.Millisecond+time.Microsecond)))
+		k.createRecord(k.newRecord(fmt.Sprint("early", n), "p", k.minutesAfter(-n-1)))
+		k.createRecord(k.newRecord(fmt.Sprint("between", n), "p", k.epoch.Add(time.Duration(n)*time.Millisecond+time.Microsecond)))
 		changed := k.getRecord(stay[n%len(stay)]) // an update does not move a record
-		changed.UpdatedAt = minutesAfter(n)
-		k.updateRecord(changed)
+		changed.UpdatedAt = k.minutesAfter(n)
+		k.updateRecord(changed, changed)
 		n++
 	})
 	count := map[string]int{}
@@ -140,7 +140,7 @@ func testListUnderChange(k *kit) {
 			default:
 			}
 			s, id := k.pickStore(i), fmt.Sprintf("new%d-%d", i, n%50)
-			r := newRecord(id, "p", epoch.Add(time.Duration(n*37%records)*time.Millisecond+time.Duration(i)))
+			r := k.newRecord(id, "p", k.epoch.Add(time.Duration(n*37%records)*time.Millisecond+time.Duration(i)))
 			r, err := s.Create(k.ctx, r, mcptask.Quota{})
 			if err != nil {
 				k.Errorf("create: %v", err)

@@ -9,35 +9,71 @@ import (
 )
 
 // model is a minimal store for one goroutine. Random programs compare a store with it.
-type model map[string]mcptask.Record
+type model struct {
+	now     time.Time
+	records map[string]mcptask.Record
+	// graves has the principals and ends of tombstones, by ID.
+	graves map[string]grave
+	leases map[string]time.Time // the ends, by worker
+	// changes has what a feed must have, by ID, in order.
+	changes map[string][]mcptask.Change
+}
 
-func (m model) create(r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
-	for _, other := range m {
+type grave struct {
+	principal string
+	until     time.Time
+}
+
+func newModel(now time.Time) *model {
+	return &model{
+		now: now, records: map[string]mcptask.Record{}, graves: map[string]grave{},
+		leases: map[string]time.Time{}, changes: map[string][]mcptask.Change{},
+	}
+}
+
+// put stores a version.
+func (m *model) put(r mcptask.Record) mcptask.Record {
+	r.Version++
+	m.records[r.ID] = r
+	m.changes[r.ID] = append(m.changes[r.ID], changeTo(r))
+	return r
+}
+
+// remove removes a record.
+func (m *model) remove(id string) {
+	delete(m.records, id)
+	m.changes[id] = append(m.changes[id], mcptask.Change{ID: id})
+}
+
+func (m *model) create(r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+	for _, other := range m.records {
 		if r.IdempotencyKey != "" && other.IdempotencyKey == r.IdempotencyKey && other.Principal == r.Principal && other.Tool == r.Tool {
 			return other, mcptask.ErrExists
 		}
 	}
-	if _, ok := m[r.ID]; ok {
+	if _, ok := m.records[r.ID]; ok {
 		return mcptask.Record{}, mcptask.ErrExists
 	}
 	if err := m.checkQuota(r, quota, true); err != nil {
 		return mcptask.Record{}, err
 	}
-	r.Version = 1
-	m[r.ID] = r
-	return r, nil
+	r.Version = 0
+	delete(m.graves, r.ID)
+	return m.put(r), nil
 }
 
-func (m model) get(id string) (mcptask.Record, error) {
-	r, ok := m[id]
-	if !ok {
-		return r, mcptask.ErrNoRecord
+func (m *model) get(id string) (mcptask.Record, error) {
+	if r, ok := m.records[id]; ok {
+		return r, nil
 	}
-	return r, nil
+	if g, ok := m.graves[id]; ok && m.now.Before(g.until) {
+		return mcptask.Record{ID: id, Principal: g.principal}, mcptask.ErrRecordExpired
+	}
+	return mcptask.Record{}, mcptask.ErrNoRecord
 }
 
 // checkQuota counts the records, with r replacing the record with its ID.
-func (m model) checkQuota(r mcptask.Record, quota mcptask.Quota, created bool) error {
+func (m *model) checkQuota(r mcptask.Record, quota mcptask.Quota, created bool) error {
 	scopes := []struct {
 		bound mcptask.Usage
 		fits  func(mcptask.Record) bool
@@ -76,47 +112,45 @@ func (m model) checkQuota(r mcptask.Record, quota mcptask.Quota, created bool) e
 }
 
 // storedSize returns the size of the stored record, or 0.
-func (m model) storedSize(id string) int64 {
-	r, ok := m[id]
+func (m *model) storedSize(id string) int64 {
+	r, ok := m.records[id]
 	if !ok {
 		return 0
 	}
 	return r.Size()
 }
 
-func (m model) update(r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
-	old, ok := m[r.ID]
+func (m *model) update(from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+	old, ok := m.records[from.ID]
 	if !ok {
-		return r, mcptask.ErrNoRecord
+		return to, mcptask.ErrNoRecord
 	}
-	if r.Version != old.Version {
-		return r, mcptask.ErrConflict
+	if from.Version != old.Version {
+		return to, mcptask.ErrConflict
 	}
-	if r.Worker == old.Worker {
-		r.LeaseUntil = old.LeaseUntil
+	to = keepFixed(to, old)
+	if old.Outcome != nil {
+		to.Outcome = old.Outcome
 	}
-	r.Principal, r.Account, r.Tool, r.IdempotencyKey, r.CreatedAt = old.Principal, old.Account, old.Tool, old.IdempotencyKey, old.CreatedAt
-	if err := m.checkQuota(r, quota, false); err != nil {
-		return r, err
+	if err := m.checkQuota(to, quota, false); err != nil {
+		return to, err
 	}
-	r.Version++
-	m[r.ID] = r
-	return r, nil
+	return m.put(to), nil
 }
 
-func (m model) delete(r mcptask.Record) error {
-	old, ok := m[r.ID]
+func (m *model) delete(r mcptask.Record) error {
+	old, ok := m.records[r.ID]
 	switch {
 	case !ok:
 		return mcptask.ErrNoRecord
 	case old.Version != r.Version || !old.CreatedAt.Equal(r.CreatedAt):
 		return mcptask.ErrConflict
 	}
-	delete(m, r.ID)
+	m.remove(r.ID)
 	return nil
 }
 
-func (m model) list(principal string, after mcptask.Position, limit int) []mcptask.Record {
+func (m *model) list(principal string, after mcptask.Position, limit int) []mcptask.Record {
 	place := func(r mcptask.Record, p mcptask.Position) int {
 		return cmp.Or(r.CreatedAt.Compare(p.CreatedAt), cmp.Compare(r.ID, p.ID))
 	}
@@ -128,28 +162,38 @@ func (m model) list(principal string, after mcptask.Position, limit int) []mcpta
 }
 
 // expired returns the records that Expire may delete.
-func (m model) expired(now time.Time) []mcptask.Record {
-	return m.filter(func(r mcptask.Record) bool { return !r.ExpiresAt.After(now) })
+func (m *model) expired() []mcptask.Record {
+	return m.filter(func(r mcptask.Record) bool { return !r.ExpiresAt.After(m.now) })
+}
+
+// expire deletes a record that Expire has returned.
+func (m *model) expire(r mcptask.Record) {
+	m.remove(r.ID)
+	m.graves[r.ID] = grave{r.Principal, m.now.Add(mcptask.TombstoneFor)}
 }
 
 // orphans returns the records that Lease may give to a worker.
-func (m model) orphans(worker string, now time.Time) []mcptask.Record {
-	return m.filter(func(r mcptask.Record) bool { return !r.Done() && r.Worker != worker && r.LeaseUntil.Before(now) })
+func (m *model) orphans(worker string, tools []string) []mcptask.Record {
+	return m.filter(func(r mcptask.Record) bool {
+		return !r.Done() && r.Worker != worker && !m.now.Before(m.leases[r.Worker]) && slices.Contains(tools, r.Tool)
+	})
 }
 
-// setLeases implements Renew, and Release with the zero time.
-func (m model) setLeases(worker string, until time.Time) {
-	for id, r := range m {
-		if !r.Done() && r.Worker == worker {
-			r.LeaseUntil = until
-			m[id] = r
+// lost returns the held IDs that Beat must return, sorted.
+func (m *model) lost(worker string, held []string) []string {
+	var lost []string
+	for _, id := range held {
+		if r, ok := m.records[id]; !ok || r.Done() || r.Worker != worker {
+			lost = append(lost, id)
 		}
 	}
+	slices.Sort(lost)
+	return lost
 }
 
-func (m model) filter(fits func(mcptask.Record) bool) []mcptask.Record {
+func (m *model) filter(fits func(mcptask.Record) bool) []mcptask.Record {
 	var records []mcptask.Record
-	for _, r := range m {
+	for _, r := range m.records {
 		if fits(r) {
 			records = append(records, r)
 		}

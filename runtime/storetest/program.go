@@ -1,7 +1,11 @@
 package storetest
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"slices"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -11,47 +15,100 @@ import (
 // testPrograms makes random calls on the store and on the model, one after another, and compares
 // the answers. Names and times come from small sets, so that calls affect the same records.
 func testPrograms(k *kit) {
+	n := 0
 	rapid.Check(k, func(t *rapid.T) {
-		p := program{k: k, t: t, m: model{}}
+		n++ // no tombstone or lease of one program may affect the next
+		p := program{k: k, t: t, name: fmt.Sprint(n, "-"), start: k.readClock().UTC().Truncate(time.Microsecond), feed: k.follow(k.pickStore(n))}
+		p.m = newModel(p.start)
+		defer p.feed.stop()
 		defer p.clearStore()
-		t.Repeat(map[string]func(*rapid.T){
-			"":       func(t *rapid.T) { p.get(someIDs.Draw(t, "read")) },
-			"create": p.create,
-			"update": p.update,
-			"list":   p.list,
-			"delete": p.delete,
-			"expire": p.expire,
-			"wait":   p.wait,
-			"lease":  p.lease,
-			"renew":  p.renew,
-		})
-		for _, id := range ids {
-			p.get(id)
+		steps := map[string]func(*rapid.T){
+			"":        func(t *rapid.T) { p.get(p.id(t)) },
+			"create":  p.create,
+			"update":  p.update,
+			"list":    p.list,
+			"delete":  p.delete,
+			"expire":  p.expire,
+			"lease":   p.lease,
+			"beat":    p.beat,
+			"release": p.release,
 		}
+		if k.stores.Advance != nil {
+			steps["advance"] = func(*rapid.T) {
+				k.advanceClock(programStep)
+				p.m.now = p.m.now.Add(programStep)
+			}
+		}
+		if inspector, ok := k.s.(mcptask.Inspector); ok {
+			steps["scan"] = func(t *rapid.T) { p.scan(t, inspector) }
+		}
+		t.Repeat(steps)
+		for _, letter := range letters {
+			p.get(p.name + letter)
+		}
+		var want []mcptask.Change
+		for _, changes := range p.m.changes {
+			want = append(want, changes...)
+		}
+		p.feed.want(want...)
 	})
 }
 
 // program is one random program.
 type program struct {
-	k *kit
-	t *rapid.T
-	m model
-	n int // calls so far
+	k     *kit
+	t     *rapid.T
+	m     *model
+	feed  *follower
+	name  string // begins the names of its records and workers
+	start time.Time
+	n     int // calls so far
 }
+
+// programStep is how far the clock is moved in a step. All moments of a program lie in the middle
+// of steps, so that it does not matter how long the program takes.
+const programStep = 10 * time.Minute
 
 // Small sets of values.
 var (
-	ids            = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
-	someIDs        = rapid.SampledFrom(ids)
+	letters        = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	somePrincipals = rapid.SampledFrom([]string{"p", "q", ""})
 	someAccounts   = rapid.SampledFrom([]string{"x", "y"})
 	someTools      = rapid.SampledFrom([]string{"s", "t"})
 	someKeys       = rapid.SampledFrom([]string{"", "", "k", "l"})
-	someWorkers    = rapid.SampledFrom([]string{"w1", "w2", ""})
 	somePhases     = rapid.SampledFrom([]mcptask.Phase{mcptask.PhaseQueued, mcptask.PhaseRunning, mcptask.PhaseInputRequired, mcptask.PhaseDone})
-	someMinutes    = rapid.Map(rapid.IntRange(0, 5), minutesAfter)
 	someLimits     = rapid.IntRange(1, 4)
 )
+
+func (p *program) id(t *rapid.T) string {
+	return p.name + rapid.SampledFrom(letters).Draw(t, "id")
+}
+
+func (p *program) worker(t *rapid.T) string {
+	return p.name + rapid.SampledFrom([]string{"w1", "w2", "w3"}).Draw(t, "worker")
+}
+
+// time draws a moment around the model's time.
+func (p *program) time(t *rapid.T) time.Time {
+	return p.m.now.Add(time.Duration(rapid.IntRange(-2, 3).Draw(t, "time"))*programStep + programStep/2)
+}
+
+// leaseTime draws the length of a lease.
+func (p *program) leaseTime(t *rapid.T) time.Duration {
+	return time.Duration(rapid.IntRange(0, 3).Draw(t, "lease"))*programStep + programStep/2
+}
+
+// change draws what an update may change.
+func (p *program) change(t *rapid.T, r *mcptask.Record) {
+	r.Phase, r.StatusMessage, r.ExpiresAt = somePhases.Draw(t, "phase"), rapid.StringN(0, 3, -1).Draw(t, "message"), p.time(t)
+	if r.Worker = p.worker(t); rapid.IntRange(0, 3).Draw(t, "no worker") == 0 {
+		r.Worker = ""
+	}
+	r.Progress.Done = float64(rapid.IntRange(0, 3).Draw(t, "progress"))
+	if r.Outcome = nil; r.Done() {
+		r.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: []byte(rapid.SampledFrom([]string{"1", "[2]"}).Draw(t, "result"))}
+	}
+}
 
 // nextStore alternates between the two ways to the store.
 func (p *program) nextStore() mcptask.Store {
@@ -78,12 +135,18 @@ func (p *program) get(id string) {
 	want, wantErr := p.m.get(id)
 	got, err := p.nextStore().Get(p.k.ctx, id)
 	p.compareAnswers("get "+id, got, err, want, wantErr)
+	if errors.Is(err, mcptask.ErrRecordExpired) != errors.Is(wantErr, mcptask.ErrRecordExpired) {
+		p.t.Fatalf("get %s: the error is %v, want %v", id, err, wantErr)
+	}
+	if errors.Is(err, mcptask.ErrRecordExpired) {
+		p.compareAnswers("get what has expired", got, nil, want, nil)
+	}
 }
 
 // clearStore empties the store for the next program.
 func (p *program) clearStore() {
-	for _, id := range ids {
-		r, err := p.k.s.Get(p.k.ctx, id)
+	for _, letter := range letters {
+		r, err := p.k.s.Get(p.k.ctx, p.name+letter)
 		if err == nil {
 			err = p.k.s.Delete(p.k.ctx, r)
 		}
@@ -94,10 +157,9 @@ func (p *program) clearStore() {
 }
 
 func (p *program) create(t *rapid.T) {
-	r := newRecord(someIDs.Draw(t, "id"), somePrincipals.Draw(t, "principal"), someMinutes.Draw(t, "created"))
+	r := p.k.newRecord(p.id(t), somePrincipals.Draw(t, "principal"), p.time(t))
+	p.change(t, &r)
 	r.Account, r.Tool, r.IdempotencyKey = someAccounts.Draw(t, "account"), someTools.Draw(t, "tool"), someKeys.Draw(t, "key")
-	r.Phase = somePhases.Draw(t, "phase")
-	r.Worker, r.LeaseUntil, r.ExpiresAt = someWorkers.Draw(t, "worker"), someMinutes.Draw(t, "lease"), someMinutes.Draw(t, "expires")
 	quota := p.drawQuota(t)
 	want, wantErr := p.m.create(r, quota)
 	got, err := p.nextStore().Create(p.k.ctx, r, quota)
@@ -115,32 +177,38 @@ func (p *program) create(t *rapid.T) {
 // drawQuota draws a quota for one of the scopes.
 func (p *program) drawQuota(t *rapid.T) mcptask.Quota {
 	bound := mcptask.Usage{Stored: rapid.IntRange(0, 4).Draw(t, "stored"), Unfinished: rapid.IntRange(0, 3).Draw(t, "unfinished"),
-		Bytes: rapid.SampledFrom([]int64{0, 0, 80, 160, 240}).Draw(t, "bytes")}
+		Bytes: rapid.SampledFrom([]int64{0, 0, 80, 160, 400, 700}).Draw(t, "bytes")}
 	return rapid.SampledFrom([]mcptask.Quota{{Account: bound}, {Anonymous: bound}, {Server: bound}}).Draw(t, "quota")
 }
 
-func (p *program) update(t *rapid.T) {
-	id := someIDs.Draw(t, "id")
-	r, ok := p.m[id]
+// record returns a stored record, or one that is not stored.
+func (p *program) record(t *rapid.T) mcptask.Record {
+	id := p.id(t)
+	r, ok := p.m.records[id]
 	if !ok {
-		r = newRecord(id, "p", epoch)
+		r = p.k.newRecord(id, "p", p.start)
 	}
 	r.Version += rapid.SampledFrom([]int64{0, 0, 0, 0, -1, 1}).Draw(t, "off by")
-	r.Phase, r.StatusMessage = somePhases.Draw(t, "phase"), rapid.StringN(0, 3, -1).Draw(t, "message")
-	r.Worker, r.LeaseUntil, r.ExpiresAt = someWorkers.Draw(t, "worker"), someMinutes.Draw(t, "lease"), someMinutes.Draw(t, "expires")
-	if rapid.Bool().Draw(t, "other owner") {
-		r.Principal, r.Account, r.Tool, r.CreatedAt = somePrincipals.Draw(t, "principal"), someAccounts.Draw(t, "account"), someTools.Draw(t, "tool"), someMinutes.Draw(t, "created")
-		r.IdempotencyKey = someKeys.Draw(t, "key")
+	return r
+}
+
+func (p *program) update(t *rapid.T) {
+	from := p.record(t)
+	to := from
+	p.change(t, &to)
+	if rapid.Bool().Draw(t, "fixed fields") {
+		to.Principal, to.Account, to.Tool, to.CreatedAt = somePrincipals.Draw(t, "principal"), someAccounts.Draw(t, "account"), someTools.Draw(t, "tool"), p.time(t)
+		to.IdempotencyKey, to.Arguments, to.Poll, to.Trace = someKeys.Draw(t, "key"), []byte(`{"new":true}`), time.Hour, "new"
 	}
 	quota := p.drawQuota(t)
-	want, wantErr := p.m.update(r, quota)
-	got, err := p.nextStore().Update(p.k.ctx, r, quota)
+	want, wantErr := p.m.update(from, to, quota)
+	got, err := p.nextStore().Update(p.k.ctx, from, to, quota)
 	p.compareAnswers("update", got, err, want, wantErr)
 }
 
 func (p *program) list(t *rapid.T) {
 	principal, limit := somePrincipals.Draw(t, "principal"), someLimits.Draw(t, "limit")
-	after := mcptask.Position{CreatedAt: someMinutes.Draw(t, "after"), ID: someIDs.Draw(t, "after ID")}
+	after := mcptask.Position{CreatedAt: p.time(t), ID: p.id(t)}
 	if rapid.Bool().Draw(t, "from the start") {
 		after = mcptask.Position{}
 	}
@@ -149,83 +217,100 @@ func (p *program) list(t *rapid.T) {
 }
 
 func (p *program) delete(t *rapid.T) {
-	id := someIDs.Draw(t, "id")
-	r, ok := p.m[id]
-	if !ok {
-		r = newRecord(id, "p", epoch)
-	}
-	r.Version += rapid.SampledFrom([]int64{0, 0, 0, -1, 1}).Draw(t, "off by")
+	r := p.record(t)
 	if rapid.Bool().Draw(t, "made at another time") {
-		r.CreatedAt = someMinutes.Draw(t, "created")
+		r.CreatedAt = p.time(t)
 	}
 	p.compareAnswers("delete", nil, p.nextStore().Delete(p.k.ctx, r), nil, p.m.delete(r))
 }
 
 // expire accepts any of the expired records, because the order is not specified.
 func (p *program) expire(t *rapid.T) {
-	now, limit := someMinutes.Draw(t, "now"), someLimits.Draw(t, "limit")
-	over := p.m.expired(now)
-	gone, err := p.nextStore().Expire(p.k.ctx, now, limit)
+	limit := someLimits.Draw(t, "limit")
+	over := p.m.expired()
+	gone, err := p.nextStore().Expire(p.k.ctx, limit)
 	if err != nil || len(gone) != min(len(over), limit) {
 		t.Fatalf("%d of %d expired at limit %d: %v", len(gone), len(over), limit, err)
 	}
 	for _, r := range gone {
 		want, wantErr := p.m.get(r.ID)
-		p.compareAnswers("expired", r, wantErr, want, nil)
-		if r.ExpiresAt.After(now) {
+		p.compareAnswers("expired", trimRecord(r), wantErr, trimRecord(want), nil)
+		if r.ExpiresAt.After(p.m.now) {
 			t.Fatalf("%s expired before %v", r.ID, r.ExpiresAt)
 		}
-		delete(p.m, r.ID)
+		p.m.expire(want)
 	}
-}
-
-// wait waits for an existing version. With one goroutine, any other wait would not end.
-func (p *program) wait(t *rapid.T) {
-	id := someIDs.Draw(t, "id")
-	want, wantErr := p.m.get(id)
-	got, err := p.nextStore().Wait(p.k.ctx, id, want.Version-1)
-	p.compareAnswers("wait", got, err, want, wantErr)
 }
 
 // lease accepts any of the available records.
 func (p *program) lease(t *rapid.T) {
-	worker, now, until := someWorkers.Draw(t, "worker"), someMinutes.Draw(t, "now"), someMinutes.Draw(t, "until")
-	limit := someLimits.Draw(t, "limit")
-	orphans := p.m.orphans(worker, now)
-	taken, err := p.nextStore().Lease(p.k.ctx, worker, now, until, limit)
+	worker, lease, limit := p.worker(t), p.leaseTime(t), someLimits.Draw(t, "limit")
+	tools := rapid.SampledFrom([][]string{{"s", "t"}, {"s", "t"}, {"t"}, nil}).Draw(t, "tools")
+	orphans := p.m.orphans(worker, tools)
+	taken, err := p.nextStore().Lease(p.k.ctx, worker, lease, tools, limit)
 	if err != nil || len(taken) != min(len(orphans), limit) {
 		t.Fatalf("%d of %d taken at limit %d: %v", len(taken), len(orphans), limit, err)
 	}
 	for _, r := range taken {
-		want, ok := p.m[r.ID]
-		if !ok || want.Done() || want.Worker == worker || !want.LeaseUntil.Before(now) {
-			t.Fatalf("%s was not available: %+v", r.ID, want)
+		if !slices.Contains(recordIDs(orphans), r.ID) {
+			t.Fatalf("%s was not available: %+v", r.ID, p.m.records[r.ID])
 		}
-		want.Worker, want.LeaseUntil, want.Version = worker, until, want.Version+1
-		p.compareAnswers("leased", r, nil, want, nil)
-		p.m[r.ID] = want
+		want := p.m.records[r.ID]
+		want.Worker = worker
+		p.compareAnswers("leased", r, nil, p.m.put(want), nil)
 	}
+	end := p.m.now.Add(lease)
+	if former := p.m.leases[worker]; len(taken) == 0 || former.After(end) { // it is open when the lease ends
+		_, err := p.nextStore().Beat(p.k.ctx, worker, lease, nil)
+		p.compareAnswers("beat", nil, err, nil, nil)
+	}
+	p.m.leases[worker] = end
 }
 
-func (p *program) renew(t *rapid.T) {
-	worker := someWorkers.Draw(t, "worker")
-	if rapid.Bool().Draw(t, "release") {
-		// The time at which a released lease ended is unspecified, but it is in the past.
-		p.compareAnswers("release", nil, p.nextStore().Release(p.k.ctx, worker), nil, nil)
-		for id, r := range p.m {
-			if r.Done() || r.Worker != worker {
-				continue
-			}
-			got, err := p.nextStore().Get(p.k.ctx, id)
-			if err != nil || !got.LeaseUntil.Before(epoch) {
-				t.Fatalf("released until %v: %v", got.LeaseUntil, err)
-			}
-			r.LeaseUntil = got.LeaseUntil
-			p.m[id] = r
-		}
-		return
+func (p *program) beat(t *rapid.T) {
+	worker, lease := p.worker(t), p.leaseTime(t)
+	var held []string
+	for _, letter := range rapid.SliceOfNDistinct(rapid.SampledFrom(letters), 0, 4, rapid.ID).Draw(t, "held") {
+		held = append(held, p.name+letter)
 	}
-	until := someMinutes.Draw(t, "until")
-	p.m.setLeases(worker, until)
-	p.compareAnswers("renew", nil, p.nextStore().Renew(p.k.ctx, worker, until), nil, nil)
+	beat, err := p.nextStore().Beat(p.k.ctx, worker, lease, held)
+	slices.Sort(beat.Lost)
+	p.compareAnswers("beat", beat.Lost, err, p.m.lost(worker, held), nil)
+	if beat.Now.Before(p.m.now) || beat.Now.After(p.m.now.Add(programStep/2)) {
+		t.Fatalf("beat: the store's time is %v, want %v", beat.Now, p.m.now)
+	}
+	p.m.leases[worker] = p.m.now.Add(lease)
+}
+
+func (p *program) release(t *rapid.T) {
+	worker := p.worker(t)
+	delete(p.m.leases, worker)
+	p.compareAnswers("release", nil, p.nextStore().Release(p.k.ctx, worker), nil, nil)
+}
+
+// scan compares the records of an operator's view.
+func (p *program) scan(t *rapid.T, inspector mcptask.Inspector) {
+	var filter mcptask.Filter
+	switch rapid.IntRange(0, 4).Draw(t, "filter") {
+	case 0:
+		filter.Principal = "p"
+	case 1:
+		filter.Tool, filter.Phase = someTools.Draw(t, "tool"), somePhases.Draw(t, "phase")
+	case 2:
+		filter.Worker = p.worker(t)
+	case 3:
+		filter.Outcome = mcptask.OutcomeResult
+	}
+	want := p.m.filter(func(r mcptask.Record) bool { return filter.Admits(&r) })
+	slices.SortFunc(want, func(a, b mcptask.Record) int {
+		return -cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	got := p.k.scanAll(inspector, filter, someLimits.Draw(t, "limit"))
+	for i := range got {
+		got[i] = trimRecord(got[i])
+	}
+	for i := range want {
+		want[i] = trimRecord(want[i])
+	}
+	p.compareAnswers("scan", got, nil, want, nil)
 }

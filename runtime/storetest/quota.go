@@ -26,8 +26,8 @@ func (k *kit) wantQuotaError(what string, err error, scope mcptask.Scope, want e
 // owner is the principal and account of a record.
 type owner struct{ principal, account string }
 
-func (o owner) record(id string) mcptask.Record {
-	r := newRecord(id, o.principal, epoch)
+func (o owner) record(k *kit, id string) mcptask.Record {
+	r := k.newRecord(id, o.principal, k.epoch)
 	r.Account = o.account
 	return r
 }
@@ -49,7 +49,7 @@ var quotaScopes = []struct {
 
 func testQuotaScopes(k *kit) {
 	for _, s := range quotaScopes {
-		first, second, third := s.in[0].record("1"), s.in[1].record("2"), s.in[0].record("3")
+		first, second, third := s.in[0].record(k, "1"), s.in[1].record(k, "2"), s.in[0].record(k, "3")
 		for want, bound := range map[error]mcptask.Usage{
 			mcptask.ErrQuotaStored:     {Stored: 2},
 			mcptask.ErrQuotaUnfinished: {Unfinished: 2},
@@ -71,7 +71,7 @@ func testQuotaScopes(k *kit) {
 			if s.out != [2]owner{} {
 				for i, o := range s.out {
 					others = append(others, fmt.Sprint("other", i))
-					if err := create(o.record(others[i])); err != nil {
+					if err := create(o.record(k, others[i])); err != nil {
 						k.Errorf("%s: somebody else: %v", name, err)
 					}
 				}
@@ -85,16 +85,16 @@ func testQuotaScopes(k *kit) {
 			}
 		}
 	}
-	k.createRecord(newRecord("a", "", epoch))
+	k.createRecord(k.newRecord("a", "", k.epoch))
 	one := mcptask.Usage{Stored: 1, Unfinished: 1, Bytes: 1}
-	_, err := k.s.Create(k.ctx, newRecord("b", "", epoch), mcptask.Quota{Account: one, Anonymous: one, Server: one})
+	_, err := k.s.Create(k.ctx, k.newRecord("b", "", k.epoch), mcptask.Quota{Account: one, Anonymous: one, Server: one})
 	k.wantQuotaError("beyond every bound", err, mcptask.ScopeAccount, mcptask.ErrQuotaStored)
-	_, err = k.s.Create(k.ctx, newRecord("b", "", epoch), mcptask.Quota{Anonymous: mcptask.Usage{Unfinished: 1, Bytes: 1}, Server: one})
+	_, err = k.s.Create(k.ctx, k.newRecord("b", "", k.epoch), mcptask.Quota{Anonymous: mcptask.Usage{Unfinished: 1, Bytes: 1}, Server: one})
 	k.wantQuotaError("beyond the bounds of two scopes", err, mcptask.ScopeAnonymous, mcptask.ErrQuotaUnfinished)
 }
 
 func testUpdateBytes(k *kit) {
-	const more = 100
+	const more = 256 // status messages count in blocks of as many bytes
 	text := strings.Repeat("x", more)
 	// Every part with a variable length adds to the size of a record.
 	parts := map[string]func(r *mcptask.Record, text string){
@@ -113,61 +113,66 @@ func testUpdateBytes(k *kit) {
 	for _, s := range quotaScopes {
 		for name, grow := range parts {
 			name = fmt.Sprintf("%s of the %s", name, s.scope)
-			first := k.createRecord(s.in[0].record("1"))
-			second := k.createRecord(s.in[1].record("2"))
+			first := k.createRecord(s.in[0].record(k, "1"))
+			second := k.createRecord(s.in[1].record(k, "2"))
 			bytes := first.Size() + second.Size() + more
 			quota := s.quota(mcptask.Usage{Stored: 1, Unfinished: 1, Bytes: bytes}) // only the bytes matter
 			grown, grownMore := first, second
 			grow(&grown, text)
 			grow(&grownMore, "y")
-			grown, err := k.s.Update(k.ctx, grown, quota)
+			grown, err := k.s.Update(k.ctx, first, grown, quota)
 			if err != nil {
 				k.Fatalf("%s: there is room: %v", name, err)
 			}
-			_, err = k.other.Update(k.ctx, grownMore, quota)
+			_, err = k.other.Update(k.ctx, second, grownMore, quota)
 			k.wantQuotaError(name, err, s.scope, mcptask.ErrQuotaBytes)
 			k.wantRecord(name+", refused", k.getRecord("2"), second)
 			same := second // an update without growth is never refused, whatever the limit
 			same.Phase = mcptask.PhaseRunning
-			if same, err = k.s.Update(k.ctx, same, s.quota(mcptask.Usage{Bytes: 1})); err != nil {
+			if same, err = k.s.Update(k.ctx, second, same, s.quota(mcptask.Usage{Bytes: 1})); err != nil {
 				k.Errorf("%s: it does not grow: %v", name, err)
 			}
-			if taken, err := k.s.Lease(k.ctx, "another worker", minutesAfter(2), minutesAfter(3), 10); err != nil || len(taken) != 2 {
-				k.Errorf("leased: %s, %v", describeRecords(taken...), err)
+			k.takeLeases("another worker", "1", "2") // a new worker is not more bytes
+			if grown.Outcome != nil {                // stays
+				k.deleteRecord("1")
+			} else {
+				shrunk := k.getRecord("1")
+				shrunk.StatusMessage, shrunk.Inputs = "", nil
+				if _, err = k.s.Update(k.ctx, k.getRecord("1"), shrunk, s.quota(mcptask.Usage{Bytes: 1})); err != nil {
+					k.Errorf("%s: it shrinks: %v", name, err)
+				}
+				k.deleteRecord("1")
 			}
-			shrunk := k.getRecord("1")
-			shrunk.StatusMessage, shrunk.Inputs, shrunk.Outcome = "", nil, nil
-			if _, err = k.s.Update(k.ctx, shrunk, s.quota(mcptask.Usage{Bytes: 1})); err != nil {
-				k.Errorf("%s: it shrinks: %v", name, err)
-			}
-			grownMore.Version = same.Version + 1 // the version after the lease
-			if grownMore, err = k.s.Update(k.ctx, grownMore, quota); err != nil {
+			same = k.getRecord("2")
+			grownMore = same
+			grow(&grownMore, "y")
+			if _, err = k.s.Update(k.ctx, same, grownMore, quota); err != nil {
 				k.Errorf("%s: there is room again: %v", name, err)
 			}
 			if s.out != [2]owner{} {
-				other := k.createRecord(s.out[0].record("3"))
-				grow(&other, text)
-				if _, err = k.s.Update(k.ctx, other, quota); err != nil {
+				other := k.createRecord(s.out[0].record(k, "3"))
+				grown := other
+				grow(&grown, text)
+				if _, err = k.s.Update(k.ctx, other, grown, quota); err != nil {
 					k.Errorf("%s: somebody else: %v", name, err)
 				}
 				k.deleteRecord("3")
 			}
-			k.deleteRecord("1")
 			k.deleteRecord("2")
 		}
 	}
-	missing := newRecord("missing", "p", epoch)
-	_, err := k.s.Update(k.ctx, missing, mcptask.Quota{Server: mcptask.Usage{Bytes: 1}})
+	missing := k.newRecord("missing", "p", k.epoch)
+	_, err := k.s.Update(k.ctx, missing, missing, mcptask.Quota{Server: mcptask.Usage{Bytes: 1}})
 	k.wantError("a missing record that is too big", err, mcptask.ErrNoRecord)
 }
 
 func testUpdateBytesRace(k *kit) {
-	const workers, rounds, room, more = 16, 12, 3, 1000
+	const workers, rounds, room, more = 16, 12, 3, 1024
 	// Each goroutine grows its own record. Exactly as many succeed as there is room for.
 	records := make([]mcptask.Record, workers)
 	var bytes int64
 	for i := range records {
-		r := newRecord(fmt.Sprint("t", i), "", epoch)
+		r := k.newRecord(fmt.Sprint("t", i), "", k.epoch)
 		r.Account = []string{"x", "y"}[i%2]
 		records[i] = k.createRecord(r)
 		bytes += r.Size()
@@ -180,9 +185,9 @@ func testUpdateBytesRace(k *kit) {
 		}
 		var grown atomic.Int32
 		runConcurrently(workers, func(i int) {
-			r := records[i]
-			r.StatusMessage = strings.Repeat("x", more)
-			r, err := k.pickStore(i).Update(k.ctx, r, quota)
+			grownRecord := records[i]
+			grownRecord.StatusMessage = strings.Repeat("x", more)
+			r, err := k.pickStore(i).Update(k.ctx, records[i], grownRecord, quota)
 			switch {
 			case err == nil:
 				records[i] = r
@@ -198,7 +203,7 @@ func testUpdateBytesRace(k *kit) {
 			if r := records[i]; r.StatusMessage != "" {
 				var err error
 				r.StatusMessage = ""
-				if records[i], err = k.pickStore(i).Update(k.ctx, r, quota); err != nil {
+				if records[i], err = k.pickStore(i).Update(k.ctx, records[i], r, quota); err != nil {
 					k.Errorf("update: %v", err)
 				}
 			}

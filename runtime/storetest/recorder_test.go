@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // recorder is a testing.TB that keeps its failures to itself.
@@ -21,16 +20,14 @@ type recorder struct {
 	cleanups []func()
 }
 
-// recorded tests one promise and returns the failures.
-func recorded(t *testing.T, name string, stores Stores, patience time.Duration) []string {
+// recorded tests one promise, in a bubble, and returns the failures.
+func recorded(t *testing.T, name string, stores Stores) []string {
 	t.Helper()
 	i := slices.IndexFunc(promises, func(p promise) bool { return p.name == name })
 	if i < 0 {
 		t.Fatalf("there is no promise %q", name)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	r := &recorder{ctx: ctx}
+	r := &recorder{ctx: t.Context()}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -39,7 +36,7 @@ func recorded(t *testing.T, name string, stores Stores, patience time.Duration) 
 				f()
 			}
 		}()
-		promises[i].runTest(r, stores)
+		promises[i].runTest(r, stores, bubbleTimeout)
 	}()
 	<-ended
 	return r.failures

@@ -14,39 +14,42 @@ func testShared(k *kit) {
 	if k.stores.Share == nil {
 		k.Skip("the store is for one process: Stores.Share is nil")
 	}
-	first := k.createRecord(newKeyedRecord("t", "p", "tool", "k"))
-	if err := k.other.Renew(k.ctx, "w1", minutesAfter(30)); err != nil {
-		k.Errorf("renew: %v", err)
-	}
-	first.LeaseUntil = minutesAfter(30)
-	k.wantRecord("seen by both", k.getRecord("t"), first)
 	third := k.closeAtEnd(k.stores.Share(k, k.s))
-	runConcurrently(3, func(i int) {
-		switch i {
-		case 0:
-			got, err := third.Wait(k.ctx, "t", 1)
-			if err != nil || got.Version != 2 {
-				k.Errorf("waited for version %d: %v", got.Version, err)
-			}
-		case 1:
-			_, err := k.other.Wait(k.ctx, "t", 2)
-			k.wantError("the waiter's own handle closed", err, mcptask.ErrServerClosed)
-		default:
-			k.pause()
-			if _, err := k.s.Update(k.ctx, first, mcptask.Quota{}); err != nil {
-				k.Errorf("update: %v", err)
-			}
-			k.pause()
-			if err := k.other.Close(); err != nil {
-				k.Errorf("close: %v", err)
-			}
-		}
-	})
-	k.other = third // closing a handle does not affect the others
-	k.updateRecord(k.getRecord("t"))
-	if got := k.getRecord("t"); got.Version != 3 {
-		k.Errorf("version %d after another handle was closed", got.Version)
+	feeds := map[string]*follower{"first": k.follow(k.s), "second": k.follow(k.other), "third": k.follow(third)}
+	first := k.createRecord(k.newKeyedRecord("t", "p", "tool", "k"))
+	k.wantRecord("seen by both", k.getRecord("t"), first)
+	change := first
+	change.CancelRequested = true
+	second, err := third.Update(k.ctx, first, change, mcptask.Quota{})
+	k.wantError("an update by the third handle", err, nil)
+	for _, f := range feeds {
+		f.want(changeTo(first), changeTo(second))
 	}
+	k.beat(k.other, "w1", "t")
+	k.takeLeases("w2")
+	if lost := k.beat(third, "w2", "t").Lost; len(lost) != 1 {
+		k.Errorf("lost is %q", lost)
+	}
+	if err := third.Release(k.ctx, "w1"); err != nil {
+		k.Errorf("release: %v", err)
+	}
+	for _, f := range feeds {
+		f.want(mcptask.Change{Free: true})
+	}
+	k.takeLeases("w2", "t")
+
+	// Closing a handle does not affect the others.
+	feeds["second"].stop()
+	delete(feeds, "second")
+	if err := k.other.Close(); err != nil {
+		k.Errorf("close: %v", err)
+	}
+	k.other = third
+	fourth := k.updateRecord(k.getRecord("t"), k.getRecord("t"))
+	for _, f := range feeds {
+		f.want(changeTo(fourth))
+	}
+	k.getRecord("t")
 }
 
 func testReopened(k *kit) {
@@ -55,23 +58,22 @@ func testReopened(k *kit) {
 	}
 	var want []mcptask.Record
 	for i := range 30 {
-		r := newFullRecord(fmt.Sprintf("t%02d", i))
-		r.CreatedAt = epoch.Add(time.Duration(i) * time.Microsecond)
+		r := k.newFullRecord(fmt.Sprintf("t%02d", i))
+		r.CreatedAt = k.epoch.Add(time.Duration(i) * time.Microsecond)
 		if i%3 == 0 {
-			r.Phase, r.Outcome, r.Worker, r.LeaseUntil = mcptask.PhaseRunning, nil, "w1", minutesAfter(i)
+			r.Phase, r.Outcome, r.Worker = mcptask.PhaseRunning, nil, "w1"
 		}
 		r = k.createRecord(r)
 		if i%2 == 0 {
-			r = k.updateRecord(r)
+			r = k.updateRecord(r, r)
 		}
 		want = append(want, r)
 	}
-	if err := k.s.Renew(k.ctx, "w1", minutesAfter(40)); err != nil {
-		k.Errorf("renew: %v", err)
-	}
-	for i := 0; i < len(want); i += 3 {
-		want[i].LeaseUntil = minutesAfter(40)
-	}
+	k.beat(k.s, "w1")
+	expired := k.newRecord("expired", "q", k.epoch)
+	expired.ExpiresAt = k.minutesAfter(-1)
+	k.createRecord(expired)
+	k.expireRecords(5, 1)
 	k.deleteRecord("t29")
 	want = want[:29]
 	for _, s := range []mcptask.Store{k.s, k.other} {
@@ -85,21 +87,27 @@ func testReopened(k *kit) {
 	for _, r := range want {
 		ids = append(ids, r.ID)
 		k.wantRecord("after the restart", k.getRecord(r.ID), r)
-		k.wantCreate("a key after the restart", newKeyedRecord("new", r.Principal, r.Tool, r.IdempotencyKey), mcptask.Quota{}, mcptask.ErrExists)
+		k.wantCreate("a key after the restart", k.newKeyedRecord("new", r.Principal, r.Tool, r.IdempotencyKey), mcptask.Quota{}, mcptask.ErrExists)
 	}
 	if got := k.listIDs("p", 7, nil); !slices.Equal(got, ids) {
 		k.Errorf("the list after the restart: %q", got)
 	}
 	k.wantAbsent("t29")
-	k.wantCreate("the records count after the restart", newRecord("new", "p", epoch), quotaOf(29, 0), mcptask.ErrQuotaStored)
-	k.wantCreate("the unfinished ones count after the restart", newRecord("new", "p", epoch), quotaOf(0, 10), mcptask.ErrQuotaUnfinished)
+	k.wantCreate("the records count after the restart", k.newRecord("new", "p", k.epoch), quotaOf(29, 0), mcptask.ErrQuotaStored)
+	k.wantCreate("the unfinished ones count after the restart", k.newRecord("new", "p", k.epoch), quotaOf(0, 10), mcptask.ErrQuotaUnfinished)
 	var bytes int64
 	for _, r := range want {
 		bytes += r.Size()
 	}
-	_, err := k.s.Create(k.ctx, newRecord("new", "q", epoch), mcptask.Quota{Server: mcptask.Usage{Bytes: bytes}})
+	_, err := k.s.Create(k.ctx, k.newRecord("new", "q", k.epoch), mcptask.Quota{Server: mcptask.Usage{Bytes: bytes}})
 	k.wantQuotaError("the bytes count after the restart", err, mcptask.ScopeServer, mcptask.ErrQuotaBytes)
-	k.takeLeases("w2", minutesAfter(40), minutesAfter(50), 0)
-	k.takeLeases("w2", minutesAfter(41), minutesAfter(50), 10)
-	k.expireRecords(minutesAfter(200), 100, 29)
+	k.wantTombstone("expired", "q")
+	k.takeLeases("w2")
+	if lost := k.beat(k.s, "w1", "t00").Lost; len(lost) != 0 {
+		k.Errorf("lost by a restart: %q", lost)
+	}
+	if err := k.s.Release(k.ctx, "w1"); err != nil {
+		k.Errorf("release: %v", err)
+	}
+	k.takeLeases("w2", "t00", "t03", "t06", "t09", "t12", "t15", "t18", "t21", "t24", "t27")
 }

@@ -31,7 +31,7 @@
 //   - Get/a copy: changes to a given or returned record do not reach the store.
 //   - Update/compare and set: only the current version can be updated, and becomes the next one. A
 //     missing record returns ErrNoRecord.
-//   - Update/what never changes: principal, account, tool, key and creation.
+//   - Update/what never changes: all fields that are fixed at the creation, and the outcome.
 //   - Update/quota of bytes: a record that would exceed the bytes of a scope stays unchanged. A
 //     record that does not grow is never refused.
 //   - Update/quota of bytes in a race: the quota holds however many records grow at once.
@@ -45,26 +45,43 @@
 //   - List/under change: a record that exists throughout is listed once, while others come and go.
 //   - Expire/batches: up to the limit, which may be 0, and exact to the moment. Keys and list
 //     entries go too. A changed expiry is used.
+//   - Expire/the store's clock: records expire when the store's time comes, not before.
+//   - Expire/tombstones: an expired record returns ErrRecordExpired with its ID and principal for
+//     TombstoneFor, and ErrNoRecord from then on. Its ID is free. A deleted record leaves nothing.
 //   - Expire/in a race: each record is returned to one caller.
-//   - Wait/what is new: an existing version returns at once. A missing record returns ErrNoRecord.
-//   - Wait/no lost wake-up: a change between two calls is never missed, however fast the writer is.
-//   - Wait/thousands: all waiters wake up.
-//   - Wait/gone: a deleted or expired record returns ErrNoRecord.
-//   - Wait/called off: an ended context returns its error.
-//   - Close/waiting calls: waiting calls return ErrServerClosed, and Create fails afterwards. A
-//     second Close does nothing.
-//   - Lease/fencing: a lease is not taken before its end, nor that of a finished record, nor one's
-//     own. The new version fences off the former worker.
+//   - Changes/every version: the first Change has Missed set. Then each version, deletion and expiry
+//     of every handle comes, in the order of the versions. Get sees at least what the feed says.
+//   - Changes/nothing lost: a change that begins after the first Change is never lost, however fast
+//     the writers are.
+//   - Changes/many readers: each reader gets every change.
+//   - Changes/a slow reader: a reader that stops holds up neither writers nor other readers. It gets
+//     the changes later, or Missed.
+//   - Changes/the end: a feed ends with its context, with its reader, and with its store.
+//   - Close/the end: Create fails afterwards. A second Close does nothing.
+//   - Lease/whose: unfinished records of the tools whose worker has no lease are taken, up to the
+//     limit. Those of the worker itself, of a worker with a lease, and finished ones are not.
+//   - Lease/fencing: a lease holds until its end. Then another worker gets a new version, which
+//     fences off the former worker. The new worker's lease has begun.
+//   - Lease/clocks: the times in records, which are of any clock, do not change a lease.
 //   - Lease/in a race: each record goes to one worker, in batches.
-//   - Lease/renew and release: these affect one worker and make no new version.
-//   - Lease/under update: an Update does not undo a Renew. A new worker sets its own lease.
+//   - Beat/all records: a beat is a lease of all records of the worker, later ones included. It
+//     makes no version. It can renew a lease that has ended.
+//   - Beat/lost: a beat returns the store's time, and the held IDs that are no longer unfinished
+//     records of the worker.
+//   - Release/at once: the records of the worker, and only those, can be taken at once. The feeds of
+//     all handles say so.
+//   - Inspector/scan and count: if the store is an [mcptask.Inspector]: newest first, with any filter,
+//     limit and position, and the unfinished by tool and phase.
 //   - all/ended context: a call does all of its work or nothing.
 //   - all/random programs: in one goroutine, the store behaves like a simple model.
 //   - all/random histories: in several goroutines, each version has one writer, reads are never
-//     stale, and deleted records stay deleted.
-//   - all/shared: with Stores.Share, one handle reads and waits for what the other writes, and
-//     keeps working when the other is closed.
-//   - all/reopened: with Stores.Reopen, records, keys, quotas, lists and leases survive.
+//     stale, deleted records stay deleted, and feeds lose nothing.
+//   - all/shared: with Stores.Share, one handle reads and hears what the other writes, and keeps
+//     working when the other is closed.
+//   - all/reopened: with Stores.Reopen, records, keys, quotas, lists, tombstones and leases survive.
+//
+// The times in the records of a test are near the store's, as Beat returns it. Tests that need
+// Stores.Advance are skipped without it.
 //
 // Random programs accept the flags of [pgregory.net/rapid]. Use -rapid.checks=10 for a slow store.
 // A failed program is saved in testdata/rapid of the package under test and runs first the next
@@ -93,12 +110,15 @@ import (
 type Stores struct {
 	// Open opens an empty store. Run closes it.
 	Open func(t testing.TB) mcptask.Store
-	// Share opens a store's database again, as another process would. Run closes the result. A nil
-	// Share means that the store is for one process.
+	// Share opens a store's database again, as another process would, or from another process. Run
+	// closes the result. A nil Share means that the store is for one process.
 	Share func(t testing.TB, s mcptask.Store) mcptask.Store
 	// Reopen opens the database of a store that Run has closed, as a restarted process would. Run
 	// closes the result. A nil Reopen means that the store is not durable.
 	Reopen func(t testing.TB, closed mcptask.Store) mcptask.Store
+	// Advance moves the clock of a store forward, for all handles of its database. A nil Advance
+	// skips the tests that need it.
+	Advance func(t testing.TB, s mcptask.Store, d time.Duration)
 }
 
 // Run tests that a store keeps every promise of [mcptask.Store]. The subtests run in parallel, each
@@ -107,7 +127,7 @@ func Run(t *testing.T, stores Stores) {
 	for _, p := range promises {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			p.runTest(t, stores)
+			p.runTest(t, stores, testTimeout)
 		})
 	}
 }
@@ -133,17 +153,23 @@ var promises = []promise{
 	{"List/one principal", testPrincipals},
 	{"List/under change", testListUnderChange},
 	{"Expire/batches", testExpire},
+	{"Expire/the store's clock", testExpireClock},
+	{"Expire/tombstones", testTombstones},
 	{"Expire/in a race", testExpireRace},
-	{"Wait/what is new", testWait},
-	{"Wait/no lost wake-up", testWakeUps},
-	{"Wait/thousands", testThousands},
-	{"Wait/gone", testWaitGone},
-	{"Wait/called off", testWaitCalledOff},
-	{"Close/waiting calls", testClose},
-	{"Lease/fencing", testLease},
+	{"Changes/every version", testChanges},
+	{"Changes/nothing lost", testChangesRace},
+	{"Changes/many readers", testManyReaders},
+	{"Changes/a slow reader", testSlowReader},
+	{"Changes/the end", testChangesEnd},
+	{"Close/the end", testClose},
+	{"Lease/whose", testLease},
+	{"Lease/fencing", testFencing},
+	{"Lease/clocks", testLeaseClocks},
 	{"Lease/in a race", testLeaseRace},
-	{"Lease/renew and release", testRenew},
-	{"Lease/under update", testRenewUnderUpdate},
+	{"Beat/all records", testBeat},
+	{"Beat/lost", testLost},
+	{"Release/at once", testRelease},
+	{"Inspector/scan and count", testInspector},
 	{"all/ended context", testContext},
 	{"all/random programs", testPrograms},
 	{"all/random histories", testHistories},
@@ -156,9 +182,9 @@ type promise struct {
 	test func(k *kit)
 }
 
-// runTest tests one promise with a new store.
-func (p promise) runTest(t testing.TB, stores Stores) {
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+// runTest tests one promise with a new store. The timeout ends calls that hang.
+func (p promise) runTest(t testing.TB, stores Stores, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	t.Cleanup(cancel)
 	k := &kit{TB: t, ctx: ctx, stores: stores}
 	k.s = k.closeAtEnd(stores.Open(t))
@@ -166,10 +192,12 @@ func (p promise) runTest(t testing.TB, stores Stores) {
 	if stores.Share != nil {
 		k.other = k.closeAtEnd(stores.Share(t, k.s))
 	}
+	// Odd microseconds show a store that rounds times.
+	k.epoch = k.readClock().UTC().Truncate(time.Millisecond).Add(6 * time.Microsecond)
 	p.test(k)
 }
 
-// testTimeout limits the time of a promise and ends calls that hang.
+// testTimeout limits the time of a promise.
 const testTimeout = 2 * time.Minute
 
 // kit holds the store under test and helpers for the tests.
@@ -179,6 +207,8 @@ type kit struct {
 	// s and other are two handles of the store, or the same one.
 	s, other mcptask.Store
 	stores   Stores
+	// epoch is the creation time of test records: about the store's time at the start of the test.
+	epoch time.Time
 }
 
 // closeAtEnd closes the store at the end of the test.
@@ -191,6 +221,20 @@ func (k *kit) closeAtEnd(s mcptask.Store) mcptask.Store {
 	return s
 }
 
+// readClock returns the store's time.
+func (k *kit) readClock() time.Time {
+	k.Helper()
+	return k.beat(k.s, "the clock").Now
+}
+
+// advanceClock moves the store's clock. It skips the test if that is impossible.
+func (k *kit) advanceClock(d time.Duration) {
+	if k.stores.Advance == nil {
+		k.Skip("the store's clock cannot be moved: Stores.Advance is nil")
+	}
+	k.stores.Advance(k.TB, k.s, d)
+}
+
 // pickStore alternates between the two handles.
 func (k *kit) pickStore(i int) mcptask.Store {
 	if i%2 == 0 {
@@ -199,27 +243,22 @@ func (k *kit) pickStore(i int) mcptask.Store {
 	return k.other
 }
 
-// epoch is the creation time of test records. The tests do not read a clock.
-var epoch = time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+// minutesAfter returns the time n minutes after the epoch.
+func (k *kit) minutesAfter(n int) time.Time { return k.epoch.Add(time.Duration(n) * time.Minute) }
 
-// minutesAfter returns the time n minutes after epoch.
-func minutesAfter(n int) time.Time { return epoch.Add(time.Duration(n) * time.Minute) }
-
-// newRecord returns a queued task of worker w1. Its lease ends after a minute and it expires after
-// an hour.
-func newRecord(id, principal string, created time.Time) mcptask.Record {
+// newRecord returns a queued task of worker w1, which has no lease yet. It expires after an hour.
+func (k *kit) newRecord(id, principal string, created time.Time) mcptask.Record {
 	return mcptask.Record{
 		ID: id, Principal: principal, Account: "account of " + principal, Tool: "tool", Arguments: []byte(`{"a":1}`),
 		Revision: mcptask.Revision20251125, CanAsk: []string{"elicitation/create"}, Phase: mcptask.PhaseQueued,
-		CreatedAt: created, UpdatedAt: created, ExpiresAt: created.Add(time.Hour), Poll: time.Second,
-		Worker: "w1", LeaseUntil: created.Add(time.Minute),
+		CreatedAt: created, UpdatedAt: created, ExpiresAt: created.Add(time.Hour), Poll: time.Second, Worker: "w1",
 	}
 }
 
 // finishRecord returns the record as a finished one.
 func finishRecord(r mcptask.Record) mcptask.Record {
 	r.Phase, r.Outcome, r.TerminalAt = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: []byte(`{"content":[]}`)}, r.CreatedAt
-	r.Worker, r.LeaseUntil = "", time.Time{}
+	r.Worker = ""
 	return r
 }
 
@@ -241,21 +280,21 @@ func (k *kit) wantCreate(what string, r mcptask.Record, quota mcptask.Quota, wan
 }
 
 // expireRecords deletes expired records and checks how many there are.
-func (k *kit) expireRecords(now time.Time, limit, want int) []mcptask.Record {
+func (k *kit) expireRecords(limit, want int) []mcptask.Record {
 	k.Helper()
-	gone, err := k.other.Expire(k.ctx, now, limit)
+	gone, err := k.other.Expire(k.ctx, limit)
 	if err != nil || len(gone) != want {
-		k.Errorf("%d records expired at %v, want %d: %s, %v", len(gone), now, want, describeRecords(gone...), err)
+		k.Errorf("%d records expired, want %d: %s, %v", len(gone), want, describeRecords(gone...), err)
 	}
 	return gone
 }
 
 // updateRecord stores the next version of a record.
-func (k *kit) updateRecord(r mcptask.Record) mcptask.Record {
+func (k *kit) updateRecord(from, to mcptask.Record) mcptask.Record {
 	k.Helper()
-	stored, err := k.s.Update(k.ctx, r, mcptask.Quota{})
+	stored, err := k.s.Update(k.ctx, from, to, mcptask.Quota{})
 	if err != nil {
-		k.Fatalf("update %q from version %d: %v", r.ID, r.Version, err)
+		k.Fatalf("update %q from version %d: %v", from.ID, from.Version, err)
 	}
 	return stored
 }
@@ -277,7 +316,7 @@ func (k *kit) getRecord(id string) mcptask.Record {
 	return got
 }
 
-// wantAbsent checks that a record does not exist.
+// wantAbsent checks that a record does not exist. It may have expired.
 func (k *kit) wantAbsent(id string) {
 	k.Helper()
 	if got, err := k.s.Get(k.ctx, id); !errors.Is(err, mcptask.ErrNoRecord) {
@@ -293,12 +332,12 @@ func (k *kit) wantRecord(what string, got, want mcptask.Record) {
 	}
 }
 
-// describeRecords identifies records by ID, version, worker and times.
+// describeRecords identifies records by ID, version, phase, worker and expiry.
 func describeRecords(records ...mcptask.Record) string {
 	var texts []string
 	for _, r := range records {
-		texts = append(texts, fmt.Sprintf("%q (version %d, %s, of %q, worker %q until %s, expires %s)", r.ID, r.Version, r.Phase, r.Principal,
-			r.Worker, r.LeaseUntil.Format(time.RFC3339Nano), r.ExpiresAt.Format(time.RFC3339Nano)))
+		texts = append(texts, fmt.Sprintf("%q (version %d, %s, of %q, worker %q, expires %s)", r.ID, r.Version, r.Phase, r.Principal,
+			r.Worker, r.ExpiresAt.Format(time.RFC3339Nano)))
 	}
 	return fmt.Sprint(len(records), " records ", strings.Join(texts, ", "))
 }

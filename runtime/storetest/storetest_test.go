@@ -2,14 +2,51 @@ package storetest
 
 import (
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 func openMemory(testing.TB) mcptask.Store { return mcptask.NewMemoryStore() }
+
+// inBubble returns stores for a test in a bubble, in which the clock goes on as the test sleeps.
+func inBubble(open func(t testing.TB) mcptask.Store) Stores {
+	return Stores{Open: open, Advance: func(_ testing.TB, _ mcptask.Store, d time.Duration) { time.Sleep(d) }}
+}
+
+// bubbleTimeout ends calls that hang in a bubble. No test advances the clock as far.
+const bubbleTimeout = 100_000 * time.Hour
+
+// TestSoundStore checks that the tests find nothing in a sound store, whether fast or slow.
+func TestSoundStore(t *testing.T) {
+	for _, latency := range []time.Duration{0, time.Millisecond} {
+		for _, p := range promises {
+			bubble.Run(t, p.name+" "+latency.String(), func(t *testing.T) {
+				p.runTest(t, inBubble(func(t testing.TB) mcptask.Store {
+					if latency == 0 {
+						return openMemory(t)
+					}
+					return NewFaulty(openMemory(t), Faults{Latency: latency, Miss: 0.01}, 1)
+				}), bubbleTimeout)
+			})
+		}
+	}
+}
+
+// TestFullRecord checks that the record with a value in every field has one.
+func TestFullRecord(t *testing.T) {
+	r := reflect.ValueOf((&kit{epoch: time.Now()}).newFullRecord("t"))
+	for i := range r.NumField() {
+		if name := r.Type().Field(i).Name; r.Field(i).IsZero() && name != "Version" {
+			t.Errorf("newFullRecord gives %s no value", name)
+		}
+	}
+}
 
 // TestDocumented checks that the package comment describes each promise.
 func TestDocumented(t *testing.T) {

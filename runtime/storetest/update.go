@@ -9,50 +9,53 @@ import (
 )
 
 func testUpdate(k *kit) {
-	first := k.createRecord(newRecord("t", "p", epoch))
+	first := k.createRecord(k.newRecord("t", "p", k.epoch))
 	change := first
-	change.Phase, change.StatusMessage, change.UpdatedAt = mcptask.PhaseRunning, "one", minutesAfter(1)
-	change.Poll, change.ExpiresAt, change.Attempt = 0, minutesAfter(90), 1
-	second := k.updateRecord(change)
+	change.Phase, change.StatusMessage, change.UpdatedAt = mcptask.PhaseRunning, "one", k.minutesAfter(1)
+	change.ExpiresAt, change.Attempt, change.Progress = k.minutesAfter(90), 1, mcptask.Progress{Done: 1, Total: 3}
+	second := k.updateRecord(first, change)
 	want := change
 	want.Version = 2
 	k.wantRecord("updated", second, want)
 	k.wantRecord("got", k.getRecord("t"), want)
-	late := change
 	for _, version := range []int64{0, 1, 3, -1} {
-		late.Version, late.StatusMessage = version, "late"
-		_, err := k.other.Update(k.ctx, late, mcptask.Quota{})
+		from := second
+		from.Version = version
+		late := from
+		late.StatusMessage = "late"
+		_, err := k.other.Update(k.ctx, from, late, mcptask.Quota{})
 		k.wantError(fmt.Sprintf("version %d instead of 2", version), err, mcptask.ErrConflict)
 	}
 	k.wantRecord("after refused updates", k.getRecord("t"), want)
-	third := k.updateRecord(second) // no change, but a new version
+	third := k.updateRecord(second, second) // no change, but a new version
 	if third.Version != 3 {
 		k.Errorf("version %d follows 2", third.Version)
 	}
-	if ended := k.updateRecord(finishRecord(third)); ended.Version != 4 || ended.Outcome == nil {
+	if ended := k.updateRecord(third, finishRecord(third)); ended.Version != 4 || ended.Outcome == nil {
 		k.Errorf("ended: %s", describeRecords(ended))
 	}
-	missing := newRecord("missing", "p", epoch)
+	missing := k.newRecord("missing", "p", k.epoch)
 	missing.Version = 1
-	_, err := k.s.Update(k.ctx, missing, mcptask.Quota{})
+	_, err := k.s.Update(k.ctx, missing, missing, mcptask.Quota{})
 	k.wantError("update what is not there", err, mcptask.ErrNoRecord)
 	k.wantAbsent("missing")
 	k.deleteRecord("t")
-	_, err = k.s.Update(k.ctx, third, mcptask.Quota{})
+	_, err = k.s.Update(k.ctx, third, third, mcptask.Quota{})
 	k.wantError("update what was deleted", err, mcptask.ErrNoRecord)
 	k.wantAbsent("t")
 }
 
 func testUpdateKeeps(k *kit) {
-	r := newRecord("t", "p", epoch)
+	r := k.newRecord("t", "p", k.epoch)
 	r.IdempotencyKey = "k"
 	stored := k.createRecord(r)
-	change := stored
-	change.Principal, change.Account, change.Tool, change.IdempotencyKey, change.CreatedAt = "q", "other", "other", "other", minutesAfter(-1)
-	change.StatusMessage = "new"
-	updated := k.updateRecord(change)
-	want := stored
-	want.Version, want.StatusMessage = 2, "new"
+	change := k.newFullRecord("other")
+	change.Principal, change.Account, change.Tool, change.Arguments, change.Revision = "q", "other", "other", []byte(`{}`), "other"
+	change.IdempotencyKey, change.CreatedAt = "other", k.minutesAfter(-1)
+	change.Phase, change.Outcome = mcptask.PhaseRunning, nil
+	updated := k.updateRecord(stored, change)
+	want := keepFixed(change, stored)
+	want.Version = 2
 	k.wantRecord("updated", updated, want)
 	k.wantRecord("got", k.getRecord("t"), want)
 	if ids := k.listIDs("q", 5, nil); len(ids) != 0 {
@@ -61,9 +64,19 @@ func testUpdateKeeps(k *kit) {
 	if ids := k.listIDs("p", 5, nil); len(ids) != 1 {
 		k.Errorf("the principal's list: %q", ids)
 	}
-	k.wantCreate("its key", newKeyedRecord("2", "p", "tool", "k"), mcptask.Quota{}, mcptask.ErrExists)
-	k.createRecord(newKeyedRecord("3", "q", "other", "other"))
-	k.wantCreate("its account", newRecord("4", "p", epoch), quotaOf(0, 1), mcptask.ErrQuotaUnfinished)
+	k.wantCreate("its key", k.newKeyedRecord("2", "p", "tool", "k"), mcptask.Quota{}, mcptask.ErrExists)
+	k.createRecord(k.newKeyedRecord("3", "q", "other", "other"))
+	k.wantCreate("its account", k.newRecord("4", "p", k.epoch), quotaOf(0, 1), mcptask.ErrQuotaUnfinished)
+	ended := k.updateRecord(updated, finishRecord(updated))
+	for _, outcome := range []*mcptask.Outcome{nil, {Kind: mcptask.OutcomeError, Error: &mcptask.Error{Code: -1}}, {Kind: mcptask.OutcomeResult, Result: []byte(`{"late":true}`)}} {
+		change := ended
+		change.Outcome, change.StatusMessage = outcome, "after the end"
+		want := change
+		want.Outcome, want.Version = ended.Outcome, ended.Version+1
+		ended = k.updateRecord(ended, change)
+		k.wantRecord("the outcome is written once", ended, want)
+		k.wantRecord("the outcome is stored once", k.getRecord("t"), want)
+	}
 	k.deleteRecord("t")
 	if ids := k.listIDs("p", 5, nil); len(ids) != 0 {
 		k.Errorf("listed after its deletion: %q", ids)
@@ -72,7 +85,7 @@ func testUpdateKeeps(k *kit) {
 
 func testOneWinner(k *kit) {
 	const rounds, writers = 20, 30
-	k.createRecord(newRecord("t", "p", epoch))
+	k.createRecord(k.newRecord("t", "p", k.epoch))
 	for round := range rounds {
 		current := k.getRecord("t")
 		var won, lost atomic.Int32
@@ -80,7 +93,7 @@ func testOneWinner(k *kit) {
 		runConcurrently(writers, func(i int) {
 			mine := current
 			mine.StatusMessage = fmt.Sprintf("%d of round %d", i, round)
-			got, err := k.pickStore(i).Update(k.ctx, mine, mcptask.Quota{})
+			got, err := k.pickStore(i).Update(k.ctx, current, mine, mcptask.Quota{})
 			if err != nil {
 				k.wantError("an update that lost", err, mcptask.ErrConflict)
 				lost.Add(1)
@@ -106,10 +119,9 @@ func testWhole(k *kit) {
 	const versions, most = 150, 5000 // until the readers have read as often, within limits
 	write := func(r mcptask.Record, n int) mcptask.Record {
 		text := fmt.Sprint(n)
-		r.StatusMessage, r.Attempt, r.UpdatedAt = text, n, minutesAfter(n)
+		r.StatusMessage, r.Attempt, r.UpdatedAt, r.ExpiresAt = text, n, k.minutesAfter(n), k.minutesAfter(60+n)
+		r.Progress, r.Tries, r.Worker = mcptask.Progress{Done: float64(n)}, n, text
 		r.Inputs = []mcptask.Input{{Key: text, Response: []byte(text)}}
-		r.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: []byte(text)}
-		r.CanAsk = []string{text}
 		return r
 	}
 	whole := func(what string, r mcptask.Record) {
@@ -117,7 +129,7 @@ func testWhole(k *kit) {
 			k.Errorf("%s saw parts of two: version %d, %s", what, r.Version, d)
 		}
 	}
-	k.createRecord(write(newRecord("t", "p", epoch), 1))
+	k.createRecord(write(k.newRecord("t", "p", k.epoch), 1))
 	reading, stop := context.WithCancel(k.ctx) // ends after the last write
 	var reads atomic.Int64
 	runConcurrently(8, func(i int) {
@@ -126,7 +138,7 @@ func testWhole(k *kit) {
 			defer stop()
 			r, err := s.Get(k.ctx, "t")
 			for err == nil && r.Version < most && (r.Version < versions || reads.Load() < versions) {
-				r, err = s.Update(k.ctx, write(r, int(r.Version)+1), mcptask.Quota{})
+				r, err = s.Update(k.ctx, r, write(r, int(r.Version)+1), mcptask.Quota{})
 			}
 			if err != nil {
 				k.Errorf("update: %v", err)
@@ -135,10 +147,7 @@ func testWhole(k *kit) {
 		}
 		for version := int64(0); reading.Err() == nil; reads.Add(1) {
 			r, err := s.Get(k.ctx, "t")
-			switch i % 3 {
-			case 1:
-				r, err = s.Wait(reading, "t", version)
-			case 2:
+			if i%3 == 2 {
 				var page []mcptask.Record
 				if page, err = s.List(k.ctx, "p", mcptask.Position{}, 1); err == nil && len(page) == 1 {
 					r = page[0]
@@ -153,7 +162,7 @@ func testWhole(k *kit) {
 			if r.Version < version {
 				k.Errorf("version %d after %d", r.Version, version)
 			}
-			whole([]string{"Get", "Wait", "List"}[i%3], r)
+			whole([]string{"Get", "Get", "List"}[i%3], r)
 			version = r.Version
 		}
 	})

@@ -1,0 +1,361 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// follower reads a feed and checks that each record's versions come in order, without a gap. One
+// goroutine uses it.
+type follower struct {
+	k    *kit
+	s    mcptask.Store
+	next func() (mcptask.Change, error, bool)
+	stop func()
+	// seen has the latest version of each record that the feed has told of since it missed any.
+	seen map[string]int64
+	// missed says that the feed has missed changes after its beginning. Then it may still have some
+	// that nobody wants anymore.
+	missed bool
+}
+
+// follow begins to read a feed. Changes that begin after it returns are in the feed.
+func (k *kit) follow(s mcptask.Store) *follower {
+	k.Helper()
+	f := &follower{k: k, s: s}
+	f.next, f.stop = iter.Pull2(s.Changes(k.ctx))
+	k.Cleanup(f.stop)
+	if c, ok := f.read(); ok && !c.Missed {
+		k.Errorf("a feed begins with %+v", c)
+	}
+	return f
+}
+
+// read returns the next change. If there is none, it fails the test and returns false.
+func (f *follower) read() (mcptask.Change, bool) {
+	f.k.Helper()
+	c, err, ok := f.next()
+	if !ok || err != nil {
+		f.k.Errorf("the feed ended: %v", err)
+		return c, false
+	}
+	if c.Missed == (c.ID != "" || c.Free) || c.Free && c.ID != "" || c.Version < 0 {
+		f.k.Errorf("the feed has a change of several kinds, or of none: %+v", c)
+	}
+	if c.Missed {
+		f.seen = map[string]int64{}
+	}
+	if c.ID != "" {
+		if former, ok := f.seen[c.ID]; ok && c.Version != former+1 && c.Version != former && c.Version != 0 {
+			f.k.Errorf("the feed has version %d of %s after version %d", c.Version, c.ID, former)
+		}
+		f.seen[c.ID] = c.Version
+	}
+	return c, true
+}
+
+// want reads until all of some changes have come: those of one record in this order, and anything
+// else between them. After a Change with Missed set, what is stored may take their place.
+func (f *follower) want(changes ...mcptask.Change) {
+	f.k.Helper()
+	changes = slices.Clone(changes)
+	isLast := func(i int) bool {
+		return !slices.ContainsFunc(changes[i+1:], func(w mcptask.Change) bool { return w.ID == changes[i].ID })
+	}
+	for len(changes) > 0 {
+		c, ok := f.read()
+		if !ok {
+			f.k.Errorf("still wanted are %+v", changes)
+			return
+		}
+		if c.Missed {
+			f.missed = true
+			var later []mcptask.Change
+			for i, w := range changes {
+				if isLast(i) && w.ID != "" && f.checkStored(w) != nil {
+					later = append(later, w)
+				}
+			}
+			changes = later
+			continue
+		}
+		i := slices.IndexFunc(changes, func(w mcptask.Change) bool { return w.ID == c.ID && w.Free == c.Free })
+		if i < 0 {
+			continue
+		}
+		if c.Version == 0 {
+			c.Phase, c.Worker = "", "" // of no meaning
+		}
+		if c != changes[i] {
+			if f.missed {
+				continue
+			}
+			f.k.Errorf("the feed has %+v, want %+v", c, changes[i])
+		}
+		if isLast(i) && c.ID != "" {
+			if err := f.checkStored(c); err != nil {
+				f.k.Errorf("after a change: %v", err)
+			}
+		}
+		changes = slices.Delete(changes, i, i+1)
+	}
+}
+
+// checkStored checks that Get returns at least what the last change of a record says.
+func (f *follower) checkStored(c mcptask.Change) error {
+	r, err := f.s.Get(f.k.ctx, c.ID)
+	if err != nil && !errors.Is(err, mcptask.ErrNoRecord) {
+		return err
+	}
+	if r.Version < c.Version || c.Version == 0 && err == nil {
+		return fmt.Errorf("the feed has %+v, stored is version %d", c, r.Version)
+	}
+	return nil
+}
+
+// changeTo returns the change that a feed has for a version of a record.
+func changeTo(r mcptask.Record) mcptask.Change {
+	return mcptask.Change{ID: r.ID, Version: r.Version, Phase: r.Phase, Worker: r.Worker}
+}
+
+func testChanges(k *kit) {
+	before := k.createFor("w0", "before")
+	feeds := []*follower{k.follow(k.s), k.follow(k.other)}
+	wantAll := func(want ...mcptask.Change) {
+		k.Helper()
+		for _, f := range feeds {
+			f.want(want...)
+		}
+	}
+	a := k.createFor("w1", "a")
+	wantAll(changeTo(a))
+	change := a
+	change.Phase = mcptask.PhaseRunning
+	running := k.updateRecord(a, change)
+	wantAll(changeTo(running))
+	// What changes nothing is not in the feed; the follower would notice another version.
+	_, err := k.other.Create(k.ctx, k.newRecord("a", "p", k.epoch), mcptask.Quota{})
+	k.wantError("create again", err, mcptask.ErrExists)
+	_, err = k.other.Update(k.ctx, a, change, mcptask.Quota{})
+	k.wantError("update again", err, mcptask.ErrConflict)
+	k.beat(k.s, "w1", "a")
+	asking := running
+	asking.Phase = mcptask.PhaseInputRequired
+	asking, err = k.other.Update(k.ctx, running, asking, mcptask.Quota{})
+	k.wantError("update by the other handle", err, nil)
+	var want []mcptask.Change
+	for _, r := range k.takeLeases("w2", "before") {
+		want = append(want, changeTo(r))
+	}
+	wantAll(append(want, changeTo(asking))...)
+	done := k.updateRecord(asking, finishRecord(asking))
+	want = []mcptask.Change{changeTo(done), {ID: "a"}, {ID: before.ID, Version: 3, Phase: before.Phase, Worker: "w2"}, {ID: before.ID}}
+	k.deleteRecord("a")
+	taken := k.getRecord(before.ID)
+	expired := taken
+	expired.ExpiresAt = k.minutesAfter(-1)
+	k.updateRecord(taken, expired)
+	k.expireRecords(5, 1)
+	wantAll(want...)
+	again := k.createFor("", "a")
+	wantAll(changeTo(again))
+	later := k.follow(k.other) // has what follows
+	k.deleteRecord("a")
+	later.want(mcptask.Change{ID: "a"})
+	wantAll(mcptask.Change{ID: "a"})
+}
+
+// testChangesRace follows writers at full speed. A lost change is a gap in the versions, or makes a
+// reader wait until the test's timeout.
+func testChangesRace(k *kit) {
+	const versions, rounds = 300, 100
+	f := k.follow(k.other)
+	r := k.createFor("w1", "t")
+	runConcurrently(2, func(i int) {
+		if i == 0 {
+			for err := error(nil); err == nil && r.Version < versions; {
+				if r, err = k.s.Update(k.ctx, r, r, mcptask.Quota{}); err != nil {
+					k.Errorf("at version %d: %v", r.Version, err)
+				}
+			}
+			return
+		}
+		for last := int64(0); last < versions; last = max(last, f.seen["t"]) {
+			c, ok := f.read()
+			if !ok {
+				return
+			}
+			if c.Missed {
+				if now, err := f.s.Get(k.ctx, "t"); err == nil {
+					last = now.Version
+				}
+			}
+		}
+	})
+	// In ping-pong, each side makes every other version and waits for the other side. No later
+	// change can make up for a lost one.
+	k.createFor("w1", "ping-pong")
+	runConcurrently(2, func(i int) {
+		s := k.pickStore(i)
+		for change, err := range s.Changes(k.ctx) {
+			if err != nil {
+				k.Errorf("the feed: %v", err)
+				return
+			}
+			if change.ID != "ping-pong" && !change.Missed {
+				continue
+			}
+			r, err := s.Get(k.ctx, "ping-pong")
+			if err == nil && r.Version < change.Version {
+				k.Errorf("version %d after a change to %d", r.Version, change.Version)
+			}
+			if err == nil && r.Version%2 == int64(i) && r.Version < rounds {
+				r, err = s.Update(k.ctx, r, r, mcptask.Quota{})
+			}
+			if err != nil {
+				k.Errorf("at version %d: %v", r.Version, err)
+				return
+			}
+			if r.Version >= rounds {
+				return
+			}
+		}
+		if k.ctx.Err() != nil {
+			k.Errorf("a change was lost: %v", k.ctx.Err())
+		}
+	})
+}
+
+func testManyReaders(k *kit) {
+	const readers, records = 50, 20
+	ready := make(chan struct{})
+	var reading atomic.Int32
+	runConcurrently(readers+1, func(i int) {
+		if i < readers {
+			f := k.follow(k.pickStore(i))
+			if reading.Add(1) == readers {
+				close(ready)
+			}
+			var want []mcptask.Change
+			for n := range records {
+				r := k.newRecord(fmt.Sprint("t", n), "p", k.epoch)
+				r.Version = 1
+				want = append(want, changeTo(r), mcptask.Change{ID: r.ID})
+			}
+			f.want(want...)
+			return
+		}
+		select {
+		case <-ready:
+		case <-k.ctx.Done():
+		}
+		for n := range records {
+			r, err := k.pickStore(n).Create(k.ctx, k.newRecord(fmt.Sprint("t", n), "p", k.epoch), mcptask.Quota{})
+			if err == nil {
+				err = k.s.Delete(k.ctx, r)
+			}
+			if err != nil {
+				k.Errorf("create and delete: %v", err)
+			}
+		}
+	})
+}
+
+// testSlowReader makes more changes than a store should keep for a reader that has stopped.
+func testSlowReader(k *kit) {
+	const writers, versions = 25, 200
+	slow, quick := k.follow(k.other), k.follow(k.other)
+	readAll := func(f *follower) {
+		for done := map[string]bool{}; len(done) < writers; {
+			c, ok := f.read()
+			if !ok {
+				k.Errorf("%d of %d records have reached their last version", len(done), writers)
+			}
+			if !ok || c.Missed {
+				return // if it missed some, a server reads what is stored
+			}
+			if c.Version == versions {
+				done[c.ID] = true
+			}
+		}
+	}
+	runConcurrently(writers+1, func(i int) {
+		if i == writers {
+			readAll(quick)
+			return
+		}
+		r, err := k.pickStore(i).Create(k.ctx, k.newRecord(fmt.Sprint("t", i), "p", k.epoch), mcptask.Quota{})
+		for err == nil && r.Version < versions {
+			r, err = k.pickStore(i).Update(k.ctx, r, r, mcptask.Quota{})
+		}
+		if err != nil {
+			k.Errorf("version %d of %s: %v", r.Version, r.ID, err)
+		}
+	})
+	readAll(slow)
+	last := k.createFor("w1", "last") // both go on
+	quick.want(changeTo(last))
+	slow.want(changeTo(last))
+}
+
+func testChangesEnd(k *kit) {
+	ctx, cancel := context.WithCancel(k.ctx)
+	defer cancel()
+	for c, err := range k.s.Changes(ctx) { // its reader leaves
+		if err != nil || !c.Missed {
+			k.Errorf("a feed begins with %+v, %v", c, err)
+		}
+		break
+	}
+	read := func(ctx context.Context, s mcptask.Store, begin func()) {
+		begun := sync.OnceFunc(begin)
+		for _, err := range s.Changes(ctx) {
+			if err != nil {
+				k.Errorf("a feed ended with an error: %v", err)
+			}
+			begun()
+		}
+		if k.ctx.Err() != nil {
+			k.Errorf("a feed did not end: %v", k.ctx.Err())
+		}
+	}
+	end := func(ctx context.Context, stop func()) {
+		const readers = 6
+		var begun sync.WaitGroup
+		begun.Add(readers)
+		runConcurrently(readers+1, func(i int) {
+			if i < readers {
+				read(ctx, k.other, begun.Done)
+				return
+			}
+			begun.Wait()
+			stop()
+		})
+	}
+	end(ctx, cancel)
+	read(ctx, k.s, func() {}) // with a context that has ended before
+	end(k.ctx, func() {
+		if err := k.other.Close(); err != nil {
+			k.Errorf("close: %v", err)
+		}
+	})
+}
+
+func testClose(k *kit) {
+	k.createFor("w1", "t")
+	for range 2 {
+		if err := k.s.Close(); err != nil {
+			k.Errorf("close: %v", err)
+		}
+	}
+	if stored, err := k.s.Create(k.ctx, k.newRecord("late", "p", k.epoch), mcptask.Quota{}); err == nil {
+		k.Errorf("created after the end: %s", describeRecords(stored))
+	}
+}

@@ -1,0 +1,110 @@
+package storetest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// scanAll reads all records that a filter admits.
+func (k *kit) scanAll(i mcptask.Inspector, filter mcptask.Filter, limit int) []mcptask.Record {
+	k.Helper()
+	var all []mcptask.Record
+	for before := (mcptask.Position{}); ; {
+		page, err := i.Scan(k.ctx, filter, before, limit)
+		if err != nil || len(page) > limit {
+			k.Fatalf("scan %+v: %d records at limit %d, %v", filter, len(page), limit, err)
+		}
+		if all = append(all, page...); len(page) < limit {
+			return all
+		}
+		if len(all) > 100_000 {
+			k.Fatalf("the scan of %+v does not end", filter)
+		}
+		last := page[len(page)-1]
+		before = mcptask.Position{CreatedAt: last.CreatedAt, ID: last.ID}
+	}
+}
+
+// trimRecord removes what may be missing in the records of Scan and Expire.
+func trimRecord(r mcptask.Record) mcptask.Record {
+	r.Arguments, r.Inputs = nil, nil
+	if r.Outcome != nil {
+		r.Outcome = &mcptask.Outcome{Kind: r.Outcome.Kind, IsError: r.Outcome.IsError}
+	}
+	return r
+}
+
+func testInspector(k *kit) {
+	inspector, ok := k.s.(mcptask.Inspector)
+	if !ok {
+		k.Skip("the store is no mcptask.Inspector")
+	}
+	phases := []mcptask.Phase{mcptask.PhaseQueued, mcptask.PhaseRunning, mcptask.PhaseInputRequired, mcptask.PhaseDone}
+	var want []mcptask.Record // newest first
+	for i := range 24 {
+		r := k.newFullRecord(fmt.Sprintf("t%02d", i*7%24))
+		r.CreatedAt, r.Principal, r.IdempotencyKey = k.minutesAfter(-i/3), []string{"p", "", "q"}[i%3], ""
+		r.Tool, r.Worker, r.Phase, r.Outcome = []string{"s", "t"}[i/3%2], []string{"", "w1", "w2", "w1"}[i%4], phases[i%4], nil
+		if r.Done() {
+			r.Outcome = &mcptask.Outcome{Kind: []mcptask.OutcomeKind{mcptask.OutcomeResult, mcptask.OutcomeError, mcptask.OutcomeCancelled}[i%3]}
+		}
+		want = append(want, k.createRecord(r))
+	}
+	slices.SortFunc(want, func(a, b mcptask.Record) int {
+		return -cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	filters := []mcptask.Filter{
+		{}, {Principal: "p"}, {Principal: "nobody"}, {Tool: "s"}, {Worker: "w1"}, {Phase: mcptask.PhaseDone},
+		{Phase: mcptask.PhaseRunning, Tool: "t"}, {Outcome: mcptask.OutcomeError}, {Outcome: mcptask.OutcomeCancelled, Phase: mcptask.PhaseQueued},
+		{Principal: "q", Tool: "t", Worker: "w2", Phase: mcptask.PhaseInputRequired},
+	}
+	for _, filter := range filters {
+		var admitted []mcptask.Record
+		for _, r := range want {
+			if filter.Admits(&r) {
+				admitted = append(admitted, trimRecord(r))
+			}
+		}
+		for _, limit := range []int{1, 3, 24, 100} {
+			got := k.scanAll(inspector, filter, limit)
+			for i := range got {
+				got[i] = trimRecord(got[i])
+			}
+			if d := diffRecords(got, admitted); d != "" {
+				k.Errorf("scan %+v by %d: %d records, want %d: %s", filter, limit, len(got), len(admitted), d)
+			}
+		}
+	}
+	if none, err := inspector.Scan(k.ctx, mcptask.Filter{}, mcptask.Position{}, 0); err != nil || len(none) != 0 {
+		k.Errorf("scanned at a limit of 0: %s, %v", describeRecords(none...), err)
+	}
+	k.wantCounts(inspector, want)
+	last := want[0]
+	k.deleteRecord(last.ID) // a position stays valid
+	page, err := inspector.Scan(k.ctx, mcptask.Filter{}, mcptask.Position{CreatedAt: last.CreatedAt, ID: last.ID}, 1)
+	if err != nil || len(page) != 1 || page[0].ID != want[1].ID {
+		k.Errorf("before the place of a deleted record: %s, %v", describeRecords(page...), err)
+	}
+	k.wantCounts(inspector, want[1:])
+}
+
+// wantCounts compares the counts of unfinished records.
+func (k *kit) wantCounts(inspector mcptask.Inspector, records []mcptask.Record) {
+	k.Helper()
+	want, got := map[mcptask.Count]int{}, map[mcptask.Count]int{}
+	for _, r := range records {
+		if !r.Done() {
+			want[mcptask.Count{Tool: r.Tool, Phase: r.Phase}]++
+		}
+	}
+	counts, err := inspector.CountUnfinished(k.ctx)
+	for _, c := range counts {
+		got[mcptask.Count{Tool: c.Tool, Phase: c.Phase}] += c.Count
+	}
+	if d := diffRecords(got, want); err != nil || d != "" {
+		k.Errorf("the counts of unfinished records: %v, %s", err, d)
+	}
+}

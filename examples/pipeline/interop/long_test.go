@@ -43,7 +43,7 @@ func checkSpread(t *testing.T, proxy *replicas.Proxy, sessions int) {
 func TestTypeScript1OverReplicas(t *testing.T) {
 	node := node(t, "sdk")
 	url, proxy := serveReplicas(t)
-	passes(t, peer.Client(t, node, "sdk1.mjs", url), sdk1, sdk1HTTP)
+	passes(t, peer.Client(t, node, "sdk1.mjs", url, "replicas"), sdk1, sdk1HTTP)
 	checkSpread(t, proxy, 2)
 }
 

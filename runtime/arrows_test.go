@@ -101,7 +101,7 @@ const anyLibrary = "*"
 
 // leaves are what package mcptask uses.
 var leaves = []string{
-	"runtime/internal/guard", "runtime/internal/index", "runtime/internal/limit", "runtime/internal/pace", "runtime/internal/pool",
+	"runtime/internal/feed", "runtime/internal/guard", "runtime/internal/index", "runtime/internal/limit", "runtime/internal/pace", "runtime/internal/pool",
 	"runtime/internal/validate",
 }
 

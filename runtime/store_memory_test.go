@@ -16,9 +16,9 @@ import (
 // step, and zero in the end.
 func TestMemoryStoreTally(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := NewMemoryStore().(*memoryStore)
-		ctx := t.Context()
 		start := time.Unix(1_000_000, 0).UTC()
+		s := newMemoryStore(func() time.Time { return start })
+		ctx := t.Context()
 		quota := Quota{Account: Usage{5, 3, 3000}, Anonymous: Usage{6, 4, 4000}, Server: Usage{9, 7, 6000}}
 		id := func() string { return fmt.Sprint("task", rapid.IntRange(0, 7).Draw(t, "task")) }
 		text := func() string { return strings.Repeat("x", rapid.IntRange(0, 900).Draw(t, "bytes")) }
@@ -54,28 +54,29 @@ func TestMemoryStoreTally(t *testing.T) {
 					Arguments: json.RawMessage(text()), IdempotencyKey: rapid.SampledFrom([]string{"", "", "k", "l"}).Draw(t, "key"),
 					CreatedAt: start, ExpiresAt: start.Add(time.Duration(rapid.IntRange(0, 50).Draw(t, "ttl")) * time.Second), Worker: "w"}, quota)
 			case op == 3 && found:
-				r.StatusMessage, r.Principal, r.Account = text(), "another", "another"
-				_, _ = s.Update(ctx, r, quota)
+				to := r
+				to.StatusMessage, to.Principal, to.Account = text(), "another", "another"
+				_, _ = s.Update(ctx, r, to, quota)
 			case op == 4 && found && !r.Done():
-				if r, err = nextRecord(r, event{kind: eventFinish, at: start, outcome: Outcome{Kind: OutcomeResult, Result: json.RawMessage(`"` + text() + `"`)}}); err != nil {
-					t.Fatal(err)
-				}
-				_, _ = s.Update(ctx, r, rapid.SampledFrom([]Quota{quota, {}}).Draw(t, "quota"))
+				to := r
+				to.Phase, to.Outcome = PhaseDone, &Outcome{Kind: OutcomeResult, Result: json.RawMessage(`"` + text() + `"`)}
+				_, _ = s.Update(ctx, r, to, rapid.SampledFrom([]Quota{quota, {}}).Draw(t, "quota"))
 			case op == 5 && found:
 				if err := s.Delete(ctx, r); err != nil {
 					t.Fatal(err)
 				}
 			case op == 6:
 				start = start.Add(10 * time.Second)
-				_, _ = s.Expire(ctx, start, 3)
+				_, _ = s.Expire(ctx, 3)
 			case op == 7:
-				_, _ = s.Lease(ctx, fmt.Sprint("w", start.Unix()), start, start.Add(time.Second), 3)
-				_ = s.Renew(ctx, "w", start.Add(time.Minute))
+				_, _ = s.Lease(ctx, fmt.Sprint("w", start.Unix()), time.Second, []string{"t"}, 3)
+				_, _ = s.Beat(ctx, "w", time.Minute, nil)
 			}
 			check()
 		}
+		start = start.Add(time.Hour)
 		for {
-			gone, err := s.Expire(ctx, start.Add(time.Hour), 3)
+			gone, err := s.Expire(ctx, 3)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,6 +90,10 @@ func TestMemoryStoreTally(t *testing.T) {
 		}
 		if _, err := s.Get(ctx, "task1"); !errors.Is(err, ErrNoRecord) {
 			t.Fatal(err)
+		}
+		start = start.Add(TombstoneFor)
+		if _, err := s.Expire(ctx, 3); err != nil || s.graves.Len() != 0 || len(s.oldGrave) != 0 {
+			t.Fatalf("left: %d tombstones, %v", s.graves.Len(), err)
 		}
 	})
 }

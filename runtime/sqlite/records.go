@@ -198,27 +198,33 @@ func (s *Store) Expire(ctx context.Context, limit int) ([]mcptask.Record, error)
 		return nil, err
 	}
 	for len(gone) < limit {
-		var expired []mcptask.Record
-		err := s.read(ctx, "read", func(r *session) error {
-			rows, err := queryRows(ctx, r, bareExpired, durable.Micros(s.now()), min(expireBatch, limit-len(gone)))
-			for i := range rows {
-				expired = append(expired, rows[i].record)
-			}
-			return err
-		})
-		var buried []mcptask.Record
-		if err == nil {
-			buried, err = s.committer.Bury(ctx, expired)
-		}
+		found, buried, err := s.expireSome(ctx, min(expireBatch, limit-len(gone)))
 		gone = append(gone, buried...)
-		if err != nil && len(gone) == 0 {
+		switch {
+		case err != nil && len(gone) == 0:
 			return nil, err
-		}
-		if err != nil || len(expired) == 0 { // the caller must hear of what has gone; an error shows again
-			return gone, nil
+		case err != nil || found == 0: // the caller must hear of what has gone; an error shows again
+			return gone, nil //nolint:nilerr // see above
 		}
 	}
 	return gone, nil
+}
+
+// expireSome removes up to limit expired records, except for those that change meanwhile. It
+// returns how many it has found, and those that it has removed.
+func (s *Store) expireSome(ctx context.Context, limit int) (found int, buried []mcptask.Record, err error) {
+	var expired []mcptask.Record
+	if err := s.read(ctx, "read", func(r *session) error {
+		rows, err := queryRows(ctx, r, bareExpired, durable.Micros(s.now()), limit)
+		for i := range rows {
+			expired = append(expired, rows[i].record)
+		}
+		return err
+	}); err != nil {
+		return 0, nil, err
+	}
+	buried, err = s.committer.Bury(ctx, expired)
+	return len(expired), buried, err
 }
 
 // trimTombstones removes some tombstones whose time is over.

@@ -58,7 +58,7 @@ func (s *session) prepare(query string) (*sql.Stmt, error) {
 // exec runs a statement. Statements are short and are never interrupted: only waiting for a lock
 // takes long, and begin does that.
 func (s *session) exec(query string, args ...any) (sql.Result, error) {
-	stmt, err := s.prepare(query)
+	stmt, err := s.prepare(query) //nolint:sqlclosecheck // the session closes it
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (s *session) query(query string, scan func(*sql.Rows) error, args ...any) e
 
 // queryContext is query for one that may take long.
 func (s *session) queryContext(ctx context.Context, query string, scan func(*sql.Rows) error, args ...any) (err error) {
-	stmt, err := s.prepare(query)
+	stmt, err := s.prepare(query) //nolint:sqlclosecheck // the session closes it
 	if err != nil {
 		return err
 	}
@@ -104,27 +104,30 @@ const (
 
 // begin begins a transaction that may write. It waits for those of other processes.
 func (s *session) begin(ctx context.Context) error {
-	return retryBusy(ctx, func() error {
-		stmt, err := s.prepare("BEGIN IMMEDIATE")
+	err := retryBusy(ctx, func() error {
+		stmt, err := s.prepare("BEGIN IMMEDIATE") //nolint:sqlclosecheck // the session closes it
 		if err == nil {
 			_, err = stmt.ExecContext(ctx)
 		}
 		return err
 	})
+	if err != nil {
+		s.rollBack() // the context may have ended just after the transaction began
+	}
+	return err
 }
 
 // retryBusy repeats do while another process has a lock.
 func retryBusy(ctx context.Context, do func() error) error {
 	for began := time.Now(); ; {
 		err := do()
-		if code := codeOf(err); code != codes.SQLITE_BUSY && code != codes.SQLITE_LOCKED {
+		if codeOf(err) != codes.SQLITE_BUSY || time.Since(began) > mostBusy {
 			return err
 		}
-		if ctx.Err() != nil {
+		select {
+		case <-time.After(time.Millisecond): // SQLite has waited longer, as a rule
+		case <-ctx.Done():
 			return ctx.Err()
-		}
-		if time.Since(began) > mostBusy {
-			return err
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -120,6 +121,16 @@ func openDatabase(path string) (*sql.DB, error) {
 	if directory := filepath.Dir(path); !isDirectory(directory) {
 		return nil, fmt.Errorf("sqlite: open %s: there is no directory %s; create it first", path, directory)
 	}
+	// Arguments and results may be secrets. SQLite gives the files beside this one the same mode. A
+	// file that exists is not opened here: closing it would end the locks of others in this process.
+	switch file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); {
+	case err == nil:
+		if err := file.Close(); err != nil {
+			return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
+		}
+	case !errors.Is(err, fs.ErrExist):
+		return nil, fmt.Errorf("sqlite: %w: check that this user may write there", err)
+	}
 	name, err := sourceName(path)
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
@@ -147,6 +158,10 @@ func openWriter(ctx context.Context, db *sql.DB, o Options) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.tryWrite(ctx); err != nil {
+		_ = s.close() // the first error says more
+		return nil, err
+	}
 	// Only the first process to open a file changes its mode; SQLite does not wait for the lock that
 	// this needs.
 	var mode string
@@ -161,6 +176,16 @@ func openWriter(ctx context.Context, db *sql.DB, o Options) (*session, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// tryWrite returns an error if the file may not be written. SQLite opens such a file all the same.
+func (s *session) tryWrite(ctx context.Context) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.rollBack()
+	_, err := s.conn.ExecContext(context.Background(), "PRAGMA user_version = 0")
+	return err
 }
 
 // Close implements [mcptask.Store]. Writes that wait are carried out first.

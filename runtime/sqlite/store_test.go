@@ -18,7 +18,7 @@ type clocked struct {
 
 func openClocked(t testing.TB, path string, ahead *atomic.Int64) mcptask.Store {
 	t.Helper()
-	s, err := Open(path, Options{})
+	s, err := Open(path, Options{Synchronous: Normal}) // not that of TestKill, but much faster
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -179,7 +179,9 @@ func testLeaseRace(k *kit) {
 	holder := map[string]string{}
 	runConcurrently(6, func(i int) {
 		s, worker := k.pickStore(i), fmt.Sprint("new", i)
-		k.beat(s, worker)
+		if _, err := s.Beat(k.ctx, worker, leaseTime, nil); err != nil {
+			k.Errorf("beat: %v", err)
+		}
 		for {
 			taken, err := s.Lease(k.ctx, worker, leaseTime, []string{"tool"}, batch)
 			if err != nil || len(taken) > batch {

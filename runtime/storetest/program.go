@@ -34,10 +34,7 @@ func testPrograms(k *kit) {
 			"release": p.release,
 		}
 		if k.stores.Advance != nil {
-			steps["advance"] = func(*rapid.T) {
-				k.advanceClock(programStep)
-				p.m.now = p.m.now.Add(programStep)
-			}
+			steps["advance"] = p.advance
 		}
 		if inspector, ok := k.s.(mcptask.Inspector); ok {
 			steps["scan"] = func(t *rapid.T) { p.scan(t, inspector) }
@@ -67,7 +64,7 @@ type program struct {
 
 // programStep is how far the clock is moved in a step. All moments of a program lie in the middle
 // of steps, so that it does not matter how long the program takes.
-const programStep = 10 * time.Minute
+const programStep = 2 * time.Minute
 
 // Small sets of values.
 var (
@@ -209,8 +206,11 @@ func (p *program) update(t *rapid.T) {
 func (p *program) list(t *rapid.T) {
 	principal, limit := somePrincipals.Draw(t, "principal"), someLimits.Draw(t, "limit")
 	after := mcptask.Position{CreatedAt: p.time(t), ID: p.id(t)}
-	if rapid.Bool().Draw(t, "from the start") {
+	switch r := p.record(t); rapid.IntRange(0, 3).Draw(t, "from") {
+	case 0:
 		after = mcptask.Position{}
+	case 1, 2:
+		principal, after = r.Principal, mcptask.Position{CreatedAt: r.CreatedAt, ID: r.ID}
 	}
 	got, err := p.nextStore().List(p.k.ctx, principal, after, limit)
 	p.compareAnswers("list", got, err, p.m.list(principal, after, limit), nil)
@@ -286,6 +286,16 @@ func (p *program) release(t *rapid.T) {
 	worker := p.worker(t)
 	delete(p.m.leases, worker)
 	p.compareAnswers("release", nil, p.nextStore().Release(p.k.ctx, worker), nil, nil)
+}
+
+// advance moves the clock by a step, or seldom beyond the tombstones.
+func (p *program) advance(t *rapid.T) {
+	d := programStep
+	if rapid.IntRange(0, 15).Draw(t, "far") == 7 {
+		d = mcptask.TombstoneFor
+	}
+	p.k.advanceClock(d)
+	p.m.now = p.m.now.Add(d)
 }
 
 // scan compares the records of an operator's view.

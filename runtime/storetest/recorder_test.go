@@ -48,8 +48,13 @@ func (r *recorder) fail(text string) {
 	r.failures = append(r.failures, strings.TrimSpace(text))
 }
 
+func (r *recorder) Cleanup(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cleanups = append(r.cleanups, f)
+}
+
 func (r *recorder) Context() context.Context     { return r.ctx }
-func (r *recorder) Cleanup(f func())             { r.cleanups = append(r.cleanups, f) }
 func (r *recorder) Helper()                      {}
 func (r *recorder) Name() string                 { return "recorder" }
 func (r *recorder) Log(...any)                   {}

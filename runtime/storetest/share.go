@@ -37,6 +37,7 @@ func testShared(k *kit) {
 		f.want(mcptask.Change{Free: true})
 	}
 	k.takeLeases("w2", "t")
+	leased := k.getRecord("t")
 
 	// Closing a handle does not affect the others.
 	feeds["second"].stop()
@@ -47,7 +48,7 @@ func testShared(k *kit) {
 	k.other = third
 	fourth := k.updateRecord(k.getRecord("t"), k.getRecord("t"))
 	for _, f := range feeds {
-		f.want(changeTo(fourth))
+		f.want(changeTo(leased), changeTo(fourth))
 	}
 	k.getRecord("t")
 }

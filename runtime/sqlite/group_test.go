@@ -1,0 +1,246 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+)
+
+// checkTally checks that the accounts are the sums of their tasks, and that no body is left without
+// its task.
+func checkTally(t *testing.T, s *Store) {
+	t.Helper()
+	const sums = "SELECT %s, count(*), sum(phase < 9), sum(bytes) FROM task %s GROUP BY 1"
+	want := strings.Join([]string{
+		fmt.Sprintf(sums, "CAST('a' || account AS BLOB)", ""), fmt.Sprintf(sums, "CAST('s' AS BLOB)", ""),
+		fmt.Sprintf(sums, "CAST('n' AS BLOB)", "WHERE principal = x''"),
+	}, " UNION ALL ")
+	queries := map[string]string{
+		"wrong accounts":   "SELECT count(*) FROM (SELECT * FROM account EXCEPT SELECT * FROM (" + want + "))",
+		"missing accounts": "SELECT count(*) FROM (SELECT * FROM (" + want + ") EXCEPT SELECT * FROM account)",
+	}
+	for _, table := range []string{"arguments", "inputs", "outcome"} {
+		queries["orphans in "+table] = "SELECT count(*) FROM " + table + " WHERE seq NOT IN (SELECT seq FROM task)"
+	}
+	for what, query := range queries {
+		if err := s.read(t.Context(), "read", func(r *session) error {
+			n, err := r.queryInt(query)
+			if n != 0 {
+				t.Errorf("%d %s", n, what)
+			}
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestMixedWrites makes writes of all kinds at once, some with contexts that end, and checks the
+// sums.
+func TestMixedWrites(t *testing.T) {
+	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
+	quota := mcptask.Quota{Account: mcptask.Usage{Stored: 20, Unfinished: 12, Bytes: 40_000}, Server: mcptask.Usage{Stored: 50}}
+	var group sync.WaitGroup
+	for i := range 16 {
+		group.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(i), 2))
+			for range 60 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if random.IntN(10) == 0 {
+					time.AfterFunc(time.Duration(random.IntN(2000))*time.Microsecond, cancel)
+				}
+				if err := writeAny(ctx, s, random, quota); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+				cancel()
+			}
+		})
+	}
+	group.Wait()
+	checkTally(t, s)
+	for {
+		page, err := s.Scan(t.Context(), mcptask.Filter{}, mcptask.Position{}, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, r := range page {
+			if err := s.Delete(t.Context(), r); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	checkTally(t, s)
+}
+
+// writeAny makes one random write. It returns an unexpected error.
+func writeAny(ctx context.Context, s *Store, random *rand.Rand, quota mcptask.Quota) error {
+	id := fmt.Sprint("t", random.IntN(40))
+	r, err := s.Get(ctx, id)
+	switch n := random.IntN(6); {
+	case errors.Is(err, mcptask.ErrNoRecord):
+		r = newTask(random.IntN(3000))
+		r.ID, r.Principal, r.Account = id, []string{"", "p", "q"}[random.IntN(3)], []string{"x", "y"}[random.IntN(2)]
+		if random.IntN(3) == 0 {
+			r.IdempotencyKey = fmt.Sprint("key", random.IntN(5))
+		}
+		_, err = s.Create(ctx, r, quota)
+	case err != nil:
+	case n == 0:
+		err = s.Delete(ctx, r)
+	case n == 1:
+		next := r
+		next.ExpiresAt = time.Now()
+		_, err = s.Update(ctx, r, next, quota)
+	case n == 2:
+		_, err = s.Expire(ctx, 3)
+	case n == 3 && !r.Done():
+		_, err = s.Update(ctx, r, finish(r), quota)
+	default:
+		next := r
+		next.StatusMessage = strings.Repeat("x", random.IntN(1000))
+		next.Inputs = append(next.Inputs, mcptask.Input{Key: fmt.Sprint(len(next.Inputs)), State: mcptask.InputOutstanding})
+		_, err = s.Update(ctx, r, next, quota)
+	}
+	var exceeded *mcptask.QuotaError
+	if errors.As(err, &exceeded) || errors.Is(err, mcptask.ErrExists) || errors.Is(err, mcptask.ErrConflict) || errors.Is(err, mcptask.ErrNoRecord) {
+		return nil
+	}
+	return err
+}
+
+// TestPlans checks that the cost of the frequent queries does not grow with the number of tasks: each
+// reads an index.
+func TestPlans(t *testing.T) {
+	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
+	for _, query := range []string{
+		selectRow, selectName, bareByID, wholeByID, wholeBySeq, barePage, bareExpired, byTombstone, trimGraves, deadWorkers, selectOrphans,
+		selectHeld, hasWork, countUnfinished, updateReport, updateTask, deleteTask, changesAfter, trimChanges,
+		selectBare + "WHERE 1 ORDER BY created DESC, id DESC LIMIT ?",
+		selectBare + "WHERE 1 AND principal = ? AND (created, id) < (?, ?) ORDER BY created DESC, id DESC LIMIT ?",
+	} {
+		var plan []string
+		if err := s.read(t.Context(), "read", func(r *session) error {
+			return r.query("EXPLAIN QUERY PLAN "+query, func(rows *sql.Rows) error {
+				var id, parent, unused int
+				var detail string
+				err := rows.Scan(&id, &parent, &unused, &detail)
+				plan = append(plan, detail)
+				return err
+			}, make([]any, strings.Count(query, "?"))...)
+		}); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		for _, step := range plan {
+			scansAll := strings.HasPrefix(step, "SCAN task") && !strings.Contains(step, "USING") || strings.HasPrefix(step, "SCAN tombstone") || strings.HasPrefix(step, "SCAN change")
+			if scansAll || strings.Contains(step, "TEMP B-TREE FOR ORDER BY") {
+				t.Errorf("%s\n%s", query, strings.Join(plan, "\n"))
+			}
+		}
+	}
+}
+
+// TestFeedMisses checks that a reader hears of it if the news that it needs has been trimmed away.
+func TestFeedMisses(t *testing.T) {
+	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
+	started := false
+	for c, err := range s.Changes(t.Context()) {
+		switch {
+		case err != nil || !c.Missed:
+			t.Fatalf("%+v, %v", c, err)
+		case started:
+			return
+		}
+		started = true
+		s.tail.publish([]news{{n: s.tail.last + 2}})
+	}
+	t.Error("the feed has ended")
+}
+
+// TestChangesAreTrimmed checks that the table for other processes does not grow without end.
+func TestChangesAreTrimmed(t *testing.T) {
+	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
+	if err := s.write(t.Context(), "write to", func(w *session) ([]mcptask.Change, error) {
+		for range 3*keepChanges + 1 {
+			if _, err := s.tail.record(w, []mcptask.Change{{Free: true}}); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.read(t.Context(), "read", func(r *session) error {
+		n, err := r.queryInt("SELECT count(*) FROM change")
+		if n < keepChanges || n > keepChanges+trimEvery {
+			t.Errorf("%d rows", n)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFeedFails checks that a fault of the poll ends the feeds with an error, and that new ones work.
+func TestFeedFails(t *testing.T) {
+	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
+	fault := errors.New("the disk is gone")
+	for range 2 {
+		var last error
+		for _, err := range s.Changes(t.Context()) {
+			last = err
+			s.tail.fail(fault)
+		}
+		if !errors.Is(last, fault) {
+			t.Error(last)
+		}
+	}
+	for c, err := range s.Changes(t.Context()) {
+		if c.ID == "" && err == nil {
+			if err := liveOnce(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err != nil || c.Version != 1 {
+			t.Errorf("%+v, %v", c, err)
+		}
+		break
+	}
+}
+
+// TestRolledBackWriteLeavesNothing checks that a transaction that fails or panics leaves neither rows nor a
+// lock.
+func TestRolledBackWriteLeavesNothing(t *testing.T) {
+	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
+	r := newTask(10)
+	for _, fault := range []func() error{func() error { return errors.New("a fault") }, func() error { panic("a fault") }} {
+		func() {
+			defer func() { _ = recover() }()
+			_ = s.write(t.Context(), "write to", func(w *session) ([]mcptask.Change, error) {
+				if err := insertRecord(w, &r, &durable.Row{Terms: durable.EncodeTerms(&r)}); err != nil {
+					t.Error(err)
+				}
+				return nil, fault()
+			})
+		}()
+	}
+	if _, err := s.Get(t.Context(), r.ID); !errors.Is(err, mcptask.ErrNoRecord) {
+		t.Error(err)
+	}
+	if err := liveOnce(t.Context(), s); err != nil {
+		t.Error(err)
+	}
+}

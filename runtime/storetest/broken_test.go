@@ -1,0 +1,199 @@
+package storetest
+
+import (
+	"context"
+	"flag"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// The methods of a store that change a record, and those that list records.
+type (
+	createFunc = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error)
+	updateFunc = func(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error)
+	feedFunc   = func(ctx context.Context) iter.Seq2[mcptask.Change, error]
+	listFunc   = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error)
+	leaseFunc  = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error)
+)
+
+// broken is a memory store with one fault, which replaces some of the methods.
+type broken struct {
+	mcptask.Store
+	mu      sync.Mutex
+	create  createFunc
+	update  updateFunc
+	get     func(ctx context.Context, id string) (mcptask.Record, error)
+	list    listFunc
+	delete  func(ctx context.Context, r mcptask.Record) error
+	expire  func(ctx context.Context, limit int) ([]mcptask.Record, error)
+	changes feedFunc
+	lease   leaseFunc
+	beat    func(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error)
+	release func(ctx context.Context, worker string) error
+	close   func() error
+	scan    func(ctx context.Context, filter mcptask.Filter, before mcptask.Position, limit int) ([]mcptask.Record, error)
+	count   func(ctx context.Context) ([]mcptask.Count, error)
+}
+
+// newBroken returns a memory store without a fault yet.
+func newBroken(t testing.TB) *broken {
+	s := openMemory(t)
+	i := s.(mcptask.Inspector)
+	return &broken{
+		Store: s, create: s.Create, update: s.Update, get: s.Get, list: s.List, delete: s.Delete, expire: s.Expire,
+		changes: s.Changes, lease: s.Lease, beat: s.Beat, release: s.Release, close: s.Close, scan: i.Scan, count: i.CountUnfinished,
+	}
+}
+
+func (b *broken) Create(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+	return b.create(ctx, r, quota)
+}
+
+func (b *broken) Get(ctx context.Context, id string) (mcptask.Record, error) { return b.get(ctx, id) }
+
+func (b *broken) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+	return b.update(ctx, from, to, quota)
+}
+
+func (b *broken) List(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+	return b.list(ctx, principal, after, limit)
+}
+
+func (b *broken) Delete(ctx context.Context, r mcptask.Record) error { return b.delete(ctx, r) }
+
+func (b *broken) Expire(ctx context.Context, limit int) ([]mcptask.Record, error) {
+	return b.expire(ctx, limit)
+}
+
+func (b *broken) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] { return b.changes(ctx) }
+
+func (b *broken) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
+	return b.lease(ctx, worker, lease, tools, limit)
+}
+
+func (b *broken) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
+	return b.beat(ctx, worker, lease, held)
+}
+
+func (b *broken) Release(ctx context.Context, worker string) error { return b.release(ctx, worker) }
+
+func (b *broken) Close() error { return b.close() }
+
+func (b *broken) Scan(ctx context.Context, filter mcptask.Filter, before mcptask.Position, limit int) ([]mcptask.Record, error) {
+	return b.scan(ctx, filter, before, limit)
+}
+
+func (b *broken) CountUnfinished(ctx context.Context) ([]mcptask.Count, error) { return b.count(ctx) }
+
+// changesFeed is a fault: the feed has other items. The function returns what the feed has for one.
+func changesFeed(change func(c mcptask.Change) []mcptask.Change) func(b *broken) {
+	return func(b *broken) {
+		b.changes = func(ctx context.Context) iter.Seq2[mcptask.Change, error] {
+			return func(yield func(mcptask.Change, error) bool) {
+				for c, err := range b.Store.Changes(ctx) {
+					for _, item := range change(c) {
+						if !yield(item, err) {
+							return
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// storesOther is a fault: Create stores another record than it is given, or applies another quota.
+func storesOther(change func(r *mcptask.Record, quota *mcptask.Quota)) func(b *broken) {
+	return func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			change(&r, &quota)
+			return b.Store.Create(ctx, r, quota)
+		}
+	}
+}
+
+// updatesQuota is a fault: Update applies another quota.
+func updatesQuota(change func(r mcptask.Record, quota *mcptask.Quota)) func(b *broken) {
+	return func(b *broken) {
+		b.update = func(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			change(to, &quota)
+			return b.Store.Update(ctx, from, to, quota)
+		}
+	}
+}
+
+// confusesKeys is a fault: records have the same key if this function says so.
+func confusesKeys(of func(r mcptask.Record) string) func(b *broken) {
+	return func(b *broken) {
+		keys := map[string]string{}
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			key := of(r)
+			if id, ok := keys[key]; ok && r.IdempotencyKey != "" {
+				if other, err := b.Store.Get(ctx, id); err == nil {
+					return other, mcptask.ErrExists
+				}
+			}
+			keys[key] = r.ID
+			return b.Store.Create(ctx, r, quota)
+		}
+	}
+}
+
+// TestBrokenStores checks that the tests find each fault.
+func TestBrokenStores(t *testing.T) {
+	// With -short too, 100 random programs of about 30 steps run: rapid divides these numbers then.
+	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "0s", "rapid.seed": "1", "rapid.checks": "500", "rapid.steps": "60"} {
+		f := flag.Lookup(name)
+		former := f.Value.String()
+		if err := f.Value.Set(value); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Value.Set(former) }) // a former value is valid
+	}
+	for _, f := range faults {
+		bubble.Run(t, f.name, func(t *testing.T) {
+			stores := inBubble(func(t testing.TB) mcptask.Store {
+				b := newBroken(t)
+				f.fault(b)
+				return b
+			})
+			for _, name := range strings.Split(f.found, ",") {
+				began := time.Now()
+				failures := recorded(t, name, stores)
+				for seed := 2; len(failures) == 0 && name == "all/random programs" && seed < 20; seed++ {
+					// rapid ends after a day, which passes quickly in a bubble
+					if err := flag.Set("rapid.seed", strconv.Itoa(seed)); err != nil {
+						t.Fatal(err)
+					}
+					failures = recorded(t, name, stores)
+				}
+				if len(failures) == 0 {
+					t.Errorf("%s did not find it", name)
+					continue
+				}
+				t.Logf("%s: %.300s", name, failures[0])
+				if !f.hangs && time.Since(began) >= bubbleTimeout {
+					t.Errorf("%s found it only because its time was over: %q", name, failures)
+				}
+			}
+		})
+	}
+}
+
+// TestEveryPromiseIsBroken checks that each promise finds a fault.
+func TestEveryPromiseIsBroken(t *testing.T) {
+	for _, p := range promises {
+		if !slices.ContainsFunc(faults, func(f fault) bool { return slices.Contains(strings.Split(f.found, ","), p.name) }) &&
+			p.name != "all/shared" && p.name != "all/reopened" { // a memory store cannot
+			t.Errorf("no fault breaks %s", p.name)
+		}
+	}
+}

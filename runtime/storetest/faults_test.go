@@ -1,0 +1,632 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// elsewhere lets other goroutines run in the middle of what should be one step.
+func elsewhere() {
+	for range 3 {
+		runtime.Gosched()
+	}
+	time.Sleep(50 * time.Microsecond)
+}
+
+// force updates a record, whatever its version is.
+func force(ctx context.Context, s mcptask.Store, r mcptask.Record) (mcptask.Record, error) {
+	for {
+		now, err := s.Get(ctx, r.ID)
+		if err != nil {
+			return r, err
+		}
+		if stored, err := s.Update(ctx, now, r, mcptask.Quota{}); !errors.Is(err, mcptask.ErrConflict) {
+			return stored, err
+		}
+	}
+}
+
+type fault struct {
+	name  string
+	found string // names of promises, separated by commas
+	hangs bool
+	fault func(b *broken)
+}
+
+// faults lists stores that break a promise, with the tests that must find each. A fault that makes
+// calls hang is found when the test's time is over.
+var faults = []fault{
+	{"the last writer wins", "Update/compare and set,Update/one winner,Lease/fencing,all/random programs", false, func(b *broken) {
+		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			return force(ctx, b.Store, r)
+		}
+	}},
+	{"compare and set in two steps", "Update/one winner,all/random histories", false, func(b *broken) {
+		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			now, err := b.Store.Get(ctx, r.ID)
+			if err != nil {
+				return r, err
+			}
+			if now.Version != from.Version {
+				return r, mcptask.ErrConflict
+			}
+			elsewhere()
+			return force(ctx, b.Store, r)
+		}
+	}},
+	{"an update restores a deleted record", "Update/compare and set,all/random programs", false, func(b *broken) {
+		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			stored, err := b.Store.Update(ctx, from, r, quota)
+			if errors.Is(err, mcptask.ErrNoRecord) {
+				return b.Store.Create(ctx, from, mcptask.Quota{})
+			}
+			return stored, err
+		}
+	}},
+	{"an update takes a new tool", "Update/what never changes,all/random programs", false, func(b *broken) {
+		tools := map[string]string{}
+		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			stored, err := b.Store.Update(ctx, from, r, quota)
+			if err == nil {
+				stored.Tool = r.Tool
+				tools[r.ID] = r.Tool
+			}
+			return stored, err
+		}
+		b.get = func(ctx context.Context, id string) (mcptask.Record, error) {
+			r, err := b.Store.Get(ctx, id)
+			if tool := tools[id]; err == nil && tool != "" {
+				r.Tool = tool
+			}
+			return r, err
+		}
+	}},
+	{"a reader sees parts of two versions", "Update/whole records", false, func(b *broken) {
+		b.get = func(ctx context.Context, id string) (mcptask.Record, error) {
+			former, err := b.Store.Get(ctx, id)
+			if err != nil {
+				return former, err
+			}
+			elsewhere() // perhaps there is a next version
+			r, err := b.Store.Get(ctx, id)
+			r.StatusMessage = former.StatusMessage
+			return r, err
+		}
+	}},
+	{"reads lag behind", "all/random histories,all/random programs", false, func(b *broken) {
+		seen := map[string]mcptask.Record{}
+		b.get = func(ctx context.Context, id string) (mcptask.Record, error) {
+			r, err := b.Store.Get(ctx, id)
+			if err != nil {
+				return r, err
+			}
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			former, ok := seen[id]
+			seen[id] = r
+			if ok && former.CreatedAt.Equal(r.CreatedAt) {
+				return former, nil
+			}
+			return r, nil
+		}
+	}},
+	{"a page begins with the last record of the one before", "List/pages,all/random programs", false, func(b *broken) {
+		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+			if after.ID != "" {
+				after.ID = after.ID[:len(after.ID)-1]
+			}
+			return b.Store.List(ctx, principal, after, limit)
+		}
+	}},
+	{"a page leaves its first record out", "List/pages,List/under change", false, func(b *broken) {
+		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+			page, err := b.Store.List(ctx, principal, after, limit+1)
+			if after.ID == "" || len(page) <= limit {
+				return page[:min(len(page), limit)], err
+			}
+			return page[1:], err
+		}
+	}},
+	{"pages by number", "List/under change", false, func(b *broken) {
+		places := map[mcptask.Position]int{}
+		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			after.CreatedAt = after.CreatedAt.UTC()
+			from := places[after]
+			page, err := b.Store.List(ctx, principal, mcptask.Position{}, from+limit)
+			page = page[min(from, len(page)):]
+			if len(page) > 0 {
+				last := page[len(page)-1]
+				places[mcptask.Position{CreatedAt: last.CreatedAt.UTC(), ID: last.ID}] = from + len(page)
+			}
+			return page, err
+		}
+	}},
+	{"the ID does not order", "List/pages", false, func(b *broken) {
+		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+			page, err := b.Store.List(ctx, principal, after, limit)
+			slices.Reverse(page)
+			slices.SortStableFunc(page, func(a, b mcptask.Record) int { return a.CreatedAt.Compare(b.CreatedAt) })
+			return page, err
+		}
+	}},
+	{"principals are padded", "List/one principal", false, func(b *broken) {
+		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+			return b.Store.List(ctx, strings.TrimSpace(principal), after, limit)
+		}
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			r.Principal = strings.TrimSpace(r.Principal)
+			return b.Store.Create(ctx, r, quota)
+		}
+	}},
+	{"one more than the quota", "Create/quota,Create/quota in a race,all/random programs", false, storesOther(func(_ *mcptask.Record, quota *mcptask.Quota) {
+		if quota.Account.Unfinished > 0 {
+			quota.Account.Unfinished++
+		}
+	})},
+	{"count and create in two steps", "Create/quota in a race", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			all, err := b.Store.List(ctx, r.Principal, mcptask.Position{}, 1000)
+			if err != nil {
+				return r, err
+			}
+			unfinished := 0
+			for _, other := range all {
+				if !other.Done() {
+					unfinished++
+				}
+			}
+			if bound := quota.Account.Unfinished; bound > 0 && unfinished >= bound && !r.Done() {
+				return r, &mcptask.QuotaError{Scope: mcptask.ScopeAccount, Err: mcptask.ErrQuotaUnfinished}
+			}
+			elsewhere()
+			quota.Account.Unfinished = 0
+			return b.Store.Create(ctx, r, quota)
+		}
+	}},
+	{"a finished record counts as unfinished", "Create/quota", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			got, err := b.Store.Create(ctx, r, quotaOf(quota.Account.Unfinished, 0))
+			if errors.Is(err, mcptask.ErrQuotaStored) {
+				err = &mcptask.QuotaError{Scope: mcptask.ScopeAccount, Err: mcptask.ErrQuotaUnfinished}
+			}
+			return got, err
+		}
+	}},
+	{"count the server's records and create in two steps", "Create/quota in a race", false, func(b *broken) {
+		stored := map[string]bool{}
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			b.mu.Lock()
+			n := 0
+			for id := range stored {
+				if _, err := b.Store.Get(ctx, id); err == nil {
+					n++
+				}
+			}
+			b.mu.Unlock()
+			if bound := quota.Server.Unfinished; bound > 0 && n >= bound {
+				return r, &mcptask.QuotaError{Scope: mcptask.ScopeServer, Err: mcptask.ErrQuotaUnfinished}
+			}
+			elsewhere()
+			quota.Server = mcptask.Usage{}
+			r, err := b.Store.Create(ctx, r, quota)
+			b.mu.Lock()
+			stored[r.ID] = true
+			b.mu.Unlock()
+			return r, err
+		}
+	}},
+	{"the anonymous quota is ignored", "Create/quota of scopes,all/random programs", false, storesOther(func(_ *mcptask.Record, quota *mcptask.Quota) {
+		quota.Anonymous = mcptask.Usage{}
+	})},
+	{"the server's quota is ignored", "Create/quota of scopes,all/random programs", false, storesOther(func(_ *mcptask.Record, quota *mcptask.Quota) {
+		quota.Server = mcptask.Usage{}
+	})},
+	{"principals count among the anonymous", "Create/quota of scopes,all/random programs", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			if quota.Server == (mcptask.Usage{}) {
+				quota.Server, quota.Anonymous = quota.Anonymous, mcptask.Usage{}
+			}
+			r, err := b.Store.Create(ctx, r, quota)
+			if full := (*mcptask.QuotaError)(nil); errors.As(err, &full) {
+				err = &mcptask.QuotaError{Scope: mcptask.ScopeAnonymous, Err: full.Err}
+			}
+			return r, err
+		}
+	}},
+	{"the error does not name the scope", "Create/quota of scopes,Update/quota of bytes", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			r, err := b.Store.Create(ctx, r, quota)
+			if isQuota(err) {
+				err = errors.Unwrap(err)
+			}
+			return r, err
+		}
+		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			r, err := b.Store.Update(ctx, from, r, quota)
+			if isQuota(err) {
+				err = errors.Unwrap(err)
+			}
+			return r, err
+		}
+	}},
+	{"deleted bytes still count", "Create/quota of scopes", false, func(b *broken) {
+		var ever int64
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			if ever += r.Size(); quota.Server.Bytes > 0 && ever > quota.Server.Bytes {
+				return r, &mcptask.QuotaError{Scope: mcptask.ScopeServer, Err: mcptask.ErrQuotaBytes}
+			}
+			return b.Store.Create(ctx, r, quota)
+		}
+	}},
+	{"a record may grow beyond the quota", "Update/quota of bytes,Update/quota of bytes in a race,all/random programs", false, updatesQuota(func(_ mcptask.Record, quota *mcptask.Quota) { *quota = mcptask.Quota{} })},
+	{"a result does not count", "Update/quota of bytes", false, updatesQuota(func(r mcptask.Record, quota *mcptask.Quota) {
+		if r.Outcome != nil {
+			*quota = mcptask.Quota{}
+		}
+	})},
+	{"a full scope refuses every update", "Update/quota of bytes", false, func(b *broken) {
+		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			if quota.Server.Bytes == 1 {
+				return r, &mcptask.QuotaError{Scope: mcptask.ScopeServer, Err: mcptask.ErrQuotaBytes}
+			}
+			return b.Store.Update(ctx, from, r, quota)
+		}
+	}},
+	{"add the bytes and write in two steps", "Update/quota of bytes in a race", false, func(b *broken) {
+		sizes := map[string]int64{}
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			sizes[r.ID] = r.Size()
+			return b.Store.Create(ctx, r, quota)
+		}
+		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			b.mu.Lock()
+			bytes, grows := r.Size(), r.Size() > sizes[r.ID]
+			for id, size := range sizes {
+				if id != r.ID {
+					bytes += size
+				}
+			}
+			b.mu.Unlock()
+			if bound := max(quota.Server.Bytes, quota.Anonymous.Bytes); grows && bytes > bound {
+				return r, &mcptask.QuotaError{Scope: mcptask.ScopeServer, Err: mcptask.ErrQuotaBytes}
+			}
+			elsewhere()
+			r, err := b.Store.Update(ctx, from, r, mcptask.Quota{})
+			b.mu.Lock()
+			sizes[r.ID] = r.Size()
+			b.mu.Unlock()
+			return r, err
+		}
+	}},
+	{"a refused create leaves its key", "Create/quota", false, func(b *broken) {
+		left := map[string]bool{}
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			if left[r.IdempotencyKey] && r.IdempotencyKey != "" {
+				return r, mcptask.ErrExists
+			}
+			got, err := b.Store.Create(ctx, r, quota)
+			left[r.IdempotencyKey] = isQuota(err)
+			return got, err
+		}
+	}},
+	{"keys are shared between principals", "Create/keys,all/random programs", false, confusesKeys(func(r mcptask.Record) string { return r.Tool + "\x00" + r.IdempotencyKey })},
+	{"the parts of a key are joined without a separator", "Create/keys", false, confusesKeys(func(r mcptask.Record) string { return r.Principal + r.Tool + r.IdempotencyKey })},
+	{"a key outlives its record", "Create/keys", false, func(b *broken) {
+		keys := map[[3]string]bool{}
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			key := [3]string{r.Principal, r.Tool, r.IdempotencyKey}
+			got, err := b.Store.Create(ctx, r, quota)
+			if err == nil && keys[key] && r.IdempotencyKey != "" {
+				err = mcptask.ErrExists
+			}
+			keys[key] = true
+			return got, err
+		}
+	}},
+	{"look up the key and create in two steps", "Create/keys in a race", false, func(b *broken) {
+		keys := map[string]string{}
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			key := r.IdempotencyKey
+			b.mu.Lock()
+			id, ok := keys[key]
+			b.mu.Unlock()
+			if ok {
+				other, err := b.Store.Get(ctx, id)
+				if err == nil {
+					err = mcptask.ErrExists
+				}
+				return other, err
+			}
+			elsewhere()
+			r.IdempotencyKey = ""
+			got, err := b.Store.Create(ctx, r, quota)
+			b.mu.Lock()
+			keys[key] = r.ID
+			b.mu.Unlock()
+			return got, err
+		}
+	}},
+	{"a record with a known ID replaces the other", "Create/get and delete", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			if old, err := b.Store.Get(ctx, r.ID); err == nil {
+				_ = b.Store.Delete(ctx, old)
+			}
+			return b.Store.Create(ctx, r, quota)
+		}
+	}},
+	{"a record is deleted by its ID alone", "Delete/what was seen,all/random programs", false, func(b *broken) {
+		b.delete = func(ctx context.Context, r mcptask.Record) error {
+			now, err := b.Store.Get(ctx, r.ID)
+			if err != nil {
+				return err
+			}
+			return b.Store.Delete(ctx, now)
+		}
+	}},
+	{"a record is deleted by a version of another record with its ID", "Delete/what was seen,all/random programs", false, func(b *broken) {
+		b.delete = func(ctx context.Context, r mcptask.Record) error {
+			if now, err := b.Store.Get(ctx, r.ID); err == nil && now.Version == r.Version {
+				r = now
+			}
+			return b.Store.Delete(ctx, r)
+		}
+	}},
+	{"a returned record is shared with the store", "Get/a copy", false, func(b *broken) {
+		cache := map[string]mcptask.Record{}
+		b.get = func(ctx context.Context, id string) (mcptask.Record, error) {
+			r, err := b.Store.Get(ctx, id)
+			if known, ok := cache[id]; ok && err == nil && known.Version == r.Version {
+				return known, nil
+			}
+			cache[id] = r
+			return r, err
+		}
+	}},
+	{"times are kept to the millisecond", "Get/what was stored,Create/get and delete", false, storesOther(func(r *mcptask.Record, _ *mcptask.Quota) {
+		r.UpdatedAt = r.UpdatedAt.Truncate(time.Millisecond)
+	})},
+	{"text is made UTF-8", "Get/what was stored", false, storesOther(func(r *mcptask.Record, _ *mcptask.Quota) {
+		r.StatusMessage = strings.ToValidUTF8(r.StatusMessage, "\ufffd")
+	})},
+	{"text ends at NUL", "Get/what was stored", false, storesOther(func(r *mcptask.Record, _ *mcptask.Quota) {
+		r.Revision, _, _ = strings.Cut(r.Revision, "\x00")
+	})},
+	{"JSON is written anew", "Get/what was stored", false, storesOther(func(r *mcptask.Record, _ *mcptask.Quota) {
+		var compact bytes.Buffer
+		if json.Compact(&compact, r.Arguments) == nil {
+			r.Arguments = compact.Bytes()
+		}
+	})},
+	{"nil becomes null", "Get/what was stored", false, storesOther(func(r *mcptask.Record, _ *mcptask.Quota) {
+		if r.Arguments == nil {
+			r.Arguments = json.RawMessage("null")
+		}
+	})},
+	{"batches of one more", "Expire/batches", false, func(b *broken) {
+		b.expire = func(ctx context.Context, limit int) ([]mcptask.Record, error) { return b.Store.Expire(ctx, limit+1) }
+	}},
+	{"select and delete in two steps", "Expire/in a race", false, func(b *broken) {
+		stored := map[string]bool{}
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			stored[r.ID] = true
+			return b.Store.Create(ctx, r, quota)
+		}
+		b.expire = func(ctx context.Context, limit int) ([]mcptask.Record, error) {
+			now := time.Now()
+			var gone []mcptask.Record
+			for _, id := range slices.Sorted(maps.Keys(stored)) {
+				if r, err := b.Store.Get(ctx, id); err == nil && !r.ExpiresAt.After(now) && len(gone) < limit {
+					gone = append(gone, r)
+				}
+			}
+			elsewhere()
+			for _, r := range gone {
+				_ = b.Store.Delete(ctx, r)
+			}
+			return gone, nil
+		}
+	}},
+	{"a lease without fencing", "Lease/fencing", false, func(b *broken) {
+		former := map[string]int64{}
+		b.lease = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
+			taken, err := b.Store.Lease(ctx, worker, lease, tools, limit)
+			for _, r := range taken {
+				former[r.ID] = r.Version - 1
+			}
+			return taken, err
+		}
+		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			if former[r.ID] == from.Version {
+				return force(ctx, b.Store, r)
+			}
+			return b.Store.Update(ctx, from, r, quota)
+		}
+	}},
+	{"an orphan goes to two workers", "Lease/in a race,all/random histories", false, func(b *broken) {
+		var last []mcptask.Record
+		b.lease = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
+			taken, err := b.Store.Lease(ctx, worker, lease, tools, limit)
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if len(taken) > 0 && len(last) > 0 {
+				taken[0] = last[0]
+				taken[0].Worker = worker
+			}
+			last = taken
+			return taken, err
+		}
+	}},
+	{"a lease takes any tool", "Lease/whose,all/random programs", false, func(b *broken) {
+		b.lease = func(ctx context.Context, worker string, lease time.Duration, _ []string, limit int) ([]mcptask.Record, error) {
+			return b.Store.Lease(ctx, worker, lease, []string{"tool", "another tool", "s", "t"}, limit)
+		}
+	}},
+	{"a lease is judged by the times of records", "Lease/clocks", false, func(b *broken) {
+		b.lease = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
+			page, err := b.Store.List(ctx, "p", mcptask.Position{}, 100)
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range page {
+				if time.Since(r.UpdatedAt) > 30*time.Second {
+					_ = b.Store.Release(ctx, r.Worker)
+				}
+			}
+			return b.Store.Lease(ctx, worker, lease, tools, limit)
+		}
+	}},
+	{"a lease ends at once", "Lease/whose,Lease/fencing,Beat/all records,all/random programs", false, func(b *broken) {
+		b.beat = func(ctx context.Context, worker string, _ time.Duration, held []string) (mcptask.Heartbeat, error) {
+			return b.Store.Beat(ctx, worker, 0, held)
+		}
+	}},
+	{"a beat makes versions", "Beat/all records,Changes/every version", false, func(b *broken) {
+		b.beat = func(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
+			for _, id := range held {
+				if r, err := b.Store.Get(ctx, id); err == nil {
+					_, _ = b.Store.Update(ctx, r, r, mcptask.Quota{})
+				}
+			}
+			return b.Store.Beat(ctx, worker, lease, held)
+		}
+	}},
+	{"a beat does not tell of lost records", "Beat/lost,all/random programs", false, func(b *broken) {
+		b.beat = func(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
+			beat, err := b.Store.Beat(ctx, worker, lease, held)
+			beat.Lost = nil
+			return beat, err
+		}
+	}},
+	{"a release does nothing", "Release/at once,all/random programs", true, func(b *broken) {
+		b.release = func(context.Context, string) error { return nil }
+	}},
+	{"a release says nothing", "Release/at once", true, changesFeed(func(c mcptask.Change) []mcptask.Change {
+		if c.Free {
+			return nil
+		}
+		return []mcptask.Change{c}
+	})},
+	{"an expired record leaves no tombstone", "Expire/tombstones,all/random programs", false, func(b *broken) {
+		b.get = func(ctx context.Context, id string) (mcptask.Record, error) {
+			r, err := b.Store.Get(ctx, id)
+			if errors.Is(err, mcptask.ErrRecordExpired) {
+				return mcptask.Record{}, mcptask.ErrNoRecord
+			}
+			return r, err
+		}
+	}},
+	{"a record expires by another clock", "Expire/the store's clock,Expire/batches", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			expiry := r.ExpiresAt
+			r.ExpiresAt = expiry.Add(5 * time.Minute)
+			r, err := b.Store.Create(ctx, r, quota)
+			r.ExpiresAt = expiry
+			return r, err
+		}
+	}},
+	{"a feed loses a change", "Changes/every version,Changes/nothing lost,Changes/many readers,all/random programs,all/random histories", true, changesFeed(func(c mcptask.Change) []mcptask.Change {
+		if c.Version == 2 || c.ID == "t7" || c.ID == "ping-pong" && c.Version == 50 {
+			return nil
+		}
+		return []mcptask.Change{c}
+	})},
+	{"a feed has no deletions", "Changes/every version,Changes/many readers,all/random programs", true, changesFeed(func(c mcptask.Change) []mcptask.Change {
+		if c.ID != "" && c.Version == 0 {
+			return nil
+		}
+		return []mcptask.Change{c}
+	})},
+	{"a feed changes the order", "Changes/nothing lost,all/random histories", true, func(b *broken) {
+		held := map[string]mcptask.Change{}
+		changesFeed(func(c mcptask.Change) []mcptask.Change {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if former, ok := held[c.ID]; ok {
+				delete(held, c.ID)
+				return []mcptask.Change{c, former}
+			}
+			if c.Version%5 == 2 {
+				held[c.ID] = c
+				return nil
+			}
+			return []mcptask.Change{c}
+		})(b)
+	}},
+	{"a slow reader loses changes without being told", "Changes/a slow reader", true, func(b *broken) {
+		missed := 0
+		changesFeed(func(c mcptask.Change) []mcptask.Change {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if c.Missed {
+				if missed++; missed > 2 {
+					return nil
+				}
+			}
+			return []mcptask.Change{c}
+		})(b)
+	}},
+	{"a feed outlives its store", "Changes/the end", true, func(b *broken) {
+		b.close = func() error { return nil }
+	}},
+	{"a feed ends with an error", "Changes/the end", false, func(b *broken) {
+		b.changes = func(ctx context.Context) iter.Seq2[mcptask.Change, error] {
+			return func(yield func(mcptask.Change, error) bool) {
+				for c, err := range b.Store.Changes(ctx) {
+					if !yield(c, err) {
+						return
+					}
+				}
+				yield(mcptask.Change{}, context.Canceled)
+			}
+		}
+	}},
+	{"a closed store creates", "Close/the end", false, func(b *broken) {
+		b.close = func() error { return nil }
+	}},
+	{"a scan begins with the oldest", "Inspector/scan and count,all/random programs", false, func(b *broken) {
+		scan := b.scan
+		b.scan = func(ctx context.Context, filter mcptask.Filter, before mcptask.Position, limit int) ([]mcptask.Record, error) {
+			page, err := scan(ctx, filter, before, limit)
+			slices.Reverse(page)
+			return page, err
+		}
+	}},
+	{"finished records are counted", "Inspector/scan and count", false, func(b *broken) {
+		count := b.count
+		b.count = func(ctx context.Context) ([]mcptask.Count, error) {
+			counts, err := count(ctx)
+			return append(counts, mcptask.Count{Tool: "s", Phase: mcptask.PhaseDone, Count: 1}), err
+		}
+	}},
+	{"an outcome is written again", "Update/what never changes", false, func(b *broken) {
+		outcomes := map[string]*mcptask.Outcome{}
+		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			stored, err := b.Store.Update(ctx, from, r, quota)
+			if err == nil {
+				outcomes[r.ID], stored.Outcome = r.Outcome, r.Outcome
+			}
+			return stored, err
+		}
+	}},
+	{"an update that fails for its context is done", "all/ended context", false, func(b *broken) {
+		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			stored, err := b.Store.Update(ctx, from, r, quota)
+			if err == nil {
+				err = ctx.Err()
+			}
+			return stored, err
+		}
+	}},
+}

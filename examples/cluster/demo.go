@@ -200,12 +200,12 @@ func (d demo) checkFilms(ctx context.Context, all []*film) error {
 		remark := ""
 		if f.report.Run > 1 {
 			again++
-			remark = ", after a crash"
+			remark = ": it ran again"
 		}
 		fmt.Fprintf(d.out, "%s  %s  completed on replica %d in run %d%s\n", f.revision, f.name, f.report.Replica, f.report.Run, remark)
 		faults = append(faults, d.checkStored(ctx, f))
 	}
-	fmt.Fprintf(d.out, "\n%d of %d tasks completed, %d of them after a crash\n", completed, len(all), again)
+	fmt.Fprintf(d.out, "\n%d of %d tasks completed, %d of them in a second run\n", completed, len(all), again)
 	if d.replicas != nil && again == 0 {
 		faults = append(faults, errors.New("no task ran again after the crash"))
 	}

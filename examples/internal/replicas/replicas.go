@@ -105,7 +105,9 @@ func (s *Set) Kill(number int) error {
 	if err := p.cmd.Process.Kill(); err != nil {
 		return err
 	}
-	<-p.exited // a killed process has no good end
+	if err := <-p.exited; err == nil {
+		return fmt.Errorf("replica %d had ended before it was killed", number)
+	}
 	return nil
 }
 

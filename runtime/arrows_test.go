@@ -79,12 +79,15 @@ var arrows = []arrow{
 	{"runtime/internal/durable", []string{"runtime", "runtime/internal/guard"}, runtimeTests},
 	{"runtime/sqlite", []string{"runtime", "runtime/internal/durable", "runtime/internal/feed", "runtime/internal/guard", "modernc.org/sqlite/..."},
 		slices.Concat(runtimeTests, []string{"runtime/storetest"})},
+	{"runtime/postgres", []string{"runtime", "runtime/internal/durable", "runtime/internal/feed", "runtime/internal/guard", "github.com/jackc/pgx/v5/..."},
+		slices.Concat(runtimeTests, []string{"runtime/storetest", "runtime/internal/pgtest"})},
 
 	// For tests: users' own, and the runtime's.
 	{"runtime/mcptasktest", []string{"runtime", "runtime/gosdk", "runtime/internal/guard", "github.com/modelcontextprotocol/go-sdk/mcp"}, runtimeTests},
 	{"runtime/mcptasktest/bubble", nil, nil},
 	{"runtime/storetest", []string{"runtime", "github.com/google/go-cmp/...", "pgregory.net/rapid"}, runtimeTests},
 	{"runtime/internal/leak", nil, nil},
+	{"runtime/internal/pgtest", []string{"github.com/jackc/pgx/v5/..."}, nil},
 	{"runtime/internal/memnet", nil, runtimeTests},
 	{"runtime/internal/wiretest", slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."}), runtimeTests},
 

@@ -1,0 +1,335 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"iter"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+)
+
+// The feed is read from table change, which has a row for each transaction, in the order of the
+// commits: a row gets its number under the lock that all who write hold. So a cut costs nothing as
+// long as the table still has what came meanwhile. A notification has no content: it says that it is
+// time to look.
+
+const (
+	// lookEvery and lookOften are how often a process looks without a notification: while it
+	// listens, and while it does not.
+	lookEvery = time.Second
+	lookOften = 500 * time.Millisecond
+	// lookBatch is how many transactions are read at once.
+	lookBatch = 500
+	// notifyEvery is the least time between two notifications. PostgreSQL lets only one transaction
+	// that notifies commit at a time, in all databases together.
+	notifyEvery = 10 * time.Millisecond
+	// backgroundTimeout bounds a query in the background.
+	backgroundTimeout = 5 * time.Second
+)
+
+// Changes implements [mcptask.Store].
+func (s *Store) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
+	return func(yield func(mcptask.Change, error) bool) {
+		if err := s.follower.enter(ctx); err != nil {
+			if ctx.Err() == nil && s.closing.Err() == nil {
+				yield(mcptask.Change{}, fmt.Errorf("postgres: changes: %w", err))
+			}
+			return
+		}
+		defer s.follower.leave()
+		for c := range s.feed.Read(ctx, mcptask.Change{Missed: true}) {
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+// follower reads the changes of all processes as long as somebody reads the feed of this one.
+type follower struct {
+	store   *Store
+	listens bool
+	current atomic.Pointer[following]
+
+	entering chan struct{} // has room for whoever changes readers
+	readers  int
+}
+
+func newFollower(s *Store, listens bool) *follower {
+	return &follower{store: s, listens: listens, entering: make(chan struct{}, 1)}
+}
+
+// enter adds a reader. When it returns, all later changes will come to the feed.
+func (f *follower) enter(ctx context.Context) error {
+	select {
+	case f.entering <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-f.entering }()
+	if f.readers == 0 {
+		if err := f.start(ctx); err != nil {
+			return err
+		}
+	}
+	f.readers++
+	return nil
+}
+
+// leave removes a reader.
+func (f *follower) leave() {
+	f.entering <- struct{}{}
+	defer func() { <-f.entering }()
+	if f.readers--; f.readers == 0 {
+		f.current.Swap(nil).stop()
+	}
+}
+
+// start begins to follow.
+func (f *follower) start(ctx context.Context) error {
+	s := f.store
+	if s.closing.Err() != nil {
+		return mcptask.ErrServerClosed
+	}
+	g := &following{store: s, look: make(chan struct{}, 1)}
+	if err := s.pool.QueryRow(ctx, s.schema.sql("SELECT coalesce(max(seq), 0), "+clock+" FROM @schema@.change"), s.shift.Load()).Scan(&g.seq, &g.at); err != nil {
+		return err
+	}
+	following, stop := context.WithCancel(s.closing)
+	g.stop = stop
+	f.current.Store(g)
+	s.running.Go(func() {
+		defer guard.Recover(s.logger, "feed of changes")
+		g.follow(following)
+	})
+	if f.listens {
+		s.running.Go(func() {
+			defer guard.Recover(s.logger, "notifications")
+			g.listen(following)
+		})
+	}
+	return nil
+}
+
+// poke lets the follower look soon, if there is one.
+func (f *follower) poke() {
+	if g := f.current.Load(); g != nil {
+		g.poke()
+	}
+}
+
+// following is the time from the first reader of the feed to the last.
+type following struct {
+	store     *Store
+	look      chan struct{} // has an element if it is time to look
+	listening atomic.Bool
+	stop      context.CancelFunc
+
+	// What was read: the number of the last transaction, and the database's time then.
+	seq, at int64
+}
+
+func (g *following) poke() {
+	select {
+	case g.look <- struct{}{}:
+	default:
+	}
+}
+
+// follow publishes changes until ctx ends.
+func (g *following) follow(ctx context.Context) {
+	for failures := 0; ; {
+		pause := lookOften
+		if g.listening.Load() {
+			pause = lookEvery
+		}
+		if err := g.publishNew(ctx); err == nil {
+			failures = 0
+		} else if failures++; ctx.Err() == nil {
+			if failures == 1 {
+				g.store.logger.Warn("feed of the database failed, and is tried again", "error", err)
+			}
+			pause = retryPause(failures)
+		}
+		select {
+		case <-g.look:
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// readChanges reads transactions after $2. Each row has the database's time, and the number of the last
+// transaction.
+const readChanges = `SELECT ` + clock + `, (SELECT coalesce(max(seq), $2::bigint) FROM @schema@.change), c.seq, c.news
+	FROM (SELECT) one LEFT JOIN (SELECT seq, news FROM @schema@.change WHERE seq > $2::bigint ORDER BY seq LIMIT $3) c ON true ORDER BY c.seq`
+
+// publishNew publishes what has been committed since the last call.
+func (g *following) publishNew(ctx context.Context) error {
+	for {
+		if more, err := g.publishSome(ctx); err != nil || !more {
+			return err
+		}
+	}
+}
+
+// publishSome publishes the changes of up to lookBatch transactions. It reports whether there may be
+// more.
+func (g *following) publishSome(ctx context.Context) (more bool, err error) {
+	s := g.store
+	ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, s.schema.sql(readChanges), s.shift.Load(), g.seq, lookBatch)
+	if err != nil {
+		return false, err
+	}
+	var now, last int64
+	var seq *int64
+	var news []byte
+	var changes []mcptask.Change
+	read, n, missed := g.seq, 0, false
+	if _, err := pgx.ForEachRow(rows, []any{&now, &last, &seq, &news}, func() error {
+		if seq == nil {
+			return nil
+		}
+		list, err := durable.DecodeChanges(news)
+		missed = missed || err != nil // a newer version of mcptask has written them
+		changes = append(changes, list...)
+		read, n = *seq, n+1
+		return nil
+	}); err != nil {
+		return false, err
+	}
+	// A server that lacks the last commits may have taken over. After a long pause, the table may lack
+	// what came meanwhile.
+	if last < g.seq || now-g.at > changesFor.Microseconds()/2 {
+		read, missed = last, true
+	}
+	g.seq, g.at = read, now
+	if missed {
+		s.feed.Miss()
+	} else {
+		s.feed.Publish(changes...)
+	}
+	return n == lookBatch, nil
+}
+
+// listen waits for notifications until ctx ends, and connects again when it must.
+func (g *following) listen(ctx context.Context) {
+	for failures := 0; ctx.Err() == nil; failures++ {
+		err := g.receive(ctx, func() { failures = 0 })
+		if ctx.Err() != nil {
+			return
+		}
+		if failures == 0 {
+			g.store.logger.Warn("notifications of the database failed, and are tried again", "error", err)
+		}
+		select {
+		case <-time.After(retryPause(failures)):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// receive receives notifications until the connection fails. It calls listening once it listens.
+func (g *following) receive(ctx context.Context, listening func()) error {
+	s := g.store
+	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		conn.Close(ending) //nolint:errcheck // it is of no more use
+	}()
+	if _, err := conn.Exec(ctx, "LISTEN "+s.schema.channel); err != nil {
+		return err
+	}
+	listening()
+	g.listening.Store(true)
+	defer g.listening.Store(false)
+	defer g.poke()
+	for {
+		g.poke() // also for what came before it listened
+		for {
+			n, err := conn.WaitForNotification(ctx)
+			if err != nil {
+				return err
+			}
+			if n.Payload != s.notifier.sender {
+				break
+			}
+		}
+	}
+}
+
+// notifier tells other processes that something was committed. It does so beside the commits, which
+// would have to wait for each other otherwise.
+type notifier struct {
+	store *Store
+	// sender marks the process's own notifications.
+	sender string
+	news   chan struct{}
+}
+
+// newNotifier makes a notifier and starts it.
+func newNotifier(s *Store) *notifier {
+	n := &notifier{store: s, sender: rand.Text(), news: make(chan struct{}, 1)}
+	s.running.Go(func() {
+		defer guard.Recover(s.logger, "notifications")
+		n.run()
+	})
+	return n
+}
+
+// poke sends a notification soon.
+func (n *notifier) poke() {
+	select {
+	case n.news <- struct{}{}:
+	default:
+	}
+}
+
+// run sends notifications until the store closes.
+func (n *notifier) run() {
+	closing := n.store.closing.Done()
+	for {
+		select {
+		case <-n.news:
+			n.send(backgroundTimeout)
+		case <-closing:
+			select {
+			case <-n.news: // such as a release
+				n.send(time.Second)
+			default:
+			}
+			return
+		}
+		select {
+		case <-time.After(notifyEvery):
+		case <-closing:
+		}
+	}
+}
+
+// send sends a notification. A failure costs others no more than the time until they look.
+func (n *notifier) send(timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	n.store.pool.Exec(ctx, "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)", n.store.schema.channel, n.sender) //nolint:errcheck // see above
+}
+
+// retryPause is the pause after some failures in a row.
+func retryPause(failures int) time.Duration {
+	const first, longest = 50 * time.Millisecond, 5 * time.Second
+	return min(first<<min(failures, 10), longest)
+}

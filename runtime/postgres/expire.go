@@ -1,0 +1,70 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+const (
+	// upkeepEvery is how often Expire also removes what is no longer needed besides tasks.
+	upkeepEvery = 10 * time.Second
+	// upkeepBatch bounds how many rows of each kind that removes.
+	upkeepBatch = 5000
+	// changesFor is how long changes stay for the feeds of other processes.
+	changesFor = 2 * time.Minute
+	// workersFor is how long the worker of an ended lease stays, for people who look at the tables.
+	workersFor = time.Hour
+)
+
+// Expire implements [mcptask.Store]. Its records have no Arguments, no Inputs and no results.
+func (s *Store) Expire(ctx context.Context, limit int) ([]mcptask.Record, error) {
+	if limit <= 0 {
+		return nil, ctx.Err()
+	}
+	if err := s.upkeep(ctx); err != nil {
+		return nil, fmt.Errorf("postgres: expire: %w", err)
+	}
+	var gone []mcptask.Record
+	for len(gone) < limit {
+		expired, err := readRows(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t WHERE t.expires <= "+clock+
+			" ORDER BY t.expires LIMIT $2"), s.shift.Load(), limit-len(gone)))
+		if err == nil && len(expired) == 0 {
+			break
+		}
+		var buried []mcptask.Record
+		if err == nil {
+			buried, err = s.committer.Bury(ctx, recordsOf(expired))
+		}
+		gone = append(gone, buried...)
+		switch {
+		case err != nil && len(gone) == 0:
+			return nil, fmt.Errorf("postgres: expire: %w", err)
+		case err != nil:
+			return gone, nil //nolint:nilerr // the caller must hear of those that are gone; the fault shows again
+		}
+	}
+	return gone, nil
+}
+
+// upkeep removes old changes, tombstones and workers, if some time has passed since the last upkeep.
+func (s *Store) upkeep(ctx context.Context) error {
+	now := time.Now().UnixMicro()
+	if last := s.keptUp.Load(); now-last < upkeepEvery.Microseconds() && last <= now || !s.keptUp.CompareAndSwap(last, now) {
+		return nil
+	}
+	shift := s.shift.Load()
+	return s.transact(ctx, func(*pgx.Batch) {}, func(b *pgx.Batch) bool {
+		b.Queue(s.schema.sql(`DELETE FROM @schema@.change WHERE seq IN (SELECT seq FROM @schema@.change WHERE seq <
+			coalesce((SELECT seq FROM @schema@.change WHERE at >= `+clock+` - $2::bigint ORDER BY seq LIMIT 1), 9223372036854775807)
+			ORDER BY seq LIMIT $3)`), shift, changesFor.Microseconds(), upkeepBatch)
+		b.Queue(s.schema.sql(`DELETE FROM @schema@.tombstone WHERE id IN (SELECT id FROM @schema@.tombstone WHERE until <= `+clock+
+			` ORDER BY until LIMIT $2)`), shift, upkeepBatch)
+		b.Queue(s.schema.sql(`DELETE FROM @schema@.worker WHERE until < `+clock+` - $2::bigint`), shift, workersFor.Microseconds())
+		return true
+	})
+}

@@ -1,0 +1,124 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+)
+
+// findOrphans finds tasks of the tools, $4, whose worker is neither $2 nor has a lease. It steps
+// through the index from worker to worker, so that its cost is that of the workers and of what it
+// finds.
+const findOrphans = `WITH RECURSIVE workers(id) AS (
+		(SELECT worker FROM @schema@.task WHERE phase < 9 ORDER BY worker LIMIT 1)
+		UNION ALL
+		SELECT (SELECT t.worker FROM @schema@.task t WHERE t.phase < 9 AND t.worker > w.id ORDER BY t.worker LIMIT 1)
+		FROM workers w WHERE w.id IS NOT NULL
+	)
+	SELECT t.id FROM workers w CROSS JOIN LATERAL (
+		SELECT o.id FROM @schema@.task o WHERE o.worker = w.id AND o.phase < 9 AND o.tool = ANY($4::bytea[]) LIMIT $3
+	) t WHERE w.id <> $2::bytea
+		AND NOT EXISTS (SELECT FROM @schema@.worker l WHERE l.id = w.id AND l.id <> '' AND l.until > ` + clock + `) LIMIT $3`
+
+// readOrphans reads the whole records of what findOrphans finds.
+const readOrphans = selectWhole + " WHERE t.id IN (" + findOrphans + ")"
+
+// Lease implements [mcptask.Store].
+func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
+	if limit <= 0 || len(tools) == 0 {
+		return nil, ctx.Err()
+	}
+	args := func() []any { return []any{s.shift.Load(), []byte(worker), limit, byteStrings(tools)} }
+	// Mostly there are none, and nobody needs to wait for the lock.
+	var found bool
+	if err := s.pool.QueryRow(ctx, s.schema.sql("SELECT EXISTS ("+findOrphans+")"), args()...).Scan(&found); err != nil {
+		return nil, fmt.Errorf("postgres: lease: %w", err)
+	}
+	if !found {
+		return nil, nil
+	}
+	var orphans []row
+	err := s.transact(ctx,
+		func(b *pgx.Batch) {
+			b.Queue(s.schema.sql(readOrphans), args()...).Query(func(rows pgx.Rows) (err error) {
+				orphans, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (row, error) { return scanWhole(r) })
+				return err
+			})
+		},
+		func(b *pgx.Batch) bool {
+			if len(orphans) == 0 {
+				return false
+			}
+			s.queueLease(b, worker, lease, orphans)
+			return true
+		})
+	if err != nil {
+		return nil, fmt.Errorf("postgres: lease: %w", err)
+	}
+	s.announce()
+	return recordsOf(orphans), nil
+}
+
+// queueLease gives rows to a worker and begins its lease.
+func (s *Store) queueLease(b *pgx.Batch, worker string, lease time.Duration, rows []row) {
+	ids := make([][]byte, len(rows))
+	changes := make([]mcptask.Change, len(rows))
+	for i := range rows {
+		r := &rows[i].record
+		r.Worker = worker
+		r.Version++
+		ids[i] = []byte(r.ID)
+		changes[i] = mcptask.Change{ID: r.ID, Version: r.Version, Phase: r.Phase, Worker: worker}
+	}
+	b.Queue(s.schema.sql("UPDATE @schema@.task SET worker = $1, version = version + 1 WHERE id = ANY($2::bytea[])"), []byte(worker), ids)
+	b.Queue(s.schema.sql(`INSERT INTO @schema@.worker AS w (id, until) VALUES ($2::bytea, `+clock+` + $3::bigint)
+		ON CONFLICT (id) DO UPDATE SET until = greatest(w.until, excluded.until)`), s.shift.Load(), []byte(worker), lease.Microseconds())
+	s.queueChanges(b, changes)
+}
+
+// Beat implements [mcptask.Store]. It is one statement, and waits for no writer of tasks.
+func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
+	var now int64
+	var lost [][]byte
+	err := s.pool.QueryRow(ctx, s.schema.sql(`WITH beat AS (
+			INSERT INTO @schema@.worker (id, until) VALUES ($2::bytea, `+clock+` + $3::bigint) ON CONFLICT (id) DO UPDATE SET until = excluded.until
+		)
+		SELECT `+clock+`, (SELECT array_agg(h.id) FROM unnest($4::bytea[]) h(id)
+			WHERE NOT EXISTS (SELECT FROM @schema@.task t WHERE t.id = h.id AND t.worker = $2::bytea AND t.phase < 9))`),
+		s.shift.Load(), []byte(worker), lease.Microseconds(), byteStrings(held)).Scan(&now, &lost)
+	if err != nil {
+		return mcptask.Heartbeat{}, fmt.Errorf("postgres: beat: %w", err)
+	}
+	beat := mcptask.Heartbeat{Now: durable.Time(now)}
+	for _, id := range lost {
+		beat.Lost = append(beat.Lost, string(id))
+	}
+	return beat, nil
+}
+
+// Release implements [mcptask.Store].
+func (s *Store) Release(ctx context.Context, worker string) error {
+	isFree := false
+	err := s.transact(ctx,
+		func(b *pgx.Batch) {
+			b.Queue(s.schema.sql("SELECT EXISTS (SELECT FROM @schema@.task WHERE worker = $1 AND phase < 9)"), []byte(worker)).
+				QueryRow(func(r pgx.Row) error { return r.Scan(&isFree) })
+		},
+		func(b *pgx.Batch) bool {
+			b.Queue(s.schema.sql("DELETE FROM @schema@.worker WHERE id = $1"), []byte(worker))
+			if isFree {
+				s.queueChanges(b, []mcptask.Change{{Free: true}})
+			}
+			return true
+		})
+	if err != nil {
+		return fmt.Errorf("postgres: release: %w", err)
+	}
+	s.announce()
+	return nil
+}

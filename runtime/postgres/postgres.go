@@ -1,0 +1,191 @@
+// Package postgres has a [mcptask.Store] in a PostgreSQL database, which any number of processes
+// share. It works from PostgreSQL 13 on. Choose it in one line:
+//
+//	store, err := postgres.Open(ctx, "postgres://user@host/database", postgres.Options{})
+//
+// Writes that come at the same time share a transaction, and no transaction waits for more to come.
+// The transactions of all processes go one after the other, each in two round trips. So nothing
+// can deadlock, and the order of changes is that of the commits. What is fixed when a task is
+// created is stored apart and written once. The store keeps up to 64 MiB of it in memory.
+//
+// A process learns from a notification (LISTEN) that others have written, and looks every few
+// seconds without one. Only the database's clock counts.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/feed"
+)
+
+// DefaultSchema is the schema of a store whose Options name none.
+const DefaultSchema = "mcptask"
+
+// Options are the options of a [Store]. The zero value is right for most programs.
+type Options struct {
+	// Schema is the schema that has the store's tables, and nothing else. "" means DefaultSchema.
+	// Stores with different schemas in one database are apart.
+	Schema string
+	// MaxConns bounds the connections of the store, but for one that listens. 0 means
+	// pool_max_conns of the DSN, or 8.
+	MaxConns int
+	// NoListen makes the store look for changes of other processes twice a second, instead of a
+	// connection that listens. It is for poolers such as PgBouncer that forbid LISTEN.
+	NoListen bool
+	// NoMigrate makes Open refuse a schema that is missing or old, instead of migrating it. See
+	// [MigrationSQL].
+	NoMigrate bool
+	// Logger has what goes wrong in the background. nil means slog.Default().
+	Logger *slog.Logger
+}
+
+// Store is a [mcptask.Store] and a [mcptask.Inspector] in a PostgreSQL database.
+type Store struct {
+	pool      *pgxpool.Pool
+	schema    schema
+	logger    *slog.Logger
+	committer *durable.Committer
+	cache     *durable.Cache
+	seqs      seqRange // of the committer alone
+
+	feed     feed.Feed[mcptask.Change]
+	follower *follower
+	notifier *notifier
+
+	closing context.Context
+	close   context.CancelFunc
+	closed  sync.Once
+	running sync.WaitGroup // the store's goroutines
+
+	// The time of the last upkeep, for Expire.
+	keptUp atomic.Int64
+	// shift is added to the database's clock, in microseconds. Only tests set it.
+	shift *atomic.Int64
+}
+
+var (
+	_ mcptask.Store     = (*Store)(nil)
+	_ mcptask.Inspector = (*Store)(nil)
+)
+
+const (
+	// cacheBytes bounds what the store keeps in memory of calls, questions and outcomes.
+	cacheBytes = 64 << 20
+	// defaultMaxConns is enough: writes share one connection.
+	defaultMaxConns = 8
+	// connectTimeout bounds one attempt to connect if the DSN has no connect_timeout.
+	connectTimeout = 5 * time.Second
+)
+
+// Open opens the store in the database that a DSN names, a URL or key=value pairs, as
+// [pgxpool.ParseConfig] describes. It creates the schema and brings it up to date, unless the
+// Options forbid it. The context is for Open alone.
+func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
+	config, schema, err := parseOptions(dsn, o)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	if err := schema.migratePool(ctx, pool, !o.NoMigrate); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default() //nolint:forbidigo // what goes wrong in the background is never silent
+	}
+	s := &Store{pool: pool, schema: schema, logger: o.Logger, cache: durable.NewCache(cacheBytes), shift: new(atomic.Int64)}
+	s.closing, s.close = context.WithCancel(context.Background())
+	s.committer = durable.NewCommitter(s, o.Logger)
+	s.follower = newFollower(s, !o.NoListen)
+	s.notifier = newNotifier(s)
+	return s, nil
+}
+
+// parseOptions reads a DSN and Options.
+func parseOptions(dsn string, o Options) (*pgxpool.Config, schema, error) {
+	s, err := newSchema(o.Schema)
+	if err != nil {
+		return nil, s, err
+	}
+	if dsn == "" {
+		return nil, s, errors.New("postgres: the DSN is empty: give one such as postgres://user@host/database")
+	}
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, s, fmt.Errorf("postgres: the DSN is not valid: %w", withoutDSN(err))
+	}
+	switch {
+	case o.MaxConns < 0 || o.MaxConns > math.MaxInt32:
+		return nil, s, fmt.Errorf("postgres: Options.MaxConns is %d: it must be positive, or 0 for the default", o.MaxConns)
+	case o.MaxConns > 0:
+		config.MaxConns = int32(o.MaxConns)
+	case !strings.Contains(dsn, "pool_max_conns"):
+		config.MaxConns = defaultMaxConns
+	}
+	if !strings.Contains(dsn, "connect_timeout") {
+		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "mcptask"
+	}
+	return config, s, nil
+}
+
+// withoutDSN returns the cause of an error of the parser, without the DSN, which may have a password.
+func withoutDSN(err error) error {
+	var location *url.Error
+	if errors.As(err, &location) { // its cause may be a part of a password
+		return errors.New("it is not a URL; special characters of a password are written as %XX there")
+	}
+	_, cause, ok := strings.Cut(err.Error(), "`: ")
+	if !ok {
+		return err
+	}
+	return errors.New(cause)
+}
+
+// clock is the database's time in SQL, in microseconds. $1 is the shift.
+const clock = "((extract(epoch FROM statement_timestamp()) * 1000000)::bigint + $1::bigint)"
+
+// Create implements [mcptask.Store].
+func (s *Store) Create(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+	return s.committer.Create(ctx, r, quota)
+}
+
+// Update implements [mcptask.Store].
+func (s *Store) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+	return s.committer.Update(ctx, from, to, quota)
+}
+
+// Delete implements [mcptask.Store].
+func (s *Store) Delete(ctx context.Context, r mcptask.Record) error {
+	return s.committer.Delete(ctx, r)
+}
+
+// Close implements [mcptask.Store]. It lets the writes that wait end.
+func (s *Store) Close() error {
+	s.closed.Do(func() {
+		s.committer.Close()
+		s.close()
+		s.feed.Close()
+		s.running.Wait()
+		s.pool.Close()
+	})
+	return nil
+}

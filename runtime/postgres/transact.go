@@ -1,0 +1,228 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+)
+
+// A transaction that writes has two round trips. The first begins it, takes the lock that all who
+// write share, and reads. The second writes and commits. So transactions go one after the other,
+// and what they read needs no locks of its own.
+
+const (
+	// beginWriting begins with the isolation in which each statement sees what was committed before
+	// it, whatever the database's default is.
+	beginWriting = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+	// lockWriting takes the lock, $1. PostgreSQL ends a transaction that hears nothing of its process for
+	// a while, such as one that was stopped, so that the others go on.
+	lockWriting = "SELECT set_config('idle_in_transaction_session_timeout', '5s', true), pg_advisory_xact_lock($1::bigint)"
+
+	// attempts is how often a transaction is tried if it surely wrote nothing.
+	attempts = 3
+)
+
+// transact runs a transaction. read queues queries into a batch with functions that take their
+// rows, and write queues statements. A write that returns false ends the transaction without a
+// commit. The transaction is tried again, from read on, if it surely wrote nothing.
+func (s *Store) transact(ctx context.Context, read func(*pgx.Batch), write func(*pgx.Batch) bool) (err error) {
+	for range attempts {
+		var again bool
+		if again, err = s.tryTransact(ctx, read, write); !again || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// tryTransact runs a transaction once. again says that a fault of the connection or of others was
+// in its way, and that it wrote nothing.
+func (s *Store) tryTransact(ctx context.Context, read func(*pgx.Batch), write func(*pgx.Batch) bool) (again bool, err error) {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Release() // it closes the connection if that is still in a transaction
+	var first, second pgx.Batch
+	first.Queue(beginWriting)
+	first.Queue(lockWriting, s.schema.lock)
+	read(&first)
+	if err := conn.SendBatch(ctx, &first).Close(); err != nil {
+		return isPassing(err), err
+	}
+	if !write(&second) {
+		_, err := conn.Exec(ctx, "ROLLBACK")
+		return false, err
+	}
+	committed := false
+	second.Queue("COMMIT").Exec(func(tag pgconn.CommandTag) error {
+		if committed = tag.String() == "COMMIT"; !committed {
+			return fmt.Errorf("the database answered COMMIT with %s", tag)
+		}
+		return nil
+	})
+	err = conn.SendBatch(ctx, &second).Close()
+	var refused *pgconn.PgError
+	switch {
+	case err == nil:
+		return false, nil
+	case errors.As(err, &refused) && refused.Severity == "ERROR", pgconn.SafeToRetry(err):
+		return isPassing(err), err
+	}
+	return false, durable.InDoubt(err)
+}
+
+// isPassing reports whether an error is that of a connection that was lost, or of a conflict with
+// others, so that another attempt may succeed.
+func isPassing(err error) bool {
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) {
+		return true // no answer of the server
+	}
+	switch refused.Code[:min(2, len(refused.Code))] {
+	case "08", "40", "57": // connection, rollback (deadlock, serialization), intervention of an operator
+		return true
+	}
+	return refused.Code == "25P03" || refused.Code == "55P03" // idle for too long, lock not available
+}
+
+// Transact implements [durable.Backend].
+func (s *Store) Transact(ctx context.Context, keys durable.Keys, decide func(*durable.State) *durable.Plan) error {
+	var state *durable.State
+	var plan *durable.Plan
+	err := s.transact(ctx,
+		func(b *pgx.Batch) {
+			state = durable.NewState()
+			s.queueState(b, keys, state)
+		},
+		func(b *pgx.Batch) bool {
+			if plan = decide(state); len(plan.Writes) == 0 {
+				return false
+			}
+			s.queuePlan(b, plan)
+			return true
+		})
+	if err != nil {
+		return fmt.Errorf("postgres: %w", err)
+	}
+	if len(plan.Writes) > 0 {
+		s.cache.Note(plan.Writes)
+		s.announce()
+	}
+	return nil
+}
+
+// announce lets the feed look at what was committed, here and elsewhere.
+func (s *Store) announce() {
+	s.follower.poke()
+	s.notifier.poke()
+}
+
+// queueState queues the queries that read a State.
+func (s *Store) queueState(b *pgx.Batch, keys durable.Keys, state *durable.State) {
+	if s.seqs.left < int64(len(keys.IDs)) {
+		b.Queue("SELECT nextval($1::text::regclass)", s.schema.sql("@schema@.task_seq")).QueryRow(func(r pgx.Row) error {
+			var next int64
+			if err := r.Scan(&next); err != nil {
+				return err
+			}
+			s.seqs = seqRange{next: next, left: seqStep}
+			return nil
+		})
+	}
+	if len(keys.Accounts) > 0 {
+		names := map[string]string{} // by stored name
+		stored := make([][]byte, len(keys.Accounts))
+		for i, key := range keys.Accounts {
+			stored[i] = accountName(key)
+			names[string(stored[i])] = key
+		}
+		b.Queue(s.schema.sql("SELECT account, stored, unfinished, bytes FROM @schema@.account WHERE account = ANY($1::bytea[])"), stored).
+			Query(func(rows pgx.Rows) error {
+				var name []byte
+				var u mcptask.Usage
+				_, err := pgx.ForEachRow(rows, []any{&name, &u.Stored, &u.Unfinished, &u.Bytes}, func() error {
+					state.Accounts[names[string(name)]] = u
+					return nil
+				})
+				return err
+			})
+	}
+	b.Queue(s.schema.sql("SELECT id, seq, version, created, bytes, phase = 9, asked, terms FROM @schema@.task WHERE id = ANY($1::bytea[])"), byteStrings(keys.IDs)).
+		Query(func(rows pgx.Rows) error {
+			var id []byte
+			var r durable.Row
+			_, err := pgx.ForEachRow(rows, []any{&id, &r.Seq, &r.Version, &r.Created, &r.Bytes, &r.Done, &r.Asked, &r.Terms}, func() error {
+				state.Rows[string(id)] = new(r)
+				return nil
+			})
+			return err
+		})
+	if len(keys.Names) > 0 {
+		names := map[string]durable.Name{}
+		hashes := make([][]byte, len(keys.Names))
+		for i, name := range keys.Names {
+			hashes[i] = hashName(name)
+			names[string(hashes[i])] = name
+		}
+		b.Queue(s.schema.sql("SELECT name, id FROM @schema@.task WHERE name = ANY($1::bytea[])"), hashes).
+			Query(func(rows pgx.Rows) error {
+				var name, id []byte
+				_, err := pgx.ForEachRow(rows, []any{&name, &id}, func() error {
+					state.Names[names[string(name)]] = string(id)
+					return nil
+				})
+				return err
+			})
+	}
+}
+
+// seqStep is the increment of the sequence of task numbers.
+const seqStep = 1000
+
+// seqRange is the numbers for new tasks that the process may use.
+type seqRange struct{ next, left int64 }
+
+// take takes a number.
+func (r *seqRange) take() int64 {
+	r.next++
+	r.left--
+	return r.next - 1
+}
+
+// accountName returns the stored name of an account, which an index allows whatever its length.
+func accountName(key string) []byte {
+	const longest = 512
+	if len(key) <= longest {
+		return []byte(key)
+	}
+	hash := sha256.Sum256([]byte(key))
+	return append([]byte("h"), hash[:]...)
+}
+
+// hashName returns the stored form of an idempotency key.
+func hashName(n durable.Name) []byte {
+	var b []byte
+	for _, part := range []string{n.Principal, n.Tool, n.Key} {
+		b = append(binary.AppendUvarint(b, uint64(len(part))), part...)
+	}
+	hash := sha256.Sum256(b)
+	return hash[:]
+}
+
+// byteStrings returns strings as bytes.
+func byteStrings(list []string) [][]byte {
+	converted := make([][]byte, len(list))
+	for i, s := range list {
+		converted[i] = []byte(s)
+	}
+	return converted
+}

@@ -49,7 +49,7 @@ func TestMarks(t *testing.T) {
 // TestFollowSession checks that observers see a task which another server creates in a followed session,
 // and that the follower hears when changes may have been missed.
 func TestFollowSession(t *testing.T) {
-	store := NewMemoryStore()
+	store := newMemoryStore(time.Now)
 	defer func() { _ = store.Close() }()
 	options := Options{Store: store, SessionKey: bytes.Repeat([]byte("k"), MinSessionKey)}
 	here, err := NewServer(options)
@@ -62,6 +62,9 @@ func TestFollowSession(t *testing.T) {
 	unfollow := here.FollowSession("s", func() { missed <- true })
 	here.takeChange(Change{Missed: true})
 	<-missed
+	for !store.feed.HasReaders() { // what comes before is only missed
+		time.Sleep(time.Millisecond)
+	}
 	create := func(session string) string {
 		id := here.newTaskID(Caller{Session: session}, true)
 		r := Record{ID: id, Principal: "p", Phase: PhaseRunning, Worker: "another"}

@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -336,28 +335,4 @@ func (g *Gateway) openStreamOf(w http.ResponseWriter, r *http.Request, principal
 		r.Header.Del("Last-Event-Id")
 	}
 	return s, true
-}
-
-// makeRoom makes room for one more session of a caller until done is called.
-func (g *Gateway) makeRoom(caller mcptask.Caller) (done func(), refusal *mcptask.Error) {
-	limits := g.server.Options().Limits
-	most, scope := limits.Sessions, mcptask.ScopeAccount
-	if caller.Principal == "" {
-		most, scope = limits.Anonymous.Sessions, mcptask.ScopeAnonymous
-	}
-	done, spared, full := g.sessions.makeRoom(caller.Principal, most, limits.Server.Sessions)
-	if full == mcptask.ScopeServer {
-		most, scope = limits.Server.Sessions, full
-	}
-	if done == nil || spared != nil {
-		err := g.server.LimitedIn(scope, caller, "sessions", most) // this also writes the audit trail
-		if done == nil {
-			return nil, err
-		}
-		go func() {
-			defer guard.Recover(g.server.Logger(), "the end of a session")
-			spared.expire() // the SDK waits for the session's remaining calls
-		}()
-	}
-	return done, nil
 }

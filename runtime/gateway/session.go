@@ -339,6 +339,30 @@ func (t *sessions) endSession(s *session) {
 	s.end()
 }
 
+// makeRoom makes room for one more session of a caller until done is called.
+func (g *Gateway) makeRoom(caller mcptask.Caller) (done func(), refusal *mcptask.Error) {
+	limits := g.server.Options().Limits
+	most, scope := limits.Sessions, mcptask.ScopeAccount
+	if caller.Principal == "" {
+		most, scope = limits.Anonymous.Sessions, mcptask.ScopeAnonymous
+	}
+	done, spared, full := g.sessions.makeRoom(caller.Principal, most, limits.Server.Sessions)
+	if full == mcptask.ScopeServer {
+		most, scope = limits.Server.Sessions, full
+	}
+	if done == nil || spared != nil {
+		err := g.server.LimitedIn(scope, caller, "sessions", most) // this also writes the audit trail
+		if done == nil {
+			return nil, err
+		}
+		go func() {
+			defer guard.Recover(g.server.Logger(), "the end of a session")
+			spared.expire() // the SDK waits for the session's remaining calls
+		}()
+	}
+	return done, nil
+}
+
 // findSession returns the session of a request, or the refusal that the transport prescribes: 400
 // without the header or with another protocol version, 404 for an unknown session.
 func (g *Gateway) findSession(r *http.Request, principal string) (*session, int, *mcptask.Error) {

@@ -3,15 +3,11 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 )
-
-// errPollPanicked ends the feeds whose poll has panicked.
-var errPollPanicked = errors.New("sqlite: the poll for changes panicked; see the log")
 
 // Scan implements [mcptask.Inspector]. A filter that admits few of many records makes it read many.
 func (s *Store) Scan(ctx context.Context, filter mcptask.Filter, before mcptask.Position, limit int) ([]mcptask.Record, error) {

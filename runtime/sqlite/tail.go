@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"iter"
 	"log/slog"
 	"sync"
@@ -244,6 +245,9 @@ func (t *tail) watch(ctx context.Context) error {
 		}
 	}
 }
+
+// errPollPanicked ends the feeds whose poll has panicked.
+var errPollPanicked = errors.New("sqlite: the poll for changes panicked; see the log")
 
 // fail ends the feed of all readers with an error.
 func (t *tail) fail(err error) {

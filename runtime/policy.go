@@ -51,7 +51,7 @@ const (
 	DefaultAttempts = 5
 )
 
-// maxAttempts bounds Policy.Attempts: each is a process that may have died of the task.
+// maxAttempts bounds Policy.Attempts, because each attempt may cost a process its life.
 const maxAttempts = 1000
 
 // maxDuration bounds every duration. The wire ends at 2^53-1 milliseconds (schema of

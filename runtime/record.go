@@ -131,7 +131,7 @@ type Record struct {
 	// [Policy.Attempts].
 	Tries int
 	// Worker has the task as long as its lease lasts, see [Store.Beat]. Then another may take
-	// it. "" is nobody.
+	// it. "" means that no worker has it.
 	Worker string
 }
 

@@ -158,6 +158,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		running:    map[string]*run{},
 		observers:  map[*int]func(Record){},
 		followed:   map[string]*followed{},
+		sessions:   map[string]map[*int]func(){},
 		unread:     map[string]bool{},
 	}
 	if s.logger == nil {

@@ -140,8 +140,8 @@ func (s *Server) takeChange(c Change) {
 	}
 }
 
-// readTasks reads tasks that are followed here, soon and in other goroutines. It is called by the
-// upkeep alone.
+// readTasks reads tasks that are followed here, soon and in other goroutines. Only the upkeep calls
+// it, so that Close waits for these goroutines.
 func (s *Server) readTasks(ids ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // and restarts or fails one that ran, as its tool says. It does so again and again, and at once
 // when a worker leaves tasks.
 //
-// It leases them under a name of its own that is never renewed. So a task that it
+// It leases them under a name of its own, whose lease is never renewed. So a task that it
 // does not take is free again soon, whether or not the store's answer was lost.
 func (s *Server) adoptOrphans() time.Duration {
 	for s.closing.Err() == nil {

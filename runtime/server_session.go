@@ -81,9 +81,6 @@ func (s *Server) FollowSession(session string, missed func()) (unfollow func()) 
 	mark, key := MarkOfSession(session), new(int)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sessions == nil {
-		s.sessions = map[string]map[*int]func(){}
-	}
 	if s.sessions[mark] == nil {
 		s.sessions[mark] = map[*int]func(){}
 	}
@@ -130,7 +127,7 @@ const maxFound = 1000
 // FindTasksOfSession returns the unfinished tasks that the caller's session has created, on
 // whatever replica. Their arguments and questions may be missing. since is when the session began.
 // It needs Options.SessionKey. Its cost is bounded: it looks at the newest 1,000 unfinished tasks of
-// each phase, or, if the store is no Inspector, at the oldest 1,000 since the session began.
+// each phase, or, if the store is not an Inspector, at the oldest 1,000 since the session began.
 func (s *Server) FindTasksOfSession(ctx context.Context, caller Caller, since time.Time) (found []Record, err error) {
 	inspector, ok := s.store.(Inspector)
 	if !ok {
@@ -148,7 +145,7 @@ func (s *Server) FindTasksOfSession(ctx context.Context, caller Caller, since ti
 	return found, nil
 }
 
-// listTasksOfSession is FindTasksOfSession for a store that is no Inspector.
+// listTasksOfSession is FindTasksOfSession for a store that is not an Inspector.
 func (s *Server) listTasksOfSession(ctx context.Context, caller Caller, since time.Time) (found []Record, err error) {
 	after := Position{CreatedAt: since}
 	for seen := 0; seen < maxFound; {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The errors of a Store that cannot do as told. Test with errors.Is.
+// The errors that the methods of a Store return. Test with errors.Is.
 var (
 	// ErrNoRecord says that there is no record with that ID.
 	ErrNoRecord = errors.New("mcptask: no such record")
@@ -107,10 +107,10 @@ type Store interface {
 	// tools. Each gets a new version, so that the former worker's updates conflict. If there
 	// are none, Lease need not begin the worker's lease.
 	Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]Record, error)
-	// Beat begins the worker's lease, or lets it end after the given time from now. A lease is of
-	// all records with that Worker, which are unfinished, and makes no new version of them. Beat
-	// returns the store's time, and those of the held IDs whose records are no longer unfinished
-	// records of the worker.
+	// Beat begins the worker's lease or renews it: from then on the lease lasts for the given
+	// time. It covers all unfinished records with that Worker, later ones included, and gives
+	// them no new version. Beat returns the store's time, and those of the held IDs whose records
+	// are no longer unfinished records of the worker.
 	Beat(ctx context.Context, worker string, lease time.Duration, held []string) (Heartbeat, error)
 	// Release ends the worker's lease at once. If the worker has unfinished records, the feed has
 	// a Change with Free set.

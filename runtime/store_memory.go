@@ -20,18 +20,18 @@ type memoryStore struct {
 	clock func() time.Time
 	feed  feed.Feed[Change]
 
-	mu       sync.Mutex
-	closed   bool
-	entries  index.Map[string, *Record]
-	keys     index.Map[[3]string, *Record] // by principal, tool and key
-	counts   index.Map[string, Usage]      // by account
-	all      Quota                         // of the other scopes, all accounts together
-	lists    *index.Sorted[*Record]        // by principal, in the order of List
-	working  *index.Sorted[*Record]        // the unfinished by worker
-	expiry   *index.Sorted[*Record]
-	leases   map[string]time.Time // the ends of leases, by worker
-	graves   index.Map[string, tombstone]
-	oldGrave []tombstone // all of them, oldest first
+	mu            sync.Mutex
+	closed        bool
+	entries       index.Map[string, *Record]
+	keys          index.Map[[3]string, *Record] // by principal, tool and key
+	counts        index.Map[string, Usage]      // by account
+	all           Quota                         // of the other scopes, all accounts together
+	lists         *index.Sorted[*Record]        // by principal, in the order of List
+	working       *index.Sorted[*Record]        // the unfinished by worker
+	expiry        *index.Sorted[*Record]
+	leases        map[string]time.Time // the ends of leases, by worker
+	tombstones    index.Map[string, tombstone]
+	oldTombstones []tombstone // all of them, oldest first
 }
 
 // tombstone is what is left of an expired record.
@@ -98,7 +98,7 @@ func (s *memoryStore) Create(_ context.Context, r Record, quota Quota) (Record, 
 	}
 	s.lists.Insert(e)
 	s.indexRecord(e)
-	s.graves.Delete(e.ID)
+	s.tombstones.Delete(e.ID)
 	s.publishChange(e)
 	return copyRecord(*e), nil
 }
@@ -109,7 +109,7 @@ func (s *memoryStore) Get(_ context.Context, id string) (Record, error) {
 	if e, ok := s.entries.Get(id); ok {
 		return copyRecord(*e), nil
 	}
-	if g, ok := s.graves.Get(id); ok && s.clock().Before(g.until) {
+	if g, ok := s.tombstones.Get(id); ok && s.clock().Before(g.until) {
 		return Record{ID: id, Principal: g.principal}, ErrRecordExpired
 	}
 	return Record{}, ErrNoRecord
@@ -245,29 +245,29 @@ func (s *memoryStore) Expire(_ context.Context, limit int) ([]Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock()
-	s.removeGraves(now)
+	s.removeTombstones(now)
 	var gone []Record
 	for _, e := range s.expiry.Range(limit, func(e *Record) int { return max(0, e.ExpiresAt.Compare(now)) }) {
 		gone = append(gone, *e)
 		g := tombstone{e.ID, e.Principal, now.Add(TombstoneFor)}
-		s.graves.Set(g.id, g)
-		s.oldGrave = append(s.oldGrave, g)
+		s.tombstones.Set(g.id, g)
+		s.oldTombstones = append(s.oldTombstones, g)
 		s.removeRecord(e)
 	}
 	return gone, nil
 }
 
-// removeGraves removes the tombstones whose time is over.
-func (s *memoryStore) removeGraves(now time.Time) {
+// removeTombstones removes the tombstones whose time is over.
+func (s *memoryStore) removeTombstones(now time.Time) {
 	n := 0
-	for ; n < len(s.oldGrave) && !now.Before(s.oldGrave[n].until); n++ {
-		if g, _ := s.graves.Get(s.oldGrave[n].id); g == s.oldGrave[n] { // unless the ID has expired again
-			s.graves.Delete(g.id)
+	for ; n < len(s.oldTombstones) && !now.Before(s.oldTombstones[n].until); n++ {
+		if g, _ := s.tombstones.Get(s.oldTombstones[n].id); g == s.oldTombstones[n] { // unless the ID has expired again
+			s.tombstones.Delete(g.id)
 		}
 	}
-	s.oldGrave = slices.Delete(s.oldGrave, 0, n)
-	if len(s.oldGrave) == 0 {
-		s.oldGrave = nil
+	s.oldTombstones = slices.Delete(s.oldTombstones, 0, n)
+	if len(s.oldTombstones) == 0 {
+		s.oldTombstones = nil
 	}
 }
 

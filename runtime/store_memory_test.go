@@ -92,8 +92,8 @@ func TestMemoryStoreTally(t *testing.T) {
 			t.Fatal(err)
 		}
 		start = start.Add(TombstoneFor)
-		if _, err := s.Expire(ctx, 3); err != nil || s.graves.Len() != 0 || len(s.oldGrave) != 0 {
-			t.Fatalf("left: %d tombstones, %v", s.graves.Len(), err)
+		if _, err := s.Expire(ctx, 3); err != nil || s.tombstones.Len() != 0 || len(s.oldTombstones) != 0 {
+			t.Fatalf("left: %d tombstones, %v", s.tombstones.Len(), err)
 		}
 	})
 }

@@ -58,7 +58,7 @@ type follower struct {
 	listens bool
 	current atomic.Pointer[following]
 
-	entering chan struct{} // has room for whoever changes readers
+	entering chan struct{} // has an element while a goroutine changes readers
 	readers  int
 }
 

@@ -37,12 +37,12 @@ const (
 	u(id, version, cancel, message, done, total, updated, terminal, attempt, tries, bytes, asked, phase, outcome, is_error, expires, worker)
 	WHERE t.id = u.id`
 
-	deleteTasks     = `DELETE FROM @schema@.task WHERE id = ANY($1::bytea[])`
-	deleteArguments = `DELETE FROM @schema@.arguments WHERE seq = ANY($1::bigint[])`
-	deleteInputs    = `DELETE FROM @schema@.inputs WHERE seq = ANY($1::bigint[])`
-	deleteOutcomes  = `DELETE FROM @schema@.outcome WHERE seq = ANY($1::bigint[])`
-	deleteGraves    = `DELETE FROM @schema@.tombstone WHERE id = ANY($1::bytea[])`
-	upsertGraves    = `INSERT INTO @schema@.tombstone (id, principal, until) SELECT u.id, u.principal, ` + clock + ` + $2::bigint
+	deleteTasks      = `DELETE FROM @schema@.task WHERE id = ANY($1::bytea[])`
+	deleteArguments  = `DELETE FROM @schema@.arguments WHERE seq = ANY($1::bigint[])`
+	deleteInputs     = `DELETE FROM @schema@.inputs WHERE seq = ANY($1::bigint[])`
+	deleteOutcomes   = `DELETE FROM @schema@.outcome WHERE seq = ANY($1::bigint[])`
+	deleteTombstones = `DELETE FROM @schema@.tombstone WHERE id = ANY($1::bytea[])`
+	upsertTombstones = `INSERT INTO @schema@.tombstone (id, principal, until) SELECT u.id, u.principal, ` + clock + ` + $2::bigint
 	FROM unnest($3::bytea[], $4::bytea[]) u(id, principal) ON CONFLICT (id) DO UPDATE SET principal = excluded.principal, until = excluded.until`
 	upsertAccounts = `INSERT INTO @schema@.account (account, stored, unfinished, bytes) SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[])
 	ON CONFLICT (account) DO UPDATE SET stored = excluded.stored, unfinished = excluded.unfinished, bytes = excluded.bytes`
@@ -124,8 +124,8 @@ func (s *Store) queueWrites(b *pgx.Batch, list []durable.Write) {
 		s.queue(b, deleteInputs, len(gone.ids), gone.seqs)
 		s.queue(b, deleteOutcomes, len(gone.ids), gone.seqs)
 	}
-	s.queue(b, deleteGraves, len(removed.ids), removed.ids)
-	s.queue(b, upsertGraves, len(buried.ids), s.shift.Load(), mcptask.TombstoneFor.Microseconds(), buried.ids, buried.principals)
+	s.queue(b, deleteTombstones, len(removed.ids), removed.ids)
+	s.queue(b, upsertTombstones, len(buried.ids), s.shift.Load(), mcptask.TombstoneFor.Microseconds(), buried.ids, buried.principals)
 	s.queue(b, insertTasks, len(inserted.ids), inserted.args()...)
 	s.queue(b, insertArguments, len(arguments.seqs), arguments.seqs, arguments.contents)
 	s.queue(b, reportTasks, len(reported.ids), reported.reportArgs()...)

@@ -49,7 +49,7 @@ type Options struct {
 	// NoMigrate makes Open refuse a schema that is missing or old, instead of migrating it. See
 	// [MigrationSQL].
 	NoMigrate bool
-	// Logger has what goes wrong in the background. nil means slog.Default().
+	// Logger gets what goes wrong in the background. nil means slog.Default().
 	Logger *slog.Logger
 }
 

@@ -24,11 +24,11 @@ func (s *Store) Get(ctx context.Context, id string) (mcptask.Record, error) {
 	if len(records) == 1 {
 		return records[0], nil
 	}
-	graves, err := s.pool.Query(ctx, s.schema.sql("SELECT principal FROM @schema@.tombstone WHERE id = $2 AND until > "+clock), s.shift.Load(), []byte(id))
+	tombstones, err := s.pool.Query(ctx, s.schema.sql("SELECT principal FROM @schema@.tombstone WHERE id = $2 AND until > "+clock), s.shift.Load(), []byte(id))
 	if err != nil {
 		return mcptask.Record{}, fmt.Errorf("postgres: get: %w", err)
 	}
-	principals, err := pgx.CollectRows(graves, pgx.RowTo[[]byte])
+	principals, err := pgx.CollectRows(tombstones, pgx.RowTo[[]byte])
 	switch {
 	case err != nil:
 		return mcptask.Record{}, fmt.Errorf("postgres: get: %w", err)

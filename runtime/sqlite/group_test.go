@@ -126,7 +126,7 @@ func writeAny(ctx context.Context, s *Store, random *rand.Rand, quota mcptask.Qu
 func TestPlans(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
 	for _, query := range []string{
-		selectRow, selectName, bareByID, wholeByID, wholeBySeq, barePage, bareExpired, byTombstone, trimGraves, deadWorkers, selectOrphans,
+		selectRow, selectName, bareByID, wholeByID, wholeBySeq, barePage, bareExpired, byTombstone, deleteOldTombstones, deadWorkers, selectOrphans,
 		selectHeld, hasWork, countUnfinished, updateReport, updateTask, deleteTask, changesAfter, trimChanges,
 		selectBare + "WHERE 1 ORDER BY created DESC, id DESC LIMIT ?",
 		selectBare + "WHERE 1 AND principal = ? AND (created, id) < (?, ?) ORDER BY created DESC, id DESC LIMIT ?",

@@ -25,8 +25,8 @@ const (
 	extendLease   = "INSERT INTO worker VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET until = max(until, excluded.until)"
 	setLease      = "INSERT INTO worker VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET until = excluded.until"
 	endLease      = "DELETE FROM worker WHERE id = ?"
-	// buryWorkers needs not look for tasks: a worker without a row has no lease.
-	buryWorkers = "DELETE FROM worker WHERE until <= ?"
+	// deleteWorkers need not look for tasks: a worker without a row has no lease.
+	deleteWorkers = "DELETE FROM worker WHERE until <= ?"
 	// selectHeld looks up each ID. CROSS JOIN and + keep SQLite from walking all tasks of the worker
 	// for each of them.
 	selectHeld = "SELECT task.id FROM json_each(?) AS held CROSS JOIN task ON task.id = unhex(held.value) " +
@@ -118,7 +118,7 @@ func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, he
 		if _, err := w.exec(setLease, []byte(worker), durable.Micros(beat.Now.Add(lease))); err != nil {
 			return nil, err
 		}
-		_, err := w.exec(buryWorkers, durable.Micros(beat.Now))
+		_, err := w.exec(deleteWorkers, durable.Micros(beat.Now))
 		return nil, err
 	})
 	if err != nil || len(held) == 0 {

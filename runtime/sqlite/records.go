@@ -17,17 +17,17 @@ const (
 	selectWhole = columns + "(SELECT body FROM arguments WHERE arguments.seq = task.seq), (SELECT body FROM inputs WHERE inputs.seq = task.seq), " +
 		"(SELECT body FROM outcome WHERE outcome.seq = task.seq) FROM task "
 
-	bareByID      = selectBare + "WHERE id = ?"
-	wholeByID     = selectWhole + "WHERE id = ?"
-	wholeBySeq    = selectWhole + "WHERE seq = ?"
-	barePage      = selectBare + "WHERE principal = ? AND (created, id) > (?, ?) ORDER BY created, id LIMIT ?"
-	bareExpired   = selectBare + "WHERE expires <= ? ORDER BY expires LIMIT ?"
-	byTombstone   = "SELECT principal FROM tombstone WHERE id = ? AND until > ?"
-	oldTombstones = "SELECT count(*) FROM (SELECT 1 FROM tombstone WHERE until <= ? LIMIT 1)"
-	trimGraves    = "DELETE FROM tombstone WHERE id IN (SELECT id FROM tombstone WHERE until <= ? ORDER BY until LIMIT ?)"
+	bareByID            = selectBare + "WHERE id = ?"
+	wholeByID           = selectWhole + "WHERE id = ?"
+	wholeBySeq          = selectWhole + "WHERE seq = ?"
+	barePage            = selectBare + "WHERE principal = ? AND (created, id) > (?, ?) ORDER BY created, id LIMIT ?"
+	bareExpired         = selectBare + "WHERE expires <= ? ORDER BY expires LIMIT ?"
+	byTombstone         = "SELECT principal FROM tombstone WHERE id = ? AND until > ?"
+	oldTombstones       = "SELECT count(*) FROM (SELECT 1 FROM tombstone WHERE until <= ? LIMIT 1)"
+	deleteOldTombstones = "DELETE FROM tombstone WHERE id IN (SELECT id FROM tombstone WHERE until <= ? ORDER BY until LIMIT ?)"
 )
 
-// row is a record with what its row says besides.
+// row is a record with the two numbers of its row that the cache needs.
 type row struct {
 	seq, asked int64
 	record     mcptask.Record
@@ -239,7 +239,7 @@ func (s *Store) trimTombstones(ctx context.Context) error {
 		return err
 	}
 	return s.write(ctx, "write to", func(w *session) ([]mcptask.Change, error) {
-		_, err := w.exec(trimGraves, now, 4*expireBatch) // more than one call of Expire adds, as a rule
+		_, err := w.exec(deleteOldTombstones, now, 4*expireBatch) // more than one call of Expire adds, as a rule
 		return nil, err
 	})
 }

@@ -65,7 +65,7 @@ type Store struct {
 	endOnce   sync.Once
 	ending    chan struct{} // closed by Close
 
-	// turn has an element while somebody uses writer.
+	// turn has an element while a goroutine uses writer.
 	turn   chan struct{}
 	writer *session
 }

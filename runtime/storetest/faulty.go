@@ -34,7 +34,7 @@ type Faults struct {
 
 // Faulty is a store that fails on purpose. It wraps another store, for tests of code that uses a
 // store. Refuse, Lose and Latency apply to every method except Changes and Close. A Faulty is safe
-// for concurrent use. It is no mcptask.Inspector.
+// for concurrent use. It is not an mcptask.Inspector.
 type Faulty struct {
 	store mcptask.Store
 

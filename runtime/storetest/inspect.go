@@ -40,7 +40,7 @@ func trimRecord(r mcptask.Record) mcptask.Record {
 func testInspector(k *kit) {
 	inspector, ok := k.s.(mcptask.Inspector)
 	if !ok {
-		k.Skip("the store is no mcptask.Inspector")
+		k.Skip("the store is not an mcptask.Inspector")
 	}
 	phases := []mcptask.Phase{mcptask.PhaseQueued, mcptask.PhaseRunning, mcptask.PhaseInputRequired, mcptask.PhaseDone}
 	var want []mcptask.Record // newest first

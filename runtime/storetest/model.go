@@ -12,21 +12,21 @@ import (
 type model struct {
 	now     time.Time
 	records map[string]mcptask.Record
-	// graves has the principals and ends of tombstones, by ID.
-	graves map[string]grave
+	// tombstones has the principals and ends of tombstones, by ID.
+	tombstones map[string]tombstone
 	leases map[string]time.Time // the ends, by worker
 	// changes has what a feed must have, by ID, in order.
 	changes map[string][]mcptask.Change
 }
 
-type grave struct {
+type tombstone struct {
 	principal string
 	until     time.Time
 }
 
 func newModel(now time.Time) *model {
 	return &model{
-		now: now, records: map[string]mcptask.Record{}, graves: map[string]grave{},
+		now: now, records: map[string]mcptask.Record{}, tombstones: map[string]tombstone{},
 		leases: map[string]time.Time{}, changes: map[string][]mcptask.Change{},
 	}
 }
@@ -58,7 +58,7 @@ func (m *model) create(r mcptask.Record, quota mcptask.Quota) (mcptask.Record, e
 		return mcptask.Record{}, err
 	}
 	r.Version = 0
-	delete(m.graves, r.ID)
+	delete(m.tombstones, r.ID)
 	return m.put(r), nil
 }
 
@@ -66,7 +66,7 @@ func (m *model) get(id string) (mcptask.Record, error) {
 	if r, ok := m.records[id]; ok {
 		return r, nil
 	}
-	if g, ok := m.graves[id]; ok && m.now.Before(g.until) {
+	if g, ok := m.tombstones[id]; ok && m.now.Before(g.until) {
 		return mcptask.Record{ID: id, Principal: g.principal}, mcptask.ErrRecordExpired
 	}
 	return mcptask.Record{}, mcptask.ErrNoRecord
@@ -169,7 +169,7 @@ func (m *model) expired() []mcptask.Record {
 // expire deletes a record that Expire has returned.
 func (m *model) expire(r mcptask.Record) {
 	m.remove(r.ID)
-	m.graves[r.ID] = grave{r.Principal, m.now.Add(mcptask.TombstoneFor)}
+	m.tombstones[r.ID] = tombstone{r.Principal, m.now.Add(mcptask.TombstoneFor)}
 }
 
 // orphans returns the records that Lease may give to a worker.

@@ -20,7 +20,7 @@ type Backend interface {
 	//
 	// An error means that nothing was written, unless it is InDoubt.
 	Transact(ctx context.Context, keys Keys, decide func(*State) *Plan) error
-	// Get is that of [mcptask.Store].
+	// Get returns a record as [mcptask.Store] describes.
 	Get(ctx context.Context, id string) (mcptask.Record, error)
 }
 
@@ -65,7 +65,7 @@ type Row struct {
 	Version, Created int64
 	// Bytes is the stored Size of the record.
 	Bytes int64
-	// Done says that the record is unfinished no more.
+	// Done says that the task has ended.
 	Done bool
 	// Asked is the version that wrote the inputs, or 0 if there never were any.
 	Asked int64

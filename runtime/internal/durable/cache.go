@@ -22,11 +22,11 @@ type Cache struct {
 // cached is the arguments, the inputs and the outcome of a record.
 type cached struct {
 	seq, asked int64
-	record     mcptask.Record // others' slices are never in it, but bytes are shared
+	record     mcptask.Record // a copy, as copyRecord makes it
 	size       int64
 }
 
-// NewCache makes a Cache of up to most bytes.
+// NewCache makes a Cache of up to about most bytes.
 func NewCache(most int64) *Cache { return &Cache{most: most, entries: map[int64]*list.Element{}} }
 
 // Fill sets the arguments, the inputs and the outcome's content of a record that was read without

@@ -19,8 +19,8 @@ const (
 )
 
 // Committer writes records in groups. A commit costs about as much for 256 writes as for one, so
-// each transaction takes all writes that wait. Nobody waits for others to come. It is safe for
-// concurrent use.
+// each transaction takes all writes that wait. A write never waits for more writes to come. It is
+// safe for concurrent use.
 type Committer struct {
 	backend Backend
 	logger  *slog.Logger
@@ -43,7 +43,7 @@ func NewCommitter(b Backend, logger *slog.Logger) *Committer {
 	return &Committer{backend: b, logger: logger}
 }
 
-// Create is that of [mcptask.Store].
+// Create creates a record as [mcptask.Store] describes. After Close it returns ErrServerClosed.
 func (c *Committer) Create(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
 	if err := checkRecord(&r); err != nil {
 		return r, fmt.Errorf("mcptask: create: %w", err)
@@ -75,7 +75,7 @@ func (c *Committer) Create(ctx context.Context, r mcptask.Record, quota mcptask.
 	return r, fmt.Errorf("mcptask: create task %q: the task with its idempotency key vanished %d times", r.ID, attempts)
 }
 
-// Update is that of [mcptask.Store].
+// Update updates a record as [mcptask.Store] describes. After Close it returns ErrServerClosed.
 func (c *Committer) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
 	if err := checkRecord(&to); err != nil {
 		return to, fmt.Errorf("mcptask: update: %w", err)
@@ -90,7 +90,7 @@ func (c *Committer) Update(ctx context.Context, from, to mcptask.Record, quota m
 	return o.record, nil
 }
 
-// Delete is that of [mcptask.Store].
+// Delete deletes a record as [mcptask.Store] describes. After Close it returns ErrServerClosed.
 func (c *Committer) Delete(ctx context.Context, r mcptask.Record) error {
 	o := &op{kind: Remove, record: copyRecord(&r), counts: true}
 	if err := c.run(ctx, o); err != nil {
@@ -165,7 +165,7 @@ func (c *Committer) run(ctx context.Context, ops ...*op) error {
 	return nil
 }
 
-// leave takes note of ops whose caller waits no more. A transaction without callers ends.
+// leave notes that the caller of ops has stopped waiting. It ends a transaction without callers.
 func (c *Committer) leave(ops []*op) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,7 +29,7 @@ type op struct {
 
 	// The Committer's lock guards these.
 	batch *batch // that has the op, or nil while the op waits
-	left  bool   // whether the caller waits no more
+	left  bool   // whether the caller has stopped waiting
 }
 
 // newInsert makes the op that creates a record.

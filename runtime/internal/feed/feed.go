@@ -11,7 +11,7 @@ import (
 // most is how much unread news a reader may have. A reader that is slower misses news.
 const most = 4096
 
-// Feed has the readers of some news. Its zero value is ready to use. It is safe for concurrent use.
+// Feed passes news to its readers. Its zero value is ready to use. It is safe for concurrent use.
 type Feed[E any] struct {
 	mu      sync.Mutex
 	closed  bool
@@ -47,7 +47,7 @@ func (f *Feed[E]) Miss() {
 	}
 }
 
-// HasReaders reports whether somebody reads.
+// HasReaders reports whether the feed has a reader now.
 func (f *Feed[E]) HasReaders() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -124,8 +124,8 @@ func (x *Pool) start(f func(context.Context), shares []Share) {
 	})
 }
 
-// Reserve takes a slot if one is free for the group and nobody is in line for it. It returns
-// whether it did. Start or Release follows.
+// Reserve takes a slot if one is free for the group and no other waiter is before it in line. It
+// reports whether it did. The caller then calls Start or Release.
 func (x *Pool) Reserve(shares ...Share) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package tuning changes what users cannot choose, for tests that kill processes: they need not wait
-// for half a minute each time.
+// Package tuning lets tests change what users cannot. A test that kills processes sets a short lease,
+// so that it need not wait half a minute each time.
 package tuning
 
 import "time"

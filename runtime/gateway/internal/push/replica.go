@@ -23,7 +23,8 @@ const (
 	// foundDelay is how long the questions of a task that another replica has created stay off the
 	// session's own stream, so that the reply with the task's ID comes first.
 	foundDelay = time.Second
-	// clockMargin is how far the clocks of replicas may be apart.
+	// clockMargin is how far the clock of the replica that began a session may be ahead of the
+	// store's. Only a store that is not an Inspector depends on it.
 	clockMargin = 10 * time.Minute
 )
 

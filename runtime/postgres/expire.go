@@ -29,26 +29,18 @@ func (s *Store) Expire(ctx context.Context, limit int) ([]mcptask.Record, error)
 	if err := s.upkeep(ctx); err != nil {
 		return nil, fmt.Errorf("postgres: expire: %w", err)
 	}
-	var gone []mcptask.Record
-	for len(gone) < limit {
-		expired, err := readRows(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t WHERE t.expires <= "+clock+
-			" ORDER BY t.expires LIMIT $2"), s.shift.Load(), limit-len(gone)))
-		if err == nil && len(expired) == 0 {
-			break
-		}
-		var buried []mcptask.Record
-		if err == nil {
-			buried, err = s.committer.Bury(ctx, recordsOf(expired))
-		}
-		gone = append(gone, buried...)
-		switch {
-		case err != nil && len(gone) == 0:
-			return nil, fmt.Errorf("postgres: expire: %w", err)
-		case err != nil:
-			return gone, nil //nolint:nilerr // the caller must hear of those that are gone; the fault shows again
-		}
+	gone, err := s.committer.Expire(ctx, limit, s.findExpired)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: expire: %w", err)
 	}
 	return gone, nil
+}
+
+// findExpired returns up to limit expired records, without their bodies.
+func (s *Store) findExpired(ctx context.Context, limit int) ([]mcptask.Record, error) {
+	expired, err := readRows(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t WHERE t.expires <= "+clock+
+		" ORDER BY t.expires LIMIT $2"), s.shift.Load(), limit))
+	return recordsOf(expired), err
 }
 
 // upkeep removes old changes, tombstones and workers, if some time has passed since the last upkeep.

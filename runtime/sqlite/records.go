@@ -185,47 +185,32 @@ func (s *session) atOneMoment(f func() error) error {
 	return f()
 }
 
-// expireBatch is how many records one transaction of Expire removes.
-const expireBatch = 256
-
-// Expire implements [mcptask.Store].
+// Expire implements [mcptask.Store]. Its records have no Arguments, no Inputs and no results.
 func (s *Store) Expire(ctx context.Context, limit int) ([]mcptask.Record, error) {
-	var gone []mcptask.Record
 	if limit <= 0 {
 		return nil, nil
 	}
 	if err := s.trimTombstones(ctx); err != nil {
 		return nil, err
 	}
-	for len(gone) < limit {
-		found, buried, err := s.expireSome(ctx, min(expireBatch, limit-len(gone)))
-		gone = append(gone, buried...)
-		switch {
-		case err != nil && len(gone) == 0:
-			return nil, err
-		case err != nil || found == 0: // the caller must hear of what has gone; an error shows again
-			return gone, nil //nolint:nilerr // see above
-		}
-	}
-	return gone, nil
+	return s.committer.Expire(ctx, limit, s.findExpired)
 }
 
-// expireSome removes up to limit expired records, except for those that change meanwhile. It
-// returns how many it has found, and those that it has removed.
-func (s *Store) expireSome(ctx context.Context, limit int) (found int, buried []mcptask.Record, err error) {
-	var expired []mcptask.Record
-	if err := s.read(ctx, "read", func(r *session) error {
+// findExpired returns up to limit expired records, without their bodies.
+func (s *Store) findExpired(ctx context.Context, limit int) (expired []mcptask.Record, err error) {
+	err = s.read(ctx, "read", func(r *session) error {
 		rows, err := queryRows(ctx, r, bareExpired, durable.Micros(s.now()), limit)
 		for i := range rows {
 			expired = append(expired, rows[i].record)
 		}
 		return err
-	}); err != nil {
-		return 0, nil, err
-	}
-	buried, err = s.committer.Bury(ctx, expired)
-	return len(expired), buried, err
+	})
+	return expired, err
 }
+
+// tombstoneBatch bounds how many tombstones one call of Expire removes. It is more than one call
+// adds, as a rule.
+const tombstoneBatch = 1024
 
 // trimTombstones removes some tombstones whose time is over.
 func (s *Store) trimTombstones(ctx context.Context) error {
@@ -239,7 +224,7 @@ func (s *Store) trimTombstones(ctx context.Context) error {
 		return err
 	}
 	return s.write(ctx, "write to", func(w *session) ([]mcptask.Change, error) {
-		_, err := w.exec(deleteOldTombstones, now, 4*expireBatch) // more than one call of Expire adds, as a rule
+		_, err := w.exec(deleteOldTombstones, now, tombstoneBatch)
 		return nil, err
 	})
 }

@@ -14,7 +14,7 @@ type model struct {
 	records map[string]mcptask.Record
 	// tombstones has the principals and ends of tombstones, by ID.
 	tombstones map[string]tombstone
-	leases map[string]time.Time // the ends, by worker
+	leases     map[string]time.Time // the ends, by worker
 	// changes has what a feed must have, by ID, in order.
 	changes map[string][]mcptask.Change
 }

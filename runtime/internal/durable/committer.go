@@ -99,9 +99,34 @@ func (c *Committer) Delete(ctx context.Context, r mcptask.Record) error {
 	return o.err
 }
 
-// Bury removes expired records and leaves a tombstone of each. It returns those that it has
+// Expire removes up to limit expired records, as [mcptask.Store] describes. find returns up to a number
+// of expired records, oldest first; their arguments, inputs and results may be missing. Expire calls
+// it again until it finds none.
+func (c *Committer) Expire(ctx context.Context, limit int, find func(ctx context.Context, limit int) ([]mcptask.Record, error)) ([]mcptask.Record, error) {
+	var gone []mcptask.Record
+	for len(gone) < limit {
+		expired, err := find(ctx, min(mostOps, limit-len(gone)))
+		if err == nil && len(expired) == 0 {
+			break
+		}
+		var buried []mcptask.Record
+		if err == nil {
+			buried, err = c.bury(ctx, expired)
+		}
+		gone = append(gone, buried...)
+		switch {
+		case err != nil && len(gone) == 0:
+			return nil, err
+		case err != nil:
+			return gone, nil //nolint:nilerr // the caller must hear of those that are gone; the fault shows again
+		}
+	}
+	return gone, nil
+}
+
+// bury removes expired records and leaves a tombstone of each. It returns those that it has
 // removed, and leaves out those that have changed meanwhile.
-func (c *Committer) Bury(ctx context.Context, expired []mcptask.Record) ([]mcptask.Record, error) {
+func (c *Committer) bury(ctx context.Context, expired []mcptask.Record) ([]mcptask.Record, error) {
 	ops := make([]*op, len(expired))
 	for i := range expired {
 		ops[i] = &op{kind: Bury, record: copyRecord(&expired[i]), counts: true}

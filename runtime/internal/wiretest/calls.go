@@ -246,14 +246,3 @@ func AwaitWaiter(t *testing.T, g *gateway.Gateway) {
 		return ""
 	})
 }
-
-// RetryLonger runs a test that needs a state to last for a while. It runs the test again with twice
-// the time while the test returns false, which means that the machine was too slow.
-func RetryLonger(t *testing.T, while time.Duration, test func(t *testing.T, while time.Duration) bool) {
-	t.Helper()
-	for !test(t, while) {
-		if while *= 2; while > Patience {
-			t.Fatal("the machine is too busy")
-		}
-	}
-}

@@ -213,7 +213,7 @@ func (h *History) ReadJournal(path string) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer file.Close() //nolint:errcheck // it is only read
 	for lines := bufio.NewReader(file); ; {
 		text, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {

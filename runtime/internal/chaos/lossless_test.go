@@ -18,7 +18,7 @@ import (
 func TestCheckFindsLostWrites(t *testing.T) {
 	t.Run("no write lost", func(t *testing.T) {
 		store := mcptask.NewMemoryStore()
-		defer store.Close()
+		defer closeStore(t, store)
 		s := serveHere(t, store)
 		s.crowd.runFor(t.Context(), time.Second)
 		s.check(t, time.Minute)
@@ -30,7 +30,7 @@ func TestCheckFindsLostWrites(t *testing.T) {
 func findLostWrites(t *testing.T, every int) {
 	t.Helper()
 	store := newLossyStore(mcptask.NewMemoryStore(), every)
-	defer store.Close()
+	defer closeStore(t, store)
 	s := serveHere(t, store)
 	s.crowd.hurry = true
 	begun := time.Now()
@@ -49,6 +49,13 @@ func findLostWrites(t *testing.T, every int) {
 		if lost >= 20 {
 			t.Fatalf("%d writes of %d are lost, and the checker finds nothing", lost, writes)
 		}
+	}
+}
+
+func closeStore(t *testing.T, store mcptask.Store) {
+	t.Helper()
+	if err := store.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -36,10 +36,8 @@ const (
 type workerConfig struct {
 	// Name is the name of the process in the history.
 	Name string
-	// Store is memory, sqlite:FILE or postgres:DSN.
+	// Store is sqlite:FILE or postgres:DSN.
 	Store string
-	// LoseEvery makes the store lose one of so many writes; 0 loses none.
-	LoseEvery int
 	// Journal is the file for what handlers write down.
 	Journal string
 	// Skew is how far the clock of the process is ahead. The binary is built so; see buildSkewed.
@@ -80,9 +78,6 @@ func work(text string) error {
 	store, err := openStore(context.Background(), c.Store)
 	if err != nil {
 		return err
-	}
-	if c.LoseEvery > 0 {
-		store = newLossyStore(store, c.LoseEvery)
 	}
 	tasks, handler, err := newServer(n, store, c.SessionKey)
 	if err != nil {

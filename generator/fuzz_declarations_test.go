@@ -17,6 +17,8 @@ func FuzzDirectives(f *testing.F) {
 		{"fallback=tools prefix=a_ wait=10s", `title="A tool" grace=200ms immediate="x\ty"`, `message="Ship it?"`},
 		{"task=required ttl=24h\n//mcptask:service readonly", "name=x readonly=false destructive idempotent openworld", "message=`a b`"},
 		{"onlost=restart deadline=1h", `title="\x00\u2028\"\\" immediate="` + strings.Repeat("long ", 50) + `"`, `message="*/ // \n"`},
+		{"onlost=restart attempts=3", "attempts=1000", ""},
+		{"attempts=-1", "onlost=restart attempts=99999999999999999999", ""},
 		{"ttl=1ns poll=9999999h", "ttl=-1h name=" + strings.Repeat("n", 128), "message"},
 		{"wait=1.5h grace=1µs\r", "schema=none.json outputschema=../x.json", "mesage=\"\x1b[31m\""},
 		{"fallback=tools", "task=forbidden", "message=a b c\n//\n//mcptask:input"},

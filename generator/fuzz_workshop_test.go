@@ -63,6 +63,7 @@ type (
 		Task                             TaskSupport
 		TTL, Poll, Grace, Wait, Deadline time.Duration
 		OnLost                           Lost
+		Attempts                         int
 		Immediate                        string
 	}
 	Annotations struct{ ReadOnly, Destructive, Idempotent, OpenWorld *bool }

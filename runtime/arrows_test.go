@@ -185,18 +185,7 @@ func TestLinksLittle(t *testing.T) {
 	// Packages of the standard library that a program has only if it imports them for itself.
 	refused := []string{"net", "net/http/...", "net/rpc/...", "database/sql/...", "os/exec", "os/user", "testing/...", "plugin", "html/template"}
 	listed := listPackages(t)
-	linked := map[string]bool{}
-	var visit func(path string)
-	visit = func(path string) {
-		if linked[path] {
-			return
-		}
-		linked[path] = true
-		for _, imported := range listed[path].Imports {
-			visit(imported)
-		}
-	}
-	visit(module + "runtime")
+	linked := findLinked(listed, module+"runtime")
 	if len(linked) < 50 {
 		t.Fatalf("go list tells too little: %v", linked)
 	}
@@ -205,6 +194,30 @@ func TestLinksLittle(t *testing.T) {
 		means := func(pattern string) bool { return covers(pattern, short) }
 		if listed[path].Standard && slices.ContainsFunc(refused, means) || !listed[path].Standard && !slices.ContainsFunc(allowed, means) {
 			t.Errorf("package mcptask links %s", short)
+		}
+	}
+}
+
+// TestLinksNoDriver checks that a program links the driver of a database only if it imports the
+// store that uses it.
+func TestLinksNoDriver(t *testing.T) {
+	drivers := map[string]string{"runtime/sqlite": "modernc.org/...", "runtime/postgres": "github.com/jackc/..."}
+	links := func(driver string, packages ...string) bool {
+		for path := range findLinked(listPackages(t), packages...) {
+			if covers(driver, path) {
+				return true
+			}
+		}
+		return false
+	}
+	for store, driver := range drivers {
+		if links(driver, module+"runtime/gosdk", module+"runtime/mcpgo", module+"runtime/mcptasktest", module+"runtime/storetest") {
+			t.Errorf("a server in memory links %s", driver)
+		}
+		for other := range drivers {
+			if links(driver, module+other) != (other == store) {
+				t.Errorf("%s links %s: %v", other, driver, other != store)
+			}
 		}
 	}
 }

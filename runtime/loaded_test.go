@@ -73,6 +73,25 @@ func listPackages(t *testing.T) map[string]listedPackage {
 	return listed
 }
 
+// findLinked returns what a program links that imports these packages.
+func findLinked(listed map[string]listedPackage, imports ...string) map[string]bool {
+	linked := map[string]bool{}
+	var visit func(path string)
+	visit = func(path string) {
+		if linked[path] {
+			return
+		}
+		linked[path] = true
+		for _, imported := range listed[path].Imports {
+			visit(imported)
+		}
+	}
+	for _, path := range imports {
+		visit(path)
+	}
+	return linked
+}
+
 var listOnce = sync.OnceValues(func() (map[string]listedPackage, error) {
 	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports,TestImports,XTestImports", "./...")
 	cmd.Dir = ".."

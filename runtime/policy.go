@@ -46,9 +46,13 @@ const (
 
 // Defaults of a Policy.
 const (
-	DefaultTTL  = 24 * time.Hour
-	DefaultPoll = time.Second
+	DefaultTTL      = 24 * time.Hour
+	DefaultPoll     = time.Second
+	DefaultAttempts = 5
 )
+
+// maxAttempts bounds Policy.Attempts: each is a process that may have died of the task.
+const maxAttempts = 1000
 
 // maxDuration bounds every duration. The wire ends at 2^53-1 milliseconds (schema of
 // 2026-07-28), and time.Duration ends earlier.
@@ -72,6 +76,11 @@ type Policy struct {
 	Deadline time.Duration
 	// OnLost says what happens when the worker dies; "" is FailWhenLost.
 	OnLost LostPolicy
+	// Attempts is how many runs of a task may lose their worker, with RestartWhenLost: a
+	// task that kills each of its workers fails after as many, with data.reason
+	// "worker_lost". A run that a closing server has handed over is not counted. 0 means
+	// DefaultAttempts, and 1,000 is the most.
+	Attempts int
 	// Immediate is text for the model while the task runs (C-20).
 	Immediate string
 }
@@ -90,6 +99,9 @@ func (p Policy) normalize() (Policy, error) {
 	if p.OnLost == "" {
 		p.OnLost = FailWhenLost
 	}
+	if p.Attempts == 0 && p.OnLost == RestartWhenLost {
+		p.Attempts = DefaultAttempts
+	}
 	switch p.Task {
 	case TaskForbidden, TaskOptional, TaskRequired:
 	default:
@@ -99,6 +111,12 @@ func (p Policy) normalize() (Policy, error) {
 	case FailWhenLost, RestartWhenLost:
 	default:
 		return p, fmt.Errorf("lost policy %q is not fail or restart", p.OnLost)
+	}
+	switch {
+	case p.Attempts < 0 || p.Attempts > maxAttempts:
+		return p, fmt.Errorf("attempts %d is not between 1 and %d, nor 0 for the default of %d", p.Attempts, maxAttempts, DefaultAttempts)
+	case p.Attempts > 0 && p.OnLost != RestartWhenLost:
+		return p, fmt.Errorf("attempts %d has no effect on a tool that does not restart: set OnLost to RestartWhenLost, or leave Attempts 0", p.Attempts)
 	}
 	for _, key := range []struct {
 		name  string

@@ -128,7 +128,7 @@ type Record struct {
 	// Attempt counts the runs of the handler, from 1.
 	Attempt int
 	// Tries counts the runs that were not handed over by a closing server; see
-	// MaxTries.
+	// [Policy.Attempts].
 	Tries int
 	// Worker has the task as long as its lease lasts, see [Store.Beat]. Then another may take
 	// it. "" is nobody.

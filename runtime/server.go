@@ -179,6 +179,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 	if s.store == nil {
 		s.store, s.ownStore = NewMemoryStore(), true
 	}
+	s.warnOfMemoryStore(services...)
 	newExecutor := options.Executor
 	if newExecutor == nil {
 		newExecutor = func(run RunFunc) Executor { return localExecutor{pool.New(run, options.Concurrency)} }

@@ -167,7 +167,32 @@ func compileTool(service *Tools, t Tool) (r *registeredTool, faults []error) {
 // Register adds a service to a running server, or nothing of it. An adapter uses it
 // that takes over the tools of an SDK.
 func (s *Server) Register(service Tools) error {
-	return errors.Join(s.catalog.addService(&service)...)
+	if err := errors.Join(s.catalog.addService(&service)...); err != nil {
+		return err
+	}
+	s.warnOfMemoryStore(service)
+	return nil
+}
+
+// warnOfMemoryStore logs the tools that have onlost=restart although the store keeps no task
+// that could run again after the process.
+func (s *Server) warnOfMemoryStore(services ...Tools) {
+	if _, memory := s.store.(*memoryStore); !memory {
+		return
+	}
+	var names []string
+	for _, service := range services {
+		for _, t := range service.Tools {
+			spec, _ := s.Tool(t.spec.Name)
+			if spec.Policy.OnLost == RestartWhenLost && spec.Policy.Task != TaskForbidden {
+				names = append(names, spec.Name)
+			}
+		}
+	}
+	if len(names) > 0 {
+		s.logger.Warn("tasks of tools with onlost=restart are lost with the process: "+
+			"set Options.Store to a durable store, such as runtime/sqlite", "tools", names)
+	}
 }
 
 // Tools lists the server's tools in the order of declaration.

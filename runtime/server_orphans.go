@@ -7,11 +7,6 @@ import (
 	"time"
 )
 
-// MaxTries is how many runs of a task with onlost=restart may lose their worker. A
-// task that kills each of its workers fails after as many, with data.reason
-// "worker_lost". A run that a closing server has handed over is not counted.
-const MaxTries = 5
-
 // adoptOrphans takes the tasks of dead workers. It queues a task that never ran,
 // and restarts or fails one that ran, as its tool says. It does so again and again, and at once
 // when a worker leaves tasks.
@@ -104,8 +99,8 @@ func (s *Server) returnOrphan(claimed Record, finder string) {
 // isRunnable reports whether a task's handler may be started. It may start a second
 // time only if its tool allows that, even if an executor delivers a task twice.
 func (s *Server) isRunnable(r Record) bool {
-	_, ok := s.catalog.findTool(r.Tool)
-	return ok && (r.Attempt == 0 || s.allowsRestart(r) && r.Tries < MaxTries)
+	tool, ok := s.catalog.findTool(r.Tool)
+	return ok && (r.Attempt == 0 || s.allowsRestart(r) && r.Tries < tool.spec.Policy.Attempts)
 }
 
 // allowsRestart reports whether the tool of a task is here and has onlost=restart.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -332,56 +333,63 @@ func TestRollingDeploy(t *testing.T) {
 	})
 }
 
-// TestPoisonedTask checks that a task that kills its workers runs MaxTries times. Runs that a
-// closing server hands over do not count.
+// TestPoisonedTask checks that a task that kills its workers runs as often as its tool says. Runs
+// that a closing server hands over do not count.
 func TestPoisonedTask(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		store := NewMemoryStore()
-		var runs atomic.Int32
-		end := make(chan struct{})
-		defer close(end)
-		poison := numberTool("t", Policy{TTL: 24 * time.Hour, OnLost: RestartWhenLost}, func(ctx context.Context, task *Task, in number) (number, error) {
-			runs.Add(1)
-			<-end
-			return in, nil
-		})
-		hands := numberTool("handed", Policy{TTL: 24 * time.Hour, OnLost: RestartWhenLost}, func(ctx context.Context, task *Task, in number) (number, error) {
-			if task.Attempt() <= 2*MaxTries {
-				<-ctx.Done()
-				return in, ctx.Err()
-			}
-			return double(ctx, task, in)
-		})
-		serve := func() (*Server, *tapStore) {
-			line := &tapStore{Store: store}
-			s, err := NewServer(Options{Store: line, Drain: time.Second}, Tools{Service: "A", Impl: 1, Tools: []Tool{poison, hands}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s, line
-		}
-		s, line := serve()
-		id, handed := begin(t, s, alice, "t").ID, begin(t, s, alice, "handed").ID
-		for range 3 * MaxTries {
-			time.Sleep(2 * leaseFor)
-			if r, err := store.Get(t.Context(), handed); err != nil || r.Done() {
-				break
-			}
-			a := s
-			if runs.Load() < MaxTries { // it dies
-				line.set(cut)
-			}
-			_ = a.Close()
-			s, line = serve()
-		}
-		if r := ended(t, s, alice, handed); outcomeText(r.Outcome) != doubled {
-			t.Errorf("handed over: %s after %d attempts", outcomeText(r.Outcome), r.Attempt)
-		}
-		if r := ended(t, s, alice, id); !errors.Is(r.Outcome.Error, ErrWorkerLost) || runs.Load() != MaxTries {
-			t.Errorf("%s after %d runs", outcomeText(r.Outcome), runs.Load())
-		}
-		if err := s.Close(); err != nil {
-			t.Log(err)
-		}
+	for attempts, want := range map[int]int32{0: DefaultAttempts, 1: 1, 3: 3} {
+		bubble.Run(t, fmt.Sprint("attempts=", attempts), func(t *testing.T) { poisonWorkers(t, attempts, want) })
+	}
+}
+
+// poisonWorkers runs a task that kills its workers, of a tool with attempts, until it has ended. It
+// wants so many runs.
+func poisonWorkers(t *testing.T, attempts int, want int32) {
+	store := NewMemoryStore()
+	policy := Policy{TTL: 24 * time.Hour, OnLost: RestartWhenLost, Attempts: attempts}
+	var runs atomic.Int32
+	end := make(chan struct{})
+	defer close(end)
+	poison := numberTool("t", policy, func(ctx context.Context, task *Task, in number) (number, error) {
+		runs.Add(1)
+		<-end
+		return in, nil
 	})
+	hands := numberTool("handed", policy, func(ctx context.Context, task *Task, in number) (number, error) {
+		if task.Attempt() <= 2*int(want) {
+			<-ctx.Done()
+			return in, ctx.Err()
+		}
+		return double(ctx, task, in)
+	})
+	serve := func() (*Server, *tapStore) {
+		line := &tapStore{Store: store}
+		s, err := NewServer(Options{Store: line, Drain: time.Second}, Tools{Service: "A", Impl: 1, Tools: []Tool{poison, hands}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s, line
+	}
+	s, line := serve()
+	id, handed := begin(t, s, alice, "t").ID, begin(t, s, alice, "handed").ID
+	for range 3 * want {
+		time.Sleep(2 * leaseFor)
+		if r, err := store.Get(t.Context(), handed); err != nil || r.Done() {
+			break
+		}
+		a := s
+		if runs.Load() < want { // it dies
+			line.set(cut)
+		}
+		_ = a.Close()
+		s, line = serve()
+	}
+	if r := ended(t, s, alice, handed); outcomeText(r.Outcome) != doubled {
+		t.Errorf("handed over: %s after %d attempts", outcomeText(r.Outcome), r.Attempt)
+	}
+	if r := ended(t, s, alice, id); !errors.Is(r.Outcome.Error, ErrWorkerLost) || runs.Load() != want {
+		t.Errorf("%s after %d runs", outcomeText(r.Outcome), runs.Load())
+	}
+	if err := s.Close(); err != nil {
+		t.Log(err)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -194,6 +195,9 @@ func TestNewServerReportsEverythingAtOnce(t *testing.T) {
 			}),
 			tool(func(s *ToolSpec) { s.Name = "support"; s.Policy.Task = "maybe" }),
 			tool(func(s *ToolSpec) { s.Name = "lost"; s.Policy.OnLost = "shrug" }),
+			tool(func(s *ToolSpec) { s.Name = "tireless"; s.Policy.OnLost, s.Policy.Attempts = RestartWhenLost, 1001 }),
+			tool(func(s *ToolSpec) { s.Name = "backward"; s.Policy.OnLost, s.Policy.Attempts = RestartWhenLost, -1 }),
+			tool(func(s *ToolSpec) { s.Name = "once"; s.Policy.Attempts = 3 }),
 			tool(func(s *ToolSpec) { s.Name = "negative"; s.Policy.Grace = -1 }),
 			tool(func(s *ToolSpec) { s.Name = "huge"; s.Policy.TTL = 1<<63 - 1 }),
 			tool(func(s *ToolSpec) { s.Name = "tiny"; s.Policy.Poll = time.Microsecond }),
@@ -217,6 +221,9 @@ func TestNewServerReportsEverythingAtOnce(t *testing.T) {
 			`tool "file": output schema`, "file:///etc/passwd: put the definition under $defs",
 			`tool "support": task support "maybe"`,
 			`tool "lost": lost policy "shrug"`,
+			`tool "tireless": attempts 1001 is not between 1 and 1000`,
+			`tool "backward": attempts -1 is not between 1 and 1000`,
+			`tool "once": attempts 3 has no effect`, "set OnLost to RestartWhenLost, or leave Attempts 0",
 			`tool "negative": grace -1ns is not between 0 and`,
 			`tool "huge": ttl`,
 			`tool "tiny": ttl 24h0m0s or poll 1µs is below a millisecond`,
@@ -242,7 +249,8 @@ func TestNewServerReportsEverythingAtOnce(t *testing.T) {
 }
 
 func TestNewServerFillsIn(t *testing.T) {
-	s := newServer(t, Options{}, numberTool("a", Policy{}, double), numberTool("b", Policy{Task: TaskRequired, TTL: time.Minute}, double))
+	s := newServer(t, Options{}, numberTool("a", Policy{}, double), numberTool("b", Policy{Task: TaskRequired, TTL: time.Minute}, double),
+		numberTool("restarts", Policy{OnLost: RestartWhenLost}, double), numberTool("seldom", Policy{OnLost: RestartWhenLost, Attempts: 2}, double))
 	spec, ok := s.Tool("a")
 	if want := (Policy{Task: TaskForbidden, TTL: DefaultTTL, Poll: DefaultPoll, OnLost: FailWhenLost}); !ok || spec.Policy != want {
 		t.Errorf("%+v", spec.Policy)
@@ -250,14 +258,68 @@ func TestNewServerFillsIn(t *testing.T) {
 	if spec, _ := s.Tool("b"); spec.Policy.TTL != time.Minute || spec.Policy.Task != TaskRequired {
 		t.Errorf("%+v", spec.Policy)
 	}
+	for name, want := range map[string]int{"restarts": DefaultAttempts, "seldom": 2} {
+		if spec, _ := s.Tool(name); spec.Policy.Attempts != want {
+			t.Errorf("%s: %+v", name, spec.Policy)
+		}
+	}
 	if _, ok := s.Tool("c"); ok {
 		t.Error("a tool that is not there")
 	}
-	if tools := s.Tools(); len(tools) != 2 || tools[0].Name != "a" || tools[1].Name != "b" {
+	if tools := s.Tools(); len(tools) != 4 || tools[0].Name != "a" || tools[1].Name != "b" {
 		t.Errorf("%+v", tools)
 	}
 	if o := s.Options(); o.Concurrency != DefaultConcurrency || o.MaxTTL != DefaultMaxTTL || o.MaxBody != DefaultMaxBody || o.Drain != DefaultDrain {
 		t.Errorf("%+v", o)
+	}
+}
+
+// TestMemoryStoreWarning checks that a server says that tasks cannot restart after its process if
+// the store is in memory. It says so once for all tools that it is made with.
+func TestMemoryStoreWarning(t *testing.T) {
+	restarts := Policy{Task: TaskOptional, OnLost: RestartWhenLost}
+	plain := numberTool("plain", Policy{OnLost: RestartWhenLost}, double)
+	fails := numberTool("fails", Policy{Task: TaskRequired}, double)
+	services := []Tools{
+		{Service: "A", Impl: 1, Tools: []Tool{numberTool("first", restarts, double), plain, fails}},
+		{Service: "B", Impl: 1, Tools: []Tool{numberTool("second", restarts, double)}},
+	}
+	const warning = "set Options.Store to a durable store"
+	for _, test := range []struct {
+		name     string
+		store    Store
+		services []Tools
+		register []Tools
+		want     []string // the tools of each warning
+	}{
+		{"a store of its own", nil, services, nil, []string{`tools="[first second]"`}},
+		{"a memory store", NewMemoryStore(), services, nil, []string{`tools="[first second]"`}},
+		{"another store", &tapStore{Store: NewMemoryStore()}, services, nil, nil},
+		{"no tool restarts", nil, []Tools{{Service: "A", Impl: 1, Tools: []Tool{plain, fails}}}, nil, nil},
+		{"tools that are added", nil, services[:1], services[1:], []string{"tools=[first]", "tools=[second]"}},
+		{"tools that are refused", nil, services[:1], services[:1], []string{"tools=[first]"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			log := &logged{}
+			s, err := NewServer(Options{Store: test.store, Logger: log.logger()}, test.services...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			for _, service := range test.register {
+				_ = s.Register(service)
+			}
+			var got []string
+			for line := range strings.Lines(log.String()) {
+				if _, tools, ok := strings.Cut(line, warning); ok && strings.Contains(line, "level=WARN") {
+					_, tools, _ = strings.Cut(strings.TrimSpace(tools), `" `)
+					got = append(got, tools)
+				}
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("it warns of %q, want %q:\n%s", got, test.want, log)
+			}
+		})
 	}
 }
 

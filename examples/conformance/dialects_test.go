@@ -74,7 +74,7 @@ func TestDefaultDialects(t *testing.T) {
 			t.Errorf("%s: a task: %v", revision, isTask)
 		}
 	}
-	if err := serve(t.Context(), "127.0.0.1:0", false, parseRevisions("2025-11-25,2025-11-26")); err == nil || !strings.Contains(err.Error(), "2025-11-26") {
+	if err := serve(t.Context(), mode{addr: "127.0.0.1:0", store: "memory", revisions: parseRevisions("2025-11-25,2025-11-26")}); err == nil || !strings.Contains(err.Error(), "2025-11-26") {
 		t.Errorf("%v", err)
 	}
 }

@@ -31,6 +31,15 @@ var score = regexp.MustCompile(`Passed: (\d+)/(\d+), (\d+) failed`)
 // TestOfficialSuite runs the scenarios against this server, with replies as
 // event streams and as JSON.
 func TestOfficialSuite(t *testing.T) {
+	suite := findSuite(t)
+	for reply, args := range map[string][]string{"SSE": nil, "JSON": {"-json"}} {
+		t.Run(reply, func(t *testing.T) { runSuite(t, suite, peer.ServeSelf(t, args...)) })
+	}
+}
+
+// findSuite returns the path of the suite. It skips the test if the suite is missing.
+func findSuite(t *testing.T) string {
+	t.Helper()
 	suite, node := filepath.Join("node_modules", ".bin", "conformance"), filepath.Join("node_modules", "node", "bin")
 	for _, path := range []string{suite, filepath.Join(node, "node")} {
 		if _, err := os.Stat(path); err != nil {
@@ -42,21 +51,22 @@ func TestOfficialSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", node+string(os.PathListSeparator)+os.Getenv("PATH"))
-	for reply, args := range map[string][]string{"SSE": nil, "JSON": {"-json"}} {
-		t.Run(reply, func(t *testing.T) {
-			url := peer.ServeSelf(t, args...)
-			for name, want := range scenarios {
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					out := peer.Client(t, suite, "server", "--url", url, "--scenario", name, "-o", t.TempDir())
-					match := score.FindStringSubmatch(out)
-					if match == nil {
-						t.Fatal("the suite gave no score")
-					}
-					if match[1] != strconv.Itoa(want) || match[3] != "0" {
-						t.Errorf("%s, want %d passed", match[0], want)
-					}
-				})
+	return suite
+}
+
+// runSuite runs the scenarios against the server at the URL.
+func runSuite(t *testing.T, suite, url string) {
+	t.Helper()
+	for name, want := range scenarios {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := peer.Client(t, suite, "server", "--url", url, "--scenario", name, "-o", t.TempDir())
+			match := score.FindStringSubmatch(out)
+			if match == nil {
+				t.Fatal("the suite gave no score")
+			}
+			if match[1] != strconv.Itoa(want) || match[3] != "0" {
+				t.Errorf("%s, want %d passed", match[0], want)
 			}
 		})
 	}

@@ -5,6 +5,10 @@
 //	pipeline -http 127.0.0.1:8080  only the server, at /mcp
 //	pipeline -stdio                only the server, on standard input and output
 //	pipeline -call URL             only the client, against a server
+//
+// The server keeps its tasks in memory. With -store sqlite:FILE or -store postgres:DSN it keeps them
+// in a database, and they survive the server. Replicas behind one URL share -store postgres:DSN and
+// -session-key KEY.
 package main
 
 import (
@@ -23,6 +27,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcptaskgen/mcptaskgen/examples/internal/stores"
 	"github.com/mcptaskgen/mcptaskgen/examples/pipeline/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
@@ -33,6 +38,8 @@ func main() {
 	flag.StringVar(&m.addr, "http", "", "serve /mcp at this `address` until interrupted")
 	flag.BoolVar(&m.stdio, "stdio", false, "serve one client on standard input and output")
 	flag.StringVar(&m.url, "call", "", "run only the client, against the server at this `URL`")
+	flag.StringVar(&m.keep.store, "store", stores.Default, stores.Usage)
+	flag.StringVar(&m.keep.sessionKey, "session-key", "", "share the sessions of 2025-11-25 with all replicas of this `key`, of at least 32 bytes")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "pipeline: unknown argument %q; see -help\n", flag.Arg(0))
@@ -52,24 +59,35 @@ func main() {
 type mode struct {
 	addr, url string
 	stdio     bool
+	keep      keeping
+}
+
+// keeping says where the server keeps its tasks and its sessions.
+type keeping struct{ store, sessionKey string }
+
+// isDefault reports whether the server keeps them in memory.
+func (k keeping) isDefault() bool {
+	return k.sessionKey == "" && (k.store == "" || k.store == stores.Default)
 }
 
 func run(ctx context.Context, out io.Writer, m mode) error {
 	switch {
 	case m.addr != "" && m.url != "", m.stdio && (m.addr != "" || m.url != ""):
 		return errors.New("-http, -stdio and -call exclude each other")
+	case m.url != "" && !m.keep.isDefault():
+		return errors.New("-call runs only the client: give -store and -session-key to the server")
 	case m.url != "":
 		return runClient(ctx, out, m.url)
 	case m.stdio:
-		return serveStdio(ctx)
+		return serveStdio(ctx, m.keep)
 	case m.addr != "":
-		return serve(ctx, m.addr, func(url string) error {
+		return serve(ctx, m.addr, m.keep, func(url string) error {
 			fmt.Fprintf(out, "serving %s\n", url)
 			<-ctx.Done()
 			return nil
 		})
 	}
-	return serve(ctx, "127.0.0.1:0", func(url string) error {
+	return serve(ctx, "127.0.0.1:0", m.keep, func(url string) error {
 		fmt.Fprintf(out, "a generated server at %s, called by its generated client\n", url)
 		return runClient(ctx, out, url)
 	})
@@ -85,10 +103,14 @@ func runClient(ctx context.Context, out io.Writer, url string) error {
 	return nil
 }
 
-// newServer creates the generated server and the SDK's server for it.
-func newServer() (*mcptask.Server, *mcp.Server, error) {
+// newServer creates the generated server, and the SDK's server for it.
+func newServer(store mcptask.Store, sessionKey string) (*mcptask.Server, *mcp.Server, error) {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	tasks, err := mcptask.NewServer(mcptask.Options{Logger: logger}, pipeline.CITools(ci{}))
+	options := mcptask.Options{Store: store, Logger: logger}
+	if sessionKey != "" {
+		options.SessionKey = []byte(sessionKey)
+	}
+	tasks, err := mcptask.NewServer(options, pipeline.CITools(ci{}))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -98,26 +120,33 @@ func newServer() (*mcptask.Server, *mcp.Server, error) {
 }
 
 // serveStdio serves one client until its input ends.
-func serveStdio(ctx context.Context) error {
-	tasks, sdk, err := newServer()
+func serveStdio(ctx context.Context, keep keeping) error {
+	store, err := stores.Open(ctx, keep.store)
 	if err != nil {
 		return err
 	}
-	return errors.Join(sdk.Run(ctx, gosdk.StdioTransport(tasks)), tasks.Close())
+	tasks, sdk, err := newServer(store.Store, keep.sessionKey)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	return errors.Join(sdk.Run(ctx, gosdk.StdioTransport(tasks)), tasks.Close(), store.Close())
 }
 
 // serve runs the server until work returns.
-func serve(ctx context.Context, addr string, work func(url string) error) error {
-	tasks, sdk, err := newServer()
+func serve(ctx context.Context, addr string, keep keeping, work func(url string) error) error {
+	store, err := stores.Open(ctx, keep.store)
 	if err != nil {
 		return err
 	}
-	defer tasks.Close()
+	tasks, sdk, err := newServer(store.Store, keep.sessionKey)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil))
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return err
+		return errors.Join(err, tasks.Close(), store.Close())
 	}
 	server := &http.Server{
 		Handler: mux, MaxHeaderBytes: 64 << 10,
@@ -131,7 +160,7 @@ func serve(ctx context.Context, addr string, work func(url string) error) error 
 	err = work("http://" + listener.Addr().String() + "/mcp")
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
-	err = errors.Join(err, gosdk.Shutdown(stopping, server, tasks))
+	err = errors.Join(err, gosdk.Shutdown(stopping, server, tasks, store))
 	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = errors.Join(err, serveErr)
 	}

@@ -48,6 +48,9 @@ type Flow struct {
 	// Ended ends when the answer can no longer reach the client. It may be nil.
 	Ended context.Context
 
+	// mute says that the call cannot ask through the SDK.
+	mute bool
+
 	// withheld are the call's arguments if the SDK cannot read them. It is nil if the SDK gets
 	// them.
 	withheld json.RawMessage
@@ -88,7 +91,10 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 	}
 	defer done()
 	call := f.Call
-	call.Progress, call.Ask = hooks.Progress, limitAnswers(s, f.Caller, hooks.Ask)
+	call.Progress = hooks.Progress
+	if !f.mute {
+		call.Ask = limitAnswers(s, f.Caller, hooks.Ask)
+	}
 	var reply mcptask.CallReply
 	var err error
 	if f.Handle != nil {

@@ -73,18 +73,19 @@ func (x *httpExchange) caller() mcptask.Caller {
 // notification, the SDK reports the error.
 func (x *httpExchange) enter(needed bool) (*session, mcptask.Caller, bool) {
 	id := x.r.Header.Get(sessionHeader)
-	s, status, refusal := x.g.findSession(x.r, x.principal)
+	s, endUse, status, refusal := x.g.useSession(x.r, x.principal)
 	if refusal != nil && (needed || status == http.StatusForbidden || status == http.StatusServiceUnavailable || id != "" && x.m.IsRequest()) {
 		refuse(x.w, status, x.replyID(), refusal)
 		return nil, mcptask.Caller{}, false
 	}
 	if refusal != nil {
-		s = x.g.sessions.get(id)
+		s, endUse = x.g.sessions.get(id), x.g.sessions.beginUse(id)
 	}
 	if s == nil || x.m.Method == "initialize" {
+		endUse()
 		return nil, x.caller(), true
 	}
-	x.session, x.endUse = s, x.g.sessions.beginUse(id)
+	x.session, x.endUse = s, endUse
 	if x.m.Method != notificationInitialized {
 		x.g.ensureInitialized(x.r, s)
 	}

@@ -43,7 +43,10 @@ func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
 		x.refuse(refusedRequest, refusal)
 		return
 	}
-	flow := g.newCallFlow(d, caller, *tool, call)
+	carrier, done := g.prepareCarrier(x, s, d, &call)
+	defer done()
+	flow := g.newCallFlow(d, caller, *tool, call, carrier)
+	flow.mute = carrier != nil
 	flow.Related = func(taskID string) map[string]any {
 		return d.Related(mcptask.Record{ID: taskID, ExternalID: call.ExternalID})
 	}
@@ -93,7 +96,7 @@ func (g *Gateway) callModern(x exchange, caller mcptask.Caller) {
 		x.refuse(refusedRequest, refusal)
 		return
 	}
-	flow := g.newCallFlow(g.modern, caller, *tool, call)
+	flow := g.newCallFlow(g.modern, caller, *tool, call, nil)
 	flow.Stateless = true
 	x.forward(flow, g.withholdParams(flow, m.Params)...)
 }
@@ -145,10 +148,10 @@ func (g *Gateway) findTool(m *message) (*mcptask.ToolSpec, string) {
 }
 
 // newCallFlow returns the flow of a tools/call.
-func (g *Gateway) newCallFlow(d protocol.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest) *Flow {
+func (g *Gateway) newCallFlow(d protocol.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest, carrier fallback.Carrier) *Flow {
 	flow := g.newFlow(d, caller, "tools/call")
 	flow.Tool, flow.Call = tool.Name, call
-	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call)
+	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call, carrier)
 	if fallback.Helps(g.server, tool.Name) {
 		flow.Handle = g.countPolls(caller, flow.Handle)
 	}

@@ -356,6 +356,23 @@ func (g *Gateway) findSession(r *http.Request, principal string) (*session, int,
 	return s, 0, nil
 }
 
+// useSession returns the session of a request as findSession does, and keeps it from being idle until
+// endUse is called. A session that ends in the meantime, to make room for another, is opened again.
+func (g *Gateway) useSession(r *http.Request, principal string) (s *session, endUse func(), status int, refusal *mcptask.Error) {
+	const attempts = 10
+	for range attempts {
+		if s, status, refusal = g.findSession(r, principal); refusal != nil {
+			return nil, func() {}, status, refusal
+		}
+		endUse = g.sessions.beginUse(s.id)
+		if s.portable == nil || g.sessions.get(s.id) == s {
+			return s, endUse, 0, nil
+		}
+		endUse()
+	}
+	return nil, func() {}, http.StatusServiceUnavailable, mcptask.Errorf(mcptask.CodeInternalError, "this server has no room for the session: send the request again")
+}
+
 func foreignSessionError() *mcptask.Error {
 	return mcptask.Errorf(mcptask.CodeInvalidRequest, "the session belongs to another caller: initialize one of your own, or send the credentials that it was initialized with")
 }

@@ -2,6 +2,7 @@ package mcpgo_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -213,5 +214,29 @@ func TestListen(t *testing.T) {
 				t.Errorf("%s", strings.Join(heard, "\n"))
 			}
 		})
+	}
+}
+
+// TestSessionOnTwoReplicas checks that a second server with the same key serves a session that the
+// first has opened, with mcp-go's own tools and with tasks.
+func TestSessionOnTwoReplicas(t *testing.T) {
+	store := mcptask.NewMemoryStore()
+	defer func() { _ = store.Close() }()
+	options := mcptask.Options{Store: store, SessionKey: bytes.Repeat([]byte("k"), mcptask.MinSessionKey)}
+	var urls []string
+	for range 2 {
+		tasks, s := newServer(t, options, pipeline.CITools(wiretest.CI{}))
+		s.AddTool(mcp.NewTool("own"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return mcp.NewToolResultText("the server's own tool"), nil
+		})
+		urls = append(urls, serve(t, tasks, s))
+	}
+	a := wiretest.NewPeer(t, urls[0], wiretest.LegacyRevision, "")
+	b := wiretest.NewUnopenedPeer(t, urls[1], wiretest.LegacyRevision, "", `{}`)
+	b.Session = a.Session
+	id := b.Create("run_pipeline", wiretest.PipelineArgs("main"))
+	a.Until(id, "completed")
+	if r := b.Call("tools/call", map[string]any{"name": "own", "arguments": map[string]any{}}).OK(); wiretest.ToolText(r.Result) != "the server's own tool" {
+		t.Errorf("%s", r.Body)
 	}
 }

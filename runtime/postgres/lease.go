@@ -20,10 +20,13 @@ const findOrphans = `WITH RECURSIVE workers(id) AS (
 		SELECT (SELECT t.worker FROM @schema@.task t WHERE t.phase < 9 AND t.worker > w.id ORDER BY t.worker LIMIT 1)
 		FROM workers w WHERE w.id IS NOT NULL
 	)
-	SELECT ` + rowColumns + ` FROM workers w CROSS JOIN LATERAL (
-		SELECT * FROM @schema@.task o WHERE o.worker = w.id AND o.phase < 9 AND o.tool = ANY($4::bytea[]) LIMIT $3
+	SELECT t.id FROM workers w CROSS JOIN LATERAL (
+		SELECT o.id FROM @schema@.task o WHERE o.worker = w.id AND o.phase < 9 AND o.tool = ANY($4::bytea[]) LIMIT $3
 	) t WHERE w.id <> $2::bytea
 		AND NOT EXISTS (SELECT FROM @schema@.worker l WHERE l.id = w.id AND l.id <> '' AND l.until > ` + clock + `) LIMIT $3`
+
+// readOrphans reads the whole records of what findOrphans finds.
+const readOrphans = selectWhole + " WHERE t.id IN (" + findOrphans + ")"
 
 // Lease implements [mcptask.Store].
 func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
@@ -32,18 +35,18 @@ func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, t
 	}
 	args := func() []any { return []any{s.shift.Load(), []byte(worker), limit, byteStrings(tools)} }
 	// Mostly there are none, and nobody needs to wait for the lock.
-	orphans, err := readRows(s.pool.Query(ctx, s.schema.sql(findOrphans), args()...))
-	if err != nil {
+	var found bool
+	if err := s.pool.QueryRow(ctx, s.schema.sql("SELECT EXISTS ("+findOrphans+")"), args()...).Scan(&found); err != nil {
 		return nil, fmt.Errorf("postgres: lease: %w", err)
 	}
-	if len(orphans) == 0 {
+	if !found {
 		return nil, nil
 	}
-	err = s.transact(ctx,
+	var orphans []row
+	err := s.transact(ctx,
 		func(b *pgx.Batch) {
-			orphans = nil
-			b.Queue(s.schema.sql(findOrphans), args()...).Query(func(rows pgx.Rows) (err error) {
-				orphans, err = readRows(rows, nil)
+			b.Queue(s.schema.sql(readOrphans), args()...).Query(func(rows pgx.Rows) (err error) {
+				orphans, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (row, error) { return scanWhole(r) })
 				return err
 			})
 		},
@@ -57,16 +60,8 @@ func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, t
 	if err != nil {
 		return nil, fmt.Errorf("postgres: lease: %w", err)
 	}
-	if len(orphans) == 0 {
-		return nil, nil
-	}
 	s.announce()
-	// The tasks are the worker's now. If this fails, their lease ends, and they are found again.
-	records, err := s.completeRows(ctx, s.pool, orphans)
-	if err != nil {
-		return nil, fmt.Errorf("postgres: lease: %w", err)
-	}
-	return records, nil
+	return recordsOf(orphans), nil
 }
 
 // queueLease gives rows to a worker and begins its lease.

@@ -17,7 +17,7 @@ func (s *Store) Get(ctx context.Context, id string) (mcptask.Record, error) {
 	if err != nil {
 		return mcptask.Record{}, fmt.Errorf("postgres: get: %w", err)
 	}
-	records, err := s.completeRows(ctx, s.pool, rows)
+	records, err := s.completeRows(ctx, rows)
 	if err != nil {
 		return mcptask.Record{}, fmt.Errorf("postgres: get: %w", err)
 	}
@@ -43,17 +43,27 @@ func (s *Store) List(ctx context.Context, principal string, after mcptask.Positi
 	if limit <= 0 {
 		return nil, ctx.Err()
 	}
-	rows, err := readRows(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+` FROM @schema@.task t
-		WHERE sha256(t.principal) = sha256($1::bytea) AND t.principal = $1 AND (t.created, t.id) > ($2::bigint, $3::bytea)
-		ORDER BY t.created, t.id LIMIT $4`), []byte(principal), durable.Micros(after.CreatedAt), []byte(after.ID), limit))
-	if err != nil {
-		return nil, fmt.Errorf("postgres: list: %w", err)
+	var page []mcptask.Record
+	for {
+		most := limit - len(page)
+		rows, err := readRows(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+` FROM @schema@.task t
+			WHERE sha256(t.principal) = sha256($1::bytea) AND t.principal = $1 AND (t.created, t.id) > ($2::bigint, $3::bytea)
+			ORDER BY t.created, t.id LIMIT $4`), []byte(principal), durable.Micros(after.CreatedAt), []byte(after.ID), most))
+		if err != nil {
+			return nil, fmt.Errorf("postgres: list: %w", err)
+		}
+		records, err := s.completeRows(ctx, rows)
+		if err != nil {
+			return nil, fmt.Errorf("postgres: list: %w", err)
+		}
+		page = append(page, records...)
+		// Tasks that went meanwhile leave room: a short page would say that the list ends.
+		if len(rows) < most || len(records) == len(rows) {
+			return page, nil
+		}
+		last := rows[len(rows)-1].record
+		after = mcptask.Position{CreatedAt: last.CreatedAt, ID: last.ID}
 	}
-	records, err := s.completeRows(ctx, s.pool, rows)
-	if err != nil {
-		return nil, fmt.Errorf("postgres: list: %w", err)
-	}
-	return records, nil
 }
 
 // Scan implements [mcptask.Inspector]. Its records have no Arguments, no Inputs and no results.

@@ -67,11 +67,15 @@ func recordsOf(rows []row) []mcptask.Record {
 	return records
 }
 
-// readWhole reads whole records by ID.
-const readWhole = `SELECT ` + rowColumns + `, a.body, i.body, o.body FROM @schema@.task t LEFT JOIN @schema@.arguments a USING (seq)
-	LEFT JOIN @schema@.inputs i USING (seq) LEFT JOIN @schema@.outcome o USING (seq) WHERE t.id = ANY($1::bytea[])`
+const (
+	// selectWhole reads whole records.
+	selectWhole = `SELECT ` + rowColumns + `, a.body, i.body, o.body FROM @schema@.task t LEFT JOIN @schema@.arguments a USING (seq)
+	LEFT JOIN @schema@.inputs i USING (seq) LEFT JOIN @schema@.outcome o USING (seq)`
+	// readWhole reads whole records by ID.
+	readWhole = selectWhole + ` WHERE t.id = ANY($1::bytea[])`
+)
 
-// scanWhole reads a row of readWhole.
+// scanWhole reads a row of selectWhole.
 func scanWhole(from pgx.Row) (row, error) {
 	var arguments, inputs, outcome []byte
 	w, err := scanRow(from, &arguments, &inputs, &outcome)
@@ -95,7 +99,7 @@ func scanWhole(from pgx.Row) (row, error) {
 
 // completeRows returns whole records in the order of rows. What the cache lacks is read from the
 // database, and may be newer. Records that are gone are left out.
-func (s *Store) completeRows(ctx context.Context, q querier, rows []row) ([]mcptask.Record, error) {
+func (s *Store) completeRows(ctx context.Context, rows []row) ([]mcptask.Record, error) {
 	records := make([]mcptask.Record, 0, len(rows))
 	lacking := map[string]int{} // the index in records, by ID
 	var ids [][]byte
@@ -110,7 +114,7 @@ func (s *Store) completeRows(ctx context.Context, q querier, rows []row) ([]mcpt
 	if len(ids) == 0 {
 		return records, nil
 	}
-	found, err := q.Query(ctx, s.schema.sql(readWhole), ids)
+	found, err := s.pool.Query(ctx, s.schema.sql(readWhole), ids)
 	if err != nil {
 		return nil, err
 	}
@@ -135,9 +139,4 @@ func (s *Store) completeRows(ctx context.Context, q querier, rows []row) ([]mcpt
 		}
 	}
 	return kept, nil
-}
-
-// querier is a connection, a pool or a transaction.
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }

@@ -24,7 +24,12 @@ const (
 	beginWriting = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 	// lockWriting takes the lock, $1. PostgreSQL ends a transaction that hears nothing of its process for
 	// a while, such as one that was stopped, so that the others go on.
-	lockWriting = "SELECT set_config('idle_in_transaction_session_timeout', '5s', true), pg_advisory_xact_lock($1::bigint)"
+	//
+	// All statements below go by keys, whatever their arguments are. So PostgreSQL plans each once, by
+	// indexes, even if a table was empty then.
+	lockWriting = `SELECT set_config('idle_in_transaction_session_timeout', '5s', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+	set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+	pg_advisory_xact_lock($1::bigint)`
 
 	// attempts is how often a transaction is tried if it surely wrote nothing.
 	attempts = 3

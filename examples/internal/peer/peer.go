@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,10 +16,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/examples/internal/localpg"
+	"github.com/mcptaskgen/mcptaskgen/examples/internal/replicas"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -86,6 +90,74 @@ func Main(m *testing.M, program func()) {
 	os.Exit(m.Run())
 }
 
+// AsProgram makes the processes that the test starts from its own binary run the example.
+func AsProgram(t *testing.T) {
+	t.Helper()
+	t.Setenv(asProgram, "1")
+}
+
+// Database starts a PostgreSQL for the test and returns its connection string. It skips the test if
+// PostgreSQL is missing.
+func Database(t testing.TB) string {
+	t.Helper()
+	database, err := localpg.Start(t.Context())
+	if errors.Is(err, localpg.ErrMissing) {
+		Missing(t, err.Error())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := database.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return database.DSN()
+}
+
+// ServeReplicas starts three replicas of the example that the test belongs to, behind a proxy that
+// hands each request to the next of them.
+func ServeReplicas(t testing.TB, args ...string) *replicas.Set {
+	t.Helper()
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startReplicas(t, binary, args)
+}
+
+// BuildReplicas builds the example in a directory and starts three replicas of it, behind a proxy
+// that hands each request to the next of them.
+func BuildReplicas(t testing.TB, dir string, args ...string) *replicas.Set {
+	t.Helper()
+	return startReplicas(t, Build(t, dir), args)
+}
+
+// startReplicas starts three replicas of a program and their proxy.
+func startReplicas(t testing.TB, binary string, args []string) *replicas.Set {
+	t.Helper()
+	set, err := replicas.Start(t.Context(), 3, func(ctx context.Context, _ int) *exec.Cmd {
+		return prepareServer(ctx, binary, args)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := set.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return set
+}
+
+// prepareServer returns the command of a server on a free port.
+func prepareServer(ctx context.Context, binary string, args []string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, binary, slices.Concat(args, []string{"-http", "127.0.0.1:0"})...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
 // ServeSelf starts the example that the test belongs to and returns its URL. It runs the test binary as the example, so
 // that nothing needs to be built.
 func ServeSelf(t testing.TB, args ...string) string {
@@ -107,9 +179,7 @@ func Serve(t testing.TB, dir string, args ...string) string {
 func startServer(t testing.TB, binary string, args []string) string {
 	t.Helper()
 	// Do not use the test's context: it ends before the cleanup and would kill the server.
-	server := exec.CommandContext(context.WithoutCancel(t.Context()), binary, append(args, "-http", "127.0.0.1:0")...)
-	server.Env = append(os.Environ(), asProgram+"=1")
-	server.Stderr = os.Stderr
+	server := prepareServer(context.WithoutCancel(t.Context()), binary, args)
 	stdout, err := server.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 // Drives the example server with the published TypeScript SDK 1.x, in 2025-11-25, over HTTP or over
 // standard input and output:
 //   node sdk1.mjs http://127.0.0.1:8080/mcp
+//   node sdk1.mjs http://127.0.0.1:8080/mcp replicas
 //   node sdk1.mjs COMMAND [ARGUMENT...]
 import assert from 'node:assert/strict';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -11,10 +12,13 @@ import { step, watchedFetch } from './step.mjs';
 
 const [target, ...args] = process.argv.slice(2);
 if (!target) {
-  console.error('usage: node sdk1.mjs URL | COMMAND [ARGUMENT...]');
+  console.error('usage: node sdk1.mjs URL [replicas] | COMMAND [ARGUMENT...]');
   process.exit(2);
 }
 const http = /^https?:/.test(target);
+// The stream of the session and that of tasks/result may be at two replicas. Neither knows of the
+// other, so both may carry a question.
+const replicas = http && args[0] === 'replicas';
 const relatedTask = 'io.modelcontextprotocol/related-task';
 
 const pipeline = (branch) => ({ name: 'run_pipeline', arguments: { repository: 'shop', branch } });
@@ -22,7 +26,7 @@ const deploy = (service) => ({ name: 'deploy_service', arguments: { service, env
 
 // connect makes a client whose person answers questions with answer.
 async function connect(options = {}) {
-  const peer = { delivered: [], asked: [], errors: [], answer: () => assert.fail('nothing was to be asked') };
+  const peer = { deaf: options.standalone === false, delivered: [], asked: [], errors: [], answer: () => assert.fail('nothing was to be asked') };
   peer.client = new Client({ name: 'interop', version: '1.0.0' }, { capabilities: { elicitation: { form: {} } } });
   peer.client.onerror = (error) => peer.errors.push(error);
   peer.client.setRequestHandler(ElicitRequestSchema, async (request, extra) => {
@@ -63,7 +67,8 @@ async function asks(peer, service, answer) {
   peer.asked.length = peer.delivered.length = 0;
   peer.answer = answer;
   const seen = await run(peer, deploy(service));
-  assert.deepEqual(peer.asked.map((params) => params.message), [`Ship ${service} to production?`]);
+  const messages = peer.asked.map((params) => params.message);
+  assert.deepEqual(replicas && !peer.deaf ? [...new Set(messages)] : messages, [`Ship ${service} to production?`]);
   const [question] = peer.asked;
   assert.equal(question._meta[relatedTask].taskId, seen.created.taskId);
   assert.deepEqual(question.requestedSchema.required, ['approve']);
@@ -155,7 +160,7 @@ await step('call a tool that is never a task', async () => {
 
 await step('answer a question', async () => {
   await approve(peer);
-  if (http) {
+  if (http && !replicas) {
     assert.deepEqual(peer.delivered, [{ via: 'GET', message: 'Ship api to production?' }]);
   }
 });

@@ -1,10 +1,10 @@
 // What both clients share: steps that pass by name, and none that hangs.
 
-// How long one step may take, in milliseconds.
-const limit = 15_000;
+// How long one step may take by default, in milliseconds.
+const most = 15_000;
 
 // Every step that passes prints one line; the first that does not ends the program.
-export async function step(name, work) {
+export async function step(name, work, limit = most) {
   let timer;
   const late = new Promise((_, reject) => {
     timer = setTimeout(() => reject(new Error(`no end after ${limit} ms`)), limit);

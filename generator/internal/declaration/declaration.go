@@ -42,6 +42,7 @@ type reader struct {
 type block struct {
 	pos      token.Pos
 	settings settings
+	restarts bool // of a service: it has a tool with onlost=restart
 }
 
 // get returns a setting if it is present and valid.

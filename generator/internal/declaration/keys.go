@@ -2,9 +2,11 @@ package declaration
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"go/token"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +22,7 @@ const (
 	duration             // a Go duration
 	choice               // one of a few words
 	flag                 // nothing, true or false
+	count                // a whole number, at least 1
 )
 
 // key describes one key of a directive.
@@ -28,6 +31,7 @@ type key struct {
 	form    form
 	choices []string
 	least   time.Duration // the minimum of a duration
+	most    int           // the maximum of a count
 	on      []string      // the directives that accept it
 	example string
 }
@@ -46,6 +50,7 @@ var keys = []key{
 	{name: "wait", form: duration, on: []string{"tool", "service"}, example: "90s"},
 	{name: "deadline", form: duration, least: time.Millisecond, on: []string{"tool", "service"}, example: "1h"},
 	{name: "onlost", form: choice, choices: []string{"fail", "restart"}, on: []string{"tool", "service"}},
+	{name: "attempts", form: count, most: 1000, on: []string{"tool", "service"}, example: "3"},
 	{name: "immediate", form: text, on: []string{"tool", "service"}},
 	{name: "readonly", form: flag, on: []string{"tool", "service"}},
 	{name: "destructive", form: flag, on: []string{"tool", "service"}},
@@ -62,6 +67,7 @@ type setting struct {
 	valuePos token.Pos
 	text     string
 	duration time.Duration
+	count    int
 	flag     bool
 	bad      bool // invalid, and already reported
 }
@@ -179,6 +185,8 @@ func (k key) parseValue(arg directive.Arg, s *setting) (message, hint string) {
 		}
 	case duration:
 		return k.parseDuration(arg, s)
+	case count:
+		return k.parseCount(arg, s)
 	case text:
 		if !arg.HasValue || arg.Value == "" {
 			return k.name + " needs a value", fmt.Sprintf("write %s=\"...\"", k.name)
@@ -208,5 +216,21 @@ func (k key) parseDuration(arg directive.Arg, s *setting) (message, hint string)
 		return fmt.Sprintf("%s=%s is negative", k.name, arg.Value), example
 	}
 	s.duration = d
+	return "", ""
+}
+
+func (k key) parseCount(arg directive.Arg, s *setting) (message, hint string) {
+	example := fmt.Sprintf("write a number such as %s=%s", k.name, k.example)
+	if !arg.HasValue || arg.Value == "" {
+		return k.name + " needs a value", example
+	}
+	n, err := strconv.Atoi(arg.Value)
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange):
+		return fmt.Sprintf("%s=%s is not a whole number", k.name, arg.Value), example
+	case err != nil || n < 1 || n > k.most:
+		return fmt.Sprintf("%s=%s is not between 1 and %d", k.name, arg.Value, k.most), example
+	}
+	s.count = n
 	return "", ""
 }

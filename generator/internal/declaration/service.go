@@ -69,6 +69,8 @@ func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *bl
 	r.readMethods(service, iface, b, methods, map[*ast.InterfaceType]bool{})
 	if len(methods) == 0 && len(iface.Methods.List) == 0 {
 		r.addProblem(spec.Name.Pos(), "service "+service.Name+" has no methods", "add a method for each tool")
+	} else if s, ok := b.get("attempts"); ok && !b.restarts {
+		r.addProblem(s.pos, fmt.Sprintf("attempts=%d has no effect: no tool of %s has onlost=restart", s.count, service.Name), attemptsHint)
 	}
 	return service
 }
@@ -214,11 +216,29 @@ func (r *reader) readPolicy(service *model.Service, tool *model.Tool, method *as
 	}
 	r.checkTTL("deadline", p.Deadline, p, own, defaults)
 	r.checkTTL("poll", p.Poll, p, own, defaults)
-	if s, ok := find("onlost"); ok {
-		p.Restart = s.text == "restart"
-	}
+	r.readRestart(p, own, defaults)
 	if s, ok := find("immediate"); ok {
 		p.Immediate = s.text
+	}
+}
+
+// attemptsHint is the way out of attempts= for tools that do not restart.
+const attemptsHint = "add onlost=restart if the handler may run more than once, or remove attempts"
+
+// readRestart sets whether a task whose worker died runs again, and how often. A service's attempts
+// is the default of the tools that restart. The others may stand beside them.
+func (r *reader) readRestart(p *model.Policy, own, defaults *block) {
+	lost, ok := findSetting("onlost", own, defaults)
+	p.Restart = ok && lost.text == "restart"
+	if p.Restart || lost.bad {
+		defaults.restarts = true
+	}
+	s, ok := findSetting("attempts", own, defaults)
+	switch {
+	case ok && p.Restart:
+		p.Attempts = s.count
+	case ok && own.has("attempts") && !lost.bad:
+		r.addProblem(s.pos, fmt.Sprintf("attempts=%d has no effect without onlost=restart", s.count), attemptsHint)
 	}
 }
 

@@ -88,6 +88,9 @@ func (w *writer) policyMembers(p model.Policy) []expr {
 	if p.Restart {
 		members = append(members, keyedMember("OnLost", w.runtimeName("RestartWhenLost")))
 	}
+	if p.Attempts != 0 {
+		members = append(members, keyedMember("Attempts", intLiteral(int64(p.Attempts))))
+	}
 	if p.Immediate != "" {
 		members = append(members, keyedMember("Immediate", stringLiteral(p.Immediate)))
 	}

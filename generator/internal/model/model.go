@@ -87,11 +87,12 @@ const (
 	Required  Support = "required"
 )
 
-// Policy says how a tool runs. A zero duration is omitted from generated code.
+// Policy says how a tool runs. A zero duration or number is omitted from generated code.
 type Policy struct {
 	Task                             Support
 	TTL, Poll, Grace, Wait, Deadline time.Duration
 	Restart                          bool // onlost=restart
+	Attempts                         int  // only if Restart
 	Immediate                        string
 }
 

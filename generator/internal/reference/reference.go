@@ -228,6 +228,9 @@ func describePolicy(t *model.Tool) []policy {
 			lost = policy{"onlost", "restart", "a task starts again if the process that runs it dies"}
 		}
 		list = append(list, lost)
+		if p.Attempts > 0 {
+			add("attempts", fmt.Sprint(p.Attempts), "how many runs may lose their process before the task fails")
+		}
 	}
 	if p.Immediate != "" {
 		add("immediate", renderCell(p.Immediate), "what the model is told while the task runs")

@@ -14,7 +14,7 @@ import (
 // newTaskHandler returns a handler that calls a tool as a task and waits for it as long as a plain call
 // may block. Until the wait is over, the client does not know the task. So a task that ends in time
 // leaves no record, and a task whose caller leaves is stopped.
-func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string) Handler {
+func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string, carrier Carrier) Handler {
 	return func(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
 		began := time.Now()
 		each := findSet(s, tool)
@@ -35,7 +35,7 @@ func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string) Handl
 		waiting, cancel := withWait(ctx, began, callWait(s, tool))
 		defer cancel()
 		defer context.AfterFunc(s.Closing(), cancel)()
-		record, err := follow(waiting, s, caller, *reply.Task, call.Ask)
+		record, err := follow(waiting, s, caller, *reply.Task, call.Ask, carrier)
 		switch {
 		case err != nil:
 		case record.Done():

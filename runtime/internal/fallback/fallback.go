@@ -77,11 +77,16 @@ func findSet(s *mcptask.Server, tool string) set {
 	return set{}
 }
 
+// Carrier sends a task's questions on the stream of the open call until stop is called. The answers
+// come to the task in other requests. stop is nil if the call has no stream.
+type Carrier = func(task mcptask.Record) (stop func())
+
 // Handle returns the handler for a call that the gateway has negotiated, if it calls a fallback
-// tool or has ModeFallback. It returns nil for any other call, which the server answers.
-func Handle(s *mcptask.Server, caller mcptask.Caller, tool string, call mcptask.CallRequest) Handler {
+// tool or has ModeFallback. It returns nil for any other call, which the server answers. With a
+// carrier, it is the carrier that asks a task's questions, and not the call's Ask.
+func Handle(s *mcptask.Server, caller mcptask.Caller, tool string, call mcptask.CallRequest, carrier Carrier) Handler {
 	if call.Mode == mcptask.ModeFallback {
-		return newTaskHandler(s, caller, tool)
+		return newTaskHandler(s, caller, tool, carrier)
 	}
 	each, kind, ok := find(s, tool)
 	if !ok {
@@ -91,7 +96,7 @@ func Handle(s *mcptask.Server, caller mcptask.Caller, tool string, call mcptask.
 		mcptask.ToolTaskStatus: helper.status, mcptask.ToolTaskResult: helper.result,
 		mcptask.ToolTaskCancel: helper.cancel, mcptask.ToolTaskAnswer: helper.answer,
 	}
-	return helper{each, caller}.newHandler(answers[kind])
+	return helper{each, caller, carrier}.newHandler(answers[kind])
 }
 
 // find splits the name of a fallback tool into its set and its kind.

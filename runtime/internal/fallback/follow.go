@@ -15,10 +15,23 @@ type askFunc = func(context.Context, mcptask.Input) (json.RawMessage, error)
 
 // follow waits until a task has ended, until it has a question that the call cannot ask, or until
 // ctx ends. The end of ctx is not an error. While follow waits, it asks the task's questions on the
-// open stream of the call.
-func follow(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, record mcptask.Record, ask askFunc) (mcptask.Record, error) {
+// open stream of the call, or has the carrier ask them.
+func follow(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, record mcptask.Record, ask askFunc, carrier Carrier) (mcptask.Record, error) {
 	ctx, stop := context.WithCancel(ctx)
 	a := &openQuestions{server: s, caller: caller, task: record.ID, ask: ask, giveUp: stop, open: map[string]context.CancelFunc{}}
+	if carrier != nil {
+		a.carry = func() bool {
+			if a.stopCarrying == nil {
+				a.stopCarrying = carrier(record)
+			}
+			return a.stopCarrying != nil
+		}
+		defer func() {
+			if a.stopCarrying != nil {
+				a.stopCarrying()
+			}
+		}()
+	}
 	defer a.done.Wait() // after the answer the stream is not ours
 	defer stop()
 	for !record.Done() && a.update(ctx, record.Outstanding()) {
@@ -43,6 +56,9 @@ type openQuestions struct {
 	giveUp func()
 	open   map[string]context.CancelFunc // by key
 	done   sync.WaitGroup
+	// carry has the carrier ask, and reports whether it can. It is nil without a carrier.
+	carry        func() bool
+	stopCarrying func()
 }
 
 // update asks new questions and cancels settled ones. It returns false if the caller cannot be
@@ -54,6 +70,9 @@ func (a *openQuestions) update(ctx context.Context, questions []mcptask.Input) b
 		}
 	}
 	for _, in := range questions {
+		if a.carry != nil && a.caller.Answers(in) && a.carry() {
+			continue
+		}
 		if a.ask == nil || !a.caller.Answers(in) {
 			return false
 		}

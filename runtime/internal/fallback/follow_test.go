@@ -70,7 +70,7 @@ func TestStoreFailsDuringCall(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		reply, err := newTaskHandler(server, mcptask.Caller{Principal: "p"}, "work")(t.Context(), json.RawMessage(`{}`), mcptask.CallRequest{})
+		reply, err := newTaskHandler(server, mcptask.Caller{Principal: "p"}, "work", nil)(t.Context(), json.RawMessage(`{}`), mcptask.CallRequest{})
 		if err != nil || reply.Outcome == nil || !strings.Contains(string(reply.Outcome.Result), `"done"`) {
 			t.Errorf("%+v, %v", reply.Outcome, err)
 		}

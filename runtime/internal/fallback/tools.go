@@ -68,7 +68,8 @@ func (e set) toolSpec(kind string) mcptask.ToolSpec {
 // helper answers calls of the fallback tools for one caller.
 type helper struct {
 	set
-	caller mcptask.Caller
+	caller  mcptask.Caller
+	carrier Carrier
 }
 
 // answerFunc answers a call of one fallback tool, for the task that its arguments name.
@@ -136,7 +137,7 @@ func (h helper) result(ctx context.Context, a arguments, record mcptask.Record, 
 	waiting, cancel := withWait(ctx, a.began, callWait(h.server, record.Tool))
 	defer cancel()
 	defer context.AfterFunc(h.server.Closing(), cancel)()
-	record, err = follow(waiting, h.server, h.caller, record, call.Ask)
+	record, err = follow(waiting, h.server, h.caller, record, call.Ask, h.carrier)
 	switch {
 	case err != nil:
 		return h.explain(a.Task, err)

@@ -146,7 +146,7 @@ func findProgram(name string) (string, error) {
 
 // majorVersion returns the version in the path of a program of Debian's PostgreSQL.
 func majorVersion(path string) int {
-	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) //nolint:errcheck // 0 is the oldest
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // 0 is the oldest
 	return n
 }
 
@@ -223,7 +223,7 @@ func (s *Server) run(ctx context.Context, unprivileged func(*exec.Cmd), postgres
 	if err != nil {
 		return err
 	}
-	defer log.Close() // the process has its own
+	defer log.Close() //nolint:errcheck // the process has its own
 	cmd.Stdout, cmd.Stderr = log, log
 	alive, err := cmd.StdinPipe()
 	if err != nil {
@@ -233,7 +233,7 @@ func (s *Server) run(ctx context.Context, unprivileged func(*exec.Cmd), postgres
 		return err
 	}
 	s.stop = sync.OnceFunc(func() {
-		alive.Close() //nolint:errcheck // it tells the process to end
+		alive.Close() // it tells the process to end
 		cmd.Wait()    //nolint:errcheck // PostgreSQL ends with an error, as it was told to be quick
 	})
 	for {
@@ -243,7 +243,7 @@ func (s *Server) run(ctx context.Context, unprivileged func(*exec.Cmd), postgres
 		}
 		select {
 		case <-ctx.Done():
-			text, _ := os.ReadFile(log.Name()) //nolint:errcheck // the error is already one
+			text, _ := os.ReadFile(log.Name())
 			return fmt.Errorf("PostgreSQL does not start: %w\n%s", err, strings.TrimSpace(string(text)))
 		case <-time.After(5 * time.Millisecond):
 		}
@@ -256,7 +256,7 @@ func findFreePort(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer l.Close() // nothing came in
+	defer l.Close() //nolint:errcheck // nothing came in
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	return port, err
 }

@@ -89,6 +89,7 @@ func JobsTools(impl Jobs) mcptask.Tools {
 					Wait:      90 * time.Second,
 					Deadline:  30 * time.Minute,
 					OnLost:    mcptask.RestartWhenLost,
+					Attempts:  3,
 					Immediate: "It is being built.",
 				},
 			}, func(ctx context.Context, task *mcptask.Task, in BuildInput) (*Report, error) {

@@ -3,8 +3,10 @@ package edgetest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,9 +16,12 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
+	"github.com/mcptaskgen/mcptaskgen/golden/questions"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 )
 
@@ -33,6 +38,8 @@ type replicas struct {
 	// begun counts the initialize requests that the SDKs have seen, and finished the notifications that
 	// follow them.
 	begun, finished atomic.Int64
+	// called is the replica that has got the last tools/call.
+	called atomic.Int64
 }
 
 // serveReplicas starts n servers. change changes the setup of each.
@@ -51,6 +58,8 @@ func serveReplicas(t *testing.T, n int, change func(i int, s *wiretest.Setup)) *
 					all.begun.Add(1)
 				case "notifications/initialized":
 					all.finished.Add(1)
+				case "tools/call":
+					all.called.Store(int64(i))
 				}
 				return next(ctx, method, req)
 			}
@@ -82,14 +91,40 @@ func (all *replicas) at(p *wiretest.Peer, i int) *wiretest.Peer {
 // TestSessionOnEveryReplica checks that each replica serves each request of a session, whichever
 // has opened it. The SDK behind each sees the session begin once.
 func TestSessionOnEveryReplica(t *testing.T) {
+	for name, change := range map[string]func(int, *wiretest.Setup){
+		"":             nil,
+		"JSON replies": func(_ int, s *wiretest.Setup) { s.HTTP = wiretest.HTTPOptions(true) },
+		"direct calls": func(_ int, s *wiretest.Setup) { s.Direct = true },
+		"an event store": func(_ int, s *wiretest.Setup) {
+			s.HTTP = &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}
+		},
+		"no Inspector":    func(_ int, s *wiretest.Setup) { s.Options.Store = plainStore{s.Options.Store} },
+		"unofficial ones": func(_ int, s *wiretest.Setup) { s.Options.Revisions = wiretest.WithProposal().Revisions },
+	} {
+		t.Run(name, func(t *testing.T) { checkEveryReplica(t, change) })
+	}
+}
+
+// plainStore is a store that is no Inspector.
+type plainStore struct{ mcptask.Store }
+
+func checkEveryReplica(t *testing.T, change func(int, *wiretest.Setup)) {
+	t.Helper()
 	inBubble(t, func(t *testing.T) {
-		all := serveReplicas(t, 3, nil)
+		all := serveReplicas(t, 3, change)
 		a := all.peer("alice", `{"elicitation":{},"sampling":{}}`)
 		b, c := all.at(a, 1), all.at(a, 2)
 		if !strings.HasPrefix(a.Session, "mcptask1.") || strings.Contains(a.Session, "alice") {
 			t.Errorf("the session ID is %q", a.Session)
 		}
 		id := b.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+		asks := a.Create("ask", wiretest.AskArguments("one"))
+		a.Until(asks, "input_required")
+		stream := b.OpenGet() // its replica does not know the task
+		c.Respond(stream.NextQuestion(asks).ID, wiretest.AcceptNote("yes"))
+		if text := b.TaskText(asks); text != "yes" {
+			t.Errorf("%q", text)
+		}
 		for _, p := range []*wiretest.Peer{a, b, c} {
 			p.Until(id, "working")
 			if r := p.Call("tools/call", map[string]any{"name": "sdk_tool", "arguments": map[string]any{}}).OK(); wiretest.ToolText(r.Result) != "from the SDK" {
@@ -156,6 +191,53 @@ func TestQuestionOnAnyReplica(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPlainCallAsksOnAnyReplica checks that a plain call asks on its own stream, and that any replica
+// takes the answer. Without a task behind it, it cannot ask.
+func TestPlainCallAsksOnAnyReplica(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		all := serveReplicas(t, 2, func(_ int, s *wiretest.Setup) { s.Fallback = true })
+		a := all.peer("alice", wiretest.AllCapabilities)
+		b := all.at(a, 1)
+		production := map[string]any{"service": "api", "environment": "production"}
+		call := b.Send("tools/call", map[string]any{"name": "deploy_service", "arguments": production})
+		q := call.Next()
+		if q.Method != "elicitation/create" {
+			t.Fatalf("no question: %s", q.Text)
+		}
+		a.Respond(q.ID, `"result":{"action":"accept","content":{"approve":true}}`)
+		if m := call.Next(); !strings.Contains(string(m.Result), "1.2.3") {
+			t.Errorf("%s", m.Text)
+		}
+		r := b.Call("tools/call", map[string]any{"name": "ask", "arguments": wiretest.AskArguments("one")}).OK()
+		if text := wiretest.ToolText(r.Result); text != "cannot ask" {
+			t.Errorf("%q", text)
+		}
+	})
+}
+
+// TestCallAsksFirstOnAnyReplica checks that a tool which asks before it starts leaves that to its task.
+func TestCallAsksFirstOnAnyReplica(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		all := serveReplicas(t, 2, func(_ int, s *wiretest.Setup) {
+			s.Tools = append(s.Tools, questions.AskerTools(wiretest.FirstAsker{}))
+		})
+		a := all.peer("alice", wiretest.AllCapabilities)
+		id := a.Create("ask_first", map[string]any{"name": "n"})
+		f := all.at(a, 1).Result(id)
+		for range 2 {
+			q := f.NextQuestion(id)
+			answer := wiretest.SureYes
+			if strings.Contains(string(q.Params.Schema), `"one"`) {
+				answer = wiretest.WhichA
+			}
+			a.Respond(q.ID, `"result":`+answer)
+		}
+		if m := f.Next(); strings.Contains(m.Text, `"isError":true`) || m.Result == nil {
+			t.Errorf("%s", m.Text)
+		}
+	})
 }
 
 // TestCancelledQuestionOnAnotherReplica checks that a question is taken back on the stream that
@@ -387,5 +469,140 @@ func TestTalkativeClient(t *testing.T) {
 			}
 		}
 		all.logs.WaitFor(t, "session stays on this replica", 1)
+	})
+}
+
+// inTurn sends each request to the next replica that is alive, as a proxy without sticky routing does.
+type inTurn struct {
+	urls []string
+	next http.RoundTripper
+
+	mu    sync.Mutex
+	turn  int
+	dead  map[int]bool
+	taken map[int]int // counts the requests of each
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p *inTurn) RoundTrip(r *http.Request) (*http.Response, error) {
+	p.mu.Lock()
+	for p.turn++; p.dead[p.turn%len(p.urls)]; p.turn++ {
+	}
+	i := p.turn % len(p.urls)
+	p.taken[i]++
+	p.mu.Unlock()
+	to, err := url.Parse(p.urls[i])
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.URL.Host, r.Host = to.Host, to.Host
+	return p.next.RoundTrip(r)
+}
+
+// kill sends no more requests to a replica.
+func (p *inTurn) kill(i int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dead[i] = true
+}
+
+// TestClientOverReplicas checks that a client whose requests go to three replicas in turn notices
+// nothing, also when one of them goes away while it waits.
+func TestClientOverReplicas(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		all := serveReplicas(t, 3, func(_ int, s *wiretest.Setup) { s.Bearer = false })
+		proxy := &inTurn{urls: all.urls, next: memnet.NewTransport(), dead: map[int]bool{}, taken: map[int]int{}}
+		asked := make(chan struct{}, 10)
+		answered := make(chan struct{})
+		conn, err := gosdk.Connect(t.Context(), all.urls[0], gosdk.ClientOptions{
+			Revision: wiretest.LegacyRevision, HTTPClient: &http.Client{Transport: proxy},
+			Answer: pipeline.AnswerApproval(func(ctx context.Context, _ mcptask.Question) (pipeline.Approval, error) {
+				asked <- struct{}{}
+				select {
+				case <-answered:
+				case <-ctx.Done():
+				}
+				return pipeline.Approval{Approve: true}, ctx.Err()
+			}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		client := pipeline.NewCIClient(conn)
+		for range 3 {
+			if report, err := client.RunPipeline(t.Context(), pipeline.RunInput{Repository: "r", Branch: "main"}); err != nil || !report.Passed {
+				t.Fatalf("%+v %v", report, err)
+			}
+		}
+		call, err := client.StartDeployService(t.Context(), pipeline.DeployInput{Service: "api", Environment: "production"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-asked
+		idle := (int(all.called.Load()) + 1) % len(all.urls) // it does not run the handler, which must not run twice
+		proxy.kill(idle)
+		if err := gosdk.Shutdown(t.Context(), nil, all.tasks[idle]); err != nil {
+			t.Error(err)
+		}
+		close(answered)
+		if report, err := call.Wait(t.Context()); err != nil || report.Version != "1.2.3" {
+			t.Errorf("%+v %v", report, err)
+		}
+		endless, err := client.StartRunPipeline(t.Context(), pipeline.RunInput{Repository: "r", Branch: "endless"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := endless.Cancel(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, err := endless.Wait(t.Context()); !errors.Is(err, mcptask.ErrCancelled) {
+			t.Errorf("%v", err)
+		}
+		for i := range all.urls {
+			if proxy.taken[i] == 0 {
+				t.Errorf("replica %d has got no request", i)
+			}
+		}
+	})
+}
+
+// TestResumedStreamOnAnotherReplica checks that a client which resumes its session's stream at another
+// replica gets a new stream, and one that resumes the stream of a call is refused without an end of its
+// session.
+func TestResumedStreamOnAnotherReplica(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		all := serveReplicas(t, 2, nil)
+		a := all.peer("alice", wiretest.AllCapabilities)
+		b := all.at(a, 1)
+		if status := b.Status(http.MethodGet, "", wiretest.WithHeader("Last-Event-ID", "ABC_1")); status != http.StatusBadRequest {
+			t.Errorf("the stream of a call: %d", status)
+		}
+		stream := b.Open(http.MethodGet, "", wiretest.WithHeader("Last-Event-ID", "_7"))
+		id := a.Create("ask", wiretest.AskArguments("one"))
+		stream.NextQuestion(id)
+	})
+}
+
+// TestQuestionOnTwoReplicas checks what a client gets that has its own stream at one replica and a
+// request that waits for the task at another: the question on both, with one ID. The first answer
+// counts.
+func TestQuestionOnTwoReplicas(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		all := serveReplicas(t, 2, nil)
+		a := all.peer("alice", wiretest.AllCapabilities)
+		b := all.at(a, 1)
+		id := a.Create("ask", wiretest.AskArguments("one"))
+		own, result := a.OpenGet(), b.Result(id)
+		one, other := own.NextQuestion(id), result.NextQuestion(id)
+		if string(one.ID) != string(other.ID) {
+			t.Errorf("%s and %s", one.ID, other.ID)
+		}
+		b.Respond(one.ID, wiretest.AcceptNote("first"))
+		a.Respond(other.ID, wiretest.AcceptNote("other"))
+		if text := a.TaskText(id); text != "first" {
+			t.Errorf("%q", text)
+		}
 	})
 }

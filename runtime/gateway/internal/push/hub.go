@@ -323,8 +323,8 @@ func (h *Hub) release(m *Mailbox, t *topic, key string) {
 }
 
 // expiryInterval is the interval at which expired tasks are removed. There are few: the hub forgets
-// a task at once if this process ends it, deletes it, or is asked for it. The interval matters for
-// tasks that another process has ended and that no client asks for.
+// a task at once if a process ends it, or if this process deletes it or is asked for it. The interval
+// matters for tasks that another process has deleted and that no client asks for.
 const expiryInterval = time.Minute
 
 func (h *Hub) removeExpired() {

@@ -8,8 +8,8 @@ import (
 
 // Status notifications (C-44) go to the sessions that know a task, on their own stream or pipe,
 // when a change is visible in tasks/get. The stream of a tasks/result gets none, because the result
-// reports the end. A change by another process is noticed only while a tasks/result waits here.
-// Otherwise the client's next poll reports it (C-46, C-47).
+// reports the end. The hub follows the tasks that sessions know, so a change by another process is
+// noticed too. A change may be missed; then the client's next poll reports it (C-46, C-47).
 
 // visible is the part of a task whose change causes a notification.
 type visible struct {

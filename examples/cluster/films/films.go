@@ -1,0 +1,55 @@
+// Package films declares the tools of a film studio, whose work takes long.
+package films
+
+import (
+	"context"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+//go:generate go tool mcptaskgen
+
+// Studio makes films.
+//
+//mcptask:service fallback=none task=required poll=200ms onlost=restart
+type Studio interface {
+	// RenderFilm renders the frames of a film.
+	RenderFilm(ctx context.Context, task *mcptask.Task, in RenderInput) (FilmReport, error)
+
+	// PublishFilm asks a person, and then publishes a film.
+	PublishFilm(ctx context.Context, task *mcptask.Task, in PublishInput) (FilmReport, error)
+}
+
+// Consent is what a person answers before a film is published.
+//
+//mcptask:input message="Publish it?"
+type Consent struct {
+	// Agree must be true to go on.
+	Agree bool `json:"agree" jsonschema:"default=false"`
+}
+
+// RenderInput says what to render.
+type RenderInput struct {
+	// Film is the name of the film.
+	Film string `json:"film" jsonschema:"minLength=1"`
+	// Frames is how many frames the film has.
+	Frames int `json:"frames" jsonschema:"minimum=1"`
+}
+
+// PublishInput says what to publish.
+type PublishInput struct {
+	// Film is the name of the film.
+	Film string `json:"film" jsonschema:"minLength=1"`
+	// Copies is how many copies are made.
+	Copies int `json:"copies" jsonschema:"minimum=1"`
+}
+
+// FilmReport says what has become of a film.
+type FilmReport struct {
+	// Film is the name of the film.
+	Film string `json:"film"`
+	// Replica is the number of the replica that has finished the work.
+	Replica int `json:"replica"`
+	// Run counts the runs of the handler, from 1.
+	Run int `json:"run"`
+}

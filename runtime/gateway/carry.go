@@ -1,0 +1,57 @@
+package gateway
+
+import (
+	"slices"
+	"sync"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+)
+
+// In a session that other replicas serve too, the answer to a question may arrive at a replica
+// that has not asked it. The SDK cannot take it there: it numbers its requests for itself, so the
+// number may even be that of another question. So no question goes through the SDK in such a
+// session. A question needs a task, which the request's ID names:
+//
+//   - A call that makes a task has its tool's first questions asked by the task.
+//   - The task behind a plain call (fallback=tools) asks on the call's own stream, which the gateway
+//     writes to, beside the SDK.
+//   - A plain call without a task cannot ask. Its questions return ErrCannotAsk.
+
+// prepareCarrier prepares a call of a session for its questions. The carrier is nil if the SDK asks
+// them. Call done when the call has been forwarded.
+func (g *Gateway) prepareCarrier(x exchange, s *session, d protocol.Teller, call *mcptask.CallRequest) (carrier fallback.Carrier, done func()) {
+	post, ok := x.(*httpExchange)
+	if !ok || s == nil || s.portable == nil {
+		return nil, func() {}
+	}
+	if call.Mode == mcptask.ModeTask && slices.Contains(s.canAsk, "elicitation/create") {
+		call.Later = true
+	}
+	response := newSDKResponse(post.w)
+	response.open = func() {}
+	post.w = response
+	return func(task mcptask.Record) (stop func()) {
+		if !response.beginStream() {
+			return nil
+		}
+		box := g.mailbox(s)
+		box.Know(d, task)
+		c := box.Connect(d, task.ID)
+		over := make(chan struct{})
+		var writer sync.WaitGroup
+		writer.Go(func() {
+			defer guard.Recover(g.server.Logger(), "the questions on a call's stream")
+			sendQueued(c, response.out.sendMessages, over)
+		})
+		return func() {
+			g.hub.Refresh(task.ID) // send retractions before the answer
+			close(over)
+			writer.Wait()
+			response.out.sendMessages(c.Take())
+			c.Close()
+		}
+	}, func() { response.end() }
+}

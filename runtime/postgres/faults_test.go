@@ -1,0 +1,330 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pgtest"
+)
+
+// terminate ends the backends of a database that run or ran a statement like the pattern, and returns
+// how many there were.
+func terminate(t testing.TB, dsn, pattern string) int {
+	t.Helper()
+	return len(query(t, dsn, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE $1`, pattern))
+}
+
+// TestListenIsCut ends the connection that listens. The feed goes on without a gap.
+func TestListenIsCut(t *testing.T) {
+	dsn := pgtest.Database(t)
+	s, other := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
+	wait := newsOf(t, s)
+	for i := range 5 {
+		for terminate(t, dsn, "LISTEN%") == 0 { // until it listens
+			if t.Context().Err() != nil {
+				return
+			}
+		}
+		id := fmt.Sprint("t", i)
+		create(t, other, newTask(id, "a"))
+		wait("a change after the cut", is(id, 1))
+	}
+}
+
+// TestOwnChangesAndOthers checks that the feed has all versions in order, whoever writes them.
+func TestOwnChangesAndOthers(t *testing.T) {
+	dsn := pgtest.Database(t)
+	handles := []*Store{openStore(t, dsn, Options{}), openStore(t, dsn, Options{NoListen: true})}
+	waits := []func(string, func(mcptask.Change) bool) mcptask.Change{newsOf(t, handles[0]), newsOf(t, handles[1])}
+	r := create(t, handles[0], newTask("t", "a"))
+	const versions = 100
+	for i := range versions - 1 {
+		next := r
+		next.Progress.Done++
+		var err error
+		if r, err = handles[i%2].Update(t.Context(), r, next, mcptask.Quota{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := handles[0].Delete(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	for i, wait := range waits {
+		for v := int64(1); v <= versions; v++ {
+			if c := wait("a version", func(mcptask.Change) bool { return true }); c.Version != v {
+				t.Fatalf("handle %d: %+v instead of version %d", i, c, v)
+			}
+		}
+		wait("the deletion", is("t", 0))
+	}
+}
+
+// TestChangesAfterLongPause checks that a process that slept for longer than changes are kept says so.
+func TestChangesAfterLongPause(t *testing.T) {
+	s := openStore(t, pgtest.Database(t), Options{})
+	wait := newsOf(t, s)
+	create(t, s, newTask("t", "a"))
+	wait("the first change", is("t", 1))
+	s.shift.Add(changesFor.Microseconds())
+	create(t, s, newTask("u", "a"))
+	wait("the missed change", func(c mcptask.Change) bool { return c.Missed })
+}
+
+// TestBackendsAreKilled ends backends at any moment while tasks are created and finished. What was
+// acknowledged is there. What failed may be there.
+func TestBackendsAreKilled(t *testing.T) {
+	dsn := pgtest.Start(t, pgtest.Options{Durable: true}).Database(t)
+	s := openStore(t, dsn, Options{})
+	const clients, kills = 8, 30
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var all sync.WaitGroup
+	var made, failed atomic.Int64
+	for c := range clients {
+		all.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				r, err := s.Create(t.Context(), newTask(fmt.Sprint(c, "-", i), fmt.Sprint(c)), mcptask.Quota{})
+				if err == nil {
+					r, err = s.Update(t.Context(), r, finish(r), mcptask.Quota{})
+				}
+				if err != nil {
+					failed.Add(1)
+					continue
+				}
+				made.Add(1)
+				got, err := s.Get(t.Context(), r.ID)
+				for ; err != nil && !errors.Is(err, mcptask.ErrNoRecord); got, err = s.Get(t.Context(), r.ID) { // its connection may be killed too
+				}
+				if err != nil || got.Version != r.Version || !got.Done() {
+					t.Errorf("%s of version %d is %+v, %v", r.ID, r.Version, got, err)
+				}
+			}
+		})
+	}
+	for n, last := 0, int64(0); n < kills; {
+		if now := made.Load(); now > last { // it works again
+			last, n = now, n+1
+			terminate(t, dsn, "%")
+		}
+	}
+	stop()
+	all.Wait()
+	checkAccounts(t, dsn)
+	t.Logf("%d lives, %d failed calls", made.Load(), failed.Load())
+}
+
+// checkAccounts compares the usages with the tasks that are stored.
+func checkAccounts(t *testing.T, dsn string) {
+	t.Helper()
+	const wrong = `SELECT 'account ' || encode(a.account, 'escape') FROM mcptask.account a FULL JOIN (
+			SELECT 'a'::bytea || account AS account, count(*) stored, count(*) FILTER (WHERE phase < 9) unfinished, sum(bytes) bytes FROM mcptask.task GROUP BY 1
+			UNION ALL SELECT 's'::bytea, count(*), count(*) FILTER (WHERE phase < 9), sum(bytes) FROM mcptask.task
+		) t ON t.account = a.account
+		WHERE a.stored IS DISTINCT FROM t.stored OR a.unfinished IS DISTINCT FROM t.unfinished OR a.bytes IS DISTINCT FROM t.bytes
+		UNION ALL SELECT 'arguments without a task' FROM mcptask.arguments a WHERE NOT EXISTS (SELECT FROM mcptask.task t WHERE t.seq = a.seq)
+		UNION ALL SELECT 'outcome without a task' FROM mcptask.outcome o WHERE NOT EXISTS (SELECT FROM mcptask.task t WHERE t.seq = o.seq)`
+	if faults := query(t, dsn, wrong); len(faults) > 0 {
+		t.Errorf("%d faults: %v", len(faults), faults)
+	}
+}
+
+// TestHandlesTogether lets three handles write tasks of many accounts, expire them and take leases at
+// once. Nothing deadlocks, and all counts are right.
+func TestHandlesTogether(t *testing.T) {
+	dsn := pgtest.Database(t)
+	var all sync.WaitGroup
+	shift := new(atomic.Int64)
+	for h := range 3 {
+		s := openStore(t, dsn, Options{})
+		s.shift = shift
+		for c := range 8 {
+			all.Go(func() {
+				for i := range 30 {
+					r := newTask(fmt.Sprint(h, c, i), fmt.Sprint("account", (h+c*i)%17))
+					if i%5 == 0 {
+						r.Worker, r.ExpiresAt = "", r.CreatedAt
+					}
+					if _, err := s.Create(t.Context(), r, mcptask.Quota{}); err != nil {
+						t.Error(err)
+						return
+					}
+					r, err := s.Get(t.Context(), r.ID)
+					if err == nil {
+						_, err = s.Update(t.Context(), r, finish(r), mcptask.Quota{})
+					}
+					if err != nil && !errors.Is(err, mcptask.ErrConflict) && !errors.Is(err, mcptask.ErrNoRecord) {
+						t.Error(err)
+					}
+					switch i % 10 {
+					case 3:
+						_, err = s.Expire(t.Context(), 7)
+					case 6:
+						_, err = s.Lease(t.Context(), fmt.Sprint(h), time.Minute, []string{"tool"}, 7)
+					case 9:
+						_, err = s.Beat(t.Context(), fmt.Sprint(h), time.Minute, []string{r.ID})
+					default:
+						err = nil
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	checkAccounts(t, dsn)
+	if n := query(t, dsn, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"); n[0] != "0" {
+		t.Errorf("%s deadlocks", n[0])
+	}
+}
+
+// TestStoppedWriterLetsOthersGoOn checks that a process that stops in a transaction does not hold up
+// the others for long.
+func TestStoppedWriterLetsOthersGoOn(t *testing.T) {
+	dsn := pgtest.Database(t)
+	s := openStore(t, dsn, Options{})
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context()) //nolint:errcheck // the server has ended it
+	for _, sql := range []string{beginWriting, lockWriting} {
+		var args []any
+		if sql == lockWriting {
+			args = []any{s.schema.lock}
+		}
+		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	created := make(chan error)
+	go func() { _, err := s.Create(ctx, newTask("called off", "a"), mcptask.Quota{}); created <- err }()
+	cancel()
+	if err := <-created; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	create(t, s, newTask("t", "a"))
+}
+
+// TestNetworkIsCut lets connections hang, as a network does that loses packets. Calls end with their
+// contexts, and the store works again when the network does.
+func TestNetworkIsCut(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{TCP: true})
+	dsn := server.Database(t)
+	config, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProxy(t, server.Address)
+	s := openStore(t, fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable&connect_timeout=1", config.User, p.Addr(), config.Database), Options{})
+	create(t, s, newTask("before", "a"))
+	p.cut(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := s.Create(ctx, newTask("t", "a"), mcptask.Quota{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if _, err := s.Get(ctx, "before"); err == nil {
+		t.Error("a dead network has answered")
+	}
+	p.cut(false)
+	for t.Context().Err() == nil {
+		if _, err := s.Get(t.Context(), "before"); err == nil {
+			break
+		}
+	}
+	create(t, s, newTask("after", "a"))
+}
+
+// proxy passes connections on to a server. While it is cut, connections hang.
+type proxy struct {
+	net.Listener
+	target string
+
+	mu    sync.Mutex
+	isCut bool
+	conns []net.Conn
+	going sync.Cond
+}
+
+func newProxy(t testing.TB, target string) *proxy {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{Listener: l, target: target}
+	p.going.L = &p.mu
+	go p.serve()
+	t.Cleanup(func() {
+		p.cut(false)
+		l.Close() //nolint:errcheck // it ends serve
+	})
+	return p
+}
+
+// cut cuts the network, or ends the cut. Connections from before are then lost.
+func (p *proxy) cut(is bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.isCut = is
+	if !is {
+		for _, c := range p.conns {
+			c.Close() //nolint:errcheck // it was of no use
+		}
+		p.conns = nil
+	}
+	p.going.Broadcast()
+}
+
+func (p *proxy) serve() {
+	for {
+		in, err := p.Accept()
+		if err != nil {
+			return
+		}
+		out, err := net.Dial("tcp", p.target)
+		if err != nil {
+			in.Close() //nolint:errcheck // the client sees the end
+			continue
+		}
+		p.mu.Lock()
+		p.conns = append(p.conns, in, out)
+		p.mu.Unlock()
+		go p.pass(in, out)
+		go p.pass(out, in)
+	}
+}
+
+// pass copies bytes unless the network is cut.
+func (p *proxy) pass(from, to net.Conn) {
+	defer to.Close() //nolint:errcheck // the other side sees the end
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		p.mu.Lock()
+		for p.isCut {
+			p.going.Wait()
+		}
+		p.mu.Unlock()
+		if err != nil {
+			return
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}

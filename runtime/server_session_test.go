@@ -1,0 +1,87 @@
+package mcptask
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSessionKeys checks that NewServer refuses keys that are too short, and says which.
+func TestSessionKeys(t *testing.T) {
+	good, short := bytes.Repeat([]byte("k"), MinSessionKey), []byte("short")
+	for want, options := range map[string]Options{
+		"":                               {SessionKey: good, OtherSessionKeys: [][]byte{good}},
+		"SessionKey has 5 bytes":         {SessionKey: short},
+		"SessionKey has 0 bytes":         {SessionKey: []byte{}},
+		"OtherSessionKeys[1] has 5":      {SessionKey: good, OtherSessionKeys: [][]byte{good, short}},
+		"OtherSessionKeys needs a Sessi": {OtherSessionKeys: [][]byte{good}},
+	} {
+		s, err := NewServer(options)
+		if err == nil {
+			_ = s.Close()
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+}
+
+// TestMarks checks that the mark of a session is in the IDs of the tasks that the session is told of, and
+// in no other.
+func TestMarks(t *testing.T) {
+	with := &Server{options: Options{SessionKey: bytes.Repeat([]byte("k"), MinSessionKey)}}
+	caller := Caller{Session: "s"}
+	id := with.newTaskID(caller, true)
+	if MarkOfTask(id) != MarkOfSession("s") || MarkOfTask(id) == MarkOfSession("t") || strings.Contains(id, "/") {
+		t.Errorf("the ID is %q", id)
+	}
+	for name, id := range map[string]string{
+		"not told": with.newTaskID(caller, false), "no session": with.newTaskID(Caller{Principal: "p"}, true), "no key": new(Server).newTaskID(caller, true),
+	} {
+		if MarkOfTask(id) != "" || len(id) != unmarkedLength {
+			t.Errorf("%s: %q", name, id)
+		}
+	}
+}
+
+// TestFollowSession checks that observers see a task which another server creates in a followed session,
+// and that the follower hears when changes may have been missed.
+func TestFollowSession(t *testing.T) {
+	store := NewMemoryStore()
+	defer func() { _ = store.Close() }()
+	options := Options{Store: store, SessionKey: bytes.Repeat([]byte("k"), MinSessionKey)}
+	here, err := NewServer(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = here.Close() }()
+	seen, missed := make(chan Record, 100), make(chan bool, 100)
+	defer here.Observe(func(r Record) { seen <- r })()
+	unfollow := here.FollowSession("s", func() { missed <- true })
+	here.takeChange(Change{Missed: true})
+	<-missed
+	create := func(session string) string {
+		id := here.newTaskID(Caller{Session: session}, true)
+		r := Record{ID: id, Principal: "p", Phase: PhaseRunning, Worker: "another"}
+		r.ExpiresAt = time.Now().Add(DefaultMaxTTL)
+		if _, err := store.Create(context.Background(), r, Quota{}); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	create("t")
+	want := create("s")
+	if r := <-seen; r.ID != want {
+		t.Errorf("saw %s", r.ID)
+	}
+	unfollow()
+	if len(here.sessions) > 0 || here.isOfFollowedSession(Change{ID: want, Version: 1}) {
+		t.Error("the session is still followed")
+	}
+	found, err := here.FindTasksOfSession(t.Context(), Caller{Principal: "p", Session: "s"}, time.Now())
+	if err != nil || len(found) != 1 || found[0].ID != want {
+		t.Errorf("found %+v, %v", found, err)
+	}
+}

@@ -28,6 +28,8 @@ const (
 	lease = 1500 * time.Millisecond
 	// tick is how often a worker looks whether it runs.
 	tick = 50 * time.Millisecond
+	// openTries is how often a worker tries to open its store.
+	openTries = 5
 	// late is how long a worker may be kept from running without a note.
 	late = 300 * time.Millisecond
 )
@@ -76,6 +78,9 @@ func work(text string) error {
 	}
 	n := notes{journal, c.Name, c.Skew}
 	store, err := openStore(context.Background(), c.Store)
+	for try := 1; err != nil && try < openTries; try++ { // a test may cut the connection, and somebody starts a server again
+		store, err = openStore(context.Background(), c.Store)
+	}
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http/httptest"
 	"path/filepath"
-	"strings"
+	"regexp"
 	"testing"
 	"time"
 
@@ -185,12 +185,10 @@ func summarize(h *History) string {
 	return fmt.Sprintf("%d tasks; %v; errors: %v", len(tasks), counts, unexplained)
 }
 
+// addresses differ from error to error.
+var addresses = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+
 // shorten cuts what differs from an error.
 func shorten(text string) string {
-	for _, address := range []string{"127.0.0.1:", "[::1]:"} {
-		if before, _, ok := strings.Cut(text, address); ok {
-			text = before
-		}
-	}
-	return fmt.Sprintf("%.60s", text)
+	return fmt.Sprintf("%.100s", addresses.ReplaceAllString(text, "ADDRESS"))
 }

@@ -110,7 +110,7 @@ const (
 	ToolFail Tool = "work_fail"
 	// ToolAsk asks two questions, and restarts.
 	ToolAsk Tool = "ask_restart"
-	// ToolWatch works until it is cancelled, and must never run twice.
+	// ToolWatch waits for its cancellation, and must never run twice.
 	ToolWatch Tool = "watch_fail"
 )
 

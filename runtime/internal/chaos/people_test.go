@@ -114,7 +114,7 @@ func (p *person) live() {
 	tool := []Tool{ToolRestart, ToolRestart, ToolFail, ToolFail, ToolAsk, ToolWatch}[p.random.IntN(6)]
 	in := workInput{MS: []int{0, 10, 60, 400}[p.random.IntN(4)]}
 	if tool == ToolWatch {
-		in.MS = 3000
+		in.MS = 4000 // longer than a cancellation may take
 	}
 	if p.crowd.hurry {
 		in.MS /= 10
@@ -131,6 +131,9 @@ func (p *person) live() {
 	for poll := range 60 {
 		if poll == cancels {
 			p.link().cancel(ctx, task)
+			if p.chance(60) {
+				return // so that no request reminds a server of the task
+			}
 		}
 		if p.look(ctx, task) && !p.chance(20) {
 			return

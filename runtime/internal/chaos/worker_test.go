@@ -193,7 +193,7 @@ func (n notes) tools() mcptask.Tools {
 		})
 	}
 	return mcptask.Tools{Service: "Chaos", Impl: struct{}{}, Fallback: mcptask.FallbackNone, Capabilities: mcptask.Declared(), Tools: []mcptask.Tool{
-		newTool(ToolRestart, (*run).work), newTool(ToolFail, (*run).work), newTool(ToolWatch, (*run).work), newTool(ToolAsk, (*run).ask),
+		newTool(ToolRestart, (*run).work), newTool(ToolFail, (*run).work), newTool(ToolWatch, (*run).watch), newTool(ToolAsk, (*run).ask),
 	}}
 }
 
@@ -237,6 +237,17 @@ func (r *run) work(ctx context.Context, task *mcptask.Task, in workInput) error 
 		task.Message(ctx, FormatReport(r.base.Attempt, step+1))
 	}
 	return nil
+}
+
+// watch waits for as long as the input says. It does not call the server, which would tell it of a cancellation.
+func (r *run) watch(ctx context.Context, _ *mcptask.Task, in workInput) error {
+	r.note(MomentStart, "", "")
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Duration(in.MS) * time.Millisecond):
+		return nil
+	}
 }
 
 // ask asks two questions, with work between them.

@@ -68,8 +68,7 @@ siege:
 	MCPTASK_SIEGE=full go test -tags long -count=1 -timeout 1h -skip TestSiege ./runtime/gosdk/internal/siege
 	SIEGETIME=$(SIEGETIME) go test -tags long -race -count=1 -timeout 24h -run TestSiege -v ./runtime/gosdk/internal/siege
 
-# Servers that are killed, stopped and cut off from their store, as often as KILLS says: a thousand times on a file
-# and 300 times on PostgreSQL are what a release should have seen.
+# Servers on each store are killed, stopped and cut off from their store, as often as KILLS says: make chaos KILLS=300
 KILLS ?= 1000
 chaos:
 	MCPTASK_KILLS=$(KILLS) go test -tags long -count=1 -timeout 24h -run 'Kills|Harms' -v ./runtime/internal/chaos

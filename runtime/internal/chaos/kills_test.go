@@ -29,7 +29,10 @@ func (f *fleet) settleWithin() time.Duration {
 }
 
 // TestKills kills a server with a file a few times.
-func TestKills(t *testing.T) { killSQLite(t, 1, 5) }
+func TestKills(t *testing.T) {
+	t.Parallel()
+	killSQLite(t, 1, 5)
+}
 
 // countKills returns how often a test kills: as the variable MCPTASK_KILLS says, or else a number for every day.
 func countKills(t *testing.T, usual int) int {

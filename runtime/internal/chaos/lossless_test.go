@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,7 +17,9 @@ import (
 // TestCheckFindsLostWrites checks that the promises hold on a store of one process, and that the checker finds what is
 // wrong if the same store loses a few writes.
 func TestCheckFindsLostWrites(t *testing.T) {
+	t.Parallel()
 	t.Run("no write lost", func(t *testing.T) {
+		t.Parallel()
 		store := mcptask.NewMemoryStore()
 		defer closeStore(t, store)
 		s := serveHere(t, store)
@@ -24,7 +27,10 @@ func TestCheckFindsLostWrites(t *testing.T) {
 		s.crowd.runFor(t.Context(), time.Second)
 		s.check(t, time.Minute)
 	})
-	t.Run("one of 200", func(t *testing.T) { findLostWrites(t, 200) })
+	t.Run("one of 200", func(t *testing.T) {
+		t.Parallel()
+		findLostWrites(t, 200)
+	})
 }
 
 // findLostWrites lets clients work on a store that loses writes until the checker finds a fault.
@@ -91,7 +97,11 @@ func serveHere(t *testing.T, store mcptask.Store) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks, handler, err := newServer(notes{journal: journal, process: "here"}, store, "")
+	n := notes{journal: journal, process: "here"}
+	ctx, cancel := context.WithCancel(context.Background())
+	var clock sync.WaitGroup
+	clock.Go(func() { n.watchClock(ctx) })
+	tasks, handler, err := newServer(n, store, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,6 +113,8 @@ func serveHere(t *testing.T, store mcptask.Store) *site {
 		}
 		server.CloseClientConnections()
 		server.Close()
+		cancel()
+		clock.Wait()
 		if err := journal.Close(); err != nil {
 			t.Error(err)
 		}

@@ -88,7 +88,7 @@ func work(text string) error {
 	if err != nil {
 		return err
 	}
-	go n.watchClock()
+	go n.watchClock(context.Background())
 	const inherited = 3
 	listener, err := net.FileListener(os.NewFile(inherited, "listener"))
 	if err != nil {
@@ -118,10 +118,16 @@ func work(text string) error {
 	return errors.Join(<-closed, store.Close())
 }
 
-// watchClock notes when the process was kept from running.
-func (n notes) watchClock() {
-	last := time.Now()
-	for range time.Tick(tick) {
+// watchClock notes when the process was kept from running, until ctx ends.
+func (n notes) watchClock(ctx context.Context) {
+	ticks := time.NewTicker(tick)
+	defer ticks.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return
+		}
 		now := time.Now()
 		if gap := now.Sub(last); gap > late {
 			n.write(Line{Disturbance: &Disturbance{At: n.now(), Process: n.process, Harm: HarmLate, For: gap}})

@@ -101,7 +101,7 @@ func showCluster(ctx context.Context, out io.Writer, dsn string) (err error) {
 	if dsn == "" {
 		database, err := localpg.Start(ctx)
 		if err != nil {
-			return fmt.Errorf("%w; or name a PostgreSQL with -postgres DSN or %s", err, postgresVariable)
+			return fmt.Errorf("%w, or name one that runs with -postgres DSN or %s", err, postgresVariable)
 		}
 		defer func() { err = errors.Join(err, database.Close()) }()
 		dsn = database.DSN()

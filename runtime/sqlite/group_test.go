@@ -149,6 +149,9 @@ func TestPlans(t *testing.T) {
 				t.Errorf("%s\n%s", query, strings.Join(plan, "\n"))
 			}
 		}
+		if query == selectHeld && !strings.HasSuffix(strings.Join(plan, "\n"), "(id=?)") {
+			t.Errorf("%s\n%s", query, strings.Join(plan, "\n"))
+		}
 	}
 }
 

@@ -27,8 +27,11 @@ const (
 	endLease      = "DELETE FROM worker WHERE id = ?"
 	// buryWorkers needs not look for tasks: a worker without a row has no lease.
 	buryWorkers = "DELETE FROM worker WHERE until <= ?"
-	selectHeld  = "SELECT task.id FROM json_each(?) AS held JOIN task ON task.id = unhex(held.value) WHERE task.worker = ? AND task.phase < 9"
-	hasWork     = "SELECT count(*) FROM (SELECT 1 FROM task WHERE phase < 9 AND worker = ? LIMIT 1)"
+	// selectHeld looks up each ID. CROSS JOIN and + keep SQLite from walking all tasks of the worker
+	// for each of them.
+	selectHeld = "SELECT task.id FROM json_each(?) AS held CROSS JOIN task ON task.id = unhex(held.value) " +
+		"WHERE +task.worker = ? AND +task.phase < 9"
+	hasWork = "SELECT count(*) FROM (SELECT 1 FROM task WHERE phase < 9 AND worker = ? LIMIT 1)"
 )
 
 // Lease implements [mcptask.Store].

@@ -136,7 +136,7 @@ func harmPostgres(t *testing.T, harms int, skews ...time.Duration) {
 			case 17:
 				cut(fmt.Sprintf(oneOf, "query ILIKE 'listen%'"))
 			default:
-				f.pause(i, lease+time.Duration(random.Int64N(int64(2*lease))))
+				f.pause(i, lease+time.Duration(random.Int64N(int64(lease))))
 			}
 		}
 	})

@@ -46,7 +46,7 @@ func findLostWrites(t *testing.T, every int) {
 			s.crowd.runFor(t.Context(), time.Second)
 		}
 		// What a lost write has left without an end is not waited for. All other tasks take a tenth of this.
-		s.audit(t, 2*lease)
+		s.audit(t, 4*time.Second)
 		writes, lost := store.count()
 		if faults := Check(s.history(t)); len(faults) > 0 {
 			t.Logf("%d faults after %d writes of %d tasks in %v, of which %d were lost, such as %v", len(faults), writes, s.crowd.tasks.Load(),

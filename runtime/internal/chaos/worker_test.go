@@ -24,8 +24,9 @@ import (
 )
 
 const (
-	// lease is how long a worker that has died keeps its tasks.
-	lease = 1500 * time.Millisecond
+	// lease is how long a worker that has died keeps its tasks. It is longer than a stopped process may hold the lock of
+	// runtime/postgres, and a renewal more.
+	lease = 2500 * time.Millisecond
 	// tick is how often a worker looks whether it runs.
 	tick = 50 * time.Millisecond
 	// openTries is how often a worker tries to open its store.

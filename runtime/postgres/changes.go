@@ -146,7 +146,7 @@ func (g *following) poke() {
 // follow publishes changes until ctx ends.
 func (g *following) follow(ctx context.Context) {
 	for failures := 0; ; {
-		pause := lookOften
+		pause := g.store.lookOften
 		if g.listening.Load() {
 			pause = lookEvery
 		}

@@ -193,6 +193,7 @@ func TestHandlesTogether(t *testing.T) {
 // TestStoppedWriterLetsOthersGoOn checks that a process that stops in a transaction does not hold up
 // the others for long.
 func TestStoppedWriterLetsOthersGoOn(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.Database(t)
 	s := openStore(t, dsn, Options{})
 	conn, err := pgx.Connect(t.Context(), dsn)
@@ -222,6 +223,7 @@ func TestStoppedWriterLetsOthersGoOn(t *testing.T) {
 // TestNetworkIsCut lets connections hang, as a network does that loses packets. Calls end with their
 // contexts, and the store works again when the network does.
 func TestNetworkIsCut(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{TCP: true})
 	dsn := server.Database(t)
 	config, err := pgconn.ParseConfig(dsn)

@@ -76,6 +76,8 @@ type Store struct {
 	keptUp atomic.Int64
 	// shift is added to the database's clock, in microseconds. Only tests set it.
 	shift *atomic.Int64
+	// lookOften is the constant, except in tests.
+	lookOften time.Duration
 }
 
 var (
@@ -111,7 +113,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default() //nolint:forbidigo // what goes wrong in the background is never silent
 	}
-	s := &Store{pool: pool, schema: schema, logger: o.Logger, cache: durable.NewCache(cacheBytes), shift: new(atomic.Int64)}
+	s := &Store{pool: pool, schema: schema, logger: o.Logger, cache: durable.NewCache(cacheBytes), shift: new(atomic.Int64), lookOften: lookOften}
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.committer = durable.NewCommitter(s, o.Logger)
 	s.follower = newFollower(s, !o.NoListen)

@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"flag"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,14 +14,26 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/storetest"
 )
 
+// TestMain makes random programs few, because a database is slow. -rapid.checks asks for more.
+func TestMain(m *testing.M) {
+	if os.Getenv("RAPID_CHECKS") == "" {
+		if err := flag.Set("rapid.checks", "5"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
 // TestStore runs the kit of all stores.
 func TestStore(t *testing.T) {
+	t.Parallel()
 	testStore(t, "", Options{MaxConns: 4})
 }
 
 // TestStoreBehindPooler runs the kit as behind a pooler: without LISTEN and without prepared
 // statements.
 func TestStoreBehindPooler(t *testing.T) {
+	t.Parallel()
 	testStore(t, " default_query_exec_mode=exec", Options{MaxConns: 4, NoListen: true})
 }
 
@@ -44,6 +58,7 @@ func testStore(t *testing.T, settings string, o Options) {
 			t.Fatal(err)
 		}
 		s.shift = shifts[schema]
+		s.lookOften = 10 * time.Millisecond // the kit writes and waits for the feed many times
 		return s
 	}
 	again := func(t testing.TB, s mcptask.Store) mcptask.Store { return open(t, s.(*Store).schema.name) }

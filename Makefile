@@ -1,5 +1,5 @@
 # What CI does is in .ci/run; these are the parts that one wants by hand.
-.PHONY: test long race lint generate golden freeze rules bench bench-generator fuzz siege screenshot ci
+.PHONY: test long race lint generate golden freeze rules bench bench-generator fuzz siege chaos screenshot ci
 
 # How long each fuzz target runs, and which benchmarks: make fuzz FUZZTIME=5m, make bench BENCH=Get
 FUZZTIME ?= 30s
@@ -67,6 +67,11 @@ SIEGETIME ?= 1m
 siege:
 	MCPTASK_SIEGE=full go test -tags long -count=1 -timeout 1h -skip TestSiege ./runtime/gosdk/internal/siege
 	SIEGETIME=$(SIEGETIME) go test -tags long -race -count=1 -timeout 24h -run TestSiege -v ./runtime/gosdk/internal/siege
+
+# Servers on each store are killed, stopped and cut off from their store, as often as KILLS says: make chaos KILLS=300
+KILLS ?= 1000
+chaos:
+	MCPTASK_KILLS=$(KILLS) go test -tags long -count=1 -timeout 24h -run 'Kills|Harms' -v ./runtime/internal/chaos
 
 # The picture of a task in the MCP Inspector that the README shows. It needs Chromium, npx and Node.js 22.19.
 screenshot:

@@ -127,6 +127,7 @@ type Server struct {
 	renewing  atomic.Int32 // calls of Beat under way
 
 	adoptNow  chan struct{} // has an element if there may be orphans
+	readNow   chan struct{} // has an element if there are tasks to read
 	adoptions int           // of the goroutine that adopts
 	feedPause time.Duration // of the goroutine that reads the feed
 
@@ -155,6 +156,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		worker:     rand.Text(),
 		lease:      cmp.Or(tuning.Lease, leaseFor),
 		adoptNow:   make(chan struct{}, 1),
+		readNow:    make(chan struct{}, 1),
 		running:    map[string]*run{},
 		observers:  map[*int]func(Record){},
 		followed:   map[string]*followed{},

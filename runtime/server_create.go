@@ -36,9 +36,12 @@ func (s *Server) createTask(ctx context.Context, caller Caller, t *registeredToo
 	}
 	fresh := s.newRecord(caller, t, arguments, call, answers)
 	slot := s.reserve(&fresh)
+	s.expectChange(fresh.ID, 1)
 	record, err := s.insertRecord(ctx, fresh, s.options.Limits.storeQuota())
 	if err != nil {
 		slot.giveUp()
+	} else {
+		s.noteChange(record.ID, record.Version)
 	}
 	if errors.Is(err, ErrExists) && key != "" && record.Version > 0 {
 		return replyRepeated(record, arguments, call.Mode)

@@ -347,7 +347,7 @@ func (s hastyStore) Beat(ctx context.Context, worker string, lease time.Duration
 func TestUpdatedAtNeverGoesBack(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
-		defer store.Close()
+		defer func() { _ = store.Close() }()
 		tool := numberTool("t", Policy{}, hang)
 		a, b := newServer(t, Options{Store: hastyStore{store}}, tool), newServer(t, Options{Store: store}, tool)
 		time.Sleep(time.Second) // both have a lease

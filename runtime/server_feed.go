@@ -22,6 +22,8 @@ type followed struct {
 	readers int
 	// version is the newest that this process has stored, or has got from the feed.
 	version int64
+	// expected is the version that this process is about to store, or 0. The feed's news of it is none.
+	expected int64
 	// changed is closed at the next change. nil means that nobody waits for it.
 	changed chan struct{}
 }
@@ -82,6 +84,46 @@ func (s *Server) noteChange(id string, version int64) (reads bool) {
 	return f.readers > 0
 }
 
+// expectChange notes that this process is about to store a version of a task.
+func (s *Server) expectChange(id string, version int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.followed[id]; f != nil {
+		f.expected = version
+	}
+}
+
+// missChange ends expectChange for a version that this process has not stored. Another one may
+// have stored it, so the task is read.
+func (s *Server) missChange(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.followed[id]; f != nil {
+		f.expected = 0
+		f.wake()
+		if f.readers > 0 {
+			s.unread[id] = true
+			s.kick(s.readNow)
+		}
+	}
+}
+
+// isExpected reports whether this process is about to store a version, or has.
+func (s *Server) isExpected(c Change) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.followed[c.ID]
+	return f != nil && c.Version > 0 && c.Version == f.expected
+}
+
+// kick makes a loop of the upkeep go on at once.
+func (s *Server) kick(now chan struct{}) {
+	select {
+	case now <- struct{}{}:
+	default:
+	}
+}
+
 // wake wakes those who wait for the task. Server.mu is held.
 func (f *followed) wake() {
 	if f.changed != nil {
@@ -126,28 +168,32 @@ func (s *Server) readFeed() time.Duration {
 // takeChange acts upon one change.
 func (s *Server) takeChange(c Change) {
 	if c.Missed || c.Free || c.Version > 0 && c.Phase != PhaseDone && c.Worker == "" {
-		select {
-		case s.adoptNow <- struct{}{}:
-		default:
-		}
+		s.kick(s.adoptNow)
 	}
 	switch {
 	case c.Missed:
 		s.readTasks(s.noteMissed()...)
 		s.notifySessions()
+	case s.isExpected(c):
 	case c.ID != "" && (s.noteChange(c.ID, c.Version) || s.isOfFollowedSession(c)):
 		s.readTasks(c.ID)
 	}
 }
 
-// readTasks reads tasks that are followed here, soon and in other goroutines. It is called by the
-// upkeep alone.
+// readTasks lets tasks that are followed here be read soon, in other goroutines.
 func (s *Server) readTasks(ids ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range ids {
 		s.unread[id] = true
 	}
+	s.kick(s.readNow)
+}
+
+// startReaders starts goroutines that read the tasks to read.
+func (s *Server) startReaders() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for s.feedReaders < min(maxFeedReaders, len(s.unread)) {
 		s.feedReaders++
 		s.upkeep.Go(func() {
@@ -157,6 +203,7 @@ func (s *Server) readTasks(ids ...string) {
 			}
 		})
 	}
+	return StoreWait
 }
 
 // nextUnread takes a task to read. If there is none, the reader ends.

@@ -62,9 +62,12 @@ func (s *Server) moveTask(ctx context.Context, t *storeRetry, known Record, deci
 			return record, err
 		}
 		_, giveBack := s.takeProgressTurn(id, moved.Done())
+		s.expectChange(id, record.Version+1)
 		stored, moved, err := s.updateRecord(ctx, t, record, moved, e)
 		if err == nil {
 			s.announceChange(stored)
+		} else {
+			s.missChange(id)
 		}
 		giveBack()
 		var again bool

@@ -31,6 +31,7 @@ func (s *Server) renewAgain() time.Duration { return s.renewEvery() / 5 }
 func (s *Server) startUpkeep() {
 	s.startLoop("renewal of the lease", 0, nil, s.keepLease)
 	s.startLoop("feed of the store", 0, nil, s.readFeed)
+	s.startLoop("reading of changed tasks", StoreWait, s.readNow, s.startReaders)
 	s.startLoop("expiry", sweepEvery, nil, s.deleteExpired)
 	s.startLoop("adoption", s.renewEvery(), s.adoptNow, s.adoptOrphans)
 	s.startLoop("deletion", sweepEvery, nil, s.deleteUnwanted)
@@ -64,7 +65,6 @@ func (s *Server) runGuarded(what string, do func() time.Duration) (next time.Dur
 // keepLease renews the lease of this worker.
 func (s *Server) keepLease() time.Duration {
 	err := s.renewLease(s.drained)
-	s.readTasks() // those that are lost
 	if err != nil && s.drained.Err() == nil {
 		s.logger.Error("lease not renewed", "error", err)
 		return s.renewAgain()
@@ -112,6 +112,7 @@ func (s *Server) renewLease(ctx context.Context) error {
 		}
 		for _, id := range beat.Lost {
 			s.unread[id] = true
+			s.kick(s.readNow)
 		}
 		return nil
 	})

@@ -63,7 +63,11 @@ type mode struct {
 }
 
 // keeping says where the server keeps its tasks and its sessions.
-type keeping struct{ store, sessionKey string }
+type keeping struct {
+	store, sessionKey string
+	// briefly says that the tasks are meant to end with the process: the server does not warn of that.
+	briefly bool
+}
 
 // isDefault reports whether the server keeps them in memory.
 func (k keeping) isDefault() bool {
@@ -87,6 +91,7 @@ func run(ctx context.Context, out io.Writer, m mode) error {
 			return nil
 		})
 	}
+	m.keep.briefly = true
 	return serve(ctx, "127.0.0.1:0", m.keep, func(url string) error {
 		fmt.Fprintf(out, "a generated server at %s, called by its generated client\n", url)
 		return runClient(ctx, out, url)
@@ -104,11 +109,15 @@ func runClient(ctx context.Context, out io.Writer, url string) error {
 }
 
 // newServer creates the generated server, and the SDK's server for it.
-func newServer(store mcptask.Store, sessionKey string) (*mcptask.Server, *mcp.Server, error) {
-	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+func newServer(store mcptask.Store, keep keeping) (*mcptask.Server, *mcp.Server, error) {
+	level := slog.LevelWarn
+	if keep.briefly {
+		level = slog.LevelError
+	}
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	options := mcptask.Options{Store: store, Logger: logger}
-	if sessionKey != "" {
-		options.SessionKey = []byte(sessionKey)
+	if keep.sessionKey != "" {
+		options.SessionKey = []byte(keep.sessionKey)
 	}
 	tasks, err := mcptask.NewServer(options, pipeline.CITools(ci{}))
 	if err != nil {
@@ -125,7 +134,7 @@ func serveStdio(ctx context.Context, keep keeping) error {
 	if err != nil {
 		return err
 	}
-	tasks, sdk, err := newServer(store.Store, keep.sessionKey)
+	tasks, sdk, err := newServer(store.Store, keep)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
@@ -138,7 +147,7 @@ func serve(ctx context.Context, addr string, keep keeping, work func(url string)
 	if err != nil {
 		return err
 	}
-	tasks, sdk, err := newServer(store.Store, keep.sessionKey)
+	tasks, sdk, err := newServer(store.Store, keep)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -61,6 +62,7 @@ func together(n int, once func(number int64) error) error {
 // serve serves the pipeline's tools on a loopback address. Other tests check each message; it does not.
 func serve(b *testing.B, options mcptask.Options, more ...gosdk.HandlerOption) (url string) {
 	b.Helper()
+	options.Logger = slog.New(slog.DiscardHandler)
 	tasks, err := mcptask.NewServer(options, wiretest.AllRevisionsCITools())
 	if err != nil {
 		b.Fatal(err)

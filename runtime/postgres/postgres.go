@@ -5,11 +5,12 @@
 //
 // Writes that come at the same time share a transaction, and no transaction waits for more to come.
 // The transactions of all processes go one after the other, each in two round trips. So nothing
-// can deadlock, and the order of changes is that of the commits. What is fixed when a task is
-// created is stored apart and written once. The store keeps up to 64 MiB of it in memory.
+// can deadlock, and the order of changes is that of the commits. Arguments, questions and outcomes
+// have tables of their own, so that a report does not write them again. The store keeps up to
+// 64 MiB of them in memory.
 //
-// A process learns from a notification (LISTEN) that others have written, and looks every few
-// seconds without one. Only the database's clock counts.
+// A process learns from a notification (LISTEN) that others have written. It also looks every
+// second without one. Only the database's clock counts.
 package postgres
 
 import (

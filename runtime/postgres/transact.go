@@ -27,7 +27,7 @@ const (
 	//
 	// All statements below go by keys, whatever their arguments are. So PostgreSQL plans each once, by
 	// indexes, even if a table was empty then.
-	lockWriting = `SELECT set_config('idle_in_transaction_session_timeout', '5s', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+	lockWriting = `SELECT set_config('idle_in_transaction_session_timeout', '1s', true), set_config('plan_cache_mode', 'force_generic_plan', true),
 	set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
 	pg_advisory_xact_lock($1::bigint)`
 

@@ -8,8 +8,9 @@
 // commit, so that many clients write much faster than one. SQLite is linked as Go code: no C
 // compiler and no library are needed.
 //
-// Keep the file on a local disk. A backup is `sqlite3 tasks.db ".backup copy.db"`, or a copy of
-// tasks.db, tasks.db-wal and tasks.db-shm while no process has the file open.
+// Keep the file on a local disk. To back it up while processes use it, run
+// `sqlite3 tasks.db "VACUUM INTO 'backup.db'"`. A copy of the file alone lacks the newest writes,
+// which are in tasks.db-wal.
 package sqlite
 
 import (

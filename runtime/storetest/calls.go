@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
@@ -16,18 +15,6 @@ func runConcurrently(n int, f func(i int)) {
 		running.Go(func() { f(i) })
 	}
 	running.Wait()
-}
-
-// pause waits a moment, so that other calls probably start to wait. The tests pass without it, but
-// may see less.
-func (k *kit) pause() {
-	const moment = 5 * time.Millisecond
-	timer := time.NewTimer(moment)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-k.ctx.Done():
-	}
 }
 
 // deleteRecord deletes a record that must exist.

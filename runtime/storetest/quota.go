@@ -129,7 +129,7 @@ func testUpdateBytes(k *kit) {
 			k.wantRecord(name+", refused", k.getRecord("2"), second)
 			same := second // an update without growth is never refused, whatever the limit
 			same.Phase = mcptask.PhaseRunning
-			if same, err = k.s.Update(k.ctx, second, same, s.quota(mcptask.Usage{Bytes: 1})); err != nil {
+			if _, err := k.s.Update(k.ctx, second, same, s.quota(mcptask.Usage{Bytes: 1})); err != nil {
 				k.Errorf("%s: it does not grow: %v", name, err)
 			}
 			k.takeLeases("another worker", "1", "2") // a new worker is not more bytes

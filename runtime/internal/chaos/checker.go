@@ -12,8 +12,8 @@ import (
 // CancelWithin is how soon a handler sees that its task was cancelled.
 const CancelWithin = 2 * time.Second
 
-// maxTries is how many runs of a task may lose their worker, see mcptask.MaxTries.
-const maxTries = 5
+// maxLosses is how many runs of a task may lose their worker: mcptask.DefaultAttempts.
+const maxLosses = 5
 
 // Rule names a promise.
 type Rule string

@@ -140,7 +140,7 @@ func (c *checker) checkExplained(t *taskHistory) {
 		const longest = 10 * time.Second
 		need := 1
 		if t.tool.restarts() {
-			need = maxTries
+			need = maxLosses
 		}
 		if n := c.countLosses(c.called[t.nonce].Add(-longest), end.Returned); n < need {
 			c.report(RuleExplained, t.id, "lost with its worker at %s; that takes %d losses, and there were %d", clock(end.Returned), need, n)

@@ -22,7 +22,7 @@ const (
 )
 
 // patience bounds one request. A stopped process does not answer.
-const patience = 2 * lease
+const patience = 3 * time.Second
 
 // recorder has the history that clients write.
 type recorder struct {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package chaos
 
 import (
@@ -129,7 +131,11 @@ func (f *fleet) start(i int) {
 	}
 	go func() {
 		defer close(w.ended)
-		if _, err := bufio.NewReader(output).ReadString('\n'); err == nil {
+		var seconds int64
+		if _, err := fmt.Fscanln(bufio.NewReader(output), &seconds); err == nil {
+			if off := time.Until(time.Unix(seconds, 0)) - c.Skew; off.Abs() > time.Minute {
+				f.t.Errorf("the clock of %s is wrong by %v", w.name, off)
+			}
 			close(w.ready)
 		}
 		err := w.cmd.Wait()

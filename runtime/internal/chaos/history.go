@@ -110,7 +110,7 @@ const (
 	ToolFail Tool = "work_fail"
 	// ToolAsk asks two questions, and restarts.
 	ToolAsk Tool = "ask_restart"
-	// ToolWatch works until it is cancelled, and must never run twice.
+	// ToolWatch waits for its cancellation, and must never run twice.
 	ToolWatch Tool = "watch_fail"
 )
 
@@ -213,7 +213,7 @@ func (h *History) ReadJournal(path string) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer file.Close() //nolint:errcheck // it is only read
 	for lines := bufio.NewReader(file); ; {
 		text, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {

@@ -20,7 +20,7 @@ type crowd struct {
 	// sticky says that sessions live in one process.
 	sticky bool
 	seed   uint64
-	// hurry says that clients do not wait between polls, and that tools work for no time.
+	// hurry says that clients hardly wait between polls, and that tools take a tenth of their time.
 	hurry bool
 
 	people []*person
@@ -114,10 +114,10 @@ func (p *person) live() {
 	tool := []Tool{ToolRestart, ToolRestart, ToolFail, ToolFail, ToolAsk, ToolWatch}[p.random.IntN(6)]
 	in := workInput{MS: []int{0, 10, 60, 400}[p.random.IntN(4)]}
 	if tool == ToolWatch {
-		in.MS = 3000
+		in.MS = 4000 // longer than a cancellation may take
 	}
-	if p.crowd.hurry && tool != ToolWatch {
-		in.MS = 0
+	if p.crowd.hurry {
+		in.MS /= 10
 	}
 	task := p.create(ctx, tool, in)
 	if task == "" {
@@ -131,6 +131,9 @@ func (p *person) live() {
 	for poll := range 60 {
 		if poll == cancels {
 			p.link().cancel(ctx, task)
+			if p.chance(60) {
+				return // so that no request reminds a server of the task
+			}
 		}
 		if p.look(ctx, task) && !p.chance(20) {
 			return

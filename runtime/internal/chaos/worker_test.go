@@ -24,10 +24,13 @@ import (
 )
 
 const (
-	// lease is how long a worker that has died keeps its tasks.
-	lease = 1500 * time.Millisecond
+	// lease is how long a worker that has died keeps its tasks. It is longer than a stopped process may hold the lock of
+	// runtime/postgres, and a renewal more.
+	lease = 2500 * time.Millisecond
 	// tick is how often a worker looks whether it runs.
 	tick = 50 * time.Millisecond
+	// openTries is how often a worker tries to open its store.
+	openTries = 5
 	// late is how long a worker may be kept from running without a note.
 	late = 300 * time.Millisecond
 )
@@ -36,10 +39,8 @@ const (
 type workerConfig struct {
 	// Name is the name of the process in the history.
 	Name string
-	// Store is memory, sqlite:FILE or postgres:DSN.
+	// Store is sqlite:FILE or postgres:DSN.
 	Store string
-	// LoseEvery makes the store lose one of so many writes; 0 loses none.
-	LoseEvery int
 	// Journal is the file for what handlers write down.
 	Journal string
 	// Skew is how far the clock of the process is ahead. The binary is built so; see buildSkewed.
@@ -78,17 +79,17 @@ func work(text string) error {
 	}
 	n := notes{journal, c.Name, c.Skew}
 	store, err := openStore(context.Background(), c.Store)
+	for try := 1; err != nil && try < openTries; try++ { // a test may cut the connection, and somebody starts a server again
+		store, err = openStore(context.Background(), c.Store)
+	}
 	if err != nil {
 		return err
-	}
-	if c.LoseEvery > 0 {
-		store = newLossyStore(store, c.LoseEvery)
 	}
 	tasks, handler, err := newServer(n, store, c.SessionKey)
 	if err != nil {
 		return err
 	}
-	go n.watchClock()
+	go n.watchClock(context.Background())
 	const inherited = 3
 	listener, err := net.FileListener(os.NewFile(inherited, "listener"))
 	if err != nil {
@@ -100,7 +101,7 @@ func work(text string) error {
 			log.Fatal(err)
 		}
 	}()
-	fmt.Println("ready")
+	fmt.Println(time.Now().Unix()) // says that it is ready, and that the clock is the one that the test wants
 
 	end, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -118,10 +119,16 @@ func work(text string) error {
 	return errors.Join(<-closed, store.Close())
 }
 
-// watchClock notes when the process was kept from running.
-func (n notes) watchClock() {
-	last := time.Now()
-	for range time.Tick(tick) {
+// watchClock notes when the process was kept from running, until ctx ends.
+func (n notes) watchClock(ctx context.Context) {
+	ticks := time.NewTicker(tick)
+	defer ticks.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return
+		}
 		now := time.Now()
 		if gap := now.Sub(last); gap > late {
 			n.write(Line{Disturbance: &Disturbance{At: n.now(), Process: n.process, Harm: HarmLate, For: gap}})
@@ -193,7 +200,7 @@ func (n notes) tools() mcptask.Tools {
 		})
 	}
 	return mcptask.Tools{Service: "Chaos", Impl: struct{}{}, Fallback: mcptask.FallbackNone, Capabilities: mcptask.Declared(), Tools: []mcptask.Tool{
-		newTool(ToolRestart, (*run).work), newTool(ToolFail, (*run).work), newTool(ToolWatch, (*run).work), newTool(ToolAsk, (*run).ask),
+		newTool(ToolRestart, (*run).work), newTool(ToolFail, (*run).work), newTool(ToolWatch, (*run).watch), newTool(ToolAsk, (*run).ask),
 	}}
 }
 
@@ -237,6 +244,17 @@ func (r *run) work(ctx context.Context, task *mcptask.Task, in workInput) error 
 		task.Message(ctx, FormatReport(r.base.Attempt, step+1))
 	}
 	return nil
+}
+
+// watch waits for as long as the input says. It does not call the server, which would tell it of a cancellation.
+func (r *run) watch(ctx context.Context, _ *mcptask.Task, in workInput) error {
+	r.note(MomentStart, "", "")
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Duration(in.MS) * time.Millisecond):
+		return nil
+	}
 }
 
 // ask asks two questions, with work between them.

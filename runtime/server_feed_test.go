@@ -1,0 +1,205 @@
+package mcptask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// countingStore notes the calls of a store that write or read a record.
+type countingStore struct {
+	mu    sync.Mutex
+	calls []string
+}
+
+func (c *countingStore) tap(_ context.Context, method string, r *Record, do func() error) error {
+	if err := do(); err != nil || r == nil || method == "Change" {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, fmt.Sprintf("%s %s %d", method, r.StatusMessage, int(r.Progress.Done)))
+	return nil
+}
+
+func (c *countingStore) take() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	calls := c.calls
+	c.calls = nil
+	return calls
+}
+
+// TestLifeIsTwoWrites checks that the store has two calls for a task that finds a free slot: to
+// create it and to end it. A task that waits in line has a third, for its start.
+func TestLifeIsTwoWrites(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var count countingStore
+		s := newServer(t, Options{Store: &tapStore{Store: NewMemoryStore(), tap: count.tap}, Concurrency: 1}, numberTool("t", Policy{}, later(time.Second)))
+		synctest.Wait() // the feed has begun
+		first := begin(t, s, alice, "t")
+		time.Sleep(2 * time.Second)
+		if got := fmt.Sprint(count.take()); got != "[Create  0 Update  0]" || first.Phase != PhaseRunning || first.Attempt != 1 {
+			t.Errorf("%s, and begins as %+v", got, first)
+		}
+		begin(t, s, alice, "t")
+		if queued := begin(t, s, alice, "t"); queued.Phase != PhaseQueued || queued.Attempt != 0 {
+			t.Errorf("without a free slot it begins as %+v", queued)
+		}
+	})
+}
+
+// TestReportsOnce checks that the reports of a handler are stored at most once in a polling interval, the newest
+// of them, that progress notifications come at once, and that the last report is stored with the end.
+func TestReportsOnce(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var count countingStore
+		var told []string
+		began := time.Now()
+		s := newServer(t, Options{Store: &tapStore{Store: NewMemoryStore(), tap: count.tap}},
+			numberTool("t", Policy{Poll: 10 * time.Second}, func(ctx context.Context, task *Task, in number) (number, error) {
+				for i := range 25 {
+					task.Progress(ctx, float64(i+1), 25, "on")
+					time.Sleep(time.Second)
+				}
+				return in, nil
+			}))
+		synctest.Wait() // the feed has begun
+		reply, err := s.Call(t.Context(), alice, "t", []byte(`{"n":1}`), CallRequest{Mode: ModeTask, Progress: func(_ string, done, _ float64, _ string) {
+			told = append(told, fmt.Sprint(done, " at ", time.Since(began)))
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		// A timer and the handler wake at one time.
+		if got := count.take(); len(got) != 5 || got[1] != "Update on (1/25) 1" || got[4] != "Update  25" {
+			t.Errorf("stored: %s", got)
+		}
+		if len(told) != 25 || told[24] != "25 at 24s" {
+			t.Errorf("told: %s", told)
+		}
+		if r := ended(t, s, alice, reply.Task.ID); r.Progress != (Progress{25, 25}) {
+			t.Errorf("in the end: %+v", r.Progress)
+		}
+	})
+}
+
+// TestHandOverIsTakenAtOnce checks that what a closing server leaves, running or in line, goes on at another
+// server without a pause and without the loss of a try.
+func TestHandOverIsTakenAtOnce(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		tool := numberTool("t", restart, func(ctx context.Context, task *Task, in number) (number, error) {
+			if task.Attempt() == 1 {
+				task.Progress(ctx, 1, 0, "")
+				task.Progress(ctx, 2, 0, "") // stored with the hand-over
+			}
+			return after(time.Hour)(ctx, task, in)
+		})
+		a := newServer(t, Options{Store: store, Concurrency: 2}, tool)
+		b := newServer(t, Options{Store: store}, tool)
+		ids := []string{begin(t, a, alice, "t").ID, begin(t, a, alice, "t").ID, begin(t, a, alice, "t").ID}
+		time.Sleep(15 * time.Second) // between two of b's looks for orphans
+		closed := time.Now()
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for i, id := range ids {
+			r, err := store.Get(t.Context(), id)
+			if err != nil || r.Worker != b.worker || r.Phase != PhaseRunning || r.Tries != 1 || !r.UpdatedAt.Equal(closed) ||
+				i == 0 && r.Progress.Done != 2 { // one account has at most one of two slots
+				t.Errorf("task %d: %+v, %v", i, r, err)
+			}
+		}
+	})
+}
+
+// TestFeedIsCut checks that waits and cancellations survive a feed that fails, and that ends without a word.
+func TestFeedIsCut(t *testing.T) {
+	for name, fail := range map[string]error{"fails": errors.New("the network is away"), "misses all": nil} {
+		bubble.Run(t, name, func(t *testing.T) {
+			store := NewMemoryStore()
+			cut := &tapStore{Store: store, tap: func(_ context.Context, method string, _ *Record, do func() error) error {
+				switch {
+				case method == "Change": // not passed on
+					return nil
+				case method == "Changes" && fail != nil:
+					return fail
+				}
+				return do()
+			}}
+			causes := make(chan error, 1)
+			a := newServer(t, Options{Store: cut}, numberTool("t", Policy{TTL: time.Hour}, func(ctx context.Context, task *Task, in number) (number, error) {
+				_, err := hang(ctx, task, in)
+				causes <- context.Cause(ctx)
+				return in, err
+			}))
+			b := newServer(t, Options{Store: store})
+			id := begin(t, a, alice, "t").ID
+			waited := make(chan Record)
+			go func() { waited <- ended(t, a, alice, id) }()
+			synctest.Wait()
+			if _, _, err := b.Cancel(t.Context(), alice, id); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			if cause := <-causes; !errors.Is(cause, ErrCancelled) || time.Since(began) > StoreWait {
+				t.Errorf("the handler ended by %v after %v", cause, time.Since(began))
+			}
+			if r := <-waited; r.Outcome.Kind != OutcomeCancelled || time.Since(began) > StoreWait {
+				t.Errorf("waited %v for %s", time.Since(began), outcomeText(r.Outcome))
+			}
+		})
+	}
+}
+
+// TestStoreClock checks that servers whose own clocks are far off follow the store's.
+func TestStoreClock(t *testing.T) {
+	for _, off := range []time.Duration{-5 * time.Minute, 5 * time.Minute} {
+		bubble.Run(t, off.String(), func(t *testing.T) {
+			store := newMemoryStore(func() time.Time { return time.Now().Add(-off) }) // the servers' clocks are off
+			s := newServer(t, Options{Store: store}, numberTool("t", Policy{TTL: time.Minute, OnLost: RestartWhenLost}, hang), numberTool("quick", Policy{TTL: time.Minute}, double))
+			began := time.Now()
+			r := begin(t, s, alice, "t")
+			if got := r.CreatedAt.Sub(store.clock()); got.Abs() > time.Second {
+				t.Errorf("created %v from the store's time", got)
+			}
+			if r := ended(t, s, alice, begin(t, s, alice, "quick").ID); outcomeText(r.Outcome) != doubled {
+				t.Errorf("%s", outcomeText(r.Outcome))
+			}
+			if _, err := s.Await(t.Context(), alice, r.ID); !errors.Is(err, ErrExpired) {
+				t.Errorf("%v", err)
+			}
+			if took := time.Since(began); took < 59*time.Second || took > 62*time.Second {
+				t.Errorf("the minute took %v", took)
+			}
+		})
+	}
+}
+
+// TestNothingIsFollowed checks that a server forgets the tasks that it followed.
+func TestNothingIsFollowed(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		s := newServer(t, Options{}, numberTool("t", Policy{TTL: time.Minute}, double))
+		for range 100 {
+			ended(t, s, alice, begin(t, s, alice, "t").ID)
+			if _, err := s.Changed(t.Context(), alice, "made up", 1); err == nil {
+				t.Error("a task that does not exist has changed")
+			}
+		}
+		synctest.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.followed)+len(s.running)+len(s.unread)+s.feedReaders != 0 {
+			t.Errorf("%d followed, %d running, %d to read, %d readers", len(s.followed), len(s.running), len(s.unread), s.feedReaders)
+		}
+	})
+}

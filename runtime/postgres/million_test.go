@@ -2,8 +2,8 @@ package postgres
 
 import (
 	"context"
-	"crypto/md5"
 	"crypto/rand"
+	"crypto/sha256"
 	"runtime"
 	"slices"
 	"strconv"
@@ -27,7 +27,7 @@ const (
 const fillTasks = `WITH added AS (
 		INSERT INTO @schema@.task (seq, id, version, principal, account, tool, idem, name, terms, phase, outcome, is_error, cancel, message, done, total,
 			created, updated, terminal, expires, attempt, tries, worker, bytes, asked)
-		SELECT i, decode(md5(i::text), 'hex'), 2, convert_to('user' || i % 10, 'UTF8'), convert_to('auser' || i % 10, 'UTF8'), 'tool', '', NULL, $5,
+		SELECT i, sha256(convert_to(i::text, 'UTF8')), 2, convert_to('user' || i % 10, 'UTF8'), convert_to('auser' || i % 10, 'UTF8'), 'tool', '', NULL, $5,
 			CASE WHEN i <= $3 THEN 1 ELSE 9 END, CASE WHEN i <= $3 THEN 0 ELSE 1 END, false, false, '', 0, 0,
 			1600000000000000 + i, 1600000000000000 + i, 1600000000000000 + i, $4, 1, 1, CASE WHEN i <= $3 THEN 'holder'::bytea ELSE '' END, 700, 0
 		FROM generate_series($1::bigint, $2::bigint) i
@@ -41,7 +41,7 @@ const fillTasks = `WITH added AS (
 
 // filledID returns the ID of a task of fillTasks.
 func filledID(number int64) string {
-	hash := md5.Sum([]byte(strconv.FormatInt(number, 10)))
+	hash := sha256.Sum256([]byte(strconv.FormatInt(number, 10)))
 	return string(hash[:])
 }
 

@@ -231,10 +231,16 @@ func (s *Server) finishAttempt(ctx context.Context, host *taskHost, outcome Outc
 		case errors.Is(cause, errStolen):
 			return // another worker has the task and ends it
 		case errors.Is(cause, context.Canceled): // the server closes, and another one may go on
-			if s.ownStore || !s.allowsRestart(attempt) {
+			switch {
+			case s.ownStore:
+				return
+			case s.allowsRestart(attempt):
+				end.kind = eventHandOver
+			case end.report != nil:
+				end.kind = eventReport
+			default:
 				return
 			}
-			end.kind = eventHandOver
 		}
 	}
 	_, err := s.moveTask(s.drained, s.newTaskRetry(), s.knownRecord(attempt), ifSameRun(attempt, end))

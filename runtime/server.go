@@ -118,6 +118,7 @@ type Server struct {
 	feedReaders int
 	renewed     time.Time    // when the last renewal of the lease that succeeded began
 	clock       atomic.Int64 // what the store's time is ahead of this process's, in nanoseconds
+	clockKnown  atomic.Bool  // whether clock is set
 
 	closing   context.Context // ends when Close begins
 	stop      context.CancelFunc

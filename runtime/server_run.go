@@ -34,6 +34,9 @@ func (s *Server) runTask(life context.Context, id string) {
 	defer guard.Recover(s.logger, "task") // after finishAttempt has stored the outcome
 	r, leave := s.enterRun(id, time.Time{})
 	defer leave()
+	if !s.clockKnown.Load() { // an executor of the user's has been fast
+		_ = s.ensureLease(life) // if it fails, the first renewal that succeeds makes up for it
+	}
 	unsure, isUnsure := s.unsure.LoadAndDelete(id)
 	record, err := s.moveTask(life, s.newTaskRetry(), Record{ID: id}, s.decideStart)
 	if isUnsure && errors.Is(err, errVoid) && record.isSameRun(unsure.(Record)) {

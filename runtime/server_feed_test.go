@@ -95,3 +95,127 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 	})
 }
+
+// TestMissedChanges checks that a handler learns that its task was cancelled or is gone, and a request
+// that its task has changed, if the feed loses changes or never works.
+func TestMissedChanges(t *testing.T) {
+	lose := func(_ context.Context, method string, _ *Record, do func() error) error {
+		if method == "Change" {
+			return nil
+		}
+		return do()
+	}
+	for name, c := range map[string]struct {
+		tap    tap
+		within time.Duration
+	}{
+		"the feed works":          {nil, 0},
+		"the feed says that":      {lose, time.Second},
+		"the feed fails again":    {before(func(context.Context) error { return errStore }, "Changes", "Change"), longestPause},
+		"the store tells at last": {lose, renewEvery},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			store := NewMemoryStore()
+			line := &tapStore{Store: store, tap: c.tap}
+			var causes sync.Map
+			tool := numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
+				<-ctx.Done()
+				causes.Store(task.ID(), context.Cause(ctx))
+				return in, ctx.Err()
+			})
+			a, b := newServer(t, Options{Store: line}, tool), newServer(t, Options{Store: store}, tool)
+			cancelled, deleted, waited := begin(t, a, alice, "t"), begin(t, a, alice, "t"), begin(t, b, alice, "t")
+			time.Sleep(time.Minute + time.Second)
+			var woken atomic.Bool
+			go func() {
+				_, err := a.Changed(t.Context(), alice, waited.ID, waited.Version)
+				woken.Store(err == nil)
+			}()
+			synctest.Wait()
+			for _, id := range []string{cancelled.ID, waited.ID} {
+				if _, _, err := b.Cancel(t.Context(), alice, id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := store.Delete(t.Context(), deleted); err != nil {
+				t.Fatal(err)
+			}
+			if c.within == time.Second {
+				a.takeChange(Change{Missed: true})
+			}
+			time.Sleep(c.within)
+			synctest.Wait()
+			for id, want := range map[string]error{cancelled.ID: ErrCancelled, deleted.ID: ErrExpired} {
+				if cause, _ := causes.Load(id); cause != want {
+					t.Errorf("a handler has ended by %v, want %v", cause, want)
+				}
+			}
+			if !woken.Load() && c.within != renewEvery {
+				t.Error("the request still waits")
+			}
+			time.Sleep(StoreWait)
+		})
+	}
+}
+
+// TestCancelBeforeStart checks that a handler does not start if its task is cancelled elsewhere while
+// the answer of its Create is on the way.
+func TestCancelBeforeStart(t *testing.T) {
+	for _, stop := range []bool{false, true} {
+		bubble.Test(t, func(t *testing.T) {
+			store := NewMemoryStore()
+			var runs atomic.Int32
+			tool := numberTool("t", Policy{}, counting(&runs, double))
+			b := newServer(t, Options{Store: store}, tool)
+			a := newServer(t, Options{Store: &tapStore{Store: store, tap: func(_ context.Context, method string, r *Record, do func() error) error {
+				err := do()
+				if method == "Create" {
+					if stop {
+						err = errors.Join(err, b.Stop(t.Context(), alice, r.ID))
+					} else {
+						_, _, failed := b.Cancel(t.Context(), alice, r.ID)
+						err = errors.Join(err, failed)
+					}
+					time.Sleep(time.Second)
+				}
+				return err
+			}}}, tool)
+			if r := ended(t, a, alice, begin(t, a, alice, "t").ID); r.Outcome.Kind != OutcomeCancelled || runs.Load() != 0 {
+				t.Errorf("%s after %d runs", outcomeText(r.Outcome), runs.Load())
+			}
+		})
+	}
+}
+
+// TestSkewedReport checks that what happens to a task has the store's time.
+func TestSkewedReport(t *testing.T) {
+	for _, skew := range []time.Duration{-5 * time.Minute, 5 * time.Minute} {
+		bubble.Test(t, func(t *testing.T) {
+			clock := func() time.Time { return time.Now().Add(skew) }
+			s := newServer(t, Options{Store: NewMemoryStoreAt(clock)}, numberTool("t", Policy{}, after(time.Second)))
+			r := ended(t, s, alice, begin(t, s, alice, "t").ID)
+			if off := r.TerminalAt.Sub(clock()).Abs(); off > time.Millisecond {
+				t.Errorf("the end is off by %v", off)
+			}
+		})
+	}
+}
+
+// TestQueueMovesAtOnce checks that another server takes the queue of one that closes without a pause.
+func TestQueueMovesAtOnce(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		tools := []Tool{numberTool("t", Policy{}, double), numberTool("hang", Policy{}, hang)}
+		a, b := newServer(t, Options{Store: store, Concurrency: 1}, tools...), newServer(t, Options{Store: store}, tools...)
+		begin(t, a, alice, "hang")
+		id := begin(t, a, alice, "t").ID
+		time.Sleep(time.Second)
+		began := time.Now()
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+		if r := ended(t, b, alice, id); outcomeText(r.Outcome) != doubled || time.Since(began) > time.Second {
+			t.Errorf("%s after %v", outcomeText(r.Outcome), time.Since(began))
+		}
+	})
+}

@@ -106,7 +106,7 @@ type Server struct {
 	attached     sync.Map // see Attached
 	progress     sync.Map // chan ProgressFunc by task ID, see takeProgressTurn
 	pendingNames sync.Map // the IDs of records with an ExternalID that are being stored
-	unsure       sync.Map // Record by task ID: begun by a Create that has failed, and perhaps stored
+	unsure       sync.Map // unsureRecord by the ID of a task that is submitted
 
 	mu        sync.Mutex
 	running   map[string]*run // the handlers of this process, by task ID
@@ -118,6 +118,7 @@ type Server struct {
 	feedReaders int
 	renewed     time.Time    // when the last renewal of the lease that succeeded began
 	clock       atomic.Int64 // what the store's time is ahead of this process's, in nanoseconds
+	clockKnown  atomic.Bool  // whether clock is set
 
 	closing   context.Context // ends when Close begins
 	stop      context.CancelFunc

@@ -58,8 +58,8 @@ func (s *Server) createTask(ctx context.Context, caller Caller, t *registeredToo
 		if key == "" && call.ExternalID == "" {
 			s.discardRecord(unwantedRecord{fresh, time.Now().Add(s.lease)})
 		} else {
-			if slot != nil {
-				s.unsure.Store(fresh.ID, fresh)
+			if _, ok := s.executor.(localExecutor); ok {
+				s.unsure.Store(fresh.ID, unsureRecord{record: fresh, until: time.Now().Add(s.lease)})
 			}
 			if s.executor.Submit(fresh.toSubmission()) != nil {
 				return CallReply{}, newShutdownError()

@@ -80,6 +80,8 @@ func listShares(task Submission) []pool.Share {
 // Such a task no longer counts for any limit, so the line would grow without bound.
 func (s *Server) withdrawSubmission(taskID string) {
 	if x, ok := s.executor.(localExecutor); ok {
-		x.Withdraw(taskID)
+		if x.Withdraw(taskID) {
+			s.unsure.Delete(taskID)
+		}
 	}
 }

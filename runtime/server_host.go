@@ -28,7 +28,7 @@ type taskHost struct {
 
 	mu      sync.Mutex
 	ended   bool
-	pending *report     // the newest, if it is not stored
+	pending *report     // the newest, until it is known to be stored
 	timer   *time.Timer // stores the pending report; nil if none is set
 	stored  time.Time   // when the last report was stored
 }
@@ -74,22 +74,23 @@ func (h *taskHost) takeReport() *report {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ended = true
-	return h.nextReport()
+	r := h.nextReport()
+	h.pending = nil
+	return r
 }
 
-// nextReport takes the pending report. h.mu is held.
+// nextReport returns the pending report, to be stored now. h.mu is held.
 func (h *taskHost) nextReport() *report {
 	if h.timer != nil {
 		h.timer.Stop()
 		h.timer = nil
 	}
-	r := h.pending
-	h.pending, h.stored = nil, time.Now()
-	return r
+	h.stored = time.Now()
+	return h.pending
 }
 
 // storeReport stores the pending report, if there is one. It returns false if the task
-// did not take it.
+// did not take it. Until it is stored, the end of the task or of the attempt takes it along.
 func (h *taskHost) storeReport(ctx context.Context) bool {
 	h.writing.Lock()
 	defer h.writing.Unlock()
@@ -105,8 +106,14 @@ func (h *taskHost) storeReport(ctx context.Context) bool {
 		// The task has ended, or there is no room, or the next report succeeds.
 		_ = h.explainQuota(err)
 		h.cancelIfLost(err)
+		return false
 	}
-	return err == nil
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.pending == r {
+		h.pending = nil
+	}
+	return true
 }
 
 // Ask implements Host. It stores the question before anyone can see it, releases

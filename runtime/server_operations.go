@@ -54,7 +54,7 @@ func (s *Server) checkOwned(ctx context.Context, caller Caller, record Record, e
 			s.Audit(slog.LevelWarn, "task asked for by a stranger", "stranger", caller, record, "owner", record.Principal, "method", caller.Method)
 		}
 		return newNotFoundError()
-	case record.isExpired(s.Now()):
+	case s.isExpired(record):
 		return newExpiredError()
 	}
 	return nil
@@ -75,7 +75,7 @@ func (s *Server) Changed(ctx context.Context, caller Caller, id string, version 
 // meanwhile has expired, and so has one that is not deleted yet.
 func (s *Server) waitForChange(ctx context.Context, caller Caller, id string, version int64) (Record, error) {
 	record, err := s.awaitVersion(ctx, s.newWaitRetry(), id, version)
-	if isGone(err) || err == nil && record.isExpired(s.Now()) {
+	if isGone(err) || err == nil && s.isExpired(record) {
 		return record, newExpiredError()
 	}
 	return record, s.checkOwned(ctx, caller, record, err)

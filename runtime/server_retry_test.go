@@ -194,6 +194,54 @@ func TestLostCreate(t *testing.T) {
 	})
 }
 
+// TestLateCreate checks that a task with an idempotency key runs once even if the store has it only
+// some time after its Create has failed, and that it is forgotten if that never happens.
+func TestLateCreate(t *testing.T) {
+	for _, concurrency := range []int{DefaultConcurrency, 1} { // with a reserved slot, and in line
+		bubble.Test(t, func(t *testing.T) {
+			store := NewMemoryStore()
+			var late []Record
+			line := &tapStore{Store: store}
+			var runs atomic.Int32
+			tool := numberTool("t", restart, counting(&runs, later(time.Minute)))
+			a := newServer(t, Options{Store: line, Concurrency: concurrency}, tool, numberTool("brief", Policy{}, after(time.Second)))
+			b := newServer(t, Options{Store: store}, tool)
+			begin(t, a, alice, "brief")
+			line.set(func(ctx context.Context, method string, r *Record, do func() error) error {
+				if method == "Create" {
+					late = append(late, *r)
+					return errStore
+				}
+				return do()
+			})
+			call := CallRequest{Mode: ModeTask, IdempotencyKey: "key"}
+			if _, err := a.Call(t.Context(), alice, "t", json.RawMessage(`{"n":21}`), call); err == nil {
+				t.Fatal("taken")
+			}
+			line.set(nil)
+			time.Sleep(leaseFor / 2)
+			if _, err := store.Create(t.Context(), late[0], Quota{}); err != nil {
+				t.Fatal(err)
+			}
+			reply, err := b.Call(t.Context(), alice, "t", json.RawMessage(`{"n":21}`), call)
+			if err != nil || reply.Task.ID != late[0].ID {
+				t.Fatalf("%+v, %v", reply, err)
+			}
+			began := time.Now()
+			if r := ended(t, b, alice, reply.Task.ID); outcomeText(r.Outcome) != doubled || r.Attempt != 1 || runs.Load() != 1 || time.Since(began) > 2*time.Minute {
+				t.Errorf("attempt %d: %s after %v and %d runs", r.Attempt, outcomeText(r.Outcome), time.Since(began), runs.Load())
+			}
+			line.set(before(func(context.Context) error { return errStore }, "Create"))
+			call.IdempotencyKey = "other key"
+			if _, err := a.Call(t.Context(), alice, "t", json.RawMessage(`{"n":21}`), call); err == nil {
+				t.Fatal("taken")
+			}
+			time.Sleep(2 * leaseFor)
+			a.unsure.Range(func(id, _ any) bool { t.Errorf("%v is not forgotten", id); return true })
+		})
+	}
+}
+
 // TestOneTaskOfAName checks that one of two callers gets the name of a task that both find to be
 // over.
 func TestOneTaskOfAName(t *testing.T) {

@@ -34,15 +34,51 @@ func (s *Server) runTask(life context.Context, id string) {
 	defer guard.Recover(s.logger, "task") // after finishAttempt has stored the outcome
 	r, leave := s.enterRun(id, time.Time{})
 	defer leave()
-	unsure, isUnsure := s.unsure.LoadAndDelete(id)
-	record, err := s.moveTask(life, s.newTaskRetry(), Record{ID: id}, s.decideStart)
-	if isUnsure && errors.Is(err, errVoid) && record.isSameRun(unsure.(Record)) {
-		err = nil // its Create has begun the attempt, and seemed to have failed
+	if !s.clockKnown.Load() { // an executor of the user's has been fast
+		_ = s.ensureLease(life) // if it fails, the first renewal that succeeds makes up for it
+	}
+	value, _ := s.unsure.LoadAndDelete(id)
+	unsure, isUnsure := value.(unsureRecord)
+	record, err := s.moveTask(life, s.newTaskRetry(), Record{ID: id}, func(r Record) event {
+		if begun := unsure.record; isUnsure && (!r.CreatedAt.Equal(begun.CreatedAt) || r.Attempt > 0 && r.isSameRun(begun)) {
+			return event{} // another call has got its name, or its Create has begun the attempt
+		}
+		return s.decideStart(r)
+	})
+	switch {
+	case isUnsure && errors.Is(err, errVoid) && record.isSameRun(unsure.record):
+		err = nil
+	case isUnsure && isGone(err):
+		s.lookAgain(unsure)
 	}
 	if err != nil {
 		return // an executor may deliver a task twice: the run that has it goes on
 	}
 	s.runAttempt(life, r, record)
+}
+
+// unsureRecord is a record whose Create has failed, although the store may have it, and whose caller
+// may come back for it.
+type unsureRecord struct {
+	record Record
+	// until is when the store surely has it, or never will. pause is that before the last look.
+	until time.Time
+	pause time.Duration
+}
+
+// lookAgain submits a task that is not stored once more, after a pause that grows.
+func (s *Server) lookAgain(u unsureRecord) {
+	if time.Now().After(u.until) {
+		return
+	}
+	u.pause = max(2*u.pause, time.Second)
+	time.AfterFunc(u.pause, func() {
+		defer guard.Recover(s.logger, "a task that may be stored")
+		s.unsure.Store(u.record.ID, u)
+		if s.executor.Submit(u.record.toSubmission()) != nil { // the server is closed
+			s.unsure.Delete(u.record.ID)
+		}
+	})
 }
 
 // enterRun makes a run, and enters it for cancelHandler unless there is another run of the
@@ -231,10 +267,16 @@ func (s *Server) finishAttempt(ctx context.Context, host *taskHost, outcome Outc
 		case errors.Is(cause, errStolen):
 			return // another worker has the task and ends it
 		case errors.Is(cause, context.Canceled): // the server closes, and another one may go on
-			if s.ownStore || !s.allowsRestart(attempt) {
+			switch {
+			case s.ownStore:
+				return
+			case s.allowsRestart(attempt):
+				end.kind = eventHandOver
+			case end.report != nil:
+				end.kind = eventReport
+			default:
 				return
 			}
-			end.kind = eventHandOver
 		}
 	}
 	_, err := s.moveTask(s.drained, s.newTaskRetry(), s.knownRecord(attempt), ifSameRun(attempt, end))

@@ -118,7 +118,7 @@ func updateLanded(kind eventKind, sent, now Record) bool {
 // given last.
 func (s *Server) updateRecord(ctx context.Context, t *storeRetry, record, moved Record, e event) (stored, sent Record, err error) {
 	quota := s.options.Limits.storeQuota()
-	if e.unbounded || e.kind == eventFinish && e.outcome.Kind == OutcomeCancelled {
+	if e.unbounded || e.kind == eventHandOver || e.kind == eventFinish && e.outcome.Kind == OutcomeCancelled {
 		quota = Quota{}
 	}
 	write := func(quota Quota) (Record, error) {

@@ -72,13 +72,13 @@ func (s *Server) keepLease() time.Duration {
 	return s.renewEvery()
 }
 
-// ensureLease begins the lease of this worker, or renews it if it may have ended. Without a
-// lease, other workers would take the tasks of this one.
+// ensureLease begins the lease of this worker, or renews it if it may end before a call of the store
+// does. Without a lease, other workers would take the tasks of this one.
 func (s *Server) ensureLease(ctx context.Context) error {
 	s.mu.Lock()
 	renewed := s.renewed
 	s.mu.Unlock()
-	if !renewed.IsZero() && time.Since(renewed) < s.lease {
+	if !renewed.IsZero() && time.Since(renewed) < s.lease-s.renewEvery() {
 		return nil
 	}
 	_, err := callStore(ctx, s.newRequestRetry(), "Beat", func(ctx context.Context) (struct{}, error) {
@@ -121,6 +121,7 @@ func (s *Server) renewLease(ctx context.Context) error {
 // setClock notes what the store's time is. The server's own time is good enough if the store
 // may have read its clock at that time. s.mu is held.
 func (s *Server) setClock(now, began, ended time.Time) {
+	defer s.clockKnown.Store(true)
 	switch {
 	case now.Before(began.Truncate(time.Microsecond)):
 		s.clock.Store(int64(now.Sub(began)))
@@ -136,6 +137,10 @@ func (s *Server) setClock(now, began, ended time.Time) {
 func (s *Server) Now() time.Time {
 	return time.Now().Add(time.Duration(s.clock.Load())).UTC().Truncate(time.Microsecond)
 }
+
+// isExpired reports whether a task has expired. As long as the server does not know the store's time,
+// only the store deletes tasks.
+func (s *Server) isExpired(r Record) bool { return s.clockKnown.Load() && r.isExpired(s.Now()) }
 
 // deleteExpired deletes expired tasks and stops their handlers.
 func (s *Server) deleteExpired() time.Duration {

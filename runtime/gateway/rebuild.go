@@ -165,10 +165,14 @@ func (g *Gateway) rebuildSession(r *http.Request, principal, id string, t *sessi
 		s = opened
 	}
 	g.replay(r, t.encodeInitialize(g.config.Direct), "", flow)
-	if s != nil && (s.inner == "" || s.revision != t.Revision) { // this server no longer speaks the revision
+	ended := g.rebuilds.hasEnded(t.Name)                                  // meanwhile
+	if s != nil && (ended || s.inner == "" || s.revision != t.Revision) { // or this server no longer speaks the revision
 		g.sessions.endSession(s)
 		s.expire()
 		s = nil
+	}
+	if ended {
+		return nil, http.StatusNotFound, noSessionError()
 	}
 	if s == nil {
 		g.server.Notice(slog.LevelWarn, "session of another replica not opened again", "principal", principal, "revision", t.Revision)
@@ -300,6 +304,10 @@ func (g *Gateway) deleteSession(w http.ResponseWriter, r *http.Request, principa
 			refuse(w, http.StatusForbidden, nil, foreignSessionError())
 		default:
 			g.rebuilds.noteEnded(t.Name)
+			if s := g.sessions.get(id); s != nil { // another request has just opened it
+				g.sessions.endSession(s)
+				s.expire()
+			}
 			w.WriteHeader(http.StatusNoContent)
 		}
 		return

@@ -384,6 +384,41 @@ func TestDeletedSession(t *testing.T) {
 	})
 }
 
+// TestDeletedWhileOpening checks that a replica serves no session whose DELETE it gets while it opens
+// the session again.
+func TestDeletedWhileOpening(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var opens atomic.Bool
+		all := serveReplicas(t, 2, func(i int, s *wiretest.Setup) {
+			next := s.Middleware
+			s.Middleware = func(h mcp.MethodHandler) mcp.MethodHandler {
+				h = next(h)
+				return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+					if i == 1 && method == "initialize" {
+						opens.Store(true)
+						time.Sleep(time.Second)
+					}
+					return h(ctx, method, req)
+				}
+			}
+		})
+		p := all.at(all.peer("alice", `{}`), 1)
+		var request sync.WaitGroup
+		request.Go(func() { p.Call("tools/list", nil).Want(http.StatusNotFound, wiretest.InvalidRequest) })
+		time.Sleep(500 * time.Millisecond)
+		if status := p.Status(http.MethodDelete, ""); status != http.StatusNoContent || !opens.Load() {
+			t.Errorf("DELETE: %d", status)
+		}
+		request.Wait()
+		if r := p.Call("tools/list", nil); r.Status != http.StatusNotFound {
+			t.Errorf("after DELETE: %d", r.Status)
+		}
+		if n := all.gateways[1].Counts().Sessions; n != 0 {
+			t.Errorf("%d sessions", n)
+		}
+	})
+}
+
 // TestIdleSessionGoesOn checks that a session which was idle for long goes on.
 func TestIdleSessionGoesOn(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

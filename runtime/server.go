@@ -212,6 +212,16 @@ func (h warningHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
 }
 
+// WithAttrs implements slog.Handler.
+func (h warningHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warningHandler{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h warningHandler) WithGroup(name string) slog.Handler {
+	return warningHandler{h.Handler.WithGroup(name)}
+}
+
 // Options returns the options, defaults filled in.
 func (s *Server) Options() Options { return s.options }
 

@@ -224,3 +224,17 @@ func TestListLeft(t *testing.T) {
 		t.Errorf("%v: %s", err, tr.text.String())
 	}
 }
+
+// TestDefaultLogger checks that the logger of a server without one has only warnings and errors, also with
+// attributes.
+func TestDefaultLogger(t *testing.T) {
+	var text strings.Builder
+	log := slog.New(warningHandler{slog.NewTextHandler(&text, nil)})
+	for _, l := range []*slog.Logger{log, log.With("a", 1), log.WithGroup("g"), log.With("a", 1).WithGroup("g").With("b", 2)} {
+		l.Info("quiet")
+		l.Warn("loud")
+	}
+	if got := text.String(); strings.Contains(got, "quiet") || strings.Count(got, "loud") != 4 {
+		t.Errorf("%s", got)
+	}
+}

@@ -81,8 +81,13 @@ func (s *Server) failOrphan(orphan Record) {
 	}
 	end := event{kind: eventFinish, outcome: outcome}
 	_, err := s.moveTask(s.closing, s.newRequestRetry(), orphan, ifSameRun(orphan, end))
-	s.logger.Warn("task lost with its worker", "task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool,
-		"attempt", orphan.Attempt, "tries", orphan.Tries, "error", err)
+	log := s.logger.With("task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool, "attempt", orphan.Attempt, "tries", orphan.Tries)
+	switch {
+	case err == nil:
+		log.Warn("task lost with its worker")
+	case s.closing.Err() == nil && !isOver(err):
+		log.Warn("task of a lost worker not ended", "error", err)
+	}
 }
 
 // returnOrphan gives a task that this server has taken and cannot run back to the

@@ -75,16 +75,23 @@ func (s *Server) keepLease() time.Duration {
 // ensureLease begins the lease of this worker, or renews it if it may end before a call of the store
 // does. Without a lease, other workers would take the tasks of this one.
 func (s *Server) ensureLease(ctx context.Context) error {
-	s.mu.Lock()
-	renewed := s.renewed
-	s.mu.Unlock()
-	if !renewed.IsZero() && time.Since(renewed) < s.lease-s.renewEvery() {
+	if s.hasLease() {
 		return nil
 	}
 	_, err := callStore(ctx, s.newRequestRetry(), "Beat", func(ctx context.Context) (struct{}, error) {
+		if s.hasLease() { // another call has renewed it
+			return struct{}{}, nil
+		}
 		return struct{}{}, s.renewLease(ctx)
 	})
 	return err
+}
+
+// hasLease reports whether the lease lasts longer than a call of the store.
+func (s *Server) hasLease() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.renewed.IsZero() && time.Since(s.renewed) < s.lease-s.renewEvery()
 }
 
 // renewLease calls the store's Beat, which tells the time and which tasks of running handlers are

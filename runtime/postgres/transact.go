@@ -23,11 +23,14 @@ const (
 	// it, whatever the database's default is.
 	beginWriting = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 	// lockWriting takes the lock, $1. PostgreSQL ends a transaction that hears nothing of its process for
-	// a while, such as one that was stopped, so that the others go on.
+	// a while, such as one that was stopped, so that the others go on. A time that the user has set
+	// stays.
 	//
 	// All statements below go by keys, whatever their arguments are. So PostgreSQL plans each once, by
 	// indexes, even if a table was empty then.
-	lockWriting = `SELECT set_config('idle_in_transaction_session_timeout', '1s', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+	lockWriting = `SELECT set_config('idle_in_transaction_session_timeout',
+		CASE current_setting('idle_in_transaction_session_timeout') WHEN '0' THEN '5s' ELSE current_setting('idle_in_transaction_session_timeout') END, true),
+	set_config('plan_cache_mode', 'force_generic_plan', true),
 	set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
 	pg_advisory_xact_lock($1::bigint)`
 

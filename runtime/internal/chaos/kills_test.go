@@ -93,7 +93,8 @@ func (f *fleet) underLoad(harm func()) {
 // harmPostgres does harm to replicas on one PostgreSQL, whose clocks differ by minutes, and to their connections.
 func harmPostgres(t *testing.T, harms int, skews ...time.Duration) {
 	t.Helper()
-	dsn := pgtest.Database(t)
+	// A process that is stopped in a transaction must not hold up the others for longer than a lease.
+	dsn := pgtest.Database(t) + " idle_in_transaction_session_timeout=1000"
 	f := newFleet(t, workerConfig{Store: "postgres:" + dsn, SessionKey: sessionKey}, len(skews), 24)
 	if slices.Max(skews) > 0 {
 		skewed := buildSkewed(t)

@@ -54,6 +54,12 @@ var untapped = map[string]string{
 	"runtime/gosdk/example_test.go ExampleNewHandler":                             "reads as a user's program does; other tests of gosdk have the same traffic",
 	"runtime/gosdk/example_test.go ExampleAddTaskTool":                            "as ExampleNewHandler",
 	"runtime/gosdk/example_test.go ExampleStdioTransport":                         "as ExampleNewHandler",
+	"examples/internal/replicas/proxy_test.go startProxy":                         "the proxy passes on whatever it gets",
+	"examples/internal/replicas/proxy_test.go newNumbered":                        "stands behind the proxy and speaks no protocol",
+	"examples/internal/replicas/proxy_test.go TestProxyRepeatsNothing":            "as newNumbered",
+	"examples/internal/replicas/proxy_test.go TestProxyFlushes":                   "as newNumbered",
+	"runtime/internal/chaos/worker_test.go newServer":                             "is killed while it speaks; edgetest and pushtest have the same traffic",
+	"runtime/internal/chaos/lossless_test.go serveHere":                           "as newServer",
 	"runtime/gosdk/example_test.go serveExample":                                  "as ExampleNewHandler",
 }
 

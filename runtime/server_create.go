@@ -40,6 +40,7 @@ func (s *Server) createTask(ctx context.Context, caller Caller, t *registeredToo
 	record, err := s.insertRecord(ctx, fresh, s.options.Limits.storeQuota())
 	if err != nil {
 		slot.giveUp()
+		s.missChange(fresh.ID) // another task may have its name, and be followed here
 	} else {
 		s.noteChange(record.ID, record.Version)
 	}

@@ -104,7 +104,7 @@ func (s *Store) queueWrites(b *pgx.Batch, list []durable.Write) {
 				arguments.add(w, r.Arguments)
 			}
 		case durable.Update:
-			if w.Parts.Indexed || w.Parts.Outcome {
+			if w.Parts.Moved || w.Parts.Expiry || w.Parts.Outcome {
 				moved.add(w)
 			} else {
 				reported.add(w)

@@ -286,11 +286,12 @@ func (c *Committer) transact(ops []*op) (err error) {
 			if err == nil {
 				c.known.confirm()
 				c.known.note(c.known.last, after, state, plan)
-			}
-			if err == nil || isInDoubt(err) || ctx.Err() != nil {
-				return err
+				return nil
 			}
 			c.known.refute()
+			if isInDoubt(err) || ctx.Err() != nil {
+				return err
+			}
 		}
 	}
 	var state *State

@@ -40,11 +40,15 @@ func (b backend) Transact(ctx context.Context, keys durable.Keys, decide func(*d
 }
 
 // Apply implements [durable.Backend].
-func (b backend) Apply(ctx context.Context, last durable.Mark, plan *durable.Plan) (after durable.Mark, err error) {
+func (b backend) Apply(ctx context.Context, last durable.Mark, names []durable.Name, plan *durable.Plan) (after durable.Mark, err error) {
 	err = b.write(ctx, "write to", func(w *transaction) error {
 		n, err := w.record(plan.Changes)
+		if err != nil {
+			return err
+		}
 		after = durable.Mark{Number: n}
-		if err == nil && n != last.Number+1 {
+		state, err := loadState(w.session, durable.Keys{Names: names})
+		if err == nil && (n != last.Number+1 || len(state.Names) > 0) {
 			err = durable.ErrStale
 		}
 		if err != nil {

@@ -620,6 +620,29 @@ func TestResumedStreamOnAnotherReplica(t *testing.T) {
 	})
 }
 
+// slowClock is a store whose clock is behind, and which is no Inspector.
+type slowClock struct{ mcptask.Store }
+
+// Beat implements mcptask.Store.
+func (s slowClock) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
+	beat, err := s.Store.Beat(ctx, worker, lease, held)
+	beat.Now = beat.Now.Add(-30 * time.Minute)
+	return beat, err
+}
+
+// TestSessionOnSlowStore checks that a replica finds the earlier tasks of a session although the
+// store's clock is far behind that of the replica which has begun the session.
+func TestSessionOnSlowStore(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		all := serveReplicas(t, 2, func(_ int, s *wiretest.Setup) { s.Options.Store = slowClock{s.Options.Store} })
+		synctest.Wait() // for the store's time
+		a := all.peer("alice", wiretest.AllCapabilities)
+		id := a.Create("ask", wiretest.AskArguments("one"))
+		a.Until(id, "input_required")
+		all.at(a, 1).OpenGet().NextQuestion(id)
+	})
+}
+
 // TestQuestionOnOneStream checks that a client which has its own stream at one replica, and requests
 // that wait for the task at others, gets each question from these requests alone.
 func TestQuestionOnOneStream(t *testing.T) {

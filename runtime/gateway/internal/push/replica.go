@@ -28,8 +28,9 @@ const (
 	// fetchMargin is how long after the client's next poll a question stays off the session's own
 	// stream. A client that sends a request for it does so when that poll tells of the question.
 	fetchMargin = 2 * time.Second
-	// clockMargin is how far the clock of the replica that began a session may be ahead of the
-	// store's. Only a store that is not an Inspector depends on it.
+	// clockMargin is how far the time at which a session began may be ahead of the store's. A replica
+	// knows the store's time only roughly, and before its first renewal of the lease not at all. Only
+	// a store that is not an Inspector depends on it.
 	clockMargin = 10 * time.Minute
 )
 

@@ -130,7 +130,7 @@ func (h *Hub) clearMark(mark string, m *Mailbox) {
 // held.
 func (h *Hub) postFound(r mcptask.Record) {
 	m := h.marks[mcptask.MarkOfTask(r.ID)]
-	if m == nil || r.Done() || hasPassed(r.ExpiresAt) {
+	if m == nil || r.Done() || h.hasExpired(r.ExpiresAt) {
 		return
 	}
 	if m.found == nil {

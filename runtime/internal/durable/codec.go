@@ -16,9 +16,6 @@ import (
 // another, and reads this one too.
 const codecVersion = 1
 
-// inputsVersion is codecVersion for questions. Version 1 has no Fetched.
-const inputsVersion = 2
-
 // errCorrupt says that stored bytes are not what was encoded.
 var errCorrupt = errors.New("the stored bytes are damaged, or a newer version of mcptask has written them")
 
@@ -52,7 +49,7 @@ func DecodeTerms(b []byte, r *mcptask.Record) error {
 
 // EncodeInputs encodes the questions of a record.
 func EncodeInputs(inputs []mcptask.Input) []byte {
-	b := []byte{inputsVersion}
+	b := []byte{codecVersion}
 	b = binary.AppendUvarint(b, uint64(len(inputs)))
 	for i := range inputs {
 		in := &inputs[i]
@@ -63,25 +60,20 @@ func EncodeInputs(inputs []mcptask.Input) []byte {
 		b = appendString(b, string(in.State))
 		b = appendBytes(b, in.Response)
 		b = appendError(b, in.Error)
-		b = append(b, 0)
-		if in.Fetched {
-			b[len(b)-1] = 1
-		}
+		b = appendBool(b, in.Fetched)
 	}
 	return b
 }
 
 // DecodeInputs returns the questions that EncodeInputs has encoded. They share the bytes.
 func DecodeInputs(b []byte) ([]mcptask.Input, error) {
-	d := &decoder{rest: b}
-	version := d.byte()
-	d.bad = version != 1 && version != inputsVersion
+	d := newDecoder(b)
 	var inputs []mcptask.Input
 	for range d.count() {
 		inputs = append(inputs, mcptask.Input{
 			Key: d.string(), Method: d.string(), Params: d.bytes(), Schema: d.bytes(),
 			State: mcptask.InputState(d.string()), Response: d.bytes(), Error: d.error(),
-			Fetched: version > 1 && d.byte() != 0,
+			Fetched: d.byte() != 0,
 		})
 	}
 	return inputs, d.finish()
@@ -161,6 +153,13 @@ func DecodeChanges(b []byte) ([]mcptask.Change, error) {
 		})
 	}
 	return changes, d.finish()
+}
+
+func appendBool(b []byte, is bool) []byte {
+	if is {
+		return append(b, 1)
+	}
+	return append(b, 0)
 }
 
 func appendString(b []byte, s string) []byte {

@@ -53,20 +53,6 @@ func TestCodecKeepsBytes(t *testing.T) {
 	}
 }
 
-// TestFormerInputs checks that questions of the former version are read.
-func TestFormerInputs(t *testing.T) {
-	want := oddRecord().Inputs
-	former := []byte{1, byte(len(want))}
-	for i := range want {
-		want[i].Fetched = false
-		one := EncodeInputs(want[i : i+1])
-		former = append(former, one[2:len(one)-1]...)
-	}
-	if got, err := DecodeInputs(former); err != nil || !cmp.Equal(want, got) {
-		t.Errorf("%v: %s", err, cmp.Diff(want, got))
-	}
-}
-
 // FuzzDecode checks that damaged bytes are an error, never a panic, and that what can be decoded
 // is the same after a second encoding.
 func FuzzDecode(f *testing.F) {

@@ -16,7 +16,7 @@ import (
 const fillTasks = `WITH added AS (
 		INSERT INTO @schema@.task (seq, id, version, principal, account, tool, idem, name, terms, phase, outcome, is_error, cancel, message, done, total,
 			created, updated, terminal, expires, attempt, tries, worker, bytes, asked)
-		SELECT i, sha256(convert_to(i::text, 'UTF8')), 2, convert_to('user' || i % 10, 'UTF8'), convert_to('auser' || i % 10, 'UTF8'), 'tool', '', NULL, $5,
+		SELECT i, sha256(convert_to(i::text, 'UTF8')), 2, convert_to('user' || i % 10, 'UTF8'), convert_to('user' || i % 10, 'UTF8'), 'tool', '', NULL, $5,
 			CASE WHEN i <= $3 THEN 1 ELSE 9 END, CASE WHEN i <= $3 THEN 0 ELSE 1 END, false, false, '', 0, 0,
 			1600000000000000 + i, 1600000000000000 + i, 1600000000000000 + i, $4, 1, 1, CASE WHEN i <= $3 THEN 'holder'::bytea ELSE '' END, 700, 0
 		FROM generate_series($1::bigint, $2::bigint) i

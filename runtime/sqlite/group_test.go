@@ -205,7 +205,7 @@ func TestFeedFails(t *testing.T) {
 		var last error
 		for _, err := range s.Changes(t.Context()) {
 			last = err
-			s.tail.fail(fault)
+			s.tail.feed.Fail(fault)
 		}
 		if !errors.Is(last, fault) {
 			t.Error(last)

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"math"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -37,36 +36,16 @@ type row struct {
 func scanRow(rows *sql.Rows) (row, error) {
 	var found row
 	r := &found.record
-	var phase, outcome, created, updated, terminal, expires int64
-	var isError bool
+	var c durable.Columns
 	var done, total sql.NullFloat64
-	var idem, terms, inputs, result []byte
-	if err := rows.Scan(&found.seq, &found.asked, &r.ID, &r.Version, &r.Principal, &r.Account, &r.Tool, &idem, &phase, &outcome, &isError,
-		&r.CancelRequested, &r.StatusMessage, &done, &total, &created, &updated, &terminal, &expires, &r.Attempt, &r.Tries, &r.Worker,
-		&terms, (*[]byte)(&r.Arguments), &inputs, &result); err != nil {
+	var idem []byte
+	if err := rows.Scan(&found.seq, &found.asked, &r.ID, &r.Version, &r.Principal, &r.Account, &r.Tool, &idem, &c.Phase, &c.Outcome, &c.IsError,
+		&r.CancelRequested, &r.StatusMessage, &done, &total, &c.Created, &c.Updated, &c.Terminal, &c.Expires, &r.Attempt, &r.Tries, &r.Worker,
+		&c.Terms, (*[]byte)(&r.Arguments), &c.Inputs, &c.Result); err != nil {
 		return found, err
 	}
 	r.IdempotencyKey, r.Progress = string(idem), mcptask.Progress{Done: floatOf(done), Total: floatOf(total)}
-	r.CreatedAt, r.UpdatedAt = durable.Time(created), durable.Time(updated)
-	r.TerminalAt, r.ExpiresAt = durable.Time(terminal), durable.Time(expires)
-	var err error
-	if r.Phase, err = durable.PhaseOf(phase); err != nil {
-		return found, fmt.Errorf("task %q: %w", r.ID, err)
-	}
-	if r.Outcome, err = durable.OutcomeOf(outcome, isError); err != nil {
-		return found, fmt.Errorf("task %q: %w", r.ID, err)
-	}
-	err = durable.DecodeTerms(terms, r)
-	if inputs != nil && err == nil {
-		r.Inputs, err = durable.DecodeInputs(inputs)
-	}
-	if result != nil && r.Outcome != nil && err == nil {
-		err = durable.DecodeOutcome(result, r.Outcome)
-	}
-	if err != nil {
-		return found, fmt.Errorf("task %q: %w", r.ID, err)
-	}
-	return found, nil
+	return found, c.Decode(r)
 }
 
 // floatOf returns a stored number. SQLite stores NaN as NULL.

@@ -61,7 +61,9 @@ func queryRows(ctx context.Context, s *session, query string, args ...any) ([]ro
 	var found []row
 	err := s.queryContext(ctx, query, func(rows *sql.Rows) error {
 		r, err := scanRow(rows)
-		found = append(found, r)
+		if err == nil { // a damaged row must not get into the cache
+			found = append(found, r)
+		}
 		return err
 	}, args...)
 	return found, err

@@ -69,6 +69,22 @@ func queryRows(ctx context.Context, s *session, query string, args ...any) ([]ro
 	return found, err
 }
 
+// readBare returns the records of a query that selects no bodies.
+func (s *Store) readBare(ctx context.Context, query string, args ...any) ([]mcptask.Record, error) {
+	var records []mcptask.Record
+	err := s.read(ctx, "read", func(r *session) error {
+		rows, err := queryRows(ctx, r, query, args...)
+		for i := range rows {
+			records = append(records, rows[i].record)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return records, nil
+}
+
 // Create implements [mcptask.Store].
 func (s *Store) Create(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
 	return s.committer.Create(ctx, r, quota)
@@ -178,15 +194,8 @@ func (s *Store) Expire(ctx context.Context, limit int) ([]mcptask.Record, error)
 }
 
 // findExpired returns up to limit expired records, without their bodies.
-func (s *Store) findExpired(ctx context.Context, limit int) (expired []mcptask.Record, err error) {
-	err = s.read(ctx, "read", func(r *session) error {
-		rows, err := queryRows(ctx, r, bareExpired, durable.Micros(s.now()), limit)
-		for i := range rows {
-			expired = append(expired, rows[i].record)
-		}
-		return err
-	})
-	return expired, err
+func (s *Store) findExpired(ctx context.Context, limit int) ([]mcptask.Record, error) {
+	return s.readBare(ctx, bareExpired, durable.Micros(s.now()), limit)
 }
 
 // tombstoneBatch bounds how many tombstones one call of Expire removes. It is more than one call

@@ -7,27 +7,28 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 )
 
-// The statements that write. Each takes arrays, so that it writes any number of rows.
+// The statements that write. Each takes arrays, so that it writes any number of rows. None writes
+// unless mayWrite.
 const (
 	insertTasks = `INSERT INTO @schema@.task (seq, id, version, principal, account, tool, idem, name, terms, phase, outcome, is_error, cancel, message,
 	done, total, created, updated, terminal, expires, attempt, tries, worker, bytes, asked)
 	SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bytea[],
 	$10::smallint[], $11::smallint[], $12::boolean[], $13::boolean[], $14::bytea[], $15::float8[], $16::float8[], $17::bigint[], $18::bigint[],
-	$19::bigint[], $20::bigint[], $21::bigint[], $22::bigint[], $23::bytea[], $24::bigint[], $25::bigint[])`
+	$19::bigint[], $20::bigint[], $21::bigint[], $22::bigint[], $23::bytea[], $24::bigint[], $25::bigint[]) WHERE ` + mayWrite
 
-	insertArguments = `INSERT INTO @schema@.arguments (seq, body) SELECT * FROM unnest($1::bigint[], $2::bytea[])`
+	insertArguments = `INSERT INTO @schema@.arguments (seq, body) SELECT * FROM unnest($1::bigint[], $2::bytea[]) WHERE ` + mayWrite
 
 	upsertInputs = `INSERT INTO @schema@.inputs (seq, body) SELECT * FROM unnest($1::bigint[], $2::bytea[])
-	ON CONFLICT (seq) DO UPDATE SET body = excluded.body`
+	WHERE ` + mayWrite + ` ON CONFLICT (seq) DO UPDATE SET body = excluded.body`
 
-	insertOutcomes = `INSERT INTO @schema@.outcome (seq, body) SELECT * FROM unnest($1::bigint[], $2::bytea[])`
+	insertOutcomes = `INSERT INTO @schema@.outcome (seq, body) SELECT * FROM unnest($1::bigint[], $2::bytea[]) WHERE ` + mayWrite
 
 	// reportTasks changes no column that an index has.
 	reportTasks = `UPDATE @schema@.task t SET version = u.version, cancel = u.cancel, message = u.message, done = u.done, total = u.total,
 	updated = u.updated, terminal = u.terminal, attempt = u.attempt, tries = u.tries, bytes = u.bytes, asked = u.asked
 	FROM unnest($1::bytea[], $2::bigint[], $3::boolean[], $4::bytea[], $5::float8[], $6::float8[], $7::bigint[], $8::bigint[], $9::bigint[],
 	$10::bigint[], $11::bigint[], $12::bigint[]) u(id, version, cancel, message, done, total, updated, terminal, attempt, tries, bytes, asked)
-	WHERE t.id = u.id`
+	WHERE t.id = u.id AND ` + mayWrite
 
 	moveTasks = `UPDATE @schema@.task t SET version = u.version, cancel = u.cancel, message = u.message, done = u.done, total = u.total,
 	updated = u.updated, terminal = u.terminal, attempt = u.attempt, tries = u.tries, bytes = u.bytes, asked = u.asked,
@@ -35,30 +36,35 @@ const (
 	FROM unnest($1::bytea[], $2::bigint[], $3::boolean[], $4::bytea[], $5::float8[], $6::float8[], $7::bigint[], $8::bigint[], $9::bigint[],
 	$10::bigint[], $11::bigint[], $12::bigint[], $13::smallint[], $14::smallint[], $15::boolean[], $16::bigint[], $17::bytea[])
 	u(id, version, cancel, message, done, total, updated, terminal, attempt, tries, bytes, asked, phase, outcome, is_error, expires, worker)
-	WHERE t.id = u.id`
+	WHERE t.id = u.id AND ` + mayWrite
 
-	deleteTasks      = `DELETE FROM @schema@.task WHERE id = ANY($1::bytea[])`
-	deleteArguments  = `DELETE FROM @schema@.arguments WHERE seq = ANY($1::bigint[])`
-	deleteInputs     = `DELETE FROM @schema@.inputs WHERE seq = ANY($1::bigint[])`
-	deleteOutcomes   = `DELETE FROM @schema@.outcome WHERE seq = ANY($1::bigint[])`
-	deleteTombstones = `DELETE FROM @schema@.tombstone WHERE id = ANY($1::bytea[])`
+	deleteTasks      = `DELETE FROM @schema@.task WHERE id = ANY($1::bytea[]) AND ` + mayWrite
+	deleteArguments  = `DELETE FROM @schema@.arguments WHERE seq = ANY($1::bigint[]) AND ` + mayWrite
+	deleteInputs     = `DELETE FROM @schema@.inputs WHERE seq = ANY($1::bigint[]) AND ` + mayWrite
+	deleteOutcomes   = `DELETE FROM @schema@.outcome WHERE seq = ANY($1::bigint[]) AND ` + mayWrite
+	deleteTombstones = `DELETE FROM @schema@.tombstone WHERE id = ANY($1::bytea[]) AND ` + mayWrite
 	upsertTombstones = `INSERT INTO @schema@.tombstone (id, principal, until) SELECT u.id, u.principal, ` + clock + ` + $2::bigint
-	FROM unnest($3::bytea[], $4::bytea[]) u(id, principal) ON CONFLICT (id) DO UPDATE SET principal = excluded.principal, until = excluded.until`
+	FROM unnest($3::bytea[], $4::bytea[]) u(id, principal) WHERE ` + mayWrite + ` ON CONFLICT (id) DO UPDATE SET principal = excluded.principal, until = excluded.until`
 	upsertAccounts = `INSERT INTO @schema@.account (account, stored, unfinished, bytes) SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[])
-	ON CONFLICT (account) DO UPDATE SET stored = excluded.stored, unfinished = excluded.unfinished, bytes = excluded.bytes`
-	deleteAccounts = `DELETE FROM @schema@.account WHERE account = ANY($1::bytea[])`
-	insertChange   = `INSERT INTO @schema@.change (at, news) VALUES (` + clock + `, $2)`
+	WHERE ` + mayWrite + ` ON CONFLICT (account) DO UPDATE SET stored = excluded.stored, unfinished = excluded.unfinished, bytes = excluded.bytes`
+	deleteAccounts = `DELETE FROM @schema@.account WHERE account = ANY($1::bytea[]) AND ` + mayWrite
+	insertChange   = `INSERT INTO @schema@.change (at, news) SELECT ` + clock + `, $2 WHERE ` + mayWrite + ` RETURNING seq, at`
 )
 
-// queuePlan queues the statements that carry out a plan.
-func (s *Store) queuePlan(b *pgx.Batch, plan *durable.Plan) {
+// queuePlan queues the statements that carry out a plan. They set mark to that of the transaction,
+// unless they write nothing.
+func (s *Store) queuePlan(b *pgx.Batch, plan *durable.Plan, mark *durable.Mark) {
 	for rest := plan.Writes; len(rest) > 0; {
 		n := countApart(rest)
 		s.queueWrites(b, rest[:n])
 		rest = rest[n:]
 	}
 	s.queueAccounts(b, plan.Accounts)
-	s.queueChanges(b, plan.Changes)
+	*mark = durable.Mark{}
+	s.queueChanges(b, plan.Changes).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&mark.Number, &mark.At}, func() error { return nil })
+		return err
+	})
 }
 
 // countApart returns how many of the first writes are of different records, so that they may be
@@ -104,7 +110,7 @@ func (s *Store) queueWrites(b *pgx.Batch, list []durable.Write) {
 				arguments.add(w, r.Arguments)
 			}
 		case durable.Update:
-			if w.Parts.Indexed || w.Parts.Outcome {
+			if w.Parts.Moved || w.Parts.Expiry || w.Parts.Outcome {
 				moved.add(w)
 			} else {
 				reported.add(w)
@@ -152,8 +158,8 @@ func (s *Store) queueAccounts(b *pgx.Batch, list []durable.AccountUsage) {
 }
 
 // queueChanges queues news for the feeds of all processes.
-func (s *Store) queueChanges(b *pgx.Batch, list []mcptask.Change) {
-	s.queue(b, insertChange, len(list), s.shift.Load(), durable.EncodeChanges(list))
+func (s *Store) queueChanges(b *pgx.Batch, list []mcptask.Change) *pgx.QueuedQuery {
+	return b.Queue(s.schema.sql(insertChange), s.shift.Load(), durable.EncodeChanges(list))
 }
 
 // removals are columns of records to remove.

@@ -34,9 +34,11 @@ const (
 	set_config('plan_cache_mode', 'force_generic_plan', true),
 	set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
 	set_config('mcptask.write', 'on', true), pg_advisory_xact_lock($1::bigint)`
-	// ifLast forbids the statements that follow to write, unless the last transaction has the mark $1, $2.
+	// ifLast forbids the statements that follow to write, unless the last transaction has the mark $1, $2
+	// and no task has one of the names $3.
 	ifLast = `SELECT set_config('mcptask.write', 'off', true)
-	WHERE NOT EXISTS (SELECT FROM (` + selectLast + `) last WHERE (seq, at) = ($1::bigint, $2::bigint))`
+	WHERE NOT EXISTS (SELECT FROM (` + selectLast + `) last WHERE (seq, at) = ($1::bigint, $2::bigint))
+	OR EXISTS (SELECT FROM @schema@.task WHERE name = ANY($3::bytea[]))`
 	selectLast = `SELECT seq, at FROM @schema@.change ORDER BY seq DESC LIMIT 1`
 	// mayWrite is true unless ifLast forbids it.
 	mayWrite = `current_setting('mcptask.write') = 'on'`
@@ -145,7 +147,7 @@ func (s *Store) Transact(ctx context.Context, keys durable.Keys, decide func(*du
 }
 
 // Apply implements [durable.Backend].
-func (s *Store) Apply(ctx context.Context, last durable.Mark, plan *durable.Plan) (after durable.Mark, err error) {
+func (s *Store) Apply(ctx context.Context, last durable.Mark, names []durable.Name, plan *durable.Plan) (after durable.Mark, err error) {
 	if s.seqs.left < int64(len(plan.Writes)) {
 		return after, durable.ErrStale
 	}
@@ -157,7 +159,11 @@ func (s *Store) Apply(ctx context.Context, last durable.Mark, plan *durable.Plan
 	var b pgx.Batch
 	b.Queue(beginWriting)
 	b.Queue(lockWriting, s.schema.lock)
-	b.Queue(s.schema.sql(ifLast), last.Number, last.At)
+	hashes := make([][]byte, len(names))
+	for i, name := range names {
+		hashes[i] = hashName(name)
+	}
+	b.Queue(s.schema.sql(ifLast), last.Number, last.At, hashes)
 	s.queuePlan(&b, plan, &after)
 	queueCommit(&b)
 	switch err := conn.SendBatch(ctx, &b).Close(); {

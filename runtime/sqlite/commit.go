@@ -40,11 +40,15 @@ func (b backend) Transact(ctx context.Context, keys durable.Keys, decide func(*d
 }
 
 // Apply implements [durable.Backend].
-func (b backend) Apply(ctx context.Context, last durable.Mark, plan *durable.Plan) (after durable.Mark, err error) {
+func (b backend) Apply(ctx context.Context, last durable.Mark, names []durable.Name, plan *durable.Plan) (after durable.Mark, err error) {
 	err = b.write(ctx, "write to", func(w *transaction) error {
 		n, err := w.record(plan.Changes)
+		if err != nil {
+			return err
+		}
 		after = durable.Mark{Number: n}
-		if err == nil && n != last.Number+1 {
+		state, err := loadState(w.session, durable.Keys{Names: names})
+		if err == nil && (n != last.Number+1 || len(state.Names) > 0) {
 			err = durable.ErrStale
 		}
 		if err != nil {
@@ -196,35 +200,13 @@ func (b backend) writeRecord(w *session, d *durable.Write) error {
 	return err
 }
 
-// shortBody is how many bytes a body may have to be stored in the row. A page has 4,096.
-const shortBody = 1024
-
-// splitBody returns a body as the row stores it, and as the body's own table does. One of them is nil.
-func splitBody(body []byte) (short, long []byte) {
-	if len(body) > shortBody {
-		return nil, body
-	}
-	return body, nil
-}
-
-// encodeOutcome returns an outcome's body, or nil if there is no outcome.
-func encodeOutcome(o *mcptask.Outcome) []byte {
-	if o == nil {
-		return nil
-	}
-	return durable.EncodeOutcome(o)
-}
-
 func insertRecord(w *session, r *mcptask.Record, row *durable.Row) error {
-	var idem, arguments []byte
+	var idem []byte
 	if r.IdempotencyKey != "" {
 		idem = []byte(r.IdempotencyKey)
 	}
-	if len(r.Arguments) > 0 {
-		arguments = r.Arguments
-	}
-	arguments, longArguments := splitBody(arguments)
-	result, longResult := splitBody(encodeOutcome(r.Outcome))
+	arguments, longArguments := durable.SplitBody(r.Arguments)
+	result, longResult := durable.SplitBody(durable.EncodeOutcome(r.Outcome))
 	if _, err := w.exec(insertTask, row.Seq, []byte(r.ID), r.Version, []byte(r.Principal), []byte(r.Account), []byte(r.Tool), idem,
 		durable.PhaseNumber(r.Phase), durable.OutcomeNumber(r.Outcome), isError(r), r.CancelRequested, []byte(r.StatusMessage),
 		r.Progress.Done, r.Progress.Total, durable.Micros(r.CreatedAt), durable.Micros(r.UpdatedAt), durable.Micros(r.TerminalAt),
@@ -250,7 +232,7 @@ func updateRecord(w *session, r *mcptask.Record, row *durable.Row, parts durable
 	switch {
 	case parts.Outcome:
 		query = updateEnd
-		result, longResult = splitBody(encodeOutcome(r.Outcome))
+		result, longResult = durable.SplitBody(durable.EncodeOutcome(r.Outcome))
 		args = append(args, durable.PhaseNumber(r.Phase), []byte(r.Worker), result)
 	case parts.Moved:
 		query = updateTask

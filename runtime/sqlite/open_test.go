@@ -242,6 +242,8 @@ func fixtureTasks() []mcptask.Record {
 		Outcome: &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: []byte(`{"content":[],"isError":true}`), IsError: true},
 	}
 	failed := done
+	long := []byte(`"` + strings.Repeat("long", 300) + `"`)
+	done.Arguments, done.Outcome = long, &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: long}
 	failed.ID, failed.CreatedAt = "failed", at(4)
 	failed.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeError, Error: &mcptask.Error{Code: -32603, Message: "worker lost"}}
 	return []mcptask.Record{full, done, failed}

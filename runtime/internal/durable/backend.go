@@ -20,10 +20,11 @@ type Backend interface {
 	//
 	// An error means that nothing was written, unless it is InDoubt.
 	Transact(ctx context.Context, keys Keys, decide func(*State) *Plan) (before, after Mark, err error)
-	// Apply is Transact without reading, for a plan that was decided upon what is known since the last
-	// transaction. If there was another one since, Apply writes nothing and returns ErrStale. It
-	// may do so for other reasons too, and return any other error if something in the plan exists already.
-	Apply(ctx context.Context, last Mark, plan *Plan) (after Mark, err error)
+	// Apply carries out a plan that was decided upon what is known since the last transaction. If
+	// there was another one since, or if a record has one of the names, Apply writes nothing and
+	// returns ErrStale. It may do so for other reasons too, and return any other error if something in
+	// the plan exists already.
+	Apply(ctx context.Context, last Mark, names []Name, plan *Plan) (after Mark, err error)
 	// Get returns a record as [mcptask.Store] describes.
 	Get(ctx context.Context, id string) (mcptask.Record, error)
 }

@@ -77,8 +77,27 @@ func DecodeInputs(b []byte) ([]mcptask.Input, error) {
 	return inputs, d.finish()
 }
 
-// EncodeOutcome encodes the result and the error of an outcome.
+// shortBody is how many bytes a body may have that is stored in the row of its task. The rows of a
+// database are in pages of 4 or 8 KiB, and PostgreSQL stores a row of over 2 kB in pieces.
+const shortBody = 768
+
+// SplitBody returns a body as the row of its task stores it, and as the body's own table does. One
+// of them is nil at least.
+func SplitBody(body []byte) (short, long []byte) {
+	switch {
+	case len(body) == 0:
+		return nil, nil
+	case len(body) > shortBody:
+		return nil, body
+	}
+	return body, nil
+}
+
+// EncodeOutcome encodes the result and the error of an outcome. It returns nil if there is none.
 func EncodeOutcome(o *mcptask.Outcome) []byte {
+	if o == nil {
+		return nil
+	}
 	b := make([]byte, 0, 16+len(o.Result))
 	b = append(b, codecVersion)
 	b = appendBytes(b, o.Result)

@@ -282,7 +282,7 @@ func (c *Committer) transact(ops []*op) (err error) {
 	keys := collectKeys(ops)
 	if state := c.known.state(ops, keys); state != nil {
 		if plan := decide(ops, state); !plan.refuses {
-			after, err := c.backend.Apply(ctx, c.known.last, plan)
+			after, err := c.backend.Apply(ctx, c.known.last, keys.Names, plan)
 			if err == nil {
 				c.known.confirm()
 				c.known.note(c.known.last, after, state, plan)

@@ -63,11 +63,16 @@ func (s *shelf) Transact(ctx context.Context, keys Keys, decide func(*State) *Pl
 	return before, after, err
 }
 
-func (s *shelf) Apply(_ context.Context, last Mark, plan *Plan) (after Mark, err error) {
+func (s *shelf) Apply(_ context.Context, last Mark, names []Name, plan *Plan) (after Mark, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last.Number != s.number {
 		return after, ErrStale
+	}
+	for _, r := range s.records {
+		if slices.Contains(names, nameOf(&r)) {
+			return after, ErrStale
+		}
 	}
 	for _, w := range plan.Writes {
 		if w.Kind == Insert && s.rows[w.Record.ID] != nil {
@@ -369,7 +374,9 @@ func TestLoneProcessReadsOnce(t *testing.T) {
 	one, other := newCommitter(t, s), newCommitter(t, s)
 	live := func(c *Committer, id string) {
 		t.Helper()
-		r, err := c.Create(t.Context(), record(id), mcptask.Quota{})
+		named := record(id)
+		named.IdempotencyKey = id
+		r, err := c.Create(t.Context(), named, mcptask.Quota{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,10 +27,10 @@ const (
 	longestPause = 64
 )
 
-// state returns what the keys name, or nil if that has to be read. A new record has a new ID: if
-// not, storing it fails.
+// state returns what the keys name, or nil if that has to be read. A new record is taken to have a new
+// ID and a new idempotency key: if not, storing it fails.
 func (k *known) state(ops []*op, keys Keys) *State {
-	if k.last == (Mark{}) || len(keys.Names) > 0 {
+	if k.last == (Mark{}) {
 		return nil
 	}
 	if k.reads > 0 {

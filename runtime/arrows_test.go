@@ -79,9 +79,9 @@ var arrows = []arrow{
 	// The stores in databases.
 	{"runtime/internal/durable", []string{"runtime", "runtime/internal/guard"}, runtimeTests},
 	{"runtime/sqlite", []string{"runtime", "runtime/internal/durable", "runtime/internal/feed", "runtime/internal/guard", "modernc.org/sqlite/..."},
-		slices.Concat(runtimeTests, []string{"runtime/storetest"})},
+		slices.Concat(runtimeTests, []string{"runtime/storetest", "runtime/internal/durable/durabletest"})},
 	{"runtime/postgres", []string{"runtime", "runtime/internal/durable", "runtime/internal/feed", "runtime/internal/guard", "github.com/jackc/pgx/v5/..."},
-		slices.Concat(runtimeTests, []string{"runtime/storetest", "runtime/internal/pgtest"})},
+		slices.Concat(runtimeTests, []string{"runtime/storetest", "runtime/internal/durable/durabletest", "runtime/internal/pgtest"})},
 
 	// For tests: users' own, and the runtime's.
 	{"runtime/mcptasktest", []string{"runtime", "runtime/gosdk", "runtime/internal/guard", "github.com/modelcontextprotocol/go-sdk/mcp"}, runtimeTests},
@@ -90,6 +90,7 @@ var arrows = []arrow{
 	{"runtime/internal/chaos", nil, slices.Concat(runtimeTests, []string{
 		"runtime/internal/tuning", "runtime/internal/pgtest", "runtime/sqlite", "runtime/postgres", "github.com/jackc/pgx/v5/...", "github.com/modelcontextprotocol/go-sdk/...",
 	})},
+	{"runtime/internal/durable/durabletest", []string{"runtime"}, nil},
 	{"runtime/internal/leak", nil, nil},
 	{"runtime/internal/pgtest", []string{"github.com/jackc/pgx/v5/..."}, nil},
 	{"runtime/internal/memnet", nil, runtimeTests},

@@ -18,7 +18,7 @@ var unguarded = map[string]string{
 }
 
 // testKits lists packages that only tests import. A panic there should end the test.
-var testKits = []string{"runtime/internal/memnet", "runtime/internal/wiretest"}
+var testKits = []string{"runtime/internal/durable/durabletest", "runtime/internal/memnet", "runtime/internal/wiretest"}
 
 // TestGoroutinesRecover checks that the function of every goroutine begins with a recover, by
 // package guard or its own. Bad input may find a panic, which would end the process with the tasks

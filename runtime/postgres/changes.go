@@ -36,20 +36,7 @@ const (
 
 // Changes implements [mcptask.Store].
 func (s *Store) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
-	return func(yield func(mcptask.Change, error) bool) {
-		if err := s.follower.enter(ctx); err != nil {
-			if ctx.Err() == nil && s.closing.Err() == nil {
-				yield(mcptask.Change{}, fmt.Errorf("postgres: changes: %w", err))
-			}
-			return
-		}
-		defer s.follower.leave()
-		for c := range s.feed.Read(ctx, mcptask.Change{Missed: true}) {
-			if !yield(c, nil) {
-				return
-			}
-		}
-	}
+	return s.feed.Read(ctx, mcptask.Change{Missed: true})
 }
 
 // follower reads the changes of all processes as long as somebody reads the feed of this one.
@@ -57,53 +44,16 @@ type follower struct {
 	store   *Store
 	listens bool
 	current atomic.Pointer[following]
-
-	entering chan struct{} // has an element while a goroutine changes readers
-	readers  int
 }
 
-func newFollower(s *Store, listens bool) *follower {
-	return &follower{store: s, listens: listens, entering: make(chan struct{}, 1)}
-}
-
-// enter adds a reader. When it returns, all later changes will come to the feed.
-func (f *follower) enter(ctx context.Context) error {
-	select {
-	case f.entering <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-f.entering }()
-	if f.readers == 0 {
-		if err := f.start(ctx); err != nil {
-			return err
-		}
-	}
-	f.readers++
-	return nil
-}
-
-// leave removes a reader.
-func (f *follower) leave() {
-	f.entering <- struct{}{}
-	defer func() { <-f.entering }()
-	if f.readers--; f.readers == 0 {
-		f.current.Swap(nil).stop()
-	}
-}
-
-// start begins to follow.
-func (f *follower) start(ctx context.Context) error {
+// start begins to follow. When it returns, all later changes will come to the feed.
+func (f *follower) start(ctx context.Context) (stop func(), err error) {
 	s := f.store
-	if s.closing.Err() != nil {
-		return mcptask.ErrServerClosed
-	}
 	g := &following{store: s, look: make(chan struct{}, 1)}
 	if err := s.pool.QueryRow(ctx, s.schema.sql("SELECT coalesce(max(seq), 0), "+clock+" FROM @schema@.change"), s.shift.Load()).Scan(&g.seq, &g.at); err != nil {
-		return err
+		return nil, fmt.Errorf("postgres: changes: %w", err)
 	}
-	following, stop := context.WithCancel(s.closing)
-	g.stop = stop
+	following, cancel := context.WithCancel(s.closing)
 	f.current.Store(g)
 	s.running.Go(func() {
 		defer guard.Recover(s.logger, "feed of changes")
@@ -115,7 +65,10 @@ func (f *follower) start(ctx context.Context) error {
 			g.listen(following)
 		})
 	}
-	return nil
+	return func() {
+		cancel()
+		f.current.Store(nil)
+	}, nil
 }
 
 // poke lets the follower look soon, if there is one.
@@ -130,7 +83,6 @@ type following struct {
 	store     *Store
 	look      chan struct{} // has an element if it is time to look
 	listening atomic.Bool
-	stop      context.CancelFunc
 
 	// What was read: the number of the last transaction, and the database's time then.
 	seq, at int64

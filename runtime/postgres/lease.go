@@ -46,7 +46,7 @@ func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, t
 	err := s.transact(ctx,
 		func(b *pgx.Batch) {
 			b.Queue(s.schema.sql(readOrphans), args()...).Query(func(rows pgx.Rows) (err error) {
-				orphans, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (row, error) { return scanWhole(r) })
+				orphans, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (row, error) { return scanRow(r, true) })
 				return err
 			})
 		},

@@ -63,7 +63,7 @@ type Store struct {
 	cache     *durable.Cache
 	seqs      seqRange // of the committer alone
 
-	feed     feed.Feed[mcptask.Change]
+	feed     *feed.Source[mcptask.Change]
 	follower *follower
 	notifier *notifier
 
@@ -116,7 +116,8 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	s := &Store{pool: pool, schema: schema, logger: o.Logger, cache: durable.NewCache(cacheBytes), shift: new(atomic.Int64), lookOften: lookOften}
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.committer = durable.NewCommitter(s, o.Logger)
-	s.follower = newFollower(s, !o.NoListen)
+	s.follower = &follower{store: s, listens: !o.NoListen}
+	s.feed = feed.NewSource[mcptask.Change](s.follower.start)
 	s.notifier = newNotifier(s)
 	return s, nil
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,34 +19,28 @@ type row struct {
 	seq, asked int64
 }
 
-// scanRow reads the rowColumns, and more columns after them.
-func scanRow(from pgx.Row, more ...any) (row, error) {
+// scanRow reads the rowColumns, and the bodies after them if the row has been selected by
+// selectWhole.
+func scanRow(from pgx.Row, whole bool) (row, error) {
 	var w row
 	r := &w.record
-	var id, principal, account, tool, idem, terms, message, worker []byte
-	var phase, outcome, created, updated, terminal, expires, attempt, tries int64
-	var isError bool
-	err := from.Scan(append([]any{
-		&w.seq, &w.asked, &id, &r.Version, &principal, &account, &tool, &idem, &phase, &outcome, &isError, &r.CancelRequested,
-		&terms, &message, &r.Progress.Done, &r.Progress.Total, &created, &updated, &terminal, &expires, &attempt, &tries, &worker,
-	}, more...)...)
-	if err != nil {
+	var c durable.Columns
+	var id, principal, account, tool, idem, message, worker []byte
+	var attempt, tries int64
+	columns := []any{
+		&w.seq, &w.asked, &id, &r.Version, &principal, &account, &tool, &idem, &c.Phase, &c.Outcome, &c.IsError, &r.CancelRequested,
+		&c.Terms, &message, &r.Progress.Done, &r.Progress.Total, &c.Created, &c.Updated, &c.Terminal, &c.Expires, &attempt, &tries, &worker,
+	}
+	if whole {
+		columns = append(columns, (*[]byte)(&r.Arguments), &c.Inputs, &c.Result)
+	}
+	if err := from.Scan(columns...); err != nil {
 		return w, err
 	}
 	r.ID, r.Principal, r.Account, r.Tool = string(id), string(principal), string(account), string(tool)
 	r.IdempotencyKey, r.StatusMessage, r.Worker = string(idem), string(message), string(worker)
-	r.CreatedAt, r.UpdatedAt, r.TerminalAt, r.ExpiresAt = durable.Time(created), durable.Time(updated), durable.Time(terminal), durable.Time(expires)
 	r.Attempt, r.Tries = int(attempt), int(tries)
-	if r.Phase, err = durable.PhaseOf(phase); err != nil {
-		return w, fmt.Errorf("task %q: %w", r.ID, err)
-	}
-	if r.Outcome, err = durable.OutcomeOf(outcome, isError); err != nil {
-		return w, fmt.Errorf("task %q: %w", r.ID, err)
-	}
-	if err := durable.DecodeTerms(terms, r); err != nil {
-		return w, fmt.Errorf("the terms of task %q: %w", r.ID, err)
-	}
-	return w, nil
+	return w, c.Decode(r)
 }
 
 // readRows reads the rows of a query that selects the rowColumns.
@@ -55,7 +48,7 @@ func readRows(rows pgx.Rows, err error) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (row, error) { return scanRow(r) })
+	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (row, error) { return scanRow(r, false) })
 }
 
 // recordsOf returns the records of rows as they are.
@@ -74,28 +67,6 @@ const (
 	// readWhole reads whole records by ID.
 	readWhole = selectWhole + ` WHERE t.id = ANY($1::bytea[])`
 )
-
-// scanWhole reads a row of selectWhole.
-func scanWhole(from pgx.Row) (row, error) {
-	var arguments, inputs, outcome []byte
-	w, err := scanRow(from, &arguments, &inputs, &outcome)
-	if err != nil {
-		return w, err
-	}
-	r := &w.record
-	r.Arguments = arguments
-	if inputs != nil {
-		if r.Inputs, err = durable.DecodeInputs(inputs); err != nil {
-			return w, fmt.Errorf("the inputs of task %q: %w", r.ID, err)
-		}
-	}
-	if outcome != nil && r.Outcome != nil {
-		if err := durable.DecodeOutcome(outcome, r.Outcome); err != nil {
-			return w, fmt.Errorf("the outcome of task %q: %w", r.ID, err)
-		}
-	}
-	return w, nil
-}
 
 // completeRows returns whole records in the order of rows. What the cache lacks is read from the
 // database, and may be newer. Records that are gone are left out.
@@ -118,7 +89,7 @@ func (s *Store) completeRows(ctx context.Context, rows []row) ([]mcptask.Record,
 	if err != nil {
 		return nil, err
 	}
-	whole, err := pgx.CollectRows(found, func(r pgx.CollectableRow) (row, error) { return scanWhole(r) })
+	whole, err := pgx.CollectRows(found, func(r pgx.CollectableRow) (row, error) { return scanRow(r, true) })
 	if err != nil {
 		return nil, err
 	}

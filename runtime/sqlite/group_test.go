@@ -14,6 +14,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable/durabletest"
 )
 
 // checkTally checks that the accounts are the sums of their tasks, and that no body is left without
@@ -91,7 +92,7 @@ func writeAny(ctx context.Context, s *Store, random *rand.Rand, quota mcptask.Qu
 	r, err := s.Get(ctx, id)
 	switch n := random.IntN(6); {
 	case errors.Is(err, mcptask.ErrNoRecord):
-		r = newTask(random.IntN(3000))
+		r = durabletest.NewTask(random.IntN(3000))
 		r.ID, r.Principal, r.Account = id, []string{"", "p", "q"}[random.IntN(3)], []string{"x", "y"}[random.IntN(2)]
 		if random.IntN(3) == 0 {
 			r.IdempotencyKey = fmt.Sprint("key", random.IntN(5))
@@ -107,7 +108,7 @@ func writeAny(ctx context.Context, s *Store, random *rand.Rand, quota mcptask.Qu
 	case n == 2:
 		_, err = s.Expire(ctx, 3)
 	case n == 3 && !r.Done():
-		_, err = s.Update(ctx, r, finish(r), quota)
+		_, err = s.Update(ctx, r, durabletest.Finish(r), quota)
 	default:
 		next := r
 		next.StatusMessage = strings.Repeat("x", random.IntN(1000))
@@ -204,7 +205,7 @@ func TestFeedFails(t *testing.T) {
 		var last error
 		for _, err := range s.Changes(t.Context()) {
 			last = err
-			s.tail.fail(fault)
+			s.tail.feed.Fail(fault)
 		}
 		if !errors.Is(last, fault) {
 			t.Error(last)
@@ -212,7 +213,7 @@ func TestFeedFails(t *testing.T) {
 	}
 	for c, err := range s.Changes(t.Context()) {
 		if c.ID == "" && err == nil {
-			if err := liveOnce(t.Context(), s); err != nil {
+			if err := durabletest.LiveOnce(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
 			continue
@@ -228,7 +229,7 @@ func TestFeedFails(t *testing.T) {
 // lock.
 func TestRolledBackWriteLeavesNothing(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
-	r := newTask(10)
+	r := durabletest.NewTask(10)
 	for _, fault := range []func() error{func() error { return errors.New("a fault") }, func() error { panic("a fault") }} {
 		func() {
 			defer func() { _ = recover() }()
@@ -243,7 +244,7 @@ func TestRolledBackWriteLeavesNothing(t *testing.T) {
 	if _, err := s.Get(t.Context(), r.ID); !errors.Is(err, mcptask.ErrNoRecord) {
 		t.Error(err)
 	}
-	if err := liveOnce(t.Context(), s); err != nil {
+	if err := durabletest.LiveOnce(t.Context(), s); err != nil {
 		t.Error(err)
 	}
 }

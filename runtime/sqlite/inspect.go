@@ -38,18 +38,7 @@ func (s *Store) Scan(ctx context.Context, filter mcptask.Filter, before mcptask.
 		add("(created, id) < (?, ?)", durable.Micros(before.CreatedAt), []byte(before.ID))
 	}
 	query := selectBare + "WHERE " + strings.Join(conditions, " AND ") + " ORDER BY created DESC, id DESC LIMIT ?"
-	var records []mcptask.Record
-	err := s.read(ctx, "read", func(r *session) error {
-		rows, err := queryRows(ctx, r, query, append(args, limit)...)
-		for i := range rows {
-			records = append(records, rows[i].record)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return records, nil
+	return s.readBare(ctx, query, append(args, limit)...)
 }
 
 const countUnfinished = "SELECT tool, phase, count(*) FROM task WHERE phase < 9 GROUP BY tool, phase"

@@ -17,6 +17,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable/durabletest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
 )
 
@@ -139,7 +140,7 @@ func TestNothingIsLeft(t *testing.T) {
 	s := openStore(t, filepath.Join(directory, "tasks.db"))
 	ctx, cancel := context.WithCancel(t.Context())
 	for range s.Changes(ctx) {
-		if err := liveOnce(t.Context(), s); err != nil {
+		if err := durabletest.LiveOnce(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 		break
@@ -158,7 +159,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if info, err := os.Stat(s.path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if _, err := s.Create(t.Context(), newTask(0), mcptask.Quota{}); !errors.Is(err, mcptask.ErrServerClosed) {
+	if _, err := s.Create(t.Context(), durabletest.NewTask(0), mcptask.Quota{}); !errors.Is(err, mcptask.ErrServerClosed) {
 		t.Error(err)
 	}
 	if _, err := s.Get(t.Context(), "x"); !errors.Is(err, mcptask.ErrServerClosed) {
@@ -178,7 +179,7 @@ func TestManyOpenAtOnce(t *testing.T) {
 		go func() {
 			s, err := Open(path, Options{})
 			if err == nil {
-				err = errors.Join(liveOnce(t.Context(), s), s.Close())
+				err = errors.Join(durabletest.LiveOnce(t.Context(), s), s.Close())
 			}
 			failed <- err
 		}()
@@ -195,7 +196,7 @@ func TestManyOpenAtOnce(t *testing.T) {
 func TestLockedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	s := openStore(t, path)
-	r, err := s.Create(t.Context(), newTask(0), mcptask.Quota{})
+	r, err := s.Create(t.Context(), durabletest.NewTask(0), mcptask.Quota{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +205,7 @@ func TestLockedFile(t *testing.T) {
 	execute(t, other, "BEGIN IMMEDIATE")
 	short, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	if _, err := s.Create(short, newTask(0), mcptask.Quota{}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.Create(short, durabletest.NewTask(0), mcptask.Quota{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	if _, err := s.Beat(short, "w", time.Minute, nil); !errors.Is(err, context.DeadlineExceeded) {
@@ -214,7 +215,7 @@ func TestLockedFile(t *testing.T) {
 		t.Error(err)
 	}
 	created := make(chan error)
-	go func() { _, err := s.Create(t.Context(), newTask(0), mcptask.Quota{}); created <- err }()
+	go func() { _, err := s.Create(t.Context(), durabletest.NewTask(0), mcptask.Quota{}); created <- err }()
 	execute(t, other, "ROLLBACK")
 	if err := <-created; err != nil {
 		t.Error(err)
@@ -295,7 +296,7 @@ func checkFixture(t *testing.T, s *Store) {
 	if former, err := s.Create(t.Context(), again, mcptask.Quota{}); !errors.Is(err, mcptask.ErrExists) || former.ID != "full" {
 		t.Errorf("%q, %v", former.ID, err)
 	}
-	if err := liveOnce(t.Context(), s); err != nil {
+	if err := durabletest.LiveOnce(t.Context(), s); err != nil {
 		t.Error(err)
 	}
 }
@@ -393,7 +394,7 @@ func TestMigrationSQL(t *testing.T) {
 	byHand, byOpen := filepath.Join(t.TempDir(), "hand.db"), filepath.Join(t.TempDir(), "open.db")
 	execute(t, openFile(t, byHand), MigrationSQL())
 	s := openStore(t, byHand)
-	if err := liveOnce(t.Context(), s); err != nil {
+	if err := durabletest.LiveOnce(t.Context(), s); err != nil {
 		t.Error(err)
 	}
 	if err := Migrate(t.Context(), byOpen); err != nil {

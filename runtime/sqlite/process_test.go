@@ -16,6 +16,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable/durabletest"
 )
 
 // childVariable makes the test binary a process that shares a file: what it does, and the file.
@@ -54,7 +55,7 @@ func runChild(role, path string) (err error) {
 	case "fill": // creates until the quota
 		n := 0
 		for ; ; n++ {
-			if _, err := s.Create(ctx, newTask(10), sharedQuota); err != nil {
+			if _, err := s.Create(ctx, durabletest.NewTask(10), sharedQuota); err != nil {
 				fmt.Println(n)
 				if errors.Is(err, mcptask.ErrQuotaStored) {
 					return nil
@@ -87,12 +88,12 @@ func runChild(role, path string) (err error) {
 		for range 8 {
 			group.Go(func() {
 				for {
-					r, err := s.Create(ctx, newTask(300), mcptask.Quota{})
+					r, err := s.Create(ctx, durabletest.NewTask(300), mcptask.Quota{})
 					if err != nil {
 						return
 					}
 					fmt.Println("created", r.ID)
-					if _, err := s.Update(ctx, r, finish(r), mcptask.Quota{}); err != nil {
+					if _, err := s.Update(ctx, r, durabletest.Finish(r), mcptask.Quota{}); err != nil {
 						return
 					}
 					fmt.Println("finished", r.ID)
@@ -177,7 +178,7 @@ func TestProcessesHearEachOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.Missed {
-			if _, err := s.Create(t.Context(), newTask(10), mcptask.Quota{}); err != nil {
+			if _, err := s.Create(t.Context(), durabletest.NewTask(10), mcptask.Quota{}); err != nil {
 				t.Fatal(err)
 			}
 			continue
@@ -224,7 +225,7 @@ func TestKill(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if what, id, ok := strings.Cut(worker.lines.Text(), " "); ok && len(id) == len(newTask(0).ID) { // else the line was cut
+		if what, id, ok := strings.Cut(worker.lines.Text(), " "); ok && len(id) == len(durabletest.NewTask(0).ID) { // else the line was cut
 			acknowledged[id] = what
 		}
 	}

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"math"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -38,36 +37,16 @@ type row struct {
 func scanRow(rows *sql.Rows) (row, error) {
 	var found row
 	r := &found.record
-	var phase, outcome, created, updated, terminal, expires int64
-	var isError bool
+	var c durable.Columns
 	var done, total sql.NullFloat64
-	var idem, terms, inputs, result []byte
-	if err := rows.Scan(&found.seq, &found.asked, &r.ID, &r.Version, &r.Principal, &r.Account, &r.Tool, &idem, &phase, &outcome, &isError,
-		&r.CancelRequested, &r.StatusMessage, &done, &total, &created, &updated, &terminal, &expires, &r.Attempt, &r.Tries, &r.Worker,
-		&terms, (*[]byte)(&r.Arguments), &inputs, &result); err != nil {
+	var idem []byte
+	if err := rows.Scan(&found.seq, &found.asked, &r.ID, &r.Version, &r.Principal, &r.Account, &r.Tool, &idem, &c.Phase, &c.Outcome, &c.IsError,
+		&r.CancelRequested, &r.StatusMessage, &done, &total, &c.Created, &c.Updated, &c.Terminal, &c.Expires, &r.Attempt, &r.Tries, &r.Worker,
+		&c.Terms, (*[]byte)(&r.Arguments), &c.Inputs, &c.Result); err != nil {
 		return found, err
 	}
 	r.IdempotencyKey, r.Progress = string(idem), mcptask.Progress{Done: floatOf(done), Total: floatOf(total)}
-	r.CreatedAt, r.UpdatedAt = durable.Time(created), durable.Time(updated)
-	r.TerminalAt, r.ExpiresAt = durable.Time(terminal), durable.Time(expires)
-	var err error
-	if r.Phase, err = durable.PhaseOf(phase); err != nil {
-		return found, fmt.Errorf("task %q: %w", r.ID, err)
-	}
-	if r.Outcome, err = durable.OutcomeOf(outcome, isError); err != nil {
-		return found, fmt.Errorf("task %q: %w", r.ID, err)
-	}
-	err = durable.DecodeTerms(terms, r)
-	if inputs != nil && err == nil {
-		r.Inputs, err = durable.DecodeInputs(inputs)
-	}
-	if result != nil && r.Outcome != nil && err == nil {
-		err = durable.DecodeOutcome(result, r.Outcome)
-	}
-	if err != nil {
-		return found, fmt.Errorf("task %q: %w", r.ID, err)
-	}
-	return found, nil
+	return found, c.Decode(r)
 }
 
 // floatOf returns a stored number. SQLite stores NaN as NULL.
@@ -83,10 +62,28 @@ func queryRows(ctx context.Context, s *session, query string, args ...any) ([]ro
 	var found []row
 	err := s.queryContext(ctx, query, func(rows *sql.Rows) error {
 		r, err := scanRow(rows)
-		found = append(found, r)
+		if err == nil { // a damaged row must not get into the cache
+			found = append(found, r)
+		}
 		return err
 	}, args...)
 	return found, err
+}
+
+// readBare returns the records of a query that selects no bodies.
+func (s *Store) readBare(ctx context.Context, query string, args ...any) ([]mcptask.Record, error) {
+	var records []mcptask.Record
+	err := s.read(ctx, "read", func(r *session) error {
+		rows, err := queryRows(ctx, r, query, args...)
+		for i := range rows {
+			records = append(records, rows[i].record)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return records, nil
 }
 
 // Create implements [mcptask.Store].
@@ -198,15 +195,8 @@ func (s *Store) Expire(ctx context.Context, limit int) ([]mcptask.Record, error)
 }
 
 // findExpired returns up to limit expired records, without their bodies.
-func (s *Store) findExpired(ctx context.Context, limit int) (expired []mcptask.Record, err error) {
-	err = s.read(ctx, "read", func(r *session) error {
-		rows, err := queryRows(ctx, r, bareExpired, durable.Micros(s.now()), limit)
-		for i := range rows {
-			expired = append(expired, rows[i].record)
-		}
-		return err
-	})
-	return expired, err
+func (s *Store) findExpired(ctx context.Context, limit int) ([]mcptask.Record, error) {
+	return s.readBare(ctx, bareExpired, durable.Micros(s.now()), limit)
 }
 
 // tombstoneBatch bounds how many tombstones one call of Expire removes. It is more than one call

@@ -40,101 +40,50 @@ type news struct {
 type tail struct {
 	store  *Store
 	logger *slog.Logger
-	feed   feed.Feed[mcptask.Change]
+	feed   *feed.Source[mcptask.Change]
 	polls  sync.WaitGroup
 
 	mu      sync.Mutex
-	closed  bool
-	readers map[*reader]bool
-	last    int64 // the number of the last commit that the feed has, as long as there are readers
-	stop    context.CancelFunc
-}
-
-// reader is one reader of the feed.
-type reader struct {
-	end context.CancelFunc
-	err error // why its feed has ended; the tail's lock guards it
+	reading bool  // whether the feed has readers
+	last    int64 // the number of the last commit that the feed has, as long as it has readers
 }
 
 // init sets a tail up, with the store that it belongs to.
 func (t *tail) init(s *Store, logger *slog.Logger) {
-	t.store, t.logger, t.readers = s, logger, map[*reader]bool{}
+	t.store, t.logger, t.feed = s, logger, feed.NewSource[mcptask.Change](t.start)
 }
 
 // Changes implements [mcptask.Store]. It has the changes of this process at once. Those of other
 // processes take up to 50 milliseconds.
 func (s *Store) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
-	return func(yield func(mcptask.Change, error) bool) {
-		ctx, end := context.WithCancel(ctx)
-		defer end()
-		r := &reader{end: end}
-		if err := s.tail.join(ctx, r); err != nil {
-			yield(mcptask.Change{}, err)
-			return
-		}
-		defer s.tail.leave(r)
-		for c := range s.tail.feed.Read(ctx, mcptask.Change{Missed: true}) {
-			if !yield(c, nil) {
-				return
-			}
-		}
-		if err := s.tail.readError(r); err != nil {
-			yield(mcptask.Change{}, err)
-		}
-	}
+	return s.tail.feed.Read(ctx, mcptask.Change{Missed: true})
 }
 
-// join adds a reader. The first one starts the poll.
-func (t *tail) join(ctx context.Context, r *reader) error {
+// start starts the poll.
+func (t *tail) start(ctx context.Context) (stop func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || ctx.Err() != nil {
-		return nil // the feed ends at once
+	// What is committed before this moment is what the first Missed of a reader stands for.
+	if err := t.store.read(ctx, "read", func(s *session) (err error) {
+		t.last, err = s.queryInt(lastChange)
+		return err
+	}); err != nil {
+		return nil, err
 	}
-	if len(t.readers) == 0 {
-		// What is committed before this moment is what the reader's first Missed stands for.
-		if err := t.store.read(ctx, "read", func(s *session) (err error) {
-			t.last, err = s.queryInt(lastChange)
-			return err
-		}); err != nil {
-			return err
-		}
-		polling, stop := context.WithCancel(context.Background())
-		t.stop = stop
-		t.polls.Add(1)
-		go t.poll(polling)
-	}
-	t.readers[r] = true
-	return nil
-}
-
-// leave removes a reader. The last one stops the poll.
-func (t *tail) leave(r *reader) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.readers[r] {
-		return
-	}
-	delete(t.readers, r)
-	if len(t.readers) == 0 {
-		t.stop()
-	}
-}
-
-func (t *tail) readError(r *reader) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return r.err
+	polling, cancel := context.WithCancel(context.Background())
+	t.reading = true
+	t.polls.Add(1)
+	go t.poll(polling)
+	return func() {
+		cancel()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.reading = false
+	}, nil
 }
 
 // close ends all readers and the poll.
 func (t *tail) close() {
-	t.mu.Lock()
-	t.closed = true
-	if t.stop != nil {
-		t.stop()
-	}
-	t.mu.Unlock()
 	t.feed.Close()
 	t.polls.Wait()
 }
@@ -167,7 +116,7 @@ func (w *transaction) record(changes []mcptask.Change) (n int64, err error) {
 func (t *tail) position() (reading bool, last int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.readers) > 0, t.last
+	return t.reading, t.last
 }
 
 // readNews reads the news between two commits.
@@ -190,7 +139,7 @@ func readNews(s *session, after, before int64) ([]news, error) {
 func (t *tail) publish(latest []news) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.readers) == 0 {
+	if !t.reading {
 		return
 	}
 	for _, one := range latest {
@@ -207,10 +156,10 @@ func (t *tail) publish(latest []news) {
 
 // poll looks for the commits of other processes until it is stopped.
 func (t *tail) poll(ctx context.Context) {
-	defer guard.Then(t.logger, "the poll for changes", func() { t.fail(errPollPanicked) })
+	defer guard.Then(t.logger, "the poll for changes", func() { t.feed.Fail(errPollPanicked) })
 	defer t.polls.Done()
 	if err := t.watch(ctx); err != nil && ctx.Err() == nil {
-		t.fail(explain(t.store.path, "watch", err))
+		t.feed.Fail(explain(t.store.path, "watch", err))
 	}
 }
 
@@ -249,15 +198,3 @@ func (t *tail) watch(ctx context.Context) error {
 
 // errPollPanicked ends the feeds whose poll has panicked.
 var errPollPanicked = errors.New("sqlite: the poll for changes panicked; see the log")
-
-// fail ends the feed of all readers with an error.
-func (t *tail) fail(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for r := range t.readers {
-		r.err = err
-		r.end()
-	}
-	clear(t.readers)
-	t.stop()
-}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
@@ -24,30 +25,14 @@ const stateSchema = `{"type":"object","description":"The call has not finished: 
 	`"task":{"type":"string"},"status":{"type":"string","enum":["working","input_required","completed","failed","cancelled"]},` +
 	`"statusMessage":{"type":"string"},"pollIntervalMs":{"type":"integer"}},"required":["task","status"]}`
 
-// taskStatus returns the task's status for a model. A tool error counts as a failure in every
-// revision.
-func taskStatus(r mcptask.Record) mcptask.Status {
-	switch {
-	case r.Phase == mcptask.PhaseInputRequired:
-		return mcptask.StatusInputRequired
-	case r.Phase != mcptask.PhaseDone:
-		return mcptask.StatusWorking
-	case r.Outcome.Kind == mcptask.OutcomeCancelled:
-		return mcptask.StatusCancelled
-	case r.Outcome.Kind == mcptask.OutcomeError || r.Outcome.IsError:
-		return mcptask.StatusFailed
-	}
-	return mcptask.StatusCompleted
-}
-
 // newTaskOutcome returns the answer that reports a task: text for the model, structured content for
-// programs.
+// programs. The status is that of 2025-11-25 in every revision: a tool error counts as a failure.
 func (e set) newTaskOutcome(caller mcptask.Caller, r mcptask.Record, meta map[string]json.RawMessage) (*mcptask.Outcome, error) {
 	text, err := e.describeTask(caller, r)
 	if err != nil {
 		return nil, err
 	}
-	s := &state{Task: r.ID, Status: taskStatus(r), StatusMessage: r.StatusMessage}
+	s := &state{Task: r.ID, Status: protocol.ProjectStatus20251125(r), StatusMessage: r.StatusMessage}
 	if !r.Done() {
 		s.PollIntervalMs = max(r.Poll.Milliseconds(), 1)
 	}
@@ -67,7 +52,7 @@ func (e set) describeTask(caller mcptask.Caller, r mcptask.Record) (string, erro
 	}
 	if r.Done() {
 		return fmt.Sprintf("%s has ended as task %s (%s%s). Call %s for its result.",
-			r.Tool, quote(r.ID), taskStatus(r), note, result), nil
+			r.Tool, quote(r.ID), protocol.ProjectStatus20251125(r), note, result), nil
 	}
 	open := r.Outstanding()
 	if len(open) == 0 {
@@ -76,7 +61,7 @@ func (e set) describeTask(caller mcptask.Caller, r mcptask.Record) (string, erro
 		}
 		return fmt.Sprintf("%s has not finished yet: it goes on as task %s (%s%s). In about %s call %s: it waits for the result and gives it. "+
 			"Do not call %s again for this, which would start the work anew; to stop it, call %s.",
-			r.Tool, quote(r.ID), taskStatus(r), note, formatPause(r.Poll), result, r.Tool, e.prefix+mcptask.ToolTaskCancel), nil
+			r.Tool, quote(r.ID), protocol.ProjectStatus20251125(r), note, formatPause(r.Poll), result, r.Tool, e.prefix+mcptask.ToolTaskCancel), nil
 	}
 	lines := []string{fmt.Sprintf("%s has not finished yet: it goes on as task %s, which waits for an answer from the user.", r.Tool, quote(r.ID))}
 	for _, in := range open {

@@ -86,11 +86,11 @@ func MakeCreatedMeta(tool mcptask.ToolSpec) (map[string]json.RawMessage, error) 
 	return object{mcptask.MetaModelImmediateResponse: quoted}, err
 }
 
-// ProjectTask20251125 projects a record; see projectStatus20251125 for the status.
+// ProjectTask20251125 projects a record; see ProjectStatus20251125 for the status.
 func ProjectTask20251125(r mcptask.Record) wire.Task {
 	return wire.Task{
 		TaskID:        r.ID,
-		Status:        string(projectStatus20251125(r)),
+		Status:        string(ProjectStatus20251125(r)),
 		StatusMessage: ShortenMessage(r.StatusMessage),
 		CreatedAt:     FormatTime(r.CreatedAt),
 		LastUpdatedAt: FormatTime(r.UpdatedAt),
@@ -99,9 +99,9 @@ func ProjectTask20251125(r mcptask.Record) wire.Task {
 	}
 }
 
-// projectStatus20251125 projects phase and outcome. A task that ended with a tool error has failed in
+// ProjectStatus20251125 projects phase and outcome. A task that ended with a tool error has failed in
 // this revision, but its result is retrieved like any other (C-87, T-24).
-func projectStatus20251125(r mcptask.Record) mcptask.Status {
+func ProjectStatus20251125(r mcptask.Record) mcptask.Status {
 	switch {
 	case r.Phase == mcptask.PhaseInputRequired:
 		return mcptask.StatusInputRequired
@@ -245,7 +245,7 @@ func cancelTask(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, p
 	}
 	r, done, err := s.Cancel(ctx, caller, id)
 	if err == nil && done {
-		err = mcptask.Errorf(mcptask.CodeInvalidParams, "the task has already ended as %s", projectStatus20251125(r))
+		err = mcptask.Errorf(mcptask.CodeInvalidParams, "the task has already ended as %s", ProjectStatus20251125(r))
 	}
 	return r, err
 }

@@ -1,0 +1,165 @@
+// Package durabletest measures stores in databases. It is for tests only.
+package durabletest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// quota is checked and never reached.
+var quota = mcptask.Quota{
+	Account: mcptask.Usage{Stored: 1e9, Unfinished: 1e9, Bytes: 1e15}, Server: mcptask.Usage{Stored: 1e9, Unfinished: 1e9, Bytes: 1e15},
+}
+
+// NewTask returns a running task as a server creates it, with arguments of some size.
+func NewTask(size int) mcptask.Record {
+	now := time.Now()
+	return mcptask.Record{
+		ID: rand.Text(), Principal: "user", Account: "user", Tool: "run_pipeline", Arguments: make(json.RawMessage, size),
+		Revision: mcptask.Revision20260728, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(24 * time.Hour), Poll: 2 * time.Second,
+		Phase: mcptask.PhaseRunning, Worker: "worker", Attempt: 1, Tries: 1,
+	}
+}
+
+// Finish returns a task as it is after its end.
+func Finish(r mcptask.Record) mcptask.Record {
+	r.Phase, r.Worker, r.TerminalAt = mcptask.PhaseDone, "", time.Now()
+	r.UpdatedAt, r.Outcome = r.TerminalAt, &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: make(json.RawMessage, 300)}
+	return r
+}
+
+// LiveOnce stores a task and its end.
+func LiveOnce(ctx context.Context, s mcptask.Store) error {
+	_, err := storeFinished(ctx, s, 300)
+	return err
+}
+
+// storeFinished stores a task and its end, and returns its ID.
+func storeFinished(ctx context.Context, s mcptask.Store, size int) (id string, err error) {
+	r, err := s.Create(ctx, NewTask(size), quota)
+	if err != nil {
+		return "", err
+	}
+	_, err = s.Update(ctx, r, Finish(r), quota)
+	return r.ID, err
+}
+
+// BenchmarkLives creates and ends tasks, beside what a program would write that needs to remember a
+// call and its end: one INSERT and one UPDATE on a table of the same kind. open opens both for a
+// number of clients.
+func BenchmarkLives(b *testing.B, open func(b *testing.B) (s mcptask.Store, liveBare func() error)) {
+	b.Helper()
+	for _, clients := range []int{1, 16, 64} {
+		b.Run(fmt.Sprint("clients=", clients), func(b *testing.B) {
+			s, liveBare := open(b)
+			compare(b, clients, 64*min(clients, 8),
+				contender{"tasks/s", func() error { return LiveOnce(b.Context(), s) }}, contender{"bare/s", liveBare})
+		})
+	}
+}
+
+// BenchmarkPolls reads finished tasks, beside the store in memory.
+func BenchmarkPolls(b *testing.B, s mcptask.Store) {
+	b.Helper()
+	for _, size := range []int{300, 100_000} {
+		b.Run(fmt.Sprint("arguments=", size), func(b *testing.B) {
+			// poll returns a function that reads one of some tasks.
+			poll := func(s mcptask.Store) func() error {
+				var ids [16]string
+				for i := range ids {
+					var err error
+					if ids[i], err = storeFinished(b.Context(), s, size); err != nil {
+						b.Fatal(err)
+					}
+				}
+				var polls atomic.Uint64
+				return func() error {
+					_, err := s.Get(b.Context(), ids[polls.Add(1)%uint64(len(ids))])
+					return err
+				}
+			}
+			compare(b, 8, 1000, contender{"polls/s", poll(s)}, contender{"memory/s", poll(mcptask.NewMemoryStore())})
+		})
+	}
+}
+
+// BenchmarkReports updates the status messages of tasks with long arguments, beside those of tasks
+// with short ones.
+func BenchmarkReports(b *testing.B, s mcptask.Store) {
+	b.Helper()
+	const clients = 16
+	// report returns a function that reports on one of some tasks.
+	report := func(size int) func() error {
+		tasks := make(chan mcptask.Record, clients)
+		for range clients {
+			r, err := s.Create(b.Context(), NewTask(size), quota)
+			if err != nil {
+				b.Fatal(err)
+			}
+			tasks <- r
+		}
+		return func() error {
+			r := <-tasks
+			next := r
+			next.StatusMessage, next.Progress.Done, next.UpdatedAt = fmt.Sprint("step ", r.Version), float64(r.Version), time.Now()
+			next, err := s.Update(b.Context(), r, next, quota)
+			tasks <- next
+			return err
+		}
+	}
+	compare(b, clients, 256, contender{"long/s", report(100_000)}, contender{"short/s", report(300)})
+}
+
+// contender is something to measure, and the unit of its rate.
+type contender struct {
+	unit string
+	do   func() error
+}
+
+// compare measures two contenders, b.N times each. They take turns, because the speed of a disk
+// changes. The ratio is the first one's rate in parts of the second one's.
+func compare(b *testing.B, clients, turn int, first, second contender) {
+	b.Helper()
+	var firstTime, secondTime time.Duration
+	b.ResetTimer()
+	for done := 0; done < b.N; done += turn {
+		n := min(turn, b.N-done)
+		firstTime += measure(b, clients, n, first.do)
+		secondTime += measure(b, clients, n, second.do)
+	}
+	b.ReportMetric(float64(b.N)/firstTime.Seconds(), first.unit)
+	b.ReportMetric(float64(b.N)/secondTime.Seconds(), second.unit)
+	b.ReportMetric(secondTime.Seconds()/firstTime.Seconds(), "ratio")
+}
+
+// measure runs do in some goroutines, n times in all, and returns the time.
+func measure(b *testing.B, clients, n int, do func() error) time.Duration {
+	b.Helper()
+	turns := make(chan struct{}, n)
+	for range n {
+		turns <- struct{}{}
+	}
+	close(turns)
+	var group sync.WaitGroup
+	began := time.Now()
+	for range clients {
+		group.Go(func() {
+			for range turns {
+				if err := do(); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	return time.Since(began)
+}

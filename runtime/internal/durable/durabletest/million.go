@@ -1,0 +1,132 @@
+package durabletest
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+const (
+	// heldTasks is how many tasks of the large store one worker holds.
+	heldTasks = 10_000
+	// expiryBatch is how many tasks expire at once.
+	expiryBatch = 256
+)
+
+// Filled is a store with many tasks, which statements of the test have added. The tasks have the
+// numbers from 1 on.
+type Filled interface {
+	mcptask.Store
+
+	// Fill adds n tasks with the next numbers. The task with number i has the principal "user"
+	// followed by the last digit of i, and was created i microseconds after Epoch. Worker "holder" runs
+	// the tasks with numbers up to held. The others are done.
+	Fill(b *testing.B, n, held int64, expires time.Time)
+
+	// IDOf returns the ID of a task of Fill.
+	IDOf(number int64) string
+}
+
+// Epoch is when the tasks of a Filled were created, about, in microseconds since 1970.
+const Epoch = 1600000000000000
+
+// BenchmarkMillion compares the cost of calls on a store with 1,000,000 tasks to that on one with
+// 1,000: the ratios of the median times. It also measures the memory of the process, and the
+// heartbeat of a worker that holds 10,000 tasks. It takes minutes and up to 2 GB of disk.
+//
+// open makes a store, fills it with n tasks, and brings it to rest.
+func BenchmarkMillion(b *testing.B, open func(b *testing.B, n, held int64) Filled) {
+	b.Helper()
+	const few, many = 1000, 1_000_000
+	small, large := newClocked(b, open, few, 0), newClocked(b, open, many, heldTasks)
+	before := heapSize()
+	for b.Loop() {
+		small.turn(b)
+		large.turn(b)
+	}
+	for name := range large.times {
+		b.ReportMetric(float64(large.median(name))/float64(small.median(name)), name+"-ratio")
+	}
+	b.ReportMetric(float64(large.median("expire").Microseconds())/1000, "expire-ms")
+	held := make([]string, heldTasks)
+	for i := range held {
+		held[i] = large.IDOf(int64(i) + 1)
+	}
+	held[0] = "lost"
+	for range 10 {
+		large.time(b, "beat", 1, func(ctx context.Context) (int, error) {
+			beat, err := large.Beat(ctx, "holder", time.Minute, held)
+			return len(beat.Lost), err
+		})
+	}
+	b.ReportMetric(float64(large.median("beat").Microseconds())/1000, "beat-ms")
+	b.ReportMetric(heapSize()-before, "heap-MB")
+}
+
+// clocked is a store with the times of its calls.
+type clocked struct {
+	Filled
+	tasks int64
+	times map[string][]time.Duration
+}
+
+func newClocked(b *testing.B, open func(b *testing.B, n, held int64) Filled, n, held int64) *clocked {
+	b.Helper()
+	return &clocked{open(b, n, held), n, map[string][]time.Duration{}}
+}
+
+// time measures a call, which must return n records.
+func (c *clocked) time(b *testing.B, name string, n int, do func(context.Context) (int, error)) {
+	b.Helper()
+	began := time.Now()
+	got, err := do(b.Context())
+	c.times[name] = append(c.times[name], time.Since(began))
+	if err != nil || got != n {
+		b.Fatalf("%s: %d records, %v; want %d", name, got, err, n)
+	}
+}
+
+// median returns the median time of a call.
+func (c *clocked) median(name string) time.Duration {
+	slices.Sort(c.times[name])
+	return c.times[name][len(c.times[name])/2]
+}
+
+// turn makes each call some times.
+func (c *clocked) turn(b *testing.B) {
+	b.Helper()
+	const calls, page = 20, 50
+	for i := range int64(calls) {
+		c.time(b, "create", 1, func(ctx context.Context) (int, error) {
+			_, err := c.Create(ctx, NewTask(300), quota)
+			return 1, err
+		})
+		number := c.tasks/2 + i*7919%(c.tasks/2) // one that is done
+		c.time(b, "get", 1, func(ctx context.Context) (int, error) {
+			_, err := c.Get(ctx, c.IDOf(number))
+			return 1, err
+		})
+		after := mcptask.Position{CreatedAt: time.UnixMicro(Epoch + c.tasks/4 + i)}
+		c.time(b, "list", page, func(ctx context.Context) (int, error) {
+			list, err := c.List(ctx, "user3", after, page)
+			return len(list), err
+		})
+	}
+	c.Fill(b, expiryBatch, 0, time.Now().Add(-time.Hour))
+	c.time(b, "expire", expiryBatch, func(ctx context.Context) (int, error) {
+		list, err := c.Expire(ctx, expiryBatch)
+		return len(list), err
+	})
+}
+
+// heapSize returns the size of the live heap in MB.
+func heapSize() float64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc) / 1e6
+}

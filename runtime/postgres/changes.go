@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"iter"
 	"sync/atomic"
@@ -56,7 +57,7 @@ func (f *follower) start(ctx context.Context) (stop func(), err error) {
 	following, cancel := context.WithCancel(s.closing)
 	f.current.Store(g)
 	s.running.Go(func() {
-		defer guard.Recover(s.logger, "feed of changes")
+		defer guard.Then(s.logger, "feed of changes", func() { s.feed.Fail(errFollowPanicked) })
 		g.follow(following)
 	})
 	if f.listens {
@@ -70,6 +71,9 @@ func (f *follower) start(ctx context.Context) (stop func(), err error) {
 		f.current.Store(nil)
 	}, nil
 }
+
+// errFollowPanicked ends the feeds whose news cannot be read.
+var errFollowPanicked = errors.New("postgres: the reading of changes panicked; see the log")
 
 // poke lets the follower look soon, if there is one.
 func (f *follower) poke() {

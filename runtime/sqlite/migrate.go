@@ -55,7 +55,11 @@ func migrate(ctx context.Context, s *session, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	missing, err := findMissing(s, steps)
+	var missing []durable.Migration
+	err = retryBusy(ctx, func() (err error) {
+		missing, err = findMissing(s, steps)
+		return err
+	})
 	if err != nil || len(missing) == 0 {
 		return explain(path, "read the schema of", err)
 	}

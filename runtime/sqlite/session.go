@@ -27,7 +27,10 @@ func openSession(ctx context.Context, db *sql.DB, pragmas ...string) (*session, 
 		return nil, err
 	}
 	for _, pragma := range pragmas {
-		if _, err := conn.ExecContext(ctx, "PRAGMA "+pragma); err != nil {
+		if err := retryBusy(ctx, func() error {
+			_, err := conn.ExecContext(ctx, "PRAGMA "+pragma)
+			return err
+		}); err != nil {
 			_ = conn.Close() // the first error says more
 			return nil, err
 		}

@@ -113,12 +113,12 @@ type Server struct {
 	observers map[*int]func(Record)
 	sessions  map[string]map[*int]func() // followed sessions, by mark; see FollowSession
 	followed  map[string]*followed       // by task ID
-	// unread are the followed tasks to read, and feedReaders counts the goroutines that read them.
-	unread      map[string]bool
-	feedReaders int
-	renewed     time.Time    // when the last renewal of the lease that succeeded began
-	clock       atomic.Int64 // what the store's time is ahead of this process's, in nanoseconds
-	clockKnown  atomic.Bool  // whether clock is set
+	// toFetch are the tasks whose records are needed, and fetchers counts the goroutines that read them.
+	toFetch    map[string]bool
+	fetchers   int
+	renewed    time.Time    // when the last renewal of the lease that succeeded began
+	clock      atomic.Int64 // what the store's time is ahead of this process's, in nanoseconds
+	clockKnown atomic.Bool  // whether clock is set
 
 	closing   context.Context // ends when Close begins
 	stop      context.CancelFunc
@@ -128,7 +128,7 @@ type Server struct {
 	renewing  atomic.Int32 // calls of Beat under way
 
 	adoptNow  chan struct{} // has an element if there may be orphans
-	readNow   chan struct{} // has an element if there are tasks to read
+	fetchNow  chan struct{} // has an element if there is something in toFetch
 	adoptions int           // of the goroutine that adopts
 	feedPause time.Duration // of the goroutine that reads the feed
 
@@ -157,12 +157,12 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		worker:     rand.Text(),
 		lease:      cmp.Or(tuning.Lease, leaseFor),
 		adoptNow:   make(chan struct{}, 1),
-		readNow:    make(chan struct{}, 1),
+		fetchNow:   make(chan struct{}, 1),
 		running:    map[string]*run{},
 		observers:  map[*int]func(Record){},
 		followed:   map[string]*followed{},
 		sessions:   map[string]map[*int]func(){},
-		unread:     map[string]bool{},
+		toFetch:    map[string]bool{},
 	}
 	if s.logger == nil {
 		s.logger = slog.New(warningHandler{slog.Default().Handler()})

@@ -10,16 +10,16 @@ import (
 // The feed of the store tells what all processes do with tasks. From it the server wakes the
 // requests that wait, stops handlers whose tasks were cancelled or taken elsewhere, tells its
 // observers, and takes tasks that were left. One goroutine reads the feed, however many tasks there
-// are, and a few read the tasks that handlers and sessions of this process follow.
+// are. A few more fetch the changed tasks that handlers and sessions of this process follow.
 
-// maxFeedReaders limits how many followed tasks are read at once.
-const maxFeedReaders = 8
+// maxFetchers limits how many followed tasks are fetched from the store at once.
+const maxFetchers = 8
 
 // followed is a task that something in this process follows. Server.mu guards it.
 type followed struct {
 	followers int
-	// readers counts the followers that need the record of a change, and not only the news.
-	readers int
+	// needing counts the followers that need the record of a change, and not only the news.
+	needing int
 	// version is the newest that this process has stored, or has got from the feed.
 	version int64
 	// expected is the version that this process is about to store, or 0. The feed's news of it is none.
@@ -35,8 +35,8 @@ func (s *Server) Follow(id string) (unfollow func()) {
 	return unfollow
 }
 
-// followTask adds a follower of a task.
-func (s *Server) followTask(id string, reads bool) (f *followed, unfollow func()) {
+// followTask adds a follower of a task. needsRecord says that the news of a change is not enough.
+func (s *Server) followTask(id string, needsRecord bool) (f *followed, unfollow func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f = s.followed[id]
@@ -45,15 +45,15 @@ func (s *Server) followTask(id string, reads bool) (f *followed, unfollow func()
 		s.followed[id] = f
 	}
 	more := 0
-	if reads {
+	if needsRecord {
 		more = 1
 	}
 	f.followers++
-	f.readers += more
+	f.needing += more
 	return f, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		f.readers -= more
+		f.needing -= more
 		if f.followers--; f.followers == 0 {
 			delete(s.followed, id)
 		}
@@ -71,8 +71,8 @@ func (s *Server) nextChange(f *followed) <-chan struct{} {
 }
 
 // noteChange wakes those who wait for a change of a task, unless the process knows the version.
-// Version 0 means that the task is gone. reads reports whether the record is needed.
-func (s *Server) noteChange(id string, version int64) (reads bool) {
+// Version 0 means that the task is gone. noteChange reports whether the record is needed.
+func (s *Server) noteChange(id string, version int64) (needsRecord bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.followed[id]
@@ -81,7 +81,7 @@ func (s *Server) noteChange(id string, version int64) (reads bool) {
 	}
 	f.version = version
 	f.wake()
-	return f.readers > 0
+	return f.needing > 0
 }
 
 // expectChange notes that this process is about to store a version of a task.
@@ -94,16 +94,16 @@ func (s *Server) expectChange(id string, version int64) {
 }
 
 // missChange ends expectChange for a version that this process has not stored. Another one may
-// have stored it, so the task is read.
+// have stored it, so the task is fetched.
 func (s *Server) missChange(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f := s.followed[id]; f != nil {
 		f.expected = 0
 		f.wake()
-		if f.readers > 0 {
-			s.unread[id] = true
-			s.kick(s.readNow)
+		if f.needing > 0 {
+			s.toFetch[id] = true
+			s.kick(s.fetchNow)
 		}
 	}
 }
@@ -133,16 +133,16 @@ func (f *followed) wake() {
 }
 
 // noteMissed wakes all who wait, and returns the tasks whose records are needed.
-func (s *Server) noteMissed() (reads []string) {
+func (s *Server) noteMissed() (needed []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, f := range s.followed {
 		f.wake()
-		if f.readers > 0 {
-			reads = append(reads, id)
+		if f.needing > 0 {
+			needed = append(needed, id)
 		}
 	}
-	return reads
+	return needed
 }
 
 // readFeed reads the store's feed until it ends, and returns the pause before it is read again.
@@ -172,55 +172,55 @@ func (s *Server) takeChange(c Change) {
 	}
 	switch {
 	case c.Missed:
-		s.readTasks(s.noteMissed()...)
+		s.fetchSoon(s.noteMissed()...)
 		s.notifySessions()
 	case s.isExpected(c):
 	case c.ID != "" && (s.noteChange(c.ID, c.Version) || s.isOfFollowedSession(c)):
-		s.readTasks(c.ID)
+		s.fetchSoon(c.ID)
 	}
 }
 
-// readTasks lets tasks that are followed here be read soon, in other goroutines.
-func (s *Server) readTasks(ids ...string) {
+// fetchSoon lets fetchers read tasks.
+func (s *Server) fetchSoon(ids ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range ids {
-		s.unread[id] = true
+		s.toFetch[id] = true
 	}
-	s.kick(s.readNow)
+	s.kick(s.fetchNow)
 }
 
-// startReaders starts goroutines that read the tasks to read.
-func (s *Server) startReaders() time.Duration {
+// startFetchers starts goroutines that fetch tasks.
+func (s *Server) startFetchers() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.feedReaders < min(maxFeedReaders, len(s.unread)) {
-		s.feedReaders++
+	for s.fetchers < min(maxFetchers, len(s.toFetch)) {
+		s.fetchers++
 		s.upkeep.Go(func() {
 			defer guard.Recover(s.logger, "reading of changed tasks")
-			for id, ok := s.nextUnread(); ok; id, ok = s.nextUnread() {
-				s.readChanged(id)
+			for id, ok := s.nextToFetch(); ok; id, ok = s.nextToFetch() {
+				s.fetchTask(id)
 			}
 		})
 	}
 	return StoreWait
 }
 
-// nextUnread takes a task to read. If there is none, the reader ends.
-func (s *Server) nextUnread() (string, bool) {
+// nextToFetch takes a task to fetch. If there is none, the fetcher ends.
+func (s *Server) nextToFetch() (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id := range s.unread {
-		delete(s.unread, id)
+	for id := range s.toFetch {
+		delete(s.toFetch, id)
 		return id, true
 	}
-	s.feedReaders--
+	s.fetchers--
 	return "", false
 }
 
-// readChanged reads a task that has changed elsewhere. It stops the task's handler if the record
+// fetchTask reads a task that has changed elsewhere. It stops the task's handler if the record
 // says so, and tells observers.
-func (s *Server) readChanged(id string) {
+func (s *Server) fetchTask(id string) {
 	defer guard.Recover(s.logger, "a changed task")
 	begun := s.hasBegun(id) // before that, the record may not be stored yet
 	record, err := s.getRecord(s.drained, s.newTaskRetry(), id)

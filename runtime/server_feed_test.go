@@ -198,8 +198,8 @@ func TestNothingIsFollowed(t *testing.T) {
 		synctest.Wait()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.followed)+len(s.running)+len(s.unread)+s.feedReaders != 0 {
-			t.Errorf("%d followed, %d running, %d to read, %d readers", len(s.followed), len(s.running), len(s.unread), s.feedReaders)
+		if len(s.followed)+len(s.running)+len(s.toFetch)+s.fetchers != 0 {
+			t.Errorf("%d followed, %d running, %d to fetch, %d fetchers", len(s.followed), len(s.running), len(s.toFetch), s.fetchers)
 		}
 	})
 }

@@ -116,9 +116,10 @@ type Server struct {
 	// toFetch are the tasks whose records are needed, and fetchers counts the goroutines that read them.
 	toFetch    map[string]bool
 	fetchers   int
-	renewed    time.Time    // when the last renewal of the lease that succeeded began
-	clock      atomic.Int64 // what the store's time is ahead of this process's, in nanoseconds
-	clockKnown atomic.Bool  // whether clock is set
+	unfetched  map[string]*unfetched // by task ID
+	renewed    time.Time             // when the last renewal of the lease that succeeded began
+	clock      atomic.Int64          // what the store's time is ahead of this process's, in nanoseconds
+	clockKnown atomic.Bool           // whether clock is set
 
 	closing   context.Context // ends when Close begins
 	stop      context.CancelFunc
@@ -163,6 +164,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		followed:   map[string]*followed{},
 		sessions:   map[string]map[*int]func(){},
 		toFetch:    map[string]bool{},
+		unfetched:  map[string]*unfetched{},
 	}
 	if s.logger == nil {
 		s.logger = slog.New(warningHandler{slog.Default().Handler()})

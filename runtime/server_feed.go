@@ -2,6 +2,7 @@ package mcptask
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
@@ -148,14 +149,9 @@ func (s *Server) noteMissed() (needed []string) {
 // readFeed reads the store's feed until it ends, and returns the pause before it is read again.
 func (s *Server) readFeed() time.Duration {
 	began := time.Now()
-	for change, err := range s.store.Changes(s.drained) {
-		if err != nil {
-			if s.drained.Err() == nil && s.auditRates.Allow([2]string{"store", "Changes"}) {
-				s.logger.Warn("feed of the store failed, and is read again", "error", err)
-			}
-			break
-		}
-		s.takeChange(change)
+	err := s.takeChanges()
+	if err != nil && s.drained.Err() == nil && s.auditRates.Allow([2]string{"store", "Changes"}) {
+		s.logger.Warn("feed of the store failed, and is read again", "error", err)
 	}
 	s.takeChange(Change{Missed: true})
 	if time.Since(began) > longestPause {
@@ -163,6 +159,18 @@ func (s *Server) readFeed() time.Duration {
 	}
 	s.feedPause = min(max(2*s.feedPause, shortestPause), longestPause)
 	return s.feedPause
+}
+
+// takeChanges acts upon the changes of the feed until it ends. A panic of the store is an error of it.
+func (s *Server) takeChanges() (err error) {
+	defer guard.Then(s.logger, "feed of the store", func() { err = errors.New("the store panicked") })
+	for change, err := range s.store.Changes(s.drained) {
+		if err != nil {
+			return err
+		}
+		s.takeChange(change)
+	}
+	return nil
 }
 
 // takeChange acts upon one change.
@@ -219,17 +227,65 @@ func (s *Server) nextToFetch() (string, bool) {
 }
 
 // fetchTask reads a task that has changed elsewhere. It stops the task's handler if the record
-// says so, and tells observers.
+// says so, and tells observers. If the store fails, the task is fetched again later.
 func (s *Server) fetchTask(id string) {
 	defer guard.Recover(s.logger, "a changed task")
 	begun := s.hasBegun(id) // before that, the record may not be stored yet
-	record, err := s.getRecord(s.drained, s.newTaskRetry(), id)
+	record, err := callOnce(s.drained, s.newTaskRetry(), func(ctx context.Context) (Record, error) { return s.store.Get(ctx, id) })
+	s.noteFetch(id, err)
 	switch {
 	case err == nil:
+		s.stopIfEnded(record)
 		s.notifyObservers(record)
 	case isGone(err) && begun:
 		s.cancelHandler(id, ErrExpired)
 	}
+}
+
+// unfetched is a task that the store has failed to return. Server.mu guards it.
+type unfetched struct {
+	failures int
+	pending  bool // whether the task will be fetched again
+}
+
+// noteFetch lets a task be fetched again, after a pause that grows, if the store has failed.
+func (s *Server) noteFetch(id string, err error) {
+	failed := err != nil && !isStoreAnswer(err) && s.drained.Err() == nil
+	if failed {
+		s.warnOfFailure("Get", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.unfetched[id]
+	switch {
+	case u != nil && u.pending: // and that call will see what this one has missed
+	case !failed:
+		delete(s.unfetched, id)
+	default:
+		if u == nil {
+			u = &unfetched{}
+			s.unfetched[id] = u
+		}
+		u.failures++
+		u.pending = true
+		time.AfterFunc(spread(pauseAfter(u.failures)), func() {
+			defer guard.Recover(s.logger, "a changed task")
+			s.fetchAgain(id)
+		})
+	}
+}
+
+// fetchAgain lets fetchers read a task that the store has failed to return, if it is still followed.
+func (s *Server) fetchAgain(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.followed[id]; (f == nil || f.needing == 0) && s.sessions[MarkOfTask(id)] == nil {
+		delete(s.unfetched, id)
+		return
+	}
+	s.unfetched[id].pending = false
+	s.toFetch[id] = true
+	s.kick(s.fetchNow)
 }
 
 // awaitVersion waits for a version of a record beyond the given one. If the store

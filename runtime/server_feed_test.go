@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,6 +201,73 @@ func TestNothingIsFollowed(t *testing.T) {
 		defer s.mu.Unlock()
 		if len(s.followed)+len(s.running)+len(s.toFetch)+s.fetchers != 0 {
 			t.Errorf("%d followed, %d running, %d to fetch, %d fetchers", len(s.followed), len(s.running), len(s.toFetch), s.fetchers)
+		}
+	})
+}
+
+// TestUnreadableTasks checks that tasks whose records cannot be read do not delay the news of others,
+// are read again until they can be read, without a rush, and are forgotten with their handlers.
+func TestUnreadableTasks(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var bad sync.Map // by task ID
+		var tries atomic.Int32
+		store := NewMemoryStore()
+		line := &tapStore{Store: store}
+		stopped := make(chan string, 100)
+		tool := numberTool("t", Policy{TTL: time.Hour}, func(ctx context.Context, task *Task, in number) (number, error) {
+			defer func() { stopped <- task.ID() }()
+			return after(20*time.Minute)(ctx, task, in)
+		})
+		a, b := newServer(t, Options{Store: line, Logger: (&logged{}).logger()}, tool), newServer(t, Options{Store: store})
+		var unreadable []string
+		for range 2 * maxFetchers {
+			unreadable = append(unreadable, begin(t, a, alice, "t").ID)
+			bad.Store(unreadable[len(unreadable)-1], true)
+		}
+		good := begin(t, a, alice, "t").ID
+		line.set(func(_ context.Context, method string, r *Record, do func() error) error {
+			err := do()
+			if method == "Get" {
+				if _, isBad := bad.Load(r.ID); isBad {
+					tries.Add(1)
+					return errStore
+				}
+			}
+			return err
+		})
+		cancel := func(id string) {
+			if _, _, err := b.Cancel(t.Context(), alice, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, id := range unreadable[1:] {
+			cancel(id)
+		}
+		a.takeChange(Change{ID: unreadable[0], Version: 2, Phase: PhaseRunning, Worker: a.worker})
+		time.Sleep(time.Minute)
+		cancel(good)
+		synctest.Wait()
+		if len(stopped) != 1 || <-stopped != good {
+			t.Error("the handler of a task that can be read still runs")
+		}
+		time.Sleep(9 * time.Minute)
+		// Each is read at once and then every 2.5 to 5 s, and for each renewal that finds it lost.
+		if n := int(tries.Load()) / len(unreadable); n < 100 || n > 10*60/2+10*60/10+10 {
+			t.Errorf("%d tries for each task", n)
+		}
+		for _, id := range unreadable[1:] {
+			bad.Delete(id)
+		}
+		time.Sleep(longestPause)
+		synctest.Wait()
+		if n := len(stopped); n != len(unreadable)-1 {
+			t.Errorf("%d handlers have ended of %d", n, len(unreadable)-1)
+		}
+		time.Sleep(time.Hour) // the task that cannot be read ends
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if len(a.followed)+len(a.toFetch)+len(a.unfetched)+a.fetchers != 0 {
+			t.Errorf("%d followed, %d to fetch, %d after failures, %d fetchers", len(a.followed), len(a.toFetch), len(a.unfetched), a.fetchers)
 		}
 	})
 }

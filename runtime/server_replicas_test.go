@@ -112,6 +112,7 @@ func TestMissedChanges(t *testing.T) {
 		"the feed works":          {nil, 0},
 		"the feed says that":      {lose, time.Second},
 		"the feed fails again":    {before(func(context.Context) error { return errStore }, "Changes", "Change"), longestPause},
+		"the feed panics again":   {before(func(context.Context) error { panic("no feed") }, "Changes"), longestPause},
 		"the store tells at last": {lose, renewEvery},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -268,6 +269,56 @@ func TestUnreadableTasks(t *testing.T) {
 		defer a.mu.Unlock()
 		if len(a.followed)+len(a.toFetch)+len(a.unfetched)+a.fetchers != 0 {
 			t.Errorf("%d followed, %d to fetch, %d after failures, %d fetchers", len(a.followed), len(a.toFetch), len(a.unfetched), a.fetchers)
+		}
+	})
+}
+
+// TestConflictIsReadOnce checks that a task that another process has changed first is read once, and
+// that observers and requests that wait see the other's version, although news of it was expected.
+func TestConflictIsReadOnce(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var count countingStore
+		store := NewMemoryStore()
+		line := &tapStore{Store: store}
+		release := make(chan bool)
+		a := newServer(t, Options{Store: line}, numberTool("t", Policy{}, func(_ context.Context, _ *Task, in number) (number, error) {
+			<-release
+			return in, nil
+		}))
+		task := begin(t, a, alice, "t")
+		synctest.Wait() // the feed has begun
+		var seen []string
+		defer a.Observe(func(r Record) { seen = append(seen, fmt.Sprint(r.Version, " ", r.StatusMessage)) })()
+		woken := make(chan Record, 1)
+		go func() {
+			r, _ := a.Changed(t.Context(), alice, task.ID, task.Version)
+			woken <- r
+		}()
+		synctest.Wait()
+		line.set(func(ctx context.Context, method string, r *Record, do func() error) error {
+			if method == "Update" && r.Version == task.Version {
+				other := task
+				other.StatusMessage = "another's"
+				if _, err := store.Update(ctx, task, other, Quota{}); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait() // the news of it has come
+			}
+			return count.tap(ctx, method, r, do)
+		})
+		close(release)
+		if r := <-woken; r.Version <= task.Version {
+			t.Errorf("woken for version %d", r.Version)
+		}
+		synctest.Wait()
+		reads := 0
+		for _, call := range count.take() {
+			if strings.HasPrefix(call, "Get") {
+				reads++
+			}
+		}
+		if reads != 2 || fmt.Sprint(seen) != "[2 another's 3 ]" { // by the writer and by the request that waits
+			t.Errorf("%d reads, and observers saw %v", reads, seen)
 		}
 	})
 }

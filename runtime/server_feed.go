@@ -178,6 +178,9 @@ func (s *Server) takeChange(c Change) {
 	if c.Missed || c.Free || c.Version > 0 && c.Phase != PhaseDone && c.Worker == "" {
 		s.kick(s.adoptNow)
 	}
+	if c.ID != "" && (c.Version == 0 || c.Phase == PhaseDone) && !isNamed(c.ID) { // the news may be of a former task of a name
+		s.withdrawSubmission(c.ID)
+	}
 	switch {
 	case c.Missed:
 		s.fetchSoon(s.noteMissed()...)

@@ -51,8 +51,8 @@ func TestLineHasNoEndedTasks(t *testing.T) {
 	}
 }
 
-// TestLineHasNoTasksEndedElsewhere checks the same of tasks that end through another server. Their
-// handlers do not run.
+// TestLineHasNoTasksEndedElsewhere checks that a task that ends through another server leaves the line
+// too, and that its handler does not run.
 func TestLineHasNoTasksEndedElsewhere(t *testing.T) {
 	const many = 200
 	for name, end := range map[string]func(t *testing.T, other *Server, id string) error{

@@ -126,7 +126,8 @@ type Server struct {
 	drained   context.Context // ends after the handlers: leases are kept until then
 	endUpkeep context.CancelFunc
 	upkeep    sync.WaitGroup
-	renewing  atomic.Int32 // calls of Beat under way
+	renewing  atomic.Int32   // calls of Beat under way
+	creations sync.WaitGroup // see enterCreation
 
 	adoptNow  chan struct{} // has an element if there may be orphans
 	fetchNow  chan struct{} // has an element if there is something in toFetch
@@ -251,11 +252,17 @@ func (s *Server) Closing() context.Context { return s.closing }
 // since no other server has that store. Close may be called twice.
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() {
-		s.stop()
+		s.mu.Lock()
+		s.stop() // after this, enterCreation refuses
+		s.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), s.options.Drain)
 		defer cancel()
 		if err := s.callDetached(ctx, "the executor", s.executor.Close); err != nil {
 			s.closeErr = fmt.Errorf("mcptask: handlers still run after %v: %w", s.options.Drain, err)
+		}
+		created := s.callDetached(ctx, "the creation of tasks", func(context.Context) error { s.creations.Wait(); return nil })
+		if created != nil {
+			s.closeErr = errors.Join(s.closeErr, fmt.Errorf("mcptask: the store has not taken new tasks after %v: %w", s.options.Drain, created))
 		}
 		s.endUpkeep()
 		ctx, cancel = context.WithTimeout(context.Background(), CloseMargin)

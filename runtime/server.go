@@ -133,6 +133,7 @@ type Server struct {
 	fetchNow  chan struct{} // has an element if there is something in toFetch
 	adoptions int           // of the goroutine that adopts
 	feedPause time.Duration // of the goroutine that reads the feed
+	waitReads chan struct{} // has an element for each read of a request that waits
 
 	unwantedMu sync.Mutex
 	unwanted   []unwantedRecord // see discardRecord
@@ -160,6 +161,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		lease:      cmp.Or(tuning.Lease, leaseFor),
 		adoptNow:   make(chan struct{}, 1),
 		fetchNow:   make(chan struct{}, 1),
+		waitReads:  make(chan struct{}, maxWaitReads),
 		running:    map[string]*run{},
 		observers:  map[*int]func(Record){},
 		followed:   map[string]*followed{},

@@ -70,6 +70,9 @@ func TestCloseDuringCreate(t *testing.T) {
 				if err := a.Close(); c.drain == DefaultDrain && err != nil || time.Since(began) > c.drain+CloseMargin {
 					t.Errorf("closed after %v: %v", time.Since(began), err)
 				}
+				if c.drain == DefaultDrain && time.Since(began) != c.create-time.Second {
+					t.Errorf("closed after %v, before the task was created and deleted", time.Since(began))
+				}
 				call.Wait()
 				time.Sleep(2 * leaseFor)
 				left, err := store.List(t.Context(), alice.Principal, Position{}, 10)

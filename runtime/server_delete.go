@@ -25,7 +25,7 @@ func (s *Server) forgetTask(r Record) { s.discardRecord(unwantedRecord{record: r
 func (s *Server) discardRecord(u unwantedRecord) {
 	s.progress.Delete(u.record.ID)
 	t := s.newRequestRetry()
-	t.limit = time.Second // a caller may be waiting
+	t.limit = time.Second                           // a caller may be waiting
 	if s.deleteRecord(context.Background(), t, u) { // even if the server is closed
 		return
 	}

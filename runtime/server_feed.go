@@ -16,6 +16,10 @@ import (
 // maxFetchers limits how many followed tasks are fetched from the store at once.
 const maxFetchers = 8
 
+// maxWaitReads limits how many requests that wait read their tasks at once. Missed news wakes all of
+// them, and the leases of running tasks must not wait for thousands of reads.
+const maxWaitReads = 64
+
 // followed is a task that something in this process follows. Server.mu guards it.
 type followed struct {
 	followers int
@@ -298,7 +302,7 @@ func (s *Server) awaitVersion(ctx context.Context, t *storeRetry, id string, ver
 	defer unfollow()
 	for {
 		changed := s.nextChange(f) // before the reading, so that it misses no change
-		record, err := s.getRecord(ctx, t, id)
+		record, err := s.getRecordInTurn(ctx, t, id)
 		if err != nil || record.Version > version {
 			return record, err
 		}
@@ -317,4 +321,21 @@ func (s *Server) awaitVersion(ctx context.Context, t *storeRetry, id string, ver
 			return record, err
 		}
 	}
+}
+
+// getRecordInTurn is getRecord for one of many that may have been woken together.
+func (s *Server) getRecordInTurn(ctx context.Context, t *storeRetry, id string) (Record, error) {
+	record, err := callStore(ctx, t, "Get", func(ctx context.Context) (Record, error) {
+		select {
+		case s.waitReads <- struct{}{}:
+			defer func() { <-s.waitReads }()
+			return s.store.Get(ctx, id)
+		case <-ctx.Done():
+			return Record{}, ctx.Err()
+		}
+	})
+	if err == nil {
+		s.stopIfEnded(record)
+	}
+	return record, err
 }

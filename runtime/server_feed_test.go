@@ -322,3 +322,46 @@ func TestConflictIsReadOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestWaitsTakeTurns checks that requests that wait do not all read at once when the feed has missed
+// changes, so that they do not hold up other calls of the store, and that each of them reads.
+func TestWaitsTakeTurns(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		const many = 1000
+		store := NewMemoryStore()
+		line := &tapStore{Store: store}
+		a, b := newServer(t, Options{Store: line}, numberTool("t", Policy{}, hang)), newServer(t, Options{Store: store})
+		task := begin(t, a, alice, "t")
+		var waits sync.WaitGroup
+		for range many {
+			waits.Go(func() {
+				if r, err := a.Changed(t.Context(), alice, task.ID, task.Version); err != nil || !r.Done() {
+					t.Errorf("%+v, %v", r, err)
+				}
+			})
+		}
+		synctest.Wait()
+		var reading, most, reads atomic.Int32
+		line.set(func(_ context.Context, method string, _ *Record, do func() error) error {
+			if method != "Get" {
+				return do()
+			}
+			n := reading.Add(1)
+			defer reading.Add(-1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			reads.Add(1)
+			time.Sleep(time.Millisecond)
+			return do()
+		})
+		a.takeChange(Change{Missed: true})
+		time.Sleep(time.Second)
+		if n := most.Load(); n > maxWaitReads+maxFetchers || reads.Load() != many+1 {
+			t.Errorf("%d reads, %d at once", reads.Load(), n)
+		}
+		if _, _, err := b.Cancel(t.Context(), alice, task.ID); err != nil {
+			t.Error(err)
+		}
+		waits.Wait()
+	})
+}

@@ -35,9 +35,15 @@ func TestCloseEndsTasks(t *testing.T) {
 // TestCloseDuringCreate checks that a task whose creation ends after Close has begun is refused and
 // deleted, so that no other server runs it.
 func TestCloseDuringCreate(t *testing.T) {
-	for name, c := range map[string]struct{ create, drain time.Duration }{
-		"within the drain": {4 * time.Second, DefaultDrain},
-		"after the drain":  {4 * time.Second, time.Second},
+	const duration = 4 * time.Second // of the creation
+	for name, c := range map[string]struct {
+		drain  time.Duration
+		failed error
+		answer error
+	}{
+		"within the drain": {DefaultDrain, nil, newShutdownError()},
+		"in vain":          {DefaultDrain, errStore, Errorf(CodeInternalError, "the task could not be stored")},
+		"after the drain":  {time.Second, nil, newShutdownError()},
 	} {
 		for _, concurrency := range []int{1, DefaultConcurrency} { // in line, and with a reserved slot
 			bubble.Run(t, name, func(t *testing.T) {
@@ -49,7 +55,10 @@ func TestCloseDuringCreate(t *testing.T) {
 						return err
 					}
 					if method == "Create" && r.Tool == "t" {
-						time.Sleep(c.create)
+						time.Sleep(duration)
+						if c.failed != nil {
+							return c.failed
+						}
 					}
 					return do()
 				}}}, Tools{Service: "A", Impl: 1, Tools: []Tool{tool, numberTool("hang", Policy{}, hang)}})
@@ -61,7 +70,7 @@ func TestCloseDuringCreate(t *testing.T) {
 				var call sync.WaitGroup
 				call.Go(func() {
 					_, err := a.Call(t.Context(), alice, "t", json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeTask})
-					if wireError(err).Error() != newShutdownError().Error() {
+					if wireError(err).Error() != c.answer.Error() {
 						t.Errorf("answered with %v", err)
 					}
 				})
@@ -70,8 +79,8 @@ func TestCloseDuringCreate(t *testing.T) {
 				if err := a.Close(); c.drain == DefaultDrain && err != nil || time.Since(began) > c.drain+CloseMargin {
 					t.Errorf("closed after %v: %v", time.Since(began), err)
 				}
-				if c.drain == DefaultDrain && time.Since(began) != c.create-time.Second {
-					t.Errorf("closed after %v, before the task was created and deleted", time.Since(began))
+				if c.drain == DefaultDrain && time.Since(began) != duration-time.Second {
+					t.Errorf("closed after %v, not when the creation was over", time.Since(began))
 				}
 				call.Wait()
 				time.Sleep(2 * leaseFor)

@@ -25,8 +25,9 @@ func (s *Server) forgetTask(r Record) { s.discardRecord(unwantedRecord{record: r
 func (s *Server) discardRecord(u unwantedRecord) {
 	s.progress.Delete(u.record.ID)
 	t := s.newRequestRetry()
-	t.limit = time.Second                           // a caller may be waiting
-	if s.deleteRecord(context.Background(), t, u) { // even if the server is closed
+	t.limit = time.Second // a caller may be waiting
+	// Not s.drained: if the server is closed, no other one must find the record.
+	if s.deleteRecord(context.Background(), t, u) {
 		return
 	}
 	r := u.record

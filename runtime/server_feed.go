@@ -209,7 +209,7 @@ func (s *Server) fetchSoon(ids ...string) {
 func (s *Server) startFetchers() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.fetchers < min(maxFetchers, len(s.toFetch)) {
+	for range min(maxFetchers-s.fetchers, len(s.toFetch)) { // those that run may be slow
 		s.fetchers++
 		s.upkeep.Go(func() {
 			defer guard.Recover(s.logger, "reading of changed tasks")

@@ -323,6 +323,43 @@ func TestConflictIsReadOnce(t *testing.T) {
 	})
 }
 
+// TestConflictGivenUp checks that observers see another process's version of a task that a request here
+// has failed to change and to read.
+func TestConflictGivenUp(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		line := &tapStore{Store: store}
+		a := newServer(t, Options{Store: line}, numberTool("t", Policy{}, double))
+		task, err := store.Create(t.Context(), Record{ID: "task", Principal: alice.Principal, Phase: PhaseRunning, Worker: "b", ExpiresAt: time.Now().Add(time.Hour)}, Quota{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // the feed has begun
+		var seen []int64
+		defer a.Observe(func(r Record) { seen = append(seen, r.Version) })()
+		defer a.Follow(task.ID)()
+		line.set(func(ctx context.Context, method string, _ *Record, do func() error) error {
+			if method != "Update" {
+				return do()
+			}
+			line.set(before(func(context.Context) error { return errStore }, "Get"))
+			if _, err := store.Update(t.Context(), task, task, Quota{}); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait() // the news of it has come
+			return do()
+		})
+		if _, _, err := a.Cancel(t.Context(), alice, task.ID); err == nil {
+			t.Error("cancelled")
+		}
+		line.set(nil)
+		time.Sleep(longestPause)
+		if fmt.Sprint(seen) != "[2]" {
+			t.Errorf("observers saw %v", seen)
+		}
+	})
+}
+
 // TestWaitsTakeTurns checks that requests that wait do not all read at once when the feed has missed
 // changes, so that they do not hold up other calls of the store, and that each of them reads.
 func TestWaitsTakeTurns(t *testing.T) {
@@ -363,5 +400,84 @@ func TestWaitsTakeTurns(t *testing.T) {
 			t.Error(err)
 		}
 		waits.Wait()
+	})
+}
+
+// TestLaterChangeIsFetched checks that a change whose reading fails is fetched again even if the reading of
+// an earlier change, which has taken longer, succeeds meanwhile.
+func TestLaterChangeIsFetched(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		line := &tapStore{Store: store}
+		causes := make(chan error, 1)
+		a := newServer(t, Options{Store: line}, numberTool("t", Policy{}, func(ctx context.Context, _ *Task, in number) (number, error) {
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			return in, ctx.Err()
+		}))
+		b := newServer(t, Options{Store: store})
+		task := begin(t, a, alice, "t")
+		synctest.Wait()
+		var gets atomic.Int32
+		line.set(func(_ context.Context, method string, _ *Record, do func() error) error {
+			err := do()
+			if method == "Get" {
+				switch gets.Add(1) {
+				case 1:
+					time.Sleep(shortestPause / 4)
+				case 2:
+					return errStore
+				}
+			}
+			return err
+		})
+		if _, err := store.Update(t.Context(), task, task, Quota{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if _, _, err := b.Cancel(t.Context(), alice, task.ID); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(shortestPause)
+		synctest.Wait()
+		if len(causes) != 1 || !errors.Is(<-causes, ErrCancelled) {
+			t.Errorf("after %d readings, the handler does not know that its task was cancelled", gets.Load())
+		}
+	})
+}
+
+// TestSlowFetch checks that a task that takes long to read does not delay the news of another one.
+func TestSlowFetch(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		line := &tapStore{Store: store}
+		stopped := make(chan string, 2)
+		a := newServer(t, Options{Store: line}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
+			<-ctx.Done()
+			stopped <- task.ID()
+			return in, ctx.Err()
+		}))
+		b := newServer(t, Options{Store: store})
+		slow, quick := begin(t, a, alice, "t").ID, begin(t, a, alice, "t").ID
+		synctest.Wait()
+		line.set(func(ctx context.Context, method string, r *Record, do func() error) error {
+			err := do()
+			if method == "Get" && r.ID == slow {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return err
+		})
+		for _, id := range []string{slow, quick} {
+			if _, _, err := b.Cancel(t.Context(), alice, id); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if len(stopped) != 1 || <-stopped != quick {
+			t.Error("the handler of the other task still runs")
+		}
+		line.set(nil)
+		time.Sleep(2 * StoreTimeout)
 	})
 }

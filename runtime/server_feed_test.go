@@ -354,6 +354,7 @@ func TestConflictGivenUp(t *testing.T) {
 		}
 		line.set(nil)
 		time.Sleep(longestPause)
+		synctest.Wait()
 		if fmt.Sprint(seen) != "[2]" {
 			t.Errorf("observers saw %v", seen)
 		}

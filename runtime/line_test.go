@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,4 +49,60 @@ func TestLineHasNoEndedTasks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLineHasNoTasksEndedElsewhere checks that a task that ends through another server leaves the line
+// too, and that its handler does not run.
+func TestLineHasNoTasksEndedElsewhere(t *testing.T) {
+	const many = 200
+	for name, end := range map[string]func(t *testing.T, other *Server, id string) error{
+		"cancelled": func(t *testing.T, other *Server, id string) error {
+			_, _, err := other.Cancel(t.Context(), alice, id)
+			return err
+		},
+		"stopped": func(t *testing.T, other *Server, id string) error { return other.Stop(t.Context(), alice, id) },
+		"expired": func(*testing.T, *Server, string) error { return nil },
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			store := NewMemoryStore()
+			var runs atomic.Int32
+			line := &tapStore{Store: store, tap: before(func(context.Context) error { return errStore }, "Expire")}
+			s := newServer(t, Options{Store: line, Concurrency: 1, Logger: (&logged{}).logger()}, numberTool("hang", Policy{}, hang),
+				numberTool("brief", Policy{TTL: time.Minute}, counting(&runs, hang)))
+			other := newServer(t, Options{Store: store})
+			begin(t, s, alice, "hang")
+			for range many {
+				r := begin(t, s, alice, "brief")
+				if err := end(t, other, r.ID); err != nil {
+					t.Fatal(err)
+				}
+				if r, err := other.Get(t.Context(), alice, r.ID); name != "expired" && (err != nil || !r.Done()) {
+					t.Errorf("it has not ended at once: %+v, %v", r, err)
+				}
+			}
+			time.Sleep(2 * time.Minute)
+			if free, queued := s.executor.(localExecutor).Load(); free != 0 || queued != 0 || runs.Load() != 0 {
+				t.Errorf("%d slots are free, %d of %d tasks that have ended are in line, %d have run", free, queued, many, runs.Load())
+			}
+		})
+	}
+}
+
+// TestLineKeepsALaterTask checks that a task stays in line if the feed still tells of an earlier task with
+// its name.
+func TestLineKeepsALaterTask(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		s := newServer(t, Options{Store: &tapStore{Store: NewMemoryStore()}, Concurrency: 1},
+			numberTool("brief", Policy{}, after(time.Second)), numberTool("t", Policy{}, double))
+		begin(t, s, alice, "brief")
+		reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeTask, ExternalID: "a name"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.takeChange(Change{ID: reply.Task.ID, Version: 3, Phase: PhaseDone})
+		s.takeChange(Change{ID: reply.Task.ID})
+		if r := ended(t, s, alice, reply.Task.ID); outcomeText(r.Outcome) != doubled {
+			t.Errorf("%s", outcomeText(r.Outcome))
+		}
+	})
 }

@@ -113,24 +113,27 @@ type Server struct {
 	observers map[*int]func(Record)
 	sessions  map[string]map[*int]func() // followed sessions, by mark; see FollowSession
 	followed  map[string]*followed       // by task ID
-	// unread are the followed tasks to read, and feedReaders counts the goroutines that read them.
-	unread      map[string]bool
-	feedReaders int
-	renewed     time.Time    // when the last renewal of the lease that succeeded began
-	clock       atomic.Int64 // what the store's time is ahead of this process's, in nanoseconds
-	clockKnown  atomic.Bool  // whether clock is set
+	// toFetch are the tasks whose records are needed, and fetchers counts the goroutines that read them.
+	toFetch    map[string]bool
+	fetchers   int
+	unfetched  map[string]*unfetched // by task ID
+	renewed    time.Time             // when the last renewal of the lease that succeeded began
+	clock      atomic.Int64          // what the store's time is ahead of this process's, in nanoseconds
+	clockKnown atomic.Bool           // whether clock is set
 
 	closing   context.Context // ends when Close begins
 	stop      context.CancelFunc
 	drained   context.Context // ends after the handlers: leases are kept until then
 	endUpkeep context.CancelFunc
 	upkeep    sync.WaitGroup
-	renewing  atomic.Int32 // calls of Beat under way
+	renewing  atomic.Int32   // calls of Beat under way
+	creations sync.WaitGroup // see enterCreation
 
 	adoptNow  chan struct{} // has an element if there may be orphans
-	readNow   chan struct{} // has an element if there are tasks to read
+	fetchNow  chan struct{} // has an element if there is something in toFetch
 	adoptions int           // of the goroutine that adopts
 	feedPause time.Duration // of the goroutine that reads the feed
+	waitReads chan struct{} // has an element for each read of a request that waits
 
 	unwantedMu sync.Mutex
 	unwanted   []unwantedRecord // see discardRecord
@@ -157,12 +160,14 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		worker:     rand.Text(),
 		lease:      cmp.Or(tuning.Lease, leaseFor),
 		adoptNow:   make(chan struct{}, 1),
-		readNow:    make(chan struct{}, 1),
+		fetchNow:   make(chan struct{}, 1),
+		waitReads:  make(chan struct{}, maxWaitReads),
 		running:    map[string]*run{},
 		observers:  map[*int]func(Record){},
 		followed:   map[string]*followed{},
 		sessions:   map[string]map[*int]func(){},
-		unread:     map[string]bool{},
+		toFetch:    map[string]bool{},
+		unfetched:  map[string]*unfetched{},
 	}
 	if s.logger == nil {
 		s.logger = slog.New(warningHandler{slog.Default().Handler()})
@@ -249,11 +254,17 @@ func (s *Server) Closing() context.Context { return s.closing }
 // since no other server has that store. Close may be called twice.
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() {
-		s.stop()
+		s.mu.Lock()
+		s.stop() // after this, enterCreation refuses
+		s.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), s.options.Drain)
 		defer cancel()
 		if err := s.callDetached(ctx, "the executor", s.executor.Close); err != nil {
 			s.closeErr = fmt.Errorf("mcptask: handlers still run after %v: %w", s.options.Drain, err)
+		}
+		created := s.callDetached(ctx, "the creation of tasks", func(context.Context) error { s.creations.Wait(); return nil })
+		if created != nil {
+			s.closeErr = errors.Join(s.closeErr, fmt.Errorf("mcptask: the store has not taken new tasks after %v: %w", s.options.Drain, created))
 		}
 		s.endUpkeep()
 		ctx, cancel = context.WithTimeout(context.Background(), CloseMargin)

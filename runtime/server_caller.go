@@ -44,6 +44,9 @@ func (c Caller) Named(external string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
+// isNamed reports whether an ID is one of Named. The server's own IDs are shorter.
+func isNamed(id string) bool { return len(id) > unmarkedLength+markLength }
+
 // Answers reports whether the caller answers such a request.
 func (c Caller) Answers(in Input) bool { return slices.Contains(c.CanAsk, in.requiredCapability()) }
 

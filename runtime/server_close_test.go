@@ -1,6 +1,10 @@
 package mcptask
 
 import (
+	"context"
+	"encoding/json"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,4 +30,65 @@ func TestCloseEndsTasks(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestCloseDuringCreate checks that a task whose creation ends after Close has begun is refused and
+// deleted, so that no other server runs it.
+func TestCloseDuringCreate(t *testing.T) {
+	const duration = 4 * time.Second // of the creation
+	for name, c := range map[string]struct {
+		drain  time.Duration
+		failed error
+		answer error
+	}{
+		"within the drain": {DefaultDrain, nil, newShutdownError()},
+		"in vain":          {DefaultDrain, errStore, Errorf(CodeInternalError, "the task could not be stored")},
+		"after the drain":  {time.Second, nil, newShutdownError()},
+	} {
+		for _, concurrency := range []int{1, DefaultConcurrency} { // in line, and with a reserved slot
+			bubble.Run(t, name, func(t *testing.T) {
+				store := NewMemoryStore()
+				var runs atomic.Int32
+				tool := numberTool("t", restart, counting(&runs, double))
+				a, err := NewServer(Options{Concurrency: concurrency, Drain: c.drain, Store: &tapStore{Store: store, tap: func(ctx context.Context, method string, r *Record, do func() error) error {
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+					if method == "Create" && r.Tool == "t" {
+						time.Sleep(duration)
+						if c.failed != nil {
+							return c.failed
+						}
+					}
+					return do()
+				}}}, Tools{Service: "A", Impl: 1, Tools: []Tool{tool, numberTool("hang", Policy{}, hang)}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				newServer(t, Options{Store: store}, tool)
+				begin(t, a, alice, "hang")
+				var call sync.WaitGroup
+				call.Go(func() {
+					_, err := a.Call(t.Context(), alice, "t", json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeTask})
+					if wireError(err).Error() != c.answer.Error() {
+						t.Errorf("answered with %v", err)
+					}
+				})
+				time.Sleep(time.Second)
+				began := time.Now()
+				if err := a.Close(); c.drain == DefaultDrain && err != nil || time.Since(began) > c.drain+CloseMargin {
+					t.Errorf("closed after %v: %v", time.Since(began), err)
+				}
+				if c.drain == DefaultDrain && time.Since(began) != duration-time.Second {
+					t.Errorf("closed after %v, not when the creation was over", time.Since(began))
+				}
+				call.Wait()
+				time.Sleep(2 * leaseFor)
+				left, err := store.List(t.Context(), alice.Principal, Position{}, 10)
+				if err != nil || len(left) != 1 || left[0].Tool == "t" || runs.Load() != 0 {
+					t.Errorf("%d tasks are left, %d have run, %v", len(left), runs.Load(), err)
+				}
+			})
+		}
+	}
 }

@@ -28,11 +28,22 @@ func (s *Server) createTask(ctx context.Context, caller Caller, t *registeredToo
 	if err := ctx.Err(); err != nil {
 		return CallReply{}, err // the caller has left and would not learn of the task
 	}
-	if s.closing.Err() != nil {
-		return CallReply{}, newShutdownError()
+	reply, isNew, err := s.beginTask(ctx, caller, t, arguments, call, answers)
+	if grace := t.spec.Policy.Grace; isNew && call.Mode == ModeGrace && grace > 0 {
+		return s.awaitGrace(ctx, *reply.Task, grace)
 	}
+	return reply, err
+}
+
+// beginTask stores a task and submits it to the executor, or finds the one that the call's idempotency key
+// has already. Close waits for it: otherwise a task whose caller is refused could be left to another server.
+func (s *Server) beginTask(ctx context.Context, caller Caller, t *registeredTool, arguments json.RawMessage, call CallRequest, answers []Input) (reply CallReply, isNew bool, err error) {
+	if !s.enterCreation() {
+		return CallReply{}, false, newShutdownError()
+	}
+	defer s.creations.Done()
 	if err := s.ensureLease(ctx); err != nil {
-		return CallReply{}, s.explainUnstored(ctx, t, err)
+		return CallReply{}, false, s.explainUnstored(ctx, t, err)
 	}
 	fresh := s.newRecord(caller, t, arguments, call, answers)
 	slot := s.reserve(&fresh)
@@ -44,15 +55,17 @@ func (s *Server) createTask(ctx context.Context, caller Caller, t *registeredToo
 	} else {
 		s.noteChange(record.ID, record.Version)
 	}
+	key := call.IdempotencyKey
 	if errors.Is(err, ErrExists) && key != "" && record.Version > 0 {
-		return replyRepeated(record, arguments, call.Mode)
+		reply, err = replyRepeated(record, arguments, call.Mode)
+		return reply, false, err
 	}
 	if refusal := s.explainQuota(caller, err, "tool", t.spec.Name); refusal != nil {
-		return CallReply{}, refusal
+		return CallReply{}, false, refusal
 	}
 	switch {
 	case errors.Is(err, ErrExists):
-		return CallReply{}, Errorf(CodeInvalidParams, "the task ID %q is in use: choose another one for each call", call.ExternalID)
+		return CallReply{}, false, Errorf(CodeInvalidParams, "the task ID %q is in use: choose another one for each call", call.ExternalID)
 	case err != nil:
 		// The store may have the record all the same. A caller with a key or a name may
 		// come back for it and finds it running. Any other caller cannot know its ID.
@@ -63,10 +76,10 @@ func (s *Server) createTask(ctx context.Context, caller Caller, t *registeredToo
 				s.unsure.Store(fresh.ID, unsureRecord{record: fresh, until: time.Now().Add(s.lease)})
 			}
 			if s.executor.Submit(fresh.toSubmission()) != nil {
-				return CallReply{}, newShutdownError()
+				return CallReply{}, false, newShutdownError()
 			}
 		}
-		return CallReply{}, s.explainUnstored(ctx, t, err)
+		return CallReply{}, false, s.explainUnstored(ctx, t, err)
 	}
 	s.Audit(slog.LevelInfo, "task created", "created", caller, record)
 	if call.Progress != nil {
@@ -80,12 +93,20 @@ func (s *Server) createTask(ctx context.Context, caller Caller, t *registeredToo
 	}
 	if err := start(); err != nil {
 		s.forgetTask(record)
-		return CallReply{}, newShutdownError()
+		return CallReply{}, false, newShutdownError()
 	}
-	if grace := t.spec.Policy.Grace; call.Mode == ModeGrace && grace > 0 {
-		return s.awaitGrace(ctx, record, grace)
+	return CallReply{Task: &record}, true, nil
+}
+
+// enterCreation reports whether a task may still be created. If so, the caller calls creations.Done.
+func (s *Server) enterCreation() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing.Err() != nil {
+		return false
 	}
-	return CallReply{Task: &record}, nil
+	s.creations.Add(1)
+	return true
 }
 
 // explainUnstored returns what the caller is told about a task that could not be stored.
@@ -203,6 +224,7 @@ func (s *Server) insertRecord(ctx context.Context, fresh Record, quota Quota) (R
 		defer s.pendingNames.Delete(fresh.ID)
 	}
 	t := s.newRequestRetry()
+	t.end = s.closing.Done() // from then on the task could not start
 	for replaced := false; ; replaced = true {
 		record, err := callStore(ctx, t, "Create", func(ctx context.Context) (Record, error) {
 			return s.store.Create(ctx, fresh, quota)

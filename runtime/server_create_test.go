@@ -358,3 +358,31 @@ func TestUpdatedAtNeverGoesBack(t *testing.T) {
 		}
 	})
 }
+
+// TestRefusedNameIsSeen checks that what follows the task of a name hears of a task that another server
+// creates while a call here wants the name.
+func TestRefusedNameIsSeen(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		line := &tapStore{Store: store}
+		tool := numberTool("t", Policy{}, hang)
+		a, b := newServer(t, Options{Store: line}, tool), newServer(t, Options{Store: store}, tool)
+		synctest.Wait() // the feeds have begun
+		call := CallRequest{Mode: ModeTask, ExternalID: "a name"}
+		seen := make(chan Record, 10)
+		defer a.Observe(func(r Record) { seen <- r })()
+		defer a.Follow(alice.Named(call.ExternalID))()
+		line.set(before(func(context.Context) error {
+			_, err := b.Call(t.Context(), alice, "t", json.RawMessage(`{"n":21}`), call)
+			synctest.Wait() // the news of it has come
+			return err
+		}, "Create"))
+		if _, err := a.Call(t.Context(), alice, "t", json.RawMessage(`{"n":21}`), call); wireError(err).Code != CodeInvalidParams {
+			t.Errorf("%v", err)
+		}
+		synctest.Wait()
+		if len(seen) != 1 || (<-seen).Worker != b.worker {
+			t.Errorf("observers saw %d versions", len(seen))
+		}
+	})
+}

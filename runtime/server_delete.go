@@ -1,6 +1,7 @@
 package mcptask
 
 import (
+	"context"
 	"errors"
 	"time"
 )
@@ -25,7 +26,8 @@ func (s *Server) discardRecord(u unwantedRecord) {
 	s.progress.Delete(u.record.ID)
 	t := s.newRequestRetry()
 	t.limit = time.Second // a caller may be waiting
-	if s.deleteRecord(t, u) {
+	// Not s.drained: if the server is closed, no other one must find the record.
+	if s.deleteRecord(context.Background(), t, u) {
 		return
 	}
 	r := u.record
@@ -41,13 +43,13 @@ func (s *Server) discardRecord(u unwantedRecord) {
 
 // deleteRecord deletes a record whatever its version, and reports whether it is
 // gone for good.
-func (s *Server) deleteRecord(t *storeRetry, u unwantedRecord) (gone bool) {
+func (s *Server) deleteRecord(ctx context.Context, t *storeRetry, u unwantedRecord) (gone bool) {
 	r := u.record
 	for {
-		err := s.deleteStored(s.drained, t, r)
-		if errors.Is(err, ErrConflict) && t.pauseAfterConflict(s.drained) {
+		err := s.deleteStored(ctx, t, r)
+		if errors.Is(err, ErrConflict) && t.pauseAfterConflict(ctx) {
 			var latest Record
-			latest, err = s.getRecord(s.drained, t, r.ID)
+			latest, err = s.getRecord(ctx, t, r.ID)
 			if err == nil && !latest.CreatedAt.Equal(r.CreatedAt) {
 				return true // another task has its name
 			}
@@ -78,7 +80,7 @@ func (s *Server) deleteUnwanted() time.Duration {
 	left := list[:0]
 	for i, u := range list {
 		t := s.newRequestRetry()
-		if time.Now().Before(u.late) || !s.deleteRecord(t, u) {
+		if time.Now().Before(u.late) || !s.deleteRecord(s.drained, t, u) {
 			left = append(left, u)
 		}
 		if t.failures > 0 && s.drained.Err() == nil { // the store fails: leave the others for later

@@ -82,6 +82,7 @@ func (s *Server) withdrawSubmission(taskID string) {
 	if x, ok := s.executor.(localExecutor); ok {
 		if x.Withdraw(taskID) {
 			s.unsure.Delete(taskID)
+			s.progress.Delete(taskID)
 		}
 	}
 }

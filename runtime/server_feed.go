@@ -2,6 +2,7 @@ package mcptask
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
@@ -10,16 +11,20 @@ import (
 // The feed of the store tells what all processes do with tasks. From it the server wakes the
 // requests that wait, stops handlers whose tasks were cancelled or taken elsewhere, tells its
 // observers, and takes tasks that were left. One goroutine reads the feed, however many tasks there
-// are, and a few read the tasks that handlers and sessions of this process follow.
+// are. A few more fetch the changed tasks that handlers and sessions of this process follow.
 
-// maxFeedReaders limits how many followed tasks are read at once.
-const maxFeedReaders = 8
+// maxFetchers limits how many followed tasks are fetched from the store at once.
+const maxFetchers = 8
+
+// maxWaitReads limits how many requests that wait read their tasks at once. Missed news wakes all of
+// them, and the leases of running tasks must not wait for thousands of reads.
+const maxWaitReads = 64
 
 // followed is a task that something in this process follows. Server.mu guards it.
 type followed struct {
 	followers int
-	// readers counts the followers that need the record of a change, and not only the news.
-	readers int
+	// needing counts the followers that need the record of a change, and not only the news.
+	needing int
 	// version is the newest that this process has stored, or has got from the feed.
 	version int64
 	// expected is the version that this process is about to store, or 0. The feed's news of it is none.
@@ -35,8 +40,8 @@ func (s *Server) Follow(id string) (unfollow func()) {
 	return unfollow
 }
 
-// followTask adds a follower of a task.
-func (s *Server) followTask(id string, reads bool) (f *followed, unfollow func()) {
+// followTask adds a follower of a task. needsRecord says that the news of a change is not enough.
+func (s *Server) followTask(id string, needsRecord bool) (f *followed, unfollow func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f = s.followed[id]
@@ -45,15 +50,15 @@ func (s *Server) followTask(id string, reads bool) (f *followed, unfollow func()
 		s.followed[id] = f
 	}
 	more := 0
-	if reads {
+	if needsRecord {
 		more = 1
 	}
 	f.followers++
-	f.readers += more
+	f.needing += more
 	return f, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		f.readers -= more
+		f.needing -= more
 		if f.followers--; f.followers == 0 {
 			delete(s.followed, id)
 		}
@@ -71,8 +76,8 @@ func (s *Server) nextChange(f *followed) <-chan struct{} {
 }
 
 // noteChange wakes those who wait for a change of a task, unless the process knows the version.
-// Version 0 means that the task is gone. reads reports whether the record is needed.
-func (s *Server) noteChange(id string, version int64) (reads bool) {
+// Version 0 means that the task is gone. noteChange reports whether the record is needed.
+func (s *Server) noteChange(id string, version int64) (needsRecord bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.followed[id]
@@ -81,7 +86,7 @@ func (s *Server) noteChange(id string, version int64) (reads bool) {
 	}
 	f.version = version
 	f.wake()
-	return f.readers > 0
+	return f.needing > 0
 }
 
 // expectChange notes that this process is about to store a version of a task.
@@ -94,16 +99,16 @@ func (s *Server) expectChange(id string, version int64) {
 }
 
 // missChange ends expectChange for a version that this process has not stored. Another one may
-// have stored it, so the task is read.
+// have stored it, so the task is fetched.
 func (s *Server) missChange(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f := s.followed[id]; f != nil {
 		f.expected = 0
 		f.wake()
-		if f.readers > 0 {
-			s.unread[id] = true
-			s.kick(s.readNow)
+		if f.needing > 0 {
+			s.toFetch[id] = true
+			s.kick(s.fetchNow)
 		}
 	}
 }
@@ -133,29 +138,24 @@ func (f *followed) wake() {
 }
 
 // noteMissed wakes all who wait, and returns the tasks whose records are needed.
-func (s *Server) noteMissed() (reads []string) {
+func (s *Server) noteMissed() (needed []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, f := range s.followed {
 		f.wake()
-		if f.readers > 0 {
-			reads = append(reads, id)
+		if f.needing > 0 {
+			needed = append(needed, id)
 		}
 	}
-	return reads
+	return needed
 }
 
 // readFeed reads the store's feed until it ends, and returns the pause before it is read again.
 func (s *Server) readFeed() time.Duration {
 	began := time.Now()
-	for change, err := range s.store.Changes(s.drained) {
-		if err != nil {
-			if s.drained.Err() == nil && s.auditRates.Allow([2]string{"store", "Changes"}) {
-				s.logger.Warn("feed of the store failed, and is read again", "error", err)
-			}
-			break
-		}
-		s.takeChange(change)
+	err := s.takeChanges()
+	if err != nil && s.drained.Err() == nil && s.auditRates.Allow([2]string{"store", "Changes"}) {
+		s.logger.Warn("feed of the store failed, and is read again", "error", err)
 	}
 	s.takeChange(Change{Missed: true})
 	if time.Since(began) > longestPause {
@@ -165,71 +165,134 @@ func (s *Server) readFeed() time.Duration {
 	return s.feedPause
 }
 
+// takeChanges acts upon the changes of the feed until it ends. A panic of the store is an error of it.
+func (s *Server) takeChanges() (err error) {
+	defer guard.Then(s.logger, "feed of the store", func() { err = errors.New("the store panicked") })
+	for change, err := range s.store.Changes(s.drained) {
+		if err != nil {
+			return err
+		}
+		s.takeChange(change)
+	}
+	return nil
+}
+
 // takeChange acts upon one change.
 func (s *Server) takeChange(c Change) {
 	if c.Missed || c.Free || c.Version > 0 && c.Phase != PhaseDone && c.Worker == "" {
 		s.kick(s.adoptNow)
 	}
+	if c.ID != "" && (c.Version == 0 || c.Phase == PhaseDone) && !isNamed(c.ID) { // the news may be of a former task of a name
+		s.withdrawSubmission(c.ID)
+	}
 	switch {
 	case c.Missed:
-		s.readTasks(s.noteMissed()...)
+		s.fetchSoon(s.noteMissed()...)
 		s.notifySessions()
 	case s.isExpected(c):
 	case c.ID != "" && (s.noteChange(c.ID, c.Version) || s.isOfFollowedSession(c)):
-		s.readTasks(c.ID)
+		s.fetchSoon(c.ID)
 	}
 }
 
-// readTasks lets tasks that are followed here be read soon, in other goroutines.
-func (s *Server) readTasks(ids ...string) {
+// fetchSoon lets fetchers read tasks.
+func (s *Server) fetchSoon(ids ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range ids {
-		s.unread[id] = true
+		s.toFetch[id] = true
 	}
-	s.kick(s.readNow)
+	s.kick(s.fetchNow)
 }
 
-// startReaders starts goroutines that read the tasks to read.
-func (s *Server) startReaders() time.Duration {
+// startFetchers starts goroutines that fetch tasks.
+func (s *Server) startFetchers() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.feedReaders < min(maxFeedReaders, len(s.unread)) {
-		s.feedReaders++
+	for range min(maxFetchers-s.fetchers, len(s.toFetch)) { // those that run may be slow
+		s.fetchers++
 		s.upkeep.Go(func() {
 			defer guard.Recover(s.logger, "reading of changed tasks")
-			for id, ok := s.nextUnread(); ok; id, ok = s.nextUnread() {
-				s.readChanged(id)
+			for id, ok := s.nextToFetch(); ok; id, ok = s.nextToFetch() {
+				s.fetchTask(id)
 			}
 		})
 	}
 	return StoreWait
 }
 
-// nextUnread takes a task to read. If there is none, the reader ends.
-func (s *Server) nextUnread() (string, bool) {
+// nextToFetch takes a task to fetch. If there is none, the fetcher ends.
+func (s *Server) nextToFetch() (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id := range s.unread {
-		delete(s.unread, id)
+	for id := range s.toFetch {
+		delete(s.toFetch, id)
 		return id, true
 	}
-	s.feedReaders--
+	s.fetchers--
 	return "", false
 }
 
-// readChanged reads a task that has changed elsewhere. It stops the task's handler if the record
-// says so, and tells observers.
-func (s *Server) readChanged(id string) {
+// fetchTask reads a task that has changed elsewhere. It stops the task's handler if the record
+// says so, and tells observers. If the store fails, the task is fetched again later.
+func (s *Server) fetchTask(id string) {
 	defer guard.Recover(s.logger, "a changed task")
 	begun := s.hasBegun(id) // before that, the record may not be stored yet
-	record, err := s.getRecord(s.drained, s.newTaskRetry(), id)
+	record, err := callOnce(s.drained, s.newTaskRetry(), func(ctx context.Context) (Record, error) { return s.store.Get(ctx, id) })
+	s.noteFetch(id, err)
 	switch {
 	case err == nil:
+		s.stopIfEnded(record)
 		s.notifyObservers(record)
 	case isGone(err) && begun:
 		s.cancelHandler(id, ErrExpired)
 	}
+}
+
+// unfetched is a task that the store has failed to return. Server.mu guards it.
+type unfetched struct {
+	failures int
+	pending  bool // whether the task will be fetched again
+}
+
+// noteFetch lets a task be fetched again, after a pause that grows, if the store has failed.
+func (s *Server) noteFetch(id string, err error) {
+	failed := err != nil && !isStoreAnswer(err) && s.drained.Err() == nil
+	if failed {
+		s.warnOfFailure("Get", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.unfetched[id]
+	switch {
+	case u != nil && u.pending: // and that call will see what this one has missed
+	case !failed:
+		delete(s.unfetched, id)
+	default:
+		if u == nil {
+			u = &unfetched{}
+			s.unfetched[id] = u
+		}
+		u.failures++
+		u.pending = true
+		time.AfterFunc(spread(pauseAfter(u.failures)), func() {
+			defer guard.Recover(s.logger, "a changed task")
+			s.fetchAgain(id)
+		})
+	}
+}
+
+// fetchAgain lets fetchers read a task that the store has failed to return, if it is still followed.
+func (s *Server) fetchAgain(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.followed[id]; (f == nil || f.needing == 0) && s.sessions[MarkOfTask(id)] == nil {
+		delete(s.unfetched, id)
+		return
+	}
+	s.unfetched[id].pending = false
+	s.toFetch[id] = true
+	s.kick(s.fetchNow)
 }
 
 // awaitVersion waits for a version of a record beyond the given one. If the store
@@ -239,7 +302,7 @@ func (s *Server) awaitVersion(ctx context.Context, t *storeRetry, id string, ver
 	defer unfollow()
 	for {
 		changed := s.nextChange(f) // before the reading, so that it misses no change
-		record, err := s.getRecord(ctx, t, id)
+		record, err := s.getRecordInTurn(ctx, t, id)
 		if err != nil || record.Version > version {
 			return record, err
 		}
@@ -258,4 +321,21 @@ func (s *Server) awaitVersion(ctx context.Context, t *storeRetry, id string, ver
 			return record, err
 		}
 	}
+}
+
+// getRecordInTurn is getRecord for one of many that may have been woken together.
+func (s *Server) getRecordInTurn(ctx context.Context, t *storeRetry, id string) (Record, error) {
+	record, err := callStore(ctx, t, "Get", func(ctx context.Context) (Record, error) {
+		select {
+		case s.waitReads <- struct{}{}:
+			defer func() { <-s.waitReads }()
+			return s.store.Get(ctx, id)
+		case <-ctx.Done():
+			return Record{}, ctx.Err()
+		}
+	})
+	if err == nil {
+		s.stopIfEnded(record)
+	}
+	return record, err
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,8 +200,285 @@ func TestNothingIsFollowed(t *testing.T) {
 		synctest.Wait()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.followed)+len(s.running)+len(s.unread)+s.feedReaders != 0 {
-			t.Errorf("%d followed, %d running, %d to read, %d readers", len(s.followed), len(s.running), len(s.unread), s.feedReaders)
+		if len(s.followed)+len(s.running)+len(s.toFetch)+s.fetchers != 0 {
+			t.Errorf("%d followed, %d running, %d to fetch, %d fetchers", len(s.followed), len(s.running), len(s.toFetch), s.fetchers)
 		}
+	})
+}
+
+// TestUnreadableTasks checks that tasks whose records cannot be read do not delay the news of others,
+// are read again until they can be read, without a rush, and are forgotten with their handlers.
+func TestUnreadableTasks(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var bad sync.Map // by task ID
+		var tries atomic.Int32
+		store := NewMemoryStore()
+		line := &tapStore{Store: store}
+		stopped := make(chan string, 100)
+		tool := numberTool("t", Policy{TTL: time.Hour}, func(ctx context.Context, task *Task, in number) (number, error) {
+			defer func() { stopped <- task.ID() }()
+			return after(20*time.Minute)(ctx, task, in)
+		})
+		a, b := newServer(t, Options{Store: line, Logger: (&logged{}).logger()}, tool), newServer(t, Options{Store: store})
+		var unreadable []string
+		for range 2 * maxFetchers {
+			unreadable = append(unreadable, begin(t, a, alice, "t").ID)
+			bad.Store(unreadable[len(unreadable)-1], true)
+		}
+		good := begin(t, a, alice, "t").ID
+		line.set(func(_ context.Context, method string, r *Record, do func() error) error {
+			err := do()
+			if method == "Get" {
+				if _, isBad := bad.Load(r.ID); isBad {
+					tries.Add(1)
+					return errStore
+				}
+			}
+			return err
+		})
+		cancel := func(id string) {
+			if _, _, err := b.Cancel(t.Context(), alice, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, id := range unreadable[1:] {
+			cancel(id)
+		}
+		a.takeChange(Change{ID: unreadable[0], Version: 2, Phase: PhaseRunning, Worker: a.worker})
+		time.Sleep(time.Minute)
+		cancel(good)
+		synctest.Wait()
+		if len(stopped) != 1 || <-stopped != good {
+			t.Error("the handler of a task that can be read still runs")
+		}
+		time.Sleep(9 * time.Minute)
+		// Each is read at once and then every 2.5 to 5 s, and for each renewal that finds it lost.
+		if n := int(tries.Load()) / len(unreadable); n < 100 || n > 10*60/2+10*60/10+10 {
+			t.Errorf("%d tries for each task", n)
+		}
+		for _, id := range unreadable[1:] {
+			bad.Delete(id)
+		}
+		time.Sleep(longestPause)
+		synctest.Wait()
+		if n := len(stopped); n != len(unreadable)-1 {
+			t.Errorf("%d handlers have ended of %d", n, len(unreadable)-1)
+		}
+		time.Sleep(time.Hour) // the task that cannot be read ends
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if len(a.followed)+len(a.toFetch)+len(a.unfetched)+a.fetchers != 0 {
+			t.Errorf("%d followed, %d to fetch, %d after failures, %d fetchers", len(a.followed), len(a.toFetch), len(a.unfetched), a.fetchers)
+		}
+	})
+}
+
+// TestConflictIsReadOnce checks that a task that another process has changed first is read once, and
+// that observers and requests that wait see the other's version, although news of it was expected.
+func TestConflictIsReadOnce(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var count countingStore
+		store := NewMemoryStore()
+		line := &tapStore{Store: store}
+		release := make(chan bool)
+		a := newServer(t, Options{Store: line}, numberTool("t", Policy{}, func(_ context.Context, _ *Task, in number) (number, error) {
+			<-release
+			return in, nil
+		}))
+		task := begin(t, a, alice, "t")
+		synctest.Wait() // the feed has begun
+		var seen []string
+		defer a.Observe(func(r Record) { seen = append(seen, fmt.Sprint(r.Version, " ", r.StatusMessage)) })()
+		woken := make(chan Record, 1)
+		go func() {
+			r, _ := a.Changed(t.Context(), alice, task.ID, task.Version)
+			woken <- r
+		}()
+		synctest.Wait()
+		line.set(func(ctx context.Context, method string, r *Record, do func() error) error {
+			if method == "Update" && r.Version == task.Version {
+				other := task
+				other.StatusMessage = "another's"
+				if _, err := store.Update(ctx, task, other, Quota{}); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait() // the news of it has come
+			}
+			return count.tap(ctx, method, r, do)
+		})
+		close(release)
+		if r := <-woken; r.Version <= task.Version {
+			t.Errorf("woken for version %d", r.Version)
+		}
+		synctest.Wait()
+		reads := 0
+		for _, call := range count.take() {
+			if strings.HasPrefix(call, "Get") {
+				reads++
+			}
+		}
+		if reads != 2 || fmt.Sprint(seen) != "[2 another's 3 ]" { // by the writer and by the request that waits
+			t.Errorf("%d reads, and observers saw %v", reads, seen)
+		}
+	})
+}
+
+// TestConflictGivenUp checks that observers see another process's version of a task that a request here
+// has failed to change and to read.
+func TestConflictGivenUp(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		line := &tapStore{Store: store}
+		a := newServer(t, Options{Store: line}, numberTool("t", Policy{}, double))
+		task, err := store.Create(t.Context(), Record{ID: "task", Principal: alice.Principal, Phase: PhaseRunning, Worker: "b", ExpiresAt: time.Now().Add(time.Hour)}, Quota{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // the feed has begun
+		var seen []int64
+		defer a.Observe(func(r Record) { seen = append(seen, r.Version) })()
+		defer a.Follow(task.ID)()
+		line.set(func(ctx context.Context, method string, _ *Record, do func() error) error {
+			if method != "Update" {
+				return do()
+			}
+			line.set(before(func(context.Context) error { return errStore }, "Get"))
+			if _, err := store.Update(t.Context(), task, task, Quota{}); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait() // the news of it has come
+			return do()
+		})
+		if _, _, err := a.Cancel(t.Context(), alice, task.ID); err == nil {
+			t.Error("cancelled")
+		}
+		line.set(nil)
+		time.Sleep(longestPause)
+		synctest.Wait()
+		if fmt.Sprint(seen) != "[2]" {
+			t.Errorf("observers saw %v", seen)
+		}
+	})
+}
+
+// TestWaitsTakeTurns checks that requests that wait do not all read at once when the feed has missed
+// changes, so that they do not hold up other calls of the store, and that each of them reads.
+func TestWaitsTakeTurns(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		const many = 1000
+		store := NewMemoryStore()
+		line := &tapStore{Store: store}
+		a, b := newServer(t, Options{Store: line}, numberTool("t", Policy{}, hang)), newServer(t, Options{Store: store})
+		task := begin(t, a, alice, "t")
+		var waits sync.WaitGroup
+		for range many {
+			waits.Go(func() {
+				if r, err := a.Changed(t.Context(), alice, task.ID, task.Version); err != nil || !r.Done() {
+					t.Errorf("%+v, %v", r, err)
+				}
+			})
+		}
+		synctest.Wait()
+		var reading, most, reads atomic.Int32
+		line.set(func(_ context.Context, method string, _ *Record, do func() error) error {
+			if method != "Get" {
+				return do()
+			}
+			n := reading.Add(1)
+			defer reading.Add(-1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			reads.Add(1)
+			time.Sleep(time.Millisecond)
+			return do()
+		})
+		a.takeChange(Change{Missed: true})
+		time.Sleep(time.Second)
+		if n := most.Load(); n > maxWaitReads+maxFetchers || reads.Load() != many+1 {
+			t.Errorf("%d reads, %d at once", reads.Load(), n)
+		}
+		if _, _, err := b.Cancel(t.Context(), alice, task.ID); err != nil {
+			t.Error(err)
+		}
+		waits.Wait()
+	})
+}
+
+// TestLaterChangeIsFetched checks that a change whose reading fails is fetched again even if the reading of
+// an earlier change, which has taken longer, succeeds meanwhile.
+func TestLaterChangeIsFetched(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		line := &tapStore{Store: store}
+		causes := make(chan error, 1)
+		a := newServer(t, Options{Store: line}, numberTool("t", Policy{}, func(ctx context.Context, _ *Task, in number) (number, error) {
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			return in, ctx.Err()
+		}))
+		b := newServer(t, Options{Store: store})
+		task := begin(t, a, alice, "t")
+		synctest.Wait()
+		var gets atomic.Int32
+		line.set(func(_ context.Context, method string, _ *Record, do func() error) error {
+			err := do()
+			if method == "Get" {
+				switch gets.Add(1) {
+				case 1:
+					time.Sleep(shortestPause / 4)
+				case 2:
+					return errStore
+				}
+			}
+			return err
+		})
+		if _, err := store.Update(t.Context(), task, task, Quota{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if _, _, err := b.Cancel(t.Context(), alice, task.ID); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(shortestPause)
+		synctest.Wait()
+		if len(causes) != 1 || !errors.Is(<-causes, ErrCancelled) {
+			t.Errorf("after %d readings, the handler does not know that its task was cancelled", gets.Load())
+		}
+	})
+}
+
+// TestSlowFetch checks that a task that takes long to read does not delay the news of another one.
+func TestSlowFetch(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		line := &tapStore{Store: store}
+		stopped := make(chan string, 2)
+		a := newServer(t, Options{Store: line}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
+			<-ctx.Done()
+			stopped <- task.ID()
+			return in, ctx.Err()
+		}))
+		b := newServer(t, Options{Store: store})
+		slow, quick := begin(t, a, alice, "t").ID, begin(t, a, alice, "t").ID
+		synctest.Wait()
+		line.set(func(ctx context.Context, method string, r *Record, do func() error) error {
+			err := do()
+			if method == "Get" && r.ID == slow {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return err
+		})
+		for _, id := range []string{slow, quick} {
+			if _, _, err := b.Cancel(t.Context(), alice, id); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if len(stopped) != 1 || <-stopped != quick {
+			t.Error("the handler of the other task still runs")
+		}
+		line.set(nil)
+		time.Sleep(2 * StoreTimeout)
 	})
 }

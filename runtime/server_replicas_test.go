@@ -80,8 +80,8 @@ func TestNothingIsLeft(t *testing.T) {
 		time.Sleep(5 * time.Minute) // beyond the ttl
 		synctest.Wait()
 		a.mu.Lock()
-		if len(a.running)+len(a.followed)+len(a.unread)+a.feedReaders > 0 {
-			t.Errorf("%d runs, %d followed tasks, %d unread, %d readers", len(a.running), len(a.followed), len(a.unread), a.feedReaders)
+		if len(a.running)+len(a.followed)+len(a.toFetch)+a.fetchers > 0 {
+			t.Errorf("%d runs, %d followed tasks, %d to fetch, %d fetchers", len(a.running), len(a.followed), len(a.toFetch), a.fetchers)
 		}
 		a.mu.Unlock()
 		for name, m := range map[string]*sync.Map{"progress": &a.progress, "unsure": &a.unsure, "names": &a.pendingNames} {
@@ -112,6 +112,7 @@ func TestMissedChanges(t *testing.T) {
 		"the feed works":          {nil, 0},
 		"the feed says that":      {lose, time.Second},
 		"the feed fails again":    {before(func(context.Context) error { return errStore }, "Changes", "Change"), longestPause},
+		"the feed panics again":   {before(func(context.Context) error { panic("no feed") }, "Changes"), longestPause},
 		"the store tells at last": {lose, renewEvery},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {

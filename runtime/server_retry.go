@@ -71,12 +71,25 @@ func (t *storeRetry) pauseAfterFailure(ctx context.Context, call string, err err
 	if isStoreAnswer(err) || !t.hasTimeLeft(ctx) {
 		return false
 	}
-	if s := t.server; s.auditRates.Allow([2]string{"store", call}) { // once a second for each
+	t.server.warnOfFailure(call, err)
+	t.failures++
+	return t.pauseFor(ctx, pauseAfter(t.failures))
+}
+
+// warnOfFailure logs that a call has failed that is made again, once a second for each kind of call.
+func (s *Server) warnOfFailure(call string, err error) {
+	if s.auditRates.Allow([2]string{"store", call}) {
 		s.logger.Warn("store call failed, and is made again", "call", call, "error", err)
 	}
-	t.failures++
-	return t.pauseFor(ctx, min(shortestPause<<min(t.failures-1, 20), longestPause))
 }
+
+// pauseAfter returns the pause after so many failures of a call.
+func pauseAfter(failures int) time.Duration {
+	return min(shortestPause<<min(failures-1, 20), longestPause)
+}
+
+// spread returns half to all of a pause, so that calls that failed together do not come back together.
+func spread(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
 // pauseAfterConflict waits after ErrConflict, except after the first one. It reports
 // whether to make the call again.
@@ -101,10 +114,9 @@ func (t *storeRetry) hasTimeLeft(ctx context.Context) bool {
 	}
 }
 
-// pauseFor waits for half to all of d, so that calls that failed together do not
-// come back together. It reports whether nothing has ended meanwhile.
+// pauseFor waits for half to all of d. It reports whether nothing has ended meanwhile.
 func (t *storeRetry) pauseFor(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d/2 + rand.N(d/2+1))
+	timer := time.NewTimer(spread(d))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

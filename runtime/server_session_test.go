@@ -5,7 +5,10 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // TestSessionKeys checks that NewServer refuses keys that are too short, and says which.
@@ -49,42 +52,36 @@ func TestMarks(t *testing.T) {
 // TestFollowSession checks that observers see a task which another server creates in a followed session,
 // and that the follower hears when changes may have been missed.
 func TestFollowSession(t *testing.T) {
-	store := newMemoryStore(time.Now)
-	defer func() { _ = store.Close() }()
-	options := Options{Store: store, SessionKey: bytes.Repeat([]byte("k"), MinSessionKey)}
-	here, err := NewServer(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = here.Close() }()
-	seen, missed := make(chan Record, 100), make(chan bool, 100)
-	defer here.Observe(func(r Record) { seen <- r })()
-	unfollow := here.FollowSession("s", func() { missed <- true })
-	here.takeChange(Change{Missed: true})
-	<-missed
-	for !store.feed.HasReaders() { // what comes before is only missed
-		time.Sleep(time.Millisecond)
-	}
-	create := func(session string) string {
-		id := here.newTaskID(Caller{Session: session}, true)
-		r := Record{ID: id, Principal: "p", Phase: PhaseRunning, Worker: "another"}
-		r.ExpiresAt = time.Now().Add(DefaultMaxTTL)
-		if _, err := store.Create(context.Background(), r, Quota{}); err != nil {
-			t.Fatal(err)
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		here := newServer(t, Options{Store: store, SessionKey: bytes.Repeat([]byte("k"), MinSessionKey)})
+		seen, missed := make(chan Record, 100), make(chan bool, 100)
+		defer here.Observe(func(r Record) { seen <- r })()
+		unfollow := here.FollowSession("s", func() { missed <- true })
+		synctest.Wait() // the feed has begun: what comes before is only missed
+		here.takeChange(Change{Missed: true})
+		<-missed
+		create := func(session string) string {
+			id := here.newTaskID(Caller{Session: session}, true)
+			r := Record{ID: id, Principal: "p", Phase: PhaseRunning, Worker: "another"}
+			r.ExpiresAt = time.Now().Add(DefaultMaxTTL)
+			if _, err := store.Create(context.Background(), r, Quota{}); err != nil {
+				t.Fatal(err)
+			}
+			return id
 		}
-		return id
-	}
-	create("t")
-	want := create("s")
-	if r := <-seen; r.ID != want {
-		t.Errorf("saw %s", r.ID)
-	}
-	unfollow()
-	if len(here.sessions) > 0 || here.isOfFollowedSession(Change{ID: want, Version: 1}) {
-		t.Error("the session is still followed")
-	}
-	found, err := here.FindTasksOfSession(t.Context(), Caller{Principal: "p", Session: "s"}, time.Now())
-	if err != nil || len(found) != 1 || found[0].ID != want {
-		t.Errorf("found %+v, %v", found, err)
-	}
+		create("t")
+		want := create("s")
+		if r := <-seen; r.ID != want {
+			t.Errorf("saw %s", r.ID)
+		}
+		unfollow()
+		if len(here.sessions) > 0 || here.isOfFollowedSession(Change{ID: want, Version: 1}) {
+			t.Error("the session is still followed")
+		}
+		found, err := here.FindTasksOfSession(t.Context(), Caller{Principal: "p", Session: "s"}, time.Now())
+		if err != nil || len(found) != 1 || found[0].ID != want {
+			t.Errorf("found %+v, %v", found, err)
+		}
+	})
 }

@@ -30,6 +30,12 @@ func (s *Server) moveTask(ctx context.Context, t *storeRetry, known Record, deci
 	id := known.ID
 	var sent Record // by an Update that failed
 	var sentKind eventKind
+	conflict := false // whether the task has a version of another writer that is not noted yet
+	defer func() {
+		if conflict {
+			s.missChange(id)
+		}
+	}()
 	for {
 		record, isRead := known, false
 		if known.Version == 0 {
@@ -41,6 +47,12 @@ func (s *Server) moveTask(ctx context.Context, t *storeRetry, known Record, deci
 				return sent, err
 			}
 			isRead = true
+		}
+		if conflict {
+			conflict = false
+			if s.noteChange(id, record.Version) {
+				s.notifyObservers(record)
+			}
 		}
 		known = Record{}
 		if updateLanded(sentKind, sent, record) {
@@ -64,9 +76,12 @@ func (s *Server) moveTask(ctx context.Context, t *storeRetry, known Record, deci
 		_, giveBack := s.takeProgressTurn(id, moved.Done())
 		s.expectChange(id, record.Version+1)
 		stored, moved, err := s.updateRecord(ctx, t, record, moved, e)
-		if err == nil {
+		switch {
+		case err == nil:
 			s.announceChange(stored)
-		} else {
+		case errors.Is(err, ErrConflict):
+			conflict = true // the record is read next
+		default:
 			s.missChange(id)
 		}
 		giveBack()

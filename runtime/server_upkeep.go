@@ -31,7 +31,7 @@ func (s *Server) renewAgain() time.Duration { return s.renewEvery() / 5 }
 func (s *Server) startUpkeep() {
 	s.startLoop("renewal of the lease", 0, nil, s.keepLease)
 	s.startLoop("feed of the store", 0, nil, s.readFeed)
-	s.startLoop("reading of changed tasks", StoreWait, s.readNow, s.startReaders)
+	s.startLoop("reading of changed tasks", StoreWait, s.fetchNow, s.startFetchers)
 	s.startLoop("expiry", sweepEvery, nil, s.deleteExpired)
 	s.startLoop("adoption", s.renewEvery(), s.adoptNow, s.adoptOrphans)
 	s.startLoop("deletion", sweepEvery, nil, s.deleteUnwanted)
@@ -118,8 +118,8 @@ func (s *Server) renewLease(ctx context.Context) error {
 			s.setClock(beat.Now, began, ended)
 		}
 		for _, id := range beat.Lost {
-			s.unread[id] = true
-			s.kick(s.readNow)
+			s.toFetch[id] = true
+			s.kick(s.fetchNow)
 		}
 		return nil
 	})

@@ -47,13 +47,6 @@ func (f *Feed[E]) Miss() {
 	}
 }
 
-// HasReaders reports whether the feed has a reader now.
-func (f *Feed[E]) HasReaders() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.readers) > 0
-}
-
 // Close ends all readers, and those that come later.
 func (f *Feed[E]) Close() {
 	f.mu.Lock()

@@ -44,7 +44,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("read %d after the end of the context", n)
 		}
 	}
-	if f.HasReaders() {
+	if len(f.readers) > 0 {
 		t.Error("readers are left")
 	}
 }

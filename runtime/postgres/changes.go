@@ -239,25 +239,25 @@ func (g *following) listen(ctx context.Context) {
 	}
 }
 
-// receive receives notifications until the connection fails. It calls listening once it listens.
+// receive receives notifications until the connection fails. It calls listening once it listens. Behind a
+// pooler that gives it another connection to the server for each transaction, none comes, and the feed looks as
+// often as without this connection.
 func (g *following) receive(ctx context.Context, listening func()) error {
 	s := g.store
-	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
+	config := s.pool.Config().ConnConfig
+	config.OnNotification = nil // the connection keeps them for WaitForNotification
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		conn.Close(ending) //nolint:errcheck // it is of no more use
-	}()
+	defer closeConn(conn)
 	if _, err := conn.Exec(ctx, "LISTEN "+s.schema.channel); err != nil {
 		return err
 	}
 	listening()
-	g.listening.Store(true)
 	defer g.listening.Store(false)
 	defer g.poke()
+	s.notifier.poke() // the first notification to come may be the store's own
 	for {
 		g.poke() // also for what came before it listened
 		for {
@@ -265,6 +265,7 @@ func (g *following) receive(ctx context.Context, listening func()) error {
 			if err != nil {
 				return err
 			}
+			g.listening.Store(true)
 			if n.Payload != s.notifier.sender {
 				break
 			}

@@ -25,6 +25,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -96,19 +98,27 @@ const (
 
 // Open opens the store in the database that a DSN names, a URL or key=value pairs, as
 // [pgxpool.ParseConfig] describes. It creates the schema and brings it up to date, unless the
-// Options forbid it. The context is for Open alone.
+// Options forbid it. If the database refuses or cuts the connection, as it does while it starts, Open
+// tries again for as long as one attempt to connect may take: the connect_timeout of the DSN, or 5
+// seconds. The context is for Open alone.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	config, schema, err := parseOptions(dsn, o)
 	if err != nil {
 		return nil, err
 	}
+	pooled, err := schema.connectAndMigrate(ctx, config.ConnConfig, !o.NoMigrate)
+	if err != nil {
+		return nil, err
+	}
+	if pooled && !strings.Contains(dsn, "default_query_exec_mode") {
+		// The connection to the server that has a prepared statement may be that of others by now.
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
+	// A pooler may give the pool a connection to the server that listens for another client.
+	config.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
-	}
-	if err := schema.migratePool(ctx, pool, !o.NoMigrate); err != nil {
-		pool.Close()
-		return nil, err
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default() //nolint:forbidigo // what goes wrong in the background is never silent

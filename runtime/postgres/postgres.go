@@ -46,8 +46,8 @@ type Options struct {
 	// pool_max_conns of the DSN, or 8.
 	MaxConns int
 	// NoListen makes the store look for changes of other processes twice a second, instead of a
-	// connection that listens. It is for poolers such as PgBouncer that forbid LISTEN. If the pooler
-	// forbids prepared statements too, the DSN needs default_query_exec_mode=exec.
+	// connection that listens. It saves a connection behind poolers that forbid LISTEN or do not
+	// pass notifications on, such as PgBouncer in transaction mode.
 	NoListen bool
 	// NoMigrate makes Open refuse a schema that is missing or old, instead of migrating it. See
 	// [MigrationSQL].

@@ -68,6 +68,10 @@ type Input struct {
 	Response json.RawMessage
 	// Error is set instead of Response if the requestor's side failed.
 	Error *Error
+	// Fetched says that a request which waits for the task has carried the question, in a
+	// session that several servers serve. From then on only such requests carry it. So the
+	// session's own stream at another server does not carry it a second time.
+	Fetched bool
 }
 
 // Progress is how far the work of a task is: done of total, in any unit. A total of 0

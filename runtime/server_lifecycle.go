@@ -19,6 +19,7 @@ const (
 	eventReport   eventKind = "report"   // the handler reports its progress
 	eventAsk      eventKind = "ask"      // the handler asks the requestor
 	eventAnswer   eventKind = "answer"   // the requestor answers
+	eventFetch    eventKind = "fetch"    // the requestor gets a question; see Input.Fetched
 	eventWithdraw eventKind = "withdraw" // the handler no longer waits for an answer
 	eventStop     eventKind = "stop"     // the requestor asks it to stop
 	eventFinish   eventKind = "finish"   // it ends with an outcome
@@ -34,7 +35,7 @@ type event struct {
 	worker  string          // start, claim
 	report  *report         // report; finish and handover, if there is one
 	input   Input           // ask
-	key     string          // answer, withdraw
+	key     string          // answer, fetch, withdraw
 	answer  json.RawMessage // answer
 	failed  *Error          // answer, if the requestor's side failed
 	outcome Outcome         // finish
@@ -59,6 +60,7 @@ var transitions = map[eventKind]struct {
 	eventReport:   {[]Phase{PhaseRunning, PhaseInputRequired}, applyReport},
 	eventAsk:      {[]Phase{PhaseRunning, PhaseInputRequired}, applyAsk},
 	eventAnswer:   {[]Phase{PhaseInputRequired}, applyAnswer},
+	eventFetch:    {[]Phase{PhaseInputRequired}, applyFetch},
 	eventWithdraw: {[]Phase{PhaseInputRequired}, applyWithdraw},
 	eventStop:     {[]Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}, applyStop},
 	eventFinish:   {[]Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}, applyFinish},
@@ -126,6 +128,14 @@ func applyAsk(r *Record, e event) error {
 
 func applyAnswer(r *Record, e event) error {
 	return settleInput(r, e.key, InputAnswered, e.answer, e.failed)
+}
+
+func applyFetch(r *Record, e event) error {
+	if !r.isOutstanding(e.key) {
+		return fmt.Errorf("the question %q is not outstanding", e.key)
+	}
+	r.Inputs[r.findInput(e.key)].Fetched = true
+	return nil
 }
 
 func applyWithdraw(r *Record, e event) error {

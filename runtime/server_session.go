@@ -121,6 +121,20 @@ func (s *Server) notifySessions() {
 	}
 }
 
+// NoteFetched sets Fetched of a question that waits for its answer. It ignores any other.
+func (s *Server) NoteFetched(ctx context.Context, id, key string) error {
+	_, err := s.applyEvent(ctx, Record{ID: id}, func(r Record) event {
+		if i := r.findInput(key); i < 0 || r.Inputs[i].Fetched || !r.isOutstanding(key) {
+			return event{}
+		}
+		return event{kind: eventFetch, key: key}
+	})
+	if isOver(err) {
+		return nil
+	}
+	return err
+}
+
 // maxFound bounds the records that FindTasksOfSession looks at.
 const maxFound = 1000
 

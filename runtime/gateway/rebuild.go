@@ -96,7 +96,7 @@ func (g *Gateway) openSession(r *http.Request, principal, id string) (*session, 
 		}
 		return s, 0, nil
 	}
-	t, owns := g.keys.verify(id, principal)
+	t, owns := g.keys.verify(id, principal, g.server.Now())
 	switch {
 	case t == nil:
 		return nil, http.StatusNotFound, noSessionError()
@@ -267,7 +267,9 @@ func (x *httpExchange) initializeSigned(flow *Flow, edits ...wire.Edit) {
 		}
 		params := x.m.Params
 		s := &session{id: inner, inner: inner, principal: x.principal, behind: flow.Behind}
-		id, token := x.g.keys.sign(x.principal, sessionToken{Revision: version, Capabilities: params.Get("capabilities"), Client: params.Get("clientInfo")})
+		id, token := x.g.keys.sign(x.principal, sessionToken{
+			Began: x.g.server.Now().Unix(), Revision: version, Capabilities: params.Get("capabilities"), Client: params.Get("clientInfo"),
+		})
 		if token != nil {
 			s.id, s.portable = id, &portable{sessionToken: *token}
 		} else {
@@ -297,7 +299,7 @@ func (x *httpExchange) initializeSigned(flow *Flow, edits ...wire.Edit) {
 func (g *Gateway) deleteSession(w http.ResponseWriter, r *http.Request, principal string) {
 	id := r.Header.Get(sessionHeader)
 	if g.sessions.get(id) == nil {
-		switch t, owns := g.keys.verify(id, principal); {
+		switch t, owns := g.keys.verify(id, principal, g.server.Now()); {
 		case t == nil || g.rebuilds.hasEnded(t.Name):
 			refuse(w, http.StatusNotFound, nil, noSessionError())
 		case !owns:

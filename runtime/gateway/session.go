@@ -130,8 +130,8 @@ func (t *sessions) ownerOf(principal string) *owner {
 // makeRoom reserves room for one more session of a principal until done is called; the session is
 // then open. If the principal has reached its limit, makeRoom removes one of the principal's spare
 // sessions, and the caller must expire it. If the server has reached its limit, makeRoom removes a
-// spare session of the principal that has the most sessions. If there is no spare session, done is
-// nil, and full says which limit is reached. So a flood of sessions ends its own sessions. Sessions
+// spare session of the principal that has the most sessions. full says which limit is reached, or "".
+// If there is no spare session, done is nil. So a flood of sessions ends its own sessions. Sessions
 // in use or with running tasks stay open.
 func (t *sessions) makeRoom(principal string, most, inAll int) (done func(), spared *session, full mcptask.Scope) {
 	t.mu.Lock()
@@ -158,7 +158,7 @@ func (t *sessions) makeRoom(principal string, most, inAll int) (done func(), spa
 		o.opening--
 		t.opening--
 		t.removeUnusedOwner(principal)
-	}, spared, ""
+	}, spared, full
 }
 
 // findSpare returns the session that its owner misses least, or nil. It chooses among the idle
@@ -347,19 +347,20 @@ func (g *Gateway) makeRoom(caller mcptask.Caller) (done func(), refusal *mcptask
 		most, scope = limits.Anonymous.Sessions, mcptask.ScopeAnonymous
 	}
 	done, spared, full := g.sessions.makeRoom(caller.Principal, most, limits.Server.Sessions)
-	if full == mcptask.ScopeServer {
+	switch full {
+	case "":
+		return done, nil
+	case mcptask.ScopeServer:
 		most, scope = limits.Server.Sessions, full
 	}
-	if done == nil || spared != nil {
-		err := g.server.LimitedIn(scope, caller, "sessions", most) // this also writes the audit trail
-		if done == nil {
-			return nil, err
-		}
-		go func() {
-			defer guard.Recover(g.server.Logger(), "the end of a session")
-			spared.expire() // the SDK waits for the session's remaining calls
-		}()
+	err := g.server.LimitedIn(scope, caller, "sessions", most) // this also writes the audit trail
+	if done == nil {
+		return nil, err
 	}
+	go func() {
+		defer guard.Recover(g.server.Logger(), "the end of a session")
+		spared.expire() // the SDK waits for the session's remaining calls
+	}()
 	return done, nil
 }
 

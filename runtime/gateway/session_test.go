@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"net/http"
 	"runtime"
@@ -109,7 +110,7 @@ func (r *roomTest) wantOpen(id, principal, want string) {
 		defer done()
 		r.add(&session{id: id, principal: principal}, func() {})
 		if spared != nil {
-			got = spared.id
+			got = fmt.Sprintf("%s, for the %s", spared.id, full)
 		}
 	}
 	if got != want {
@@ -124,14 +125,14 @@ func TestRoomForSessions(t *testing.T) {
 	r.wantOpen("1", "a", "")
 	r.wantOpen("2", "a", "")
 	r.wantOpen("3", "a", "")
-	r.wantOpen("4", "a", "1")
+	r.wantOpen("4", "a", "1, for the account")
 	r.wantOpen("other", "b", "")
 	r.beginUse("2")() // 3 has been idle for longer now
 	used := []func(){r.beginUse("4"), r.beginUse("4")}
 	used[0]()
-	r.wantOpen("5", "a", "3")
-	r.wantOpen("6", "a", "2")
-	r.wantOpen("7", "a", "5")
+	r.wantOpen("5", "a", "3, for the account")
+	r.wantOpen("6", "a", "2, for the account")
+	r.wantOpen("7", "a", "5, for the account")
 	for _, id := range []string{"6", "7"} {
 		used = append(used, r.beginUse(id))
 	}
@@ -163,26 +164,26 @@ func TestSpareSessions(t *testing.T) {
 	r.get("victim").used.Store(true)
 	r.get("worked").used.Store(true)
 	busy["victim"] = true
-	r.wantOpen("3", "", "opened 1")
-	r.wantOpen("4", "", "opened 2")
-	r.wantOpen("5", "", "3")
+	r.wantOpen("3", "", "opened 1, for the account")
+	r.wantOpen("4", "", "opened 2, for the account")
+	r.wantOpen("5", "", "3, for the account")
 	r.get("4").used.Store(true)
 	r.get("5").used.Store(true)
-	r.wantOpen("6", "", "worked")
-	r.wantOpen("7", "", "6")
+	r.wantOpen("6", "", "worked, for the account")
+	r.wantOpen("7", "", "6, for the account")
 	busy["4"], busy["5"], busy["7"] = true, true, true
 	r.wantOpen("8", "", "no room of the account")
 	// If the whole server is full, the principal with the most sessions loses one of those that can
 	// be spared.
 	r.wantOpen("a1", "a", "")
 	r.wantOpen("a2", "a", "")
-	r.wantOpen("b1", "b", "a1")
+	r.wantOpen("b1", "b", "a1, for the server")
 	busy["b1"] = true // else b has as many as a
-	r.wantOpen("a3", "a", "a2")
+	r.wantOpen("a3", "a", "a2, for the server")
 	busy["a3"] = true
 	r.wantOpen("c", "c", "no room of the server")
 	delete(busy, "5")
-	r.wantOpen("c", "c", "5")
+	r.wantOpen("c", "c", "5, for the server")
 	for id := range r.open {
 		r.end(id)
 	}

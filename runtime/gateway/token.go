@@ -36,7 +36,7 @@ type sessionToken struct {
 	Name string `json:"n"`
 	// Owner is the keyed hash of the principal.
 	Owner []byte `json:"o"`
-	// Began is when the session began, in seconds since 1970.
+	// Began is when the session began by the store's clock, in seconds since 1970.
 	Began int64 `json:"b"`
 	// Revision is the protocol version that was negotiated. Capabilities and Client are what the
 	// client has said in its initialize.
@@ -80,11 +80,11 @@ func hash(key []byte, text string) []byte {
 	return h.Sum(nil)
 }
 
-// sign returns the ID of a new session, and the token in it. If what the client says of itself is
+// sign returns the ID of a new session, and the token in it. t has all but Name and Owner. If what the client says of itself is
 // too long for an ID, sign leaves out all but the client's name and version. It returns "" if the
 // rest is too long too.
 func (k sessionKeys) sign(principal string, t sessionToken) (string, *sessionToken) {
-	t.Name, t.Owner, t.Began = rand.Text(), hash(k[0].own, principal), time.Now().Unix()
+	t.Name, t.Owner = rand.Text(), hash(k[0].own, principal)
 	id := k.encode(&t)
 	if len(id) > longestToken {
 		var client struct {
@@ -112,8 +112,8 @@ func (k sessionKeys) encode(t *sessionToken) string {
 }
 
 // verify returns the token in a session's ID and whether the principal is the session's. It
-// returns nil if no key has signed the ID, or if the session began too long ago.
-func (k sessionKeys) verify(id, principal string) (t *sessionToken, owns bool) {
+// returns nil if no key has signed the ID, or if the session began too long before now.
+func (k sessionKeys) verify(id, principal string, now time.Time) (t *sessionToken, owns bool) {
 	if len(id) > longestToken || !strings.HasPrefix(id, tokenPrefix) {
 		return nil, false
 	}
@@ -128,7 +128,7 @@ func (k sessionKeys) verify(id, principal string) (t *sessionToken, owns bool) {
 		}
 		payload, err := tokenEncoding.DecodeString(id[min(len(tokenPrefix), end):end])
 		t = new(sessionToken)
-		if err != nil || json.Unmarshal(payload, t) != nil || time.Since(t.began()) > mcptask.SessionLife {
+		if err != nil || json.Unmarshal(payload, t) != nil || now.Sub(t.began()) > mcptask.SessionLife {
 			return nil, false
 		}
 		return t, hmac.Equal(t.Owner, hash(key.own, principal))

@@ -21,11 +21,11 @@ func newTestKeys(letters ...string) sessionKeys {
 // TestToken checks that a session ID is good for its principal, with a key that the server has, until
 // SessionLife is over. It says nothing of the principal.
 func TestToken(t *testing.T) {
-	keys := newTestKeys("k", "old")
-	said := sessionToken{Revision: mcptask.Revision20251125, Capabilities: json.RawMessage(`{"roots":{}}`), Client: json.RawMessage(`{"name":"<n>"}`)}
+	keys, now := newTestKeys("k", "old"), time.Now()
+	said := sessionToken{Began: now.Unix(), Revision: mcptask.Revision20251125, Capabilities: json.RawMessage(`{"roots":{}}`), Client: json.RawMessage(`{"name":"<n>"}`)}
 	id, signed := keys.sign("alice", said)
 	other, _ := keys.sign("alice", said)
-	if got, owns := keys.verify(id, "alice"); got == nil || !owns || got.Name != signed.Name || got.Revision != said.Revision ||
+	if got, owns := keys.verify(id, "alice", now); got == nil || !owns || got.Name != signed.Name || got.Revision != said.Revision ||
 		string(got.Capabilities) != string(said.Capabilities) || !strings.Contains(string(got.Client), "n") {
 		t.Errorf("%+v %v", got, owns)
 	}
@@ -38,27 +38,27 @@ func TestToken(t *testing.T) {
 		}
 	}
 	for _, principal := range []string{"", "Alice", "mallory"} {
-		if got, owns := keys.verify(id, principal); got == nil || owns {
+		if got, owns := keys.verify(id, principal, now); got == nil || owns {
 			t.Errorf("%q: %+v %v", principal, got, owns)
 		}
 	}
-	if _, owns := newTestKeys("new", "k").verify(id, "alice"); !owns {
+	if _, owns := newTestKeys("new", "k").verify(id, "alice", now); !owns {
 		t.Error("a further key does not verify")
 	}
-	if got, _ := newTestKeys("new").verify(id, "alice"); got != nil {
+	if got, _ := newTestKeys("new").verify(id, "alice", now); got != nil {
 		t.Error("another key verifies")
 	}
 	for i := range id {
 		changed := []byte(id)
 		changed[i] ^= 1
-		if got, _ := keys.verify(string(changed), "alice"); got != nil {
+		if got, _ := keys.verify(string(changed), "alice", now); got != nil {
 			t.Errorf("changed at %d: %+v", i, got)
 		}
 	}
 	for age, lives := range map[time.Duration]bool{mcptask.SessionLife - time.Minute: true, mcptask.SessionLife + time.Minute: false, -time.Minute: true} {
 		old := *signed
-		old.Began = time.Now().Add(-age).Unix()
-		if got, _ := keys.verify(keys.encode(&old), "alice"); (got != nil) != lives {
+		old.Began = now.Add(-age).Unix()
+		if got, _ := keys.verify(keys.encode(&old), "alice", now); (got != nil) != lives {
 			t.Errorf("after %v: %+v", age, got)
 		}
 	}
@@ -66,15 +66,15 @@ func TestToken(t *testing.T) {
 
 // FuzzToken checks that only what was signed is a session ID.
 func FuzzToken(f *testing.F) {
-	keys := newTestKeys("k")
-	id := keys.encode(&sessionToken{Name: "n", Began: time.Now().Unix(), Revision: mcptask.Revision20251125})
+	keys, now := newTestKeys("k"), time.Now()
+	id := keys.encode(&sessionToken{Name: "n", Began: now.Unix(), Revision: mcptask.Revision20251125})
 	f.Add(id)
 	f.Add(tokenPrefix)
 	f.Add(tokenPrefix + ".")
 	f.Add(strings.Replace(id, ".", "..", 1))
 	f.Add(id[:strings.LastIndexByte(id, '.')])
 	f.Fuzz(func(t *testing.T, text string) {
-		if got, _ := keys.verify(text, "alice"); got != nil && text != keys.encode(got) { // each fuzzing process signs its own
+		if got, _ := keys.verify(text, "alice", now); got != nil && text != keys.encode(got) { // each fuzzing process signs its own
 			t.Errorf("%q is taken for %+v", text, got)
 		}
 	})

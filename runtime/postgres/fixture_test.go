@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,6 +106,8 @@ func fixtureRecords() []mcptask.Record {
 	done.ID, done.Principal, done.IdempotencyKey = "done", "", ""
 	done = finish(done)
 	failed := done
+	long := []byte(`"` + strings.Repeat("long", 300) + `"`)
+	done.Arguments, done.Outcome = long, &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: long}
 	failed.ID, failed.Outcome = "failed", &mcptask.Outcome{Kind: mcptask.OutcomeError, Error: &mcptask.Error{Code: -32603, Message: "m", Data: []byte(`{}`)}}
 	return []mcptask.Record{plain, asked, done, failed}
 }

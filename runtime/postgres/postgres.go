@@ -5,9 +5,9 @@
 //
 // Writes that come at the same time share a transaction, and no transaction waits for more to come.
 // The transactions of all processes go one after the other, each in two round trips. So nothing
-// can deadlock, and the order of changes is that of the commits. Arguments, questions and outcomes
-// have tables of their own, so that a report does not write them again. The store keeps up to
-// 64 MiB of them in memory.
+// can deadlock, and the order of changes is that of the commits. A process that writes alone needs
+// one round trip. Questions, and all but short arguments and outcomes, have tables of their own, so
+// that a report does not write them again. The store keeps up to 64 MiB of them in memory.
 //
 // A process learns from a notification (LISTEN) that others have written. It also looks every
 // second without one. Only the database's clock counts.
@@ -174,8 +174,12 @@ func withoutDSN(err error) error {
 	return errors.New(cause)
 }
 
-// clock is the database's time in SQL, in microseconds. $1 is the shift.
-const clock = "((extract(epoch FROM statement_timestamp()) * 1000000)::bigint + $1::bigint)"
+const (
+	// databaseClock is the database's time in SQL, in microseconds.
+	databaseClock = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
+	// clock is the store's time. $1 is the shift.
+	clock = "(" + databaseClock + " + $1::bigint)"
+)
 
 // Create implements [mcptask.Store].
 func (s *Store) Create(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {

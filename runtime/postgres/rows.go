@@ -69,7 +69,7 @@ func recordsOf(rows []row) []mcptask.Record {
 
 const (
 	// selectWhole reads whole records.
-	selectWhole = `SELECT ` + rowColumns + `, a.body, i.body, o.body FROM @schema@.task t LEFT JOIN @schema@.arguments a USING (seq)
+	selectWhole = `SELECT ` + rowColumns + `, coalesce(t.arguments, a.body), i.body, coalesce(t.result, o.body) FROM @schema@.task t LEFT JOIN @schema@.arguments a USING (seq)
 	LEFT JOIN @schema@.inputs i USING (seq) LEFT JOIN @schema@.outcome o USING (seq)`
 	// readWhole reads whole records by ID.
 	readWhole = selectWhole + ` WHERE t.id = ANY($1::bytea[])`

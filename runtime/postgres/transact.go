@@ -16,7 +16,8 @@ import (
 
 // A transaction that writes has two round trips. The first begins it, takes the lock that all who
 // write share, and reads. The second writes and commits. So transactions go one after the other,
-// and what they read needs no locks of its own.
+// and what they read needs no locks of its own. A transaction that need not read has one round trip:
+// its statements write nothing if another transaction has come between.
 
 const (
 	// beginWriting begins with the isolation in which each statement sees what was committed before
@@ -32,7 +33,15 @@ const (
 		CASE current_setting('idle_in_transaction_session_timeout') WHEN '0' THEN '5s' ELSE current_setting('idle_in_transaction_session_timeout') END, true),
 	set_config('plan_cache_mode', 'force_generic_plan', true),
 	set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
-	pg_advisory_xact_lock($1::bigint)`
+	set_config('mcptask.write', 'on', true), pg_advisory_xact_lock($1::bigint)`
+	// ifLast forbids the statements that follow to write, unless the last transaction has the mark $1, $2
+	// and no task has one of the names $3.
+	ifLast = `SELECT set_config('mcptask.write', 'off', true)
+	WHERE NOT EXISTS (SELECT FROM (` + selectLast + `) last WHERE (seq, at) = ($1::bigint, $2::bigint))
+	OR EXISTS (SELECT FROM @schema@.task WHERE name = ANY($3::bytea[]))`
+	selectLast = `SELECT seq, at FROM @schema@.change ORDER BY seq DESC LIMIT 1`
+	// mayWrite is true unless ifLast forbids it.
+	mayWrite = `current_setting('mcptask.write') = 'on'`
 
 	// attempts is how often a transaction is tried if it surely wrote nothing.
 	attempts = 3
@@ -70,22 +79,28 @@ func (s *Store) tryTransact(ctx context.Context, read func(*pgx.Batch), write fu
 		_, err := conn.Exec(ctx, "ROLLBACK")
 		return false, err
 	}
-	committed := false
-	second.Queue("COMMIT").Exec(func(tag pgconn.CommandTag) error {
-		if committed = tag.String() == "COMMIT"; !committed {
+	queueCommit(&second)
+	err = conn.SendBatch(ctx, &second).Close()
+	if err != nil && !wroteNothing(err) {
+		return false, durable.InDoubt(err)
+	}
+	return err != nil && isPassing(err), err
+}
+
+// queueCommit queues the end of a transaction.
+func queueCommit(b *pgx.Batch) {
+	b.Queue("COMMIT").Exec(func(tag pgconn.CommandTag) error {
+		if tag.String() != "COMMIT" {
 			return fmt.Errorf("the database answered COMMIT with %s", tag)
 		}
 		return nil
 	})
-	err = conn.SendBatch(ctx, &second).Close()
+}
+
+// wroteNothing reports whether a transaction whose COMMIT was sent surely wrote nothing.
+func wroteNothing(err error) bool {
 	var refused *pgconn.PgError
-	switch {
-	case err == nil:
-		return false, nil
-	case errors.As(err, &refused) && refused.Severity == "ERROR", pgconn.SafeToRetry(err):
-		return isPassing(err), err
-	}
-	return false, durable.InDoubt(err)
+	return errors.As(err, &refused) && refused.Severity == "ERROR" || pgconn.SafeToRetry(err)
 }
 
 // isPassing reports whether an error is that of a connection that was lost, or of a conflict with
@@ -103,29 +118,70 @@ func isPassing(err error) bool {
 }
 
 // Transact implements [durable.Backend].
-func (s *Store) Transact(ctx context.Context, keys durable.Keys, decide func(*durable.State) *durable.Plan) error {
+func (s *Store) Transact(ctx context.Context, keys durable.Keys, decide func(*durable.State) *durable.Plan) (before, after durable.Mark, err error) {
 	var state *durable.State
 	var plan *durable.Plan
-	err := s.transact(ctx,
+	err = s.transact(ctx,
 		func(b *pgx.Batch) {
-			state = durable.NewState()
+			state, before = durable.NewState(), durable.Mark{}
 			s.queueState(b, keys, state)
+			b.Queue(s.schema.sql(selectLast)).Query(func(rows pgx.Rows) error {
+				_, err := pgx.ForEachRow(rows, []any{&before.Number, &before.At}, func() error { return nil })
+				return err
+			})
 		},
 		func(b *pgx.Batch) bool {
 			if plan = decide(state); len(plan.Writes) == 0 {
 				return false
 			}
-			s.queuePlan(b, plan)
+			s.queuePlan(b, plan, &after)
 			return true
 		})
 	if err != nil {
-		return fmt.Errorf("postgres: %w", err)
+		return before, durable.Mark{}, fmt.Errorf("postgres: %w", err)
 	}
 	if len(plan.Writes) > 0 {
-		s.cache.Note(plan.Writes)
-		s.announce()
+		s.noteCommit(plan)
 	}
-	return nil
+	return before, after, nil
+}
+
+// Apply implements [durable.Backend].
+func (s *Store) Apply(ctx context.Context, last durable.Mark, names []durable.Name, plan *durable.Plan) (after durable.Mark, err error) {
+	if s.seqs.left < int64(len(plan.Writes)) {
+		return after, durable.ErrStale
+	}
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return after, fmt.Errorf("postgres: %w", err)
+	}
+	defer conn.Release()
+	var b pgx.Batch
+	b.Queue(beginWriting)
+	b.Queue(lockWriting, s.schema.lock)
+	hashes := make([][]byte, len(names))
+	for i, name := range names {
+		hashes[i] = hashName(name)
+	}
+	b.Queue(s.schema.sql(ifLast), last.Number, last.At, hashes)
+	s.queuePlan(&b, plan, &after)
+	queueCommit(&b)
+	switch err := conn.SendBatch(ctx, &b).Close(); {
+	case err != nil && wroteNothing(err):
+		return durable.Mark{}, fmt.Errorf("postgres: %w", err)
+	case err != nil:
+		return durable.Mark{}, durable.InDoubt(fmt.Errorf("postgres: %w", err))
+	case after == (durable.Mark{}):
+		return after, durable.ErrStale
+	}
+	s.noteCommit(plan)
+	return after, nil
+}
+
+// noteCommit takes note of what was committed.
+func (s *Store) noteCommit(plan *durable.Plan) {
+	s.cache.Note(plan.Writes)
+	s.announce()
 }
 
 // announce lets the feed look at what was committed, here and elsewhere.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
+	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
@@ -14,31 +16,73 @@ type backend struct{ *Store }
 
 // Transact implements [durable.Backend]. A transaction that writes has the file to itself, so
 // that it needs no other locks.
-func (b backend) Transact(ctx context.Context, keys durable.Keys, decide func(*durable.State) *durable.Plan) error {
+func (b backend) Transact(ctx context.Context, keys durable.Keys, decide func(*durable.State) *durable.Plan) (before, after durable.Mark, err error) {
 	var plan *durable.Plan
-	err := b.write(ctx, "write to", func(w *session) ([]mcptask.Change, error) {
-		state, err := loadState(w, keys)
+	err = b.write(ctx, "write to", func(w *transaction) error {
+		state, err := loadState(w.session, keys)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		plan = decide(state)
-		for i := range plan.Writes {
-			if err := b.carryOut(w, &plan.Writes[i]); err != nil {
-				return nil, err
-			}
+		if plan = decide(state); len(plan.Writes) == 0 {
+			return nil
 		}
-		for _, a := range plan.Accounts {
-			if err := storeUsage(w, a); err != nil {
-				return nil, err
-			}
+		n, err := w.record(plan.Changes)
+		before, after = durable.Mark{Number: n - 1}, durable.Mark{Number: n}
+		if err != nil {
+			return err
 		}
-		return plan.Changes, nil
+		return b.carryOut(w.session, n, plan)
 	})
 	if err == nil {
 		b.cache.Note(plan.Writes)
 	}
-	return err
+	return before, after, err
 }
+
+// Apply implements [durable.Backend].
+func (b backend) Apply(ctx context.Context, last durable.Mark, names []durable.Name, plan *durable.Plan) (after durable.Mark, err error) {
+	err = b.write(ctx, "write to", func(w *transaction) error {
+		n, err := w.record(plan.Changes)
+		if err != nil {
+			return err
+		}
+		after = durable.Mark{Number: n}
+		state, err := loadState(w.session, durable.Keys{Names: names})
+		if err == nil && (n != last.Number+1 || len(state.Names) > 0) {
+			err = durable.ErrStale
+		}
+		if err != nil {
+			return err
+		}
+		return b.carryOut(w.session, n, plan)
+	})
+	if err == nil {
+		b.cache.Note(plan.Writes)
+	}
+	return after, err
+}
+
+// carryOut writes what a plan says, in the transaction with a number.
+func (b backend) carryOut(w *session, n int64, plan *durable.Plan) error {
+	for i := range plan.Writes {
+		d := &plan.Writes[i]
+		if d.Kind == durable.Insert {
+			d.Row.Seq = n<<seqBits + int64(i)
+		}
+		if err := b.writeRecord(w, d); err != nil {
+			return err
+		}
+	}
+	for some := range slices.Chunk(plan.Accounts, mostAccounts) {
+		if err := storeUsage(w, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seqBits is how many bits of a task's number tell tasks of one transaction apart.
+const seqBits = 16
 
 const (
 	selectAccount = "SELECT stored, unfinished, bytes FROM account WHERE key = ?"
@@ -84,30 +128,50 @@ func loadState(w *session, keys durable.Keys) (*durable.State, error) {
 	return state, nil
 }
 
-const (
-	upsertAccount = "INSERT INTO account VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET " +
-		"stored = excluded.stored, unfinished = excluded.unfinished, bytes = excluded.bytes"
-	deleteAccount = "DELETE FROM account WHERE key = ?"
-)
+// mostAccounts is how many accounts one statement stores. One task has up to three.
+const mostAccounts = 3
 
-func storeUsage(w *session, a durable.AccountUsage) error {
-	if a.Usage == (mcptask.Usage{}) {
-		_, err := w.exec(deleteAccount, []byte(a.Key))
-		return err
+// upsertAccounts are the statements that store one to three accounts.
+var upsertAccounts = func() (statements [mostAccounts]string) {
+	for i := range statements {
+		statements[i] = "INSERT INTO account VALUES (?, ?, ?, ?)" + strings.Repeat(", (?, ?, ?, ?)", i) + " ON CONFLICT (key) DO UPDATE SET " +
+			"stored = excluded.stored, unfinished = excluded.unfinished, bytes = excluded.bytes"
 	}
-	_, err := w.exec(upsertAccount, []byte(a.Key), a.Usage.Stored, a.Usage.Unfinished, a.Usage.Bytes)
+	return statements
+}()
+
+const deleteAccount = "DELETE FROM account WHERE key = ?"
+
+// storeUsage stores up to mostAccounts usages.
+func storeUsage(w *session, accounts []durable.AccountUsage) error {
+	args := make([]any, 0, 4*mostAccounts)
+	for _, a := range accounts {
+		if a.Usage != (mcptask.Usage{}) {
+			args = append(args, []byte(a.Key), a.Usage.Stored, a.Usage.Unfinished, a.Usage.Bytes)
+			continue
+		}
+		if _, err := w.exec(deleteAccount, []byte(a.Key)); err != nil {
+			return err
+		}
+	}
+	if len(args) == 0 {
+		return nil
+	}
+	_, err := w.exec(upsertAccounts[len(args)/4-1], args...)
 	return err
 }
 
 const (
-	insertTask = "INSERT INTO task (id, version, principal, account, tool, idem, phase, outcome, is_error, cancel, message, " +
-		"done, total, created, updated, terminal, expires, attempt, tries, worker, bytes, asked, terms) " +
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	insertTask = "INSERT INTO task (seq, id, version, principal, account, tool, idem, phase, outcome, is_error, cancel, message, " +
+		"done, total, created, updated, terminal, expires, attempt, tries, worker, bytes, asked, terms, arguments, result) " +
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 	setReport = "UPDATE task SET version = ?, outcome = ?, is_error = ?, cancel = ?, message = ?, done = ?, total = ?, " +
 		"updated = ?, terminal = ?, attempt = ?, tries = ?, bytes = ?, asked = ?"
 	// updateReport changes no column of an index. So most updates rewrite one row and nothing else.
 	updateReport    = setReport + " WHERE seq = ?"
-	updateTask      = setReport + ", phase = ?, worker = ?, expires = ? WHERE seq = ?"
+	updateTask      = setReport + ", phase = ?, worker = ? WHERE seq = ?"
+	updateEnd       = setReport + ", phase = ?, worker = ?, result = ? WHERE seq = ?"
+	updateExpiry    = "UPDATE task SET expires = ? WHERE seq = ?"
 	insertArguments = "INSERT INTO arguments VALUES (?, ?)"
 	upsertInputs    = "INSERT INTO inputs VALUES (?, ?) ON CONFLICT (seq) DO UPDATE SET body = excluded.body"
 	insertOutcome   = "INSERT INTO outcome VALUES (?, ?)"
@@ -116,8 +180,8 @@ const (
 	insertTombstone = "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?)"
 )
 
-// carryOut writes one record.
-func (b backend) carryOut(w *session, d *durable.Write) error {
+// writeRecord writes one record.
+func (b backend) writeRecord(w *session, d *durable.Write) error {
 	r, row := d.Record, d.Row
 	switch d.Kind {
 	case durable.Insert:
@@ -141,32 +205,38 @@ func insertRecord(w *session, r *mcptask.Record, row *durable.Row) error {
 	if r.IdempotencyKey != "" {
 		idem = []byte(r.IdempotencyKey)
 	}
-	inserted, err := w.exec(insertTask, []byte(r.ID), r.Version, []byte(r.Principal), []byte(r.Account), []byte(r.Tool), idem,
+	arguments, longArguments := durable.SplitBody(r.Arguments)
+	result, longResult := durable.SplitBody(durable.EncodeOutcome(r.Outcome))
+	if _, err := w.exec(insertTask, row.Seq, []byte(r.ID), r.Version, []byte(r.Principal), []byte(r.Account), []byte(r.Tool), idem,
 		durable.PhaseNumber(r.Phase), durable.OutcomeNumber(r.Outcome), isError(r), r.CancelRequested, []byte(r.StatusMessage),
 		r.Progress.Done, r.Progress.Total, durable.Micros(r.CreatedAt), durable.Micros(r.UpdatedAt), durable.Micros(r.TerminalAt),
-		durable.Micros(r.ExpiresAt), r.Attempt, r.Tries, []byte(r.Worker), row.Bytes, row.Asked, row.Terms)
-	if err != nil {
+		durable.Micros(r.ExpiresAt), r.Attempt, r.Tries, []byte(r.Worker), row.Bytes, row.Asked, row.Terms, arguments, result); err != nil {
 		return err
 	}
-	if row.Seq, err = inserted.LastInsertId(); err != nil {
-		return err
+	var inputs []byte
+	if len(r.Inputs) > 0 {
+		inputs = durable.EncodeInputs(r.Inputs)
 	}
-	if len(r.Arguments) > 0 {
-		if _, err := w.exec(insertArguments, row.Seq, []byte(r.Arguments)); err != nil {
-			return err
-		}
-	}
-	return storeBodies(w, r, row, durable.Parts{Inputs: len(r.Inputs) > 0, Outcome: r.Outcome != nil})
+	return storeBodies(w, row.Seq, longArguments, inputs, longResult)
 }
 
 func updateRecord(w *session, r *mcptask.Record, row *durable.Row, parts durable.Parts) error {
+	var inputs, result, longResult []byte
+	if parts.Inputs {
+		inputs = durable.EncodeInputs(r.Inputs)
+	}
 	query := updateReport
 	args := make([]any, 0, 17)
 	args = append(args, r.Version, durable.OutcomeNumber(r.Outcome), isError(r), r.CancelRequested, []byte(r.StatusMessage),
 		r.Progress.Done, r.Progress.Total, durable.Micros(r.UpdatedAt), durable.Micros(r.TerminalAt), r.Attempt, r.Tries, row.Bytes, row.Asked)
-	if parts.Indexed {
+	switch {
+	case parts.Outcome:
+		query = updateEnd
+		result, longResult = durable.SplitBody(durable.EncodeOutcome(r.Outcome))
+		args = append(args, durable.PhaseNumber(r.Phase), []byte(r.Worker), result)
+	case parts.Moved:
 		query = updateTask
-		args = append(args, durable.PhaseNumber(r.Phase), []byte(r.Worker), durable.Micros(r.ExpiresAt))
+		args = append(args, durable.PhaseNumber(r.Phase), []byte(r.Worker))
 	}
 	updated, err := w.exec(query, append(args, row.Seq)...)
 	if err != nil {
@@ -175,18 +245,24 @@ func updateRecord(w *session, r *mcptask.Record, row *durable.Row, parts durable
 	if n, err := updated.RowsAffected(); err != nil || n != 1 {
 		return fmt.Errorf("%d rows have the number of task %q: %w", n, r.ID, err)
 	}
-	return storeBodies(w, r, row, parts)
-}
-
-// storeBodies stores the inputs and the outcome, if they are new.
-func storeBodies(w *session, r *mcptask.Record, row *durable.Row, parts durable.Parts) error {
-	if parts.Inputs {
-		if _, err := w.exec(upsertInputs, row.Seq, durable.EncodeInputs(r.Inputs)); err != nil {
+	if parts.Expiry {
+		if _, err := w.exec(updateExpiry, durable.Micros(r.ExpiresAt), row.Seq); err != nil {
 			return err
 		}
 	}
-	if parts.Outcome {
-		if _, err := w.exec(insertOutcome, row.Seq, durable.EncodeOutcome(r.Outcome)); err != nil {
+	return storeBodies(w, row.Seq, nil, inputs, longResult)
+}
+
+// storeBodies stores the bodies that have tables of their own, and are not nil.
+func storeBodies(w *session, seq int64, arguments, inputs, outcome []byte) error {
+	for _, b := range []struct {
+		query string
+		body  []byte
+	}{{insertArguments, arguments}, {upsertInputs, inputs}, {insertOutcome, outcome}} {
+		if b.body == nil {
+			continue
+		}
+		if _, err := w.exec(b.query, seq, b.body); err != nil {
 			return err
 		}
 	}

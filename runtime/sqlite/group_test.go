@@ -127,7 +127,7 @@ func TestPlans(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
 	for _, query := range []string{
 		selectRow, selectName, bareByID, wholeByID, wholeBySeq, barePage, bareExpired, byTombstone, deleteOldTombstones, deadWorkers, selectOrphans,
-		selectHeld, hasWork, countUnfinished, updateReport, updateTask, deleteTask, changesAfter, trimChanges,
+		selectHeld, hasWork, countUnfinished, updateReport, updateTask, deleteTask, selectNews, trimChanges,
 		selectBare + "WHERE 1 ORDER BY created DESC, id DESC LIMIT ?",
 		selectBare + "WHERE 1 AND principal = ? AND (created, id) < (?, ?) ORDER BY created DESC, id DESC LIMIT ?",
 	} {
@@ -175,13 +175,13 @@ func TestFeedMisses(t *testing.T) {
 // TestChangesAreTrimmed checks that the table for other processes does not grow without end.
 func TestChangesAreTrimmed(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
-	if err := s.write(t.Context(), "write to", func(w *session) ([]mcptask.Change, error) {
+	if err := s.write(t.Context(), "write to", func(w *transaction) error {
 		for range 3*keepChanges + 1 {
-			if _, err := s.tail.record(w, []mcptask.Change{{Free: true}}); err != nil {
-				return nil, err
+			if _, err := w.record([]mcptask.Change{{Free: true}}); err != nil {
+				return err
 			}
 		}
-		return nil, nil
+		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -232,11 +232,11 @@ func TestRolledBackWriteLeavesNothing(t *testing.T) {
 	for _, fault := range []func() error{func() error { return errors.New("a fault") }, func() error { panic("a fault") }} {
 		func() {
 			defer func() { _ = recover() }()
-			_ = s.write(t.Context(), "write to", func(w *session) ([]mcptask.Change, error) {
-				if err := insertRecord(w, &r, &durable.Row{Terms: durable.EncodeTerms(&r)}); err != nil {
+			_ = s.write(t.Context(), "write to", func(w *transaction) error {
+				if err := insertRecord(w.session, &r, &durable.Row{Terms: durable.EncodeTerms(&r)}); err != nil {
 					t.Error(err)
 				}
-				return nil, fault()
+				return fault()
 			})
 		}()
 	}

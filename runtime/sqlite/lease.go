@@ -49,22 +49,22 @@ func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, t
 		return nil, err
 	}
 	var taken []mcptask.Record
-	err := s.write(ctx, "write to", func(w *session) ([]mcptask.Change, error) {
-		orphans, err := s.findOrphans(w, worker, tools, limit)
+	err := s.write(ctx, "write to", func(w *transaction) error {
+		orphans, err := s.findOrphans(w.session, worker, tools, limit)
 		if err != nil || len(orphans) == 0 {
-			return nil, err
+			return err
 		}
 		if _, err := w.exec(extendLease, []byte(worker), durable.Micros(s.now().Add(lease))); err != nil {
-			return nil, err
+			return err
 		}
 		var changes []mcptask.Change
 		for _, seq := range orphans {
 			if _, err := w.exec(takeOrphan, []byte(worker), seq); err != nil {
-				return nil, err
+				return err
 			}
-			rows, err := queryRows(context.Background(), w, wholeBySeq, seq)
+			rows, err := queryRows(context.Background(), w.session, wholeBySeq, seq)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			for _, found := range rows {
 				r := found.record
@@ -72,7 +72,8 @@ func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, t
 				changes = append(changes, mcptask.Change{ID: r.ID, Version: r.Version, Phase: r.Phase, Worker: r.Worker})
 			}
 		}
-		return changes, nil
+		_, err = w.record(changes)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -113,13 +114,13 @@ func (s *Store) findOrphans(r *session, worker string, tools []string, limit int
 // Beat implements [mcptask.Store].
 func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
 	var beat mcptask.Heartbeat
-	err := s.write(ctx, "write to", func(w *session) ([]mcptask.Change, error) {
+	err := s.write(ctx, "write to", func(w *transaction) error {
 		beat.Now = s.now()
 		if _, err := w.exec(setLease, []byte(worker), durable.Micros(beat.Now.Add(lease))); err != nil {
-			return nil, err
+			return err
 		}
 		_, err := w.exec(deleteWorkers, durable.Micros(beat.Now))
-		return nil, err
+		return err
 	})
 	if err != nil || len(held) == 0 {
 		return beat, err
@@ -153,13 +154,14 @@ func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, he
 
 // Release implements [mcptask.Store].
 func (s *Store) Release(ctx context.Context, worker string) error {
-	return s.write(ctx, "write to", func(w *session) ([]mcptask.Change, error) {
+	return s.write(ctx, "write to", func(w *transaction) error {
 		if _, err := w.exec(endLease, []byte(worker)); err != nil {
-			return nil, err
+			return err
 		}
-		if n, err := w.queryInt(hasWork, []byte(worker)); err != nil || n == 0 {
-			return nil, err
+		n, err := w.queryInt(hasWork, []byte(worker))
+		if err == nil && n > 0 {
+			_, err = w.record([]mcptask.Change{{Free: true}})
 		}
-		return []mcptask.Change{{Free: true}}, nil
+		return err
 	})
 }

@@ -19,17 +19,17 @@ const (
 	expiryBatch = 256
 )
 
-// The statements that add tasks with the numbers from ?1 to ?2, which ten principals have. Those up to ?3 are
+// The statements that add tasks from ?1 to ?2, which ten principals have. Those up to ?3 are
 // held by a worker, and the others are done. They expire at ?4, in microseconds.
 const (
 	numbers   = "WITH RECURSIVE number (i) AS (SELECT ?1 UNION ALL SELECT i + 1 FROM number WHERE i < ?2) "
 	fillTasks = numbers + `INSERT INTO task (seq, id, version, principal, account, tool, phase, outcome, is_error, cancel, message, done, total,
 		created, updated, terminal, expires, attempt, tries, worker, bytes, asked, terms)
-		SELECT i, CAST(printf('%08x', i * 2654435761 % 4294967296) AS BLOB), 2, CAST('user' || (i % 10) AS BLOB), CAST('user' || (i % 10) AS BLOB), x'00',
+		SELECT -i, CAST(printf('%08x', i * 2654435761 % 4294967296) AS BLOB), 2, CAST('user' || (i % 10) AS BLOB), CAST('user' || (i % 10) AS BLOB), x'00',
 		iif(i <= ?3, 1, 9), i > ?3, 0, 0, x'', 0, 0, 1600000000000000 + i, 1600000000000000 + i, 1600000000000000 + i, ?4, 1, 1,
 		iif(i <= ?3, CAST('holder' AS BLOB), x''), 700, 0, ?5 FROM number`
-	fillArguments = numbers + "INSERT INTO arguments SELECT i, zeroblob(300) FROM number"
-	fillOutcomes  = numbers + "INSERT INTO outcome SELECT i, ?4 FROM number WHERE i > ?3"
+	fillArguments = numbers + "INSERT INTO arguments SELECT -i, zeroblob(300) FROM number"
+	fillOutcomes  = numbers + "INSERT INTO outcome SELECT -i, ?4 FROM number WHERE i > ?3"
 	fillAccounts  = `WITH RECURSIVE number (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM number WHERE i < 9)
 		INSERT OR IGNORE INTO account SELECT CAST('auser' || i AS BLOB), 1000000000, 0, 1000000000000 FROM number`
 )
@@ -54,13 +54,13 @@ func openFilled(b *testing.B, n, held int64) *filled {
 	return f
 }
 
-// fill adds n tasks to the store. Their numbers follow those that the store itself has given.
+// fill adds n tasks to the store. Their seq is negative, as no other task's is.
 func (f *filled) fill(b *testing.B, n, held int64, expires time.Time) {
 	b.Helper()
-	if err := f.write(b.Context(), "fill", func(w *session) ([]mcptask.Change, error) {
-		last, err := w.queryInt("SELECT coalesce(max(seq), 0) FROM task")
+	if err := f.write(b.Context(), "fill", func(w *transaction) error {
+		last, err := w.queryInt("SELECT max(0, -coalesce(min(seq), 0)) FROM task")
 		if err != nil {
-			return nil, err
+			return err
 		}
 		first, last := last+1, last+n
 		r := newTask(300)
@@ -74,10 +74,11 @@ func (f *filled) fill(b *testing.B, n, held int64, expires time.Time) {
 			{fillAccounts, nil},
 		} {
 			if _, err := w.exec(s.query, s.args...); err != nil {
-				return nil, err
+				return err
 			}
 		}
-		return nil, nil
+		_, err = w.record([]mcptask.Change{{Missed: true}})
+		return err
 	}); err != nil {
 		b.Fatal(err)
 	}

@@ -14,8 +14,9 @@ const (
 	columns = "SELECT seq, asked, id, version, principal, account, tool, idem, phase, outcome, is_error, cancel, message, " +
 		"done, total, created, updated, terminal, expires, attempt, tries, worker, terms, "
 	selectBare  = columns + "NULL, NULL, NULL FROM task "
-	selectWhole = columns + "(SELECT body FROM arguments WHERE arguments.seq = task.seq), (SELECT body FROM inputs WHERE inputs.seq = task.seq), " +
-		"(SELECT body FROM outcome WHERE outcome.seq = task.seq) FROM task "
+	selectWhole = columns + "coalesce(arguments, (SELECT body FROM arguments WHERE arguments.seq = task.seq)), " +
+		"(SELECT body FROM inputs WHERE inputs.seq = task.seq), " +
+		"coalesce(result, (SELECT body FROM outcome WHERE outcome.seq = task.seq)) FROM task "
 
 	bareByID            = selectBare + "WHERE id = ?"
 	wholeByID           = selectWhole + "WHERE id = ?"
@@ -223,8 +224,8 @@ func (s *Store) trimTombstones(ctx context.Context) error {
 	if err != nil || old == 0 {
 		return err
 	}
-	return s.write(ctx, "write to", func(w *session) ([]mcptask.Change, error) {
+	return s.write(ctx, "write to", func(w *transaction) error {
 		_, err := w.exec(deleteOldTombstones, now, tombstoneBatch)
-		return nil, err
+		return err
 	})
 }

@@ -96,25 +96,19 @@ func (s *session) queryInt(query string, args ...any) (n int64, err error) {
 }
 
 const (
-	// busyTimeout is how long SQLite itself waits for another process's lock, in milliseconds.
-	busyTimeout = 1000
+	// busyTimeout is how long SQLite itself waits for another process's lock, in milliseconds. Nothing
+	// interrupts it.
+	busyTimeout = 100
 	// mostBusy is how long a write waits for it in all, if its context lasts as long.
 	mostBusy = 30 * time.Second
 )
 
 // begin begins a transaction that may write. It waits for those of other processes.
 func (s *session) begin(ctx context.Context) error {
-	err := retryBusy(ctx, func() error {
-		stmt, err := s.prepare("BEGIN IMMEDIATE") //nolint:sqlclosecheck // the session closes it
-		if err == nil {
-			_, err = stmt.ExecContext(ctx)
-		}
+	return retryBusy(ctx, func() error {
+		_, err := s.exec("BEGIN IMMEDIATE")
 		return err
 	})
-	if err != nil {
-		s.rollBack() // the context may have ended just after the transaction began
-	}
-	return err
 }
 
 // retryBusy repeats do while another process has a lock.

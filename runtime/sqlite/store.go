@@ -237,11 +237,11 @@ func (s *Store) read(ctx context.Context, doing string, f func(r *session) error
 
 // openReader opens a connection that reads.
 func (s *Store) openReader(ctx context.Context) (*session, error) {
-	return openSession(ctx, s.db, fmt.Sprintf("busy_timeout=%d", 10*busyTimeout), "query_only=ON")
+	return openSession(ctx, s.db, fmt.Sprintf("busy_timeout=%d", 100*busyTimeout), "query_only=ON")
 }
 
-// write runs f in a transaction. It tells the feed of the changes that f returns.
-func (s *Store) write(ctx context.Context, doing string, f func(w *session) ([]mcptask.Change, error)) (err error) {
+// write runs f in a transaction. Then it tells the feed of the changes that f has recorded.
+func (s *Store) write(ctx context.Context, doing string, f func(w *transaction) error) error {
 	select {
 	case s.turn <- struct{}{}:
 	case <-s.ending:
@@ -250,7 +250,7 @@ func (s *Store) write(ctx context.Context, doing string, f func(w *session) ([]m
 		return ctx.Err()
 	}
 	defer func() { <-s.turn }()
-	w := s.writer
+	w := &transaction{session: s.writer, tail: &s.tail}
 	if err := w.begin(ctx); err != nil {
 		return explain(s.path, doing, err)
 	}
@@ -260,20 +260,20 @@ func (s *Store) write(ctx context.Context, doing string, f func(w *session) ([]m
 			w.rollBack()
 		}
 	}()
-	changes, err := f(w)
-	if err != nil {
+	if err := f(w); err != nil {
 		return explain(s.path, doing, err)
-	}
-	var latest []news
-	if len(changes) > 0 {
-		if latest, err = s.tail.record(w, changes); err != nil {
-			return explain(s.path, doing, err)
-		}
 	}
 	if _, err := w.exec("COMMIT"); err != nil {
 		return durable.InDoubt(explain(s.path, doing, err))
 	}
 	committed = true
-	s.tail.publish(latest)
+	s.tail.publish(w.latest)
 	return nil
+}
+
+// transaction is a session in a transaction that writes.
+type transaction struct {
+	*session
+	tail   *tail
+	latest []news // for the feed
 }

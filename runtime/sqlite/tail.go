@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -20,8 +21,8 @@ const pollEvery = 50 * time.Millisecond
 
 const (
 	insertChange = "INSERT INTO change (news) VALUES (?)"
-	changesAfter = "SELECT n, news FROM change WHERE n > ? ORDER BY n"
-	lastChange   = "SELECT seq FROM sqlite_sequence WHERE name = 'change'"
+	selectNews   = "SELECT n, news FROM change WHERE n > ? AND n < ? ORDER BY n"
+	lastChange   = "SELECT coalesce(max(n), 0) FROM change"
 	trimChanges  = "DELETE FROM change WHERE n <= ?"
 	// keepChanges is how many rows of the table stay at least. A process that is further behind misses
 	// news.
@@ -138,39 +139,41 @@ func (t *tail) close() {
 	t.polls.Wait()
 }
 
-// record writes the changes of a transaction for other processes. It returns them with what others
-// have committed since the last poll. So the feed has all changes in the order of their commits.
-func (t *tail) record(w *session, changes []mcptask.Change) ([]news, error) {
-	t.mu.Lock()
-	reading, last := len(t.readers) > 0, t.last
-	t.mu.Unlock()
-	var latest []news
-	if reading {
-		var err error
-		if latest, err = readNews(w, last); err != nil {
-			return nil, err
-		}
-	}
+// record writes the changes of the transaction for other processes, and returns the number of its
+// commit. Call it once at most.
+func (w *transaction) record(changes []mcptask.Change) (n int64, err error) {
+	reading, last := w.tail.position()
 	inserted, err := w.exec(insertChange, durable.EncodeChanges(changes))
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	n, err := inserted.LastInsertId()
-	if err != nil {
-		return nil, err
+	if n, err = inserted.LastInsertId(); err != nil {
+		return 0, err
 	}
-	if n%trimEvery == 0 {
-		if _, err := w.exec(trimChanges, n-keepChanges); err != nil {
-			return nil, err
+	// The feed has all changes in the order of their commits, so those of others come first.
+	if reading && n > last+1 {
+		if w.latest, err = readNews(w.session, last, n); err != nil {
+			return 0, err
 		}
 	}
-	return append(latest, news{n, changes}), nil
+	w.latest = append(w.latest, news{n, changes})
+	if n%trimEvery == 0 {
+		_, err = w.exec(trimChanges, n-keepChanges)
+	}
+	return n, err
 }
 
-// readNews reads the news after a commit.
-func readNews(s *session, last int64) ([]news, error) {
+// position returns whether the feed has readers, and the last commit that it has.
+func (t *tail) position() (reading bool, last int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.readers) > 0, t.last
+}
+
+// readNews reads the news between two commits.
+func readNews(s *session, after, before int64) ([]news, error) {
 	var latest []news
-	err := s.query(changesAfter, func(rows *sql.Rows) error {
+	err := s.query(selectNews, func(rows *sql.Rows) error {
 		var one news
 		var encoded []byte
 		err := rows.Scan(&one.n, &encoded)
@@ -179,7 +182,7 @@ func readNews(s *session, last int64) ([]news, error) {
 		}
 		latest = append(latest, one)
 		return err
-	}, last)
+	}, after, before)
 	return latest, err
 }
 
@@ -229,10 +232,8 @@ func (t *tail) watch(ctx context.Context) error {
 		}
 		if version != seen {
 			seen = version
-			t.mu.Lock()
-			last := t.last
-			t.mu.Unlock()
-			latest, err := readNews(s, last)
+			_, last := t.position()
+			latest, err := readNews(s, last, math.MaxInt64)
 			if err != nil {
 				return err
 			}

@@ -16,8 +16,8 @@ if (!target) {
   process.exit(2);
 }
 const http = /^https?:/.test(target);
-// The stream of the session and that of tasks/result may be at two replicas. Neither knows of the
-// other, so both may carry a question.
+// The session's own stream and that of tasks/result may be at two replicas. Then tasks/result carries
+// the questions.
 const replicas = http && args[0] === 'replicas';
 const relatedTask = 'io.modelcontextprotocol/related-task';
 
@@ -26,7 +26,7 @@ const deploy = (service) => ({ name: 'deploy_service', arguments: { service, env
 
 // connect makes a client whose person answers questions with answer.
 async function connect(options = {}) {
-  const peer = { deaf: options.standalone === false, delivered: [], asked: [], errors: [], answer: () => assert.fail('nothing was to be asked') };
+  const peer = { delivered: [], asked: [], errors: [], answer: () => assert.fail('nothing was to be asked') };
   peer.client = new Client({ name: 'interop', version: '1.0.0' }, { capabilities: { elicitation: { form: {} } } });
   peer.client.onerror = (error) => peer.errors.push(error);
   peer.client.setRequestHandler(ElicitRequestSchema, async (request, extra) => {
@@ -68,7 +68,7 @@ async function asks(peer, service, answer) {
   peer.answer = answer;
   const seen = await run(peer, deploy(service));
   const messages = peer.asked.map((params) => params.message);
-  assert.deepEqual(replicas && !peer.deaf ? [...new Set(messages)] : messages, [`Ship ${service} to production?`]);
+  assert.deepEqual(messages, [`Ship ${service} to production?`]);
   const [question] = peer.asked;
   assert.equal(question._meta[relatedTask].taskId, seen.created.taskId);
   assert.deepEqual(question.requestedSchema.required, ['approve']);
@@ -160,8 +160,8 @@ await step('call a tool that is never a task', async () => {
 
 await step('answer a question', async () => {
   await approve(peer);
-  if (http && !replicas) {
-    assert.deepEqual(peer.delivered, [{ via: 'GET', message: 'Ship api to production?' }]);
+  if (http) {
+    assert.deepEqual(peer.delivered, [{ via: replicas ? 'tasks/result' : 'GET', message: 'Ship api to production?' }]);
   }
 });
 

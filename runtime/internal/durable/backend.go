@@ -12,17 +12,29 @@ import (
 
 // Backend is a database as a [Committer] uses it.
 type Backend interface {
-	// Transact runs one transaction. It locks and reads what the keys name: the accounts first and
-	// then the tasks, both in the order of the keys, so that two transactions cannot deadlock. It
-	// passes what it has read to decide, writes the plan and commits. After the commit it tells
-	// the feed of the plan's changes, in the order of the commits. A plan without writes needs no
-	// commit. Transact may call decide again, each time with a new State.
+	// Transact runs one transaction. It reads what the keys name, so that nobody else can change it
+	// before the end, passes it to decide, writes the plan and commits. After the commit it tells the
+	// feed of the plan's changes, in the order of the commits. A plan without writes needs no commit.
+	// Transact may call decide again, each time with a new State. It returns the mark of the
+	// transaction before this one, and its own.
 	//
 	// An error means that nothing was written, unless it is InDoubt.
-	Transact(ctx context.Context, keys Keys, decide func(*State) *Plan) error
+	Transact(ctx context.Context, keys Keys, decide func(*State) *Plan) (before, after Mark, err error)
+	// Apply carries out a plan that was decided upon what is known since the last transaction. If
+	// there was another one since, or if a record has one of the names, Apply writes nothing and
+	// returns ErrStale. It may do so for other reasons too, and return any other error if something in
+	// the plan exists already.
+	Apply(ctx context.Context, last Mark, names []Name, plan *Plan) (after Mark, err error)
 	// Get returns a record as [mcptask.Store] describes.
 	Get(ctx context.Context, id string) (mcptask.Record, error)
 }
+
+// ErrStale is the error of an Apply that must read.
+var ErrStale = errors.New("mcptask: the database has changed meanwhile")
+
+// Mark names a transaction that has written. No two transactions of a database have the same. The
+// zero Mark names none.
+type Mark struct{ Number, At int64 }
 
 // Keys says what a transaction reads. Each list is sorted and has no duplicates.
 type Keys struct {
@@ -90,6 +102,8 @@ type Plan struct {
 	Accounts []AccountUsage
 	// Changes are for the feed.
 	Changes []mcptask.Change
+
+	refuses bool // whether an op is refused
 }
 
 // AccountUsage is the usage of one account.
@@ -125,15 +139,17 @@ const (
 	Bury
 )
 
-// Parts are the parts of a record that an update changes. An update of none of them changes
-// no column that an index has.
+// Parts are the parts of a record that an update changes. An update of none of them, or of Inputs
+// alone, changes no column that an index has.
 type Parts struct {
 	// Inputs says that the inputs differ.
 	Inputs bool
 	// Outcome says that the record gets its outcome.
 	Outcome bool
-	// Indexed says that the phase, the worker, or the time of expiry differs.
-	Indexed bool
+	// Moved says that the phase or the worker differs.
+	Moved bool
+	// Expiry says that the time of expiry differs.
+	Expiry bool
 }
 
 // inDoubtError is the error of a commit that may have been carried out.

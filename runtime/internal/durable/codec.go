@@ -16,6 +16,9 @@ import (
 // another, and reads this one too.
 const codecVersion = 1
 
+// inputsVersion is codecVersion for questions. Version 1 has no Fetched.
+const inputsVersion = 2
+
 // errCorrupt says that stored bytes are not what was encoded.
 var errCorrupt = errors.New("the stored bytes are damaged, or a newer version of mcptask has written them")
 
@@ -49,7 +52,7 @@ func DecodeTerms(b []byte, r *mcptask.Record) error {
 
 // EncodeInputs encodes the questions of a record.
 func EncodeInputs(inputs []mcptask.Input) []byte {
-	b := []byte{codecVersion}
+	b := []byte{inputsVersion}
 	b = binary.AppendUvarint(b, uint64(len(inputs)))
 	for i := range inputs {
 		in := &inputs[i]
@@ -60,25 +63,51 @@ func EncodeInputs(inputs []mcptask.Input) []byte {
 		b = appendString(b, string(in.State))
 		b = appendBytes(b, in.Response)
 		b = appendError(b, in.Error)
+		b = append(b, 0)
+		if in.Fetched {
+			b[len(b)-1] = 1
+		}
 	}
 	return b
 }
 
 // DecodeInputs returns the questions that EncodeInputs has encoded. They share the bytes.
 func DecodeInputs(b []byte) ([]mcptask.Input, error) {
-	d := newDecoder(b)
+	d := &decoder{rest: b}
+	version := d.byte()
+	d.bad = version != 1 && version != inputsVersion
 	var inputs []mcptask.Input
 	for range d.count() {
 		inputs = append(inputs, mcptask.Input{
 			Key: d.string(), Method: d.string(), Params: d.bytes(), Schema: d.bytes(),
 			State: mcptask.InputState(d.string()), Response: d.bytes(), Error: d.error(),
+			Fetched: version > 1 && d.byte() != 0,
 		})
 	}
 	return inputs, d.finish()
 }
 
-// EncodeOutcome encodes the result and the error of an outcome.
+// shortBody is how many bytes a body may have that is stored in the row of its task. The rows of a
+// database are in pages of 4 or 8 KiB, and PostgreSQL stores a row of over 2 kB in pieces.
+const shortBody = 768
+
+// SplitBody returns a body as the row of its task stores it, and as the body's own table does. One
+// of them is nil at least.
+func SplitBody(body []byte) (short, long []byte) {
+	switch {
+	case len(body) == 0:
+		return nil, nil
+	case len(body) > shortBody:
+		return nil, body
+	}
+	return body, nil
+}
+
+// EncodeOutcome encodes the result and the error of an outcome. It returns nil if there is none.
 func EncodeOutcome(o *mcptask.Outcome) []byte {
+	if o == nil {
+		return nil
+	}
 	b := make([]byte, 0, 16+len(o.Result))
 	b = append(b, codecVersion)
 	b = appendBytes(b, o.Result)

@@ -16,6 +16,7 @@ func oddRecord() mcptask.Record {
 		CanAsk: []string{"", "elicitation/create", "\xff"}, Keep: -time.Nanosecond, Poll: 1<<63 - 1, Trace: "a\nb",
 		Inputs: []mcptask.Input{
 			{},
+			{Fetched: true},
 			{Key: "k\x00", Method: "m", Params: json.RawMessage{}, Schema: json.RawMessage(" "), State: mcptask.InputAnswered, Response: json.RawMessage("null")},
 			{Key: "e", Error: &mcptask.Error{}},
 			{Key: "f", Error: &mcptask.Error{Code: -32603, Message: "\xff", Data: json.RawMessage("[ ]")}},
@@ -52,13 +53,27 @@ func TestCodecKeepsBytes(t *testing.T) {
 	}
 }
 
+// TestFormerInputs checks that questions of the former version are read.
+func TestFormerInputs(t *testing.T) {
+	want := oddRecord().Inputs
+	former := []byte{1, byte(len(want))}
+	for i := range want {
+		want[i].Fetched = false
+		one := EncodeInputs(want[i : i+1])
+		former = append(former, one[2:len(one)-1]...)
+	}
+	if got, err := DecodeInputs(former); err != nil || !cmp.Equal(want, got) {
+		t.Errorf("%v: %s", err, cmp.Diff(want, got))
+	}
+}
+
 // FuzzDecode checks that damaged bytes are an error, never a panic, and that what can be decoded
 // is the same after a second encoding.
 func FuzzDecode(f *testing.F) {
 	r := oddRecord()
 	f.Add(EncodeTerms(&r))
 	f.Add(EncodeInputs(r.Inputs))
-	f.Add(EncodeOutcome(&mcptask.Outcome{Result: json.RawMessage("{}"), Error: r.Inputs[3].Error}))
+	f.Add(EncodeOutcome(&mcptask.Outcome{Result: json.RawMessage("{}"), Error: r.Inputs[4].Error}))
 	f.Add(EncodeChanges([]mcptask.Change{{ID: "x", Version: 2, Phase: mcptask.PhaseDone}, {Free: true}}))
 	f.Add([]byte{codecVersion, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
 	f.Fuzz(func(t *testing.T, b []byte) {

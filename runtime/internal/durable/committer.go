@@ -24,11 +24,12 @@ const (
 type Committer struct {
 	backend Backend
 	logger  *slog.Logger
-	leaders sync.WaitGroup
+	leader  sync.WaitGroup // the goroutine that commits; one that is new each time would have to grow its stack
+	known   known          // of the leader
+	wake    chan struct{}  // has an element if the leader has to look
 
 	mu      sync.Mutex
 	closed  bool
-	leading bool // whether a goroutine takes what waits
 	waiting []*op
 }
 
@@ -40,7 +41,9 @@ type batch struct {
 
 // NewCommitter makes a Committer. A nil logger means slog.Default().
 func NewCommitter(b Backend, logger *slog.Logger) *Committer {
-	return &Committer{backend: b, logger: logger}
+	c := &Committer{backend: b, logger: logger, wake: make(chan struct{}, 1)}
+	c.leader.Go(c.lead)
+	return c
 }
 
 // Create creates a record as [mcptask.Store] describes. After Close it returns ErrServerClosed.
@@ -155,7 +158,16 @@ func (c *Committer) Close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	c.leaders.Wait()
+	c.poke()
+	c.leader.Wait()
+}
+
+// poke lets the leader look.
+func (c *Committer) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
 }
 
 // run hands over ops and waits for their answers. It returns an error if there are none: the context has
@@ -173,12 +185,8 @@ func (c *Committer) run(ctx context.Context, ops ...*op) error {
 		o.done = make(chan struct{})
 	}
 	c.waiting = append(c.waiting, ops...)
-	if !c.leading && len(c.waiting) > 0 {
-		c.leading = true
-		c.leaders.Add(1)
-		go c.lead()
-	}
 	c.mu.Unlock()
+	c.poke()
 	for i, o := range ops {
 		select {
 		case <-o.done:
@@ -205,28 +213,29 @@ func (c *Committer) leave(ops []*op) {
 	}
 }
 
-// lead commits what waits, until nothing does. There is one such goroutine at a time, and none while
-// the Committer is idle.
+// lead commits what waits, until the Committer is closed and nothing waits.
 func (c *Committer) lead() {
 	defer guard.Recover(c.logger, "group commit")
-	defer c.leaders.Done()
 	for {
-		ops := c.takeWaiting()
-		if len(ops) == 0 {
-			return
-		}
-		c.commit(ops)
-		if len(ops) > 1 {
+		ops, closed := c.takeWaiting()
+		switch {
+		case len(ops) > 1:
+			c.commit(ops)
 			runtime.Gosched() // those who have their answers may have more writes for the next transaction
+		case len(ops) == 1:
+			c.commit(ops)
+		case closed:
+			return
+		default:
+			<-c.wake
 		}
 	}
 }
 
-// takeWaiting takes the ops of the next transaction. If there are none, the leader's work ends.
-func (c *Committer) takeWaiting() []*op {
+// takeWaiting takes the ops of the next transaction.
+func (c *Committer) takeWaiting() (ops []*op, closed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var ops []*op
 	var size int64
 	n := 0
 	for ; n < len(c.waiting) && len(ops) < mostOps && size < mostBytes; n++ {
@@ -239,8 +248,7 @@ func (c *Committer) takeWaiting() []*op {
 	if c.waiting = c.waiting[n:]; len(c.waiting) == 0 {
 		c.waiting = nil
 	}
-	c.leading = len(ops) > 0
-	return ops
+	return ops, c.closed
 }
 
 // commit carries out ops in one transaction and answers them. If it fails, each op gets a
@@ -271,7 +279,32 @@ func (c *Committer) transact(ops []*op) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return c.backend.Transact(ctx, collectKeys(ops), func(s *State) *Plan { return decide(ops, s) })
+	keys := collectKeys(ops)
+	if state := c.known.state(ops, keys); state != nil {
+		if plan := decide(ops, state); !plan.refuses {
+			after, err := c.backend.Apply(ctx, c.known.last, keys.Names, plan)
+			if err == nil {
+				c.known.confirm()
+				c.known.note(c.known.last, after, state, plan)
+				return nil
+			}
+			c.known.refute()
+			if isInDoubt(err) || ctx.Err() != nil {
+				return err
+			}
+		}
+	}
+	var state *State
+	var plan *Plan
+	before, after, err := c.backend.Transact(ctx, keys, func(s *State) *Plan {
+		state = s
+		plan = decide(ops, s)
+		return plan
+	})
+	if err == nil && after != (Mark{}) {
+		c.known.note(before, after, state, plan)
+	}
+	return err
 }
 
 // begin returns the context of a transaction. It ends when no caller waits for it.

@@ -25,6 +25,8 @@ type shelf struct {
 	rows     map[string]*Row
 	accounts map[string]mcptask.Usage
 	batches  []int
+	number   int64 // of the last transaction that has written
+	reads    int   // how many transactions have read
 	fail     func(plan *Plan) error
 }
 
@@ -32,12 +34,13 @@ func newShelf() *shelf {
 	return &shelf{records: map[string]mcptask.Record{}, rows: map[string]*Row{}, accounts: map[string]mcptask.Usage{}}
 }
 
-func (s *shelf) Transact(ctx context.Context, keys Keys, decide func(*State) *Plan) error {
+func (s *shelf) Transact(ctx context.Context, keys Keys, decide func(*State) *Plan) (before, after Mark, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := ctx.Err(); err != nil {
-		return err
+		return before, after, err
 	}
+	s.reads++
 	state := NewState()
 	for _, key := range keys.Accounts {
 		if u, ok := s.accounts[key]; ok {
@@ -55,9 +58,35 @@ func (s *shelf) Transact(ctx context.Context, keys Keys, decide func(*State) *Pl
 		}
 	}
 	plan := decide(state)
+	before = Mark{Number: s.number}
+	after, err = s.carryOut(plan)
+	return before, after, err
+}
+
+func (s *shelf) Apply(_ context.Context, last Mark, names []Name, plan *Plan) (after Mark, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last.Number != s.number {
+		return after, ErrStale
+	}
+	for _, r := range s.records {
+		if slices.Contains(names, nameOf(&r)) {
+			return after, ErrStale
+		}
+	}
+	for _, w := range plan.Writes {
+		if w.Kind == Insert && s.rows[w.Record.ID] != nil {
+			return after, errors.New("a record has the ID")
+		}
+	}
+	return s.carryOut(plan)
+}
+
+// carryOut carries out a plan. The lock is held.
+func (s *shelf) carryOut(plan *Plan) (Mark, error) {
 	if s.fail != nil {
 		if err := s.fail(plan); err != nil {
-			return err
+			return Mark{}, err
 		}
 	}
 	s.batches = append(s.batches, len(plan.Writes))
@@ -79,7 +108,18 @@ func (s *shelf) Transact(ctx context.Context, keys Keys, decide func(*State) *Pl
 			delete(s.accounts, a.Key)
 		}
 	}
-	return nil
+	if len(plan.Writes) == 0 {
+		return Mark{}, nil
+	}
+	s.number++
+	return Mark{Number: s.number}, nil
+}
+
+// newCommitter makes a Committer that is closed at the end of the test.
+func newCommitter(t interface{ Cleanup(func()) }, s *shelf) *Committer {
+	c := NewCommitter(s, nil)
+	t.Cleanup(c.Close)
+	return c
 }
 
 func (s *shelf) Get(_ context.Context, id string) (mcptask.Record, error) {
@@ -110,7 +150,7 @@ func TestGroupsDecideAsMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := t.Context()
 		memory, s := mcptask.NewMemoryStore(), newShelf()
-		c := NewCommitter(s, nil)
+		committers := []*Committer{newCommitter(t, s), newCommitter(t, s)} // of two processes
 		start := time.Unix(1_000_000, 0).UTC()
 		quota := mcptask.Quota{
 			Account: mcptask.Usage{Stored: 5, Unfinished: 3, Bytes: 3000}, Anonymous: mcptask.Usage{Stored: 6, Unfinished: 4, Bytes: 4000},
@@ -158,7 +198,7 @@ func TestGroupsDecideAsMemory(t *testing.T) {
 				want = append(want, err)
 				ops = append(ops, newUpdate(from, to, quota))
 			}
-			got := runAll(c, ops)
+			got := runAll(rapid.SampledFrom(committers).Draw(t, "process"), ops)
 			for i := range want {
 				if fmt.Sprint(got[i]) != fmt.Sprint(want[i]) {
 					t.Fatalf("op %d of %d, %v: %v, but memory says %v", i, len(ops), ops[i].kind, got[i], want[i])
@@ -203,7 +243,7 @@ func TestFaultyWriteFailsAlone(t *testing.T) {
 	for _, id := range []string{"a", "bad", "b"} {
 		ops = append(ops, newInsert(record(id), mcptask.Quota{}))
 	}
-	if errs := runAll(NewCommitter(s, nil), ops); errs[0] != nil || !errors.Is(errs[1], refused) || errs[2] != nil || len(s.records) != 2 {
+	if errs := runAll(newCommitter(t, s), ops); errs[0] != nil || !errors.Is(errs[1], refused) || errs[2] != nil || len(s.records) != 2 {
 		t.Errorf("%v, %d records", errs, len(s.records))
 	}
 }
@@ -214,7 +254,7 @@ func TestCommitInDoubtIsNotRepeated(t *testing.T) {
 	s, calls := newShelf(), 0
 	s.fail = func(*Plan) error { calls++; return InDoubt(errors.New("connection lost")) }
 	ops := []*op{newInsert(record("a"), mcptask.Quota{}), newInsert(record("b"), mcptask.Quota{})}
-	if errs := runAll(NewCommitter(s, nil), ops); errs[0] == nil || errs[1] == nil || calls != 1 {
+	if errs := runAll(newCommitter(t, s), ops); errs[0] == nil || errs[1] == nil || calls != 1 {
 		t.Errorf("%v after %d commits", errs, calls)
 	}
 }
@@ -224,7 +264,7 @@ func TestCommitInDoubtIsNotRepeated(t *testing.T) {
 func TestPanicFailsWrite(t *testing.T) {
 	s := newShelf()
 	s.fail = func(*Plan) error { panic("a fault") }
-	c := NewCommitter(s, nil)
+	c := newCommitter(t, s)
 	if _, err := c.Create(t.Context(), record("a"), mcptask.Quota{}); err == nil || !strings.Contains(err.Error(), "panicked") {
 		t.Error(err)
 	}
@@ -249,7 +289,7 @@ func TestWaitingWritesGoTogether(t *testing.T) {
 		}
 		return nil
 	}
-	c := NewCommitter(s, nil)
+	c := newCommitter(t, s)
 	leaving, leave := context.WithCancel(t.Context())
 	left := make(chan error)
 	go func() { _, err := c.Create(leaving, record("left"), mcptask.Quota{}); left <- err }()
@@ -287,7 +327,7 @@ func TestWaitingWritesGoTogether(t *testing.T) {
 // read.
 func TestKeyOfVanishedRecord(t *testing.T) {
 	s := newShelf()
-	c := NewCommitter(s, nil)
+	c := newCommitter(t, s)
 	named := record("former")
 	named.IdempotencyKey = "k"
 	former, err := c.Create(t.Context(), named, mcptask.Quota{})
@@ -315,7 +355,7 @@ func TestKeyOfVanishedRecord(t *testing.T) {
 // TestUnknownPhaseIsRefused checks that a record that has no stored form is refused before it
 // reaches others' transaction.
 func TestUnknownPhaseIsRefused(t *testing.T) {
-	c := NewCommitter(newShelf(), nil)
+	c := newCommitter(t, newShelf())
 	r := record("a")
 	r.Phase = "waiting"
 	if _, err := c.Create(t.Context(), r, mcptask.Quota{}); err == nil || !strings.Contains(err.Error(), `"waiting"`) {
@@ -325,4 +365,56 @@ func TestUnknownPhaseIsRefused(t *testing.T) {
 	if _, err := c.Update(t.Context(), r, r, mcptask.Quota{}); err == nil || !strings.Contains(err.Error(), `"lost"`) {
 		t.Error(err)
 	}
+}
+
+// TestLoneProcessReadsOnce checks that a process reads what it does not know, and nothing else, and that it
+// notices what others write.
+func TestLoneProcessReadsOnce(t *testing.T) {
+	s := newShelf()
+	one, other := newCommitter(t, s), newCommitter(t, s)
+	live := func(c *Committer, id string) {
+		t.Helper()
+		named := record(id)
+		named.IdempotencyKey = id
+		r, err := c.Create(t.Context(), named, mcptask.Quota{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := r
+		to.StatusMessage = "half"
+		if r, err = c.Update(t.Context(), r, to, mcptask.Quota{}); err != nil {
+			t.Fatal(err)
+		}
+		to = r
+		to.Phase, to.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeCancelled}
+		if _, err = c.Update(t.Context(), r, to, mcptask.Quota{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reads := func(want int) {
+		t.Helper()
+		if s.reads != want {
+			t.Errorf("%d transactions have read, want %d", s.reads, want)
+		}
+		s.reads = 0
+	}
+	for i := range 10 {
+		live(one, fmt.Sprint(i))
+	}
+	reads(1)
+	live(other, "b")
+	reads(1)
+	live(one, "c") // finds out, and is careful once more
+	reads(2)
+	for i := range 10 {
+		live(one, fmt.Sprint("d", i))
+	}
+	reads(0)
+	if u := s.accounts[ServerAccount]; u.Stored != 22 || u.Unfinished != 0 {
+		t.Errorf("%+v", u)
+	}
+	if _, err := one.Create(t.Context(), record("c"), mcptask.Quota{}); !errors.Is(err, mcptask.ErrExists) {
+		t.Error(err)
+	}
+	reads(1)
 }

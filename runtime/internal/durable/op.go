@@ -50,7 +50,8 @@ func newUpdate(from, to mcptask.Record, quota mcptask.Quota) *op {
 		parts: Parts{
 			Inputs:  len(from.Inputs)+len(to.Inputs) > 0 && !reflect.DeepEqual(from.Inputs, to.Inputs),
 			Outcome: from.Outcome == nil && to.Outcome != nil,
-			Indexed: from.Phase != to.Phase || from.Worker != to.Worker || !from.ExpiresAt.Equal(to.ExpiresAt),
+			Moved:   from.Phase != to.Phase || from.Worker != to.Worker,
+			Expiry:  !from.ExpiresAt.Equal(to.ExpiresAt),
 		},
 	}
 }
@@ -157,6 +158,7 @@ func decide(ops []*op, s *State) *Plan {
 		case Remove, Bury:
 			o.err = d.remove(o)
 		}
+		d.plan.refuses = d.plan.refuses || o.err != nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(d.counts)) {
 		d.plan.Accounts = append(d.plan.Accounts, AccountUsage{key, s.Accounts[key]})

@@ -27,7 +27,9 @@ CREATE TABLE @schema@.task (
   tries      bigint  NOT NULL,
   worker     bytea   NOT NULL,
   bytes      bigint  NOT NULL,
-  asked      bigint  NOT NULL           -- the version that wrote the inputs, or 0
+  asked      bigint  NOT NULL,          -- the version that wrote the inputs, or 0
+  arguments  bytea,                     -- if they are short; otherwise NULL, see below
+  result     bytea                      -- what is in the outcome, if it is short
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 CREATE UNIQUE INDEX task_name ON @schema@.task (name) WHERE name IS NOT NULL;
 CREATE INDEX task_list ON @schema@.task (sha256(principal), created, id); -- a principal may be longer than an index allows
@@ -36,7 +38,7 @@ CREATE INDEX task_expires ON @schema@.task (expires);
 CREATE INDEX task_worker ON @schema@.task (worker, tool) WHERE phase < 9;
 CREATE SEQUENCE @schema@.task_seq INCREMENT 1000; -- a process takes the numbers up to the next one
 
--- The parts of a task that are seldom or never written again, by the task's seq.
+-- The parts of a task that are long and seldom or never written again, by the task's seq.
 CREATE TABLE @schema@.arguments (seq bigint PRIMARY KEY, body bytea NOT NULL);
 CREATE TABLE @schema@.inputs (seq bigint PRIMARY KEY, body bytea NOT NULL);
 CREATE TABLE @schema@.outcome (seq bigint PRIMARY KEY, body bytea NOT NULL);

@@ -13,9 +13,9 @@ CREATE TABLE account (
   key BLOB PRIMARY KEY, stored INTEGER NOT NULL, unfinished INTEGER NOT NULL, bytes INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- A task without its bodies, which have tables of their own: a report rewrites a short row.
+-- A task without its long bodies, which have tables of their own: a report rewrites a short row.
 CREATE TABLE task (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT, -- never given twice
+  seq INTEGER PRIMARY KEY,               -- never given twice: the number of a change, and a place in it
   id BLOB NOT NULL UNIQUE, version INTEGER NOT NULL,
   principal BLOB NOT NULL, account BLOB NOT NULL, tool BLOB NOT NULL,
   idem BLOB,                             -- the idempotency key; NULL: none
@@ -27,7 +27,8 @@ CREATE TABLE task (
   attempt INTEGER NOT NULL, tries INTEGER NOT NULL, worker BLOB NOT NULL,
   bytes INTEGER NOT NULL,                -- what the task adds to its accounts
   asked INTEGER NOT NULL,                -- the version that wrote the inputs; 0: there were none
-  terms BLOB NOT NULL                    -- revision, external ID, methods of the requestor, keep, poll, trace
+  terms BLOB NOT NULL,                   -- revision, external ID, methods of the requestor, keep, poll, trace
+  arguments BLOB, result BLOB            -- the bodies, if they are short; NULL: see below
 ) STRICT;
 CREATE UNIQUE INDEX task_idem ON task (principal, tool, idem) WHERE idem IS NOT NULL;
 CREATE INDEX task_list ON task (principal, created, id);
@@ -35,7 +36,7 @@ CREATE INDEX task_created ON task (created, id);
 CREATE INDEX task_expires ON task (expires);
 CREATE INDEX task_worker ON task (worker, tool) WHERE phase < 9;
 
--- The bodies, apart from the row.
+-- The long bodies, and all questions, apart from the row.
 CREATE TABLE arguments (seq INTEGER PRIMARY KEY REFERENCES task ON DELETE CASCADE, body BLOB NOT NULL) STRICT;
 CREATE TABLE inputs (seq INTEGER PRIMARY KEY REFERENCES task ON DELETE CASCADE, body BLOB NOT NULL) STRICT;
 CREATE TABLE outcome (seq INTEGER PRIMARY KEY REFERENCES task ON DELETE CASCADE, body BLOB NOT NULL) STRICT;
@@ -44,5 +45,6 @@ CREATE TABLE outcome (seq INTEGER PRIMARY KEY REFERENCES task ON DELETE CASCADE,
 CREATE TABLE tombstone (id BLOB PRIMARY KEY, principal BLOB NOT NULL, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE INDEX tombstone_until ON tombstone (until);
 
--- What other processes read of the latest commits, one row for each.
-CREATE TABLE change (n INTEGER PRIMARY KEY AUTOINCREMENT, news BLOB NOT NULL) STRICT;
+-- What other processes read of the latest commits, one row for each. The last row always stays, so that
+-- no number is given twice.
+CREATE TABLE change (n INTEGER PRIMARY KEY, news BLOB NOT NULL) STRICT;

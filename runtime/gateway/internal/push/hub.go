@@ -103,11 +103,14 @@ func (h *Hub) observe(r mcptask.Record) {
 	if t == nil && len(h.marks) > 0 {
 		h.postFound(r)
 	}
-	if t != nil && (r.Version > t.version || r.Version == t.version && hasPassed(r.ExpiresAt)) {
+	if t != nil && (r.Version > t.version || r.Version == t.version && h.hasExpired(r.ExpiresAt)) {
 		posted := r // only this copy is on the heap
 		h.post(t, &posted)
 	}
 }
+
+// hasExpired reports whether a task has expired by the store's clock.
+func (h *Hub) hasExpired(expires time.Time) bool { return !h.server.Now().Before(expires) }
 
 func hasPassed(at time.Time) bool { return !time.Now().Before(at) }
 
@@ -117,7 +120,7 @@ func hasPassed(at time.Time) bool { return !time.Now().Before(at) }
 func (h *Hub) post(t *topic, r *mcptask.Record) {
 	if r != nil {
 		t.version, t.expires = r.Version, r.ExpiresAt
-		if hasPassed(r.ExpiresAt) {
+		if h.hasExpired(r.ExpiresAt) {
 			r = nil
 		}
 	}
@@ -332,7 +335,7 @@ func (h *Hub) removeExpired() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range h.topics {
-		if hasPassed(t.expires) {
+		if h.hasExpired(t.expires) {
 			h.post(t, nil)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 // In 2025-11-25 the server sends a question as a request. It uses a stream that the client has
 // open: the stream of a request that waits for the task (C-51), or else the session's own stream
 // (C-53). Each question is on one stream at a time. If that stream closes without an answer, the
-// question moves to the next stream.
+// question moves to the next stream. The file replica.go has one more rule, for sessions that other
+// replicas serve too.
 
 // question is a question that a session was asked. The mailbox's lock guards it.
 type question struct {
@@ -19,6 +20,8 @@ type question struct {
 	task *clientTask
 	// again is the serial of a question that is asked again because the client has lost its task.
 	again uint64
+	// due is when the session's own stream may carry the question; see isLeftToRequests.
+	due time.Time
 }
 
 // question returns a question that the session was asked, or a new one. v may be nil.
@@ -99,7 +102,12 @@ func (m *Mailbox) endQuestion(v *view, q *question, key string, cancel bool) {
 // m.mu is held.
 func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	c := m.bestStream(v)
-	if c == nil || c.task == "" && v.unsettled || !m.canAnswer(in) || !m.hub.claimToAsk(m, v.topic, in, c.task != "") {
+	switch {
+	case c == nil || !m.canAnswer(in):
+		return
+	case c.task == "" && (m.isLeftToRequests(v, r, in) || v.unsettled):
+		return
+	case !m.hub.claimToAsk(m, v.topic, in, c.task != ""):
 		return
 	}
 	d := v.revision
@@ -124,6 +132,9 @@ func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	v.questions[in.Key] = q
 	q.request = sentRequest{c, id.String()}
 	c.put(q.request.id, request)
+	if c.task != "" {
+		m.noteFetched(r.ID, in)
+	}
 }
 
 // canAnswer reports whether the client answers such a question.
@@ -137,7 +148,7 @@ func (m *Mailbox) clientTaskLifetime(v *view, q *question, r *mcptask.Record, in
 	if q.again > 0 || !m.client.Requestor(v.revision).Augments(in.Method) {
 		return 0
 	}
-	return max(time.Until(r.ExpiresAt), time.Millisecond)
+	return max(r.ExpiresAt.Sub(m.hub.server.Now()), time.Millisecond)
 }
 
 // logQuestion logs an event about a question.

@@ -11,20 +11,26 @@ import (
 // With a session key, several replicas serve one session at the same time. Each has a mailbox for
 // it. The replica that has the session's own stream looks for the session's tasks, whichever replica
 // creates them: their IDs have a mark of the session, which it finds in the feed of the store. When
-// the stream opens, and when the feed may have missed something, it asks the store. So the questions
-// and the status of a task go out on that stream. An answer may arrive anywhere, since the ID of a
-// question names its task and its key.
+// the stream opens, and when the feed may have missed something, it asks the store. So the status of
+// a task goes out on that stream. An answer may arrive anywhere, since the ID of a question names its
+// task and its key.
 //
-// A client that also has a request waiting for the task at another replica gets the question on that
-// request's stream too, with the same request ID, because the replicas do not know of each other's
-// streams. The first answer counts, and the other one changes nothing.
+// A request that waits for the task may be at another replica than the session's own stream, and
+// many clients have both. Requests have precedence there too (C-51): the replica that sends a
+// question on the stream of a request sets Fetched in the task's record. The session's own stream
+// carries a question (C-53) only if Fetched is not set after a while. That is for clients that never
+// send such a request: they poll, and listen on their own stream.
 
 const (
-	// foundDelay is how long the questions of a task that another replica has created stay off the
+	// foundDelay is how long the status of a task that another replica has created stays off the
 	// session's own stream, so that the reply with the task's ID comes first.
 	foundDelay = time.Second
-	// clockMargin is how far the clock of the replica that began a session may be ahead of the
-	// store's. Only a store that is not an Inspector depends on it.
+	// fetchMargin is how long after the client's next poll a question stays off the session's own
+	// stream. A client that sends a request for it does so when that poll tells of the question.
+	fetchMargin = 2 * time.Second
+	// clockMargin is how far the time at which a session began may be ahead of the store's. A replica
+	// knows the store's time only roughly, and before its first renewal of the lease not at all. Only
+	// a store that is not an Inspector depends on it.
 	clockMargin = 10 * time.Minute
 )
 
@@ -124,7 +130,7 @@ func (h *Hub) clearMark(mark string, m *Mailbox) {
 // held.
 func (h *Hub) postFound(r mcptask.Record) {
 	m := h.marks[mcptask.MarkOfTask(r.ID)]
-	if m == nil || r.Done() || hasPassed(r.ExpiresAt) {
+	if m == nil || r.Done() || h.hasExpired(r.ExpiresAt) {
 		return
 	}
 	if m.found == nil {
@@ -133,4 +139,47 @@ func (h *Hub) postFound(r mcptask.Record) {
 	m.found[r.ID] = r
 	h.schedule(m)
 	h.startWorker()
+}
+
+// isLeftToRequests reports whether a question stays off the session's own stream because a request,
+// perhaps at another replica, has got it or may still come for it. m.mu is held.
+func (m *Mailbox) isLeftToRequests(v *view, r *mcptask.Record, in mcptask.Input) bool {
+	switch {
+	case !m.isPortable():
+		return false
+	case in.Fetched:
+		return true
+	}
+	q := v.question(in.Key)
+	v.questions[in.Key] = q
+	if q.due.IsZero() {
+		wait := r.Poll + fetchMargin
+		q.due = time.Now().Add(wait)
+		time.AfterFunc(wait, func() {
+			defer guard.Recover(m.hub.server.Logger(), "a question for a session's own stream")
+			m.hub.Refresh(r.ID)
+		})
+	}
+	return !hasPassed(q.due)
+}
+
+// noteFetched sets Fetched of a question that is on the stream of a request, if other replicas have
+// to know. It does not wait.
+func (m *Mailbox) noteFetched(task string, in mcptask.Input) {
+	if !m.isPortable() || in.Fetched {
+		return
+	}
+	go func() {
+		defer guard.Recover(m.hub.server.Logger(), "noting that a question is fetched")
+		closing := m.hub.server.Closing()
+		if err := m.hub.server.NoteFetched(closing, task, in.Key); err != nil && closing.Err() == nil {
+			m.logQuestion(slog.LevelWarn, "a client may get a question twice: not noted that it has been fetched", task, in.Key, "error", err)
+		}
+	}()
+}
+
+// isPortable reports whether other replicas serve the session too.
+func (m *Mailbox) isPortable() bool {
+	name, _ := m.client.Session()
+	return name != ""
 }

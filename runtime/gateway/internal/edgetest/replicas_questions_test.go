@@ -1,0 +1,67 @@
+package edgetest
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// TestQuestionOnOneStream checks that a client which has its own stream at one replica, and requests
+// that wait for the task at others, gets each question from these requests alone.
+func TestQuestionOnOneStream(t *testing.T) {
+	rules.Covers(t, "C-51")
+	inBubble(t, func(t *testing.T) {
+		all := serveReplicas(t, 3, nil)
+		a := all.peer("alice", wiretest.AllCapabilities)
+		b, c := all.at(a, 1), all.at(a, 2)
+		own := a.OpenGet()
+		wantNothing := func() {
+			t.Helper()
+			time.Sleep(10 * time.Second)
+			own.WantSilence()
+		}
+		for name, create := range map[string]*wiretest.Peer{"created beside the stream": a, "created elsewhere": c} {
+			id := create.Create("ask", wiretest.AskArguments("one", "two"))
+			c.Until(id, "input_required")
+			result := b.Result(id)
+			result.NextQuestion(id)
+			wantNothing()
+			result.Stop()
+			wantNothing() // the client has to ask for the result again
+			result = c.Result(id)
+			a.Respond(result.NextQuestion(id).ID, wiretest.AcceptNote("first"))
+			b.Respond(result.NextQuestion(id).ID, wiretest.AcceptNote("next"))
+			if m := result.Next(); m.Result == nil || wiretest.ToolText(m.Result) != "first,next" {
+				t.Errorf("%s: %s", name, m.Text)
+			}
+			wantNothing()
+		}
+	})
+}
+
+// TestQuestionOfPollingClient checks that a client gets a question on its own stream if it only
+// polls, or asks for the result as JSON. It then gets the question once, and a retraction.
+func TestQuestionOfPollingClient(t *testing.T) {
+	rules.Covers(t, "C-53")
+	inBubble(t, func(t *testing.T) {
+		all := serveReplicas(t, 2, nil)
+		a := all.peer("alice", wiretest.AllCapabilities)
+		b := all.at(a, 1)
+		own := a.OpenGet()
+		id := b.Create("ask", wiretest.AskArguments("one"))
+		b.Until(id, "input_required")
+		var result sync.WaitGroup
+		result.Go(func() { b.Task("tasks/result", id, wiretest.JSONOnly) })
+		q := own.NextQuestion(id)
+		time.Sleep(10 * time.Second)
+		own.WantSilence()
+		b.Task("tasks/cancel", id).OK()
+		if m := own.Next(); m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(q.ID) {
+			t.Errorf("not taken back: %s", m.Text)
+		}
+		result.Wait()
+	})
+}

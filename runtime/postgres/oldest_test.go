@@ -23,11 +23,11 @@ func TestOldestVersion(t *testing.T) {
 		t.Skip(missing)
 	}
 	// Servers may run as a user who cannot reach the checkout, nor the directories of a test.
-	directory, err := os.MkdirTemp("/tmp", "pgtest")
+	directory, err := os.MkdirTemp("/tmp", "pgtest") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(directory) }) //nolint:errcheck // nothing uses it any more
+	t.Cleanup(func() { os.RemoveAll(directory) })      //nolint:errcheck // nothing uses it any more
 	if err := os.Chmod(directory, 0o755); err != nil { //nolint:gosec // another user reads it
 		t.Fatal(err)
 	}

@@ -36,10 +36,11 @@ func StartPooler(t testing.TB, dsn string, mode Mode) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	directory, err := os.MkdirTemp("/tmp", "pgtest")
+	directory, err := os.MkdirTemp("/tmp", "pgtest") //nolint:usetesting // see start
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { os.RemoveAll(directory) }) //nolint:errcheck // nothing uses it any more
 	unprivileged, err := dropPrivileges(directory)
 	if err != nil {
 		t.Fatal(err)

@@ -239,9 +239,7 @@ func (g *following) listen(ctx context.Context) {
 	}
 }
 
-// receive receives notifications until the connection fails. It calls listening once it listens. Behind a
-// pooler that gives it another connection to the server for each transaction, none comes, and the feed looks as
-// often as without this connection.
+// receive receives notifications until the connection fails. It calls listening once it listens.
 func (g *following) receive(ctx context.Context, listening func()) error {
 	s := g.store
 	config := s.pool.Config().ConnConfig
@@ -255,9 +253,9 @@ func (g *following) receive(ctx context.Context, listening func()) error {
 		return err
 	}
 	listening()
+	g.listening.Store(true)
 	defer g.listening.Store(false)
 	defer g.poke()
-	s.notifier.poke() // the first notification to come may be the store's own
 	for {
 		g.poke() // also for what came before it listened
 		for {
@@ -265,7 +263,6 @@ func (g *following) receive(ctx context.Context, listening func()) error {
 			if err != nil {
 				return err
 			}
-			g.listening.Store(true)
 			if n.Payload != s.notifier.sender {
 				break
 			}

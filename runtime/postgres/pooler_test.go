@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,19 +14,6 @@ import (
 func TestStoreBehindPooler(t *testing.T) {
 	t.Parallel()
 	testStore(t, pgtest.StartPooler(t, pgtest.Database(t), pgtest.TransactionMode), Options{MaxConns: 4})
-}
-
-// TestNotificationsBehindPooler checks that a store listens through a pooler that lets it.
-func TestNotificationsBehindPooler(t *testing.T) {
-	t.Parallel()
-	dsn := pgtest.Database(t)
-	s, other := openStore(t, pgtest.StartPooler(t, dsn, pgtest.SessionMode), Options{}), openStore(t, dsn, Options{})
-	s.lookOften = time.Hour
-	wait := newsOf(t, s)
-	for _, id := range []string{"a", "b"} {
-		create(t, other, newTask(id, "a"))
-		wait("a notification", is(id, 1))
-	}
 }
 
 // TestStrayNotifications checks that the connections of a store do not keep notifications that come to
@@ -48,22 +34,26 @@ func TestStrayNotifications(t *testing.T) {
 	}
 }
 
-// TestStatementsBehindPooler checks which way of sending statements Open chooses.
-func TestStatementsBehindPooler(t *testing.T) {
+// TestOpenSeesPooler checks what Open chooses behind a pooler.
+func TestOpenSeesPooler(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
 	pooled := pgtest.StartPooler(t, dsn, pgtest.TransactionMode)
 	for _, c := range []struct {
-		dsn  string
-		want pgx.QueryExecMode
+		dsn     string
+		want    pgx.QueryExecMode
+		listens bool
 	}{
-		{dsn, pgx.QueryExecModeCacheStatement},
-		{pooled, pgx.QueryExecModeCacheDescribe},
-		{pooled + " default_query_exec_mode=exec", pgx.QueryExecModeExec},
+		{dsn, pgx.QueryExecModeCacheStatement, true},
+		{pooled, pgx.QueryExecModeCacheDescribe, false},
+		{pooled + " default_query_exec_mode=exec", pgx.QueryExecModeExec, false},
 	} {
 		s := openStore(t, c.dsn, Options{})
 		if mode := s.pool.Config().ConnConfig.DefaultQueryExecMode; mode != c.want {
 			t.Errorf("%s: %v instead of %v", c.dsn, mode, c.want)
+		}
+		if s.follower.listens != c.listens {
+			t.Errorf("%s: it listens: %v", c.dsn, s.follower.listens)
 		}
 		create(t, s, newTask(c.want.String(), "a"))
 	}

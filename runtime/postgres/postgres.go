@@ -46,8 +46,7 @@ type Options struct {
 	// pool_max_conns of the DSN, or 8.
 	MaxConns int
 	// NoListen makes the store look for changes of other processes twice a second, instead of a
-	// connection that listens. It saves a connection behind poolers that forbid LISTEN or do not
-	// pass notifications on, such as PgBouncer in transaction mode.
+	// connection that listens. Open sets it if it sees a pooler such as PgBouncer.
 	NoListen bool
 	// NoMigrate makes Open refuse a schema that is missing or old, instead of migrating it. See
 	// [MigrationSQL].
@@ -114,7 +113,9 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 		// The connection to the server that has a prepared statement may be that of others by now.
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
-	// A pooler may give the pool a connection to the server that listens for another client.
+	// A pooler may give the pool a connection to the server on which another client has listened. For the
+	// same reason the store does not listen through one: it would not hear, and notifications that come to
+	// a connection that PgBouncer 1.18 is cancelling end PgBouncer.
 	config.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
@@ -126,7 +127,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	s := &Store{pool: pool, schema: schema, logger: o.Logger, cache: durable.NewCache(cacheBytes), shift: new(atomic.Int64), lookOften: lookOften}
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.committer = durable.NewCommitter(s, o.Logger)
-	s.follower = newFollower(s, !o.NoListen)
+	s.follower = newFollower(s, !o.NoListen && !pooled)
 	s.notifier = newNotifier(s)
 	return s, nil
 }

@@ -63,7 +63,13 @@ default_pool_size = 300
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(stop)
+	t.Cleanup(func() {
+		const longest = 4000
+		if log, err := os.ReadFile(filepath.Join(directory, "log")); err == nil && t.Failed() {
+			t.Logf("the pooler's log:\n%s", log[max(0, len(log)-longest):])
+		}
+		stop()
+	})
 	pooled := fmt.Sprintf("host=%s port=6432 user=%s dbname=%s sslmode=disable", directory, target.User, target.Database)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

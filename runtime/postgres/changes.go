@@ -198,15 +198,13 @@ func (g *following) listen(ctx context.Context) {
 // receive receives notifications until the connection fails. It calls listening once it listens.
 func (g *following) receive(ctx context.Context, listening func()) error {
 	s := g.store
-	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
+	config := s.pool.Config().ConnConfig
+	config.OnNotification = nil // the connection keeps them for WaitForNotification
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		conn.Close(ending) //nolint:errcheck // it is of no more use
-	}()
+	defer closeConn(conn)
 	if _, err := conn.Exec(ctx, "LISTEN "+s.schema.channel); err != nil {
 		return err
 	}

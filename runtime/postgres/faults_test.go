@@ -81,6 +81,42 @@ func TestChangesAfterLongPause(t *testing.T) {
 	wait("the missed change", func(c mcptask.Change) bool { return c.Missed })
 }
 
+// TestOpenIsCut ends the connection of Open while it reads the version of the schema. Open connects again.
+func TestOpenIsCut(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	openStore(t, dsn, Options{})
+	holder, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // its lock is free
+	for _, sql := range []string{"BEGIN", "LOCK TABLE mcptask.schema_version"} {
+		if _, err := holder.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opened := make(chan error)
+	go func() {
+		s, err := Open(t.Context(), dsn+" connect_timeout=60", Options{})
+		if err == nil {
+			err = s.Close()
+		}
+		opened <- err
+	}()
+	for terminate(t, dsn, "SELECT coalesce%schema_version") == 0 { // until it reads
+		if t.Context().Err() != nil {
+			return
+		}
+	}
+	if _, err := holder.Exec(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-opened; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestBackendsAreKilled ends backends at any moment while tasks are created and finished. What was
 // acknowledged is there. What failed may be there.
 func TestBackendsAreKilled(t *testing.T) {
@@ -128,7 +164,7 @@ func TestBackendsAreKilled(t *testing.T) {
 func checkAccounts(t *testing.T, dsn string) {
 	t.Helper()
 	const wrong = `SELECT 'account ' || encode(a.account, 'escape') FROM mcptask.account a FULL JOIN (
-			SELECT 'a'::bytea || account AS account, count(*) stored, count(*) FILTER (WHERE phase < 9) unfinished, sum(bytes) bytes FROM mcptask.task GROUP BY 1
+			SELECT 'a'::bytea || account AS account, count(*) AS stored, count(*) FILTER (WHERE phase < 9) AS unfinished, sum(bytes) AS bytes FROM mcptask.task GROUP BY 1
 			UNION ALL SELECT 's'::bytea, count(*), count(*) FILTER (WHERE phase < 9), sum(bytes) FROM mcptask.task
 		) t ON t.account = a.account
 		WHERE a.stored IS DISTINCT FROM t.stored OR a.unfinished IS DISTINCT FROM t.unfinished OR a.bytes IS DISTINCT FROM t.bytes

@@ -9,11 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 )
@@ -118,12 +118,56 @@ func Migrate(ctx context.Context, dsn string, o Options) error {
 	if err != nil {
 		return err
 	}
-	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
-	if err != nil {
-		return fmt.Errorf("postgres: %w", err)
+	_, err = s.connectAndMigrate(ctx, config.ConnConfig, true)
+	return err
+}
+
+// connectAndMigrate carries out the missing migrations through a connection of its own, and reports
+// whether there is a pooler between the program and the server. If the connection is refused or cut,
+// it tries again for as long as one attempt to connect may take.
+func (s schema) connectAndMigrate(ctx context.Context, config *pgx.ConnConfig, may bool) (pooled bool, err error) {
+	end := time.Now().Add(config.ConnectTimeout)
+	for failures := 1; ; failures++ {
+		pooled, again, err := s.tryMigrate(ctx, config, may)
+		if !again || ctx.Err() != nil {
+			return pooled, err
+		}
+		pause := retryPause(failures)
+		if time.Until(end) < pause {
+			return false, fmt.Errorf("%w (tried %d times within connect_timeout, which is %v)", err, failures, config.ConnectTimeout)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the migration has told already
-	return s.migrate(ctx, conn, true)
+}
+
+// tryMigrate connects and migrates once. again says that the connection was refused or cut.
+func (s schema) tryMigrate(ctx context.Context, config *pgx.ConnConfig, may bool) (pooled, again bool, err error) {
+	conn, err := pgx.ConnectConfig(ctx, config)
+	var refused *pgconn.PgError
+	switch {
+	case errors.As(err, &refused) && strings.HasPrefix(refused.Message, "unsupported startup parameter"):
+		return false, false, fmt.Errorf("postgres: %w: a pooler takes no settings from the DSN, use ALTER ROLE or ALTER DATABASE", err)
+	case err != nil:
+		return false, isPassing(err), fmt.Errorf("postgres: %w", err)
+	}
+	defer closeConn(conn)
+	// A pooler tells its clients a number of its own instead of the process that serves them.
+	var serving uint32
+	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeExec).Scan(&serving); err != nil {
+		return false, conn.IsClosed(), fmt.Errorf("postgres: %w", err)
+	}
+	err = s.migrate(ctx, conn, may)
+	return serving != conn.PgConn().PID(), conn.IsClosed(), err
+}
+
+// closeConn closes a connection that has done its work. It does not wait for a network that is cut.
+func closeConn(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	conn.Close(ctx) //nolint:errcheck // it is of no more use
 }
 
 // migrate carries out the missing migrations. If it may not, it refuses a schema that lacks some.
@@ -155,7 +199,7 @@ func (s schema) migrate(ctx context.Context, conn *pgx.Conn, may bool) error {
 
 // readVersion returns the version of the schema: 0 if there is none.
 func (s schema) readVersion(ctx context.Context, conn *pgx.Conn) (version int, err error) {
-	err = conn.QueryRow(ctx, s.sql("SELECT coalesce(max(version), 0)::int FROM @schema@.schema_version")).Scan(&version)
+	err = conn.QueryRow(ctx, s.sql("SELECT coalesce(max(version), 0)::int FROM @schema@.schema_version"), pgx.QueryExecModeExec).Scan(&version)
 	var refused *pgconn.PgError
 	switch {
 	case errors.As(err, &refused) && (refused.Code == undefinedTable || refused.Code == undefinedSchema):
@@ -164,16 +208,6 @@ func (s schema) readVersion(ctx context.Context, conn *pgx.Conn) (version int, e
 		return 0, fmt.Errorf("postgres: read the version of schema %s: %w", s.quoted, err)
 	}
 	return version, nil
-}
-
-// migratePool migrates through a connection of a pool.
-func (s schema) migratePool(ctx context.Context, pool *pgxpool.Pool, may bool) error {
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		return fmt.Errorf("postgres: %w", err)
-	}
-	defer conn.Release()
-	return s.migrate(ctx, conn.Conn(), may)
 }
 
 // Codes of PostgreSQL's errors.

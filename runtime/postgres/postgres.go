@@ -25,6 +25,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -44,8 +46,7 @@ type Options struct {
 	// pool_max_conns of the DSN, or 8.
 	MaxConns int
 	// NoListen makes the store look for changes of other processes twice a second, instead of a
-	// connection that listens. It is for poolers such as PgBouncer that forbid LISTEN. If the pooler
-	// forbids prepared statements too, the DSN needs default_query_exec_mode=exec.
+	// connection that listens. Open sets it if it sees a pooler such as PgBouncer.
 	NoListen bool
 	// NoMigrate makes Open refuse a schema that is missing or old, instead of migrating it. See
 	// [MigrationSQL].
@@ -96,19 +97,29 @@ const (
 
 // Open opens the store in the database that a DSN names, a URL or key=value pairs, as
 // [pgxpool.ParseConfig] describes. It creates the schema and brings it up to date, unless the
-// Options forbid it. The context is for Open alone.
+// Options forbid it. If the database refuses or cuts the connection, as it does while it starts, Open
+// tries again for as long as one attempt to connect may take: the connect_timeout of the DSN, or 5
+// seconds. The context is for Open alone.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	config, schema, err := parseOptions(dsn, o)
 	if err != nil {
 		return nil, err
 	}
+	pooled, err := schema.connectAndMigrate(ctx, config.ConnConfig, !o.NoMigrate)
+	if err != nil {
+		return nil, err
+	}
+	if pooled && !strings.Contains(dsn, "default_query_exec_mode") {
+		// The connection to the server that has a prepared statement may be that of others by now.
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
+	// A pooler may give the pool a connection to the server on which another client has listened. For the
+	// same reason the store does not listen through one: it would not hear, and notifications that come to
+	// a connection that PgBouncer 1.18 is cancelling end PgBouncer.
+	config.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
-	}
-	if err := schema.migratePool(ctx, pool, !o.NoMigrate); err != nil {
-		pool.Close()
-		return nil, err
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default() //nolint:forbidigo // what goes wrong in the background is never silent
@@ -116,7 +127,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	s := &Store{pool: pool, schema: schema, logger: o.Logger, cache: durable.NewCache(cacheBytes), shift: new(atomic.Int64), lookOften: lookOften}
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.committer = durable.NewCommitter(s, o.Logger)
-	s.follower = &follower{store: s, listens: !o.NoListen}
+	s.follower = &follower{store: s, listens: !o.NoListen && !pooled}
 	s.feed = feed.NewSource[mcptask.Change](s.follower.start)
 	s.notifier = newNotifier(s)
 	return s, nil

@@ -260,14 +260,14 @@ func TestDSN(t *testing.T) {
 	for dsn, want := range map[string]string{
 		"":                                       "is empty",
 		"postgres://u:" + password + "/@host/db": "the DSN is not valid: ",
-		"postgres://u:" + password + "%zz@host/db":             "the DSN is not valid: ",
-		"postgres://u:" + password + "@host:x/db":              "the DSN is not valid: ",
-		"password=" + password + " nonsense":                   "keyword/value",
-		"password=" + password + " host=h sslmode=x":           "sslmode",
-		"password=" + password + " host=h port=x":              "port",
-		"password=" + password + " pool_max_conns=many host=h": "pool_max_conns",
-		"password=" + password + " host=/nowhere dbname=d":     "/nowhere",
-		"postgres://u:" + password + "@127.0.0.1:1/db":         "127.0.0.1:1",
+		"postgres://u:" + password + "%zz@host/db":                           "the DSN is not valid: ",
+		"postgres://u:" + password + "@host:x/db":                            "the DSN is not valid: ",
+		"password=" + password + " nonsense":                                 "keyword/value",
+		"password=" + password + " host=h sslmode=x":                         "sslmode",
+		"password=" + password + " host=h port=x":                            "port",
+		"password=" + password + " pool_max_conns=many host=h":               "pool_max_conns",
+		"password=" + password + " host=/nowhere dbname=d connect_timeout=1": "/nowhere",
+		"postgres://u:" + password + "@127.0.0.1:1/db?connect_timeout=1":     "127.0.0.1:1",
 	} {
 		_, err := Open(t.Context(), dsn, Options{})
 		if err == nil || !strings.HasPrefix(err.Error(), "postgres: ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), password) {

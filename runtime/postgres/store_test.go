@@ -27,19 +27,11 @@ func TestMain(m *testing.M) {
 // TestStore runs the kit of all stores.
 func TestStore(t *testing.T) {
 	t.Parallel()
-	testStore(t, "", Options{MaxConns: 4})
+	testStore(t, pgtest.Database(t), Options{MaxConns: 4})
 }
 
-// TestStoreBehindPooler runs the kit as behind a pooler: without LISTEN and without prepared
-// statements.
-func TestStoreBehindPooler(t *testing.T) {
-	t.Parallel()
-	testStore(t, " default_query_exec_mode=exec", Options{MaxConns: 4, NoListen: true})
-}
-
-// testStore runs the kit of all stores.
-func testStore(t *testing.T, settings string, o Options) {
-	dsn := pgtest.Database(t) + settings
+// testStore runs the kit of all stores on a database.
+func testStore(t *testing.T, dsn string, o Options) {
 	var mu sync.Mutex
 	schemas := 0 // each store has one, since a schema is made sooner than a database
 	shifts := map[string]*atomic.Int64{}

@@ -90,12 +90,21 @@ func (f *fleet) underLoad(harm func()) {
 	f.t.Logf("%d tasks in %v", f.site.crowd.tasks.Load(), time.Since(begun).Round(time.Second))
 }
 
-// harmPostgres does harm to replicas on one PostgreSQL, whose clocks differ by minutes, and to their connections.
-func harmPostgres(t *testing.T, harms int, skews ...time.Duration) {
+// harmPostgres does harm to replicas on one PostgreSQL, whose clocks may differ by minutes, and to their connections.
+// The replicas get the DSN that connect returns for the database's.
+func harmPostgres(t *testing.T, connect func(dsn string) string, harms int, skews ...time.Duration) {
 	t.Helper()
+	dsn := pgtest.Database(t)
+	db, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // the test has done its work
 	// A process that is stopped in a transaction must not hold up the others for longer than a lease.
-	dsn := pgtest.Database(t) + " idle_in_transaction_session_timeout=1000"
-	f := newFleet(t, workerConfig{Store: "postgres:" + dsn, SessionKey: sessionKey}, len(skews), 24)
+	if _, err := db.Exec(t.Context(), fmt.Sprintf("ALTER DATABASE %s SET idle_in_transaction_session_timeout = 1000", db.Config().Database)); err != nil {
+		t.Fatal(err)
+	}
+	f := newFleet(t, workerConfig{Store: "postgres:" + connect(dsn), SessionKey: sessionKey}, len(skews), 24)
 	if slices.Max(skews) > 0 {
 		skewed := buildSkewed(t)
 		for i, skew := range skews {
@@ -105,11 +114,6 @@ func harmPostgres(t *testing.T, harms int, skews ...time.Duration) {
 		}
 	}
 	f.startAll()
-	db, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // the test has done its work
 	cut := func(which string) {
 		f.site.record.disturb("", HarmCut)
 		const terminate = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity

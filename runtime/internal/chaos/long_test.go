@@ -5,6 +5,8 @@ package chaos
 import (
 	"testing"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pgtest"
 )
 
 // TestKillsSQLite kills a server with a file again and again. MCPTASK_KILLS says how often.
@@ -22,5 +24,15 @@ func TestCheckFindsOneInTenThousand(t *testing.T) {
 // TestHarmsPostgres does harm to three replicas on PostgreSQL, and to their connections.
 func TestHarmsPostgres(t *testing.T) {
 	t.Parallel() // most of it is the build of a binary with a skewed clock
-	harmPostgres(t, countKills(t, 15), 0, 5*time.Minute, -5*time.Minute)
+	harmPostgres(t, func(dsn string) string { return dsn }, countKills(t, 15), 0, 5*time.Minute, -5*time.Minute)
+}
+
+// TestHarmsPooled does harm to three replicas behind PgBouncer.
+func TestHarmsPooled(t *testing.T) {
+	for _, mode := range []pgtest.Mode{pgtest.TransactionMode, pgtest.SessionMode} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			harmPostgres(t, func(dsn string) string { return pgtest.StartPooler(t, dsn, mode) }, countKills(t, 8), 0, 0, 0)
+		})
+	}
 }

@@ -29,8 +29,6 @@ const (
 	lease = 2500 * time.Millisecond
 	// tick is how often a worker looks whether it runs.
 	tick = 50 * time.Millisecond
-	// openTries is how often a worker tries to open its store.
-	openTries = 5
 	// late is how long a worker may be kept from running without a note.
 	late = 300 * time.Millisecond
 )
@@ -79,9 +77,6 @@ func work(text string) error {
 	}
 	n := notes{journal, c.Name, c.Skew}
 	store, err := openStore(context.Background(), c.Store)
-	for try := 1; err != nil && try < openTries; try++ { // a test may cut the connection, and somebody starts a server again
-		store, err = openStore(context.Background(), c.Store)
-	}
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
-// Package pgtest runs real PostgreSQL servers for tests, without privileges and without a service
-// of the system. It is for tests only.
+// Package pgtest runs real PostgreSQL servers and poolers for tests, without privileges and without a
+// service of the system. It is for tests only.
 package pgtest
 
 import (
@@ -40,6 +40,10 @@ type Server struct {
 	port      string // it names the Unix socket too
 	stop      func()
 }
+
+// Programs is the environment variable that names the directory of PostgreSQL's programs, such as
+// /usr/lib/postgresql/15/bin. Without it, servers have the newest version that is installed.
+const Programs = "MCPTASK_POSTGRES_PROGRAMS"
 
 // superuser owns the server. Everybody on the machine who can reach the server may be it.
 const superuser = "mcptask"
@@ -121,17 +125,31 @@ const patience = time.Minute
 func findPrograms(t testing.TB) {
 	t.Helper()
 	if _, err := findProgram("initdb"); err != nil {
-		if os.Getenv("MCPTASK_REQUIRE") == "all" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		skip(t, err)
 	}
 }
 
-// findProgram returns the path of a program of PostgreSQL: the newest of Debian's, or that on PATH.
+// skip skips a test that misses a program, or fails it if it must not be skipped.
+func skip(t testing.TB, missing error) {
+	t.Helper()
+	if os.Getenv("MCPTASK_REQUIRE") == "all" {
+		t.Fatal(missing)
+	}
+	t.Skip(missing)
+}
+
+// findProgram returns the path of a program of PostgreSQL: that in the directory that the variable
+// Programs names, or else the newest of Debian's, or that on PATH.
 func findProgram(name string) (string, error) {
 	if runtime.GOOS == "windows" {
 		return "", errors.New("tests start PostgreSQL only on Unix: run this test there")
+	}
+	if directory := os.Getenv(Programs); directory != "" {
+		path, err := exec.LookPath(filepath.Join(directory, name))
+		if err != nil {
+			return "", fmt.Errorf("%s must name the directory of PostgreSQL's programs: %w", Programs, err)
+		}
+		return path, nil
 	}
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
 	if err == nil && len(found) > 0 {
@@ -150,12 +168,12 @@ func majorVersion(path string) int {
 	return n
 }
 
-// watch runs PostgreSQL until its standard input ends, which is when the test binary ends, and then
-// removes the directory. $1 is the directory, and the rest is the command.
-const watch = `directory=$1; shift
+// watch runs a server until its standard input ends, which is when the test binary ends, and then
+// removes the directory. $1 is the directory, $2 the signal that ends the server, and the rest is the command.
+const watch = `directory=$1 signal=$2; shift 2
 "$@" & server=$!
 cat >/dev/null
-kill -QUIT $server
+kill -$signal $server
 wait $server
 rm -rf "$directory"`
 
@@ -212,39 +230,54 @@ func start(options Options) (_ *Server, err error) {
 
 // run starts the server's process, and waits until it answers.
 func (s *Server) run(ctx context.Context, unprivileged func(*exec.Cmd), postgres, data string, settings []string) error {
-	args := []string{"-c", watch, "watch", s.directory, postgres, "-D", data}
+	args := []string{"-D", data}
 	for _, setting := range settings {
 		args = append(args, "-c", setting)
 	}
-	cmd := exec.CommandContext(context.Background(), "/bin/sh", args...)
-	cmd.Dir = s.directory
-	unprivileged(cmd)
-	log, err := os.Create(filepath.Join(s.directory, "log"))
+	stop, err := startWatched(s.directory, "QUIT", unprivileged, postgres, args...)
 	if err != nil {
 		return err
+	}
+	s.stop = stop
+	return awaitAnswer(ctx, s.directory, s.dsn("postgres"))
+}
+
+// startWatched starts a server's program, whose log is the file log in its directory. It returns a function that
+// stops it and removes the directory.
+func startWatched(directory, signal string, unprivileged func(*exec.Cmd), program string, args ...string) (stop func(), err error) {
+	cmd := exec.CommandContext(context.Background(), "/bin/sh", append([]string{"-c", watch, "watch", directory, signal, program}, args...)...)
+	cmd.Dir = directory
+	unprivileged(cmd)
+	log, err := os.Create(filepath.Join(directory, "log"))
+	if err != nil {
+		return nil, err
 	}
 	defer log.Close() //nolint:errcheck // the process has its own
 	cmd.Stdout, cmd.Stderr = log, log
 	alive, err := cmd.StdinPipe()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return err
+		return nil, err
 	}
-	s.stop = sync.OnceFunc(func() {
+	return sync.OnceFunc(func() {
 		alive.Close() // it tells the process to end
-		cmd.Wait()    //nolint:errcheck // PostgreSQL ends with an error, as it was told to be quick
-	})
+		cmd.Wait()    //nolint:errcheck // the server ends with an error, as it was told to be quick
+	}), nil
+}
+
+// awaitAnswer waits until the server in a directory answers.
+func awaitAnswer(ctx context.Context, directory, dsn string) error {
 	for {
-		conn, err := pgx.Connect(ctx, s.dsn("postgres"))
+		conn, err := pgx.Connect(ctx, dsn)
 		if err == nil {
 			return conn.Close(ctx)
 		}
 		select {
 		case <-ctx.Done():
-			text, _ := os.ReadFile(log.Name())
-			return fmt.Errorf("PostgreSQL does not start: %w\n%s", err, strings.TrimSpace(string(text)))
+			text, _ := os.ReadFile(filepath.Join(directory, "log"))
+			return fmt.Errorf("the server does not answer: %w\n%s", err, strings.TrimSpace(string(text)))
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

@@ -335,6 +335,11 @@ func (m *Mailbox) Close() {
 	for t := range m.clientTasks() {
 		t.timer.Stop()
 	}
+	for _, v := range m.views {
+		for _, q := range v.questions {
+			q.stopTimer()
+		}
+	}
 	m.stopFollowingSession()
 	left := m.hub.leave(m)
 	clear(m.views)

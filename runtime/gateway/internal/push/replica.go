@@ -148,16 +148,17 @@ func (m *Mailbox) isLeftToRequests(v *view, r *mcptask.Record, in mcptask.Input)
 	case !m.isPortable():
 		return false
 	case in.Fetched:
+		v.question(in.Key).stopTimer()
 		return true
 	}
 	q := v.question(in.Key)
 	v.questions[in.Key] = q
 	if q.due.IsZero() {
-		wait := r.Poll + fetchMargin
+		wait, task := r.Poll+fetchMargin, r.ID // the timer must not keep the record
 		q.due = time.Now().Add(wait)
-		time.AfterFunc(wait, func() {
+		q.timer = time.AfterFunc(wait, func() {
 			defer guard.Recover(m.hub.server.Logger(), "a question for a session's own stream")
-			m.hub.Refresh(r.ID)
+			m.hub.Refresh(task)
 		})
 	}
 	return !hasPassed(q.due)

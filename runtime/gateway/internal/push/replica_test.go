@@ -1,0 +1,74 @@
+package push
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// TestQuestionIsNotRead checks that a question which waits for the session's own stream costs a read of its task
+// only if it still waits when it is due.
+func TestQuestionIsNotRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		end   func(*peer, *mcptask.Input)
+		reads bool
+	}{
+		"waits":             {func(*peer, *mcptask.Input) {}, true},
+		"answered":          {func(_ *peer, in *mcptask.Input) { in.State = mcptask.InputAnswered }, false},
+		"withdrawn":         {func(_ *peer, in *mcptask.Input) { in.State = mcptask.InputSuperseded }, false},
+		"fetched elsewhere": {func(_ *peer, in *mcptask.Input) { in.Fetched = true }, false},
+		"session over":      {func(p *peer, _ *mcptask.Input) { p.Close() }, false},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			store := &faulty{Store: mcptask.NewMemoryStore(), reads: map[string]int{}}
+			server, err := mcptask.NewServer(mcptask.Options{Store: store})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				_ = server.Close()
+				_ = store.Close()
+			})
+			p := newPeer(New(server, legacy), "p", elicits)
+			p.name = "session"
+			const poll = time.Minute
+			r, err := store.Create(t.Context(), mcptask.Record{
+				ID: "task", Principal: "p", Phase: mcptask.PhaseRunning, Worker: "w", Poll: poll,
+				CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
+			}, mcptask.Quota{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Know(legacy, r)
+			own := p.Connect(nil, "")
+			write := func(in mcptask.Input) {
+				moved := r
+				moved.Inputs = []mcptask.Input{in}
+				if r, err = store.Update(context.Background(), r, moved, mcptask.Quota{}); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+			}
+			in := mcptask.Input{Key: "one", Method: "elicitation/create", Params: []byte(`{"message":"?"}`),
+				Schema: []byte(`{"type":"object"}`), State: mcptask.InputOutstanding}
+			write(in)
+			c.end(p, &in)
+			write(in)
+			before := store.countReads("task")
+			time.Sleep(poll + fetchMargin)
+			synctest.Wait()
+			asked := false
+			for _, m := range own.Take() {
+				asked = asked || strings.Contains(string(m), "elicitation/create")
+			}
+			if reads := store.countReads("task") > before; reads != c.reads || asked != c.reads {
+				t.Errorf("read: %v, asked: %v; want both %v", reads, asked, c.reads)
+			}
+		})
+	}
+}

@@ -100,8 +100,8 @@ func (h *Hub) observe(r mcptask.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.topics[r.ID]
-	if t == nil && len(h.marks) > 0 {
-		h.postFound(r)
+	if len(h.marks) > 0 {
+		h.postFound(t, r)
 	}
 	if t != nil && (r.Version > t.version || r.Version == t.version && h.hasExpired(r.ExpiresAt)) {
 		posted := r // only this copy is on the heap

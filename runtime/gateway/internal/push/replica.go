@@ -126,12 +126,17 @@ func (h *Hub) clearMark(mark string, m *Mailbox) {
 	}
 }
 
-// postFound passes a task that no session knows here to the session that has created it. h.mu is
-// held.
-func (h *Hub) postFound(r mcptask.Record) {
+// postFound passes a task to the session that has created it, if that does not know the task here.
+// t is nil if no session does. h.mu is held.
+func (h *Hub) postFound(t *topic, r mcptask.Record) {
 	m := h.marks[mcptask.MarkOfTask(r.ID)]
 	if m == nil || r.Done() || h.hasExpired(r.ExpiresAt) {
 		return
+	}
+	if t != nil {
+		if _, knows := t.sessions[m]; knows {
+			return
+		}
 	}
 	if m.found == nil {
 		m.found = map[string]mcptask.Record{}

@@ -2,6 +2,7 @@ package push
 
 import (
 	"context"
+	"iter"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -71,4 +72,50 @@ func TestQuestionIsNotRead(t *testing.T) {
 			}
 		})
 	}
+}
+
+// silent is a store whose feed has no news.
+type silent struct{ mcptask.Store }
+
+// Changes implements mcptask.Store.
+func (s silent) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
+	return func(func(mcptask.Change, error) bool) { <-ctx.Done() }
+}
+
+// TestFindsWhatAnotherSessionKnows checks that the session which has created a task on another replica gets its
+// questions even if another session of its principal has named the task here first.
+func TestFindsWhatAnotherSessionKnows(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := silent{mcptask.NewMemoryStore()}
+		server, err := mcptask.NewServer(mcptask.Options{Store: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = server.Close()
+			_ = store.Close()
+		})
+		h := New(server, legacy)
+		creates, names := newPeer(h, "p", elicits), newPeer(h, "p", elicits)
+		creates.name = "session"
+		own := creates.Connect(nil, "")
+		synctest.Wait() // it has looked for its tasks
+		r, err := store.Create(t.Context(), mcptask.Record{
+			ID:        strings.Repeat("A", 26) + mcptask.MarkOfSession(creates.name),
+			Principal: "p", Phase: mcptask.PhaseInputRequired, Worker: "w", Revision: mcptask.Revision20251125,
+			Inputs: []mcptask.Input{{Key: "one", Method: "elicitation/create", Params: []byte(`{"message":"?"}`),
+				Schema: []byte(`{"type":"object"}`), State: mcptask.InputOutstanding}},
+			CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
+		}, mcptask.Quota{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names.Know(legacy, r)
+		h.observe(r) // the news comes later
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if messages := own.Take(); len(messages) != 1 || !strings.Contains(string(messages[0]), "elicitation/create") {
+			t.Errorf("got %q", messages)
+		}
+	})
 }

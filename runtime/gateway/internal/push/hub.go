@@ -38,9 +38,10 @@ type Hub struct {
 	// marks has the sessions whose tasks the hub follows, whichever replica creates them, by the
 	// mark that is part of the tasks' IDs.
 	marks       map[string]*Mailbox
-	ready       []*Mailbox  // with records to look at, oldest first
-	workers     int         // counts the goroutines that empty the mailboxes in ready
-	expiryTimer *time.Timer // runs while there are topics
+	finding     chan struct{} // has an element for each session that looks for its tasks
+	ready       []*Mailbox    // with records to look at, oldest first
+	workers     int           // counts the goroutines that empty the mailboxes in ready
+	expiryTimer *time.Timer   // runs while there are topics
 	retries     retries
 	heldBytes   int // size of the held answers in all topics
 
@@ -76,7 +77,7 @@ const maxWorkers = 4
 // New returns a hub that follows the tasks of a server. The server holds only a weak reference to
 // it, so a process may create many hubs for one server and drop them.
 func New(server *mcptask.Server, legacy protocol.Teller) *Hub {
-	h := &Hub{server: server, legacy: legacy, topics: map[string]*topic{}, mailboxes: map[*Mailbox]bool{}, marks: map[string]*Mailbox{}}
+	h := &Hub{server: server, legacy: legacy, topics: map[string]*topic{}, mailboxes: map[*Mailbox]bool{}, marks: map[string]*Mailbox{}, finding: make(chan struct{}, readers)}
 	h.retries.topics = map[*topic]bool{}
 	weakly := weak.Make(h)
 	stop := server.Observe(func(r mcptask.Record) {

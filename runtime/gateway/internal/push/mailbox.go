@@ -53,6 +53,8 @@ type Mailbox struct {
 	// unfollowSession ends the search for tasks that other replicas create in the session. It is
 	// nil if there is no search, because the session has no stream of its own here.
 	unfollowSession func()
+	// finding says that a goroutine looks for such tasks, and findAgain that it has to look again.
+	finding, findAgain bool
 }
 
 // view is what a session knows about one task. The mailbox's lock guards it.

@@ -42,8 +42,10 @@ func (m *Mailbox) followSession() {
 	}
 	find := func() {
 		go func() {
-			defer guard.Recover(m.hub.server.Logger(), "looking for the tasks of a session")
-			m.findTasks(name, began)
+			defer guard.Then(m.hub.server.Logger(), "looking for the tasks of a session", m.giveUpFinding)
+			for ok := m.beginFinding(); ok; ok = m.endFinding() {
+				m.findTasks(name, began)
+			}
 		}()
 	}
 	if m.unfollowSession == nil {
@@ -66,8 +68,40 @@ func (m *Mailbox) stopFollowingSession() {
 	}
 }
 
-// findTasks adds the session's unfinished tasks in the store that the session does not know here.
+// beginFinding reports whether to look for the session's tasks. If another goroutine does so, that
+// one looks again, since it may have begun too early.
+func (m *Mailbox) beginFinding() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.findAgain = m.finding
+	m.finding = true
+	return !m.findAgain
+}
+
+// endFinding reports whether to look for the session's tasks again.
+func (m *Mailbox) endFinding() (again bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.finding, m.findAgain = m.findAgain && m.unfollowSession != nil, false
+	return m.finding
+}
+
+// giveUpFinding ends what a panic has cut off.
+func (m *Mailbox) giveUpFinding() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.finding, m.findAgain = false, false
+}
+
+// findTasks adds the session's unfinished tasks in the store that the session does not know here. Few
+// sessions look at once: missed news concerns all of them.
 func (m *Mailbox) findTasks(name string, began time.Time) {
+	select {
+	case m.hub.finding <- struct{}{}:
+		defer func() { <-m.hub.finding }()
+	case <-m.hub.server.Closing().Done():
+		return
+	}
 	caller := mcptask.Caller{Principal: m.client.Principal(), Session: name}
 	found, err := m.hub.server.FindTasksOfSession(m.hub.server.Closing(), caller, began.Add(-clockMargin))
 	if err != nil && m.hub.server.Closing().Err() == nil {

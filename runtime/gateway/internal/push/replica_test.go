@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,6 +117,81 @@ func TestFindsWhatAnotherSessionKnows(t *testing.T) {
 		synctest.Wait()
 		if messages := own.Take(); len(messages) != 1 || !strings.Contains(string(messages[0]), "elicitation/create") {
 			t.Errorf("got %q", messages)
+		}
+	})
+}
+
+// scanned is a store that counts its scans. They wait for release.
+type scanned struct {
+	mcptask.Store
+	news         chan mcptask.Change
+	release      chan struct{}
+	running, all atomic.Int64
+}
+
+// Changes implements mcptask.Store.
+func (s *scanned) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
+	return func(yield func(mcptask.Change, error) bool) {
+		for {
+			select {
+			case c := <-s.news:
+				if !yield(c, nil) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// Scan implements mcptask.Inspector.
+func (s *scanned) Scan(ctx context.Context, _ mcptask.Filter, _ mcptask.Position, _ int) ([]mcptask.Record, error) {
+	s.all.Add(1)
+	s.running.Add(1)
+	defer s.running.Add(-1)
+	select {
+	case <-s.release:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// CountUnfinished implements mcptask.Inspector.
+func (s *scanned) CountUnfinished(context.Context) ([]mcptask.Count, error) { return nil, nil }
+
+// TestMissedNewsOfManySessions checks that sessions look for their tasks a few at a time, and not once for each time
+// that the feed may have missed something while they wait.
+func TestMissedNewsOfManySessions(t *testing.T) {
+	const sessions, misses, phases = 20, 5, 3
+	bubble.Test(t, func(t *testing.T) {
+		store := &scanned{Store: mcptask.NewMemoryStore(), news: make(chan mcptask.Change), release: make(chan struct{})}
+		server, err := mcptask.NewServer(mcptask.Options{Store: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = server.Close()
+			_ = store.Close()
+		})
+		h := New(server, legacy)
+		for i := range sessions {
+			p := newPeer(h, "p", elicits)
+			p.name = string(rune('a' + i))
+			p.Connect(nil, "")
+		}
+		for range misses {
+			store.news <- mcptask.Change{Missed: true}
+			synctest.Wait()
+		}
+		if n := store.running.Load(); n != readers {
+			t.Errorf("%d scans at once, want %d", n, readers)
+		}
+		close(store.release)
+		synctest.Wait()
+		if n := store.all.Load(); n != 2*sessions*phases {
+			t.Errorf("%d scans, want two for each session and phase: one that has begun before the news, and one after", n)
 		}
 	})
 }

@@ -31,6 +31,8 @@ type Hub struct {
 	legacy protocol.Teller
 	// serial numbers the requests about clients' tasks.
 	serial atomic.Uint64
+	// finding has an element for each session that looks for its tasks.
+	finding chan struct{}
 
 	mu        sync.Mutex
 	topics    map[string]*topic // by task ID
@@ -38,10 +40,9 @@ type Hub struct {
 	// marks has the sessions whose tasks the hub follows, whichever replica creates them, by the
 	// mark that is part of the tasks' IDs.
 	marks       map[string]*Mailbox
-	finding     chan struct{} // has an element for each session that looks for its tasks
-	ready       []*Mailbox    // with records to look at, oldest first
-	workers     int           // counts the goroutines that empty the mailboxes in ready
-	expiryTimer *time.Timer   // runs while there are topics
+	ready       []*Mailbox  // with records to look at, oldest first
+	workers     int         // counts the goroutines that empty the mailboxes in ready
+	expiryTimer *time.Timer // runs while there are topics
 	retries     retries
 	heldBytes   int // size of the held answers in all topics
 

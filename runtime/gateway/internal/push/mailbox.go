@@ -209,7 +209,9 @@ func (m *Mailbox) SettleAfter(task string, while time.Duration) {
 	v.timed = true
 	time.AfterFunc(while, func() {
 		defer guard.Recover(m.hub.server.Logger(), "settling of a task")
-		m.Settle(task, nil)
+		if m.settleTask(task, nil) {
+			m.hub.refreshInTurn(task)
+		}
 	})
 }
 

@@ -96,12 +96,10 @@ func (m *Mailbox) giveUpFinding() {
 // findTasks adds the session's unfinished tasks in the store that the session does not know here. Few
 // sessions look at once: missed news concerns all of them.
 func (m *Mailbox) findTasks(name string, began time.Time) {
-	select {
-	case m.hub.finding <- struct{}{}:
-		defer func() { <-m.hub.finding }()
-	case <-m.hub.server.Closing().Done():
+	if !m.hub.takeTurn() {
 		return
 	}
+	defer m.hub.giveBackTurn()
 	caller := mcptask.Caller{Principal: m.client.Principal(), Session: name}
 	found, err := m.hub.server.FindTasksOfSession(m.hub.server.Closing(), caller, began.Add(-clockMargin))
 	if err != nil && m.hub.server.Closing().Err() == nil {
@@ -140,8 +138,8 @@ func (m *Mailbox) settleFound(task string) {
 	v := m.views[task]
 	settles := v != nil && v.found
 	m.mu.Unlock()
-	if settles {
-		m.Settle(task, nil)
+	if settles && m.settleTask(task, nil) {
+		m.hub.refreshInTurn(task)
 	}
 }
 
@@ -197,7 +195,7 @@ func (m *Mailbox) isLeftToRequests(v *view, r *mcptask.Record, in mcptask.Input)
 		q.due = time.Now().Add(wait)
 		q.timer = time.AfterFunc(wait, func() {
 			defer guard.Recover(m.hub.server.Logger(), "a question for a session's own stream")
-			m.hub.Refresh(task)
+			m.hub.refreshInTurn(task)
 		})
 	}
 	return !hasPassed(q.due)

@@ -195,3 +195,69 @@ func TestMissedNewsOfManySessions(t *testing.T) {
 		}
 	})
 }
+
+// slow is a store whose reads wait for release, if that is set.
+type slow struct {
+	mcptask.Store
+	release atomic.Pointer[chan struct{}]
+	reading atomic.Int64
+}
+
+// Get implements mcptask.Store.
+func (s *slow) Get(ctx context.Context, id string) (mcptask.Record, error) {
+	if release := s.release.Load(); release != nil {
+		s.reading.Add(1)
+		defer s.reading.Add(-1)
+		select {
+		case <-*release:
+		case <-ctx.Done():
+			return mcptask.Record{}, ctx.Err()
+		}
+	}
+	return s.Store.Get(ctx, id)
+}
+
+// TestManyQuestionsAreDue checks that tasks are read a few at a time when many questions are due for the session's own
+// stream together.
+func TestManyQuestionsAreDue(t *testing.T) {
+	const tasks = 20
+	bubble.Test(t, func(t *testing.T) {
+		store := &slow{Store: mcptask.NewMemoryStore()}
+		server, err := mcptask.NewServer(mcptask.Options{Store: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = server.Close()
+			_ = store.Close()
+		})
+		p := newPeer(New(server, legacy), "p", elicits)
+		p.name = "session"
+		own := p.Connect(nil, "")
+		for i := range tasks {
+			r, err := store.Create(t.Context(), mcptask.Record{
+				ID: string(rune('a' + i)), Principal: "p", Phase: mcptask.PhaseInputRequired, Worker: "w",
+				Inputs: []mcptask.Input{{Key: "one", Method: "elicitation/create", Params: []byte(`{"message":"?"}`),
+					Schema: []byte(`{"type":"object"}`), State: mcptask.InputOutstanding}},
+				CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
+			}, mcptask.Quota{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Know(legacy, r)
+		}
+		synctest.Wait()
+		release := make(chan struct{})
+		store.release.Store(&release)
+		time.Sleep(fetchMargin)
+		synctest.Wait()
+		if n := store.reading.Load(); n != readers {
+			t.Errorf("%d reads at once, want %d", n, readers)
+		}
+		close(release)
+		synctest.Wait()
+		if n := len(own.Take()); n != tasks {
+			t.Errorf("%d questions, want %d", n, tasks)
+		}
+	})
+}

@@ -297,7 +297,14 @@ func (c commandCheck) check(at, line string) bool {
 				}
 			}
 		}
-	case "git", "mkdir", "npx":
+	case "bin/pipeline": // built from examples/pipeline
+		source := readFile(c.t, "../examples/pipeline/main.go")
+		for _, word := range words[1:] {
+			if flag, ok := strings.CutPrefix(word, "-"); ok && !strings.Contains(source, `, "`+flag+`", `) {
+				c.t.Errorf("%s: examples/pipeline has no flag -%s", at, flag)
+			}
+		}
+	case "git", "kill", "mkdir", "npx", "sleep":
 	default:
 		return false
 	}

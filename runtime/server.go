@@ -126,8 +126,9 @@ type Server struct {
 	drained   context.Context // ends after the handlers: leases are kept until then
 	endUpkeep context.CancelFunc
 	upkeep    sync.WaitGroup
-	renewing  atomic.Int32   // calls of Beat under way
-	creations sync.WaitGroup // see enterCreation
+	renewing  atomic.Int32  // calls of Beat under way
+	creations int           // counts the tasks that are being created, see enterCreation
+	created   chan struct{} // closed when Close has begun and there are no creations left
 
 	adoptNow  chan struct{} // has an element if there may be orphans
 	fetchNow  chan struct{} // has an element if there is something in toFetch
@@ -161,6 +162,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		lease:      cmp.Or(tuning.Lease, leaseFor),
 		adoptNow:   make(chan struct{}, 1),
 		fetchNow:   make(chan struct{}, 1),
+		created:    make(chan struct{}),
 		waitReads:  make(chan struct{}, maxWaitReads),
 		running:    map[string]*run{},
 		observers:  map[*int]func(Record){},
@@ -255,17 +257,14 @@ func (s *Server) Closing() context.Context { return s.closing }
 // since no other server has that store. Close may be called twice.
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() {
-		s.mu.Lock()
-		s.stop() // after this, enterCreation refuses
-		s.mu.Unlock()
+		s.refuseCreations()
 		ctx, cancel := context.WithTimeout(context.Background(), s.options.Drain)
 		defer cancel()
 		if err := s.callDetached(ctx, "the executor", s.executor.Close); err != nil {
 			s.closeErr = fmt.Errorf("mcptask: handlers still run after %v: %w", s.options.Drain, err)
 		}
-		created := s.callDetached(ctx, "the creation of tasks", func(context.Context) error { s.creations.Wait(); return nil })
-		if created != nil {
-			s.closeErr = errors.Join(s.closeErr, fmt.Errorf("mcptask: the store has not taken new tasks after %v: %w", s.options.Drain, created))
+		if err := s.awaitCreations(ctx); err != nil {
+			s.closeErr = errors.Join(s.closeErr, fmt.Errorf("mcptask: the store has not taken new tasks after %v: %w", s.options.Drain, err))
 		}
 		s.endUpkeep()
 		ctx, cancel = context.WithTimeout(context.Background(), CloseMargin)

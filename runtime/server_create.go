@@ -41,7 +41,7 @@ func (s *Server) beginTask(ctx context.Context, caller Caller, t *registeredTool
 	if !s.enterCreation() {
 		return CallReply{}, false, newShutdownError()
 	}
-	defer s.creations.Done()
+	defer s.leaveCreation()
 	if err := s.ensureLease(ctx); err != nil {
 		return CallReply{}, false, s.explainUnstored(ctx, t, err)
 	}
@@ -98,15 +98,48 @@ func (s *Server) beginTask(ctx context.Context, caller Caller, t *registeredTool
 	return CallReply{Task: &record}, true, nil
 }
 
-// enterCreation reports whether a task may still be created. If so, the caller calls creations.Done.
+// enterCreation reports whether a task may still be created. If so, the caller calls leaveCreation.
 func (s *Server) enterCreation() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing.Err() != nil {
 		return false
 	}
-	s.creations.Add(1)
+	s.creations++
 	return true
+}
+
+func (s *Server) leaveCreation() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.creations--; s.creations == 0 && s.closing.Err() != nil {
+		close(s.created)
+	}
+}
+
+// refuseCreations begins to close the server. From then on enterCreation returns false.
+func (s *Server) refuseCreations() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stop(); s.creations == 0 {
+		close(s.created)
+	}
+}
+
+// awaitCreations waits after refuseCreations until no task is being created. ctx may have ended
+// already, if the handlers have taken all the time.
+func (s *Server) awaitCreations(ctx context.Context) error {
+	select {
+	case <-s.created:
+		return nil
+	default:
+	}
+	select {
+	case <-s.created:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // explainUnstored returns what the caller is told about a task that could not be stored.

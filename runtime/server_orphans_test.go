@@ -3,6 +3,7 @@ package mcptask
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -257,7 +258,8 @@ func TestShortDrain(t *testing.T) {
 		})
 		began := time.Now()
 		for range 2 {
-			if err := s.Close(); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			err := s.Close()
+			if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second || strings.Contains(err.Error(), "new tasks") {
 				t.Errorf("%v after %v", err, time.Since(began))
 			}
 		}

@@ -31,6 +31,7 @@ type peer struct {
 	principal string
 	canAsk    []string
 	requestor protocol.Requestor
+	name      string // of a session that other replicas serve too
 }
 
 // Principal implements Client.
@@ -40,7 +41,7 @@ func (p *peer) Principal() string { return p.principal }
 func (p *peer) CanAsk() []string { return p.canAsk }
 
 // Session implements Client.
-func (p *peer) Session() (string, time.Time) { return "", time.Time{} }
+func (p *peer) Session() (string, time.Time) { return p.name, time.Time{} }
 
 // Requestor implements Client.
 func (p *peer) Requestor(protocol.Teller) protocol.Requestor { return p.requestor }

@@ -31,6 +31,8 @@ type Hub struct {
 	legacy protocol.Teller
 	// serial numbers the requests about clients' tasks.
 	serial atomic.Uint64
+	// turns has an element for each use of the store that no request waits for.
+	turns chan struct{}
 
 	mu        sync.Mutex
 	topics    map[string]*topic // by task ID
@@ -76,7 +78,7 @@ const maxWorkers = 4
 // New returns a hub that follows the tasks of a server. The server holds only a weak reference to
 // it, so a process may create many hubs for one server and drop them.
 func New(server *mcptask.Server, legacy protocol.Teller) *Hub {
-	h := &Hub{server: server, legacy: legacy, topics: map[string]*topic{}, mailboxes: map[*Mailbox]bool{}, marks: map[string]*Mailbox{}}
+	h := &Hub{server: server, legacy: legacy, topics: map[string]*topic{}, mailboxes: map[*Mailbox]bool{}, marks: map[string]*Mailbox{}, turns: make(chan struct{}, readers)}
 	h.retries.topics = map[*topic]bool{}
 	weakly := weak.Make(h)
 	stop := server.Observe(func(r mcptask.Record) {
@@ -100,8 +102,8 @@ func (h *Hub) observe(r mcptask.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.topics[r.ID]
-	if t == nil && len(h.marks) > 0 {
-		h.postFound(r)
+	if len(h.marks) > 0 {
+		h.postFound(t, r)
 	}
 	if t != nil && (r.Version > t.version || r.Version == t.version && h.hasExpired(r.ExpiresAt)) {
 		posted := r // only this copy is on the heap

@@ -53,6 +53,8 @@ type Mailbox struct {
 	// unfollowSession ends the search for tasks that other replicas create in the session. It is
 	// nil if there is no search, because the session has no stream of its own here.
 	unfollowSession func()
+	// finding says that a goroutine looks for such tasks, and findAgain that it has to look again.
+	finding, findAgain bool
 }
 
 // view is what a session knows about one task. The mailbox's lock guards it.
@@ -207,7 +209,9 @@ func (m *Mailbox) SettleAfter(task string, while time.Duration) {
 	v.timed = true
 	time.AfterFunc(while, func() {
 		defer guard.Recover(m.hub.server.Logger(), "settling of a task")
-		m.Settle(task, nil)
+		if m.settleTask(task, nil) {
+			m.hub.refreshInTurn(task)
+		}
 	})
 }
 
@@ -334,6 +338,11 @@ func (m *Mailbox) Close() {
 	m.closed = true
 	for t := range m.clientTasks() {
 		t.timer.Stop()
+	}
+	for _, v := range m.views {
+		for _, q := range v.questions {
+			q.stopTimer()
+		}
 	}
 	m.stopFollowingSession()
 	left := m.hub.leave(m)

@@ -20,8 +20,16 @@ type question struct {
 	task *clientTask
 	// again is the serial of a question that is asked again because the client has lost its task.
 	again uint64
-	// due is when the session's own stream may carry the question; see leaveToRequests.
-	due time.Time
+	// due is when the session's own stream may carry the question; see leaveToRequests. timer
+	// has the task read then. It stops when the question no longer waits for that.
+	due   time.Time
+	timer *time.Timer
+}
+
+func (q *question) stopTimer() {
+	if q.timer != nil {
+		q.timer.Stop()
+	}
 }
 
 // question returns a question that the session was asked, or a new one. v may be nil.
@@ -93,6 +101,7 @@ func (m *Mailbox) endQuestion(v *view, q *question, key string, cancel bool) {
 		q.request.retract()
 	}
 	delete(v.questions, key)
+	q.stopTimer()
 	if q.task != nil {
 		m.unfollowClientTask(q.task)
 	}

@@ -45,6 +45,27 @@ func (h *Hub) refresh(ctx context.Context, tasks []string) {
 	})
 }
 
+// refreshInTurn is Refresh for a timer. The timers of many tasks may end together, and the requests
+// and the lease must not wait for all of them.
+func (h *Hub) refreshInTurn(task string) {
+	if h.takeTurn() {
+		defer h.giveBackTurn()
+	}
+	h.Refresh(task) // without a turn the server closes, and the streams with it
+}
+
+// takeTurn waits for a turn to use the store. If it returns false, the server closes.
+func (h *Hub) takeTurn() bool {
+	select {
+	case h.turns <- struct{}{}:
+		return true
+	case <-h.server.Closing().Done():
+		return false
+	}
+}
+
+func (h *Hub) giveBackTurn() { <-h.turns }
+
 // forEach calls f for each task, several at a time, and waits.
 func (h *Hub) forEach(tasks []string, f func(task string)) {
 	if len(tasks) == 1 {

@@ -42,8 +42,10 @@ func (m *Mailbox) followSession() {
 	}
 	find := func() {
 		go func() {
-			defer guard.Recover(m.hub.server.Logger(), "looking for the tasks of a session")
-			m.findTasks(name, began)
+			defer guard.Then(m.hub.server.Logger(), "looking for the tasks of a session", m.giveUpFinding)
+			for ok := m.beginFinding(); ok; ok = m.endFinding() {
+				m.findTasks(name, began)
+			}
 		}()
 	}
 	if m.unfollowSession == nil {
@@ -66,8 +68,38 @@ func (m *Mailbox) stopFollowingSession() {
 	}
 }
 
-// findTasks adds the session's unfinished tasks in the store that the session does not know here.
+// beginFinding reports whether to look for the session's tasks. If another goroutine does so, that
+// one looks again, since it may have begun too early.
+func (m *Mailbox) beginFinding() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.findAgain = m.finding
+	m.finding = true
+	return !m.findAgain
+}
+
+// endFinding reports whether to look for the session's tasks again.
+func (m *Mailbox) endFinding() (again bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.finding, m.findAgain = m.findAgain && m.unfollowSession != nil, false
+	return m.finding
+}
+
+// giveUpFinding ends what a panic has cut off.
+func (m *Mailbox) giveUpFinding() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.finding, m.findAgain = false, false
+}
+
+// findTasks adds the session's unfinished tasks in the store that the session does not know here. Few
+// sessions look at once: missed news concerns all of them.
 func (m *Mailbox) findTasks(name string, began time.Time) {
+	if !m.hub.takeTurn() {
+		return
+	}
+	defer m.hub.giveBackTurn()
 	caller := mcptask.Caller{Principal: m.client.Principal(), Session: name}
 	found, err := m.hub.server.FindTasksOfSession(m.hub.server.Closing(), caller, began.Add(-clockMargin))
 	if err != nil && m.hub.server.Closing().Err() == nil {
@@ -106,8 +138,8 @@ func (m *Mailbox) settleFound(task string) {
 	v := m.views[task]
 	settles := v != nil && v.found
 	m.mu.Unlock()
-	if settles {
-		m.Settle(task, nil)
+	if settles && m.settleTask(task, nil) {
+		m.hub.refreshInTurn(task)
 	}
 }
 
@@ -126,12 +158,17 @@ func (h *Hub) clearMark(mark string, m *Mailbox) {
 	}
 }
 
-// postFound passes a task that no session knows here to the session that has created it. h.mu is
-// held.
-func (h *Hub) postFound(r mcptask.Record) {
+// postFound passes a task to the session that has created it, if that does not know the task here.
+// t is nil if no session does. h.mu is held.
+func (h *Hub) postFound(t *topic, r mcptask.Record) {
 	m := h.marks[mcptask.MarkOfTask(r.ID)]
 	if m == nil || r.Done() || h.hasExpired(r.ExpiresAt) {
 		return
+	}
+	if t != nil {
+		if _, knows := t.sessions[m]; knows {
+			return
+		}
 	}
 	if m.found == nil {
 		m.found = map[string]mcptask.Record{}
@@ -149,16 +186,17 @@ func (m *Mailbox) leaveToRequests(v *view, r *mcptask.Record, in mcptask.Input) 
 	case !m.isPortable():
 		return false
 	case in.Fetched:
+		v.question(in.Key).stopTimer()
 		return true
 	}
 	q := v.question(in.Key)
 	v.questions[in.Key] = q
 	if q.due.IsZero() {
-		wait := r.Poll + fetchMargin
+		wait, task := r.Poll+fetchMargin, r.ID // the timer must not keep the record
 		q.due = time.Now().Add(wait)
-		time.AfterFunc(wait, func() {
+		q.timer = time.AfterFunc(wait, func() {
 			defer guard.Recover(m.hub.server.Logger(), "a question for a session's own stream")
-			m.hub.Refresh(r.ID)
+			m.hub.refreshInTurn(task)
 		})
 	}
 	return !hasPassed(q.due)

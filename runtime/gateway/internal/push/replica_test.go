@@ -1,0 +1,263 @@
+package push
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// TestQuestionIsNotRead checks that a question which waits for the session's own stream costs a read of its task
+// only if it still waits when it is due.
+func TestQuestionIsNotRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		end   func(*peer, *mcptask.Input)
+		reads bool
+	}{
+		"waits":             {func(*peer, *mcptask.Input) {}, true},
+		"answered":          {func(_ *peer, in *mcptask.Input) { in.State = mcptask.InputAnswered }, false},
+		"withdrawn":         {func(_ *peer, in *mcptask.Input) { in.State = mcptask.InputSuperseded }, false},
+		"fetched elsewhere": {func(_ *peer, in *mcptask.Input) { in.Fetched = true }, false},
+		"session over":      {func(p *peer, _ *mcptask.Input) { p.Close() }, false},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			store := &faulty{Store: mcptask.NewMemoryStore(), reads: map[string]int{}}
+			server, err := mcptask.NewServer(mcptask.Options{Store: store})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				_ = server.Close()
+				_ = store.Close()
+			})
+			p := newPeer(New(server, legacy), "p", elicits)
+			p.name = "session"
+			const poll = time.Minute
+			r, err := store.Create(t.Context(), mcptask.Record{
+				ID: "task", Principal: "p", Phase: mcptask.PhaseRunning, Worker: "w", Poll: poll,
+				CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
+			}, mcptask.Quota{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Know(legacy, r)
+			own := p.Connect(nil, "")
+			write := func(in mcptask.Input) {
+				moved := r
+				moved.Inputs = []mcptask.Input{in}
+				if r, err = store.Update(context.Background(), r, moved, mcptask.Quota{}); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+			}
+			in := mcptask.Input{Key: "one", Method: "elicitation/create", Params: []byte(`{"message":"?"}`),
+				Schema: []byte(`{"type":"object"}`), State: mcptask.InputOutstanding}
+			write(in)
+			c.end(p, &in)
+			write(in)
+			before := store.countReads("task")
+			time.Sleep(poll + fetchMargin)
+			synctest.Wait()
+			asked := false
+			for _, m := range own.Take() {
+				asked = asked || strings.Contains(string(m), "elicitation/create")
+			}
+			if reads := store.countReads("task") > before; reads != c.reads || asked != c.reads {
+				t.Errorf("read: %v, asked: %v; want both %v", reads, asked, c.reads)
+			}
+		})
+	}
+}
+
+// silent is a store whose feed has no news.
+type silent struct{ mcptask.Store }
+
+// Changes implements mcptask.Store.
+func (s silent) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
+	return func(func(mcptask.Change, error) bool) { <-ctx.Done() }
+}
+
+// TestFindsWhatAnotherSessionKnows checks that the session which has created a task on another replica gets its
+// questions even if another session of its principal has named the task here first.
+func TestFindsWhatAnotherSessionKnows(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := silent{mcptask.NewMemoryStore()}
+		server, err := mcptask.NewServer(mcptask.Options{Store: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = server.Close()
+			_ = store.Close()
+		})
+		h := New(server, legacy)
+		creates, names := newPeer(h, "p", elicits), newPeer(h, "p", elicits)
+		creates.name = "session"
+		own := creates.Connect(nil, "")
+		synctest.Wait() // it has looked for its tasks
+		r, err := store.Create(t.Context(), mcptask.Record{
+			ID:        strings.Repeat("A", 26) + mcptask.MarkOfSession(creates.name),
+			Principal: "p", Phase: mcptask.PhaseInputRequired, Worker: "w", Revision: mcptask.Revision20251125,
+			Inputs: []mcptask.Input{{Key: "one", Method: "elicitation/create", Params: []byte(`{"message":"?"}`),
+				Schema: []byte(`{"type":"object"}`), State: mcptask.InputOutstanding}},
+			CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
+		}, mcptask.Quota{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names.Know(legacy, r)
+		h.observe(r) // the news comes later
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if messages := own.Take(); len(messages) != 1 || !strings.Contains(string(messages[0]), "elicitation/create") {
+			t.Errorf("got %q", messages)
+		}
+	})
+}
+
+// scanned is a store that counts its scans. They wait for release.
+type scanned struct {
+	mcptask.Store
+	news         chan mcptask.Change
+	release      chan struct{}
+	running, all atomic.Int64
+}
+
+// Changes implements mcptask.Store.
+func (s *scanned) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
+	return func(yield func(mcptask.Change, error) bool) {
+		for {
+			select {
+			case c := <-s.news:
+				if !yield(c, nil) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// Scan implements mcptask.Inspector.
+func (s *scanned) Scan(ctx context.Context, _ mcptask.Filter, _ mcptask.Position, _ int) ([]mcptask.Record, error) {
+	s.all.Add(1)
+	s.running.Add(1)
+	defer s.running.Add(-1)
+	select {
+	case <-s.release:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// CountUnfinished implements mcptask.Inspector.
+func (s *scanned) CountUnfinished(context.Context) ([]mcptask.Count, error) { return nil, nil }
+
+// TestMissedNewsOfManySessions checks that sessions look for their tasks a few at a time, and not once for each time
+// that the feed may have missed something while they wait.
+func TestMissedNewsOfManySessions(t *testing.T) {
+	const sessions, misses, phases = 20, 5, 3
+	bubble.Test(t, func(t *testing.T) {
+		store := &scanned{Store: mcptask.NewMemoryStore(), news: make(chan mcptask.Change), release: make(chan struct{})}
+		server, err := mcptask.NewServer(mcptask.Options{Store: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = server.Close()
+			_ = store.Close()
+		})
+		h := New(server, legacy)
+		for i := range sessions {
+			p := newPeer(h, "p", elicits)
+			p.name = string(rune('a' + i))
+			p.Connect(nil, "")
+		}
+		for range misses {
+			store.news <- mcptask.Change{Missed: true}
+			synctest.Wait()
+		}
+		if n := store.running.Load(); n != readers {
+			t.Errorf("%d scans at once, want %d", n, readers)
+		}
+		close(store.release)
+		synctest.Wait()
+		if n := store.all.Load(); n != 2*sessions*phases {
+			t.Errorf("%d scans, want two for each session and phase: one that has begun before the news, and one after", n)
+		}
+	})
+}
+
+// slow is a store whose reads wait for release, if that is set.
+type slow struct {
+	mcptask.Store
+	release atomic.Pointer[chan struct{}]
+	reading atomic.Int64
+}
+
+// Get implements mcptask.Store.
+func (s *slow) Get(ctx context.Context, id string) (mcptask.Record, error) {
+	if release := s.release.Load(); release != nil {
+		s.reading.Add(1)
+		defer s.reading.Add(-1)
+		select {
+		case <-*release:
+		case <-ctx.Done():
+			return mcptask.Record{}, ctx.Err()
+		}
+	}
+	return s.Store.Get(ctx, id)
+}
+
+// TestManyQuestionsAreDue checks that tasks are read a few at a time when many questions are due for the session's own
+// stream together.
+func TestManyQuestionsAreDue(t *testing.T) {
+	const tasks = 20
+	bubble.Test(t, func(t *testing.T) {
+		store := &slow{Store: mcptask.NewMemoryStore()}
+		server, err := mcptask.NewServer(mcptask.Options{Store: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = server.Close()
+			_ = store.Close()
+		})
+		p := newPeer(New(server, legacy), "p", elicits)
+		p.name = "session"
+		own := p.Connect(nil, "")
+		for i := range tasks {
+			r, err := store.Create(t.Context(), mcptask.Record{
+				ID: string(rune('a' + i)), Principal: "p", Phase: mcptask.PhaseInputRequired, Worker: "w",
+				Inputs: []mcptask.Input{{Key: "one", Method: "elicitation/create", Params: []byte(`{"message":"?"}`),
+					Schema: []byte(`{"type":"object"}`), State: mcptask.InputOutstanding}},
+				CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
+			}, mcptask.Quota{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Know(legacy, r)
+		}
+		synctest.Wait()
+		release := make(chan struct{})
+		store.release.Store(&release)
+		time.Sleep(fetchMargin)
+		synctest.Wait()
+		if n := store.reading.Load(); n != readers {
+			t.Errorf("%d reads at once, want %d", n, readers)
+		}
+		close(release)
+		synctest.Wait()
+		if n := len(own.Take()); n != tasks {
+			t.Errorf("%d questions, want %d", n, tasks)
+		}
+	})
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pgtest"
@@ -276,5 +277,38 @@ func TestDSN(t *testing.T) {
 	}
 	if _, err := Open(t.Context(), "host=h", Options{MaxConns: -1}); err == nil || !strings.Contains(err.Error(), "MaxConns") {
 		t.Error(err)
+	}
+}
+
+// TestTakenIDCostsNoConnection creates a task whose ID is taken, by a store that need not read. A
+// statement that fails would cost it the connection.
+func TestTakenIDCostsNoConnection(t *testing.T) {
+	s := openStore(t, pgtest.Database(t), Options{MaxConns: 1})
+	r := create(t, s, newTask("taken", "a"))
+	if _, err := s.Update(t.Context(), r, finish(r), mcptask.Quota{}); err != nil {
+		t.Fatal(err)
+	}
+	before := s.pool.Stat().NewConnsCount()
+	if _, err := s.Create(t.Context(), newTask("taken", "a"), mcptask.Quota{}); !errors.Is(err, mcptask.ErrExists) {
+		t.Error(err)
+	}
+	create(t, s, newTask("new", "a"))
+	if more := s.pool.Stat().NewConnsCount() - before; more != 0 {
+		t.Errorf("%d new connections", more)
+	}
+}
+
+// TestRefusedInAnyLanguage checks that a server that speaks another language refuses for sure.
+func TestRefusedInAnyLanguage(t *testing.T) {
+	for _, refused := range []*pgconn.PgError{
+		{Severity: "FEHLER", SeverityUnlocalized: "ERROR", Code: "23505"},
+		{Severity: "ERROR", Code: "23505"},
+	} {
+		if !wroteNothing(fmt.Errorf("commit: %w", refused)) {
+			t.Errorf("%+v is in doubt", refused)
+		}
+	}
+	if wroteNothing(&pgconn.PgError{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "57P01"}) {
+		t.Error("a server that ends is not in doubt")
 	}
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -35,10 +36,12 @@ const (
 	set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
 	set_config('mcptask.write', 'on', true), pg_advisory_xact_lock($1::bigint)`
 	// ifLast forbids the statements that follow to write, unless the last transaction has the mark $1, $2
-	// and no task has one of the names $3.
+	// and no task has one of the names $3 or of the IDs $4. Inserting such a task would fail, and the
+	// connection with it.
 	ifLast = `SELECT set_config('mcptask.write', 'off', true)
 	WHERE NOT EXISTS (SELECT FROM (` + selectLast + `) last WHERE (seq, at) = ($1::bigint, $2::bigint))
-	OR EXISTS (SELECT FROM @schema@.task WHERE name = ANY($3::bytea[]))`
+	OR EXISTS (SELECT FROM @schema@.task WHERE name = ANY($3::bytea[]))
+	OR EXISTS (SELECT FROM @schema@.task WHERE id = ANY($4::bytea[]))`
 	selectLast = `SELECT seq, at FROM @schema@.change ORDER BY seq DESC LIMIT 1`
 	// mayWrite is true unless ifLast forbids it.
 	mayWrite = `current_setting('mcptask.write') = 'on'`
@@ -156,6 +159,9 @@ func (s *Store) Apply(ctx context.Context, last durable.Mark, names []durable.Na
 		return after, fmt.Errorf("postgres: %w", err)
 	}
 	defer conn.Release()
+	if !s.hasSeqs(len(plan.Writes)) {
+		return after, durable.ErrStale
+	}
 	var b pgx.Batch
 	b.Queue(beginWriting)
 	b.Queue(lockWriting, s.schema.lock)
@@ -163,7 +169,7 @@ func (s *Store) Apply(ctx context.Context, last durable.Mark, names []durable.Na
 	for i, name := range names {
 		hashes[i] = hashName(name)
 	}
-	b.Queue(s.schema.sql(ifLast), last.Number, last.At, hashes)
+	b.Queue(s.schema.sql(ifLast), last.Number, last.At, hashes, insertedIDs(plan))
 	s.queuePlan(&b, plan, &after)
 	queueCommit(&b)
 	switch err := conn.SendBatch(ctx, &b).Close(); {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -158,6 +159,47 @@ func TestBackendsAreKilled(t *testing.T) {
 	all.Wait()
 	checkAccounts(t, dsn)
 	t.Logf("%d lives, %d failed calls", made.Load(), failed.Load())
+}
+
+// TestServerLosesCommits lets a server forget the last commits, as one does that takes over, or that ends
+// with synchronous_commit=off. Then the sequence gives numbers again that a process has used.
+func TestServerLosesCommits(t *testing.T) {
+	dsn := pgtest.Database(t)
+	s := openStore(t, dsn, Options{})
+	create(t, s, newTask("lost", "a"))
+	query(t, dsn, "TRUNCATE mcptask.task, mcptask.account, mcptask.change")
+	query(t, dsn, "SELECT setval('mcptask.task_seq', 1, false)")
+	terminate(t, dsn, "%")
+	other := openStore(t, dsn, Options{})
+	for i := range 3 {
+		r := newTask(fmt.Sprint("other", i), "b")
+		r.Arguments = []byte(`{"other":` + strings.Repeat(" ", i*1000) + `1}`)
+		create(t, other, r)
+		if i > 0 {
+			continue
+		}
+		for got, err := s.Get(t.Context(), r.ID); ; got, err = s.Get(t.Context(), r.ID) {
+			if err == nil && string(got.Arguments) != string(r.Arguments) {
+				t.Errorf("the arguments are %s", got.Arguments)
+			}
+			if err == nil || t.Context().Err() != nil {
+				break // its connections have ended, too
+			}
+		}
+	}
+	for i := 0; ; i++ {
+		_, err := s.Create(context.WithoutCancel(t.Context()), newTask(fmt.Sprint("new", i), "a"), mcptask.Quota{})
+		if err == nil {
+			break
+		}
+		if i == 100 {
+			t.Fatal(err)
+		}
+	}
+	if twice := query(t, dsn, "SELECT seq FROM mcptask.task GROUP BY seq HAVING count(*) > 1"); len(twice) > 0 {
+		t.Errorf("several tasks have the numbers %v", twice)
+	}
+	checkAccounts(t, dsn)
 }
 
 // checkAccounts compares the usages with the tasks that are stored.

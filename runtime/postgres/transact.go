@@ -103,7 +103,8 @@ func queueCommit(b *pgx.Batch) {
 // wroteNothing reports whether a transaction whose COMMIT was sent surely wrote nothing.
 func wroteNothing(err error) bool {
 	var refused *pgconn.PgError
-	return errors.As(err, &refused) && refused.Severity == "ERROR" || pgconn.SafeToRetry(err)
+	// Severity is in the language of the server, which may be any. A pooler may send nothing else.
+	return errors.As(err, &refused) && cmp.Or(refused.SeverityUnlocalized, refused.Severity) == "ERROR" || pgconn.SafeToRetry(err)
 }
 
 // isPassing reports whether an error is that of a connection that was lost, or of a conflict with
@@ -151,9 +152,6 @@ func (s *Store) Transact(ctx context.Context, keys durable.Keys, decide func(*du
 
 // Apply implements [durable.Backend].
 func (s *Store) Apply(ctx context.Context, last durable.Mark, names []durable.Name, plan *durable.Plan) (after durable.Mark, err error) {
-	if s.seqs.left < int64(len(plan.Writes)) {
-		return after, durable.ErrStale
-	}
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return after, fmt.Errorf("postgres: %w", err)
@@ -184,6 +182,17 @@ func (s *Store) Apply(ctx context.Context, last durable.Mark, names []durable.Na
 	return after, nil
 }
 
+// insertedIDs returns the IDs of the records that a plan inserts.
+func insertedIDs(plan *durable.Plan) [][]byte {
+	var ids [][]byte
+	for i := range plan.Writes {
+		if w := &plan.Writes[i]; w.Kind == durable.Insert {
+			ids = append(ids, []byte(w.Record.ID))
+		}
+	}
+	return ids
+}
+
 // noteCommit takes note of what was committed.
 func (s *Store) noteCommit(plan *durable.Plan) {
 	s.cache.Note(plan.Writes)
@@ -198,13 +207,13 @@ func (s *Store) announce() {
 
 // queueState queues the queries that read a State.
 func (s *Store) queueState(b *pgx.Batch, keys durable.Keys, state *durable.State) {
-	if s.seqs.left < int64(len(keys.IDs)) {
+	if connects := s.connects.Load(); !s.hasSeqs(len(keys.IDs)) {
 		b.Queue("SELECT nextval($1::text::regclass)", s.schema.sql("@schema@.task_seq")).QueryRow(func(r pgx.Row) error {
 			var next int64
 			if err := r.Scan(&next); err != nil {
 				return err
 			}
-			s.seqs = seqRange{next: next, left: seqStep}
+			s.seqs = seqRange{next: next, left: seqStep, connects: connects}
 			return nil
 		})
 	}
@@ -259,7 +268,17 @@ func (s *Store) queueState(b *pgx.Batch, keys durable.Keys, state *durable.State
 const seqStep = 1000
 
 // seqRange is the numbers for new tasks that the process may use.
-type seqRange struct{ next, left int64 }
+type seqRange struct {
+	next, left int64
+	// connects is the store's count when the range was taken. A server to which the store has to connect
+	// again may have lost what the sequence has given, and give it to others.
+	connects int64
+}
+
+// hasSeqs reports whether the process may use n more numbers. Call it after the connection is made.
+func (s *Store) hasSeqs(n int) bool {
+	return s.seqs.left >= int64(n) && s.seqs.connects == s.connects.Load()
+}
 
 // take takes a number.
 func (r *seqRange) take() int64 {

@@ -46,6 +46,9 @@ const (
 	// mayWrite is true unless ifLast forbids it.
 	mayWrite = `current_setting('mcptask.write') = 'on'`
 
+	// idleForTooLong is the code of PostgreSQL's error that ends a process's transaction, see lockWriting.
+	idleForTooLong = "25P03"
+
 	// attempts is how often a transaction is tried if it surely wrote nothing.
 	attempts = 3
 )
@@ -103,8 +106,11 @@ func queueCommit(b *pgx.Batch) {
 // wroteNothing reports whether a transaction whose COMMIT was sent surely wrote nothing.
 func wroteNothing(err error) bool {
 	var refused *pgconn.PgError
+	if !errors.As(err, &refused) {
+		return pgconn.SafeToRetry(err)
+	}
 	// Severity is in the language of the server, which may be any. A pooler may send nothing else.
-	return errors.As(err, &refused) && cmp.Or(refused.SeverityUnlocalized, refused.Severity) == "ERROR" || pgconn.SafeToRetry(err)
+	return cmp.Or(refused.SeverityUnlocalized, refused.Severity) == "ERROR" || refused.Code == idleForTooLong
 }
 
 // isPassing reports whether an error is that of a connection that was lost, or of a conflict with
@@ -118,7 +124,7 @@ func isPassing(err error) bool {
 	case "08", "40", "57": // connection, rollback (deadlock, serialization), intervention of an operator
 		return true
 	}
-	return refused.Code == "25P03" || refused.Code == "55P03" // idle for too long, lock not available
+	return refused.Code == idleForTooLong || refused.Code == "55P03" // lock not available
 }
 
 // Transact implements [durable.Backend].

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pgtest"
@@ -294,6 +295,37 @@ func TestStoppedWriterLetsOthersGoOn(t *testing.T) {
 	cancel()
 	if err := <-created; !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+	create(t, s, newTask("t", "a"))
+}
+
+// TestStoppedWithinBatch stops a process that has sent a part of its batch and has the lock. Others go on.
+func TestStoppedWithinBatch(t *testing.T) {
+	dsn := pgtest.Database(t)
+	s := openStore(t, dsn, Options{})
+	s.mostSilence = time.Millisecond
+	conn, err := pgconn.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped, err := conn.Hijack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stopped.Conn.Close() //nolint:errcheck // the server has ended it
+	lock := fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", s.schema.lock)
+	for _, sql := range []string{beginWriting, lock} { // and no Sync
+		stopped.Frontend.SendParse(&pgproto3.Parse{Query: sql})
+		stopped.Frontend.SendBind(&pgproto3.Bind{})
+		stopped.Frontend.SendExecute(&pgproto3.Execute{})
+	}
+	if err := stopped.Frontend.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for len(query(t, dsn, "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid = $1", stopped.PID)) == 0 {
+		if t.Context().Err() != nil {
+			return
+		}
 	}
 	create(t, s, newTask("t", "a"))
 }

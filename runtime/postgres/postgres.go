@@ -78,8 +78,8 @@ type Store struct {
 	keptUp atomic.Int64
 	// shift is added to the database's clock, in microseconds. Only tests set it.
 	shift *atomic.Int64
-	// lookOften is the constant, except in tests.
-	lookOften time.Duration
+	// lookOften and mostSilence are the constants, except in tests.
+	lookOften, mostSilence time.Duration
 }
 
 var (
@@ -121,7 +121,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default() //nolint:forbidigo // what goes wrong in the background is never silent
 	}
-	s := &Store{schema: schema, logger: o.Logger, cache: durable.NewCache(cacheBytes), shift: new(atomic.Int64), lookOften: lookOften}
+	s := &Store{schema: schema, logger: o.Logger, cache: durable.NewCache(cacheBytes), shift: new(atomic.Int64), lookOften: lookOften, mostSilence: mostSilence}
 	config.AfterConnect = func(context.Context, *pgx.Conn) error {
 		s.connects.Add(1)
 		return nil

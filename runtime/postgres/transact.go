@@ -7,12 +7,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // A transaction that writes has two round trips. The first begins it, takes the lock that all who
@@ -46,6 +49,16 @@ const (
 	// mayWrite is true unless ifLast forbids it.
 	mayWrite = `current_setting('mcptask.write') = 'on'`
 
+	// endSilent ends the transaction that has the lock $1, if PostgreSQL waits for the rest of a batch and
+	// has heard nothing for $2 microseconds. The timeout above is only for the time between batches.
+	endSilent = `SELECT pg_terminate_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+	WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+	AND l.objsubid = 1 AND (l.classid::bigint << 32 | l.objid::bigint) = $1::bigint
+	AND a.state = 'active' AND a.wait_event = 'ClientRead' AND a.state_change < clock_timestamp() - $2::bigint * interval '1 microsecond'`
+	// mostSilence is how long a process may be silent. Those who wait look several times meanwhile, since a
+	// call of the store may not last longer.
+	mostSilence = 5 * time.Second
+
 	// idleForTooLong is the code of PostgreSQL's error that ends a process's transaction, see lockWriting.
 	idleForTooLong = "25P03"
 
@@ -78,7 +91,7 @@ func (s *Store) tryTransact(ctx context.Context, read func(*pgx.Batch), write fu
 	first.Queue(beginWriting)
 	first.Queue(lockWriting, s.schema.lock)
 	read(&first)
-	if err := conn.SendBatch(ctx, &first).Close(); err != nil {
+	if err := s.sendLocking(ctx, conn, &first); err != nil {
 		return isPassing(err), err
 	}
 	if !write(&second) {
@@ -91,6 +104,29 @@ func (s *Store) tryTransact(ctx context.Context, read func(*pgx.Batch), write fu
 		return false, durable.InDoubt(err)
 	}
 	return err != nil && isPassing(err), err
+}
+
+// sendLocking sends a batch that waits for the lock. If that takes long, it looks whether the process that
+// has the lock was stopped, or cut off, before it has sent all of its batch.
+func (s *Store) sendLocking(ctx context.Context, conn *pgxpool.Conn, b *pgx.Batch) error {
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	defer time.AfterFunc(s.mostSilence/5, func() {
+		defer guard.Recover(s.logger, "waiting for the lock")
+		s.endSilentHolders(waiting)
+	}).Stop()
+	return conn.SendBatch(ctx, b).Close()
+}
+
+// endSilentHolders ends transactions of silent processes until ctx ends.
+func (s *Store) endSilentHolders(ctx context.Context) {
+	for ctx.Err() == nil {
+		s.pool.Exec(ctx, endSilent, s.schema.lock, s.mostSilence.Microseconds()) //nolint:errcheck // it is tried again
+		select {
+		case <-time.After(s.mostSilence / 5):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // queueCommit queues the end of a transaction.
@@ -176,7 +212,7 @@ func (s *Store) Apply(ctx context.Context, last durable.Mark, names []durable.Na
 	b.Queue(s.schema.sql(ifLast), last.Number, last.At, hashes, insertedIDs(plan))
 	s.queuePlan(&b, plan, &after)
 	queueCommit(&b)
-	switch err := conn.SendBatch(ctx, &b).Close(); {
+	switch err := s.sendLocking(ctx, conn, &b); {
 	case err != nil && wroteNothing(err):
 		return durable.Mark{}, fmt.Errorf("postgres: %w", err)
 	case err != nil:

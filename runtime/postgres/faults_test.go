@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -359,6 +360,46 @@ func TestNetworkIsCut(t *testing.T) {
 		}
 	}
 	create(t, s, newTask("after", "a"))
+}
+
+// TestCloseWhileFeedStarts closes a store whose feed waits for a dead network. The feed ends.
+func TestCloseWhileFeedStarts(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{TCP: true})
+	dsn := server.Database(t)
+	config, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProxy(t, server.Address)
+	s, err := Open(t.Context(), fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", config.User, p.Addr(), config.Database), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(t.Context(), "none"); !errors.Is(err, mcptask.ErrNoRecord) { // its connection stays
+		t.Error(err)
+	}
+	p.cut(true)
+	ended := make(chan error, 1)
+	go func() {
+		var failed error
+		for _, err := range s.Changes(t.Context()) {
+			failed = err
+		}
+		ended <- failed
+	}()
+	for s.pool.Stat().AcquiredConns() == 0 { // until it asks
+		runtime.Gosched()
+	}
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	p.cut(false) // pgx waits for a while until it leaves a connection
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
 }
 
 // proxy passes connections on to a server. While it is cut, connections hang.

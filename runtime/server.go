@@ -249,7 +249,8 @@ func (s *Server) Attached(key any, create func() any) any {
 func (s *Server) Closing() context.Context { return s.closing }
 
 // Close stops the server: it ends the contexts of handlers and gives them
-// Options.Drain to return. A task that could not end stays in a store of the user's
+// Options.Drain to return. In this time it also waits for the store to take or
+// refuse tasks that are being created. A task that could not end stays in a store of the user's
 // own, for another server to take. In the server's own store it ends as cancelled,
 // since no other server has that store. Close may be called twice.
 func (s *Server) Close() error {

@@ -27,7 +27,8 @@ type followed struct {
 	needing int
 	// version is the newest that this process has stored, or has got from the feed.
 	version int64
-	// expected is the version that this process is about to store, or 0. The feed's news of it is none.
+	// expected is the version that this process is about to store, or 0. What the feed tells of it is
+	// not new.
 	expected int64
 	// changed is closed at the next change. nil means that nobody waits for it.
 	changed chan struct{}
@@ -182,7 +183,8 @@ func (s *Server) takeChange(c Change) {
 	if c.Missed || c.Free || c.Version > 0 && c.Phase != PhaseDone && c.Worker == "" {
 		s.kick(s.adoptNow)
 	}
-	if c.ID != "" && (c.Version == 0 || c.Phase == PhaseDone) && !isNamed(c.ID) { // the news may be of a former task of a name
+	// A name may have a later task than the one that has ended.
+	if c.ID != "" && (c.Version == 0 || c.Phase == PhaseDone) && !isNamed(c.ID) {
 		s.withdrawSubmission(c.ID)
 	}
 	switch {
@@ -239,7 +241,7 @@ func (s *Server) fetchTask(id string) {
 	defer guard.Recover(s.logger, "a changed task")
 	begun := s.hasBegun(id) // before that, the record may not be stored yet
 	record, err := callOnce(s.drained, s.newTaskRetry(), func(ctx context.Context) (Record, error) { return s.store.Get(ctx, id) })
-	s.noteFetch(id, err)
+	s.endFetch(id, err)
 	switch {
 	case err == nil:
 		s.stopIfEnded(record)
@@ -255,8 +257,9 @@ type unfetched struct {
 	pending  bool // whether the task will be fetched again
 }
 
-// noteFetch lets a task be fetched again, after a pause that grows, if the store has failed.
-func (s *Server) noteFetch(id string, err error) {
+// endFetch ends a fetch, which has returned err. If the store has failed, the task is fetched again after
+// a pause that grows.
+func (s *Server) endFetch(id string, err error) {
 	failed := err != nil && !isStoreAnswer(err) && s.drained.Err() == nil
 	if failed {
 		s.warnOfFailure("Get", err)
@@ -295,8 +298,8 @@ func (s *Server) fetchAgain(id string) {
 	s.kick(s.fetchNow)
 }
 
-// awaitVersion waits for a version of a record beyond the given one. If the store
-// misses a change, the wait takes up to StoreWait longer.
+// awaitVersion waits for a version of a record beyond the given one. If the store misses a change,
+// the wait takes up to StoreWait longer.
 func (s *Server) awaitVersion(ctx context.Context, t *storeRetry, id string, version int64) (Record, error) {
 	f, unfollow := s.followTask(id, false)
 	defer unfollow()

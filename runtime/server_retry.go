@@ -76,14 +76,14 @@ func (t *storeRetry) pauseAfterFailure(ctx context.Context, call string, err err
 	return t.pauseFor(ctx, pauseAfter(t.failures))
 }
 
-// warnOfFailure logs that a call has failed that is made again, once a second for each kind of call.
+// warnOfFailure logs that a call has failed and is made again, at most once a second for each kind of call.
 func (s *Server) warnOfFailure(call string, err error) {
 	if s.auditRates.Allow([2]string{"store", call}) {
 		s.logger.Warn("store call failed, and is made again", "call", call, "error", err)
 	}
 }
 
-// pauseAfter returns the pause after so many failures of a call.
+// pauseAfter returns the pause after a number of failures of a call in a row.
 func pauseAfter(failures int) time.Duration {
 	return min(shortestPause<<min(failures-1, 20), longestPause)
 }

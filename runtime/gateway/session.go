@@ -323,12 +323,6 @@ func (t *sessions) cancelWaiting(s *session, request json.RawMessage) {
 	}
 }
 
-func (t *sessions) end(id string) {
-	if s := t.get(id); s != nil {
-		t.endSession(s)
-	}
-}
-
 // endSession ends a session. A session that has since been opened again with the same ID stays.
 func (t *sessions) endSession(s *session) {
 	t.mu.Lock()

@@ -19,6 +19,13 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
+// end ends the session with an ID, if there is one.
+func (t *sessions) end(id string) {
+	if s := t.get(id); s != nil {
+		t.endSession(s)
+	}
+}
+
 // TestSessionKeepsNoRequest checks that a session does not keep the request that has opened it,
 // because the body may be as big as any.
 func TestSessionKeepsNoRequest(t *testing.T) {

@@ -80,9 +80,9 @@ func hash(key []byte, text string) []byte {
 	return h.Sum(nil)
 }
 
-// sign returns the ID of a new session, and the token in it. t has all but Name and Owner. If what the client says of itself is
-// too long for an ID, sign leaves out all but the client's name and version. It returns "" if the
-// rest is too long too.
+// sign returns the ID of a new session, and the token in it. t has all but Name and Owner. If what the
+// client says of itself is too long for an ID, sign leaves out all but the client's name and version.
+// It returns "" if the rest is too long too.
 func (k sessionKeys) sign(principal string, t sessionToken) (string, *sessionToken) {
 	t.Name, t.Owner = rand.Text(), hash(k[0].own, principal)
 	id := k.encode(&t)

@@ -11,16 +11,18 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 )
 
-// statement writes rows. A row is the values of its columns.
+// statement writes rows. A row has a value for each column.
 type statement struct {
-	// few are for one row and more. Their arguments are the values, row by row.
+	// few has the SQL for one row, two rows and so on. Its arguments are the values, row by row.
 	few [3]string
-	// many is for any number of rows. Its arguments are the columns. It takes PostgreSQL longer.
+	// many is the SQL for any number of rows. Its arguments are arrays, one for each column, which
+	// cost PostgreSQL more time.
 	many string
 }
 
-// newStatement makes a statement of a text and its columns, each a name and a type. In the text,
-// @columns@ are their names, @rows@ is what is written, as u, and @set@ assigns all but the first column.
+// newStatement makes a statement from its columns, each a name and a type, and a text. In the text,
+// @columns@ stands for their names, @rows@ for the rows, as table u, and @set@ for the assignment of
+// all columns but the first.
 func newStatement(columns, text string) (st statement) {
 	var names, sets, arrays []string
 	for i, column := range strings.Split(columns, ", ") {
@@ -52,7 +54,7 @@ const (
 	moveColumns = reportColumns + ", phase bigint, outcome bigint, is_error boolean, expires bigint, worker bytea"
 )
 
-// The statements that write. None writes unless mayWrite.
+// The statements that write. They write nothing unless mayWrite is true.
 var (
 	insertTasks = newStatement(moveColumns+", result bytea, seq bigint, principal bytea, account bytea, tool bytea, idem bytea, name bytea, "+
 		"terms bytea, arguments bytea, created bigint", "INSERT INTO @schema@.task (@columns@) SELECT * FROM @rows@ WHERE "+mayWrite)

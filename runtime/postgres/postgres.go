@@ -4,10 +4,10 @@
 //	store, err := postgres.Open(ctx, "postgres://user@host/database", postgres.Options{})
 //
 // Writes that come at the same time share a transaction, and no transaction waits for more to come.
-// The transactions of all processes go one after the other, each in two round trips. So nothing
-// can deadlock, and the order of changes is that of the commits. A process that writes alone needs
-// one round trip. Questions, and all but short arguments and outcomes, have tables of their own, so
-// that a report does not write them again. The store keeps up to 64 MiB of them in memory.
+// The transactions of all processes go one after the other. So nothing can deadlock, and the order of
+// changes is that of the commits. While no other process writes, most transactions take one round trip.
+// Otherwise they take two. Questions, long arguments and long outcomes have tables of their own, so that a report does
+// not write them again. The store keeps up to 64 MiB of them in memory.
 //
 // A process learns from a notification (LISTEN) that others have written. It also looks every
 // second without one. Only the database's clock counts.

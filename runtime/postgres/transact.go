@@ -31,8 +31,8 @@ const (
 	// a while, such as one that was stopped, so that the others go on. A time that the user has set
 	// stays.
 	//
-	// All statements below go by keys, whatever their arguments are. So PostgreSQL plans each once, by
-	// indexes, even if a table was empty then.
+	// All statements of these transactions find rows by key, whatever their arguments are. So PostgreSQL
+	// plans each statement once, with indexes, even if a table was empty then.
 	lockWriting = `SELECT set_config('idle_in_transaction_session_timeout',
 		CASE current_setting('idle_in_transaction_session_timeout') WHEN '0' THEN '5s' ELSE current_setting('idle_in_transaction_session_timeout') END, true),
 	set_config('plan_cache_mode', 'force_generic_plan', true),

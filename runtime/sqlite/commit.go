@@ -27,10 +27,10 @@ func (b backend) Transact(ctx context.Context, keys durable.Keys, decide func(*d
 			return nil
 		}
 		n, err := w.record(plan.Changes)
-		before, after = durable.Mark{Number: n - 1}, durable.Mark{Number: n}
 		if err != nil {
 			return err
 		}
+		before, after = durable.Mark{Number: n - 1}, durable.Mark{Number: n}
 		return b.carryOut(w.session, n, plan)
 	})
 	if err == nil {

@@ -128,7 +128,7 @@ func TestPlans(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
 	for _, query := range []string{
 		selectRow, selectName, bareByID, wholeByID, wholeBySeq, barePage, bareExpired, byTombstone, deleteOldTombstones, deadWorkers, selectOrphans,
-		selectHeld, hasWork, countUnfinished, updateReport, updateTask, deleteTask, selectNews, trimChanges,
+		selectHeld, hasWork, countUnfinished, updateReport, updateTask, updateEnd, updateExpiry, deleteTask, selectNews, trimChanges,
 		selectBare + "WHERE 1 ORDER BY created DESC, id DESC LIMIT ?",
 		selectBare + "WHERE 1 AND principal = ? AND (created, id) < (?, ?) ORDER BY created DESC, id DESC LIMIT ?",
 	} {

@@ -292,6 +292,7 @@ func (c *Committer) transact(ops []*op) (err error) {
 			if isInDoubt(err) || ctx.Err() != nil {
 				return err
 			}
+			// Nothing was written: the next transaction reads.
 		}
 	}
 	var state *State

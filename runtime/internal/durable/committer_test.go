@@ -115,13 +115,6 @@ func (s *shelf) carryOut(plan *Plan) (Mark, error) {
 	return Mark{Number: s.number}, nil
 }
 
-// newCommitter makes a Committer that is closed at the end of the test.
-func newCommitter(t interface{ Cleanup(func()) }, s *shelf) *Committer {
-	c := NewCommitter(s, nil)
-	t.Cleanup(c.Close)
-	return c
-}
-
 func (s *shelf) Get(_ context.Context, id string) (mcptask.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,6 +122,13 @@ func (s *shelf) Get(_ context.Context, id string) (mcptask.Record, error) {
 		return copyRecord(&r), nil
 	}
 	return mcptask.Record{}, mcptask.ErrNoRecord
+}
+
+// newCommitter makes a Committer that is closed at the end of the test.
+func newCommitter(t interface{ Cleanup(func()) }, s *shelf) *Committer {
+	c := NewCommitter(s, nil)
+	t.Cleanup(c.Close)
+	return c
 }
 
 // runAll lets all writes wait, so that they become one transaction, and returns their errors.

@@ -12,17 +12,17 @@ type Source[E any] struct {
 	Feed[E]
 	start func(ctx context.Context) (stop func(), err error)
 
-	turn    chan struct{} // has an element while a goroutine uses the fields below
-	readers map[context.Context]context.CancelCauseFunc
-	stop    func() // set if there are readers
-	closed  bool
+	turn     chan struct{}                               // has an element while a goroutine uses the fields below
+	ends     map[context.Context]context.CancelCauseFunc // end the readers, by their contexts
+	stop     func()                                      // set if there are readers
+	isClosed bool
 }
 
 // NewSource returns a source. It calls start for its first reader, with the reader's context, and
 // stop when the last reader leaves, when the source fails, and when it closes. The news has to be
 // complete from the return of start on. stop must not wait for the work, and may be called twice.
 func NewSource[E any](start func(ctx context.Context) (stop func(), err error)) *Source[E] {
-	return &Source[E]{start: start, turn: make(chan struct{}, 1), readers: map[context.Context]context.CancelCauseFunc{}}
+	return &Source[E]{start: start, turn: make(chan struct{}, 1), ends: map[context.Context]context.CancelCauseFunc{}}
 }
 
 // failure is why a source has ended a reader.
@@ -57,10 +57,10 @@ func (s *Source[E]) enter(ctx context.Context, end context.CancelCauseFunc) bool
 		return false
 	}
 	defer func() { <-s.turn }()
-	if s.closed || ctx.Err() != nil {
+	if s.isClosed || ctx.Err() != nil {
 		return false
 	}
-	if len(s.readers) == 0 {
+	if len(s.ends) == 0 {
 		stop, err := s.start(ctx)
 		if err != nil {
 			end(failure{err}) // unless ctx has ended
@@ -68,7 +68,7 @@ func (s *Source[E]) enter(ctx context.Context, end context.CancelCauseFunc) bool
 		}
 		s.stop = stop
 	}
-	s.readers[ctx] = end
+	s.ends[ctx] = end
 	return true
 }
 
@@ -76,10 +76,10 @@ func (s *Source[E]) enter(ctx context.Context, end context.CancelCauseFunc) bool
 func (s *Source[E]) leave(ctx context.Context) {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
-	if s.readers[ctx] == nil {
+	if s.ends[ctx] == nil {
 		return
 	}
-	if delete(s.readers, ctx); len(s.readers) == 0 {
+	if delete(s.ends, ctx); len(s.ends) == 0 {
 		s.stop()
 	}
 }
@@ -88,21 +88,21 @@ func (s *Source[E]) leave(ctx context.Context) {
 func (s *Source[E]) Fail(err error) {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
-	if len(s.readers) == 0 {
+	if len(s.ends) == 0 {
 		return
 	}
-	for _, end := range s.readers {
+	for _, end := range s.ends {
 		end(failure{err})
 	}
-	clear(s.readers)
+	clear(s.ends)
 	s.stop()
 }
 
 // Close ends all readers, and those that come later. It stops the work.
 func (s *Source[E]) Close() {
 	s.turn <- struct{}{}
-	s.closed = true
-	if len(s.readers) > 0 {
+	s.isClosed = true
+	if len(s.ends) > 0 {
 		s.stop()
 	}
 	<-s.turn

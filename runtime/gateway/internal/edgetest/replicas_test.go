@@ -633,8 +633,9 @@ func (s slowClock) Beat(ctx context.Context, worker string, lease time.Duration,
 // Expire implements mcptask.Store. By this store's clock nothing expires during the test.
 func (slowClock) Expire(context.Context, int) ([]mcptask.Record, error) { return nil, nil }
 
-// TestSessionOnSlowStore checks that a session finds its earlier tasks at another replica, although
-// the store's clock is so far behind those of the replicas that the tasks have expired by these.
+// TestSessionOnSlowStore checks that a session finds its earlier and its later tasks at another
+// replica, although the store's clock is so far behind those of the replicas that the tasks have
+// expired by these.
 func TestSessionOnSlowStore(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		all := serveReplicas(t, 2, func(_ int, s *wiretest.Setup) { s.Options.Store = slowClock{s.Options.Store} })
@@ -642,6 +643,8 @@ func TestSessionOnSlowStore(t *testing.T) {
 		a := all.peer("alice", wiretest.AllCapabilities)
 		id := a.Create("ask", wiretest.AskArguments("one"))
 		a.Until(id, "input_required")
-		all.at(a, 1).OpenGet().NextQuestion(id)
+		own := all.at(a, 1).OpenGet()
+		own.NextQuestion(id)
+		own.NextQuestion(a.Create("ask", wiretest.AskArguments("two")))
 	})
 }

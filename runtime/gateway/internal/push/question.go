@@ -20,7 +20,7 @@ type question struct {
 	task *clientTask
 	// again is the serial of a question that is asked again because the client has lost its task.
 	again uint64
-	// due is when the session's own stream may carry the question; see isLeftToRequests.
+	// due is when the session's own stream may carry the question; see leaveToRequests.
 	due time.Time
 }
 
@@ -105,7 +105,7 @@ func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	switch {
 	case c == nil || !m.canAnswer(in):
 		return
-	case c.task == "" && (m.isLeftToRequests(v, r, in) || v.unsettled):
+	case c.task == "" && (m.leaveToRequests(v, r, in) || v.unsettled):
 		return
 	case !m.hub.claimToAsk(m, v.topic, in, c.task != ""):
 		return

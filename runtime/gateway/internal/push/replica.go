@@ -141,9 +141,10 @@ func (h *Hub) postFound(r mcptask.Record) {
 	h.startWorker()
 }
 
-// isLeftToRequests reports whether a question stays off the session's own stream because a request,
-// perhaps at another replica, has got it or may still come for it. m.mu is held.
-func (m *Mailbox) isLeftToRequests(v *view, r *mcptask.Record, in mcptask.Input) bool {
+// leaveToRequests reports whether a question stays off the session's own stream because a request,
+// perhaps at another replica, has got it or may still come for it. It starts a timer that looks at the
+// question again. m.mu is held.
+func (m *Mailbox) leaveToRequests(v *view, r *mcptask.Record, in mcptask.Input) bool {
 	switch {
 	case !m.isPortable():
 		return false

@@ -1,4 +1,4 @@
-// Package durabletest measures stores in databases. It is for tests only.
+// Package durabletest measures stores in databases, and makes tasks for their tests. It is for tests only.
 package durabletest
 
 import (
@@ -29,20 +29,20 @@ func NewTask(size int) mcptask.Record {
 	}
 }
 
-// Finish returns a task as it is after its end.
+// Finish returns a task as a server stores its end.
 func Finish(r mcptask.Record) mcptask.Record {
 	r.Phase, r.Worker, r.TerminalAt = mcptask.PhaseDone, "", time.Now()
 	r.UpdatedAt, r.Outcome = r.TerminalAt, &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: make(json.RawMessage, 300)}
 	return r
 }
 
-// LiveOnce stores a task and its end.
+// LiveOnce stores a new task, and then its end.
 func LiveOnce(ctx context.Context, s mcptask.Store) error {
 	_, err := storeFinished(ctx, s, 300)
 	return err
 }
 
-// storeFinished stores a task and its end, and returns its ID.
+// storeFinished stores a new task with arguments of some size, and then its end. It returns the task's ID.
 func storeFinished(ctx context.Context, s mcptask.Store, size int) (id string, err error) {
 	r, err := s.Create(ctx, NewTask(size), quota)
 	if err != nil {
@@ -53,8 +53,8 @@ func storeFinished(ctx context.Context, s mcptask.Store, size int) (id string, e
 }
 
 // BenchmarkLives creates and ends tasks, beside what a program would write that needs to remember a
-// call and its end: one INSERT and one UPDATE on a table of the same kind. open opens both for a
-// number of clients.
+// call and its end: one INSERT and one UPDATE on a table of the same kind. It calls open for each
+// number of clients. open returns a new store, and a function that does the same on a table.
 func BenchmarkLives(b *testing.B, open func(b *testing.B) (s mcptask.Store, liveBare func() error)) {
 	b.Helper()
 	for _, clients := range []int{1, 16, 64} {

@@ -31,7 +31,7 @@ type Filled interface {
 	IDOf(number int64) string
 }
 
-// Epoch is when the tasks of a Filled were created, about, in microseconds since 1970.
+// Epoch is when about the tasks of a Filled were created, in microseconds since 1970.
 const Epoch = 1600000000000000
 
 // BenchmarkMillion compares the cost of calls on a store with 1,000,000 tasks to that on one with

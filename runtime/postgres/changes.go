@@ -51,7 +51,14 @@ type follower struct {
 func (f *follower) start(ctx context.Context) (stop func(), err error) {
 	s := f.store
 	g := &following{store: s, look: make(chan struct{}, 1)}
-	if err := s.pool.QueryRow(ctx, s.schema.sql("SELECT coalesce(max(seq), 0), "+clock+" FROM @schema@.change"), s.shift.Load()).Scan(&g.seq, &g.at); err != nil {
+	asking, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(s.closing, end)()
+	err = s.pool.QueryRow(asking, s.schema.sql("SELECT coalesce(max(seq), 0), "+clock+" FROM @schema@.change"), s.shift.Load()).Scan(&g.seq, &g.at)
+	switch {
+	case s.closing.Err() != nil:
+		return func() {}, nil // Close waits for its turn to end the readers
+	case err != nil:
 		return nil, fmt.Errorf("postgres: changes: %w", err)
 	}
 	following, cancel := context.WithCancel(s.closing)

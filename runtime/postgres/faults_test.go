@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pgtest"
@@ -162,6 +165,47 @@ func TestBackendsAreKilled(t *testing.T) {
 	t.Logf("%d lives, %d failed calls", made.Load(), failed.Load())
 }
 
+// TestServerLosesCommits lets a server forget the last commits, as one does that takes over, or that ends
+// with synchronous_commit=off. Then the sequence gives numbers again that a process has used.
+func TestServerLosesCommits(t *testing.T) {
+	dsn := pgtest.Database(t)
+	s := openStore(t, dsn, Options{})
+	create(t, s, newTask("lost", "a"))
+	query(t, dsn, "TRUNCATE mcptask.task, mcptask.account, mcptask.change")
+	query(t, dsn, "SELECT setval('mcptask.task_seq', 1, false)")
+	terminate(t, dsn, "%")
+	other := openStore(t, dsn, Options{})
+	for i := range 3 {
+		r := newTask(fmt.Sprint("other", i), "b")
+		r.Arguments = []byte(`{"other":` + strings.Repeat(" ", i*1000) + `1}`)
+		create(t, other, r)
+		if i > 0 {
+			continue
+		}
+		for got, err := s.Get(t.Context(), r.ID); ; got, err = s.Get(t.Context(), r.ID) {
+			if err == nil && string(got.Arguments) != string(r.Arguments) {
+				t.Errorf("the arguments are %s", got.Arguments)
+			}
+			if err == nil || t.Context().Err() != nil {
+				break // its connections have ended, too
+			}
+		}
+	}
+	for i := 0; ; i++ {
+		_, err := s.Create(context.WithoutCancel(t.Context()), newTask(fmt.Sprint("new", i), "a"), mcptask.Quota{})
+		if err == nil {
+			break
+		}
+		if i == 100 {
+			t.Fatal(err)
+		}
+	}
+	if twice := query(t, dsn, "SELECT seq FROM mcptask.task GROUP BY seq HAVING count(*) > 1"); len(twice) > 0 {
+		t.Errorf("several tasks have the numbers %v", twice)
+	}
+	checkAccounts(t, dsn)
+}
+
 // checkAccounts compares the usages with the tasks that are stored.
 func checkAccounts(t *testing.T, dsn string) {
 	t.Helper()
@@ -258,6 +302,37 @@ func TestStoppedWriterLetsOthersGoOn(t *testing.T) {
 	create(t, s, newTask("t", "a"))
 }
 
+// TestStoppedWithinBatch stops a process that has sent a part of its batch and has the lock. Others go on.
+func TestStoppedWithinBatch(t *testing.T) {
+	dsn := pgtest.Database(t)
+	s := openStore(t, dsn, Options{})
+	s.mostSilence = time.Millisecond
+	conn, err := pgconn.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped, err := conn.Hijack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stopped.Conn.Close() //nolint:errcheck // the server has ended it
+	lock := fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", s.schema.lock)
+	for _, sql := range []string{beginWriting, lock} { // and no Sync
+		stopped.Frontend.SendParse(&pgproto3.Parse{Query: sql})
+		stopped.Frontend.SendBind(&pgproto3.Bind{})
+		stopped.Frontend.SendExecute(&pgproto3.Execute{})
+	}
+	if err := stopped.Frontend.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for len(query(t, dsn, "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid = $1", stopped.PID)) == 0 {
+		if t.Context().Err() != nil {
+			return
+		}
+	}
+	create(t, s, newTask("t", "a"))
+}
+
 // TestNetworkIsCut lets connections hang, as a network does that loses packets. Calls end with their
 // contexts, and the store works again when the network does.
 func TestNetworkIsCut(t *testing.T) {
@@ -287,6 +362,46 @@ func TestNetworkIsCut(t *testing.T) {
 		}
 	}
 	create(t, s, newTask("after", "a"))
+}
+
+// TestCloseWhileFeedStarts closes a store whose feed waits for a dead network. The feed ends.
+func TestCloseWhileFeedStarts(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{TCP: true})
+	dsn := server.Database(t)
+	config, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProxy(t, server.Address)
+	s, err := Open(t.Context(), fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", config.User, p.Addr(), config.Database), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(t.Context(), "none"); !errors.Is(err, mcptask.ErrNoRecord) { // its connection stays
+		t.Error(err)
+	}
+	p.cut(true)
+	ended := make(chan error, 1)
+	go func() {
+		var failed error
+		for _, err := range s.Changes(t.Context()) {
+			failed = err
+		}
+		ended <- failed
+	}()
+	for s.pool.Stat().AcquiredConns() == 0 { // until it asks
+		runtime.Gosched()
+	}
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	p.cut(false) // pgx waits for a while until it leaves a connection
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
 }
 
 // proxy passes connections on to a server. While it is cut, connections hang.

@@ -62,7 +62,8 @@ type Store struct {
 	logger    *slog.Logger
 	committer *durable.Committer
 	cache     *durable.Cache
-	seqs      seqRange // of the committer alone
+	seqs      seqRange     // of the committer alone
+	connects  atomic.Int64 // how many connections the pool has made
 
 	feed     *feed.Source[mcptask.Change]
 	follower *follower
@@ -77,8 +78,8 @@ type Store struct {
 	keptUp atomic.Int64
 	// shift is added to the database's clock, in microseconds. Only tests set it.
 	shift *atomic.Int64
-	// lookOften is the constant, except in tests.
-	lookOften time.Duration
+	// lookOften and mostSilence are the constants, except in tests.
+	lookOften, mostSilence time.Duration
 }
 
 var (
@@ -117,14 +118,17 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	// same reason the store does not listen through one: it would not hear, and notifications that come to
 	// a connection that PgBouncer 1.18 is cancelling end PgBouncer.
 	config.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}
-	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
-	if err != nil {
-		return nil, fmt.Errorf("postgres: %w", err)
-	}
 	if o.Logger == nil {
 		o.Logger = slog.Default() //nolint:forbidigo // what goes wrong in the background is never silent
 	}
-	s := &Store{pool: pool, schema: schema, logger: o.Logger, cache: durable.NewCache(cacheBytes), shift: new(atomic.Int64), lookOften: lookOften}
+	s := &Store{schema: schema, logger: o.Logger, cache: durable.NewCache(cacheBytes), shift: new(atomic.Int64), lookOften: lookOften, mostSilence: mostSilence}
+	config.AfterConnect = func(context.Context, *pgx.Conn) error {
+		s.connects.Add(1)
+		return nil
+	}
+	if s.pool, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), config); err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.committer = durable.NewCommitter(s, o.Logger)
 	s.follower = &follower{store: s, listens: !o.NoListen && !pooled}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pgtest"
@@ -276,5 +277,43 @@ func TestDSN(t *testing.T) {
 	}
 	if _, err := Open(t.Context(), "host=h", Options{MaxConns: -1}); err == nil || !strings.Contains(err.Error(), "MaxConns") {
 		t.Error(err)
+	}
+}
+
+// TestTakenIDCostsNoConnection creates a task whose ID is taken, by a store that need not read. A
+// statement that fails would cost it the connection.
+func TestTakenIDCostsNoConnection(t *testing.T) {
+	s := openStore(t, pgtest.Database(t), Options{MaxConns: 1})
+	r := create(t, s, newTask("taken", "a"))
+	if _, err := s.Update(t.Context(), r, finish(r), mcptask.Quota{}); err != nil {
+		t.Fatal(err)
+	}
+	before := s.pool.Stat().NewConnsCount()
+	if _, err := s.Create(t.Context(), newTask("taken", "a"), mcptask.Quota{}); !errors.Is(err, mcptask.ErrExists) {
+		t.Error(err)
+	}
+	create(t, s, newTask("new", "a"))
+	if more := s.pool.Stat().NewConnsCount() - before; more != 0 {
+		t.Errorf("%d new connections", more)
+	}
+}
+
+// TestWroteNothing checks which answers to a COMMIT leave no doubt. A server may speak any language.
+func TestWroteNothing(t *testing.T) {
+	for want, answers := range map[bool][]*pgconn.PgError{
+		true: {
+			{Severity: "FEHLER", SeverityUnlocalized: "ERROR", Code: "23505"},
+			{Severity: "ERROR", Code: "23505"},
+			{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "25P03"}, // it did not wait for the COMMIT
+		},
+		false: {
+			{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "57P01"},
+		},
+	} {
+		for _, answer := range answers {
+			if got := wroteNothing(fmt.Errorf("commit: %w", answer)); got != want {
+				t.Errorf("%v: %+v", got, answer)
+			}
+		}
 	}
 }

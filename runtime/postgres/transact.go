@@ -1,17 +1,21 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // A transaction that writes has two round trips. The first begins it, takes the lock that all who
@@ -35,13 +39,28 @@ const (
 	set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
 	set_config('mcptask.write', 'on', true), pg_advisory_xact_lock($1::bigint)`
 	// ifLast forbids the statements that follow to write, unless the last transaction has the mark $1, $2
-	// and no task has one of the names $3.
+	// and no task has one of the names $3 or of the IDs $4. Inserting such a task would fail, and the
+	// connection with it.
 	ifLast = `SELECT set_config('mcptask.write', 'off', true)
 	WHERE NOT EXISTS (SELECT FROM (` + selectLast + `) last WHERE (seq, at) = ($1::bigint, $2::bigint))
-	OR EXISTS (SELECT FROM @schema@.task WHERE name = ANY($3::bytea[]))`
+	OR EXISTS (SELECT FROM @schema@.task WHERE name = ANY($3::bytea[]))
+	OR EXISTS (SELECT FROM @schema@.task WHERE id = ANY($4::bytea[]))`
 	selectLast = `SELECT seq, at FROM @schema@.change ORDER BY seq DESC LIMIT 1`
 	// mayWrite is true unless ifLast forbids it.
 	mayWrite = `current_setting('mcptask.write') = 'on'`
+
+	// endSilent ends the transaction that has the lock $1, if PostgreSQL waits for the rest of a batch and
+	// has heard nothing for $2 microseconds. The timeout above is only for the time between batches.
+	endSilent = `SELECT pg_terminate_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+	WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+	AND l.objsubid = 1 AND (l.classid::bigint << 32 | l.objid::bigint) = $1::bigint
+	AND a.state = 'active' AND a.wait_event = 'ClientRead' AND a.state_change < clock_timestamp() - $2::bigint * interval '1 microsecond'`
+	// mostSilence is how long a process may be silent. Those who wait look several times meanwhile, since a
+	// call of the store may not last longer.
+	mostSilence = 5 * time.Second
+
+	// idleForTooLong is the code of PostgreSQL's error that ends a process's transaction, see lockWriting.
+	idleForTooLong = "25P03"
 
 	// attempts is how often a transaction is tried if it surely wrote nothing.
 	attempts = 3
@@ -72,7 +91,7 @@ func (s *Store) tryTransact(ctx context.Context, read func(*pgx.Batch), write fu
 	first.Queue(beginWriting)
 	first.Queue(lockWriting, s.schema.lock)
 	read(&first)
-	if err := conn.SendBatch(ctx, &first).Close(); err != nil {
+	if err := s.sendLocking(ctx, conn, &first); err != nil {
 		return isPassing(err), err
 	}
 	if !write(&second) {
@@ -85,6 +104,29 @@ func (s *Store) tryTransact(ctx context.Context, read func(*pgx.Batch), write fu
 		return false, durable.InDoubt(err)
 	}
 	return err != nil && isPassing(err), err
+}
+
+// sendLocking sends a batch that waits for the lock. If that takes long, it looks whether the process that
+// has the lock was stopped, or cut off, before it has sent all of its batch.
+func (s *Store) sendLocking(ctx context.Context, conn *pgxpool.Conn, b *pgx.Batch) error {
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	defer time.AfterFunc(s.mostSilence/5, func() {
+		defer guard.Recover(s.logger, "waiting for the lock")
+		s.endSilentHolders(waiting)
+	}).Stop()
+	return conn.SendBatch(ctx, b).Close()
+}
+
+// endSilentHolders ends transactions of silent processes until ctx ends.
+func (s *Store) endSilentHolders(ctx context.Context) {
+	for ctx.Err() == nil {
+		s.pool.Exec(ctx, endSilent, s.schema.lock, s.mostSilence.Microseconds()) //nolint:errcheck // it is tried again
+		select {
+		case <-time.After(s.mostSilence / 5):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // queueCommit queues the end of a transaction.
@@ -100,7 +142,11 @@ func queueCommit(b *pgx.Batch) {
 // wroteNothing reports whether a transaction whose COMMIT was sent surely wrote nothing.
 func wroteNothing(err error) bool {
 	var refused *pgconn.PgError
-	return errors.As(err, &refused) && refused.Severity == "ERROR" || pgconn.SafeToRetry(err)
+	if !errors.As(err, &refused) {
+		return pgconn.SafeToRetry(err)
+	}
+	// Severity is in the language of the server, which may be any. A pooler may send nothing else.
+	return cmp.Or(refused.SeverityUnlocalized, refused.Severity) == "ERROR" || refused.Code == idleForTooLong
 }
 
 // isPassing reports whether an error is that of a connection that was lost, or of a conflict with
@@ -114,7 +160,7 @@ func isPassing(err error) bool {
 	case "08", "40", "57": // connection, rollback (deadlock, serialization), intervention of an operator
 		return true
 	}
-	return refused.Code == "25P03" || refused.Code == "55P03" // idle for too long, lock not available
+	return refused.Code == idleForTooLong || refused.Code == "55P03" // lock not available
 }
 
 // Transact implements [durable.Backend].
@@ -148,14 +194,14 @@ func (s *Store) Transact(ctx context.Context, keys durable.Keys, decide func(*du
 
 // Apply implements [durable.Backend].
 func (s *Store) Apply(ctx context.Context, last durable.Mark, names []durable.Name, plan *durable.Plan) (after durable.Mark, err error) {
-	if s.seqs.left < int64(len(plan.Writes)) {
-		return after, durable.ErrStale
-	}
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return after, fmt.Errorf("postgres: %w", err)
 	}
 	defer conn.Release()
+	if !s.hasSeqs(len(plan.Writes)) {
+		return after, durable.ErrStale
+	}
 	var b pgx.Batch
 	b.Queue(beginWriting)
 	b.Queue(lockWriting, s.schema.lock)
@@ -163,10 +209,10 @@ func (s *Store) Apply(ctx context.Context, last durable.Mark, names []durable.Na
 	for i, name := range names {
 		hashes[i] = hashName(name)
 	}
-	b.Queue(s.schema.sql(ifLast), last.Number, last.At, hashes)
+	b.Queue(s.schema.sql(ifLast), last.Number, last.At, hashes, insertedIDs(plan))
 	s.queuePlan(&b, plan, &after)
 	queueCommit(&b)
-	switch err := conn.SendBatch(ctx, &b).Close(); {
+	switch err := s.sendLocking(ctx, conn, &b); {
 	case err != nil && wroteNothing(err):
 		return durable.Mark{}, fmt.Errorf("postgres: %w", err)
 	case err != nil:
@@ -176,6 +222,17 @@ func (s *Store) Apply(ctx context.Context, last durable.Mark, names []durable.Na
 	}
 	s.noteCommit(plan)
 	return after, nil
+}
+
+// insertedIDs returns the IDs of the records that a plan inserts.
+func insertedIDs(plan *durable.Plan) [][]byte {
+	var ids [][]byte
+	for i := range plan.Writes {
+		if w := &plan.Writes[i]; w.Kind == durable.Insert {
+			ids = append(ids, []byte(w.Record.ID))
+		}
+	}
+	return ids
 }
 
 // noteCommit takes note of what was committed.
@@ -192,13 +249,13 @@ func (s *Store) announce() {
 
 // queueState queues the queries that read a State.
 func (s *Store) queueState(b *pgx.Batch, keys durable.Keys, state *durable.State) {
-	if s.seqs.left < int64(len(keys.IDs)) {
+	if connects := s.connects.Load(); !s.hasSeqs(len(keys.IDs)) {
 		b.Queue("SELECT nextval($1::text::regclass)", s.schema.sql("@schema@.task_seq")).QueryRow(func(r pgx.Row) error {
 			var next int64
 			if err := r.Scan(&next); err != nil {
 				return err
 			}
-			s.seqs = seqRange{next: next, left: seqStep}
+			s.seqs = seqRange{next: next, left: seqStep, connects: connects}
 			return nil
 		})
 	}
@@ -253,7 +310,17 @@ func (s *Store) queueState(b *pgx.Batch, keys durable.Keys, state *durable.State
 const seqStep = 1000
 
 // seqRange is the numbers for new tasks that the process may use.
-type seqRange struct{ next, left int64 }
+type seqRange struct {
+	next, left int64
+	// connects is the store's count when the range was taken. A server to which the store has to connect
+	// again may have lost what the sequence has given, and give it to others.
+	connects int64
+}
+
+// hasSeqs reports whether the process may use n more numbers. Call it after the connection is made.
+func (s *Store) hasSeqs(n int) bool {
+	return s.seqs.left >= int64(n) && s.seqs.connects == s.connects.Load()
+}
 
 // take takes a number.
 func (r *seqRange) take() int64 {

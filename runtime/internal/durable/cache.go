@@ -19,7 +19,8 @@ type Cache struct {
 	order   list.List               // the last used first
 }
 
-// cached is the arguments, the inputs and the outcome of a record.
+// cached is the arguments, the inputs and the outcome of a record. Its ID and CreatedAt are there too: a
+// database that has lost its last commits, or was restored, may give another record the same seq.
 type cached struct {
 	seq, asked int64
 	record     mcptask.Record // a copy, as copyRecord makes it
@@ -39,7 +40,7 @@ func (c *Cache) Fill(seq, asked int64, r *mcptask.Record) bool {
 		return false
 	}
 	known := e.Value.(*cached)
-	if known.asked != asked || r.Outcome != nil && known.record.Outcome == nil {
+	if known.asked != asked || known.record.ID != r.ID || !known.record.CreatedAt.Equal(r.CreatedAt) || r.Outcome != nil && known.record.Outcome == nil {
 		return false
 	}
 	c.order.MoveToFront(e)
@@ -96,6 +97,7 @@ func (c *Cache) keep(seq, asked int64, r *mcptask.Record) {
 		return // it would displace too many
 	}
 	from := copyRecord(r)
+	k.record.ID, k.record.CreatedAt = from.ID, from.CreatedAt
 	k.record.Arguments, k.record.Inputs, k.record.Outcome = from.Arguments, from.Inputs, from.Outcome
 	c.entries[seq] = c.order.PushFront(k)
 	for c.size += k.size; c.size > c.most; {

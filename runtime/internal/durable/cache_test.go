@@ -34,6 +34,10 @@ func TestCacheNeedsCurrentParts(t *testing.T) {
 			t.Errorf("%s: filled", name)
 		}
 	}
+	other := record("b") // of a database that has given the number again
+	if c.Fill(1, 3, &other) {
+		t.Error("another record of that number: filled")
+	}
 	// Another process has asked; this one ends the task.
 	ended := r
 	ended.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: json.RawMessage("1")}

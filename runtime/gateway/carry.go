@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
@@ -39,19 +40,23 @@ func (g *Gateway) prepareCarrier(x exchange, s *session, d protocol.Teller, call
 		}
 		box := g.mailbox(s)
 		box.Know(d, task)
-		c := box.Connect(d, task.ID)
-		over := make(chan struct{})
-		var writer sync.WaitGroup
-		writer.Go(func() {
-			defer guard.Recover(g.server.Logger(), "the questions on a call's stream")
-			sendQueued(c, response.out.sendMessages, over)
-		})
-		return func() {
-			g.hub.Refresh(task.ID) // send retractions before the answer
-			close(over)
-			writer.Wait()
-			response.out.sendMessages(c.Take())
-			c.Close()
-		}
+		return g.sendQuestions(box.Connect(d, task.ID), task.ID, response.out.sendMessages)
 	}, func() { response.end() }
+}
+
+// sendQuestions sends a task's questions on the stream of a request until stop is called.
+func (g *Gateway) sendQuestions(c *push.Stream, task string, send func([][]byte)) (stop func()) {
+	over := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		defer guard.Recover(g.server.Logger(), "the questions on the stream of a request")
+		sendQueued(c, send, over)
+	})
+	return func() {
+		g.hub.Refresh(task) // send retractions before the answer
+		close(over)
+		writer.Wait()
+		send(c.Take())
+		c.Close()
+	}
 }

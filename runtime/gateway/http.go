@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
@@ -192,19 +191,7 @@ func (x *httpExchange) carryQuestions(d protocol.Teller, task string) (stop func
 	c := x.g.mailbox(x.session).Connect(d, task)
 	x.out = &sharedStream{stream: newStream(x.w)}
 	x.stopAlive = x.out.keepAlive()
-	over := make(chan struct{})
-	var writer sync.WaitGroup
-	writer.Go(func() {
-		defer guard.Recover(x.g.server.Logger(), "the stream of a request that waits")
-		sendQueued(c, x.out.sendMessages, over)
-	})
-	return func() {
-		x.g.hub.Refresh(task) // send retractions before the answer
-		close(over)
-		writer.Wait()
-		x.out.sendMessages(c.Take())
-		c.Close()
-	}
+	return x.g.sendQuestions(c, task, x.out.sendMessages)
 }
 
 func (x *httpExchange) flush() { _ = http.NewResponseController(x.w).Flush() } // fails if the client has disconnected

@@ -198,12 +198,19 @@ func TestNothingIsFollowed(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if len(s.followed)+len(s.running)+len(s.toFetch)+s.fetchers != 0 {
-			t.Errorf("%d followed, %d running, %d to fetch, %d fetchers", len(s.followed), len(s.running), len(s.toFetch), s.fetchers)
-		}
+		wantForgotten(t, s)
 	})
+}
+
+// wantForgotten checks that a server has forgotten all tasks.
+func wantForgotten(t *testing.T, s *Server) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.followed)+len(s.running)+len(s.toFetch)+len(s.unfetched)+s.fetchers != 0 {
+		t.Errorf("%d followed, %d running, %d to fetch, %d after failures, %d fetchers",
+			len(s.followed), len(s.running), len(s.toFetch), len(s.unfetched), s.fetchers)
+	}
 }
 
 // TestUnreadableTasks checks that tasks whose records cannot be read do not delay the news of others,
@@ -265,11 +272,7 @@ func TestUnreadableTasks(t *testing.T) {
 			t.Errorf("%d handlers have ended of %d", n, len(unreadable)-1)
 		}
 		time.Sleep(time.Hour) // the task that cannot be read ends
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if len(a.followed)+len(a.toFetch)+len(a.unfetched)+a.fetchers != 0 {
-			t.Errorf("%d followed, %d to fetch, %d after failures, %d fetchers", len(a.followed), len(a.toFetch), len(a.unfetched), a.fetchers)
-		}
+		wantForgotten(t, a)
 	})
 }
 

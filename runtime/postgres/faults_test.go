@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +17,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pgtest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 )
 
 // terminate ends the backends of a database that run or ran a statement like the pattern, and returns
@@ -34,11 +34,7 @@ func TestListenIsCut(t *testing.T) {
 	s, other := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
 	wait := newsOf(t, s)
 	for i := range 5 {
-		for terminate(t, dsn, "LISTEN%") == 0 { // until it listens
-			if t.Context().Err() != nil {
-				return
-			}
-		}
+		wiretest.Eventually(t, "it listens", func() bool { return terminate(t, dsn, "LISTEN%") > 0 })
 		id := fmt.Sprint("t", i)
 		create(t, other, newTask(id, "a"))
 		wait("a change after the cut", is(id, 1))
@@ -107,13 +103,14 @@ func TestOpenIsCut(t *testing.T) {
 		}
 		opened <- err
 	}()
-	for terminate(t, dsn, "SELECT coalesce%schema_version") == 0 { // until it reads
+	wiretest.Eventually(t, "Open reads the version", func() bool {
 		select {
 		case err := <-opened:
 			t.Fatalf("opened without reading the version: %v", err)
 		default:
 		}
-	}
+		return terminate(t, dsn, "SELECT coalesce%schema_version") > 0
+	})
 	if _, err := holder.Exec(t.Context(), "ROLLBACK"); err != nil {
 		t.Fatal(err)
 	}
@@ -131,6 +128,7 @@ func TestBackendsAreKilled(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var all sync.WaitGroup
+	t.Cleanup(all.Wait)
 	var made, failed atomic.Int64
 	for c := range clients {
 		all.Go(func() {
@@ -144,20 +142,22 @@ func TestBackendsAreKilled(t *testing.T) {
 					continue
 				}
 				made.Add(1)
-				got, err := s.Get(t.Context(), r.ID)
-				for ; err != nil && !errors.Is(err, mcptask.ErrNoRecord); got, err = s.Get(t.Context(), r.ID) { // its connection may be killed too
+				patient, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
+				got, err := s.Get(patient, r.ID)
+				for ; err != nil && !errors.Is(err, mcptask.ErrNoRecord) && patient.Err() == nil; got, err = s.Get(patient, r.ID) { // its connection may be killed too
 				}
+				cancel()
 				if err != nil || got.Version != r.Version || !got.Done() {
 					t.Errorf("%s of version %d is %+v, %v", r.ID, r.Version, got, err)
 				}
 			}
 		})
 	}
-	for n, last := 0, int64(0); n < kills; {
-		if now := made.Load(); now > last { // it works again
-			last, n = now, n+1
-			terminate(t, dsn, "%")
-		}
+	last := int64(0)
+	for range kills {
+		wiretest.Eventually(t, "it works again", func() bool { return made.Load() > last })
+		last = made.Load()
+		terminate(t, dsn, "%")
 	}
 	stop()
 	all.Wait()
@@ -182,13 +182,8 @@ func TestServerLosesCommits(t *testing.T) {
 		if i > 0 {
 			continue
 		}
-		for got, err := s.Get(t.Context(), r.ID); ; got, err = s.Get(t.Context(), r.ID) {
-			if err == nil && string(got.Arguments) != string(r.Arguments) {
-				t.Errorf("the arguments are %s", got.Arguments)
-			}
-			if err == nil || t.Context().Err() != nil {
-				break // its connections have ended, too
-			}
+		if got := getAtLast(t, s, r.ID); string(got.Arguments) != string(r.Arguments) {
+			t.Errorf("the arguments are %s", got.Arguments)
 		}
 	}
 	for i := 0; ; i++ {
@@ -204,6 +199,21 @@ func TestServerLosesCommits(t *testing.T) {
 		t.Errorf("several tasks have the numbers %v", twice)
 	}
 	checkAccounts(t, dsn)
+}
+
+// getAtLast returns a task as soon as the store, whose connections were lost, can read it.
+func getAtLast(t *testing.T, s *Store, id string) (r mcptask.Record) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
+	defer cancel()
+	wiretest.Await(t, func() (missing string) {
+		var err error
+		if r, err = s.Get(ctx, id); err != nil {
+			return fmt.Sprintf("%s cannot be read: %v", id, err)
+		}
+		return ""
+	})
+	return r
 }
 
 // checkAccounts compares the usages with the tasks that are stored.
@@ -325,11 +335,9 @@ func TestStoppedWithinBatch(t *testing.T) {
 	if err := stopped.Frontend.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for len(query(t, dsn, "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid = $1", stopped.PID)) == 0 {
-		if t.Context().Err() != nil {
-			return
-		}
-	}
+	wiretest.Eventually(t, "it has the lock", func() bool {
+		return len(query(t, dsn, "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid = $1", stopped.PID)) > 0
+	})
 	create(t, s, newTask("t", "a"))
 }
 
@@ -337,14 +345,8 @@ func TestStoppedWithinBatch(t *testing.T) {
 // contexts, and the store works again when the network does.
 func TestNetworkIsCut(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Start(t, pgtest.Options{TCP: true})
-	dsn := server.Database(t)
-	config, err := pgconn.ParseConfig(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := newProxy(t, server.Address)
-	s := openStore(t, fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable&connect_timeout=60", config.User, p.Addr(), config.Database), Options{})
+	p, dsn := newProxy(t)
+	s := openStore(t, dsn+"&connect_timeout=60", Options{})
 	create(t, s, newTask("before", "a"))
 	p.cut(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -356,25 +358,15 @@ func TestNetworkIsCut(t *testing.T) {
 		t.Error("a dead network has answered")
 	}
 	p.cut(false)
-	for t.Context().Err() == nil {
-		if _, err := s.Get(t.Context(), "before"); err == nil {
-			break
-		}
-	}
+	getAtLast(t, s, "before")
 	create(t, s, newTask("after", "a"))
 }
 
 // TestCloseWhileFeedStarts closes a store whose feed waits for a dead network. The feed ends.
 func TestCloseWhileFeedStarts(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Start(t, pgtest.Options{TCP: true})
-	dsn := server.Database(t)
-	config, err := pgconn.ParseConfig(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := newProxy(t, server.Address)
-	s, err := Open(t.Context(), fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", config.User, p.Addr(), config.Database), Options{})
+	p, dsn := newProxy(t)
+	s, err := Open(t.Context(), dsn, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,9 +382,7 @@ func TestCloseWhileFeedStarts(t *testing.T) {
 		}
 		ended <- failed
 	}()
-	for s.pool.Stat().AcquiredConns() == 0 { // until it asks
-		runtime.Gosched()
-	}
+	wiretest.Eventually(t, "the feed asks", func() bool { return s.pool.Stat().AcquiredConns() > 0 })
 	closed := make(chan error)
 	go func() { closed <- s.Close() }()
 	if err := <-ended; err != nil {
@@ -415,20 +405,27 @@ type proxy struct {
 	going sync.Cond
 }
 
-func newProxy(t testing.TB, target string) *proxy {
+// newProxy starts a server with a database, and a proxy before it. It returns the database's DSN, as a URL with
+// parameters, by way of the proxy.
+func newProxy(t testing.TB) (p *proxy, dsn string) {
 	t.Helper()
+	server := pgtest.Start(t, pgtest.Options{TCP: true})
+	config, err := pgconn.ParseConfig(server.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{Listener: l, target: target}
+	p = &proxy{Listener: l, target: server.Address}
 	p.going.L = &p.mu
 	go p.serve()
 	t.Cleanup(func() {
 		p.cut(false)
 		l.Close() //nolint:errcheck // it ends serve
 	})
-	return p
+	return p, fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", config.User, l.Addr(), config.Database)
 }
 
 // cut cuts the network, or ends the cut. Connections from before are then lost.

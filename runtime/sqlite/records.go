@@ -70,20 +70,25 @@ func queryRows(ctx context.Context, s *session, query string, args ...any) ([]ro
 	return found, err
 }
 
-// readBare returns the records of a query that selects no bodies.
-func (s *Store) readBare(ctx context.Context, query string, args ...any) ([]mcptask.Record, error) {
-	var records []mcptask.Record
-	err := s.read(ctx, "read", func(r *session) error {
-		rows, err := queryRows(ctx, r, query, args...)
-		for i := range rows {
-			records = append(records, rows[i].record)
-		}
+// readRecords returns the records of the rows that find returns.
+func (s *Store) readRecords(ctx context.Context, find func(r *session) ([]row, error)) (records []mcptask.Record, err error) {
+	var rows []row
+	err = s.read(ctx, "read", func(r *session) (err error) {
+		rows, err = find(r)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	for i := range rows {
+		records = append(records, rows[i].record)
+	}
 	return records, nil
+}
+
+// readBare returns the records of a query that selects no bodies.
+func (s *Store) readBare(ctx context.Context, query string, args ...any) ([]mcptask.Record, error) {
+	return s.readRecords(ctx, func(r *session) ([]row, error) { return queryRows(ctx, r, query, args...) })
 }
 
 // Create implements [mcptask.Store].
@@ -147,12 +152,12 @@ func (s *Store) readWhole(r *session, query string, args ...any) ([]row, error) 
 }
 
 // List implements [mcptask.Store].
-func (s *Store) List(ctx context.Context, principal string, after mcptask.Position, limit int) (records []mcptask.Record, err error) {
+func (s *Store) List(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	err = s.read(ctx, "read", func(r *session) error {
-		return r.atOneMoment(func() error {
+	return s.readRecords(ctx, func(r *session) ([]row, error) {
+		return r.atOneMoment(func() ([]row, error) {
 			rows, err := queryRows(context.Background(), r, barePage, []byte(principal), durable.Micros(after.CreatedAt), []byte(after.ID), limit)
 			for i := range rows {
 				if err == nil && !s.cache.Fill(rows[i].seq, rows[i].asked, &rows[i].record) {
@@ -162,22 +167,15 @@ func (s *Store) List(ctx context.Context, principal string, after mcptask.Positi
 					}
 				}
 			}
-			for i := range rows {
-				records = append(records, rows[i].record)
-			}
-			return err
+			return rows, err
 		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return records, nil
 }
 
 // atOneMoment runs f, whose queries all see the file as it is at the first one.
-func (s *session) atOneMoment(f func() error) error {
+func (s *session) atOneMoment(f func() ([]row, error)) ([]row, error) {
 	if _, err := s.exec("BEGIN"); err != nil {
-		return err
+		return nil, err
 	}
 	defer s.rollBack()
 	return f()

@@ -252,6 +252,16 @@ func (f *Feed) NextQuestion(task string) WireMessage {
 	return m
 }
 
+// NextCancellation returns the next message. It fails the test unless that cancels the question.
+func (f *Feed) NextCancellation(question WireMessage) WireMessage {
+	f.T.Helper()
+	m := f.Next()
+	if m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(question.ID) {
+		f.T.Errorf("%s, want a cancellation of %s", m.Text, question.ID)
+	}
+	return m
+}
+
 // WantSilence fails the test if a message comes.
 func (f *Feed) WantSilence() {
 	f.T.Helper()

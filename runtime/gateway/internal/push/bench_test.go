@@ -2,9 +2,7 @@ package push
 
 import (
 	"fmt"
-	"log/slog"
 	"testing"
-	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
@@ -15,16 +13,8 @@ func BenchmarkHandlerWrite(b *testing.B) {
 	for _, sessions := range []int{0, 1, 100} {
 		b.Run(fmt.Sprint(sessions), func(b *testing.B) {
 			store := mcptask.NewMemoryStore()
-			server, err := mcptask.NewServer(mcptask.Options{Store: store, Logger: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer server.Close()
-			h := New(server, legacy)
-			r, err := store.Create(b.Context(), mcptask.Record{ID: "task", Principal: "p", Phase: mcptask.PhaseRunning, ExpiresAt: time.Now().Add(time.Hour)}, mcptask.Quota{})
-			if err != nil {
-				b.Fatal(err)
-			}
+			h := serve(b, store)
+			r := create(b, store, mcptask.Record{ID: "task", Phase: mcptask.PhaseRunning})
 			for range sessions {
 				s := newPeer(h, "p", `{}`)
 				defer s.Close()

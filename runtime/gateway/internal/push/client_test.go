@@ -61,6 +61,44 @@ func newPeer(h *Hub, principal, capabilities string) *peer {
 	return p
 }
 
+// newReplicatedPeer returns a peer whose session other replicas serve too.
+func newReplicatedPeer(h *Hub, name string) *peer {
+	p := newPeer(h, "p", elicits)
+	p.name = name
+	return p
+}
+
+// serve returns the hub of a server on a store. The server and the store are closed at the end of the test.
+func serve(t testing.TB, store mcptask.Store) *Hub {
+	t.Helper()
+	server, err := mcptask.NewServer(mcptask.Options{Store: store, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Close()
+		_ = store.Close()
+	})
+	return New(server, legacy)
+}
+
+// create stores a task of principal "p" that ends in an hour.
+func create(t testing.TB, store mcptask.Store, r mcptask.Record) mcptask.Record {
+	t.Helper()
+	r.Principal, r.CreatedAt, r.ExpiresAt = "p", time.Now(), time.Now().Add(time.Hour)
+	stored, err := store.Create(t.Context(), r, mcptask.Quota{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stored
+}
+
+// newQuestion returns a question that waits for its answer.
+func newQuestion(key string) mcptask.Input {
+	return mcptask.Input{Key: key, Method: "elicitation/create", Params: []byte(`{"message":"?"}`),
+		Schema: []byte(`{"type":"object"}`), State: mcptask.InputOutstanding}
+}
+
 // asked is a client without a transport. Its stream has the messages that are sent to it. Run it in a bubble, so that
 // the time is its own.
 type asked struct {

@@ -28,36 +28,21 @@ func TestQuestionIsNotRead(t *testing.T) {
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
 			store := &faulty{Store: mcptask.NewMemoryStore(), reads: map[string]int{}}
-			server, err := mcptask.NewServer(mcptask.Options{Store: store})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				_ = server.Close()
-				_ = store.Close()
-			})
-			p := newPeer(New(server, legacy), "p", elicits)
-			p.name = "session"
+			p := newReplicatedPeer(serve(t, store), "session")
 			const poll = time.Minute
-			r, err := store.Create(t.Context(), mcptask.Record{
-				ID: "task", Principal: "p", Phase: mcptask.PhaseRunning, Worker: "w", Poll: poll,
-				CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
-			}, mcptask.Quota{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := create(t, store, mcptask.Record{ID: "task", Phase: mcptask.PhaseRunning, Worker: "w", Poll: poll})
 			p.Know(legacy, r)
 			own := p.Connect(nil, "")
 			write := func(in mcptask.Input) {
 				moved := r
 				moved.Inputs = []mcptask.Input{in}
+				var err error
 				if r, err = store.Update(context.Background(), r, moved, mcptask.Quota{}); err != nil {
 					t.Fatal(err)
 				}
 				synctest.Wait()
 			}
-			in := mcptask.Input{Key: "one", Method: "elicitation/create", Params: []byte(`{"message":"?"}`),
-				Schema: []byte(`{"type":"object"}`), State: mcptask.InputOutstanding}
+			in := newQuestion("one")
 			write(in)
 			c.end(p, &in)
 			write(in)
@@ -88,29 +73,14 @@ func (s silent) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
 func TestFindsWhatAnotherSessionKnows(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := silent{mcptask.NewMemoryStore()}
-		server, err := mcptask.NewServer(mcptask.Options{Store: store})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			_ = server.Close()
-			_ = store.Close()
-		})
-		h := New(server, legacy)
-		creates, names := newPeer(h, "p", elicits), newPeer(h, "p", elicits)
-		creates.name = "session"
+		h := serve(t, store)
+		creates, names := newReplicatedPeer(h, "session"), newPeer(h, "p", elicits)
 		own := creates.Connect(nil, "")
 		synctest.Wait() // it has looked for its tasks
-		r, err := store.Create(t.Context(), mcptask.Record{
-			ID:        strings.Repeat("A", 26) + mcptask.MarkOfSession(creates.name),
-			Principal: "p", Phase: mcptask.PhaseInputRequired, Worker: "w", Revision: mcptask.Revision20251125,
-			Inputs: []mcptask.Input{{Key: "one", Method: "elicitation/create", Params: []byte(`{"message":"?"}`),
-				Schema: []byte(`{"type":"object"}`), State: mcptask.InputOutstanding}},
-			CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
-		}, mcptask.Quota{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := create(t, store, mcptask.Record{
+			ID:    strings.Repeat("A", 26) + mcptask.MarkOfSession(creates.name),
+			Phase: mcptask.PhaseInputRequired, Worker: "w", Revision: mcptask.Revision20251125, Inputs: []mcptask.Input{newQuestion("one")},
+		})
 		names.Know(legacy, r)
 		h.observe(r) // the news comes later
 		time.Sleep(time.Minute)
@@ -167,19 +137,9 @@ func TestMissedNewsOfManySessions(t *testing.T) {
 	const sessions, misses, phases = 20, 5, 3
 	bubble.Test(t, func(t *testing.T) {
 		store := &scanned{Store: mcptask.NewMemoryStore(), news: make(chan mcptask.Change), release: make(chan struct{})}
-		server, err := mcptask.NewServer(mcptask.Options{Store: store})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			_ = server.Close()
-			_ = store.Close()
-		})
-		h := New(server, legacy)
+		h := serve(t, store)
 		for i := range sessions {
-			p := newPeer(h, "p", elicits)
-			p.name = string(rune('a' + i))
-			p.Connect(nil, "")
+			newReplicatedPeer(h, string(rune('a'+i))).Connect(nil, "")
 		}
 		for range misses {
 			store.news <- mcptask.Change{Missed: true}
@@ -223,28 +183,12 @@ func TestManyQuestionsAreDue(t *testing.T) {
 	const tasks = 20
 	bubble.Test(t, func(t *testing.T) {
 		store := &slow{Store: mcptask.NewMemoryStore()}
-		server, err := mcptask.NewServer(mcptask.Options{Store: store})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			_ = server.Close()
-			_ = store.Close()
-		})
-		p := newPeer(New(server, legacy), "p", elicits)
-		p.name = "session"
+		p := newReplicatedPeer(serve(t, store), "session")
 		own := p.Connect(nil, "")
 		for i := range tasks {
-			r, err := store.Create(t.Context(), mcptask.Record{
-				ID: string(rune('a' + i)), Principal: "p", Phase: mcptask.PhaseInputRequired, Worker: "w",
-				Inputs: []mcptask.Input{{Key: "one", Method: "elicitation/create", Params: []byte(`{"message":"?"}`),
-					Schema: []byte(`{"type":"object"}`), State: mcptask.InputOutstanding}},
-				CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
-			}, mcptask.Quota{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.Know(legacy, r)
+			p.Know(legacy, create(t, store, mcptask.Record{
+				ID: string(rune('a' + i)), Phase: mcptask.PhaseInputRequired, Worker: "w", Inputs: []mcptask.Input{newQuestion("one")},
+			}))
 		}
 		synctest.Wait()
 		release := make(chan struct{})

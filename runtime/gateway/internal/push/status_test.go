@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
@@ -14,22 +13,12 @@ import (
 // A stream whose client does not read holds one status for each task: the last.
 func TestStatusesInQueue(t *testing.T) {
 	store := mcptask.NewMemoryStore()
-	server, err := mcptask.NewServer(mcptask.Options{Store: store})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	h := New(server, legacy)
-	s := newPeer(h, "a", `{}`)
+	h := serve(t, store)
+	s := newPeer(h, "p", `{}`)
 	defer s.Close()
 	tasks := make([]mcptask.Record, 3)
 	for i := range tasks {
-		tasks[i], err = store.Create(t.Context(), mcptask.Record{
-			ID: fmt.Sprint("task", i), Principal: "a", Phase: mcptask.PhaseQueued, ExpiresAt: time.Now().Add(time.Hour),
-		}, mcptask.Quota{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tasks[i] = create(t, store, mcptask.Record{ID: fmt.Sprint("task", i), Phase: mcptask.PhaseQueued})
 		s.Know(legacy, tasks[i])
 	}
 	c := s.Connect(nil, "")

@@ -4,14 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
@@ -63,22 +61,8 @@ type reader struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	store := mcptask.NewMemoryStore()
-	server, err := mcptask.NewServer(mcptask.Options{Store: store, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = server.Close()
-		_ = store.Close()
-	})
-	w := &world{t: t, store: store, hub: New(server, legacy), caller: mcptask.Caller{Principal: "p"}}
-	w.record, err = store.Create(t.Context(), mcptask.Record{
-		ID: "task", Principal: "p", Phase: mcptask.PhaseRunning, Worker: "w",
-		CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
-	}, mcptask.Quota{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := &world{t: t, store: store, hub: serve(t, store), caller: mcptask.Caller{Principal: "p"}}
+	w.record = create(t, store, mcptask.Record{ID: "task", Phase: mcptask.PhaseRunning, Worker: "w"})
 	for range 3 {
 		w.open()
 	}
@@ -136,8 +120,7 @@ func (w *world) write(random *rand.Rand) {
 		i := slices.IndexFunc(r.Inputs, func(in mcptask.Input) bool { return in.State == mcptask.InputOutstanding })
 		r.Inputs[i].State = []mcptask.InputState{mcptask.InputAnswered, mcptask.InputSuperseded}[random.IntN(2)]
 	} else {
-		r.Inputs = append(r.Inputs, mcptask.Input{Key: fmt.Sprint(len(r.Inputs)), Method: "elicitation/create",
-			Params: []byte(`{"message":"?"}`), Schema: []byte(`{"type":"object"}`), State: mcptask.InputOutstanding})
+		r.Inputs = append(r.Inputs, newQuestion(fmt.Sprint(len(r.Inputs))))
 	}
 	r.StatusMessage = fmt.Sprint("message ", r.Version)
 	r, err := w.store.Update(context.Background(), w.record, r, mcptask.Quota{})

@@ -250,7 +250,7 @@ func checkTakenBack(t *testing.T, revision string, keeps bool) {
 			if keeps {
 				return f.NextFollowUp("tasks/cancel", "r")
 			}
-			return nextCancelled(f, q)
+			return f.NextCancellation(q)
 		}
 		inBubble(t, "cancelled "+on, func(t *testing.T) {
 			p, id, f, q := begin(t, wiretest.AskArguments("one"), map[string]any{})
@@ -299,16 +299,6 @@ func checkTakenBack(t *testing.T, revision string, keeps bool) {
 	}
 }
 
-// nextCancelled returns the next message. It fails the test unless that cancels the question.
-func nextCancelled(f *wiretest.Feed, q wiretest.WireMessage) wiretest.WireMessage {
-	f.T.Helper()
-	m := f.Next()
-	if m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(q.ID) {
-		f.T.Errorf("%s, want a cancellation of %s", m.Text, q.ID)
-	}
-	return m
-}
-
 // checkRemoteCancels checks a client without tasks/cancel, and one that has not yet kept the
 // question.
 func checkRemoteCancels(t *testing.T, revision string) {
@@ -331,7 +321,7 @@ func checkRemoteCancels(t *testing.T, revision string) {
 	inBubble(t, "not a task yet", func(t *testing.T) {
 		p, id, f, q := begin(t, wiretest.AllTaskCapabilities)
 		p.Task("tasks/cancel", id).OK()
-		nextCancelled(f, q)
+		f.NextCancellation(q)
 		p.Respond(q.ID, wiretest.RemoteTaskCreated("r")) // the messages have crossed
 		f.NextFollowUp("tasks/cancel", "r")
 	})

@@ -95,9 +95,7 @@ func TestPatternsAsk(t *testing.T) {
 				p.Respond(q.ID, test.response)
 			} else {
 				p.about("tasks/cancel", name).OK()
-				if m := f.Next(); m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(q.ID) {
-					t.Errorf("%s", m.Text)
-				}
+				f.NextCancellation(q)
 			}
 			p.reaches(name, test.status)
 			f.WantSilence()

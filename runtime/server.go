@@ -53,6 +53,10 @@ type Options struct {
 	Revisions []string
 	// Unknown shows a task that lost its worker as unknown in sep-1686, not as failed.
 	Unknown bool
+	// ClientProfile tells what is known of a client's program, such as how long it waits for an
+	// answer. It is called for plain calls and lists of tools, from many goroutines. nil means
+	// KnownClient.
+	ClientProfile func(ClientInfo) ClientProfile
 	// Logger takes what an operator should know; nil means slog.Default for warnings
 	// and errors, such as a handler's panic. Records of the audit trail have the
 	// attribute audit; docs/observe.md lists them, and says which of them need a Logger.

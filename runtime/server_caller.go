@@ -20,6 +20,8 @@ type Caller struct {
 	Revision string
 	// Method is the request's method, for the audit trail, or "" if it is not known.
 	Method string
+	// Client is the client's program, as it names itself.
+	Client ClientInfo
 	// CanAsk names the request methods that the client answers, such as
 	// elicitation/create.
 	CanAsk []string

@@ -1,15 +1,11 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"net/http"
-	"strings"
 	"sync"
-	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
@@ -49,8 +45,6 @@ type callWay interface {
 	send(message []byte) bool
 	// carriesQuestions reports whether the task's questions go this way too.
 	carriesQuestions() bool
-	// sendKeepAlive shows a waiting client that the stream is alive.
-	sendKeepAlive()
 	// disconnected returns a channel that closes when the client disconnects. It returns nil if
 	// that cannot happen.
 	disconnected() <-chan struct{}
@@ -179,14 +173,10 @@ func (a *awaitedCall) carryQuestions(task string, done func()) (over func()) {
 	writer.Go(func() {
 		defer guard.Then(a.g.server.Logger(), "the stream of a call", done)
 		defer c.Close()
-		tick := time.NewTicker(keepAlive)
-		defer tick.Stop()
 		for {
 			select {
 			case <-c.Wake():
 				a.sendMessages(c.Take())
-			case <-tick.C:
-				a.way.sendKeepAlive()
 			case <-a.way.disconnected():
 				done()
 				return
@@ -234,124 +224,7 @@ type pipeWay struct{ write func([]byte) }
 
 func (w pipeWay) send(message []byte) bool    { w.write(message); return true }
 func (pipeWay) carriesQuestions() bool        { return false }
-func (pipeWay) sendKeepAlive()                {}
 func (pipeWay) disconnected() <-chan struct{} { return nil }
-
-// postWay is the response to a POST. It becomes a stream as soon as there is a message about the
-// task. It then forwards the SDK's events, or turns the SDK's JSON into an event.
-type postWay struct {
-	w       http.ResponseWriter
-	streams bool // the client accepts a stream
-	gone    <-chan struct{}
-	// header is the SDK's header. The SDK may change it while messages are sent here.
-	header http.Header
-
-	mu         sync.Mutex
-	begunHere  bool // the gateway has begun the stream
-	begunBySDK bool // the SDK has begun its response
-	isSSE      bool // the SDK's response is a stream
-	over       bool
-	body       bytes.Buffer // the SDK's JSON, if the gateway has begun the stream
-}
-
-// Header implements http.ResponseWriter.
-func (p *postWay) Header() http.Header { return p.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (p *postWay) WriteHeader(code int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.begin(code)
-}
-
-// begin sends the header of the SDK's response. p.mu is held.
-func (p *postWay) begin(code int) {
-	if p.begunBySDK || p.over {
-		return
-	}
-	p.begunBySDK = true
-	p.isSSE = strings.HasPrefix(p.header.Get("Content-Type"), "text/event-stream")
-	if p.begunHere {
-		return
-	}
-	for name, values := range p.header {
-		p.w.Header()[name] = values
-	}
-	p.w.WriteHeader(code)
-}
-
-// Write implements http.ResponseWriter. The SDK writes one event at a time.
-func (p *postWay) Write(data []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.over {
-		return len(data), nil // the response is over
-	}
-	p.begin(http.StatusOK)
-	if p.begunHere && !p.isSSE {
-		return p.body.Write(data)
-	}
-	return p.w.Write(data)
-}
-
-// Flush implements http.Flusher.
-func (p *postWay) Flush() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.over || !p.begunBySDK && !p.begunHere {
-		return
-	}
-	_ = http.NewResponseController(p.w).Flush() // fails if the client has disconnected
-}
-
-func (p *postWay) carriesQuestions() bool        { return p.streams }
-func (p *postWay) disconnected() <-chan struct{} { return p.gone }
-
-// stream returns the response as a stream, or nil if it is not a stream. p.mu is held.
-func (p *postWay) stream() *stream {
-	switch {
-	case p.over || !p.streams || p.begunBySDK && !p.isSSE && !p.begunHere:
-		return nil
-	case !p.begunBySDK && !p.begunHere:
-		p.begunHere = true
-		return newStream(p.w)
-	}
-	return &stream{w: p.w, flush: http.NewResponseController(p.w).Flush}
-}
-
-func (p *postWay) send(message []byte) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := p.stream()
-	if s == nil {
-		return p.over // after the end, messages are dropped
-	}
-	s.sendMessage(message)
-	return true
-}
-
-func (p *postWay) sendKeepAlive() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s := p.stream(); s != nil {
-		s.sendComment("waiting")
-	}
-}
-
-// end sends the SDK's JSON as an event and closes the response.
-func (p *postWay) end() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.body.Len() > 0 {
-		if s := p.stream(); s != nil {
-			var line bytes.Buffer
-			if json.Compact(&line, p.body.Bytes()) == nil {
-				s.sendMessage(line.Bytes())
-			}
-		}
-	}
-	p.over = true
-}
 
 // announcer is a revision that answers a call that made a task when the task has ended, and
 // announces the task before.

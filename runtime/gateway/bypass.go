@@ -72,7 +72,7 @@ func (x *httpExchange) mayBypass(flow *Flow) bool {
 	params := x.m.Params
 	meta := params.Object("_meta")
 	switch {
-	case flow == nil || flow.Tool == "" || flow.Handle != nil || flow.Held || flow.withheld != nil:
+	case flow.Handle != nil || flow.Held || flow.withheld != nil:
 		return false
 	case meta != nil && (!meta.IsObject() || !validate.Bounded(meta.Raw()) || meta.Has("progressToken")):
 		return false // the SDK refuses it, or sends the progress

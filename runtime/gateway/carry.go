@@ -22,26 +22,24 @@ import (
 //   - A plain call without a task cannot ask. Its questions return ErrCannotAsk.
 
 // prepareCarrier prepares a call of a session for its questions. The carrier is nil if the SDK asks
-// them. Call done when the call has been forwarded.
-func (g *Gateway) prepareCarrier(x exchange, s *session, d protocol.Teller, call *mcptask.CallRequest) (carrier fallback.Carrier, done func()) {
+// them.
+func (g *Gateway) prepareCarrier(x exchange, s *session, d protocol.Teller, call *mcptask.CallRequest) fallback.Carrier {
 	post, ok := x.(*httpExchange)
 	if !ok || s == nil || s.portable == nil {
-		return nil, func() {}
+		return nil
 	}
 	if call.Mode == mcptask.ModeTask && slices.Contains(s.canAsk, "elicitation/create") {
 		call.Later = true
 	}
-	response := newSDKResponse(post.w)
-	response.open = func() {}
-	post.w = response
+	response := post.respondToCall()
 	return func(task mcptask.Record) (stop func()) {
-		if !response.beginStream() {
+		if g.config.JSON || !response.carriesQuestions() {
 			return nil
 		}
 		box := g.mailbox(s)
 		box.Know(d, task)
-		return g.sendQuestions(box.Connect(d, task.ID), task.ID, response.out.sendMessages)
-	}, func() { response.end() }
+		return g.sendQuestions(box.Connect(d, task.ID), task.ID, response.sendAll)
+	}
 }
 
 // sendQuestions sends a task's questions on the stream of a request until stop is called.

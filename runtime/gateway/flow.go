@@ -92,6 +92,11 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 	defer done()
 	call := f.Call
 	call.Progress = hooks.Progress
+	if hooks.Progress != nil && !f.Held {
+		progress := newProgress(hooks.Progress)
+		defer progress.stop()
+		call.Progress = progress.report
+	}
 	if !f.mute {
 		call.Ask = limitAnswers(s, f.Caller, hooks.Ask)
 	}

@@ -41,6 +41,9 @@ type Config struct {
 	// AnyHost switches off the check that a server on a loopback address is called by a loopback
 	// name. The check prevents DNS rebinding.
 	AnyHost bool
+	// JSON says that the SDK answers with JSON where it can. The response to a call then begins with
+	// its answer. Otherwise it begins soon, as a stream that is kept alive.
+	JSON bool
 	// Direct answers calls of the server's tools in the gateway. It is for an SDK whose types
 	// cannot carry a task. The SDK's middleware does not see these calls.
 	Direct bool

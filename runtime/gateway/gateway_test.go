@@ -56,7 +56,7 @@ func countPassed(t testing.TB) (g *Gateway, passed *int) {
 func openSession(t testing.TB, g *Gateway, version, capabilities string) *session {
 	t.Helper()
 	s := &session{id: "s"}
-	s.setNegotiated(g, version, []byte(capabilities))
+	s.setNegotiated(g, version, []byte(capabilities), nil)
 	g.trackSession(httptest.NewRequest(http.MethodPost, "/", nil), s, nil)
 	t.Cleanup(func() { g.sessions.end("s") })
 	return s

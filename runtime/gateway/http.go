@@ -219,16 +219,22 @@ func (x *httpExchange) setBody(edits ...wire.Edit) error {
 }
 
 func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
-	if x.bypass(flow) {
-		flow.announced.noteWritten()
-		return
+	if flow != nil && flow.Tool != "" {
+		defer flow.announced.noteWritten()
+		response := x.respondToCall()
+		defer response.end()
+		if !x.g.config.JSON {
+			response.keepAlive()
+		}
+		if x.bypass(flow) {
+			return
+		}
 	}
 	if err := x.setBody(edits...); err != nil {
 		x.refuse(refusedRequest, wireError(err))
 		return
 	}
 	if flow != nil {
-		defer flow.announced.noteWritten()
 		if x.g.config.Direct {
 			x.direct(flow)
 			return
@@ -263,7 +269,7 @@ func (x *httpExchange) initialize(flow *Flow) {
 	flow.Connected = func(id, version string, wait func() error) {
 		if id != "" {
 			s := &session{id: id, principal: x.principal, behind: flow.Behind}
-			s.setNegotiated(g, version, capabilities.Raw())
+			s.setNegotiated(g, version, capabilities.Raw(), x.m.Params.Get("clientInfo"))
 			g.trackSession(x.r, s, wait)
 		}
 	}

@@ -1,12 +1,14 @@
 package gateway
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -20,6 +22,7 @@ type message struct {
 type meta struct {
 	Version      *string
 	Capabilities *wire.Object
+	Client       json.RawMessage
 }
 
 // JSON readers disagree about a duplicate member, and about "Name" if they know "name". The gateway
@@ -73,7 +76,21 @@ func readMeta(params *wire.Object) (said meta) {
 		said.Version = &version
 	}
 	said.Capabilities = params.Object("_meta", mcptask.MetaClientCapabilities)
+	said.Client = params.Get("_meta", mcptask.MetaClientInfo)
 	return said
+}
+
+// longestClient bounds what is kept of a client's name and of its version, in bytes.
+const longestClient = 100
+
+// readClient reads a clientInfo. It ignores what is malformed.
+func readClient(info json.RawMessage) mcptask.ClientInfo {
+	said := wire.NewObject(info)
+	read := func(member string) string {
+		said, _ := said.Text(member)
+		return strings.Clone(text.Shorten(said, longestClient))
+	}
+	return mcptask.ClientInfo{Name: read("name"), Version: read("version")}
 }
 
 // answeredRequest returns the request of the server's that the message answers.

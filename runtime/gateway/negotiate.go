@@ -43,8 +43,7 @@ func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
 		x.refuse(refusedRequest, refusal)
 		return
 	}
-	carrier, done := g.prepareCarrier(x, s, d, &call)
-	defer done()
+	carrier := g.prepareCarrier(x, s, d, &call)
 	flow := g.newCallFlow(d, caller, *tool, call, carrier)
 	flow.mute = carrier != nil
 	flow.Related = func(taskID string) map[string]any {
@@ -53,7 +52,7 @@ func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
 	if s != nil {
 		g.announceTask(flow, s, d)
 	}
-	defer g.prepareFlow(x, flow, s, d)()
+	g.prepareFlow(x, flow, s, d)
 	x.forward(flow)
 }
 
@@ -79,6 +78,7 @@ func (g *Gateway) callModern(x exchange, caller mcptask.Caller) {
 		x.forward(nil)
 		return
 	}
+	caller.Client = readClient(m.meta.Client)
 	if err := x.checkVersion(g.modern.Revision()); err != nil {
 		x.refuse(refusedRequest, err)
 		return

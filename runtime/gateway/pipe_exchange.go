@@ -69,12 +69,12 @@ func (x *pipeExchange) enter(bool) (*session, mcptask.Caller, bool) {
 // negotiated revision.
 func (x *pipeExchange) initialize(flow *Flow) {
 	p := x.p
-	capabilities := x.m.Params.Get("capabilities")
+	capabilities, client := x.m.Params.Get("capabilities"), x.m.Params.Get("clientInfo")
 	flow.Connected = func(_, version string, _ func() error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.session.revision == "" { // once: what pushes to the session reads it without the lock
-			p.session.setNegotiated(p.g, version, capabilities)
+			p.session.setNegotiated(p.g, version, capabilities, client)
 		}
 	}
 	x.forward(flow)

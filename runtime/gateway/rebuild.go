@@ -160,7 +160,7 @@ func (g *Gateway) rebuildSession(r *http.Request, principal, id string, t *sessi
 	flow := &Flow{Caller: caller, Decorate: func(result json.RawMessage) (json.RawMessage, error) { return result, nil }}
 	flow.Connected = func(inner, version string, wait func() error) {
 		opened := &session{id: id, inner: inner, principal: principal, behind: flow.Behind, portable: &portable{sessionToken: *t, rebuilt: true}}
-		opened.setNegotiated(g, version, t.Capabilities)
+		opened.setNegotiated(g, version, t.Capabilities, t.Client)
 		g.trackSession(r, opened, wait)
 		s = opened
 	}
@@ -276,7 +276,7 @@ func (x *httpExchange) initializeSigned(flow *Flow, edits ...wire.Edit) {
 			x.g.server.Notice(slog.LevelWarn, "session stays on this replica: what its client says of itself is too long for the session's ID",
 				"principal", x.principal, "max", longestToken)
 		}
-		s.setNegotiated(x.g, version, params.Get("capabilities"))
+		s.setNegotiated(x.g, version, params.Get("capabilities"), params.Get("clientInfo"))
 		x.g.trackSession(x.r, s, wait)
 		opened = s
 	}

@@ -75,7 +75,7 @@ func (x *recorded) forwardMerged(context.Context, *merge) bool { x.note("forward
 func TestRoute(t *testing.T) {
 	g := New(Config{Server: newServer(t, mcptask.Options{}, idleTool()), Stateful: http.NotFoundHandler(), Stateless: http.NotFoundHandler()})
 	s := &session{id: "s", principal: "p"}
-	s.setNegotiated(g, mcptask.Revision20251125, nil)
+	s.setNegotiated(g, mcptask.Revision20251125, nil, nil)
 	s.ended, s.end = context.WithCancel(t.Context())
 	for _, c := range []struct {
 		what, message   string

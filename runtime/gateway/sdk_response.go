@@ -98,16 +98,6 @@ func (r *sdkResponse) Flush() {
 	}
 }
 
-// beginStream begins the response, if it is a stream. The SDK has set the headers.
-func (r *sdkResponse) beginStream() (isStream bool) {
-	r.out.mu.Lock()
-	defer r.out.mu.Unlock()
-	if strings.HasPrefix(r.w.Header().Get("Content-Type"), "text/event-stream") {
-		r.begin(http.StatusOK)
-	}
-	return r.isSSE && !r.over
-}
-
 // end closes the response for the SDK. begun reports whether the SDK has written anything, and
 // refused whether that is not a stream.
 func (r *sdkResponse) end() (begun, refused bool) {

@@ -32,6 +32,7 @@ type session struct {
 	principal string
 	revision  string // the protocol version that was negotiated
 	canAsk    []string
+	client    mcptask.ClientInfo
 	// capabilities are the client's. requestor decides which questions the client may keep as
 	// tasks, in the session's own revision.
 	capabilities json.RawMessage
@@ -65,10 +66,10 @@ type session struct {
 	opened  sync.Once
 }
 
-// setNegotiated stores the result of initialize.
-func (s *session) setNegotiated(g *Gateway, version string, capabilities json.RawMessage) {
+// setNegotiated stores the result of initialize. client is the clientInfo of its params.
+func (s *session) setNegotiated(g *Gateway, version string, capabilities, client json.RawMessage) {
 	s.revision, s.canAsk, s.requestor = version, g.legacy.CanAsk(wire.NewObject(capabilities)), protocol.Requestor20251125{}
-	s.capabilities = bytes.Clone(capabilities)
+	s.capabilities, s.client = bytes.Clone(capabilities), readClient(client)
 	if g.hasTasks(version) {
 		s.requestor = g.legacy.Requestor(capabilities)
 	}
@@ -93,7 +94,7 @@ func (s *session) beginInitialized() bool {
 
 // newCaller returns the caller of a request in the session.
 func (s *session) newCaller(g *Gateway, method string) mcptask.Caller {
-	return mcptask.Caller{Principal: s.principal, Session: s.name(), Revision: g.sessionRevision(s.revision), Method: method, CanAsk: s.canAsk}
+	return mcptask.Caller{Principal: s.principal, Session: s.name(), Revision: g.sessionRevision(s.revision), Method: method, Client: s.client, CanAsk: s.canAsk}
 }
 
 // sessions is the table of open sessions.

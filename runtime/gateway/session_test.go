@@ -224,7 +224,7 @@ func TestNegotiated(t *testing.T) {
 	rules.Covers(t, "C-03")
 	var s session
 	for revision, want := range map[string]bool{mcptask.Revision20251125: true, "2025-06-18": false, "": false} {
-		s.setNegotiated(&Gateway{speech: newSpeech([]string{mcptask.Revision20251125}, "")}, revision, json.RawMessage(takesTasks))
+		s.setNegotiated(&Gateway{speech: newSpeech([]string{mcptask.Revision20251125}, "")}, revision, json.RawMessage(takesTasks), nil)
 		if s.requestor.Augments("elicitation/create") != want || s.requestor.Cancels() != want || len(s.canAsk) != 3 {
 			t.Errorf("%s: %+v", revision, s.requestor)
 		}

@@ -39,9 +39,8 @@ type sessionSpeech interface {
 	canPush(version string) bool
 	// negotiate decides how a call is answered in a revision.
 	negotiate(d protocol.Teller, caller mcptask.Caller, tool mcptask.ToolSpec, params protocol.Params) (mcptask.CallRequest, error)
-	// prepareFlow adapts the flow of a call, and the way of its answer, to the call's revision. Call
-	// done when the flow has been forwarded.
-	prepareFlow(x exchange, flow *Flow, s *session, d protocol.Teller) (done func())
+	// prepareFlow adapts the flow of a call, and the way of its answer, to the call's revision.
+	prepareFlow(x exchange, flow *Flow, s *session, d protocol.Teller)
 }
 
 // newSpeech selects the revisions for a gateway from those that a server supports. If only is not
@@ -104,6 +103,4 @@ func (n officialSpeech) negotiate(d protocol.Teller, _ mcptask.Caller, tool mcpt
 	return d.Negotiate(tool, fallback.Concerns(n.g.server, tool.Name), params)
 }
 
-func (officialSpeech) prepareFlow(exchange, *Flow, *session, protocol.Teller) (done func()) {
-	return func() {}
-}
+func (officialSpeech) prepareFlow(exchange, *Flow, *session, protocol.Teller) {}

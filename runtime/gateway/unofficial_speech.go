@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"encoding/json"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -119,20 +118,17 @@ func (u unofficialSpeech) negotiate(d protocol.Teller, caller mcptask.Caller, to
 
 // prepareFlow implements sessionSpeech. If the revision says so, the flow answers its call when the
 // task has ended.
-func (u unofficialSpeech) prepareFlow(x exchange, flow *Flow, s *session, d protocol.Teller) (done func()) {
-	done = func() {}
+func (u unofficialSpeech) prepareFlow(x exchange, flow *Flow, s *session, d protocol.Teller) {
 	a, announces := d.(announcer)
 	if !announces || flow.Call.Mode != mcptask.ModeTask || s == nil {
-		return done
+		return
 	}
 	call := &awaitedCall{g: u.g, session: s, d: a, caller: flow.Caller, tool: flow.Tool, request: x.message().ID}
 	flow.Held, flow.Handle = true, call.handle
 	switch x := x.(type) {
 	case *httpExchange:
-		way := &postWay{w: x.w, streams: acceptsStream(x.r), header: http.Header{}, gone: x.r.Context().Done()}
-		x.w, call.way, done = way, way, way.end // the response is invalid once the handler has returned
+		call.way = x.respondToCall()
 	case *pipeExchange:
 		call.way = pipeWay{x.p.out.put}
 	}
-	return done
 }

@@ -43,6 +43,7 @@ func NewRevisionHandler(tasks *mcptask.Server, revision string, getServer func(*
 		Principal:      tokenPrincipal,
 		CrossOrigin:    options.CrossOriginProtection,
 		AnyHost:        options.DisableLocalhostProtection,
+		JSON:           options.JSONResponse,
 		MaxBody:        options.MaxRequestBodyBytes,
 		SessionTimeout: options.SessionTimeout,
 	}

@@ -32,7 +32,7 @@ func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string, carri
 		if err != nil || reply.Task == nil {
 			return reply, err
 		}
-		waiting, cancel := withWait(ctx, began, callWait(s, tool))
+		waiting, cancel := context.WithDeadline(ctx, began.Add(s.PlainWait(caller, tool, call.Progress != nil)))
 		defer cancel()
 		defer context.AfterFunc(s.Closing(), cancel)()
 		record, err := follow(waiting, s, caller, *reply.Task, call.Ask, carrier)

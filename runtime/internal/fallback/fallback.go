@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
@@ -116,27 +115,6 @@ func find(s *mcptask.Server, name string) (each set, kind string, ok bool) {
 }
 
 var kinds = [...]string{mcptask.ToolTaskStatus, mcptask.ToolTaskResult, mcptask.ToolTaskCancel, mcptask.ToolTaskAnswer}
-
-// defaultWait is how long a fallback tool blocks for a task whose tool sets no wait. Common clients
-// give up after 120 seconds.
-const defaultWait = 90 * time.Second
-
-// callWait returns how long a call may block for a tool's task. 0 means no limit.
-func callWait(s *mcptask.Server, tool string) time.Duration {
-	if !Serves(s, tool) {
-		return defaultWait
-	}
-	spec, _ := s.Tool(tool)
-	return spec.Policy.Wait
-}
-
-// withWait bounds a context by a wait that began at a time. A wait of 0 means no limit.
-func withWait(ctx context.Context, began time.Time, wait time.Duration) (context.Context, context.CancelFunc) {
-	if wait <= 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithDeadline(ctx, began.Add(wait))
-}
 
 func newShutdownError() error {
 	return mcptask.Errorf(mcptask.CodeInternalError, "the server is shutting down")

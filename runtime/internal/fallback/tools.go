@@ -134,7 +134,7 @@ func (h helper) result(ctx context.Context, a arguments, record mcptask.Record, 
 			return h.explain(a.Task, err)
 		}
 	}
-	waiting, cancel := withWait(ctx, a.began, callWait(h.server, record.Tool))
+	waiting, cancel := context.WithDeadline(ctx, a.began.Add(h.server.PlainWait(h.caller, record.Tool, call.Progress != nil)))
 	defer cancel()
 	defer context.AfterFunc(h.server.Closing(), cancel)()
 	record, err = follow(waiting, h.server, h.caller, record, call.Ask, h.carrier)

@@ -1,0 +1,70 @@
+package mcptask
+
+import "time"
+
+// DefaultWait is how long a plain call blocks if neither its tool nor its client's host says
+// otherwise. Common hosts give a call up after 60 seconds.
+const DefaultWait = 45 * time.Second
+
+// ClientInfo is how the program of a client names itself. Nothing proves it.
+type ClientInfo struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// ClientProfile is what a server knows of a client's program, which is part of a host such as an editor. It decides how the server answers plain calls
+// of tools that have the fallback tools, and never whose a task is or who may call.
+type ClientProfile struct {
+	// Patience is how long the host waits for the answer to a call, whatever comes meanwhile. 0
+	// means that it is not known.
+	Patience time.Duration
+	// PatienceWithProgress is the same for a call that asks for progress, in a host whose clock
+	// begins anew with each report of progress. The server reports at least every 15 seconds. 0
+	// means that progress changes nothing.
+	PatienceWithProgress time.Duration
+	// PrefersPlain says that people see more of a plain call with progress than of a task. In
+	// 2025-11-25 such a host is told that optional tools take no tasks.
+	PrefersPlain bool
+}
+
+// wait returns how long a plain call may block if the tool's policy says wait. A quarter of the
+// patience is for the way.
+func (p ClientProfile) wait(wait time.Duration, progress bool) time.Duration {
+	patience := p.Patience
+	if progress {
+		patience = max(patience, p.PatienceWithProgress)
+	}
+	bears := patience / 4 * 3
+	switch {
+	case bears <= 0 && wait == 0:
+		return DefaultWait
+	case bears <= 0:
+		return wait
+	case wait == 0:
+		return bears
+	}
+	return min(wait, bears)
+}
+
+// PlainWait returns how long a plain call may block before it goes on behind the fallback tools:
+// the tool's Policy.Wait, but not longer than the caller's host waits. Without a Policy.Wait it is
+// as long as that host waits, or DefaultWait. progress says that the call asks for progress.
+func (s *Server) PlainWait(caller Caller, tool string, progress bool) time.Duration {
+	spec, _ := s.Tool(tool)
+	return s.ClientProfile(caller).wait(spec.Policy.Wait, progress)
+}
+
+// ClientProfile returns what is known of a caller's program: what Options.ClientProfile says, or
+// KnownClient.
+func (s *Server) ClientProfile(caller Caller) ClientProfile {
+	if s.options.ClientProfile != nil {
+		return s.options.ClientProfile(caller.Client)
+	}
+	return KnownClient(caller.Client)
+}
+
+// KnownClient returns what is known of a program by its name: the zero ClientProfile for a name that
+// is not known.
+func KnownClient(client ClientInfo) ClientProfile {
+	return ClientProfile{}
+}

@@ -1,0 +1,85 @@
+package gateway
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+)
+
+// progressStep is added to a value that is reported twice, since a value has to be above the one before it.
+const progressStep = 0.001
+
+// progress reports the progress of one call. Its values increase, whatever the handler reports. While the call
+// is open it repeats the last report in intervals, because hosts give up a call of which they hear
+// nothing.
+type progress struct {
+	send  mcptask.ProgressFunc
+	began time.Time
+
+	mu          sync.Mutex
+	repeat      *time.Timer // nil once the call is answered
+	begun       bool        // a value has been sent
+	last, total float64
+	message     string
+}
+
+// newProgress begins to report.
+func newProgress(send mcptask.ProgressFunc) *progress {
+	p := &progress{send: send, began: time.Now()}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.repeat = time.AfterFunc(keepAlive, p.sendAgain)
+	return p
+}
+
+// report implements [mcptask.ProgressFunc].
+func (p *progress) report(taskID string, done, total float64, message string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.total, p.message = total, message
+	p.sendAbove(taskID, done, message)
+	if p.repeat != nil {
+		p.repeat.Reset(keepAlive)
+	}
+}
+
+// sendAgain repeats the last report, with the time that the call has taken.
+func (p *progress) sendAgain() {
+	defer guard.Recover(nil, "the progress of a call")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.repeat == nil {
+		return
+	}
+	message := "running for " + time.Since(p.began).Round(time.Second).String()
+	if p.message != "" {
+		message = fmt.Sprintf("%s (%s)", p.message, message)
+	}
+	p.sendAbove("", p.last, message)
+	p.repeat.Reset(keepAlive)
+}
+
+// sendAbove sends a value, or the next one above the last. p.mu is held.
+func (p *progress) sendAbove(taskID string, done float64, message string) {
+	if p.begun && done <= p.last {
+		done = max(p.last+progressStep, math.Nextafter(p.last, math.Inf(1)))
+	}
+	total := p.total
+	if total > 0 {
+		total = max(total, done)
+	}
+	p.begun, p.last = true, done
+	p.send(taskID, done, total, message)
+}
+
+// stop ends the repetitions.
+func (p *progress) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.repeat.Stop()
+	p.repeat = nil
+}

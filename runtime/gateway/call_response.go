@@ -59,10 +59,15 @@ func (p *callResponse) keepAlive() {
 		defer guard.Recover(nil, "a call that is kept alive")
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if s := p.stream(); s != nil {
-			s.sendComment("waiting")
-			p.alive.Reset(keepAlive)
+		begun := p.begunHere || p.begunBySDK
+		s := p.stream()
+		if s == nil {
+			return
 		}
+		if begun {
+			s.sendComment("waiting")
+		}
+		p.alive.Reset(keepAlive)
 	})
 }
 
@@ -79,6 +84,12 @@ func (p *callResponse) WriteHeader(code int) {
 // begin sends the header of the SDK's response. p.mu is held.
 func (p *callResponse) begin(code int) {
 	if p.begunBySDK || p.over {
+		return
+	}
+	if code < http.StatusOK { // an informational response comes before the response itself
+		if !p.begunHere {
+			p.w.WriteHeader(code)
+		}
 		return
 	}
 	p.begunBySDK = true

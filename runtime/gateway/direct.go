@@ -16,7 +16,7 @@ import (
 func (x *httpExchange) direct(flow *Flow) {
 	w := x.w
 	if flow.Tool != "" {
-		result, err := x.directCall(x.r.Context(), flow)
+		result, err := x.directCall(x.r.Context(), flow, Hooks{Progress: x.progressHook()})
 		if err != nil {
 			x.refuse(refusedRequest, wireError(err))
 			return
@@ -47,9 +47,32 @@ func (x *httpExchange) direct(flow *Flow) {
 	write(w, held.code, wire.EncodeReply(x.m.ID, decorated, nil))
 }
 
+// progressHook returns a function that sends the progress of a plain call on the call's stream, or nil
+// if the client has not asked for progress.
+func (x *httpExchange) progressHook() mcptask.ProgressFunc {
+	token := x.m.progressToken()
+	if token == nil {
+		return nil
+	}
+	response := x.respondToCall()
+	return func(taskID string, done, total float64, message string) {
+		if taskID != "" {
+			return // the call's stream ends before its task
+		}
+		params := map[string]any{"progressToken": token, "progress": done, "message": message}
+		if total > 0 {
+			params["total"] = total
+		}
+		data, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+		if err == nil { // the handler's numbers may be infinite
+			response.send(data)
+		}
+	}
+}
+
 // directCall runs a tool without the SDK.
-func (x *httpExchange) directCall(ctx context.Context, flow *Flow) (json.RawMessage, error) {
-	reply, err := flow.Run(ctx, x.g.server, flow.Tool, x.m.Params.Get("arguments"), Hooks{})
+func (x *httpExchange) directCall(ctx context.Context, flow *Flow, hooks Hooks) (json.RawMessage, error) {
+	reply, err := flow.Run(ctx, x.g.server, flow.Tool, x.m.Params.Get("arguments"), hooks)
 	switch {
 	case err != nil:
 		return nil, err

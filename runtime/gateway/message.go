@@ -93,6 +93,9 @@ func readClient(info json.RawMessage) mcptask.ClientInfo {
 	return mcptask.ClientInfo{Name: read("name"), Version: read("version")}
 }
 
+// progressToken returns the token of a request that asks for progress, or nil.
+func (m *message) progressToken() json.RawMessage { return m.Params.Get("_meta", "progressToken") }
+
 // answeredRequest returns the request of the server's that the message answers.
 func (m *message) answeredRequest() (request push.RequestID, ok bool) {
 	if m.Method != "" {

@@ -19,6 +19,8 @@ const (
 	// outside of its arguments and answers. The index entry of a member takes eighty bytes, and the
 	// smallest member has five.
 	maxLastingValues = 2000
+	// maxProgressToken limits the bytes of a progress token, which stays in memory until its task ends.
+	maxProgressToken = 1 << 10
 )
 
 // checkSize refuses a message that would hold too much memory as long as its session or its wait
@@ -43,6 +45,8 @@ func checkSize(m *message) (refusalKind, *mcptask.Error) {
 		return refusedRequest, mcptask.Errorf(mcptask.CodeInvalidParams, "there is no task with that ID")
 	case size > maxLastingBytes:
 		return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "%s exceeds %d bytes%s: send less", what, maxLastingBytes, beside)
+	case len(m.progressToken()) > maxProgressToken:
+		return refusedRequest, mcptask.Errorf(mcptask.CodeInvalidParams, "the progress token exceeds %d bytes: choose a shorter one", maxProgressToken)
 	case m.Method != "initialize" && size > 2*maxLastingValues && countLastingValues(m) > maxLastingValues: // each value has two bytes
 		return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "%s has more than %d values%s: send less", what, maxLastingValues, beside)
 	}

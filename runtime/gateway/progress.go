@@ -40,6 +40,9 @@ func newProgress(send mcptask.ProgressFunc) *progress {
 func (p *progress) report(taskID string, done, total float64, message string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if done == 0 && total == 0 { // a message alone
+		done, total = p.last, p.total
+	}
 	p.total, p.message = total, message
 	p.sendAbove(taskID, done, message)
 	if p.repeat != nil {

@@ -175,10 +175,6 @@ func cancelAbandoned(ctx context.Context, tasks *mcptask.Server, flow *gateway.F
 	})
 }
 
-// maxProgressToken bounds the bytes of a progress token. The token stays in memory until its task
-// ends, and no other limit counts it.
-const maxProgressToken = 1 << 10
-
 // taskTools is the handler of the tools of tasks in the SDK.
 type taskTools struct{ tasks *mcptask.Server }
 
@@ -190,9 +186,6 @@ func (t taskTools) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 	}
 	var hooks gateway.Hooks
 	if token := req.Params.GetProgressToken(); token != nil {
-		if text, ok := token.(string); ok && len(text) > maxProgressToken {
-			return nil, toSDKError(mcptask.Errorf(mcptask.CodeInvalidParams, "the progress token exceeds %d bytes: choose a shorter one", maxProgressToken))
-		}
 		hooks.Progress = newProgressFunc(ctx, req.Session, f.flow, token)
 	}
 	if !f.flow.Stateless {

@@ -1,0 +1,76 @@
+package gateway
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+const opened = ": open\n\n"
+
+// TestCallResponse checks how the answer to a call comes to the client, whatever the SDK writes and when.
+func TestCallResponse(t *testing.T) {
+	const event = "event: message\ndata: {\"id\":1}\n\n"
+	for _, c := range []struct {
+		name        string
+		accept      string
+		contentType string // of the SDK's response
+		code        int
+		answer      string
+		after       time.Duration
+		wantCode    int
+		wantType    string
+		want        string
+	}{
+		{"JSON at once", "text/event-stream", "application/json", 200, `{"id":1}`, 0, 200, "application/json", `{"id":1}`},
+		{"JSON later", "text/event-stream", "application/json", 200, "{\n \"id\": 1}\n", time.Second, 200, "text/event-stream", opened + "event: message\ndata: {\"id\":1}\n\n"},
+		{"an event at once", "text/event-stream", "text/event-stream", 200, event, 0, 200, "text/event-stream", event},
+		{"an event later", "text/event-stream", "text/event-stream", 200, event, 16 * time.Second, 200, "text/event-stream", opened + ": waiting\n\n" + event},
+		{"an error at once", "text/event-stream", "text/plain", 404, "no session", 0, 404, "text/plain", "no session"},
+		{"an error later", "text/event-stream", "text/plain", 404, "no session", time.Second, 200, "text/event-stream",
+			opened + "event: message\n" + `data: {"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the call was not answered"}}` + "\n\n"},
+		{"nothing", "text/event-stream", "", 0, "", time.Second, 200, "text/event-stream",
+			opened + "event: message\n" + `data: {"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the call was not answered"}}` + "\n\n"},
+		{"a client that takes no stream", "application/json", "application/json", 200, `{"id":1}`, time.Minute, 200, "application/json", `{"id":1}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				w := httptest.NewRecorder()
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
+				r.Header.Set("Accept", c.accept)
+				x := &httpExchange{w: w, r: r, m: &message{Message: &wire.Message{ID: []byte("7")}}}
+				response := x.respondToCall()
+				response.keepAlive()
+				time.Sleep(c.after)
+				if c.code != 0 {
+					response.Header().Set("Content-Type", c.contentType)
+					response.WriteHeader(c.code)
+					_, _ = response.Write([]byte(c.answer))
+					response.Flush()
+				}
+				response.end()
+				time.Sleep(time.Hour)
+				_, _ = response.Write([]byte("too late"))
+				if got := w.Header().Get("Content-Type"); w.Code != c.wantCode || got != c.wantType || w.Body.String() != c.want {
+					t.Errorf("%d %s %q, want %d %s %q", w.Code, got, w.Body, c.wantCode, c.wantType, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestCallResponseInformed checks that an informational response does not count as the SDK's response.
+func TestCallResponseInformed(t *testing.T) {
+	w := &statusRecorder{ResponseRecorder: httptest.NewRecorder()}
+	p := &callResponse{w: w, header: http.Header{}}
+	p.WriteHeader(http.StatusEarlyHints)
+	p.WriteHeader(http.StatusNotFound)
+	if !slices.Equal(w.statuses, []int{http.StatusEarlyHints, http.StatusNotFound}) {
+		t.Errorf("statuses %v", w.statuses)
+	}
+}

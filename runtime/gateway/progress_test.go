@@ -1,0 +1,57 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// TestProgress checks that the values of a call's progress increase, that silence is filled, and that
+// nothing follows the answer.
+func TestProgress(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var sent []string
+		p := newProgress(func(taskID string, done, total float64, message string) {
+			sent = append(sent, fmt.Sprintf("%s%.4g/%.4g %s", taskID, done, total, message))
+		})
+		time.Sleep(40 * time.Second)
+		p.report("", 0, 4, "build")
+		time.Sleep(16 * time.Second)
+		p.report("", 2, 4, "test")
+		p.report("", 2, 4, "test")
+		p.report("", 0, 0, "packing") // a message alone
+		p.report("", 4, 4, "done")
+		time.Sleep(40 * time.Second)
+		p.stop()
+		time.Sleep(time.Hour)
+		p.report("task:", 1, 4, "a task goes on")
+		want := []string{
+			"0/0 running for 15s", "0.001/0 running for 30s",
+			"0.002/4 build", "0.003/4 build (running for 55s)",
+			"2/4 test", "2.001/4 test", "2.002/4 packing", "4/4 done",
+			"4.001/4.001 done (running for 1m11s)", "4.002/4.002 done (running for 1m26s)",
+			"task:4.003/4.003 a task goes on",
+		}
+		if !slices.Equal(sent, want) {
+			t.Errorf("sent %q, want %q", sent, want)
+		}
+	})
+}
+
+// TestProgressOfBigNumbers checks that values increase where a small step is lost.
+func TestProgressOfBigNumbers(t *testing.T) {
+	var last float64
+	p := newProgress(func(_ string, done, _ float64, _ string) {
+		if done <= last {
+			t.Errorf("%v after %v", done, last)
+		}
+		last = done
+	})
+	defer p.stop()
+	for range 3 {
+		p.report("", 1e18, 0, "")
+	}
+}

@@ -1,6 +1,9 @@
 package mcptask
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // DefaultWait is how long a plain call blocks if neither its tool nor its client's host says
 // otherwise. Common hosts give a call up after 60 seconds.
@@ -63,8 +66,52 @@ func (s *Server) ClientProfile(caller Caller) ClientProfile {
 	return KnownClient(caller.Client)
 }
 
+// knownClients has a ClientProfile for each name that a program gives itself. A name that ends in an
+// asterisk stands for all that begin so. docs/connect-clients.md says where the times come from. If
+// sources differ, the shortest time stands here.
+var knownClients = map[string]ClientProfile{
+	// Claude Code takes a call that lasts two minutes to the background, where its result is lost.
+	"claude-code":         {Patience: 2 * time.Minute},
+	"claude-ai":           {Patience: time.Minute}, // Claude Desktop
+	"claude-desktop-3p":   {Patience: time.Minute},
+	"local-agent-mode-*":  {Patience: time.Minute}, // Cowork
+	"Anthropic/*":         {Patience: time.Minute}, // Claude on the web and its connectors
+	"openai-mcp":          {Patience: time.Minute}, // ChatGPT
+	"copilot-cli":         {Patience: 3 * time.Minute},
+	"codex-mcp-client":    {Patience: 5 * time.Minute},
+	"gemini-cli-mcp-*":    {Patience: 10 * time.Minute},
+	"antigravity-client":  {Patience: 3 * time.Minute},
+	"goose*":              {Patience: 5 * time.Minute},
+	"opencode":            {Patience: time.Minute, PatienceWithProgress: 10 * time.Minute},
+	"mcporter":            {Patience: time.Minute},
+	"Cline":               {Patience: time.Minute},
+	"@cline/core":         {Patience: time.Minute},
+	"Zed":                 {Patience: time.Minute},
+	"continue-*":          {Patience: time.Minute},
+	"@n8n/*":              {Patience: time.Minute},
+	"make-app-mcp-client": {Patience: 40 * time.Second},
+	"@librechat/*":        {Patience: 30 * time.Second},
+	"JetBrains-*":         {Patience: 30 * time.Second}, // Copilot in the editors of JetBrains
+	// Early versions of Copilot CLI had this name, and so has Copilot in other editors.
+	"github-copilot-developer": {Patience: 30 * time.Second},
+	"spring-ai-mcp-client*":    {Patience: 20 * time.Second},
+	// VS Code has no timer. It shows the progress of a call, and of a task only that it runs.
+	"Visual Studio Code*": {Patience: 10 * time.Minute, PrefersPlain: true},
+	"Code - OSS*":         {Patience: 10 * time.Minute, PrefersPlain: true},
+}
+
 // KnownClient returns what is known of a program by its name: the zero ClientProfile for a name that
-// is not known.
+// is not known. A proxy may have added itself to the name, as in "codex-mcp-client (via mcp-remote
+// 0.1.37)".
 func KnownClient(client ClientInfo) ClientProfile {
+	name, _, _ := strings.Cut(client.Name, " (via ")
+	if profile, ok := knownClients[name]; ok {
+		return profile
+	}
+	for known, profile := range knownClients {
+		if prefix, ok := strings.CutSuffix(known, "*"); ok && strings.HasPrefix(name, prefix) {
+			return profile
+		}
+	}
 	return ClientProfile{}
 }

@@ -58,7 +58,9 @@ type pipeRequest struct {
 	ours bool
 	// lasts says that the request waits for a task, or is a subscription that the SDK may never
 	// answer.
-	lasts        bool
+	lasts bool
+	// cancelled says that the client does not want the SDK's reply any more.
+	cancelled    bool
 	announcement *announcement // is told when the reply is written; may be nil
 }
 
@@ -213,22 +215,22 @@ func (p *pipe) deliver(line []byte) {
 		said = nil
 	}
 	replied := p.noteReply(reply.ID, reply.Method) // before the reply, after which the client may reuse the ID
-	if said == nil || !p.passMerged(said) {
+	if !replied.cancelled && (said == nil || !p.passMerged(said)) {
 		p.out.put(line)
 	}
 	p.noteWritten()
-	replied.noteWritten()
+	replied.announcement.noteWritten()
 }
 
-// noteReply notes that the SDK has answered a request. Until noteWritten is called, the reply
-// counts as not yet written.
-func (p *pipe) noteReply(replyID json.RawMessage, method string) *announcement {
+// noteReply notes that the SDK has answered a request, and returns the request. Until noteWritten is
+// called, the reply counts as not yet written.
+func (p *pipe) noteReply(replyID json.RawMessage, method string) (passed pipeRequest) {
 	if method != "" {
-		return nil
+		return passed
 	}
 	id := wire.IDKey(replyID)
 	p.mu.Lock()
-	passed := p.requests[id]
+	passed = p.requests[id]
 	if !passed.ours { // the gateway answers a merged subscription itself
 		delete(p.requests, id)
 	}
@@ -237,7 +239,7 @@ func (p *pipe) noteReply(replyID json.RawMessage, method string) *announcement {
 	if !passed.ours && passed.end != nil {
 		passed.end()
 	}
-	return passed.announcement
+	return passed
 }
 
 // noteWritten notes that the SDK's message is written.

@@ -155,7 +155,11 @@ func (x *pipeExchange) cancel(request json.RawMessage) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := wire.IDKey(request)
-	r := p.requests[key]
+	r, open := p.requests[key]
+	if open && !r.ours {
+		r.cancelled = true
+		p.requests[key] = r
+	}
 	if r.ours || r.lasts {
 		r.end() // the ID stays in use until there is an answer
 	}

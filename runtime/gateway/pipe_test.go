@@ -315,6 +315,22 @@ func TestPipeCancelledPoll(t *testing.T) {
 	})
 }
 
+// TestPipeCancelledRequest checks that the SDK's answer to a cancelled request does not reach the client,
+// which may have forgotten the request, and that its ID is free again.
+func TestPipeCancelledRequest(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		p := newPiped(t, askingServer(t), 0)
+		for id := range 2 {
+			p.say(`{"jsonrpc":"2.0","id":"a","method":"subscriptions/listen","params":{"notifications":{},%s}}`, taskMeta)
+			p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}`)
+			p.say(`{"jsonrpc":"2.0","id":%d,"method":"test/answer","params":{"name":"\"a\""}}`, id)
+			if line, want := p.hear(), fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, id); line != want {
+				t.Errorf("%s, want %s", line, want)
+			}
+		}
+	})
+}
+
 // TestPipeForgetsUntakenFlow checks that a flow which the SDK has not taken is dropped, even if the
 // SDK never answers the request.
 func TestPipeForgetsUntakenFlow(t *testing.T) {

@@ -324,7 +324,11 @@ func tokenPrincipal(ctx context.Context) (string, error) {
 // toSDKError converts our error to the SDK's.
 func toSDKError(err error) error {
 	var wire *mcptask.Error
-	if !errors.As(err, &wire) {
+	switch {
+	case errors.As(err, &wire):
+	case errors.Is(err, context.Canceled):
+		return &jsonrpc.Error{Code: mcptask.CodeInternalError, Message: "the request was cancelled"}
+	default:
 		return &jsonrpc.Error{Code: mcptask.CodeInternalError, Message: "internal error"}
 	}
 	data := wire.Data

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"sync"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
@@ -93,7 +94,7 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 	call := f.Call
 	call.Progress = hooks.Progress
 	if hooks.Progress != nil && !f.Held {
-		progress := newProgress(hooks.Progress)
+		progress := newProgress(hooks.Progress, f.runningFor(ctx, s, arguments))
 		defer progress.stop()
 		call.Progress = progress.report
 	}
@@ -111,6 +112,19 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 		f.setReply(reply)
 	}
 	return reply, err
+}
+
+// runningFor returns how long the work has been running that the call waits for. It is that of a task if the
+// call is one of a fallback tool.
+func (f *Flow) runningFor(ctx context.Context, s *mcptask.Server, arguments json.RawMessage) time.Duration {
+	if !fallback.Helps(s, f.Tool) {
+		return 0
+	}
+	record, err := s.Get(ctx, f.Caller, fallback.Task(arguments))
+	if err != nil { // the call says so
+		return 0
+	}
+	return s.Now().Sub(record.CreatedAt)
 }
 
 // Reply returns the reply of Run. It returns false if Run has not succeeded.

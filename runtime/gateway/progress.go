@@ -27,9 +27,9 @@ type progress struct {
 	message     string
 }
 
-// newProgress begins to report.
-func newProgress(send mcptask.ProgressFunc) *progress {
-	p := &progress{send: send, began: time.Now()}
+// newProgress begins to report on work that has been running for a while.
+func newProgress(send mcptask.ProgressFunc, runningFor time.Duration) *progress {
+	p := &progress{send: send, began: time.Now().Add(-runningFor)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.repeat = time.AfterFunc(keepAlive, p.sendAgain)

@@ -16,7 +16,7 @@ func TestProgress(t *testing.T) {
 		var sent []string
 		p := newProgress(func(taskID string, done, total float64, message string) {
 			sent = append(sent, fmt.Sprintf("%s%.4g/%.4g %s", taskID, done, total, message))
-		})
+		}, time.Hour)
 		time.Sleep(40 * time.Second)
 		p.report("", 0, 4, "build")
 		time.Sleep(16 * time.Second)
@@ -29,10 +29,10 @@ func TestProgress(t *testing.T) {
 		time.Sleep(time.Hour)
 		p.report("task:", 1, 4, "a task goes on")
 		want := []string{
-			"0/0 running for 15s", "0.001/0 running for 30s",
-			"0.002/4 build", "0.003/4 build (running for 55s)",
+			"0/0 running for 1h0m15s", "0.001/0 running for 1h0m30s",
+			"0.002/4 build", "0.003/4 build (running for 1h0m55s)",
 			"2/4 test", "2.001/4 test", "2.002/4 packing", "4/4 done",
-			"4.001/4.001 done (running for 1m11s)", "4.002/4.002 done (running for 1m26s)",
+			"4.001/4.001 done (running for 1h1m11s)", "4.002/4.002 done (running for 1h1m26s)",
 			"task:4.003/4.003 a task goes on",
 		}
 		if !slices.Equal(sent, want) {
@@ -49,7 +49,7 @@ func TestProgressOfBigNumbers(t *testing.T) {
 			t.Errorf("%v after %v", done, last)
 		}
 		last = done
-	})
+	}, 0)
 	defer p.stop()
 	for range 3 {
 		p.report("", 1e18, 0, "")

@@ -22,14 +22,23 @@ const Local = "local"
 type Options struct {
 	// Answer answers questions. The zero Answerer declares that the client cannot answer any.
 	Answer mcptask.Answerer
+	// Sample answers a task's requests to a model. nil declares that the client has no model.
+	Sample func(context.Context, mcptask.SampleRequest) (*mcptask.SampleResult, error)
+	// Roots are the places that the user has opened. nil declares that the client tells no roots.
+	Roots []mcptask.Root
+	// OpenURL shows a page to the user. It returns mcptask.ErrDeclined or mcptask.ErrDismissed to
+	// refuse. nil declares that the client cannot show pages.
+	OpenURL func(context.Context, mcptask.Question) error
 	// Server holds the server's options. A nil Principal makes Local the caller. Nil Revisions
 	// enable the revision of the test, even one that is off by default.
 	Server mcptask.Options
 }
 
 // Connect serves tools in this process and connects a client to them in one revision. The messages
-// are the same bytes as over HTTP. Connect closes the server and the connection at the end of the
-// test. An error fails the test.
+// are the same bytes as over HTTP. Only a poll of a task that has not changed since the last poll
+// sends none: the connection returns the last snapshot, so that hours of polling in a bubble cost
+// little. Connect closes the server and the connection at the end of the test. An error fails the
+// test.
 func Connect(t testing.TB, revision string, options Options, tools ...mcptask.Tools) mcptask.Conn {
 	t.Helper()
 	if options.Server.Principal == nil {
@@ -45,12 +54,14 @@ func Connect(t testing.TB, revision string, options Options, tools ...mcptask.To
 	sdk := mcp.NewServer(&mcp.Implementation{Name: "mcptasktest", Version: "1"}, nil)
 	gosdk.AddTools(sdk, tasks)
 	handler := gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)
-	if w, ok := t.(handlerWrapper); ok {
-		handler = w.WrapHandler(handler)
+	wrapper, inspected := t.(handlerWrapper)
+	if inspected {
+		handler = wrapper.WrapHandler(handler)
 	}
 	wire := &handlerTransport{handler: handler}
 	conn, err := gosdk.Connect(t.Context(), "http://mcptasktest/mcp", gosdk.ClientOptions{
-		Answer: options.Answer, Revision: revision, HTTPClient: &http.Client{Transport: wire},
+		Answer: options.Answer, Sample: options.Sample, Roots: options.Roots, OpenURL: options.OpenURL,
+		Revision: revision, HTTPClient: &http.Client{Transport: wire},
 	})
 	if err != nil {
 		_ = tasks.Close()
@@ -65,6 +76,9 @@ func Connect(t testing.TB, revision string, options Options, tools ...mcptask.To
 		}
 		wire.requests.Wait()
 	})
+	if watcher, ok := conn.(mcptask.Watcher); ok && !inspected {
+		return newTestConn(conn, watcher, tasks)
+	}
 	return conn
 }
 

@@ -1,0 +1,121 @@
+package mcptasktest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// hourly returns a tool that reports the number of each hour that begins, for six hours. A client
+// is asked to poll each second.
+func hourly() mcptask.Tools {
+	tools := napping(time.Second)
+	tools.Tools = []mcptask.Tool{mcptask.NewTool(mcptask.ToolSpec{
+		Name: "work", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskRequired, Poll: time.Second, TTL: 24 * time.Hour},
+	}, func(ctx context.Context, task *mcptask.Task, _ turnIn) (turnOut, error) {
+		for hour := range 6 {
+			task.Message(ctx, fmt.Sprint("hour ", hour))
+			select {
+			case <-time.After(time.Hour):
+			case <-ctx.Done():
+				return turnOut{}, ctx.Err()
+			}
+		}
+		return turnOut{true}, nil
+	})}
+	return tools
+}
+
+// TestPollsFindNews checks that polls find what is new in time, although most of them send nothing.
+func TestPollsFindNews(t *testing.T) {
+	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
+		bubble.Test(t, func(t *testing.T) {
+			conn := mcptasktest.Connect(t, revision, mcptasktest.Options{}, hourly())
+			started, err := conn.CallTool(t.Context(), mcptask.ToolCall{Tool: "work", Arguments: []byte("{}")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			begin := time.Now()
+			for {
+				s, err := conn.Task(t.Context(), started.TaskID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s.Done() {
+					break
+				}
+				// The last message may be stored an interval after it is reported.
+				early, late := time.Since(begin), time.Since(begin)-time.Second
+				if s.Message != fmt.Sprint("hour ", int(early.Hours())) && s.Message != fmt.Sprint("hour ", int(late.Hours())) {
+					t.Fatalf("after %v: %q", early, s.Message)
+				}
+				time.Sleep(time.Second)
+			}
+			if took := time.Since(begin); took < 6*time.Hour || took > 6*time.Hour+time.Second {
+				t.Errorf("the end was seen after %v", took)
+			}
+		})
+	})
+}
+
+// TestPollsMeetLimits checks that polls which come too often are refused, although nothing is new.
+func TestPollsMeetLimits(t *testing.T) {
+	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
+		bubble.Test(t, func(t *testing.T) {
+			conn := mcptasktest.Connect(t, revision, mcptasktest.Options{}, hourly())
+			started, err := conn.CallTool(t.Context(), mcptask.ToolCall{Tool: "work", Arguments: []byte("{}")})
+			for range 100 {
+				if err == nil {
+					_, err = conn.Task(t.Context(), started.TaskID)
+				}
+			}
+			var wire *mcptask.Error
+			if !errors.As(err, &wire) || wire.Limit() != "polls" {
+				t.Errorf("100 polls at once: %v", err)
+			}
+		})
+	})
+}
+
+// callerKey is the context key of the principal.
+type callerKey struct{}
+
+// TestPollsOfAnother checks that a poll shows a task to its owner only, and not after its ttl.
+func TestPollsOfAnother(t *testing.T) {
+	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
+		bubble.Test(t, func(t *testing.T) {
+			options := mcptasktest.Options{Server: mcptask.Options{Principal: func(ctx context.Context) (string, error) {
+				name, ok := ctx.Value(callerKey{}).(string)
+				if !ok {
+					return mcptasktest.Local, nil
+				}
+				return name, nil
+			}}}
+			tools := napping(time.Second)
+			conn := mcptasktest.Connect(t, revision, options, tools)
+			started, err := conn.CallTool(t.Context(), mcptask.ToolCall{Tool: "nap", Arguments: []byte(`{"seconds":1e6}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if s, err := conn.Task(t.Context(), started.TaskID); err != nil || s.Done() {
+					t.Fatalf("%+v, %v", s, err)
+				}
+				time.Sleep(time.Minute)
+			}
+			if s, err := conn.Task(context.WithValue(t.Context(), callerKey{}, "another"), started.TaskID); err == nil {
+				t.Errorf("another sees %+v", s)
+			}
+			time.Sleep(started.TTL)
+			if s, err := conn.Task(t.Context(), started.TaskID); err == nil {
+				t.Errorf("after its ttl: %+v", s)
+			}
+		})
+	})
+}

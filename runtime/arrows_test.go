@@ -84,7 +84,7 @@ var arrows = []arrow{
 		slices.Concat(runtimeTests, []string{"runtime/storetest", "runtime/internal/durable/durabletest", "runtime/internal/pgtest"})},
 
 	// For tests: users' own, and the runtime's.
-	{"runtime/mcptasktest", []string{"runtime", "runtime/gosdk", "runtime/internal/guard", "github.com/modelcontextprotocol/go-sdk/mcp"}, runtimeTests},
+	{"runtime/mcptasktest", []string{"runtime", "runtime/gosdk", "runtime/internal/guard", "runtime/internal/text", "github.com/modelcontextprotocol/go-sdk/mcp"}, runtimeTests},
 	{"runtime/mcptasktest/bubble", nil, nil},
 	{"runtime/storetest", []string{"runtime", "github.com/google/go-cmp/...", "pgregory.net/rapid"}, runtimeTests},
 	{"runtime/internal/chaos", nil, slices.Concat(runtimeTests, []string{

@@ -67,14 +67,14 @@ func (c *testConn) Task(ctx context.Context, taskID string) (mcptask.Snapshot, e
 }
 
 // readVersion returns the version of the caller's task. It returns 0 if the caller has no such task,
-// or none under that ID. Then the answer is the server's.
+// or none under that ID. Then the server answers.
 func (c *testConn) readVersion(ctx context.Context, taskID string) int64 {
 	principal, err := c.principal(ctx)
 	if err != nil {
 		return 0
 	}
-	record, err := c.tasks.Get(ctx, mcptask.Caller{Principal: principal}, taskID)
-	if err != nil {
+	record, err := c.tasks.Peek(taskID)
+	if err != nil || record.Principal != principal || !c.tasks.Now().Before(record.ExpiresAt) {
 		return 0
 	}
 	return record.Version

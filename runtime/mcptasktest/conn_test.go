@@ -10,6 +10,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // hourly returns a tool that reports the number of each hour that begins, for six hours. A client
@@ -43,6 +44,7 @@ func TestPollsFindNews(t *testing.T) {
 			}
 			begin := time.Now()
 			for {
+				time.Sleep(time.Second)
 				s, err := conn.Task(t.Context(), started.TaskID)
 				if err != nil {
 					t.Fatal(err)
@@ -55,7 +57,6 @@ func TestPollsFindNews(t *testing.T) {
 				if s.Message != fmt.Sprint("hour ", int(early.Hours())) && s.Message != fmt.Sprint("hour ", int(late.Hours())) {
 					t.Fatalf("after %v: %q", early, s.Message)
 				}
-				time.Sleep(time.Second)
 			}
 			if took := time.Since(begin); took < 6*time.Hour || took > 6*time.Hour+time.Second {
 				t.Errorf("the end was seen after %v", took)
@@ -117,5 +118,42 @@ func TestPollsOfAnother(t *testing.T) {
 				t.Errorf("after its ttl: %+v", s)
 			}
 		})
+	})
+}
+
+// TestClientsThatAnswer checks that the client answers what Options say, and declares nothing else.
+func TestClientsThatAnswer(t *testing.T) {
+	tools := napping(time.Second)
+	tools.Tools = []mcptask.Tool{mcptask.NewTool(mcptask.ToolSpec{
+		Name: "ask", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskRequired},
+	}, func(ctx context.Context, task *mcptask.Task, _ turnIn) (string, error) {
+		said, roots, err := asking(ctx, task)
+		if errors.Is(err, mcptask.ErrCannotAsk) {
+			return "cannot ask", nil
+		}
+		return fmt.Sprint(said.Role, roots, err), nil
+	})}
+	able := mcptasktest.Options{
+		Sample: func(_ context.Context, r mcptask.SampleRequest) (*mcptask.SampleResult, error) {
+			return &mcptask.SampleResult{Role: "assistant", Model: "m", Content: r.Messages[0].Content}, nil
+		},
+		Roots:   []mcptask.Root{{URI: "file:///work"}},
+		OpenURL: func(context.Context, mcptask.Question) error { return mcptask.ErrDeclined },
+	}
+	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
+		for options, want := range map[*mcptasktest.Options]string{
+			&able:                   fmt.Sprint("assistant", []mcptask.Root{{URI: "file:///work"}}, mcptask.ErrDeclined),
+			{Sample: able.Sample}:   "cannot ask",
+			{Roots: able.Roots}:     "cannot ask",
+			{OpenURL: able.OpenURL}: "cannot ask",
+		} {
+			bubble.Test(t, func(t *testing.T) {
+				conn := mcptasktest.Connect(wirecheck.TB(t), revision, *options, tools)
+				got, err := mcptask.Run[string](t.Context(), conn, "ask", turnIn{})
+				if err != nil || got != want {
+					t.Errorf("%q, %v, want %q", got, err, want)
+				}
+			})
+		}
 	})
 }

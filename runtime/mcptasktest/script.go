@@ -3,56 +3,151 @@ package mcptasktest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
+// The kinds of questions. They are methods, except kindURL and kindAny.
+const (
+	kindForm  = "elicitation/create"
+	kindURL   = mcptask.CanAskURL
+	kindModel = "sampling/createMessage"
+	kindRoots = "roots/list"
+	kindAny   = ""
+)
+
 // Script is the scripted answer to one question of a handler. Create one with Accept, Decline or
-// Dismiss.
+// Dismiss for a generated question, AcceptURL, DeclineURL or DismissURL for AskURL, Sample or
+// SampleText for Sample, Roots for Roots, and CannotAsk for any of them.
 type Script struct {
-	step, input string
-	response    func() (json.RawMessage, error)
+	step, kind string
+	input      string // the name of a form's type
+	code       string // the Go expression that makes this script
+	response   func() (json.RawMessage, error)
 }
 
 // Accept answers the question of a step.
 func Accept[T any](step string, answer T) Script {
-	return Script{step, reflect.TypeFor[T]().Name(), func() (json.RawMessage, error) {
+	s := newFormScript[T](step, func() (json.RawMessage, error) {
 		return json.Marshal(map[string]any{"action": "accept", "content": answer})
-	}}
+	})
+	s.code = fmt.Sprintf("mcptasktest.Accept(%q, %T{…})", step, answer)
+	return s
 }
 
 // Decline refuses to answer. The handler gets mcptask.ErrDeclined.
-func Decline[T any](step string) Script { return newScript[T](step, `{"action":"decline"}`) }
+func Decline[T any](step string) Script {
+	s := newFormScript[T](step, respond(`{"action":"decline"}`))
+	s.code = fmt.Sprintf("mcptasktest.Decline[%v](%q)", reflect.TypeFor[T](), step)
+	return s
+}
 
 // Dismiss closes the question. The handler gets mcptask.ErrDismissed.
-func Dismiss[T any](step string) Script { return newScript[T](step, `{"action":"cancel"}`) }
+func Dismiss[T any](step string) Script {
+	s := newFormScript[T](step, respond(`{"action":"cancel"}`))
+	s.code = fmt.Sprintf("mcptasktest.Dismiss[%v](%q)", reflect.TypeFor[T](), step)
+	return s
+}
 
-func newScript[T any](step, response string) Script {
-	return Script{step, reflect.TypeFor[T]().Name(), func() (json.RawMessage, error) {
-		return json.RawMessage(response), nil
-	}}
+func newFormScript[T any](step string, response func() (json.RawMessage, error)) Script {
+	return Script{step: step, kind: kindForm, input: reflect.TypeFor[T]().Name(), response: response}
+}
+
+// AcceptURL agrees to open the page that task.AskURL names at a step.
+func AcceptURL(step string) Script {
+	return newScript("AcceptURL", kindURL, step, respond(`{"action":"accept"}`))
+}
+
+// DeclineURL refuses to open the page. The handler gets mcptask.ErrDeclined.
+func DeclineURL(step string) Script {
+	return newScript("DeclineURL", kindURL, step, respond(`{"action":"decline"}`))
+}
+
+// DismissURL closes the question about the page. The handler gets mcptask.ErrDismissed.
+func DismissURL(step string) Script {
+	return newScript("DismissURL", kindURL, step, respond(`{"action":"cancel"}`))
+}
+
+// Sample is the model's answer to task.Sample at a step. An empty Role means "assistant", and an
+// empty Model means "mcptasktest".
+func Sample(step string, result mcptask.SampleResult) Script {
+	if result.Role == "" {
+		result.Role = "assistant"
+	}
+	if result.Model == "" {
+		result.Model = "mcptasktest"
+	}
+	s := newScript("Sample", kindModel, step, func() (json.RawMessage, error) { return json.Marshal(result) })
+	s.code = fmt.Sprintf("mcptasktest.Sample(%q, mcptask.SampleResult{…})", step)
+	return s
+}
+
+// SampleText is Sample with an answer of text.
+func SampleText(step, text string) Script {
+	s := Sample(step, mcptask.SampleResult{Content: mcptask.TextContent(text)})
+	s.code = fmt.Sprintf("mcptasktest.SampleText(%q, …)", step)
+	return s
+}
+
+// Roots are the places that task.Roots returns at a step.
+func Roots(step string, roots ...mcptask.Root) Script {
+	return newScript("Roots", kindRoots, step, func() (json.RawMessage, error) {
+		return json.Marshal(map[string]any{"roots": append([]mcptask.Root{}, roots...)})
+	})
+}
+
+// CannotAsk stands for a client that cannot be asked, whatever the handler asks at a step. The
+// handler gets mcptask.ErrCannotAsk.
+func CannotAsk(step string) Script {
+	return newScript("CannotAsk", kindAny, step, func() (json.RawMessage, error) { return nil, mcptask.ErrCannotAsk })
+}
+
+func newScript(function, kind, step string, response func() (json.RawMessage, error)) Script {
+	return Script{step: step, kind: kind, code: fmt.Sprintf("mcptasktest.%s(%q)", function, step), response: response}
+}
+
+func respond(response string) func() (json.RawMessage, error) {
+	return func() (json.RawMessage, error) { return json.RawMessage(response), nil }
+}
+
+// fits reports whether the script answers questions of this kind.
+func (s Script) fits(kind string, q mcptask.Question) bool {
+	return s.kind == kindAny || s.kind == kind && (s.input == q.Input || q.Input == "")
 }
 
 // NewTask returns a task for the test of one handler that is called directly. Its questions get the
-// scripted answers, in any order. A question without a script gets mcptask.ErrCannotAsk and fails
-// the test. A script without a question fails the test too. Progress is logged.
+// scripted answers, in any order. A question whose step has no script, or one for another kind of
+// question, gets mcptask.ErrCannotAsk and fails the test. An answer that its schema refuses fails the
+// test too. So does a script that no question used, if nothing else was wrong with the questions. All
+// of them are reported when the test ends, at the line that calls NewTask. Progress is logged.
 func NewTask(t testing.TB, scripts ...Script) *mcptask.Task {
 	t.Helper()
-	host := &scriptedHost{t: t, scripts: map[string]Script{}}
-	for _, s := range scripts {
-		if _, twice := host.scripts[s.step]; twice {
+	for i, s := range scripts {
+		if slices.ContainsFunc(scripts[:i], func(other Script) bool { return other.step == s.step }) {
 			t.Fatalf("mcptasktest: step %q has two scripts; if the handler asks it again, the second step is %s#2", s.step, s.step)
 		}
-		host.scripts[s.step] = s
 	}
+	host := &scriptedHost{t: t, test: callerPackage(), scripts: slices.Clone(scripts)}
+	// What a cleanup reports has the line that registered it, and not that of the runtime that asks.
 	t.Cleanup(func() {
+		t.Helper()
 		host.mu.Lock()
 		defer host.mu.Unlock()
-		for step := range host.scripts {
-			t.Errorf("mcptasktest: the handler never asked at step %q", step)
+		for _, problem := range host.problems {
+			t.Errorf("mcptasktest: %s", problem)
+		}
+		if len(host.problems) > 0 { // the handler may have ended early, and they say what is left
+			return
+		}
+		for _, s := range host.scripts {
+			t.Errorf("mcptasktest: the handler never asked at step %q; its questions were at %s\n\tremove %s, or correct the step",
+				s.step, listOr(host.asked, "no step"), s.code)
 		}
 	})
 	return mcptask.NewTask("mcptasktest", Local, 1, host)
@@ -60,9 +155,13 @@ func NewTask(t testing.TB, scripts ...Script) *mcptask.Task {
 
 // scriptedHost is the mcptask.Host behind NewTask.
 type scriptedHost struct {
-	t       testing.TB
-	mu      sync.Mutex
-	scripts map[string]Script // scripts that were not used yet
+	t    testing.TB
+	test string // the package of the test
+
+	mu       sync.Mutex
+	scripts  []Script // those that were not used yet
+	asked    []string // the steps of the questions
+	problems []string // to be reported when the test ends
 }
 
 // Report implements mcptask.Host.
@@ -77,31 +176,56 @@ func (h *scriptedHost) Report(_ context.Context, done, total float64, message st
 
 // Ask implements mcptask.Host.
 func (h *scriptedHost) Ask(ctx context.Context, in mcptask.Input) (json.RawMessage, error) {
-	h.t.Helper()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	h.mu.Lock()
-	s, ok := h.scripts[in.Key]
-	delete(h.scripts, in.Key)
-	h.mu.Unlock()
 	q, err := mcptask.NewQuestion("", in.Key, in.Method, in.Params)
 	if err != nil {
 		return nil, err
 	}
-	if !ok {
-		h.t.Errorf("mcptasktest: step %q asks %q without a scripted answer", in.Key, q.Message)
+	kind := in.Method
+	if q.URL != "" {
+		kind = kindURL
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked = append(h.asked, fmt.Sprintf("%q", in.Key))
+	i := slices.IndexFunc(h.scripts, func(s Script) bool { return s.step == in.Key })
+	if i < 0 {
+		h.report("add to NewTask", kind, q, "step %q has no scripted answer", in.Key)
 		return nil, mcptask.ErrCannotAsk
 	}
-	if q.Input != s.input {
-		h.t.Errorf("mcptasktest: step %q asks for %s, but the script answers with %s", in.Key, q.Input, s.input)
+	s := h.scripts[i]
+	h.scripts = slices.Delete(h.scripts, i, i+1)
+	if !s.fits(kind, q) {
+		h.report("replace it by", kind, q, "step %q asks for something else than its script answers: %s", in.Key, s.code)
+		return nil, mcptask.ErrCannotAsk
 	}
 	response, err := s.response()
 	if err != nil {
 		return nil, err
 	}
-	if err := mcptask.CheckAnswer(ctx, in, response); err != nil && q.Input == s.input {
-		h.t.Errorf("mcptasktest: the scripted answer for step %q is invalid: %v", in.Key, err)
+	if err := mcptask.CheckAnswer(ctx, in, response); err != nil && ctx.Err() == nil {
+		h.report("replace it by an answer that fits", kind, q, "the scripted answer for step %q is invalid: %v", in.Key, err)
 	}
 	return response, nil
+}
+
+// report notes a problem with a question, and a script that would fit. h.mu is held.
+func (h *scriptedHost) report(wayOut, kind string, q mcptask.Question, format string, args ...any) {
+	place := findPlace(q.Input)
+	remaining := make([]string, len(h.scripts))
+	for i, s := range h.scripts {
+		remaining[i] = s.code
+	}
+	h.problems = append(h.problems, fmt.Sprintf("%s\n\tasked: %s\n\tat: %s\n\tother scripts that are left: %s\n\t%s: %s",
+		fmt.Sprintf(format, args...), describeQuestion(kind, q), place.lines, listOr(remaining, "none"), wayOut, place.suggest(kind, q, h.test)))
+}
+
+// listOr joins items, or returns none if there are none.
+func listOr(items []string, none string) string {
+	if len(items) == 0 {
+		return none
+	}
+	return strings.Join(items, ", ")
 }

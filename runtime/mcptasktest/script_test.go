@@ -1,14 +1,62 @@
 package mcptasktest_test
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
-	"github.com/mcptaskgen/mcptaskgen/golden/questions"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 )
+
+// asking asks each kind of question that is not generated.
+func asking(ctx context.Context, task *mcptask.Task) (said mcptask.SampleResult, roots []mcptask.Root, err error) {
+	result, err := task.Sample(ctx, "summary", mcptask.SampleRequest{MaxTokens: 100, Messages: []mcptask.SampleMessage{
+		{Role: "user", Content: mcptask.TextContent("Sum it up.")},
+	}})
+	if err != nil {
+		return said, nil, err
+	}
+	if roots, err = task.Roots(ctx, "where"); err != nil {
+		return said, nil, err
+	}
+	return *result, roots, task.AskURL(ctx, "pay", "Pay the bill", "https://example.com/pay")
+}
+
+func TestScriptedRequests(t *testing.T) {
+	text, where := mcptasktest.SampleText("summary", "Short."), mcptasktest.Roots("where", mcptask.Root{URI: "file:///work"})
+	pay := mcptasktest.AcceptURL("pay")
+	for name, tc := range map[string]struct {
+		scripts []mcptasktest.Script
+		want    error
+	}{
+		"all":           {[]mcptasktest.Script{text, where, pay}, nil},
+		"in any order":  {[]mcptasktest.Script{pay, where, text}, nil},
+		"a result":      {[]mcptasktest.Script{mcptasktest.Sample("summary", mcptask.SampleResult{Content: mcptask.TextContent("Short.")}), where, pay}, nil},
+		"declined":      {[]mcptasktest.Script{text, where, mcptasktest.DeclineURL("pay")}, mcptask.ErrDeclined},
+		"dismissed":     {[]mcptasktest.Script{text, where, mcptasktest.DismissURL("pay")}, mcptask.ErrDismissed},
+		"no pages":      {[]mcptasktest.Script{text, where, mcptasktest.CannotAsk("pay")}, mcptask.ErrCannotAsk},
+		"no roots":      {[]mcptasktest.Script{text, mcptasktest.CannotAsk("where")}, mcptask.ErrCannotAsk},
+		"no model":      {[]mcptasktest.Script{mcptasktest.CannotAsk("summary")}, mcptask.ErrCannotAsk},
+		"an empty list": {[]mcptasktest.Script{text, mcptasktest.Roots("where"), pay}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said, roots, err := asking(t.Context(), mcptasktest.NewTask(t, tc.scripts...))
+			if !errors.Is(err, tc.want) {
+				t.Errorf("%v, want %v", err, tc.want)
+			}
+			if name == "all" && (!strings.Contains(string(said.Content), "Short.") || len(roots) != 1 || roots[0].URI != "file:///work") {
+				t.Errorf("%s, %v", said, roots)
+			}
+		})
+	}
+	_, err := ci{}.DeployService(t.Context(), mcptasktest.NewTask(t, mcptasktest.CannotAsk("ship")), pipeline.DeployInput{})
+	if !errors.Is(err, mcptask.ErrCannotAsk) {
+		t.Errorf("a form that cannot be shown: %v", err)
+	}
+}
 
 func TestScriptedAnswers(t *testing.T) {
 	for _, tc := range []struct {
@@ -24,47 +72,5 @@ func TestScriptedAnswers(t *testing.T) {
 		if !errors.Is(err, tc.want) {
 			t.Errorf("%v, want %v", err, tc.want)
 		}
-	}
-}
-
-// failing counts the failures of a test that must fail.
-type failing struct {
-	testing.TB
-	failures int
-	cleanups []func()
-}
-
-func (f *failing) Helper()               {}
-func (f *failing) Errorf(string, ...any) { f.failures++ }
-func (f *failing) Logf(string, ...any)   {}
-func (f *failing) Cleanup(c func())      { f.cleanups = append(f.cleanups, c) }
-func (f *failing) end() int {
-	for _, c := range f.cleanups {
-		c()
-	}
-	return f.failures
-}
-
-func TestScriptsThatDoNotFit(t *testing.T) {
-	unasked := &failing{TB: t}
-	mcptasktest.NewTask(unasked, mcptasktest.Decline[pipeline.Approval]("other"))
-	if unasked.end() != 1 {
-		t.Error("the script accepted an answer to no question")
-	}
-	missing := &failing{TB: t}
-	task := mcptasktest.NewTask(missing)
-	_, err := ci{}.DeployService(t.Context(), task, pipeline.DeployInput{})
-	if !errors.Is(err, mcptask.ErrCannotAsk) || missing.end() != 1 {
-		t.Errorf("a question without an answer: %v", err)
-	}
-	wrong := &failing{TB: t}
-	task = mcptasktest.NewTask(wrong, mcptasktest.Accept("ship", pipeline.LintInput{Path: "x"}))
-	if _, err := (ci{}).DeployService(t.Context(), task, pipeline.DeployInput{}); err == nil || wrong.end() != 1 {
-		t.Errorf("an answer of another type: %v", err)
-	}
-	unfit := &failing{TB: t}
-	task = mcptasktest.NewTask(unfit, mcptasktest.Accept("which", questions.Which{One: "c", Many: []string{"a"}}))
-	if _, err := questions.AskWhich(t.Context(), task, "which", ""); !errors.Is(err, mcptask.ErrInvalidAnswer) || unfit.end() != 1 {
-		t.Errorf("an answer that its schema refuses: %v", err)
 	}
 }

@@ -11,12 +11,13 @@ import (
 	"testing"
 )
 
-// TestDocsQuickstart runs the quickstart's server and client.
+// TestDocsQuickstart runs the quickstart's server and client, and the server's tests.
 func TestDocsQuickstart(t *testing.T) {
 	t.Parallel()
 	m := makeDocsModule(t)
 	bin := t.TempDir() + string(filepath.Separator)
 	m.run("go", "build", "-o", bin, "./server", "./client")
+	m.run("go", "test", "./server")
 	m.serve(bin + "server")
 	got := m.run(bin + "client")
 	// A slow machine may miss a stage between two polls.

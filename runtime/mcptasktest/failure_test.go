@@ -82,6 +82,16 @@ var misfits = map[string]struct {
 	at: failure_test.go:CALLED
 	other scripts that are left: none
 	replace it by: mcptasktest.AcceptURL("pay")`},
+	"empty": {func(t *testing.T) {
+		task := mcptasktest.NewTask(t, mcptasktest.Sample("summary", mcptask.SampleResult{})) // reported here: empty
+		if _, _, err := asking(t.Context(), task); err == nil {                               // called here: empty
+			t.Error("the handler got no error")
+		}
+	}, `mcptasktest: the scripted answer for step "summary" is invalid: json: error calling MarshalJSON for type mcptask.Content: mcptask: an empty content block: make one with TextContent or ImageContent
+	asked: sampling/createMessage {"messages":[{"role":"user","content":{"text":"Sum it up.","type":"text"}}],"maxTokens":100}
+	at: script_test.go:LINE, called at failure_test.go:CALLED
+	other scripts that are left: none
+	replace it by an answer that fits: mcptasktest.SampleText("summary", "text")`},
 	"invalid": {func(t *testing.T) {
 		task := mcptasktest.NewTask(t, mcptasktest.Accept("which", questions.Which{One: "c", Many: []string{"a"}})) // reported here: invalid
 		_, err := questions.AskWhich(t.Context(), task, "which", "")                                                // called here: invalid

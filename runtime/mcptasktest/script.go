@@ -3,6 +3,7 @@ package mcptasktest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -202,13 +203,17 @@ func (h *scriptedHost) Ask(ctx context.Context, in mcptask.Input) (json.RawMessa
 		return nil, mcptask.ErrCannotAsk
 	}
 	response, err := s.response()
-	if err != nil {
+	if errors.Is(err, mcptask.ErrCannotAsk) {
 		return nil, err
 	}
-	if err := mcptask.CheckAnswer(ctx, in, response); err != nil && ctx.Err() == nil {
-		h.report("replace it by an answer that fits", kind, q, "the scripted answer for step %q is invalid: %v", in.Key, err)
+	invalid := err
+	if err == nil {
+		invalid = mcptask.CheckAnswer(ctx, in, response)
 	}
-	return response, nil
+	if invalid != nil && ctx.Err() == nil {
+		h.report("replace it by an answer that fits", kind, q, "the scripted answer for step %q is invalid: %v", in.Key, invalid)
+	}
+	return response, err
 }
 
 // report notes a problem with a question, and a script that would fit. h.mu is held.

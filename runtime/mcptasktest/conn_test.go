@@ -98,8 +98,8 @@ func TestPollsOfAnother(t *testing.T) {
 				}
 				return name, nil
 			}}}
-			tools := napping(time.Second)
-			conn := mcptasktest.Connect(t, revision, options, tools)
+			conn := mcptasktest.Connect(t, revision, options, napping(time.Second))
+			time.Sleep(300 * time.Millisecond) // expired tasks are deleted each second: not at the moment of the last poll
 			started, err := conn.CallTool(t.Context(), mcptask.ToolCall{Tool: "nap", Arguments: []byte(`{"seconds":1e6}`)})
 			if err != nil {
 				t.Fatal(err)
@@ -113,7 +113,10 @@ func TestPollsOfAnother(t *testing.T) {
 			if s, err := conn.Task(context.WithValue(t.Context(), callerKey{}, "another"), started.TaskID); err == nil {
 				t.Errorf("another sees %+v", s)
 			}
-			time.Sleep(started.TTL)
+			if s, err := conn.Task(t.Context(), started.TaskID); err != nil || s.Done() {
+				t.Errorf("its owner sees %+v, %v", s, err)
+			}
+			time.Sleep(time.Until(started.CreatedAt.Add(started.TTL)))
 			if s, err := conn.Task(t.Context(), started.TaskID); err == nil {
 				t.Errorf("after its ttl: %+v", s)
 			}

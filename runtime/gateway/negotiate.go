@@ -150,6 +150,9 @@ func (g *Gateway) findTool(m *message) (*mcptask.ToolSpec, string) {
 // newCallFlow returns the flow of a tools/call.
 func (g *Gateway) newCallFlow(d protocol.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest, carrier fallback.Carrier) *Flow {
 	flow := g.newFlow(d, caller, "tools/call")
+	if call.Mode == mcptask.ModeTask || call.Mode == mcptask.ModeGrace {
+		call.Later = call.Later || fallback.Defers(g.server, caller, tool.Name)
+	}
 	flow.Tool, flow.Call = tool.Name, call
 	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call, carrier)
 	if fallback.Helps(g.server, tool.Name) {
@@ -159,7 +162,7 @@ func (g *Gateway) newCallFlow(d protocol.Server, caller mcptask.Caller, tool mcp
 		if reply.Task == nil {
 			return d.InputRequired(reply)
 		}
-		return d.Created(*reply.Task, tool)
+		return d.Created(protocol.ShowQuestions(g.server, caller, *reply.Task), tool)
 	}
 	return flow
 }
@@ -173,7 +176,7 @@ func (g *Gateway) newListFlow(caller mcptask.Caller, declares bool) *Flow {
 		if result, err = decorate(result); err != nil {
 			return nil, err
 		}
-		return fallback.List(g.server, declares, result)
+		return fallback.List(g.server, caller, declares, result)
 	}
 	return flow
 }
@@ -191,7 +194,7 @@ func (g *Gateway) newSessionListFlow(s *session, caller mcptask.Caller) *Flow {
 				return nil, err
 			}
 		}
-		return fallback.List(g.server, false, result)
+		return fallback.List(g.server, caller, false, result)
 	}}
 }
 

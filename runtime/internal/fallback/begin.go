@@ -54,7 +54,7 @@ func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string, carri
 			return mcptask.CallReply{}, err
 		}
 		// The generated client called without a task. It gets the task here.
-		described, err := protocol.DescribeTask(record)
+		described, err := protocol.DescribeTask(protocol.ShowQuestions(s, caller, record))
 		if err != nil {
 			return mcptask.CallReply{}, err
 		}

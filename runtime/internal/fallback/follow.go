@@ -9,6 +9,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 type askFunc = func(context.Context, mcptask.Input) (json.RawMessage, error)
@@ -95,7 +96,7 @@ func (a *openQuestions) askQuestion(ctx context.Context, in mcptask.Input) {
 		return
 	case err == nil:
 		err = a.server.Respond(ctx, a.caller, a.task, in.Key, response, nil)
-	case isForm(in):
+	case protocol.IsForm(in):
 		a.giveUp()
 		return
 	default:
@@ -107,6 +108,3 @@ func (a *openQuestions) askQuestion(ctx context.Context, in mcptask.Input) {
 		a.giveUp()
 	}
 }
-
-// isForm reports whether a model can pass a question on to its user.
-func isForm(in mcptask.Input) bool { return in.Method == "elicitation/create" && in.Schema != nil }

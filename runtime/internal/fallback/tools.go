@@ -174,7 +174,7 @@ func (h helper) cancel(ctx context.Context, a arguments, _ mcptask.Record, call 
 func (h helper) answer(ctx context.Context, a arguments, record mcptask.Record, call mcptask.CallRequest) (mcptask.CallReply, error) {
 	open := record.Outstanding()
 	i := slices.IndexFunc(open, func(in mcptask.Input) bool { return in.Key == a.Question })
-	if i < 0 || !isForm(open[i]) {
+	if i < 0 || !protocol.IsForm(open[i]) {
 		text, err := h.describeTask(h.caller, record)
 		if err != nil {
 			return mcptask.CallReply{}, err

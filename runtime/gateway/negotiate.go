@@ -96,6 +96,11 @@ func (g *Gateway) callModern(x exchange, caller mcptask.Caller) {
 		x.refuse(refusedRequest, refusal)
 		return
 	}
+	if call.Mode == mcptask.ModePlain && tool.Policy.Task != mcptask.TaskForbidden && len(caller.CanAsk) > 0 {
+		// Without a session, only a task keeps a handler that waits for an answer: the client repeats
+		// the call with the answers.
+		call.Mode = mcptask.ModeFallback
+	}
 	flow := g.newCallFlow(g.modern, caller, *tool, call, nil)
 	flow.Stateless = true
 	x.forward(flow, g.withholdParams(flow, m.Params)...)
@@ -155,11 +160,11 @@ func (g *Gateway) newCallFlow(d protocol.Server, caller mcptask.Caller, tool mcp
 	}
 	flow.Tool, flow.Call = tool.Name, call
 	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call, carrier)
-	if fallback.Helps(g.server, tool.Name) {
+	if call.Task != "" || fallback.Helps(g.server, tool.Name) {
 		flow.Handle = g.countPolls(caller, flow.Handle)
 	}
 	flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
-		if reply.Task == nil {
+		if reply.Task == nil || len(reply.Questions) > 0 {
 			return d.InputRequired(reply)
 		}
 		return d.Created(protocol.ShowQuestions(g.server, caller, *reply.Task), tool)

@@ -73,15 +73,18 @@ func showsForms(caller mcptask.Caller) bool {
 	return slices.Contains(caller.CanAsk, "elicitation/create")
 }
 
-// findSet returns the fallback tools for a tool that has the fallback.
+// findSet returns the fallback tools for a tool. If it has none, the set only has the server.
 func findSet(s *mcptask.Server, tool string) set {
+	if !Serves(s, tool) {
+		return set{server: s}
+	}
 	service, _ := s.Service(tool)
 	for _, each := range listSets(s) {
 		if each.prefix == service.Prefix {
 			return each
 		}
 	}
-	return set{}
+	return set{server: s}
 }
 
 // Carrier sends a task's questions on the stream of the open call until stop is called. The answers

@@ -16,8 +16,8 @@ type askFunc = func(context.Context, mcptask.Input) (json.RawMessage, error)
 
 // follow waits until a task has ended, until it has a question that the call cannot ask, or until
 // ctx ends. The end of ctx is not an error. While follow waits, it asks the task's questions on the
-// open stream of the call, or has the carrier ask them.
-func follow(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, record mcptask.Record, ask askFunc, carrier Carrier) (mcptask.Record, error) {
+// open stream of the call, or has the carrier ask them. It calls watch for each new version.
+func follow(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, record mcptask.Record, ask askFunc, carrier Carrier, watch func(mcptask.Record)) (mcptask.Record, error) {
 	ctx, stop := context.WithCancel(ctx)
 	a := &openQuestions{server: s, caller: caller, task: record.ID, ask: ask, giveUp: stop, open: map[string]context.CancelFunc{}}
 	if carrier != nil {
@@ -44,6 +44,7 @@ func follow(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, recor
 			return record, err
 		}
 		record = latest
+		watch(record)
 	}
 	return record, nil
 }

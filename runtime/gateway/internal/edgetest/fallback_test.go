@@ -585,7 +585,7 @@ func TestFallbackElicitation(t *testing.T) {
 	})
 	eachSlow(t, plainRevisions[3:], wiretest.Setup{}, wait, func(t *testing.T, url, revision string, _ func()) {
 		p := asking(t, url, revision)
-		id := p.CallTool("slow_ask", nil).WantTask("input_required")
+		id := wiretest.NewPeerWith(t, url, revision, "", `{}`).CallTool("slow_ask", nil).WantTask("input_required")
 		result := map[string]any{"name": "slow_task_result", "arguments": map[string]any{"task": id}}
 		r := p.Call("tools/call", result).OK()
 		if r.Text("resultType") != "input_required" || r.Text("inputRequests", "note", "params", "message") != "A note?" {

@@ -77,7 +77,7 @@ const (
 	// with a task otherwise. The server decides.
 	ModeGrace
 	// ModeFallback is ModeGrace for a requestor that does not know tasks: the gateway
-	// tells it what the task is.
+	// tells it what the task is, or asks it the task's questions.
 	ModeFallback
 )
 
@@ -99,6 +99,9 @@ type CallRequest struct {
 	// Retry says that the requestor got the tool's questions, and calls again with
 	// the answers.
 	Retry bool
+	// Task is the ID of the task of an earlier call that was answered with the task's
+	// questions. The call repeats it with the answers, and creates no task. "" means none.
+	Task string
 	// Later says that the tool's questions may also be answered when the task
 	// exists, by anyone who knows it. Forms then need no capability of the requestor.
 	Later bool
@@ -112,7 +115,8 @@ type CallRequest struct {
 type ProgressFunc func(taskID string, done, total float64, message string)
 
 // CallReply is the answer to a tools/call: a task, an outcome, or the questions to
-// answer first. An outcome beside a task describes the task.
+// answer first. An outcome beside a task describes the task. Questions beside a task
+// are the task's; see CallRequest.Task.
 type CallReply struct {
 	Task      *Record
 	Outcome   *Outcome

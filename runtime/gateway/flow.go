@@ -115,12 +115,16 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 }
 
 // runningFor returns how long the work has been running that the call waits for. It is that of a task if the
-// call is one of a fallback tool.
+// call is one of a fallback tool, or repeats a call that the task has asked by.
 func (f *Flow) runningFor(ctx context.Context, s *mcptask.Server, arguments json.RawMessage) time.Duration {
-	if !fallback.Helps(s, f.Tool) {
+	task := f.Call.Task
+	if fallback.Helps(s, f.Tool) {
+		task = fallback.Task(arguments)
+	}
+	if task == "" {
 		return 0
 	}
-	record, err := s.Get(ctx, f.Caller, fallback.Task(arguments))
+	record, err := s.Get(ctx, f.Caller, task)
 	if err != nil { // the call says so
 		return 0
 	}

@@ -55,10 +55,15 @@ func (g *Gateway) countPoll(caller mcptask.Caller, task string) *mcptask.Error {
 	return nil
 }
 
-// countPolls counts each call of a fallback tool as a request for the task that it names.
+// countPolls counts each call of a fallback tool as a request for the task that it names, and also
+// each repeated call whose state names a task.
 func (g *Gateway) countPolls(caller mcptask.Caller, next fallback.Handler) fallback.Handler {
 	return func(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
-		if task := fallback.Task(arguments); task != "" { // without a task, the tool refuses the call
+		task := call.Task
+		if task == "" {
+			task = fallback.Task(arguments)
+		}
+		if task != "" { // without a task, the tool refuses the call
 			if err := g.countPoll(caller, task); err != nil {
 				return mcptask.CallReply{}, err
 			}

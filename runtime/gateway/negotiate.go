@@ -96,6 +96,11 @@ func (g *Gateway) callModern(x exchange, caller mcptask.Caller) {
 		x.refuse(refusedRequest, refusal)
 		return
 	}
+	if call.Mode == mcptask.ModePlain && tool.Policy.Task != mcptask.TaskForbidden && len(caller.CanAsk) > 0 {
+		// Without a session, only a task keeps a handler that waits for an answer: the client repeats
+		// the call with the answers.
+		call.Mode = mcptask.ModeFallback
+	}
 	flow := g.newCallFlow(g.modern, caller, *tool, call, nil)
 	flow.Stateless = true
 	x.forward(flow, g.withholdParams(flow, m.Params)...)
@@ -150,16 +155,19 @@ func (g *Gateway) findTool(m *message) (*mcptask.ToolSpec, string) {
 // newCallFlow returns the flow of a tools/call.
 func (g *Gateway) newCallFlow(d protocol.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest, carrier fallback.Carrier) *Flow {
 	flow := g.newFlow(d, caller, "tools/call")
+	if call.Mode == mcptask.ModeTask || call.Mode == mcptask.ModeGrace {
+		call.Later = call.Later || fallback.Defers(g.server, caller, tool.Name)
+	}
 	flow.Tool, flow.Call = tool.Name, call
 	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call, carrier)
-	if fallback.Helps(g.server, tool.Name) {
+	if call.Task != "" || fallback.Helps(g.server, tool.Name) {
 		flow.Handle = g.countPolls(caller, flow.Handle)
 	}
 	flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
-		if reply.Task == nil {
+		if reply.Task == nil || len(reply.Questions) > 0 {
 			return d.InputRequired(reply)
 		}
-		return d.Created(*reply.Task, tool)
+		return d.Created(protocol.ShowQuestions(g.server, caller, *reply.Task), tool)
 	}
 	return flow
 }
@@ -173,7 +181,7 @@ func (g *Gateway) newListFlow(caller mcptask.Caller, declares bool) *Flow {
 		if result, err = decorate(result); err != nil {
 			return nil, err
 		}
-		return fallback.List(g.server, declares, result)
+		return fallback.List(g.server, caller, declares, result)
 	}
 	return flow
 }
@@ -191,7 +199,7 @@ func (g *Gateway) newSessionListFlow(s *session, caller mcptask.Caller) *Flow {
 				return nil, err
 			}
 		}
-		return fallback.List(g.server, false, result)
+		return fallback.List(g.server, caller, false, result)
 	}}
 }
 

@@ -368,7 +368,7 @@ func (c *conn) logCreated(call mcptask.ToolCall, s mcptask.Snapshot) {
 }
 
 // maxRounds bounds how often a server may answer a call with questions.
-const maxRounds = 10
+const maxRounds = 100
 
 // maxQuestions bounds the questions in one answer.
 const maxQuestions = 1000

@@ -135,7 +135,8 @@ func TestTasksInFrontOfMCPGo(t *testing.T) {
 	}
 }
 
-// A plain call that cannot be answered at once goes on by the fallback tools.
+// A plain call asks by its answer in 2026-07-28. In 2025-11-25 mcp-go has no stream for its question, and it goes on by
+// the fallback tools.
 func TestFallback(t *testing.T) {
 	tasks, s := newServer(t, mcptask.Options{}, pipeline.CITools(wiretest.CI{}))
 	url := serve(t, tasks, s)
@@ -145,6 +146,12 @@ func TestFallback(t *testing.T) {
 			defer cancel()
 			conn := connect(t, url, revision)
 			in := pipeline.DeployInput{Service: "api", Environment: "production"}
+			if revision == mcptask.Revision20260728 {
+				if report, err := mcptask.Run[pipeline.DeployReport](ctx, conn, "deploy_service", in, mcptask.Plain()); err != nil || report.Version != "1.2.3" {
+					t.Errorf("%+v, %v", report, err)
+				}
+				return
+			}
 			call, err := mcptask.Start[*mcptask.Result](ctx, conn, "deploy_service", in, mcptask.Plain())
 			if err != nil {
 				t.Fatal(err)

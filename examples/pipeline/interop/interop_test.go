@@ -52,6 +52,20 @@ func TestTypeScript2SpeaksBothRevisions(t *testing.T) {
 	}
 }
 
+// What the TypeScript client 2.x does in every revision without tasks.
+var plain2 = []string{"connect", "answer the question of a plain call", "refuse the question of a plain call", "end the session"}
+
+func TestTypeScript2AsksInPlainCalls(t *testing.T) {
+	t.Parallel()
+	node := node(t, "ext-tasks")
+	url := peer.Serve(t, "..")
+	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(revision, func(t *testing.T) {
+			passes(t, peer.Client(t, node, "plain2.mjs", url, revision), plain2)
+		})
+	}
+}
+
 func TestCurlSpeaks20260728(t *testing.T) {
 	t.Parallel()
 	peer.Need(t, "curl", "install curl")

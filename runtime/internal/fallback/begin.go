@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,11 +15,13 @@ import (
 // newTaskHandler returns a handler that calls a tool as a task and waits for it as long as a plain call
 // may block. Until the wait is over, the client does not know the task. So a task that ends in time
 // leaves no record, and a task whose caller leaves is stopped.
+//
+// A caller of 2026-07-28 gets the questions that it can answer as the reply. It repeats the call with
+// the answers and with a state that names the task, and the handler follows the task on.
 func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string, carrier Carrier) Handler {
 	return func(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
 		began := time.Now()
-		each := findSet(s, tool)
-		call.Mode, call.Later = mcptask.ModeGrace, each.asks
+		h := hiddenTask{set: findSet(s, tool), caller: caller, tool: tool, known: call.Task != ""}
 		if progress := call.Progress; progress != nil {
 			var over atomic.Bool
 			defer over.Store(true)
@@ -28,37 +31,168 @@ func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string, carri
 				}
 			}
 		}
-		reply, err := s.Call(ctx, caller, tool, arguments, call)
-		if err != nil || reply.Task == nil {
-			return reply, err
+		record, reply, err := h.begin(ctx, arguments, call)
+		if err != nil || reply != nil {
+			return *reply, err
 		}
-		waiting, cancel := context.WithDeadline(ctx, began.Add(s.PlainWait(caller, tool, call.Progress != nil)))
+		waiting, cancel := h.limitWait(ctx, began, call)
 		defer cancel()
 		defer context.AfterFunc(s.Closing(), cancel)()
-		record, err := follow(waiting, s, caller, *reply.Task, call.Ask, carrier)
-		switch {
-		case err != nil:
-		case record.Done():
-			s.Abandon(record)
-			return mcptask.CallReply{Outcome: record.Outcome}, nil
-		case s.Closing().Err() != nil:
-			err = newShutdownError()
-		default:
-			err = ctx.Err()
+		watch := func(mcptask.Record) {}
+		if h.known && call.Progress != nil {
+			watch = watchProgress(call.Progress)
+			watch(record)
 		}
-		if err != nil {
-			s.Abandon(record)
-			if protocol.IsGone(err) {
-				return newErrorReply(fmt.Sprintf("%s did not finish within the %v that its work is kept, and was cancelled.", tool, record.TTL()))
-			}
-			return mcptask.CallReply{}, err
+		record, err = follow(waiting, s, caller, record, call.Ask, carrier, watch)
+		return h.reply(ctx, waiting, call, record, err)
+	}
+}
+
+// hiddenTask is the task behind a plain call.
+type hiddenTask struct {
+	set
+	caller mcptask.Caller
+	tool   string
+	// known says that the caller knows the task: the call repeats one that was answered with the
+	// task's questions. Such a task keeps its record, so that a call that is repeated once more has
+	// the same result.
+	known bool
+}
+
+// begin creates the task, or finds the one that the call names. reply is not nil if there is an
+// error, or no task.
+func (h hiddenTask) begin(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (record mcptask.Record, reply *mcptask.CallReply, err error) {
+	if h.known {
+		if record, err = h.resume(ctx, call); err != nil {
+			return record, &mcptask.CallReply{}, err
 		}
-		// The generated client called without a task. It gets the task here.
-		described, err := protocol.DescribeTask(record)
-		if err != nil {
-			return mcptask.CallReply{}, err
+		return record, nil, nil
+	}
+	call.Mode, call.Later = mcptask.ModeGrace, h.asks
+	created, err := h.server.Call(ctx, h.caller, h.tool, arguments, call)
+	if err != nil || created.Task == nil {
+		return record, &created, err
+	}
+	return *created.Task, nil, nil
+}
+
+// resume finds the task that a repeated call names, and gives it the answers that came along. The
+// task ignores answers that it has already.
+func (h hiddenTask) resume(ctx context.Context, call mcptask.CallRequest) (mcptask.Record, error) {
+	record, err := h.server.Get(ctx, h.caller, call.Task)
+	switch {
+	case protocol.IsGone(err):
+		return record, mcptask.Errorf(mcptask.CodeInvalidParams, "params.requestState is that of a call that is gone: it has expired, or it is another caller's. "+
+			"Call %s without it to start the work anew", h.tool)
+	case err != nil:
+		return record, err
+	case record.Tool != h.tool:
+		return record, mcptask.Errorf(mcptask.CodeInvalidParams, "params.requestState is that of a call of %s: repeat that call, or call %s without it", record.Tool, h.tool)
+	case len(call.Answers) == 0:
+		return record, nil
+	}
+	if err := h.server.Answer(ctx, h.caller, record.ID, call.Answers); err != nil {
+		return record, err
+	}
+	return h.server.Get(ctx, h.caller, record.ID)
+}
+
+// limitWait bounds a context by the time that a call may block. The call began at a time.
+func (h hiddenTask) limitWait(ctx context.Context, began time.Time, call mcptask.CallRequest) (context.Context, context.CancelFunc) {
+	wait := h.policyWait()
+	switch {
+	case Serves(h.server, h.tool):
+		wait = h.server.PlainWait(h.caller, h.tool, call.Progress != nil)
+	case wait == 0: // no limit
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, began.Add(wait))
+}
+
+// policyWait returns the tool's own limit for a plain call. 0 means none.
+func (h hiddenTask) policyWait() time.Duration {
+	spec, _ := h.server.Tool(h.tool)
+	return spec.Policy.Wait
+}
+
+// reply makes the reply after the task was followed. waiting is the context of the wait, and ctx
+// that of the call.
+func (h hiddenTask) reply(ctx, waiting context.Context, call mcptask.CallRequest, record mcptask.Record, failed error) (mcptask.CallReply, error) {
+	switch questions := answerable(h.caller, record); {
+	case protocol.IsGone(failed):
+		h.abandon(record)
+		return newErrorReply(fmt.Sprintf("%s did not finish within the %v that its work is kept, and was cancelled.", h.tool, record.TTL()))
+	case failed != nil:
+		h.abandon(record)
+		return mcptask.CallReply{}, failed
+	case record.Done():
+		if h.known {
+			protocol.AuditRetrieval(ctx, h.server, h.caller, record)
 		}
-		outcome, err := each.newTaskOutcome(caller, record, map[string]json.RawMessage{protocol.MetaTask: described})
-		return mcptask.CallReply{Task: &record, Outcome: outcome}, err
+		h.abandon(record)
+		return mcptask.CallReply{Outcome: record.Outcome}, nil
+	case h.server.Closing().Err() != nil:
+		h.abandon(record)
+		return mcptask.CallReply{}, newShutdownError()
+	case ctx.Err() != nil:
+		h.stop(ctx, record)
+		return mcptask.CallReply{}, ctx.Err()
+	case call.Retry && len(questions) > 0:
+		return mcptask.CallReply{Task: &record, Questions: questions}, nil
+	case Serves(h.server, h.tool):
+		return h.replyWithTask(record)
+	case waiting.Err() == nil: // the task asks what this caller cannot answer
+		return newErrorReply(fmt.Sprintf("%s waits for an answer that this client has not declared that it can give. %s",
+			h.tool, protocol.JoinQuestions(record.Outstanding())))
+	}
+	h.stop(ctx, record)
+	return newErrorReply(fmt.Sprintf("%s did not finish within the %v that a call without a task may take, and was cancelled. "+
+		"Call it as a task to let it run longer.", h.tool, h.policyWait()))
+}
+
+// replyWithTask makes the reply that describes the task. The generated client, which called without
+// a task, finds the task in its _meta.
+func (h hiddenTask) replyWithTask(record mcptask.Record) (mcptask.CallReply, error) {
+	described, err := protocol.DescribeTask(protocol.ShowQuestions(h.server, h.caller, record))
+	if err != nil {
+		return mcptask.CallReply{}, err
+	}
+	outcome, err := h.newTaskOutcome(h.caller, record, map[string]json.RawMessage{protocol.MetaTask: described})
+	return mcptask.CallReply{Task: &record, Outcome: outcome}, err
+}
+
+// abandon stops and deletes a task that the caller does not know.
+func (h hiddenTask) abandon(record mcptask.Record) {
+	if !h.known {
+		h.server.Abandon(record)
+	}
+}
+
+// stop ends a task whose caller no longer waits for it. If the caller knows the task, the record
+// stays, so that a repeated call learns of the end.
+func (h hiddenTask) stop(ctx context.Context, record mcptask.Record) {
+	h.abandon(record)
+	if !h.known {
+		return
+	}
+	if _, _, err := h.server.Cancel(context.WithoutCancel(ctx), h.caller, record.ID); err != nil && !protocol.IsGone(err) {
+		h.server.Logger().Warn("task not cancelled", "task", mcptask.LogID(h.caller.Principal, record.ID), "error", err)
+	}
+}
+
+// answerable returns the open questions of a task that the caller can answer.
+func answerable(caller mcptask.Caller, record mcptask.Record) []mcptask.Input {
+	return slices.DeleteFunc(record.Outstanding(), func(in mcptask.Input) bool { return !caller.Answers(in) })
+}
+
+// watchProgress returns a function that tells a call the progress of a task that an earlier call
+// began.
+func watchProgress(report mcptask.ProgressFunc) func(mcptask.Record) {
+	last := 0.0
+	return func(r mcptask.Record) {
+		if r.Progress.Done > last {
+			last = r.Progress.Done
+			report("", last, r.Progress.Total, r.StatusMessage)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // Handler answers a call. A flow of the gateway takes it.
@@ -28,7 +29,7 @@ func listSets(s *mcptask.Server) []set {
 	var all []set
 	for _, spec := range s.Tools() {
 		service, _ := s.Service(spec.Name)
-		if !hasFallback(service, spec) {
+		if !protocol.HasFallback(service, spec) {
 			continue
 		}
 		i := slices.IndexFunc(all, func(each set) bool { return each.prefix == service.Prefix })
@@ -36,13 +37,9 @@ func listSets(s *mcptask.Server) []set {
 			i = len(all)
 			all = append(all, set{server: s, prefix: service.Prefix})
 		}
-		all[i].asks = all[i].asks || service.Asks || len(spec.Questions) > 0
+		all[i].asks = all[i].asks || protocol.Asks(service, spec)
 	}
 	return all
-}
-
-func hasFallback(service mcptask.Tools, spec mcptask.ToolSpec) bool {
-	return service.Fallback == mcptask.FallbackTools && spec.Policy.Task != mcptask.TaskForbidden
 }
 
 // Serves reports whether a tool has the fallback: it takes tasks, and its service has
@@ -50,7 +47,7 @@ func hasFallback(service mcptask.Tools, spec mcptask.ToolSpec) bool {
 func Serves(s *mcptask.Server, tool string) bool {
 	spec, _ := s.Tool(tool)
 	service, ok := s.Service(tool)
-	return ok && hasFallback(service, spec)
+	return ok && protocol.HasFallback(service, spec)
 }
 
 // Helps reports whether a tool is a fallback tool.
@@ -65,15 +62,29 @@ func Concerns(s *mcptask.Server, tool string) bool {
 	return Helps(s, tool) || Serves(s, tool)
 }
 
-// findSet returns the fallback tools for a tool that has the fallback.
+// Defers reports whether the questions of a task are left to the tool that answers: the task's tool
+// has the fallback, and the caller cannot show a form, although it knows tasks.
+func Defers(s *mcptask.Server, caller mcptask.Caller, tool string) bool {
+	return !showsForms(caller) && Serves(s, tool) && findSet(s, tool).asks
+}
+
+// showsForms reports whether a caller answers questions to its user.
+func showsForms(caller mcptask.Caller) bool {
+	return slices.Contains(caller.CanAsk, "elicitation/create")
+}
+
+// findSet returns the fallback tools for a tool. If it has none, the set only has the server.
 func findSet(s *mcptask.Server, tool string) set {
+	if !Serves(s, tool) {
+		return set{server: s}
+	}
 	service, _ := s.Service(tool)
 	for _, each := range listSets(s) {
 		if each.prefix == service.Prefix {
 			return each
 		}
 	}
-	return set{}
+	return set{server: s}
 }
 
 // Carrier sends a task's questions on the stream of the open call until stop is called. The answers
@@ -81,7 +92,8 @@ func findSet(s *mcptask.Server, tool string) set {
 type Carrier = func(task mcptask.Record) (stop func())
 
 // Handle returns the handler for a call that the gateway has negotiated, if it calls a fallback
-// tool or has ModeFallback. It returns nil for any other call, which the server answers. With a
+// tool or has ModeFallback. A tool without the fallback may be called in ModeFallback too, by a
+// caller who can answer by a repeated call. It returns nil for any other call, which the server answers. With a
 // carrier, it is the carrier that asks a task's questions, and not the call's Ask.
 func Handle(s *mcptask.Server, caller mcptask.Caller, tool string, call mcptask.CallRequest, carrier Carrier) Handler {
 	if call.Mode == mcptask.ModeFallback {

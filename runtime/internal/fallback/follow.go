@@ -9,14 +9,15 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 type askFunc = func(context.Context, mcptask.Input) (json.RawMessage, error)
 
 // follow waits until a task has ended, until it has a question that the call cannot ask, or until
 // ctx ends. The end of ctx is not an error. While follow waits, it asks the task's questions on the
-// open stream of the call, or has the carrier ask them.
-func follow(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, record mcptask.Record, ask askFunc, carrier Carrier) (mcptask.Record, error) {
+// open stream of the call, or has the carrier ask them. It calls watch for each new version.
+func follow(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, record mcptask.Record, ask askFunc, carrier Carrier, watch func(mcptask.Record)) (mcptask.Record, error) {
 	ctx, stop := context.WithCancel(ctx)
 	a := &openQuestions{server: s, caller: caller, task: record.ID, ask: ask, giveUp: stop, open: map[string]context.CancelFunc{}}
 	if carrier != nil {
@@ -43,6 +44,7 @@ func follow(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, recor
 			return record, err
 		}
 		record = latest
+		watch(record)
 	}
 	return record, nil
 }
@@ -95,7 +97,7 @@ func (a *openQuestions) askQuestion(ctx context.Context, in mcptask.Input) {
 		return
 	case err == nil:
 		err = a.server.Respond(ctx, a.caller, a.task, in.Key, response, nil)
-	case isForm(in):
+	case protocol.IsForm(in):
 		a.giveUp()
 		return
 	default:
@@ -107,6 +109,3 @@ func (a *openQuestions) askQuestion(ctx context.Context, in mcptask.Input) {
 		a.giveUp()
 	}
 }
-
-// isForm reports whether a model can pass a question on to its user.
-func isForm(in mcptask.Input) bool { return in.Method == "elicitation/create" && in.Schema != nil }

@@ -7,14 +7,14 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// List changes a result of tools/list for its caller. A caller that declares the extension does not
-// see the fallback tools. Any other caller sees them, and learns that it may call the tools behind
-// them plainly: their output may be that of a running task, and tasks are not required. Otherwise
-// plain calls would be refused (C-13).
+// List changes a result of tools/list for its caller. A caller that declares the extension sees the
+// fallback tools only if its tasks may ask what it cannot show; see Defers. Any other caller sees
+// them, and learns that it may call the tools behind them plainly: their output may be that of a
+// running task, and tasks are not required. Otherwise plain calls would be refused (C-13).
 //
 // The list depends on what the caller declares. So it is marked as private if the revision has
 // caches.
-func List(s *mcptask.Server, declares bool, result json.RawMessage) (json.RawMessage, error) {
+func List(s *mcptask.Server, caller mcptask.Caller, declares bool, result json.RawMessage) (json.RawMessage, error) {
 	if len(listSets(s)) == 0 {
 		return result, nil
 	}
@@ -35,9 +35,9 @@ func List(s *mcptask.Server, declares bool, result json.RawMessage) (json.RawMes
 		if err := json.Unmarshal(entry["name"], &name); err != nil {
 			return nil, err
 		}
-		_, _, helps := find(s, name)
+		each, _, helps := find(s, name)
 		switch {
-		case helps && declares:
+		case helps && declares && (!each.asks || showsForms(caller)):
 			continue
 		case !declares && Serves(s, name):
 			if err := offerPlain(entry); err != nil {

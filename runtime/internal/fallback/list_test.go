@@ -11,7 +11,8 @@ import (
 // TestWiden checks that a widened schema admits what it admitted before, whatever it refers to, and
 // also a running task.
 func TestWiden(t *testing.T) {
-	running := `{"task":"t","status":"working","pollIntervalMs":1}`
+	running := `{"task":"t","status":"input_required","statusMessage":"Ship it?","pollIntervalMs":1,` +
+		`"questions":[{"key":"ship","text":"Ship it?","schema":{"type":"object"}}],"next":{"tool":"task_answer","arguments":{"task":"t","question":"ship"}}}`
 	for name, test := range map[string]struct{ schema, good, bad string }{
 		"plain":          {`{"type":"object","properties":{"n":{"type":"integer","maximum":9007199254740993}},"required":["n"]}`, `{"n":9007199254740993}`, `{"n":9007199254740994}`},
 		"closed":         {`{"type":"object","additionalProperties":false}`, `{}`, `{"n":1}`},

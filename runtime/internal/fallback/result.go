@@ -3,6 +3,7 @@ package fallback
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,13 +18,37 @@ type state struct {
 	Status        mcptask.Status `json:"status"`
 	StatusMessage string         `json:"statusMessage,omitempty"`
 	// PollIntervalMs is how long to wait before the next poll.
-	PollIntervalMs int64 `json:"pollIntervalMs,omitempty"`
+	PollIntervalMs int64      `json:"pollIntervalMs,omitempty"`
+	Questions      []question `json:"questions,omitempty"`
+	// Next is the call that goes on with the task.
+	Next *nextCall `json:"next,omitempty"`
+}
+
+// question is what a task waits for.
+type question struct {
+	Key  string `json:"key"`
+	Text string `json:"text"`
+	// Schema is the JSON Schema of the answer to a form.
+	Schema json.RawMessage `json:"schema,omitempty"`
+}
+
+// nextCall is a call of a fallback tool. If that is the tool that answers, the answer is still to be
+// added to the arguments.
+type nextCall struct {
+	Tool      string            `json:"tool"`
+	Arguments map[string]string `json:"arguments"`
 }
 
 // stateSchema describes a state in the output schemas of tools (see widen).
 const stateSchema = `{"type":"object","description":"The call has not finished: it goes on as a task.","properties":{` +
 	`"task":{"type":"string"},"status":{"type":"string","enum":["working","input_required","completed","failed","cancelled"]},` +
-	`"statusMessage":{"type":"string"},"pollIntervalMs":{"type":"integer"}},"required":["task","status"]}`
+	`"statusMessage":{"type":"string"},"pollIntervalMs":{"type":"integer"},` +
+	`"questions":{"type":"array","description":"What the task waits for.","items":{"type":"object","properties":{` +
+	`"key":{"type":"string"},"text":{"type":"string"},` +
+	`"schema":{"type":"object","description":"The JSON Schema of the answer to a form."}},"required":["key","text"]}},` +
+	`"next":{"type":"object","description":"The call to make next. If its arguments name a question, add the user's answer as \"answer\", or leave it out if the user declines.",` +
+	`"properties":{"tool":{"type":"string"},"arguments":{"type":"object","properties":{"task":{"type":"string"},"question":{"type":"string"}},"required":["task"]}},` +
+	`"required":["tool","arguments"]}},"required":["task","status"]}`
 
 // newTaskOutcome returns the answer that reports a task: text for the model, structured content for
 // programs. The status is that of 2025-11-25 in every revision: a tool error counts as a failure.
@@ -36,6 +61,21 @@ func (e set) newTaskOutcome(caller mcptask.Caller, r mcptask.Record, meta map[st
 	if !r.Done() {
 		s.PollIntervalMs = max(r.Poll.Milliseconds(), 1)
 	}
+	s.Next = &nextCall{e.prefix + mcptask.ToolTaskResult, map[string]string{"task": r.ID}}
+	open := r.Outstanding()
+	for _, in := range open {
+		s.Questions = append(s.Questions, question{in.Key, protocol.DescribeQuestion(in), nil})
+		if protocol.IsForm(in) {
+			s.Questions[len(s.Questions)-1].Schema = in.Schema
+		}
+	}
+	if len(open) > 0 {
+		s.StatusMessage = protocol.JoinQuestions(open)
+	}
+	if i := slices.IndexFunc(open, func(in mcptask.Input) bool { return e.isPassedOn(in) && !caller.Answers(in) }); i >= 0 {
+		s.Next = &nextCall{e.prefix + mcptask.ToolTaskAnswer, map[string]string{"task": r.ID, "question": open[i].Key}}
+	}
+	s.StatusMessage = protocol.ShortenMessage(s.StatusMessage)
 	return newOutcome(&mcptask.Result{Content: []mcptask.Content{mcptask.TextContent(text)}, Meta: meta}, s)
 }
 
@@ -63,7 +103,7 @@ func (e set) describeTask(caller mcptask.Caller, r mcptask.Record) (string, erro
 			"Do not call %s again for this, which would start the work anew; to stop it, call %s.",
 			r.Tool, quote(r.ID), protocol.ProjectStatus20251125(r), note, formatPause(r.Poll), result, r.Tool, e.prefix+mcptask.ToolTaskCancel), nil
 	}
-	lines := []string{fmt.Sprintf("%s has not finished yet: it goes on as task %s, which waits for an answer from the user.", r.Tool, quote(r.ID))}
+	lines := []string{fmt.Sprintf("%s has not finished yet: it goes on as task %s, which waits for an answer.", r.Tool, quote(r.ID))}
 	for _, in := range open {
 		line, err := e.describeQuestion(caller, r, in)
 		if err != nil {
@@ -75,21 +115,25 @@ func (e set) describeTask(caller mcptask.Caller, r mcptask.Record) (string, erro
 	return strings.Join(lines, "\n"), nil
 }
 
+// isPassedOn reports whether a model can pass a question on to its user.
+func (e set) isPassedOn(in mcptask.Input) bool { return e.asks && protocol.IsForm(in) }
+
 // describeQuestion says what is asked and how to answer it.
 func (e set) describeQuestion(caller mcptask.Caller, r mcptask.Record, in mcptask.Input) (string, error) {
-	q, err := mcptask.NewQuestion(r.ID, in.Key, in.Method, in.Params)
-	if err != nil {
-		return "", err
+	asked := fmt.Sprintf("Question %s: %s", quote(in.Key), protocol.DescribeQuestion(in))
+	who := "This client"
+	if in.Method == "elicitation/create" {
+		who = "The user"
 	}
-	asked := fmt.Sprintf("Question %s: %s", quote(in.Key), q.Message)
-	passed := isForm(in) && e.asks // by the model
+	byResult := fmt.Sprintf(" %s is asked when %s is called.", who, e.prefix+mcptask.ToolTaskResult)
 	switch can := caller.Answers(in); {
-	case can && passed:
-		asked += " The user is asked when " + e.prefix + mcptask.ToolTaskResult + " is called. If that does not work:"
+	case can && e.isPassedOn(in):
+		asked += byResult + " If that does not work:"
 	case can:
-		return asked + " The user is asked when " + e.prefix + mcptask.ToolTaskResult + " is called.", nil
-	case !passed:
-		return asked + " This client cannot answer it: it is a " + in.Method + ".", nil
+		return asked + byResult, nil
+	case !e.isPassedOn(in):
+		return fmt.Sprintf("%s This client has not declared that it can do that, and no tool takes the answer. "+
+			"Tell the user that another client has to answer it, or call %s to stop the task.", asked, e.prefix+mcptask.ToolTaskCancel), nil
 	}
 	arguments, err := json.Marshal(map[string]string{"task": r.ID, "question": in.Key})
 	if err != nil {

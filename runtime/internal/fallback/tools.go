@@ -137,7 +137,7 @@ func (h helper) result(ctx context.Context, a arguments, record mcptask.Record, 
 	waiting, cancel := context.WithDeadline(ctx, a.began.Add(h.server.PlainWait(h.caller, record.Tool, call.Progress != nil)))
 	defer cancel()
 	defer context.AfterFunc(h.server.Closing(), cancel)()
-	record, err = follow(waiting, h.server, h.caller, record, call.Ask, h.carrier)
+	record, err = follow(waiting, h.server, h.caller, record, call.Ask, h.carrier, func(mcptask.Record) {})
 	switch {
 	case err != nil:
 		return h.explain(a.Task, err)
@@ -149,9 +149,8 @@ func (h helper) result(ctx context.Context, a arguments, record mcptask.Record, 
 	case ctx.Err() != nil:
 		return mcptask.CallReply{}, ctx.Err()
 	}
-	cannot := func(in mcptask.Input) bool { return !h.caller.Answers(in) }
-	if open := record.Outstanding(); call.Retry && len(open) > 0 && !slices.ContainsFunc(open, cannot) {
-		return mcptask.CallReply{Questions: open}, nil
+	if questions := answerable(h.caller, record); call.Retry && len(questions) > 0 {
+		return mcptask.CallReply{Questions: questions}, nil
 	}
 	return h.status(ctx, a, record, call)
 }
@@ -174,7 +173,7 @@ func (h helper) cancel(ctx context.Context, a arguments, _ mcptask.Record, call 
 func (h helper) answer(ctx context.Context, a arguments, record mcptask.Record, call mcptask.CallRequest) (mcptask.CallReply, error) {
 	open := record.Outstanding()
 	i := slices.IndexFunc(open, func(in mcptask.Input) bool { return in.Key == a.Question })
-	if i < 0 || !isForm(open[i]) {
+	if i < 0 || !protocol.IsForm(open[i]) {
 		text, err := h.describeTask(h.caller, record)
 		if err != nil {
 			return mcptask.CallReply{}, err

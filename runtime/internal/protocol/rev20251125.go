@@ -150,7 +150,7 @@ func showTask[T any](find func(context.Context, *mcptask.Server, mcptask.Caller,
 		if err != nil {
 			return nil, err
 		}
-		return json.Marshal(project(r))
+		return json.Marshal(project(ShowQuestions(s, caller, r)))
 	}
 }
 
@@ -158,8 +158,8 @@ func showTask[T any](find func(context.Context, *mcptask.Server, mcptask.Caller,
 func (Server20251125) Blocks(method string) bool { return method == wire.MethodTasksResult }
 
 // Show implements Teller.
-func (Server20251125) Show(_ context.Context, _ *mcptask.Server, _ mcptask.Caller, _ Params, r mcptask.Record) (json.RawMessage, error) {
-	return json.Marshal(ProjectTask20251125(r))
+func (Server20251125) Show(_ context.Context, s *mcptask.Server, caller mcptask.Caller, _ Params, r mcptask.Record) (json.RawMessage, error) {
+	return json.Marshal(ProjectTask20251125(ShowQuestions(s, caller, r)))
 }
 
 // findTask finds the task that the params of a tasks/get name.
@@ -226,7 +226,7 @@ func ReadPage[T any](ctx context.Context, s *mcptask.Server, caller mcptask.Call
 	tasks = []T{}
 	for _, r := range records {
 		if time.Now().Before(r.ExpiresAt) {
-			tasks = append(tasks, project(r))
+			tasks = append(tasks, project(ShowQuestions(s, caller, r)))
 		}
 	}
 	if more {

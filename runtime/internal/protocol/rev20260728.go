@@ -29,14 +29,16 @@ func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params Par
 	if err != nil {
 		return call, err
 	}
-	// A tool without questions ignores answers, unless it stands for another tool.
-	if call.Answers, err = readAnswers(params); err != nil && len(tool.Questions) > 0 {
+	if err := readRetry(tool, params, &call); err != nil {
 		return call, err
 	}
 	call.Mode = mcptask.ModeGrace
 	switch {
 	case tool.Policy.Task == mcptask.TaskForbidden:
 		call.Mode = mcptask.ModePlain
+		return call, nil
+	case call.Task != "": // which is hidden from the client
+		call.Mode = mcptask.ModeFallback
 		return call, nil
 	case !extension && fallback:
 		call.Mode = mcptask.ModeFallback
@@ -50,23 +52,39 @@ func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params Par
 	return call, err
 }
 
-// readAnswers reads the answers of this round, and from the state those of earlier rounds, which
-// InputRequired has put there.
-func readAnswers(params Params) (map[string]json.RawMessage, error) {
+// stateTask is the member of a state that names the task of a call. No question has this key: those
+// in a state come before the task.
+const stateTask = "task"
+
+// readRetry reads what comes with a repeated call: the answers of this round, and the state, which
+// InputRequired has made. The state has the answers of earlier rounds, or names the task that asks.
+// A tool that cannot have asked ignores both, unless it stands for another tool.
+func readRetry(tool mcptask.ToolSpec, params Params, call *mcptask.CallRequest) error {
+	takesTasks, asksFirst := tool.Policy.Task != mcptask.TaskForbidden, len(tool.Questions) > 0
 	state, err := readText(params, "requestState")
-	if err != nil {
-		return nil, err
-	}
 	answers := object{}
-	if state != nil && *state != "" && json.Unmarshal([]byte(*state), &answers) != nil {
-		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "params.requestState is not what the server has sent")
+	if err == nil && state != nil && *state != "" && json.Unmarshal([]byte(*state), &answers) != nil {
+		err = mcptask.Errorf(mcptask.CodeInvalidParams, "params.requestState is not what the server has sent")
 	}
+	if err != nil && (takesTasks || asksFirst) {
+		return err
+	}
+	if raw, ok := answers[stateTask]; ok && takesTasks {
+		if json.Unmarshal(raw, &call.Task) != nil || call.Task == "" {
+			return mcptask.Errorf(mcptask.CodeInvalidParams, "params.requestState names no task: it is not what the server has sent")
+		}
+	}
+	delete(answers, stateTask)
 	responses, err := readInputResponses(params)
-	if answers == nil {
-		return responses, err
+	if err != nil && (call.Task != "" || asksFirst) {
+		return err
 	}
-	maps.Copy(answers, responses)
-	return answers, err
+	call.Answers = responses
+	if len(answers) > 0 {
+		maps.Copy(answers, responses)
+		call.Answers = answers
+	}
+	return nil
 }
 
 // readInputResponses reads the answers that come with a call or an update.
@@ -164,6 +182,7 @@ func (Server20260728) get(ctx context.Context, s *mcptask.Server, caller mcptask
 
 // projectVisible20260728 projects the whole state of a task as a caller may see it.
 func projectVisible20260728(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) (t wire.GetTaskResult, err error) {
+	r = ShowQuestions(s, caller, r)
 	t = projectTask20260728(r)
 	if t.InputRequests != nil { // who reads may be able to do less than who called (T-38)
 		t.InputRequests = makeInputRequests(slices.DeleteFunc(r.Outstanding(), func(in mcptask.Input) bool { return !caller.Answers(in) }))
@@ -229,11 +248,18 @@ func (Server20260728) Check(params Params) error {
 // CanAsk implements Server (T-38).
 func (Server20260728) CanAsk(capabilities Params) []string { return readAskable(capabilities) }
 
-// InputRequired implements Server: the client calls again with the answers,
-// and only then is there a task (E-24, EX-13).
+// InputRequired implements Server: the client calls again with the answers. The questions come before
+// the task (E-24, EX-13), or from a task that is hidden from the client, which the state names.
 func (Server20260728) InputRequired(reply mcptask.CallReply) (json.RawMessage, error) {
 	result := wire.InputRequiredResult{ResultType: resultTypeInputRequired, InputRequests: makeInputRequests(reply.Questions)}
-	if len(reply.Answered) > 0 {
+	switch {
+	case reply.Task != nil: // its ID is the key to it, and its owner is checked
+		state, err := json.Marshal(map[string]string{stateTask: reply.Task.ID})
+		if err != nil {
+			return nil, err
+		}
+		result.RequestState = string(state)
+	case len(reply.Answered) > 0:
 		// The answers so far come back with the next ones and are checked like them, so
 		// changing them gains nothing.
 		answers := object{}

@@ -94,12 +94,14 @@ func addMember(data json.RawMessage, name string, value json.RawMessage) (json.R
 
 // ShortenMessage cuts a status message, which every poll and every list carries.
 func ShortenMessage(text string) string {
-	const longest = 1024
-	if len(text) <= longest {
+	if len(text) <= longestMessage {
 		return text
 	}
-	return strings.ToValidUTF8(text[:longest], "") + "..."
+	return strings.ToValidUTF8(text[:longestMessage], "") + "..."
 }
+
+// longestMessage bounds the bytes of a status message.
+const longestMessage = 1024
 
 // AuditRetrieval tells the audit trail that a caller gets a task's result (C-102). It costs
 // nothing if the logger takes no debug records.

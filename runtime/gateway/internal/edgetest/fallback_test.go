@@ -20,12 +20,16 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
 // slowOutput has a reference to its root. A client must still be able to follow it if the schema is part of a larger
 // one.
 const slowOutput = `{"type":"object","properties":{"slept":{"$ref":"#/$defs/slept"}},"required":["slept"],` +
 	`"$defs":{"slept":{"type":"integer","minimum":0}}}`
+
+// noteSchema is the schema of the answer that slowTools ask for.
+const noteSchema = `{"type":"object","properties":{"note":{"type":"string","maxLength":5}},"required":["note"]}`
 
 type slowReport struct {
 	Slept int `json:"slept"`
@@ -37,8 +41,7 @@ func slowTools(wait time.Duration, gate <-chan struct{}) mcptask.Tools {
 	policy := mcptask.Policy{Task: mcptask.TaskRequired, Wait: wait, Poll: 50 * time.Millisecond}
 	optional := policy
 	optional.Task = mcptask.TaskOptional
-	note := mcptask.InputSpec{Name: "Note", Message: "A note?",
-		Schema: `{"type":"object","properties":{"note":{"type":"string","maxLength":5}},"required":["note"]}`}
+	note := mcptask.InputSpec{Name: "Note", Message: "A note?", Schema: noteSchema}
 	return mcptask.Tools{Service: "Slow", Impl: struct{}{}, Fallback: mcptask.FallbackTools, Prefix: "slow_", Asks: true, Tools: []mcptask.Tool{
 		mcptask.NewTool(mcptask.ToolSpec{Name: "slow_sleep", InputSchema: wiretest.OpenObject, OutputSchema: slowOutput, Policy: policy},
 			func(ctx context.Context, task *mcptask.Task, in wiretest.PonderInput) (slowReport, error) {
@@ -67,6 +70,12 @@ func slowTools(wait time.Duration, gate <-chan struct{}) mcptask.Tools {
 			func(_ context.Context, task *mcptask.Task, _ struct{}) (string, error) {
 				answer, err := mcptask.Asked[wiretest.NoteInput](task, 0)
 				return "noted " + answer.Note, err
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "slow_sample", InputSchema: wiretest.OpenObject, Policy: optional},
+			func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+				_, err := task.Sample(ctx, "sum", mcptask.SampleRequest{MaxTokens: 10,
+					Messages: []mcptask.SampleMessage{{Role: "user", Content: mcptask.TextContent("Sum up.")}}})
+				return "", err
 			}),
 		mcptask.NewTool(mcptask.ToolSpec{Name: "slow_locked", InputSchema: wiretest.OpenObject, Policy: policy},
 			func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
@@ -129,6 +138,7 @@ func TestFallback(t *testing.T) {
 	eachPlainPeer(t, wait, func(t *testing.T, p *wiretest.Peer, open func()) {
 		started := time.Now()
 		r := p.CallTool("slow_sleep", map[string]any{"ms": -1}) // the work takes until the test opens the gate
+		r.WantMembers(`{"structuredContent":{"statusMessage":"sleeping","questions":null,"next":{"tool":"slow_task_result","arguments":{"task":%q}}}}`, r.Text("structuredContent", "task"))
 		if took := time.Since(started); took < wait {
 			t.Errorf("answered after %v", took)
 		}
@@ -229,15 +239,18 @@ func TestFallbackList(t *testing.T) {
 		helpers := []string{"slow_task_answer", "slow_task_cancel", "slow_task_result", "slow_task_status", "task_answer", "task_cancel", "task_result", "task_status"}
 		for _, test := range []struct {
 			revision, caps string
-			sees           bool
+			sees           bool // the fallback tools
+			plain          bool // that calls may be plain
 		}{
-			{"2025-03-26", `{}`, true},
-			{"2025-06-18", `{}`, true},
-			{wiretest.LegacyRevision, `{}`, true},
-			{wiretest.LegacyRevision, `{"tasks":{"list":{}}}`, true},
-			{wiretest.ModernRevision, `{}`, true},
-			{wiretest.ModernRevision, `{"elicitation":{}}`, true},
-			{wiretest.ModernRevision, wiretest.TasksExtension, false},
+			{"2025-03-26", `{}`, true, true},
+			{"2025-06-18", `{}`, true, true},
+			{wiretest.LegacyRevision, `{}`, true, true},
+			{wiretest.LegacyRevision, `{"tasks":{"list":{}}}`, true, true},
+			{wiretest.ModernRevision, `{}`, true, true},
+			{wiretest.ModernRevision, `{"elicitation":{}}`, true, true},
+			{wiretest.ModernRevision, wiretest.WithQuestions, false, false},
+			{wiretest.ModernRevision, wiretest.TasksExtension, true, false}, // it cannot show a question
+			{wiretest.ModernRevision, `{"elicitation":{"url":{}},"sampling":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`, true, false},
 		} {
 			p := wiretest.NewPeerWith(t, url, test.revision, "", test.caps)
 			r := p.Call("tools/list", nil).OK()
@@ -254,7 +267,7 @@ func TestFallbackList(t *testing.T) {
 				}
 				if name == "slow_sleep" {
 					for content, want := range map[string]bool{
-						`{"slept":5}`: true, `{"slept":-1}`: false, `{}`: false, `{"task":"t","status":"working","pollIntervalMs":50}`: test.sees,
+						`{"slept":5}`: true, `{"slept":-1}`: false, `{}`: false, `{"task":"t","status":"working","pollIntervalMs":50}`: test.plain,
 					} {
 						if err := fits(t, tool["outputSchema"], content); (err == nil) != want {
 							t.Errorf("%s %s: %s: %v", test.revision, test.caps, content, err)
@@ -433,10 +446,25 @@ func TestFallbackPlainStart(t *testing.T) {
 func TestFallbackQuestions(t *testing.T) {
 	const wait = time.Minute // much longer than anything in this test takes
 	eachPlainPeer(t, wait, func(t *testing.T, p *wiretest.Peer, _ func()) {
+		var widened any
+		for _, entry := range p.Call("tools/list", nil).OK().Get("tools").([]any) {
+			if tool := entry.(map[string]any); tool["name"] == "slow_sleep" {
+				widened = tool["outputSchema"] // as of any tool that may go on as a task
+			}
+		}
 		for tool, key := range map[string]string{"slow_ask": "note", "slow_ask_first": "before/Note"} {
 			begun := time.Now()
 			r := p.CallTool(tool, nil)
 			id := r.WantTask("input_required")
+			r.WantMembers(`{"structuredContent":{"statusMessage":"A note?","questions":[{"key":%q,"text":"A note?","schema":%s}],
+				"next":{"tool":"slow_task_answer","arguments":{"task":%q,"question":%[1]q}}}}`, key, noteSchema, id)
+			var content struct{ StructuredContent json.RawMessage }
+			if err := json.Unmarshal(r.Result, &content); err != nil {
+				t.Fatal(err)
+			}
+			if err := fits(t, widened, string(content.StructuredContent)); err != nil {
+				t.Error(err)
+			}
 			if text := r.Content(); !strings.Contains(text, "A note?") || !strings.Contains(text, `slow_task_answer with {"question":"`+key+`","task":"`+id+`"}`) ||
 				!strings.Contains(text, `"maxLength":5`) {
 				t.Errorf("the text does not say how to answer: %s", text)
@@ -458,6 +486,60 @@ func TestFallbackQuestions(t *testing.T) {
 			answer(key, nil).OK()
 			p.CallTool("slow_task_result", map[string]any{"task": id}).WantText(true, "declined")
 		}
+	})
+}
+
+// TestFallbackBesideTasks checks that a client with tasks and without elicitation answers the
+// questions of its tasks with a fallback tool, which the status message names.
+func TestFallbackBesideTasks(t *testing.T) {
+	rules.Covers(t, "E-20", "E-30", "C-49", "C-52")
+	eachSlow(t, plainRevisions[2:], wiretest.Setup{Bearer: true}, time.Minute, func(t *testing.T, url, revision string, _ func()) {
+		p := wiretest.NewPeer(t, url, revision, "a")
+		waiting := map[string]string{wiretest.LegacyRevision: "input_required", wiretest.ModernRevision: "working"}[revision]
+		for tool, key := range map[string]string{"slow_ask": "note", "slow_ask_first": "before/Note"} {
+			id := p.Create(tool, nil)
+			wantMessage := fmt.Sprintf(`A note? To answer, call the tool slow_task_answer with {"task":%q,"question":%q,"answer":{"note":<string>}}.`, id, key)
+			wiretest.Eventually(t, "the question is in the status message", func() bool {
+				return p.Task("tasks/get", id).Text("statusMessage") == wantMessage
+			})
+			p.Task("tasks/get", id).WantMembers(`{"status":%q,"inputRequests":null}`, waiting)
+			for _, listed := range wiretest.ListTasks(t, p) {
+				if listed["taskId"] == id && (listed["statusMessage"] != wantMessage || listed["status"] != "input_required") {
+					t.Errorf("%v", listed)
+				}
+			}
+			p.CallTool("slow_task_status", map[string]any{"task": id}).WantTask("input_required")
+			// A client that can show the question gets it.
+			able := wiretest.NewPeerWith(t, url, wiretest.ModernRevision, "a", wiretest.WithQuestions)
+			able.Task("tasks/get", id).WantMembers(`{"status":"input_required","statusMessage":"A note?","inputRequests":{%q:{"params":{"message":"A note?"}}}}`, key)
+
+			p.CallTool("slow_task_answer", map[string]any{"task": id, "question": key, "answer": map[string]any{"note": "milk"}}).OK()
+			if got := p.TaskText(id); got != "noted milk" {
+				t.Errorf("%s", got)
+			}
+		}
+		// A question that no tool answers fails as before.
+		id := p.Create("slow_sample", nil)
+		if got := p.TaskText(id); !strings.Contains(got, "has not declared that it answers sampling/createMessage") {
+			t.Errorf("%s", got)
+		}
+	})
+}
+
+// TestFallbackMute checks what a model reads of a question that it cannot pass on.
+func TestFallbackMute(t *testing.T) {
+	eachSlow(t, plainRevisions[1:], wiretest.Setup{Bearer: true}, time.Minute, func(t *testing.T, url, revision string, _ func()) {
+		able := wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "a", wiretest.AllCapabilities)
+		id := able.Create("slow_sample", nil)
+		able.Until(id, "input_required")
+		p := wiretest.NewPeerWith(t, url, revision, "a", `{}`)
+		r := p.CallTool("slow_task_result", map[string]any{"task": id})
+		if r.WantTask("input_required"); p.Revision == wiretest.LegacyRevision {
+			p.Task("tasks/get", id).WantMembers(`{"status":"input_required","statusMessage":"The tool asks the client's model for a message. It is to answer: Sum up."}`)
+		}
+		r.WantText(false, "The tool asks the client's model for a message. It is to answer: Sum up. This client has not declared that it can do that")
+		r.WantMembers(`{"structuredContent":{"questions":[{"key":"sum","text":"The tool asks the client's model for a message. It is to answer: Sum up."}],"next":{"tool":"slow_task_result","arguments":{"task":%q}}}}`, id)
+		p.CallTool("slow_task_answer", map[string]any{"task": id, "question": "sum", "answer": map[string]any{}}).WantText(true, "no question")
 	})
 }
 
@@ -503,7 +585,7 @@ func TestFallbackElicitation(t *testing.T) {
 	})
 	eachSlow(t, plainRevisions[3:], wiretest.Setup{}, wait, func(t *testing.T, url, revision string, _ func()) {
 		p := asking(t, url, revision)
-		id := p.CallTool("slow_ask", nil).WantTask("input_required")
+		id := wiretest.NewPeerWith(t, url, revision, "", `{}`).CallTool("slow_ask", nil).WantTask("input_required")
 		result := map[string]any{"name": "slow_task_result", "arguments": map[string]any{"task": id}}
 		r := p.Call("tools/call", result).OK()
 		if r.Text("resultType") != "input_required" || r.Text("inputRequests", "note", "params", "message") != "A note?" {

@@ -113,7 +113,7 @@ func (m *Mailbox) addTask(d protocol.Teller, r mcptask.Record, unsettled bool) {
 	isKnown := m.liveView(r.ID) != nil
 	v, isNew := m.viewOf(d, r)
 	if v != nil && unsettled && (!isKnown || v.found) {
-		v.setShown(visibleOf(&r), nil) // the reply shows this state
+		v.setShown(m.visibleOf(&r), nil) // the reply shows this state
 		m.setUnsettled(v, true)
 		v.found = false
 	}
@@ -130,7 +130,7 @@ func (m *Mailbox) showEnd(r *mcptask.Record) {
 	defer m.mu.Unlock()
 	m.handleInbox()
 	if v := m.liveView(r.ID); v != nil {
-		v.setShown(visibleOf(r), nil)
+		v.setShown(m.visibleOf(r), nil)
 	}
 }
 
@@ -229,7 +229,7 @@ func (m *Mailbox) settleTask(task string, seen *mcptask.Record) bool {
 	switch {
 	case v.late == nil:
 		if seen != nil {
-			v.setShown(visibleOf(seen), nil)
+			v.setShown(m.visibleOf(seen), nil)
 		}
 		return true
 	case seen == nil || !seen.Done():
@@ -392,7 +392,7 @@ func (m *Mailbox) work() {
 func (m *Mailbox) handleInbox() {
 	inbox, found := m.hub.takeInbox(m)
 	for _, r := range found {
-		m.addFound(&r, visibleOf(&r))
+		m.addFound(&r, m.visibleOf(&r))
 	}
 	for t, r := range inbox {
 		if v := m.liveView(t.id); v != nil && v.topic == t {

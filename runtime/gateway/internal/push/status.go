@@ -4,6 +4,7 @@ import (
 	"log/slog"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // Status notifications (C-44) go to the sessions that know a task, on their own stream or pipe,
@@ -21,18 +22,25 @@ type visible struct {
 // unknownState stands for a state on a stream that may have been lost.
 var unknownState = visible{phase: "unknown"}
 
-func visibleOf(r *mcptask.Record) visible {
-	v := visible{r.Phase, r.StatusMessage, r.ExpiresAt.UnixMilli()}
+// visibleOf returns the part of a task that the session sees.
+func (m *Mailbox) visibleOf(r *mcptask.Record) visible {
+	shown := m.show(r)
+	v := visible{shown.Phase, shown.StatusMessage, shown.ExpiresAt.UnixMilli()}
 	if v.phase == mcptask.PhaseQueued { // both are "working" on the wire
 		v.phase = mcptask.PhaseRunning
 	}
 	return v
 }
 
+// show returns a task as the session sees it.
+func (m *Mailbox) show(r *mcptask.Record) mcptask.Record {
+	return protocol.ShowQuestions(m.hub.server, mcptask.Caller{CanAsk: m.client.CanAsk()}, *r)
+}
+
 // sendStatus sends a changed status. It replaces a status that is still in the stream's queue, so a
 // client that does not read has at most one for each task. m.mu is held.
 func (m *Mailbox) sendStatus(v *view, r *mcptask.Record) {
-	now := visibleOf(r)
+	now := m.visibleOf(r)
 	if v.shown == (visible{}) { // the reply that names the task shows this state or a later one
 		v.setShown(now, nil)
 		return
@@ -61,7 +69,7 @@ func statusName(task string) string { return "status of " + task }
 
 // statusNotification returns the status notification, or nil if the revision has none.
 func (m *Mailbox) statusNotification(v *view, r *mcptask.Record) (data []byte) {
-	method, params, err := v.revision.Status(*r)
+	method, params, err := v.revision.Status(m.show(r))
 	if err == nil && method != "" {
 		data, err = encodeRequest("", method, params)
 	}

@@ -118,11 +118,7 @@ func TestClientRequests(t *testing.T) {
 		for tool, want := range map[string]string{
 			"sample": `assistant m {"text":"Sum up.","type":"text"}`, "roots": "[{file:///a a}]", "url": "<nil>", "ask": "one,two",
 		} {
-			opts := [][]mcptask.CallOption{nil}
-			if revision == wiretest.LegacyRevision {
-				opts = append(opts, []mcptask.CallOption{mcptask.Plain()})
-			}
-			for _, opts := range opts {
+			for _, opts := range [][]mcptask.CallOption{nil, {mcptask.Plain()}} {
 				if got, err := mcptask.Run[string](ctx, conn, tool, wiretest.AskInput{Steps: []string{"one", "two"}}, opts...); err != nil || canonical(got) != canonical(want) {
 					t.Errorf("%s: %s, %v", tool, got, err)
 				}

@@ -211,21 +211,28 @@ func TestListenToOthers(t *testing.T) {
 }
 
 // TestListenersDiffer checks that a listener gets only the questions that it can answer, and only
-// its own tasks.
+// its own tasks. To a client that can answer none, the task is working, and its message says what
+// it waits for.
 func TestListenersDiffer(t *testing.T) {
 	t.Parallel()
-	rules.Covers(t, "E-65", "E-67")
+	rules.Covers(t, "E-30", "E-65", "E-67")
 	bubble.Test(t, func(t *testing.T) {
 		url, d := listening(t, wiretest.Setup{})
 		asked, mute := wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "", `{"elicitation":{}}`), modernPeer(t, url)
 		id := asked.Create("driven", nil)
 		d.Tell(id, "ask")
 		asked.Until(id, "input_required")
-		for p, want := range map[*wiretest.Peer]int{asked: 1, mute: 0} {
+		for p, want := range map[*wiretest.Peer]string{asked: "input_required 1", mute: "working 0"} {
 			f := p.SubscribeTasks(id)
 			task, got := f.NextTask(), p.Task("tasks/get", id).OK()
-			if len(task["inputRequests"].(map[string]any)) != want || !reflect.DeepEqual(task["inputRequests"], got.Get("inputRequests")) {
-				t.Errorf("%v", task)
+			requests, _ := task["inputRequests"].(map[string]any)
+			if fmt.Sprint(task["status"], " ", len(requests)) != want || task["statusMessage"] != "A note?" {
+				t.Errorf("%v, want %s", task, want)
+			}
+			for _, member := range []string{"status", "statusMessage", "inputRequests"} {
+				if !reflect.DeepEqual(task[member], got.Get(member)) {
+					t.Errorf("%v, tasks/get has %s", task, got.Body)
+				}
 			}
 			f.WantSilence()
 		}

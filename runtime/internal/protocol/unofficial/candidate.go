@@ -42,8 +42,8 @@ func (Server20251125RC) Method(name string) protocol.Method {
 }
 
 // Show implements Teller.
-func (Server20251125RC) Show(_ context.Context, _ *mcptask.Server, _ mcptask.Caller, _ protocol.Params, r mcptask.Record) (json.RawMessage, error) {
-	return json.Marshal(task20251125RC(r))
+func (Server20251125RC) Show(_ context.Context, s *mcptask.Server, caller mcptask.Caller, _ protocol.Params, r mcptask.Record) (json.RawMessage, error) {
+	return json.Marshal(task20251125RC(protocol.ShowQuestions(s, caller, r)))
 }
 
 // Status implements Teller (B-42, B-45).

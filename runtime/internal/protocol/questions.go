@@ -1,0 +1,137 @@
+package protocol
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
+)
+
+// ShowQuestions returns a task as a caller sees it. While questions are open, their texts stand in
+// the place of the status message. If the caller cannot be asked a question that the tool
+// task_answer takes, the message says how to call that tool.
+//
+// In 2026-07-28 the status input_required comes with questions (E-30), and a caller is sent only
+// those that it can answer (T-38). So a task whose open questions are all for others is shown as
+// working.
+func ShowQuestions(s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) mcptask.Record {
+	open := r.Outstanding()
+	if r.Phase != mcptask.PhaseInputRequired || len(open) == 0 {
+		return r
+	}
+	r.StatusMessage = JoinQuestions(open)
+	mute := slices.DeleteFunc(open, caller.Answers)
+	if len(mute) == len(r.Outstanding()) && caller.Revision == mcptask.Revision20260728 {
+		r.Phase = mcptask.PhaseRunning
+	}
+	if i := slices.IndexFunc(mute, IsForm); i >= 0 {
+		if tool := findAnswerTool(s, r.Tool); tool != "" {
+			// The message is cut behind the way to answer.
+			r.StatusMessage = fmt.Sprintf("%s To answer, call the tool %s with %s.", text.Shorten(r.StatusMessage, longestMessage/2), tool, formatAnswer(r.ID, mute[i]))
+		}
+	}
+	return r
+}
+
+// HasFallback reports whether the fallback tools serve a tool of a service: it takes tasks, and the
+// service has fallback=tools.
+func HasFallback(service mcptask.Tools, spec mcptask.ToolSpec) bool {
+	return service.Fallback == mcptask.FallbackTools && spec.Policy.Task != mcptask.TaskForbidden
+}
+
+// findAnswerTool returns the name of the fallback tool that takes answers for a tool, or "". The
+// services with the same prefix share it.
+func findAnswerTool(s *mcptask.Server, tool string) string {
+	own, _ := s.Tool(tool)
+	service, ok := s.Service(tool)
+	if !ok || !HasFallback(service, own) {
+		return ""
+	}
+	for _, spec := range s.Tools() {
+		other, _ := s.Service(spec.Name)
+		if other.Prefix == service.Prefix && HasFallback(other, spec) && Asks(other, spec) {
+			return service.Prefix + mcptask.ToolTaskAnswer
+		}
+	}
+	return ""
+}
+
+// Asks reports whether a tool of a service may ask its user.
+func Asks(service mcptask.Tools, spec mcptask.ToolSpec) bool {
+	return service.Asks || len(spec.Questions) > 0
+}
+
+// IsForm reports whether a question is a form for a person. A model can pass such a question on to
+// its user.
+func IsForm(in mcptask.Input) bool { return in.Method == "elicitation/create" && in.Schema != nil }
+
+// formatAnswer describes the arguments of the tool task_answer for a form: the answer has the form's
+// fields with their types.
+func formatAnswer(task string, in mcptask.Input) string {
+	var form struct {
+		Properties map[string]struct {
+			Type string `json:"type"`
+		} `json:"properties"`
+	}
+	_ = json.Unmarshal(in.Schema, &form) // every form has fields
+	var fields []string
+	for _, name := range slices.Sorted(maps.Keys(form.Properties)) {
+		fields = append(fields, fmt.Sprintf("%q:<%s>", name, form.Properties[name].Type))
+	}
+	return fmt.Sprintf(`{"task":%q,"question":%q,"answer":{%s}}`, task, in.Key, strings.Join(fields, ","))
+}
+
+// JoinQuestions returns what open questions ask, as one text for people.
+func JoinQuestions(open []mcptask.Input) string {
+	if len(open) == 1 {
+		return DescribeQuestion(open[0])
+	}
+	var texts []string
+	size := 0
+	for i, in := range open {
+		if size > longestMessage { // the rest would be cut
+			break
+		}
+		texts = append(texts, fmt.Sprintf("(%d) %s", i+1, DescribeQuestion(in)))
+		size += len(texts[i])
+	}
+	return strings.Join(texts, " ")
+}
+
+// DescribeQuestion returns what a question asks, as text for people and models.
+func DescribeQuestion(in mcptask.Input) string {
+	q, err := mcptask.NewQuestion("", in.Key, in.Method, in.Params)
+	switch {
+	case err != nil:
+	case in.Method == "sampling/createMessage":
+		return strings.TrimSpace("The tool asks the client's model for a message. " + readPrompt(in.Params))
+	case in.Method == "roots/list":
+		return "The tool asks which directories the user has opened at the client."
+	case q.URL != "":
+		return strings.TrimSpace(q.Message + " Open " + q.URL)
+	case q.Message != "":
+		return q.Message
+	}
+	return fmt.Sprintf("The tool asks for %q.", text.Shorten(in.Key, 200))
+}
+
+// readPrompt returns the text of the last message that a model is asked to answer.
+func readPrompt(params json.RawMessage) string {
+	var request struct {
+		Messages []struct {
+			Content mcptask.Content `json:"content"`
+		} `json:"messages"`
+	}
+	if json.Unmarshal(params, &request) != nil || len(request.Messages) == 0 {
+		return ""
+	}
+	last := request.Messages[len(request.Messages)-1].Content
+	if prompt := (&mcptask.Result{Content: []mcptask.Content{last}}).Text(); prompt != "" {
+		return "It is to answer: " + text.Shorten(prompt, longestMessage)
+	}
+	return ""
+}

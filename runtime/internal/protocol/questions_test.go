@@ -1,0 +1,82 @@
+package protocol
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// TestShowQuestions checks that open questions stand in the status message, and nothing else of the
+// task changes but the status in 2026-07-28.
+func TestShowQuestions(t *testing.T) {
+	tool := func(name string, policy mcptask.Policy) mcptask.Tool {
+		return mcptask.NewTool(mcptask.ToolSpec{Name: name, InputSchema: `{"type":"object"}`, Policy: policy},
+			func(context.Context, *mcptask.Task, struct{}) (string, error) { return "", nil })
+	}
+	optional := mcptask.Policy{Task: mcptask.TaskOptional}
+	server, err := mcptask.NewServer(mcptask.Options{},
+		mcptask.Tools{Service: "A", Impl: 1, Prefix: "a_", Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{tool("a_ship", optional)}},
+		mcptask.Tools{Service: "B", Impl: 1, Prefix: "a_", Fallback: mcptask.FallbackTools, Asks: true, Tools: []mcptask.Tool{tool("a_asks", optional)}},
+		mcptask.Tools{Service: "C", Impl: 1, Asks: true, Tools: []mcptask.Tool{tool("c_ship", optional)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	form := func(key, message string) mcptask.Input {
+		return mcptask.Input{Key: key, Method: "elicitation/create", State: mcptask.InputOutstanding,
+			Params: json.RawMessage(fmt.Sprintf(`{"message":%q}`, message)),
+			Schema: json.RawMessage(`{"type":"object","properties":{"sure":{"type":"boolean"},"count":{"type":"integer"}}}`)}
+	}
+	url := mcptask.Input{Key: "pay", Method: "elicitation/create", State: mcptask.InputOutstanding, Params: json.RawMessage(`{"message":"Pay.","url":"https://example.com/"}`)}
+	roots := mcptask.Input{Key: "where", Method: "roots/list", State: mcptask.InputOutstanding}
+	sample := mcptask.Input{Key: "sum", Method: "sampling/createMessage", State: mcptask.InputOutstanding,
+		Params: json.RawMessage(`{"messages":[{"role":"user","content":{"type":"text","text":"One."}},{"role":"user","content":{"type":"text","text":"Two."}}]}`)}
+	answered := form("before", "Done?")
+	answered.State = mcptask.InputAnswered
+	const hint = ` To answer, call the tool a_task_answer with {"task":"T","question":"ship","answer":{"count":<integer>,"sure":<boolean>}}.`
+	for name, test := range map[string]struct {
+		tool   string
+		inputs []mcptask.Input
+		canAsk []string
+		want   string
+		status string // in 2026-07-28
+	}{
+		"settled":              {"a_ship", []mcptask.Input{answered}, nil, "building", "working"},
+		"one":                  {"a_ship", []mcptask.Input{answered, form("ship", "Ship it?")}, []string{"elicitation/create"}, "Ship it?", "input_required"},
+		"two":                  {"a_ship", []mcptask.Input{form("ship", "Ship it?"), url}, []string{"elicitation/create"}, "(1) Ship it? (2) Pay. Open https://example.com/", "input_required"},
+		"without text":         {"c_ship", []mcptask.Input{form("ship", "")}, nil, `The tool asks for "ship".`, "working"},
+		"for the model":        {"a_ship", []mcptask.Input{sample}, nil, "The tool asks the client's model for a message. It is to answer: Two.", "working"},
+		"for roots":            {"a_ship", []mcptask.Input{roots}, []string{"elicitation/create"}, "The tool asks which directories the user has opened at the client.", "working"},
+		"mute":                 {"a_ship", []mcptask.Input{form("ship", "Ship it?")}, nil, "Ship it?" + hint, "working"},
+		"mute, no fallback":    {"c_ship", []mcptask.Input{form("ship", "Ship it?")}, nil, "Ship it?", "working"},
+		"partly mute":          {"a_ship", []mcptask.Input{roots, form("ship", "Ship it?")}, []string{"roots/list"}, "(1) The tool asks which directories the user has opened at the client. (2) Ship it?" + hint, "input_required"},
+		"a long one, and mute": {"a_ship", []mcptask.Input{form("ship", strings.Repeat("ä", 3000))}, nil, strings.Repeat("ä", 256) + "…" + hint, "working"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := mcptask.Record{ID: "T", Tool: test.tool, Phase: mcptask.PhaseInputRequired, StatusMessage: "building", Inputs: test.inputs}
+			if name == "settled" {
+				r.Phase = mcptask.PhaseRunning
+			}
+			caller := mcptask.Caller{CanAsk: test.canAsk, Revision: mcptask.Revision20260728}
+			shown, err := projectVisible20260728(t.Context(), server, caller, r)
+			if err != nil || shown.StatusMessage != test.want || shown.Status != test.status || (len(shown.InputRequests) > 0) != (test.status == "input_required") {
+				t.Errorf("%+v, %v, want %s: %s", shown, err, test.status, test.want)
+			}
+			caller.Revision = mcptask.Revision20251125
+			if older := ShowQuestions(server, caller, r); older.Phase != r.Phase || older.StatusMessage != test.want || r.StatusMessage != "building" {
+				t.Errorf("in 2025-11-25: %s %q", older.Phase, older.StatusMessage)
+			}
+		})
+	}
+	many := mcptask.Record{Phase: mcptask.PhaseInputRequired}
+	for range 1000 {
+		many.Inputs = append(many.Inputs, form("k", strings.Repeat("x", 500)))
+	}
+	if got := JoinQuestions(many.Inputs); len(got) > 3*longestMessage {
+		t.Errorf("%d bytes", len(got))
+	}
+}

@@ -38,7 +38,7 @@ func (g *Gateway) prepareCarrier(x exchange, s *session, d protocol.Teller, call
 		}
 		box := g.mailbox(s)
 		box.Know(d, task)
-		return g.sendQuestions(box.Connect(d, task.ID), task.ID, response.sendAll)
+		return g.sendQuestions(box.ConnectCall(d, task.ID), task.ID, response.sendAll)
 	}
 }
 

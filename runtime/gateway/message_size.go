@@ -45,7 +45,7 @@ func checkSize(m *message) (refusalKind, *mcptask.Error) {
 		return refusedRequest, mcptask.Errorf(mcptask.CodeInvalidParams, "there is no task with that ID")
 	case size > maxLastingBytes:
 		return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "%s exceeds %d bytes%s: send less", what, maxLastingBytes, beside)
-	case len(m.progressToken()) > maxProgressToken:
+	case len(m.progressToken()) > maxProgressToken && isLongToken(m):
 		return refusedRequest, mcptask.Errorf(mcptask.CodeInvalidParams, "the progress token exceeds %d bytes: choose a shorter one", maxProgressToken)
 	case m.Method != "initialize" && size > 2*maxLastingValues && countLastingValues(m) > maxLastingValues: // each value has two bytes
 		return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "%s has more than %d values%s: send less", what, maxLastingValues, beside)
@@ -57,6 +57,12 @@ func checkSize(m *message) (refusalKind, *mcptask.Error) {
 func isLongID(m *message) bool {
 	id, _ := m.Params.Text("taskId")
 	return len(id) > maxLastingBytes
+}
+
+// isLongToken reports whether the progress token of a request is too long.
+func isLongToken(m *message) bool {
+	token, isText := wire.Text(m.progressToken())
+	return !isText || len(token) > maxProgressToken
 }
 
 // limitedParams are the params of a call that Limits.Arguments limits.

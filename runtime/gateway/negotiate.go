@@ -44,7 +44,11 @@ func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
 		return
 	}
 	carrier := g.prepareCarrier(x, s, d, &call)
-	flow := g.newCallFlow(d, caller, *tool, call, carrier)
+	var session fallback.Session
+	if s != nil {
+		session = fallback.Session{ID: s, Ended: s.ended}
+	}
+	flow := g.newCallFlow(d, caller, *tool, call, session, carrier)
 	flow.mute = carrier != nil
 	flow.Related = func(taskID string) map[string]any {
 		return d.Related(mcptask.Record{ID: taskID, ExternalID: call.ExternalID})
@@ -101,7 +105,7 @@ func (g *Gateway) callModern(x exchange, caller mcptask.Caller) {
 		// the call with the answers.
 		call.Mode = mcptask.ModeFallback
 	}
-	flow := g.newCallFlow(g.modern, caller, *tool, call, nil)
+	flow := g.newCallFlow(g.modern, caller, *tool, call, fallback.Session{}, nil)
 	flow.Stateless = true
 	x.forward(flow, g.withholdParams(flow, m.Params)...)
 }
@@ -153,13 +157,13 @@ func (g *Gateway) findTool(m *message) (*mcptask.ToolSpec, string) {
 }
 
 // newCallFlow returns the flow of a tools/call.
-func (g *Gateway) newCallFlow(d protocol.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest, carrier fallback.Carrier) *Flow {
+func (g *Gateway) newCallFlow(d protocol.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest, session fallback.Session, carrier fallback.Carrier) *Flow {
 	flow := g.newFlow(d, caller, "tools/call")
 	if call.Mode == mcptask.ModeTask || call.Mode == mcptask.ModeGrace {
 		call.Later = call.Later || fallback.Defers(g.server, caller, tool.Name)
 	}
 	flow.Tool, flow.Call = tool.Name, call
-	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call, carrier)
+	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call, session, carrier)
 	if call.Task != "" || fallback.Helps(g.server, tool.Name) {
 		flow.Handle = g.countPolls(caller, flow.Handle)
 	}

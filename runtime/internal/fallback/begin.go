@@ -18,7 +18,7 @@ import (
 //
 // A caller of 2026-07-28 gets the questions that it can answer as the reply. It repeats the call with
 // the answers and with a state that names the task, and the handler follows the task on.
-func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string, carrier Carrier) Handler {
+func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string, w way) Handler {
 	return func(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
 		began := time.Now()
 		h := hiddenTask{set: findSet(s, tool), caller: caller, tool: tool, known: call.Task != ""}
@@ -38,12 +38,11 @@ func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string, carri
 		waiting, cancel := h.limitWait(ctx, began, call)
 		defer cancel()
 		defer context.AfterFunc(s.Closing(), cancel)()
-		watch := func(mcptask.Record) {}
-		if h.known && call.Progress != nil {
-			watch = watchProgress(call.Progress)
-			watch(record)
+		watch := func(mcptask.Record) {} // the handler reports to the call that began it
+		if h.known {
+			watch = watchProgress(call.Progress, record)
 		}
-		record, err = follow(waiting, s, caller, record, call.Ask, carrier, watch)
+		record, err = w.follow(waiting, s, caller, record, call.Ask, watch)
 		return h.reply(ctx, waiting, call, record, err)
 	}
 }
@@ -186,13 +185,16 @@ func answerable(caller mcptask.Caller, record mcptask.Record) []mcptask.Input {
 }
 
 // watchProgress returns a function that tells a call the progress of a task that an earlier call
-// began.
-func watchProgress(report mcptask.ProgressFunc) func(mcptask.Record) {
-	last := 0.0
-	return func(r mcptask.Record) {
-		if r.Progress.Done > last {
-			last = r.Progress.Done
-			report("", last, r.Progress.Total, r.StatusMessage)
+// began. It tells that of the record at once. report is nil if the call has not asked for it.
+func watchProgress(report mcptask.ProgressFunc, record mcptask.Record) func(mcptask.Record) {
+	var told mcptask.Record
+	watch := func(r mcptask.Record) {
+		if report == nil || r.Progress == told.Progress && r.StatusMessage == told.StatusMessage {
+			return
 		}
+		told = r
+		report("", r.Progress.Done, r.Progress.Total, r.StatusMessage)
 	}
+	watch(record)
+	return watch
 }

@@ -95,9 +95,10 @@ type Carrier = func(task mcptask.Record) (stop func())
 // tool or has ModeFallback. A tool without the fallback may be called in ModeFallback too, by a
 // caller who can answer by a repeated call. It returns nil for any other call, which the server answers. With a
 // carrier, it is the carrier that asks a task's questions, and not the call's Ask.
-func Handle(s *mcptask.Server, caller mcptask.Caller, tool string, call mcptask.CallRequest, carrier Carrier) Handler {
+func Handle(s *mcptask.Server, caller mcptask.Caller, tool string, call mcptask.CallRequest, session Session, carrier Carrier) Handler {
+	w := way{session, carrier}
 	if call.Mode == mcptask.ModeFallback {
-		return newTaskHandler(s, caller, tool, carrier)
+		return newTaskHandler(s, caller, tool, w)
 	}
 	each, kind, ok := find(s, tool)
 	if !ok {
@@ -107,7 +108,7 @@ func Handle(s *mcptask.Server, caller mcptask.Caller, tool string, call mcptask.
 		mcptask.ToolTaskStatus: helper.status, mcptask.ToolTaskResult: helper.result,
 		mcptask.ToolTaskCancel: helper.cancel, mcptask.ToolTaskAnswer: helper.answer,
 	}
-	return helper{each, caller, carrier}.newHandler(answers[kind])
+	return helper{each, caller, w}.newHandler(answers[kind])
 }
 
 // find splits the name of a fallback tool into its set and its kind.

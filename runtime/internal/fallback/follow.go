@@ -14,28 +14,23 @@ import (
 
 type askFunc = func(context.Context, mcptask.Input) (json.RawMessage, error)
 
+// Session is the session of a call. The zero Session stands for none.
+type Session struct {
+	// ID tells the sessions of a server apart.
+	ID any
+	// Ended ends with the session.
+	Ended context.Context
+}
+
 // follow waits until a task has ended, until it has a question that the call cannot ask, or until
 // ctx ends. The end of ctx is not an error. While follow waits, it asks the task's questions on the
 // open stream of the call, or has the carrier ask them. It calls watch for each new version.
-func follow(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, record mcptask.Record, ask askFunc, carrier Carrier, watch func(mcptask.Record)) (mcptask.Record, error) {
+func (w way) follow(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, record mcptask.Record, ask askFunc, watch func(mcptask.Record)) (mcptask.Record, error) {
 	ctx, stop := context.WithCancel(ctx)
-	a := &openQuestions{server: s, caller: caller, task: record.ID, ask: ask, giveUp: stop, open: map[string]context.CancelFunc{}}
-	if carrier != nil {
-		a.carry = func() bool {
-			if a.stopCarrying == nil {
-				a.stopCarrying = carrier(record)
-			}
-			return a.stopCarrying != nil
-		}
-		defer func() {
-			if a.stopCarrying != nil {
-				a.stopCarrying()
-			}
-		}()
-	}
-	defer a.done.Wait() // after the answer the stream is not ours
 	defer stop()
-	for !record.Done() && a.update(ctx, record.Outstanding()) {
+	a := &asker{way: w, server: s, caller: caller, ask: ask, giveUp: stop}
+	defer a.stopCarrying()
+	for !record.Done() && a.update(ctx, record) {
 		latest, err := s.Changed(ctx, caller, record.ID, record.Version)
 		switch {
 		case ctx.Err() != nil:
@@ -49,63 +44,113 @@ func follow(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, recor
 	return record, nil
 }
 
-// openQuestions holds the questions of one task that are asked on a call's stream.
-type openQuestions struct {
-	server *mcptask.Server
-	caller mcptask.Caller
-	task   string
-	ask    askFunc
-	giveUp func()
-	open   map[string]context.CancelFunc // by key
-	done   sync.WaitGroup
-	// carry has the carrier ask, and reports whether it can. It is nil without a carrier.
-	carry        func() bool
-	stopCarrying func()
+// way is how a call asks its client.
+type way struct {
+	session Session
+	carrier Carrier
 }
 
-// update asks new questions and cancels settled ones. It returns false if the caller cannot be
-// asked an open question.
-func (a *openQuestions) update(ctx context.Context, questions []mcptask.Input) bool {
-	for key, settled := range a.open {
-		if !slices.ContainsFunc(questions, func(in mcptask.Input) bool { return in.Key == key }) {
-			settled()
-		}
-	}
-	for _, in := range questions {
-		if a.carry != nil && a.caller.Answers(in) && a.carry() {
-			continue
-		}
-		if a.ask == nil || !a.caller.Answers(in) {
+// asker asks the questions of one task for a call. A question that the client has got stays open when
+// the call is over, so that a person may take longer to answer than the call blocks. Later calls
+// do not ask it again in the same session.
+type asker struct {
+	way
+	server   *mcptask.Server
+	caller   mcptask.Caller
+	ask      askFunc
+	giveUp   func()
+	carrying func() // ends the carrying; nil if there is none
+}
+
+// askedKey is the key of a question that a session's client has.
+type askedKey struct {
+	session   any
+	task, key string
+}
+
+// askedBy returns the questions that the clients of a server have, by askedKey.
+func askedBy(s *mcptask.Server) *sync.Map {
+	type attached struct{}
+	return s.Attached(attached{}, func() any { return new(sync.Map) }).(*sync.Map)
+}
+
+// update asks the task's new questions. It returns false if the caller cannot be asked one.
+func (a *asker) update(ctx context.Context, record mcptask.Record) bool {
+	for _, in := range record.Outstanding() {
+		switch {
+		case !a.caller.Answers(in):
 			return false
-		}
-		if a.open[in.Key] == nil {
-			ctx, cancel := context.WithCancel(ctx)
-			a.open[in.Key] = cancel
-			a.done.Go(func() { defer guard.Recover(a.server.Logger(), "a question"); a.askQuestion(ctx, in) })
+		case a.carry(record):
+		case a.ask == nil || a.session.ID == nil:
+			return false
+		default:
+			a.askOnce(ctx, record, in)
 		}
 	}
 	return true
 }
 
+// carry has the carrier ask, and reports whether it can.
+func (a *asker) carry(record mcptask.Record) bool {
+	if a.carrier != nil && a.carrying == nil {
+		a.carrying = a.carrier(record)
+	}
+	return a.carrying != nil
+}
+
+func (a *asker) stopCarrying() {
+	if a.carrying != nil {
+		a.carrying()
+	}
+}
+
+// askOnce asks a question, unless the client has it already. It does not wait.
+func (a *asker) askOnce(ctx context.Context, record mcptask.Record, in mcptask.Input) {
+	asked, key := askedBy(a.server), askedKey{a.session.ID, record.ID, in.Key}
+	if _, has := asked.LoadOrStore(key, nil); has {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ends := context.AfterFunc(a.session.Ended, cancel)
+	closes := context.AfterFunc(a.server.Closing(), cancel)
+	go func() {
+		defer guard.Recover(a.server.Logger(), "a question")
+		defer func() { cancel(); ends(); closes(); asked.Delete(key) }()
+		a.askQuestion(ctx, record.ID, in)
+	}()
+	go func() {
+		defer guard.Recover(a.server.Logger(), "a question that is open")
+		defer cancel()
+		for r, err := record, error(nil); err == nil && isOpen(r, in.Key); {
+			r, err = a.server.Changed(ctx, a.caller, r.ID, r.Version)
+		}
+	}()
+}
+
+// isOpen reports whether a question still waits for its answer.
+func isOpen(r mcptask.Record, key string) bool {
+	return !r.Done() && slices.ContainsFunc(r.Outstanding(), func(in mcptask.Input) bool { return in.Key == key })
+}
+
 // askQuestion asks one question. If the client fails to show a form, the question stays open for
 // the tool that answers. A question of any other kind is settled with an error, because nothing
 // else can answer it.
-func (a *openQuestions) askQuestion(ctx context.Context, in mcptask.Input) {
+func (a *asker) askQuestion(ctx context.Context, task string, in mcptask.Input) {
 	response, err := a.ask(ctx, in)
 	switch {
 	case ctx.Err() != nil:
 		return
 	case err == nil:
-		err = a.server.Respond(ctx, a.caller, a.task, in.Key, response, nil)
+		err = a.server.Respond(ctx, a.caller, task, in.Key, response, nil)
 	case protocol.IsForm(in):
 		a.giveUp()
 		return
 	default:
 		failed := mcptask.Errorf(mcptask.CodeInternalError, "the client has not answered")
-		err = a.server.Respond(ctx, a.caller, a.task, in.Key, nil, failed)
+		err = a.server.Respond(ctx, a.caller, task, in.Key, nil, failed)
 	}
 	if err != nil && ctx.Err() == nil {
-		a.server.Notice(slog.LevelWarn, "answer not taken", "task", mcptask.LogID(a.caller.Principal, a.task), "key", in.Key, "error", err)
+		a.server.Notice(slog.LevelWarn, "answer not taken", "task", mcptask.LogID(a.caller.Principal, task), "key", in.Key, "error", err)
 		a.giveUp()
 	}
 }

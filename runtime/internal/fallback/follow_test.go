@@ -25,11 +25,11 @@ func TestLateAnswerLogsNoKey(t *testing.T) {
 	defer server.Close()
 	const gone = "ATASKTHATHASEXPIREDMEANWHILE"
 	ctx, stop := context.WithCancel(t.Context())
-	a := &openQuestions{
-		server: server, task: gone, giveUp: stop,
+	a := &asker{
+		server: server, giveUp: stop,
 		ask: func(context.Context, mcptask.Input) (json.RawMessage, error) { return json.RawMessage(`{}`), nil },
 	}
-	a.askQuestion(ctx, mcptask.Input{Key: "step"})
+	a.askQuestion(ctx, gone, mcptask.Input{Key: "step"})
 	if text := log.String(); ctx.Err() == nil || !strings.Contains(text, "answer not taken") || strings.Contains(text, gone) {
 		t.Errorf("given up: %v, log: %s", ctx.Err(), text)
 	}
@@ -70,7 +70,7 @@ func TestStoreFailsDuringCall(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		reply, err := newTaskHandler(server, mcptask.Caller{Principal: "p"}, "work", nil)(t.Context(), json.RawMessage(`{}`), mcptask.CallRequest{})
+		reply, err := newTaskHandler(server, mcptask.Caller{Principal: "p"}, "work", way{})(t.Context(), json.RawMessage(`{}`), mcptask.CallRequest{})
 		if err != nil || reply.Outcome == nil || !strings.Contains(string(reply.Outcome.Result), `"done"`) {
 			t.Errorf("%+v, %v", reply.Outcome, err)
 		}

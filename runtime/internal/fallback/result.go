@@ -125,7 +125,7 @@ func (e set) describeQuestion(caller mcptask.Caller, r mcptask.Record, in mcptas
 	if in.Method == "elicitation/create" {
 		who = "The user"
 	}
-	byResult := fmt.Sprintf(" %s is asked when %s is called.", who, e.prefix+mcptask.ToolTaskResult)
+	byResult := fmt.Sprintf(" %s is asked at the latest when %s is called.", who, e.prefix+mcptask.ToolTaskResult)
 	switch can := caller.Answers(in); {
 	case can && e.isPassedOn(in):
 		asked += byResult + " If that does not work:"

@@ -68,8 +68,8 @@ func (e set) toolSpec(kind string) mcptask.ToolSpec {
 // helper answers calls of the fallback tools for one caller.
 type helper struct {
 	set
-	caller  mcptask.Caller
-	carrier Carrier
+	caller mcptask.Caller
+	way    way
 }
 
 // answerFunc answers a call of one fallback tool, for the task that its arguments name.
@@ -137,7 +137,7 @@ func (h helper) result(ctx context.Context, a arguments, record mcptask.Record, 
 	waiting, cancel := context.WithDeadline(ctx, a.began.Add(h.server.PlainWait(h.caller, record.Tool, call.Progress != nil)))
 	defer cancel()
 	defer context.AfterFunc(h.server.Closing(), cancel)()
-	record, err = follow(waiting, h.server, h.caller, record, call.Ask, h.carrier, func(mcptask.Record) {})
+	record, err = h.way.follow(waiting, h.server, h.caller, record, call.Ask, watchProgress(call.Progress, record))
 	switch {
 	case err != nil:
 		return h.explain(a.Task, err)

@@ -552,35 +552,39 @@ func TestFallbackElicitation(t *testing.T) {
 	}
 	eachSlow(t, plainRevisions[1:3], wiretest.Setup{}, wait, func(t *testing.T, url, revision string, _ func()) {
 		p := asking(t, url, revision)
-		// asked calls a tool and answers its one question. "" leaves the question open.
-		asked := func(tool string, arguments map[string]any, response string) *wiretest.Response {
-			t.Helper()
-			f := p.Send("tools/call", map[string]any{"name": tool, "arguments": arguments})
-			question := f.NextQuestion("")
-			if response != "" {
-				p.Respond(question.ID, response)
-			}
+		send := func(tool string, arguments map[string]any) *wiretest.Feed {
+			return p.Send("tools/call", map[string]any{"name": tool, "arguments": arguments})
+		}
+		reply := func(f *wiretest.Feed) *wiretest.Response {
 			last := f.Next()
-			for last.Method == "notifications/cancelled" {
-				last = f.Next()
-			}
 			return &wiretest.Response{T: t, Status: http.StatusOK, Body: []byte(last.Text), Result: last.Result}
 		}
+		asked := func(tool, response string) *wiretest.Response {
+			t.Helper()
+			f := send(tool, nil)
+			p.Respond(f.NextQuestion("").ID, response)
+			return reply(f)
+		}
 		for _, tool := range []string{"slow_ask", "slow_ask_first"} {
-			asked(tool, nil, wiretest.AcceptNote("milk")).WantText(false, "noted milk")
+			asked(tool, wiretest.AcceptNote("milk")).WantText(false, "noted milk")
 			// If the client cannot show the question, the model may pass it on.
 			started := time.Now()
-			r := asked(tool, nil, `"error":{"code":-32603,"message":"no window"}`)
+			r := asked(tool, `"error":{"code":-32603,"message":"no window"}`)
 			if r.WantTask("input_required"); time.Since(started) >= wait || !strings.Contains(r.Content(), "slow_task_answer") {
 				t.Errorf("%v: %s", time.Since(started), r.Content())
 			}
-			// If the person leaves the question open, the next slow_task_result asks it again.
-			r = asked(tool, nil, "")
+			// If the person takes longer than the call, the question stays open, and is not asked again.
+			f := send(tool, nil)
+			question := f.NextQuestion("")
+			r = reply(f)
 			id := r.WantTask("input_required")
-			if text := r.Content(); !strings.Contains(text, "asked when slow_task_result is called") {
+			if text := r.Content(); !strings.Contains(text, "asked at the latest when slow_task_result is called") {
 				t.Errorf("%s", text)
 			}
-			asked("slow_task_result", map[string]any{"task": id}, wiretest.AcceptNote("eggs")).WantText(false, "noted eggs")
+			reply(send("slow_task_result", map[string]any{"task": id})).WantTask("input_required")
+			f = send("slow_task_result", map[string]any{"task": id})
+			p.Respond(question.ID, wiretest.AcceptNote("eggs"))
+			reply(f).WantText(false, "noted eggs")
 		}
 	})
 	eachSlow(t, plainRevisions[3:], wiretest.Setup{}, wait, func(t *testing.T, url, revision string, _ func()) {

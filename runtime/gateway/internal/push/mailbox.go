@@ -243,7 +243,15 @@ func (m *Mailbox) settleTask(task string, seen *mcptask.Record) bool {
 // of a request that waits for the task, in the given revision. Without, it is the session's own
 // stream.
 func (m *Mailbox) Connect(d protocol.Teller, task string) *Stream {
-	c, waiting := m.connect(d, task)
+	c, waiting := m.connect(&Stream{task: task, revision: d})
+	m.hub.Refresh(waiting...)
+	return c
+}
+
+// ConnectCall is Connect for the stream of a call that may end before its task. Take its last messages
+// before it is closed: its questions stay with the client, and no such stream carries them again.
+func (m *Mailbox) ConnectCall(d protocol.Teller, task string) *Stream {
+	c, waiting := m.connect(&Stream{task: task, revision: d, call: true})
 	m.hub.Refresh(waiting...)
 	return c
 }
@@ -251,7 +259,7 @@ func (m *Mailbox) Connect(d protocol.Teller, task string) *Stream {
 // ConnectBeside opens the session's own stream without waiting for its tasks to be read. The
 // reading ends with ctx.
 func (m *Mailbox) ConnectBeside(ctx context.Context) *Stream {
-	c, waiting := m.connect(nil, "")
+	c, waiting := m.connect(new(Stream))
 	go func() {
 		defer guard.Recover(m.hub.server.Logger(), "looking for what a new stream is to say")
 		m.hub.refresh(ctx, waiting)
@@ -260,27 +268,27 @@ func (m *Mailbox) ConnectBeside(ctx context.Context) *Stream {
 }
 
 // connect opens a stream. It returns the tasks to refresh, which may have messages for it.
-func (m *Mailbox) connect(d protocol.Teller, task string) (c *Stream, waiting []string) {
-	c = &Stream{mailbox: m, task: task, revision: d, wake: make(chan struct{}, 1)}
+func (m *Mailbox) connect(c *Stream) (_ *Stream, waiting []string) {
+	c.mailbox, c.wake = m, make(chan struct{}, 1)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
 		return c, nil
 	}
-	if task == "" {
+	if c.task == "" {
 		m.streams = append(m.streams, c)
 		m.followSession()
 		waiting = slices.Collect(maps.Keys(m.views))
-	} else if v := m.liveView(task); v != nil {
+	} else if v := m.liveView(c.task); v != nil {
 		v.blocked = append(v.blocked, c)
 		m.hub.setWaiting(v.topic, m, len(v.blocked))
-		waiting = []string{task}
+		waiting = []string{c.task}
 	}
 	m.resendCancels(c)
 	return c, waiting
 }
 
-// Close closes a stream. Its unanswered questions move to another stream.
+// Close closes a stream. Its unanswered questions move to another stream, unless it is that of a call.
 func (c *Stream) Close() { c.mailbox.hub.Refresh(c.mailbox.disconnect(c)...) }
 
 // disconnect removes a stream. It returns the tasks whose messages may be lost with it.

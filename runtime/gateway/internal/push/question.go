@@ -2,6 +2,7 @@ package push
 
 import (
 	"log/slog"
+	"slices"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -10,7 +11,8 @@ import (
 // In 2025-11-25 the server sends a question as a request. It uses a stream that the client has
 // open: the stream of a request that waits for the task (C-51), or else the session's own stream
 // (C-53). Each question is on one stream at a time. If that stream closes without an answer, the
-// question moves to the next stream. The file replica.go has one more rule, for sessions that other
+// question moves to the next stream. A call that goes on as a task (fallback=tools) is an exception: its
+// stream ends with its answer, and the client keeps the question. The file replica.go has one more rule, for sessions that other
 // replicas serve too.
 
 // question is a question that a session was asked. The mailbox's lock guards it.
@@ -49,6 +51,9 @@ type sentRequest struct {
 	id string
 }
 
+// notAwaited is why a question is cancelled.
+const notAwaited = "the task no longer waits for the answer"
+
 // retract removes a request that no longer matters. It returns false if the client may have read it.
 func (p *sentRequest) retract() (ok bool) {
 	ok = p.on == nil || p.on.retract(p.id)
@@ -59,12 +64,15 @@ func (p *sentRequest) retract() (ok bool) {
 // cancel is retract, but also tells a client that may have read the request.
 func (p *sentRequest) cancel() {
 	if sent := *p; !p.retract() {
-		sent.on.put(sent.id, Cancelled(sent.id, "the task no longer waits for the answer"))
+		sent.on.put(sent.id, Cancelled(sent.id, notAwaited))
 	}
 }
 
 // loseStream notes that a stream is closed. It returns true if a request was on it.
 func (q *question) loseStream(c *Stream) (lost bool) {
+	if c.call {
+		return false
+	}
 	requests := []*sentRequest{&q.request}
 	if q.task != nil {
 		requests = append(requests, &q.task.get, &q.task.result)
@@ -95,9 +103,12 @@ func (m *Mailbox) updateQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 // endQuestion takes back a question. cancel tells the client that the question needs no answer.
 // Otherwise it was answered, perhaps in another session. m.mu is held.
 func (m *Mailbox) endQuestion(v *view, q *question, key string, cancel bool) {
-	if cancel {
+	switch on := q.request.on; {
+	case cancel && on != nil && on.call && !slices.Contains(v.blocked, on): // the call is over
+		m.send(q.request.id, Cancelled(q.request.id, notAwaited))
+	case cancel:
 		q.request.cancel()
-	} else {
+	default:
 		q.request.retract()
 	}
 	delete(v.questions, key)
@@ -115,6 +126,8 @@ func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	case c == nil || !m.canAnswer(in):
 		return
 	case c.task == "" && (m.leaveToRequests(v, r, in) || v.unsettled):
+		return
+	case c.call && in.Fetched:
 		return
 	case !m.hub.claimToAsk(m, v.topic, in, c.task != ""):
 		return

@@ -2,7 +2,7 @@ package unofficialtest
 
 import (
 	"encoding/json"
-	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,13 +93,9 @@ func TestProposalPipeCancel(t *testing.T) {
 		for _, id := range []string{`2`, `"1"`, `null`, `1`, `1`} { // the last one is over the limit
 			p.Say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id)
 		}
-		seen := map[string]bool{}
-		for range 2 { // the server takes the question back and answers the call
-			seen[p.Hear()] = true
-		}
-		answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"the task was cancelled","data":{"reason":"cancelled","taskId":"T"}}}`, wiretest.InternalError)
-		if !seen[answer] {
-			t.Errorf("%v, want %s among them", seen, answer)
+		// The server takes the question back. The call, which was cancelled, has no answer.
+		if line := p.Hear(); !strings.Contains(line, `"notifications/cancelled"`) {
+			t.Errorf("%s", line)
 		}
 		p.Say(`{"jsonrpc":"2.0","id":%q,"result":{"action":"accept","content":{"note":"n"}}}`, question.ID)
 		p.Exchange(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"cancelled","keepAlive":3600000,"pollFrequency":20,`+relatedT+`}}`, `{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T"}}`)

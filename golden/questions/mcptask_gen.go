@@ -70,6 +70,8 @@ func AskerTools(impl Asker) mcptask.Tools {
 	return mcptask.Tools{
 		Service:      "Asker",
 		Impl:         impl,
+		Fallback:     mcptask.FallbackTools,
+		Asks:         true,
 		Capabilities: taskCapabilities(),
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
@@ -152,6 +154,8 @@ func InsiderTools(impl Insider) mcptask.Tools {
 	return mcptask.Tools{
 		Service:      "Insider",
 		Impl:         impl,
+		Fallback:     mcptask.FallbackTools,
+		Asks:         true,
 		Capabilities: taskCapabilities(),
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{

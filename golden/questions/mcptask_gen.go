@@ -70,8 +70,6 @@ func AskerTools(impl Asker) mcptask.Tools {
 	return mcptask.Tools{
 		Service:      "Asker",
 		Impl:         impl,
-		Fallback:     mcptask.FallbackTools,
-		Asks:         true,
 		Capabilities: taskCapabilities(),
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{

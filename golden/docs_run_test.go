@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// TestDocsCompile vets all code that the pages put "In" a file, and runs the commands of consoles.
+// TestDocsCompile vets all code that the pages put "In" a file, runs the commands of consoles, and looks for what the
+// pages show of the generated file.
 func TestDocsCompile(t *testing.T) {
 	t.Parallel()
 	m := makeDocsModule(t)
@@ -28,6 +29,12 @@ func TestDocsCompile(t *testing.T) {
 			m.in(t).checkConsole(b)
 		}
 	})
+	generated := readFile(t, filepath.Join(m.dir, filepath.FromSlash(quickstartOutput)))
+	for _, b := range m.shown {
+		if !strings.Contains(generated, b.code) {
+			t.Errorf("%s: the generator does not write this code into %s", b.at, quickstartOutput)
+		}
+	}
 }
 
 // docsModule is the module that the pages' code makes.
@@ -36,7 +43,8 @@ type docsModule struct {
 	root, dir string
 	address   string // of the quickstart's server
 	consoles  []block
-	printed   string // what the quickstart's client prints, as the page says
+	shown     []block // parts of the quickstart's generated file
+	printed   string  // what the quickstart's client prints, as the page says
 }
 
 // in returns the module for a subtest.
@@ -65,6 +73,8 @@ func makeDocsModule(t *testing.T) docsModule {
 					t.Errorf("%s: another block is In %s too", b.at, name)
 				}
 				files[name] = b.code
+			case relation == "From" && name == quickstartOutput:
+				m.shown = append(m.shown, b)
 			case b.language == "console":
 				m.consoles = append(m.consoles, b)
 			case b.language == "text" && strings.HasSuffix(b.lead, "the client has printed:"):
@@ -75,8 +85,9 @@ func makeDocsModule(t *testing.T) docsModule {
 			}
 		}
 	}
-	if m.printed == "" || !cloned || len(m.consoles) == 0 {
-		t.Fatalf("the pages have no output of the client, no clone or no console: %q, %v, %d", m.printed, cloned, len(m.consoles))
+	if m.printed == "" || !cloned || len(m.consoles) == 0 || len(m.shown) == 0 {
+		t.Fatalf("the pages have no output of the client, no clone, no console or no generated code: %q, %v, %d, %d",
+			m.printed, cloned, len(m.consoles), len(m.shown))
 	}
 	for name, code := range files {
 		// The port is free on the reader's machine; here it need not be. Work of a second takes less here.

@@ -30,7 +30,7 @@ interface in it, and every method becomes a tool:
 
   // CI runs continuous-integration jobs.
   //
-  //mcptask:service fallback=tools
+  //mcptask:service
   type CI interface {
           // RunPipeline builds and tests one branch of a repository.
           //

@@ -70,6 +70,8 @@ func EnumsTools(impl Enums) mcptask.Tools {
 	return mcptask.Tools{
 		Service:      "Enums",
 		Impl:         impl,
+		Fallback:     mcptask.FallbackTools,
+		Asks:         true,
 		Capabilities: taskCapabilities(),
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{

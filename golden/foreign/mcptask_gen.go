@@ -72,6 +72,7 @@ func ForeignTools(impl Foreign) mcptask.Tools {
 	return mcptask.Tools{
 		Service:      "Foreign",
 		Impl:         impl,
+		Fallback:     mcptask.FallbackTools,
 		Capabilities: taskCapabilities(),
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{

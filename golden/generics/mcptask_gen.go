@@ -70,6 +70,7 @@ func GenericsTools(impl Generics) mcptask.Tools {
 	return mcptask.Tools{
 		Service:      "Generics",
 		Impl:         impl,
+		Fallback:     mcptask.FallbackTools,
 		Capabilities: taskCapabilities(),
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{

@@ -84,7 +84,6 @@ func CITools(impl CI) mcptask.Tools {
 					Task:   mcptask.TaskRequired,
 					TTL:    24 * time.Hour,
 					Poll:   2 * time.Second,
-					Wait:   90 * time.Second,
 					OnLost: mcptask.RestartWhenLost,
 				},
 			}, func(ctx context.Context, task *mcptask.Task, in RunInput) (RunReport, error) {
@@ -96,11 +95,7 @@ func CITools(impl CI) mcptask.Tools {
 				Description:  "DeployService ships a service; production asks a person first.",
 				InputSchema:  ciDeployServiceInput,
 				OutputSchema: ciDeployServiceOutput,
-				Policy: mcptask.Policy{
-					Task:  mcptask.TaskOptional,
-					Grace: 200 * time.Millisecond,
-					Wait:  90 * time.Second,
-				},
+				Policy:       mcptask.Policy{Task: mcptask.TaskOptional, Grace: 200 * time.Millisecond},
 			}, func(ctx context.Context, task *mcptask.Task, in DeployInput) (DeployReport, error) {
 				return impl.DeployService(ctx, task, in)
 			}),

@@ -12,7 +12,7 @@ import (
 
 // CI runs continuous-integration jobs.
 //
-//mcptask:service fallback=tools
+//mcptask:service
 type CI interface {
 	// RunPipeline builds and tests one branch of a repository.
 	//

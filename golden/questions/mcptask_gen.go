@@ -152,6 +152,8 @@ func InsiderTools(impl Insider) mcptask.Tools {
 	return mcptask.Tools{
 		Service:      "Insider",
 		Impl:         impl,
+		Fallback:     mcptask.FallbackTools,
+		Asks:         true,
 		Capabilities: taskCapabilities(),
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{

@@ -12,7 +12,7 @@ import (
 
 // Asker asks.
 //
-//mcptask:service
+//mcptask:service fallback=none
 type Asker interface {
 	// AskFirst asks twice before it starts.
 	AskFirst(ctx context.Context, task *mcptask.Task, in Input, sure Sure, which Which) (Report, error)

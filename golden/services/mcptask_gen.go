@@ -81,7 +81,7 @@ func BuildsTools(impl Builds) mcptask.Tools {
 				Description:  "Run has a method of the same name in the other service.",
 				InputSchema:  buildsRunInput,
 				OutputSchema: buildsRunOutput,
-				Policy:       mcptask.Policy{Task: mcptask.TaskOptional, TTL: time.Hour, Wait: 90 * time.Second},
+				Policy:       mcptask.Policy{Task: mcptask.TaskOptional, TTL: time.Hour},
 			}, func(ctx context.Context, task *mcptask.Task, in Job) (Report, error) {
 				return impl.Run(ctx, task, in)
 			}),

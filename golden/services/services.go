@@ -11,7 +11,7 @@ import (
 
 // Builds is the first service.
 //
-//mcptask:service fallback=tools prefix=builds_ ttl=1h
+//mcptask:service prefix=builds_ ttl=1h
 type Builds interface {
 	// Run has a method of the same name in the other service.
 	Run(ctx context.Context, task *mcptask.Task, in Job) (Report, error)
@@ -21,7 +21,7 @@ type Builds interface {
 
 // Releases is the second service.
 //
-//mcptask:service prefix=releases. task=required readonly
+//mcptask:service fallback=none prefix=releases. task=required readonly
 type Releases interface {
 	// Run asks before it runs.
 	//

@@ -27,7 +27,7 @@ var time, task, impl = 0, 1, 2
 
 // Shapes has the signatures.
 //
-//mcptask:service prefix=shapes. wait=30s
+//mcptask:service prefix=shapes. wait=30s fallback=none
 //mcptask:service openworld=false
 type Shapes interface {
 	base

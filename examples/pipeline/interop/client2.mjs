@@ -61,7 +61,7 @@ const session = await step('connect', async () => {
   return session;
 });
 
-// With fallback=tools no tool has to be called as a task. A call becomes one in
+// With the fallback tools no tool has to be called as a task. A call becomes one in
 // 2025-11-25 if the client wants one, in 2026-07-28 if the server does.
 const call = (name, args) => session.callTool(name, args, { task: { preference: 'require', retentionMs: 60_000 } });
 const pipeline = (branch) => call('run_pipeline', { repository: 'shop', branch });

@@ -103,7 +103,7 @@ const peer = await step('connect', async () => {
 await step('list tools', async () => {
   const { tools } = await peer.client.listTools();
   const support = Object.fromEntries(tools.map((tool) => [tool.name, tool.execution?.taskSupport ?? 'forbidden']));
-  // With fallback=tools no tool needs to be called as a task, whatever its declaration says.
+  // With the fallback tools no tool needs to be called as a task, whatever its declaration says.
   assert.deepEqual(support, {
     run_pipeline: 'optional', deploy_service: 'optional', lint_file: 'forbidden',
     task_status: 'forbidden', task_result: 'forbidden', task_cancel: 'forbidden', task_answer: 'forbidden',

@@ -84,7 +84,6 @@ func CITools(impl CI) mcptask.Tools {
 					Task:      mcptask.TaskRequired,
 					TTL:       24 * time.Hour,
 					Poll:      200 * time.Millisecond,
-					Wait:      90 * time.Second,
 					OnLost:    mcptask.RestartWhenLost,
 					Immediate: "The pipeline is running; its report follows.",
 				},
@@ -101,7 +100,6 @@ func CITools(impl CI) mcptask.Tools {
 					Task:  mcptask.TaskOptional,
 					Poll:  200 * time.Millisecond,
 					Grace: 200 * time.Millisecond,
-					Wait:  90 * time.Second,
 				},
 			}, func(ctx context.Context, task *mcptask.Task, in DeployInput) (DeployReport, error) {
 				return impl.DeployService(ctx, task, in)

@@ -63,6 +63,12 @@ func (b *block) has(key string) bool {
 	return ok
 }
 
+// allowsFallback reports whether a service has fallback tools if any of its tools runs as a task.
+func (b *block) allowsFallback() bool {
+	s, set := b.get("fallback")
+	return set && s.text == "tools" || !b.has("fallback")
+}
+
 // Read reads the declarations of a package and adds mistakes to problems. It returns nil if the
 // package declares nothing. fixed lists the identifiers that every generated file declares.
 func Read(fset *token.FileSet, pkg *load.Package, fixed []string, problems *diag.List) *model.Package {

@@ -47,7 +47,7 @@ var keys = []key{
 	{name: "ttl", form: duration, least: time.Millisecond, on: []string{"tool", "service"}, example: "24h"},
 	{name: "poll", form: duration, least: time.Millisecond, on: []string{"tool", "service"}, example: "2s"},
 	{name: "grace", form: duration, on: []string{"tool", "service"}, example: "200ms"},
-	{name: "wait", form: duration, on: []string{"tool", "service"}, example: "90s"},
+	{name: "wait", form: duration, on: []string{"tool", "service"}, example: "45s"},
 	{name: "deadline", form: duration, least: time.Millisecond, on: []string{"tool", "service"}, example: "1h"},
 	{name: "onlost", form: choice, choices: []string{"fail", "restart"}, on: []string{"tool", "service"}},
 	{name: "attempts", form: count, most: 1000, on: []string{"tool", "service"}, example: "3"},

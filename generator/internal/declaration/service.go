@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,12 +16,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
-// Defaults: how long a plain call may block before a fallback tool takes over, given that common
-// clients give up at 120 seconds, and how long a task is kept.
-const (
-	fallbackWait = 90 * time.Second
-	defaultTTL   = 24 * time.Hour
-)
+// defaultTTL is how long a task is kept if the declaration does not say.
+const defaultTTL = 24 * time.Hour
 
 func (r *reader) readServices(out *model.Package) {
 	for _, spec := range r.specs {
@@ -39,6 +36,26 @@ func (r *reader) readServices(out *model.Package) {
 		}
 		out.Services = append(out.Services, r.readService(spec, iface, b))
 	}
+	for _, service := range out.Services {
+		r.reserveFallbackTools(service)
+	}
+}
+
+// reserveFallbackTools reports tools of any service that have the name of a fallback tool. Services
+// with the same prefix share their fallback tools.
+func (r *reader) reserveFallbackTools(service *model.Service) {
+	for _, name := range service.FallbackTools() {
+		pos, taken := r.tools[name]
+		if !taken {
+			continue
+		}
+		delete(r.tools, name) // one report for all services that share the fallback tool
+		wayOut := "choose another name with name=, give " + service.Name + " another prefix=, or set fallback=none on it"
+		if slices.ContainsFunc(service.Tools, func(tool *model.Tool) bool { return tool.Name == name }) {
+			wayOut = "choose another name with name=, or set fallback=none on " + service.Name
+		}
+		r.addProblem(pos, fmt.Sprintf("%q is also a fallback tool of service %s, for clients without tasks", name, service.Name), wayOut)
+	}
 }
 
 func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *block) *model.Service {
@@ -52,19 +69,6 @@ func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *bl
 			service.Prefix = ""
 		}
 	}
-	if s, ok := b.get("fallback"); ok {
-		service.Fallback = s.text == "tools"
-	}
-	if service.Fallback {
-		for _, name := range []string{"task_status", "task_result", "task_cancel", "task_answer"} {
-			// Services with the same prefix share these tools.
-			if pos, taken := r.tools[service.Prefix+name]; taken && pos.IsValid() {
-				r.addProblem(b.pos, fmt.Sprintf("fallback=tools adds a tool %q, which %s also declares",
-					service.Prefix+name, r.describeLine(pos)), "give the service a prefix=")
-			}
-			r.tools[service.Prefix+name] = token.NoPos
-		}
-	}
 	methods := map[string]bool{}
 	r.readMethods(service, iface, b, methods, map[*ast.InterfaceType]bool{})
 	if len(methods) == 0 && len(iface.Methods.List) == 0 {
@@ -72,6 +76,9 @@ func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *bl
 	} else if s, ok := b.get("attempts"); ok && !b.restarts {
 		r.addProblem(s.pos, fmt.Sprintf("attempts=%d has no effect: no tool of %s has onlost=restart", s.count, service.Name), attemptsHint)
 	}
+	service.Fallback = b.allowsFallback() && slices.ContainsFunc(service.Tools, func(tool *model.Tool) bool {
+		return tool.Policy.Task != model.Forbidden
+	})
 	return service
 }
 
@@ -160,15 +167,11 @@ func (r *reader) readName(service *model.Service, tool *model.Tool, method *ast.
 		r.addProblem(pos, fmt.Sprintf("%q is not a valid tool name", tool.Name), hint)
 		return
 	}
-	before, taken := r.tools[tool.Name]
-	switch {
-	case taken && !before.IsValid():
-		r.addProblem(pos, fmt.Sprintf("fallback=tools already adds a tool %q", tool.Name), "choose another name with name=, or give the service a prefix=")
-	case taken:
+	if before, taken := r.tools[tool.Name]; taken {
 		r.addProblem(pos, fmt.Sprintf("%s already declares the tool %q", r.describeLine(before), tool.Name), "choose another name with name=, or give the service a prefix=")
-	default:
-		r.tools[tool.Name] = pos
+		return
 	}
+	r.tools[tool.Name] = pos
 }
 
 // describeLine names the file and line of a position, for a message about another one.
@@ -211,14 +214,23 @@ func (r *reader) readPolicy(service *model.Service, tool *model.Tool, method *as
 			*into = s.duration
 		}
 	}
-	if s, ok := find("wait"); service.Fallback && !ok && !s.bad && p.Task != model.Forbidden {
-		p.Wait = fallbackWait
+	if defaults.allowsFallback() && p.Task != model.Forbidden {
+		r.checkWait(own, defaults)
 	}
 	r.checkTTL("deadline", p.Deadline, p, own, defaults)
 	r.checkTTL("poll", p.Poll, p, own, defaults)
 	r.readRestart(p, own, defaults)
 	if s, ok := find("immediate"); ok {
 		p.Immediate = s.text
+	}
+}
+
+// checkWait reports wait=0s on a tool with the fallback. Without a limit, the call would never go on
+// as a task, and clients would give up on it.
+func (r *reader) checkWait(own, defaults *block) {
+	if s, ok := findSetting("wait", own, defaults); ok && s.duration == 0 {
+		r.addProblem(s.pos, "wait=0s is no limit, and with fallback=tools a plain call needs one",
+			"remove it for the default of 45s, set a duration such as wait=5m, or set fallback=none on the service")
 	}
 }
 

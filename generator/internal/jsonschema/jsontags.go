@@ -65,6 +65,9 @@ func checkJSONTag(f field, tag reflect.StructTag) error {
 	if text == "-" {
 		return nil
 	}
+	if !f.variable.Exported() && !f.variable.Embedded() {
+		return &refusal{"encoding/json ignores the field, because it is not exported", "export it, or remove the json tag"}
+	}
 	for option := range strings.SplitSeq(options, ",") {
 		known := slices.Contains(jsonOptions, option) || slices.Contains(newerOptions, option) || strings.Contains(option, ":")
 		switch {

@@ -135,7 +135,7 @@ func (t tag) checkParts(rt reflect.Type, quoted bool) []*refusal {
 	if kind == "array" {
 		valid = arrayKeywords(rt)
 	}
-	for _, p := range t.parts {
+	for i, p := range t.parts {
 		if !p.hasValue && slices.Contains(flagKeywords, p.key) {
 			continue
 		}
@@ -145,7 +145,7 @@ func (t tag) checkParts(rt reflect.Type, quoted bool) []*refusal {
 		}
 		switch {
 		case !ok || !p.hasValue:
-			bad = append(bad, newPartRefusal(p, kind, valid))
+			bad = append(bad, newPartRefusal(t.parts[:i+1], kind, valid))
 		case !check.isValid(strings.ReplaceAll(p.value, `\,`, ",")):
 			bad = append(bad, &refusal{fmt.Sprintf("the value of %q in the jsonschema tag %s", p.text, check.wrong), ""})
 		}
@@ -187,7 +187,9 @@ func (t tag) lastValue(key string) string {
 	return ""
 }
 
-func newPartRefusal(p part, kind string, valid map[string]valueCheck) *refusal {
+// newPartRefusal refuses the last of some parts of a tag.
+func newPartRefusal(parts []part, kind string, valid map[string]valueCheck) *refusal {
+	p := parts[len(parts)-1]
 	names := slices.AppendSeq(slices.Clone(flagKeywords), maps.Keys(commonKeywords))
 	names = slices.Sorted(slices.Values(slices.AppendSeq(names, maps.Keys(valid))))
 	hint := ""
@@ -199,6 +201,8 @@ func newPartRefusal(p part, kind string, valid map[string]valueCheck) *refusal {
 		hint = "remove the spaces around the comma"
 	case !p.hasValue && isKeyword(p.key):
 		hint = "write " + p.key + "=value"
+	case !p.hasValue && followsEnum(parts):
+		hint = "each choice has its own enum=: write enum=" + strings.TrimSpace(p.key)
 	case !p.hasValue && hint == "":
 		hint = `escape a comma in a value as \\,`
 	case isKeyword(p.key) && kind != "":
@@ -207,6 +211,16 @@ func newPartRefusal(p part, kind string, valid map[string]valueCheck) *refusal {
 		hint = "it has no meaning on a field of this type"
 	}
 	return &refusal{fmt.Sprintf("%q has no meaning in the jsonschema tag", p.text), hint}
+}
+
+// followsEnum reports whether the last part with a value is a choice of an enum.
+func followsEnum(parts []part) bool {
+	for _, p := range slices.Backward(parts) {
+		if p.hasValue {
+			return p.key == "enum"
+		}
+	}
+	return false
 }
 
 func withArticle(kind string) string {

@@ -41,8 +41,18 @@ type Service struct {
 	Name     string
 	Doc      string // the interface's doc comment, without directives
 	Prefix   string
-	Fallback bool // fallback=tools
+	Fallback bool // it has tools that run as tasks, and not fallback=none
 	Tools    []*Tool
+}
+
+// FallbackTools returns the names of the tools for clients without tasks. The last one exists only if
+// the package declares an input. Its name is reserved in any case, so that adding an input breaks no
+// other service.
+func (s *Service) FallbackTools() []string {
+	if !s.Fallback {
+		return nil
+	}
+	return []string{s.Prefix + "task_status", s.Prefix + "task_result", s.Prefix + "task_cancel", s.Prefix + "task_answer"}
 }
 
 // Tool is a method of a service.

@@ -134,11 +134,9 @@ func describeService(s *model.Service, asks bool, states []state) (service, erro
 	if len(out.TaskTools) == 0 {
 		return out, nil
 	}
-	if s.Fallback {
-		out.Fallback = []string{s.Prefix + "task_status", s.Prefix + "task_result", s.Prefix + "task_cancel"}
-		if asks {
-			out.Fallback = append(out.Fallback, s.Prefix+"task_answer")
-		}
+	out.Fallback = s.FallbackTools()
+	if s.Fallback && !asks {
+		out.Fallback = out.Fallback[:len(out.Fallback)-1]
 	}
 	out.Edges = lifecycleEdges(states)
 	return out, nil

@@ -11,7 +11,7 @@ import (
 
 // Jobs runs jobs.
 //
-//mcptask:service
+//mcptask:service fallback=none
 type Jobs interface {
 	// Run runs one.
 	Run(ctx context.Context, task *mcptask.Task, in Job) (Done, error)

@@ -86,7 +86,6 @@ func JobsTools(impl Jobs) mcptask.Tools {
 					Task:      mcptask.TaskRequired,
 					TTL:       time.Hour,
 					Poll:      100 * time.Millisecond,
-					Wait:      90 * time.Second,
 					Deadline:  30 * time.Minute,
 					OnLost:    mcptask.RestartWhenLost,
 					Attempts:  3,
@@ -106,7 +105,6 @@ func JobsTools(impl Jobs) mcptask.Tools {
 					TTL:   time.Hour,
 					Poll:  100 * time.Millisecond,
 					Grace: 5 * time.Millisecond,
-					Wait:  90 * time.Second,
 				},
 			}, func(ctx context.Context, task *mcptask.Task, in BuildInput) (Report, error) {
 				return impl.Deploy(ctx, task, in)
@@ -117,13 +115,8 @@ func JobsTools(impl Jobs) mcptask.Tools {
 				InputSchema:  jobsRemoveInput,
 				OutputSchema: jobsRemoveOutput,
 				Annotations:  mcptask.Annotations{Destructive: mcptask.Hint(true), Idempotent: mcptask.Hint(false)},
-				Policy: mcptask.Policy{
-					Task: mcptask.TaskOptional,
-					TTL:  time.Hour,
-					Poll: 100 * time.Millisecond,
-					Wait: 90 * time.Second,
-				},
-				Questions: []mcptask.InputSpec{approvalInput()},
+				Policy:       mcptask.Policy{Task: mcptask.TaskOptional, TTL: time.Hour, Poll: 100 * time.Millisecond},
+				Questions:    []mcptask.InputSpec{approvalInput()},
 			}, func(ctx context.Context, task *mcptask.Task, in BuildInput) (Report, error) {
 				var zero Report
 				answer, err := mcptask.Asked[Approval](task, 0)
@@ -136,12 +129,7 @@ func JobsTools(impl Jobs) mcptask.Tools {
 				Name:        "jobs_render",
 				Description: "Render has content of its own.",
 				InputSchema: jobsRenderInput,
-				Policy: mcptask.Policy{
-					Task: mcptask.TaskOptional,
-					TTL:  time.Hour,
-					Poll: 100 * time.Millisecond,
-					Wait: 90 * time.Second,
-				},
+				Policy:      mcptask.Policy{Task: mcptask.TaskOptional, TTL: time.Hour, Poll: 100 * time.Millisecond},
 			}, func(ctx context.Context, task *mcptask.Task, in BuildInput) (*mcptask.Result, error) {
 				return impl.Render(ctx, task, in)
 			}),
@@ -149,12 +137,7 @@ func JobsTools(impl Jobs) mcptask.Tools {
 				Name:        "jobs_clean",
 				Description: "Clean has neither input nor output.",
 				InputSchema: jobsCleanInput,
-				Policy: mcptask.Policy{
-					Task: mcptask.TaskOptional,
-					TTL:  time.Hour,
-					Poll: 100 * time.Millisecond,
-					Wait: 90 * time.Second,
-				},
+				Policy:      mcptask.Policy{Task: mcptask.TaskOptional, TTL: time.Hour, Poll: 100 * time.Millisecond},
 			}, func(ctx context.Context, task *mcptask.Task, _ struct{}) (struct{}, error) {
 				return struct{}{}, impl.Clean(ctx, task)
 			}),

@@ -70,6 +70,8 @@ func JobsTools(impl Jobs) mcptask.Tools {
 	return mcptask.Tools{
 		Service:      "Jobs",
 		Impl:         impl,
+		Fallback:     mcptask.FallbackTools,
+		Asks:         true,
 		Capabilities: taskCapabilities(),
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{

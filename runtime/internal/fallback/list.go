@@ -10,7 +10,8 @@ import (
 // List changes a result of tools/list for its caller. A caller that declares the extension sees the
 // fallback tools only if its tasks may ask what it cannot show; see Defers. Any other caller sees
 // them, and learns that it may call the tools behind them plainly: their output may be that of a
-// running task, and tasks are not required. Otherwise plain calls would be refused (C-13).
+// running task, and tasks are not required. Otherwise plain calls would be refused (C-13). A program
+// that shows tasks badly learns that optional tools take none.
 //
 // The list depends on what the caller declares. So it is marked as private if the revision has
 // caches.
@@ -40,7 +41,7 @@ func List(s *mcptask.Server, caller mcptask.Caller, declares bool, result json.R
 		case helps && declares && (!each.asks || showsForms(caller)):
 			continue
 		case !declares && Serves(s, name):
-			if err := offerPlain(entry); err != nil {
+			if err := offerPlain(entry, s.ClientProfile(caller).PrefersPlain); err != nil {
 				return nil, err
 			}
 		}
@@ -53,11 +54,16 @@ func List(s *mcptask.Server, caller mcptask.Caller, declares bool, result json.R
 	return json.Marshal(list)
 }
 
-// offerPlain changes the entry of a tool that has the fallback.
-func offerPlain(entry map[string]json.RawMessage) error {
+// offerPlain changes the entry of a tool that has the fallback. For a caller whose program prefers plain
+// calls, a tool whose tasks are optional takes none.
+func offerPlain(entry map[string]json.RawMessage, preferred bool) error {
 	var execution map[string]json.RawMessage
-	if json.Unmarshal(entry["execution"], &execution) == nil && string(execution["taskSupport"]) == `"required"` {
-		execution["taskSupport"] = json.RawMessage(`"optional"`)
+	offered := map[string]string{`"required"`: `"optional"`}
+	if preferred {
+		offered[`"optional"`] = `"forbidden"`
+	}
+	if json.Unmarshal(entry["execution"], &execution) == nil && offered[string(execution["taskSupport"])] != "" {
+		execution["taskSupport"] = json.RawMessage(offered[string(execution["taskSupport"])])
 		var err error
 		if entry["execution"], err = json.Marshal(execution); err != nil {
 			return err

@@ -2,6 +2,7 @@
 package tools_test
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"os"
@@ -19,7 +20,10 @@ var update = flag.Bool("update", false, "write the golden files")
 
 // TestPipelineList compares pipeline/tools.json with what the server of golden/pipeline lists.
 func TestPipelineList(t *testing.T) {
-	conn := mcptasktest.Connect(wirecheck.TB(t), "2026-07-28", mcptasktest.Options{}, ours.CITools(nobody{}))
+	answers := ours.AnswerApproval(func(context.Context, mcptask.Question) (ours.Approval, error) {
+		return ours.Approval{}, mcptask.ErrDeclined
+	})
+	conn := mcptasktest.Connect(wirecheck.TB(t), "2026-07-28", mcptasktest.Options{Answer: answers}, ours.CITools(nobody{})) // it needs no fallback tools
 	infos, err := conn.ListTools(t.Context())
 	if err != nil {
 		t.Fatal(err)

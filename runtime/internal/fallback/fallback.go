@@ -65,7 +65,7 @@ func Concerns(s *mcptask.Server, tool string) bool {
 // Defers reports whether the questions of a task are left to the tool that answers: the task's tool
 // has the fallback, and the caller cannot show a form, although it knows tasks.
 func Defers(s *mcptask.Server, caller mcptask.Caller, tool string) bool {
-	return !showsForms(caller) && Serves(s, tool) && findSet(s, tool).asks
+	return !showsForms(caller) && protocol.FindAnswerTool(s, tool) != ""
 }
 
 // showsForms reports whether a caller answers questions to its user.

@@ -29,7 +29,7 @@ func ShowQuestions(s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) m
 		r.Phase = mcptask.PhaseRunning
 	}
 	if i := slices.IndexFunc(mute, IsForm); i >= 0 {
-		if tool := findAnswerTool(s, r.Tool); tool != "" {
+		if tool := FindAnswerTool(s, r.Tool); tool != "" {
 			// The message is cut behind the way to answer.
 			r.StatusMessage = fmt.Sprintf("%s To answer, call the tool %s with %s.", text.Shorten(r.StatusMessage, longestMessage/2), tool, formatAnswer(r.ID, mute[i]))
 		}
@@ -43,21 +43,15 @@ func HasFallback(service mcptask.Tools, spec mcptask.ToolSpec) bool {
 	return service.Fallback == mcptask.FallbackTools && spec.Policy.Task != mcptask.TaskForbidden
 }
 
-// findAnswerTool returns the name of the fallback tool that takes answers for a tool, or "". The
-// services with the same prefix share it.
-func findAnswerTool(s *mcptask.Server, tool string) string {
-	own, _ := s.Tool(tool)
+// FindAnswerTool returns the name of the fallback tool that takes answers for a tool. It returns "" if
+// there is none, or the tool asks nothing.
+func FindAnswerTool(s *mcptask.Server, tool string) string {
+	spec, _ := s.Tool(tool)
 	service, ok := s.Service(tool)
-	if !ok || !HasFallback(service, own) {
+	if !ok || !HasFallback(service, spec) || !Asks(service, spec) {
 		return ""
 	}
-	for _, spec := range s.Tools() {
-		other, _ := s.Service(spec.Name)
-		if other.Prefix == service.Prefix && HasFallback(other, spec) && Asks(other, spec) {
-			return service.Prefix + mcptask.ToolTaskAnswer
-		}
-	}
-	return ""
+	return service.Prefix + mcptask.ToolTaskAnswer
 }
 
 // Asks reports whether a tool of a service may ask its user.

@@ -19,8 +19,7 @@ func TestShowQuestions(t *testing.T) {
 	}
 	optional := mcptask.Policy{Task: mcptask.TaskOptional}
 	server, err := mcptask.NewServer(mcptask.Options{},
-		mcptask.Tools{Service: "A", Impl: 1, Prefix: "a_", Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{tool("a_ship", optional)}},
-		mcptask.Tools{Service: "B", Impl: 1, Prefix: "a_", Fallback: mcptask.FallbackTools, Asks: true, Tools: []mcptask.Tool{tool("a_asks", optional)}},
+		mcptask.Tools{Service: "A", Impl: 1, Prefix: "a_", Fallback: mcptask.FallbackTools, Asks: true, Tools: []mcptask.Tool{tool("a_ship", optional)}},
 		mcptask.Tools{Service: "C", Impl: 1, Asks: true, Tools: []mcptask.Tool{tool("c_ship", optional)}})
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -96,7 +97,14 @@ func questionTools(ran *atomic.Int32, wait time.Duration) []mcptask.Tools {
 					return fmt.Sprint(answer.Note, " ", <-roots), nil
 				}),
 			mcptask.NewTool(mcptask.ToolSpec{Name: prefix + "name", InputSchema: wiretest.OpenObject, Policy: optional},
-				func(_ context.Context, task *mcptask.Task, _ struct{}) (string, error) { return "id " + task.ID(), nil }),
+				func(ctx context.Context, task *mcptask.Task, in wiretest.PonderInput) (string, error) {
+					select {
+					case <-time.After(time.Duration(in.MS) * time.Millisecond):
+						return "id " + task.ID(), nil
+					case <-ctx.Done():
+						return "", ctx.Err()
+					}
+				}),
 			mcptask.NewTool(mcptask.ToolSpec{Name: prefix + "always", InputSchema: wiretest.OpenObject, Policy: required},
 				func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
 					answer, err := mcptask.Ask[wiretest.NoteInput](ctx, task, wiretest.NoteSpec, "go", "Go?")
@@ -138,9 +146,12 @@ func TestRetry(t *testing.T) {
 			c.call(state, "later", bad).Want(http.StatusBadRequest, wiretest.InvalidParams)
 		}
 		c.arguments = map[string]any{"other": true} // they are those of the first call
-		for range 2 {
-			c.call(state, "later", note("eggs")).WantText(false, "milk and eggs")
+		var same sync.WaitGroup
+		for range 3 {
+			same.Go(func() { c.call(state, "later", note("eggs")).WantText(false, "milk and eggs") })
 		}
+		same.Wait()
+		c.call(state, "later", note("eggs")).WantText(false, "milk and eggs")
 		c.call(state, "later", `{"action":"decline"}`).WantText(false, "milk and eggs")
 		if n := ran.Load(); n != 1 {
 			t.Errorf("ran %d times", n)
@@ -253,7 +264,8 @@ func TestRetryWait(t *testing.T) {
 		if r := c.call(state); r.Error == nil || !strings.Contains(r.Error.Message, "cancelled") {
 			t.Errorf("%s", r.Body)
 		}
-		// A first call that asks nothing within the wait leaves nothing behind.
+		// A first call leaves nothing behind.
+		call("name", map[string]any{"ms": 60_000}).call("").WantText(true, "did not finish within the 2s that a call without a task may take")
 		if tasks := wiretest.ListTasks(t, p); len(tasks) != 1 {
 			t.Errorf("%v", tasks)
 		}

@@ -59,15 +59,19 @@ func checkStatusNotifications(t *testing.T, revision string) {
 		var question wiretest.WireMessage
 		if m := f.Next(); m.Method == "elicitation/create" { // the question and the status come in any order
 			question = m
-			same("input_required")
+			if task := same("input_required"); task["statusMessage"] != "A note?" {
+				t.Errorf("%v", task)
+			}
 		} else {
-			if m.Status(t)["status"] != "input_required" {
+			if task := m.Status(t); task["status"] != "input_required" || task["statusMessage"] != "A note?" {
 				t.Errorf("%s", m.Text)
 			}
 			question = f.NextQuestion(id)
 		}
 		p.Respond(question.ID, wiretest.AcceptNote("yes"))
-		same("working")
+		if task := same("working"); task["statusMessage"] != "one" { // as before the question
+			t.Errorf("%v", task)
+		}
 		d.Tell(id, "done")
 		same("completed")
 		f.WantSilence()

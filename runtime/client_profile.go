@@ -77,13 +77,14 @@ var knownClients = map[string]ClientProfile{
 	"local-agent-mode-*":  {Patience: time.Minute}, // Cowork
 	"Anthropic/*":         {Patience: time.Minute}, // Claude on the web and its connectors
 	"openai-mcp":          {Patience: time.Minute}, // ChatGPT
-	"copilot-cli":         {Patience: 3 * time.Minute},
+	"copilot-cli":         {Patience: 3 * time.Minute, PatienceWithProgress: 10 * time.Minute},
 	"codex-mcp-client":    {Patience: 5 * time.Minute},
 	"gemini-cli-mcp-*":    {Patience: 10 * time.Minute},
 	"antigravity-client":  {Patience: 3 * time.Minute},
 	"goose*":              {Patience: 5 * time.Minute},
 	"opencode":            {Patience: time.Minute, PatienceWithProgress: 10 * time.Minute},
 	"mcporter":            {Patience: time.Minute},
+	"inspector-cli":       {Patience: time.Minute},
 	"Cline":               {Patience: time.Minute},
 	"@cline/core":         {Patience: time.Minute},
 	"Zed":                 {Patience: time.Minute},

@@ -16,6 +16,10 @@ const MetaInput = "io.github.mcptaskgen/input"
 // MetaIdempotencyKey is the _meta key of a call's idempotency key.
 const MetaIdempotencyKey = "io.github.mcptaskgen/idempotency-key"
 
+// MetaUnattended is the _meta key by which a call says that nobody answers its questions by the
+// fallback tools. The value is true. What the client does not declare then cannot be asked.
+const MetaUnattended = "io.github.mcptaskgen/unattended"
+
 // The requests that a task may send. CanAskURL is not a method. It stands for
 // elicitation/create in its URL mode, which a client declares separately.
 const (

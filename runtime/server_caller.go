@@ -105,6 +105,8 @@ type CallRequest struct {
 	// Later says that the tool's questions may also be answered when the task
 	// exists, by anyone who knows it. Forms then need no capability of the requestor.
 	Later bool
+	// Unattended says that nobody answers the call's questions by the fallback tools.
+	Unattended bool
 	// Ask asks the requestor while the call is open; nil means that it cannot.
 	Ask func(context.Context, Input) (json.RawMessage, error)
 	// Progress takes progress if the caller asked for it; nil drops it.

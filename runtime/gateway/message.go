@@ -96,6 +96,11 @@ func readClient(info json.RawMessage) mcptask.ClientInfo {
 // progressToken returns the token of a request that asks for progress, or nil.
 func (m *message) progressToken() json.RawMessage { return m.Params.Get("_meta", "progressToken") }
 
+// isUnattended reports whether a call says that nobody answers its questions by the fallback tools.
+func (m *message) isUnattended() bool {
+	return string(m.Params.Get("_meta", mcptask.MetaUnattended)) == "true"
+}
+
 // answeredRequest returns the request of the server's that the message answers.
 func (m *message) answeredRequest() (request push.RequestID, ok bool) {
 	if m.Method != "" {

@@ -43,6 +43,7 @@ func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
 		x.refuse(refusedRequest, refusal)
 		return
 	}
+	call.Unattended = m.isUnattended()
 	carrier := g.prepareCarrier(x, s, d, &call)
 	var session fallback.Session
 	if s != nil {
@@ -105,6 +106,7 @@ func (g *Gateway) callModern(x exchange, caller mcptask.Caller) {
 		// the call with the answers.
 		call.Mode = mcptask.ModeFallback
 	}
+	call.Unattended = m.isUnattended()
 	flow := g.newCallFlow(g.modern, caller, *tool, call, fallback.Session{}, nil)
 	flow.Stateless = true
 	x.forward(flow, g.withholdParams(flow, m.Params)...)
@@ -160,7 +162,7 @@ func (g *Gateway) findTool(m *message) (*mcptask.ToolSpec, string) {
 func (g *Gateway) newCallFlow(d protocol.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest, session fallback.Session, carrier fallback.Carrier) *Flow {
 	flow := g.newFlow(d, caller, "tools/call")
 	if call.Mode == mcptask.ModeTask || call.Mode == mcptask.ModeGrace {
-		call.Later = call.Later || fallback.Defers(g.server, caller, tool.Name)
+		call.Later = call.Later || !call.Unattended && fallback.Defers(g.server, caller, tool.Name)
 	}
 	flow.Tool, flow.Call = tool.Name, call
 	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call, session, carrier)

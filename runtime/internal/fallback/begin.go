@@ -67,7 +67,7 @@ func (h hiddenTask) begin(ctx context.Context, arguments json.RawMessage, call m
 		}
 		return record, nil, nil
 	}
-	call.Mode, call.Later = mcptask.ModeGrace, h.asks
+	call.Mode, call.Later = mcptask.ModeGrace, h.asks && !call.Unattended
 	created, err := h.server.Call(ctx, h.caller, h.tool, arguments, call)
 	if err != nil || created.Task == nil {
 		return record, &created, err

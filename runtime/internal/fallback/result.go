@@ -20,6 +20,8 @@ type state struct {
 	// PollIntervalMs is how long to wait before the next poll.
 	PollIntervalMs int64      `json:"pollIntervalMs,omitempty"`
 	Questions      []question `json:"questions,omitempty"`
+	// Hint is for a model that sees no more than the structured content.
+	Hint string `json:"hint,omitempty"`
 	// Next is the call that goes on with the task.
 	Next *nextCall `json:"next,omitempty"`
 }
@@ -42,7 +44,7 @@ type nextCall struct {
 // stateSchema describes a state in the output schemas of tools (see widen).
 const stateSchema = `{"type":"object","description":"The call has not finished: it goes on as a task.","properties":{` +
 	`"task":{"type":"string"},"status":{"type":"string","enum":["working","input_required","completed","failed","cancelled"]},` +
-	`"statusMessage":{"type":"string"},"pollIntervalMs":{"type":"integer"},` +
+	`"statusMessage":{"type":"string"},"pollIntervalMs":{"type":"integer"},"hint":{"type":"string"},` +
 	`"questions":{"type":"array","description":"What the task waits for.","items":{"type":"object","properties":{` +
 	`"key":{"type":"string"},"text":{"type":"string"},` +
 	`"schema":{"type":"object","description":"The JSON Schema of the answer to a form."}},"required":["key","text"]}},` +
@@ -60,6 +62,7 @@ func (e set) newTaskOutcome(caller mcptask.Caller, r mcptask.Record, meta map[st
 	s := &state{Task: r.ID, Status: protocol.ProjectStatus20251125(r), StatusMessage: r.StatusMessage}
 	if !r.Done() {
 		s.PollIntervalMs = max(r.Poll.Milliseconds(), 1)
+		s.Hint = fmt.Sprintf("%s goes on as this task. Do not call it again: make the next call.", r.Tool)
 	}
 	s.Next = &nextCall{e.prefix + mcptask.ToolTaskResult, map[string]string{"task": r.ID}}
 	open := r.Outstanding()

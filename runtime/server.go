@@ -72,7 +72,8 @@ type Options struct {
 	// pipe, may have all slots.
 	Concurrency int
 	// MaxTTL bounds the retention that a requestor may ask for (C-97); 0 or less
-	// means DefaultMaxTTL. A tool's own ttl may be longer.
+	// means DefaultMaxTTL. A tool's own ttl may be longer, and is the least: a requestor
+	// that asks for less gets the tool's.
 	MaxTTL time.Duration
 	// MaxBody bounds a request's body in bytes; 0 or less means DefaultMaxBody.
 	MaxBody int64

@@ -232,7 +232,8 @@ func TestIdempotency(t *testing.T) {
 	})
 }
 
-// TestRetention checks that a client may wish for any ttl up to the longest of the server.
+// TestRetention checks that a client may wish for more than the tool's ttl, up to the longest of the server, and
+// never gets less: that would stop the work. A retention from the end may be shorter.
 func TestRetention(t *testing.T) {
 	rules.Covers(t, "C-56", "C-97", "B-51", "B-92")
 	s := newServer(t, Options{MaxTTL: 2 * time.Hour}, numberTool("t", Policy{TTL: time.Hour}, double))
@@ -240,13 +241,24 @@ func TestRetention(t *testing.T) {
 		wish *time.Duration
 		want time.Duration
 	}{
-		{nil, time.Hour}, {new(time.Duration(0)), time.Hour}, {new(-time.Second), time.Hour}, {new(time.Minute), time.Minute},
+		{nil, time.Hour}, {new(time.Duration(0)), time.Hour}, {new(-time.Second), time.Hour}, {new(time.Minute), time.Hour},
 		{new(2 * time.Hour), 2 * time.Hour}, {new(3 * time.Hour), 2 * time.Hour}, {new(time.Duration(1<<63 - 1)), 2 * time.Hour},
 	} {
 		reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask, TTL: c.wish})
 		if err != nil || reply.Task.TTL() != c.want {
 			t.Errorf("%+v, %v; want %v", reply.Task, err, c.want)
 		}
+	}
+	longer := newServer(t, Options{MaxTTL: time.Minute}, numberTool("t", Policy{TTL: time.Hour}, double))
+	for _, wish := range []time.Duration{time.Second, time.Minute, 2 * time.Hour} {
+		reply, err := longer.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask, TTL: &wish})
+		if err != nil || reply.Task.TTL() != time.Hour {
+			t.Errorf("%v gives %+v, %v", wish, reply.Task, err)
+		}
+	}
+	reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask, TTL: new(time.Minute), FromEnd: true})
+	if err != nil || reply.Task.Keep != time.Minute || reply.Task.TTL() != 2*time.Hour {
+		t.Errorf("%+v, %v", reply.Task, err)
 	}
 }
 

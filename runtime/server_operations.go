@@ -13,14 +13,13 @@ import (
 // PageSize is how many tasks List returns at most.
 const PageSize = 50
 
-// newNotFoundError is the answer for a task that does not exist, has expired or
-// belongs to another principal: the three cannot be told apart (C-81, C-93, E-74,
-// E-87).
+// newNotFoundError is the answer for a task that does not exist or belongs to another
+// principal: the two cannot be told apart (C-81, C-93, E-74, E-87).
 func newNotFoundError() *Error { return Errorf(CodeInvalidParams, "there is no task with that ID") }
 
-// newExpiredError tells a requestor that was waiting that the task is gone.
+// newExpiredError tells the owner of a task that it is gone, for TombstoneFor.
 func newExpiredError() *Error {
-	return Errorf(CodeInvalidParams, "the task has expired").withReason(reasonExpired)
+	return Errorf(CodeInvalidParams, "the task has expired: its ttl, counted from its creation, is over").withReason(reasonExpired)
 }
 
 // Get returns the caller's task. Errors are JSON-RPC errors.

@@ -51,10 +51,10 @@ func checkTaskObject(t *testing.T, revision string) {
 			times = times[:1]
 		}
 		created := p.Call("tools/call", map[string]any{
-			"name": "run_pipeline", "arguments": wiretest.PipelineArgs("endless"), "task": map[string]any{"ttl": 600000},
+			"name": "run_pipeline", "arguments": wiretest.PipelineArgs("endless"), "task": map[string]any{"ttl": 90000000},
 		}).OK()
 		id := created.Text("task", "taskId")
-		working := p.Until(id, "working").WantMembers(`{"ttl":600000}`)
+		working := p.Until(id, "working").WantMembers(`{"ttl":90000000}`)
 		listed := func() any {
 			tasks := p.Call("tasks/list", nil).OK().Get("tasks").([]any)
 			if len(tasks) != 1 {

@@ -268,7 +268,11 @@ func (c *conn) answerQuestion(ctx context.Context, q mcptask.Question) (response
 	case q.URL != "" && c.options.OpenURL != nil:
 		return mcptask.Agreed(c.options.OpenURL(ctx, q))
 	}
-	return c.options.Answer.Answer(ctx, q)
+	if response, ok, err = c.options.Answer.Answer(ctx, q); !ok && err == nil {
+		c.options.Logger.Warn("a question was not answered: no answerer in ClientOptions fits it",
+			"method", q.Method, "input", q.Input, "message", q.Message, "task", q.TaskID, "key", q.Key)
+	}
+	return response, ok, err
 }
 
 // Close implements mcptask.Conn. It ends the calls under way and the server's requests that run as
@@ -334,7 +338,7 @@ func (c *conn) ListTools(ctx context.Context) (tools []mcptask.ToolInfo, err err
 // CallTool implements mcptask.Conn.
 func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.Snapshot, err error) {
 	if call.TTL < 0 {
-		return s, fmt.Errorf("gosdk: %s: the TTL is %v: give a positive duration, or 0 to leave it to the server", call.Tool, call.TTL)
+		return s, fmt.Errorf("the TTL is %v: give a positive duration, or 0 to leave it to the server", call.TTL)
 	}
 	err = c.withLink(ctx, func(l *link) error {
 		support, err := l.taskSupport(ctx, call.Tool)

@@ -246,7 +246,7 @@ func TestFallbackExpires(t *testing.T) {
 				p.CallTool(tool, map[string]any{"task": id}).WantText(true, "has expired")
 			}
 		}
-		p.CallTool("task_result", map[string]any{"task": id + "X"}).WantText(true, "There is no task")
+		p.CallTool("task_result", map[string]any{"task": id + "X"}).WantText(true, "or the server was restarted: it keeps tasks in memory only")
 	})
 }
 

@@ -252,7 +252,7 @@ func TestErrorMessages(t *testing.T) {
 			{wiretest.LegacyRevision, "tools/call", map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("main")}, []string{"run_pipeline", "params.task"}},
 			{wiretest.LegacyRevision, "tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": "p"}, "task": map[string]any{}}, []string{"lint_file", "task"}},
 			{wiretest.LegacyRevision, "tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{"ttl": -1}}, []string{"ttl", "milliseconds"}},
-			{wiretest.LegacyRevision, "tools/call", map[string]any{"name": "run_pipeline", "arguments": map[string]any{"repository": 5}, "task": map[string]any{}}, []string{"run_pipeline", "repository"}},
+			{wiretest.LegacyRevision, "tools/call", map[string]any{"name": "run_pipeline", "arguments": map[string]any{"repository": 5}, "task": map[string]any{}}, []string{"arguments", "repository"}},
 			{wiretest.ModernRevision, "tasks/get", map[string]any{"taskId": "none"}, []string{"no task"}},
 			{wiretest.ModernRevision, "tasks/update", map[string]any{"taskId": "none"}, []string{"inputResponses"}},
 			{wiretest.ModernRevision, "tasks/result", map[string]any{"taskId": "none"}, []string{"tasks/result", wiretest.ModernRevision}},

@@ -235,7 +235,7 @@ func (p *pendingCall) explainError(err error) error {
 	case p.last.CreatedAt.IsZero(): // of a token
 		return &lostTaskError{fmt.Sprintf("%s: %v", p.spec.Tool, err), ErrNotFound, err}
 	}
-	return &lostTaskError{fmt.Sprintf("%s: the server has lost the task before its ttl was over: %v", p.spec.Tool, err), ErrNotFound, err}
+	return &lostTaskError{fmt.Sprintf("%s: the server no longer has the task: %v", p.spec.Tool, err), ErrNotFound, err}
 }
 
 // lostTaskError is the error of a task that the server does not have. Its text says once

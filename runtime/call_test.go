@@ -135,7 +135,7 @@ func TestStart(t *testing.T) {
 	if err := call.Cancel(t.Context()); err != nil || len(conn.cancelled) != 0 {
 		t.Errorf("%v, %v", err, conn.cancelled)
 	}
-	if _, err := Start[number](t.Context(), conn, "tool", func() {}); err == nil || !strings.Contains(err.Error(), "encode the arguments of tool") {
+	if _, err := Start[number](t.Context(), conn, "tool", func() {}); err == nil || !strings.Contains(err.Error(), "encode the arguments") {
 		t.Errorf("%v", err)
 	}
 	conn.call = func(ToolCall) (Snapshot, error) { return Snapshot{}, Errorf(CodeInvalidParams, "no") }

@@ -40,7 +40,7 @@ func Run[Out, In any](ctx context.Context, conn Conn, tool string, in In, opts .
 func Start[Out, In any](ctx context.Context, conn Conn, tool string, in In, opts ...CallOption) (*Call[Out], error) {
 	arguments, err := marshalJSON(in)
 	if err != nil {
-		return nil, fmt.Errorf("mcptask: encode the arguments of %s: %w", tool, err)
+		return nil, fmt.Errorf("%s: encode the arguments: %w", tool, err)
 	}
 	p := newPendingCall(conn, ToolCall{Tool: tool, Arguments: arguments}, opts)
 	if err := p.callTool(ctx); err != nil {

@@ -19,7 +19,7 @@ func Plain() CallOption {
 
 // TTL asks the server to keep the task this long from its creation (see ToolCall). 0
 // leaves it to the server; a negative TTL is an error. Servers of 2026-07-28 decide
-// alone.
+// alone. Servers of this module keep a task at least for its tool's ttl.
 func TTL(ttl time.Duration) CallOption {
 	return func(c *ToolCall) { c.TTL = ttl }
 }

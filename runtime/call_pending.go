@@ -161,7 +161,7 @@ func (p *pendingCall) pollIfDue(ctx context.Context) (Snapshot, error) {
 	}
 	if !p.last.Done() && p.pace.IsOver() {
 		p.updateQuestions(nil)
-		return p.last, fmt.Errorf("%s: %w: its ttl has passed without an end", p.spec.Tool, ErrExpired)
+		return p.last, fmt.Errorf("%s: %w: its ttl is over, and it has not ended", p.spec.Tool, ErrExpired)
 	}
 	return p.last, nil
 }
@@ -225,15 +225,31 @@ func (p *pendingCall) explainError(err error) error {
 		return fmt.Errorf("%s: %w", p.spec.Tool, err)
 	}
 	ttlPassed := !p.expires.IsZero() && !time.Now().Before(p.expires)
-	reason := ErrNotFound
 	switch {
 	case p.cancelled: // a server may delete a cancelled task at once (C-79)
-		reason = ErrCancelled
-	case wire.Reason() == reasonExpired || ttlPassed:
-		reason = ErrExpired
+		return &lostTaskError{p.spec.Tool + ": " + ErrCancelled.Error(), ErrCancelled, err}
+	case wire.Reason() == reasonExpired: // the server's words say it
+		return &lostTaskError{fmt.Sprintf("%s: %v", p.spec.Tool, err), ErrExpired, err}
+	case ttlPassed:
+		return fmt.Errorf("%s: %w: %w", p.spec.Tool, ErrExpired, err)
+	case p.last.CreatedAt.IsZero(): // of a token
+		return &lostTaskError{fmt.Sprintf("%s: %v", p.spec.Tool, err), ErrNotFound, err}
 	}
-	return fmt.Errorf("%s: %w: %w", p.spec.Tool, reason, err)
+	return &lostTaskError{fmt.Sprintf("%s: the server no longer has the task: %v", p.spec.Tool, err), ErrNotFound, err}
 }
+
+// lostTaskError is the error of a task that the server does not have. Its text says once
+// what both of its errors say.
+type lostTaskError struct {
+	text          string
+	reason, cause error
+}
+
+// Error implements error.
+func (e *lostTaskError) Error() string { return e.text }
+
+// Unwrap returns ErrCancelled, ErrExpired or ErrNotFound, and the server's error.
+func (e *lostTaskError) Unwrap() []error { return []error{e.reason, e.cause} }
 
 // nextDue returns when pollIfDue has something to do next.
 func (p *pendingCall) nextDue() time.Time {

@@ -135,7 +135,7 @@ func TestStart(t *testing.T) {
 	if err := call.Cancel(t.Context()); err != nil || len(conn.cancelled) != 0 {
 		t.Errorf("%v, %v", err, conn.cancelled)
 	}
-	if _, err := Start[number](t.Context(), conn, "tool", func() {}); err == nil || !strings.Contains(err.Error(), "encode the arguments of tool") {
+	if _, err := Start[number](t.Context(), conn, "tool", func() {}); err == nil || !strings.Contains(err.Error(), "encode the arguments") {
 		t.Errorf("%v", err)
 	}
 	conn.call = func(ToolCall) (Snapshot, error) { return Snapshot{}, Errorf(CodeInvalidParams, "no") }
@@ -345,11 +345,12 @@ func TestExpiredOrNotFound(t *testing.T) {
 		wait time.Duration
 		err  *Error
 		want error
+		text string // of the call that has seen the task
 	}{
-		{"before its end", time.Hour, 0, gone, ErrNotFound},
-		{"after its end", time.Hour, 2 * time.Hour, gone, ErrExpired},
-		{"without an end", -1, 2 * time.Hour, gone, ErrNotFound},
-		{"the server says so", -1, 0, newExpiredError(), ErrExpired},
+		{"before its end", time.Hour, 0, gone, ErrNotFound, "tool: the server no longer has the task: there is no task with that ID (code -32602)"},
+		{"after its end", time.Hour, 2 * time.Hour, gone, ErrExpired, "tool: the task has expired: there is no task with that ID (code -32602)"},
+		{"without an end", -1, 2 * time.Hour, gone, ErrNotFound, "tool: the server no longer has the task: there is no task with that ID (code -32602)"},
+		{"the server says so", -1, 0, newExpiredError(), ErrExpired, "tool: " + newExpiredError().Error()},
 	} {
 		bubble.Run(t, c.name, func(t *testing.T) {
 			conn := &fakeConn{
@@ -376,6 +377,9 @@ func TestExpiredOrNotFound(t *testing.T) {
 				var wire *Error
 				if !errors.Is(err, c.want) || !errors.As(err, &wire) || errors.Is(err, ErrExpired) && errors.Is(err, ErrNotFound) {
 					t.Errorf("%v", err)
+				}
+				if call != resumed && err.Error() != c.text {
+					t.Errorf("%q, want %q", err, c.text)
 				}
 				if err := call.Cancel(t.Context()); !errors.Is(err, c.want) {
 					t.Errorf("cancel: %v", err)

@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // marshalJSON is json.Marshal without HTML escaping: people read < and > as such.
@@ -29,6 +33,68 @@ func describeMismatch(err error) string {
 		return fmt.Sprintf("%s must not be a JSON %s", mismatch.Field, mismatch.Value)
 	}
 	return strings.TrimPrefix(err.Error(), "json: ")
+}
+
+// maxMismatchDepth bounds how deep locateMismatch looks, and so its work: each level decodes the
+// value once.
+const maxMismatchDepth = 10
+
+// locateMismatch puts the place before an error of decode, which an unmarshaler does not know, such
+// as "steps.2.until". It decodes the members of the value one at a time, and those of the first
+// that fails.
+func locateMismatch(value json.RawMessage, decode func(json.RawMessage) error, err error) error {
+	var place []string
+	before, after := "", "" // what the value stands in
+	descend := func() bool {
+		for _, m := range splitMembers(value) {
+			begin, end := before+m.before, m.after+after
+			if failed := decode(json.RawMessage(begin + string(m.value) + end)); failed != nil {
+				before, after, value, err = begin, end, m.value, failed
+				place = append(place, m.name)
+				return true
+			}
+		}
+		return false
+	}
+	for len(place) < maxMismatchDepth && descend() {
+	}
+	text := describeMismatch(err)
+	var noTime *time.ParseError
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &noTime):
+		text = fmt.Sprintf("%.100s is not a time: write one such as 2026-01-02T15:04:05Z", value)
+	case errors.As(err, &mismatch):
+		text = "must not be a JSON " + mismatch.Value
+	}
+	if len(place) == 0 {
+		return errors.New(text)
+	}
+	return fmt.Errorf("%s: %s", strings.Join(place, "."), text)
+}
+
+// member is a member of an object, or an element of an array, and what makes it one.
+type member struct {
+	name, before, after string
+	value               json.RawMessage
+}
+
+// splitMembers returns the members of an object, ordered by name, or the elements of an array.
+func splitMembers(value json.RawMessage) (members []member) {
+	var object map[string]json.RawMessage
+	var array []json.RawMessage
+	switch {
+	case json.Unmarshal(value, &object) == nil:
+		for _, name := range slices.Sorted(maps.Keys(object)) {
+			key, _ := json.Marshal(name) // strings always marshal
+			members = append(members, member{name, "{" + string(key) + ":", "}", object[name]})
+		}
+	case json.Unmarshal(value, &array) == nil:
+		for i, element := range array {
+			members = append(members, member{strconv.Itoa(i), "[", "]", element})
+		}
+	}
+	return members
 }
 
 // keepDeclared removes the members of an object that its schema has no properties

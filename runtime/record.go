@@ -78,6 +78,13 @@ type Input struct {
 // means unknown.
 type Progress struct{ Done, Total float64 }
 
+// ProgressReport is what the handler of a task reported last: done of total, in any unit,
+// and what it said. A Total of 0 means unknown.
+type ProgressReport struct {
+	Done, Total float64
+	Message     string
+}
+
 // Record is one task as it is stored. A Store takes and returns copies of it, and of
 // its slices and pointers. The copies share bytes, such as Arguments, which never
 // change.

@@ -38,6 +38,12 @@ func (r *Result) Text() string {
 // Blocks of types that this package does not know pass through unchanged.
 type Content json.RawMessage
 
+// Text returns the text of a text block. It returns "" for any other block.
+func (c Content) Text() string {
+	text, _ := c.readText()
+	return text
+}
+
 // MarshalJSON implements json.Marshaler.
 func (c Content) MarshalJSON() ([]byte, error) {
 	if len(c) == 0 {

@@ -17,6 +17,16 @@ func TestContent(t *testing.T) {
 			t.Errorf("%s, %v, want %s", data, err, want)
 		}
 	}
+	for text, c := range map[string]Content{"a < b": TextContent("a < b"), "": LinkContent("file:///l", "log")} {
+		if got := c.Text(); got != text {
+			t.Errorf("the text of %s is %q", c, got)
+		}
+	}
+	for _, c := range []Content{nil, Content(`[]`), Content(`{"type":"audio","text":"no"}`)} {
+		if got := c.Text(); got != "" {
+			t.Errorf("the text of %s is %q", c, got)
+		}
+	}
 	if _, err := json.Marshal(Result{Content: []Content{nil}}); err == nil {
 		t.Error("an empty block was encoded")
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,10 +73,17 @@ type Options struct {
 	// pipe, may have all slots.
 	Concurrency int
 	// MaxTTL bounds the retention that a requestor may ask for (C-97); 0 or less
-	// means DefaultMaxTTL. A tool's own ttl may be longer.
+	// means DefaultMaxTTL. A tool's own ttl may be longer, and is the least: a requestor
+	// that asks for less gets the tool's.
 	MaxTTL time.Duration
 	// MaxBody bounds a request's body in bytes; 0 or less means DefaultMaxBody.
 	MaxBody int64
+	// AllowedHosts are the names, without a port, by which clients may call a server on a
+	// loopback address, beside localhost and its addresses. Name the public host here if a
+	// proxy on the same machine forwards it. Other names are refused, since a page in a
+	// browser may have bound its own name to the loopback address (DNS rebinding). On any
+	// other address every name is allowed.
+	AllowedHosts []string
 	// SessionKey lets every server with the same key serve every session of 2025-11-25, so that a
 	// proxy may send each request to another replica and a restart ends no session. It is a
 	// secret of at least MinSessionKey random bytes. Use it with a Store that the replicas share.
@@ -182,6 +190,11 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 	for _, revision := range options.Revisions {
 		if Declared()[revision] == "" {
 			faults = append(faults, fmt.Errorf("mcptask: Options.Revisions: %q is none of the revisions %v", revision, slices.Sorted(maps.Keys(Declared()))))
+		}
+	}
+	for _, host := range options.AllowedHosts {
+		if host == "" || strings.ContainsAny(host, "/:*@ ") {
+			faults = append(faults, fmt.Errorf("mcptask: Options.AllowedHosts: %q is not the name of a host: give it alone, such as mcp.example.com, without scheme, port or wildcard", host))
 		}
 	}
 	faults = append(faults, options.checkSessionKeys()...)

@@ -23,11 +23,11 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 	if len(arguments) == 0 || bytes.Equal(arguments, []byte("null")) {
 		arguments = json.RawMessage("{}")
 	}
-	if err := t.input.Check(ctx, arguments); err != nil {
+	if err := t.checkArguments(ctx, arguments); err != nil {
 		if ctx.Err() != nil {
 			return CallReply{}, ctx.Err()
 		}
-		text := fmt.Sprintf("invalid arguments for %s: %v", tool, err)
+		text := fmt.Sprintf("invalid arguments: %v", err)
 		if call.Mode == ModeTask {
 			return CallReply{}, Errorf(CodeInvalidParams, "%s", text)
 		}
@@ -52,6 +52,17 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 		return CallReply{Outcome: outcome}, err
 	}
 	return s.createTask(ctx, caller, t, arguments, call, answers)
+}
+
+// checkArguments checks arguments against their schema, and that they fit the handler's type.
+func (t *registeredTool) checkArguments(ctx context.Context, arguments json.RawMessage) error {
+	if err := t.input.Check(ctx, arguments); err != nil || t.decode == nil {
+		return err
+	}
+	if err := t.decode(arguments); err != nil {
+		return locateMismatch(arguments, t.decode, err)
+	}
+	return nil
 }
 
 // newErrorReply makes the reply of a tool error.

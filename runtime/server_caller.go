@@ -84,7 +84,8 @@ const (
 // CallRequest is a tools/call, negotiated.
 type CallRequest struct {
 	Mode Mode
-	// TTL is the retention that the requestor asks for; nil leaves it to the tool.
+	// TTL is the retention that the requestor asks for; nil leaves it to the tool. One
+	// that is shorter than the tool's has no effect, unless FromEnd is set.
 	TTL *time.Duration
 	// FromEnd counts the retention from the task's end, not from its creation.
 	FromEnd bool

@@ -177,7 +177,7 @@ func (s *Server) Register(service Tools) error {
 // warnOfMemoryStore logs the tools that have onlost=restart although the store keeps no task
 // that could run again after the process.
 func (s *Server) warnOfMemoryStore(services ...Tools) {
-	if _, memory := s.store.(*memoryStore); !memory {
+	if !s.KeepsInMemory() {
 		return
 	}
 	var names []string

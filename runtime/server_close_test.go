@@ -1,8 +1,11 @@
 package mcptask
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,7 +18,8 @@ import (
 // or in line. No other server could take them over.
 func TestCloseEndsTasks(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		s := newServer(t, Options{Concurrency: 1}, numberTool("t", Policy{Task: TaskOptional}, hang))
+		var log bytes.Buffer
+		s := newServer(t, Options{Concurrency: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}, numberTool("t", Policy{Task: TaskOptional}, hang))
 		var ids []string
 		for range 3 {
 			ids = append(ids, begin(t, s, alice, "t").ID)
@@ -28,6 +32,9 @@ func TestCloseEndsTasks(t *testing.T) {
 			if r, err := s.Get(t.Context(), alice, id); err != nil || !r.Done() || r.Outcome.Kind != OutcomeCancelled {
 				t.Errorf("%s is %s, %v", id, r.Phase, err)
 			}
+		}
+		if text := log.String(); strings.Count(text, "unfinished tasks are lost") != 1 || !strings.Contains(text, "tasks=3") || !strings.Contains(text, "Options.Store") {
+			t.Errorf("the log does not tell what was lost: %s", text)
 		}
 	})
 }

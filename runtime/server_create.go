@@ -177,7 +177,7 @@ func (s *Server) newRecord(caller Caller, t *registeredTool, arguments json.RawM
 		Phase:          PhaseQueued,
 		CreatedAt:      now,
 		UpdatedAt:      now,
-		ExpiresAt:      now.Add(s.chooseRetention(policy, call.TTL)),
+		ExpiresAt:      now.Add(s.chooseRetention(policy, call)),
 		Poll:           policy.Poll,
 		Worker:         s.worker,
 	}
@@ -200,14 +200,19 @@ func replyRepeated(record Record, arguments json.RawMessage, mode Mode) (CallRep
 	return CallReply{Task: &record}, nil
 }
 
-// chooseRetention returns the retention that the requestor asks for, up to
-// Options.MaxTTL, or else the tool's ttl (C-56). A wish of 0 or less means the
-// tool's ttl.
-func (s *Server) chooseRetention(policy Policy, wish *time.Duration) time.Duration {
-	if wish == nil || *wish <= 0 {
+// chooseRetention returns how long a task is kept (C-56). A requestor may ask for more
+// than the tool's ttl, up to Options.MaxTTL (C-97), but not for less: hosts send a short
+// ttl that their user never chose, and it would stop long work. A retention from the end
+// stops none, so it may be shorter.
+func (s *Server) chooseRetention(policy Policy, call CallRequest) time.Duration {
+	if call.TTL == nil || *call.TTL <= 0 {
 		return policy.TTL
 	}
-	return min(*wish, s.options.MaxTTL)
+	wish := min(*call.TTL, s.options.MaxTTL)
+	if call.FromEnd {
+		return wish
+	}
+	return max(policy.TTL, wish)
 }
 
 // awaitGrace waits until the task ends, asks its first question, or grace is over.

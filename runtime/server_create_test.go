@@ -35,7 +35,7 @@ func TestInvalidArgumentsCreateNothing(t *testing.T) {
 		for _, mode := range []Mode{ModePlain, ModeTask, ModeGrace} {
 			reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(arguments), CallRequest{Mode: mode})
 			if mode == ModeTask {
-				if wireError(err).Code != CodeInvalidParams || !strings.Contains(wireError(err).Message, "invalid arguments for t") {
+				if wireError(err).Code != CodeInvalidParams || !strings.Contains(wireError(err).Message, "invalid arguments: ") {
 					t.Errorf("%q as a task: %v", arguments, err)
 				}
 				continue
@@ -50,6 +50,48 @@ func TestInvalidArgumentsCreateNothing(t *testing.T) {
 	}
 	if _, err := s.Call(t.Context(), alice, "unknown", nil, CallRequest{}); err == nil || !strings.Contains(err.Error(), `unknown tool "unknown"`) {
 		t.Errorf("unknown tool: %v", err)
+	}
+}
+
+// TestUnreadableArgumentsCreateNothing checks that arguments that fit their schema, but not the handler's type, are
+// refused with their place before anyone is asked and anything is stored.
+func TestUnreadableArgumentsCreateNothing(t *testing.T) {
+	type step struct {
+		Until time.Time `json:"until"`
+		Level int8      `json:"level"`
+	}
+	type plan struct {
+		When  time.Time       `json:"when"`
+		Steps []step          `json:"steps"`
+		ByDay map[string]step `json:"by_day"`
+	}
+	ran := false
+	s := newServer(t, Options{}, NewTool(ToolSpec{
+		Name: "t", InputSchema: `{"type":"object"}`, Policy: Policy{Task: TaskOptional}, Questions: []InputSpec{approvalInput},
+	}, func(context.Context, *Task, plan) (string, error) { ran = true; return "", nil }))
+	for arguments, want := range map[string]string{
+		`{"when":"tomorrow"}`:                      `invalid arguments: when: "tomorrow" is not a time: write one such as 2026-01-02T15:04:05Z`,
+		`{"when":"2026-02-30T00:00:00Z"}`:          `invalid arguments: when: "2026-02-30T00:00:00Z" is not a time`,
+		`{"steps":[{"level":1},{"until":"noon"}]}`: `invalid arguments: steps.1.until: "noon" is not a time`,
+		`{"by_day":{"mon":{"level":300}}}`:         `invalid arguments: by_day.mon.level: must not be a JSON number 300`,
+		`{"steps":{}}`:                             `invalid arguments: steps: must not be a JSON object`,
+		`[]`:                                       `invalid arguments: `,
+	} {
+		for _, mode := range []Mode{ModePlain, ModeTask, ModeGrace} {
+			reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(arguments), CallRequest{Mode: mode})
+			text := ""
+			if mode == ModeTask {
+				text = wireError(err).Message
+			} else if err == nil && reply.Outcome != nil {
+				text = readFirstText(reply.Outcome.Result)
+			}
+			if !strings.HasPrefix(text, want) || strings.Contains(text, "parsing time") || strings.Contains(text, "Go ") || reply.Questions != nil || reply.Task != nil {
+				t.Errorf("%s in mode %d: %q, %+v, %v", arguments, mode, text, reply, err)
+			}
+		}
+	}
+	if n := stored(t, s, alice); n != 0 || ran {
+		t.Errorf("%d tasks stored, handler ran: %v", n, ran)
 	}
 }
 
@@ -232,7 +274,8 @@ func TestIdempotency(t *testing.T) {
 	})
 }
 
-// TestRetention checks that a client may wish for any ttl up to the longest of the server.
+// TestRetention checks that a client may wish for more than the tool's ttl, up to the longest of the server, and
+// never gets less: that would stop the work. A retention from the end may be shorter.
 func TestRetention(t *testing.T) {
 	rules.Covers(t, "C-56", "C-97", "B-51", "B-92")
 	s := newServer(t, Options{MaxTTL: 2 * time.Hour}, numberTool("t", Policy{TTL: time.Hour}, double))
@@ -240,13 +283,24 @@ func TestRetention(t *testing.T) {
 		wish *time.Duration
 		want time.Duration
 	}{
-		{nil, time.Hour}, {new(time.Duration(0)), time.Hour}, {new(-time.Second), time.Hour}, {new(time.Minute), time.Minute},
+		{nil, time.Hour}, {new(time.Duration(0)), time.Hour}, {new(-time.Second), time.Hour}, {new(time.Minute), time.Hour},
 		{new(2 * time.Hour), 2 * time.Hour}, {new(3 * time.Hour), 2 * time.Hour}, {new(time.Duration(1<<63 - 1)), 2 * time.Hour},
 	} {
 		reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask, TTL: c.wish})
 		if err != nil || reply.Task.TTL() != c.want {
 			t.Errorf("%+v, %v; want %v", reply.Task, err, c.want)
 		}
+	}
+	longer := newServer(t, Options{MaxTTL: time.Minute}, numberTool("t", Policy{TTL: time.Hour}, double))
+	for _, wish := range []time.Duration{time.Second, time.Minute, 2 * time.Hour} {
+		reply, err := longer.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask, TTL: &wish})
+		if err != nil || reply.Task.TTL() != time.Hour {
+			t.Errorf("%v gives %+v, %v", wish, reply.Task, err)
+		}
+	}
+	reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask, TTL: new(time.Minute), FromEnd: true})
+	if err != nil || reply.Task.Keep != time.Minute || reply.Task.TTL() != 2*time.Hour {
+		t.Errorf("%+v, %v", reply.Task, err)
 	}
 }
 

@@ -191,7 +191,7 @@ func (h *taskHost) explainQuota(err error) *Error {
 func readAnswer(r Record, key string) (response json.RawMessage, ok bool, err error) {
 	i := r.findInput(key)
 	if i < 0 {
-		return nil, false, fmt.Errorf("mcptask: question %q: %w", key, errVoid)
+		return nil, false, fmt.Errorf("%s: %w", key, errVoid)
 	}
 	switch r.Inputs[i].State {
 	case InputAnswered:
@@ -244,7 +244,7 @@ func (h *taskHost) explainUnasked(ctx context.Context, key string, err error) er
 		}
 		err = ErrServerClosed // the store is called again and again until then
 	}
-	return fmt.Errorf("mcptask: question %q: %w", key, err)
+	return fmt.Errorf("%s: %w", key, err)
 }
 
 // cancelIfLost ends the handler's context if an event was refused because the task

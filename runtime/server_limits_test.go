@@ -263,17 +263,18 @@ func TestLimitDefaults(t *testing.T) {
 // line. The caller's progress function may keep a whole request in memory.
 func TestProgressOfTasksInLine(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		s := newServer(t, Options{Concurrency: 1}, numberTool("hang", Policy{Task: TaskOptional, TTL: time.Hour}, hang))
+		s := newServer(t, Options{Concurrency: 1}, numberTool("hang", Policy{Task: TaskOptional, TTL: time.Hour}, hang),
+			numberTool("brief", Policy{Task: TaskOptional, TTL: 2 * time.Second}, hang))
 		kept := func() (n int) {
 			s.progress.Range(func(any, any) bool { n++; return true })
 			return n
 		}
 		begin(t, s, alice, "hang")
 		synctest.Wait()
-		call := CallRequest{Mode: ModeTask, TTL: new(2 * time.Second), Progress: func(string, float64, float64, string) {}}
+		call := CallRequest{Mode: ModeTask, Progress: func(string, float64, float64, string) {}}
 		const tasks = 10
 		for i := range 2 * tasks {
-			reply, err := s.Call(t.Context(), alice, "hang", json.RawMessage(`{"n":1}`), call)
+			reply, err := s.Call(t.Context(), alice, "brief", json.RawMessage(`{"n":1}`), call)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,14 +13,24 @@ import (
 // PageSize is how many tasks List returns at most.
 const PageSize = 50
 
-// newNotFoundError is the answer for a task that does not exist, has expired or
-// belongs to another principal: the three cannot be told apart (C-81, C-93, E-74,
-// E-87).
-func newNotFoundError() *Error { return Errorf(CodeInvalidParams, "there is no task with that ID") }
+// NotFound is the answer for a task that does not exist or belongs to another
+// principal: the two cannot be told apart (C-81, C-93, E-74, E-87).
+func (s *Server) NotFound() *Error {
+	if s.KeepsInMemory() {
+		return Errorf(CodeInvalidParams, "there is no task with that ID: this server keeps tasks in memory, so a restart loses them")
+	}
+	return Errorf(CodeInvalidParams, "there is no task with that ID")
+}
 
-// newExpiredError tells a requestor that was waiting that the task is gone.
+// KeepsInMemory reports whether the tasks are lost with the process.
+func (s *Server) KeepsInMemory() bool {
+	_, memory := s.store.(*memoryStore)
+	return memory
+}
+
+// newExpiredError tells the owner of a task that it is gone, for TombstoneFor.
 func newExpiredError() *Error {
-	return Errorf(CodeInvalidParams, "the task has expired").withReason(reasonExpired)
+	return Errorf(CodeInvalidParams, "the task has expired: its ttl, counted from its creation, is over").withReason(reasonExpired)
 }
 
 // Get returns the caller's task. Errors are JSON-RPC errors.
@@ -41,7 +51,7 @@ func (s *Server) checkOwned(ctx context.Context, caller Caller, record Record, e
 	case errors.Is(err, ErrRecordExpired) && record.Principal == caller.Principal:
 		return newExpiredError()
 	case isGone(err):
-		return newNotFoundError()
+		return s.NotFound()
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, ErrServerClosed):
@@ -53,7 +63,7 @@ func (s *Server) checkOwned(ctx context.Context, caller Caller, record Record, e
 		if s.auditRates.Allow([2]string{"principal " + caller.Principal, "stranger"}) { // once a second for each
 			s.Audit(slog.LevelWarn, "task asked for by a stranger", "stranger", caller, record, "owner", record.Principal, "method", caller.Method)
 		}
-		return newNotFoundError()
+		return s.NotFound()
 	case s.isExpired(record):
 		return newExpiredError()
 	}

@@ -46,7 +46,7 @@ func TestEndOfTTL(t *testing.T) {
 		if _, err := s.Get(t.Context(), alice, first.ID); !errors.Is(err, ErrExpired) {
 			t.Errorf("the owner who asks afterwards gets %v", err)
 		}
-		if _, err := s.Get(t.Context(), bob, first.ID); err == nil || err.Error() != newNotFoundError().Error() {
+		if _, err := s.Get(t.Context(), bob, first.ID); err == nil || err.Error() != s.NotFound().Error() {
 			t.Errorf("another caller gets %v", err)
 		}
 		ended(t, s, alice, second.ID) // the slot is free
@@ -58,7 +58,7 @@ func TestEndOfTTL(t *testing.T) {
 			t.Errorf("the record stays: %v", err)
 		}
 		time.Sleep(TombstoneFor)
-		if _, err := s.Get(t.Context(), alice, first.ID); err == nil || err.Error() != newNotFoundError().Error() {
+		if _, err := s.Get(t.Context(), alice, first.ID); err == nil || err.Error() != s.NotFound().Error() {
 			t.Errorf("the owner who asks much later gets %v", err)
 		}
 	})

@@ -367,6 +367,22 @@ func TestNoRevisions(t *testing.T) {
 	}
 }
 
+// TestAllowedHostsAreNames checks that an allowed host that no request could have is a mistake.
+func TestAllowedHostsAreNames(t *testing.T) {
+	for host, isName := range map[string]bool{
+		"mcp.example.com": true, "10.0.0.7": true,
+		"": false, "https://mcp.example.com": false, "mcp.example.com:443": false, "mcp.example.com/mcp": false, "*.example.com": false,
+	} {
+		s, err := NewServer(Options{AllowedHosts: []string{host}})
+		if isName != (err == nil) || err != nil && !strings.Contains(err.Error(), "Options.AllowedHosts") {
+			t.Errorf("%q: %v", host, err)
+		}
+		if s != nil {
+			_ = s.Close()
+		}
+	}
+}
+
 // TestUnknownRevision checks that an unknown revision is reported as one mistake, without advice to
 // generate a service for it.
 func TestUnknownRevision(t *testing.T) {

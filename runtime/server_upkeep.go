@@ -183,9 +183,15 @@ func (s *Server) announceExpiry(r Record) {
 }
 
 // cancelUnfinished ends the tasks that are left in a store that closes with the
-// server. The server has released them.
+// server, and logs how many. The server has released them.
 func (s *Server) cancelUnfinished(ctx context.Context) {
 	t := &storeRetry{server: s, end: ctx.Done(), timeout: StoreTimeout}
+	lost := 0
+	defer func() {
+		if lost > 0 {
+			s.logger.Warn("unfinished tasks are lost, since they are kept in memory: set Options.Store to a durable store, such as runtime/sqlite", "tasks", lost)
+		}
+	}()
 	for {
 		left, err := s.store.Lease(ctx, "none", s.lease, s.catalog.listNames(), sweepBatch)
 		if err != nil {
@@ -193,10 +199,12 @@ func (s *Server) cancelUnfinished(ctx context.Context) {
 			return
 		}
 		for _, r := range left {
-			// An error means that the task has ended by itself.
-			_, _ = s.moveTask(ctx, t, r, func(Record) event {
+			_, err := s.moveTask(ctx, t, r, func(Record) event {
 				return event{kind: eventFinish, outcome: Outcome{Kind: OutcomeCancelled}}
 			})
+			if err == nil { // otherwise the task has ended by itself
+				lost++
+			}
 		}
 		if len(left) < sweepBatch {
 			return

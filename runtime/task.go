@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
@@ -79,6 +80,18 @@ func (t *Task) takeStepKey(step string) string {
 	}
 	t.asked[key] = true
 	return key
+}
+
+// Report returns the task's progress, and its status message without the count.
+func (r Record) Report() ProgressReport {
+	report := ProgressReport{Done: r.Progress.Done, Total: max(r.Progress.Total, 0), Message: r.StatusMessage}
+	switch count := formatStatus(r.Progress.Done, r.Progress.Total, ""); {
+	case report.Message == count:
+		report.Message = ""
+	case count != "":
+		report.Message = strings.TrimSuffix(report.Message, " ("+count+")")
+	}
+	return report
 }
 
 // formatStatus writes a progress report as a status message.

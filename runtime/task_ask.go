@@ -14,8 +14,8 @@ import (
 // same step gets the stored answer. An empty message means the declared one.
 // Generated Ask<Input> functions call it.
 //
-// Errors: ErrDeclined, ErrDismissed, ErrCannotAsk, ErrInvalidAnswer, and the
-// context's own.
+// Errors: ErrDeclined, ErrDismissed, ErrCannotAsk, ErrInvalidAnswer, with the step's
+// name, and the context's own.
 func Ask[T any](ctx context.Context, task *Task, input InputSpec, step, message string) (T, error) {
 	var answer T
 	if message == "" {
@@ -29,7 +29,10 @@ func Ask[T any](ctx context.Context, task *Task, input InputSpec, step, message 
 	if err != nil {
 		return answer, err
 	}
-	return decodeAnswer[T](response, input)
+	if answer, err = decodeAnswer[T](response, input); err != nil {
+		return answer, fmt.Errorf("%s: %w", step, err)
+	}
+	return answer, nil
 }
 
 // upfrontAnswer is an answer that was given before the task.
@@ -118,15 +121,17 @@ func (t *Task) AskURL(ctx context.Context, step, message, url string) error {
 	if err != nil {
 		return err
 	}
-	_, err = parseElicitation(response)
-	return err
+	if _, err = parseElicitation(response); err != nil {
+		return fmt.Errorf("%s: %w", step, err)
+	}
+	return nil
 }
 
 // sendRequest sends a request of the task and returns its result.
 func (t *Task) sendRequest(ctx context.Context, step, method string, params any) (json.RawMessage, error) {
 	data, err := marshalJSON(params)
 	if err != nil {
-		return nil, fmt.Errorf("mcptask: question %s: %w", step, err)
+		return nil, fmt.Errorf("%s: %w", step, err)
 	}
 	return t.askStep(ctx, step, Input{Method: method, Params: data})
 }

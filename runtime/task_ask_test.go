@@ -33,8 +33,8 @@ func TestAnswers(t *testing.T) {
 		{yes, doubled},
 		{`{"action":"accept","content":{"approve":true,"extra":1}}`, doubled},
 		{no, `result {"content":[{"text":"not approved","type":"text"}],"isError":true}`},
-		{`{"action":"decline"}`, `result {"content":[{"text":"mcptask: the question was declined","type":"text"}],"isError":true}`},
-		{`{"action":"cancel"}`, `result {"content":[{"text":"mcptask: the question was dismissed","type":"text"}],"isError":true}`},
+		{`{"action":"decline"}`, `result {"content":[{"text":"ship: the question was declined","type":"text"}],"isError":true}`},
+		{`{"action":"cancel"}`, `result {"content":[{"text":"ship: the question was dismissed","type":"text"}],"isError":true}`},
 	} {
 		t.Run(c.response, func(t *testing.T) {
 			s := newServer(t, Options{}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {

@@ -35,6 +35,9 @@ type InputSpec struct {
 type Tool struct {
 	spec   ToolSpec
 	handle func(ctx context.Context, task *Task, arguments json.RawMessage) (*Result, error)
+	// decode decodes arguments and drops them. It finds what their schema does not say,
+	// such as a time that does not exist. nil means that every value is taken.
+	decode func(arguments json.RawMessage) error
 	raw    bool // see NewRawTool
 }
 
@@ -42,9 +45,13 @@ type Tool struct {
 // a string for text, *Result for content of the handler's own, or struct{} for no
 // output.
 func NewTool[In, Out any](spec ToolSpec, handler func(context.Context, *Task, In) (Out, error)) Tool {
-	return Tool{spec: spec, handle: func(ctx context.Context, task *Task, arguments json.RawMessage) (*Result, error) {
+	decode := func(arguments json.RawMessage) error {
 		var in In
-		if err := json.Unmarshal(arguments, &in); err != nil {
+		return json.Unmarshal(arguments, &in)
+	}
+	return Tool{spec: spec, decode: decode, handle: func(ctx context.Context, task *Task, arguments json.RawMessage) (*Result, error) {
+		var in In
+		if err := json.Unmarshal(arguments, &in); err != nil { // the type has changed since the task was stored
 			return ErrorResult("invalid arguments: " + describeMismatch(err)), nil
 		}
 		out, err := handler(ctx, task, in)

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +40,7 @@ type Config struct {
 	// are refused.
 	CrossOrigin *http.CrossOriginProtection
 	// AnyHost switches off the check that a server on a loopback address is called by a loopback
-	// name. The check prevents DNS rebinding.
+	// name, or by one of the server's AllowedHosts. The check prevents DNS rebinding.
 	AnyHost bool
 	// JSON says that the SDK answers with JSON where it can. The response to a call then begins with
 	// its answer. Otherwise it begins soon, as a stream that is kept alive.
@@ -143,8 +144,9 @@ func (g *Gateway) ServeHTTP(response http.ResponseWriter, r *http.Request) {
 func (g *Gateway) admitRequest(w http.ResponseWriter, r *http.Request) (principal string, ok bool) {
 	status := http.StatusForbidden
 	var refusal *mcptask.Error
-	if !g.config.AnyHost && hasReboundHost(r) {
-		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the Host header is not allowed for a server on a loopback address")
+	if !g.config.AnyHost && g.hasReboundHost(r) {
+		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest,
+			"the Host header %.100q is not allowed for a server on a loopback address: name the host in mcptask.Options.AllowedHosts", r.Host)
 	} else if g.config.CrossOrigin.Check(asUnsafeRequest(r)) != nil {
 		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "cross-origin request refused")
 	} else if refusal = checkRepeated(r.Header); refusal != nil {
@@ -209,16 +211,26 @@ func asUnsafeRequest(r *http.Request) *http.Request {
 func isModernVersion(version string) bool { return version >= mcptask.Revision20260728 }
 
 // hasReboundHost reports whether a request reached a loopback address under a foreign name.
-func hasReboundHost(r *http.Request) bool {
+func (g *Gateway) hasReboundHost(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return ok && local != nil && isLoopback(local.String()) && !isLoopback(r.Host)
+	if !ok || local == nil || !isLoopback(hostOf(local.String())) {
+		return false
+	}
+	host := hostOf(r.Host)
+	isCalled := func(name string) bool { return strings.EqualFold(name, host) }
+	return !isLoopback(host) && !slices.ContainsFunc(g.server.Options().AllowedHosts, isCalled)
 }
 
-func isLoopback(address string) bool {
+// hostOf returns an address without its port.
+func hostOf(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		host = strings.Trim(address, "[]")
+		return strings.Trim(address, "[]")
 	}
+	return host
+}
+
+func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
 	}

@@ -25,7 +25,7 @@ const (
 
 // checkSize refuses a message that would hold too much memory as long as its session or its wait
 // lasts. The number of such messages is limited, so this limits the memory of all of them.
-func checkSize(m *message) (refusalKind, *mcptask.Error) {
+func (g *Gateway) checkSize(m *message) (refusalKind, *mcptask.Error) {
 	data := m.Bytes()
 	size, what, beside := len(data), "an initialize", ""
 	switch m.Method {
@@ -42,7 +42,7 @@ func checkSize(m *message) (refusalKind, *mcptask.Error) {
 	}
 	switch {
 	case size > maxLastingBytes && m.Method != "tools/call" && isLongID(m): // the same error as for any unknown ID
-		return refusedRequest, mcptask.Errorf(mcptask.CodeInvalidParams, "there is no task with that ID")
+		return refusedRequest, g.server.NotFound()
 	case size > maxLastingBytes:
 		return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "%s exceeds %d bytes%s: send less", what, maxLastingBytes, beside)
 	case len(m.progressToken()) > maxProgressToken && isLongToken(m):

@@ -92,7 +92,7 @@ func (g *Gateway) route(x exchange) {
 		g.routeNotification(x)
 		return
 	}
-	if kind, err := checkSize(m); err != nil {
+	if kind, err := g.checkSize(m); err != nil {
 		x.refuse(kind, err)
 		return
 	}

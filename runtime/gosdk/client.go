@@ -36,8 +36,9 @@ type ClientOptions struct {
 	// Polls, Lists and Waiting, which are the gateway's. If connections share a store, each must
 	// connect to a different server.
 	Tasks mcptask.Options
-	// Revision is the revision of tasks to speak. "" tries 2026-07-28, then 2025-11-25. Any other
-	// revision must be named.
+	// Revision is the revision of tasks to speak. "" tries 2026-07-28, then 2025-11-25, and takes
+	// the first in which the server has tasks. ConnectCommand takes the first that the server
+	// speaks: name 2025-11-25 if it has tasks only there. Any other revision must be named.
 	//
 	// In sep-1686 a submitted task has mcptask.StatusWorking here. A task that the server has lost
 	// track of ("unknown") has mcptask.StatusFailed, with an Error that says so. Each call stays

@@ -124,8 +124,28 @@ func (c *conn) dropLink(broken *link) {
 	c.broken.Go(func() { defer guard.Recover(nil, "the end of a session"); _ = broken.close() })
 }
 
-// openLink opens a session.
-func (c *conn) openLink(ctx context.Context) (opened *link, err error) {
+// openLink opens a session. If the options name no revision, and the server speaks 2026-07-28 but
+// has no tasks there, openLink looks whether it has them in 2025-11-25. It does not on a pipe, which
+// carries one session only.
+func (c *conn) openLink(ctx context.Context) (*link, error) {
+	l, err := c.openLinkIn(ctx, c.chosen)
+	if err != nil || c.chosen != nil || l.endCause != nil || l.extension || l.protocol.Revision() != mcptask.Revision20260728 {
+		return l, err
+	}
+	older, err := c.openLinkIn(ctx, protocol.Client20251125{})
+	switch {
+	case err != nil:
+		return l, nil // the server does not speak it
+	case !older.tasks:
+		older, l = l, older
+	}
+	_ = l.close() // nothing has used it
+	return older, nil
+}
+
+// openLinkIn opens a session in a revision, or in the newest that the server speaks if chosen is
+// nil.
+func (c *conn) openLinkIn(ctx context.Context, chosen protocol.Client) (opened *link, err error) {
 	l := &link{receiving: c.receiver.beginSession(), maxMessage: c.options.MaxMessage}
 	defer func() {
 		if err != nil {
@@ -159,8 +179,8 @@ func (c *conn) openLink(ctx context.Context) (opened *link, err error) {
 		wire.onEnd(c.watches.reportDisconnect)
 	}
 	var want string
-	if c.chosen != nil {
-		want = c.chosen.Protocol()
+	if chosen != nil {
+		want = chosen.Protocol()
 	}
 	// The SDK requests its stream with a context of its own.
 	defer context.AfterFunc(ctx, l.receiving.end)()
@@ -177,10 +197,13 @@ func (c *conn) openLink(ctx context.Context) (opened *link, err error) {
 	switch {
 	case negotiated >= mcptask.Revision20260728:
 		l.protocol = protocol.Client20260728{Capabilities: c.answerCapabilities()}
-	case c.chosen != nil:
-		l.protocol = c.chosen
+	case chosen != nil:
+		l.protocol = chosen
 	default:
 		l.protocol = protocol.Client20251125{}
+	}
+	if server := session.InitializeResult().Capabilities; server != nil {
+		_, l.extension = server.Extensions[mcptask.ExtensionTasks]
 	}
 	l.tasks = negotiated == l.protocol.Protocol() && l.protocol.Takes(wire.capabilities())
 	return l, nil
@@ -245,7 +268,11 @@ func (c *conn) answerQuestion(ctx context.Context, q mcptask.Question) (response
 	case q.URL != "" && c.options.OpenURL != nil:
 		return mcptask.Agreed(c.options.OpenURL(ctx, q))
 	}
-	return c.options.Answer.Answer(ctx, q)
+	if response, ok, err = c.options.Answer.Answer(ctx, q); !ok && err == nil {
+		c.options.Logger.Warn("a question was not answered: no answerer in ClientOptions fits it",
+			"method", q.Method, "input", q.Input, "message", q.Message, "task", q.TaskID, "key", q.Key)
+	}
+	return response, ok, err
 }
 
 // Close implements mcptask.Conn. It ends the calls under way and the server's requests that run as
@@ -311,7 +338,7 @@ func (c *conn) ListTools(ctx context.Context) (tools []mcptask.ToolInfo, err err
 // CallTool implements mcptask.Conn.
 func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.Snapshot, err error) {
 	if call.TTL < 0 {
-		return s, fmt.Errorf("gosdk: %s: the TTL is %v: give a positive duration, or 0 to leave it to the server", call.Tool, call.TTL)
+		return s, fmt.Errorf("the TTL is %v: give a positive duration, or 0 to leave it to the server", call.TTL)
 	}
 	call.Unattended = true // a program calls no fallback tools
 	err = c.withLink(ctx, func(l *link) error {

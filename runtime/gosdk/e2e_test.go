@@ -23,6 +23,21 @@ func TestCalls(t *testing.T) {
 	each("what programs do", func(t *testing.T, ci *pipeline.CIClient, _ string) {
 		checkResumed(t, ci, checkPipeline(t, ci, false))
 	})
+	each("progress", func(t *testing.T, ci *pipeline.CIClient, _ string) {
+		call := startRun(t, ci, "", "build", "test")
+		var last mcptask.ProgressReport
+		for s, err := range call.Updates(within(t, wiretest.Patience)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Progress.Total > 0 {
+				last = s.Progress
+			}
+		}
+		if last.Done != 1 || last.Total != 2 {
+			t.Errorf("the last that it said is %+v", last)
+		}
+	})
 	each("a panic", func(t *testing.T, ci *pipeline.CIClient, _ string) {
 		_, err := ci.RunPipeline(t.Context(), pipeline.RunInput{Repository: "https://example.com/r", Branch: "panic"})
 		if !isError(mcptask.CodeInternalError)(err) {

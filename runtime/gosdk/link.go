@@ -30,6 +30,8 @@ type link struct {
 	maxMessage int
 	// tasks reports whether the server accepts task-augmented tool calls (C-08).
 	tasks bool
+	// extension reports whether the server declares the extension of 2026-07-28.
+	extension bool
 
 	mu    sync.Mutex
 	tools map[string]mcptask.ToolInfo // nil until they are listed

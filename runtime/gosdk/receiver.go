@@ -87,15 +87,11 @@ func (r *receiver) openServer() (*mcptask.Server, error) {
 	case r.tasks != nil:
 		return r.tasks, nil
 	}
-	ttl := mcptask.DefaultTTL
-	if most := r.options.MaxTTL; most > 0 {
-		ttl = min(ttl, most)
-	}
 	service := mcptask.Tools{Service: "requests of " + r.principal, Impl: r}
 	for method, k := range r.kinds {
 		service.Tools = append(service.Tools, mcptask.NewRawTool(mcptask.ToolSpec{
 			Name: toolName(method), InputSchema: k.schema,
-			Policy: mcptask.Policy{Task: mcptask.TaskOptional, TTL: ttl},
+			Policy: mcptask.Policy{Task: mcptask.TaskOptional, TTL: time.Millisecond}, // the server chooses
 		}, k.run))
 	}
 	tasks, err := mcptask.NewServer(r.options, service)
@@ -298,6 +294,9 @@ func (s *receiving) createTask(ctx context.Context, tasks *mcptask.Server, id, m
 	} else {
 		sum := sha256.Sum256([]byte(id))
 		call.IdempotencyKey = "request " + s.nonce + hex.EncodeToString(sum[:])
+	}
+	if call.TTL == nil || *call.TTL == 0 {
+		call.TTL = new(mcptask.DefaultTTL)
 	}
 	arguments := params.All()
 	delete(arguments, "task")

@@ -112,8 +112,16 @@ func (h helper) explain(task string, err error) (mcptask.CallReply, error) {
 	if !protocol.IsGone(err) {
 		return mcptask.CallReply{}, err
 	}
-	return newErrorReply(fmt.Sprintf("There is no task %s: its name is mistyped, it belongs to somebody else, or it has expired. "+
-		"Use the name exactly as it was given; if the task is gone, call its tool again.", quote(task)))
+	if errors.Is(err, mcptask.ErrExpired) {
+		return newErrorReply(fmt.Sprintf("The task %s has expired: the time for which it was kept, counted from its creation, is over. "+
+			"Its result is gone. If it is still needed, call the tool again.", quote(task)))
+	}
+	reasons := "it belongs to somebody else, or it has expired long ago"
+	if h.server.KeepsInMemory() {
+		reasons = "it belongs to somebody else, it has expired long ago, or the server was restarted: it keeps tasks in memory only"
+	}
+	return newErrorReply(fmt.Sprintf("There is no task %s: its name is mistyped, %s. "+
+		"Use the name exactly as it was given; if the task is gone, call its tool again.", quote(task), reasons))
 }
 
 // status reports a task.

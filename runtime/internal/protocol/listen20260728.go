@@ -3,6 +3,7 @@ package protocol
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -63,8 +64,10 @@ func (Server20260728) Changed(ctx context.Context, s *mcptask.Server, id json.Ra
 	if err != nil {
 		return nil, err
 	}
+	meta := subscriptionID(id)
+	maps.Copy(meta, t.Meta)
 	return notification(wire.NotificationTasks, wire.TaskStatusNotificationParams{
-		Meta:   subscriptionID(id),
+		Meta:   meta,
 		TaskID: t.TaskID, Status: t.Status, StatusMessage: t.StatusMessage, CreatedAt: t.CreatedAt, LastUpdatedAt: t.LastUpdatedAt,
 		TTLMs: t.TTLMs, PollIntervalMs: t.PollIntervalMs, InputRequests: t.InputRequests, Result: t.Result, Error: t.Error,
 	})

@@ -19,6 +19,8 @@ type PeerTask struct {
 	StatusMessage string `json:"statusMessage"`
 	CreatedAt     string `json:"createdAt"`
 	LastUpdatedAt string `json:"lastUpdatedAt"`
+	// Meta is the _meta, which may have the progress.
+	Meta json.RawMessage `json:"_meta"`
 
 	// Until 2025-11-25.
 	TTL          Millis `json:"ttl"`

@@ -150,7 +150,7 @@ func showTask[T any](find func(context.Context, *mcptask.Server, mcptask.Caller,
 		if err != nil {
 			return nil, err
 		}
-		return json.Marshal(project(ShowQuestions(s, caller, r)))
+		return encodeTask(project(ShowQuestions(s, caller, r)), r)
 	}
 }
 
@@ -159,7 +159,7 @@ func (Server20251125) Blocks(method string) bool { return method == wire.MethodT
 
 // Show implements Teller.
 func (Server20251125) Show(_ context.Context, s *mcptask.Server, caller mcptask.Caller, _ Params, r mcptask.Record) (json.RawMessage, error) {
-	return json.Marshal(ProjectTask20251125(ShowQuestions(s, caller, r)))
+	return encodeTask(ProjectTask20251125(ShowQuestions(s, caller, r)), r)
 }
 
 // findTask finds the task that the params of a tasks/get name.
@@ -296,7 +296,7 @@ func (Server20251125) CanAsk(capabilities Params) []string { return readAskable(
 // Status implements Teller. The notification has the whole task (C-45) and no related-task metadata
 // beside it (C-48).
 func (Server20251125) Status(r mcptask.Record) (method string, params json.RawMessage, err error) {
-	params, err = json.Marshal(ProjectTask20251125(r))
+	params, err = encodeTask(ProjectTask20251125(r), r)
 	return wire.NotificationTasksStatus, params, err
 }
 

@@ -184,6 +184,7 @@ func (Server20260728) get(ctx context.Context, s *mcptask.Server, caller mcptask
 func projectVisible20260728(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) (t wire.GetTaskResult, err error) {
 	r = ShowQuestions(s, caller, r)
 	t = projectTask20260728(r)
+	t.Meta = progressMeta(r)
 	if t.InputRequests != nil { // who reads may be able to do less than who called (T-38)
 		t.InputRequests = makeInputRequests(slices.DeleteFunc(r.Outstanding(), func(in mcptask.Input) bool { return !caller.Answers(in) }))
 	}

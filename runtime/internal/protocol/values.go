@@ -153,6 +153,7 @@ func NewSnapshot(t PeerTask, ttl, poll Millis) (mcptask.Snapshot, error) {
 	}
 	s := mcptask.Snapshot{
 		TaskID: t.TaskID, Status: status, Message: t.StatusMessage,
+		Progress:  readProgress(t),
 		CreatedAt: parseTime(t.CreatedAt), UpdatedAt: parseTime(t.LastUpdatedAt), TTL: -1,
 	}
 	if ttl.set && ttl.N >= 0 {

@@ -37,11 +37,14 @@ func AskTools() mcptask.Tools {
 	optional := mcptask.Policy{Task: mcptask.TaskOptional, Poll: 20 * time.Millisecond}
 	restart := optional
 	restart.OnLost = mcptask.RestartWhenLost
+	brief := optional
+	brief.TTL = 5 * time.Second
 	tool := func(name string, policy mcptask.Policy, f func(context.Context, *mcptask.Task, AskInput) (string, error)) mcptask.Tool {
 		return mcptask.NewTool(mcptask.ToolSpec{Name: name, InputSchema: OpenObject, Policy: policy}, f)
 	}
 	return mcptask.Tools{Service: "Ask", Impl: struct{}{}, Tools: []mcptask.Tool{
 		tool("ask", restart, askSteps),
+		tool("ask_briefly", brief, askSteps),
 		tool("ask_and_fail", optional, func(ctx context.Context, task *mcptask.Task, _ AskInput) (string, error) {
 			_, err := mcptask.Ask[NoteInput](ctx, task, NoteSpec, "one", "")
 			return "", err

@@ -218,7 +218,8 @@ func TestFallbackProgress(t *testing.T) {
 // TestFallbackExpires checks that a ttl shorter than the wait ends the work, and that the model
 // reads the reason.
 func TestFallbackExpires(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+	bubble.Run(t, "within the call", func(t *testing.T) {
 		brief := mcptask.NewTool(mcptask.ToolSpec{Name: "brief", InputSchema: wiretest.OpenObject,
 			Policy: mcptask.Policy{Task: mcptask.TaskOptional, TTL: 200 * time.Millisecond, Wait: 10 * time.Second}},
 			func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
@@ -228,6 +229,24 @@ func TestFallbackExpires(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{{Service: "Brief", Impl: 1, Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{brief}}}})
 		p := wiretest.NewPeerWith(t, url, wiretest.LegacyRevision, "", `{}`)
 		p.CallTool("brief", nil).WantText(true, "did not finish within the 200ms")
+	})
+	bubble.Run(t, "after the call", func(t *testing.T) {
+		brief := mcptask.NewTool(mcptask.ToolSpec{Name: "brief", InputSchema: wiretest.OpenObject,
+			Policy: mcptask.Policy{Task: mcptask.TaskOptional, TTL: 5 * time.Second, Wait: time.Second}},
+			func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
+				<-ctx.Done()
+				return "", ctx.Err()
+			})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{{Service: "Brief", Impl: 1, Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{brief}}}})
+		p := wiretest.NewPeerWith(t, url, wiretest.LegacyRevision, "", `{}`)
+		id := p.CallTool("brief", nil).OK().Text("structuredContent", "task")
+		for range 2 { // at the end of its ttl, and when its record is deleted
+			time.Sleep(time.Minute)
+			for _, tool := range []string{"task_status", "task_result", "task_cancel"} {
+				p.CallTool(tool, map[string]any{"task": id}).WantText(true, "has expired")
+			}
+		}
+		p.CallTool("task_result", map[string]any{"task": id + "X"}).WantText(true, "or the server was restarted: it keeps tasks in memory only")
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"net/http/httputil"
+	neturl "net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -238,6 +240,32 @@ func TestAnyHost(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true}})
 		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
 		p.Call("tools/list", nil, func(r *http.Request) { r.Host = "proxy.example" }).OK()
+	})
+}
+
+// TestAllowedHosts checks that a reverse proxy on the same machine reaches the server under the public name that the
+// options allow, and that a request with any other name is told of the option.
+func TestAllowedHosts(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{AllowedHosts: []string{"mcp.example.com"}}})
+		target, err := neturl.Parse(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy := memnet.NewServer(httputil.NewSingleHostReverseProxy(&neturl.URL{Scheme: target.Scheme, Host: target.Host}), nil)
+		defer proxy.Close()
+		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+			p := wiretest.NewPeer(t, proxy.URL+target.Path, revision, "")
+			for host, want := range map[string]int{
+				"mcp.example.com": 200, "MCP.example.com:8443": 200, "localhost": 200, "[::1]:80": 200,
+				"mcp.example.com.evil.example": 403, "example.com": 403, "evil.example:8443": 403, "[2001:db8::1]:80": 403,
+			} {
+				r := p.Call("tools/list", nil, func(r *http.Request) { r.Host = host })
+				if r.Status != want || want == 403 && !(strings.Contains(r.Error.Message, "Options.AllowedHosts") && strings.Contains(r.Error.Message, host)) {
+					t.Errorf("%s: HTTP %d %s", host, r.Status, r.Body)
+				}
+			}
+		}
 	})
 }
 

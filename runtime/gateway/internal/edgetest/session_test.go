@@ -1,15 +1,19 @@
 package edgetest
 
 import (
+	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -154,7 +158,7 @@ func checkCancelledResult(t *testing.T, revision string) {
 }
 
 // TestExpiry checks that a task disappears at the end of its ttl, also for a client that waits for
-// it.
+// it, and that its owner is told so: at once, and when its record is deleted.
 func TestExpiry(t *testing.T) {
 	rules.Covers(t, "C-58", "C-85", "E-37", "E-79")
 	checkExpiry(t, wiretest.LegacyRevision)
@@ -162,27 +166,48 @@ func TestExpiry(t *testing.T) {
 
 func checkExpiry(t *testing.T, revision string) {
 	t.Helper()
-	inBubble(t, func(t *testing.T) {
-		const ttl = 3 * time.Second
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Bearer: true})
-		p, m := wiretest.NewPeer(t, url, revision, "a"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
-		r := p.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("endless"), "task": map[string]any{"ttl": ttl.Milliseconds()}}).OK()
-		id := r.Text("task", "taskId")
-		blocked := make(chan *wiretest.Response, 1)
-		go func() { blocked <- p.Task("tasks/result", id) }()
-		if working := m.Task("tasks/get", id).OK(); working.Text("status") != "working" {
-			t.Errorf("%s", working.Body)
-		}
-		time.Sleep(ttl + 50*time.Millisecond) // sooner than a sweep must come
-		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
-			p.Task(method, id).Want(200, wiretest.InvalidParams)
-		}
-		m.Task("tasks/get", id).Want(400, wiretest.InvalidParams)
-		if tasks := p.Call("tasks/list", nil).OK().Get("tasks").([]any); len(tasks) != 0 {
-			t.Errorf("%v", tasks)
-		}
-		(<-blocked).Want(200, wiretest.InvalidParams)
-	})
+	for _, user := range []string{"a", ""} {
+		bubble.Run(t, "user "+user, func(t *testing.T) {
+			var driven wiretest.Driven
+			url, tasks := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Bearer: user != "", Tools: []mcptask.Tools{driven.Tools()}})
+			p, m := wiretest.NewPeer(t, url, revision, user), wiretest.NewPeer(t, url, wiretest.ModernRevision, user)
+			id := p.Create("short_driven", nil)
+			blocked := make(chan *wiretest.Response, 1)
+			go func() { blocked <- p.Task("tasks/result", id) }()
+			if working := m.Task("tasks/get", id).OK(); working.Text("status") != "working" {
+				t.Errorf("%s", working.Body)
+			}
+			gone := func(r *wiretest.Response, status int) {
+				t.Helper()
+				if r.Want(status, wiretest.InvalidParams); r.Error == nil || !strings.Contains(string(r.Error.Data), `"expired"`) || !strings.Contains(r.Error.Message, "expired") {
+					t.Errorf("%s", r.Body)
+				}
+			}
+			time.Sleep(wiretest.ShortTTL + 50*time.Millisecond) // sooner than a sweep must come
+			gone(<-blocked, http.StatusOK)
+			for range 2 {
+				for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
+					gone(p.Task(method, id), http.StatusOK)
+				}
+				for _, method := range []string{"tasks/get", "tasks/cancel", "tasks/update"} {
+					gone(m.Call(method, map[string]any{"taskId": id, "inputResponses": map[string]any{}}), http.StatusBadRequest)
+				}
+				time.Sleep(time.Minute) // for the sweep
+				if _, err := tasks.Peek(id); !errors.Is(err, mcptask.ErrRecordExpired) {
+					t.Errorf("not deleted: %v", err)
+				}
+			}
+			if user == "" {
+				return
+			}
+			if tasks := p.Call("tasks/list", nil).OK().Get("tasks").([]any); len(tasks) != 0 {
+				t.Errorf("%v", tasks)
+			}
+			if r := p.NewSibling(revision, "b").Task("tasks/get", id).Want(http.StatusOK, wiretest.InvalidParams); strings.Contains(string(r.Body), "expired") {
+				t.Errorf("a stranger reads %s", r.Body)
+			}
+		})
+	}
 }
 
 // TestOlderRevisions checks that older revisions have no tasks.

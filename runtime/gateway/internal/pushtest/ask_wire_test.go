@@ -220,7 +220,7 @@ func TestRemoteTakenBack(t *testing.T) {
 func checkTakenBack(t *testing.T, revision string, keeps bool) {
 	t.Helper()
 	for _, on := range []string{"get", "result"} {
-		begin := func(t *testing.T, arguments, task map[string]any) (p *wiretest.Peer, id string, f *wiretest.Feed, q wiretest.WireMessage) {
+		begin := func(t *testing.T, tool string, arguments map[string]any) (p *wiretest.Peer, id string, f *wiretest.Feed, q wiretest.WireMessage) {
 			t.Helper()
 			url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true})
 			capabilities := wiretest.AllCapabilities
@@ -228,7 +228,7 @@ func checkTakenBack(t *testing.T, revision string, keeps bool) {
 				capabilities = wiretest.TaskCapabilities(wiretest.AllTaskCapabilities)
 			}
 			p = wiretest.NewAskedPeer(t, url, revision, "a", capabilities)
-			id = p.Call("tools/call", map[string]any{"name": "ask", "arguments": arguments, "task": task}).OK().Text("task", "taskId")
+			id = p.Create(tool, arguments)
 			if on == "get" {
 				p.Task("tasks/get", id).OK() // a client that names the task is asked at once
 				f = p.OpenGet()
@@ -253,7 +253,7 @@ func checkTakenBack(t *testing.T, revision string, keeps bool) {
 			return f.NextCancellation(q)
 		}
 		inBubble(t, "cancelled "+on, func(t *testing.T) {
-			p, id, f, q := begin(t, wiretest.AskArguments("one"), map[string]any{})
+			p, id, f, q := begin(t, "ask", wiretest.AskArguments("one"))
 			p.Task("tasks/cancel", id).OK()
 			m := nextCancellation(f, q)
 			if keeps {
@@ -273,11 +273,11 @@ func checkTakenBack(t *testing.T, revision string, keeps bool) {
 			}
 		})
 		inBubble(t, "expired "+on, func(t *testing.T) {
-			_, _, f, q := begin(t, wiretest.AskArguments("one"), map[string]any{"ttl": 5000})
+			_, _, f, q := begin(t, "ask_briefly", wiretest.AskArguments("one"))
 			nextCancellation(f, q)
 		})
 		inBubble(t, "withdrawn "+on, func(t *testing.T) {
-			p, id, f, q := begin(t, map[string]any{"steps": []string{"one", "one"}, "giveUp": 5000}, map[string]any{})
+			p, id, f, q := begin(t, "ask", map[string]any{"steps": []string{"one", "one"}, "giveUp": 5000})
 			m := nextCancellation(f, q)
 			if keeps {
 				p.Respond(m.ID, `"error":{"code":-32602,"message":"it has ended"}`)

@@ -51,10 +51,10 @@ func checkTaskObject(t *testing.T, revision string) {
 			times = times[:1]
 		}
 		created := p.Call("tools/call", map[string]any{
-			"name": "run_pipeline", "arguments": wiretest.PipelineArgs("endless"), "task": map[string]any{"ttl": 600000},
+			"name": "run_pipeline", "arguments": wiretest.PipelineArgs("endless"), "task": map[string]any{"ttl": 90000000},
 		}).OK()
 		id := created.Text("task", "taskId")
-		working := p.Until(id, "working").WantMembers(`{"ttl":600000}`)
+		working := p.Until(id, "working").WantMembers(`{"ttl":90000000}`)
 		listed := func() any {
 			tasks := p.Call("tasks/list", nil).OK().Get("tasks").([]any)
 			if len(tasks) != 1 {
@@ -252,7 +252,7 @@ func TestErrorMessages(t *testing.T) {
 			{wiretest.LegacyRevision, "tools/call", map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("main")}, []string{"run_pipeline", "params.task"}},
 			{wiretest.LegacyRevision, "tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": "p"}, "task": map[string]any{}}, []string{"lint_file", "task"}},
 			{wiretest.LegacyRevision, "tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{"ttl": -1}}, []string{"ttl", "milliseconds"}},
-			{wiretest.LegacyRevision, "tools/call", map[string]any{"name": "run_pipeline", "arguments": map[string]any{"repository": 5}, "task": map[string]any{}}, []string{"run_pipeline", "repository"}},
+			{wiretest.LegacyRevision, "tools/call", map[string]any{"name": "run_pipeline", "arguments": map[string]any{"repository": 5}, "task": map[string]any{}}, []string{"arguments", "repository"}},
 			{wiretest.ModernRevision, "tasks/get", map[string]any{"taskId": "none"}, []string{"no task"}},
 			{wiretest.ModernRevision, "tasks/update", map[string]any{"taskId": "none"}, []string{"inputResponses"}},
 			{wiretest.ModernRevision, "tasks/result", map[string]any{"taskId": "none"}, []string{"tasks/result", wiretest.ModernRevision}},

@@ -76,7 +76,7 @@ func checkCreate(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
 	wiretest.EachRoad(t, func(t *testing.T, direct bool) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Direct: direct, Revision: revision, Options: mcptask.Options{MaxTTL: time.Hour}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Direct: direct, Revision: revision, Options: mcptask.Options{MaxTTL: 48 * time.Hour}})
 		p := wiretest.NewPeer(t, url, revision, "")
 		const day = 24 * 60 * 60 * 1000 // the tool's own
 		for _, test := range []struct {
@@ -84,12 +84,13 @@ func checkCreate(t *testing.T, revision string) {
 			ttl  int // 0 is -32602
 		}{
 			{`{}`, day},
-			{`{"ttl":60000}`, 60000},
-			{`{"ttl":6e4}`, 60000},
+			{`{"ttl":60000}`, day}, // the tool's own is the least
+			{`{"ttl":100000000}`, 100000000},
+			{`{"ttl":1e8}`, 100000000},
 			{`{"ttl":0}`, day},
-			{`{"ttl":999999999999}`, 3600000},
-			{`{"ttl":9007199254740993}`, 3600000},
-			{`{"ttl":1e300}`, 3600000},
+			{`{"ttl":999999999999}`, 2 * day},
+			{`{"ttl":9007199254740993}`, 2 * day},
+			{`{"ttl":1e300}`, 2 * day},
 			{`{"ttl":-1}`, 0},
 			{`{"ttl":-1e300}`, 0},
 			{`{"ttl":1e400}`, 0},

@@ -141,7 +141,7 @@ func TestPatternsAcrossQuestions(t *testing.T) {
 			d.reaches(id, "cancelled")
 			c.Until(id, "failed")
 			e.Until(id, "completed")
-			if got := c.TaskText(id); got != "isError: mcptask: the question was declined" {
+			if got := c.TaskText(id); got != "isError: one: the question was declined" {
 				t.Error(got)
 			}
 			d.about("tasks/result", id).Want(http.StatusOK, wiretest.InvalidParams)
@@ -304,7 +304,7 @@ func TestPatternsAcrossProposal(t *testing.T) {
 		d.Respond(f.NextGuideMessage("elicitation/create").ID, `"result":{"action":"decline"}`)
 		d.reaches("declined", "cancelled")
 		a.UntilProposed("declined", "completed")
-		if got := wiretest.ToolText(a.CallProposed("tasks/result", "declined").OK().Result); got != "isError: mcptask: the question was declined" {
+		if got := wiretest.ToolText(a.CallProposed("tasks/result", "declined").OK().Result); got != "isError: one: the question was declined" {
 			t.Error(got)
 		}
 		d.ask("tasks/list", "").OK().WantIn(`"id":"stopped in a"`, `"id":"stopped in d"`)

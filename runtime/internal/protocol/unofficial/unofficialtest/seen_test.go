@@ -20,14 +20,14 @@ func TestProposalSeesLegacy(t *testing.T) {
 	rules.Covers(t, "A-29", "A-38", "A-52", "A-54", "A-65")
 	runProposal(t, wiretest.Setup{}, func(t *testing.T, a *wiretest.Peer, d *wiretest.Driven) {
 		c := a.NewSibling(wiretest.LegacyRevision, "a")
-		id := c.Call("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "task": map[string]any{"ttl": 60000}}).OK().Text("task", "taskId")
+		id := c.Call("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "task": map[string]any{"ttl": 7200000}}).OK().Text("task", "taskId")
 		d.Tell(id, "begun")
 		// Before the end, the whole retention; afterwards, what is left of it.
-		a.CallProposed("tasks/get", id).WantMembers(`{"taskId":%q,"status":"working","keepAlive":60000,"_meta":{%q:{"taskId":%[1]q}}}`, id, wiretest.ProposalRelated)
+		a.CallProposed("tasks/get", id).WantMembers(`{"taskId":%q,"status":"working","keepAlive":7200000,"_meta":{%q:{"taskId":%[1]q}}}`, id, wiretest.ProposalRelated)
 		time.Sleep(20 * time.Millisecond)
 		d.Tell(id, "done")
 		c.Until(id, "completed")
-		if r := a.CallProposed("tasks/get", id).OK(); r.Number("keepAlive") <= 0 || r.Number("keepAlive") > 60000-20 {
+		if r := a.CallProposed("tasks/get", id).OK(); r.Number("keepAlive") <= 0 || r.Number("keepAlive") > 7200000-20 {
 			t.Errorf("%s", r.Body)
 		}
 		a.CallProposed("tasks/result", id).WantMembers("%s", doneResult(id))

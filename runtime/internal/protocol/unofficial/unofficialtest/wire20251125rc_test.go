@@ -81,14 +81,14 @@ func TestCandidateLiteral(t *testing.T) {
 			}
 			return r
 		}
-		exchange(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_pipeline","arguments":{"repository":"r","branch":"endless"},"task":{"ttl":60000}}}`,
-			`{"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"ID","status":"working","createdAt":"NOW","ttl":60000,"pollInterval":2000}}}`)
+		exchange(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_pipeline","arguments":{"repository":"r","branch":"endless"},"task":{"ttl":90000000}}}`,
+			`{"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"ID","status":"working","createdAt":"NOW","ttl":90000000,"pollInterval":2000}}}`)
 		exchange(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"ID"}}`,
-			`{"jsonrpc":"2.0","id":"g","result":{"taskId":"ID","status":"working","createdAt":"NOW","ttl":60000,"pollInterval":2000}}`)
+			`{"jsonrpc":"2.0","id":"g","result":{"taskId":"ID","status":"working","createdAt":"NOW","ttl":90000000,"pollInterval":2000}}`)
 		exchange(`{"jsonrpc":"2.0","id":2,"method":"tasks/list"}`,
-			`{"jsonrpc":"2.0","id":2,"result":{"tasks":[{"taskId":"ID","status":"working","createdAt":"NOW","ttl":60000,"pollInterval":2000}]}}`)
+			`{"jsonrpc":"2.0","id":2,"result":{"tasks":[{"taskId":"ID","status":"working","createdAt":"NOW","ttl":90000000,"pollInterval":2000}]}}`)
 		exchange(`{"jsonrpc":"2.0","id":3,"method":"tasks/cancel","params":{"taskId":"ID"}}`,
-			`{"jsonrpc":"2.0","id":3,"result":{"taskId":"ID","status":"cancelled","statusMessage":"The task was cancelled.","createdAt":"NOW","ttl":60000,"pollInterval":2000}}`)
+			`{"jsonrpc":"2.0","id":3,"result":{"taskId":"ID","status":"cancelled","statusMessage":"The task was cancelled.","createdAt":"NOW","ttl":90000000,"pollInterval":2000}}`)
 		exchange(`{"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{"taskId":"ID"}}`,
 			`{"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"the task was cancelled","data":{"reason":"cancelled","taskId":"ID"}}}`)
 		id = ""

@@ -65,7 +65,7 @@ func TestProposalPipe(t *testing.T) {
 				p.Exchange(`{"jsonrpc":"2.0","id":"r","result":{"content":[{"type":"text","text":"done"}],`+relatedT+`}}`, `{"jsonrpc":"2.0","id":"r","method":"tasks/result","params":{"taskId":"T",`+relatedT+`}}`)
 				p.Exchange(`{"jsonrpc":"2.0","id":"l","result":{"tasks":[{"taskId":"T","status":"completed","keepAlive":60000,"pollFrequency":20}]}}`, `{"jsonrpc":"2.0","id":"l","method":"tasks/list"}`)
 				p.Exchange(`{"jsonrpc":"2.0","id":"d","result":{`+relatedT+`}}`, `{"jsonrpc":"2.0","id":"d","method":"tasks/delete","params":{"taskId":"T"}}`)
-				p.Exchange(`{"jsonrpc":"2.0","id":"g","error":{"code":-32602,"message":"there is no task with that ID"}}`, `{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T",`+relatedT+`}}`)
+				p.Exchange(`{"jsonrpc":"2.0","id":"g","error":{"code":-32602,"message":"there is no task with that ID: this server keeps tasks in memory, so a restart loses them"}}`, `{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T",`+relatedT+`}}`)
 			})
 		})
 	}

@@ -1,0 +1,56 @@
+package protocol
+
+import (
+	"encoding/json"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// MetaProgress is the key in the _meta of a task under which a server sends its progress. The
+// statusMessage has it only as text.
+const MetaProgress = "io.github.mcptaskgen/progress"
+
+// taskProgress is the value under MetaProgress. Its members are named as in a progress notification.
+type taskProgress struct {
+	Progress float64 `json:"progress"`
+	Total    float64 `json:"total,omitempty"`
+	Message  string  `json:"message,omitempty"`
+}
+
+// progressMeta returns the _meta of a task, or nil if its handler has reported no progress.
+func progressMeta(r mcptask.Record) object {
+	if r.Progress == (mcptask.Progress{}) {
+		return nil
+	}
+	report := r.Report()
+	data, err := json.Marshal(taskProgress{report.Done, report.Total, ShortenMessage(report.Message)})
+	if err != nil { // JSON has no infinity
+		return nil
+	}
+	return object{MetaProgress: data}
+}
+
+// encodeTask encodes the projection of a task, with the progress in its _meta.
+func encodeTask(projection any, r mcptask.Record) (json.RawMessage, error) {
+	task, err := json.Marshal(projection)
+	meta := progressMeta(r)
+	if err != nil || meta == nil {
+		return task, err
+	}
+	data, err := json.Marshal(meta)
+	if err != nil {
+		return nil, err
+	}
+	return addMember(task, "_meta", data)
+}
+
+// readProgress reads the progress of a peer's task. A peer that sends none has at most a message.
+func readProgress(t PeerTask) mcptask.ProgressReport {
+	var meta struct {
+		Progress *taskProgress `json:"io.github.mcptaskgen/progress"`
+	}
+	if json.Unmarshal(t.Meta, &meta) != nil || meta.Progress == nil {
+		return mcptask.ProgressReport{Message: t.StatusMessage}
+	}
+	return mcptask.ProgressReport{Done: meta.Progress.Progress, Total: max(meta.Progress.Total, 0), Message: meta.Progress.Message}
+}

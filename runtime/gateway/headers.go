@@ -70,7 +70,10 @@ func checkNames(h http.Header, m *message, named bool) *mcptask.Error {
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "params.taskId is missing")
 	}
 	header, ok := decodeHeader(h.Get(nameHeader))
-	if !ok || header != taskID {
+	switch {
+	case len(h.Values(nameHeader)) == 0 && taskID != "":
+		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is missing: it has to name the task of the body", nameHeader)
+	case !ok || header != taskID:
 		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header does not name the task of the body", nameHeader)
 	}
 	return nil

@@ -179,6 +179,7 @@ func (g *Gateway) routeModern(x exchange) {
 	case m.Method == "tools/call":
 		g.callModern(x, caller)
 	case m.Method == "tools/list":
+		caller.Client = readClient(m.meta.Client)
 		x.forward(g.newListFlow(caller, g.declaresTasks(m.Params)))
 	case m.Method == protocol.Listen && g.inRequests && protocol.Server20260728{}.NamesTasks(m.Params):
 		g.answerListen(x, caller)

@@ -145,7 +145,7 @@ func TestClientsThatAnswer(t *testing.T) {
 	}
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
 		for options, want := range map[*mcptasktest.Options]string{
-			&able:                   fmt.Sprint("assistant", []mcptask.Root{{URI: "file:///work"}}, mcptask.ErrDeclined),
+			&able:                   fmt.Sprint("assistant", []mcptask.Root{{URI: "file:///work"}}, " pay: ", mcptask.ErrDeclined),
 			{Sample: able.Sample}:   "cannot ask",
 			{Roots: able.Roots}:     "cannot ask",
 			{OpenURL: able.OpenURL}: "cannot ask",

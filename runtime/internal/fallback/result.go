@@ -128,10 +128,15 @@ func (e set) describeQuestion(caller mcptask.Caller, r mcptask.Record, in mcptas
 	if in.Method == "elicitation/create" {
 		who = "The user"
 	}
-	byResult := fmt.Sprintf(" %s is asked at the latest when %s is called.", who, e.prefix+mcptask.ToolTaskResult)
+	result, otherwise := e.prefix+mcptask.ToolTaskResult, "If that does not work:"
+	byResult := fmt.Sprintf(" %s is asked when %s is called.", who, result)
+	if caller.Revision != mcptask.Revision20260728 { // a session, whose client has the question
+		byResult = fmt.Sprintf(" %s is being asked: call %s to wait for the answer.", who, result)
+		otherwise = "Only if the user sees no question:"
+	}
 	switch can := caller.Answers(in); {
 	case can && e.isPassedOn(in):
-		asked += byResult + " If that does not work:"
+		asked += byResult + " " + otherwise
 	case can:
 		return asked + byResult, nil
 	case !e.isPassedOn(in):

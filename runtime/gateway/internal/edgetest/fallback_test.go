@@ -597,7 +597,7 @@ func TestFallbackElicitation(t *testing.T) {
 			question := f.NextQuestion("")
 			r = reply(f)
 			id := r.WantTask("input_required")
-			if text := r.Content(); !strings.Contains(text, "asked at the latest when slow_task_result is called") {
+			if text := r.Content(); !strings.Contains(text, "being asked: call slow_task_result to wait for the answer") {
 				t.Errorf("%s", text)
 			}
 			reply(send("slow_task_result", map[string]any{"task": id})).WantTask("input_required")

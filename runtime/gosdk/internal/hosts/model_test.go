@@ -391,7 +391,7 @@ func (m *model) readText(text string) (*toolCall, error) {
 	if reply == nil {
 		return result, nil
 	}
-	if strings.Contains(text, "The user is asked") {
+	if strings.Contains(text, "The user is asked") || strings.Contains(text, "The user is being asked") {
 		key := fmt.Sprint(reply.arguments["question"])
 		if m.shown[key]++; m.shown[key] <= bearsForm {
 			return result, nil

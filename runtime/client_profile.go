@@ -85,6 +85,7 @@ var knownClients = map[string]ClientProfile{
 	"opencode":            {Patience: time.Minute, PatienceWithProgress: 10 * time.Minute},
 	"mcporter":            {Patience: time.Minute},
 	"inspector-cli":       {Patience: time.Minute},
+	"mcp-inspector":       {Patience: time.Minute, PatienceWithProgress: 10 * time.Minute},
 	"Cline":               {Patience: time.Minute},
 	"@cline/core":         {Patience: time.Minute},
 	"Zed":                 {Patience: time.Minute},

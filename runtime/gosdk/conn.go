@@ -135,7 +135,7 @@ func (c *conn) openLink(ctx context.Context) (*link, error) {
 	older, err := c.openLinkIn(ctx, protocol.Client20251125{})
 	switch {
 	case err != nil:
-		return l, nil // the server does not speak it
+		return l, nil //nolint:nilerr // the server does not speak it, and the first session is whole
 	case !older.tasks:
 		older, l = l, older
 	}

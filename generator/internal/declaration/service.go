@@ -144,7 +144,7 @@ func (r *reader) readTool(service *model.Service, field *ast.Field, defaults *bl
 		tool.Title = s.text
 	}
 	sig, ok := r.readSignature(tool, service, field)
-	r.readPolicy(service, tool, method, b, defaults)
+	r.readPolicy(tool, method, b, defaults)
 	r.readAnnotations(tool, b, defaults)
 	if !ok {
 		return nil
@@ -189,7 +189,7 @@ func findSetting(key string, own, defaults *block) (setting, bool) {
 }
 
 // readPolicy sets how the tool runs. The tool's own settings override those of the service.
-func (r *reader) readPolicy(service *model.Service, tool *model.Tool, method *ast.Ident, own, defaults *block) {
+func (r *reader) readPolicy(tool *model.Tool, method *ast.Ident, own, defaults *block) {
 	find := func(key string) (setting, bool) { return findSetting(key, own, defaults) }
 	p := &tool.Policy
 	p.Task = model.Forbidden

@@ -28,6 +28,10 @@ type ClientProfile struct {
 	// PrefersPlain says that people see more of a plain call with progress than of a task. In
 	// 2025-11-25 such a host is told that optional tools take no tasks.
 	PrefersPlain bool
+	// HidesStatus says that nobody sees the status messages of tasks. If the program cannot show a
+	// question either, nobody would learn of it. So its calls of tools that may ask are answered
+	// plainly in 2026-07-28, where the server decides which calls become tasks.
+	HidesStatus bool
 }
 
 // wait returns how long a plain call may block if the tool's policy says wait. A quarter of the
@@ -84,7 +88,7 @@ var knownClients = map[string]ClientProfile{
 	"goose*":              {Patience: 5 * time.Minute},
 	"opencode":            {Patience: time.Minute, PatienceWithProgress: 10 * time.Minute},
 	"mcporter":            {Patience: time.Minute},
-	"inspector-cli":       {Patience: time.Minute},
+	"inspector-cli":       {Patience: time.Minute, HidesStatus: true},
 	"mcp-inspector":       {Patience: time.Minute, PatienceWithProgress: 10 * time.Minute},
 	"Cline":               {Patience: time.Minute},
 	"@cline/core":         {Patience: time.Minute},

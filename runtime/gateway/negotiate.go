@@ -107,6 +107,9 @@ func (g *Gateway) callModern(x exchange, caller mcptask.Caller) {
 		call.Mode = mcptask.ModeFallback
 	}
 	call.Unattended = m.isUnattended()
+	if call.Mode == mcptask.ModeGrace && fallback.Defers(g.server, caller, tool.Name) && g.server.ClientProfile(caller).HidesStatus {
+		call.Mode = mcptask.ModeFallback
+	}
 	flow := g.newCallFlow(g.modern, caller, *tool, call, fallback.Session{}, nil)
 	flow.Stateless = true
 	x.forward(flow, g.withholdParams(flow, m.Params)...)

@@ -562,6 +562,20 @@ func TestFallbackMute(t *testing.T) {
 	})
 }
 
+// TestFallbackHiddenStatus checks that a program that shows no status messages gets no task that may ask
+// what it cannot show. Nobody would learn of the question.
+func TestFallbackHiddenStatus(t *testing.T) {
+	hides := mcptask.Options{ClientProfile: func(client mcptask.ClientInfo) mcptask.ClientProfile {
+		return mcptask.ClientProfile{HidesStatus: client == mcptask.ClientInfo{Name: "wire", Version: "1"}}
+	}}
+	eachSlow(t, []string{wiretest.ModernRevision}, wiretest.Setup{Options: hides}, time.Minute, func(t *testing.T, url, revision string, _ func()) {
+		r := wiretest.NewPeer(t, url, revision, "").CallTool("slow_ask", nil)
+		id := r.WantTask("input_required")
+		r.WantMembers(`{"structuredContent":{"next":{"tool":"slow_task_answer","arguments":{"task":%q,"question":"note"}}}}`, id)
+		wiretest.NewPeerWith(t, url, revision, "", wiretest.WithQuestions).Create("slow_ask", nil)
+	})
+}
+
 // TestFallbackElicitation checks that a client with elicitation is asked on the stream of its open
 // call.
 func TestFallbackElicitation(t *testing.T) {

@@ -1,5 +1,5 @@
 # What CI does is in .ci/run; these are the parts that one wants by hand.
-.PHONY: test long race lint generate golden freeze rules bench bench-generator fuzz siege chaos screenshot ci
+.PHONY: test long hosts race lint generate golden freeze rules bench bench-generator fuzz siege chaos screenshot ci
 
 # How long each fuzz target runs, and which benchmarks: make fuzz FUZZTIME=5m, make bench BENCH=Get
 FUZZTIME ?= 30s
@@ -12,6 +12,12 @@ test:
 # The tests with the build tag long, which go test ./... leaves out.
 long:
 	bash .ci/run long
+
+# Published clients and bridges against the server in examples/hosts, for about four minutes. ARGS=-update writes what
+# they did into docs/connect-clients.md.
+hosts:
+	npm ci --prefix examples/hosts --no-audit --no-fund --loglevel=error
+	go test -tags long -count=1 ./examples/hosts $(ARGS)
 
 # All tests under the race detector.
 race:

@@ -234,7 +234,8 @@ func Tap(t testing.TB, server string) string {
 		forward.ServeHTTP(w, r)
 	})
 	paths := http.NewServeMux()
-	paths.Handle("/", wirecheck.Handler(t, whole))
+	paths.Handle("/", whole) // clients look for other things there, such as metadata of OAuth
+	paths.Handle(target.Path, wirecheck.Handler(t, whole))
 	paths.Handle(target.Path+"/"+wirecheck.Candidate, wirecheck.RevisionHandler(t, wirecheck.Candidate, whole))
 	proxy := httptest.NewServer(paths)
 	t.Cleanup(func() { proxy.CloseClientConnections(); proxy.Close() })

@@ -79,9 +79,10 @@ KILLS ?= 1000
 chaos:
 	MCPTASK_KILLS=$(KILLS) go test -tags long -count=1 -timeout 24h -run 'Kills|Harms' -v ./runtime/internal/chaos
 
-# The picture of a task in the MCP Inspector that the README shows. It needs Chromium, npx and Node.js 22.19.
+# The picture of the MCP Inspector that the README shows. It needs Chromium and npm.
 screenshot:
-	node examples/pipeline/interop/inspector.mjs docs/images/inspector.png
+	npm ci --prefix examples/hosts --no-audit --no-fund --loglevel=error
+	go test -tags long -count=1 ./examples/hosts -run TestInspectorPicture -picture '$(CURDIR)/docs/images/inspector.png'
 
 # Everything that has to pass before a change lands.
 ci:

@@ -20,6 +20,7 @@ import (
 var hosts = []host{
 	inspectorCLI, inspectorDo, mcporter, mcpc, wong2,
 	mcpRemote, supergatewayToHTTP, supergatewayToStdio, mcpProxy,
+	inspectorWeb,
 }
 
 // host is a published program that speaks MCP to our server.

@@ -21,6 +21,8 @@ var hosts = []host{
 	inspectorCLI, inspectorDo, mcporter, mcpc, wong2,
 	mcpRemote, supergatewayToHTTP, supergatewayToStdio, mcpProxy,
 	inspectorWeb,
+	typeScript1,
+	typeScript2,
 }
 
 // host is a published program that speaks MCP to our server.
@@ -468,7 +470,13 @@ func (h host) findVersion(t *testing.T) string {
 	if h.version != nil {
 		return h.version(t)
 	}
-	data, err := os.ReadFile(filepath.Join(modules, h.module, "package.json"))
+	return packageVersion(t, filepath.Join(modules, h.module))
+}
+
+// packageVersion is the version of the npm package in a directory.
+func packageVersion(t *testing.T, dir string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "package.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,9 +3,8 @@
 //   node client2.mjs http://127.0.0.1:8080/mcp 2025-11-25
 //   node client2.mjs http://127.0.0.1:8080/mcp 2026-07-28
 import assert from 'node:assert/strict';
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { createApplicationInputHandler, createTaskSessionFromClient, resultFromTaskOutcome } from '@modelcontextprotocol/ext-tasks/client';
-import { rawDispatch } from './dispatch.mjs';
+import { resultFromTaskOutcome } from '@modelcontextprotocol/ext-tasks/client';
+import { connect } from './connect2.mjs';
 import { step, watchedFetch } from './step.mjs';
 
 const [url, revision] = process.argv.slice(2);
@@ -16,8 +15,6 @@ if (!url || !['2025-11-25', '2026-07-28'].includes(revision)) {
 const modern = revision === '2026-07-28';
 const delivery = modern ? 'task-update' : 'peer-request';
 
-const clientInfo = { name: 'interop', version: '2.0.0' };
-const capabilities = { elicitation: { form: {} } };
 const errors = [];
 // A task's status that is pushed while the client polls the task makes it give the poll up, and say so
 // when the reply comes.
@@ -29,36 +26,20 @@ const delivered = [];
 const asked = [];
 let answer;
 
-const client = new Client(clientInfo, {
-  capabilities,
-  versionNegotiation: modern ? { mode: { pin: revision } } : { mode: 'legacy' },
-});
-client.onerror = onError;
-const transport = new StreamableHTTPClientTransport(new URL(url), { fetch: watchedFetch(delivered) });
-
-const session = await step('connect', async () => {
-  await client.connect(transport);
-  assert.equal(client.getNegotiatedProtocolVersion(), revision);
-  const session = createTaskSessionFromClient(client, {
-    endpointId: 'pipeline',
+const { client, transport, session } = await step('connect', async () => {
+  const connected = await connect(url, [], revision, {
+    elicit: (params, context) => {
+      asked.push({ ...context, message: params.message });
+      return answer(context);
+    },
     onError,
-    onInputRequest: createApplicationInputHandler({
-      elicitation: (request, context) => {
-        asked.push({ ...context, message: request.params.message });
-        return answer(context);
-      },
-      sampling: () => assert.fail('no model was to be asked'),
-      roots: () => assert.fail('no roots were to be asked for'),
-    }),
-    // The client does not know the wire shapes of tasks in 2026-07-28: they go beside it.
-    ...(modern && {
-      rawDispatch: rawDispatch(url),
-      v2RequestFraming: { protocolVersion: revision, clientInfo, clientCapabilities: capabilities },
-    }),
+    fetch: watchedFetch(delivered),
   });
+  const { client, session } = connected;
+  assert.equal(client.getNegotiatedProtocolVersion(), revision);
   assert.equal(session.capabilities.execution, true);
   assert.equal(session.capabilities.cancellation, true);
-  return session;
+  return connected;
 });
 
 // With the fallback tools no tool has to be called as a task. A call becomes one in

@@ -4,10 +4,8 @@
 //   node sdk1.mjs http://127.0.0.1:8080/mcp replicas
 //   node sdk1.mjs COMMAND [ARGUMENT...]
 import assert from 'node:assert/strict';
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { CallToolResultSchema, ElicitRequestSchema, ErrorCode } from '@modelcontextprotocol/sdk/types.js';
+import { CallToolResultSchema, ErrorCode } from '@modelcontextprotocol/sdk/types.js';
+import { connect as connectClient } from './connect1.mjs';
 import { step, watchedFetch } from './step.mjs';
 
 const [target, ...args] = process.argv.slice(2);
@@ -27,16 +25,14 @@ const deploy = (service) => ({ name: 'deploy_service', arguments: { service, env
 // connect makes a client whose person answers questions with answer.
 async function connect(options = {}) {
   const peer = { delivered: [], asked: [], errors: [], answer: () => assert.fail('nothing was to be asked') };
-  peer.client = new Client({ name: 'interop', version: '1.0.0' }, { capabilities: { elicitation: { form: {} } } });
-  peer.client.onerror = (error) => peer.errors.push(error);
-  peer.client.setRequestHandler(ElicitRequestSchema, async (request, extra) => {
-    peer.asked.push(request.params);
-    return peer.answer(request.params, extra);
-  });
-  peer.transport = http
-    ? new StreamableHTTPClientTransport(new URL(target), { fetch: watchedFetch(peer.delivered, options) })
-    : new StdioClientTransport({ command: target, args });
-  await peer.client.connect(peer.transport);
+  Object.assign(peer, await connectClient(target, args, {
+    elicit: async (params, extra) => {
+      peer.asked.push(params);
+      return peer.answer(params, extra);
+    },
+    onError: (error) => peer.errors.push(error),
+    fetch: watchedFetch(peer.delivered, options),
+  }));
   peer.tasks = peer.client.experimental.tasks;
   return peer;
 }

@@ -23,6 +23,8 @@ var hosts = []host{
 	inspectorWeb,
 	typeScript1,
 	typeScript2,
+	goSDK,
+	mcpGo,
 }
 
 // host is a published program that speaks MCP to our server.

@@ -40,6 +40,13 @@ window.inspector = (() => {
       found?.click();
       return Boolean(found);
     },
+    // choose opens the form of a tool, in the place of the outcome of the last call.
+    choose: (tool) => {
+      const found = control(tool);
+      closer()?.click();
+      found?.click();
+      return Boolean(found);
+    },
     fill: (label, value) => {
       const field = labelled(label);
       if (field && field.ariaHasPopup === 'listbox' && field.value !== value) {

@@ -184,10 +184,7 @@ func (p *page) call(t *testing.T, tool string, args object) reply {
 // execute calls a tool. In 2026-07-28 the server decides whether it is a task.
 func (p *page) execute(t *testing.T, tool string, args object, task bool) {
 	t.Helper()
-	if p.value(t, "ended()") == "true" {
-		p.click(t, "Close ")
-	}
-	p.click(t, tool)
+	p.until(t, "choose", tool)
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		p.until(t, "fill", name, fmt.Sprint(args[name]))
 	}
@@ -259,18 +256,20 @@ func (p *page) text(t *testing.T) string { return p.value(t, "text()") }
 func TestInspectorPage(t *testing.T) {
 	findPackages(t)
 	binary := peer.Build(t, ".")
-	for era, progress := range map[string]string{
-		"legacy": `^[1-9]0%$`, // beside a bar
-		"modern": `^baking \([1-9]/10\)$`,
+	for era, progress := range map[string]struct{ plain, task string }{
+		"legacy": {`^baking — [1-9] / 10 \([1-9]0%\)$`, `^[1-9]0%$`}, // a message, and beside a bar
+		"modern": {`^baking \([1-9]/10\)$`, `^baking \([1-9]/10\)$`}, // both are tasks
 	} {
 		t.Run(era, func(t *testing.T) {
 			t.Parallel()
 			p := connectPage(t, era, newServer(t, binary, false).url)
 
-			p.execute(t, "bake", object{"loaves": 3, "seconds": 10}, true)
-			p.until(t, "shows", progress)
-			if said := p.outcome(t); !said.has("3 loaves are baked") {
-				t.Errorf("baking ended with:\n%s", said.text)
+			for task, pattern := range map[bool]string{false: progress.plain, true: progress.task} {
+				p.execute(t, "bake", object{"loaves": 3, "seconds": 5}, task)
+				p.until(t, "shows", pattern)
+				if said := p.outcome(t); !said.has("3 loaves are baked") {
+					t.Errorf("baking ended with:\n%s", said.text)
+				}
 			}
 
 			order := object{"bread": "rye", "loaves": 2}

@@ -23,7 +23,7 @@ var (
 		name: "mcp-remote", module: "mcp-remote",
 		routes: bridges("stdio to HTTP", false, map[string]map[string]string{
 			// It forwards tasks/get, tasks/update and tasks/cancel without the header Mcp-Name, which the revision demands.
-			mcptask.Revision20260728: everywhere(`the Mcp-Name header does not name the task of the body \(code -32020\)`),
+			mcptask.Revision20260728: everywhere(`the Mcp-Name header is missing: it has to name the task of the body`),
 		}, func(t *testing.T, c *bridge, s *server) {
 			c.command = []string{program(t, "mcp-remote"), s.url, "--allow-http"}
 		}),
@@ -55,7 +55,7 @@ var (
 		name: "mcp-proxy", module: "mcp-proxy",
 		routes: bridges("HTTP to stdio", true, map[string]map[string]string{
 			// It reads the answers of the server, and knows no tasks.
-			mcptask.Revision20251125: everywhere(`content is required when the body carries 'task'|the server cannot report tasks in 2025-11-25`),
+			mcptask.Revision20251125: everywhere(`content is required when the body carries 'task'|the server cannot report tasks in 2025-11-25|` + noForms),
 			mcptask.Revision20260728: everywhere(`the server cannot report tasks in 2026-07-28`),
 		}, func(t *testing.T, c *bridge, s *server) {
 			upstream := map[string]string{mcptask.Revision20251125: "legacy", mcptask.Revision20260728: "modern"}[c.revision]

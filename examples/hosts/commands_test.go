@@ -5,7 +5,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -50,80 +49,6 @@ func (c porter) during(t *testing.T, tool string, args object, meanwhile func(fu
 	meanwhile(func() { p.interrupt(t) })
 	return p.wait(t)
 }
-
-// mcpc keeps each connection in a process of its own.
-var mcpc = host{
-	name: "mcpc", module: "@apify/mcpc",
-	routes: []route{
-		{over: "HTTP", revision: "2025-11-25", keeps: true, open: openMcpc, cannot: map[string]string{"sampling": mcpcSampling}},
-		{over: "stdio", revision: "2025-11-25", stdio: true, keeps: true, open: openMcpc, cannot: map[string]string{"sampling": mcpcSampling}},
-	},
-}
-
-// mcpcSampling says that the client answers with an error to what it has declared.
-const mcpcSampling = `the requestor cannot be asked: the client has not answered \(code -\d+\)`
-
-// apify drives mcpc.
-type apify struct {
-	terminal
-	program string
-}
-
-func openMcpc(t *testing.T, s *server) driver {
-	t.Helper()
-	c := apify{newTerminal(t), program(t, "mcpc")}
-	target := s.url
-	if s.command != nil {
-		config := filepath.Join(c.dir, "servers.json")
-		servers := toJSON(object{"mcpServers": object{"bakery": object{"command": s.command[0], "args": s.command[1:]}}})
-		if err := os.WriteFile(config, []byte(servers), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		target = config + ":bakery"
-	}
-	t.Cleanup(func() { c.run(t, c.program, "close", "@bakery") })
-	var said reply
-	for range 5 { // on a busy machine it gives up on the process that it has started
-		if said = c.run(t, c.program, "connect", target, "@bakery", "--json"); said.has(`"name": "bakery"`) {
-			return c
-		}
-	}
-	t.Fatalf("mcpc does not connect:\n%s", said.text)
-	return nil
-}
-
-func (c apify) args(command ...string) []string {
-	return append([]string{c.program, "@bakery", "--json"}, command...)
-}
-
-func (c apify) list(t *testing.T) reply { return c.run(t, c.args("tools-list")...) }
-
-func (c apify) call(t *testing.T, tool string, args object) reply {
-	return c.run(t, c.args("tools-call", tool, toJSON(args))...)
-}
-
-// createdTask is how mcpc shows a task that it has started.
-var createdTask = regexp.MustCompile(`"taskId": "([^"]+)"`)
-
-func (c apify) startTask(t *testing.T, tool string, args object) (id string, said reply) {
-	said = c.run(t, c.args("tools-call", "--detach", tool, toJSON(args))...)
-	if task := createdTask.FindStringSubmatch(said.text); task != nil {
-		id = task[1]
-	}
-	return id, said
-}
-
-// result opens the connection again if it is gone, as a person does who reads that.
-func (c apify) result(t *testing.T, id string) reply {
-	said := c.run(t, c.args("tasks-result", id)...)
-	if said.has("there is no such session") || said.has("Not connected") {
-		c.run(t, c.program, "restart", "@bakery")
-		said = c.run(t, c.args("tasks-result", id)...)
-	}
-	return said
-}
-
-func (c apify) cancel(t *testing.T, id string) reply { return c.run(t, c.args("tasks-cancel", id)...) }
 
 // wong2 is @wong2/mcp-cli, which calls tools without a dialog only over stdio.
 var wong2 = host{

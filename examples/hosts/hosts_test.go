@@ -18,7 +18,7 @@ import (
 
 // hosts are the clients. Each has a file of its own.
 var hosts = []host{
-	inspectorCLI, inspectorDo, mcporter, mcpc, wong2,
+	inspectorCLI, inspectorDo, mcporter, wong2,
 	mcpRemote, supergatewayToHTTP, supergatewayToStdio, mcpProxy,
 	inspectorWeb,
 	typeScript1,

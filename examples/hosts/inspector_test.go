@@ -18,7 +18,7 @@ var inspectorCLI = host{
 	},
 }
 
-var inspectorCannot = map[string]string{"sampling": noModel, "question": stillWaits, "restart": gaveUp}
+var inspectorCannot = map[string]string{"sampling": noModel, "restart": gaveUp}
 
 // gaveUp is what the Inspector shows if a server goes away while it waits for a task.
 const gaveUp = `Task execution is closed|MCP client request failed`
@@ -26,6 +26,7 @@ const gaveUp = `Task execution is closed|MCP client request failed`
 // What the server answers if a client lacks a capability.
 const (
 	noModel = `the requestor cannot be asked: its client has not declared that it answers sampling/createMessage`
+	noForms = `the requestor cannot be asked: its client has not declared that it answers elicitation/create`
 )
 
 // inspector drives the Inspector's command.

@@ -107,7 +107,7 @@ func (g *Gateway) callModern(x exchange, caller mcptask.Caller) {
 		call.Mode = mcptask.ModeFallback
 	}
 	call.Unattended = m.isUnattended()
-	if call.Mode == mcptask.ModeGrace && fallback.Defers(g.server, caller, tool.Name) && g.server.ClientProfile(caller).HidesStatus {
+	if call.Mode == mcptask.ModeGrace && fallback.IsPlain(g.server, caller, tool.Name) {
 		call.Mode = mcptask.ModeFallback
 	}
 	flow := g.newCallFlow(g.modern, caller, *tool, call, fallback.Session{}, nil)

@@ -68,6 +68,12 @@ func Defers(s *mcptask.Server, caller mcptask.Caller, tool string) bool {
 	return !showsForms(caller) && protocol.FindAnswerTool(s, tool) != ""
 }
 
+// IsPlain reports whether a call is answered plainly although its caller declares tasks: the task may ask
+// what the caller cannot show, and nobody would learn of the question.
+func IsPlain(s *mcptask.Server, caller mcptask.Caller, tool string) bool {
+	return Defers(s, caller, tool) && s.ClientProfile(caller).HidesStatus
+}
+
 // showsForms reports whether a caller answers questions to its user.
 func showsForms(caller mcptask.Caller) bool {
 	return slices.Contains(caller.CanAsk, "elicitation/create")

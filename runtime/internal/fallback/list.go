@@ -40,7 +40,7 @@ func List(s *mcptask.Server, caller mcptask.Caller, declares bool, result json.R
 		switch {
 		case helps && declares && (!each.asks || showsForms(caller)):
 			continue
-		case !declares && Serves(s, name):
+		case (!declares || IsPlain(s, caller, name)) && Serves(s, name):
 			if err := offerPlain(entry, s.ClientProfile(caller).PrefersPlain); err != nil {
 				return nil, err
 			}

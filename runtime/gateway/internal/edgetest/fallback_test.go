@@ -569,7 +569,11 @@ func TestFallbackHiddenStatus(t *testing.T) {
 		return mcptask.ClientProfile{HidesStatus: client == mcptask.ClientInfo{Name: "wire", Version: "1"}}
 	}}
 	eachSlow(t, []string{wiretest.ModernRevision}, wiretest.Setup{Options: hides}, time.Minute, func(t *testing.T, url, revision string, _ func()) {
-		r := wiretest.NewPeer(t, url, revision, "").CallTool("slow_ask", nil)
+		p := wiretest.NewPeer(t, url, revision, "")
+		if listed := p.Call("tools/list", nil).OK(); !strings.Contains(string(listed.Body), "The call has not finished: it goes on as a task.") {
+			t.Errorf("the output schemas do not admit a task that goes on: %s", listed.Body)
+		}
+		r := p.CallTool("slow_ask", nil)
 		id := r.WantTask("input_required")
 		r.WantMembers(`{"structuredContent":{"next":{"tool":"slow_task_answer","arguments":{"task":%q,"question":"note"}}}}`, id)
 		wiretest.NewPeerWith(t, url, revision, "", wiretest.WithQuestions).Create("slow_ask", nil)

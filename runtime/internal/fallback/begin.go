@@ -31,10 +31,11 @@ func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string, w way
 				}
 			}
 		}
-		record, reply, err := h.begin(ctx, arguments, call)
-		if err != nil || reply != nil {
-			return *reply, err
+		task, reply, err := h.begin(ctx, arguments, call)
+		if err != nil || task == nil {
+			return reply, err
 		}
+		record := *task
 		waiting, cancel := h.limitWait(ctx, began, call)
 		defer cancel()
 		defer context.AfterFunc(s.Closing(), cancel)()
@@ -58,21 +59,16 @@ type hiddenTask struct {
 	known bool
 }
 
-// begin creates the task, or finds the one that the call names. reply is not nil if there is an
-// error, or no task.
-func (h hiddenTask) begin(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (record mcptask.Record, reply *mcptask.CallReply, err error) {
+// begin creates the task, or finds the one that the call names. If there is no task, the reply answers
+// the call.
+func (h hiddenTask) begin(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (task *mcptask.Record, reply mcptask.CallReply, err error) {
 	if h.known {
-		if record, err = h.resume(ctx, call); err != nil {
-			return record, &mcptask.CallReply{}, err
-		}
-		return record, nil, nil
+		record, err := h.resume(ctx, call)
+		return &record, reply, err
 	}
 	call.Mode, call.Later = mcptask.ModeGrace, h.asks && !call.Unattended
-	created, err := h.server.Call(ctx, h.caller, h.tool, arguments, call)
-	if err != nil || created.Task == nil {
-		return record, &created, err
-	}
-	return *created.Task, nil, nil
+	reply, err = h.server.Call(ctx, h.caller, h.tool, arguments, call)
+	return reply.Task, reply, err
 }
 
 // resume finds the task that a repeated call names, and gives it the answers that came along. The

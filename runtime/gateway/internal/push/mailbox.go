@@ -243,7 +243,8 @@ func (m *Mailbox) settleTask(task string, seen *mcptask.Record) bool {
 // of a request that waits for the task, in the given revision. Without, it is the session's own
 // stream.
 func (m *Mailbox) Connect(d protocol.Teller, task string) *Stream {
-	c, waiting := m.connect(&Stream{task: task, revision: d})
+	c := &Stream{task: task, revision: d}
+	waiting := m.connect(c)
 	m.hub.Refresh(waiting...)
 	return c
 }
@@ -251,7 +252,8 @@ func (m *Mailbox) Connect(d protocol.Teller, task string) *Stream {
 // ConnectCall is Connect for the stream of a call that may end before its task. Take its last messages
 // before it is closed: its questions stay with the client, and no such stream carries them again.
 func (m *Mailbox) ConnectCall(d protocol.Teller, task string) *Stream {
-	c, waiting := m.connect(&Stream{task: task, revision: d, call: true})
+	c := &Stream{task: task, revision: d, call: true}
+	waiting := m.connect(c)
 	m.hub.Refresh(waiting...)
 	return c
 }
@@ -259,7 +261,8 @@ func (m *Mailbox) ConnectCall(d protocol.Teller, task string) *Stream {
 // ConnectBeside opens the session's own stream without waiting for its tasks to be read. The
 // reading ends with ctx.
 func (m *Mailbox) ConnectBeside(ctx context.Context) *Stream {
-	c, waiting := m.connect(new(Stream))
+	c := new(Stream)
+	waiting := m.connect(c)
 	go func() {
 		defer guard.Recover(m.hub.server.Logger(), "looking for what a new stream is to say")
 		m.hub.refresh(ctx, waiting)
@@ -268,12 +271,12 @@ func (m *Mailbox) ConnectBeside(ctx context.Context) *Stream {
 }
 
 // connect opens a stream. It returns the tasks to refresh, which may have messages for it.
-func (m *Mailbox) connect(c *Stream) (_ *Stream, waiting []string) {
+func (m *Mailbox) connect(c *Stream) (waiting []string) {
 	c.mailbox, c.wake = m, make(chan struct{}, 1)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
-		return c, nil
+		return nil
 	}
 	if c.task == "" {
 		m.streams = append(m.streams, c)
@@ -285,7 +288,7 @@ func (m *Mailbox) connect(c *Stream) (_ *Stream, waiting []string) {
 		waiting = []string{c.task}
 	}
 	m.resendCancels(c)
-	return c, waiting
+	return waiting
 }
 
 // Close closes a stream. Its unanswered questions move to another stream, unless it is that of a call.

@@ -125,22 +125,23 @@ func (c *conn) dropLink(broken *link) {
 }
 
 // openLink opens a session. If the options name no revision, and the server speaks 2026-07-28 but
-// has no tasks there, openLink looks whether it has them in 2025-11-25. It does not on a pipe, which
-// carries one session only.
+// has no tasks there, openLink tries 2025-11-25 too. A pipe carries only one session, so there it
+// tries nothing else.
 func (c *conn) openLink(ctx context.Context) (*link, error) {
 	l, err := c.openLinkIn(ctx, c.chosen)
 	if err != nil || c.chosen != nil || l.endCause != nil || l.extension || l.protocol.Revision() != mcptask.Revision20260728 {
 		return l, err
 	}
 	older, err := c.openLinkIn(ctx, protocol.Client20251125{})
-	switch {
-	case err != nil:
+	if err != nil {
 		return l, nil //nolint:nilerr // the server does not speak it, and the first session is whole
-	case !older.tasks:
-		older, l = l, older
 	}
-	_ = l.close() // nothing has used it
-	return older, nil
+	unused := older
+	if older.tasks {
+		unused, l = l, older
+	}
+	_ = unused.close()
+	return l, nil
 }
 
 // openLinkIn opens a session in a revision, or in the newest that the server speaks if chosen is

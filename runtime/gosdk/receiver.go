@@ -91,7 +91,7 @@ func (r *receiver) openServer() (*mcptask.Server, error) {
 	for method, k := range r.kinds {
 		service.Tools = append(service.Tools, mcptask.NewRawTool(mcptask.ToolSpec{
 			Name: toolName(method), InputSchema: k.schema,
-			Policy: mcptask.Policy{Task: mcptask.TaskOptional, TTL: time.Millisecond}, // the server chooses
+			Policy: mcptask.Policy{Task: mcptask.TaskOptional, TTL: time.Millisecond}, // the least: createTask sets a TTL for every task
 		}, k.run))
 	}
 	tasks, err := mcptask.NewServer(r.options, service)

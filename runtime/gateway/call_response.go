@@ -13,14 +13,14 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// openAfter is how long a call may go unanswered before its response begins. Hosts wait for the first byte,
-// some for no more than a minute.
+// openAfter is how long a call may go unanswered before its response begins. Some hosts wait no more
+// than a minute for the first byte.
 const openAfter = time.Second / 2
 
-// callResponse is the response to the POST of a call. If the call is not answered soon, or if there is a message to send
-// before the answer, the gateway begins the response as a stream. From then on it writes comments to it, so that
-// neither the client nor a proxy takes the call for dead. It forwards the SDK's events, and turns the
-// SDK's JSON into an event.
+// callResponse is the response to the POST of a call. If the call is not answered soon, or if there is a
+// message to send before the answer, the gateway begins the response as a stream. From then on it writes
+// comments to it, so that neither the client nor a proxy takes the call for dead. It forwards the SDK's
+// events, and turns the SDK's JSON into an event. It is safe for concurrent use.
 type callResponse struct {
 	w       http.ResponseWriter
 	id      json.RawMessage // the request's
@@ -38,7 +38,8 @@ type callResponse struct {
 	body       bytes.Buffer // the SDK's JSON, if the gateway has begun the stream
 }
 
-// respondToCall makes the exchange's response that of a call, and returns it. It may be called again.
+// respondToCall makes the exchange's response a callResponse and returns it. A second call returns the
+// same one.
 func (x *httpExchange) respondToCall() *callResponse {
 	if r, ok := x.w.(*callResponse); ok {
 		return r
@@ -48,137 +49,138 @@ func (x *httpExchange) respondToCall() *callResponse {
 	return r
 }
 
-// keepAlive begins the response if it has not begun soon, and sends comments until the end.
-func (p *callResponse) keepAlive() {
-	if !p.streams {
+// startKeepAlive has the response begin soon, and comments follow until the end.
+func (r *callResponse) startKeepAlive() {
+	if !r.streams {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.alive = time.AfterFunc(openAfter, func() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.alive = time.AfterFunc(openAfter, func() {
 		defer guard.Recover(nil, "a call that is kept alive")
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		begun := p.begunHere || p.begunBySDK
-		s := p.stream()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		begun := r.begunHere || r.begunBySDK
+		s := r.stream()
 		if s == nil {
 			return
 		}
 		if begun {
 			s.sendComment("waiting")
 		}
-		p.alive.Reset(keepAlive)
+		r.alive.Reset(keepAlive)
 	})
 }
 
 // Header implements http.ResponseWriter.
-func (p *callResponse) Header() http.Header { return p.header }
+func (r *callResponse) Header() http.Header { return r.header }
 
 // WriteHeader implements http.ResponseWriter.
-func (p *callResponse) WriteHeader(code int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.begin(code)
+func (r *callResponse) WriteHeader(code int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begin(code)
 }
 
-// begin sends the header of the SDK's response. p.mu is held.
-func (p *callResponse) begin(code int) {
-	if p.begunBySDK || p.over {
+// begin sends the header of the SDK's response. r.mu is held.
+func (r *callResponse) begin(code int) {
+	if r.begunBySDK || r.over {
 		return
 	}
 	if code < http.StatusOK { // an informational response comes before the response itself
-		if !p.begunHere {
-			p.w.WriteHeader(code)
+		if !r.begunHere {
+			r.w.WriteHeader(code)
 		}
 		return
 	}
-	p.begunBySDK = true
-	p.isSSE = strings.HasPrefix(p.header.Get("Content-Type"), "text/event-stream")
-	if p.begunHere {
+	r.begunBySDK = true
+	r.isSSE = strings.HasPrefix(r.header.Get("Content-Type"), "text/event-stream")
+	if r.begunHere {
 		return
 	}
-	for name, values := range p.header {
-		p.w.Header()[name] = values
+	for name, values := range r.header {
+		r.w.Header()[name] = values
 	}
-	p.w.WriteHeader(code)
+	r.w.WriteHeader(code)
 }
 
 // Write implements http.ResponseWriter. The SDK writes one event at a time.
-func (p *callResponse) Write(data []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.over {
+func (r *callResponse) Write(data []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
 		return len(data), nil // the response is over
 	}
-	p.begin(http.StatusOK)
-	if p.begunHere && !p.isSSE {
-		return p.body.Write(data)
+	r.begin(http.StatusOK)
+	if r.begunHere && !r.isSSE {
+		return r.body.Write(data)
 	}
-	return p.w.Write(data)
+	return r.w.Write(data)
 }
 
 // Flush implements http.Flusher.
-func (p *callResponse) Flush() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.over || !p.begunBySDK && !p.begunHere {
+func (r *callResponse) Flush() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over || !r.begunBySDK && !r.begunHere {
 		return
 	}
-	_ = http.NewResponseController(p.w).Flush() // fails if the client has disconnected
+	_ = http.NewResponseController(r.w).Flush() // fails if the client has disconnected
 }
 
-func (p *callResponse) carriesQuestions() bool        { return p.streams }
-func (p *callResponse) disconnected() <-chan struct{} { return p.gone }
+func (r *callResponse) carriesQuestions() bool        { return r.streams }
+func (r *callResponse) disconnected() <-chan struct{} { return r.gone }
 
-// stream returns the response as a stream, or nil if it is not a stream. p.mu is held.
-func (p *callResponse) stream() *stream {
+// stream returns the response as a stream, and begins it if nothing has. It returns nil if the response
+// cannot be a stream or is over. r.mu is held.
+func (r *callResponse) stream() *stream {
 	switch {
-	case p.over || !p.streams || p.begunBySDK && !p.isSSE && !p.begunHere:
+	case r.over || !r.streams || r.begunBySDK && !r.isSSE && !r.begunHere:
 		return nil
-	case !p.begunBySDK && !p.begunHere:
-		p.begunHere = true
-		return newStream(p.w)
+	case !r.begunBySDK && !r.begunHere:
+		r.begunHere = true
+		return newStream(r.w)
 	}
-	return &stream{w: p.w, flush: http.NewResponseController(p.w).Flush}
+	return &stream{w: r.w, flush: http.NewResponseController(r.w).Flush}
 }
 
-func (p *callResponse) send(message []byte) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := p.stream()
+func (r *callResponse) send(message []byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.stream()
 	if s == nil {
-		return p.over // after the end, messages are dropped
+		return r.over // after the end, messages are dropped
 	}
 	s.sendMessage(message)
 	return true
 }
 
-func (p *callResponse) sendAll(messages [][]byte) {
+func (r *callResponse) sendAll(messages [][]byte) {
 	for _, message := range messages {
-		p.send(message)
+		r.send(message)
 	}
 }
 
-// end sends the SDK's JSON as an event and closes the response, which is invalid once its handler has
-// returned.
-func (p *callResponse) end() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.begunHere && !p.isSSE {
-		p.stream().sendMessage(p.answer())
+// end sends the SDK's JSON as an event and closes the response. Call it once, before the HTTP handler
+// returns: the response is invalid after that.
+func (r *callResponse) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begunHere && !r.isSSE {
+		r.stream().sendMessage(r.encodeAnswer())
 	}
-	p.over = true
-	if p.alive != nil {
-		p.alive.Stop()
+	r.over = true
+	if r.alive != nil {
+		r.alive.Stop()
 	}
 }
 
-// answer returns the SDK's JSON on one line. The SDK refuses some requests with a text that is not JSON,
-// or with none. p.mu is held.
-func (p *callResponse) answer() []byte {
+// encodeAnswer returns the SDK's JSON on one line. The SDK refuses some requests with a text that is not
+// JSON, or with none: for these it returns an internal error. r.mu is held.
+func (r *callResponse) encodeAnswer() []byte {
 	var line bytes.Buffer
-	if json.Compact(&line, p.body.Bytes()) != nil || line.Len() == 0 {
-		return wire.EncodeReply(p.id, nil, mcptask.Errorf(mcptask.CodeInternalError, "the call was not answered"))
+	if json.Compact(&line, r.body.Bytes()) != nil || line.Len() == 0 {
+		return wire.EncodeReply(r.id, nil, mcptask.Errorf(mcptask.CodeInternalError, "the call was not answered"))
 	}
 	return line.Bytes()
 }

@@ -45,7 +45,7 @@ func TestCallResponse(t *testing.T) {
 				r.Header.Set("Accept", c.accept)
 				x := &httpExchange{w: w, r: r, m: &message{Message: &wire.Message{ID: []byte("7")}}}
 				response := x.respondToCall()
-				response.keepAlive()
+				response.startKeepAlive()
 				time.Sleep(c.after)
 				if c.code != 0 {
 					response.Header().Set("Content-Type", c.contentType)

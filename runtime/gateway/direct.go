@@ -57,7 +57,7 @@ func (x *httpExchange) progressHook() mcptask.ProgressFunc {
 	response := x.respondToCall()
 	return func(taskID string, done, total float64, message string) {
 		if taskID != "" {
-			return // the call's stream ends before its task
+			return // a task may outlast the stream of its call
 		}
 		params := map[string]any{"progressToken": token, "progress": done, "message": message}
 		if total > 0 {

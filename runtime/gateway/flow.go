@@ -114,8 +114,8 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 	return reply, err
 }
 
-// runningFor returns how long the work has been running that the call waits for. It is that of a task if the
-// call is one of a fallback tool, or repeats a call that the task has asked by.
+// runningFor returns the age of the task that the call waits for: the call is one of a fallback tool, or
+// repeats a call that was answered with the task's questions. For any other call it returns 0.
 func (f *Flow) runningFor(ctx context.Context, s *mcptask.Server, arguments json.RawMessage) time.Duration {
 	task := f.Call.Task
 	if fallback.Helps(s, f.Tool) {

@@ -42,8 +42,8 @@ type Config struct {
 	// AnyHost switches off the check that a server on a loopback address is called by a loopback
 	// name, or by one of the server's AllowedHosts. The check prevents DNS rebinding.
 	AnyHost bool
-	// JSON says that the SDK answers with JSON where it can. The response to a call then begins with
-	// its answer. Otherwise it begins soon, as a stream that is kept alive.
+	// JSON says that the SDK answers with JSON if it can. The response to a call then begins with its
+	// answer. Otherwise it begins within a second, as a stream that is kept alive.
 	JSON bool
 	// Direct answers calls of the server's tools in the gateway. It is for an SDK whose types
 	// cannot carry a task. The SDK's middleware does not see these calls.

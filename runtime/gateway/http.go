@@ -224,7 +224,7 @@ func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
 		response := x.respondToCall()
 		defer response.end()
 		if !x.g.config.JSON {
-			response.keepAlive()
+			response.startKeepAlive()
 		}
 		if x.bypass(flow) {
 			return

@@ -19,7 +19,8 @@ const (
 	// outside of its arguments and answers. The index entry of a member takes eighty bytes, and the
 	// smallest member has five.
 	maxLastingValues = 2000
-	// maxProgressToken limits the bytes of a progress token, which stays in memory until its task ends.
+	// maxProgressToken limits the bytes of a progress token, which stays in memory until its task
+	// ends.
 	maxProgressToken = 1 << 10
 )
 

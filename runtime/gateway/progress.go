@@ -10,12 +10,13 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// progressStep is added to a value that is reported twice, since a value has to be above the one before it.
+// progressStep is added to the last value if a report does not exceed it. Each value must exceed the one
+// before.
 const progressStep = 0.001
 
-// progress reports the progress of one call. Its values increase, whatever the handler reports. While the call
-// is open it repeats the last report in intervals, because hosts give up a call of which they hear
-// nothing.
+// progress reports the progress of one call. Its values increase, whatever the handler reports. While the
+// call is open, it repeats the last report after each 15 seconds of silence, because hosts give up a
+// silent call. It is safe for concurrent use.
 type progress struct {
 	send  mcptask.ProgressFunc
 	began time.Time
@@ -27,7 +28,8 @@ type progress struct {
 	message     string
 }
 
-// newProgress begins to report on work that has been running for a while.
+// newProgress begins to report on work that has been running for some time. Call stop when the call is
+// answered.
 func newProgress(send mcptask.ProgressFunc, runningFor time.Duration) *progress {
 	p := &progress{send: send, began: time.Now().Add(-runningFor)}
 	p.mu.Lock()
@@ -50,7 +52,7 @@ func (p *progress) report(taskID string, done, total float64, message string) {
 	}
 }
 
-// sendAgain repeats the last report, with the time that the call has taken.
+// sendAgain repeats the last report, with the time that the work has taken.
 func (p *progress) sendAgain() {
 	defer guard.Recover(nil, "the progress of a call")
 	p.mu.Lock()

@@ -249,8 +249,9 @@ func (m *Mailbox) Connect(d protocol.Teller, task string) *Stream {
 	return c
 }
 
-// ConnectCall is Connect for the stream of a call that may end before its task. Take its last messages
-// before it is closed: its questions stay with the client, and no such stream carries them again.
+// ConnectCall is Connect for the stream of a call, which may end before its task does. Send what Take
+// returns before you close the stream: its questions stay with the client, and no other call's stream
+// carries them again.
 func (m *Mailbox) ConnectCall(d protocol.Teller, task string) *Stream {
 	c := &Stream{task: task, revision: d, call: true}
 	waiting := m.connect(c)
@@ -291,7 +292,7 @@ func (m *Mailbox) connect(c *Stream) (waiting []string) {
 	return waiting
 }
 
-// Close closes a stream. Its unanswered questions move to another stream, unless it is that of a call.
+// Close closes a stream. Its unanswered questions move to another stream, unless ConnectCall opened it.
 func (c *Stream) Close() { c.mailbox.hub.Refresh(c.mailbox.disconnect(c)...) }
 
 // disconnect removes a stream. It returns the tasks whose messages may be lost with it.

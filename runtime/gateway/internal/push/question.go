@@ -11,9 +11,9 @@ import (
 // In 2025-11-25 the server sends a question as a request. It uses a stream that the client has
 // open: the stream of a request that waits for the task (C-51), or else the session's own stream
 // (C-53). Each question is on one stream at a time. If that stream closes without an answer, the
-// question moves to the next stream. A call that goes on as a task (fallback=tools) is an exception: its
-// stream ends with its answer, and the client keeps the question. The file replica.go has one more rule, for sessions that other
-// replicas serve too.
+// question moves to the next stream. The stream of a call that goes on as a task (fallback=tools) is an
+// exception: it ends with the call's answer, and the client keeps the question. The file replica.go has
+// one more rule, for sessions that other replicas serve too.
 
 // question is a question that a session was asked. The mailbox's lock guards it.
 type question struct {
@@ -51,7 +51,7 @@ type sentRequest struct {
 	id string
 }
 
-// notAwaited is why a question is cancelled.
+// notAwaited is the reason that a client reads when a question is cancelled.
 const notAwaited = "the task no longer waits for the answer"
 
 // retract removes a request that no longer matters. It returns false if the client may have read it.

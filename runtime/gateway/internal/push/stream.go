@@ -16,8 +16,8 @@ type Stream struct {
 	// revision is the revision of the waiting request. nil means the revision in which the session
 	// knows each task.
 	revision protocol.Teller
-	// call says that the stream is that of a call which ends before its task may. A question that the
-	// client has got there stays with the client.
+	// call says that this is the stream of a call, which may end before its task does. A question that
+	// the client got there stays with the client.
 	call  bool
 	queue []message
 	wake  chan struct{} // has a buffer of one, so that put never blocks

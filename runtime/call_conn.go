@@ -70,7 +70,7 @@ type Snapshot struct {
 	// Message is the server's text on the status.
 	Message string
 	// Progress is what the handler reported last. Servers of this module send it beside the
-	// message. Of any other server it has only the message, and Done and Total are 0.
+	// message. From any other server it has only the message, and Done and Total are 0.
 	Progress             ProgressReport
 	CreatedAt, UpdatedAt time.Time
 	// TTL is how long the server keeps the task from CreatedAt. A negative TTL means no

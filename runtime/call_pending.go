@@ -232,14 +232,14 @@ func (p *pendingCall) explainError(err error) error {
 		return &lostTaskError{fmt.Sprintf("%s: %v", p.spec.Tool, err), ErrExpired, err}
 	case ttlPassed:
 		return fmt.Errorf("%s: %w: %w", p.spec.Tool, ErrExpired, err)
-	case p.last.CreatedAt.IsZero(): // of a token
+	case p.last.CreatedAt.IsZero(): // a call resumed from a token, which has seen nothing of its task
 		return &lostTaskError{fmt.Sprintf("%s: %v", p.spec.Tool, err), ErrNotFound, err}
 	}
 	return &lostTaskError{fmt.Sprintf("%s: the server no longer has the task: %v", p.spec.Tool, err), ErrNotFound, err}
 }
 
-// lostTaskError is the error of a task that the server does not have. Its text says once
-// what both of its errors say.
+// lostTaskError is the error of a task that the server does not have. It wraps two errors that say
+// the same, so it has a text of its own.
 type lostTaskError struct {
 	text          string
 	reason, cause error

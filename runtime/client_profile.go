@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// DefaultWait is how long a plain call blocks if neither its tool nor its client's host says
-// otherwise. Common hosts give a call up after 60 seconds.
+// DefaultWait is how long a plain call blocks if its tool sets no wait and its client's host is not
+// known. Common hosts give a call up after 60 seconds.
 const DefaultWait = 45 * time.Second
 
 // ClientInfo is how the program of a client names itself. Nothing proves it.
@@ -15,18 +15,19 @@ type ClientInfo struct {
 	Version string `json:"version"`
 }
 
-// ClientProfile is what a server knows of a client's program, which is part of a host such as an editor. It decides how the server answers plain calls
-// of tools that have the fallback tools, and never whose a task is or who may call.
+// ClientProfile is what a server knows of a client's program, which is part of a host such as an
+// editor. It decides how the server answers plain calls of tools that have the fallback tools. It never
+// decides who may call or who owns a task.
 type ClientProfile struct {
-	// Patience is how long the host waits for the answer to a call, whatever comes meanwhile. 0
-	// means that it is not known.
+	// Patience is how long the host waits for the answer to a call, even if progress or comments
+	// come meanwhile. 0 means that it is not known.
 	Patience time.Duration
-	// PatienceWithProgress is the same for a call that asks for progress, in a host whose clock
-	// begins anew with each report of progress. The server reports at least every 15 seconds. 0
-	// means that progress changes nothing.
+	// PatienceWithProgress is the same for a call that asks for progress, in a host that starts its
+	// clock again with each report. The server reports at least every 15 seconds. 0 means that
+	// progress changes nothing.
 	PatienceWithProgress time.Duration
-	// PrefersPlain says that people see more of a plain call with progress than of a task. In
-	// 2025-11-25 such a host is told that optional tools take no tasks.
+	// PrefersPlain says that the host shows people more of a plain call with progress than of a
+	// task. In 2025-11-25 the server tells such a host that optional tools take no tasks.
 	PrefersPlain bool
 	// HidesStatus says that nobody sees the status messages of tasks. If the program cannot show a
 	// question either, nobody would learn of it. So its calls of tools that may ask are answered
@@ -34,35 +35,36 @@ type ClientProfile struct {
 	HidesStatus bool
 }
 
-// wait returns how long a plain call may block if the tool's policy says wait. A quarter of the
-// patience is for the way.
-func (p ClientProfile) wait(wait time.Duration, progress bool) time.Duration {
+// chooseWait returns how long a plain call may block if the tool's policy says wait. It leaves a
+// quarter of the host's patience for the network and for work that comes before and after the wait.
+func (p ClientProfile) chooseWait(wait time.Duration, progress bool) time.Duration {
 	patience := p.Patience
 	if progress {
 		patience = max(patience, p.PatienceWithProgress)
 	}
-	bears := patience / 4 * 3
+	longest := patience / 4 * 3
 	switch {
-	case bears <= 0 && wait == 0:
+	case longest <= 0 && wait == 0:
 		return DefaultWait
-	case bears <= 0:
+	case longest <= 0:
 		return wait
 	case wait == 0:
-		return bears
+		return longest
 	}
-	return min(wait, bears)
+	return min(wait, longest)
 }
 
-// PlainWait returns how long a plain call may block before it goes on behind the fallback tools:
-// the tool's Policy.Wait, but not longer than the caller's host waits. Without a Policy.Wait it is
-// as long as that host waits, or DefaultWait. progress says that the call asks for progress.
+// PlainWait returns how long a plain call may block before it goes on behind the fallback tools: the
+// tool's Policy.Wait, and at most three quarters of the time that the caller's host waits. Without a
+// Policy.Wait it returns these three quarters, or DefaultWait if the host is not known. progress says
+// that the call asks for progress.
 func (s *Server) PlainWait(caller Caller, tool string, progress bool) time.Duration {
 	spec, _ := s.Tool(tool)
-	return s.ClientProfile(caller).wait(spec.Policy.Wait, progress)
+	return s.ClientProfile(caller).chooseWait(spec.Policy.Wait, progress)
 }
 
-// ClientProfile returns what is known of a caller's program: what Options.ClientProfile says, or
-// KnownClient.
+// ClientProfile returns what Options.ClientProfile says of a caller's program. If that is nil, it
+// returns what KnownClient says.
 func (s *Server) ClientProfile(caller Caller) ClientProfile {
 	if s.options.ClientProfile != nil {
 		return s.options.ClientProfile(caller.Client)
@@ -71,10 +73,10 @@ func (s *Server) ClientProfile(caller Caller) ClientProfile {
 }
 
 // knownClients has a ClientProfile for each name that a program gives itself. A name that ends in an
-// asterisk stands for all that begin so. docs/connect-clients.md says where the times come from. If
+// asterisk stands for all names that begin so. docs/connect-clients.md has the sources of the times. If
 // sources differ, the shortest time stands here.
 var knownClients = map[string]ClientProfile{
-	// Claude Code takes a call that lasts two minutes to the background, where its result is lost.
+	// Claude Code moves a call to the background after two minutes, and loses its result there.
 	"claude-code":         {Patience: 2 * time.Minute},
 	"claude-ai":           {Patience: time.Minute}, // Claude Desktop
 	"claude-desktop-3p":   {Patience: time.Minute},
@@ -106,8 +108,8 @@ var knownClients = map[string]ClientProfile{
 	"Code - OSS*":         {Patience: 10 * time.Minute, PrefersPlain: true},
 }
 
-// KnownClient returns what is known of a program by its name: the zero ClientProfile for a name that
-// is not known. A proxy may have added itself to the name, as in "codex-mcp-client (via mcp-remote
+// KnownClient returns the profile of a program that this package knows by name. It returns the zero
+// ClientProfile for any other name. It ignores what a proxy adds, as in "codex-mcp-client (via mcp-remote
 // 0.1.37)".
 func KnownClient(client ClientInfo) ClientProfile {
 	name, _, _ := strings.Cut(client.Name, " (via ")

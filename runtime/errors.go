@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// The errors of a call without a result. Test with errors.Is. Their texts, as those of all
-// errors below, have no prefix, since they always come within an error that names the
-// tool or the question.
+// The errors of a call without a result. Test with errors.Is. The texts of these errors
+// and of those below have no prefix, because most of them come within an error that names
+// the tool or the question.
 var (
 	// ErrCancelled says that the task was cancelled.
 	ErrCancelled = errors.New("the task was cancelled")

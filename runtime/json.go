@@ -39,9 +39,9 @@ func describeMismatch(err error) string {
 // value once.
 const maxMismatchDepth = 10
 
-// locateMismatch puts the place before an error of decode, which an unmarshaler does not know, such
-// as "steps.2.until". It decodes the members of the value one at a time, and those of the first
-// that fails.
+// locateMismatch returns an error of decode with its place in the value, such as "steps.2.until". The
+// UnmarshalJSON method that failed does not know that place. locateMismatch decodes the members of the
+// value one at a time, then those of the first member that fails.
 func locateMismatch(value json.RawMessage, decode func(json.RawMessage) error, err error) error {
 	var place []string
 	before, after := "", "" // what the value stands in
@@ -73,7 +73,8 @@ func locateMismatch(value json.RawMessage, decode func(json.RawMessage) error, e
 	return fmt.Errorf("%s: %s", strings.Join(place, "."), text)
 }
 
-// member is a member of an object, or an element of an array, and what makes it one.
+// member is a member of an object or an element of an array. before, value and after make an object or
+// an array that has it alone.
 type member struct {
 	name, before, after string
 	value               json.RawMessage

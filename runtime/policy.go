@@ -71,7 +71,7 @@ type Policy struct {
 	// task. It has no effect if a client of 2025-11-25 asked for a task.
 	Grace time.Duration
 	// Wait is how long a plain call may block. 0 leaves it to the server: with the fallback tools
-	// that is DefaultWait, or what the caller's host bears, and without them there is no limit.
+	// the call blocks as long as Server.PlainWait says, and without them there is no limit.
 	Wait time.Duration
 	// Deadline bounds the handler's work; 0 means no limit.
 	Deadline time.Duration

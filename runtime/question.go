@@ -17,7 +17,8 @@ const MetaInput = "io.github.mcptaskgen/input"
 const MetaIdempotencyKey = "io.github.mcptaskgen/idempotency-key"
 
 // MetaUnattended is the _meta key by which a call says that nobody answers its questions by the
-// fallback tools. The value is true. What the client does not declare then cannot be asked.
+// fallback tools. The value is true. A question that the client has not declared then returns
+// ErrCannotAsk to the handler. The generated client sends it with every call.
 const MetaUnattended = "io.github.mcptaskgen/unattended"
 
 // The requests that a task may send. CanAskURL is not a method. It stands for

@@ -79,7 +79,7 @@ type Input struct {
 type Progress struct{ Done, Total float64 }
 
 // ProgressReport is what the handler of a task reported last: done of total, in any unit,
-// and what it said. A Total of 0 means unknown.
+// and a message. A Total of 0 means unknown.
 type ProgressReport struct {
 	Done, Total float64
 	Message     string

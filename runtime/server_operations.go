@@ -22,13 +22,14 @@ func (s *Server) NotFound() *Error {
 	return Errorf(CodeInvalidParams, "there is no task with that ID")
 }
 
-// KeepsInMemory reports whether the tasks are lost with the process.
+// KeepsInMemory reports whether the server's store is a memory store, which loses its tasks with the
+// process.
 func (s *Server) KeepsInMemory() bool {
 	_, memory := s.store.(*memoryStore)
 	return memory
 }
 
-// newExpiredError tells the owner of a task that it is gone, for TombstoneFor.
+// newExpiredError is the answer to the owner of an expired task, until TombstoneFor has passed.
 func newExpiredError() *Error {
 	return Errorf(CodeInvalidParams, "the task has expired: its ttl, counted from its creation, is over").withReason(reasonExpired)
 }

@@ -16,8 +16,8 @@ import (
 // may block. Until the wait is over, the client does not know the task. So a task that ends in time
 // leaves no record, and a task whose caller leaves is stopped.
 //
-// A caller of 2026-07-28 gets the questions that it can answer as the reply. It repeats the call with
-// the answers and with a state that names the task, and the handler follows the task on.
+// In 2026-07-28 the reply has the questions that the caller can answer. The caller repeats the call with
+// the answers and with a state that names the task. The handler then follows that task.
 func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string, w way) Handler {
 	return func(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
 		began := time.Now()
@@ -92,7 +92,8 @@ func (h hiddenTask) resume(ctx context.Context, call mcptask.CallRequest) (mcpta
 	return h.server.Get(ctx, h.caller, record.ID)
 }
 
-// limitWait bounds a context by the time that a call may block. The call began at a time.
+// limitWait returns a context that ends when the call has blocked for as long as it may. began is when
+// the call began.
 func (h hiddenTask) limitWait(ctx context.Context, began time.Time, call mcptask.CallRequest) (context.Context, context.CancelFunc) {
 	wait := h.policyWait()
 	switch {
@@ -110,8 +111,8 @@ func (h hiddenTask) policyWait() time.Duration {
 	return spec.Policy.Wait
 }
 
-// reply makes the reply after the task was followed. waiting is the context of the wait, and ctx
-// that of the call.
+// reply makes the reply to the call. record is the task as follow left it, failed the error of follow,
+// waiting the context of the wait, and ctx that of the call.
 func (h hiddenTask) reply(ctx, waiting context.Context, call mcptask.CallRequest, record mcptask.Record, failed error) (mcptask.CallReply, error) {
 	switch questions := answerable(h.caller, record); {
 	case protocol.IsGone(failed):
@@ -180,8 +181,8 @@ func answerable(caller mcptask.Caller, record mcptask.Record) []mcptask.Input {
 	return slices.DeleteFunc(record.Outstanding(), func(in mcptask.Input) bool { return !caller.Answers(in) })
 }
 
-// watchProgress returns a function that tells a call the progress of a task that an earlier call
-// began. It tells that of the record at once. report is nil if the call has not asked for it.
+// watchProgress returns a function that reports the progress of a task that an earlier call began. It
+// reports that of the record at once. A nil report means that the call does not ask for progress.
 func watchProgress(report mcptask.ProgressFunc, record mcptask.Record) func(mcptask.Record) {
 	var told mcptask.Record
 	watch := func(r mcptask.Record) {

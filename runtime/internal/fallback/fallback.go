@@ -62,8 +62,8 @@ func Concerns(s *mcptask.Server, tool string) bool {
 	return Helps(s, tool) || Serves(s, tool)
 }
 
-// Defers reports whether the questions of a task are left to the tool that answers: the task's tool
-// has the fallback, and the caller cannot show a form, although it knows tasks.
+// Defers reports whether the questions of a task are left to the tool task_answer, for a caller that
+// knows tasks: the task's tool has the fallback and may ask, and the caller cannot show a form.
 func Defers(s *mcptask.Server, caller mcptask.Caller, tool string) bool {
 	return !showsForms(caller) && protocol.FindAnswerTool(s, tool) != ""
 }
@@ -74,12 +74,12 @@ func IsPlain(s *mcptask.Server, caller mcptask.Caller, tool string) bool {
 	return Defers(s, caller, tool) && s.ClientProfile(caller).HidesStatus
 }
 
-// showsForms reports whether a caller answers questions to its user.
+// showsForms reports whether a caller declares that it shows forms to its user.
 func showsForms(caller mcptask.Caller) bool {
 	return slices.Contains(caller.CanAsk, "elicitation/create")
 }
 
-// findSet returns the fallback tools for a tool. If it has none, the set only has the server.
+// findSet returns the fallback tools for a tool. If there are none, the set has only the server.
 func findSet(s *mcptask.Server, tool string) set {
 	if !Serves(s, tool) {
 		return set{server: s}
@@ -97,10 +97,10 @@ func findSet(s *mcptask.Server, tool string) set {
 // come to the task in other requests. stop is nil if the call has no stream.
 type Carrier = func(task mcptask.Record) (stop func())
 
-// Handle returns the handler for a call that the gateway has negotiated, if it calls a fallback
-// tool or has ModeFallback. A tool without the fallback may be called in ModeFallback too, by a
-// caller who can answer by a repeated call. It returns nil for any other call, which the server answers. With a
-// carrier, it is the carrier that asks a task's questions, and not the call's Ask.
+// Handle returns the handler for a call that the gateway has negotiated, if it calls a fallback tool or
+// has ModeFallback. It returns nil for any other call, which the server answers. A call of a tool without
+// the fallback has ModeFallback if its caller can answer questions by repeating the call. With a carrier,
+// the carrier asks a task's questions in place of the call's Ask.
 func Handle(s *mcptask.Server, caller mcptask.Caller, tool string, call mcptask.CallRequest, session Session, carrier Carrier) Handler {
 	w := way{session, carrier}
 	if call.Mode == mcptask.ModeFallback {

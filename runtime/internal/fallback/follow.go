@@ -29,7 +29,7 @@ func (w way) follow(ctx context.Context, s *mcptask.Server, caller mcptask.Calle
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	a := &asker{way: w, server: s, caller: caller, ask: ask, giveUp: stop}
-	defer a.stopCarrying()
+	defer a.stop()
 	for !record.Done() && a.update(ctx, record) {
 		latest, err := s.Changed(ctx, caller, record.ID, record.Version)
 		switch {
@@ -50,26 +50,26 @@ type way struct {
 	carrier Carrier
 }
 
-// asker asks the questions of one task for a call. A question that the client has got stays open when
-// the call is over, so that a person may take longer to answer than the call blocks. Later calls
-// do not ask it again in the same session.
+// asker asks the questions of one task for a call. A question stays open at the client when the call is
+// over, so that a person may take longer to answer than the call blocks. Later calls do not ask it again
+// in the same session. One goroutine uses an asker.
 type asker struct {
 	way
-	server   *mcptask.Server
-	caller   mcptask.Caller
-	ask      askFunc
-	giveUp   func()
-	carrying func() // ends the carrying; nil if there is none
+	server      *mcptask.Server
+	caller      mcptask.Caller
+	ask         askFunc
+	giveUp      func()
+	stopCarrier func() // nil if the carrier does not ask
 }
 
-// askedKey is the key of a question that a session's client has.
+// askedKey identifies a question that the client of a session was asked and has not answered.
 type askedKey struct {
 	session   any
 	task, key string
 }
 
-// askedBy returns the questions that the clients of a server have, by askedKey.
-func askedBy(s *mcptask.Server) *sync.Map {
+// openQuestions returns the set of the askedKeys of a server.
+func openQuestions(s *mcptask.Server) *sync.Map {
 	type attached struct{}
 	return s.Attached(attached{}, func() any { return new(sync.Map) }).(*sync.Map)
 }
@@ -92,21 +92,22 @@ func (a *asker) update(ctx context.Context, record mcptask.Record) bool {
 
 // carry has the carrier ask, and reports whether it can.
 func (a *asker) carry(record mcptask.Record) bool {
-	if a.carrier != nil && a.carrying == nil {
-		a.carrying = a.carrier(record)
+	if a.carrier != nil && a.stopCarrier == nil {
+		a.stopCarrier = a.carrier(record)
 	}
-	return a.carrying != nil
+	return a.stopCarrier != nil
 }
 
-func (a *asker) stopCarrying() {
-	if a.carrying != nil {
-		a.carrying()
+// stop stops the carrier, if it asks.
+func (a *asker) stop() {
+	if a.stopCarrier != nil {
+		a.stopCarrier()
 	}
 }
 
 // askOnce asks a question, unless the client has it already. It does not wait.
 func (a *asker) askOnce(ctx context.Context, record mcptask.Record, in mcptask.Input) {
-	asked, key := askedBy(a.server), askedKey{a.session.ID, record.ID, in.Key}
+	asked, key := openQuestions(a.server), askedKey{a.session.ID, record.ID, in.Key}
 	if _, has := asked.LoadOrStore(key, nil); has {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 // fallback tools only if its tasks may ask what it cannot show; see Defers. Any other caller sees
 // them, and learns that it may call the tools behind them plainly: their output may be that of a
 // running task, and tasks are not required. Otherwise plain calls would be refused (C-13). A program
-// that shows tasks badly learns that optional tools take none.
+// whose profile says PrefersPlain learns that optional tools take no tasks.
 //
 // The list depends on what the caller declares. So it is marked as private if the revision has
 // caches.
@@ -54,12 +54,12 @@ func List(s *mcptask.Server, caller mcptask.Caller, declares bool, result json.R
 	return json.Marshal(list)
 }
 
-// offerPlain changes the entry of a tool that has the fallback. For a caller whose program prefers plain
-// calls, a tool whose tasks are optional takes none.
-func offerPlain(entry map[string]json.RawMessage, preferred bool) error {
+// offerPlain changes the entry of a tool that has the fallback. prefersPlain says that a tool whose tasks
+// are optional takes no tasks.
+func offerPlain(entry map[string]json.RawMessage, prefersPlain bool) error {
 	var execution map[string]json.RawMessage
 	offered := map[string]string{`"required"`: `"optional"`}
-	if preferred {
+	if prefersPlain {
 		offered[`"optional"`] = `"forbidden"`
 	}
 	if json.Unmarshal(entry["execution"], &execution) == nil && offered[string(execution["taskSupport"])] != "" {

@@ -34,8 +34,8 @@ type question struct {
 	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
-// nextCall is a call of a fallback tool. If that is the tool that answers, the answer is still to be
-// added to the arguments.
+// nextCall is a call of a fallback tool. If the tool is task_answer, the model adds the answer to the
+// arguments.
 type nextCall struct {
 	Tool      string            `json:"tool"`
 	Arguments map[string]string `json:"arguments"`

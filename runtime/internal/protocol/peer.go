@@ -19,7 +19,7 @@ type PeerTask struct {
 	StatusMessage string `json:"statusMessage"`
 	CreatedAt     string `json:"createdAt"`
 	LastUpdatedAt string `json:"lastUpdatedAt"`
-	// Meta is the _meta, which may have the progress.
+	// Meta is the _meta. It may have the progress under MetaProgress.
 	Meta json.RawMessage `json:"_meta"`
 
 	// Until 2025-11-25.

@@ -6,7 +6,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// MetaProgress is the key in the _meta of a task under which a server sends its progress. The
+// MetaProgress is the key in the _meta of a task under which a server sends the task's progress. The
 // statusMessage has it only as text.
 const MetaProgress = "io.github.mcptaskgen/progress"
 
@@ -44,7 +44,8 @@ func encodeTask(projection any, r mcptask.Record) (json.RawMessage, error) {
 	return addMember(task, "_meta", data)
 }
 
-// readProgress reads the progress of a peer's task. A peer that sends none has at most a message.
+// readProgress reads the progress of a peer's task. If the peer sends no numbers, the report has the
+// status message alone.
 func readProgress(t PeerTask) mcptask.ProgressReport {
 	var meta struct {
 		Progress *taskProgress `json:"io.github.mcptaskgen/progress"`

@@ -8,30 +8,31 @@ import (
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wire20260728"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
-// ShowQuestions returns a task as a caller sees it. While questions are open, their texts stand in
-// the place of the status message. If the caller cannot be asked a question that the tool
-// task_answer takes, the message says how to call that tool.
+// ShowQuestions returns a task as a caller sees it. While questions are open, their texts replace the
+// status message. If the caller cannot be asked a question that the tool task_answer takes, the message
+// says how to call that tool.
 //
-// In 2026-07-28 the status input_required comes with questions (E-30), and a caller is sent only
-// those that it can answer (T-38). So a task whose open questions are all for others is shown as
-// working.
+// In 2026-07-28 the status input_required comes with questions (E-30), and a caller gets only those that
+// it can answer (T-38). So ShowQuestions shows a task as working if the caller can answer none of its
+// open questions.
 func ShowQuestions(s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) mcptask.Record {
 	open := r.Outstanding()
 	if r.Phase != mcptask.PhaseInputRequired || len(open) == 0 {
 		return r
 	}
 	r.StatusMessage = JoinQuestions(open)
-	mute := slices.DeleteFunc(open, caller.Answers)
-	if len(mute) == len(r.Outstanding()) && caller.Revision == mcptask.Revision20260728 {
+	if caller.Revision == mcptask.Revision20260728 && !slices.ContainsFunc(open, caller.Answers) {
 		r.Phase = mcptask.PhaseRunning
 	}
-	if i := slices.IndexFunc(mute, IsForm); i >= 0 {
+	cannotShow := func(in mcptask.Input) bool { return IsForm(in) && !caller.Answers(in) }
+	if i := slices.IndexFunc(open, cannotShow); i >= 0 {
 		if tool := FindAnswerTool(s, r.Tool); tool != "" {
-			// The message is cut behind the way to answer.
-			r.StatusMessage = fmt.Sprintf("%s To answer, call the tool %s with %s.", text.Shorten(r.StatusMessage, longestMessage/2), tool, formatAnswer(r.ID, mute[i]))
+			// The questions leave room for how to answer, because the end of a long message is cut off.
+			r.StatusMessage = fmt.Sprintf("%s To answer, call the tool %s with %s.", text.Shorten(r.StatusMessage, longestMessage/2), tool, formatAnswer(r.ID, open[i]))
 		}
 	}
 	return r
@@ -54,14 +55,16 @@ func FindAnswerTool(s *mcptask.Server, tool string) string {
 	return service.Prefix + mcptask.ToolTaskAnswer
 }
 
-// Asks reports whether a tool of a service may ask its user.
+// Asks reports whether a tool of a service may ask questions.
 func Asks(service mcptask.Tools, spec mcptask.ToolSpec) bool {
 	return service.Asks || len(spec.Questions) > 0
 }
 
 // IsForm reports whether a question is a form for a person. A model can pass such a question on to
 // its user.
-func IsForm(in mcptask.Input) bool { return in.Method == "elicitation/create" && in.Schema != nil }
+func IsForm(in mcptask.Input) bool {
+	return in.Method == wire.MethodElicitationCreate && in.Schema != nil
+}
 
 // formatAnswer describes the arguments of the tool task_answer for a form: the answer has the form's
 // fields with their types.
@@ -101,9 +104,9 @@ func DescribeQuestion(in mcptask.Input) string {
 	q, err := mcptask.NewQuestion("", in.Key, in.Method, in.Params)
 	switch {
 	case err != nil:
-	case in.Method == "sampling/createMessage":
+	case in.Method == wire.MethodSamplingCreateMessage:
 		return strings.TrimSpace("The tool asks the client's model for a message. " + readPrompt(in.Params))
-	case in.Method == "roots/list":
+	case in.Method == wire.MethodRootsList:
 		return "The tool asks which directories the user has opened at the client."
 	case q.URL != "":
 		return strings.TrimSpace(q.Message + " Open " + q.URL)

@@ -37,7 +37,7 @@ func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params Par
 	case tool.Policy.Task == mcptask.TaskForbidden:
 		call.Mode = mcptask.ModePlain
 		return call, nil
-	case call.Task != "": // which is hidden from the client
+	case call.Task != "": // the task is hidden from the client
 		call.Mode = mcptask.ModeFallback
 		return call, nil
 	case !extension && fallback:
@@ -52,13 +52,14 @@ func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params Par
 	return call, err
 }
 
-// stateTask is the member of a state that names the task of a call. No question has this key: those
-// in a state come before the task.
+// stateTask is the member of a state that names the task of a call. No answer in a state has this key:
+// the keys of questions that come before a task begin with "before/".
 const stateTask = "task"
 
-// readRetry reads what comes with a repeated call: the answers of this round, and the state, which
-// InputRequired has made. The state has the answers of earlier rounds, or names the task that asks.
-// A tool that cannot have asked ignores both, unless it stands for another tool.
+// readRetry reads into call what comes with a repeated call: the answers of this round, and the state that
+// InputRequired made. The state has the answers of earlier rounds, or names the task that asks. If the tool
+// cannot have asked, what is malformed is no error. The call still gets the answers, because a fallback
+// tool may stand for a tool that asks.
 func readRetry(tool mcptask.ToolSpec, params Params, call *mcptask.CallRequest) error {
 	takesTasks, asksFirst := tool.Policy.Task != mcptask.TaskForbidden, len(tool.Questions) > 0
 	state, err := readText(params, "requestState")
@@ -254,7 +255,7 @@ func (Server20260728) CanAsk(capabilities Params) []string { return readAskable(
 func (Server20260728) InputRequired(reply mcptask.CallReply) (json.RawMessage, error) {
 	result := wire.InputRequiredResult{ResultType: resultTypeInputRequired, InputRequests: makeInputRequests(reply.Questions)}
 	switch {
-	case reply.Task != nil: // its ID is the key to it, and its owner is checked
+	case reply.Task != nil: // the next call checks that the caller owns it
 		state, err := json.Marshal(map[string]string{stateTask: reply.Task.ID})
 		if err != nil {
 			return nil, err

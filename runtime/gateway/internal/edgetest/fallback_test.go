@@ -537,7 +537,7 @@ func TestFallbackBesideTasks(t *testing.T) {
 				t.Errorf("%s", got)
 			}
 		}
-		// A question that no tool answers fails as before.
+		// A question that no tool answers returns an error to the handler.
 		id := p.Create("slow_sample", nil)
 		if got := p.TaskText(id); !strings.Contains(got, "has not declared that it answers sampling/createMessage") {
 			t.Errorf("%s", got)

@@ -350,12 +350,15 @@ func serve(t *testing.T, h host, w way, u *user, tools mcptask.Tools) *client {
 	return c
 }
 
-// eachWay runs a test for each host on each of its connections, in bubbles.
-func eachWay(t *testing.T, test func(t *testing.T, h host, w way)) {
+// eachWay runs a test for each host on each of its connections that suits the test, in bubbles.
+func eachWay(t *testing.T, suits func(h host, w way) bool, test func(t *testing.T, h host, w way)) {
 	t.Helper()
 	t.Parallel()
 	for _, h := range hosts {
 		for _, w := range h.ways() {
+			if !suits(h, w) {
+				continue
+			}
 			t.Run(h.name+"/"+w.String(), func(t *testing.T) {
 				t.Parallel()
 				bubble.Test(t, func(t *testing.T) { test(t, h, w) })
@@ -367,7 +370,8 @@ func eachWay(t *testing.T, test func(t *testing.T, h host, w way)) {
 // TestTenMinutes checks that a tool that works for ten minutes and asks a question succeeds in
 // every host.
 func TestTenMinutes(t *testing.T) {
-	eachWay(t, func(t *testing.T, h host, w way) {
+	all := func(host, way) bool { return true }
+	eachWay(t, all, func(t *testing.T, h host, w way) {
 		s, u := &site{}, &user{thinks: 20 * time.Second}
 		c := serve(t, h, w, u, s.tools(0))
 		c.renovate(s, renovate, seesText)
@@ -378,10 +382,9 @@ func TestTenMinutes(t *testing.T) {
 // TestSlowUser is TestTenMinutes with a user who takes longer to answer than most hosts wait for a
 // call.
 func TestSlowUser(t *testing.T) {
-	eachWay(t, func(t *testing.T, h host, w way) {
-		if !w.elicits || !w.progress {
-			return // without elicitation no call waits for the user
-		}
+	// Without elicitation no call waits for the user.
+	waitsForUser := func(_ host, w way) bool { return w.elicits && w.progress }
+	eachWay(t, waitsForUser, func(t *testing.T, h host, w way) {
 		s, u := &site{}, &user{thinks: 4 * time.Minute}
 		c := serve(t, h, w, u, s.tools(0))
 		c.renovate(s, renovate, seesText)
@@ -390,22 +393,14 @@ func TestSlowUser(t *testing.T) {
 
 // TestBlindUser checks that the model asks its user if the host fails to show a question.
 func TestBlindUser(t *testing.T) {
-	t.Parallel()
-	for _, h := range hosts {
-		for _, w := range h.ways() {
-			if !w.elicits || w.modern() || w.replicas || h.tasks != noTasks {
-				continue
-			}
-			t.Run(h.name+"/"+w.String(), func(t *testing.T) {
-				t.Parallel()
-				bubble.Test(t, func(t *testing.T) {
-					s, u := &site{}, &user{blind: true}
-					c := serve(t, h, w, u, s.tools(0))
-					c.renovate(s, renovate, seesText)
-				})
-			})
-		}
+	showsQuestions := func(h host, w way) bool {
+		return w.elicits && !w.modern() && !w.replicas && h.tasks == noTasks
 	}
+	eachWay(t, showsQuestions, func(t *testing.T, h host, w way) {
+		s, u := &site{}, &user{blind: true}
+		c := serve(t, h, w, u, s.tools(0))
+		c.renovate(s, renovate, seesText)
+	})
 }
 
 // renovate has the model call a tool of the site that renovates, and checks the result.
@@ -426,10 +421,8 @@ func (c *client) renovate(s *site, tool string, sees sight) {
 
 // TestSurvey checks that each host gets a link to a big result as the handler made it.
 func TestSurvey(t *testing.T) {
-	eachWay(t, func(t *testing.T, h host, w way) {
-		if w.elicits || w.replicas {
-			return // it asks nothing
-		}
+	asksNothing := func(_ host, w way) bool { return !w.elicits && !w.replicas }
+	eachWay(t, asksNothing, func(t *testing.T, h host, w way) {
 		c := serve(t, h, w, &user{}, (&site{}).tools(0))
 		a, err := c.converse(survey, map[string]any{}, seesText)
 		if err != nil {
@@ -479,25 +472,17 @@ func TestOperatorKnows(t *testing.T) {
 // TestKnownHosts checks how long a plain call blocks in hosts that the server knows by name, and in
 // others.
 func TestKnownHosts(t *testing.T) {
-	t.Parallel()
-	for _, h := range hosts {
-		for _, w := range h.ways() {
-			want := h.blocks[0]
-			if w.progress {
-				want = h.blocks[1]
-			}
-			if want == 0 || w.elicits && !w.replicas {
-				continue
-			}
-			t.Run(h.name+"/"+w.String(), func(t *testing.T) {
-				t.Parallel()
-				bubble.Test(t, func(t *testing.T) {
-					c := serve(t, h, w, &user{}, (&site{}).tools(0))
-					c.checkBlocks(want)
-				})
-			})
+	blocks := func(h host, w way) time.Duration {
+		if w.progress {
+			return h.blocks[1]
 		}
+		return h.blocks[0]
 	}
+	callsPlainly := func(h host, w way) bool { return blocks(h, w) > 0 && (!w.elicits || w.replicas) }
+	eachWay(t, callsPlainly, func(t *testing.T, h host, w way) {
+		c := serve(t, h, w, &user{}, (&site{}).tools(0))
+		c.checkBlocks(blocks(h, w))
+	})
 }
 
 // checkBlocks checks how long a plain call blocks, and a call of the fallback tool after it.

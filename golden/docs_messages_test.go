@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // TestDocsMessages finds each message that docs/troubleshooting.md says is ours in the code, or among the errors of
@@ -64,6 +66,10 @@ func readSources(t *testing.T) string {
 // knownClient matches an entry of the runtime's table of hosts.
 var knownClient = regexp.MustCompile(`(?m)^\t"([^"]+)": +\{Patience: (?:(\d+) \* )?time\.(Second|Minute)\b`)
 
+// knownRow matches a host's row with a time in docs/connect-clients.md: the names that its program gives
+// itself, and the time.
+var knownRow = regexp.MustCompile(`(?m)^\| [^|]+ \| ([^|]+) \|.*\| (\d+) \|$`)
+
 // TestDocsHosts compares the hosts that the runtime knows, and how long it takes them to wait, with
 // docs/connect-clients.md.
 func TestDocsHosts(t *testing.T) {
@@ -83,6 +89,14 @@ func TestDocsHosts(t *testing.T) {
 		row := regexp.MustCompile(fmt.Sprintf("(?m)^\\|[^\n]*`%s`[^\n]*\\| %d \\|$", regexp.QuoteMeta(entry[1]), seconds))
 		if !row.MatchString(page) {
 			t.Errorf("docs/connect-clients.md has no row for %q, which the server takes to wait %d seconds", entry[1], seconds)
+		}
+	}
+	for _, row := range knownRow.FindAllStringSubmatch(page, -1) {
+		for _, name := range inline.FindAllString(row[1], -1) {
+			client := mcptask.ClientInfo{Name: strings.TrimSuffix(strings.Trim(name, "`"), "*")}
+			if patience := mcptask.KnownClient(client).Patience; row[2] != fmt.Sprint(patience.Seconds()) {
+				t.Errorf("docs/connect-clients.md has %s seconds for %s, which the server takes to wait %v", row[2], name, patience)
+			}
 		}
 	}
 }

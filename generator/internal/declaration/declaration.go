@@ -63,7 +63,8 @@ func (b *block) has(key string) bool {
 	return ok
 }
 
-// allowsFallback reports whether a service has fallback tools if any of its tools runs as a task.
+// allowsFallback reports whether a service gets the fallback tools as soon as one of its tools may run as
+// a task: it says fallback=tools, or nothing.
 func (b *block) allowsFallback() bool {
 	s, set := b.get("fallback")
 	return set && s.text == "tools" || !b.has("fallback")

@@ -41,8 +41,8 @@ func (r *reader) readServices(out *model.Package) {
 	}
 }
 
-// reserveFallbackTools reports tools of any service that have the name of a fallback tool. Services
-// with the same prefix share their fallback tools.
+// reserveFallbackTools reports the tools of any service that have the name of one of this service's
+// fallback tools. Services with the same prefix share these.
 func (r *reader) reserveFallbackTools(service *model.Service) {
 	for _, name := range service.FallbackTools() {
 		pos, taken := r.tools[name]
@@ -225,11 +225,11 @@ func (r *reader) readPolicy(tool *model.Tool, method *ast.Ident, own, defaults *
 	}
 }
 
-// checkWait reports wait=0s on a tool with the fallback. Without a limit, the call would never go on
+// checkWait reports wait=0s on a tool with the fallback. Without a limit, a plain call would never go on
 // as a task, and clients would give up on it.
 func (r *reader) checkWait(own, defaults *block) {
 	if s, ok := findSetting("wait", own, defaults); ok && s.duration == 0 {
-		r.addProblem(s.pos, "wait=0s is no limit, and with fallback=tools a plain call needs one",
+		r.addProblem(s.pos, "wait=0s means no limit, but with fallback=tools a plain call needs one",
 			"remove it for the default of 45s, set a duration such as wait=5m, or set fallback=none on the service")
 	}
 }

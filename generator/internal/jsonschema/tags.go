@@ -187,7 +187,7 @@ func (t tag) lastValue(key string) string {
 	return ""
 }
 
-// newPartRefusal refuses the last of some parts of a tag.
+// newPartRefusal refuses the last of the parts. The parts before it decide the hint.
 func newPartRefusal(parts []part, kind string, valid map[string]valueCheck) *refusal {
 	p := parts[len(parts)-1]
 	names := slices.AppendSeq(slices.Clone(flagKeywords), maps.Keys(commonKeywords))

@@ -41,13 +41,13 @@ type Service struct {
 	Name     string
 	Doc      string // the interface's doc comment, without directives
 	Prefix   string
-	Fallback bool // it has tools that run as tasks, and not fallback=none
+	Fallback bool // it has the fallback tools: a tool may run as a task, and it does not say fallback=none
 	Tools    []*Tool
 }
 
-// FallbackTools returns the names of the tools for clients without tasks. The last one exists only if
-// the package declares an input. Its name is reserved in any case, so that adding an input breaks no
-// other service.
+// FallbackTools returns the names of the tools for clients without tasks. The last one, task_answer,
+// exists only if the package declares an input. Its name is reserved in any case, so that adding an input
+// breaks no other service.
 func (s *Service) FallbackTools() []string {
 	if !s.Fallback {
 		return nil

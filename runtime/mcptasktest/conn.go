@@ -18,8 +18,8 @@ type testConn struct {
 
 	tasks     *mcptask.Server
 	principal func(context.Context) (string, error)
-	// spacing is the time between two polls that the server's limits always allow. Polls that come
-	// sooner go over the wire, so that they are counted.
+	// spacing is a time between two polls that the server's limits always allow. Polls that come
+	// sooner go over the wire, so that the server counts them.
 	spacing time.Duration
 
 	mu    sync.Mutex
@@ -29,7 +29,7 @@ type testConn struct {
 // workingPoll is a poll that found a task working.
 type workingPoll struct {
 	at       time.Time
-	version  int64 // a version of the task that the snapshot is not older than
+	version  int64 // the snapshot shows this version of the task or a later one
 	snapshot mcptask.Snapshot
 }
 
@@ -66,8 +66,8 @@ func (c *testConn) Task(ctx context.Context, taskID string) (mcptask.Snapshot, e
 	return snapshot, err
 }
 
-// readVersion returns the version of the caller's task. It returns 0 if the caller has no such task,
-// or none under that ID. Then the server answers.
+// readVersion returns the version of a task. It returns 0 if the caller has no such task: the server then
+// answers the poll.
 func (c *testConn) readVersion(ctx context.Context, taskID string) int64 {
 	principal, err := c.principal(ctx)
 	if err != nil {

@@ -80,17 +80,17 @@ func describeSchema(schema json.RawMessage) string {
 	return "{" + text.Shorten(strings.Join(members, ", "), maxShown) + "}"
 }
 
-// place is where a question was asked.
+// place is the code that asked a question.
 type place struct {
 	lines string // of the handler, and of the test that called it
-	types string // the package of the answer's type; "" if it is not known
+	types string // the import path of the answer's type; "" if it is not known
 }
 
 // ownPackages are the packages between a handler and its script.
 var ownPackages = []string{reflect.TypeFor[mcptask.Task]().PkgPath(), reflect.TypeFor[Script]().PkgPath()}
 
-// findPlace finds where the caller was asked for an input. The generated function that asks is in
-// the package of the input's type.
+// findPlace finds the code that asks for an input, on the stack of the calling goroutine. The generated
+// function that asks is in the package of the input's type.
 func findPlace(input string) place {
 	var asked, called, types string
 	for frame := range callers() {
@@ -150,7 +150,7 @@ func packageOf(function string) string {
 // majorVersion matches the last element of an import path that does not name its package.
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// suggest returns a script that fits a question, as Go code for a test in package test.
+// suggest returns a script that fits a question, as Go code. test is the import path of the test.
 func (p place) suggest(kind string, q mcptask.Question, test string) string {
 	switch kind {
 	case kindURL:

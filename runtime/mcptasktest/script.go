@@ -227,7 +227,7 @@ func (h *scriptedHost) report(wayOut, kind string, q mcptask.Question, format st
 		fmt.Sprintf(format, args...), describeQuestion(kind, q), place.lines, listOr(remaining, "none"), wayOut, place.suggest(kind, q, h.test)))
 }
 
-// listOr joins items, or returns none if there are none.
+// listOr joins items. It returns none if there are no items.
 func listOr(items []string, none string) string {
 	if len(items) == 0 {
 		return none

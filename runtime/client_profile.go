@@ -3,6 +3,8 @@ package mcptask
 import (
 	"strings"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // DefaultWait is how long a plain call blocks if its tool sets no wait and its client's host is not
@@ -65,7 +67,8 @@ func (s *Server) PlainWait(caller Caller, tool string, progress bool) time.Durat
 
 // ClientProfile returns what Options.ClientProfile says of a caller's program. If that is nil, it
 // returns what KnownClient says.
-func (s *Server) ClientProfile(caller Caller) ClientProfile {
+func (s *Server) ClientProfile(caller Caller) (profile ClientProfile) {
+	defer guard.Then(s.logger, "Options.ClientProfile", func() { profile = KnownClient(caller.Client) })
 	if s.options.ClientProfile != nil {
 		return s.options.ClientProfile(caller.Client)
 	}

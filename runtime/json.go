@@ -39,14 +39,22 @@ func describeMismatch(err error) string {
 // value once.
 const maxMismatchDepth = 10
 
+// maxMismatchWork bounds how many times its bytes locateMismatch decodes a value: all names above an
+// element stand before it each time.
+const maxMismatchWork = 2 * maxMismatchDepth
+
 // locateMismatch returns an error of decode with its place in the value, such as "steps.2.until". The
 // UnmarshalJSON method that failed does not know that place. locateMismatch decodes the members of the
 // value one at a time, then those of the first member that fails.
 func locateMismatch(value json.RawMessage, decode func(json.RawMessage) error, err error) error {
 	var place []string
 	before, after := "", "" // what the value stands in
+	budget := maxMismatchWork * (len(value) + 1)
 	descend := func() bool {
 		for _, m := range splitMembers(value) {
+			if budget -= len(before) + len(m.before) + len(m.value) + len(m.after) + len(after); budget < 0 {
+				return false
+			}
 			begin, end := before+m.before, m.after+after
 			if failed := decode(json.RawMessage(begin + string(m.value) + end)); failed != nil {
 				before, after, value, err = begin, end, m.value, failed

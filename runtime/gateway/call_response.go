@@ -10,12 +10,23 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // openAfter is how long a call may go unanswered before its response begins. Some hosts wait no more
 // than a minute for the first byte.
 const openAfter = time.Second / 2
+
+// longestRefusal bounds the bytes of the SDK's text in an error.
+const longestRefusal = 200
+
+// A client that does not read would hold its handler for ever. It has slowestStart for each write, and a second
+// for each slowestRate bytes.
+const (
+	slowestStart = 30 * time.Second
+	slowestRate  = 16 << 10
+)
 
 // callResponse is the response to the POST of a call. If the call is not answered soon, or if there is a
 // message to send before the answer, the gateway begins the response as a stream. From then on it writes
@@ -60,6 +71,7 @@ func (r *callResponse) startKeepAlive() {
 		defer guard.Recover(nil, "a call that is kept alive")
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		r.limitWrite(0)
 		begun := r.begunHere || r.begunBySDK
 		s := r.stream()
 		if s == nil {
@@ -115,7 +127,14 @@ func (r *callResponse) Write(data []byte) (int, error) {
 	if r.begunHere && !r.isSSE {
 		return r.body.Write(data)
 	}
+	r.limitWrite(len(data))
 	return r.w.Write(data)
+}
+
+// limitWrite limits how long the next write of so many bytes may take. A server may have no such limits.
+// r.mu is held.
+func (r *callResponse) limitWrite(size int) {
+	_ = http.NewResponseController(r.w).SetWriteDeadline(time.Now().Add(slowestStart + time.Duration(size)*time.Second/slowestRate))
 }
 
 // Flush implements http.Flusher.
@@ -125,6 +144,7 @@ func (r *callResponse) Flush() {
 	if r.over || !r.begunBySDK && !r.begunHere {
 		return
 	}
+	r.limitWrite(0)
 	_ = http.NewResponseController(r.w).Flush() // fails if the client has disconnected
 }
 
@@ -151,6 +171,7 @@ func (r *callResponse) send(message []byte) bool {
 	if s == nil {
 		return r.over // after the end, messages are dropped
 	}
+	r.limitWrite(len(message))
 	s.sendMessage(message)
 	return true
 }
@@ -167,12 +188,15 @@ func (r *callResponse) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.begunHere && !r.isSSE {
-		r.stream().sendMessage(r.encodeAnswer())
+		answer := r.encodeAnswer()
+		r.limitWrite(len(answer))
+		r.stream().sendMessage(answer)
 	}
 	r.over = true
 	if r.alive != nil {
 		r.alive.Stop()
 	}
+	_ = http.NewResponseController(r.w).SetWriteDeadline(time.Time{}) // the connection may have more requests
 }
 
 // encodeAnswer returns the SDK's JSON on one line. The SDK refuses some requests with a text that is not
@@ -180,7 +204,11 @@ func (r *callResponse) end() {
 func (r *callResponse) encodeAnswer() []byte {
 	var line bytes.Buffer
 	if json.Compact(&line, r.body.Bytes()) != nil || line.Len() == 0 {
-		return wire.EncodeReply(r.id, nil, mcptask.Errorf(mcptask.CodeInternalError, "the call was not answered"))
+		why := "its session has ended"
+		if said := strings.TrimSpace(r.body.String()); said != "" {
+			why = said
+		}
+		return wire.EncodeReply(r.id, nil, mcptask.Errorf(mcptask.CodeInternalError, "the call was not answered: %s", text.Shorten(why, longestRefusal)))
 	}
 	return line.Bytes()
 }

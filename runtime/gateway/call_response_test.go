@@ -33,9 +33,9 @@ func TestCallResponse(t *testing.T) {
 		{"an event later", "text/event-stream", "text/event-stream", 200, event, 16 * time.Second, 200, "text/event-stream", opened + ": waiting\n\n" + event},
 		{"an error at once", "text/event-stream", "text/plain", 404, "no session", 0, 404, "text/plain", "no session"},
 		{"an error later", "text/event-stream", "text/plain", 404, "no session", time.Second, 200, "text/event-stream",
-			opened + "event: message\n" + `data: {"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the call was not answered"}}` + "\n\n"},
+			opened + "event: message\n" + `data: {"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the call was not answered: no session"}}` + "\n\n"},
 		{"nothing", "text/event-stream", "", 0, "", time.Second, 200, "text/event-stream",
-			opened + "event: message\n" + `data: {"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the call was not answered"}}` + "\n\n"},
+			opened + "event: message\n" + `data: {"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the call was not answered: its session has ended"}}` + "\n\n"},
 		{"a client that takes no stream", "application/json", "application/json", 200, `{"id":1}`, time.Minute, 200, "application/json", `{"id":1}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -94,7 +94,7 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 	call := f.Call
 	call.Progress = hooks.Progress
 	if hooks.Progress != nil && !f.Held {
-		progress := newProgress(hooks.Progress, f.runningFor(ctx, s, arguments))
+		progress := newProgress(hooks.Progress, f.newAge(ctx, s, arguments))
 		defer progress.stop()
 		call.Progress = progress.report
 	}
@@ -114,21 +114,25 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 	return reply, err
 }
 
-// runningFor returns the age of the task that the call waits for: the call is one of a fallback tool, or
-// repeats a call that was answered with the task's questions. For any other call it returns 0.
-func (f *Flow) runningFor(ctx context.Context, s *mcptask.Server, arguments json.RawMessage) time.Duration {
-	task := f.Call.Task
+// newAge returns a function that returns how long the work has been running that the call waits for. That
+// is the age of a task if the call is one of a fallback tool, or repeats a call that was answered with the
+// task's questions. Otherwise the work begins now.
+func (f *Flow) newAge(ctx context.Context, s *mcptask.Server, arguments json.RawMessage) func() time.Duration {
+	began, task := time.Now(), f.Call.Task
 	if fallback.Helps(s, f.Tool) {
 		task = fallback.Task(arguments)
 	}
-	if task == "" {
-		return 0
-	}
-	record, err := s.Get(ctx, f.Caller, task)
-	if err != nil { // the call says so
-		return 0
-	}
-	return s.Now().Sub(record.CreatedAt)
+	before := sync.OnceValue(func() time.Duration { // by then the limits have let the call pass
+		if task == "" {
+			return 0
+		}
+		record, err := s.Get(ctx, f.Caller, task)
+		if err != nil { // the call says so
+			return 0
+		}
+		return s.Now().Sub(record.CreatedAt) - time.Since(began)
+	})
+	return func() time.Duration { return before() + time.Since(began) }
 }
 
 // Reply returns the reply of Run. It returns false if Run has not succeeded.

@@ -220,6 +220,9 @@ func (x *httpExchange) setBody(edits ...wire.Edit) error {
 
 func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
 	if flow != nil && flow.Tool != "" {
+		own := *x.r // net/http reads its request when the response begins, perhaps in another goroutine
+		own.Header = x.r.Header.Clone()
+		x.r = &own
 		defer flow.announced.noteWritten()
 		response := x.respondToCall()
 		defer response.end()
@@ -366,8 +369,10 @@ func write(w http.ResponseWriter, status int, data []byte) {
 
 func acceptsStream(r *http.Request) bool {
 	for _, accept := range r.Header.Values("Accept") {
-		if strings.Contains(accept, "text/event-stream") {
-			return true
+		for _, media := range []string{"text/event-stream", "text/*", "*/*"} {
+			if strings.Contains(accept, media) {
+				return true
+			}
 		}
 	}
 	return false

@@ -148,7 +148,8 @@ func (x *pipeExchange) send(message []byte) {
 // carryQuestions implements exchange. A pipe has one stream, which already carries the questions.
 func (x *pipeExchange) carryQuestions(protocol.Teller, string) (stop func()) { return func() {} }
 
-// cancel implements exchange. It returns false if the SDK serves the request too.
+// cancel implements exchange. It returns false if the SDK serves the request too. The SDK would keep the
+// cancellation of a request that is not open for the next one with its ID.
 func (x *pipeExchange) cancel(request json.RawMessage) bool {
 	p := x.p
 	p.g.sessions.cancelWaiting(p.session, request)
@@ -163,7 +164,7 @@ func (x *pipeExchange) cancel(request json.RawMessage) bool {
 	if r.ours || r.lasts {
 		r.end() // the ID stays in use until there is an answer
 	}
-	return r.ours && p.merged[key] == nil
+	return !open || r.ours && p.merged[key] == nil
 }
 
 func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {

@@ -18,8 +18,9 @@ const progressStep = 0.001
 // call is open, it repeats the last report after each 15 seconds of silence, because hosts give up a
 // silent call. It is safe for concurrent use.
 type progress struct {
-	send  mcptask.ProgressFunc
-	began time.Time
+	send mcptask.ProgressFunc
+	// runsFor returns how long the work has been running.
+	runsFor func() time.Duration
 
 	mu          sync.Mutex
 	repeat      *time.Timer // nil once the call is answered
@@ -28,10 +29,9 @@ type progress struct {
 	message     string
 }
 
-// newProgress begins to report on work that has been running for some time. Call stop when the call is
-// answered.
-func newProgress(send mcptask.ProgressFunc, runningFor time.Duration) *progress {
-	p := &progress{send: send, began: time.Now().Add(-runningFor)}
+// newProgress begins to report on work. Call stop when the call is answered.
+func newProgress(send mcptask.ProgressFunc, runsFor func() time.Duration) *progress {
+	p := &progress{send: send, runsFor: runsFor}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.repeat = time.AfterFunc(keepAlive, p.sendAgain)
@@ -42,7 +42,7 @@ func newProgress(send mcptask.ProgressFunc, runningFor time.Duration) *progress 
 func (p *progress) report(taskID string, done, total float64, message string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if done == 0 && total == 0 { // a message alone
+	if done == 0 && total == 0 || !isFinite(done) || !isFinite(total) { // a message alone, or no number on the wire
 		done, total = p.last, p.total
 	}
 	p.total, p.message = total, message
@@ -52,6 +52,8 @@ func (p *progress) report(taskID string, done, total float64, message string) {
 	}
 }
 
+func isFinite(value float64) bool { return !math.IsNaN(value) && !math.IsInf(value, 0) }
+
 // sendAgain repeats the last report, with the time that the work has taken.
 func (p *progress) sendAgain() {
 	defer guard.Recover(nil, "the progress of a call")
@@ -60,7 +62,7 @@ func (p *progress) sendAgain() {
 	if p.repeat == nil {
 		return
 	}
-	message := "running for " + time.Since(p.began).Round(time.Second).String()
+	message := "running for " + p.runsFor().Round(time.Second).String()
 	if p.message != "" {
 		message = fmt.Sprintf("%s (%s)", p.message, message)
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -13,10 +14,11 @@ import (
 // nothing follows the answer.
 func TestProgress(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
+		began := time.Now()
 		var sent []string
 		p := newProgress(func(taskID string, done, total float64, message string) {
 			sent = append(sent, fmt.Sprintf("%s%.4g/%.4g %s", taskID, done, total, message))
-		}, time.Hour)
+		}, func() time.Duration { return time.Hour + time.Since(began) })
 		time.Sleep(40 * time.Second)
 		p.report("", 0, 4, "build")
 		time.Sleep(16 * time.Second)
@@ -49,9 +51,9 @@ func TestProgressOfBigNumbers(t *testing.T) {
 			t.Errorf("%v after %v", done, last)
 		}
 		last = done
-	}, 0)
+	}, func() time.Duration { return 0 })
 	defer p.stop()
-	for range 3 {
-		p.report("", 1e18, 0, "")
+	for _, done := range []float64{1e18, 1e18, math.Inf(1), math.NaN(), 1e18} {
+		p.report("", done, 0, "")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,10 @@ func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string, w way
 			return reply, err
 		}
 		record := *task
+		if h.known {
+			h.leave = followersOf(s).add(record.ID)
+			defer h.leave()
+		}
 		waiting, cancel := h.limitWait(ctx, began, call)
 		defer cancel()
 		defer context.AfterFunc(s.Closing(), cancel)()
@@ -57,6 +62,36 @@ type hiddenTask struct {
 	// task's questions. Such a task keeps its record, so that a call that is repeated once more has
 	// the same result.
 	known bool
+	// leave ends the following of a known task. It returns true if no other call follows it here.
+	leave func() (last bool)
+}
+
+// followers counts the repeated calls that follow each task.
+type followers struct {
+	mu    sync.Mutex
+	count map[string]int // by task ID
+}
+
+// followersOf returns the followers of a server's tasks.
+func followersOf(s *mcptask.Server) *followers {
+	type attached struct{}
+	return s.Attached(attached{}, func() any { return &followers{count: map[string]int{}} }).(*followers)
+}
+
+// add adds a call. leave removes it, once, and returns whether it was the last of its task.
+func (f *followers) add(task string) (leave func() (last bool)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count[task]++
+	return sync.OnceValue(func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.count[task]--; f.count[task] > 0 {
+			return false
+		}
+		delete(f.count, task)
+		return true
+	})
 }
 
 // begin creates the task, or finds the one that the call names. If there is no task, the reply answers
@@ -121,6 +156,8 @@ func (h hiddenTask) reply(ctx, waiting context.Context, call mcptask.CallRequest
 	case failed != nil:
 		h.abandon(record)
 		return mcptask.CallReply{}, failed
+	case record.Done() && h.known && record.Outcome.Kind == mcptask.OutcomeCancelled:
+		return mcptask.CallReply{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the call was cancelled: call %s without params.requestState to start the work anew", h.tool)
 	case record.Done():
 		if h.known {
 			protocol.AuditRetrieval(ctx, h.server, h.caller, record)
@@ -165,10 +202,11 @@ func (h hiddenTask) abandon(record mcptask.Record) {
 }
 
 // stop ends a task whose caller no longer waits for it. If the caller knows the task, the record
-// stays, so that a repeated call learns of the end.
+// stays, so that a repeated call learns of the end. A task that another call follows goes on: the caller
+// may have sent one call twice and lost a connection.
 func (h hiddenTask) stop(ctx context.Context, record mcptask.Record) {
 	h.abandon(record)
-	if !h.known {
+	if !h.known || !h.leave() {
 		return
 	}
 	if _, _, err := h.server.Cancel(context.WithoutCancel(ctx), h.caller, record.ID); err != nil && !protocol.IsGone(err) {

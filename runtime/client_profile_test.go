@@ -2,6 +2,7 @@ package mcptask
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,15 @@ func TestPlainWait(t *testing.T) {
 	}
 	if got := (&Server{}).ClientProfile(Caller{Client: ClientInfo{Name: "opencode"}}); got != knownClients["opencode"] {
 		t.Errorf("without the option: %+v", got)
+	}
+}
+
+// TestClientProfilePanics checks that a panic of the option costs only the profile. A stranger chooses the
+// name that it gets.
+func TestClientProfilePanics(t *testing.T) {
+	s := newServer(t, Options{Logger: slog.New(slog.DiscardHandler), ClientProfile: func(client ClientInfo) ClientProfile { panic(client.Name) }})
+	if got := s.ClientProfile(Caller{Client: ClientInfo{Name: "opencode"}}); got != knownClients["opencode"] {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
@@ -73,4 +74,36 @@ func TestCallResponseInformed(t *testing.T) {
 	if !slices.Equal(w.statuses, []int{http.StatusEarlyHints, http.StatusNotFound}) {
 		t.Errorf("statuses %v", w.statuses)
 	}
+}
+
+// TestCallResponseUnread checks that a client that does not read does not hold who writes for ever.
+func TestCallResponseUnread(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		server := memnet.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			x := &httpExchange{w: w, r: r, m: &message{Message: &wire.Message{ID: []byte("7")}}}
+			response := x.respondToCall()
+			for begun := time.Now(); response.send(make([]byte, 1<<20)); {
+				if waited := time.Since(begun); waited > 0 {
+					if waited > 2*time.Minute {
+						t.Errorf("a write took %v", waited)
+					}
+					break
+				}
+			}
+			response.end()
+		}), nil)
+		defer server.Close()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", "text/event-stream")
+		client := &http.Client{Transport: memnet.NewTransport()}
+		res, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		res.Body.Close()
+	})
 }

@@ -203,35 +203,59 @@ func TestRetryRefused(t *testing.T) {
 	})
 }
 
+// beginRetry repeats a call in a connection of its own. leave closes the connection.
+func beginRetry(c retrier, state string) (leave func()) {
+	c.T.Helper()
+	ctx, cancel := context.WithCancel(c.T.Context())
+	body, edits := c.Request("tools/call", map[string]any{"name": c.tool, "arguments": c.arguments, "requestState": state,
+		"inputResponses": wiretest.InputResponses("go", note("a"))})
+	gone := make(chan error, 1)
+	go func() {
+		res, err := c.Client.Do(c.NewRequest(ctx, http.MethodPost, body, edits...))
+		if err == nil {
+			for message := range wiretest.Events(res.Body) {
+				err = fmt.Errorf("an answer: %s", message)
+			}
+			res.Body.Close()
+		}
+		gone <- err
+	}()
+	synctest.Wait()
+	return func() {
+		c.T.Helper()
+		cancel()
+		if err := <-gone; err != nil && !strings.Contains(err.Error(), "context canceled") {
+			c.T.Error(err)
+		}
+	}
+}
+
 // TestRetryLeft checks that a repeated call that is cut short ends the work, as a first call does, and
 // that the next one is told so.
 func TestRetryLeft(t *testing.T) {
 	eachRetrier(t, time.Minute, func(t *testing.T, p *wiretest.Peer, call func(string, map[string]any) retrier, ran *atomic.Int32) {
 		c := call("work", map[string]any{"ms": 3600_000})
 		state := wantAsked(c.call(""), "go", "Go?")
-		ctx, leave := context.WithCancel(t.Context())
-		body, edits := p.Request("tools/call", map[string]any{"name": c.tool, "arguments": c.arguments, "requestState": state,
-			"inputResponses": wiretest.InputResponses("go", note("a"))})
-		gone := make(chan error, 1)
-		go func() {
-			res, err := p.Client.Do(p.NewRequest(ctx, http.MethodPost, body, edits...))
-			if err == nil {
-				for message := range wiretest.Events(res.Body) {
-					err = fmt.Errorf("an answer: %s", message)
-				}
-				res.Body.Close()
-			}
-			gone <- err
-		}()
-		synctest.Wait()
-		leave()
-		if err := <-gone; err != nil && !strings.Contains(err.Error(), "context canceled") {
-			t.Error(err)
-		}
+		beginRetry(c, state)()
 		wiretest.Eventually(t, "the task is cancelled", func() bool { return wiretest.ListTasks(t, p)[0]["status"] == "cancelled" })
-		if r := c.call(state, "go", note("a")); r.Error == nil || !strings.Contains(r.Error.Message, "cancelled") {
+		if r := c.call(state, "go", note("a")); r.Error == nil || !strings.Contains(r.Error.Message, "without params.requestState") {
 			t.Errorf("%s", r.Body)
 		}
+		if n := ran.Load(); n != 1 {
+			t.Errorf("ran %d times", n)
+		}
+	})
+}
+
+// TestRetrySentTwice checks that a repeated call that is cut short leaves the work to another one that is
+// still open, as when a client has lost a connection and sent the call again.
+func TestRetrySentTwice(t *testing.T) {
+	eachRetrier(t, time.Minute, func(t *testing.T, _ *wiretest.Peer, call func(string, map[string]any) retrier, ran *atomic.Int32) {
+		c := call("work", map[string]any{"ms": 10_000})
+		state := wantAsked(c.call(""), "go", "Go?")
+		leave := beginRetry(c, state)
+		time.AfterFunc(time.Second, leave)
+		c.call(state).WantText(false, "worked on a")
 		if n := ran.Load(); n != 1 {
 			t.Errorf("ran %d times", n)
 		}

@@ -58,8 +58,6 @@ type ToolCall struct {
 	// end. 0 leaves it to the server. 2026-07-28 has no way to ask.
 	TTL            time.Duration
 	IdempotencyKey string
-	// Unattended says that nobody answers the call's questions by the fallback tools.
-	Unattended bool
 }
 
 // Snapshot is a task at one moment, as its requestor sees it.

@@ -80,29 +80,28 @@ func (s *Server) ClientProfile(caller Caller) (profile ClientProfile) {
 // sources differ, the shortest time stands here.
 var knownClients = map[string]ClientProfile{
 	// Claude Code moves a call to the background after two minutes, and loses its result there.
-	"claude-code":         {Patience: 2 * time.Minute},
-	"claude-ai":           {Patience: time.Minute}, // Claude Desktop
-	"claude-desktop-3p":   {Patience: time.Minute},
-	"local-agent-mode-*":  {Patience: time.Minute}, // Cowork
-	"Anthropic/*":         {Patience: time.Minute}, // Claude on the web and its connectors
-	"openai-mcp":          {Patience: time.Minute}, // ChatGPT
-	"copilot-cli":         {Patience: 3 * time.Minute, PatienceWithProgress: 10 * time.Minute},
-	"codex-mcp-client":    {Patience: 5 * time.Minute},
-	"gemini-cli-mcp-*":    {Patience: 10 * time.Minute},
-	"antigravity-client":  {Patience: 3 * time.Minute},
-	"goose*":              {Patience: 5 * time.Minute},
-	"opencode":            {Patience: time.Minute, PatienceWithProgress: 10 * time.Minute},
-	"mcporter":            {Patience: time.Minute},
-	"inspector-cli":       {Patience: time.Minute, HidesStatus: true},
-	"mcp-inspector":       {Patience: time.Minute, PatienceWithProgress: 10 * time.Minute},
-	"Cline":               {Patience: time.Minute},
-	"@cline/core":         {Patience: time.Minute},
-	"Zed":                 {Patience: time.Minute},
-	"continue-*":          {Patience: time.Minute},
-	"@n8n/*":              {Patience: time.Minute},
-	"make-app-mcp-client": {Patience: 40 * time.Second},
-	"@librechat/*":        {Patience: 30 * time.Second},
-	"JetBrains-*":         {Patience: 30 * time.Second}, // Copilot in the editors of JetBrains
+	"claude-code":        {Patience: 2 * time.Minute},
+	"claude-ai":          {Patience: time.Minute}, // Claude Desktop
+	"claude-desktop-3p":  {Patience: time.Minute},
+	"local-agent-mode-*": {Patience: time.Minute}, // Cowork
+	"Anthropic/*":        {Patience: time.Minute}, // Claude on the web and its connectors
+	"openai-mcp":         {Patience: time.Minute}, // ChatGPT
+	"copilot-cli":        {Patience: 3 * time.Minute, PatienceWithProgress: 10 * time.Minute},
+	"codex-mcp-client":   {Patience: 5 * time.Minute},
+	"gemini-cli-mcp-*":   {Patience: 10 * time.Minute},
+	"antigravity-client": {Patience: 3 * time.Minute},
+	"goose*":             {Patience: 5 * time.Minute},
+	"opencode":           {Patience: time.Minute, PatienceWithProgress: 10 * time.Minute},
+	"mcporter":           {Patience: time.Minute},
+	"inspector-cli":      {Patience: time.Minute, HidesStatus: true},
+	"mcp-inspector":      {Patience: time.Minute, PatienceWithProgress: 10 * time.Minute},
+	"Cline":              {Patience: time.Minute},
+	"@cline/core":        {Patience: time.Minute},
+	"Zed":                {Patience: time.Minute},
+	"continue-*":         {Patience: time.Minute},
+	"@n8n/*":             {Patience: time.Minute},
+	"@librechat/*":       {Patience: 30 * time.Second},
+	"JetBrains-*":        {Patience: 30 * time.Second}, // Copilot in the editors of JetBrains
 	// Early versions of Copilot CLI had this name, and so has Copilot in other editors.
 	"github-copilot-developer": {Patience: 30 * time.Second},
 	"spring-ai-mcp-client*":    {Patience: 20 * time.Second},

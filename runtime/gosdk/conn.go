@@ -341,7 +341,6 @@ func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.S
 	if call.TTL < 0 {
 		return s, fmt.Errorf("the TTL is %v: give a positive duration, or 0 to leave it to the server", call.TTL)
 	}
-	call.Unattended = true // a program calls no fallback tools
 	err = c.withLink(ctx, func(l *link) error {
 		support, err := l.taskSupport(ctx, call.Tool)
 		if err != nil {

@@ -119,16 +119,11 @@ func NewMalformedError(method string, err error) error {
 // MakeCallParams makes the params of a tools/call that all revisions share.
 func MakeCallParams(call mcptask.ToolCall) map[string]any {
 	params := map[string]any{"name": call.Tool, "arguments": call.Arguments}
-	meta := map[string]any{}
+	meta := map[string]any{mcptask.MetaUnattended: true} // a program calls no fallback tools
 	if call.IdempotencyKey != "" {
 		meta[mcptask.MetaIdempotencyKey] = call.IdempotencyKey
 	}
-	if call.Unattended {
-		meta[mcptask.MetaUnattended] = true
-	}
-	if len(meta) > 0 {
-		params["_meta"] = meta
-	}
+	params["_meta"] = meta
 	return params
 }
 

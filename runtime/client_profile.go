@@ -32,8 +32,8 @@ type ClientProfile struct {
 	// task. In 2025-11-25 the server tells such a host that optional tools take no tasks.
 	PrefersPlain bool
 	// HidesStatus says that nobody sees the status messages of tasks. If the program cannot show a
-	// question either, nobody would learn of it. So its calls of tools that may ask are answered
-	// plainly in 2026-07-28, where the server decides which calls become tasks.
+	// question either, nobody would learn of it. So in 2026-07-28, where the server decides which calls
+	// become tasks, its calls of tools that may ask become tasks only after the wait of a plain call.
 	HidesStatus bool
 }
 

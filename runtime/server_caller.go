@@ -106,6 +106,8 @@ type CallRequest struct {
 	// Later says that the tool's questions may also be answered when the task
 	// exists, by anyone who knows it. Forms then need no capability of the requestor.
 	Later bool
+	// TakesTask says that the requestor takes a task for an answer, although the Mode is ModeFallback.
+	TakesTask bool
 	// Unattended says that nobody answers the call's questions by the fallback tools.
 	Unattended bool
 	// Ask asks the requestor while the call is open; nil means that it cannot.

@@ -56,7 +56,7 @@ var (
 		routes: bridges("HTTP to stdio", true, map[string]map[string]string{
 			// It reads the answers of the server, and knows no tasks.
 			mcptask.Revision20251125: everywhere(`content is required when the body carries 'task'|the server cannot report tasks in 2025-11-25|` + noForms),
-			mcptask.Revision20260728: everywhere(`the server cannot report tasks in 2026-07-28`),
+			mcptask.Revision20260728: everywhere(`the server cannot report tasks in 2026-07-28|` + noForms),
 		}, func(t *testing.T, c *bridge, s *server) {
 			upstream := map[string]string{mcptask.Revision20251125: "legacy", mcptask.Revision20260728: "modern"}[c.revision]
 			c.serve(t, "/mcp", append([]string{program(t, "mcp-proxy"), "--host", "127.0.0.1", "--port", portArgument,

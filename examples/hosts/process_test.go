@@ -86,7 +86,7 @@ func newTerminal(t *testing.T) terminal {
 		t.Fatal(err)
 	}
 	// The path has to be short: clients have sockets in their home.
-	dir, err := os.MkdirTemp("", "host")
+	dir, err := os.MkdirTemp("", "host") //nolint:usetesting // t.TempDir is too long
 	if err != nil {
 		t.Fatal(err)
 	}

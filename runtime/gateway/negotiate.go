@@ -108,7 +108,7 @@ func (g *Gateway) callModern(x exchange, caller mcptask.Caller) {
 	}
 	call.Unattended = m.isUnattended()
 	if call.Mode == mcptask.ModeGrace && fallback.IsPlain(g.server, caller, tool.Name) {
-		call.Mode = mcptask.ModeFallback
+		call.Mode, call.TakesTask = mcptask.ModeFallback, true
 	}
 	flow := g.newCallFlow(g.modern, caller, *tool, call, fallback.Session{}, nil)
 	flow.Stateless = true

@@ -172,6 +172,8 @@ func (h hiddenTask) reply(ctx, waiting context.Context, call mcptask.CallRequest
 		return mcptask.CallReply{}, ctx.Err()
 	case call.Retry && len(questions) > 0:
 		return mcptask.CallReply{Task: &record, Questions: questions}, nil
+	case call.TakesTask && len(record.Outstanding()) == 0:
+		return mcptask.CallReply{Task: &record}, nil
 	case Serves(h.server, h.tool):
 		return h.replyWithTask(record)
 	case waiting.Err() == nil: // the task asks what this caller cannot answer

@@ -68,8 +68,9 @@ func Defers(s *mcptask.Server, caller mcptask.Caller, tool string) bool {
 	return !showsForms(caller) && protocol.FindAnswerTool(s, tool) != ""
 }
 
-// IsPlain reports whether a call is answered plainly although its caller declares tasks: the task may ask
-// what the caller cannot show, and nobody would learn of the question.
+// IsPlain reports whether a call begins as a plain one although its caller declares tasks: the task may ask
+// what the caller cannot show, and nobody would learn of the question. If it does not ask within the wait,
+// the answer is the task.
 func IsPlain(s *mcptask.Server, caller mcptask.Caller, tool string) bool {
 	return Defers(s, caller, tool) && s.ClientProfile(caller).HidesStatus
 }

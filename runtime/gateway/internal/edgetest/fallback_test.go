@@ -568,7 +568,7 @@ func TestFallbackHiddenStatus(t *testing.T) {
 	hides := mcptask.Options{ClientProfile: func(client mcptask.ClientInfo) mcptask.ClientProfile {
 		return mcptask.ClientProfile{HidesStatus: client == mcptask.ClientInfo{Name: "wire", Version: "1"}}
 	}}
-	eachSlow(t, []string{wiretest.ModernRevision}, wiretest.Setup{Options: hides}, time.Minute, func(t *testing.T, url, revision string, _ func()) {
+	eachSlow(t, []string{wiretest.ModernRevision}, wiretest.Setup{Options: hides}, time.Second, func(t *testing.T, url, revision string, _ func()) {
 		p := wiretest.NewPeer(t, url, revision, "")
 		if listed := p.Call("tools/list", nil).OK(); !strings.Contains(string(listed.Body), "The call has not finished: it goes on as a task.") {
 			t.Errorf("the output schemas do not admit a task that goes on: %s", listed.Body)
@@ -577,6 +577,7 @@ func TestFallbackHiddenStatus(t *testing.T) {
 		id := r.WantTask("input_required")
 		r.WantMembers(`{"structuredContent":{"next":{"tool":"slow_task_answer","arguments":{"task":%q,"question":"note"}}}}`, id)
 		wiretest.NewPeerWith(t, url, revision, "", wiretest.WithQuestions).Create("slow_ask", nil)
+		p.Create("slow_sleep", map[string]any{"ms": -1}) // it does not ask within the wait
 	})
 }
 

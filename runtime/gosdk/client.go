@@ -70,10 +70,9 @@ type ClientOptions struct {
 	MaxMessage int
 	// Implementation names the client to the server. nil names this package.
 	Implementation *mcp.Implementation
-	// Logger logs what happens to each task, with its ID: created, cancelled, settled (C-105). It
-	// also gets the SDK's records. nil discards them. The log is the only registry of tasks
-	// (C-106): a program that must find its tasks again keeps their tokens, which hold the tool,
-	// the task and its expiry.
+	// Logger logs what happens to each task, with its ID: created, cancelled, settled. It also gets
+	// the SDK's records. nil discards them. The log is the only registry of tasks: a program that
+	// must find its tasks again keeps their tokens, which hold the tool, the task and its expiry.
 	Logger *slog.Logger
 }
 

@@ -5,8 +5,10 @@ package mcptasktest
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -30,7 +32,8 @@ type Options struct {
 	// refuse. nil declares that the client cannot show pages.
 	OpenURL func(context.Context, mcptask.Question) error
 	// Server holds the server's options. A nil Principal makes Local the caller. Nil Revisions
-	// enable the revision of the test, even one that is off by default.
+	// enable the revision of the test, even one that is off by default. A nil Logger means
+	// slog.Default for warnings and errors, without the warnings that tasks are kept in memory.
 	Server mcptask.Options
 }
 
@@ -46,6 +49,9 @@ func Connect(t testing.TB, revision string, options Options, tools ...mcptask.To
 	}
 	if options.Server.Revisions == nil && !slices.Contains(defaultRevisions, revision) { // this revision must be enabled by name
 		options.Server.Revisions = []string{revision}
+	}
+	if options.Server.Logger == nil {
+		options.Server.Logger = slog.New(testHandler{slog.Default().Handler()})
 	}
 	tasks, err := mcptask.NewServer(options.Server, tools...)
 	if err != nil {
@@ -80,6 +86,33 @@ func Connect(t testing.TB, revision string, options Options, tools ...mcptask.To
 		return newTestConn(conn, watcher, tasks)
 	}
 	return conn
+}
+
+// testHandler logs what a server without a Logger logs. It leaves out the advice to use a durable
+// store, because a test keeps its tasks in memory on purpose.
+type testHandler struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (h testHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
+}
+
+// Handle implements slog.Handler.
+func (h testHandler) Handle(ctx context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "set Options.Store to a durable store") {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h testHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return testHandler{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h testHandler) WithGroup(name string) slog.Handler {
+	return testHandler{h.Handler.WithGroup(name)}
 }
 
 // handlerWrapper is a test that inspects messages. This module's tests check every message against

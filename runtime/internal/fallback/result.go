@@ -99,12 +99,13 @@ func (e set) describeTask(caller mcptask.Caller, r mcptask.Record) (string, erro
 	}
 	open := r.Outstanding()
 	if len(open) == 0 {
+		var immediate string
 		if spec, _ := e.server.Tool(r.Tool); spec.Policy.Immediate != "" {
-			note += ". " + spec.Policy.Immediate
+			immediate = " " + endSentence(spec.Policy.Immediate)
 		}
-		return fmt.Sprintf("%s has not finished yet: it goes on as task %s (%s%s). In about %s call %s: it waits for the result and gives it. "+
+		return fmt.Sprintf("%s has not finished yet: it goes on as task %s (%s%s).%s In about %s call %s: it waits for the result and gives it. "+
 			"Do not call %s again for this, which would start the work anew; to stop it, call %s.",
-			r.Tool, quote(r.ID), protocol.ProjectStatus20251125(r), note, formatPause(r.Poll), result, r.Tool, e.prefix+mcptask.ToolTaskCancel), nil
+			r.Tool, quote(r.ID), protocol.ProjectStatus20251125(r), note, immediate, formatPause(r.Poll), result, r.Tool, e.prefix+mcptask.ToolTaskCancel), nil
 	}
 	lines := []string{fmt.Sprintf("%s has not finished yet: it goes on as task %s, which waits for an answer.", r.Tool, quote(r.ID))}
 	for _, in := range open {
@@ -116,6 +117,15 @@ func (e set) describeTask(caller mcptask.Caller, r mcptask.Record) (string, erro
 	}
 	lines = append(lines, fmt.Sprintf("Then call %s. Do not call %s again for this, which would start the work anew.", result, r.Tool))
 	return strings.Join(lines, "\n"), nil
+}
+
+// endSentence adds a full stop to a text that ends without punctuation.
+func endSentence(text string) string {
+	text = strings.TrimSpace(text)
+	if strings.HasSuffix(text, ".") || strings.HasSuffix(text, "!") || strings.HasSuffix(text, "?") {
+		return text
+	}
+	return text + "."
 }
 
 // isPassedOn reports whether a model can pass a question on to its user.

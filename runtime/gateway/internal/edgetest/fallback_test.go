@@ -131,6 +131,29 @@ func TestFallbackInTime(t *testing.T) {
 	})
 }
 
+// TestFallbackImmediate checks that the immediate text of a tool is a sentence of its own.
+func TestFallbackImmediate(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var tools []mcptask.Tool
+		for name, text := range map[string]string{"sentence": "It runs.", "phrase": "It runs"} {
+			policy := mcptask.Policy{Task: mcptask.TaskOptional, Wait: time.Second, Immediate: text}
+			tools = append(tools, mcptask.NewTool(mcptask.ToolSpec{Name: name, InputSchema: wiretest.OpenObject, Policy: policy},
+				func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+					task.Message(ctx, "step one")
+					<-ctx.Done()
+					return "", ctx.Err()
+				}))
+		}
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{{Service: "Said", Impl: 1, Fallback: mcptask.FallbackTools, Tools: tools}}})
+		p := wiretest.NewPeerWith(t, url, wiretest.LegacyRevision, "", `{}`)
+		for _, name := range []string{"sentence", "phrase"} {
+			r := p.CallTool(name, nil)
+			r.WantText(false, " (working: step one). It runs. In about a second call ")
+			p.CallTool("task_cancel", map[string]any{"task": r.Text("structuredContent", "task")}).OK()
+		}
+	})
+}
+
 // TestFallback takes tasks from the still-running result of a call to their ends with the fallback
 // tools.
 func TestFallback(t *testing.T) {

@@ -21,7 +21,7 @@ var inspectorCLI = host{
 var inspectorCannot = map[string]string{"sampling": noModel, "restart": gaveUp}
 
 // gaveUp is what the Inspector shows if a server goes away while it waits for a task.
-const gaveUp = `Task execution is closed|MCP client request failed`
+const gaveUp = `Task execution is closed|Task-enabled session is closed|MCP client request failed|the server is shutting down`
 
 // What the server answers if a client lacks a capability.
 const (

@@ -51,7 +51,7 @@ func Connect(t testing.TB, revision string, options Options, tools ...mcptask.To
 		options.Server.Revisions = []string{revision}
 	}
 	if options.Server.Logger == nil {
-		options.Server.Logger = slog.New(testHandler{slog.Default().Handler()})
+		options.Server.Logger = slog.New(testHandler{slog.Default().Handler()}) //nolint:forbidigo // a server without a logger has this one too
 	}
 	tasks, err := mcptask.NewServer(options.Server, tools...)
 	if err != nil {

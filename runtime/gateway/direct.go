@@ -64,7 +64,7 @@ func (x *httpExchange) progressHook() mcptask.ProgressFunc {
 			params["total"] = total
 		}
 		data, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
-		if err == nil { // the handler's numbers may be infinite
+		if err == nil { // the numbers are finite, and the token is JSON
 			response.send(data)
 		}
 	}

@@ -50,7 +50,7 @@ func ExampleClientOptions() {
 
 	options := gosdk.ClientOptions{
 		Sample:  askModel,
-		Roots:   []mcptask.Root{{URI: "file:///work/shop"}},
+		Roots:   []mcptask.Root{{URI: "file:///home/ann/shop"}},
 		OpenURL: showPage,
 	}
 	conn, err := gosdk.Connect(ctx, url, options)
@@ -65,5 +65,5 @@ func ExampleClientOptions() {
 	fmt.Println(summary)
 	// Output:
 	// Please pay: https://example.com/pay
-	// echo-1: Sum up file:///work/shop
+	// echo-1: Sum up file:///home/ann/shop
 }

@@ -140,12 +140,12 @@ func TestClientsThatAnswer(t *testing.T) {
 		Sample: func(_ context.Context, r mcptask.SampleRequest) (*mcptask.SampleResult, error) {
 			return &mcptask.SampleResult{Role: "assistant", Model: "m", Content: r.Messages[0].Content}, nil
 		},
-		Roots:   []mcptask.Root{{URI: "file:///work"}},
+		Roots:   []mcptask.Root{{URI: "file:///home/ann"}},
 		OpenURL: func(context.Context, mcptask.Question) error { return mcptask.ErrDeclined },
 	}
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
 		for options, want := range map[*mcptasktest.Options]string{
-			&able:                   fmt.Sprint("assistant", []mcptask.Root{{URI: "file:///work"}}, " pay: ", mcptask.ErrDeclined),
+			&able:                   fmt.Sprint("assistant", []mcptask.Root{{URI: "file:///home/ann"}}, " pay: ", mcptask.ErrDeclined),
 			{Sample: able.Sample}:   "cannot ask",
 			{Roots: able.Roots}:     "cannot ask",
 			{OpenURL: able.OpenURL}: "cannot ask",

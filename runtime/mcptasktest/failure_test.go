@@ -70,7 +70,7 @@ var misfits = map[string]struct {
 	asked: roots/list {}
 	at: script_test.go:LINE, called at failure_test.go:CALLED
 	other scripts that are left: none
-	add to NewTask: mcptasktest.Roots("where", mcptask.Root{URI: "file:///work"})`},
+	add to NewTask: mcptasktest.Roots("where", mcptask.Root{URI: "file:///home/ann"})`},
 	"page": {func(t *testing.T) {
 		task := mcptasktest.NewTask(t, mcptasktest.SampleText("pay", "yes"))     // reported here: page
 		err := task.AskURL(t.Context(), "pay", "Pay", "https://example.com/pay") // called here: page

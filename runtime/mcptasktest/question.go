@@ -158,7 +158,7 @@ func (p place) suggest(kind string, q mcptask.Question, test string) string {
 	case kindModel:
 		return fmt.Sprintf(`mcptasktest.SampleText(%q, "text")`, q.Key)
 	case kindRoots:
-		return fmt.Sprintf(`mcptasktest.Roots(%q, mcptask.Root{URI: "file:///work"})`, q.Key)
+		return fmt.Sprintf(`mcptasktest.Roots(%q, mcptask.Root{URI: "file:///home/ann"})`, q.Key)
 	}
 	answer := cmp.Or(q.Input, "Answer")
 	if p.types != "" && p.types != test {

@@ -26,7 +26,7 @@ func asking(ctx context.Context, task *mcptask.Task) (said mcptask.SampleResult,
 }
 
 func TestScriptedRequests(t *testing.T) {
-	text, where := mcptasktest.SampleText("summary", "Short."), mcptasktest.Roots("where", mcptask.Root{URI: "file:///work"})
+	text, where := mcptasktest.SampleText("summary", "Short."), mcptasktest.Roots("where", mcptask.Root{URI: "file:///home/ann"})
 	pay := mcptasktest.AcceptURL("pay")
 	for name, tc := range map[string]struct {
 		scripts []mcptasktest.Script
@@ -47,7 +47,7 @@ func TestScriptedRequests(t *testing.T) {
 			if !errors.Is(err, tc.want) {
 				t.Errorf("%v, want %v", err, tc.want)
 			}
-			if name == "all" && (!strings.Contains(string(said.Content), "Short.") || len(roots) != 1 || roots[0].URI != "file:///work") {
+			if name == "all" && (!strings.Contains(string(said.Content), "Short.") || len(roots) != 1 || roots[0].URI != "file:///home/ann") {
 				t.Errorf("%s, %v", said, roots)
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // MetaProgress is the key in the _meta of a task under which a server sends the task's progress. The
@@ -47,11 +48,9 @@ func encodeTask(projection any, r mcptask.Record) (json.RawMessage, error) {
 // readProgress reads the progress of a peer's task. If the peer sends no numbers, the report has the
 // status message alone.
 func readProgress(t PeerTask) mcptask.ProgressReport {
-	var meta struct {
-		Progress *taskProgress `json:"io.github.mcptaskgen/progress"`
-	}
-	if json.Unmarshal(t.Meta, &meta) != nil || meta.Progress == nil {
+	var p *taskProgress
+	if json.Unmarshal(wire.NewObject(t.Meta).Get(MetaProgress), &p) != nil || p == nil {
 		return mcptask.ProgressReport{Message: t.StatusMessage}
 	}
-	return mcptask.ProgressReport{Done: meta.Progress.Progress, Total: max(meta.Progress.Total, 0), Message: meta.Progress.Message}
+	return mcptask.ProgressReport{Done: p.Progress, Total: max(p.Total, 0), Message: p.Message}
 }

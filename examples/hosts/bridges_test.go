@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net"
 	"strings"
 	"sync"
@@ -111,14 +110,7 @@ const portArgument = "PORT"
 // serve starts a bridge that listens at a port, and waits until it does. What bridges say of that is not always true.
 func (c *bridge) serve(t *testing.T, path string, args ...string) {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err := errors.Join(err, listener.Close()); err != nil {
-		t.Fatal(err)
-	}
+	port := freePort(t)
 	for i := range args {
 		if args[i] == portArgument {
 			args[i] = port

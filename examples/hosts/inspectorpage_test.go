@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -73,23 +72,10 @@ func connectPage(t *testing.T, era, url string) *page {
 func startInspector(t *testing.T, era, url string) string {
 	t.Helper()
 	terminal := newTerminal(t)
-	terminal.env = append(terminal.env, fmt.Sprintf("CLIENT_PORT=%d", freePort(t)), "MCP_SANDBOX_PORT=0", "MCP_APP_ORIGIN_PORT=0",
+	terminal.env = append(terminal.env, "CLIENT_PORT="+freePort(t), "MCP_SANDBOX_PORT=0", "MCP_APP_ORIGIN_PORT=0",
 		"MCP_AUTO_OPEN_ENABLED=false", "MCP_INSPECTOR_SECRET_STORE=memory")
 	inspector := terminal.start(t, program(t, "mcp-inspector"), "--web", "--protocol-era", era, "--transport", "http", "--server-url", url)
 	return inspector.out.wait(t, `http://\S+MCP_INSPECTOR_API_TOKEN=\w+`)
-}
-
-// freePort returns a port that nothing listens on.
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // chromium is the browser that all pages are open in, while there are any.

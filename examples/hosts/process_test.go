@@ -9,13 +9,14 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -95,6 +96,29 @@ func newTerminal(t *testing.T) terminal {
 		"HOME=" + dir, "TMPDIR=" + dir, "XDG_RUNTIME_DIR=" + dir, "PATH=" + node + string(os.PathListSeparator) + os.Getenv("PATH"), "NO_COLOR=1", "CI=1",
 		"MCP_INSPECTOR_SECRET_STORE=file", // there may be no keychain
 	}}
+}
+
+// ports counts the ports that freePort has returned.
+var ports atomic.Int32
+
+// freePort returns a port of the loopback interface for a program that has to know it beforehand, or that comes back to
+// it. It is below those that the system chooses from when a program asks for any: another one that starts meanwhile, or
+// just connects, does not get it.
+func freePort(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		port := strconv.Itoa(10_000 + (os.Getpid()+int(ports.Add(1)))%20_000)
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", port))
+		if err != nil {
+			continue
+		}
+		if err := listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return port
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 // process is a program that runs, with all processes that it starts.
@@ -249,7 +273,7 @@ func newServer(t *testing.T, binary string, stdio bool) *server {
 		s.command = append(s.args, "-stdio")
 		return s
 	}
-	s.address = "127.0.0.1:0"
+	s.address = net.JoinHostPort("127.0.0.1", freePort(t))
 	s.start(t)
 	t.Cleanup(func() { s.stop(t) })
 	s.url = peer.Tap(t, "http://"+s.address+"/mcp")
@@ -292,12 +316,9 @@ func (s *server) start(t *testing.T) {
 	if err := s.process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	address, ok := strings.CutPrefix(strings.TrimSuffix(line, "/mcp\n"), "serving http://")
-	if !ok {
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "serving http://"+s.address+"/mcp\n" {
 		t.Fatalf("the server said %q instead of its URL: %v", line, err)
 	}
-	s.address = address
 }
 
 // stop stops the process.

@@ -78,7 +78,8 @@ func TestMixedWrites(t *testing.T) {
 			break
 		}
 		for _, r := range page {
-			if err := s.Delete(t.Context(), r); err != nil {
+			// A write whose context has ended may be made later, and expire the task first.
+			if err := s.Delete(t.Context(), r); err != nil && !errors.Is(err, mcptask.ErrNoRecord) {
 				t.Error(err)
 			}
 		}

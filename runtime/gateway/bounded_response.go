@@ -11,6 +11,9 @@ const (
 	writeWithin = 30 * time.Second
 	// slowestClient is the minimum rate, in bytes per second, at which a client must read.
 	slowestClient = 64 << 10
+	// pieceSize is how many bytes of a response have a time limit of their own. A client on a slow line reads a large
+	// result for longer than any limit that ends one which does not read.
+	pieceSize = 256 << 10
 )
 
 // writeTime returns the time limit for a write of n bytes.
@@ -18,7 +21,7 @@ func writeTime(n int) time.Duration {
 	return writeWithin + time.Duration(n)*time.Second/slowestClient
 }
 
-// boundedResponse sets a deadline for each write to a client, by the gateway or by the SDK. It
+// boundedResponse sets a deadline for each piece that is written to a client, by the gateway or by the SDK. It
 // replaces http.Server.WriteTimeout, which limits the whole response and so would end streams.
 type boundedResponse struct {
 	http.ResponseWriter
@@ -38,10 +41,17 @@ func (b *boundedResponse) setDeadline(n int) {
 func (b *boundedResponse) clearDeadline() { _ = b.control.SetWriteDeadline(time.Time{}) }
 
 // Write implements http.ResponseWriter.
-func (b *boundedResponse) Write(data []byte) (int, error) {
-	b.setDeadline(len(data))
+func (b *boundedResponse) Write(data []byte) (written int, err error) {
 	defer b.clearDeadline()
-	return b.ResponseWriter.Write(data)
+	for {
+		piece := data[:min(len(data), pieceSize)]
+		b.setDeadline(len(piece))
+		n, err := b.ResponseWriter.Write(piece)
+		written += n
+		if data = data[len(piece):]; err != nil || len(data) == 0 {
+			return written, err
+		}
+	}
 }
 
 // Flush implements http.Flusher.

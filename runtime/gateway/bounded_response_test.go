@@ -67,36 +67,7 @@ func TestUnreadAnswers(t *testing.T) {
 		"what the SDK flushes": {"prompts/list", "big", writeTime(0)},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
-			store := mcptask.NewMemoryStore()
-			result := fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", large))
-			if _, err := store.Create(t.Context(), mcptask.Record{
-				ID: "big", Tool: "t", Phase: mcptask.PhaseDone, CreatedAt: time.Now(), UpdatedAt: time.Now(), TerminalAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
-				Outcome: &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: json.RawMessage(result)},
-			}, mcptask.Quota{}); err != nil {
-				t.Fatal(err)
-			}
-			sdk := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
-				if r.Header.Get("Mcp-Method") == "prompts/list" {
-					_, _ = w.Write([]byte("{"))
-					_ = http.NewResponseController(w).Flush()
-					return
-				}
-				_, _ = w.Write([]byte(result))
-			})
-			gone := make(chan struct{})
-			listener := newPipeListener(t)
-			server := &http.Server{
-				Handler: New(Config{Server: newServer(t, mcptask.Options{Store: store}), Stateless: sdk, Stateful: sdk, AnyHost: true}), ReadHeaderTimeout: time.Hour,
-				ConnState: func(_ net.Conn, state http.ConnState) {
-					if state == http.StateClosed {
-						close(gone)
-					}
-				},
-			}
-			go func() { _ = server.Serve(listener) }()
-			conn := listener.dial()
-			defer func() { _ = conn.Close() }()
+			conn, gone := serveLarge(t, large)
 			postRaw(t, conn, test.method, test.task)
 			began := time.Now()
 			select {
@@ -107,13 +78,76 @@ func TestUnreadAnswers(t *testing.T) {
 			if took := time.Since(began); took > test.most+time.Second || took < writeWithin {
 				t.Errorf("it was held for %v", took)
 			}
-			_ = conn.Close()
-			if err := server.Close(); err != nil {
-				t.Error(err)
-			}
-			synctest.Wait()
 		})
 	}
+}
+
+// TestSlowReader checks that a client that reads a large answer at 20 kB a second gets all of it.
+func TestSlowReader(t *testing.T) {
+	const large = 3 << 20
+	bubble.Test(t, func(t *testing.T) {
+		conn, _ := serveLarge(t, large)
+		postRaw(t, conn, "tasks/get", "big")
+		response, err := http.ReadResponse(bufio.NewReader(slowReader{conn}), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, response.Body); err != nil || n < large {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+	})
+}
+
+// slowReader reads at most 4 kB each 200 ms.
+type slowReader struct{ io.Reader }
+
+// Read implements io.Reader.
+func (r slowReader) Read(data []byte) (int, error) {
+	time.Sleep(200 * time.Millisecond)
+	return r.Reader.Read(data[:min(len(data), 4000)])
+}
+
+// serveLarge serves the task big, whose result has so many bytes, and an SDK that answers with it. It returns a
+// connection, and what is closed when the server ends it.
+func serveLarge(t *testing.T, large int) (conn net.Conn, gone <-chan struct{}) {
+	t.Helper()
+	store := mcptask.NewMemoryStore()
+	result := fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", large))
+	if _, err := store.Create(t.Context(), mcptask.Record{
+		ID: "big", Tool: "t", Phase: mcptask.PhaseDone, CreatedAt: time.Now(), UpdatedAt: time.Now(), TerminalAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
+		Outcome: &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: json.RawMessage(result)},
+	}, mcptask.Quota{}); err != nil {
+		t.Fatal(err)
+	}
+	sdk := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Header.Get("Mcp-Method") == "prompts/list" {
+			_, _ = w.Write([]byte("{"))
+			_ = http.NewResponseController(w).Flush()
+			return
+		}
+		_, _ = w.Write([]byte(result))
+	})
+	closed := make(chan struct{})
+	listener := newPipeListener(t)
+	server := &http.Server{
+		Handler: New(Config{Server: newServer(t, mcptask.Options{Store: store}), Stateless: sdk, Stateful: sdk, AnyHost: true}), ReadHeaderTimeout: time.Hour,
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateClosed {
+				close(closed)
+			}
+		},
+	}
+	go func() { _ = server.Serve(listener) }()
+	conn = listener.dial()
+	t.Cleanup(func() {
+		_ = conn.Close()
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+	})
+	return conn, closed
 }
 
 // postRaw writes a request of 2026-07-28 to a connection.

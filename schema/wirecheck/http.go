@@ -142,11 +142,13 @@ func (x *reply) Write(data []byte) (int, error) {
 	if x.code == 0 {
 		x.code = http.StatusOK
 	}
-	if x.isStream() {
+	switch {
+	case x.disconnected: // what was cut off is no message, and neither is what the server still tries
+	case x.isStream():
 		for _, message := range x.events.feed(data) {
 			x.checkMessage(message)
 		}
-	} else {
+	default:
 		x.buffered.Write(data)
 	}
 	n, err := x.ResponseWriter.Write(data)

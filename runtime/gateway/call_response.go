@@ -21,13 +21,6 @@ const openAfter = time.Second / 2
 // longestRefusal bounds the bytes of the SDK's text in an error.
 const longestRefusal = 200
 
-// A client that does not read would hold its handler for ever. It has slowestStart for each write, and a second
-// for each slowestRate bytes.
-const (
-	slowestStart = 30 * time.Second
-	slowestRate  = 16 << 10
-)
-
 // callResponse is the response to the POST of a call. If the call is not answered soon, or if there is a
 // message to send before the answer, the gateway begins the response as a stream. From then on it writes
 // comments to it, so that neither the client nor a proxy takes the call for dead. It forwards the SDK's
@@ -71,7 +64,6 @@ func (r *callResponse) startKeepAlive() {
 		defer guard.Recover(nil, "a call that is kept alive")
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.limitWrite(0)
 		begun := r.begunHere || r.begunBySDK
 		s := r.stream()
 		if s == nil {
@@ -127,14 +119,7 @@ func (r *callResponse) Write(data []byte) (int, error) {
 	if r.begunHere && !r.isSSE {
 		return r.body.Write(data)
 	}
-	r.limitWrite(len(data))
 	return r.w.Write(data)
-}
-
-// limitWrite limits how long the next write of so many bytes may take. A server may have no such limits.
-// r.mu is held.
-func (r *callResponse) limitWrite(size int) {
-	_ = http.NewResponseController(r.w).SetWriteDeadline(time.Now().Add(slowestStart + time.Duration(size)*time.Second/slowestRate))
 }
 
 // Flush implements http.Flusher.
@@ -144,7 +129,6 @@ func (r *callResponse) Flush() {
 	if r.over || !r.begunBySDK && !r.begunHere {
 		return
 	}
-	r.limitWrite(0)
 	_ = http.NewResponseController(r.w).Flush() // fails if the client has disconnected
 }
 
@@ -171,7 +155,6 @@ func (r *callResponse) send(message []byte) bool {
 	if s == nil {
 		return r.over // after the end, messages are dropped
 	}
-	r.limitWrite(len(message))
 	s.sendMessage(message)
 	return true
 }
@@ -189,14 +172,12 @@ func (r *callResponse) end() {
 	defer r.mu.Unlock()
 	if r.begunHere && !r.isSSE {
 		answer := r.encodeAnswer()
-		r.limitWrite(len(answer))
 		r.stream().sendMessage(answer)
 	}
 	r.over = true
 	if r.alive != nil {
 		r.alive.Stop()
 	}
-	_ = http.NewResponseController(r.w).SetWriteDeadline(time.Time{}) // the connection may have more requests
 }
 
 // encodeAnswer returns the SDK's JSON on one line. The SDK refuses some requests with a text that is not

@@ -44,7 +44,7 @@ func TestCallResponse(t *testing.T) {
 				w := httptest.NewRecorder()
 				r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
 				r.Header.Set("Accept", c.accept)
-				x := &httpExchange{w: w, r: r, m: &message{Message: &wire.Message{ID: []byte("7")}}}
+				x := &httpExchange{w: boundResponse(w), r: r, m: &message{Message: &wire.Message{ID: []byte("7")}}}
 				response := x.respondToCall()
 				response.startKeepAlive()
 				time.Sleep(c.after)
@@ -76,11 +76,51 @@ func TestCallResponseInformed(t *testing.T) {
 	}
 }
 
+// lateRecorder fails the test if it is used after the handler has returned, as net/http does.
+type lateRecorder struct {
+	*httptest.ResponseRecorder
+	t        *testing.T
+	returned bool
+}
+
+// Write implements http.ResponseWriter.
+func (w *lateRecorder) Write(data []byte) (int, error) {
+	if w.returned {
+		w.t.Errorf("%q is written late", data)
+	}
+	return w.ResponseRecorder.Write(data)
+}
+
+// SetWriteDeadline implements the interface of http.ResponseController.
+func (w *lateRecorder) SetWriteDeadline(time.Time) error {
+	if w.returned {
+		w.t.Error("a deadline is set late")
+	}
+	return nil
+}
+
+// TestCallResponseEnded checks that a timer that fires at the end of a call leaves its writer alone.
+func TestCallResponseEnded(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := &lateRecorder{ResponseRecorder: httptest.NewRecorder(), t: t}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
+		r.Header.Set("Accept", "text/event-stream")
+		x := &httpExchange{w: boundResponse(w), r: r, m: &message{Message: &wire.Message{ID: []byte("7")}}}
+		response := x.respondToCall()
+		response.startKeepAlive()
+		response.mu.Lock() // as end does
+		time.Sleep(openAfter)
+		response.over, w.returned = true, true
+		response.mu.Unlock()
+		time.Sleep(time.Minute)
+	})
+}
+
 // TestCallResponseUnread checks that a client that does not read does not hold who writes for ever.
 func TestCallResponseUnread(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		server := memnet.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			x := &httpExchange{w: w, r: r, m: &message{Message: &wire.Message{ID: []byte("7")}}}
+			x := &httpExchange{w: boundResponse(w), r: r, m: &message{Message: &wire.Message{ID: []byte("7")}}}
 			response := x.respondToCall()
 			for begun := time.Now(); response.send(make([]byte, 1<<20)); {
 				if waited := time.Since(begun); waited > 0 {

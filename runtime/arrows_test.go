@@ -107,7 +107,7 @@ const anyLibrary = "*"
 // leaves are what package mcptask uses.
 var leaves = []string{
 	"runtime/internal/feed", "runtime/internal/guard", "runtime/internal/index", "runtime/internal/limit", "runtime/internal/pace", "runtime/internal/pool",
-	"runtime/internal/tuning", "runtime/internal/validate",
+	"runtime/internal/text", "runtime/internal/tuning", "runtime/internal/validate",
 }
 
 // testLibraries are libraries for tests.

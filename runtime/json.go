@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
 // marshalJSON is json.Marshal without HTML escaping: people read < and > as such.
@@ -36,74 +38,94 @@ func describeMismatch(err error) string {
 }
 
 // maxMismatchDepth bounds how deep locateMismatch looks, and so its work: each level decodes the
-// value once.
+// value about twice.
 const maxMismatchDepth = 10
 
-// maxMismatchWork bounds how many times its bytes locateMismatch decodes a value: all names above an
-// element stand before it each time.
-const maxMismatchWork = 2 * maxMismatchDepth
+// longestName bounds the bytes of each name in an error.
+const longestName = 64
 
 // locateMismatch returns an error of decode with its place in the value, such as "steps.2.until". The
-// UnmarshalJSON method that failed does not know that place. locateMismatch decodes the members of the
-// value one at a time, then those of the first member that fails.
+// UnmarshalJSON method that failed does not know that place. locateMismatch halves the members of the
+// value until the first one that fails is alone, then those of that member.
 func locateMismatch(value json.RawMessage, decode func(json.RawMessage) error, err error) error {
 	var place []string
 	before, after := "", "" // what the value stands in
-	budget := maxMismatchWork * (len(value) + 1)
 	descend := func() bool {
-		for _, m := range splitMembers(value) {
-			if budget -= len(before) + len(m.before) + len(m.value) + len(m.after) + len(after); budget < 0 {
-				return false
+		opening, members, closing := splitMembers(value)
+		begin, end := before+opening, closing+after
+		fails := func(some []member) error {
+			var part bytes.Buffer
+			part.WriteString(begin)
+			for i, m := range some {
+				if i > 0 {
+					part.WriteByte(',')
+				}
+				part.WriteString(m.key)
+				part.Write(m.value)
 			}
-			begin, end := before+m.before, m.after+after
-			if failed := decode(json.RawMessage(begin + string(m.value) + end)); failed != nil {
-				before, after, value, err = begin, end, m.value, failed
-				place = append(place, m.name)
-				return true
-			}
+			part.WriteString(end)
+			return decode(part.Bytes())
 		}
-		return false
+		for len(members) > 1 {
+			half := members[:len(members)/2]
+			if fails(half) == nil {
+				half = members[len(members)/2:]
+			}
+			members = half
+		}
+		if len(members) == 0 {
+			return false
+		}
+		m := members[0]
+		failed := fails(members)
+		if failed == nil {
+			return false
+		}
+		before, after, value, err = begin+m.key, end, m.value, failed
+		place = append(place, text.Shorten(m.name, longestName))
+		return true
 	}
 	for len(place) < maxMismatchDepth && descend() {
 	}
-	text := describeMismatch(err)
+	what := describeMismatch(err)
 	var noTime *time.ParseError
 	var mismatch *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &noTime):
-		text = fmt.Sprintf("%.100s is not a time: write one such as 2026-01-02T15:04:05Z", value)
+		what = fmt.Sprintf("%.100s is not a time: write one such as 2026-01-02T15:04:05Z", value)
 	case errors.As(err, &mismatch):
-		text = "must not be a JSON " + mismatch.Value
+		what = "must not be a JSON " + text.Shorten(mismatch.Value, 100)
 	}
 	if len(place) == 0 {
-		return errors.New(text)
+		return errors.New(what)
 	}
-	return fmt.Errorf("%s: %s", strings.Join(place, "."), text)
+	return fmt.Errorf("%s: %s", strings.Join(place, "."), what)
 }
 
-// member is a member of an object or an element of an array. before, value and after make an object or
-// an array that has it alone.
+// member is a member of an object, with its key and a colon, or an element of an array.
 type member struct {
-	name, before, after string
-	value               json.RawMessage
+	name, key string
+	value     json.RawMessage
 }
 
-// splitMembers returns the members of an object, ordered by name, or the elements of an array.
-func splitMembers(value json.RawMessage) (members []member) {
+// splitMembers returns the members of an object, ordered by name, or the elements of an array, with the
+// brackets around them.
+func splitMembers(value json.RawMessage) (opening string, members []member, closing string) {
 	var object map[string]json.RawMessage
 	var array []json.RawMessage
 	switch {
 	case json.Unmarshal(value, &object) == nil:
 		for _, name := range slices.Sorted(maps.Keys(object)) {
 			key, _ := json.Marshal(name) // strings always marshal
-			members = append(members, member{name, "{" + string(key) + ":", "}", object[name]})
+			members = append(members, member{name, string(key) + ":", object[name]})
 		}
+		return "{", members, "}"
 	case json.Unmarshal(value, &array) == nil:
 		for i, element := range array {
-			members = append(members, member{strconv.Itoa(i), "[", "]", element})
+			members = append(members, member{strconv.Itoa(i), "", element})
 		}
 	}
-	return members
+	return "[", members, "]"
 }
 
 // keepDeclared removes the members of an object that its schema has no properties

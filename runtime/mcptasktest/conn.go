@@ -24,6 +24,8 @@ type testConn struct {
 
 	mu    sync.Mutex
 	polls map[string]workingPoll // the last polls, by task
+	// closed sends every poll to the connection, which says that it has ended.
+	closed bool
 }
 
 // workingPoll is a poll that found a task working.
@@ -46,7 +48,7 @@ func (c *testConn) Task(ctx context.Context, taskID string) (mcptask.Snapshot, e
 	version := c.readVersion(ctx, taskID)
 	c.mu.Lock()
 	last, known := c.polls[taskID]
-	noNews := known && last.version == version && time.Since(last.at) >= c.spacing
+	noNews := known && !c.closed && ctx.Err() == nil && last.version == version && time.Since(last.at) >= c.spacing
 	if noNews {
 		last.at = time.Now()
 		c.polls[taskID] = last
@@ -64,6 +66,14 @@ func (c *testConn) Task(ctx context.Context, taskID string) (mcptask.Snapshot, e
 		delete(c.polls, taskID)
 	}
 	return snapshot, err
+}
+
+// Close implements mcptask.Conn.
+func (c *testConn) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	return c.Conn.Close()
 }
 
 // readVersion returns the version of a task. It returns 0 if the caller has no such task: the server then

@@ -84,6 +84,38 @@ func TestPollsMeetLimits(t *testing.T) {
 	})
 }
 
+// TestPollsEnd checks that a poll fails if its context or the connection is over, although nothing is new.
+func TestPollsEnd(t *testing.T) {
+	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
+		bubble.Test(t, func(t *testing.T) {
+			conn := mcptasktest.Connect(t, revision, mcptasktest.Options{}, hourly())
+			started, err := conn.CallTool(t.Context(), mcptask.ToolCall{Tool: "work", Arguments: []byte("{}")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				time.Sleep(time.Second)
+				if _, err := conn.Task(t.Context(), started.TaskID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			time.Sleep(time.Second)
+			if s, err := conn.Task(ctx, started.TaskID); !errors.Is(err, context.Canceled) {
+				t.Errorf("its context is over: %v, %v", s.Status, err)
+			}
+			if err := conn.Close(); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Second)
+			if s, err := conn.Task(t.Context(), started.TaskID); err == nil {
+				t.Errorf("the connection is closed: %v", s.Status)
+			}
+		})
+	})
+}
+
 // callerKey is the context key of the principal.
 type callerKey struct{}
 

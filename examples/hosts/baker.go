@@ -26,7 +26,7 @@ func (baker) Price(_ context.Context, in bakery.PriceInput) (bakery.PriceTag, er
 // price is the price of a loaf in cents.
 func price(bread string) int { return 100 * len(bread) }
 
-// Bake implements bakery.Bakery. It reports progress in ten steps.
+// Bake implements bakery.Bakery. It takes ten steps, and reports them as progress.
 func (b baker) Bake(ctx context.Context, task *mcptask.Task, in bakery.BakeInput) (bakery.Baked, error) {
 	const steps = 10
 	takes := b.takes
@@ -37,7 +37,9 @@ func (b baker) Bake(ctx context.Context, task *mcptask.Task, in bakery.BakeInput
 	defer step.Stop()
 	b.log.Info("baking", "loaves", in.Loaves)
 	for done := range steps {
-		task.Progress(ctx, float64(done), steps, "baking")
+		if !in.Quiet {
+			task.Progress(ctx, float64(done), steps, "baking")
+		}
 		select {
 		case <-step.C:
 		case <-ctx.Done():

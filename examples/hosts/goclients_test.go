@@ -152,31 +152,47 @@ func connectGoSDK(t *testing.T, s *server, revision string, user *user) goClient
 	}
 }
 
-// connectMCPGo connects the client of mcp-go.
+// connectMCPGo connects the client of mcp-go. On a busy machine it gives up the newer revision before the server has
+// answered.
 func connectMCPGo(t *testing.T, s *server, revision string, user *user) goClient {
 	t.Helper()
-	var over transport.Interface
-	over, err := transport.NewStreamableHTTP(s.url)
+	var got string
+	for range 5 {
+		client := mcpgo.NewClient(newMCPGoTransport(t, s), mcpgo.WithProtocolVersion(revision),
+			mcpgo.WithElicitationHandler(mcpGoUser{user}), mcpgo.WithSamplingHandler(mcpGoUser{user}))
+		t.Cleanup(func() { _ = client.Close() })
+		if err := client.Start(context.WithoutCancel(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		initialized, err := client.Initialize(t.Context(), mcpgotypes.InitializeRequest{Params: mcpgotypes.InitializeParams{
+			ProtocolVersion: revision, ClientInfo: mcpgotypes.Implementation{Name: "hosts", Version: "1.0.0"},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = initialized.ProtocolVersion; got == revision {
+			return newMCPGoClient(client)
+		}
+	}
+	t.Fatalf("the client speaks %s, want %s", got, revision)
+	return goClient{}
+}
+
+// newMCPGoTransport reaches the server.
+func newMCPGoTransport(t *testing.T, s *server) transport.Interface {
+	t.Helper()
 	if s.command != nil {
-		over, err = transport.NewStdio(s.command[0], nil, s.command[1:]...), nil
+		return transport.NewStdio(s.command[0], nil, s.command[1:]...)
 	}
+	over, err := transport.NewStreamableHTTP(s.url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := mcpgo.NewClient(over, mcpgo.WithProtocolVersion(revision), mcpgo.WithElicitationHandler(mcpGoUser{user}), mcpgo.WithSamplingHandler(mcpGoUser{user}))
-	t.Cleanup(func() { _ = client.Close() })
-	if err := client.Start(context.WithoutCancel(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	initialized, err := client.Initialize(t.Context(), mcpgotypes.InitializeRequest{Params: mcpgotypes.InitializeParams{
-		ProtocolVersion: revision, ClientInfo: mcpgotypes.Implementation{Name: "hosts", Version: "1.0.0"},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if initialized.ProtocolVersion != revision {
-		t.Fatalf("the client speaks %s, want %s", initialized.ProtocolVersion, revision)
-	}
+	return over
+}
+
+// newMCPGoClient uses a client that is connected.
+func newMCPGoClient(client *mcpgo.Client) goClient {
 	return goClient{
 		list: func(ctx context.Context) (any, error) { return client.ListTools(ctx, mcpgotypes.ListToolsRequest{}) },
 		call: func(ctx context.Context, tool string, args object) (any, error) {

@@ -176,9 +176,9 @@ func (c *stage) long(t *testing.T) outcome {
 	return c.finish(t, c.driver.call(t, "bake", object{"loaves": 7}), "7 loaves are baked")
 }
 
-// taskSeconds is how long a tool runs as a task: longer than the five seconds after which a client polls that hears of
-// changes without polls.
-const taskSeconds = 8
+// quietly are the arguments of a tool that runs as a task. It says nothing for so long that a client polls that hears of
+// changes without polls: after five seconds.
+var quietly = object{"loaves": 8, "seconds": 15, "quiet": true}
 
 // task runs a tool as a task.
 func (c *stage) task(t *testing.T) outcome {
@@ -186,7 +186,7 @@ func (c *stage) task(t *testing.T) outcome {
 	if !ok {
 		return c.noTasks(t)
 	}
-	id, said := tasks.startTask(t, "bake", object{"loaves": 8, "seconds": taskSeconds})
+	id, said := tasks.startTask(t, "bake", quietly)
 	if id == "" {
 		return c.noTask(t, said, "8 loaves are baked")
 	}
@@ -204,7 +204,7 @@ func (c *stage) noTask(t *testing.T, said reply, result string) outcome {
 
 // noTasks runs a tool with a client that has no command for tasks. It may wait for a task by itself.
 func (c *stage) noTasks(t *testing.T) outcome {
-	said := c.driver.call(t, "bake", object{"loaves": 8, "seconds": taskSeconds})
+	said := c.driver.call(t, "bake", quietly)
 	if c.route.polls && said.has("8 loaves are baked") {
 		return outcome{works, ""}
 	}

@@ -44,9 +44,12 @@ func openInspector(era string) func(*testing.T, *server) driver {
 	}
 }
 
+// connectTimeout is in milliseconds. By default it is 15 seconds, in which a busy machine may not start a server.
+const connectTimeout = "120000"
+
 // args is the command line of a method.
 func (c inspector) args(method ...string) []string {
-	args := []string{c.program, "--cli", "--format", "json", "--protocol-era", c.era}
+	args := []string{c.program, "--cli", "--format", "json", "--protocol-era", c.era, "--connect-timeout", connectTimeout}
 	if c.server.command == nil {
 		return append(append(args, "--server-url", c.server.url), method...)
 	}

@@ -24,12 +24,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/peer"
 )
 
-// bound ends what hangs. Nothing that works takes as long.
+// bound ends what hangs. Nothing that works takes as long: the longest work takes three minutes.
 const bound = 6 * time.Minute
-
-// patience is how long a person waits for a client. Nothing that works takes as long: the longest work takes three
-// minutes.
-const patience = 235 * time.Second
 
 // modules is where npm ci puts the clients.
 const modules = "node_modules"
@@ -183,7 +179,7 @@ func (p *process) wait(t *testing.T) reply {
 	select {
 	case <-p.ended:
 		return reply{p.out.String()}
-	case <-time.After(patience):
+	case <-time.After(bound):
 		killGroup(p.cmd)
 		<-p.ended
 		return reply{p.out.String() + "\n" + stillWaits}

@@ -55,6 +55,8 @@ type BakeInput struct {
 	Loaves int `json:"loaves" jsonschema:"minimum=1"`
 	// Seconds is how long it takes. If it is missing, the server decides.
 	Seconds float64 `json:"seconds,omitempty" jsonschema:"minimum=0"`
+	// Quiet says that it reports no progress.
+	Quiet bool `json:"quiet,omitempty"`
 }
 
 // Baked says what was baked.

@@ -267,7 +267,8 @@ const bakeryBakeInput = `{
       "type": "number",
       "description": "Seconds is how long it takes. If it is missing, the server decides.",
       "minimum": 0
-    }
+    },
+    "quiet": {"type": "boolean", "description": "Quiet says that it reports no progress."}
   },
   "required": ["loaves"],
   "additionalProperties": false

@@ -122,17 +122,14 @@ func (f *Flow) newAge(ctx context.Context, s *mcptask.Server, arguments json.Raw
 	if fallback.Helps(s, f.Tool) {
 		task = fallback.Task(arguments)
 	}
-	before := sync.OnceValue(func() time.Duration { // by then the limits have let the call pass
-		if task == "" {
-			return 0
+	return func() time.Duration { // by then the limits have let the call pass
+		if task != "" {
+			if record, err := s.Get(ctx, f.Caller, task); err == nil {
+				return s.Now().Sub(record.CreatedAt)
+			}
 		}
-		record, err := s.Get(ctx, f.Caller, task)
-		if err != nil { // the call says so
-			return 0
-		}
-		return s.Now().Sub(record.CreatedAt) - time.Since(began)
-	})
-	return func() time.Duration { return before() + time.Since(began) }
+		return time.Since(began)
+	}
 }
 
 // Reply returns the reply of Run. It returns false if Run has not succeeded.

@@ -14,12 +14,15 @@ import (
 // before.
 const progressStep = 0.001
 
+// mostProgress bounds the values that a handler reports, so that there are numbers above them.
+const mostProgress = math.MaxFloat64 / 2
+
 // progress reports the progress of one call. Its values increase, whatever the handler reports. While the
 // call is open, it repeats the last report after each 15 seconds of silence, because hosts give up a
 // silent call. It is safe for concurrent use.
 type progress struct {
 	send mcptask.ProgressFunc
-	// runsFor returns how long the work has been running.
+	// runsFor returns how long the work has been running. It may take as long as the store does.
 	runsFor func() time.Duration
 
 	mu          sync.Mutex
@@ -46,7 +49,7 @@ func (p *progress) report(taskID string, done, total float64, message string) {
 		done, total = p.last, p.total
 	}
 	p.total, p.message = total, message
-	p.sendAbove(taskID, done, message)
+	p.sendAbove(taskID, min(done, mostProgress), message)
 	if p.repeat != nil {
 		p.repeat.Reset(keepAlive)
 	}
@@ -57,12 +60,12 @@ func isFinite(value float64) bool { return !math.IsNaN(value) && !math.IsInf(val
 // sendAgain repeats the last report, with the time that the work has taken.
 func (p *progress) sendAgain() {
 	defer guard.Recover(nil, "the progress of a call")
+	message := "running for " + p.runsFor().Round(time.Second).String()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.repeat == nil {
 		return
 	}
-	message := "running for " + p.runsFor().Round(time.Second).String()
 	if p.message != "" {
 		message = fmt.Sprintf("%s (%s)", p.message, message)
 	}

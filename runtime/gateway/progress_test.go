@@ -47,13 +47,35 @@ func TestProgress(t *testing.T) {
 func TestProgressOfBigNumbers(t *testing.T) {
 	var last float64
 	p := newProgress(func(_ string, done, _ float64, _ string) {
-		if done <= last {
+		if done <= last || math.IsInf(done, 1) {
 			t.Errorf("%v after %v", done, last)
 		}
 		last = done
 	}, func() time.Duration { return 0 })
 	defer p.stop()
-	for _, done := range []float64{1e18, 1e18, math.Inf(1), math.NaN(), 1e18} {
+	for _, done := range []float64{1e18, 1e18, math.Inf(1), math.NaN(), 1e18, math.MaxFloat64, math.MaxFloat64, 5} {
 		p.report("", done, 0, "")
 	}
+}
+
+// TestProgressOfSlowStore checks that no report, and not the answer, waits while the age of the work is read.
+func TestProgressOfSlowStore(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		sent := 0
+		p := newProgress(func(string, float64, float64, string) { sent++ }, func() time.Duration {
+			time.Sleep(10 * time.Second)
+			return time.Minute
+		})
+		time.Sleep(keepAlive + time.Second)
+		began := time.Now()
+		p.report("", 1, 2, "build")
+		p.stop()
+		if took := time.Since(began); took != 0 {
+			t.Errorf("they took %v", took)
+		}
+		time.Sleep(time.Minute)
+		if sent != 1 {
+			t.Errorf("%d reports were sent, want the handler's alone", sent)
+		}
+	})
 }

@@ -44,6 +44,7 @@ func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
 		return
 	}
 	call.Unattended = m.isUnattended()
+	call = fallback.Plan(g.server, caller, *tool, call)
 	carrier := g.prepareCarrier(x, s, d, &call)
 	var session fallback.Session
 	if s != nil {
@@ -101,15 +102,8 @@ func (g *Gateway) callModern(x exchange, caller mcptask.Caller) {
 		x.refuse(refusedRequest, refusal)
 		return
 	}
-	if call.Mode == mcptask.ModePlain && tool.Policy.Task != mcptask.TaskForbidden && len(caller.CanAsk) > 0 {
-		// Without a session, only a task keeps a handler that waits for an answer: the client repeats
-		// the call with the answers.
-		call.Mode = mcptask.ModeFallback
-	}
 	call.Unattended = m.isUnattended()
-	if call.Mode == mcptask.ModeGrace && fallback.IsPlain(g.server, caller, tool.Name) {
-		call.Mode, call.TakesTask = mcptask.ModeFallback, true
-	}
+	call = fallback.Plan(g.server, caller, *tool, call)
 	flow := g.newCallFlow(g.modern, caller, *tool, call, fallback.Session{}, nil)
 	flow.Stateless = true
 	x.forward(flow, g.withholdParams(flow, m.Params)...)
@@ -164,9 +158,6 @@ func (g *Gateway) findTool(m *message) (*mcptask.ToolSpec, string) {
 // newCallFlow returns the flow of a tools/call.
 func (g *Gateway) newCallFlow(d protocol.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest, session fallback.Session, carrier fallback.Carrier) *Flow {
 	flow := g.newFlow(d, caller, "tools/call")
-	if call.Mode == mcptask.ModeTask || call.Mode == mcptask.ModeGrace {
-		call.Later = call.Later || !call.Unattended && fallback.Defers(g.server, caller, tool.Name)
-	}
 	flow.Tool, flow.Call = tool.Name, call
 	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call, session, carrier)
 	if call.Task != "" || fallback.Helps(g.server, tool.Name) {

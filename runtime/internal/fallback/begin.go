@@ -3,9 +3,9 @@ package fallback
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,24 +32,25 @@ func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string, w way
 				}
 			}
 		}
+		if h.known { // before the task is read, so that another call that ends meanwhile leaves it to this one
+			h.follows = followersOf(s).add(caller.Named(call.Task))
+			defer h.follows.leave()
+		}
 		task, reply, err := h.begin(ctx, arguments, call)
 		if err != nil || task == nil {
 			return reply, err
 		}
 		record := *task
-		if h.known {
-			h.leave = followersOf(s).add(record.ID)
-			defer h.leave()
-		}
-		waiting, cancel := h.limitWait(ctx, began, call)
-		defer cancel()
-		defer context.AfterFunc(s.Closing(), cancel)()
 		watch := func(mcptask.Record) {} // the handler reports to the call that began it
 		if h.known {
 			watch = watchProgress(call.Progress, record)
 		}
-		record, err = w.follow(waiting, s, caller, record, call.Ask, watch)
-		return h.reply(ctx, waiting, call, record, err)
+		record, over, err := w.wait(ctx, s, caller, record, call.Ask, h.waitUntil(began, call), watch)
+		reply, err = h.reply(ctx, call, record, over, err)
+		if h.known && reply.Task != nil {
+			h.follows.pass()
+		}
+		return reply, err
 	}
 }
 
@@ -62,36 +63,8 @@ type hiddenTask struct {
 	// task's questions. Such a task keeps its record, so that a call that is repeated once more has
 	// the same result.
 	known bool
-	// leave ends the following of a known task. It returns true if no other call follows it here.
-	leave func() (last bool)
-}
-
-// followers counts the repeated calls that follow each task.
-type followers struct {
-	mu    sync.Mutex
-	count map[string]int // by task ID
-}
-
-// followersOf returns the followers of a server's tasks.
-func followersOf(s *mcptask.Server) *followers {
-	type attached struct{}
-	return s.Attached(attached{}, func() any { return &followers{count: map[string]int{}} }).(*followers)
-}
-
-// add adds a call. leave removes it, once, and returns whether it was the last of its task.
-func (f *followers) add(task string) (leave func() (last bool)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.count[task]++
-	return sync.OnceValue(func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.count[task]--; f.count[task] > 0 {
-			return false
-		}
-		delete(f.count, task)
-		return true
-	})
+	// follows is this call's following of a known task.
+	follows *follower
 }
 
 // begin creates the task, or finds the one that the call names. If there is no task, the reply answers
@@ -101,7 +74,7 @@ func (h hiddenTask) begin(ctx context.Context, arguments json.RawMessage, call m
 		record, err := h.resume(ctx, call)
 		return &record, reply, err
 	}
-	call.Mode, call.Later = mcptask.ModeGrace, h.asks && !call.Unattended
+	call.Mode = mcptask.ModeGrace
 	reply, err = h.server.Call(ctx, h.caller, h.tool, arguments, call)
 	return reply.Task, reply, err
 }
@@ -127,17 +100,17 @@ func (h hiddenTask) resume(ctx context.Context, call mcptask.CallRequest) (mcpta
 	return h.server.Get(ctx, h.caller, record.ID)
 }
 
-// limitWait returns a context that ends when the call has blocked for as long as it may. began is when
-// the call began.
-func (h hiddenTask) limitWait(ctx context.Context, began time.Time, call mcptask.CallRequest) (context.Context, context.CancelFunc) {
+// waitUntil returns when the call has blocked for as long as it may. The zero time means no limit. began
+// is when the call began.
+func (h hiddenTask) waitUntil(began time.Time, call mcptask.CallRequest) time.Time {
 	wait := h.policyWait()
 	switch {
 	case Serves(h.server, h.tool):
 		wait = h.server.PlainWait(h.caller, h.tool, call.Progress != nil)
-	case wait == 0: // no limit
-		return context.WithCancel(ctx)
+	case wait == 0:
+		return time.Time{}
 	}
-	return context.WithDeadline(ctx, began.Add(wait))
+	return began.Add(wait)
 }
 
 // policyWait returns the tool's own limit for a plain call. 0 means none.
@@ -146,43 +119,48 @@ func (h hiddenTask) policyWait() time.Duration {
 	return spec.Policy.Wait
 }
 
-// reply makes the reply to the call. record is the task as follow left it, failed the error of follow,
-// waiting the context of the wait, and ctx that of the call.
-func (h hiddenTask) reply(ctx, waiting context.Context, call mcptask.CallRequest, record mcptask.Record, failed error) (mcptask.CallReply, error) {
-	switch questions := answerable(h.caller, record); {
+// reply makes the reply to the call from what wait has returned.
+func (h hiddenTask) reply(ctx context.Context, call mcptask.CallRequest, record mcptask.Record, over bool, failed error) (mcptask.CallReply, error) {
+	switch {
 	case protocol.IsGone(failed):
 		h.abandon(record)
 		return newErrorReply(fmt.Sprintf("%s did not finish within the %v that its work is kept, and was cancelled.", h.tool, record.TTL()))
+	case failed != nil && errors.Is(failed, ctx.Err()):
+		h.stop(ctx, record)
+		return mcptask.CallReply{}, failed
 	case failed != nil:
 		h.abandon(record)
 		return mcptask.CallReply{}, failed
-	case record.Done() && h.known && record.Outcome.Kind == mcptask.OutcomeCancelled:
-		return mcptask.CallReply{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the call was cancelled: call %s without params.requestState to start the work anew", h.tool)
 	case record.Done():
-		if h.known {
-			protocol.AuditRetrieval(ctx, h.server, h.caller, record)
-		}
-		h.abandon(record)
-		return mcptask.CallReply{Outcome: record.Outcome}, nil
-	case h.server.Closing().Err() != nil:
-		h.abandon(record)
-		return mcptask.CallReply{}, newShutdownError()
-	case ctx.Err() != nil:
-		h.stop(ctx, record)
-		return mcptask.CallReply{}, ctx.Err()
+		return h.replyDone(ctx, record)
+	}
+	switch questions := answerable(h.caller, record); {
 	case call.Retry && len(questions) > 0:
 		return mcptask.CallReply{Task: &record, Questions: questions}, nil
 	case call.TakesTask && len(record.Outstanding()) == 0:
 		return mcptask.CallReply{Task: &record}, nil
 	case Serves(h.server, h.tool):
 		return h.replyWithTask(record)
-	case waiting.Err() == nil: // the task asks what this caller cannot answer
+	case !over: // the task asks what this caller cannot answer
 		return newErrorReply(fmt.Sprintf("%s waits for an answer that this client has not declared that it can give. %s",
 			h.tool, protocol.JoinQuestions(record.Outstanding())))
 	}
 	h.stop(ctx, record)
 	return newErrorReply(fmt.Sprintf("%s did not finish within the %v that a call without a task may take, and was cancelled. "+
 		"Call it as a task to let it run longer.", h.tool, h.policyWait()))
+}
+
+// replyDone makes the reply for a task that has ended.
+func (h hiddenTask) replyDone(ctx context.Context, record mcptask.Record) (mcptask.CallReply, error) {
+	if !h.known {
+		h.abandon(record)
+		return mcptask.CallReply{Outcome: record.Outcome}, nil
+	}
+	if record.Outcome.Kind == mcptask.OutcomeCancelled {
+		return mcptask.CallReply{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the call was cancelled: call %s without params.requestState to start the work anew", h.tool)
+	}
+	protocol.AuditRetrieval(ctx, h.server, h.caller, record)
+	return mcptask.CallReply{Outcome: record.Outcome}, nil
 }
 
 // replyWithTask makes the reply that describes the task. The generated client, which called without
@@ -204,11 +182,11 @@ func (h hiddenTask) abandon(record mcptask.Record) {
 }
 
 // stop ends a task whose caller no longer waits for it. If the caller knows the task, the record
-// stays, so that a repeated call learns of the end. A task that another call follows goes on: the caller
-// may have sent one call twice and lost a connection.
+// stays, so that a repeated call learns of the end. A task goes on if another call follows it, or if the
+// caller can come back to it with an idempotency key.
 func (h hiddenTask) stop(ctx context.Context, record mcptask.Record) {
 	h.abandon(record)
-	if !h.known || !h.leave() {
+	if !h.known || record.IdempotencyKey != "" || !h.follows.leave() {
 		return
 	}
 	if _, _, err := h.server.Cancel(context.WithoutCancel(ctx), h.caller, record.ID); err != nil && !protocol.IsGone(err) {

@@ -75,6 +75,27 @@ func IsPlain(s *mcptask.Server, caller mcptask.Caller, tool string) bool {
 	return Defers(s, caller, tool) && s.ClientProfile(caller).HidesStatus
 }
 
+// Plan completes what a revision has negotiated of a call: the mode depends on what the caller can be
+// asked as well. After Plan, nothing changes the mode.
+func Plan(s *mcptask.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest) mcptask.CallRequest {
+	switch {
+	case call.Mode == mcptask.ModePlain && call.Retry && tool.Policy.Task != mcptask.TaskForbidden && len(caller.CanAsk) > 0:
+		// Without a session, only a task keeps a handler that waits for an answer: the client repeats
+		// the call with the answers.
+		call.Mode = mcptask.ModeFallback
+	case call.Mode == mcptask.ModeGrace && IsPlain(s, caller, tool.Name):
+		call.Mode, call.TakesTask = mcptask.ModeFallback, true
+	}
+	switch {
+	case call.Unattended || call.Mode == mcptask.ModePlain:
+	case call.Mode == mcptask.ModeFallback:
+		call.ByTool = findSet(s, tool.Name).asks
+	default:
+		call.ByTool = Defers(s, caller, tool.Name)
+	}
+	return call
+}
+
 // showsForms reports whether a caller declares that it shows forms to its user.
 func showsForms(caller mcptask.Caller) bool {
 	return slices.Contains(caller.CanAsk, "elicitation/create")

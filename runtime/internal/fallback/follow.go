@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
@@ -20,6 +21,26 @@ type Session struct {
 	ID any
 	// Ended ends with the session.
 	Ended context.Context
+}
+
+// wait follows a task for a call until the given time, if it is not zero. It returns an error if the call
+// or the server ends first. over reports whether the time is over.
+func (w way) wait(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, record mcptask.Record, ask askFunc, until time.Time, watch func(mcptask.Record)) (_ mcptask.Record, over bool, err error) {
+	waiting, cancel := context.WithCancel(ctx)
+	if !until.IsZero() {
+		waiting, cancel = context.WithDeadline(ctx, until)
+	}
+	defer cancel()
+	defer context.AfterFunc(s.Closing(), cancel)()
+	record, err = w.follow(waiting, s, caller, record, ask, watch)
+	switch {
+	case err != nil || record.Done():
+	case s.Closing().Err() != nil:
+		err = newShutdownError()
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	}
+	return record, waiting.Err() != nil, err
 }
 
 // follow waits until a task has ended, until it has a question that the call cannot ask, or until

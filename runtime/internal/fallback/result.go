@@ -3,7 +3,6 @@ package fallback
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -60,11 +59,15 @@ func (e set) newTaskOutcome(caller mcptask.Caller, r mcptask.Record, meta map[st
 		return nil, err
 	}
 	s := &state{Task: r.ID, Status: protocol.ProjectStatus20251125(r), StatusMessage: r.StatusMessage}
+	s.Next = e.findNext(caller, r)
 	if !r.Done() {
 		s.PollIntervalMs = max(r.Poll.Milliseconds(), 1)
-		s.Hint = fmt.Sprintf("%s goes on as this task. Do not call it again: make the next call.", r.Tool)
+		then := "make the next call."
+		if s.Next == nil { // a program would call in a loop
+			then = fmt.Sprintf("tell the user that another client has to answer its question, and call %s then.", e.prefix+mcptask.ToolTaskResult)
+		}
+		s.Hint = fmt.Sprintf("%s goes on as this task. Do not call it again: %s", r.Tool, then)
 	}
-	s.Next = &nextCall{e.prefix + mcptask.ToolTaskResult, map[string]string{"task": r.ID}}
 	open := r.Outstanding()
 	for _, in := range open {
 		s.Questions = append(s.Questions, question{in.Key, protocol.DescribeQuestion(in), nil})
@@ -75,11 +78,27 @@ func (e set) newTaskOutcome(caller mcptask.Caller, r mcptask.Record, meta map[st
 	if len(open) > 0 {
 		s.StatusMessage = protocol.JoinQuestions(open)
 	}
-	if i := slices.IndexFunc(open, func(in mcptask.Input) bool { return e.isPassedOn(in) && !caller.Answers(in) }); i >= 0 {
-		s.Next = &nextCall{e.prefix + mcptask.ToolTaskAnswer, map[string]string{"task": r.ID, "question": open[i].Key}}
-	}
 	s.StatusMessage = protocol.ShortenMessage(s.StatusMessage)
 	return newOutcome(&mcptask.Result{Content: []mcptask.Content{mcptask.TextContent(text)}, Meta: meta}, s)
+}
+
+// findNext returns the call that goes on with a task. It returns nil if the task waits for what only another
+// client can answer.
+func (e set) findNext(caller mcptask.Caller, r mcptask.Record) *nextCall {
+	stuck := false
+	for _, in := range r.Outstanding() {
+		switch {
+		case caller.Answers(in):
+		case e.isPassedOn(in):
+			return &nextCall{e.prefix + mcptask.ToolTaskAnswer, map[string]string{"task": r.ID, "question": in.Key}}
+		default:
+			stuck = true
+		}
+	}
+	if stuck {
+		return nil
+	}
+	return &nextCall{e.prefix + mcptask.ToolTaskResult, map[string]string{"task": r.ID}}
 }
 
 // describeTask tells a model the task's state and what to do next.

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	taskProperty = `"task":{"type":"string","description":"The task, as the call that started it named it."}`
+	taskProperty = `"task":{"type":"string","description":"The task's ID, from the answer that started it."}`
 	inputTask    = `{"type":"object","properties":{` + taskProperty + `},"required":["task"]}`
 	inputAnswer  = `{"type":"object","properties":{` + taskProperty +
-		`,"question":{"type":"string","description":"The question, as task_result named it."}` +
+		`,"question":{"type":"string","description":"The key of the question, from task_result."}` +
 		`,"answer":{"type":"object","description":"What the user answered, one member for each field of the question. Leave it out if the user declines."}` +
 		`},"required":["task","question"]}`
 )
@@ -50,7 +50,7 @@ func (e set) toolSpec(kind string) mcptask.ToolSpec {
 	reads := mcptask.Annotations{ReadOnly: mcptask.Hint(true), OpenWorld: mcptask.Hint(false)}
 	switch kind {
 	case mcptask.ToolTaskStatus:
-		spec.Description = "Tells how far a task has come, at once. A task is what a call becomes that takes long."
+		spec.Description = "Reports the state of a task without waiting. A call that takes long becomes a task."
 		spec.Annotations = reads
 	case mcptask.ToolTaskResult:
 		spec.Description = "Waits for a task to end and gives its result. If the task takes longer than a call may, it says so: then call it again."
@@ -142,20 +142,14 @@ func (h helper) result(ctx context.Context, a arguments, record mcptask.Record, 
 			return h.explain(a.Task, err)
 		}
 	}
-	waiting, cancel := context.WithDeadline(ctx, a.began.Add(h.server.PlainWait(h.caller, record.Tool, call.Progress != nil)))
-	defer cancel()
-	defer context.AfterFunc(h.server.Closing(), cancel)()
-	record, err = h.way.follow(waiting, h.server, h.caller, record, call.Ask, watchProgress(call.Progress, record))
+	until := a.began.Add(h.server.PlainWait(h.caller, record.Tool, call.Progress != nil))
+	record, _, err = h.way.wait(ctx, h.server, h.caller, record, call.Ask, until, watchProgress(call.Progress, record))
 	switch {
 	case err != nil:
 		return h.explain(a.Task, err)
 	case record.Done():
 		protocol.AuditRetrieval(ctx, h.server, h.caller, record)
 		return newFinishedReply(record)
-	case h.server.Closing().Err() != nil:
-		return mcptask.CallReply{}, newShutdownError()
-	case ctx.Err() != nil:
-		return mcptask.CallReply{}, ctx.Err()
 	}
 	if questions := answerable(h.caller, record); call.Retry && len(questions) > 0 {
 		return mcptask.CallReply{Questions: questions}, nil

@@ -46,7 +46,6 @@ func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params Par
 		return call, refuseExtension()
 	case !extension:
 		call.Mode = mcptask.ModePlain
-		return call, nil
 	}
 	call.IdempotencyKey, err = ReadIdempotencyKey(params)
 	return call, err

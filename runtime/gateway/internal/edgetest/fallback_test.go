@@ -580,7 +580,8 @@ func TestFallbackMute(t *testing.T) {
 			p.Task("tasks/get", id).WantMembers(`{"status":"input_required","statusMessage":"The tool asks the client's model for a message. It is to answer: Sum up."}`)
 		}
 		r.WantText(false, "The tool asks the client's model for a message. It is to answer: Sum up. This client has not declared that it can do that")
-		r.WantMembers(`{"structuredContent":{"questions":[{"key":"sum","text":"The tool asks the client's model for a message. It is to answer: Sum up."}],"next":{"tool":"slow_task_result","arguments":{"task":%q}}}}`, id)
+		r.WantMembers(`{"structuredContent":{"questions":[{"key":"sum","text":"The tool asks the client's model for a message. It is to answer: Sum up."}],
+			"hint":"slow_sample goes on as this task. Do not call it again: tell the user that another client has to answer its question, and call slow_task_result then.","next":null}}`)
 		p.CallTool("slow_task_answer", map[string]any{"task": id, "question": "sum", "answer": map[string]any{}}).WantText(true, "no question")
 	})
 }

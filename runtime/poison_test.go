@@ -113,7 +113,7 @@ func TestStorePanicsOnce(t *testing.T) {
 			t.Errorf("a poll: %v", err)
 		}
 		panicOnce("Update") // that stores the question
-		reply, err = s.Call(t.Context(), caller, "asked", nil, CallRequest{Mode: ModeTask, Later: true})
+		reply, err = s.Call(t.Context(), caller, "asked", nil, CallRequest{Mode: ModeTask, ByTool: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,11 +22,13 @@ const MetaIdempotencyKey = "io.github.mcptaskgen/idempotency-key"
 const MetaUnattended = "io.github.mcptaskgen/unattended"
 
 // The requests that a task may send. CanAskURL is not a method. It stands for
-// elicitation/create in its URL mode, which a client declares separately.
+// elicitation/create in its URL mode, which a client declares separately. methodCall
+// stands for a tool that takes the answers to forms.
 const (
 	methodElicit = "elicitation/create"
 	methodSample = "sampling/createMessage"
 	methodRoots  = "roots/list"
+	methodCall   = "tools/call"
 	CanAskURL    = "elicitation/create#url"
 )
 

@@ -109,7 +109,8 @@ type Record struct {
 	// ExternalID is the requestor's own name for the task, in revisions that have such
 	// names (A-13, D-05), or "". See Caller.Named.
 	ExternalID string
-	// CanAsk names the request methods that the requestor answers.
+	// CanAsk names the request methods that the requestor answers, and tools/call if
+	// a tool takes the answers to forms.
 	CanAsk    []string
 	CreatedAt time.Time
 	// Keep is how long the task is kept after its end, if its retention counts from
@@ -172,6 +173,13 @@ func (r *Record) findInput(key string) int {
 func (r *Record) isOutstanding(key string) bool {
 	i := r.findInput(key)
 	return i >= 0 && r.Inputs[i].State == InputOutstanding
+}
+
+// isAnsweredByTool reports whether the question with the key is a form whose answer a
+// tool takes.
+func (r *Record) isAnsweredByTool(key string) bool {
+	i := r.findInput(key)
+	return i >= 0 && r.Inputs[i].requiredCapability() == methodElicit && slices.Contains(r.CanAsk, methodCall)
 }
 
 // isSameRun reports whether two records are of one run of one task. The creation

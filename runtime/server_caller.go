@@ -97,15 +97,19 @@ type CallRequest struct {
 	// Answers are the responses that came with the call to the tool's questions,
 	// by key.
 	Answers map[string]json.RawMessage
-	// Retry says that the requestor got the tool's questions, and calls again with
-	// the answers.
+	// Retry says that the requestor answers questions by repeating the call with the
+	// answers.
 	Retry bool
 	// Task is the ID of the task of an earlier call that was answered with the task's
 	// questions. The call repeats it with the answers, and creates no task. "" means none.
 	Task string
-	// Later says that the tool's questions may also be answered when the task
-	// exists, by anyone who knows it. Forms then need no capability of the requestor.
+	// Later says that the questions before the call may also be asked when the task
+	// exists.
 	Later bool
+	// ByTool is Later for a task whose forms a tool answers too, for anyone who knows
+	// the task. They need no capability of the requestor, and stay open if it fails to
+	// show them.
+	ByTool bool
 	// TakesTask says that the requestor takes a task for an answer, although the Mode is ModeFallback.
 	TakesTask bool
 	// Unattended says that nobody answers the call's questions by the fallback tools.

@@ -158,8 +158,8 @@ func (s *Server) newRecord(caller Caller, t *registeredTool, arguments json.RawM
 		id = caller.Named(call.ExternalID)
 	}
 	canAsk := caller.CanAsk
-	if call.Later {
-		canAsk = append(slices.Clone(canAsk), methodElicit)
+	if call.ByTool {
+		canAsk = append(slices.Clone(canAsk), methodElicit, methodCall)
 	}
 	policy := t.spec.Policy
 	now := s.Now()

@@ -29,7 +29,7 @@ func (s *Server) settleUpfrontQuestions(ctx context.Context, caller Caller, t *r
 		case call.Retry && caller.Answers(in):
 			missing = append(missing, in)
 			continue
-		case call.Later:
+		case call.Later || call.ByTool:
 			continue // the task asks before its handler runs
 		default:
 			if err = caller.checkCanAsk(in, call.Ask != nil); err == nil {

@@ -77,9 +77,15 @@ func formatAnswer(task string, in mcptask.Input) string {
 	_ = json.Unmarshal(in.Schema, &form) // every form has fields
 	var fields []string
 	for _, name := range slices.Sorted(maps.Keys(form.Properties)) {
-		fields = append(fields, fmt.Sprintf("%q:<%s>", name, form.Properties[name].Type))
+		fields = append(fields, fmt.Sprintf("%s:<%s>", quoteJSON(name), form.Properties[name].Type))
 	}
-	return fmt.Sprintf(`{"task":%q,"question":%q,"answer":{%s}}`, task, in.Key, strings.Join(fields, ","))
+	return fmt.Sprintf(`{"task":%s,"question":%s,"answer":{%s}}`, quoteJSON(task), quoteJSON(in.Key), strings.Join(fields, ","))
+}
+
+// quoteJSON returns a text as a JSON string.
+func quoteJSON(s string) string {
+	data, _ := json.Marshal(s) // strings always marshal
+	return string(data)
 }
 
 // JoinQuestions returns what open questions ask, as one text for people.

@@ -44,15 +44,17 @@ func TestShowQuestions(t *testing.T) {
 		want   string
 		status string // in 2026-07-28
 	}{
-		"settled":              {"a_ship", []mcptask.Input{answered}, nil, "building", "working"},
-		"one":                  {"a_ship", []mcptask.Input{answered, form("ship", "Ship it?")}, []string{"elicitation/create"}, "Ship it?", "input_required"},
-		"two":                  {"a_ship", []mcptask.Input{form("ship", "Ship it?"), url}, []string{"elicitation/create"}, "(1) Ship it? (2) Pay. Open https://example.com/", "input_required"},
-		"without text":         {"c_ship", []mcptask.Input{form("ship", "")}, nil, `The tool asks for "ship".`, "working"},
-		"for the model":        {"a_ship", []mcptask.Input{sample}, nil, "The tool asks the client's model for a message. It is to answer: Two.", "working"},
-		"for roots":            {"a_ship", []mcptask.Input{roots}, []string{"elicitation/create"}, "The tool asks which directories the user has opened at the client.", "working"},
-		"mute":                 {"a_ship", []mcptask.Input{form("ship", "Ship it?")}, nil, "Ship it?" + hint, "working"},
-		"mute, no fallback":    {"c_ship", []mcptask.Input{form("ship", "Ship it?")}, nil, "Ship it?", "working"},
-		"partly mute":          {"a_ship", []mcptask.Input{roots, form("ship", "Ship it?")}, []string{"roots/list"}, "(1) The tool asks which directories the user has opened at the client. (2) Ship it?" + hint, "input_required"},
+		"settled":           {"a_ship", []mcptask.Input{answered}, nil, "building", "working"},
+		"one":               {"a_ship", []mcptask.Input{answered, form("ship", "Ship it?")}, []string{"elicitation/create"}, "Ship it?", "input_required"},
+		"two":               {"a_ship", []mcptask.Input{form("ship", "Ship it?"), url}, []string{"elicitation/create"}, "(1) Ship it? (2) Pay. Open https://example.com/", "input_required"},
+		"without text":      {"c_ship", []mcptask.Input{form("ship", "")}, nil, `The tool asks for "ship".`, "working"},
+		"for the model":     {"a_ship", []mcptask.Input{sample}, nil, "The tool asks the client's model for a message. It is to answer: Two.", "working"},
+		"for roots":         {"a_ship", []mcptask.Input{roots}, []string{"elicitation/create"}, "The tool asks which directories the user has opened at the client.", "working"},
+		"mute":              {"a_ship", []mcptask.Input{form("ship", "Ship it?")}, nil, "Ship it?" + hint, "working"},
+		"mute, no fallback": {"c_ship", []mcptask.Input{form("ship", "Ship it?")}, nil, "Ship it?", "working"},
+		"partly mute":       {"a_ship", []mcptask.Input{roots, form("ship", "Ship it?")}, []string{"roots/list"}, "(1) The tool asks which directories the user has opened at the client. (2) Ship it?" + hint, "input_required"},
+		"an odd key": {"a_ship", []mcptask.Input{form("a\a\U000e0001", "Ship it?")}, nil,
+			"Ship it?" + strings.Replace(hint, `"ship"`, "\"a\\u0007\U000e0001\"", 1), "working"},
 		"a long one, and mute": {"a_ship", []mcptask.Input{form("ship", strings.Repeat("ä", 3000))}, nil, strings.Repeat("ä", 256) + "…" + hint, "working"},
 	} {
 		t.Run(name, func(t *testing.T) {

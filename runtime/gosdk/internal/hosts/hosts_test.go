@@ -394,7 +394,7 @@ func TestSlowUser(t *testing.T) {
 // TestBlindUser checks that the model asks its user if the host fails to show a question.
 func TestBlindUser(t *testing.T) {
 	showsQuestions := func(h host, w way) bool {
-		return w.elicits && !w.modern() && !w.replicas && h.tasks == noTasks
+		return w.elicits && !w.modern() && h.tasks == noTasks
 	}
 	eachWay(t, showsQuestions, func(t *testing.T, h host, w way) {
 		s, u := &site{}, &user{blind: true}

@@ -105,7 +105,7 @@ var knownClients = map[string]ClientProfile{
 	// Early versions of Copilot CLI had this name, and so has Copilot in other editors.
 	"github-copilot-developer": {Patience: 30 * time.Second},
 	"spring-ai-mcp-client*":    {Patience: 20 * time.Second},
-	// VS Code has no timer. It shows the progress of a call, and of a task only that it runs.
+	// VS Code has no timer. It shows the progress of a call. Of a task it shows only that it runs.
 	"Visual Studio Code*": {Patience: 10 * time.Minute, PrefersPlain: true},
 	"Code - OSS*":         {Patience: 10 * time.Minute, PrefersPlain: true},
 }

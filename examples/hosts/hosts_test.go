@@ -96,7 +96,7 @@ type caller interface {
 // object is a JSON object.
 type object = map[string]any
 
-// json is the object as JSON.
+// toJSON encodes an object.
 func toJSON(o object) string {
 	data, err := json.Marshal(o)
 	if err != nil {
@@ -111,7 +111,7 @@ type reply struct{ text string }
 // has reports whether the client showed a text.
 func (r reply) has(text string) bool { return strings.Contains(r.plain(), text) }
 
-// plain is the text without the escapes of JSON in JSON.
+// plain returns the text without the escapes of JSON in JSON.
 func (r reply) plain() string {
 	return strings.NewReplacer(`\\\"`, `"`, `\"`, `"`, `\n`, "\n").Replace(r.text)
 }
@@ -122,7 +122,7 @@ var nextStep = []*regexp.Regexp{
 	regexp.MustCompile(`\b(task_answer|task_result) with (\{[^{}]*\})`),
 }
 
-// next is that tool with its arguments. A question is answered with yes.
+// next returns that tool with its arguments. A question is answered with yes.
 func (r reply) next() (tool string, args object, ok bool) {
 	for _, step := range nextStep {
 		match := step.FindStringSubmatch(r.plain())
@@ -299,7 +299,11 @@ func (c *stage) restart(t *testing.T) outcome {
 		c.server.restart(t)
 	case said.has(done):
 		// The client waits for a task by itself.
-		said = c.driver.(caller).during(t, "bake", object{"loaves": 13, "seconds": 20}, func(func()) {
+		client, ok := c.driver.(caller)
+		if !ok {
+			return c.failed(t, said)
+		}
+		said = client.during(t, "bake", object{"loaves": 13, "seconds": 20}, func(func()) {
 			c.server.log.wait(t, `msg=baking loaves=13$`)
 			c.server.restart(t)
 		})

@@ -145,6 +145,10 @@ func (h hiddenTask) reply(ctx context.Context, call mcptask.CallRequest, record 
 		return newErrorReply(fmt.Sprintf("%s waits for an answer that this client has not declared that it can give. %s",
 			h.tool, protocol.JoinQuestions(record.Outstanding())))
 	}
+	if record.IdempotencyKey != "" {
+		return newErrorReply(fmt.Sprintf("%s goes on, longer than the %v that a call without a task may take. "+
+			"Call it again with the same idempotency key for its result.", h.tool, h.policyWait()))
+	}
 	h.stop(ctx, record)
 	return newErrorReply(fmt.Sprintf("%s did not finish within the %v that a call without a task may take, and was cancelled. "+
 		"Call it as a task to let it run longer.", h.tool, h.policyWait()))

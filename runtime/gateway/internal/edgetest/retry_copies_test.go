@@ -93,3 +93,19 @@ func TestRetryWithKey(t *testing.T) {
 		}
 	})
 }
+
+// TestRetryWithKeyWaits checks that work with an idempotency key goes on when the wait of its call is over.
+func TestRetryWithKeyWaits(t *testing.T) {
+	eachRetrier(t, 2*time.Second, func(_ *testing.T, _ *wiretest.Peer, call func(string, map[string]any) retrier, _ *atomic.Int32) {
+		c := call("work", map[string]any{"ms": 10_000})
+		c.key = "key-0123456789abcdef"
+		r := c.call(wantAsked(c.call(""), "go", "Go?"), "go", note("a"))
+		if strings.HasPrefix(c.tool, "slow_") {
+			r.WantTask("working")
+		} else {
+			r.WantText(true, "goes on, longer than the 2s that a call without a task may take. Call it again with the same idempotency key")
+		}
+		time.Sleep(10 * time.Second)
+		c.call("").WantText(false, "worked on a")
+	})
+}

@@ -66,8 +66,7 @@ type Input struct {
 	Schema   json.RawMessage
 	State    InputState
 	Response json.RawMessage
-	// Error is set instead of Response if the requestor's side failed. While the question
-	// is outstanding, it says why the requestor has not shown it.
+	// Error is set instead of Response if the requestor's side failed.
 	Error *Error
 	// Fetched says that a request which waits for the task has carried the question, in a
 	// session that several servers serve. From then on only such requests carry it. So the

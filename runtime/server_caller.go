@@ -49,11 +49,8 @@ func (c Caller) Named(external string) string {
 // isNamed reports whether an ID is one of Named. The server's own IDs are shorter.
 func isNamed(id string) bool { return len(id) > unmarkedLength+markLength }
 
-// Answers reports whether the caller answers such a request. A question that the
-// requestor has failed to show is not asked again.
-func (c Caller) Answers(in Input) bool {
-	return in.Error == nil && slices.Contains(c.CanAsk, in.requiredCapability())
-}
+// Answers reports whether the caller answers such a request.
+func (c Caller) Answers(in Input) bool { return slices.Contains(c.CanAsk, in.requiredCapability()) }
 
 // checkCanAsk returns an error that says why the caller cannot be asked. reachable
 // says whether there is a way to send it a request.

@@ -20,7 +20,6 @@ const (
 	eventAsk      eventKind = "ask"      // the handler asks the requestor
 	eventAnswer   eventKind = "answer"   // the requestor answers
 	eventFetch    eventKind = "fetch"    // the requestor gets a question; see Input.Fetched
-	eventUnshown  eventKind = "unshown"  // the requestor could not show a question that a tool answers too
 	eventWithdraw eventKind = "withdraw" // the handler no longer waits for an answer
 	eventStop     eventKind = "stop"     // the requestor asks it to stop
 	eventFinish   eventKind = "finish"   // it ends with an outcome
@@ -38,7 +37,7 @@ type event struct {
 	input   Input           // ask
 	key     string          // answer, fetch, withdraw
 	answer  json.RawMessage // answer
-	failed  *Error          // answer and unshown, if the requestor's side failed
+	failed  *Error          // answer, if the requestor's side failed
 	outcome Outcome         // finish
 	// unbounded stores the record even if it goes beyond the account's bytes.
 	unbounded bool
@@ -62,7 +61,6 @@ var transitions = map[eventKind]struct {
 	eventAsk:      {[]Phase{PhaseRunning, PhaseInputRequired}, applyAsk},
 	eventAnswer:   {[]Phase{PhaseInputRequired}, applyAnswer},
 	eventFetch:    {[]Phase{PhaseInputRequired}, applyFetch},
-	eventUnshown:  {[]Phase{PhaseInputRequired}, applyUnshown},
 	eventWithdraw: {[]Phase{PhaseInputRequired}, applyWithdraw},
 	eventStop:     {[]Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}, applyStop},
 	eventFinish:   {[]Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}, applyFinish},
@@ -137,14 +135,6 @@ func applyFetch(r *Record, e event) error {
 		return fmt.Errorf("the question %q is not outstanding", e.key)
 	}
 	r.Inputs[r.findInput(e.key)].Fetched = true
-	return nil
-}
-
-func applyUnshown(r *Record, e event) error {
-	if !r.isOutstanding(e.key) {
-		return fmt.Errorf("the question %q is not outstanding", e.key)
-	}
-	r.Inputs[r.findInput(e.key)].Error = e.failed
 	return nil
 }
 

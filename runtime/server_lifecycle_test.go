@@ -27,7 +27,6 @@ func allEvents() []event {
 		{kind: eventAsk, at: at, input: Input{Key: "new", Method: methodElicit}},
 		{kind: eventAnswer, at: at, key: "open", answer: json.RawMessage(`{"action":"decline"}`)},
 		{kind: eventFetch, at: at, key: "open"},
-		{kind: eventUnshown, at: at, key: "open", failed: Errorf(CodeInternalError, "no window")},
 		{kind: eventWithdraw, at: at, key: "open"},
 		{kind: eventStop, at: at},
 		{kind: eventFinish, at: at, outcome: Outcome{Kind: OutcomeResult, Result: json.RawMessage(`{"content":[]}`)}},
@@ -61,7 +60,7 @@ func TestNext(t *testing.T) {
 		PhaseRunning: {eventStart: PhaseRunning, eventReport: PhaseRunning, eventAsk: PhaseInputRequired,
 			eventStop: PhaseRunning, eventFinish: PhaseDone, eventClaim: PhaseRunning, eventHandOver: PhaseRunning},
 		PhaseInputRequired: {eventStart: PhaseInputRequired, eventReport: PhaseInputRequired, eventAsk: PhaseInputRequired,
-			eventAnswer: PhaseRunning, eventFetch: PhaseInputRequired, eventUnshown: PhaseInputRequired, eventWithdraw: PhaseRunning, eventStop: PhaseInputRequired, eventFinish: PhaseDone,
+			eventAnswer: PhaseRunning, eventFetch: PhaseInputRequired, eventWithdraw: PhaseRunning, eventStop: PhaseInputRequired, eventFinish: PhaseDone,
 			eventClaim: PhaseInputRequired, eventHandOver: PhaseInputRequired},
 		PhaseDone: {},
 	}
@@ -151,18 +150,6 @@ func TestNextDetails(t *testing.T) {
 			t.Error("an answered question was fetched")
 		}
 	})
-	t.Run("a question that was not shown can be answered", func(t *testing.T) {
-		r := step(t, recordIn(PhaseInputRequired), event{kind: eventUnshown, key: "open", failed: Errorf(CodeInternalError, "no window")})
-		if r.Inputs[1].Error == nil || !r.isOutstanding("open") {
-			t.Errorf("%+v", r.Inputs)
-		}
-		if r = step(t, r, event{kind: eventAnswer, key: "open", answer: json.RawMessage(`{"action":"decline"}`)}); r.Inputs[1].Error != nil {
-			t.Errorf("%+v", r.Inputs)
-		}
-		if _, err := nextRecord(r, event{kind: eventUnshown, key: "old"}); err == nil {
-			t.Error("an answered question was not shown")
-		}
-	})
 	t.Run("a restart counts and moves the task", func(t *testing.T) {
 		r := step(t, recordIn(PhaseRunning), event{kind: eventStart, worker: "w2"})
 		if r.Attempt != 2 || r.Worker != "w2" {
@@ -221,7 +208,7 @@ func TestLifecycleProperty(t *testing.T) {
 	keys := rapid.SampledFrom([]string{"a", "b", "c"})
 	anyEvent := rapid.Custom(func(t *rapid.T) event {
 		e := event{
-			kind:   rapid.SampledFrom([]eventKind{eventStart, eventReport, eventAsk, eventAsk, eventAnswer, eventAnswer, eventFetch, eventUnshown, eventWithdraw, eventStop, eventFinish, eventClaim, eventHandOver}).Draw(t, "kind"),
+			kind:   rapid.SampledFrom([]eventKind{eventStart, eventReport, eventAsk, eventAsk, eventAnswer, eventAnswer, eventFetch, eventWithdraw, eventStop, eventFinish, eventClaim, eventHandOver}).Draw(t, "kind"),
 			worker: rapid.SampledFrom([]string{"w1", "w2"}).Draw(t, "worker"),
 			report: rapid.SampledFrom([]*report{nil, {"x", Progress{1, 2}}, {"y", Progress{}}}).Draw(t, "report"),
 			key:    keys.Draw(t, "key"),

@@ -214,14 +214,11 @@ func (s *Server) Respond(ctx context.Context, caller Caller, id, key string, res
 	}
 	var noRoom *Error
 	settle := func(r Record) event {
-		if !r.isOutstanding(key) {
+		if !r.isOutstanding(key) || failed != nil && r.isAnsweredByTool(key) {
 			return event{}
 		}
 		if noRoom != nil { // the requestor cannot be told, and the handler waits
 			return event{kind: eventAnswer, key: key, failed: noRoom, unbounded: true}
-		}
-		if failed != nil && r.isAnsweredByTool(key) {
-			return event{kind: eventUnshown, key: key, failed: failed}
 		}
 		return event{kind: eventAnswer, key: key, answer: response, failed: failed}
 	}

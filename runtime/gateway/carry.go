@@ -11,38 +11,34 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
-// The task behind a plain call (fallback=tools) asks by requests that name it and the question, on the call's own
-// stream, which the gateway writes to beside the SDK. If the call has none, they are on the session's own stream. The
-// answer may come long after the call, and in a session that other replicas serve too it may arrive at a replica that has
-// not asked. The SDK could not take it there: it numbers its requests for itself, so the number may even be that of
-// another question. So in such a session no question goes through the SDK:
+// In a session that other replicas serve too, the answer to a question may arrive at a replica
+// that has not asked it. The SDK cannot take it there: it numbers its requests for itself, so the
+// number may even be that of another question. So no question goes through the SDK in such a
+// session. A question needs a task, which the request's ID names:
 //
 //   - A call that makes a task has its tool's first questions asked by the task.
+//   - The task behind a plain call (fallback=tools) asks on the call's own stream, which the gateway
+//     writes to, beside the SDK.
 //   - A plain call without a task cannot ask. Its questions return ErrCannotAsk.
 
-// prepareCarrier prepares a call of a session for the questions of the task behind it. s is nil if there is no
-// session; nothing is asked then.
+// prepareCarrier prepares a call of a session for its questions. The carrier is nil if the SDK asks
+// them.
 func (g *Gateway) prepareCarrier(x exchange, s *session, d protocol.Teller, call *mcptask.CallRequest) fallback.Carrier {
-	if s == nil {
+	post, ok := x.(*httpExchange)
+	if !ok || s == nil || s.portable == nil {
 		return nil
 	}
-	if s.portable != nil && call.Mode == mcptask.ModeTask && slices.Contains(s.canAsk, "elicitation/create") {
+	if call.Mode == mcptask.ModeTask && slices.Contains(s.canAsk, "elicitation/create") {
 		call.Later = true
 	}
-	var response *callResponse // nil on a pipe
-	if post, ok := x.(*httpExchange); ok {
-		response = post.respondToCall()
-	}
+	response := post.respondToCall()
 	return func(task mcptask.Record) (stop func()) {
+		if g.config.JSON || !response.carriesQuestions() {
+			return nil
+		}
 		box := g.mailbox(s)
 		box.Know(d, task)
-		switch {
-		case response != nil && response.carriesQuestions() && !g.config.JSON:
-			return g.sendQuestions(box.ConnectCall(d, task.ID), task.ID, response.sendAll)
-		case box.Listens():
-			return func() {}
-		}
-		return nil
+		return g.sendQuestions(box.ConnectCall(d, task.ID), task.ID, response.sendAll)
 	}
 }
 

@@ -135,16 +135,41 @@ func TestTasksInFrontOfMCPGo(t *testing.T) {
 	}
 }
 
-// TestPlainQuestion checks that a plain call asks: by its answer in 2026-07-28, on its stream in 2025-11-25.
-func TestPlainQuestion(t *testing.T) {
+// A plain call asks by its answer in 2026-07-28. In 2025-11-25 mcp-go has no stream for its question, and it goes on by
+// the fallback tools.
+func TestFallback(t *testing.T) {
 	tasks, s := newServer(t, mcptask.Options{}, pipeline.CITools(wiretest.CI{}))
 	url := serve(t, tasks, s)
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 		t.Run(revision, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			report, err := mcptask.Run[pipeline.DeployReport](ctx, connect(t, url, revision), "deploy_service",
-				pipeline.DeployInput{Service: "api", Environment: "production"}, mcptask.Plain())
+			conn := connect(t, url, revision)
+			in := pipeline.DeployInput{Service: "api", Environment: "production"}
+			if revision == mcptask.Revision20260728 {
+				if report, err := mcptask.Run[pipeline.DeployReport](ctx, conn, "deploy_service", in, mcptask.Plain()); err != nil || report.Version != "1.2.3" {
+					t.Errorf("%+v, %v", report, err)
+				}
+				return
+			}
+			call, err := mcptask.Start[*mcptask.Result](ctx, conn, "deploy_service", in, mcptask.Plain())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var task string
+			for snapshot, err := range call.Updates(ctx) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				task = snapshot.TaskID
+				break
+			}
+			if _, err := mcptask.Run[*mcptask.Result](ctx, conn, "task_answer", map[string]any{
+				"task": task, "question": "ship", "answer": map[string]any{"approve": true},
+			}); err != nil {
+				t.Fatal(err)
+			}
+			report, err := mcptask.Run[pipeline.DeployReport](ctx, conn, "task_result", map[string]any{"task": task})
 			if err != nil || report.Version != "1.2.3" {
 				t.Errorf("%+v, %v", report, err)
 			}

@@ -19,7 +19,7 @@ import (
 //
 // In 2026-07-28 the reply has the questions that the caller can answer. The caller repeats the call with
 // the answers and with a state that names the task. The handler then follows that task.
-func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string, carrier Carrier) Handler {
+func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string, w way) Handler {
 	return func(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
 		began := time.Now()
 		h := hiddenTask{set: findSet(s, tool), caller: caller, tool: tool, known: call.Task != ""}
@@ -45,7 +45,7 @@ func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string, carri
 		if h.known {
 			watch = watchProgress(call.Progress, record)
 		}
-		record, over, err := carrier.wait(ctx, s, caller, record, h.waitUntil(began, call), watch)
+		record, over, err := w.wait(ctx, s, caller, record, call.Ask, h.waitUntil(began, call), watch)
 		reply, err = h.reply(ctx, call, record, over, err)
 		if h.known && reply.Task != nil {
 			h.follows.pass()

@@ -115,13 +115,18 @@ func findSet(s *mcptask.Server, tool string) set {
 	return set{server: s}
 }
 
+// Carrier sends a task's questions on the stream of the open call until stop is called. The answers
+// come to the task in other requests. stop is nil if the call has no stream.
+type Carrier = func(task mcptask.Record) (stop func())
+
 // Handle returns the handler for a call that the gateway has negotiated, if it calls a fallback tool or
 // has ModeFallback. It returns nil for any other call, which the server answers. A call of a tool without
-// the fallback has ModeFallback if its caller can answer questions by repeating the call. The carrier asks a
-// task's questions; it may be nil.
-func Handle(s *mcptask.Server, caller mcptask.Caller, tool string, call mcptask.CallRequest, carrier Carrier) Handler {
+// the fallback has ModeFallback if its caller can answer questions by repeating the call. With a carrier,
+// the carrier asks a task's questions in place of the call's Ask.
+func Handle(s *mcptask.Server, caller mcptask.Caller, tool string, call mcptask.CallRequest, session Session, carrier Carrier) Handler {
+	w := way{session, carrier}
 	if call.Mode == mcptask.ModeFallback {
-		return newTaskHandler(s, caller, tool, carrier)
+		return newTaskHandler(s, caller, tool, w)
 	}
 	each, kind, ok := find(s, tool)
 	if !ok {
@@ -131,7 +136,7 @@ func Handle(s *mcptask.Server, caller mcptask.Caller, tool string, call mcptask.
 		mcptask.ToolTaskStatus: helper.status, mcptask.ToolTaskResult: helper.result,
 		mcptask.ToolTaskCancel: helper.cancel, mcptask.ToolTaskAnswer: helper.answer,
 	}
-	return helper{each, caller, carrier}.newHandler(answers[kind])
+	return helper{each, caller, w}.newHandler(answers[kind])
 }
 
 // find splits the name of a fallback tool into its set and its kind.

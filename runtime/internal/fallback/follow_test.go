@@ -14,6 +14,27 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
+// TestLateAnswerLogsNoKey checks that the log has no ID of an anonymous caller's task, which is the
+// key to it, even if an answer comes too late.
+func TestLateAnswerLogsNoKey(t *testing.T) {
+	var log strings.Builder
+	server, err := mcptask.NewServer(mcptask.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	const gone = "ATASKTHATHASEXPIREDMEANWHILE"
+	ctx, stop := context.WithCancel(t.Context())
+	a := &asker{
+		server: server, giveUp: stop,
+		ask: func(context.Context, mcptask.Input) (json.RawMessage, error) { return json.RawMessage(`{}`), nil },
+	}
+	a.askQuestion(ctx, gone, mcptask.Input{Key: "step"})
+	if text := log.String(); ctx.Err() == nil || !strings.Contains(text, "answer not taken") || strings.Contains(text, gone) {
+		t.Errorf("given up: %v, log: %s", ctx.Err(), text)
+	}
+}
+
 // unread is a store that cannot be read for a while.
 type unread struct {
 	mcptask.Store
@@ -49,7 +70,7 @@ func TestStoreFailsDuringCall(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		reply, err := newTaskHandler(server, mcptask.Caller{Principal: "p"}, "work", nil)(t.Context(), json.RawMessage(`{}`), mcptask.CallRequest{})
+		reply, err := newTaskHandler(server, mcptask.Caller{Principal: "p"}, "work", way{})(t.Context(), json.RawMessage(`{}`), mcptask.CallRequest{})
 		if err != nil || reply.Outcome == nil || !strings.Contains(string(reply.Outcome.Result), `"done"`) {
 			t.Errorf("%+v, %v", reply.Outcome, err)
 		}

@@ -621,18 +621,10 @@ func TestFallbackElicitation(t *testing.T) {
 			last := f.Next()
 			return &wiretest.Response{T: t, Status: http.StatusOK, Body: []byte(last.Text), Result: last.Result}
 		}
-		question := func(f *wiretest.Feed) (id json.RawMessage) {
-			t.Helper()
-			m := f.Next()
-			if m.Method != "elicitation/create" || m.Params.Task != nil {
-				t.Fatalf("not a question of a plain call: %s", m.Text)
-			}
-			return m.ID
-		}
 		asked := func(tool, response string) *wiretest.Response {
 			t.Helper()
 			f := send(tool, nil)
-			p.Respond(question(f), response)
+			p.Respond(f.NextQuestion("").ID, response)
 			return reply(f)
 		}
 		for _, tool := range []string{"slow_ask", "slow_ask_first"} {
@@ -645,7 +637,7 @@ func TestFallbackElicitation(t *testing.T) {
 			}
 			// If the person takes longer than the call, the question stays open, and is not asked again.
 			f := send(tool, nil)
-			open := question(f)
+			question := f.NextQuestion("")
 			r = reply(f)
 			id := r.WantTask("input_required")
 			if text := r.Content(); !strings.Contains(text, "being asked: call slow_task_result to wait for the answer") {
@@ -653,7 +645,7 @@ func TestFallbackElicitation(t *testing.T) {
 			}
 			reply(send("slow_task_result", map[string]any{"task": id})).WantTask("input_required")
 			f = send("slow_task_result", map[string]any{"task": id})
-			p.Respond(open, wiretest.AcceptNote("eggs"))
+			p.Respond(question.ID, wiretest.AcceptNote("eggs"))
 			reply(f).WantText(false, "noted eggs")
 		}
 	})

@@ -259,13 +259,6 @@ func (m *Mailbox) ConnectCall(d protocol.Teller, task string) *Stream {
 	return c
 }
 
-// Listens reports whether the session's own stream is open.
-func (m *Mailbox) Listens() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.streams) > 0
-}
-
 // ConnectBeside opens the session's own stream without waiting for its tasks to be read. The
 // reading ends with ctx.
 func (m *Mailbox) ConnectBeside(ctx context.Context) *Stream {

@@ -89,7 +89,7 @@ func (q *question) loseStream(c *Stream) (lost bool) {
 // task, and takes back one that no longer waits. m.mu is held.
 func (m *Mailbox) updateQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	q := v.questions[in.Key]
-	isOpen := in.State == mcptask.InputOutstanding && in.Error == nil
+	isOpen := in.State == mcptask.InputOutstanding
 	switch {
 	case isOpen && (q == nil || !q.isAsked()):
 		m.sendQuestion(v, r, in)
@@ -141,7 +141,7 @@ func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	if q.again > 0 {
 		id.kind, id.serial = kindAgain, q.again
 	}
-	params, err := d.Question(*r, in, m.clientTaskLifetime(v, c, q, r, in))
+	params, err := d.Question(*r, in, m.clientTaskLifetime(v, q, r, in))
 	var request []byte
 	if err == nil {
 		request, err = encodeRequest(id.String(), in.Method, params)
@@ -165,9 +165,9 @@ func (m *Mailbox) canAnswer(in mcptask.Input) bool {
 }
 
 // clientTaskLifetime returns how long the client is asked to keep a question as a task: as long as
-// the server's task can wait. 0 asks for a plain request (C-03, C-04), as a plain call's questions are.
-func (m *Mailbox) clientTaskLifetime(v *view, c *Stream, q *question, r *mcptask.Record, in mcptask.Input) time.Duration {
-	if c.call || q.again > 0 || !m.client.Requestor(v.revision).Augments(in.Method) {
+// the server's task can wait. 0 asks for a plain request (C-03, C-04).
+func (m *Mailbox) clientTaskLifetime(v *view, q *question, r *mcptask.Record, in mcptask.Input) time.Duration {
+	if q.again > 0 || !m.client.Requestor(v.revision).Augments(in.Method) {
 		return 0
 	}
 	return max(r.ExpiresAt.Sub(m.hub.server.Now()), time.Millisecond)

@@ -1,10 +1,12 @@
 package edgetest
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
@@ -59,5 +61,28 @@ func TestQuestionOfPollingClient(t *testing.T) {
 		b.Task("tasks/cancel", id).OK()
 		own.NextCancellation(q)
 		result.Wait()
+	})
+}
+
+// TestPlainQuestionWithKey checks the question of a plain call in a session with a key: it names no task, which
+// clients that keep tasks would look for, and the gateway forgets the task if the call is cancelled.
+func TestPlainQuestionWithKey(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		all := serveReplicas(t, 1, func(_ int, s *wiretest.Setup) {
+			s.Tools = []mcptask.Tools{slowTools(time.Minute, make(chan struct{}))}
+		})
+		p := all.peer("alice", wiretest.AllCapabilities)
+		ask := func() (f *wiretest.Feed, question wiretest.WireMessage) {
+			f = p.Send("tools/call", map[string]any{"name": "slow_ask"})
+			return f, f.NextQuestion("")
+		}
+		f, question := ask()
+		p.Respond(question.ID, wiretest.AcceptNote("milk"))
+		if m := f.Next(); m.Result == nil || wiretest.ToolText(m.Result) != "noted milk" {
+			t.Errorf("%s", m.Text)
+		}
+		_, _ = ask()
+		p.Post(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, p.IDs.Load()))
+		wiretest.Eventually(t, "the gateway watches no task", func() bool { return all.gateways[0].Counts().Watched == 0 })
 	})
 }

@@ -141,7 +141,10 @@ func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	if q.again > 0 {
 		id.kind, id.serial = kindAgain, q.again
 	}
-	params, err := d.Question(*r, in, m.clientTaskLifetime(v, q, r, in))
+	params, err := in.Params, error(nil)
+	if !c.call { // the client of a plain call may know no task
+		params, err = d.Question(*r, in, m.clientTaskLifetime(v, q, r, in))
+	}
 	var request []byte
 	if err == nil {
 		request, err = encodeRequest(id.String(), in.Method, params)

@@ -38,7 +38,7 @@ func describeMismatch(err error) string {
 }
 
 // maxMismatchDepth bounds how deep locateMismatch looks, and so its work: each level decodes the
-// value about twice.
+// value about twice, and the names above it once for each halving.
 const maxMismatchDepth = 10
 
 // longestName bounds the bytes of each name in an error.

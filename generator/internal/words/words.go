@@ -57,3 +57,17 @@ func QuoteJSON(s string) string {
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
+
+// ForReader rewrites the doc comment of a Go name for somebody who does not see the name: "Branch is
+// the branch to build" becomes "The branch to build". Text that does not start with the name keeps
+// its words.
+func ForReader(name, doc string) string {
+	rest, ok := strings.CutPrefix(doc, name+" ")
+	if !ok {
+		return doc
+	}
+	for _, verb := range []string{"is ", "are "} {
+		rest = strings.TrimPrefix(rest, verb)
+	}
+	return UpperFirst(rest)
+}

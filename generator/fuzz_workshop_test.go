@@ -236,18 +236,19 @@ func (w *workshop) generate(tb testing.TB, source []byte) (content []byte, docs 
 		checkError(tb, problems.Err(w.dir), sourceName, source)
 		return nil, ""
 	}
-	models, _, err := readPackages(w.fset, []*load.Package{pkg}, w.protocol, w.dir, OutputName)
-	if err != nil {
+	in := declarations{dir: w.dir, protocol: w.protocol}
+	if err := in.readPackages(w.fset, []*load.Package{pkg}, OutputName); err != nil {
 		checkError(tb, err, sourceName, source)
 		return nil, ""
 	}
-	if len(models) == 0 {
+	if len(in.models) == 0 {
 		return nil, ""
 	}
-	if content, err = emit.File(models[0], w.protocol); err != nil {
+	content, err := emit.File(in.models[0], w.protocol)
+	if err != nil {
 		tb.Fatalf("%v\n%s", err, source)
 	}
-	if docs, err = reference.Write(models); err != nil {
+	if docs, err = reference.Write(in.models); err != nil {
 		tb.Fatalf("%v\n%s", err, source)
 	}
 	return content, docs

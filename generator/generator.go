@@ -101,7 +101,7 @@ func Declared(ctx context.Context, cfg Config) ([]*model.Package, error) {
 type declarations struct {
 	dir      string // the working directory, absolute
 	protocol emit.Protocol
-	notes    string // about the schema files
+	notes    []string // about the schema files and the declarations
 	models   []*model.Package
 	leftOver []string
 }
@@ -134,7 +134,7 @@ func readDeclarations(ctx context.Context, cfg Config) (in declarations, err err
 		return in, err
 	}
 	defer cfg.startStep("read")()
-	in.models, in.leftOver, err = readPackages(fset, packages, in.protocol, in.dir, cfg.outputName())
+	err = in.readPackages(fset, packages, cfg.outputName())
 	if err == nil && len(in.models) == 0 && len(in.leftOver) == 0 {
 		err = newNothingError(patterns, packages)
 	}
@@ -158,26 +158,27 @@ func newNothingError(patterns []string, packages []*load.Package) error {
 
 // readPackages reads the declarations of the packages. It also finds generated files that this run
 // does not write: files of packages that no longer declare anything, and files with another name.
-func readPackages(fset *token.FileSet, packages []*load.Package, protocol emit.Protocol, dir, output string) (models []*model.Package, leftOver []string, err error) {
+func (in *declarations) readPackages(fset *token.FileSet, packages []*load.Package, output string) error {
 	var problems diag.List
 	for _, pkg := range packages {
-		m := declaration.Read(fset, pkg, protocol.Names(), &problems)
+		m := declaration.Read(fset, pkg, in.protocol.Names(), &problems)
 		path := filepath.Join(pkg.Dir, output)
 		switch {
 		case m != nil && pkg.Foreign:
 			problems.Add(token.Position{Filename: path, Line: 1, Column: 1}, "this file was not written by mcptaskgen",
 				"move it, the generated file needs its name, or choose another name with --out")
 		case m != nil:
-			models = append(models, m)
+			in.models = append(in.models, m)
 		}
 		others := slices.DeleteFunc(slices.Clone(pkg.Generated), func(name string) bool {
 			return m != nil && name == path || isToolsClient(name)
 		})
 		if len(others) > 0 && !declaresElsewhere(pkg) {
-			leftOver = append(leftOver, others...)
+			in.leftOver = append(in.leftOver, others...)
 		}
 	}
-	return models, leftOver, problems.Err(dir)
+	in.notes = append(in.notes, problems.Notes(in.dir)...)
+	return problems.Err(in.dir)
 }
 
 // declaresElsewhere reports whether a file that the build tags exclude has declarations. Generated
@@ -255,9 +256,10 @@ type Output struct {
 	// LeftOver lists files that have a generated file's header but that this run does not produce:
 	// files of packages that no longer declare anything, and files with another name.
 	LeftOver []string
-	// Notes describes, one line each, the features of the run's schema files that generated code
-	// does not support. It is empty if there are none.
-	Notes string
+	// Notes tells what the generator decided for the user, and which features of the run's schema
+	// files generated code does not support. A note about a declaration is one line and begins with
+	// its place, as in path/file.go:12:6: note: message.
+	Notes []string
 
 	dir string
 }
@@ -293,14 +295,16 @@ func Merge(dir string, outputs []Output) Output {
 		for _, name := range o.LeftOver {
 			leftOver = append(leftOver, o.absolutePath(name))
 		}
-		if !slices.Contains(notes, o.Notes) {
-			notes = append(notes, o.Notes)
+		for _, note := range o.Notes {
+			if !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
 		}
 	}
 	leftOver = slices.DeleteFunc(leftOver, func(path string) bool { return files[path] != nil })
 	slices.Sort(leftOver)
 	out := NewOutput(dir, files, slices.Compact(leftOver))
-	out.Notes = strings.Join(notes, "")
+	out.Notes = notes
 	return out
 }
 

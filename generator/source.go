@@ -45,8 +45,7 @@ func GenerateSource(ctx context.Context, cfg Config, src Source) (Output, error)
 		return Output{}, err
 	}
 	pkg := load.Check(ctx, load.Config{Dir: src.Dir, Output: cfg.outputName(), Header: emit.Header}, load.Source(src))
-	in.models, in.leftOver, err = readPackages(src.Fset, []*load.Package{pkg}, in.protocol, in.dir, cfg.outputName())
-	if err != nil {
+	if err := in.readPackages(src.Fset, []*load.Package{pkg}, cfg.outputName()); err != nil {
 		return Output{}, err
 	}
 	return in.renderFiles(cfg)

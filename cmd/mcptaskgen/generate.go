@@ -104,7 +104,9 @@ func (f *generateFlags) run(ctx context.Context, i invocation) int {
 	if err != nil {
 		return i.printError(err)
 	}
-	fmt.Fprint(i.stderr, out.Notes)
+	for _, note := range out.Notes {
+		fmt.Fprintln(i.stderr, note)
+	}
 	begin := time.Now()
 	if f.check || f.diff {
 		defer func() { step("compare", time.Since(begin)) }()

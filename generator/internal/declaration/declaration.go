@@ -120,6 +120,11 @@ func (r *reader) addProblem(pos token.Pos, message, hint string) {
 	r.problems.Add(r.fset.Position(pos), message, hint)
 }
 
+// addNote records what the generator decided for the user at a position in the source.
+func (r *reader) addNote(pos token.Pos, message string) {
+	r.problems.AddNote(r.fset.Position(pos), message)
+}
+
 func (r *reader) collectTypes(file *ast.File) {
 	for _, decl := range file.Decls {
 		gen, ok := decl.(*ast.GenDecl)

@@ -4,6 +4,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,6 +28,21 @@ func TestErr(t *testing.T) {
 	}, "\n")
 	if got := list.Err("/w").Error(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestNotes(t *testing.T) {
+	var list diag.List
+	list.AddNote(token.Position{Filename: "/w/b.go", Line: 2, Column: 1}, "last\nof two")
+	list.AddNote(token.Position{Filename: "/w/a/a.go", Line: 10, Column: 2}, "second")
+	list.AddNote(token.Position{Filename: "/w/a/a.go", Line: 9, Column: 3}, "first")
+	list.AddNote(token.Position{Filename: "/w/a/a.go", Line: 9, Column: 3}, "first")
+	want := []string{"a/a.go:9:3: note: first", "a/a.go:10:2: note: second", "b.go:2:1: note: last of two"}
+	if got := list.Notes("/w"); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if err := list.Err("/w"); err != nil {
+		t.Errorf("notes are an error: %v", err)
 	}
 }
 

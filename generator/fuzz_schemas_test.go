@@ -77,8 +77,8 @@ type In struct{}
 		}
 		if content := w.checkDeclaration(t, source); content != nil {
 			pkg := w.checkGo(t, source, content)
-			checkConst(t, pkg, "sRunInput", schema)
-			checkConst(t, pkg, "sRunOutput", schema)
+			checkConst(t, pkg, "sRunArguments", schema)
+			checkConst(t, pkg, "sRunResult", schema)
 		}
 		w.checkList(t, "p", "S", listOf(schema))
 	})

@@ -196,37 +196,41 @@ func declaresElsewhere(pkg *load.Package) bool {
 	return false
 }
 
-// readProtocol reads what every generated file says about MCP. If revisions describe the same thing
-// differently, the newest one wins.
+// readProtocol reads what every generated file says about MCP. A status that no released revision has
+// is left out: the runtime never shows it.
 func readProtocol(revisions []string) (emit.Protocol, error) {
 	var protocol emit.Protocol
-	statuses, codes := map[string]int{}, map[string]int{}
-	for _, revision := range revisions {
+	surfaces, shown := map[string]*schema.Surface{}, map[string]bool{}
+	for _, revision := range append(schema.ReleasedRevisions(), revisions...) {
+		if surfaces[revision] != nil {
+			continue
+		}
 		surface, err := schema.Load(revision)
 		if err != nil {
 			return protocol, err
 		}
+		surfaces[revision] = surface
+		for _, s := range surface.Statuses {
+			shown[s.Name] = shown[s.Name] || surface.Standing == schema.Released
+		}
+	}
+	for _, revision := range revisions {
+		surface := surfaces[revision]
 		if len(surface.ServerCapabilities) > 0 {
 			protocol.Capabilities = append(protocol.Capabilities, emit.Capability{Revision: revision, JSON: string(surface.ServerCapabilities)})
 		}
 		for _, s := range surface.Statuses {
-			replaceOrAppend(&protocol.Statuses, statuses, s.Name, s)
+			if shown[s.Name] && !slices.Contains(protocol.Statuses, s.Name) {
+				protocol.Statuses = append(protocol.Statuses, s.Name)
+			}
 		}
 		for _, c := range surface.ErrorCodes {
-			replaceOrAppend(&protocol.Codes, codes, c.Name, c)
+			if !slices.Contains(protocol.Codes, c.Name) {
+				protocol.Codes = append(protocol.Codes, c.Name)
+			}
 		}
 	}
 	return protocol, nil
-}
-
-// replaceOrAppend replaces the item with that name, or appends it.
-func replaceOrAppend[T any](list *[]T, index map[string]int, name string, item T) {
-	if i, ok := index[name]; ok {
-		(*list)[i] = item
-		return
-	}
-	index[name] = len(*list)
-	*list = append(*list, item)
 }
 
 // renderFiles renders the generated files in memory.

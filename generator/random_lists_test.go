@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"unicode/utf8"
 )
 
 // TestRandomLists makes valid lists of tools with schemas that no person would write.
@@ -25,15 +24,8 @@ func TestRandomLists(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		content := w.checkList(t, "p", "", list)
-		if content == nil {
-			continue
-		}
-		valid++
-		for line := range strings.Lines(string(content)) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 120 {
-				t.Fatalf("%d columns: %s\n%s", n, line, list)
-			}
+		if w.checkList(t, "p", "", list) != nil {
+			valid++
 		}
 	}
 	if valid < lists/3 {

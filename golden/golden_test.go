@@ -18,6 +18,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 	"github.com/mcptaskgen/mcptaskgen/golden/internal/diffs"
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
@@ -78,7 +79,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestLongNames generates from names so long that the code around them has to be broken over lines.
+// TestLongNames generates from names so long that the comments around them have to be broken over lines.
 func TestLongNames(t *testing.T) {
 	root := t.TempDir()
 	writeStub(t, root)
@@ -97,18 +98,17 @@ func TestLongNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, line := range lines(string(out.Files[generator.OutputName])) {
-		comment := strings.HasPrefix(line, "// a/path/") // of one word
-		if n := len([]rune(strings.ReplaceAll(line, "\t", "    "))); n > 120 && !comment {
-			t.Errorf("line %d has %d columns:\n%s", i+1, n, line)
-		}
-	}
+	diffs.CheckLayout(t, "long", string(out.Files[generator.OutputName]))
 }
 
 // TestNilImplementation binds nil, which must not panic: the server refuses it with an error.
 func TestNilImplementation(t *testing.T) {
-	if tools := pipeline.CITools(nil); tools.Impl != nil || len(tools.Tools) != 3 {
-		t.Errorf("got %+v", tools)
+	server, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(nil))
+	if err == nil {
+		server.Close()
+	}
+	if want := "mcptask: service CI: the implementation is nil"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

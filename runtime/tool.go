@@ -10,7 +10,8 @@ import (
 // ToolSpec describes a tool to clients, and says how it runs.
 type ToolSpec struct {
 	Name, Title, Description string
-	// InputSchema is a JSON Schema 2020-12 with type object.
+	// InputSchema is a JSON Schema 2020-12 with type object. NoArguments is that of a tool
+	// without arguments.
 	InputSchema string
 	// OutputSchema describes the structured content, or is "" if the tool returns text
 	// or content of its own.
@@ -20,6 +21,9 @@ type ToolSpec struct {
 	// Questions are asked before the task exists, in this order.
 	Questions []InputSpec
 }
+
+// NoArguments is the input schema of a tool that has no arguments.
+const NoArguments = `{"type":"object","properties":{},"additionalProperties":false}`
 
 // InputSpec describes a question: a type under //mcptask:input.
 type InputSpec struct {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/token"
 	"maps"
+	"slices"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
@@ -15,12 +16,11 @@ type claim struct {
 }
 
 // claimNames reports identifiers that the generated file would declare twice or that the package
-// already declares.
-func (r *reader) claimNames(out *model.Package, fixed []string) {
+// already declares. It then names the constants with the schemas, which give way.
+func (r *reader) claimNames(out *model.Package, protocol map[string]string) {
 	r.imported = r.importedNames()
-	for _, name := range fixed {
-		r.claimName(name, token.NoPos, "every package")
-	}
+	r.claimName("taskCapabilities", token.NoPos, "every package")
+	r.claimProtocolNames(out, protocol)
 	predeclared := []string{"bool", "error", "false", "nil", "string", "true"}
 	for _, name := range predeclared {
 		if obj := r.pkg.Types.Scope().Lookup(name); obj != nil {
@@ -35,9 +35,6 @@ func (r *reader) claimNames(out *model.Package, fixed []string) {
 		clients := map[string]claim{}
 		for _, tool := range service.Tools {
 			pos := r.positions[tool]
-			for _, name := range model.SchemaNames(service.Name, tool) {
-				r.claimName(name, pos, service.Name+"."+tool.Method)
-			}
 			for _, name := range model.ClientNames(tool) {
 				if before, taken := clients[name]; taken {
 					r.addProblem(pos, fmt.Sprintf("%s would give %s a second method %s", tool.Method, model.ClientType(service.Name), name),
@@ -53,6 +50,29 @@ func (r *reader) claimNames(out *model.Package, fixed []string) {
 		for _, name := range model.InputNames(input.Name) {
 			r.claimName(name, pos, "input "+input.Name)
 		}
+	}
+	out.NameSchemas(func(name string) bool {
+		_, claimed := r.claims[name]
+		_, imported := r.imported[name]
+		return claimed || imported || r.pkg.Types.Scope().Lookup(name) != nil
+	})
+}
+
+// claimProtocolNames reserves the names of the protocol, such as TaskStatus, that the package does not
+// declare itself. Those that it does stand in out.Own, and a note names what to use instead.
+func (r *reader) claimProtocolNames(out *model.Package, protocol map[string]string) {
+	out.Own = map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(protocol)) {
+		pos, own := r.imported[name]
+		if obj := r.pkg.Types.Scope().Lookup(name); obj != nil {
+			pos, own = obj.Pos(), true
+		}
+		if !own {
+			r.claimName(name, token.NoPos, "every package")
+			continue
+		}
+		out.Own[name] = true
+		r.addNote(pos, fmt.Sprintf("%s is declared here, so that the generated file does not declare it; it would be mcptask.%s", name, protocol[name]))
 	}
 }
 

@@ -71,8 +71,9 @@ func (b *block) allowsFallback() bool {
 }
 
 // Read reads the declarations of a package and adds mistakes to problems. It returns nil if the
-// package declares nothing. fixed lists the identifiers that every generated file declares.
-func Read(fset *token.FileSet, pkg *load.Package, fixed []string, problems *diag.List) *model.Package {
+// package declares nothing. protocol maps the identifiers of the protocol, which every generated file
+// declares, to names of the runtime.
+func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, problems *diag.List) *model.Package {
 	r := &reader{
 		fset: fset, pkg: pkg, problems: problems,
 		deriver:        jsonschema.New(fset, pkg),
@@ -108,7 +109,7 @@ func Read(fset *token.FileSet, pkg *load.Package, fixed []string, problems *diag
 		return nil
 	}
 	r.readConstraint(out, files)
-	r.claimNames(out, fixed)
+	r.claimNames(out, protocol)
 	if problems.Len() > before || r.mayNeedBrokenFiles(out) {
 		pkg.ReportMistakes(problems) // a mistake there may be the cause
 	}

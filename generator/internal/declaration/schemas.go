@@ -15,10 +15,8 @@ import (
 // names.
 func (r *reader) readSchemas(tool *model.Tool, sig signature, b *block) {
 	if s, ok := b.get("schema"); ok {
-		tool.InputSchema = r.readSchemaFile(s)
-	} else if tool.In == nil {
-		tool.InputSchema = jsonschema.Empty
-	} else if !b.has("schema") {
+		tool.InputSchema, tool.InputWritten = r.readSchemaFile(s), true
+	} else if tool.In != nil && !b.has("schema") {
 		tool.InputSchema = r.deriver.Derive(tool.In, jsonschema.Argument, sig.in.Pos(), r.addProblem)
 	}
 	s, ok := b.get("outputschema")
@@ -26,7 +24,7 @@ func (r *reader) readSchemas(tool *model.Tool, sig signature, b *block) {
 	case ok && tool.OutKind != model.Structured:
 		r.addProblem(s.pos, tool.Method+" has no structured output", "remove outputschema=")
 	case ok:
-		tool.OutputSchema = r.readSchemaFile(s)
+		tool.OutputSchema, tool.OutputWritten = r.readSchemaFile(s), true
 	case tool.OutKind == model.Structured && !b.has("outputschema"):
 		tool.OutputSchema = r.deriver.Derive(tool.Out, jsonschema.Result, sig.out.Pos(), r.addProblem)
 	}

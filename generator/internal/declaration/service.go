@@ -137,7 +137,8 @@ func (r *reader) readEmbedded(service *model.Service, field *ast.Field, b *block
 func (r *reader) readTool(service *model.Service, field *ast.Field, defaults *block) *model.Tool {
 	b := r.directives[field]
 	method := field.Names[0]
-	tool := &model.Tool{Method: method.Name, Doc: field.Doc.Text(), Description: jsonschema.Description(field.Doc.Text())}
+	doc := field.Doc.Text()
+	tool := &model.Tool{Method: method.Name, Doc: doc, Description: words.ForReader(method.Name, jsonschema.Description(doc))}
 	r.positions[tool] = method.Pos()
 	r.readName(service, tool, method, b)
 	if s, ok := b.get("title"); ok {

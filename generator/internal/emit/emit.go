@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"go/types"
+	"slices"
 
 	"github.com/dave/jennifer/jen"
 
@@ -42,10 +43,6 @@ func File(pkg *model.Package, protocol Protocol) ([]byte, error) {
 	if err := w.writeHeader("header.tmpl", pkg); err != nil {
 		return nil, err
 	}
-	w.writeEnums()
-	if len(pkg.Services) > 0 && pkg.Side.Serves() {
-		w.writeCapabilities()
-	}
 	for _, service := range pkg.Services {
 		if pkg.Side.Serves() {
 			w.writeToolsFunc(service)
@@ -55,6 +52,10 @@ func File(pkg *model.Package, protocol Protocol) ([]byte, error) {
 		}
 	}
 	w.writeInputs()
+	if len(pkg.Services) > 0 && pkg.Side.Serves() {
+		w.writeCapabilities()
+	}
+	w.writeProtocolNames()
 	w.writeSchemas()
 	return w.render(pkg.Path)
 }
@@ -65,7 +66,31 @@ func (w *writer) render(source string) ([]byte, error) {
 	if err := w.file.Render(&b); err != nil {
 		return nil, fmt.Errorf("cannot format the generated code of %s: %w", source, err)
 	}
-	return b.Bytes(), nil
+	return groupImports(b.Bytes()), nil
+}
+
+// groupImports puts the imports of the standard library before the others, as goimports does. The
+// file is as jennifer renders it: with the imports sorted by path in one declaration.
+func groupImports(file []byte) []byte {
+	const open, end = "\nimport (\n", ")\n"
+	head, rest, _ := bytes.Cut(file, []byte(open))
+	imports, body, ok := bytes.Cut(rest, []byte(end))
+	if !ok {
+		return file // with one import or none
+	}
+	var standard, others []byte
+	for line := range bytes.Lines(imports) {
+		_, path, _ := bytes.Cut(line, []byte(`"`))
+		if first, _, _ := bytes.Cut(path, []byte("/")); bytes.ContainsRune(first, '.') {
+			others = append(others, line...)
+		} else {
+			standard = append(standard, line...)
+		}
+	}
+	if len(standard) > 0 && len(others) > 0 {
+		standard = append(standard, '\n')
+	}
+	return slices.Concat(head, []byte(open), standard, others, []byte(end), body)
 }
 
 // writeHeader writes the file comment and the compile-time handshake with the runtime.
@@ -91,6 +116,6 @@ func (w *writer) writeHeader(template string, data any) error {
 		return err
 	}
 	addDoc(w.file.Group, handshake)
-	w.file.Const().Id("_").Op("=").Add(w.runtimeName("GeneratedV1").code)
+	w.file.Const().Id("_").Op("=").Add(runtimeName("GeneratedV1"))
 	return nil
 }

@@ -1,41 +1,38 @@
 package emit
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/dave/jennifer/jen"
-
-	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
-	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
 // Protocol is what every generated file says about MCP, read from the schemas of its revisions.
 type Protocol struct {
-	Statuses     []schema.Status
-	Codes        []schema.ErrorCode
+	Statuses     []string // as on the wire
+	Codes        []string
 	Capabilities []Capability
 }
 
 // Capability is the JSON object that a server merges into its capabilities in one revision.
 type Capability struct{ Revision, JSON string }
 
-// Names returns the identifiers that a protocol adds to every package.
-func (p Protocol) Names() []string {
-	names := []string{"TaskStatus", "taskCapabilities"}
+// Names returns the identifiers that a protocol adds to every package, unless the package declares
+// them itself. Each stands for the name of the runtime to which it is mapped.
+func (p Protocol) Names() map[string]string {
+	names := map[string]string{"TaskStatus": "Status"}
 	for _, s := range p.Statuses {
-		names = append(names, statusName(s.Name))
+		names["Task"+statusName(s)] = statusName(s)
 	}
 	for _, c := range p.Codes {
-		names = append(names, codeName(c.Name))
+		names[codeName(c)] = codeName(c)
 	}
 	return names
 }
 
-// statusName names the constant of a status: input_required becomes TaskStatusInputRequired.
+// statusName names the runtime's constant of a status: input_required becomes StatusInputRequired.
 func statusName(status string) string {
 	var b strings.Builder
-	b.WriteString("TaskStatus")
+	b.WriteString("Status")
 	for word := range strings.SplitSeq(status, "_") {
 		if word != "" {
 			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
@@ -46,32 +43,43 @@ func statusName(status string) string {
 
 func codeName(name string) string { return "Code" + name }
 
-func (w *writer) writeEnums() {
-	addDoc(w.file.Group, "TaskStatus is the state of a task as its requestor sees it.")
-	w.file.Type().Id("TaskStatus").Op("=").Add(w.runtimeName("Status").code)
-	addDoc(w.file.Group, "The states of a task.")
-	w.file.Const().DefsFunc(func(g *jen.Group) {
-		for _, s := range w.protocol.Statuses {
-			addDoc(g, words.AfterName(statusName(s.Name), s.Doc))
-			g.Id(statusName(s.Name)).Id("TaskStatus").Op("=").Lit(s.Name)
+// writeProtocolNames writes the names of [Protocol.Names] that the package does not declare itself.
+func (w *writer) writeProtocolNames() {
+	if !w.pkg.Own["TaskStatus"] {
+		addDoc(w.file.Group, "TaskStatus is the state of a task as its requestor sees it.")
+		w.file.Type().Id("TaskStatus").Op("=").Add(runtimeName("Status"))
+	}
+	var statuses, codes []jen.Code
+	define := func(list []jen.Code, id, meaning string) []jen.Code {
+		if w.pkg.Own[id] {
+			return list
 		}
-	})
-	addDoc(w.file.Group, "The error codes that a server sends.")
-	w.file.Const().DefsFunc(func(g *jen.Group) {
-		for _, c := range w.protocol.Codes {
-			addDoc(g, words.AfterName(codeName(c.Name), c.Doc))
-			g.Id(codeName(c.Name)).Op("=").Op(strconv.Itoa(c.Code))
-		}
-	})
+		return append(list, jen.Id(id).Op("=").Add(runtimeName(meaning)))
+	}
+	for _, s := range w.protocol.Statuses {
+		statuses = define(statuses, "Task"+statusName(s), statusName(s))
+	}
+	for _, c := range w.protocol.Codes {
+		codes = define(codes, codeName(c), codeName(c))
+	}
+	w.writeConstants("The states of a task, which package mcptask describes.", statuses)
+	w.writeConstants("The error codes that a server sends, which package mcptask describes.", codes)
+}
+
+// writeConstants writes a group of constants, if there are any.
+func (w *writer) writeConstants(doc string, definitions []jen.Code) {
+	if len(definitions) > 0 {
+		addDoc(w.file.Group, doc)
+		w.file.Const().Defs(definitions...)
+	}
 }
 
 func (w *writer) writeCapabilities() {
 	addDoc(w.file.Group, "taskCapabilities returns the task capabilities that a server declares in each protocol revision.")
-	w.file.Func().Id("taskCapabilities").Params().Add(w.runtimeName("Capabilities").code).BlockFunc(func(g *jen.Group) {
-		var members []expr
-		for _, c := range w.protocol.Capabilities {
-			members = append(members, expr{jen.Lit(c.Revision).Op(":").Add(rawLiteral(c.JSON)), strings.Repeat(" ", lineWidth)})
-		}
-		g.Return(compositeLiteral(0, w.runtimeName("Capabilities"), members...).code)
-	})
+	var members []jen.Code
+	for _, c := range w.protocol.Capabilities {
+		members = append(members, jen.Lit(c.Revision).Op(":").Add(rawLiteral(c.JSON)))
+	}
+	w.file.Func().Id("taskCapabilities").Params().Add(runtimeName("Capabilities")).Block(
+		jen.Return(jen.Add(runtimeName("Capabilities"), bracketed("{", "}", true, members))))
 }

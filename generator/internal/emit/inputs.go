@@ -20,14 +20,14 @@ func (w *writer) writeInputs() {
 }
 
 func (w *writer) writeInputSpec(input *model.Input) {
-	id, spec := model.SpecFunc(input.Name), w.runtimeName("InputSpec")
+	id := model.SpecFunc(input.Name)
 	addDoc(w.file.Group, id+" describes "+input.Name+" to the runtime.")
-	members := []expr{keyedMember("Name", stringLiteral(input.Name))}
+	members := []jen.Code{member("Name", stringLiteral(input.Name))}
 	if input.Message != "" {
-		members = append(members, keyedMember("Message", stringLiteral(input.Message)))
+		members = append(members, member("Message", stringLiteral(input.Message)))
 	}
-	members = append(members, keyedMember("Schema", nameExpr(model.SchemaConst(input.Name))))
-	w.file.Func().Id(id).Params().Add(spec.code).Block(jen.Return(compositeLiteral(tabWidth+len("return "), spec, members...).code))
+	members = append(members, member("Schema", jen.Id(input.SchemaConst)))
+	w.file.Func().Id(id).Params().Add(runtimeName("InputSpec")).Block(jen.Return(literal(runtimeName("InputSpec"), members...)))
 }
 
 func (w *writer) writeAskFunc(input *model.Input) {
@@ -39,21 +39,19 @@ func (w *writer) writeAskFunc(input *model.Input) {
 		doc += " If message is empty, the declared message is used."
 	}
 	addDoc(w.file.Group, doc+" It returns "+mcptask+".ErrDeclined, ErrDismissed or ErrCannotAsk if there is no answer.")
-	params := []expr{
-		paramExpr(ctx, w.qualifiedName("context", "Context")), paramExpr(task, pointerTo(w.runtimeName("Task"))),
-		{jen.List(jen.Id(step), jen.Id(message)).String(), step + ", " + message + " string"},
-	}
-	ask := callExpr(tabWidth+len("return "), instantiate(w.runtimeName("Ask"), nameExpr(input.Name)),
-		nameExpr(ctx), nameExpr(task), nameExpr(model.SpecFunc(input.Name)+"()"), nameExpr(step), nameExpr(message))
-	w.file.Func().Id(id).Add(signatureExpr(len("func "+id), params, nameExpr(input.Name), nameExpr("error"))).Block(jen.Return(ask.code))
+	w.file.Func().Id(id).Add(parameterList(
+		jen.Id(ctx).Add(contextType()),
+		jen.Id(task).Add(pointerTo(runtimeName("Task"))),
+		jen.List(jen.Id(step), jen.Id(message)).String(),
+	)).Params(jen.Id(input.Name), jen.Error()).Block(
+		jen.Return(runtimeName("Ask").Types(jen.Id(input.Name)).Call(
+			jen.Id(ctx), jen.Id(task), jen.Id(model.SpecFunc(input.Name)).Call(), jen.Id(step), jen.Id(message))))
 }
 
 func (w *writer) writeAnswerFunc(input *model.Input) {
 	id, f := model.AnswerFunc(input.Name), w.locals["f"]
-	addDoc(w.file.Group, id+" returns an Answerer for a client. It answers questions for "+input.Name+" by calling "+f+".")
-	parameters := []expr{w.qualifiedName("context", "Context"), w.runtimeName("Question")}
-	codes, text := joinExprs(parameters)
-	function := expr{jen.Func().Params(codes...).Params(jen.Id(input.Name), jen.Error()), "func(" + text + ") (" + input.Name + ", error)"}
-	answer := callExpr(tabWidth+len("return "), w.runtimeName("Answer"), nameExpr(model.SpecFunc(input.Name)+"()"), nameExpr(f))
-	w.file.Func().Id(id).Add(signatureExpr(len("func "+id), []expr{paramExpr(f, function)}, w.runtimeName("Answerer"))).Block(jen.Return(answer.code))
+	addDoc(w.file.Group, id+" returns an Answerer for a client that answers questions for "+input.Name+" with "+f+".")
+	function := jen.Func().Params(contextType(), runtimeName("Question")).Params(jen.Id(input.Name), jen.Error())
+	w.file.Func().Id(id).Params(jen.Id(f).Add(function)).Add(runtimeName("Answerer")).Block(
+		jen.Return(runtimeName("Answer").Call(jen.Id(model.SpecFunc(input.Name)).Call(), jen.Id(f))))
 }

@@ -24,7 +24,10 @@ var localNames = []string{
 func (w *writer) chooseNames() {
 	taken := map[string]bool{}
 	maps.Copy(taken, w.pkg.Taken)
-	for _, id := range append(declaredNames(w.pkg), w.protocol.Names()...) {
+	for _, id := range declaredNames(w.pkg) {
+		taken[id] = true
+	}
+	for id := range w.protocol.Names() {
 		taken[id] = true
 	}
 	for _, base := range localNames {
@@ -86,15 +89,16 @@ func freeImport(base string, taken map[string]bool) string {
 
 // declaredNames returns the identifiers that the generated file declares.
 func declaredNames(pkg *model.Package) []string {
-	var names []string
+	names := []string{"taskCapabilities"}
 	for _, service := range pkg.Services {
 		names = append(names, model.ServiceNames(service.Name)...)
 		for _, tool := range service.Tools {
-			names = append(names, model.SchemaNames(service.Name, tool)...)
+			names = append(names, tool.InputConst, tool.OutputConst)
 		}
 	}
 	for _, input := range pkg.Inputs {
 		names = append(names, model.InputNames(input.Name)...)
+		names = append(names, input.SchemaConst)
 	}
 	return names
 }
@@ -131,10 +135,7 @@ func collectPackages(packages map[string]string, t types.Type) {
 	})
 }
 
-func intLiteral(n int64) expr {
-	text := strconv.FormatInt(n, 10)
-	return expr{jen.Op(text), text}
-}
+func intLiteral(n int64) *jen.Statement { return jen.Op(strconv.FormatInt(n, 10)) }
 
 func rawTag(tag string) string {
 	if strings.ContainsAny(tag, "`\r\n") {

@@ -49,7 +49,7 @@ func (w *writer) writeInterface(service *model.Service) {
 	w.file.Type().Id(service.Name).InterfaceFunc(func(g *jen.Group) {
 		for _, tool := range service.Tools {
 			params, _ := w.callArguments(tool)
-			g.Id(tool.Method).Add(signatureExpr(tabWidth+len(tool.Method), params, w.outType(tool), nameExpr("error")))
+			g.Id(tool.Method).Add(parameterList(params...)).Params(w.outType(tool), jen.Error())
 		}
 	})
 	w.file.Line()
@@ -60,20 +60,16 @@ func (w *writer) writeInterface(service *model.Service) {
 func (w *writer) writeDeclaredType(d *model.DeclaredType, service *model.Service) {
 	addDoc(w.file.Group, d.Doc)
 	if d.Type != nil {
-		w.file.Type().Id(d.Name).Add(w.typeExpr(d.Type).code)
+		w.file.Type().Id(d.Name).Add(w.typeExpr(d.Type))
 		w.writeEnumConstants(d)
 		return
 	}
-	apart := w.longestRow(d.Fields) > lineWidth
 	w.file.Type().Id(d.Name).StructFunc(func(g *jen.Group) {
-		for i, f := range d.Fields {
-			if i > 0 && apart && f.Doc == "" {
-				g.Line() // keeps gofmt from aligning it with the previous field beyond the last column
-			}
+		for _, f := range d.Fields {
 			if f.Doc != "" {
 				addDoc(g, f.Doc)
 			}
-			g.Id(f.Name).Add(w.typeExpr(f.Type).code).Op(jsonTag(f))
+			g.Id(f.Name).Add(w.typeExpr(f.Type)).Op(jsonTag(f))
 		}
 	})
 	switch {
@@ -84,17 +80,6 @@ func (w *writer) writeDeclaredType(d *model.DeclaredType, service *model.Service
 			g.Return(jen.Qual(jsonPath, "Marshal").Call(jen.Id("fields").Call(jen.Id("v"))))
 		})
 	}
-}
-
-// longestRow returns the length of the rows after gofmt has aligned them.
-func (w *writer) longestRow(fields []*model.Field) int {
-	var names, types, tags int
-	for _, f := range fields {
-		names = max(names, len([]rune(f.Name)))
-		types = max(types, len([]rune(w.typeExpr(f.Type).text)))
-		tags = max(tags, len([]rune(jsonTag(f))))
-	}
-	return tabWidth + names + types + tags + len("  ")
 }
 
 func jsonTag(f *model.Field) string {
@@ -113,22 +98,13 @@ func (w *writer) writeEnumConstants(d *model.DeclaredType) {
 	if len(d.Consts) == 0 {
 		return
 	}
-	head := 0
-	for _, c := range d.Consts {
-		head = max(head, tabWidth+len([]rune(c.Name))+len([]rune(d.Name))+len("  = "))
-	}
 	addDoc(w.file.Group, "The values of "+d.Name+".")
 	w.file.Const().DefsFunc(func(g *jen.Group) {
 		for _, c := range d.Consts {
 			if c.Doc != "" {
 				addDoc(g, c.Doc)
 			}
-			value := stringLiteral(c.Value)
-			code := jen.Add(value.code)
-			if head+len(value.text) > lineWidth {
-				code = jen.Lit("").Op("+").Line().Add(value.code)
-			}
-			g.Id(c.Name).Id(d.Name).Op("=").Add(code)
+			g.Id(c.Name).Id(d.Name).Op("=").Add(stringLiteral(c.Value))
 		}
 	})
 }
@@ -144,7 +120,7 @@ func (w *writer) writeMarshalMethod(d *model.DeclaredType, last func(*jen.Group)
 	w.file.Func().Params(jen.Id("v").Id(d.Name)).Id("MarshalJSON").Params().Params(jen.Index().Byte(), jen.Error()).BlockFunc(func(g *jen.Group) {
 		for _, f := range d.Filled {
 			field := jen.Id("v").Dot(f.Name)
-			g.If(jen.Add(field).Op("==").Nil()).Block(jen.Add(field).Op("=").Add(w.typeExpr(f.Type).code).Values())
+			g.If(jen.Add(field).Op("==").Nil()).Block(jen.Add(field).Op("=").Add(w.typeExpr(f.Type)).Values())
 		}
 		g.Type().Id("fields").Id(d.Name)
 		last(g)
@@ -159,13 +135,13 @@ func (w *writer) writeOpenMethods(d *model.DeclaredType, service *model.Service)
 		g.Return(jen.Id(join).Call(jen.Id("fields").Call(jen.Id("v")), jen.Id("v").Dot(rest)))
 	})
 	addDoc(w.file.Group, "UnmarshalJSON implements json.Unmarshaler.")
-	arguments := []expr{nameExpr("data"), nameExpr("(*fields)(v)"), nameExpr("&v." + rest)}
+	arguments := []jen.Code{jen.Id("data"), jen.Parens(jen.Op("*").Id("fields")).Call(jen.Id("v")), jen.Op("&").Id("v").Dot(rest)}
 	for _, f := range d.Fields[:len(d.Fields)-1] {
 		arguments = append(arguments, stringLiteral(f.JSON))
 	}
 	w.file.Func().Params(jen.Id("v").Op("*").Id(d.Name)).Id("UnmarshalJSON").Params(jen.Id("data").Index().Byte()).Error().Block(
 		jen.Type().Id("fields").Id(d.Name),
-		jen.Return(callExpr(tabWidth+len("return "), nameExpr(split), arguments...).code))
+		jen.Return(jen.Id(split).Add(parameterList(arguments...))))
 }
 
 // writeRestCodec writes the functions that the methods of writeOpenMethods call.

@@ -1,27 +1,25 @@
 package emit
 
-import "github.com/mcptaskgen/mcptaskgen/generator/internal/model"
-
-// writeSchemas writes the schemas last because they are long. Only the server needs those of tools.
+// writeSchemas writes each schema once. They come last because they are long. Only the server needs
+// those of tools.
 func (w *writer) writeSchemas() {
-	services := w.pkg.Services
-	if !w.pkg.Side.Serves() {
-		services = nil
+	written := map[string]bool{"": true}
+	write := func(id, text string) {
+		if !written[id] {
+			written[id] = true
+			w.file.Line()
+			w.file.Const().Id(id).Op("=").Add(rawLiteral(text))
+		}
 	}
-	for _, service := range services {
-		for _, tool := range service.Tools {
-			w.writeSchema(model.InputConst(service.Name, tool.Method), tool.InputSchema)
-			if tool.OutKind == model.Structured {
-				w.writeSchema(model.OutputConst(service.Name, tool.Method), tool.OutputSchema)
+	if w.pkg.Side.Serves() {
+		for _, service := range w.pkg.Services {
+			for _, tool := range service.Tools {
+				write(tool.InputConst, tool.InputSchema)
+				write(tool.OutputConst, tool.OutputSchema)
 			}
 		}
 	}
 	for _, input := range w.pkg.Inputs {
-		w.writeSchema(model.SchemaConst(input.Name), input.Schema)
+		write(input.SchemaConst, input.Schema)
 	}
-}
-
-func (w *writer) writeSchema(id, text string) {
-	w.file.Line()
-	w.file.Const().Id(id).Op("=").Add(rawLiteral(text))
 }

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"bytes"
+	"fmt"
 	"go/ast"
 	"go/constant"
 	"go/parser"
@@ -14,7 +15,7 @@ import (
 	"github.com/dave/jennifer/jen"
 )
 
-// value renders a declaration of a constant, checks its layout and returns the constant's value.
+// value renders a declaration of a constant and returns the constant's value.
 func value(t *testing.T, code jen.Code) string {
 	t.Helper()
 	file := jen.NewFile("p")
@@ -22,11 +23,6 @@ func value(t *testing.T, code jen.Code) string {
 	var b bytes.Buffer
 	if err := file.Render(&b); err != nil {
 		t.Fatal(err)
-	}
-	for line := range strings.Lines(b.String()) {
-		if len(line) > lineWidth+1 {
-			t.Errorf("a line has %d columns: %s", len(line), line)
-		}
 	}
 	fset := token.NewFileSet()
 	parsed, err := parser.ParseFile(fset, "p.go", b.Bytes(), 0)
@@ -40,11 +36,12 @@ func value(t *testing.T, code jen.Code) string {
 	return constant.StringVal(pkg.Scope().Lookup("x").(*types.Const).Val())
 }
 
-// FuzzLiterals checks that a string split over lines keeps its value.
+// FuzzLiterals checks that literals of several parts have the value of the string.
 func FuzzLiterals(f *testing.F) {
 	for _, seed := range []string{
 		"", "short", "two\nlines\n", "\n\n", strings.Repeat("word ", 100), strings.Repeat("x", 500),
 		strings.Repeat("ü", 300), strings.Repeat("\"\\", 100), "a\tb\x00c\u2028", strings.Repeat(" ", 300) + "\n",
+		"use `code` and `more\n`", "`\\`", "\ufeffa\r\n", strings.Repeat("`", 3000), strings.Repeat("\n", 3000), "\f\v\x7f\ufffd",
 	} {
 		f.Add(seed)
 	}
@@ -52,16 +49,28 @@ func FuzzLiterals(f *testing.F) {
 		if !utf8.ValidString(s) {
 			return
 		}
-		if got := value(t, stringLiteral(s).code); got != s {
+		if got := value(t, stringLiteral(s)); got != s {
 			t.Errorf("literal: got %q, want %q", got, s)
-		}
-		if strings.ContainsAny(s, "`\ufeff") || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' }) {
-			return // schemas are JSON without these characters; gofmt joins lines around a form feed, for one
 		}
 		if got := value(t, rawLiteral(s)); got != s {
 			t.Errorf("raw: got %q, want %q", got, s)
 		}
 	})
+}
+
+// TestRawLiteral checks that only what cannot stand in a raw literal is outside of it.
+func TestRawLiteral(t *testing.T) {
+	for text, want := range map[string]string{
+		"{\n  \"a\": \"b\\\\c\"\n}":  "`{\n  \"a\": \"b\\\\c\"\n}`",
+		"run `go test` or `go\nvet`": "`run ` + \"`go test`\" + ` or ` + \"`\" + `go\nvet` + \"`\"",
+		"`\\`":                       "\"`\" + `\\` + \"`\"",
+		"\ufeffa\r\n":                "\"\\ufeff\" + `a` + \"\\r\" + `\n`",
+		"":                           "``",
+	} {
+		if got := fmt.Sprintf("%#v", rawLiteral(text)); got != want {
+			t.Errorf("%q becomes\n%s, want\n%s", text, got, want)
+		}
+	}
 }
 
 func TestCommentLines(t *testing.T) {

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,117 +12,123 @@ import (
 
 // writeToolsFunc writes the function that binds an implementation to the tools of a service.
 func (w *writer) writeToolsFunc(service *model.Service) {
-	id := model.ToolsFunc(service.Name)
-	impl := w.locals["impl"]
+	id, impl := model.ToolsFunc(service.Name), w.locals["impl"]
 	addDoc(w.file.Group, id+" binds impl to the tools of "+service.Name+", for ["+w.imports[runtimePath]+".NewServer].")
-	head := signatureExpr(len("func "+id), []expr{paramExpr(impl, nameExpr(service.Name))}, w.runtimeName("Tools"))
-	w.file.Func().Id(id).Add(head).BlockFunc(func(g *jen.Group) {
-		members := []expr{keyedMember("Service", stringLiteral(service.Name)), keyedMember("Impl", nameExpr(impl))}
+	w.file.Func().Id(id).Params(jen.Id(impl).Id(service.Name)).Add(runtimeName("Tools")).BlockFunc(func(g *jen.Group) {
+		name := member("Service", stringLiteral(service.Name))
+		if slices.ContainsFunc(service.Tools, isHandler) {
+			// The methods of a nil implementation have no values.
+			g.If(jen.Id(impl).Op("==").Nil()).Block(
+				jen.Return(literal(runtimeName("Tools"), name)).Comment("which NewServer refuses"))
+		}
+		members := []jen.Code{name, member("Impl", jen.Id(impl))}
 		if service.Fallback {
-			members = append(members, keyedMember("Fallback", w.runtimeName("FallbackTools")))
+			members = append(members, member("Fallback", runtimeName("FallbackTools")))
 		}
 		if service.Prefix != "" {
-			members = append(members, keyedMember("Prefix", stringLiteral(service.Prefix)))
+			members = append(members, member("Prefix", stringLiteral(service.Prefix)))
 		}
 		if service.Fallback && len(w.pkg.Inputs) > 0 {
-			members = append(members, keyedMember("Asks", nameExpr("true")))
+			members = append(members, member("Asks", jen.True()))
 		}
-		members = append(members, keyedMember("Capabilities", nameExpr("taskCapabilities()")))
+		members = append(members, member("Capabilities", jen.Id("taskCapabilities").Call()))
 		var tools []jen.Code
 		for _, tool := range service.Tools {
-			tools = append(tools, w.toolEntry(service, tool))
+			tools = append(tools, runtimeName("NewTool").Call(w.toolSpec(tool), w.handler(tool)))
 		}
-		table := jen.Index().Add(w.runtimeName("Tool").code).Custom(onePerLine, tools...)
-		members = append(members, keyedMember("Tools", expr{table, ""}))
-		codes, _ := joinExprs(members)
-		g.Return(jen.Add(w.runtimeName("Tools").code).Custom(onePerLine, codes...))
+		table := jen.Index().Add(runtimeName("Tool"), bracketed("{", "}", true, tools))
+		g.Return(literal(runtimeName("Tools"), append(members, member("Tools", table))...))
 	})
 }
 
-// onePerLine formats a literal with one item per line.
-var onePerLine = jen.Options{Open: "{", Close: "}", Separator: ",", Multi: true}
-
-// toolEntry returns a tool's entry in the table: its description and its handler.
-func (w *writer) toolEntry(service *model.Service, tool *model.Tool) jen.Code {
-	const indent = 4 * tabWidth
-	fields := []expr{keyedMember("Name", stringLiteral(tool.Name))}
+// toolSpec returns the description of a tool.
+func (w *writer) toolSpec(tool *model.Tool) jen.Code {
+	fields := []jen.Code{member("Name", stringLiteral(tool.Name))}
 	if tool.Title != "" {
-		fields = append(fields, keyedMember("Title", stringLiteral(tool.Title)))
+		fields = append(fields, member("Title", stringLiteral(tool.Title)))
 	}
 	if tool.Description != "" {
-		fields = append(fields, keyedMember("Description", stringLiteral(tool.Description)))
+		fields = append(fields, member("Description", stringLiteral(tool.Description)))
 	}
-	fields = append(fields, keyedMember("InputSchema", nameExpr(model.InputConst(service.Name, tool.Method))))
-	if tool.OutKind == model.Structured {
-		fields = append(fields, keyedMember("OutputSchema", nameExpr(model.OutputConst(service.Name, tool.Method))))
+	input := runtimeName("NoArguments")
+	if tool.InputConst != "" {
+		input = jen.Id(tool.InputConst)
 	}
-	if hints := w.annotationMembers(tool.Annotations); len(hints) > 0 {
-		fields = append(fields, keyedMember("Annotations", compositeLiteral(indent+len("Annotations:  ,"), w.runtimeName("Annotations"), hints...)))
+	fields = append(fields, member("InputSchema", input))
+	if tool.OutputConst != "" {
+		fields = append(fields, member("OutputSchema", jen.Id(tool.OutputConst)))
 	}
-	fields = append(fields, keyedMember("Policy", compositeLiteral(indent+len("Annotations:  ,"), w.runtimeName("Policy"), w.policyMembers(tool.Policy)...)))
+	if hints := annotationMembers(tool.Annotations); len(hints) > 0 {
+		fields = append(fields, member("Annotations", literal(runtimeName("Annotations"), hints...)))
+	}
+	fields = append(fields, member("Policy", literal(runtimeName("Policy"), policyMembers(tool.Policy)...)))
 	if len(tool.Questions) > 0 {
-		var questions []expr
+		var questions []jen.Code
 		for _, input := range tool.Questions {
-			questions = append(questions, nameExpr(model.SpecFunc(input.Name)+"()"))
+			questions = append(questions, jen.Id(model.SpecFunc(input.Name)).Call())
 		}
-		spec := w.runtimeName("InputSpec")
-		fields = append(fields, keyedMember("Questions", compositeLiteral(indent+len("Annotations:  ,"), expr{jen.Index().Add(spec.code), "[]" + spec.text}, questions...)))
+		fields = append(fields, member("Questions", literal(jen.Index().Add(runtimeName("InputSpec")), questions...)))
 	}
-	codes, _ := joinExprs(fields)
-	spec := jen.Add(w.runtimeName("ToolSpec").code).Custom(onePerLine, codes...)
-	return jen.Add(w.runtimeName("NewTool").code).Call(spec, w.handlerClosure(tool))
+	return jen.Add(runtimeName("ToolSpec"), bracketed("{", "}", true, fields))
 }
 
-func (w *writer) policyMembers(p model.Policy) []expr {
+func policyMembers(p model.Policy) []jen.Code {
 	constants := map[model.Support]string{
 		model.Forbidden: "TaskForbidden", model.Optional: "TaskOptional", model.Required: "TaskRequired",
 	}
-	members := []expr{keyedMember("Task", w.runtimeName(constants[p.Task]))}
+	members := []jen.Code{member("Task", runtimeName(constants[p.Task]))}
 	for _, setting := range []struct {
 		key   string
 		value time.Duration
 	}{{"TTL", p.TTL}, {"Poll", p.Poll}, {"Grace", p.Grace}, {"Wait", p.Wait}, {"Deadline", p.Deadline}} {
 		if setting.value != 0 {
-			members = append(members, keyedMember(setting.key, w.durationExpr(setting.value)))
+			members = append(members, member(setting.key, durationExpr(setting.value)))
 		}
 	}
 	if p.Restart {
-		members = append(members, keyedMember("OnLost", w.runtimeName("RestartWhenLost")))
+		members = append(members, member("OnLost", runtimeName("RestartWhenLost")))
 	}
 	if p.Attempts != 0 {
-		members = append(members, keyedMember("Attempts", intLiteral(int64(p.Attempts))))
+		members = append(members, member("Attempts", intLiteral(int64(p.Attempts))))
 	}
 	if p.Immediate != "" {
-		members = append(members, keyedMember("Immediate", stringLiteral(p.Immediate)))
+		members = append(members, member("Immediate", stringLiteral(p.Immediate)))
 	}
 	return members
 }
 
-func (w *writer) annotationMembers(a model.Annotations) []expr {
-	var members []expr
+func annotationMembers(a model.Annotations) []jen.Code {
+	var members []jen.Code
 	for _, hint := range []struct {
 		key   string
 		value *bool
 	}{{"ReadOnly", a.ReadOnly}, {"Destructive", a.Destructive}, {"Idempotent", a.Idempotent}, {"OpenWorld", a.OpenWorld}} {
 		if hint.value != nil {
-			members = append(members, keyedMember(hint.key, callExpr(0, w.runtimeName("Hint"), nameExpr(strconv.FormatBool(*hint.value)))))
+			members = append(members, member(hint.key, runtimeName("Hint").Call(jen.Id(strconv.FormatBool(*hint.value)))))
 		}
 	}
 	return members
 }
 
-// handlerClosure returns the closure that calls the implementation. A method value would panic on a
-// nil implementation while the server is being created.
-func (w *writer) handlerClosure(tool *model.Tool) jen.Code {
-	const indent = 3 * tabWidth
+// isHandler reports whether a tool's method has the signature of a handler.
+func isHandler(tool *model.Tool) bool {
+	return tool.Task && tool.In != nil && len(tool.Questions) == 0 && tool.Out != nil
+}
+
+// handler returns the handler of a tool: its method, or a closure that calls the method.
+func (w *writer) handler(tool *model.Tool) jen.Code {
 	ctx, task, in := w.locals["ctx"], w.locals["task"], w.locals["in"]
-	arguments := []expr{nameExpr(ctx)}
-	if tool.Task {
-		arguments = append(arguments, nameExpr(task))
+	method := jen.Id(w.locals["impl"]).Dot(tool.Method)
+	if isHandler(tool) {
+		return method
 	}
-	inType := expr{jen.Struct(), "struct{}"}
+	arguments := []jen.Code{jen.Id(ctx)}
+	if tool.Task {
+		arguments = append(arguments, jen.Id(task))
+	}
+	inType := jen.Struct()
 	if tool.In != nil {
-		arguments = append(arguments, nameExpr(in))
+		arguments = append(arguments, jen.Id(in))
 		inType = w.typeExpr(tool.In)
 	} else {
 		in = "_"
@@ -129,34 +136,30 @@ func (w *writer) handlerClosure(tool *model.Tool) jen.Code {
 	if !tool.Task && len(tool.Questions) == 0 {
 		task = "_"
 	}
-	params := []expr{paramExpr(ctx, w.qualifiedName("context", "Context")), paramExpr(task, pointerTo(w.runtimeName("Task"))), paramExpr(in, inType)}
-	outType := w.outType(tool)
-	body := func(g *jen.Group) {
+	params := parameterList(jen.Id(ctx).Add(contextType()), jen.Id(task).Add(pointerTo(runtimeName("Task"))), jen.Id(in).Add(inType))
+	return jen.Func().Add(params).Params(w.outType(tool), jen.Error()).BlockFunc(func(g *jen.Group) {
 		if len(tool.Questions) > 0 {
-			g.Var().Id(w.locals["zero"]).Add(outType.code)
+			g.Var().Id(w.locals["zero"]).Add(w.outType(tool))
 		}
 		for i, input := range tool.Questions {
 			answer, err := w.locals[answerName(i)], w.locals["err"]
-			asked := callExpr(indent+tabWidth, instantiate(w.runtimeName("Asked"), nameExpr(input.Name)), nameExpr(task), intLiteral(int64(i)))
-			g.List(jen.Id(answer), jen.Id(err)).Op(":=").Add(asked.code)
+			g.List(jen.Id(answer), jen.Id(err)).Op(":=").Add(runtimeName("Asked")).Types(jen.Id(input.Name)).Call(jen.Id(task), intLiteral(int64(i)))
 			g.If(jen.Id(err).Op("!=").Nil()).Block(jen.Return(jen.Id(w.locals["zero"]), jen.Id(err)))
-			arguments = append(arguments, nameExpr(answer))
+			arguments = append(arguments, jen.Id(answer))
 		}
-		method := expr{jen.Id(w.locals["impl"]).Dot(tool.Method), w.locals["impl"] + "." + tool.Method}
-		result := callExpr(indent+tabWidth+len("return struct{}{}, "), method, arguments...)
+		call := method.Call(arguments...)
 		if tool.Out == nil {
-			g.Return(jen.Struct().Values(), result.code)
+			g.Return(jen.Struct().Values(), call)
 			return
 		}
-		g.Return(result.code)
-	}
-	return jen.Func().Add(signatureExpr(indent+len("}, func"), params, outType, nameExpr("error"))).BlockFunc(body)
+		g.Return(call)
+	})
 }
 
 // outType returns a tool's output type as the runtime's generic functions take it.
-func (w *writer) outType(tool *model.Tool) expr {
+func (w *writer) outType(tool *model.Tool) jen.Code {
 	if tool.Out == nil {
-		return expr{jen.Struct(), "struct{}"}
+		return jen.Struct()
 	}
 	return w.typeExpr(tool.Out)
 }

@@ -18,6 +18,9 @@ type Package struct {
 	Side Side
 	// Taken holds the identifiers that the package's own files declare.
 	Taken map[string]bool
+	// Own holds the identifiers of the protocol that the package declares or imports itself, so that
+	// the generated file does not declare them.
+	Own map[string]bool
 }
 
 // Side is the half of a package's code that is generated.
@@ -69,8 +72,13 @@ type Tool struct {
 	Out       types.Type // nil if the method returns only an error
 	OutKind   OutKind
 
-	InputSchema  string // JSON, laid out for people
-	OutputSchema string // empty unless OutKind is Structured
+	// InputSchema and OutputSchema are JSON, laid out for people. InputSchema is empty if the tool has
+	// no arguments, and OutputSchema unless OutKind is Structured.
+	InputSchema, OutputSchema string
+	// InputWritten and OutputWritten say that the schema is not derived from the type.
+	InputWritten, OutputWritten bool
+	// InputConst and OutputConst name the constants with the schemas; see [Package.NameSchemas].
+	InputConst, OutputConst string
 
 	Policy      Policy
 	Annotations Annotations
@@ -118,4 +126,6 @@ type Input struct {
 	Type    types.Type
 	Message string
 	Schema  string // JSON, laid out for people
+	// SchemaConst names the constant with the schema.
+	SchemaConst string
 }

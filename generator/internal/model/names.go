@@ -21,12 +21,6 @@ func ClientFunc(service string) string {
 	return name
 }
 
-// InputConst names the constant with the schema of a tool's input.
-func InputConst(service, method string) string { return lowerFirstWord(service) + method + "Input" }
-
-// OutputConst names the constant with the schema of a tool's output.
-func OutputConst(service, method string) string { return lowerFirstWord(service) + method + "Output" }
-
 // AskFunc names the function that asks a question. It is exported if the input is.
 func AskFunc(input string) string { return prefixName("Ask", input) }
 
@@ -36,26 +30,14 @@ func AnswerFunc(input string) string { return prefixName("Answer", input) }
 // SpecFunc names the function that describes an input.
 func SpecFunc(input string) string { return lowerFirstWord(input) + "Input" }
 
-// SchemaConst names the constant with the schema of an input.
-func SchemaConst(input string) string { return lowerFirstWord(input) + "Schema" }
-
 // ServiceNames returns the identifiers that a service adds to its package.
 func ServiceNames(service string) []string {
 	return []string{ToolsFunc(service), ClientType(service), ClientFunc(service)}
 }
 
-// SchemaNames returns the identifiers that a tool adds to its package.
-func SchemaNames(service string, tool *Tool) []string {
-	names := []string{InputConst(service, tool.Method)}
-	if tool.OutKind == Structured {
-		names = append(names, OutputConst(service, tool.Method))
-	}
-	return names
-}
-
 // InputNames returns the identifiers that an input adds to its package.
 func InputNames(input string) []string {
-	return []string{AskFunc(input), AnswerFunc(input), SpecFunc(input), SchemaConst(input)}
+	return []string{AskFunc(input), AnswerFunc(input), SpecFunc(input)}
 }
 
 // ClientNames returns the methods that a tool adds to the client of its service.

@@ -98,7 +98,7 @@ func Write(packages []*model.Package) (string, error) {
 			if err != nil {
 				return "", fmt.Errorf("%s.%s: %w", pkg.Path, in.Name, err)
 			}
-			p.Inputs = append(p.Inputs, input{Name: in.Name, Doc: renderProse(in.Doc), Message: renderCell(in.Message), Fields: fields})
+			p.Inputs = append(p.Inputs, input{Name: in.Name, Doc: renderProse(words.ForReader(in.Name, in.Doc)), Message: renderCell(in.Message), Fields: fields})
 		}
 	}
 	text, err := templates.Render("reference.md.tmpl", p)
@@ -120,7 +120,7 @@ func readStates() ([]state, error) {
 }
 
 func describeService(s *model.Service, asks bool, states []state) (service, error) {
-	out := service{Name: s.Name, Doc: renderProse(s.Doc)}
+	out := service{Name: s.Name, Doc: renderProse(words.ForReader(s.Name, s.Doc))}
 	for _, t := range s.Tools {
 		described, err := describeTool(t)
 		if err != nil {
@@ -170,7 +170,7 @@ var edgeLabels = map[string]string{
 }
 
 func describeTool(t *model.Tool) (tool, error) {
-	out := tool{Name: t.Name, Title: renderCell(t.Title), Doc: renderProse(t.Doc), Policy: describePolicy(t)}
+	out := tool{Name: t.Name, Title: renderCell(t.Title), Doc: renderProse(words.ForReader(t.Method, t.Doc)), Policy: describePolicy(t)}
 	out.Task = map[model.Support]string{
 		model.Forbidden: "A call is answered at once; it never runs as a task.",
 		model.Optional:  "A call runs as a task if the client supports tasks.",

@@ -29,9 +29,9 @@ func TestBadFiles(t *testing.T) {
 		{"HTML", map[string]string{"a.json": "<!DOCTYPE html>"},
 			"a.json:1:1: this is not JSON: invalid character '<' looking for beginning of value\n\thint: " + published},
 		{"empty", map[string]string{"a.json": ""},
-			"a.json:1:1: this is not JSON: unexpected end of JSON input\n\thint: the file ends early; " + published},
+			"a.json: the file holds 0 JSON values; a schema file holds one\n\thint: " + published},
 		{"truncated", map[string]string{"a.json": string(ours[:5000])},
-			"a.json:140:28: this is not JSON: unexpected end of JSON input\n\thint: the file ends early; " + published},
+			"a.json:140:29: the file ends inside a JSON value\n\thint: " + published},
 		{"an array", map[string]string{"a.json": "[]"}, "a.json: not a JSON object\n\thint: " + published},
 		{"not a schema", map[string]string{"a.json": `{"name": "x"}`},
 			`a.json: no "$defs" and no "definitions": this is not an MCP schema file` + "\n\thint: " + published},
@@ -111,7 +111,7 @@ func TestDeepFile(t *testing.T) {
 		return write(t, dir, "deep.json", []byte(text))
 	}
 	_, err := schemafile.Read(dir, []string{deep(4000)})
-	if err == nil || !strings.Contains(err.Error(), "deep.json: the values nest deeper than 200; MCP schemas do not") {
+	if err == nil || !strings.Contains(err.Error(), "deep.json:1:4659: the values nest deeper than 200") {
 		t.Errorf("got %v", err)
 	}
 	schemas, err := schemafile.Read(dir, []string{deep(90)})

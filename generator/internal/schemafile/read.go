@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
@@ -67,30 +68,23 @@ func readFile(dir, path string, problems *diag.List) *file {
 		problems.Add(at, err.Error(), publishedHint)
 		return nil
 	}
-	text = bytes.TrimPrefix(text, []byte("\ufeff"))
-	document, err := schema.Parse(text)
-	var syntax *json.SyntaxError
-	switch {
-	case errors.As(err, &syntax):
-		offset := max(int(syntax.Offset)-1, 0)
-		hint := publishedHint
-		if int(syntax.Offset) >= len(text) {
-			hint = "the file ends early; " + hint
-		}
-		lines := diag.IndexLines(path, text)
-		problems.Add(lines.Position(lines.Pos(offset)), "this is not JSON: "+syntax.Error(), hint)
+	name := diag.Relative(dir, path)
+	tree, err := jsontree.Read(name, text, maxDepth)
+	if fault := (*jsontree.Error)(nil); errors.As(err, &fault) {
+		at.Offset, at.Line, at.Column = fault.Pos.Offset, fault.Pos.Line, fault.Pos.Column
+		problems.Add(at, fault.Message, publishedHint)
 		return nil
-	case err != nil:
+	}
+	if len(tree.Values) != 1 {
+		problems.Add(at, fmt.Sprintf("the file holds %d JSON values; a schema file holds one", len(tree.Values)), publishedHint)
+		return nil
+	}
+	document, err := schema.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
+	if err != nil {
 		problems.Add(at, err.Error(), publishedHint)
 		return nil
 	}
-	name := diag.Relative(dir, path)
-	found, deepest := findPlaces(name, text)
-	if deepest > maxDepth {
-		problems.Add(at, fmt.Sprintf("the values nest deeper than %d; MCP schemas do not", maxDepth), publishedHint)
-		return nil
-	}
-	return &file{name: name, document: document, places: found}
+	return &file{name: name, document: document, places: findPlaces(tree)}
 }
 
 func readLimited(path string) ([]byte, error) {

@@ -94,17 +94,17 @@ func restDoc(name string, unfit []string, value form) string {
 func (s *schema) describeLimits() string {
 	var said []string
 	say := func(before, keyword, after string) {
-		if n := s.firstValue(keyword); n != nil && !n.equals(nil) {
-			if n.compactJSON() == "1" {
+		if n := s.firstValue(keyword); n != nil && !n.Is(nil) {
+			if n.Compact() == "1" {
 				after = strings.TrimSuffix(after, "s")
 			}
-			said = append(said, before+" "+n.compactJSON()+after+".")
+			said = append(said, before+" "+n.Compact()+after+".")
 		}
 	}
-	if values, limited := s.enumValues(); limited && len(values) > 0 && !values[0].hasKind("string") {
+	if values, limited := s.enumValues(); limited && len(values) > 0 && !hasKind(values[0], "string") {
 		lines := make([]string, len(values))
 		for i, v := range values {
-			lines[i] = v.compactJSON()
+			lines[i] = v.Compact()
 		}
 		if len(lines) == 1 {
 			said = append(said, "Always "+lines[0]+".")
@@ -127,10 +127,10 @@ func (s *schema) describeLimits() string {
 	if format := s.text("format"); format != "" && format != "date-time" {
 		said = append(said, "Format: "+format+".")
 	}
-	if s.firstValue("uniqueItems").equals(true) {
+	if s.firstValue("uniqueItems").Is(true) {
 		said = append(said, "Items are unique.")
 	}
-	if s.firstValue("deprecated").equals(true) {
+	if s.firstValue("deprecated").Is(true) {
 		said = append(said, "The server marks it as deprecated.")
 	}
 	if text := s.describeHiddenKeywords(); text != "" && len(s.unions) == 0 && s.firstValue("properties") == nil {
@@ -167,9 +167,9 @@ func (s *schema) describeAlternatives() string {
 		}
 		var required []string
 		for _, part := range alternative.parts {
-			if n := part.get("required"); n != nil {
-				for _, item := range n.items {
-					if text, ok := item.text(); ok {
+			if n := part.Get("required"); n != nil {
+				for _, item := range n.Items {
+					if text, ok := item.Text(); ok {
 						required = append(required, text)
 					}
 				}

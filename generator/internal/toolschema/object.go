@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
@@ -15,7 +16,7 @@ type property struct {
 	name     string
 	schema   *schema
 	required bool
-	at       *node // the schema's node, if one node holds all of it
+	at       *jsontree.Node // the schema's node, if one node holds all of it
 	// mixed is set if only some alternatives require the property.
 	mixed bool
 }
@@ -35,11 +36,11 @@ func (r *resolver) gatherProperties(s *schema) []*property {
 		return p
 	}
 	for _, part := range s.parts {
-		if properties := part.get("properties"); properties != nil {
-			for _, m := range properties.members {
-				p := find(m.name)
-				if inner := r.resolve(m.value); p.schema.isUnconstrained() {
-					p.schema, p.at = inner, m.value
+		if properties := part.Get("properties"); properties != nil {
+			for _, m := range properties.Members {
+				p := find(m.Name)
+				if inner := r.resolve(m.Value); p.schema.isUnconstrained() {
+					p.schema, p.at = inner, m.Value
 				} else {
 					p.schema, p.at = intersect(p.schema, inner), nil
 				}
@@ -47,9 +48,9 @@ func (r *resolver) gatherProperties(s *schema) []*property {
 		}
 	}
 	for _, part := range s.parts {
-		if required := part.get("required"); required != nil {
-			for _, item := range required.items {
-				if name, ok := item.text(); ok {
+		if required := part.Get("required"); required != nil {
+			for _, item := range required.Items {
+				if name, ok := item.Text(); ok {
 					find(name).required = true
 				}
 			}
@@ -131,16 +132,16 @@ const (
 func (r *resolver) additionalProperties(s *schema, properties []*property) (rest remainder, elem *schema) {
 	var elems []*schema
 	for _, part := range s.parts {
-		switch n := part.get("additionalProperties"); {
+		switch n := part.Get("additionalProperties"); {
 		case n == nil:
-		case n.equals(false):
+		case n.Is(false):
 			rest = max(rest, restForbidden)
 		default:
 			elems = append(elems, r.resolve(n))
 		}
-		if patterns := part.get("patternProperties"); patterns != nil {
-			for _, m := range patterns.members {
-				elems = append(elems, r.resolve(m.value))
+		if patterns := part.Get("patternProperties"); patterns != nil {
+			for _, m := range patterns.Members {
+				elems = append(elems, r.resolve(m.Value))
 			}
 		}
 	}
@@ -245,5 +246,5 @@ func fieldType(f form, p *property) types.Type {
 // defaultsToZero reports whether absence means the zero value.
 func defaultsToZero(s *schema) bool {
 	n := s.firstValue("default")
-	return n != nil && (n.equals(false) || n.equals("") || s.numberValue("default", 1) == 0)
+	return n != nil && (n.Is(false) || n.Is("") || s.numberValue("default", 1) == 0)
 }

@@ -3,12 +3,13 @@
 package toolschema
 
 import (
-	"go/token"
+	"errors"
 	"go/types"
 	"path/filepath"
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
@@ -23,18 +24,14 @@ type Config struct {
 // Read returns the model of a file with a server's answer to tools/list. It adds every mistake in
 // the file to problems and then returns nil.
 func Read(cfg Config, text []byte, problems *diag.List) *model.Remote {
-	l := &toolList{file: diag.IndexLines(cfg.Path, text), problems: problems, seen: map[string]bool{}}
-	before := problems.Len()
-	values, err := parseValues(text)
-	if err != nil {
-		offset := 0
-		if syntax, ok := err.(*syntaxError); ok { //nolint:errorlint // parseValues returns no other type and does not wrap it
-			offset = syntax.offset
-		}
-		problems.Add(l.position(offset), err.Error(), "give the JSON that tools/list returned")
+	file, err := jsontree.Read(cfg.Path, text, jsontree.MaxDepth)
+	if fault := (*jsontree.Error)(nil); errors.As(err, &fault) {
+		problems.Add(fault.Pos, fault.Message, "give the JSON that tools/list returned")
 		return nil
 	}
-	for _, value := range values {
+	l := &toolList{file: file, problems: problems, seen: map[string]bool{}}
+	before := problems.Len()
+	for _, value := range file.Values {
 		l.readMessage(value)
 	}
 	l.checkComplete()
@@ -47,51 +44,49 @@ func Read(cfg Config, text []byte, problems *diag.List) *model.Remote {
 
 // toolList collects the tools of a file.
 type toolList struct {
-	file     *token.File
+	file     *jsontree.File
 	problems *diag.List
 	server   string // its name, if the file has the answer to initialize
 	tools    []*tool
 	seen     map[string]bool
 	pages    int
-	cursor   *node // the cursor of the last page; may be nil
+	cursor   *jsontree.Node // the cursor of the last page; may be nil
 }
 
 // tool is one tool of the file.
 type tool struct {
-	at                       *node
+	at                       *jsontree.Node
 	name, title, description string
-	input, output            *node
+	input, output            *jsontree.Node
 	support                  model.Support // empty if the server does not say
 	hints                    []string
 }
 
-func (l *toolList) position(offset int) token.Position { return l.file.Position(l.file.Pos(offset)) }
-
-func (l *toolList) addProblem(at *node, message, hint string) {
-	l.problems.Add(l.position(at.offset), message, hint)
+func (l *toolList) addProblem(at *jsontree.Node, message, hint string) {
+	l.problems.Add(l.file.Position(at.Offset), message, hint)
 }
 
 // readMessage reads a value of the file: a response, a result, a list of them, or a tool.
-func (l *toolList) readMessage(n *node) {
+func (l *toolList) readMessage(n *jsontree.Node) {
 	switch {
-	case n.kind == array:
-		if len(n.items) == 0 {
+	case n.Kind == jsontree.Array:
+		if len(n.Items) == 0 {
 			l.pages++
 		}
-		for _, item := range n.items {
+		for _, item := range n.Items {
 			l.readMessage(item)
 		}
-	case n.kind != object:
-		l.addProblem(n, n.describeKind()+" is not an answer to tools/list", "give the result, its array of tools or the whole response")
-	case n.get("method") != nil && n.get("result") == nil: // skip requests and notifications
-	case n.get("error") != nil && n.get("jsonrpc") != nil:
-		text, _ := n.get("error").get("message").text()
+	case n.Kind != jsontree.Object:
+		l.addProblem(n, n.Kind.String()+" is not an answer to tools/list", "give the result, its array of tools or the whole response")
+	case n.Get("method") != nil && n.Get("result") == nil: // skip requests and notifications
+	case n.Get("error") != nil && n.Get("jsonrpc") != nil:
+		text, _ := n.Get("error").Get("message").Text()
 		l.addProblem(n, "the server refused: "+words.QuoteJSON(text), "give the answer to a tools/list request that the server accepts")
-	case n.get("result") != nil:
-		l.readResult(n.get("result"))
-	case n.get("tools") != nil || n.get("serverInfo") != nil:
+	case n.Get("result") != nil:
+		l.readResult(n.Get("result"))
+	case n.Get("tools") != nil || n.Get("serverInfo") != nil:
 		l.readResult(n)
-	case n.get("name") != nil || n.get("inputSchema") != nil:
+	case n.Get("name") != nil || n.Get("inputSchema") != nil:
 		l.pages++
 		l.readTool(n)
 	default:
@@ -101,44 +96,44 @@ func (l *toolList) readMessage(n *node) {
 
 // readResult reads the result of a request: a page of the list, or the server's name. It ignores
 // other results, which a recorded session contains.
-func (l *toolList) readResult(n *node) {
-	if name, ok := n.get("serverInfo").get("name").text(); ok {
+func (l *toolList) readResult(n *jsontree.Node) {
+	if name, ok := n.Get("serverInfo").Get("name").Text(); ok {
 		l.server = name
 	}
-	tools := n.get("tools")
+	tools := n.Get("tools")
 	if tools == nil {
 		return
 	}
-	if tools.kind != array {
-		l.addProblem(tools, `"tools" is `+tools.describeKind()+", not an array", "")
+	if tools.Kind != jsontree.Array {
+		l.addProblem(tools, `"tools" is `+tools.Kind.String()+", not an array", "")
 		return
 	}
 	l.pages++
-	l.cursor = n.get("nextCursor")
-	for _, item := range tools.items {
+	l.cursor = n.Get("nextCursor")
+	for _, item := range tools.Items {
 		l.readTool(item)
 	}
 }
 
 func (l *toolList) checkComplete() {
 	if l.pages == 0 && l.problems.Len() == 0 {
-		l.problems.Add(l.position(0), "the file contains no tools", "give the result of tools/list")
+		l.problems.Add(l.file.Position(0), "the file contains no tools", "give the result of tools/list")
 	} else if len(l.tools) == 0 && l.problems.Len() == 0 {
-		l.problems.Add(l.position(0), "the list of tools is empty", "the server may offer them to other clients; see its documentation")
+		l.problems.Add(l.file.Position(0), "the list of tools is empty", "the server may offer them to other clients; see its documentation")
 	}
-	if cursor, ok := l.cursor.text(); ok && cursor != "" {
+	if cursor, ok := l.cursor.Text(); ok && cursor != "" {
 		l.addProblem(l.cursor, "the list continues after this page", "call tools/list with this cursor and put all pages into one array")
 	}
 }
 
-func (l *toolList) readTool(n *node) {
-	if n.kind != object {
-		l.addProblem(n, "a tool must be an object, not "+n.describeKind(), "")
+func (l *toolList) readTool(n *jsontree.Node) {
+	if n.Kind != jsontree.Object {
+		l.addProblem(n, "a tool must be an object, not "+n.Kind.String(), "")
 		return
 	}
 	t := &tool{at: n, title: l.readString(n, "title"), description: l.readString(n, "description")}
-	name := n.get("name")
-	switch s, ok := name.text(); {
+	name := n.Get("name")
+	switch s, ok := name.Text(); {
 	case name == nil:
 		l.addProblem(n, "the tool has no name", "")
 	case !ok || s == "":
@@ -150,46 +145,46 @@ func (l *toolList) readTool(n *node) {
 		t.name = s
 	}
 	if t.title == "" {
-		t.title = l.readString(n.get("annotations"), "title")
+		t.title = l.readString(n.Get("annotations"), "title")
 	}
-	t.hints = l.readHints(n.get("annotations"))
-	switch support := n.get("execution").get("taskSupport"); {
+	t.hints = l.readHints(n.Get("annotations"))
+	switch support := n.Get("execution").Get("taskSupport"); {
 	case support == nil:
-	case support.equals("forbidden"), support.equals("optional"), support.equals("required"):
-		s, _ := support.text()
+	case support.Is("forbidden"), support.Is("optional"), support.Is("required"):
+		s, _ := support.Text()
 		t.support = model.Support(s)
 	default:
-		l.addProblem(support, "unknown taskSupport "+support.compactJSON(), `use "forbidden", "optional" or "required"`)
+		l.addProblem(support, "unknown taskSupport "+support.Compact(), `use "forbidden", "optional" or "required"`)
 	}
-	t.input, t.output = n.get("inputSchema"), n.get("outputSchema")
+	t.input, t.output = n.Get("inputSchema"), n.Get("outputSchema")
 	switch {
 	case t.input == nil:
 		l.addProblem(n, "the tool has no inputSchema", `for a tool without arguments, use {"type": "object"}`)
-	case t.input.kind != object:
-		l.addProblem(t.input, "an inputSchema must be an object, not "+t.input.describeKind(), `for a tool without arguments, use {"type": "object"}`)
+	case t.input.Kind != jsontree.Object:
+		l.addProblem(t.input, "an inputSchema must be an object, not "+t.input.Kind.String(), `for a tool without arguments, use {"type": "object"}`)
 		t.input = nil
 	}
-	if t.output.equals(nil) {
+	if t.output.Is(nil) {
 		t.output = nil
 	}
 	l.tools = append(l.tools, t)
 }
 
 // readString reads an optional string member.
-func (l *toolList) readString(n *node, name string) string {
-	value := n.get(name)
-	if value == nil || value.equals(nil) {
+func (l *toolList) readString(n *jsontree.Node, name string) string {
+	value := n.Get(name)
+	if value == nil || value.Is(nil) {
 		return ""
 	}
-	s, ok := value.text()
+	s, ok := value.Text()
 	if !ok {
-		l.addProblem(value, name+" is "+value.describeKind()+", not a string", "")
+		l.addProblem(value, name+" is "+value.Kind.String()+", not a string", "")
 	}
 	return s
 }
 
 // readHints describes a tool's annotations.
-func (l *toolList) readHints(n *node) []string {
+func (l *toolList) readHints(n *jsontree.Node) []string {
 	var said []string
 	for _, hint := range []struct{ key, yes, no string }{
 		{"readOnlyHint", "read-only", "not read-only"},
@@ -197,13 +192,13 @@ func (l *toolList) readHints(n *node) []string {
 		{"idempotentHint", "idempotent", "not idempotent"},
 		{"openWorldHint", "open world", "closed world"},
 	} {
-		if n.get("readOnlyHint").equals(true) && (hint.key == "destructiveHint" || hint.key == "idempotentHint") {
+		if n.Get("readOnlyHint").Is(true) && (hint.key == "destructiveHint" || hint.key == "idempotentHint") {
 			continue // both hints are about changes
 		}
-		switch value := n.get(hint.key); {
-		case value.equals(true):
+		switch value := n.Get(hint.key); {
+		case value.Is(true):
 			said = append(said, hint.yes)
-		case value.equals(false):
+		case value.Is(false):
 			said = append(said, hint.no)
 		}
 	}
@@ -233,12 +228,12 @@ func (l *toolList) buildModel(cfg Config) *model.Remote {
 	for _, id := range model.ServiceNames(service) {
 		taken[id] = true
 	}
-	g := &goTypes{toolList: l, pkg: types.NewPackage(ownPath, cfg.Package), taken: taken, of: map[*node]form{}}
+	g := &goTypes{toolList: l, pkg: types.NewPackage(ownPath, cfg.Package), taken: taken, of: map[*jsontree.Node]form{}}
 	methods := l.nameMethods()
-	roots := map[*node]string{}
+	roots := map[*jsontree.Node]string{}
 	for _, t := range sortedBy(l.tools, func(t *tool) string { return namingOrder(t.name) }) {
 		for _, root := range []struct {
-			schema *node
+			schema *jsontree.Node
 			suffix string
 		}{{t.input, "Input"}, {t.output, "Output"}} {
 			if root.schema != nil {

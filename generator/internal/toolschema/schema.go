@@ -9,18 +9,19 @@ import (
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // schema is a parsed JSON Schema with references and allOf resolved. A valid value satisfies all
 // parts and one alternative of each union.
 type schema struct {
-	parts  []*node // outermost first
+	parts  []*jsontree.Node // outermost first
 	unions [][]*schema
 	never  bool // no value is valid
 	null   bool // null is a valid alternative
 	// def is the node that the type is named after, if the schema is nothing but a reference to it.
-	def     *node
+	def     *jsontree.Node
 	defName string
 }
 
@@ -32,9 +33,9 @@ var annotations = map[string]bool{
 }
 
 // hasOnlyAnnotations reports whether a part restricts values only by the given keywords.
-func hasOnlyAnnotations(part *node, beside ...string) bool {
-	return !slices.ContainsFunc(part.members, func(m member) bool {
-		return !annotations[m.name] && !strings.HasPrefix(m.name, "x-") && !slices.Contains(beside, m.name)
+func hasOnlyAnnotations(part *jsontree.Node, beside ...string) bool {
+	return !slices.ContainsFunc(part.Members, func(m jsontree.Member) bool {
+		return !annotations[m.Name] && !strings.HasPrefix(m.Name, "x-") && !slices.Contains(beside, m.Name)
 	})
 }
 
@@ -42,20 +43,20 @@ func hasOnlyAnnotations(part *node, beside ...string) bool {
 type resolver struct {
 	*toolList
 
-	root *node
+	root *jsontree.Node
 	// busy holds the schemas being resolved.
-	busy map[*node]bool
+	busy map[*jsontree.Node]bool
 	// steps counts resolved schemas, because a few lines can expand to millions.
 	steps int
 	// reported holds the nodes with a reported problem, because a target is read at each reference.
-	reported map[*node]bool
+	reported map[*jsontree.Node]bool
 }
 
 // maxSteps is far more than real schemas need.
 const maxSteps = 20_000
 
 // reportOnce reports a problem, unless one was reported for the same node.
-func (r *resolver) reportOnce(at *node, message, hint string) {
+func (r *resolver) reportOnce(at *jsontree.Node, message, hint string) {
 	if !r.reported[at] {
 		r.reported[at] = true
 		r.addProblem(at, message, hint)
@@ -63,7 +64,7 @@ func (r *resolver) reportOnce(at *node, message, hint string) {
 }
 
 // resolve resolves a schema.
-func (r *resolver) resolve(n *node) *schema {
+func (r *resolver) resolve(n *jsontree.Node) *schema {
 	s := &schema{}
 	r.addPart(s, n)
 	r.simplifyUnions(s)
@@ -74,16 +75,16 @@ func (r *resolver) resolve(n *node) *schema {
 }
 
 // findName returns the target and name of a schema that is nothing but a reference.
-func (r *resolver) findName(n *node) (def *node, name string) {
+func (r *resolver) findName(n *jsontree.Node) (def *jsontree.Node, name string) {
 	if n == r.root {
 		return n, ""
 	}
-	for range maxDepth {
-		if items := n.get("allOf"); items != nil && len(items.items) == 1 && hasOnlyAnnotations(n, "allOf") {
-			n = items.items[0]
+	for range jsontree.MaxDepth {
+		if items := n.Get("allOf"); items != nil && len(items.Items) == 1 && hasOnlyAnnotations(n, "allOf") {
+			n = items.Items[0]
 			continue
 		}
-		text, ok := n.get("$ref").text()
+		text, ok := n.Get("$ref").Text()
 		fragment, local := strings.CutPrefix(text, "#")
 		target, found := r.followPointer(fragment)
 		if !ok || !local || !found || !hasOnlyAnnotations(n, "$ref") {
@@ -96,12 +97,12 @@ func (r *resolver) findName(n *node) (def *node, name string) {
 }
 
 // addPart adds the restrictions of n to a schema.
-func (r *resolver) addPart(s *schema, n *node) {
-	if n.kind != object {
-		if n.equals(false) {
+func (r *resolver) addPart(s *schema, n *jsontree.Node) {
+	if n.Kind != jsontree.Object {
+		if n.Is(false) {
 			s.never = true
-		} else if !n.equals(true) {
-			r.reportOnce(n, "a schema must be an object or a boolean, not "+n.describeKind(), "")
+		} else if !n.Is(true) {
+			r.reportOnce(n, "a schema must be an object or a boolean, not "+n.Kind.String(), "")
 		}
 		return
 	}
@@ -119,14 +120,14 @@ func (r *resolver) addPart(s *schema, n *node) {
 	defer delete(r.busy, n)
 	r.checkKeywords(n)
 	s.parts = append(s.parts, n)
-	if ref := n.get("$ref"); ref != nil {
+	if ref := n.Get("$ref"); ref != nil {
 		r.addReference(s, ref)
 	}
 	for _, item := range r.schemaList(n, "allOf") {
 		r.addPart(s, item)
 	}
 	for _, keyword := range []string{"anyOf", "oneOf"} {
-		if n.get(keyword) == nil {
+		if n.Get(keyword) == nil {
 			continue
 		}
 		var union []*schema
@@ -142,10 +143,10 @@ func (r *resolver) addPart(s *schema, n *node) {
 	}
 }
 
-func (r *resolver) addReference(s *schema, ref *node) {
-	text, ok := ref.text()
+func (r *resolver) addReference(s *schema, ref *jsontree.Node) {
+	text, ok := ref.Text()
 	if !ok {
-		r.reportOnce(ref, "$ref must be a string, not "+ref.describeKind(), "")
+		r.reportOnce(ref, "$ref must be a string, not "+ref.Kind.String(), "")
 		return
 	}
 	fragment, local := strings.CutPrefix(text, "#")
@@ -163,11 +164,11 @@ func (r *resolver) addReference(s *schema, ref *node) {
 // foreignReference returns a reference that leads out of the file, or "".
 func (s *schema) foreignReference() string {
 	for _, part := range s.parts {
-		if text, ok := part.get("$ref").text(); ok && text != "#" && !strings.HasPrefix(text, "#/") {
+		if text, ok := part.Get("$ref").Text(); ok && text != "#" && !strings.HasPrefix(text, "#/") {
 			return text
 		}
 		for _, keyword := range []string{"$dynamicRef", "$recursiveRef"} {
-			if text, ok := part.get(keyword).text(); ok {
+			if text, ok := part.Get(keyword).Text(); ok {
 				return text
 			}
 		}
@@ -176,22 +177,22 @@ func (s *schema) foreignReference() string {
 }
 
 // followPointer finds the target of a JSON pointer.
-func (r *resolver) followPointer(pointer string) (*node, bool) {
+func (r *resolver) followPointer(pointer string) (*jsontree.Node, bool) {
 	n := r.root
 	if pointer == "" {
 		return n, true
 	}
 	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		step = unescapePointer(step)
-		switch n.kind {
-		case object:
-			n = n.get(step)
-		case array:
+		switch n.Kind {
+		case jsontree.Object:
+			n = n.Get(step)
+		case jsontree.Array:
 			i, err := strconv.Atoi(step)
-			if err != nil || i < 0 || i >= len(n.items) {
+			if err != nil || i < 0 || i >= len(n.Items) {
 				return nil, false
 			}
-			n = n.items[i]
+			n = n.Items[i]
 		default:
 			return nil, false
 		}
@@ -209,15 +210,15 @@ func unescapePointer(step string) string {
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
 }
 
-func suggestReference(fragment string, root *node) string {
+func suggestReference(fragment string, root *jsontree.Node) string {
 	for _, keyword := range []string{"$defs", "definitions"} {
 		name, ok := strings.CutPrefix(fragment, "/"+keyword+"/")
-		if !ok || root.get(keyword) == nil {
+		if !ok || root.Get(keyword) == nil {
 			continue
 		}
 		var there []string
-		for _, m := range root.get(keyword).members {
-			there = append(there, m.name)
+		for _, m := range root.Get(keyword).Members {
+			there = append(there, m.Name)
 		}
 		if near := diag.Nearest(name, there); near != "" {
 			return "did you mean #/" + keyword + "/" + near + "?"
@@ -262,12 +263,12 @@ func (r *resolver) simplifyUnions(s *schema) {
 func (s *schema) checkNull() (admits, forbids bool) {
 	for _, part := range s.parts {
 		for _, keyword := range []string{"type", "enum", "const"} {
-			value := part.get(keyword)
+			value := part.Get(keyword)
 			if value == nil {
 				continue
 			}
-			isNull := func(n *node) bool { return n.equals(nil) || keyword == "type" && n.equals("null") }
-			if isNull(value) || keyword != "const" && slices.ContainsFunc(value.items, isNull) {
+			isNull := func(n *jsontree.Node) bool { return n.Is(nil) || keyword == "type" && n.Is("null") }
+			if isNull(value) || keyword != "const" && slices.ContainsFunc(value.Items, isNull) {
 				admits = true
 			} else {
 				forbids = true
@@ -283,7 +284,7 @@ func flattenUnion(union []*schema) []*schema {
 	for _, s := range union {
 		if len(s.unions) == 1 && s.isOnlyUnions() {
 			if s.null {
-				flat = append(flat, &schema{null: true, parts: []*node{nullPart}})
+				flat = append(flat, &schema{null: true, parts: []*jsontree.Node{nullPart}})
 			}
 			flat = append(flat, s.unions[0]...)
 			continue
@@ -295,30 +296,30 @@ func flattenUnion(union []*schema) []*schema {
 
 // isOnlyUnions reports whether an unnamed schema restricts values only by its unions.
 func (s *schema) isOnlyUnions() bool {
-	return s.def == nil && !slices.ContainsFunc(s.parts, func(p *node) bool { return !hasOnlyAnnotations(p, "anyOf", "oneOf") })
+	return s.def == nil && !slices.ContainsFunc(s.parts, func(p *jsontree.Node) bool { return !hasOnlyAnnotations(p, "anyOf", "oneOf") })
 }
 
 // nullPart is {"type": "null"}.
-var nullPart = &node{kind: object, members: []member{{"type", &node{value: "null"}}}}
+var nullPart = jsontree.NewObject(jsontree.Member{Name: "type", Value: jsontree.NewString("null")})
 
 // acceptsOnlyNull reports whether null is the only valid value.
 func (s *schema) acceptsOnlyNull() bool {
-	return slices.ContainsFunc(s.parts, func(p *node) bool {
-		if p.get("type").equals("null") {
+	return slices.ContainsFunc(s.parts, func(p *jsontree.Node) bool {
+		if p.Get("type").Is("null") {
 			return true
 		}
-		if c := p.get("const"); c != nil && c.equals(nil) {
+		if c := p.Get("const"); c != nil && c.Is(nil) {
 			return true
 		}
-		enum := p.get("enum")
-		return enum != nil && len(enum.items) == 1 && enum.items[0].equals(nil)
+		enum := p.Get("enum")
+		return enum != nil && len(enum.Items) == 1 && enum.Items[0].Is(nil)
 	})
 }
 
 // firstValue returns the value of a keyword in the outermost part that has it.
-func (s *schema) firstValue(keyword string) *node {
+func (s *schema) firstValue(keyword string) *jsontree.Node {
 	for _, part := range s.parts {
-		if value := part.get(keyword); value != nil {
+		if value := part.Get(keyword); value != nil {
 			return value
 		}
 	}
@@ -326,7 +327,7 @@ func (s *schema) firstValue(keyword string) *node {
 }
 
 func (s *schema) text(keyword string) string {
-	text, _ := s.firstValue(keyword).text()
+	text, _ := s.firstValue(keyword).Text()
 	return text
 }
 
@@ -348,7 +349,7 @@ func intersect(a, b *schema) *schema {
 func (s *schema) isUnconstrained() bool { return len(s.parts) == 0 && len(s.unions) == 0 && !s.never }
 
 // locatedAt returns the schema with its node, for references that lead there.
-func (s *schema) locatedAt(n *node) *schema {
+func (s *schema) locatedAt(n *jsontree.Node) *schema {
 	if s.def != nil {
 		return s
 	}
@@ -361,9 +362,9 @@ func (s *schema) locatedAt(n *node) *schema {
 func (s *schema) canonicalText() string {
 	var b strings.Builder
 	for _, part := range s.parts {
-		for _, m := range part.members {
-			if !annotations[m.name] {
-				b.WriteString(m.name + m.value.compactJSON() + ";")
+		for _, m := range part.Members {
+			if !annotations[m.Name] {
+				b.WriteString(m.Name + m.Value.Compact() + ";")
 			}
 		}
 	}
@@ -374,17 +375,17 @@ func (s *schema) canonicalText() string {
 }
 
 // schemaList returns the value of a keyword that holds a list of schemas.
-func (r *resolver) schemaList(n *node, keyword string) []*node {
-	value := n.get(keyword)
+func (r *resolver) schemaList(n *jsontree.Node, keyword string) []*jsontree.Node {
+	value := n.Get(keyword)
 	if value == nil {
 		return nil
 	}
-	if value.kind != array {
-		r.reportOnce(value, keyword+" must be a list of schemas, not "+value.describeKind(), "")
-	} else if len(value.items) == 0 {
+	if value.Kind != jsontree.Array {
+		r.reportOnce(value, keyword+" must be a list of schemas, not "+value.Kind.String(), "")
+	} else if len(value.Items) == 0 {
 		r.reportOnce(value, keyword+" is empty", "remove it")
 	}
-	return value.items
+	return value.Items
 }
 
 func sortedBy[T any](items []T, key func(T) string) []T {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
@@ -50,20 +51,20 @@ type goTypes struct {
 	taken    takenNames
 	isInput  bool   // the types are for input, which a client sends
 	prefix   string // the prefix of types under the root's $defs
-	of       map[*node]form
-	open     map[*node]bool
+	of       map[*jsontree.Node]form
+	open     map[*jsontree.Node]bool
 	declared []*model.DeclaredType
 }
 
 // resolveRoot starts with a new root schema.
-func (g *goTypes) resolveRoot(root *node, id string) *schema {
-	g.resolver = &resolver{toolList: g.toolList, root: root, busy: map[*node]bool{}, reported: map[*node]bool{}}
-	g.prefix, g.open = id, map[*node]bool{}
+func (g *goTypes) resolveRoot(root *jsontree.Node, id string) *schema {
+	g.resolver = &resolver{toolList: g.toolList, root: root, busy: map[*jsontree.Node]bool{}, reported: map[*jsontree.Node]bool{}}
+	g.prefix, g.open = id, map[*jsontree.Node]bool{}
 	return g.resolve(root)
 }
 
 // inputType returns the type of a tool's arguments, or nil if it takes none.
-func (g *goTypes) inputType(root *node, id, what string) types.Type {
+func (g *goTypes) inputType(root *jsontree.Node, id, what string) types.Type {
 	g.isInput = true
 	s := g.resolveRoot(root, id)
 	if kinds := s.validKinds(); len(kinds) > 0 && !slices.Contains(kinds, "object") {
@@ -83,7 +84,7 @@ func (g *goTypes) inputType(root *node, id, what string) types.Type {
 }
 
 // outputType returns the type of a tool's structured content.
-func (g *goTypes) outputType(root *node, id, what string) types.Type {
+func (g *goTypes) outputType(root *jsontree.Node, id, what string) types.Type {
 	g.isInput = false
 	l := label{id: id, what: what, reserved: true}
 	s := g.resolveRoot(root, id)
@@ -240,10 +241,10 @@ func (g *goTypes) singleKindForm(s *schema, kind string, l label) form {
 func (g *goTypes) arrayForm(s *schema, l label) form {
 	items := &schema{}
 	for _, part := range s.parts {
-		if tuple := part.get("prefixItems"); tuple != nil || part.get("items") != nil && part.get("items").kind == array {
+		if tuple := part.Get("prefixItems"); tuple != nil || part.Get("items") != nil && part.Get("items").Kind == jsontree.Array {
 			return containerForm(types.NewSlice(rawMessage), "items", rawForm("each item has its own schema"))
 		}
-		if n := part.get("items"); n != nil {
+		if n := part.Get("items"); n != nil {
 			items = intersect(items, g.resolve(n).locatedAt(n))
 		}
 	}
@@ -302,7 +303,7 @@ func (s *schema) integerBound(keyword string) *big.Int {
 	if n == nil {
 		return nil
 	}
-	number, _ := n.value.(json.Number)
+	number, _ := n.Value.(json.Number)
 	if f, ok := new(big.Float).SetString(number.String()); ok && f.MantExp(nil) < 1<<12 {
 		i, _ := f.Int(nil)
 		return i
@@ -316,7 +317,7 @@ func (s *schema) numberValue(keyword string, missing float64) float64 {
 	if n == nil {
 		return missing
 	}
-	if number, ok := n.value.(json.Number); ok {
+	if number, ok := n.Value.(json.Number); ok {
 		if f, err := number.Float64(); err == nil {
 			return f
 		}
@@ -335,17 +336,17 @@ func (s *schema) validKinds() []string {
 	var kinds []string
 	typed := false
 	for _, part := range s.parts {
-		n := part.get("type")
+		n := part.Get("type")
 		if n == nil {
 			continue
 		}
-		items := n.items
-		if n.kind != array {
-			items = []*node{n}
+		items := n.Items
+		if n.Kind != jsontree.Array {
+			items = []*jsontree.Node{n}
 		}
 		var here []string
 		for _, item := range items {
-			if text, _ := item.text(); slices.Contains(typeNames, text) && text != "null" {
+			if text, _ := item.Text(); slices.Contains(typeNames, text) && text != "null" {
 				here = append(here, text)
 			}
 		}

@@ -6,21 +6,22 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
 
 // enumValues returns the values that enum and const allow, except null. limited is false if the
 // schema has neither keyword.
-func (s *schema) enumValues() (values []*node, limited bool) {
+func (s *schema) enumValues() (values []*jsontree.Node, limited bool) {
 	for _, part := range s.parts {
 		for _, keyword := range []string{"enum", "const"} {
-			n := part.get(keyword)
+			n := part.Get(keyword)
 			if n == nil {
 				continue
 			}
-			here := []*node{n}
+			here := []*jsontree.Node{n}
 			if keyword == "enum" {
-				here = n.items
+				here = n.Items
 			}
 			if !limited {
 				values, limited = slices.Clone(here), true
@@ -28,9 +29,9 @@ func (s *schema) enumValues() (values []*node, limited bool) {
 			}
 			there := map[string]bool{}
 			for _, h := range here {
-				there[h.compactJSON()] = true
+				there[h.Compact()] = true
 			}
-			values = slices.DeleteFunc(values, func(v *node) bool { return !there[v.compactJSON()] })
+			values = slices.DeleteFunc(values, func(v *jsontree.Node) bool { return !there[v.Compact()] })
 		}
 	}
 	seen := map[string]bool{}
@@ -38,9 +39,9 @@ func (s *schema) enumValues() (values []*node, limited bool) {
 	if s.hasType() {
 		kinds = s.validKinds()
 	}
-	values = slices.DeleteFunc(values, func(v *node) bool {
-		line := v.compactJSON()
-		drop := v.equals(nil) || seen[line] || kinds != nil && !slices.ContainsFunc(kinds, func(k string) bool { return v.hasKind(k) })
+	values = slices.DeleteFunc(values, func(v *jsontree.Node) bool {
+		line := v.Compact()
+		drop := v.Is(nil) || seen[line] || kinds != nil && !slices.ContainsFunc(kinds, func(k string) bool { return hasKind(v, k) })
 		seen[line] = true
 		return drop
 	})
@@ -48,22 +49,17 @@ func (s *schema) enumValues() (values []*node, limited bool) {
 }
 
 // hasKind reports whether a value has a kind.
-func (n *node) hasKind(kind string) bool {
-	switch kind {
-	case "object":
-		return n.kind == object
-	case "array":
-		return n.kind == array
-	case "integer":
-		return n.describeKind() == "a number" && !strings.ContainsAny(n.compactJSON(), ".eE")
+func hasKind(n *jsontree.Node, kind string) bool {
+	if kind == "integer" {
+		return n.Kind == jsontree.Number && !strings.ContainsAny(n.Compact(), ".eE")
 	}
-	return n.describeKind() == kindNames[kind]
+	return n.Kind.String() == kindNames[kind]
 }
 
 // enumForm returns the form of an enum. docs holds the meanings of some values.
-func (g *goTypes) enumForm(values []*node, docs map[*node]string, s *schema, l label) form {
+func (g *goTypes) enumForm(values []*jsontree.Node, docs map[*jsontree.Node]string, s *schema, l label) form {
 	all := func(kind string) bool {
-		return !slices.ContainsFunc(values, func(v *node) bool { return !v.hasKind(kind) })
+		return !slices.ContainsFunc(values, func(v *jsontree.Node) bool { return !hasKind(v, kind) })
 	}
 	switch {
 	case all("string"):
@@ -73,7 +69,7 @@ func (g *goTypes) enumForm(values []*node, docs map[*node]string, s *schema, l l
 	case all("integer"):
 		typ := numberType(s, "integer")
 		for _, v := range values {
-			if _, err := strconv.ParseInt(v.compactJSON(), 10, 64); err != nil && typ == types.Typ[types.Int64] {
+			if _, err := strconv.ParseInt(v.Compact(), 10, 64); err != nil && typ == types.Typ[types.Int64] {
 				typ = jsonNumber
 			}
 		}
@@ -85,20 +81,20 @@ func (g *goTypes) enumForm(values []*node, docs map[*node]string, s *schema, l l
 }
 
 // declareConstants declares a string type with constants.
-func (g *goTypes) declareConstants(values []*node, docs map[*node]string, s *schema, l label) form {
+func (g *goTypes) declareConstants(values []*jsontree.Node, docs map[*jsontree.Node]string, s *schema, l label) form {
 	id := g.takeName(l)
 	l.id = id
 	f := form{typ: g.newNamed(id)}
 	d := &model.DeclaredType{Name: id, Doc: typeDoc(l, s), Type: types.Typ[types.String]}
 	g.declared = append(g.declared, d)
-	consts := map[*node]string{}
-	for _, v := range sortedBy(values, func(v *node) string { return namingOrder(v.compactJSON()) }) {
-		text, _ := v.text()
+	consts := map[*jsontree.Node]string{}
+	for _, v := range sortedBy(values, func(v *jsontree.Node) string { return namingOrder(v.Compact()) }) {
+		text, _ := v.Text()
 		consts[v] = g.taken.takeUnique(id + camelCase(text, max(constLimit-len([]rune(id)), 4)))
 		f.zero = f.zero || text == ""
 	}
 	for _, v := range values {
-		text, _ := v.text()
+		text, _ := v.Text()
 		d.Consts = append(d.Consts, model.Const{Name: consts[v], Doc: constDoc(consts[v], docs[v]), Value: text})
 	}
 	return f
@@ -114,10 +110,10 @@ func (g *goTypes) unionForm(s *schema, kinds []string, l label) form {
 	if len(s.unions) > 1 {
 		return rawForm("several unions limit it at once")
 	}
-	base := &schema{parts: slices.DeleteFunc(slices.Clone(s.parts), func(p *node) bool { return hasOnlyAnnotations(p, "anyOf", "oneOf") })}
+	base := &schema{parts: slices.DeleteFunc(slices.Clone(s.parts), func(p *jsontree.Node) bool { return hasOnlyAnnotations(p, "anyOf", "oneOf") })}
 	var found []string
-	var values, items []*node
-	docs, known := map[*node]string{}, map[string]bool{}
+	var values, items []*jsontree.Node
+	docs, known := map[*jsontree.Node]string{}, map[string]bool{}
 	enums := true
 	formats := map[string]bool{}
 	for _, alternative := range s.unions[0] {
@@ -125,7 +121,7 @@ func (g *goTypes) unionForm(s *schema, kinds []string, l label) form {
 		here, limited := whole.enumValues()
 		enums = enums && limited && len(alternative.unions) == 0
 		for _, v := range here {
-			if line := v.compactJSON(); !known[line] {
+			if line := v.Compact(); !known[line] {
 				known[line] = true
 				values = append(values, v)
 				if len(here) == 1 {
@@ -140,7 +136,7 @@ func (g *goTypes) unionForm(s *schema, kinds []string, l label) form {
 		}
 		formats[whole.text("format")] = true
 		for _, part := range alternative.parts {
-			if n := part.get("items"); n != nil && n.kind == object {
+			if n := part.Get("items"); n != nil && n.Kind == jsontree.Object {
 				items = append(items, n)
 			}
 		}
@@ -198,7 +194,7 @@ func (s *schema) allKinds() []string {
 		kinds := []string{}
 		for _, v := range values {
 			for _, kind := range []string{"boolean", "object", "array", "integer", "number", "string"} {
-				if v.hasKind(kind) {
+				if hasKind(v, kind) {
 					if !slices.Contains(kinds, kind) {
 						kinds = append(kinds, kind)
 					}

@@ -1,0 +1,175 @@
+// Package jsontree reads JSON into trees that keep the order of members, numbers as written and the
+// place of each value.
+package jsontree
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
+)
+
+// Node is a JSON value. The zero Node is null.
+type Node struct {
+	Kind Kind
+	// Value is the string, json.Number or bool of a scalar, and nil otherwise.
+	Value   any
+	Members []Member // of an object
+	Items   []*Node  // of an array
+	// Offset is the place in the file, in bytes. It is 0 for a node that was not read.
+	Offset int
+}
+
+// Member is a member of an object.
+type Member struct {
+	Name  string
+	Value *Node
+	// Offset is the place of the name. See [Node].
+	Offset int
+}
+
+// Kind is the kind of a value.
+type Kind int
+
+// The kinds of values.
+const (
+	Null Kind = iota
+	Boolean
+	Number
+	String
+	Array
+	Object
+)
+
+// String describes a value of the kind, for messages: "a string".
+func (k Kind) String() string {
+	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object"}[k]
+}
+
+// NewString returns a string.
+func NewString(s string) *Node { return &Node{Kind: String, Value: s} }
+
+// NewNumber returns a number. It must be valid JSON.
+func NewNumber(n json.Number) *Node { return &Node{Kind: Number, Value: n} }
+
+// NewBoolean returns a boolean.
+func NewBoolean(b bool) *Node { return &Node{Kind: Boolean, Value: b} }
+
+// NewArray returns an array.
+func NewArray(items ...*Node) *Node { return &Node{Kind: Array, Items: items} }
+
+// NewObject returns an object.
+func NewObject(members ...Member) *Node { return &Node{Kind: Object, Members: members} }
+
+// Get returns a member of an object. It returns nil if n has no such member, is nil or is no object.
+func (n *Node) Get(name string) *Node {
+	if n == nil {
+		return nil
+	}
+	if i := n.index(name); i >= 0 {
+		return n.Members[i].Value
+	}
+	return nil
+}
+
+// Set replaces a member of an object in its place, or adds it as the last one.
+func (n *Node) Set(name string, value *Node) {
+	if i := n.index(name); i >= 0 {
+		n.Members[i].Value = value
+		return
+	}
+	n.Members = append(n.Members, Member{Name: name, Value: value})
+}
+
+// Remove removes a member of an object, if it is there.
+func (n *Node) Remove(name string) {
+	n.Members = slices.DeleteFunc(n.Members, func(m Member) bool { return m.Name == name })
+}
+
+func (n *Node) index(name string) int {
+	return slices.IndexFunc(n.Members, func(m Member) bool { return m.Name == name })
+}
+
+// Clone copies a value with all that is in it.
+func (n *Node) Clone() *Node {
+	c := *n
+	c.Members, c.Items = slices.Clone(n.Members), slices.Clone(n.Items)
+	for i := range c.Members {
+		c.Members[i].Value = c.Members[i].Value.Clone()
+	}
+	for i := range c.Items {
+		c.Items[i] = c.Items[i].Clone()
+	}
+	return &c
+}
+
+// Text returns the value of a string. ok is false if n is nil or no string.
+func (n *Node) Text() (s string, ok bool) {
+	if n == nil {
+		return "", false
+	}
+	s, ok = n.Value.(string)
+	return s, ok
+}
+
+// Is reports whether n is the given string, boolean, json.Number or null. A number must be written
+// in the same way.
+func (n *Node) Is(value any) bool {
+	return n != nil && n.Kind != Array && n.Kind != Object && n.Value == value
+}
+
+// Compact returns the value as JSON on one line without spaces.
+func (n *Node) Compact() string {
+	var b strings.Builder
+	n.write(&b, ",", ":")
+	return b.String()
+}
+
+// Spaced returns the value as JSON on one line, with a space after each comma and colon.
+func (n *Node) Spaced() string {
+	var b strings.Builder
+	n.write(&b, ", ", ": ")
+	return b.String()
+}
+
+func (n *Node) write(b *strings.Builder, comma, colon string) {
+	switch n.Kind {
+	case Object:
+		b.WriteByte('{')
+		for i, m := range n.Members {
+			if i > 0 {
+				b.WriteString(comma)
+			}
+			b.WriteString(words.QuoteJSON(m.Name) + colon)
+			m.Value.write(b, comma, colon)
+		}
+		b.WriteByte('}')
+	case Array:
+		b.WriteByte('[')
+		for i, item := range n.Items {
+			if i > 0 {
+				b.WriteString(comma)
+			}
+			item.write(b, comma, colon)
+		}
+		b.WriteByte(']')
+	default:
+		b.WriteString(n.scalar())
+	}
+}
+
+func (n *Node) scalar() string {
+	switch v := n.Value.(type) {
+	case string:
+		return words.QuoteJSON(v)
+	case json.Number:
+		return v.String()
+	case bool:
+		if v {
+			return "true"
+		}
+		return "false"
+	}
+	return "null"
+}

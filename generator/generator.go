@@ -12,16 +12,18 @@
 //   - Input schemas are closed (additionalProperties: false), so that a model learns when it
 //     misspells an argument. Output schemas are open, so that a server can add a field before its
 //     clients do. Question schemas are open because clients add members to their answers.
-//   - A type with MarshalJSON or UnmarshalJSON needs schema= (the file of an input's schema) or
-//     outputschema= (the file of an output's schema). A field of such a type can say
+//   - A type with MarshalJSON or UnmarshalJSON needs //mcptask:schema above it, or the file of a schema
+//     on the tool (schema= for an input, outputschema= for an output). A field of such a type can say
 //     jsonschema:"type=string" instead. The same holds for a type with only one of MarshalText and
 //     UnmarshalText, because it cannot read what it writes.
-//   - Comments of fields become descriptions. Comments of types contribute their first sentence.
-//     Comments of the standard library are left out because they change with the Go release.
-//   - A named string or integer type with constants in its package is an enum of these constants,
-//     unless they are flags. Types of the standard library are never enums. Values without a
-//     constant are refused, including "". If a field may be empty, use omitempty or declare a
-//     constant for the empty value. To keep a field open, use jsonschema:"type=string" or
+//   - Comments become descriptions, without the Go names that they start with. Those of types
+//     contribute their first sentence. Those of the standard library are left out because they change
+//     with the Go release.
+//   - A named string type with at least two constants in its package is an enum of these constants. So
+//     is an integer type, unless they look like flags. That is a guess, which prints a note, unless
+//     the type says //mcptask:enum or //mcptask:open. Types of the standard library are never enums.
+//     Values without a constant are refused, including "". If a field may be empty, use omitempty or
+//     declare a constant for the empty value. A field can be open with jsonschema:"type=string" or
 //     "type=integer". A field's own enum= overrides the constants.
 //   - A declaration behind a build constraint produces a generated file behind the same constraint.
 //   - Generated files are not read, so that the output of a run does not depend on an earlier run.

@@ -43,6 +43,8 @@ const (
 )
 
 // Priority is the place in the queue.
+//
+//mcptask:enum
 type Priority int
 
 // The priorities.
@@ -62,6 +64,8 @@ const (
 )
 
 // Size is a number that nothing explains but its constants' names.
+//
+//mcptask:enum
 type Size uint8
 
 // The sizes.
@@ -71,6 +75,8 @@ const (
 )
 
 // Rights combine, so their constants are not all there is.
+//
+//mcptask:open
 type Rights uint8
 
 // The rights.

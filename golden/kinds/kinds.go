@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/netip"
-	"net/url"
 	"time"
 )
 
@@ -43,9 +42,9 @@ type Fields struct {
 	Time     time.Time         `json:"time"`
 	Took     time.Duration     `json:"took"`
 	Waited   time.Duration     `json:"waited"` // how long nothing happened
-	Tagged   Stamp             `json:"tagged" jsonschema:"type=string,format=date"`
+	Tagged   Stamp             `json:"tagged"`
 	Addr     netip.Addr        `json:"addr"` // an IP address with `backticks`
-	URL      url.URL           `json:"url,omitzero"`
+	URL      string            `json:"url,omitempty" jsonschema:"format=uri"`
 	On       On                `json:"on"`
 	Defaults []int             `json:"defaults,omitempty" jsonschema:"default=1,default=2,minItems=1"`
 	Nullable string            `json:"nullable" jsonschema:"nullable"`
@@ -72,6 +71,8 @@ func (o *On) UnmarshalText(text []byte) error {
 }
 
 // Stamp is a date, which it writes itself.
+//
+//mcptask:schema type=string format=date
 type Stamp struct{ time.Time }
 
 // MarshalJSON writes the date alone.

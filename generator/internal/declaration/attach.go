@@ -13,9 +13,9 @@ import (
 
 // place describes what a comment group is attached to.
 type place struct {
-	what string // for messages: "above a function"
-	node ast.Node
-	kind string // the directive allowed there; empty if none is
+	what  string // for messages: "above a function"
+	node  ast.Node
+	kinds []string // the directives allowed there
 }
 
 // expectedPlaces says what each kind of directive must be above.
@@ -23,6 +23,9 @@ var expectedPlaces = map[string]string{
 	"service": "an interface type",
 	"tool":    "a method of a service interface",
 	"input":   "a struct type",
+	"schema":  "a type that is not an alias",
+	"enum":    "a type with constants",
+	"open":    "a type with constants",
 }
 
 // attachDirectives reads the directives of a file and binds each to the declaration below it.
@@ -78,27 +81,27 @@ func (r *reader) addDeclPlaces(decl *ast.GenDecl, add func(*ast.CommentGroup, pl
 		add(spec.Comment, place{what: "at the end of a line"})
 		switch t := spec.Type.(type) {
 		case *ast.InterfaceType:
-			add(doc, place{what: "above an interface", node: spec, kind: "service"})
+			add(doc, place{what: "above an interface", node: spec, kinds: []string{"service"}})
 			for _, method := range t.Methods.List {
 				add(method.Comment, place{what: "at the end of a line"})
 				if len(method.Names) == 0 {
 					add(method.Doc, place{what: "above an embedded interface"})
 					continue
 				}
-				add(method.Doc, place{what: "above a method of an interface", node: method, kind: "tool"})
+				add(method.Doc, place{what: "above a method of an interface", node: method, kinds: []string{"tool"}})
 			}
 		case *ast.StructType:
-			add(doc, place{what: "above a struct", node: spec, kind: "input"})
+			add(doc, place{what: "above a struct", node: spec, kinds: []string{"input", "schema"}})
 			for _, field := range t.Fields.List {
 				add(field.Doc, place{what: "above a field of a struct"})
 				add(field.Comment, place{what: "at the end of a line"})
 			}
 		default:
-			what := "above a type that is neither an interface nor a struct"
+			p := place{what: "above a type that is neither an interface nor a struct", node: spec, kinds: []string{"schema", "enum", "open"}}
 			if spec.Assign.IsValid() {
-				what = "above an alias"
+				p = place{what: "above an alias"}
 			}
-			add(doc, place{what: what})
+			add(doc, p)
 		}
 	}
 }
@@ -122,9 +125,19 @@ func (r *reader) bindDirective(comment *ast.Comment, p place, attached bool) {
 		r.addProblem(comment.Pos(), fmt.Sprintf("mcptask:%s is not above any declaration", d.Kind),
 			fmt.Sprintf("put it directly above %s, without a blank line between", expectedPlaces[d.Kind]))
 		return
-	case p.kind != d.Kind:
+	case !slices.Contains(p.kinds, d.Kind):
 		r.addProblem(comment.Pos(), fmt.Sprintf("mcptask:%s is %s", d.Kind, p.what),
 			"put it directly above "+expectedPlaces[d.Kind])
+		return
+	}
+	switch d.Kind {
+	case "schema":
+		r.deriver.CheckDeclared(r.objectOf(p.node.(*ast.TypeSpec).Name), comment.Pos(), r.addProblem)
+		return
+	case "enum", "open":
+		for _, arg := range d.Args {
+			r.addProblem(arg.Pos, "mcptask:"+d.Kind+" has no arguments", "")
+		}
 		return
 	}
 	if r.directives[p.node] == nil {

@@ -76,7 +76,6 @@ func (b *block) allowsFallback() bool {
 func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, problems *diag.List) *model.Package {
 	r := &reader{
 		fset: fset, pkg: pkg, problems: problems,
-		deriver:        jsonschema.New(fset, pkg),
 		directives:     map[ast.Node]*block{},
 		docs:           map[*ast.TypeSpec]*ast.CommentGroup{},
 		interfaces:     map[types.Object]*ast.TypeSpec{},
@@ -87,6 +86,7 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, pr
 		claims:         map[string]claim{},
 		tools:          map[string]token.Pos{},
 	}
+	r.deriver = jsonschema.New(fset, pkg, r.addNote)
 	before := problems.Len()
 	files := slices.Clone(pkg.Files)
 	slices.SortFunc(files, func(a, b *ast.File) int {

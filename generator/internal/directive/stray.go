@@ -60,7 +60,7 @@ func describeFlaw(block bool, line string) string {
 	case block:
 		return "a directive is a line comment, not a block comment"
 	case strings.TrimSpace(line) == "mcptask:":
-		return "a directive needs a kind: service, tool or input"
+		return "a directive needs a kind, such as service, tool or input"
 	case strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t"):
 		return "a directive must not have a space after //"
 	case !strings.HasPrefix(strings.ToLower(line), "mcptask:") || strings.HasPrefix(strings.ToLower(line), "mcptask: "):

@@ -39,7 +39,7 @@ func derive(t *testing.T) func(name string, use jsonschema.Use) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deriver := jsonschema.New(pkg.Fset, pkg)
+	deriver := jsonschema.New(pkg.Fset, pkg, func(token.Pos, string) {})
 	return func(name string, use jsonschema.Use) string {
 		t.Helper()
 		obj := pkg.Types.Scope().Lookup(name)
@@ -132,6 +132,7 @@ func TestEnumsLikeTags(t *testing.T) {
 	properties["nested"].(map[string]any)["items"].(map[string]any)["items"].(map[string]any)["enum"] = modes
 	// Reflection does not see that encoding/json writes null for nil.
 	properties["pointer"].(map[string]any)["enum"] = []any{-1.0, 0.0, 1.0, nil}
+	properties["bits"] = map[string]any{"type": "integer", "minimum": 0.0, "maximum": 255.0} // flags
 	got := normal(decodeJSON(t, derive(t)("Enums", jsonschema.Argument)))
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("schema (-reflection +derived):\n%s", d)
@@ -159,14 +160,16 @@ func TestEnumsRefuse(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"type":"object"}`:                 "",
-		`{"type":"array"}`:                  `its root has no "type": "object"`,
-		`[]`:                                `its root has no "type": "object"`,
-		`{`:                                 "it is not JSON",
-		`{"type":"object"} 1`:               "it is not JSON",
-		`{"type":"object","type":"object"}`: "duplicate member",
-		`{"type":"object","required":1}`:    "not valid against metaschema",
-		`{"type":"object","$ref":"http://example.com"}`: "no URLLoader",
+		`{"type":"object"}`:   "",
+		`{"type":"array"}`:    `its root has no "type": "object"`,
+		`[]`:                  `its root has no "type": "object"`,
+		`{`:                   "the file ends inside a JSON value",
+		`{"type":"object"} 1`: "there is text after the JSON value",
+		`{"type":"object","properties":{"a":{"pattern":"(?i)a"}}}`:                 "write both cases",
+		`{"type":"object","properties":{"pattern":{"const":{"pattern":"(?i)a"}}}}`: "",
+		`{"type":"object","type":"object"}`:                                        "duplicate member",
+		`{"type":"object","required":1}`:                                           "not valid against metaschema",
+		`{"type":"object","$ref":"http://example.com"}`:                            "no URLLoader",
 	} {
 		_, err := jsonschema.Parse([]byte(text))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -5,13 +5,17 @@ import (
 	"go/ast"
 	"go/build"
 	godoc "go/doc"
+	"go/doc/comment"
 	"go/parser"
 	"go/token"
 	"go/types"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // docs finds the comments of types, constants and fields by position. It parses only the files of
@@ -29,9 +33,9 @@ type spot struct {
 }
 
 type note struct {
-	doc    string
-	column int           // not in export data
-	tag    *ast.BasicLit // the tag of a field
+	doc        string // for readers who do not see the name
+	column     int    // not in export data
+	directives []directive.Directive
 }
 
 func newDocs(fset *token.FileSet, pkg *load.Package) *docs {
@@ -80,6 +84,7 @@ func collectNotes(fset *token.FileSet, file *ast.File) map[spot]note {
 	add := func(name *ast.Ident, n note) {
 		pos := fset.Position(name.Pos())
 		n.column = pos.Column
+		n.doc = words.ForReader(name.Name, n.doc)
 		found[spot{pos.Line, name.Name}] = n
 	}
 	ast.Inspect(file, func(node ast.Node) bool {
@@ -94,7 +99,7 @@ func collectNotes(fset *token.FileSet, file *ast.File) map[spot]note {
 			for _, spec := range node.Specs {
 				switch spec := spec.(type) {
 				case *ast.TypeSpec:
-					add(spec.Name, note{doc: synopsis(spec.Doc, spec.Comment, outer)})
+					add(spec.Name, note{doc: synopsis(spec.Doc, spec.Comment, outer), directives: slices.Concat(directives(spec.Doc), directives(outer))})
 				case *ast.ValueSpec:
 					doc := ""
 					if len(spec.Names) == 1 { // otherwise the comment describes no single constant
@@ -107,7 +112,7 @@ func collectNotes(fset *token.FileSet, file *ast.File) map[spot]note {
 			}
 		case *ast.StructType:
 			for _, field := range node.Fields.List {
-				n := note{doc: commentText(field.Doc, field.Comment), tag: field.Tag}
+				n := note{doc: commentText(field.Doc, field.Comment)}
 				for _, name := range field.Names {
 					add(name, n)
 				}
@@ -118,6 +123,19 @@ func collectNotes(fset *token.FileSet, file *ast.File) map[spot]note {
 		}
 		return true
 	})
+	return found
+}
+
+// directives scans the directives of a comment. Those of the package being generated are checked
+// when they are bound to their types.
+func directives(group *ast.CommentGroup) []directive.Directive {
+	var found []directive.Directive
+	for i := 0; group != nil && i < len(group.List); i++ {
+		if comment := group.List[i]; directive.IsDirective(comment.Text) {
+			d, _ := directive.Scan(comment.Pos(), comment.Text)
+			found = append(found, d)
+		}
+	}
 	return found
 }
 
@@ -151,4 +169,12 @@ func embeddedName(expr ast.Expr) *ast.Ident {
 		return embeddedName(expr.X)
 	}
 	return nil
+}
+
+// Description converts a doc comment to plain text with one line per paragraph. It keeps lists and
+// code.
+func Description(doc string) string {
+	var parser comment.Parser
+	printer := comment.Printer{TextWidth: -1, TextCodePrefix: "\t"}
+	return strings.TrimSpace(string(printer.Text(parser.Parse(doc))))
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // enum is a named type whose values are constants of its package.
@@ -29,13 +31,15 @@ type choice struct {
 	doc    string
 }
 
-// enumOf returns the enum of a type, or nil. A type is an enum if its package declares constants of
-// exactly this type. Only exported constants count, unless none is exported.
+// findEnum returns the enum of a type, or nil. The type says what it is with //mcptask:enum or
+// //mcptask:open. Otherwise, a string type with two or more constants of exactly this type in its
+// package is an enum. So is an integer type, unless its constants are flags, which combine (see
+// [areFlags]). That and a single constant are guesses, which print a note. Only exported constants
+// count, unless none is exported.
 //
-// There are three exceptions. Types of the standard library are not enums, because Go releases add
-// constants and generated code must not change with them. Flags are not enums, because they combine
-// (see [areFlags]). A type that encoding/json encodes by a method is text.
-func (g *graph) enumOf(t types.Type) (*enum, error) {
+// Types of the standard library are not enums, because Go releases add constants and generated code
+// must not change with them. A type that encoding/json encodes by a method is text.
+func (g *graph) findEnum(t types.Type) (*enum, error) {
 	named, ok := types.Unalias(t).(*types.Named)
 	if !ok || named.Obj().Pkg() == nil || named.TypeArgs().Len() > 0 {
 		return nil, nil
@@ -44,7 +48,8 @@ func (g *graph) enumOf(t types.Type) (*enum, error) {
 	if !ok || basic.Info()&(types.IsString|types.IsInteger) == 0 || hasMethod(t, "MarshalText", "UnmarshalText") {
 		return nil, nil
 	}
-	if isStandardLibrary(g.docs.fset.Position(named.Obj().Pos()).Filename) {
+	about := g.docs.find(named.Obj())
+	if isStandardLibrary(g.docs.fset.Position(named.Obj().Pos()).Filename) || about.directive(openDirective) != nil {
 		return nil, nil
 	}
 	key := qualifiedName(named)
@@ -55,8 +60,35 @@ func (g *graph) enumOf(t types.Type) (*enum, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.enums[key] = g.newEnum(named, choices)
+	declared := about.directive(enumDirective) != nil
+	if declared && len(choices) == 0 {
+		return nil, &refusal{named.Obj().Name() + " is marked as an enum, but its package declares no constants of this type", "declare them, or remove //mcptask:enum"}
+	}
+	isEnum, guess := guessEnum(named.Obj().Name(), choices)
+	if guess != "" && !declared {
+		g.note(g.posOf(named.Obj()), guess+"; decide it with //mcptask:enum or //mcptask:open above the type")
+	}
+	g.enums[key] = nil
+	if isEnum || declared {
+		g.enums[key] = g.newEnum(named, choices)
+	}
 	return g.enums[key], nil
+}
+
+// guessEnum reports whether constants look like all the values of their type. guess says what was
+// guessed, if that is not certain.
+func guessEnum(name string, choices []choice) (isEnum bool, guess string) {
+	switch {
+	case len(choices) == 0:
+		return false, ""
+	case len(choices) == 1:
+		return false, fmt.Sprintf("%s has one constant, %s, so it is not taken as an enum", name, choices[0].name)
+	case choices[0].value.Kind() == constant.String:
+		return true, ""
+	case areFlags(choices):
+		return false, fmt.Sprintf("the constants of %s look like flags, so it is not taken as an enum", name)
+	}
+	return true, fmt.Sprintf("%s is taken as an enum of its %d constants", name, len(choices))
 }
 
 // findChoices lists the constants of a type, with each value once.
@@ -105,9 +137,6 @@ func isNamedType(t types.Type, want *types.Named) bool {
 }
 
 func (g *graph) newEnum(named *types.Named, choices []choice) *enum {
-	if len(choices) == 0 || areFlags(choices) {
-		return nil
-	}
 	e := &enum{about: g.docs.find(named.Obj()).doc}
 	documented := e.about != "" || slices.ContainsFunc(choices, func(c choice) bool { return c.doc != "" })
 	for _, c := range choices {
@@ -115,8 +144,7 @@ func (g *graph) newEnum(named *types.Named, choices []choice) *enum {
 			text := strings.ToValidUTF8(constant.StringVal(c.value), "\ufffd") // as encoding/json encodes it
 			e.values = append(e.values, text)
 			if c.doc != "" {
-				// A comment starts with the name of the constant, which callers do not know.
-				e.lines = append(e.lines, displayValue(text)+": "+strings.TrimPrefix(c.doc, c.name+" "))
+				e.lines = append(e.lines, displayValue(text)+": "+c.doc)
 			}
 			continue
 		}
@@ -134,7 +162,7 @@ func displayValue(text string) string {
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./", r)
 	}) {
-		return quoteJSON(text)
+		return words.QuoteJSON(text)
 	}
 	return text
 }
@@ -173,20 +201,16 @@ func areFlags(choices []choice) bool {
 	return count >= 3 && most.Cmp(big.NewInt(int64(nonzero))) != 0
 }
 
-// addEnum adds a type's enum to its schema, unless a tag sets other choices.
-func (g *graph) addEnum(t types.Type, node *object) {
-	e, err := g.enumOf(t)
-	if err != nil {
-		g.reportProblem(g.at, "", err)
-		return
+// addEnum adds a type's enum to its schema.
+func (g *graph) addEnum(t types.Type, s *schema) error {
+	e, err := g.findEnum(t)
+	if e == nil {
+		return err
 	}
-	if e == nil || node.has("enum") {
-		return
-	}
-	node.set("enum", slices.Clone(e.values))
-	if text := e.appendMeanings(e.about); text != "" && !node.has("description") {
-		node.set("description", text)
-	}
+	s.Enum, s.Minimum, s.Maximum = slices.Clone(e.values), "", ""
+	s.Description = e.appendMeanings(e.about)
+	g.enumOf[s] = e
+	return nil
 }
 
 // appendMeanings appends the meanings of the values to a text.
@@ -199,49 +223,9 @@ func joinLines(lines ...string) string {
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "\n")
 }
 
-// quoteChoices converts an enum for a field with the ",string" option.
-func quoteChoices(property *object) {
-	choices, _ := property.get("enum").([]any)
-	for i, value := range choices {
-		choices[i] = compactText(value)
+// quoteChoices converts an enum for a field with the ",string" option, or for the keys of a map.
+func quoteChoices(s *schema) {
+	for i, value := range s.Enum {
+		s.Enum[i] = toValue(value, nil).Spaced()
 	}
-}
-
-// quoteNumbers converts an enum of integers to object keys.
-func quoteNumbers(keys *object) {
-	choices, _ := keys.get("enum").([]any)
-	for i, value := range choices {
-		if number, ok := value.(json.Number); ok {
-			choices[i] = number.String()
-		}
-	}
-}
-
-// checkDefault refuses a default that is not one of the choices.
-func checkDefault(property *object) error {
-	values, ok := property.get("default").([]any)
-	if items, isList := property.child("items"); ok && isList {
-		return checkChoices(items, values)
-	}
-	if property.has("default") {
-		return checkChoices(property, []any{property.get("default")})
-	}
-	return nil
-}
-
-func checkChoices(node *object, values []any) error {
-	choices, ok := node.get("enum").([]any)
-	if !ok {
-		return nil
-	}
-	for _, value := range values {
-		if !slices.ContainsFunc(choices, func(c any) bool { return compactText(c) == compactText(value) }) {
-			names := make([]string, len(choices))
-			for i, c := range choices {
-				names[i] = compactText(c)
-			}
-			return &refusal{fmt.Sprintf("the default %s is not one of the choices", compactText(value)), "the choices are " + strings.Join(names, ", ")}
-		}
-	}
-	return nil
 }

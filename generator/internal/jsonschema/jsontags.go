@@ -20,7 +20,7 @@ var (
 
 // checkJSONTags refuses json tags that encoding/json silently ignores, in a struct of this package
 // and in the structs it embeds.
-func (g *graph) checkJSONTags(owner string, st *types.Struct, open ...*types.Struct) {
+func (g *graph) checkJSONTags(st *types.Struct, open ...*types.Struct) {
 	if slices.Contains(open, st) {
 		return
 	}
@@ -32,17 +32,17 @@ func (g *graph) checkJSONTags(owner string, st *types.Struct, open ...*types.Str
 		}
 		f, ok := readField(v, tag)
 		if err := checkJSONTag(f, tag); err != nil {
-			g.reportField(owner, f, err)
+			g.reportField(f, err)
 		}
 		inner, _, _ := embeddedStruct(v, f)
 		if inner != nil && ok {
-			g.checkJSONTags(owner, inner, append(open, st)...)
+			g.checkJSONTags(inner, append(open, st)...)
 		}
 		if inner != nil || !ok || !v.Exported() {
 			continue
 		}
 		if other, twice := first[f.name]; twice && other.tagged == f.tagged {
-			g.reportField(owner, f, &refusal{fmt.Sprintf("%s also has the JSON name %q, so encoding/json omits both", other.variable.Name(), f.name),
+			g.reportField(f, &refusal{fmt.Sprintf("%s also has the JSON name %q, so encoding/json omits both", other.variable.Name(), f.name),
 				"give one of them another name"})
 			continue
 		}

@@ -3,189 +3,172 @@ package jsonschema
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
+	invopop "github.com/invopop/jsonschema"
+	orderedmap "github.com/pb33f/ordered-map/v2"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
-// maxWidth is the maximum length of a line. A longer string is split when it is written as Go code.
-const maxWidth = 100
-
-// keywordRanks orders the keywords of a schema: what it is, then its parts, then its limits.
-var keywordRanks = func() map[string]int {
-	ranks := map[string]int{}
-	for i, keyword := range []string{
-		"$ref", "type", "format", "title", "description", "enum", "const", "default", "properties",
-		"patternProperties", "required", "additionalProperties", "items", "anyOf", "oneOf",
-	} {
-		ranks[keyword] = i + 1
-	}
-	return ranks
-}()
-
-// sortKeywords sorts the keywords of a schema and of all schemas in it. Properties keep their
-// order.
-func sortKeywords(schema any) {
-	o, ok := schema.(*object)
-	if !ok {
-		return
-	}
-	slices.SortStableFunc(o.keys, func(a, b string) int {
-		return cmp.Compare(keywordRank(a), keywordRank(b))
-	})
-	for _, key := range o.keys {
-		switch value := o.values[key].(type) {
-		case *object:
-			if key == "properties" || key == "patternProperties" || key == "$defs" {
-				for _, name := range value.keys {
-					sortKeywords(value.values[name])
-				}
-			} else if key != "default" {
-				sortKeywords(value)
-			}
-		case []any:
-			if key == "anyOf" || key == "oneOf" || key == "allOf" {
-				for _, item := range value {
-					sortKeywords(item)
-				}
-			}
-		}
-	}
+// keywordOrder is the order of the keywords of a schema: what it is, then its parts, then its limits.
+// The others follow, and the definitions are last.
+var keywordOrder = []string{
+	"$ref", "type", "format", "title", "description", "enum", "const", "default", "properties",
+	"patternProperties", "required", "additionalProperties", "items", "anyOf", "oneOf",
+	"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern",
+	"minItems", "maxItems", "uniqueItems", "propertyNames",
 }
 
 func keywordRank(keyword string) int {
-	if r, ok := keywordRanks[keyword]; ok {
-		return r
-	}
 	if keyword == "$defs" {
-		return len(keywordRanks) + 2
+		return len(keywordOrder) + 1
 	}
-	return len(keywordRanks) + 1
+	if i := slices.Index(keywordOrder, keyword); i >= 0 {
+		return i
+	}
+	return len(keywordOrder)
 }
 
-// formatSchema formats a schema for people, with one property per line if it fits.
-func formatSchema(schema *object) string {
+// toNode returns a schema as JSON, with its members in order. Its definitions are in the given order.
+func toNode(s *schema, definitions []string) *jsontree.Node {
+	n := jsontree.NewObject()
+	for _, key := range slices.Sorted(maps.Keys(s.Extras)) {
+		n.Set(key, toValue(s.Extras[key], nil))
+	}
+	v := reflect.ValueOf(*s)
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if field := v.Field(i); name != "" && name != "-" && !field.IsZero() {
+			n.Set(name, toValue(field.Interface(), definitions))
+		}
+	}
+	slices.SortStableFunc(n.Members, func(a, b jsontree.Member) int {
+		return cmp.Compare(keywordRank(a.Name), keywordRank(b.Name))
+	})
+	return n
+}
+
+// toValue returns the value of a keyword as JSON.
+func toValue(value any, order []string) *jsontree.Node {
+	switch v := value.(type) {
+	case *schema:
+		if v == invopop.FalseSchema {
+			return jsontree.NewBoolean(false)
+		}
+		return toNode(v, nil)
+	case *orderedmap.OrderedMap[string, *schema]:
+		n := jsontree.NewObject()
+		for pair := v.Oldest(); pair != nil; pair = pair.Next() {
+			n.Set(pair.Key, toNode(pair.Value, nil))
+		}
+		return n
+	case map[string]*schema:
+		return toMembers(v, slices.Sorted(maps.Keys(v)))
+	case invopop.Definitions:
+		return toMembers(v, order)
+	case []*schema:
+		return toList(v)
+	case []string:
+		return toList(v)
+	case []any:
+		return toList(v)
+	case *uint64:
+		return jsontree.NewNumber(json.Number(strconv.FormatUint(*v, 10)))
+	case json.Number:
+		return jsontree.NewNumber(v)
+	case bool:
+		return jsontree.NewBoolean(v)
+	case nil:
+		return &jsontree.Node{}
+	}
+	return jsontree.NewString(reflect.ValueOf(value).String())
+}
+
+func toMembers(schemas map[string]*schema, names []string) *jsontree.Node {
+	n := jsontree.NewObject()
+	for _, name := range names {
+		n.Set(name, toNode(schemas[name], nil))
+	}
+	return n
+}
+
+func toList[T any](list []T) *jsontree.Node {
+	n := jsontree.NewArray()
+	for _, item := range list {
+		n.Items = append(n.Items, toValue(item, nil))
+	}
+	return n
+}
+
+// isEmpty reports whether a schema admits every value.
+func isEmpty(s *schema) bool { return len(toNode(s, nil).Members) == 0 }
+
+// formatSchema formats a schema for people. What has no parts is on one line, if it is short.
+func formatSchema(schema *jsontree.Node) string {
 	var b strings.Builder
-	writeValue(&b, schema, "", 0, true)
+	writeValue(&b, schema, "", true)
 	return b.String()
 }
 
-// writeValue writes a value. column is the current length of the line. open keeps an object, which
-// must have members, from being written on one line.
-func writeValue(b *strings.Builder, value any, indent string, column int, open bool) {
-	if !open {
-		if line := compactText(value); column+len(line) <= maxWidth || !isDivisible(value) {
-			b.WriteString(line)
-			return
+// maxWeight is the number of scalars that a value on one line may have.
+const maxWeight = 3
+
+// weight counts the scalars of a value. The scalars of a list count as one, unless there are many.
+func weight(n *jsontree.Node) int {
+	sum := 0
+	for _, m := range n.Members {
+		if sum += weight(m.Value); isOpen(m) {
+			return maxWeight + 1
 		}
+		if m.Name == "description" {
+			sum++ // it is long, and would hide what follows
+		}
+	}
+	for _, item := range n.Items {
+		if len(n.Items) > 8 || item.Kind == jsontree.Object {
+			return maxWeight + 1
+		}
+		sum = max(sum, weight(item))
+	}
+	if n.Kind != jsontree.Object {
+		sum = max(sum, 1)
+	}
+	return sum
+}
+
+// writeValue writes a value. open keeps an object, which must have members, from being written on
+// one line.
+func writeValue(b *strings.Builder, n *jsontree.Node, indent string, open bool) {
+	if !open && weight(n) <= maxWeight {
+		b.WriteString(n.Spaced())
+		return
 	}
 	inner := indent + "  "
-	switch v := value.(type) {
-	case *object:
-		b.WriteString("{\n")
-		for i, key := range v.keys {
-			start := inner + quoteJSON(key) + ": "
-			b.WriteString(start)
-			child, isObject := v.values[key].(*object)
-			spread := isObject && len(child.keys) > 0 && (key == "properties" || key == "$defs")
-			writeValue(b, v.values[key], inner, len(start)+1, spread)
-			if i < len(v.keys)-1 {
-				b.WriteByte(',')
-			}
-			b.WriteByte('\n')
-		}
-		b.WriteString(indent + "}")
-	case []any:
-		if !slices.ContainsFunc(v, isDivisible) {
-			writeFilled(b, v, inner)
-			b.WriteString("\n" + indent + "]")
-			return
-		}
-		b.WriteString("[\n")
-		for i, item := range v {
-			b.WriteString(inner)
-			writeValue(b, item, inner, len(inner)+1, false)
-			if i < len(v)-1 {
-				b.WriteByte(',')
-			}
-			b.WriteByte('\n')
-		}
-		b.WriteString(indent + "]")
+	brackets := "{}"
+	if n.Kind == jsontree.Array {
+		brackets = "[]"
 	}
-}
-
-// writeFilled writes the strings and numbers of a list, as many per line as fit.
-func writeFilled(b *strings.Builder, items []any, indent string) {
-	b.WriteByte('[')
-	column := maxWidth + 1
-	for i, item := range items {
-		text := compactText(item)
-		if i < len(items)-1 {
-			text += ","
-		}
-		if column+len(" ")+len(text) > maxWidth {
-			b.WriteString("\n" + indent + text)
-			column = len(indent) + len(text)
-			continue
-		}
-		b.WriteString(" " + text)
-		column += len(" ") + len(text)
+	separator := brackets[:1] + "\n"
+	for _, m := range n.Members {
+		b.WriteString(separator + inner + words.QuoteJSON(m.Name) + ": ")
+		writeValue(b, m.Value, inner, isOpen(m))
+		separator = ",\n"
 	}
-}
-
-// isDivisible reports whether a value can span several lines.
-func isDivisible(value any) bool {
-	switch v := value.(type) {
-	case *object:
-		return len(v.keys) > 0
-	case []any:
-		return len(v) > 0
+	for _, item := range n.Items {
+		b.WriteString(separator + inner)
+		writeValue(b, item, inner, false)
+		separator = ",\n"
 	}
-	return false
+	b.WriteString("\n" + indent + brackets[1:])
 }
 
-// compactText formats a value on one line, with spaces.
-func compactText(value any) string {
-	var b strings.Builder
-	writeCompact(&b, value)
-	return b.String()
+// isOpen reports whether a keyword has one line for each of its members, of which there are some.
+func isOpen(m jsontree.Member) bool {
+	return len(m.Value.Members) > 0 && (m.Name == "properties" || m.Name == "$defs")
 }
-
-func writeCompact(b *strings.Builder, value any) {
-	switch v := value.(type) {
-	case *object:
-		b.WriteByte('{')
-		for i, key := range v.keys {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(quoteJSON(key) + ": ")
-			writeCompact(b, v.values[key])
-		}
-		b.WriteByte('}')
-	case []any:
-		b.WriteByte('[')
-		for i, item := range v {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			writeCompact(b, item)
-		}
-		b.WriteByte(']')
-	case string:
-		b.WriteString(quoteJSON(v))
-	default:
-		text, err := json.Marshal(value)
-		if err != nil { // impossible for a json.Number, a bool or nil
-			text = []byte("null")
-		}
-		b.Write(text)
-	}
-}
-
-// rawStringEscapes escapes the characters that a raw Go string cannot contain.
-var rawStringEscapes = strings.NewReplacer("`", `\u0060`, "\ufeff", `\ufeff`)
-
-// quoteJSON encodes a JSON string that a raw Go string can contain.
-func quoteJSON(s string) string { return rawStringEscapes.Replace(words.QuoteJSON(s)) }

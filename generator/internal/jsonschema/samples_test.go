@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"net/url"
 	"reflect"
 	"strings"
 	"time"
@@ -128,8 +127,6 @@ func (s samples) special(rt reflect.Type) any {
 		return netip.PrefixFrom(netip.MustParseAddr("10.0.0.0"), s.IntN(33))
 	case reflect.TypeFor[net.IP]():
 		return []net.IP{nil, net.ParseIP("10.0.0.1"), net.ParseIP("::1")}[s.IntN(3)]
-	case reflect.TypeFor[url.Userinfo]():
-		return url.Userinfo{}
 	case reflect.TypeFor[big.Int]():
 		return *new(big.Int).Exp(big.NewInt(s.Int64N(9)-4), big.NewInt(s.Int64N(90)), nil)
 	case reflect.TypeFor[big.Float]():

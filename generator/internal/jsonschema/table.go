@@ -3,9 +3,10 @@ package jsonschema
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 )
 
 // Field is a row of the table that describes an object's schema.
@@ -23,60 +24,66 @@ type Field struct {
 // Fields lists the properties of an object's schema in order. The properties of an inner object
 // follow it. A type that contains itself is listed once.
 func Fields(schema string) ([]Field, error) {
-	value, err := decodeJSON([]byte(schema))
+	root, err := jsontree.Parse([]byte(schema))
 	if err != nil {
 		return nil, err
 	}
-	root, ok := value.(*object)
-	if !ok {
+	if root.Kind != jsontree.Object {
 		return nil, errors.New("the schema is not an object")
 	}
-	t := table{root: root, open: map[*object]string{}, naming: map[*object]string{}}
+	t := table{root: root, open: map[*jsontree.Node]string{}, naming: map[*jsontree.Node]string{}}
 	t.addProperties(root, "")
 	return t.fields, nil
 }
 
 // table lists the fields of one schema.
 type table struct {
-	root   *object
+	root   *jsontree.Node
 	fields []Field
-	open   map[*object]string // the objects being listed, with their paths
-	naming map[*object]string // the schemas whose type is being described, with their paths
+	open   map[*jsontree.Node]string // the objects being listed, with their paths
+	naming map[*jsontree.Node]string // the schemas whose type is being described, with their paths
 }
 
 // addProperties adds the properties of an object that is not being listed.
-func (t *table) addProperties(o *object, prefix string) {
+func (t *table) addProperties(o *jsontree.Node, prefix string) {
 	t.open[o] = strings.TrimSuffix(prefix, ".")
 	defer delete(t.open, o)
-	properties, ok := o.get("properties").(*object)
-	if !ok {
+	properties := o.Get("properties")
+	if properties == nil {
 		return
 	}
-	required, _ := o.get("required").([]any)
-	for _, name := range properties.keys {
-		t.addField(properties.values[name], prefix+name, slices.Contains(required, any(name)))
+	for _, m := range properties.Members {
+		t.addField(m.Value, prefix+m.Name, slices.ContainsFunc(items(o.Get("required")), func(name *jsontree.Node) bool { return name.Is(m.Name) }))
 	}
 }
 
 // addField adds one value and what it contains.
-func (t *table) addField(schema any, path string, required bool) {
+func (t *table) addField(schema *jsontree.Node, path string, required bool) {
 	t.fields = append(t.fields, Field{Path: path, Required: required})
 	i := len(t.fields) - 1
 	words, inner, innerPath := t.describeType(schema, path)
 	t.fields[i].Type = words
 	for o := range t.referenceChain(schema) {
-		if text, ok := o.get("description").(string); ok && t.fields[i].Description == "" {
+		if text, ok := o.Get("description").Text(); ok && t.fields[i].Description == "" {
 			t.fields[i].Description = text
 		}
-		for _, key := range o.keys {
-			if !slices.Contains(describedKeywords, key) {
-				t.fields[i].Limits = append(t.fields[i].Limits, key+": "+compactText(o.values[key]))
+		for _, m := range o.Members {
+			if !slices.Contains(describedKeywords, m.Name) {
+				t.fields[i].Limits = append(t.fields[i].Limits, m.Name+": "+m.Value.Spaced())
 			}
 		}
 	}
 	if inner != nil {
 		t.addProperties(inner, innerPath+".")
 	}
+}
+
+// items returns the items of a list, or nil.
+func items(list *jsontree.Node) []*jsontree.Node {
+	if list == nil {
+		return nil
+	}
+	return list.Items
 }
 
 // describedKeywords are the keywords that other columns show or that readers do not need.
@@ -86,10 +93,10 @@ var describedKeywords = []string{
 }
 
 // referenceChain iterates over a schema and the schemas it refers to.
-func (t *table) referenceChain(schema any) func(yield func(*object) bool) {
-	return func(yield func(*object) bool) {
-		seen := map[*object]bool{}
-		for o, ok := schema.(*object); ok && !seen[o]; o, ok = t.followReference(o) {
+func (t *table) referenceChain(schema *jsontree.Node) func(yield func(*jsontree.Node) bool) {
+	return func(yield func(*jsontree.Node) bool) {
+		seen := map[*jsontree.Node]bool{}
+		for o := schema; o != nil && !seen[o]; o = t.followReference(o) {
 			seen[o] = true
 			if !yield(o) {
 				return
@@ -98,22 +105,17 @@ func (t *table) referenceChain(schema any) func(yield func(*object) bool) {
 	}
 }
 
-// followReference returns the target of a schema's $ref.
-func (t *table) followReference(o *object) (*object, bool) {
-	ref, ok := o.get("$ref").(string)
-	if !ok {
-		return nil, false
-	}
+// followReference returns the target of a schema's $ref, or nil.
+func (t *table) followReference(o *jsontree.Node) *jsontree.Node {
+	ref, _ := o.Get("$ref").Text()
 	if ref == "#" {
-		return t.root, true
+		return t.root
 	}
 	name, ok := strings.CutPrefix(ref, "#/$defs/")
-	definitions, _ := t.root.get("$defs").(*object)
-	if !ok || definitions == nil {
-		return nil, false
+	if !ok {
+		return nil
 	}
-	found, ok := definitions.get(pointerUnescaper.Replace(name)).(*object)
-	return found, ok
+	return t.root.Get("$defs").Get(pointerUnescaper.Replace(name))
 }
 
 // pointerUnescaper reverses the escapes of a JSON pointer.
@@ -121,8 +123,8 @@ var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
 // describeType describes the type of a value. It also returns the object whose properties follow in
 // the table, with its path.
-func (t *table) describeType(schema any, path string) (words string, inner *object, innerPath string) {
-	var last *object
+func (t *table) describeType(schema *jsontree.Node, path string) (words string, inner *jsontree.Node, innerPath string) {
+	var last *jsontree.Node
 	for o := range t.referenceChain(schema) {
 		last = o
 		if key := firstKeyword(o, "enum", "const", "anyOf", "oneOf", "type"); key != "" {
@@ -139,37 +141,35 @@ func (t *table) describeType(schema any, path string) (words string, inner *obje
 	defer delete(t.naming, last)
 	switch firstKeyword(last, "enum", "const", "anyOf", "oneOf", "type") {
 	case "enum":
-		values, _ := last.get("enum").([]any)
-		texts := make([]string, len(values))
-		for i, value := range values {
-			texts[i] = compactText(value)
+		var texts []string
+		for _, value := range items(last.Get("enum")) {
+			texts = append(texts, value.Spaced())
 		}
 		return "one of " + strings.Join(texts, ", "), nil, ""
 	case "const":
-		return compactText(last.get("const")), nil, ""
+		return last.Get("const").Spaced(), nil, ""
 	case "anyOf", "oneOf":
-		alternatives, _ := last.get(firstKeyword(last, "anyOf", "oneOf")).([]any)
-		return t.describeAlternatives(alternatives, path)
+		return t.describeAlternatives(items(last.Get(firstKeyword(last, "anyOf", "oneOf"))), path)
 	case "type":
-		if list, ok := last.get("type").([]any); ok {
-			return t.describeTypes(last, list, path)
+		if kind := last.Get("type"); kind.Kind != jsontree.Array {
+			return t.describeTypes(last, []*jsontree.Node{kind}, path)
 		}
-		return t.describeTypes(last, []any{last.get("type")}, path)
+		return t.describeTypes(last, last.Get("type").Items, path)
 	}
 	return "any", nil, ""
 }
 
 // firstKeyword returns the first of the keywords that a schema has, or "".
-func firstKeyword(o *object, keywords ...string) string {
+func firstKeyword(o *jsontree.Node, keywords ...string) string {
 	for _, keyword := range keywords {
-		if _, ok := o.values[keyword]; ok {
+		if o.Get(keyword) != nil {
 			return keyword
 		}
 	}
 	return ""
 }
 
-func (t *table) describeAlternatives(schemas []any, path string) (words string, inner *object, innerPath string) {
+func (t *table) describeAlternatives(schemas []*jsontree.Node, path string) (words string, inner *jsontree.Node, innerPath string) {
 	var texts []string
 	for _, schema := range schemas {
 		text, in, inPath := t.describeType(schema, path)
@@ -182,16 +182,16 @@ func (t *table) describeAlternatives(schemas []any, path string) (words string, 
 }
 
 // describeTypes describes a schema with a list of types.
-func (t *table) describeTypes(o *object, names []any, path string) (words string, inner *object, innerPath string) {
+func (t *table) describeTypes(o *jsontree.Node, names []*jsontree.Node, path string) (words string, inner *jsontree.Node, innerPath string) {
 	var texts []string
 	for _, name := range names {
-		text := fmt.Sprint(name)
-		switch name {
+		text, _ := name.Text()
+		switch text {
 		case "array":
-			item, in, inPath := t.describeType(o.get("items"), path+"[]")
+			item, in, inPath := t.describeType(o.Get("items"), path+"[]")
 			text, inner, innerPath = "list of "+parenthesize(item), in, inPath
 		case "object":
-			if values, ok := o.get("additionalProperties").(*object); ok && o.get("properties") == nil {
+			if values := o.Get("additionalProperties"); values != nil && values.Kind == jsontree.Object && o.Get("properties") == nil {
 				item, in, inPath := t.describeType(values, path+".*")
 				text, inner, innerPath = "map of "+parenthesize(item), in, inPath
 				break
@@ -202,7 +202,7 @@ func (t *table) describeTypes(o *object, names []any, path string) (words string
 			}
 			inner, innerPath = o, path
 		}
-		if format, ok := o.get("format").(string); ok && name == "string" {
+		if format, ok := o.Get("format").Text(); ok && name.Is("string") {
 			text += " (" + format + ")"
 		}
 		texts = append(texts, text)

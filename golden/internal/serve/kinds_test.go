@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/netip"
-	"net/url"
 	"testing"
 	"time"
 
@@ -30,7 +29,7 @@ func TestKinds(t *testing.T) {
 			Hosts: map[netip.Addr]kinds.On{netip.MustParseAddr("::1"): true}, Any: map[string]any{"a": []any{1.0, nil}},
 			Raw: json.RawMessage(`{"a":[1]}`), Time: date, Took: time.Hour, Waited: -time.Nanosecond,
 			Tagged: kinds.Stamp{Time: date}, Addr: netip.MustParseAddr("10.0.0.1"),
-			URL: url.URL{Scheme: "https", Host: "example.com", Path: "/a"}, On: true, Defaults: []int{1}, Nullable: "n",
+			URL: "https://example.com/a", On: true, Defaults: []int{1}, Nullable: "n",
 		}
 		serve.Echoes(s, "same", client.Same, least, full)
 	}, kinds.KindsTools(kindsImpl{}))

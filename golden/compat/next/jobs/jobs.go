@@ -70,6 +70,8 @@ const (
 )
 
 // Priority is the place in the queue.
+//
+//mcptask:enum
 type Priority int
 
 // The priorities.

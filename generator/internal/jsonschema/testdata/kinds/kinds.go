@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net"
 	"net/netip"
-	"net/url"
 	"time"
 )
 
@@ -32,7 +31,6 @@ type Tags struct {
 	Flag    bool     `json:"flag" jsonschema:"default=true,description=a flag"`
 	List    []string `json:"list" jsonschema:"minItems=1,maxItems=3,uniqueItems=true,enum=a,enum=b"`
 	Extra   string   `json:"extra" jsonschema_extras:"x-a=b" jsonschema_description:"extra, of course"`
-	Left    string   `json:"left" jsonschema:"-"`
 	Either  any      `json:"either" jsonschema:"oneof_type=string;integer"`
 	Dated   string   `json:"dated" jsonschema:"format=date,readOnly=true"`
 }
@@ -103,7 +101,6 @@ type Anonymous struct {
 
 type Corrected struct {
 	IP      net.IP
-	URL     url.URL
 	Addr    netip.Addr
 	Numbers map[int]string
 	Small   map[uint8]string

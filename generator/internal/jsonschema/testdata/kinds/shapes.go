@@ -247,10 +247,7 @@ type Addrs struct {
 }
 
 type URLs struct {
-	A url.URL
-	B *url.URL
-	C []url.URL `json:"c,omitempty"`
-	D url.Values
+	A url.Values
 }
 
 type Bigs struct {
@@ -603,10 +600,8 @@ type NumberTags struct {
 
 type TypeTags struct {
 	A any            `json:"a" jsonschema:"type=string"`
-	B int            `json:"b" jsonschema:"type=string"`
 	C any            `json:"c" jsonschema:"oneof_type=string;number"`
 	D any            `json:"d" jsonschema:"anyof_type=boolean;null"`
-	E string         `json:"e" jsonschema:"-"`
 	F string         `json:"f" jsonschema_extras:"x-order=1,x-b=c"`
 	G string         `json:"g" jsonschema_description:"a text, with a comma"`
 	H map[string]int `json:"h" jsonschema:"title=H"`

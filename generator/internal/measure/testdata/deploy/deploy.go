@@ -3,7 +3,6 @@ package deploy
 
 import (
 	"context"
-	"net/url"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -81,7 +80,7 @@ type Approval struct {
 // BuildInput says what to build.
 type BuildInput struct {
 	// Repository is the address of the repository.
-	Repository url.URL `json:"repository"`
+	Repository string `json:"repository" jsonschema:"format=uri"`
 	// Branch is the branch to build, else the default one.
 	Branch string `json:"branch,omitempty"`
 	// Variables are set while the image is built.

@@ -1,0 +1,189 @@
+package jsonschema
+
+import (
+	"fmt"
+	"go/types"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// definition is the schema of a type that others refer to: a struct, or a type that contains itself.
+type definition struct {
+	key    string // the same for identical types
+	t      types.Type
+	schema *schema
+	uses   []*definition // once per reference in schema
+	name   string        // under $defs; empty if the schema is inlined where it is used
+}
+
+// assemble inlines every definition, except those used twice or by themselves, which go under $defs.
+// A root that uses itself is "#".
+func (g *graph) assemble(root *definition) *schema {
+	count := map[*definition]int{}
+	for _, d := range g.queue {
+		for _, used := range d.uses {
+			count[used]++
+		}
+	}
+	var shared []*definition
+	for _, d := range g.queue {
+		if d != root && (count[d] > 1 || d.reaches(d, map[*definition]bool{})) {
+			shared = append(shared, d)
+		}
+	}
+	nameDefinitions(shared)
+	g.expand(root.schema, root)
+	root.schema.Description = "" // the tool's own description says more
+	for _, d := range shared {
+		g.expand(d.schema, root)
+		if root.schema.Definitions == nil {
+			root.schema.Definitions = map[string]*schema{}
+		}
+		root.schema.Definitions[d.name] = d.schema
+		g.order = append(g.order, d.name)
+	}
+	return root.schema
+}
+
+// reaches reports whether a definition refers to another, directly or through others.
+func (d *definition) reaches(to *definition, seen map[*definition]bool) bool {
+	for _, used := range d.uses {
+		if used == to {
+			return true
+		}
+		if !seen[used] {
+			seen[used] = true
+			if used.reaches(to, seen) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// nameDefinitions names the definitions package.Type. It uses the whole import path if two packages
+// have the same name.
+func nameDefinitions(shared []*definition) {
+	short := func(p *types.Package) string { return p.Name() }
+	long := func(p *types.Package) string { return strings.ReplaceAll(p.Path(), "/", ".") }
+	count := map[string]int{}
+	for _, d := range shared {
+		count[definitionName(d.t, short)]++
+	}
+	taken := map[string]bool{}
+	for _, d := range shared {
+		name := definitionName(d.t, short)
+		if count[name] > 1 {
+			name = definitionName(d.t, long)
+		}
+		d.name = name
+		for i := 2; taken[d.name]; i++ {
+			d.name = name + "_" + strconv.Itoa(i) // signs were dropped, so Page[*int] and Page[[]int] have the same name
+		}
+		taken[d.name] = true
+	}
+}
+
+// definitionName returns a type's name without characters that a reference must escape.
+func definitionName(t types.Type, qualifier types.Qualifier) string {
+	var name strings.Builder
+	for _, r := range types.TypeString(t, qualifier) {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '.', r == '_', r == '-':
+			name.WriteRune(r)
+		case r < unicode.MaxASCII:
+			name.WriteByte('_')
+		default:
+			fmt.Fprintf(&name, "u%04x", r)
+		}
+	}
+	return strings.Trim(name.String(), "_")
+}
+
+// expand resolves the references in a schema and lets the nullable schemas in it admit null.
+func (g *graph) expand(s *schema, root *definition) {
+	if d := g.references[s]; d != nil {
+		switch {
+		case d == root:
+			s.Ref = "#"
+		case d.name != "":
+			s.Ref = "#/$defs/" + d.name
+		default:
+			g.expand(d.schema, root)
+			inline(s, d.schema)
+		}
+	} else {
+		for _, inner := range children(s) {
+			g.expand(inner, root)
+		}
+	}
+	if g.nullable[s] {
+		admitNull(s)
+	}
+}
+
+// inline puts the schema of a definition in the place of its only reference, whose title and text go
+// first.
+func inline(s, target *schema) {
+	title, description, anchor, extras := s.Title, s.Description, s.Anchor, s.Extras
+	*s = *target
+	if title != "" {
+		s.Title = title
+	}
+	if description != "" {
+		s.Description = description
+	}
+	if anchor != "" {
+		s.Anchor = anchor
+	}
+	for key, value := range extras {
+		setExtra(s, key, value)
+	}
+}
+
+// children lists the schemas inside a schema that typeOf has built.
+func children(s *schema) []*schema {
+	var list []*schema
+	if s.Properties != nil {
+		for pair := s.Properties.Oldest(); pair != nil; pair = pair.Next() {
+			list = append(list, pair.Value)
+		}
+	}
+	for _, values := range s.PatternProperties {
+		list = append(list, values)
+	}
+	for _, inner := range []*schema{s.Items, s.AdditionalProperties} {
+		if inner != nil {
+			list = append(list, inner)
+		}
+	}
+	return list
+}
+
+// admitNull adds null to the values of a schema.
+func admitNull(s *schema) {
+	switch {
+	case isEmpty(s): // any value is valid already
+	case s.Type != "":
+		setExtra(s, "type", []any{s.Type, "null"})
+		s.Type = ""
+		if s.Enum != nil {
+			s.Enum = append(s.Enum, nil)
+		}
+	default:
+		inner := *s
+		inner.Title, inner.Description, inner.Default = "", "", nil
+		*s = schema{Title: s.Title, Description: s.Description, Default: s.Default}
+		if !isEmpty(&inner) {
+			s.AnyOf = []*schema{&inner, {Type: "null"}}
+		}
+	}
+}
+
+func setExtra(s *schema, key string, value any) {
+	if s.Extras == nil {
+		s.Extras = map[string]any{}
+	}
+	s.Extras[key] = value
+}

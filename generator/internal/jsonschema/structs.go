@@ -1,0 +1,187 @@
+package jsonschema
+
+import (
+	"cmp"
+	"go/types"
+	"slices"
+	"strings"
+
+	invopop "github.com/invopop/jsonschema"
+)
+
+// buildDefinition builds the schema of one type, with references to others.
+func (g *graph) buildDefinition(d *definition) {
+	st, ok := d.t.Underlying().(*types.Struct)
+	if !ok {
+		s, err := g.derefOf(d.t, nil)
+		if err != nil {
+			g.reportProblem(g.at, g.typeName(d.t), err)
+			return
+		}
+		d.schema = s
+		return
+	}
+	s := &schema{Type: "object", Properties: invopop.NewProperties()}
+	if g.use == Argument {
+		s.AdditionalProperties = invopop.FalseSchema
+	}
+	g.checkJSONTags(st)
+	for _, f := range jsonFields(st) {
+		tag, property := g.readMember(f)
+		if property == nil {
+			continue
+		}
+		s.Properties.Set(f.name, property)
+		if tag.required || !f.optional {
+			s.Required = append(s.Required, f.name)
+		}
+		for _, p := range tag.groups {
+			addToGroup(groupKeywords[p.key](s), p.value, f.name)
+		}
+	}
+	if named, ok := d.t.(*types.Named); ok {
+		s.Description = g.docs.find(named.Obj()).doc
+	}
+	d.schema = s
+}
+
+// addToGroup adds a field to the group of a title.
+func addToGroup(groups *[]*schema, title, name string) {
+	i := slices.IndexFunc(*groups, func(s *schema) bool { return s.Title == title })
+	if i < 0 {
+		i = len(*groups)
+		*groups = append(*groups, &schema{Title: title})
+	}
+	(*groups)[i].Required = append((*groups)[i].Required, name)
+}
+
+// readMember returns the tag and the schema of a field. The schema is nil if there is none, which is
+// reported.
+func (g *graph) readMember(f field) (tag, *schema) {
+	tag, problems := readTag(f.tag)
+	if len(problems) > 0 {
+		return tag, g.refuse(f, problems...)
+	}
+	t := f.variable.Type()
+	s, err := g.typeOf(t, f.omitted, tag.leaf)
+	if err != nil {
+		return tag, g.refuse(f, err)
+	}
+	if f.quoted {
+		quote(s)
+	}
+	own := s.Description // of its type
+	s.Description = ""
+	if slices.ContainsFunc(tag.parts, func(p part) bool { return p.key == "enum" }) {
+		delete(g.enumOf, s)
+		own = ""
+	}
+	problems = describe(s, tag.parts, tagPlace)
+	if extras, ok := f.tag.Lookup("jsonschema_extras"); ok {
+		problems = append(problems, readExtras(s, extras)...)
+	}
+	if len(problems) > 0 {
+		return tag, g.refuse(f, problems...)
+	}
+	if tag.nullable {
+		g.nullable[s] = true
+	}
+	s.Description = cmp.Or(s.Description, f.tag.Get("jsonschema_description"), tag.description, g.docs.find(f.variable).doc)
+	if e := g.enumOf[s]; e != nil {
+		s.Description = e.appendMeanings(cmp.Or(s.Description, e.about))
+	} else {
+		s.Description = addUnit(f.variable.Type(), cmp.Or(s.Description, own))
+	}
+	if g.use == Question {
+		if err := g.checkQuestionField(f, s); err != nil {
+			return tag, g.refuse(f, err)
+		}
+	}
+	return tag, s
+}
+
+// refuse reports problems with a field and returns nil.
+func (g *graph) refuse(f field, problems ...error) *schema {
+	for _, err := range problems {
+		g.reportField(f, err)
+	}
+	return nil
+}
+
+// integerText is the text of an integer in JSON.
+const integerText = "-?(0|[1-9][0-9]*)"
+
+// quote changes the schema of a value to that of a string that holds it.
+func quote(s *schema) {
+	text := schema{Type: "string"}
+	switch {
+	case s.Enum != nil:
+		text.Enum = s.Enum
+		quoteChoices(&text)
+	case s.Type == "integer" && s.Minimum == "0":
+		text.Pattern = "^(0|[1-9][0-9]*)$"
+	case s.Type == "integer":
+		text.Pattern = "^" + integerText + "$"
+	case s.Type == "number":
+		text.Pattern = "^" + integerText + `(\.[0-9]+)?([Ee][+-]?[0-9]+)?$`
+	case s.Type == "boolean":
+		text.Enum = []any{"true", "false"}
+	case s.Type == "string":
+		text.Pattern = `^"([^"\\]|\\.)*"$`
+	}
+	text.Description = s.Description
+	*s = text
+}
+
+// addUnit appends the unit of a duration to a text.
+func addUnit(t types.Type, text string) string {
+	if !containsDuration(t) || strings.Contains(strings.ToLower(text), "nanosecond") {
+		return text
+	}
+	if text != "" && !strings.HasSuffix(text, ".") {
+		text += "."
+	}
+	return strings.TrimSpace(text + " In nanoseconds.")
+}
+
+// checkQuestionField refuses a question's field for which clients have no form.
+func (g *graph) checkQuestionField(f field, s *schema) error {
+	t := types.Unalias(f.variable.Type())
+	if isDuration(t) {
+		return &refusal{"a time.Duration is an integer of nanoseconds, which people cannot be asked for",
+			"use a number with the unit in its name, such as Minutes int, or a string"}
+	}
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		if !f.optional {
+			return &refusal{"a pointer in an input may be omitted, but not null", "add omitempty to its json tag"}
+		}
+		t = types.Unalias(p.Elem())
+	}
+	delete(g.nullable, s)
+	switch s.Type {
+	case "string":
+		if s.ContentEncoding != "" {
+			return &refusal{"an input cannot have bytes", flatHint}
+		}
+		if s.Format != "" && !slices.Contains(questionFormats, s.Format) {
+			return &refusal{"clients have no form for format=" + s.Format, "use one of " + strings.Join(questionFormats, ", ")}
+		}
+		return nil
+	case "integer", "number", "boolean":
+		return nil
+	case "array":
+		if _, slice := t.Underlying().(*types.Slice); !slice || s.Items.Type != "string" || s.Items.Enum == nil {
+			return &refusal{"an input can only have lists of choices",
+				`name the choices of a []string in its tag: jsonschema:"enum=a,enum=b", or take a slice of a string type with constants`}
+		}
+		// Clients show the description of the field.
+		s.Description, s.Items.Description = joinLines(s.Description, s.Items.Description), ""
+		return nil
+	}
+	return &refusal{"an input must be flat", flatHint}
+}
+
+// questionFormats are the formats that the protocol allows in a question.
+var questionFormats = []string{"date", "date-time", "email", "uri"}
+
+const flatHint = "its fields are strings, numbers, booleans, time.Time, enums and slices of enums"

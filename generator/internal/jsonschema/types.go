@@ -1,0 +1,428 @@
+package jsonschema
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/types"
+	"reflect"
+	"strings"
+
+	invopop "github.com/invopop/jsonschema"
+)
+
+// schema is a typed JSON schema. What it cannot say, such as several types, is in its Extras.
+type schema = invopop.Schema
+
+// refusal says why a type has no schema.
+type refusal struct {
+	message, hint string
+}
+
+func (r *refusal) Error() string { return r.message }
+
+// specialTypes are the types that encoding/json treats differently from their underlying type.
+// Other types with such a treatment are recognized by their methods.
+var specialTypes = map[string]schema{
+	"time.Time":                {Type: "string", Format: "date-time"},
+	"time.Duration":            {Type: "integer"},
+	"encoding/json.RawMessage": {},
+	"encoding/json.Number":     {Type: "number"},
+	"math/big.Int":             {Type: "integer"},
+	"log/slog.Level":           {Type: "string"},
+}
+
+// lostTypes are types that lose a part of their values in JSON.
+var lostTypes = map[string]refusal{
+	"net/url.URL": {"url.URL is an object of its parts in JSON, without user and password", `use a string with jsonschema:"format=uri"`},
+}
+
+// basicTypes has the schema of each kind. The 64 bits of an int have no bounds, because most clients
+// count in float64, which does not hold them.
+var basicTypes = map[types.BasicKind]schema{
+	types.Bool: {Type: "boolean"}, types.String: {Type: "string"},
+	types.Int: {Type: "integer"}, types.Int64: {Type: "integer"},
+	types.Int8:   {Type: "integer", Minimum: "-128", Maximum: "127"},
+	types.Int16:  {Type: "integer", Minimum: "-32768", Maximum: "32767"},
+	types.Int32:  {Type: "integer", Minimum: "-2147483648", Maximum: "2147483647"},
+	types.Uint:   {Type: "integer", Minimum: "0"},
+	types.Uint8:  {Type: "integer", Minimum: "0", Maximum: "255"},
+	types.Uint16: {Type: "integer", Minimum: "0", Maximum: "65535"},
+	types.Uint32: {Type: "integer", Minimum: "0", Maximum: "4294967295"},
+	types.Uint64: {Type: "integer", Minimum: "0"}, types.Float32: {Type: "number"}, types.Float64: {Type: "number"},
+}
+
+// typeOf returns the schema of the JSON that encoding/json writes for a type. It admits null for nil,
+// unless omitted is set, because such a value is left out. If leaf is set, it is the schema of the
+// values at the end: those of lists and maps, and those that pointers point to.
+func (g *graph) typeOf(t types.Type, omitted bool, leaf *schema) (*schema, error) {
+	t = types.Unalias(t)
+	s, err := g.valueOf(t, leaf)
+	if err != nil || omitted || g.encodesItself(t) {
+		return s, err
+	}
+	switch t.Underlying().(type) {
+	case *types.Pointer, *types.Slice, *types.Map:
+		g.nullable[s] = true
+	}
+	return s, nil
+}
+
+// valueOf returns the schema of a value that is not nil.
+func (g *graph) valueOf(t types.Type, leaf *schema) (*schema, error) {
+	if g.encodesItself(t) {
+		return g.leafOf(t, leaf)
+	}
+	if cycle := findCycle(t); cycle != nil {
+		if _, pointer := t.Underlying().(*types.Pointer); pointer || leaf != nil {
+			return nil, &refusal{g.typeName(t) + " only contains itself: " + g.typeNames(cycle), "use a struct"}
+		}
+		return g.refer(types.TypeString(t, nil), t), nil
+	}
+	return g.derefOf(t, leaf)
+}
+
+// derefOf is valueOf for a type that may be defined in terms of itself, whose definition this is.
+func (g *graph) derefOf(t types.Type, leaf *schema) (*schema, error) {
+	switch u := t.Underlying().(type) {
+	case *types.Pointer:
+		return g.typeOf(u.Elem(), false, leaf)
+	case *types.Slice:
+		if isByte(u.Elem()) {
+			break
+		}
+		items, err := g.typeOf(u.Elem(), false, leaf)
+		return &schema{Type: "array", Items: items}, err
+	case *types.Array:
+		if length := countItems(u); length > maxArrayItems {
+			return nil, &refusal{fmt.Sprintf("an array of %d items is too long for a tool", length), "use a slice"}
+		}
+		items, err := g.typeOf(u.Elem(), false, leaf)
+		length := uint64(u.Len())
+		return &schema{Type: "array", Items: items, MinItems: &length, MaxItems: &length}, err
+	case *types.Map:
+		return g.mapOf(u, leaf)
+	}
+	return g.leafOf(t, leaf)
+}
+
+// encodesItself reports whether encoding/json does not look into a list, map or pointer, because the
+// type says itself what its JSON is.
+func (g *graph) encodesItself(t types.Type) bool {
+	if named, ok := t.(*types.Named); ok {
+		if _, special := specialTypes[qualifiedName(named)]; special || g.docs.find(named.Obj()).directive(schemaDirective) != nil {
+			return true
+		}
+	}
+	return hasMethod(t, "MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText")
+}
+
+// leafOf returns the schema of a type that is not a list, a map or a pointer. If given is set, it is
+// the schema, and must not contradict the type.
+func (g *graph) leafOf(t types.Type, given *schema) (*schema, error) {
+	if given == nil {
+		return g.scalarOf(t)
+	}
+	own := &schema{Type: "object"}
+	if _, isStruct := t.Underlying().(*types.Struct); !isStruct || g.encodesItself(t) {
+		own, _ = g.scalarOf(t) // a type without a schema needs the given one
+	}
+	if own != nil && own.Type != "" && given.Type != "" && own.Type != given.Type && (own.Type != "number" || given.Type != "integer") {
+		return nil, &refusal{fmt.Sprintf("%s is %s in JSON, not %s", g.typeName(t), withArticle(own.Type), withArticle(given.Type)),
+			"remove type=, or give the field another type"}
+	}
+	clone := *given
+	return &clone, nil
+}
+
+// scalarOf returns the schema of a type that is not a list, a map or a pointer.
+func (g *graph) scalarOf(t types.Type) (*schema, error) {
+	if named, ok := t.(*types.Named); ok {
+		if s, ok, err := g.declaredSchema(named); ok {
+			if err != nil && g.docs.isOwn(named.Obj()) {
+				err = errReported
+			}
+			return s, err
+		}
+		if s, ok := specialTypes[qualifiedName(named)]; ok {
+			return &s, nil
+		}
+		if r, ok := lostTypes[qualifiedName(named)]; ok {
+			return nil, &r
+		}
+	}
+	if inner := onlyEmbedded(t); inner != nil && hasMethod(inner, "MarshalJSON") && hasMethod(t, "MarshalJSON") && hasMethod(t, "UnmarshalJSON") {
+		return g.scalarOf(inner)
+	}
+	if err := g.checkMethods(t); err != nil {
+		return nil, err
+	}
+	if text, err := isTextual(t); text {
+		return &schema{Type: "string"}, err
+	}
+	switch u := t.Underlying().(type) {
+	case *types.Basic:
+		if s, ok := basicTypes[u.Kind()]; ok {
+			return &s, g.addEnum(t, &s)
+		}
+	case *types.Slice:
+		return &schema{Type: "string", ContentEncoding: "base64"}, nil
+	case *types.Struct:
+		if err := checkHidden(u); err != nil {
+			return nil, err
+		}
+		if _, ok := t.(*types.Named); ok {
+			return g.refer(types.TypeString(t, nil), t), nil
+		}
+		return g.refer(g.keyOfUnnamed(u), t), nil
+	case *types.Interface:
+		if u.NumMethods() > 0 && g.use != Result {
+			return nil, &refusal{"an interface with methods cannot be decoded from JSON", "use a struct or any"}
+		}
+		return &schema{}, nil
+	}
+	return nil, &refusal{g.typeName(t) + " cannot be represented in JSON", `exclude the field with json:"-"`}
+}
+
+// typeName names a type for a message.
+func (g *graph) typeName(t types.Type) string {
+	return types.TypeString(t, types.RelativeTo(g.pkg))
+}
+
+// onlyEmbedded returns the type of a struct's only field, if that is embedded, or nil.
+func onlyEmbedded(t types.Type) types.Type {
+	st, ok := t.Underlying().(*types.Struct)
+	if !ok || st.NumFields() != 1 || !st.Field(0).Embedded() {
+		return nil
+	}
+	if _, pointer := st.Field(0).Type().Underlying().(*types.Pointer); pointer {
+		return nil // encoding/json would call a method of nil
+	}
+	return types.Unalias(st.Field(0).Type())
+}
+
+// checkHidden refuses a struct that hides all of its fields, such as sync/atomic.Int64: it is written
+// as {} and read as its zero value. A field that is excluded by its tag shows that this is meant.
+func checkHidden(st *types.Struct) error {
+	for i := range st.NumFields() {
+		if reflect.StructTag(st.Tag(i)).Get("json") == "-" {
+			return nil
+		}
+	}
+	if st.NumFields() == 0 || len(jsonFields(st)) > 0 {
+		return nil
+	}
+	return &refusal{"no field of this type is exported, so its values are lost in JSON", `use a type with exported fields, or exclude the field with json:"-"`}
+}
+
+// maxArrayItems is the maximum number of items of an array, including nested arrays.
+const maxArrayItems = 1 << 16
+
+func countItems(array *types.Array) int64 {
+	length := array.Len()
+	for inner, ok := array.Elem().Underlying().(*types.Array); ok && length <= maxArrayItems; inner, ok = inner.Elem().Underlying().(*types.Array) {
+		length *= inner.Len()
+	}
+	return length
+}
+
+// refer returns a reference to the definition of a type, which is built later.
+func (g *graph) refer(key string, t types.Type) *schema {
+	d, known := g.definitions[key]
+	if !known {
+		d = &definition{key: key, t: t}
+		g.definitions[key] = d
+		g.queue = append(g.queue, d)
+	}
+	if g.building != nil {
+		g.building.uses = append(g.building.uses, d)
+	}
+	s := &schema{}
+	g.references[s] = d
+	return s
+}
+
+// keyOfUnnamed returns the key of an unnamed struct. Each occurrence gets its own, unless the struct
+// contains itself by embedding a type that contains it.
+func (g *graph) keyOfUnnamed(st *types.Struct) string {
+	for outer := g.building; outer != nil; outer = g.enclosing[outer.key] {
+		if types.Unalias(outer.t) == st {
+			return outer.key
+		}
+		if _, named := types.Unalias(outer.t).(*types.Named); named {
+			break
+		}
+	}
+	key := fmt.Sprintf("struct %d", len(g.definitions))
+	g.enclosing[key] = g.building
+	return key
+}
+
+func (g *graph) mapOf(m *types.Map, leaf *schema) (*schema, error) {
+	pattern, err := keyPattern(m.Key())
+	if err != nil {
+		return nil, err
+	}
+	if t := findPointerMarshaler(m.Elem(), map[types.Type]bool{}); t != nil {
+		name := types.TypeString(t, func(p *types.Package) string { return p.Name() })
+		return nil, &refusal{name + " has a marshal method on its pointer, which encoding/json does not call for a map value", "use pointers as the values of the map"}
+	}
+	values, err := g.typeOf(m.Elem(), false, leaf)
+	if err != nil {
+		return nil, err
+	}
+	s := &schema{Type: "object"}
+	switch _, anything := m.Elem().Underlying().(*types.Interface); {
+	case pattern != "":
+		s.PatternProperties, s.AdditionalProperties = map[string]*schema{pattern: values}, invopop.FalseSchema
+	case !anything || leaf != nil:
+		s.AdditionalProperties = values
+	}
+	keys := schema{}
+	if err := g.addEnum(m.Key(), &keys); err != nil || keys.Enum == nil {
+		return s, err
+	}
+	for i, value := range keys.Enum {
+		if n, ok := value.(json.Number); ok {
+			keys.Enum[i] = n.String()
+		}
+	}
+	s.PropertyNames = &keys
+	return s, nil
+}
+
+// The keys of maps with integer keys.
+const (
+	signedKeys   = "^-?[0-9]+$"
+	unsignedKeys = "^[0-9]+$"
+)
+
+// keyPattern returns the pattern of a map's keys. It is empty if any text may be a key.
+func keyPattern(t types.Type) (string, error) {
+	b, basic := t.Underlying().(*types.Basic)
+	if text, err := isTextual(t); text && (basic || valueHasMethod(t, "MarshalText")) { // encoding/json cannot take the address of a key
+		return "", err
+	}
+	if basic {
+		switch {
+		case b.Info()&types.IsString != 0:
+			return "", nil
+		case b.Info()&types.IsUnsigned != 0 && b.Kind() != types.Uintptr:
+			return unsignedKeys, nil
+		case b.Info()&types.IsInteger != 0 && b.Kind() != types.Uintptr:
+			return signedKeys, nil
+		}
+	}
+	return "", &refusal{fmt.Sprintf("a map with keys of type %s cannot be represented in JSON", types.TypeString(t, nil)), "use string keys"}
+}
+
+// unembedHint is the hint for a struct that has the methods of an embedded type.
+const unembedHint = "name the field instead of embedding it: a json tag alone does not hide its methods"
+
+// checkMethods refuses a type whose JSON only its own code knows. This includes a struct with the
+// methods of an embedded type.
+func (g *graph) checkMethods(t types.Type) error {
+	name := g.typeName(t)
+	file := "schema="
+	if g.use == Result {
+		file = "outputschema="
+	}
+	for _, method := range []string{"MarshalJSON", "UnmarshalJSON"} {
+		from, found := findMethod(t, method)
+		switch {
+		case found == "":
+			continue
+		case from != nil:
+			return &refusal{fmt.Sprintf("%s has the method %s of the embedded %s, so its schema cannot be derived", name, method, from.Name()),
+				unembedHint + "; or write the schema by hand and name its file with " + file}
+		}
+		return &refusal{fmt.Sprintf("%s has a method %s, so its schema cannot be derived", name, method),
+			`write //mcptask:schema type=string above the type, or jsonschema:"type=string" in the tag of the field, or name the file of a schema with ` + file}
+	}
+	for _, method := range []string{"JSONSchema", "JSONSchemaExtend", "JSONSchemaAlias", "JSONSchemaProperty", "GetFieldDocString"} {
+		if hasMethod(t, method) {
+			return &refusal{fmt.Sprintf("%s has a method %s, which the generator cannot run", name, method),
+				"write the schema by hand and name its file with schema= or outputschema="}
+		}
+	}
+	return nil
+}
+
+// findCycle returns the types between a named type and itself if no struct is in between, as in type
+// Tree []Tree. It returns nil if there are none.
+func findCycle(t types.Type) []types.Type {
+	if _, named := t.(*types.Named); !named {
+		return nil
+	}
+	cycle := []types.Type{t}
+	seen := map[types.Type]bool{}
+	for inner := t; ; {
+		next, ok := inner.Underlying().(interface{ Elem() types.Type })
+		if _, channel := next.(*types.Chan); !ok || channel {
+			return nil
+		}
+		inner = types.Unalias(next.Elem())
+		if _, named := inner.(*types.Named); named {
+			cycle = append(cycle, inner)
+		}
+		if types.Identical(inner, t) {
+			return cycle
+		}
+		if seen[inner] {
+			return nil
+		}
+		seen[inner] = true
+	}
+}
+
+// typeNames shows a cycle.
+func (g *graph) typeNames(list []types.Type) string {
+	names := make([]string, len(list))
+	for i, t := range list {
+		names[i] = g.typeName(t)
+	}
+	return strings.Join(names, " -> ")
+}
+
+func qualifiedName(named *types.Named) string {
+	if named.Obj().Pkg() == nil {
+		return named.Obj().Name()
+	}
+	return named.Obj().Pkg().Path() + "." + named.Obj().Name()
+}
+
+func isDuration(t types.Type) bool {
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	named, ok := types.Unalias(t).(*types.Named)
+	return ok && qualifiedName(named) == "time.Duration"
+}
+
+// containsDuration reports whether a type is a duration, or a list or map of durations.
+func containsDuration(t types.Type) bool {
+	for seen := map[types.Type]bool{}; !isDuration(t); {
+		inner, ok := t.Underlying().(interface{ Elem() types.Type })
+		if _, channel := inner.(*types.Chan); !ok || channel || seen[t] { // it contains itself
+			return false
+		}
+		seen[t] = true
+		t = inner.Elem()
+	}
+	return true
+}
+
+// isByte reports whether encoding/json encodes a slice of t as a base64 string.
+func isByte(t types.Type) bool {
+	if hasMethod(t, "MarshalJSON", "MarshalText") {
+		return false
+	}
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Kind() == types.Uint8
+}
+
+func withArticle(kind string) string {
+	if strings.ContainsRune("aio", rune(kind[0])) {
+		return "an " + kind
+	}
+	return "a " + kind
+}

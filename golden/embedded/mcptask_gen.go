@@ -8,62 +8,13 @@ package embedded
 
 import (
 	"context"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // Generated code needs a runtime at least as new as the generator that wrote it. If this line
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
-
-// TaskStatus is the state of a task as its requestor sees it.
-type TaskStatus = mcptask.Status
-
-// The states of a task.
-const (
-	// TaskStatusWorking means that the work is going on, or waits for its turn.
-	TaskStatusWorking TaskStatus = "working"
-	// TaskStatusInputRequired means that the work waits for an answer from the requestor.
-	TaskStatusInputRequired TaskStatus = "input_required"
-	// TaskStatusCompleted means that the work is done and its result is available.
-	TaskStatusCompleted TaskStatus = "completed"
-	// TaskStatusFailed means that the work ended with an error; in revision 2025-11-25 also with a
-	// result that reports one.
-	TaskStatusFailed TaskStatus = "failed"
-	// TaskStatusCancelled means that the task was cancelled before its work was done.
-	TaskStatusCancelled TaskStatus = "cancelled"
-)
-
-// The error codes that a server sends.
-const (
-	// CodeParseError says that the message is not JSON.
-	CodeParseError = -32700
-	// CodeInvalidRequest says that the message is not a valid request.
-	CodeInvalidRequest = -32600
-	// CodeMethodNotFound says that the method is unknown, or not part of the revision in use.
-	CodeMethodNotFound = -32601
-	// CodeInvalidParams says that the params are invalid: an unknown task, or _meta without a
-	// required key.
-	CodeInvalidParams = -32602
-	// CodeInternalError says that the receiver failed on its own.
-	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the body.
-	CodeHeaderMismatch = -32020
-	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
-	// the error's data names it.
-	CodeMissingClientCapability = -32021
-	// CodeUnsupportedProtocolVersion says that the server does not speak the request's protocol
-	// version; the error's data lists those that it does.
-	CodeUnsupportedProtocolVersion = -32022
-)
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask.Capabilities {
-	return mcptask.Capabilities{
-		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
-	}
-}
 
 // EmbeddedTools binds impl to the tools of Embedded, for [mcptask.NewServer].
 func EmbeddedTools(impl Embedded) mcptask.Tools {
@@ -74,18 +25,18 @@ func EmbeddedTools(impl Embedded) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "flat",
-				Description:  "Flat embeds by value, by pointer, from another package and under a name.",
-				InputSchema:  embeddedFlatInput,
-				OutputSchema: embeddedFlatOutput,
+				Description:  "Embeds by value, by pointer, from another package and under a name.",
+				InputSchema:  flatArguments,
+				OutputSchema: flatResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden},
 			}, func(ctx context.Context, _ *mcptask.Task, in Flat) (Flat, error) {
 				return impl.Flat(ctx, in)
 			}),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "hidden",
-				Description:  "Hidden has names that hide each other.",
-				InputSchema:  embeddedHiddenInput,
-				OutputSchema: embeddedHiddenOutput,
+				Description:  "Has names that hide each other.",
+				InputSchema:  hiddenArguments,
+				OutputSchema: hiddenResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden},
 			}, func(ctx context.Context, _ *mcptask.Task, in Hidden) (Hidden, error) {
 				return impl.Hidden(ctx, in)
@@ -116,16 +67,53 @@ func (c *EmbeddedClient) Hidden(ctx context.Context, in Hidden, opts ...mcptask.
 	return mcptask.Run[Hidden](ctx, c.conn, "hidden", in, opts...)
 }
 
-const embeddedFlatInput = `{
+// taskCapabilities returns the task capabilities that a server declares in each protocol
+// revision.
+func taskCapabilities() mcptask.Capabilities {
+	return mcptask.Capabilities{
+		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
+	}
+}
+
+// TaskStatus is the state of a task as its requestor sees it.
+type TaskStatus = mcptask.Status
+
+// The states of a task, which package mcptask describes.
+const (
+	TaskStatusWorking       = mcptask.StatusWorking
+	TaskStatusInputRequired = mcptask.StatusInputRequired
+	TaskStatusCompleted     = mcptask.StatusCompleted
+	TaskStatusFailed        = mcptask.StatusFailed
+	TaskStatusCancelled     = mcptask.StatusCancelled
+)
+
+// The error codes that a server sends, which package mcptask describes.
+const (
+	CodeParseError                 = mcptask.CodeParseError
+	CodeInvalidRequest             = mcptask.CodeInvalidRequest
+	CodeMethodNotFound             = mcptask.CodeMethodNotFound
+	CodeInvalidParams              = mcptask.CodeInvalidParams
+	CodeInternalError              = mcptask.CodeInternalError
+	CodeHeaderMismatch             = mcptask.CodeHeaderMismatch
+	CodeMissingClientCapability    = mcptask.CodeMissingClientCapability
+	CodeUnsupportedProtocolVersion = mcptask.CodeUnsupportedProtocolVersion
+)
+
+const flatArguments = `{
   "type": "object",
   "properties": {
-    "id": {"type": "integer", "description": "ID is the number of the row."},
+    "id": {"type": "integer", "description": "The number of the row."},
     "by": {"type": "string"},
-    "source": {"type": "string", "description": "Source is the system that sent it."},
-    "at": {"type": "string", "format": "date-time", "description": "when it was sent"},
+    "source": {"type": "string", "description": "The system that sent it."},
+    "at": {
+      "type": "string",
+      "format": "date-time",
+      "description": "when it was sent"
+    },
     "named": {
       "type": "object",
-      "description": "Named is embedded under a name, so it is a member.",
+      "description": "Embedded under a name, so it is a member.",
       "properties": {
         "deep": {"type": "boolean"}
       },
@@ -139,16 +127,20 @@ const embeddedFlatInput = `{
   "additionalProperties": false
 }`
 
-const embeddedFlatOutput = `{
+const flatResult = `{
   "type": "object",
   "properties": {
-    "id": {"type": "integer", "description": "ID is the number of the row."},
+    "id": {"type": "integer", "description": "The number of the row."},
     "by": {"type": "string"},
-    "source": {"type": "string", "description": "Source is the system that sent it."},
-    "at": {"type": "string", "format": "date-time", "description": "when it was sent"},
+    "source": {"type": "string", "description": "The system that sent it."},
+    "at": {
+      "type": "string",
+      "format": "date-time",
+      "description": "when it was sent"
+    },
     "named": {
       "type": "object",
-      "description": "Named is embedded under a name, so it is a member.",
+      "description": "Embedded under a name, so it is a member.",
       "properties": {
         "deep": {"type": "boolean"}
       },
@@ -160,23 +152,23 @@ const embeddedFlatOutput = `{
   "required": ["id", "by", "named", "Text", "own"]
 }`
 
-const embeddedHiddenInput = `{
+const hiddenArguments = `{
   "type": "object",
   "properties": {
     "shown": {"type": "string"},
     "inner": {"type": "string"},
-    "Same": {"type": "integer", "description": "Same hides the other two."}
+    "Same": {"type": "integer", "description": "Hides the other two."}
   },
   "required": ["shown", "inner", "Same"],
   "additionalProperties": false
 }`
 
-const embeddedHiddenOutput = `{
+const hiddenResult = `{
   "type": "object",
   "properties": {
     "shown": {"type": "string"},
     "inner": {"type": "string"},
-    "Same": {"type": "integer", "description": "Same hides the other two."}
+    "Same": {"type": "integer", "description": "Hides the other two."}
   },
   "required": ["shown", "inner", "Same"]
 }`

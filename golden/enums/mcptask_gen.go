@@ -8,6 +8,7 @@ package enums
 
 import (
 	"context"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
@@ -15,58 +16,11 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// TaskStatus is the state of a task as its requestor sees it.
-type TaskStatus = mcptask.Status
-
-// The states of a task.
-const (
-	// TaskStatusWorking means that the work is going on, or waits for its turn.
-	TaskStatusWorking TaskStatus = "working"
-	// TaskStatusInputRequired means that the work waits for an answer from the requestor.
-	TaskStatusInputRequired TaskStatus = "input_required"
-	// TaskStatusCompleted means that the work is done and its result is available.
-	TaskStatusCompleted TaskStatus = "completed"
-	// TaskStatusFailed means that the work ended with an error; in revision 2025-11-25 also with a
-	// result that reports one.
-	TaskStatusFailed TaskStatus = "failed"
-	// TaskStatusCancelled means that the task was cancelled before its work was done.
-	TaskStatusCancelled TaskStatus = "cancelled"
-)
-
-// The error codes that a server sends.
-const (
-	// CodeParseError says that the message is not JSON.
-	CodeParseError = -32700
-	// CodeInvalidRequest says that the message is not a valid request.
-	CodeInvalidRequest = -32600
-	// CodeMethodNotFound says that the method is unknown, or not part of the revision in use.
-	CodeMethodNotFound = -32601
-	// CodeInvalidParams says that the params are invalid: an unknown task, or _meta without a
-	// required key.
-	CodeInvalidParams = -32602
-	// CodeInternalError says that the receiver failed on its own.
-	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the body.
-	CodeHeaderMismatch = -32020
-	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
-	// the error's data names it.
-	CodeMissingClientCapability = -32021
-	// CodeUnsupportedProtocolVersion says that the server does not speak the request's protocol
-	// version; the error's data lists those that it does.
-	CodeUnsupportedProtocolVersion = -32022
-)
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask.Capabilities {
-	return mcptask.Capabilities{
-		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
-	}
-}
-
 // EnumsTools binds impl to the tools of Enums, for [mcptask.NewServer].
 func EnumsTools(impl Enums) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "Enums"} // which NewServer refuses
+	}
 	return mcptask.Tools{
 		Service:      "Enums",
 		Impl:         impl,
@@ -76,36 +30,34 @@ func EnumsTools(impl Enums) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "run",
-				Description:  "Run takes enums of this package.",
-				InputSchema:  enumsRunInput,
-				OutputSchema: enumsRunOutput,
+				Description:  "Takes enums of this package.",
+				InputSchema:  jobArguments,
+				OutputSchema: jobResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskOptional},
-			}, func(ctx context.Context, task *mcptask.Task, in Job) (Job, error) {
-				return impl.Run(ctx, task, in)
-			}),
+			}, impl.Run),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "paint",
-				Description:  "Paint takes enums of other packages.",
-				InputSchema:  enumsPaintInput,
-				OutputSchema: enumsPaintOutput,
+				Description:  "Takes enums of other packages.",
+				InputSchema:  wallArguments,
+				OutputSchema: wallResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden},
 			}, func(ctx context.Context, _ *mcptask.Task, in Wall) (Wall, error) {
 				return impl.Paint(ctx, in)
 			}),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "collect",
-				Description:  "Collect takes enums in lists and maps.",
-				InputSchema:  enumsCollectInput,
-				OutputSchema: enumsCollectOutput,
+				Description:  "Takes enums in lists and maps.",
+				InputSchema:  listsArguments,
+				OutputSchema: listsResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden},
 			}, func(ctx context.Context, _ *mcptask.Task, in Lists) (Lists, error) {
 				return impl.Collect(ctx, in)
 			}),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "choose",
-				Description:  "Choose asks for enums, before it starts and once more when it has.",
-				InputSchema:  enumsChooseInput,
-				OutputSchema: enumsChooseOutput,
+				Description:  "Asks for enums, before it starts and once more when it has.",
+				InputSchema:  mcptask.NoArguments,
+				OutputSchema: jobResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskOptional},
 				Questions:    []mcptask.InputSpec{choiceInput()},
 			}, func(ctx context.Context, task *mcptask.Task, _ struct{}) (Job, error) {
@@ -178,7 +130,11 @@ func (c *EnumsClient) ResumeChoose(token mcptask.Token, opts ...mcptask.CallOpti
 
 // choiceInput describes Choice to the runtime.
 func choiceInput() mcptask.InputSpec {
-	return mcptask.InputSpec{Name: "Choice", Message: "How?", Schema: choiceSchema}
+	return mcptask.InputSpec{
+		Name:    "Choice",
+		Message: "How?",
+		Schema:  choiceAnswer,
+	}
 }
 
 // AskChoice asks for Choice and waits for the answer. The step names the question within the
@@ -189,72 +145,99 @@ func AskChoice(ctx context.Context, task *mcptask.Task, step, message string) (C
 	return mcptask.Ask[Choice](ctx, task, choiceInput(), step, message)
 }
 
-// AnswerChoice returns an Answerer for a client. It answers questions for Choice by calling f.
+// AnswerChoice returns an Answerer for a client that answers questions for Choice with f.
 func AnswerChoice(f func(context.Context, mcptask.Question) (Choice, error)) mcptask.Answerer {
 	return mcptask.Answer(choiceInput(), f)
 }
 
-const enumsRunInput = `{
+// taskCapabilities returns the task capabilities that a server declares in each protocol
+// revision.
+func taskCapabilities() mcptask.Capabilities {
+	return mcptask.Capabilities{
+		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
+	}
+}
+
+// TaskStatus is the state of a task as its requestor sees it.
+type TaskStatus = mcptask.Status
+
+// The states of a task, which package mcptask describes.
+const (
+	TaskStatusWorking       = mcptask.StatusWorking
+	TaskStatusInputRequired = mcptask.StatusInputRequired
+	TaskStatusCompleted     = mcptask.StatusCompleted
+	TaskStatusFailed        = mcptask.StatusFailed
+	TaskStatusCancelled     = mcptask.StatusCancelled
+)
+
+// The error codes that a server sends, which package mcptask describes.
+const (
+	CodeParseError                 = mcptask.CodeParseError
+	CodeInvalidRequest             = mcptask.CodeInvalidRequest
+	CodeMethodNotFound             = mcptask.CodeMethodNotFound
+	CodeInvalidParams              = mcptask.CodeInvalidParams
+	CodeInternalError              = mcptask.CodeInternalError
+	CodeHeaderMismatch             = mcptask.CodeHeaderMismatch
+	CodeMissingClientCapability    = mcptask.CodeMissingClientCapability
+	CodeUnsupportedProtocolVersion = mcptask.CodeUnsupportedProtocolVersion
+)
+
+const jobArguments = `{
   "type": "object",
   "properties": {
     "mode": {
       "type": "string",
-      "description": "Mode says how to run it.\nfast: skips the tests.\nfull: runs everything.\nold: What nobody ` +
-	`should use any more.",
+      "description": "Says how to run it.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
       "enum": ["fast", "full", "old"],
       "default": "full"
     },
     "priority": {
       "type": "integer",
-      "description": "Priority is optional as a pointer: 0 is a priority.\n-1: PriorityLow\n0: PriorityNormal\n1: ` +
-	`goes before all others",
+      "description": "Optional as a pointer: 0 is a priority.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all others",
       "enum": [-1, 0, 1]
     },
     "target": {
       "type": "string",
-      "description": "Target has no comments at its constants.",
+      "description": "Has no comments at its constants.",
       "enum": ["", "web"]
     },
     "size": {
       "type": "integer",
-      "description": "Size is a number that nothing explains but its constants' names.\n1: SizeSmall\n2: ` +
-	`SizeLarge",
+      "description": "A number that nothing explains but its constants' names.\n1: SizeSmall\n2: SizeLarge",
       "enum": [1, 2]
     },
-    "rights": {"type": "integer"},
+    "rights": {"type": "integer", "minimum": 0, "maximum": 255},
     "said": {
       "type": "string",
-      "description": "The mode of old.\nfast: skips the tests.\nfull: runs everything.\nold: What nobody should ` +
-	`use any more.",
+      "description": "The mode of old.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
       "enum": ["fast", "full", "old"]
     },
     "plain": {
       "type": "string",
-      "description": "the mode of old\nfast: skips the tests.\nfull: runs everything.\nold: What nobody should use ` +
-	`any more.",
+      "description": "the mode of old\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
       "enum": ["fast", "full", "old"]
     },
     "some": {
       "type": "string",
-      "description": "Some are the choices that the field names itself.",
+      "description": "The choices that the field names itself.",
       "enum": ["fast", "full"]
     },
-    "open": {"type": "string", "description": "Open takes any text."},
+    "open": {"type": "string", "description": "Takes any text."},
     "null": {
       "type": ["string", "null"],
-      "description": "Target has no comments at its constants.",
+      "description": "Has no comments at its constants.",
       "enum": ["", "web", null]
     },
     "quoted": {
       "type": "string",
-      "description": "Priority is the place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all ` +
-	`others",
+      "description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all others",
       "enum": ["-1", "0", "1"]
     },
     "month": {"type": "integer", "description": "of the standard library, so open"},
     "alias": {
       "type": "string",
-      "description": "Target has no comments at its constants.",
+      "description": "Has no comments at its constants.",
       "enum": ["", "web"]
     },
     "other": {"type": "string"}
@@ -263,67 +246,61 @@ const enumsRunInput = `{
   "additionalProperties": false
 }`
 
-const enumsRunOutput = `{
+const jobResult = `{
   "type": "object",
   "properties": {
     "mode": {
       "type": "string",
-      "description": "Mode says how to run it.\nfast: skips the tests.\nfull: runs everything.\nold: What nobody ` +
-	`should use any more.",
+      "description": "Says how to run it.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
       "enum": ["fast", "full", "old"],
       "default": "full"
     },
     "priority": {
       "type": "integer",
-      "description": "Priority is optional as a pointer: 0 is a priority.\n-1: PriorityLow\n0: PriorityNormal\n1: ` +
-	`goes before all others",
+      "description": "Optional as a pointer: 0 is a priority.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all others",
       "enum": [-1, 0, 1]
     },
     "target": {
       "type": "string",
-      "description": "Target has no comments at its constants.",
+      "description": "Has no comments at its constants.",
       "enum": ["", "web"]
     },
     "size": {
       "type": "integer",
-      "description": "Size is a number that nothing explains but its constants' names.\n1: SizeSmall\n2: ` +
-	`SizeLarge",
+      "description": "A number that nothing explains but its constants' names.\n1: SizeSmall\n2: SizeLarge",
       "enum": [1, 2]
     },
-    "rights": {"type": "integer"},
+    "rights": {"type": "integer", "minimum": 0, "maximum": 255},
     "said": {
       "type": "string",
-      "description": "The mode of old.\nfast: skips the tests.\nfull: runs everything.\nold: What nobody should ` +
-	`use any more.",
+      "description": "The mode of old.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
       "enum": ["fast", "full", "old"]
     },
     "plain": {
       "type": "string",
-      "description": "the mode of old\nfast: skips the tests.\nfull: runs everything.\nold: What nobody should use ` +
-	`any more.",
+      "description": "the mode of old\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
       "enum": ["fast", "full", "old"]
     },
     "some": {
       "type": "string",
-      "description": "Some are the choices that the field names itself.",
+      "description": "The choices that the field names itself.",
       "enum": ["fast", "full"]
     },
-    "open": {"type": "string", "description": "Open takes any text."},
+    "open": {"type": "string", "description": "Takes any text."},
     "null": {
       "type": ["string", "null"],
-      "description": "Target has no comments at its constants.",
+      "description": "Has no comments at its constants.",
       "enum": ["", "web", null]
     },
     "quoted": {
       "type": "string",
-      "description": "Priority is the place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all ` +
-	`others",
+      "description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all others",
       "enum": ["-1", "0", "1"]
     },
     "month": {"type": "integer", "description": "of the standard library, so open"},
     "alias": {
       "type": "string",
-      "description": "Target has no comments at its constants.",
+      "description": "Has no comments at its constants.",
       "enum": ["", "web"]
     },
     "other": {"type": "string"}
@@ -331,26 +308,26 @@ const enumsRunOutput = `{
   "required": ["target", "rights", "open", "null", "quoted", "month", "alias", "other"]
 }`
 
-const enumsPaintInput = `{
+const wallArguments = `{
   "type": "object",
   "properties": {
     "color": {
       "type": "string",
-      "description": "Color is a colour that a wall can have.\nred: like a brick\ngreen: is like the grass.",
+      "description": "A colour that a wall can have.\nred: like a brick\ngreen: Like the grass.",
       "enum": ["red", "green", "blue"]
     },
     "paint": {
       "type": "object",
-      "description": "Paint is a colour in a shade.",
+      "description": "A colour in a shade.",
       "properties": {
         "color": {
           "type": "string",
-          "description": "Color is a colour that a wall can have.\nred: like a brick\ngreen: is like the grass.",
+          "description": "A colour that a wall can have.\nred: like a brick\ngreen: Like the grass.",
           "enum": ["red", "green", "blue"]
         },
         "tone": {
           "type": "string",
-          "description": "Tone is how light it is.",
+          "description": "How light it is.",
           "enum": ["light", "dark"]
         }
       },
@@ -361,26 +338,26 @@ const enumsPaintInput = `{
   "additionalProperties": false
 }`
 
-const enumsPaintOutput = `{
+const wallResult = `{
   "type": "object",
   "properties": {
     "color": {
       "type": "string",
-      "description": "Color is a colour that a wall can have.\nred: like a brick\ngreen: is like the grass.",
+      "description": "A colour that a wall can have.\nred: like a brick\ngreen: Like the grass.",
       "enum": ["red", "green", "blue"]
     },
     "paint": {
       "type": "object",
-      "description": "Paint is a colour in a shade.",
+      "description": "A colour in a shade.",
       "properties": {
         "color": {
           "type": "string",
-          "description": "Color is a colour that a wall can have.\nred: like a brick\ngreen: is like the grass.",
+          "description": "A colour that a wall can have.\nred: like a brick\ngreen: Like the grass.",
           "enum": ["red", "green", "blue"]
         },
         "tone": {
           "type": "string",
-          "description": "Tone is how light it is.",
+          "description": "How light it is.",
           "enum": ["light", "dark"]
         }
       },
@@ -389,15 +366,14 @@ const enumsPaintOutput = `{
   }
 }`
 
-const enumsCollectInput = `{
+const listsArguments = `{
   "type": "object",
   "properties": {
     "modes": {
       "type": ["array", "null"],
       "items": {
         "type": "string",
-        "description": "Mode is how a job runs.\nfast: skips the tests.\nfull: runs everything.\nold: What nobody ` +
-	`should use any more.",
+        "description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
         "enum": ["fast", "full", "old"]
       }
     },
@@ -407,7 +383,7 @@ const enumsCollectInput = `{
         "type": ["array", "null"],
         "items": {
           "type": "string",
-          "description": "Color is a colour that a wall can have.\nred: like a brick\ngreen: is like the grass.",
+          "description": "A colour that a wall can have.\nred: like a brick\ngreen: Like the grass.",
           "enum": ["red", "green", "blue"]
         }
       }
@@ -416,18 +392,17 @@ const enumsCollectInput = `{
       "type": "array",
       "items": {
         "type": "string",
-        "description": "Target has no comments at its constants.",
+        "description": "Has no comments at its constants.",
         "enum": ["", "web"]
       },
-      "maxItems": 3,
-      "minItems": 3
+      "minItems": 3,
+      "maxItems": 3
     },
     "maybe": {
       "type": ["array", "null"],
       "items": {
         "type": ["string", "null"],
-        "description": "Mode is how a job runs.\nfast: skips the tests.\nfull: runs everything.\nold: What nobody ` +
-	`should use any more.",
+        "description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
         "enum": ["fast", "full", "old", null]
       }
     },
@@ -435,40 +410,30 @@ const enumsCollectInput = `{
       "type": ["object", "null"],
       "additionalProperties": {
         "type": "string",
-        "description": "Mode is how a job runs.\nfast: skips the tests.\nfull: runs everything.\nold: What nobody ` +
-	`should use any more.",
+        "description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
         "enum": ["fast", "full", "old"]
       }
     },
     "counts": {
       "type": ["object", "null"],
       "additionalProperties": {"type": "integer"},
-      "propertyNames": {
-        "description": "Mode is how a job runs.\nfast: skips the tests.\nfull: runs everything.\nold: What nobody ` +
-	`should use any more.",
-        "enum": ["fast", "full", "old"]
-      }
+      "propertyNames": {"description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.", "enum": ["fast", "full", "old"]}
     },
     "queue": {
       "type": ["object", "null"],
       "patternProperties": {"^-?[0-9]+$": {"type": ["array", "null"], "items": {"type": "string"}}},
       "additionalProperties": false,
-      "propertyNames": {
-        "description": "Priority is the place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before ` +
-	`all others",
-        "enum": ["-1", "0", "1"]
-      }
+      "propertyNames": {"description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all others", "enum": ["-1", "0", "1"]}
     },
     "page": {
       "type": "object",
-      "description": "Page is generic.",
+      "description": "Generic.",
       "properties": {
         "items": {
           "type": ["array", "null"],
           "items": {
             "type": "string",
-            "description": "Mode is how a job runs.\nfast: skips the tests.\nfull: runs everything.\nold: What ` +
-	`nobody should use any more.",
+            "description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
             "enum": ["fast", "full", "old"]
           }
         }
@@ -485,14 +450,13 @@ const enumsCollectInput = `{
       "type": ["object", "null"],
       "additionalProperties": {
         "type": "object",
-        "description": "Page is generic.",
+        "description": "Generic.",
         "properties": {
           "items": {
             "type": ["array", "null"],
             "items": {
               "type": ["integer", "null"],
-              "description": "Size is a number that nothing explains but its constants' names.\n1: SizeSmall\n2: ` +
-	`SizeLarge",
+              "description": "A number that nothing explains but its constants' names.\n1: SizeSmall\n2: SizeLarge",
               "enum": [1, 2, null]
             }
           }
@@ -500,20 +464,13 @@ const enumsCollectInput = `{
         "required": ["items"],
         "additionalProperties": false
       },
-      "propertyNames": {
-        "description": "Target has no comments at its constants.",
-        "enum": ["", "web"]
-      }
+      "propertyNames": {"description": "Has no comments at its constants.", "enum": ["", "web"]}
     },
     "durable": {
       "type": ["object", "null"],
       "description": "In nanoseconds.",
       "additionalProperties": {"type": "integer"},
-      "propertyNames": {
-        "description": "Mode is how a job runs.\nfast: skips the tests.\nfull: runs everything.\nold: What nobody ` +
-	`should use any more.",
-        "enum": ["fast", "full", "old"]
-      }
+      "propertyNames": {"description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.", "enum": ["fast", "full", "old"]}
     },
     "waits": {
       "type": ["array", "null"],
@@ -527,7 +484,7 @@ const enumsCollectInput = `{
         "properties": {
           "Mode": {
             "type": "string",
-            "description": "Target has no comments at its constants.",
+            "description": "Has no comments at its constants.",
             "enum": ["", "web"]
           }
         },
@@ -537,21 +494,31 @@ const enumsCollectInput = `{
     }
   },
   "required": [
-    "modes", "nested", "three", "maybe", "by_name", "counts", "queue", "page", "bytes", "deep",
-    "durable", "waits", "anyone"
+    "modes",
+    "nested",
+    "three",
+    "maybe",
+    "by_name",
+    "counts",
+    "queue",
+    "page",
+    "bytes",
+    "deep",
+    "durable",
+    "waits",
+    "anyone"
   ],
   "additionalProperties": false
 }`
 
-const enumsCollectOutput = `{
+const listsResult = `{
   "type": "object",
   "properties": {
     "modes": {
       "type": ["array", "null"],
       "items": {
         "type": "string",
-        "description": "Mode is how a job runs.\nfast: skips the tests.\nfull: runs everything.\nold: What nobody ` +
-	`should use any more.",
+        "description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
         "enum": ["fast", "full", "old"]
       }
     },
@@ -561,7 +528,7 @@ const enumsCollectOutput = `{
         "type": ["array", "null"],
         "items": {
           "type": "string",
-          "description": "Color is a colour that a wall can have.\nred: like a brick\ngreen: is like the grass.",
+          "description": "A colour that a wall can have.\nred: like a brick\ngreen: Like the grass.",
           "enum": ["red", "green", "blue"]
         }
       }
@@ -570,18 +537,17 @@ const enumsCollectOutput = `{
       "type": "array",
       "items": {
         "type": "string",
-        "description": "Target has no comments at its constants.",
+        "description": "Has no comments at its constants.",
         "enum": ["", "web"]
       },
-      "maxItems": 3,
-      "minItems": 3
+      "minItems": 3,
+      "maxItems": 3
     },
     "maybe": {
       "type": ["array", "null"],
       "items": {
         "type": ["string", "null"],
-        "description": "Mode is how a job runs.\nfast: skips the tests.\nfull: runs everything.\nold: What nobody ` +
-	`should use any more.",
+        "description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
         "enum": ["fast", "full", "old", null]
       }
     },
@@ -589,40 +555,30 @@ const enumsCollectOutput = `{
       "type": ["object", "null"],
       "additionalProperties": {
         "type": "string",
-        "description": "Mode is how a job runs.\nfast: skips the tests.\nfull: runs everything.\nold: What nobody ` +
-	`should use any more.",
+        "description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
         "enum": ["fast", "full", "old"]
       }
     },
     "counts": {
       "type": ["object", "null"],
       "additionalProperties": {"type": "integer"},
-      "propertyNames": {
-        "description": "Mode is how a job runs.\nfast: skips the tests.\nfull: runs everything.\nold: What nobody ` +
-	`should use any more.",
-        "enum": ["fast", "full", "old"]
-      }
+      "propertyNames": {"description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.", "enum": ["fast", "full", "old"]}
     },
     "queue": {
       "type": ["object", "null"],
       "patternProperties": {"^-?[0-9]+$": {"type": ["array", "null"], "items": {"type": "string"}}},
       "additionalProperties": false,
-      "propertyNames": {
-        "description": "Priority is the place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before ` +
-	`all others",
-        "enum": ["-1", "0", "1"]
-      }
+      "propertyNames": {"description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all others", "enum": ["-1", "0", "1"]}
     },
     "page": {
       "type": "object",
-      "description": "Page is generic.",
+      "description": "Generic.",
       "properties": {
         "items": {
           "type": ["array", "null"],
           "items": {
             "type": "string",
-            "description": "Mode is how a job runs.\nfast: skips the tests.\nfull: runs everything.\nold: What ` +
-	`nobody should use any more.",
+            "description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
             "enum": ["fast", "full", "old"]
           }
         }
@@ -638,34 +594,26 @@ const enumsCollectOutput = `{
       "type": ["object", "null"],
       "additionalProperties": {
         "type": "object",
-        "description": "Page is generic.",
+        "description": "Generic.",
         "properties": {
           "items": {
             "type": ["array", "null"],
             "items": {
               "type": ["integer", "null"],
-              "description": "Size is a number that nothing explains but its constants' names.\n1: SizeSmall\n2: ` +
-	`SizeLarge",
+              "description": "A number that nothing explains but its constants' names.\n1: SizeSmall\n2: SizeLarge",
               "enum": [1, 2, null]
             }
           }
         },
         "required": ["items"]
       },
-      "propertyNames": {
-        "description": "Target has no comments at its constants.",
-        "enum": ["", "web"]
-      }
+      "propertyNames": {"description": "Has no comments at its constants.", "enum": ["", "web"]}
     },
     "durable": {
       "type": ["object", "null"],
       "description": "In nanoseconds.",
       "additionalProperties": {"type": "integer"},
-      "propertyNames": {
-        "description": "Mode is how a job runs.\nfast: skips the tests.\nfull: runs everything.\nold: What nobody ` +
-	`should use any more.",
-        "enum": ["fast", "full", "old"]
-      }
+      "propertyNames": {"description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.", "enum": ["fast", "full", "old"]}
     },
     "waits": {
       "type": ["array", "null"],
@@ -679,7 +627,7 @@ const enumsCollectOutput = `{
         "properties": {
           "Mode": {
             "type": "string",
-            "description": "Target has no comments at its constants.",
+            "description": "Has no comments at its constants.",
             "enum": ["", "web"]
           }
         },
@@ -688,116 +636,50 @@ const enumsCollectOutput = `{
     }
   },
   "required": [
-    "modes", "nested", "three", "maybe", "by_name", "counts", "queue", "page", "bytes", "deep",
-    "durable", "waits", "anyone"
+    "modes",
+    "nested",
+    "three",
+    "maybe",
+    "by_name",
+    "counts",
+    "queue",
+    "page",
+    "bytes",
+    "deep",
+    "durable",
+    "waits",
+    "anyone"
   ]
 }`
 
-const enumsChooseInput = `{
-  "type": "object",
-  "properties": {},
-  "additionalProperties": false
-}`
-
-const enumsChooseOutput = `{
+const choiceAnswer = `{
   "type": "object",
   "properties": {
     "mode": {
       "type": "string",
-      "description": "Mode says how to run it.\nfast: skips the tests.\nfull: runs everything.\nold: What nobody ` +
-	`should use any more.",
-      "enum": ["fast", "full", "old"],
-      "default": "full"
-    },
-    "priority": {
-      "type": "integer",
-      "description": "Priority is optional as a pointer: 0 is a priority.\n-1: PriorityLow\n0: PriorityNormal\n1: ` +
-	`goes before all others",
-      "enum": [-1, 0, 1]
-    },
-    "target": {
-      "type": "string",
-      "description": "Target has no comments at its constants.",
-      "enum": ["", "web"]
-    },
-    "size": {
-      "type": "integer",
-      "description": "Size is a number that nothing explains but its constants' names.\n1: SizeSmall\n2: ` +
-	`SizeLarge",
-      "enum": [1, 2]
-    },
-    "rights": {"type": "integer"},
-    "said": {
-      "type": "string",
-      "description": "The mode of old.\nfast: skips the tests.\nfull: runs everything.\nold: What nobody should ` +
-	`use any more.",
-      "enum": ["fast", "full", "old"]
-    },
-    "plain": {
-      "type": "string",
-      "description": "the mode of old\nfast: skips the tests.\nfull: runs everything.\nold: What nobody should use ` +
-	`any more.",
-      "enum": ["fast", "full", "old"]
-    },
-    "some": {
-      "type": "string",
-      "description": "Some are the choices that the field names itself.",
-      "enum": ["fast", "full"]
-    },
-    "open": {"type": "string", "description": "Open takes any text."},
-    "null": {
-      "type": ["string", "null"],
-      "description": "Target has no comments at its constants.",
-      "enum": ["", "web", null]
-    },
-    "quoted": {
-      "type": "string",
-      "description": "Priority is the place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all ` +
-	`others",
-      "enum": ["-1", "0", "1"]
-    },
-    "month": {"type": "integer", "description": "of the standard library, so open"},
-    "alias": {
-      "type": "string",
-      "description": "Target has no comments at its constants.",
-      "enum": ["", "web"]
-    },
-    "other": {"type": "string"}
-  },
-  "required": ["target", "rights", "open", "null", "quoted", "month", "alias", "other"]
-}`
-
-const choiceSchema = `{
-  "type": "object",
-  "properties": {
-    "mode": {
-      "type": "string",
-      "description": "Mode is how.\nfast: skips the tests.\nfull: runs everything.\nold: What nobody should use ` +
-	`any more.",
+      "description": "How.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
       "enum": ["fast", "full", "old"]
     },
     "modes": {
       "type": "array",
-      "description": "Modes are also fine.\nMode is how a job runs.\nfast: skips the tests.\nfull: runs ` +
-	`everything.\nold: What nobody should use any more.",
+      "description": "Also fine.\nHow a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
       "items": {"type": "string", "enum": ["fast", "full", "old"]},
       "minItems": 1,
       "uniqueItems": true
     },
     "color": {
       "type": "string",
-      "description": "Color is a colour that a wall can have.\nred: like a brick\ngreen: is like the grass.",
+      "description": "A colour that a wall can have.\nred: like a brick\ngreen: Like the grass.",
       "enum": ["red", "green", "blue"]
     },
     "target": {
       "type": "string",
-      "description": "Target has no comments at its constants.",
+      "description": "Has no comments at its constants.",
       "enum": ["", "web"]
     },
     "priority": {
       "type": "integer",
-      "description": "Priority is the place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all ` +
-	`others",
+      "description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all others",
       "enum": [-1, 0, 1]
     }
   },

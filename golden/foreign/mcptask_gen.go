@@ -8,6 +8,7 @@ package foreign
 
 import (
 	"context"
+
 	"github.com/mcptaskgen/mcptaskgen/golden/foreign/elsewhere/other"
 	other2 "github.com/mcptaskgen/mcptaskgen/golden/foreign/other"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -17,58 +18,11 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// TaskStatus is the state of a task as its requestor sees it.
-type TaskStatus = mcptask.Status
-
-// The states of a task.
-const (
-	// TaskStatusWorking means that the work is going on, or waits for its turn.
-	TaskStatusWorking TaskStatus = "working"
-	// TaskStatusInputRequired means that the work waits for an answer from the requestor.
-	TaskStatusInputRequired TaskStatus = "input_required"
-	// TaskStatusCompleted means that the work is done and its result is available.
-	TaskStatusCompleted TaskStatus = "completed"
-	// TaskStatusFailed means that the work ended with an error; in revision 2025-11-25 also with a
-	// result that reports one.
-	TaskStatusFailed TaskStatus = "failed"
-	// TaskStatusCancelled means that the task was cancelled before its work was done.
-	TaskStatusCancelled TaskStatus = "cancelled"
-)
-
-// The error codes that a server sends.
-const (
-	// CodeParseError says that the message is not JSON.
-	CodeParseError = -32700
-	// CodeInvalidRequest says that the message is not a valid request.
-	CodeInvalidRequest = -32600
-	// CodeMethodNotFound says that the method is unknown, or not part of the revision in use.
-	CodeMethodNotFound = -32601
-	// CodeInvalidParams says that the params are invalid: an unknown task, or _meta without a
-	// required key.
-	CodeInvalidParams = -32602
-	// CodeInternalError says that the receiver failed on its own.
-	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the body.
-	CodeHeaderMismatch = -32020
-	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
-	// the error's data names it.
-	CodeMissingClientCapability = -32021
-	// CodeUnsupportedProtocolVersion says that the server does not speak the request's protocol
-	// version; the error's data lists those that it does.
-	CodeUnsupportedProtocolVersion = -32022
-)
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask.Capabilities {
-	return mcptask.Capabilities{
-		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
-	}
-}
-
 // ForeignTools binds impl to the tools of Foreign, for [mcptask.NewServer].
 func ForeignTools(impl Foreign) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "Foreign"} // which NewServer refuses
+	}
 	return mcptask.Tools{
 		Service:      "Foreign",
 		Impl:         impl,
@@ -76,29 +30,26 @@ func ForeignTools(impl Foreign) mcptask.Tools {
 		Capabilities: taskCapabilities(),
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
-				Name: "others",
-				Description: "Others takes a type that has the name of another package's type, and of a " +
-					"parameter's.",
-				InputSchema:  foreignOthersInput,
-				OutputSchema: foreignOthersOutput,
+				Name:         "others",
+				Description:  "Takes a type that has the name of another package's type, and of a parameter's.",
+				InputSchema:  otherContextArguments,
+				OutputSchema: bothResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden},
 			}, func(ctx context.Context, _ *mcptask.Task, in other2.Context) (Both, error) {
 				return impl.Others(ctx, in)
 			}),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "near",
-				Description:  "Near returns a type of the package whose name two packages have.",
-				InputSchema:  foreignNearInput,
-				OutputSchema: foreignNearOutput,
+				Description:  "Returns a type of the package whose name two packages have.",
+				InputSchema:  otherNodeArguments,
+				OutputSchema: otherNodeResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskOptional},
-			}, func(ctx context.Context, task *mcptask.Task, in other2.Node) (other.Node, error) {
-				return impl.Near(ctx, task, in)
-			}),
+			}, impl.Near),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "both",
-				Description:  "Both takes the types of one name, of all three packages.",
-				InputSchema:  foreignBothInput,
-				OutputSchema: foreignBothOutput,
+				Description:  "Takes the types of one name, of all three packages.",
+				InputSchema:  bothArguments,
+				OutputSchema: bothResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden},
 			}, func(ctx context.Context, _ *mcptask.Task, in Both) (*Both, error) {
 				return impl.Both(ctx, in)
@@ -132,11 +83,7 @@ func (c *ForeignClient) Near(ctx context.Context, in other2.Node, opts ...mcptas
 }
 
 // StartNear starts Near and returns as soon as the server has accepted the call.
-func (c *ForeignClient) StartNear(
-	ctx context.Context,
-	in other2.Node,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[other.Node], error) {
+func (c *ForeignClient) StartNear(ctx context.Context, in other2.Node, opts ...mcptask.CallOption) (*mcptask.Call[other.Node], error) {
 	return mcptask.Start[other.Node](ctx, c.conn, "near", in, opts...)
 }
 
@@ -150,42 +97,69 @@ func (c *ForeignClient) Both(ctx context.Context, in Both, opts ...mcptask.CallO
 	return mcptask.Run[*Both](ctx, c.conn, "both", in, opts...)
 }
 
-const foreignOthersInput = `{
+// taskCapabilities returns the task capabilities that a server declares in each protocol
+// revision.
+func taskCapabilities() mcptask.Capabilities {
+	return mcptask.Capabilities{
+		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
+	}
+}
+
+// TaskStatus is the state of a task as its requestor sees it.
+type TaskStatus = mcptask.Status
+
+// The states of a task, which package mcptask describes.
+const (
+	TaskStatusWorking       = mcptask.StatusWorking
+	TaskStatusInputRequired = mcptask.StatusInputRequired
+	TaskStatusCompleted     = mcptask.StatusCompleted
+	TaskStatusFailed        = mcptask.StatusFailed
+	TaskStatusCancelled     = mcptask.StatusCancelled
+)
+
+// The error codes that a server sends, which package mcptask describes.
+const (
+	CodeParseError                 = mcptask.CodeParseError
+	CodeInvalidRequest             = mcptask.CodeInvalidRequest
+	CodeMethodNotFound             = mcptask.CodeMethodNotFound
+	CodeInvalidParams              = mcptask.CodeInvalidParams
+	CodeInternalError              = mcptask.CodeInternalError
+	CodeHeaderMismatch             = mcptask.CodeHeaderMismatch
+	CodeMissingClientCapability    = mcptask.CodeMissingClientCapability
+	CodeUnsupportedProtocolVersion = mcptask.CodeUnsupportedProtocolVersion
+)
+
+const otherContextArguments = `{
   "type": "object",
   "properties": {
-    "source": {"type": "string", "description": "Source is the system that sent it."},
-    "at": {"type": "string", "format": "date-time", "description": "when it was sent"},
+    "source": {"type": "string", "description": "The system that sent it."},
+    "at": {
+      "type": "string",
+      "format": "date-time",
+      "description": "when it was sent"
+    },
     "tags": {"type": "array", "items": {"type": "string"}}
   },
   "required": ["source", "at"],
   "additionalProperties": false
 }`
 
-const foreignOthersOutput = `{
+const bothResult = `{
   "type": "object",
   "properties": {
     "here": {"$ref": "#/$defs/foreign.Node"},
     "there": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.other.Node"},
-    "elsewhere": {
-      "$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node"
-    },
+    "elsewhere": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node"},
     "again": {"$ref": "#/$defs/foreign.Node"},
-    "theirs": {
-      "type": ["array", "null"],
-      "items": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.other.Node"}
-    },
-    "others": {
-      "type": ["array", "null"],
-      "items": {
-        "$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node"
-      }
-    }
+    "theirs": {"type": ["array", "null"], "items": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.other.Node"}},
+    "others": {"type": ["array", "null"], "items": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node"}}
   },
   "required": ["here", "there", "elsewhere", "theirs", "others"],
   "$defs": {
     "foreign.Node": {
       "type": "object",
-      "description": "Node is the first Node.",
+      "description": "The first Node.",
       "properties": {
         "id": {"type": "integer"}
       },
@@ -193,15 +167,15 @@ const foreignOthersOutput = `{
     },
     "github.com.mcptaskgen.mcptaskgen.golden.foreign.other.Node": {
       "type": "object",
-      "description": "Node has the name of a type in another package.",
+      "description": "Has the name of a type in another package.",
       "properties": {
-        "label": {"type": "string", "description": "Label is what people call it."}
+        "label": {"type": "string", "description": "What people call it."}
       },
       "required": ["label"]
     },
     "github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node": {
       "type": "object",
-      "description": "Node is another Node.",
+      "description": "Another Node.",
       "properties": {
         "weight": {"type": "number", "minimum": 0}
       },
@@ -210,16 +184,16 @@ const foreignOthersOutput = `{
   }
 }`
 
-const foreignNearInput = `{
+const otherNodeArguments = `{
   "type": "object",
   "properties": {
-    "label": {"type": "string", "description": "Label is what people call it."}
+    "label": {"type": "string", "description": "What people call it."}
   },
   "required": ["label"],
   "additionalProperties": false
 }`
 
-const foreignNearOutput = `{
+const otherNodeResult = `{
   "type": "object",
   "properties": {
     "weight": {"type": "number", "minimum": 0}
@@ -227,32 +201,22 @@ const foreignNearOutput = `{
   "required": ["weight"]
 }`
 
-const foreignBothInput = `{
+const bothArguments = `{
   "type": "object",
   "properties": {
     "here": {"$ref": "#/$defs/foreign.Node"},
     "there": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.other.Node"},
-    "elsewhere": {
-      "$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node"
-    },
+    "elsewhere": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node"},
     "again": {"$ref": "#/$defs/foreign.Node"},
-    "theirs": {
-      "type": ["array", "null"],
-      "items": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.other.Node"}
-    },
-    "others": {
-      "type": ["array", "null"],
-      "items": {
-        "$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node"
-      }
-    }
+    "theirs": {"type": ["array", "null"], "items": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.other.Node"}},
+    "others": {"type": ["array", "null"], "items": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node"}}
   },
   "required": ["here", "there", "elsewhere", "theirs", "others"],
   "additionalProperties": false,
   "$defs": {
     "foreign.Node": {
       "type": "object",
-      "description": "Node is the first Node.",
+      "description": "The first Node.",
       "properties": {
         "id": {"type": "integer"}
       },
@@ -261,70 +225,21 @@ const foreignBothInput = `{
     },
     "github.com.mcptaskgen.mcptaskgen.golden.foreign.other.Node": {
       "type": "object",
-      "description": "Node has the name of a type in another package.",
+      "description": "Has the name of a type in another package.",
       "properties": {
-        "label": {"type": "string", "description": "Label is what people call it."}
+        "label": {"type": "string", "description": "What people call it."}
       },
       "required": ["label"],
       "additionalProperties": false
     },
     "github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node": {
       "type": "object",
-      "description": "Node is another Node.",
+      "description": "Another Node.",
       "properties": {
         "weight": {"type": "number", "minimum": 0}
       },
       "required": ["weight"],
       "additionalProperties": false
-    }
-  }
-}`
-
-const foreignBothOutput = `{
-  "type": "object",
-  "properties": {
-    "here": {"$ref": "#/$defs/foreign.Node"},
-    "there": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.other.Node"},
-    "elsewhere": {
-      "$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node"
-    },
-    "again": {"$ref": "#/$defs/foreign.Node"},
-    "theirs": {
-      "type": ["array", "null"],
-      "items": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.other.Node"}
-    },
-    "others": {
-      "type": ["array", "null"],
-      "items": {
-        "$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node"
-      }
-    }
-  },
-  "required": ["here", "there", "elsewhere", "theirs", "others"],
-  "$defs": {
-    "foreign.Node": {
-      "type": "object",
-      "description": "Node is the first Node.",
-      "properties": {
-        "id": {"type": "integer"}
-      },
-      "required": ["id"]
-    },
-    "github.com.mcptaskgen.mcptaskgen.golden.foreign.other.Node": {
-      "type": "object",
-      "description": "Node has the name of a type in another package.",
-      "properties": {
-        "label": {"type": "string", "description": "Label is what people call it."}
-      },
-      "required": ["label"]
-    },
-    "github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node": {
-      "type": "object",
-      "description": "Node is another Node.",
-      "properties": {
-        "weight": {"type": "number", "minimum": 0}
-      },
-      "required": ["weight"]
     }
   }
 }`

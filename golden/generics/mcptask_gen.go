@@ -8,6 +8,7 @@ package generics
 
 import (
 	"context"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
@@ -15,58 +16,11 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// TaskStatus is the state of a task as its requestor sees it.
-type TaskStatus = mcptask.Status
-
-// The states of a task.
-const (
-	// TaskStatusWorking means that the work is going on, or waits for its turn.
-	TaskStatusWorking TaskStatus = "working"
-	// TaskStatusInputRequired means that the work waits for an answer from the requestor.
-	TaskStatusInputRequired TaskStatus = "input_required"
-	// TaskStatusCompleted means that the work is done and its result is available.
-	TaskStatusCompleted TaskStatus = "completed"
-	// TaskStatusFailed means that the work ended with an error; in revision 2025-11-25 also with a
-	// result that reports one.
-	TaskStatusFailed TaskStatus = "failed"
-	// TaskStatusCancelled means that the task was cancelled before its work was done.
-	TaskStatusCancelled TaskStatus = "cancelled"
-)
-
-// The error codes that a server sends.
-const (
-	// CodeParseError says that the message is not JSON.
-	CodeParseError = -32700
-	// CodeInvalidRequest says that the message is not a valid request.
-	CodeInvalidRequest = -32600
-	// CodeMethodNotFound says that the method is unknown, or not part of the revision in use.
-	CodeMethodNotFound = -32601
-	// CodeInvalidParams says that the params are invalid: an unknown task, or _meta without a
-	// required key.
-	CodeInvalidParams = -32602
-	// CodeInternalError says that the receiver failed on its own.
-	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the body.
-	CodeHeaderMismatch = -32020
-	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
-	// the error's data names it.
-	CodeMissingClientCapability = -32021
-	// CodeUnsupportedProtocolVersion says that the server does not speak the request's protocol
-	// version; the error's data lists those that it does.
-	CodeUnsupportedProtocolVersion = -32022
-)
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask.Capabilities {
-	return mcptask.Capabilities{
-		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
-	}
-}
-
 // GenericsTools binds impl to the tools of Generics, for [mcptask.NewServer].
 func GenericsTools(impl Generics) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "Generics"} // which NewServer refuses
+	}
 	return mcptask.Tools{
 		Service:      "Generics",
 		Impl:         impl,
@@ -75,36 +29,34 @@ func GenericsTools(impl Generics) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "turn",
-				Description:  "Turn turns a page: an instance as input, an instance of instances as output.",
-				InputSchema:  genericsTurnInput,
-				OutputSchema: genericsTurnOutput,
+				Description:  "Turns a page: an instance as input, an instance of instances as output.",
+				InputSchema:  pageOfItemArguments,
+				OutputSchema: pageOfPairOfStringAndItemResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskOptional},
-			}, func(ctx context.Context, task *mcptask.Task, in Page[Item]) (Page[Pair[string, *Item]], error) {
-				return impl.Turn(ctx, task, in)
-			}),
+			}, impl.Turn),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "same",
-				Description:  "Same takes two instances of one type, which differ, and an alias of a third.",
-				InputSchema:  genericsSameInput,
-				OutputSchema: genericsSameOutput,
+				Description:  "Takes two instances of one type, which differ, and an alias of a third.",
+				InputSchema:  bothArguments,
+				OutputSchema: bothResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden},
 			}, func(ctx context.Context, _ *mcptask.Task, in Both) (Both, error) {
 				return impl.Same(ctx, in)
 			}),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "constrained",
-				Description:  "Constrained has a parameter with a constraint, and a pointer to an instance.",
-				InputSchema:  genericsConstrainedInput,
-				OutputSchema: genericsConstrainedOutput,
+				Description:  "Has a parameter with a constraint, and a pointer to an instance.",
+				InputSchema:  rangeOfFloat64Arguments,
+				OutputSchema: rangeOfIntResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden},
 			}, func(ctx context.Context, _ *mcptask.Task, in *Range[float64]) (*Range[int], error) {
 				return impl.Constrained(ctx, in)
 			}),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "tree",
-				Description:  "Tree is generic and holds itself.",
-				InputSchema:  genericsTreeInput,
-				OutputSchema: genericsTreeOutput,
+				Description:  "Generic and holds itself.",
+				InputSchema:  treeOfItemArguments,
+				OutputSchema: treeOfItemResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden},
 			}, func(ctx context.Context, _ *mcptask.Task, in Tree[Item]) (Tree[Item], error) {
 				return impl.Tree(ctx, in)
@@ -128,28 +80,17 @@ func NewGenericsClient(conn mcptask.Conn) *GenericsClient {
 // Turn turns a page: an instance as input, an instance of instances as output.
 //
 // It waits until the task ends.
-func (c *GenericsClient) Turn(
-	ctx context.Context,
-	in Page[Item],
-	opts ...mcptask.CallOption,
-) (Page[Pair[string, *Item]], error) {
+func (c *GenericsClient) Turn(ctx context.Context, in Page[Item], opts ...mcptask.CallOption) (Page[Pair[string, *Item]], error) {
 	return mcptask.Run[Page[Pair[string, *Item]]](ctx, c.conn, "turn", in, opts...)
 }
 
 // StartTurn starts Turn and returns as soon as the server has accepted the call.
-func (c *GenericsClient) StartTurn(
-	ctx context.Context,
-	in Page[Item],
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[Page[Pair[string, *Item]]], error) {
+func (c *GenericsClient) StartTurn(ctx context.Context, in Page[Item], opts ...mcptask.CallOption) (*mcptask.Call[Page[Pair[string, *Item]]], error) {
 	return mcptask.Start[Page[Pair[string, *Item]]](ctx, c.conn, "turn", in, opts...)
 }
 
 // ResumeTurn resumes a call of Turn by its token, even in another process.
-func (c *GenericsClient) ResumeTurn(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[Page[Pair[string, *Item]]], error) {
+func (c *GenericsClient) ResumeTurn(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[Page[Pair[string, *Item]]], error) {
 	return mcptask.Resume[Page[Pair[string, *Item]]](c.conn, "turn", token, opts...)
 }
 
@@ -159,11 +100,7 @@ func (c *GenericsClient) Same(ctx context.Context, in Both, opts ...mcptask.Call
 }
 
 // Constrained has a parameter with a constraint, and a pointer to an instance.
-func (c *GenericsClient) Constrained(
-	ctx context.Context,
-	in *Range[float64],
-	opts ...mcptask.CallOption,
-) (*Range[int], error) {
+func (c *GenericsClient) Constrained(ctx context.Context, in *Range[float64], opts ...mcptask.CallOption) (*Range[int], error) {
 	return mcptask.Run[*Range[int]](ctx, c.conn, "constrained", in, opts...)
 }
 
@@ -172,15 +109,48 @@ func (c *GenericsClient) Tree(ctx context.Context, in Tree[Item], opts ...mcptas
 	return mcptask.Run[Tree[Item]](ctx, c.conn, "tree", in, opts...)
 }
 
-const genericsTurnInput = `{
+// taskCapabilities returns the task capabilities that a server declares in each protocol
+// revision.
+func taskCapabilities() mcptask.Capabilities {
+	return mcptask.Capabilities{
+		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
+	}
+}
+
+// TaskStatus is the state of a task as its requestor sees it.
+type TaskStatus = mcptask.Status
+
+// The states of a task, which package mcptask describes.
+const (
+	TaskStatusWorking       = mcptask.StatusWorking
+	TaskStatusInputRequired = mcptask.StatusInputRequired
+	TaskStatusCompleted     = mcptask.StatusCompleted
+	TaskStatusFailed        = mcptask.StatusFailed
+	TaskStatusCancelled     = mcptask.StatusCancelled
+)
+
+// The error codes that a server sends, which package mcptask describes.
+const (
+	CodeParseError                 = mcptask.CodeParseError
+	CodeInvalidRequest             = mcptask.CodeInvalidRequest
+	CodeMethodNotFound             = mcptask.CodeMethodNotFound
+	CodeInvalidParams              = mcptask.CodeInvalidParams
+	CodeInternalError              = mcptask.CodeInternalError
+	CodeHeaderMismatch             = mcptask.CodeHeaderMismatch
+	CodeMissingClientCapability    = mcptask.CodeMissingClientCapability
+	CodeUnsupportedProtocolVersion = mcptask.CodeUnsupportedProtocolVersion
+)
+
+const pageOfItemArguments = `{
   "type": "object",
   "properties": {
     "items": {
       "type": ["array", "null"],
-      "description": "Items are what is on it.",
+      "description": "What is on it.",
       "items": {
         "type": "object",
-        "description": "Item is an ordinary type.",
+        "description": "An ordinary type.",
         "properties": {
           "name": {"type": "string"}
         },
@@ -194,20 +164,20 @@ const genericsTurnInput = `{
   "additionalProperties": false
 }`
 
-const genericsTurnOutput = `{
+const pageOfPairOfStringAndItemResult = `{
   "type": "object",
   "properties": {
     "items": {
       "type": ["array", "null"],
-      "description": "Items are what is on it.",
+      "description": "What is on it.",
       "items": {
         "type": "object",
-        "description": "Pair has two parameters.",
+        "description": "Has two parameters.",
         "properties": {
           "key": {"type": "string"},
           "value": {
             "type": ["object", "null"],
-            "description": "Item is an ordinary type.",
+            "description": "An ordinary type.",
             "properties": {
               "name": {"type": "string"}
             },
@@ -222,16 +192,16 @@ const genericsTurnOutput = `{
   "required": ["items"]
 }`
 
-const genericsSameInput = `{
+const bothArguments = `{
   "type": "object",
   "properties": {
     "texts": {
       "type": "object",
-      "description": "Page is a page of a list.",
+      "description": "A page of a list.",
       "properties": {
         "items": {
           "type": ["array", "null"],
-          "description": "Items are what is on it.",
+          "description": "What is on it.",
           "items": {"type": "string"}
         },
         "next": {"type": "string"}
@@ -243,7 +213,7 @@ const genericsSameInput = `{
     "again": {"$ref": "#/$defs/generics.Page_int"},
     "names": {
       "type": "object",
-      "description": "Pair has two parameters.",
+      "description": "Has two parameters.",
       "properties": {
         "key": {"type": "string"},
         "value": {"type": ["array", "null"], "items": {"type": "string"}}
@@ -251,14 +221,11 @@ const genericsSameInput = `{
       "required": ["key", "value"],
       "additionalProperties": false
     },
-    "by_name": {
-      "type": ["object", "null"],
-      "additionalProperties": {"$ref": "#/$defs/generics.Page_int"}
-    },
+    "by_name": {"type": ["object", "null"], "additionalProperties": {"$ref": "#/$defs/generics.Page_int"}},
     "set": {"type": ["object", "null"], "additionalProperties": {"type": "boolean"}},
     "local": {
       "type": "object",
-      "description": "Pair has two parameters.",
+      "description": "Has two parameters.",
       "properties": {
         "key": {"type": "string"},
         "value": {
@@ -279,11 +246,11 @@ const genericsSameInput = `{
   "$defs": {
     "generics.Page_int": {
       "type": "object",
-      "description": "Page is a page of a list.",
+      "description": "A page of a list.",
       "properties": {
         "items": {
           "type": ["array", "null"],
-          "description": "Items are what is on it.",
+          "description": "What is on it.",
           "items": {"type": "integer"}
         },
         "next": {"type": "string"}
@@ -294,16 +261,16 @@ const genericsSameInput = `{
   }
 }`
 
-const genericsSameOutput = `{
+const bothResult = `{
   "type": "object",
   "properties": {
     "texts": {
       "type": "object",
-      "description": "Page is a page of a list.",
+      "description": "A page of a list.",
       "properties": {
         "items": {
           "type": ["array", "null"],
-          "description": "Items are what is on it.",
+          "description": "What is on it.",
           "items": {"type": "string"}
         },
         "next": {"type": "string"}
@@ -314,21 +281,18 @@ const genericsSameOutput = `{
     "again": {"$ref": "#/$defs/generics.Page_int"},
     "names": {
       "type": "object",
-      "description": "Pair has two parameters.",
+      "description": "Has two parameters.",
       "properties": {
         "key": {"type": "string"},
         "value": {"type": ["array", "null"], "items": {"type": "string"}}
       },
       "required": ["key", "value"]
     },
-    "by_name": {
-      "type": ["object", "null"],
-      "additionalProperties": {"$ref": "#/$defs/generics.Page_int"}
-    },
+    "by_name": {"type": ["object", "null"], "additionalProperties": {"$ref": "#/$defs/generics.Page_int"}},
     "set": {"type": ["object", "null"], "additionalProperties": {"type": "boolean"}},
     "local": {
       "type": "object",
-      "description": "Pair has two parameters.",
+      "description": "Has two parameters.",
       "properties": {
         "key": {"type": "string"},
         "value": {
@@ -346,11 +310,11 @@ const genericsSameOutput = `{
   "$defs": {
     "generics.Page_int": {
       "type": "object",
-      "description": "Page is a page of a list.",
+      "description": "A page of a list.",
       "properties": {
         "items": {
           "type": ["array", "null"],
-          "description": "Items are what is on it.",
+          "description": "What is on it.",
           "items": {"type": "integer"}
         },
         "next": {"type": "string"}
@@ -360,7 +324,7 @@ const genericsSameOutput = `{
   }
 }`
 
-const genericsConstrainedInput = `{
+const rangeOfFloat64Arguments = `{
   "type": "object",
   "properties": {
     "from": {"type": "number"},
@@ -370,7 +334,7 @@ const genericsConstrainedInput = `{
   "additionalProperties": false
 }`
 
-const genericsConstrainedOutput = `{
+const rangeOfIntResult = `{
   "type": "object",
   "properties": {
     "from": {"type": "integer"},
@@ -379,12 +343,12 @@ const genericsConstrainedOutput = `{
   "required": ["from", "to"]
 }`
 
-const genericsTreeInput = `{
+const treeOfItemArguments = `{
   "type": "object",
   "properties": {
     "value": {
       "type": "object",
-      "description": "Item is an ordinary type.",
+      "description": "An ordinary type.",
       "properties": {
         "name": {"type": "string"}
       },
@@ -398,12 +362,12 @@ const genericsTreeInput = `{
   "additionalProperties": false
 }`
 
-const genericsTreeOutput = `{
+const treeOfItemResult = `{
   "type": "object",
   "properties": {
     "value": {
       "type": "object",
-      "description": "Item is an ordinary type.",
+      "description": "An ordinary type.",
       "properties": {
         "name": {"type": "string"}
       },

@@ -7,62 +7,13 @@ package kinds
 
 import (
 	"context"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // Generated code needs a runtime at least as new as the generator that wrote it. If this line
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
-
-// TaskStatus is the state of a task as its requestor sees it.
-type TaskStatus = mcptask.Status
-
-// The states of a task.
-const (
-	// TaskStatusWorking means that the work is going on, or waits for its turn.
-	TaskStatusWorking TaskStatus = "working"
-	// TaskStatusInputRequired means that the work waits for an answer from the requestor.
-	TaskStatusInputRequired TaskStatus = "input_required"
-	// TaskStatusCompleted means that the work is done and its result is available.
-	TaskStatusCompleted TaskStatus = "completed"
-	// TaskStatusFailed means that the work ended with an error; in revision 2025-11-25 also with a
-	// result that reports one.
-	TaskStatusFailed TaskStatus = "failed"
-	// TaskStatusCancelled means that the task was cancelled before its work was done.
-	TaskStatusCancelled TaskStatus = "cancelled"
-)
-
-// The error codes that a server sends.
-const (
-	// CodeParseError says that the message is not JSON.
-	CodeParseError = -32700
-	// CodeInvalidRequest says that the message is not a valid request.
-	CodeInvalidRequest = -32600
-	// CodeMethodNotFound says that the method is unknown, or not part of the revision in use.
-	CodeMethodNotFound = -32601
-	// CodeInvalidParams says that the params are invalid: an unknown task, or _meta without a
-	// required key.
-	CodeInvalidParams = -32602
-	// CodeInternalError says that the receiver failed on its own.
-	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the body.
-	CodeHeaderMismatch = -32020
-	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
-	// the error's data names it.
-	CodeMissingClientCapability = -32021
-	// CodeUnsupportedProtocolVersion says that the server does not speak the request's protocol
-	// version; the error's data lists those that it does.
-	CodeUnsupportedProtocolVersion = -32022
-)
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask.Capabilities {
-	return mcptask.Capabilities{
-		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
-	}
-}
 
 // KindsTools binds impl to the tools of Kinds, for [mcptask.NewServer].
 func KindsTools(impl Kinds) mcptask.Tools {
@@ -73,9 +24,9 @@ func KindsTools(impl Kinds) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "same",
-				Description:  "Same returns what it gets.",
-				InputSchema:  kindsSameInput,
-				OutputSchema: kindsSameOutput,
+				Description:  "Returns what it gets.",
+				InputSchema:  fieldsArguments,
+				OutputSchema: fieldsResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden},
 			}, func(ctx context.Context, _ *mcptask.Task, in Fields) (Fields, error) {
 				return impl.Same(ctx, in)
@@ -101,142 +52,192 @@ func (c *KindsClient) Same(ctx context.Context, in Fields, opts ...mcptask.CallO
 	return mcptask.Run[Fields](ctx, c.conn, "same", in, opts...)
 }
 
-const kindsSameInput = `{
+// taskCapabilities returns the task capabilities that a server declares in each protocol
+// revision.
+func taskCapabilities() mcptask.Capabilities {
+	return mcptask.Capabilities{
+		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
+	}
+}
+
+// TaskStatus is the state of a task as its requestor sees it.
+type TaskStatus = mcptask.Status
+
+// The states of a task, which package mcptask describes.
+const (
+	TaskStatusWorking       = mcptask.StatusWorking
+	TaskStatusInputRequired = mcptask.StatusInputRequired
+	TaskStatusCompleted     = mcptask.StatusCompleted
+	TaskStatusFailed        = mcptask.StatusFailed
+	TaskStatusCancelled     = mcptask.StatusCancelled
+)
+
+// The error codes that a server sends, which package mcptask describes.
+const (
+	CodeParseError                 = mcptask.CodeParseError
+	CodeInvalidRequest             = mcptask.CodeInvalidRequest
+	CodeMethodNotFound             = mcptask.CodeMethodNotFound
+	CodeInvalidParams              = mcptask.CodeInvalidParams
+	CodeInternalError              = mcptask.CodeInternalError
+	CodeHeaderMismatch             = mcptask.CodeHeaderMismatch
+	CodeMissingClientCapability    = mcptask.CodeMissingClientCapability
+	CodeUnsupportedProtocolVersion = mcptask.CodeUnsupportedProtocolVersion
+)
+
+const fieldsArguments = `{
   "type": "object",
   "properties": {
     "bool": {"type": "boolean", "default": true},
-    "int": {"type": "integer", "default": 3, "maximum": 10, "minimum": 1},
-    "uint8": {"type": "integer"},
+    "int": {
+      "type": "integer",
+      "default": 3,
+      "minimum": 1,
+      "maximum": 10
+    },
+    "uint8": {"type": "integer", "minimum": 0, "maximum": 255},
     "float": {"type": "number", "exclusiveMinimum": 0},
-    "quoted": {"type": "string"},
+    "quoted": {"type": "string", "pattern": "^-?(0|[1-9][0-9]*)$"},
     "string": {"type": "string", "enum": ["a", "b,c"], "default": "a"},
     "plain": {"type": "string", "description": "a plain description, with a comma"},
     "bytes": {"type": ["string", "null"], "contentEncoding": "base64"},
-    "array": {"type": "array", "items": {"type": "integer"}, "maxItems": 3, "minItems": 3},
-    "nested": {
-      "type": ["array", "null"],
-      "items": {"type": ["array", "null"], "items": {"type": "string"}}
+    "array": {
+      "type": "array",
+      "items": {"type": "integer"},
+      "minItems": 3,
+      "maxItems": 3
     },
+    "nested": {"type": ["array", "null"], "items": {"type": ["array", "null"], "items": {"type": "string"}}},
     "pointer": {"type": ["string", "null"]},
     "enum": {"type": ["string", "null"], "enum": ["x", "y", null]},
     "left": {"type": "string"},
     "map": {"type": ["object", "null"], "additionalProperties": {"type": ["integer", "null"]}},
-    "numbers": {
-      "type": ["object", "null"],
-      "patternProperties": {"^-?[0-9]+$": {"type": "string"}},
-      "additionalProperties": false
-    },
-    "unsigned": {
-      "type": "object",
-      "patternProperties": {"^[0-9]+$": {}},
-      "additionalProperties": false
-    },
+    "numbers": {"type": ["object", "null"], "patternProperties": {"^-?[0-9]+$": {"type": "string"}}, "additionalProperties": false},
+    "unsigned": {"type": "object", "patternProperties": {"^[0-9]+$": {}}, "additionalProperties": false},
     "hosts": {"type": "object", "additionalProperties": {"type": "string"}},
     "any": {},
     "raw": {},
     "time": {"type": "string", "format": "date-time"},
     "took": {"type": "integer", "description": "In nanoseconds."},
     "waited": {"type": "integer", "description": "how long nothing happened. In nanoseconds."},
-    "tagged": {"type": "string", "format": "date"},
-    "addr": {"type": "string", "description": "an IP address with \u0060backticks\u0060"},
-    "url": {
-      "type": "object",
-      "properties": {
-        "Scheme": {"type": "string"},
-        "Opaque": {"type": "string"},
-        "User": {"type": ["object", "null"], "properties": {}, "additionalProperties": false},
-        "Host": {"type": "string"},
-        "Path": {"type": "string"},
-        "Fragment": {"type": "string"},
-        "RawQuery": {"type": "string"},
-        "RawPath": {"type": "string"},
-        "RawFragment": {"type": "string"},
-        "ForceQuery": {"type": "boolean"},
-        "OmitHost": {"type": "boolean"}
-      },
-      "required": [
-        "Scheme", "Opaque", "User", "Host", "Path", "Fragment", "RawQuery", "RawPath",
-        "RawFragment", "ForceQuery", "OmitHost"
-      ],
-      "additionalProperties": false
+    "tagged": {
+      "type": "string",
+      "format": "date",
+      "description": "A date, which it writes itself."
     },
+    "addr": {"type": "string", "description": "an IP address with ` + "`backticks`" + `"},
+    "url": {"type": "string", "format": "uri"},
     "on": {"type": "string"},
-    "defaults": {"type": "array", "default": [1, 2], "items": {"type": "integer"}, "minItems": 1},
+    "defaults": {
+      "type": "array",
+      "default": [1, 2],
+      "items": {"type": "integer"},
+      "minItems": 1
+    },
     "nullable": {"type": ["string", "null"]}
   },
   "required": [
-    "bool", "int", "uint8", "float", "quoted", "string", "plain", "bytes", "array", "nested",
-    "pointer", "enum", "map", "numbers", "any", "raw", "time", "took", "waited", "tagged", "addr",
-    "on", "nullable"
+    "bool",
+    "int",
+    "uint8",
+    "float",
+    "quoted",
+    "string",
+    "plain",
+    "bytes",
+    "array",
+    "nested",
+    "pointer",
+    "enum",
+    "map",
+    "numbers",
+    "any",
+    "raw",
+    "time",
+    "took",
+    "waited",
+    "tagged",
+    "addr",
+    "on",
+    "nullable"
   ],
   "additionalProperties": false
 }`
 
-const kindsSameOutput = `{
+const fieldsResult = `{
   "type": "object",
   "properties": {
     "bool": {"type": "boolean", "default": true},
-    "int": {"type": "integer", "default": 3, "maximum": 10, "minimum": 1},
-    "uint8": {"type": "integer"},
+    "int": {
+      "type": "integer",
+      "default": 3,
+      "minimum": 1,
+      "maximum": 10
+    },
+    "uint8": {"type": "integer", "minimum": 0, "maximum": 255},
     "float": {"type": "number", "exclusiveMinimum": 0},
-    "quoted": {"type": "string"},
+    "quoted": {"type": "string", "pattern": "^-?(0|[1-9][0-9]*)$"},
     "string": {"type": "string", "enum": ["a", "b,c"], "default": "a"},
     "plain": {"type": "string", "description": "a plain description, with a comma"},
     "bytes": {"type": ["string", "null"], "contentEncoding": "base64"},
-    "array": {"type": "array", "items": {"type": "integer"}, "maxItems": 3, "minItems": 3},
-    "nested": {
-      "type": ["array", "null"],
-      "items": {"type": ["array", "null"], "items": {"type": "string"}}
+    "array": {
+      "type": "array",
+      "items": {"type": "integer"},
+      "minItems": 3,
+      "maxItems": 3
     },
+    "nested": {"type": ["array", "null"], "items": {"type": ["array", "null"], "items": {"type": "string"}}},
     "pointer": {"type": ["string", "null"]},
     "enum": {"type": ["string", "null"], "enum": ["x", "y", null]},
     "left": {"type": "string"},
     "map": {"type": ["object", "null"], "additionalProperties": {"type": ["integer", "null"]}},
-    "numbers": {
-      "type": ["object", "null"],
-      "patternProperties": {"^-?[0-9]+$": {"type": "string"}},
-      "additionalProperties": false
-    },
-    "unsigned": {
-      "type": "object",
-      "patternProperties": {"^[0-9]+$": {}},
-      "additionalProperties": false
-    },
+    "numbers": {"type": ["object", "null"], "patternProperties": {"^-?[0-9]+$": {"type": "string"}}, "additionalProperties": false},
+    "unsigned": {"type": "object", "patternProperties": {"^[0-9]+$": {}}, "additionalProperties": false},
     "hosts": {"type": "object", "additionalProperties": {"type": "string"}},
     "any": {},
     "raw": {},
     "time": {"type": "string", "format": "date-time"},
     "took": {"type": "integer", "description": "In nanoseconds."},
     "waited": {"type": "integer", "description": "how long nothing happened. In nanoseconds."},
-    "tagged": {"type": "string", "format": "date"},
-    "addr": {"type": "string", "description": "an IP address with \u0060backticks\u0060"},
-    "url": {
-      "type": "object",
-      "properties": {
-        "Scheme": {"type": "string"},
-        "Opaque": {"type": "string"},
-        "User": {"type": ["object", "null"], "properties": {}},
-        "Host": {"type": "string"},
-        "Path": {"type": "string"},
-        "Fragment": {"type": "string"},
-        "RawQuery": {"type": "string"},
-        "RawPath": {"type": "string"},
-        "RawFragment": {"type": "string"},
-        "ForceQuery": {"type": "boolean"},
-        "OmitHost": {"type": "boolean"}
-      },
-      "required": [
-        "Scheme", "Opaque", "User", "Host", "Path", "Fragment", "RawQuery", "RawPath",
-        "RawFragment", "ForceQuery", "OmitHost"
-      ]
+    "tagged": {
+      "type": "string",
+      "format": "date",
+      "description": "A date, which it writes itself."
     },
+    "addr": {"type": "string", "description": "an IP address with ` + "`backticks`" + `"},
+    "url": {"type": "string", "format": "uri"},
     "on": {"type": "string"},
-    "defaults": {"type": "array", "default": [1, 2], "items": {"type": "integer"}, "minItems": 1},
+    "defaults": {
+      "type": "array",
+      "default": [1, 2],
+      "items": {"type": "integer"},
+      "minItems": 1
+    },
     "nullable": {"type": ["string", "null"]}
   },
   "required": [
-    "bool", "int", "uint8", "float", "quoted", "string", "plain", "bytes", "array", "nested",
-    "pointer", "enum", "map", "numbers", "any", "raw", "time", "took", "waited", "tagged", "addr",
-    "on", "nullable"
+    "bool",
+    "int",
+    "uint8",
+    "float",
+    "quoted",
+    "string",
+    "plain",
+    "bytes",
+    "array",
+    "nested",
+    "pointer",
+    "enum",
+    "map",
+    "numbers",
+    "any",
+    "raw",
+    "time",
+    "took",
+    "waited",
+    "tagged",
+    "addr",
+    "on",
+    "nullable"
   ]
 }`

@@ -8,66 +8,20 @@ package pipeline
 
 import (
 	"context"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // Generated code needs a runtime at least as new as the generator that wrote it. If this line
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// TaskStatus is the state of a task as its requestor sees it.
-type TaskStatus = mcptask.Status
-
-// The states of a task.
-const (
-	// TaskStatusWorking means that the work is going on, or waits for its turn.
-	TaskStatusWorking TaskStatus = "working"
-	// TaskStatusInputRequired means that the work waits for an answer from the requestor.
-	TaskStatusInputRequired TaskStatus = "input_required"
-	// TaskStatusCompleted means that the work is done and its result is available.
-	TaskStatusCompleted TaskStatus = "completed"
-	// TaskStatusFailed means that the work ended with an error; in revision 2025-11-25 also with a
-	// result that reports one.
-	TaskStatusFailed TaskStatus = "failed"
-	// TaskStatusCancelled means that the task was cancelled before its work was done.
-	TaskStatusCancelled TaskStatus = "cancelled"
-)
-
-// The error codes that a server sends.
-const (
-	// CodeParseError says that the message is not JSON.
-	CodeParseError = -32700
-	// CodeInvalidRequest says that the message is not a valid request.
-	CodeInvalidRequest = -32600
-	// CodeMethodNotFound says that the method is unknown, or not part of the revision in use.
-	CodeMethodNotFound = -32601
-	// CodeInvalidParams says that the params are invalid: an unknown task, or _meta without a
-	// required key.
-	CodeInvalidParams = -32602
-	// CodeInternalError says that the receiver failed on its own.
-	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the body.
-	CodeHeaderMismatch = -32020
-	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
-	// the error's data names it.
-	CodeMissingClientCapability = -32021
-	// CodeUnsupportedProtocolVersion says that the server does not speak the request's protocol
-	// version; the error's data lists those that it does.
-	CodeUnsupportedProtocolVersion = -32022
-)
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask.Capabilities {
-	return mcptask.Capabilities{
-		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
-	}
-}
-
 // CITools binds impl to the tools of CI, for [mcptask.NewServer].
 func CITools(impl CI) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "CI"} // which NewServer refuses
+	}
 	return mcptask.Tools{
 		Service:      "CI",
 		Impl:         impl,
@@ -77,33 +31,32 @@ func CITools(impl CI) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "run_pipeline",
-				Description:  "RunPipeline builds and tests one branch of a repository.",
-				InputSchema:  ciRunPipelineInput,
-				OutputSchema: ciRunPipelineOutput,
+				Description:  "Builds and tests one branch of a repository.",
+				InputSchema:  runInputArguments,
+				OutputSchema: runReportResult,
 				Policy: mcptask.Policy{
 					Task:   mcptask.TaskRequired,
 					TTL:    24 * time.Hour,
 					Poll:   2 * time.Second,
 					OnLost: mcptask.RestartWhenLost,
 				},
-			}, func(ctx context.Context, task *mcptask.Task, in RunInput) (RunReport, error) {
-				return impl.RunPipeline(ctx, task, in)
-			}),
+			}, impl.RunPipeline),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "deploy_service",
 				Title:        "Deploy a service",
-				Description:  "DeployService ships a service; production asks a person first.",
-				InputSchema:  ciDeployServiceInput,
-				OutputSchema: ciDeployServiceOutput,
-				Policy:       mcptask.Policy{Task: mcptask.TaskOptional, Grace: 200 * time.Millisecond},
-			}, func(ctx context.Context, task *mcptask.Task, in DeployInput) (DeployReport, error) {
-				return impl.DeployService(ctx, task, in)
-			}),
+				Description:  "Ships a service; production asks a person first.",
+				InputSchema:  deployInputArguments,
+				OutputSchema: deployReportResult,
+				Policy: mcptask.Policy{
+					Task:  mcptask.TaskOptional,
+					Grace: 200 * time.Millisecond,
+				},
+			}, impl.DeployService),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "lint_file",
-				Description:  "LintFile checks one file at once.",
-				InputSchema:  ciLintFileInput,
-				OutputSchema: ciLintFileOutput,
+				Description:  "Checks one file at once.",
+				InputSchema:  lintInputArguments,
+				OutputSchema: lintReportResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden},
 			}, func(ctx context.Context, _ *mcptask.Task, in LintInput) (LintReport, error) {
 				return impl.LintFile(ctx, in)
@@ -132,48 +85,30 @@ func (c *CIClient) RunPipeline(ctx context.Context, in RunInput, opts ...mcptask
 }
 
 // StartRunPipeline starts RunPipeline and returns as soon as the server has accepted the call.
-func (c *CIClient) StartRunPipeline(
-	ctx context.Context,
-	in RunInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[RunReport], error) {
+func (c *CIClient) StartRunPipeline(ctx context.Context, in RunInput, opts ...mcptask.CallOption) (*mcptask.Call[RunReport], error) {
 	return mcptask.Start[RunReport](ctx, c.conn, "run_pipeline", in, opts...)
 }
 
 // ResumeRunPipeline resumes a call of RunPipeline by its token, even in another process.
-func (c *CIClient) ResumeRunPipeline(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[RunReport], error) {
+func (c *CIClient) ResumeRunPipeline(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[RunReport], error) {
 	return mcptask.Resume[RunReport](c.conn, "run_pipeline", token, opts...)
 }
 
 // DeployService ships a service; production asks a person first.
 //
 // It waits until the task ends.
-func (c *CIClient) DeployService(
-	ctx context.Context,
-	in DeployInput,
-	opts ...mcptask.CallOption,
-) (DeployReport, error) {
+func (c *CIClient) DeployService(ctx context.Context, in DeployInput, opts ...mcptask.CallOption) (DeployReport, error) {
 	return mcptask.Run[DeployReport](ctx, c.conn, "deploy_service", in, opts...)
 }
 
 // StartDeployService starts DeployService and returns as soon as the server has accepted the
 // call.
-func (c *CIClient) StartDeployService(
-	ctx context.Context,
-	in DeployInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[DeployReport], error) {
+func (c *CIClient) StartDeployService(ctx context.Context, in DeployInput, opts ...mcptask.CallOption) (*mcptask.Call[DeployReport], error) {
 	return mcptask.Start[DeployReport](ctx, c.conn, "deploy_service", in, opts...)
 }
 
 // ResumeDeployService resumes a call of DeployService by its token, even in another process.
-func (c *CIClient) ResumeDeployService(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[DeployReport], error) {
+func (c *CIClient) ResumeDeployService(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[DeployReport], error) {
 	return mcptask.Resume[DeployReport](c.conn, "deploy_service", token, opts...)
 }
 
@@ -184,7 +119,11 @@ func (c *CIClient) LintFile(ctx context.Context, in LintInput, opts ...mcptask.C
 
 // approvalInput describes Approval to the runtime.
 func approvalInput() mcptask.InputSpec {
-	return mcptask.InputSpec{Name: "Approval", Message: "Ship it?", Schema: approvalSchema}
+	return mcptask.InputSpec{
+		Name:    "Approval",
+		Message: "Ship it?",
+		Schema:  approvalAnswer,
+	}
 }
 
 // AskApproval asks for Approval and waits for the answer. The step names the question within the
@@ -195,27 +134,56 @@ func AskApproval(ctx context.Context, task *mcptask.Task, step, message string) 
 	return mcptask.Ask[Approval](ctx, task, approvalInput(), step, message)
 }
 
-// AnswerApproval returns an Answerer for a client. It answers questions for Approval by calling
-// f.
+// AnswerApproval returns an Answerer for a client that answers questions for Approval with f.
 func AnswerApproval(f func(context.Context, mcptask.Question) (Approval, error)) mcptask.Answerer {
 	return mcptask.Answer(approvalInput(), f)
 }
 
-const ciRunPipelineInput = `{
+// taskCapabilities returns the task capabilities that a server declares in each protocol
+// revision.
+func taskCapabilities() mcptask.Capabilities {
+	return mcptask.Capabilities{
+		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
+	}
+}
+
+// TaskStatus is the state of a task as its requestor sees it.
+type TaskStatus = mcptask.Status
+
+// The states of a task, which package mcptask describes.
+const (
+	TaskStatusWorking       = mcptask.StatusWorking
+	TaskStatusInputRequired = mcptask.StatusInputRequired
+	TaskStatusCompleted     = mcptask.StatusCompleted
+	TaskStatusFailed        = mcptask.StatusFailed
+	TaskStatusCancelled     = mcptask.StatusCancelled
+)
+
+// The error codes that a server sends, which package mcptask describes.
+const (
+	CodeParseError                 = mcptask.CodeParseError
+	CodeInvalidRequest             = mcptask.CodeInvalidRequest
+	CodeMethodNotFound             = mcptask.CodeMethodNotFound
+	CodeInvalidParams              = mcptask.CodeInvalidParams
+	CodeInternalError              = mcptask.CodeInternalError
+	CodeHeaderMismatch             = mcptask.CodeHeaderMismatch
+	CodeMissingClientCapability    = mcptask.CodeMissingClientCapability
+	CodeUnsupportedProtocolVersion = mcptask.CodeUnsupportedProtocolVersion
+)
+
+const runInputArguments = `{
   "type": "object",
   "properties": {
     "repository": {
       "type": "string",
       "format": "uri",
-      "description": "Repository is where the source is, as a URL."
+      "description": "Where the source is, as a URL."
     },
-    "branch": {
-      "type": "string",
-      "description": "Branch is the branch to build; the default branch where it is left out."
-    },
+    "branch": {"type": "string", "description": "The branch to build; the default branch where it is left out."},
     "steps": {
       "type": "array",
-      "description": "Steps names the steps to run, all of them where it is left out.",
+      "description": "Names the steps to run, all of them where it is left out.",
       "items": {"type": "string"}
     }
   },
@@ -223,15 +191,15 @@ const ciRunPipelineInput = `{
   "additionalProperties": false
 }`
 
-const ciRunPipelineOutput = `{
+const runReportResult = `{
   "type": "object",
   "properties": {
-    "passed": {"type": "boolean", "description": "Passed tells whether every step passed."},
+    "passed": {"type": "boolean", "description": "Tells whether every step passed."},
     "steps": {
       "type": ["array", "null"],
       "items": {
         "type": "object",
-        "description": "Step is one step of a pipeline.",
+        "description": "One step of a pipeline.",
         "properties": {
           "name": {"type": "string"},
           "passed": {"type": "boolean"},
@@ -245,17 +213,17 @@ const ciRunPipelineOutput = `{
   "required": ["passed", "steps"]
 }`
 
-const ciDeployServiceInput = `{
+const deployInputArguments = `{
   "type": "object",
   "properties": {
     "service": {
       "type": "string",
-      "description": "Service is the name of the service.",
+      "description": "The name of the service.",
       "minLength": 1
     },
     "environment": {
       "type": "string",
-      "description": "Environment is where it goes.",
+      "description": "Where it goes.",
       "enum": ["staging", "production"],
       "default": "staging"
     },
@@ -265,7 +233,7 @@ const ciDeployServiceInput = `{
   "additionalProperties": false
 }`
 
-const ciDeployServiceOutput = `{
+const deployReportResult = `{
   "type": "object",
   "properties": {
     "version": {"type": "string"},
@@ -275,7 +243,7 @@ const ciDeployServiceOutput = `{
   "required": ["version", "deployed"]
 }`
 
-const ciLintFileInput = `{
+const lintInputArguments = `{
   "type": "object",
   "properties": {
     "path": {"type": "string", "description": "the file's path in the repository"}
@@ -284,14 +252,14 @@ const ciLintFileInput = `{
   "additionalProperties": false
 }`
 
-const ciLintFileOutput = `{
+const lintReportResult = `{
   "type": "object",
   "properties": {
     "findings": {
       "type": ["array", "null"],
       "items": {
         "type": "object",
-        "description": "Finding is one problem.",
+        "description": "One problem.",
         "properties": {
           "line": {"type": "integer", "minimum": 1},
           "message": {"type": "string"}
@@ -303,12 +271,12 @@ const ciLintFileOutput = `{
   "required": ["findings"]
 }`
 
-const approvalSchema = `{
+const approvalAnswer = `{
   "type": "object",
   "properties": {
     "approve": {
       "type": "boolean",
-      "description": "Approve must be true to go on.",
+      "description": "Must be true to go on.",
       "default": false
     }
   },

@@ -8,62 +8,13 @@ package questions
 
 import (
 	"context"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // Generated code needs a runtime at least as new as the generator that wrote it. If this line
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
-
-// TaskStatus is the state of a task as its requestor sees it.
-type TaskStatus = mcptask.Status
-
-// The states of a task.
-const (
-	// TaskStatusWorking means that the work is going on, or waits for its turn.
-	TaskStatusWorking TaskStatus = "working"
-	// TaskStatusInputRequired means that the work waits for an answer from the requestor.
-	TaskStatusInputRequired TaskStatus = "input_required"
-	// TaskStatusCompleted means that the work is done and its result is available.
-	TaskStatusCompleted TaskStatus = "completed"
-	// TaskStatusFailed means that the work ended with an error; in revision 2025-11-25 also with a
-	// result that reports one.
-	TaskStatusFailed TaskStatus = "failed"
-	// TaskStatusCancelled means that the task was cancelled before its work was done.
-	TaskStatusCancelled TaskStatus = "cancelled"
-)
-
-// The error codes that a server sends.
-const (
-	// CodeParseError says that the message is not JSON.
-	CodeParseError = -32700
-	// CodeInvalidRequest says that the message is not a valid request.
-	CodeInvalidRequest = -32600
-	// CodeMethodNotFound says that the method is unknown, or not part of the revision in use.
-	CodeMethodNotFound = -32601
-	// CodeInvalidParams says that the params are invalid: an unknown task, or _meta without a
-	// required key.
-	CodeInvalidParams = -32602
-	// CodeInternalError says that the receiver failed on its own.
-	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the body.
-	CodeHeaderMismatch = -32020
-	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
-	// the error's data names it.
-	CodeMissingClientCapability = -32021
-	// CodeUnsupportedProtocolVersion says that the server does not speak the request's protocol
-	// version; the error's data lists those that it does.
-	CodeUnsupportedProtocolVersion = -32022
-)
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask.Capabilities {
-	return mcptask.Capabilities{
-		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
-	}
-}
 
 // AskerTools binds impl to the tools of Asker, for [mcptask.NewServer].
 func AskerTools(impl Asker) mcptask.Tools {
@@ -74,11 +25,14 @@ func AskerTools(impl Asker) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "ask_first",
-				Description:  "AskFirst asks twice before it starts.",
-				InputSchema:  askerAskFirstInput,
-				OutputSchema: askerAskFirstOutput,
+				Description:  "Asks twice before it starts.",
+				InputSchema:  inputArguments,
+				OutputSchema: reportResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskOptional},
-				Questions:    []mcptask.InputSpec{sureInput(), whichInput()},
+				Questions: []mcptask.InputSpec{
+					sureInput(),
+					whichInput(),
+				},
 			}, func(ctx context.Context, task *mcptask.Task, in Input) (Report, error) {
 				var zero Report
 				answer, err := mcptask.Asked[Sure](task, 0)
@@ -93,7 +47,7 @@ func AskerTools(impl Asker) mcptask.Tools {
 			}),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:        "ask_only",
-				InputSchema: askerAskOnlyInput,
+				InputSchema: mcptask.NoArguments,
 				Policy:      mcptask.Policy{Task: mcptask.TaskForbidden},
 				Questions:   []mcptask.InputSpec{whichInput()},
 			}, func(ctx context.Context, task *mcptask.Task, _ struct{}) (struct{}, error) {
@@ -128,11 +82,7 @@ func (c *AskerClient) AskFirst(ctx context.Context, in Input, opts ...mcptask.Ca
 }
 
 // StartAskFirst starts AskFirst and returns as soon as the server has accepted the call.
-func (c *AskerClient) StartAskFirst(
-	ctx context.Context,
-	in Input,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[Report], error) {
+func (c *AskerClient) StartAskFirst(ctx context.Context, in Input, opts ...mcptask.CallOption) (*mcptask.Call[Report], error) {
 	return mcptask.Start[Report](ctx, c.conn, "ask_first", in, opts...)
 }
 
@@ -149,6 +99,9 @@ func (c *AskerClient) AskOnly(ctx context.Context, opts ...mcptask.CallOption) e
 
 // InsiderTools binds impl to the tools of Insider, for [mcptask.NewServer].
 func InsiderTools(impl Insider) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "Insider"} // which NewServer refuses
+	}
 	return mcptask.Tools{
 		Service:      "Insider",
 		Impl:         impl,
@@ -158,13 +111,11 @@ func InsiderTools(impl Insider) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "ask_inside",
-				Description:  "AskInside asks for two things, for one of them twice.",
-				InputSchema:  insiderAskInsideInput,
-				OutputSchema: insiderAskInsideOutput,
+				Description:  "Asks for two things, for one of them twice.",
+				InputSchema:  inputArguments,
+				OutputSchema: reportResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskOptional},
-			}, func(ctx context.Context, task *mcptask.Task, in Input) (Report, error) {
-				return impl.AskInside(ctx, task, in)
-			}),
+			}, impl.AskInside),
 		},
 	}
 }
@@ -189,29 +140,21 @@ func (c *InsiderClient) AskInside(ctx context.Context, in Input, opts ...mcptask
 }
 
 // StartAskInside starts AskInside and returns as soon as the server has accepted the call.
-func (c *InsiderClient) StartAskInside(
-	ctx context.Context,
-	in Input,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[Report], error) {
+func (c *InsiderClient) StartAskInside(ctx context.Context, in Input, opts ...mcptask.CallOption) (*mcptask.Call[Report], error) {
 	return mcptask.Start[Report](ctx, c.conn, "ask_inside", in, opts...)
 }
 
 // ResumeAskInside resumes a call of AskInside by its token, even in another process.
-func (c *InsiderClient) ResumeAskInside(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[Report], error) {
+func (c *InsiderClient) ResumeAskInside(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[Report], error) {
 	return mcptask.Resume[Report](c.conn, "ask_inside", token, opts...)
 }
 
 // sureInput describes Sure to the runtime.
 func sureInput() mcptask.InputSpec {
 	return mcptask.InputSpec{
-		Name: "Sure",
-		Message: "Are you \"sure\"? It cannot be undone, and everything that was there " +
-			"before is gone for good, whoever needs it.",
-		Schema: sureSchema,
+		Name:    "Sure",
+		Message: "Are you \"sure\"? It cannot be undone, and everything that was there before is gone for good, whoever needs it.",
+		Schema:  sureAnswer,
 	}
 }
 
@@ -223,14 +166,18 @@ func AskSure(ctx context.Context, task *mcptask.Task, step, message string) (Sur
 	return mcptask.Ask[Sure](ctx, task, sureInput(), step, message)
 }
 
-// AnswerSure returns an Answerer for a client. It answers questions for Sure by calling f.
+// AnswerSure returns an Answerer for a client that answers questions for Sure with f.
 func AnswerSure(f func(context.Context, mcptask.Question) (Sure, error)) mcptask.Answerer {
 	return mcptask.Answer(sureInput(), f)
 }
 
 // whichInput describes Which to the runtime.
 func whichInput() mcptask.InputSpec {
-	return mcptask.InputSpec{Name: "Which", Message: "Which?", Schema: whichSchema}
+	return mcptask.InputSpec{
+		Name:    "Which",
+		Message: "Which?",
+		Schema:  whichAnswer,
+	}
 }
 
 // AskWhich asks for Which and waits for the answer. The step names the question within the task:
@@ -241,12 +188,45 @@ func AskWhich(ctx context.Context, task *mcptask.Task, step, message string) (Wh
 	return mcptask.Ask[Which](ctx, task, whichInput(), step, message)
 }
 
-// AnswerWhich returns an Answerer for a client. It answers questions for Which by calling f.
+// AnswerWhich returns an Answerer for a client that answers questions for Which with f.
 func AnswerWhich(f func(context.Context, mcptask.Question) (Which, error)) mcptask.Answerer {
 	return mcptask.Answer(whichInput(), f)
 }
 
-const askerAskFirstInput = `{
+// taskCapabilities returns the task capabilities that a server declares in each protocol
+// revision.
+func taskCapabilities() mcptask.Capabilities {
+	return mcptask.Capabilities{
+		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
+	}
+}
+
+// TaskStatus is the state of a task as its requestor sees it.
+type TaskStatus = mcptask.Status
+
+// The states of a task, which package mcptask describes.
+const (
+	TaskStatusWorking       = mcptask.StatusWorking
+	TaskStatusInputRequired = mcptask.StatusInputRequired
+	TaskStatusCompleted     = mcptask.StatusCompleted
+	TaskStatusFailed        = mcptask.StatusFailed
+	TaskStatusCancelled     = mcptask.StatusCancelled
+)
+
+// The error codes that a server sends, which package mcptask describes.
+const (
+	CodeParseError                 = mcptask.CodeParseError
+	CodeInvalidRequest             = mcptask.CodeInvalidRequest
+	CodeMethodNotFound             = mcptask.CodeMethodNotFound
+	CodeInvalidParams              = mcptask.CodeInvalidParams
+	CodeInternalError              = mcptask.CodeInternalError
+	CodeHeaderMismatch             = mcptask.CodeHeaderMismatch
+	CodeMissingClientCapability    = mcptask.CodeMissingClientCapability
+	CodeUnsupportedProtocolVersion = mcptask.CodeUnsupportedProtocolVersion
+)
+
+const inputArguments = `{
   "type": "object",
   "properties": {
     "name": {"type": "string"}
@@ -255,7 +235,7 @@ const askerAskFirstInput = `{
   "additionalProperties": false
 }`
 
-const askerAskFirstOutput = `{
+const reportResult = `{
   "type": "object",
   "properties": {
     "done": {"type": "boolean"}
@@ -263,30 +243,7 @@ const askerAskFirstOutput = `{
   "required": ["done"]
 }`
 
-const askerAskOnlyInput = `{
-  "type": "object",
-  "properties": {},
-  "additionalProperties": false
-}`
-
-const insiderAskInsideInput = `{
-  "type": "object",
-  "properties": {
-    "name": {"type": "string"}
-  },
-  "required": ["name"],
-  "additionalProperties": false
-}`
-
-const insiderAskInsideOutput = `{
-  "type": "object",
-  "properties": {
-    "done": {"type": "boolean"}
-  },
-  "required": ["done"]
-}`
-
-const sureSchema = `{
+const sureAnswer = `{
   "type": "object",
   "properties": {
     "yes": {"type": "boolean"}
@@ -294,11 +251,19 @@ const sureSchema = `{
   "required": ["yes"]
 }`
 
-const whichSchema = `{
+const whichAnswer = `{
   "type": "object",
   "properties": {
-    "one": {"type": "string", "description": "One is one of them.", "enum": ["a", "b"]},
-    "many": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}, "minItems": 1},
+    "one": {
+      "type": "string",
+      "description": "One of them.",
+      "enum": ["a", "b"]
+    },
+    "many": {
+      "type": "array",
+      "items": {"type": "string", "enum": ["a", "b"]},
+      "minItems": 1
+    },
     "count": {"type": "integer", "minimum": 1},
     "when": {"type": "string", "format": "date-time"},
     "note": {"type": "string", "maxLength": 100}

@@ -8,62 +8,13 @@ package recursive
 
 import (
 	"context"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // Generated code needs a runtime at least as new as the generator that wrote it. If this line
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
-
-// TaskStatus is the state of a task as its requestor sees it.
-type TaskStatus = mcptask.Status
-
-// The states of a task.
-const (
-	// TaskStatusWorking means that the work is going on, or waits for its turn.
-	TaskStatusWorking TaskStatus = "working"
-	// TaskStatusInputRequired means that the work waits for an answer from the requestor.
-	TaskStatusInputRequired TaskStatus = "input_required"
-	// TaskStatusCompleted means that the work is done and its result is available.
-	TaskStatusCompleted TaskStatus = "completed"
-	// TaskStatusFailed means that the work ended with an error; in revision 2025-11-25 also with a
-	// result that reports one.
-	TaskStatusFailed TaskStatus = "failed"
-	// TaskStatusCancelled means that the task was cancelled before its work was done.
-	TaskStatusCancelled TaskStatus = "cancelled"
-)
-
-// The error codes that a server sends.
-const (
-	// CodeParseError says that the message is not JSON.
-	CodeParseError = -32700
-	// CodeInvalidRequest says that the message is not a valid request.
-	CodeInvalidRequest = -32600
-	// CodeMethodNotFound says that the method is unknown, or not part of the revision in use.
-	CodeMethodNotFound = -32601
-	// CodeInvalidParams says that the params are invalid: an unknown task, or _meta without a
-	// required key.
-	CodeInvalidParams = -32602
-	// CodeInternalError says that the receiver failed on its own.
-	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the body.
-	CodeHeaderMismatch = -32020
-	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
-	// the error's data names it.
-	CodeMissingClientCapability = -32021
-	// CodeUnsupportedProtocolVersion says that the server does not speak the request's protocol
-	// version; the error's data lists those that it does.
-	CodeUnsupportedProtocolVersion = -32022
-)
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask.Capabilities {
-	return mcptask.Capabilities{
-		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
-	}
-}
 
 // RecursiveTools binds impl to the tools of Recursive, for [mcptask.NewServer].
 func RecursiveTools(impl Recursive) mcptask.Tools {
@@ -74,27 +25,27 @@ func RecursiveTools(impl Recursive) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "grow",
-				Description:  "Grow takes a type that holds itself in every way.",
-				InputSchema:  recursiveGrowInput,
-				OutputSchema: recursiveGrowOutput,
+				Description:  "Takes a type that holds itself in every way.",
+				InputSchema:  treeArguments,
+				OutputSchema: treeResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden},
 			}, func(ctx context.Context, _ *mcptask.Task, in Tree) (Tree, error) {
 				return impl.Grow(ctx, in)
 			}),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "chain",
-				Description:  "Chain takes a type that leads to one that holds itself.",
-				InputSchema:  recursiveChainInput,
-				OutputSchema: recursiveChainOutput,
+				Description:  "Takes a type that leads to one that holds itself.",
+				InputSchema:  listArguments,
+				OutputSchema: listResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden},
 			}, func(ctx context.Context, _ *mcptask.Task, in List) (List, error) {
 				return impl.Chain(ctx, in)
 			}),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "ring",
-				Description:  "Ring takes types that hold each other.",
-				InputSchema:  recursiveRingInput,
-				OutputSchema: recursiveRingOutput,
+				Description:  "Takes types that hold each other.",
+				InputSchema:  authorArguments,
+				OutputSchema: authorResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden},
 			}, func(ctx context.Context, _ *mcptask.Task, in Author) (Author, error) {
 				return impl.Ring(ctx, in)
@@ -130,12 +81,50 @@ func (c *RecursiveClient) Ring(ctx context.Context, in Author, opts ...mcptask.C
 	return mcptask.Run[Author](ctx, c.conn, "ring", in, opts...)
 }
 
-const recursiveGrowInput = `{
+// taskCapabilities returns the task capabilities that a server declares in each protocol
+// revision.
+func taskCapabilities() mcptask.Capabilities {
+	return mcptask.Capabilities{
+		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
+	}
+}
+
+// TaskStatus is the state of a task as its requestor sees it.
+type TaskStatus = mcptask.Status
+
+// The states of a task, which package mcptask describes.
+const (
+	TaskStatusWorking       = mcptask.StatusWorking
+	TaskStatusInputRequired = mcptask.StatusInputRequired
+	TaskStatusCompleted     = mcptask.StatusCompleted
+	TaskStatusFailed        = mcptask.StatusFailed
+	TaskStatusCancelled     = mcptask.StatusCancelled
+)
+
+// The error codes that a server sends, which package mcptask describes.
+const (
+	CodeParseError                 = mcptask.CodeParseError
+	CodeInvalidRequest             = mcptask.CodeInvalidRequest
+	CodeMethodNotFound             = mcptask.CodeMethodNotFound
+	CodeInvalidParams              = mcptask.CodeInvalidParams
+	CodeInternalError              = mcptask.CodeInternalError
+	CodeHeaderMismatch             = mcptask.CodeHeaderMismatch
+	CodeMissingClientCapability    = mcptask.CodeMissingClientCapability
+	CodeUnsupportedProtocolVersion = mcptask.CodeUnsupportedProtocolVersion
+)
+
+const treeArguments = `{
   "type": "object",
   "properties": {
     "name": {"type": "string"},
     "left": {"$ref": "#"},
-    "right": {"anyOf": [{"$ref": "#"}, {"type": "null"}]},
+    "right": {
+      "anyOf": [
+        {"$ref": "#"},
+        {"type": "null"}
+      ]
+    },
     "children": {"type": ["array", "null"], "items": {"$ref": "#"}},
     "named": {"type": "object", "additionalProperties": {"$ref": "#"}}
   },
@@ -143,31 +132,51 @@ const recursiveGrowInput = `{
   "additionalProperties": false
 }`
 
-const recursiveGrowOutput = `{
+const treeResult = `{
   "type": "object",
   "properties": {
     "name": {"type": "string"},
     "left": {"$ref": "#"},
-    "right": {"anyOf": [{"$ref": "#"}, {"type": "null"}]},
+    "right": {
+      "anyOf": [
+        {"$ref": "#"},
+        {"type": "null"}
+      ]
+    },
     "children": {"type": ["array", "null"], "items": {"$ref": "#"}},
     "named": {"type": "object", "additionalProperties": {"$ref": "#"}}
   },
   "required": ["name", "right", "children"]
 }`
 
-const recursiveChainInput = `{
+const listArguments = `{
   "type": "object",
   "properties": {
-    "head": {"anyOf": [{"$ref": "#/$defs/recursive.Item"}, {"type": "null"}]},
-    "rose": {"anyOf": [{"$ref": "#/$defs/recursive.Rose"}, {"type": "null"}]},
-    "maze": {"anyOf": [{"$ref": "#/$defs/recursive.Maze"}, {"type": "null"}]}
+    "head": {
+      "anyOf": [
+        {"$ref": "#/$defs/recursive.Item"},
+        {"type": "null"}
+      ]
+    },
+    "rose": {
+      "anyOf": [
+        {"$ref": "#/$defs/recursive.Rose"},
+        {"type": "null"}
+      ]
+    },
+    "maze": {
+      "anyOf": [
+        {"$ref": "#/$defs/recursive.Maze"},
+        {"type": "null"}
+      ]
+    }
   },
   "required": ["head", "rose", "maze"],
   "additionalProperties": false,
   "$defs": {
     "recursive.Item": {
       "type": "object",
-      "description": "Item is an item of a list.",
+      "description": "An item of a list.",
       "properties": {
         "value": {"type": "integer"},
         "next": {"$ref": "#/$defs/recursive.Item"}
@@ -177,27 +186,52 @@ const recursiveChainInput = `{
     },
     "recursive.Rose": {
       "type": "array",
-      "items": {"anyOf": [{"$ref": "#/$defs/recursive.Rose"}, {"type": "null"}]}
+      "items": {
+        "anyOf": [
+          {"$ref": "#/$defs/recursive.Rose"},
+          {"type": "null"}
+        ]
+      }
     },
     "recursive.Maze": {
       "type": "object",
-      "additionalProperties": {"anyOf": [{"$ref": "#/$defs/recursive.Maze"}, {"type": "null"}]}
+      "additionalProperties": {
+        "anyOf": [
+          {"$ref": "#/$defs/recursive.Maze"},
+          {"type": "null"}
+        ]
+      }
     }
   }
 }`
 
-const recursiveChainOutput = `{
+const listResult = `{
   "type": "object",
   "properties": {
-    "head": {"anyOf": [{"$ref": "#/$defs/recursive.Item"}, {"type": "null"}]},
-    "rose": {"anyOf": [{"$ref": "#/$defs/recursive.Rose"}, {"type": "null"}]},
-    "maze": {"anyOf": [{"$ref": "#/$defs/recursive.Maze"}, {"type": "null"}]}
+    "head": {
+      "anyOf": [
+        {"$ref": "#/$defs/recursive.Item"},
+        {"type": "null"}
+      ]
+    },
+    "rose": {
+      "anyOf": [
+        {"$ref": "#/$defs/recursive.Rose"},
+        {"type": "null"}
+      ]
+    },
+    "maze": {
+      "anyOf": [
+        {"$ref": "#/$defs/recursive.Maze"},
+        {"type": "null"}
+      ]
+    }
   },
   "required": ["head", "rose", "maze"],
   "$defs": {
     "recursive.Item": {
       "type": "object",
-      "description": "Item is an item of a list.",
+      "description": "An item of a list.",
       "properties": {
         "value": {"type": "integer"},
         "next": {"$ref": "#/$defs/recursive.Item"}
@@ -206,22 +240,37 @@ const recursiveChainOutput = `{
     },
     "recursive.Rose": {
       "type": "array",
-      "items": {"anyOf": [{"$ref": "#/$defs/recursive.Rose"}, {"type": "null"}]}
+      "items": {
+        "anyOf": [
+          {"$ref": "#/$defs/recursive.Rose"},
+          {"type": "null"}
+        ]
+      }
     },
     "recursive.Maze": {
       "type": "object",
-      "additionalProperties": {"anyOf": [{"$ref": "#/$defs/recursive.Maze"}, {"type": "null"}]}
+      "additionalProperties": {
+        "anyOf": [
+          {"$ref": "#/$defs/recursive.Maze"},
+          {"type": "null"}
+        ]
+      }
     }
   }
 }`
 
-const recursiveRingInput = `{
+const authorArguments = `{
   "type": "object",
   "properties": {
     "name": {"type": "string"},
     "books": {
       "type": ["array", "null"],
-      "items": {"anyOf": [{"$ref": "#/$defs/recursive.Book"}, {"type": "null"}]}
+      "items": {
+        "anyOf": [
+          {"$ref": "#/$defs/recursive.Book"},
+          {"type": "null"}
+        ]
+      }
     }
   },
   "required": ["name", "books"],
@@ -229,7 +278,7 @@ const recursiveRingInput = `{
   "$defs": {
     "recursive.Book": {
       "type": "object",
-      "description": "Book has authors.",
+      "description": "Has authors.",
       "properties": {
         "title": {"type": "string"},
         "authors": {"type": ["array", "null"], "items": {"$ref": "#"}}
@@ -240,20 +289,25 @@ const recursiveRingInput = `{
   }
 }`
 
-const recursiveRingOutput = `{
+const authorResult = `{
   "type": "object",
   "properties": {
     "name": {"type": "string"},
     "books": {
       "type": ["array", "null"],
-      "items": {"anyOf": [{"$ref": "#/$defs/recursive.Book"}, {"type": "null"}]}
+      "items": {
+        "anyOf": [
+          {"$ref": "#/$defs/recursive.Book"},
+          {"type": "null"}
+        ]
+      }
     }
   },
   "required": ["name", "books"],
   "$defs": {
     "recursive.Book": {
       "type": "object",
-      "description": "Book has authors.",
+      "description": "Has authors.",
       "properties": {
         "title": {"type": "string"},
         "authors": {"type": ["array", "null"], "items": {"$ref": "#"}}

@@ -8,66 +8,20 @@ package services
 
 import (
 	"context"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // Generated code needs a runtime at least as new as the generator that wrote it. If this line
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// TaskStatus is the state of a task as its requestor sees it.
-type TaskStatus = mcptask.Status
-
-// The states of a task.
-const (
-	// TaskStatusWorking means that the work is going on, or waits for its turn.
-	TaskStatusWorking TaskStatus = "working"
-	// TaskStatusInputRequired means that the work waits for an answer from the requestor.
-	TaskStatusInputRequired TaskStatus = "input_required"
-	// TaskStatusCompleted means that the work is done and its result is available.
-	TaskStatusCompleted TaskStatus = "completed"
-	// TaskStatusFailed means that the work ended with an error; in revision 2025-11-25 also with a
-	// result that reports one.
-	TaskStatusFailed TaskStatus = "failed"
-	// TaskStatusCancelled means that the task was cancelled before its work was done.
-	TaskStatusCancelled TaskStatus = "cancelled"
-)
-
-// The error codes that a server sends.
-const (
-	// CodeParseError says that the message is not JSON.
-	CodeParseError = -32700
-	// CodeInvalidRequest says that the message is not a valid request.
-	CodeInvalidRequest = -32600
-	// CodeMethodNotFound says that the method is unknown, or not part of the revision in use.
-	CodeMethodNotFound = -32601
-	// CodeInvalidParams says that the params are invalid: an unknown task, or _meta without a
-	// required key.
-	CodeInvalidParams = -32602
-	// CodeInternalError says that the receiver failed on its own.
-	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the body.
-	CodeHeaderMismatch = -32020
-	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
-	// the error's data names it.
-	CodeMissingClientCapability = -32021
-	// CodeUnsupportedProtocolVersion says that the server does not speak the request's protocol
-	// version; the error's data lists those that it does.
-	CodeUnsupportedProtocolVersion = -32022
-)
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask.Capabilities {
-	return mcptask.Capabilities{
-		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
-	}
-}
-
 // BuildsTools binds impl to the tools of Builds, for [mcptask.NewServer].
 func BuildsTools(impl Builds) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "Builds"} // which NewServer refuses
+	}
 	return mcptask.Tools{
 		Service:      "Builds",
 		Impl:         impl,
@@ -78,19 +32,23 @@ func BuildsTools(impl Builds) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "builds_run",
-				Description:  "Run has a method of the same name in the other service.",
-				InputSchema:  buildsRunInput,
-				OutputSchema: buildsRunOutput,
-				Policy:       mcptask.Policy{Task: mcptask.TaskOptional, TTL: time.Hour},
-			}, func(ctx context.Context, task *mcptask.Task, in Job) (Report, error) {
-				return impl.Run(ctx, task, in)
-			}),
+				Description:  "Has a method of the same name in the other service.",
+				InputSchema:  jobArguments,
+				OutputSchema: reportResult,
+				Policy: mcptask.Policy{
+					Task: mcptask.TaskOptional,
+					TTL:  time.Hour,
+				},
+			}, impl.Run),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "builds_list",
-				Description:  "List lists.",
-				InputSchema:  buildsListInput,
-				OutputSchema: buildsListOutput,
-				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden, TTL: time.Hour},
+				Description:  "Lists.",
+				InputSchema:  mcptask.NoArguments,
+				OutputSchema: reportResult,
+				Policy: mcptask.Policy{
+					Task: mcptask.TaskForbidden,
+					TTL:  time.Hour,
+				},
 			}, func(ctx context.Context, _ *mcptask.Task, _ struct{}) (Report, error) {
 				return impl.List(ctx)
 			}),
@@ -118,11 +76,7 @@ func (c *BuildsClient) Run(ctx context.Context, in Job, opts ...mcptask.CallOpti
 }
 
 // StartRun starts Run and returns as soon as the server has accepted the call.
-func (c *BuildsClient) StartRun(
-	ctx context.Context,
-	in Job,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[Report], error) {
+func (c *BuildsClient) StartRun(ctx context.Context, in Job, opts ...mcptask.CallOption) (*mcptask.Call[Report], error) {
 	return mcptask.Start[Report](ctx, c.conn, "builds_run", in, opts...)
 }
 
@@ -138,6 +92,9 @@ func (c *BuildsClient) List(ctx context.Context, opts ...mcptask.CallOption) (Re
 
 // ReleasesTools binds impl to the tools of Releases, for [mcptask.NewServer].
 func ReleasesTools(impl Releases) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "Releases"} // which NewServer refuses
+	}
 	return mcptask.Tools{
 		Service:      "Releases",
 		Impl:         impl,
@@ -146,12 +103,15 @@ func ReleasesTools(impl Releases) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "releases.run",
-				Description:  "Run asks before it runs.",
-				InputSchema:  releasesRunInput,
-				OutputSchema: releasesRunOutput,
-				Annotations:  mcptask.Annotations{ReadOnly: mcptask.Hint(false), Destructive: mcptask.Hint(true)},
-				Policy:       mcptask.Policy{Task: mcptask.TaskRequired},
-				Questions:    []mcptask.InputSpec{sureInput()},
+				Description:  "Asks before it runs.",
+				InputSchema:  jobArguments,
+				OutputSchema: reportResult,
+				Annotations: mcptask.Annotations{
+					ReadOnly:    mcptask.Hint(false),
+					Destructive: mcptask.Hint(true),
+				},
+				Policy:    mcptask.Policy{Task: mcptask.TaskRequired},
+				Questions: []mcptask.InputSpec{sureInput()},
 			}, func(ctx context.Context, task *mcptask.Task, in Job) (Report, error) {
 				var zero Report
 				answer, err := mcptask.Asked[Sure](task, 0)
@@ -162,14 +122,12 @@ func ReleasesTools(impl Releases) mcptask.Tools {
 			}),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "releases.undo",
-				Description:  "Undo asks while it runs.",
-				InputSchema:  releasesUndoInput,
-				OutputSchema: releasesUndoOutput,
+				Description:  "Asks while it runs.",
+				InputSchema:  jobArguments,
+				OutputSchema: reportResult,
 				Annotations:  mcptask.Annotations{ReadOnly: mcptask.Hint(true)},
 				Policy:       mcptask.Policy{Task: mcptask.TaskRequired},
-			}, func(ctx context.Context, task *mcptask.Task, in Job) (Report, error) {
-				return impl.Undo(ctx, task, in)
-			}),
+			}, impl.Undo),
 		},
 	}
 }
@@ -194,11 +152,7 @@ func (c *ReleasesClient) Run(ctx context.Context, in Job, opts ...mcptask.CallOp
 }
 
 // StartRun starts Run and returns as soon as the server has accepted the call.
-func (c *ReleasesClient) StartRun(
-	ctx context.Context,
-	in Job,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[Report], error) {
+func (c *ReleasesClient) StartRun(ctx context.Context, in Job, opts ...mcptask.CallOption) (*mcptask.Call[Report], error) {
 	return mcptask.Start[Report](ctx, c.conn, "releases.run", in, opts...)
 }
 
@@ -215,11 +169,7 @@ func (c *ReleasesClient) Undo(ctx context.Context, in Job, opts ...mcptask.CallO
 }
 
 // StartUndo starts Undo and returns as soon as the server has accepted the call.
-func (c *ReleasesClient) StartUndo(
-	ctx context.Context,
-	in Job,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[Report], error) {
+func (c *ReleasesClient) StartUndo(ctx context.Context, in Job, opts ...mcptask.CallOption) (*mcptask.Call[Report], error) {
 	return mcptask.Start[Report](ctx, c.conn, "releases.undo", in, opts...)
 }
 
@@ -230,7 +180,11 @@ func (c *ReleasesClient) ResumeUndo(token mcptask.Token, opts ...mcptask.CallOpt
 
 // sureInput describes Sure to the runtime.
 func sureInput() mcptask.InputSpec {
-	return mcptask.InputSpec{Name: "Sure", Message: "Are you sure?", Schema: sureSchema}
+	return mcptask.InputSpec{
+		Name:    "Sure",
+		Message: "Are you sure?",
+		Schema:  sureAnswer,
+	}
 }
 
 // AskSure asks for Sure and waits for the answer. The step names the question within the task:
@@ -241,12 +195,45 @@ func AskSure(ctx context.Context, task *mcptask.Task, step, message string) (Sur
 	return mcptask.Ask[Sure](ctx, task, sureInput(), step, message)
 }
 
-// AnswerSure returns an Answerer for a client. It answers questions for Sure by calling f.
+// AnswerSure returns an Answerer for a client that answers questions for Sure with f.
 func AnswerSure(f func(context.Context, mcptask.Question) (Sure, error)) mcptask.Answerer {
 	return mcptask.Answer(sureInput(), f)
 }
 
-const buildsRunInput = `{
+// taskCapabilities returns the task capabilities that a server declares in each protocol
+// revision.
+func taskCapabilities() mcptask.Capabilities {
+	return mcptask.Capabilities{
+		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
+	}
+}
+
+// TaskStatus is the state of a task as its requestor sees it.
+type TaskStatus = mcptask.Status
+
+// The states of a task, which package mcptask describes.
+const (
+	TaskStatusWorking       = mcptask.StatusWorking
+	TaskStatusInputRequired = mcptask.StatusInputRequired
+	TaskStatusCompleted     = mcptask.StatusCompleted
+	TaskStatusFailed        = mcptask.StatusFailed
+	TaskStatusCancelled     = mcptask.StatusCancelled
+)
+
+// The error codes that a server sends, which package mcptask describes.
+const (
+	CodeParseError                 = mcptask.CodeParseError
+	CodeInvalidRequest             = mcptask.CodeInvalidRequest
+	CodeMethodNotFound             = mcptask.CodeMethodNotFound
+	CodeInvalidParams              = mcptask.CodeInvalidParams
+	CodeInternalError              = mcptask.CodeInternalError
+	CodeHeaderMismatch             = mcptask.CodeHeaderMismatch
+	CodeMissingClientCapability    = mcptask.CodeMissingClientCapability
+	CodeUnsupportedProtocolVersion = mcptask.CodeUnsupportedProtocolVersion
+)
+
+const jobArguments = `{
   "type": "object",
   "properties": {
     "name": {"type": "string"}
@@ -255,7 +242,7 @@ const buildsRunInput = `{
   "additionalProperties": false
 }`
 
-const buildsRunOutput = `{
+const reportResult = `{
   "type": "object",
   "properties": {
     "names": {"type": ["array", "null"], "items": {"type": "string"}}
@@ -263,55 +250,7 @@ const buildsRunOutput = `{
   "required": ["names"]
 }`
 
-const buildsListInput = `{
-  "type": "object",
-  "properties": {},
-  "additionalProperties": false
-}`
-
-const buildsListOutput = `{
-  "type": "object",
-  "properties": {
-    "names": {"type": ["array", "null"], "items": {"type": "string"}}
-  },
-  "required": ["names"]
-}`
-
-const releasesRunInput = `{
-  "type": "object",
-  "properties": {
-    "name": {"type": "string"}
-  },
-  "required": ["name"],
-  "additionalProperties": false
-}`
-
-const releasesRunOutput = `{
-  "type": "object",
-  "properties": {
-    "names": {"type": ["array", "null"], "items": {"type": "string"}}
-  },
-  "required": ["names"]
-}`
-
-const releasesUndoInput = `{
-  "type": "object",
-  "properties": {
-    "name": {"type": "string"}
-  },
-  "required": ["name"],
-  "additionalProperties": false
-}`
-
-const releasesUndoOutput = `{
-  "type": "object",
-  "properties": {
-    "names": {"type": ["array", "null"], "items": {"type": "string"}}
-  },
-  "required": ["names"]
-}`
-
-const sureSchema = `{
+const sureAnswer = `{
   "type": "object",
   "properties": {
     "yes": {"type": "boolean"}

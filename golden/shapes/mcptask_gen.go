@@ -8,66 +8,20 @@ package shapes
 
 import (
 	"context"
-	mcptask2 "github.com/mcptaskgen/mcptaskgen/runtime"
 	time2 "time"
+
+	mcptask2 "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // Generated code needs a runtime at least as new as the generator that wrote it. If this line
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask2.GeneratedV1
 
-// TaskStatus is the state of a task as its requestor sees it.
-type TaskStatus = mcptask2.Status
-
-// The states of a task.
-const (
-	// TaskStatusWorking means that the work is going on, or waits for its turn.
-	TaskStatusWorking TaskStatus = "working"
-	// TaskStatusInputRequired means that the work waits for an answer from the requestor.
-	TaskStatusInputRequired TaskStatus = "input_required"
-	// TaskStatusCompleted means that the work is done and its result is available.
-	TaskStatusCompleted TaskStatus = "completed"
-	// TaskStatusFailed means that the work ended with an error; in revision 2025-11-25 also with a
-	// result that reports one.
-	TaskStatusFailed TaskStatus = "failed"
-	// TaskStatusCancelled means that the task was cancelled before its work was done.
-	TaskStatusCancelled TaskStatus = "cancelled"
-)
-
-// The error codes that a server sends.
-const (
-	// CodeParseError says that the message is not JSON.
-	CodeParseError = -32700
-	// CodeInvalidRequest says that the message is not a valid request.
-	CodeInvalidRequest = -32600
-	// CodeMethodNotFound says that the method is unknown, or not part of the revision in use.
-	CodeMethodNotFound = -32601
-	// CodeInvalidParams says that the params are invalid: an unknown task, or _meta without a
-	// required key.
-	CodeInvalidParams = -32602
-	// CodeInternalError says that the receiver failed on its own.
-	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the body.
-	CodeHeaderMismatch = -32020
-	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
-	// the error's data names it.
-	CodeMissingClientCapability = -32021
-	// CodeUnsupportedProtocolVersion says that the server does not speak the request's protocol
-	// version; the error's data lists those that it does.
-	CodeUnsupportedProtocolVersion = -32022
-)
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask2.Capabilities {
-	return mcptask2.Capabilities{
-		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
-	}
-}
-
 // ShapesTools binds impl to the tools of Shapes, for [mcptask2.NewServer].
 func ShapesTools(impl_ Shapes) mcptask2.Tools {
+	if impl_ == nil {
+		return mcptask2.Tools{Service: "Shapes"} // which NewServer refuses
+	}
 	return mcptask2.Tools{
 		Service:      "Shapes",
 		Impl:         impl_,
@@ -76,42 +30,54 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 		Tools: []mcptask2.Tool{
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.from_base",
-				Description: "FromBase comes first.",
-				InputSchema: shapesFromBaseInput,
+				Description: "Comes first.",
+				InputSchema: mcptask2.NoArguments,
 				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:      mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
+				Policy: mcptask2.Policy{
+					Task: mcptask2.TaskForbidden,
+					Wait: 30 * time2.Second,
+				},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, _ struct{}) (struct{}, error) {
 				return struct{}{}, impl_.FromBase(ctx_)
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.nothing",
-				InputSchema: shapesNothingInput,
+				InputSchema: mcptask2.NoArguments,
 				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:      mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
+				Policy: mcptask2.Policy{
+					Task: mcptask2.TaskForbidden,
+					Wait: 30 * time2.Second,
+				},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, _ struct{}) (struct{}, error) {
 				return struct{}{}, impl_.Nothing(ctx_)
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:         "shapes.no_input",
-				InputSchema:  shapesNoInputInput,
-				OutputSchema: shapesNoInputOutput,
+				InputSchema:  mcptask2.NoArguments,
+				OutputSchema: reportResult,
 				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:       mcptask2.Policy{Task: mcptask2.TaskOptional, Wait: 30 * time2.Second},
+				Policy: mcptask2.Policy{
+					Task: mcptask2.TaskOptional,
+					Wait: 30 * time2.Second,
+				},
 			}, func(ctx_ context.Context, task_ *mcptask2.Task, _ struct{}) (Report, error) {
 				return impl_.NoInput(ctx_, task_)
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.no_output",
-				InputSchema: shapesNoOutputInput,
+				InputSchema: inputArguments,
 				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:      mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
+				Policy: mcptask2.Policy{
+					Task: mcptask2.TaskForbidden,
+					Wait: 30 * time2.Second,
+				},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in Input) (struct{}, error) {
 				return struct{}{}, impl_.NoOutput(ctx_, in)
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.task_alone",
-				Description: "TaskAlone takes a task alone.",
-				InputSchema: shapesTaskAloneInput,
+				Description: "Takes a task alone.",
+				InputSchema: mcptask2.NoArguments,
 				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy: mcptask2.Policy{
 					Task: mcptask2.TaskOptional,
@@ -124,103 +90,124 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.text",
-				InputSchema: shapesTextInput,
+				InputSchema: inputArguments,
 				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:      mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
+				Policy: mcptask2.Policy{
+					Task: mcptask2.TaskForbidden,
+					Wait: 30 * time2.Second,
+				},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in Input) (string, error) {
 				return impl_.Text(ctx_, in)
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.content",
-				InputSchema: shapesContentInput,
+				InputSchema: inputArguments,
 				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:      mcptask2.Policy{Task: mcptask2.TaskOptional, Wait: 30 * time2.Second},
-			}, func(ctx_ context.Context, task_ *mcptask2.Task, in Input) (*mcptask2.Result, error) {
-				return impl_.Content(ctx_, task_, in)
-			}),
+				Policy: mcptask2.Policy{
+					Task: mcptask2.TaskOptional,
+					Wait: 30 * time2.Second,
+				},
+			}, impl_.Content),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:         "shapes.pointers",
-				InputSchema:  shapesPointersInput,
-				OutputSchema: shapesPointersOutput,
+				InputSchema:  inputArguments,
+				OutputSchema: reportResult,
 				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:       mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
+				Policy: mcptask2.Policy{
+					Task: mcptask2.TaskForbidden,
+					Wait: 30 * time2.Second,
+				},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in *Input) (*Report, error) {
 				return impl_.Pointers(ctx_, in)
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:         "shapes.alias",
-				InputSchema:  shapesAliasInput,
-				OutputSchema: shapesAliasOutput,
+				InputSchema:  inputArguments,
+				OutputSchema: reportResult,
 				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:       mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
+				Policy: mcptask2.Policy{
+					Task: mcptask2.TaskForbidden,
+					Wait: 30 * time2.Second,
+				},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in InputAlias) (ReportAlias, error) {
 				return impl_.Alias(ctx_, in)
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:         "shapes.anonymous",
-				InputSchema:  shapesAnonymousInput,
-				OutputSchema: shapesAnonymousOutput,
+				InputSchema:  shapesAnonymousArguments,
+				OutputSchema: shapesAnonymousResult,
 				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:       mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
-			}, func(
-				ctx_ context.Context,
-				_ *mcptask2.Task,
-				in struct {
-					Name string `json:"name,omitempty" jsonschema:"minLength=2"`
-					Deep struct {
-						A int
-						B int
-					}
+				Policy: mcptask2.Policy{
+					Task: mcptask2.TaskForbidden,
+					Wait: 30 * time2.Second,
 				},
-			) (struct {
+			}, func(ctx_ context.Context, _ *mcptask2.Task, in struct {
+				Name string `json:"name,omitempty" jsonschema:"minLength=2"`
+				Deep struct {
+					A int
+					B int
+				}
+			}) (struct {
 				OK bool `json:"ok"`
 			}, error) {
 				return impl_.Anonymous(ctx_, in)
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.empty",
-				InputSchema: shapesEmptyInput,
+				InputSchema: shapesEmptyArguments,
 				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:      mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
+				Policy: mcptask2.Policy{
+					Task: mcptask2.TaskForbidden,
+					Wait: 30 * time2.Second,
+				},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in struct{}) (struct{}, error) {
 				return impl_.Empty(ctx_, in)
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:         "shapes.shadowed",
-				InputSchema:  shapesShadowedInput,
-				OutputSchema: shapesShadowedOutput,
+				InputSchema:  mcptaskArguments,
+				OutputSchema: ctxResult,
 				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:       mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
+				Policy: mcptask2.Policy{
+					Task: mcptask2.TaskForbidden,
+					Wait: 30 * time2.Second,
+				},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in mcptask) (ctx, error) {
 				return impl_.Shadowed(ctx_, in)
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:         "shapes.options",
-				InputSchema:  shapesOptionsInput,
-				OutputSchema: shapesOptionsOutput,
+				InputSchema:  shapesOptionsArguments,
+				OutputSchema: mcptaskResult,
 				Annotations: mcptask2.Annotations{
 					ReadOnly:    mcptask2.Hint(true),
 					Destructive: mcptask2.Hint(false),
 					Idempotent:  mcptask2.Hint(true),
 					OpenWorld:   mcptask2.Hint(false),
 				},
-				Policy: mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
+				Policy: mcptask2.Policy{
+					Task: mcptask2.TaskForbidden,
+					Wait: 30 * time2.Second,
+				},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in opts) (mcptask, error) {
 				return impl_.Options(ctx_, in)
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:         "shapes.by_hand",
-				InputSchema:  shapesByHandInput,
-				OutputSchema: shapesByHandOutput,
+				InputSchema:  shapesByHandArguments,
+				OutputSchema: reportResult,
 				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:       mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
+				Policy: mcptask2.Policy{
+					Task: mcptask2.TaskForbidden,
+					Wait: 30 * time2.Second,
+				},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in Custom) (Report, error) {
 				return impl_.ByHand(ctx_, in)
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:         "shapes.policies",
-				InputSchema:  shapesPoliciesInput,
-				OutputSchema: shapesPoliciesOutput,
+				InputSchema:  inputArguments,
+				OutputSchema: reportResult,
 				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy: mcptask2.Policy{
 					Task:     mcptask2.TaskRequired,
@@ -234,13 +221,8 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				return impl_.Policies(ctx_, in)
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
-				Name: "shapes.a_very_long_name_that_does_not_fit_on_one_line_with_its_parameters_a" +
-					"nd_results",
-				Description: "AVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResults has a " +
-					"description that goes on and on, because whoever wrote it had much to say " +
-					"about what the tool does and never thought of whoever has to read it: " +
-					"neither the model nor the person who reviews `the generated file`. It has " +
-					"\"quotes\", a \\ backslash and ümläüte.\n" +
+				Name: "shapes.a_very_long_name_that_does_not_fit_on_one_line_with_its_parameters_and_results",
+				Description: "Has a description that goes on and on, because whoever wrote it had much to say about what the tool does and never thought of whoever has to read it: neither the model nor the person who reviews `the generated file`. It has \"quotes\", a \\ backslash and ümläüte.\n" +
 					"\n" +
 					"It has a second paragraph too, and a list:\n" +
 					"  - one thing\n" +
@@ -249,45 +231,46 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 					"And code:\n" +
 					"\n" +
 					"\tx := `raw`",
-				InputSchema:  shapesAVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResultsInput,
-				OutputSchema: shapesAVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResultsOutput,
+				InputSchema:  aVeryLongNameForAnInputThatDoesNotFitOnALineArguments,
+				OutputSchema: aVeryLongNameForAnInputThatDoesNotFitOnALineResult,
 				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:       mcptask2.Policy{Task: mcptask2.TaskOptional, Wait: 30 * time2.Second},
-			}, func(
-				ctx_ context.Context,
-				task_ *mcptask2.Task,
-				in AVeryLongNameForAnInputThatDoesNotFitOnALine,
-			) (AVeryLongNameForAnInputThatDoesNotFitOnALine, error) {
-				return impl_.AVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResults(
-					ctx_,
-					task_,
-					in,
-				)
-			}),
+				Policy: mcptask2.Policy{
+					Task: mcptask2.TaskOptional,
+					Wait: 30 * time2.Second,
+				},
+			}, impl_.AVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResults),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.http_server_url",
-				Description: "HTTPServerURL is http_server_url.",
-				InputSchema: shapesHTTPServerURLInput,
+				Description: "Http_server_url.",
+				InputSchema: mcptask2.NoArguments,
 				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:      mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
+				Policy: mcptask2.Policy{
+					Task: mcptask2.TaskForbidden,
+					Wait: 30 * time2.Second,
+				},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, _ struct{}) (struct{}, error) {
 				return struct{}{}, impl_.HTTPServerURL(ctx_)
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.list_urls",
-				Description: "ListURLs is list_urls.",
-				InputSchema: shapesListURLsInput,
+				Description: "List_urls.",
+				InputSchema: mcptask2.NoArguments,
 				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:      mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
+				Policy: mcptask2.Policy{
+					Task: mcptask2.TaskForbidden,
+					Wait: 30 * time2.Second,
+				},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, _ struct{}) (struct{}, error) {
 				return struct{}{}, impl_.ListURLs(ctx_)
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
-				Name: "shapes.a23456789_123456789_123456789_123456789_123456789_123456789_12345678" +
-					"9_123456789_123456789_123456789_123456789_1",
-				InputSchema: shapesLongestNameInput,
+				Name:        "shapes.a23456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_1",
+				InputSchema: mcptask2.NoArguments,
 				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:      mcptask2.Policy{Task: mcptask2.TaskOptional, Wait: 30 * time2.Second},
+				Policy: mcptask2.Policy{
+					Task: mcptask2.TaskOptional,
+					Wait: 30 * time2.Second,
+				},
 			}, func(ctx_ context.Context, task_ *mcptask2.Task, _ struct{}) (struct{}, error) {
 				return struct{}{}, impl_.LongestName(ctx_, task_)
 			}),
@@ -327,18 +310,12 @@ func (c *ShapesClient) NoInput(ctx_ context.Context, opts_ ...mcptask2.CallOptio
 }
 
 // StartNoInput starts NoInput and returns as soon as the server has accepted the call.
-func (c *ShapesClient) StartNoInput(
-	ctx_ context.Context,
-	opts_ ...mcptask2.CallOption,
-) (*mcptask2.Call[Report], error) {
+func (c *ShapesClient) StartNoInput(ctx_ context.Context, opts_ ...mcptask2.CallOption) (*mcptask2.Call[Report], error) {
 	return mcptask2.Start[Report](ctx_, c.conn, "shapes.no_input", struct{}{}, opts_...)
 }
 
 // ResumeNoInput resumes a call of NoInput by its token, even in another process.
-func (c *ShapesClient) ResumeNoInput(
-	token mcptask2.Token,
-	opts_ ...mcptask2.CallOption,
-) (*mcptask2.Call[Report], error) {
+func (c *ShapesClient) ResumeNoInput(token mcptask2.Token, opts_ ...mcptask2.CallOption) (*mcptask2.Call[Report], error) {
 	return mcptask2.Resume[Report](c.conn, "shapes.no_input", token, opts_...)
 }
 
@@ -357,18 +334,12 @@ func (c *ShapesClient) TaskAlone(ctx_ context.Context, opts_ ...mcptask2.CallOpt
 }
 
 // StartTaskAlone starts TaskAlone and returns as soon as the server has accepted the call.
-func (c *ShapesClient) StartTaskAlone(
-	ctx_ context.Context,
-	opts_ ...mcptask2.CallOption,
-) (*mcptask2.Call[struct{}], error) {
+func (c *ShapesClient) StartTaskAlone(ctx_ context.Context, opts_ ...mcptask2.CallOption) (*mcptask2.Call[struct{}], error) {
 	return mcptask2.Start[struct{}](ctx_, c.conn, "shapes.task_alone", struct{}{}, opts_...)
 }
 
 // ResumeTaskAlone resumes a call of TaskAlone by its token, even in another process.
-func (c *ShapesClient) ResumeTaskAlone(
-	token mcptask2.Token,
-	opts_ ...mcptask2.CallOption,
-) (*mcptask2.Call[struct{}], error) {
+func (c *ShapesClient) ResumeTaskAlone(token mcptask2.Token, opts_ ...mcptask2.CallOption) (*mcptask2.Call[struct{}], error) {
 	return mcptask2.Resume[struct{}](c.conn, "shapes.task_alone", token, opts_...)
 }
 
@@ -385,19 +356,12 @@ func (c *ShapesClient) Content(ctx_ context.Context, in Input, opts_ ...mcptask2
 }
 
 // StartContent starts Content and returns as soon as the server has accepted the call.
-func (c *ShapesClient) StartContent(
-	ctx_ context.Context,
-	in Input,
-	opts_ ...mcptask2.CallOption,
-) (*mcptask2.Call[*mcptask2.Result], error) {
+func (c *ShapesClient) StartContent(ctx_ context.Context, in Input, opts_ ...mcptask2.CallOption) (*mcptask2.Call[*mcptask2.Result], error) {
 	return mcptask2.Start[*mcptask2.Result](ctx_, c.conn, "shapes.content", in, opts_...)
 }
 
 // ResumeContent resumes a call of Content by its token, even in another process.
-func (c *ShapesClient) ResumeContent(
-	token mcptask2.Token,
-	opts_ ...mcptask2.CallOption,
-) (*mcptask2.Call[*mcptask2.Result], error) {
+func (c *ShapesClient) ResumeContent(token mcptask2.Token, opts_ ...mcptask2.CallOption) (*mcptask2.Call[*mcptask2.Result], error) {
 	return mcptask2.Resume[*mcptask2.Result](c.conn, "shapes.content", token, opts_...)
 }
 
@@ -412,17 +376,13 @@ func (c *ShapesClient) Alias(ctx_ context.Context, in InputAlias, opts_ ...mcpta
 }
 
 // Anonymous calls the tool shapes.anonymous.
-func (c *ShapesClient) Anonymous(
-	ctx_ context.Context,
-	in struct {
-		Name string `json:"name,omitempty" jsonschema:"minLength=2"`
-		Deep struct {
-			A int
-			B int
-		}
-	},
-	opts_ ...mcptask2.CallOption,
-) (struct {
+func (c *ShapesClient) Anonymous(ctx_ context.Context, in struct {
+	Name string `json:"name,omitempty" jsonschema:"minLength=2"`
+	Deep struct {
+		A int
+		B int
+	}
+}, opts_ ...mcptask2.CallOption) (struct {
 	OK bool `json:"ok"`
 }, error) {
 	return mcptask2.Run[struct {
@@ -458,19 +418,12 @@ func (c *ShapesClient) Policies(ctx_ context.Context, in Input, opts_ ...mcptask
 }
 
 // StartPolicies starts Policies and returns as soon as the server has accepted the call.
-func (c *ShapesClient) StartPolicies(
-	ctx_ context.Context,
-	in Input,
-	opts_ ...mcptask2.CallOption,
-) (*mcptask2.Call[Report], error) {
+func (c *ShapesClient) StartPolicies(ctx_ context.Context, in Input, opts_ ...mcptask2.CallOption) (*mcptask2.Call[Report], error) {
 	return mcptask2.Start[Report](ctx_, c.conn, "shapes.policies", in, opts_...)
 }
 
 // ResumePolicies resumes a call of Policies by its token, even in another process.
-func (c *ShapesClient) ResumePolicies(
-	token mcptask2.Token,
-	opts_ ...mcptask2.CallOption,
-) (*mcptask2.Call[Report], error) {
+func (c *ShapesClient) ResumePolicies(token mcptask2.Token, opts_ ...mcptask2.CallOption) (*mcptask2.Call[Report], error) {
 	return mcptask2.Resume[Report](c.conn, "shapes.policies", token, opts_...)
 }
 
@@ -488,53 +441,22 @@ func (c *ShapesClient) ResumePolicies(
 //	x := `raw`
 //
 // It waits until the task ends.
-func (c *ShapesClient) AVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResults(
-	ctx_ context.Context,
-	in AVeryLongNameForAnInputThatDoesNotFitOnALine,
-	opts_ ...mcptask2.CallOption,
-) (AVeryLongNameForAnInputThatDoesNotFitOnALine, error) {
-	return mcptask2.Run[AVeryLongNameForAnInputThatDoesNotFitOnALine](
-		ctx_,
-		c.conn,
-		"shapes.a_very_long_name_that_does_not_fit_on_one_line_with_its_parameters_a"+
-			"nd_results",
-		in,
-		opts_...,
-	)
+func (c *ShapesClient) AVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResults(ctx_ context.Context, in AVeryLongNameForAnInputThatDoesNotFitOnALine, opts_ ...mcptask2.CallOption) (AVeryLongNameForAnInputThatDoesNotFitOnALine, error) {
+	return mcptask2.Run[AVeryLongNameForAnInputThatDoesNotFitOnALine](ctx_, c.conn, "shapes.a_very_long_name_that_does_not_fit_on_one_line_with_its_parameters_and_results", in, opts_...)
 }
 
 // StartAVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResults starts
 // AVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResults and returns as soon as the
 // server has accepted the call.
-func (c *ShapesClient) StartAVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResults(
-	ctx_ context.Context,
-	in AVeryLongNameForAnInputThatDoesNotFitOnALine,
-	opts_ ...mcptask2.CallOption,
-) (*mcptask2.Call[AVeryLongNameForAnInputThatDoesNotFitOnALine], error) {
-	return mcptask2.Start[AVeryLongNameForAnInputThatDoesNotFitOnALine](
-		ctx_,
-		c.conn,
-		"shapes.a_very_long_name_that_does_not_fit_on_one_line_with_its_parameters_a"+
-			"nd_results",
-		in,
-		opts_...,
-	)
+func (c *ShapesClient) StartAVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResults(ctx_ context.Context, in AVeryLongNameForAnInputThatDoesNotFitOnALine, opts_ ...mcptask2.CallOption) (*mcptask2.Call[AVeryLongNameForAnInputThatDoesNotFitOnALine], error) {
+	return mcptask2.Start[AVeryLongNameForAnInputThatDoesNotFitOnALine](ctx_, c.conn, "shapes.a_very_long_name_that_does_not_fit_on_one_line_with_its_parameters_and_results", in, opts_...)
 }
 
 // ResumeAVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResults resumes a call of
 // AVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResults by its token, even in another
 // process.
-func (c *ShapesClient) ResumeAVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResults(
-	token mcptask2.Token,
-	opts_ ...mcptask2.CallOption,
-) (*mcptask2.Call[AVeryLongNameForAnInputThatDoesNotFitOnALine], error) {
-	return mcptask2.Resume[AVeryLongNameForAnInputThatDoesNotFitOnALine](
-		c.conn,
-		"shapes.a_very_long_name_that_does_not_fit_on_one_line_with_its_parameters_a"+
-			"nd_results",
-		token,
-		opts_...,
-	)
+func (c *ShapesClient) ResumeAVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResults(token mcptask2.Token, opts_ ...mcptask2.CallOption) (*mcptask2.Call[AVeryLongNameForAnInputThatDoesNotFitOnALine], error) {
+	return mcptask2.Resume[AVeryLongNameForAnInputThatDoesNotFitOnALine](c.conn, "shapes.a_very_long_name_that_does_not_fit_on_one_line_with_its_parameters_and_results", token, opts_...)
 }
 
 // HTTPServerURL is http_server_url.
@@ -549,53 +471,31 @@ func (c *ShapesClient) ListURLs(ctx_ context.Context, opts_ ...mcptask2.CallOpti
 	return err
 }
 
-// LongestName calls the tool of the same name.
+// LongestName calls the tool
+// shapes.a23456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_1.
 //
 // It waits until the task ends.
 func (c *ShapesClient) LongestName(ctx_ context.Context, opts_ ...mcptask2.CallOption) error {
-	_, err := mcptask2.Run[struct{}](
-		ctx_,
-		c.conn,
-		"shapes.a23456789_123456789_123456789_123456789_123456789_123456789_12345678"+
-			"9_123456789_123456789_123456789_123456789_1",
-		struct{}{},
-		opts_...,
-	)
+	_, err := mcptask2.Run[struct{}](ctx_, c.conn, "shapes.a23456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_1", struct{}{}, opts_...)
 	return err
 }
 
 // StartLongestName starts LongestName and returns as soon as the server has accepted the call.
-func (c *ShapesClient) StartLongestName(
-	ctx_ context.Context,
-	opts_ ...mcptask2.CallOption,
-) (*mcptask2.Call[struct{}], error) {
-	return mcptask2.Start[struct{}](
-		ctx_,
-		c.conn,
-		"shapes.a23456789_123456789_123456789_123456789_123456789_123456789_12345678"+
-			"9_123456789_123456789_123456789_123456789_1",
-		struct{}{},
-		opts_...,
-	)
+func (c *ShapesClient) StartLongestName(ctx_ context.Context, opts_ ...mcptask2.CallOption) (*mcptask2.Call[struct{}], error) {
+	return mcptask2.Start[struct{}](ctx_, c.conn, "shapes.a23456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_1", struct{}{}, opts_...)
 }
 
 // ResumeLongestName resumes a call of LongestName by its token, even in another process.
-func (c *ShapesClient) ResumeLongestName(
-	token mcptask2.Token,
-	opts_ ...mcptask2.CallOption,
-) (*mcptask2.Call[struct{}], error) {
-	return mcptask2.Resume[struct{}](
-		c.conn,
-		"shapes.a23456789_123456789_123456789_123456789_123456789_123456789_12345678"+
-			"9_123456789_123456789_123456789_123456789_1",
-		token,
-		opts_...,
-	)
+func (c *ShapesClient) ResumeLongestName(token mcptask2.Token, opts_ ...mcptask2.CallOption) (*mcptask2.Call[struct{}], error) {
+	return mcptask2.Resume[struct{}](c.conn, "shapes.a23456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_1", token, opts_...)
 }
 
 // silentInput describes silent to the runtime.
 func silentInput() mcptask2.InputSpec {
-	return mcptask2.InputSpec{Name: "silent", Schema: silentSchema}
+	return mcptask2.InputSpec{
+		Name:   "silent",
+		Schema: silentAnswer,
+	}
 }
 
 // askSilent asks for silent and waits for the answer. The step names the question within
@@ -605,30 +505,45 @@ func askSilent(ctx_ context.Context, task_ *mcptask2.Task, step, message string)
 	return mcptask2.Ask[silent](ctx_, task_, silentInput(), step, message)
 }
 
-// answerSilent returns an Answerer for a client. It answers questions for silent by calling f.
+// answerSilent returns an Answerer for a client that answers questions for silent with f.
 func answerSilent(f func(context.Context, mcptask2.Question) (silent, error)) mcptask2.Answerer {
 	return mcptask2.Answer(silentInput(), f)
 }
 
-const shapesFromBaseInput = `{
-  "type": "object",
-  "properties": {},
-  "additionalProperties": false
-}`
+// taskCapabilities returns the task capabilities that a server declares in each protocol
+// revision.
+func taskCapabilities() mcptask2.Capabilities {
+	return mcptask2.Capabilities{
+		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
+	}
+}
 
-const shapesNothingInput = `{
-  "type": "object",
-  "properties": {},
-  "additionalProperties": false
-}`
+// TaskStatus is the state of a task as its requestor sees it.
+type TaskStatus = mcptask2.Status
 
-const shapesNoInputInput = `{
-  "type": "object",
-  "properties": {},
-  "additionalProperties": false
-}`
+// The states of a task, which package mcptask describes.
+const (
+	TaskStatusWorking       = mcptask2.StatusWorking
+	TaskStatusInputRequired = mcptask2.StatusInputRequired
+	TaskStatusCompleted     = mcptask2.StatusCompleted
+	TaskStatusFailed        = mcptask2.StatusFailed
+	TaskStatusCancelled     = mcptask2.StatusCancelled
+)
 
-const shapesNoInputOutput = `{
+// The error codes that a server sends, which package mcptask describes.
+const (
+	CodeParseError                 = mcptask2.CodeParseError
+	CodeInvalidRequest             = mcptask2.CodeInvalidRequest
+	CodeMethodNotFound             = mcptask2.CodeMethodNotFound
+	CodeInvalidParams              = mcptask2.CodeInvalidParams
+	CodeInternalError              = mcptask2.CodeInternalError
+	CodeHeaderMismatch             = mcptask2.CodeHeaderMismatch
+	CodeMissingClientCapability    = mcptask2.CodeMissingClientCapability
+	CodeUnsupportedProtocolVersion = mcptask2.CodeUnsupportedProtocolVersion
+)
+
+const reportResult = `{
   "type": "object",
   "properties": {
     "done": {"type": "boolean"}
@@ -636,7 +551,7 @@ const shapesNoInputOutput = `{
   "required": ["done"]
 }`
 
-const shapesNoOutputInput = `{
+const inputArguments = `{
   "type": "object",
   "properties": {
     "name": {"type": "string"}
@@ -645,68 +560,14 @@ const shapesNoOutputInput = `{
   "additionalProperties": false
 }`
 
-const shapesTaskAloneInput = `{
-  "type": "object",
-  "properties": {},
-  "additionalProperties": false
-}`
-
-const shapesTextInput = `{
+const shapesAnonymousArguments = `{
   "type": "object",
   "properties": {
-    "name": {"type": "string"}
-  },
-  "required": ["name"],
-  "additionalProperties": false
-}`
-
-const shapesContentInput = `{
-  "type": "object",
-  "properties": {
-    "name": {"type": "string"}
-  },
-  "required": ["name"],
-  "additionalProperties": false
-}`
-
-const shapesPointersInput = `{
-  "type": "object",
-  "properties": {
-    "name": {"type": "string"}
-  },
-  "required": ["name"],
-  "additionalProperties": false
-}`
-
-const shapesPointersOutput = `{
-  "type": "object",
-  "properties": {
-    "done": {"type": "boolean"}
-  },
-  "required": ["done"]
-}`
-
-const shapesAliasInput = `{
-  "type": "object",
-  "properties": {
-    "name": {"type": "string"}
-  },
-  "required": ["name"],
-  "additionalProperties": false
-}`
-
-const shapesAliasOutput = `{
-  "type": "object",
-  "properties": {
-    "done": {"type": "boolean"}
-  },
-  "required": ["done"]
-}`
-
-const shapesAnonymousInput = `{
-  "type": "object",
-  "properties": {
-    "name": {"type": "string", "description": "Name is in an anonymous struct.", "minLength": 2},
+    "name": {
+      "type": "string",
+      "description": "In an anonymous struct.",
+      "minLength": 2
+    },
     "Deep": {
       "type": "object",
       "properties": {
@@ -721,7 +582,7 @@ const shapesAnonymousInput = `{
   "additionalProperties": false
 }`
 
-const shapesAnonymousOutput = `{
+const shapesAnonymousResult = `{
   "type": "object",
   "properties": {
     "ok": {"type": "boolean"}
@@ -729,13 +590,13 @@ const shapesAnonymousOutput = `{
   "required": ["ok"]
 }`
 
-const shapesEmptyInput = `{
+const shapesEmptyArguments = `{
   "type": "object",
   "properties": {},
   "additionalProperties": false
 }`
 
-const shapesShadowedInput = `{
+const mcptaskArguments = `{
   "type": "object",
   "properties": {
     "name": {"type": "string"}
@@ -744,7 +605,7 @@ const shapesShadowedInput = `{
   "additionalProperties": false
 }`
 
-const shapesShadowedOutput = `{
+const ctxResult = `{
   "type": "object",
   "properties": {
     "depth": {"type": "integer"}
@@ -752,7 +613,7 @@ const shapesShadowedOutput = `{
   "required": ["depth"]
 }`
 
-const shapesOptionsInput = `{
+const shapesOptionsArguments = `{
   "type": "object",
   "properties": {
     "verbose": {"type": "boolean"}
@@ -761,7 +622,7 @@ const shapesOptionsInput = `{
   "additionalProperties": false
 }`
 
-const shapesOptionsOutput = `{
+const mcptaskResult = `{
   "type": "object",
   "properties": {
     "name": {"type": "string"}
@@ -769,7 +630,7 @@ const shapesOptionsOutput = `{
   "required": ["name"]
 }`
 
-const shapesByHandInput = `{
+const shapesByHandArguments = `{
   "type": "object",
   "properties": {
     "value": {"type": "integer"}
@@ -777,77 +638,24 @@ const shapesByHandInput = `{
   "required": ["value"]
 }`
 
-const shapesByHandOutput = `{
+const aVeryLongNameForAnInputThatDoesNotFitOnALineArguments = `{
   "type": "object",
   "properties": {
-    "done": {"type": "boolean"}
-  },
-  "required": ["done"]
-}`
-
-const shapesPoliciesInput = `{
-  "type": "object",
-  "properties": {
-    "name": {"type": "string"}
-  },
-  "required": ["name"],
-  "additionalProperties": false
-}`
-
-const shapesPoliciesOutput = `{
-  "type": "object",
-  "properties": {
-    "done": {"type": "boolean"}
-  },
-  "required": ["done"]
-}`
-
-const shapesAVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResultsInput = `{
-  "type": "object",
-  "properties": {
-    "field": {
-      "type": "string",
-      "description": "Field has a comment that goes on for longer than a line of the generated file may be, so ` +
-	`that the schema that holds it has to be broken in the middle of \u0060it\u0060, wherever that may be, and ` +
-	`then once more because it is so very long."
-    }
+    "field": {"type": "string", "description": "Has a comment that goes on for longer than a line of the generated file may be, so that the schema that holds it has to be broken in the middle of ` + "`it`" + `, wherever that may be, and then once more because it is so very long."}
   },
   "required": ["field"],
   "additionalProperties": false
 }`
 
-const shapesAVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResultsOutput = `{
+const aVeryLongNameForAnInputThatDoesNotFitOnALineResult = `{
   "type": "object",
   "properties": {
-    "field": {
-      "type": "string",
-      "description": "Field has a comment that goes on for longer than a line of the generated file may be, so ` +
-	`that the schema that holds it has to be broken in the middle of \u0060it\u0060, wherever that may be, and ` +
-	`then once more because it is so very long."
-    }
+    "field": {"type": "string", "description": "Has a comment that goes on for longer than a line of the generated file may be, so that the schema that holds it has to be broken in the middle of ` + "`it`" + `, wherever that may be, and then once more because it is so very long."}
   },
   "required": ["field"]
 }`
 
-const shapesHTTPServerURLInput = `{
-  "type": "object",
-  "properties": {},
-  "additionalProperties": false
-}`
-
-const shapesListURLsInput = `{
-  "type": "object",
-  "properties": {},
-  "additionalProperties": false
-}`
-
-const shapesLongestNameInput = `{
-  "type": "object",
-  "properties": {},
-  "additionalProperties": false
-}`
-
-const silentSchema = `{
+const silentAnswer = `{
   "type": "object",
   "properties": {
     "ok": {"type": "boolean"}

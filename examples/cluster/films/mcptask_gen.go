@@ -8,66 +8,20 @@ package films
 
 import (
 	"context"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // Generated code needs a runtime at least as new as the generator that wrote it. If this line
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// TaskStatus is the state of a task as its requestor sees it.
-type TaskStatus = mcptask.Status
-
-// The states of a task.
-const (
-	// TaskStatusWorking means that the work is going on, or waits for its turn.
-	TaskStatusWorking TaskStatus = "working"
-	// TaskStatusInputRequired means that the work waits for an answer from the requestor.
-	TaskStatusInputRequired TaskStatus = "input_required"
-	// TaskStatusCompleted means that the work is done and its result is available.
-	TaskStatusCompleted TaskStatus = "completed"
-	// TaskStatusFailed means that the work ended with an error; in revision 2025-11-25 also with a
-	// result that reports one.
-	TaskStatusFailed TaskStatus = "failed"
-	// TaskStatusCancelled means that the task was cancelled before its work was done.
-	TaskStatusCancelled TaskStatus = "cancelled"
-)
-
-// The error codes that a server sends.
-const (
-	// CodeParseError says that the message is not JSON.
-	CodeParseError = -32700
-	// CodeInvalidRequest says that the message is not a valid request.
-	CodeInvalidRequest = -32600
-	// CodeMethodNotFound says that the method is unknown, or not part of the revision in use.
-	CodeMethodNotFound = -32601
-	// CodeInvalidParams says that the params are invalid: an unknown task, or _meta without a
-	// required key.
-	CodeInvalidParams = -32602
-	// CodeInternalError says that the receiver failed on its own.
-	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the body.
-	CodeHeaderMismatch = -32020
-	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
-	// the error's data names it.
-	CodeMissingClientCapability = -32021
-	// CodeUnsupportedProtocolVersion says that the server does not speak the request's protocol
-	// version; the error's data lists those that it does.
-	CodeUnsupportedProtocolVersion = -32022
-)
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask.Capabilities {
-	return mcptask.Capabilities{
-		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
-	}
-}
-
 // StudioTools binds impl to the tools of Studio, for [mcptask.NewServer].
 func StudioTools(impl Studio) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "Studio"} // which NewServer refuses
+	}
 	return mcptask.Tools{
 		Service:      "Studio",
 		Impl:         impl,
@@ -75,30 +29,26 @@ func StudioTools(impl Studio) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "render_film",
-				Description:  "RenderFilm renders the frames of a film.",
-				InputSchema:  studioRenderFilmInput,
-				OutputSchema: studioRenderFilmOutput,
+				Description:  "Renders the frames of a film.",
+				InputSchema:  renderInputArguments,
+				OutputSchema: filmReportResult,
 				Policy: mcptask.Policy{
 					Task:   mcptask.TaskRequired,
 					Poll:   200 * time.Millisecond,
 					OnLost: mcptask.RestartWhenLost,
 				},
-			}, func(ctx context.Context, task *mcptask.Task, in RenderInput) (FilmReport, error) {
-				return impl.RenderFilm(ctx, task, in)
-			}),
+			}, impl.RenderFilm),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "publish_film",
-				Description:  "PublishFilm asks a person, and then publishes a film.",
-				InputSchema:  studioPublishFilmInput,
-				OutputSchema: studioPublishFilmOutput,
+				Description:  "Asks a person, and then publishes a film.",
+				InputSchema:  publishInputArguments,
+				OutputSchema: filmReportResult,
 				Policy: mcptask.Policy{
 					Task:   mcptask.TaskRequired,
 					Poll:   200 * time.Millisecond,
 					OnLost: mcptask.RestartWhenLost,
 				},
-			}, func(ctx context.Context, task *mcptask.Task, in PublishInput) (FilmReport, error) {
-				return impl.PublishFilm(ctx, task, in)
-			}),
+			}, impl.PublishFilm),
 		},
 	}
 }
@@ -123,53 +73,39 @@ func (c *StudioClient) RenderFilm(ctx context.Context, in RenderInput, opts ...m
 }
 
 // StartRenderFilm starts RenderFilm and returns as soon as the server has accepted the call.
-func (c *StudioClient) StartRenderFilm(
-	ctx context.Context,
-	in RenderInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[FilmReport], error) {
+func (c *StudioClient) StartRenderFilm(ctx context.Context, in RenderInput, opts ...mcptask.CallOption) (*mcptask.Call[FilmReport], error) {
 	return mcptask.Start[FilmReport](ctx, c.conn, "render_film", in, opts...)
 }
 
 // ResumeRenderFilm resumes a call of RenderFilm by its token, even in another process.
-func (c *StudioClient) ResumeRenderFilm(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[FilmReport], error) {
+func (c *StudioClient) ResumeRenderFilm(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[FilmReport], error) {
 	return mcptask.Resume[FilmReport](c.conn, "render_film", token, opts...)
 }
 
 // PublishFilm asks a person, and then publishes a film.
 //
 // It waits until the task ends.
-func (c *StudioClient) PublishFilm(
-	ctx context.Context,
-	in PublishInput,
-	opts ...mcptask.CallOption,
-) (FilmReport, error) {
+func (c *StudioClient) PublishFilm(ctx context.Context, in PublishInput, opts ...mcptask.CallOption) (FilmReport, error) {
 	return mcptask.Run[FilmReport](ctx, c.conn, "publish_film", in, opts...)
 }
 
 // StartPublishFilm starts PublishFilm and returns as soon as the server has accepted the call.
-func (c *StudioClient) StartPublishFilm(
-	ctx context.Context,
-	in PublishInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[FilmReport], error) {
+func (c *StudioClient) StartPublishFilm(ctx context.Context, in PublishInput, opts ...mcptask.CallOption) (*mcptask.Call[FilmReport], error) {
 	return mcptask.Start[FilmReport](ctx, c.conn, "publish_film", in, opts...)
 }
 
 // ResumePublishFilm resumes a call of PublishFilm by its token, even in another process.
-func (c *StudioClient) ResumePublishFilm(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[FilmReport], error) {
+func (c *StudioClient) ResumePublishFilm(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[FilmReport], error) {
 	return mcptask.Resume[FilmReport](c.conn, "publish_film", token, opts...)
 }
 
 // consentInput describes Consent to the runtime.
 func consentInput() mcptask.InputSpec {
-	return mcptask.InputSpec{Name: "Consent", Message: "Publish it?", Schema: consentSchema}
+	return mcptask.InputSpec{
+		Name:    "Consent",
+		Message: "Publish it?",
+		Schema:  consentAnswer,
+	}
 }
 
 // AskConsent asks for Consent and waits for the answer. The step names the question within the
@@ -180,18 +116,55 @@ func AskConsent(ctx context.Context, task *mcptask.Task, step, message string) (
 	return mcptask.Ask[Consent](ctx, task, consentInput(), step, message)
 }
 
-// AnswerConsent returns an Answerer for a client. It answers questions for Consent by calling f.
+// AnswerConsent returns an Answerer for a client that answers questions for Consent with f.
 func AnswerConsent(f func(context.Context, mcptask.Question) (Consent, error)) mcptask.Answerer {
 	return mcptask.Answer(consentInput(), f)
 }
 
-const studioRenderFilmInput = `{
+// taskCapabilities returns the task capabilities that a server declares in each protocol
+// revision.
+func taskCapabilities() mcptask.Capabilities {
+	return mcptask.Capabilities{
+		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
+	}
+}
+
+// TaskStatus is the state of a task as its requestor sees it.
+type TaskStatus = mcptask.Status
+
+// The states of a task, which package mcptask describes.
+const (
+	TaskStatusWorking       = mcptask.StatusWorking
+	TaskStatusInputRequired = mcptask.StatusInputRequired
+	TaskStatusCompleted     = mcptask.StatusCompleted
+	TaskStatusFailed        = mcptask.StatusFailed
+	TaskStatusCancelled     = mcptask.StatusCancelled
+)
+
+// The error codes that a server sends, which package mcptask describes.
+const (
+	CodeParseError                 = mcptask.CodeParseError
+	CodeInvalidRequest             = mcptask.CodeInvalidRequest
+	CodeMethodNotFound             = mcptask.CodeMethodNotFound
+	CodeInvalidParams              = mcptask.CodeInvalidParams
+	CodeInternalError              = mcptask.CodeInternalError
+	CodeHeaderMismatch             = mcptask.CodeHeaderMismatch
+	CodeMissingClientCapability    = mcptask.CodeMissingClientCapability
+	CodeUnsupportedProtocolVersion = mcptask.CodeUnsupportedProtocolVersion
+)
+
+const renderInputArguments = `{
   "type": "object",
   "properties": {
-    "film": {"type": "string", "description": "Film is the name of the film.", "minLength": 1},
+    "film": {
+      "type": "string",
+      "description": "The name of the film.",
+      "minLength": 1
+    },
     "frames": {
       "type": "integer",
-      "description": "Frames is how many frames the film has.",
+      "description": "How many frames the film has.",
       "minimum": 1
     }
   },
@@ -199,26 +172,27 @@ const studioRenderFilmInput = `{
   "additionalProperties": false
 }`
 
-const studioRenderFilmOutput = `{
+const filmReportResult = `{
   "type": "object",
   "properties": {
-    "film": {"type": "string", "description": "Film is the name of the film."},
-    "replica": {
-      "type": "integer",
-      "description": "Replica is the number of the replica that has finished the work."
-    },
-    "run": {"type": "integer", "description": "Run counts the runs of the handler, from 1."}
+    "film": {"type": "string", "description": "The name of the film."},
+    "replica": {"type": "integer", "description": "The number of the replica that has finished the work."},
+    "run": {"type": "integer", "description": "Counts the runs of the handler, from 1."}
   },
   "required": ["film", "replica", "run"]
 }`
 
-const studioPublishFilmInput = `{
+const publishInputArguments = `{
   "type": "object",
   "properties": {
-    "film": {"type": "string", "description": "Film is the name of the film.", "minLength": 1},
+    "film": {
+      "type": "string",
+      "description": "The name of the film.",
+      "minLength": 1
+    },
     "copies": {
       "type": "integer",
-      "description": "Copies is how many copies are made.",
+      "description": "How many copies are made.",
       "minimum": 1
     }
   },
@@ -226,23 +200,14 @@ const studioPublishFilmInput = `{
   "additionalProperties": false
 }`
 
-const studioPublishFilmOutput = `{
+const consentAnswer = `{
   "type": "object",
   "properties": {
-    "film": {"type": "string", "description": "Film is the name of the film."},
-    "replica": {
-      "type": "integer",
-      "description": "Replica is the number of the replica that has finished the work."
-    },
-    "run": {"type": "integer", "description": "Run counts the runs of the handler, from 1."}
-  },
-  "required": ["film", "replica", "run"]
-}`
-
-const consentSchema = `{
-  "type": "object",
-  "properties": {
-    "agree": {"type": "boolean", "description": "Agree must be true to go on.", "default": false}
+    "agree": {
+      "type": "boolean",
+      "description": "Must be true to go on.",
+      "default": false
+    }
   },
   "required": ["agree"]
 }`

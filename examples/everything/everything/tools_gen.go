@@ -8,6 +8,7 @@ package everything
 
 import (
 	"context"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
@@ -19,46 +20,18 @@ const _ = mcptask.GeneratedV1
 // use another implementation.
 type Everything interface {
 	Echo(ctx context.Context, in EchoInput, opts ...mcptask.CallOption) (*mcptask.Result, error)
-	GetAnnotatedMessage(
-		ctx context.Context,
-		in GetAnnotatedMessageInput,
-		opts ...mcptask.CallOption,
-	) (*mcptask.Result, error)
+	GetAnnotatedMessage(ctx context.Context, in GetAnnotatedMessageInput, opts ...mcptask.CallOption) (*mcptask.Result, error)
 	GetEnv(ctx context.Context, opts ...mcptask.CallOption) (*mcptask.Result, error)
-	GetResourceLinks(
-		ctx context.Context,
-		in GetResourceLinksInput,
-		opts ...mcptask.CallOption,
-	) (*mcptask.Result, error)
-	GetResourceReference(
-		ctx context.Context,
-		in GetResourceReferenceInput,
-		opts ...mcptask.CallOption,
-	) (*mcptask.Result, error)
-	GetStructuredContent(
-		ctx context.Context,
-		in GetStructuredContentInput,
-		opts ...mcptask.CallOption,
-	) (GetStructuredContentOutput, error)
+	GetResourceLinks(ctx context.Context, in GetResourceLinksInput, opts ...mcptask.CallOption) (*mcptask.Result, error)
+	GetResourceReference(ctx context.Context, in GetResourceReferenceInput, opts ...mcptask.CallOption) (*mcptask.Result, error)
+	GetStructuredContent(ctx context.Context, in GetStructuredContentInput, opts ...mcptask.CallOption) (GetStructuredContentOutput, error)
 	GetSum(ctx context.Context, in GetSumInput, opts ...mcptask.CallOption) (*mcptask.Result, error)
 	GetTinyImage(ctx context.Context, opts ...mcptask.CallOption) (*mcptask.Result, error)
-	GzipFileAsResource(
-		ctx context.Context,
-		in GzipFileAsResourceInput,
-		opts ...mcptask.CallOption,
-	) (*mcptask.Result, error)
+	GzipFileAsResource(ctx context.Context, in GzipFileAsResourceInput, opts ...mcptask.CallOption) (*mcptask.Result, error)
 	ToggleSimulatedLogging(ctx context.Context, opts ...mcptask.CallOption) (*mcptask.Result, error)
 	ToggleSubscriberUpdates(ctx context.Context, opts ...mcptask.CallOption) (*mcptask.Result, error)
-	TriggerLongRunningOperation(
-		ctx context.Context,
-		in TriggerLongRunningOperationInput,
-		opts ...mcptask.CallOption,
-	) (*mcptask.Result, error)
-	SimulateResearchQuery(
-		ctx context.Context,
-		in SimulateResearchQueryInput,
-		opts ...mcptask.CallOption,
-	) (*mcptask.Result, error)
+	TriggerLongRunningOperation(ctx context.Context, in TriggerLongRunningOperationInput, opts ...mcptask.CallOption) (*mcptask.Result, error)
+	SimulateResearchQuery(ctx context.Context, in SimulateResearchQueryInput, opts ...mcptask.CallOption) (*mcptask.Result, error)
 }
 
 var _ Everything = (*EverythingClient)(nil)
@@ -81,11 +54,7 @@ func NewEverythingClient(conn mcptask.Conn) *EverythingClient {
 // Echoes back the input string.
 //
 // Hints: read-only, closed world. Task support: forbidden.
-func (c *EverythingClient) Echo(
-	ctx context.Context,
-	in EchoInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Result, error) {
+func (c *EverythingClient) Echo(ctx context.Context, in EchoInput, opts ...mcptask.CallOption) (*mcptask.Result, error) {
 	return mcptask.Run[*mcptask.Result](ctx, c.conn, "echo", in, opts...)
 }
 
@@ -94,11 +63,7 @@ func (c *EverythingClient) Echo(
 // Demonstrates how annotations can be used to provide metadata about content.
 //
 // Hints: read-only, closed world. Task support: forbidden.
-func (c *EverythingClient) GetAnnotatedMessage(
-	ctx context.Context,
-	in GetAnnotatedMessageInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Result, error) {
+func (c *EverythingClient) GetAnnotatedMessage(ctx context.Context, in GetAnnotatedMessageInput, opts ...mcptask.CallOption) (*mcptask.Result, error) {
 	return mcptask.Run[*mcptask.Result](ctx, c.conn, "get-annotated-message", in, opts...)
 }
 
@@ -116,11 +81,7 @@ func (c *EverythingClient) GetEnv(ctx context.Context, opts ...mcptask.CallOptio
 // Returns up to ten resource links that reference different types of resources.
 //
 // Hints: read-only, closed world. Task support: forbidden.
-func (c *EverythingClient) GetResourceLinks(
-	ctx context.Context,
-	in GetResourceLinksInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Result, error) {
+func (c *EverythingClient) GetResourceLinks(ctx context.Context, in GetResourceLinksInput, opts ...mcptask.CallOption) (*mcptask.Result, error) {
 	return mcptask.Run[*mcptask.Result](ctx, c.conn, "get-resource-links", in, opts...)
 }
 
@@ -129,11 +90,7 @@ func (c *EverythingClient) GetResourceLinks(
 // Returns a resource reference that can be used by MCP clients.
 //
 // Hints: read-only, closed world. Task support: forbidden.
-func (c *EverythingClient) GetResourceReference(
-	ctx context.Context,
-	in GetResourceReferenceInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Result, error) {
+func (c *EverythingClient) GetResourceReference(ctx context.Context, in GetResourceReferenceInput, opts ...mcptask.CallOption) (*mcptask.Result, error) {
 	return mcptask.Run[*mcptask.Result](ctx, c.conn, "get-resource-reference", in, opts...)
 }
 
@@ -142,11 +99,7 @@ func (c *EverythingClient) GetResourceReference(
 // Returns structured content along with an output schema for client data validation.
 //
 // Hints: read-only, closed world. Task support: forbidden.
-func (c *EverythingClient) GetStructuredContent(
-	ctx context.Context,
-	in GetStructuredContentInput,
-	opts ...mcptask.CallOption,
-) (GetStructuredContentOutput, error) {
+func (c *EverythingClient) GetStructuredContent(ctx context.Context, in GetStructuredContentInput, opts ...mcptask.CallOption) (GetStructuredContentOutput, error) {
 	return mcptask.Run[GetStructuredContentOutput](ctx, c.conn, "get-structured-content", in, opts...)
 }
 
@@ -155,11 +108,7 @@ func (c *EverythingClient) GetStructuredContent(
 // Returns the sum of two numbers.
 //
 // Hints: read-only, closed world. Task support: forbidden.
-func (c *EverythingClient) GetSum(
-	ctx context.Context,
-	in GetSumInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Result, error) {
+func (c *EverythingClient) GetSum(ctx context.Context, in GetSumInput, opts ...mcptask.CallOption) (*mcptask.Result, error) {
 	return mcptask.Run[*mcptask.Result](ctx, c.conn, "get-sum", in, opts...)
 }
 
@@ -179,11 +128,7 @@ func (c *EverythingClient) GetTinyImage(ctx context.Context, opts ...mcptask.Cal
 // downloaded in a subsequent request during the current session.
 //
 // Hints: not read-only, not destructive, idempotent, open world. Task support: forbidden.
-func (c *EverythingClient) GzipFileAsResource(
-	ctx context.Context,
-	in GzipFileAsResourceInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Result, error) {
+func (c *EverythingClient) GzipFileAsResource(ctx context.Context, in GzipFileAsResourceInput, opts ...mcptask.CallOption) (*mcptask.Result, error) {
 	return mcptask.Run[*mcptask.Result](ctx, c.conn, "gzip-file-as-resource", in, opts...)
 }
 
@@ -192,10 +137,7 @@ func (c *EverythingClient) GzipFileAsResource(
 // Toggles simulated, random-leveled logging on or off.
 //
 // Hints: not read-only, not destructive, not idempotent, closed world. Task support: forbidden.
-func (c *EverythingClient) ToggleSimulatedLogging(
-	ctx context.Context,
-	opts ...mcptask.CallOption,
-) (*mcptask.Result, error) {
+func (c *EverythingClient) ToggleSimulatedLogging(ctx context.Context, opts ...mcptask.CallOption) (*mcptask.Result, error) {
 	return mcptask.Run[*mcptask.Result](ctx, c.conn, "toggle-simulated-logging", struct{}{}, opts...)
 }
 
@@ -204,10 +146,7 @@ func (c *EverythingClient) ToggleSimulatedLogging(
 // Toggles simulated resource subscription updates on or off.
 //
 // Hints: not read-only, not destructive, not idempotent, closed world. Task support: forbidden.
-func (c *EverythingClient) ToggleSubscriberUpdates(
-	ctx context.Context,
-	opts ...mcptask.CallOption,
-) (*mcptask.Result, error) {
+func (c *EverythingClient) ToggleSubscriberUpdates(ctx context.Context, opts ...mcptask.CallOption) (*mcptask.Result, error) {
 	return mcptask.Run[*mcptask.Result](ctx, c.conn, "toggle-subscriber-updates", struct{}{}, opts...)
 }
 
@@ -216,11 +155,7 @@ func (c *EverythingClient) ToggleSubscriberUpdates(
 // Demonstrates a long running operation with progress updates.
 //
 // Hints: read-only, closed world. Task support: forbidden.
-func (c *EverythingClient) TriggerLongRunningOperation(
-	ctx context.Context,
-	in TriggerLongRunningOperationInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Result, error) {
+func (c *EverythingClient) TriggerLongRunningOperation(ctx context.Context, in TriggerLongRunningOperationInput, opts ...mcptask.CallOption) (*mcptask.Result, error) {
 	return mcptask.Run[*mcptask.Result](ctx, c.conn, "trigger-long-running-operation", in, opts...)
 }
 
@@ -233,30 +168,19 @@ func (c *EverythingClient) TriggerLongRunningOperation(
 // Hints: not read-only, not destructive, not idempotent, closed world. Task support: required.
 //
 // It waits until the task ends.
-func (c *EverythingClient) SimulateResearchQuery(
-	ctx context.Context,
-	in SimulateResearchQueryInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Result, error) {
+func (c *EverythingClient) SimulateResearchQuery(ctx context.Context, in SimulateResearchQueryInput, opts ...mcptask.CallOption) (*mcptask.Result, error) {
 	return mcptask.Run[*mcptask.Result](ctx, c.conn, "simulate-research-query", in, opts...)
 }
 
 // StartSimulateResearchQuery starts SimulateResearchQuery and returns as soon as the server has
 // accepted the call.
-func (c *EverythingClient) StartSimulateResearchQuery(
-	ctx context.Context,
-	in SimulateResearchQueryInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *EverythingClient) StartSimulateResearchQuery(ctx context.Context, in SimulateResearchQueryInput, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Start[*mcptask.Result](ctx, c.conn, "simulate-research-query", in, opts...)
 }
 
 // ResumeSimulateResearchQuery resumes a call of SimulateResearchQuery by its token, even in
 // another process.
-func (c *EverythingClient) ResumeSimulateResearchQuery(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *EverythingClient) ResumeSimulateResearchQuery(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Resume[*mcptask.Result](c.conn, "simulate-research-query", token, opts...)
 }
 

@@ -8,66 +8,20 @@ package bakery
 
 import (
 	"context"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // Generated code needs a runtime at least as new as the generator that wrote it. If this line
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// TaskStatus is the state of a task as its requestor sees it.
-type TaskStatus = mcptask.Status
-
-// The states of a task.
-const (
-	// TaskStatusWorking means that the work is going on, or waits for its turn.
-	TaskStatusWorking TaskStatus = "working"
-	// TaskStatusInputRequired means that the work waits for an answer from the requestor.
-	TaskStatusInputRequired TaskStatus = "input_required"
-	// TaskStatusCompleted means that the work is done and its result is available.
-	TaskStatusCompleted TaskStatus = "completed"
-	// TaskStatusFailed means that the work ended with an error; in revision 2025-11-25 also with a
-	// result that reports one.
-	TaskStatusFailed TaskStatus = "failed"
-	// TaskStatusCancelled means that the task was cancelled before its work was done.
-	TaskStatusCancelled TaskStatus = "cancelled"
-)
-
-// The error codes that a server sends.
-const (
-	// CodeParseError says that the message is not JSON.
-	CodeParseError = -32700
-	// CodeInvalidRequest says that the message is not a valid request.
-	CodeInvalidRequest = -32600
-	// CodeMethodNotFound says that the method is unknown, or not part of the revision in use.
-	CodeMethodNotFound = -32601
-	// CodeInvalidParams says that the params are invalid: an unknown task, or _meta without a
-	// required key.
-	CodeInvalidParams = -32602
-	// CodeInternalError says that the receiver failed on its own.
-	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the body.
-	CodeHeaderMismatch = -32020
-	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
-	// the error's data names it.
-	CodeMissingClientCapability = -32021
-	// CodeUnsupportedProtocolVersion says that the server does not speak the request's protocol
-	// version; the error's data lists those that it does.
-	CodeUnsupportedProtocolVersion = -32022
-)
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask.Capabilities {
-	return mcptask.Capabilities{
-		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
-	}
-}
-
 // BakeryTools binds impl to the tools of Bakery, for [mcptask.NewServer].
 func BakeryTools(impl Bakery) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "Bakery"} // which NewServer refuses
+	}
 	return mcptask.Tools{
 		Service:      "Bakery",
 		Impl:         impl,
@@ -77,9 +31,9 @@ func BakeryTools(impl Bakery) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "price",
-				Description:  "Price tells what a loaf costs.",
-				InputSchema:  bakeryPriceInput,
-				OutputSchema: bakeryPriceOutput,
+				Description:  "Tells what a loaf costs.",
+				InputSchema:  priceInputArguments,
+				OutputSchema: priceTagResult,
 				Annotations:  mcptask.Annotations{ReadOnly: mcptask.Hint(true)},
 				Policy: mcptask.Policy{
 					Task:   mcptask.TaskForbidden,
@@ -91,43 +45,37 @@ func BakeryTools(impl Bakery) mcptask.Tools {
 			}),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "bake",
-				Description:  "Bake bakes loaves. It takes minutes.",
-				InputSchema:  bakeryBakeInput,
-				OutputSchema: bakeryBakeOutput,
+				Description:  "Bakes loaves. It takes minutes.",
+				InputSchema:  bakeInputArguments,
+				OutputSchema: bakedResult,
 				Policy: mcptask.Policy{
 					Task:   mcptask.TaskOptional,
 					Poll:   500 * time.Millisecond,
 					OnLost: mcptask.RestartWhenLost,
 				},
-			}, func(ctx context.Context, task *mcptask.Task, in BakeInput) (Baked, error) {
-				return impl.Bake(ctx, task, in)
-			}),
+			}, impl.Bake),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "order",
-				Description:  "Order orders loaves, once a person has agreed to the price.",
-				InputSchema:  bakeryOrderInput,
-				OutputSchema: bakeryOrderOutput,
+				Description:  "Orders loaves, once a person has agreed to the price.",
+				InputSchema:  orderInputArguments,
+				OutputSchema: orderedResult,
 				Policy: mcptask.Policy{
 					Task:   mcptask.TaskOptional,
 					Poll:   500 * time.Millisecond,
 					OnLost: mcptask.RestartWhenLost,
 				},
-			}, func(ctx context.Context, task *mcptask.Task, in OrderInput) (Ordered, error) {
-				return impl.Order(ctx, task, in)
-			}),
+			}, impl.Order),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "advertise",
-				Description:  "Advertise has the client's model write a line about a kind of bread.",
-				InputSchema:  bakeryAdvertiseInput,
-				OutputSchema: bakeryAdvertiseOutput,
+				Description:  "Has the client's model write a line about a kind of bread.",
+				InputSchema:  advertiseInputArguments,
+				OutputSchema: advertisementResult,
 				Policy: mcptask.Policy{
 					Task:   mcptask.TaskOptional,
 					Poll:   500 * time.Millisecond,
 					OnLost: mcptask.RestartWhenLost,
 				},
-			}, func(ctx context.Context, task *mcptask.Task, in AdvertiseInput) (Advertisement, error) {
-				return impl.Advertise(ctx, task, in)
-			}),
+			}, impl.Advertise),
 		},
 	}
 }
@@ -157,11 +105,7 @@ func (c *BakeryClient) Bake(ctx context.Context, in BakeInput, opts ...mcptask.C
 }
 
 // StartBake starts Bake and returns as soon as the server has accepted the call.
-func (c *BakeryClient) StartBake(
-	ctx context.Context,
-	in BakeInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[Baked], error) {
+func (c *BakeryClient) StartBake(ctx context.Context, in BakeInput, opts ...mcptask.CallOption) (*mcptask.Call[Baked], error) {
 	return mcptask.Start[Baked](ctx, c.conn, "bake", in, opts...)
 }
 
@@ -178,11 +122,7 @@ func (c *BakeryClient) Order(ctx context.Context, in OrderInput, opts ...mcptask
 }
 
 // StartOrder starts Order and returns as soon as the server has accepted the call.
-func (c *BakeryClient) StartOrder(
-	ctx context.Context,
-	in OrderInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[Ordered], error) {
+func (c *BakeryClient) StartOrder(ctx context.Context, in OrderInput, opts ...mcptask.CallOption) (*mcptask.Call[Ordered], error) {
 	return mcptask.Start[Ordered](ctx, c.conn, "order", in, opts...)
 }
 
@@ -194,34 +134,27 @@ func (c *BakeryClient) ResumeOrder(token mcptask.Token, opts ...mcptask.CallOpti
 // Advertise has the client's model write a line about a kind of bread.
 //
 // It waits until the task ends.
-func (c *BakeryClient) Advertise(
-	ctx context.Context,
-	in AdvertiseInput,
-	opts ...mcptask.CallOption,
-) (Advertisement, error) {
+func (c *BakeryClient) Advertise(ctx context.Context, in AdvertiseInput, opts ...mcptask.CallOption) (Advertisement, error) {
 	return mcptask.Run[Advertisement](ctx, c.conn, "advertise", in, opts...)
 }
 
 // StartAdvertise starts Advertise and returns as soon as the server has accepted the call.
-func (c *BakeryClient) StartAdvertise(
-	ctx context.Context,
-	in AdvertiseInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[Advertisement], error) {
+func (c *BakeryClient) StartAdvertise(ctx context.Context, in AdvertiseInput, opts ...mcptask.CallOption) (*mcptask.Call[Advertisement], error) {
 	return mcptask.Start[Advertisement](ctx, c.conn, "advertise", in, opts...)
 }
 
 // ResumeAdvertise resumes a call of Advertise by its token, even in another process.
-func (c *BakeryClient) ResumeAdvertise(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[Advertisement], error) {
+func (c *BakeryClient) ResumeAdvertise(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[Advertisement], error) {
 	return mcptask.Resume[Advertisement](c.conn, "advertise", token, opts...)
 }
 
 // agreementInput describes Agreement to the runtime.
 func agreementInput() mcptask.InputSpec {
-	return mcptask.InputSpec{Name: "Agreement", Message: "Do you agree to the price?", Schema: agreementSchema}
+	return mcptask.InputSpec{
+		Name:    "Agreement",
+		Message: "Do you agree to the price?",
+		Schema:  agreementAnswer,
+	}
 }
 
 // AskAgreement asks for Agreement and waits for the answer. The step names the question within
@@ -232,63 +165,103 @@ func AskAgreement(ctx context.Context, task *mcptask.Task, step, message string)
 	return mcptask.Ask[Agreement](ctx, task, agreementInput(), step, message)
 }
 
-// AnswerAgreement returns an Answerer for a client. It answers questions for Agreement by
-// calling f.
+// AnswerAgreement returns an Answerer for a client that answers questions for Agreement with f.
 func AnswerAgreement(f func(context.Context, mcptask.Question) (Agreement, error)) mcptask.Answerer {
 	return mcptask.Answer(agreementInput(), f)
 }
 
-const bakeryPriceInput = `{
+// taskCapabilities returns the task capabilities that a server declares in each protocol
+// revision.
+func taskCapabilities() mcptask.Capabilities {
+	return mcptask.Capabilities{
+		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
+	}
+}
+
+// TaskStatus is the state of a task as its requestor sees it.
+type TaskStatus = mcptask.Status
+
+// The states of a task, which package mcptask describes.
+const (
+	TaskStatusWorking       = mcptask.StatusWorking
+	TaskStatusInputRequired = mcptask.StatusInputRequired
+	TaskStatusCompleted     = mcptask.StatusCompleted
+	TaskStatusFailed        = mcptask.StatusFailed
+	TaskStatusCancelled     = mcptask.StatusCancelled
+)
+
+// The error codes that a server sends, which package mcptask describes.
+const (
+	CodeParseError                 = mcptask.CodeParseError
+	CodeInvalidRequest             = mcptask.CodeInvalidRequest
+	CodeMethodNotFound             = mcptask.CodeMethodNotFound
+	CodeInvalidParams              = mcptask.CodeInvalidParams
+	CodeInternalError              = mcptask.CodeInternalError
+	CodeHeaderMismatch             = mcptask.CodeHeaderMismatch
+	CodeMissingClientCapability    = mcptask.CodeMissingClientCapability
+	CodeUnsupportedProtocolVersion = mcptask.CodeUnsupportedProtocolVersion
+)
+
+const priceInputArguments = `{
   "type": "object",
   "properties": {
-    "bread": {"type": "string", "description": "Bread is the kind of bread.", "minLength": 1}
+    "bread": {
+      "type": "string",
+      "description": "The kind of bread.",
+      "minLength": 1
+    }
   },
   "required": ["bread"],
   "additionalProperties": false
 }`
 
-const bakeryPriceOutput = `{
+const priceTagResult = `{
   "type": "object",
   "properties": {
-    "cents": {"type": "integer", "description": "Cents is the price of one loaf."}
+    "cents": {"type": "integer", "description": "The price of one loaf."}
   },
   "required": ["cents"]
 }`
 
-const bakeryBakeInput = `{
+const bakeInputArguments = `{
   "type": "object",
   "properties": {
     "loaves": {
       "type": "integer",
-      "description": "Loaves is how many loaves to bake.",
+      "description": "How many loaves to bake.",
       "minimum": 1
     },
     "seconds": {
       "type": "number",
-      "description": "Seconds is how long it takes. If it is missing, the server decides.",
+      "description": "How long it takes. If it is missing, the server decides.",
       "minimum": 0
     },
-    "quiet": {"type": "boolean", "description": "Quiet says that it reports no progress."}
+    "quiet": {"type": "boolean", "description": "Says that it reports no progress."}
   },
   "required": ["loaves"],
   "additionalProperties": false
 }`
 
-const bakeryBakeOutput = `{
+const bakedResult = `{
   "type": "object",
   "properties": {
-    "report": {"type": "string", "description": "Report has the number of loaves, in words."}
+    "report": {"type": "string", "description": "Has the number of loaves, in words."}
   },
   "required": ["report"]
 }`
 
-const bakeryOrderInput = `{
+const orderInputArguments = `{
   "type": "object",
   "properties": {
-    "bread": {"type": "string", "description": "Bread is the kind of bread.", "minLength": 1},
+    "bread": {
+      "type": "string",
+      "description": "The kind of bread.",
+      "minLength": 1
+    },
     "loaves": {
       "type": "integer",
-      "description": "Loaves is how many loaves to order.",
+      "description": "How many loaves to order.",
       "minimum": 1
     }
   },
@@ -296,35 +269,43 @@ const bakeryOrderInput = `{
   "additionalProperties": false
 }`
 
-const bakeryOrderOutput = `{
+const orderedResult = `{
   "type": "object",
   "properties": {
-    "confirmation": {"type": "string", "description": "Confirmation has the order, in words."}
+    "confirmation": {"type": "string", "description": "Has the order, in words."}
   },
   "required": ["confirmation"]
 }`
 
-const bakeryAdvertiseInput = `{
+const advertiseInputArguments = `{
   "type": "object",
   "properties": {
-    "bread": {"type": "string", "description": "Bread is the kind of bread.", "minLength": 1}
+    "bread": {
+      "type": "string",
+      "description": "The kind of bread.",
+      "minLength": 1
+    }
   },
   "required": ["bread"],
   "additionalProperties": false
 }`
 
-const bakeryAdvertiseOutput = `{
+const advertisementResult = `{
   "type": "object",
   "properties": {
-    "line": {"type": "string", "description": "Line is what the model wrote."}
+    "line": {"type": "string", "description": "What the model wrote."}
   },
   "required": ["line"]
 }`
 
-const agreementSchema = `{
+const agreementAnswer = `{
   "type": "object",
   "properties": {
-    "agreed": {"type": "boolean", "description": "Agreed must be true to go on.", "default": false}
+    "agreed": {
+      "type": "boolean",
+      "description": "Must be true to go on.",
+      "default": false
+    }
   },
   "required": ["agreed"]
 }`

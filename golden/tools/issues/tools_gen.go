@@ -9,8 +9,9 @@ package issues
 import (
 	"context"
 	"encoding/json"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // Generated code needs a runtime at least as new as the generator that wrote it. If this line
@@ -52,28 +53,17 @@ func NewIssuesClient(conn mcptask.Conn) *IssuesClient {
 // Hints: read-only, open world.
 //
 // It waits until the task ends.
-func (c *IssuesClient) ListIssues(
-	ctx context.Context,
-	in ListIssuesInput,
-	opts ...mcptask.CallOption,
-) (ListIssuesOutput, error) {
+func (c *IssuesClient) ListIssues(ctx context.Context, in ListIssuesInput, opts ...mcptask.CallOption) (ListIssuesOutput, error) {
 	return mcptask.Run[ListIssuesOutput](ctx, c.conn, "list_issues", in, opts...)
 }
 
 // StartListIssues starts ListIssues and returns as soon as the server has accepted the call.
-func (c *IssuesClient) StartListIssues(
-	ctx context.Context,
-	in ListIssuesInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[ListIssuesOutput], error) {
+func (c *IssuesClient) StartListIssues(ctx context.Context, in ListIssuesInput, opts ...mcptask.CallOption) (*mcptask.Call[ListIssuesOutput], error) {
 	return mcptask.Start[ListIssuesOutput](ctx, c.conn, "list_issues", in, opts...)
 }
 
 // ResumeListIssues resumes a call of ListIssues by its token, even in another process.
-func (c *IssuesClient) ResumeListIssues(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[ListIssuesOutput], error) {
+func (c *IssuesClient) ResumeListIssues(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[ListIssuesOutput], error) {
 	return mcptask.Resume[ListIssuesOutput](c.conn, "list_issues", token, opts...)
 }
 
@@ -82,11 +72,7 @@ func (c *IssuesClient) ResumeListIssues(
 // Opens an issue.
 //
 // Hints: not read-only, not destructive, not idempotent, open world. Task support: forbidden.
-func (c *IssuesClient) CreateIssue(
-	ctx context.Context,
-	in CreateIssueInput,
-	opts ...mcptask.CallOption,
-) (CreateIssueOutput, error) {
+func (c *IssuesClient) CreateIssue(ctx context.Context, in CreateIssueInput, opts ...mcptask.CallOption) (CreateIssueOutput, error) {
 	return mcptask.Run[CreateIssueOutput](ctx, c.conn, "create_issue", in, opts...)
 }
 
@@ -97,28 +83,17 @@ func (c *IssuesClient) CreateIssue(
 // Task support: optional.
 //
 // It waits until the task ends.
-func (c *IssuesClient) RunWorkflow(
-	ctx context.Context,
-	in RunWorkflowInput,
-	opts ...mcptask.CallOption,
-) (RunWorkflowOutput, error) {
+func (c *IssuesClient) RunWorkflow(ctx context.Context, in RunWorkflowInput, opts ...mcptask.CallOption) (RunWorkflowOutput, error) {
 	return mcptask.Run[RunWorkflowOutput](ctx, c.conn, "run_workflow", in, opts...)
 }
 
 // StartRunWorkflow starts RunWorkflow and returns as soon as the server has accepted the call.
-func (c *IssuesClient) StartRunWorkflow(
-	ctx context.Context,
-	in RunWorkflowInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[RunWorkflowOutput], error) {
+func (c *IssuesClient) StartRunWorkflow(ctx context.Context, in RunWorkflowInput, opts ...mcptask.CallOption) (*mcptask.Call[RunWorkflowOutput], error) {
 	return mcptask.Start[RunWorkflowOutput](ctx, c.conn, "run_workflow", in, opts...)
 }
 
 // ResumeRunWorkflow resumes a call of RunWorkflow by its token, even in another process.
-func (c *IssuesClient) ResumeRunWorkflow(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[RunWorkflowOutput], error) {
+func (c *IssuesClient) ResumeRunWorkflow(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[RunWorkflowOutput], error) {
 	return mcptask.Resume[RunWorkflowOutput](c.conn, "run_workflow", token, opts...)
 }
 
@@ -130,18 +105,12 @@ func (c *IssuesClient) Whoami(ctx context.Context, opts ...mcptask.CallOption) (
 }
 
 // StartWhoami starts Whoami and returns as soon as the server has accepted the call.
-func (c *IssuesClient) StartWhoami(
-	ctx context.Context,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *IssuesClient) StartWhoami(ctx context.Context, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Start[*mcptask.Result](ctx, c.conn, "whoami", struct{}{}, opts...)
 }
 
 // ResumeWhoami resumes a call of Whoami by its token, even in another process.
-func (c *IssuesClient) ResumeWhoami(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *IssuesClient) ResumeWhoami(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Resume[*mcptask.Result](c.conn, "whoami", token, opts...)
 }
 

@@ -8,9 +8,10 @@ package nasty
 import (
 	"context"
 	"encoding/json"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"slices"
 	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // Generated code needs a runtime at least as new as the generator that wrote it. If this line
@@ -35,11 +36,7 @@ type Nasty interface {
 	Numbers(ctx context.Context, in NumbersInput, opts ...mcptask.CallOption) (NumbersOutput, error)
 	Objects(ctx context.Context, in ObjectsInput, opts ...mcptask.CallOption) (ObjectsOutput, error)
 	Loose(ctx context.Context, in LooseInput, opts ...mcptask.CallOption) (any, error)
-	AToolWhoseNameGoesOnAndOnUntilItHas(
-		ctx context.Context,
-		in AToolWhoseNameGoesOnAndOnUntilItHasInput,
-		opts ...mcptask.CallOption,
-	) (*mcptask.Result, error)
+	AToolWhoseNameGoesOnAndOnUntilItHas(ctx context.Context, in AToolWhoseNameGoesOnAndOnUntilItHasInput, opts ...mcptask.CallOption) (*mcptask.Result, error)
 }
 
 var _ Nasty = (*NastyClient)(nil)
@@ -64,18 +61,12 @@ func (c *NastyClient) ABCD(ctx context.Context, opts ...mcptask.CallOption) (*mc
 }
 
 // StartABCD starts ABCD and returns as soon as the server has accepted the call.
-func (c *NastyClient) StartABCD(
-	ctx context.Context,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) StartABCD(ctx context.Context, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Start[*mcptask.Result](ctx, c.conn, "a.b/c-d", struct{}{}, opts...)
 }
 
 // ResumeABCD resumes a call of ABCD by its token, even in another process.
-func (c *NastyClient) ResumeABCD(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) ResumeABCD(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Resume[*mcptask.Result](c.conn, "a.b/c-d", token, opts...)
 }
 
@@ -87,18 +78,12 @@ func (c *NastyClient) ABCD2(ctx context.Context, opts ...mcptask.CallOption) (*m
 }
 
 // StartABCD2 starts ABCD2 and returns as soon as the server has accepted the call.
-func (c *NastyClient) StartABCD2(
-	ctx context.Context,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) StartABCD2(ctx context.Context, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Start[*mcptask.Result](ctx, c.conn, "a_b_c_d", struct{}{}, opts...)
 }
 
 // ResumeABCD2 resumes a call of ABCD2 by its token, even in another process.
-func (c *NastyClient) ResumeABCD2(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) ResumeABCD2(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Resume[*mcptask.Result](c.conn, "a_b_c_d", token, opts...)
 }
 
@@ -110,46 +95,29 @@ func (c *NastyClient) StartABCD3(ctx context.Context, opts ...mcptask.CallOption
 }
 
 // StartStartABCD3 starts StartABCD3 and returns as soon as the server has accepted the call.
-func (c *NastyClient) StartStartABCD3(
-	ctx context.Context,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) StartStartABCD3(ctx context.Context, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Start[*mcptask.Result](ctx, c.conn, "Start-a_b_c_d", struct{}{}, opts...)
 }
 
 // ResumeStartABCD3 resumes a call of StartABCD3 by its token, even in another process.
-func (c *NastyClient) ResumeStartABCD3(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) ResumeStartABCD3(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Resume[*mcptask.Result](c.conn, "Start-a_b_c_d", token, opts...)
 }
 
 // ABCDInput calls the tool a b c d input.
 //
 // It waits until the task ends.
-func (c *NastyClient) ABCDInput(
-	ctx context.Context,
-	in ABCDInputInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Result, error) {
+func (c *NastyClient) ABCDInput(ctx context.Context, in ABCDInputInput, opts ...mcptask.CallOption) (*mcptask.Result, error) {
 	return mcptask.Run[*mcptask.Result](ctx, c.conn, "a b c d input", in, opts...)
 }
 
 // StartABCDInput starts ABCDInput and returns as soon as the server has accepted the call.
-func (c *NastyClient) StartABCDInput(
-	ctx context.Context,
-	in ABCDInputInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) StartABCDInput(ctx context.Context, in ABCDInputInput, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Start[*mcptask.Result](ctx, c.conn, "a b c d input", in, opts...)
 }
 
 // ResumeABCDInput resumes a call of ABCDInput by its token, even in another process.
-func (c *NastyClient) ResumeABCDInput(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) ResumeABCDInput(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Resume[*mcptask.Result](c.conn, "a b c d input", token, opts...)
 }
 
@@ -161,47 +129,29 @@ func (c *NastyClient) Type(ctx context.Context, in TypeInput, opts ...mcptask.Ca
 }
 
 // StartType starts Type and returns as soon as the server has accepted the call.
-func (c *NastyClient) StartType(
-	ctx context.Context,
-	in TypeInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) StartType(ctx context.Context, in TypeInput, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Start[*mcptask.Result](ctx, c.conn, "type", in, opts...)
 }
 
 // ResumeType resumes a call of Type by its token, even in another process.
-func (c *NastyClient) ResumeType(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) ResumeType(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Resume[*mcptask.Result](c.conn, "type", token, opts...)
 }
 
 // TypeInput calls the tool typeInput.
 //
 // It waits until the task ends.
-func (c *NastyClient) TypeInput(
-	ctx context.Context,
-	in TypeInputInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Result, error) {
+func (c *NastyClient) TypeInput(ctx context.Context, in TypeInputInput, opts ...mcptask.CallOption) (*mcptask.Result, error) {
 	return mcptask.Run[*mcptask.Result](ctx, c.conn, "typeInput", in, opts...)
 }
 
 // StartTypeInput starts TypeInput and returns as soon as the server has accepted the call.
-func (c *NastyClient) StartTypeInput(
-	ctx context.Context,
-	in TypeInputInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) StartTypeInput(ctx context.Context, in TypeInputInput, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Start[*mcptask.Result](ctx, c.conn, "typeInput", in, opts...)
 }
 
 // ResumeTypeInput resumes a call of TypeInput by its token, even in another process.
-func (c *NastyClient) ResumeTypeInput(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) ResumeTypeInput(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Resume[*mcptask.Result](c.conn, "typeInput", token, opts...)
 }
 
@@ -213,18 +163,12 @@ func (c *NastyClient) X1Password(ctx context.Context, opts ...mcptask.CallOption
 }
 
 // StartX1Password starts X1Password and returns as soon as the server has accepted the call.
-func (c *NastyClient) StartX1Password(
-	ctx context.Context,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) StartX1Password(ctx context.Context, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Start[*mcptask.Result](ctx, c.conn, "1password", struct{}{}, opts...)
 }
 
 // ResumeX1Password resumes a call of X1Password by its token, even in another process.
-func (c *NastyClient) ResumeX1Password(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) ResumeX1Password(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Resume[*mcptask.Result](c.conn, "1password", token, opts...)
 }
 
@@ -233,28 +177,17 @@ func (c *NastyClient) ResumeX1Password(
 // 今日の天気を調べる.
 //
 // It waits until the task ends.
-func (c *NastyClient) X天気(
-	ctx context.Context,
-	in X天気Input,
-	opts ...mcptask.CallOption,
-) (*mcptask.Result, error) {
+func (c *NastyClient) X天気(ctx context.Context, in X天気Input, opts ...mcptask.CallOption) (*mcptask.Result, error) {
 	return mcptask.Run[*mcptask.Result](ctx, c.conn, "天気", in, opts...)
 }
 
 // StartX天気 starts X天気 and returns as soon as the server has accepted the call.
-func (c *NastyClient) StartX天気(
-	ctx context.Context,
-	in X天気Input,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) StartX天気(ctx context.Context, in X天気Input, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Start[*mcptask.Result](ctx, c.conn, "天気", in, opts...)
 }
 
 // ResumeX天気 resumes a call of X天気 by its token, even in another process.
-func (c *NastyClient) ResumeX天気(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) ResumeX天気(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Resume[*mcptask.Result](c.conn, "天気", token, opts...)
 }
 
@@ -279,19 +212,13 @@ func (c *NastyClient) UnderscoreUnderscore(ctx context.Context, opts ...mcptask.
 
 // StartUnderscoreUnderscore starts UnderscoreUnderscore and returns as soon as the server has
 // accepted the call.
-func (c *NastyClient) StartUnderscoreUnderscore(
-	ctx context.Context,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) StartUnderscoreUnderscore(ctx context.Context, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Start[*mcptask.Result](ctx, c.conn, "__", struct{}{}, opts...)
 }
 
 // ResumeUnderscoreUnderscore resumes a call of UnderscoreUnderscore by its token, even in
 // another process.
-func (c *NastyClient) ResumeUnderscoreUnderscore(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) ResumeUnderscoreUnderscore(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Resume[*mcptask.Result](c.conn, "__", token, opts...)
 }
 
@@ -303,19 +230,12 @@ func (c *NastyClient) Names(ctx context.Context, in NamesInput, opts ...mcptask.
 }
 
 // StartNames starts Names and returns as soon as the server has accepted the call.
-func (c *NastyClient) StartNames(
-	ctx context.Context,
-	in NamesInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) StartNames(ctx context.Context, in NamesInput, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Start[*mcptask.Result](ctx, c.conn, "names", in, opts...)
 }
 
 // ResumeNames resumes a call of Names by its token, even in another process.
-func (c *NastyClient) ResumeNames(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) ResumeNames(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Resume[*mcptask.Result](c.conn, "names", token, opts...)
 }
 
@@ -327,19 +247,12 @@ func (c *NastyClient) Enums(ctx context.Context, in EnumsInput, opts ...mcptask.
 }
 
 // StartEnums starts Enums and returns as soon as the server has accepted the call.
-func (c *NastyClient) StartEnums(
-	ctx context.Context,
-	in EnumsInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) StartEnums(ctx context.Context, in EnumsInput, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Start[*mcptask.Result](ctx, c.conn, "enums", in, opts...)
 }
 
 // ResumeEnums resumes a call of Enums by its token, even in another process.
-func (c *NastyClient) ResumeEnums(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) ResumeEnums(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Resume[*mcptask.Result](c.conn, "enums", token, opts...)
 }
 
@@ -351,19 +264,12 @@ func (c *NastyClient) Unions(ctx context.Context, in UnionsInput, opts ...mcptas
 }
 
 // StartUnions starts Unions and returns as soon as the server has accepted the call.
-func (c *NastyClient) StartUnions(
-	ctx context.Context,
-	in UnionsInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) StartUnions(ctx context.Context, in UnionsInput, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Start[*mcptask.Result](ctx, c.conn, "unions", in, opts...)
 }
 
 // ResumeUnions resumes a call of Unions by its token, even in another process.
-func (c *NastyClient) ResumeUnions(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *NastyClient) ResumeUnions(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Resume[*mcptask.Result](c.conn, "unions", token, opts...)
 }
 
@@ -375,19 +281,12 @@ func (c *NastyClient) Numbers(ctx context.Context, in NumbersInput, opts ...mcpt
 }
 
 // StartNumbers starts Numbers and returns as soon as the server has accepted the call.
-func (c *NastyClient) StartNumbers(
-	ctx context.Context,
-	in NumbersInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[NumbersOutput], error) {
+func (c *NastyClient) StartNumbers(ctx context.Context, in NumbersInput, opts ...mcptask.CallOption) (*mcptask.Call[NumbersOutput], error) {
 	return mcptask.Start[NumbersOutput](ctx, c.conn, "numbers", in, opts...)
 }
 
 // ResumeNumbers resumes a call of Numbers by its token, even in another process.
-func (c *NastyClient) ResumeNumbers(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[NumbersOutput], error) {
+func (c *NastyClient) ResumeNumbers(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[NumbersOutput], error) {
 	return mcptask.Resume[NumbersOutput](c.conn, "numbers", token, opts...)
 }
 
@@ -399,19 +298,12 @@ func (c *NastyClient) Objects(ctx context.Context, in ObjectsInput, opts ...mcpt
 }
 
 // StartObjects starts Objects and returns as soon as the server has accepted the call.
-func (c *NastyClient) StartObjects(
-	ctx context.Context,
-	in ObjectsInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[ObjectsOutput], error) {
+func (c *NastyClient) StartObjects(ctx context.Context, in ObjectsInput, opts ...mcptask.CallOption) (*mcptask.Call[ObjectsOutput], error) {
 	return mcptask.Start[ObjectsOutput](ctx, c.conn, "objects", in, opts...)
 }
 
 // ResumeObjects resumes a call of Objects by its token, even in another process.
-func (c *NastyClient) ResumeObjects(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[ObjectsOutput], error) {
+func (c *NastyClient) ResumeObjects(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[ObjectsOutput], error) {
 	return mcptask.Resume[ObjectsOutput](c.conn, "objects", token, opts...)
 }
 
@@ -423,11 +315,7 @@ func (c *NastyClient) Loose(ctx context.Context, in LooseInput, opts ...mcptask.
 }
 
 // StartLoose starts Loose and returns as soon as the server has accepted the call.
-func (c *NastyClient) StartLoose(
-	ctx context.Context,
-	in LooseInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[any], error) {
+func (c *NastyClient) StartLoose(ctx context.Context, in LooseInput, opts ...mcptask.CallOption) (*mcptask.Call[any], error) {
 	return mcptask.Start[any](ctx, c.conn, "loose", in, opts...)
 }
 
@@ -439,51 +327,20 @@ func (c *NastyClient) ResumeLoose(token mcptask.Token, opts ...mcptask.CallOptio
 // AToolWhoseNameGoesOnAndOnUntilItHas calls the tool of the same name.
 //
 // It waits until the task ends.
-func (c *NastyClient) AToolWhoseNameGoesOnAndOnUntilItHas(
-	ctx context.Context,
-	in AToolWhoseNameGoesOnAndOnUntilItHasInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Result, error) {
-	return mcptask.Run[*mcptask.Result](
-		ctx,
-		c.conn,
-		"a-tool-whose-name-goes-on-and-on-until-it-has-used-up-all-of-the-one-hundre"+
-			"d-and-twenty-eight-characters-that-the-protocol-admits-x",
-		in,
-		opts...,
-	)
+func (c *NastyClient) AToolWhoseNameGoesOnAndOnUntilItHas(ctx context.Context, in AToolWhoseNameGoesOnAndOnUntilItHasInput, opts ...mcptask.CallOption) (*mcptask.Result, error) {
+	return mcptask.Run[*mcptask.Result](ctx, c.conn, "a-tool-whose-name-goes-on-and-on-until-it-has-used-up-all-of-the-one-hundred-and-twenty-eight-characters-that-the-protocol-admits-x", in, opts...)
 }
 
 // StartAToolWhoseNameGoesOnAndOnUntilItHas starts AToolWhoseNameGoesOnAndOnUntilItHas and
 // returns as soon as the server has accepted the call.
-func (c *NastyClient) StartAToolWhoseNameGoesOnAndOnUntilItHas(
-	ctx context.Context,
-	in AToolWhoseNameGoesOnAndOnUntilItHasInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
-	return mcptask.Start[*mcptask.Result](
-		ctx,
-		c.conn,
-		"a-tool-whose-name-goes-on-and-on-until-it-has-used-up-all-of-the-one-hundre"+
-			"d-and-twenty-eight-characters-that-the-protocol-admits-x",
-		in,
-		opts...,
-	)
+func (c *NastyClient) StartAToolWhoseNameGoesOnAndOnUntilItHas(ctx context.Context, in AToolWhoseNameGoesOnAndOnUntilItHasInput, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
+	return mcptask.Start[*mcptask.Result](ctx, c.conn, "a-tool-whose-name-goes-on-and-on-until-it-has-used-up-all-of-the-one-hundred-and-twenty-eight-characters-that-the-protocol-admits-x", in, opts...)
 }
 
 // ResumeAToolWhoseNameGoesOnAndOnUntilItHas resumes a call of
 // AToolWhoseNameGoesOnAndOnUntilItHas by its token, even in another process.
-func (c *NastyClient) ResumeAToolWhoseNameGoesOnAndOnUntilItHas(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
-	return mcptask.Resume[*mcptask.Result](
-		c.conn,
-		"a-tool-whose-name-goes-on-and-on-until-it-has-used-up-all-of-the-one-hundre"+
-			"d-and-twenty-eight-characters-that-the-protocol-admits-x",
-		token,
-		opts...,
-	)
+func (c *NastyClient) ResumeAToolWhoseNameGoesOnAndOnUntilItHas(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
+	return mcptask.Resume[*mcptask.Result](c.conn, "a-tool-whose-name-goes-on-and-on-until-it-has-used-up-all-of-the-one-hundred-and-twenty-eight-characters-that-the-protocol-admits-x", token, opts...)
 }
 
 // ABCDInputInput is the input of the tool a b c d input.
@@ -680,9 +537,7 @@ type EnumsInputLong string
 
 // The values of EnumsInputLong.
 const (
-	EnumsInputLongAValueThatIsMuchLongerThanWhatAnybodyWouldWant EnumsInputLong = "" +
-		"a value that is much longer than what anybody would want to see in an " +
-		"enum, but which is there all the same, spaces and everything"
+	EnumsInputLongAValueThatIsMuchLongerThanWhatAnybodyWouldWant EnumsInputLong = "a value that is much longer than what anybody would want to see in an enum, but which is there all the same, spaces and everything"
 )
 
 // UnionsInput is the input of the tool unions.
@@ -852,7 +707,12 @@ func (v ObjectsInputOpen) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements json.Unmarshaler.
 func (v *ObjectsInputOpen) UnmarshalJSON(data []byte) error {
 	type fields ObjectsInputOpen
-	return nastySplit(data, (*fields)(v), &v.AdditionalProperties, "a")
+	return nastySplit(
+		data,
+		(*fields)(v),
+		&v.AdditionalProperties,
+		"a",
+	)
 }
 
 // ObjectsInputCounts is the property "counts" of ObjectsInput.
@@ -876,7 +736,13 @@ func (v ObjectsInputCounts) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements json.Unmarshaler.
 func (v *ObjectsInputCounts) UnmarshalJSON(data []byte) error {
 	type fields ObjectsInputCounts
-	return nastySplit(data, (*fields)(v), &v.AdditionalProperties, "total", "seen")
+	return nastySplit(
+		data,
+		(*fields)(v),
+		&v.AdditionalProperties,
+		"total",
+		"seen",
+	)
 }
 
 // ObjectsInputEmpty is the property "empty" of ObjectsInput.

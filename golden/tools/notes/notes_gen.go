@@ -8,8 +8,9 @@ package notes
 import (
 	"context"
 	"encoding/json"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // Generated code needs a runtime at least as new as the generator that wrote it. If this line
@@ -46,56 +47,34 @@ func NewNotesClient(conn mcptask.Conn) *NotesClient {
 // Returns: How many were new.
 //
 // It waits until the task ends.
-func (c *NotesClient) WriteMemory(
-	ctx context.Context,
-	in WriteMemoryInput,
-	opts ...mcptask.CallOption,
-) (WriteMemoryOutput, error) {
+func (c *NotesClient) WriteMemory(ctx context.Context, in WriteMemoryInput, opts ...mcptask.CallOption) (WriteMemoryOutput, error) {
 	return mcptask.Run[WriteMemoryOutput](ctx, c.conn, "write_memory", in, opts...)
 }
 
 // StartWriteMemory starts WriteMemory and returns as soon as the server has accepted the call.
-func (c *NotesClient) StartWriteMemory(
-	ctx context.Context,
-	in WriteMemoryInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[WriteMemoryOutput], error) {
+func (c *NotesClient) StartWriteMemory(ctx context.Context, in WriteMemoryInput, opts ...mcptask.CallOption) (*mcptask.Call[WriteMemoryOutput], error) {
 	return mcptask.Start[WriteMemoryOutput](ctx, c.conn, "write_memory", in, opts...)
 }
 
 // ResumeWriteMemory resumes a call of WriteMemory by its token, even in another process.
-func (c *NotesClient) ResumeWriteMemory(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[WriteMemoryOutput], error) {
+func (c *NotesClient) ResumeWriteMemory(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[WriteMemoryOutput], error) {
 	return mcptask.Resume[WriteMemoryOutput](c.conn, "write_memory", token, opts...)
 }
 
 // SearchMemory calls the tool search_memory.
 //
 // It waits until the task ends.
-func (c *NotesClient) SearchMemory(
-	ctx context.Context,
-	in SearchMemoryInput,
-	opts ...mcptask.CallOption,
-) (SearchMemoryOutput, error) {
+func (c *NotesClient) SearchMemory(ctx context.Context, in SearchMemoryInput, opts ...mcptask.CallOption) (SearchMemoryOutput, error) {
 	return mcptask.Run[SearchMemoryOutput](ctx, c.conn, "search_memory", in, opts...)
 }
 
 // StartSearchMemory starts SearchMemory and returns as soon as the server has accepted the call.
-func (c *NotesClient) StartSearchMemory(
-	ctx context.Context,
-	in SearchMemoryInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[SearchMemoryOutput], error) {
+func (c *NotesClient) StartSearchMemory(ctx context.Context, in SearchMemoryInput, opts ...mcptask.CallOption) (*mcptask.Call[SearchMemoryOutput], error) {
 	return mcptask.Start[SearchMemoryOutput](ctx, c.conn, "search_memory", in, opts...)
 }
 
 // ResumeSearchMemory resumes a call of SearchMemory by its token, even in another process.
-func (c *NotesClient) ResumeSearchMemory(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[SearchMemoryOutput], error) {
+func (c *NotesClient) ResumeSearchMemory(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[SearchMemoryOutput], error) {
 	return mcptask.Resume[SearchMemoryOutput](c.conn, "search_memory", token, opts...)
 }
 

@@ -7,8 +7,9 @@ package pipeline
 
 import (
 	"context"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // Generated code needs a runtime at least as new as the generator that wrote it. If this line
@@ -39,102 +40,69 @@ func NewJobsClient(conn mcptask.Conn) *JobsClient {
 
 // DeployService calls the tool deploy_service.
 //
-// DeployService ships a service; production asks a person first.
+// Ships a service; production asks a person first.
 //
 // It waits until the task ends.
-func (c *JobsClient) DeployService(
-	ctx context.Context,
-	in DeployServiceInput,
-	opts ...mcptask.CallOption,
-) (DeployServiceOutput, error) {
+func (c *JobsClient) DeployService(ctx context.Context, in DeployServiceInput, opts ...mcptask.CallOption) (DeployServiceOutput, error) {
 	return mcptask.Run[DeployServiceOutput](ctx, c.conn, "deploy_service", in, opts...)
 }
 
 // StartDeployService starts DeployService and returns as soon as the server has accepted the
 // call.
-func (c *JobsClient) StartDeployService(
-	ctx context.Context,
-	in DeployServiceInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[DeployServiceOutput], error) {
+func (c *JobsClient) StartDeployService(ctx context.Context, in DeployServiceInput, opts ...mcptask.CallOption) (*mcptask.Call[DeployServiceOutput], error) {
 	return mcptask.Start[DeployServiceOutput](ctx, c.conn, "deploy_service", in, opts...)
 }
 
 // ResumeDeployService resumes a call of DeployService by its token, even in another process.
-func (c *JobsClient) ResumeDeployService(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[DeployServiceOutput], error) {
+func (c *JobsClient) ResumeDeployService(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[DeployServiceOutput], error) {
 	return mcptask.Resume[DeployServiceOutput](c.conn, "deploy_service", token, opts...)
 }
 
 // LintFile calls the tool lint_file.
 //
-// LintFile checks one file at once.
+// Checks one file at once.
 //
 // It waits until the task ends.
-func (c *JobsClient) LintFile(
-	ctx context.Context,
-	in LintFileInput,
-	opts ...mcptask.CallOption,
-) (LintFileOutput, error) {
+func (c *JobsClient) LintFile(ctx context.Context, in LintFileInput, opts ...mcptask.CallOption) (LintFileOutput, error) {
 	return mcptask.Run[LintFileOutput](ctx, c.conn, "lint_file", in, opts...)
 }
 
 // StartLintFile starts LintFile and returns as soon as the server has accepted the call.
-func (c *JobsClient) StartLintFile(
-	ctx context.Context,
-	in LintFileInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[LintFileOutput], error) {
+func (c *JobsClient) StartLintFile(ctx context.Context, in LintFileInput, opts ...mcptask.CallOption) (*mcptask.Call[LintFileOutput], error) {
 	return mcptask.Start[LintFileOutput](ctx, c.conn, "lint_file", in, opts...)
 }
 
 // ResumeLintFile resumes a call of LintFile by its token, even in another process.
-func (c *JobsClient) ResumeLintFile(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[LintFileOutput], error) {
+func (c *JobsClient) ResumeLintFile(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[LintFileOutput], error) {
 	return mcptask.Resume[LintFileOutput](c.conn, "lint_file", token, opts...)
 }
 
 // RunPipeline calls the tool run_pipeline.
 //
-// RunPipeline builds and tests one branch of a repository.
+// Builds and tests one branch of a repository.
 //
 // It waits until the task ends.
-func (c *JobsClient) RunPipeline(
-	ctx context.Context,
-	in RunPipelineInput,
-	opts ...mcptask.CallOption,
-) (RunPipelineOutput, error) {
+func (c *JobsClient) RunPipeline(ctx context.Context, in RunPipelineInput, opts ...mcptask.CallOption) (RunPipelineOutput, error) {
 	return mcptask.Run[RunPipelineOutput](ctx, c.conn, "run_pipeline", in, opts...)
 }
 
 // StartRunPipeline starts RunPipeline and returns as soon as the server has accepted the call.
-func (c *JobsClient) StartRunPipeline(
-	ctx context.Context,
-	in RunPipelineInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[RunPipelineOutput], error) {
+func (c *JobsClient) StartRunPipeline(ctx context.Context, in RunPipelineInput, opts ...mcptask.CallOption) (*mcptask.Call[RunPipelineOutput], error) {
 	return mcptask.Start[RunPipelineOutput](ctx, c.conn, "run_pipeline", in, opts...)
 }
 
 // ResumeRunPipeline resumes a call of RunPipeline by its token, even in another process.
-func (c *JobsClient) ResumeRunPipeline(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[RunPipelineOutput], error) {
+func (c *JobsClient) ResumeRunPipeline(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[RunPipelineOutput], error) {
 	return mcptask.Resume[RunPipelineOutput](c.conn, "run_pipeline", token, opts...)
 }
 
 // DeployServiceInput is the input of the tool deploy_service.
 type DeployServiceInput struct {
-	// Service is the name of the service.
+	// The name of the service.
 	//
 	// At least 1 character.
 	Service string `json:"service"`
-	// Environment is where it goes.
+	// Where it goes.
 	//
 	// Default: "staging".
 	Environment DeployServiceInputEnvironment `json:"environment"`
@@ -170,7 +138,7 @@ type LintFileOutput struct {
 
 // LintFileOutputFindingsItem is an item of the property "findings" of LintFileOutput.
 //
-// Finding is one problem.
+// One problem.
 type LintFileOutputFindingsItem struct {
 	// At least 1.
 	Line    int64  `json:"line"`
@@ -179,26 +147,26 @@ type LintFileOutputFindingsItem struct {
 
 // RunPipelineInput is the input of the tool run_pipeline.
 type RunPipelineInput struct {
-	// Repository is where the source is, as a URL.
+	// Where the source is, as a URL.
 	//
 	// Format: uri.
 	Repository string `json:"repository"`
-	// Branch is the branch to build; the default branch where it is left out.
+	// The branch to build; the default branch where it is left out.
 	Branch *string `json:"branch,omitzero"`
-	// Steps names the steps to run, all of them where it is left out.
+	// Names the steps to run, all of them where it is left out.
 	Steps []string `json:"steps,omitzero"`
 }
 
 // RunPipelineOutput is the output of the tool run_pipeline.
 type RunPipelineOutput struct {
-	// Passed tells whether every step passed.
+	// Tells whether every step passed.
 	Passed bool                         `json:"passed"`
 	Steps  []RunPipelineOutputStepsItem `json:"steps"`
 }
 
 // RunPipelineOutputStepsItem is an item of the property "steps" of RunPipelineOutput.
 //
-// Step is one step of a pipeline.
+// One step of a pipeline.
 type RunPipelineOutputStepsItem struct {
 	Name   string `json:"name"`
 	Passed bool   `json:"passed"`

@@ -8,6 +8,7 @@ package candidate
 
 import (
 	"context"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
@@ -15,50 +16,11 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// TaskStatus is the state of a task as its requestor sees it.
-type TaskStatus = mcptask.Status
-
-// The states of a task.
-const (
-	// TaskStatusWorking means that the work is going on, or waits for its turn.
-	TaskStatusWorking TaskStatus = "working"
-	// TaskStatusInputRequired means that the work waits for an answer from the requestor.
-	TaskStatusInputRequired TaskStatus = "input_required"
-	// TaskStatusCompleted means that the work is done and its result is available.
-	TaskStatusCompleted TaskStatus = "completed"
-	// TaskStatusFailed means that the work ended with an error, or with a result that reports one.
-	TaskStatusFailed TaskStatus = "failed"
-	// TaskStatusCancelled means that the task was cancelled before its work was done.
-	TaskStatusCancelled TaskStatus = "cancelled"
-)
-
-// The error codes that a server sends.
-const (
-	// CodeParseError says that the message is not JSON.
-	CodeParseError = -32700
-	// CodeInvalidRequest says that the message is not a valid request, or the request must be a task
-	// but is not.
-	CodeInvalidRequest = -32600
-	// CodeMethodNotFound says that the method is unknown or not declared, or the tool and the call
-	// do not agree on being a task.
-	CodeMethodNotFound = -32601
-	// CodeInvalidParams says that the params are invalid: an unknown task, a bad cursor, a task that
-	// has already ended.
-	CodeInvalidParams = -32602
-	// CodeInternalError says that the receiver failed on its own.
-	CodeInternalError = -32603
-)
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask.Capabilities {
-	return mcptask.Capabilities{
-		"2025-11-25-rc": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-	}
-}
-
 // JobsTools binds impl to the tools of Jobs, for [mcptask.NewServer].
 func JobsTools(impl Jobs) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "Jobs"} // which NewServer refuses
+	}
 	return mcptask.Tools{
 		Service:      "Jobs",
 		Impl:         impl,
@@ -66,27 +28,23 @@ func JobsTools(impl Jobs) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "run",
-				Description:  "Run runs one.",
-				InputSchema:  jobsRunInput,
-				OutputSchema: jobsRunOutput,
+				Description:  "Runs one.",
+				InputSchema:  jobArguments,
+				OutputSchema: doneResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskRequired},
-			}, func(ctx context.Context, task *mcptask.Task, in Job) (Done, error) {
-				return impl.Run(ctx, task, in)
-			}),
+			}, impl.Run),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "ship",
-				Description:  "Ship ships what one has made, once a person agrees.",
-				InputSchema:  jobsShipInput,
-				OutputSchema: jobsShipOutput,
+				Description:  "Ships what one has made, once a person agrees.",
+				InputSchema:  jobArguments,
+				OutputSchema: doneResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskOptional},
-			}, func(ctx context.Context, task *mcptask.Task, in Job) (Done, error) {
-				return impl.Ship(ctx, task, in)
-			}),
+			}, impl.Ship),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "look",
-				Description:  "Look looks at one.",
-				InputSchema:  jobsLookInput,
-				OutputSchema: jobsLookOutput,
+				Description:  "Looks at one.",
+				InputSchema:  jobArguments,
+				OutputSchema: doneResult,
 				Annotations:  mcptask.Annotations{ReadOnly: mcptask.Hint(true)},
 				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden},
 			}, func(ctx context.Context, _ *mcptask.Task, in Job) (Done, error) {
@@ -149,7 +107,11 @@ func (c *JobsClient) Look(ctx context.Context, in Job, opts ...mcptask.CallOptio
 
 // approvalInput describes Approval to the runtime.
 func approvalInput() mcptask.InputSpec {
-	return mcptask.InputSpec{Name: "Approval", Message: "Ship it?", Schema: approvalSchema}
+	return mcptask.InputSpec{
+		Name:    "Approval",
+		Message: "Ship it?",
+		Schema:  approvalAnswer,
+	}
 }
 
 // AskApproval asks for Approval and waits for the answer. The step names the question within the
@@ -160,67 +122,61 @@ func AskApproval(ctx context.Context, task *mcptask.Task, step, message string) 
 	return mcptask.Ask[Approval](ctx, task, approvalInput(), step, message)
 }
 
-// AnswerApproval returns an Answerer for a client. It answers questions for Approval by calling
-// f.
+// AnswerApproval returns an Answerer for a client that answers questions for Approval with f.
 func AnswerApproval(f func(context.Context, mcptask.Question) (Approval, error)) mcptask.Answerer {
 	return mcptask.Answer(approvalInput(), f)
 }
 
-const jobsRunInput = `{
+// taskCapabilities returns the task capabilities that a server declares in each protocol
+// revision.
+func taskCapabilities() mcptask.Capabilities {
+	return mcptask.Capabilities{
+		"2025-11-25-rc": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+	}
+}
+
+// TaskStatus is the state of a task as its requestor sees it.
+type TaskStatus = mcptask.Status
+
+// The states of a task, which package mcptask describes.
+const (
+	TaskStatusWorking       = mcptask.StatusWorking
+	TaskStatusInputRequired = mcptask.StatusInputRequired
+	TaskStatusCompleted     = mcptask.StatusCompleted
+	TaskStatusFailed        = mcptask.StatusFailed
+	TaskStatusCancelled     = mcptask.StatusCancelled
+)
+
+// The error codes that a server sends, which package mcptask describes.
+const (
+	CodeParseError     = mcptask.CodeParseError
+	CodeInvalidRequest = mcptask.CodeInvalidRequest
+	CodeMethodNotFound = mcptask.CodeMethodNotFound
+	CodeInvalidParams  = mcptask.CodeInvalidParams
+	CodeInternalError  = mcptask.CodeInternalError
+)
+
+const jobArguments = `{
   "type": "object",
   "properties": {
-    "name": {"type": "string", "description": "Name is the name of the job."}
+    "name": {"type": "string", "description": "The name of the job."}
   },
   "required": ["name"],
   "additionalProperties": false
 }`
 
-const jobsRunOutput = `{
+const doneResult = `{
   "type": "object",
   "properties": {
-    "text": {"type": "string", "description": "Text is what there is to say."}
+    "text": {"type": "string", "description": "What there is to say."}
   },
   "required": ["text"]
 }`
 
-const jobsShipInput = `{
+const approvalAnswer = `{
   "type": "object",
   "properties": {
-    "name": {"type": "string", "description": "Name is the name of the job."}
-  },
-  "required": ["name"],
-  "additionalProperties": false
-}`
-
-const jobsShipOutput = `{
-  "type": "object",
-  "properties": {
-    "text": {"type": "string", "description": "Text is what there is to say."}
-  },
-  "required": ["text"]
-}`
-
-const jobsLookInput = `{
-  "type": "object",
-  "properties": {
-    "name": {"type": "string", "description": "Name is the name of the job."}
-  },
-  "required": ["name"],
-  "additionalProperties": false
-}`
-
-const jobsLookOutput = `{
-  "type": "object",
-  "properties": {
-    "text": {"type": "string", "description": "Text is what there is to say."}
-  },
-  "required": ["text"]
-}`
-
-const approvalSchema = `{
-  "type": "object",
-  "properties": {
-    "approve": {"type": "boolean", "description": "Approve must be true to go on."}
+    "approve": {"type": "boolean", "description": "Must be true to go on."}
   },
   "required": ["approve"]
 }`

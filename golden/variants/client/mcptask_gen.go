@@ -7,53 +7,13 @@ package client
 
 import (
 	"context"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // Generated code needs a runtime at least as new as the generator that wrote it. If this line
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
-
-// TaskStatus is the state of a task as its requestor sees it.
-type TaskStatus = mcptask.Status
-
-// The states of a task.
-const (
-	// TaskStatusWorking means that the work is going on, or waits for its turn.
-	TaskStatusWorking TaskStatus = "working"
-	// TaskStatusInputRequired means that the work waits for an answer from the requestor.
-	TaskStatusInputRequired TaskStatus = "input_required"
-	// TaskStatusCompleted means that the work is done and its result is available.
-	TaskStatusCompleted TaskStatus = "completed"
-	// TaskStatusFailed means that the work ended with an error; in revision 2025-11-25 also with a
-	// result that reports one.
-	TaskStatusFailed TaskStatus = "failed"
-	// TaskStatusCancelled means that the task was cancelled before its work was done.
-	TaskStatusCancelled TaskStatus = "cancelled"
-)
-
-// The error codes that a server sends.
-const (
-	// CodeParseError says that the message is not JSON.
-	CodeParseError = -32700
-	// CodeInvalidRequest says that the message is not a valid request.
-	CodeInvalidRequest = -32600
-	// CodeMethodNotFound says that the method is unknown, or not part of the revision in use.
-	CodeMethodNotFound = -32601
-	// CodeInvalidParams says that the params are invalid: an unknown task, or _meta without a
-	// required key.
-	CodeInvalidParams = -32602
-	// CodeInternalError says that the receiver failed on its own.
-	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the body.
-	CodeHeaderMismatch = -32020
-	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
-	// the error's data names it.
-	CodeMissingClientCapability = -32021
-	// CodeUnsupportedProtocolVersion says that the server does not speak the request's protocol
-	// version; the error's data lists those that it does.
-	CodeUnsupportedProtocolVersion = -32022
-)
 
 // JobsClient calls the tools of Jobs on a server. A method returns *mcptask.ToolError if
 // the tool failed, *mcptask.Error if the server refused the call, and mcptask.ErrCancelled,
@@ -86,19 +46,46 @@ func (c *JobsClient) ResumeRun(token mcptask.Token, opts ...mcptask.CallOption) 
 
 // approvalInput describes Approval to the runtime.
 func approvalInput() mcptask.InputSpec {
-	return mcptask.InputSpec{Name: "Approval", Message: "Run it?", Schema: approvalSchema}
+	return mcptask.InputSpec{
+		Name:    "Approval",
+		Message: "Run it?",
+		Schema:  approvalAnswer,
+	}
 }
 
-// AnswerApproval returns an Answerer for a client. It answers questions for Approval by calling
-// f.
+// AnswerApproval returns an Answerer for a client that answers questions for Approval with f.
 func AnswerApproval(f func(context.Context, mcptask.Question) (Approval, error)) mcptask.Answerer {
 	return mcptask.Answer(approvalInput(), f)
 }
 
-const approvalSchema = `{
+// TaskStatus is the state of a task as its requestor sees it.
+type TaskStatus = mcptask.Status
+
+// The states of a task, which package mcptask describes.
+const (
+	TaskStatusWorking       = mcptask.StatusWorking
+	TaskStatusInputRequired = mcptask.StatusInputRequired
+	TaskStatusCompleted     = mcptask.StatusCompleted
+	TaskStatusFailed        = mcptask.StatusFailed
+	TaskStatusCancelled     = mcptask.StatusCancelled
+)
+
+// The error codes that a server sends, which package mcptask describes.
+const (
+	CodeParseError                 = mcptask.CodeParseError
+	CodeInvalidRequest             = mcptask.CodeInvalidRequest
+	CodeMethodNotFound             = mcptask.CodeMethodNotFound
+	CodeInvalidParams              = mcptask.CodeInvalidParams
+	CodeInternalError              = mcptask.CodeInternalError
+	CodeHeaderMismatch             = mcptask.CodeHeaderMismatch
+	CodeMissingClientCapability    = mcptask.CodeMissingClientCapability
+	CodeUnsupportedProtocolVersion = mcptask.CodeUnsupportedProtocolVersion
+)
+
+const approvalAnswer = `{
   "type": "object",
   "properties": {
-    "approve": {"type": "boolean", "description": "Approve must be true to go on."}
+    "approve": {"type": "boolean", "description": "Must be true to go on."}
   },
   "required": ["approve"]
 }`

@@ -8,6 +8,7 @@ package server
 
 import (
 	"context"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
@@ -15,58 +16,11 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// TaskStatus is the state of a task as its requestor sees it.
-type TaskStatus = mcptask.Status
-
-// The states of a task.
-const (
-	// TaskStatusWorking means that the work is going on, or waits for its turn.
-	TaskStatusWorking TaskStatus = "working"
-	// TaskStatusInputRequired means that the work waits for an answer from the requestor.
-	TaskStatusInputRequired TaskStatus = "input_required"
-	// TaskStatusCompleted means that the work is done and its result is available.
-	TaskStatusCompleted TaskStatus = "completed"
-	// TaskStatusFailed means that the work ended with an error; in revision 2025-11-25 also with a
-	// result that reports one.
-	TaskStatusFailed TaskStatus = "failed"
-	// TaskStatusCancelled means that the task was cancelled before its work was done.
-	TaskStatusCancelled TaskStatus = "cancelled"
-)
-
-// The error codes that a server sends.
-const (
-	// CodeParseError says that the message is not JSON.
-	CodeParseError = -32700
-	// CodeInvalidRequest says that the message is not a valid request.
-	CodeInvalidRequest = -32600
-	// CodeMethodNotFound says that the method is unknown, or not part of the revision in use.
-	CodeMethodNotFound = -32601
-	// CodeInvalidParams says that the params are invalid: an unknown task, or _meta without a
-	// required key.
-	CodeInvalidParams = -32602
-	// CodeInternalError says that the receiver failed on its own.
-	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the body.
-	CodeHeaderMismatch = -32020
-	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
-	// the error's data names it.
-	CodeMissingClientCapability = -32021
-	// CodeUnsupportedProtocolVersion says that the server does not speak the request's protocol
-	// version; the error's data lists those that it does.
-	CodeUnsupportedProtocolVersion = -32022
-)
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask.Capabilities {
-	return mcptask.Capabilities{
-		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
-	}
-}
-
 // JobsTools binds impl to the tools of Jobs, for [mcptask.NewServer].
 func JobsTools(impl Jobs) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "Jobs"} // which NewServer refuses
+	}
 	return mcptask.Tools{
 		Service:      "Jobs",
 		Impl:         impl,
@@ -74,20 +28,22 @@ func JobsTools(impl Jobs) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "run",
-				Description:  "Run runs one.",
-				InputSchema:  jobsRunInput,
-				OutputSchema: jobsRunOutput,
+				Description:  "Runs one.",
+				InputSchema:  jobArguments,
+				OutputSchema: doneResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskOptional},
-			}, func(ctx context.Context, task *mcptask.Task, in Job) (Done, error) {
-				return impl.Run(ctx, task, in)
-			}),
+			}, impl.Run),
 		},
 	}
 }
 
 // approvalInput describes Approval to the runtime.
 func approvalInput() mcptask.InputSpec {
-	return mcptask.InputSpec{Name: "Approval", Message: "Run it?", Schema: approvalSchema}
+	return mcptask.InputSpec{
+		Name:    "Approval",
+		Message: "Run it?",
+		Schema:  approvalAnswer,
+	}
 }
 
 // AskApproval asks for Approval and waits for the answer. The step names the question within the
@@ -98,27 +54,60 @@ func AskApproval(ctx context.Context, task *mcptask.Task, step, message string) 
 	return mcptask.Ask[Approval](ctx, task, approvalInput(), step, message)
 }
 
-const jobsRunInput = `{
+// taskCapabilities returns the task capabilities that a server declares in each protocol
+// revision.
+func taskCapabilities() mcptask.Capabilities {
+	return mcptask.Capabilities{
+		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
+	}
+}
+
+// TaskStatus is the state of a task as its requestor sees it.
+type TaskStatus = mcptask.Status
+
+// The states of a task, which package mcptask describes.
+const (
+	TaskStatusWorking       = mcptask.StatusWorking
+	TaskStatusInputRequired = mcptask.StatusInputRequired
+	TaskStatusCompleted     = mcptask.StatusCompleted
+	TaskStatusFailed        = mcptask.StatusFailed
+	TaskStatusCancelled     = mcptask.StatusCancelled
+)
+
+// The error codes that a server sends, which package mcptask describes.
+const (
+	CodeParseError                 = mcptask.CodeParseError
+	CodeInvalidRequest             = mcptask.CodeInvalidRequest
+	CodeMethodNotFound             = mcptask.CodeMethodNotFound
+	CodeInvalidParams              = mcptask.CodeInvalidParams
+	CodeInternalError              = mcptask.CodeInternalError
+	CodeHeaderMismatch             = mcptask.CodeHeaderMismatch
+	CodeMissingClientCapability    = mcptask.CodeMissingClientCapability
+	CodeUnsupportedProtocolVersion = mcptask.CodeUnsupportedProtocolVersion
+)
+
+const jobArguments = `{
   "type": "object",
   "properties": {
-    "name": {"type": "string", "description": "Name is the name of the job."}
+    "name": {"type": "string", "description": "The name of the job."}
   },
   "required": ["name"],
   "additionalProperties": false
 }`
 
-const jobsRunOutput = `{
+const doneResult = `{
   "type": "object",
   "properties": {
-    "text": {"type": "string", "description": "Text is what there is to say."}
+    "text": {"type": "string", "description": "What there is to say."}
   },
   "required": ["text"]
 }`
 
-const approvalSchema = `{
+const approvalAnswer = `{
   "type": "object",
   "properties": {
-    "approve": {"type": "boolean", "description": "Approve must be true to go on."}
+    "approve": {"type": "boolean", "description": "Must be true to go on."}
   },
   "required": ["approve"]
 }`

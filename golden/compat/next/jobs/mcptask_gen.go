@@ -8,66 +8,20 @@ package jobs
 
 import (
 	"context"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // Generated code needs a runtime at least as new as the generator that wrote it. If this line
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// TaskStatus is the state of a task as its requestor sees it.
-type TaskStatus = mcptask.Status
-
-// The states of a task.
-const (
-	// TaskStatusWorking means that the work is going on, or waits for its turn.
-	TaskStatusWorking TaskStatus = "working"
-	// TaskStatusInputRequired means that the work waits for an answer from the requestor.
-	TaskStatusInputRequired TaskStatus = "input_required"
-	// TaskStatusCompleted means that the work is done and its result is available.
-	TaskStatusCompleted TaskStatus = "completed"
-	// TaskStatusFailed means that the work ended with an error; in revision 2025-11-25 also with a
-	// result that reports one.
-	TaskStatusFailed TaskStatus = "failed"
-	// TaskStatusCancelled means that the task was cancelled before its work was done.
-	TaskStatusCancelled TaskStatus = "cancelled"
-)
-
-// The error codes that a server sends.
-const (
-	// CodeParseError says that the message is not JSON.
-	CodeParseError = -32700
-	// CodeInvalidRequest says that the message is not a valid request.
-	CodeInvalidRequest = -32600
-	// CodeMethodNotFound says that the method is unknown, or not part of the revision in use.
-	CodeMethodNotFound = -32601
-	// CodeInvalidParams says that the params are invalid: an unknown task, or _meta without a
-	// required key.
-	CodeInvalidParams = -32602
-	// CodeInternalError says that the receiver failed on its own.
-	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the body.
-	CodeHeaderMismatch = -32020
-	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
-	// the error's data names it.
-	CodeMissingClientCapability = -32021
-	// CodeUnsupportedProtocolVersion says that the server does not speak the request's protocol
-	// version; the error's data lists those that it does.
-	CodeUnsupportedProtocolVersion = -32022
-)
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask.Capabilities {
-	return mcptask.Capabilities{
-		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
-	}
-}
-
 // JobsTools binds impl to the tools of Jobs, for [mcptask.NewServer].
 func JobsTools(impl Jobs) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "Jobs"} // which NewServer refuses
+	}
 	return mcptask.Tools{
 		Service:      "Jobs",
 		Impl:         impl,
@@ -79,9 +33,9 @@ func JobsTools(impl Jobs) mcptask.Tools {
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "jobs_build",
 				Title:        "Build it",
-				Description:  "Build has a typed output, and is always a task.",
-				InputSchema:  jobsBuildInput,
-				OutputSchema: jobsBuildOutput,
+				Description:  "Has a typed output, and is always a task.",
+				InputSchema:  buildInputArguments,
+				OutputSchema: reportResult,
 				Policy: mcptask.Policy{
 					Task:      mcptask.TaskRequired,
 					TTL:       time.Hour,
@@ -91,14 +45,12 @@ func JobsTools(impl Jobs) mcptask.Tools {
 					Attempts:  3,
 					Immediate: "It is being built.",
 				},
-			}, func(ctx context.Context, task *mcptask.Task, in BuildInput) (*Report, error) {
-				return impl.Build(ctx, task, in)
-			}),
+			}, impl.Build),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "jobs_deploy",
-				Description:  "Deploy asks while it runs.",
-				InputSchema:  jobsDeployInput,
-				OutputSchema: jobsDeployOutput,
+				Description:  "Asks while it runs.",
+				InputSchema:  buildInputArguments,
+				OutputSchema: reportResult,
 				Annotations:  mcptask.Annotations{OpenWorld: mcptask.Hint(true)},
 				Policy: mcptask.Policy{
 					Task:  mcptask.TaskOptional,
@@ -106,17 +58,22 @@ func JobsTools(impl Jobs) mcptask.Tools {
 					Poll:  100 * time.Millisecond,
 					Grace: 5 * time.Millisecond,
 				},
-			}, func(ctx context.Context, task *mcptask.Task, in BuildInput) (Report, error) {
-				return impl.Deploy(ctx, task, in)
-			}),
+			}, impl.Deploy),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "jobs_remove",
-				Description:  "Remove asks before it begins.",
-				InputSchema:  jobsRemoveInput,
-				OutputSchema: jobsRemoveOutput,
-				Annotations:  mcptask.Annotations{Destructive: mcptask.Hint(true), Idempotent: mcptask.Hint(false)},
-				Policy:       mcptask.Policy{Task: mcptask.TaskOptional, TTL: time.Hour, Poll: 100 * time.Millisecond},
-				Questions:    []mcptask.InputSpec{approvalInput()},
+				Description:  "Asks before it begins.",
+				InputSchema:  buildInputArguments,
+				OutputSchema: reportResult,
+				Annotations: mcptask.Annotations{
+					Destructive: mcptask.Hint(true),
+					Idempotent:  mcptask.Hint(false),
+				},
+				Policy: mcptask.Policy{
+					Task: mcptask.TaskOptional,
+					TTL:  time.Hour,
+					Poll: 100 * time.Millisecond,
+				},
+				Questions: []mcptask.InputSpec{approvalInput()},
 			}, func(ctx context.Context, task *mcptask.Task, in BuildInput) (Report, error) {
 				var zero Report
 				answer, err := mcptask.Asked[Approval](task, 0)
@@ -127,24 +84,30 @@ func JobsTools(impl Jobs) mcptask.Tools {
 			}),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:        "jobs_render",
-				Description: "Render has content of its own.",
-				InputSchema: jobsRenderInput,
-				Policy:      mcptask.Policy{Task: mcptask.TaskOptional, TTL: time.Hour, Poll: 100 * time.Millisecond},
-			}, func(ctx context.Context, task *mcptask.Task, in BuildInput) (*mcptask.Result, error) {
-				return impl.Render(ctx, task, in)
-			}),
+				Description: "Has content of its own.",
+				InputSchema: buildInputArguments,
+				Policy: mcptask.Policy{
+					Task: mcptask.TaskOptional,
+					TTL:  time.Hour,
+					Poll: 100 * time.Millisecond,
+				},
+			}, impl.Render),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:        "jobs_clean",
-				Description: "Clean has neither input nor output.",
-				InputSchema: jobsCleanInput,
-				Policy:      mcptask.Policy{Task: mcptask.TaskOptional, TTL: time.Hour, Poll: 100 * time.Millisecond},
+				Description: "Has neither input nor output.",
+				InputSchema: mcptask.NoArguments,
+				Policy: mcptask.Policy{
+					Task: mcptask.TaskOptional,
+					TTL:  time.Hour,
+					Poll: 100 * time.Millisecond,
+				},
 			}, func(ctx context.Context, task *mcptask.Task, _ struct{}) (struct{}, error) {
 				return struct{}{}, impl.Clean(ctx, task)
 			}),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:        "jobs_hang",
-				Description: "Hang works until it is cancelled.",
-				InputSchema: jobsHangInput,
+				Description: "Works until it is cancelled.",
+				InputSchema: mcptask.NoArguments,
 				Policy: mcptask.Policy{
 					Task: mcptask.TaskOptional,
 					TTL:  time.Hour,
@@ -178,11 +141,7 @@ func (c *JobsClient) Build(ctx context.Context, in BuildInput, opts ...mcptask.C
 }
 
 // StartBuild starts Build and returns as soon as the server has accepted the call.
-func (c *JobsClient) StartBuild(
-	ctx context.Context,
-	in BuildInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*Report], error) {
+func (c *JobsClient) StartBuild(ctx context.Context, in BuildInput, opts ...mcptask.CallOption) (*mcptask.Call[*Report], error) {
 	return mcptask.Start[*Report](ctx, c.conn, "jobs_build", in, opts...)
 }
 
@@ -199,11 +158,7 @@ func (c *JobsClient) Deploy(ctx context.Context, in BuildInput, opts ...mcptask.
 }
 
 // StartDeploy starts Deploy and returns as soon as the server has accepted the call.
-func (c *JobsClient) StartDeploy(
-	ctx context.Context,
-	in BuildInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[Report], error) {
+func (c *JobsClient) StartDeploy(ctx context.Context, in BuildInput, opts ...mcptask.CallOption) (*mcptask.Call[Report], error) {
 	return mcptask.Start[Report](ctx, c.conn, "jobs_deploy", in, opts...)
 }
 
@@ -220,11 +175,7 @@ func (c *JobsClient) Remove(ctx context.Context, in BuildInput, opts ...mcptask.
 }
 
 // StartRemove starts Remove and returns as soon as the server has accepted the call.
-func (c *JobsClient) StartRemove(
-	ctx context.Context,
-	in BuildInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[Report], error) {
+func (c *JobsClient) StartRemove(ctx context.Context, in BuildInput, opts ...mcptask.CallOption) (*mcptask.Call[Report], error) {
 	return mcptask.Start[Report](ctx, c.conn, "jobs_remove", in, opts...)
 }
 
@@ -241,19 +192,12 @@ func (c *JobsClient) Render(ctx context.Context, in BuildInput, opts ...mcptask.
 }
 
 // StartRender starts Render and returns as soon as the server has accepted the call.
-func (c *JobsClient) StartRender(
-	ctx context.Context,
-	in BuildInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *JobsClient) StartRender(ctx context.Context, in BuildInput, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Start[*mcptask.Result](ctx, c.conn, "jobs_render", in, opts...)
 }
 
 // ResumeRender resumes a call of Render by its token, even in another process.
-func (c *JobsClient) ResumeRender(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[*mcptask.Result], error) {
+func (c *JobsClient) ResumeRender(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Resume[*mcptask.Result](c.conn, "jobs_render", token, opts...)
 }
 
@@ -302,8 +246,8 @@ func FilesTools(impl Files) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:        "describe",
-				Description: "Describe returns text.",
-				InputSchema: filesDescribeInput,
+				Description: "Returns text.",
+				InputSchema: buildInputArguments,
 				Annotations: mcptask.Annotations{ReadOnly: mcptask.Hint(true)},
 				Policy:      mcptask.Policy{Task: mcptask.TaskForbidden},
 			}, func(ctx context.Context, _ *mcptask.Task, in BuildInput) (string, error) {
@@ -311,9 +255,9 @@ func FilesTools(impl Files) mcptask.Tools {
 			}),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "sort",
-				Description:  "Sort takes and returns instances of generic types, with enums.",
-				InputSchema:  filesSortInput,
-				OutputSchema: filesSortOutput,
+				Description:  "Takes and returns instances of generic types, with enums.",
+				InputSchema:  pageOfModeArguments,
+				OutputSchema: pageOfEntryOfModeAndPriorityResult,
 				Annotations:  mcptask.Annotations{ReadOnly: mcptask.Hint(true)},
 				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden},
 			}, func(ctx context.Context, _ *mcptask.Task, in Page[Mode]) (Page[Entry[Mode, Priority]], error) {
@@ -341,17 +285,17 @@ func (c *FilesClient) Describe(ctx context.Context, in BuildInput, opts ...mcpta
 }
 
 // Sort takes and returns instances of generic types, with enums.
-func (c *FilesClient) Sort(
-	ctx context.Context,
-	in Page[Mode],
-	opts ...mcptask.CallOption,
-) (Page[Entry[Mode, Priority]], error) {
+func (c *FilesClient) Sort(ctx context.Context, in Page[Mode], opts ...mcptask.CallOption) (Page[Entry[Mode, Priority]], error) {
 	return mcptask.Run[Page[Entry[Mode, Priority]]](ctx, c.conn, "sort", in, opts...)
 }
 
 // approvalInput describes Approval to the runtime.
 func approvalInput() mcptask.InputSpec {
-	return mcptask.InputSpec{Name: "Approval", Message: "Are you sure?", Schema: approvalSchema}
+	return mcptask.InputSpec{
+		Name:    "Approval",
+		Message: "Are you sure?",
+		Schema:  approvalAnswer,
+	}
 }
 
 // AskApproval asks for Approval and waits for the answer. The step names the question within the
@@ -362,19 +306,55 @@ func AskApproval(ctx context.Context, task *mcptask.Task, step, message string) 
 	return mcptask.Ask[Approval](ctx, task, approvalInput(), step, message)
 }
 
-// AnswerApproval returns an Answerer for a client. It answers questions for Approval by calling
-// f.
+// AnswerApproval returns an Answerer for a client that answers questions for Approval with f.
 func AnswerApproval(f func(context.Context, mcptask.Question) (Approval, error)) mcptask.Answerer {
 	return mcptask.Answer(approvalInput(), f)
 }
 
-const jobsBuildInput = `{
+// taskCapabilities returns the task capabilities that a server declares in each protocol
+// revision.
+func taskCapabilities() mcptask.Capabilities {
+	return mcptask.Capabilities{
+		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
+	}
+}
+
+// TaskStatus is the state of a task as its requestor sees it.
+type TaskStatus = mcptask.Status
+
+// The states of a task, which package mcptask describes.
+const (
+	TaskStatusWorking       = mcptask.StatusWorking
+	TaskStatusInputRequired = mcptask.StatusInputRequired
+	TaskStatusCompleted     = mcptask.StatusCompleted
+	TaskStatusFailed        = mcptask.StatusFailed
+	TaskStatusCancelled     = mcptask.StatusCancelled
+)
+
+// The error codes that a server sends, which package mcptask describes.
+const (
+	CodeParseError                 = mcptask.CodeParseError
+	CodeInvalidRequest             = mcptask.CodeInvalidRequest
+	CodeMethodNotFound             = mcptask.CodeMethodNotFound
+	CodeInvalidParams              = mcptask.CodeInvalidParams
+	CodeInternalError              = mcptask.CodeInternalError
+	CodeHeaderMismatch             = mcptask.CodeHeaderMismatch
+	CodeMissingClientCapability    = mcptask.CodeMissingClientCapability
+	CodeUnsupportedProtocolVersion = mcptask.CodeUnsupportedProtocolVersion
+)
+
+const buildInputArguments = `{
   "type": "object",
   "properties": {
-    "name": {"type": "string", "description": "Name is the name of the job.", "minLength": 1},
+    "name": {
+      "type": "string",
+      "description": "The name of the job.",
+      "minLength": 1
+    },
     "mode": {
       "type": "string",
-      "description": "Mode is how a job runs.\nfast: skips the tests.",
+      "description": "How a job runs.\nfast: Skips the tests.",
       "enum": ["fast", "full"],
       "default": "fast"
     }
@@ -383,113 +363,23 @@ const jobsBuildInput = `{
   "additionalProperties": false
 }`
 
-const jobsBuildOutput = `{
+const reportResult = `{
   "type": "object",
   "properties": {
-    "done": {"type": "boolean", "description": "Done tells whether it was done."},
+    "done": {"type": "boolean", "description": "Tells whether it was done."},
     "note": {"type": "string"}
   },
   "required": ["done"]
 }`
 
-const jobsDeployInput = `{
-  "type": "object",
-  "properties": {
-    "name": {"type": "string", "description": "Name is the name of the job.", "minLength": 1},
-    "mode": {
-      "type": "string",
-      "description": "Mode is how a job runs.\nfast: skips the tests.",
-      "enum": ["fast", "full"],
-      "default": "fast"
-    }
-  },
-  "required": ["name"],
-  "additionalProperties": false
-}`
-
-const jobsDeployOutput = `{
-  "type": "object",
-  "properties": {
-    "done": {"type": "boolean", "description": "Done tells whether it was done."},
-    "note": {"type": "string"}
-  },
-  "required": ["done"]
-}`
-
-const jobsRemoveInput = `{
-  "type": "object",
-  "properties": {
-    "name": {"type": "string", "description": "Name is the name of the job.", "minLength": 1},
-    "mode": {
-      "type": "string",
-      "description": "Mode is how a job runs.\nfast: skips the tests.",
-      "enum": ["fast", "full"],
-      "default": "fast"
-    }
-  },
-  "required": ["name"],
-  "additionalProperties": false
-}`
-
-const jobsRemoveOutput = `{
-  "type": "object",
-  "properties": {
-    "done": {"type": "boolean", "description": "Done tells whether it was done."},
-    "note": {"type": "string"}
-  },
-  "required": ["done"]
-}`
-
-const jobsRenderInput = `{
-  "type": "object",
-  "properties": {
-    "name": {"type": "string", "description": "Name is the name of the job.", "minLength": 1},
-    "mode": {
-      "type": "string",
-      "description": "Mode is how a job runs.\nfast: skips the tests.",
-      "enum": ["fast", "full"],
-      "default": "fast"
-    }
-  },
-  "required": ["name"],
-  "additionalProperties": false
-}`
-
-const jobsCleanInput = `{
-  "type": "object",
-  "properties": {},
-  "additionalProperties": false
-}`
-
-const jobsHangInput = `{
-  "type": "object",
-  "properties": {},
-  "additionalProperties": false
-}`
-
-const filesDescribeInput = `{
-  "type": "object",
-  "properties": {
-    "name": {"type": "string", "description": "Name is the name of the job.", "minLength": 1},
-    "mode": {
-      "type": "string",
-      "description": "Mode is how a job runs.\nfast: skips the tests.",
-      "enum": ["fast", "full"],
-      "default": "fast"
-    }
-  },
-  "required": ["name"],
-  "additionalProperties": false
-}`
-
-const filesSortInput = `{
+const pageOfModeArguments = `{
   "type": "object",
   "properties": {
     "items": {
       "type": ["array", "null"],
       "items": {
         "type": "string",
-        "description": "Mode is how a job runs.\nfast: skips the tests.",
+        "description": "How a job runs.\nfast: Skips the tests.",
         "enum": ["fast", "full"]
       }
     }
@@ -498,23 +388,23 @@ const filesSortInput = `{
   "additionalProperties": false
 }`
 
-const filesSortOutput = `{
+const pageOfEntryOfModeAndPriorityResult = `{
   "type": "object",
   "properties": {
     "items": {
       "type": ["array", "null"],
       "items": {
         "type": "object",
-        "description": "Entry has two parameters.",
+        "description": "Has two parameters.",
         "properties": {
           "key": {
             "type": "string",
-            "description": "Mode is how a job runs.\nfast: skips the tests.",
+            "description": "How a job runs.\nfast: Skips the tests.",
             "enum": ["fast", "full"]
           },
           "value": {
             "type": "integer",
-            "description": "Priority is the place in the queue.\n1: PriorityLow\n2: PriorityHigh",
+            "description": "The place in the queue.\n1: PriorityLow\n2: PriorityHigh",
             "enum": [1, 2]
           }
         },
@@ -525,13 +415,13 @@ const filesSortOutput = `{
   "required": ["items"]
 }`
 
-const approvalSchema = `{
+const approvalAnswer = `{
   "type": "object",
   "properties": {
-    "approve": {"type": "boolean", "description": "Approve must be true to go on."},
+    "approve": {"type": "boolean", "description": "Must be true to go on."},
     "mode": {
       "type": "string",
-      "description": "Mode is how a job runs.\nfast: skips the tests.",
+      "description": "How a job runs.\nfast: Skips the tests.",
       "enum": ["fast", "full"]
     }
   },

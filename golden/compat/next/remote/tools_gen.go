@@ -7,6 +7,7 @@ package remote
 
 import (
 	"context"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
@@ -41,11 +42,7 @@ func NewJobsClient(conn mcptask.Conn) *JobsClient {
 // Describe returns text.
 //
 // Task support: forbidden.
-func (c *JobsClient) Describe(
-	ctx context.Context,
-	in DescribeInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Result, error) {
+func (c *JobsClient) Describe(ctx context.Context, in DescribeInput, opts ...mcptask.CallOption) (*mcptask.Result, error) {
 	return mcptask.Run[*mcptask.Result](ctx, c.conn, "describe", in, opts...)
 }
 
@@ -56,28 +53,17 @@ func (c *JobsClient) Describe(
 // Task support: required.
 //
 // It waits until the task ends.
-func (c *JobsClient) JobsBuild(
-	ctx context.Context,
-	in JobsBuildInput,
-	opts ...mcptask.CallOption,
-) (JobsBuildOutput, error) {
+func (c *JobsClient) JobsBuild(ctx context.Context, in JobsBuildInput, opts ...mcptask.CallOption) (JobsBuildOutput, error) {
 	return mcptask.Run[JobsBuildOutput](ctx, c.conn, "jobs_build", in, opts...)
 }
 
 // StartJobsBuild starts JobsBuild and returns as soon as the server has accepted the call.
-func (c *JobsClient) StartJobsBuild(
-	ctx context.Context,
-	in JobsBuildInput,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[JobsBuildOutput], error) {
+func (c *JobsClient) StartJobsBuild(ctx context.Context, in JobsBuildInput, opts ...mcptask.CallOption) (*mcptask.Call[JobsBuildOutput], error) {
 	return mcptask.Start[JobsBuildOutput](ctx, c.conn, "jobs_build", in, opts...)
 }
 
 // ResumeJobsBuild resumes a call of JobsBuild by its token, even in another process.
-func (c *JobsClient) ResumeJobsBuild(
-	token mcptask.Token,
-	opts ...mcptask.CallOption,
-) (*mcptask.Call[JobsBuildOutput], error) {
+func (c *JobsClient) ResumeJobsBuild(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[JobsBuildOutput], error) {
 	return mcptask.Resume[JobsBuildOutput](c.conn, "jobs_build", token, opts...)
 }
 

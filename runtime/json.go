@@ -53,13 +53,12 @@ func unmarshal[T any](value json.RawMessage) (T, error) {
 	if err == nil {
 		return decoded, nil
 	}
-	if plain, changed := validate.PlainIntegers(value); changed {
-		var again T
-		if json.Unmarshal(plain, &again) == nil {
-			return again, nil
-		}
+	plain, changed := validate.PlainIntegers(value)
+	if !changed {
+		return decoded, err
 	}
-	return decoded, err
+	var again T
+	return again, json.Unmarshal(plain, &again)
 }
 
 // describeMismatch says in JSON's words why a value was not decoded.
@@ -72,11 +71,13 @@ func describeMismatch(value json.RawMessage, err error) string {
 	switch {
 	case errors.As(err, &mismatch) && mismatch.Type != nil:
 		got, isLiteral := strings.CutPrefix(mismatch.Value, "number ")
-		if got == "bool" {
+		switch {
+		case got == "bool":
 			got = "boolean"
+		case isLiteral && value[0] != '{' && value[0] != '[':
+			got = string(value) // as it was sent
 		}
-		want := nameKind(mismatch.Type, isLiteral)
-		return fmt.Sprintf("got %s, want %s", text.Shorten(got, longestName), want)
+		return fmt.Sprintf("got %s, want %s", text.Shorten(got, longestName), nameKind(mismatch.Type, isLiteral))
 	case errors.As(err, &noTime):
 		return fmt.Sprintf("%s is not a time: write one such as 2026-01-02T15:04:05Z", value)
 	case errors.As(err, &noBase64):
@@ -163,8 +164,15 @@ func locateMismatch(value json.RawMessage, decode func(json.RawMessage) error, e
 		if failed == nil {
 			return false
 		}
-		before, after, value, err = begin+m.key, end, m.value, failed
 		place = append(place, text.Shorten(m.name, longestName))
+		if name, isName := strings.CutSuffix(m.key, ":"); isName {
+			// A name that a map does not take fails whatever its value is.
+			if unnamed := fails([]member{{m.name, m.key, json.RawMessage("null")}}); unnamed != nil && unnamed.Error() == failed.Error() {
+				value, err = json.RawMessage(name), failed
+				return false
+			}
+		}
+		before, after, value, err = begin+m.key, end, m.value, failed
 		return true
 	}
 	for len(place) < maxMismatchDepth && descend() {

@@ -72,6 +72,7 @@ func TestMismatchWords(t *testing.T) {
 		Color   hexColor             `json:"color"`
 		Colors  map[hexColor]bool    `json:"colors"`
 		Counts  map[uint8]int        `json:"counts"`
+		Lists   map[uint8][]uint     `json:"lists"`
 		Exact   json.Number          `json:"exact"`
 		Big     big.Int              `json:"big"`
 		Any     any                  `json:"any"`
@@ -99,8 +100,10 @@ func TestMismatchWords(t *testing.T) {
 		`{"address":7}`:                          "address: got number, want string",
 		`{"color":"red"}`:                        "color: a color is written as #ff",
 		`{"colors":{"#10":true,"red":true}}`:     "colors.red: a color is written as #ff",
-		`{"counts":{"1":1,"300":1}}`:             "counts.300: got 300, want an integer from 0 to 255",
-		`{"counts":{"one":1}}`:                   "counts.one: got one, want an integer from 0 to 255",
+		`{"lists":{"7":[1.0,2.0],"300":[-0.0]}}`: `lists.300: got "300", want an integer from 0 to 255`,
+		`{"lists":{"7":[1.0,2.0,"3"]}}`:          "lists.7.2: got string, want integer",
+		`{"counts":{"1":1,"300":1}}`:             `counts.300: got "300", want an integer from 0 to 255`,
+		`{"counts":{"one":1}}`:                   `counts.one: got "one", want an integer from 0 to 255`,
 		`{"exact":"1x"}`:                         `exact: "1x" cannot be read`,
 		`{"exact":true}`:                         "exact: got boolean, want number",
 		`{"big":1.5}`:                            "big: 1.5 cannot be read",

@@ -124,7 +124,7 @@ func checkConst(tb testing.TB, pkg *types.Package, name string, want []byte) {
 		tb.Fatalf("no constant %s", name)
 	}
 	got := constant.StringVal(obj.Val())
-	if !reflect.DeepEqual(exactly(tb, []byte(got)), exactly(tb, want)) {
+	if !reflect.DeepEqual(exactly(tb, []byte(got)), exactly(tb, bytes.TrimPrefix(want, []byte("\ufeff")))) {
 		tb.Fatalf("%s\n-- becomes --\n%s", want, got)
 	}
 }

@@ -160,17 +160,18 @@ func decodeOutput[Out any](tool string, s Snapshot) (Out, error) {
 	if len(structured) == 0 { // some servers send the JSON only as text
 		structured = json.RawMessage(s.Result.Text())
 	}
-	if err := decodeGuarded(structured, &out); err != nil {
-		return out, fmt.Errorf("%s: the result does not fit the output type: %s", tool, describeMismatch(err))
+	out, err := decodeGuarded[Out](structured)
+	if err != nil {
+		return out, fmt.Errorf("%s: the result does not fit the output type: %w", tool, err)
 	}
 	return out, nil
 }
 
 // decodeGuarded decodes a server's JSON into a type of the user's. The type may have
 // an UnmarshalJSON that panics.
-func decodeGuarded(data json.RawMessage, into any) (err error) {
-	defer guard.Then(nil, "the decoding of a result", func() { err = fmt.Errorf("decoding it into a %T panicked", into) })
-	return json.Unmarshal(data, into)
+func decodeGuarded[Out any](data json.RawMessage) (out Out, err error) {
+	defer guard.Then(nil, "the decoding of a result", func() { err = fmt.Errorf("decoding it into a %T panicked", &out) })
+	return decodeJSON[Out](data)
 }
 
 // isLimited reports whether the server asks to come back later.

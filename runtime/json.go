@@ -2,10 +2,13 @@ package mcptask
 
 import (
 	"bytes"
+	"encoding"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -13,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 )
 
 // marshalJSON is json.Marshal without HTML escaping: people read < and > as such.
@@ -28,13 +32,92 @@ func marshalJSON[T any](v T) (json.RawMessage, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// describeMismatch says what was wrong with a JSON value without naming Go types.
-func describeMismatch(err error) string {
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) && mismatch.Field != "" {
-		return fmt.Sprintf("%s must not be a JSON %s", mismatch.Field, mismatch.Value)
+// decodeJSON decodes a value that someone else wrote. Its error names the place in the value, and says in
+// JSON's words what was wrong.
+func decodeJSON[T any](value json.RawMessage) (T, error) {
+	decoded, err := unmarshal[T](value)
+	if err != nil {
+		err = locateMismatch(value, func(part json.RawMessage) error {
+			_, err := unmarshal[T](part)
+			return err
+		}, err)
 	}
-	return strings.TrimPrefix(err.Error(), "json: ")
+	return decoded, err
+}
+
+// unmarshal is json.Unmarshal, but takes 1.0 and 1e2 for integers, as JSON Schema does. It rewrites numbers only
+// if the value cannot be decoded without, so that a json.RawMessage usually keeps its text.
+func unmarshal[T any](value json.RawMessage) (T, error) {
+	var decoded T
+	err := json.Unmarshal(value, &decoded)
+	if err == nil {
+		return decoded, nil
+	}
+	plain, changed := validate.PlainIntegers(value)
+	if !changed {
+		return decoded, err
+	}
+	var again T
+	return again, json.Unmarshal(plain, &again)
+}
+
+// describeMismatch says in JSON's words why a value was not decoded.
+func describeMismatch(value json.RawMessage, err error) string {
+	var mismatch *json.UnmarshalTypeError
+	var noTime *time.ParseError
+	var noBase64 base64.CorruptInputError
+	value = json.RawMessage(text.Shorten(string(value), 100))
+	words := text.Shorten(err.Error(), 200)
+	switch {
+	case errors.As(err, &mismatch) && mismatch.Type != nil:
+		got, isLiteral := strings.CutPrefix(mismatch.Value, "number ")
+		switch {
+		case got == "bool":
+			got = "boolean"
+		case isLiteral && value[0] != '{' && value[0] != '[':
+			got = string(value) // as it was sent
+		}
+		return fmt.Sprintf("got %s, want %s", text.Shorten(got, longestName), nameKind(mismatch.Type, isLiteral))
+	case errors.As(err, &noTime):
+		return fmt.Sprintf("%s is not a time: write one such as 2026-01-02T15:04:05Z", value)
+	case errors.As(err, &noBase64):
+		return fmt.Sprintf("%s is not base64", value)
+	case strings.HasPrefix(words, "json: invalid use of ,string"):
+		return fmt.Sprintf(`%s has no such value between its quotes: write one such as "7" or "true"`, value)
+	case strings.Contains(words, "unmarshal"): // these words name Go types
+		return fmt.Sprintf("%s cannot be read", value)
+	}
+	return strings.TrimPrefix(words, "json: ")
+}
+
+// nameKind names the JSON values that a Go type takes. With the range, it says which numbers are among them.
+func nameKind(t reflect.Type, withRange bool) string {
+	kind := t.Kind()
+	isInteger, isFloat := kind >= reflect.Int && kind <= reflect.Uintptr, kind == reflect.Float32 || kind == reflect.Float64
+	switch {
+	case t == reflect.TypeFor[json.Number]():
+		return "number"
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()), kind == reflect.String:
+		return "string"
+	case kind == reflect.Bool:
+		return "boolean"
+	case isInteger && !withRange:
+		return "integer"
+	case isInteger && kind >= reflect.Uint:
+		return fmt.Sprintf("an integer from 0 to %d", uint64(math.MaxUint64)>>(64-t.Bits()))
+	case isInteger:
+		return fmt.Sprintf("an integer from %d to %d", int64(math.MinInt64)>>(64-t.Bits()), int64(math.MaxInt64)>>(64-t.Bits()))
+	case isFloat && !withRange:
+		return "number"
+	case isFloat:
+		most := map[reflect.Kind]float64{reflect.Float32: math.MaxFloat32, reflect.Float64: math.MaxFloat64}[kind]
+		return fmt.Sprintf("a number from %v to %v", -most, most)
+	case kind == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
+		return "a string in base64"
+	case kind == reflect.Slice, kind == reflect.Array:
+		return "array"
+	}
+	return "object"
 }
 
 // maxMismatchDepth bounds how deep locateMismatch looks, and so its work: each level decodes the
@@ -81,21 +164,20 @@ func locateMismatch(value json.RawMessage, decode func(json.RawMessage) error, e
 		if failed == nil {
 			return false
 		}
-		before, after, value, err = begin+m.key, end, m.value, failed
 		place = append(place, text.Shorten(m.name, longestName))
+		if name, isName := strings.CutSuffix(m.key, ":"); isName {
+			// A name that a map does not take fails whatever its value is.
+			if unnamed := fails([]member{{m.name, m.key, json.RawMessage("null")}}); unnamed != nil && unnamed.Error() == failed.Error() {
+				value, err = json.RawMessage(name), failed
+				return false
+			}
+		}
+		before, after, value, err = begin+m.key, end, m.value, failed
 		return true
 	}
 	for len(place) < maxMismatchDepth && descend() {
 	}
-	what := describeMismatch(err)
-	var noTime *time.ParseError
-	var mismatch *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &noTime):
-		what = fmt.Sprintf("%.100s is not a time: write one such as 2026-01-02T15:04:05Z", value)
-	case errors.As(err, &mismatch):
-		what = "must not be a JSON " + text.Shorten(mismatch.Value, 100)
-	}
+	what := describeMismatch(value, err)
 	if len(place) == 0 {
 		return errors.New(what)
 	}

@@ -3,6 +3,9 @@ package mcptask
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math/big"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -39,5 +42,112 @@ func TestLocateMismatchIsBounded(t *testing.T) {
 	}, errors.New("no number"))
 	if most := (2 * maxMismatchDepth) * len(value); decoded > most || !strings.HasSuffix(err.Error(), ": no number") {
 		t.Errorf("decoded %d bytes for %d: %.100s", decoded, len(value), err)
+	}
+}
+
+// hexColor reads itself from text.
+type hexColor struct{ red byte }
+
+func (c *hexColor) UnmarshalText(text []byte) error {
+	_, err := fmt.Sscanf(string(text), "#%02x", &c.red)
+	if err != nil {
+		return errors.New("a color is written as #ff")
+	}
+	return nil
+}
+
+// TestMismatchWords checks that each error of encoding/json names its place and no Go type.
+func TestMismatchWords(t *testing.T) {
+	type inner struct {
+		Small   int8                 `json:"small"`
+		Large   int64                `json:"large"`
+		Byte    uint8                `json:"byte"`
+		Half    float32              `json:"half"`
+		Name    string               `json:"name"`
+		On      bool                 `json:"on"`
+		Quoted  int                  `json:"quoted,string"`
+		Data    []byte               `json:"data"`
+		When    time.Time            `json:"when"`
+		Address netip.Addr           `json:"address"`
+		Color   hexColor             `json:"color"`
+		Colors  map[hexColor]bool    `json:"colors"`
+		Counts  map[uint8]int        `json:"counts"`
+		Lists   map[uint8][]uint     `json:"lists"`
+		Exact   json.Number          `json:"exact"`
+		Big     big.Int              `json:"big"`
+		Any     any                  `json:"any"`
+		List    []inner2             `json:"list"`
+		Byname  map[string][2]inner2 `json:"byname"`
+	}
+	for value, want := range map[string]string{
+		`{"small":300}`:                          "small: got 300, want an integer from -128 to 127",
+		`{"small":1.5}`:                          "small: got 1.5, want an integer from -128 to 127",
+		`{"large":9223372036854775808}`:          "large: got 9223372036854775808, want an integer from -9223372036854775808 to 9223372036854775807",
+		`{"large":1e300}`:                        "large: got 1e300, want an integer from -9223372036854775808 to 9223372036854775807",
+		`{"large":1e999999999}`:                  "large: got 1e999999999, want an integer from -9223372036854775808 to 9223372036854775807",
+		`{"byte":-1}`:                            "byte: got -1, want an integer from 0 to 255",
+		`{"byte":"1"}`:                           "byte: got string, want integer",
+		`{"half":1e39}`:                          "half: got 1e39, want a number from -3.4028234663852886e+38 to 3.4028234663852886e+38",
+		`{"half":true}`:                          "half: got boolean, want number",
+		`{"name":7}`:                             "name: got number, want string",
+		`{"on":{}}`:                              "on: got object, want boolean",
+		`{"quoted":"abc"}`:                       `quoted: "abc" has no such value between its quotes: write one such as "7" or "true"`,
+		`{"quoted":7}`:                           `quoted: 7 has no such value between its quotes: write one such as "7" or "true"`,
+		`{"data":"***"}`:                         `data: "***" is not base64`,
+		`{"data":7}`:                             "data: got number, want a string in base64",
+		`{"when":"noon"}`:                        `when: "noon" is not a time: write one such as 2026-01-02T15:04:05Z`,
+		`{"address":"x"}`:                        `address: ParseAddr("x"): unable to parse IP`,
+		`{"address":7}`:                          "address: got number, want string",
+		`{"color":"red"}`:                        "color: a color is written as #ff",
+		`{"colors":{"#10":true,"red":true}}`:     "colors.red: a color is written as #ff",
+		`{"lists":{"7":[1.0,2.0],"300":[-0.0]}}`: `lists.300: got "300", want an integer from 0 to 255`,
+		`{"lists":{"7":[1.0,2.0,"3"]}}`:          "lists.7.2: got string, want integer",
+		`{"counts":{"1":1,"300":1}}`:             `counts.300: got "300", want an integer from 0 to 255`,
+		`{"counts":{"one":1}}`:                   `counts.one: got "one", want an integer from 0 to 255`,
+		`{"exact":"1x"}`:                         `exact: "1x" cannot be read`,
+		`{"exact":true}`:                         "exact: got boolean, want number",
+		`{"big":1.5}`:                            "big: 1.5 cannot be read",
+		`{"list":[{"n":1},{"n":1.0},{"n":"1"}]}`: "list.2.n: got string, want integer",
+		`{"byname":{"a":[{"n":1},{"n":[]}]}}`:    "byname.a.1.n: got array, want integer",
+		`[]`:                                     "got array, want object",
+		`{`:                                      "unexpected end of JSON input",
+	} {
+		_, err := decodeJSON[inner](json.RawMessage(value))
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", value, err, want)
+		}
+	}
+}
+
+type inner2 struct {
+	N int `json:"n"`
+}
+
+// TestIntegersWithFractions checks that 1.0 and 1e2 are the integers that they are, without a loss, and that a
+// value that can be decoded as it is keeps its text.
+func TestIntegersWithFractions(t *testing.T) {
+	type numbers struct {
+		Small int8            `json:"small"`
+		Large uint64          `json:"large"`
+		Big   big.Int         `json:"big"`
+		Float float64         `json:"float"`
+		Keys  map[int8][]int  `json:"keys"`
+		Raw   json.RawMessage `json:"raw"`
+		Exact json.Number     `json:"exact"`
+		Any   any             `json:"any"`
+	}
+	for value, want := range map[string]string{
+		`{"small":1.0,"large":9007199254740993.000,"big":-12e18,"keys":{"7":[1e2,-0.0]},"float":2.50}`: `{"small":1,"large":9007199254740993,"big":-12000000000000000000,"float":2.5,"keys":{"7":[100,0]},"raw":null,"exact":0,"any":null}`,
+		`{"small":12.7e1,"large":1.8446744073709551615E+19,"any":"1.0\\\" 1.0"}`:                       `{"small":127,"large":18446744073709551615,"big":0,"float":0,"keys":null,"raw":null,"exact":0,"any":"1.0\\\" 1.0"}`,
+		`{"small":1,"float":1.0,"raw":[1.0,1e2],"exact":1.0}`:                                          `{"small":1,"large":0,"big":0,"float":1,"keys":null,"raw":[1.0,1e2],"exact":1.0,"any":null}`,
+	} {
+		decoded, err := decodeJSON[numbers](json.RawMessage(value))
+		if err != nil {
+			t.Errorf("%s: %v", value, err)
+			continue
+		}
+		if got, err := marshalJSON(decoded); string(got) != want {
+			t.Errorf("%s: %s, want %s, %v", value, got, want, err)
+		}
 	}
 }

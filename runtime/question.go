@@ -55,7 +55,7 @@ type Question struct {
 
 // NewQuestion reads a request such as elicitation/create.
 func NewQuestion(taskID, key, method string, params json.RawMessage) (Question, error) {
-	var p struct {
+	type request struct {
 		Message         string                     `json:"message"`
 		URL             string                     `json:"url"`
 		RequestedSchema json.RawMessage            `json:"requestedSchema"`
@@ -64,8 +64,9 @@ func NewQuestion(taskID, key, method string, params json.RawMessage) (Question, 
 	if len(params) == 0 {
 		params = json.RawMessage("{}")
 	}
-	if err := json.Unmarshal(params, &p); err != nil {
-		return Question{}, fmt.Errorf("mcptask: question %s: %s", key, describeMismatch(err))
+	p, err := decodeJSON[request](params)
+	if err != nil {
+		return Question{}, fmt.Errorf("mcptask: question %s: %w", key, err)
 	}
 	q := Question{TaskID: taskID, Key: key, Method: method, Message: p.Message, URL: p.URL, Schema: p.RequestedSchema, Params: params}
 	if name := p.Meta[MetaInput]; name != nil {
@@ -158,12 +159,13 @@ func checkAnswer(ctx context.Context, schemas *validate.Cache, in Input, respons
 
 // checkRequestResult checks a result of sampling/createMessage or roots/list.
 func checkRequestResult(method string, response json.RawMessage) error {
-	var r struct {
+	type result struct {
 		SampleResult
 		Roots []Root `json:"roots"`
 	}
-	if err := json.Unmarshal(response, &r); err != nil {
-		return fmt.Errorf("%w: %s", ErrInvalidAnswer, describeMismatch(err))
+	r, err := decodeJSON[result](response)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidAnswer, err)
 	}
 	noRoots := method == methodRoots && r.Roots == nil
 	noSample := method == methodSample && (r.Role == "" || r.Model == "" || r.Content == nil)
@@ -175,12 +177,13 @@ func checkRequestResult(method string, response json.RawMessage) error {
 
 // parseElicitation returns the content of an accepted answer to elicitation/create.
 func parseElicitation(response json.RawMessage) (json.RawMessage, error) {
-	var r struct {
+	type result struct {
 		Action  string          `json:"action"`
 		Content json.RawMessage `json:"content"`
 	}
-	if err := json.Unmarshal(response, &r); err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrInvalidAnswer, describeMismatch(err))
+	r, err := decodeJSON[result](response)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidAnswer, err)
 	}
 	switch r.Action {
 	case "accept":
@@ -207,8 +210,8 @@ func decodeAnswer[T any](response json.RawMessage, input InputSpec) (T, error) {
 	if content, err = keepDeclared(content, input.Schema); err != nil {
 		return answer, fmt.Errorf("%w: %w", ErrInvalidAnswer, err)
 	}
-	if err := json.Unmarshal(content, &answer); err != nil {
-		return answer, fmt.Errorf("%w: %s", ErrInvalidAnswer, describeMismatch(err))
+	if answer, err = decodeJSON[T](content); err != nil {
+		return answer, fmt.Errorf("%w: %w", ErrInvalidAnswer, err)
 	}
 	return answer, nil
 }

@@ -59,10 +59,7 @@ func (t *registeredTool) checkArguments(ctx context.Context, arguments json.RawM
 	if err := t.input.Check(ctx, arguments); err != nil || t.decode == nil {
 		return err
 	}
-	if err := t.decode(arguments); err != nil {
-		return locateMismatch(arguments, t.decode, err)
-	}
-	return nil
+	return t.decode(arguments)
 }
 
 // newErrorReply makes the reply of a tool error.

@@ -153,7 +153,7 @@ func compileTool(service *Tools, t Tool) (r *registeredTool, faults []error) {
 	if r.spec.Policy, err = t.spec.Policy.normalize(); err != nil {
 		faults = append(faults, err)
 	}
-	if r.input, err = validate.Compile(t.spec.InputSchema, false); err != nil {
+	if r.input, err = validate.Compile(t.spec.InputSchema, true); err != nil {
 		faults = append(faults, fmt.Errorf("input schema: %w", err))
 	}
 	if t.spec.OutputSchema != "" {

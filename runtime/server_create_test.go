@@ -73,8 +73,8 @@ func TestUnreadableArgumentsCreateNothing(t *testing.T) {
 		`{"when":"tomorrow"}`:                      `invalid arguments: when: "tomorrow" is not a time: write one such as 2026-01-02T15:04:05Z`,
 		`{"when":"2026-02-30T00:00:00Z"}`:          `invalid arguments: when: "2026-02-30T00:00:00Z" is not a time`,
 		`{"steps":[{"level":1},{"until":"noon"}]}`: `invalid arguments: steps.1.until: "noon" is not a time`,
-		`{"by_day":{"mon":{"level":300}}}`:         `invalid arguments: by_day.mon.level: must not be a JSON number 300`,
-		`{"steps":{}}`:                             `invalid arguments: steps: must not be a JSON object`,
+		`{"by_day":{"mon":{"level":300}}}`:         `invalid arguments: by_day.mon.level: got 300, want an integer from -128 to 127`,
+		`{"steps":{}}`:                             `invalid arguments: steps: got object, want array`,
 		`[]`:                                       `invalid arguments: `,
 	} {
 		for _, mode := range []Mode{ModePlain, ModeTask, ModeGrace} {

@@ -40,7 +40,8 @@ type Tool struct {
 	spec   ToolSpec
 	handle func(ctx context.Context, task *Task, arguments json.RawMessage) (*Result, error)
 	// decode decodes arguments and drops them. It finds what their schema does not say,
-	// such as a time that does not exist. nil means that every value is taken.
+	// such as a time that does not exist. Its error names the place. nil means that every
+	// value is taken.
 	decode func(arguments json.RawMessage) error
 	raw    bool // see NewRawTool
 }
@@ -50,13 +51,13 @@ type Tool struct {
 // output.
 func NewTool[In, Out any](spec ToolSpec, handler func(context.Context, *Task, In) (Out, error)) Tool {
 	decode := func(arguments json.RawMessage) error {
-		var in In
-		return json.Unmarshal(arguments, &in)
+		_, err := decodeJSON[In](arguments)
+		return err
 	}
 	return Tool{spec: spec, decode: decode, handle: func(ctx context.Context, task *Task, arguments json.RawMessage) (*Result, error) {
-		var in In
-		if err := json.Unmarshal(arguments, &in); err != nil { // the type has changed since the task was stored
-			return ErrorResult("invalid arguments: " + describeMismatch(err)), nil
+		in, err := decodeJSON[In](arguments)
+		if err != nil { // the type has changed since the task was stored
+			return ErrorResult("invalid arguments: " + err.Error()), nil
 		}
 		out, err := handler(ctx, task, in)
 		if err != nil {

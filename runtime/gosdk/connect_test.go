@@ -135,7 +135,7 @@ func TestTTLBelowZero(t *testing.T) {
 	url, _ := wiretest.Serve(t, mcptask.Options{})
 	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
 		ci := wiretest.Connect(t, url, revision, mcptask.Answerer{})
-		_, err := ci.StartRunPipeline(t.Context(), pipeline.RunInput{Repository: "r"}, mcptask.TTL(-1))
+		_, err := ci.StartRunPipeline(t.Context(), pipeline.RunInput{Repository: "https://example.com/r"}, mcptask.TTL(-1))
 		if err == nil || !strings.Contains(err.Error(), "the TTL is -1ns") {
 			t.Errorf("%v", err)
 		}

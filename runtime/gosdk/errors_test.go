@@ -81,7 +81,7 @@ func TestErrorsSayItOnce(t *testing.T) {
 			"a missing argument":  {tool("lint_file", map[string]any{}), `^lint_file: invalid arguments: `},
 			"an unknown tool":     {tool("no_such_tool", map[string]any{}), `^no_such_tool: unknown tool`},
 			"a negative ttl":      {tool("run_pipeline", map[string]any{}, mcptask.TTL(-1)), `^run_pipeline: the TTL is -1ns`},
-			"a short key":         {tool("run_pipeline", pipeline.RunInput{Repository: "r"}, mcptask.IdempotencyKey("k")), `^run_pipeline: an idempotency key`},
+			"a short key":         {tool("run_pipeline", pipeline.RunInput{Repository: "https://example.com/r"}, mcptask.IdempotencyKey("k")), `^run_pipeline: an idempotency key`},
 			"no answerer":         {tool("deploy_service", pipeline.DeployInput{Service: "api", Environment: "production"}), `^deploy_service: ship: the question was dismissed$`},
 			"what is not encoded": {tool("run_pipeline", func() {}), `^run_pipeline: encode the arguments: json: unsupported type`},
 			"a task of another":   {lost(true), `^run_pipeline: there is no task with that ID: this server keeps tasks in memory, so a restart loses them \(code -32602\)$`},
@@ -90,7 +90,7 @@ func TestErrorsSayItOnce(t *testing.T) {
 			"an expired wait": {func() error {
 				ctx, stop := context.WithTimeout(t.Context(), time.Second)
 				defer stop()
-				_, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: "r", Branch: "endless"})
+				_, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Branch: "endless"})
 				return err
 			}(), `deadline exceeded`},
 		} {

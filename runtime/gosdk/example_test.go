@@ -62,7 +62,7 @@ func ExampleNewHandler() {
 		log.Fatal(err)
 	}
 	defer conn.Close()
-	report, err := pipeline.NewCIClient(conn).RunPipeline(ctx, pipeline.RunInput{Repository: "shop", Steps: []string{"build", "test"}})
+	report, err := pipeline.NewCIClient(conn).RunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/shop", Steps: []string{"build", "test"}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func ExampleDirectTaskCalls() {
 		log.Fatal(err)
 	}
 	defer conn.Close()
-	report, err := pipeline.NewCIClient(conn).RunPipeline(ctx, pipeline.RunInput{Repository: "shop", Steps: []string{"build", "test"}})
+	report, err := pipeline.NewCIClient(conn).RunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/shop", Steps: []string{"build", "test"}})
 	if err != nil {
 		log.Fatal(err)
 	}

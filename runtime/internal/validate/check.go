@@ -196,6 +196,13 @@ func (c *checker) appendKey(key []byte, i int32) []byte {
 	return key
 }
 
+// formatExamples says how values of the formats look that are common and easy to get wrong.
+var formatExamples = map[string]string{
+	"date": "2026-01-02", "date-time": "2026-01-02T15:04:05Z", "duration": "PT1H30M", "email": "ann@example.com",
+	"ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "time": "15:04:05Z", "uri": "https://example.com/a",
+	"uuid": "123e4567-e89b-12d3-a456-426614174000",
+}
+
 func (c *checker) isFormat(r *rule, i int32) bool {
 	if r.Format == nil || c.nodes[i].kind != kindText || !c.spend(int(c.nodes[i].size)/16) {
 		return c.err == nil
@@ -211,7 +218,10 @@ func (c *checker) isFormat(r *rule, i int32) bool {
 		return true
 	}
 	return c.add(i, func() jsonschema.ErrorKind {
-		return sentence(fmt.Sprintf("%q is not valid %s: %s", shorten(value), r.Format.Name, shorten(err.Error())))
+		if example := formatExamples[r.Format.Name]; example != "" {
+			return sentence(fmt.Sprintf("%q is not a valid %s: write one such as %s", shorten(value), r.Format.Name, example))
+		}
+		return sentence(fmt.Sprintf("%q is not a valid %s: %s", shorten(value), r.Format.Name, shorten(err.Error())))
 	})
 }
 

@@ -40,6 +40,21 @@ func parseDecimal(literal string) decimal {
 // isInteger reports whether the number is whole, as 1.0 is.
 func (v decimal) isInteger() bool { return v.digits == "" || v.exponent >= 0 }
 
+// appendInteger appends a number that is whole, in plain digits.
+func (v decimal) appendInteger(text []byte) []byte {
+	if v.digits == "" {
+		return append(text, '0')
+	}
+	if v.negative {
+		text = append(text, '-')
+	}
+	text = append(text, v.digits...)
+	for range v.exponent {
+		text = append(text, '0')
+	}
+	return text
+}
+
 // appendKey appends a key that exactly the equal numbers share.
 func (v decimal) appendKey(key []byte) []byte {
 	if v.negative {

@@ -170,29 +170,75 @@ func Bounded(data json.RawMessage) bool {
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; {
 		case c == '"':
-			for i++; i < len(data) && data[i] != '"'; i++ {
-				if data[i] == '\\' {
-					i++
-				}
-			}
+			i = endOfString(data, i)
 		case c == '{' || c == '[':
 			if depth++; depth > MaxDepth {
 				return false
 			}
 		case c == '}' || c == ']':
 			depth--
-		case c == '-' || '0' <= c && c <= '9':
-			begin := i
-			for i < len(data) && strings.IndexByte(numberBytes, data[i]) >= 0 {
-				i++
-			}
-			if !isBounded(string(data[begin:i])) {
+		case startsNumber(c):
+			end := endOfNumber(data, i)
+			if !isBounded(string(data[i:end])) {
 				return false
 			}
-			i--
+			i = end - 1
 		}
 	}
 	return true
+}
+
+// MaxGrowth bounds the bytes that PlainIntegers adds to a value, beyond as many as the value has.
+const MaxGrowth = 64 << 10
+
+// PlainIntegers writes the integers of valid JSON without fraction and exponent: 1.0 becomes 1, and 1e2 becomes
+// 100. All other bytes stay, and so do numbers beyond the bounds of a check and those that would make the value
+// grow by more than its own size and MaxGrowth. It reports whether it has changed any.
+func PlainIntegers(data json.RawMessage) (plain json.RawMessage, changed bool) {
+	most, copied := 2*len(data)+MaxGrowth, 0
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case c == '"':
+			i = endOfString(data, i)
+		case startsNumber(c):
+			end := endOfNumber(data, i)
+			literal := string(data[i:end])
+			if strings.ContainsAny(literal, ".eE") && isBounded(literal) {
+				v := parseDecimal(literal)
+				if grown := len(plain) + len(v.digits) + v.exponent + len(data) - copied; v.isInteger() && grown < most {
+					plain = append(plain, data[copied:i]...)
+					plain = v.appendInteger(plain)
+					copied = end
+				}
+			}
+			i = end - 1
+		}
+	}
+	if copied == 0 {
+		return data, false
+	}
+	return append(plain, data[copied:]...), true
+}
+
+// endOfString returns the index of the quote that ends the string at i, or the length of the data.
+func endOfString(data []byte, i int) int {
+	for i++; i < len(data) && data[i] != '"'; i++ {
+		if data[i] == '\\' {
+			i++
+		}
+	}
+	return i
+}
+
+// startsNumber reports whether a number of valid JSON begins with a byte.
+func startsNumber(c byte) bool { return c == '-' || '0' <= c && c <= '9' }
+
+// endOfNumber returns the index after the number at i.
+func endOfNumber(data []byte, i int) int {
+	for i < len(data) && strings.IndexByte(numberBytes, data[i]) >= 0 {
+		i++
+	}
+	return i
 }
 
 // boundNumber returns an error if computing with a number would take long.

@@ -256,3 +256,42 @@ func TestNotJSON(t *testing.T) {
 		}
 	}
 }
+
+func TestPlainIntegers(t *testing.T) {
+	for value, want := range map[string]string{
+		`{"a":1.0,"b":[1e2, -12.50e1,0.0,-0.0],"1.0":"1.0\" 1e2"}`: `{"a":1,"b":[100, -125,0,0],"1.0":"1.0\" 1e2"}`,
+		`9007199254740993.0`:  `9007199254740993`,
+		`1e308`:               "1" + strings.Repeat("0", 308),
+		`[1.5,1e-1,7,0.10e1]`: `[1.5,1e-1,7,1]`,
+		`1.5`:                 `1.5`, `1e309`: `1e309`, `1e99999999999999999999`: `1e99999999999999999999`, `""`: `""`, ``: ``,
+	} {
+		plain, changed := PlainIntegers(json.RawMessage(value))
+		if string(plain) != want || changed != (value != want) {
+			t.Errorf("%s: %s, %v", value, plain, changed)
+		}
+	}
+	many := "[" + strings.Repeat("1e308,", 100_000) + "1.0]"
+	plain, _ := PlainIntegers(json.RawMessage(many))
+	if len(plain) > 2*len(many)+MaxGrowth || !strings.HasSuffix(string(plain), ",1e308,1]") || !json.Valid(plain) {
+		t.Errorf("%d bytes of %d", len(plain), len(many))
+	}
+}
+
+// TestFormatsAreAsserted checks that a fault of a format names its place and shows a value that fits.
+func TestFormatsAreAsserted(t *testing.T) {
+	for format, bad := range map[string]string{
+		"date": "2026-02-30", "date-time": "noon", "duration": "1h30m", "email": "ann", "ipv4": "1.2.3", "ipv6": "::g", "time": "15:04",
+		"uri": "/a", "uuid": "7",
+	} {
+		s := compile(t, property(fmt.Sprintf(`{"type":"string","format":%q}`, format)), true)
+		err := s.Check(t.Context(), json.RawMessage(fmt.Sprintf(`{"v":%q}`, bad)))
+		want := fmt.Sprintf("v: %q is not a valid %s: write one such as ", bad, format)
+		example, ok := strings.CutPrefix(fmt.Sprint(err), want)
+		if !ok {
+			t.Errorf("%v, want %s…", err, want)
+		}
+		if err := s.Check(t.Context(), json.RawMessage(fmt.Sprintf(`{"v":%q}`, example))); err != nil {
+			t.Errorf("the example: %v", err)
+		}
+	}
+}

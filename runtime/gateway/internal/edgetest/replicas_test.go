@@ -568,7 +568,7 @@ func TestClientOverReplicas(t *testing.T) {
 		defer conn.Close()
 		client := pipeline.NewCIClient(conn)
 		for range 3 {
-			if report, err := client.RunPipeline(t.Context(), pipeline.RunInput{Repository: "r", Branch: "main"}); err != nil || !report.Passed {
+			if report, err := client.RunPipeline(t.Context(), pipeline.RunInput{Repository: "https://example.com/r", Branch: "main"}); err != nil || !report.Passed {
 				t.Fatalf("%+v %v", report, err)
 			}
 		}
@@ -586,7 +586,7 @@ func TestClientOverReplicas(t *testing.T) {
 		if report, err := call.Wait(t.Context()); err != nil || report.Version != "1.2.3" {
 			t.Errorf("%+v %v", report, err)
 		}
-		endless, err := client.StartRunPipeline(t.Context(), pipeline.RunInput{Repository: "r", Branch: "endless"})
+		endless, err := client.StartRunPipeline(t.Context(), pipeline.RunInput{Repository: "https://example.com/r", Branch: "endless"})
 		if err != nil {
 			t.Fatal(err)
 		}

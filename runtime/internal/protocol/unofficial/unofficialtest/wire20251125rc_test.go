@@ -81,7 +81,7 @@ func TestCandidateLiteral(t *testing.T) {
 			}
 			return r
 		}
-		exchange(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_pipeline","arguments":{"repository":"r","branch":"endless"},"task":{"ttl":90000000}}}`,
+		exchange(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"endless"},"task":{"ttl":90000000}}}`,
 			`{"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"ID","status":"working","createdAt":"NOW","ttl":90000000,"pollInterval":2000}}}`)
 		exchange(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"ID"}}`,
 			`{"jsonrpc":"2.0","id":"g","result":{"taskId":"ID","status":"working","createdAt":"NOW","ttl":90000000,"pollInterval":2000}}`)

@@ -1,0 +1,409 @@
+// Package random tests schemas and decoding with random types and values: what encoding/json writes fits its schema,
+// as three validators read it, and what a schema admits is decoded, or refused with its place.
+package random
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	google "github.com/google/jsonschema-go/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/mcptaskgen/mcptaskgen/generator"
+)
+
+var seed = flag.Uint64("seed", 1, "the `seed` of the random types and values")
+
+const (
+	structs = 100
+	written = 20 // values of each struct
+	sent    = 60 // values that are sent to each tool
+)
+
+// TestRandomTypes makes structs with random types and tags, and a tool for each.
+func TestRandomTypes(t *testing.T) {
+	defer func() {
+		if t.Failed() {
+			t.Logf("the seed is %d: go test ./golden/internal/random -seed %[1]d", *seed)
+		}
+	}()
+	source := newSource(*seed, structs)
+	p := buildProgram(t, source)
+	random := rand.New(rand.NewPCG(*seed, 1))
+	var tools []*tool
+	if err := json.Unmarshal(p.line(t), &tools); err != nil || len(tools) != structs {
+		t.Fatalf("%d tools, %v", len(tools), err)
+	}
+	faults := faults{T: t, source: source}
+	decoded, refused := 0, 0
+	for _, tool := range tools {
+		tool.compile(t)
+		for i := range uint64(written) {
+			var a answer
+			p.exchange(t, map[string]any{"tool": tool.Name, "seed": i}, &a)
+			tool.written = append(tool.written, a.Value)
+			if !accepts(tool.input, a.Value) || !accepts(tool.output, a.Value) {
+				continue // reported below
+			}
+			var again answer
+			p.exchange(t, map[string]any{"tool": tool.Name, "arguments": a.Value}, &again)
+			if again.Refusal != "" {
+				faults.add(tool, "the tool refuses what the type writes", again.Refusal, a.Value)
+			}
+		}
+		for i := range sent {
+			var value json.RawMessage
+			if i%2 == 0 {
+				value = mutate(random, tool.written[random.IntN(written)])
+			} else {
+				value = tool.admitted(t, random)
+			}
+			fits := accepts(tool.input, value)
+			var a answer
+			p.exchange(t, map[string]any{"tool": tool.Name, "arguments": value}, &a)
+			switch {
+			case strings.HasPrefix(a.Refusal, "the tool's output does not fit"):
+				decoded++ // the zero value of a member that was not sent is none of its enum
+			case a.Refusal != "":
+				if wrong := tool.misworded(a.Refusal); wrong != "" {
+					faults.add(tool, wrong, a.Refusal, value)
+				}
+				if fits {
+					refused++
+				}
+			case !fits:
+				faults.add(tool, "the tool takes what its schema refuses", "", value)
+			default:
+				decoded++
+			}
+		}
+	}
+	t.Logf("of the values that fit, %d were decoded and %d refused", decoded, refused)
+	if decoded < structs*sent/10 {
+		t.Errorf("only %d values were decoded", decoded)
+	}
+	checkWritten(t, tools, &faults)
+	faults.report()
+}
+
+// checkWritten checks with all validators that the schemas take the values that were written.
+func checkWritten(t *testing.T, tools []*tool, faults *faults) {
+	t.Helper()
+	for _, tool := range tools {
+		for _, value := range tool.written {
+			for _, s := range []schema{tool.input, tool.output} {
+				if err := s.first.Validate(exactly(value)); err != nil {
+					faults.add(tool, "santhosh-tekuri/jsonschema", err.Error(), value)
+				}
+				var decoded any
+				if err := json.Unmarshal(value, &decoded); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.second.Validate(decoded); err != nil {
+					faults.add(tool, "google/jsonschema-go", err.Error(), value)
+				}
+			}
+		}
+	}
+	t.Run("Ajv", func(t *testing.T) {
+		node := startNode(t)
+		for _, tool := range tools {
+			texts := make([]string, len(tool.written))
+			for i, value := range tool.written {
+				texts[i] = string(value)
+			}
+			for _, s := range []json.RawMessage{tool.Input, tool.Output} {
+				var reply struct {
+					Error  string
+					Faults [][2]string
+				}
+				node.exchange(t, map[string]any{"schema": s, "values": texts}, &reply)
+				if reply.Error != "" {
+					faults.add(tool, "Ajv does not compile the schema", reply.Error, s)
+				}
+				for i, fault := range reply.Faults {
+					for k, sdk := range []string{"Ajv of the SDK 1.x", "Ajv of the SDK 2.x"} {
+						if fault[k] != "" {
+							faults.add(tool, sdk, fault[k], tool.written[i])
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// faults collects what is wrong, by what it is.
+type faults struct {
+	*testing.T
+
+	source string
+	byKind map[string][]string
+}
+
+func (f *faults) add(tool *tool, kind, why string, value json.RawMessage) {
+	if f.byKind == nil {
+		f.byKind = map[string][]string{}
+	}
+	if list := f.byKind[kind]; len(list) == 0 || !strings.HasPrefix(list[len(list)-1], tool.Name+":") { // one for each tool
+		f.byKind[kind] = append(list, fmt.Sprintf("%s: %.600s\n\t%.400s", tool.Name, why, value))
+	}
+}
+
+// report reports the first faults of each kind, with the types of the first.
+func (f *faults) report() {
+	f.Helper()
+	const few = 8
+	for _, kind := range slices.Sorted(maps.Keys(f.byKind)) {
+		list := f.byKind[kind]
+		f.Errorf("%s: %d tools:\n%s", kind, len(list), strings.Join(list[:min(few, len(list))], "\n"))
+	}
+	if path := os.Getenv("MCPTASK_RANDOM_SOURCE"); path != "" {
+		if err := os.WriteFile(path, []byte(f.source), 0o600); err != nil {
+			f.Error(err)
+		}
+	} else if f.Failed() {
+		f.Log("MCPTASK_RANDOM_SOURCE names a file for the types")
+	}
+}
+
+// answer is what the program answers.
+type answer struct {
+	Value   json.RawMessage
+	Refusal string
+}
+
+// schema is a schema as two validators read it.
+type schema struct {
+	first  *jsonschema.Schema
+	second *google.Resolved
+}
+
+// tool is a tool with its schemas.
+type tool struct {
+	Name          string
+	Input, Output json.RawMessage
+
+	input, output schema
+	written       []json.RawMessage
+	root          map[string]any // the input schema
+}
+
+func (tool *tool) compile(t *testing.T) {
+	t.Helper()
+	tool.input, tool.output = compile(t, tool.Input), compile(t, tool.Output)
+	tool.root = exactly(tool.Input).(map[string]any)
+}
+
+func compile(t *testing.T, text json.RawMessage) schema {
+	t.Helper()
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.AssertFormat()
+	if err := c.AddResource("schema:random", exactly(text)); err != nil {
+		t.Fatal(err)
+	}
+	first, err := c.Compile("schema:random")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	var parsed google.Schema
+	if err := json.Unmarshal(text, &parsed); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	second, err := parsed.Resolve(nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return schema{first, second}
+}
+
+// accepts reports whether a value fits a schema.
+func accepts(s schema, value json.RawMessage) bool { return s.first.Validate(exactly(value)) == nil }
+
+// exactly decodes JSON and keeps the text of its numbers.
+func exactly(text json.RawMessage) any {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		panic(fmt.Sprintf("%v: %s", err, text))
+	}
+	return value
+}
+
+var (
+	refusalPlace = regexp.MustCompile(`^invalid arguments: (missing propert|additional propert)`)
+	// goWords are words of Go that a caller does not know.
+	goWords = regexp.MustCompile(`unmarshal|\bGo\b|struct|main\.|json:|u?int(8|16|32|64)|float(32|64)|strconv`)
+)
+
+// misworded returns what is wrong with a refusal, or "".
+func (tool *tool) misworded(refusal string) string {
+	if word := goWords.FindString(refusal); word != "" {
+		return "a refusal speaks of Go: " + word
+	}
+	if refusalPlace.MatchString(refusal) {
+		return ""
+	}
+	for name := range tool.root["properties"].(map[string]any) {
+		if rest, ok := strings.CutPrefix(refusal, "invalid arguments: "+name); ok && (rest[0] == ':' || rest[0] == '.') {
+			return ""
+		}
+	}
+	return "a refusal has no place"
+}
+
+// program is a process that answers each line of its input by a line.
+type program struct {
+	in    io.Writer
+	out   *bufio.Reader
+	wrong *bytes.Buffer
+}
+
+// start starts a program and stops it at the end of the test.
+func start(t *testing.T, name string, args ...string) *program {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	p := &program{wrong: new(bytes.Buffer)}
+	cmd.Stderr = p.wrong
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.in, p.out = in, bufio.NewReaderSize(out, 1<<20)
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Wait() // exchange has reported what was wrong
+	})
+	return p
+}
+
+// line reads a line.
+func (p *program) line(t *testing.T) []byte {
+	t.Helper()
+	line, err := p.out.ReadBytes('\n')
+	if err != nil {
+		t.Fatalf("%v\n%s", err, p.wrong)
+	}
+	return line
+}
+
+func (p *program) exchange(t *testing.T, request, reply any) {
+	t.Helper()
+	data, err := json.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.in.Write(append(data, '\n')); err != nil {
+		t.Fatalf("%v\n%s", err, p.wrong)
+	}
+	if err := json.Unmarshal(p.line(t), reply); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startNode starts the validators of the published TypeScript SDKs. It skips the test if they are missing.
+func startNode(t *testing.T) *program {
+	t.Helper()
+	missing := func(what string) {
+		if os.Getenv("MCPTASK_REQUIRE") == "all" {
+			t.Fatal(what)
+		}
+		t.Skip(what)
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		missing("node is missing: install nodejs")
+	}
+	directory := absolute(t, "../../../examples/pipeline/interop")
+	if _, err := os.Stat(filepath.Join(directory, "node_modules/@modelcontextprotocol/client")); err != nil {
+		missing("a published client is missing: run npm ci in examples/pipeline/interop")
+	}
+	return start(t, node, "testdata/validators.mjs", directory)
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// writeModule makes a module of a package main that uses this checkout, and returns its directory.
+func writeModule(t *testing.T, source string) string {
+	t.Helper()
+	root, dir := absolute(t, "../../.."), t.TempDir()
+	module, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path = "github.com/mcptaskgen/mcptaskgen"
+	_, rest, _ := strings.Cut(string(module), "\n")
+	rest = regexp.MustCompile(`(?m)^tool .*$`).ReplaceAllString(rest, "")
+	for name, content := range map[string]string{
+		"go.mod": "module example.com/random\n" + rest + fmt.Sprintf("\nrequire %s v0.0.0\n\nreplace %[1]s => %q\n", path, root),
+		"go.sum": string(sums), "types.go": source,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// generate generates the code of a module.
+func generate(t *testing.T, dir string) error {
+	t.Helper()
+	output, err := generator.Generate(t.Context(), generator.Config{Dir: dir})
+	if err == nil {
+		_, err = output.Write()
+	}
+	return err
+}
+
+// buildProgram builds and starts the program with the types of a source.
+func buildProgram(t *testing.T, source string) *program {
+	t.Helper()
+	dir := writeModule(t, source)
+	if err := generate(t, dir); err != nil {
+		t.Fatalf("%.4000v", err)
+	}
+	main, err := os.ReadFile("testdata/program/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), main, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", "program", ".")
+	build.Dir = dir
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%.4000s", err, out)
+	}
+	return start(t, filepath.Join(dir, "program"))
+}

@@ -32,7 +32,8 @@ var arrows = []arrow{
 	// The generator.
 	{"generator/...", []string{
 		"schema", "templates", "github.com/dave/jennifer/...", "github.com/invopop/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6",
-		"github.com/spf13/pflag", "golang.org/x/tools/...", "golang.org/x/mod/...", "github.com/rogpeppe/go-internal/...",
+		"github.com/pb33f/ordered-map/v2", "github.com/spf13/pflag", "golang.org/x/mod/...", "golang.org/x/text/...", "golang.org/x/tools/...",
+		"github.com/rogpeppe/go-internal/...",
 	}, testLibraries},
 	{"templates", nil, nil},
 	{"schema", nil, slices.Concat(testLibraries, []string{"schema/rules", "github.com/santhosh-tekuri/jsonschema/v6"})},

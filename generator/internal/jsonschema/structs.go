@@ -13,7 +13,7 @@ import (
 func (g *graph) buildDefinition(d *definition) {
 	st, ok := d.t.Underlying().(*types.Struct)
 	if !ok {
-		s, err := g.derefOf(d.t, nil)
+		s, err := g.partsOf(d.t, nil)
 		if err != nil {
 			g.reportProblem(g.at, g.typeName(d.t), err)
 			return

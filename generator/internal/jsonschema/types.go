@@ -78,11 +78,11 @@ func (g *graph) valueOf(t types.Type, leaf *schema) (*schema, error) {
 		}
 		return g.refer(types.TypeString(t, nil), t), nil
 	}
-	return g.derefOf(t, leaf)
+	return g.partsOf(t, leaf)
 }
 
-// derefOf is valueOf for a type that may be defined in terms of itself, whose definition this is.
-func (g *graph) derefOf(t types.Type, leaf *schema) (*schema, error) {
+// partsOf is valueOf for a type that is defined in terms of itself.
+func (g *graph) partsOf(t types.Type, leaf *schema) (*schema, error) {
 	switch u := t.Underlying().(type) {
 	case *types.Pointer:
 		return g.typeOf(u.Elem(), false, leaf)
@@ -122,16 +122,34 @@ func (g *graph) leafOf(t types.Type, given *schema) (*schema, error) {
 	if given == nil {
 		return g.scalarOf(t)
 	}
-	own := &schema{Type: "object"}
-	if _, isStruct := t.Underlying().(*types.Struct); !isStruct || g.encodesItself(t) {
-		own, _ = g.scalarOf(t) // a type without a schema needs the given one
-	}
-	if own != nil && own.Type != "" && given.Type != "" && own.Type != given.Type && (own.Type != "number" || given.Type != "integer") {
-		return nil, &refusal{fmt.Sprintf("%s is %s in JSON, not %s", g.typeName(t), withArticle(own.Type), withArticle(given.Type)),
+	if own := kindOf(t); own != "" && given.Type != "" && own != given.Type && (own != "number" || given.Type != "integer") {
+		return nil, &refusal{fmt.Sprintf("%s is %s in JSON, not %s", g.typeName(t), withArticle(own), withArticle(given.Type)),
 			"remove type=, or give the field another type"}
 	}
 	clone := *given
 	return &clone, nil
+}
+
+// kindOf returns the JSON type of a type that is not a list, a map or a pointer. It is empty if values
+// of several types are possible, or if only the type's methods know.
+func kindOf(t types.Type) string {
+	if named, ok := t.(*types.Named); ok {
+		if s, ok := specialTypes[qualifiedName(named)]; ok {
+			return s.Type
+		}
+	}
+	if hasMethod(t, "MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText") {
+		return ""
+	}
+	switch u := t.Underlying().(type) {
+	case *types.Struct:
+		return "object"
+	case *types.Slice:
+		return "string"
+	case *types.Basic:
+		return basicTypes[u.Kind()].Type
+	}
+	return ""
 }
 
 // scalarOf returns the schema of a type that is not a list, a map or a pointer.

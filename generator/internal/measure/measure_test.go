@@ -27,6 +27,7 @@ func TestReport(t *testing.T) {
 			ours:     samples{wall: []float64{130e6, 120e6, 500e6}, peak: []float64{60e6}},
 			stringer: samples{wall: []float64{100e6, 110e6, 90e6}, peak: []float64{30e6}},
 			after:    []float64{19e6, 1e6, 90e6},
+			large:    samples{wall: []float64{740e6, 900e6, 1e6}, peak: []float64{60e6}},
 		}
 	}
 	for name, test := range map[string]struct {
@@ -36,6 +37,7 @@ func TestReport(t *testing.T) {
 		"good":       {func(*figures) {}, ""},
 		"slow":       {func(f *figures) { f.ours.wall[1] = 140e6 }, "wall time"},
 		"slow later": {func(f *figures) { f.after[1] = 21e6 }, "after loading"},
+		"many tools": {func(f *figures) { f.large.wall[0] = 760e6 }, "many tools"},
 		"large":      {func(f *figures) { f.ours.peak = append(f.ours.peak, 65e6) }, "peak memory"},
 	} {
 		t.Run(name, func(t *testing.T) {

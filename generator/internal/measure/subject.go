@@ -19,6 +19,7 @@ type subject struct {
 	dir      string
 	ours     []string // the command and its arguments
 	stringer []string
+	large    []string // ours on the large package
 }
 
 // prepareSubject builds both tools and copies the package into a new module, all under dir, so that
@@ -30,6 +31,7 @@ func prepareSubject(ctx context.Context, dir string) (subject, error) {
 		dir:      filepath.Join(dir, "deploy"),
 		ours:     []string{filepath.Join(bin, "mcptaskgen"), "--verbose"},
 		stringer: []string{filepath.Join(bin, "stringer"), "-type=State"},
+		large:    []string{filepath.Join(bin, "mcptaskgen"), "./large"},
 	}
 	root, err := runCommand(ctx, "", "go", "list", "-m", "-f", "{{.Dir}}", module)
 	if err != nil {
@@ -39,6 +41,9 @@ func prepareSubject(ctx context.Context, dir string) (subject, error) {
 		return s, err
 	}
 	if err := os.CopyFS(s.dir, os.DirFS(filepath.Join(root, "generator", "internal", "measure", "testdata", "deploy"))); err != nil {
+		return s, err
+	}
+	if err := writeLarge(s.dir); err != nil {
 		return s, err
 	}
 	for _, name := range []string{"go.mod", "go.sum"} {

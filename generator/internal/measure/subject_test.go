@@ -16,7 +16,7 @@ func TestSubject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range [][]string{s.ours, s.stringer} {
+	for _, command := range [][]string{s.ours, s.stringer, s.large} {
 		p, err := s.runOnce(t.Context(), command)
 		if err != nil {
 			t.Fatal(err)
@@ -25,13 +25,14 @@ func TestSubject(t *testing.T) {
 			t.Errorf("%s took %v and %.0f bytes", command[0], p.wall, p.peak)
 		}
 	}
-	if _, err := runCommand(t.Context(), s.dir, "go", "build", "."); err != nil {
+	if _, err := runCommand(t.Context(), s.dir, "go", "build", "./..."); err != nil {
 		t.Error(err)
 	}
 	for name, want := range map[string]string{
-		"mcptask_gen.go":  "type ReleasesClient struct",
-		"server.go":       `"github.com/modelcontextprotocol/go-sdk/mcp"`,
-		"state_string.go": "func (i State) String() string",
+		"large/mcptask_gen.go": "type LargeClient struct",
+		"mcptask_gen.go":       "type ReleasesClient struct",
+		"server.go":            `"github.com/modelcontextprotocol/go-sdk/mcp"`,
+		"state_string.go":      "func (i State) String() string",
 	} {
 		if text, err := os.ReadFile(filepath.Join(s.dir, name)); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s does not say %q: %v", name, want, err)

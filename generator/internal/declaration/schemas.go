@@ -19,6 +19,9 @@ func (r *reader) readSchemas(tool *model.Tool, sig signature, b *block) {
 	} else if tool.In != nil && !b.has("schema") {
 		tool.InputSchema = r.deriver.Derive(tool.In, jsonschema.Argument, sig.in.Pos(), r.addProblem)
 	}
+	if tool.InputSchema == jsonschema.Empty {
+		tool.InputSchema = "" // an empty struct
+	}
 	s, ok := b.get("outputschema")
 	switch {
 	case ok && tool.OutKind != model.Structured:

@@ -177,7 +177,7 @@ func describeTool(t *model.Tool) (tool, error) {
 		model.Required:  "A call always runs as a task.",
 	}[t.Policy.Task]
 	var err error
-	if t.In != nil {
+	if t.InputSchema != "" {
 		if out.Arguments, err = fieldRows(t.InputSchema); err != nil {
 			return out, err
 		}

@@ -1,8 +1,6 @@
 package emit
 
 import (
-	"slices"
-
 	"github.com/dave/jennifer/jen"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
@@ -11,11 +9,7 @@ import (
 // writeClient writes the typed client of a service.
 func (w *writer) writeClient(service *model.Service) {
 	id, conn, mcptask := model.ClientType(service.Name), w.locals["conn"], w.imports[runtimePath]
-	waits := "Its methods wait for the result"
-	if slices.ContainsFunc(service.Tools, mayBeTask) {
-		waits += ", except those that begin with Start or Resume"
-	}
-	addDoc(w.file.Group, id+" calls the tools of "+service.Name+" on a server. "+waits+". They return "+
+	addDoc(w.file.Group, id+" calls the tools of "+service.Name+" on a server. The method of a tool waits for the result. It returns "+
 		"*"+mcptask+".ToolError if the tool failed, *"+mcptask+".Error if the server refused the call, and "+
 		mcptask+".ErrCancelled, ErrExpired, ErrNotFound or ErrWorkerLost if the task ended without a result.")
 	w.file.Type().Id(id).Struct(jen.Id("conn").Add(runtimeName("Conn")))
@@ -25,14 +19,12 @@ func (w *writer) writeClient(service *model.Service) {
 		jen.Return(jen.Op("&").Id(id).Values(jen.Id("conn").Op(":").Id(conn))))
 	for _, tool := range service.Tools {
 		w.writePlainCall(id, tool)
-		if mayBeTask(tool) {
+		if tool.Policy.Task != model.Forbidden {
 			w.writeStartCall(id, tool)
 			w.writeResumeCall(id, tool)
 		}
 	}
 }
-
-func mayBeTask(tool *model.Tool) bool { return tool.Policy.Task != model.Forbidden }
 
 // writeClientMethod writes a client method whose body calls the runtime.
 func (w *writer) writeClientMethod(client, id, doc string, params []jen.Code, results *jen.Statement, body ...jen.Code) {

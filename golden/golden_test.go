@@ -64,11 +64,11 @@ func TestUnreleasedRevisions(t *testing.T) {
 	}
 }
 
-// TestLayout checks every generated file of the repository.
+// TestLayout checks every generated file of the repository but those that released versions wrote.
 func TestLayout(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, "_gen.go") {
+		if err == nil && strings.HasSuffix(path, "_gen.go") && !strings.HasPrefix(filepath.ToSlash(path), "../golden/compat/v") {
 			files++
 			diffs.CheckLayout(t, path, readFile(t, path))
 		}

@@ -118,7 +118,7 @@ func (c Custom) MarshalJSON() ([]byte, error) {
 
 // AVeryLongNameForAnInputThatDoesNotFitOnALine has a long name.
 type AVeryLongNameForAnInputThatDoesNotFitOnALine struct {
-	// Field has a comment that goes on for longer than a line of the generated file may be, so that the schema that holds it has to be broken in the middle of `it`, wherever that may be, and then once more because it is so very long.
+	// Field has a comment that goes on for longer than anybody likes to read on one line, with `code` in it, and stays on one line of the schema all the same, because the lines of a schema follow from its structure and nobody counts their columns.
 	Field string `json:"field"`
 }
 

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,9 +29,9 @@ import (
 var seed = flag.Uint64("seed", 1, "the `seed` of the random types and values")
 
 const (
-	structs = 100
-	written = 20 // values of each struct
-	sent    = 60 // values that are sent to each tool
+	structs     = 100
+	writtenEach = 20 // values of each struct
+	sentEach    = 60 // values that are sent to each tool
 )
 
 // TestRandomTypes makes structs with random types and tags, and a tool for each.
@@ -51,48 +52,43 @@ func TestRandomTypes(t *testing.T) {
 	decoded, refused := 0, 0
 	for _, tool := range tools {
 		tool.compile(t)
-		for i := range uint64(written) {
-			var a answer
-			p.exchange(t, map[string]any{"tool": tool.Name, "seed": i}, &a)
+		var written, answers []answer
+		p.exchange(t, map[string]any{"tool": tool.Name, "values": writtenEach}, &written)
+		for _, a := range written {
 			tool.written = append(tool.written, a.Value)
-			if !accepts(tool.input, a.Value) || !accepts(tool.output, a.Value) {
-				continue // reported below
-			}
-			var again answer
-			p.exchange(t, map[string]any{"tool": tool.Name, "arguments": a.Value}, &again)
-			if again.Refusal != "" {
-				faults.add(tool, "the tool refuses what the type writes", again.Refusal, a.Value)
+		}
+		values := slices.Clone(tool.written)
+		for i := range sentEach {
+			if i%2 == 0 {
+				values = append(values, mutate(random, pick(random, tool.written)))
+			} else {
+				values = append(values, tool.admitted(random))
 			}
 		}
-		for i := range sent {
-			var value json.RawMessage
-			if i%2 == 0 {
-				value = mutate(random, tool.written[random.IntN(written)])
-			} else {
-				value = tool.admitted(t, random)
-			}
-			fits := accepts(tool.input, value)
-			var a answer
-			p.exchange(t, map[string]any{"tool": tool.Name, "arguments": value}, &a)
+		p.exchange(t, map[string]any{"tool": tool.Name, "arguments": values}, &answers)
+		for i, a := range answers {
+			fits := accepts(tool.input, values[i])
 			switch {
 			case strings.HasPrefix(a.Refusal, "the tool's output does not fit"):
 				decoded++ // the zero value of a member that was not sent is none of its enum
-			case a.Refusal != "":
-				if wrong := tool.misworded(a.Refusal); wrong != "" {
-					faults.add(tool, wrong, a.Refusal, value)
-				}
+			case a.Refusal == "" && fits:
+				decoded++
+			case a.Refusal == "":
+				faults.add(tool, "the tool takes what its schema refuses", "", values[i])
+			case i < writtenEach && fits: // otherwise it is reported below
+				faults.add(tool, "the tool refuses what the type writes", a.Refusal, values[i])
+			default:
 				if fits {
 					refused++
 				}
-			case !fits:
-				faults.add(tool, "the tool takes what its schema refuses", "", value)
-			default:
-				decoded++
+				if wrong := misworded(a.Refusal, values[i]); wrong != "" {
+					faults.add(tool, wrong, a.Refusal, values[i])
+				}
 			}
 		}
 	}
 	t.Logf("of the values that fit, %d were decoded and %d refused", decoded, refused)
-	if decoded < structs*sent/10 {
+	if decoded < structs*sentEach/10 {
 		t.Errorf("only %d values were decoded", decoded)
 	}
 	checkWritten(t, tools, &faults)
@@ -199,13 +195,11 @@ type tool struct {
 
 	input, output schema
 	written       []json.RawMessage
-	root          map[string]any // the input schema
 }
 
 func (tool *tool) compile(t *testing.T) {
 	t.Helper()
 	tool.input, tool.output = compile(t, tool.Input), compile(t, tool.Output)
-	tool.root = exactly(tool.Input).(map[string]any)
 }
 
 func compile(t *testing.T, text json.RawMessage) schema {
@@ -243,26 +237,41 @@ func exactly(text json.RawMessage) any {
 	return value
 }
 
-var (
-	refusalPlace = regexp.MustCompile(`^invalid arguments: (missing propert|additional propert)`)
-	// goWords are words of Go that a caller does not know.
-	goWords = regexp.MustCompile(`unmarshal|\bGo\b|struct|main\.|json:|u?int(8|16|32|64)|float(32|64)|strconv`)
-)
+// goWords are words of Go that a caller does not know.
+var goWords = regexp.MustCompile(`unmarshal|\bGo\b|struct|main\.|json:|u?int(8|16|32|64)|float(32|64)|strconv`)
 
-// misworded returns what is wrong with a refusal, or "".
-func (tool *tool) misworded(refusal string) string {
+// misworded returns what is wrong with the refusal of a value, or "".
+func misworded(refusal string, value json.RawMessage) string {
 	if word := goWords.FindString(refusal); word != "" {
 		return "a refusal speaks of Go: " + word
 	}
-	if refusalPlace.MatchString(refusal) {
-		return ""
+	if rest, ok := strings.CutPrefix(refusal, "invalid arguments: "); !ok || !hasPlace(exactly(value), rest) {
+		return "a refusal has no place"
 	}
-	for name := range tool.root["properties"].(map[string]any) {
-		if rest, ok := strings.CutPrefix(refusal, "invalid arguments: "+name); ok && (rest[0] == ':' || rest[0] == '.') {
-			return ""
+	return ""
+}
+
+var ofObject = regexp.MustCompile(`^(missing propert|additional propert)`)
+
+// hasPlace reports whether a text begins with the place of something in a value.
+func hasPlace(value any, text string) bool {
+	if ofObject.MatchString(text) {
+		return true
+	}
+	members, _ := value.(map[string]any)
+	if list, ok := value.([]any); ok {
+		members = map[string]any{}
+		for i, item := range list {
+			members[strconv.Itoa(i)] = item
 		}
 	}
-	return "a refusal has no place"
+	for name, member := range members {
+		rest, ok := strings.CutPrefix(text, name)
+		if ok && (strings.HasPrefix(rest, ": ") || strings.HasPrefix(rest, ".") && hasPlace(member, rest[1:])) {
+			return true
+		}
+	}
+	return false
 }
 
 // program is a process that answers each line of its input by a line.

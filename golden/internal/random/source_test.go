@@ -80,6 +80,41 @@ func (a *Amount) UnmarshalJSON(data []byte) (err error) {
 	return nil
 }
 
+// Stamp is a date by its methods.
+//
+//mcptask:schema type=string format=date
+type Stamp struct{ time.Time }
+
+func (s Stamp) MarshalJSON() ([]byte, error) { return json.Marshal(s.Format(time.DateOnly)) }
+
+func (s *Stamp) UnmarshalJSON(data []byte) (err error) {
+	var text string
+	if err = json.Unmarshal(data, &text); err == nil {
+		s.Time, err = time.Parse(time.DateOnly, text)
+	}
+	return err
+}
+
+// Moment is a time.
+type Moment struct{ time.Time }
+
+// Rate is an enum of one.
+//
+//mcptask:enum
+type Rate uint8
+
+const RateFull Rate = 100
+
+// Mood has constants, and other values too.
+//
+//mcptask:open
+type Mood string
+
+const (
+	MoodGood Mood = "good"
+	MoodBad  Mood = "bad"
+)
+
 // Page is generic.
 type Page[T any] struct {
 	Items []T ` + "`json:\"items\"`" + `
@@ -93,6 +128,9 @@ var samples = map[reflect.Type][]string{
 	reflect.TypeFor[Level]():  {"1", "-3", "300"},
 	reflect.TypeFor[Code]():   {` + "`\"c-\"`, `\"c-1\"`" + `},
 	reflect.TypeFor[Amount](): {` + "`\"1 EUR\"`, `\" EUR\"`" + `},
+	reflect.TypeFor[Stamp]():  {` + "`\"0001-01-01\"`, `\"2026-02-03\"`" + `},
+	reflect.TypeFor[Moment](): {` + "`\"0001-01-01T00:00:00Z\"`, `\"2026-02-03T04:05:06Z\"`" + `},
+	reflect.TypeFor[Rate]():   {"100"},
 }
 `
 
@@ -266,7 +304,7 @@ func (s *source) typ(depth int) string {
 	case 4, 5:
 		return s.one("time.Time", "time.Duration", "json.RawMessage", "json.Number", "*big.Int", "netip.Addr", "any")
 	case 6:
-		return s.one("Color", "Level", "Code", "*Color", "*Code")
+		return s.one("Color", "Level", "Code", "*Color", "*Code", "Stamp", "Moment", "*Stamp", "Rate", "Mood")
 	case 7:
 		if len(s.structs) > 0 {
 			return s.one("", "*") + s.one(s.structs...)
@@ -279,7 +317,7 @@ func (s *source) typ(depth int) string {
 	case 12:
 		return s.one("[0]", "[1]", "[3]") + s.typ(depth-1)
 	case 13:
-		return "map[" + s.one("string", "int", "int8", "uint16", "uint64", "Name", "Color", "Level", "Code") + "]" + s.typ(depth-1)
+		return "map[" + s.one("string", "int", "int8", "uint16", "uint64", "Name", "Color", "Level", "Code", "Mood") + "]" + s.typ(depth-1)
 	case 14:
 		return "Page[" + s.typ(0) + "]"
 	}

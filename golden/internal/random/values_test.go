@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 )
 
 // odd are values that are easy to get wrong.
@@ -65,10 +64,9 @@ func encode(value any) json.RawMessage {
 }
 
 // admitted returns a random value by a tool's input schema. Most of them fit.
-func (tool *tool) admitted(t *testing.T, random *rand.Rand) json.RawMessage {
-	t.Helper()
-	a := admitter{random, tool.root}
-	return encode(a.value(tool.root, 4))
+func (tool *tool) admitted(random *rand.Rand) json.RawMessage {
+	root := exactly(tool.Input).(map[string]any)
+	return encode(admitter{random, root}.value(root, 4))
 }
 
 // admitter makes random values by a schema.

@@ -25,14 +25,14 @@ type tool struct {
 	Input, Output json.RawMessage
 }
 
-// request asks for a random value of a tool's type as encoding/json writes it, or for a call with arguments.
+// request asks for random values of a tool's type as encoding/json writes them, and for calls with arguments.
 type request struct {
 	Tool      string
-	Seed      uint64
-	Arguments json.RawMessage
+	Values    uint64
+	Arguments []json.RawMessage
 }
 
-// answer has a value, or what was said of the arguments.
+// answer has a value that was written or that a call returned, or what was said of the arguments.
 type answer struct {
 	Value   json.RawMessage
 	Refusal string
@@ -67,16 +67,22 @@ func serve() error {
 		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
 			return err
 		}
-		var a answer
-		if r.Arguments == nil {
-			a.Value, err = write(types[r.Tool], r.Seed)
-		} else {
-			a, err = call(server, r)
+		answers := make([]answer, 0, len(r.Arguments))
+		for seed := range r.Values {
+			value, err := write(types[r.Tool], seed)
+			if err != nil {
+				return fmt.Errorf("%s, seed %d: %w", r.Tool, seed, err)
+			}
+			answers = append(answers, answer{Value: value})
 		}
-		if err != nil {
-			return fmt.Errorf("%s, seed %d: %w", r.Tool, r.Seed, err)
+		for _, arguments := range r.Arguments {
+			a, err := call(server, r.Tool, arguments)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", r.Tool, arguments, err)
+			}
+			answers = append(answers, a)
 		}
-		if err := encoder.Encode(a); err != nil {
+		if err := encoder.Encode(answers); err != nil {
 			return err
 		}
 		if err := out.Flush(); err != nil {
@@ -87,8 +93,9 @@ func serve() error {
 }
 
 // call calls a tool. Its handler returns its input.
-func call(server *mcptask.Server, r request) (answer, error) {
-	reply, err := server.Call(context.Background(), mcptask.Caller{Principal: "p", Revision: mcptask.Revision20251125}, r.Tool, r.Arguments, mcptask.CallRequest{})
+func call(server *mcptask.Server, tool string, arguments json.RawMessage) (answer, error) {
+	caller := mcptask.Caller{Principal: "p", Revision: mcptask.Revision20251125}
+	reply, err := server.Call(context.Background(), caller, tool, arguments, mcptask.CallRequest{})
 	if err != nil {
 		return answer{}, err
 	}

@@ -19,6 +19,7 @@ Usage:
   mcptaskgen init [dir]               write a first declaration, server, client and test
   mcptaskgen docs [flags] [packages]  print a reference of the declared tools as Markdown
   mcptaskgen schema ...               print what the revisions of MCP say about tasks
+  mcptaskgen tools [flags] URL|-- CMD record the list of tools of an MCP server
   mcptaskgen upgrade [flags] [packages]
                                       generate for another revision and report what changes
   mcptaskgen help [command]           print the help of a command

@@ -82,7 +82,7 @@ func run(ctx context.Context, out io.Writer, node, dir string) error {
 // callPlainTools calls tools that return at once: one with an output schema, one with text.
 func callPlainTools(ctx context.Context, out io.Writer, server everything.Everything) error {
 	weather, err := server.GetStructuredContent(ctx, everything.GetStructuredContentInput{
-		Location: everything.GetStructuredContentInputLocationNewYork,
+		Location: everything.LocationNewYork,
 	})
 	if err != nil {
 		return err

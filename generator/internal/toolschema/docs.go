@@ -1,11 +1,13 @@
 package toolschema
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
@@ -31,25 +33,6 @@ func toolDoc(t *tool, method string) string {
 	return formatProse(doc...)
 }
 
-// typeDoc returns the doc comment of a type.
-func typeDoc(l label, s *schema) string {
-	doc := []string{l.id + " is " + l.what + "."}
-	if l.described {
-		// The field's comment has the description.
-	} else if text := s.text("description"); text != "" {
-		doc = append(doc, text)
-	} else if title := s.text("title"); strings.Contains(title, " ") {
-		doc = append(doc, title)
-	}
-	if text := s.describeAlternatives(); text != "" {
-		doc = append(doc, text)
-	}
-	if text := s.describeHiddenKeywords(); text != "" {
-		doc = append(doc, text)
-	}
-	return formatProse(doc...)
-}
-
 // constDoc returns the doc comment of a constant, or "" if there is nothing to say.
 func constDoc(id, text string) string {
 	if text == "" {
@@ -63,7 +46,7 @@ func constDoc(id, text string) string {
 func (g *goTypes) fieldDoc(p *property, f form) string {
 	var doc []string
 	text := p.schema.text("description")
-	if title := p.schema.text("title"); text == "" && strings.Contains(title, " ") && exportedName(title, fieldLimit) != exportedName(p.name, fieldLimit) {
+	if title := p.schema.text("title"); text == "" && strings.Contains(title, " ") && exportedName(title, nameLimit) != exportedName(p.name, nameLimit) {
 		text = title
 	}
 	if text != "" {
@@ -71,6 +54,9 @@ func (g *goTypes) fieldDoc(p *property, f form) string {
 	}
 	if limits := p.schema.describeLimits(); limits != "" {
 		doc = append(doc, limits)
+	}
+	if f.also != "" {
+		doc = append(doc, "The server also accepts "+f.also+".")
 	}
 	if f.why != "" {
 		doc = append(doc, "The "+f.open+" open: "+f.why+".")
@@ -94,7 +80,7 @@ func restDoc(name string, unfit []string, value form) string {
 func (s *schema) describeLimits() string {
 	var said []string
 	say := func(before, keyword, after string) {
-		if n := s.firstValue(keyword); n != nil && !n.Is(nil) {
+		if n := s.firstValue(keyword); n != nil && !n.Is(nil) && !isSafeIntegerBound(n) {
 			if n.Compact() == "1" {
 				after = strings.TrimSuffix(after, "s")
 			}
@@ -137,6 +123,12 @@ func (s *schema) describeLimits() string {
 		said = append(said, text)
 	}
 	return strings.Join(said, " ")
+}
+
+// isSafeIntegerBound reports whether a bound is that of JavaScript's exact integers. Libraries add it
+// to every integer.
+func isSafeIntegerBound(n *jsontree.Node) bool {
+	return n.Is(json.Number("9007199254740991")) || n.Is(json.Number("-9007199254740991"))
 }
 
 // describeHiddenKeywords names the keywords that types cannot show.

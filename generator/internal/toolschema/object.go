@@ -94,6 +94,7 @@ func (r *resolver) gatherUnionProperties(union []*schema) []*property {
 		p.required = seen[p.name] == len(union)
 		p.mixed = p.mixed && !p.required
 		p.schema = r.unionOf(schemas[p.name])
+		p.schema.gathered = p.schema.gathered || len(schemas[p.name]) > 1
 	}
 	return all
 }
@@ -164,34 +165,27 @@ func (r *resolver) additionalProperties(s *schema, properties []*property) (rest
 	return restSome, nil
 }
 
-// fitsTag reports whether a struct tag can hold the name of a property without making the line too
-// long.
+// fitsTag reports whether a struct tag can hold the name of a property.
 func fitsTag(name string) bool {
 	return name != "" && name != "-" && len([]rune(name)) <= tagLimit && !strings.ContainsFunc(name, func(r rune) bool {
 		return !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
 }
 
-// declareStruct declares the struct of an object.
-func (g *goTypes) declareStruct(s *schema, l label, properties []*property) {
-	d := &model.DeclaredType{Name: l.id}
-	g.declared = append(g.declared, d)
-	rest, elem := g.additionalProperties(s, properties)
+// fillStruct gives the struct of an object its fields.
+func (g *goTypes) fillStruct(d *declaration, properties []*property) {
+	rest, elem := g.additionalProperties(d.schema, properties)
 	var unfit []string
 	for _, p := range properties {
 		if !fitsTag(p.name) {
 			unfit = append(unfit, words.QuoteJSON(p.name))
 			continue
 		}
-		room := rowLimit - 11 - len([]rune(p.name)) - min(len([]rune(p.name)), fieldLimit)
-		below := label{
-			id: joinName(l.id, p.name, max(min(typeLimit, room), 12)), what: "the property " + words.QuoteJSON(p.name) + " of " + l.id, described: true,
-		}
 		inner := p.schema
 		if p.at != nil {
 			inner = inner.locatedAt(p.at)
 		}
-		f := g.convertSchema(inner, below)
+		f := g.convertSchema(inner, origin{property: p.name, parent: d, described: true})
 		if g.isInput && p.mixed && f.null {
 			// nil cannot stand for both. Decoding does not need the difference.
 			f = rawForm("one alternative may need null and another may need it omitted")
@@ -200,20 +194,18 @@ func (g *goTypes) declareStruct(s *schema, l label, properties []*property) {
 		field.Type = fieldType(f, p)
 		field.Doc = g.fieldDoc(p, f)
 		d.Fields = append(d.Fields, field)
-		if g.isInput && p.required && f.list && !f.null {
+		if p.required && f.list && !f.null {
 			d.Filled = append(d.Filled, field)
 		}
 	}
 	own := takenNames{"MarshalJSON": true, "UnmarshalJSON": true}
 	for _, field := range sortedBy(d.Fields, func(f *model.Field) string { return namingOrder(f.JSON) }) {
-		width := len(types.TypeString(field.Type, (*types.Package).Name))
-		room := rowLimit - width - len([]rune(field.JSON))
-		field.Name = own.takeUnique(exportedName(field.JSON, max(min(fieldLimit, room), 8)))
+		field.Name = own.takeUnique(exportedName(field.JSON, nameLimit))
 	}
 	if rest == restSome {
 		value := form{typ: anyType, nilable: true}
 		if elem != nil {
-			value = g.convertSchema(elem, label{id: joinName(l.id, "value", typeLimit), what: "a further property of " + l.id})
+			value = g.convertSchema(elem, origin{parent: d, parts: []string{"a value"}, what: "the additional properties"})
 		}
 		d.Rest = elementType(value)
 		name := own.takeUnique("AdditionalProperties")
@@ -221,7 +213,6 @@ func (g *goTypes) declareStruct(s *schema, l label, properties []*property) {
 			Name: name, Rest: true, Doc: restDoc(name, unfit, value), Type: types.NewMap(types.Typ[types.String], d.Rest),
 		})
 	}
-	d.Doc = typeDoc(l, s)
 }
 
 // fieldType returns the type of a field. It is a pointer if nil stands for absence or null and the

@@ -3,10 +3,14 @@
 package toolschema
 
 import (
+	"cmp"
 	"errors"
 	"go/types"
 	"path/filepath"
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
@@ -19,6 +23,8 @@ type Config struct {
 	Path    string // the path of the file, for messages
 	Package string // the package name
 	Service string // a Go identifier; empty means the server's name if the file has it, or the file's
+	// Revisions are the revisions to call the server in. Empty means those that the list suggests.
+	Revisions []string
 }
 
 // Read returns the model of a file with a server's answer to tools/list. It adds every mistake in
@@ -47,10 +53,12 @@ type toolList struct {
 	file     *jsontree.File
 	problems *diag.List
 	server   string // its name, if the file has the answer to initialize
-	tools    []*tool
-	seen     map[string]bool
-	pages    int
-	cursor   *jsontree.Node // the cursor of the last page; may be nil
+	// about is the answer to initialize or server/discover, or nil.
+	about  *jsontree.Node
+	tools  []*tool
+	seen   map[string]bool
+	pages  int
+	cursor *jsontree.Node // the cursor of the last page; may be nil
 }
 
 // tool is one tool of the file.
@@ -85,6 +93,11 @@ func (l *toolList) readMessage(n *jsontree.Node) {
 	case n.Get("result") != nil:
 		l.readResult(n.Get("result"))
 	case n.Get("tools") != nil || n.Get("serverInfo") != nil:
+		for _, name := range []string{"initialize", "server/discover"} { // as mcptaskgen tools writes them
+			if about := n.Get(name); about != nil {
+				l.readResult(about)
+			}
+		}
 		l.readResult(n)
 	case n.Get("name") != nil || n.Get("inputSchema") != nil:
 		l.pages++
@@ -98,7 +111,7 @@ func (l *toolList) readMessage(n *jsontree.Node) {
 // other results, which a recorded session contains.
 func (l *toolList) readResult(n *jsontree.Node) {
 	if name, ok := n.Get("serverInfo").Get("name").Text(); ok {
-		l.server = name
+		l.server, l.about = name, n
 	}
 	tools := n.Get("tools")
 	if tools == nil {
@@ -205,16 +218,10 @@ func (l *toolList) readHints(n *jsontree.Node) []string {
 	return said
 }
 
-// Limits of names keep the lines of the output within their columns.
+// Limits of names and texts from outside, in characters. Real ones are below them.
 const (
-	serviceLimit = 30
-	methodLimit  = 35
-	typeLimit    = 45
-	defLimit     = 30 // for types named after a schema of their own
-	fieldLimit   = 28
-	tagLimit     = 45 // for the name of a property
-	rowLimit     = 98 // for a field's name, type and property together
-	constLimit   = 60
+	nameLimit = 64  // of a Go name; a longer one ends after a word
+	tagLimit  = 128 // of a property in a struct tag
 )
 
 // buildModel returns the model of the tools.
@@ -222,13 +229,13 @@ func (l *toolList) buildModel(cfg Config) *model.Remote {
 	taken := takenNames{}
 	service := cfg.Service
 	if service == "" {
-		service = exportedName(chooseServiceName(l.server, cfg.Path), serviceLimit)
+		service = exportedName(chooseServiceName(l.server, cfg.Path), nameLimit)
 	}
 	taken[service] = true
 	for _, id := range model.ServiceNames(service) {
 		taken[id] = true
 	}
-	g := &goTypes{toolList: l, pkg: types.NewPackage(ownPath, cfg.Package), taken: taken, of: map[*jsontree.Node]form{}}
+	g := &goTypes{toolList: l, pkg: types.NewPackage(ownPath, cfg.Package), taken: taken, of: map[*jsontree.Node]form{}, byType: map[*types.Named]*declaration{}}
 	methods := l.nameMethods()
 	roots := map[*jsontree.Node]string{}
 	for _, t := range sortedBy(l.tools, func(t *tool) string { return namingOrder(t.name) }) {
@@ -242,13 +249,11 @@ func (l *toolList) buildModel(cfg Config) *model.Remote {
 		}
 	}
 	s := &model.Service{Name: service}
+	unstated := l.unstatedSupport(cfg.Revisions)
 	for _, t := range l.tools {
 		m := &model.Tool{
-			Method: methods[t], Name: t.name, Doc: toolDoc(t, methods[t]), Policy: model.Policy{Task: model.Optional},
+			Method: methods[t], Name: t.name, Doc: toolDoc(t, methods[t]), Policy: model.Policy{Task: cmp.Or(t.support, unstated)},
 			Out: resultPointer, OutKind: model.Content,
-		}
-		if t.support != "" {
-			m.Policy.Task = t.support
 		}
 		if t.input != nil {
 			m.In = g.inputType(t.input, roots[t.input], "the input of the tool "+t.name)
@@ -258,10 +263,31 @@ func (l *toolList) buildModel(cfg Config) *model.Remote {
 		}
 		s.Tools = append(s.Tools, m)
 	}
+	declared := g.nameTypes()
+	for _, m := range s.Tools {
+		m.In, m.Out = g.finalType(m.In), g.finalType(m.Out)
+	}
 	return &model.Remote{
 		Package: model.Package{Path: ownPath, Name: cfg.Package, Services: []*model.Service{s}, Taken: taken},
-		Source:  filepath.Base(cfg.Path), Types: g.declared,
+		Source:  filepath.Base(cfg.Path), Types: declared,
 	}
+}
+
+// unstatedSupport returns the task support of tools that do not state it. In 2025-11-25 they have
+// none (C-14). In 2026-07-28 no tool states it, and the server declares tasks for all.
+func (l *toolList) unstatedSupport(revisions []string) model.Support {
+	const statesSupport = "2025-11-25"
+	extensions := l.about.Get("capabilities").Get("extensions")
+	switch {
+	case len(revisions) > 0:
+		if slices.Equal(revisions, []string{statesSupport}) {
+			return model.Forbidden
+		}
+	case extensions.Get("io.modelcontextprotocol/tasks") != nil:
+	case l.about != nil, slices.ContainsFunc(l.tools, func(t *tool) bool { return t.support != "" }):
+		return model.Forbidden
+	}
+	return model.Optional
 }
 
 // ownPath is the import path of the generated package. Nothing depends on it.
@@ -272,13 +298,39 @@ const ownPath = "."
 func (l *toolList) nameMethods() map[*tool]string {
 	own := takenNames{}
 	methods := map[*tool]string{}
+	prefix := l.sharedPrefix()
 	for _, t := range sortedBy(l.tools, func(t *tool) string { return namingOrder(t.name) }) {
-		methods[t] = own.takeUniqueSet(exportedName(t.name, methodLimit), func(id string) []string {
+		methods[t] = own.takeUniqueSet(exportedName(t.name[prefix:], nameLimit), func(id string) []string {
 			return []string{id, "Start" + id, "Resume" + id}
 		})
 	}
 	return methods
 }
+
+// sharedPrefix returns the length of a prefix that all names have, such as browser_ or API-. One or
+// two tools, or a verb, prove no prefix: get_user and get_team are about what is got.
+func (l *toolList) sharedPrefix() int {
+	if len(l.tools) < 3 {
+		return 0
+	}
+	first := l.tools[0].name
+	end := strings.IndexAny(first, "_-./:") + 1
+	if end < 2 || slices.Contains(verbs, strings.ToLower(first[:end-1])) {
+		return 0
+	}
+	for _, t := range l.tools {
+		rest, ok := strings.CutPrefix(t.name, first[:end])
+		if r, _ := utf8.DecodeRuneInString(rest); !ok || !unicode.IsLetter(r) {
+			return 0
+		}
+	}
+	return end
+}
+
+// verbs are what tools often do.
+var verbs = strings.Fields("add ask build call check clear close convert copy count create delete describe do download edit execute export fetch " +
+	"find generate get import insert is list load lookup make manage move open patch post put query read remove render reset resolve retrieve run " +
+	"save scan scrape search select send set show start stop sync test toggle translate trigger update upload validate view write")
 
 // chooseServiceName returns the server's name without its namespace, or else the name of the file.
 // For a file named tools.json, it returns the name of the directory.

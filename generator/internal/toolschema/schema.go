@@ -20,6 +20,8 @@ type schema struct {
 	unions [][]*schema
 	never  bool // no value is valid
 	null   bool // null is a valid alternative
+	// gathered means that the schema is that of one property in several alternatives of its object.
+	gathered bool
 	// def is the node that the type is named after, if the schema is nothing but a reference to it.
 	def     *jsontree.Node
 	defName string
@@ -341,7 +343,7 @@ func intersect(a, b *schema) *schema {
 	}
 	return &schema{
 		parts: slices.Concat(a.parts, b.parts), unions: slices.Concat(a.unions, b.unions),
-		never: a.never || b.never, null: a.null && b.null,
+		never: a.never || b.never, null: a.null && b.null, gathered: a.gathered || b.gathered,
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
-	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
-	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // form is the Go representation of a schema.
@@ -27,6 +25,8 @@ type form struct {
 	isStruct, recursive bool
 	// open names the open part of the type, and why says why there is no better type.
 	open, why string
+	// also says what the server accepts beside the values of the type, such as "a string".
+	also string
 }
 
 // Types of other packages. The generator only needs their names.
@@ -50,10 +50,11 @@ type goTypes struct {
 	pkg      *types.Package
 	taken    takenNames
 	isInput  bool   // the types are for input, which a client sends
-	prefix   string // the prefix of types under the root's $defs
+	prefix   string // the name of the input or output
 	of       map[*jsontree.Node]form
 	open     map[*jsontree.Node]bool
-	declared []*model.DeclaredType
+	declared []*declaration
+	byType   map[*types.Named]*declaration
 }
 
 // resolveRoot starts with a new root schema.
@@ -73,22 +74,22 @@ func (g *goTypes) inputType(root *jsontree.Node, id, what string) types.Type {
 	}
 	properties := g.gatherProperties(s)
 	rest, _ := g.additionalProperties(s, properties)
-	if len(properties) == 0 && rest == restNone {
+	if len(properties) == 0 && rest != restSome {
 		return nil
 	}
 	g.open[root] = true
-	named := g.newNamed(id)
-	g.of[root] = form{typ: named, isStruct: true}
-	g.declareStruct(s, label{id: id, what: what, reserved: true}, properties)
-	return named
+	d := g.declare(s, origin{root: id, what: what})
+	g.of[root] = form{typ: d.named, isStruct: true}
+	g.fillStruct(d, properties)
+	return d.named
 }
 
 // outputType returns the type of a tool's structured content.
 func (g *goTypes) outputType(root *jsontree.Node, id, what string) types.Type {
 	g.isInput = false
-	l := label{id: id, what: what, reserved: true}
+	from := origin{root: id, what: what}
 	s := g.resolveRoot(root, id)
-	f := g.convertSchema(s, l)
+	f := g.convertSchema(s, from)
 	switch typ := f.typ.(type) {
 	case *types.Named:
 		return typ
@@ -96,19 +97,15 @@ func (g *goTypes) outputType(root *jsontree.Node, id, what string) types.Type {
 		return typ
 	}
 	// The runtime treats a plain string as the text of a result, so declare a new type.
-	g.declared = append(g.declared, &model.DeclaredType{Name: id, Doc: typeDoc(l, s), Type: elementType(f)})
-	return g.newNamed(id)
+	d := g.declare(s, from)
+	d.Type = elementType(f)
+	return d.named
 }
 
-func (g *goTypes) newNamed(id string) *types.Named {
-	return types.NewNamed(types.NewTypeName(token.NoPos, g.pkg, id, nil), types.NewStruct(nil, nil), nil)
-}
-
-// convertSchema returns the form of a schema and declares the types it needs. It names them after
-// the schema if that has a name, or else after the label.
-func (g *goTypes) convertSchema(s *schema, l label) form {
+// convertSchema returns the form of a schema and declares the types it needs.
+func (g *goTypes) convertSchema(s *schema, from origin) form {
 	if s.def == nil {
-		return g.newForm(s, l)
+		return g.newForm(s, from)
 	}
 	f, known := g.of[s.def]
 	switch {
@@ -119,46 +116,16 @@ func (g *goTypes) convertSchema(s *schema, l label) form {
 		}
 	case !known:
 		if s.def != g.root && s.defName != "" {
-			l = label{id: joinName(g.prefix, s.defName, defLimit), what: "the schema " + words.QuoteJSON(s.defName)}
+			from = origin{def: s.defName, prefix: g.prefix}
 		}
 		g.of[s.def], g.open[s.def] = form{}, true
 		own := g.resolve(s.def)
 		own.def = s.def
-		f = g.newForm(own, l)
+		f = g.newForm(own, from)
 		g.of[s.def], g.open[s.def] = f, false
 	}
 	f.null = f.null || s.null
 	return f
-}
-
-// label names and describes a type that may need a declaration.
-type label struct {
-	id, what  string
-	reserved  bool // the identifier is already reserved
-	described bool // a field's comment has the description
-}
-
-// below returns the label for the items or values of a type.
-func (l label) below(name, what string) label {
-	return label{id: joinName(l.id, name, typeLimit), what: what + " of " + l.what}
-}
-
-// takeName reserves the identifier of a type to declare.
-func (g *goTypes) takeName(l label) string {
-	if l.reserved {
-		return l.id
-	}
-	return g.taken.takeUnique(l.id)
-}
-
-// joinName names a part of another type: a property, item or value. It shortens the prefix if the
-// name is too long.
-func joinName(prefix, name string, limit int) string {
-	name = camelCase(name, limit-4)
-	if runes, left := []rune(prefix), limit-len([]rune(name)); len(runes) > left {
-		prefix = string(runes[:left])
-	}
-	return prefix + name
 }
 
 func rawForm(why string) form {
@@ -166,14 +133,14 @@ func rawForm(why string) form {
 }
 
 // newForm returns the form of a schema without a known one.
-func (g *goTypes) newForm(s *schema, l label) form {
-	f := g.newFormExceptNull(s, l)
+func (g *goTypes) newForm(s *schema, from origin) form {
+	f := g.newFormExceptNull(s, from)
 	f.null = f.null || s.null
 	return f
 }
 
 // newFormExceptNull is newForm without the schema's own null.
-func (g *goTypes) newFormExceptNull(s *schema, l label) form {
+func (g *goTypes) newFormExceptNull(s *schema, from origin) form {
 	if s.never {
 		return rawForm("no value satisfies its schema")
 	}
@@ -182,15 +149,20 @@ func (g *goTypes) newFormExceptNull(s *schema, l label) form {
 	}
 	values, limited := s.enumValues()
 	kinds := s.validKinds()
+	if typed, also := g.dropLoose(s, kinds); also != "" {
+		f := g.newFormExceptNull(typed, from)
+		f.also = also
+		return f
+	}
 	switch {
 	case limited && len(values) == 0 && s.null:
 		return form{typ: anyType, nilable: true, null: true}
 	case limited && len(values) == 0:
 		return rawForm("no value satisfies its schema")
 	case limited:
-		return g.enumForm(values, nil, s, l)
+		return g.enumForm(values, nil, s, from)
 	case len(s.unions) > 0:
-		return g.unionForm(s, kinds, l)
+		return g.unionForm(s, kinds, from)
 	case kinds == nil:
 		return form{typ: anyType, nilable: true, null: true, zero: true}
 	case len(kinds) == 0 && s.null:
@@ -200,11 +172,11 @@ func (g *goTypes) newFormExceptNull(s *schema, l label) form {
 	case len(kinds) > 1:
 		return rawForm("it is " + describeKinds(kinds))
 	}
-	return g.singleKindForm(s, kinds[0], l)
+	return g.singleKindForm(s, kinds[0], from)
 }
 
 // singleKindForm returns the form of a schema whose values have one kind.
-func (g *goTypes) singleKindForm(s *schema, kind string, l label) form {
+func (g *goTypes) singleKindForm(s *schema, kind string, from origin) form {
 	switch kind {
 	case "boolean":
 		return form{typ: types.Typ[types.Bool], zero: true}
@@ -216,29 +188,28 @@ func (g *goTypes) singleKindForm(s *schema, kind string, l label) form {
 	case "integer", "number":
 		return form{typ: numberType(s, kind), zero: s.zeroInRange()}
 	case "array":
-		return g.arrayForm(s, l)
+		return g.arrayForm(s, from)
 	}
 	properties := g.gatherProperties(s)
 	rest, elem := g.additionalProperties(s, properties)
 	if len(properties) > 0 || rest == restForbidden {
-		l.id, l.reserved = g.takeName(l), true
-		named := g.newNamed(l.id)
-		f := form{typ: named, isStruct: true}
+		d := g.declare(s, from)
+		f := form{typ: d.named, isStruct: true}
 		if s.def != nil {
 			g.of[s.def] = f
 		}
-		g.declareStruct(s, l, properties)
+		g.fillStruct(d, properties)
 		return f
 	}
 	value := form{typ: anyType, nilable: true}
 	if elem != nil {
-		value = g.convertSchema(elem, l.below("value", "a value"))
+		value = g.convertSchema(elem, from.below("a value"))
 	}
 	return containerForm(types.NewMap(types.Typ[types.String], elementType(value)), "values", value)
 }
 
 // arrayForm returns the form of an array.
-func (g *goTypes) arrayForm(s *schema, l label) form {
+func (g *goTypes) arrayForm(s *schema, from origin) form {
 	items := &schema{}
 	for _, part := range s.parts {
 		if tuple := part.Get("prefixItems"); tuple != nil || part.Get("items") != nil && part.Get("items").Kind == jsontree.Array {
@@ -248,14 +219,14 @@ func (g *goTypes) arrayForm(s *schema, l label) form {
 			items = intersect(items, g.resolve(n).locatedAt(n))
 		}
 	}
-	return g.listForm(items, l)
+	return g.listForm(items, from)
 }
 
 // listForm returns the form of an array whose items share a schema.
-func (g *goTypes) listForm(items *schema, l label) form {
+func (g *goTypes) listForm(items *schema, from origin) form {
 	item := form{typ: anyType, nilable: true}
 	if !items.isUnconstrained() {
-		item = g.convertSchema(items, l.below("item", "an item"))
+		item = g.convertSchema(items, from.below("an item"))
 	}
 	return containerForm(types.NewSlice(elementType(item)), "items", item)
 }
@@ -265,6 +236,9 @@ func containerForm(typ types.Type, parts string, inner form) form {
 	f := form{typ: typ, nilable: true, zero: true, list: true}
 	if inner.why != "" {
 		f.open, f.why = parts+" are", inner.why
+	}
+	if inner.also != "" {
+		f.also = inner.also + " for one of the " + parts
 	}
 	return f
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
-	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
 
 // enumValues returns the values that enum and const allow, except null. limited is false if the
@@ -57,13 +56,13 @@ func hasKind(n *jsontree.Node, kind string) bool {
 }
 
 // enumForm returns the form of an enum. docs holds the meanings of some values.
-func (g *goTypes) enumForm(values []*jsontree.Node, docs map[*jsontree.Node]string, s *schema, l label) form {
+func (g *goTypes) enumForm(values []*jsontree.Node, docs map[*jsontree.Node]string, s *schema, from origin) form {
 	all := func(kind string) bool {
 		return !slices.ContainsFunc(values, func(v *jsontree.Node) bool { return !hasKind(v, kind) })
 	}
 	switch {
 	case all("string"):
-		return g.declareConstants(values, docs, s, l)
+		return g.declareConstants(values, docs, s, from)
 	case all("boolean"):
 		return form{typ: types.Typ[types.Bool], zero: true}
 	case all("integer"):
@@ -81,29 +80,17 @@ func (g *goTypes) enumForm(values []*jsontree.Node, docs map[*jsontree.Node]stri
 }
 
 // declareConstants declares a string type with constants.
-func (g *goTypes) declareConstants(values []*jsontree.Node, docs map[*jsontree.Node]string, s *schema, l label) form {
-	id := g.takeName(l)
-	l.id = id
-	f := form{typ: g.newNamed(id)}
-	d := &model.DeclaredType{Name: id, Doc: typeDoc(l, s), Type: types.Typ[types.String]}
-	g.declared = append(g.declared, d)
-	consts := map[*jsontree.Node]string{}
-	for _, v := range sortedBy(values, func(v *jsontree.Node) string { return namingOrder(v.Compact()) }) {
-		text, _ := v.Text()
-		consts[v] = g.taken.takeUnique(id + camelCase(text, max(constLimit-len([]rune(id)), 4)))
-		f.zero = f.zero || text == ""
-	}
-	for _, v := range values {
-		text, _ := v.Text()
-		d.Consts = append(d.Consts, model.Const{Name: consts[v], Doc: constDoc(consts[v], docs[v]), Value: text})
-	}
-	return f
+func (g *goTypes) declareConstants(values []*jsontree.Node, docs map[*jsontree.Node]string, s *schema, from origin) form {
+	d := g.declare(s, from)
+	d.Type, d.values, d.docs = types.Typ[types.String], values, docs
+	zero := slices.ContainsFunc(values, func(v *jsontree.Node) bool { return v.Is("") })
+	return form{typ: d.named, zero: zero}
 }
 
 // unionForm returns the form of a schema with alternatives.
-func (g *goTypes) unionForm(s *schema, kinds []string, l label) form {
+func (g *goTypes) unionForm(s *schema, kinds []string, from origin) form {
 	if found := s.alternativeKinds(); slices.Equal(found, []string{"object"}) || kinds != nil && slices.Equal(kinds, []string{"object"}) {
-		return g.singleKindForm(s, "object", l)
+		return g.singleKindForm(s, "object", from)
 	} else if found == nil && kinds == nil {
 		return form{typ: anyType, nilable: true, null: true, zero: true}
 	}
@@ -144,7 +131,7 @@ func (g *goTypes) unionForm(s *schema, kinds []string, l label) form {
 	slices.Sort(found)
 	switch {
 	case enums:
-		return g.enumForm(values, docs, s, l)
+		return g.enumForm(values, docs, s, from)
 	case slices.Equal(found, []string{"string"}) && len(formats) == 1 && formats["date-time"]:
 		return form{typ: timeTime}
 	case slices.Equal(found, []string{"array"}) && len(items) == len(s.unions[0]):
@@ -154,7 +141,7 @@ func (g *goTypes) unionForm(s *schema, kinds []string, l label) form {
 				either = append(either, item)
 			}
 		}
-		return g.listForm(g.unionOf(either), l)
+		return g.listForm(g.unionOf(either), from)
 	case slices.Equal(found, []string{"array"}):
 		return containerForm(types.NewSlice(rawMessage), "items", rawForm("they have several types"))
 	case slices.Equal(found, []string{"integer", "number"}):
@@ -162,10 +149,70 @@ func (g *goTypes) unionForm(s *schema, kinds []string, l label) form {
 	case len(found) == 1 && found[0] == "integer":
 		return form{typ: types.Typ[types.Int64], zero: true}
 	case len(found) == 1:
-		return g.singleKindForm(&schema{parts: base.parts}, found[0], l)
+		return g.singleKindForm(&schema{parts: base.parts}, found[0], from)
 	}
 	return rawForm("it is " + describeKinds(found))
 }
+
+// dropLoose returns the schema of an argument without an alternative that says little: a string of
+// any form beside a boolean, a list or an object, or any value beside a typed one. Servers accept
+// these for callers that do not keep to types. A number beside a string stays: IDs are either. also
+// describes what was dropped, or is "" if nothing was.
+func (g *goTypes) dropLoose(s *schema, kinds []string) (typed *schema, also string) {
+	if !g.isInput || s.never || s.gathered {
+		return nil, ""
+	}
+	if _, limited := s.enumValues(); limited {
+		return nil, ""
+	}
+	if i := slices.Index(kinds, "string"); len(kinds) == 2 && i >= 0 && len(s.unions) == 0 && !s.limitsStrings() && !isEither(kinds[1-i]) {
+		typed := *s
+		typed.parts = append(slices.Clip(typed.parts), typeParts[kinds[1-i]])
+		return &typed, kindNames["string"]
+	}
+	if len(s.unions) != 1 {
+		return nil, ""
+	}
+	base := &schema{parts: s.parts}
+	isUntyped := func(a *schema) bool { return !a.never && intersect(a, base).allKinds() == nil }
+	isLoose, also := isUntyped, "any other value"
+	if !slices.ContainsFunc(s.unions[0], isUntyped) {
+		isLoose, also = func(a *schema) bool {
+			return slices.Equal(intersect(a, base).allKinds(), []string{"string"}) && !a.limitsStrings()
+		}, kindNames["string"]
+	}
+	rest := slices.DeleteFunc(slices.Clone(s.unions[0]), isLoose)
+	if len(rest) == 0 || len(rest) == len(s.unions[0]) {
+		return nil, ""
+	}
+	if also == kindNames["string"] && slices.ContainsFunc(rest, func(a *schema) bool { return slices.ContainsFunc(intersect(a, base).allKinds(), isEither) }) {
+		return nil, ""
+	}
+	typed = &schema{parts: slices.DeleteFunc(slices.Clone(s.parts), func(p *jsontree.Node) bool { return p.Get("anyOf") != nil || p.Get("oneOf") != nil })}
+	typed = intersect(g.unionOf(rest), typed)
+	typed.null = s.null
+	return typed, also
+}
+
+// isEither reports whether strings beside values of a kind have a meaning of their own.
+func isEither(kind string) bool { return kind == "string" || kind == "number" || kind == "integer" }
+
+// limitsStrings reports whether a schema says which strings are valid.
+func (s *schema) limitsStrings() bool {
+	_, limited := s.enumValues()
+	return limited || len(s.unions) > 0 || slices.ContainsFunc([]string{"format", "pattern", "minLength", "maxLength", "contentEncoding"}, func(keyword string) bool {
+		return s.firstValue(keyword) != nil
+	})
+}
+
+// typeParts are schemas that only have a type.
+var typeParts = func() map[string]*jsontree.Node {
+	parts := map[string]*jsontree.Node{}
+	for kind := range kindNames {
+		parts[kind] = jsontree.NewObject(jsontree.Member{Name: "type", Value: jsontree.NewString(kind)})
+	}
+	return parts
+}()
 
 // alternativeKinds returns the kinds of all alternatives, sorted. It returns nil if one accepts any
 // kind.

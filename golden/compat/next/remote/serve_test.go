@@ -43,7 +43,7 @@ func TestHTTP(t *testing.T) {
 			}
 			defer conn.Close()
 			client := remote.NewJobsClient(conn)
-			call, err := client.StartJobsBuild(ctx, remote.JobsBuildInput{Name: "api", Mode: remote.JobsBuildInputModeFull})
+			call, err := client.StartJobsBuild(ctx, remote.JobsBuildInput{Name: "api", Mode: remote.ModeFull})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,8 +59,8 @@ func TestHTTP(t *testing.T) {
 			wants(t, remote.JobsBuildOutput{Done: true, Note: new("full")}, built, err)
 			described, err := client.Describe(ctx, remote.DescribeInput{Name: "api"})
 			wants(t, "about api", described.Text(), err)
-			sorted, err := client.Sort(ctx, remote.SortInput{Items: []remote.SortInputItemsItem{remote.SortInputItemsItemFast}})
-			wants(t, []remote.SortOutputItemsItem{{Key: remote.SortOutputItemsItemKeyFast}}, sorted.Items, err)
+			sorted, err := client.Sort(ctx, remote.SortInput{Items: []remote.Mode{remote.ModeFast}})
+			wants(t, []remote.Item{{Key: remote.ModeFast}}, sorted.Items, err)
 		})
 	}
 }

@@ -163,7 +163,7 @@ func (w *workshop) checkList(tb testing.TB, pkg, service string, list []byte) (c
 			checkError(tb, err, "tools.json", list)
 			return nil
 		}
-		content, err := emit.Remote(remote)
+		content, err := emit.Remote(remote, w.protocol)
 		if err != nil {
 			tb.Fatalf("%v\n%s", err, list)
 		}

@@ -31,6 +31,13 @@ type ToolsConfig struct {
 	// Service is the name of the interface. Empty means the server's name if the file contains it,
 	// or else the name of the file. For a file named tools.json, it is the name of its directory.
 	Service string
+	// Revisions are the revisions to call the server in, and those that a generated server declares
+	// tasks in. Empty means all released ones. A list does not always tell which tools may be tasks;
+	// then Start and Resume are left out for revisions in which it would.
+	Revisions []string
+	// ServerOnly leaves the client out and ClientOnly leaves the server out. Setting both is an
+	// error.
+	ServerOnly, ClientOnly bool
 }
 
 // GenerateTools reads a server's answer to tools/list and returns a file with a typed client. The
@@ -83,16 +90,30 @@ func GenerateTools(cfg ToolsConfig) (Output, error) {
 	if cfg.Service != "" && (!token.IsIdentifier(cfg.Service) || !token.IsExported(cfg.Service)) {
 		return Output{}, fmt.Errorf("--service=%s is not an exported Go identifier, such as Search", cfg.Service)
 	}
-	var problems diag.List
-	remote := toolschema.Read(toolschema.Config{Path: path, Package: pkg, Service: cfg.Service}, text, &problems)
-	if err := problems.Err(dir); err != nil {
+	half := Config{ServerOnly: cfg.ServerOnly, ClientOnly: cfg.ClientOnly}
+	if err := half.check(); err != nil {
 		return Output{}, err
 	}
-	content, err := emit.Remote(remote)
+	revisions, err := Revisions(cfg.Revisions)
 	if err != nil {
 		return Output{}, err
 	}
-	return NewOutput(dir, map[string][]byte{out: content}, nil), nil
+	protocol, err := readProtocol(revisions)
+	if err != nil {
+		return Output{}, err
+	}
+	var problems diag.List
+	remote := toolschema.Read(toolschema.Config{Path: path, Package: pkg, Service: cfg.Service, Side: half.side(), Revisions: cfg.Revisions}, text, &problems)
+	if err := problems.Err(dir); err != nil {
+		return Output{}, err
+	}
+	content, err := emit.Remote(remote, protocol)
+	if err != nil {
+		return Output{}, err
+	}
+	files := NewOutput(dir, map[string][]byte{out: content}, nil)
+	files.Notes = problems.Notes(dir)
+	return files, nil
 }
 
 func isPackageName(name string) bool { return token.IsIdentifier(name) && name != "_" }

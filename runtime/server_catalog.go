@@ -142,6 +142,9 @@ var toolNamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
 // compileTool checks a tool, compiles its schemas and returns all its faults.
 func compileTool(service *Tools, t Tool) (r *registeredTool, faults []error) {
+	if t.fault != nil {
+		faults = append(faults, t.fault)
+	}
 	if t.handle == nil {
 		faults = append(faults, errors.New("it has no handler: make it with NewTool"))
 	}

@@ -20,6 +20,11 @@ type ToolSpec struct {
 	Policy       Policy
 	// Questions are asked before the task exists, in this order.
 	Questions []InputSpec
+	// Entry is the tool as tools/list describes it, a JSON object. If it is set, the name, the title,
+	// the description, the schemas, the hints and Policy.Task come from it and are not set here. The
+	// server lists the entry as it is, with members that have no field, such as icons. The member
+	// execution is only in the revisions that have it.
+	Entry string
 }
 
 // NoArguments is the input schema of a tool that has no arguments.
@@ -43,7 +48,8 @@ type Tool struct {
 	// such as a time that does not exist. Its error names the place. nil means that every
 	// value is taken.
 	decode func(arguments json.RawMessage) error
-	raw    bool // see NewRawTool
+	raw    bool  // see NewRawTool
+	fault  error // of the spec's Entry
 }
 
 // NewTool binds a typed handler to its spec. Out is a struct for structured content,
@@ -54,7 +60,8 @@ func NewTool[In, Out any](spec ToolSpec, handler func(context.Context, *Task, In
 		_, err := decodeJSON[In](arguments)
 		return err
 	}
-	return Tool{spec: spec, decode: decode, handle: func(ctx context.Context, task *Task, arguments json.RawMessage) (*Result, error) {
+	spec, fault := spec.readEntry()
+	return Tool{spec: spec, fault: fault, decode: decode, handle: func(ctx context.Context, task *Task, arguments json.RawMessage) (*Result, error) {
 		in, err := decodeJSON[In](arguments)
 		if err != nil { // the type has changed since the task was stored
 			return ErrorResult("invalid arguments: " + err.Error()), nil
@@ -65,6 +72,36 @@ func NewTool[In, Out any](spec ToolSpec, handler func(context.Context, *Task, In
 		}
 		return encodeOutput(out)
 	}}
+}
+
+// readEntry sets what the spec's Entry says.
+func (s ToolSpec) readEntry() (ToolSpec, error) {
+	if s.Entry == "" {
+		return s, nil
+	}
+	if s.Name+s.Title+s.Description+s.InputSchema+s.OutputSchema != "" || s.Annotations != (Annotations{}) {
+		return s, errors.New("its spec has an Entry and other fields for what the Entry says")
+	}
+	var entry struct {
+		Name, Title, Description  string
+		InputSchema, OutputSchema json.RawMessage
+		Annotations               struct{ ReadOnlyHint, DestructiveHint, IdempotentHint, OpenWorldHint *bool }
+		Execution                 struct{ TaskSupport TaskSupport }
+	}
+	if err := json.Unmarshal([]byte(s.Entry), &entry); err != nil {
+		return s, fmt.Errorf("its Entry is not that of a tool: %w", err)
+	}
+	s.Name, s.Title, s.Description = entry.Name, entry.Title, entry.Description
+	s.InputSchema, s.OutputSchema = string(entry.InputSchema), string(entry.OutputSchema)
+	hints := entry.Annotations
+	s.Annotations = Annotations{hints.ReadOnlyHint, hints.DestructiveHint, hints.IdempotentHint, hints.OpenWorldHint}
+	if stated := entry.Execution.TaskSupport; stated != "" {
+		if s.Policy.Task != "" && s.Policy.Task != stated {
+			return s, fmt.Errorf("its Policy has the task support %s and its Entry %s", s.Policy.Task, stated)
+		}
+		s.Policy.Task = stated
+	}
+	return s, nil
 }
 
 // NewRawTool binds the handler of a request other than tools/call that becomes a

@@ -84,12 +84,13 @@ func (f *Flags) toolsConfig(packages []string) (generator.ToolsConfig, error) {
 	case len(packages) > 0:
 		return cfg, errors.New("mcptaskgen: --tools reads one file and takes no packages; run it once for each file")
 	}
-	for _, name := range []string{"tags", "server-only", "client-only", "revision", "schema", "prune"} {
+	for _, name := range []string{"tags", "schema", "prune"} {
 		if f.set.Changed(name) {
 			return cfg, fmt.Errorf("mcptaskgen: --%s is for packages and cannot be used with --tools", name)
 		}
 	}
-	cfg.Dir = f.Config.Dir
+	cfg.Dir, cfg.Revisions = f.Config.Dir, f.Config.Revisions
+	cfg.ServerOnly, cfg.ClientOnly = f.Config.ServerOnly, f.Config.ClientOnly
 	if f.set.Changed("out") {
 		cfg.Out = f.Config.Output
 	}

@@ -76,10 +76,14 @@ func (w *writer) writeConstants(doc string, definitions []jen.Code) {
 
 func (w *writer) writeCapabilities() {
 	addDoc(w.file.Group, "taskCapabilities returns the task capabilities that a server declares in each protocol revision.")
+	w.file.Func().Id("taskCapabilities").Params().Add(runtimeName("Capabilities")).Block(jen.Return(w.capabilities()))
+}
+
+// capabilities returns the task capabilities in each revision.
+func (w *writer) capabilities() jen.Code {
 	var members []jen.Code
 	for _, c := range w.protocol.Capabilities {
 		members = append(members, jen.Lit(c.Revision).Op(":").Add(rawLiteral(c.JSON)))
 	}
-	w.file.Func().Id("taskCapabilities").Params().Add(runtimeName("Capabilities")).Block(
-		jen.Return(jen.Add(runtimeName("Capabilities"), bracketed("{", "}", true, members))))
+	return jen.Add(runtimeName("Capabilities"), bracketed("{", "}", true, members))
 }

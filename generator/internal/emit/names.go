@@ -93,7 +93,7 @@ func declaredNames(pkg *model.Package) []string {
 	for _, service := range pkg.Services {
 		names = append(names, model.ServiceNames(service.Name)...)
 		for _, tool := range service.Tools {
-			names = append(names, tool.InputConst, tool.OutputConst)
+			names = append(names, tool.InputConst, tool.OutputConst, tool.EntryConst)
 		}
 	}
 	for _, input := range pkg.Inputs {

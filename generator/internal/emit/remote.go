@@ -10,10 +10,11 @@ import (
 
 const jsonPath = "encoding/json"
 
-// Remote renders the file for another program's server: its tools as an interface, the client that
-// calls them, and the types of their inputs and outputs.
-func Remote(remote *model.Remote) ([]byte, error) {
+// Remote renders the file for a list of tools: the tools as an interface, the client that calls them,
+// the function that serves them, and the types of their inputs and outputs.
+func Remote(remote *model.Remote, protocol Protocol) ([]byte, error) {
 	w := newWriter(&remote.Package)
+	w.protocol = protocol
 	rest := false
 	for _, d := range remote.Types {
 		if d.Type != nil {
@@ -31,13 +32,21 @@ func Remote(remote *model.Remote) ([]byte, error) {
 		return nil, err
 	}
 	service := remote.Services[0]
-	w.writeInterface(service)
-	w.writeClient(service)
+	if remote.Side.Calls() {
+		w.writeInterface(service)
+		w.writeClient(service)
+	}
+	if remote.Side.Serves() {
+		w.writeRemoteServer(service)
+	}
 	for _, d := range remote.Types {
 		w.writeDeclaredType(d, service)
 	}
 	if rest {
 		w.writeRestCodec(service)
+	}
+	if remote.Side.Serves() {
+		w.writeEntries(service)
 	}
 	return w.render(remote.Source)
 }

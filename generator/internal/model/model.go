@@ -82,6 +82,10 @@ type Tool struct {
 
 	Policy      Policy
 	Annotations Annotations
+
+	// Entry is the tool in a list of tools, as JSON laid out for people. EntryConst names its constant.
+	// Both are empty for a declared tool.
+	Entry, EntryConst string
 }
 
 // OutKind says how a tool returns its output.

@@ -9,6 +9,12 @@ import (
 // ToolsFunc names the function that binds an implementation to the tools of a service.
 func ToolsFunc(service string) string { return service + "Tools" }
 
+// ServerType names the interface that a server of a list of tools implements.
+func ServerType(service string) string { return service + "Server" }
+
+// EntryConst names the constant with a tool of a list of tools.
+func EntryConst(service, method string) string { return lowerFirstWord(service) + method + "Tool" }
+
 // ClientType names the client type of a service.
 func ClientType(service string) string { return service + "Client" }
 

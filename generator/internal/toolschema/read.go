@@ -23,6 +23,9 @@ type Config struct {
 	Path    string // the path of the file, for messages
 	Package string // the package name
 	Service string // a Go identifier; empty means the server's name if the file has it, or the file's
+	// Side selects the half to generate. With both, the server's is left out if the runtime cannot
+	// offer one of the tools.
+	Side model.Side
 	// Revisions are the revisions to call the server in. Empty means those that the list suggests.
 	Revisions []string
 }
@@ -232,9 +235,10 @@ func (l *toolList) buildModel(cfg Config) *model.Remote {
 		service = exportedName(chooseServiceName(l.server, cfg.Path), nameLimit)
 	}
 	taken[service] = true
-	for _, id := range model.ServiceNames(service) {
+	for _, id := range append(model.ServiceNames(service), model.ServerType(service)) {
 		taken[id] = true
 	}
+	side := l.checkServer(cfg.Side)
 	g := &goTypes{toolList: l, pkg: types.NewPackage(ownPath, cfg.Package), taken: taken, of: map[*jsontree.Node]form{}, byType: map[*types.Named]*declaration{}}
 	methods := l.nameMethods()
 	roots := map[*jsontree.Node]string{}
@@ -255,6 +259,10 @@ func (l *toolList) buildModel(cfg Config) *model.Remote {
 			Method: methods[t], Name: t.name, Doc: toolDoc(t, methods[t]), Policy: model.Policy{Task: cmp.Or(t.support, unstated)},
 			Out: resultPointer, OutKind: model.Content,
 		}
+		if side.Serves() {
+			m.Entry, m.EntryConst = formatEntry(t.at), model.EntryConst(service, m.Method)
+			m.Task = l.mayServeTask(t, unstated)
+		}
 		if t.input != nil {
 			m.In = g.inputType(t.input, roots[t.input], "the input of the tool "+t.name)
 		}
@@ -268,7 +276,7 @@ func (l *toolList) buildModel(cfg Config) *model.Remote {
 		m.In, m.Out = g.finalType(m.In), g.finalType(m.Out)
 	}
 	return &model.Remote{
-		Package: model.Package{Path: ownPath, Name: cfg.Package, Services: []*model.Service{s}, Taken: taken},
+		Package: model.Package{Path: ownPath, Name: cfg.Package, Services: []*model.Service{s}, Side: side, Taken: taken},
 		Source:  filepath.Base(cfg.Path), Types: declared,
 	}
 }
@@ -288,6 +296,15 @@ func (l *toolList) unstatedSupport(revisions []string) model.Support {
 		return model.Forbidden
 	}
 	return model.Optional
+}
+
+// mayServeTask reports whether a server of the list may run a tool as a task. A list that does not say
+// so makes no promise of it.
+func (l *toolList) mayServeTask(t *tool, unstated model.Support) bool {
+	if t.support == "" {
+		return unstated != model.Forbidden && l.about.Get("supportedVersions") != nil
+	}
+	return t.support != model.Forbidden
 }
 
 // ownPath is the import path of the generated package. Nothing depends on it.
@@ -332,11 +349,19 @@ var verbs = strings.Fields("add ask build call check clear close convert copy co
 	"find generate get import insert is list load lookup make manage move open patch post put query read remove render reset resolve retrieve run " +
 	"save scan scrape search select send set show start stop sync test toggle translate trigger update upload validate view write")
 
-// chooseServiceName returns the server's name without its namespace, or else the name of the file.
-// For a file named tools.json, it returns the name of the directory.
+// chooseServiceName returns the server's name without its namespace and without saying that it is a
+// server, or else the name of the file. For a file named tools.json, it returns the name of the
+// directory.
 func chooseServiceName(server, path string) string {
 	if server = strings.TrimRight(server, "/"); server != "" {
-		return server[strings.LastIndex(server, "/")+1:]
+		words := strings.FieldsFunc(server[strings.LastIndex(server, "/")+1:], func(r rune) bool { return strings.ContainsRune(" -_", r) })
+		isKind := func(word string) bool { return slices.Contains([]string{"mcp", "fastmcp", "server"}, strings.ToLower(word)) }
+		if kept := slices.DeleteFunc(slices.Clone(words), isKind); len(kept) > 0 {
+			words = kept
+		}
+		if len(words) > 0 {
+			return strings.Join(words, " ")
+		}
 	}
 	base, _, _ := strings.Cut(filepath.Base(path), ".")
 	if base != "" && !strings.EqualFold(base, "tools") {

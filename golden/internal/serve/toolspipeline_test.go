@@ -19,16 +19,16 @@ func TestToolsPipeline(t *testing.T) {
 		var client pipeline.Jobs = pipeline.NewJobsClient(s)
 		run := pipeline.RunPipelineInput{Repository: "https://example.com/a", Branch: new("main"), Steps: []string{"build"}}
 		ran := pipeline.RunPipelineOutput{
-			Passed: true, Steps: []pipeline.RunPipelineOutputStepsItem{{Name: "build", Took: int64(time.Minute)}},
+			Passed: true, Steps: []pipeline.Step{{Name: "build", Took: int64(time.Minute)}},
 		}
 		serve.Returns(s, "run_pipeline", client.RunPipeline, run, ran)
 		deploy := pipeline.DeployServiceInput{
-			Service: "api", Environment: pipeline.DeployServiceInputEnvironmentStaging, Version: new("1"),
+			Service: "api", Environment: pipeline.EnvironmentStaging, Version: new("1"),
 		}
 		shipped := pipeline.DeployServiceOutput{Version: "1", URL: new("staging"), Deployed: pipelineTime}
 		serve.Returns(s, "deploy_service", client.DeployService, deploy, shipped)
 		lint := pipeline.LintFileInput{Path: "a.go"}
-		found := pipeline.LintFileOutput{Findings: []pipeline.LintFileOutputFindingsItem{{Line: 1, Message: "a.go"}}}
+		found := pipeline.LintFileOutput{Findings: []pipeline.Finding{{Line: 1, Message: "a.go"}}}
 		serve.Returns(s, "lint_file", client.LintFile, lint, found)
 		resumeRun(s, run, ran)
 	}, ours.CITools(pipelineImpl{}))

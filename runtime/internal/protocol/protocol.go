@@ -6,6 +6,7 @@ package protocol
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -198,7 +199,8 @@ func MergeObjects(a, b json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(into)
 }
 
-// editTools lets edit change every entry of a tools/list result that is ours.
+// editTools lets edit change every entry of a tools/list result that is ours. Before, a tool with an
+// entry of its own gets that.
 func editTools(s *mcptask.Server, result object, edit func(mcptask.ToolSpec, object) error) error {
 	var tools []object
 	if err := json.Unmarshal(result["tools"], &tools); err != nil {
@@ -210,6 +212,12 @@ func editTools(s *mcptask.Server, result object, edit func(mcptask.ToolSpec, obj
 			continue
 		}
 		if spec, ok := s.Tool(name); ok {
+			if spec.Entry != "" {
+				clear(entry)
+				if err := json.Unmarshal([]byte(spec.Entry), &entry); err != nil {
+					return err
+				}
+			}
 			if err := edit(spec, entry); err != nil {
 				return err
 			}
@@ -218,6 +226,20 @@ func editTools(s *mcptask.Server, result object, edit func(mcptask.ToolSpec, obj
 	data, err := json.Marshal(tools)
 	result["tools"] = data
 	return err
+}
+
+// RestoreEntries gives the tools of a tools/list result that have an entry of their own that entry, in
+// a revision that says nothing of tasks in it.
+func RestoreEntries(s *mcptask.Server, result object) error {
+	if !slices.ContainsFunc(s.Tools(), func(spec mcptask.ToolSpec) bool { return spec.Entry != "" }) {
+		return nil
+	}
+	return editTools(s, result, func(spec mcptask.ToolSpec, entry object) error {
+		if spec.Entry != "" {
+			delete(entry, "execution")
+		}
+		return nil
+	})
 }
 
 // EditObject decodes an object, lets edit change it and encodes it again. It takes null for an

@@ -306,8 +306,13 @@ func (d Server20251125) Decorate(s *mcptask.Server, caller mcptask.Caller, metho
 	return DecorateSession(d, s, caller, method, result, AddTaskSupport)
 }
 
-// AddTaskSupport says in a tool's entry how the tool may be called.
+// AddTaskSupport says in a tool's entry how the tool may be called. An entry of the tool's own that
+// says nothing means that the tool is never a task (C-14).
 func AddTaskSupport(spec mcptask.ToolSpec, entry object) (err error) {
+	var execution wire.ToolExecution
+	if spec.Entry != "" && (spec.Policy.Task == mcptask.TaskForbidden || json.Unmarshal(entry["execution"], &execution) == nil && execution.TaskSupport != "") {
+		return nil
+	}
 	entry["execution"], err = json.Marshal(wire.ToolExecution{TaskSupport: string(spec.Policy.Task)})
 	return err
 }

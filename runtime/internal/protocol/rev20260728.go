@@ -291,7 +291,11 @@ func (d Server20260728) Decorate(s *mcptask.Server, _ mcptask.Caller, method str
 		if o["resultType"] == nil {
 			o["resultType"] = complete
 		}
-		if method != "server/discover" {
+		switch method {
+		case "server/discover":
+		case "tools/list":
+			return RestoreEntries(s, o)
+		default:
 			return nil
 		}
 		joined, err := JoinCapabilities(s, d.Revision())

@@ -168,7 +168,11 @@ func (ServerSEP1686) CanAsk(capabilities protocol.Params) []string {
 // 2025-11-25, whose schema has another form for it: what can be declared is (T-16).
 // The proposal says nothing of tasks in tools/list.
 func (d ServerSEP1686) Decorate(s *mcptask.Server, _ mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
-	if method != "initialize" {
+	switch method {
+	case "initialize":
+	case "tools/list":
+		return protocol.EditObject(result, func(o object) error { return protocol.RestoreEntries(s, o) })
+	default:
 		return result, nil
 	}
 	var negotiated struct {

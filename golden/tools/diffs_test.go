@@ -31,20 +31,20 @@ func TestDiffs(t *testing.T) {
 		name, from, to string
 		lines          int // removed or added at most
 	}{
-		{"rename-property", `"labels": {"type": "array", "items": {"type": "string"}, "description": "Names of labels"}`, `"topics": {"type": "array", "items": {"type": "string"}, "description": "Names of labels"}`, 2},
-		{"rename-property-longer", `"milestone": {"type"`, `"milestone_number": {"type"`, 6}, // gofmt aligns those beside it
+		{"rename-property", `"labels": {"type": "array", "items": {"type": "string"}, "description": "Names of labels"}`, `"topics": {"type": "array", "items": {"type": "string"}, "description": "Names of labels"}`, 4},
+		{"rename-property-longer", `"milestone": {"type"`, `"milestone_number": {"type"`, 8}, // gofmt aligns those beside it
 		{"add-property", `"number": {"type": "integer"},
                   "title"`, `"number": {"type": "integer"},
                   "draft": {"type": "boolean"},
-                  "title"`, 1},
-		{"change-tool-description", "Opens an issue", "Opens an issue and tells its assignees", 2},
-		{"change-property-description", "Cursor of the next page", "Where the next page begins", 2},
-		{"change-default", `"default": 30`, `"default": 50`, 2},
-		{"change-hint", `"destructiveHint": false`, `"destructiveHint": true`, 2},
-		{"change-pattern", "^[0-9a-f]{6}$", "^[0-9a-f]{8}$", 2},
-		{"forbid-tasks", `"execution": {"taskSupport": "optional"}`, `"execution": {"taskSupport": "forbidden"}`, 22},
-		{"add-tool", lastTool, newTool + ",\n      " + lastTool, 19},
-		{"add-tool-last", lastTool, lastTool + ",\n      " + newTool, 19},
+                  "title"`, 2},
+		{"change-tool-description", "Opens an issue", "Opens an issue and tells its assignees", 4},
+		{"change-property-description", "Cursor of the next page", "Where the next page begins", 4},
+		{"change-default", `"default": 30`, `"default": 50`, 4},
+		{"change-hint", `"destructiveHint": false`, `"destructiveHint": true`, 4},
+		{"change-pattern", "^[0-9a-f]{6}$", "^[0-9a-f]{8}$", 4},
+		{"forbid-tasks", `"execution": {"taskSupport": "optional"}`, `"execution": {"taskSupport": "forbidden"}`, 29},
+		{"add-tool", lastTool, newTool + ",\n      " + lastTool, 32},
+		{"add-tool-last", lastTool, lastTool + ",\n      " + newTool, 32},
 		{"another-id", `"id": 2`, `"id": 3`, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -2,4 +2,4 @@
 // in TypeScript. tools.json is the list of tools that the running server returned.
 package everything
 
-//go:generate go tool mcptaskgen --tools tools.json
+//go:generate go tool mcptaskgen --tools tools.json --client-only

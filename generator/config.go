@@ -1,52 +1,28 @@
 package generator
 
 import (
-	"errors"
 	"fmt"
 	"go/build"
 	"io"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-func (cfg Config) outputName() string {
-	if cfg.Output == "" {
-		return OutputName
-	}
-	return cfg.Output
-}
-
-func (cfg Config) side() model.Side {
+// sideOf returns the half of the code that the flags select.
+func sideOf(flags commandline.Flags) model.Side {
 	switch {
-	case cfg.ServerOnly:
+	case flags.ServerOnly:
 		return model.ServerSide
-	case cfg.ClientOnly:
+	case flags.ClientOnly:
 		return model.ClientSide
 	}
 	return model.Both
-}
-
-// startStep starts the clock of a step. The returned function reports its duration.
-func (cfg Config) startStep(name string) (end func()) {
-	if cfg.Step == nil {
-		return func() {}
-	}
-	begin := time.Now()
-	return func() { cfg.Step(name, time.Since(begin)) }
-}
-
-// check refuses a configuration that would generate no file or an invalid one.
-func (cfg Config) check() error {
-	if cfg.ServerOnly && cfg.ClientOnly {
-		return errors.New("--server-only and --client-only together leave nothing to generate; use one of them")
-	}
-	return checkOutputName(cfg.outputName())
 }
 
 // checkOutputName refuses a name that is not a file beside the declarations, or one that only some

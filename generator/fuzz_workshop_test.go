@@ -25,10 +25,12 @@ import (
 
 	"golang.org/x/tools/go/packages"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/declaration"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/emit"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/reference"
 )
 
@@ -216,13 +218,12 @@ func (w *workshop) load(tb testing.TB, source []byte, problems *diag.List) *load
 		}
 		return nil
 	}
-	cfg := load.Config{Dir: w.dir, Output: OutputName, Header: emit.Header}
 	defer func() {
 		if r := recover(); r != nil { // struct{ A int; A struct{ A T[struct{}] } }, for one, crashes the compiler too
 			tb.Skipf("go/types cannot check this: %v", r)
 		}
 	}()
-	return load.Check(tb.Context(), cfg, load.Source{
+	return load.Check(tb.Context(), load.Source{
 		Path: "example.com/p", Dir: w.dir, Fset: w.fset, Files: []*ast.File{file}, Imports: w.imports,
 		Sizes: types.SizesFor("gc", "amd64"), Version: "go1.26",
 	})
@@ -244,19 +245,20 @@ func (w *workshop) generate(tb testing.TB, source []byte) (content []byte, docs 
 		checkError(tb, problems.Err(w.dir), sourceName, source)
 		return nil, ""
 	}
-	in := declarations{dir: w.dir, protocol: w.protocol}
-	if err := in.readPackages(w.fset, []*load.Package{pkg}, OutputName); err != nil {
+	m := declaration.Read(w.fset, pkg, w.protocol.Names(), &problems)
+	if err := problems.Err(w.dir); err != nil {
 		checkError(tb, err, sourceName, source)
 		return nil, ""
 	}
-	if len(in.models) == 0 {
+	if m == nil {
 		return nil, ""
 	}
-	content, err := emit.File(in.models[0], w.protocol)
+	m.Header = commandline.Flags{}.Header()
+	content, err := emit.File(m, w.protocol)
 	if err != nil {
 		tb.Fatalf("%v\n%s", err, source)
 	}
-	if docs, err = reference.Write(in.models); err != nil {
+	if docs, err = reference.Write([]*model.Package{m}); err != nil {
 		tb.Fatalf("%v\n%s", err, source)
 	}
 	return content, docs

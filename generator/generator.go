@@ -1,8 +1,8 @@
 // Package generator turns Go declarations into the code that serves and calls MCP tools. A
 // declaration is an interface marked with //mcptask:service.
 //
-// [Generate] is the entry point and has no side effects: it reads packages and returns files. The
-// code that writes, compares and tests files starts from its result.
+// [Generate] is the entry point. It changes nothing: it reads packages and returns files. The code that
+// writes, compares and tests files starts from its result.
 //
 // The generator decides what a declaration leaves open:
 //   - Methods of an embedded interface are tools too if the interface is declared in the same
@@ -26,55 +26,61 @@
 //     declare a constant for the empty value. A field can be open with jsonschema:"type=string" or
 //     "type=integer". A field's own enum= overrides the constants.
 //   - A declaration behind a build constraint produces a generated file behind the same constraint.
-//   - Generated files are not read, so that the output of a run does not depend on an earlier run.
-//     For this reason, a tool's types cannot use a generated identifier.
+//   - Of generated files only the first line is read, which records their flags, so that the output of
+//     a run does not depend on an earlier run. For this reason, a tool's types cannot use a generated
+//     identifier.
 package generator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/declaration"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/emit"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
-	"github.com/mcptaskgen/mcptaskgen/generator/internal/output"
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// OutputName is the default name of the generated file in each package. [Config.Output] overrides
-// it.
-const OutputName = "mcptask_gen.go"
+// OutputName is the default name of the generated file in each package. The flag Out overrides it.
+const OutputName = commandline.OutputName
 
 // Config selects the packages and what is generated for them. The zero value selects the package in
 // the current directory.
 type Config struct {
 	Dir      string   // the working directory; empty means the process's own
 	Patterns []string // packages in the syntax of go list; empty means the package in Dir
-	Tags     string   // build tags, comma-separated
-	// Output is the base name of generated files. Empty means [OutputName].
-	Output string
-	// Revisions are the protocol revisions that generated servers declare tasks in. Empty means all
-	// released revisions that package schema knows.
-	Revisions []string
-	// Schemas are paths of published MCP schema files. Their revisions are added to Revisions.
-	Schemas []string
-	// ServerOnly leaves the client out and ClientOnly leaves the server out. Setting both is an
-	// error.
-	ServerOnly, ClientOnly bool
+	// Flags say what is generated. Their paths are relative to Dir. With Flags.Tools, a list of tools
+	// is read instead of packages, as by [GenerateTools].
+	commandline.Flags
+	// Own makes each package decide with which flags its files are generated: by the //go:generate
+	// lines in it, or else by the first lines of its generated files. Such lines may also name lists
+	// of tools, and references to write with mcptaskgen docs. Of Flags, only Tags is used, for files
+	// that have no tags of their own.
+	Own bool
+	// Revise, if set, returns other flags for a file that is generated from declarations.
+	Revise func(Command) commandline.Flags
 	// Step, if set, receives the duration of each step.
 	Step func(name string, took time.Duration)
 }
 
 // Generate reads the packages and returns their generated files. It writes nothing.
+//
+// The result depends on cfg and on what Generate reads: the packages and their dependencies, by the go
+// command with its environment, the comments of these dependencies' types, the first lines of generated
+// files, and the files that flags and directives name. With cfg.Own, //go:generate lines may also refer
+// to environment variables.
 //
 // Its error lists every mistake of every package. Each has the form path/file.go:12:3: message,
 // followed by the source line, a caret and a hint. The rest of a package does not need to compile
@@ -82,65 +88,244 @@ type Config struct {
 //
 // Generate is safe for concurrent use.
 func Generate(ctx context.Context, cfg Config) (Output, error) {
-	if err := cfg.check(); err != nil {
-		return Output{}, err
-	}
-	in, err := readDeclarations(ctx, cfg)
+	out, _, err := GenerateDeclared(ctx, cfg)
+	return out, err
+}
+
+// GenerateDeclared is like [Generate] and also returns the declarations from which the files are
+// generated, sorted by import path.
+func GenerateDeclared(ctx context.Context, cfg Config) (Output, []*model.Package, error) {
+	g, err := newGeneration(cfg)
 	if err != nil {
-		return Output{}, err
+		return Output{}, nil, err
 	}
-	return in.renderFiles(cfg)
+	if cfg.ReadsTools() {
+		g.generateList(Command{Dir: g.dir, Flags: cfg.Flags})
+	} else if err := g.readPackages(ctx); err != nil {
+		return Output{}, nil, err
+	}
+	out, err := g.finish()
+	return out, g.models, err
 }
 
-// Declared reads the declarations of the packages, as [Generate] does, and returns them sorted by
-// import path. It writes nothing and is safe for concurrent use.
-func Declared(ctx context.Context, cfg Config) ([]*model.Package, error) {
-	in, err := readDeclarations(ctx, cfg)
-	return in.models, err
-}
+// generation is one run of the generator.
+type generation struct {
+	cfg       Config
+	dir       string // the working directory, absolute
+	problems  diag.List
+	errs      []error // errors without a place in a source
+	protocols map[string]emit.Protocol
+	read      map[readKey]*model.Package // nil for packages that declare nothing
+	retagged  map[string][]Command       // commands for which packages are loaded again, by build tags
 
-// declarations holds what one run has read.
-type declarations struct {
-	dir      string // the working directory, absolute
-	protocol emit.Protocol
-	notes    []string // about the schema files and the declarations
+	files    map[string][]byte // by path
+	commands map[string]Command
 	models   []*model.Package
-	leftOver []string
+	notes    []string
+	stays    []string // generated files that may be left over unless this run writes them
 }
 
-// readDeclarations loads the packages and reads their declarations.
-func readDeclarations(ctx context.Context, cfg Config) (in declarations, err error) {
-	if in.dir, err = filepath.Abs(cfg.Dir); err != nil {
-		return in, err
+type readKey struct {
+	pkg   *load.Package
+	fixed string // the identifiers that every generated file declares
+}
+
+// newGeneration checks the flags.
+func newGeneration(cfg Config) (*generation, error) {
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return nil, err
 	}
-	patterns := cfg.Patterns
+	g := &generation{
+		cfg: cfg, dir: dir,
+		protocols: map[string]emit.Protocol{}, read: map[readKey]*model.Package{}, retagged: map[string][]Command{},
+		files: map[string][]byte{}, commands: map[string]Command{},
+	}
+	if err := cfg.Check(cfg.Patterns); err != nil || cfg.ReadsTools() {
+		return g, err
+	}
+	if err := checkOutputName(cfg.Output()); err != nil {
+		return nil, err
+	}
+	_, err = g.protocolFor(Command{Dir: dir, Flags: cfg.Flags})
+	return g, err
+}
+
+// readPackages loads the packages and generates their files.
+func (g *generation) readPackages(ctx context.Context) error {
+	patterns := g.cfg.Patterns
 	if len(patterns) == 0 {
 		patterns = []string{"."}
 	}
-	if err := checkOutputName(cfg.outputName()); err != nil {
-		return in, err
-	}
-	var revisions []string
-	if revisions, in.notes, err = cfg.revisions(in.dir); err != nil {
-		return in, err
-	}
-	if in.protocol, err = readProtocol(revisions); err != nil {
-		return in, err
-	}
-	loaded := cfg.startStep("load")
-	fset, packages, err := load.Load(ctx, load.Config{
-		Dir: in.dir, Patterns: patterns, Tags: cfg.Tags, Output: cfg.outputName(), Header: emit.Header,
-	})
-	loaded()
+	fset, packages, err := g.load(ctx, patterns, g.cfg.Tags)
 	if err != nil {
-		return in, err
+		return err
 	}
-	defer cfg.startStep("read")()
-	err = in.readPackages(fset, packages, cfg.outputName())
-	if err == nil && len(in.models) == 0 && len(in.leftOver) == 0 {
-		err = newNothingError(patterns, packages)
+	generated := g.startStep("generate")
+	for _, pkg := range packages {
+		g.addPackage(ctx, fset, pkg)
 	}
-	return in, err
+	generated()
+	g.generateRetagged(ctx)
+	if len(g.files) == 0 && len(g.stays) == 0 && g.problems.Len() == 0 && len(g.errs) == 0 {
+		return newNothingError(patterns, packages)
+	}
+	return nil
+}
+
+func (g *generation) load(ctx context.Context, patterns []string, tags string) (*token.FileSet, []*load.Package, error) {
+	defer g.startStep("load")()
+	return load.Load(ctx, load.Config{Dir: g.dir, Patterns: patterns, Tags: tags})
+}
+
+// startStep starts the clock of a step. The returned function reports its duration.
+func (g *generation) startStep(name string) (end func()) {
+	if g.cfg.Step == nil {
+		return func() {}
+	}
+	begin := time.Now()
+	return func() { g.cfg.Step(name, time.Since(begin)) }
+}
+
+// addPackage generates the files of a package. It puts off those that need other build tags.
+func (g *generation) addPackage(ctx context.Context, fset *token.FileSet, pkg *load.Package) {
+	commands := []Command{{Dir: pkg.Dir, Flags: g.cfg.Flags.Relative(g.dir, pkg.Dir)}}
+	if g.cfg.Own {
+		commands = g.findCommands(fset, pkg)
+	}
+	for _, c := range commands {
+		switch {
+		case c.ReadsTools():
+			g.generateList(c)
+		case c.Tags != "" && c.Tags != g.cfg.Tags:
+			g.retagged[c.Tags] = append(g.retagged[c.Tags], c)
+		default:
+			g.generateFile(ctx, fset, pkg, c)
+		}
+	}
+	for _, f := range pkg.Generated {
+		if g.mayBeLeftOver(f) && !declaresElsewhere(pkg) {
+			g.stays = append(g.stays, f.Path)
+		}
+	}
+}
+
+// generateRetagged generates the files that need build tags of their own.
+func (g *generation) generateRetagged(ctx context.Context) {
+	for _, tags := range slices.Sorted(maps.Keys(g.retagged)) {
+		commands := g.retagged[tags]
+		var patterns []string
+		for _, c := range commands {
+			if pattern := "./" + diag.Relative(g.dir, c.Dir); !slices.Contains(patterns, pattern) {
+				patterns = append(patterns, pattern)
+			}
+		}
+		fset, packages, err := g.load(ctx, patterns, tags)
+		if err != nil {
+			g.errs = append(g.errs, err)
+			continue
+		}
+		generated := g.startStep("generate")
+		for _, pkg := range packages {
+			for _, c := range commands {
+				if c.Dir == pkg.Dir {
+					g.generateFile(ctx, fset, pkg, c)
+				}
+			}
+		}
+		generated()
+	}
+}
+
+// generateFile generates one file from the declarations of a package.
+func (g *generation) generateFile(ctx context.Context, fset *token.FileSet, pkg *load.Package, c Command) {
+	if c.docs != nil {
+		g.generateDocs(ctx, fset, pkg, c)
+		return
+	}
+	if g.cfg.Revise != nil {
+		c.Flags = g.cfg.Revise(c)
+	}
+	protocol, err := g.protocolFor(c)
+	if err := cmp.Or(err, checkOutputName(c.Output())); err != nil {
+		g.fail(c, err)
+		return
+	}
+	m := g.readDeclarations(fset, pkg, protocol)
+	if m == nil {
+		if c.mustDeclare {
+			g.fail(c, newNothingError([]string{"./" + diag.Relative(g.dir, c.Dir)}, []*load.Package{pkg}))
+		}
+		return
+	}
+	path := filepath.Join(pkg.Dir, c.Output())
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && pkg.FindGenerated(path) == nil {
+		g.problems.Add(token.Position{Filename: path, Line: 1, Column: 1}, "this file was not written by mcptaskgen",
+			"move it, the generated file needs its name, or choose another name with --out")
+		return
+	}
+	if g.cfg.Own && c.Tags == "" && dependsOn(m.Constraint, g.cfg.Tags) {
+		c.Tags = g.cfg.Tags
+	}
+	rendered := *m
+	rendered.Side, rendered.Header = sideOf(c.Flags), c.Header()
+	content, err := emit.File(&rendered, protocol)
+	if err != nil {
+		g.fail(c, err)
+		return
+	}
+	g.files[path], g.commands[path] = content, c
+	g.models = append(g.models, m)
+}
+
+// readDeclarations reads the declarations of a package once for all its files. It returns nil if the
+// package declares nothing.
+func (g *generation) readDeclarations(fset *token.FileSet, pkg *load.Package, protocol emit.Protocol) *model.Package {
+	key := readKey{pkg, fmt.Sprint(protocol.Names())}
+	m, ok := g.read[key]
+	if !ok {
+		m = declaration.Read(fset, pkg, protocol.Names(), &g.problems)
+		g.read[key] = m
+	}
+	return m
+}
+
+// fail records an error about a command.
+func (g *generation) fail(c Command, err error) {
+	var problems *diag.Error
+	switch {
+	case errors.As(err, &problems) || c.at.Filename == "":
+		g.errs = append(g.errs, err)
+	case strings.Contains(err.Error(), "\n"):
+		g.errs = append(g.errs, fmt.Errorf("%s:%d: %w", diag.Relative(g.dir, c.at.Filename), c.at.Line, err))
+	default:
+		g.problems.Add(c.at, err.Error(), "")
+	}
+}
+
+// finish returns what was generated, or all errors.
+func (g *generation) finish() (Output, error) {
+	if err := diag.Join(append([]error{g.problems.Err(g.dir)}, g.errs...)...); err != nil {
+		return Output{}, err
+	}
+	g.stays = slices.DeleteFunc(g.stays, func(path string) bool { return g.files[path] != nil })
+	slices.Sort(g.stays)
+	out := NewOutput(g.dir, g.files, slices.Compact(g.stays))
+	for path, c := range g.commands {
+		out.Commands[diag.Relative(out.Root, path)] = c
+	}
+	out.Notes, out.own = append(g.notes, g.problems.Notes(g.dir)...), g.cfg.Own
+	slices.SortStableFunc(g.models, func(a, b *model.Package) int { return strings.Compare(a.Path, b.Path) })
+	g.models = slices.CompactFunc(g.models, func(a, b *model.Package) bool { return a.Dir == b.Dir })
+	return out, nil
+}
+
+// mayBeLeftOver reports whether a generated file is left over if this run does not write it. The file
+// of a list of tools is not: its list may be elsewhere. Nor is the client's half beside the server's.
+func (g *generation) mayBeLeftOver(f load.GeneratedFile) bool {
+	flags, cfg := f.Header.Flags, g.cfg
+	otherHalf := flags.ServerOnly && cfg.ClientOnly || flags.ClientOnly && cfg.ServerOnly
+	return !otherHalf && !isToolsClient(f)
 }
 
 // ErrNothing reports that the packages declare nothing and that no generated files are left over.
@@ -149,45 +334,42 @@ var ErrNothing = errors.New("no //mcptask:service")
 // newNothingError returns [ErrNothing] with the patterns and a hint.
 func newNothingError(patterns []string, packages []*load.Package) error {
 	hint := "put the directive into the doc comment of an interface, or begin with mcptaskgen init"
+	inTests := ""
+	for _, p := range packages {
+		inTests = cmp.Or(inTests, findTestDirectives(p.Dir))
+	}
 	switch {
 	case slices.ContainsFunc(packages, declaresElsewhere):
 		hint = "files that build constraints leave out have directives: name build tags with --tags"
-	case slices.ContainsFunc(packages, func(p *load.Package) bool { return slices.ContainsFunc(p.Generated, isToolsClient) }):
+	case inTests != "":
+		hint = "the directives are in " + inTests + ", and test files are not read: move the declarations into a file whose name does not end in _test.go"
+	case slices.ContainsFunc(packages, func(p *load.Package) bool {
+		return slices.ContainsFunc(p.Generated, isToolsClient)
+	}):
 		hint = "clients of a list of tools are generated and checked only with --tools"
 	}
 	return fmt.Errorf("%w in %s; %s", ErrNothing, strings.Join(patterns, " "), hint)
 }
 
-// readPackages reads the declarations of the packages. It also finds generated files that this run
-// does not write: files of packages that no longer declare anything, and files with another name.
-func (in *declarations) readPackages(fset *token.FileSet, packages []*load.Package, output string) error {
-	var problems diag.List
-	for _, pkg := range packages {
-		m := declaration.Read(fset, pkg, in.protocol.Names(), &problems)
-		path := filepath.Join(pkg.Dir, output)
-		switch {
-		case m != nil && pkg.Foreign:
-			problems.Add(token.Position{Filename: path, Line: 1, Column: 1}, "this file was not written by mcptaskgen",
-				"move it, the generated file needs its name, or choose another name with --out")
-		case m != nil:
-			in.models = append(in.models, m)
-		}
-		others := slices.DeleteFunc(slices.Clone(pkg.Generated), func(name string) bool {
-			return m != nil && name == path || isToolsClient(name)
-		})
-		if len(others) > 0 && !declaresElsewhere(pkg) {
-			in.leftOver = append(in.leftOver, others...)
+// findTestDirectives returns the name of a test file with directives, or "" if there is none.
+func findTestDirectives(dir string) string {
+	tests, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil || dir == "" {
+		return ""
+	}
+	for _, path := range tests {
+		if src, err := os.ReadFile(path); err == nil && strings.Contains(string(src), "\n//mcptask:service") {
+			return filepath.Base(path)
 		}
 	}
-	in.notes = append(in.notes, problems.Notes(in.dir)...)
-	return problems.Err(in.dir)
+	return ""
 }
 
 // declaresElsewhere reports whether a file that the build tags exclude has declarations. Generated
 // files then belong to these declarations and are not left over.
 func declaresElsewhere(pkg *load.Package) bool {
 	for _, name := range pkg.IgnoredFiles {
-		if slices.Contains(pkg.Generated, name) || filepath.Ext(name) != ".go" {
+		if pkg.FindGenerated(name) != nil || filepath.Ext(name) != ".go" {
 			continue
 		}
 		src, err := os.ReadFile(name)
@@ -196,6 +378,22 @@ func declaresElsewhere(pkg *load.Package) bool {
 		}
 	}
 	return false
+}
+
+// protocolFor reads what a generated file says about MCP, once for all files with the same revisions.
+func (g *generation) protocolFor(c Command) (emit.Protocol, error) {
+	flags := c.Relative(c.Dir, g.dir)
+	key := fmt.Sprintf("%q %q", flags.Revisions, flags.Schemas)
+	if protocol, ok := g.protocols[key]; ok {
+		return protocol, nil
+	}
+	revisions, notes, err := readRevisions(g.dir, flags)
+	if err != nil {
+		return emit.Protocol{}, err
+	}
+	g.notes = append(g.notes, notes...)
+	g.protocols[key], err = readProtocol(revisions)
+	return g.protocols[key], err
 }
 
 // readProtocol reads what every generated file says about MCP. A status that no released revision has
@@ -233,109 +431,4 @@ func readProtocol(revisions []string) (emit.Protocol, error) {
 		}
 	}
 	return protocol, nil
-}
-
-// renderFiles renders the generated files in memory.
-func (in declarations) renderFiles(cfg Config) (Output, error) {
-	defer cfg.startStep("render")()
-	files := map[string][]byte{}
-	for _, m := range in.models {
-		m.Side = cfg.side()
-		content, err := emit.File(m, in.protocol)
-		if err != nil {
-			return Output{}, err
-		}
-		files[filepath.Join(m.Dir, cfg.outputName())] = content
-	}
-	out := NewOutput(in.dir, files, in.leftOver)
-	out.Notes = in.notes
-	return out, nil
-}
-
-// Output holds generated files and their locations.
-type Output struct {
-	// Root is the directory that all paths are relative to: the deepest one that contains every
-	// package and the working directory.
-	Root string
-	// Files holds the generated files by slash-separated path.
-	Files output.Files
-	// LeftOver lists files that have a generated file's header but that this run does not produce:
-	// files of packages that no longer declare anything, and files with another name.
-	LeftOver []string
-	// Notes tells what the generator decided for the user, and which features of the run's schema
-	// files generated code does not support. A note about a declaration is one line and begins with
-	// its place, as in path/file.go:12:6: note: message.
-	Notes []string
-
-	dir string
-}
-
-// NewOutput returns an Output with the given files and left-over files, which are named by absolute
-// path. dir is the absolute working directory.
-func NewOutput(dir string, files map[string][]byte, leftOver []string) Output {
-	out := Output{Root: dir, Files: output.Files{}, dir: dir}
-	for path := range files {
-		out.Root = commonDirectory(out.Root, filepath.Dir(path))
-	}
-	for _, path := range leftOver {
-		out.Root = commonDirectory(out.Root, filepath.Dir(path))
-	}
-	for path, content := range files {
-		out.Files[diag.Relative(out.Root, path)] = content
-	}
-	for _, path := range leftOver {
-		out.LeftOver = append(out.LeftOver, diag.Relative(out.Root, path))
-	}
-	return out
-}
-
-// Merge combines the outputs of several runs. It shows paths relative to dir, an absolute path. A
-// file is left over only if no run produces it.
-func Merge(dir string, outputs []Output) Output {
-	files := map[string][]byte{}
-	var leftOver, notes []string
-	for _, o := range outputs {
-		for name, content := range o.Files {
-			files[o.absolutePath(name)] = content
-		}
-		for _, name := range o.LeftOver {
-			leftOver = append(leftOver, o.absolutePath(name))
-		}
-		for _, note := range o.Notes {
-			if !slices.Contains(notes, note) {
-				notes = append(notes, note)
-			}
-		}
-	}
-	leftOver = slices.DeleteFunc(leftOver, func(path string) bool { return files[path] != nil })
-	slices.Sort(leftOver)
-	out := NewOutput(dir, files, slices.Compact(leftOver))
-	out.Notes = notes
-	return out
-}
-
-// absolutePath returns the absolute path of a file of the output.
-func (o Output) absolutePath(name string) string {
-	return filepath.Join(o.Root, filepath.FromSlash(name))
-}
-
-// commonDirectory returns the deepest directory that contains both a and b.
-func commonDirectory(a, b string) string {
-	for {
-		rel, err := filepath.Rel(a, b)
-		if err == nil && filepath.IsLocal(rel) || filepath.Dir(a) == a {
-			return a
-		}
-		a = filepath.Dir(a)
-	}
-}
-
-// relativePaths returns paths relative to the working directory, sorted.
-func (o Output) relativePaths(names []string) []string {
-	paths := make([]string, len(names))
-	for i, name := range names {
-		paths[i] = diag.Relative(o.dir, o.absolutePath(name))
-	}
-	slices.Sort(paths)
-	return paths
 }

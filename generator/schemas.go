@@ -5,15 +5,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/schemafile"
 )
 
-// revisions returns the revisions to generate for, oldest first: those that the configuration names
-// and those of its schema files. notes describes what the schema files have and the runtime does
-// not support.
-func (cfg Config) revisions(dir string) (revisions []string, notes []string, err error) {
-	wanted := slices.Clone(cfg.Revisions)
-	schemas, err := schemafile.Read(dir, cfg.Schemas)
+// readRevisions returns the revisions to generate for, oldest first: those that the flags name and
+// those of their schema files, relative to dir. notes describes what the schema files have and the
+// runtime does not support.
+func readRevisions(dir string, flags commandline.Flags) (revisions []string, notes []string, err error) {
+	wanted := slices.Clone(flags.Revisions)
+	schemas, err := schemafile.Read(dir, flags.Schemas)
 	if err != nil {
 		return nil, nil, err
 	}

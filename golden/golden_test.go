@@ -12,10 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
-
 	"github.com/mcptaskgen/mcptaskgen/generator"
-	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 	"github.com/mcptaskgen/mcptaskgen/golden/internal/diffs"
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -26,11 +23,9 @@ const modulePath = "github.com/mcptaskgen/mcptaskgen"
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestGenerated does what the go:generate lines of this module say and compares every byte.
+// TestGenerated generates every file of this module with its own flags and compares every byte.
 func TestGenerated(t *testing.T) {
-	var flags commandline.Flags
-	flags.Add(pflag.NewFlagSet("", pflag.ContinueOnError))
-	out, err := flags.Generate(t.Context(), []string{"../..."})
+	out, err := generator.Generate(t.Context(), generator.Config{Patterns: []string{"../..."}, Own: true})
 	if err != nil {
 		t.Fatal(err)
 	}

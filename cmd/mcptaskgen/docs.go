@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcptaskgen/mcptaskgen/generator"
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 )
 
 const docsUsage = `mcptaskgen docs writes a reference of the declared tools as Markdown.
@@ -38,7 +39,7 @@ func docsCommand() command {
 		return func(ctx context.Context, i invocation) int {
 			f := generateFlags{verbose: *verbose}
 			text, err := generator.Docs(ctx, generator.Config{
-				Patterns: i.args, Tags: *tags,
+				Patterns: i.args, Flags: commandline.Flags{Tags: *tags},
 				Step: func(name string, took time.Duration) { f.logVerbose(i, "%-8s %v", name, took.Round(time.Microsecond)) },
 			})
 			if err != nil {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"time"
 
@@ -55,9 +57,10 @@ To call a server that someone else wrote, in any language, save its answer to to
 This writes search_gen.go. It has the types of the tools' inputs and outputs, the interface Search,
 and SearchClient, which calls the tools.
 
-Without --out, --server-only, --client-only, --revision, --schema and --tools, a run by hand does
-what each package's own //go:generate lines say, lists of tools included. So mcptaskgen --check ./...
-compares every generated file of a module with what its own line generates.
+The first line of a generated file records its flags. Without --out, --server-only, --client-only,
+--revision, --schema and --tools, a run by hand uses them again. A package's own //go:generate lines go
+before them, those with --tools or docs included. So mcptaskgen --check ./... compares every generated
+file of a module.
 
 Flags:
 `
@@ -70,17 +73,17 @@ that begin like generated files are ever removed.
 // generateFlags are the flags of the command without a subcommand.
 type generateFlags struct {
 	check, diff, prune bool
-	output             commandline.Flags
+	flags              commandline.Flags
 	verbose, version   bool
 }
 
 func generateCommand() command {
 	return command{usage: generateUsage, after: generateAfter, bind: func(flags *pflag.FlagSet) func(context.Context, invocation) int {
 		var f generateFlags
-		flags.BoolVar(&f.check, "check", false, "write nothing; list the files that are stale, missing or left over")
+		flags.BoolVar(&f.check, "check", false, "write nothing; list the files that are stale, missing or left over,\nand say on standard error why and what to run")
 		flags.BoolVar(&f.diff, "diff", false, "write nothing; print a unified diff of what would change,\nwith left-over files as removed")
 		flags.BoolVar(&f.prune, "prune", false, "remove generated files that this run does not produce any more;\nwithout it they are named and stay")
-		f.output.Add(flags)
+		f.flags.Add(flags)
 		flags.BoolVar(&f.verbose, "verbose", false, "say on standard error how long each step took and what was written")
 		flags.BoolVar(&f.version, "version", false, "print the version")
 		return f.run
@@ -100,8 +103,13 @@ func (f *generateFlags) run(ctx context.Context, i invocation) int {
 		}
 	}
 	step := func(name string, took time.Duration) { f.logVerbose(i, "%-8s %v", name, took.Round(time.Microsecond)) }
-	f.output.Config.Step = step
-	out, err := f.output.Generate(ctx, i.args)
+	if f.prune && f.flags.ReadsTools() {
+		return i.printError(errors.New("mcptaskgen: --prune is for packages and cannot be used with --tools"))
+	}
+	out, err := generator.Generate(ctx, generator.Config{
+		Patterns: i.args, Flags: f.flags, Step: step,
+		Own: !f.flags.ChangesFile() && os.Getenv("GOFILE") == "", // go generate sets it, and gives the flags of its line
+	})
 	if err != nil {
 		return i.printError(err)
 	}
@@ -126,7 +134,7 @@ func (f *generateFlags) logVerbose(i invocation, format string, args ...any) {
 
 // compareFiles prints the files that are not up to date, or a diff of them.
 func (f *generateFlags) compareFiles(i invocation, out generator.Output) int {
-	stale, err := out.Stale()
+	differences, err := out.Compare()
 	if err != nil {
 		return i.printError(err)
 	}
@@ -137,11 +145,12 @@ func (f *generateFlags) compareFiles(i invocation, out generator.Output) int {
 		}
 		fmt.Fprint(i.stdout, text)
 	} else {
-		for _, path := range stale {
-			fmt.Fprintln(i.stdout, path)
+		for _, d := range differences {
+			fmt.Fprintln(i.stdout, d.Path)
+			fmt.Fprintf(i.stderr, "mcptaskgen: %s\n", d)
 		}
 	}
-	if len(stale) == 0 {
+	if len(differences) == 0 {
 		return exitOK
 	}
 	return exitDifferences

@@ -15,10 +15,11 @@ Usage:
   mcptaskgen upgrade --revision REV [flags] [packages]
 
 Packages are patterns as for go list. The default is the package in the current directory. upgrade
-generates each package again for the revision, with the flags of its //go:generate line. If the line
-names revisions, upgrade replaces them. A line that names none stays: it means all released
-revisions. To add a revision and keep the one that clients speak, name both:
---revision 2025-11-25,2026-07-28.
+generates each package again for the revision, with the flags of its //go:generate line, or else with
+those in the first line of its generated file. If they name revisions, upgrade replaces them, in the
+line too. Flags that name none stay: they mean all released revisions. To add a revision and keep the
+one that clients speak, name both: --revision 2025-11-25,2026-07-28. The report leaves out packages
+that do not change.
 
 upgrade prints Markdown for the pull request: what changes for each tool, a checklist of what to do,
 what the revision changes for such tools, and which files differ:
@@ -38,14 +39,14 @@ func upgradeCommand() command {
 		var cfg upgrade.Config
 		flags.StringSliceVar(&cfg.Revisions, "revision", nil, "the `revisions` to generate the packages for, repeated or comma-separated")
 		flags.BoolVar(&cfg.Check, "check", false, "write nothing; print the report of what would change")
-		flags.StringVar(&cfg.Tags, "tags", "", "build `tags`, comma-separated, as for go build, if the line names none")
+		flags.StringVar(&cfg.Tags, "tags", "", "build `tags`, comma-separated, as for go build, if the flags of a package name none")
 		return func(ctx context.Context, i invocation) int {
 			cfg.Patterns = i.args
 			u, err := upgrade.Plan(ctx, cfg)
 			if err != nil {
 				return i.printError(err)
 			}
-			stale, err := u.Stale()
+			differences, err := u.Compare()
 			if err != nil {
 				return i.printError(err)
 			}
@@ -55,7 +56,7 @@ func upgradeCommand() command {
 				}
 			}
 			fmt.Fprint(i.stdout, u.Report)
-			if cfg.Check && len(stale) > 0 {
+			if cfg.Check && len(differences) > 0 {
 				return exitDifferences
 			}
 			return exitOK

@@ -19,7 +19,6 @@ import (
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/mcptaskgen/mcptaskgen/generator"
-	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
 )
@@ -46,15 +45,9 @@ type reader struct {
 	src  generator.Source
 	// first is the position of the first comment that is or resembles a directive. It is invalid if
 	// there is none.
-	first     token.Pos
-	generated []*ast.File
-	runs      []run
-}
-
-// run is one run of the generator.
-type run struct {
-	line *commandline.Line
-	pos  token.Pos // of the go:generate line; invalid if it is in another package or missing
+	first token.Pos
+	// concerned is set if the package has directives, generated files or lines for mcptaskgen.
+	concerned bool
 }
 
 // directiveMention matches text that may be a directive.
@@ -71,12 +64,8 @@ func readPackage(pass *analysis.Pass) (any, error) {
 	if len(r.src.Files) == 0 {
 		return &r.findings, nil
 	}
-	if err := r.chooseRuns(); err != nil {
-		return nil, err
-	}
-	made := r.generate()
-	if len(r.mistakes) == 0 {
-		r.compareFiles(made)
+	if r.concerned {
+		r.generate()
 	}
 	return &r.findings, nil
 }
@@ -139,30 +128,25 @@ func (r *reader) readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// scanComments collects the directives and go:generate lines of a file.
+// scanComments looks for directives in a file, and for what else concerns the generator.
 func (r *reader) scanComments(file *ast.File) {
 	if generator.HasHeader(file) {
-		r.generated = append(r.generated, file)
+		r.concerned = true
 		return
 	}
-	name := fileName(r.pass, file)
-	test := strings.HasSuffix(name, "_test.go")
+	test := strings.HasSuffix(fileName(r.pass, file), "_test.go")
 	for _, group := range file.Comments {
 		for _, comment := range group.List {
 			switch {
-			case directiveMention.MatchString(comment.Text):
-				if test && directive.IsDirective(comment.Text) {
-					r.addMistake(comment.Pos(), "the generator does not read directives in test files", "move the declaration into a file that is not a test")
-				} else if !test && !r.first.IsValid() {
+			case !directiveMention.MatchString(comment.Text):
+				r.concerned = r.concerned || strings.HasPrefix(comment.Text, "//go:generate") && strings.Contains(comment.Text, "mcptaskgen")
+			case !test:
+				r.concerned = true
+				if !r.first.IsValid() {
 					r.first = comment.Pos()
 				}
-			case r.pass.Fset.Position(comment.Pos()).Column == 1:
-				line, err := commandline.ParseLine(comment.Text, name, r.pass.Pkg.Name())
-				if err != nil {
-					r.addMistake(comment.Pos(), "go generate fails here: "+err.Error(), "")
-				} else if line != nil {
-					r.runs = append(r.runs, run{line, comment.Pos()})
-				}
+			case directive.IsDirective(comment.Text):
+				r.addMistake(comment.Pos(), "the generator does not read directives in test files", "move the declaration into a file that is not a test")
 			}
 		}
 	}
@@ -179,107 +163,45 @@ func (r *reader) addMistake(pos token.Pos, message, hint string) {
 	}
 }
 
-// chooseRuns keeps the lines of the package that generate code for it. If there are none, it looks
-// for lines in directories above, and finally uses a run without flags. It does this only if the
-// package has directives or generated files.
-func (r *reader) chooseRuns() error {
-	covers := func(run run) bool { return run.line.Covers(r.src.Dir, r.src.Path) }
-	own := slices.ContainsFunc(r.runs, covers)
-	r.runs = slices.DeleteFunc(r.runs, func(run run) bool { return !run.line.ReadsTools() && !covers(run) })
-	if own || !r.first.IsValid() && len(r.generated) == 0 {
-		return nil
-	}
-	above, err := new(commandline.Lines).Above(r.src.Dir, r.src.Path)
-	if err != nil {
-		return err
-	}
-	for _, line := range above {
-		r.runs = append(r.runs, run{line: line})
-	}
-	if len(above) == 0 {
-		plain, err := commandline.ParseLine("//go:generate mcptaskgen", filepath.Join(r.src.Dir, "x.go"), r.pass.Pkg.Name())
-		if err != nil {
-			return err
+// generate generates the package again, and reports mistakes or files that differ.
+func (r *reader) generate() {
+	out, err := generator.GenerateSource(context.Background(), r.src)
+	if err == nil {
+		if err = r.compareFiles(out); err == nil {
+			return
 		}
-		r.runs = append(r.runs, run{line: plain})
 	}
-	return nil
+	errs := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		errs = joined.Unwrap()
+	}
+	for _, err := range errs {
+		r.addError(err)
+	}
 }
 
-// made holds the generated files by absolute path, and the left-over files.
-type made struct {
-	files    map[string][]byte
-	by       map[string]run
-	leftOver []string
-}
-
-// generate performs every run.
-func (r *reader) generate() made {
-	m := made{files: map[string][]byte{}, by: map[string]run{}}
-	var over []string // left over in every run so far
-	first := true
-	for _, run := range r.runs {
-		var out generator.Output
-		var err error
-		if run.line.ReadsTools() {
-			out, err = run.line.Generate(context.Background(), run.line.Packages)
-		} else {
-			out, err = run.line.GenerateSource(context.Background(), r.src)
-		}
-		if err != nil {
-			r.addRunError(run, err)
-			continue
-		}
-		for name, content := range out.Files {
-			path := filepath.Join(out.Root, filepath.FromSlash(name))
-			m.files[path], m.by[path] = content, run
-		}
-		if run.line.ReadsTools() {
-			continue
-		}
-		var these []string
-		for _, name := range out.LeftOver {
-			path := filepath.Join(out.Root, filepath.FromSlash(name))
-			if first || slices.Contains(over, path) {
-				these = append(these, path)
-			}
-		}
-		over, first = these, false
-	}
-	for _, path := range over {
-		if m.files[path] == nil {
-			m.leftOver = append(m.leftOver, path)
-		}
-	}
-	return m
-}
-
-// addRunError reports the error of a run.
-func (r *reader) addRunError(run run, err error) {
-	at := r.runPosition(run)
+// addError reports an error of the generator.
+func (r *reader) addError(err error) {
 	var list *diag.Error
 	if !errors.As(err, &list) {
 		message, _, _ := strings.Cut(err.Error(), "\n")
-		r.addMistake(at, "mcptaskgen fails here: "+message, "")
+		r.addMistake(r.fallbackPosition(), "mcptaskgen fails here: "+message, "")
 		return
 	}
 	for _, p := range list.Problems {
 		pos, ok := r.findPosition(p.Pos)
 		if !ok {
 			p.Message = fmt.Sprintf("%s: %s", p.Pos, p.Message)
-			pos = at
+			pos = r.fallbackPosition()
 		}
 		r.addMistake(pos, p.Message, p.Hint)
 	}
 }
 
-// runPosition returns the position for messages about a run: its line, or else the first directive,
-// or else the first file.
-func (r *reader) runPosition(run run) token.Pos {
-	switch {
-	case run.pos.IsValid():
-		return run.pos
-	case r.first.IsValid():
+// fallbackPosition returns the position for messages without one: the first directive, or else the
+// first file.
+func (r *reader) fallbackPosition() token.Pos {
+	if r.first.IsValid() {
 		return r.first
 	}
 	return r.src.Files[0].Package

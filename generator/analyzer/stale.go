@@ -1,50 +1,48 @@
 package analyzer
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"go/ast"
-	"io/fs"
-	"maps"
+	"path/filepath"
 	"slices"
 
 	"golang.org/x/tools/go/analysis"
 
+	"github.com/mcptaskgen/mcptaskgen/generator"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/output"
 )
 
-// compareFiles reports files that differ from what the runs produced.
-func (r *reader) compareFiles(m made) {
-	for _, path := range slices.Sorted(maps.Keys(m.files)) {
-		run, name := m.by[path], diag.Relative(r.src.Dir, path)
-		d := analysis.Diagnostic{Pos: r.runPosition(run)}
-		old, err := r.readFile(path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			d.Message = name + " is missing: run go generate"
-		case err != nil:
-			d.Message = fmt.Sprintf("%s cannot be compared: %v", name, err)
-		case bytes.Equal(old, m.files[path]):
-			continue
-		default:
-			line := firstDifference(old, m.files[path])
-			d.Message = fmt.Sprintf("%s is stale, from line %d on: run go generate", name, line)
+// compareFiles reports files that differ from what was generated.
+func (r *reader) compareFiles(out generator.Output) error {
+	differences, err := out.Compare()
+	for _, difference := range differences {
+		path := diag.Absolute(r.src.Dir, filepath.FromSlash(difference.Path))
+		name := diag.Relative(out.Root, path)
+		c, written := out.Commands[name]
+		d := analysis.Diagnostic{Pos: r.fallbackPosition(), Message: difference.Path + " " + difference.Reason}
+		if old, err := r.readFile(path); err == nil && written {
+			line := firstDifference(output.WithoutCR(old), out.Files[name])
+			d.Message += fmt.Sprintf(", from line %d on", line)
 			r.pointTo(&d, path, line)
 		}
+		switch file := r.fileOf(path); {
+		case !written:
+			d.Message += ": remove it, or run mcptaskgen --prune " + r.src.Path
+			if file != nil && !r.first.IsValid() {
+				d.Pos = file.Package
+			}
+		case c.Line.IsValid():
+			d.Message += ": run go generate"
+			if pos, ok := r.findPosition(c.Line); ok {
+				d.Pos = pos
+			}
+		default:
+			d.Message += ": run mcptaskgen " + r.src.Path
+		}
 		r.stale = append(r.stale, d)
 	}
-	for _, path := range m.leftOver {
-		name := diag.Relative(r.src.Dir, path)
-		d := analysis.Diagnostic{Pos: r.first, Message: name + " is left over, because no declaration produces it any more: remove it, or run mcptaskgen --prune"}
-		if file := r.fileOf(path); file != nil && !d.Pos.IsValid() {
-			d.Pos = file.Package
-		}
-		if !d.Pos.IsValid() {
-			d.Pos = r.src.Files[0].Package
-		}
-		r.stale = append(r.stale, d)
-	}
+	return err
 }
 
 // firstDifference returns the number of the first line in which two texts differ.

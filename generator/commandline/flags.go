@@ -1,98 +1,201 @@
-// Package commandline reads the flags of mcptaskgen that decide what is generated. The command uses
-// it for its arguments. Analyzers use it for //go:generate lines.
+// Package commandline reads and writes the flags of mcptaskgen that decide what is generated: those of
+// the command, those of a //go:generate line, and those in the first line of a generated file.
 package commandline
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
-	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/pflag"
 
-	"github.com/mcptaskgen/mcptaskgen/generator"
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// Flags are the flags that decide what is generated. Call Add, parse the flag set, then call
-// Generate. A Flags is not safe for concurrent use.
+// OutputName is the default name of the generated file in each package.
+const OutputName = "mcptask_gen.go"
+
+// Flags are the flags that decide what is generated. The zero value means that none is given. Paths
+// are relative to the directory of the command, of the line or of the generated file.
 type Flags struct {
-	Config generator.Config      // for packages
-	Tools  generator.ToolsConfig // for a server's list of tools
-	set    *pflag.FlagSet
+	// Out is the base name of the generated file in each package. Empty means [OutputName]. With
+	// Tools, it is the path of the file. Empty then means Tools with _gen.go instead of .json.
+	Out string
+	// ServerOnly leaves the client out and ClientOnly leaves the server out. Setting both is an
+	// error.
+	ServerOnly, ClientOnly bool
+	// Revisions are the protocol revisions that generated servers declare tasks in. Empty means all
+	// released revisions that package schema knows.
+	Revisions []string
+	// Schemas are paths of published MCP schema files. Their revisions are added to Revisions.
+	Schemas []string
+	// Tags are build tags, comma-separated.
+	Tags string
+	// Tools is the path of a server's list of tools. The other flags for lists are Out, Package and
+	// Service.
+	Tools string
+	// Package is the package name of the file generated from a list. Empty means the package of the Go
+	// files beside it, or else a name derived from its directory.
+	Package string
+	// Service is the name of the interface generated from a list. Empty means the server's name if the
+	// list contains it, or else the name of the list's file.
+	Service string
 }
 
 // Add declares the flags in a set.
 func (f *Flags) Add(set *pflag.FlagSet) {
-	f.set = set
-	set.StringVar(&f.Config.Output, "out", generator.OutputName, "the `name` of the generated file in each package; with --tools, the file to\nwrite, which is otherwise named after the list")
-	set.BoolVar(&f.Config.ServerOnly, "server-only", false, "leave the client out")
-	set.BoolVar(&f.Config.ClientOnly, "client-only", false, "leave the server out")
-	set.StringSliceVar(&f.Config.Revisions, "revision", nil,
+	set.StringVar(&f.Out, "out", "", "the `name` of the generated file in each package (default "+OutputName+");\nwith --tools, the file to write, which is otherwise named after the list")
+	set.BoolVar(&f.ServerOnly, "server-only", false, "leave the client out")
+	set.BoolVar(&f.ClientOnly, "client-only", false, "leave the server out")
+	set.StringSliceVar(&f.Revisions, "revision", nil,
 		"the `revisions` of the protocol that the server declares tasks in,\nrepeated or comma-separated (default "+strings.Join(schema.ReleasedRevisions(), ",")+")")
-	set.StringArrayVar(&f.Config.Schemas, "schema", nil,
+	set.StringArrayVar(&f.Schemas, "schema", nil,
 		"a published schema `file` of MCP, repeated if a revision has several: generate\nfor its revision, or report what is new in it and not supported")
-	set.StringVar(&f.Config.Tags, "tags", "", "build `tags`, comma-separated, as for go build")
-	set.StringVar(&f.Tools.File, "tools", "", "generate a client from this `file`, a server's answer to tools/list")
-	set.StringVar(&f.Tools.Package, "package", "", "with --tools: the `name` of its package (default: that of the files\nbeside it)")
-	set.StringVar(&f.Tools.Service, "service", "", "with --tools: the `name` of the interface (default: named after the\nserver or the file)")
+	set.StringVar(&f.Tags, "tags", "", "build `tags`, comma-separated, as for go build")
+	set.StringVar(&f.Tools, "tools", "", "generate a client from this `file`, a server's answer to tools/list")
+	set.StringVar(&f.Package, "package", "", "with --tools: the `name` of its package (default: that of the files\nbeside it)")
+	set.StringVar(&f.Service, "service", "", "with --tools: the `name` of the interface (default: named after the\nserver or the file)")
 }
 
-// ReadsTools reports whether a flag for lists of tools is set. Of these flags, only --tools can be
-// used alone.
-func (f *Flags) ReadsTools() bool {
-	return f.set.Changed("tools") || f.set.Changed("package") || f.set.Changed("service")
-}
-
-// Generate returns the files generated from the packages or from the list of tools.
-//
-// If no flag changes the output and no go generate line started this run, the lines of each package
-// decide. Those lines also name the lists of tools to read in its directory.
-func (f *Flags) Generate(ctx context.Context, packages []string) (generator.Output, error) {
-	if f.ReadsTools() {
-		return f.generateTools(packages)
+// Check refuses flags that exclude each other. packages are the arguments after the flags.
+func (f Flags) Check(packages []string) error {
+	if f.ServerOnly && f.ClientOnly {
+		return errors.New("--server-only and --client-only together leave nothing to generate; use one of them")
 	}
-	if !f.changesOutput() && os.Getenv("GOFILE") == "" {
-		return f.generateByLines(ctx, packages)
+	if !f.ReadsTools() {
+		return nil
 	}
-	cfg := f.Config
-	cfg.Patterns = packages
-	return generator.Generate(ctx, cfg)
-}
-
-// changesOutput reports whether a flag changes the generated files.
-func (f *Flags) changesOutput() bool {
-	return slices.ContainsFunc([]string{"out", "server-only", "client-only", "revision", "schema"}, f.set.Changed)
-}
-
-func (f *Flags) generateTools(packages []string) (generator.Output, error) {
-	cfg, err := f.toolsConfig(packages)
-	if err != nil {
-		return generator.Output{}, err
-	}
-	return generator.GenerateTools(cfg)
-}
-
-// toolsConfig checks the flags for a list of tools and returns its configuration.
-func (f *Flags) toolsConfig(packages []string) (generator.ToolsConfig, error) {
-	cfg := f.Tools
 	switch {
-	case cfg.File == "":
-		return cfg, errors.New("mcptaskgen: --package and --service need --tools; add --tools FILE")
+	case f.Tools == "":
+		return errors.New("mcptaskgen: --package and --service need --tools; add --tools FILE")
 	case len(packages) > 0:
-		return cfg, errors.New("mcptaskgen: --tools reads one file and takes no packages; run it once for each file")
+		return errors.New("mcptaskgen: --tools reads one file and takes no packages; run it once for each file")
 	}
-	for _, name := range []string{"tags", "schema", "prune"} {
-		if f.set.Changed(name) {
-			return cfg, fmt.Errorf("mcptaskgen: --%s is for packages and cannot be used with --tools", name)
+	for _, other := range []struct {
+		name string
+		set  bool
+	}{
+		{"tags", f.Tags != ""},
+		{"schema", len(f.Schemas) > 0},
+	} {
+		if other.set {
+			return fmt.Errorf("mcptaskgen: --%s is for packages and cannot be used with --tools", other.name)
 		}
 	}
-	cfg.Dir, cfg.Revisions = f.Config.Dir, f.Config.Revisions
-	cfg.ServerOnly, cfg.ClientOnly = f.Config.ServerOnly, f.Config.ClientOnly
-	if f.set.Changed("out") {
-		cfg.Out = f.Config.Output
-	}
-	return cfg, nil
+	return nil
 }
+
+// ReadsTools reports whether a flag for lists of tools is set.
+func (f Flags) ReadsTools() bool { return f.Tools != "" || f.Package != "" || f.Service != "" }
+
+// ChangesFile reports whether a flag is set that changes the generated files of packages, or that
+// selects a list.
+func (f Flags) ChangesFile() bool {
+	f.Tags = ""
+	return f.Out != "" || f.String() != ""
+}
+
+// Output returns the file that is generated: its base name, or its path if it comes from a list.
+func (f Flags) Output() string {
+	return cmp.Or(f.Out, f.defaultOut())
+}
+
+func (f Flags) defaultOut() string {
+	if f.Tools == "" {
+		return OutputName
+	}
+	return strings.TrimSuffix(f.Tools, filepath.Ext(f.Tools)) + "_gen.go"
+}
+
+// Relative returns the flags with paths that were relative to the directory from and are now relative
+// to the directory to. Both are absolute.
+func (f Flags) Relative(from, to string) Flags {
+	move := func(path string) string {
+		if path == "" {
+			return ""
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(from, filepath.FromSlash(path))
+		}
+		if rel, err := filepath.Rel(to, path); err == nil {
+			path = rel
+		}
+		return filepath.ToSlash(path)
+	}
+	f.Schemas = slices.Clone(f.Schemas)
+	for i, path := range f.Schemas {
+		f.Schemas[i] = move(path)
+	}
+	if f.Tools != "" {
+		f.Tools, f.Out = move(f.Tools), move(f.Out)
+	}
+	return f
+}
+
+// String returns the flags as text that a //go:generate line can have after mcptaskgen: in one order,
+// each once, without those that say what is the default. Revisions are in the order of their age.
+func (f Flags) String() string {
+	var words []string
+	add := func(name string, values ...string) {
+		for _, value := range values {
+			if value != "" {
+				words = append(words, "--"+name, quoteWord(value))
+			}
+		}
+	}
+	if f.Out != f.defaultOut() {
+		add("out", f.Out)
+	}
+	if f.ServerOnly {
+		words = append(words, "--server-only")
+	}
+	if f.ClientOnly {
+		words = append(words, "--client-only")
+	}
+	add("revision", strings.Join(sortRevisions(f.Revisions), ","))
+	add("schema", f.Schemas...)
+	add("tags", f.Tags)
+	add("tools", f.Tools)
+	add("package", f.Package)
+	add("service", f.Service)
+	return strings.Join(words, " ")
+}
+
+// sortRevisions returns revisions once each, oldest first. Unknown ones come last.
+func sortRevisions(revisions []string) []string {
+	known := schema.Revisions()
+	age := func(revision string) int {
+		if i := slices.Index(known, revision); i >= 0 {
+			return i
+		}
+		return len(known)
+	}
+	sorted := slices.Clone(revisions)
+	slices.SortStableFunc(sorted, func(a, b string) int { return cmp.Or(age(a)-age(b), strings.Compare(a, b)) })
+	return slices.Compact(sorted)
+}
+
+// quoteWord quotes a word that go generate would otherwise split or unquote.
+func quoteWord(word string) string {
+	if strings.HasPrefix(word, `"`) || strings.ContainsFunc(word, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }) {
+		return strconv.Quote(word)
+	}
+	return word
+}
+
+// parse reads the words after mcptaskgen: the flags, and the packages after them. It accepts and
+// ignores the command's flags that do not change what is generated.
+func (f *Flags) parse(words []string) (packages []string, err error) {
+	set := pflag.NewFlagSet("mcptaskgen", pflag.ContinueOnError)
+	set.Usage = func() {}
+	f.Add(set)
+	for _, name := range []string{"check", "diff", "prune", "verbose", "version"} {
+		set.Bool(name, false, "")
+	}
+	err = set.Parse(words)
+	return set.Args(), err

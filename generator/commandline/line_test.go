@@ -1,11 +1,8 @@
 package commandline_test
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 )
@@ -13,17 +10,19 @@ import (
 func TestParseLine(t *testing.T) {
 	t.Setenv("MCPTASK_TEST", "2026-07-28")
 	for comment, want := range map[string]string{
-		"//go:generate mcptaskgen":   "out=mcptask_gen.go",
-		"//go:generate mcptaskgen\r": "out=mcptask_gen.go",
-		"//go:generate go tool mcptaskgen --server-only --out server_gen.go":              "out=server_gen.go server",
-		"//go:generate go tool github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen":           "out=mcptask_gen.go",
-		"//go:generate go run github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen@v1.2.3 ./a": "out=mcptask_gen.go ./a",
-		"//go:generate go run -tags x example.com/mcptaskgen --client-only":               "out=mcptask_gen.go client",
-		`//go:generate "C:\\bin\\mcptaskgen.exe" --tags "a,b" --verbose --prune`:          "out=mcptask_gen.go tags=a,b",
-		"//go:generate ../bin/mcptaskgen --tags=a,b --verbose --prune":                    "out=mcptask_gen.go tags=a,b",
-		"//go:generate mcptaskgen --revision $MCPTASK_TEST --out ${GOPACKAGE}_$GOFILE":    "out=p_a.go revision=2026-07-28",
-		`//go:generate mcptaskgen --tools "my list.json" --service Search`:                "out=mcptask_gen.go tools=my list.json",
-		"//go:generate mcptaskgen docs --out TOOLS.md":                                    "",
+		"//go:generate mcptaskgen":   "flags",
+		"//go:generate mcptaskgen\r": "flags",
+		"//go:generate go tool mcptaskgen --server-only --out server_gen.go":              "flags --out server_gen.go --server-only",
+		"//go:generate go tool github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen":           "flags",
+		"//go:generate go run github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen@v1.2.3 ./a": "flags; for ./a",
+		"//go:generate go run -tags x example.com/mcptaskgen --client-only":               "flags --client-only",
+		`//go:generate "C:\\bin\\mcptaskgen.exe" --tags "a,b" --verbose --prune`:          "flags --tags a,b",
+		"//go:generate ../bin/mcptaskgen --tags=a,b --verbose --prune":                    "flags --tags a,b",
+		"//go:generate mcptaskgen --revision $MCPTASK_TEST --out ${GOPACKAGE}_$GOFILE":    "flags --out p_a.go --revision 2026-07-28",
+		`//go:generate mcptaskgen --tools "my list.json" --service Search`:                `flags --tools "my list.json" --service Search`,
+		"//go:generate mcptaskgen docs --out TOOLS.md ./...":                              "docs flags --out TOOLS.md; for ./...",
+		"//go:generate mcptaskgen docs":                                                   "",
+		"//go:generate mcptaskgen upgrade":                                                "",
 		"//go:generate mcptaskgen --help":                                                 "",
 		"//go:generate stringer -type=mcptaskgen":                                         "",
 		"//go:generate sh -c mcptaskgen":                                                  "",
@@ -31,6 +30,9 @@ func TestParseLine(t *testing.T) {
 		"// go:generate mcptaskgen":                                                       "",
 		"//go:generate mcptaskgen --out":                                                  "error: flag needs an argument: --out",
 		"//go:generate mcptaskgen --server_only":                                          "error: unknown flag: --server_only",
+		"//go:generate mcptaskgen docs --uot TOOLS.md":                                    "error: unknown flag: --uot",
+		"//go:generate mcptaskgen --server-only --client-only":                            "error: --server-only and --client-only together leave nothing to generate; use one of them",
+		"//go:generate mcptaskgen --tools a.json --tags x":                                "error: mcptaskgen: --tags is for packages and cannot be used with --tools",
 	} {
 		line, err := commandline.ParseLine(comment, "/m/dir/a.go", "p")
 		got := ""
@@ -38,17 +40,13 @@ func TestParseLine(t *testing.T) {
 		case err != nil:
 			got = "error: " + err.Error()
 		case line != nil:
-			cfg := line.Config
-			words := append([]string{"out=" + cfg.Output}, line.Packages...)
-			for word, ok := range map[string]bool{
-				"server": cfg.ServerOnly, "client": cfg.ClientOnly, "tags=" + cfg.Tags: cfg.Tags != "",
-				"revision=" + strings.Join(cfg.Revisions, ","): len(cfg.Revisions) > 0, "tools=" + line.Tools.File: line.ReadsTools(),
-			} {
-				if ok {
-					words = append(words, word)
-				}
+			got = strings.TrimSpace("flags " + line.String())
+			if line.Docs {
+				got = "docs " + got
 			}
-			got = strings.Join(words, " ")
+			if len(line.Packages) > 0 {
+				got += "; for " + strings.Join(line.Packages, " ")
+			}
 		}
 		if got != want {
 			t.Errorf("%s: got %q, want %q", comment, got, want)
@@ -56,36 +54,31 @@ func TestParseLine(t *testing.T) {
 	}
 }
 
-func TestCovers(t *testing.T) {
-	for patterns, want := range map[string]string{
-		"":                       ".",
-		".":                      ".",
-		"./...":                  ". a a/b ab",
-		"./a":                    "a",
-		"./a/...":                "a a/b",
-		"./a...":                 "a a/b ab",
-		"./a/ ./ab":              "a ab",
-		"..":                     "..",
-		"../...":                 ".. . a a/b ab",
-		"example.com/m/dir/a":    "a",
-		"example.com/m/...":      ".. . a a/b ab",
-		"example.com/elsewhere":  "",
-		"--tools list.json":      "",
-		"--client-only ./a ./ab": "a ab",
+func TestIsFor(t *testing.T) {
+	dir := t.TempDir()
+	for patterns, want := range map[string]bool{
+		"":                      true,
+		".":                     true,
+		"./":                    true,
+		"./...":                 true,
+		"./a":                   false,
+		"./a/...":               false,
+		"./a .":                 true,
+		"..":                    false,
+		"example.com/m/dir":     true,
+		"example.com/m/...":     true,
+		"example.com/m/dir/...": true,
+		"example.com/m/di/...":  false,
+		"example.com/elsewhere": false,
+		"missing.go":            false,
+		"--client-only ./a ./b": false,
 	} {
-		line, err := commandline.ParseLine(strings.TrimRight("//go:generate mcptaskgen "+patterns, " ")+" --verbose", "/m/dir/a.go", "p")
+		line, err := commandline.ParseLine(strings.TrimRight("//go:generate mcptaskgen "+patterns, " "), "a.go", "p")
 		if err != nil || line == nil {
 			t.Fatal(patterns, err)
 		}
-		var got []string
-		for _, dir := range []string{"..", ".", "a", "a/b", "ab"} {
-			path := filepath.Join("/m/dir", dir)
-			if line.Covers(path, "example.com"+filepath.ToSlash(path)) {
-				got = append(got, dir)
-			}
-		}
-		if d := cmp.Diff(want, strings.Join(got, " ")); d != "" {
-			t.Errorf("%s (-want +got):\n%s", patterns, d)
+		if got := line.IsFor(dir, "example.com/m/dir"); got != want {
+			t.Errorf("%s: got %v", patterns, got)
 		}
 	}
 }

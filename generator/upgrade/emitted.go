@@ -6,13 +6,27 @@ import (
 	"go/token"
 	"slices"
 	"strconv"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
+	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
 // generatedFile is what a generated file declares.
 type generatedFile struct {
-	revisions     []string // the revisions it declares tasks in; empty for a file with only a client
-	names         []string // its exported protocol constants: states and error codes
-	serves, calls bool     // the halves it has
+	revisions []string // the revisions it declares tasks in; empty for a file with only a client
+	names     []string // its exported protocol constants: states and error codes
+}
+
+// declaredRevisions returns the revisions that a file with the given flags was generated for. A file
+// with only a client does not say so itself.
+func (e generatedFile) declaredRevisions(flags commandline.Flags) []string {
+	switch {
+	case len(e.revisions) > 0:
+		return e.revisions
+	case len(flags.Revisions) > 0:
+		return flags.Revisions
+	}
+	return schema.ReleasedRevisions()
 }
 
 // parseGeneratedFile reads a generated file. If the file does not parse, the result is empty.
@@ -25,9 +39,8 @@ func parseGeneratedFile(src []byte) (e generatedFile) {
 		switch decl := decl.(type) {
 		case *ast.FuncDecl:
 			if decl.Name.Name == "taskCapabilities" {
-				e.serves, e.revisions = true, findStringKeys(decl.Body)
+				e.revisions = findStringKeys(decl.Body)
 			}
-			e.calls = e.calls || decl.Recv != nil
 		case *ast.GenDecl:
 			if decl.Tok != token.CONST {
 				continue

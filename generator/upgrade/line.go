@@ -2,7 +2,6 @@ package upgrade
 
 import (
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -56,13 +55,11 @@ func unquote(text string) string {
 	return text
 }
 
-// rewrite returns the text of a file with other revisions in the lines with the given numbers.
-func rewrite(src string, numbers []int, revisions []string) string {
+// rewrite returns the text of a file with other revisions in one line.
+func rewrite(src string, number int, revisions []string) string {
 	var out strings.Builder
-	number := 0
 	for text := range strings.Lines(src) {
-		number++
-		if slices.Contains(numbers, number) {
+		if number--; number == 0 {
 			text = nameRevisions(text, revisions)
 		}
 		out.WriteString(text)

@@ -17,9 +17,13 @@ import (
 // movedPackage is a package that moves to other revisions.
 type movedPackage struct {
 	model         *model.Package
-	shown         string   // its directory, as shown in messages
-	before, after []string // the revisions it was and will be generated for, oldest first
-	notes         []string // manual steps that it needs
+	dir           string           // absolute
+	shown         string           // its directory, as shown in messages
+	before, after []string         // the revisions it was and will be generated for, oldest first
+	notes         []string         // manual steps that it needs
+	lines         []token.Position // its //go:generate lines that name revisions
+	lineless      bool             // its flags name revisions, and no line of its own does
+	changes       bool             // a file in its directory changes
 	// gone holds the exported names that its generated file no longer has, with the positions at
 	// which the package uses them.
 	gone map[string][]token.Position
@@ -103,7 +107,10 @@ func renderReport(packages []movedPackage, files []changedFile, wanted []string,
 		}
 	}
 	slices.Sort(names)
-	p.Title = fmt.Sprintf("Tasks of MCP %s in %s", words.Join(wanted), words.Join(slices.Compact(names)))
+	p.Title = "Tasks of MCP " + words.Join(wanted)
+	if len(names) > 0 {
+		p.Title += " in " + words.Join(slices.Compact(names))
+	}
 	p.Todo = todo
 	text, err := templates.Render("upgrade.md.tmpl", p)
 	return strings.TrimSpace(text) + "\n", err

@@ -117,25 +117,26 @@ func (e *Error) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// Join combines the errors of several runs and ignores nil. It sorts the problems of all [*Error]
-// values and drops the text that wraps them. Other errors follow, without duplicates.
+// Join combines the errors of several runs and ignores nil. The first of the joined errors is an
+// [*Error] with the problems of all others of that type, sorted and without the text that wraps them.
+// Other errors follow, without duplicates.
 func Join(errs ...error) error {
 	var problems []Problem
-	var others []string
+	var others []error
 	for _, err := range errs {
 		if list := (*Error)(nil); errors.As(err, &list) {
 			problems = append(problems, list.Problems...)
-		} else if err != nil && !slices.Contains(others, err.Error()) {
-			others = append(others, err.Error())
+		} else if err != nil && !slices.ContainsFunc(others, func(o error) bool { return o.Error() == err.Error() }) {
+			others = append(others, err)
 		}
 	}
 	if len(problems) > 0 {
-		others = append([]string{newError(problems).Error()}, others...)
+		others = slices.Insert(others, 0, error(newError(problems)))
 	}
-	if len(others) == 0 {
-		return nil
+	if len(others) == 1 {
+		return others[0]
 	}
-	return errors.New(strings.Join(others, "\n"))
+	return errors.Join(others...)
 }
 
 func (p Problem) String() string {

@@ -25,7 +25,7 @@ var loadedKinds = sync.OnceValues(func() (*load.Package, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, packages, err := load.Load(context.Background(), load.Config{Dir: dir, Patterns: []string{"."}, Output: "none.go"})
+	_, packages, err := load.Load(context.Background(), load.Config{Dir: dir, Patterns: []string{"."}})
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package load
 
 import (
-	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -10,21 +9,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 )
 
-// IsGenerated reports whether a file starts with the header.
-func IsGenerated(src []byte, header string) bool {
-	for line := range bytes.Lines(bytes.TrimPrefix(src, []byte("\ufeff"))) { // a byte order mark that some editors write
-		text := string(bytes.TrimSpace(line))
-		if text == header {
-			return true
-		}
-		// A build constraint or the mark of a merge conflict may come before the header.
-		if text != "" && !strings.HasPrefix(text, "//") && !strings.HasPrefix(text, "<<<<<<<") {
-			return false
-		}
-	}
-	return false
+// GeneratedFile is a file that mcptaskgen wrote.
+type GeneratedFile struct {
+	Path   string
+	Header commandline.Header
 }
 
 // parseClauseOnly parses a generated file's package clause and ignores the rest. The output of a
@@ -34,39 +26,50 @@ func parseClauseOnly(fset *token.FileSet, name string, src []byte) (*ast.File, e
 	return parser.ParseFile(fset, name, src, parser.PackageClauseOnly|parser.SkipObjectResolution)
 }
 
-// generatedFiles collects the files with the header while packages are parsed. Several goroutines
-// call it.
-type generatedFiles struct{ paths sync.Map }
+// generatedFiles collects the headers of generated files by path while packages are parsed. Several
+// goroutines call it.
+type generatedFiles struct{ headers sync.Map }
 
-func (g *generatedFiles) add(path string) { g.paths.Store(path, true) }
+func (g *generatedFiles) add(path string, header commandline.Header) { g.headers.Store(path, header) }
 
 func (g *generatedFiles) has(path string) bool {
-	_, ok := g.paths.Load(path)
+	_, ok := g.headers.Load(path)
 	return ok
 }
 
-// findGenerated finds the generated files in the package's directory. Parsed files are known
-// already. Files that a build constraint excludes are read here.
-func (p *Package) findGenerated(cfg Config, parsed *generatedFiles) {
+// findGenerated finds the generated files in the package's directory. The headers of parsed files are
+// known already. Other files are read here: those that a build constraint excludes, and those that
+// the go command cannot list.
+func (p *Package) findGenerated(parsed *generatedFiles) {
 	if p.Dir == "" {
 		return
 	}
-	output := filepath.Join(p.Dir, cfg.Output)
-	for _, path := range append(slices.Clone(p.IgnoredFiles), output) {
-		src, err := os.ReadFile(path)
-		switch {
-		case err != nil || filepath.Ext(path) != ".go":
-		case IsGenerated(src, cfg.Header):
-			parsed.add(path)
-		case path == output:
-			p.Foreign = true
+	entries, err := os.ReadDir(p.Dir)
+	if err != nil {
+		return // nothing can be left over in a directory that cannot be read
+	}
+	for _, entry := range entries {
+		name, path := entry.Name(), filepath.Join(p.Dir, entry.Name())
+		if filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.ContainsAny(name[:1], "._") {
+			continue
+		}
+		header, ok := parsed.headers.Load(path)
+		if !ok && !slices.Contains(p.GoFiles, path) {
+			if src, err := os.ReadFile(path); err == nil {
+				header, ok = commandline.FindHeader(src)
+			}
+		}
+		if ok {
+			p.Generated = append(p.Generated, GeneratedFile{path, header.(commandline.Header)})
 		}
 	}
-	for _, path := range append(append(slices.Clone(p.GoFiles), p.IgnoredFiles...), output) {
-		if parsed.has(path) {
-			p.Generated = append(p.Generated, path)
-		}
+}
+
+// FindGenerated returns the generated file with that path, or nil if there is none.
+func (p *Package) FindGenerated(path string) *GeneratedFile {
+	i := slices.IndexFunc(p.Generated, func(f GeneratedFile) bool { return f.Path == path })
+	if i < 0 {
+		return nil
 	}
-	slices.Sort(p.Generated)
-	p.Generated = slices.Compact(p.Generated)
+	return &p.Generated[i]
 }

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/tools/go/packages"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 )
 
@@ -26,8 +27,6 @@ type Config struct {
 	Dir      string   // absolute; patterns and paths in messages are relative to it
 	Patterns []string // in the syntax of go list
 	Tags     string   // build tags, comma-separated
-	Output   string   // the base name of generated files
-	Header   string   // the first line of a generated file; the rest of such a file is not parsed
 }
 
 // Package is one loaded package.
@@ -35,11 +34,9 @@ type Package struct {
 	*packages.Package
 
 	Dir string
-	// Generated lists the paths of all files with the header, sorted. It includes files that build
-	// constraints exclude.
-	Generated []string
-	// Foreign is set if a hand-written file has the name of the generated one.
-	Foreign bool
+	// Generated lists all generated files, sorted by path. It includes files that build constraints
+	// exclude. Apart from their headers, they are not read.
+	Generated []GeneratedFile
 	// Files holds the syntax of hand-written files.
 	Files []*ast.File
 	// Mistakes are errors in files without declarations. Load does not return them: they matter only if
@@ -62,8 +59,8 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 	config := &packages.Config{
 		Context: ctx, Mode: mode, Dir: cfg.Dir, Fset: fset,
 		ParseFile: func(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
-			if IsGenerated(src, cfg.Header) {
-				generated.add(name)
+			if header, ok := commandline.FindHeader(src); ok {
+				generated.add(name, header)
 				return parseClauseOnly(fset, name, src)
 			}
 			return removeBodies(parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution))
@@ -75,7 +72,7 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 	loaded, err := packages.Load(config, cfg.Patterns...)
 	if err == nil {
 		// Loading again is slow, so do it only if a package was renamed.
-		if config.Overlay = overlayRenamed(loaded, cfg.Header); len(config.Overlay) > 0 {
+		if config.Overlay = overlayRenamed(loaded); len(config.Overlay) > 0 {
 			loaded, err = packages.Load(config, cfg.Patterns...)
 		}
 	}
@@ -97,7 +94,7 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 				pkg.Files = append(pkg.Files, file)
 			}
 		}
-		pkg.findGenerated(cfg, generated)
+		pkg.findGenerated(generated)
 		result = append(result, pkg)
 	}
 	if err := problems.Err(cfg.Dir); err != nil {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 
 	"golang.org/x/tools/go/packages"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 )
 
 // severalPackages matches the go command's error for a directory whose files name two packages.
@@ -14,7 +16,7 @@ var severalPackages = regexp.MustCompile(`found packages (\S+) \((.+)\) and (\S+
 
 // overlayRenamed finds generated files that still have the old name of a renamed package, which
 // keeps the go command from loading it. It returns replacements with the new name.
-func overlayRenamed(loaded []*packages.Package, header string) map[string][]byte {
+func overlayRenamed(loaded []*packages.Package) map[string][]byte {
 	overlay := map[string][]byte{}
 	for _, p := range loaded {
 		for _, e := range p.Errors {
@@ -24,7 +26,8 @@ func overlayRenamed(loaded []*packages.Package, header string) map[string][]byte
 			}
 			first, second := filepath.Join(found[5], found[2]), filepath.Join(found[5], found[4])
 			for path, name := range map[string]string{first: found[3], second: found[1]} {
-				if src, err := os.ReadFile(path); err == nil && IsGenerated(src, header) {
+				src, err := os.ReadFile(path)
+				if _, generated := commandline.FindHeader(src); err == nil && generated {
 					overlay[path] = replaceClause(src, name)
 				}
 			}

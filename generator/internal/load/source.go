@@ -8,6 +8,8 @@ import (
 	"go/types"
 
 	"golang.org/x/tools/go/packages"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 )
 
 // Source is a parsed package with loaded imports.
@@ -22,9 +24,8 @@ type Source struct {
 	Version string // the language version, such as go1.26; empty means the newest
 }
 
-// Check type-checks a package without its generated files, as Load does. It ignores cfg.Patterns
-// and cfg.Tags.
-func Check(ctx context.Context, cfg Config, src Source) *Package {
+// Check type-checks a package without its generated files, as Load does.
+func Check(ctx context.Context, src Source) *Package {
 	generated := &generatedFiles{}
 	pkg := &Package{
 		Package: &packages.Package{PkgPath: src.Path, Fset: src.Fset, IgnoredFiles: src.Ignored, TypesSizes: src.Sizes},
@@ -39,13 +40,13 @@ func Check(ctx context.Context, cfg Config, src Source) *Package {
 		pkg.Name = file.Name.Name
 		name := src.Fset.Position(file.Package).Filename // the source file, even for files that cgo generated
 		pkg.GoFiles = append(pkg.GoFiles, name)
-		if HasHeader(file, cfg.Header) {
-			generated.add(name)
+		if header, ok := FindHeader(file); ok {
+			generated.add(name, header)
 		} else {
 			pkg.Files = append(pkg.Files, file)
 		}
 	}
-	pkg.findGenerated(cfg, generated)
+	pkg.findGenerated(generated)
 	pkg.TypesInfo = &types.Info{
 		Types: map[ast.Expr]types.TypeAndValue{}, Instances: map[*ast.Ident]types.Instance{},
 		Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
@@ -66,19 +67,19 @@ func Check(ctx context.Context, cfg Config, src Source) *Package {
 	return pkg
 }
 
-// HasHeader is like [IsGenerated] for a file that was parsed with comments.
-func HasHeader(file *ast.File, header string) bool {
+// FindHeader is like [commandline.FindHeader] for a file that was parsed with comments.
+func FindHeader(file *ast.File) (commandline.Header, bool) {
 	for _, group := range file.Comments {
 		if group.Pos() > file.Package {
 			break
 		}
 		for _, comment := range group.List {
-			if comment.Text == header {
-				return true
+			if header, ok := commandline.ParseHeader(comment.Text); ok {
+				return header, true
 			}
 		}
 	}
-	return false
+	return commandline.Header{}, false
 }
 
 // importMap resolves import paths to loaded packages.

@@ -9,12 +9,12 @@ import (
 )
 
 func TestAfterLoading(t *testing.T) {
-	const said = "mcptaskgen: load     120.5ms\nmcptaskgen: read     3ms\nmcptaskgen: render   2.5ms\n" +
+	const said = "mcptaskgen: load     120.5ms\nmcptaskgen: generate 5.5ms\n" +
 		"mcptaskgen: wrote mcptask_gen.go\nmcptaskgen: write    500µs\n"
 	if took, err := sumAfterLoading(said); err != nil || took != 6*time.Millisecond {
 		t.Errorf("%v, %v", took, err)
 	}
-	if _, err := sumAfterLoading(strings.ReplaceAll(said, "read ", "see ")); err == nil {
+	if _, err := sumAfterLoading(strings.ReplaceAll(said, "generate", "see")); err == nil {
 		t.Error("a missing step is not an error")
 	}
 }

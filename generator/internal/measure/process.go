@@ -35,8 +35,8 @@ func (s subject) runOnce(ctx context.Context, command []string) (process, error)
 	return p, nil
 }
 
-// sumAfterLoading adds up the durations that mcptaskgen --verbose prints, except for finding and
-// loading packages.
+// sumAfterLoading adds up the durations that mcptaskgen --verbose prints, except for loading
+// packages.
 func sumAfterLoading(stderr string) (time.Duration, error) {
 	var sum time.Duration
 	steps := map[string]bool{}
@@ -50,11 +50,11 @@ func sumAfterLoading(stderr string) (time.Duration, error) {
 			continue // the line names a file
 		}
 		steps[fields[1]] = true
-		if fields[1] != "find" && fields[1] != "load" {
+		if fields[1] != "load" {
 			sum += took
 		}
 	}
-	for _, name := range []string{"load", "read", "render", "write"} {
+	for _, name := range []string{"load", "generate", "write"} {
 		if !steps[name] {
 			return 0, fmt.Errorf("mcptaskgen --verbose does not say how long %s took:\n%s", name, stderr)
 		}

@@ -9,6 +9,7 @@ import (
 // Package is a package that declares services or inputs.
 type Package struct {
 	Path, Name, Dir string
+	Header          string // the first line of the generated file
 	// Constraint is the build constraint of the declaring files, which the generated file shares.
 	// It may be empty.
 	Constraint string

@@ -53,7 +53,8 @@ func (f Files) writeWith(dir string, rename func(from, to string) error) (change
 }
 
 // Diff returns the paths of the files that Write would write, sorted: those that are missing under
-// dir or have other content. It writes nothing.
+// dir or have other content. Lines may end in CRLF there, as Git checks files out on Windows. Diff
+// writes nothing.
 func (f Files) Diff(dir string) ([]string, error) {
 	var stale []string
 	for name, content := range f {
@@ -61,13 +62,16 @@ func (f Files) Diff(dir string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if old == nil || !bytes.Equal(old, content) {
+		if old == nil || !bytes.Equal(old, content) && !bytes.Equal(WithoutCR(old), content) {
 			stale = append(stale, name)
 		}
 	}
 	slices.Sort(stale)
 	return stale, nil
 }
+
+// WithoutCR returns a text whose lines end in LF instead of CRLF.
+func WithoutCR(text []byte) []byte { return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) }
 
 // Read returns the content of the file at a slash-separated path under dir. It returns nil if the
 // file does not exist, and an error if the path leads out of dir.

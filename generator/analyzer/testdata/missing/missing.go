@@ -7,7 +7,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-/* want `^mcptask_gen.go is missing: run go generate$` */ //mcptask:service
+/* want `^mcptask_gen.go is missing: run mcptaskgen example.com/app/missing$` */ //mcptask:service
 type S interface {
 	Run(ctx context.Context) error
 }

@@ -3,7 +3,7 @@ package stale
 
 import "context"
 
-/* want `^generated.go is stale, from line 2 on: run go generate$` */ //mcptask:service
+/* want `^generated.go is stale, from line 2 on: run mcptaskgen example.com/app/stale$` */ //mcptask:service
 type S interface {
 	Run(ctx context.Context) error
 }

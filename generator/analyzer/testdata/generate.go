@@ -1,4 +1,0 @@
-// Package app generates for the directories in it.
-package app
-
-//go:generate mcptaskgen --out generated.go ./stale

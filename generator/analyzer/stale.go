@@ -23,7 +23,9 @@ func (r *reader) compareFiles(out generator.Output) error {
 		d := analysis.Diagnostic{Pos: r.fallbackPosition(), Message: difference.Path + " " + difference.Reason}
 		if old, err := r.readFile(path); err == nil && written {
 			line := firstDifference(output.WithoutCR(old), out.Files[name])
-			d.Message += fmt.Sprintf(", from line %d on", line)
+			if line > 1 { // the first line differs by its flags, which the reason tells
+				d.Message += fmt.Sprintf(", from line %d on", line)
+			}
 			r.pointTo(&d, path, line)
 		}
 		switch file := r.fileOf(path); {

@@ -95,3 +95,96 @@ func GenerateTools(cfg ToolsConfig) (Output, error) {
 	if err := half.check(); err != nil {
 		return Output{}, err
 	}
+	revisions, err := Revisions(cfg.Revisions)
+	if err != nil {
+		return Output{}, err
+	}
+	protocol, err := readProtocol(revisions)
+	if err != nil {
+		return Output{}, err
+	}
+	var problems diag.List
+	remote := toolschema.Read(toolschema.Config{Path: path, Package: pkg, Service: cfg.Service, Side: half.side(), Revisions: cfg.Revisions}, text, &problems)
+	if err := problems.Err(dir); err != nil {
+		return Output{}, err
+	}
+	flags := commandline.Flags{
+		Tools: path, Out: out, Package: cfg.Package, Service: cfg.Service,
+		ServerOnly: cfg.ServerOnly, ClientOnly: cfg.ClientOnly, Revisions: cfg.Revisions,
+	}
+	remote.Header = flags.Relative(dir, filepath.Dir(out)).Header()
+	content, err := emit.Remote(remote, protocol)
+	if err != nil {
+		return Output{}, err
+	}
+	return NewOutput(dir, map[string][]byte{out: content}, nil), nil
+}
+
+func isPackageName(name string) bool { return token.IsIdentifier(name) && name != "_" }
+
+// checkTarget refuses to replace files that others wrote, and the name of the file generated from
+// declarations.
+func checkTarget(dir, out string) error {
+	name := diag.Relative(dir, out)
+	if filepath.Ext(out) != ".go" || strings.HasSuffix(out, "_test.go") {
+		return fmt.Errorf("%s is not the name of a Go file; give --out the name of the file to write", name)
+	}
+	if filepath.Base(out) == OutputName {
+		return fmt.Errorf("%s is reserved for the package's own declarations; give --out another name", name)
+	}
+	text, err := os.ReadFile(out)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if _, generated := commandline.FindHeader(text); err == nil && !generated {
+		err = fmt.Errorf("%s:1:1: this file was not written by mcptaskgen; move it, or give another name with --out", name)
+	}
+	return err
+}
+
+// findPackageName returns the name of the package that a file is written into. It prefers the
+// package of the other Go files there, first those that the current build includes. Otherwise it
+// derives a name from the directory.
+func findPackageName(out string) string {
+	dir := filepath.Dir(out)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		entries = nil // the directory does not exist yet
+	}
+	found := ""
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name())
+		if filepath.Ext(path) != ".go" || path == out || strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		if f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly); err == nil {
+			if built, err := build.Default.MatchFile(dir, entry.Name()); err == nil && built {
+				return f.Name.Name
+			}
+			found = cmp.Or(found, f.Name.Name)
+		}
+	}
+	if found != "" {
+		return found
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, filepath.Base(dir))
+}
+
+// isToolsClient reports whether a generated file comes from a list of tools. In a file of an earlier
+// version, which did not record its flags, the comment says so. A run that reads declarations does not
+// treat such a file as left over. The same goes for a file that cannot be read.
+func isToolsClient(f load.GeneratedFile) bool {
+	if f.Header.Recorded {
+		return f.Header.Flags.ReadsTools()
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), f.Path, nil, parser.PackageClauseOnly|parser.ParseComments)
+	if err != nil || len(file.Comments) == 0 {
+		return err != nil && !errors.As(err, new(scanner.ErrorList))
+	}
+	return strings.Contains(strings.Join(strings.Fields(file.Comments[0].Text()), " "), "what a server answers to tools/list")
+}

@@ -199,3 +199,4 @@ func (f *Flags) parse(words []string) (packages []string, err error) {
 	}
 	err = set.Parse(words)
 	return set.Args(), err
+}

@@ -355,7 +355,9 @@ var verbs = strings.Fields("add ask build call check clear close convert copy co
 func chooseServiceName(server, path string) string {
 	if server = strings.TrimRight(server, "/"); server != "" {
 		words := strings.FieldsFunc(server[strings.LastIndex(server, "/")+1:], func(r rune) bool { return strings.ContainsRune(" -_", r) })
-		isKind := func(word string) bool { return slices.Contains([]string{"mcp", "fastmcp", "server"}, strings.ToLower(word)) }
+		isKind := func(word string) bool {
+			return slices.Contains([]string{"mcp", "fastmcp", "server"}, strings.ToLower(word))
+		}
 		if kept := slices.DeleteFunc(slices.Clone(words), isKind); len(kept) > 0 {
 			words = kept
 		}

@@ -258,6 +258,9 @@ func (g *generation) generateFile(ctx context.Context, fset *token.FileSet, pkg 
 		}
 		return
 	}
+	if g.problems.Len() > 0 {
+		return // nothing is written, and a declaration with mistakes is not complete
+	}
 	path := filepath.Join(pkg.Dir, c.Output())
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && pkg.FindGenerated(path) == nil {
 		g.problems.Add(token.Position{Filename: path, Line: 1, Column: 1}, "this file was not written by mcptaskgen",

@@ -51,6 +51,7 @@ func (r *reader) attachDirectives(file *ast.File) {
 			if directive.IsDirective(comment.Text) {
 				r.bindDirective(comment, p, attached)
 			} else if stray, meant := directive.FindStray(comment.Text); meant {
+				r.noteMisplaced(comment, stray.Kind)
 				form := directive.Prefix + stray.Kind
 				if stray.Kind == "" {
 					form = directive.Prefix + strings.Join(directive.Kinds, ", "+directive.Prefix)
@@ -113,6 +114,7 @@ func (r *reader) bindDirective(comment *ast.Comment, p place, attached bool) {
 		hint := "the directives are " + directive.Prefix + strings.Join(directive.Kinds, ", "+directive.Prefix)
 		if near := diag.Nearest(strings.ToLower(d.Kind), directive.Kinds); near != "" {
 			hint = "did you mean " + directive.Prefix + near + "?"
+			r.noteMisplaced(comment, near)
 		}
 		r.addProblem(comment.Pos(), "unknown directive mcptask:"+d.Kind, hint)
 		return
@@ -122,10 +124,12 @@ func (r *reader) bindDirective(comment *ast.Comment, p place, attached bool) {
 	}
 	switch {
 	case !attached:
+		r.noteMisplaced(comment, d.Kind)
 		r.addProblem(comment.Pos(), fmt.Sprintf("mcptask:%s is not above any declaration", d.Kind),
 			fmt.Sprintf("put it directly above %s, without a blank line between", expectedPlaces[d.Kind]))
 		return
 	case !slices.Contains(p.kinds, d.Kind):
+		r.noteMisplaced(comment, d.Kind)
 		r.addProblem(comment.Pos(), fmt.Sprintf("mcptask:%s is %s", d.Kind, p.what),
 			"put it directly above "+expectedPlaces[d.Kind])
 		return
@@ -144,4 +148,11 @@ func (r *reader) bindDirective(comment *ast.Comment, p place, attached bool) {
 		r.directives[p.node] = &block{pos: comment.Pos(), settings: settings{}}
 	}
 	r.mergeSettings(r.directives[p.node].settings, d)
+}
+
+// noteMisplaced notes a directive for a service that is not bound to an interface.
+func (r *reader) noteMisplaced(comment *ast.Comment, kind string) {
+	if kind == "service" {
+		r.misplaced = append(r.misplaced, comment.Pos())
+	}
 }

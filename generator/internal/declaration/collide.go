@@ -17,10 +17,10 @@ type claim struct {
 
 // claimNames reports identifiers that the generated file would declare twice or that the package
 // already declares. It then names the constants with the schemas, which give way.
-func (r *reader) claimNames(out *model.Package, protocol map[string]string) {
+func (r *reader) claimNames(out *model.Package) {
 	r.imported = r.importedNames()
 	r.claimName("taskCapabilities", token.NoPos, "every package")
-	r.claimProtocolNames(out, protocol)
+	r.claimProtocolNames(out)
 	predeclared := []string{"bool", "error", "false", "nil", "string", "true"}
 	for _, name := range predeclared {
 		if obj := r.pkg.Types.Scope().Lookup(name); obj != nil {
@@ -60,9 +60,9 @@ func (r *reader) claimNames(out *model.Package, protocol map[string]string) {
 
 // claimProtocolNames reserves the names of the protocol, such as TaskStatus, that the package does not
 // declare itself. Those that it does stand in out.Own, and a note names what to use instead.
-func (r *reader) claimProtocolNames(out *model.Package, protocol map[string]string) {
+func (r *reader) claimProtocolNames(out *model.Package) {
 	out.Own = map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(protocol)) {
+	for _, name := range slices.Sorted(maps.Keys(r.protocol)) {
 		pos, own := r.imported[name]
 		if obj := r.pkg.Types.Scope().Lookup(name); obj != nil {
 			pos, own = obj.Pos(), true
@@ -72,7 +72,7 @@ func (r *reader) claimProtocolNames(out *model.Package, protocol map[string]stri
 			continue
 		}
 		out.Own[name] = true
-		r.addNote(pos, fmt.Sprintf("%s is declared here, so that the generated file does not declare it; it would be mcptask.%s", name, protocol[name]))
+		r.addNote(pos, fmt.Sprintf("%s is declared here, so that the generated file does not declare it; it would be mcptask.%s", name, r.protocol[name]))
 	}
 }
 

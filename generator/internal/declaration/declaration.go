@@ -36,6 +36,10 @@ type reader struct {
 	claims         map[string]claim     // identifiers of the generated file
 	imported       map[string]token.Pos // identifiers that imports declare in the other files
 	tools          map[string]token.Pos // tools by their MCP name
+	protocol       map[string]string    // identifiers of the protocol in generated code, and their names in the runtime
+	faults         map[token.Pos]bool   // mistakes for which a type was reported as one that does not compile
+	repeated       int                  // reports that were left out because of faults
+	misplaced      []token.Pos          // directives for services that are not above an interface
 }
 
 // block holds the settings of the directives above one type or method.
@@ -85,6 +89,8 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, pr
 		serviceMethods: map[ast.Node]bool{},
 		claims:         map[string]claim{},
 		tools:          map[string]token.Pos{},
+		protocol:       protocol,
+		faults:         map[token.Pos]bool{},
 	}
 	r.deriver = jsonschema.New(fset, pkg, r.addNote)
 	before := problems.Len()
@@ -109,7 +115,7 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, pr
 		return nil
 	}
 	r.readConstraint(out, files)
-	r.claimNames(out, protocol)
+	r.claimNames(out)
 	if problems.Len() > before || r.mayNeedBrokenFiles(out) {
 		pkg.ReportMistakes(problems) // a mistake there may be the cause
 	}
@@ -146,12 +152,28 @@ func (r *reader) objectOf(name *ast.Ident) types.Object {
 	return r.pkg.TypesInfo.Defs[name]
 }
 
-// reportStrayTools reports directives above methods that are not tools.
+// reportStrayTools reports directives above methods that are not tools. They are tools once a misplaced
+// directive near their interface is mended, which was reported already.
 func (r *reader) reportStrayTools() {
 	for node, b := range r.directives {
-		if _, method := node.(*ast.Field); method && !r.serviceMethods[node] {
+		if _, method := node.(*ast.Field); method && !r.serviceMethods[node] && !r.hasMisplacedService(b.pos) {
 			r.addProblem(b.pos, "mcptask:tool is above a method of an interface that is not a service",
 				"put //mcptask:service above the interface")
 		}
 	}
+}
+
+// hasMisplacedService reports whether a misplaced directive for a service is inside the type at a
+// position, or between it and the type before it.
+func (r *reader) hasMisplacedService(pos token.Pos) bool {
+	from, to := token.NoPos, token.NoPos
+	for _, spec := range r.specs {
+		switch {
+		case spec.End() < pos:
+			from = max(from, spec.End())
+		case spec.Pos() <= pos:
+			to = spec.End()
+		}
+	}
+	return slices.ContainsFunc(r.misplaced, func(at token.Pos) bool { return from < at && at < to })
 }

@@ -83,12 +83,14 @@ func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *bl
 }
 
 // readMethods reads the methods of an interface in source order. It includes the methods of
-// embedded interfaces of the same package.
+// embedded interfaces of the same package. open has the interfaces that it has read, with true for
+// those that it is reading.
 func (r *reader) readMethods(service *model.Service, iface *ast.InterfaceType, b *block, done map[string]bool, open map[*ast.InterfaceType]bool) {
-	if open[iface] {
+	if _, before := open[iface]; before {
 		return
 	}
 	open[iface] = true
+	defer func() { open[iface] = false }()
 	r.readInterface[iface] = true
 	for _, field := range iface.Methods.List {
 		if len(field.Names) == 0 {
@@ -115,6 +117,9 @@ func (r *reader) readEmbedded(service *model.Service, field *ast.Field, b *block
 	if name, ok := ast.Unparen(field.Type).(*ast.Ident); ok {
 		if spec, ok := r.interfaces[r.pkg.TypesInfo.Uses[name]]; ok && spec.TypeParams == nil {
 			done[""] = true // the service is not empty
+			if open[spec.Type.(*ast.InterfaceType)] {
+				r.addProblem(field.Pos(), fmt.Sprintf("service %s embeds %s, which contains itself by this line", service.Name, name.Name), "remove one of the embedded interfaces")
+			}
 			r.readMethods(service, spec.Type.(*ast.InterfaceType), b, done, open)
 			return
 		}

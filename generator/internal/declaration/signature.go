@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
@@ -26,7 +25,7 @@ type signature struct {
 // readSignature reads the parameters and results of a method. It reports whether they are valid for
 // a tool.
 func (r *reader) readSignature(tool *model.Tool, service *model.Service, field *ast.Field) (signature, bool) {
-	before := r.problems.Len()
+	before := r.problems.Len() + r.repeated
 	var sig signature
 	ft := field.Type.(*ast.FuncType)
 	params, results := r.listTypes(ft.Params), r.listTypes(ft.Results)
@@ -36,6 +35,9 @@ func (r *reader) readSignature(tool *model.Tool, service *model.Service, field *
 	}
 
 	if len(params) > 0 && isInvalid(params[0].t) && r.reportInvalid(params[0], name) {
+		params = params[1:]
+	} else if len(params) > 0 && isContextLike(params[0].t) {
+		bad(params[0].expr.Pos(), "takes %s instead of context.Context", types.ExprString(params[0].expr))
 		params = params[1:]
 	} else if len(params) == 0 || !IsNamed(params[0].t, "context", "Context") {
 		pos := ft.Params.Pos()
@@ -54,7 +56,7 @@ func (r *reader) readSignature(tool *model.Tool, service *model.Service, field *
 		r.readParam(tool, &sig, name, p, bad)
 	}
 	r.readResults(tool, &sig, name, ft, results, bad)
-	return sig, r.problems.Len() == before
+	return sig, r.problems.Len()+r.repeated == before
 }
 
 func (r *reader) readParam(tool *model.Tool, sig *signature, name string, p param, bad func(token.Pos, string, ...any)) {
@@ -162,142 +164,6 @@ func (r *reader) listTypes(fields *ast.FieldList) []param {
 	return list
 }
 
-// reportInvalid reports a type that does not compile.
-func (r *reader) reportInvalid(p param, name string) bool {
-	culprit, ok := findInvalid(p.t, map[types.Type]bool{})
-	if !ok {
-		return false
-	}
-	pos := p.expr.Pos()
-	message := fmt.Sprintf("%s uses %s, which does not compile", name, types.ExprString(p.expr))
-	from, to := p.expr.Pos(), p.expr.End()
-	if culprit != nil {
-		if spec := r.specOf(culprit); spec != nil {
-			from, to = spec.Pos(), spec.End()
-		}
-	}
-	hint := ""
-	for _, e := range r.pkg.TypeErrors {
-		switch {
-		case e.Pos >= from && e.Pos < to:
-			hint = r.describeLine(e.Pos) + ": " + e.Msg + r.suggestName(e.Msg)
-		case hint == "" && strings.HasPrefix(e.Msg, "could not import"):
-			hint = r.describeLine(e.Pos) + ": " + e.Msg
-			continue
-		default:
-			continue
-		}
-		break
-	}
-	if hint == "" && culprit != nil {
-		if named, ok := culprit.Type().(*types.Named); ok && named.TypeParams().Len() > 0 {
-			hint = fmt.Sprintf("%s contains ever deeper instances of itself; inside %[1]s, use it only with its own type arguments", culprit.Name())
-		}
-	}
-	r.addProblem(pos, message, hint)
-	return true
-}
-
-// isInvalid reports whether t is the invalid type.
-func isInvalid(t types.Type) bool {
-	basic, ok := t.(*types.Basic)
-	return ok && basic.Kind() == types.Invalid
-}
-
-// findInvalid reports whether a type contains an invalid one, and in which named type.
-func findInvalid(t types.Type, seen map[types.Type]bool) (types.Object, bool) {
-	if seen[t] {
-		return nil, false
-	}
-	seen[t] = true
-	switch t := t.(type) {
-	case *types.Basic:
-		return nil, t.Kind() == types.Invalid
-	case *types.Alias:
-		if obj, ok := findInvalidArguments(t, t.Obj(), t.TypeArgs(), seen); ok {
-			return obj, ok
-		}
-		return findInvalidWithin(t.Obj(), types.Unalias(t), seen)
-	case *types.Named:
-		if obj, ok := findInvalidArguments(t, t.Obj(), t.TypeArgs(), seen); ok {
-			return obj, ok
-		}
-		return findInvalidWithin(t.Obj(), t.Underlying(), seen)
-	case *types.Struct:
-		for i := range t.NumFields() {
-			if obj, ok := findInvalid(t.Field(i).Type(), seen); ok {
-				return obj, ok
-			}
-		}
-	case *types.Map:
-		if obj, ok := findInvalid(t.Key(), seen); ok {
-			return obj, ok
-		}
-		return findInvalid(t.Elem(), seen)
-	case interface{ Elem() types.Type }: // pointers, slices, arrays
-		return findInvalid(t.Elem(), seen)
-	}
-	return nil, false
-}
-
-// findInvalidArguments is findInvalid for the type arguments of an instance.
-func findInvalidArguments(t types.Type, obj types.Object, args *types.TypeList, seen map[types.Type]bool) (types.Object, bool) {
-	if nestsDeeper(t, maxInstanceDepth) {
-		return obj, true // its own type arguments are even deeper, without end
-	}
-	for arg := range args.Types() {
-		if culprit, ok := findInvalid(arg, seen); ok {
-			return culprit, ok
-		}
-	}
-	return nil, false
-}
-
-// maxInstanceDepth is how deep the arguments of a type may nest. Go itself refuses type G[T any]
-// struct{ Next *G[[]T] }, but only in a package without other mistakes.
-const maxInstanceDepth = 10
-
-// nestsDeeper reports whether the arguments of a type nest deeper than limit.
-func nestsDeeper(t types.Type, limit int) bool {
-	if limit < 0 {
-		return true
-	}
-	switch t := t.(type) {
-	case *types.Named:
-		return anyNestsDeeper(t.TypeArgs(), limit)
-	case *types.Alias:
-		return anyNestsDeeper(t.TypeArgs(), limit)
-	case *types.Struct:
-		for field := range t.Fields() {
-			if nestsDeeper(field.Type(), limit-1) {
-				return true
-			}
-		}
-	case *types.Map:
-		return nestsDeeper(t.Key(), limit-1) || nestsDeeper(t.Elem(), limit-1)
-	case interface{ Elem() types.Type }:
-		return nestsDeeper(t.Elem(), limit-1)
-	}
-	return false
-}
-
-func anyNestsDeeper(args *types.TypeList, limit int) bool {
-	for arg := range args.Types() {
-		if nestsDeeper(arg, limit-1) {
-			return true
-		}
-	}
-	return false
-}
-
-func findInvalidWithin(obj types.Object, t types.Type, seen map[types.Type]bool) (types.Object, bool) {
-	inner, ok := findInvalid(t, seen)
-	if ok && inner == nil {
-		inner = obj
-	}
-	return inner, ok
-}
-
 func (r *reader) specOf(obj types.Object) *ast.TypeSpec {
 	for _, spec := range r.specs {
 		if r.objectOf(spec.Name) == obj {
@@ -318,6 +184,20 @@ func (r *reader) inputOf(t types.Type) *model.Input {
 func IsNamed(t types.Type, path, name string) bool {
 	named, ok := types.Unalias(t).(*types.Named)
 	return ok && named.Obj().Name() == name && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == path
+}
+
+// isContextLike reports whether a type is no context.Context and yet was probably meant as one, because
+// it has its methods.
+func isContextLike(t types.Type) bool {
+	if IsNamed(t, "context", "Context") {
+		return false
+	}
+	for _, name := range []string{"Deadline", "Done", "Err", "Value"} {
+		if obj, _, _ := types.LookupFieldOrMethod(t, true, nil, name); obj == nil {
+			return false
+		}
+	}
+	return true
 }
 
 func isTask(t types.Type) bool { return isPointer(t) && IsNamed(elementType(t), Runtime, "Task") }

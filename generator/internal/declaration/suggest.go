@@ -1,6 +1,7 @@
 package declaration
 
 import (
+	"go/ast"
 	"go/types"
 	"path"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
 
 // commonPackages are packages whose types are often used in declarations.
@@ -29,6 +31,12 @@ func (r *reader) suggestName(message string) string {
 		}
 		return ""
 	}
+	if instead, ok := r.protocol[name]; ok {
+		return "; the generated file declares it, and is not read for the types of tools: write mcptask." + instead
+	}
+	if r.isGenerated(name) {
+		return "; the generated file declares it, and is not read for the types of tools: use a type of your own"
+	}
 	if imports := r.findImports(name); len(imports) > 0 {
 		return "; import " + strings.Join(imports, " or ")
 	}
@@ -49,6 +57,24 @@ func (r *reader) suggestName(message string) string {
 		}
 	}
 	return suggestNearest("", name, own)
+}
+
+// isGenerated reports whether the generated file declares a name for a service or an input.
+func (r *reader) isGenerated(name string) bool {
+	for spec := range r.directives {
+		spec, ok := spec.(*ast.TypeSpec)
+		if !ok {
+			continue
+		}
+		names := model.InputNames(spec.Name.Name)
+		if _, ok := spec.Type.(*ast.InterfaceType); ok {
+			names = model.ServiceNames(spec.Name.Name)
+		}
+		if slices.Contains(names, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // findImports lists packages with that name that a file may have forgotten to import.

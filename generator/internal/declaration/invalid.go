@@ -1,0 +1,210 @@
+package declaration
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"strings"
+)
+
+// reportInvalid reports a type that does not compile. It reports the same cause once.
+func (r *reader) reportInvalid(p param, name string) bool {
+	culprit, ok := findInvalid(p.t, map[types.Type]bool{})
+	if !ok {
+		return false
+	}
+	at, hint := r.explainInvalid(p, culprit)
+	if r.faults[at] {
+		r.repeated++
+		return true
+	}
+	r.faults[at] = true
+	r.addProblem(p.expr.Pos(), fmt.Sprintf("%s uses %s, which does not compile", name, types.ExprString(p.expr)), hint)
+	return true
+}
+
+// explainInvalid finds the mistake that keeps a type from compiling, and a hint for it. culprit is the
+// named type with the mistake, or nil.
+func (r *reader) explainInvalid(p param, culprit types.Object) (token.Pos, string) {
+	from, to := p.expr.Pos(), p.expr.End()
+	if name, ok := p.expr.(*ast.Ident); ok && culprit == nil {
+		culprit = r.pkg.TypesInfo.Uses[name] // such as an alias of itself
+	}
+	if culprit != nil {
+		if spec := r.specOf(culprit); spec != nil {
+			from, to = spec.Pos(), spec.End()
+		}
+	}
+	imported, imports := token.NoPos, ""
+	for i, e := range r.pkg.TypeErrors {
+		switch {
+		case e.Pos >= from && e.Pos < to:
+			message := e.Msg + r.suggestName(e.Msg)
+			if strings.HasPrefix(e.Msg, "invalid recursive type") {
+				message = r.describeCycle(e.Msg, r.pkg.TypeErrors[i+1:])
+			}
+			return e.Pos, r.describeLine(e.Pos) + ": " + message
+		case imports == "" && strings.HasPrefix(e.Msg, "could not import"):
+			imported, imports = e.Pos, r.describeLine(e.Pos)+": "+e.Msg
+		}
+	}
+	if imports == "" && culprit != nil {
+		if named, ok := culprit.Type().(*types.Named); ok && named.TypeParams().Len() > 0 {
+			return culprit.Pos(), fmt.Sprintf("%s contains ever deeper instances of itself; inside %[1]s, use it only with its own type arguments", culprit.Name())
+		}
+	}
+	return cmp.Or(imported, from), imports
+}
+
+// describeCycle describes a type that contains itself. The compiler's next errors have the steps of the
+// cycle.
+func (r *reader) describeCycle(message string, steps []types.Error) string {
+	var path []string
+	if name, ok := strings.CutSuffix(strings.TrimPrefix(message, "invalid recursive type: "), " refers to itself"); ok {
+		path = append(path, r.fieldWith(name, name))
+	}
+	for _, step := range steps {
+		from, to, ok := strings.Cut(strings.TrimPrefix(step.Msg, "\t"), " refers to ")
+		if !ok || !strings.HasPrefix(step.Msg, "\t") {
+			break
+		}
+		path = append(path, r.fieldWith(from, to))
+	}
+	if len(path) == 0 {
+		return message
+	}
+	first, _, isField := strings.Cut(path[0], ".")
+	text := first + " contains itself: " + strings.Join(append(path, first), " -> ")
+	if isField {
+		text += "; make one of these fields a pointer or a slice"
+	}
+	return text
+}
+
+// fieldWith names a struct's field whose type holds another type, as Struct.Field. It returns the name
+// of the type itself if it is no struct of this package.
+func (r *reader) fieldWith(name, other string) string {
+	for _, spec := range r.specs {
+		fields, ok := spec.Type.(*ast.StructType)
+		if !ok || spec.Name.Name != name {
+			continue
+		}
+		for _, field := range fields.Fields.List {
+			holds := false
+			ast.Inspect(field.Type, func(n ast.Node) bool {
+				id, ok := n.(*ast.Ident)
+				holds = holds || ok && id.Name == other
+				return !holds
+			})
+			switch {
+			case holds && len(field.Names) > 0:
+				return name + "." + field.Names[0].Name
+			case holds:
+				return name + "." + other
+			}
+		}
+	}
+	return name
+}
+
+// isInvalid reports whether t is the invalid type.
+func isInvalid(t types.Type) bool {
+	basic, ok := t.(*types.Basic)
+	return ok && basic.Kind() == types.Invalid
+}
+
+// findInvalid reports whether a type contains an invalid one, and in which named type.
+func findInvalid(t types.Type, seen map[types.Type]bool) (types.Object, bool) {
+	if seen[t] {
+		return nil, false
+	}
+	seen[t] = true
+	switch t := t.(type) {
+	case *types.Basic:
+		return nil, t.Kind() == types.Invalid
+	case *types.Alias:
+		if obj, ok := findInvalidArguments(t, t.Obj(), t.TypeArgs(), seen); ok {
+			return obj, ok
+		}
+		return findInvalidWithin(t.Obj(), types.Unalias(t), seen)
+	case *types.Named:
+		if obj, ok := findInvalidArguments(t, t.Obj(), t.TypeArgs(), seen); ok {
+			return obj, ok
+		}
+		return findInvalidWithin(t.Obj(), t.Underlying(), seen)
+	case *types.Struct:
+		for i := range t.NumFields() {
+			if obj, ok := findInvalid(t.Field(i).Type(), seen); ok {
+				return obj, ok
+			}
+		}
+	case *types.Map:
+		if obj, ok := findInvalid(t.Key(), seen); ok {
+			return obj, ok
+		}
+		return findInvalid(t.Elem(), seen)
+	case interface{ Elem() types.Type }: // pointers, slices, arrays
+		return findInvalid(t.Elem(), seen)
+	}
+	return nil, false
+}
+
+// findInvalidArguments is findInvalid for the type arguments of an instance.
+func findInvalidArguments(t types.Type, obj types.Object, args *types.TypeList, seen map[types.Type]bool) (types.Object, bool) {
+	if nestsDeeper(t, maxInstanceDepth) {
+		return obj, true // its own type arguments are even deeper, without end
+	}
+	for arg := range args.Types() {
+		if culprit, ok := findInvalid(arg, seen); ok {
+			return culprit, ok
+		}
+	}
+	return nil, false
+}
+
+// maxInstanceDepth is how deep the arguments of a type may nest. Go itself refuses type G[T any]
+// struct{ Next *G[[]T] }, but only in a package without other mistakes.
+const maxInstanceDepth = 10
+
+// nestsDeeper reports whether the arguments of a type nest deeper than limit.
+func nestsDeeper(t types.Type, limit int) bool {
+	if limit < 0 {
+		return true
+	}
+	switch t := t.(type) {
+	case *types.Named:
+		return anyNestsDeeper(t.TypeArgs(), limit)
+	case *types.Alias:
+		return anyNestsDeeper(t.TypeArgs(), limit)
+	case *types.Struct:
+		for field := range t.Fields() {
+			if nestsDeeper(field.Type(), limit-1) {
+				return true
+			}
+		}
+	case *types.Map:
+		return nestsDeeper(t.Key(), limit-1) || nestsDeeper(t.Elem(), limit-1)
+	case interface{ Elem() types.Type }:
+		return nestsDeeper(t.Elem(), limit-1)
+	}
+	return false
+}
+
+func anyNestsDeeper(args *types.TypeList, limit int) bool {
+	for arg := range args.Types() {
+		if nestsDeeper(arg, limit-1) {
+			return true
+		}
+	}
+	return false
+}
+
+func findInvalidWithin(obj types.Object, t types.Type, seen map[types.Type]bool) (types.Object, bool) {
+	inner, ok := findInvalid(t, seen)
+	if ok && inner == nil {
+		inner = obj
+	}
+	return inner, ok
+}

@@ -9,7 +9,7 @@ import (
 // Verify compares a surface with published official schema files. If the revision has more sources
 // than there are files, Verify compares only the part from the sources that the files resemble
 // most. notes describe deliberate differences. The error reports a revision without an official
-// schema.
+// schema, or files that define no task.
 func Verify(s *Surface, files ...*Document) (differences []Difference, notes []string, err error) {
 	if len(s.Provenance.Sources) == 0 {
 		return nil, nil, fmt.Errorf("there is no official schema of %s: %s", s.Revision, s.Provenance.Standing)
@@ -25,7 +25,28 @@ func Verify(s *Surface, files ...*Document) (differences []Difference, notes []s
 			notes = append(notes, fmt.Sprintf("%s is %s in the official schema, but different here. %s", p.describePlace(), p.Official, p.Reason))
 		}
 	}
-	return Compare(of, official), notes, nil
+	differences = Compare(of, official)
+	if lacksTasks(differences, of) {
+		return nil, nil, fmt.Errorf("no task is defined in the files, so they are not the schema of %s", s.Revision)
+	}
+	return differences, notes, nil
+}
+
+// lacksTasks reports whether all definitions about tasks are missing in the official files, which are
+// then those of something else.
+func lacksTasks(differences []Difference, s *Surface) bool {
+	defined, missing := 0, 0
+	for _, definition := range s.Definitions {
+		if strings.Contains(definition.Name, "Task") && !s.isNotCompared(definition.Name) {
+			defined++
+		}
+	}
+	for _, d := range differences {
+		if strings.Contains(d.Definition, "Task") && d.Aspect == AspectDefinition && d.Kind == Removed {
+			missing++
+		}
+	}
+	return defined > 0 && missing == defined
 }
 
 // IdentifyRevision returns the revision whose published official schema files these are, according
@@ -39,8 +60,8 @@ func IdentifyRevision(files ...*Document) (revision string, err error) {
 		if len(s.Provenance.Sources) == 0 {
 			continue
 		}
-		if found, _, err := Verify(s, files...); err != nil || len(found) == 0 {
-			return name, err
+		if found, _, err := Verify(s, files...); err == nil && len(found) == 0 {
+			return name, nil
 		}
 	}
 	return "", nil

@@ -142,23 +142,25 @@ func (i invocation) verifyRevision(revision string, names []string) int {
 	if err != nil {
 		return i.printError(err)
 	}
+	if len(found) > 0 {
+		of, err := schema.IdentifyRevision(files...)
+		if err != nil {
+			return i.printError(err)
+		}
+		if of != "" {
+			fmt.Fprintf(i.stderr, "this is the official schema of %s, not of %s: mcptaskgen schema verify %[1]s %[3]s\n", of, revision, strings.Join(names, " "))
+			return exitDifferences
+		}
+	}
 	for _, note := range notes {
 		fmt.Fprintln(i.stderr, note)
-	}
-	for _, difference := range found {
-		fmt.Fprintln(i.stdout, difference)
 	}
 	if len(found) == 0 {
 		return exitOK
 	}
-	of, err := schema.IdentifyRevision(files...)
-	if err != nil {
-		return i.printError(err)
+	for _, difference := range found {
+		fmt.Fprintln(i.stdout, difference)
 	}
-	if of == "" {
-		fmt.Fprintf(i.stderr, "this is not the schema of a known revision: %s explains the differences\n", explain)
-	} else {
-		fmt.Fprintf(i.stderr, "this is the official schema of %s: mcptaskgen schema verify %s %s\n", of, of, strings.Join(names, " "))
-	}
+	fmt.Fprintf(i.stderr, "this is not the schema of a known revision: %s explains the differences\n", explain)
 	return exitDifferences
 }

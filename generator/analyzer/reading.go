@@ -152,15 +152,16 @@ func (r *reader) scanComments(file *ast.File) {
 	}
 }
 
-func (r *reader) addMistake(pos token.Pos, message, hint string) {
+// addMistake reports a mistake once, with a fix if there is one.
+func (r *reader) addMistake(pos token.Pos, message, hint string) *analysis.Diagnostic {
 	if hint != "" {
 		message += "; " + hint
 	}
-	d := analysis.Diagnostic{Pos: pos, Message: message}
-	if !slices.ContainsFunc(r.mistakes, func(o analysis.Diagnostic) bool { return o.Pos == pos && o.Message == message }) {
-		d.SuggestedFixes = r.suggestSpelling(pos)
-		r.mistakes = append(r.mistakes, d)
+	if slices.ContainsFunc(r.mistakes, func(o analysis.Diagnostic) bool { return o.Pos == pos && o.Message == message }) {
+		return nil
 	}
+	r.mistakes = append(r.mistakes, analysis.Diagnostic{Pos: pos, Message: message, SuggestedFixes: r.suggestSpelling(pos)})
+	return &r.mistakes[len(r.mistakes)-1]
 }
 
 // generate generates the package again, and reports mistakes or files that differ.
@@ -194,7 +195,12 @@ func (r *reader) addError(err error) {
 			p.Message = fmt.Sprintf("%s: %s", p.Pos, p.Message)
 			pos = r.fallbackPosition()
 		}
-		r.addMistake(pos, p.Message, p.Hint)
+		if d := r.addMistake(pos, p.Message, p.Hint); d != nil && ok && p.Old != "" && r.hasText(pos, p.Old) {
+			d.SuggestedFixes = []analysis.SuggestedFix{{
+				Message:   "write " + p.New,
+				TextEdits: []analysis.TextEdit{{Pos: pos, End: pos + token.Pos(len(p.Old)), NewText: []byte(p.New)}},
+			}}
+		}
 	}
 }
 

@@ -111,12 +111,9 @@ func (r *reader) addDeclPlaces(decl *ast.GenDecl, add func(*ast.CommentGroup, pl
 func (r *reader) bindDirective(comment *ast.Comment, p place, attached bool) {
 	d, errs := directive.Scan(comment.Pos(), comment.Text)
 	if !slices.Contains(directive.Kinds, d.Kind) {
-		hint := "the directives are " + directive.Prefix + strings.Join(directive.Kinds, ", "+directive.Prefix)
-		if near := diag.Nearest(strings.ToLower(d.Kind), directive.Kinds); near != "" {
-			hint = "did you mean " + directive.Prefix + near + "?"
-			r.noteMisplaced(comment, near)
-		}
-		r.addProblem(comment.Pos(), "unknown directive mcptask:"+d.Kind, hint)
+		r.problems.AddMisspelling(r.fset.Position(comment.Pos()), "unknown directive mcptask:"+d.Kind, directive.Prefix, d.Kind, directive.Kinds,
+			"the directives are "+directive.Prefix+strings.Join(directive.Kinds, ", "+directive.Prefix))
+		r.noteMisplaced(comment, diag.Nearest(strings.ToLower(d.Kind), directive.Kinds))
 		return
 	}
 	for _, e := range errs {

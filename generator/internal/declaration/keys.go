@@ -160,8 +160,8 @@ func (r *reader) findKey(kind string, arg directive.Arg) (key, bool) {
 			valid = append(valid, k.name)
 		}
 	}
-	hint := cmp.Or(diag.DidYouMean(strings.ToLower(arg.Key), valid), "the keys are "+strings.Join(valid, ", "))
-	r.addProblem(arg.Pos, fmt.Sprintf("unknown key %q of mcptask:%s", arg.Key, kind), hint)
+	r.problems.AddMisspelling(r.fset.Position(arg.Pos), fmt.Sprintf("unknown key %q of mcptask:%s", arg.Key, kind), "", arg.Key, valid,
+		"the keys are "+strings.Join(valid, ", "))
 	return key{}, false
 }
 

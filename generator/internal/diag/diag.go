@@ -4,6 +4,7 @@ package diag
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"go/token"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,9 @@ type Problem struct {
 	Message string
 	Hint    string // what to write instead; may be empty
 	Source  string // the line of Pos; empty if it cannot be read
+	// Old is the misspelt word at Pos, and New is what was probably meant. Both are empty if nothing
+	// comes near.
+	Old, New string
 }
 
 // note is something that a reader of the source should know and that is no mistake.
@@ -34,6 +38,19 @@ type List struct {
 // Add records a problem at a position; hint may be empty.
 func (l *List) Add(pos token.Position, message, hint string) {
 	l.problems = append(l.problems, Problem{Pos: pos, Message: message, Hint: hint})
+}
+
+// AddMisspelling records a problem about a word at a position. If a candidate is [Nearest] to the word,
+// the hint asks for it. prefix comes before the word and before the candidates. Otherwise hint is used.
+func (l *List) AddMisspelling(pos token.Position, message, prefix, word string, candidates []string, hint string) {
+	p := Problem{Pos: pos, Message: message, Hint: hint}
+	if near := Nearest(strings.ToLower(word), candidates); near != "" {
+		p.Hint, p.Old, p.New = DidYouMean(strings.ToLower(word), candidates), prefix+word, prefix+near
+		if prefix != "" {
+			p.Hint = fmt.Sprintf("did you mean %s?", p.New)
+		}
+	}
+	l.problems = append(l.problems, p)
 }
 
 // AddNote records what the generator decided for the user at a position. The message also says how to

@@ -13,7 +13,7 @@ type S interface {
 //
 /* want `this looks like a directive but is not one: a directive must not have a space after //; write it as //mcptask:service, on its own line` */ // mcptask: Service prefix=x
 type T interface {
-	/* want `mcptask:tool is above a method of an interface that is not a service` */ //mcptask:tool
+	//mcptask:tool
 	Run(ctx context.Context) error
 }
 
@@ -24,3 +24,20 @@ type U interface{}
 
 // mcptask: this is prose, and so is mcptask:tool inside of a line.
 type V struct{}
+
+//mcptask:service
+type W interface {
+	// A misspells a key.
+	//
+	/* want `unknown key "Tll" of mcptask:tool; did you mean "ttl"\?` */ //mcptask:tool readonly Tll=1h title="A"
+	A(ctx context.Context) error
+	// B has a key that is near to none.
+	//
+	/* want `unknown key "colour" of mcptask:tool; the keys are ` */ //mcptask:tool colour=red
+	B(ctx context.Context) error
+}
+
+type X interface {
+	/* want `mcptask:tool is above a method of an interface that is not a service` */ //mcptask:tool
+	Run(ctx context.Context) error
+}

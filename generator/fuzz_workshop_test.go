@@ -79,6 +79,7 @@ type (
 	Annotations struct{ ReadOnly, Destructive, Idempotent, OpenWorld *bool }
 	InputSpec   struct{ Name, Message, Schema string }
 	ToolSpec    struct {
+		Entry string
 		Name, Title, Description, InputSchema, OutputSchema string
 		Annotations                                         Annotations
 		Policy                                              Policy

@@ -41,14 +41,20 @@ type ToolsConfig struct {
 	ServerOnly, ClientOnly bool
 }
 
-// GenerateTools reads a server's answer to tools/list and returns a file with a typed client. The
-// input can be the result, its array of tools, the JSON-RPC response, a recorded session, or
-// several pages, in one array or one after another. GenerateTools writes nothing. Its error lists
-// every mistake of the file, one per line, as tools.json:12:3: message.
+// GenerateTools reads a server's answer to tools/list and returns a file with a typed client, and with
+// a function that binds an implementation to the tools. The input is what [RecordTools] returns, the
+// result, its array of tools, the JSON-RPC response, a recorded session, or several pages, in one
+// array or one after another. GenerateTools writes nothing. Its error lists every mistake of the
+// file, one per line, as tools.json:12:3: message.
 //
+// A generated server lists the tools as the list has them. If the runtime cannot offer one of the
+// tools, the server's half is left out with a note; with ServerOnly that is an error.
+//
+// The names of methods leave out a prefix that all of at least three tools have, unless it is a verb.
 // A schema becomes a type by these rules:
 //   - The input and output of a tool are structs named after its method. Types inside them are
-//     named after their path, or after their key if they are under $defs.
+//     named after their property, or after their key if they are under $defs. Equal types are one.
+//     If different types want the same name, each is named after the type that contains it too.
 //   - An optional property is omitted if it is zero. If zero is a valid value and not the default,
 //     the field is a pointer. A slice or map is omitted if it is nil.
 //   - nil stands for null. A property that may be null or missing is omitted if it is nil.
@@ -59,11 +65,13 @@ type ToolsConfig struct {
 //     property is required if all require it. A union of strings, numbers or lists is the type that
 //     holds all of them.
 //   - If no Go type holds all valid values and few others, the type is json.RawMessage and a
-//     comment says why.
+//     comment says why. In an input, an alternative that says little does not count, and a comment
+//     names it: any string beside a boolean, a list or an object, and any value beside a type.
 //   - Additional properties are kept in AdditionalProperties if the schema mentions them, and are
 //     ignored otherwise.
 //   - A tool without an output schema returns its *mcptask.Result.
-//   - Start and Resume are generated unless the server says that the tool is never a task.
+//   - Start and Resume are generated unless the list says that the tool is never a task. A list of
+//     2025-11-25 says so if it does not state the tool's task support.
 func GenerateTools(cfg ToolsConfig) (Output, error) {
 	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
@@ -91,8 +99,11 @@ func GenerateTools(cfg ToolsConfig) (Output, error) {
 	if cfg.Service != "" && (!token.IsIdentifier(cfg.Service) || !token.IsExported(cfg.Service)) {
 		return Output{}, fmt.Errorf("--service=%s is not an exported Go identifier, such as Search", cfg.Service)
 	}
-	half := Config{ServerOnly: cfg.ServerOnly, ClientOnly: cfg.ClientOnly}
-	if err := half.check(); err != nil {
+	flags := commandline.Flags{
+		Tools: path, Out: out, Package: cfg.Package, Service: cfg.Service,
+		ServerOnly: cfg.ServerOnly, ClientOnly: cfg.ClientOnly, Revisions: cfg.Revisions,
+	}
+	if err := flags.Check(nil); err != nil {
 		return Output{}, err
 	}
 	revisions, err := Revisions(cfg.Revisions)
@@ -104,20 +115,18 @@ func GenerateTools(cfg ToolsConfig) (Output, error) {
 		return Output{}, err
 	}
 	var problems diag.List
-	remote := toolschema.Read(toolschema.Config{Path: path, Package: pkg, Service: cfg.Service, Side: half.side(), Revisions: cfg.Revisions}, text, &problems)
+	remote := toolschema.Read(toolschema.Config{Path: path, Package: pkg, Service: cfg.Service, Side: sideOf(flags), Revisions: cfg.Revisions}, text, &problems)
 	if err := problems.Err(dir); err != nil {
 		return Output{}, err
-	}
-	flags := commandline.Flags{
-		Tools: path, Out: out, Package: cfg.Package, Service: cfg.Service,
-		ServerOnly: cfg.ServerOnly, ClientOnly: cfg.ClientOnly, Revisions: cfg.Revisions,
 	}
 	remote.Header = flags.Relative(dir, filepath.Dir(out)).Header()
 	content, err := emit.Remote(remote, protocol)
 	if err != nil {
 		return Output{}, err
 	}
-	return NewOutput(dir, map[string][]byte{out: content}, nil), nil
+	files := NewOutput(dir, map[string][]byte{out: content}, nil)
+	files.Notes = problems.Notes(dir)
+	return files, nil
 }
 
 func isPackageName(name string) bool { return token.IsIdentifier(name) && name != "_" }

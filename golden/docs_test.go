@@ -324,6 +324,9 @@ func (c commandCheck) checkTool(at string, args []string) {
 		}
 	}
 	for _, arg := range args {
+		if arg == "--" { // another command follows
+			break
+		}
 		if flag, ok := strings.CutPrefix(arg, "--"); ok {
 			if name, _, _ := strings.Cut(flag, "="); !slices.Contains(c.flags[command], name) && name != "help" {
 				c.t.Errorf("%s: mcptaskgen %s has no flag --%s", at, command, name)

@@ -50,12 +50,13 @@ The //go:generate line above needs the tool in go.mod. This adds it:
 
 If mcptaskgen is installed, write //go:generate mcptaskgen instead.
 
-To call a server that someone else wrote, in any language, save its answer to tools/list and run:
+To call a server that someone else wrote, in any language, record its list of tools and run:
 
+  mcptaskgen tools --out search.json -- node server.js
   mcptaskgen --tools search.json
 
-This writes search_gen.go. It has the types of the tools' inputs and outputs, the interface Search,
-and SearchClient, which calls the tools.
+This writes search_gen.go. It has the types of the tools' inputs and outputs, and SearchClient, which
+calls the tools. It also has SearchTools, which serves an implementation of the list in Go, or a fake.
 
 The first line of a generated file records its flags. Without --out, --server-only, --client-only,
 --revision, --schema and --tools, a run by hand uses them again. A package's own //go:generate lines go

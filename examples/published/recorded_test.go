@@ -15,12 +15,12 @@ func TestRecorded(t *testing.T) {
 	t.Setenv("FIRECRAWL_API_KEY", "fc-test") // it starts with any key
 	for _, s := range servers {
 		t.Run(s.name, func(t *testing.T) {
-			got := tools(t, record(t, generator.RecordConfig{Command: s.command(t)}))
-			for name, want := range tools(t, read(t, s.path())) {
-				// everything lists more to clients that can do more, and at times later.
-				if d := cmp.Diff(want, got[name]); d != "" {
-					t.Errorf("%s is stale: record it again (-file +server):\n%s", name, d)
-				}
+			want, got := tools(t, read(t, s.path())), tools(t, record(t, generator.RecordConfig{Command: s.command(t)}))
+			if s.name == "everything" && len(got) > len(want) {
+				got = got[:len(want)] // it adds tools later
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("the list is stale: record it again (-file +server):\n%s", d)
 			}
 		})
 	}

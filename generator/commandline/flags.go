@@ -57,7 +57,7 @@ func (f *Flags) Add(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.Schemas, "schema", nil,
 		"a published schema `file` of MCP, repeated if a revision has several: generate\nfor its revision, or report what is new in it and not supported")
 	set.StringVar(&f.Tags, "tags", "", "build `tags`, comma-separated, as for go build")
-	set.StringVar(&f.Tools, "tools", "", "generate a client from this `file`, a server's answer to tools/list")
+	set.StringVar(&f.Tools, "tools", "", "generate a client and a server from this `file`, a list of tools as\nmcptaskgen tools records it")
 	set.StringVar(&f.Package, "package", "", "with --tools: the `name` of its package (default: that of the files\nbeside it)")
 	set.StringVar(&f.Service, "service", "", "with --tools: the `name` of the interface (default: named after the\nserver or the file)")
 }

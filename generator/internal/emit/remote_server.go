@@ -15,6 +15,9 @@ func (w *writer) writeRemoteServer(service *model.Service) {
 	w.file.Type().Id(id).InterfaceFunc(func(g *jen.Group) {
 		for _, tool := range service.Tools {
 			tasks = tasks || tool.Task
+			if !w.pkg.Side.Calls() { // the client's methods have it otherwise
+				addDoc(g, tool.Doc)
+			}
 			g.Id(tool.Method).Add(parameterList(w.handlerParams(tool)...)).Params(w.outType(tool), jen.Error())
 		}
 	})

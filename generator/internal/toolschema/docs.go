@@ -8,14 +8,19 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // toolDoc returns the doc comment of a tool's method.
-func toolDoc(t *tool, method string) string {
-	doc := []string{method + " calls the tool " + t.name + "."}
+func toolDoc(t *tool, method string, side model.Side) string {
+	does := method + " calls "
+	if !side.Calls() {
+		does = method + " handles calls of "
+	}
+	doc := []string{does + "the tool " + t.name + "."}
 	if utf8.RuneCountInString(t.name) > longestWord {
-		doc[0] = method + " calls the tool of the same name."
+		doc[0] = does + "the tool of the same name."
 	}
 	if t.description != "" {
 		doc = append(doc, t.description)

@@ -256,7 +256,7 @@ func (l *toolList) buildModel(cfg Config) *model.Remote {
 	unstated := l.unstatedSupport(cfg.Revisions)
 	for _, t := range l.tools {
 		m := &model.Tool{
-			Method: methods[t], Name: t.name, Doc: toolDoc(t, methods[t]), Policy: model.Policy{Task: cmp.Or(t.support, unstated)},
+			Method: methods[t], Name: t.name, Doc: toolDoc(t, methods[t], side), Policy: model.Policy{Task: cmp.Or(t.support, unstated)},
 			Out: resultPointer, OutKind: model.Content,
 		}
 		if side.Serves() {

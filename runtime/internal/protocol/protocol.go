@@ -200,19 +200,25 @@ func MergeObjects(a, b json.RawMessage) (json.RawMessage, error) {
 }
 
 // editTools lets edit change every entry of a tools/list result that is ours. Before, a tool with an
-// entry of its own gets that.
+// entry of its own gets that. If all tools have one, they come in the order of their service, since
+// the SDK sorts them by name.
 func editTools(s *mcptask.Server, result object, edit func(mcptask.ToolSpec, object) error) error {
 	var tools []object
 	if err := json.Unmarshal(result["tools"], &tools); err != nil {
 		return err
 	}
+	order, listed := map[string]int{}, 0
+	for i, spec := range s.Tools() {
+		order[spec.Name] = i
+	}
+	nameOf := func(entry object) (name string) {
+		_ = json.Unmarshal(entry["name"], &name) // another name is not ours
+		return name
+	}
 	for _, entry := range tools {
-		var name string
-		if json.Unmarshal(entry["name"], &name) != nil {
-			continue
-		}
-		if spec, ok := s.Tool(name); ok {
+		if spec, ok := s.Tool(nameOf(entry)); ok {
 			if spec.Entry != "" {
+				listed++
 				clear(entry)
 				if err := json.Unmarshal([]byte(spec.Entry), &entry); err != nil {
 					return err
@@ -222,6 +228,9 @@ func editTools(s *mcptask.Server, result object, edit func(mcptask.ToolSpec, obj
 				return err
 			}
 		}
+	}
+	if listed == len(tools) {
+		slices.SortStableFunc(tools, func(a, b object) int { return order[nameOf(a)] - order[nameOf(b)] })
 	}
 	data, err := json.Marshal(tools)
 	result["tools"] = data

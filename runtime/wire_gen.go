@@ -42,11 +42,10 @@ const (
 	CodeInvalidParams = -32602
 	// CodeInternalError says that the receiver failed on its own.
 	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the
-	// body.
+	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the body.
 	CodeHeaderMismatch = -32020
-	// CodeMissingClientCapability says that the request needs a capability that it does not
-	// declare; the error's data names it.
+	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
+	// the error's data names it.
 	CodeMissingClientCapability = -32021
 	// CodeUnsupportedProtocolVersion says that the server does not speak the request's protocol
 	// version; the error's data lists those that it does.
@@ -63,11 +62,11 @@ const (
 
 // Revisions that were not released. Their names belong to this project and are never sent.
 const (
-	// RevisionSEP1686 is off unless you name it. The proposal SEP-1686: task IDs from the
-	// requestor, beside the ordinary answer; never released.
+	// RevisionSEP1686 is off unless you name it. The proposal SEP-1686: task IDs from the requestor,
+	// beside the ordinary answer; never released.
 	RevisionSEP1686 = "sep-1686"
-	// Revision20251125RC is off unless you name it. The release candidate of 2025-11-25:
-	// published, superseded within days, never negotiable.
+	// Revision20251125RC is off unless you name it. The release candidate of 2025-11-25: published,
+	// superseded within days, never negotiable.
 	Revision20251125RC = "2025-11-25-rc"
 	// RevisionTaskPatterns is off unless you name it. A third party's guide: the caller's ID in
 	// _meta, wrapped results; nothing official, no schema.
@@ -81,8 +80,8 @@ const (
 	ExtensionTasks = "io.modelcontextprotocol/tasks"
 	// MetaRelatedTask ties a message to a task; the value is an object with the task's ID.
 	MetaRelatedTask = "io.modelcontextprotocol/related-task"
-	// MetaModelImmediateResponse gives the model a text to go on with while the task runs; on
-	// the result that announces the task.
+	// MetaModelImmediateResponse gives the model a text to go on with while the task runs; on the
+	// result that announces the task.
 	MetaModelImmediateResponse = "io.modelcontextprotocol/model-immediate-response"
 	// MetaProtocolVersion holds the protocol version that the request speaks; on every request.
 	MetaProtocolVersion = "io.modelcontextprotocol/protocolVersion"
@@ -90,8 +89,8 @@ const (
 	MetaClientCapabilities = "io.modelcontextprotocol/clientCapabilities"
 	// MetaClientInfo holds the client's name and version; on a request.
 	MetaClientInfo = "io.modelcontextprotocol/clientInfo"
-	// MetaSubscriptionID holds the ID of the request that opened the subscription; on each of
-	// its notifications.
+	// MetaSubscriptionID holds the ID of the request that opened the subscription; on each of its
+	// notifications.
 	MetaSubscriptionID = "io.modelcontextprotocol/subscriptionId"
 )
 
@@ -99,13 +98,11 @@ const (
 const (
 	// DeclaredSEP1686 is the capability object that a server with tasks adds in sep-1686.
 	DeclaredSEP1686 = `{"tasks":{"requests":{"tools":{"call":true}}}}`
-	// Declared20251125RC is the capability object that a server with tasks adds in
-	// 2025-11-25-rc.
+	// Declared20251125RC is the capability object that a server with tasks adds in 2025-11-25-rc.
 	Declared20251125RC = `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`
 	// Declared20251125 is the capability object that a server with tasks adds in 2025-11-25.
 	Declared20251125 = `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`
-	// DeclaredTaskPatterns is the capability object that a server with tasks adds in
-	// task-patterns.
+	// DeclaredTaskPatterns is the capability object that a server with tasks adds in task-patterns.
 	DeclaredTaskPatterns = `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`
 	// Declared20260728 is the capability object that a server with tasks adds in 2026-07-28.
 	Declared20260728 = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`

@@ -107,7 +107,7 @@ func renderFacts(all facts, surfaces []*schema.Surface) ([]byte, error) {
 			"is the capability object that a server with tasks adds in "+s.Revision+".", nil, jen.Op("`"+string(s.ServerCapabilities)+"`"))...)
 	}
 	emitGroup(f, "Capabilities of a server with tasks, as JSON objects.", capabilities)
-	addComment(f.Group, "Declared returns the capabilities that a server with tasks adds, by revision.", 0)
+	addComment(f.Group, "Declared returns the capabilities that a server with tasks adds, by revision.")
 	f.Func().Id("Declared").Params().Map(jen.String()).String().Block(
 		jen.Return(jen.Map(jen.String()).String().Values(byRevision)))
 	return renderFile(f)
@@ -115,7 +115,7 @@ func renderFacts(all facts, surfaces []*schema.Surface) ([]byte, error) {
 
 // emitStatus writes the type Status with its constants and its method.
 func emitStatus(f *jen.File, statuses []schema.Status) {
-	addComment(f.Group, "Status is the state of a task, as its requestor sees it.", 0)
+	addComment(f.Group, "Status is the state of a task, as its requestor sees it.")
 	f.Type().Id("Status").String()
 	f.Line()
 	var lines, terminal []jen.Code
@@ -127,7 +127,7 @@ func emitStatus(f *jen.File, statuses []schema.Status) {
 		}
 	}
 	emitGroup(f, "Statuses in the order of a task's life.", lines)
-	addComment(f.Group, "Terminal reports whether the status is final.", 0)
+	addComment(f.Group, "Terminal reports whether the status is final.")
 	f.Func().Params(jen.Id("s").Id("Status")).Id("Terminal").Params().Bool().Block(
 		jen.Switch(jen.Id("s")).Block(jen.Case(terminal...).Block(jen.Return(jen.True()))),
 		jen.Return(jen.False()),

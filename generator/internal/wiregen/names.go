@@ -68,10 +68,9 @@ func methodName(wire string) string {
 	return "Method" + goName(wire)
 }
 
-// wrapComment wraps a comment to 97 columns, including the marker and the indentation. A tab counts
-// as four columns.
-func wrapComment(text string, tabs int) []string {
-	width := 97 - len("// ") - 4*tabs
+// wrapComment wraps a comment to 97 columns, including the marker.
+func wrapComment(text string) []string {
+	const width = 97 - len("// ")
 	var lines []string
 	for _, word := range strings.Fields(text) {
 		if last := len(lines) - 1; last >= 0 && len(lines[last])+1+len(word) <= width {

@@ -39,7 +39,7 @@ func renderWire(surface *schema.Surface, all facts) ([]byte, error) {
 	if !isReleased(surface) {
 		source = surface.Revision + ", an unreleased revision of MCP, spells them"
 	}
-	for _, line := range wrapComment("Package "+name+" has the messages about tasks as "+source+". Its types drop unknown members. A missing optional member is the zero value.", 0) {
+	for _, line := range wrapComment("Package "+name+" has the messages about tasks as "+source+". Its types drop unknown members. A missing optional member is the zero value.") {
 		f.PackageComment(line)
 	}
 	emitMethods(f, surface)
@@ -92,7 +92,7 @@ func emitConstants(f *jen.File, constants []constant) {
 // constantLines returns a constant with its doc comment, for a group.
 func constantLines(name, doc string, typ, value jen.Code) []jen.Code {
 	var lines []jen.Code
-	for _, line := range wrapComment(words.AfterName(name, doc), 1) {
+	for _, line := range wrapComment(words.AfterName(name, doc)) {
 		lines = append(lines, jen.Comment(line))
 	}
 	statement := jen.Id(name)
@@ -107,13 +107,13 @@ func emitGroup(f *jen.File, doc string, lines []jen.Code) {
 	if len(lines) == 0 {
 		return
 	}
-	addComment(f.Group, doc, 0)
+	addComment(f.Group, doc)
 	f.Const().Defs(lines...)
 	f.Line()
 }
 
 func emitType(f *jen.File, t wireType) {
-	addComment(f.Group, t.doc, 0)
+	addComment(f.Group, t.doc)
 	if t.element != nil {
 		f.Type().Id(t.name).Map(jen.String()).Add(typeCode(*t.element))
 		f.Line()
@@ -121,7 +121,7 @@ func emitType(f *jen.File, t wireType) {
 	}
 	f.Type().Id(t.name).StructFunc(func(g *jen.Group) {
 		for _, field := range t.fields {
-			addComment(g, field.doc, 1)
+			addComment(g, field.doc)
 			typ, tag := fieldCode(field)
 			g.Id(field.name).Add(typ).Tag(map[string]string{"json": tag})
 		}
@@ -173,8 +173,8 @@ func typeCode(t goType) jen.Code {
 
 // addComment adds a doc comment line by line, because jennifer turns text with line breaks into a
 // block comment.
-func addComment(g *jen.Group, text string, tabs int) {
-	for _, line := range wrapComment(text, tabs) {
+func addComment(g *jen.Group, text string) {
+	for _, line := range wrapComment(text) {
 		g.Comment(line)
 	}
 }

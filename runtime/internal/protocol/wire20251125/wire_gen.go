@@ -18,11 +18,10 @@ const (
 	MethodTasksCancel = "tasks/cancel"
 	// MethodToolsCall calls a tool; it becomes a task if the client asks for one.
 	MethodToolsCall = "tools/call"
-	// MethodSamplingCreateMessage asks the client's model; it becomes a task if the server asks
-	// for one.
-	MethodSamplingCreateMessage = "sampling/createMessage"
-	// MethodElicitationCreate asks the client's user; it becomes a task if the server asks for
+	// MethodSamplingCreateMessage asks the client's model; it becomes a task if the server asks for
 	// one.
+	MethodSamplingCreateMessage = "sampling/createMessage"
+	// MethodElicitationCreate asks the client's user; it becomes a task if the server asks for one.
 	MethodElicitationCreate = "elicitation/create"
 )
 

@@ -39,8 +39,7 @@ const (
 const (
 	// ResultTypeTask is the resultType of CreateTaskResult.
 	ResultTypeTask = "task"
-	// ResultTypeComplete is the resultType of GetTaskResult, UpdateTaskResult and
-	// CancelTaskResult.
+	// ResultTypeComplete is the resultType of GetTaskResult, UpdateTaskResult and CancelTaskResult.
 	ResultTypeComplete = "complete"
 )
 

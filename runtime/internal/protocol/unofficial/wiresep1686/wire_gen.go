@@ -19,11 +19,11 @@ const (
 	// MethodToolsCall calls a tool; it becomes a task if the client gives it an ID, and is still
 	// answered with its result.
 	MethodToolsCall = "tools/call"
-	// MethodSamplingCreateMessage asks the client's model; it becomes a task if the server gives
-	// it an ID.
-	MethodSamplingCreateMessage = "sampling/createMessage"
-	// MethodElicitationCreate asks the client's user; it becomes a task if the server gives it
+	// MethodSamplingCreateMessage asks the client's model; it becomes a task if the server gives it
 	// an ID.
+	MethodSamplingCreateMessage = "sampling/createMessage"
+	// MethodElicitationCreate asks the client's user; it becomes a task if the server gives it an
+	// ID.
 	MethodElicitationCreate = "elicitation/create"
 )
 

@@ -13,7 +13,7 @@ import (
 // writeToolsFunc writes the function that binds an implementation to the tools of a service.
 func (w *writer) writeToolsFunc(service *model.Service) {
 	id, impl := model.ToolsFunc(service.Name), w.locals["impl"]
-	addDoc(w.file.Group, id+" binds impl to the tools of "+service.Name+", for ["+w.imports[runtimePath]+".NewServer].")
+	addDoc(w.file.Group, id+" binds "+impl+" to the tools of "+service.Name+", for ["+w.imports[runtimePath]+".NewServer].")
 	w.file.Func().Id(id).Params(jen.Id(impl).Id(service.Name)).Add(runtimeName("Tools")).BlockFunc(func(g *jen.Group) {
 		name := member("Service", stringLiteral(service.Name))
 		if slices.ContainsFunc(service.Tools, isHandler) {

@@ -29,7 +29,7 @@ const declarationPackage = "reports"
 // Scaffold is a first program for a new user: a declaration, its implementation, a main and a test.
 type Scaffold struct {
 	// Files holds the files by slash-separated path within the directory.
-	Files output.Files
+	Files map[string][]byte
 
 	dir     string // absolute
 	shown   string // as the caller wrote it
@@ -40,7 +40,7 @@ type Scaffold struct {
 // not need to exist, but it must be in a module and contain no Go files. NewScaffold writes
 // nothing.
 func NewScaffold(ctx context.Context, dir string) (Scaffold, error) {
-	s := Scaffold{Files: output.Files{}, shown: filepath.Clean(dir)}
+	s := Scaffold{Files: map[string][]byte{}, shown: filepath.Clean(dir)}
 	var err error
 	if s.dir, err = filepath.Abs(dir); err != nil {
 		return s, err
@@ -124,7 +124,7 @@ func escapeGlob(path string) string {
 
 // Write writes all files or none. It returns instructions for the next steps.
 func (s Scaffold) Write() (next string, err error) {
-	written, err := s.Files.Write(s.dir)
+	written, err := output.Files(s.Files).Write(s.dir)
 	if err != nil {
 		return "", Output{}.explainWriteError(written, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -24,6 +23,7 @@ Usage:
   mcptaskgen tools [flags] URL|-- CMD record the list of tools of an MCP server
   mcptaskgen upgrade [flags] [packages]
                                       generate for another revision and report what changes
+  mcptaskgen version                  print what this program was built from
   mcptaskgen help [command]           print the help of a command
 
 Packages are patterns as for go list. The default is the package in the current directory. Mark an
@@ -86,15 +86,14 @@ func generateCommand() command {
 		flags.BoolVar(&f.prune, "prune", false, "remove generated files that this run does not produce any more;\nwithout it they are named and stay")
 		f.flags.Add(flags)
 		flags.BoolVar(&f.verbose, "verbose", false, "say on standard error how long each step took and what was written")
-		flags.BoolVar(&f.version, "version", false, "print the version")
+		flags.BoolVar(&f.version, "version", false, "do what mcptaskgen version does")
 		return f.run
 	}}
 }
 
 func (f *generateFlags) run(ctx context.Context, i invocation) int {
 	if f.version {
-		fmt.Fprintln(i.stdout, "mcptaskgen", moduleVersion())
-		return exitOK
+		return i.printVersion()
 	}
 	for _, arg := range i.args {
 		for _, c := range namedCommands() {
@@ -179,12 +178,4 @@ func (f *generateFlags) writeFiles(i invocation, out generator.Output) int {
 		return i.printError(err)
 	}
 	return exitOK
-}
-
-// moduleVersion returns the module version that the go command recorded in the binary.
-func moduleVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
 }

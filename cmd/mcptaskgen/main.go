@@ -55,7 +55,7 @@ func (i invocation) printError(err error) int {
 
 // namedCommands returns the subcommands. Without a subcommand, mcptaskgen generates code.
 func namedCommands() []command {
-	return []command{initCommand(), docsCommand(), schemaCommand(), toolsCommand(), upgradeCommand()}
+	return []command{initCommand(), docsCommand(), schemaCommand(), toolsCommand(), upgradeCommand(), versionCommand()}
 }
 
 // checkCommand refuses an unknown command after help.

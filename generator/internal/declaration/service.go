@@ -145,6 +145,9 @@ func (r *reader) readTool(service *model.Service, field *ast.Field, defaults *bl
 	doc := field.Doc.Text()
 	tool := &model.Tool{Method: method.Name, Doc: doc, Description: words.ForReader(method.Name, jsonschema.Description(doc))}
 	r.positions[tool] = method.Pos()
+	if tool.Description == "" {
+		r.addNote(method.Pos(), fmt.Sprintf("the tool %s has no comment, so a model sees no more than its name; write above it what it does", method.Name))
+	}
 	r.readName(service, tool, method, b)
 	if s, ok := b.get("title"); ok {
 		tool.Title = s.text

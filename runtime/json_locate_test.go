@@ -151,3 +151,37 @@ func TestIntegersWithFractions(t *testing.T) {
 		}
 	}
 }
+
+// TestOthersNameTheirPlaces checks that answers, questions and results, which take other ways than arguments, are
+// decoded like them.
+func TestOthersNameTheirPlaces(t *testing.T) {
+	type plan struct {
+		Steps []inner2 `json:"steps"`
+	}
+	input := InputSpec{Name: "Plan", Schema: `{"type":"object","properties":{"steps":{"type":"array"}}}`}
+	result := func(structured string) Snapshot {
+		return Snapshot{Status: StatusCompleted, Result: &Result{Structured: json.RawMessage(structured)}}
+	}
+	for _, tc := range []struct {
+		name   string
+		decode func(value string) (plan, error)
+		prefix string
+	}{
+		{"answer", func(value string) (plan, error) {
+			return decodeAnswer[plan](json.RawMessage(`{"action":"accept","content":`+value+`}`), input)
+		}, ErrInvalidAnswer.Error() + ": "},
+		{"result", func(value string) (plan, error) { return decodeOutput[plan]("t", result(value)) }, "t: the result does not fit the output type: "},
+	} {
+		if got, err := tc.decode(`{"steps":[{"n":2.0},{"n":1e2}]}`); err != nil || len(got.Steps) != 2 || got.Steps[1].N != 100 {
+			t.Errorf("%s: %+v, %v", tc.name, got, err)
+		}
+		want := tc.prefix + "steps.1.n: got 2.5, want an integer from "
+		if _, err := tc.decode(`{"steps":[{"n":2.0},{"n":2.5}]}`); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s…", tc.name, err, want)
+		}
+	}
+	const want = "mcptask: question k: _meta: got array, want object"
+	if _, err := NewQuestion("", "k", methodElicit, json.RawMessage(`{"message":"m","_meta":[]}`)); err == nil || err.Error() != want {
+		t.Errorf("question: %v, want %s", err, want)
+	}
+}

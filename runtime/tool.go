@@ -64,7 +64,7 @@ func NewTool[In, Out any](spec ToolSpec, handler func(context.Context, *Task, In
 	return Tool{spec: spec, fault: fault, decode: decode, handle: func(ctx context.Context, task *Task, arguments json.RawMessage) (*Result, error) {
 		in, err := decodeJSON[In](arguments)
 		if err != nil { // the type has changed since the task was stored
-			return ErrorResult("invalid arguments: " + err.Error()), nil
+			return ErrorResult(fmt.Sprintf("invalid arguments: %v", err)), nil
 		}
 		out, err := handler(ctx, task, in)
 		if err != nil {

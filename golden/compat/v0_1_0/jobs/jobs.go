@@ -13,7 +13,7 @@ import (
 type Jobs interface {
 	// Build has a typed output, and is always a task.
 	//
-	//mcptask:tool title="Build it" task=required deadline=30m onlost=restart immediate="It is being built."
+	//mcptask:tool title="Build it" task=required deadline=30m onlost=restart attempts=3 immediate="It is being built."
 	Build(ctx context.Context, task *mcptask.Task, in BuildInput) (*Report, error)
 	// Deploy asks while it runs.
 	//
@@ -68,6 +68,8 @@ const (
 )
 
 // Priority is the place in the queue.
+//
+//mcptask:enum
 type Priority int
 
 // The priorities.

@@ -39,7 +39,7 @@ func renderWire(surface *schema.Surface, all facts) ([]byte, error) {
 	if !isReleased(surface) {
 		source = surface.Revision + ", an unreleased revision of MCP, spells them"
 	}
-	for _, line := range wrapComment("Package "+name+" has the messages about tasks as "+source+". Its types drop unknown members. A missing optional member is the zero value.") {
+	for _, line := range wrapComment("Package " + name + " has the messages about tasks as " + source + ". Its types drop unknown members. A missing optional member is the zero value.") {
 		f.PackageComment(line)
 	}
 	emitMethods(f, surface)

@@ -32,7 +32,7 @@ var arrows = []arrow{
 	// The generator.
 	{"generator/...", []string{
 		"schema", "templates", "github.com/dave/jennifer/...", "github.com/invopop/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6",
-		"github.com/pb33f/ordered-map/v2", "github.com/spf13/pflag", "golang.org/x/mod/...", "golang.org/x/text/...", "golang.org/x/tools/...",
+		"github.com/pb33f/ordered-map/v2", "github.com/spf13/pflag", "golang.org/x/text/...", "golang.org/x/tools/...",
 		"github.com/rogpeppe/go-internal/...",
 	}, testLibraries},
 	{"templates", nil, nil},

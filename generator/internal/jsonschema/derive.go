@@ -263,12 +263,8 @@ func compile(schema *jsontree.Node) (*validator.Schema, error) {
 	return compiled, nil
 }
 
-// findFault says why a schema does not admit a value, or returns "".
-func findFault(s *schema, value any) string {
-	compiled, err := compile(toNode(s, nil))
-	if err != nil {
-		return err.Error()
-	}
+// findFault says why a compiled schema does not admit a value, or returns "".
+func findFault(compiled *validator.Schema, value any) string {
 	decoded, err := validator.UnmarshalJSON(strings.NewReader(toValue(value, nil).Compact()))
 	if err != nil {
 		return err.Error()

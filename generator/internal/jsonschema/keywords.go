@@ -256,7 +256,8 @@ func describe(whole *schema, parts []part, where string) []error {
 	var problems []error
 	list, leaf := ends(whole)
 	before := *leaf
-	if slices.ContainsFunc(parts, func(p part) bool { return p.key == "enum" }) {
+	tagged := slices.ContainsFunc(parts, func(p part) bool { return p.key == "enum" })
+	if tagged {
 		leaf.Enum, leaf.Description = nil, "" // of the type's constants
 	}
 	for i, p := range parts {
@@ -293,7 +294,7 @@ func describe(whole *schema, parts []part, where string) []error {
 	if leaf.Enum != nil && leaf.Minimum == before.Minimum && leaf.Maximum == before.Maximum {
 		defer func() { leaf.Minimum, leaf.Maximum = "", "" }() // the choices say more than the Go type
 	}
-	return checkValues(list, leaf, before.Enum)
+	return checkValues(list, leaf, tagged, before.Enum)
 }
 
 // ends returns the outermost list of a schema, or nil, and the schema of its values at the end.
@@ -421,38 +422,43 @@ func rational(n json.Number) *big.Rat {
 	return r
 }
 
-// checkValues refuses values in a tag that the schema itself does not admit, and choices that are not
-// among the constants of the type.
-func checkValues(list, leaf *schema, constants []any) []error {
+// checkValues refuses values in a tag that the schema itself does not admit. If the tag has choices,
+// they must be among the constants of the type, if there are any.
+func checkValues(list, leaf *schema, tagged bool, constants []any) []error {
 	var problems []error
-	check := func(s *schema, what string, value any, choices string) {
-		if value == nil {
+	check := func(s *schema, what, choices string, values []any) {
+		if len(values) == 0 {
 			return
 		}
-		r := &refusal{message: fmt.Sprintf("the %s %s is not ", what, toValue(value, nil).Spaced())}
-		if s.Enum != nil && !slices.Contains(s.Enum, value) {
-			problems = append(problems, &refusal{r.message + "one of the " + choices, "the " + choices + " are " + strings.Join(choiceTexts(s), ", ")})
-		} else if fault := findFault(s, value); fault != "" {
-			problems = append(problems, &refusal{r.message + "valid: " + fault, ""})
+		compiled, err := compile(toNode(s, nil))
+		if err != nil {
+			problems = append(problems, err)
+			return
+		}
+		for _, value := range values {
+			r := &refusal{message: fmt.Sprintf("the %s %s is not ", what, toValue(value, nil).Spaced())}
+			if s.Enum != nil && !slices.Contains(s.Enum, value) {
+				problems = append(problems, &refusal{r.message + "one of the " + choices, "the " + choices + " are " + strings.Join(choiceTexts(s), ", ")})
+			} else if fault := findFault(compiled, value); fault != "" {
+				problems = append(problems, &refusal{r.message + "valid: " + fault, ""})
+			}
 		}
 	}
-	typed := *leaf
-	typed.Enum = constants
-	for _, choice := range leaf.Enum {
-		check(&typed, "choice", choice, "constants of the type")
+	if tagged {
+		typed := *leaf
+		typed.Enum = constants
+		check(&typed, "choice", "constants of the type", leaf.Enum)
 	}
-	for _, example := range leaf.Examples {
-		check(leaf, "example", example, "choices")
+	check(leaf, "example", "choices", leaf.Examples)
+	if leaf.Default != nil {
+		check(leaf, "default", "choices", []any{leaf.Default})
 	}
-	check(leaf, "default", leaf.Default, "choices")
 	if list == nil || list.Default == nil {
 		return problems
 	}
-	for _, item := range list.Default.([]any) {
-		check(leaf, "default", item, "choices")
-	}
+	check(leaf, "default", "choices", list.Default.([]any))
 	if len(problems) == 0 {
-		check(list, "default", list.Default, "")
+		check(list, "default", "", []any{list.Default})
 	}
 	return problems
 }

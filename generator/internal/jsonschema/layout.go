@@ -107,7 +107,7 @@ func toList[T any](list []T) *jsontree.Node {
 }
 
 // isEmpty reports whether a schema admits every value.
-func isEmpty(s *schema) bool { return len(toNode(s, nil).Members) == 0 }
+func isEmpty(s *schema) bool { return reflect.ValueOf(*s).IsZero() }
 
 // formatSchema formats a schema for people. What has no parts is on one line, if it is short.
 func formatSchema(schema *jsontree.Node) string {

@@ -108,6 +108,8 @@ func NewTool[In, Out any](ToolSpec, func(context.Context, *Task, In) (Out, error
 func Ask[T any](context.Context, *Task, InputSpec, string, string) (t T, err error) { return }
 
 func Asked[T any](*Task, int) (t T, err error) { return }
+func EncodeObject[T any](any, map[string]T) (data []byte, err error) { return }
+func DecodeObject[T any]([]byte, any, *map[string]T) (err error) { return }
 
 func Answer[T any](InputSpec, func(context.Context, Question) (T, error)) (a Answerer) { return }
 

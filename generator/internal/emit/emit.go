@@ -42,7 +42,8 @@ func File(pkg *model.Package, protocol Protocol) ([]byte, error) {
 	}
 	for _, service := range pkg.Services {
 		if pkg.Side.Serves() {
-			w.writeToolsFunc(service)
+			doc := " of " + service.Name + ", for [" + w.imports[runtimePath] + ".NewServer]."
+			w.writeToolsFunc(service, doc, service.Name, jen.Id("taskCapabilities").Call())
 		}
 		if pkg.Side.Calls() {
 			w.writeClient(service)

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/dave/jennifer/jen"
@@ -15,7 +16,6 @@ const jsonPath = "encoding/json"
 func Remote(remote *model.Remote, protocol Protocol) ([]byte, error) {
 	w := newWriter(&remote.Package)
 	w.protocol = protocol
-	rest := false
 	for _, d := range remote.Types {
 		if d.Type != nil {
 			w.declared = append(w.declared, d.Type)
@@ -23,11 +23,9 @@ func Remote(remote *model.Remote, protocol Protocol) ([]byte, error) {
 		for _, f := range d.Fields {
 			w.declared = append(w.declared, f.Type)
 		}
-		rest = rest || d.Rest != nil
 	}
 	w.chooseNames()
 	w.file.ImportName(jsonPath, "json")
-	w.file.ImportName("slices", "slices")
 	if err := w.writeHeader("remote.tmpl", remote); err != nil {
 		return nil, err
 	}
@@ -40,10 +38,7 @@ func Remote(remote *model.Remote, protocol Protocol) ([]byte, error) {
 		w.writeRemoteServer(service)
 	}
 	for _, d := range remote.Types {
-		w.writeDeclaredType(d, service)
-	}
-	if rest {
-		w.writeRestCodec(service)
+		w.writeDeclaredType(d)
 	}
 	if remote.Side.Serves() {
 		w.writeEntries(service)
@@ -66,7 +61,7 @@ func (w *writer) writeInterface(service *model.Service) {
 }
 
 // writeDeclaredType writes a type and its constants or methods.
-func (w *writer) writeDeclaredType(d *model.DeclaredType, service *model.Service) {
+func (w *writer) writeDeclaredType(d *model.DeclaredType) {
 	addDoc(w.file.Group, d.Doc)
 	if d.Type != nil {
 		w.file.Type().Id(d.Name).Add(w.typeExpr(d.Type))
@@ -81,13 +76,12 @@ func (w *writer) writeDeclaredType(d *model.DeclaredType, service *model.Service
 			g.Id(f.Name).Add(w.typeExpr(f.Type)).Op(jsonTag(f))
 		}
 	})
+	open := slices.IndexFunc(d.Fields, func(f *model.Field) bool { return f.Rest })
 	switch {
-	case d.Rest != nil:
-		w.writeOpenMethods(d, service)
+	case open >= 0:
+		w.writeOpenMethods(d, d.Fields[open])
 	case len(d.Filled) > 0:
-		w.writeMarshalMethod(d, func(g *jen.Group) {
-			g.Return(jen.Qual(jsonPath, "Marshal").Call(jen.Id("fields").Call(jen.Id("v"))))
-		})
+		w.writeMarshalMethod(d, jen.Qual(jsonPath, "Marshal").Call(jen.Id("fields").Call(jen.Id("v"))))
 	}
 }
 
@@ -118,9 +112,9 @@ func (w *writer) writeEnumConstants(d *model.DeclaredType) {
 	})
 }
 
-// writeMarshalMethod writes MarshalJSON. Its last statements encode v as fields, a type without
+// writeMarshalMethod writes MarshalJSON, which returns what encodes v as fields, a type without
 // methods.
-func (w *writer) writeMarshalMethod(d *model.DeclaredType, last func(*jen.Group)) {
+func (w *writer) writeMarshalMethod(d *model.DeclaredType, encode jen.Code) {
 	doc := "MarshalJSON implements json.Marshaler."
 	if len(d.Filled) > 0 {
 		doc += " It writes a required list or map that is nil as an empty one."
@@ -132,56 +126,17 @@ func (w *writer) writeMarshalMethod(d *model.DeclaredType, last func(*jen.Group)
 			g.If(jen.Add(field).Op("==").Nil()).Block(jen.Add(field).Op("=").Add(w.typeExpr(f.Type)).Values())
 		}
 		g.Type().Id("fields").Id(d.Name)
-		last(g)
+		g.Return(encode)
 	})
 }
 
 // writeOpenMethods writes the methods that encode and decode additional properties.
-func (w *writer) writeOpenMethods(d *model.DeclaredType, service *model.Service) {
-	rest := d.Fields[len(d.Fields)-1].Name
-	join, split := model.RestFuncs(service.Name)
-	w.writeMarshalMethod(d, func(g *jen.Group) {
-		g.Return(jen.Id(join).Call(jen.Id("fields").Call(jen.Id("v")), jen.Id("v").Dot(rest)))
-	})
+func (w *writer) writeOpenMethods(d *model.DeclaredType, additional *model.Field) {
+	rest := jen.Id("v").Dot(additional.Name)
+	w.writeMarshalMethod(d, runtimeName("EncodeObject").Call(jen.Id("fields").Call(jen.Id("v")), rest))
 	addDoc(w.file.Group, "UnmarshalJSON implements json.Unmarshaler.")
-	arguments := []jen.Code{jen.Id("data"), jen.Parens(jen.Op("*").Id("fields")).Call(jen.Id("v")), jen.Op("&").Id("v").Dot(rest)}
-	for _, f := range d.Fields[:len(d.Fields)-1] {
-		arguments = append(arguments, stringLiteral(f.JSON))
-	}
 	w.file.Func().Params(jen.Id("v").Op("*").Id(d.Name)).Id("UnmarshalJSON").Params(jen.Id("data").Index().Byte()).Error().Block(
 		jen.Type().Id("fields").Id(d.Name),
-		jen.Return(jen.Id(split).Add(parameterList(arguments...))))
-}
-
-// writeRestCodec writes the functions that the methods of writeOpenMethods call.
-func (w *writer) writeRestCodec(service *model.Service) {
-	join, split := model.RestFuncs(service.Name)
-	marshal, unmarshal := jen.Qual(jsonPath, "Marshal"), jen.Qual(jsonPath, "Unmarshal")
-	addDoc(w.file.Group, join+" encodes a struct and its additional properties as one object.")
-	w.file.Func().Id(join).Types(jen.Id("T").Any()).Params(jen.Id("fields").Any(), jen.Id("rest").Map(jen.String()).Id("T")).
-		Params(jen.Index().Byte(), jen.Error()).Block(
-		jen.List(jen.Id("data"), jen.Err()).Op(":=").Add(marshal).Call(jen.Id("fields")),
-		jen.If(jen.Err().Op("!=").Nil().Op("||").Len(jen.Id("rest")).Op("==").Lit(0)).Block(jen.Return(jen.Id("data"), jen.Err())),
-		jen.List(jen.Id("more"), jen.Err()).Op(":=").Add(marshal).Call(jen.Id("rest")),
-		jen.If(jen.Err().Op("!=").Nil().Op("||").String().Call(jen.Id("data")).Op("==").Lit("{}")).Block(jen.Return(jen.Id("more"), jen.Err())),
-		jen.Id("data").Index(jen.Len(jen.Id("data")).Op("-").Lit(1)).Op("=").LitRune(','),
-		jen.Return(jen.Append(jen.Id("data"), jen.Id("more").Index(jen.Lit(1), jen.Empty()).Op("...")), jen.Nil()),
-	)
-	addDoc(w.file.Group, split+" decodes an object into a struct, and its additional properties into rest.")
-	w.file.Func().Id(split).Types(jen.Id("T").Any()).Params(
-		jen.Id("data").Index().Byte(), jen.Id("fields").Any(), jen.Id("rest").Op("*").Map(jen.String()).Id("T"), jen.Id("known").Op("...").String(),
-	).Error().Block(
-		jen.If(jen.Err().Op(":=").Add(unmarshal).Call(jen.Id("data"), jen.Id("fields")), jen.Err().Op("!=").Nil()).Block(jen.Return(jen.Err())),
-		jen.Var().Id("all").Map(jen.String()).Qual(jsonPath, "RawMessage"),
-		jen.If(jen.Err().Op(":=").Add(unmarshal).Call(jen.Id("data"), jen.Op("&").Id("all")), jen.Err().Op("!=").Nil()).Block(jen.Return(jen.Err())),
-		jen.Op("*").Id("rest").Op("=").Nil(),
-		jen.For(jen.List(jen.Id("name"), jen.Id("value")).Op(":=").Range().Id("all")).Block(
-			jen.If(jen.Qual("slices", "Contains").Call(jen.Id("known"), jen.Id("name"))).Block(jen.Continue()),
-			jen.Var().Id("v").Id("T"),
-			jen.If(jen.Err().Op(":=").Add(unmarshal).Call(jen.Id("value"), jen.Op("&").Id("v")), jen.Err().Op("!=").Nil()).Block(jen.Return(jen.Err())),
-			jen.If(jen.Op("*").Id("rest").Op("==").Nil()).Block(jen.Op("*").Id("rest").Op("=").Map(jen.String()).Id("T").Values()),
-			jen.Parens(jen.Op("*").Id("rest")).Index(jen.Id("name")).Op("=").Id("v"),
-		),
-		jen.Return(jen.Nil()),
-	)
+		jen.Return(runtimeName("DecodeObject").Call(
+			jen.Id("data"), jen.Parens(jen.Op("*").Id("fields")).Call(jen.Id("v")), jen.Op("&").Add(rest))))
 }

@@ -9,9 +9,9 @@ import (
 // writeRemoteServer writes the interface that a server of a list of tools implements, and the function
 // that binds an implementation to the tools.
 func (w *writer) writeRemoteServer(service *model.Service) {
-	id, bind, impl := model.ServerType(service.Name), model.ToolsFunc(service.Name), w.locals["impl"]
+	id := model.ServerType(service.Name)
 	tasks := false
-	addDoc(w.file.Group, id+" has a method for each tool, which handles its calls. See "+bind+".")
+	addDoc(w.file.Group, id+" has a method for each tool, which handles its calls. See "+model.ToolsFunc(service.Name)+".")
 	w.file.Type().Id(id).InterfaceFunc(func(g *jen.Group) {
 		for _, tool := range service.Tools {
 			tasks = tasks || tool.Task
@@ -21,25 +21,12 @@ func (w *writer) writeRemoteServer(service *model.Service) {
 			g.Id(tool.Method).Add(parameterList(w.handlerParams(tool)...)).Params(w.outType(tool), jen.Error())
 		}
 	})
-	addDoc(w.file.Group, bind+" binds impl to the tools, for ["+w.imports[runtimePath]+".NewServer]. The server lists the tools as they are in the list.")
-	members := []jen.Code{member("Service", stringLiteral(service.Name)), member("Impl", jen.Id(impl))}
+	var capabilities jen.Code
 	if tasks {
-		members = append(members, member("Capabilities", w.capabilities()))
+		capabilities = w.capabilities()
 	}
-	var tools []jen.Code
-	for _, tool := range service.Tools {
-		spec := []jen.Code{member("Entry", jen.Id(tool.EntryConst))}
-		if tool.Task {
-			spec = append(spec, member("Policy", literal(runtimeName("Policy"), policyMembers(tool.Policy)...)))
-		}
-		tools = append(tools, runtimeName("NewTool").Call(literal(runtimeName("ToolSpec"), spec...), w.handler(tool)))
-	}
-	members = append(members, member("Tools", jen.Index().Add(runtimeName("Tool"), bracketed("{", "}", true, tools))))
-	w.file.Func().Id(bind).Params(jen.Id(impl).Id(id)).Add(runtimeName("Tools")).Block(
-		// The methods of a nil implementation have no values.
-		jen.If(jen.Id(impl).Op("==").Nil()).Block(jen.Return(literal(runtimeName("Tools"), members[0])).Comment("which NewServer refuses")),
-		jen.Return(literal(runtimeName("Tools"), members...)),
-	)
+	doc := ", for [" + w.imports[runtimePath] + ".NewServer]. The server lists the tools as they are in the list."
+	w.writeToolsFunc(service, doc, id, capabilities)
 }
 
 // handlerParams returns the parameters of a tool's method on the server.

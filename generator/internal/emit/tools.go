@@ -1,7 +1,6 @@
 package emit
 
 import (
-	"slices"
 	"strconv"
 	"time"
 
@@ -10,39 +9,47 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
 
-// writeToolsFunc writes the function that binds an implementation to the tools of a service.
-func (w *writer) writeToolsFunc(service *model.Service) {
+// writeToolsFunc writes the function that binds an implementation of an interface to the tools of a
+// service. capabilities is nil if no revision declares any.
+func (w *writer) writeToolsFunc(service *model.Service, doc, implements string, capabilities jen.Code) {
 	id, impl := model.ToolsFunc(service.Name), w.locals["impl"]
-	addDoc(w.file.Group, id+" binds "+impl+" to the tools of "+service.Name+", for ["+w.imports[runtimePath]+".NewServer].")
-	w.file.Func().Id(id).Params(jen.Id(impl).Id(service.Name)).Add(runtimeName("Tools")).BlockFunc(func(g *jen.Group) {
-		name := member("Service", stringLiteral(service.Name))
-		if slices.ContainsFunc(service.Tools, isHandler) {
-			// The methods of a nil implementation have no values.
-			g.If(jen.Id(impl).Op("==").Nil()).Block(
-				jen.Return(literal(runtimeName("Tools"), name)).Comment("which NewServer refuses"))
-		}
-		members := []jen.Code{name, member("Impl", jen.Id(impl))}
-		if service.Fallback {
-			members = append(members, member("Fallback", runtimeName("FallbackTools")))
-		}
-		if service.Prefix != "" {
-			members = append(members, member("Prefix", stringLiteral(service.Prefix)))
-		}
-		if service.Fallback && len(w.pkg.Inputs) > 0 {
-			members = append(members, member("Asks", jen.True()))
-		}
-		members = append(members, member("Capabilities", jen.Id("taskCapabilities").Call()))
-		var tools []jen.Code
-		for _, tool := range service.Tools {
-			tools = append(tools, runtimeName("NewTool").Call(w.toolSpec(tool), w.handler(tool)))
-		}
-		table := jen.Index().Add(runtimeName("Tool"), bracketed("{", "}", true, tools))
-		g.Return(literal(runtimeName("Tools"), append(members, member("Tools", table))...))
-	})
+	name := member("Service", stringLiteral(service.Name))
+	members := []jen.Code{name, member("Impl", jen.Id(impl))}
+	if service.Fallback {
+		members = append(members, member("Fallback", runtimeName("FallbackTools")))
+	}
+	if service.Prefix != "" {
+		members = append(members, member("Prefix", stringLiteral(service.Prefix)))
+	}
+	if service.Fallback && len(w.pkg.Inputs) > 0 {
+		members = append(members, member("Asks", jen.True()))
+	}
+	if capabilities != nil {
+		members = append(members, member("Capabilities", capabilities))
+	}
+	var tools []jen.Code
+	for _, tool := range service.Tools {
+		tools = append(tools, runtimeName("NewTool").Call(w.toolSpec(tool), w.handler(tool)))
+	}
+	members = append(members, member("Tools", jen.Index().Add(runtimeName("Tool"), bracketed("{", "}", true, tools))))
+	addDoc(w.file.Group, id+" binds "+impl+" to the tools"+doc)
+	w.file.Func().Id(id).Params(jen.Id(impl).Id(implements)).Add(runtimeName("Tools")).Block(
+		// The methods of a nil implementation have no values.
+		jen.If(jen.Id(impl).Op("==").Nil()).Block(jen.Return(literal(runtimeName("Tools"), name)).Comment("which NewServer refuses")),
+		jen.Return(literal(runtimeName("Tools"), members...)),
+	)
 }
 
 // toolSpec returns the description of a tool.
 func (w *writer) toolSpec(tool *model.Tool) jen.Code {
+	policy := member("Policy", literal(runtimeName("Policy"), policyMembers(tool.Policy)...))
+	if tool.EntryConst != "" {
+		fields := []jen.Code{member("Entry", jen.Id(tool.EntryConst))}
+		if tool.Task {
+			fields = append(fields, policy)
+		}
+		return literal(runtimeName("ToolSpec"), fields...)
+	}
 	fields := []jen.Code{member("Name", stringLiteral(tool.Name))}
 	if tool.Title != "" {
 		fields = append(fields, member("Title", stringLiteral(tool.Title)))
@@ -61,7 +68,7 @@ func (w *writer) toolSpec(tool *model.Tool) jen.Code {
 	if hints := annotationMembers(tool.Annotations); len(hints) > 0 {
 		fields = append(fields, member("Annotations", literal(runtimeName("Annotations"), hints...)))
 	}
-	fields = append(fields, member("Policy", literal(runtimeName("Policy"), policyMembers(tool.Policy)...)))
+	fields = append(fields, policy)
 	if len(tool.Questions) > 0 {
 		var questions []jen.Code
 		for _, input := range tool.Questions {

@@ -18,9 +18,6 @@ type DeclaredType struct {
 	Type   types.Type
 	Fields []*Field
 	Consts []Const
-	// Rest is the type of additional properties, which the last field collects. It is nil if the
-	// type has none.
-	Rest types.Type
 	// Filled lists the fields whose nil value is encoded as an empty list or map.
 	Filled []*Field
 }
@@ -30,16 +27,11 @@ type Field struct {
 	Name, Doc string
 	JSON      string // the property's name
 	Optional  bool   // omitted if zero
-	Rest      bool   // collects additional properties
+	Rest      bool   // collects additional properties; only the last field does
 	Type      types.Type
 }
 
 // Const is a value of an enum.
 type Const struct {
 	Name, Doc, Value string
-}
-
-// RestFuncs names the functions that encode and decode additional properties.
-func RestFuncs(service string) (join, split string) {
-	return lowerFirstWord(service) + "Join", lowerFirstWord(service) + "Split"
 }

@@ -316,9 +316,6 @@ func (d *declaration) finish(g *goTypes, same []*declaration) {
 	if d.Type != nil {
 		d.Type = g.finalType(d.Type)
 	}
-	if d.Rest != nil {
-		d.Rest = g.finalType(d.Rest)
-	}
 	for _, f := range d.Fields {
 		f.Type = g.finalType(f.Type)
 	}

@@ -207,10 +207,9 @@ func (g *goTypes) fillStruct(d *declaration, properties []*property) {
 		if elem != nil {
 			value = g.convertSchema(elem, origin{parent: d, parts: []string{"a value"}, what: "the additional properties"})
 		}
-		d.Rest = elementType(value)
 		name := own.takeUnique("AdditionalProperties")
 		d.Fields = append(d.Fields, &model.Field{
-			Name: name, Rest: true, Doc: restDoc(name, unfit, value), Type: types.NewMap(types.Typ[types.String], d.Rest),
+			Name: name, Rest: true, Doc: restDoc(name, unfit, value), Type: types.NewMap(types.Typ[types.String], elementType(value)),
 		})
 	}
 }

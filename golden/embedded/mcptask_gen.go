@@ -16,6 +16,9 @@ const _ = mcptask.GeneratedV1
 
 // EmbeddedTools binds impl to the tools of Embedded, for [mcptask.NewServer].
 func EmbeddedTools(impl Embedded) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "Embedded"} // which NewServer refuses
+	}
 	return mcptask.Tools{
 		Service:      "Embedded",
 		Impl:         impl,

@@ -16,6 +16,9 @@ const _ = mcptask.GeneratedV1
 
 // KindsTools binds impl to the tools of Kinds, for [mcptask.NewServer].
 func KindsTools(impl Kinds) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "Kinds"} // which NewServer refuses
+	}
 	return mcptask.Tools{
 		Service:      "Kinds",
 		Impl:         impl,

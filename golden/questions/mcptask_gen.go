@@ -16,6 +16,9 @@ const _ = mcptask.GeneratedV1
 
 // AskerTools binds impl to the tools of Asker, for [mcptask.NewServer].
 func AskerTools(impl Asker) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "Asker"} // which NewServer refuses
+	}
 	return mcptask.Tools{
 		Service:      "Asker",
 		Impl:         impl,

@@ -16,6 +16,9 @@ const _ = mcptask.GeneratedV1
 
 // RecursiveTools binds impl to the tools of Recursive, for [mcptask.NewServer].
 func RecursiveTools(impl Recursive) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "Recursive"} // which NewServer refuses
+	}
 	return mcptask.Tools{
 		Service:      "Recursive",
 		Impl:         impl,

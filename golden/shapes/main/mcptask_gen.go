@@ -16,6 +16,9 @@ const _ = mcptask.GeneratedV1
 
 // greeterTools binds impl to the tools of greeter, for [mcptask.NewServer].
 func greeterTools(impl greeter) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "greeter"} // which NewServer refuses
+	}
 	return mcptask.Tools{
 		Service:      "greeter",
 		Impl:         impl,

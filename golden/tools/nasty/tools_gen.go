@@ -7,7 +7,6 @@ package nasty
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -379,36 +378,13 @@ type NamesInput struct {
 // MarshalJSON implements json.Marshaler.
 func (v NamesInput) MarshalJSON() ([]byte, error) {
 	type fields NamesInput
-	return nastyJoin(fields(v), v.AdditionalProperties2)
+	return mcptask.EncodeObject(fields(v), v.AdditionalProperties2)
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (v *NamesInput) UnmarshalJSON(data []byte) error {
 	type fields NamesInput
-	return nastySplit(
-		data,
-		(*fields)(v),
-		&v.AdditionalProperties2,
-		"id",
-		"ID",
-		"Id",
-		"i_d",
-		"func",
-		"user_id",
-		"userId",
-		"user-id",
-		"$ref",
-		"@type",
-		"_",
-		"1st",
-		"v1.5",
-		"HTTPServerURL",
-		"SHOUTING_NAME",
-		"marshalJSON",
-		"additionalProperties",
-		"a property with a name that is so long that no line has room",
-		"quite_a_long_name_that_is_still_on_one_line",
-	)
+	return mcptask.DecodeObject(data, (*fields)(v), &v.AdditionalProperties2)
 }
 
 // QuiteALongNameThatIsStillOnOneLine is the property
@@ -645,26 +621,13 @@ func (v ObjectsInput) MarshalJSON() ([]byte, error) {
 		v.Nullable = map[string]*int64{}
 	}
 	type fields ObjectsInput
-	return nastyJoin(fields(v), v.AdditionalProperties)
+	return mcptask.EncodeObject(fields(v), v.AdditionalProperties)
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (v *ObjectsInput) UnmarshalJSON(data []byte) error {
 	type fields ObjectsInput
-	return nastySplit(
-		data,
-		(*fields)(v),
-		&v.AdditionalProperties,
-		"open",
-		"counts",
-		"patterns",
-		"empty",
-		"nullable",
-		"undeclared",
-		"merged",
-		"pointer",
-		"elsewhere",
-	)
+	return mcptask.DecodeObject(data, (*fields)(v), &v.AdditionalProperties)
 }
 
 // Open is the property "open" of ObjectsInput.
@@ -677,18 +640,13 @@ type Open struct {
 // MarshalJSON implements json.Marshaler.
 func (v Open) MarshalJSON() ([]byte, error) {
 	type fields Open
-	return nastyJoin(fields(v), v.AdditionalProperties)
+	return mcptask.EncodeObject(fields(v), v.AdditionalProperties)
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (v *Open) UnmarshalJSON(data []byte) error {
 	type fields Open
-	return nastySplit(
-		data,
-		(*fields)(v),
-		&v.AdditionalProperties,
-		"a",
-	)
+	return mcptask.DecodeObject(data, (*fields)(v), &v.AdditionalProperties)
 }
 
 // Counts is the property "counts" of ObjectsInput.
@@ -706,19 +664,13 @@ func (v Counts) MarshalJSON() ([]byte, error) {
 		v.Seen = []string{}
 	}
 	type fields Counts
-	return nastyJoin(fields(v), v.AdditionalProperties)
+	return mcptask.EncodeObject(fields(v), v.AdditionalProperties)
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (v *Counts) UnmarshalJSON(data []byte) error {
 	type fields Counts
-	return nastySplit(
-		data,
-		(*fields)(v),
-		&v.AdditionalProperties,
-		"total",
-		"seen",
-	)
+	return mcptask.DecodeObject(data, (*fields)(v), &v.AdditionalProperties)
 }
 
 // Empty is the property "empty" of ObjectsInput.
@@ -758,13 +710,13 @@ type LooseInput struct {
 // MarshalJSON implements json.Marshaler.
 func (v LooseInput) MarshalJSON() ([]byte, error) {
 	type fields LooseInput
-	return nastyJoin(fields(v), v.AdditionalProperties)
+	return mcptask.EncodeObject(fields(v), v.AdditionalProperties)
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (v *LooseInput) UnmarshalJSON(data []byte) error {
 	type fields LooseInput
-	return nastySplit(data, (*fields)(v), &v.AdditionalProperties)
+	return mcptask.DecodeObject(data, (*fields)(v), &v.AdditionalProperties)
 }
 
 // AToolWhoseNameGoesOnAndOnUntilItHasUsedUpAllOfTheOneHundredAndInput is the input of the
@@ -792,43 +744,3 @@ type CProperty string
 const (
 	CPropertyOne CProperty = "one"
 )
-
-// nastyJoin encodes a struct and its additional properties as one object.
-func nastyJoin[T any](fields any, rest map[string]T) ([]byte, error) {
-	data, err := json.Marshal(fields)
-	if err != nil || len(rest) == 0 {
-		return data, err
-	}
-	more, err := json.Marshal(rest)
-	if err != nil || string(data) == "{}" {
-		return more, err
-	}
-	data[len(data)-1] = ','
-	return append(data, more[1:]...), nil
-}
-
-// nastySplit decodes an object into a struct, and its additional properties into rest.
-func nastySplit[T any](data []byte, fields any, rest *map[string]T, known ...string) error {
-	if err := json.Unmarshal(data, fields); err != nil {
-		return err
-	}
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(data, &all); err != nil {
-		return err
-	}
-	*rest = nil
-	for name, value := range all {
-		if slices.Contains(known, name) {
-			continue
-		}
-		var v T
-		if err := json.Unmarshal(value, &v); err != nil {
-			return err
-		}
-		if *rest == nil {
-			*rest = map[string]T{}
-		}
-		(*rest)[name] = v
-	}
-	return nil
-}

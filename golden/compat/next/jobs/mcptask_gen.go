@@ -226,6 +226,9 @@ func (c *JobsClient) ResumeHang(token mcptask.Token, opts ...mcptask.CallOption)
 
 // FilesTools binds impl to the tools of Files, for [mcptask.NewServer].
 func FilesTools(impl Files) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "Files"} // which NewServer refuses
+	}
 	return mcptask.Tools{
 		Service:      "Files",
 		Impl:         impl,

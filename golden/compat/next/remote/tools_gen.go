@@ -154,11 +154,39 @@ type JobsBuildOutput struct {
 // SortInput is the input of the tool sort.
 type SortInput struct {
 	Items []Mode `json:"items"`
+	// AdditionalProperties holds the properties that have no field.
+	AdditionalProperties map[string]string `json:"-"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (v SortInput) MarshalJSON() ([]byte, error) {
+	type fields SortInput
+	return mcptask.EncodeObject(fields(v), v.AdditionalProperties)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *SortInput) UnmarshalJSON(data []byte) error {
+	type fields SortInput
+	return mcptask.DecodeObject(data, (*fields)(v), &v.AdditionalProperties)
 }
 
 // SortOutput is the output of the tool sort.
 type SortOutput struct {
 	Items []Item `json:"items"`
+	// AdditionalProperties holds the properties that have no field.
+	AdditionalProperties map[string]any `json:"-"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (v SortOutput) MarshalJSON() ([]byte, error) {
+	type fields SortOutput
+	return mcptask.EncodeObject(fields(v), v.AdditionalProperties)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *SortOutput) UnmarshalJSON(data []byte) error {
+	type fields SortOutput
+	return mcptask.DecodeObject(data, (*fields)(v), &v.AdditionalProperties)
 }
 
 // Item is an item of the property "items" of SortOutput.
@@ -216,7 +244,7 @@ const jobsSortTool = `{
   "name": "sort",
   "description": "Sort takes and returns instances of generic types, with enums.",
   "inputSchema": {
-    "additionalProperties": false,
+    "additionalProperties": {"type": "string"},
     "properties": {
       "items": {"items": {"description": "Mode is how a job runs.\nfast: skips the tests.", "enum": ["fast", "full"], "type": "string"}, "type": ["array", "null"]}
     },
@@ -224,6 +252,7 @@ const jobsSortTool = `{
     "type": "object"
   },
   "outputSchema": {
+    "additionalProperties": true,
     "properties": {
       "items": {
         "items": {

@@ -59,9 +59,9 @@ rules:
 bench:
 	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
-# The tool beside stringer: wall time, memory, and what comes after loading. Fails where a goal is missed.
+# The program beside stringer, 21 times each: time, memory, and what comes after loading.
 bench-generator:
-	go run ./generator/internal/measure
+	go test -run '^$$' -bench Generate -benchtime 21x ./cmd/internal/bench
 
 # Every fuzz target, one after the other.
 fuzz:

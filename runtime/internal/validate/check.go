@@ -11,8 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	faults "github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
 const (
@@ -43,6 +42,7 @@ type checker struct {
 	more     bool // there are more faults than are kept
 	silent   int  // how many surrounding schemas do not report their faults
 	branches int  // how many surrounding schemas may fail while the value fits
+	naming   bool // the value is the name of a member
 	around   []frame
 	key      []byte // scratch
 }
@@ -83,11 +83,11 @@ func (c *checker) check(r *rule, i int32, seen marks) bool {
 		if *r.Bool {
 			return true
 		}
-		return c.add(i, func() jsonschema.ErrorKind { return &faults.FalseSchema{} })
+		return c.add(i, func() string { return "no value is allowed here" })
 	}
 	for above := len(c.around) - 1; above >= 0 && c.around[above].node == i; above-- {
 		if c.around[above].rule == r {
-			return c.add(i, func() jsonschema.ErrorKind { return sentence("its schema refers to itself without end") })
+			return c.add(i, func() string { return "its schema refers to itself without end" })
 		}
 	}
 	c.around = append(c.around, frame{r, i})
@@ -136,15 +136,19 @@ func (c *checker) isKind(r *rule, i int32) bool {
 	if k == kindNumber && r.kinds&kindInteger != 0 && parseDecimal(c.literal(i)).isInteger() {
 		return true
 	}
-	return c.add(i, func() jsonschema.ErrorKind { return &faults.Type{Got: k.String(), Want: r.Types.ToStrings()} })
+	got := k.String()
+	if k == kindNumber && r.kinds&kindInteger != 0 {
+		got = c.show(i)
+	}
+	return c.addWanted(i, got, true, r.Types.ToStrings)
 }
 
 func (c *checker) isConstant(r *rule, i int32) bool {
 	if r.constant != nil && !c.isOneOf(r.constant, i) {
-		return c.add(i, func() jsonschema.ErrorKind { return &faults.Const{Want: *r.Const} })
+		return c.addConstants(i, r.constant, *r.Const)
 	}
 	if r.enum != nil && !c.isOneOf(r.enum, i) {
-		return c.add(i, func() jsonschema.ErrorKind { return &faults.Enum{Want: r.Enum.Values} })
+		return c.addConstants(i, r.enum, r.Enum.Values...)
 	}
 	return true
 }
@@ -196,11 +200,12 @@ func (c *checker) appendKey(key []byte, i int32) []byte {
 	return key
 }
 
-// formatExamples says how values of the formats look that are common and easy to get wrong.
+// formatExamples has a value of each format.
 var formatExamples = map[string]string{
-	"date": "2026-01-02", "date-time": "2026-01-02T15:04:05Z", "duration": "PT1H30M", "email": "ann@example.com",
-	"ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "time": "15:04:05Z", "uri": "https://example.com/a",
-	"uuid": "123e4567-e89b-12d3-a456-426614174000",
+	"date": "2026-01-02", "date-time": "2026-01-02T15:04:05Z", "duration": "PT1H30M", "email": "ann@example.com", "hostname": "www.example.com",
+	"ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "iri": "https://example.com/a", "iri-reference": "/a?b=c", "json-pointer": "/a/0",
+	"period": "2026-01-02T15:04:05Z/PT1H", "relative-json-pointer": "1/a", "semver": "1.2.3", "time": "15:04:05Z",
+	"uri": "https://example.com/a", "uri-reference": "/a?b=c", "uri-template": "/a/{name}", "uuid": "123e4567-e89b-12d3-a456-426614174000",
 }
 
 func (c *checker) isFormat(r *rule, i int32) bool {
@@ -217,11 +222,12 @@ func (c *checker) isFormat(r *rule, i int32) bool {
 	if err == nil {
 		return true
 	}
-	return c.add(i, func() jsonschema.ErrorKind {
-		if example := formatExamples[r.Format.Name]; example != "" {
-			return sentence(fmt.Sprintf("%q is not a valid %s: write one such as %s", shorten(value), r.Format.Name, example))
+	return c.add(i, func() string {
+		var syntaxError *syntax.Error
+		if errors.As(err, &syntaxError) {
+			return fmt.Sprintf("%s is not a valid regex: %s", c.show(i), syntaxError.Code)
 		}
-		return sentence(fmt.Sprintf("%q is not a valid %s: %s", shorten(value), r.Format.Name, shorten(err.Error())))
+		return fmt.Sprintf("%s is not a valid %s: write one such as %s", c.show(i), r.Format.Name, formatExamples[r.Format.Name])
 	})
 }
 
@@ -269,10 +275,10 @@ func (c *checker) checkInPlace(r *rule, i int32, seen marks) bool {
 func (c *checker) checkObject(r *rule, i int32, seen marks) bool {
 	size, ok := int(c.nodes[i].size), true
 	if r.MinProperties != nil && size < *r.MinProperties {
-		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.MinProperties{Got: size, Want: *r.MinProperties} })
+		ok = c.add(i, func() string { return fmt.Sprintf("got %s, want at least %d", count(size, "member"), *r.MinProperties) })
 	}
 	if r.MaxProperties != nil && size > *r.MaxProperties {
-		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.MaxProperties{Got: size, Want: *r.MaxProperties} })
+		ok = c.add(i, func() string { return fmt.Sprintf("got %s, want at most %d", count(size, "member"), *r.MaxProperties) })
 	}
 	if len(r.members)+len(r.patterns) > 0 || r.countsMembers {
 		if ok || !c.brief() {
@@ -280,9 +286,11 @@ func (c *checker) checkObject(r *rule, i int32, seen marks) bool {
 		}
 	}
 	if r.names != nil {
+		c.naming = true
 		for name := i + 1; name < c.nodes[i].next && (ok || !c.brief()); name = c.nodes[name+1].next {
 			ok = c.check(r.names, name, nil) && ok
 		}
+		c.naming = false
 	}
 	for _, d := range r.dependents {
 		if !ok && c.brief() {
@@ -295,7 +303,7 @@ func (c *checker) checkObject(r *rule, i int32, seen marks) bool {
 			ok = c.checkInPlace(d.rule, i, seen) && ok
 		}
 		if missing := c.findMissing(i, d.required); missing != nil {
-			ok = c.add(i, func() jsonschema.ErrorKind { return &faults.DependentRequired{Prop: d.name, Missing: missing} })
+			ok = c.add(i, func() string { return describeMissing(missing) + fmt.Sprintf(", which %s needs", quote(d.name)) })
 		}
 	}
 	return ok
@@ -321,7 +329,7 @@ func (c *checker) checkMembers(r *rule, i int32, seen marks) bool {
 		ordinal++
 	}
 	if required < r.required && (ok || !c.brief()) {
-		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.Required{Missing: c.findMissing(i, r.Required)} })
+		ok = c.add(i, func() string { return describeMissing(c.findMissing(i, r.Required)) })
 	}
 	if nested && (ok || c.branches == 0) {
 		ordinal = 0
@@ -333,9 +341,9 @@ func (c *checker) checkMembers(r *rule, i int32, seen marks) bool {
 		}
 	}
 	if other != nil {
-		ok = c.add(i, func() jsonschema.ErrorKind {
+		ok = c.add(i, func() string {
 			c.more = c.more || len(other) > MaxFaults
-			return &faults.AdditionalProperties{Properties: other[:min(len(other), MaxFaults)]}
+			return describeAdditional(other[:min(len(other), MaxFaults)])
 		})
 	}
 	return ok
@@ -399,10 +407,10 @@ func (c *checker) findMissing(i int32, required []string) []string {
 func (c *checker) checkArray(r *rule, i int32, seen marks) bool {
 	size, ok := int(c.nodes[i].size), true
 	if r.MinItems != nil && size < *r.MinItems {
-		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.MinItems{Got: size, Want: *r.MinItems} })
+		ok = c.add(i, func() string { return fmt.Sprintf("got %s, want at least %d", count(size, "item"), *r.MinItems) })
 	}
 	if r.MaxItems != nil && size > *r.MaxItems {
-		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.MaxItems{Got: size, Want: *r.MaxItems} })
+		ok = c.add(i, func() string { return fmt.Sprintf("got %s, want at most %d", count(size, "item"), *r.MaxItems) })
 	}
 	if r.UniqueItems && size > 1 && (ok || !c.brief()) {
 		ok = c.isUnique(i) && ok
@@ -424,7 +432,7 @@ func (c *checker) checkArray(r *rule, i int32, seen marks) bool {
 		index++
 	}
 	if r.ends && size > len(r.prefix) {
-		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.AdditionalItems{Count: size - len(r.prefix)} })
+		ok = c.add(i, func() string { return fmt.Sprintf("got %s, want at most %d", count(size, "item"), len(r.prefix)) })
 	}
 	if r.contains != nil && (ok || !c.brief()) {
 		ok = c.checkContains(r, i, seen) && ok
@@ -442,7 +450,7 @@ func (c *checker) isUnique(i int32) bool {
 			return false
 		}
 		if former, ok := keys[string(c.key)]; ok {
-			return c.add(i, func() jsonschema.ErrorKind { return &faults.UniqueItems{Duplicates: [2]int{former, index}} })
+			return c.add(i, func() string { return fmt.Sprintf("items %d and %d are equal, want all different", former, index) })
 		}
 		keys[string(c.key)] = index
 		index++
@@ -482,16 +490,16 @@ func (c *checker) checkContains(r *rule, i int32, seen marks) bool {
 		if c.silent > 0 || mark.isBehind(c) {
 			return false // the faults of the items say it
 		}
-		return c.add(i, func() jsonschema.ErrorKind { return &faults.Contains{} })
+		return c.add(i, func() string { return "got 0 fitting items, want at least 1" })
 	case found < least:
 		c.rewind(mark)
-		return c.add(i, func() jsonschema.ErrorKind {
-			return sentence(fmt.Sprintf("min %d items required to match contains schema, but %d matched", least, found))
+		return c.add(i, func() string {
+			return fmt.Sprintf("got %s, want at least %d", count(found, "fitting item"), least)
 		})
 	case found > most:
 		c.rewind(mark)
-		return c.add(i, func() jsonschema.ErrorKind {
-			return sentence(fmt.Sprintf("max %d items required to match contains schema, but more matched", most))
+		return c.add(i, func() string {
+			return fmt.Sprintf("got more fitting items, want at most %d", most)
 		})
 	}
 	c.rewind(mark)
@@ -509,14 +517,18 @@ func (c *checker) checkString(r *rule, i int32) bool {
 	if r.MinLength != nil || r.MaxLength != nil {
 		length := utf8.RuneCountInString(value)
 		if r.MinLength != nil && length < *r.MinLength {
-			ok = c.add(i, func() jsonschema.ErrorKind { return &faults.MinLength{Got: length, Want: *r.MinLength} })
+			ok = c.add(i, func() string {
+				return fmt.Sprintf("got %s, want at least %d", count(length, "character"), *r.MinLength)
+			})
 		}
 		if r.MaxLength != nil && length > *r.MaxLength {
-			ok = c.add(i, func() jsonschema.ErrorKind { return &faults.MaxLength{Got: length, Want: *r.MaxLength} })
+			ok = c.add(i, func() string { return fmt.Sprintf("got %s, want at most %d", count(length, "character"), *r.MaxLength) })
 		}
 	}
 	if r.Pattern != nil && (ok || !c.brief()) && !r.Pattern.MatchString(value) {
-		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.Pattern{Got: shorten(value), Want: r.Pattern.String()} })
+		ok = c.add(i, func() string {
+			return fmt.Sprintf("%s does not match the pattern %s", c.show(i), text.Shorten(r.Pattern.String(), 256))
+		})
 	}
 	return ok
 }
@@ -530,33 +542,28 @@ func (c *checker) checkNumber(r *rule, i int32) bool {
 	}
 	literal := c.literal(i)
 	v, ok := parseDecimal(literal), true
-	fraction := func() *big.Rat {
-		f, _ := new(big.Rat).SetString(literal) // within the bounds this never fails
-		return f
-	}
-	if r.min != nil && v.compare(*r.min) < 0 {
-		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.Minimum{Got: fraction(), Want: r.Minimum} })
-	}
-	if r.max != nil && v.compare(*r.max) > 0 {
-		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.Maximum{Got: fraction(), Want: r.Maximum} })
-	}
-	if r.above != nil && v.compare(*r.above) <= 0 {
-		ok = c.add(i, func() jsonschema.ErrorKind {
-			return &faults.ExclusiveMinimum{Got: fraction(), Want: r.ExclusiveMinimum}
-		})
-	}
-	if r.below != nil && v.compare(*r.below) >= 0 {
-		ok = c.add(i, func() jsonschema.ErrorKind {
-			return &faults.ExclusiveMaximum{Got: fraction(), Want: r.ExclusiveMaximum}
-		})
+	for _, bound := range []struct {
+		limit  *decimal
+		broken bool
+		words  string
+	}{
+		{r.min, r.min != nil && v.compare(*r.min) < 0, "at least"},
+		{r.max, r.max != nil && v.compare(*r.max) > 0, "at most"},
+		{r.above, r.above != nil && v.compare(*r.above) <= 0, "more than"},
+		{r.below, r.below != nil && v.compare(*r.below) >= 0, "less than"},
+	} {
+		if bound.broken {
+			ok = c.add(i, func() string { return fmt.Sprintf("got %s, want %s %v", c.show(i), bound.words, bound.limit) })
+		}
 	}
 	if r.MultipleOf != nil && (ok || !c.brief()) {
 		// The division needs a power of ten as long as the exponent.
 		if !c.spend((len(v.digits) + max(v.exponent, -v.exponent)) / 8) {
 			return false
 		}
-		if !new(big.Rat).Quo(fraction(), r.MultipleOf).IsInt() {
-			ok = c.add(i, func() jsonschema.ErrorKind { return &faults.MultipleOf{Got: fraction(), Want: r.MultipleOf} })
+		fraction, _ := new(big.Rat).SetString(literal) // within the bounds this never fails
+		if !fraction.Quo(fraction, r.MultipleOf).IsInt() {
+			ok = c.add(i, func() string { return fmt.Sprintf("got %s, want a multiple of %v", c.show(i), toDecimal(r.MultipleOf)) })
 		}
 	}
 	return ok

@@ -1,9 +1,6 @@
 package validate
 
-import (
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	faults "github.com/santhosh-tekuri/jsonschema/v6/kind"
-)
+import "fmt"
 
 // checkCombined checks a value against a schema's subschemas.
 func (c *checker) checkCombined(r *rule, i int32, seen marks) bool {
@@ -12,7 +9,7 @@ func (c *checker) checkCombined(r *rule, i int32, seen marks) bool {
 		c.silent++
 		fits := c.checkInPlace(r.not, i, nil)
 		if c.silent--; fits {
-			ok = c.add(i, func() jsonschema.ErrorKind { return &faults.Not{} })
+			ok = c.add(i, func() string { return "its schema excludes this value" })
 		}
 	}
 	for _, all := range r.allOf {
@@ -53,6 +50,8 @@ func (c *checker) checkAnyOf(r *rule, i int32, seen marks) bool {
 	c.branches--
 	if fits {
 		c.rewind(mark)
+	} else {
+		c.mergeAlternatives(mark, i)
 	}
 	return fits
 }
@@ -74,8 +73,13 @@ func (c *checker) checkOneOf(r *rule, i int32, seen marks) bool {
 		fits := c.checkInPlace(alternative, i, nil)
 		c.silent--
 		if fits {
-			return c.add(i, func() jsonschema.ErrorKind { return &faults.OneOf{Subschemas: []int{first, index}} })
+			return c.add(i, func() string {
+				return fmt.Sprintf("it fits alternatives %d and %d of its schema, want only one", first+1, index+1)
+			})
 		}
+	}
+	if first < 0 {
+		c.mergeAlternatives(mark, i)
 	}
 	return first >= 0
 }

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"fmt"
 	"math/big"
 	"strconv"
 	"strings"
@@ -53,6 +54,25 @@ func (v decimal) appendInteger(text []byte) []byte {
 		text = append(text, '0')
 	}
 	return text
+}
+
+// String returns the number as JavaScript writes it.
+func (v decimal) String() string {
+	sign := map[bool]string{true: "-"}[v.negative]
+	switch point := len(v.digits) + v.exponent; {
+	case v.digits == "":
+		return "0"
+	case v.exponent >= 0 && point <= 21:
+		return sign + v.digits + strings.Repeat("0", v.exponent)
+	case 0 < point && point <= 21:
+		return sign + v.digits[:point] + "." + v.digits[point:]
+	case -6 < point && point <= 0:
+		return sign + "0." + strings.Repeat("0", -point) + v.digits
+	case len(v.digits) == 1:
+		return fmt.Sprintf("%s%se%+d", sign, v.digits, point-1)
+	default:
+		return fmt.Sprintf("%s%s.%se%+d", sign, v.digits[:1], v.digits[1:], point-1)
+	}
 }
 
 // appendKey appends a key that exactly the equal numbers share.

@@ -280,8 +280,9 @@ func TestPlainIntegers(t *testing.T) {
 // TestFormatsAreAsserted checks that a fault of a format names its place and shows a value that fits.
 func TestFormatsAreAsserted(t *testing.T) {
 	for format, bad := range map[string]string{
-		"date": "2026-02-30", "date-time": "noon", "duration": "1h30m", "email": "ann", "ipv4": "1.2.3", "ipv6": "::g", "time": "15:04",
-		"uri": "/a", "uuid": "7",
+		"date": "2026-02-30", "date-time": "noon", "duration": "1h30m", "email": "ann", "hostname": "-a", "ipv4": "1.2.3", "ipv6": "::g",
+		"iri": "/a", "iri-reference": "%", "json-pointer": "a", "period": "PT1H", "relative-json-pointer": "a", "semver": "1", "time": "15:04",
+		"uri": "/a", "uri-reference": "%", "uri-template": "{", "uuid": "7",
 	} {
 		s := compile(t, property(fmt.Sprintf(`{"type":"string","format":%q}`, format)), true)
 		err := s.Check(t.Context(), json.RawMessage(fmt.Sprintf(`{"v":%q}`, bad)))
@@ -292,6 +293,57 @@ func TestFormatsAreAsserted(t *testing.T) {
 		}
 		if err := s.Check(t.Context(), json.RawMessage(fmt.Sprintf(`{"v":%q}`, example))); err != nil {
 			t.Errorf("the example: %v", err)
+		}
+	}
+}
+
+// TestFaultsAreInWordsOfJSON checks the words for each keyword.
+func TestFaultsAreInWordsOfJSON(t *testing.T) {
+	for _, tc := range []struct{ schema, value, want string }{
+		{`{"type":"string"}`, `7`, `v: got number, want string`},
+		{`{"type":["string","null"]}`, `{}`, `v: got object, want null or string`},
+		{`{"type":"integer"}`, `1.5`, `v: got 1.5, want integer`},
+		{`{"type":"integer","maximum":4294967295}`, `4294967296`, `v: got 4294967296, want at most 4294967295`},
+		{`{"minimum":-9007199254740991}`, `-9007199254740992`, `v: got -9007199254740992, want at least -9007199254740991`},
+		{`{"maximum":1e300}`, `12e300`, `v: got 12e300, want at most 1e+300`},
+		{`{"minimum":0.000125}`, `-1.25E-9`, `v: got -1.25E-9, want at least 0.000125`},
+		{`{"exclusiveMinimum":0}`, `0.0`, `v: got 0.0, want more than 0`},
+		{`{"exclusiveMaximum":12.5e-30}`, `1`, `v: got 1, want less than 1.25e-29`},
+		{`{"multipleOf":0.01}`, `0.005`, `v: got 0.005, want a multiple of 0.01`},
+		{`{}`, `0e99999999999`, `v: the number 0e99999999999 is out of range: exponents from -307 to 308 are taken`},
+		{`{"minLength":2}`, `"é"`, `v: got 1 character, want at least 2`},
+		{`{"maxLength":2}`, `"abc"`, `v: got 3 characters, want at most 2`},
+		{`{"pattern":"^\\d+\\.\"$"}`, `"a\"\\b"`, `v: "a\"\\b" does not match the pattern ^\d+\."$`},
+		{`{"enum":["a","<b>",null,7,[1]]}`, `"c"`, `v: got "c", want "a", "<b>", null, 7 or [1]`},
+		{`{"enum":[1]}`, `{"a":2}`, `v: got object, want 1`},
+		{`{"const":{"a":1.50}}`, `"a"`, `v: got "a", want {"a":1.50}`},
+		{`{"minItems":2}`, `[1]`, `v: got 1 item, want at least 2`},
+		{`{"maxItems":0}`, `[1,2]`, `v: got 2 items, want at most 0`},
+		{`{"prefixItems":[true],"items":false}`, `[1,2]`, `v.1: no value is allowed here`},
+		{`{"uniqueItems":true}`, `[1,2,1.0]`, `v: items 0 and 2 are equal, want all different`},
+		{`{"contains":{"const":1},"minContains":2}`, `[1]`, `v: got 1 fitting item, want at least 2`},
+		{`{"contains":{"const":1}}`, `[]`, `v: got 0 fitting items, want at least 1`},
+		{`{"contains":{"const":1},"maxContains":1}`, `[1,1]`, `v: got more fitting items, want at most 1`},
+		{`{"required":["a"]}`, `{}`, `v: missing property "a"`},
+		{`{"required":["a","b\"c"]}`, `{}`, `v: missing properties "a", "b\"c"`},
+		{`{"dependentRequired":{"a":["b"]}}`, `{"a":1}`, `v: missing property "b", which "a" needs`},
+		{`{"additionalProperties":false}`, `{"a'":1}`, `v: additional property "a'" is not allowed`},
+		{`{"additionalProperties":false}`, `{"a":1,"b":1}`, `v: additional properties "a", "b" are not allowed`},
+		{`{"minProperties":1}`, `{}`, `v: got 0 members, want at least 1`},
+		{`{"maxProperties":1}`, `{"a":1,"b":1}`, `v: got 2 members, want at most 1`},
+		{`{"propertyNames":{"maxLength":2}}`, `{"abc":1}`, `v.abc: its name: got 3 characters, want at most 2`},
+		{`{"not":{"type":"string"}}`, `"a"`, `v: its schema excludes this value`},
+		{`{"oneOf":[{"type":"string"},{"minLength":1},{"type":"number"}]}`, `"a"`, `v: it fits alternatives 1 and 2 of its schema, want only one`},
+		{`{"oneOf":[{"type":"integer","minimum":1},{"type":"null"}]}`, `0`, `v: got 0, want at least 1`},
+		{`{"anyOf":[{"type":"integer","minimum":1},{"type":"null"}]}`, `"0"`, `v: got string, want integer or null`},
+		{`{"oneOf":[{"const":"a","title":"A"},{"const":"b"},{"type":["integer","null"]}]}`, `"c"`, `v: got "c", want "a" or "b"`},
+		{`{"oneOf":[{"const":"a"},{"const":"b"},{"type":"null"}]}`, `7`, `v: got 7, want "a", "b" or null`},
+		{`{"anyOf":[{"type":"array","items":{"type":"string"}},{"type":"string"}]}`, `[1,2]`, `v.0: got number, want string; v.1: got number, want string`},
+		{`{"format":"regex"}`, `"("`, `v: "(" is not a valid regex: missing closing )`},
+	} {
+		err := compile(t, property(tc.schema), true).Check(t.Context(), json.RawMessage(`{"v":`+tc.value+`}`))
+		if fmt.Sprint(err) != tc.want {
+			t.Errorf("%s: %s: %v, want %s", tc.schema, tc.value, err, tc.want)
 		}
 	}
 }

@@ -66,6 +66,7 @@ func describeMismatch(value json.RawMessage, err error) string {
 	var mismatch *json.UnmarshalTypeError
 	var noTime *time.ParseError
 	var noBase64 base64.CorruptInputError
+	var noNumber *strconv.NumError
 	value = json.RawMessage(text.Shorten(string(value), 100))
 	words := text.Shorten(err.Error(), 200)
 	switch {
@@ -77,17 +78,51 @@ func describeMismatch(value json.RawMessage, err error) string {
 		case isLiteral && value[0] != '{' && value[0] != '[':
 			got = string(value) // as it was sent
 		}
-		return fmt.Sprintf("got %s, want %s", text.Shorten(got, longestName), nameKind(mismatch.Type, isLiteral))
+		want := nameKind(mismatch.Type, isLiteral)
+		if isLiteral && value[0] == '"' {
+			want += ", in quotes"
+		}
+		return fmt.Sprintf("got %s, want %s", text.Shorten(got, longestName), want)
 	case errors.As(err, &noTime):
-		return fmt.Sprintf("%s is not a time: write one such as 2026-01-02T15:04:05Z", value)
+		example := time.Date(2026, time.January, 2, 15, 4, 5, 0, time.UTC).Format(noTime.Layout)
+		return fmt.Sprintf("%s is not a time: write one such as %s", value, example)
 	case errors.As(err, &noBase64):
-		return fmt.Sprintf("%s is not base64", value)
+		return fmt.Sprintf("%s is not base64: write it such as aGVsbG8=", value)
+	case errors.As(err, &noNumber) && !strings.HasPrefix(words, "slog: "):
+		// Another type's words may stand before it.
+		return strings.Replace(words, text.Shorten(noNumber.Error(), 200), text.Shorten(strconv.Quote(noNumber.Num), longestName)+" is not a number of this kind", 1)
 	case strings.HasPrefix(words, "json: invalid use of ,string"):
 		return fmt.Sprintf(`%s has no such value between its quotes: write one such as "7" or "true"`, value)
-	case strings.Contains(words, "unmarshal"): // these words name Go types
+	}
+	for _, parser := range parsers {
+		rest, ok := strings.CutPrefix(words, parser.begin)
+		if !ok {
+			continue
+		}
+		if part, err := strconv.QuotedPrefix(rest); err == nil { // of the value
+			value = json.RawMessage(part)
+		}
+		return fmt.Sprintf("%s is not %s", value, parser.wanted)
+	}
+	if strings.Contains(strings.ToLower(words), "unmarshal") { // these words name Go types
 		return fmt.Sprintf("%s cannot be read", value)
 	}
 	return strings.TrimPrefix(words, "json: ")
+}
+
+// parsers has the beginnings of errors of the standard library, and what they say that a value is not.
+var parsers = []struct{ begin, wanted string }{
+	{"Time.UnmarshalJSON: ", "a time: write one such as 2026-01-02T15:04:05Z"},
+	{"time: ", "a duration: write one such as 1h30m"},
+	{"ParseAddr(", "an IP address: write one such as 192.0.2.1"},
+	{"invalid IP address: ", "an IP address: write one such as 192.0.2.1"},
+	{"netip.ParsePrefix(", "a range of IP addresses: write one such as 192.0.2.0/24"},
+	{"not an ip:port", "an IP address with a port: write one such as 192.0.2.1:80"},
+	{"invalid port", "an IP address with a port: write one such as 192.0.2.1:80"},
+	{"slog: level string ", "a level: write one such as INFO"},
+	{"error parsing regexp: ", "a regular expression in the syntax of RE2"},
+	{"json: invalid number literal", "a number"},
+	{"math/big: ", "a number of this kind"},
 }
 
 // nameKind names the JSON values that a Go type takes. With the range, it says which numbers are among them.
@@ -148,6 +183,9 @@ func locateMismatch(value json.RawMessage, decode func(json.RawMessage) error, e
 			}
 			part.WriteString(end)
 			return decode(part.Bytes())
+		}
+		if empty := fails(nil); empty != nil && empty.Error() == err.Error() {
+			return false // the members do not matter
 		}
 		for len(members) > 1 {
 			half := members[:len(members)/2]

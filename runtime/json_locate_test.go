@@ -4,8 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/big"
+	"net"
 	"net/netip"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -49,11 +53,31 @@ func TestLocateMismatchIsBounded(t *testing.T) {
 type hexColor struct{ red byte }
 
 func (c *hexColor) UnmarshalText(text []byte) error {
-	_, err := fmt.Sscanf(string(text), "#%02x", &c.red)
-	if err != nil {
+	digits, ok := strings.CutPrefix(string(text), "#")
+	if !ok {
 		return errors.New("a color is written as #ff")
 	}
+	red, err := strconv.ParseUint(digits, 16, 8)
+	if c.red = byte(red); err != nil {
+		return fmt.Errorf("a color is written as #ff: %w", err)
+	}
 	return nil
+}
+
+// duration and date return the errors of package time.
+type (
+	duration struct{ value time.Duration }
+	date     struct{ value time.Time }
+)
+
+func (d *duration) UnmarshalText(text []byte) (err error) {
+	d.value, err = time.ParseDuration(string(text))
+	return err
+}
+
+func (d *date) UnmarshalText(text []byte) (err error) {
+	d.value, err = time.Parse(time.DateOnly, string(text))
+	return err
 }
 
 // TestMismatchWords checks that each error of encoding/json names its place and no Go type.
@@ -69,6 +93,13 @@ func TestMismatchWords(t *testing.T) {
 		Data    []byte               `json:"data"`
 		When    time.Time            `json:"when"`
 		Address netip.Addr           `json:"address"`
+		Host    net.IP               `json:"host"`
+		Network netip.Prefix         `json:"network"`
+		Port    netip.AddrPort       `json:"port"`
+		Level   slog.Level           `json:"level"`
+		Match   regexp.Regexp        `json:"match"`
+		Took    duration             `json:"took"`
+		Date    date                 `json:"date"`
 		Color   hexColor             `json:"color"`
 		Colors  map[hexColor]bool    `json:"colors"`
 		Counts  map[uint8]int        `json:"counts"`
@@ -93,20 +124,33 @@ func TestMismatchWords(t *testing.T) {
 		`{"on":{}}`:                              "on: got object, want boolean",
 		`{"quoted":"abc"}`:                       `quoted: "abc" has no such value between its quotes: write one such as "7" or "true"`,
 		`{"quoted":7}`:                           `quoted: 7 has no such value between its quotes: write one such as "7" or "true"`,
-		`{"data":"***"}`:                         `data: "***" is not base64`,
+		`{"data":"***"}`:                         `data: "***" is not base64: write it such as aGVsbG8=`,
 		`{"data":7}`:                             "data: got number, want a string in base64",
 		`{"when":"noon"}`:                        `when: "noon" is not a time: write one such as 2026-01-02T15:04:05Z`,
-		`{"address":"x"}`:                        `address: ParseAddr("x"): unable to parse IP`,
+		`{"address":"x"}`:                        `address: "x" is not an IP address: write one such as 192.0.2.1`,
+		`{"host":"x"}`:                           `host: "x" is not an IP address: write one such as 192.0.2.1`,
+		`{"network":"1.2.3.4/99"}`:               `network: "1.2.3.4/99" is not a range of IP addresses: write one such as 192.0.2.0/24`,
+		`{"port":"1.2.3.4"}`:                     `port: "1.2.3.4" is not an IP address with a port: write one such as 192.0.2.1:80`,
+		`{"port":"1.2.3.4:99999"}`:               `port: "1.2.3.4:99999" is not an IP address with a port: write one such as 192.0.2.1:80`,
+		`{"level":"INFO+x"}`:                     `level: "INFO+x" is not a level: write one such as INFO`,
+		`{"match":"("}`:                          `match: "(" is not a regular expression in the syntax of RE2`,
+		`{"took":"1x"}`:                          `took: "1x" is not a duration: write one such as 1h30m`,
+		`{"date":"2026-02-30"}`:                  `date: "2026-02-30" is not a time: write one such as 2026-01-02`,
+		`{"when":7}`:                             `when: 7 is not a time: write one such as 2026-01-02T15:04:05Z`,
+		`{"quoted":"1."}`:                        `quoted: got "1.", want an integer from -9223372036854775808 to 9223372036854775807, in quotes`,
+		`{"large":0e99999999999}`:                "large: got 0e99999999999, want an integer from -9223372036854775808 to 9223372036854775807",
+		`{"color":"#xx"}`:                        `color: a color is written as #ff: "xx" is not a number of this kind`,
+		`{"list":{"n":"1"}}`:                     "list: got object, want array",
 		`{"address":7}`:                          "address: got number, want string",
 		`{"color":"red"}`:                        "color: a color is written as #ff",
 		`{"colors":{"#10":true,"red":true}}`:     "colors.red: a color is written as #ff",
-		`{"lists":{"7":[1.0,2.0],"300":[-0.0]}}`: `lists.300: got "300", want an integer from 0 to 255`,
+		`{"lists":{"7":[1.0,2.0],"300":[-0.0]}}`: `lists.300: got "300", want an integer from 0 to 255, in quotes`,
 		`{"lists":{"7":[1.0,2.0,"3"]}}`:          "lists.7.2: got string, want integer",
-		`{"counts":{"1":1,"300":1}}`:             `counts.300: got "300", want an integer from 0 to 255`,
-		`{"counts":{"one":1}}`:                   `counts.one: got "one", want an integer from 0 to 255`,
-		`{"exact":"1x"}`:                         `exact: "1x" cannot be read`,
+		`{"counts":{"1":1,"300":1}}`:             `counts.300: got "300", want an integer from 0 to 255, in quotes`,
+		`{"counts":{"one":1}}`:                   `counts.one: got "one", want an integer from 0 to 255, in quotes`,
+		`{"exact":"1x"}`:                         `exact: "1x" is not a number`,
 		`{"exact":true}`:                         "exact: got boolean, want number",
-		`{"big":1.5}`:                            "big: 1.5 cannot be read",
+		`{"big":1.5}`:                            "big: 1.5 is not a number of this kind",
 		`{"list":[{"n":1},{"n":1.0},{"n":"1"}]}`: "list.2.n: got string, want integer",
 		`{"byname":{"a":[{"n":1},{"n":[]}]}}`:    "byname.a.1.n: got array, want integer",
 		`[]`:                                     "got array, want object",

@@ -98,7 +98,7 @@ var misfits = map[string]struct {
 		if !errors.Is(err, mcptask.ErrInvalidAnswer) {
 			t.Errorf("the handler got %v", err)
 		}
-	}, `mcptasktest: the scripted answer for step "which" is invalid: the answer does not fit its schema: one: value must be one of 'a', 'b'
+	}, `mcptasktest: the scripted answer for step "which" is invalid: the answer does not fit its schema: one: got "c", want "a" or "b"
 	asked: elicitation/create "Which?", answered by Which {count?: integer, many: list of "a"|"b", note?: string, one: "a"|"b", when: string}
 	at: failure_test.go:CALLED
 	other scripts that are left: none

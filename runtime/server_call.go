@@ -59,7 +59,7 @@ func (t *registeredTool) checkArguments(ctx context.Context, arguments json.RawM
 	if err := t.input.Check(ctx, arguments); err != nil || t.decode == nil {
 		return err
 	}
-	return t.decode(arguments)
+	return t.decode(t.input.FillDefaults(arguments))
 }
 
 // newErrorReply makes the reply of a tool error.

@@ -239,6 +239,9 @@ func (s *Server) invokeHandler(ctx context.Context, t *registeredTool, task *Tas
 		}
 		handlerCtx = built
 	}
+	if t.decode != nil { // of NewTool
+		arguments = t.input.FillDefaults(arguments)
+	}
 	result, err := t.handle(handlerCtx, task, arguments)
 	if err != nil {
 		return newFailureOutcome(ctx, t, err)

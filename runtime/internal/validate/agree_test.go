@@ -112,7 +112,7 @@ func (c *choices) schema() string {
 	}
 	names := func() string { return c.of(`["a"]`, `["a","b"]`, `["x1"]`, `[]`) }
 	for range c.pick(5) {
-		switch c.pick(33) {
+		switch c.pick(34) {
 		case 0, 1:
 			keywords["type"] = c.of(`"object"`, `"array"`, `"string"`, `"number"`, `"integer"`, `"null"`, `["string","null"]`, `["array","object"]`, `["integer","boolean"]`)
 		case 2, 3:
@@ -171,6 +171,8 @@ func (c *choices) schema() string {
 			keywords["$ref"] = c.of(`"#/$defs/tree"`, `"#/$defs/list"`, `"#/$defs/drawn"`, `"#/properties/v"`)
 		case 32:
 			keywords["$dynamicRef"] = c.of(`"#here"`, `"#/$defs/tree"`)
+		case 33:
+			keywords["default"] = c.value()
 		}
 	}
 	var list []string
@@ -220,6 +222,9 @@ func agree(t testing.TB, data []byte) {
 		}
 		if got != nil && got.Error() == "" {
 			t.Fatalf("schema %s\nvalue %s: a fault without words", schema, value)
+		}
+		if filled := ours.FillDefaults(json.RawMessage(value)); !json.Valid(filled) || len(filled) < len(value) {
+			t.Fatalf("schema %s\nvalue %s: filled %s", schema, value, filled)
 		}
 	}
 }

@@ -365,5 +365,14 @@ func withPlace(place string, err error) error {
 	return fmt.Errorf("%s: %w", place, err)
 }
 
+// marshal writes a value that was read from JSON.
+func marshal(value any) string {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(value) // it was JSON
+	return strings.TrimSuffix(text.String(), "\n")
+}
+
 // shorten shortens a value for a message.
 func shorten(value string) string { return text.Shorten(value, 64) }

@@ -1,7 +1,6 @@
 package validate
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -109,14 +108,8 @@ func (c *checker) show(i int32) string {
 	return shorten(c.literal(i))
 }
 
-// quote returns a value of a schema as JSON.
-func quote(value any) string {
-	var text strings.Builder
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(value) // it was JSON
-	return shorten(strings.TrimSuffix(text.String(), "\n"))
-}
+// quote returns a value of a schema as JSON for a message.
+func quote(value any) string { return shorten(marshal(value)) }
 
 // joinChoices joins choices to "a, b or c".
 func joinChoices(choices []string) string {

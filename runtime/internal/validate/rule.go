@@ -46,6 +46,9 @@ type rule struct {
 	unevaluatedItems   *rule
 	root               *rule // the root of its document, or nil
 	redirects          bool  // an outer schema may redirect dynamic
+
+	inPlace []*rule // all rules that apply wherever it does, itself first; nil if there are no defaults
+	presets []preset
 }
 
 // constants has the values that const or enum admit, by their keys.
@@ -87,7 +90,7 @@ type translator struct {
 }
 
 // translate converts a compiled schema to rules. source is its text.
-func translate(schema *jsonschema.Schema, source string) (*rule, error) {
+func translate(schema *jsonschema.Schema, source string) (*Schema, error) {
 	t := &translator{rules: map[*jsonschema.Schema]*rule{}, documents: map[string]bool{}}
 	first := t.addRule(schema)
 	// The library does not say how an outer schema redirects a reference. The roots of the
@@ -110,7 +113,10 @@ func translate(schema *jsonschema.Schema, source string) (*rule, error) {
 		url, _, _ := strings.Cut(r.Location, "#")
 		r.root = roots[url]
 	}
-	return first, t.err
+	if t.err != nil {
+		return nil, t.err
+	}
+	return &Schema{first, t.addDefaults()}, nil
 }
 
 func (t *translator) addRule(s *jsonschema.Schema) *rule {

@@ -20,7 +20,10 @@ import (
 const unlimited = math.MaxInt
 
 // Schema checks JSON against one compiled schema. It is safe for concurrent use.
-type Schema struct{ rule *rule }
+type Schema struct {
+	rule        *rule
+	hasDefaults bool
+}
 
 // Compile compiles a JSON Schema 2020-12 whose root has type object. It refuses references to other
 // documents, and loads nothing. formats turns on the check of formats, for example of times in
@@ -50,11 +53,7 @@ func Compile(schema string, formats bool) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	rule, err := translate(compiled, schema)
-	if err != nil {
-		return nil, err
-	}
-	return &Schema{rule}, nil
+	return translate(compiled, schema)
 }
 
 type noLoader struct{}

@@ -1,0 +1,72 @@
+package validate
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestFillDefaults checks which properties get the defaults of their schemas.
+func TestFillDefaults(t *testing.T) {
+	const n = `{"properties":{"n":{"type":"integer","minimum":1,"default":1}}}`
+	for _, tc := range []struct{ name, schema, value, want string }{
+		{"left out", n, `{}`, `{"n":1}`},
+		{"beside others", n, ` { "a" : [1.0] }`, ` {"n":1, "a" : [1.0] }`},
+		{"given", n, `{"n":5}`, `{"n":5}`},
+		{"given with an escape", n, `{"\u006e":5}`, `{"\u006e":5}`},
+		{"null", `{"properties":{"n":{"default":1}}}`, `{"n":null}`, `{"n":null}`},
+		{"two", `{"properties":{"b":{"default":"<\"é>"},"a":{"default":[1.50,{}]},"c":{}}}`, `{}`, `{"a":[1.50,{}],"b":"<\"é>"}`},
+		{"false, empty and null", `{"properties":{"a":{"default":false},"b":{"default":""},"c":{"default":null}}}`, `{}`, `{"a":false,"b":"","c":null}`},
+		{"of another type", `{"properties":{"n":{"type":"integer","default":"1"}}}`, `{}`, `{}`},
+		{"beyond a bound", `{"properties":{"n":{"minimum":1,"default":0}}}`, `{}`, `{}`},
+		{"no format", `{"properties":{"n":{"format":"date","default":"today"}}}`, `{}`, `{}`},
+		{"required", `{"properties":{"n":{"default":1}},"required":["n"]}`, `{}`, `{}`},
+		{"within an object", `{"properties":{"o":` + n + `}}`, `{"o":{}}`, `{"o":{"n":1}}`},
+		{"within an object that is left out", `{"properties":{"o":` + n + `}}`, `{}`, `{}`},
+		{"within null", `{"properties":{"o":` + n + `}}`, `{"o":null}`, `{"o":null}`},
+		{"within a default", `{"properties":{"o":{"default":{},"properties":{"p":{"default":{"q":2},"properties":{"n":{"default":1}}}}}}}`, `{}`, `{"o":{"p":{"n":1,"q":2}}}`},
+		{"within items", `{"properties":{"l":{"prefixItems":[{}],"items":` + n + `}}}`, `{"l":[{},{},{"n":2},3,{"a":{}}]}`, `{"l":[{},{"n":1},{"n":2},3,{"n":1,"a":{}}]}`},
+		{"within lists of lists", `{"properties":{"l":{"items":{"items":` + n + `}}}}`, `{"l":[[{}],[]]}`, `{"l":[[{"n":1}],[]]}`},
+		{"within additional properties", `{"properties":{"o":{}},"additionalProperties":` + n + `}`, `{"o":{},"p":{}}`, `{"o":{},"p":{"n":1}}`},
+		{"within pattern properties", `{"patternProperties":{"^x":` + n + `},"additionalProperties":false}`, `{"x1":{}}`, `{"x1":{"n":1}}`},
+		{"by references", `{"properties":{"a":{"$ref":"#/$defs/a"},"b":{"$ref":"#/$defs/a","default":3}},"$defs":{"a":{"type":"integer","default":2}}}`, `{}`, `{"a":2,"b":3}`},
+		{"in references", `{"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":` + n + `}}`, `{"a":{}}`, `{"a":{"n":1}}`},
+		{"in itself", `{"properties":{"n":{"default":1},"inner":{"$ref":"#"}}}`, `{"inner":{"inner":{}}}`, `{"n":1,"inner":{"n":1,"inner":{"n":1}}}`},
+		{"a default in itself", `{"properties":{"n":{"default":1},"inner":{"$ref":"#","default":{}}}}`, `{}`, `{"inner":{"inner":{},"n":1},"n":1}`},
+		{"in allOf", `{"allOf":[` + n + `,{"properties":{"n":{"default":2},"m":{"default":3}}}]}`, `{}`, `{"n":1,"m":3}`},
+		{"beside null", `{"properties":{"o":{"anyOf":[` + n + `,{"type":"null"}]},"p":{"oneOf":[{"type":"null"},{"$ref":"#/$defs/p"}]}},"$defs":{"p":` + n + `}}`, `{"o":{},"p":{}}`, `{"o":{"n":1},"p":{"n":1}}`},
+		{"in alternatives", `{"anyOf":[` + n + `,{}]}`, `{}`, `{}`},
+		{"beside alternatives", `{"oneOf":[{"required":["a"]},{"required":["n"]}],"properties":{"n":{"default":1}}}`, `{"a":1}`, `{"a":1}`},
+		{"beside alternatives in allOf", `{"allOf":[` + n + `,{"not":{"required":["n"]}}]}`, `{}`, `{}`},
+		{"with a bound of members", `{"properties":{"n":{"default":1}},"maxProperties":1}`, `{"a":1}`, `{"a":1}`},
+		{"with dependents", `{"properties":{"n":{"default":1}},"dependentRequired":{"n":["a"]}}`, `{}`, `{}`},
+		{"in a condition", `{"if":` + n + `,"properties":{"m":{"default":1}}}`, `{}`, `{}`},
+		{"beside inner alternatives", `{"properties":{"n":{"anyOf":[{"type":"string"},{"type":"integer"}],"default":1}}}`, `{}`, `{"n":1}`},
+		{"no defaults", `{"properties":{"n":{}}}`, `{"a":{}}`, `{"a":{}}`},
+		{"no value", n, `{"a":`, `{"a":`},
+		{"in a long name", `{"properties":{"` + strings.Repeat("n", 100) + `":{"default":1}}}`, `{}`, `{"` + strings.Repeat("n", 100) + `":1}`},
+	} {
+		s := compile(t, `{"type":"object",`+tc.schema[1:], true)
+		if got := s.FillDefaults(json.RawMessage(tc.value)); string(got) != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+		if err := s.Check(t.Context(), json.RawMessage(tc.want)); json.Valid([]byte(tc.value)) && tc.name != "required" && err != nil {
+			t.Errorf("%s: %s does not fit: %v", tc.name, tc.want, err)
+		}
+	}
+}
+
+// TestNestedDefaultsAreBounded checks a schema whose defaults would have a billion members.
+func TestNestedDefaultsAreBounded(t *testing.T) {
+	var definitions []string
+	for i := range 30 {
+		next := fmt.Sprintf(`{"$ref":"#/$defs/%d"}`, i+1)
+		definitions = append(definitions, fmt.Sprintf(`"%d":{"default":{},"properties":{"a":%s,"b":%[2]s}}`, i, next))
+	}
+	s := compile(t, `{"type":"object","properties":{"v":{"$ref":"#/$defs/0"}},"$defs":{`+strings.Join(definitions, ",")+`,"30":{}}}`, true)
+	got := s.FillDefaults(json.RawMessage(`{"v":{"a":{}}}`))
+	if len(got) > 3*maxPreset || s.Check(t.Context(), got) != nil {
+		t.Errorf("%d bytes: %.200s", len(got), got)
+	}
+}

@@ -40,7 +40,8 @@ func TestEnums(t *testing.T) {
 	}
 	serve.Each(t, answer, []string{"Choice"}, func(s *serve.Session) {
 		client := enums.NewEnumsClient(s)
-		serve.Echoes(s, "run", client.Run, enums.Job{}, enums.Job{
+		serve.Returns(s, "run", client.Run, enums.Job{}, enums.Job{Mode: full}) // its default
+		serve.Echoes(s, "run", client.Run, enums.Job{
 			Mode: enums.ModeOld, Priority: &high, Target: web, Size: enums.SizeLarge, Rights: enums.Read | enums.Execute,
 			Said: enums.ModeFast, Plain: full, Some: enums.ModeFast, Open: "anything", Null: &web, Quoted: enums.PriorityLow,
 			Month: time.July, Alias: web, Other: "anything",

@@ -31,6 +31,9 @@ func TestKinds(t *testing.T) {
 			Tagged: kinds.Stamp{Time: date}, Addr: netip.MustParseAddr("10.0.0.1"),
 			URL: "https://example.com/a", On: true, Defaults: []int{1}, Nullable: "n",
 		}
-		serve.Echoes(s, "same", client.Same, least, full)
+		serve.Echoes(s, "same", client.Same, full)
+		filled := least
+		filled.Defaults = []int{1, 2}
+		serve.Returns(s, "same", client.Same, least, filled)
 	}, kinds.KindsTools(kindsImpl{}))
 }

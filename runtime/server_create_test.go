@@ -95,6 +95,61 @@ func TestUnreadableArgumentsCreateNothing(t *testing.T) {
 	}
 }
 
+// TestDefaultsOfArguments checks that a handler gets the defaults of what a call leaves out, and that the task keeps
+// the arguments as they were sent.
+func TestDefaultsOfArguments(t *testing.T) {
+	type search struct {
+		Limit *int8 `json:"limit"`
+		Page  struct {
+			Size int `json:"size"`
+		} `json:"page"`
+	}
+	const schema = `{"type":"object","properties":{"limit":{"type":["integer","null"],"default":10},
+		"page":{"type":"object","properties":{"size":{"type":"integer","minimum":1,"default":5}},"default":{}}}}`
+	var raw json.RawMessage
+	s := newServer(t, Options{},
+		NewTool(ToolSpec{Name: "t", InputSchema: schema, Policy: Policy{Task: TaskOptional}}, func(_ context.Context, _ *Task, in search) (search, error) {
+			return in, nil
+		}),
+		NewTool(ToolSpec{Name: "misfit", InputSchema: strings.Replace(schema, "10", "300", 1)}, func(context.Context, *Task, search) (string, error) {
+			return "", nil
+		}),
+		NewRawTool(ToolSpec{Name: "raw", InputSchema: schema, Policy: Policy{Task: TaskOptional}}, func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+			raw = params
+			return json.RawMessage(`{}`), nil
+		}))
+	for arguments, want := range map[string]string{
+		``: `{"limit":10,"page":{"size":5}}`, `null`: `{"limit":10,"page":{"size":5}}`, `{}`: `{"limit":10,"page":{"size":5}}`,
+		`{"limit":0}`: `{"limit":0,"page":{"size":5}}`, `{"limit":null,"page":{}}`: `{"limit":null,"page":{"size":5}}`,
+		`{"page":{"size":1.0}}`: `{"limit":10,"page":{"size":1}}`,
+	} {
+		sent := json.RawMessage(arguments)
+		plain, err := s.Call(t.Context(), alice, "t", sent, CallRequest{})
+		if err != nil || readFirstText(plain.Outcome.Result) != want {
+			t.Errorf("%s: %+v, %v", arguments, plain, err)
+		}
+		reply, err := s.Call(t.Context(), alice, "t", sent, CallRequest{Mode: ModeTask})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := ended(t, s, alice, reply.Task.ID)
+		if got := readFirstText(r.Outcome.Result); got != want {
+			t.Errorf("%s as a task: %s", arguments, got)
+		}
+		if strings.HasPrefix(arguments, "{") && string(r.Arguments) != arguments {
+			t.Errorf("%s is stored as %s", arguments, r.Arguments)
+		}
+	}
+	reply, err := s.Call(t.Context(), alice, "misfit", nil, CallRequest{})
+	const refused = "invalid arguments: limit: got 300, want an integer from -128 to 127"
+	if err != nil || readFirstText(reply.Outcome.Result) != refused {
+		t.Errorf("%+v, %v", reply, err)
+	}
+	if _, err := s.Call(t.Context(), alice, "raw", nil, CallRequest{}); err != nil || string(raw) != `{}` {
+		t.Errorf("raw: %s, %v", raw, err)
+	}
+}
+
 func TestGrace(t *testing.T) {
 	rules.Covers(t, "E-03")
 	graced := Policy{Task: TaskOptional, Grace: 200 * time.Millisecond}

@@ -11,7 +11,8 @@ import (
 type ToolSpec struct {
 	Name, Title, Description string
 	// InputSchema is a JSON Schema 2020-12 with type object. NoArguments is that of a tool
-	// without arguments.
+	// without arguments. The handler of NewTool gets its defaults for the properties that a call
+	// leaves out.
 	InputSchema string
 	// OutputSchema describes the structured content, or is "" if the tool returns text
 	// or content of its own.

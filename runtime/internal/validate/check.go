@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
 const (
@@ -343,7 +341,7 @@ func (c *checker) checkMembers(r *rule, i int32, seen marks) bool {
 	if other != nil {
 		ok = c.add(i, func() string {
 			c.more = c.more || len(other) > MaxFaults
-			return describeAdditional(other[:min(len(other), MaxFaults)])
+			return describeAdditional(r, other[:min(len(other), MaxFaults)])
 		})
 	}
 	return ok
@@ -527,7 +525,7 @@ func (c *checker) checkString(r *rule, i int32) bool {
 	}
 	if r.Pattern != nil && (ok || !c.brief()) && !r.Pattern.MatchString(value) {
 		ok = c.add(i, func() string {
-			return fmt.Sprintf("%s does not match the pattern %s", c.show(i), text.Shorten(r.Pattern.String(), 256))
+			return fmt.Sprintf("%s does not match the pattern %s", c.show(i), showPattern(r.Pattern))
 		})
 	}
 	return ok

@@ -58,7 +58,10 @@ func (v decimal) appendInteger(text []byte) []byte {
 
 // String returns the number as JavaScript writes it.
 func (v decimal) String() string {
-	sign := map[bool]string{true: "-"}[v.negative]
+	sign := ""
+	if v.negative {
+		sign = "-"
+	}
 	switch point := len(v.digits) + v.exponent; {
 	case v.digits == "":
 		return "0"

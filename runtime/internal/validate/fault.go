@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
 // MaxFaults is how many faults of a value a check reports. The check ends at the next one.
@@ -136,13 +140,23 @@ func count(n int, thing string) string {
 
 func describeMissing(names []string) string { return "missing " + quoteProperties(names) }
 
-func describeAdditional(names []string) string {
+func describeAdditional(r *rule, names []string) string {
 	verb := "is"
 	if len(names) > 1 {
 		verb = "are"
 	}
-	return fmt.Sprintf("additional %s %s not allowed", quoteProperties(names), verb)
+	words := fmt.Sprintf("additional %s %s not allowed", quoteProperties(names), verb)
+	if r.patterns == nil {
+		return words
+	}
+	patterns := make([]string, len(r.patterns))
+	for i, p := range r.patterns {
+		patterns[i] = showPattern(p.match)
+	}
+	return words + ": names match the pattern " + joinChoices(patterns)
 }
+
+func showPattern(pattern jsonschema.Regexp) string { return text.Shorten(pattern.String(), 256) }
 
 func quoteProperties(names []string) string {
 	quoted := make([]string, len(names))

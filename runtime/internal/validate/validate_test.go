@@ -328,6 +328,7 @@ func TestFaultsAreInWordsOfJSON(t *testing.T) {
 		{`{"required":["a","b\"c"]}`, `{}`, `v: missing properties "a", "b\"c"`},
 		{`{"dependentRequired":{"a":["b"]}}`, `{"a":1}`, `v: missing property "b", which "a" needs`},
 		{`{"additionalProperties":false}`, `{"a'":1}`, `v: additional property "a'" is not allowed`},
+		{`{"additionalProperties":false,"patternProperties":{"^\\d+$":true,"^x":true}}`, `{"a":1}`, `v: additional property "a" is not allowed: names match the pattern ^\d+$ or ^x`},
 		{`{"additionalProperties":false}`, `{"a":1,"b":1}`, `v: additional properties "a", "b" are not allowed`},
 		{`{"minProperties":1}`, `{}`, `v: got 0 members, want at least 1`},
 		{`{"maxProperties":1}`, `{"a":1,"b":1}`, `v: got 2 members, want at most 1`},

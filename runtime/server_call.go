@@ -59,7 +59,11 @@ func (t *registeredTool) checkArguments(ctx context.Context, arguments json.RawM
 	if err := t.input.Check(ctx, arguments); err != nil || t.decode == nil {
 		return err
 	}
-	return t.decode(t.input.FillDefaults(arguments))
+	filled, err := t.input.FillDefaults(arguments)
+	if err != nil {
+		return err
+	}
+	return t.decode(filled)
 }
 
 // newErrorReply makes the reply of a tool error.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
@@ -221,6 +222,18 @@ func (s *Server) decideStart(r Record) event {
 	return event{kind: eventStart, worker: s.worker}
 }
 
+// callHandler calls the handler. That of NewTool gets the defaults of its arguments.
+func (t *registeredTool) callHandler(ctx context.Context, task *Task, arguments json.RawMessage) (*Result, error) {
+	if t.decode != nil {
+		filled, err := t.input.FillDefaults(arguments)
+		if err != nil { // the schema has changed since the task was stored
+			return ErrorResult(fmt.Sprintf("invalid arguments: %v", err)), nil
+		}
+		arguments = filled
+	}
+	return t.handle(ctx, task, arguments)
+}
+
 // invokeHandler calls a handler and returns the outcome, whatever the handler does.
 func (s *Server) invokeHandler(ctx context.Context, t *registeredTool, task *Task, arguments json.RawMessage) (outcome *Outcome) {
 	logID := LogID(task.principal, task.id)
@@ -239,10 +252,7 @@ func (s *Server) invokeHandler(ctx context.Context, t *registeredTool, task *Tas
 		}
 		handlerCtx = built
 	}
-	if t.decode != nil { // of NewTool
-		arguments = t.input.FillDefaults(arguments)
-	}
-	result, err := t.handle(handlerCtx, task, arguments)
+	result, err := t.callHandler(handlerCtx, task, arguments)
 	if err != nil {
 		return newFailureOutcome(ctx, t, err)
 	}

@@ -223,8 +223,8 @@ func agree(t testing.TB, data []byte) {
 		if got != nil && got.Error() == "" {
 			t.Fatalf("schema %s\nvalue %s: a fault without words", schema, value)
 		}
-		if filled := ours.FillDefaults(json.RawMessage(value)); !json.Valid(filled) || len(filled) < len(value) {
-			t.Fatalf("schema %s\nvalue %s: filled %s", schema, value, filled)
+		if filled, err := ours.FillDefaults(json.RawMessage(value)); err != nil || !json.Valid(filled) || len(filled) < len(value) {
+			t.Fatalf("schema %s\nvalue %s: filled %s, %v", schema, value, filled, err)
 		}
 	}
 }

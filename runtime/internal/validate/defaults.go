@@ -3,9 +3,20 @@ package validate
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+)
+
+const (
+	// BaseFilled and FilledPerByte bound the bytes of a value with its defaults: many small objects
+	// may get a long default each.
+	BaseFilled = 1 << 20
+	// FilledPerByte is how many bytes each byte of the value adds.
+	FilledPerByte = 16
+	// maxPreset bounds the bytes of a default with the defaults inside it.
+	maxPreset = 64 << 10
 )
 
 // preset is a property that an object has if it is left out.
@@ -18,23 +29,25 @@ type preset struct{ name, value string }
 // Defaults are found through properties, items, additional properties, $ref, allOf, and in anyOf and
 // oneOf if null is the only alternative. No default is filled in that its own schema refuses, nor
 // one in an object whose schema says that some members depend on others, such as by oneOf or
-// maxProperties, because the result might not fit.
-func (v *Schema) FillDefaults(value json.RawMessage) json.RawMessage {
+// maxProperties, because the result might not fit. A value that gets too long is an error.
+func (v *Schema) FillDefaults(value json.RawMessage) (json.RawMessage, error) {
 	if !v.hasDefaults {
-		return value
+		return value, nil
 	}
-	return fillDefaults(v.rule, value, func(r *rule) []preset { return r.presets })
+	return fillDefaults(v.rule, value, BaseFilled+FilledPerByte*len(value), func(r *rule) []preset { return r.presets })
 }
 
-// fillDefaults is FillDefaults with the presets of each rule.
-func fillDefaults(r *rule, value json.RawMessage, presets func(*rule) []preset) json.RawMessage {
+// fillDefaults is FillDefaults with a bound of its bytes and the presets of each rule.
+func fillDefaults(r *rule, value json.RawMessage, most int, presets func(*rule) []preset) (json.RawMessage, error) {
 	d, err := read(context.Background(), value)
 	if err != nil {
-		return value
+		return nil, err
 	}
-	f := &filler{document: d, presets: presets}
-	f.fill(r.inPlace, 0)
-	return append(f.filled, d.text[f.copied:]...)
+	f := &filler{document: d, presets: presets, most: most}
+	if !f.fill(r.inPlace, 0) {
+		return nil, fmt.Errorf("it has more than %d bytes with the defaults of its schema: send fewer objects", most)
+	}
+	return append(f.filled, d.text[f.copied:]...), nil
 }
 
 // filler writes a document anew with presets.
@@ -43,10 +56,11 @@ type filler struct {
 	presets func(*rule) []preset
 	filled  []byte
 	copied  int // bytes of the text that are in filled
+	most    int // bytes
 }
 
-// fill fills the value of a node, to which all of some rules apply.
-func (f *filler) fill(rules []*rule, i int32) {
+// fill fills the value of a node, to which all of some rules apply. It reports whether the result is short enough.
+func (f *filler) fill(rules []*rule, i int32) bool {
 	n := f.nodes[i]
 	switch n.kind {
 	case kindArray:
@@ -60,7 +74,9 @@ func (f *filler) fill(rules []*rule, i int32) {
 					inner = addInPlace(inner, r.items)
 				}
 			}
-			f.fill(inner, child)
+			if !f.fill(inner, child) {
+				return false
+			}
 			index++
 		}
 	case kindObject:
@@ -75,9 +91,12 @@ func (f *filler) fill(rules []*rule, i int32) {
 			for _, r := range rules {
 				inner = r.addMemberRules(inner, f.string(name))
 			}
-			f.fill(inner, name+1)
+			if !f.fill(inner, name+1) {
+				return false
+			}
 		}
 	}
+	return len(f.filled) <= f.most
 }
 
 // addPresets writes the presets that an object leaves out, before its own members.
@@ -179,9 +198,6 @@ func (t *translator) addDefaults() bool {
 	return true
 }
 
-// maxPreset bounds the bytes of a default with the defaults inside it.
-const maxPreset = 64 << 10
-
 // addPresets adds the defaults of a rule's properties, filled in the same way. A default within
 // itself stays as its schema has it.
 func addPresets(r *rule, done map[*rule]bool) []preset {
@@ -197,8 +213,8 @@ func addPresets(r *rule, done map[*rule]bool) []preset {
 	}
 	filled := make([]string, len(r.presets))
 	for i, p := range r.presets {
-		nested := fillDefaults(r.members[p.name].rule, json.RawMessage(p.value), func(in *rule) []preset { return addPresets(in, done) })
-		if filled[i] = string(nested); len(nested) > maxPreset {
+		nested, err := fillDefaults(r.members[p.name].rule, json.RawMessage(p.value), maxPreset, func(in *rule) []preset { return addPresets(in, done) })
+		if filled[i] = string(nested); err != nil {
 			filled[i] = p.value
 		}
 	}

@@ -44,14 +44,13 @@ func TestFillDefaults(t *testing.T) {
 		{"in a condition", `{"if":` + n + `,"properties":{"m":{"default":1}}}`, `{}`, `{}`},
 		{"beside inner alternatives", `{"properties":{"n":{"anyOf":[{"type":"string"},{"type":"integer"}],"default":1}}}`, `{}`, `{"n":1}`},
 		{"no defaults", `{"properties":{"n":{}}}`, `{"a":{}}`, `{"a":{}}`},
-		{"no value", n, `{"a":`, `{"a":`},
 		{"in a long name", `{"properties":{"` + strings.Repeat("n", 100) + `":{"default":1}}}`, `{}`, `{"` + strings.Repeat("n", 100) + `":1}`},
 	} {
 		s := compile(t, `{"type":"object",`+tc.schema[1:], true)
-		if got := s.FillDefaults(json.RawMessage(tc.value)); string(got) != tc.want {
-			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		if got, err := s.FillDefaults(json.RawMessage(tc.value)); string(got) != tc.want || err != nil {
+			t.Errorf("%s: %s, want %s, %v", tc.name, got, tc.want, err)
 		}
-		if err := s.Check(t.Context(), json.RawMessage(tc.want)); json.Valid([]byte(tc.value)) && tc.name != "required" && err != nil {
+		if err := s.Check(t.Context(), json.RawMessage(tc.want)); tc.name != "required" && err != nil {
 			t.Errorf("%s: %s does not fit: %v", tc.name, tc.want, err)
 		}
 	}
@@ -65,8 +64,19 @@ func TestNestedDefaultsAreBounded(t *testing.T) {
 		definitions = append(definitions, fmt.Sprintf(`"%d":{"default":{},"properties":{"a":%s,"b":%[2]s}}`, i, next))
 	}
 	s := compile(t, `{"type":"object","properties":{"v":{"$ref":"#/$defs/0"}},"$defs":{`+strings.Join(definitions, ",")+`,"30":{}}}`, true)
-	got := s.FillDefaults(json.RawMessage(`{"v":{"a":{}}}`))
-	if len(got) > 3*maxPreset || s.Check(t.Context(), got) != nil {
-		t.Errorf("%d bytes: %.200s", len(got), got)
+	got, err := s.FillDefaults(json.RawMessage(`{"v":{"a":{}}}`))
+	if len(got) > 3*maxPreset || err != nil || s.Check(t.Context(), got) != nil {
+		t.Errorf("%d bytes: %.200s, %v", len(got), got, err)
+	}
+}
+
+// TestFilledValuesAreBounded sends many small objects that get a long default each.
+func TestFilledValuesAreBounded(t *testing.T) {
+	s := compile(t, `{"type":"object","properties":{"l":{"items":{"properties":{"n":{"default":"`+strings.Repeat("x", 1000)+`"}}}}}}`, true)
+	value := `{"l":[` + strings.Repeat("{},", 1<<16) + `{}]}`
+	var err error
+	bytes := allocated(func() { _, err = s.FillDefaults(json.RawMessage(value)) })
+	if most := 8 * (BaseFilled + FilledPerByte*len(value)); int(bytes) > most || err == nil || !strings.Contains(err.Error(), "send fewer objects") {
+		t.Errorf("%d bytes for %d: %v", bytes, len(value), err)
 	}
 }

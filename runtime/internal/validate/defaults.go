@@ -66,16 +66,18 @@ func (f *filler) fill(rules []*rule, i int32) bool {
 	case kindArray:
 		index := 0
 		for child := i + 1; child < n.next; child = f.nodes[child].next {
-			var inner []*rule
-			for _, r := range rules {
-				if index < len(r.prefix) {
-					inner = addInPlace(inner, r.prefix[index])
-				} else {
-					inner = addInPlace(inner, r.items)
+			if f.hasValues(child) {
+				var inner []*rule
+				for _, r := range rules {
+					if index < len(r.prefix) {
+						inner = addInPlace(inner, r.prefix[index])
+					} else {
+						inner = addInPlace(inner, r.items)
+					}
 				}
-			}
-			if !f.fill(inner, child) {
-				return false
+				if !f.fill(inner, child) {
+					return false
+				}
 			}
 			index++
 		}
@@ -84,7 +86,7 @@ func (f *filler) fill(rules []*rule, i int32) bool {
 			f.addPresets(rules, i)
 		}
 		for name := i + 1; name < n.next; name = f.nodes[name+1].next {
-			if f.nodes[name+1].kind&(kindObject|kindArray) == 0 {
+			if !f.hasValues(name + 1) {
 				continue
 			}
 			var inner []*rule
@@ -98,6 +100,9 @@ func (f *filler) fill(rules []*rule, i int32) bool {
 	}
 	return len(f.filled) <= f.most
 }
+
+// hasValues reports whether a node is an object or an array.
+func (f *filler) hasValues(i int32) bool { return f.nodes[i].kind&(kindObject|kindArray) != 0 }
 
 // addPresets writes the presets that an object leaves out, before its own members.
 func (f *filler) addPresets(rules []*rule, i int32) {

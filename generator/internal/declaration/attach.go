@@ -132,13 +132,13 @@ func (r *reader) bindDirective(comment *ast.Comment, p place, attached bool) {
 		return
 	}
 	switch d.Kind {
-	case "schema":
-		r.deriver.CheckDeclared(r.objectOf(p.node.(*ast.TypeSpec).Name), comment.Pos(), r.addProblem)
-		return
 	case "enum", "open":
 		for _, arg := range d.Args {
 			r.addProblem(arg.Pos, "mcptask:"+d.Kind+" has no arguments", "")
 		}
+		fallthrough
+	case "schema":
+		r.deriver.CheckDeclared(d.Kind, r.objectOf(p.node.(*ast.TypeSpec).Name), comment.Pos(), r.addProblem)
 		return
 	}
 	if r.directives[p.node] == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"go/token"
 	"go/types"
+	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
 )
@@ -35,6 +36,32 @@ func (n note) directive(kind string) *directive.Directive {
 // errReported is the problem of a type that [Deriver.CheckDeclared] has reported.
 var errReported = errors.New("reported where the type is declared")
 
+// CheckDeclared reports what is wrong with a directive above a type of the package.
+func (d *Deriver) CheckDeclared(kind string, obj types.Object, at token.Pos, fail Fail) {
+	named, ok := types.Unalias(obj.Type()).(*types.Named)
+	if !ok {
+		return
+	}
+	g := d.newGraph(Argument, at, fail)
+	var err error
+	if kind == schemaDirective {
+		_, _, err = g.declaredSchema(named)
+	} else {
+		err = g.checkEnum(named, kind)
+	}
+	if err != nil {
+		g.reportProblem(at, "", err)
+	}
+}
+
+// ownError returns the error of a directive above a type, unless CheckDeclared has reported it.
+func (g *graph) ownError(named *types.Named, err error) error {
+	if err != nil && g.docs.isOwn(named.Obj()) {
+		return errReported
+	}
+	return err
+}
+
 // declaredSchema returns the schema that the type gives itself, if it does: //mcptask:schema with
 // the keywords of a jsonschema tag, or with as=T for the schema of the type T of its package.
 func (g *graph) declaredSchema(named *types.Named) (s *schema, ok bool, err error) {
@@ -45,10 +72,14 @@ func (g *graph) declaredSchema(named *types.Named) (s *schema, ok bool, err erro
 	}
 	where := "directive mcptask:schema of " + named.Obj().Name()
 	var parts []part
-	for _, arg := range d.Args {
-		if arg.Key == "as" && len(d.Args) == 1 {
-			s, err := g.schemaAs(named, arg.Value)
-			return s, true, err
+	if name := namedSchema(d); name != "" {
+		s, err := g.schemaAs(named, name)
+		return s, true, err
+	}
+	for i, arg := range d.Args {
+		if before := d.Args[max(0, i-1)]; !arg.HasValue && before.HasValue && !before.Quoted && nearestKeyword(arg.Key, "") == "" {
+			return nil, true, &refusal{fmt.Sprintf("%q follows %s=%s in the %s", arg.Key, before.Key, before.Value, where),
+				fmt.Sprintf("quote a value of several words: write %s=%q", before.Key, before.Value+" "+joinWords(d.Args[i:]))}
 		}
 		p := part{text: arg.Key, key: arg.Key, value: arg.Value, hasValue: arg.HasValue}
 		if p.hasValue {
@@ -58,26 +89,66 @@ func (g *graph) declaredSchema(named *types.Named) (s *schema, ok bool, err erro
 	}
 	s, problems := readType(parts, where)
 	if s == nil {
-		return nil, true, cmp.Or(first(problems), error(&refusal{"the " + where + " does not say what the type is in JSON",
-			"write type=string, or as=T for the schema of another type T"}))
+		problems = append(problems, &refusal{"the " + where + " does not say what the type is in JSON",
+			"write type=string, or as=T for the schema of another type T"})
+	} else {
+		problems = append(problems, describe(s, parts, where)...)
 	}
-	if problems = append(problems, describe(s, parts, where)...); len(problems) > 0 {
+	if len(problems) > 0 {
 		return nil, true, problems[0]
 	}
 	s.Description = cmp.Or(s.Description, note.doc)
 	return s, true, nil
 }
 
-func first(problems []error) error {
-	if len(problems) == 0 {
-		return nil
+// joinWords joins the arguments before the next one with a value.
+func joinWords(args []directive.Arg) string {
+	var words []string
+	for _, arg := range args {
+		if arg.HasValue {
+			break
+		}
+		words = append(words, arg.Key)
 	}
-	return problems[0]
+	return strings.Join(words, " ")
+}
+
+// namedSchema returns the name in as=, or "".
+func namedSchema(d *directive.Directive) string {
+	if d == nil || len(d.Args) != 1 || d.Args[0].Key != "as" {
+		return ""
+	}
+	return d.Args[0].Value
 }
 
 // schemaAs returns the schema of another type in the package of a type.
 func (g *graph) schemaAs(named *types.Named, name string) (*schema, error) {
+	refuse := func(why, hint string) (*schema, error) {
+		return nil, &refusal{fmt.Sprintf("mcptask:schema of %s names %s, %s", named.Obj().Name(), name, why), hint}
+	}
+	const form = "as= takes the name of a type without type parameters: declare type JSON = %s in package %s, and write as=JSON; or say what it is, such as type=string"
 	pkg := named.Obj().Pkg()
+	t := g.lookUpType(pkg, name)
+	generic, _ := t.(interface{ TypeParams() *types.TypeParamList })
+	other, _ := types.Unalias(t).(*types.Named)
+	switch {
+	case t == nil && token.IsIdentifier(name) && types.Universe.Lookup(name) == nil:
+		return refuse("which is not a type of package "+pkg.Name(), "declare it, or correct the name")
+	case t == nil:
+		return refuse("which is not the name of a type of package "+pkg.Name(), fmt.Sprintf(form, name, pkg.Name()))
+	case generic != nil && generic.TypeParams().Len() > 0:
+		return refuse("which has type parameters", fmt.Sprintf(form, name+"[...]", pkg.Name()))
+	case other != nil && g.docs.find(other.Obj()).directive(schemaDirective) != nil:
+		return refuse("which has an mcptask:schema itself", "name a type with a schema of its own")
+	}
+	if cycle := g.findCycle(named); cycle != nil {
+		return nil, g.refuseCycle(cycle)
+	}
+	return g.typeOf(t, true, nil)
+}
+
+// lookUpType returns a type of a package, or nil.
+func (g *graph) lookUpType(pkg *types.Package, name string) types.Type {
 	obj, ok := pkg.Scope().Lookup(name).(*types.TypeName)
 	if !ok {
 		if scope, err := g.scope(pkg); err == nil {
@@ -85,22 +156,7 @@ func (g *graph) schemaAs(named *types.Named, name string) (*schema, error) {
 		}
 	}
 	if !ok {
-		return nil, &refusal{fmt.Sprintf("there is no type %s in package %s, as mcptask:schema of %s says", name, pkg.Name(), named.Obj().Name()), ""}
+		return nil
 	}
-	if other, ok := types.Unalias(obj.Type()).(*types.Named); ok && g.docs.find(other.Obj()).directive(schemaDirective) != nil {
-		return nil, &refusal{fmt.Sprintf("mcptask:schema of %s names %s, which has an mcptask:schema itself", named.Obj().Name(), name), "name a type with a schema of its own"}
-	}
-	return g.typeOf(obj.Type(), true, nil)
-}
-
-// CheckDeclared reports what is wrong with the schema that a type of the package gives itself.
-func (d *Deriver) CheckDeclared(obj types.Object, at token.Pos, fail Fail) {
-	named, ok := types.Unalias(obj.Type()).(*types.Named)
-	if !ok {
-		return
-	}
-	g := d.newGraph(Argument, at, fail)
-	if _, _, err := g.declaredSchema(named); err != nil {
-		g.reportProblem(at, "", err)
-	}
+	return obj.Type()
 }

@@ -42,6 +42,7 @@ func TestDeclared(t *testing.T) {
 		"amounts":  `{"type": ["object", "null"], "additionalProperties": {` + money + `}}`,
 		"point":    `{"$ref": "#/$defs/kinds.pointJSON"}`,
 		"points":   `{"type": "array", "items": {"$ref": "#/$defs/kinds.pointJSON"}}`,
+		"listed":   `{"type": "object", "additionalProperties": {"type": "boolean"}}`,
 		"time":     `{"type": "string", "format": "date-time"}`,
 		"port":     `{"type": "integer", "minimum": 0, "maximum": 65535}`,
 		"level":    `{"type": "integer", "description": "How loud it is.\n1: Quiet\n2: Normal\n4: Loud", "enum": [1, 2, 4]}`,

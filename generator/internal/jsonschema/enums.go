@@ -7,7 +7,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
-	"math/big"
+	"math/bits"
 	"slices"
 	"strings"
 	"unicode"
@@ -41,28 +41,26 @@ type choice struct {
 // must not change with them. A type that encoding/json encodes by a method is text.
 func (g *graph) findEnum(t types.Type) (*enum, error) {
 	named, ok := types.Unalias(t).(*types.Named)
-	if !ok || named.Obj().Pkg() == nil || named.TypeArgs().Len() > 0 {
-		return nil, nil
-	}
-	basic, ok := named.Underlying().(*types.Basic)
-	if !ok || basic.Info()&(types.IsString|types.IsInteger) == 0 || hasMethod(t, "MarshalText", "UnmarshalText") {
+	if !ok || named.Obj().Pkg() == nil || named.TypeArgs().Len() > 0 || isStandardLibrary(g.docs.fset.Position(named.Obj().Pos()).Filename) {
 		return nil, nil
 	}
 	about := g.docs.find(named.Obj())
-	if isStandardLibrary(g.docs.fset.Position(named.Obj().Pos()).Filename) || about.directive(openDirective) != nil {
+	declared := about.directive(enumDirective) != nil
+	if about.directive(openDirective) != nil || !declared && whyNoEnum(named) != "" {
 		return nil, nil
 	}
 	key := qualifiedName(named)
 	if known, ok := g.enums[key]; ok {
 		return known, nil
 	}
+	if declared {
+		if err := g.checkEnum(named, enumDirective); err != nil {
+			return nil, g.ownError(named, err)
+		}
+	}
 	choices, err := g.findChoices(named)
 	if err != nil {
 		return nil, err
-	}
-	declared := about.directive(enumDirective) != nil
-	if declared && len(choices) == 0 {
-		return nil, &refusal{named.Obj().Name() + " is marked as an enum, but its package declares no constants of this type", "declare them, or remove //mcptask:enum"}
 	}
 	isEnum, guess := guessEnum(named.Obj().Name(), choices)
 	if guess != "" && !declared {
@@ -73,6 +71,38 @@ func (g *graph) findEnum(t types.Type) (*enum, error) {
 		g.enums[key] = g.newEnum(named, choices)
 	}
 	return g.enums[key], nil
+}
+
+// checkEnum refuses //mcptask:enum or //mcptask:open above a type for which it means nothing.
+func (g *graph) checkEnum(named *types.Named, kind string) error {
+	why, hint := whyNoEnum(named), "remove it, or name the choices with //mcptask:schema, such as type=string enum=a enum=b"
+	if why == "" {
+		choices, err := g.findChoices(named)
+		switch both := g.docs.find(named.Obj()).directive(enumDirective) != nil; {
+		case err != nil:
+			return err
+		case len(choices) == 0:
+			why, hint = "its package declares no constants of this type", "declare them, or remove //mcptask:"+kind
+		case kind == openDirective && both:
+			why, hint = "the type also has mcptask:enum", "remove one of them"
+		}
+	}
+	if why == "" {
+		return nil
+	}
+	return &refusal{fmt.Sprintf("mcptask:%s of %s has no effect, because %s", kind, named.Obj().Name(), why), hint}
+}
+
+// whyNoEnum says why a type with constants cannot be an enum, or returns "".
+func whyNoEnum(named *types.Named) string {
+	basic, ok := named.Underlying().(*types.Basic)
+	if !ok || basic.Info()&(types.IsString|types.IsInteger) == 0 {
+		return "it is not a string or integer type"
+	}
+	if _, method := findMethod(named, "MarshalText", "UnmarshalText"); method != "" {
+		return "it has a method " + method
+	}
+	return ""
 }
 
 // guessEnum reports whether constants look like all the values of their type. guess says what was
@@ -170,35 +200,25 @@ func displayValue(text string) string {
 // areFlags reports whether integers are meant to be combined. They are if at least three are powers
 // of two, the others are combinations of these, and the values do not simply count from one.
 func areFlags(choices []choice) bool {
-	if choices[0].value.Kind() != constant.Int {
-		return false
-	}
-	var powers, most big.Int
-	count, nonzero := 0, 0
-	var values []*big.Int
+	var values []uint64
+	var powers, most uint64
+	count := 0
 	for _, c := range choices {
-		n, ok := new(big.Int).SetString(c.value.ExactString(), 10)
-		if !ok || n.Sign() < 0 {
+		n, ok := constant.Uint64Val(constant.ToInt(c.value))
+		switch {
+		case !ok:
 			return false
-		}
-		if n.Sign() > 0 {
-			nonzero++
+		case n > 0:
 			values = append(values, n)
+			most = max(most, n)
 		}
-		if n.Sign() > 0 && n.TrailingZeroBits() == uint(n.BitLen()-1) {
-			powers.Or(&powers, n)
+		if bits.OnesCount64(n) == 1 {
+			powers |= n
 			count++
 		}
-		if n.Cmp(&most) > 0 {
-			most.Set(n)
-		}
 	}
-	for _, n := range values {
-		if new(big.Int).AndNot(n, &powers).Sign() != 0 {
-			return false
-		}
-	}
-	return count >= 3 && most.Cmp(big.NewInt(int64(nonzero))) != 0
+	combines := !slices.ContainsFunc(values, func(n uint64) bool { return n&^powers != 0 })
+	return combines && count >= 3 && most != uint64(len(values))
 }
 
 // addEnum adds a type's enum to its schema.

@@ -31,57 +31,91 @@ var (
 
 // keywords has every keyword but those of a struct (see groupKeywords).
 var keywords = map[string]keyword{
-	"title":            {nil, text(func(s *schema) *string { return &s.Title })},
-	"description":      {nil, text(func(s *schema) *string { return &s.Description })},
-	"anchor":           {nil, text(func(s *schema) *string { return &s.Anchor })},
+	"title":            {nil, member(func(s *schema) any { return &s.Title })},
+	"description":      {nil, member(func(s *schema) any { return &s.Description })},
+	"anchor":           {nil, member(func(s *schema) any { return &s.Anchor })},
 	"type":             {nil, setType},
-	"oneof_type":       {nil, alternatives(func(s *schema) *[]*schema { return &s.OneOf }, ofType)},
-	"anyof_type":       {nil, alternatives(func(s *schema) *[]*schema { return &s.AnyOf }, ofType)},
-	"oneof_ref":        {nil, alternatives(func(s *schema) *[]*schema { return &s.OneOf }, ofRef)},
-	"anyof_ref":        {nil, alternatives(func(s *schema) *[]*schema { return &s.AnyOf }, ofRef)},
-	"format":           {strs, text(func(s *schema) *string { return &s.Format })},
-	"minLength":        {strs, count(func(s *schema) **uint64 { return &s.MinLength })},
-	"maxLength":        {strs, count(func(s *schema) **uint64 { return &s.MaxLength })},
+	"oneof_type":       {nil, alternatives(oneOf, setType)},
+	"anyof_type":       {nil, alternatives(anyOf, setType)},
+	"oneof_ref":        {nil, alternatives(oneOf, member(func(s *schema) any { return &s.Ref }))},
+	"anyof_ref":        {nil, alternatives(anyOf, member(func(s *schema) any { return &s.Ref }))},
+	"format":           {strs, member(func(s *schema) any { return &s.Format })},
+	"minLength":        {strs, member(func(s *schema) any { return &s.MinLength })},
+	"maxLength":        {strs, member(func(s *schema) any { return &s.MaxLength })},
 	"pattern":          {strs, setPattern},
-	"readOnly":         {strs, boolean(func(s *schema) *bool { return &s.ReadOnly })},
-	"writeOnly":        {strs, boolean(func(s *schema) *bool { return &s.WriteOnly })},
-	"minimum":          {numbers, number(func(s *schema) *json.Number { return &s.Minimum })},
-	"maximum":          {numbers, number(func(s *schema) *json.Number { return &s.Maximum })},
-	"exclusiveMinimum": {numbers, number(func(s *schema) *json.Number { return &s.ExclusiveMinimum })},
-	"exclusiveMaximum": {numbers, number(func(s *schema) *json.Number { return &s.ExclusiveMaximum })},
+	"readOnly":         {strs, member(func(s *schema) any { return &s.ReadOnly })},
+	"writeOnly":        {strs, member(func(s *schema) any { return &s.WriteOnly })},
+	"minimum":          {numbers, member(func(s *schema) any { return &s.Minimum })},
+	"maximum":          {numbers, member(func(s *schema) any { return &s.Maximum })},
+	"exclusiveMinimum": {numbers, member(func(s *schema) any { return &s.ExclusiveMinimum })},
+	"exclusiveMaximum": {numbers, member(func(s *schema) any { return &s.ExclusiveMaximum })},
 	"multipleOf":       {numbers, setMultipleOf},
-	"minItems":         {arrays, count(func(s *schema) **uint64 { return &s.MinItems })},
-	"maxItems":         {arrays, count(func(s *schema) **uint64 { return &s.MaxItems })},
+	"minItems":         {arrays, member(func(s *schema) any { return &s.MinItems })},
+	"maxItems":         {arrays, member(func(s *schema) any { return &s.MaxItems })},
 	"uniqueItems":      {arrays, setUniqueItems},
 	"enum":             {chosen, setChoice},
 	"example":          {chosen, setExample},
 	"default":          {scalars, setDefault},
 }
 
-func text(field func(*schema) *string) func(*schema, string) error {
-	return func(s *schema, value string) error {
-		if *field(s) = value; value == "" {
-			return errors.New("has no value")
-		}
-		return nil
-	}
+// typeKeywords say what a value is, in place of its Go type.
+var typeKeywords = []string{"type", "oneof_type", "anyof_type", "oneof_ref", "anyof_ref"}
+
+// groupKeywords put a field into a group of which all must be there: groups of fields of which
+// one (oneof) or some (anyof) must be given.
+var groupKeywords = map[string]func(*schema) *[]*schema{"oneof_required": oneOf, "anyof_required": anyOf}
+
+// flagKeywords have no value.
+var flagKeywords = []string{"required", "nullable"}
+
+// isKeyword reports whether a name is a keyword with a value.
+func isKeyword(name string) bool {
+	return keywords[name].set != nil || groupKeywords[name] != nil
 }
 
-func count(field func(*schema) **uint64) func(*schema, string) error {
-	return func(s *schema, value string) error {
-		n, err := strconv.ParseUint(value, 10, 64)
-		if err != nil {
-			return errors.New("is not a whole number")
+// nearestKeyword returns the keyword that a name may stand for on a JSON type, or "".
+func nearestKeyword(name, kind string) string {
+	names := slices.Concat(flagKeywords, slices.Collect(maps.Keys(groupKeywords)))
+	for keyword, k := range keywords {
+		if len(k.kinds) == 0 || slices.Contains(k.kinds, kind) || kind == "" {
+			names = append(names, keyword)
 		}
-		*field(s) = &n
-		return nil
 	}
+	slices.Sort(names)
+	return diag.Nearest(name, names)
 }
 
-func boolean(field func(*schema) *bool) func(*schema, string) error {
-	return func(s *schema, value string) error {
-		v, err := readBool(value)
-		*field(s) = v
+// writeKeyword shows how to write a keyword with a value.
+func writeKeyword(name string) string {
+	if slices.Contains([]string{"uniqueItems", "readOnly", "writeOnly"}, name) {
+		return "write " + name + "=true"
+	}
+	return "write " + name + "=value"
+}
+
+func oneOf(s *schema) *[]*schema { return &s.OneOf }
+
+func anyOf(s *schema) *[]*schema { return &s.AnyOf }
+
+// member returns a function that reads a value into a member of a schema, as the Go type of the
+// member says.
+func member(of func(*schema) any) func(*schema, string) error {
+	return func(s *schema, value string) (err error) {
+		switch m := of(s).(type) {
+		case *string:
+			if *m = value; value == "" {
+				return errors.New("has no value")
+			}
+		case *bool:
+			*m, err = readBool(value)
+		case *json.Number:
+			*m, err = readNumber(value)
+		case **uint64:
+			n, err := strconv.ParseUint(value, 10, 64)
+			if *m = &n; err != nil {
+				return errors.New("is not a whole number")
+			}
+		}
 		return err
 	}
 }
@@ -93,30 +127,19 @@ func readBool(value string) (bool, error) {
 	return value == "true", nil
 }
 
-func number(field func(*schema) *json.Number) func(*schema, string) error {
-	return func(s *schema, value string) (err error) {
-		*field(s), err = readNumber(value)
-		return err
-	}
-}
-
 // readNumber checks a number. A float64 must hold it, as most clients count in this type.
 func readNumber(value string) (json.Number, error) {
 	if !json.Valid([]byte(value)) || strings.Trim(value, "+-0123456789.eE") != "" {
 		return "", errors.New("is not a number")
 	}
+	mantissa, _, _ := strings.Cut(strings.ToLower(value), "e")
 	switch f, err := strconv.ParseFloat(value, 64); {
 	case err != nil:
 		return "", errors.New("is too large for a number")
-	case f == 0 && strings.ContainsAny(mantissa(value), "123456789"):
+	case f == 0 && strings.ContainsAny(mantissa, "123456789"):
 		return "", errors.New("is too close to zero for a number")
 	}
 	return json.Number(value), nil
-}
-
-func mantissa(number string) string {
-	digits, _, _ := strings.Cut(strings.ToLower(number), "e")
-	return digits
 }
 
 func setMultipleOf(s *schema, value string) (err error) {
@@ -127,10 +150,9 @@ func setMultipleOf(s *schema, value string) (err error) {
 }
 
 func setUniqueItems(s *schema, value string) error {
-	if value != "true" {
+	if s.UniqueItems = value == "true"; !s.UniqueItems {
 		return errors.New("is not true")
 	}
-	s.UniqueItems = true
 	return nil
 }
 
@@ -139,7 +161,6 @@ func setPattern(s *schema, value string) error {
 	return checkPattern(value)
 }
 
-// setChoice adds a choice. The choices are all the values, so the bounds of the Go type are dropped.
 func setChoice(s *schema, value string) error {
 	v, err := readValue(s.Type, value)
 	if slices.Contains(s.Enum, v) {
@@ -156,10 +177,9 @@ func setExample(s *schema, value string) error {
 }
 
 // setDefault sets the default of a value, or adds one to the default of a list.
-func setDefault(s *schema, value string) error {
+func setDefault(s *schema, value string) (err error) {
 	if s.Type != "array" {
-		v, err := readValue(s.Type, value)
-		s.Default = v
+		s.Default, err = readValue(s.Type, value)
 		return err
 	}
 	v, err := readValue(s.Items.Type, value)
@@ -184,63 +204,26 @@ func readValue(kind, value string) (any, error) {
 	return value, nil
 }
 
-var jsonTypes = []string{"string", "number", "integer", "boolean", "array", "object", "null"}
-
-func ofType(name string) (*schema, error) {
-	if !slices.Contains(jsonTypes, name) {
-		return nil, errors.New("is not a JSON type")
-	}
-	return &schema{Type: name}, nil
-}
-
-func ofRef(name string) (*schema, error) {
-	if name == "" {
-		return nil, errors.New("has no value")
-	}
-	return &schema{Ref: name}, nil
-}
-
 func setType(s *schema, value string) error {
-	t, err := ofType(value)
-	if err != nil {
-		return err
+	if !slices.Contains([]string{"string", "number", "integer", "boolean", "array", "object", "null"}, value) {
+		return errors.New("is not a JSON type")
 	}
-	if s.Type = t.Type; s.Type == "array" {
-		s.Items = &schema{}
-	}
+	s.Type = value
 	return nil
 }
 
-// alternatives reads names that are separated by semicolons.
-func alternatives(field func(*schema) *[]*schema, read func(string) (*schema, error)) func(*schema, string) error {
-	return func(s *schema, value string) error {
-		for name := range strings.SplitSeq(value, ";") {
-			alternative, err := read(name)
-			if err != nil {
+// alternatives has each of several values, which semicolons separate, describe an alternative.
+func alternatives(of func(*schema) *[]*schema, set func(*schema, string) error) func(*schema, string) error {
+	return func(s *schema, values string) error {
+		for value := range strings.SplitSeq(values, ";") {
+			alternative := &schema{}
+			if err := set(alternative, value); err != nil {
 				return err
 			}
-			*field(s) = append(*field(s), alternative)
+			*of(s) = append(*of(s), alternative)
 		}
 		return nil
 	}
-}
-
-// typeKeywords say what a value is, in place of its Go type.
-var typeKeywords = []string{"type", "oneof_type", "anyof_type", "oneof_ref", "anyof_ref"}
-
-// groupKeywords put a field into a group of which all must be there: groups of fields of which
-// one (oneof) or some (anyof) must be given.
-var groupKeywords = map[string]func(*schema) *[]*schema{
-	"oneof_required": func(s *schema) *[]*schema { return &s.OneOf },
-	"anyof_required": func(s *schema) *[]*schema { return &s.AnyOf },
-}
-
-// flagKeywords have no value.
-var flagKeywords = []string{"required", "nullable"}
-
-// isKeyword reports whether a name is a keyword with a value.
-func isKeyword(name string) bool {
-	return keywords[name].set != nil || groupKeywords[name] != nil
 }
 
 // part is one part of a tag in the style of invopop: required, or key=value.
@@ -256,8 +239,7 @@ func describe(whole *schema, parts []part, where string) []error {
 	var problems []error
 	list, leaf := ends(whole)
 	before := *leaf
-	tagged := slices.ContainsFunc(parts, func(p part) bool { return p.key == "enum" })
-	if tagged {
+	if hasKey(parts, "enum") {
 		leaf.Enum, leaf.Description = nil, "" // of the type's constants
 	}
 	for i, p := range parts {
@@ -275,26 +257,32 @@ func describe(whole *schema, parts []part, where string) []error {
 		fits := ok && (len(k.kinds) == 0 || slices.Contains(k.kinds, at.Type) || at == list)
 		if !fits || !p.hasValue {
 			problems = append(problems, newPartRefusal(parts[:i+1], leaf.Type, where))
-			continue
-		}
-		if err := k.set(at, strings.ReplaceAll(p.value, `\,`, ",")); err != nil {
+		} else if err := k.set(at, strings.ReplaceAll(p.value, `\,`, ",")); err != nil {
 			problems = append(problems, newValueRefusal(p, where, err))
 		}
 	}
-	if len(problems) > 0 {
-		return problems
+	if len(problems) == 0 {
+		problems = slices.Concat(checkBounds(&before, list, where), checkBounds(&before, leaf, where))
 	}
-	if list != nil {
-		problems = append(problems, checkBounds(nil, list, where)...)
+	if len(problems) == 0 {
+		problems = checkValues(list, leaf, &before, hasKey(parts, "enum"))
 	}
-	problems = append(problems, checkBounds(&before, leaf, where)...)
-	if len(problems) > 0 {
-		return problems
+	leaf.Minimum = dropBound(leaf, leaf.Minimum, before.Minimum)
+	leaf.Maximum = dropBound(leaf, leaf.Maximum, before.Maximum)
+	return problems
+}
+
+func hasKey(parts []part, key string) bool {
+	return slices.ContainsFunc(parts, func(p part) bool { return p.key == key })
+}
+
+// dropBound returns a bound of a schema, or "" if that is of the Go type alone and says nothing:
+// choices say more, and most clients count in float64, which does not hold the wide ones.
+func dropBound(s *schema, bound, ofType json.Number) json.Number {
+	if bound == ofType && (s.Enum != nil || slices.Contains([]json.Number{minInt64, maxInt64, maxUint64, minFloat32, maxFloat32}, bound)) {
+		return ""
 	}
-	if leaf.Enum != nil && leaf.Minimum == before.Minimum && leaf.Maximum == before.Maximum {
-		defer func() { leaf.Minimum, leaf.Maximum = "", "" }() // the choices say more than the Go type
-	}
-	return checkValues(list, leaf, tagged, before.Enum)
+	return bound
 }
 
 // ends returns the outermost list of a schema, or nil, and the schema of its values at the end.
@@ -328,33 +316,29 @@ func newValueRefusal(p part, where string, err error) *refusal {
 // newPartRefusal refuses the last of the parts. The parts before it decide the hint.
 func newPartRefusal(parts []part, kind, where string) *refusal {
 	p := parts[len(parts)-1]
-	var names []string
-	for name, k := range keywords {
-		if len(k.kinds) == 0 || slices.Contains(k.kinds, kind) || kind == "" {
-			names = append(names, name)
-		}
-	}
-	names = slices.Concat(names, flagKeywords, slices.Collect(maps.Keys(groupKeywords)))
-	slices.Sort(names)
 	hint := ""
-	if near := diag.Nearest(p.key, names); near != "" && near != p.key {
-		hint = fmt.Sprintf("did you mean %q?", near)
-	}
-	switch trimmed := strings.TrimSpace(p.key); {
-	case trimmed != p.key && (isKeyword(trimmed) || slices.Contains(flagKeywords, trimmed)):
+	near, trimmed := nearestKeyword(p.key, kind), strings.TrimSpace(p.key)
+	switch isFlag := slices.Contains(flagKeywords, trimmed); {
+	case trimmed != p.key && (isKeyword(trimmed) || isFlag):
 		hint = "remove the spaces around the comma"
+	case isFlag && where == tagPlace:
+		hint = "write " + p.key
+	case isFlag:
+		hint = "write it in the jsonschema tag of a field"
 	case !p.hasValue && isKeyword(p.key):
-		hint = "write " + p.key + "=value"
-	case !p.hasValue && followsEnum(parts):
-		hint = "each choice has its own enum=: write enum=" + trimmed
-	case !p.hasValue && strings.Contains(trimmed, " "):
-		hint = "write description=" + trimmed
-	case !p.hasValue && hint == "":
-		hint = `escape a comma in a value as \\,`
+		hint = writeKeyword(p.key)
 	case isKeyword(p.key) && kind != "":
 		hint = "it has no meaning on " + withArticle(kind)
 	case isKeyword(p.key):
 		hint = "it has no meaning on a field of this type"
+	case !p.hasValue && followsEnum(parts):
+		hint = "each choice has its own enum=: write enum=" + trimmed
+	case !p.hasValue && strings.Contains(trimmed, " "):
+		hint = "write description=" + trimmed
+	case near != "":
+		hint = fmt.Sprintf("did you mean %q?", near)
+	case !p.hasValue && where == tagPlace:
+		hint = `escape a comma in a value as \\,`
 	}
 	return &refusal{fmt.Sprintf("%q has no meaning in the %s", p.text, where), hint}
 }
@@ -369,51 +353,85 @@ func followsEnum(parts []part) bool {
 	return false
 }
 
-// checkBounds refuses bounds that exclude every value, or that go beyond those of the Go type.
-func checkBounds(before, s *schema, where string) []error {
-	type bound struct {
-		name  string
-		value json.Number
+// bound is a keyword that limits values.
+type bound struct {
+	name  string
+	value json.Number // "" if it is not set
+}
+
+func (b bound) String() string { return b.name + "=" + b.value.String() }
+
+func (b bound) isExclusive() bool { return strings.HasPrefix(b.name, "exclusive") }
+
+func newCount(name string, n *uint64) bound {
+	if n == nil {
+		return bound{name: name}
 	}
-	length := func(n *uint64) json.Number {
-		if n == nil {
-			return ""
-		}
-		return json.Number(strconv.FormatUint(*n, 10))
+	return bound{name, json.Number(strconv.FormatUint(*n, 10))}
+}
+
+// checkBounds refuses bounds that go beyond those of the Go type, or that exclude every value. s may
+// be nil.
+func checkBounds(ofType, s *schema, where string) (problems []error) {
+	if s == nil {
+		return nil
 	}
-	low := []bound{{"minimum", s.Minimum}, {"exclusiveMinimum", s.ExclusiveMinimum}, {"minLength", length(s.MinLength)}, {"minItems", length(s.MinItems)}}
-	high := []bound{{"maximum", s.Maximum}, {"exclusiveMaximum", s.ExclusiveMaximum}, {"maxLength", length(s.MaxLength)}, {"maxItems", length(s.MaxItems)}}
-	var problems []error
-	for _, b := range slices.Concat(low[:2], high[:2]) {
-		if before == nil || b.value == "" || isWithin(b.value, before) {
-			continue
+	low := []bound{{"minimum", s.Minimum}, {"exclusiveMinimum", s.ExclusiveMinimum}}
+	high := []bound{{"maximum", s.Maximum}, {"exclusiveMaximum", s.ExclusiveMaximum}}
+	for _, b := range slices.Concat(low, high) {
+		if b.value != "" && !isWithin(b.value, ofType) {
+			problems = append(problems, beyondType(fmt.Sprintf("%q in the %s", b.String(), where), ofType))
 		}
-		values := "at least " + before.Minimum.String()
-		if before.Maximum != "" {
-			values = before.Minimum.String() + " to " + before.Maximum.String()
-		}
-		problems = append(problems, &refusal{fmt.Sprintf("%q in the %s is not a value of the Go type", b.name+"="+b.value.String(), where), "its values are " + values})
 	}
 	if len(problems) > 0 {
 		return problems
 	}
-	for i, l := range low {
-		for j, h := range high {
-			if i != j && (i > 1 || j > 1) || l.value == "" || h.value == "" { // the two of numbers limit each other
-				continue
-			}
-			order := rational(l.value).Cmp(rational(h.value))
-			if order > 0 || order == 0 && (i == 1 || j == 1) {
-				problems = append(problems, &refusal{fmt.Sprintf("%q and %q in the %s allow no value",
-					l.name+"="+l.value.String(), h.name+"="+h.value.String(), where), ""})
-			}
+	pairs := [][2]bound{
+		{newCount("minLength", s.MinLength), newCount("maxLength", s.MaxLength)},
+		{newCount("minItems", s.MinItems), newCount("maxItems", s.MaxItems)},
+	}
+	for _, l := range low {
+		pairs = append(pairs, [2]bound{l, high[0]}, [2]bound{l, high[1]})
+	}
+	for _, pair := range pairs {
+		l, h := pair[0], pair[1]
+		if l.value == "" || h.value == "" {
+			continue
+		}
+		exclusive := l.isExclusive() || h.isExclusive()
+		if order := rational(l.value).Cmp(rational(h.value)); order > 0 || order == 0 && exclusive {
+			problems = append(problems, &refusal{fmt.Sprintf("%q and %q in the %s allow no value", l, h, where), ""})
+		} else if s.MultipleOf != "" && !hasMultiple(s, l, h) {
+			problems = append(problems, &refusal{fmt.Sprintf("%q in the %s allows no value from %s to %s", "multipleOf="+s.MultipleOf, where, l, h), ""})
 		}
 	}
 	return problems
 }
 
+// hasMultiple reports whether there is a multiple between two bounds, which is an integer if the
+// schema says so.
+func hasMultiple(s *schema, low, high bound) bool {
+	step := rational(s.MultipleOf)
+	if s.Type == "integer" {
+		step.SetInt(step.Num())
+	}
+	quotient := new(big.Rat).Quo(rational(low.value), step)
+	count := new(big.Int).Div(quotient.Num(), quotient.Denom()) // rounds down
+	least := new(big.Rat).Mul(new(big.Rat).SetInt(count), step)
+	if order := least.Cmp(rational(low.value)); order < 0 || order == 0 && low.isExclusive() {
+		least.Add(least, step)
+	}
+	order := least.Cmp(rational(high.value))
+	return order < 0 || order == 0 && !high.isExclusive()
+}
+
 func isWithin(n json.Number, s *schema) bool {
 	return (s.Minimum == "" || rational(n).Cmp(rational(s.Minimum)) >= 0) && (s.Maximum == "" || rational(n).Cmp(rational(s.Maximum)) <= 0)
+}
+
+// beyondType refuses what is beyond the bounds of its Go type.
+func beyondType(what string, ofType *schema) *refusal {
+	return &refusal{what + " is not a value of the Go type", fmt.Sprintf("its values are %s to %s", ofType.Minimum, ofType.Maximum)}
 }
 
 // rational returns the value of a number that readNumber has checked.
@@ -422,11 +440,10 @@ func rational(n json.Number) *big.Rat {
 	return r
 }
 
-// checkValues refuses values in a tag that the schema itself does not admit. If the tag has choices,
-// they must be among the constants of the type, if there are any.
-func checkValues(list, leaf *schema, tagged bool, constants []any) []error {
-	var problems []error
-	check := func(s *schema, what, choices string, values []any) {
+// checkValues refuses values in a tag that the Go type or the schema itself does not admit. If the
+// tag has choices, they must be among the constants of the type, if there are any.
+func checkValues(list, leaf, ofType *schema, tagged bool) (problems []error) {
+	check := func(s *schema, what, choices string, values ...any) {
 		if len(values) == 0 {
 			return
 		}
@@ -436,37 +453,32 @@ func checkValues(list, leaf *schema, tagged bool, constants []any) []error {
 			return
 		}
 		for _, value := range values {
-			r := &refusal{message: fmt.Sprintf("the %s %s is not ", what, toValue(value, nil).Spaced())}
-			if s.Enum != nil && !slices.Contains(s.Enum, value) {
-				problems = append(problems, &refusal{r.message + "one of the " + choices, "the " + choices + " are " + strings.Join(choiceTexts(s), ", ")})
+			text := fmt.Sprintf("the %s %s", what, toValue(value, nil).Spaced())
+			if n, ok := value.(json.Number); ok && !isWithin(n, ofType) {
+				problems = append(problems, beyondType(text, ofType))
+			} else if s.Enum != nil && !slices.Contains(s.Enum, value) {
+				known := toValue(s.Enum, nil).Spaced()
+				problems = append(problems, &refusal{text + " is not one of the " + choices, "the " + choices + " are " + known[1:len(known)-1]})
 			} else if fault := findFault(compiled, value); fault != "" {
-				problems = append(problems, &refusal{r.message + "valid: " + fault, ""})
+				problems = append(problems, &refusal{text + " is not valid: " + fault, ""})
 			}
 		}
 	}
 	if tagged {
 		typed := *leaf
-		typed.Enum = constants
-		check(&typed, "choice", "constants of the type", leaf.Enum)
+		typed.Enum = ofType.Enum
+		check(&typed, "choice", "constants of the type", leaf.Enum...)
 	}
-	check(leaf, "example", "choices", leaf.Examples)
+	check(leaf, "example", "choices", leaf.Examples...)
 	if leaf.Default != nil {
-		check(leaf, "default", "choices", []any{leaf.Default})
+		check(leaf, "default", "choices", leaf.Default)
 	}
 	if list == nil || list.Default == nil {
 		return problems
 	}
-	check(leaf, "default", "choices", list.Default.([]any))
+	check(leaf, "default", "choices", list.Default.([]any)...)
 	if len(problems) == 0 {
-		check(list, "default", "", []any{list.Default})
+		check(list, "default", "", list.Default)
 	}
 	return problems
-}
-
-func choiceTexts(s *schema) []string {
-	names := make([]string, len(s.Enum))
-	for i, value := range s.Enum {
-		names[i] = toValue(value, nil).Spaced()
-	}
-	return names
 }

@@ -1,11 +1,12 @@
 package jsonschema
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // checkPattern refuses a pattern that Go and JavaScript do not both accept.
@@ -14,105 +15,74 @@ import (
 // escapes without a meaning.
 func checkPattern(pattern string) error {
 	if _, err := regexp.Compile(pattern); err != nil {
-		return &refusal{message: "is not a valid Go regular expression"}
-	}
-	p := patternReader{rest: pattern}
-	for p.rest != "" {
-		if r := p.next(); r != nil {
-			return &refusal{fmt.Sprintf("has %s, which is not in every dialect of regular expressions", r.message), r.hint}
+		r := &refusal{message: "is not a valid Go regular expression"}
+		var invalid *syntax.Error
+		if errors.As(err, &invalid) {
+			r.message += fmt.Sprintf(": %s in %s", invalid.Code, invalid.Expr)
+			if invalid.Code == syntax.ErrInvalidRepeatSize {
+				r.hint = "write the smaller count first; the largest is 1000"
+			}
 		}
-	}
-	return nil
-}
-
-// patternReader reads a valid Go expression up to the first thing that JavaScript reads otherwise.
-type patternReader struct {
-	rest    string
-	inClass bool
-	// position says that what was read last matches a position, not text.
-	position bool
-}
-
-// next reads one element.
-func (p *patternReader) next() *refusal {
-	if p.inClass {
-		return p.nextInClass()
-	}
-	before := p.position
-	p.position = false
-	switch c := p.rest[0]; c {
-	case '\\':
-		return p.escape()
-	case '[':
-		return p.openClass()
-	case '(':
-		return p.group()
-	case '^', '$':
-		p.position = true
-	case '*', '+', '?':
-		if before {
-			return &refusal{fmt.Sprintf("%c after a position", c), "remove it"}
-		}
-	case '{':
-		repeat := repetition.FindString(p.rest)
-		if repeat == "" {
-			return &refusal{"{ for itself", `write \{`}
-		}
-		if before {
-			return &refusal{repeat + " after a position", "remove it"}
-		}
-		p.rest = p.rest[len(repeat):]
-		return nil
-	case '}', ']':
-		return &refusal{fmt.Sprintf("%c for itself", c), fmt.Sprintf(`write \%c`, c)}
-	}
-	p.skip(p.rest)
-	return nil
-}
-
-var repetition = regexp.MustCompile(`^\{[0-9]+(,[0-9]*)?\}`)
-
-// skip reads the first character of a text.
-func (p *patternReader) skip(text string) {
-	_, size := utf8.DecodeRuneInString(text)
-	p.rest = text[size:]
-}
-
-func (p *patternReader) openClass() *refusal {
-	p.inClass = true
-	p.rest = strings.TrimPrefix(p.rest[1:], "^")
-	if strings.HasPrefix(p.rest, "]") {
-		return &refusal{"] for itself", `write \]`}
-	}
-	return nil
-}
-
-// nextInClass reads one element of [...].
-func (p *patternReader) nextInClass() *refusal {
-	switch {
-	case p.rest[0] == ']':
-		p.inClass = false
-		p.rest = p.rest[1:]
-		return nil
-	case strings.HasPrefix(p.rest, "[:"):
-		name, _, _ := strings.Cut(p.rest[2:], ":]")
-		hint := posixClasses[name]
-		if hint == "" {
-			hint = "list its characters"
-		}
-		return &refusal{"[:" + name + ":]", "write " + hint}
-	case p.rest[0] != '\\':
-		p.skip(p.rest)
-		return nil
-	}
-	many := len(p.rest) > 1 && strings.IndexByte("dDsSwWpP", p.rest[1]) >= 0
-	if r := p.escape(); r != nil {
 		return r
 	}
-	if many && strings.HasPrefix(p.rest, "-") && !strings.HasPrefix(p.rest, "-]") {
-		return &refusal{"- after a class of characters", `write \-`}
+	p := patternReader{names: map[string]bool{}}
+	for rest := pattern; rest != ""; {
+		element := outsideClass
+		if p.inClass {
+			element = insideClass
+		}
+		text := element.FindString(rest)
+		rest = rest[len(text):]
+		if fault, hint := p.read(text, rest); fault != "" {
+			return &refusal{fmt.Sprintf("has %s, which is not in every dialect of regular expressions", fault), hint}
+		}
 	}
 	return nil
+}
+
+// The elements of a valid Go expression, outside and inside of [...].
+var (
+	outsideClass = regexp.MustCompile(`(?s)^(` + escapes + `|\(\?[^:)>]*[:)>]|\{[0-9]+(,[0-9]*)?\}|\[\^?\]?|.)`)
+	insideClass  = regexp.MustCompile(`(?s)^(` + escapes + `|\[:[^]]*:\]|.)`)
+)
+
+const escapes = `\\[pP]\{[^}]*\}|\\[pP].|\\x[^{].|\\.`
+
+// patternReader finds what JavaScript reads otherwise than Go.
+type patternReader struct {
+	inClass  bool
+	position bool            // what was read last matches a position, not text
+	names    map[string]bool // of groups
+}
+
+// read reads one element. If it is not in every dialect, read returns what it is, and what to do.
+func (p *patternReader) read(text, rest string) (fault, hint string) {
+	afterPosition := p.position
+	p.position = false
+	switch {
+	case text[0] == '\\':
+		return p.readEscape(text, rest)
+	case p.inClass && strings.HasPrefix(text, "[:"):
+		if same := posixClasses[strings.Trim(text, "[:]")]; same != "" {
+			return text, "write " + same
+		}
+		return text, "list its characters"
+	case p.inClass:
+		p.inClass = text != "]"
+	case text[0] == '[':
+		if p.inClass = true; strings.HasSuffix(text, "]") {
+			return "] for itself", `write \]`
+		}
+	case strings.HasPrefix(text, "(?"):
+		return p.readGroup(text)
+	case text == "{" || text == "}" || text == "]":
+		return text + " for itself", `write \` + text
+	case afterPosition && strings.Contains("*+?{", text[:1]):
+		return text + " after a position", "remove it"
+	case text == "^" || text == "$":
+		p.position = true
+	}
+	return "", ""
 }
 
 // posixClasses has what to write in place of the classes that only Go knows.
@@ -121,80 +91,64 @@ var posixClasses = map[string]string{
 	"xdigit": "0-9A-Fa-f", "space": `\s`, "blank": `\t and a space`,
 }
 
-// escape reads a backslash and what belongs to it.
-func (p *patternReader) escape() *refusal {
-	c := p.rest[1]
-	after := p.rest[2:]
-	escaped := p.rest[:2]
+// readEscape reads a backslash and what belongs to it.
+func (p *patternReader) readEscape(text, rest string) (fault, hint string) {
+	kind := text[1:2]
+	many := strings.Contains("dDsSwWpP", kind)
 	switch {
-	case strings.IndexByte(`dDsSwWtnrfv^$\.*+?()[]{}|/`, c) >= 0, c == '-' && p.inClass:
-		p.rest = after
-		return nil
-	case c == 'b' || c == 'B':
+	case kind == "b" || kind == "B":
 		p.position = true
-		p.rest = after
-		return nil
-	case c == 'x' && !strings.HasPrefix(after, "{"):
-		p.rest = after[2:]
-		return nil
-	case c == 'p' || c == 'P':
-		name, rest, braced := strings.Cut(strings.TrimPrefix(after, "{"), "}")
-		braced = braced && strings.HasPrefix(after, "{")
-		switch {
-		case !braced:
-			return &refusal{escaped + after[:1], fmt.Sprintf(`write %s{%s}`, escaped, after[:1])}
-		case strings.HasPrefix(name, "^"):
-			return &refusal{escaped + "{" + name + "}", `write \P and \p without ^`}
+		return "", ""
+	case kind == "p" || kind == "P":
+		switch name := strings.Trim(text[2:], "{}"); {
+		case text[2] != '{':
+			return text, fmt.Sprintf(`write \%s{%s}`, kind, name)
+		case name[0] == '^':
+			return text, `write \P and \p without ^`
 		case !slices.Contains(generalCategories, name):
-			return &refusal{escaped + "{" + name + "}", "use a general category such as L or Nd, or list the characters"}
+			return text, "use a general category such as L or Nd, or list the characters"
 		}
-		p.rest = rest
-		return nil
+	case many, strings.Contains(`tnrfv^$\.*+?()[]{}|/`, kind), kind == "-" && p.inClass, kind == "x" && len(text) > 2:
+	case strings.Contains("01234567", kind):
+		return text, `write \x and two digits`
+	case escapeHints[kind] != "":
+		return text, escapeHints[kind]
+	default:
+		return text, "write " + kind
 	}
-	hint := "write " + string(c)
-	switch c {
-	case 'A':
-		hint = "write ^"
-	case 'z':
-		hint = "write $"
-	case 'Q':
-		hint = "write a backslash before each special character"
-	case 'a':
-		hint = `write \x07`
-	case 'x':
-		hint = "write the character itself"
-	case '0', '1', '2', '3', '4', '5', '6', '7':
-		hint = `write \x and two digits`
+	if p.inClass && many && strings.HasPrefix(rest, "-") && !strings.HasPrefix(rest, "-]") {
+		return "- after a class of characters", `write \-`
 	}
-	return &refusal{escaped, hint}
+	return "", ""
 }
 
 // generalCategories are the classes of Unicode that both dialects know by the same names.
 var generalCategories = strings.Fields("L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z Zl Zp Zs C Cc Cf Co Cs")
 
-// group reads the start of a group.
-func (p *patternReader) group() *refusal {
-	rest, special := strings.CutPrefix(p.rest, "(?")
-	if !special {
-		p.rest = p.rest[1:]
-		return nil
-	}
-	end := strings.IndexAny(rest, ":)>")
-	name := rest[:end]
+var escapeHints = map[string]string{
+	"A": "write ^", "z": "write $", "Q": "write a backslash before each special character", "a": `write \x07`,
+	"x": "write the character itself",
+}
+
+// readGroup reads the start of a group that says what it is.
+func (p *patternReader) readGroup(text string) (fault, hint string) {
+	_, name, _ := strings.Cut(strings.TrimSuffix(text, ">"), "<")
 	switch {
-	case strings.HasPrefix(rest, ":"):
-	case strings.HasPrefix(rest, "P<"):
-		return &refusal{"(?" + name + ">", "write (?" + name[1:] + ">, or (?: for a group without a name"}
-	case strings.HasPrefix(rest, "<") && (name[1] < '0' || name[1] > '9'):
-	case strings.HasPrefix(rest, "<"):
-		return &refusal{"a group whose name starts with a digit", "write (?: for a group without a name"}
-	case strings.HasPrefix(rest, "i"):
-		return &refusal{"(?" + name + rest[end:end+1], "write both cases, such as [Aa]"}
-	case strings.HasPrefix(rest, "s"):
-		return &refusal{"(?" + name + rest[end:end+1], `write [\s\S] in place of the dot`}
+	case text == "(?:":
+	case strings.HasPrefix(text, "(?P<"):
+		return text, fmt.Sprintf("write (?<%s>, or (?: for a group without a name", name)
+	case text[2] == '<' && '0' <= name[0] && name[0] <= '9':
+		return "a group whose name starts with a digit", "write (?: for a group without a name"
+	case text[2] == '<' && p.names[name]:
+		return "two groups with the name " + name, "give one of them another name"
+	case text[2] == '<':
+		p.names[name] = true
+	case text[2] == 'i':
+		return text, "write both cases, such as [Aa]"
+	case text[2] == 's':
+		return text, `write [\s\S] in place of the dot`
 	default:
-		return &refusal{"(?" + name + rest[end:end+1], "write the expression without flags"}
+		return text, "write the expression without flags"
 	}
-	p.rest = rest[end+1:]
-	return nil
+	return "", ""
 }

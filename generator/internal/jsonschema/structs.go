@@ -72,7 +72,7 @@ func (g *graph) readMember(f field) (tag, *schema) {
 	}
 	own := s.Description // of its type
 	s.Description = ""
-	if slices.ContainsFunc(tag.parts, func(p part) bool { return p.key == "enum" }) {
+	if hasKey(tag.parts, "enum") {
 		delete(g.enumOf, s)
 		own = ""
 	}

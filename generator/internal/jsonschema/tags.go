@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
@@ -37,10 +38,14 @@ func readTag(st reflect.StructTag) (t tag, problems []error) {
 		t.description = text
 		return t, checkDescription(text, words)
 	}
+	cut := false // a pattern, at a comma
 	for _, word := range words {
 		p := part{text: word}
 		p.key, p.value, p.hasValue = strings.Cut(word, "=")
 		switch {
+		case len(t.parts) > 0 && t.parts[len(t.parts)-1].key == "pattern" && !keyStart.MatchString(word) && nearestKeyword(strings.TrimSpace(p.key), "") == "":
+			t.parts[len(t.parts)-1].text += `\,` + word
+			cut = true
 		case p.key == "required" && !p.hasValue:
 			t.required = true
 		case p.key == "nullable" && !p.hasValue:
@@ -50,6 +55,9 @@ func readTag(st reflect.StructTag) (t tag, problems []error) {
 		default:
 			t.parts = append(t.parts, p)
 		}
+	}
+	if i := slices.IndexFunc(t.parts, func(p part) bool { return p.key == "pattern" }); cut {
+		return t, []error{&refusal{"a comma ends the pattern in the " + tagPlace, "if it belongs to the pattern, write " + strconv.Quote(t.parts[i].text)}}
 	}
 	t.leaf, problems = readType(t.parts, tagPlace)
 	return t, problems
@@ -68,12 +76,13 @@ func checkDescription(text string, words []string) []error {
 	}
 	for i, word := range words {
 		key, _, hasValue := strings.Cut(strings.TrimSpace(word), "=")
-		if hasValue && isKeyword(key) || !hasValue && slices.Contains(flagKeywords, key) && i > 0 {
+		mixes := hasValue && isKeyword(key) || !hasValue && slices.Contains(flagKeywords, key) && i > 0
+		switch {
+		case isKeyword(words[0]) && (mixes || len(words) == 1):
+			return refuse("%q has no meaning in the "+tagPlace, words[0], writeKeyword(words[0]))
+		case mixes:
 			return refuse("%q has no meaning in a jsonschema tag that starts with a description", strings.TrimSpace(word), "start the tag with description=")
 		}
-	}
-	if isKeyword(text) {
-		return refuse("%q has no meaning in the "+tagPlace, text, "write "+text+"=value")
 	}
 	if hint := diag.DidYouMean(text, flagKeywords); hint != "" {
 		return refuse("%q has no meaning in the "+tagPlace, text, hint)
@@ -92,6 +101,9 @@ func readType(parts []part, where string) (leaf *schema, problems []error) {
 		}
 		if err := keywords[p.key].set(leaf, p.value); err != nil {
 			problems = append(problems, newValueRefusal(p, where, err))
+		}
+		if leaf.Type == "array" {
+			leaf.Items = &schema{}
 		}
 	}
 	return leaf, problems

@@ -36,20 +36,26 @@ var lostTypes = map[string]refusal{
 	"net/url.URL": {"url.URL is an object of its parts in JSON, without user and password", `use a string with jsonschema:"format=uri"`},
 }
 
-// basicTypes has the schema of each kind. The 64 bits of an int have no bounds, because most clients
-// count in float64, which does not hold them.
+// basicTypes has the schema of each kind. See [dropBound] for the wide bounds.
 var basicTypes = map[types.BasicKind]schema{
 	types.Bool: {Type: "boolean"}, types.String: {Type: "string"},
-	types.Int: {Type: "integer"}, types.Int64: {Type: "integer"},
-	types.Int8:   {Type: "integer", Minimum: "-128", Maximum: "127"},
-	types.Int16:  {Type: "integer", Minimum: "-32768", Maximum: "32767"},
-	types.Int32:  {Type: "integer", Minimum: "-2147483648", Maximum: "2147483647"},
-	types.Uint:   {Type: "integer", Minimum: "0"},
-	types.Uint8:  {Type: "integer", Minimum: "0", Maximum: "255"},
-	types.Uint16: {Type: "integer", Minimum: "0", Maximum: "65535"},
-	types.Uint32: {Type: "integer", Minimum: "0", Maximum: "4294967295"},
-	types.Uint64: {Type: "integer", Minimum: "0"}, types.Float32: {Type: "number"}, types.Float64: {Type: "number"},
+	types.Int:     {Type: "integer", Minimum: minInt64, Maximum: maxInt64},
+	types.Int8:    {Type: "integer", Minimum: "-128", Maximum: "127"},
+	types.Int16:   {Type: "integer", Minimum: "-32768", Maximum: "32767"},
+	types.Int32:   {Type: "integer", Minimum: "-2147483648", Maximum: "2147483647"},
+	types.Int64:   {Type: "integer", Minimum: minInt64, Maximum: maxInt64},
+	types.Uint:    {Type: "integer", Minimum: "0", Maximum: maxUint64},
+	types.Uint8:   {Type: "integer", Minimum: "0", Maximum: "255"},
+	types.Uint16:  {Type: "integer", Minimum: "0", Maximum: "65535"},
+	types.Uint32:  {Type: "integer", Minimum: "0", Maximum: "4294967295"},
+	types.Uint64:  {Type: "integer", Minimum: "0", Maximum: maxUint64},
+	types.Float32: {Type: "number", Minimum: minFloat32, Maximum: maxFloat32}, types.Float64: {Type: "number"},
 }
+
+const (
+	minInt64, maxInt64, maxUint64 = "-9223372036854775808", "9223372036854775807", "18446744073709551615"
+	minFloat32, maxFloat32        = "-3.4028234663852886e+38", "3.4028234663852886e+38"
+)
 
 // typeOf returns the schema of the JSON that encoding/json writes for a type. It admits null for nil,
 // unless omitted is set, because such a value is left out. If leaf is set, it is the schema of the
@@ -72,9 +78,9 @@ func (g *graph) valueOf(t types.Type, leaf *schema) (*schema, error) {
 	if g.encodesItself(t) {
 		return g.leafOf(t, leaf)
 	}
-	if cycle := findCycle(t); cycle != nil {
+	if cycle := g.findCycle(t); cycle != nil {
 		if _, pointer := t.Underlying().(*types.Pointer); pointer || leaf != nil {
-			return nil, &refusal{g.typeName(t) + " only contains itself: " + g.typeNames(cycle), "use a struct"}
+			return nil, g.refuseCycle(cycle)
 		}
 		return g.refer(types.TypeString(t, nil), t), nil
 	}
@@ -156,10 +162,7 @@ func kindOf(t types.Type) string {
 func (g *graph) scalarOf(t types.Type) (*schema, error) {
 	if named, ok := t.(*types.Named); ok {
 		if s, ok, err := g.declaredSchema(named); ok {
-			if err != nil && g.docs.isOwn(named.Obj()) {
-				err = errReported
-			}
-			return s, err
+			return s, g.ownError(named, err)
 		}
 		if s, ok := specialTypes[qualifiedName(named)]; ok {
 			return &s, nil
@@ -181,6 +184,9 @@ func (g *graph) scalarOf(t types.Type) (*schema, error) {
 	case *types.Basic:
 		if s, ok := basicTypes[u.Kind()]; ok {
 			return &s, g.addEnum(t, &s)
+		}
+		if u.Kind() == types.Uintptr {
+			return nil, &refusal{"a uintptr is an address, which means nothing to others", "use uint64 for a number"}
 		}
 	case *types.Slice:
 		return &schema{Type: "string", ContentEncoding: "base64"}, nil
@@ -367,38 +373,49 @@ func (g *graph) checkMethods(t types.Type) error {
 
 // findCycle returns the types between a named type and itself if no struct is in between, as in type
 // Tree []Tree. It returns nil if there are none.
-func findCycle(t types.Type) []types.Type {
+func (g *graph) findCycle(t types.Type) []types.Type {
 	if _, named := t.(*types.Named); !named {
 		return nil
 	}
 	cycle := []types.Type{t}
 	seen := map[types.Type]bool{}
-	for inner := t; ; {
-		next, ok := inner.Underlying().(interface{ Elem() types.Type })
-		if _, channel := next.(*types.Chan); !ok || channel {
+	for inner := t; !seen[inner]; {
+		seen[inner] = true
+		if named, ok := inner.(*types.Named); ok && g.docs.find(named.Obj()).directive(schemaDirective) != nil {
+			inner = g.lookUpType(named.Obj().Pkg(), namedSchema(g.docs.find(named.Obj()).directive(schemaDirective)))
+		} else {
+			inner = elemOf(inner)
+		}
+		if inner == nil {
 			return nil
 		}
-		inner = types.Unalias(next.Elem())
+		inner = types.Unalias(inner)
 		if _, named := inner.(*types.Named); named {
 			cycle = append(cycle, inner)
 		}
 		if types.Identical(inner, t) {
 			return cycle
 		}
-		if seen[inner] {
-			return nil
-		}
-		seen[inner] = true
 	}
+	return nil
 }
 
-// typeNames shows a cycle.
-func (g *graph) typeNames(list []types.Type) string {
-	names := make([]string, len(list))
-	for i, t := range list {
+// elemOf returns the type in a list, map or pointer, or nil.
+func elemOf(t types.Type) types.Type {
+	switch u := t.Underlying().(type) {
+	case *types.Chan:
+	case interface{ Elem() types.Type }:
+		return u.Elem()
+	}
+	return nil
+}
+
+func (g *graph) refuseCycle(cycle []types.Type) *refusal {
+	names := make([]string, len(cycle))
+	for i, t := range cycle {
 		names[i] = g.typeName(t)
 	}
-	return strings.Join(names, " -> ")
+	return &refusal{names[0] + " only contains itself: " + strings.Join(names, " -> "), "use a struct"}
 }
 
 func qualifiedName(named *types.Named) string {
@@ -409,24 +426,27 @@ func qualifiedName(named *types.Named) string {
 }
 
 func isDuration(t types.Type) bool {
+	named, ok := pointee(t).(*types.Named)
+	return ok && qualifiedName(named) == "time.Duration"
+}
+
+// pointee returns the type that a pointer points to, or the type itself.
+func pointee(t types.Type) types.Type {
 	if p, ok := t.Underlying().(*types.Pointer); ok {
 		t = p.Elem()
 	}
-	named, ok := types.Unalias(t).(*types.Named)
-	return ok && qualifiedName(named) == "time.Duration"
+	return types.Unalias(t)
 }
 
 // containsDuration reports whether a type is a duration, or a list or map of durations.
 func containsDuration(t types.Type) bool {
-	for seen := map[types.Type]bool{}; !isDuration(t); {
-		inner, ok := t.Underlying().(interface{ Elem() types.Type })
-		if _, channel := inner.(*types.Chan); !ok || channel || seen[t] { // it contains itself
-			return false
+	for seen := map[types.Type]bool{}; t != nil && !seen[t]; t = elemOf(t) { // until it contains itself
+		if isDuration(t) {
+			return true
 		}
 		seen[t] = true
-		t = inner.Elem()
 	}
-	return true
+	return false
 }
 
 // isByte reports whether encoding/json encodes a slice of t as a base64 string.

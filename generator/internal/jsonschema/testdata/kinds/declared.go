@@ -16,6 +16,7 @@ type Declared struct {
 	Amounts  map[string]Money `json:"amounts"`
 	Point    Point            `json:"point"`
 	Points   []Point          `json:"points,omitempty"`
+	Listed   Listed           `json:"listed,omitempty"`
 	Time     MyTime           `json:"time"`
 	Port     Port             `json:"port"`
 	Level    Level            `json:"level"`
@@ -73,6 +74,13 @@ func (p *Point) UnmarshalJSON(text []byte) error {
 	p.x, p.y = plain.X, plain.Y
 	return err
 }
+
+// Listed has the schema of an instance of a generic type.
+//
+//mcptask:schema as=listedJSON
+type Listed struct{ items []int }
+
+type listedJSON = SetOf[string]
 
 // MyTime is a time.
 type MyTime struct{ time.Time }

@@ -299,16 +299,24 @@ func (g *graph) reportProblem(pos token.Pos, where string, err error) {
 // reportField reports a problem with a field of the type that is being built. Its position is the
 // field if that is in this package, or else the root.
 func (g *graph) reportField(f field, err error) {
-	name := types.TypeString(g.building.t, func(p *types.Package) string {
+	g.reportProblem(g.posOf(f.variable), g.fieldName(f), err)
+}
+
+func (g *graph) noteField(f field, message string) {
+	g.note(g.posOf(f.variable), g.fieldName(f)+" "+message)
+}
+
+// fieldName names a field of the type that is being built.
+func (g *graph) fieldName(f field) string {
+	if _, named := g.building.t.(*types.Named); !named {
+		return "struct." + f.variable.Name()
+	}
+	return types.TypeString(g.building.t, func(p *types.Package) string {
 		if p == g.pkg {
 			return ""
 		}
 		return p.Name()
-	})
-	if _, named := g.building.t.(*types.Named); !named {
-		name = "struct"
-	}
-	g.reportProblem(g.posOf(f.variable), name+"."+f.variable.Name(), err)
+	}) + "." + f.variable.Name()
 }
 
 // posOf returns the position of an object that is in this package, or else that of the root.

@@ -34,6 +34,9 @@ func (g *graph) buildDefinition(d *definition) {
 		s.Properties.Set(f.name, property)
 		if tag.required || !f.optional {
 			s.Required = append(s.Required, f.name)
+			if property.Default != nil && g.use == Argument && g.docs.isOwn(f.variable) {
+				g.noteField(f, "is required, so its default is never used; make it optional with omitempty, or remove the default")
+			}
 		}
 		for _, p := range tag.groups {
 			addToGroup(groupKeywords[p.key](s), p.value, f.name)
@@ -168,6 +171,9 @@ func (g *graph) checkQuestionField(f field, s *schema) error {
 		}
 		return nil
 	case "integer", "number", "boolean":
+		if s.Enum != nil {
+			g.noteField(f, "asks for a choice among numbers, which clients show without the choices; use a string type")
+		}
 		return nil
 	case "array":
 		if _, slice := t.Underlying().(*types.Slice); !slice || s.Items.Type != "string" || s.Items.Enum == nil {

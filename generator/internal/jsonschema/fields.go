@@ -28,57 +28,41 @@ type field struct {
 func jsonFields(st *types.Struct) []field {
 	type level struct {
 		st       *types.Struct
-		named    types.Type
+		name     string // of the type, or "" at the root
 		index    []int
 		optional bool
 	}
 	var all []field
 	visited := map[string]bool{}
-	next := []level{{st: st}}
-	for len(next) > 0 {
-		current := next
-		next = nil
-		twice := map[string]int{}
+	for current, next := []level{{st: st}}, []level(nil); len(current) > 0; current, next = next, nil {
+		count := map[string]int{}
 		for _, l := range current {
-			if l.named != nil {
-				twice[types.TypeString(l.named, nil)]++
-			}
+			count[l.name]++
 		}
-		done := map[string]bool{}
 		for _, l := range current {
-			repeat := 1
-			if l.named != nil {
-				key := types.TypeString(l.named, nil)
-				if visited[key] || done[key] {
-					continue
-				}
-				done[key] = true
-				repeat = min(2, twice[key]) // a type embedded twice at the same depth hides itself
+			if visited[l.name] {
+				continue
 			}
+			visited[l.name] = true
 			for i := range l.st.NumFields() {
-				v, tag := l.st.Field(i), reflect.StructTag(l.st.Tag(i))
-				index := append(slices.Clone(l.index), i)
-				f, ok := readField(v, tag)
+				f, ok := readField(l.st.Field(i), reflect.StructTag(l.st.Tag(i)))
 				if !ok {
 					continue
 				}
-				f.index, f.optional = index, f.optional || l.optional
-				if inner, named, pointer := embeddedStruct(v, f); inner != nil {
-					next = append(next, level{inner, named, index, l.optional || pointer})
+				f.index, f.optional = append(slices.Clone(l.index), i), f.optional || l.optional
+				if inner, pointer := f.promotes(); inner != nil {
+					next = append(next, level{inner.Underlying().(*types.Struct), types.TypeString(inner, nil), f.index, l.optional || pointer})
 					continue
 				}
 				// encoding/json encodes an embedded struct with a name in its tag even if it is not
 				// exported.
-				if !v.Exported() && !embedsStruct(v) {
+				if !f.variable.Exported() && !f.embedsStruct() {
 					continue
 				}
-				for range repeat {
+				for range min(2, count[l.name]) { // a type embedded twice at the same depth hides itself
 					all = append(all, f)
 				}
 			}
-		}
-		for key := range done {
-			visited[key] = true
 		}
 	}
 	return selectDominant(all)
@@ -106,25 +90,19 @@ func readField(v *types.Var, tag reflect.StructTag) (field, bool) {
 	return f, true
 }
 
-// embeddedStruct returns the struct whose fields an embedded field promotes, or nil.
-func embeddedStruct(v *types.Var, f field) (st *types.Struct, named types.Type, pointer bool) {
-	if !v.Embedded() || f.tagged {
-		return nil, nil, false
+// promotes returns the type of the struct whose fields an embedded field promotes, or nil. pointer
+// says that the field is a pointer to it.
+func (f field) promotes() (inner types.Type, pointer bool) {
+	if f.tagged || !f.embedsStruct() {
+		return nil, false
 	}
-	t := types.Unalias(v.Type())
-	if p, ok := t.(*types.Pointer); ok {
-		t, pointer = types.Unalias(p.Elem()), true
-	}
-	st, ok := t.Underlying().(*types.Struct)
-	if !ok {
-		return nil, nil, false
-	}
-	return st, t, pointer
+	_, pointer = types.Unalias(f.variable.Type()).(*types.Pointer)
+	return pointee(f.variable.Type()), pointer
 }
 
-func embedsStruct(v *types.Var) bool {
-	inner, _, _ := embeddedStruct(v, field{})
-	return inner != nil
+func (f field) embedsStruct() bool {
+	_, ok := pointee(f.variable.Type()).Underlying().(*types.Struct)
+	return ok && f.variable.Embedded()
 }
 
 // rank orders fields with the same name. The lowest one wins.
@@ -165,9 +143,6 @@ func isValidName(name string) bool {
 
 // isScalar reports whether the ",string" option has an effect on a type.
 func isScalar(t types.Type) bool {
-	if p, ok := t.Underlying().(*types.Pointer); ok {
-		t = p.Elem()
-	}
-	b, ok := t.Underlying().(*types.Basic)
+	b, ok := pointee(t).Underlying().(*types.Basic)
 	return ok && b.Info()&(types.IsInteger|types.IsFloat|types.IsBoolean|types.IsString) != 0
 }

@@ -34,9 +34,9 @@ func (g *graph) checkJSONTags(st *types.Struct, open ...*types.Struct) {
 		if err := checkJSONTag(f, tag); err != nil {
 			g.reportField(f, err)
 		}
-		inner, _, _ := embeddedStruct(v, f)
+		inner, _ := f.promotes()
 		if inner != nil && ok {
-			g.checkJSONTags(inner, append(open, st)...)
+			g.checkJSONTags(inner.Underlying().(*types.Struct), append(open, st)...)
 		}
 		if inner != nil || !ok || !v.Exported() {
 			continue

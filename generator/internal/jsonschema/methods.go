@@ -2,8 +2,12 @@ package jsonschema
 
 import (
 	"fmt"
+	"go/token"
 	"go/types"
 )
+
+// encodingMethods are the methods with which a type says itself what its JSON is.
+var encodingMethods = []string{"MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"}
 
 // hasMethod reports whether a type or a pointer to it has one of the methods. Methods of an
 // interface do not count, because encoding/json encodes the value in it.
@@ -22,7 +26,7 @@ func findMethod(t types.Type, names ...string) (from *types.Var, name string) {
 	set := types.NewMethodSet(types.NewPointer(t))
 	for _, name := range names {
 		found := set.Lookup(nil, name)
-		if found == nil || !matchesSignature(name, found.Type()) {
+		if found == nil || !matchesSignature(found) {
 			continue
 		}
 		if st, ok := t.Underlying().(*types.Struct); ok && len(found.Index()) > 1 {
@@ -36,50 +40,34 @@ func findMethod(t types.Type, names ...string) (from *types.Var, name string) {
 // valueHasMethod reports whether a value of a type has a method without taking its address.
 func valueHasMethod(t types.Type, name string) bool {
 	found := types.NewMethodSet(t).Lookup(nil, name)
-	return found != nil && matchesSignature(name, found.Type())
+	return found != nil && matchesSignature(found)
 }
 
-// signatures are the signatures that encoding/json requires.
-var signatures = map[string]string{
-	"MarshalJSON": "func() ([]byte, error)", "UnmarshalJSON": "func([]byte) error",
-	"MarshalText": "func() ([]byte, error)", "UnmarshalText": "func([]byte) error",
-}
+// The signatures that encoding/json requires.
+var (
+	textVar    = types.NewParam(token.NoPos, nil, "", types.NewSlice(types.Typ[types.Byte]))
+	errorVar   = types.NewParam(token.NoPos, nil, "", types.Universe.Lookup("error").Type())
+	marshals   = types.NewSignatureType(nil, nil, nil, nil, types.NewTuple(textVar, errorVar), false)
+	unmarshals = types.NewSignatureType(nil, nil, nil, types.NewTuple(textVar), types.NewTuple(errorVar), false)
+	signatures = map[string]types.Type{"MarshalJSON": marshals, "MarshalText": marshals, "UnmarshalJSON": unmarshals, "UnmarshalText": unmarshals}
+)
 
-func matchesSignature(name string, method types.Type) bool {
-	want, known := signatures[name]
-	if !known {
-		return true
-	}
-	// Drop the names of parameters, which are part of the string.
-	s := method.(*types.Signature)
-	bare := types.NewSignatureType(nil, nil, nil, removeNames(s.Params()), removeNames(s.Results()), s.Variadic())
-	return types.TypeString(bare, nil) == want
-}
-
-func removeNames(tuple *types.Tuple) *types.Tuple {
-	var vars []*types.Var
-	for v := range tuple.Variables() {
-		vars = append(vars, types.NewParam(v.Pos(), v.Pkg(), "", types.Unalias(v.Type())))
-	}
-	return types.NewTuple(vars...)
+func matchesSignature(method *types.Selection) bool {
+	want := signatures[method.Obj().Name()]
+	return want == nil || types.Identical(method.Type(), want)
 }
 
 // isTextual reports whether encoding/json encodes and decodes a type as text by its methods. A type
 // with only one of the two methods has no schema that is right for both directions.
 func isTextual(t types.Type) (bool, error) {
-	const (
-		marshal, unmarshal = "MarshalText", "UnmarshalText"
-		way                = `, or set the type of the field with jsonschema:"type=string"`
-	)
-	writes, reads := hasMethod(t, marshal), hasMethod(t, unmarshal)
-	name := types.TypeString(t, func(p *types.Package) string { return p.Name() })
-	switch {
-	case writes && !reads:
-		return true, &refusal{fmt.Sprintf("%s has a method %s but no %s, so its own output cannot be decoded", name, marshal, unmarshal),
-			"add " + unmarshal + "([]byte) error" + way}
-	case reads && !writes:
-		return true, &refusal{fmt.Sprintf("%s has a method %s but no %s, so it decodes text but does not encode it", name, unmarshal, marshal),
-			"add " + marshal + "() ([]byte, error)" + way}
+	writes, reads := hasMethod(t, "MarshalText"), hasMethod(t, "UnmarshalText")
+	if writes == reads {
+		return writes, nil
 	}
-	return writes, nil
+	has, lacks, form, so := "MarshalText", "UnmarshalText", "([]byte) error", "its own output cannot be decoded"
+	if reads {
+		has, lacks, form, so = lacks, has, "() ([]byte, error)", "it decodes text but does not encode it"
+	}
+	return true, &refusal{fmt.Sprintf("%s has a method %s but no %s, so %s", types.TypeString(t, (*types.Package).Name), has, lacks, so),
+		"add " + lacks + form + `, or set the type of the field with jsonschema:"type=string"`}
 }

@@ -119,7 +119,7 @@ func (g *graph) encodesItself(t types.Type) bool {
 			return true
 		}
 	}
-	return hasMethod(t, "MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText")
+	return hasMethod(t, encodingMethods...)
 }
 
 // leafOf returns the schema of a type that is not a list, a map or a pointer. If given is set, it is
@@ -144,7 +144,7 @@ func kindOf(t types.Type) string {
 			return s.Type
 		}
 	}
-	if hasMethod(t, "MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText") {
+	if hasMethod(t, encodingMethods...) {
 		return ""
 	}
 	switch u := t.Underlying().(type) {
@@ -287,7 +287,7 @@ func (g *graph) mapOf(m *types.Map, leaf *schema) (*schema, error) {
 		return nil, err
 	}
 	if t := findPointerMarshaler(m.Elem(), map[types.Type]bool{}); t != nil {
-		name := types.TypeString(t, func(p *types.Package) string { return p.Name() })
+		name := types.TypeString(t, (*types.Package).Name)
 		return nil, &refusal{name + " has a marshal method on its pointer, which encoding/json does not call for a map value", "use pointers as the values of the map"}
 	}
 	values, err := g.typeOf(m.Elem(), false, leaf)

@@ -1,8 +1,11 @@
 package jsonschema
 
 import (
+	"cmp"
 	"fmt"
 	"go/types"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -35,11 +38,11 @@ func (g *graph) assemble(root *definition) *schema {
 	nameDefinitions(shared)
 	g.expand(root.schema, root)
 	root.schema.Description = "" // the tool's own description says more
+	if len(shared) > 0 {
+		root.schema.Definitions = map[string]*schema{}
+	}
 	for _, d := range shared {
 		g.expand(d.schema, root)
-		if root.schema.Definitions == nil {
-			root.schema.Definitions = map[string]*schema{}
-		}
 		root.schema.Definitions[d.name] = d.schema
 		g.order = append(g.order, d.name)
 	}
@@ -48,34 +51,26 @@ func (g *graph) assemble(root *definition) *schema {
 
 // reaches reports whether a definition refers to another, directly or through others.
 func (d *definition) reaches(to *definition, seen map[*definition]bool) bool {
-	for _, used := range d.uses {
-		if used == to {
-			return true
-		}
-		if !seen[used] {
-			seen[used] = true
-			if used.reaches(to, seen) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.uses, func(used *definition) bool {
+		known := seen[used]
+		seen[used] = true
+		return used == to || !known && used.reaches(to, seen)
+	})
 }
 
 // nameDefinitions names the definitions package.Type. It uses the whole import path if two packages
 // have the same name.
 func nameDefinitions(shared []*definition) {
-	short := func(p *types.Package) string { return p.Name() }
-	long := func(p *types.Package) string { return strings.ReplaceAll(p.Path(), "/", ".") }
 	count := map[string]int{}
 	for _, d := range shared {
-		count[definitionName(d.t, short)]++
+		d.name = definitionName(d.t, (*types.Package).Name)
+		count[d.name]++
 	}
 	taken := map[string]bool{}
 	for _, d := range shared {
-		name := definitionName(d.t, short)
+		name := d.name
 		if count[name] > 1 {
-			name = definitionName(d.t, long)
+			name = definitionName(d.t, func(p *types.Package) string { return strings.ReplaceAll(p.Path(), "/", ".") })
 		}
 		d.name = name
 		for i := 2; taken[d.name]; i++ {
@@ -126,39 +121,23 @@ func (g *graph) expand(s *schema, root *definition) {
 // inline puts the schema of a definition in the place of its only reference, whose title and text go
 // first.
 func inline(s, target *schema) {
-	title, description, anchor, extras := s.Title, s.Description, s.Anchor, s.Extras
+	own := *s
 	*s = *target
-	if title != "" {
-		s.Title = title
-	}
-	if description != "" {
-		s.Description = description
-	}
-	if anchor != "" {
-		s.Anchor = anchor
-	}
-	for key, value := range extras {
+	s.Title, s.Description, s.Anchor = cmp.Or(own.Title, s.Title), cmp.Or(own.Description, s.Description), cmp.Or(own.Anchor, s.Anchor)
+	for key, value := range own.Extras {
 		setExtra(s, key, value)
 	}
 }
 
 // children lists the schemas inside a schema that typeOf has built.
 func children(s *schema) []*schema {
-	var list []*schema
+	list := slices.Collect(maps.Values(s.PatternProperties))
 	if s.Properties != nil {
 		for pair := s.Properties.Oldest(); pair != nil; pair = pair.Next() {
 			list = append(list, pair.Value)
 		}
 	}
-	for _, values := range s.PatternProperties {
-		list = append(list, values)
-	}
-	for _, inner := range []*schema{s.Items, s.AdditionalProperties} {
-		if inner != nil {
-			list = append(list, inner)
-		}
-	}
-	return list
+	return slices.DeleteFunc(append(list, s.Items, s.AdditionalProperties), func(s *schema) bool { return s == nil })
 }
 
 // admitNull adds null to the values of a schema.

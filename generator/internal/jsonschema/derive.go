@@ -108,15 +108,13 @@ func (d *Deriver) Derive(t types.Type, use Use, at token.Pos, fail Fail) string 
 		return text
 	}
 	g := d.newGraph(use, at, fail)
-	schema, err := g.derive(t)
+	text, err := g.derive(t)
 	if err != nil {
 		g.reportProblem(at, "", err)
 	}
-	if g.failed {
-		return ""
+	if !g.failed {
+		d.derived[derivation{t, use}] = text
 	}
-	text := formatSchema(schema)
-	d.derived[derivation{t, use}] = text
 	return text
 }
 
@@ -136,48 +134,48 @@ type derivation struct {
 	use Use
 }
 
-// derive returns the schema of a root. Problems with its fields are reported.
-func (g *graph) derive(t types.Type) (*jsontree.Node, error) {
+// derive returns the formatted schema of a root. Problems with its fields are reported.
+func (g *graph) derive(t types.Type) (string, error) {
 	s, err := g.typeOf(t, true, nil)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
+	notObject := &refusal{g.typeName(t) + " is not an object in JSON", "use a struct with a field of this type"}
 	root := g.references[s]
 	if root == nil {
-		r := &refusal{g.typeName(t) + " is not an object in JSON", "use a struct with a field of this type"}
 		if from, method := findMethod(t, "MarshalText", "MarshalJSON"); from != nil {
-			r = &refusal{fmt.Sprintf("%s, because it has the method %s of the embedded %s", r.message, method, from.Name()), unembedHint}
+			return "", &refusal{fmt.Sprintf("%s, because it has the method %s of the embedded %s", notObject.message, method, from.Name()), unembedHint}
 		}
-		return nil, r
+		return "", notObject
 	}
 	for i := 0; i < len(g.queue); i++ { // the queue grows as types are found
 		if i >= maxTypes {
-			return nil, &refusal{fmt.Sprintf("its schema has more than %d types", maxTypes), "name the file of a schema with schema= or outputschema="}
+			return "", &refusal{fmt.Sprintf("its schema has more than %d types", maxTypes), byHandHint}
 		}
 		g.building = g.queue[i]
 		g.buildDefinition(g.queue[i])
 	}
 	if g.failed {
-		return nil, nil
+		return "", nil
 	}
 	if root.schema.Properties == nil {
-		return nil, &refusal{g.typeName(t) + " is not an object in JSON", "use a struct with a field of this type"}
+		return "", notObject
 	}
-	schema := toNode(g.assemble(root), g.order)
-	if nestsDeeper(schema, jsontree.MaxDepth) {
-		return nil, &refusal{fmt.Sprintf("the values of its schema nest deeper than %d", jsontree.MaxDepth), "give its inner types names"}
+	text, err := Parse([]byte(toNode(g.assemble(root), g.order).Compact()))
+	if err != nil {
+		return "", &refusal{"its schema cannot be used: " + err.Error(), byHandHint}
 	}
-	if err := checkSchema(schema); err != nil {
-		return nil, &refusal{"the schema is not valid: " + err.Error(), ""}
-	}
-	return schema, nil
+	return text, nil
 }
 
-// maxSchemaBytes is the maximum size of a hand-written schema. Models read it, and clients receive
-// it with every list of tools.
+// byHandHint is the way out for a type whose schema cannot be derived.
+const byHandHint = "write the schema by hand and name its file with schema= or outputschema="
+
+// maxSchemaBytes is the maximum size of a schema. Models read it, and clients receive it with every
+// list of tools.
 const maxSchemaBytes = 1 << 20
 
-// Parse reads and formats a hand-written schema.
+// Parse reads, checks and formats a schema.
 func Parse(src []byte) (string, error) {
 	if len(src) > maxSchemaBytes {
 		return "", fmt.Errorf("it has %d bytes, more than %d", len(src), maxSchemaBytes)
@@ -189,7 +187,7 @@ func Parse(src []byte) (string, error) {
 	if schema.Kind != jsontree.Object || !schema.Get("type").Is("object") {
 		return "", errors.New(`its root has no "type": "object"`)
 	}
-	if err := checkSchema(schema); err != nil {
+	if _, err := compile(schema); err != nil {
 		return "", err
 	}
 	if err := checkPatterns(schema); err != nil {
@@ -198,23 +196,22 @@ func Parse(src []byte) (string, error) {
 	return formatSchema(schema), nil
 }
 
-// nestsDeeper reports whether a value nests deeper than limit.
-func nestsDeeper(n *jsontree.Node, limit int) bool {
-	return len(n.Members)+len(n.Items) > 0 && limit <= 0 ||
-		slices.ContainsFunc(n.Members, func(m jsontree.Member) bool { return nestsDeeper(m.Value, limit-1) }) ||
-		slices.ContainsFunc(n.Items, func(item *jsontree.Node) bool { return nestsDeeper(item, limit-1) })
-}
-
-// checkPatterns checks the patterns of a hand-written schema.
+// checkPatterns checks the patterns of a schema.
 func checkPatterns(n *jsontree.Node) error {
 	var patterns []string
-	if properties := n.Get("patternProperties"); properties != nil {
-		for _, m := range properties.Members {
-			patterns = append(patterns, m.Name)
+	inner := slices.Clone(n.Items)
+	for _, m := range n.Members {
+		switch pattern, ok := m.Value.Text(); {
+		case m.Name == "pattern" && ok:
+			patterns = append(patterns, pattern)
+		case m.Name == "patternProperties":
+			for _, property := range m.Value.Members {
+				patterns = append(patterns, property.Name)
+			}
 		}
-	}
-	if pattern, ok := n.Get("pattern").Text(); ok {
-		patterns = append(patterns, pattern)
+		if !slices.Contains([]string{"default", "enum", "const", "examples"}, m.Name) { // these have values, not schemas
+			inner = append(inner, m.Value)
+		}
 	}
 	for _, pattern := range patterns {
 		r := &refusal{}
@@ -222,28 +219,15 @@ func checkPatterns(n *jsontree.Node) error {
 			return fmt.Errorf("its pattern %q %s; %s", pattern, r.message, r.hint)
 		}
 	}
-	for _, m := range n.Members {
-		if slices.Contains([]string{"default", "enum", "const", "examples"}, m.Name) {
-			continue // values, not schemas
-		}
-		if err := checkPatterns(m.Value); err != nil {
-			return err
-		}
-	}
-	for _, item := range n.Items {
-		if err := checkPatterns(item); err != nil {
+	for _, n := range inner {
+		if err := checkPatterns(n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkSchema checks that a schema is valid and that its references resolve.
-func checkSchema(schema *jsontree.Node) error {
-	_, err := compile(schema)
-	return err
-}
-
+// compile compiles a schema, if it is valid and its references resolve.
 func compile(schema *jsontree.Node) (*validator.Schema, error) {
 	doc, err := validator.UnmarshalJSON(strings.NewReader(schema.Compact()))
 	if err != nil {

@@ -165,8 +165,6 @@ func embeddedName(expr ast.Expr) *ast.Ident {
 		return embeddedName(expr.X)
 	case *ast.IndexListExpr:
 		return embeddedName(expr.X)
-	case *ast.ParenExpr:
-		return embeddedName(expr.X)
 	}
 	return nil
 }

@@ -121,7 +121,8 @@ func guessEnum(name string, choices []choice) (isEnum bool, guess string) {
 	return true, fmt.Sprintf("%s is taken as an enum of its %d constants", name, len(choices))
 }
 
-// findChoices lists the constants of a type, with each value once.
+// findChoices lists the constants of a type, with each value once. It compares types by name, because
+// the scope may have been loaded twice.
 func (g *graph) findChoices(named *types.Named) ([]choice, error) {
 	scope, err := g.scope(named.Obj().Pkg())
 	if err != nil {
@@ -131,7 +132,7 @@ func (g *graph) findChoices(named *types.Named) ([]choice, error) {
 	exported := false
 	for _, name := range scope.Names() {
 		c, ok := scope.Lookup(name).(*types.Const)
-		if !ok || !isNamedType(c.Type(), named) || c.Val().Kind() == constant.Unknown { // the constant does not compile
+		if !ok || qualifiedName(c.Type()) != qualifiedName(named) || c.Val().Kind() == constant.Unknown { // the constant does not compile
 			continue
 		}
 		note := g.docs.find(c)
@@ -158,12 +159,6 @@ func (g *graph) findChoices(named *types.Named) ([]choice, error) {
 		}
 	}
 	return distinct, nil
-}
-
-// isNamedType compares types by name, because the scope may have been loaded twice.
-func isNamedType(t types.Type, want *types.Named) bool {
-	named, ok := types.Unalias(t).(*types.Named)
-	return ok && qualifiedName(named) == qualifiedName(want)
 }
 
 func (g *graph) newEnum(named *types.Named, choices []choice) *enum {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	invopop "github.com/invopop/jsonschema"
@@ -54,54 +53,35 @@ func toNode(s *schema, definitions []string) *jsontree.Node {
 	return n
 }
 
-// toValue returns the value of a keyword as JSON.
+// toValue returns the value of a keyword as JSON. Its definitions are in the given order.
 func toValue(value any, order []string) *jsontree.Node {
+	n := jsontree.NewObject()
 	switch v := value.(type) {
 	case *schema:
-		if v == invopop.FalseSchema {
-			return jsontree.NewBoolean(false)
+		if v != invopop.FalseSchema {
+			return toNode(v, nil)
 		}
-		return toNode(v, nil)
 	case *orderedmap.OrderedMap[string, *schema]:
-		n := jsontree.NewObject()
 		for pair := v.Oldest(); pair != nil; pair = pair.Next() {
 			n.Set(pair.Key, toNode(pair.Value, nil))
 		}
 		return n
 	case map[string]*schema:
-		return toMembers(v, slices.Sorted(maps.Keys(v)))
+		return toValue(invopop.Definitions(v), slices.Sorted(maps.Keys(v)))
 	case invopop.Definitions:
-		return toMembers(v, order)
+		for _, name := range order {
+			n.Set(name, toNode(v[name], nil))
+		}
+		return n
 	case []*schema:
-		return toList(v)
-	case []string:
-		return toList(v)
-	case []any:
-		return toList(v)
-	case *uint64:
-		return jsontree.NewNumber(json.Number(strconv.FormatUint(*v, 10)))
-	case json.Number:
-		return jsontree.NewNumber(v)
-	case bool:
-		return jsontree.NewBoolean(v)
-	case nil:
-		return &jsontree.Node{}
+		list := jsontree.NewArray()
+		for _, item := range v {
+			list.Items = append(list.Items, toNode(item, nil))
+		}
+		return list
 	}
-	return jsontree.NewString(reflect.ValueOf(value).String())
-}
-
-func toMembers(schemas map[string]*schema, names []string) *jsontree.Node {
-	n := jsontree.NewObject()
-	for _, name := range names {
-		n.Set(name, toNode(schemas[name], nil))
-	}
-	return n
-}
-
-func toList[T any](list []T) *jsontree.Node {
-	n := jsontree.NewArray()
-	for _, item := range list {
-		n.Items = append(n.Items, toValue(item, nil))
+	if text, err := json.Marshal(value); err == nil { // scalars and lists of them always encode
+		n, _ = jsontree.Parse(text)
 	}
 	return n
 }

@@ -3,6 +3,7 @@ package jsonschema
 import (
 	"cmp"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 
@@ -42,48 +43,47 @@ type table struct {
 	fields []Field
 	open   map[*jsontree.Node]string // the objects being listed, with their paths
 	naming map[*jsontree.Node]string // the schemas whose type is being described, with their paths
+
+	// inner is the first object in the type that was described last, or nil. Its properties follow in
+	// the table.
+	inner     *jsontree.Node
+	innerPath string
 }
 
 // addProperties adds the properties of an object that is not being listed.
-func (t *table) addProperties(o *jsontree.Node, prefix string) {
-	t.open[o] = strings.TrimSuffix(prefix, ".")
+func (t *table) addProperties(o *jsontree.Node, path string) {
+	t.open[o] = path
 	defer delete(t.open, o)
-	properties := o.Get("properties")
+	if path != "" {
+		path += "."
+	}
+	properties, required := o.Get("properties"), o.Get("required")
 	if properties == nil {
 		return
 	}
 	for _, m := range properties.Members {
-		t.addField(m.Value, prefix+m.Name, slices.ContainsFunc(items(o.Get("required")), func(name *jsontree.Node) bool { return name.Is(m.Name) }))
+		t.addField(m.Value, path+m.Name, required != nil && slices.ContainsFunc(required.Items, func(name *jsontree.Node) bool { return name.Is(m.Name) }))
 	}
 }
 
 // addField adds one value and what it contains.
 func (t *table) addField(schema *jsontree.Node, path string, required bool) {
-	t.fields = append(t.fields, Field{Path: path, Required: required})
-	i := len(t.fields) - 1
-	words, inner, innerPath := t.describeType(schema, path)
-	t.fields[i].Type = words
+	t.inner = nil
+	f := Field{Path: path, Required: required, Type: t.describeType(schema, path)}
 	for o := range t.referenceChain(schema) {
-		if text, ok := o.Get("description").Text(); ok && t.fields[i].Description == "" {
-			t.fields[i].Description = text
+		if text, ok := o.Get("description").Text(); ok && f.Description == "" {
+			f.Description = text
 		}
 		for _, m := range o.Members {
 			if !slices.Contains(describedKeywords, m.Name) {
-				t.fields[i].Limits = append(t.fields[i].Limits, m.Name+": "+m.Value.Spaced())
+				f.Limits = append(f.Limits, m.Name+": "+m.Value.Spaced())
 			}
 		}
 	}
-	if inner != nil {
-		t.addProperties(inner, innerPath+".")
+	t.fields = append(t.fields, f)
+	if t.inner != nil {
+		t.addProperties(t.inner, t.innerPath)
 	}
-}
-
-// items returns the items of a list, or nil.
-func items(list *jsontree.Node) []*jsontree.Node {
-	if list == nil {
-		return nil
-	}
-	return list.Items
 }
 
 // describedKeywords are the keywords that other columns show or that readers do not need.
@@ -93,14 +93,11 @@ var describedKeywords = []string{
 }
 
 // referenceChain iterates over a schema and the schemas it refers to.
-func (t *table) referenceChain(schema *jsontree.Node) func(yield func(*jsontree.Node) bool) {
+func (t *table) referenceChain(schema *jsontree.Node) iter.Seq[*jsontree.Node] {
 	return func(yield func(*jsontree.Node) bool) {
 		seen := map[*jsontree.Node]bool{}
-		for o := schema; o != nil && !seen[o]; o = t.followReference(o) {
+		for o := schema; o != nil && !seen[o] && yield(o); o = t.followReference(o) {
 			seen[o] = true
-			if !yield(o) {
-				return
-			}
 		}
 	}
 }
@@ -115,99 +112,82 @@ func (t *table) followReference(o *jsontree.Node) *jsontree.Node {
 	if !ok {
 		return nil
 	}
-	return t.root.Get("$defs").Get(pointerUnescaper.Replace(name))
+	return t.root.Get("$defs").Get(strings.NewReplacer("~1", "/", "~0", "~").Replace(name)) // as in a JSON pointer
 }
 
-// pointerUnescaper reverses the escapes of a JSON pointer.
-var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
-
-// describeType describes the type of a value. It also returns the object whose properties follow in
-// the table, with its path.
-func (t *table) describeType(schema *jsontree.Node, path string) (words string, inner *jsontree.Node, innerPath string) {
-	var last *jsontree.Node
+// describeType describes the type of a value in words, and sets t.inner if there is an object in it.
+func (t *table) describeType(schema *jsontree.Node, path string) string {
+	var last, value *jsontree.Node
+	keyword := ""
 	for o := range t.referenceChain(schema) {
 		last = o
-		if key := firstKeyword(o, "enum", "const", "anyOf", "oneOf", "type"); key != "" {
+		if keyword, value = firstKeyword(o, "enum", "const", "anyOf", "oneOf", "type"); value != nil {
 			break
 		}
 	}
-	if last == nil {
-		return "any", nil, ""
-	}
 	if place, recursive := t.naming[last]; recursive { // a list of itself
-		return "the same (as " + place + ")", nil, ""
+		return "the same (as " + place + ")"
 	}
 	t.naming[last] = path
 	defer delete(t.naming, last)
-	switch firstKeyword(last, "enum", "const", "anyOf", "oneOf", "type") {
+	var texts []string
+	switch keyword {
 	case "enum":
-		var texts []string
-		for _, value := range items(last.Get("enum")) {
-			texts = append(texts, value.Spaced())
+		for _, choice := range value.Items {
+			texts = append(texts, choice.Spaced())
 		}
-		return "one of " + strings.Join(texts, ", "), nil, ""
+		return "one of " + strings.Join(texts, ", ")
 	case "const":
-		return last.Get("const").Spaced(), nil, ""
+		return value.Spaced()
 	case "anyOf", "oneOf":
-		return t.describeAlternatives(items(last.Get(firstKeyword(last, "anyOf", "oneOf"))), path)
+		for _, alternative := range value.Items {
+			texts = append(texts, t.describeType(alternative, path))
+		}
 	case "type":
-		if kind := last.Get("type"); kind.Kind != jsontree.Array {
-			return t.describeTypes(last, []*jsontree.Node{kind}, path)
+		names := value.Items
+		if value.Kind != jsontree.Array {
+			names = []*jsontree.Node{value}
 		}
-		return t.describeTypes(last, last.Get("type").Items, path)
+		for _, name := range names {
+			text, _ := name.Text()
+			texts = append(texts, t.describeKind(last, text, path))
+		}
+	default:
+		return "any"
 	}
-	return "any", nil, ""
+	return strings.Join(texts, " or ")
 }
 
-// firstKeyword returns the first of the keywords that a schema has, or "".
-func firstKeyword(o *jsontree.Node, keywords ...string) string {
+// firstKeyword returns the first of the keywords that a schema has, and its value.
+func firstKeyword(o *jsontree.Node, keywords ...string) (string, *jsontree.Node) {
 	for _, keyword := range keywords {
-		if o.Get(keyword) != nil {
-			return keyword
+		if value := o.Get(keyword); value != nil {
+			return keyword, value
 		}
 	}
-	return ""
+	return "", nil
 }
 
-func (t *table) describeAlternatives(schemas []*jsontree.Node, path string) (words string, inner *jsontree.Node, innerPath string) {
-	var texts []string
-	for _, schema := range schemas {
-		text, in, inPath := t.describeType(schema, path)
-		texts = append(texts, text)
-		if inner == nil {
-			inner, innerPath = in, inPath
+// describeKind describes the values of one JSON type that a schema admits.
+func (t *table) describeKind(o *jsontree.Node, kind, path string) string {
+	values := o.Get("additionalProperties")
+	format, formatted := o.Get("format").Text()
+	switch {
+	case kind == "array":
+		return "list of " + parenthesize(t.describeType(o.Get("items"), path+"[]"))
+	case kind == "object" && values != nil && values.Kind == jsontree.Object && o.Get("properties") == nil:
+		return "map of " + parenthesize(t.describeType(values, path+".*"))
+	case kind == "object":
+		if place, recursive := t.open[o]; recursive {
+			return kind + " (as " + cmp.Or(place, "the whole") + ")"
 		}
+		if t.inner == nil {
+			t.inner, t.innerPath = o, path
+		}
+	case kind == "string" && formatted:
+		return kind + " (" + format + ")"
 	}
-	return strings.Join(texts, " or "), inner, innerPath
-}
-
-// describeTypes describes a schema with a list of types.
-func (t *table) describeTypes(o *jsontree.Node, names []*jsontree.Node, path string) (words string, inner *jsontree.Node, innerPath string) {
-	var texts []string
-	for _, name := range names {
-		text, _ := name.Text()
-		switch text {
-		case "array":
-			item, in, inPath := t.describeType(o.Get("items"), path+"[]")
-			text, inner, innerPath = "list of "+parenthesize(item), in, inPath
-		case "object":
-			if values := o.Get("additionalProperties"); values != nil && values.Kind == jsontree.Object && o.Get("properties") == nil {
-				item, in, inPath := t.describeType(values, path+".*")
-				text, inner, innerPath = "map of "+parenthesize(item), in, inPath
-				break
-			}
-			if place, recursive := t.open[o]; recursive {
-				text += " (as " + cmp.Or(place, "the whole") + ")"
-				break
-			}
-			inner, innerPath = o, path
-		}
-		if format, ok := o.Get("format").Text(); ok && name.Is("string") {
-			text += " (" + format + ")"
-		}
-		texts = append(texts, text)
-	}
-	return strings.Join(texts, " or "), inner, innerPath
+	return kind
 }
 
 // parenthesize separates a type from the words around it.

@@ -114,12 +114,11 @@ func (g *graph) partsOf(t types.Type, leaf *schema) (*schema, error) {
 // encodesItself reports whether encoding/json does not look into a list, map or pointer, because the
 // type says itself what its JSON is.
 func (g *graph) encodesItself(t types.Type) bool {
-	if named, ok := t.(*types.Named); ok {
-		if _, special := specialTypes[qualifiedName(named)]; special || g.docs.find(named.Obj()).directive(schemaDirective) != nil {
-			return true
-		}
+	if named, ok := t.(*types.Named); ok && g.docs.find(named.Obj()).directive(schemaDirective) != nil {
+		return true
 	}
-	return hasMethod(t, encodingMethods...)
+	_, special := specialTypes[qualifiedName(t)]
+	return special || hasMethod(t, encodingMethods...)
 }
 
 // leafOf returns the schema of a type that is not a list, a map or a pointer. If given is set, it is
@@ -139,10 +138,8 @@ func (g *graph) leafOf(t types.Type, given *schema) (*schema, error) {
 // kindOf returns the JSON type of a type that is not a list, a map or a pointer. It is empty if values
 // of several types are possible, or if only the type's methods know.
 func kindOf(t types.Type) string {
-	if named, ok := t.(*types.Named); ok {
-		if s, ok := specialTypes[qualifiedName(named)]; ok {
-			return s.Type
-		}
+	if s, ok := specialTypes[qualifiedName(t)]; ok {
+		return s.Type
 	}
 	if hasMethod(t, encodingMethods...) {
 		return ""
@@ -164,12 +161,12 @@ func (g *graph) scalarOf(t types.Type) (*schema, error) {
 		if s, ok, err := g.declaredSchema(named); ok {
 			return s, g.ownError(named, err)
 		}
-		if s, ok := specialTypes[qualifiedName(named)]; ok {
-			return &s, nil
-		}
-		if r, ok := lostTypes[qualifiedName(named)]; ok {
-			return nil, &r
-		}
+	}
+	if s, ok := specialTypes[qualifiedName(t)]; ok {
+		return &s, nil
+	}
+	if r, ok := lostTypes[qualifiedName(t)]; ok {
+		return nil, &r
 	}
 	if inner := onlyEmbedded(t); inner != nil && hasMethod(inner, "MarshalJSON") && hasMethod(t, "MarshalJSON") && hasMethod(t, "UnmarshalJSON") {
 		return g.scalarOf(inner)
@@ -365,7 +362,7 @@ func (g *graph) checkMethods(t types.Type) error {
 	for _, method := range []string{"JSONSchema", "JSONSchemaExtend", "JSONSchemaAlias", "JSONSchemaProperty", "GetFieldDocString"} {
 		if hasMethod(t, method) {
 			return &refusal{fmt.Sprintf("%s has a method %s, which the generator cannot run", name, method),
-				"write the schema by hand and name its file with schema= or outputschema="}
+				byHandHint}
 		}
 	}
 	return nil
@@ -418,17 +415,19 @@ func (g *graph) refuseCycle(cycle []types.Type) *refusal {
 	return &refusal{names[0] + " only contains itself: " + strings.Join(names, " -> "), "use a struct"}
 }
 
-func qualifiedName(named *types.Named) string {
-	if named.Obj().Pkg() == nil {
+// qualifiedName returns the name of a type with its import path, or "" for a type without a name.
+func qualifiedName(t types.Type) string {
+	named, ok := types.Unalias(t).(*types.Named)
+	switch {
+	case !ok:
+		return ""
+	case named.Obj().Pkg() == nil:
 		return named.Obj().Name()
 	}
 	return named.Obj().Pkg().Path() + "." + named.Obj().Name()
 }
 
-func isDuration(t types.Type) bool {
-	named, ok := pointee(t).(*types.Named)
-	return ok && qualifiedName(named) == "time.Duration"
-}
+func isDuration(t types.Type) bool { return qualifiedName(pointee(t)) == "time.Duration" }
 
 // pointee returns the type that a pointer points to, or the type itself.
 func pointee(t types.Type) types.Type {

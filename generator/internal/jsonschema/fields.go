@@ -28,7 +28,7 @@ type field struct {
 func jsonFields(st *types.Struct) []field {
 	type level struct {
 		st       *types.Struct
-		name     string // of the type, or "" at the root
+		name     string // of the type; "" for the outermost
 		index    []int
 		optional bool
 	}
@@ -105,27 +105,24 @@ func (f field) embedsStruct() bool {
 	return ok && f.variable.Embedded()
 }
 
-// rank orders fields with the same name. The lowest one wins.
-func (f field) rank() int {
-	if f.tagged {
-		return 2*len(f.index) - 1
-	}
-	return 2 * len(f.index)
-}
-
 // selectDominant picks one field per name, in source order.
 func selectDominant(all []field) []field {
 	groups := map[string][]field{}
 	for _, f := range all {
 		groups[f.name] = append(groups[f.name], f)
 	}
+	rank := func(f field) int { // the lowest one wins
+		if f.tagged {
+			return 2*len(f.index) - 1
+		}
+		return 2 * len(f.index)
+	}
 	var result []field
 	for _, group := range groups {
-		slices.SortStableFunc(group, func(a, b field) int { return cmp.Compare(a.rank(), b.rank()) })
-		if len(group) > 1 && group[0].rank() == group[1].rank() {
-			continue
+		slices.SortStableFunc(group, func(a, b field) int { return cmp.Compare(rank(a), rank(b)) })
+		if len(group) == 1 || rank(group[0]) < rank(group[1]) {
+			result = append(result, group[0])
 		}
-		result = append(result, group[0])
 	}
 	slices.SortFunc(result, func(a, b field) int { return slices.Compare(a.index, b.index) })
 	return result

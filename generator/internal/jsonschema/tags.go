@@ -1,6 +1,7 @@
 package jsonschema
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -38,14 +39,14 @@ func readTag(st reflect.StructTag) (t tag, problems []error) {
 		t.description = text
 		return t, checkDescription(text, words)
 	}
-	cut := false // a pattern, at a comma
+	cut := "" // the pattern that commas divide, in one piece
 	for _, word := range words {
 		p := part{text: word}
 		p.key, p.value, p.hasValue = strings.Cut(word, "=")
+		last := len(t.parts) - 1
 		switch {
-		case len(t.parts) > 0 && t.parts[len(t.parts)-1].key == "pattern" && !keyStart.MatchString(word) && nearestKeyword(strings.TrimSpace(p.key), "") == "":
-			t.parts[len(t.parts)-1].text += `\,` + word
-			cut = true
+		case last >= 0 && t.parts[last].key == "pattern" && !keyStart.MatchString(word) && nearestKeyword(strings.TrimSpace(p.key), "") == "":
+			cut = cmp.Or(cut, t.parts[last].text) + `\,` + word
 		case p.key == "required" && !p.hasValue:
 			t.required = true
 		case p.key == "nullable" && !p.hasValue:
@@ -56,8 +57,8 @@ func readTag(st reflect.StructTag) (t tag, problems []error) {
 			t.parts = append(t.parts, p)
 		}
 	}
-	if i := slices.IndexFunc(t.parts, func(p part) bool { return p.key == "pattern" }); cut {
-		return t, []error{&refusal{"a comma ends the pattern in the " + tagPlace, "if it belongs to the pattern, write " + strconv.Quote(t.parts[i].text)}}
+	if cut != "" {
+		return t, []error{&refusal{"a comma ends the pattern in the " + tagPlace, "if it belongs to the pattern, write " + strconv.Quote(cut)}}
 	}
 	t.leaf, problems = readType(t.parts, tagPlace)
 	return t, problems
@@ -124,8 +125,7 @@ func splitParts(text string) []string {
 
 // readExtras adds the members that a jsonschema_extras tag names. A member that is named twice is a
 // list.
-func readExtras(s *schema, text string) []error {
-	var problems []error
+func readExtras(s *schema, text string) (problems []error) {
 	for _, word := range splitParts(text) {
 		key, value, ok := strings.Cut(word, "=")
 		if !ok {
@@ -136,12 +136,12 @@ func readExtras(s *schema, text string) []error {
 		if b, err := readBool(value); err == nil {
 			v = b
 		}
-		switch before := s.Extras[key].(type) {
-		case nil:
-		case []any:
-			v = append(before, v)
-		default:
-			v = []any{before, v}
+		if before, twice := s.Extras[key]; twice {
+			list, _ := before.([]any)
+			v = append(list, v)
+			if list == nil {
+				v = []any{before, v}
+			}
 		}
 		setExtra(s, key, v)
 	}

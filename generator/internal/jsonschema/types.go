@@ -62,8 +62,20 @@ const (
 // values at the end: those of lists and maps, and those that pointers point to.
 func (g *graph) typeOf(t types.Type, omitted bool, leaf *schema) (*schema, error) {
 	t = types.Unalias(t)
-	s, err := g.valueOf(t, leaf)
-	if err != nil || omitted || g.encodesItself(t) {
+	if g.encodesItself(t) {
+		return g.leafOf(t, leaf)
+	}
+	_, pointer := t.Underlying().(*types.Pointer)
+	var s *schema
+	var err error
+	if cycle := g.findCycle(t); cycle == nil {
+		s, err = g.partsOf(t, leaf)
+	} else if pointer || leaf != nil {
+		err = g.refuseCycle(cycle)
+	} else {
+		s = g.refer(types.TypeString(t, nil), t)
+	}
+	if err != nil || omitted {
 		return s, err
 	}
 	switch t.Underlying().(type) {
@@ -73,21 +85,7 @@ func (g *graph) typeOf(t types.Type, omitted bool, leaf *schema) (*schema, error
 	return s, nil
 }
 
-// valueOf returns the schema of a value that is not nil.
-func (g *graph) valueOf(t types.Type, leaf *schema) (*schema, error) {
-	if g.encodesItself(t) {
-		return g.leafOf(t, leaf)
-	}
-	if cycle := g.findCycle(t); cycle != nil {
-		if _, pointer := t.Underlying().(*types.Pointer); pointer || leaf != nil {
-			return nil, g.refuseCycle(cycle)
-		}
-		return g.refer(types.TypeString(t, nil), t), nil
-	}
-	return g.partsOf(t, leaf)
-}
-
-// partsOf is valueOf for a type that is defined in terms of itself.
+// partsOf returns the schema of a value that is not nil, without a look at the cycle that it is in.
 func (g *graph) partsOf(t types.Type, leaf *schema) (*schema, error) {
 	switch u := t.Underlying().(type) {
 	case *types.Pointer:

@@ -18,21 +18,6 @@ const (
 	openDirective   = "open"   // its constants are some of its values
 )
 
-// directive returns the directives of a kind as one, or nil.
-func (n note) directive(kind string) *directive.Directive {
-	var found *directive.Directive
-	for _, d := range n.directives {
-		switch {
-		case d.Kind != kind:
-		case found == nil:
-			found = &d
-		default:
-			found.Args = append(found.Args[:len(found.Args):len(found.Args)], d.Args...)
-		}
-	}
-	return found
-}
-
 // errReported is the problem of a type that [Deriver.CheckDeclared] has reported.
 var errReported = errors.New("reported where the type is declared")
 
@@ -66,7 +51,7 @@ func (g *graph) ownError(named *types.Named, err error) error {
 // the keywords of a jsonschema tag, or with as=T for the schema of the type T of its package.
 func (g *graph) declaredSchema(named *types.Named) (s *schema, ok bool, err error) {
 	note := g.docs.find(named.Obj())
-	d := note.directive(schemaDirective)
+	d := note.directives[schemaDirective]
 	if d == nil {
 		return nil, false, nil
 	}
@@ -87,14 +72,13 @@ func (g *graph) declaredSchema(named *types.Named) (s *schema, ok bool, err erro
 		}
 		parts = append(parts, p)
 	}
-	s, problems := readType(parts, where)
-	if s == nil {
-		problems = append(problems, &refusal{"the " + where + " does not say what the type is in JSON",
-			"write type=string, or as=T for the schema of another type T"})
-	} else {
-		problems = append(problems, describe(s, parts, where)...)
+	switch s, err = readType(parts, where); {
+	case err != nil:
+		return nil, true, err
+	case s == nil:
+		return nil, true, &refusal{"the " + where + " does not say what the type is in JSON", "write type=string, or as=T for the schema of another type T"}
 	}
-	if len(problems) > 0 {
+	if problems := describe(s, parts, where); len(problems) > 0 {
 		return nil, true, problems[0]
 	}
 	s.Description = cmp.Or(s.Description, note.doc)
@@ -138,7 +122,7 @@ func (g *graph) schemaAs(named *types.Named, name string) (*schema, error) {
 		return refuse("which is not the name of a type of package "+pkg.Name(), fmt.Sprintf(form, name, pkg.Name()))
 	case generic != nil && generic.TypeParams().Len() > 0:
 		return refuse("which has type parameters", fmt.Sprintf(form, name+"[...]", pkg.Name()))
-	case other != nil && g.docs.find(other.Obj()).directive(schemaDirective) != nil:
+	case other != nil && g.docs.find(other.Obj()).directives[schemaDirective] != nil:
 		return refuse("which has an mcptask:schema itself", "name a type with a schema of its own")
 	}
 	if cycle := g.findCycle(named); cycle != nil {

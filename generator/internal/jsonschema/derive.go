@@ -214,9 +214,8 @@ func checkPatterns(n *jsontree.Node) error {
 		}
 	}
 	for _, pattern := range patterns {
-		r := &refusal{}
-		if err := checkPattern(pattern); errors.As(err, &r) {
-			return fmt.Errorf("its pattern %q %s; %s", pattern, r.message, r.hint)
+		if err := checkPattern(pattern); err != nil {
+			return fmt.Errorf("its pattern %q %w; %s", pattern, err, asRefusal(err).hint)
 		}
 	}
 	for _, n := range inner {
@@ -269,10 +268,7 @@ func (g *graph) reportProblem(pos token.Pos, where string, err error) {
 	if g.failed = true; errors.Is(err, errReported) {
 		return
 	}
-	var r *refusal
-	if !errors.As(err, &r) {
-		r = &refusal{message: err.Error()}
-	}
+	r := asRefusal(err)
 	message := r.message
 	if where != "" {
 		message = where + ": " + message
@@ -280,10 +276,13 @@ func (g *graph) reportProblem(pos token.Pos, where string, err error) {
 	g.fail(pos, message, r.hint)
 }
 
-// reportField reports a problem with a field of the type that is being built. Its position is the
-// field if that is in this package, or else the root.
-func (g *graph) reportField(f field, err error) {
-	g.reportProblem(g.posOf(f.variable), g.fieldName(f), err)
+// refuse reports problems with a field of the type that is being built, and returns nil. Their
+// position is the field if that is in this package, or else the root.
+func (g *graph) refuse(f field, problems ...error) *schema {
+	for _, err := range problems {
+		g.reportProblem(g.posOf(f.variable), g.fieldName(f), err)
+	}
+	return nil
 }
 
 func (g *graph) noteField(f field, message string) {
@@ -295,12 +294,7 @@ func (g *graph) fieldName(f field) string {
 	if _, named := g.building.t.(*types.Named); !named {
 		return "struct." + f.variable.Name()
 	}
-	return types.TypeString(g.building.t, func(p *types.Package) string {
-		if p == g.pkg {
-			return ""
-		}
-		return p.Name()
-	}) + "." + f.variable.Name()
+	return g.typeName(g.building.t) + "." + f.variable.Name()
 }
 
 // posOf returns the position of an object that is in this package, or else that of the root.

@@ -10,7 +10,6 @@ import (
 	"go/token"
 	"go/types"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
@@ -33,9 +32,9 @@ type spot struct {
 }
 
 type note struct {
-	doc        string // for readers who do not see the name
-	column     int    // not in export data
-	directives []directive.Directive
+	doc        string                          // for readers who do not see the name
+	column     int                             // not in export data
+	directives map[string]*directive.Directive // by kind
 }
 
 func newDocs(fset *token.FileSet, pkg *load.Package) *docs {
@@ -99,7 +98,7 @@ func collectNotes(fset *token.FileSet, file *ast.File) map[spot]note {
 			for _, spec := range node.Specs {
 				switch spec := spec.(type) {
 				case *ast.TypeSpec:
-					add(spec.Name, note{doc: synopsis(spec.Doc, spec.Comment, outer), directives: slices.Concat(directives(spec.Doc), directives(outer))})
+					add(spec.Name, note{doc: synopsis(spec.Doc, spec.Comment, outer), directives: directives(spec.Doc, outer)})
 				case *ast.ValueSpec:
 					doc := ""
 					if len(spec.Names) == 1 { // otherwise the comment describes no single constant
@@ -126,14 +125,19 @@ func collectNotes(fset *token.FileSet, file *ast.File) map[spot]note {
 	return found
 }
 
-// directives scans the directives of a comment. Those of the package being generated are checked
-// when they are bound to their types.
-func directives(group *ast.CommentGroup) []directive.Directive {
-	var found []directive.Directive
-	for i := 0; group != nil && i < len(group.List); i++ {
-		if comment := group.List[i]; directive.IsDirective(comment.Text) {
-			d, _ := directive.Scan(comment.Pos(), comment.Text)
-			found = append(found, d)
+// directives scans the directives of comments, those of a kind as one. Those of the package being
+// generated are checked when they are bound to their types.
+func directives(groups ...*ast.CommentGroup) map[string]*directive.Directive {
+	found := map[string]*directive.Directive{}
+	for _, group := range groups {
+		for i := 0; group != nil && i < len(group.List); i++ {
+			if comment := group.List[i]; directive.IsDirective(comment.Text) {
+				d, _ := directive.Scan(comment.Pos(), comment.Text)
+				if before := found[d.Kind]; before != nil {
+					d.Args = append(before.Args, d.Args...)
+				}
+				found[d.Kind] = &d
+			}
 		}
 	}
 	return found

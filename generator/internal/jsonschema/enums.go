@@ -45,8 +45,8 @@ func (g *graph) findEnum(t types.Type) (*enum, error) {
 		return nil, nil
 	}
 	about := g.docs.find(named.Obj())
-	declared := about.directive(enumDirective) != nil
-	if about.directive(openDirective) != nil || !declared && whyNoEnum(named) != "" {
+	declared := about.directives[enumDirective] != nil
+	if about.directives[openDirective] != nil || !declared && whyNoEnum(named) != "" {
 		return nil, nil
 	}
 	key := qualifiedName(named)
@@ -78,7 +78,7 @@ func (g *graph) checkEnum(named *types.Named, kind string) error {
 	why, hint := whyNoEnum(named), "remove it, or name the choices with //mcptask:schema, such as type=string enum=a enum=b"
 	if why == "" {
 		choices, err := g.findChoices(named)
-		switch both := g.docs.find(named.Obj()).directive(enumDirective) != nil; {
+		switch both := g.docs.find(named.Obj()).directives[enumDirective] != nil; {
 		case err != nil:
 			return err
 		case len(choices) == 0:

@@ -32,7 +32,7 @@ func (g *graph) checkJSONTags(st *types.Struct, open ...*types.Struct) {
 		}
 		f, ok := readField(v, tag)
 		if err := checkJSONTag(f, tag); err != nil {
-			g.reportField(f, err)
+			g.refuse(f, err)
 		}
 		inner, _ := f.promotes()
 		if inner != nil && ok {
@@ -42,7 +42,7 @@ func (g *graph) checkJSONTags(st *types.Struct, open ...*types.Struct) {
 			continue
 		}
 		if other, twice := first[f.name]; twice && other.tagged == f.tagged {
-			g.reportField(f, &refusal{fmt.Sprintf("%s also has the JSON name %q, so encoding/json omits both", other.variable.Name(), f.name),
+			g.refuse(f, &refusal{fmt.Sprintf("%s also has the JSON name %q, so encoding/json omits both", other.variable.Name(), f.name),
 				"give one of them another name"})
 			continue
 		}
@@ -91,15 +91,11 @@ func findPointerMarshaler(t types.Type, seen map[types.Type]bool) types.Type {
 		return nil
 	}
 	seen[t] = true
-	if named, ok := t.(*types.Named); ok {
-		for _, name := range []string{"MarshalJSON", "MarshalText"} {
-			if hasMethod(named, name) && !valueHasMethod(named, name) {
-				return t
-			}
-		}
-		if hasMethod(t, "MarshalJSON", "MarshalText") {
+	if _, method := findMethod(t, "MarshalJSON", "MarshalText"); method != "" {
+		if valueHasMethod(t, method) {
 			return nil
 		}
+		return t
 	}
 	switch u := t.Underlying().(type) {
 	case *types.Array:

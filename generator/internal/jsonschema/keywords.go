@@ -306,11 +306,7 @@ func ends(s *schema) (list, leaf *schema) {
 }
 
 func newValueRefusal(p part, where string, err error) *refusal {
-	r := &refusal{}
-	if !errors.As(err, &r) {
-		r = &refusal{message: err.Error()}
-	}
-	return &refusal{fmt.Sprintf("the value of %q in the %s %s", p.text, where, r.message), r.hint}
+	return &refusal{fmt.Sprintf("the value of %q in the %s %s", p.text, where, err), asRefusal(err).hint}
 }
 
 // newPartRefusal refuses the last of the parts. The parts before it decide the hint.

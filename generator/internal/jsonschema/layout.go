@@ -15,23 +15,20 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
-// keywordOrder is the order of the keywords of a schema: what it is, then its parts, then its limits.
-// The others follow, and the definitions are last.
+// keywordOrder is the order of the keywords of a schema: what it is, then its parts, then its limits,
+// then the keywords that are not listed here, and the definitions.
 var keywordOrder = []string{
 	"$ref", "type", "format", "title", "description", "enum", "const", "default", "properties",
 	"patternProperties", "required", "additionalProperties", "items", "anyOf", "oneOf",
 	"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern",
-	"minItems", "maxItems", "uniqueItems", "propertyNames",
+	"minItems", "maxItems", "uniqueItems", "propertyNames", "", "$defs",
 }
 
 func keywordRank(keyword string) int {
-	if keyword == "$defs" {
-		return len(keywordOrder) + 1
-	}
 	if i := slices.Index(keywordOrder, keyword); i >= 0 {
 		return i
 	}
-	return len(keywordOrder)
+	return slices.Index(keywordOrder, "")
 }
 
 // toNode returns a schema as JSON, with its members in order. Its definitions are in the given order.

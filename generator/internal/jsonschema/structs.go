@@ -61,12 +61,11 @@ func addToGroup(groups *[]*schema, title, name string) {
 // readMember returns the tag and the schema of a field. The schema is nil if there is none, which is
 // reported.
 func (g *graph) readMember(f field) (tag, *schema) {
-	tag, problems := readTag(f.tag)
-	if len(problems) > 0 {
-		return tag, g.refuse(f, problems...)
+	tag, err := readTag(f.tag)
+	if err != nil {
+		return tag, g.refuse(f, err)
 	}
-	t := f.variable.Type()
-	s, err := g.typeOf(t, f.omitted, tag.leaf)
+	s, err := g.typeOf(f.variable.Type(), f.omitted, tag.leaf)
 	if err != nil {
 		return tag, g.refuse(f, err)
 	}
@@ -79,7 +78,7 @@ func (g *graph) readMember(f field) (tag, *schema) {
 		delete(g.enumOf, s)
 		own = ""
 	}
-	problems = describe(s, tag.parts, tagPlace)
+	problems := describe(s, tag.parts, tagPlace)
 	if extras, ok := f.tag.Lookup("jsonschema_extras"); ok {
 		problems = append(problems, readExtras(s, extras)...)
 	}
@@ -101,14 +100,6 @@ func (g *graph) readMember(f field) (tag, *schema) {
 		}
 	}
 	return tag, s
-}
-
-// refuse reports problems with a field and returns nil.
-func (g *graph) refuse(f field, problems ...error) *schema {
-	for _, err := range problems {
-		g.reportField(f, err)
-	}
-	return nil
 }
 
 // integerText is the text of an integer in JSON.

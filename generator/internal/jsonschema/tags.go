@@ -24,15 +24,15 @@ type tag struct {
 const tagPlace = "jsonschema tag"
 
 // readTag parses the jsonschema tag of a field.
-func readTag(st reflect.StructTag) (t tag, problems []error) {
+func readTag(st reflect.StructTag) (t tag, err error) {
 	text, ok := st.Lookup("jsonschema")
 	switch {
 	case !ok && strings.Contains(string(st), "jsonschema:"):
-		return t, []error{&refusal{"the struct tag is malformed, so its jsonschema part is not read", "write key:\"value\" pairs separated by single spaces"}}
+		return t, &refusal{"the struct tag is malformed, so its jsonschema part is not read", "write key:\"value\" pairs separated by single spaces"}
 	case !ok:
 		return t, nil
 	case text == "-":
-		return t, []error{&refusal{`jsonschema:"-" leaves a field out of the schema that encoding/json still writes, so clients refuse their own calls`, `write json:"-"`}}
+		return t, &refusal{`jsonschema:"-" leaves a field out of the schema that encoding/json still writes, so clients refuse their own calls`, `write json:"-"`}
 	}
 	words := splitParts(text)
 	if first := words[0]; !keyStart.MatchString(first) && !slices.Contains(flagKeywords, first) {
@@ -58,41 +58,38 @@ func readTag(st reflect.StructTag) (t tag, problems []error) {
 		}
 	}
 	if cut != "" {
-		return t, []error{&refusal{"a comma ends the pattern in the " + tagPlace, "if it belongs to the pattern, write " + strconv.Quote(cut)}}
+		return t, &refusal{"a comma ends the pattern in the " + tagPlace, "if it belongs to the pattern, write " + strconv.Quote(cut)}
 	}
-	t.leaf, problems = readType(t.parts, tagPlace)
-	return t, problems
+	t.leaf, err = readType(t.parts, tagPlace)
+	return t, err
 }
 
 // keyStart matches the start of a tag in the style of invopop.
 var keyStart = regexp.MustCompile(`^[A-Za-z_]\w*=`)
 
 // checkDescription refuses a description that mixes both styles, or that is a keyword.
-func checkDescription(text string, words []string) []error {
-	refuse := func(format, text, hint string) []error {
-		return []error{&refusal{fmt.Sprintf(format, text), hint}}
-	}
+func checkDescription(text string, words []string) error {
 	if strings.TrimSpace(text) == "" {
-		return refuse("the %s is empty", tagPlace, "remove it")
+		return &refusal{"the " + tagPlace + " is empty", "remove it"}
 	}
 	for i, word := range words {
 		key, _, hasValue := strings.Cut(strings.TrimSpace(word), "=")
 		mixes := hasValue && isKeyword(key) || !hasValue && slices.Contains(flagKeywords, key) && i > 0
 		switch {
 		case isKeyword(words[0]) && (mixes || len(words) == 1):
-			return refuse("%q has no meaning in the "+tagPlace, words[0], writeKeyword(words[0]))
+			return &refusal{fmt.Sprintf("%q has no meaning in the %s", words[0], tagPlace), writeKeyword(words[0])}
 		case mixes:
-			return refuse("%q has no meaning in a jsonschema tag that starts with a description", strings.TrimSpace(word), "start the tag with description=")
+			return &refusal{fmt.Sprintf("%q has no meaning in a %s that starts with a description", strings.TrimSpace(word), tagPlace), "start the tag with description="}
 		}
 	}
 	if hint := diag.DidYouMean(text, flagKeywords); hint != "" {
-		return refuse("%q has no meaning in the "+tagPlace, text, hint)
+		return &refusal{fmt.Sprintf("%q has no meaning in the %s", text, tagPlace), hint}
 	}
 	return nil
 }
 
 // readType returns what the parts say of the type, or nil.
-func readType(parts []part, where string) (leaf *schema, problems []error) {
+func readType(parts []part, where string) (leaf *schema, err error) {
 	for _, p := range parts {
 		if !slices.Contains(typeKeywords, p.key) || !p.hasValue {
 			continue
@@ -101,13 +98,13 @@ func readType(parts []part, where string) (leaf *schema, problems []error) {
 			leaf = &schema{}
 		}
 		if err := keywords[p.key].set(leaf, p.value); err != nil {
-			problems = append(problems, newValueRefusal(p, where, err))
+			return nil, newValueRefusal(p, where, err)
 		}
 		if leaf.Type == "array" {
 			leaf.Items = &schema{}
 		}
 	}
-	return leaf, problems
+	return leaf, nil
 }
 
 // splitParts splits at commas without a backslash.

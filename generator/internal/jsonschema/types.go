@@ -1,7 +1,7 @@
 package jsonschema
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"go/types"
 	"reflect"
@@ -19,6 +19,14 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string { return r.message }
+
+// asRefusal returns an error as a refusal, whose hint may be empty.
+func asRefusal(err error) *refusal {
+	if r := (*refusal)(nil); errors.As(err, &r) {
+		return r
+	}
+	return &refusal{message: err.Error()}
+}
 
 // specialTypes are the types that encoding/json treats differently from their underlying type.
 // Other types with such a treatment are recognized by their methods.
@@ -112,7 +120,7 @@ func (g *graph) partsOf(t types.Type, leaf *schema) (*schema, error) {
 // encodesItself reports whether encoding/json does not look into a list, map or pointer, because the
 // type says itself what its JSON is.
 func (g *graph) encodesItself(t types.Type) bool {
-	if named, ok := t.(*types.Named); ok && g.docs.find(named.Obj()).directive(schemaDirective) != nil {
+	if named, ok := t.(*types.Named); ok && g.docs.find(named.Obj()).directives[schemaDirective] != nil {
 		return true
 	}
 	_, special := specialTypes[qualifiedName(t)]
@@ -204,7 +212,12 @@ func (g *graph) scalarOf(t types.Type) (*schema, error) {
 
 // typeName names a type for a message.
 func (g *graph) typeName(t types.Type) string {
-	return types.TypeString(t, types.RelativeTo(g.pkg))
+	return types.TypeString(t, func(p *types.Package) string {
+		if p == g.pkg {
+			return ""
+		}
+		return p.Name()
+	})
 }
 
 // onlyEmbedded returns the type of a struct's only field, if that is embedded, or nil.
@@ -282,8 +295,7 @@ func (g *graph) mapOf(m *types.Map, leaf *schema) (*schema, error) {
 		return nil, err
 	}
 	if t := findPointerMarshaler(m.Elem(), map[types.Type]bool{}); t != nil {
-		name := types.TypeString(t, (*types.Package).Name)
-		return nil, &refusal{name + " has a marshal method on its pointer, which encoding/json does not call for a map value", "use pointers as the values of the map"}
+		return nil, &refusal{g.typeName(t) + " has a marshal method on its pointer, which encoding/json does not call for a map value", "use pointers as the values of the map"}
 	}
 	values, err := g.typeOf(m.Elem(), false, leaf)
 	if err != nil {
@@ -301,19 +313,11 @@ func (g *graph) mapOf(m *types.Map, leaf *schema) (*schema, error) {
 		return s, err
 	}
 	for i, value := range keys.Enum {
-		if n, ok := value.(json.Number); ok {
-			keys.Enum[i] = n.String()
-		}
+		keys.Enum[i] = fmt.Sprint(value)
 	}
 	s.PropertyNames = &keys
 	return s, nil
 }
-
-// The keys of maps with integer keys.
-const (
-	signedKeys   = "^-?[0-9]+$"
-	unsignedKeys = "^[0-9]+$"
-)
 
 // keyPattern returns the pattern of a map's keys. It is empty if any text may be a key.
 func keyPattern(t types.Type) (string, error) {
@@ -321,15 +325,14 @@ func keyPattern(t types.Type) (string, error) {
 	if text, err := isTextual(t); text && (basic || valueHasMethod(t, "MarshalText")) { // encoding/json cannot take the address of a key
 		return "", err
 	}
-	if basic {
-		switch {
-		case b.Info()&types.IsString != 0:
-			return "", nil
-		case b.Info()&types.IsUnsigned != 0 && b.Kind() != types.Uintptr:
-			return unsignedKeys, nil
-		case b.Info()&types.IsInteger != 0 && b.Kind() != types.Uintptr:
-			return signedKeys, nil
-		}
+	switch {
+	case !basic || b.Kind() == types.Uintptr:
+	case b.Info()&types.IsString != 0:
+		return "", nil
+	case b.Info()&types.IsUnsigned != 0:
+		return "^[0-9]+$", nil
+	case b.Info()&types.IsInteger != 0:
+		return "^-?[0-9]+$", nil
 	}
 	return "", &refusal{fmt.Sprintf("a map with keys of type %s cannot be represented in JSON", types.TypeString(t, nil)), "use string keys"}
 }
@@ -376,15 +379,16 @@ func (g *graph) findCycle(t types.Type) []types.Type {
 	seen := map[types.Type]bool{}
 	for inner := t; !seen[inner]; {
 		seen[inner] = true
-		if named, ok := inner.(*types.Named); ok && g.docs.find(named.Obj()).directive(schemaDirective) != nil {
-			inner = g.lookUpType(named.Obj().Pkg(), namedSchema(g.docs.find(named.Obj()).directive(schemaDirective)))
-		} else {
-			inner = elemOf(inner)
+		next := elemOf(inner)
+		if named, ok := inner.(*types.Named); ok {
+			if d := g.docs.find(named.Obj()).directives[schemaDirective]; d != nil {
+				next = g.lookUpType(named.Obj().Pkg(), namedSchema(d))
+			}
 		}
-		if inner == nil {
+		if next == nil {
 			return nil
 		}
-		inner = types.Unalias(inner)
+		inner = types.Unalias(next)
 		if _, named := inner.(*types.Named); named {
 			cycle = append(cycle, inner)
 		}

@@ -20,12 +20,12 @@ type Kinds interface {
 
 // Fields has every kind of field.
 type Fields struct {
-	Bool     bool              `json:"bool" jsonschema:"default=true"`
-	Int      int               `json:"int" jsonschema:"minimum=1,maximum=10,default=3"`
+	Bool     bool              `json:"bool,omitempty" jsonschema:"default=true"`
+	Int      int               `json:"int,omitempty" jsonschema:"minimum=1,maximum=10,default=3"`
 	Uint8    uint8             `json:"uint8"`
 	Float    float32           `json:"float" jsonschema:"exclusiveMinimum=0"`
 	Quoted   int               `json:"quoted,string"`
-	String   string            `json:"string" jsonschema:"enum=a,enum=b\\,c,default=a"`
+	String   string            `json:"string,omitempty" jsonschema:"enum=a,enum=b\\,c,default=a"`
 	Plain    string            `json:"plain" jsonschema:"a plain description, with a comma"`
 	Bytes    []byte            `json:"bytes"`
 	Array    [3]int            `json:"array"`

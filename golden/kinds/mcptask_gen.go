@@ -140,12 +140,9 @@ const fieldsArguments = `{
     "nullable": {"type": ["string", "null"]}
   },
   "required": [
-    "bool",
-    "int",
     "uint8",
     "float",
     "quoted",
-    "string",
     "plain",
     "bytes",
     "array",
@@ -219,12 +216,9 @@ const fieldsResult = `{
     "nullable": {"type": ["string", "null"]}
   },
   "required": [
-    "bool",
-    "int",
     "uint8",
     "float",
     "quoted",
-    "string",
     "plain",
     "bytes",
     "array",

@@ -224,7 +224,7 @@ const deployInputArguments = `{
     },
     "version": {"type": "string"}
   },
-  "required": ["service", "environment"],
+  "required": ["service"],
   "additionalProperties": false
 }`
 

@@ -66,7 +66,7 @@ type DeployInput struct {
 	// Service is the name of the service.
 	Service string `json:"service" jsonschema:"minLength=1"`
 	// Environment is where it goes.
-	Environment string `json:"environment" jsonschema:"enum=staging,enum=production,default=staging"`
+	Environment string `json:"environment,omitempty" jsonschema:"enum=staging,enum=production,default=staging"`
 	Version     string `json:"version,omitempty"`
 }
 

@@ -20,7 +20,7 @@ type Kinds interface {
 
 // Fields has every kind of field.
 type Fields struct {
-	Bool     bool              `json:"bool,omitempty" jsonschema:"default=true"`
+	Bool     *bool             `json:"bool,omitempty" jsonschema:"default=true"`
 	Int      int               `json:"int,omitempty" jsonschema:"minimum=1,maximum=10,default=3"`
 	Uint8    uint8             `json:"uint8"`
 	Float    float32           `json:"float" jsonschema:"exclusiveMinimum=0"`

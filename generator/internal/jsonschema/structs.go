@@ -2,6 +2,8 @@ package jsonschema
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"go/types"
 	"slices"
 	"strings"
@@ -32,11 +34,12 @@ func (g *graph) buildDefinition(d *definition) {
 			continue
 		}
 		s.Properties.Set(f.name, property)
-		if tag.required || !f.optional {
+		required := tag.required || !f.optional
+		if required {
 			s.Required = append(s.Required, f.name)
-			if property.Default != nil && g.use == Argument && g.docs.isOwn(f.variable) {
-				g.noteField(f, "is required, so its default is never used; make it optional with omitempty, or remove the default")
-			}
+		}
+		if property.Default != nil && g.use == Argument && g.docs.isOwn(f.variable) {
+			g.noteDefault(f, property, required)
 		}
 		for _, p := range tag.groups {
 			addToGroup(groupKeywords[p.key](s), p.value, f.name)
@@ -46,6 +49,24 @@ func (g *graph) buildDefinition(d *definition) {
 		s.Description = g.docs.find(named.Obj()).doc
 	}
 	d.schema = s
+}
+
+// noteDefault says if a default is never used, or if it takes the place of a value that clients in Go
+// mean to send.
+func (g *graph) noteDefault(f field, s *schema, required bool) {
+	if required {
+		g.noteField(f, "is required, so its default is never used; make it optional with omitempty, or remove the default")
+		return
+	}
+	zeros := map[string]any{"boolean": false, "integer": json.Number("0"), "number": json.Number("0")}
+	zero, known := zeros[s.Type]
+	if _, basic := f.variable.Type().Underlying().(*types.Basic); !basic || !known || s.Default == zero {
+		return
+	}
+	if compiled, err := compile(toNode(s, nil)); err == nil && findFault(compiled, zero) == "" {
+		g.noteField(f, fmt.Sprintf("has the default %s, so a client in Go cannot send %s, which it leaves out; make the field a pointer",
+			toValue(s.Default, nil).Spaced(), toValue(zero, nil).Spaced()))
+	}
 }
 
 // addToGroup adds a field to the group of a title.

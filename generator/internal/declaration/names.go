@@ -1,12 +1,6 @@
 package declaration
 
-import (
-	"regexp"
-	"unicode"
-)
-
-// toolName matches the tool names that MCP allows.
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+import "unicode"
 
 // snakeCase turns the name of a method into the name of a tool: HTTPServerURL becomes
 // http_server_url and ListURLs becomes list_urls.

@@ -63,7 +63,7 @@ func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *bl
 	r.positions[service] = spec.Name.Pos()
 	if s, ok := b.get("prefix"); ok {
 		service.Prefix = s.text
-		if !toolName.MatchString(s.text) {
+		if !model.IsToolName(s.text) {
 			r.addProblem(s.valuePos, fmt.Sprintf("prefix=%q cannot start the name of a tool", s.text),
 				"a name has 1 to 128 letters, digits, _, - and .")
 			service.Prefix = ""
@@ -168,7 +168,7 @@ func (r *reader) readName(service *model.Service, tool *model.Tool, method *ast.
 		name, pos = s.text, s.valuePos
 	}
 	tool.Name = service.Prefix + name
-	if !toolName.MatchString(tool.Name) {
+	if !model.IsToolName(tool.Name) {
 		hint := "a name has 1 to 128 letters, digits, _, - and ."
 		if pos == method.Pos() {
 			hint += "; set one with name="

@@ -12,7 +12,6 @@ import (
 	orderedmap "github.com/pb33f/ordered-map/v2"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
-	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // keywordOrder is the order of the keywords of a schema: what it is, then its parts, then its limits,
@@ -88,9 +87,7 @@ func isEmpty(s *schema) bool { return reflect.ValueOf(*s).IsZero() }
 
 // formatSchema formats a schema for people. What has no parts is on one line, if it is short.
 func formatSchema(schema *jsontree.Node) string {
-	var b strings.Builder
-	writeValue(&b, schema, "", true)
-	return b.String()
+	return schema.Spread(func(m jsontree.Member) bool { return isOpen(m) || weight(m.Value) > maxWeight })
 }
 
 // maxWeight is the number of scalars that a value on one line may have.
@@ -117,32 +114,6 @@ func weight(n *jsontree.Node) int {
 		sum = max(sum, 1)
 	}
 	return sum
-}
-
-// writeValue writes a value. open keeps an object, which must have members, from being written on
-// one line.
-func writeValue(b *strings.Builder, n *jsontree.Node, indent string, open bool) {
-	if !open && weight(n) <= maxWeight {
-		b.WriteString(n.Spaced())
-		return
-	}
-	inner := indent + "  "
-	brackets := "{}"
-	if n.Kind == jsontree.Array {
-		brackets = "[]"
-	}
-	separator := brackets[:1] + "\n"
-	for _, m := range n.Members {
-		b.WriteString(separator + inner + words.QuoteJSON(m.Name) + ": ")
-		writeValue(b, m.Value, inner, isOpen(m))
-		separator = ",\n"
-	}
-	for _, item := range n.Items {
-		b.WriteString(separator + inner)
-		writeValue(b, item, inner, false)
-		separator = ",\n"
-	}
-	b.WriteString("\n" + indent + brackets[1:])
 }
 
 // isOpen reports whether a keyword has one line for each of its members, of which there are some.

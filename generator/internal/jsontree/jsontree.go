@@ -1,13 +1,10 @@
 // Package jsontree reads JSON into trees that keep the order of members, numbers as written and the
-// place of each value.
+// place of each value, and writes them.
 package jsontree
 
 import (
 	"encoding/json"
 	"slices"
-	"strings"
-
-	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // Node is a JSON value. The zero Node is null.
@@ -82,26 +79,8 @@ func (n *Node) Set(name string, value *Node) {
 	n.Members = append(n.Members, Member{Name: name, Value: value})
 }
 
-// Remove removes a member of an object, if it is there.
-func (n *Node) Remove(name string) {
-	n.Members = slices.DeleteFunc(n.Members, func(m Member) bool { return m.Name == name })
-}
-
 func (n *Node) index(name string) int {
 	return slices.IndexFunc(n.Members, func(m Member) bool { return m.Name == name })
-}
-
-// Clone copies a value with all that is in it.
-func (n *Node) Clone() *Node {
-	c := *n
-	c.Members, c.Items = slices.Clone(n.Members), slices.Clone(n.Items)
-	for i := range c.Members {
-		c.Members[i].Value = c.Members[i].Value.Clone()
-	}
-	for i := range c.Items {
-		c.Items[i] = c.Items[i].Clone()
-	}
-	return &c
 }
 
 // Text returns the value of a string. ok is false if n is nil or no string.
@@ -117,59 +96,4 @@ func (n *Node) Text() (s string, ok bool) {
 // in the same way.
 func (n *Node) Is(value any) bool {
 	return n != nil && n.Kind != Array && n.Kind != Object && n.Value == value
-}
-
-// Compact returns the value as JSON on one line without spaces.
-func (n *Node) Compact() string {
-	var b strings.Builder
-	n.write(&b, ",", ":")
-	return b.String()
-}
-
-// Spaced returns the value as JSON on one line, with a space after each comma and colon.
-func (n *Node) Spaced() string {
-	var b strings.Builder
-	n.write(&b, ", ", ": ")
-	return b.String()
-}
-
-func (n *Node) write(b *strings.Builder, comma, colon string) {
-	switch n.Kind {
-	case Object:
-		b.WriteByte('{')
-		for i, m := range n.Members {
-			if i > 0 {
-				b.WriteString(comma)
-			}
-			b.WriteString(words.QuoteJSON(m.Name) + colon)
-			m.Value.write(b, comma, colon)
-		}
-		b.WriteByte('}')
-	case Array:
-		b.WriteByte('[')
-		for i, item := range n.Items {
-			if i > 0 {
-				b.WriteString(comma)
-			}
-			item.write(b, comma, colon)
-		}
-		b.WriteByte(']')
-	default:
-		b.WriteString(n.scalar())
-	}
-}
-
-func (n *Node) scalar() string {
-	switch v := n.Value.(type) {
-	case string:
-		return words.QuoteJSON(v)
-	case json.Number:
-		return v.String()
-	case bool:
-		if v {
-			return "true"
-		}
-		return "false"
-	}
-	return "null"
 }

@@ -54,15 +54,33 @@ func TestMistakes(t *testing.T) {
 
 // TestEdit builds and changes an object.
 func TestEdit(t *testing.T) {
-	n := jsontree.NewObject(jsontree.Member{Name: "a", Value: jsontree.NewString("x")}, jsontree.Member{Name: "b", Value: &jsontree.Node{}})
-	before := n.Clone()
+	n := jsontree.NewObject(jsontree.Member{Name: "a", Value: jsontree.NewString("x")})
 	n.Set("c", jsontree.NewArray(jsontree.NewNumber("1e2"), jsontree.NewBoolean(false)))
 	n.Set("a", jsontree.NewBoolean(true))
-	n.Remove("b")
 	if got, want := n.Compact(), `{"a":true,"c":[1e2,false]}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := before.Compact(), `{"a":"x","b":null}`; got != want {
-		t.Errorf("the copy is %s, want %s", got, want)
+}
+
+// TestSpread checks which values have lines of their own.
+func TestSpread(t *testing.T) {
+	n, err := jsontree.Parse([]byte(`{"a": {"b": 1, "c": {}}, "long": {"e": [1, {"b": 2}], "f": []}, "g": [1, 2]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{
+  "a": {"b": 1, "c": {}},
+  "long": {
+    "e": [
+      1,
+      {"b": 2}
+    ],
+    "f": []
+  },
+  "g": [1, 2]
+}`
+	long := func(m jsontree.Member) bool { return m.Name == "long" || m.Name == "e" || m.Name == "f" }
+	if got := n.Spread(long); got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

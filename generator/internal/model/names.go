@@ -1,10 +1,16 @@
 package model
 
 import (
+	"regexp"
 	"unicode"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
+
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+
+// IsToolName reports whether a tool of the runtime may have a name.
+func IsToolName(name string) bool { return toolName.MatchString(name) }
 
 // ToolsFunc names the function that binds an implementation to the tools of a service.
 func ToolsFunc(service string) string { return service + "Tools" }

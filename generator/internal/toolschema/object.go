@@ -3,8 +3,7 @@ package toolschema
 import (
 	"go/types"
 	"slices"
-	"strings"
-	"unicode"
+	"unicode/utf8"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
@@ -167,9 +166,7 @@ func (r *resolver) additionalProperties(s *schema, properties []*property) (rest
 
 // fitsTag reports whether a struct tag can hold the name of a property.
 func fitsTag(name string) bool {
-	return name != "" && name != "-" && len([]rune(name)) <= tagLimit && !strings.ContainsFunc(name, func(r rune) bool {
-		return !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	})
+	return words.FitsTag(name) && name != "-" && utf8.RuneCountInString(name) <= tagLimit
 }
 
 // fillStruct gives the struct of an object its fields.

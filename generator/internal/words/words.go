@@ -58,6 +58,13 @@ func QuoteJSON(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
+// FitsTag reports whether encoding/json accepts the name of a property in a struct tag.
+func FitsTag(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+}
+
 // ForReader rewrites the doc comment of a Go name for somebody who does not see the name: "Branch is
 // the branch to build" becomes "The branch to build". Text that does not start with the name keeps
 // its words.

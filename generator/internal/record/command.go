@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
@@ -21,18 +20,16 @@ const endTimeout = 2 * time.Second
 
 // command is a server that speaks on its standard input and output.
 type command struct {
-	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout *io.PipeReader // ends after the program, with the error of its Wait
+	lines  *bufio.Reader  // of stdout
 	cancel context.CancelFunc
-	in     io.WriteCloser
-	out    *bufio.Reader
-	stop   func() bool // ends the watch over the context
-	noise  string      // the first line that is no message
+	noise  string // the first line that is no message
 }
 
-func startCommand(ctx context.Context, cfg Config) (link, error) {
+func startCommand(ctx context.Context, cfg Config) (*command, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, cfg.Command[0], cfg.Command[1:]...)
-	cmd.Stderr = cfg.Stderr
 	// A program such as npx passes an interrupt on to the server that it started.
 	cmd.Cancel = func() error {
 		if cmd.Process.Signal(os.Interrupt) != nil {
@@ -40,71 +37,72 @@ func startCommand(ctx context.Context, cfg Config) (link, error) {
 		}
 		return nil
 	}
+	// Wait does not wait longer for a program that goes on, or for one of its own that keeps the pipes open.
 	cmd.WaitDelay = endTimeout
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		cancel()
-		return nil, err
+	out, in := io.Pipe()
+	cmd.Stdout, cmd.Stderr = in, cfg.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
 	}
-	out, err := cmd.StdoutPipe()
 	if err != nil {
-		cancel()
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
 		cancel()
 		return nil, fmt.Errorf("cannot start the server: %w", err)
 	}
-	// A process that the program has started may keep the pipe open after the program was killed.
-	stop := context.AfterFunc(ctx, func() { _ = out.Close() })
-	return &command{cmd: cmd, cancel: cancel, in: in, out: bufio.NewReaderSize(out, 64<<10), stop: stop}, nil
+	go func() { _ = in.CloseWithError(cmd.Wait()) }()
+	left := maxBytes
+	return &command{stdin: stdin, stdout: out, lines: bufio.NewReader(bounded{out, &left}), cancel: cancel}, nil
 }
 
-func (c *command) setRevision(string) {}
-
-func (c *command) send(_ context.Context, _ string, message []byte) error {
-	_, err := c.in.Write(append(message, '\n'))
-	if err != nil {
-		return c.explain(errors.New("the server closed its standard input"))
+// send leaves it to receive to find that the program has ended.
+func (c *command) send(_ context.Context, m message, _ string) error {
+	data, err := json.Marshal(m)
+	if err == nil {
+		_, _ = c.stdin.Write(append(data, '\n'))
 	}
-	return nil
+	return err
 }
 
 // receive skips lines that are not JSON: some servers print a greeting.
-func (c *command) receive() ([]byte, error) {
+func (c *command) receive() (m message, err error) {
 	for {
-		line, err := readLine(c.out, maxMessage)
-		if len(bytes.TrimSpace(line)) > 0 {
-			if json.Valid(line) {
-				return line, nil
-			}
-			if c.noise == "" {
-				c.noise = strings.TrimSpace(string(line[:min(len(line), 200)]))
-			}
-		}
-		if errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
-			return nil, c.explain(errors.New("the server ended"))
+		line, err := c.lines.ReadBytes('\n')
+		fault := json.Unmarshal(line, &m)
+		switch text := bytes.TrimSpace(line); {
+		case fault == nil:
+			return m, nil
+		case bytes.Contains(text, []byte(`"jsonrpc"`)) && err == nil:
+			return m, fmt.Errorf("the server sent a message that is not JSON-RPC: %w", fault)
+		case c.noise == "":
+			c.noise = string(text[:min(len(text), 200)])
 		}
 		if err != nil {
-			return nil, err
+			return m, c.explainEnd(err)
 		}
 	}
 }
 
-// explain adds to an error what the server wrote instead of a message.
-func (c *command) explain(err error) error {
-	if c.noise == "" {
+// explainEnd says how the program ended and what it wrote instead of a message.
+func (c *command) explainEnd(err error) error {
+	if errors.Is(err, errTooMuch) {
+		c.cancel() // it would go on
 		return err
 	}
-	return fmt.Errorf("%w after it wrote %s to its standard output", err, words.QuoteJSON(c.noise))
+	text := "the server ended"
+	if !errors.Is(err, io.EOF) {
+		text += " with " + err.Error()
+	}
+	if c.noise != "" {
+		text += " after it wrote " + words.QuoteJSON(c.noise) + " to its standard output"
+	}
+	return errors.New(text)
 }
 
-// close ends the program: it closes its standard input, and later kills it.
+// close ends the program: it closes its standard input, and later interrupts and kills it.
 func (c *command) close() {
-	_ = c.in.Close()
+	_ = c.stdin.Close()
 	later := time.AfterFunc(endTimeout, c.cancel)
-	_ = c.cmd.Wait() // how the program ends does not matter: it has answered, or the error is known
+	_, _ = io.Copy(io.Discard, c.stdout) // until the program has ended; how does not matter
 	later.Stop()
-	c.stop()
 	c.cancel()
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"strings"
@@ -23,80 +24,63 @@ const (
 
 // httpLink is a server over streamable HTTP.
 type httpLink struct {
-	url     string
-	header  http.Header
-	client  *http.Client
-	session string
-	body    io.ReadCloser // of the response to the last request; nil if it was read
-	events  *bufio.Reader // of body, if that is a stream
-	whole   []byte        // the response, if it is no stream
+	url    string
+	header http.Header // of each request
+	client *http.Client
+	left   int           // the bytes that the server may still send
+	body   io.ReadCloser // of the response to the last request
+	events *bufio.Reader // of body, if that is a stream
+	whole  []byte        // the response, if it is no stream and was not received yet
 }
 
 func newHTTPLink(cfg Config) *httpLink {
 	// Following a redirect would take the token in the header to another server.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &httpLink{url: cfg.URL, header: cfg.Header.Clone(), client: &http.Client{CheckRedirect: stay}}
+	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+	maps.Copy(header, cfg.Header)
+	return &httpLink{url: cfg.URL, header: header, client: &http.Client{CheckRedirect: stay}, left: maxBytes, body: http.NoBody}
 }
 
-func (l *httpLink) setRevision(revision string) {
-	if l.header == nil {
-		l.header = http.Header{}
-	}
-	l.header.Set(revisionHeader, revision)
-}
-
-func (l *httpLink) newRequest(ctx context.Context, httpMethod string, body io.Reader) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(ctx, httpMethod, l.url, body)
+func (l *httpLink) do(ctx context.Context, httpMethod string, body []byte) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, httpMethod, l.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	if l.session != "" {
-		r.Header.Set(sessionHeader, l.session)
-	}
-	for name, values := range l.header {
-		r.Header[name] = values
-	}
-	return r, nil
+	r.Header = l.header.Clone()
+	return l.client.Do(r)
 }
 
 // send keeps the response to a request for receive.
-func (l *httpLink) send(ctx context.Context, method string, data []byte) error {
-	r, err := l.newRequest(ctx, http.MethodPost, bytes.NewReader(data))
+func (l *httpLink) send(ctx context.Context, m message, revision string) error {
+	if revision != "" {
+		l.header.Set(revisionHeader, revision)
+	}
+	if revision == stateless {
+		l.header.Set(methodHeader, m.Method)
+	}
+	data, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	if l.header.Get(revisionHeader) == stateless {
-		r.Header.Set(methodHeader, method)
-	}
-	response, err := l.client.Do(r)
+	response, err := l.do(ctx, http.MethodPost, data)
 	if err != nil {
 		return err
 	}
-	var sent message
-	if err := json.Unmarshal(data, &sent); err != nil || sent.ID == nil || sent.Method == "" {
+	if m.ID == nil || m.Method == "" {
 		return errors.Join(checkStatus(response, nil), response.Body.Close())
 	}
-	l.closeBody()
+	_ = l.body.Close()
+	l.body, l.events = response.Body, nil
 	if id := response.Header.Get(sessionHeader); id != "" {
-		l.session = id
+		l.header.Set(sessionHeader, id)
 	}
-	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	if err == nil && media == "text/event-stream" && response.StatusCode == http.StatusOK {
-		l.body, l.events = response.Body, bufio.NewReaderSize(response.Body, 64<<10)
+	in := bounded{response.Body, &l.left}
+	if media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); media == "text/event-stream" && response.StatusCode == http.StatusOK {
+		l.events = bufio.NewReader(in)
 		return nil
 	}
-	l.whole, err = readBounded(response.Body)
-	return errors.Join(err, response.Body.Close(), checkStatus(response, l.whole))
-}
-
-func readBounded(body io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(body, maxMessage+1))
-	if len(data) > maxMessage {
-		return nil, errTooLong
-	}
-	return data, err
+	l.whole, err = io.ReadAll(in)
+	return errors.Join(err, checkStatus(response, l.whole))
 }
 
 // checkStatus returns an error for a status that is not success, unless the body is a JSON-RPC
@@ -118,54 +102,49 @@ func checkStatus(response *http.Response, body []byte) error {
 	}
 }
 
-func (l *httpLink) receive() ([]byte, error) {
-	if l.events == nil {
-		whole := l.whole
-		l.whole = nil
-		if len(whole) == 0 {
-			return nil, errors.New("the response ended")
+func (l *httpLink) receive() (m message, err error) {
+	data := l.whole
+	l.whole = nil
+	if l.events != nil {
+		if data, err = readEvent(l.events); err != nil {
+			return m, err
 		}
-		return whole, nil
 	}
-	var data [][]byte
-	for size := 0; ; {
-		line, err := readLine(l.events, maxMessage-size)
+	if len(data) == 0 {
+		return m, errors.New("the response ended")
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return m, fmt.Errorf("the server sent a message that is not JSON-RPC: %w", err)
+	}
+	return m, nil
+}
+
+// readEvent returns the data of the next server-sent event that has some.
+func readEvent(events *bufio.Reader) (data []byte, err error) {
+	for {
+		line, err := events.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
 			err = errors.New("the stream ended")
 		}
 		if err != nil {
 			return nil, err
 		}
-		size += len(line)
-		line = bytes.TrimRight(line, "\r\n")
-		switch text, isData := bytes.CutPrefix(line, []byte("data:")); {
-		case isData:
-			data = append(data, bytes.TrimPrefix(text, []byte(" ")))
-		case len(line) == 0 && len(bytes.Join(data, nil)) > 0:
-			return bytes.Join(data, []byte("\n")), nil
-		case len(line) == 0:
-			size, data = 0, nil
+		if text, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+			data = append(data, text...)
+		} else if len(bytes.TrimSpace(line)) == 0 && len(bytes.TrimSpace(data)) > 0 {
+			return data, nil
 		}
 	}
 }
 
-func (l *httpLink) closeBody() {
-	if l.body != nil {
-		_ = l.body.Close()
-	}
-	l.body, l.events, l.whole = nil, nil, nil
-}
-
 // close ends the session, as far as the server lets it.
 func (l *httpLink) close() {
-	l.closeBody()
-	if l.session != "" {
+	_ = l.body.Close()
+	if l.header.Get(sessionHeader) != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 		defer cancel()
-		if r, err := l.newRequest(ctx, http.MethodDelete, http.NoBody); err == nil {
-			if response, err := l.client.Do(r); err == nil {
-				_ = response.Body.Close()
-			}
+		if response, err := l.do(ctx, http.MethodDelete, nil); err == nil {
+			_ = response.Body.Close()
 		}
 	}
 	l.client.CloseIdleConnections()

@@ -4,7 +4,6 @@
 package record
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -12,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
@@ -40,14 +40,11 @@ func Revisions() []string { return []string{sessions, stateless} }
 
 // Bounds of what a server may send. Real lists are far below them.
 const (
-	maxMessage = 16 << 20 // bytes
-	maxPages   = 1000
-	maxTotal   = 64 << 20 // bytes of all pages
+	maxBytes = 16 << 20 // of everything
+	maxPages = 1000
 )
 
-// Tools returns the server's list as indented JSON: an object with the answer to initialize or
-// server/discover, and the tools of all pages in the server's order. Of the first answer it has the
-// server's name, its capabilities and its revision. Tools ends with the context.
+// Tools returns the server's list as indented JSON. See [recording]. Tools ends with the context.
 func Tools(ctx context.Context, cfg Config) ([]byte, error) {
 	link, err := open(ctx, cfg)
 	if err != nil {
@@ -55,24 +52,43 @@ func Tools(ctx context.Context, cfg Config) ([]byte, error) {
 	}
 	p := &peer{link: link}
 	list, err := p.record(ctx, cfg.Revision)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("the server did not answer %s in time", p.method)
+	}
 	link.close()
-	switch {
-	case ctx.Err() != nil:
-		return nil, fmt.Errorf("the server did not answer %s in time", p.method)
-	case err != nil:
+	if err != nil {
 		return nil, err
 	}
-	return list, nil
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err = e.Encode(list)
+	return b.Bytes(), err
+}
+
+// recording is what a server answered to initialize or server/discover, and the tools of all pages in
+// the server's order.
+type recording struct {
+	Initialize *about            `json:"initialize,omitempty"`
+	Discover   *about            `json:"server/discover,omitempty"`
+	Tools      []json.RawMessage `json:"tools"`
+}
+
+// about is what a recording keeps of the server's first answer.
+type about struct {
+	Revision     string          `json:"protocolVersion,omitempty"`
+	Revisions    json.RawMessage `json:"supportedVersions,omitempty"`
+	Capabilities json.RawMessage `json:"capabilities,omitempty"`
+	Server       json.RawMessage `json:"serverInfo,omitempty"`
 }
 
 // link carries messages to a server and back.
 type link interface {
-	// send sends a message. method is that of a request, or "" for others.
-	send(ctx context.Context, method string, message []byte) error
+	// send sends a message in a revision. The revision is empty until the server has chosen it.
+	send(ctx context.Context, m message, revision string) error
 	// receive returns the next message from the server.
-	receive() ([]byte, error)
-	// setRevision says in which revision further messages are.
-	setRevision(revision string)
+	receive() (message, error)
 	close()
 }
 
@@ -81,14 +97,6 @@ func open(ctx context.Context, cfg Config) (link, error) {
 		return startCommand(ctx, cfg)
 	}
 	return newHTTPLink(cfg), nil
-}
-
-// peer is a server.
-type peer struct {
-	link
-	revision string
-	method   string // of the last request
-	id       int    // of the last request
 }
 
 // message is a JSON-RPC message.
@@ -105,91 +113,78 @@ type message struct {
 type refusal struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
-	method  string
 }
 
 // Error implements error.
-func (r *refusal) Error() string {
-	return fmt.Sprintf("the server refused %s: %s (%d)", r.method, words.QuoteJSON(r.Message), r.Code)
+func (r *refusal) Error() string { return fmt.Sprintf("%s (%d)", words.QuoteJSON(r.Message), r.Code) }
+
+// peer is a server.
+type peer struct {
+	link
+	revision string // empty until the server has chosen it
+	method   string // of the last request
+	id       int    // of the last request
+}
+
+// record begins a conversation and reads the list.
+func (p *peer) record(ctx context.Context, revision string) (list recording, err error) {
+	var refused *refusal
+	if revision != stateless {
+		list.Initialize, err = p.initialize(ctx)
+	}
+	if revision == stateless || revision == "" && errors.As(err, &refused) {
+		p.revision = stateless
+		// A server that refused initialize too said there what is wrong.
+		if fault := p.request(ctx, "server/discover", map[string]any{}, &list.Discover); fault == nil || refused == nil {
+			err = fault
+		}
+	}
+	if err == nil {
+		list.Tools, err = p.listTools(ctx)
+	}
+	return list, err
 }
 
 // client names this program to servers.
 var client = map[string]string{"name": "mcptaskgen", "version": "1"}
 
-// record begins a conversation and reads the list.
-func (p *peer) record(ctx context.Context, revision string) ([]byte, error) {
-	began, about, err := "initialize", json.RawMessage(nil), error(nil)
-	if revision != stateless {
-		about, err = p.initialize(ctx)
-		if refused := (*refusal)(nil); revision == "" && errors.As(err, &refused) {
-			revision = stateless
-		}
-	}
-	if revision == stateless {
-		began = "server/discover"
-		refused := err
-		p.revision = stateless
-		p.setRevision(stateless)
-		if about, err = p.request(ctx, began, map[string]any{}); err != nil && refused != nil {
-			return nil, refused // a server of sessions; its own words say why it refuses
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	tools, err := p.listTools(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return encode(began, about, tools)
-}
-
-func (p *peer) initialize(ctx context.Context) (json.RawMessage, error) {
-	result, err := p.request(ctx, "initialize", map[string]any{
+func (p *peer) initialize(ctx context.Context) (result *about, err error) {
+	err = p.request(ctx, "initialize", map[string]any{
 		"protocolVersion": sessions, "capabilities": map[string]any{}, "clientInfo": client,
-	})
-	if err != nil {
+	}, &result)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	var chosen struct {
-		Revision string `json:"protocolVersion"`
-	}
-	if err := json.Unmarshal(result, &chosen); err != nil || chosen.Revision == "" {
+	case result == nil || result.Revision == "":
 		return nil, errors.New("the server's answer to initialize names no revision: it is not an MCP server")
 	}
-	p.setRevision(chosen.Revision)
+	p.revision = result.Revision
 	return result, p.post(ctx, message{Method: "notifications/initialized"})
 }
 
 // listTools reads all pages.
-func (p *peer) listTools(ctx context.Context) ([]json.RawMessage, error) {
-	var tools []json.RawMessage
-	seen, size := map[string]bool{}, 0
+func (p *peer) listTools(ctx context.Context) (tools []json.RawMessage, err error) {
+	var cursors []string
 	for params := map[string]any{}; ; {
-		result, err := p.request(ctx, "tools/list", params)
-		if err != nil {
-			return nil, err
-		}
 		var page struct {
 			Tools  []json.RawMessage `json:"tools"`
 			Cursor string            `json:"nextCursor"`
 		}
-		if err := json.Unmarshal(result, &page); err != nil {
-			return nil, fmt.Errorf("the server's answer to tools/list is not a list of tools: %w", err)
+		if err := p.request(ctx, "tools/list", params, &page); err != nil {
+			return nil, err
 		}
 		tools = append(tools, page.Tools...)
-		size += len(result)
 		switch {
 		case page.Cursor == "" && len(tools) == 0:
 			return nil, errors.New("the server lists no tools; it may need a token, or settings, see its documentation")
 		case page.Cursor == "":
 			return tools, nil
-		case seen[page.Cursor]:
+		case slices.Contains(cursors, page.Cursor):
 			return nil, fmt.Errorf("the server's list has no end: it names the next page %s twice", words.QuoteJSON(page.Cursor))
-		case len(seen) >= maxPages || size > maxTotal:
-			return nil, fmt.Errorf("the server's list is too long: %d tools on %d pages, %d MB", len(tools), len(seen)+1, size>>20)
+		case len(cursors) >= maxPages:
+			return nil, fmt.Errorf("the server's list is too long: more than %d pages, with %d tools", maxPages, len(tools))
 		}
-		seen[page.Cursor] = true
+		cursors = append(cursors, page.Cursor)
 		params = map[string]any{"cursor": page.Cursor}
 	}
 }
@@ -197,106 +192,64 @@ func (p *peer) listTools(ctx context.Context) ([]json.RawMessage, error) {
 // post sends a message without waiting for an answer.
 func (p *peer) post(ctx context.Context, m message) error {
 	m.JSONRPC = "2.0"
-	data, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	return p.send(ctx, m.Method, data)
+	return p.send(ctx, m, p.revision)
 }
 
-// request sends a request and returns its result. In between it answers what the server asks.
-func (p *peer) request(ctx context.Context, method string, params map[string]any) (json.RawMessage, error) {
+// request sends a request and decodes its result. In between it answers what the server asks.
+func (p *peer) request(ctx context.Context, method string, params map[string]any, result any) error {
 	p.id++
 	p.method = method
-	id, err := json.Marshal(p.id)
-	if err != nil {
-		return nil, err
-	}
+	id := fmt.Append(nil, p.id)
 	if p.revision == stateless {
 		const prefix = "io.modelcontextprotocol/"
 		params["_meta"] = map[string]any{prefix + "protocolVersion": stateless, prefix + "clientInfo": client, prefix + "clientCapabilities": map[string]any{}}
 	}
 	if err := p.post(ctx, message{ID: id, Method: method, Params: params}); err != nil {
-		return nil, err
+		return err
 	}
 	for {
-		data, err := p.receive()
+		m, err := p.receive()
 		if err != nil {
-			return nil, fmt.Errorf("%w before it answered %s", err, method)
-		}
-		var m message
-		if err := json.Unmarshal(data, &m); err != nil {
-			return nil, fmt.Errorf("the server sent a message that is not JSON-RPC: %w", err)
+			return fmt.Errorf("%w before it answered %s", err, method)
 		}
 		switch {
+		case m.Method != "" && m.ID == nil: // a notification
 		case m.Method != "":
 			if err := p.answer(ctx, m); err != nil {
-				return nil, err
+				return err
 			}
 		case m.Error != nil && (bytes.Equal(m.ID, id) || string(m.ID) == "null" || m.ID == nil):
-			m.Error.method = method
-			return nil, m.Error
+			return fmt.Errorf("the server refused %s: %w", method, m.Error)
 		case bytes.Equal(m.ID, id):
-			return m.Result, nil
+			if err := json.Unmarshal(m.Result, result); err != nil {
+				return fmt.Errorf("the server's answer to %s has no valid result: %w", method, err)
+			}
+			return nil
 		}
 	}
 }
 
 // answer answers a request of the server, which was told that this client can do nothing.
 func (p *peer) answer(ctx context.Context, m message) error {
-	switch {
-	case m.ID == nil: // a notification
-		return nil
-	case m.Method == "ping":
+	if m.Method == "ping" {
 		return p.post(ctx, message{ID: m.ID, Result: json.RawMessage("{}")})
 	}
-	return p.post(ctx, message{ID: m.ID, Error: &refusal{Code: -32601, Message: "method not found"}})
+	return p.post(ctx, message{ID: m.ID, Error: &refusal{-32601, "method not found"}})
 }
 
-// encode puts a recording together.
-func encode(began string, about json.RawMessage, tools []json.RawMessage) ([]byte, error) {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(about, &all); err != nil {
-		return nil, fmt.Errorf("the server's answer to %s is not an object: %w", began, err)
-	}
-	var b bytes.Buffer
-	member := func(separator, name string, value []byte) { fmt.Fprintf(&b, "%s%q:%s", separator, name, value) }
-	member("{", began, []byte("{"))
-	separator := ""
-	for _, name := range []string{"protocolVersion", "supportedVersions", "capabilities", "serverInfo"} {
-		if value := all[name]; value != nil {
-			member(separator, name, value)
-			separator = ","
-		}
-	}
-	member("},", "tools", append(append([]byte("["), bytes.Join(asBytes(tools), []byte(","))...), "]}"...))
-	var indented bytes.Buffer
-	if err := json.Indent(&indented, b.Bytes(), "", "  "); err != nil {
-		return nil, err
-	}
-	indented.WriteByte('\n')
-	return indented.Bytes(), nil
+// bounded reads what a server sends.
+type bounded struct {
+	io.Reader
+	left *int // the bytes that the server may still send
 }
 
-var errTooLong = fmt.Errorf("a message of more than %d MB came", maxMessage>>20)
+var errTooMuch = fmt.Errorf("the server sent more than %d MB", maxBytes>>20)
 
-// readLine reads a line with its end. It returns what came before an error.
-func readLine(r *bufio.Reader, limit int) (line []byte, err error) {
-	for {
-		part, err := r.ReadSlice('\n')
-		if line = append(line, part...); len(line) > limit {
-			return nil, errTooLong
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
-		}
+// Read implements [io.Reader].
+func (b bounded) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if *b.left -= n; *b.left < 0 {
+		return 0, errTooMuch
 	}
-}
-
-func asBytes(values []json.RawMessage) [][]byte {
-	list := make([][]byte, len(values))
-	for i, value := range values {
-		list[i] = value
-	}
-	return list
+	return n, err
 }

@@ -95,6 +95,9 @@ func serveLines(wrong string) {
 		case wrong == "silent":
 			fmt.Fprintln(os.Stderr, "read")
 			continue
+		case wrong == "garbled":
+			fmt.Println(`{"jsonrpc":"2.0","id":1,"result"`)
+			continue
 		case wrong == "endless":
 			for {
 				if _, err := os.Stdout.WriteString(strings.Repeat("x", 1<<20)); err != nil {
@@ -115,9 +118,10 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 func TestCommand(t *testing.T) {
 	for wrong, want := range map[string]string{
 		"nothing": "",
-		"exit":    `the server ended after it wrote "Hello from a server that greets!" to its standard output before it answered initialize`,
+		"exit":    `the server ended with exit status 3 after it wrote "Hello from a server that greets!" to its standard output before it answered initialize`,
 		"silent":  "the server did not answer initialize in time",
-		"endless": "a message of more than 16 MB came before it answered initialize",
+		"garbled": "the server sent a message that is not JSON-RPC: unexpected end of JSON input before it answered initialize",
+		"endless": "the server sent more than 16 MB before it answered initialize",
 	} {
 		t.Run(wrong, func(t *testing.T) {
 			t.Setenv(asServer, wrong)
@@ -251,6 +255,7 @@ func TestBadServers(t *testing.T) {
 			_, _ = io.WriteString(w, body)
 		}
 	}
+	pages := 0
 	for want, answer := range map[string]func(http.ResponseWriter, message){
 		"give a token with --token-env": status(401, ""),
 		"it often ends in /mcp":         status(404, "<html>"),
@@ -259,12 +264,25 @@ func TestBadServers(t *testing.T) {
 		`the server refused tools/list: "not today" (-32000)`: func(w http.ResponseWriter, m message) {
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"not today"}}`, m.ID)
 		},
-		"the server lists no tools":                                list(`{"tools":[]}`),
-		`it names the next page "x" twice`:                         list(`{"tools":[],"nextCursor":"x"}`),
-		"the server's answer to tools/list is not a list of tools": list(`{"tools":{}}`),
-		"the server sent a message that is not JSON-RPC":           status(200, "<html>"),
-		"the response ended before it answered tools/list":         status(200, ""),
-		"a message of more than 16 MB came":                        status(200, strings.Repeat(" ", maxMessage+1)),
+		"the server lists no tools":        list(`{"tools":[]}`),
+		`it names the next page "x" twice`: list(`{"tools":[],"nextCursor":"x"}`),
+		"the server's list is too long: more than 1000 pages, with 0 tools": func(w http.ResponseWriter, m message) {
+			pages++
+			reply(w, m, fmt.Sprintf(`{"tools":[],"nextCursor":"%d"}`, pages))
+		},
+		"the server sent more than 16 MB before it answered tools/list": func(w http.ResponseWriter, _ message) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for err := error(nil); err == nil; {
+				_, err = io.WriteString(w, ": still here\n\n")
+			}
+		},
+		`the server refused tools/list: "what?" (-32700)`: func(w http.ResponseWriter, _ message) {
+			fmt.Fprint(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`)
+		},
+		"the server's answer to tools/list has no valid result": list(`{"tools":{}}`),
+		"the server sent a message that is not JSON-RPC":        status(200, "<html>"),
+		"the response ended before it answered tools/list":      status(200, ""),
+		"the server sent more than 16 MB":                       status(200, strings.Repeat(" ", maxBytes)),
 		"the stream ended before it answered tools/list": func(w http.ResponseWriter, _ message) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, "data: {}\n\n")

@@ -163,9 +163,9 @@ func (l *toolList) readTool(n *jsontree.Node) {
 	if t.title == "" {
 		t.title = l.readString(n.Get("annotations"), "title")
 	}
-	t.hints = l.readHints(n.Get("annotations"))
+	t.hints = describeHints(n.Get("annotations"))
 	switch support := n.Get("execution").Get("taskSupport"); {
-	case support == nil:
+	case support == nil, support.Is(nil):
 	case support.Is("forbidden"), support.Is("optional"), support.Is("required"):
 		s, _ := support.Text()
 		t.support = model.Support(s)
@@ -199,15 +199,18 @@ func (l *toolList) readString(n *jsontree.Node, name string) string {
 	return s
 }
 
-// readHints describes a tool's annotations.
-func (l *toolList) readHints(n *jsontree.Node) []string {
+// hints are the annotations that describe what a tool does.
+var hints = []struct{ key, yes, no string }{
+	{"readOnlyHint", "read-only", "not read-only"},
+	{"destructiveHint", "destructive", "not destructive"},
+	{"idempotentHint", "idempotent", "not idempotent"},
+	{"openWorldHint", "open world", "closed world"},
+}
+
+// describeHints describes a tool's annotations.
+func describeHints(n *jsontree.Node) []string {
 	var said []string
-	for _, hint := range []struct{ key, yes, no string }{
-		{"readOnlyHint", "read-only", "not read-only"},
-		{"destructiveHint", "destructive", "not destructive"},
-		{"idempotentHint", "idempotent", "not idempotent"},
-		{"openWorldHint", "open world", "closed world"},
-	} {
+	for _, hint := range hints {
 		if n.Get("readOnlyHint").Is(true) && (hint.key == "destructiveHint" || hint.key == "idempotentHint") {
 			continue // both hints are about changes
 		}

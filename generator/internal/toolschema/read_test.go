@@ -80,6 +80,38 @@ func TestTaskSupport(t *testing.T) {
 	}
 }
 
+// TestServerFaults checks which tools the runtime cannot offer, and where that is said.
+func TestServerFaults(t *testing.T) {
+	for members, want := range map[string]string{
+		`"name": "a b", "inputSchema": {"type": "object"}`:                                          `1:2: the name "a b" is not 1 to 128 letters, digits, underscores, hyphens or dots`,
+		`"name": "a", "inputSchema": {"anyOf": [{"type": "object"}]}`:                               `1:31: the inputSchema needs "type": "object"`,
+		`"name": "a", "inputSchema": {"type": "object"}, "outputSchema": {"type": "array"}`:         `1:67: the outputSchema needs "type": "object"`,
+		`"name": "a", "inputSchema": {"type": "object"}, "outputSchema": null`:                      `1:67: the outputSchema needs "type": "object"`,
+		`"name": "a", "inputSchema": {"type": "object", "maxProperties": 1e-9999999}`:               `1:67: this is no schema that values can be checked with: the number 1e-9999999 is too long, or its exponent is not from -307 to 308`,
+		`"name": "a", "inputSchema": {"type": "object", "properties": {"x": {"pattern": "(?!y)"}}}`: "1:82: this is no schema that values can be checked with: '(?!y)' is not valid regex: error parsing regexp: invalid or unsupported Perl syntax: `(?!`",
+		`"name": "a", "inputSchema": {"type": "object", "$ref": "http://x/y"}`:                      `1:31: this is no schema that values can be checked with: failing loading "http://x/y": http://x/y is another document`,
+		`"name": "a", "inputSchema": {"type": "object"}, "annotations": []`:                         `1:66: annotations is an array, not an object`,
+		`"name": "a", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": "yes"}`:    `1:83: readOnlyHint is a string, not a boolean`,
+		`"name": "a", "inputSchema": {"type": "object"}, "execution": {"taskSupport": null}`:        ``,
+	} {
+		text := []byte("[{" + members + "}]")
+		var problems diag.List
+		Read(Config{Path: "/t", Package: "p", Service: "S", Side: model.ServerSide}, text, &problems)
+		got := ""
+		if err := problems.Err("/"); err != nil {
+			got, _, _ = strings.Cut(err.Error(), "\n")
+			got = strings.NewReplacer("t:", "", "the runtime cannot offer this tool: ", "").Replace(got)
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+		problems = diag.List{}
+		if Read(Config{Package: "p", Service: "S", Side: model.ClientSide}, text, &problems) == nil {
+			t.Errorf("%s has no client: %v", text, problems.Err(""))
+		}
+	}
+}
+
 // TestMergedTypes checks which types become one, and their names.
 func TestMergedTypes(t *testing.T) {
 	const item = `{"type": "object", "properties": {"id": {"type": "integer", "minimum": -9007199254740991, "maximum": 9007199254740991}, "next": {"$ref": %q}}}`

@@ -1,6 +1,8 @@
 package toolschema
 
 import (
+	"errors"
+
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
@@ -31,15 +33,27 @@ func (t *tool) serverFault() (at *jsontree.Node, fault string) {
 	if !model.IsToolName(t.name) {
 		return t.at, "the name " + words.QuoteJSON(t.name) + " is not 1 to 128 letters, digits, underscores, hyphens or dots"
 	}
-	if t.input != nil && !t.input.Get("type").Is("object") {
-		return t.input, `an inputSchema needs "type": "object"`
-	}
-	for _, schema := range []*jsontree.Node{t.input, t.output} {
+	for _, keyword := range []string{"inputSchema", "outputSchema"} {
+		schema := t.at.Get(keyword)
 		if schema == nil {
 			continue
 		}
-		if _, err := schema.CompileSchema(); err != nil {
-			return schema, "this is no schema that values can be checked with: " + err.Error()
+		if !schema.Get("type").Is("object") {
+			return schema, "the " + keyword + ` needs "type": "object"`
+		}
+		invalid := &jsontree.SchemaError{}
+		if _, err := schema.CompileSchema(); errors.As(err, &invalid) {
+			return invalid.At, "this is no schema that values can be checked with: " + invalid.Message
+		}
+	}
+	for _, keyword := range []string{"annotations", "execution"} {
+		if value := t.at.Get(keyword); value != nil && !value.Is(nil) && value.Kind != jsontree.Object {
+			return value, keyword + " is " + value.Kind.String() + ", not an object"
+		}
+	}
+	for _, hint := range hints {
+		if value := t.at.Get("annotations").Get(hint.key); value != nil && !value.Is(nil) && value.Kind != jsontree.Boolean {
+			return value, hint.key + " is " + value.Kind.String() + ", not a boolean"
 		}
 	}
 	return nil, ""

@@ -177,22 +177,55 @@ func serve(t *testing.T) string {
 	return strings.TrimSpace(line)
 }
 
-// TestServed compares what a server made from a list lists with the list.
+// generate returns the file of a list. It sorts the members of each tool, as a server does.
+func generate(t *testing.T, s server, list []byte) string {
+	t.Helper()
+	var members map[string]json.RawMessage
+	var tools []map[string]json.RawMessage
+	err := json.Unmarshal(list, &members)
+	if err == nil {
+		err = json.Unmarshal(members["tools"], &tools)
+	}
+	if err == nil {
+		members["tools"], err = json.Marshal(tools)
+	}
+	if err == nil {
+		list, err = json.Marshal(members)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := generator.ToolsConfig{Dir: t.TempDir(), File: "tools.json", Out: "tools_gen.go", Package: s.name, Service: s.service}
+	if err := os.WriteFile(filepath.Join(cfg.Dir, cfg.File), list, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := generator.GenerateTools(cfg)
+	if err != nil || len(out.Files) != 1 {
+		t.Fatalf("%d files: %v", len(out.Files), err)
+	}
+	return string(out.Files[cfg.Out])
+}
+
+// TestServed compares what a server made from a list lists with the list, and what is generated from
+// both.
 func TestServed(t *testing.T) {
 	url := serve(t)
 	for _, s := range servers {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			want := tools(t, read(t, s.path()))
-			got := tools(t, record(t, generator.RecordConfig{URL: url + "/" + s.name}))
-			if d := cmp.Diff(want, got); d != "" {
+			list := record(t, generator.RecordConfig{URL: url + "/" + s.name})
+			if d := cmp.Diff(want, tools(t, list)); d != "" {
 				t.Errorf("the list is another (-list +served):\n%s", d)
+			}
+			if d := cmp.Diff(generate(t, s, read(t, s.path())), generate(t, s, list)); d != "" {
+				t.Errorf("the list of the generated server generates another file (-list +served):\n%s", d)
 			}
 			// In 2026-07-28 no tool says whether it may be a task.
 			for _, tool := range want {
 				delete(tool, "execution")
 			}
-			got = tools(t, record(t, generator.RecordConfig{URL: url + "/" + s.name, Revision: "2026-07-28"}))
+			got := tools(t, record(t, generator.RecordConfig{URL: url + "/" + s.name, Revision: "2026-07-28"}))
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("the list is another in 2026-07-28 (-list +served):\n%s", d)
 			}

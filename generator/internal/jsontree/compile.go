@@ -66,17 +66,12 @@ func (noDocuments) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%s is another document", url)
 }
 
-// at returns the value at a path of names and indexes.
+// at returns the value at a path of names and indexes. The path may end with the name of a member.
 func (n *Node) at(path []string) *Node {
 	for _, step := range path {
-		next := n.Get(step)
-		if i, err := strconv.Atoi(step); err == nil && i < len(n.Items) {
-			next = n.Items[i]
+		if next := n.Step(step); next != nil {
+			n = next
 		}
-		if next == nil {
-			break // the path ends with the name of a member
-		}
-		n = next
 	}
 	return n
 }

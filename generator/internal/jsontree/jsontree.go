@@ -5,6 +5,7 @@ package jsontree
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 )
 
 // Node is a JSON value. The zero Node is null.
@@ -68,6 +69,14 @@ func (n *Node) Get(name string) *Node {
 		return n.Members[i].Value
 	}
 	return nil
+}
+
+// Step returns the member or the item that a step of a JSON pointer leads to, or nil.
+func (n *Node) Step(step string) *Node {
+	if i, err := strconv.Atoi(step); n.Kind == Array && err == nil && i >= 0 && i < len(n.Items) {
+		return n.Items[i]
+	}
+	return n.Get(step)
 }
 
 // Set replaces a member of an object in its place, or adds it as the last one.

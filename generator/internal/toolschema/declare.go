@@ -24,7 +24,9 @@ type declaration struct {
 	values []*jsontree.Node          // of an enum
 	docs   map[*jsontree.Node]string // the meanings of some values
 
-	shape int // types of the same shape are one
+	depth int    // the number of types around it
+	path  string // tells it from other types
+	shape int    // types of the same shape are one
 	final *types.Named
 }
 
@@ -97,14 +99,6 @@ func (o origin) describe(parent string, several bool) string {
 	return text
 }
 
-// depth is the number of types around a type.
-func (d *declaration) depth() int {
-	if d.origin.parent == nil {
-		return 0
-	}
-	return 1 + d.origin.parent.depth()
-}
-
 // joinName names a part of another type. It shortens the prefix if the name is too long.
 func joinName(prefix, name string) string {
 	const limit = 3 * nameLimit / 2
@@ -138,6 +132,11 @@ func singular(name string) string {
 // declare adds a type. Its fields, constants and comment follow.
 func (g *goTypes) declare(s *schema, from origin) *declaration {
 	d := &declaration{DeclaredType: &model.DeclaredType{}, origin: from, schema: s, named: g.newNamed(fmt.Sprintf("type%d", len(g.declared)))}
+	d.path = from.root + from.prefix
+	if from.parent != nil {
+		d.depth, d.path = from.parent.depth+1, from.parent.path
+	}
+	d.path += "/" + from.def + "/" + from.property + "/" + strings.Join(from.parts, "/")
 	g.declared = append(g.declared, d)
 	g.byType[d.named] = d
 	return d
@@ -150,16 +149,13 @@ func (g *goTypes) newNamed(id string) *types.Named {
 // nameTypes merges types of the same shape, names the rest and returns them in the order of their
 // first use.
 func (g *goTypes) nameTypes() []*model.DeclaredType {
-	g.compareShapes()
 	merged := g.mergeShapes()
 	wanted := map[string]int{}
 	for _, same := range merged {
 		wanted[wantedName(same)]++
 	}
 	order := slices.Clone(merged)
-	slices.SortStableFunc(order, func(a, b []*declaration) int {
-		return cmp.Or(cmp.Compare(a[0].depth(), b[0].depth()), cmp.Compare(a[0].path(), b[0].path()))
-	})
+	slices.SortStableFunc(order, func(a, b []*declaration) int { return compareOrigins(a[0], b[0]) })
 	for _, same := range order {
 		id := same[0].origin.root
 		if id == "" {
@@ -182,13 +178,9 @@ func (g *goTypes) nameTypes() []*model.DeclaredType {
 	return all
 }
 
-// path is a sort key that does not depend on the order of the tools.
-func (d *declaration) path() string {
-	key := d.origin.root + d.origin.prefix
-	if d.origin.parent != nil {
-		key = d.origin.parent.path()
-	}
-	return key + "/" + d.origin.def + "/" + d.origin.property + "/" + strings.Join(d.origin.parts, "/")
+// compareOrigins sorts types from the outside to the inside, whatever the order of the tools.
+func compareOrigins(a, b *declaration) int {
+	return cmp.Or(cmp.Compare(a.depth, b.depth), cmp.Compare(a.path, b.path))
 }
 
 func finalName(d *declaration) string {
@@ -213,35 +205,39 @@ func wantedName(same []*declaration) (most string) {
 	return most
 }
 
-// compareShapes gives types the same shape if they differ in nothing but their names. It begins with
-// all types in one group and divides the groups until nothing changes, since types may contain
-// themselves.
-func (g *goTypes) compareShapes() {
+// mergeShapes groups the types that differ in nothing but their names, in the order of their first
+// use. The first of each group is that with the fewest types around it. It begins with all types in one
+// group and divides the groups until nothing changes, since types may contain themselves.
+func (g *goTypes) mergeShapes() [][]*declaration {
 	const maxRounds = 100 // more than types nest in real lists
-	for round, groups := 0, 1; ; round++ {
-		if round == maxRounds { // merge nothing
-			for i, d := range g.declared {
+	count := 1
+	for range maxRounds {
+		var groups [][]*declaration
+		index := map[string]int{}
+		for _, d := range g.declared {
+			text := d.describeShape(g)
+			i, known := index[text]
+			if !known {
+				i = len(groups)
+				index[text] = i
+				groups = append(groups, nil)
+			}
+			groups[i] = append(groups[i], d)
+		}
+		for i, same := range groups {
+			for _, d := range same {
 				d.shape = i
 			}
-			return
 		}
-		shapes := map[string]int{}
-		next := make([]int, len(g.declared))
-		for i, d := range g.declared {
-			text := d.describeShape(g)
-			if _, known := shapes[text]; !known {
-				shapes[text] = len(shapes)
+		if len(groups) == count {
+			for _, same := range groups {
+				slices.SortStableFunc(same, compareOrigins)
 			}
-			next[i] = shapes[text]
+			return groups
 		}
-		for i, d := range g.declared {
-			d.shape = next[i]
-		}
-		if len(shapes) == groups {
-			return
-		}
-		groups = len(shapes)
+		count = len(groups)
 	}
+	return slices.Collect(slices.Chunk(g.declared, 1)) // merge nothing
 }
 
 // describeShape describes what a type is, with the shapes of the types that it uses. The input or
@@ -286,28 +282,6 @@ func (g *goTypes) rewrite(t types.Type, by func(*declaration) types.Type) types.
 // finalType replaces the types that are declared here by those with names.
 func (g *goTypes) finalType(t types.Type) types.Type {
 	return g.rewrite(t, func(d *declaration) types.Type { return d.final })
-}
-
-// mergeShapes groups the types by shape, in the order of their first use. The first of each group is
-// that with the fewest types around it.
-func (g *goTypes) mergeShapes() [][]*declaration {
-	var groups [][]*declaration
-	index := map[int]int{}
-	for _, d := range g.declared {
-		i, known := index[d.shape]
-		if !known {
-			i = len(groups)
-			index[d.shape] = i
-			groups = append(groups, nil)
-		}
-		groups[i] = append(groups[i], d)
-	}
-	for _, same := range groups {
-		slices.SortStableFunc(same, func(a, b *declaration) int {
-			return cmp.Or(cmp.Compare(a.depth(), b.depth()), cmp.Compare(a.path(), b.path()))
-		})
-	}
-	return groups
 }
 
 // finish fills in what depends on names.

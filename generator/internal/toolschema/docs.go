@@ -162,17 +162,7 @@ func (s *schema) describeAlternatives() string {
 		if name == "" {
 			name = alternative.text("title")
 		}
-		var required []string
-		for _, part := range alternative.parts {
-			if n := part.Get("required"); n != nil {
-				for _, item := range n.Items {
-					if text, ok := item.Text(); ok {
-						required = append(required, text)
-					}
-				}
-			}
-		}
-		switch {
+		switch required := alternative.requiredNames(); {
 		case len(required) == 0:
 		case name == "":
 			name = "with " + words.Join(required)

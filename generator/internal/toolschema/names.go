@@ -2,6 +2,7 @@ package toolschema
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -10,14 +11,8 @@ import (
 )
 
 // initialisms are the words that linters want in capitals.
-var initialisms = func() map[string]bool {
-	set := map[string]bool{}
-	for word := range strings.FieldsSeq("ACL API ASCII CPU CSS DNS EOF GUID HTML HTTP HTTPS ID IP JSON QPS RAM RPC SLA SMTP SQL SSH " +
-		"TCP TLS TTL UDP UI GID UID UUID URI URL VM XML XMPP XSRF XSS SIP RTP AMQP DB TS") {
-		set[word] = true
-	}
-	return set
-}()
+var initialisms = strings.Fields("ACL API ASCII CPU CSS DNS EOF GUID HTML HTTP HTTPS ID IP JSON QPS RAM RPC SLA SMTP SQL SSH " +
+	"TCP TLS TTL UDP UI GID UID UUID URI URL VM XML XMPP XSRF XSS SIP RTP AMQP DB TS")
 
 // symbolWords are the words for symbols with a meaning. Other symbols separate words.
 var symbolWords = map[rune]string{
@@ -63,7 +58,7 @@ func camelCase(text string, limit int) string {
 
 // capitalize returns a word as it appears within a name.
 func capitalize(word string) string {
-	if upper := strings.ToUpper(word); initialisms[upper] {
+	if upper := strings.ToUpper(word); slices.Contains(initialisms, upper) {
 		return upper
 	}
 	return words.UpperFirst(word)
@@ -162,24 +157,15 @@ func (n takenNames) takeUnique(base string) string {
 
 // takeUniqueSet is like takeUnique for an identifier that implies others. All of them must be free.
 func (n takenNames) takeUniqueSet(base string, brings func(id string) []string) string {
-	for i := 1; ; i++ {
-		id := base
-		if i > 1 {
-			if unicode.IsDigit(rune(base[len(base)-1])) {
-				id += "N" // keep a second Version1 distinct from Version12
-			}
-			id += strconv.Itoa(i)
-		}
-		free := true
-		for _, other := range brings(id) {
-			free = free && !n[other]
-		}
-		if !free {
-			continue
-		}
-		for _, other := range brings(id) {
-			n[other] = true
-		}
-		return id
+	id, numbered := base, base
+	if unicode.IsDigit(rune(base[len(base)-1])) {
+		numbered += "N" // keep a second Version1 distinct from Version12
 	}
+	for i := 2; slices.ContainsFunc(brings(id), func(other string) bool { return n[other] }); i++ {
+		id = numbered + strconv.Itoa(i)
+	}
+	for _, other := range brings(id) {
+		n[other] = true
+	}
+	return id
 }

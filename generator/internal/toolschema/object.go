@@ -46,14 +46,8 @@ func (r *resolver) gatherProperties(s *schema) []*property {
 			}
 		}
 	}
-	for _, part := range s.parts {
-		if required := part.Get("required"); required != nil {
-			for _, item := range required.Items {
-				if name, ok := item.Text(); ok {
-					find(name).required = true
-				}
-			}
-		}
+	for _, name := range s.requiredNames() {
+		find(name).required = true
 	}
 	for _, union := range s.unions {
 		for _, p := range r.gatherUnionProperties(union) {
@@ -64,6 +58,20 @@ func (r *resolver) gatherProperties(s *schema) []*property {
 		}
 	}
 	return slices.DeleteFunc(all, func(p *property) bool { return p.schema.never && !p.required })
+}
+
+// requiredNames lists the properties that the parts of a schema require.
+func (s *schema) requiredNames() (names []string) {
+	for _, part := range s.parts {
+		if required := part.Get("required"); required != nil {
+			for _, item := range required.Items {
+				if name, ok := item.Text(); ok {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
 }
 
 // gatherUnionProperties lists the properties of alternatives.

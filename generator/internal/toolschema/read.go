@@ -38,23 +38,19 @@ func Read(cfg Config, text []byte, problems *diag.List) *model.Remote {
 		problems.Add(fault.Pos, fault.Message, "give the JSON that tools/list returned")
 		return nil
 	}
-	l := &toolList{file: file, problems: problems, seen: map[string]bool{}}
-	before := problems.Len()
+	l := &toolList{file: file, problems: problems, before: problems.Len(), seen: map[string]bool{}}
 	for _, value := range file.Values {
 		l.readMessage(value)
 	}
 	l.checkComplete()
-	remote := l.buildModel(cfg)
-	if problems.Len() > before {
-		return nil
-	}
-	return remote
+	return l.buildModel(cfg)
 }
 
 // toolList collects the tools of a file.
 type toolList struct {
 	file     *jsontree.File
 	problems *diag.List
+	before   int    // the number of problems before
 	server   string // its name, if the file has the answer to initialize
 	// about is the answer to initialize or server/discover, or nil.
 	about  *jsontree.Node
@@ -230,7 +226,7 @@ const (
 	tagLimit  = 128 // of a property in a struct tag
 )
 
-// buildModel returns the model of the tools.
+// buildModel returns the model of the tools, or nil if the file has mistakes.
 func (l *toolList) buildModel(cfg Config) *model.Remote {
 	taken := takenNames{}
 	service := cfg.Service
@@ -273,6 +269,9 @@ func (l *toolList) buildModel(cfg Config) *model.Remote {
 			m.Out, m.OutKind = g.outputType(t.output, roots[t.output], "the output of the tool "+t.name), model.Structured
 		}
 		s.Tools = append(s.Tools, m)
+	}
+	if l.problems.Len() > l.before {
+		return nil // there may be thousands of types, each inside the next
 	}
 	declared := g.nameTypes()
 	for _, m := range s.Tools {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
@@ -88,8 +87,8 @@ func (r *resolver) findName(n *jsontree.Node) (def *jsontree.Node, name string) 
 		}
 		text, ok := n.Get("$ref").Text()
 		fragment, local := strings.CutPrefix(text, "#")
-		target, found := r.followPointer(fragment)
-		if !ok || !local || !found || !hasOnlyAnnotations(n, "$ref") {
+		target := r.followPointer(fragment)
+		if !ok || !local || target == nil || !hasOnlyAnnotations(n, "$ref") {
 			break
 		}
 		def, name = target, unescapePointer(fragment[strings.LastIndexByte(fragment, '/')+1:])
@@ -155,8 +154,8 @@ func (r *resolver) addReference(s *schema, ref *jsontree.Node) {
 	if !local || fragment != "" && fragment[0] != '/' {
 		return // another document or an anchor; see foreignReference
 	}
-	target, ok := r.followPointer(fragment)
-	if !ok {
+	target := r.followPointer(fragment)
+	if target == nil {
 		r.reportOnce(ref, "$ref "+words.QuoteJSON(text)+" does not lead to a schema", suggestReference(fragment, r.root))
 		return
 	}
@@ -178,31 +177,18 @@ func (s *schema) foreignReference() string {
 	return ""
 }
 
-// followPointer finds the target of a JSON pointer.
-func (r *resolver) followPointer(pointer string) (*jsontree.Node, bool) {
-	n := r.root
+// followPointer returns the target of a JSON pointer, or nil.
+func (r *resolver) followPointer(pointer string) *jsontree.Node {
 	if pointer == "" {
-		return n, true
+		return r.root
 	}
+	n := r.root
 	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		step = unescapePointer(step)
-		switch n.Kind {
-		case jsontree.Object:
-			n = n.Get(step)
-		case jsontree.Array:
-			i, err := strconv.Atoi(step)
-			if err != nil || i < 0 || i >= len(n.Items) {
-				return nil, false
-			}
-			n = n.Items[i]
-		default:
-			return nil, false
-		}
-		if n == nil {
-			return nil, false
+		if n = n.Step(unescapePointer(step)); n == nil {
+			break
 		}
 	}
-	return n, true
+	return n
 }
 
 func unescapePointer(step string) string {
@@ -247,7 +233,7 @@ func (r *resolver) simplifyUnions(s *schema) {
 			if len(rest) > 0 {
 				s.unions = append(s.unions, rest)
 			} else if null {
-				s.parts = append(s.parts, nullPart)
+				s.parts = append(s.parts, typePart("null"))
 			}
 			continue
 		}
@@ -286,7 +272,7 @@ func flattenUnion(union []*schema) []*schema {
 	for _, s := range union {
 		if len(s.unions) == 1 && s.isOnlyUnions() {
 			if s.null {
-				flat = append(flat, &schema{null: true, parts: []*jsontree.Node{nullPart}})
+				flat = append(flat, &schema{null: true, parts: []*jsontree.Node{typePart("null")}})
 			}
 			flat = append(flat, s.unions[0]...)
 			continue
@@ -301,8 +287,10 @@ func (s *schema) isOnlyUnions() bool {
 	return s.def == nil && !slices.ContainsFunc(s.parts, func(p *jsontree.Node) bool { return !hasOnlyAnnotations(p, "anyOf", "oneOf") })
 }
 
-// nullPart is {"type": "null"}.
-var nullPart = jsontree.NewObject(jsontree.Member{Name: "type", Value: jsontree.NewString("null")})
+// typePart returns a schema that only has a type.
+func typePart(kind string) *jsontree.Node {
+	return jsontree.NewObject(jsontree.Member{Name: "type", Value: jsontree.NewString(kind)})
+}
 
 // acceptsOnlyNull reports whether null is the only valid value.
 func (s *schema) acceptsOnlyNull() bool {

@@ -133,14 +133,8 @@ func rawForm(why string) form {
 }
 
 // newForm returns the form of a schema without a known one.
-func (g *goTypes) newForm(s *schema, from origin) form {
-	f := g.newFormExceptNull(s, from)
-	f.null = f.null || s.null
-	return f
-}
-
-// newFormExceptNull is newForm without the schema's own null.
-func (g *goTypes) newFormExceptNull(s *schema, from origin) form {
+func (g *goTypes) newForm(s *schema, from origin) (f form) {
+	defer func() { f.null = f.null || s.null }()
 	if s.never {
 		return rawForm("no value satisfies its schema")
 	}
@@ -150,7 +144,7 @@ func (g *goTypes) newFormExceptNull(s *schema, from origin) form {
 	values, limited := s.enumValues()
 	kinds := s.validKinds()
 	if typed, also := g.dropLoose(s, kinds); also != "" {
-		f := g.newFormExceptNull(typed, from)
+		f := g.newForm(typed, from)
 		f.also = also
 		return f
 	}
@@ -271,14 +265,18 @@ func numberType(s *schema, kind string) types.Type {
 	return jsonNumber
 }
 
+// number returns the value of a keyword, or "" if it is no number.
+func (s *schema) number(keyword string) json.Number {
+	if n := s.firstValue(keyword); n != nil {
+		number, _ := n.Value.(json.Number)
+		return number
+	}
+	return ""
+}
+
 // integerBound returns a bound of an integer, or nil.
 func (s *schema) integerBound(keyword string) *big.Int {
-	n := s.firstValue(keyword)
-	if n == nil {
-		return nil
-	}
-	number, _ := n.Value.(json.Number)
-	if f, ok := new(big.Float).SetString(number.String()); ok && f.MantExp(nil) < 1<<12 {
+	if f, ok := new(big.Float).SetString(s.number(keyword).String()); ok && f.MantExp(nil) < 1<<12 {
 		i, _ := f.Int(nil)
 		return i
 	}
@@ -287,14 +285,8 @@ func (s *schema) integerBound(keyword string) *big.Int {
 
 // numberValue returns the value of a keyword, or missing.
 func (s *schema) numberValue(keyword string, missing float64) float64 {
-	n := s.firstValue(keyword)
-	if n == nil {
-		return missing
-	}
-	if number, ok := n.Value.(json.Number); ok {
-		if f, err := number.Float64(); err == nil {
-			return f
-		}
+	if f, err := s.number(keyword).Float64(); err == nil {
+		return f
 	}
 	return missing
 }

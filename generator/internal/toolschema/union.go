@@ -47,12 +47,18 @@ func (s *schema) enumValues() (values []*jsontree.Node, limited bool) {
 	return values, limited
 }
 
+// kindOf returns the kind of a value, or "" for null.
+func kindOf(n *jsontree.Node) string {
+	if n.Kind == jsontree.Number && !strings.ContainsAny(n.Compact(), ".eE") {
+		return "integer"
+	}
+	_, kind, _ := strings.Cut(n.Kind.String(), " ")
+	return kind
+}
+
 // hasKind reports whether a value has a kind.
 func hasKind(n *jsontree.Node, kind string) bool {
-	if kind == "integer" {
-		return n.Kind == jsontree.Number && !strings.ContainsAny(n.Compact(), ".eE")
-	}
-	return n.Kind.String() == kindNames[kind]
+	return kindOf(n) == kind || kind == "number" && n.Kind == jsontree.Number
 }
 
 // enumForm returns the form of an enum. docs holds the meanings of some values.
@@ -116,11 +122,7 @@ func (g *goTypes) unionForm(s *schema, kinds []string, from origin) form {
 				}
 			}
 		}
-		for _, kind := range whole.allKinds() {
-			if !slices.Contains(found, kind) {
-				found = append(found, kind)
-			}
-		}
+		found = addMissing(found, whole.allKinds()...)
 		formats[whole.text("format")] = true
 		for _, part := range alternative.parts {
 			if n := part.Get("items"); n != nil && n.Kind == jsontree.Object {
@@ -167,7 +169,7 @@ func (g *goTypes) dropLoose(s *schema, kinds []string) (typed *schema, also stri
 	}
 	if i := slices.Index(kinds, "string"); len(kinds) == 2 && i >= 0 && len(s.unions) == 0 && !s.limitsStrings() && !isEither(kinds[1-i]) {
 		typed := *s
-		typed.parts = append(slices.Clip(typed.parts), typeParts[kinds[1-i]])
+		typed.parts = append(slices.Clip(typed.parts), typePart(kinds[1-i]))
 		return &typed, kindNames["string"]
 	}
 	if len(s.unions) != 1 {
@@ -205,31 +207,16 @@ func (s *schema) limitsStrings() bool {
 	})
 }
 
-// typeParts are schemas that only have a type.
-var typeParts = func() map[string]*jsontree.Node {
-	parts := map[string]*jsontree.Node{}
-	for kind := range kindNames {
-		parts[kind] = jsontree.NewObject(jsontree.Member{Name: "type", Value: jsontree.NewString(kind)})
-	}
-	return parts
-}()
-
 // alternativeKinds returns the kinds of all alternatives, sorted. It returns nil if one accepts any
 // kind.
 func (s *schema) alternativeKinds() []string {
 	var found []string
-	for _, union := range s.unions {
-		for _, alternative := range union {
-			kinds := alternative.allKinds()
-			if kinds == nil {
-				return nil
-			}
-			for _, kind := range kinds {
-				if !slices.Contains(found, kind) {
-					found = append(found, kind)
-				}
-			}
+	for _, alternative := range slices.Concat(s.unions...) {
+		kinds := alternative.allKinds()
+		if kinds == nil {
+			return nil
 		}
+		found = addMissing(found, kinds...)
 	}
 	slices.Sort(found)
 	return found
@@ -240,14 +227,7 @@ func (s *schema) allKinds() []string {
 	if values, limited := s.enumValues(); limited {
 		kinds := []string{}
 		for _, v := range values {
-			for _, kind := range []string{"boolean", "object", "array", "integer", "number", "string"} {
-				if hasKind(v, kind) {
-					if !slices.Contains(kinds, kind) {
-						kinds = append(kinds, kind)
-					}
-					break
-				}
-			}
+			kinds = addMissing(kinds, kindOf(v))
 		}
 		return kinds
 	}
@@ -255,6 +235,16 @@ func (s *schema) allKinds() []string {
 		return s.validKinds()
 	}
 	return s.alternativeKinds()
+}
+
+// addMissing adds the words that a list does not have yet.
+func addMissing(list []string, words ...string) []string {
+	for _, word := range words {
+		if !slices.Contains(list, word) {
+			list = append(list, word)
+		}
+	}
+	return list
 }
 
 func (s *schema) hasType() bool { return s.firstValue("type") != nil }

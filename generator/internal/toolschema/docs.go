@@ -3,6 +3,7 @@ package toolschema
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -188,7 +189,7 @@ func formatProse(texts ...string) string {
 	var b strings.Builder
 	list, gap := false, false
 	stop := func() { // a paragraph without a final period could become a heading
-		if last := lastRune(b.String()); !list && (unicode.IsLetter(last) || unicode.IsDigit(last) || strings.ContainsRune("\")]}\"'`", last)) {
+		if last, _ := utf8.DecodeLastRuneInString(b.String()); !list && (unicode.IsLetter(last) || unicode.IsDigit(last) || strings.ContainsRune("\")]}\"'`", last)) {
 			b.WriteByte('.')
 		}
 	}
@@ -226,21 +227,11 @@ func formatProse(texts ...string) string {
 	return b.String()
 }
 
-func lastRune(s string) rune {
-	r, _ := utf8.DecodeLastRuneInString(s)
-	return r
-}
-
 // splitLongWords splits words that do not fit on a line.
-func splitLongWords(words []string) []string {
-	var cut []string
+func splitLongWords(words []string) (cut []string) {
 	for _, word := range words {
-		for runes := []rune(word); ; runes = runes[longestWord:] {
-			if len(runes) <= longestWord {
-				cut = append(cut, string(runes))
-				break
-			}
-			cut = append(cut, string(runes[:longestWord]))
+		for part := range slices.Chunk([]rune(word), longestWord) {
+			cut = append(cut, string(part))
 		}
 	}
 	return cut

@@ -20,24 +20,29 @@ type property struct {
 	mixed bool
 }
 
+// propertyList lists the properties of an object in the order of their first mention.
+type propertyList []*property
+
+// find returns the property of a name. It adds it if it is not there yet.
+func (l *propertyList) find(name string) *property {
+	for _, p := range *l {
+		if p.name == name {
+			return p
+		}
+	}
+	p := &property{name: name, schema: &schema{}}
+	*l = append(*l, p)
+	return p
+}
+
 // gatherProperties lists the properties of an object: those of its parts, then those of its
 // alternatives. A property of alternatives is required if all of them require it.
 func (r *resolver) gatherProperties(s *schema) []*property {
-	var all []*property
-	find := func(name string) *property {
-		for _, p := range all {
-			if p.name == name {
-				return p
-			}
-		}
-		p := &property{name: name, schema: &schema{}}
-		all = append(all, p)
-		return p
-	}
+	var all propertyList
 	for _, part := range s.parts {
 		if properties := part.Get("properties"); properties != nil {
 			for _, m := range properties.Members {
-				p := find(m.Name)
+				p := all.find(m.Name)
 				if inner := r.resolve(m.Value); p.schema.isUnconstrained() {
 					p.schema, p.at = inner, m.Value
 				} else {
@@ -47,11 +52,11 @@ func (r *resolver) gatherProperties(s *schema) []*property {
 		}
 	}
 	for _, name := range s.requiredNames() {
-		find(name).required = true
+		all.find(name).required = true
 	}
 	for _, union := range s.unions {
 		for _, p := range r.gatherUnionProperties(union) {
-			known := find(p.name)
+			known := all.find(p.name)
 			known.schema, known.at = intersect(known.schema, p.schema), nil
 			known.mixed = !known.required && (known.mixed || p.mixed)
 			known.required = known.required || p.required
@@ -76,18 +81,12 @@ func (s *schema) requiredNames() (names []string) {
 
 // gatherUnionProperties lists the properties of alternatives.
 func (r *resolver) gatherUnionProperties(union []*schema) []*property {
-	var all []*property
-	index := map[string]*property{}
+	var all propertyList
 	schemas := map[string][]*schema{}
 	seen := map[string]int{} // the number of alternatives that require it
 	for _, alternative := range union {
 		for _, p := range r.gatherProperties(alternative) {
-			known := index[p.name]
-			if known == nil {
-				known = &property{name: p.name}
-				index[p.name] = known
-				all = append(all, known)
-			}
+			known := all.find(p.name)
 			known.mixed = known.mixed || p.mixed || p.required
 			if p.required {
 				seen[p.name]++

@@ -239,9 +239,11 @@ func (l *toolList) buildModel(cfg Config) *model.Remote {
 	}
 	side := l.checkServer(cfg.Side)
 	g := &goTypes{toolList: l, pkg: types.NewPackage(ownPath, cfg.Package), taken: taken, of: map[*jsontree.Node]form{}, byType: map[*types.Named]*declaration{}}
-	methods := l.nameMethods()
+	// The server's order has no effect on names.
+	sorted := sortedBy(l.tools, func(t *tool) string { return namingOrder(t.name) })
+	methods := l.nameMethods(sorted)
 	roots := map[*jsontree.Node]string{}
-	for _, t := range sortedBy(l.tools, func(t *tool) string { return namingOrder(t.name) }) {
+	for _, t := range sorted {
 		for _, root := range []struct {
 			schema *jsontree.Node
 			suffix string
@@ -312,13 +314,12 @@ func (l *toolList) mayServeTask(t *tool, unstated model.Support) bool {
 // ownPath is the import path of the generated package. Nothing depends on it.
 const ownPath = "."
 
-// nameMethods names the methods of the tools. It sorts the tools by name, so that the server's
-// order has no effect.
-func (l *toolList) nameMethods() map[*tool]string {
+// nameMethods names the methods of the tools.
+func (l *toolList) nameMethods(sorted []*tool) map[*tool]string {
 	own := takenNames{}
 	methods := map[*tool]string{}
 	prefix := l.sharedPrefix()
-	for _, t := range sortedBy(l.tools, func(t *tool) string { return namingOrder(t.name) }) {
+	for _, t := range sorted {
 		methods[t] = own.takeUniqueSet(exportedName(t.name[prefix:], nameLimit), func(id string) []string {
 			return []string{id, "Start" + id, "Resume" + id}
 		})

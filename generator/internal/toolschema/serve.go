@@ -2,6 +2,7 @@ package toolschema
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
@@ -61,27 +62,11 @@ func (t *tool) serverFault() (at *jsontree.Node, fault string) {
 
 // formatEntry formats a tool for people: a line for each member, and in schemas for each keyword and
 // each property.
-func formatEntry(n *jsontree.Node) string {
-	return n.Spread(func(m jsontree.Member) bool {
-		return isSpread(m.Name) && m.Value.Kind == jsontree.Object || spreads(m.Value)
-	})
-}
+func formatEntry(n *jsontree.Node) string { return n.Spread(hasProperties) }
 
-func isSpread(name string) bool {
-	return name == "properties" || name == "$defs" || name == "definitions"
-}
-
-// spreads reports whether a value has schemas with properties in it.
-func spreads(n *jsontree.Node) bool {
-	for _, m := range n.Members {
-		if isSpread(m.Name) && m.Value.Kind == jsontree.Object && len(m.Value.Members) > 0 || spreads(m.Value) {
-			return true
-		}
-	}
-	for _, item := range n.Items {
-		if spreads(item) {
-			return true
-		}
-	}
-	return false
+// hasProperties reports whether a value has schemas with properties in it.
+func hasProperties(m jsontree.Member) bool {
+	lists := m.Name == "properties" || m.Name == "$defs" || m.Name == "definitions"
+	return lists && len(m.Value.Members) > 0 || slices.ContainsFunc(m.Value.Members, hasProperties) ||
+		slices.ContainsFunc(m.Value.Items, func(n *jsontree.Node) bool { return hasProperties(jsontree.Member{Value: n}) })
 }

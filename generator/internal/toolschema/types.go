@@ -310,7 +310,7 @@ func (s *schema) validKinds() []string {
 		if n.Kind != jsontree.Array {
 			items = []*jsontree.Node{n}
 		}
-		var here []string
+		here := []string{}
 		for _, item := range items {
 			if text, _ := item.Text(); slices.Contains(typeNames, text) && text != "null" {
 				here = append(here, text)
@@ -326,9 +326,6 @@ func (s *schema) validKinds() []string {
 		kinds = commonKinds(kinds, here)
 	}
 	if typed {
-		if kinds == nil {
-			kinds = []string{}
-		}
 		return kinds
 	}
 	return s.guessKinds()

@@ -52,32 +52,32 @@ func (o origin) below(part string) origin {
 	return o
 }
 
-// shortName returns the name that a type gets if no other type wants it, or "".
-func (o origin) shortName() string {
+// baseName returns the name of the schema or the property that a type is named after, or "".
+func (o origin) baseName() string {
 	switch {
 	case o.def != "":
-		return exportedName(o.def, nameLimit)
-	case o.property == "":
-		return ""
+		return o.def
 	case len(o.parts) > 0:
-		return exportedName(singular(o.property), nameLimit)
+		return singular(o.property)
 	}
-	return exportedName(o.property, nameLimit)
+	return o.property
+}
+
+// shortName returns the name that a type gets if no other type wants it, or "".
+func (o origin) shortName() string {
+	if name := o.baseName(); name != "" {
+		return exportedName(name, nameLimit)
+	}
+	return ""
 }
 
 // longName returns the name of a type whose short name others want too.
 func (o origin) longName(parent string) string {
-	prefix, name := cmp.Or(parent, o.prefix), o.def
-	if name == "" {
-		name = o.property
-		if len(o.parts) > 0 {
-			name = singular(name)
-		}
-	}
+	name := o.baseName()
 	if name == "" { // an item of a whole output
 		_, name, _ = strings.Cut(o.parts[len(o.parts)-1], " ")
 	}
-	return joinName(prefix, name)
+	return joinName(cmp.Or(parent, o.prefix), name)
 }
 
 // describe describes the type. several says that it comes from several places.

@@ -179,11 +179,12 @@ func (s *schema) foreignReference() string {
 
 // followPointer returns the target of a JSON pointer, or nil.
 func (r *resolver) followPointer(pointer string) *jsontree.Node {
-	if pointer == "" {
-		return r.root
+	steps := strings.Split(pointer, "/")
+	if steps[0] != "" {
+		return nil // an anchor
 	}
 	n := r.root
-	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+	for _, step := range steps[1:] {
 		if n = n.Step(unescapePointer(step)); n == nil {
 			break
 		}

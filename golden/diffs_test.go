@@ -1,6 +1,7 @@
 package golden_test
 
 import (
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,6 +29,33 @@ var edits = []struct {
 	{"rename-parameter", "LintFile(ctx context.Context, in LintInput)", "LintFile(ctx context.Context, input LintInput)", 0, 0},
 	{"move-type", "// Step is one step of a pipeline.", "// Extra is not used.\ntype Extra struct{}\n\n// Step is one step of a pipeline.", 0, 0},
 	{"rename-type", "LintReport", "Findings", 12, 0},
+	{"add-input-field", "\tVersion     string `json:\"version,omitempty\"`", "\tVersion     string `json:\"version,omitempty\"`\n\t// Canary ships to one machine first.\n\tCanary bool `json:\"canary,omitempty\"`", 3, 1},
+	{"add-enum", "\tMessage string `json:\"message\"`\n}", "\tMessage string `json:\"message\"`\n\tLevel   Level  `json:\"level\"`\n}\n\n" +
+		"// Level is how bad a finding is.\n//\n//mcptask:enum\ntype Level string\n\nconst (\n\tWarning Level = \"warning\"\n\tFailure Level = \"failure\"\n)", 11, 1},
+	{"add-enum/add-enum-constant", "\tFailure Level = ", "\tNotice  Level = \"notice\"\n\tFailure Level = ", 2, 2},
+	{"add-service", "// Approval is what", "// Audit says what happened.\n//\n//mcptask:service prefix=audit_\ntype Audit interface {\n" +
+		"\t// ListDeployments lists what was shipped.\n\tListDeployments(ctx context.Context) (Deployments, error)\n}\n\n" +
+		"// Deployments are what was shipped.\ntype Deployments struct {\n\tDeployed []DeployReport `json:\"deployed\"`\n}\n\n// Approval is what", 60, 40},
+	{"reuse-type", "\t// LintFile checks", "\t// Rollback takes a deployment back.\n\tRollback(ctx context.Context, in DeployInput) (DeployReport, error)\n\n\t// LintFile checks", 60, 40},
+	{"remove-tool", "\n\n\t// LintFile checks one file at once.\n\tLintFile(ctx context.Context, in LintInput) (LintReport, error)\n", "\n", 60, 40},
+}
+
+// applyEdit makes the edit with that name. One named BASE/NAME begins with what BASE makes of the declaration.
+func applyEdit(t *testing.T, declaration, name string) string {
+	t.Helper()
+	if base := path.Dir(name); base != "." {
+		declaration = applyEdit(t, declaration, base)
+	}
+	for _, edit := range edits {
+		if edit.name == name {
+			if !strings.Contains(declaration, edit.from) {
+				t.Errorf("%s: the declaration does not say %q", name, edit.from)
+			}
+			return strings.ReplaceAll(declaration, edit.from, edit.to)
+		}
+	}
+	t.Fatalf("there is no edit %s", name)
+	return ""
 }
 
 // TestDiffs edits the declaration of the pipeline. A reviewer of the generated file reads only what has changed: the
@@ -40,10 +68,7 @@ func TestDiffs(t *testing.T) {
 	dir := filepath.Join(root, "edited")
 	writeModule(t, dir, modulePath+"/golden")
 	for _, edit := range edits {
-		if !strings.Contains(declaration, edit.from) {
-			t.Errorf("%s: the declaration does not say %q", edit.name, edit.from)
-		}
-		writeFile(t, filepath.Join(dir, edit.name, "pipeline.go"), strings.ReplaceAll(declaration, edit.from, edit.to))
+		writeFile(t, filepath.Join(dir, edit.name, "pipeline.go"), applyEdit(t, declaration, edit.name))
 	}
 	out, err := generator.Generate(t.Context(), generator.Config{Dir: dir, Patterns: []string{"./..."}})
 	if err != nil {
@@ -52,9 +77,12 @@ func TestDiffs(t *testing.T) {
 	set := diffs.New(t, "diffs", *update)
 	for _, edit := range edits {
 		t.Run(edit.name, func(t *testing.T) {
-			after := string(out.Files[edit.name+"/"+generator.OutputName])
+			before, after := before, string(out.Files[edit.name+"/"+generator.OutputName])
+			if base := path.Dir(edit.name); base != "." {
+				before = string(out.Files[base+"/"+generator.OutputName])
+			}
 			diffs.CheckLayout(t, edit.name, after)
-			set.Check(t, edit.name, generator.OutputName, before, after, edit.lines)
+			set.Check(t, path.Base(edit.name), generator.OutputName, before, after, edit.lines)
 		})
 	}
 }

@@ -3,8 +3,8 @@
 package golden_test
 
 import (
+	"path"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/mcptaskgen/mcptaskgen/generator"
@@ -20,8 +20,11 @@ func TestDocsDiffs(t *testing.T) {
 	set := diffs.New(t, "diffs/docs", *update)
 	for _, edit := range edits {
 		t.Run(edit.name, func(t *testing.T) {
-			after := pipelineDocs(t, filepath.Join(root, edit.name), strings.ReplaceAll(declaration, edit.from, edit.to))
-			set.Check(t, edit.name, "reference.md", before, after, edit.docs)
+			before, after := before, pipelineDocs(t, filepath.Join(root, path.Base(edit.name)), applyEdit(t, declaration, edit.name))
+			if base := path.Dir(edit.name); base != "." {
+				before = pipelineDocs(t, filepath.Join(root, "before-"+path.Base(edit.name)), applyEdit(t, declaration, base))
+			}
+			set.Check(t, path.Base(edit.name), "reference.md", before, after, edit.docs)
 		})
 	}
 }

@@ -48,9 +48,9 @@ func checkOutputName(name string) error {
 	return nil
 }
 
-// Revisions returns the wanted protocol revisions, oldest first. It returns all released revisions
+// findRevisions returns the wanted protocol revisions, oldest first. It returns all released revisions
 // if wanted is empty.
-func Revisions(wanted []string) ([]string, error) {
+func findRevisions(wanted []string) ([]string, error) {
 	known := schema.Revisions()
 	if len(wanted) == 0 {
 		return schema.ReleasedRevisions(), nil

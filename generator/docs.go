@@ -2,7 +2,9 @@ package generator
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/output"
@@ -12,27 +14,32 @@ import (
 // Docs reads the packages as [Generate] does and returns the reference of their tools as Markdown. Of
 // cfg.Flags it uses only Tags. Docs is safe for concurrent use.
 func Docs(ctx context.Context, cfg Config) (string, error) {
-	_, models, err := GenerateDeclared(ctx, cfg)
+	g, _, err := generate(ctx, cfg)
 	if err != nil {
 		return "", err
 	}
-	if len(models) == 0 {
+	if len(g.models) == 0 {
 		return "", newNothingError(cfg.Patterns, nil)
 	}
-	return reference.Write(models)
+	return reference.Write(g.models)
 }
 
-// WriteDocs writes a reference to a file if its content would change. It writes the whole file or
-// nothing. It refuses to replace a file that mcptaskgen docs did not write.
-func WriteDocs(path, text string) error {
+// DocsFile returns the output that writes a reference to a file. It refuses to replace a file that
+// mcptaskgen docs did not write.
+func DocsFile(path, text string) (Output, error) {
 	dir, err := filepath.Abs(".")
 	if err != nil {
-		return err
+		return Output{}, err
 	}
 	path = diag.Absolute(dir, path)
-	if err := checkReference(dir, path); err != nil {
-		return err
+	return newOutput(dir, map[string][]byte{path: []byte(text)}, nil), checkReference(dir, path)
+}
+
+// checkReference refuses to replace a file that mcptaskgen docs did not write.
+func checkReference(dir, path string) error {
+	old, err := output.Read(filepath.Dir(path), filepath.Base(path))
+	if err == nil && old != nil && !strings.HasPrefix(string(old), reference.Header) {
+		err = fmt.Errorf("%s was not written by mcptaskgen docs; remove it, or choose another --out", diag.Relative(dir, path))
 	}
-	_, err = output.Files{filepath.Base(path): []byte(text)}.Write(filepath.Dir(path))
 	return err
 }

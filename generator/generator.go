@@ -26,12 +26,44 @@
 //     declare a constant for the empty value. A field can be open with jsonschema:"type=string" or
 //     "type=integer". A field's own enum= overrides the constants.
 //   - A declaration behind a build constraint produces a generated file behind the same constraint.
-//   - Of generated files only the first line is read, which records their flags, so that the output of
-//     a run does not depend on an earlier run. For this reason, a tool's types cannot use a generated
+//   - Of generated files only the first line is read, which records their flags. A run depends on an
+//     earlier one only by these, and only with Config.Own. A tool's types cannot use a generated
 //     identifier.
+//
+// With Flags.Tools, the input is a server's list of tools. The file then has a typed client, and a
+// function that binds an implementation to the tools. The list is what [RecordTools] returns, the
+// result of tools/list, its array of tools, the JSON-RPC response, a recorded session, or several pages,
+// in one array or one after another.
+//
+// A generated server lists the tools as the list has them. If the runtime cannot offer one of the
+// tools, the server's half is left out with a note; with ServerOnly that is an error.
+//
+// The names of methods leave out a prefix that all of at least three tools have, unless it is a verb.
+// A schema becomes a type by these rules:
+//   - The input and output of a tool are structs named after its method. Types inside them are
+//     named after their property, or after their key if they are under $defs. Equal types are one.
+//     If different types want the same name, each is named after the type that contains it too.
+//   - An optional property is omitted if it is zero. If zero is a valid value and not the default,
+//     the field is a pointer. A slice or map is omitted if it is nil.
+//   - nil stands for null. A property that may be null or missing is omitted if it is nil.
+//   - An enum of strings is a type with constants. Other enums and bounds become comments.
+//   - date-time is time.Time. An integer is int64 unless its format or bounds need another type. A
+//     number is float64. Other formats are strings.
+//   - allOf is merged. A union of objects is one struct with the properties of all of them; a
+//     property is required if all require it. A union of strings, numbers or lists is the type that
+//     holds all of them.
+//   - If no Go type holds all valid values and few others, the type is json.RawMessage and a
+//     comment says why. In an input, an alternative that says little does not count, and a comment
+//     names it: any string beside a boolean, a list or an object, and any value beside a type.
+//   - Additional properties are kept in AdditionalProperties if the schema mentions them, and are
+//     ignored otherwise.
+//   - A tool without an output schema returns its *mcptask.Result.
+//   - Start and Resume are generated unless the list says that the tool is never a task. A list of
+//     2025-11-25 says so if it does not state the tool's task support.
 package generator
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -62,17 +94,18 @@ type Config struct {
 	Dir      string   // the working directory; empty means the process's own
 	Patterns []string // packages in the syntax of go list; empty means the package in Dir
 	// Flags say what is generated. Their paths are relative to Dir. With Flags.Tools, a list of tools
-	// is read instead of packages, as by [GenerateTools].
+	// is read instead of packages.
 	commandline.Flags
 	// Own makes each package decide with which flags its files are generated: by the //go:generate
 	// lines in it, or else by the first lines of its generated files. Such lines may also name lists
 	// of tools, and references to write with mcptaskgen docs. Of Flags, only Tags is used, for files
 	// that have no tags of their own.
 	Own bool
-	// Revise, if set, returns other flags for a file that is generated from declarations.
-	Revise func(Command) commandline.Flags
 	// Step, if set, receives the duration of each step.
 	Step func(name string, took time.Duration)
+
+	// revise, if set, returns other flags for a file that is generated from declarations.
+	revise func(Command) commandline.Flags
 }
 
 // Generate reads the packages and returns their generated files. It writes nothing.
@@ -88,24 +121,23 @@ type Config struct {
 //
 // Generate is safe for concurrent use.
 func Generate(ctx context.Context, cfg Config) (Output, error) {
-	out, _, err := GenerateDeclared(ctx, cfg)
+	_, out, err := generate(ctx, cfg)
 	return out, err
 }
 
-// GenerateDeclared is like [Generate] and also returns the declarations from which the files are
-// generated, sorted by import path.
-func GenerateDeclared(ctx context.Context, cfg Config) (Output, []*model.Package, error) {
+// generate is like [Generate] and also returns the run, which has the declarations.
+func generate(ctx context.Context, cfg Config) (*generation, Output, error) {
 	g, err := newGeneration(cfg)
 	if err != nil {
-		return Output{}, nil, err
+		return nil, Output{}, err
 	}
 	if cfg.ReadsTools() {
 		g.generateList(Command{Dir: g.dir, Flags: cfg.Flags})
 	} else if err := g.readPackages(ctx); err != nil {
-		return Output{}, nil, err
+		return nil, Output{}, err
 	}
 	out, err := g.finish()
-	return out, g.models, err
+	return g, out, err
 }
 
 // generation is one run of the generator.
@@ -120,9 +152,10 @@ type generation struct {
 
 	files    map[string][]byte // by path
 	commands map[string]Command
-	models   []*model.Package
+	models   []*model.Package // one for each package, sorted by import path in the end
 	notes    []string
 	stays    []string // generated files that may be left over unless this run writes them
+	prune    string   // the command that removes them, if it is one for all
 }
 
 type readKey struct {
@@ -161,6 +194,10 @@ func (g *generation) readPackages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(g.cfg.Patterns) == 0 {
+		patterns = []string{packages[0].PkgPath} // it is the same from everywhere in the module
+	}
+	g.prune = strings.Join(slices.Concat([]string{"mcptaskgen --prune"}, g.cfg.Words(), patterns), " ")
 	generated := g.startStep("generate")
 	for _, pkg := range packages {
 		g.addPackage(ctx, fset, pkg)
@@ -216,7 +253,7 @@ func (g *generation) generateRetagged(ctx context.Context) {
 		commands := g.retagged[tags]
 		var patterns []string
 		for _, c := range commands {
-			if pattern := "./" + diag.Relative(g.dir, c.Dir); !slices.Contains(patterns, pattern) {
+			if pattern := shownDirectory(g.dir, c.Dir); !slices.Contains(patterns, pattern) {
 				patterns = append(patterns, pattern)
 			}
 		}
@@ -243,8 +280,8 @@ func (g *generation) generateFile(ctx context.Context, fset *token.FileSet, pkg 
 		g.generateDocs(ctx, fset, pkg, c)
 		return
 	}
-	if g.cfg.Revise != nil {
-		c.Flags = g.cfg.Revise(c)
+	if g.cfg.revise != nil {
+		c.Flags = g.cfg.revise(c)
 	}
 	protocol, err := g.protocolFor(c)
 	if err := cmp.Or(err, checkOutputName(c.Output())); err != nil {
@@ -253,8 +290,8 @@ func (g *generation) generateFile(ctx context.Context, fset *token.FileSet, pkg 
 	}
 	m := g.readDeclarations(fset, pkg, protocol)
 	if m == nil {
-		if c.mustDeclare {
-			g.fail(c, newNothingError([]string{"./" + diag.Relative(g.dir, c.Dir)}, []*load.Package{pkg}))
+		if c.mustDeclare && g.problems.Len() == 0 {
+			g.fail(c, newNothingError([]string{shownDirectory(g.dir, c.Dir)}, []*load.Package{pkg}))
 		}
 		return
 	}
@@ -262,7 +299,7 @@ func (g *generation) generateFile(ctx context.Context, fset *token.FileSet, pkg 
 		return // nothing is written, and a declaration with mistakes is not complete
 	}
 	path := filepath.Join(pkg.Dir, c.Output())
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && pkg.FindGenerated(path) == nil {
+	if _, err := os.Stat(path); err == nil && pkg.FindGenerated(path) == nil {
 		g.problems.Add(token.Position{Filename: path, Line: 1, Column: 1}, "this file was not written by mcptaskgen",
 			"move it, the generated file needs its name, or choose another name with --out")
 		return
@@ -277,8 +314,33 @@ func (g *generation) generateFile(ctx context.Context, fset *token.FileSet, pkg 
 		g.fail(c, err)
 		return
 	}
-	g.files[path], g.commands[path] = content, c
+	for written, o := range g.commands {
+		if o.docs == nil && !o.ReadsTools() && o.Tags == c.Tags && filepath.Dir(written) == pkg.Dir && written != path && !areHalves(o.Flags, c.Flags) {
+			g.fail(c, fmt.Errorf("%s and %s would declare the same; remove one, or generate one with --server-only and the other with --client-only",
+				filepath.Base(written), filepath.Base(path)))
+		}
+	}
+	g.addFile(path, content, c)
 	g.models = append(g.models, m)
+}
+
+// areHalves reports whether one file has the server and the other the client.
+func areHalves(a, b commandline.Flags) bool {
+	return a.ServerOnly && b.ClientOnly || a.ClientOnly && b.ServerOnly
+}
+
+// addFile adds a generated file. If both a line and a header say how it is generated, the line wins.
+func (g *generation) addFile(path string, content []byte, c Command) {
+	if o, ok := g.commands[path]; ok {
+		switch byLine := c.Line.IsValid(); {
+		case !byLine && o.Line.IsValid():
+			return
+		case byLine == o.Line.IsValid() && !bytes.Equal(content, g.files[path]):
+			g.fail(c, fmt.Errorf("%s:%d writes %s too; give one of the two another name with --out",
+				diag.Relative(g.dir, o.at.Filename), o.at.Line, diag.Relative(g.dir, path)))
+		}
+	}
+	g.files[path], g.commands[path] = content, c
 }
 
 // readDeclarations reads the declarations of a package once for all its files. It returns nil if the
@@ -311,13 +373,20 @@ func (g *generation) finish() (Output, error) {
 	if err := diag.Join(append([]error{g.problems.Err(g.dir)}, g.errs...)...); err != nil {
 		return Output{}, err
 	}
-	g.stays = slices.DeleteFunc(g.stays, func(path string) bool { return g.files[path] != nil })
-	slices.Sort(g.stays)
-	out := NewOutput(g.dir, g.files, slices.Compact(g.stays))
-	for path, c := range g.commands {
-		out.Commands[diag.Relative(out.Root, path)] = c
-	}
+	out := newOutput(g.dir, g.files, g.commands)
 	out.Notes, out.own = append(g.notes, g.problems.Notes(g.dir)...), g.cfg.Own
+	slices.Sort(g.stays)
+	for _, path := range slices.Compact(g.stays) {
+		prune := g.prune
+		if g.cfg.Own {
+			prune = "mcptaskgen --prune " + shownDirectory(g.dir, filepath.Dir(path))
+		}
+		if g.files[path] == nil {
+			out.LeftOver = append(out.LeftOver, Difference{
+				Path: diag.Relative(g.dir, path), Reason: "is left over, because nothing produces it any more", Remedy: "remove it, or run " + prune,
+			})
+		}
+	}
 	slices.SortStableFunc(g.models, func(a, b *model.Package) int { return strings.Compare(a.Path, b.Path) })
 	g.models = slices.CompactFunc(g.models, func(a, b *model.Package) bool { return a.Dir == b.Dir })
 	return out, nil
@@ -326,9 +395,7 @@ func (g *generation) finish() (Output, error) {
 // mayBeLeftOver reports whether a generated file is left over if this run does not write it. The file
 // of a list of tools is not: its list may be elsewhere. Nor is the client's half beside the server's.
 func (g *generation) mayBeLeftOver(f load.GeneratedFile) bool {
-	flags, cfg := f.Header.Flags, g.cfg
-	otherHalf := flags.ServerOnly && cfg.ClientOnly || flags.ClientOnly && cfg.ServerOnly
-	return !otherHalf && !isToolsClient(f)
+	return !areHalves(f.Header.Flags, g.cfg.Flags) && !f.Header.Flags.ReadsTools()
 }
 
 // ErrNothing reports that the packages declare nothing and that no generated files are left over.
@@ -347,7 +414,7 @@ func newNothingError(patterns []string, packages []*load.Package) error {
 	case inTests != "":
 		hint = "the directives are in " + inTests + ", and test files are not read: move the declarations into a file whose name does not end in _test.go"
 	case slices.ContainsFunc(packages, func(p *load.Package) bool {
-		return slices.ContainsFunc(p.Generated, isToolsClient)
+		return slices.ContainsFunc(p.Generated, func(f load.GeneratedFile) bool { return f.Header.Flags.ReadsTools() })
 	}):
 		hint = "clients of a list of tools are generated and checked only with --tools"
 	}

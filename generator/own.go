@@ -3,13 +3,8 @@ package generator
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"go/ast"
 	"go/token"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
@@ -18,7 +13,6 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
-	"github.com/mcptaskgen/mcptaskgen/generator/internal/output"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/reference"
 )
 
@@ -46,33 +40,23 @@ func (g *generation) findCommands(fset *token.FileSet, pkg *load.Package) []Comm
 		return []Command{{Dir: pkg.Dir}}
 	}
 	commands := g.findLines(fset, pkg)
-	fromLines := slices.Clone(commands)
 	generates := func(c Command) bool { return c.docs == nil && !c.ReadsTools() }
 	byLine := slices.ContainsFunc(commands, generates)
 	for _, f := range pkg.Generated {
 		c := Command{Dir: pkg.Dir, Flags: f.Header.Flags, at: token.Position{Filename: f.Path, Line: 1, Column: 1}}
+		copied := c.path() != f.Path && pkg.FindGenerated(c.path()) != nil
 		switch {
-		case !f.Header.Recorded || byLine && generates(c):
-			continue
+		case copied || byLine && generates(c):
 		case f.Header.Err != nil:
-			g.fail(c, f.Header.Err)
-			continue
-		case c.ReadsTools():
-			made := slices.ContainsFunc(fromLines, func(l Command) bool { return l.ReadsTools() && l.path() == f.Path })
-			if _, err := os.Stat(filepath.Join(pkg.Dir, c.Tools)); made || c.path() != f.Path || errors.Is(err, fs.ErrNotExist) {
-				continue // the list is not kept beside its client, which cannot be compared then
-			}
+			g.problems.Add(c.at, f.Header.Err.Error(), "generate the file with the version of mcptaskgen that wrote it, or remove it and generate it again")
+		case c.ReadsTools() && c.path() != f.Path:
+			g.problems.Add(c.at, "this file was generated as "+diag.Relative(pkg.Dir, c.path()), "give it that name again, or generate it with --out")
+		default:
+			commands = append(commands, c)
 		}
-		commands = append(commands, c)
 	}
 	if !slices.ContainsFunc(commands, generates) {
 		commands = append(commands, Command{Dir: pkg.Dir})
-	}
-	// If several commands write the same file, the last one wins.
-	for i := len(commands) - 1; i >= 0; i-- {
-		if slices.ContainsFunc(commands[i+1:], func(later Command) bool { return later.path() == commands[i].path() }) {
-			commands = slices.Delete(commands, i, i+1)
-		}
 	}
 	return commands
 }
@@ -95,17 +79,17 @@ func (g *generation) findLines(fset *token.FileSet, pkg *load.Package) (commands
 					continue
 				}
 				line, err := commandline.ParseLine(comment.Text, pos.Filename, pkg.Name)
-				switch {
-				case err != nil:
+				if err != nil {
 					g.problems.Add(pos, "go generate fails here: "+err.Error(), "")
-				case line == nil || !line.Docs && !line.ReadsTools() && !line.IsFor(pkg.Dir, pkg.PkgPath):
-				default:
-					c := Command{Dir: pkg.Dir, Flags: line.Flags, Line: pos, at: pos, mustDeclare: len(line.Packages) == 0}
-					if line.Docs {
-						c.docs = line
-					}
-					commands = append(commands, c)
 				}
+				if line == nil || !line.Docs && !line.ReadsTools() && !line.IsFor(pkg.Dir, pkg.PkgPath) {
+					continue
+				}
+				c := Command{Dir: pkg.Dir, Flags: line.Flags, Line: pos, at: pos, mustDeclare: len(line.Packages) == 0}
+				if line.Docs {
+					c.docs = line
+				}
+				commands = append(commands, c)
 			}
 		}
 	}
@@ -120,24 +104,6 @@ func dependsOn(constraint, tags string) bool {
 	return slices.ContainsFunc(strings.Split(tags, ","), func(tag string) bool { return slices.Contains(words, strings.TrimSpace(tag)) })
 }
 
-// generateList generates the file of a list of tools.
-func (g *generation) generateList(c Command) {
-	flags := c.Relative(c.Dir, g.dir)
-	out, err := GenerateTools(ToolsConfig{
-		Dir: g.dir, File: flags.Tools, Out: flags.Out, Package: flags.Package, Service: flags.Service,
-		ServerOnly: flags.ServerOnly, ClientOnly: flags.ClientOnly, Revisions: flags.Revisions,
-	})
-	if err != nil {
-		g.fail(c, err)
-		return
-	}
-	for name, content := range out.Files {
-		path := out.absolutePath(name)
-		g.files[path], g.commands[path] = content, c
-	}
-	g.notes = append(g.notes, out.Notes...)
-}
-
 // generateDocs writes the reference that a line with mcptaskgen docs names.
 func (g *generation) generateDocs(ctx context.Context, fset *token.FileSet, pkg *load.Package, c Command) {
 	path := c.path()
@@ -148,7 +114,7 @@ func (g *generation) generateDocs(ctx context.Context, fset *token.FileSet, pkg 
 		protocol, protocolErr := g.protocolFor(Command{Dir: g.dir})
 		m := g.readDeclarations(fset, pkg, protocol)
 		if m == nil {
-			err = cmp.Or(protocolErr, newNothingError([]string{"./" + diag.Relative(g.dir, c.Dir)}, []*load.Package{pkg}))
+			err = cmp.Or(protocolErr, newNothingError([]string{shownDirectory(g.dir, c.Dir)}, []*load.Package{pkg}))
 			break
 		}
 		text, err = reference.Write([]*model.Package{m})
@@ -159,14 +125,5 @@ func (g *generation) generateDocs(ctx context.Context, fset *token.FileSet, pkg 
 		g.fail(c, err)
 		return
 	}
-	g.files[path], g.commands[path] = []byte(text), c
-}
-
-// checkReference refuses to replace a file that mcptaskgen docs did not write.
-func checkReference(dir, path string) error {
-	old, err := output.Read(filepath.Dir(path), filepath.Base(path))
-	if err == nil && old != nil && !strings.HasPrefix(string(old), reference.Header) {
-		err = fmt.Errorf("%s was not written by mcptaskgen docs; remove it, or choose another --out", diag.Relative(dir, path))
-	}
-	return err
+	g.addFile(path, []byte(text), c)
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/declaration"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
-	"github.com/mcptaskgen/mcptaskgen/generator/internal/output"
 	"github.com/mcptaskgen/mcptaskgen/templates"
 )
 
@@ -124,9 +123,9 @@ func escapeGlob(path string) string {
 
 // Write writes all files or none. It returns instructions for the next steps.
 func (s Scaffold) Write() (next string, err error) {
-	written, err := output.Files(s.Files).Write(s.dir)
+	written, err := Output{Dir: s.dir, Files: s.Files}.Write()
 	if err != nil {
-		return "", Output{}.explainWriteError(written, err)
+		return "", err
 	}
 	data := struct {
 		Files              []string

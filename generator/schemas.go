@@ -32,6 +32,6 @@ func readRevisions(dir string, flags commandline.Flags) (revisions []string, not
 	if len(failed) > 0 {
 		return nil, nil, errors.New(strings.Join(failed, "\n"))
 	}
-	revisions, err = Revisions(wanted)
+	revisions, err = findRevisions(wanted)
 	return revisions, notes, err
 }

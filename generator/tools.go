@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"go/build"
 	"go/parser"
-	"go/scanner"
 	"go/token"
 	"os"
 	"path/filepath"
@@ -16,117 +15,50 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/emit"
-	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/toolschema"
 )
 
-// ToolsConfig selects a server's list of tools and what is generated from it.
-type ToolsConfig struct {
-	Dir  string // the working directory; empty means the process's own
-	File string // the JSON file
-	// Out is the generated file. Empty means File with _gen.go instead of .json.
-	Out string
-	// Package is the package name of the generated file. Empty means the package of the Go files
-	// beside it, or else a name derived from its directory.
-	Package string
-	// Service is the name of the interface. Empty means the server's name if the file contains it,
-	// or else the name of the file. For a file named tools.json, it is the name of its directory.
-	Service string
-	// Revisions are the revisions to call the server in, and those that a generated server declares
-	// tasks in. Empty means all released ones. A list does not always tell which tools may be tasks;
-	// then Start and Resume are left out for revisions in which it would.
-	Revisions []string
-	// ServerOnly leaves the client out and ClientOnly leaves the server out. Setting both is an
-	// error.
-	ServerOnly, ClientOnly bool
+// generateList generates the file of a list of tools.
+func (g *generation) generateList(c Command) {
+	content, err := g.renderList(c)
+	if err != nil {
+		g.fail(c, err)
+		return
+	}
+	g.addFile(c.path(), content, c)
 }
 
-// GenerateTools reads a server's answer to tools/list and returns a file with a typed client, and with
-// a function that binds an implementation to the tools. The input is what [RecordTools] returns, the
-// result, its array of tools, the JSON-RPC response, a recorded session, or several pages, in one
-// array or one after another. GenerateTools writes nothing. Its error lists every mistake of the
-// file, one per line, as tools.json:12:3: message.
-//
-// A generated server lists the tools as the list has them. If the runtime cannot offer one of the
-// tools, the server's half is left out with a note; with ServerOnly that is an error.
-//
-// The names of methods leave out a prefix that all of at least three tools have, unless it is a verb.
-// A schema becomes a type by these rules:
-//   - The input and output of a tool are structs named after its method. Types inside them are
-//     named after their property, or after their key if they are under $defs. Equal types are one.
-//     If different types want the same name, each is named after the type that contains it too.
-//   - An optional property is omitted if it is zero. If zero is a valid value and not the default,
-//     the field is a pointer. A slice or map is omitted if it is nil.
-//   - nil stands for null. A property that may be null or missing is omitted if it is nil.
-//   - An enum of strings is a type with constants. Other enums and bounds become comments.
-//   - date-time is time.Time. An integer is int64 unless its format or bounds need another type. A
-//     number is float64. Other formats are strings.
-//   - allOf is merged. A union of objects is one struct with the properties of all of them; a
-//     property is required if all require it. A union of strings, numbers or lists is the type that
-//     holds all of them.
-//   - If no Go type holds all valid values and few others, the type is json.RawMessage and a
-//     comment says why. In an input, an alternative that says little does not count, and a comment
-//     names it: any string beside a boolean, a list or an object, and any value beside a type.
-//   - Additional properties are kept in AdditionalProperties if the schema mentions them, and are
-//     ignored otherwise.
-//   - A tool without an output schema returns its *mcptask.Result.
-//   - Start and Resume are generated unless the list says that the tool is never a task. A list of
-//     2025-11-25 says so if it does not state the tool's task support.
-func GenerateTools(cfg ToolsConfig) (Output, error) {
-	dir, err := filepath.Abs(cfg.Dir)
+func (g *generation) renderList(c Command) ([]byte, error) {
+	if c.Tools == "" {
+		return nil, errors.New("name the list of tools with --tools")
+	}
+	list, out := diag.Absolute(c.Dir, c.Tools), c.path()
+	text, err := os.ReadFile(list)
 	if err != nil {
-		return Output{}, err
+		return nil, fmt.Errorf("cannot read the list of tools: %w; record it with mcptaskgen tools --out %s, or name another with --tools", err, diag.Relative(g.dir, list))
 	}
-	path := diag.Absolute(dir, cfg.File)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return Output{}, fmt.Errorf("cannot read the list of tools: %w", err)
+	if err := checkTarget(g.dir, out); err != nil {
+		return nil, err
 	}
-	out := strings.TrimSuffix(path, filepath.Ext(path)) + "_gen.go"
-	if cfg.Out != "" {
-		out = diag.Absolute(dir, cfg.Out)
-	}
-	if err := checkTarget(dir, out); err != nil {
-		return Output{}, err
-	}
-	pkg := cfg.Package
-	if pkg == "" {
-		pkg = findPackageName(out)
-	}
+	pkg := cmp.Or(c.Package, findPackageName(out))
 	if !isPackageName(pkg) {
-		return Output{}, fmt.Errorf("%q is not a valid package name; give one with --package", pkg)
+		return nil, fmt.Errorf("%q is not a valid package name; give one with --package", pkg)
 	}
-	if cfg.Service != "" && (!token.IsIdentifier(cfg.Service) || !token.IsExported(cfg.Service)) {
-		return Output{}, fmt.Errorf("--service=%s is not an exported Go identifier, such as Search", cfg.Service)
+	if c.Service != "" && (!token.IsIdentifier(c.Service) || !token.IsExported(c.Service)) {
+		return nil, fmt.Errorf("--service=%s is not an exported Go identifier, such as Search", c.Service)
 	}
-	flags := commandline.Flags{
-		Tools: path, Out: out, Package: cfg.Package, Service: cfg.Service,
-		ServerOnly: cfg.ServerOnly, ClientOnly: cfg.ClientOnly, Revisions: cfg.Revisions,
-	}
-	if err := flags.Check(nil); err != nil {
-		return Output{}, err
-	}
-	revisions, err := Revisions(cfg.Revisions)
+	protocol, err := g.protocolFor(c)
 	if err != nil {
-		return Output{}, err
-	}
-	protocol, err := readProtocol(revisions)
-	if err != nil {
-		return Output{}, err
+		return nil, err
 	}
 	var problems diag.List
-	remote := toolschema.Read(toolschema.Config{Path: path, Package: pkg, Service: cfg.Service, Side: sideOf(flags), Revisions: cfg.Revisions}, text, &problems)
-	if err := problems.Err(dir); err != nil {
-		return Output{}, err
+	remote := toolschema.Read(toolschema.Config{Path: list, Package: pkg, Service: c.Service, Side: sideOf(c.Flags), Revisions: c.Revisions}, text, &problems)
+	if err := problems.Err(g.dir); err != nil {
+		return nil, err
 	}
-	remote.Header = flags.Relative(dir, filepath.Dir(out)).Header()
-	content, err := emit.Remote(remote, protocol)
-	if err != nil {
-		return Output{}, err
-	}
-	files := NewOutput(dir, map[string][]byte{out: content}, nil)
-	files.Notes = problems.Notes(dir)
-	return files, nil
+	g.notes = append(g.notes, problems.Notes(g.dir)...)
+	remote.Header = c.Relative(c.Dir, filepath.Dir(out)).Header()
+	return emit.Remote(remote, protocol)
 }
 
 func isPackageName(name string) bool { return token.IsIdentifier(name) && name != "_" }
@@ -182,18 +114,4 @@ func findPackageName(out string) string {
 		}
 		return -1
 	}, filepath.Base(dir))
-}
-
-// isToolsClient reports whether a generated file comes from a list of tools. In a file of an earlier
-// version, which did not record its flags, the comment says so. A run that reads declarations does not
-// treat such a file as left over. The same goes for a file that cannot be read.
-func isToolsClient(f load.GeneratedFile) bool {
-	if f.Header.Recorded {
-		return f.Header.Flags.ReadsTools()
-	}
-	file, err := parser.ParseFile(token.NewFileSet(), f.Path, nil, parser.PackageClauseOnly|parser.ParseComments)
-	if err != nil || len(file.Comments) == 0 {
-		return err != nil && !errors.As(err, new(scanner.ErrorList))
-	}
-	return strings.Contains(strings.Join(strings.Fields(file.Comments[0].Text()), " "), "what a server answers to tools/list")
 }

@@ -18,7 +18,11 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	if *update {
-		if err := generator.WriteDocs(path, got); err != nil {
+		file, err := generator.DocsFile(path, got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.Write(); err != nil {
 			t.Fatal(err)
 		}
 	}

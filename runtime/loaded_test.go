@@ -20,7 +20,7 @@ const module = "github.com/mcptaskgen/mcptaskgen/"
 // publicPackages are the packages whose exported names users depend on.
 var publicPackages = []string{
 	"runtime", "runtime/storetest", "runtime/gateway", "runtime/gosdk", "runtime/mcpgo", "runtime/mcptasktest",
-	"generator", "generator/analyzer", "generator/commandline", "generator/upgrade",
+	"generator", "generator/analyzer", "generator/commandline",
 }
 
 // loadPackages returns the public packages and all below runtime, with their types, by their

@@ -2,8 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"time"
+	"errors"
 
 	"github.com/spf13/pflag"
 
@@ -28,31 +27,29 @@ Flags:
 `
 
 const docsAfter = `
-Exit codes: 0 when all is well, 2 on errors.
+Exit codes: 0 when all is well, 1 when --check found a difference, 2 on errors.
 `
 
 func docsCommand() command {
 	return command{name: "docs", usage: docsUsage, after: docsAfter, bind: func(flags *pflag.FlagSet) func(context.Context, invocation) int {
 		out := flags.String("out", "", "write to this `file`, if it would change, instead of to standard output")
+		check := flags.Bool("check", false, "with --out: write nothing; name the file if it is stale or missing")
 		tags := flags.String("tags", "", "build `tags`, comma-separated, as for go build")
 		verbose := flags.Bool("verbose", false, "print to standard error how long each step took")
 		return func(ctx context.Context, i invocation) int {
-			f := generateFlags{verbose: *verbose}
-			text, err := generator.Docs(ctx, generator.Config{
-				Patterns: i.args, Flags: commandline.Flags{Tags: *tags},
-				Step: func(name string, took time.Duration) { f.logVerbose(i, "%-8s %v", name, took.Round(time.Microsecond)) },
-			})
+			f := generateFlags{verbose: *verbose, check: *check}
+			if *check && *out == "" {
+				return i.printError(errors.New("mcptaskgen docs: --check needs --out; add --out FILE"))
+			}
+			text, err := generator.Docs(ctx, generator.Config{Patterns: i.args, Flags: commandline.Flags{Tags: *tags}, Step: f.logSteps(i)})
+			if err != nil || *out == "" {
+				return i.printText(text, err)
+			}
+			file, err := generator.DocsFile(*out, text)
 			if err != nil {
 				return i.printError(err)
 			}
-			if *out == "" {
-				fmt.Fprint(i.stdout, text)
-				return exitOK
-			}
-			if err := generator.WriteDocs(*out, text); err != nil {
-				return i.printError(err)
-			}
-			return exitOK
+			return f.finish(i, file)
 		}
 	}}
 }

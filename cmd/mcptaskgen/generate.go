@@ -102,12 +102,15 @@ func (f *generateFlags) run(ctx context.Context, i invocation) int {
 			}
 		}
 	}
-	step := func(name string, took time.Duration) { f.logVerbose(i, "%-8s %v", name, took.Round(time.Microsecond)) }
+	err := f.flags.Check(i.args)
 	if f.prune && f.flags.ReadsTools() {
-		return i.printError(errors.New("mcptaskgen: --prune is for packages and cannot be used with --tools"))
+		err = errors.New("--prune is for packages and cannot be used with --tools")
+	}
+	if err != nil {
+		return i.printError(fmt.Errorf("mcptaskgen: %w", err))
 	}
 	out, err := generator.Generate(ctx, generator.Config{
-		Patterns: i.args, Flags: f.flags, Step: step,
+		Patterns: i.args, Flags: f.flags, Step: f.logSteps(i),
 		Own: !f.flags.ChangesFile() && os.Getenv("GOFILE") == "", // go generate sets it, and gives the flags of its line
 	})
 	if err != nil {
@@ -116,13 +119,23 @@ func (f *generateFlags) run(ctx context.Context, i invocation) int {
 	for _, note := range out.Notes {
 		fmt.Fprintln(i.stderr, note)
 	}
-	begin := time.Now()
+	return f.finish(i, out)
+}
+
+// finish writes or compares the files.
+func (f *generateFlags) finish(i invocation, out generator.Output) int {
+	name, do, begin := "write", f.writeFiles, time.Now()
 	if f.check || f.diff {
-		defer func() { step("compare", time.Since(begin)) }()
-		return f.compareFiles(i, out)
+		name, do = "compare", f.compareFiles
 	}
-	defer func() { step("write", time.Since(begin)) }()
-	return f.writeFiles(i, out)
+	code := do(i, out)
+	f.logSteps(i)(name, time.Since(begin))
+	return code
+}
+
+// logSteps returns a function that prints the duration of a step if --verbose is set.
+func (f *generateFlags) logSteps(i invocation) func(string, time.Duration) {
+	return func(name string, took time.Duration) { f.logVerbose(i, "%-8s %v", name, took.Round(time.Microsecond)) }
 }
 
 // logVerbose prints a line to standard error if --verbose is set.
@@ -165,8 +178,8 @@ func (f *generateFlags) writeFiles(i invocation, out generator.Output) int {
 		return i.printError(err)
 	}
 	if !f.prune {
-		for _, path := range out.ShownLeftOver() {
-			fmt.Fprintf(i.stderr, "mcptaskgen: this run does not produce %s; remove it with --prune\n", path)
+		for _, d := range out.LeftOver {
+			fmt.Fprintf(i.stderr, "mcptaskgen: %s\n", d)
 		}
 		return exitOK
 	}

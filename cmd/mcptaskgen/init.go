@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/pflag"
 
@@ -44,12 +43,7 @@ func initCommand() command {
 			if err != nil {
 				return i.printError(err)
 			}
-			next, err := scaffold.Write()
-			if err != nil {
-				return i.printError(err)
-			}
-			fmt.Fprint(i.stdout, next)
-			return exitOK
+			return i.printText(scaffold.Write())
 		}
 	}}
 }

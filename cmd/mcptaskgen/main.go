@@ -53,6 +53,15 @@ func (i invocation) printError(err error) int {
 	return exitFailure
 }
 
+// printText prints a text, or the error if it is not nil.
+func (i invocation) printText(text string, err error) int {
+	if err != nil {
+		return i.printError(err)
+	}
+	fmt.Fprint(i.stdout, text)
+	return exitOK
+}
+
 // namedCommands returns the subcommands. Without a subcommand, mcptaskgen generates code.
 func namedCommands() []command {
 	return []command{initCommand(), docsCommand(), schemaCommand(), toolsCommand(), upgradeCommand(), versionCommand()}

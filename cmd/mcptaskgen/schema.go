@@ -76,15 +76,6 @@ func schemaCommand() command {
 	}}
 }
 
-// printText prints a text, or the error if it is not nil.
-func (i invocation) printText(text string, err error) int {
-	if err != nil {
-		return i.printError(err)
-	}
-	fmt.Fprint(i.stdout, text)
-	return exitOK
-}
-
 func (i invocation) showRevision(revision string) int {
 	surface, err := schema.Load(revision)
 	if err != nil {

@@ -60,13 +60,9 @@ func toolsCommand() command {
 				return i.printError(fmt.Errorf("mcptaskgen tools: %w", err))
 			}
 			if *out == "" {
-				fmt.Fprintf(i.stdout, "%s", list)
-				return exitOK
+				return i.printText(string(list), nil)
 			}
-			if err := generator.WriteTools(*out, list); err != nil {
-				return i.printError(err)
-			}
-			return exitOK
+			return i.printText("", generator.WriteTools(*out, list))
 		}
 	}}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/mcptaskgen/mcptaskgen/generator/upgrade"
+	"github.com/mcptaskgen/mcptaskgen/generator"
 )
 
 const upgradeUsage = `mcptaskgen upgrade moves packages to another revision of the protocol and reports what changes.
@@ -17,9 +17,10 @@ Usage:
 Packages are patterns as for go list. The default is the package in the current directory. upgrade
 generates each package again for the revision, with the flags of its //go:generate line, or else with
 those in the first line of its generated file. If they name revisions, upgrade replaces them, in the
-line too. Flags that name none stay: they mean all released revisions. To add a revision and keep the
-one that clients speak, name both: --revision 2025-11-25,2026-07-28. The report leaves out packages
-that do not change.
+line too, and --schema as well, which names the revision of a file. Flags that name none stay: they mean
+all released revisions. To add a revision and keep the one that clients speak, name both: --revision
+2025-11-25,2026-07-28. The report leaves out packages that do not change. Clients of lists of tools stay
+as they are: record the list again.
 
 upgrade prints Markdown for the pull request: what changes for each tool, a checklist of what to do,
 what the revision changes for such tools, and which files differ:
@@ -36,13 +37,13 @@ anything is wrong, nothing is written.
 
 func upgradeCommand() command {
 	return command{name: "upgrade", usage: upgradeUsage, after: upgradeAfter, bind: func(flags *pflag.FlagSet) func(context.Context, invocation) int {
-		var cfg upgrade.Config
+		var cfg generator.UpgradeConfig
 		flags.StringSliceVar(&cfg.Revisions, "revision", nil, "the `revisions` to generate the packages for, repeated or comma-separated")
 		flags.BoolVar(&cfg.Check, "check", false, "write nothing; print the report of what would change")
 		flags.StringVar(&cfg.Tags, "tags", "", "build `tags`, comma-separated, as for go build, if the flags of a package name none")
 		return func(ctx context.Context, i invocation) int {
 			cfg.Patterns = i.args
-			u, err := upgrade.Plan(ctx, cfg)
+			u, err := generator.PlanUpgrade(ctx, cfg)
 			if err != nil {
 				return i.printError(err)
 			}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/peer"
 	"github.com/mcptaskgen/mcptaskgen/generator"
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 )
 
 // server is a published server.
@@ -113,9 +114,9 @@ var program = sync.OnceValues(func() (string, error) {
 	main := filepath.Join(here, "testdata", "main.go")
 	overlay := map[string]string{filepath.Join(here, "generated", "main.go"): main}
 	for _, s := range servers {
-		out, err := generator.GenerateTools(generator.ToolsConfig{
-			File: s.path(), Out: filepath.Join(dir, s.name, "tools_gen.go"), Package: s.name, Service: s.service,
-		})
+		out, err := generator.Generate(context.Background(), generator.Config{Flags: commandline.Flags{
+			Tools: s.path(), Out: filepath.Join(dir, s.name, "tools_gen.go"), Package: s.name, Service: s.service,
+		}})
 		if err != nil {
 			return "", err
 		}

@@ -18,11 +18,10 @@ func (r *reader) compareFiles(out generator.Output) error {
 	differences, err := out.Compare()
 	for _, difference := range differences {
 		path := diag.Absolute(r.src.Dir, filepath.FromSlash(difference.Path))
-		name := diag.Relative(out.Root, path)
-		c, written := out.Commands[name]
+		c, written := out.Commands[difference.Path]
 		d := analysis.Diagnostic{Pos: r.fallbackPosition(), Message: difference.Path + " " + difference.Reason}
 		if old, err := r.readFile(path); err == nil && written {
-			line := firstDifference(output.WithoutCR(old), out.Files[name])
+			line := firstDifference(output.WithoutCR(old), out.Files[difference.Path])
 			if line > 1 { // the first line differs by its flags, which the reason tells
 				d.Message += fmt.Sprintf(", from line %d on", line)
 			}

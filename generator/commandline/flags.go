@@ -5,7 +5,6 @@ package commandline
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -72,20 +71,13 @@ func (f Flags) Check(packages []string) error {
 	}
 	switch {
 	case f.Tools == "":
-		return errors.New("mcptaskgen: --package and --service need --tools; add --tools FILE")
+		return errors.New("--package and --service need --tools; add --tools FILE")
 	case len(packages) > 0:
-		return errors.New("mcptaskgen: --tools reads one file and takes no packages; run it once for each file")
-	}
-	for _, other := range []struct {
-		name string
-		set  bool
-	}{
-		{"tags", f.Tags != ""},
-		{"schema", len(f.Schemas) > 0},
-	} {
-		if other.set {
-			return fmt.Errorf("mcptaskgen: --%s is for packages and cannot be used with --tools", other.name)
-		}
+		return errors.New("--tools reads one file and takes no packages; run it once for each file")
+	case f.Tags != "":
+		return errors.New("--tags is for packages and cannot be used with --tools")
+	case len(f.Schemas) > 0:
+		return errors.New("--schema is for packages and cannot be used with --tools")
 	}
 	return nil
 }
@@ -140,7 +132,14 @@ func (f Flags) Relative(from, to string) Flags {
 // String returns the flags as text that a //go:generate line can have after mcptaskgen: in one order,
 // each once, without those that say what is the default. Revisions are in the order of their age.
 func (f Flags) String() string {
-	var words []string
+	if f.Out == f.defaultOut() {
+		f.Out = ""
+	}
+	return strings.Join(f.Words(), " ")
+}
+
+// Words returns the flags as String does, with an Out that is the default.
+func (f Flags) Words() (words []string) {
 	add := func(name string, values ...string) {
 		for _, value := range values {
 			if value != "" {
@@ -148,26 +147,24 @@ func (f Flags) String() string {
 			}
 		}
 	}
-	if f.Out != f.defaultOut() {
-		add("out", f.Out)
-	}
+	add("out", f.Out)
 	if f.ServerOnly {
 		words = append(words, "--server-only")
 	}
 	if f.ClientOnly {
 		words = append(words, "--client-only")
 	}
-	add("revision", strings.Join(sortRevisions(f.Revisions), ","))
+	add("revision", strings.Join(SortRevisions(f.Revisions), ","))
 	add("schema", f.Schemas...)
 	add("tags", f.Tags)
 	add("tools", f.Tools)
 	add("package", f.Package)
 	add("service", f.Service)
-	return strings.Join(words, " ")
+	return words
 }
 
-// sortRevisions returns revisions once each, oldest first. Unknown ones come last.
-func sortRevisions(revisions []string) []string {
+// SortRevisions returns revisions once each, oldest first. Unknown ones come last.
+func SortRevisions(revisions []string) []string {
 	known := schema.Revisions()
 	age := func(revision string) int {
 		if i := slices.Index(known, revision); i >= 0 {

@@ -32,7 +32,7 @@ func TestParseLine(t *testing.T) {
 		"//go:generate mcptaskgen --server_only":                                          "error: unknown flag: --server_only",
 		"//go:generate mcptaskgen docs --uot TOOLS.md":                                    "error: unknown flag: --uot",
 		"//go:generate mcptaskgen --server-only --client-only":                            "error: --server-only and --client-only together leave nothing to generate; use one of them",
-		"//go:generate mcptaskgen --tools a.json --tags x":                                "error: mcptaskgen: --tags is for packages and cannot be used with --tools",
+		"//go:generate mcptaskgen --tools a.json --tags x":                                "error: --tags is for packages and cannot be used with --tools",
 	} {
 		line, err := commandline.ParseLine(comment, "/m/dir/a.go", "p")
 		got := ""

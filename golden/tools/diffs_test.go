@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mcptaskgen/mcptaskgen/generator"
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 	"github.com/mcptaskgen/mcptaskgen/golden/internal/diffs"
 )
 
@@ -59,7 +60,7 @@ func TestDiffs(t *testing.T) {
 			if err := os.WriteFile(path, []byte(strings.Replace(string(list), test.from, test.to, 1)), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			out, err := generator.GenerateTools(generator.ToolsConfig{File: path})
+			out, err := generator.Generate(t.Context(), generator.Config{Flags: commandline.Flags{Tools: path}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/mcptaskgen/mcptaskgen/generator"
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 )
 
 // TestErrors reads the list of each archive and compares what the generator says with the file stderr.
@@ -28,7 +29,7 @@ func TestErrors(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "tools.json"), archive.Files[0].Data, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			_, err = generator.GenerateTools(generator.ToolsConfig{Dir: dir, File: "tools.json", Package: "p"})
+			_, err = generator.Generate(t.Context(), generator.Config{Dir: dir, Flags: commandline.Flags{Tools: "tools.json", Package: "p"}})
 			if err == nil {
 				t.Fatal("no error")
 			}

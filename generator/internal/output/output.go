@@ -12,7 +12,8 @@ import (
 	"slices"
 )
 
-// Files maps slash-separated paths, relative to one directory, to file contents.
+// Files maps slash-separated paths, relative to one directory, to file contents. A path may lead out of
+// the directory.
 type Files map[string][]byte
 
 // Write brings the files under dir up to date and returns the paths of those it wrote, sorted. It
@@ -37,14 +38,14 @@ func (f Files) writeWith(dir string, rename func(from, to string) error) (change
 		}
 	}()
 	for _, name := range stale {
-		temporary, err := writeTemporary(filepath.Join(dir, filepath.FromSlash(name)), f[name])
+		temporary, err := writeTemporary(join(dir, name), f[name])
 		if err != nil {
 			return nil, fmt.Errorf("write %s: %w", name, err)
 		}
 		waiting = append(waiting, temporary)
 	}
 	for i, name := range stale {
-		if err := rename(waiting[i], filepath.Join(dir, filepath.FromSlash(name))); err != nil {
+		if err := rename(waiting[i], join(dir, name)); err != nil {
 			return changed, fmt.Errorf("write %s: %w", name, err)
 		}
 		changed = append(changed, name)
@@ -73,13 +74,10 @@ func (f Files) Diff(dir string) ([]string, error) {
 // WithoutCR returns a text whose lines end in LF instead of CRLF.
 func WithoutCR(text []byte) []byte { return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) }
 
-// Read returns the content of the file at a slash-separated path under dir. It returns nil if the
-// file does not exist, and an error if the path leads out of dir.
+// Read returns the content of the file at a slash-separated path, relative to dir. It returns nil if
+// the file does not exist.
 func Read(dir, name string) ([]byte, error) {
-	if !filepath.IsLocal(filepath.FromSlash(name)) {
-		return nil, fmt.Errorf("the path %q leads out of its directory", name)
-	}
-	content, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+	content, err := os.ReadFile(join(dir, name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
@@ -89,6 +87,18 @@ func Read(dir, name string) ([]byte, error) {
 		return []byte{}, nil
 	}
 	return content, nil
+}
+
+// join returns the path of a file. A symbolic link stays, and the file that it names is written.
+func join(dir, name string) string {
+	path := filepath.FromSlash(name)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		return target
+	}
+	return path
 }
 
 // writeTemporary writes a temporary file next to path, ready to be renamed.

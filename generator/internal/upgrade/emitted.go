@@ -29,6 +29,17 @@ func (e generatedFile) declaredRevisions(flags commandline.Flags) []string {
 	return schema.ReleasedRevisions()
 }
 
+// AddFile notes the revisions of a generated file, which has the flags now, and returns the exported
+// constants that it no longer has.
+func (p *Package) AddFile(old, content []byte, flags commandline.Flags) (gone []string) {
+	was, is := parseGeneratedFile(old), parseGeneratedFile(content)
+	if header, generated := commandline.FindHeader(old); generated {
+		p.Before = commandline.SortRevisions(append(p.Before, was.declaredRevisions(header.Flags)...))
+	}
+	p.After = commandline.SortRevisions(append(p.After, is.declaredRevisions(flags)...))
+	return slices.DeleteFunc(was.names, func(name string) bool { return slices.Contains(is.names, name) })
+}
+
 // parseGeneratedFile reads a generated file. If the file does not parse, the result is empty.
 func parseGeneratedFile(src []byte) (e generatedFile) {
 	file, err := parser.ParseFile(token.NewFileSet(), "", src, parser.SkipObjectResolution)
@@ -71,9 +82,12 @@ func findStringKeys(body ast.Node) (found []string) {
 	return found
 }
 
-// findNames returns the positions at which the files use the given names.
-func findNames(fset *token.FileSet, files []*ast.File, names []string) map[string][]token.Position {
+// FindNames returns the positions at which the files use each of the names.
+func FindNames(fset *token.FileSet, files []*ast.File, names []string) map[string][]token.Position {
 	found := map[string][]token.Position{}
+	for _, name := range names {
+		found[name] = nil
+	}
 	for _, file := range files {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if id, ok := n.(*ast.Ident); ok && slices.Contains(names, id.Name) {

@@ -1,6 +1,9 @@
+// Package upgrade reports what a move of packages to other revisions of the protocol means for their
+// tools, and rewrites their go:generate lines.
 package upgrade
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"go/token"
@@ -8,31 +11,45 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 	"github.com/mcptaskgen/mcptaskgen/schema"
 	"github.com/mcptaskgen/mcptaskgen/templates"
 )
 
-// movedPackage is a package that moves to other revisions.
-type movedPackage struct {
-	model         *model.Package
-	dir           string           // absolute
-	shown         string           // its directory, as shown in messages
-	before, after []string         // the revisions it was and will be generated for, oldest first
-	notes         []string         // manual steps that it needs
-	lines         []token.Position // its //go:generate lines that name revisions
-	lineless      bool             // its flags name revisions, and no line of its own does
-	changes       bool             // a file in its directory changes
-	// gone holds the exported names that its generated file no longer has, with the positions at
+// Package is a package that moves to other revisions.
+type Package struct {
+	Model         *model.Package
+	Shown         string   // its directory, as shown in messages
+	Before, After []string // the revisions it was and will be generated for, oldest first
+	Notes         []string // manual steps that it needs
+	// Gone holds the exported names that its generated file no longer has, with the positions at
 	// which the package uses them.
-	gone map[string][]token.Position
+	Gone map[string][]token.Position
 }
 
-// changedFile is a file that the upgrade changes.
-type changedFile struct {
+// File is a file that the upgrade changes.
+type File struct {
 	Shown          string
 	Added, Removed int // lines
+}
+
+// CompareFile counts the lines that change in a file.
+func CompareFile(shown string, before, after []byte) File {
+	file := File{Shown: shown}
+	_, hunks, _ := bytes.Cut(diff.Diff("old", before, "new", after), []byte("\n@@"))
+	for line := range bytes.Lines(hunks) {
+		switch line[0] {
+		case '+':
+			file.Added++
+		case '-':
+			file.Removed++
+		}
+	}
+	return file
 }
 
 // page is the data of the template.
@@ -43,7 +60,7 @@ type page struct {
 	Tools    []tool
 	Todo     []string
 	Moves    []revisionNews
-	Files    []changedFile
+	Files    []File
 }
 
 type row struct{ Name, Before, After, Note string }
@@ -61,9 +78,9 @@ type section struct {
 	Changes []string
 }
 
-// renderReport says in Markdown what changes for the packages and what to do. wanted are the
+// Report says in Markdown what changes for the packages and what to do. wanted are the
 // requested revisions. check means that nothing was written.
-func renderReport(packages []movedPackage, files []changedFile, wanted []string, check bool) (string, error) {
+func Report(packages []Package, files []File, wanted []string, check bool) (string, error) {
 	p := page{Check: check, Files: files}
 	var names []string
 	var todo []string
@@ -75,14 +92,14 @@ func renderReport(packages []movedPackage, files []changedFile, wanted []string,
 	usage := map[string]*toolUsage{} // by the revisions of the move
 	var order []move
 	for _, pkg := range packages {
-		names = append(names, pkg.model.Name)
+		names = append(names, pkg.Model.Name)
 		moves, err := pkg.findMoves()
 		if err != nil {
 			return "", err
 		}
-		p.Packages = append(p.Packages, row{"`" + pkg.shown + "`", joinOrNone(pkg.before), joinOrNone(pkg.after), pkg.describeState()})
+		p.Packages = append(p.Packages, row{"`" + pkg.Shown + "`", joinOrNone(pkg.Before), joinOrNone(pkg.After), pkg.describeState()})
 		pkg.listGoneNames(more)
-		for _, note := range pkg.notes {
+		for _, note := range pkg.Notes {
 			more(note)
 		}
 		for _, m := range moves {
@@ -91,12 +108,12 @@ func renderReport(packages []movedPackage, files []changedFile, wanted []string,
 				usage[key] = &toolUsage{}
 				order = append(order, m)
 			}
-			usage[key].addPackage(pkg.model)
+			usage[key].addPackage(pkg.Model)
 		}
-		for _, service := range pkg.model.Services {
+		for _, service := range pkg.Model.Services {
 			for _, t := range service.Tools {
-				s := subject{pkg.model, service, t}
-				p.Tools = append(p.Tools, tool{"`" + t.Name + "`", "`" + pkg.shown + "`", string(t.Policy.Task), s.describeChanges(moves, more)})
+				s := subject{pkg.Model, service, t}
+				p.Tools = append(p.Tools, tool{"`" + t.Name + "`", "`" + pkg.Shown + "`", string(t.Policy.Task), s.describeChanges(moves, more)})
 			}
 		}
 		pkg.listRevisionChanges(more)
@@ -117,14 +134,14 @@ func renderReport(packages []movedPackage, files []changedFile, wanted []string,
 }
 
 // findMoves pairs each new revision with the newest older one that the package had.
-func (p movedPackage) findMoves() (moves []move, err error) {
+func (p Package) findMoves() (moves []move, err error) {
 	known := schema.Revisions()
-	for _, is := range p.after {
-		if slices.Contains(p.before, is) || len(p.before) == 0 {
+	for _, is := range p.After {
+		if slices.Contains(p.Before, is) || len(p.Before) == 0 {
 			continue
 		}
-		was := p.before[0]
-		for _, revision := range p.before {
+		was := p.Before[0]
+		for _, revision := range p.Before {
 			if slices.Index(known, revision) < slices.Index(known, is) {
 				was = revision
 			}
@@ -138,21 +155,21 @@ func (p movedPackage) findMoves() (moves []move, err error) {
 	return moves, nil
 }
 
-func (p movedPackage) describeState() string {
+func (p Package) describeState() string {
 	switch {
-	case slices.Equal(p.before, p.after):
+	case slices.Equal(p.Before, p.After):
 		return "as before"
-	case len(p.before) == 0:
+	case len(p.Before) == 0:
 		return "was not generated"
 	}
 	return ""
 }
 
 // listGoneNames adds steps for names that are gone.
-func (p movedPackage) listGoneNames(more func(string)) {
-	for _, name := range slices.Sorted(maps.Keys(p.gone)) {
-		text := fmt.Sprintf("`%s` is gone from `%s`", name, p.shown)
-		if at := p.gone[name]; len(at) > 0 {
+func (p Package) listGoneNames(more func(string)) {
+	for _, name := range slices.Sorted(maps.Keys(p.Gone)) {
+		text := fmt.Sprintf("`%s` is gone from `%s`", name, p.Shown)
+		if at := p.Gone[name]; len(at) > 0 {
 			var places []string
 			for _, pos := range at {
 				places = append(places, "`"+pos.String()+"`")
@@ -165,24 +182,23 @@ func (p movedPackage) listGoneNames(more func(string)) {
 }
 
 // listRevisionChanges adds what operators of servers must know about new and removed revisions.
-func (p movedPackage) listRevisionChanges(more func(string)) {
-	if len(p.model.Services) == 0 {
+func (p Package) listRevisionChanges(more func(string)) {
+	if len(p.Model.Services) == 0 {
 		return
 	}
-	for _, was := range p.before {
-		if !slices.Contains(p.after, was) {
-			more(fmt.Sprintf("Clients that speak only %s no longer get tasks from the servers of `%s`. If you still have such clients, name it too: `--revision %s`. Otherwise remove it from `mcptask.Options.Revisions`, or `NewServer` returns an error.",
-				was, p.shown, strings.Join(sortRevisions(append([]string{was}, p.after...)), ",")))
-		}
+	gone := slices.DeleteFunc(slices.Clone(p.Before), func(was string) bool { return slices.Contains(p.After, was) })
+	if len(gone) > 0 {
+		more(fmt.Sprintf("Clients that speak only %s no longer get tasks from the servers of `%s`. If you still have such clients, keep their revision: `--revision %s`. Otherwise remove it from `mcptask.Options.Revisions`, or `NewServer` returns an error.",
+			strings.Join(gone, " or "), p.Shown, strings.Join(commandline.SortRevisions(append(gone, p.After...)), ",")))
 	}
 	released := schema.ReleasedRevisions()
-	if !slices.Equal(p.after, released) && !slices.Equal(p.before, p.after) {
+	if !slices.Equal(p.After, released) && !slices.Equal(p.Before, p.After) {
 		var quoted []string
-		for _, revision := range p.after {
+		for _, revision := range p.After {
 			quoted = append(quoted, fmt.Sprintf("%q", revision))
 		}
-		text := fmt.Sprintf("Servers of `%s` speak %s with `mcptask.Options{Revisions: []string{%s}}`.", p.shown, words.Join(p.after), strings.Join(quoted, ", "))
-		if slices.ContainsFunc(p.after, func(revision string) bool { return !slices.Contains(released, revision) }) {
+		text := fmt.Sprintf("Servers of `%s` speak %s with `mcptask.Options{Revisions: []string{%s}}`.", p.Shown, words.Join(p.After), strings.Join(quoted, ", "))
+		if slices.ContainsFunc(p.After, func(revision string) bool { return !slices.Contains(released, revision) }) {
 			text += " A revision that is not released is off without this option."
 		}
 		more(text)
@@ -231,11 +247,6 @@ func collectNews(m move, u toolUsage) revisionNews {
 		}
 	}
 	return n
-}
-
-// sortRevisions returns the revisions, oldest first.
-func sortRevisions(revisions []string) []string {
-	return slices.DeleteFunc(schema.Revisions(), func(revision string) bool { return !slices.Contains(revisions, revision) })
 }
 
 func joinOrNone(revisions []string) string { return cmp.Or(strings.Join(revisions, ", "), "none") }

@@ -54,7 +54,7 @@ type effect struct {
 	when func(subject) bool
 	// tool returns the entry for the table of tools. It may be nil.
 	tool func(schema.Change, subject) string
-	// todo returns what people have to do or know, once for all tools. It may be nil.
+	// todo returns what people have to do or know, once for all tools, or "". It may be nil.
 	todo func(schema.Change, move) string
 }
 
@@ -80,8 +80,11 @@ var effects = []effect{
 			}
 			return text
 		},
-		todo: func(_ schema.Change, m move) string {
-			return "If the server decides, a quick call of an optional tool becomes a task too: set `grace` on tools that often finish at once (" + m.to.Revision + ")."
+		todo: func(c schema.Change, m move) string {
+			if !strings.HasPrefix(c.To, "the server") {
+				return ""
+			}
+			return "The server decides, so a quick call of an optional tool becomes a task too: set `grace` on tools that often finish at once (" + m.to.Revision + ")."
 		},
 	},
 	{

@@ -11,6 +11,8 @@ func TestNameRevisions(t *testing.T) {
 		"//go:generate mcptaskgen --revision x --out y.go --revision z ./a":                    "//go:generate mcptaskgen --revision A,B --out y.go ./a",
 		"//go:generate mcptaskgen  --revision=x\t--revision=y --server-only":                   "//go:generate mcptaskgen  --revision=A,B --server-only",
 		"//go:generate mcptaskgen --revision $REVISION":                                        "//go:generate mcptaskgen --revision A,B",
+		"//go:generate mcptaskgen --schema a.json --out y.go --schema b.json":                  "//go:generate mcptaskgen --revision A,B --out y.go",
+		"//go:generate mcptaskgen --revision=x --schema=a.json ./a":                            "//go:generate mcptaskgen --revision=A,B ./a",
 		"//go:generate mcptaskgen --out --revision":                                            "//go:generate mcptaskgen --out --revision",
 		"//go:generate go run github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen@v1 --revision é": "//go:generate go run github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen@v1 --revision A,B",
 	} {
@@ -20,7 +22,7 @@ func TestNameRevisions(t *testing.T) {
 	}
 	const file = "package p\n\n//go:generate mcptaskgen --revision x\n// --revision x\n//go:generate mcptaskgen docs --revision x"
 	const want = "package p\n\n//go:generate mcptaskgen --revision A\n// --revision x\n//go:generate mcptaskgen docs --revision x"
-	if got := rewrite(file, 3, []string{"A"}); got != want {
+	if got := RewriteLine(file, 3, []string{"A"}); got != want {
 		t.Errorf("got %q", got)
 	}
 }

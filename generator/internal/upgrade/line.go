@@ -9,25 +9,22 @@ import (
 // word matches one word of a line, which may be quoted.
 var word = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[^\s"]+`)
 
-// nameRevisions returns a line with other revisions after --revision. If the flag is repeated, the
-// first one names all revisions and the others are removed.
+// nameRevisions returns a line with other revisions after --revision. They take the place of the first
+// --revision or --schema. All others of these flags are removed.
 func nameRevisions(line string, revisions []string) string {
-	const flag = "--revision"
 	var out strings.Builder
 	end, first := 0, true
 	words := word.FindAllStringIndex(line, -1)
 	for i := 0; i < len(words); i++ {
 		from, to := words[i][0], words[i][1]
-		text := unquote(line[from:to])
-		var value string
-		switch {
-		case text == flag && i+1 < len(words):
-			i++
-			value, to = flag+line[to:words[i][0]]+quoteLike(line[words[i][0]:words[i][1]], revisions), words[i][1]
-		case strings.HasPrefix(text, flag+"="):
-			value = flag + "=" + strings.Join(revisions, ",")
-		default:
+		flag, _, joined := strings.Cut(unquote(line[from:to]), "=")
+		if flag != "--revision" && flag != "--schema" || !joined && i+1 == len(words) {
 			continue
+		}
+		value := "--revision=" + strings.Join(revisions, ",")
+		if !joined {
+			i++
+			value, to = "--revision"+line[to:words[i][0]]+quoteLike(line[words[i][0]:words[i][1]], revisions), words[i][1]
 		}
 		if first {
 			out.WriteString(line[end:from] + value)
@@ -55,8 +52,8 @@ func unquote(text string) string {
 	return text
 }
 
-// rewrite returns the text of a file with other revisions in one line.
-func rewrite(src string, number int, revisions []string) string {
+// RewriteLine returns the text of a file with other revisions in one line.
+func RewriteLine(src string, number int, revisions []string) string {
 	var out strings.Builder
 	for text := range strings.Lines(src) {
 		if number--; number == 0 {

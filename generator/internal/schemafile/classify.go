@@ -13,7 +13,7 @@ import (
 
 // Finding is a difference between a schema and the nearest known revision.
 type Finding struct {
-	Kind  Kind
+	Kind  *Kind
 	Place string // such as "Task.priority"
 	// Also lists other places with the same difference.
 	Also []string
@@ -25,11 +25,11 @@ type Finding struct {
 }
 
 // Level returns the importance of the finding.
-func (f Finding) Level() Level { return consequences[f.Kind].level }
+func (f Finding) Level() Level { return f.Kind.level }
 
 // String describes the finding in a sentence.
 func (f Finding) String() string {
-	text := strings.NewReplacer("{place}", f.Place, "{was}", f.Was, "{is}", f.Is).Replace(consequences[f.Kind].what)
+	text := strings.NewReplacer("{place}", f.Place, "{was}", f.Was, "{is}", f.Is).Replace(f.Kind.what)
 	if len(f.Also) > 0 {
 		text += "; also in " + strings.Join(f.Also, ", ")
 	}
@@ -37,14 +37,14 @@ func (f Finding) String() string {
 }
 
 // Cause says what the finding means for generated code.
-func (f Finding) Cause() string { return consequences[f.Kind].cause }
+func (f Finding) Cause() string { return f.Kind.cause }
 
 // compareFindings sorts by importance, then by place.
 func compareFindings(a, b Finding) int {
 	return cmp.Or(
 		cmp.Compare(b.Level(), a.Level()),
 		cmp.Compare(a.Place, b.Place),
-		cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Kind.what, b.Kind.what),
 		cmp.Compare(a.Was, b.Was),
 		cmp.Compare(a.Is, b.Is),
 	)
@@ -150,7 +150,7 @@ func placeSuffix(f Finding) string {
 
 // aboutDefinitions reports whether findings of a kind are never merged, because each is about its
 // own definition.
-func aboutDefinitions(k Kind) bool {
+func aboutDefinitions(k *Kind) bool {
 	switch k {
 	case MethodNew, MethodGone, MethodRenamed, NotificationNew, NotificationGone, NotificationRenamed, ErrorNew, ErrorMoved,
 		DefinitionNew, DefinitionGone, DefinitionInlined, DefinitionRenamed:
@@ -194,7 +194,7 @@ func (c *classifier) isReferenced(name string) bool {
 }
 
 // pickKind picks the kind for a request or a notification.
-func pickKind(method string, request, notification Kind) Kind {
+func pickKind(method string, request, notification *Kind) *Kind {
 	if strings.HasPrefix(method, "notifications/") {
 		return notification
 	}
@@ -239,7 +239,7 @@ func (c *classifier) pairMembers(differences []schema.Difference) {
 	}
 }
 
-func pickCapability(d schema.Difference, member, capability Kind) Kind {
+func pickCapability(d schema.Difference, member, capability *Kind) *Kind {
 	if strings.HasSuffix(d.Definition, "Capabilities") || strings.HasSuffix(d.Definition, "Capability") {
 		return capability
 	}

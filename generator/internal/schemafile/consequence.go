@@ -16,169 +16,125 @@ const (
 
 func (l Level) String() string { return [...]string{"fine", "note", "error"}[l] }
 
-// Kind is a kind of difference between a schema and a known revision.
-type Kind int
+// source is a file of mcptaskgen that its maintainers change. REVISION in its name stands for the new
+// revision.
+type source struct{ name, holds string }
 
-// The kinds.
-const (
-	MemberNew Kind = iota
-	MemberNewRequired
-	MemberGone
-	MemberRenamed
-	MemberRequired
-	MemberOptional
-	TypeChanged
-	NullNew
-	NullGone
-	StateNew
-	StateGone
-	StateRenamed
-	ValueNew
-	ValueGone
-	ValueRenamed
-	ConstChanged
-	MethodNew
-	MethodGone
-	MethodRenamed
-	NotificationNew
-	NotificationGone
-	NotificationRenamed
-	ErrorNew
-	ErrorMoved
-	CapabilityNew
-	CapabilityGone
-	DefinitionNew
-	DefinitionGone
-	DefinitionInlined
-	DefinitionRenamed
-	VariantNew
-	VariantGone
-	ObjectClosed
-	ObjectOpened
-	RuleChanged
+// everyRevision lists the files that every new revision needs.
+var everyRevision = []source{
+	{"schema/REVISION/tasks.schema.json", "its definitions"},
+	{"schema/REVISION/surface.json", "its states, methods, notifications, error codes and capabilities"},
+	{"schema/REVISION/provenance.json", "the sources of these facts"},
+	{"schema/REVISION/rules.txt", "its rules"},
+	{"runtime/internal/protocol/wireREVISION/", "its wire types, by make generate"},
+	{"runtime/internal/protocol/revREVISION.go", "how it represents a task on the wire"},
+	{"runtime/internal/protocol/protocol.go", "the list of revisions"},
+	{"runtime/gateway/speech.go", "how a request is matched to its revision"},
+	{"runtime/gosdk/conn.go", "which revision a client speaks"},
+}
+
+// Files that some kinds need.
+var (
+	canonFile      = source{"schema/canon.json", "the canonical name of the new thing, if it has none"}
+	lifecycleFile  = source{"runtime/server_lifecycle.go", "which state follows which"}
+	recordFile     = source{"runtime/record.go", "the stored parts of a task"}
+	operationsFile = source{"runtime/server_operations.go", "what the methods do"}
+	routeFile      = source{"runtime/gateway/route.go", "which requests are about tasks"}
+	messageFile    = source{"runtime/gateway/message.go", "which notifications are about tasks"}
+	errorsFile     = source{"runtime/errors.go", "the codes of errors"}
+	checkFile      = source{"schema/wirecheck/definitions.go", "which definition tests check a message against"}
 )
 
-// consequence describes what follows from a kind of difference.
-type consequence struct {
+// Kind is a kind of difference between a schema and a known revision, with what follows from it.
+type Kind struct {
 	level Level
 	// what describes the difference. It may contain {place}, {was} and {is}.
 	what string
 	// cause says what the difference means for code generated for the nearest revision.
 	cause string
 	// files lists the files of mcptaskgen to change, except those that every revision needs.
-	files []string
+	files []source
 }
 
-// Files of mcptaskgen for its maintainers. REVISION stands for the new revision.
-const (
-	protocolFile   = "runtime/internal/protocol/revREVISION.go"
-	registryFile   = "runtime/internal/protocol/protocol.go"
-	lifecycleFile  = "runtime/server_lifecycle.go"
-	recordFile     = "runtime/record.go"
-	operationsFile = "runtime/server_operations.go"
-	routeFile      = "runtime/gateway/route.go"
-	messageFile    = "runtime/gateway/message.go"
-	errorsFile     = "runtime/errors.go"
-	checkFile      = "schema/wirecheck/definitions.go"
-	surfaceFile    = "schema/REVISION/surface.json"
-	canonFile      = "schema/canon.json"
+// Kinds lists all kinds.
+var Kinds []*Kind
+
+func newKind(level Level, what, cause string, files ...source) *Kind {
+	k := &Kind{level, what, cause, files}
+	Kinds = append(Kinds, k)
+	return k
+}
+
+// The kinds.
+var (
+	MemberNew = newKind(Note, "{place} is new and optional: {is}",
+		"the runtime does not send it and ignores it from a peer")
+	MemberNewRequired = newKind(Failure, "{place} is new and required: {is}",
+		"the runtime does not send it, so its messages are invalid")
+	MemberGone = newKind(Failure, "{place} is gone; it was {was}",
+		"the runtime still sends or needs it")
+	MemberRenamed = newKind(Failure, "{place} seems to be renamed to {is}: one is gone, the other is new with the same content",
+		"the runtime only knows the old name")
+	MemberRequired = newKind(Failure, "{place} is required now; it was optional",
+		"the runtime may omit it")
+	MemberOptional = newKind(Failure, "{place} is optional now; it was required",
+		"a peer may omit it, but the runtime expects it")
+	TypeChanged = newKind(Failure, "{place} is {is} now; it was {was}",
+		"the runtime sends and reads the old type")
+	NullNew = newKind(Failure, "{place} may be null now; it was {was}",
+		"a peer may send null, which the runtime does not expect")
+	NullGone = newKind(Failure, "{place} may not be null any more; it is {is}",
+		"the runtime sends null when it has no value", recordFile)
+	StateNew = newKind(Failure, "the state {is} is new ({place})",
+		"the runtime does not know what a task in this state may do and when it leaves the state", canonFile, lifecycleFile, recordFile)
+	StateGone = newKind(Failure, "the state {was} is gone ({place})",
+		"the runtime still puts tasks into it", lifecycleFile)
+	StateRenamed = newKind(Failure, "the state {was} seems to be renamed to {is} ({place}): one is gone and one is new",
+		"the runtime only knows the old name")
+	ValueNew = newKind(Failure, "{place} may be {is} now, a new value",
+		"the runtime does not know what it means")
+	ValueGone = newKind(Failure, "{place} may not be {was} any more",
+		"the runtime may still send it")
+	ValueRenamed = newKind(Failure, "the value {was} of {place} seems to be renamed to {is}: one is gone and one is new",
+		"the runtime only knows the old value")
+	ConstChanged = newKind(Failure, "{place} is always {is} now; it was {was}",
+		"the runtime sends and expects the old value")
+	MethodNew = newKind(Failure, "the method {is} is new ({place})",
+		"the runtime neither serves nor calls it", canonFile, operationsFile, routeFile, checkFile)
+	MethodGone = newKind(Failure, "the method {was} is gone ({place})",
+		"the runtime still serves or calls it", checkFile)
+	MethodRenamed = newKind(Failure, "the method {was} seems to be renamed to {is} ({place}): the rest of the request is the same",
+		"the runtime serves and calls it by the old name", routeFile, checkFile)
+	NotificationNew = newKind(Note, "the notification {is} is new ({place})",
+		"the runtime does not send it and ignores it from a peer", canonFile, messageFile, checkFile)
+	NotificationGone = newKind(Failure, "the notification {was} is gone ({place})",
+		"the runtime still sends it", messageFile, checkFile)
+	NotificationRenamed = newKind(Failure, "the notification {was} seems to be renamed to {is} ({place}): the rest of it is the same",
+		"the runtime sends and expects it by the old name", messageFile, checkFile)
+	ErrorNew = newKind(Note, "the error {place} is new, with the code {is}",
+		"the runtime does not send it; a client receives it like any other *mcptask.Error", errorsFile)
+	ErrorMoved = newKind(Failure, "the error code of {place} is {is} now; it was {was}",
+		"the runtime sends and expects the old code", errorsFile)
+	CapabilityNew = newKind(Note, "the capability {place} is new",
+		"generated servers and clients do not declare it, so peers do not use it")
+	CapabilityGone = newKind(Failure, "the capability {place} is gone",
+		"generated code still declares it")
+	DefinitionNew = newKind(Note, "the definition {place} is new: {is}",
+		"the runtime ignores it; if a known definition refers to it, the report lists that too")
+	DefinitionGone = newKind(Failure, "the definition {place} is gone",
+		"the runtime still sends or reads what it described")
+	DefinitionInlined = newKind(Fine, "the definition {place} is gone",
+		"others referred to it; its content is compared inside them")
+	DefinitionRenamed = newKind(Fine, "the definition {place} seems to be renamed to {is}: the content is the same",
+		"names of definitions are not sent")
+	VariantNew = newKind(Failure, "{place} has a new variant: {is}",
+		"the runtime cannot read it")
+	VariantGone = newKind(Failure, "{place} has lost a variant: {was}",
+		"the runtime may still send it")
+	ObjectClosed = newKind(Failure, "{place} no longer accepts additional members",
+		"the runtime or the code it serves may send additional members")
+	ObjectOpened = newKind(Note, "{place} accepts additional members now",
+		"the runtime sends none and ignores them")
+	RuleChanged = newKind(Failure, "{place}: {is}; before: {was}",
+		"the runtime may send invalid values or refuse valid ones")
 )
-
-// everyRevision lists the files that every new revision needs, with their content.
-var everyRevision = [][2]string{
-	{"schema/REVISION/tasks.schema.json", "its definitions"},
-	{surfaceFile, "its states, methods, notifications, error codes and capabilities"},
-	{"schema/REVISION/provenance.json", "the sources of these facts"},
-	{"schema/REVISION/rules.txt", "its rules"},
-	{"runtime/internal/protocol/wireREVISION/", "its wire types, by make generate"},
-	{protocolFile, "how it represents a task on the wire"},
-	{registryFile, "the list of revisions"},
-	{"runtime/gateway/speech.go", "how a request is matched to its revision"},
-	{"runtime/gosdk/conn.go", "which revision a client speaks"},
-}
-
-// filePurposes describes the content of the other files.
-var filePurposes = map[string]string{
-	canonFile:      "the canonical name of the new thing, if it has none",
-	lifecycleFile:  "which state follows which",
-	recordFile:     "the stored parts of a task",
-	operationsFile: "what the methods do",
-	routeFile:      "which requests are about tasks",
-	messageFile:    "which notifications are about tasks",
-	errorsFile:     "the codes of errors",
-	checkFile:      "which definition tests check a message against",
-}
-
-// consequences describes every kind of difference.
-var consequences = map[Kind]consequence{
-	MemberNew: {Note, "{place} is new and optional: {is}",
-		"the runtime does not send it and ignores it from a peer", nil},
-	MemberNewRequired: {Failure, "{place} is new and required: {is}",
-		"the runtime does not send it, so its messages are invalid", nil},
-	MemberGone: {Failure, "{place} is gone; it was {was}",
-		"the runtime still sends or needs it", nil},
-	MemberRenamed: {Failure, "{place} seems to be renamed to {is}: one is gone, the other is new with the same content",
-		"the runtime only knows the old name", nil},
-	MemberRequired: {Failure, "{place} is required now; it was optional",
-		"the runtime may omit it", nil},
-	MemberOptional: {Failure, "{place} is optional now; it was required",
-		"a peer may omit it, but the runtime expects it", nil},
-	TypeChanged: {Failure, "{place} is {is} now; it was {was}",
-		"the runtime sends and reads the old type", nil},
-	NullNew: {Failure, "{place} may be null now; it was {was}",
-		"a peer may send null, which the runtime does not expect", nil},
-	NullGone: {Failure, "{place} may not be null any more; it is {is}",
-		"the runtime sends null when it has no value", []string{recordFile}},
-	StateNew: {Failure, "the state {is} is new ({place})",
-		"the runtime does not know what a task in this state may do and when it leaves the state", []string{canonFile, lifecycleFile, recordFile}},
-	StateGone: {Failure, "the state {was} is gone ({place})",
-		"the runtime still puts tasks into it", []string{lifecycleFile}},
-	StateRenamed: {Failure, "the state {was} seems to be renamed to {is} ({place}): one is gone and one is new",
-		"the runtime only knows the old name", nil},
-	ValueNew: {Failure, "{place} may be {is} now, a new value",
-		"the runtime does not know what it means", nil},
-	ValueGone: {Failure, "{place} may not be {was} any more",
-		"the runtime may still send it", nil},
-	ValueRenamed: {Failure, "the value {was} of {place} seems to be renamed to {is}: one is gone and one is new",
-		"the runtime only knows the old value", nil},
-	ConstChanged: {Failure, "{place} is always {is} now; it was {was}",
-		"the runtime sends and expects the old value", nil},
-	MethodNew: {Failure, "the method {is} is new ({place})",
-		"the runtime neither serves nor calls it", []string{canonFile, operationsFile, routeFile, checkFile}},
-	MethodGone: {Failure, "the method {was} is gone ({place})",
-		"the runtime still serves or calls it", []string{checkFile}},
-	MethodRenamed: {Failure, "the method {was} seems to be renamed to {is} ({place}): the rest of the request is the same",
-		"the runtime serves and calls it by the old name", []string{routeFile, checkFile}},
-	NotificationNew: {Note, "the notification {is} is new ({place})",
-		"the runtime does not send it and ignores it from a peer", []string{canonFile, messageFile, checkFile}},
-	NotificationGone: {Failure, "the notification {was} is gone ({place})",
-		"the runtime still sends it", []string{messageFile, checkFile}},
-	NotificationRenamed: {Failure, "the notification {was} seems to be renamed to {is} ({place}): the rest of it is the same",
-		"the runtime sends and expects it by the old name", []string{messageFile, checkFile}},
-	ErrorNew: {Note, "the error {place} is new, with the code {is}",
-		"the runtime does not send it; a client receives it like any other *mcptask.Error", []string{errorsFile}},
-	ErrorMoved: {Failure, "the error code of {place} is {is} now; it was {was}",
-		"the runtime sends and expects the old code", []string{errorsFile}},
-	CapabilityNew: {Note, "the capability {place} is new",
-		"generated servers and clients do not declare it, so peers do not use it", nil},
-	CapabilityGone: {Failure, "the capability {place} is gone",
-		"generated code still declares it", nil},
-	DefinitionNew: {Note, "the definition {place} is new: {is}",
-		"the runtime ignores it; if a known definition refers to it, the report lists that too", nil},
-	DefinitionGone: {Failure, "the definition {place} is gone",
-		"the runtime still sends or reads what it described", nil},
-	DefinitionInlined: {Fine, "the definition {place} is gone",
-		"others referred to it; its content is compared inside them", nil},
-	DefinitionRenamed: {Fine, "the definition {place} seems to be renamed to {is}: the content is the same",
-		"names of definitions are not sent", nil},
-	VariantNew: {Failure, "{place} has a new variant: {is}",
-		"the runtime cannot read it", nil},
-	VariantGone: {Failure, "{place} has lost a variant: {was}",
-		"the runtime may still send it", nil},
-	ObjectClosed: {Failure, "{place} no longer accepts additional members",
-		"the runtime or the code it serves may send additional members", nil},
-	ObjectOpened: {Note, "{place} accepts additional members now",
-		"the runtime sends none and ignores them", nil},
-	RuleChanged: {Failure, "{place}: {is}; before: {was}",
-		"the runtime may send invalid values or refuse valid ones", nil},
-}

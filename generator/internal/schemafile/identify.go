@@ -162,29 +162,21 @@ func renamedDefinition(surface *schema.Surface, ours, document *schema.Document)
 
 // renameDefinition renames a definition and the references to it.
 func renameDefinition(document *schema.Document, from, to string) (*schema.Document, error) {
-	var text bytes.Buffer
-	text.WriteString(`{"$defs":{`)
-	for i, d := range document.Definitions {
-		if i > 0 {
-			text.WriteByte(',')
-		}
+	definitions := map[string]json.RawMessage{}
+	for _, d := range document.Definitions {
 		if d.Name == from {
 			d.Name = to
 		}
-		name, err := json.Marshal(d.Name)
-		if err != nil {
-			return nil, err
-		}
-		text.Write(name)
-		text.WriteByte(':')
-		text.Write(d.Schema)
+		definitions[d.Name] = d.Schema
 	}
-	text.WriteString(`}}`)
-	content := text.String()
+	text, err := json.Marshal(map[string]any{"$defs": definitions})
+	if err != nil {
+		return nil, err
+	}
 	for _, prefix := range []string{`"#/$defs/`, `"#/definitions/`} {
-		content = strings.ReplaceAll(content, prefix+from+`"`, prefix+to+`"`)
+		text = bytes.ReplaceAll(text, []byte(prefix+from+`"`), []byte(prefix+to+`"`))
 	}
-	return schema.Parse([]byte(content))
+	return schema.Parse(text)
 }
 
 // similarity returns the total length of the common prefix and suffix of two names.

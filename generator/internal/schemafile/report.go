@@ -30,26 +30,19 @@ func (s *Schema) Report() string {
 		"\tgenerate code for peers that still speak %s: --revision %[1]s\n", s.Revision)
 	b.WriteString("maintainers of mcptaskgen change these files (see docs/dev/add-a-revision.md):\n")
 	files := s.filesToChange()
-	width := 0
+	width := len(slices.MaxFunc(files, func(a, b source) int { return len(a.name) - len(b.name) }).name)
 	for _, f := range files {
-		width = max(width, len(f[0]))
-	}
-	for _, f := range files {
-		fmt.Fprintf(&b, "\t%-*s  %s\n", width, f[0], f[1])
+		fmt.Fprintf(&b, "\t%-*s  %s\n", width, f.name, f.holds)
 	}
 	return b.String()
 }
 
-// filesToChange lists the files of mcptaskgen that a schema affects, with their content.
-func (s *Schema) filesToChange() [][2]string {
-	files := slices.Clone(everyRevision)
-	var more []string
+// filesToChange lists the files of mcptaskgen that a schema affects.
+func (s *Schema) filesToChange() []source {
+	var more []source
 	for _, f := range s.Findings {
-		more = append(more, consequences[f.Kind].files...)
+		more = append(more, f.Kind.files...)
 	}
-	slices.Sort(more)
-	for _, name := range slices.Compact(more) {
-		files = append(files, [2]string{name, filePurposes[name]})
-	}
-	return files
+	slices.SortFunc(more, func(a, b source) int { return strings.Compare(a.name, b.name) })
+	return slices.Concat(everyRevision, slices.Compact(more))
 }

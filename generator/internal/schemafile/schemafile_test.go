@@ -27,7 +27,7 @@ func TestReports(t *testing.T) {
 	for _, file := range txtar.Parse([]byte(golden(t))).Files {
 		want[file.Name] = string(file.Data)
 	}
-	seen := map[schemafile.Kind]bool{}
+	seen := map[*schemafile.Kind]bool{}
 	written := &txtar.Archive{Comment: []byte("The report of each mutation. TestReports -update writes this file: read what changes.\n")}
 	for _, m := range mutations {
 		revision := m.revision
@@ -72,9 +72,9 @@ func TestReports(t *testing.T) {
 			}
 		})
 	}
-	for kind := schemafile.MemberNew; kind <= schemafile.RuleChanged; kind++ {
+	for _, kind := range schemafile.Kinds {
 		if !seen[kind] {
-			t.Errorf("no mutation shows the kind %d", kind)
+			t.Errorf("no mutation shows the kind %+v", kind)
 		}
 	}
 	if len(want) != len(mutations) && !*update {

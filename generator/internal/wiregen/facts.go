@@ -19,53 +19,39 @@ type facts struct {
 	extensions []schema.Extension
 }
 
-func collectFacts(surfaces []*schema.Surface) (facts, error) {
-	var all facts
+func collectFacts(surfaces []*schema.Surface) (all facts, err error) {
 	for _, s := range surfaces {
 		if !isReleased(s) {
 			continue
 		}
-		for _, status := range s.Statuses {
-			old := replaceOrAppend(&all.statuses, status, func(o schema.Status) bool { return o.Name == status.Name })
-			if old != nil && old.Terminal != status.Terminal {
-				return all, fmt.Errorf("the revisions do not agree whether the status %s is terminal", status.Name)
-			}
-		}
-		for _, code := range s.ErrorCodes {
-			old := replaceOrAppend(&all.codes, code, func(o schema.ErrorCode) bool { return o.Name == code.Name })
-			if old != nil && old.Code != code.Code {
-				return all, fmt.Errorf("the error code %s is %d in one revision and %d in another", code.Name, old.Code, code.Code)
-			}
-		}
-		for _, key := range s.MetaKeys {
-			old := replaceOrAppend(&all.metaKeys, key, func(o schema.MetaKey) bool { return o.Name == key.Name })
-			if old != nil && old.Key != key.Key {
-				return all, fmt.Errorf("the _meta key %s is %q in one revision and %q in another", key.Name, old.Key, key.Key)
-			}
-		}
-		if extension := s.Extension; extension.Name != "" {
-			old := replaceOrAppend(&all.extensions, extension, func(o schema.Extension) bool { return o.Name == extension.Name })
-			if old != nil && old.Key != extension.Key {
-				return all, fmt.Errorf("the extension %s is %q in one revision and %q in another", extension.Name, old.Key, extension.Key)
-			}
+		all.statuses, err = merge(all.statuses, s.Statuses, err, func(s schema.Status) (string, any) { return "the status " + s.Name, s.Terminal })
+		all.codes, err = merge(all.codes, s.ErrorCodes, err, func(c schema.ErrorCode) (string, any) { return "the error code " + c.Name, c.Code })
+		all.metaKeys, err = merge(all.metaKeys, s.MetaKeys, err, func(k schema.MetaKey) (string, any) { return "the _meta key " + k.Name, k.Key })
+		if s.Extension.Name != "" {
+			all.extensions, err = merge(all.extensions, []schema.Extension{s.Extension}, err, func(e schema.Extension) (string, any) { return "the extension " + e.Name, e.Key })
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 func isReleased(s *schema.Surface) bool { return s.Standing == schema.Released }
 
-// replaceOrAppend replaces the element that same accepts and returns the old one. If there is none,
-// it appends value.
-func replaceOrAppend[T any](list *[]T, value T, same func(T) bool) *T {
-	i := slices.IndexFunc(*list, same)
-	if i < 0 {
-		*list = append(*list, value)
-		return nil
+// merge replaces or adds the values of a revision. identify returns what a value is called and what all
+// revisions must agree on. The first error is kept.
+func merge[T any](all, values []T, err error, identify func(T) (name string, fixed any)) ([]T, error) {
+	for _, value := range values {
+		name, fixed := identify(value)
+		i := slices.IndexFunc(all, func(o T) bool { other, _ := identify(o); return other == name })
+		if i < 0 {
+			all = append(all, value)
+			continue
+		}
+		if _, old := identify(all[i]); old != fixed && err == nil {
+			err = fmt.Errorf("%s is %v in one revision and %v in another", name, old, fixed)
+		}
+		all[i] = value
 	}
-	old := (*list)[i]
-	(*list)[i] = value
-	return &old
+	return all, err
 }
 
 // renderFacts renders the constants of package mcptask.

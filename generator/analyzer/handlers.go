@@ -9,6 +9,7 @@ import (
 	"golang.org/x/tools/go/types/typeutil"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/declaration"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 )
 
 // handler is a function that runs a tool.
@@ -26,7 +27,7 @@ func findHandlers(pass *analysis.Pass) []handler {
 	declared := map[*types.Func]*ast.FuncDecl{}
 	var written []*ast.File
 	for _, file := range pass.Files {
-		if !strings.HasSuffix(fileName(pass, file), "_test.go") && !ast.IsGenerated(file) {
+		if !strings.HasSuffix(load.FileName(pass.Fset, file), "_test.go") && !ast.IsGenerated(file) {
 			written = append(written, file)
 		}
 	}

@@ -7,13 +7,11 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"go/types"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -21,6 +19,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 )
 
 // generation generates the files of the package once, for the analyzers that need them.
@@ -41,8 +40,9 @@ type findings struct {
 type reader struct {
 	findings
 
-	pass *analysis.Pass
-	src  generator.Source
+	pass  *analysis.Pass
+	files []*ast.File // without tests
+	dir   string
 	// first is the position of the first comment that is or resembles a directive. It is invalid if
 	// there is none.
 	first token.Pos
@@ -54,61 +54,24 @@ type reader struct {
 var directiveMention = regexp.MustCompile(`(?i)mcptask[ \t]*:`)
 
 func readPackage(pass *analysis.Pass) (any, error) {
-	r := &reader{pass: pass, src: newSource(pass)}
+	r := &reader{pass: pass}
+	r.files, r.dir = load.FindSources(pass)
 	if len(pass.TypeErrors) > 0 && !r.filesParse() {
 		return &r.findings, nil // the generator does not read incomplete syntax trees
 	}
 	for _, file := range pass.Files {
 		r.scanComments(file)
 	}
-	if len(r.src.Files) == 0 {
-		return &r.findings, nil
-	}
-	if r.concerned {
+	if r.concerned && len(r.files) > 0 {
 		r.generate()
 	}
 	return &r.findings, nil
 }
 
-// newSource returns the package in the form that the generator needs.
-func newSource(pass *analysis.Pass) generator.Source {
-	src := generator.Source{
-		Path: pass.Pkg.Path(), Fset: pass.Fset, Ignored: pass.IgnoredFiles,
-		Imports: map[string]*types.Package{}, Sizes: pass.TypesSizes, Version: pass.Pkg.GoVersion(),
-	}
-	for _, file := range pass.Files {
-		name := fileName(pass, file)
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		src.Files = append(src.Files, file)
-		if src.Dir == "" && filepath.Base(name) != "_cgo_gotypes.go" { // that file is in another directory
-			src.Dir = filepath.Dir(name)
-		}
-		for _, spec := range file.Imports {
-			path, err := strconv.Unquote(spec.Path.Value)
-			if name := pass.TypesInfo.PkgNameOf(spec); err == nil && name != nil {
-				src.Imports[path] = name.Imported()
-			}
-		}
-	}
-	return src
-}
-
-// fileName returns the absolute path of a file. For a file that cgo generated, it returns the path
-// of the source.
-func fileName(pass *analysis.Pass, file *ast.File) string {
-	name := pass.Fset.Position(file.Package).Filename
-	if abs, err := filepath.Abs(name); err == nil {
-		return abs
-	}
-	return name
-}
-
 // filesParse reports whether all files parse, for a package that does not compile.
 func (r *reader) filesParse() bool {
-	for _, file := range r.src.Files {
-		name := fileName(r.pass, file)
+	for _, file := range r.files {
+		name := load.FileName(r.pass.Fset, file)
 		src, err := r.readFile(name)
 		if err != nil {
 			return false
@@ -130,11 +93,11 @@ func (r *reader) readFile(path string) ([]byte, error) {
 
 // scanComments looks for directives in a file, and for what else concerns the generator.
 func (r *reader) scanComments(file *ast.File) {
-	if generator.HasHeader(file) {
+	if _, generated := load.FindHeader(file); generated {
 		r.concerned = true
 		return
 	}
-	test := strings.HasSuffix(fileName(r.pass, file), "_test.go")
+	test := strings.HasSuffix(load.FileName(r.pass.Fset, file), "_test.go")
 	for _, group := range file.Comments {
 		for _, comment := range group.List {
 			switch {
@@ -166,7 +129,7 @@ func (r *reader) addMistake(pos token.Pos, message, hint string) *analysis.Diagn
 
 // generate generates the package again, and reports mistakes or files that differ.
 func (r *reader) generate() {
-	out, err := generator.GenerateSource(context.Background(), r.src)
+	out, err := generator.GeneratePass(context.Background(), r.pass)
 	if err == nil {
 		if err = r.compareFiles(out); err == nil {
 			return
@@ -210,14 +173,14 @@ func (r *reader) fallbackPosition() token.Pos {
 	if r.first.IsValid() {
 		return r.first
 	}
-	return r.src.Files[0].Package
+	return r.files[0].Package
 }
 
 // findPosition converts a position in the generator's message.
 func (r *reader) findPosition(p token.Position) (token.Pos, bool) {
-	name := diag.Absolute(r.src.Dir, filepath.FromSlash(p.Filename))
+	name := diag.Absolute(r.dir, filepath.FromSlash(p.Filename))
 	for _, file := range r.pass.Files {
-		if fileName(r.pass, file) != name {
+		if load.FileName(r.pass.Fset, file) != name {
 			continue
 		}
 		f := r.pass.Fset.File(file.FileStart)

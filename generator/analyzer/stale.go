@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/generator"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/output"
 )
 
@@ -17,7 +18,7 @@ import (
 func (r *reader) compareFiles(out generator.Output) error {
 	differences, err := out.Compare()
 	for _, difference := range differences {
-		path := diag.Absolute(r.src.Dir, filepath.FromSlash(difference.Path))
+		path := diag.Absolute(r.dir, filepath.FromSlash(difference.Path))
 		c, written := out.Commands[difference.Path]
 		d := analysis.Diagnostic{Pos: r.fallbackPosition(), Message: difference.Path + " " + difference.Reason}
 		if old, err := r.readFile(path); err == nil && written {
@@ -29,7 +30,7 @@ func (r *reader) compareFiles(out generator.Output) error {
 		}
 		switch file := r.fileOf(path); {
 		case !written:
-			d.Message += ": remove it, or run mcptaskgen --prune " + r.src.Path
+			d.Message += ": remove it, or run mcptaskgen --prune " + r.pass.Pkg.Path()
 			if file != nil && !r.first.IsValid() {
 				d.Pos = file.Package
 			}
@@ -39,7 +40,7 @@ func (r *reader) compareFiles(out generator.Output) error {
 				d.Pos = pos
 			}
 		default:
-			d.Message += ": run mcptaskgen " + r.src.Path
+			d.Message += ": run mcptaskgen " + r.pass.Pkg.Path()
 		}
 		r.stale = append(r.stale, d)
 	}
@@ -71,7 +72,7 @@ func (r *reader) pointTo(d *analysis.Diagnostic, path string, line int) {
 }
 
 func (r *reader) fileOf(path string) *ast.File {
-	i := slices.IndexFunc(r.pass.Files, func(file *ast.File) bool { return fileName(r.pass, file) == path })
+	i := slices.IndexFunc(r.pass.Files, func(file *ast.File) bool { return load.FileName(r.pass.Fset, file) == path })
 	if i < 0 {
 		return nil
 	}

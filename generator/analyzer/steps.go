@@ -14,6 +14,7 @@ import (
 	"golang.org/x/tools/go/types/typeutil"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/declaration"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 )
 
 // Step reports questions in one function that share a step name.
@@ -27,7 +28,7 @@ another path, one question may get the other's answer. One question in a loop, a
 fine. So are two questions of which a run reaches only one.`,
 	Run: func(pass *analysis.Pass) (any, error) {
 		for _, file := range pass.Files {
-			if strings.HasSuffix(fileName(pass, file), "_test.go") || ast.IsGenerated(file) {
+			if strings.HasSuffix(load.FileName(pass.Fset, file), "_test.go") || ast.IsGenerated(file) {
 				continue
 			}
 			for _, decl := range file.Decls {

@@ -6,44 +6,69 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"path/filepath"
+	"strconv"
+	"strings"
 
+	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/packages"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 )
 
-// Source is a parsed package with loaded imports.
-type Source struct {
-	Path    string // the import path
-	Dir     string // absolute
-	Fset    *token.FileSet
-	Files   []*ast.File // with comments, without tests; read-only
-	Ignored []string    // the paths of files that build constraints exclude
-	Imports map[string]*types.Package
-	Sizes   types.Sizes
-	Version string // the language version, such as go1.26; empty means the newest
+// FileName returns the absolute path of a file. For a file that cgo generated, it returns the path of
+// the source.
+func FileName(fset *token.FileSet, file *ast.File) string {
+	name := fset.Position(file.Package).Filename
+	if abs, err := filepath.Abs(name); err == nil {
+		return abs
+	}
+	return name
 }
 
-// Check type-checks a package without its generated files, as Load does.
-func Check(ctx context.Context, src Source) *Package {
+// FindSources returns the files of an analysis that are no tests, and their directory.
+func FindSources(pass *analysis.Pass) (files []*ast.File, dir string) {
+	for _, file := range pass.Files {
+		name := FileName(pass.Fset, file)
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		files = append(files, file)
+		if dir == "" && filepath.Base(name) != "_cgo_gotypes.go" { // that file is in another directory
+			dir = filepath.Dir(name)
+		}
+	}
+	return files, dir
+}
+
+// Check type-checks the package of an analysis without its generated files and tests, as Load does.
+func Check(ctx context.Context, pass *analysis.Pass) *Package {
 	generated := &generatedFiles{}
+	files, dir := FindSources(pass)
 	pkg := &Package{
-		Package: &packages.Package{PkgPath: src.Path, Fset: src.Fset, IgnoredFiles: src.Ignored, TypesSizes: src.Sizes},
-		Dir:     src.Dir,
+		Package: &packages.Package{PkgPath: pass.Pkg.Path(), Fset: pass.Fset, IgnoredFiles: pass.IgnoredFiles, TypesSizes: pass.TypesSizes},
+		Dir:     dir,
 		scopes: &scopeCache{
-			config:       packages.Config{Context: ctx, Dir: src.Dir, Fset: src.Fset},
+			config:       packages.Config{Context: ctx, Dir: dir, Fset: pass.Fset},
 			loaded:       map[string]*types.Scope{},
 			askGoCommand: true,
 		},
 	}
-	for _, file := range src.Files {
+	imports := importMap{}
+	for _, file := range files {
 		pkg.Name = file.Name.Name
-		name := src.Fset.Position(file.Package).Filename // the source file, even for files that cgo generated
+		name := FileName(pass.Fset, file)
 		pkg.GoFiles = append(pkg.GoFiles, name)
 		if header, ok := FindHeader(file); ok {
 			generated.add(name, header)
 		} else {
 			pkg.Files = append(pkg.Files, file)
+		}
+		for _, spec := range file.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			if name := pass.TypesInfo.PkgNameOf(spec); err == nil && name != nil {
+				imports[path] = name.Imported()
+			}
 		}
 	}
 	pkg.findGenerated(generated)
@@ -53,7 +78,7 @@ func Check(ctx context.Context, src Source) *Package {
 		Implicits: map[ast.Node]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{},
 	}
 	checker := types.Config{
-		Importer: importMap(src.Imports), Sizes: src.Sizes, GoVersion: src.Version,
+		Importer: imports, Sizes: pass.TypesSizes, GoVersion: pass.Pkg.GoVersion(),
 		IgnoreFuncBodies: true, // function bodies contain no tool's types
 		FakeImportC:      true,
 		Error: func(err error) {
@@ -63,7 +88,7 @@ func Check(ctx context.Context, src Source) *Package {
 		},
 	}
 	// TypeErrors collects the errors, such as uses of the missing generated file.
-	pkg.Types, _ = checker.Check(src.Path, src.Fset, pkg.Files, pkg.TypesInfo)
+	pkg.Types, _ = checker.Check(pkg.PkgPath, pass.Fset, pkg.Files, pkg.TypesInfo)
 	return pkg
 }
 

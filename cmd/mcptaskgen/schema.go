@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -86,12 +87,9 @@ func (i invocation) showRevision(revision string) int {
 
 // diffRevisions prints what changes from one revision to another.
 func (i invocation) diffRevisions(first, second string, asJSON bool) int {
-	from, err := schema.Load(first)
-	if err != nil {
-		return i.printError(err)
-	}
-	to, err := schema.Load(second)
-	if err != nil {
+	from, errFrom := schema.Load(first)
+	to, errTo := schema.Load(second)
+	if err := cmp.Or(errFrom, errTo); err != nil {
 		return i.printError(err)
 	}
 	changes, err := schema.Diff(from, to)

@@ -83,42 +83,31 @@ func checkSteps(pass *analysis.Pass, body *ast.BlockStmt) {
 // collectQuestions returns the questions in a body by key, and the keys in source order.
 func collectQuestions(info *types.Info, body *ast.BlockStmt) (order []key, asked map[key][]question) {
 	asked = map[key][]question{}
-	bodies := []*ast.BlockStmt{body}
-	var literals []ast.Node
-	var stack []ast.Node
-	ast.Inspect(body, func(node ast.Node) bool {
-		if node == nil {
-			if _, literal := stack[len(stack)-1].(*ast.FuncLit); literal {
-				bodies, literals = bodies[:len(bodies)-1], literals[:len(literals)-1]
-			}
-			stack = stack[:len(stack)-1]
+	ast.PreorderStack(body, nil, func(node ast.Node, stack []ast.Node) bool {
+		call, ok := node.(*ast.CallExpr)
+		if !ok {
 			return true
 		}
-		stack = append(stack, node)
-		switch node := node.(type) {
-		case *ast.FuncLit:
-			bodies, literals = append(bodies, node.Body), append(literals, node)
-		case *ast.CallExpr:
-			k, step, ok := readQuestion(info, node)
-			if !ok {
-				return true
-			}
-			q := question{step: step}
-			for i, body := range bodies {
-				holder := ast.Node(node)
-				if i < len(literals) {
-					holder = literals[i]
-				}
-				q.way = append(q.way, hold{body, holder})
-			}
+		if k, step, ok := readQuestion(info, call); ok {
 			if asked[k] == nil {
 				order = append(order, k)
 			}
-			asked[k] = append(asked[k], q)
+			asked[k] = append(asked[k], question{step, findWay(body, stack, call)})
 		}
 		return true
 	})
 	return order, asked
+}
+
+// findWay returns the way to a call. stack has the nodes around it.
+func findWay(body *ast.BlockStmt, stack []ast.Node, call *ast.CallExpr) (way []hold) {
+	for _, node := range stack {
+		if literal, ok := node.(*ast.FuncLit); ok {
+			way = append(way, hold{body, literal})
+			body = literal.Body
+		}
+	}
+	return append(way, hold{body, call})
 }
 
 // readQuestion reads a call that asks a question with a constant step name.

@@ -22,17 +22,11 @@ type Problem struct {
 	Old, New string
 }
 
-// note is something that a reader of the source should know and that is no mistake.
-type note struct {
-	pos     token.Position
-	message string
-}
-
 // List collects problems and notes. The zero value is ready to use. A List is not safe for
 // concurrent use.
 type List struct {
 	problems []Problem
-	notes    []note
+	notes    []Problem // what a reader of the source should know and what is no mistake
 }
 
 // Add records a problem at a position; hint may be empty.
@@ -56,7 +50,7 @@ func (l *List) AddMisspelling(pos token.Position, message, prefix, word string, 
 // AddNote records what the generator decided for the user at a position. The message also says how to
 // decide otherwise.
 func (l *List) AddNote(pos token.Position, message string) {
-	l.notes = append(l.notes, note{pos, message})
+	l.notes = append(l.notes, Problem{Pos: pos, Message: message})
 }
 
 // Notes returns a line for each note, sorted by position and without duplicates:
@@ -67,25 +61,13 @@ func (l *List) AddNote(pos token.Position, message string) {
 func (l *List) Notes(dir string) []string {
 	notes := slices.Clone(l.notes)
 	for i := range notes {
-		notes[i].pos.Filename = Relative(dir, notes[i].pos.Filename)
+		notes[i].Pos.Filename = Relative(dir, notes[i].Pos.Filename)
 	}
-	slices.SortStableFunc(notes, func(a, b note) int {
-		return cmp.Or(comparePositions(a.pos, b.pos), cmp.Compare(a.message, b.message))
-	})
 	var lines []string
-	for _, n := range slices.Compact(notes) {
-		lines = append(lines, n.pos.String()+": note: "+cleanMessage(n.message))
+	for _, n := range newError(notes).Problems {
+		lines = append(lines, n.Pos.String()+": note: "+cleanMessage(n.Message))
 	}
 	return lines
-}
-
-// comparePositions orders positions by file, line and column.
-func comparePositions(a, b token.Position) int {
-	return cmp.Or(
-		cmp.Compare(a.Filename, b.Filename),
-		cmp.Compare(a.Line, b.Line),
-		cmp.Compare(a.Column, b.Column),
-	)
 }
 
 // Len returns the number of problems so far.
@@ -110,7 +92,10 @@ func (l *List) Err(dir string) error {
 // newError returns an error with the problems sorted by position, without duplicates.
 func newError(problems []Problem) *Error {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
-		return cmp.Or(comparePositions(a.Pos, b.Pos), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(
+			cmp.Compare(a.Pos.Filename, b.Pos.Filename), cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column),
+			cmp.Compare(a.Message, b.Message),
+		)
 	})
 	return &Error{Problems: slices.Compact(problems)}
 }

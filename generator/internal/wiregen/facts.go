@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 	"slices"
-
-	"github.com/dave/jennifer/jen"
+	"strconv"
+	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
@@ -56,67 +56,54 @@ func merge[T any](all, values []T, err error, identify func(T) (name string, fix
 
 // renderFacts renders the constants of package mcptask.
 func renderFacts(all facts, surfaces []*schema.Surface) ([]byte, error) {
-	f := newFile(runtimePath, "mcptask")
-	emitStatus(f, all.statuses)
+	var f file
+	f.writeStatus(all.statuses)
 
-	var codes []jen.Code
+	var codes, revisions, others, names, capabilities []constant
 	for _, code := range all.codes {
-		codes = append(codes, constantLines("Code"+code.Name, code.Doc, nil, jen.Lit(code.Code))...)
+		codes = append(codes, constant{"Code" + code.Name, code.Doc, strconv.Itoa(code.Code)})
 	}
-	emitGroup(f, "JSON-RPC error codes.", codes)
-
-	var revisions, others []jen.Code
+	var byRevision []string
 	for _, s := range surfaces {
-		name, value := "Revision"+goName(s.Revision), jen.Lit(s.Revision)
+		id := goName(s.Revision)
+		byRevision = append(byRevision, fmt.Sprintf("Revision%[1]s: Declared%[1]s,\n", id))
 		if isReleased(s) {
-			revisions = append(revisions, constantLines(name, "is MCP revision "+s.Revision+".", nil, value)...)
+			revisions = append(revisions, constant{"Revision" + id, "is MCP revision " + s.Revision + ".", strconv.Quote(s.Revision)})
 		} else {
-			others = append(others, constantLines(name, "is off unless you name it. "+s.About, nil, value)...)
+			others = append(others, constant{"Revision" + id, "is off unless you name it. " + s.About, strconv.Quote(s.Revision)})
 		}
+		capabilities = append(capabilities, constant{"Declared" + id,
+			"is the capability object that a server with tasks adds in " + s.Revision + ".", "`" + string(s.ServerCapabilities) + "`"})
 	}
-	emitGroup(f, "Revisions of MCP, as sent on the wire.", revisions)
-	emitGroup(f, "Revisions that were not released. Their names belong to this project and are never sent.", others)
-
-	var names []jen.Code
+	slices.Sort(byRevision)
 	for _, extension := range all.extensions {
-		names = append(names, constantLines("Extension"+extension.Name, extension.Doc, nil, jen.Lit(extension.Key))...)
+		names = append(names, constant{"Extension" + extension.Name, extension.Doc, strconv.Quote(extension.Key)})
 	}
 	for _, key := range all.metaKeys {
-		names = append(names, constantLines("Meta"+key.Name, key.Doc, nil, jen.Lit(key.Key))...)
+		names = append(names, constant{"Meta" + key.Name, key.Doc, strconv.Quote(key.Key)})
 	}
-	emitGroup(f, "Keys of the protocol in capabilities (Extension) and in _meta (Meta).", names)
-	var capabilities []jen.Code
-	byRevision := jen.Dict{}
-	for _, s := range surfaces {
-		byRevision[jen.Id("Revision"+goName(s.Revision))] = jen.Id("Declared" + goName(s.Revision))
-		capabilities = append(capabilities, constantLines("Declared"+goName(s.Revision),
-			"is the capability object that a server with tasks adds in "+s.Revision+".", nil, jen.Op("`"+string(s.ServerCapabilities)+"`"))...)
-	}
-	emitGroup(f, "Capabilities of a server with tasks, as JSON objects.", capabilities)
-	addComment(f.Group, "Declared returns the capabilities that a server with tasks adds, by revision.")
-	f.Func().Id("Declared").Params().Map(jen.String()).String().Block(
-		jen.Return(jen.Map(jen.String()).String().Values(byRevision)))
-	return renderFile(f)
+	f.constants("JSON-RPC error codes.", "", codes)
+	f.constants("Revisions of MCP, as sent on the wire.", "", revisions)
+	f.constants("Revisions that were not released. Their names belong to this project and are never sent.", "", others)
+	f.constants("Keys of the protocol in capabilities (Extension) and in _meta (Meta).", "", names)
+	f.constants("Capabilities of a server with tasks, as JSON objects.", "", capabilities)
+	f.comment("Declared returns the capabilities that a server with tasks adds, by revision.")
+	fmt.Fprintf(&f, "func Declared() map[string]string {\nreturn map[string]string{\n%s}\n}\n", strings.Join(byRevision, ""))
+	return f.render("", "mcptask")
 }
 
-// emitStatus writes the type Status with its constants and its method.
-func emitStatus(f *jen.File, statuses []schema.Status) {
-	addComment(f.Group, "Status is the state of a task, as its requestor sees it.")
-	f.Type().Id("Status").String()
-	f.Line()
-	var lines, terminal []jen.Code
+// writeStatus writes the type Status with its constants and its method.
+func (f *file) writeStatus(statuses []schema.Status) {
+	f.WriteString("// Status is the state of a task, as its requestor sees it.\ntype Status string\n\n")
+	var lines []constant
+	var terminal []string
 	for _, status := range statuses {
 		name := "Status" + goName(status.Name)
-		lines = append(lines, constantLines(name, status.Doc, jen.Id("Status"), jen.Lit(status.Name))...)
+		lines = append(lines, constant{name, status.Doc, strconv.Quote(status.Name)})
 		if status.Terminal {
-			terminal = append(terminal, jen.Id(name))
+			terminal = append(terminal, name)
 		}
 	}
-	emitGroup(f, "Statuses in the order of a task's life.", lines)
-	addComment(f.Group, "Terminal reports whether the status is final.")
-	f.Func().Params(jen.Id("s").Id("Status")).Id("Terminal").Params().Bool().Block(
-		jen.Switch(jen.Id("s")).Block(jen.Case(terminal...).Block(jen.Return(jen.True()))),
-		jen.Return(jen.False()),
-	)
-	f.Line()
+	f.constants("Statuses in the order of a task's life.", "Status", lines)
+	fmt.Fprintf(f, "// Terminal reports whether the status is final.\nfunc (s Status) Terminal() bool {\nswitch s {\ncase %s:\nreturn true\n}\nreturn false\n}\n\n", strings.Join(terminal, ", "))
 }

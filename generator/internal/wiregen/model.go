@@ -13,7 +13,7 @@ import (
 type wireType struct {
 	name, doc string
 	fields    []field
-	element   *goType // the element type of a map with string keys
+	element   string // the element type of a map with string keys
 }
 
 // field is a field of a struct.
@@ -25,28 +25,22 @@ type field struct {
 
 // goType is the Go type of a value on the wire.
 type goType struct {
-	kind kind
-	name string  // the name of a named type
-	elem *goType // the element type of a slice or map
+	text string
+	// pointer is set if an optional member is a pointer, because its zero value has a meaning.
+	pointer bool
+	// omitZero is set if an empty list or map differs from a missing one.
+	omitZero bool
 }
 
-type kind int
+// raw is any value, kept unchanged.
+var raw = goType{text: "json.RawMessage"}
 
-const (
-	rawKind      kind = iota // json.RawMessage: any value, kept unchanged
-	stringKind               //
-	boolKind                 //
-	integerKind              // int64
-	codeKind                 // int
-	nullableKind             // *int64; nil stands for null
-	structKind               // a named struct
-	namedMapKind             // a named map
-	mapKind                  // map[string]elem
-	sliceKind                // []elem
-)
+func sliceOf(elem goType) goType { return goType{text: "[]" + elem.text, omitZero: true} }
 
-// constant is a value that the schema fixes.
-type constant struct {
+func mapOf(elem goType) goType { return goType{text: "map[string]" + elem.text, omitZero: true} }
+
+// fixedValue is a value that the schema fixes.
+type fixedValue struct {
 	name, value, property string
 	definitions           []string // the definitions that contain it
 }
@@ -56,7 +50,7 @@ type builder struct {
 	definitions map[string]*node
 	statuses    []string
 	types       []wireType
-	constants   []constant
+	constants   []fixedValue
 }
 
 func buildTypes(surface *schema.Surface) (*builder, error) {
@@ -100,17 +94,17 @@ func (b *builder) addDefinition(name string) error {
 		}
 		return b.addStruct(name+suffix, inner.Doc, inner, suffix == "Params")
 	}
-	switch b.kindOf(n) {
-	case structKind:
-		return b.addStruct(name, n.Doc, n, false)
-	case namedMapKind:
-		element := goType{}
+	switch {
+	case n.isMap():
+		element := raw
 		if n.Additional.values != nil {
 			if element, err = b.typeOf(name+"Value", n.Additional.values, nil); err != nil {
 				return err
 			}
 		}
-		b.types = append(b.types, wireType{name: name, doc: n.Doc, element: &element})
+		b.types = append(b.types, wireType{name: name, doc: n.Doc, element: element.text})
+	case b.isStruct(n):
+		return b.addStruct(name, n.Doc, n, false)
 	}
 	return nil
 }
@@ -172,8 +166,8 @@ func (b *builder) addStruct(name, doc string, n *node, params bool) error {
 }
 
 func (b *builder) addConstant(definition string, m member) {
-	c := constant{name: goName(m.name) + goName(m.schema.constant()), value: m.schema.constant(), property: m.name}
-	i := slices.IndexFunc(b.constants, func(other constant) bool { return other.name == c.name })
+	c := fixedValue{name: goName(m.name) + goName(m.schema.constant()), value: m.schema.constant(), property: m.name}
+	i := slices.IndexFunc(b.constants, func(other fixedValue) bool { return other.name == c.name })
 	if i < 0 {
 		i = len(b.constants)
 		b.constants = append(b.constants, c)
@@ -184,9 +178,9 @@ func (b *builder) addConstant(definition string, m member) {
 func (b *builder) memberType(parent string, m member) (goType, error) {
 	switch {
 	case m.name == "_meta":
-		return goType{kind: mapKind, elem: &goType{}}, nil
+		return goType{text: mapOf(raw).text}, nil
 	case m.name == "code" && m.schema.is("integer"):
-		return goType{kind: codeKind}, nil // JSON-RPC error codes are ints elsewhere
+		return goType{text: "int", pointer: true}, nil // JSON-RPC error codes are ints elsewhere
 	}
 	return b.typeOf(parent+goName(m.name), m.schema, nil)
 }
@@ -196,46 +190,44 @@ func (b *builder) memberType(parent string, m member) (goType, error) {
 func (b *builder) typeOf(name string, n *node, within []string) (goType, error) {
 	if ref := n.definition(); ref != "" {
 		target := b.definitions[ref]
-		if k := b.kindOf(target); k == structKind || k == namedMapKind {
-			return goType{kind: k, name: ref}, nil
-		}
-		if slices.Contains(within, ref) {
-			return goType{}, nil // only a named type can contain itself
+		switch {
+		case target.isMap():
+			return goType{text: ref, omitZero: true}, nil
+		case b.isStruct(target):
+			return goType{text: ref, pointer: true}, nil
+		case slices.Contains(within, ref):
+			return raw, nil // only a named type can contain itself
 		}
 		return b.typeOf(name, target, append(slices.Clone(within), ref))
 	}
 	switch {
 	case n.is("string"):
-		return goType{kind: stringKind}, nil
+		return goType{text: "string"}, nil
 	case n.is("boolean"):
-		return goType{kind: boolKind}, nil
+		return goType{text: "bool"}, nil
 	case n.is("integer"):
-		return goType{kind: integerKind}, nil
+		return goType{text: "int64", pointer: true}, nil
 	case len(n.Types) == 2 && slices.Contains(n.Types, "integer") && slices.Contains(n.Types, "null"):
-		return goType{kind: nullableKind}, nil
+		return goType{text: "*int64"}, nil // nil stands for null
 	case n.is("array") && n.Items != nil:
 		elem, err := b.typeOf(name+"Item", n.Items, within)
-		return goType{kind: sliceKind, elem: &elem}, err
+		return sliceOf(elem), err
 	case len(n.Properties) > 0 && !n.Additional.open:
 		doc := words.AfterName(name+" is about", n.Doc)
-		return goType{kind: structKind, name: name}, b.addStruct(name, doc, n, false)
+		return goType{text: name, pointer: true}, b.addStruct(name, doc, n, false)
 	case n.is("object") && n.Additional.values != nil:
 		elem, err := b.typeOf(name+"Value", n.Additional.values, within)
-		return goType{kind: mapKind, elem: &elem}, err
+		return mapOf(elem), err
 	}
-	return goType{}, nil
+	return raw, nil
 }
 
-// kindOf returns the kind of type for a definition: a struct, a map, or rawKind for no type of its
-// own.
-func (b *builder) kindOf(n *node) kind {
-	switch {
-	case n.Additional.open || n.Additional.values != nil:
-		return namedMapKind
-	case n.Additional.closed, len(n.Properties) > 0, len(n.AllOf) > 0, len(n.AnyOf) > 0 && b.isTagged(n.AnyOf):
-		return structKind
-	}
-	return rawKind
+// isMap reports whether a definition becomes a map.
+func (n *node) isMap() bool { return n.Additional.open || n.Additional.values != nil }
+
+// isStruct reports whether a definition that is no map becomes a struct. Others get no type.
+func (b *builder) isStruct(n *node) bool {
+	return n.Additional.closed || len(n.Properties) > 0 || len(n.AllOf) > 0 || len(n.AnyOf) > 0 && b.isTagged(n.AnyOf)
 }
 
 // member is a property of a definition after allOf and tagged anyOf are flattened.

@@ -68,16 +68,15 @@ func methodName(wire string) string {
 	return "Method" + goName(wire)
 }
 
-// wrapComment wraps a comment to 97 columns, including the marker.
+// wrapComment returns the lines of a comment, wrapped to 97 columns.
 func wrapComment(text string) []string {
-	const width = 97 - len("// ")
 	var lines []string
 	for _, word := range strings.Fields(text) {
-		if last := len(lines) - 1; last >= 0 && len(lines[last])+1+len(word) <= width {
+		if last := len(lines) - 1; last >= 0 && len(lines[last])+1+len(word) <= 97 {
 			lines[last] += " " + word
 			continue
 		}
-		lines = append(lines, word)
+		lines = append(lines, "// "+word)
 	}
 	return lines
 }

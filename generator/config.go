@@ -5,13 +5,10 @@ import (
 	"go/build"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
-	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
-	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
 // sideOf returns the half of the code that the flags select.
@@ -46,24 +43,4 @@ func checkOutputName(name string) error {
 		return fmt.Errorf("%q ends in the name of a system, so other systems would not build it; %s", name, hint)
 	}
 	return nil
-}
-
-// findRevisions returns the wanted protocol revisions, oldest first. It returns all released revisions
-// if wanted is empty.
-func findRevisions(wanted []string) ([]string, error) {
-	known := schema.Revisions()
-	if len(wanted) == 0 {
-		return schema.ReleasedRevisions(), nil
-	}
-	for _, revision := range wanted {
-		if slices.Contains(known, revision) {
-			continue
-		}
-		hint := "known revisions are " + strings.Join(known, ", ")
-		if near := diag.Nearest(revision, known); near != "" {
-			hint = fmt.Sprintf("did you mean %s? %s", near, hint)
-		}
-		return nil, fmt.Errorf("%q is not a protocol revision with tasks; %s", revision, hint)
-	}
-	return slices.DeleteFunc(known, func(revision string) bool { return !slices.Contains(wanted, revision) }), nil
 }

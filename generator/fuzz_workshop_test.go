@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"runtime/metrics"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/packages"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
@@ -226,9 +228,19 @@ func (w *workshop) load(tb testing.TB, source []byte, problems *diag.List) *load
 			tb.Skipf("go/types cannot check this: %v", r)
 		}
 	}()
-	return load.Check(tb.Context(), load.Source{
-		Path: "example.com/p", Dir: w.dir, Fset: w.fset, Files: []*ast.File{file}, Imports: w.imports,
-		Sizes: types.SizesFor("gc", "amd64"), Version: "go1.26",
+	info := &types.Info{Implicits: map[ast.Node]types.Object{}, Defs: map[*ast.Ident]types.Object{}}
+	for _, spec := range file.Imports {
+		name, err := strconv.Unquote(spec.Path.Value)
+		if imported := w.imports[name]; err == nil && imported != nil {
+			pkgName := types.NewPkgName(spec.Pos(), nil, imported.Name(), imported)
+			info.Implicits[spec] = pkgName
+			if spec.Name != nil {
+				info.Defs[spec.Name] = pkgName
+			}
+		}
+	}
+	return load.Check(tb.Context(), &analysis.Pass{
+		Fset: w.fset, Files: []*ast.File{file}, Pkg: types.NewPackage("example.com/p", "p"), TypesInfo: info, TypesSizes: types.SizesFor("gc", "amd64"),
 	})
 }
 

@@ -82,7 +82,6 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/emit"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
-	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
 // OutputName is the default name of the generated file in each package. The flag Out overrides it.
@@ -140,7 +139,6 @@ func generate(ctx context.Context, cfg Config) (*generation, Output, error) {
 	return g, out, err
 }
 
-// generation is one run of the generator.
 type generation struct {
 	cfg       Config
 	dir       string // the working directory, absolute
@@ -163,7 +161,6 @@ type readKey struct {
 	fixed string // the identifiers that every generated file declares
 }
 
-// newGeneration checks the flags.
 func newGeneration(cfg Config) (*generation, error) {
 	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
@@ -184,7 +181,6 @@ func newGeneration(cfg Config) (*generation, error) {
 	return g, err
 }
 
-// readPackages loads the packages and generates their files.
 func (g *generation) readPackages(ctx context.Context) error {
 	patterns := g.cfg.Patterns
 	if len(patterns) == 0 {
@@ -215,7 +211,6 @@ func (g *generation) load(ctx context.Context, patterns []string, tags string) (
 	return load.Load(ctx, load.Config{Dir: g.dir, Patterns: patterns, Tags: tags})
 }
 
-// startStep starts the clock of a step. The returned function reports its duration.
 func (g *generation) startStep(name string) (end func()) {
 	if g.cfg.Step == nil {
 		return func() {}
@@ -355,7 +350,6 @@ func (g *generation) readDeclarations(fset *token.FileSet, pkg *load.Package, pr
 	return m
 }
 
-// fail records an error about a command.
 func (g *generation) fail(c Command, err error) {
 	var problems *diag.Error
 	switch {
@@ -448,57 +442,4 @@ func declaresElsewhere(pkg *load.Package) bool {
 		}
 	}
 	return false
-}
-
-// protocolFor reads what a generated file says about MCP, once for all files with the same revisions.
-func (g *generation) protocolFor(c Command) (emit.Protocol, error) {
-	flags := c.Relative(c.Dir, g.dir)
-	key := fmt.Sprintf("%q %q", flags.Revisions, flags.Schemas)
-	if protocol, ok := g.protocols[key]; ok {
-		return protocol, nil
-	}
-	revisions, notes, err := readRevisions(g.dir, flags)
-	if err != nil {
-		return emit.Protocol{}, err
-	}
-	g.notes = append(g.notes, notes...)
-	g.protocols[key], err = readProtocol(revisions)
-	return g.protocols[key], err
-}
-
-// readProtocol reads what every generated file says about MCP. A status that no released revision has
-// is left out: the runtime never shows it.
-func readProtocol(revisions []string) (emit.Protocol, error) {
-	var protocol emit.Protocol
-	surfaces, shown := map[string]*schema.Surface{}, map[string]bool{}
-	for _, revision := range append(schema.ReleasedRevisions(), revisions...) {
-		if surfaces[revision] != nil {
-			continue
-		}
-		surface, err := schema.Load(revision)
-		if err != nil {
-			return protocol, err
-		}
-		surfaces[revision] = surface
-		for _, s := range surface.Statuses {
-			shown[s.Name] = shown[s.Name] || surface.Standing == schema.Released
-		}
-	}
-	for _, revision := range revisions {
-		surface := surfaces[revision]
-		if len(surface.ServerCapabilities) > 0 {
-			protocol.Capabilities = append(protocol.Capabilities, emit.Capability{Revision: revision, JSON: string(surface.ServerCapabilities)})
-		}
-		for _, s := range surface.Statuses {
-			if shown[s.Name] && !slices.Contains(protocol.Statuses, s.Name) {
-				protocol.Statuses = append(protocol.Statuses, s.Name)
-			}
-		}
-		for _, c := range surface.ErrorCodes {
-			if !slices.Contains(protocol.Codes, c.Name) {
-				protocol.Codes = append(protocol.Codes, c.Name)
-			}
-		}
-	}
-	return protocol, nil
 }

@@ -61,7 +61,6 @@ func (g *generation) findCommands(fset *token.FileSet, pkg *load.Package) []Comm
 	return commands
 }
 
-// path returns the absolute path of the file that the command writes.
 func (c Command) path() string { return diag.Absolute(c.Dir, c.Output()) }
 
 // findLines returns the commands of the //go:generate lines that write files of a package, in the order

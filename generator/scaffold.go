@@ -116,7 +116,6 @@ func (s Scaffold) checkNoGoFiles() error {
 		strings.Join(found, ", "), filepath.ToSlash(filepath.Join(s.shown, "hello")))
 }
 
-// escapeGlob returns a pattern that matches only path.
 func escapeGlob(path string) string {
 	return strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]").Replace(path)
 }
@@ -183,7 +182,6 @@ func findModule(ctx context.Context, dir string) (goModule, error) {
 	return mod, nil
 }
 
-// goCommand runs the go command in a directory and returns what it printed.
 func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir

@@ -18,7 +18,6 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/toolschema"
 )
 
-// generateList generates the file of a list of tools.
 func (g *generation) generateList(c Command) {
 	content, err := g.renderList(c)
 	if err != nil {

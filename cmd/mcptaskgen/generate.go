@@ -138,7 +138,6 @@ func (f *generateFlags) logSteps(i invocation) func(string, time.Duration) {
 	return func(name string, took time.Duration) { f.logVerbose(i, "%-8s %v", name, took.Round(time.Microsecond)) }
 }
 
-// logVerbose prints a line to standard error if --verbose is set.
 func (f *generateFlags) logVerbose(i invocation, format string, args ...any) {
 	if f.verbose {
 		fmt.Fprintf(i.stderr, "mcptaskgen: "+format+"\n", args...)

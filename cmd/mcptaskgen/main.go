@@ -47,7 +47,6 @@ type invocation struct {
 	stdout, stderr io.Writer
 }
 
-// printError prints an error and returns the exit code for it.
 func (i invocation) printError(err error) int {
 	fmt.Fprintln(i.stderr, err)
 	return exitFailure

@@ -36,7 +36,6 @@ type findings struct {
 	mistakes, stale []analysis.Diagnostic
 }
 
-// reader generates the files of one package and collects findings.
 type reader struct {
 	findings
 
@@ -115,7 +114,6 @@ func (r *reader) scanComments(file *ast.File) {
 	}
 }
 
-// addMistake reports a mistake once, with a fix if there is one.
 func (r *reader) addMistake(pos token.Pos, message, hint string) *analysis.Diagnostic {
 	if hint != "" {
 		message += "; " + hint
@@ -144,7 +142,6 @@ func (r *reader) generate() {
 	}
 }
 
-// addError reports an error of the generator.
 func (r *reader) addError(err error) {
 	var list *diag.Error
 	if !errors.As(err, &list) {

@@ -49,7 +49,6 @@ func (r *reader) commentAt(pos token.Pos) *ast.Comment {
 	return nil
 }
 
-// hasText reports whether a comment has a text at a position.
 func (r *reader) hasText(pos token.Pos, text string) bool {
 	comment := r.commentAt(pos)
 	return comment != nil && strings.HasPrefix(comment.Text[pos-comment.Pos():], text)

@@ -14,7 +14,6 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/output"
 )
 
-// compareFiles reports files that differ from what was generated.
 func (r *reader) compareFiles(out generator.Output) error {
 	differences, err := out.Compare()
 	for _, difference := range differences {
@@ -47,7 +46,6 @@ func (r *reader) compareFiles(out generator.Output) error {
 	return err
 }
 
-// firstDifference returns the number of the first line in which two texts differ.
 func firstDifference(a, b []byte) int {
 	line := 1
 	for i := range min(len(a), len(b)) {

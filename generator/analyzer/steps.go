@@ -165,7 +165,6 @@ func canAskBoth(info *types.Info, graphs map[*ast.BlockStmt]*cfg.CFG, a, b quest
 	return mayFollow(graphs[body], a.way[i].node, b.way[i].node) || mayFollow(graphs[body], b.way[i].node, a.way[i].node)
 }
 
-// neverReturns reports whether a call never returns.
 func neverReturns(info *types.Info, call *ast.CallExpr) bool {
 	switch f := typeutil.Callee(info, call).(type) {
 	case *types.Builtin:
@@ -176,7 +175,6 @@ func neverReturns(info *types.Info, call *ast.CallExpr) bool {
 	return false
 }
 
-// mayFollow reports whether b may run after a.
 func mayFollow(graph *cfg.CFG, a, b ast.Node) bool {
 	from, i := locateNode(graph, a)
 	to, j := locateNode(graph, b)

@@ -103,7 +103,6 @@ func findArguments(comment, file, pkg string) ([]string, bool) {
 	return nil, false
 }
 
-// isCommand reports whether a first argument selects another command, such as docs.
 func isCommand(word string) bool {
 	return word != "" && !strings.ContainsFunc(word, func(r rune) bool { return r < 'a' || r > 'z' })
 }

@@ -26,14 +26,12 @@ func parseClauseOnly(fset *token.FileSet, name string, src []byte) (*ast.File, e
 	return parser.ParseFile(fset, name, src, parser.PackageClauseOnly|parser.SkipObjectResolution)
 }
 
-// generatedFiles collects the headers of generated files by path while packages are parsed. Several
-// goroutines call it.
-type generatedFiles struct{ headers sync.Map }
-
-func (g *generatedFiles) add(path string, header commandline.Header) { g.headers.Store(path, header) }
+// generatedFiles has the headers of generated files by path. Several goroutines add to it while packages
+// are parsed.
+type generatedFiles struct{ sync.Map }
 
 func (g *generatedFiles) has(path string) bool {
-	_, ok := g.headers.Load(path)
+	_, ok := g.Load(path)
 	return ok
 }
 
@@ -53,7 +51,7 @@ func (p *Package) findGenerated(parsed *generatedFiles) {
 		if filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.ContainsAny(name[:1], "._") {
 			continue
 		}
-		header, ok := parsed.headers.Load(path)
+		header, ok := parsed.Load(path)
 		if !ok && !slices.Contains(p.GoFiles, path) {
 			if src, err := os.ReadFile(path); err == nil {
 				header, ok = commandline.FindHeader(src)

@@ -60,7 +60,7 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 		Context: ctx, Mode: mode, Dir: cfg.Dir, Fset: fset,
 		ParseFile: func(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
 			if header, ok := commandline.FindHeader(src); ok {
-				generated.add(name, header)
+				generated.Store(name, header)
 				return parseClauseOnly(fset, name, src)
 			}
 			return removeBodies(parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution))

@@ -62,7 +62,6 @@ func (s *scopeCache) findExportFile(path string) string {
 	return loaded[0].ExportFile
 }
 
-// readExportData reads the export data of a package.
 func (s *scopeCache) readExportData(path, file string) (*types.Package, error) {
 	if file == "" {
 		return nil, fmt.Errorf("package %s does not compile", path)

@@ -60,7 +60,7 @@ func Check(ctx context.Context, pass *analysis.Pass) *Package {
 		name := FileName(pass.Fset, file)
 		pkg.GoFiles = append(pkg.GoFiles, name)
 		if header, ok := FindHeader(file); ok {
-			generated.add(name, header)
+			generated.Store(name, header)
 		} else {
 			pkg.Files = append(pkg.Files, file)
 		}

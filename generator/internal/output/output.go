@@ -101,7 +101,6 @@ func join(dir, name string) string {
 	return path
 }
 
-// writeTemporary writes a temporary file next to path, ready to be renamed.
 func writeTemporary(path string, content []byte) (string, error) {
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {

@@ -249,7 +249,6 @@ func describePolicy(t *model.Tool) []policy {
 	return list
 }
 
-// fieldRows returns the table of a schema's fields.
 func fieldRows(schema string) ([]row, error) {
 	fields, err := jsonschema.Fields(schema)
 	if err != nil {

@@ -62,7 +62,6 @@ func identify(set []*file) (*Schema, error) {
 	return best, nil
 }
 
-// compareWith lists the differences from a revision.
 func compareWith(surface *schema.Surface, set []*file) ([]Finding, error) {
 	document := combineFiles(surface, set)
 	document, renamed, err := followRenames(surface, document)
@@ -160,7 +159,6 @@ func renamedDefinition(surface *schema.Surface, ours, document *schema.Document)
 	return "", ""
 }
 
-// renameDefinition renames a definition and the references to it.
 func renameDefinition(document *schema.Document, from, to string) (*schema.Document, error) {
 	definitions := map[string]json.RawMessage{}
 	for _, d := range document.Definitions {

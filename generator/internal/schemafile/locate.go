@@ -35,7 +35,6 @@ func findPlaces(file *jsontree.File) map[place]token.Position {
 	return found
 }
 
-// visitProperties visits the properties of all objects in a schema.
 func visitProperties(n *jsontree.Node, visit func(jsontree.Member)) {
 	for _, item := range n.Items {
 		visitProperties(item, visit)

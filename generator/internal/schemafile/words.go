@@ -103,7 +103,6 @@ func parseList(text string) []any {
 	return []any{value}
 }
 
-// subtractValues returns the values of a that are not in b.
 func subtractValues(a, b []any) (rest []any) {
 	for _, value := range a {
 		if !slices.ContainsFunc(b, func(other any) bool { return fmt.Sprint(other) == fmt.Sprint(value) }) {

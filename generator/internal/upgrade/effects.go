@@ -33,7 +33,6 @@ type subject struct {
 	tool    *model.Tool
 }
 
-// isTask reports whether the tool can run as a task.
 func (s subject) isTask() bool { return s.tool.Policy.Task != model.Forbidden }
 
 // mayAsk reports whether the tool may ask questions that the package declares.
@@ -141,7 +140,6 @@ func describePrevious(c schema.Change) string {
 	return " (before: " + c.From + ")"
 }
 
-// matchesChange reports whether the effect is about a change.
 func (e effect) matchesChange(c schema.Change) bool {
 	return e.section == c.Section && (e.means == "" || e.means == c.Means) && (len(e.kinds) == 0 || slices.Contains(e.kinds, c.Kind))
 }

@@ -67,7 +67,6 @@ func parseGeneratedFile(src []byte) (e generatedFile) {
 	return e
 }
 
-// findStringKeys returns the string keys of composite literals.
 func findStringKeys(body ast.Node) (found []string) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		if pair, ok := n.(*ast.KeyValueExpr); ok {

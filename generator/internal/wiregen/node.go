@@ -28,13 +28,11 @@ func (n *node) is(kind string) bool { return len(n.Types) == 1 && n.Types[0] == 
 // definition returns the name of the definition that the node refers to, or "".
 func (n *node) definition() string { return strings.TrimPrefix(n.Ref, "#/$defs/") }
 
-// constant returns the value of a string constant, or "".
 func (n *node) constant() string {
 	text, _ := n.Const.(string)
 	return text
 }
 
-// property returns the schema of a property, or nil.
 func (n *node) property(name string) *node {
 	i := slices.IndexFunc(n.Properties, func(p property) bool { return p.name == name })
 	if i < 0 {
@@ -67,7 +65,6 @@ func (p *properties) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// typeNames are the types of a schema, which may name one or list several.
 type typeNames []string
 
 // UnmarshalJSON implements json.Unmarshaler.

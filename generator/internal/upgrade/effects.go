@@ -11,11 +11,13 @@ import (
 
 // move is a step from one revision to another, with all its changes.
 type move struct {
-	from, to *schema.Surface
-	changes  []schema.Change
+	from, to    *schema.Surface
+	changes     []schema.Change
+	tasks, asks bool // what the tools of the packages do
 }
 
-func newMove(from, to string) (m move, err error) {
+func newMove(from, to string) (m *move, err error) {
+	m = &move{}
 	if m.from, err = schema.Load(from); err != nil {
 		return m, err
 	}
@@ -54,7 +56,7 @@ type effect struct {
 	// tool returns the entry for the table of tools. It may be nil.
 	tool func(schema.Change, subject) string
 	// todo returns what people have to do or know, once for all tools, or "". It may be nil.
-	todo func(schema.Change, move) string
+	todo func(schema.Change, *move) string
 }
 
 // effects use the canonical names of package schema, so that they also apply to future revisions.
@@ -79,7 +81,7 @@ var effects = []effect{
 			}
 			return text
 		},
-		todo: func(c schema.Change, m move) string {
+		todo: func(c schema.Change, m *move) string {
 			if !strings.HasPrefix(c.To, "the server") {
 				return ""
 			}
@@ -89,7 +91,7 @@ var effects = []effect{
 	{
 		section: schema.Aspects, means: "questions", when: subject.mayAskWhileRunning,
 		tool: func(c schema.Change, _ subject) string { return "its questions: " + c.To + describePrevious(c) },
-		todo: func(_ schema.Change, m move) string {
+		todo: func(_ schema.Change, m *move) string {
 			return "Handlers that ask must handle `mcptask.ErrCannotAsk`: check in which calls " + m.to.Revision + " lets a server ask. A question that is a parameter of the method is asked before the task is created."
 		},
 	},
@@ -109,25 +111,25 @@ var effects = []effect{
 	},
 	{
 		section: schema.Aspects, means: "is-error", when: subject.isTask,
-		todo: func(c schema.Change, _ move) string {
+		todo: func(c schema.Change, _ *move) string {
 			return fmt.Sprintf("Check code that looks at the status of a task, such as a switch over `TaskStatus`: after a tool error the status is %s%s.", c.To, describePrevious(c))
 		},
 	},
 	{
 		section: schema.Methods, means: "list", kinds: []schema.Kind{schema.Removed}, when: subject.isTask,
-		todo: func(c schema.Change, m move) string {
+		todo: func(c schema.Change, m *move) string {
 			return m.to.Revision + " cannot list tasks (`" + c.From + "` is gone): callers must keep the token of a call, `call.Token()`, to resume it."
 		},
 	},
 	{
 		section: schema.Methods, kinds: []schema.Kind{schema.Removed, schema.Renamed}, when: subject.isTask,
-		todo: func(c schema.Change, _ move) string {
+		todo: func(c schema.Change, _ *move) string {
 			return "Update your own scripts, tests and proxies that use `" + c.From + "`: " + c.Text + "."
 		},
 	},
 	{
 		section: schema.Headers, kinds: []schema.Kind{schema.Added}, when: subject.isTask,
-		todo: func(c schema.Change, _ move) string {
+		todo: func(c schema.Change, _ *move) string {
 			return "Let proxies and cross-origin rules pass the header `" + c.To + "`."
 		},
 	},
@@ -145,7 +147,7 @@ func (e effect) matchesChange(c schema.Change) bool {
 }
 
 // describeChanges says what the moves mean for a tool. It passes what is to be done to todo.
-func (s subject) describeChanges(moves []move, todo func(string)) string {
+func (s subject) describeChanges(moves []*move, todo func(string)) string {
 	if !s.isTask() && len(s.tool.Questions) == 0 {
 		return "nothing: it never runs as a task"
 	}

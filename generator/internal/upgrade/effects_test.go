@@ -27,7 +27,7 @@ func TestEffects(t *testing.T) {
 				}
 			}
 			pkg := everything()
-			text, err := Report([]Package{{Model: pkg, Shown: "p", Before: []string{from}, After: []string{to}}}, nil, []string{to}, true)
+			text, err := Report([]Package{{Model: pkg, Shown: "p", Serves: true, Before: []string{from}, After: []string{to}}}, nil, []string{to}, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +73,7 @@ func TestUnused(t *testing.T) {
 		}
 	}
 	write := func(pkg *model.Package) string {
-		text, err := Report([]Package{{Model: pkg, Shown: "p", Before: []string{"2025-11-25"}, After: []string{"2026-07-28"}}}, nil, []string{"2026-07-28"}, true)
+		text, err := Report([]Package{{Model: pkg, Shown: "p", Serves: true, Before: []string{"2025-11-25"}, After: []string{"2026-07-28"}}}, nil, []string{"2026-07-28"}, true)
 		if err != nil {
 			t.Fatal(err)
 		}

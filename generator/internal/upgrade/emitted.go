@@ -36,6 +36,7 @@ func (p *Package) AddFile(old, content []byte, flags commandline.Flags) (gone []
 	if header, generated := commandline.FindHeader(old); generated {
 		p.Before = commandline.SortRevisions(append(p.Before, was.declaredRevisions(header.Flags)...))
 	}
+	p.Serves = p.Serves || !flags.ClientOnly
 	p.After = commandline.SortRevisions(append(p.After, is.declaredRevisions(flags)...))
 	return slices.DeleteFunc(was.names, func(name string) bool { return slices.Contains(is.names, name) })
 }

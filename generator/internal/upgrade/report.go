@@ -25,6 +25,7 @@ type Package struct {
 	Model         *model.Package
 	Shown         string   // its directory, as shown in messages
 	Before, After []string // the revisions it was and will be generated for, oldest first
+	Serves        bool     // a generated file has the server's half
 	Notes         []string // manual steps that it needs
 	// Gone holds the exported names that its generated file no longer has, with the positions at
 	// which the package uses them.
@@ -89,11 +90,10 @@ func Report(packages []Package, files []File, wanted []string, check bool) (stri
 			todo = append(todo, text)
 		}
 	}
-	usage := map[string]*toolUsage{} // by the revisions of the move
-	var order []move
+	var all []*move
 	for _, pkg := range packages {
 		names = append(names, pkg.Model.Name)
-		moves, err := pkg.findMoves()
+		moves, err := pkg.findMoves(&all)
 		if err != nil {
 			return "", err
 		}
@@ -103,12 +103,7 @@ func Report(packages []Package, files []File, wanted []string, check bool) (stri
 			more(note)
 		}
 		for _, m := range moves {
-			key := m.from.Revision + " " + m.to.Revision
-			if usage[key] == nil {
-				usage[key] = &toolUsage{}
-				order = append(order, m)
-			}
-			usage[key].addPackage(pkg.Model)
+			m.addPackage(pkg.Model)
 		}
 		for _, service := range pkg.Model.Services {
 			for _, t := range service.Tools {
@@ -118,8 +113,8 @@ func Report(packages []Package, files []File, wanted []string, check bool) (stri
 		}
 		pkg.listRevisionChanges(more)
 	}
-	for _, m := range order {
-		if n := collectNews(m, *usage[m.from.Revision+" "+m.to.Revision]); len(n.Sections) > 0 {
+	for _, m := range all {
+		if n := m.collectNews(); len(n.Sections) > 0 {
 			p.Moves = append(p.Moves, n)
 		}
 	}
@@ -133,8 +128,9 @@ func Report(packages []Package, files []File, wanted []string, check bool) (stri
 	return strings.TrimSpace(text) + "\n", err
 }
 
-// findMoves pairs each new revision with the newest older one that the package had.
-func (p Package) findMoves() (moves []move, err error) {
+// findMoves pairs each new revision with the newest older one that the package had. It takes the moves
+// from all, and adds those that are new there.
+func (p Package) findMoves(all *[]*move) (moves []*move, err error) {
 	known := schema.Revisions()
 	for _, is := range p.After {
 		if slices.Contains(p.Before, is) || len(p.Before) == 0 {
@@ -146,11 +142,16 @@ func (p Package) findMoves() (moves []move, err error) {
 				was = revision
 			}
 		}
-		m, err := newMove(was, is)
-		if err != nil {
-			return nil, err
+		i := slices.IndexFunc(*all, func(m *move) bool { return m.from.Revision == was && m.to.Revision == is })
+		if i < 0 {
+			m, err := newMove(was, is)
+			if err != nil {
+				return nil, err
+			}
+			i = len(*all)
+			*all = append(*all, m)
 		}
-		moves = append(moves, m)
+		moves = append(moves, (*all)[i])
 	}
 	return moves, nil
 }
@@ -183,7 +184,7 @@ func (p Package) listGoneNames(more func(string)) {
 
 // listRevisionChanges adds what operators of servers must know about new and removed revisions.
 func (p Package) listRevisionChanges(more func(string)) {
-	if len(p.Model.Services) == 0 {
+	if !p.Serves {
 		return
 	}
 	gone := slices.DeleteFunc(slices.Clone(p.Before), func(was string) bool { return slices.Contains(p.After, was) })
@@ -205,14 +206,12 @@ func (p Package) listRevisionChanges(more func(string)) {
 	}
 }
 
-// toolUsage says which features the tools of a move use.
-type toolUsage struct{ tasks, asks bool }
-
-func (u *toolUsage) addPackage(pkg *model.Package) {
+// addPackage notes which features the tools of a package use.
+func (m *move) addPackage(pkg *model.Package) {
 	for _, service := range pkg.Services {
 		for _, t := range service.Tools {
-			u.tasks = u.tasks || t.Policy.Task != model.Forbidden
-			u.asks = u.asks || subject{pkg, service, t}.mayAsk()
+			s := subject{pkg, service, t}
+			m.tasks, m.asks = m.tasks || s.isTask(), m.asks || s.mayAsk()
 		}
 	}
 }
@@ -231,14 +230,14 @@ var titles = []struct {
 // questions.
 var ofQuestions = []string{"answer", "answers", "ask", "before", "input", "questions"}
 
-// collectNews returns the changes of a move that affect the used features.
-func collectNews(m move, u toolUsage) revisionNews {
+// collectNews returns the changes that affect the used features.
+func (m *move) collectNews() revisionNews {
 	n := revisionNews{From: m.from.Revision, To: m.to.Revision}
 	for _, title := range titles {
 		s := section{Title: title.title}
 		for _, c := range m.changes {
 			asks := slices.Contains(ofQuestions, c.Means) && !(c.Section == schema.Aspects && c.Means == "answer")
-			if c.Section == title.section && (u.asks || !asks) && (u.tasks || asks) {
+			if c.Section == title.section && (m.asks || !asks) && (m.tasks || asks) {
 				s.Changes = append(s.Changes, c.Text)
 			}
 		}

@@ -274,44 +274,36 @@ func (c *classifier) classifyOther(d schema.Difference) {
 
 // addRuleChange adds a difference without a kind of its own.
 func (c *classifier) addRuleChange(d schema.Difference) {
-	f := Finding{Kind: RuleChanged, Place: strings.TrimSuffix(d.Path, " "+string(d.Aspect)), Was: "nothing", Is: "nothing"}
-	show := func(content string) string {
+	show := func(text string) string {
 		const longest = 120
-		text := content
+		if text == "" {
+			return "nothing"
+		}
 		if d.Aspect != schema.AspectMember {
-			text = string(d.Aspect) + " " + content
+			text = string(d.Aspect) + " " + text
 		}
 		if len(text) > longest {
 			text = text[:longest] + "..."
 		}
 		return text
 	}
-	if d.Ours != "" {
-		f.Was = show(d.Ours)
-	}
-	if d.Official != "" {
-		f.Is = show(d.Official)
-	}
-	c.addFinding(d, f)
+	place := strings.TrimSuffix(d.Path, " "+string(d.Aspect))
+	c.addFinding(d, Finding{Kind: RuleChanged, Place: place, Was: show(d.Ours), Is: show(d.Official)})
 }
 
 func (c *classifier) classifyAlternative(d schema.Difference) {
-	path := strings.TrimSuffix(d.Path, " alternative")
-	words := func(content string) string {
-		if i := strings.LastIndexByte(path, '('); i >= 0 && strings.HasSuffix(path, ")") {
-			return path[i+1 : len(path)-1]
+	place, words := strings.TrimSuffix(d.Path, " alternative"), describeSchema
+	if i := strings.LastIndexByte(place, '('); i >= 0 {
+		if name, closed := strings.CutSuffix(place[i+1:], ")"); closed {
+			words = func(string) string { return name }
 		}
-		return describeSchema(content)
+		place = place[:i]
 	}
-	f := Finding{Kind: VariantNew, Is: words(d.Official)}
 	if d.Kind == schema.Removed {
-		f = Finding{Kind: VariantGone, Was: words(d.Ours)}
+		c.addFinding(d, Finding{Kind: VariantGone, Place: place, Was: words(d.Ours)})
+	} else {
+		c.addFinding(d, Finding{Kind: VariantNew, Place: place, Is: words(d.Official)})
 	}
-	f.Place = path
-	if i := strings.LastIndexByte(path, '('); i >= 0 {
-		f.Place = path[:i]
-	}
-	c.addFinding(d, f)
 }
 
 // classifyValues compares the allowed values.

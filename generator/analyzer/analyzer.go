@@ -16,9 +16,7 @@ func Analyzers() []*analysis.Analyzer {
 }
 
 // Stale reports a generated file that is missing, left over, or not what the generator would write.
-var Stale = &analysis.Analyzer{
-	Name: "mcptaskstale",
-	Doc: `report generated files that are out of date
+var Stale = newAnalyzer("mcptaskstale", `report generated files that are out of date
 
 The package is generated again, as its //go:generate line says, or a line in a directory above that covers
 the package. Without a line, mcptaskgen runs without flags. A file that would change, is missing, or is
@@ -26,32 +24,24 @@ left over from removed declarations is reported at that line, or at the first di
 
 The result also depends on files outside the package: schemas, lists of tools, and the comments of other
 packages' types. go vet caches a clean result and does not notice when these files change. Running
-mcptaskvet directly does.`,
-	Requires:         []*analysis.Analyzer{generation},
-	RunDespiteErrors: true,
-	Run: func(pass *analysis.Pass) (any, error) {
-		return nil, reportAll(pass, pass.ResultOf[generation].(*findings).stale)
-	},
-}
+mcptaskvet directly does.`, func(f *findings) []analysis.Diagnostic { return f.stale })
 
 // Directive reports mistakes in directives, even in packages that the generator never runs on.
-var Directive = &analysis.Analyzer{
-	Name: "mcptaskdirective",
-	Doc: `report mcptask directives that are misplaced or wrong
+var Directive = newAnalyzer("mcptaskdirective", `report mcptask directives that are misplaced or wrong
 
 These are the errors of mcptaskgen, reported even in packages that it never runs on: a directive that is
 attached to nothing, a comment that only looks like a directive, an unknown key, or a directive above a
-method that is not a tool.`,
-	Requires:         []*analysis.Analyzer{generation},
-	RunDespiteErrors: true,
-	Run: func(pass *analysis.Pass) (any, error) {
-		return nil, reportAll(pass, pass.ResultOf[generation].(*findings).mistakes)
-	},
-}
+method that is not a tool.`, func(f *findings) []analysis.Diagnostic { return f.mistakes })
 
-func reportAll(pass *analysis.Pass, diagnostics []analysis.Diagnostic) error {
-	for _, d := range diagnostics {
-		pass.Report(d)
+// newAnalyzer returns an analyzer that reports some of what the generator finds.
+func newAnalyzer(name, doc string, pick func(*findings) []analysis.Diagnostic) *analysis.Analyzer {
+	return &analysis.Analyzer{
+		Name: name, Doc: doc, Requires: []*analysis.Analyzer{generation}, RunDespiteErrors: true,
+		Run: func(pass *analysis.Pass) (any, error) {
+			for _, d := range pick(pass.ResultOf[generation].(*findings)) {
+				pass.Report(d)
+			}
+			return nil, nil
+		},
 	}
-	return nil
 }

@@ -41,6 +41,7 @@ func ParseLine(comment, file, pkg string) (*Line, error) {
 		set.Usage = func() {}
 		set.StringVar(&line.Out, "out", "", "")
 		set.StringVar(&line.Tags, "tags", "", "")
+		set.Bool("check", false, "")
 		set.Bool("verbose", false, "")
 		err = set.Parse(words[1:])
 		line.Docs, line.Packages = true, set.Args()

@@ -21,6 +21,7 @@ func TestParseLine(t *testing.T) {
 		"//go:generate mcptaskgen --revision $MCPTASK_TEST --out ${GOPACKAGE}_$GOFILE":    "flags --out p_a.go --revision 2026-07-28",
 		`//go:generate mcptaskgen --tools "my list.json" --service Search`:                `flags --tools "my list.json" --service Search`,
 		"//go:generate mcptaskgen docs --out TOOLS.md ./...":                              "docs flags --out TOOLS.md; for ./...",
+		"//go:generate mcptaskgen docs --check --out TOOLS.md":                            "docs flags --out TOOLS.md",
 		"//go:generate mcptaskgen docs":                                                   "",
 		"//go:generate mcptaskgen upgrade":                                                "",
 		"//go:generate mcptaskgen --help":                                                 "",

@@ -392,10 +392,7 @@ func (g *generation) mayBeLeftOver(f load.GeneratedFile) bool {
 	return !areHalves(f.Header.Flags, g.cfg.Flags) && !f.Header.Flags.ReadsTools()
 }
 
-// ErrNothing reports that the packages declare nothing and that no generated files are left over.
-var ErrNothing = errors.New("no //mcptask:service")
-
-// newNothingError returns [ErrNothing] with the patterns and a hint.
+// newNothingError reports that the packages declare nothing and that no generated files are left over.
 func newNothingError(patterns []string, packages []*load.Package) error {
 	hint := "put the directive into the doc comment of an interface, or begin with mcptaskgen init"
 	inTests := ""
@@ -412,12 +409,12 @@ func newNothingError(patterns []string, packages []*load.Package) error {
 	}):
 		hint = "clients of a list of tools are generated and checked only with --tools"
 	}
-	return fmt.Errorf("%w in %s; %s", ErrNothing, strings.Join(patterns, " "), hint)
+	return fmt.Errorf("no //mcptask:service in %s; %s", strings.Join(patterns, " "), hint)
 }
 
 // findTestDirectives returns the name of a test file with directives, or "" if there is none.
 func findTestDirectives(dir string) string {
-	tests, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	tests, err := filepath.Glob(filepath.Join(escapeGlob(dir), "*_test.go"))
 	if err != nil || dir == "" {
 		return ""
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -96,10 +97,8 @@ func (f *generateFlags) run(ctx context.Context, i invocation) int {
 		return i.printVersion()
 	}
 	for _, arg := range i.args {
-		for _, c := range namedCommands() {
-			if arg == c.name {
-				return i.printError(fmt.Errorf("the command comes first: mcptaskgen %s; to name a package, write ./%[1]s", arg))
-			}
+		if slices.Contains(commandNames(), arg) {
+			return i.printError(fmt.Errorf("the command comes first: mcptaskgen %s; to name a package, write ./%[1]s", arg))
 		}
 	}
 	err := f.flags.Check(i.args)

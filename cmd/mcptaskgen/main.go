@@ -66,34 +66,26 @@ func namedCommands() []command {
 	return []command{initCommand(), docsCommand(), schemaCommand(), toolsCommand(), upgradeCommand(), versionCommand()}
 }
 
-// checkCommand refuses an unknown command after help.
-func checkCommand(name string) error {
-	var names []string
+// commandNames returns the names of the subcommands.
+func commandNames() (names []string) {
 	for _, c := range namedCommands() {
 		names = append(names, c.name)
 	}
-	if strings.HasPrefix(name, "-") || slices.Contains(names, name) {
-		return nil
-	}
-	return fmt.Errorf("mcptaskgen: unknown command %q; the commands are %s; see mcptaskgen --help", name, strings.Join(names, ", "))
+	return names
 }
 
 // run runs the command line without touching the process.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	names := commandNames()
 	if len(args) > 0 && args[0] == "help" {
 		args = append(args[1:], "--help")
-		if err := checkCommand(args[0]); err != nil {
-			return invocation{stderr: stderr}.printError(err)
+		if name := args[0]; !strings.HasPrefix(name, "-") && !slices.Contains(names, name) {
+			return invocation{stderr: stderr}.printError(fmt.Errorf("mcptaskgen: unknown command %q; the commands are %s; see mcptaskgen --help", name, strings.Join(names, ", ")))
 		}
 	}
 	c := generateCommand()
-	if len(args) > 0 {
-		for _, named := range namedCommands() {
-			if named.name == args[0] {
-				c, args = named, args[1:]
-				break
-			}
-		}
+	if len(args) > 0 && slices.Contains(names, args[0]) {
+		c, args = namedCommands()[slices.Index(names, args[0])], args[1:]
 	}
 	return c.run(ctx, args, stdout, stderr)
 }

@@ -3,6 +3,7 @@ package analyzer
 import (
 	"go/ast"
 	"go/types"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -25,12 +26,7 @@ type handler struct {
 func findHandlers(pass *analysis.Pass) []handler {
 	methods := findImplementations(pass)
 	declared := map[*types.Func]*ast.FuncDecl{}
-	var written []*ast.File
-	for _, file := range pass.Files {
-		if !strings.HasSuffix(load.FileName(pass.Fset, file), "_test.go") && !ast.IsGenerated(file) {
-			written = append(written, file)
-		}
-	}
+	written := findWritten(pass)
 	var list []handler
 	for _, file := range written {
 		for _, decl := range file.Decls {
@@ -66,6 +62,12 @@ func findHandlers(pass *analysis.Pass) []handler {
 		})
 	}
 	return list
+}
+
+// findWritten returns the files that are neither tests nor generated.
+func findWritten(pass *analysis.Pass) []*ast.File {
+	files, _ := load.FindSources(pass)
+	return slices.DeleteFunc(files, ast.IsGenerated)
 }
 
 // findImplementations returns the methods of the package's types that implement services. A service

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/tools/go/types/typeutil"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/declaration"
-	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 )
 
 // Step reports questions in one function that share a step name.
@@ -27,10 +26,7 @@ questions share a name, the second one gets a number in the order of asking. Aft
 another path, one question may get the other's answer. One question in a loop, asked again on purpose, is
 fine. So are two questions of which a run reaches only one.`,
 	Run: func(pass *analysis.Pass) (any, error) {
-		for _, file := range pass.Files {
-			if strings.HasSuffix(load.FileName(pass.Fset, file), "_test.go") || ast.IsGenerated(file) {
-				continue
-			}
+		for _, file := range findWritten(pass) {
 			for _, decl := range file.Decls {
 				if decl, ok := decl.(*ast.FuncDecl); ok && decl.Body != nil {
 					checkSteps(pass, decl.Body)

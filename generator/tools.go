@@ -34,7 +34,7 @@ func (g *generation) renderList(c Command) ([]byte, error) {
 	list, out := diag.Absolute(c.Dir, c.Tools), c.path()
 	text, err := os.ReadFile(list)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the list of tools: %w; record it with mcptaskgen tools --out %s, or name another with --tools", err, diag.Relative(g.dir, list))
+		return nil, fmt.Errorf("cannot read the list of tools: %w; record it with mcptaskgen tools --out %s URL, or name another with --tools", err, diag.Relative(g.dir, list))
 	}
 	if err := checkTarget(g.dir, out); err != nil {
 		return nil, err

@@ -39,8 +39,8 @@ type Upgrade struct {
 	Report string
 }
 
-// PlanUpgrade generates packages for other revisions of the protocol, with the flags of their
-// go:generate lines or of the first lines of their generated files. It writes nothing.
+// PlanUpgrade generates packages for other revisions of the protocol, with the flags of their lines for
+// go generate or of the first lines of their generated files. It writes nothing.
 //
 // Flags that name revisions, or schema files of revisions, name the new ones afterwards, in the line
 // too. Flags that name none stay unchanged and still mean all released revisions. Packages whose files

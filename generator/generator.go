@@ -407,7 +407,7 @@ func newNothingError(patterns []string, packages []*load.Package) error {
 	case slices.ContainsFunc(packages, func(p *load.Package) bool {
 		return slices.ContainsFunc(p.Generated, func(f load.GeneratedFile) bool { return f.Header.Flags.ReadsTools() })
 	}):
-		hint = "clients of a list of tools are generated and checked only with --tools"
+		hint = "a client of a list of tools is generated with --tools, or by its own flags if none are given"
 	}
 	return fmt.Errorf("no //mcptask:service in %s; %s", strings.Join(patterns, " "), hint)
 }

@@ -180,19 +180,22 @@ var progressMethods = map[string]bool{
 	"(*" + declaration.Runtime + ".Task).Progress": true, "(*" + declaration.Runtime + ".Task).Message": true,
 }
 
+// returnsAtOnce reports whether a call is a conversion, of a builtin, or a report of progress.
+func returnsAtOnce(info *types.Info, call *ast.CallExpr) bool {
+	t := info.Types[call.Fun]
+	return t.IsType() || t.IsBuiltin() || reportsProgress(info, call)
+}
+
 // describeSlowCall says why a call may take long. It returns "" if it does not.
 func describeSlowCall(info *types.Info, call *ast.CallExpr) string {
-	if t := info.Types[call.Fun]; t.IsType() || t.IsBuiltin() || reportsProgress(info, call) {
+	if returnsAtOnce(info, call) {
 		return ""
 	}
 	name := types.ExprString(ast.Unparen(call.Fun))
 	if _, literal := ast.Unparen(call.Fun).(*ast.FuncLit); literal {
 		name = "a function"
 	}
-	f := typeutil.StaticCallee(info, call)
-	if f == nil { // a method of an interface, or a variable
-		f, _ = typeutil.Callee(info, call).(*types.Func)
-	}
+	f, _ := typeutil.Callee(info, call).(*types.Func)
 	switch {
 	case f != nil && f.Pkg() != nil && f.Pkg().Path() == "log/slog":
 		return "" // its context only carries values
@@ -245,7 +248,7 @@ func callsSlowCode(info *types.Info, loop ast.Node) bool {
 	found := false
 	ast.Inspect(loop, func(node ast.Node) bool {
 		call, ok := node.(*ast.CallExpr)
-		if !ok || info.Types[call.Fun].IsType() || info.Types[call.Fun].IsBuiltin() || reportsProgress(info, call) {
+		if !ok || returnsAtOnce(info, call) {
 			return !found
 		}
 		f, _ := typeutil.Callee(info, call).(*types.Func)

@@ -104,15 +104,12 @@ func readLimited(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// definesAny reports whether a file has one of the definitions.
-func (f *file) definesAny(names ...string) bool {
-	return slices.ContainsFunc(f.document.Definitions, func(d schema.Definition) bool { return slices.Contains(names, d.Name) })
-}
-
 // isCore reports whether a file is the core's. The extension's file repeats some of the core's
 // definitions.
 func (f *file) isCore() bool {
-	return f.definesAny("ClientCapabilities", "ServerCapabilities", "CallToolRequest", "JSONRPCMessage")
+	return slices.ContainsFunc([]string{"ClientCapabilities", "ServerCapabilities", "CallToolRequest", "JSONRPCMessage"}, func(name string) bool {
+		return hasDefinition(f.document, name)
+	})
 }
 
 func (f *file) hasTasks() bool {

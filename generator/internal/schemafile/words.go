@@ -1,6 +1,7 @@
 package schemafile
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -112,37 +113,34 @@ func subtractValues(a, b []any) (rest []any) {
 	return rest
 }
 
-// methodOf returns the method of a message's definition, or "".
-func methodOf(text string) string {
-	f := readForm(text)
-	for _, part := range append([]*form{&f}, f.AllOf...) {
-		method := readForm(string(part.Properties["method"]))
-		if method.Const != nil {
-			method.Enum = []json.RawMessage{method.Const}
+// constant returns the only value of a member, or nil.
+func (f *form) constant(member string) json.RawMessage {
+	for _, part := range append([]*form{f}, f.AllOf...) {
+		value := readForm(string(part.Properties[member]))
+		if value.Const != nil {
+			return value.Const
 		}
-		var name string
-		if len(method.Enum) == 1 && json.Unmarshal(method.Enum[0], &name) == nil {
-			return name
+		if len(value.Enum) == 1 {
+			return value.Enum[0]
 		}
 	}
-	return ""
+	return nil
+}
+
+// methodOf returns the method of a message's definition, or "".
+func methodOf(text string) (method string) {
+	f := readForm(text)
+	if json.Unmarshal(f.constant("method"), &method) != nil {
+		return ""
+	}
+	return method
 }
 
 // codeOf returns the code of an error's definition, or "".
 func codeOf(text string) string {
 	f := readForm(text)
-	for _, part := range []form{f, readForm(string(f.Properties["error"]))} {
-		for _, candidate := range append([]*form{&part}, part.AllOf...) {
-			code := readForm(string(candidate.Properties["code"]))
-			if code.Const != nil {
-				return string(code.Const)
-			}
-			if len(code.Enum) == 1 {
-				return string(code.Enum[0])
-			}
-		}
-	}
-	return ""
+	inner := readForm(string(f.Properties["error"]))
+	return cmp.Or(string(f.constant("code")), string(inner.constant("code")))
 }
 
 // removeMethod returns the JSON of a message's definition without its method.

@@ -170,7 +170,7 @@ func (w *workshop) checkList(tb testing.TB, pkg, service string, list []byte) (c
 		return content
 	}
 	if !isPackageName(pkg) {
-		return nil // GenerateTools refuses it
+		return nil // generateList refuses it
 	}
 	bounded(tb, len(list), func() {
 		content = generate()

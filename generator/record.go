@@ -27,7 +27,7 @@ type RecordConfig struct {
 	Revision string
 }
 
-// RecordTools asks a server for its list of tools. It returns the list as [GenerateTools] reads it:
+// RecordTools asks a server for its list of tools. It returns the list as [Generate] reads it:
 // indented JSON with the tools of all pages, and with the name and the capabilities of the server.
 // The header is not part of it. It starts the command or makes requests to the URL, follows no
 // redirects, and ends with the context.

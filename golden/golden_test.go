@@ -30,7 +30,7 @@ func TestGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	maps.DeleteFunc(out.Files, func(path string, _ []byte) bool {
-		return strings.HasPrefix(path, "golden/compat/v") // a released version wrote it; it stays
+		return strings.HasPrefix(path, "compat/v") // a released version wrote it; it stays
 	})
 	if *update {
 		if _, err := out.Write(); err != nil {

@@ -196,11 +196,11 @@ func generate(t *testing.T, s server, list []byte) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := generator.ToolsConfig{Dir: t.TempDir(), File: "tools.json", Out: "tools_gen.go", Package: s.name, Service: s.service}
-	if err := os.WriteFile(filepath.Join(cfg.Dir, cfg.File), list, 0o644); err != nil {
+	cfg := generator.Config{Dir: t.TempDir(), Flags: commandline.Flags{Tools: "tools.json", Out: "tools_gen.go", Package: s.name, Service: s.service}}
+	if err := os.WriteFile(filepath.Join(cfg.Dir, cfg.Tools), list, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out, err := generator.GenerateTools(cfg)
+	out, err := generator.Generate(t.Context(), cfg)
 	if err != nil || len(out.Files) != 1 {
 		t.Fatalf("%d files: %v", len(out.Files), err)
 	}

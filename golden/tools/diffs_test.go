@@ -30,23 +30,22 @@ func TestDiffs(t *testing.T) {
 	set := diffs.New(t, "diffs", *update)
 	for _, test := range []struct {
 		name, from, to string
-		lines          int // removed or added at most
 	}{
-		{"rename-property", `"labels": {"type": "array", "items": {"type": "string"}, "description": "Names of labels"}`, `"topics": {"type": "array", "items": {"type": "string"}, "description": "Names of labels"}`, 4},
-		{"rename-property-longer", `"milestone": {"type"`, `"milestone_number": {"type"`, 8}, // gofmt aligns those beside it
+		{"rename-property", `"labels": {"type": "array", "items": {"type": "string"}, "description": "Names of labels"}`, `"topics": {"type": "array", "items": {"type": "string"}, "description": "Names of labels"}`},
+		{"rename-property-longer", `"milestone": {"type"`, `"milestone_number": {"type"`}, // gofmt aligns those beside it
 		{"add-property", `"number": {"type": "integer"},
                   "title"`, `"number": {"type": "integer"},
                   "draft": {"type": "boolean"},
-                  "title"`, 2},
-		{"change-tool-description", "Opens an issue", "Opens an issue and tells its assignees", 4},
-		{"change-property-description", "Cursor of the next page", "Where the next page begins", 4},
-		{"change-default", `"default": 30`, `"default": 50`, 4},
-		{"change-hint", `"destructiveHint": false`, `"destructiveHint": true`, 4},
-		{"change-pattern", "^[0-9a-f]{6}$", "^[0-9a-f]{8}$", 4},
-		{"forbid-tasks", `"execution": {"taskSupport": "optional"}`, `"execution": {"taskSupport": "forbidden"}`, 29},
-		{"add-tool", lastTool, newTool + ",\n      " + lastTool, 32},
-		{"add-tool-last", lastTool, lastTool + ",\n      " + newTool, 32},
-		{"another-id", `"id": 2`, `"id": 3`, 0},
+                  "title"`},
+		{"change-tool-description", "Opens an issue", "Opens an issue and tells its assignees"},
+		{"change-property-description", "Cursor of the next page", "Where the next page begins"},
+		{"change-default", `"default": 30`, `"default": 50`},
+		{"change-hint", `"destructiveHint": false`, `"destructiveHint": true`},
+		{"change-pattern", "^[0-9a-f]{6}$", "^[0-9a-f]{8}$"},
+		{"forbid-tasks", `"execution": {"taskSupport": "optional"}`, `"execution": {"taskSupport": "forbidden"}`},
+		{"add-tool", lastTool, newTool + ",\n      " + lastTool},
+		{"add-tool-last", lastTool, lastTool + ",\n      " + newTool},
+		{"another-id", `"id": 2`, `"id": 3`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if !strings.Contains(string(list), test.from) {
@@ -66,7 +65,7 @@ func TestDiffs(t *testing.T) {
 			}
 			for _, after := range out.Files {
 				diffs.CheckLayout(t, test.name, string(after))
-				set.Check(t, test.name, "tools_gen.go", string(before), string(after), test.lines)
+				set.Check(t, test.name, "tools_gen.go", string(before), string(after))
 			}
 		})
 	}

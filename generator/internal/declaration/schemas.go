@@ -42,7 +42,7 @@ func (r *reader) readSchemaFile(s setting) string {
 	}
 	schema, err := jsonschema.Parse(src)
 	if err != nil {
-		r.addProblem(s.valuePos, fmt.Sprintf("%s is not a schema for a tool: %v", s.text, err), "write a JSON Schema with \"type\": \"object\" at its root")
+		r.addProblem(s.valuePos, fmt.Sprintf("%s%s is not a schema for a tool: %v", s.text, jsonschema.PlaceOf(src, err), err), "write a JSON Schema with \"type\": \"object\" at its root")
 	}
 	return schema
 }

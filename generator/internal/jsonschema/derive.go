@@ -14,6 +14,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 )
@@ -187,13 +188,31 @@ func Parse(src []byte) (string, error) {
 	if schema.Kind != jsontree.Object || !schema.Get("type").Is("object") {
 		return "", errors.New(`its root has no "type": "object"`)
 	}
-	if _, err := compile(schema); err != nil {
+	if _, err := schema.CompileSchema(); err != nil {
 		return "", err
 	}
 	if err := checkPatterns(schema); err != nil {
 		return "", err
 	}
 	return formatSchema(schema), nil
+}
+
+// PlaceOf returns the line and the column that an error of [Parse] is about, such as ":3:4", or "" if
+// it is about the whole schema.
+func PlaceOf(src []byte, err error) string {
+	var syntax *jsontree.Error
+	var invalid *jsontree.SchemaError
+	var at token.Position
+	switch {
+	case errors.As(err, &syntax):
+		at = syntax.Pos
+	case errors.As(err, &invalid) && invalid.At.Offset > 0:
+		lines := diag.IndexLines("", src)
+		at = lines.Position(lines.Pos(invalid.At.Offset))
+	default:
+		return ""
+	}
+	return fmt.Sprintf(":%d:%d", at.Line, at.Column)
 }
 
 // checkPatterns checks the patterns of a schema.
@@ -226,28 +245,8 @@ func checkPatterns(n *jsontree.Node) error {
 	return nil
 }
 
-// compile compiles a schema, if it is valid and its references resolve.
-func compile(schema *jsontree.Node) (*validator.Schema, error) {
-	doc, err := validator.UnmarshalJSON(strings.NewReader(schema.Compact()))
-	if err != nil {
-		return nil, err
-	}
-	c := validator.NewCompiler()
-	c.UseLoader(validator.SchemeURLLoader{}) // does not load anything
-	c.AssertFormat()
-	const url = "schema:///"
-	if err := c.AddResource(url, doc); err != nil {
-		return nil, err
-	}
-	compiled, err := c.Compile(url)
-	if err != nil {
-		return nil, errors.New(strings.ReplaceAll(strings.Join(strings.Fields(err.Error()), " "), url, ""))
-	}
-	return compiled, nil
-}
-
-// findFault says why a compiled schema does not admit a value, or returns "".
-func findFault(compiled *validator.Schema, value any) string {
+// refusalOf says why a compiled schema does not admit a value, or returns "".
+func refusalOf(compiled *validator.Schema, value any) string {
 	decoded, err := validator.UnmarshalJSON(strings.NewReader(toValue(value, nil).Compact()))
 	if err != nil {
 		return err.Error()

@@ -6,7 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"unicode"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // field is a member of a struct's JSON object.
@@ -76,7 +77,7 @@ func readField(v *types.Var, tag reflect.StructTag) (field, bool) {
 		return f, false
 	}
 	name, options, _ := strings.Cut(text, ",")
-	if isValidName(name) {
+	if words.FitsTag(name) {
 		f.name, f.tagged = name, true
 	}
 	for option := range strings.SplitSeq(options, ",") {
@@ -126,16 +127,6 @@ func selectDominant(all []field) []field {
 	}
 	slices.SortFunc(result, func(a, b field) int { return slices.Compare(a.index, b.index) })
 	return result
-}
-
-// isValidName reports whether encoding/json accepts a name in a tag.
-func isValidName(name string) bool {
-	for _, r := range name {
-		if !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-			return false
-		}
-	}
-	return name != ""
 }
 
 // isScalar reports whether the ",string" option has an effect on a type.

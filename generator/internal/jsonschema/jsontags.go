@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // jsonOptions are the options of encoding/json. newerOptions only have an effect in its second
@@ -59,7 +60,7 @@ func checkJSONTag(f field, tag reflect.StructTag) error {
 		return nil
 	}
 	name, options, _ := strings.Cut(text, ",")
-	if name != "" && name != "-" && !isValidName(name) {
+	if name != "" && name != "-" && !words.FitsTag(name) {
 		return &refusal{fmt.Sprintf("encoding/json ignores the name %q and uses %q", name, f.variable.Name()), "do not use quotes, commas or backslashes"}
 	}
 	if text == "-" {

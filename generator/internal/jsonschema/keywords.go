@@ -443,7 +443,7 @@ func checkValues(list, leaf, ofType *schema, tagged bool) (problems []error) {
 		if len(values) == 0 {
 			return
 		}
-		compiled, err := compile(toNode(s, nil))
+		compiled, err := toNode(s, nil).CompileSchema()
 		if err != nil {
 			problems = append(problems, err)
 			return
@@ -455,7 +455,7 @@ func checkValues(list, leaf, ofType *schema, tagged bool) (problems []error) {
 			} else if s.Enum != nil && !slices.Contains(s.Enum, value) {
 				known := toValue(s.Enum, nil).Spaced()
 				problems = append(problems, &refusal{text + " is not one of the " + choices, "the " + choices + " are " + known[1:len(known)-1]})
-			} else if fault := findFault(compiled, value); fault != "" {
+			} else if fault := refusalOf(compiled, value); fault != "" {
 				problems = append(problems, &refusal{text + " is not valid: " + fault, ""})
 			}
 		}

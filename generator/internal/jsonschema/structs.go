@@ -63,7 +63,7 @@ func (g *graph) noteDefault(f field, s *schema, required bool) {
 	if _, basic := f.variable.Type().Underlying().(*types.Basic); !basic || !known || s.Default == zero {
 		return
 	}
-	if compiled, err := compile(toNode(s, nil)); err == nil && findFault(compiled, zero) == "" {
+	if compiled, err := toNode(s, nil).CompileSchema(); err == nil && refusalOf(compiled, zero) == "" {
 		g.noteField(f, fmt.Sprintf("has the default %s, so a client in Go cannot send %s, which it leaves out; make the field a pointer",
 			toValue(s.Default, nil).Spaced(), toValue(zero, nil).Spaced()))
 	}

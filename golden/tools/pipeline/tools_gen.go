@@ -129,7 +129,7 @@ type DeployServiceInput struct {
 	// Where it goes.
 	//
 	// Default: "staging".
-	Environment Environment `json:"environment"`
+	Environment Environment `json:"environment,omitzero"`
 	Version     *string     `json:"version,omitzero"`
 }
 
@@ -209,7 +209,7 @@ const jobsDeployServiceTool = `{
       "environment": {"type": "string", "description": "Where it goes.", "enum": ["staging", "production"], "default": "staging"},
       "version": {"type": "string"}
     },
-    "required": ["service", "environment"],
+    "required": ["service"],
     "additionalProperties": false
   },
   "outputSchema": {

@@ -4,6 +4,7 @@
 package load
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"go/ast"
@@ -11,6 +12,7 @@ import (
 	"go/token"
 	"go/types"
 	"maps"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -101,11 +103,23 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 		return nil, nil, err
 	}
 	if len(result) == 0 {
-		return nil, nil, fmt.Errorf("no packages match %s; run mcptaskgen inside a Go module, with patterns in the syntax of go list", strings.Join(cfg.Patterns, " "))
+		return nil, nil, explainNothing(ctx, cfg)
 	}
 	// go list returns them in the order of the patterns.
 	slices.SortFunc(result, func(a, b *Package) int { return strings.Compare(a.PkgPath, b.PkgPath) })
 	return fset, result, nil
+}
+
+// explainNothing says why no packages were loaded. What the go command says, such as that go.mod needs
+// updates, is lost if it lists no package.
+func explainNothing(ctx context.Context, cfg Config) error {
+	patterns := strings.Join(cfg.Patterns, " ")
+	list := exec.CommandContext(ctx, "go", slices.Concat([]string{"list", "-tags=" + cfg.Tags, "--"}, cfg.Patterns)...)
+	list.Dir = cfg.Dir
+	if said, err := list.CombinedOutput(); err != nil && len(said) > 0 {
+		return fmt.Errorf("cannot load %s: %s", patterns, bytes.TrimSpace(said))
+	}
+	return fmt.Errorf("no packages match %s; run mcptaskgen inside a Go module, with patterns in the syntax of go list", patterns)
 }
 
 // removeBodies removes function bodies before type checking. They declare nothing that a tool could

@@ -225,6 +225,9 @@ func (g *generation) addPackage(ctx context.Context, fset *token.FileSet, pkg *l
 	if g.cfg.Own {
 		commands = g.findCommands(fset, pkg)
 	}
+	if g.cfg.Out != "" || g.cfg.Own && isOfFiles(pkg) {
+		g.checkOtherLines(fset, pkg, commands[0])
+	}
 	for _, c := range commands {
 		switch {
 		case c.ReadsTools():
@@ -236,8 +239,23 @@ func (g *generation) addPackage(ctx context.Context, fset *token.FileSet, pkg *l
 		}
 	}
 	for _, f := range pkg.Generated {
-		if g.mayBeLeftOver(f) && !declaresElsewhere(pkg) {
+		// The list of a file with a client may be elsewhere.
+		if !f.Header.Flags.ReadsTools() && !declaresElsewhere(pkg) {
 			g.stays = append(g.stays, f.Path)
+		}
+	}
+}
+
+// checkOtherLines reports the lines of a package that write its declarations into another file than a
+// command does.
+func (g *generation) checkOtherLines(fset *token.FileSet, pkg *load.Package, c Command) {
+	if !slices.ContainsFunc(pkg.Generated, func(f load.GeneratedFile) bool { return f.Path != c.path() }) {
+		return // so that a line is not read for nothing
+	}
+	for _, line := range g.findLines(fset, pkg) {
+		if line.docs == nil && !line.ReadsTools() && line.Tags == c.Tags && line.path() != c.path() && pkg.FindGenerated(line.path()) != nil {
+			g.problems.Add(line.Line, fmt.Sprintf("this line writes %s, and %s would declare the same", filepath.Base(line.path()), filepath.Base(c.path())),
+				"change --out here too, or run mcptaskgen without flags")
 		}
 	}
 }
@@ -310,18 +328,12 @@ func (g *generation) generateFile(ctx context.Context, fset *token.FileSet, pkg 
 		return
 	}
 	for written, o := range g.commands {
-		if o.docs == nil && !o.ReadsTools() && o.Tags == c.Tags && filepath.Dir(written) == pkg.Dir && written != path && !areHalves(o.Flags, c.Flags) {
-			g.fail(c, fmt.Errorf("%s and %s would declare the same; remove one, or generate one with --server-only and the other with --client-only",
-				filepath.Base(written), filepath.Base(path)))
+		if o.docs == nil && !o.ReadsTools() && o.Tags == c.Tags && filepath.Dir(written) == pkg.Dir && written != path {
+			g.fail(c, fmt.Errorf("%s and %s would declare the same; remove one", filepath.Base(written), filepath.Base(path)))
 		}
 	}
 	g.addFile(path, content, c)
 	g.models = append(g.models, m)
-}
-
-// areHalves reports whether one file has the server and the other the client.
-func areHalves(a, b commandline.Flags) bool {
-	return a.ServerOnly && b.ClientOnly || a.ClientOnly && b.ServerOnly
 }
 
 // addFile adds a generated file. If both a line and a header say how it is generated, the line wins.
@@ -384,12 +396,6 @@ func (g *generation) finish() (Output, error) {
 	slices.SortStableFunc(g.models, func(a, b *model.Package) int { return strings.Compare(a.Path, b.Path) })
 	g.models = slices.CompactFunc(g.models, func(a, b *model.Package) bool { return a.Dir == b.Dir })
 	return out, nil
-}
-
-// mayBeLeftOver reports whether a generated file is left over if this run does not write it. The file
-// of a list of tools is not: its list may be elsewhere. Nor is the client's half beside the server's.
-func (g *generation) mayBeLeftOver(f load.GeneratedFile) bool {
-	return !areHalves(f.Header.Flags, g.cfg.Flags) && !f.Header.Flags.ReadsTools()
 }
 
 // newNothingError reports that the packages declare nothing and that no generated files are left over.

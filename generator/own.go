@@ -36,7 +36,7 @@ type Command struct {
 // its files decide nothing. If there is neither a line nor a file, the package is generated without
 // flags.
 func (g *generation) findCommands(fset *token.FileSet, pkg *load.Package) []Command {
-	if pkg.PkgPath == "command-line-arguments" { // files do not tell which package they are part of
+	if isOfFiles(pkg) {
 		return []Command{{Dir: pkg.Dir}}
 	}
 	commands := g.findLines(fset, pkg)
@@ -60,6 +60,10 @@ func (g *generation) findCommands(fset *token.FileSet, pkg *load.Package) []Comm
 	}
 	return commands
 }
+
+// isOfFiles reports whether a package has the files that were named, which do not tell what package they are
+// part of.
+func isOfFiles(pkg *load.Package) bool { return pkg.PkgPath == "command-line-arguments" }
 
 func (c Command) path() string { return diag.Absolute(c.Dir, c.Output()) }
 

@@ -25,8 +25,8 @@ type field struct {
 
 // jsonFields lists the members of a struct as encoding/json does, including those of embedded
 // structs. Of members with the same name, the shallowest wins, then a tagged one. If neither
-// decides, all are dropped.
-func jsonFields(st *types.Struct) []field {
+// decides, all are dropped: clashes has two of each such name.
+func jsonFields(st *types.Struct) (fields []field, clashes [][2]field) {
 	type level struct {
 		st       *types.Struct
 		name     string // of the type; "" for the outermost
@@ -107,7 +107,7 @@ func (f field) embedsStruct() bool {
 }
 
 // selectDominant picks one field per name, in source order.
-func selectDominant(all []field) []field {
+func selectDominant(all []field) (fields []field, clashes [][2]field) {
 	groups := map[string][]field{}
 	for _, f := range all {
 		groups[f.name] = append(groups[f.name], f)
@@ -118,15 +118,17 @@ func selectDominant(all []field) []field {
 		}
 		return 2 * len(f.index)
 	}
-	var result []field
 	for _, group := range groups {
 		slices.SortStableFunc(group, func(a, b field) int { return cmp.Compare(rank(a), rank(b)) })
 		if len(group) == 1 || rank(group[0]) < rank(group[1]) {
-			result = append(result, group[0])
+			fields = append(fields, group[0])
+		} else {
+			clashes = append(clashes, [2]field(group[:2]))
 		}
 	}
-	slices.SortFunc(result, func(a, b field) int { return slices.Compare(a.index, b.index) })
-	return result
+	slices.SortFunc(fields, func(a, b field) int { return slices.Compare(a.index, b.index) })
+	slices.SortFunc(clashes, func(a, b [2]field) int { return slices.Compare(a[1].index, b[1].index) })
+	return fields, clashes
 }
 
 // isScalar reports whether the ",string" option has an effect on a type.

@@ -25,7 +25,6 @@ func (g *graph) checkJSONTags(st *types.Struct, open ...*types.Struct) {
 	if slices.Contains(open, st) {
 		return
 	}
-	first := map[string]field{}
 	for i := range st.NumFields() {
 		v, tag := st.Field(i), reflect.StructTag(st.Tag(i))
 		if !g.docs.isOwn(v) {
@@ -35,19 +34,14 @@ func (g *graph) checkJSONTags(st *types.Struct, open ...*types.Struct) {
 		if err := checkJSONTag(f, tag); err != nil {
 			g.refuse(f, err)
 		}
-		inner, _ := f.promotes()
-		if inner != nil && ok {
-			g.checkJSONTags(inner.Underlying().(*types.Struct), append(open, st)...)
-		}
-		if inner != nil || !ok || !v.Exported() {
+		inner, pointer := f.promotes()
+		if inner == nil || !ok {
 			continue
 		}
-		if other, twice := first[f.name]; twice && other.tagged == f.tagged {
-			g.refuse(f, &refusal{fmt.Sprintf("%s also has the JSON name %q, so encoding/json omits both", other.variable.Name(), f.name),
-				"give one of them another name"})
-			continue
+		if pointer && !v.Exported() {
+			g.refuse(f, &refusal{"encoding/json cannot set a pointer to a type that is not exported", "embed the struct without the *, or export its type"})
 		}
-		first[f.name] = f
+		g.checkJSONTags(inner.Underlying().(*types.Struct), append(open, st)...)
 	}
 }
 
@@ -102,7 +96,8 @@ func findPointerMarshaler(t types.Type, seen map[types.Type]bool) types.Type {
 	case *types.Array:
 		return findPointerMarshaler(u.Elem(), seen)
 	case *types.Struct:
-		for _, f := range jsonFields(u) {
+		fields, _ := jsonFields(u)
+		for _, f := range fields {
 			if found := findPointerMarshaler(f.variable.Type(), seen); found != nil {
 				return found
 			}

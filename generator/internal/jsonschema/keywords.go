@@ -65,6 +65,9 @@ var typeKeywords = []string{"type", "oneof_type", "anyof_type", "oneof_ref", "an
 // one (oneof) or some (anyof) must be given.
 var groupKeywords = map[string]func(*schema) *[]*schema{"oneof_required": oneOf, "anyof_required": anyOf}
 
+// repeated are the keywords that each of several values has.
+var repeated = []string{"enum", "example"}
+
 // flagKeywords have no value.
 var flagKeywords = []string{"required", "nullable"}
 
@@ -255,7 +258,9 @@ func describe(whole *schema, parts []part, where string) []error {
 			continue // readType has read it
 		}
 		fits := ok && (len(k.kinds) == 0 || slices.Contains(k.kinds, at.Type) || at == list)
-		if !fits || !p.hasValue {
+		if hasKey(parts[:i], p.key) && !slices.Contains(repeated, p.key) && at != list {
+			problems = append(problems, &refusal{fmt.Sprintf("%q says %s again in the %s", p.text, p.key, where), `write it once, with a comma in a value as \\,`})
+		} else if !fits || !p.hasValue {
 			problems = append(problems, newPartRefusal(parts[:i+1], leaf.Type, where))
 		} else if err := k.set(at, strings.ReplaceAll(p.value, `\,`, ",")); err != nil {
 			problems = append(problems, newValueRefusal(p, where, err))
@@ -318,7 +323,7 @@ func newPartRefusal(parts []part, kind, where string) *refusal {
 	case trimmed != p.key && (isKeyword(trimmed) || isFlag):
 		hint = "remove the spaces around the comma"
 	case isFlag && where == tagPlace:
-		hint = "write " + p.key
+		hint = "write " + p.key + " without a value, or leave it out"
 	case isFlag:
 		hint = "write it in the jsonschema tag of a field"
 	case !p.hasValue && isKeyword(p.key):
@@ -329,6 +334,8 @@ func newPartRefusal(parts []part, kind, where string) *refusal {
 		hint = "it has no meaning on a field of this type"
 	case !p.hasValue && followsEnum(parts):
 		hint = "each choice has its own enum=: write enum=" + trimmed
+	case !p.hasValue && hasKey(parts, "description"):
+		hint = `escape a comma in a value as \\,`
 	case !p.hasValue && strings.Contains(trimmed, " "):
 		hint = "write description=" + trimmed
 	case near != "":

@@ -28,7 +28,19 @@ func (g *graph) buildDefinition(d *definition) {
 		s.AdditionalProperties = invopop.FalseSchema
 	}
 	g.checkJSONTags(st)
-	for _, f := range jsonFields(st) {
+	fields, clashes := jsonFields(st)
+	for _, clash := range clashes {
+		f, other := clash[1], clash[0]
+		omitted := fmt.Sprintf("%s also has the JSON name %q, so encoding/json omits both", other.variable.Name(), f.name)
+		switch {
+		case !g.docs.isOwn(f.variable):
+		case len(f.index) > 1: // embedding may hide fields on purpose
+			g.noteField(f, "is left out: "+omitted)
+		default:
+			g.refuse(f, &refusal{omitted, "give one of them another name"})
+		}
+	}
+	for _, f := range fields {
 		tag, property := g.readMember(f)
 		if property == nil {
 			continue
@@ -39,7 +51,7 @@ func (g *graph) buildDefinition(d *definition) {
 			s.Required = append(s.Required, f.name)
 		}
 		if property.Default != nil && g.use == Argument && g.docs.isOwn(f.variable) {
-			g.noteDefault(f, property, required)
+			g.noteDefault(f, property, tag, required)
 		}
 		for _, p := range tag.groups {
 			addToGroup(groupKeywords[p.key](s), p.value, f.name)
@@ -53,14 +65,25 @@ func (g *graph) buildDefinition(d *definition) {
 
 // noteDefault says if a default is never used, or if it takes the place of a value that clients in Go
 // mean to send.
-func (g *graph) noteDefault(f field, s *schema, required bool) {
+func (g *graph) noteDefault(f field, s *schema, tag tag, required bool) {
+	wayOut := "make it optional with omitempty"
+	if tag.required {
+		wayOut = `remove "required" from the tag`
+	}
 	if required {
-		g.noteField(f, "is required, so its default is never used; make it optional with omitempty, or remove the default")
+		g.noteField(f, "is required, so its default is never used; "+wayOut+", or remove the default")
 		return
 	}
-	zeros := map[string]any{"boolean": false, "integer": json.Number("0"), "number": json.Number("0")}
-	zero, known := zeros[s.Type]
-	if _, basic := f.variable.Type().Underlying().(*types.Basic); !basic || !known || s.Default == zero {
+	var zero any
+	basic, _ := f.variable.Type().Underlying().(*types.Basic)
+	switch n, isNumber := s.Default.(json.Number); {
+	case basic == nil:
+		return
+	case s.Default == true:
+		zero = false
+	case isNumber && basic.Info()&types.IsNumeric != 0 && rational(n).Sign() != 0:
+		zero = json.Number("0")
+	default:
 		return
 	}
 	if compiled, err := toNode(s, nil).CompileSchema(); err == nil && refusalOf(compiled, zero) == "" {

@@ -240,7 +240,7 @@ func checkHidden(st *types.Struct) error {
 			return nil
 		}
 	}
-	if st.NumFields() == 0 || len(jsonFields(st)) > 0 {
+	if fields, clashes := jsonFields(st); st.NumFields() == 0 || len(fields)+len(clashes) > 0 {
 		return nil
 	}
 	return &refusal{"no field of this type is exported, so its values are lost in JSON", `use a type with exported fields, or exclude the field with json:"-"`}

@@ -145,12 +145,16 @@ func (p *peer) record(ctx context.Context, revision string) (list recording, err
 	return list, err
 }
 
-// client names this program to servers.
-var client = map[string]string{"name": "mcptaskgen", "version": "1"}
+// client names this program to servers. capabilities says that it uses tasks, as generated clients do: servers
+// may list other tools for clients that do not.
+var (
+	client       = map[string]string{"name": "mcptaskgen", "version": "1"}
+	capabilities = map[string]any{"extensions": map[string]any{"io.modelcontextprotocol/tasks": map[string]any{}}}
+)
 
 func (p *peer) initialize(ctx context.Context) (result *about, err error) {
 	err = p.request(ctx, "initialize", map[string]any{
-		"protocolVersion": sessions, "capabilities": map[string]any{}, "clientInfo": client,
+		"protocolVersion": sessions, "capabilities": capabilities, "clientInfo": client,
 	}, &result)
 	switch {
 	case err != nil:
@@ -202,7 +206,7 @@ func (p *peer) request(ctx context.Context, method string, params map[string]any
 	id := fmt.Append(nil, p.id)
 	if p.revision == stateless {
 		const prefix = "io.modelcontextprotocol/"
-		params["_meta"] = map[string]any{prefix + "protocolVersion": stateless, prefix + "clientInfo": client, prefix + "clientCapabilities": map[string]any{}}
+		params["_meta"] = map[string]any{prefix + "protocolVersion": stateless, prefix + "clientInfo": client, prefix + "clientCapabilities": capabilities}
 	}
 	if err := p.post(ctx, message{ID: id, Method: method, Params: params}); err != nil {
 		return err

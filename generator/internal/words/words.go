@@ -4,6 +4,7 @@ package words
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -66,15 +67,25 @@ func FitsTag(name string) bool {
 }
 
 // ForReader rewrites the doc comment of a Go name for somebody who does not see the name: "Branch is
-// the branch to build" becomes "The branch to build". Text that does not start with the name keeps
-// its words.
+// the branch to build" becomes "The branch to build", and "Build builds it" becomes "Builds it". Text
+// in which the name is part of a phrase, such as "Timeout of each try", keeps it.
 func ForReader(name, doc string) string {
 	rest, ok := strings.CutPrefix(doc, name+" ")
 	if !ok {
 		return doc
 	}
-	for _, verb := range []string{"is ", "are "} {
-		rest = strings.TrimPrefix(rest, verb)
+	verb, object, _ := strings.Cut(rest, " ")
+	switch {
+	case verb == "is" || verb == "are":
+		return UpperFirst(object)
+	case slices.Contains(modals, verb), strings.HasSuffix(strings.TrimRight(verb, ".,:;\n"), "s") && !slices.Contains(notVerbs, verb):
+		return UpperFirst(rest)
 	}
-	return UpperFirst(rest)
+	return doc
 }
+
+// modals are verbs without an s, and notVerbs words with one that follow a noun.
+var (
+	modals   = []string{"can", "may", "must", "should", "will"}
+	notVerbs = []string{"as", "plus", "minus", "across", "towards", "unless", "besides", "this", "its", "was"}
+)

@@ -14,6 +14,10 @@ func TestForReader(t *testing.T) {
 		{"Name", "Name, if set, names it.", "Name, if set, names it."},
 		{"Run", "Runner of all jobs.", "Runner of all jobs."},
 		{"Run", "Run", "Run"},
+		{"Timeout", "Timeout of each carrier.", "Timeout of each carrier."},
+		{"Priorities", "Priorities to look for", "Priorities to look for"},
+		{"Passed", "Passed tells whether it passed.", "Tells whether it passed."},
+		{"Limit", "Limit as a number", "Limit as a number"},
 		{"Run", "in nanoseconds", "in nanoseconds"},
 		{"Run", "", ""},
 	} {

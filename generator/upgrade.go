@@ -191,7 +191,12 @@ func (u *upgrader) rewriteLines() error {
 					return err
 				}
 			}
-			u.files[at.Filename] = []byte(upgrade.RewriteLine(string(src), at.Line, u.wanted))
+			text, ok := upgrade.RewriteLine(string(src), at.Line, u.wanted)
+			if !ok {
+				return fmt.Errorf("%s:%d: the flag --revision or --schema is within quotes; write --revision %s here by hand",
+					diag.Relative(u.dir, at.Filename), at.Line, strings.Join(u.wanted, ","))
+			}
+			u.files[at.Filename] = []byte(text)
 		}
 	}
 	return nil

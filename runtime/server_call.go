@@ -56,7 +56,10 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 
 // checkArguments checks arguments against their schema, and that they fit the handler's type.
 func (t *registeredTool) checkArguments(ctx context.Context, arguments json.RawMessage) error {
-	if err := t.input.Check(ctx, arguments); err != nil || t.decode == nil {
+	if t.decode == nil {
+		return t.input.Check(ctx, arguments)
+	}
+	if err := t.input.CheckForDecoding(ctx, arguments); err != nil {
 		return err
 	}
 	filled, err := t.input.FillDefaults(arguments)

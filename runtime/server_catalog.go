@@ -158,6 +158,10 @@ func compileTool(service *Tools, t Tool) (r *registeredTool, faults []error) {
 	}
 	if r.input, err = validate.Compile(t.spec.InputSchema, true); err != nil {
 		faults = append(faults, fmt.Errorf("input schema: %w", err))
+	} else if t.decode != nil && t.decode(json.RawMessage("{}")) == nil {
+		if err := t.decode(r.input.Defaults()); err != nil {
+			faults = append(faults, fmt.Errorf("input schema: the handler cannot read the defaults: %w", err))
+		}
 	}
 	if t.spec.OutputSchema != "" {
 		if r.output, err = validate.Compile(t.spec.OutputSchema, false); err != nil {

@@ -111,9 +111,6 @@ func TestDefaultsOfArguments(t *testing.T) {
 		NewTool(ToolSpec{Name: "t", InputSchema: schema, Policy: Policy{Task: TaskOptional}}, func(_ context.Context, _ *Task, in search) (search, error) {
 			return in, nil
 		}),
-		NewTool(ToolSpec{Name: "misfit", InputSchema: strings.Replace(schema, "10", "300", 1)}, func(context.Context, *Task, search) (string, error) {
-			return "", nil
-		}),
 		NewRawTool(ToolSpec{Name: "raw", InputSchema: schema, Policy: Policy{Task: TaskOptional}}, func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
 			raw = params
 			return json.RawMessage(`{}`), nil
@@ -139,11 +136,6 @@ func TestDefaultsOfArguments(t *testing.T) {
 		if strings.HasPrefix(arguments, "{") && string(r.Arguments) != arguments {
 			t.Errorf("%s is stored as %s", arguments, r.Arguments)
 		}
-	}
-	reply, err := s.Call(t.Context(), alice, "misfit", nil, CallRequest{})
-	const refused = "invalid arguments: limit: got 300, want an integer from -128 to 127"
-	if err != nil || readFirstText(reply.Outcome.Result) != refused {
-		t.Errorf("%+v, %v", reply, err)
 	}
 	if _, err := s.Call(t.Context(), alice, "raw", nil, CallRequest{}); err != nil || string(raw) != `{}` {
 		t.Errorf("raw: %s, %v", raw, err)

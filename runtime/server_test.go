@@ -183,6 +183,7 @@ func TestNewServerReportsEverythingAtOnce(t *testing.T) {
 			tool(func(s *ToolSpec) { s.Name = "no spaces" }),
 			tool(func(s *ToolSpec) { s.Name = "in"; s.InputSchema = `{"type":"array"}` }),
 			tool(func(s *ToolSpec) { s.Name = "syntax"; s.InputSchema = `{` }),
+			tool(func(s *ToolSpec) { s.Name = "default"; s.InputSchema = `{"type":"object","properties":{"n":{"default":"x"}}}` }),
 			tool(func(s *ToolSpec) { s.Name = "empty"; s.InputSchema = `` }),
 			tool(func(s *ToolSpec) { s.Name = "keyword"; s.InputSchema = `{"type":"object","minProperties":-1}` }),
 			tool(func(s *ToolSpec) {
@@ -216,6 +217,7 @@ func TestNewServerReportsEverythingAtOnce(t *testing.T) {
 			`tool "in": input schema: its root must have`,
 			`tool "syntax": input schema: it is not JSON`,
 			`tool "empty": input schema: it is not JSON`,
+			`tool "default": input schema: the handler cannot read the defaults: n: got string, want integer`,
 			`tool "keyword": input schema`,
 			`tool "remote": input schema`, "https://example.com/a.json: put the definition under $defs",
 			`tool "file": output schema`, "file:///etc/passwd: put the definition under $defs",

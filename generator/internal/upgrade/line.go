@@ -26,14 +26,16 @@ func nameRevisions(line string, revisions []string) string {
 	})
 }
 
-// RewriteLine returns the text of a file with other revisions in one line.
-func RewriteLine(src string, number int, revisions []string) string {
+// RewriteLine returns the text of a file with other revisions in one line. It reports whether the line has a
+// flag that names revisions.
+func RewriteLine(src string, number int, revisions []string) (rewritten string, ok bool) {
 	var out strings.Builder
 	for text := range strings.Lines(src) {
 		if number--; number == 0 {
+			ok = revisionFlag.MatchString(text)
 			text = nameRevisions(text, revisions)
 		}
 		out.WriteString(text)
 	}
-	return out.String()
+	return out.String(), ok
 }

@@ -22,7 +22,7 @@ func TestNameRevisions(t *testing.T) {
 	}
 	const file = "package p\n\n//go:generate mcptaskgen --revision x\n// --revision x\n//go:generate mcptaskgen docs --revision x"
 	const want = "package p\n\n//go:generate mcptaskgen --revision A\n// --revision x\n//go:generate mcptaskgen docs --revision x"
-	if got := RewriteLine(file, 3, []string{"A"}); got != want {
+	if got, ok := RewriteLine(file, 3, []string{"A"}); got != want || !ok {
 		t.Errorf("got %q", got)
 	}
 }

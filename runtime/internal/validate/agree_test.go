@@ -210,7 +210,7 @@ func agree(t testing.TB, data []byte) {
 		if err != nil {
 			t.Fatalf("%s: %v", value, err)
 		}
-		steps, got := ours.check(t.Context(), json.RawMessage(value))
+		steps, got := ours.check(t.Context(), json.RawMessage(value), false)
 		if steps > BaseSteps+StepsPerByte*len(value)+2*pollEvery {
 			t.Fatalf("%s\n%s: %d steps", schema, value, steps)
 		}
@@ -294,7 +294,7 @@ func FuzzCheck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		data := json.RawMessage(`{"v":` + value + `}`)
 		for i := range ours {
-			steps, err := ours[i].check(t.Context(), data)
+			steps, err := ours[i].check(t.Context(), data, false)
 			if steps > BaseSteps+StepsPerByte*len(data)+2*pollEvery+len(data) {
 				t.Errorf("%s: %d steps for %d bytes", fuzzSchemas[i], steps, len(data))
 			}

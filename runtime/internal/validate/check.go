@@ -41,6 +41,7 @@ type checker struct {
 	silent   int  // how many surrounding schemas do not report their faults
 	branches int  // how many surrounding schemas may fail while the value fits
 	naming   bool // the value is the name of a member
+	exact    bool // see CheckForDecoding
 	around   []frame
 	key      []byte // scratch
 }
@@ -363,6 +364,9 @@ func (c *checker) checkMember(r *rule, known *rule, name int32, seen marks, ordi
 		}
 	}
 	if !evaluated {
+		if twin := c.findTwin(r, c.string(name)); twin != "" {
+			ok = c.add(name+1, func() string { return fmt.Sprintf("the name differs from %s only in case", quote(twin)) })
+		}
 		switch {
 		case r.closed && len(*other) <= MaxFaults:
 			*other = append(*other, shorten(c.string(name)))
@@ -377,6 +381,19 @@ func (c *checker) checkMember(r *rule, known *rule, name int32, seen marks, ordi
 		seen.set(ordinal)
 	}
 	return ok
+}
+
+// findTwin returns the property whose name differs from another name only in case, or "".
+func (c *checker) findTwin(r *rule, name string) string {
+	if !c.exact || r.closed || !c.spend(len(r.members)) {
+		return ""
+	}
+	for property := range r.members {
+		if strings.EqualFold(property, name) {
+			return property
+		}
+	}
+	return ""
 }
 
 // has reports whether an object has a member.

@@ -27,14 +27,31 @@ type preset struct{ name, value string }
 // that is null stays null, and an object that is left out is not made for the defaults inside.
 //
 // Defaults are found through properties, items, additional properties, $ref, allOf, and in anyOf and
-// oneOf if null is the only alternative. No default is filled in that its own schema refuses, nor
-// one in an object whose schema says that some members depend on others, such as by oneOf or
-// maxProperties, because the result might not fit. A value that gets too long is an error.
+// oneOf if null is the only alternative. No default is filled in that its own schema refuses. If the
+// value does not fit its schema with its defaults, because of maxProperties for one, it stays as it is.
+// A value that gets too long is an error.
 func (v *Schema) FillDefaults(value json.RawMessage) (json.RawMessage, error) {
 	if !v.hasDefaults {
 		return value, nil
 	}
-	return fillDefaults(v.rule, value, BaseFilled+FilledPerByte*len(value), func(r *rule) []preset { return r.presets })
+	filled, err := fillDefaults(v.rule, value, BaseFilled+FilledPerByte*len(value), func(r *rule) []preset { return r.presets })
+	if err == nil && v.Check(context.Background(), filled) != nil {
+		return value, nil
+	}
+	return filled, err
+}
+
+// Defaults returns an object that has the defaults and no other property. It may lack required ones.
+func (v *Schema) Defaults() json.RawMessage {
+	empty := json.RawMessage("{}")
+	if !v.hasDefaults {
+		return empty
+	}
+	filled, err := fillDefaults(v.rule, empty, BaseFilled, func(r *rule) []preset { return r.presets })
+	if err != nil {
+		return empty
+	}
+	return filled
 }
 
 // fillDefaults is FillDefaults with a bound of its bytes and the presets of each rule.
@@ -82,9 +99,7 @@ func (f *filler) fill(rules []*rule, i int32) bool {
 			index++
 		}
 	case kindObject:
-		if !slices.ContainsFunc(rules, (*rule).relatesMembers) {
-			f.addPresets(rules, i)
-		}
+		f.addPresets(rules, i)
 		for name := i + 1; name < n.next; name = f.nodes[name+1].next {
 			if !f.hasValues(name + 1) {
 				continue
@@ -161,12 +176,6 @@ func addInPlace(rules []*rule, r *rule) []*rule {
 		}
 	}
 	return rules
-}
-
-// relatesMembers reports whether a member may make others necessary or forbidden.
-func (r *rule) relatesMembers() bool {
-	return r.not != nil || r.when != nil || len(r.dependents) > 0 || r.MaxProperties != nil ||
-		len(r.anyOf)+len(r.oneOf) > 0 && r.onlyAlternative() == nil
 }
 
 // onlyAlternative returns the alternative of anyOf or oneOf to null, or nil.

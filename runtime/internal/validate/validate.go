@@ -66,12 +66,19 @@ func (noLoader) Load(url string) (any, error) {
 // MaxNumber, MinExponent and MaxExponent, and objects that have a member twice. It gives up after
 // BaseSteps and StepsPerByte. Soon after ctx ends, it returns the cause.
 func (v *Schema) Check(ctx context.Context, value json.RawMessage) error {
-	_, err := v.check(ctx, value)
+	_, err := v.check(ctx, value, false)
 	return err
 }
 
-// check is Check, and returns the number of steps that it took.
-func (v *Schema) check(ctx context.Context, value json.RawMessage) (steps int, err error) {
+// CheckForDecoding is Check, and refuses a member that encoding/json would take for a property whose name
+// differs only in case: the schema of that property would not count.
+func (v *Schema) CheckForDecoding(ctx context.Context, value json.RawMessage) error {
+	_, err := v.check(ctx, value, true)
+	return err
+}
+
+// check is Check or CheckForDecoding, and returns the number of steps that it took.
+func (v *Schema) check(ctx context.Context, value json.RawMessage, exact bool) (steps int, err error) {
 	d, err := read(ctx, value)
 	if err != nil {
 		return 0, err
@@ -79,7 +86,7 @@ func (v *Schema) check(ctx context.Context, value json.RawMessage) (steps int, e
 	if d.repeated > 0 {
 		return 0, withPlace(d.place(d.repeated), errors.New("the object has this member twice"))
 	}
-	c := &checker{document: d, ctx: ctx, budget: BaseSteps + StepsPerByte*len(value), poll: pollEvery}
+	c := &checker{document: d, ctx: ctx, exact: exact, budget: BaseSteps + StepsPerByte*len(value), poll: pollEvery}
 	switch fits := c.check(v.rule, 0, nil); {
 	case c.err != nil:
 		return c.steps, c.err

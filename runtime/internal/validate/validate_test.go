@@ -160,8 +160,8 @@ func TestFaultsAreFew(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
-	few, _ := s.check(t.Context(), json.RawMessage(`{"v":[`+strings.Repeat(`"",`, 100)+`1]}`))
-	many, _ := s.check(t.Context(), json.RawMessage(`{"v":[`+strings.Repeat(`"",`, 10_000)+`1]}`))
+	few, _ := s.check(t.Context(), json.RawMessage(`{"v":[`+strings.Repeat(`"",`, 100)+`1]}`), false)
+	many, _ := s.check(t.Context(), json.RawMessage(`{"v":[`+strings.Repeat(`"",`, 10_000)+`1]}`), false)
 	if few != many {
 		t.Errorf("%d steps for 100 wrong elements, %d for 10,000", few, many)
 	}
@@ -189,7 +189,7 @@ func TestStepsAreInProportion(t *testing.T) {
 	} {
 		s := compile(t, tc.schema, false)
 		value := json.RawMessage(`{"v":` + tc.value + `}`)
-		steps, err := s.check(t.Context(), value)
+		steps, err := s.check(t.Context(), value, false)
 		if errors.Is(err, errSteps) != tc.gaveUp {
 			t.Errorf("%s: %v", tc.name, err)
 		}
@@ -215,7 +215,7 @@ func (l *leaving) Err() error {
 func TestCheckStopsWithItsCaller(t *testing.T) {
 	s := compile(t, property(`{"items":{"type":"integer"}}`), false)
 	value := json.RawMessage(`{"v":[` + strings.Repeat("1,", 1<<19) + `1]}`)
-	whole, err := s.check(t.Context(), value)
+	whole, err := s.check(t.Context(), value, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestCheckStopsWithItsCaller(t *testing.T) {
 	_, _ = read(looks, value)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("gone"))
-	steps, err := s.check(&leaving{ctx, 1<<30 - looks.looks + 3}, value)
+	steps, err := s.check(&leaving{ctx, 1<<30 - looks.looks + 3}, value, false)
 	if err == nil || err.Error() != "gone" || steps == 0 || steps > whole/10 {
 		t.Errorf("%d of %d steps, %v", steps, whole, err)
 	}
@@ -345,6 +345,26 @@ func TestFaultsAreInWordsOfJSON(t *testing.T) {
 		err := compile(t, property(tc.schema), true).Check(t.Context(), json.RawMessage(`{"v":`+tc.value+`}`))
 		if fmt.Sprint(err) != tc.want {
 			t.Errorf("%s: %s: %v, want %s", tc.schema, tc.value, err, tc.want)
+		}
+	}
+}
+
+// TestNamesThatDifferInCase sends names that encoding/json takes for those of properties.
+func TestNamesThatDifferInCase(t *testing.T) {
+	s := compile(t, `{"type":"object","properties":{"limit":{"maximum":10},"o":{"properties":{"Name":{}}}},"patternProperties":{"^LIM":{}}}`, true)
+	for value, want := range map[string]string{
+		`{"limit":3,"other":1}`:        "",
+		`{"limit":3,"Limit":1000}`:     `Limit: the name differs from "limit" only in case`,
+		`{"o":{"Name":1,"names":2}}`:   "",
+		`{"o":{"Name":1},"x":{"o":1}}`: "",
+		`{"o":{"name":1}}`:             `o.name: the name differs from "Name" only in case`,
+	} {
+		err := s.CheckForDecoding(t.Context(), json.RawMessage(value))
+		if got := fmt.Sprint(err); err == nil && want != "" || err != nil && got != want {
+			t.Errorf("%s: %v, want %q", value, err, want)
+		}
+		if err := s.Check(t.Context(), json.RawMessage(value)); err != nil {
+			t.Errorf("%s does not fit the schema: %v", value, err)
 		}
 	}
 }

@@ -16,35 +16,6 @@ const (
 
 func (l Level) String() string { return [...]string{"fine", "note", "error"}[l] }
 
-// source is a file of mcptaskgen that its maintainers change. REVISION in its name stands for the new
-// revision.
-type source struct{ name, holds string }
-
-// everyRevision lists the files that every new revision needs.
-var everyRevision = []source{
-	{"schema/REVISION/tasks.schema.json", "its definitions"},
-	{"schema/REVISION/surface.json", "its states, methods, notifications, error codes and capabilities"},
-	{"schema/REVISION/provenance.json", "the sources of these facts"},
-	{"schema/REVISION/rules.txt", "its rules"},
-	{"runtime/internal/protocol/wireREVISION/", "its wire types, by make generate"},
-	{"runtime/internal/protocol/revREVISION.go", "how it represents a task on the wire"},
-	{"runtime/internal/protocol/protocol.go", "the list of revisions"},
-	{"runtime/gateway/speech.go", "how a request is matched to its revision"},
-	{"runtime/gosdk/conn.go", "which revision a client speaks"},
-}
-
-// Files that some kinds need.
-var (
-	canonFile      = source{"schema/canon.json", "the canonical name of the new thing, if it has none"}
-	lifecycleFile  = source{"runtime/server_lifecycle.go", "which state follows which"}
-	recordFile     = source{"runtime/record.go", "the stored parts of a task"}
-	operationsFile = source{"runtime/server_operations.go", "what the methods do"}
-	routeFile      = source{"runtime/gateway/route.go", "which requests are about tasks"}
-	messageFile    = source{"runtime/gateway/message.go", "which notifications are about tasks"}
-	errorsFile     = source{"runtime/errors.go", "the codes of errors"}
-	checkFile      = source{"schema/wirecheck/definitions.go", "which definition tests check a message against"}
-)
-
 // Kind is a kind of difference between a schema and a known revision, with what follows from it.
 type Kind struct {
 	level Level
@@ -52,15 +23,13 @@ type Kind struct {
 	what string
 	// cause says what the difference means for code generated for the nearest revision.
 	cause string
-	// files lists the files of mcptaskgen to change, except those that every revision needs.
-	files []source
 }
 
 // Kinds lists all kinds.
 var Kinds []*Kind
 
-func newKind(level Level, what, cause string, files ...source) *Kind {
-	k := &Kind{level, what, cause, files}
+func newKind(level Level, what, cause string) *Kind {
+	k := &Kind{level, what, cause}
 	Kinds = append(Kinds, k)
 	return k
 }
@@ -84,11 +53,11 @@ var (
 	NullNew = newKind(Failure, "{place} may be null now; it was {was}",
 		"a peer may send null, which the runtime does not expect")
 	NullGone = newKind(Failure, "{place} may not be null any more; it is {is}",
-		"the runtime sends null when it has no value", recordFile)
+		"the runtime sends null when it has no value")
 	StateNew = newKind(Failure, "the state {is} is new ({place})",
-		"the runtime does not know what a task in this state may do and when it leaves the state", canonFile, lifecycleFile, recordFile)
+		"the runtime does not know what a task in this state may do and when it leaves the state")
 	StateGone = newKind(Failure, "the state {was} is gone ({place})",
-		"the runtime still puts tasks into it", lifecycleFile)
+		"the runtime still puts tasks into it")
 	StateRenamed = newKind(Failure, "the state {was} seems to be renamed to {is} ({place}): one is gone and one is new",
 		"the runtime only knows the old name")
 	ValueNew = newKind(Failure, "{place} may be {is} now, a new value",
@@ -100,21 +69,21 @@ var (
 	ConstChanged = newKind(Failure, "{place} is always {is} now; it was {was}",
 		"the runtime sends and expects the old value")
 	MethodNew = newKind(Failure, "the method {is} is new ({place})",
-		"the runtime neither serves nor calls it", canonFile, operationsFile, routeFile, checkFile)
+		"the runtime neither serves nor calls it")
 	MethodGone = newKind(Failure, "the method {was} is gone ({place})",
-		"the runtime still serves or calls it", checkFile)
+		"the runtime still serves or calls it")
 	MethodRenamed = newKind(Failure, "the method {was} seems to be renamed to {is} ({place}): the rest of the request is the same",
-		"the runtime serves and calls it by the old name", routeFile, checkFile)
+		"the runtime serves and calls it by the old name")
 	NotificationNew = newKind(Note, "the notification {is} is new ({place})",
-		"the runtime does not send it and ignores it from a peer", canonFile, messageFile, checkFile)
+		"the runtime does not send it and ignores it from a peer")
 	NotificationGone = newKind(Failure, "the notification {was} is gone ({place})",
-		"the runtime still sends it", messageFile, checkFile)
+		"the runtime still sends it")
 	NotificationRenamed = newKind(Failure, "the notification {was} seems to be renamed to {is} ({place}): the rest of it is the same",
-		"the runtime sends and expects it by the old name", messageFile, checkFile)
+		"the runtime sends and expects it by the old name")
 	ErrorNew = newKind(Note, "the error {place} is new, with the code {is}",
-		"the runtime does not send it; a client receives it like any other *mcptask.Error", errorsFile)
+		"the runtime does not send it; a client receives it like any other *mcptask.Error")
 	ErrorMoved = newKind(Failure, "the error code of {place} is {is} now; it was {was}",
-		"the runtime sends and expects the old code", errorsFile)
+		"the runtime sends and expects the old code")
 	CapabilityNew = newKind(Note, "the capability {place} is new",
 		"generated servers and clients do not declare it, so peers do not use it")
 	CapabilityGone = newKind(Failure, "the capability {place} is gone",

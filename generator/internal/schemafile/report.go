@@ -2,7 +2,6 @@ package schemafile
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -27,22 +26,7 @@ func (s *Schema) Report() string {
 	}
 	fmt.Fprintf(&b, "nothing is generated; you can:\n"+
 		"\tuse a newer mcptaskgen, which may know this revision: go get -tool github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen@latest\n"+
-		"\tgenerate code for peers that still speak %s: --revision %[1]s\n", s.Revision)
-	b.WriteString("maintainers of mcptaskgen change these files (see docs/dev/add-a-revision.md):\n")
-	files := s.filesToChange()
-	width := len(slices.MaxFunc(files, func(a, b source) int { return len(a.name) - len(b.name) }).name)
-	for _, f := range files {
-		fmt.Fprintf(&b, "\t%-*s  %s\n", width, f.name, f.holds)
-	}
+		"\tgenerate code for peers that still speak %s: --revision %[1]s\n"+
+		"\tadd the revision to mcptaskgen, as docs/dev/add-a-revision.md says\n", s.Revision)
 	return b.String()
-}
-
-// filesToChange lists the files of mcptaskgen that a schema affects.
-func (s *Schema) filesToChange() []source {
-	var more []source
-	for _, f := range s.Findings {
-		more = append(more, f.Kind.files...)
-	}
-	slices.SortFunc(more, func(a, b source) int { return strings.Compare(a.name, b.name) })
-	return slices.Concat(everyRevision, slices.Compact(more))
 }

@@ -8,11 +8,6 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
-	"strings"
-
-	validator "github.com/santhosh-tekuri/jsonschema/v6"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
@@ -243,23 +238,6 @@ func checkPatterns(n *jsontree.Node) error {
 		}
 	}
 	return nil
-}
-
-// refusalOf says why a compiled schema does not admit a value, or returns "".
-func refusalOf(compiled *validator.Schema, value any) string {
-	decoded, err := validator.UnmarshalJSON(strings.NewReader(toValue(value, nil).Compact()))
-	if err != nil {
-		return err.Error()
-	}
-	err = compiled.Validate(decoded)
-	invalid := &validator.ValidationError{}
-	if !errors.As(err, &invalid) {
-		return ""
-	}
-	for len(invalid.Causes) > 0 {
-		invalid = invalid.Causes[0]
-	}
-	return invalid.ErrorKind.LocalizedString(message.NewPrinter(language.English))
 }
 
 // reportProblem reports a problem at a position.

@@ -462,7 +462,7 @@ func checkValues(list, leaf, ofType *schema, tagged bool) (problems []error) {
 			} else if s.Enum != nil && !slices.Contains(s.Enum, value) {
 				known := toValue(s.Enum, nil).Spaced()
 				problems = append(problems, &refusal{text + " is not one of the " + choices, "the " + choices + " are " + known[1:len(known)-1]})
-			} else if fault := refusalOf(compiled, value); fault != "" {
+			} else if fault := compiled.Refuse(toValue(value, nil)); fault != "" {
 				problems = append(problems, &refusal{text + " is not valid: " + fault, ""})
 			}
 		}

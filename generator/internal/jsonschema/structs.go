@@ -86,7 +86,7 @@ func (g *graph) noteDefault(f field, s *schema, tag tag, required bool) {
 	default:
 		return
 	}
-	if compiled, err := toNode(s, nil).CompileSchema(); err == nil && refusalOf(compiled, zero) == "" {
+	if compiled, err := toNode(s, nil).CompileSchema(); err == nil && compiled.Refuse(toValue(zero, nil)) == "" {
 		g.noteField(f, fmt.Sprintf("has the default %s, so a client in Go cannot send %s, which it leaves out; make the field a pointer",
 			toValue(s.Default, nil).Spaced(), toValue(zero, nil).Spaced()))
 	}

@@ -21,25 +21,50 @@ type SchemaError struct {
 
 func (e *SchemaError) Error() string { return e.Message }
 
-// CompileSchema compiles a JSON Schema as the runtime does. Its error is a [*SchemaError].
-func (n *Node) CompileSchema() (*validator.Schema, error) {
+// Schema checks values against a JSON Schema.
+type Schema struct{ compiled *validator.Schema }
+
+// CompileSchema compiles a JSON Schema as the runtime does for arguments. Its error is a
+// [*SchemaError].
+func (n *Node) CompileSchema() (*Schema, error) {
 	if huge := n.findHugeNumber(); huge != nil {
 		return nil, &SchemaError{huge, "the number " + huge.Compact() + " is too long, or its exponent is not from -307 to 308"}
 	}
-	schema, err := n.compile()
+	compiled, err := n.compile()
 	if err == nil {
-		return schema, nil
+		return &Schema{compiled}, nil
 	}
 	fault := &SchemaError{n, strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), schemaURL, "")), " ")}
 	var refused *validator.SchemaValidationError
-	var invalid *validator.ValidationError
-	if errors.As(err, &refused) && errors.As(refused.Err, &invalid) {
-		for len(invalid.Causes) > 0 {
-			invalid = invalid.Causes[0]
+	if errors.As(err, &refused) {
+		if path, text := describeInvalid(refused.Err); text != "" {
+			fault.At, fault.Message = n.at(path), text
 		}
-		fault.At, fault.Message = n.at(invalid.InstanceLocation), invalid.ErrorKind.LocalizedString(message.NewPrinter(language.English))
 	}
 	return nil, fault
+}
+
+// Refuse says why the schema does not admit a value, or returns "".
+func (s *Schema) Refuse(value *Node) string {
+	decoded, err := validator.UnmarshalJSON(strings.NewReader(value.Compact()))
+	if err != nil {
+		return err.Error()
+	}
+	_, text := describeInvalid(s.compiled.Validate(decoded))
+	return text
+}
+
+// describeInvalid returns the first cause of an error of the validator and the path of the value with
+// it. The message is "" if there is no such cause.
+func describeInvalid(err error) (path []string, text string) {
+	var invalid *validator.ValidationError
+	if !errors.As(err, &invalid) {
+		return nil, ""
+	}
+	for len(invalid.Causes) > 0 {
+		invalid = invalid.Causes[0]
+	}
+	return invalid.InstanceLocation, invalid.ErrorKind.LocalizedString(message.NewPrinter(language.English))
 }
 
 const schemaURL = "schema:///"

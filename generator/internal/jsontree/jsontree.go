@@ -3,7 +3,6 @@
 package jsontree
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 )
@@ -47,12 +46,6 @@ func (k Kind) String() string {
 
 // NewString returns a string.
 func NewString(s string) *Node { return &Node{Kind: String, Value: s} }
-
-// NewNumber returns a number. It must be valid JSON.
-func NewNumber(n json.Number) *Node { return &Node{Kind: Number, Value: n} }
-
-// NewBoolean returns a boolean.
-func NewBoolean(b bool) *Node { return &Node{Kind: Boolean, Value: b} }
 
 // NewArray returns an array.
 func NewArray(items ...*Node) *Node { return &Node{Kind: Array, Items: items} }

@@ -55,9 +55,9 @@ func TestMistakes(t *testing.T) {
 // TestEdit builds and changes an object.
 func TestEdit(t *testing.T) {
 	n := jsontree.NewObject(jsontree.Member{Name: "a", Value: jsontree.NewString("x")})
-	n.Set("c", jsontree.NewArray(jsontree.NewNumber("1e2"), jsontree.NewBoolean(false)))
-	n.Set("a", jsontree.NewBoolean(true))
-	if got, want := n.Compact(), `{"a":true,"c":[1e2,false]}`; got != want {
+	n.Set("c", jsontree.NewArray(jsontree.NewString("y"), jsontree.NewObject()))
+	n.Set("a", jsontree.NewArray())
+	if got, want := n.Compact(), `{"a":[],"c":["y",{}]}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -3,10 +3,14 @@ package generator
 import (
 	"context"
 	"fmt"
+	"go/token"
 	"path/filepath"
 	"strings"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/output"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/reference"
 )
@@ -42,4 +46,32 @@ func checkReference(dir, path string) error {
 		err = fmt.Errorf("%s was not written by mcptaskgen docs; remove it, or choose another --out", diag.Relative(dir, path))
 	}
 	return err
+}
+
+// generateDocs writes the reference that a line with mcptaskgen docs names.
+func (g *generation) generateDocs(ctx context.Context, fset *token.FileSet, pkg *load.Package, c Command) {
+	text, err := "", checkReference(g.dir, c.path())
+	if err == nil {
+		text, err = g.renderDocs(ctx, fset, pkg, c)
+	}
+	if err != nil {
+		g.fail(c, err)
+		return
+	}
+	g.addFile(c.path(), []byte(text), c)
+}
+
+func (g *generation) renderDocs(ctx context.Context, fset *token.FileSet, pkg *load.Package, c Command) (string, error) {
+	if !c.mustDeclare {
+		return Docs(ctx, Config{Dir: pkg.Dir, Patterns: c.docs.Packages, Flags: commandline.Flags{Tags: c.Tags}, Step: g.cfg.Step})
+	}
+	protocol, err := g.protocolFor(Command{Dir: g.dir})
+	if err != nil {
+		return "", err
+	}
+	m := g.readDeclarations(fset, pkg, protocol)
+	if m == nil {
+		return "", newNothingError([]string{shownDirectory(g.dir, c.Dir)}, []*load.Package{pkg})
+	}
+	return reference.Write([]*model.Package{m})
 }

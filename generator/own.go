@@ -1,8 +1,6 @@
 package generator
 
 import (
-	"cmp"
-	"context"
 	"go/ast"
 	"go/token"
 	"slices"
@@ -12,8 +10,6 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
-	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
-	"github.com/mcptaskgen/mcptaskgen/generator/internal/reference"
 )
 
 // Command says how a file is generated.
@@ -105,28 +101,4 @@ func dependsOn(constraint, tags string) bool {
 		return r != '_' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
 	return slices.ContainsFunc(strings.Split(tags, ","), func(tag string) bool { return slices.Contains(words, strings.TrimSpace(tag)) })
-}
-
-// generateDocs writes the reference that a line with mcptaskgen docs names.
-func (g *generation) generateDocs(ctx context.Context, fset *token.FileSet, pkg *load.Package, c Command) {
-	path := c.path()
-	text, err := "", checkReference(g.dir, path)
-	switch {
-	case err != nil:
-	case c.mustDeclare:
-		protocol, protocolErr := g.protocolFor(Command{Dir: g.dir})
-		m := g.readDeclarations(fset, pkg, protocol)
-		if m == nil {
-			err = cmp.Or(protocolErr, newNothingError([]string{shownDirectory(g.dir, c.Dir)}, []*load.Package{pkg}))
-			break
-		}
-		text, err = reference.Write([]*model.Package{m})
-	default:
-		text, err = Docs(ctx, Config{Dir: pkg.Dir, Patterns: c.docs.Packages, Flags: commandline.Flags{Tags: c.Tags}, Step: g.cfg.Step})
-	}
-	if err != nil {
-		g.fail(c, err)
-		return
-	}
-	g.addFile(path, []byte(text), c)
 }

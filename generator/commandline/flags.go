@@ -23,7 +23,7 @@ const OutputName = "mcptask_gen.go"
 // are relative to the directory of the command, of the line or of the generated file.
 type Flags struct {
 	// Out is the base name of the generated file in each package. Empty means [OutputName]. With
-	// Tools, it is the path of the file. Empty then means Tools with _gen.go instead of .json.
+	// Tools, it is the path of the file. Empty then means Tools with _gen.go instead of its extension.
 	Out string
 	// ServerOnly leaves the client out and ClientOnly leaves the server out. Setting both is an
 	// error.

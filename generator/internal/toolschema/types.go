@@ -148,10 +148,11 @@ func (g *goTypes) newForm(s *schema, from origin) (f form) {
 		f.also = also
 		return f
 	}
+	none := limited && len(values) == 0 || !limited && len(s.unions) == 0 && kinds != nil && len(kinds) == 0
 	switch {
-	case limited && len(values) == 0 && s.null:
+	case none && s.null:
 		return form{typ: anyType, nilable: true, null: true}
-	case limited && len(values) == 0:
+	case none:
 		return rawForm("no value satisfies its schema")
 	case limited:
 		return g.enumForm(values, nil, s, from)
@@ -159,10 +160,6 @@ func (g *goTypes) newForm(s *schema, from origin) (f form) {
 		return g.unionForm(s, kinds, from)
 	case kinds == nil:
 		return form{typ: anyType, nilable: true, null: true, zero: true}
-	case len(kinds) == 0 && s.null:
-		return form{typ: anyType, nilable: true, null: true}
-	case len(kinds) == 0:
-		return rawForm("no value satisfies its schema")
 	case len(kinds) > 1:
 		return rawForm("it is " + describeKinds(kinds))
 	}

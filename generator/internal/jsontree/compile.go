@@ -28,7 +28,7 @@ type Schema struct{ compiled *validator.Schema }
 // [*SchemaError].
 func (n *Node) CompileSchema() (*Schema, error) {
 	if huge := n.findHugeNumber(); huge != nil {
-		return nil, &SchemaError{huge, "the number " + huge.Compact() + " is too long, or its exponent is not from -307 to 308"}
+		return nil, &SchemaError{huge, "the number " + huge.Compact() + " is too long or too large, or its exponent is not from -307 to 308"}
 	}
 	compiled, err := n.compile()
 	if err == nil {

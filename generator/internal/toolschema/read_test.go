@@ -87,7 +87,7 @@ func TestServerFaults(t *testing.T) {
 		`"name": "a", "inputSchema": {"anyOf": [{"type": "object"}]}`:                               `1:31: the inputSchema needs "type": "object"`,
 		`"name": "a", "inputSchema": {"type": "object"}, "outputSchema": {"type": "array"}`:         `1:67: the outputSchema needs "type": "object"`,
 		`"name": "a", "inputSchema": {"type": "object"}, "outputSchema": null`:                      `1:67: the outputSchema needs "type": "object"`,
-		`"name": "a", "inputSchema": {"type": "object", "maxProperties": 1e-9999999}`:               `1:67: this is no schema that values can be checked with: the number 1e-9999999 is too long, or its exponent is not from -307 to 308`,
+		`"name": "a", "inputSchema": {"type": "object", "maxProperties": 1e-9999999}`:               `1:67: this is no schema that values can be checked with: the number 1e-9999999 is too long or too large, or its exponent is not from -307 to 308`,
 		`"name": "a", "inputSchema": {"type": "object", "properties": {"x": {"pattern": "(?!y)"}}}`: "1:82: this is no schema that values can be checked with: '(?!y)' is not valid regex: error parsing regexp: invalid or unsupported Perl syntax: `(?!`",
 		`"name": "a", "inputSchema": {"type": "object", "$ref": "http://x/y"}`:                      `1:31: this is no schema that values can be checked with: failing loading "http://x/y": http://x/y is another document`,
 		`"name": "a", "inputSchema": {"type": "object"}, "annotations": []`:                         `1:66: annotations is an array, not an object`,

@@ -34,7 +34,9 @@ generate:
 
 # The golden files, generated packages and error cases both. Read the diff before you commit it.
 golden:
+	go generate ./golden/pipeline # before the list of its tools, which golden/tools generates from
 	go test ./golden/tools -update
+	go test ./golden -run TestGenerated -update
 	go test ./golden -update
 	go test ./golden/compat -update
 	go test -tags long ./golden -run TestDocsDiffs -update

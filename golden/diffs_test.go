@@ -60,12 +60,13 @@ func applyEdit(t *testing.T, declaration, name string) string {
 // TestDiffs edits the declaration of the pipeline. A reviewer of the generated file reads only what has changed: the
 // unified diff after each edit is the one in diffs. An edit without a diff there changes nothing.
 func TestDiffs(t *testing.T) {
-	declaration, before := readFile(t, "pipeline/pipeline.go"), readFile(t, "pipeline/mcptask_gen.go")
+	declaration := readFile(t, "pipeline/pipeline.go")
 	root := t.TempDir()
 	writeStub(t, root)
 	// The files come from one run, since each run lists packages with the go command.
 	dir := filepath.Join(root, "edited")
 	writeModule(t, dir, modulePath+"/golden")
+	writeFile(t, filepath.Join(dir, "unedited", "pipeline.go"), declaration)
 	for _, edit := range edits {
 		writeFile(t, filepath.Join(dir, edit.name, "pipeline.go"), applyEdit(t, declaration, edit.name))
 	}
@@ -76,10 +77,11 @@ func TestDiffs(t *testing.T) {
 	set := diffs.New(t, "diffs", *update)
 	for _, edit := range edits {
 		t.Run(edit.name, func(t *testing.T) {
-			before, after := before, string(out.Files[edit.name+"/"+generator.OutputName])
-			if base := path.Dir(edit.name); base != "." {
-				before = string(out.Files[base+"/"+generator.OutputName])
+			base := path.Dir(edit.name)
+			if base == "." {
+				base = "unedited"
 			}
+			before, after := string(out.Files[base+"/"+generator.OutputName]), string(out.Files[edit.name+"/"+generator.OutputName])
 			diffs.CheckLayout(t, edit.name, after)
 			set.Check(t, path.Base(edit.name), generator.OutputName, before, after)
 		})

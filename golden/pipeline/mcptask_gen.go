@@ -175,10 +175,10 @@ const runInputArguments = `{
       "format": "uri",
       "description": "Where the source is, as a URL."
     },
-    "branch": {"type": "string", "description": "The branch to build; the default branch where it is left out."},
+    "branch": {"type": "string", "description": "The branch to build. The default is the default branch of the repository."},
     "steps": {
       "type": "array",
-      "description": "Names the steps to run, all of them where it is left out.",
+      "description": "Names the steps to run. The default is all of them.",
       "items": {"type": "string"}
     }
   },
@@ -189,7 +189,7 @@ const runInputArguments = `{
 const runReportResult = `{
   "type": "object",
   "properties": {
-    "passed": {"type": "boolean", "description": "Tells whether every step passed."},
+    "passed": {"type": "boolean", "description": "Reports whether every step passed."},
     "steps": {
       "type": ["array", "null"],
       "items": {

@@ -40,15 +40,15 @@ type Approval struct {
 type RunInput struct {
 	// Repository is where the source is, as a URL.
 	Repository string `json:"repository" jsonschema:"format=uri"`
-	// Branch is the branch to build; the default branch where it is left out.
+	// Branch is the branch to build. The default is the default branch of the repository.
 	Branch string `json:"branch,omitempty"`
-	// Steps names the steps to run, all of them where it is left out.
+	// Steps names the steps to run. The default is all of them.
 	Steps []string `json:"steps,omitempty"`
 }
 
 // RunReport is how a pipeline went.
 type RunReport struct {
-	// Passed tells whether every step passed.
+	// Passed reports whether every step passed.
 	Passed bool   `json:"passed"`
 	Steps  []Step `json:"steps"`
 }

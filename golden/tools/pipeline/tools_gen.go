@@ -175,15 +175,15 @@ type RunPipelineInput struct {
 	//
 	// Format: uri.
 	Repository string `json:"repository"`
-	// The branch to build; the default branch where it is left out.
+	// The branch to build. The default is the default branch of the repository.
 	Branch *string `json:"branch,omitzero"`
-	// Names the steps to run, all of them where it is left out.
+	// Names the steps to run. The default is all of them.
 	Steps []string `json:"steps,omitzero"`
 }
 
 // RunPipelineOutput is the output of the tool run_pipeline.
 type RunPipelineOutput struct {
-	// Tells whether every step passed.
+	// Reports whether every step passed.
 	Passed bool   `json:"passed"`
 	Steps  []Step `json:"steps"`
 }
@@ -261,8 +261,8 @@ const jobsRunPipelineTool = `{
     "type": "object",
     "properties": {
       "repository": {"type": "string", "format": "uri", "description": "Where the source is, as a URL."},
-      "branch": {"type": "string", "description": "The branch to build; the default branch where it is left out."},
-      "steps": {"type": "array", "description": "Names the steps to run, all of them where it is left out.", "items": {"type": "string"}}
+      "branch": {"type": "string", "description": "The branch to build. The default is the default branch of the repository."},
+      "steps": {"type": "array", "description": "Names the steps to run. The default is all of them.", "items": {"type": "string"}}
     },
     "required": ["repository"],
     "additionalProperties": false
@@ -270,7 +270,7 @@ const jobsRunPipelineTool = `{
   "outputSchema": {
     "type": "object",
     "properties": {
-      "passed": {"type": "boolean", "description": "Tells whether every step passed."},
+      "passed": {"type": "boolean", "description": "Reports whether every step passed."},
       "steps": {
         "type": ["array", "null"],
         "items": {

@@ -20,9 +20,8 @@ func EmbeddedTools(impl Embedded) mcptask.Tools {
 		return mcptask.Tools{Service: "Embedded"} // which NewServer refuses
 	}
 	return mcptask.Tools{
-		Service:      "Embedded",
-		Impl:         impl,
-		Capabilities: taskCapabilities(),
+		Service: "Embedded",
+		Impl:    impl,
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "flat",
@@ -67,15 +66,6 @@ func (c *EmbeddedClient) Flat(ctx context.Context, in Flat, opts ...mcptask.Call
 // Hidden has names that hide each other.
 func (c *EmbeddedClient) Hidden(ctx context.Context, in Hidden, opts ...mcptask.CallOption) (Hidden, error) {
 	return mcptask.Run[Hidden](ctx, c.conn, "hidden", in, opts...)
-}
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask.Capabilities {
-	return mcptask.Capabilities{
-		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
-	}
 }
 
 // TaskStatus is the state of a task as its requestor sees it.

@@ -20,9 +20,8 @@ func KindsTools(impl Kinds) mcptask.Tools {
 		return mcptask.Tools{Service: "Kinds"} // which NewServer refuses
 	}
 	return mcptask.Tools{
-		Service:      "Kinds",
-		Impl:         impl,
-		Capabilities: taskCapabilities(),
+		Service: "Kinds",
+		Impl:    impl,
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "same",
@@ -53,15 +52,6 @@ func NewKindsClient(conn mcptask.Conn) *KindsClient {
 // Same returns what it gets.
 func (c *KindsClient) Same(ctx context.Context, in Fields, opts ...mcptask.CallOption) (Fields, error) {
 	return mcptask.Run[Fields](ctx, c.conn, "same", in, opts...)
-}
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask.Capabilities {
-	return mcptask.Capabilities{
-		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
-	}
 }
 
 // TaskStatus is the state of a task as its requestor sees it.

@@ -20,9 +20,8 @@ func RecursiveTools(impl Recursive) mcptask.Tools {
 		return mcptask.Tools{Service: "Recursive"} // which NewServer refuses
 	}
 	return mcptask.Tools{
-		Service:      "Recursive",
-		Impl:         impl,
-		Capabilities: taskCapabilities(),
+		Service: "Recursive",
+		Impl:    impl,
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "grow",
@@ -81,15 +80,6 @@ func (c *RecursiveClient) Chain(ctx context.Context, in List, opts ...mcptask.Ca
 // Ring takes types that hold each other.
 func (c *RecursiveClient) Ring(ctx context.Context, in Author, opts ...mcptask.CallOption) (Author, error) {
 	return mcptask.Run[Author](ctx, c.conn, "ring", in, opts...)
-}
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask.Capabilities {
-	return mcptask.Capabilities{
-		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
-	}
 }
 
 // TaskStatus is the state of a task as its requestor sees it.

@@ -76,9 +76,7 @@ func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *bl
 	} else if s, ok := b.get("attempts"); ok && !b.restarts {
 		r.addProblem(s.pos, fmt.Sprintf("attempts=%d has no effect: no tool of %s has onlost=restart", s.count, service.Name), attemptsHint)
 	}
-	service.Fallback = b.allowsFallback() && slices.ContainsFunc(service.Tools, func(tool *model.Tool) bool {
-		return tool.Policy.Task != model.Forbidden
-	})
+	service.Fallback = b.allowsFallback() && service.RunsTasks()
 	return service
 }
 

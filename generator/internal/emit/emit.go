@@ -40,17 +40,22 @@ func File(pkg *model.Package, protocol Protocol) ([]byte, error) {
 	if err := w.writeHeader("header.tmpl", pkg); err != nil {
 		return nil, err
 	}
+	tasks := false
 	for _, service := range pkg.Services {
 		if pkg.Side.Serves() {
+			var capabilities jen.Code
+			if service.RunsTasks() {
+				tasks, capabilities = true, jen.Id("taskCapabilities").Call()
+			}
 			doc := " of " + service.Name + ", for [" + w.imports[runtimePath] + ".NewServer]."
-			w.writeToolsFunc(service, doc, service.Name, jen.Id("taskCapabilities").Call())
+			w.writeToolsFunc(service, doc, service.Name, capabilities)
 		}
 		if pkg.Side.Calls() {
 			w.writeClient(service)
 		}
 	}
 	w.writeInputs()
-	if len(pkg.Services) > 0 && pkg.Side.Serves() {
+	if tasks {
 		w.writeCapabilities()
 	}
 	w.writeProtocolNames()

@@ -3,6 +3,7 @@ package model
 
 import (
 	"go/types"
+	"slices"
 	"time"
 )
 
@@ -47,6 +48,11 @@ type Service struct {
 	Prefix   string
 	Fallback bool // it has the fallback tools: a tool may run as a task, and it does not say fallback=none
 	Tools    []*Tool
+}
+
+// RunsTasks reports whether a tool of the service may run as a task.
+func (s *Service) RunsTasks() bool {
+	return slices.ContainsFunc(s.Tools, func(t *Tool) bool { return t.Policy.Task != Forbidden })
 }
 
 // FallbackTools returns the names of the tools for clients without tasks. The last one, task_answer,

@@ -20,9 +20,8 @@ func greeterTools(impl greeter) mcptask.Tools {
 		return mcptask.Tools{Service: "greeter"} // which NewServer refuses
 	}
 	return mcptask.Tools{
-		Service:      "greeter",
-		Impl:         impl,
-		Capabilities: taskCapabilities(),
+		Service: "greeter",
+		Impl:    impl,
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:        "greet",
@@ -52,15 +51,6 @@ func newGreeterClient(conn mcptask.Conn) *greeterClient {
 // Greet greets whoever calls.
 func (c *greeterClient) Greet(ctx context.Context, opts ...mcptask.CallOption) (string, error) {
 	return mcptask.Run[string](ctx, c.conn, "greet", struct{}{}, opts...)
-}
-
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
-func taskCapabilities() mcptask.Capabilities {
-	return mcptask.Capabilities{
-		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
-		"2026-07-28": `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
-	}
 }
 
 // TaskStatus is the state of a task as its requestor sees it.

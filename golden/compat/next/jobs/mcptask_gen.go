@@ -230,9 +230,8 @@ func FilesTools(impl Files) mcptask.Tools {
 		return mcptask.Tools{Service: "Files"} // which NewServer refuses
 	}
 	return mcptask.Tools{
-		Service:      "Files",
-		Impl:         impl,
-		Capabilities: taskCapabilities(),
+		Service: "Files",
+		Impl:    impl,
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:        "describe",

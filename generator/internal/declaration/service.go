@@ -16,9 +16,6 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
-// defaultTTL is how long a task is kept if the declaration does not say.
-const defaultTTL = 24 * time.Hour
-
 func (r *reader) readServices(out *model.Package) {
 	for _, spec := range r.specs {
 		b := r.directives[spec]
@@ -263,7 +260,7 @@ func (r *reader) readRestart(p *model.Policy, own, defaults *block) {
 
 // checkTTL reports a duration that is longer than the task is kept.
 func (r *reader) checkTTL(key string, value time.Duration, p *model.Policy, own, defaults *block) {
-	ttl := cmp.Or(p.TTL, defaultTTL)
+	ttl := cmp.Or(p.TTL, model.DefaultTTL)
 	if value <= ttl {
 		return
 	}

@@ -125,6 +125,12 @@ type Policy struct {
 	Immediate                        string
 }
 
+// Defaults of the runtime for settings of a policy that are zero.
+const (
+	DefaultTTL  = 24 * time.Hour
+	DefaultPoll = time.Second
+)
+
 // Annotations are a tool's hints. nil means that a hint is not set.
 type Annotations struct {
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool

@@ -61,8 +61,8 @@ var keywords = map[string]keyword{
 // typeKeywords say what a value is, in place of its Go type.
 var typeKeywords = []string{"type", "oneof_type", "anyof_type", "oneof_ref", "anyof_ref"}
 
-// groupKeywords put a field into a group of which all must be there: groups of fields of which
-// one (oneof) or some (anyof) must be given.
+// groupKeywords put fields into groups. A value must have all fields of exactly one group (oneof) or of
+// at least one (anyof).
 var groupKeywords = map[string]func(*schema) *[]*schema{"oneof_required": oneOf, "anyof_required": anyOf}
 
 // repeated are the keywords that each of several values has.
@@ -215,7 +215,8 @@ func setType(s *schema, value string) error {
 	return nil
 }
 
-// alternatives has each of several values, which semicolons separate, describe an alternative.
+// alternatives returns a function that reads values with semicolons between them, each into an
+// alternative of its own.
 func alternatives(of func(*schema) *[]*schema, set func(*schema, string) error) func(*schema, string) error {
 	return func(s *schema, values string) error {
 		for value := range strings.SplitSeq(values, ";") {
@@ -235,7 +236,7 @@ type part struct {
 	hasValue         bool
 }
 
-// describe has parts describe a schema. Those of a list, such as minItems, and the default describe
+// describe applies the parts of a tag to a schema. Those of a list, such as minItems, and the default describe
 // the outermost list, texts describe the whole, and all others the values at the end. where says
 // where the parts are, for messages.
 func describe(whole *schema, parts []part, where string) []error {

@@ -116,7 +116,7 @@ func weight(n *jsontree.Node) int {
 	return sum
 }
 
-// isOpen reports whether a keyword has one line for each of its members, of which there are some.
+// isOpen reports whether each member of a keyword has a line of its own.
 func isOpen(m jsontree.Member) bool {
 	return len(m.Value.Members) > 0 && (m.Name == "properties" || m.Name == "$defs")
 }

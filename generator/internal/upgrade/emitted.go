@@ -13,12 +13,12 @@ import (
 
 // generatedFile is what a generated file declares.
 type generatedFile struct {
-	revisions []string // the revisions it declares tasks in; empty for a file with only a client
+	revisions []string // the revisions it declares tasks in; empty for a file without a server of tasks
 	names     []string // its exported protocol constants: states and error codes
 }
 
 // declaredRevisions returns the revisions that a file with the given flags was generated for. A file
-// with only a client does not say so itself.
+// without a server of tasks does not say so itself.
 func (e generatedFile) declaredRevisions(flags commandline.Flags) []string {
 	switch {
 	case len(e.revisions) > 0:
@@ -36,7 +36,7 @@ func (p *Package) AddFile(old, content []byte, flags commandline.Flags) (gone []
 	if header, generated := commandline.FindHeader(old); generated {
 		p.Before = commandline.SortRevisions(append(p.Before, was.declaredRevisions(header.Flags)...))
 	}
-	p.Serves = p.Serves || !flags.ClientOnly
+	p.Serves = p.Serves || len(was.revisions)+len(is.revisions) > 0
 	p.After = commandline.SortRevisions(append(p.After, is.declaredRevisions(flags)...))
 	return slices.DeleteFunc(was.names, func(name string) bool { return slices.Contains(is.names, name) })
 }

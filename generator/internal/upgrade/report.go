@@ -25,7 +25,7 @@ type Package struct {
 	Model         *model.Package
 	Shown         string   // its directory, as shown in messages
 	Before, After []string // the revisions it was and will be generated for, oldest first
-	Serves        bool     // a generated file has the server's half
+	Serves        bool     // a generated file has a server of tasks
 	Notes         []string // manual steps that it needs
 	// Gone holds the exported names that its generated file no longer has, with the positions at
 	// which the package uses them.

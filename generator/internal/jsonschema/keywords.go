@@ -258,6 +258,10 @@ func describe(whole *schema, parts []part, where string) []error {
 		if slices.Contains(typeKeywords, p.key) {
 			continue // readType has read it
 		}
+		if p.key == "default" && list == nil && leaf != whole {
+			problems = append(problems, newPartRefusal(parts[:i+1], whole.Type, where))
+			continue
+		}
 		fits := ok && (len(k.kinds) == 0 || slices.Contains(k.kinds, at.Type) || at == list)
 		if hasKey(parts[:i], p.key) && !slices.Contains(repeated, p.key) && at != list {
 			problems = append(problems, &refusal{fmt.Sprintf("%q says %s again in the %s", p.text, p.key, where), `write it once, with a comma in a value as \\,`})

@@ -74,6 +74,10 @@ func (g *graph) noteDefault(f field, s *schema, tag tag, required bool) {
 		g.noteField(f, "is required, so its default is never used; "+wayOut+", or remove the default")
 		return
 	}
+	if !strings.Contains(f.tag.Get("json"), "omitzero") && isAlwaysWritten(f.variable.Type()) {
+		g.noteField(f, "has a default, but a client in Go always sends it, because omitempty leaves out no value of its type; write omitzero")
+		return
+	}
 	var zero any
 	basic, _ := f.variable.Type().Underlying().(*types.Basic)
 	switch n, isNumber := s.Default.(json.Number); {
@@ -90,6 +94,17 @@ func (g *graph) noteDefault(f field, s *schema, tag tag, required bool) {
 		g.noteField(f, fmt.Sprintf("has the default %s, so a client in Go cannot send %s, which it leaves out; make the field a pointer",
 			toValue(s.Default, nil).Spaced(), toValue(zero, nil).Spaced()))
 	}
+}
+
+// isAlwaysWritten reports whether a type has no value that omitempty leaves out.
+func isAlwaysWritten(t types.Type) bool {
+	switch u := t.Underlying().(type) {
+	case *types.Struct:
+		return true
+	case *types.Array:
+		return u.Len() > 0
+	}
+	return false
 }
 
 // addToGroup adds a field to the group of a title.

@@ -67,7 +67,7 @@ func (c *command) send(_ context.Context, m message, _ string) error {
 func (c *command) receive() (m message, err error) {
 	for {
 		line, err := c.lines.ReadBytes('\n')
-		fault := json.Unmarshal(line, &m)
+		fault := decode(line, &m)
 		switch text := bytes.TrimSpace(line); {
 		case fault == nil:
 			return m, nil

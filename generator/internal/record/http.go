@@ -113,7 +113,7 @@ func (l *httpLink) receive() (m message, err error) {
 	if len(data) == 0 {
 		return m, errors.New("the response ended")
 	}
-	if err := json.Unmarshal(data, &m); err != nil {
+	if err := decode(data, &m); err != nil {
 		return m, fmt.Errorf("the server sent a message that is not JSON-RPC: %w", err)
 	}
 	return m, nil

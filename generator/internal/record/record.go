@@ -5,6 +5,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
@@ -145,16 +147,16 @@ func (p *peer) record(ctx context.Context, revision string) (list recording, err
 	return list, err
 }
 
-// client names this program to servers. capabilities says that it uses tasks, as generated clients do: servers
-// may list other tools for clients that do not.
+// client names this program to servers. taskClient is what it declares in 2026-07-28, where servers list other
+// tools for clients that have no tasks or answer no questions.
 var (
-	client       = map[string]string{"name": "mcptaskgen", "version": "1"}
-	capabilities = map[string]any{"extensions": map[string]any{"io.modelcontextprotocol/tasks": map[string]any{}}}
+	client     = map[string]string{"name": "mcptaskgen", "version": "1"}
+	taskClient = map[string]any{"elicitation": map[string]any{}, "extensions": map[string]any{"io.modelcontextprotocol/tasks": map[string]any{}}}
 )
 
 func (p *peer) initialize(ctx context.Context) (result *about, err error) {
 	err = p.request(ctx, "initialize", map[string]any{
-		"protocolVersion": sessions, "capabilities": capabilities, "clientInfo": client,
+		"protocolVersion": sessions, "capabilities": map[string]any{}, "clientInfo": client,
 	}, &result)
 	switch {
 	case err != nil:
@@ -206,7 +208,7 @@ func (p *peer) request(ctx context.Context, method string, params map[string]any
 	id := fmt.Append(nil, p.id)
 	if p.revision == stateless {
 		const prefix = "io.modelcontextprotocol/"
-		params["_meta"] = map[string]any{prefix + "protocolVersion": stateless, prefix + "clientInfo": client, prefix + "clientCapabilities": capabilities}
+		params["_meta"] = map[string]any{prefix + "protocolVersion": stateless, prefix + "clientInfo": client, prefix + "clientCapabilities": taskClient}
 	}
 	if err := p.post(ctx, message{ID: id, Method: method, Params: params}); err != nil {
 		return err
@@ -225,12 +227,24 @@ func (p *peer) request(ctx context.Context, method string, params map[string]any
 		case m.Error != nil && (bytes.Equal(m.ID, id) || string(m.ID) == "null" || m.ID == nil):
 			return fmt.Errorf("the server refused %s: %w", method, m.Error)
 		case bytes.Equal(m.ID, id):
-			if err := json.Unmarshal(m.Result, result); err != nil {
+			if err := decode(m.Result, result); err != nil {
 				return fmt.Errorf("the server's answer to %s has no valid result: %w", method, err)
 			}
 			return nil
 		}
 	}
+}
+
+// decode decodes what a server sent. Its error does not name Go types.
+func decode(data []byte, v any) error {
+	err := json.Unmarshal(data, v)
+	if mismatch := (*json.UnmarshalTypeError)(nil); errors.As(err, &mismatch) {
+		return fmt.Errorf("%s is of type %s", cmp.Or(mismatch.Field, "it"), mismatch.Value)
+	}
+	if err == nil && !utf8.Valid(data) {
+		return errors.New("it is not UTF-8")
+	}
+	return err
 }
 
 // answer answers a request of the server, which was told that this client can do nothing.

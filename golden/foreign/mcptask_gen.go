@@ -94,8 +94,8 @@ func (c *ForeignClient) Both(ctx context.Context, in Both, opts ...mcptask.CallO
 	return mcptask.Run[*Both](ctx, c.conn, "both", in, opts...)
 }
 
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
+// taskCapabilities returns the task capabilities in each protocol revision. The server leaves
+// out those that it cannot offer to a caller.
 func taskCapabilities() mcptask.Capabilities {
 	return mcptask.Capabilities{
 		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
@@ -103,10 +103,10 @@ func taskCapabilities() mcptask.Capabilities {
 	}
 }
 
-// TaskStatus is the state of a task as its requestor sees it.
+// TaskStatus is the status of a task as its requestor sees it.
 type TaskStatus = mcptask.Status
 
-// The states of a task, which package mcptask describes.
+// The statuses of a task. Package mcptask describes them.
 const (
 	TaskStatusWorking       = mcptask.StatusWorking
 	TaskStatusInputRequired = mcptask.StatusInputRequired
@@ -115,7 +115,7 @@ const (
 	TaskStatusCancelled     = mcptask.StatusCancelled
 )
 
-// The error codes that a server sends, which package mcptask describes.
+// The codes of errors that a server sends. Package mcptask describes them.
 const (
 	CodeParseError                 = mcptask.CodeParseError
 	CodeInvalidRequest             = mcptask.CodeInvalidRequest

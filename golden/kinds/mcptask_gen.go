@@ -54,10 +54,10 @@ func (c *KindsClient) Same(ctx context.Context, in Fields, opts ...mcptask.CallO
 	return mcptask.Run[Fields](ctx, c.conn, "same", in, opts...)
 }
 
-// TaskStatus is the state of a task as its requestor sees it.
+// TaskStatus is the status of a task as its requestor sees it.
 type TaskStatus = mcptask.Status
 
-// The states of a task, which package mcptask describes.
+// The statuses of a task. Package mcptask describes them.
 const (
 	TaskStatusWorking       = mcptask.StatusWorking
 	TaskStatusInputRequired = mcptask.StatusInputRequired
@@ -66,7 +66,7 @@ const (
 	TaskStatusCancelled     = mcptask.StatusCancelled
 )
 
-// The error codes that a server sends, which package mcptask describes.
+// The codes of errors that a server sends. Package mcptask describes them.
 const (
 	CodeParseError                 = mcptask.CodeParseError
 	CodeInvalidRequest             = mcptask.CodeInvalidRequest

@@ -129,13 +129,13 @@ func AskApproval(ctx context.Context, task *mcptask.Task, step, message string) 
 	return mcptask.Ask[Approval](ctx, task, approvalInput(), step, message)
 }
 
-// AnswerApproval returns an Answerer for a client that answers questions for Approval with f.
+// AnswerApproval returns an Answerer that answers questions for Approval by calling f.
 func AnswerApproval(f func(context.Context, mcptask.Question) (Approval, error)) mcptask.Answerer {
 	return mcptask.Answer(approvalInput(), f)
 }
 
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
+// taskCapabilities returns the task capabilities in each protocol revision. The server leaves
+// out those that it cannot offer to a caller.
 func taskCapabilities() mcptask.Capabilities {
 	return mcptask.Capabilities{
 		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
@@ -143,10 +143,10 @@ func taskCapabilities() mcptask.Capabilities {
 	}
 }
 
-// TaskStatus is the state of a task as its requestor sees it.
+// TaskStatus is the status of a task as its requestor sees it.
 type TaskStatus = mcptask.Status
 
-// The states of a task, which package mcptask describes.
+// The statuses of a task. Package mcptask describes them.
 const (
 	TaskStatusWorking       = mcptask.StatusWorking
 	TaskStatusInputRequired = mcptask.StatusInputRequired
@@ -155,7 +155,7 @@ const (
 	TaskStatusCancelled     = mcptask.StatusCancelled
 )
 
-// The error codes that a server sends, which package mcptask describes.
+// The codes of errors that a server sends. Package mcptask describes them.
 const (
 	CodeParseError                 = mcptask.CodeParseError
 	CodeInvalidRequest             = mcptask.CodeInvalidRequest

@@ -165,7 +165,7 @@ func AskSure(ctx context.Context, task *mcptask.Task, step, message string) (Sur
 	return mcptask.Ask[Sure](ctx, task, sureInput(), step, message)
 }
 
-// AnswerSure returns an Answerer for a client that answers questions for Sure with f.
+// AnswerSure returns an Answerer that answers questions for Sure by calling f.
 func AnswerSure(f func(context.Context, mcptask.Question) (Sure, error)) mcptask.Answerer {
 	return mcptask.Answer(sureInput(), f)
 }
@@ -187,13 +187,13 @@ func AskWhich(ctx context.Context, task *mcptask.Task, step, message string) (Wh
 	return mcptask.Ask[Which](ctx, task, whichInput(), step, message)
 }
 
-// AnswerWhich returns an Answerer for a client that answers questions for Which with f.
+// AnswerWhich returns an Answerer that answers questions for Which by calling f.
 func AnswerWhich(f func(context.Context, mcptask.Question) (Which, error)) mcptask.Answerer {
 	return mcptask.Answer(whichInput(), f)
 }
 
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
+// taskCapabilities returns the task capabilities in each protocol revision. The server leaves
+// out those that it cannot offer to a caller.
 func taskCapabilities() mcptask.Capabilities {
 	return mcptask.Capabilities{
 		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
@@ -201,10 +201,10 @@ func taskCapabilities() mcptask.Capabilities {
 	}
 }
 
-// TaskStatus is the state of a task as its requestor sees it.
+// TaskStatus is the status of a task as its requestor sees it.
 type TaskStatus = mcptask.Status
 
-// The states of a task, which package mcptask describes.
+// The statuses of a task. Package mcptask describes them.
 const (
 	TaskStatusWorking       = mcptask.StatusWorking
 	TaskStatusInputRequired = mcptask.StatusInputRequired
@@ -213,7 +213,7 @@ const (
 	TaskStatusCancelled     = mcptask.StatusCancelled
 )
 
-// The error codes that a server sends, which package mcptask describes.
+// The codes of errors that a server sends. Package mcptask describes them.
 const (
 	CodeParseError                 = mcptask.CodeParseError
 	CodeInvalidRequest             = mcptask.CodeInvalidRequest

@@ -492,13 +492,13 @@ func askSilent(ctx_ context.Context, task_ *mcptask2.Task, step, message string)
 	return mcptask2.Ask[silent](ctx_, task_, silentInput(), step, message)
 }
 
-// answerSilent returns an Answerer for a client that answers questions for silent with f.
+// answerSilent returns an Answerer that answers questions for silent by calling f.
 func answerSilent(f func(context.Context, mcptask2.Question) (silent, error)) mcptask2.Answerer {
 	return mcptask2.Answer(silentInput(), f)
 }
 
-// taskCapabilities returns the task capabilities that a server declares in each protocol
-// revision.
+// taskCapabilities returns the task capabilities in each protocol revision. The server leaves
+// out those that it cannot offer to a caller.
 func taskCapabilities() mcptask2.Capabilities {
 	return mcptask2.Capabilities{
 		"2025-11-25": `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
@@ -506,10 +506,10 @@ func taskCapabilities() mcptask2.Capabilities {
 	}
 }
 
-// TaskStatus is the state of a task as its requestor sees it.
+// TaskStatus is the status of a task as its requestor sees it.
 type TaskStatus = mcptask2.Status
 
-// The states of a task, which package mcptask describes.
+// The statuses of a task. Package mcptask describes them.
 const (
 	TaskStatusWorking       = mcptask2.StatusWorking
 	TaskStatusInputRequired = mcptask2.StatusInputRequired
@@ -518,7 +518,7 @@ const (
 	TaskStatusCancelled     = mcptask2.StatusCancelled
 )
 
-// The error codes that a server sends, which package mcptask describes.
+// The codes of errors that a server sends. Package mcptask describes them.
 const (
 	CodeParseError                 = mcptask2.CodeParseError
 	CodeInvalidRequest             = mcptask2.CodeInvalidRequest

@@ -46,7 +46,7 @@ func codeName(name string) string { return "Code" + name }
 // writeProtocolNames writes the names of [Protocol.Names] that the package does not declare itself.
 func (w *writer) writeProtocolNames() {
 	if !w.pkg.Own["TaskStatus"] {
-		addDoc(w.file.Group, "TaskStatus is the state of a task as its requestor sees it.")
+		addDoc(w.file.Group, "TaskStatus is the status of a task as its requestor sees it.")
 		w.file.Type().Id("TaskStatus").Op("=").Add(runtimeName("Status"))
 	}
 	var statuses, codes []jen.Code
@@ -62,8 +62,8 @@ func (w *writer) writeProtocolNames() {
 	for _, c := range w.protocol.Codes {
 		codes = define(codes, codeName(c), codeName(c))
 	}
-	w.writeConstants("The states of a task, which package mcptask describes.", statuses)
-	w.writeConstants("The error codes that a server sends, which package mcptask describes.", codes)
+	w.writeConstants("The statuses of a task. Package mcptask describes them.", statuses)
+	w.writeConstants("The codes of errors that a server sends. Package mcptask describes them.", codes)
 }
 
 // writeConstants writes a group of constants, if there are any.
@@ -75,7 +75,7 @@ func (w *writer) writeConstants(doc string, definitions []jen.Code) {
 }
 
 func (w *writer) writeCapabilities() {
-	addDoc(w.file.Group, "taskCapabilities returns the task capabilities that a server declares in each protocol revision.")
+	addDoc(w.file.Group, "taskCapabilities returns the task capabilities in each protocol revision. The server leaves out those that it cannot offer to a caller.")
 	w.file.Func().Id("taskCapabilities").Params().Add(runtimeName("Capabilities")).Block(jen.Return(w.capabilities()))
 }
 

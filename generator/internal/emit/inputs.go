@@ -50,7 +50,7 @@ func (w *writer) writeAskFunc(input *model.Input) {
 
 func (w *writer) writeAnswerFunc(input *model.Input) {
 	id, f := model.AnswerFunc(input.Name), w.locals["f"]
-	addDoc(w.file.Group, id+" returns an Answerer for a client that answers questions for "+input.Name+" with "+f+".")
+	addDoc(w.file.Group, id+" returns an Answerer that answers questions for "+input.Name+" by calling "+f+".")
 	function := jen.Func().Params(contextType(), runtimeName("Question")).Params(jen.Id(input.Name), jen.Error())
 	w.file.Func().Id(id).Params(jen.Id(f).Add(function)).Add(runtimeName("Answerer")).Block(
 		jen.Return(runtimeName("Answer").Call(jen.Id(model.SpecFunc(input.Name)).Call(), jen.Id(f))))

@@ -53,10 +53,10 @@ func (c *greeterClient) Greet(ctx context.Context, opts ...mcptask.CallOption) (
 	return mcptask.Run[string](ctx, c.conn, "greet", struct{}{}, opts...)
 }
 
-// TaskStatus is the state of a task as its requestor sees it.
+// TaskStatus is the status of a task as its requestor sees it.
 type TaskStatus = mcptask.Status
 
-// The states of a task, which package mcptask describes.
+// The statuses of a task. Package mcptask describes them.
 const (
 	TaskStatusWorking       = mcptask.StatusWorking
 	TaskStatusInputRequired = mcptask.StatusInputRequired
@@ -65,7 +65,7 @@ const (
 	TaskStatusCancelled     = mcptask.StatusCancelled
 )
 
-// The error codes that a server sends, which package mcptask describes.
+// The codes of errors that a server sends. Package mcptask describes them.
 const (
 	CodeParseError                 = mcptask.CodeParseError
 	CodeInvalidRequest             = mcptask.CodeInvalidRequest

@@ -51,15 +51,15 @@ func approvalInput() mcptask.InputSpec {
 	}
 }
 
-// AnswerApproval returns an Answerer for a client that answers questions for Approval with f.
+// AnswerApproval returns an Answerer that answers questions for Approval by calling f.
 func AnswerApproval(f func(context.Context, mcptask.Question) (Approval, error)) mcptask.Answerer {
 	return mcptask.Answer(approvalInput(), f)
 }
 
-// TaskStatus is the state of a task as its requestor sees it.
+// TaskStatus is the status of a task as its requestor sees it.
 type TaskStatus = mcptask.Status
 
-// The states of a task, which package mcptask describes.
+// The statuses of a task. Package mcptask describes them.
 const (
 	TaskStatusWorking       = mcptask.StatusWorking
 	TaskStatusInputRequired = mcptask.StatusInputRequired
@@ -68,7 +68,7 @@ const (
 	TaskStatusCancelled     = mcptask.StatusCancelled
 )
 
-// The error codes that a server sends, which package mcptask describes.
+// The codes of errors that a server sends. Package mcptask describes them.
 const (
 	CodeParseError                 = mcptask.CodeParseError
 	CodeInvalidRequest             = mcptask.CodeInvalidRequest

@@ -183,7 +183,10 @@ func TestNewServerReportsEverythingAtOnce(t *testing.T) {
 			tool(func(s *ToolSpec) { s.Name = "no spaces" }),
 			tool(func(s *ToolSpec) { s.Name = "in"; s.InputSchema = `{"type":"array"}` }),
 			tool(func(s *ToolSpec) { s.Name = "syntax"; s.InputSchema = `{` }),
-			tool(func(s *ToolSpec) { s.Name = "default"; s.InputSchema = `{"type":"object","properties":{"n":{"default":"x"}}}` }),
+			tool(func(s *ToolSpec) {
+				s.Name = "default"
+				s.InputSchema = `{"type":"object","properties":{"n":{"default":"x"}}}`
+			}),
 			tool(func(s *ToolSpec) { s.Name = "empty"; s.InputSchema = `` }),
 			tool(func(s *ToolSpec) { s.Name = "keyword"; s.InputSchema = `{"type":"object","minProperties":-1}` }),
 			tool(func(s *ToolSpec) {

@@ -35,10 +35,13 @@ func (v *Schema) FillDefaults(value json.RawMessage) (json.RawMessage, error) {
 		return value, nil
 	}
 	filled, err := fillDefaults(v.rule, value, BaseFilled+FilledPerByte*len(value), func(r *rule) []preset { return r.presets })
-	if err == nil && v.Check(context.Background(), filled) != nil {
+	if err != nil {
+		return nil, err
+	}
+	if fits := v.Check(context.Background(), filled) == nil; !fits {
 		return value, nil
 	}
-	return filled, err
+	return filled, nil
 }
 
 // Defaults returns an object that has the defaults and no other property. It may lack required ones.

@@ -363,10 +363,12 @@ func (c *checker) checkMember(r *rule, known *rule, name int32, seen marks, ordi
 			ok, evaluated = c.check(p.rule, name+1, nil) && ok, true
 		}
 	}
-	if !evaluated {
+	if c.exact && known == nil && (evaluated || !r.closed) {
 		if twin := c.findTwin(r, c.string(name)); twin != "" {
 			ok = c.add(name+1, func() string { return fmt.Sprintf("the name differs from %s only in case", quote(twin)) })
 		}
+	}
+	if !evaluated {
 		switch {
 		case r.closed && len(*other) <= MaxFaults:
 			*other = append(*other, shorten(c.string(name)))
@@ -385,7 +387,7 @@ func (c *checker) checkMember(r *rule, known *rule, name int32, seen marks, ordi
 
 // findTwin returns the property whose name differs from another name only in case, or "".
 func (c *checker) findTwin(r *rule, name string) string {
-	if !c.exact || r.closed || !c.spend(len(r.members)) {
+	if !c.spend(len(r.members)) {
 		return ""
 	}
 	for property := range r.members {

@@ -357,6 +357,7 @@ func TestNamesThatDifferInCase(t *testing.T) {
 		`{"limit":3,"Limit":1000}`:     `Limit: the name differs from "limit" only in case`,
 		`{"o":{"Name":1,"names":2}}`:   "",
 		`{"o":{"Name":1},"x":{"o":1}}`: "",
+		`{"LIMIT":1000}`:               `LIMIT: the name differs from "limit" only in case`,
 		`{"o":{"name":1}}`:             `o.name: the name differs from "Name" only in case`,
 	} {
 		err := s.CheckForDecoding(t.Context(), json.RawMessage(value))

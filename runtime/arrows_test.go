@@ -41,7 +41,7 @@ var arrows = []arrow{
 	{"schema/wirecheck", []string{"schema", "github.com/santhosh-tekuri/jsonschema/v6"}, testLibraries},
 
 	// The runtime: package mcptask and its leaves, which know nothing of tasks.
-	{"runtime", leaves, slices.Concat(runtimeTests, []string{"runtime/storetest", "golang.org/x/tools/go/packages"})},
+	{"runtime", leaves, slices.Concat(runtimeTests, []string{"runtime/storetest", "runtime/executortest", "runtime/internal/memengine", "golden/structure", "golang.org/x/tools/go/packages"})},
 	{"runtime/internal/guard", nil, nil},
 	{"runtime/internal/text", nil, nil},
 	{"runtime/internal/tuning", nil, nil},
@@ -88,6 +88,8 @@ var arrows = []arrow{
 	{"runtime/mcptasktest", []string{"runtime", "runtime/gosdk", "runtime/internal/guard", "runtime/internal/text", "github.com/modelcontextprotocol/go-sdk/mcp"}, runtimeTests},
 	{"runtime/mcptasktest/bubble", nil, nil},
 	{"runtime/storetest", []string{"runtime", "github.com/google/go-cmp/...", "pgregory.net/rapid"}, runtimeTests},
+	{"runtime/executortest", []string{"runtime", "runtime/internal/guard", "runtime/internal/tuning"}, slices.Concat(runtimeTests, []string{"runtime/internal/memengine"})},
+	{"runtime/internal/memengine", []string{"runtime", "runtime/internal/guard"}, nil},
 	{"runtime/internal/chaos", nil, slices.Concat(runtimeTests, []string{
 		"runtime/internal/tuning", "runtime/internal/pgtest", "runtime/sqlite", "runtime/postgres", "github.com/jackc/pgx/v5/...", "github.com/modelcontextprotocol/go-sdk/...",
 	})},
@@ -97,8 +99,12 @@ var arrows = []arrow{
 	{"runtime/internal/memnet", nil, runtimeTests},
 	{"runtime/internal/wiretest", slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."}), runtimeTests},
 
+	// For tests of the documents and of the code, in this module and in those below it.
+	{"golden/pages", nil, nil},
+	{"golden/structure", []string{"golang.org/x/tools/go/packages"}, nil},
+
 	// Generated code, and whole programs that may use any library.
-	{"golden/...", []string{"runtime/...", "schema/...", anyLibrary}, []string{"generator/..."}},
+	{"golden/...", []string{"runtime/...", "schema/...", anyLibrary}, []string{"generator/...", "golden/pages"}},
 	{"examples/...", []string{"runtime/...", "golden/...", "schema/...", anyLibrary}, []string{"generator/..."}},
 }
 

@@ -40,6 +40,10 @@ var (
 	ErrInvalidAnswer = errors.New("the answer does not fit its schema")
 )
 
+// ErrSuperseded is the cause of the end of a run's context if another run has the task, such as one at
+// another server that has taken this server for lost. What the run still returns is dropped.
+var ErrSuperseded = errors.New("another run has the task")
+
 // ErrServerClosed says that the server is closed and takes no work.
 var ErrServerClosed = errors.New("the server is closed")
 

@@ -1,15 +1,12 @@
 package mcptask
 
 import (
-	"fmt"
-	"go/ast"
-	"go/types"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"golang.org/x/tools/go/packages"
+
+	"github.com/mcptaskgen/mcptaskgen/golden/structure"
 )
 
 // unguarded lists the goroutines that need no guard, by file and function, with the reasons.
@@ -22,135 +19,19 @@ var testKits = []string{"runtime/internal/durable/durabletest", "runtime/interna
 
 // TestGoroutinesRecover checks that the function of every goroutine begins with a recover, by
 // package guard or its own. Bad input may find a panic, which would end the process with the tasks
-// of all callers.
+// of all callers. TestStructure in examples/temporal does so for
+// the module runtime/temporal.
 func TestGoroutinesRecover(t *testing.T) {
 	var loaded []*packages.Package
 	for path, p := range loadPackages(t) {
-		if covers("runtime/...", path) {
+		if covers("runtime/...", path) && !slices.Contains(testKits, path) {
 			loaded = append(loaded, p)
 		}
 	}
 	if len(loaded) < 10 {
 		t.Fatalf("%d packages", len(loaded))
 	}
-	bodies := map[string]*ast.BlockStmt{} // of named functions
-	for _, p := range loaded {
-		for _, file := range p.Syntax {
-			for _, d := range file.Decls {
-				if f, ok := d.(*ast.FuncDecl); ok {
-					bodies[p.TypesInfo.Defs[f.Name].(*types.Func).FullName()] = f.Body
-				}
-			}
-		}
-	}
-	found, used := 0, map[string]bool{}
-	for _, p := range loaded {
-		if slices.Contains(testKits, strings.TrimPrefix(p.PkgPath, module)) {
-			continue
-		}
-		for _, file := range p.Syntax {
-			for _, d := range file.Decls {
-				within, _ := d.(*ast.FuncDecl)
-				ast.Inspect(d, func(n ast.Node) bool {
-					started := startedBy(p.TypesInfo, n)
-					if started == nil {
-						return true
-					}
-					found++
-					if guarded(p.TypesInfo, bodies, started) {
-						return true
-					}
-					at := p.Fset.Position(n.Pos())
-					name := shortName(at.Filename)
-					if within != nil {
-						name += " " + within.Name.Name
-					}
-					if unguarded[name] == "" {
-						t.Errorf("%s:%d: the goroutine does not begin with a guard (%s)", at.Filename, at.Line, name)
-					}
-					used[name] = true
-					return true
-				})
-			}
-		}
-	}
-	for name := range unguarded {
-		if !used[name] {
-			t.Errorf("%s needs no exception", name)
-		}
-	}
-	if found < 20 {
+	if found := structure.CheckGoroutines(t, loaded, unguarded); found < 20 {
 		t.Errorf("only %d goroutines were found", found)
 	}
-}
-
-// shortName returns a file's path below this directory.
-func shortName(file string) string {
-	dir, err := filepath.Abs(".")
-	if err != nil {
-		return file
-	}
-	return filepath.ToSlash(strings.TrimPrefix(file, dir+string(filepath.Separator)))
-}
-
-// startedBy returns the function that a go statement, X.Go(f) or AfterFunc(when, f) runs in another
-// goroutine. It returns nil for any other node.
-func startedBy(info *types.Info, n ast.Node) ast.Expr {
-	switch n := n.(type) {
-	case *ast.GoStmt:
-		return n.Call.Fun
-	case *ast.CallExpr:
-		called, ok := n.Fun.(*ast.SelectorExpr)
-		if !ok || len(n.Args) == 0 {
-			return nil
-		}
-		last := n.Args[len(n.Args)-1]
-		if _, ok := info.TypeOf(last).Underlying().(*types.Signature); !ok || called.Sel.Name != "Go" && called.Sel.Name != "AfterFunc" {
-			return nil
-		}
-		return last
-	}
-	return nil
-}
-
-// guarded reports whether a function begins with a guard, or only ends a context.
-func guarded(info *types.Info, bodies map[string]*ast.BlockStmt, f ast.Expr) bool {
-	f = ast.Unparen(f)
-	if info.TypeOf(f).String() == "context.CancelFunc" {
-		return true
-	}
-	var body *ast.BlockStmt
-	switch f := f.(type) {
-	case *ast.FuncLit:
-		body = f.Body
-	case *ast.Ident:
-		if named, ok := info.Uses[f].(*types.Func); ok {
-			body = bodies[named.FullName()]
-		}
-	case *ast.SelectorExpr:
-		if named, ok := info.Uses[f.Sel].(*types.Func); ok {
-			body = bodies[named.FullName()]
-		}
-	}
-	if body == nil || len(body.List) == 0 {
-		return false
-	}
-	first, ok := body.List[0].(*ast.DeferStmt)
-	if !ok {
-		return false
-	}
-	recovers := false
-	switch called := ast.Unparen(first.Call.Fun).(type) {
-	case *ast.SelectorExpr: // guard.Recover, guard.Then
-		from, ok := info.Uses[called.Sel].(*types.Func)
-		recovers = ok && from.Pkg() != nil && strings.HasSuffix(from.Pkg().Path(), "/runtime/internal/guard")
-	case *ast.FuncLit:
-		ast.Inspect(called.Body, func(n ast.Node) bool {
-			if call, ok := n.(*ast.CallExpr); ok && fmt.Sprint(call.Fun) == "recover" {
-				recovers = true
-			}
-			return true
-		})
-	}
-	return recovers
 }

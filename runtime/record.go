@@ -72,6 +72,9 @@ type Input struct {
 	// session that several servers serve. From then on only such requests carry it. So the
 	// session's own stream at another server does not carry it a second time.
 	Fetched bool
+	// Parked says that the run which asked has ended, and that another one begins when a question
+	// is answered; see [Engine].
+	Parked bool
 }
 
 // Progress is how far the work of a task is: done of total, in any unit. A total of 0
@@ -118,8 +121,8 @@ type Record struct {
 	Keep time.Duration
 	// Poll is the polling interval that requestors are told.
 	Poll time.Duration
-	// Trace is the trace that the request belongs to: its traceparent and, after a line
-	// break, its tracestate. "" means none.
+	// Trace is the trace that the request belongs to: its traceparent of W3C Trace Context
+	// and, after a line break, its tracestate if it has one. "" means none.
 	Trace string
 
 	Phase Phase
@@ -173,6 +176,30 @@ func (r *Record) findInput(key string) int {
 func (r *Record) isOutstanding(key string) bool {
 	i := r.findInput(key)
 	return i >= 0 && r.Inputs[i].State == InputOutstanding
+}
+
+// hasAnswer reports whether a question of the handler is answered.
+func (r *Record) hasAnswer() bool {
+	return slices.ContainsFunc(r.Inputs, func(in Input) bool { return in.State == InputAnswered })
+}
+
+// isParked reports whether no handler runs until a question is answered. If a handler has asked several, any
+// of their answers, or a withdrawal, lets it run.
+func (r *Record) isParked() bool {
+	parked := false
+	for _, in := range r.Inputs {
+		if in.Parked && in.State != InputOutstanding {
+			return false
+		}
+		parked = parked || in.Parked
+	}
+	return parked
+}
+
+// isAwaited reports whether the run that waits for an answer has ended, the answer is there, and no other run has
+// begun.
+func (r *Record) isAwaited() bool {
+	return !r.Done() && slices.ContainsFunc(r.Inputs, func(in Input) bool { return in.Parked && in.State != InputOutstanding })
 }
 
 // isAnsweredByTool reports whether the question with the key is a form whose answer a

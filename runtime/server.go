@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pool"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/tuning"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 )
@@ -39,8 +38,9 @@ type Options struct {
 	// Store keeps the tasks; nil means a memory store of the server's own.
 	// The server does not close a store that is given here.
 	Store Store
-	// Executor makes the executor that runs the handlers; nil means the local one.
-	Executor func(RunFunc) Executor
+	// Executor makes the executor that runs the handlers; nil means the local one. An [Engine] needs
+	// a Store that outlives the server.
+	Executor func(RunFunc) (Executor, error)
 	// Principal tells whose request a context belongs to. "" is anonymous, and an
 	// error refuses the request. nil leaves it to the gateway.
 	Principal func(context.Context) (string, error)
@@ -106,6 +106,9 @@ type Server struct {
 	store    Store
 	ownStore bool
 	executor Executor
+	engine   Engine       // the executor, if it is one
+	slots    Slots        // the executor, if it has slots
+	line     lineExecutor // the executor, if it is the local one
 	logger   *slog.Logger
 	catalog  catalog
 	schemas  validate.Cache // of questions
@@ -208,15 +211,63 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		s.store, s.ownStore = NewMemoryStore(), true
 	}
 	s.warnOfMemoryStore(services...)
-	newExecutor := options.Executor
-	if newExecutor == nil {
-		newExecutor = func(run RunFunc) Executor { return localExecutor{pool.New(run, options.Concurrency)} }
-	}
-	s.executor = newExecutor(s.runTask)
 	s.drained, s.endUpkeep = context.WithCancel(context.Background())
 	s.closing, s.stop = context.WithCancel(s.drained)
+	if err := s.makeExecutor(); err != nil {
+		s.endUpkeep()
+		return nil, err
+	}
 	s.startUpkeep()
 	return s, nil
+}
+
+// makeExecutor makes the executor. The user's function may call the RunFunc before it returns: such calls wait.
+func (s *Server) makeExecutor() error {
+	if s.options.Executor == nil {
+		x := newLocalExecutor(s.runTask, s.options.Concurrency)
+		s.executor, s.slots, s.line = x, x, x
+		return nil
+	}
+	made, isMade := make(chan struct{}), false
+	release := sync.OnceFunc(func() { close(made) })
+	defer release()
+	executor, err := s.options.Executor(func(ctx context.Context, taskID string) RunEnd {
+		<-made
+		if !isMade {
+			return RunLeft
+		}
+		return s.runApart(ctx, taskID)
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("mcptask: Options.Executor: %w", err)
+	case executor == nil:
+		return errors.New("mcptask: Options.Executor has returned nil")
+	}
+	s.executor = executor
+	s.engine, _ = executor.(Engine)
+	s.slots, _ = executor.(Slots)
+	if err := s.checkEngine(); err != nil {
+		release()
+		ctx, cancel := context.WithTimeout(s.closing, s.options.Drain)
+		defer cancel()
+		return errors.Join(err, s.executor.Close(ctx))
+	}
+	isMade = true
+	return nil
+}
+
+// checkEngine returns what keeps an engine from being the executor, or nil.
+func (s *Server) checkEngine() error {
+	switch {
+	case s.engine == nil:
+		return nil
+	case s.engine.Name() == "": // records without a worker are free for all servers
+		return errors.New("mcptask: Options.Executor is an engine without a name: let Name return what its servers share")
+	case s.ownStore:
+		return errors.New("mcptask: Options.Executor is an engine, whose tasks outlive this server: set Options.Store to a store that does so too")
+	}
+	return nil
 }
 
 // setDefaults fills in the numbers that are not set.
@@ -305,6 +356,12 @@ func (s *Server) releaseStore(ctx context.Context) error {
 	_, err := callStore(ctx, t, "Release", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.store.Release(ctx, s.worker)
 	})
+	if s.mayPassTasks() {
+		_, claims := callStore(ctx, t, "Release", func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, s.store.Release(ctx, s.claimName())
+		})
+		err = errors.Join(err, claims)
+	}
 	if s.ownStore {
 		s.cancelUnfinished(ctx)
 		err = errors.Join(err, s.store.Close())

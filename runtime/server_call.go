@@ -83,6 +83,7 @@ func (s *Server) runPlainCall(ctx context.Context, caller Caller, t *registeredT
 	task := &Task{
 		principal: caller.Principal,
 		attempt:   1,
+		trace:     call.Trace,
 		host:      callHost{caller, call},
 		upfront:   pairUpfrontAnswers(t, answers),
 		schemas:   &s.schemas,

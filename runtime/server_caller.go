@@ -114,6 +114,9 @@ type CallRequest struct {
 	TakesTask bool
 	// Unattended says that nobody answers the call's questions by the fallback tools.
 	Unattended bool
+	// Trace is the trace that the request belongs to, in the form of [Record.Trace]. The
+	// gateway has checked it. A call that has a task already does not change the task's.
+	Trace string
 	// Ask asks the requestor while the call is open; nil means that it cannot.
 	Ask func(context.Context, Input) (json.RawMessage, error)
 	// Progress takes progress if the caller asked for it; nil drops it.

@@ -72,12 +72,7 @@ func (s *Server) beginTask(ctx context.Context, caller Caller, t *registeredTool
 		if key == "" && call.ExternalID == "" {
 			s.discardRecord(unwantedRecord{fresh, time.Now().Add(s.lease)})
 		} else {
-			if _, ok := s.executor.(localExecutor); ok {
-				s.unsure.Store(fresh.ID, unsureRecord{record: fresh, until: time.Now().Add(s.lease)})
-			}
-			if s.executor.Submit(fresh.toSubmission()) != nil {
-				return CallReply{}, false, newShutdownError()
-			}
+			s.submitUnsure(unsureRecord{record: fresh, until: time.Now().Add(s.lease)})
 		}
 		return CallReply{}, false, s.explainUnstored(ctx, t, err)
 	}
@@ -87,15 +82,26 @@ func (s *Server) beginTask(ctx context.Context, caller Caller, t *registeredTool
 		turn <- call.Progress
 		s.progress.Store(record.ID, turn)
 	}
-	start := func() error { return s.executor.Submit(record.toSubmission()) }
 	if slot != nil {
-		start = func() error { return slot.start(record) }
+		err = slot.start(record)
+	} else {
+		err = s.submit(ctx, record)
 	}
-	if err := start(); err != nil {
+	switch {
+	case err != nil && s.closing.Err() != nil:
 		s.forgetTask(record)
 		return CallReply{}, false, newShutdownError()
+	case err != nil:
+		s.leaveUnsubmitted(record, err)
 	}
 	return CallReply{Task: &record}, true, nil
+}
+
+// leaveUnsubmitted gives up a stored task that the executor has not taken. The servers that adopt orphans submit it
+// again until it is taken.
+func (s *Server) leaveUnsubmitted(record Record, err error) {
+	s.logger.Warn("task not submitted: it will be submitted again", "task", LogID(record.Principal, record.ID), "tool", record.Tool, "error", err)
+	s.returnOrphan(record, "")
 }
 
 // enterCreation reports whether a task may still be created. If so, the caller calls leaveCreation.
@@ -179,6 +185,7 @@ func (s *Server) newRecord(caller Caller, t *registeredTool, arguments json.RawM
 		UpdatedAt:      now,
 		ExpiresAt:      now.Add(s.chooseRetention(policy, call)),
 		Poll:           policy.Poll,
+		Trace:          call.Trace,
 		Worker:         s.worker,
 	}
 	if call.FromEnd {
@@ -246,6 +253,9 @@ func (s *Server) Abandon(r Record) {
 	if r.IdempotencyKey == "" {
 		s.forgetTask(r) // first, so that a handler that starts from now on finds no task
 		s.cancelHandler(r.ID, ErrCancelled)
+		if !r.Done() {
+			s.tellEngine(r, Engine.Cancel)
+		}
 	}
 }
 

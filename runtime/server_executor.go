@@ -2,38 +2,73 @@ package mcptask
 
 import (
 	"context"
+	"errors"
+	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pool"
 )
 
 // Executor decides when and where the handler of a task runs. The store stays
 // the only record of a task: an executor knows only its Submission. All methods
-// are safe for concurrent use.
+// are safe for concurrent use. docs/dev/executors.md says how to write one, and
+// package executortest tests it.
+//
+// With a plain Executor, a task belongs to the server that runs its handler. The lease of that server in
+// the store keeps the task alive. An executor that keeps tasks alive itself is an [Engine].
 type Executor interface {
-	// Submit schedules the task. The executor calls its RunFunc for it once, later
-	// and in another goroutine. Submit does not block.
-	Submit(task Submission) error
+	// Submit schedules a task that is stored: the executor calls its RunFunc for it,
+	// later and in another goroutine. Submitting a task again does not run it more often. ctx bounds
+	// the call of Submit and not the run. If Submit fails, a server that shares the store submits
+	// the task later.
+	Submit(ctx context.Context, task Submission) error
 	// Close starts no further handlers and ends the contexts of running ones. It
-	// returns when they have returned, or with ctx's error before.
+	// returns when they have returned, or with ctx's error before. It is called once.
 	Close(ctx context.Context) error
 }
 
-// RunFunc runs the handler of a task to its end. The end of the context is the
-// order to stop.
-type RunFunc func(ctx context.Context, taskID string)
+// RunFunc runs the handler of a task to its end, or finds that there is nothing to run. The record
+// of the task decides, so calls that are not needed do no harm. The handler sees the values
+// of ctx. The end of ctx is the order to stop, and its cause says why: [ErrCancelled] if the task was
+// cancelled through the executor, [ErrSuperseded] if the executor has given the run up for lost, and
+// context.Canceled if the executor closes. It may be called with a context that has ended.
+type RunFunc func(ctx context.Context, taskID string) RunEnd
 
-// Submission is a task to run. It says whose task it is, for executors that share
-// their slots fairly.
+// RunEnd says how a run has ended, for an executor that decides whether there is another one.
+type RunEnd int
+
+const (
+	// RunOver means that there is nothing left to run: the task has ended or is gone, or another run
+	// has it.
+	RunOver RunEnd = iota
+	// RunLeft means that the task has not ended and is to run elsewhere or later: this server closes,
+	// does not reach its store, or does not have the tool. An Engine calls the RunFunc
+	// again. Any other executor forgets the task: the leases of the store see to it that it runs.
+	RunLeft
+	// RunWaits means that the handler has given up its place until a question is answered. Only an
+	// Engine gets it. It calls the RunFunc again after Answered. If the call comes too
+	// early, it returns RunWaits again.
+	RunWaits
+)
+
+// Submission is a task to run.
 type Submission struct {
 	TaskID string
 	// Account is the account that the task counts against, see [Caller.Account].
 	Account string
 	// Principal is "" for all anonymous callers, whatever accounts they have.
 	Principal string
+	Tool      string
+	// Until is when the task is deleted, by this process's clock, whatever has come of it. Its handler stops by itself.
+	Until time.Time
+	// Trace is that of the [Record].
+	Trace string
 }
 
 // toSubmission returns what an executor knows of the task.
-func (r *Record) toSubmission() Submission { return Submission{r.ID, r.Account, r.Principal} }
+func (r *Record) toSubmission() Submission {
+	return Submission{r.ID, r.Account, r.Principal, r.Tool, r.ExpiresAt, r.Trace}
+}
 
 // Slots is implemented by executors that bound how many handlers run at once.
 // A handler that waits for a person releases its slot meanwhile.
@@ -45,6 +80,43 @@ type Slots interface {
 	Acquire(ctx context.Context, task Submission)
 }
 
+// Engine is an Executor that keeps tasks alive itself, such as one on a workflow engine. Servers
+// that share it and the store run each other's tasks. The engine alone decides when a run is lost: the leases of the
+// store do not matter. It calls the RunFunc for a task
+//
+//   - again, anywhere, if the last call has returned RunLeft, or if its process is lost. The record
+//     says whether the handler may run again: if not, the RunFunc ends the task with worker_lost.
+//   - never while an earlier call goes on, unless it has given that up for lost and ended its context
+//     with ErrSuperseded, as far as it can reach it.
+//   - with a context that [ErrCancelled] has ended, if somebody cancels the task in the engine.
+//
+// Submit of a task that the engine has changes nothing. Servers submit all unfinished tasks again now and then, in
+// case somebody has deleted one in the engine. They cannot if the [Store] is not an [Inspector].
+type Engine interface {
+	Executor
+	// Name is the Worker of the records whose handlers it runs. Servers that share the engine and
+	// the store have the same name.
+	Name() string
+	// Patience is how long a handler that waits for an answer, and that may restart, keeps its place. Then
+	// its run returns RunWaits. Servers wait for at least a second.
+	Patience() time.Duration
+	// Cancel tells the engine that a task has been cancelled or asked to stop. The engine ends the
+	// context of a running handler. If none runs, it calls the RunFunc with an ended context.
+	Cancel(ctx context.Context, task Submission) error
+	// Answered tells the engine that a question of a task is answered. The call may come before the run has
+	// returned RunWaits. It may also be lost with its server, so an engine calls the RunFunc now and then for a
+	// task that waits.
+	Answered(ctx context.Context, task Submission) error
+}
+
+const (
+	// engineLease is how long tasks stay with an engine after the last of its servers has gone. Then
+	// servers without it may take them.
+	engineLease = time.Hour
+	// submitAgain is the longest time until the tasks of an engine are submitted again.
+	submitAgain = 10 * time.Minute
+)
+
 // principalLocal is the principal of a client on a pipe. It is the only client of
 // its process, so it may have all slots.
 const principalLocal = "local"
@@ -52,8 +124,13 @@ const principalLocal = "local"
 // localExecutor runs handlers in this process.
 type localExecutor struct{ *pool.Pool }
 
+// newLocalExecutor makes an executor with a number of slots.
+func newLocalExecutor(run RunFunc, slots int) localExecutor {
+	return localExecutor{pool.New(func(ctx context.Context, taskID string) { run(ctx, taskID) }, slots)}
+}
+
 // Submit implements Executor.
-func (x localExecutor) Submit(task Submission) error {
+func (x localExecutor) Submit(_ context.Context, task Submission) error {
 	return x.Pool.Submit(task.TaskID, listShares(task)...)
 }
 
@@ -63,6 +140,28 @@ func (x localExecutor) Release(task Submission) { x.Pool.Release(listShares(task
 // Acquire implements Slots.
 func (x localExecutor) Acquire(ctx context.Context, task Submission) {
 	x.Pool.Acquire(ctx, listShares(task)...)
+}
+
+// reserve takes a slot for the handler of a task that is not stored yet, if one is free.
+func (x localExecutor) reserve(task Submission) bool { return x.Reserve(listShares(task)...) }
+
+// start runs f in the slot that reserve has taken.
+func (x localExecutor) start(task Submission, f func(context.Context)) error {
+	return x.Start(f, listShares(task)...)
+}
+
+// withdraw removes a task from the line.
+func (x localExecutor) withdraw(taskID string) bool { return x.Withdraw(taskID) }
+
+// lineExecutor is an executor in this process that has a line.
+type lineExecutor interface {
+	Slots
+	// reserve takes a slot for the handler of a task that is not stored yet, if one is free. The caller
+	// then calls start or Release.
+	reserve(task Submission) bool
+	start(task Submission, f func(context.Context)) error
+	// withdraw removes a task from the line, and reports whether it was there.
+	withdraw(taskID string) bool
 }
 
 // listShares returns the path to a task's group in the pool. The group is the task's
@@ -76,13 +175,126 @@ func listShares(task Submission) []pool.Share {
 	return []pool.Share{account}
 }
 
-// withdrawSubmission removes a task that is over from the local executor's line.
+// withdrawSubmission removes a task that is over from this process's line.
 // Such a task no longer counts for any limit, so the line would grow without bound.
 func (s *Server) withdrawSubmission(taskID string) {
-	if x, ok := s.executor.(localExecutor); ok {
-		if x.Withdraw(taskID) {
-			s.unsure.Delete(taskID)
-			s.progress.Delete(taskID)
+	if s.line != nil && s.line.withdraw(taskID) {
+		s.unsure.Delete(taskID)
+		s.progress.Delete(taskID)
+	}
+}
+
+// submit submits a stored task. ctx may be that of a request, whose end does not matter.
+func (s *Server) submit(ctx context.Context, r Record) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StoreTimeout)
+	defer cancel()
+	task := r.toSubmission()
+	task.Until = task.Until.Add(-time.Duration(s.clock.Load())) // executors have the clock of this process
+	return s.callExecutor(func() error { return s.executor.Submit(ctx, task) })
+}
+
+// callExecutor calls the executor. A panic is an error of it.
+func (s *Server) callExecutor(call func() error) (err error) {
+	defer guard.Then(s.logger, "executor", func() { err = errors.New("the executor panicked") })
+	return call()
+}
+
+// runsAs is the worker of a task whose handler this server runs.
+func (s *Server) runsAs() string {
+	if s.engine != nil {
+		return s.engine.Name()
+	}
+	return s.worker
+}
+
+// claimMark ends the worker of a task that has run before, and that a server has submitted again.
+const claimMark = "/submitted"
+
+// claimName is the worker of such a task.
+func (s *Server) claimName() string { return s.worker + claimMark }
+
+// mayPassTasks reports whether the executor is neither an engine nor the local one. It may pass tasks to other servers,
+// and the leases keep its tasks alive.
+func (s *Server) mayPassTasks() bool { return s.engine == nil && s.line == nil }
+
+// claimsAs is the worker of a lost task that this server has submitted again.
+func (s *Server) claimsAs(orphan Record) string {
+	switch {
+	case orphan.Attempt == 0 || s.line != nil:
+		return s.worker
+	case s.engine != nil:
+		return s.engine.Name()
+	}
+	return s.claimName()
+}
+
+// tellEngine tells the engine, if there is one, about a task in the background. If the call fails, it is made again
+// for a while. After that, the engine's next call of the RunFunc shows what has happened.
+func (s *Server) tellEngine(r Record, tell func(Engine, context.Context, Submission) error) {
+	if s.engine != nil {
+		submission := r.toSubmission() // r would be copied to the heap for all executors
+		go func() {
+			defer guard.Recover(s.logger, "news for the engine")
+			t := s.newRequestRetry()
+			_, err := callStore(s.drained, t, "of the engine", func(ctx context.Context) (struct{}, error) {
+				return struct{}{}, tell(s.engine, ctx, submission)
+			})
+			if err != nil && s.drained.Err() == nil {
+				s.logger.Warn("engine not told", "task", LogID(submission.Principal, submission.TaskID), "tool", submission.Tool, "error", err)
+			}
+		}()
+	}
+}
+
+// tellOfAnswer tells the engine that a task need not wait any more. No other task has news for it: a run that has not
+// ended takes the answer from the record, or finds it there when it ends.
+func (s *Server) tellOfAnswer(r Record) {
+	if r.isAwaited() {
+		s.tellEngine(r, Engine.Answered)
+	}
+}
+
+// submitHeld submits the tasks of the engine again, and those of this server that have not started: somebody may
+// have deleted one in the engine.
+func (s *Server) submitHeld() time.Duration {
+	if inspector, ok := s.store.(Inspector); ok {
+		for _, worker := range []string{s.engine.Name(), s.worker} {
+			if err := s.submitAll(inspector, worker); err != nil && s.closing.Err() == nil {
+				s.logger.Warn("tasks of the engine not checked", "error", err)
+			}
+		}
+	}
+	return spread(submitAgain)
+}
+
+// submitPatience is how long the calls of submitAll that fail may take. Then the engine counts as away.
+const submitPatience = time.Minute
+
+// submitAll submits all unfinished tasks of a worker. It goes on after a task that the engine refuses.
+func (s *Server) submitAll(inspector Inspector, worker string) error {
+	var before Position
+	var refused error
+	var failing time.Duration
+	for {
+		page, err := callOnce(s.closing, s.newTaskRetry(), func(ctx context.Context) ([]Record, error) {
+			return inspector.Scan(ctx, Filter{Worker: worker}, before, sweepBatch)
+		})
+		if err != nil {
+			return err
+		}
+		for _, r := range page {
+			before = Position{r.CreatedAt, r.ID}
+			began := time.Now()
+			if err := s.submit(s.closing, r); err != nil {
+				failing += time.Since(began)
+				refused = err
+			}
+			if failing > submitPatience || s.closing.Err() != nil {
+				return refused
+			}
+		}
+		if len(page) < sweepBatch {
+			return refused
 		}
 	}
 }

@@ -185,6 +185,7 @@ func (s *Server) takeChange(c Change) {
 	}
 	// A name may have a later task than the one that has ended.
 	if c.ID != "" && (c.Version == 0 || c.Phase == PhaseDone) && !isNamed(c.ID) {
+		s.progress.Delete(c.ID) // of a task that was created here and has run elsewhere
 		s.withdrawSubmission(c.ID)
 	}
 	switch {

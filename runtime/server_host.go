@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,9 +22,10 @@ type taskHost struct {
 	server *Server
 	record Record // as it was when the attempt began
 	// attempt is the handler's context, and cancel ends it.
-	attempt context.Context
-	cancel  context.CancelCauseFunc
-	asking  atomic.Int32 // questions that wait for their answers
+	attempt   context.Context
+	cancel    context.CancelCauseFunc
+	waiting   atomic.Int32 // goroutines of the handler that wait without its slot
+	elsewhere atomic.Int32 // those of them that wait for work elsewhere
 
 	writing sync.Mutex // held while a report is stored
 
@@ -31,6 +34,11 @@ type taskHost struct {
 	pending *report     // the newest, until it is known to be stored
 	timer   *time.Timer // stores the pending report; nil if none is set
 	stored  time.Time   // when the last report was stored
+
+	asking   map[string]bool // the questions that goroutines of the handler wait for, with an engine
+	isAwake  bool            // the handler may go on with an answer while some of its goroutines still wait
+	patience *time.Timer     // parks the run; nil if none is set
+	parked   []string        // the questions that the run waited for when it was parked
 }
 
 // Report implements Host. Reports are stored once in a polling interval, the newest of them,
@@ -132,16 +140,9 @@ func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
 	if response, ok, err := readAnswer(record, in.Key); ok || err != nil {
 		return response, err
 	}
-	if slots, ok := s.executor.(Slots); ok {
-		// A handler has one slot, however many of its goroutines ask.
-		if h.asking.Add(1) == 1 {
-			slots.Release(h.record.toSubmission())
-		}
-		defer func() {
-			if h.asking.Add(-1) == 0 {
-				slots.Acquire(h.attempt, h.record.toSubmission())
-			}
-		}()
+	defer h.releaseSlot()()
+	if s.engine != nil && s.allowsRestart(record) {
+		defer h.waitPatiently(in.Key)()
 	}
 	for {
 		record, err = s.awaitVersion(ctx, s.newTaskRetry(), id, record.Version)
@@ -150,12 +151,102 @@ func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
 			return nil, h.explainUnasked(ctx, in.Key, err)
 		}
 		if !record.Done() && !h.record.isSameRun(record) {
-			h.cancel(errStolen)
+			h.cancel(ErrSuperseded)
 		}
 		if response, ok, err := readAnswer(record, in.Key); ok || err != nil {
 			return response, err
 		}
 	}
+}
+
+// leastPatience is the shortest patience of an engine. It is enough for a handler to ask all questions that it asks
+// at once.
+const leastPatience = time.Second
+
+// waitPatiently lets the run be parked if the handler waits for longer than the engine's patience, until stop is
+// called. A handler may wait for several answers and go on with one. So its run is not parked after one has come.
+func (h *taskHost) waitPatiently(key string) (stop func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.asking == nil {
+		h.asking = map[string]bool{}
+	}
+	h.asking[key] = true
+	h.isAwake = h.isAwake || h.record.isOutstanding(key) && h.record.hasAnswer()
+	h.setPatience()
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.asking, key)
+		h.isAwake = len(h.asking) > 0
+		h.setPatience()
+	}
+}
+
+// setPatience begins the engine's patience anew, or ends it. h.mu is held.
+func (h *taskHost) setPatience() {
+	if h.patience != nil {
+		h.patience.Stop()
+		h.patience = nil
+	}
+	if len(h.asking) == 0 || h.isAwake {
+		return
+	}
+	h.patience = time.AfterFunc(max(h.server.engine.Patience(), leastPatience), func() {
+		defer guard.Recover(h.server.logger, "the patience of an engine")
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if len(h.asking) > 0 && !h.isAwake && h.elsewhere.Load() == 0 {
+			h.parked = slices.Collect(maps.Keys(h.asking))
+			h.cancel(errParked)
+		}
+	})
+}
+
+// listParked returns the questions that the run waited for when it was parked.
+func (h *taskHost) listParked() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.parked
+}
+
+// releaseSlot gives the handler's slot to the next waiting task, until acquire is called. A handler has one
+// slot, however many of its goroutines wait.
+func (h *taskHost) releaseSlot() (acquire func()) {
+	slots := h.server.slots
+	if slots == nil {
+		return func() {}
+	}
+	if h.waiting.Add(1) == 1 {
+		slots.Release(h.record.toSubmission())
+	}
+	return func() {
+		if h.waiting.Add(-1) == 0 {
+			slots.Acquire(h.attempt, h.record.toSubmission())
+		}
+	}
+}
+
+// leaveSlot is releaseSlot for a handler that waits for work elsewhere. Its run is not parked meanwhile, so that it
+// sees the end of that work.
+func (h *taskHost) leaveSlot() (acquire func()) {
+	h.elsewhere.Add(1)
+	takeBack := h.releaseSlot()
+	return func() {
+		if h.elsewhere.Add(-1) == 0 {
+			h.mu.Lock()
+			h.setPatience() // it may have passed meanwhile
+			h.mu.Unlock()
+		}
+		takeBack()
+	}
+}
+
+// isInterrupted reports whether the run has ended, and another one goes on with the task.
+func (h *taskHost) isInterrupted() bool {
+	cause := context.Cause(h.attempt)
+	mayGoOn := errors.Is(cause, context.Canceled) || errors.Is(cause, ErrSuperseded) || errors.Is(cause, errParked)
+	return mayGoOn && h.server.allowsRestart(h.record) && !h.server.ownStore
 }
 
 // storeQuestion stores a question, unless an earlier attempt has stored it.
@@ -213,7 +304,8 @@ func readAnswer(r Record, key string) (response json.RawMessage, ok bool, err er
 // withdrawQuestion withdraws a question that the handler no longer waits for. When
 // the server closes, the question stays: the next attempt asks for the same step.
 func (h *taskHost) withdrawQuestion(ctx context.Context, key string) {
-	if h.server.closing.Err() != nil || errors.Is(context.Cause(ctx), errStolen) {
+	cause := context.Cause(h.attempt)
+	if h.server.closing.Err() != nil || errors.Is(cause, ErrSuperseded) || errors.Is(cause, errParked) {
 		return
 	}
 	_, err := h.server.applyEvent(context.WithoutCancel(ctx), h.server.knownRecord(h.record), func(r Record) event {
@@ -252,7 +344,7 @@ func (h *taskHost) explainUnasked(ctx context.Context, key string, err error) er
 func (h *taskHost) cancelIfLost(err error) {
 	switch {
 	case errors.Is(err, errVoid):
-		h.cancel(errStolen)
+		h.cancel(ErrSuperseded)
 	case isGone(err):
 		h.cancel(ErrExpired)
 	}

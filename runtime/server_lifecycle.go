@@ -32,7 +32,8 @@ const (
 type event struct {
 	kind    eventKind
 	at      time.Time
-	worker  string          // start, claim
+	worker  string          // start, claim, handover
+	park    []string        // handover, until one of these questions is answered
 	report  *report         // report; finish and handover, if there is one
 	input   Input           // ask
 	key     string          // answer, fetch, withdraw
@@ -94,6 +95,9 @@ func applyStart(r *Record, e event) error {
 	r.Attempt++
 	r.Tries++
 	r.Worker = e.worker
+	for i := range r.Inputs {
+		r.Inputs[i].Parked = false
+	}
 	return nil
 }
 
@@ -105,7 +109,10 @@ func applyClaim(r *Record, e event) error {
 func applyHandOver(r *Record, e event) error {
 	_ = applyReport(r, e)
 	r.Tries--
-	r.Worker = ""
+	r.Worker = e.worker
+	for i := range r.Inputs {
+		r.Inputs[i].Parked = slices.Contains(e.park, r.Inputs[i].Key)
+	}
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -285,5 +286,42 @@ func checkStep(t *rapid.T, before, after Record) {
 	}
 	if (after.Phase == PhaseInputRequired) != (len(after.Outstanding()) > 0) {
 		t.Fatalf("phase %s with %d open questions", after.Phase, len(after.Outstanding()))
+	}
+}
+
+// TestParked checks that a run that was parked goes on when any of the questions that it waited for is settled, also if
+// that has happened before it is stored as parked.
+func TestParked(t *testing.T) {
+	asked := Record{Phase: PhaseInputRequired, Attempt: 1, Tries: 1, Worker: "engine", Inputs: []Input{
+		{Key: "before", State: InputAnswered}, {Key: "a", State: InputOutstanding}, {Key: "b", State: InputOutstanding}, {Key: "aside", State: InputOutstanding}}}
+	settle := map[string][]event{
+		"nothing":                nil,
+		"an answer":              {{kind: eventAnswer, key: "b"}},
+		"a withdrawal":           {{kind: eventWithdraw, key: "a"}},
+		"an answer to no waiter": {{kind: eventAnswer, key: "aside"}},
+	}
+	for name, events := range settle {
+		for _, isLate := range []bool{false, true} {
+			park := event{kind: eventHandOver, worker: "engine", park: []string{"a", "b"}}
+			all := append(slices.Clone(events), park)
+			if isLate {
+				all = append([]event{park}, events...)
+			}
+			r := asked
+			for _, e := range all {
+				var err error
+				if r, err = nextRecord(r, e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			waits := name == "nothing" || name == "an answer to no waiter"
+			if r.isParked() != waits || r.Tries != 0 || r.Worker != "engine" {
+				t.Errorf("%s, late %v: %+v", name, isLate, r)
+			}
+			r, err := nextRecord(r, event{kind: eventStart, worker: "engine"})
+			if err != nil || r.isParked() || r.Attempt != 2 || r.Tries != 1 {
+				t.Errorf("%s, late %v, run again: %+v, %v", name, isLate, r, err)
+			}
+		}
 	}
 }

@@ -136,6 +136,7 @@ func (s *Server) Cancel(ctx context.Context, caller Caller, id string) (record R
 		return record, false, err
 	}
 	s.cancelHandler(id, ErrCancelled)
+	s.tellEngine(record, Engine.Cancel)
 	return record, false, nil
 }
 
@@ -160,6 +161,7 @@ func (s *Server) Stop(ctx context.Context, caller Caller, id string) error {
 		return err
 	}
 	s.cancelHandler(id, ErrCancelled)
+	s.tellEngine(record, Engine.Cancel)
 	s.logger.Info("task asked to stop", "task", LogID(record.Principal, id), "tool", record.Tool, "principal", record.Principal)
 	return nil
 }
@@ -199,6 +201,7 @@ func (s *Server) Answer(ctx context.Context, caller Caller, id string, answers m
 			return s.checkOwned(ctx, caller, record, err)
 		}
 	}
+	s.tellOfAnswer(record)
 	return nil
 }
 
@@ -225,6 +228,9 @@ func (s *Server) Respond(ctx context.Context, caller Caller, id, key string, res
 	record, err = s.applyEvent(ctx, record, settle)
 	if noRoom = s.explainQuota(caller, err, "tool", record.Tool, "task", LogID(record.Principal, id)); noRoom != nil {
 		record, err = s.applyEvent(ctx, record, settle)
+	}
+	if err == nil || errors.Is(err, errVoid) { // a try whose result was lost may have stored the answer
+		s.tellOfAnswer(record)
 	}
 	if errors.Is(err, errVoid) || errors.Is(err, errTerminal) {
 		return nil

@@ -33,7 +33,7 @@ func (s *Server) adoptOrphans() time.Duration {
 			if s.isRunnable(r) && !r.CancelRequested {
 				s.restartOrphan(r)
 			} else {
-				s.failOrphan(r)
+				_ = s.failOrphan(r) // it is found again
 			}
 		}
 		if len(orphans) < sweepBatch {
@@ -51,15 +51,15 @@ func (s *Server) claimFor() time.Duration { return s.renewEvery() }
 // one record that the store does not take must not hold up the other orphans.
 func (s *Server) restartOrphan(orphan Record) {
 	log := s.logger.With("task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool)
-	claim := event{kind: eventClaim, worker: s.worker}
+	claim := event{kind: eventClaim, worker: s.claimsAs(orphan)}
 	r, err := s.moveTask(s.closing, s.newRequestRetry(), orphan, ifSameRun(orphan, claim))
 	if claimed := orphan; errors.Is(err, errVoid) {
-		if claimed.Worker = s.worker; r.isSameRun(claimed) {
+		if claimed.Worker = claim.worker; r.isSameRun(claimed) {
 			err = nil // an Update whose answer was lost has claimed it
 		}
 	}
 	if err == nil {
-		if err = s.executor.Submit(r.toSubmission()); err != nil {
+		if err = s.submit(s.closing, r); err != nil {
 			s.returnOrphan(r, orphan.Worker)
 		}
 	}
@@ -73,7 +73,7 @@ func (s *Server) restartOrphan(orphan Record) {
 
 // failOrphan ends an orphan that must not run again: as cancelled if a requestor
 // has asked for it, and with the error "worker_lost" otherwise.
-func (s *Server) failOrphan(orphan Record) {
+func (s *Server) failOrphan(orphan Record) error {
 	lost := Errorf(CodeInternalError, "the worker of the task was lost").withReason(reasonWorkerLost)
 	outcome := Outcome{Kind: OutcomeError, Error: lost}
 	if orphan.CancelRequested {
@@ -88,6 +88,7 @@ func (s *Server) failOrphan(orphan Record) {
 	case s.closing.Err() == nil && !isOver(err):
 		log.Warn("task of a lost worker not ended", "error", err)
 	}
+	return err
 }
 
 // returnOrphan gives a task that this server has taken and cannot run back to the

@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pool"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
@@ -19,11 +19,11 @@ type busyExecutor struct {
 }
 
 // Submit implements Executor.
-func (x *busyExecutor) Submit(task Submission) error {
+func (x *busyExecutor) Submit(ctx context.Context, task Submission) error {
 	if x.busy.Load() {
 		return errors.New("try again later")
 	}
-	return x.localExecutor.Submit(task)
+	return x.localExecutor.Submit(ctx, task)
 }
 
 // createOrphan stores a queued task of a worker that is dead.
@@ -44,9 +44,9 @@ func TestExecutorRefusesOrphan(t *testing.T) {
 		createOrphan(t, store, "orphan")
 		x := &busyExecutor{}
 		x.busy.Store(true)
-		s := newServer(t, Options{Store: store, Executor: func(run RunFunc) Executor {
-			x.localExecutor = localExecutor{pool.New(run, 1)}
-			return x
+		s := newServer(t, Options{Store: store, Executor: func(run RunFunc) (Executor, error) {
+			x.localExecutor = newLocalExecutor(run, 1)
+			return x, nil
 		}}, numberTool("double", Policy{Task: TaskOptional}, double))
 		time.Sleep(time.Minute)
 		x.busy.Store(false)
@@ -79,4 +79,39 @@ func TestStuckRecord(t *testing.T) {
 			t.Errorf("%+v, %v", r.Outcome, err)
 		}
 	})
+}
+
+// TestClaimedTask checks that any server starts a task that another server has submitted again, or ends it if its
+// handler may not run again here, and that it leaves a task alone that runs there.
+func TestClaimedTask(t *testing.T) {
+	for name, c := range map[string]struct {
+		worker string
+		policy Policy
+		want   string
+	}{
+		"restarts":     {"other" + claimMark, restart, doubled},
+		"may not":      {"other" + claimMark, Policy{Task: TaskRequired}, "error the worker of the task was lost"},
+		"runs already": {"other", restart, "none"},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			store := NewMemoryStore()
+			if _, err := store.Beat(t.Context(), c.worker, time.Hour, nil); err != nil {
+				t.Fatal(err)
+			}
+			_, err := store.Create(t.Context(), Record{ID: "claimed", Principal: alice.Principal, Tool: "double", Phase: PhaseRunning, Attempt: 1, Tries: 1,
+				Arguments: json.RawMessage(`{"n":21}`), Worker: c.worker, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(24 * time.Hour)}, Quota{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := newServer(t, Options{Store: store, Executor: func(run RunFunc) (Executor, error) { return newLocalExecutor(run, 1), nil }},
+				numberTool("double", c.policy, double))
+			if end := s.runTask(t.Context(), "claimed"); end != RunOver {
+				t.Errorf("the run ends with %d", end)
+			}
+			r, err := s.Get(t.Context(), alice, "claimed")
+			if err != nil || !strings.HasPrefix(outcomeText(r.Outcome), c.want) {
+				t.Errorf("%s, %v", outcomeText(r.Outcome), err)
+			}
+		})
+	}
 }

@@ -167,7 +167,7 @@ func TestTaskComesBack(t *testing.T) {
 		if err != nil || r.Attempt != 3 || r.Worker != a.worker {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		if err := <-stolen; !errors.Is(err, errStolen) {
+		if err := <-stolen; !errors.Is(err, ErrSuperseded) {
 			t.Errorf("the first handler ended by %v", err)
 		}
 		close(late)

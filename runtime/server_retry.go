@@ -179,11 +179,11 @@ func (s *Server) getRecord(ctx context.Context, t *storeRetry, id string) (Recor
 func (s *Server) stopIfEnded(r Record) {
 	switch {
 	case r.Done() && r.Outcome.Kind != OutcomeCancelled:
-		s.stopRun(r, errStolen)
+		s.stopRun(r, ErrSuperseded)
 	case r.Done(), r.CancelRequested:
 		s.stopRun(r, ErrCancelled)
 	case s.isStolen(r):
-		s.stopRun(r, errStolen)
+		s.stopRun(r, ErrSuperseded)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
@@ -15,7 +16,7 @@ import (
 var (
 	errWaitOver     = errors.New("mcptask: the wait of a plain call is over")
 	errDeadlineOver = errors.New("mcptask: the tool's deadline is over")
-	errStolen       = errors.New("mcptask: another worker has the task")
+	errParked       = errors.New("mcptask: the run ends until the question is answered")
 )
 
 // run is a handler of this process. Server.mu guards it.
@@ -27,12 +28,29 @@ type run struct {
 	createdAt time.Time
 	// record is the newest that is known of the attempt; its Version is 0 before the attempt has begun.
 	record Record
+	// life is the context of the RunFunc of an attempt that has begun.
+	life context.Context
+}
+
+// runApart is runTask in a goroutine of its own, so that a handler may end its goroutine without harm to the executor.
+func (s *Server) runApart(life context.Context, id string) RunEnd {
+	ended := make(chan RunEnd, 1)
+	go func() {
+		defer guard.Recover(s.logger, "task")
+		end := RunLeft // which stays if the goroutine ends: the next call finds out how the task has ended
+		defer func() { ended <- end }()
+		end = s.runTask(life, id)
+	}()
+	return <-ended
 }
 
 // runTask is the RunFunc. It runs one attempt of a task's handler, from the record
 // to the outcome.
-func (s *Server) runTask(life context.Context, id string) {
-	defer guard.Recover(s.logger, "task") // after finishAttempt has stored the outcome
+func (s *Server) runTask(life context.Context, id string) (end RunEnd) {
+	defer guard.Then(s.logger, "task", func() { end = RunLeft }) // after finishAttempt has stored the outcome
+	if life.Err() != nil {
+		return s.endUnstarted(life, id)
+	}
 	r, leave := s.enterRun(id, time.Time{})
 	defer leave()
 	if !s.clockKnown.Load() { // an executor of the user's has been fast
@@ -44,6 +62,9 @@ func (s *Server) runTask(life context.Context, id string) {
 		if begun := unsure.record; isUnsure && (!r.CreatedAt.Equal(begun.CreatedAt) || r.Attempt > 0 && r.isSameRun(begun)) {
 			return event{} // another call has got its name, or its Create has begun the attempt
 		}
+		if s.engine == nil && s.isRunning(r) {
+			return event{} // the executor has delivered it twice
+		}
 		return s.decideStart(r)
 	})
 	switch {
@@ -52,10 +73,69 @@ func (s *Server) runTask(life context.Context, id string) {
 	case isUnsure && isGone(err):
 		s.lookAgain(unsure)
 	}
-	if err != nil {
-		return // an executor may deliver a task twice: the run that has it goes on
+	if err != nil { // an executor may deliver a task twice: the run that has it goes on
+		return s.explainUnstarted(record, err)
 	}
-	s.runAttempt(life, r, record)
+	return s.runAttempt(life, r, record)
+}
+
+// explainUnstarted returns how a run ends whose attempt has not begun. If an engine runs a task again that may not
+// restart, its first run is lost, so explainUnstarted ends the task.
+func (s *Server) explainUnstarted(record Record, err error) RunEnd {
+	_, isHere := s.catalog.findTool(record.Tool)
+	switch {
+	case isGone(err) || errors.Is(err, errTerminal):
+		return RunOver
+	case !errors.Is(err, errVoid):
+		return s.leaveUnstarted(record.ID) // the store was away until the server closed
+	case s.isHeldByOther(record) || s.engine == nil && isHere && !isClaimed(record):
+		return RunOver
+	case !isHere:
+		return s.leaveUnstarted(record.ID)
+	case s.engine != nil && record.isParked():
+		return RunWaits
+	}
+	if err := s.failOrphan(record); err != nil && !isOver(err) {
+		return RunLeft
+	}
+	s.cancelHandler(record.ID, ErrSuperseded)
+	return RunOver
+}
+
+// endUnstarted is runTask with a context that has ended.
+func (s *Server) endUnstarted(life context.Context, id string) RunEnd {
+	if !errors.Is(context.Cause(life), ErrCancelled) {
+		return s.leaveUnstarted(id)
+	}
+	_, err := s.moveTask(s.drained, s.newTaskRetry(), Record{ID: id}, func(Record) event {
+		return event{kind: eventFinish, outcome: Outcome{Kind: OutcomeCancelled}}
+	})
+	if err != nil && !isOver(err) {
+		return RunLeft
+	}
+	s.cancelHandler(id, ErrCancelled)
+	return RunOver
+}
+
+// leaveUnstarted leaves a task that this server cannot run. An engine runs it elsewhere. Another executor may have
+// passed it on from a server that lives and renews its lease, so leaveUnstarted gives the task to all servers.
+func (s *Server) leaveUnstarted(id string) RunEnd {
+	if s.mayPassTasks() {
+		left := event{kind: eventClaim} // at once
+		if s.closing.Err() == nil {
+			left.worker = fmt.Sprint(s.worker, "/left") // soon: this server could get it again
+		}
+		_, err := s.moveTask(s.drained, s.newRequestRetry(), Record{ID: id}, func(r Record) event {
+			if s.isHeldByOther(r) || s.isRunning(r) {
+				return event{}
+			}
+			return left
+		})
+		if err != nil && !isOver(err) && s.drained.Err() == nil {
+			s.logger.Warn("task not left to other servers", "error", err)
+		}
+	}
+	return RunLeft
 }
 
 // unsureRecord is a record whose Create has failed, although the store may have it, and whose caller
@@ -75,11 +155,28 @@ func (s *Server) lookAgain(u unsureRecord) {
 	u.pause = max(2*u.pause, time.Second)
 	time.AfterFunc(u.pause, func() {
 		defer guard.Recover(s.logger, "a task that may be stored")
-		s.unsure.Store(u.record.ID, u)
-		if s.executor.Submit(u.record.toSubmission()) != nil { // the server is closed
-			s.unsure.Delete(u.record.ID)
-		}
+		s.submitUnsure(u)
 	})
+}
+
+// submitUnsure submits a task that may be stored. An engine may run it in another process, which would not look
+// for it again, so the engine gets the task only when it is there.
+func (s *Server) submitUnsure(u unsureRecord) {
+	if s.engine != nil {
+		switch record, err := s.getRecord(s.drained, s.newRequestRetry(), u.record.ID); {
+		case err != nil:
+			s.lookAgain(u)
+		case record.isSameRun(u.record):
+			if err := s.submit(s.drained, record); err != nil {
+				s.leaveUnsubmitted(record, err)
+			}
+		}
+		return
+	}
+	s.unsure.Store(u.record.ID, u)
+	if s.submit(s.drained, u.record) != nil { // the server is closed
+		s.unsure.Delete(u.record.ID)
+	}
 }
 
 // enterRun makes a run, and enters it for cancelHandler unless there is another run of the
@@ -106,7 +203,6 @@ func (s *Server) enterRun(id string, createdAt time.Time) (r *run, leave func())
 // reservation is a free slot for the handler of a task that is not stored yet.
 type reservation struct {
 	server     *Server
-	executor   localExecutor
 	submission Submission
 	run        *run
 	leave      func()
@@ -115,11 +211,10 @@ type reservation struct {
 // reserve takes a slot for a new task, if one is free, and makes the record that of a running
 // task. So the start of the handler need not be stored apart. It returns nil otherwise.
 func (s *Server) reserve(fresh *Record) *reservation {
-	x, ok := s.executor.(localExecutor)
-	if !ok || !x.Reserve(listShares(fresh.toSubmission())...) {
+	if s.line == nil || !s.line.reserve(fresh.toSubmission()) {
 		return nil
 	}
-	v := &reservation{server: s, executor: x, submission: fresh.toSubmission()}
+	v := &reservation{server: s, submission: fresh.toSubmission()}
 	v.run, v.leave = s.enterRun(fresh.ID, fresh.CreatedAt) // before the task is stored, so that no cancellation is missed
 	fresh.Phase, fresh.Attempt, fresh.Tries = PhaseRunning, 1, 1
 	return v
@@ -129,17 +224,17 @@ func (s *Server) reserve(fresh *Record) *reservation {
 func (v *reservation) giveUp() {
 	if v != nil {
 		v.leave()
-		v.executor.Release(v.submission)
+		v.server.line.Release(v.submission)
 	}
 }
 
 // start runs the handler of the task, which is stored.
 func (v *reservation) start(record Record) error {
-	err := v.executor.Start(func(life context.Context) {
+	err := v.server.line.start(v.submission, func(life context.Context) {
 		defer guard.Recover(v.server.logger, "task")
 		defer v.leave()
 		v.server.runAttempt(life, v.run, record)
-	}, listShares(v.submission)...)
+	})
 	if err != nil {
 		v.giveUp()
 	}
@@ -149,9 +244,9 @@ func (v *reservation) start(record Record) error {
 // beginRun makes a run the one that cancelHandler finds. It ends a former run of the
 // task, which this process has lost and got back. early is why the run must end before its handler
 // has begun.
-func (s *Server) beginRun(r *run, record Record, cancel context.CancelCauseFunc) (early error) {
+func (s *Server) beginRun(life context.Context, r *run, record Record, cancel context.CancelCauseFunc) (early error) {
 	s.mu.Lock()
-	r.cancel, r.record = cancel, record
+	r.life, r.cancel, r.record = life, cancel, record
 	early = r.early
 	former := s.running[record.ID]
 	s.running[record.ID] = r
@@ -160,7 +255,7 @@ func (s *Server) beginRun(r *run, record Record, cancel context.CancelCauseFunc)
 		return early
 	}
 	if former != nil && former.cancel != nil {
-		former.cancel(errStolen)
+		former.cancel(ErrSuperseded)
 	}
 	// A cancellation in between has reached the former run only. getRecord cancels the handler if
 	// the record says so. If the store fails, a later call tells.
@@ -169,22 +264,22 @@ func (s *Server) beginRun(r *run, record Record, cancel context.CancelCauseFunc)
 }
 
 // runAttempt runs an attempt that is stored as begun.
-func (s *Server) runAttempt(life context.Context, r *run, record Record) {
+func (s *Server) runAttempt(life context.Context, r *run, record Record) (end RunEnd) {
 	ctx, cancel := context.WithCancelCause(life)
 	defer cancel(nil)
-	early := s.beginRun(r, record, cancel)
+	early := s.beginRun(life, r, record, cancel)
 	if record.CancelRequested {
 		early = ErrCancelled
 	}
 	host := &taskHost{server: s, record: record, cancel: cancel}
 	// This outcome stays if the handler ends its goroutine, as testing.T.FailNow does.
 	outcome := newInternalOutcome()
-	defer func() { s.finishAttempt(ctx, host, *outcome) }()
+	defer func() { end = s.finishAttempt(ctx, host, *outcome) }()
 	t, ok := s.catalog.findTool(record.Tool)
 	if early != nil || !ok { // whoever has started it knows that the tool is here
 		cancel(early)
 		outcome = &Outcome{Kind: OutcomeCancelled}
-		return
+		return RunOver
 	}
 	// The handler ends when the task's ttl or the tool's deadline is over.
 	ctx, cancelTTL := context.WithTimeoutCause(ctx, record.ExpiresAt.Sub(s.Now()), ErrExpired)
@@ -204,22 +299,40 @@ func (s *Server) runAttempt(life context.Context, r *run, record Record) {
 			id:        record.ID,
 			principal: record.Principal,
 			attempt:   record.Attempt,
+			trace:     record.Trace,
 			host:      host,
 			upfront:   pairUpfrontAnswers(t, answers),
 			schemas:   &s.schemas,
 		}
 		outcome = s.limitOutcome(record.asCaller(), record.ID, record.Tool, s.invokeHandler(ctx, t, task, record.Arguments))
 	}
+	return RunOver
 }
 
 // decideStart returns the event that starts a handler, or no event if the handler
-// may not run again or another worker has the task.
+// may not run again, waits for an answer, or another worker has the task. Only an engine calls the RunFunc again after
+// an answer, so without one the handler waits itself.
 func (s *Server) decideStart(r Record) event {
-	heldByOther := r.Attempt > 0 && r.Worker != s.worker && r.Worker != ""
-	if !s.isRunnable(r) || heldByOther {
+	if !s.isRunnable(r) || s.isHeldByOther(r) || s.engine != nil && r.isParked() && !r.CancelRequested {
 		return event{}
 	}
-	return event{kind: eventStart, worker: s.worker}
+	return event{kind: eventStart, worker: s.runsAs()}
+}
+
+// isHeldByOther reports whether the handler of a task runs, or has run, at another worker that may be alive.
+func (s *Server) isHeldByOther(r Record) bool {
+	return r.Attempt > 0 && r.Worker != s.worker && r.Worker != s.runsAs() && r.Worker != "" && !isClaimed(r)
+}
+
+// isClaimed reports whether a server has submitted a task again that has run before, and its handler has not begun.
+func isClaimed(r Record) bool { return strings.HasSuffix(r.Worker, claimMark) }
+
+// isRunning reports whether the attempt of a record runs here, and its executor has not given it up.
+func (s *Server) isRunning(record Record) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.running[record.ID]
+	return r != nil && r.record.Version > 0 && record.isSameRun(r.record) && !errors.Is(context.Cause(r.life), ErrSuperseded)
 }
 
 // callHandler calls the handler. That of NewTool gets the defaults of its arguments.
@@ -272,30 +385,43 @@ func (s *Server) invokeHandler(ctx context.Context, t *registeredTool, task *Tas
 }
 
 // finishAttempt stores the outcome of an attempt, unless another run has the task.
-func (s *Server) finishAttempt(ctx context.Context, host *taskHost, outcome Outcome) {
+func (s *Server) finishAttempt(ctx context.Context, host *taskHost, outcome Outcome) RunEnd {
 	attempt := host.record
 	end := event{kind: eventFinish, outcome: outcome, report: host.takeReport()}
-	if cause := context.Cause(ctx); outcome.Kind == OutcomeCancelled {
+	how := RunOver
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, ErrSuperseded):
+		return RunOver // another run has the task and ends it
+	case errors.Is(cause, errParked) && (outcome.Kind != OutcomeResult || outcome.IsError):
+		end.kind, end.worker, end.park, how = eventHandOver, s.runsAs(), host.listParked(), RunWaits
+	case outcome.Kind != OutcomeCancelled:
+	case errors.Is(cause, context.Canceled): // the server closes, and another one may go on
+		how = RunLeft
 		switch {
-		case errors.Is(cause, errStolen):
-			return // another worker has the task and ends it
-		case errors.Is(cause, context.Canceled): // the server closes, and another one may go on
-			switch {
-			case s.ownStore:
-				return
-			case s.allowsRestart(attempt):
-				end.kind = eventHandOver
-			case end.report != nil:
-				end.kind = eventReport
-			default:
-				return
+		case s.ownStore:
+			return how
+		case s.allowsRestart(attempt):
+			end.kind = eventHandOver
+			if s.engine != nil {
+				end.worker = s.runsAs()
 			}
+		case end.report != nil:
+			end.kind = eventReport
+		default:
+			return how
 		}
 	}
-	_, err := s.moveTask(s.drained, s.newTaskRetry(), s.knownRecord(attempt), ifSameRun(attempt, end))
-	if err != nil && !isOver(err) {
+	stored, err := s.moveTask(s.drained, s.newTaskRetry(), s.knownRecord(attempt), ifSameRun(attempt, end))
+	switch {
+	case isOver(err):
+		return RunOver
+	case err != nil:
 		s.logger.Error("task not stored", "task", LogID(attempt.Principal, attempt.ID), "tool", attempt.Tool, "error", err)
+		return RunLeft
+	case how == RunWaits && !stored.isParked(): // the answer has come meanwhile
+		return RunLeft
 	}
+	return how
 }
 
 // cancelHandler ends the context of a task's handler if it runs in this process.

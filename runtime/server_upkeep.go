@@ -35,6 +35,9 @@ func (s *Server) startUpkeep() {
 	s.startLoop("expiry", sweepEvery, nil, s.deleteExpired)
 	s.startLoop("adoption", s.renewEvery(), s.adoptNow, s.adoptOrphans)
 	s.startLoop("deletion", sweepEvery, nil, s.deleteUnwanted)
+	if s.engine != nil {
+		s.startLoop("check of the engine's tasks", spread(submitAgain), nil, s.submitHeld)
+	}
 }
 
 // startLoop calls do again and again in a goroutine. do returns how long to wait
@@ -107,10 +110,17 @@ func (s *Server) renewLease(ctx context.Context) error {
 		defer s.renewing.Add(-1)
 		held, began := s.listRuns(), time.Now()
 		beat, err := s.store.Beat(ctx, s.worker, s.lease, held)
+		ended := time.Now()
+		switch {
+		case err != nil:
+		case s.engine != nil: // its tasks have another worker
+			beat, err = s.store.Beat(ctx, s.engine.Name(), engineLease, held)
+		case s.mayPassTasks():
+			_, err = s.store.Beat(ctx, s.claimName(), s.lease, nil)
+		}
 		if err != nil {
 			return err
 		}
-		ended := time.Now()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if began.After(s.renewed) {

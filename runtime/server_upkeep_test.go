@@ -80,7 +80,7 @@ func TestTimeUnknownToRun(t *testing.T) {
 		store := NewMemoryStoreAt(func() time.Time { return time.Now().Add(-5 * time.Minute) })
 		tool := numberTool("t", Policy{TTL: time.Minute}, later(30*time.Second))
 		var run RunFunc
-		keep := func(f RunFunc) Executor { run = f; return idle{} }
+		keep := func(f RunFunc) (Executor, error) { run = f; return idle{}, nil }
 		a := newServer(t, Options{Store: store, Executor: keep}, tool)
 		id := begin(t, a, alice, "t").ID
 		slow := &tapStore{Store: store, tap: before(func(context.Context) error { time.Sleep(time.Second); return nil }, "Beat")}
@@ -95,5 +95,5 @@ func TestTimeUnknownToRun(t *testing.T) {
 // idle is an Executor that runs nothing.
 type idle struct{}
 
-func (idle) Submit(Submission) error     { return nil }
-func (idle) Close(context.Context) error { return nil }
+func (idle) Submit(context.Context, Submission) error { return nil }
+func (idle) Close(context.Context) error              { return nil }

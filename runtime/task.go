@@ -17,6 +17,7 @@ type Task struct {
 	id        string
 	principal string
 	attempt   int
+	trace     string
 	host      Host
 	// upfront has the answers that were given before the task, in the order of
 	// ToolSpec.Questions.
@@ -51,6 +52,12 @@ func (t *Task) Principal() string { return t.principal }
 // Attempt counts the runs of the handler for this task, from 1. It exceeds 1
 // only if the tool has onlost=restart.
 func (t *Task) Attempt() int { return t.attempt }
+
+// Trace returns the trace that the call of the tool belongs to, as its client named it: the
+// traceparent of W3C Trace Context and, after a line break, the tracestate if there is one.
+// Both are well-formed. It returns "" if the client named none. The handler's context has no
+// span of the trace unless middleware, or the executor, has put one there.
+func (t *Task) Trace() string { return t.trace }
 
 // Progress tells the requestor how far the work is: done of total, in any unit. A
 // total of 0 means unknown. In both revisions it becomes the status message, and

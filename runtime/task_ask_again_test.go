@@ -36,7 +36,7 @@ func TestWithdrawnAgain(t *testing.T) {
 						began := time.Now()
 						_, err := Ask[approval](asking, task, approvalInput, step, "")
 						cancel()
-						if hold && ctx.Err() == nil && step == "open" || errors.Is(err, errStolen) {
+						if hold && ctx.Err() == nil && step == "open" || errors.Is(err, ErrSuperseded) {
 							break
 						}
 						trace = append(trace, fmt.Sprint(task.Attempt(), " ", step, " ", time.Since(began), " ", err))

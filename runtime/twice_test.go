@@ -20,7 +20,7 @@ func TestDeliveredTwice(t *testing.T) {
 			s := newServer(t, Options{}, numberTool("slow", policy, after(time.Minute)))
 			r := begin(t, s, alice, "slow")
 			synctest.Wait() // it runs
-			if err := s.executor.Submit(r.toSubmission()); err != nil {
+			if err := s.executor.Submit(t.Context(), r.toSubmission()); err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -29,6 +29,7 @@ func TestDeliveredTwice(t *testing.T) {
 			if err != nil || r.Outcome.Kind != OutcomeResult {
 				t.Errorf("%+v, %v", r.Outcome, err)
 			}
+			synctest.Wait() // the task ends before its run does
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if len(s.running) != 0 {

@@ -117,6 +117,14 @@ func (x *httpExchange) checkNames(named bool) *mcptask.Error {
 	return checkNames(x.r.Header, x.m, named)
 }
 
+// trace implements exchange. What the message says counts more than the headers, which may be those of a proxy.
+func (x *httpExchange) trace() string {
+	if trace := x.m.readTrace(); trace != "" {
+		return trace
+	}
+	return readTraceHeaders(x.r.Header)
+}
+
 func (x *httpExchange) accept() { x.w.WriteHeader(http.StatusAccepted) }
 
 func (x *httpExchange) refuse(kind refusalKind, err *mcptask.Error) {

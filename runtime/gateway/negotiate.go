@@ -43,7 +43,7 @@ func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
 		x.refuse(refusedRequest, refusal)
 		return
 	}
-	call.Unattended = m.isUnattended()
+	call.Unattended, call.Trace = m.isUnattended(), x.trace()
 	call = fallback.Plan(g.server, caller, *tool, call)
 	carrier := g.prepareCarrier(x, s, d, &call)
 	var session fallback.Session
@@ -102,7 +102,7 @@ func (g *Gateway) callModern(x exchange, caller mcptask.Caller) {
 		x.refuse(refusedRequest, refusal)
 		return
 	}
-	call.Unattended = m.isUnattended()
+	call.Unattended, call.Trace = m.isUnattended(), x.trace()
 	call = fallback.Plan(g.server, caller, *tool, call)
 	flow := g.newCallFlow(g.modern, caller, *tool, call, fallback.Session{}, nil)
 	flow.Stateless = true

@@ -31,6 +31,9 @@ type exchange interface {
 	// checkNames compares the method and, if named is true, the task (E-69 to E-72).
 	checkVersion(revision string) *mcptask.Error
 	checkNames(named bool) *mcptask.Error
+	// trace returns the trace that the message belongs to, in the form of a Record. It returns "" if the
+	// message names none, or a malformed one.
+	trace() string
 
 	// accept confirms a message that has no answer.
 	accept()

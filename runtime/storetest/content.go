@@ -17,7 +17,7 @@ func (k *kit) newFullRecord(id string) mcptask.Record {
 	r.Phase, r.StatusMessage, r.Progress, r.CancelRequested = mcptask.PhaseDone, "half way", mcptask.Progress{Done: 0.1, Total: 1e300}, true
 	r.UpdatedAt, r.TerminalAt, r.Attempt, r.Tries = k.minutesAfter(1), k.minutesAfter(2), 3, 2
 	r.Inputs = []mcptask.Input{
-		{Key: "a", Method: "elicitation/create", Params: []byte(`{"message":"?"}`), Schema: []byte(`{}`), State: mcptask.InputAnswered, Response: []byte(`{"action":"accept"}`), Fetched: true},
+		{Key: "a", Method: "elicitation/create", Params: []byte(`{"message":"?"}`), Schema: []byte(`{}`), State: mcptask.InputAnswered, Response: []byte(`{"action":"accept"}`), Fetched: true, Parked: true},
 		{Key: "b", Method: "roots/list", State: mcptask.InputAnswered, Error: &mcptask.Error{Code: -32050, Message: "no", Data: []byte(`[1]`)}},
 		{Key: "c", State: mcptask.InputSuperseded},
 	}

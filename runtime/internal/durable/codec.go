@@ -60,7 +60,7 @@ func EncodeInputs(inputs []mcptask.Input) []byte {
 		b = appendString(b, string(in.State))
 		b = appendBytes(b, in.Response)
 		b = appendError(b, in.Error)
-		b = appendBool(b, in.Fetched)
+		b = append(b, encodeFlags(in.Fetched, in.Parked))
 	}
 	return b
 }
@@ -73,11 +73,27 @@ func DecodeInputs(b []byte) ([]mcptask.Input, error) {
 		inputs = append(inputs, mcptask.Input{
 			Key: d.string(), Method: d.string(), Params: d.bytes(), Schema: d.bytes(),
 			State: mcptask.InputState(d.string()), Response: d.bytes(), Error: d.error(),
-			Fetched: d.byte() != 0,
 		})
+		in := &inputs[len(inputs)-1]
+		in.Fetched, in.Parked = decodeFlags(d.byte())
 	}
 	return inputs, d.finish()
 }
+
+// encodeFlags encodes what is said of a question as bits.
+func encodeFlags(fetched, parked bool) byte {
+	var flags byte
+	if fetched {
+		flags |= 1
+	}
+	if parked {
+		flags |= 2
+	}
+	return flags
+}
+
+// decodeFlags is the reverse of encodeFlags.
+func decodeFlags(flags byte) (fetched, parked bool) { return flags&1 != 0, flags&2 != 0 }
 
 // shortBody is how many bytes a body may have that is stored in the row of its task. The rows of a
 // database are in pages of 4 or 8 KiB, and PostgreSQL stores a row of over 2 kB in pieces.
@@ -153,13 +169,6 @@ func DecodeChanges(b []byte) ([]mcptask.Change, error) {
 		})
 	}
 	return changes, d.finish()
-}
-
-func appendBool(b []byte, is bool) []byte {
-	if is {
-		return append(b, 1)
-	}
-	return append(b, 0)
 }
 
 func appendString(b []byte, s string) []byte {

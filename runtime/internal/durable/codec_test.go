@@ -17,6 +17,8 @@ func oddRecord() mcptask.Record {
 		Inputs: []mcptask.Input{
 			{},
 			{Fetched: true},
+			{Parked: true},
+			{Fetched: true, Parked: true},
 			{Key: "k\x00", Method: "m", Params: json.RawMessage{}, Schema: json.RawMessage(" "), State: mcptask.InputAnswered, Response: json.RawMessage("null")},
 			{Key: "e", Error: &mcptask.Error{}},
 			{Key: "f", Error: &mcptask.Error{Code: -32603, Message: "\xff", Data: json.RawMessage("[ ]")}},
@@ -86,4 +88,22 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestDecodeOldInputs checks that questions are read that were stored before their last byte had more than Fetched.
+func TestDecodeOldInputs(t *testing.T) {
+	old := []byte{codecVersion, 2}
+	for fetched := range byte(2) {
+		old = appendString(appendString(old, "key"), "method")
+		old = appendBytes(appendBytes(old, []byte("params")), nil)
+		old = appendBytes(appendString(old, "outstanding"), nil)
+		old = append(appendError(old, nil), fetched)
+	}
+	want := mcptask.Input{Key: "key", Method: "method", Params: []byte("params"), State: mcptask.InputOutstanding}
+	fetched := want
+	fetched.Fetched = true
+	got, err := DecodeInputs(old)
+	if diff := cmp.Diff([]mcptask.Input{want, fetched}, got); err != nil || diff != "" {
+		t.Errorf("%v, %s", err, diff)
+	}
 }

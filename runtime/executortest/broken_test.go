@@ -1,0 +1,123 @@
+package executortest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memengine"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// faulty is an engine with a fault.
+type faulty struct {
+	mcptask.Engine
+	submit func(ctx context.Context, task mcptask.Submission) error
+	close  func(ctx context.Context) error
+}
+
+// Submit implements mcptask.Executor.
+func (x faulty) Submit(ctx context.Context, task mcptask.Submission) error {
+	if x.submit != nil {
+		return x.submit(ctx, task)
+	}
+	return x.Engine.Submit(ctx, task)
+}
+
+// Close implements mcptask.Executor.
+func (x faulty) Close(ctx context.Context) error {
+	if x.close != nil {
+		return x.close(ctx)
+	}
+	return x.Engine.Close(ctx)
+}
+
+// say returns a RunFunc that says something else than what a run has returned.
+func say(run mcptask.RunFunc, is, said mcptask.RunEnd) mcptask.RunFunc {
+	return func(ctx context.Context, taskID string) mcptask.RunEnd {
+		if end := run(ctx, taskID); end != is {
+			return end
+		}
+		return said
+	}
+}
+
+// TestBrokenExecutors checks that executors are found out that do not keep a promise.
+func TestBrokenExecutors(t *testing.T) {
+	cases := []struct {
+		fault, promise, failure string
+		// run changes the RunFunc, and set the engine. over is closed at the end of the test.
+		run func(run mcptask.RunFunc) mcptask.RunFunc
+		set func(x *faulty, over <-chan struct{})
+	}{
+		{fault: "none", promise: "Submit/again"},
+		{fault: "loses tasks", promise: "Submit/runs once", failure: "does not end", set: func(x *faulty, _ <-chan struct{}) {
+			x.submit = func(context.Context, mcptask.Submission) error { return nil }
+		}},
+		{fault: "loses refused tasks", promise: "Submit/never called", failure: "does not end", set: func(x *faulty, _ <-chan struct{}) {
+			x.submit = func(context.Context, mcptask.Submission) error { return errors.New("no") }
+		}},
+		{fault: "hangs", promise: "Submit/ended context", failure: "Submit has not returned", set: func(x *faulty, over <-chan struct{}) {
+			x.submit = func(ctx context.Context, task mcptask.Submission) error {
+				if ctx.Err() != nil {
+					<-over
+				}
+				return x.Engine.Submit(ctx, task)
+			}
+		}},
+		{fault: "runs each task twice at once", promise: "Submit/runs once", failure: "while an earlier call goes on", run: func(run mcptask.RunFunc) mcptask.RunFunc {
+			return func(ctx context.Context, taskID string) mcptask.RunEnd {
+				first := make(chan mcptask.RunEnd)
+				go func() { first <- run(ctx, taskID) }()
+				end := run(ctx, taskID)
+				return min(end, <-first)
+			}
+		}},
+		{fault: "forgets what is left", promise: "RunFunc/ended context", failure: "does not end", run: func(run mcptask.RunFunc) mcptask.RunFunc {
+			return say(run, mcptask.RunLeft, mcptask.RunOver)
+		}},
+		{fault: "forgets what is left", promise: "Close/goes on elsewhere", failure: "run 2 of", run: func(run mcptask.RunFunc) mcptask.RunFunc {
+			return say(run, mcptask.RunLeft, mcptask.RunOver)
+		}},
+		{fault: "forgets what waits", promise: "Questions/elsewhere", failure: "does not end", run: func(run mcptask.RunFunc) mcptask.RunFunc {
+			return say(run, mcptask.RunWaits, mcptask.RunOver)
+		}},
+		{fault: "does not end contexts", promise: "Close/goes on elsewhere", failure: "does not close", run: func(run mcptask.RunFunc) mcptask.RunFunc {
+			return func(ctx context.Context, taskID string) mcptask.RunEnd {
+				return run(context.WithoutCancel(ctx), taskID)
+			}
+		}},
+		{fault: "closes in its own time", promise: "Close/ended context", failure: "Close has not returned", set: func(x *faulty, _ <-chan struct{}) {
+			x.close = func(context.Context) error { return x.Engine.Close(context.Background()) }
+		}},
+		{fault: "goes on after Close", promise: "Close/queued", failure: "after Close has returned", set: func(x *faulty, _ <-chan struct{}) {
+			x.close = func(context.Context) error { return nil }
+		}},
+	}
+	for _, c := range cases {
+		bubble.Run(t, c.fault+" "+c.promise, func(t *testing.T) {
+			cluster := memengine.Cluster{Slots: 2}
+			over := make(chan struct{})
+			h := Harness{Slots: 2, Patience: 5 * time.Minute, New: func(_ testing.TB, _ string, run mcptask.RunFunc) (mcptask.Executor, error) {
+				if c.run != nil {
+					run = c.run(run)
+				}
+				x, err := cluster.Join(run)
+				broken := &faulty{Engine: x.(mcptask.Engine)}
+				if c.set != nil {
+					c.set(broken, over)
+				}
+				return broken, err
+			}}
+			time.AfterFunc(h.Patience+time.Minute, func() { close(over) })
+			failures := strings.Join(recordFailures(t, c.promise, h), "\n")
+			if isBroken := c.fault != "none"; isBroken != (failures != "") || !strings.Contains(failures, c.failure) {
+				t.Errorf("the failures are %q, want one with %q", failures, c.failure)
+			}
+			time.Sleep(h.Patience + 2*time.Minute)
+		})
+	}
+}

@@ -1,0 +1,147 @@
+// Package executortest tests every promise of [mcptask.Executor], [mcptask.RunFunc] and, if the executor is
+// one, [mcptask.Engine]. It does so through servers. An executor's own test looks like this:
+//
+//	func TestExecutor(t *testing.T) {
+//		executortest.Run(t, executortest.Harness{
+//			New: func(t testing.TB, group string, run mcptask.RunFunc) (mcptask.Executor, error) {
+//				return myexecutor.New(run, myexecutor.Options{Queue: group})
+//			},
+//		})
+//	}
+//
+// Run it with -race too. Each promise is a subtest:
+//
+//   - Submit/runs once: the handler gets its principal and a megabyte of arguments, and its result of four megabytes
+//     comes back.
+//   - Submit/many tasks: each of many tasks of several servers runs once.
+//   - Submit/again: a task that is queued, runs, or is over, and is submitted again at any server, runs no more often.
+//   - Submit/unknown task: a task that does not exist does no harm.
+//   - Submit/ended context: Submit returns if its context has ended.
+//   - Submit/fails: a server submits a task again that the executor has refused.
+//   - Submit/never called: a task that was stored and never submitted is submitted by another server.
+//   - RunFunc/values of the context: the handler sees the values of the RunFunc's context.
+//   - RunFunc/ended context: a task whose run begins with a context that has ended runs later.
+//   - RunFunc/tool elsewhere: a task runs at the servers that have its tool.
+//   - RunFunc/panics: handlers that panic, or end their goroutines, end as internal errors. The
+//     executor goes on.
+//   - RunFunc/ttl and deadline: they end the handler's context.
+//   - Cancel/queued, Cancel/running, Cancel/asking: the task ends at once. Its handler's context ends if it runs, and
+//     it never starts otherwise. Any server takes the cancellation.
+//   - Stop/running: the task ends with what the handler returns.
+//   - Stop/asking: the task ends.
+//   - Questions/elsewhere: any server takes the answer, which the handler gets.
+//   - Questions/waiting tasks: if the executor is an Engine or has Slots, other tasks run while more tasks wait for
+//     answers than it runs at once. All get their answers.
+//   - Questions/one of two: a handler that waits for any of two answers goes on with one.
+//   - Questions/attempts: the runs of a handler that waits are no attempts, see [mcptask.Policy].
+//   - Close/goes on elsewhere: a handler that may restart sees the end of its context, and its task runs at another
+//     server.
+//   - Close/fails: a task whose handler may not restart ends with the error worker_lost.
+//   - Close/queued: tasks that have not started run at another server.
+//   - Close/ended context: Close returns if its context has ended, and the handler runs on.
+//   - Kill/restarts, Kill/asking, Kill/fails: the same if the server's process ends.
+//   - Kill/poison: a task that kills each of its servers fails after as many as its policy says.
+//   - Kill/writes nothing: the result of a run that was taken for lost is dropped.
+//   - Engine/cancellation lost, Engine/answer lost: the task ends although the engine does not learn of what has
+//     happened.
+//
+// In all of them, no handler without onlost=restart runs twice, no two runs of a task have the same Attempt, and an
+// Engine calls no RunFunc for a task while an earlier call goes on, unless it has ended the context of that call or
+// lost its process. After Close has returned nil, the RunFunc is not called.
+package executortest
+
+import (
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/tuning"
+)
+
+// Harness says how to make what is tested.
+type Harness struct {
+	// New makes an executor that calls run. Those of one group are for servers that share a store, and share what is
+	// behind them, such as a queue. A server closes its executor. A nil New means the executor that servers have by
+	// default.
+	New func(t testing.TB, group string, run mcptask.RunFunc) (mcptask.Executor, error)
+	// Store opens an empty store for the servers of a group. Run closes it. A nil Store means a memory store.
+	Store func(t testing.TB) mcptask.Store
+	// Kill makes an executor stop as if its process had ended: from then on, nothing that its RunFunc does or returns
+	// reaches what is behind the executor. The server does not reach its store any more. The contexts of handlers may
+	// end with context.Canceled, or not at all. The executor is closed afterwards. Without New, the executor is nil. A
+	// nil Kill skips the tests that need it.
+	Kill func(t testing.TB, x mcptask.Executor)
+	// Slots is how many handlers an executor runs at once. 0 means that there is no limit.
+	Slots int
+	// Patience bounds each test. 0 means 5 minutes.
+	Patience time.Duration
+	// Subtest runs a subtest, such as in parallel with others, or in a bubble of testing/synctest. nil means t.Run.
+	Subtest func(t *testing.T, name string, f func(*testing.T)) bool
+}
+
+const (
+	// lease is how long a server that was killed keeps its tasks during the tests, unless another
+	// test has set it.
+	lease = 5 * time.Second
+	// defaultPatience is longer than it takes an engine to find out what it was not told.
+	defaultPatience = 5 * time.Minute
+)
+
+// Run tests that an executor keeps every promise. While it runs, new servers of the process have short leases.
+func Run(t *testing.T, h Harness) {
+	if h.Patience == 0 {
+		h.Patience = defaultPatience
+	}
+	if h.Subtest == nil {
+		h.Subtest = (*testing.T).Run
+	}
+	if tuning.Lease == 0 {
+		tuning.Lease = lease
+		t.Cleanup(func() { tuning.Lease = 0 })
+	}
+	for _, p := range promises {
+		h.Subtest(t, p.name, func(t *testing.T) { p.runTest(t, h) })
+	}
+}
+
+// promise is a subtest.
+type promise struct {
+	name string
+	test func(k *kit)
+}
+
+// promises lists the tests by name. The package comment describes them.
+var promises = []promise{
+	{"Submit/runs once", testRunsOnce},
+	{"Submit/many tasks", testManyTasks},
+	{"Submit/again", testSubmitAgain},
+	{"Submit/unknown task", testUnknownTask},
+	{"Submit/ended context", testSubmitEnded},
+	{"Submit/fails", testSubmitFails},
+	{"Submit/never called", testNeverSubmitted},
+	{"RunFunc/values of the context", testValues},
+	{"RunFunc/ended context", testEndedContext},
+	{"RunFunc/tool elsewhere", testToolElsewhere},
+	{"RunFunc/panics", testPanics},
+	{"RunFunc/ttl and deadline", testTimeouts},
+	{"Cancel/queued", testCancelQueued},
+	{"Cancel/running", testCancelRunning},
+	{"Cancel/asking", testCancelAsking},
+	{"Stop/running", testStopRunning},
+	{"Stop/asking", testStopAsking},
+	{"Questions/elsewhere", testAnswerElsewhere},
+	{"Questions/waiting tasks", testWaitingTasks},
+	{"Questions/one of two", testOneOfTwo},
+	{"Questions/attempts", testAttempts},
+	{"Close/goes on elsewhere", testCloseRestarts},
+	{"Close/fails", testCloseFails},
+	{"Close/queued", testCloseQueued},
+	{"Close/ended context", testCloseEnded},
+	{"Kill/restarts", testKillRestarts},
+	{"Kill/asking", testKillAsking},
+	{"Kill/fails", testKillFails},
+	{"Kill/poison", testPoison},
+	{"Kill/writes nothing", testWritesNothing},
+	{"Engine/cancellation lost", testCancelLost},
+	{"Engine/answer lost", testAnswerLost},
+}

@@ -1,0 +1,151 @@
+package executortest
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// errCut is the error of a server that was killed.
+var errCut = errors.New("executortest: the process of this server has ended")
+
+// line is a server's way to the store, which can be cut.
+type line struct {
+	mcptask.Store
+	mu    sync.Mutex
+	isCut bool
+}
+
+// cut cuts the line, or mends it.
+func (l *line) cut(isCut bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.isCut = isCut
+}
+
+// err returns errCut if the line is cut.
+func (l *line) err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isCut {
+		return errCut
+	}
+	return nil
+}
+
+// Create implements mcptask.Store.
+func (l *line) Create(ctx context.Context, r mcptask.Record, q mcptask.Quota) (mcptask.Record, error) {
+	if err := l.err(); err != nil {
+		return mcptask.Record{}, err
+	}
+	return l.Store.Create(ctx, r, q)
+}
+
+// Get implements mcptask.Store.
+func (l *line) Get(ctx context.Context, id string) (mcptask.Record, error) {
+	if err := l.err(); err != nil {
+		return mcptask.Record{}, err
+	}
+	return l.Store.Get(ctx, id)
+}
+
+// Update implements mcptask.Store.
+func (l *line) Update(ctx context.Context, from, to mcptask.Record, q mcptask.Quota) (mcptask.Record, error) {
+	if err := l.err(); err != nil {
+		return mcptask.Record{}, err
+	}
+	return l.Store.Update(ctx, from, to, q)
+}
+
+// List implements mcptask.Store.
+func (l *line) List(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+	if err := l.err(); err != nil {
+		return nil, err
+	}
+	return l.Store.List(ctx, principal, after, limit)
+}
+
+// Delete implements mcptask.Store.
+func (l *line) Delete(ctx context.Context, r mcptask.Record) error {
+	if err := l.err(); err != nil {
+		return err
+	}
+	return l.Store.Delete(ctx, r)
+}
+
+// Expire implements mcptask.Store.
+func (l *line) Expire(ctx context.Context, limit int) ([]mcptask.Record, error) {
+	if err := l.err(); err != nil {
+		return nil, err
+	}
+	return l.Store.Expire(ctx, limit)
+}
+
+// Changes implements mcptask.Store.
+func (l *line) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
+	return func(yield func(mcptask.Change, error) bool) {
+		if err := l.err(); err != nil {
+			yield(mcptask.Change{}, err)
+			return
+		}
+		for c, err := range l.Store.Changes(ctx) {
+			if cut := l.err(); cut != nil {
+				yield(mcptask.Change{}, cut)
+				return
+			}
+			if !yield(c, err) {
+				return
+			}
+		}
+	}
+}
+
+// Lease implements mcptask.Store.
+func (l *line) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
+	if err := l.err(); err != nil {
+		return nil, err
+	}
+	return l.Store.Lease(ctx, worker, lease, tools, limit)
+}
+
+// Beat implements mcptask.Store.
+func (l *line) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
+	if err := l.err(); err != nil {
+		return mcptask.Heartbeat{}, err
+	}
+	return l.Store.Beat(ctx, worker, lease, held)
+}
+
+// Release implements mcptask.Store.
+func (l *line) Release(ctx context.Context, worker string) error {
+	if err := l.err(); err != nil {
+		return err
+	}
+	return l.Store.Release(ctx, worker)
+}
+
+// inspectable is a line to a store that is an Inspector.
+type inspectable struct {
+	*line
+	inspector mcptask.Inspector
+}
+
+// Scan implements mcptask.Inspector.
+func (l inspectable) Scan(ctx context.Context, filter mcptask.Filter, before mcptask.Position, limit int) ([]mcptask.Record, error) {
+	if err := l.err(); err != nil {
+		return nil, err
+	}
+	return l.inspector.Scan(ctx, filter, before, limit)
+}
+
+// CountUnfinished implements mcptask.Inspector.
+func (l inspectable) CountUnfinished(ctx context.Context) ([]mcptask.Count, error) {
+	if err := l.err(); err != nil {
+		return nil, err
+	}
+	return l.inspector.CountUnfinished(ctx)
+}

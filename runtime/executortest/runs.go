@@ -1,0 +1,184 @@
+package executortest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// awaitEnded waits for the end of a handler's context.
+func (h *handling) awaitEnded() {
+	h.k.Helper()
+	select {
+	case <-h.ctx.Done():
+	case <-h.k.ctx.Done():
+		h.k.Fatalf("%s: the context of the handler has not ended", h.task.ID())
+	}
+}
+
+// awaitEnd is awaitEnded, and checks the cause.
+func (h *handling) awaitEnd(want error) {
+	h.k.Helper()
+	h.awaitEnded()
+	if cause := context.Cause(h.ctx); !errors.Is(cause, want) {
+		h.k.Errorf("%s: the cause of the end of the handler's context is %v, want %v", h.task.ID(), cause, want)
+	}
+}
+
+func testValues(k *kit) {
+	k.needsNew()
+	n := k.start(tool{"values", fails, func(h *handling) (string, error) {
+		if h.ctx.Value(nodeKey{}) != h.node {
+			k.Errorf("the handler's context has no value of the RunFunc's context")
+		}
+		return h.text, nil
+	}})
+	k.wantText(n.end(n.begin("values", "1")), "1")
+}
+
+func testEndedContext(k *kit) {
+	const tasks = 5
+	k.needsNew()
+	k.tooLate = map[string]bool{}
+	a, b := k.start(echo(fails)), k.start(echo(fails))
+	ids := a.beginMany("echo", tasks)
+	for i, id := range ids {
+		k.wantText(b.end(id), fmt.Sprint(i))
+	}
+	k.wantRuns(1, ids...)
+}
+
+func testToolElsewhere(k *kit) {
+	const tasks = 5
+	a, _ := k.start(echo(fails)), k.start(holding("hold", fails, nil))
+	ids := a.beginMany("echo", tasks)
+	for i, id := range ids {
+		k.wantText(a.end(id), fmt.Sprint(i))
+	}
+	k.wantRuns(1, ids...)
+}
+
+func testPanics(k *kit) {
+	n := k.start(panicking, echo(fails))
+	var ids []string
+	for range k.h.Slots + 1 {
+		ids = append(ids, n.begin(panicking.name, "panic"), n.begin(panicking.name, "exit"))
+	}
+	for _, id := range ids {
+		if r := n.end(id); r.Outcome.Kind != mcptask.OutcomeError || r.Outcome.Error.Code != mcptask.CodeInternalError || errors.Is(r.Outcome.Error, mcptask.ErrWorkerLost) {
+			k.Errorf("%s: want an internal error", describe(r))
+		}
+	}
+	k.wantRuns(1, ids...)
+	k.runOthers(n)
+}
+
+func testTimeouts(k *kit) {
+	const (
+		deadline = time.Second
+		ttl      = 5 * time.Second // counted from the creation: the handler must have begun
+	)
+	late, expired := restarts, restarts
+	late.Deadline, expired.TTL = deadline, ttl
+	n := k.start(holding("late", late, nil), holding("expired", expired, nil))
+	gone, missed := n.begin("expired", "1"), n.begin("late", "2")
+	if r := n.end(missed); r.Outcome.Kind != mcptask.OutcomeError || errors.Is(r.Outcome.Error, mcptask.ErrWorkerLost) {
+		k.Errorf("%s: want the error of its deadline", describe(r))
+	}
+	k.awaitRun(gone, 1).awaitEnd(mcptask.ErrExpired)
+	k.wantRuns(1, gone, missed)
+}
+
+// other returns a server other than the given one.
+func (k *kit) other(than *node) *node {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, n := range k.nodes {
+		if n != than && !n.killed {
+			return n
+		}
+	}
+	k.Fatal("executortest: there is no other server")
+	return nil
+}
+
+func testCancelQueued(k *kit) {
+	free := make(chan struct{})
+	tools := []tool{echo(fails), holding("hold", restarts, free)}
+	a := k.start(tools...)
+	if k.h.New != nil {
+		a.setHook(func(_ string, task mcptask.Submission, do func() error) error {
+			if task.Tool == "echo" {
+				return do()
+			}
+			return nil
+		})
+		id := a.begin("hold", "1")
+		r := a.get(id)
+		a.cancel(id)
+		k.submitAgain(r, a)
+		k.runOthers(a)
+		k.wantRuns(0, id)
+		a.setHook(nil)
+	}
+	if k.h.Slots == 0 {
+		return
+	}
+	ids := a.beginMany("hold", k.h.Slots+2)
+	k.awaitRunning(ids, 1)
+	queued := slices.IndexFunc(ids, func(id string) bool { r := a.get(id); return r.Attempt == 0 })
+	if queued < 0 {
+		k.Fatalf("%d handlers run at once, want %d at most", len(ids), k.h.Slots)
+	}
+	a.cancel(ids[queued])
+	begun := a.get(ids[queued]).Attempt // it may have begun meanwhile
+	close(free)
+	k.runOthers(a)
+	k.wantRuns(begun, ids[queued])
+	for _, id := range ids {
+		a.end(id)
+	}
+}
+
+func testCancelRunning(k *kit) {
+	a, b := k.start(holding("hold", restarts, nil)), k.start(holding("hold", restarts, nil))
+	for _, begin := range []*node{a, b} {
+		for _, isOther := range []bool{false, true} {
+			id := begin.begin("hold", "1")
+			h := k.awaitRun(id, 1)
+			at := h.node
+			if isOther {
+				at = k.other(at)
+			}
+			at.cancel(id)
+			h.awaitEnd(mcptask.ErrCancelled)
+			k.wantCancelled(h.node.end(id))
+			k.wantRuns(1, id)
+		}
+	}
+}
+
+func testStopRunning(k *kit) {
+	stopping := tool{"stop", restarts, func(h *handling) (string, error) {
+		_, _ = h.hold(nil)
+		return h.text, nil
+	}}
+	k.start(stopping)
+	a := k.start(stopping)
+	for i := range 2 {
+		id := a.begin("stop", fmt.Sprint(i))
+		h := k.awaitRun(id, 1)
+		at := h.node
+		if i > 0 {
+			at = k.other(at)
+		}
+		at.stop(id)
+		h.awaitEnd(mcptask.ErrCancelled)
+		k.wantText(a.end(id), fmt.Sprint(i))
+		k.wantRuns(1, id)
+	}
+}

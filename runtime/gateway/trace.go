@@ -1,0 +1,91 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+const (
+	// parentLength is the length of a traceparent of version 00.
+	parentLength = len("00-0123456789abcdef0123456789abcdef-0123456789abcdef-00")
+
+	// maxTraceState and maxStateMembers bound a tracestate, in bytes and in members. W3C Trace Context
+	// asks everyone to pass on as much.
+	maxTraceState   = 512
+	maxStateMembers = 32
+)
+
+var (
+	// traceParent matches a traceparent. Versions after 00 may add fields; ff is none.
+	traceParent = regexp.MustCompile(`^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)`)
+	// stateMember matches a member of a tracestate without the spaces around it.
+	stateMember = regexp.MustCompile(`^[a-z0-9][a-z0-9_*/@-]{0,255}=[ -+\--<>-~]{0,255}[!-+\--<>-~]$`)
+)
+
+// readTrace returns the trace that a request names in its _meta, in the form of a Record, or "".
+func (m *message) readTrace() string {
+	parent, _ := m.Params.Text("_meta", "traceparent")
+	state, _ := m.Params.Text("_meta", "tracestate")
+	return formatTrace(parent, state)
+}
+
+// readTraceHeaders returns the trace that the headers of a request name, in the form of a Record, or "".
+func readTraceHeaders(h http.Header) string {
+	parents := h["Traceparent"]
+	if len(parents) != 1 { // of several, none is known to be the right one
+		return ""
+	}
+	return formatTrace(parents[0], strings.Join(h["Tracestate"], ","))
+}
+
+// formatTrace returns the trace of a W3C trace context in the form of a Record. It returns "" if parent is
+// malformed, and leaves out a state that is.
+func formatTrace(parent, state string) string {
+	parent = checkParent(parent)
+	if parent == "" {
+		return ""
+	}
+	if state = checkState(state); state != "" {
+		return parent + "\n" + state
+	}
+	return parent
+}
+
+// checkParent returns a traceparent in version 00, with the flags of that version, or "" if it is malformed.
+func checkParent(parent string) string {
+	found := traceParent.FindStringSubmatch(parent)
+	if found == nil {
+		return ""
+	}
+	version, trace, span := found[1], found[2], found[3]
+	switch {
+	case version == "ff", version == "00" && len(parent) != parentLength:
+		return ""
+	case strings.Trim(trace, "0") == "", strings.Trim(span, "0") == "":
+		return ""
+	}
+	const sampled, random = 1, 2
+	flags, _ := strconv.ParseUint(found[4], 16, 8) // the expression has found two digits
+	return fmt.Sprintf("00-%s-%s-%02x", trace, span, flags&(sampled|random))
+}
+
+// checkState returns a tracestate without the spaces around its members, or "" if it is malformed or too long.
+func checkState(state string) string {
+	if len(state) > maxTraceState {
+		return ""
+	}
+	var members []string
+	for each := range strings.SplitSeq(state, ",") {
+		switch each = strings.Trim(each, " \t"); {
+		case each == "":
+		case !stateMember.MatchString(each), len(members) == maxStateMembers:
+			return ""
+		default:
+			members = append(members, each)
+		}
+	}
+	return strings.Join(members, ",")
+}

@@ -1,0 +1,229 @@
+package mcptask_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memengine"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// TestParkedWithoutEngine checks that a server without the engine runs a task that waits for an answer, once the engine
+// has lost it.
+func TestParkedWithoutEngine(t *testing.T) {
+	for _, isLate := range []bool{false, true} { // the answer comes after the adoption
+		bubble.Test(t, func(t *testing.T) {
+			var cluster memengine.Cluster
+			store := mcptask.NewMemoryStore()
+			tools := []mcptask.Tool{textTool("ask", mcptask.Policy{Task: mcptask.TaskRequired, OnLost: mcptask.RestartWhenLost, TTL: 24 * time.Hour}, askOnce)}
+			a := startServer(t, store, cluster.Join, tools...)
+			id := call(t, a, "ask")
+			time.Sleep(time.Minute) // its run has ended
+			if err := a.Close(); err != nil {
+				t.Fatal(err)
+			}
+			plain := startServer(t, store, nil, tools...)
+			if isLate {
+				time.Sleep(2 * time.Hour)
+			}
+			give(t, plain, id, "yes")
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+			defer cancel()
+			if r, err := plain.Await(ctx, carol, id); err != nil || r.Outcome.Kind != mcptask.OutcomeResult {
+				t.Errorf("late %v: %v, %s at %s, attempt %d", isLate, err, r.Phase, r.Worker, r.Attempt)
+			}
+		})
+	}
+}
+
+// forgetfulStore loses the answers to Updates that it has carried out.
+type forgetfulStore struct {
+	mcptask.Store
+	lose atomic.Bool
+}
+
+func (s *forgetfulStore) Update(ctx context.Context, from, to mcptask.Record, q mcptask.Quota) (mcptask.Record, error) {
+	r, err := s.Store.Update(ctx, from, to, q)
+	if s.lose.CompareAndSwap(true, false) {
+		return mcptask.Record{}, errors.New("the answer was lost")
+	}
+	return r, err
+}
+
+// countingEngine counts what it is told.
+type countingEngine struct {
+	mcptask.Engine
+	answered *atomic.Int32
+}
+
+// Answered implements mcptask.Engine.
+func (x countingEngine) Answered(ctx context.Context, task mcptask.Submission) error {
+	x.answered.Add(1)
+	return x.Engine.Answered(ctx, task)
+}
+
+// TestEngineIsToldOfAnswers checks that the engine learns of an answer although the store's word for it was lost, and
+// that nobody can flood it with answers that nothing waits for.
+func TestEngineIsToldOfAnswers(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var cluster memengine.Cluster
+		var answered atomic.Int32
+		store := &forgetfulStore{Store: mcptask.NewMemoryStore()}
+		s := startServer(t, store, func(run mcptask.RunFunc) (mcptask.Executor, error) {
+			x, err := cluster.Join(run)
+			return countingEngine{x.(mcptask.Engine), &answered}, err
+		}, textTool("ask", restarts, askOnce))
+		id := call(t, s, "ask")
+		time.Sleep(5*time.Second + time.Millisecond) // its run has ended
+		for range 100 {
+			if err := s.Answer(t.Context(), carol, id, map[string]json.RawMessage{"nothing": json.RawMessage(`{"action":"decline"}`)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		if n := answered.Load(); n > 0 {
+			t.Errorf("told %d times of no answer", n)
+		}
+		began := time.Now()
+		store.lose.Store(true)
+		if err := s.Respond(t.Context(), carol, id, "step", json.RawMessage(`{"action":"accept","content":{"Text":"yes"}}`), nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := wait(t, s, id); got != "yes" || time.Since(began) > 5*time.Second {
+			t.Errorf("%s after %v", got, time.Since(began))
+		}
+	})
+}
+
+// pickyEngine never takes one of the tasks.
+type pickyEngine struct {
+	mcptask.Engine
+	refused *atomic.Value
+}
+
+// Submit implements mcptask.Executor.
+func (x pickyEngine) Submit(ctx context.Context, task mcptask.Submission) error {
+	if x.refused.Load() == task.TaskID {
+		return errors.New("not this one")
+	}
+	return x.Engine.Submit(ctx, task)
+}
+
+// TestEngineRefusesOne checks that all other tasks are submitted again if the engine does not take one.
+func TestEngineRefusesOne(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var cluster memengine.Cluster
+		var refused atomic.Value
+		s := startServer(t, mcptask.NewMemoryStore(), func(run mcptask.RunFunc) (mcptask.Executor, error) {
+			x, err := cluster.Join(run)
+			return pickyEngine{x.(mcptask.Engine), &refused}, err
+		}, textTool("again", restarts, workFor(30*time.Minute)), textTool("long", restarts, workFor(10*time.Hour)))
+		forgotten := call(t, s, "again")
+		time.Sleep(time.Second)
+		other := call(t, s, "long") // newer, so it is submitted first
+		refused.Store(other)
+		cluster.Forget(forgotten)
+		began := time.Now()
+		if got := wait(t, s, forgotten); got != "done" || time.Since(began) > 2*time.Hour {
+			t.Errorf("%s after %v", got, time.Since(began))
+		}
+	})
+}
+
+// skewedStore has a clock of its own.
+type skewedStore struct {
+	mcptask.Store
+	ahead time.Duration
+}
+
+func (s skewedStore) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
+	beat, err := s.Store.Beat(ctx, worker, lease, held)
+	beat.Now = beat.Now.Add(s.ahead)
+	return beat, err
+}
+
+// notingExecutor notes what is submitted.
+type notingExecutor struct{ submitted chan mcptask.Submission }
+
+func (x notingExecutor) Submit(_ context.Context, task mcptask.Submission) error {
+	x.submitted <- task
+	return nil
+}
+
+func (notingExecutor) Close(context.Context) error { return nil }
+
+// TestUntilIsOfThisClock checks that the end of a submitted task is one of this process's clock, which an executor has.
+func TestUntilIsOfThisClock(t *testing.T) {
+	for _, ahead := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
+		bubble.Test(t, func(t *testing.T) {
+			submitted := make(chan mcptask.Submission, 10)
+			s := startServer(t, skewedStore{mcptask.NewMemoryStore(), ahead}, func(mcptask.RunFunc) (mcptask.Executor, error) {
+				return notingExecutor{submitted}, nil
+			}, textTool("quick", mcptask.Policy{Task: mcptask.TaskRequired, TTL: time.Hour}, workFor(0)))
+			call(t, s, "quick")
+			if left := time.Until((<-submitted).Until); left < 59*time.Minute || left > 61*time.Minute {
+				t.Errorf("the store is %v ahead: %v left", ahead, left)
+			}
+		})
+	}
+}
+
+// TestEngineLeavesNothing checks that a server keeps nothing of tasks that others have run.
+func TestEngineLeavesNothing(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var cluster memengine.Cluster
+		store := mcptask.NewMemoryStore()
+		tool := textTool("quick", fails, workFor(time.Second))
+		a := startServer(t, store, cluster.Join, tool)
+		startServer(t, store, cluster.Join, tool)
+		for range 10 {
+			_, err := a.Call(t.Context(), carol, "quick", nil, mcptask.CallRequest{Mode: mcptask.ModeTask, Progress: func(string, float64, float64, string) {}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		if n := a.CountProgress(); n > 0 {
+			t.Errorf("the progress of %d tasks is left", n)
+		}
+	})
+}
+
+// namelessEngine is an engine without a name.
+type namelessEngine struct{ mcptask.Engine }
+
+// Name implements mcptask.Engine.
+func (namelessEngine) Name() string { return "" }
+
+// TestParkedAfterWork checks that a run is parked after its handler has waited for work elsewhere while it asked.
+func TestParkedAfterWork(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var cluster memengine.Cluster
+		s := startServer(t, mcptask.NewMemoryStore(), cluster.Join, textTool("both", restarts, func(ctx context.Context, task *mcptask.Task) (string, error) {
+			worked := make(chan error, 1)
+			go func() {
+				worked <- task.WithoutSlot(ctx, func(ctx context.Context) error {
+					_, err := workFor(time.Minute)(ctx, task)
+					return err
+				})
+			}()
+			text, err := askOnce(ctx, task)
+			return text, errors.Join(err, <-worked)
+		}))
+		id := call(t, s, "both")
+		time.Sleep(10 * time.Minute)
+		r, err := s.Get(t.Context(), carol, id)
+		if err != nil || len(r.Inputs) != 1 || !r.Inputs[0].Parked {
+			t.Errorf("%v, %+v", err, r.Inputs)
+		}
+		give(t, s, id, "yes")
+		if got := wait(t, s, id); got != "yes" {
+			t.Error(got)
+		}
+	})
+}

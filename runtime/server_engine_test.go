@@ -1,0 +1,402 @@
+package mcptask_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memengine"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// What only an engine shows. Package executortest has what all executors promise.
+
+var (
+	carol    = mcptask.Caller{Principal: "carol", Revision: mcptask.Revision20260728, CanAsk: []string{"elicitation/create"}}
+	fails    = mcptask.Policy{Task: mcptask.TaskRequired}
+	restarts = mcptask.Policy{Task: mcptask.TaskRequired, OnLost: mcptask.RestartWhenLost}
+)
+
+// textTool is a tool without arguments.
+func textTool(name string, policy mcptask.Policy, handler func(context.Context, *mcptask.Task) (string, error)) mcptask.Tool {
+	return mcptask.NewTool(mcptask.ToolSpec{Name: name, InputSchema: mcptask.NoArguments, Policy: policy},
+		func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) { return handler(ctx, task) })
+}
+
+// workFor returns a handler that works for a while.
+func workFor(d time.Duration) func(context.Context, *mcptask.Task) (string, error) {
+	return func(ctx context.Context, _ *mcptask.Task) (string, error) {
+		select {
+		case <-time.After(d):
+			return "done", nil
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// askOnce is a handler that asks.
+func askOnce(ctx context.Context, task *mcptask.Task) (string, error) {
+	answer, err := mcptask.Ask[struct{ Text string }](ctx, task, mcptask.InputSpec{Name: "Text", Message: "Which?",
+		Schema: `{"type":"object","properties":{"Text":{"type":"string"}}}`}, "step", "")
+	return answer.Text, err
+}
+
+// makeExecutor is mcptask.Options.Executor.
+type makeExecutor = func(mcptask.RunFunc) (mcptask.Executor, error)
+
+func startServer(t *testing.T, store mcptask.Store, executor makeExecutor, tools ...mcptask.Tool) *mcptask.Server {
+	t.Helper()
+	s, err := mcptask.NewServer(mcptask.Options{Store: store, Executor: executor}, mcptask.Tools{Service: "Texts", Impl: 1, Tools: tools})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// call creates a task and waits until it runs as far as it can.
+func call(t *testing.T, s *mcptask.Server, tool string) (id string) {
+	t.Helper()
+	reply, err := s.Call(t.Context(), carol, tool, nil, mcptask.CallRequest{Mode: mcptask.ModeTask})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	return reply.Task.ID
+}
+
+// wait waits for the end of a task, for 20 hours at most, and returns its outcome in a word or two.
+func wait(t *testing.T, s *mcptask.Server, id string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Hour)
+	defer cancel()
+	r, err := s.Await(ctx, carol, id)
+	switch {
+	case err != nil:
+		t.Fatalf("%v, %+v", err, r)
+	case r.Outcome.Kind == mcptask.OutcomeError && errors.Is(r.Outcome.Error, mcptask.ErrWorkerLost):
+		return "lost"
+	case r.Outcome.Kind == mcptask.OutcomeResult:
+		var result struct{ Content []struct{ Text string } }
+		if err := json.Unmarshal(r.Outcome.Result, &result); err != nil || len(result.Content) != 1 {
+			t.Fatalf("%s: %v", r.Outcome.Result, err)
+		}
+		return result.Content[0].Text
+	}
+	return string(r.Outcome.Kind)
+}
+
+func give(t *testing.T, s *mcptask.Server, id, text string) {
+	t.Helper()
+	answer := json.RawMessage(`{"action":"accept","content":{"Text":"` + text + `"}}`)
+	if err := s.Answer(t.Context(), carol, id, map[string]json.RawMessage{"step": answer}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEngineKeepsTasks checks that the leases leave the tasks of an engine alone, as long as one of its servers lives
+// and for an hour longer.
+func TestEngineKeepsTasks(t *testing.T) {
+	const longer = 3 * time.Hour
+	tools := []mcptask.Tool{textTool("long", fails, workFor(longer)), textTool("ask", restarts, askOnce)}
+	bubble.Test(t, func(t *testing.T) {
+		var cluster memengine.Cluster
+		store := mcptask.NewMemoryStore()
+		a, b := startServer(t, store, cluster.Join, tools...), startServer(t, store, cluster.Join, tools...)
+		startServer(t, store, nil, tools...)
+		ids := []string{call(t, a, "long"), call(t, b, "long")}
+		asked := call(t, a, "ask")
+		time.Sleep(2 * time.Hour)
+		for _, id := range ids {
+			if r, err := a.Get(t.Context(), carol, id); err != nil || r.Attempt != 1 || r.Worker != "memengine" {
+				t.Errorf("%+v, %v", r, err)
+			}
+		}
+		for _, id := range ids {
+			if got := wait(t, b, id); got != "done" {
+				t.Errorf("after %v: %s", longer, got)
+			}
+		}
+		give(t, b, asked, "yes")
+		if got := wait(t, b, asked); got != "yes" {
+			t.Errorf("a question: %s", got)
+		}
+	})
+	bubble.Test(t, func(t *testing.T) {
+		var cluster memengine.Cluster
+		store := mcptask.NewMemoryStore()
+		left := []mcptask.Tool{textTool("long", fails, workFor(longer)), textTool("again", restarts, workFor(longer))}
+		a := startServer(t, store, cluster.Join, left...)
+		long, again := call(t, a, "long"), call(t, a, "again")
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		plain := startServer(t, store, nil, left...)
+		time.Sleep(50 * time.Minute)
+		for _, id := range []string{long, again} {
+			if r, err := plain.Get(t.Context(), carol, id); err != nil || r.Done() || r.Attempt != 1 {
+				t.Errorf("taken from the engine too early: %+v, %v", r, err)
+			}
+		}
+		if got := wait(t, plain, long); got != "lost" {
+			t.Errorf("a task that may not restart: %s", got)
+		}
+		if got := wait(t, plain, again); got != "done" {
+			t.Errorf("a task that may restart: %s", got)
+		}
+	})
+}
+
+// TestEngineForgets checks that tasks that were deleted in the engine are submitted again.
+func TestEngineForgets(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		cluster := memengine.Cluster{Slots: 2}
+		tools := []mcptask.Tool{textTool("fails", fails, workFor(time.Hour)), textTool("restarts", restarts, workFor(time.Hour)), textTool("ask", restarts, askOnce)}
+		a := startServer(t, mcptask.NewMemoryStore(), cluster.Join, tools...)
+		asked := call(t, a, "ask")
+		time.Sleep(time.Minute / 2)
+		ran, again, queued := call(t, a, "fails"), call(t, a, "restarts"), call(t, a, "fails")
+		if r, err := a.Get(t.Context(), carol, queued); err != nil || r.Attempt != 0 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		for _, id := range []string{asked, ran, again, queued} {
+			cluster.Forget(id)
+		}
+		give(t, a, asked, "yes")
+		began := time.Now()
+		for id, want := range map[string]string{asked: "yes", ran: "lost", again: "done", queued: "done"} {
+			if got := wait(t, a, id); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+		if took := time.Since(began); took > 2*time.Hour+time.Minute {
+			t.Errorf("submitted again after %v", took)
+		}
+	})
+}
+
+// deafEngine does not take news for a while.
+type deafEngine struct {
+	mcptask.Engine
+	deaf *atomic.Bool
+}
+
+func (x deafEngine) tell(tell func() error) error {
+	if x.deaf.Load() {
+		return errors.New("try again later")
+	}
+	return tell()
+}
+
+// Cancel implements mcptask.Engine.
+func (x deafEngine) Cancel(ctx context.Context, task mcptask.Submission) error {
+	return x.tell(func() error { return x.Engine.Cancel(ctx, task) })
+}
+
+// Answered implements mcptask.Engine.
+func (x deafEngine) Answered(ctx context.Context, task mcptask.Submission) error {
+	return x.tell(func() error { return x.Engine.Answered(ctx, task) })
+}
+
+// TestEngineIsToldAgain checks that an engine that fails for some seconds learns what it did not take.
+func TestEngineIsToldAgain(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var cluster memengine.Cluster
+		var deaf atomic.Bool
+		join := func(run mcptask.RunFunc) (mcptask.Executor, error) {
+			x, err := cluster.Join(run)
+			return deafEngine{x.(mcptask.Engine), &deaf}, err
+		}
+		s := startServer(t, mcptask.NewMemoryStore(), join, textTool("ask", restarts, askOnce))
+		answered, stopped := call(t, s, "ask"), call(t, s, "ask")
+		time.Sleep(5 * time.Second) // their runs have ended
+		deaf.Store(true)
+		began := time.Now()
+		time.AfterFunc(5*time.Second, func() { deaf.Store(false) })
+		give(t, s, answered, "yes")
+		if err := s.Stop(t.Context(), carol, stopped); err != nil {
+			t.Fatal(err)
+		}
+		if got := wait(t, s, answered); got != "yes" {
+			t.Errorf("answered: %s", got)
+		}
+		if got := wait(t, s, stopped); got != "cancelled" {
+			t.Errorf("stopped: %s", got)
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("after %v", took)
+		}
+	})
+}
+
+// TestEngineCancels checks that a task that somebody cancels in the engine ends at once.
+func TestEngineCancels(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		cluster := memengine.Cluster{Slots: 1}
+		var cause error
+		s := startServer(t, mcptask.NewMemoryStore(), cluster.Join, textTool("ask", restarts, askOnce), textTool("long", fails,
+			func(ctx context.Context, task *mcptask.Task) (string, error) {
+				_, err := workFor(time.Hour)(ctx, task)
+				cause = context.Cause(ctx)
+				return "", err
+			}))
+		asked := call(t, s, "ask")
+		time.Sleep(5 * time.Second)
+		running, queued := call(t, s, "long"), call(t, s, "long")
+		for _, id := range []string{asked, queued, running} {
+			began := time.Now()
+			cluster.Cancel(id)
+			if got := wait(t, s, id); got != "cancelled" || time.Since(began) != 0 {
+				t.Errorf("%s after %v", got, time.Since(began))
+			}
+		}
+		if !errors.Is(cause, mcptask.ErrCancelled) {
+			t.Errorf("the handler ended by %v", cause)
+		}
+	})
+}
+
+// TestEngineGivesUp checks that the result of a run is dropped if the engine has given it up, in the same process.
+func TestEngineGivesUp(t *testing.T) {
+	ends := map[string]error{"result": nil, "tool error": errors.New("late"), "error": mcptask.Errorf(mcptask.CodeInternalError, "late")}
+	for name, late := range ends {
+		for _, policy := range []mcptask.Policy{fails, restarts} {
+			for _, isEarly := range []bool{false, true} { // the first run returns before the second begins
+				bubble.Run(t, name, func(t *testing.T) {
+					var cluster memengine.Cluster
+					free := make(chan struct{})
+					var cause error
+					s := startServer(t, mcptask.NewMemoryStore(), cluster.Join, textTool("deaf", policy,
+						func(ctx context.Context, task *mcptask.Task) (string, error) {
+							if task.Attempt() > 1 {
+								return workFor(time.Minute)(ctx, task)
+							}
+							if isEarly {
+								<-ctx.Done()
+							} else {
+								<-free
+							}
+							cause = context.Cause(ctx)
+							return "late", late
+						}))
+					id := call(t, s, "deaf")
+					cluster.GiveUp(id)
+					synctest.Wait()
+					close(free)
+					want := "done"
+					if policy == fails {
+						want = "lost"
+					}
+					got := wait(t, s, id)
+					synctest.Wait()
+					if got != want || !errors.Is(cause, mcptask.ErrSuperseded) {
+						t.Errorf("%s, want %s; the first run ended by %v", got, want, cause)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestExecutorNotMade checks the errors of a server whose executor is not made, and that calls of its RunFunc leave all
+// tasks alone.
+func TestExecutorNotMade(t *testing.T) {
+	var cluster memengine.Cluster
+	broken := errors.New("no connection")
+	cases := map[string]struct {
+		make func(run mcptask.RunFunc) (mcptask.Executor, error)
+		want string
+	}{
+		"an error": {func(mcptask.RunFunc) (mcptask.Executor, error) { return nil, broken }, "mcptask: Options.Executor: no connection"},
+		"nil":      {func(mcptask.RunFunc) (mcptask.Executor, error) { return nil, nil }, "mcptask: Options.Executor has returned nil"},
+		"an engine without a name": {func(run mcptask.RunFunc) (mcptask.Executor, error) {
+			x, err := cluster.Join(run)
+			return namelessEngine{x.(mcptask.Engine)}, err
+		}, "mcptask: Options.Executor is an engine without a name: let Name return what its servers share"},
+		"an engine without a store": {cluster.Join, "mcptask: Options.Executor is an engine, whose tasks outlive this server: set Options.Store to a store that does so too"},
+	}
+	for name, c := range cases {
+		bubble.Run(t, name, func(t *testing.T) {
+			ended := make(chan mcptask.RunEnd, 1)
+			began := time.Now()
+			s, err := mcptask.NewServer(mcptask.Options{Executor: func(run mcptask.RunFunc) (mcptask.Executor, error) {
+				go func() { ended <- run(t.Context(), "a task of another server") }()
+				return c.make(run)
+			}}, mcptask.Tools{Service: "Texts", Impl: 1, Tools: []mcptask.Tool{textTool("ask", fails, askOnce)}})
+			if s != nil || err == nil || err.Error() != c.want || time.Since(began) != 0 {
+				t.Errorf("%v after %v", err, time.Since(began))
+			}
+			if end := <-ended; end != mcptask.RunLeft {
+				t.Errorf("the RunFunc returns %d", end)
+			}
+		})
+	}
+}
+
+// TestRunFuncIsEarly checks that an executor may call the RunFunc before the server is there.
+func TestRunFuncIsEarly(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := mcptask.NewMemoryStore()
+		var cluster memengine.Cluster
+		tool := textTool("again", restarts, workFor(time.Minute))
+		first := startServer(t, store, cluster.Join, tool)
+		id := call(t, first, "again")
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s := startServer(t, store, func(run mcptask.RunFunc) (mcptask.Executor, error) {
+			x, err := cluster.Join(run)
+			time.Sleep(time.Minute) // the run has begun
+			return x, err
+		}, tool)
+		if got := wait(t, s, id); got != "done" {
+			t.Error(got)
+		}
+	})
+}
+
+// TestRunEnds checks what the RunFunc returns.
+func TestRunEnds(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var cluster memengine.Cluster
+		var run mcptask.RunFunc
+		s := startServer(t, mcptask.NewMemoryStore(), func(r mcptask.RunFunc) (mcptask.Executor, error) {
+			run = r
+			return cluster.Join(r)
+		}, textTool("ask", restarts, askOnce), textTool("quick", fails, workFor(0)))
+		closed, cancel := context.WithCancel(t.Context())
+		cancel()
+		cancelled, cancelCause := context.WithCancelCause(t.Context())
+		cancelCause(mcptask.ErrCancelled)
+		asked, over := call(t, s, "ask"), call(t, s, "quick")
+		time.Sleep(5 * time.Second)
+		for _, c := range []struct {
+			what, id string
+			ctx      context.Context
+			want     mcptask.RunEnd
+		}{
+			{"a task that waits for an answer", asked, t.Context(), mcptask.RunWaits},
+			{"with an executor that closes", asked, closed, mcptask.RunLeft},
+			{"a task that is cancelled in the engine", asked, cancelled, mcptask.RunOver},
+			{"after that", asked, t.Context(), mcptask.RunOver},
+			{"a task that has ended", over, t.Context(), mcptask.RunOver},
+			{"no task", strings.Repeat("A", 26), t.Context(), mcptask.RunOver},
+			{"no task, cancelled", strings.Repeat("A", 26), cancelled, mcptask.RunOver},
+		} {
+			if got := run(c.ctx, c.id); got != c.want {
+				t.Errorf("%s: %d, want %d", c.what, got, c.want)
+			}
+		}
+	})
+}

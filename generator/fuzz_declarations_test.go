@@ -22,6 +22,10 @@ func FuzzDirectives(f *testing.F) {
 		{"ttl=1ns poll=9999999h", "ttl=-1h name=" + strings.Repeat("n", 128), "message"},
 		{"wait=1.5h grace=1µs\r", "schema=none.json outputschema=../x.json", "mesage=\"\x1b[31m\""},
 		{"fallback=tools", "task=forbidden", "message=a b c\n//\n//mcptask:input"},
+		{"onlost=fail attempts=7", "workflow=Run", `message="Go?"`},
+		{"", `workflow="# [In]: https://e.org */ 'a' \"b\" ` + strings.Repeat("long ", 50) + `" attempts=2 onlost=restart`, `message="Go?"`},
+		{"workflow=a", `workflow="\x00\xff\u2028" onlost=fail`, "workflow=b"},
+		{"", "workflow=" + strings.Repeat("n", 1001), ""},
 		{"", "name=task_status title='x", "\n\n// mcptask:tool\n/*mcptask:tool*/"},
 	} {
 		f.Add(seed[0], seed[1], seed[2])

@@ -18,7 +18,7 @@ var awkward = strings.Fields("type func range map go any error nil string bool t
 	"context json mcptask mcptask2 slices time url big netip Context Task Tools Result Call Run Start Resume Ask Answer " +
 	"ctx task in impl conn c f err zero opts token step message answer answer2 p P S s In Out in2 " +
 	"TaskStatus TaskStatusWorking taskCapabilities CodeParseError NewSClient STools SClient sRunInput sRunOutput AskIn " +
-	"StartRun ResumeRun StartStart RunInput RunOutput AdditionalProperties MarshalJSON UnmarshalJSON String " +
+	"w Runner SWorkflows InWorkflows QuestionInput questionInput RunWorkflow StartRun ResumeRun StartStart RunInput RunOutput AdditionalProperties MarshalJSON UnmarshalJSON String " +
 	"Error x X ID Id id iD HTTPServerURL ı İ ſ K Å ǅ ß ñ é 天気 ä_ _Ä a1 A1 a_1 A_1 𝒜 x٣")
 
 // known returns a text that identifier turns into an awkward name.
@@ -54,8 +54,10 @@ func FuzzNames(f *testing.F) {
 	}
 	w := newWorkshop(f)
 	f.Fuzz(func(t *testing.T, pkg, service, method, param, typ, field, property, constant string) {
-		w.checkDeclaration(t, declareNames(identifier(pkg), identifier(service), identifier(method), identifier(param),
-			identifier(typ), identifier(field), property, identifier(constant)))
+		for _, workflow := range []string{"", " workflow=Run"} {
+			w.checkDeclaration(t, declareNames(workflow, identifier(pkg), identifier(service), identifier(method), identifier(param),
+				identifier(typ), identifier(field), property, identifier(constant)))
+		}
 	})
 }
 
@@ -73,7 +75,7 @@ func FuzzListNames(f *testing.F) {
 	})
 }
 
-func declareNames(pkg, service, method, param, typ, field, property, constant string) []byte {
+func declareNames(workflow, pkg, service, method, param, typ, field, property, constant string) []byte {
 	tag := "`" + strings.ReplaceAll(fmt.Sprintf("json:%q", property), "`", "") + "`"
 	return fmt.Appendf(nil, `package %[1]s
 
@@ -86,7 +88,7 @@ import (
 
 //mcptask:service fallback=tools
 type %[2]s interface {
-	//mcptask:tool name=run
+	//mcptask:tool name=run%[10]s
 	%[3]s(%[4]s context.Context, task *mcptask.Task, in %[5]s, ask Question) (%[5]s, error)
 	//mcptask:tool task=required
 	%[3]s2(%[4]s context.Context, in2 struct{ A %[5]s; json.Number }) (out struct{ %[6]s %[8]sKind }, err error)
@@ -116,7 +118,7 @@ const (
 	%[8]s %[8]sKind = "a"
 	%[8]s2 %[8]sKind = %[9]q
 )
-`, pkg, service, method, param, typ, field, tag, constant, property)
+`, pkg, service, method, param, typ, field, tag, constant, property, workflow)
 }
 
 func listNames(tb testing.TB, service, method, typ, field, property, constant string) []byte {

@@ -58,6 +58,9 @@ type (
 	Task          struct{}
 	Result        struct{}
 	ToolError     struct{}
+	WorkflowRunner interface {
+		RunWorkflow(ctx context.Context, task *Task, workflow string, out any, args ...any) error
+	}
 	Error         struct{}
 	Token         string
 	Status        string
@@ -114,6 +117,10 @@ func EncodeObject[T any](any, map[string]T) (data []byte, err error) { return }
 func DecodeObject[T any]([]byte, any, *map[string]T) (err error) { return }
 
 func Answer[T any](InputSpec, func(context.Context, Question) (T, error)) (a Answerer) { return }
+
+func RunWorkflow[Out any](ctx context.Context, runner WorkflowRunner, task *Task, workflow string, args ...any) (out Out, err error) {
+	return
+}
 
 func Run[Out any](context.Context, Conn, string, any, ...CallOption) (out Out, err error) { return }
 

@@ -25,6 +25,9 @@
 //     Values without a constant are refused, including "". If a field may be empty, use omitempty or
 //     declare a constant for the empty value. A field can be open with jsonschema:"type=string" or
 //     "type=integer". A field's own enum= overrides the constants.
+//   - A tool with workflow= has onlost=restart, whatever its service says, because another server can wait for
+//     the workflow as well. In a package with such a tool, the function that describes an input is
+//     exported, unless only the client's half is generated.
 //   - A declaration behind a build constraint produces a generated file behind the same constraint.
 //   - Of generated files only the first line is read, which records their flags. A run depends on an
 //     earlier one only by these, and only with Config.Own. A tool's types cannot use a generated

@@ -59,6 +59,51 @@ func TestRooms(t *testing.T) {
 	}
 }
 
+// TestNoTemporal checks that this module requires nothing of Temporal.
+func TestNoTemporal(t *testing.T) {
+	for _, name := range []string{"go.mod", "go.sum"} {
+		for line := range strings.Lines(readFile(t, "../"+name)) {
+			if strings.Contains(line, "go.temporal.io") {
+				t.Errorf("%s names Temporal: %s\tEvery program with generated code would get its modules. What needs Temporal belongs to the module "+
+					"runtime/temporal or examples/temporal: move it there, and run go mod tidy", name, line)
+			}
+		}
+	}
+}
+
+// TestModules checks that CI knows each module of the repository: ./... does not enter those below this one.
+func TestModules(t *testing.T) {
+	const root = ".."
+	list := regexp.MustCompile(`(?m)^modules="(.*)"$`).FindStringSubmatch(readFile(t, "../.ci/run"))
+	if list == nil {
+		t.Fatal(".ci/run has no list of modules any more")
+	}
+	known := strings.Fields(list[1])
+	slices.Sort(known)
+	var found []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() && path != root && (name == "testdata" || name == "node_modules" || name[0] == '.' || name[0] == '_') {
+			return filepath.SkipDir
+		}
+		if name == "go.mod" {
+			dir, err := filepath.Rel(root, filepath.Dir(path))
+			found = append(found, filepath.ToSlash(dir))
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Sort(found); !slices.Equal(known, found) {
+		t.Errorf(".ci/run checks the modules %v, and there are %v: change its list", known, found)
+	}
+}
+
 // walked matches a name of the code with the file that declares it.
 var walked = regexp.MustCompile("`(?:mcptask\\.)?([\\w.]+)` in `([\\w./]+\\.go)`")
 

@@ -21,6 +21,7 @@ var edits = []struct {
 	{"change-field-doc", "Branch is the branch to build", "Branch is what to build"},
 	{"change-service-doc", "CI runs continuous-integration jobs.", "CI runs jobs."},
 	{"change-policy", "poll=2s", "poll=5s"},
+	{"make-workflow", "onlost=restart", "workflow=RunPipeline"},
 	{"change-tag", "jsonschema:\"minLength=1\"", "jsonschema:\"minLength=2\""},
 	{"remove-omitempty", "`json:\"summary,omitempty\"`", "`json:\"summary\"`"},
 	{"add-tool", "\t// LintFile checks", "\t// Rollback takes a deployment back.\n\tRollback(ctx context.Context, in LintInput) error\n\n\t// LintFile checks"},

@@ -97,7 +97,7 @@ func TestProposal(t *testing.T) {
 	})
 }
 
-type jobs struct{}
+type jobs struct{ server.JobsWorkflows }
 
 func (jobs) Run(ctx context.Context, task *mcptask.Task, in server.Job) (server.Done, error) {
 	_, err := server.AskApproval(ctx, task, "go", "")

@@ -32,6 +32,9 @@ func (r *reader) claimNames(out *model.Package) {
 		for _, name := range model.ServiceNames(service.Name) {
 			r.claimName(name, pos, "service "+service.Name)
 		}
+		if len(service.Workflows()) > 0 {
+			r.claimWorkflows(service)
+		}
 		clients := map[string]claim{}
 		for _, tool := range service.Tools {
 			pos := r.positions[tool]
@@ -47,7 +50,7 @@ func (r *reader) claimNames(out *model.Package) {
 	}
 	for _, input := range out.Inputs {
 		pos := r.positions[input]
-		for _, name := range model.InputNames(input.Name) {
+		for _, name := range model.InputNames(input.Name, out.AsksInWorkflows()) {
 			r.claimName(name, pos, "input "+input.Name)
 		}
 	}
@@ -56,6 +59,23 @@ func (r *reader) claimNames(out *model.Package) {
 		_, imported := r.imported[name]
 		return claimed || imported || r.pkg.Types.Scope().Lookup(name) != nil
 	})
+}
+
+// claimWorkflows reserves the type that implements the workflows of a service. It reports the methods
+// that the type, or an implementation that embeds it, cannot have beside its field.
+func (r *reader) claimWorkflows(service *model.Service) {
+	id := model.WorkflowsType(service.Name)
+	r.claimName(id, r.positions[service], "service "+service.Name)
+	for _, tool := range service.Tools {
+		switch {
+		case tool.Method == id:
+			r.addProblem(r.positions[tool], fmt.Sprintf("an implementation of %s that embeds %s has a field %s, so it cannot have a method %[2]s", service.Name, id, id),
+				"rename the method; name= keeps the name of the tool")
+		case tool.Method == model.RunnerField && tool.Workflow != "":
+			r.addProblem(r.positions[tool], fmt.Sprintf("%s would give %s a method %[1]s beside its field %[1]s", tool.Method, id),
+				"rename the method; name= keeps the name of the tool")
+		}
+	}
 }
 
 // claimProtocolNames reserves the names of the protocol, such as TaskStatus, that the package does not

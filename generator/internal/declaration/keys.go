@@ -43,6 +43,7 @@ var keys = []key{
 	{name: "title", form: text, on: []string{"tool"}},
 	{name: "schema", form: text, on: []string{"tool"}},
 	{name: "outputschema", form: text, on: []string{"tool"}},
+	{name: "workflow", form: text, on: []string{"tool"}},
 	{name: "task", form: choice, choices: []string{"forbidden", "optional", "required"}, on: []string{"tool", "service"}},
 	{name: "ttl", form: duration, least: time.Millisecond, on: []string{"tool", "service"}, example: "24h"},
 	{name: "poll", form: duration, least: time.Millisecond, on: []string{"tool", "service"}, example: "2s"},

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema"
@@ -153,6 +155,7 @@ func (r *reader) readTool(service *model.Service, field *ast.Field, defaults *bl
 	if !ok {
 		return nil
 	}
+	r.readWorkflow(tool, service, sig, b)
 	r.readSchemas(tool, sig, b)
 	return tool
 }
@@ -238,14 +241,49 @@ func (r *reader) checkWait(own, defaults *block) {
 	}
 }
 
+// readWorkflow sets the workflow that is the handler of a tool.
+func (r *reader) readWorkflow(tool *model.Tool, service *model.Service, sig signature, b *block) {
+	s, ok := b.get("workflow")
+	if !ok {
+		return
+	}
+	tool.Workflow = s.text
+	name := service.Name + "." + tool.Method
+	if !isWorkflowName(s.text) {
+		r.addProblem(s.valuePos, fmt.Sprintf("%.200q cannot be the type of a workflow", s.text),
+			fmt.Sprintf("the name of a type has at most %d bytes, and only printable characters", longestWorkflowName))
+	}
+	if !tool.Task {
+		r.addProblem(s.pos, name+" is a workflow and takes no *mcptask.Task", "add the parameter after the context: the workflow runs as a task")
+	}
+	if tool.OutKind == model.Content {
+		r.addProblem(sig.out.Pos(), name+" is a workflow and returns *mcptask.Result", "return a struct, or a string for text: the result of a workflow is data")
+	}
+}
+
+// longestWorkflowName is how long the name of a workflow's type may be in Temporal, in bytes.
+const longestWorkflowName = 1000
+
+// isWorkflowName reports whether a name can be the type of a workflow.
+func isWorkflowName(name string) bool {
+	unprintable := func(c rune) bool { return !unicode.IsPrint(c) }
+	return len(name) <= longestWorkflowName && utf8.ValidString(name) && !strings.ContainsFunc(name, unprintable)
+}
+
 // attemptsHint is the way out of attempts= for tools that do not restart.
 const attemptsHint = "add onlost=restart if the handler may run more than once, or remove attempts"
 
 // readRestart sets whether a task whose worker died runs again, and how often. A service's attempts
-// is the default of the tools that restart. The others may stand beside them.
+// is the default of the tools that restart. The others may stand beside them. A workflow always restarts.
 func (r *reader) readRestart(p *model.Policy, own, defaults *block) {
 	lost, ok := findSetting("onlost", own, defaults)
 	p.Restart = ok && lost.text == "restart"
+	if own.has("workflow") {
+		if own.has("onlost") && lost.text == "fail" {
+			r.addProblem(lost.pos, "onlost=fail on a workflow, which goes on if the server dies", "remove it: a workflow has onlost=restart, so that another run of the handler waits for it")
+		}
+		p.Restart, p.Attempts = true, model.WorkflowAttempts
+	}
 	if p.Restart || lost.bad {
 		defaults.restarts = true
 	}

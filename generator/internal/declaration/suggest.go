@@ -66,11 +66,26 @@ func (r *reader) isGenerated(name string) bool {
 		if !ok {
 			continue
 		}
-		names := model.InputNames(spec.Name.Name)
-		if _, ok := spec.Type.(*ast.InterfaceType); ok {
+		names := model.InputNames(spec.Name.Name, r.hasWorkflows(nil))
+		if iface, ok := spec.Type.(*ast.InterfaceType); ok {
 			names = model.ServiceNames(spec.Name.Name)
+			if r.hasWorkflows(iface) {
+				names = append(names, model.WorkflowsType(spec.Name.Name))
+			}
 		}
 		if slices.Contains(names, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasWorkflows reports whether a method of an interface is declared as a workflow, or of any interface if
+// iface is nil.
+func (r *reader) hasWorkflows(iface *ast.InterfaceType) bool {
+	for node, b := range r.directives {
+		method, ok := node.(*ast.Field)
+		if ok && b.has("workflow") && (iface == nil || slices.Contains(iface.Methods.List, method)) {
 			return true
 		}
 	}

@@ -49,6 +49,7 @@ func File(pkg *model.Package, protocol Protocol) ([]byte, error) {
 			}
 			doc := " of " + service.Name + ", for [" + w.imports[runtimePath] + ".NewServer]."
 			w.writeToolsFunc(service, doc, service.Name, capabilities)
+			w.writeWorkflows(service)
 		}
 		if pkg.Side.Calls() {
 			w.writeClient(service)

@@ -20,8 +20,12 @@ func (w *writer) writeInputs() {
 }
 
 func (w *writer) writeInputSpec(input *model.Input) {
-	id := model.SpecFunc(input.Name)
-	addDoc(w.file.Group, id+" describes "+input.Name+" to the runtime.")
+	id := w.pkg.SpecFunc(input.Name)
+	doc := id + " describes " + input.Name + " to the runtime."
+	if w.pkg.Side.Serves() && w.pkg.AsksInWorkflows() {
+		doc = id + " describes " + input.Name + " to the runtime, and to workflows that ask for it."
+	}
+	addDoc(w.file.Group, doc)
 	members := []jen.Code{member("Name", stringLiteral(input.Name))}
 	if input.Message != "" {
 		members = append(members, member("Message", stringLiteral(input.Message)))
@@ -45,7 +49,7 @@ func (w *writer) writeAskFunc(input *model.Input) {
 		jen.List(jen.Id(step), jen.Id(message)).String(),
 	)).Params(jen.Id(input.Name), jen.Error()).Block(
 		jen.Return(runtimeName("Ask").Types(jen.Id(input.Name)).Call(
-			jen.Id(ctx), jen.Id(task), jen.Id(model.SpecFunc(input.Name)).Call(), jen.Id(step), jen.Id(message))))
+			jen.Id(ctx), jen.Id(task), jen.Id(w.pkg.SpecFunc(input.Name)).Call(), jen.Id(step), jen.Id(message))))
 }
 
 func (w *writer) writeAnswerFunc(input *model.Input) {
@@ -53,5 +57,5 @@ func (w *writer) writeAnswerFunc(input *model.Input) {
 	addDoc(w.file.Group, id+" returns an Answerer that answers questions for "+input.Name+" by calling "+f+".")
 	function := jen.Func().Params(contextType(), runtimeName("Question")).Params(jen.Id(input.Name), jen.Error())
 	w.file.Func().Id(id).Params(jen.Id(f).Add(function)).Add(runtimeName("Answerer")).Block(
-		jen.Return(runtimeName("Answer").Call(jen.Id(model.SpecFunc(input.Name)).Call(), jen.Id(f))))
+		jen.Return(runtimeName("Answer").Call(jen.Id(w.pkg.SpecFunc(input.Name)).Call(), jen.Id(f))))
 }

@@ -16,7 +16,7 @@ import (
 // localNames are the parameters and variables of generated functions. The user's parameter names
 // are not used, because one of them might equal the name of an import.
 var localNames = []string{
-	"answer", "c", "conn", "ctx", "err", "f", "impl", "in", "message", "opts", "step", "task", "token", "zero",
+	"answer", "c", "conn", "ctx", "err", "f", "impl", "in", "message", "opts", "step", "task", "token", "w", "zero",
 }
 
 // chooseNames picks the names of local variables and imports, so that none shadows another or an
@@ -92,12 +92,15 @@ func declaredNames(pkg *model.Package) []string {
 	names := []string{"taskCapabilities"}
 	for _, service := range pkg.Services {
 		names = append(names, model.ServiceNames(service.Name)...)
+		if len(service.Workflows()) > 0 {
+			names = append(names, model.WorkflowsType(service.Name))
+		}
 		for _, tool := range service.Tools {
 			names = append(names, tool.InputConst, tool.OutputConst, tool.EntryConst)
 		}
 	}
 	for _, input := range pkg.Inputs {
-		names = append(names, model.InputNames(input.Name)...)
+		names = append(names, model.InputNames(input.Name, pkg.AsksInWorkflows())...)
 		names = append(names, input.SchemaConst)
 	}
 	return names

@@ -72,7 +72,7 @@ func (w *writer) toolSpec(tool *model.Tool) jen.Code {
 	if len(tool.Questions) > 0 {
 		var questions []jen.Code
 		for _, input := range tool.Questions {
-			questions = append(questions, jen.Id(model.SpecFunc(input.Name)).Call())
+			questions = append(questions, jen.Id(w.pkg.SpecFunc(input.Name)).Call())
 		}
 		fields = append(fields, member("Questions", literal(jen.Index().Add(runtimeName("InputSpec")), questions...)))
 	}

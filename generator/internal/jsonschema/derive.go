@@ -229,7 +229,11 @@ func checkPatterns(n *jsontree.Node) error {
 	}
 	for _, pattern := range patterns {
 		if err := checkPattern(pattern); err != nil {
-			return fmt.Errorf("its pattern %q %w; %s", pattern, err, asRefusal(err).hint)
+			hint := asRefusal(err).hint
+			if hint != "" {
+				hint = "; " + hint
+			}
+			return fmt.Errorf("its pattern %q %w%s", pattern, err, hint)
 		}
 	}
 	for _, n := range inner {

@@ -25,6 +25,21 @@ type Package struct {
 	Own map[string]bool
 }
 
+// AsksInWorkflows reports whether workflows may ask for the inputs of the package: one of its tools is a workflow, or
+// it has no services, so that a workflow's package and that of its tool can both import it.
+func (p *Package) AsksInWorkflows() bool {
+	return len(p.Services) == 0 || slices.ContainsFunc(p.Services, func(s *Service) bool { return len(s.Workflows()) > 0 })
+}
+
+// SpecFunc names the function that describes an input. It is exported if the file serves workflows,
+// because they ask from other packages.
+func (p *Package) SpecFunc(input string) string {
+	if p.Side.Serves() && p.AsksInWorkflows() {
+		return WorkflowSpecFunc(input)
+	}
+	return SpecFunc(input)
+}
+
 // Side is the half of a package's code that is generated.
 type Side int
 
@@ -55,6 +70,17 @@ func (s *Service) RunsTasks() bool {
 	return slices.ContainsFunc(s.Tools, func(t *Tool) bool { return t.Policy.Task != Forbidden })
 }
 
+// Workflows returns the tools of the service that are workflows.
+func (s *Service) Workflows() []*Tool {
+	var tools []*Tool
+	for _, tool := range s.Tools {
+		if tool.Workflow != "" {
+			tools = append(tools, tool)
+		}
+	}
+	return tools
+}
+
 // FallbackTools returns the names of the tools for clients without tasks. The last one, task_answer,
 // exists only if the package declares an input. Its name is reserved in any case, so that adding an input
 // breaks no other service.
@@ -78,6 +104,10 @@ type Tool struct {
 	Questions []*Input
 	Out       types.Type // nil if the method returns only an error
 	OutKind   OutKind
+
+	// Workflow names the type of the workflow that is the tool's handler. It is empty if the handler is
+	// written in Go.
+	Workflow string
 
 	// InputSchema and OutputSchema are JSON, laid out for people. InputSchema is empty if the tool has
 	// no arguments, and OutputSchema unless OutKind is Structured.
@@ -124,6 +154,10 @@ type Policy struct {
 	Attempts                         int  // only if Restart
 	Immediate                        string
 }
+
+// WorkflowAttempts is the default number of attempts of a tool that is a workflow. It is high because
+// the run that is lost only waited.
+const WorkflowAttempts = 1000
 
 // Defaults of the runtime for settings of a policy that are zero.
 const (

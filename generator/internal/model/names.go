@@ -39,17 +39,32 @@ func AskFunc(input string) string { return prefixName("Ask", input) }
 // AnswerFunc names the function that answers a question. It is exported if the input is.
 func AnswerFunc(input string) string { return prefixName("Answer", input) }
 
-// SpecFunc names the function that describes an input.
+// SpecFunc names the function that describes an input; see [Package.SpecFunc].
 func SpecFunc(input string) string { return lowerFirstWord(input) + "Input" }
+
+// WorkflowSpecFunc names the function that describes an input to workflows. It is exported if the input
+// is.
+func WorkflowSpecFunc(input string) string { return input + "Input" }
+
+// WorkflowsType names the type that implements the tools of a service that are workflows.
+func WorkflowsType(service string) string { return service + "Workflows" }
+
+// RunnerField names the field of that type.
+const RunnerField = "Runner"
 
 // ServiceNames returns the identifiers that a service adds to its package.
 func ServiceNames(service string) []string {
 	return []string{ToolsFunc(service), ClientType(service), ClientFunc(service)}
 }
 
-// InputNames returns the identifiers that an input adds to its package.
-func InputNames(input string) []string {
-	return []string{AskFunc(input), AnswerFunc(input), SpecFunc(input)}
+// InputNames returns the identifiers that an input adds to its package. In a package with workflows they
+// include both names of the function that describes the input: a client's half has the other one.
+func InputNames(input string, workflows bool) []string {
+	names := []string{AskFunc(input), AnswerFunc(input), SpecFunc(input)}
+	if spec := WorkflowSpecFunc(input); workflows && spec != SpecFunc(input) {
+		names = append(names, spec)
+	}
+	return names
 }
 
 // ClientNames returns the methods that a tool adds to the client of its service.

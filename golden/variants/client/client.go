@@ -15,6 +15,10 @@ import (
 type Jobs interface {
 	// Run runs one.
 	Run(ctx context.Context, task *mcptask.Task, in Job) (Done, error)
+	// Plan says when one would run. It is a workflow, which the client does not see.
+	//
+	//mcptask:tool workflow=PlanJob
+	Plan(ctx context.Context, task *mcptask.Task, in Job) (Done, error)
 }
 
 // Job says what to run.

@@ -42,6 +42,21 @@ func (c *JobsClient) ResumeRun(token mcptask.Token, opts ...mcptask.CallOption) 
 	return mcptask.Resume[Done](c.conn, "run", token, opts...)
 }
 
+// Plan says when one would run. It is a workflow, which the client does not see.
+func (c *JobsClient) Plan(ctx context.Context, in Job, opts ...mcptask.CallOption) (Done, error) {
+	return mcptask.Run[Done](ctx, c.conn, "plan", in, opts...)
+}
+
+// StartPlan starts Plan and returns as soon as the server has accepted the call.
+func (c *JobsClient) StartPlan(ctx context.Context, in Job, opts ...mcptask.CallOption) (*mcptask.Call[Done], error) {
+	return mcptask.Start[Done](ctx, c.conn, "plan", in, opts...)
+}
+
+// ResumePlan resumes a call of Plan by its token, even in another process.
+func (c *JobsClient) ResumePlan(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[Done], error) {
+	return mcptask.Resume[Done](c.conn, "plan", token, opts...)
+}
+
 // approvalInput describes Approval to the runtime.
 func approvalInput() mcptask.InputSpec {
 	return mcptask.InputSpec{

@@ -31,12 +31,36 @@ func JobsTools(impl Jobs) mcptask.Tools {
 				OutputSchema: doneResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskOptional},
 			}, impl.Run),
+			mcptask.NewTool(mcptask.ToolSpec{
+				Name:         "plan",
+				Description:  "Says when one would run. It is a workflow, which the client does not see.",
+				InputSchema:  jobArguments,
+				OutputSchema: doneResult,
+				Policy: mcptask.Policy{
+					Task:     mcptask.TaskOptional,
+					OnLost:   mcptask.RestartWhenLost,
+					Attempts: 1000,
+				},
+			}, impl.Plan),
 		},
 	}
 }
 
-// approvalInput describes Approval to the runtime.
-func approvalInput() mcptask.InputSpec {
+// JobsWorkflows implements the tools of Jobs that are workflows. Embed it in the implementation
+// of Jobs.
+type JobsWorkflows struct {
+	// Runner runs the workflows, such as the one of package
+	// github.com/mcptaskgen/mcptaskgen/runtime/temporal.
+	Runner mcptask.WorkflowRunner
+}
+
+// Plan runs the workflow PlanJob.
+func (w JobsWorkflows) Plan(ctx context.Context, task *mcptask.Task, in Job) (Done, error) {
+	return mcptask.RunWorkflow[Done](ctx, w.Runner, task, "PlanJob", in)
+}
+
+// ApprovalInput describes Approval to the runtime, and to workflows that ask for it.
+func ApprovalInput() mcptask.InputSpec {
 	return mcptask.InputSpec{
 		Name:    "Approval",
 		Message: "Run it?",
@@ -49,7 +73,7 @@ func approvalInput() mcptask.InputSpec {
 // the declared message is used. It returns mcptask.ErrDeclined, ErrDismissed or ErrCannotAsk if
 // there is no answer.
 func AskApproval(ctx context.Context, task *mcptask.Task, step, message string) (Approval, error) {
-	return mcptask.Ask[Approval](ctx, task, approvalInput(), step, message)
+	return mcptask.Ask[Approval](ctx, task, ApprovalInput(), step, message)
 }
 
 // taskCapabilities returns the task capabilities in each protocol revision. The server leaves

@@ -1,0 +1,187 @@
+package temporal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	sdktemporal "go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+)
+
+// Defaults of Options.
+const (
+	DefaultTaskQueue = "mcptask"
+	DefaultHeartbeat = 30 * time.Second
+	DefaultPatience  = 10 * time.Second
+)
+
+// Options configure an executor. The zero value is ready to use.
+type Options struct {
+	// TaskQueue is where the runs of handlers wait for a worker. "" means DefaultTaskQueue. Servers
+	// that share a store and a queue run each other's tasks. If they share the store, servers of another queue
+	// or namespace need queues of other names.
+	TaskQueue string
+	// SubmitOnly lets this process run no handlers, so that other processes run all of them.
+	SubmitOnly bool
+	// Concurrency is how many handlers this process runs at once. 0 means
+	// mcptask.DefaultConcurrency.
+	Concurrency int
+	// Heartbeat is how long a handler's process may be silent until Temporal gives the run up for
+	// lost. 0 means DefaultHeartbeat, and a second is the least.
+	Heartbeat time.Duration
+	// Patience is how long a handler that waits for an answer keeps its place, if its tool has onlost=restart.
+	// Then its run ends, and the handler runs again after the answer. 0 means DefaultPatience, and a second
+	// is the least.
+	Patience time.Duration
+	// SearchAttributes are those of a task's workflow. They have to be registered in the namespace. nil sets
+	// none, so that nothing of a task but its ID is in Temporal.
+	SearchAttributes func(mcptask.Submission) sdktemporal.SearchAttributes
+	// Interceptors are those of the worker, beside the client's.
+	Interceptors []interceptor.WorkerInterceptor
+}
+
+// setDefaults fills in what is not set, and refuses what cannot be.
+func (o *Options) setDefaults() error {
+	o.TaskQueue = cmp.Or(o.TaskQueue, DefaultTaskQueue)
+	o.Concurrency = cmp.Or(o.Concurrency, mcptask.DefaultConcurrency)
+	o.Heartbeat = cmp.Or(o.Heartbeat, DefaultHeartbeat)
+	o.Patience = cmp.Or(o.Patience, DefaultPatience)
+	switch {
+	case o.Concurrency < 0:
+		return fmt.Errorf("temporal: Concurrency %d is below 0: leave it 0 for the default of %d", o.Concurrency, mcptask.DefaultConcurrency)
+	case o.Heartbeat < time.Second:
+		return fmt.Errorf("temporal: Heartbeat %v is below a second: leave it 0 for the default of %v", o.Heartbeat, DefaultHeartbeat)
+	}
+	return nil
+}
+
+// beatsPerHeartbeat is how many heartbeats in a row have to fail until Temporal takes a run for lost.
+const beatsPerHeartbeat = 3
+
+// executor is a [mcptask.Engine] on Temporal. A task is a workflow with the task's ID, and a run of its handler an
+// activity.
+type executor struct {
+	client  client.Client
+	options Options
+	run     mcptask.RunFunc
+	worker  worker.Worker // nil with SubmitOnly
+
+	closing context.Context // ends when Close begins
+	close   context.CancelFunc
+}
+
+// NewExecutor returns a function for mcptask.Options.Executor. The executor does not close the client. If its worker
+// cannot start, for example because the client does not reach Temporal, mcptask.NewServer returns the error.
+func NewExecutor(c client.Client, options Options) func(mcptask.RunFunc) (mcptask.Executor, error) {
+	return func(run mcptask.RunFunc) (mcptask.Executor, error) {
+		if c == nil {
+			return nil, errors.New("temporal: the client is nil")
+		}
+		if err := options.setDefaults(); err != nil {
+			return nil, err
+		}
+		x := &executor{client: c, options: options, run: run}
+		x.closing, x.close = context.WithCancel(context.Background())
+		if options.SubmitOnly {
+			return x, nil
+		}
+		x.worker = worker.New(c, options.TaskQueue, worker.Options{
+			MaxConcurrentActivityExecutionSize: options.Concurrency,
+			Interceptors:                       options.Interceptors,
+			MaxHeartbeatThrottleInterval:       options.Heartbeat / beatsPerHeartbeat,
+			WorkerStopTimeout:                  365 * 24 * time.Hour, // Close bounds the wait
+		})
+		x.register(x.worker)
+		if err := x.worker.Start(); err != nil {
+			x.close()
+			return nil, fmt.Errorf("temporal: the worker of the task queue %s does not start: %w", options.TaskQueue, err)
+		}
+		return x, nil
+	}
+}
+
+// register registers the workflow and its activity.
+func (x *executor) register(r worker.Registry) {
+	r.RegisterWorkflowWithOptions(x.keepTask, workflow.RegisterOptions{Name: workflowType})
+	r.RegisterActivityWithOptions(x.runTask, activity.RegisterOptions{Name: activityType})
+}
+
+// Name implements mcptask.Engine.
+func (x *executor) Name() string { return "temporal/" + x.options.TaskQueue }
+
+// Patience implements mcptask.Engine.
+func (x *executor) Patience() time.Duration { return x.options.Patience }
+
+// untilSlack is how much longer than its task a workflow may live, so that the task ends by itself first.
+const untilSlack = time.Minute
+
+// Submit implements mcptask.Executor. It starts the task's workflow, unless there is one that runs. If somebody has
+// closed the workflow before the task ended, the task gets a new one. The record then says whether the handler has run.
+func (x *executor) Submit(ctx context.Context, task mcptask.Submission) error {
+	left := time.Until(task.Until)
+	if left <= 0 {
+		return nil // the store deletes it
+	}
+	options := client.StartWorkflowOptions{
+		ID:                       task.TaskID,
+		TaskQueue:                x.options.TaskQueue,
+		WorkflowExecutionTimeout: left + untilSlack,
+		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+	}
+	if x.options.SearchAttributes != nil {
+		options.TypedSearchAttributes = x.options.SearchAttributes(task)
+	}
+	_, err := x.client.ExecuteWorkflow(withTrace(ctx, task.Trace), options, workflowType, task.TaskID)
+	return err
+}
+
+// Cancel implements mcptask.Engine.
+func (x *executor) Cancel(ctx context.Context, task mcptask.Submission) error {
+	return ignoreGone(x.client.CancelWorkflow(ctx, task.TaskID, ""))
+}
+
+// Answered implements mcptask.Engine.
+func (x *executor) Answered(ctx context.Context, task mcptask.Submission) error {
+	return ignoreGone(x.client.SignalWorkflow(ctx, task.TaskID, "", answeredSignal, nil))
+}
+
+// ignoreGone drops the error that a workflow does not run: its task has ended meanwhile.
+func ignoreGone(err error) error {
+	if gone := (*serviceerror.NotFound)(nil); errors.As(err, &gone) {
+		return nil
+	}
+	return err
+}
+
+// Close implements mcptask.Executor. It ends running handlers. Those that may run again do so at another worker.
+func (x *executor) Close(ctx context.Context) error {
+	x.close()
+	if x.worker == nil {
+		return nil
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer guard.Recover(nil, "the end of the worker")
+		defer close(stopped)
+		x.worker.Stop()
+	}()
+	select {
+	case <-stopped:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,326 @@
+package temporal
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	goruntime "runtime"
+	"strings"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	sdktemporal "go.temporal.io/sdk/temporal"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/temporal/internal/flowwire"
+)
+
+const (
+	// defaultPoll is the default of WorkflowOptions.Poll.
+	defaultPoll = time.Second
+	// slowestPoll is the longest pause between two queries, in multiples of Poll.
+	slowestPoll = 10
+	// startPatience bounds one request to start a workflow. A task that ends meanwhile waits for the answer.
+	startPatience = 10 * time.Second
+	// cancelPatience bounds the attempts to cancel a workflow.
+	cancelPatience = 30 * time.Second
+	// firstPause and longestPause are the pauses between attempts while Temporal does not answer.
+	firstPause   = 500 * time.Millisecond
+	longestPause = 10 * time.Second
+)
+
+// WorkflowOptions say how [Run] starts workflows, and how it follows them.
+type WorkflowOptions struct {
+	// TaskQueue is the queue of the workers that have the workflow. It is required.
+	TaskQueue string
+	// Poll is how often a running workflow is asked for its progress and its questions. While nothing
+	// changes, the pause grows to ten times Poll. 0 means one second.
+	Poll time.Duration
+	// Name tells the workflows of one type in one task apart. It is part of the workflow's ID, which is
+	// TASK/TYPE or TASK/TYPE/NAME. A handler that runs a type twice gives each run its own Name. Without
+	// it, the second run gets the result of the first, as a handler does that runs again.
+	Name string
+	// Start, if it is not nil, completes the options of a workflow before it starts: timeouts, a
+	// RetryPolicy, search attributes, further fields of the memo. It is called again when the start is
+	// tried again, and concurrently for other tasks. What it sets for ID, for what happens if the ID is in
+	// use, and for TaskQueue is ignored.
+	Start func(ctx context.Context, task *mcptask.Task, options *client.StartWorkflowOptions)
+}
+
+// Run runs a workflow as the handler of a task, or as a part of it. It starts the workflow and returns
+// its result, decoded into Out. workflow is the workflow's function or the name of its type. The tool
+// needs onlost=restart: a handler that runs again, on any replica, joins the workflow that runs, or
+// takes the result of the one that has ended while Temporal retains it. The ID of the workflow begins with the
+// task's ID. In a plain call it is random.
+//
+// A tracing interceptor of the client continues the span of the context or, if there is none, the trace of
+// [mcptask.Task.Trace].
+//
+// While the workflow runs, the handler gives its slot back. If the workflow uses package taskflow, Run reports its
+// progress and asks its questions. The task knows a question by TYPE/STEP or TYPE/NAME/STEP. Any other workflow works
+// too. A workflow that continues as new, is retried or is reset by an operator is followed.
+//
+// If the context ends because the task is over, Run cancels the workflow and returns the context's error as soon as
+// Temporal has taken the cancellation. It does not wait until the workflow has cleaned up. If the
+// workflow has already ended, its result counts. If Temporal cannot be reached then, Run gives up after 30 seconds,
+// and the workflow goes on. If the context ends because the server closes or has lost the task, the workflow goes
+// on, and the next run of the handler joins it. A task that is cancelled while no server runs
+// its handler does not cancel its workflow: set WorkflowExecutionTimeout in WorkflowOptions.Start to bound such a
+// workflow.
+//
+// The error of a failed workflow has the message of its cause, without the words of Temporal around it:
+// no IDs of runs, no names of workers. While Temporal cannot be reached, Run tries again until the
+// context ends.
+func Run[Out any](ctx context.Context, task *mcptask.Task, c client.Client, options WorkflowOptions, workflow any, args ...any) (Out, error) {
+	var out Out
+	if err := runWorkflow(ctx, task, c, options, workflow, &out, args); err != nil {
+		var none Out // out may have been decoded in part
+		return none, err
+	}
+	return out, nil
+}
+
+// NewRunner returns a runner of workflows that are tools, as [Run] runs them. Generated code calls it by
+// the name of the workflow's type. Its methods are safe for concurrent use.
+func NewRunner(c client.Client, options WorkflowOptions) mcptask.WorkflowRunner {
+	return runner{c, options}
+}
+
+// runner is the mcptask.WorkflowRunner.
+type runner struct {
+	client  client.Client
+	options WorkflowOptions
+}
+
+// RunWorkflow implements mcptask.WorkflowRunner.
+func (r runner) RunWorkflow(ctx context.Context, task *mcptask.Task, workflow string, out any, args ...any) error {
+	return runWorkflow(ctx, task, r.client, r.options, workflow, out, args)
+}
+
+// nameWorkflow returns the name of a workflow's type: the name itself, or that of the function as
+// Temporal's SDK derives it.
+func nameWorkflow(workflow any) (string, error) {
+	if name, ok := workflow.(string); ok {
+		return name, nil
+	}
+	v := reflect.ValueOf(workflow)
+	if v.Kind() != reflect.Func || v.IsNil() {
+		return "", fmt.Errorf("temporal: a workflow is given by its function or by the name of its type, not as %T", workflow)
+	}
+	name := goruntime.FuncForPC(v.Pointer()).Name()
+	return strings.TrimSuffix(name[strings.LastIndexByte(name, '.')+1:], "-fm"), nil
+}
+
+// flow is one workflow that a handler waits for.
+type flow struct {
+	client   client.Client
+	options  WorkflowOptions
+	task     *mcptask.Task
+	workflow any    // as Temporal's client takes it
+	name     string // the workflow's type
+	id       string
+	run      client.WorkflowRun // nil until it has started
+}
+
+// runWorkflow does what Run says. out may be nil.
+func runWorkflow(ctx context.Context, task *mcptask.Task, c client.Client, options WorkflowOptions, workflow, out any, args []any) error {
+	name, err := nameWorkflow(workflow)
+	switch {
+	case err != nil:
+		return err
+	case c == nil:
+		return errors.New("temporal: there is no client of Temporal")
+	case name == "":
+		return errors.New("temporal: the workflow has no name")
+	case options.TaskQueue == "":
+		return fmt.Errorf("temporal: WorkflowOptions.TaskQueue is empty: set it to the task queue of the workers that have the workflow %s", name)
+	}
+	if options.Poll <= 0 {
+		options.Poll = defaultPoll
+	}
+	f := &flow{client: c, options: options, task: task, workflow: workflow, name: name, id: chooseID(task.ID(), name, options.Name)}
+	return task.WithoutSlot(withTrace(ctx, task.Trace()), func(ctx context.Context) error {
+		err := f.start(ctx, args)
+		if err == nil {
+			err = f.await(ctx, out)
+		}
+		if ctx.Err() == nil {
+			return err
+		}
+		return f.leave(ctx, out, err)
+	})
+}
+
+// chooseID returns the ID of a workflow. A workflow with the bare ID of the task may be there too.
+func chooseID(task, name, suffix string) string {
+	if task == "" {
+		task = "plain-" + rand.Text()
+	}
+	id := task + "/" + name
+	if suffix != "" {
+		id += "/" + suffix
+	}
+	return id
+}
+
+// start starts the workflow, or joins it.
+func (f *flow) start(ctx context.Context, args []any) error {
+	var pause pause
+	isLate := false
+	for {
+		run, err := f.requestStart(ctx, args)
+		switch {
+		case err == nil:
+			f.run = run
+			if isLate && ctx.Err() == nil {
+				f.task.Message(ctx, "the workflow has started")
+			}
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !isOutage(err):
+			return fmt.Errorf("the workflow %s was not started: %s", f.name, describeRefusal(err))
+		}
+		if !isLate {
+			isLate = true
+			f.task.Message(ctx, "Temporal does not answer: the workflow starts when it does")
+		}
+		if !pause.wait(ctx) {
+			return ctx.Err()
+		}
+	}
+}
+
+// requestStart requests the start once. If the task ends meanwhile, it waits for the answer: a workflow that
+// starts after its cancellation would go on forever.
+func (f *flow) requestStart(ctx context.Context, args []any) (client.WorkflowRun, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	request, cancel := context.WithTimeout(context.WithoutCancel(ctx), startPatience)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		defer guard.Recover(nil, "the end of a start")
+		if f.task.Interrupted(ctx) {
+			cancel()
+		}
+	})()
+	options := client.StartWorkflowOptions{}
+	if f.options.Start != nil {
+		f.options.Start(ctx, f.task, &options)
+	}
+	options.ID = f.id
+	options.TaskQueue = f.options.TaskQueue
+	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
+	options.WorkflowExecutionErrorWhenAlreadyStarted = false // the result is that of the closed workflow
+	memo := maps.Clone(options.Memo)
+	if memo == nil {
+		memo = map[string]any{}
+	}
+	memo[flowwire.MemoTask] = flowwire.Memo{Task: f.task.ID()}
+	options.Memo = memo
+	return f.client.ExecuteWorkflow(request, options, f.workflow, args...)
+}
+
+// await waits for the end of the workflow, and follows it meanwhile.
+func (f *flow) await(ctx context.Context, out any) error {
+	ctx, cancel := context.WithCancel(ctx)
+	follower := startFollower(ctx, f)
+	defer follower.wait()
+	defer cancel()
+	var pause pause
+	for {
+		err := f.run.Get(ctx, out)
+		switch {
+		case err == nil, ctx.Err() != nil:
+			return err
+		case isEnded(err):
+			if isNewer := f.joinNewerRun(ctx, err); !isNewer {
+				return errors.New(describeFailure(err, "the workflow "+f.name))
+			}
+			continue
+		case !isOutage(err) && !isDenied(err):
+			return fmt.Errorf("the result of the workflow %s was not read: %s", f.name, describeRefusal(err))
+		}
+		if !pause.wait(ctx) {
+			return ctx.Err()
+		}
+	}
+}
+
+// joinNewerRun takes the run that an operator's reset has put in place of a run, if there is one.
+func (f *flow) joinNewerRun(ctx context.Context, err error) bool {
+	var terminated *sdktemporal.TerminatedError
+	if !errors.As(err, &terminated) {
+		return false
+	}
+	var pause pause
+	for {
+		described, err := f.client.DescribeWorkflowExecution(ctx, f.id, "")
+		if err == nil {
+			newest := described.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+			if newest == "" || newest == f.run.GetRunID() {
+				return false
+			}
+			f.run = f.client.GetWorkflow(ctx, f.id, newest)
+			return true
+		}
+		if !isOutage(err) || !pause.wait(ctx) {
+			return false
+		}
+	}
+}
+
+// leave ends the wait for a workflow whose context has ended. err is what the wait has returned.
+func (f *flow) leave(ctx context.Context, out any, err error) error {
+	if err == nil || f.task.Interrupted(ctx) {
+		return err
+	}
+	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelPatience)
+	defer cancel()
+	isOver := f.cancel(detached, context.Cause(ctx))
+	if isOver && f.run != nil && f.run.Get(detached, out) == nil {
+		return nil
+	}
+	return ctx.Err()
+}
+
+// cancel cancels the workflow. It reports whether the workflow was over.
+func (f *flow) cancel(ctx context.Context, cause error) (isOver bool) {
+	var pause pause
+	for {
+		err := f.client.CancelWorkflowWithOptions(ctx, client.CancelWorkflowOptions{WorkflowID: f.id, Reason: cause.Error()})
+		var notFound *serviceerror.NotFound
+		switch {
+		case err == nil:
+			return false
+		case errors.As(err, &notFound):
+			return true
+		case !isOutage(err) || !pause.wait(ctx):
+			return false
+		}
+	}
+}
+
+// pause is a pause between attempts, which grows.
+type pause struct{ last time.Duration }
+
+// wait waits for the pause. It returns false if ctx has ended.
+func (p *pause) wait(ctx context.Context) bool {
+	p.last = min(max(2*p.last, firstPause), longestPause)
+	timer := time.NewTimer(p.last)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

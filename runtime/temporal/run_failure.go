@@ -1,0 +1,153 @@
+package temporal
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	sdktemporal "go.temporal.io/sdk/temporal"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// isEnded reports whether the error says that the workflow has ended without a result.
+func isEnded(err error) bool {
+	var ended *sdktemporal.WorkflowExecutionError
+	return errors.As(err, &ended)
+}
+
+// describeFailure says in words for the model why a workflow, or a part of it, has failed. subject names it,
+// such as "the workflow Build".
+func describeFailure(err error, subject string) string {
+	switch e := err.(type) { //nolint:errorlint // each layer has its own words
+	case nil:
+		return subject + " failed"
+	case *sdktemporal.WorkflowExecutionError:
+		return describeFailure(errors.Unwrap(e), subject)
+	case *sdktemporal.ActivityError:
+		return describeFailure(errors.Unwrap(e), "the activity "+e.ActivityType().GetName())
+	case *sdktemporal.ChildWorkflowExecutionError:
+		return describeFailure(errors.Unwrap(e), "the child workflow "+e.WorkflowType())
+	case *sdktemporal.NexusOperationError:
+		return describeFailure(errors.Unwrap(e), "the Nexus operation "+e.Operation)
+	case *sdktemporal.ApplicationError:
+		if words := describeMessage(e.Message(), errors.Unwrap(e)); words != "" {
+			return words
+		}
+		return describeFailure(errors.Unwrap(e), subject)
+	case *sdktemporal.TimeoutError:
+		words := subject + describeTimeout(e.TimeoutType())
+		if cause := errors.Unwrap(e); cause != nil {
+			words += ": " + describeFailure(cause, subject)
+		}
+		return words
+	case *sdktemporal.CanceledError:
+		return subject + " was cancelled"
+	case *sdktemporal.TerminatedError:
+		return subject + " was terminated"
+	case *sdktemporal.PanicError: // its text is the program's own
+		return subject + " panicked"
+	}
+	if words := describeMessage(err.Error(), errors.Unwrap(err)); words != "" {
+		return words
+	}
+	return subject + " failed"
+}
+
+// describeTimeout says which time is over.
+func describeTimeout(kind enumspb.TimeoutType) string {
+	switch kind {
+	case enumspb.TIMEOUT_TYPE_HEARTBEAT:
+		return " stopped reporting"
+	case enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
+		return " was not started in time"
+	}
+	return " did not finish in time"
+}
+
+// describeMessage returns the message of an error, without the words that Temporal puts around its cause.
+func describeMessage(message string, cause error) string {
+	if cause != nil && message != "" {
+		if text := cause.Error(); text != "" && strings.Contains(message, text) {
+			message = strings.ReplaceAll(message, text, describeFailure(cause, "it"))
+		}
+	}
+	for _, words := range temporalWords {
+		message = words.ReplaceAllString(message, "")
+	}
+	return strings.TrimSpace(message)
+}
+
+// temporalWords are the words of the SDK's errors that name runs, workers and events. A workflow's error
+// has them if its code has wrapped the error of an activity in one of its own.
+var temporalWords = []*regexp.Regexp{
+	regexp.MustCompile(`activity error \(type: .*?, scheduledEventID: \d+, startedEventID: \d+, identity: .*?\)(: |$)`),
+	regexp.MustCompile(`child workflow execution error \(type: .*?, workflowID: .*?, runID: .*?, initiatedEventID: \d+, startedEventID: \d+\)(: |$)`),
+	regexp.MustCompile(` \(endpoint: ".*?", service: ".*?", operation: ".*?", operation token: ".*?", scheduledEventID: \d+\)`),
+	regexp.MustCompile(` \(type: [^()]*, retryable: (true|false)\)`),
+}
+
+// isOutage reports whether an error of a request may pass: Temporal does not answer, or has too much to do.
+func isOutage(err error) bool {
+	code, ok := readCode(err)
+	if !ok {
+		return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	}
+	switch code {
+	case codes.ResourceExhausted:
+		return !isTooLarge(err)
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Aborted, codes.Internal, codes.Unknown:
+		return true
+	}
+	return false
+}
+
+// isDenied reports whether Temporal refuses the client. This may pass, because credentials are renewed.
+func isDenied(err error) bool {
+	code, _ := readCode(err)
+	return code == codes.PermissionDenied || code == codes.Unauthenticated
+}
+
+// isTooLarge reports whether a message is larger than Temporal, or gRPC, takes.
+func isTooLarge(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "larger than max") || strings.Contains(text, "message too large") || strings.Contains(text, "size exceeds limit")
+}
+
+// readCode returns the gRPC code of an error of Temporal's client. ok is false if the error does not come from
+// the service.
+func readCode(err error) (code codes.Code, ok bool) {
+	var service serviceerror.ServiceError
+	if errors.As(err, &service) {
+		return service.Status().Code(), true
+	}
+	var carrier interface{ GRPCStatus() *status.Status }
+	if errors.As(err, &carrier) {
+		return carrier.GRPCStatus().Code(), true
+	}
+	return codes.Unknown, false
+}
+
+// describeRefusal says in words for the model why Temporal has refused a request. It names no hosts.
+func describeRefusal(err error) string {
+	var noNamespace *serviceerror.NamespaceNotFound
+	code, ok := readCode(err)
+	switch {
+	case errors.As(err, &noNamespace):
+		return "its namespace does not exist in Temporal"
+	case !ok: // an argument or a result that was not encoded or decoded
+		return err.Error()
+	case isTooLarge(err):
+		return "the data is too large for Temporal"
+	case isDenied(err):
+		return "Temporal refuses this server"
+	case code == codes.NotFound:
+		return "Temporal does not have it"
+	case code == codes.InvalidArgument, code == codes.FailedPrecondition:
+		return "Temporal refuses the request: " + status.Convert(err).Message()
+	}
+	return "Temporal refuses the request with the code " + code.String()
+}

@@ -1,0 +1,264 @@
+package temporal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/temporal/internal/flowwire"
+)
+
+const (
+	// unknownQueries is how many queries may find no readable state. After them, the workflow is not queried again.
+	unknownQueries = 5
+	// stuckQueries is after how many queries in a row the task is told that the workflow does not go on.
+	stuckQueries = 3
+	// queryPatience bounds one query. It needs a worker.
+	queryPatience = 10 * time.Second
+)
+
+// errUnreadable says that the answer to a query is not the state of a workflow.
+var errUnreadable = errors.New("temporal: the state is not readable")
+
+// follower carries the progress and the questions of a running workflow to its task.
+type follower struct {
+	*flow
+	work sync.WaitGroup
+	wake chan struct{} // gets a value after an answer, since the state changes soon
+
+	// Only the goroutine of follow uses these.
+	questions map[string]*relayedQuestion
+	report    report // the newest that the task has
+	asked     string // the keys of the newest state
+}
+
+// report is a report of progress. The count tells it from another one with the same words.
+type report struct {
+	count       int64
+	done, total float64
+	message     string
+}
+
+// relayedQuestion is a question of the workflow that the task asks.
+type relayedQuestion struct {
+	run      string // the run of the workflow that gets the answer
+	cancel   context.CancelFunc
+	answered chan flowwire.Answer // has the answer once there is one
+	answer   *flowwire.Answer     // from answered
+}
+
+// startFollower follows a workflow until ctx ends.
+func startFollower(ctx context.Context, f *flow) *follower {
+	follower := &follower{flow: f, wake: make(chan struct{}, 1), questions: map[string]*relayedQuestion{}}
+	follower.work.Go(func() {
+		defer guard.Recover(nil, "following of the workflow "+f.name)
+		follower.follow(ctx)
+	})
+	return follower
+}
+
+// wait waits until all goroutines of the follower have ended. The caller has ended their ctx.
+func (f *follower) wait() { f.work.Wait() }
+
+// follow queries the workflow until ctx ends, or until it turns out not to know the query.
+func (f *follower) follow(ctx context.Context) {
+	slowest := slowestPoll * f.options.Poll
+	pause, unknown, stuck := f.options.Poll, 0, 0
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.wake:
+			pause = f.options.Poll
+		case <-timer.C:
+			state, err := f.query(ctx)
+			if !isStuck(err) {
+				stuck = 0
+			} else if stuck++; stuck == stuckQueries {
+				f.task.Message(ctx, "the workflow "+f.name+" does not go on: its code panics, or its result is too large for Temporal")
+			}
+			switch {
+			case err == nil && f.takeState(ctx, state):
+				pause, unknown = f.options.Poll, 0
+			case errors.Is(err, errUnreadable), isUnknownQuery(err):
+				unknown++
+				if unknown == unknownQueries {
+					return
+				}
+				fallthrough
+			default:
+				pause = min(pause+pause/2, slowest)
+			}
+		}
+		timer.Reset(pause)
+	}
+}
+
+// query asks the workflow for its state.
+func (f *follower) query(ctx context.Context) (state flowwire.State, err error) {
+	defer guard.Then(nil, "the query of the workflow "+f.name, func() { err = errUnreadable })
+	ctx, cancel := context.WithTimeout(ctx, queryPatience)
+	defer cancel()
+	value, err := f.client.QueryWorkflow(ctx, f.id, "", flowwire.QueryState)
+	if err != nil {
+		return state, err
+	}
+	if err := value.Get(&state); err != nil {
+		return state, errUnreadable
+	}
+	return state, nil
+}
+
+// isStuck reports whether Temporal cannot query a workflow because its code fails again and again. The workflow goes on
+// when its workers have better code.
+func isStuck(err error) bool {
+	var notReady *serviceerror.WorkflowNotReady
+	return errors.As(err, &notReady) && strings.Contains(notReady.Message, "failed state")
+}
+
+// isUnknownQuery reports whether a workflow has no such query. The SDKs of Temporal say so only in words:
+// those of Go and Java, that of TypeScript, and those of Python, .NET and Ruby.
+func isUnknownQuery(err error) bool {
+	var failed *serviceerror.QueryFailed
+	if !errors.As(err, &failed) {
+		return false
+	}
+	words := strings.ToLower(failed.Error())
+	for _, known := range []string{"unknown query", "did not register a handler", "expected but not found"} {
+		if strings.Contains(words, known) {
+			return true
+		}
+	}
+	return false
+}
+
+// takeState tells the task what is new in a state. It reports whether anything is.
+func (f *follower) takeState(ctx context.Context, state flowwire.State) (isNew bool) {
+	newest := report{state.Reports, state.Done, state.Total, state.Message}
+	if newest != f.report && newest.count > 0 { // a run that was continued as new begins with none
+		f.report, isNew = newest, true
+		f.task.Progress(ctx, newest.done, newest.total, newest.message)
+	}
+	open := map[string]bool{}
+	var asked strings.Builder
+	for _, q := range state.Questions {
+		open[q.Key] = true
+		asked.WriteString(q.Key)
+		asked.WriteByte(0)
+		f.takeQuestion(ctx, state.Run, q)
+	}
+	for key, q := range f.questions {
+		if !open[key] && !q.isAnswered() {
+			q.cancel() // the workflow no longer waits for it
+			delete(f.questions, key)
+		}
+	}
+	if asked.String() != f.asked {
+		f.asked, isNew = asked.String(), true
+	}
+	return isNew
+}
+
+// takeQuestion asks a question that is open in a run of the workflow, if it is new. If an earlier run got the
+// answer, this run gets it too: a retry asks again, and a reset may drop signals.
+func (f *follower) takeQuestion(ctx context.Context, run string, q flowwire.Question) {
+	relayed := f.questions[q.Key]
+	switch {
+	case relayed == nil:
+		asking, cancel := context.WithCancel(ctx)
+		relayed = &relayedQuestion{run: run, cancel: cancel, answered: make(chan flowwire.Answer, 1)}
+		f.questions[q.Key] = relayed
+		f.work.Go(func() {
+			defer guard.Recover(nil, "an answer for the workflow "+f.name)
+			defer cancel()
+			if answer, ok := f.ask(asking, q); ok {
+				relayed.answered <- answer
+				f.sendAnswer(ctx, answer)
+			}
+		})
+	case relayed.run != run && relayed.isAnswered():
+		relayed.run = run
+		f.work.Go(func() {
+			defer guard.Recover(nil, "an answer for the workflow "+f.name)
+			f.sendAnswer(ctx, *relayed.answer)
+		})
+	}
+}
+
+// isAnswered reports whether the question has its answer.
+func (q *relayedQuestion) isAnswered() bool {
+	select {
+	case answer := <-q.answered:
+		q.answer = &answer
+	default:
+	}
+	return q.answer != nil
+}
+
+// ask asks a question of the workflow in its task. ok is false if there is nothing to send: the workflow no longer
+// waits, or the run of the handler ends.
+func (f *follower) ask(ctx context.Context, q flowwire.Question) (answer flowwire.Answer, ok bool) {
+	defer guard.Then(nil, "a question of the workflow "+f.name, func() {
+		answer, ok = flowwire.Answer{Key: q.Key, Refusal: flowwire.RefusedOther, Text: "the question could not be asked"}, true
+	}, "question", q.Key)
+	input := mcptask.InputSpec{Name: q.Input.Name, Message: q.Message, Schema: string(q.Input.Schema)}
+	step := f.nameStep(q.Key)
+	content, err := mcptask.Ask[json.RawMessage](ctx, f.task, input, step, q.Message)
+	switch {
+	case err == nil:
+		return flowwire.Answer{Key: q.Key, Content: content}, true
+	case ctx.Err() != nil, errors.Is(err, mcptask.ErrServerClosed), errors.Is(err, mcptask.ErrCancelled), errors.Is(err, mcptask.ErrExpired):
+		return answer, false
+	}
+	answer = flowwire.Answer{Key: q.Key, Refusal: flowwire.NewRefusal(err), Text: strings.TrimPrefix(err.Error(), step+": ")}
+	var wire *mcptask.Error
+	if errors.As(err, &wire) { // such as that of a limit
+		answer.Text = wire.Message
+	}
+	return answer, true
+}
+
+// nameStep returns the name of a question of the workflow in its task. The same step of another workflow is another
+// question. Otherwise a handler that runs again, and that finds one of its workflows closed, could take the answer to
+// that workflow's question for the answer to the other's.
+func (f *flow) nameStep(key string) string {
+	if f.options.Name != "" {
+		return f.name + "/" + f.options.Name + "/" + key
+	}
+	return f.name + "/" + key
+}
+
+// sendAnswer signals an answer to the workflow. It tries again until ctx ends.
+func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
+	var pause pause
+	for {
+		err := f.client.SignalWorkflow(ctx, f.id, "", flowwire.SignalAnswer, answer)
+		var notFound *serviceerror.NotFound
+		switch {
+		case err == nil:
+			select {
+			case f.wake <- struct{}{}:
+			default:
+			}
+			return
+		case errors.As(err, &notFound): // the workflow is over
+			return
+		case !isOutage(err) && !isDenied(err) && answer.Refusal != "":
+			return
+		case !isOutage(err) && !isDenied(err):
+			answer = flowwire.Answer{Key: answer.Key, Refusal: flowwire.RefusedOther, Text: "the answer was not delivered: Temporal does not take it"}
+		}
+		if !pause.wait(ctx) {
+			return
+		}
+	}
+}

@@ -1,0 +1,619 @@
+package temporal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	sdktemporal "go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/temporal/internal/flowwire"
+)
+
+// errNoTemporal is the error of a request while Temporal is away.
+var errNoTemporal = serviceerror.NewUnavailable("dial tcp 10.1.2.3:7233: connection refused")
+
+// failWorkflow returns the error that the SDK makes of a workflow's failure.
+func failWorkflow(cause error) error {
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.ExecuteWorkflow(func(workflow.Context) error { return cause })
+	return env.GetWorkflowError()
+}
+
+// TestStart checks how a workflow is started, and that its result is that of the task.
+func TestStart(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		options := WorkflowOptions{TaskQueue: "builds", Name: "first", Start: func(_ context.Context, task *mcptask.Task, o *client.StartWorkflowOptions) {
+			*o = client.StartWorkflowOptions{ID: "mine", TaskQueue: "other", WorkflowRunTimeout: time.Hour, Memo: map[string]any{"task": task.ID(), flowwire.MemoTask: 1},
+				WorkflowExecutionErrorWhenAlreadyStarted: true}
+		}}
+		s := newBuildServer(t, nil, buildPolicy, func(ctx context.Context, task *mcptask.Task) (built, error) {
+			return Run[built](ctx, task, c, options, "Build", "main", 7)
+		})
+		task := beginBuild(t, s)
+		f := <-c.begun
+		o := f.options
+		if o.ID != task.ID+"/Build/first" || o.TaskQueue != "builds" || o.WorkflowRunTimeout != time.Hour ||
+			o.WorkflowIDReusePolicy != enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE ||
+			o.WorkflowIDConflictPolicy != enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING || o.WorkflowExecutionErrorWhenAlreadyStarted {
+			t.Errorf("%+v", o)
+		}
+		if o.Memo["task"] != task.ID || o.Memo[flowwire.MemoTask] != (flowwire.Memo{Task: task.ID}) {
+			t.Errorf("memo: %+v", o.Memo)
+		}
+		if f.name != "Build" || len(f.args) != 2 || f.args[0] != "main" || f.args[1] != 7 {
+			t.Errorf("%s%v", f.name, f.args)
+		}
+		f.end(built{Image: "shop:1"}, nil)
+		if r := awaitBuild(t, s, task.ID, "its end", isBuilt); !strings.Contains(buildOutcome(r), `{"image":"shop:1"}`) {
+			t.Errorf("outcome: %s", buildOutcome(r))
+		}
+	})
+}
+
+// TestPlainCall checks that a plain call has workflows of its own, and that its end cancels them.
+func TestPlainCall(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		ids := map[string]bool{}
+		for range 2 {
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_, _ = s.Call(ctx, builder, "build", json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModePlain})
+			}()
+			f := <-c.begun
+			if id := f.options.ID; ids[id] || !strings.HasPrefix(id, "plain-") || !strings.HasSuffix(id, "/Build") {
+				t.Errorf("ID: %q", id)
+			}
+			ids[f.options.ID] = true
+			cancel()
+			<-f.cancels
+			<-done
+		}
+	})
+}
+
+// TestProgress checks that the newest report becomes the task's, and that a quiet workflow is asked less often.
+func TestProgress(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		task := beginBuild(t, s)
+		f := <-c.begun
+		f.show(flowwire.State{Reports: 4, Done: 1, Total: 3, Message: "compiling"})
+		awaitBuild(t, s, task.ID, "the progress", func(r mcptask.Record) bool {
+			return r.Progress == (mcptask.Progress{Done: 1, Total: 3}) && r.StatusMessage == "compiling (1/3)"
+		})
+		f.show(flowwire.State{Reports: 4, Message: "of a run that continued as new"})
+		awaitBuild(t, s, task.ID, "the message", func(r mcptask.Record) bool {
+			return r.StatusMessage == "of a run that continued as new"
+		})
+		time.Sleep(time.Minute)
+		before := c.counted("query")
+		time.Sleep(10 * time.Minute)
+		if n := c.counted("query") - before; n < 55 || n > 65 {
+			t.Errorf("%d queries in ten minutes", n)
+		}
+		f.end(built{}, nil)
+		awaitBuild(t, s, task.ID, "its end", isBuilt)
+	})
+}
+
+// TestForeignWorkflow checks that a workflow without package taskflow works and is soon left alone, and
+// that one without workers is asked again.
+func TestForeignWorkflow(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		task := beginBuild(t, s)
+		f := <-c.begun
+		time.Sleep(30 * time.Minute)
+		if n := c.counted("query"); n != unknownQueries {
+			t.Errorf("%d queries", n)
+		}
+		f.end(built{Image: "shop:1"}, nil)
+		awaitBuild(t, s, task.ID, "its end", isBuilt)
+
+		c.setFail(func(call string) error {
+			if call == "query" {
+				return serviceerror.NewFailedPrecondition("no poller seen for task queue recently, worker may be down")
+			}
+			return nil
+		})
+		task = beginBuild(t, s)
+		f = <-c.begun
+		f.show(flowwire.State{Reports: 1, Message: "compiling"})
+		time.Sleep(30 * time.Minute)
+		c.setFail(nil)
+		awaitBuild(t, s, task.ID, "the message", func(r mcptask.Record) bool { return r.StatusMessage == "compiling" })
+		f.end(built{}, nil)
+		awaitBuild(t, s, task.ID, "its end", isBuilt)
+	})
+}
+
+// TestUnreadableState checks that a state that cannot be decoded harms nothing.
+func TestUnreadableState(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		task := beginBuild(t, s)
+		f := <-c.begun
+		f.mu.Lock()
+		f.state = func() (flowwire.State, error) { panic("boom") }
+		f.mu.Unlock()
+		time.Sleep(30 * time.Minute)
+		if n := c.counted("query"); n != unknownQueries {
+			t.Errorf("%d queries", n)
+		}
+		f.end(built{}, nil)
+		awaitBuild(t, s, task.ID, "its end", isBuilt)
+	})
+}
+
+// TestQuestions checks that the task asks what the workflow asks, several questions at once, and that
+// answers and refusals reach the workflow once.
+func TestQuestions(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		task := beginBuild(t, s)
+		f := <-c.begun
+		f.show(flowwire.State{Questions: askFor("a", "b", "c", "d")})
+		r := awaitAsked(t, s, task.ID, "Build/a", "Build/b", "Build/c", "Build/d")
+		if q, err := mcptask.NewQuestion(r.ID, "a", r.Inputs[0].Method, r.Inputs[0].Params); err != nil || q.Message != "Ship it?" || q.Input != "Approval" {
+			t.Errorf("%+v, %v", q, err)
+		}
+		replyTo(t, s, task.ID, "Build/b", `{"action":"accept","content":{"approve":true}}`)
+		replyTo(t, s, task.ID, "Build/c", `{"action":"decline"}`)
+		for range 2 {
+			switch got := <-f.signals; got.Key {
+			case "b":
+				if string(got.Content) != `{"approve":true}` || got.Refusal != "" {
+					t.Errorf("%+v", got)
+				}
+			case "c":
+				if got.Refusal != flowwire.RefusedDeclined || got.Text != "the question was declined" || got.Content != nil {
+					t.Errorf("%+v", got)
+				}
+			default:
+				t.Errorf("%+v", got)
+			}
+		}
+		f.show(flowwire.State{Questions: askFor("d", "e")}) // a is withdrawn
+		awaitAsked(t, s, task.ID, "Build/d", "Build/e")
+		f.end(built{}, nil)
+		r = awaitBuild(t, s, task.ID, "its end", isBuilt)
+		if keys := openInputs(r); len(keys) > 0 || len(f.signals) > 0 {
+			t.Errorf("%q open, %d further signals", keys, len(f.signals))
+		}
+	})
+}
+
+// TestCannotAsk checks that a workflow learns that its question cannot be asked.
+func TestCannotAsk(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		mute := builder
+		mute.CanAsk = nil
+		reply, err := s.Call(t.Context(), mute, "build", json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := <-c.begun
+		f.show(flowwire.State{Questions: askFor("a")})
+		if got := <-f.signals; got.Refusal != flowwire.RefusedCannotAsk || !strings.Contains(got.Text, "has not declared") {
+			t.Errorf("%+v", got)
+		}
+		f.end(built{}, nil)
+		awaitBuild(t, s, reply.Task.ID, "its end", isBuilt)
+	})
+}
+
+// TestAnswerOutage checks that an answer waits for Temporal, and that each further run of the workflow that asks
+// the same gets it.
+func TestAnswerOutage(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		task := beginBuild(t, s)
+		f := <-c.begun
+		f.show(flowwire.State{Run: "run-1", Questions: askFor("a")})
+		awaitAsked(t, s, task.ID, "Build/a")
+		c.setFail(func(string) error { return errNoTemporal })
+		replyTo(t, s, task.ID, "Build/a", `{"action":"accept","content":{"approve":true}}`)
+		time.Sleep(5 * time.Minute)
+		c.setFail(nil)
+		for _, run := range []string{"run-2", "run-3"} {
+			if got := <-f.signals; got.Key != "a" || string(got.Content) != `{"approve":true}` {
+				t.Errorf("%+v", got)
+			}
+			time.Sleep(time.Minute)
+			if n := len(f.signals); n > 0 {
+				t.Errorf("%d further signals", n)
+			}
+			f.show(flowwire.State{Run: run, Questions: askFor("a")})
+		}
+		if got := <-f.signals; got.Key != "a" {
+			t.Errorf("%+v", got)
+		}
+		f.end(built{}, nil)
+		awaitBuild(t, s, task.ID, "its end", isBuilt)
+	})
+}
+
+// TestOutage checks that a task waits while Temporal is away, before the start and after it.
+func TestOutage(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		away := func(string) error { return errNoTemporal }
+		c.setFail(away)
+		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		task := beginBuild(t, s)
+		awaitBuild(t, s, task.ID, "the outage", func(r mcptask.Record) bool { return strings.Contains(r.StatusMessage, "Temporal does not answer") })
+		time.Sleep(5 * time.Minute)
+		c.setFail(nil)
+		f := <-c.begun
+		awaitBuild(t, s, task.ID, "the start", func(r mcptask.Record) bool { return r.StatusMessage == "the workflow has started" })
+		f.mu.Lock()
+		f.err = serviceerror.NewUnavailable("shutting down")
+		f.mu.Unlock()
+		close(f.ended) // the request for the result fails
+		c.setFail(away)
+		time.Sleep(5 * time.Minute)
+		f.restart("run-1")
+		c.setFail(nil)
+		f.end(built{Image: "shop:1"}, nil)
+		if r := awaitBuild(t, s, task.ID, "its end", isBuilt); !strings.Contains(buildOutcome(r), "shop:1") {
+			t.Error(buildOutcome(r))
+		}
+	})
+}
+
+// TestStartRefused checks that what does not pass fails the task, in words without hosts.
+func TestStartRefused(t *testing.T) {
+	for want, err := range map[string]error{
+		"its namespace does not exist in Temporal":                 serviceerror.NewNamespaceNotFound("shop"),
+		"Temporal refuses the request: WorkflowId too long":        serviceerror.NewInvalidArgument("WorkflowId too long"),
+		"Temporal refuses this server":                             serviceerror.NewPermissionDenied("request to 10.1.2.3 unauthorized", ""),
+		"the data is too large for Temporal":                       serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_UNSPECIFIED, "grpc: trying to send message larger than max (5 vs. 4)"),
+		"unable to encode argument 0":                              errors.New("unable to encode argument 0"),
+		"Temporal refuses the request with the code Unimplemented": serviceerror.NewUnimplemented("at 10.1.2.3"),
+	} {
+		bubble.Run(t, want, func(t *testing.T) {
+			c := newFakeTemporal()
+			c.setFail(func(string) error { return err })
+			s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+			r := awaitBuild(t, s, beginBuild(t, s).ID, "its end", isBuilt)
+			if got := buildOutcome(r); !strings.Contains(got, "the workflow Build was not started: "+want) || !r.Outcome.IsError || strings.Contains(got, "10.1.2.3") {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// TestCancel checks that the end of a task cancels its workflow, and that the end of a server does not.
+func TestCancel(t *testing.T) {
+	for name, c := range map[string]struct {
+		end    func(t *testing.T, s *mcptask.Server, id string)
+		reason string
+	}{
+		"cancelled": {func(t *testing.T, s *mcptask.Server, id string) { _, _, _ = s.Cancel(t.Context(), builder, id) }, "the task was cancelled"},
+		"stopped":   {func(t *testing.T, s *mcptask.Server, id string) { _ = s.Stop(t.Context(), builder, id) }, "the task was cancelled"},
+		"expired":   {func(*testing.T, *mcptask.Server, string) {}, "the task has expired"},
+		"closed":    {func(_ *testing.T, s *mcptask.Server, _ string) { _ = s.Close() }, ""},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			temporal := newFakeTemporal()
+			s := newBuildServer(t, mcptask.NewMemoryStore(), buildPolicy, runBuild(temporal))
+			task := beginBuild(t, s)
+			f := <-temporal.begun
+			f.show(flowwire.State{Questions: askFor("a")})
+			awaitAsked(t, s, task.ID, "Build/a")
+			c.end(t, s, task.ID)
+			if c.reason == "" {
+				synctest.Wait()
+				if n := temporal.counted("cancel"); n > 0 {
+					t.Errorf("%d cancellations", n)
+				}
+				return
+			}
+			if got := <-f.cancels; got != c.reason {
+				t.Errorf("reason: %q", got)
+			}
+		})
+	}
+}
+
+// TestCancelOutage checks that a cancellation waits for Temporal, and for a start that is under way.
+func TestCancelOutage(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		c.starting, c.canStart = make(chan struct{}), make(chan struct{})
+		task := beginBuild(t, s)
+		<-c.starting
+		if _, _, err := s.Cancel(t.Context(), builder, task.ID); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		c.setFail(func(string) error { return errNoTemporal })
+		close(c.canStart)
+		f := <-c.begun
+		time.Sleep(10 * time.Second)
+		c.setFail(nil)
+		<-f.cancels
+	})
+}
+
+// TestCloseWhileStarting checks that the end of a server does not wait for a start that is under way.
+func TestCloseWhileStarting(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		c.starting, c.canStart = make(chan struct{}), make(chan struct{})
+		s := newBuildServer(t, mcptask.NewMemoryStore(), buildPolicy, runBuild(c))
+		beginBuild(t, s)
+		<-c.starting
+		before := time.Now()
+		if err := s.Close(); err != nil || time.Since(before) > 0 {
+			t.Errorf("%v after %v", err, time.Since(before))
+		}
+		if n := c.counted("cancel"); n > 0 {
+			t.Errorf("%d cancellations", n)
+		}
+	})
+}
+
+// explosive panics when it is decoded.
+type explosive struct{}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (*explosive) UnmarshalJSON([]byte) error { panic("boom") }
+
+// TestResultPanics checks that a result whose decoder panics fails the task, and leaves nothing behind.
+func TestResultPanics(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		s := newBuildServer(t, nil, buildPolicy, func(ctx context.Context, task *mcptask.Task) (built, error) {
+			_, err := Run[explosive](ctx, task, c, WorkflowOptions{TaskQueue: "builds"}, "Build")
+			return built{}, err
+		})
+		task := beginBuild(t, s)
+		f := <-c.begun
+		f.show(flowwire.State{Questions: askFor("a")})
+		awaitAsked(t, s, task.ID, "Build/a")
+		f.end(7, nil)
+		if r := awaitBuild(t, s, task.ID, "its end", isBuilt); r.Outcome.Kind != mcptask.OutcomeError {
+			t.Error(buildOutcome(r))
+		}
+	})
+}
+
+// TestFinishedWork checks that the result of a workflow counts if the workflow has ended before its cancellation.
+func TestFinishedWork(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		returned := make(chan built, 1)
+		s := newBuildServer(t, nil, buildPolicy, func(ctx context.Context, task *mcptask.Task) (built, error) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			defer cancel(nil)
+			c.setFail(func(call string) error {
+				if call == "get" && ctx.Err() == nil { // Temporal is away, and then it is late
+					return errNoTemporal
+				}
+				return nil
+			})
+			time.AfterFunc(time.Minute, func() { cancel(errors.New("enough")) })
+			out, err := runBuild(c)(ctx, task)
+			returned <- out
+			return out, err
+		})
+		task := beginBuild(t, s)
+		f := <-c.begun
+		f.end(built{Image: "shop:1"}, nil)
+		if out := <-returned; out.Image != "shop:1" {
+			t.Errorf("%+v", out)
+		}
+		if r := awaitBuild(t, s, task.ID, "its end", isBuilt); !strings.Contains(buildOutcome(r), "shop:1") {
+			t.Error(buildOutcome(r))
+		}
+	})
+}
+
+// TestOtherReplica checks that a task goes on elsewhere: the workflow is joined, and its question asked once.
+func TestOtherReplica(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c, store := newFakeTemporal(), mcptask.NewMemoryStore()
+		first := newBuildServer(t, store, buildPolicy, runBuild(c))
+		task := beginBuild(t, first)
+		f := <-c.begun
+		f.show(flowwire.State{Reports: 1, Message: "waiting", Questions: askFor("a", "b")})
+		awaitAsked(t, first, task.ID, "Build/a", "Build/b")
+		c.setFail(func(call string) error {
+			if call == "signal" {
+				return errNoTemporal
+			}
+			return nil
+		})
+		replyTo(t, first, task.ID, "Build/a", `{"action":"accept","content":{"approve":true}}`)
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c.setFail(nil)
+		second := newBuildServer(t, store, buildPolicy, runBuild(c))
+		if got := <-f.signals; got.Key != "a" || string(got.Content) != `{"approve":true}` {
+			t.Errorf("%+v", got)
+		}
+		r := awaitAsked(t, second, task.ID, "Build/b")
+		if len(r.Inputs) != 2 || r.Attempt != 2 {
+			t.Errorf("attempt %d: %+v", r.Attempt, r.Inputs)
+		}
+		f.show(flowwire.State{Reports: 1, Message: "waiting"})
+		f.end(built{Image: "shop:1"}, nil)
+		if r := awaitBuild(t, second, task.ID, "its end", isBuilt); !strings.Contains(buildOutcome(r), "shop:1") {
+			t.Error(buildOutcome(r))
+		}
+		if n := len(c.begun); n > 0 || c.counted("cancel") > 0 {
+			t.Errorf("%d further workflows, %d cancellations", n, c.counted("cancel"))
+		}
+	})
+}
+
+// TestReset checks that the run that an operator's reset has begun is joined, and that a workflow that was
+// only terminated fails.
+func TestReset(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		task := beginBuild(t, s)
+		f := <-c.begun
+		synctest.Wait() // it waits for the result
+		c.setFail(func(call string) error {
+			if call == "get" {
+				c.setFail(nil)
+				f.restart("run-2")
+				return failWorkflow(&sdktemporal.TerminatedError{})
+			}
+			return nil
+		})
+		f.mu.Lock()
+		f.err = errNoTemporal
+		f.mu.Unlock()
+		close(f.ended)
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		f.end(nil, failWorkflow(&sdktemporal.TerminatedError{}))
+		r := awaitBuild(t, s, task.ID, "its end", isBuilt)
+		if !strings.Contains(buildOutcome(r), "the workflow Build was terminated") || f.runID != "run-2" {
+			t.Errorf("%s, %s", buildOutcome(r), f.runID)
+		}
+	})
+}
+
+// Build is a workflow that is named by its function.
+func (*fakeFlow) Build() {}
+
+// TestNameWorkflow checks the names of workflows.
+func TestNameWorkflow(t *testing.T) {
+	for want, workflow := range map[string]any{"Ship": "Ship", "TestNameWorkflow": TestNameWorkflow, "Build": (&fakeFlow{}).Build} {
+		if got, err := nameWorkflow(workflow); got != want || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	for _, workflow := range []any{nil, 7, (func())(nil)} {
+		if _, err := nameWorkflow(workflow); err == nil {
+			t.Errorf("%v is taken", workflow)
+		}
+	}
+}
+
+// TestRunner checks the runner of generated code: results, failures, and options that are missing.
+func TestRunner(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		task := mcptask.NewTask("task-1", "", 1, nil)
+		go func() { (<-c.begun).end(built{Image: "shop:1"}, nil) }()
+		out, err := mcptask.RunWorkflow[built](t.Context(), NewRunner(c, WorkflowOptions{TaskQueue: "builds"}), task, "Build")
+		if out.Image != "shop:1" || err != nil {
+			t.Errorf("%+v, %v", out, err)
+		}
+		if err := NewRunner(c, WorkflowOptions{TaskQueue: "builds"}).RunWorkflow(t.Context(), task, "Build", nil); err != nil {
+			t.Errorf("without a result: %v", err)
+		}
+		go func() { (<-c.begun).end(nil, failWorkflow(sdktemporal.NewApplicationError("no disk left", "disk"))) }()
+		if _, err := Run[built](t.Context(), task, c, WorkflowOptions{TaskQueue: "builds"}, "Ship"); err == nil || err.Error() != "no disk left" {
+			t.Errorf("a failure: %v", err)
+		}
+		if _, err := Run[int](t.Context(), task, c, WorkflowOptions{TaskQueue: "builds"}, "Build"); err == nil || !strings.Contains(err.Error(), "was not read") {
+			t.Errorf("a result of another type: %v", err)
+		}
+		for _, err := range []error{
+			NewRunner(nil, WorkflowOptions{TaskQueue: "builds"}).RunWorkflow(t.Context(), task, "Build", nil),
+			NewRunner(c, WorkflowOptions{}).RunWorkflow(t.Context(), task, "Build", nil),
+			NewRunner(c, WorkflowOptions{TaskQueue: "builds"}).RunWorkflow(t.Context(), task, "", nil),
+		} {
+			if err == nil {
+				t.Error("options are missing")
+			}
+		}
+	})
+}
+
+// TestQuestionsOfTwoWorkflows checks that a handler that runs again does not give the answer to a question of one
+// workflow to another workflow.
+func TestQuestionsOfTwoWorkflows(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c, store := newFakeTemporal(), mcptask.NewMemoryStore()
+		handler := func(ctx context.Context, task *mcptask.Task) (built, error) {
+			for _, name := range []string{"Staging", "Production"} {
+				if _, err := Run[built](ctx, task, c, WorkflowOptions{TaskQueue: "builds"}, name); err != nil {
+					return built{}, err
+				}
+			}
+			return built{}, nil
+		}
+		first := newBuildServer(t, store, buildPolicy, handler)
+		task := beginBuild(t, first)
+		staging := <-c.begun
+		staging.show(flowwire.State{Questions: askFor("ship")})
+		key := openInputs(awaitBuild(t, first, task.ID, "a question", func(r mcptask.Record) bool { return len(openInputs(r)) == 1 }))[0]
+		replyTo(t, first, task.ID, key, `{"action":"accept","content":{"approve":true}}`)
+		<-staging.signals
+		staging.show(flowwire.State{})
+		staging.end(built{}, nil)
+		production := <-c.begun
+		production.show(flowwire.State{Questions: askFor("ship")})
+		awaitBuild(t, first, task.ID, "the second question", func(r mcptask.Record) bool { return len(openInputs(r)) == 1 })
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+		second := newBuildServer(t, store, buildPolicy, handler)
+		awaitBuild(t, second, task.ID, "the next run", func(r mcptask.Record) bool { return r.Attempt == 2 })
+		time.Sleep(time.Minute)
+		if n := len(production.signals); n > 0 {
+			t.Errorf("nobody was asked, and the workflow got %+v", <-production.signals)
+		}
+		production.end(built{}, nil)
+		awaitBuild(t, second, task.ID, "its end", isBuilt)
+	})
+}
+
+// TestStuckWorkflow checks that the task of a workflow whose code fails again and again says so, and goes on with it.
+func TestStuckWorkflow(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		c.fail = func(call string) error {
+			if call == "query" {
+				return serviceerror.NewWorkflowNotReady("Unable to query workflow due to Workflow Task in failed state.")
+			}
+			return nil
+		}
+		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		task := beginBuild(t, s)
+		f := <-c.begun
+		awaitBuild(t, s, task.ID, "the message", func(r mcptask.Record) bool {
+			return r.StatusMessage == "the workflow Build does not go on: its code panics, or its result is too large for Temporal"
+		})
+		c.setFail(nil)
+		f.show(flowwire.State{Reports: 1, Message: "going on"})
+		awaitBuild(t, s, task.ID, "the progress", func(r mcptask.Record) bool { return r.StatusMessage == "going on" })
+		f.end(built{}, nil)
+		awaitBuild(t, s, task.ID, "its end", isBuilt)
+	})
+}

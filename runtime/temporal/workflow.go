@@ -1,0 +1,186 @@
+package temporal
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	sdktemporal "go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+)
+
+// What Temporal knows of a task. Workflows outlive the processes that started them, so these names and the types below
+// never change.
+const (
+	workflowType   = "mcptask.Task"
+	activityType   = "mcptask.Run"
+	answeredSignal = "mcptask.Answered"
+)
+
+// runInput is the input of the activity.
+type runInput struct {
+	TaskID string
+	// Cancelled says that somebody has cancelled the workflow.
+	Cancelled bool `json:",omitempty"`
+}
+
+// runEnd is the result of the activity.
+type runEnd string
+
+const (
+	runOver  runEnd = "over"
+	runWaits runEnd = "waits"
+)
+
+const (
+	// A workflow that waits for an answer looks at the record now and then, since the signal may be lost with the
+	// process that took the answer. Each look adds eleven events to the workflow's history.
+	firstLook = time.Minute
+	lastLook  = time.Hour
+)
+
+// keepTask is the workflow of a task: it has the handler run until the task is over. It decides nothing else: the
+// record of the task says whether the handler may run again after its process was lost.
+func (x *executor) keepTask(ctx workflow.Context, taskID string) error {
+	answered := workflow.GetSignalChannel(ctx, answeredSignal)
+	look := firstLook
+	for {
+		end, err := x.executeRun(ctx, runInput{TaskID: taskID})
+		switch {
+		case ctx.Err() != nil && (err != nil || end != runOver):
+			return x.endCancelled(ctx, taskID)
+		case err != nil:
+			return err
+		case end == runOver:
+			drain(answered) // of answers that came while the run kept its place
+			return nil
+		}
+		if came := x.awaitAnswer(ctx, answered, look); came {
+			look = firstLook
+		} else {
+			look = min(2*look, lastLook)
+		}
+		if ctx.Err() != nil {
+			return x.endCancelled(ctx, taskID)
+		}
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			return workflow.NewContinueAsNewError(ctx, workflowType, taskID)
+		}
+	}
+}
+
+// awaitAnswer waits for the signal, and at most for the given time. It reports whether the signal has come.
+func (x *executor) awaitAnswer(ctx workflow.Context, answered workflow.ReceiveChannel, most time.Duration) bool {
+	came := false
+	timer, stop := workflow.WithCancel(ctx)
+	defer stop()
+	selector := workflow.NewSelector(ctx)
+	selector.AddReceive(answered, func(c workflow.ReceiveChannel, _ bool) {
+		came = true
+		drain(c) // one look is enough for all
+	})
+	selector.AddFuture(workflow.NewTimer(timer, most), func(workflow.Future) {})
+	selector.Select(ctx)
+	return came
+}
+
+// drain takes the signals that have come.
+func drain(signals workflow.ReceiveChannel) {
+	for signals.ReceiveAsync(nil) {
+	}
+}
+
+// endCancelled ends the task of a workflow that was cancelled, if no run of the handler has ended it.
+func (x *executor) endCancelled(ctx workflow.Context, taskID string) error {
+	detached, _ := workflow.NewDisconnectedContext(ctx)
+	if _, err := x.executeRun(detached, runInput{TaskID: taskID, Cancelled: true}); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// executeRun executes the activity. Temporal repeats it if its worker is lost or the task was left, until the
+// workflow times out.
+func (x *executor) executeRun(ctx workflow.Context, in runInput) (runEnd, error) {
+	info := workflow.GetInfo(ctx)
+	until := info.WorkflowStartTime.Add(info.WorkflowExecutionTimeout)
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ScheduleToCloseTimeout: max(until.Sub(workflow.Now(ctx)), time.Second),
+		HeartbeatTimeout:       x.options.Heartbeat,
+		WaitForCancellation:    true,
+		RetryPolicy:            &sdktemporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
+	})
+	var end runEnd
+	err := workflow.ExecuteActivity(ctx, activityType, in).Get(ctx, &end)
+	return end, err
+}
+
+// errLeft makes Temporal run a task again, at another worker if this one closes. It is benign, so that neither logs nor
+// metrics count it as a failure.
+var errLeft = sdktemporal.NewApplicationErrorWithOptions(
+	"the run of the task has ended before the task: the server closes, does not reach its store, does not have the tool, or an answer has come",
+	"mcptask.Left", sdktemporal.ApplicationErrorOptions{Category: sdktemporal.ApplicationErrorCategoryBenign})
+
+// runTask is the activity: one run of the handler of a task.
+func (x *executor) runTask(ctx context.Context, in runInput) (runEnd, error) {
+	run, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	switch {
+	case in.Cancelled:
+		end(mcptask.ErrCancelled)
+	case x.closing.Err() != nil: // no handler begins that would be ended at once
+		end(context.Canceled)
+	}
+	ended := make(chan mcptask.RunEnd, 1)
+	go func() {
+		defer guard.Then(nil, "the run of a task", func() { ended <- mcptask.RunLeft })
+		ended <- x.run(run, in.TaskID)
+	}()
+	beat := time.NewTicker(x.options.Heartbeat / beatsPerHeartbeat)
+	defer beat.Stop()
+	over, closing := ctx.Done(), x.closing.Done()
+	for {
+		select {
+		case result := <-ended:
+			switch result {
+			case mcptask.RunLeft:
+				return "", errLeft
+			case mcptask.RunWaits:
+				return runWaits, nil
+			}
+			return runOver, nil
+		case <-beat.C:
+			activity.RecordHeartbeat(ctx)
+		case <-over:
+			over = nil
+			if cause := explainEnd(ctx); cause != nil {
+				end(cause)
+			}
+		case <-closing:
+			closing = nil
+			end(context.Canceled)
+		}
+	}
+}
+
+// explainEnd returns why a run has to end after its activity's context has ended. It returns nil if the run goes on:
+// Temporal could not be reached for a while, and may have taken the run for lost. If it begins another run, the record
+// of the task tells this one.
+func explainEnd(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	var gone *serviceerror.NotFound
+	switch {
+	case sdktemporal.IsCanceledError(cause):
+		return mcptask.ErrCancelled
+	case errors.As(cause, &gone):
+		return mcptask.ErrSuperseded
+	case errors.Is(cause, activity.ErrActivityPaused), errors.Is(cause, activity.ErrActivityReset):
+		return context.Canceled // Temporal runs it again, when it is told to
+	}
+	return nil
+}

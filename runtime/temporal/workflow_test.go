@@ -1,0 +1,196 @@
+package temporal
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/activity"
+	sdktemporal "go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// newSuite makes an environment in which the workflow of a task runs.
+func newSuite(t *testing.T) (*testsuite.TestWorkflowEnvironment, *executor) {
+	t.Helper()
+	x := &executor{options: Options{}}
+	if err := x.options.setDefaults(); err != nil {
+		t.Fatal(err)
+	}
+	x.closing, x.close = context.WithCancel(t.Context())
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetWorkflowRunTimeout(24 * time.Hour)
+	x.register(env)
+	return env, x
+}
+
+// runs makes the activity return these ends in turn, and counts the runs. The last one repeats.
+func runs(env *testsuite.TestWorkflowEnvironment, ends ...any) (count func() int) {
+	n := 0
+	env.OnActivity(activityType, mock.Anything, mock.Anything).Return(func(context.Context, runInput) (runEnd, error) {
+		end := ends[min(n, len(ends)-1)]
+		n++
+		if err, ok := end.(error); ok {
+			return "", err
+		}
+		return end.(runEnd), nil
+	})
+	return func() int { return n }
+}
+
+// TestTaskIsRunUntilItIsOver checks that a run that was left, or that failed, is repeated.
+func TestTaskIsRunUntilItIsOver(t *testing.T) {
+	env, _ := newSuite(t)
+	count := runs(env, errLeft, errors.New("a lost worker"), runOver)
+	env.ExecuteWorkflow(workflowType, "a task")
+	if err := env.GetWorkflowError(); err != nil || count() != 3 {
+		t.Errorf("%d runs, %v", count(), err)
+	}
+}
+
+// TestTaskWaitsForAnswer checks that a task that waits runs again after the signal, and that it looks by
+// itself if the signal does not come.
+func TestTaskWaitsForAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer       time.Duration // after the begin
+		least, most  time.Duration // that the task takes
+		ends         []any
+		signals, run int
+	}{
+		"answered":          {10 * time.Second, 10 * time.Second, 11 * time.Second, []any{runWaits, runOver}, 1, 2},
+		"answered twice":    {10 * time.Second, 10 * time.Second, 11 * time.Second, []any{runWaits, runOver}, 2, 2},
+		"signal lost":       {0, time.Minute, 2 * time.Minute, []any{runWaits, runOver}, 0, 2},
+		"many signals lost": {0, 3 * time.Hour, 9 * time.Hour, []any{runWaits, runWaits, runWaits, runWaits, runWaits, runWaits, runWaits, runWaits, runWaits, runOver}, 0, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env, _ := newSuite(t)
+			count := runs(env, c.ends...)
+			for range c.signals {
+				env.RegisterDelayedCallback(func() { env.SignalWorkflow(answeredSignal, nil) }, c.answer)
+			}
+			began := env.Now()
+			env.ExecuteWorkflow(workflowType, "a task")
+			took := env.Now().Sub(began)
+			if err := env.GetWorkflowError(); err != nil || count() != c.run || took < c.least || took > c.most {
+				t.Errorf("%d runs in %v, %v", count(), took, err)
+			}
+		})
+	}
+}
+
+// TestCancelledWorkflow checks that the task of a cancelled workflow ends, even if no handler runs.
+func TestCancelledWorkflow(t *testing.T) {
+	env, _ := newSuite(t)
+	var inputs []runInput
+	env.OnActivity(activityType, mock.Anything, mock.Anything).Return(func(_ context.Context, in runInput) (runEnd, error) {
+		inputs = append(inputs, in)
+		if in.Cancelled {
+			return runOver, nil
+		}
+		return runWaits, nil
+	})
+	env.RegisterDelayedCallback(env.CancelWorkflow, 10*time.Second)
+	env.ExecuteWorkflow(workflowType, "a task")
+	if err := env.GetWorkflowError(); !sdktemporal.IsCanceledError(err) {
+		t.Errorf("%v", err)
+	}
+	if n := len(inputs); n != 2 || inputs[n-1] != (runInput{TaskID: "a task", Cancelled: true}) {
+		t.Errorf("%+v", inputs)
+	}
+}
+
+// TestActivity checks what Temporal is told of a run.
+func TestActivity(t *testing.T) {
+	for name, c := range map[string]struct {
+		run  mcptask.RunFunc
+		want runEnd
+		fail bool
+	}{
+		"over":  {func(context.Context, string) mcptask.RunEnd { return mcptask.RunOver }, runOver, false},
+		"waits": {func(context.Context, string) mcptask.RunEnd { return mcptask.RunWaits }, runWaits, false},
+		"left":  {func(context.Context, string) mcptask.RunEnd { return mcptask.RunLeft }, "", true},
+		"panic": {func(context.Context, string) mcptask.RunEnd { panic("boom") }, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, x := newSuite(t)
+			x.run = c.run
+			var suite testsuite.WorkflowTestSuite
+			env := suite.NewTestActivityEnvironment()
+			env.RegisterActivityWithOptions(x.runTask, activity.RegisterOptions{Name: activityType})
+			value, err := env.ExecuteActivity(activityType, runInput{TaskID: "a task"})
+			if (err != nil) != c.fail {
+				t.Fatal(err)
+			}
+			if left := (*sdktemporal.ApplicationError)(nil); c.fail && (!errors.As(err, &left) || left.Category() != sdktemporal.ApplicationErrorCategoryBenign) {
+				t.Errorf("%v counts as a failure", err)
+			}
+			var end runEnd
+			if err == nil {
+				if err := value.Get(&end); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if end != c.want {
+				t.Errorf("%q", end)
+			}
+		})
+	}
+}
+
+// TestActivityWhileClosing checks that no handler begins once the server closes: one that may not run again would be
+// lost.
+func TestActivityWhileClosing(t *testing.T) {
+	_, x := newSuite(t)
+	var early error
+	x.run = func(ctx context.Context, _ string) mcptask.RunEnd {
+		early = ctx.Err()
+		return mcptask.RunLeft
+	}
+	x.close()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivityWithOptions(x.runTask, activity.RegisterOptions{Name: activityType})
+	for range 100 {
+		if _, err := env.ExecuteActivity(activityType, runInput{TaskID: "a task"}); err == nil || early == nil {
+			t.Fatalf("%v, and the context of the run has %v", err, early)
+		}
+	}
+}
+
+// TestActivityCauses checks that a run is told that the server closes, and one of a cancelled task that it was
+// cancelled.
+func TestActivityCauses(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   runInput
+		end  func(x *executor)
+		want error
+	}{
+		"closing":   {runInput{TaskID: "a task"}, func(x *executor) { x.close() }, context.Canceled},
+		"cancelled": {runInput{TaskID: "a task", Cancelled: true}, func(*executor) {}, mcptask.ErrCancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, x := newSuite(t)
+			var got error
+			x.run = func(ctx context.Context, _ string) mcptask.RunEnd {
+				c.end(x)
+				<-ctx.Done()
+				got = context.Cause(ctx)
+				return mcptask.RunOver
+			}
+			var suite testsuite.WorkflowTestSuite
+			env := suite.NewTestActivityEnvironment()
+			env.RegisterActivityWithOptions(x.runTask, activity.RegisterOptions{Name: activityType})
+			if _, err := env.ExecuteActivity(activityType, c.in); err != nil {
+				t.Fatal(err)
+			}
+			if !errors.Is(got, c.want) {
+				t.Errorf("%v", got)
+			}
+		})
+	}
+}

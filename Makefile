@@ -1,5 +1,5 @@
 # What CI does is in .ci/run; these are the parts that one wants by hand.
-.PHONY: test long hosts race lint generate golden freeze rules bench bench-generator fuzz siege chaos screenshot ci
+.PHONY: test long hosts race lint generate golden freeze rules bench bench-generator fuzz siege chaos screenshot temporal temporal-server bench-temporal ci
 
 # How long each fuzz target runs, and which benchmarks: make fuzz FUZZTIME=5m, make bench BENCH=Get
 FUZZTIME ?= 30s
@@ -19,6 +19,20 @@ hosts:
 	npm ci --prefix examples/hosts --no-audit --no-fund --loglevel=error
 	go test -tags long -count=1 ./examples/hosts $(ARGS)
 
+# The modules of Temporal: the adapter, and the example with its tests on a server. Cached results of the example
+# do not see changes of the page that a test compiles.
+temporal: temporal-server
+	bash .ci/run with_temporal go -C runtime/temporal test ./...
+	go -C examples/temporal test -count=1 ./...
+
+# The Temporal server for these tests. It takes minutes the first time.
+temporal-server:
+	go -C examples/temporal/testserver build -o bin/ .
+
+# A task on Temporal beside a workflow with one activity, and beside a task of the local executor.
+bench-temporal: temporal-server
+	go -C examples/temporal test -run '^$$' -bench . -benchtime 10s -count 3 ./internal/proof
+
 # All tests under the race detector.
 race:
 	go test -race ./...
@@ -31,6 +45,7 @@ lint:
 generate:
 	go generate ./runtime/...
 	go generate ./...
+	go -C examples/temporal generate ./...
 
 # The golden files, generated packages and error cases both. Read the diff before you commit it.
 golden:

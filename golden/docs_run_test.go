@@ -12,10 +12,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/mcptaskgen/mcptaskgen/golden/pages"
 )
 
 // TestDocsCompile vets all code that the pages put "In" a file, runs the commands of consoles, and looks for what the
-// pages show of the generated file.
+// pages show of the generated file. TestDocsTemporal in examples/temporal does so for the page about Temporal.
 func TestDocsCompile(t *testing.T) {
 	t.Parallel()
 	m := makeDocsModule(t)
@@ -31,8 +33,8 @@ func TestDocsCompile(t *testing.T) {
 	})
 	generated := readFile(t, filepath.Join(m.dir, filepath.FromSlash(quickstartOutput)))
 	for _, b := range m.shown {
-		if !strings.Contains(generated, b.code) {
-			t.Errorf("%s: the generator does not write this code into %s", b.at, quickstartOutput)
+		if !strings.Contains(generated, b.Code) {
+			t.Errorf("%s: the generator does not write this code into %s", b.At, quickstartOutput)
 		}
 	}
 }
@@ -42,9 +44,9 @@ type docsModule struct {
 	t         *testing.T
 	root, dir string
 	address   string // of the quickstart's server
-	consoles  []block
-	shown     []block // parts of the quickstart's generated file
-	printed   string  // what the quickstart's client prints, as the page says
+	consoles  []pages.Block
+	shown     []pages.Block // parts of the quickstart's generated file
+	printed   string        // what the quickstart's client prints, as the page says
 }
 
 // in returns the module for a subtest.
@@ -65,21 +67,24 @@ func makeDocsModule(t *testing.T) docsModule {
 	m.run("go", "mod", "init", "example.com/quickstart")
 	files, cloned := map[string]string{}, false
 	for _, p := range readPages(t) {
-		for _, b := range p.blocks {
-			relation, name := b.file()
+		if p.Name == pages.Temporal {
+			continue // TestDocsTemporal in examples/temporal
+		}
+		for _, b := range p.Blocks {
+			relation, name := b.File()
 			switch {
 			case relation == "In":
 				if files[name] != "" {
-					t.Errorf("%s: another block is In %s too", b.at, name)
+					t.Errorf("%s: another block is In %s too", b.At, name)
 				}
-				files[name] = b.code
+				files[name] = b.Code
 			case relation == "From" && name == quickstartOutput:
 				m.shown = append(m.shown, b)
-			case b.language == "console":
+			case b.Language == "console":
 				m.consoles = append(m.consoles, b)
-			case b.language == "text" && strings.HasSuffix(b.lead, "the client has printed:"):
-				m.printed = b.code
-			case b.language == "sh" && strings.HasPrefix(b.code, "git clone "):
+			case b.Language == "text" && strings.HasSuffix(b.Lead, "the client has printed:"):
+				m.printed = b.Code
+			case b.Language == "sh" && strings.HasPrefix(b.Code, "git clone "):
 				m.runClone(b)
 				cloned = true
 			}
@@ -102,9 +107,9 @@ func makeDocsModule(t *testing.T) docsModule {
 }
 
 // runClone runs the lines that use a clone, with this checkout in the place of the clone.
-func (m docsModule) runClone(b block) {
+func (m docsModule) runClone(b pages.Block) {
 	m.t.Helper()
-	for line := range strings.Lines(b.code) {
+	for line := range strings.Lines(b.Code) {
 		words := strings.Fields(line)
 		switch {
 		case words[0] == "git":
@@ -129,9 +134,9 @@ func (m docsModule) tidy() {
 }
 
 // checkConsole runs the commands of a console and compares what they print. A line of dots stands for any lines.
-func (m docsModule) checkConsole(b block) {
+func (m docsModule) checkConsole(b pages.Block) {
 	m.t.Helper()
-	for _, session := range strings.Split("\n"+b.code, "\n$ ")[1:] {
+	for _, session := range strings.Split("\n"+b.Code, "\n$ ")[1:] {
 		command, want, _ := strings.Cut(session, "\n")
 		words := strings.Fields(command)
 		if words[0] == "mcptaskgen" {
@@ -140,7 +145,7 @@ func (m docsModule) checkConsole(b block) {
 		got := m.run(words[0], words[1:]...)
 		pattern := strings.ReplaceAll(regexp.QuoteMeta(want), regexp.QuoteMeta("...\n"), "(?:.*\n)*")
 		if !regexp.MustCompile("^" + pattern + "$").MatchString(got) {
-			m.t.Errorf("%s: %s prints\n%s", b.at, command, got)
+			m.t.Errorf("%s: %s prints\n%s", b.At, command, got)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package golden_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -13,36 +12,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcptaskgen/mcptaskgen/golden/pages"
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// page is a document of the repository.
-type page struct {
-	name   string // its path, with slashes
-	text   string // its text without fenced code
-	blocks []block
-}
-
-// block is fenced code, with the paragraph before it.
-type block struct {
-	at             string // page:line
-	language, lead string
-	code           string
-}
-
-// leadFile matches the end of a paragraph that names the file of the code below it.
-var leadFile = regexp.MustCompile("(In|From)\\s`([^`]+)`:$")
-
-// file returns what a block is to its file: In or From, or "" if its lead names none.
-func (b block) file() (relation, name string) {
-	if lead := leadFile.FindStringSubmatch(b.lead); lead != nil {
-		return strings.ToUpper(lead[1][:1]) + lead[1][1:], lead[2]
-	}
-	return "", ""
-}
-
 // readPages reads every document.
-func readPages(t *testing.T) []page {
+func readPages(t *testing.T) []pages.Page {
 	t.Helper()
 	names := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"}
 	err := filepath.WalkDir(filepath.Join("..", "docs"), func(path string, entry fs.DirEntry, err error) error {
@@ -54,43 +29,15 @@ func readPages(t *testing.T) []page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var pages []page
+	var read []pages.Page
 	for _, name := range names {
-		content := readFile(t, "../"+name)
-		pages = append(pages, parsePage(t, name, content))
-	}
-	return pages
-}
-
-func parsePage(t *testing.T, name, content string) page {
-	t.Helper()
-	p := page{name: name}
-	var open *block
-	paragraph, text := "", &strings.Builder{}
-	for i, line := range strings.Split(content, "\n") {
-		fence, isFence := strings.CutPrefix(line, "```")
-		switch {
-		case isFence && open == nil:
-			open = &block{at: fmt.Sprintf("%s:%d", name, i+1), language: fence, lead: strings.TrimSpace(paragraph)}
-		case isFence:
-			p.blocks = append(p.blocks, *open)
-			open, paragraph = nil, ""
-		case open != nil:
-			open.code += line + "\n"
-		default:
-			if fmt.Fprintln(text, line); line == "" {
-				line = "\n"
-			} else if strings.HasSuffix(paragraph, "\n") {
-				paragraph = ""
-			}
-			paragraph = strings.TrimLeft(paragraph+" "+line, " ")
+		p, err := pages.Parse(name, readFile(t, "../"+name))
+		if err != nil {
+			t.Fatal(err)
 		}
+		read = append(read, p)
 	}
-	if open != nil {
-		t.Fatalf("%s: the block is not closed", open.at)
-	}
-	p.text = text.String()
-	return p
+	return read
 }
 
 // quickstartOutput is the file that the quickstart's reader generates.
@@ -100,27 +47,27 @@ const quickstartOutput = "ci/mcptask_gen.go"
 // diagram of the lifecycle has the transitions of both released revisions.
 func TestDocsSnippets(t *testing.T) {
 	for _, p := range readPages(t) {
-		for _, b := range p.blocks {
-			relation, name := b.file()
+		for _, b := range p.Blocks {
+			relation, name := b.File()
 			switch {
 			case relation == "From" && name == quickstartOutput: // TestDocsCompile generates it
 			case relation == "From":
 				source, err := os.ReadFile(filepath.Join("..", name))
 				if err != nil {
-					t.Errorf("%s: %v", b.at, err)
-				} else if !strings.Contains(string(source), b.code) && !strings.Contains(string(source), asComment(b.code)) {
-					t.Errorf("%s: the code is not in %s any more", b.at, name)
+					t.Errorf("%s: %v", b.At, err)
+				} else if !strings.Contains(string(source), b.Code) && !strings.Contains(string(source), asComment(b.Code)) {
+					t.Errorf("%s: the code is not in %s any more", b.At, name)
 				}
-			case b.language == "go" && relation == "":
-				t.Errorf("%s: nothing tests this Go code after %q; write In `file`: or From `file`: before it", b.at, b.lead)
-			case b.language == "json" && !json.Valid([]byte(b.code)):
-				t.Errorf("%s: this is not JSON", b.at)
-			case b.language == "mermaid" && strings.HasPrefix(b.code, "stateDiagram"):
+			case b.Language == "go" && relation == "":
+				t.Errorf("%s: nothing tests this Go code after %q; write In `file`: or From `file`: before it", b.At, b.Lead)
+			case b.Language == "json" && !json.Valid([]byte(b.Code)):
+				t.Errorf("%s: this is not JSON", b.At)
+			case b.Language == "mermaid" && strings.HasPrefix(b.Code, "stateDiagram"):
 				checkLifecycle(t, b)
-			case !slices.Contains([]string{"go", "golang", "json", "mermaid", "sh", "console", "bash", "text"}, b.language):
-				t.Errorf("%s: no test knows a block of %q", b.at, b.language)
-			case b.language == "bash":
-				t.Errorf("%s: a block of bash has to be From a file", b.at)
+			case !slices.Contains([]string{"go", "golang", "json", "mermaid", "sh", "console", "bash", "text"}, b.Language):
+				t.Errorf("%s: no test knows a block of %q", b.At, b.Language)
+			case b.Language == "bash":
+				t.Errorf("%s: a block of bash has to be From a file", b.At)
 			}
 		}
 	}
@@ -132,10 +79,10 @@ func asComment(code string) string {
 }
 
 // checkLifecycle compares a diagram with the statuses of the released revisions.
-func checkLifecycle(t *testing.T, b block) {
+func checkLifecycle(t *testing.T, b pages.Block) {
 	t.Helper()
 	drawn := map[string]bool{}
-	for _, arrow := range regexp.MustCompile(`(?m)^\s+(\w+) --> (\w+)\b`).FindAllStringSubmatch(b.code, -1) {
+	for _, arrow := range regexp.MustCompile(`(?m)^\s+(\w+) --> (\w+)\b`).FindAllStringSubmatch(b.Code, -1) {
 		drawn[arrow[1]+" "+arrow[2]] = true
 	}
 	for _, revision := range schema.ReleasedRevisions() {
@@ -146,7 +93,7 @@ func checkLifecycle(t *testing.T, b block) {
 			}
 		}
 		if !maps.Equal(drawn, allowed) {
-			t.Errorf("%s: the diagram has the arrows %v; %s allows %v", b.at, slices.Sorted(maps.Keys(drawn)), revision, slices.Sorted(maps.Keys(allowed)))
+			t.Errorf("%s: the diagram has the arrows %v; %s allows %v", b.At, slices.Sorted(maps.Keys(drawn)), revision, slices.Sorted(maps.Keys(allowed)))
 		}
 	}
 }
@@ -160,43 +107,43 @@ var (
 
 // TestDocsLinks follows every link within the repository, and finds pages that no page links to.
 func TestDocsLinks(t *testing.T) {
-	pages := readPages(t)
+	all := readPages(t)
 	sections := map[string]map[string]bool{}
-	for _, p := range pages {
-		sections[p.name] = map[string]bool{}
-		for _, h := range heading.FindAllStringSubmatch(p.text, -1) {
-			sections[p.name][strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-")] = true
+	for _, p := range all {
+		sections[p.Name] = map[string]bool{}
+		for _, h := range heading.FindAllStringSubmatch(p.Text, -1) {
+			sections[p.Name][strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-")] = true
 		}
 	}
 	linked := map[string]bool{"README.md": true}
-	for _, p := range pages {
-		for _, match := range link.FindAllStringSubmatch(inline.ReplaceAllString(p.text, "`code`"), -1) {
+	for _, p := range all {
+		for _, match := range link.FindAllStringSubmatch(inline.ReplaceAllString(p.Text, "`code`"), -1) {
 			target, section, _ := strings.Cut(match[1], "#")
 			if strings.Contains(target, "://") {
 				continue
 			}
-			to := p.name
+			to := p.Name
 			if target != "" {
-				to = path.Join(path.Dir(p.name), target)
+				to = path.Join(path.Dir(p.Name), target)
 			}
 			if _, err := os.Stat(filepath.Join("..", to)); err != nil {
-				t.Errorf("%s links to %s, which does not exist", p.name, match[1])
+				t.Errorf("%s links to %s, which does not exist", p.Name, match[1])
 			} else if section != "" && !sections[to][section] {
-				t.Errorf("%s: %s has no section #%s", p.name, to, section)
+				t.Errorf("%s: %s has no section #%s", p.Name, to, section)
 			}
-			if to != p.name {
+			if to != p.Name {
 				linked[to] = true
 			}
 		}
 	}
-	for _, p := range pages {
-		if !linked[p.name] {
-			t.Errorf("no page links to %s", p.name)
+	for _, p := range all {
+		if !linked[p.Name] {
+			t.Errorf("no page links to %s", p.Name)
 		}
-		if strings.HasPrefix(p.name, "docs/") && p.name != "docs/README.md" {
+		if strings.HasPrefix(p.Name, "docs/") && p.Name != "docs/README.md" {
 			index := readFile(t, "../docs/README.md")
-			if !strings.Contains(index, "]("+strings.TrimPrefix(p.name, "docs/")+")") {
-				t.Errorf("docs/README.md does not list %s", p.name)
+			if !strings.Contains(index, "]("+strings.TrimPrefix(p.Name, "docs/")+")") {
+				t.Errorf("docs/README.md does not list %s", p.Name)
 			}
 		}
 	}
@@ -210,23 +157,23 @@ func TestDocsCommands(t *testing.T) {
 	makefile := readFile(t, "../Makefile")
 	c := commandCheck{t: t, flags: known, makefile: makefile}
 	for _, p := range readPages(t) {
-		for _, b := range p.blocks {
-			for line := range strings.Lines(b.code) {
+		for _, b := range p.Blocks {
+			for line := range strings.Lines(b.Code) {
 				line = strings.TrimSpace(line)
 				switch generate, isGenerate := strings.CutPrefix(line, "//go:generate "); {
 				case isGenerate:
-					c.check(b.at, generate)
-				case b.language == "sh":
-					if !c.check(b.at, line) {
-						t.Errorf("%s: no test knows the command %q", b.at, line)
+					c.check(b.At, generate)
+				case b.Language == "sh":
+					if !c.check(b.At, line) {
+						t.Errorf("%s: no test knows the command %q", b.At, line)
 					}
-				case b.language == "console" && strings.HasPrefix(line, "$ "):
-					c.check(b.at, line[2:])
+				case b.Language == "console" && strings.HasPrefix(line, "$ "):
+					c.check(b.At, line[2:])
 				}
 			}
 		}
-		for _, code := range inline.FindAllString(p.text, -1) {
-			c.check(p.name, strings.TrimPrefix(strings.Trim(code, "`"), "//go:generate "))
+		for _, code := range inline.FindAllString(p.Text, -1) {
+			c.check(p.Name, strings.TrimPrefix(strings.Trim(code, "`"), "//go:generate "))
 		}
 	}
 }
@@ -285,10 +232,17 @@ func (c commandCheck) check(at, line string) bool {
 			c.t.Errorf("%s: %v", at, err)
 		}
 	case "go":
+		from := ".."
+		if len(words) > 2 && words[1] == "-C" {
+			from, words = filepath.Join(from, words[2]), words[2:]
+			if _, err := os.Stat(from); err != nil {
+				c.t.Errorf("%s: %v", at, err)
+			}
+		}
 		for _, word := range words[1:] {
 			directory, ok := strings.CutPrefix(strings.TrimSuffix(word, "/..."), "./")
-			if ok && !slices.Contains([]string{"server", "client", "durable", "replica"}, directory) { // the pages write these
-				if _, err := os.Stat(filepath.Join("..", directory)); err != nil {
+			if ok && !slices.Contains([]string{"server", "client", "durable", "replica", "flowworker", "tools", "person"}, directory) { // the pages write these
+				if _, err := os.Stat(filepath.Join(from, directory)); err != nil {
 					c.t.Errorf("%s: %v", at, err)
 				}
 			}
@@ -308,7 +262,7 @@ func (c commandCheck) check(at, line string) bool {
 				c.t.Errorf("%s: examples/pipeline has no flag -%s", at, flag)
 			}
 		}
-	case "git", "kill", "mkdir", "npx", "sleep":
+	case "git", "kill", "mkdir", "npx", "sleep", "temporal":
 	default:
 		return false
 	}

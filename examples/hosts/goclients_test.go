@@ -152,30 +152,26 @@ func connectGoSDK(t *testing.T, s *server, revision string, user *user) goClient
 	}
 }
 
-// connectMCPGo connects the client of mcp-go. On a busy machine it gives up the newer revision before the server has
-// answered.
+// connectMCPGo connects the client of mcp-go.
 func connectMCPGo(t *testing.T, s *server, revision string, user *user) goClient {
 	t.Helper()
-	var got string
-	for range 5 {
-		client := mcpgo.NewClient(newMCPGoTransport(t, s), mcpgo.WithProtocolVersion(revision),
-			mcpgo.WithElicitationHandler(mcpGoUser{user}), mcpgo.WithSamplingHandler(mcpGoUser{user}))
-		t.Cleanup(func() { _ = client.Close() })
-		if err := client.Start(context.WithoutCancel(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-		initialized, err := client.Initialize(t.Context(), mcpgotypes.InitializeRequest{Params: mcpgotypes.InitializeParams{
-			ProtocolVersion: revision, ClientInfo: mcpgotypes.Implementation{Name: "hosts", Version: "1.0.0"},
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got = initialized.ProtocolVersion; got == revision {
-			return newMCPGoClient(client)
-		}
+	client := mcpgo.NewClient(newMCPGoTransport(t, s), mcpgo.WithProtocolVersion(revision),
+		mcpgo.WithDiscoverTimeout(bound), // by default it gives up the newer revision on a busy machine
+		mcpgo.WithElicitationHandler(mcpGoUser{user}), mcpgo.WithSamplingHandler(mcpGoUser{user}))
+	t.Cleanup(func() { _ = client.Close() })
+	if err := client.Start(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("the client speaks %s, want %s", got, revision)
-	return goClient{}
+	initialized, err := client.Initialize(t.Context(), mcpgotypes.InitializeRequest{Params: mcpgotypes.InitializeParams{
+		ProtocolVersion: revision, ClientInfo: mcpgotypes.Implementation{Name: "hosts", Version: "1.0.0"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := initialized.ProtocolVersion; got != revision {
+		t.Fatalf("the client speaks %s, want %s", got, revision)
+	}
+	return newMCPGoClient(client)
 }
 
 // newMCPGoTransport reaches the server.

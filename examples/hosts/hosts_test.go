@@ -74,6 +74,12 @@ type tasker interface {
 	cancel(t *testing.T, id string) reply
 }
 
+// poller is a tasker of a client that polls a task from its start.
+type poller interface {
+	// hasEnded reports whether it does not poll any more.
+	hasEnded(t *testing.T) bool
+}
+
 // asker is a driver of a client that asks its user.
 type asker interface {
 	// ask calls a tool, gives the answer when the client asks for it, and waits for the result.
@@ -290,13 +296,14 @@ func (c *stage) restart(t *testing.T) outcome {
 			return c.noTask(t, said, "12 loaves are baked")
 		}
 		begun()
-		c.server.restart(t)
+		client, _ := tasks.(poller)
+		c.server.restart(t, client)
 		return c.finish(t, tasks.result(t, id), done)
 	}
 	said := c.driver.call(t, "bake", object{"loaves": 12, "seconds": 60})
 	switch _, _, ok := said.next(); {
 	case ok:
-		c.server.restart(t)
+		c.server.restart(t, nil)
 	case said.has(done):
 		// The client waits for a task by itself.
 		client, ok := c.driver.(caller)
@@ -305,7 +312,7 @@ func (c *stage) restart(t *testing.T) outcome {
 		}
 		said = client.during(t, "bake", object{"loaves": 13, "seconds": 20}, func(func()) {
 			c.server.log.wait(t, `msg=baking loaves=13$`)
-			c.server.restart(t)
+			c.server.restart(t, nil)
 		})
 		return c.finish(t, said, "13 loaves are baked")
 	}

@@ -130,6 +130,15 @@ func (c *mcpdo) startTask(t *testing.T, tool string, args object) (id string, sa
 	return "running", reply{}
 }
 
+func (c *mcpdo) hasEnded(*testing.T) bool {
+	select {
+	case <-c.running.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 func (c *mcpdo) result(t *testing.T, _ string) reply {
 	return c.running.wait(t)
 }

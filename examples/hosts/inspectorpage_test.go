@@ -193,6 +193,8 @@ func (p *page) startTask(t *testing.T, tool string, args object) (string, reply)
 	return p.value(t, "task()"), reply{}
 }
 
+func (p *page) hasEnded(t *testing.T) bool { return p.value(t, "ended()") == "true" }
+
 func (p *page) result(t *testing.T, _ string) reply { return p.outcome(t) }
 
 func (p *page) cancel(t *testing.T, _ string) reply {

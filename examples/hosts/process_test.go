@@ -10,6 +10,7 @@ import (
 	"flag"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -336,12 +337,17 @@ const away = 3 * time.Second
 // servesPipe is what a server on stdio logs first.
 var servesPipe = regexp.MustCompile(`msg=serving pid=(\d+)`)
 
-// restart stops the server and starts it again. Over stdio the client starts it, so that all that run are interrupted.
-func (s *server) restart(t *testing.T) {
+// restart stops the server and starts it again. Over stdio the client starts it, so that all that run are interrupted. Over
+// HTTP it is away until a poll of the client has failed if the client polls by itself, or else for a while.
+func (s *server) restart(t *testing.T, client poller) {
 	t.Helper()
 	if s.command == nil {
 		s.stop(t)
-		time.Sleep(away) // whoever polls notices
+		if client == nil {
+			time.Sleep(away)
+		} else {
+			s.failPoll(t, client)
+		}
 		s.start(t)
 		return
 	}
@@ -354,5 +360,34 @@ func (s *server) restart(t *testing.T) {
 			t.Error(err)
 		}
 		s.log.wait(t, "msg=stopped pid="+match[1])
+	}
+}
+
+// failPoll takes the place of a server that is away: it closes each connection. It returns when the client has polled, or
+// has given up before.
+func (s *server) failPoll(t *testing.T, client poller) {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var polled atomic.Bool
+	absent := &http.Server{ReadHeaderTimeout: bound, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte(`"tasks/`)) {
+			polled.Store(true)
+		}
+		panic(http.ErrAbortHandler)
+	})}
+	go func() { _ = absent.Serve(listener) }()
+	for timeout := time.After(bound); !polled.Load() && !client.hasEnded(t); {
+		select {
+		case <-timeout:
+			t.Fatal("the client neither polls nor ends while the server is away")
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if err := absent.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -18,7 +18,7 @@ const delivery = modern ? 'task-update' : 'peer-request';
 const errors = [];
 // A task's status that is pushed while the client polls the task makes it give the poll up, and say so
 // when the reply comes.
-const givenUp = /^Received a response for an unknown message ID: .*"result":{"taskId":/;
+const givenUp = /^Received a response for an unknown message ID: .*"result":{.*"taskId":/;
 const onError = (error) => modern || !givenUp.test(error.message) ? errors.push(error) : undefined;
 
 // What questions came, on which streams, and what the person does about them.

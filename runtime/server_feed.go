@@ -30,50 +30,41 @@ type followed struct {
 	// expected is the version that this process is about to store, or 0. What the feed tells of it is
 	// not new.
 	expected int64
-	// changed is closed at the next change. nil means that nobody waits for it.
-	changed chan struct{}
+	// waiting are the entries of the task in watches.
+	waiting []*watched
 }
 
 // Follow lets the functions of [Server.Observe] know of the changes of a task by other
 // processes, until unfollow is called. A version may come twice or late.
 func (s *Server) Follow(id string) (unfollow func()) {
-	_, unfollow = s.followTask(id, true)
-	return unfollow
-}
-
-// followTask adds a follower of a task. needsRecord says that the news of a change is not enough.
-func (s *Server) followTask(id string, needsRecord bool) (f *followed, unfollow func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f = s.followed[id]
+	f := s.follow(id)
+	f.needing++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		f.needing--
+		s.unfollow(id, f)
+	}
+}
+
+// follow adds a follower of a task. Server.mu is held.
+func (s *Server) follow(id string) *followed {
+	f := s.followed[id]
 	if f == nil {
 		f = &followed{}
 		s.followed[id] = f
 	}
-	more := 0
-	if needsRecord {
-		more = 1
-	}
 	f.followers++
-	f.needing += more
-	return f, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		f.needing -= more
-		if f.followers--; f.followers == 0 {
-			delete(s.followed, id)
-		}
-	}
+	return f
 }
 
-// nextChange returns a channel that the next change of a followed task closes.
-func (s *Server) nextChange(f *followed) <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f.changed == nil {
-		f.changed = make(chan struct{})
+// unfollow removes a follower. Server.mu is held.
+func (s *Server) unfollow(id string, f *followed) {
+	if f.followers--; f.followers == 0 {
+		delete(s.followed, id)
 	}
-	return f.changed
 }
 
 // noteChange wakes those who wait for a change of a task, unless the process knows the version.
@@ -127,14 +118,6 @@ func (s *Server) kick(now chan struct{}) {
 	select {
 	case now <- struct{}{}:
 	default:
-	}
-}
-
-// wake wakes those who wait for the task. Server.mu is held.
-func (f *followed) wake() {
-	if f.changed != nil {
-		close(f.changed)
-		f.changed = nil
 	}
 }
 
@@ -297,49 +280,4 @@ func (s *Server) fetchAgain(id string) {
 	s.unfetched[id].pending = false
 	s.toFetch[id] = true
 	s.kick(s.fetchNow)
-}
-
-// awaitVersion waits for a version of a record beyond the given one. If the store misses a change,
-// the wait takes up to StoreWait longer.
-func (s *Server) awaitVersion(ctx context.Context, t *storeRetry, id string, version int64) (Record, error) {
-	f, unfollow := s.followTask(id, false)
-	defer unfollow()
-	for {
-		changed := s.nextChange(f) // before the reading, so that it misses no change
-		record, err := s.getRecordInTurn(ctx, t, id)
-		if err != nil || record.Version > version {
-			return record, err
-		}
-		t.failing = time.Time{} // the store works
-		again := time.NewTimer(StoreWait)
-		select {
-		case <-changed:
-		case <-again.C:
-		case <-ctx.Done():
-			err = ctx.Err()
-		case <-s.drained.Done():
-			err = ErrServerClosed
-		}
-		again.Stop()
-		if err != nil {
-			return record, err
-		}
-	}
-}
-
-// getRecordInTurn is getRecord for one of many that may have been woken together.
-func (s *Server) getRecordInTurn(ctx context.Context, t *storeRetry, id string) (Record, error) {
-	record, err := callStore(ctx, t, "Get", func(ctx context.Context) (Record, error) {
-		select {
-		case s.waitReads <- struct{}{}:
-			defer func() { <-s.waitReads }()
-			return s.store.Get(ctx, id)
-		case <-ctx.Done():
-			return Record{}, ctx.Err()
-		}
-	})
-	if err == nil {
-		s.stopIfEnded(record)
-	}
-	return record, err
 }

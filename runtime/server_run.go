@@ -182,7 +182,7 @@ func (s *Server) submitUnsure(u unsureRecord) {
 // enterRun makes a run, and enters it for cancelHandler unless there is another run of the
 // task. createdAt is that of a task that is not stored yet, or zero.
 func (s *Server) enterRun(id string, createdAt time.Time) (r *run, leave func()) {
-	_, unfollow := s.followTask(id, true)
+	unfollow := s.Follow(id)
 	r = &run{createdAt: createdAt}
 	s.mu.Lock()
 	defer s.mu.Unlock()

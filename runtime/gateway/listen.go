@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"sync"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
@@ -29,8 +28,7 @@ const (
 	// maxTaskIDs limits the tasks of one subscription.
 	maxTaskIDs = 1000
 	// maxFollowed limits the tasks in all open subscriptions of an account. Each subscription
-	// counts as one more. Every task uses a goroutine. A request beyond the limit is refused with
-	// "followed" in data.limit.
+	// counts as one more. A request beyond the limit is refused with "followed" in data.limit.
 	maxFollowed = 10_000
 	// maxFollowedByAnonymous and maxFollowedInAll are the same limit for all anonymous callers
 	// together, and for all callers.
@@ -112,68 +110,31 @@ func (g *Gateway) subscribe(ctx context.Context, caller mcptask.Caller, m *messa
 }
 
 // followTasks writes the tasks and their changes until all tasks have ended or are gone, or ctx
-// ends. It returns only errors of the server. After it has returned, it does not call write. It
-// calls write from one goroutine for each task.
-func (s *subscription) followTasks(ctx context.Context, write func([]byte)) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	failed := make(chan error, len(s.tasks))
-	fail := func(err error) {
-		failed <- err
-		cancel(err)
-	}
-	var tasks sync.WaitGroup
-	for _, id := range s.tasks {
-		tasks.Go(func() {
-			defer guard.Recover(s.g.server.Logger(), "a subscription to a task")
-			defer func() {
-				if p := recover(); p != nil {
-					s.g.server.Notice(slog.LevelError, "subscription panicked", "task", mcptask.LogID(s.caller.Principal, id), "panic", p)
-					fail(errors.New("a panic"))
-				}
-			}()
-			if err := s.followTask(ctx, id, write); err != nil {
-				fail(err)
-			}
-		})
-	}
-	tasks.Wait()
-	select {
-	case err := <-failed:
-		return err
-	default:
-		return nil
-	}
-}
-
-// followTask writes one task and its changes. While write waits for the client, it skips changes:
-// the next state that it writes is the latest.
-func (s *subscription) followTask(ctx context.Context, id string, write func([]byte)) error {
+// ends. It returns only errors of the server. While write waits for the client, it skips changes: the
+// next state of a task that it writes is the latest.
+func (s *subscription) followTasks(ctx context.Context, write func([]byte)) (err error) {
+	defer guard.Then(s.g.server.Logger(), "a subscription to tasks", func() { err = errors.New("a panic") })
 	var d protocol.Server20260728
-	var version int64
-	var last []byte
-	for {
-		r, err := s.g.server.Changed(ctx, s.caller, id, version)
-		switch {
-		case ctx.Err() != nil || s.g.server.Closing().Err() != nil:
+	sent := map[string][]byte{}
+	for r, err := range s.g.server.Watch(ctx, s.caller, s.tasks...) {
+		if ctx.Err() != nil || s.g.server.Closing().Err() != nil {
 			return nil
-		case protocol.IsGone(err):
-			return nil // there is no notification for a task that is gone
-		case err != nil:
+		}
+		if err != nil {
 			return err
 		}
 		data, err := d.Changed(ctx, s.g.server, s.id, s.caller, r)
 		if err != nil {
 			return err
 		}
-		if !bytes.Equal(data, last) { // a change of the lease, for example, is not visible
+		if !bytes.Equal(data, sent[r.ID]) { // a change of the lease, for example, is not visible
 			write(data)
 		}
-		if r.Done() {
-			return nil
+		if sent[r.ID] = data; r.Done() {
+			delete(sent, r.ID)
 		}
-		last, version = data, r.Version
 	}
+	return nil
 }
 
 // answer returns the answer to the request: the error that stopped the subscription, or its result.

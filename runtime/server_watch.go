@@ -1,0 +1,195 @@
+package mcptask
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// watch is one wait for the changes of some tasks. What follows a task is woken by each change of it, and reads it then:
+// of many changes meanwhile it sees the last.
+type watch struct {
+	due  []*watched    // what has to be read. Server.mu guards it.
+	wake chan struct{} // has an element if something may be due
+	// tasks are the tasks by their IDs, if there may be several. Only the goroutine of the watch uses it.
+	tasks map[string]*watched
+}
+
+// watched is a task in a watch.
+type watched struct {
+	id    string
+	watch *watch
+	task  *followed
+	isDue bool // whether it is in watch.due. Server.mu guards it.
+	// version is the newest that was read, or 0. Only the goroutine of the watch uses it.
+	version int64
+}
+
+func newWatch() *watch { return &watch{wake: make(chan struct{}, 1)} }
+
+// watchTask adds a task to a watch. It is due at once.
+func (s *Server) watchTask(w *watch, id string) *watched {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := &watched{id: id, watch: w, task: s.follow(id)}
+	e.task.waiting = append(e.task.waiting, e)
+	e.setDue()
+	return e
+}
+
+// unwatchTask removes a task from its watch.
+func (s *Server) unwatchTask(e *watched) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, other := range e.task.waiting {
+		if other == e {
+			last := len(e.task.waiting) - 1
+			e.task.waiting[i], e.task.waiting[last] = e.task.waiting[last], nil
+			e.task.waiting = e.task.waiting[:last]
+			break
+		}
+	}
+	s.unfollow(e.id, e.task)
+}
+
+// setDue lets the watch read the task. Server.mu is held.
+func (e *watched) setDue() {
+	if e.isDue {
+		return
+	}
+	e.isDue = true
+	e.watch.due = append(e.watch.due, e)
+	select {
+	case e.watch.wake <- struct{}{}:
+	default:
+	}
+}
+
+// wake wakes the watches of the task. Server.mu is held.
+func (f *followed) wake() {
+	for _, e := range f.waiting {
+		e.setDue()
+	}
+}
+
+// takeDue takes what a watch has to read. It comes before the reading, so that no change is missed.
+func (s *Server) takeDue(w *watch) []*watched {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	due := w.due
+	w.due = nil
+	for _, e := range due {
+		e.isDue = false
+	}
+	return due
+}
+
+// awaitDue waits until something of a watch is due. Since the store may miss a change, all is due at a tick of look.
+func (s *Server) awaitDue(ctx context.Context, w *watch, look <-chan time.Time) error {
+	select {
+	case <-w.wake:
+	case <-look:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, e := range w.tasks {
+			e.setDue()
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.drained.Done():
+		return ErrServerClosed
+	}
+	return nil
+}
+
+// awaitVersion waits for a version of a record beyond the given one. If the store misses a change,
+// the wait takes up to StoreWait longer.
+func (s *Server) awaitVersion(ctx context.Context, t *storeRetry, id string, version int64) (Record, error) {
+	w := newWatch()
+	defer s.unwatchTask(s.watchTask(w, id))
+	for {
+		s.takeDue(w)
+		record, err := s.getRecordInTurn(ctx, t, id)
+		if err != nil || record.Version > version {
+			return record, err
+		}
+		t.failing = time.Time{} // the store works
+		again := time.NewTimer(StoreWait)
+		err = s.awaitDue(ctx, w, again.C)
+		again.Stop()
+		if err != nil {
+			return record, err
+		}
+	}
+}
+
+// Watch yields each of the caller's tasks as it is, and then whenever it has changed, until all of them have ended or are
+// gone. It does not yield a task that is gone, or is another caller's. Of several changes while the loop is busy it yields
+// the last. It starts no goroutine, and may be used by several at once. If the store fails, it waits for a while, and an
+// error ends it: of the store, of ctx, or that the server shuts down.
+func (s *Server) Watch(ctx context.Context, caller Caller, ids ...string) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		w := newWatch()
+		w.tasks = map[string]*watched{}
+		defer func() {
+			for _, e := range w.tasks {
+				s.unwatchTask(e)
+			}
+		}()
+		for _, id := range ids {
+			if w.tasks[id] == nil {
+				w.tasks[id] = s.watchTask(w, id)
+			}
+		}
+		look := time.NewTicker(StoreWait)
+		defer look.Stop()
+		for len(w.tasks) > 0 {
+			if err := s.awaitDue(ctx, w, look.C); err != nil {
+				yield(Record{}, s.checkOwned(ctx, caller, Record{}, err))
+				return
+			}
+			for _, e := range s.takeDue(w) {
+				if w.tasks[e.id] != nil && !s.yieldWatched(ctx, caller, e, yield) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// yieldWatched reads a task of a watch that is due, and yields it if it has changed. It removes a task that will not change
+// any more. It reports whether the watch goes on.
+func (s *Server) yieldWatched(ctx context.Context, caller Caller, e *watched, yield func(Record, error) bool) bool {
+	record, err := s.getRecordInTurn(ctx, s.newWaitRetry(), e.id)
+	refusal := s.checkOwned(ctx, caller, record, err)
+	if refusal != nil && err != nil && !isGone(err) {
+		yield(Record{}, refusal)
+		return false
+	}
+	if refusal != nil || record.Done() {
+		s.unwatchTask(e)
+		delete(e.watch.tasks, e.id)
+	}
+	if refusal != nil || record.Version <= e.version {
+		return true
+	}
+	e.version = record.Version
+	return yield(record, nil)
+}
+
+// getRecordInTurn is getRecord for one of many that may have been woken together.
+func (s *Server) getRecordInTurn(ctx context.Context, t *storeRetry, id string) (Record, error) {
+	record, err := callStore(ctx, t, "Get", func(ctx context.Context) (Record, error) {
+		select {
+		case s.waitReads <- struct{}{}:
+			defer func() { <-s.waitReads }()
+			return s.store.Get(ctx, id)
+		case <-ctx.Done():
+			return Record{}, ctx.Err()
+		}
+	})
+	if err == nil {
+		s.stopIfEnded(record)
+	}
+	return record, err
+}

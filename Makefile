@@ -63,6 +63,10 @@ freeze:
 	go test ./golden/compat/next/...
 	go run ./golden/compat/freeze '$(VERSION)'
 
+# The files of a release, from its tag, into dist: make release VERSION=v0.1.0
+release:
+	bash .ci/release '$(VERSION)' dist
+
 # Which rules of the specification the tests cover, and by which: runs those that cover any, and prints
 # the table. A test that fails covers nothing, and make fails with it. The file is a new one each time,
 # so that no test result comes from the cache.

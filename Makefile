@@ -1,5 +1,5 @@
 # What CI does is in .ci/run; these are the parts that one wants by hand.
-.PHONY: test long hosts race lint generate golden freeze rules bench bench-generator fuzz siege chaos screenshot temporal temporal-server bench-temporal ci
+.PHONY: test long hosts race lint generate golden freeze release rules bench bench-generator fuzz siege chaos screenshot temporal temporal-server bench-temporal ci
 
 # How long each fuzz target runs, and which benchmarks: make fuzz FUZZTIME=5m, make bench BENCH=Get
 FUZZTIME ?= 30s

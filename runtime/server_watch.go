@@ -72,10 +72,15 @@ func (f *followed) wake() {
 	}
 }
 
-// takeDue takes what a watch has to read. It comes before the reading, so that no change is missed.
+// takeDue takes what a watch has to read, and the element of wake that tells of it. It comes before the reading, so that
+// no change is missed.
 func (s *Server) takeDue(w *watch) []*watched {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	select {
+	case <-w.wake:
+	default:
+	}
 	due := w.due
 	w.due = nil
 	for _, e := range due {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -69,7 +70,8 @@ func TestWatchEnds(t *testing.T) {
 		"expiry":  {func(*Server, func(), string) { time.Sleep(2 * time.Hour) }, nil},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
-			s := newServer(t, Options{}, numberTool("t", Policy{TTL: time.Hour}, hang))
+			// With a store of its own, a server that closes would end the task first.
+			s := newServer(t, Options{Store: NewMemoryStore(), Logger: (&logged{}).logger()}, numberTool("t", Policy{TTL: time.Hour}, hang))
 			id := begin(t, s, alice, "t").ID
 			for range s.Watch(t.Context(), alice, id) {
 				break
@@ -127,6 +129,49 @@ func TestWatchMissesNothing(t *testing.T) {
 		}
 		if fmt.Sprint(phases) != "[running done]" {
 			t.Errorf("%v", phases)
+		}
+	})
+}
+
+// TestWatchReadsOnce checks that a watch reads its task when it begins and after each change, and no more often. Await
+// reads once before, to find out whose the task is.
+func TestWatchReadsOnce(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		type reader struct{}
+		var reads atomic.Int32
+		store := &tapStore{Store: NewMemoryStore(), tap: func(ctx context.Context, _ string, _ *Record, do func() error) error {
+			if ctx.Value(reader{}) != nil {
+				reads.Add(1)
+			}
+			return do()
+		}}
+		s := newServer(t, Options{Store: store, Logger: (&logged{}).logger()}, numberTool("t", Policy{TTL: time.Hour}, hang))
+		id := begin(t, s, alice, "t").ID
+		synctest.Wait() // until it runs
+		ctx := context.WithValue(t.Context(), reader{}, true)
+		var readers sync.WaitGroup
+		readers.Go(func() {
+			if _, err := s.Await(ctx, alice, id); err != nil {
+				t.Error(err)
+			}
+		})
+		readers.Go(func() {
+			for _, err := range s.Watch(ctx, alice, id) {
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		synctest.Wait()
+		if got := reads.Swap(0); got != 2+1 {
+			t.Errorf("they have read %d times", got)
+		}
+		if _, _, err := s.Cancel(t.Context(), alice, id); err != nil {
+			t.Fatal(err)
+		}
+		readers.Wait()
+		if got := reads.Load(); got != 1+1 {
+			t.Errorf("they have read %d times more after the end of the task", got)
 		}
 	})
 }

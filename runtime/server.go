@@ -144,6 +144,8 @@ type Server struct {
 	renewing  atomic.Int32  // calls of Beat under way
 	creations int           // counts the tasks that are being created, see enterCreation
 	created   chan struct{} // closed when Close has begun and there are no creations left
+	news      int           // counts what the engine is being told, see tellEngine
+	newsTold  chan struct{} // has an element if news may be 0
 
 	adoptNow  chan struct{} // has an element if there may be orphans
 	fetchNow  chan struct{} // has an element if there is something in toFetch
@@ -178,6 +180,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		adoptNow:   make(chan struct{}, 1),
 		fetchNow:   make(chan struct{}, 1),
 		created:    make(chan struct{}),
+		newsTold:   make(chan struct{}, 1),
 		waitReads:  make(chan struct{}, maxWaitReads),
 		running:    map[string]*run{},
 		observers:  map[*int]func(Record){},
@@ -328,6 +331,7 @@ func (s *Server) Close() error {
 		s.refuseCreations()
 		ctx, cancel := context.WithTimeout(context.Background(), s.options.Drain)
 		defer cancel()
+		s.awaitNews(ctx)
 		if err := s.callDetached(ctx, "the executor", s.executor.Close); err != nil {
 			s.closeErr = fmt.Errorf("mcptask: handlers still run after %v: %w", s.options.Drain, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -224,6 +225,180 @@ func TestParkedAfterWork(t *testing.T) {
 		give(t, s, id, "yes")
 		if got := wait(t, s, id); got != "yes" {
 			t.Error(got)
+		}
+	})
+}
+
+// TestEngineIsToldOfStoredAnswers checks that the engine learns of an answer if there is no room for another answer of the
+// same request.
+func TestEngineIsToldOfStoredAnswers(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		cluster := memengine.Cluster{Patience: time.Second}
+		input := mcptask.InputSpec{Name: "Text", Schema: `{"type":"object","properties":{"Text":{"type":"string"}}}`}
+		askTwo := func(ctx context.Context, task *mcptask.Task) (string, error) {
+			texts := make(chan string, 2)
+			for _, step := range []string{"a", "b"} {
+				go func() {
+					if answer, err := mcptask.Ask[struct{ Text string }](ctx, task, input, step, ""); err == nil {
+						texts <- answer.Text
+					}
+				}()
+				time.Sleep(time.Millisecond) // so that the order of the questions is known
+			}
+			select {
+			case text := <-texts:
+				return text, nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		}
+		options := mcptask.Options{Store: mcptask.NewMemoryStore(), Executor: cluster.Join, Limits: mcptask.Limits{Bytes: 20_000}}
+		s, err := mcptask.NewServer(options, mcptask.Tools{Service: "Texts", Impl: 1, Tools: []mcptask.Tool{textTool("two", restarts, askTwo)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		id := call(t, s, "two")
+		time.Sleep(5 * time.Second) // its run has ended
+		began := time.Now()
+		err = s.Answer(t.Context(), carol, id, map[string]json.RawMessage{
+			"a": json.RawMessage(`{"action":"accept","content":{"Text":"yes"}}`),
+			"b": json.RawMessage(`{"action":"accept","content":{"Text":"` + strings.Repeat("x", 30_000) + `"}}`),
+		})
+		var refusal *mcptask.Error
+		if !errors.As(err, &refusal) || refusal.Limit() == "" {
+			t.Errorf("the answers were taken: %v", err)
+		}
+		if got := wait(t, s, id); got != "yes" || time.Since(began) > 5*time.Second {
+			t.Errorf("%s after %v", got, time.Since(began))
+		}
+	})
+}
+
+// slowEngine needs a while for news, as engines on a network do.
+type slowEngine struct{ mcptask.Engine }
+
+// Answered implements mcptask.Engine.
+func (x slowEngine) Answered(ctx context.Context, task mcptask.Submission) error {
+	select {
+	case <-time.After(100 * time.Millisecond):
+		return x.Engine.Answered(ctx, task)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// TestCloseTellsEngine checks that the engine learns of the answer that a server has taken last.
+func TestCloseTellsEngine(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var cluster memengine.Cluster
+		store, tool := mcptask.NewMemoryStore(), textTool("ask", restarts, askOnce)
+		closing, err := mcptask.NewServer(mcptask.Options{Store: store, Executor: func(run mcptask.RunFunc) (mcptask.Executor, error) {
+			x, err := cluster.Join(run)
+			return slowEngine{x.(mcptask.Engine)}, err
+		}}, mcptask.Tools{Service: "Texts", Impl: 1, Tools: []mcptask.Tool{tool}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := startServer(t, store, cluster.Join, tool)
+		id := call(t, s, "ask")
+		time.Sleep(20 * time.Second) // its run has ended
+		give(t, closing, id, "yes")
+		if err := closing.Close(); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if got := wait(t, s, id); got != "yes" || time.Since(began) > 5*time.Second {
+			t.Errorf("%s after %v", got, time.Since(began))
+		}
+	})
+}
+
+// partedStore is a store that its server cannot reach for a while, from its first start of a task on.
+type partedStore struct {
+	mcptask.Store
+	isArmed, isAway atomic.Bool
+}
+
+var errAway = errors.New("no route to the store")
+
+// Update implements mcptask.Store.
+func (s *partedStore) Update(ctx context.Context, from, to mcptask.Record, q mcptask.Quota) (mcptask.Record, error) {
+	if s.isArmed.Load() && to.Attempt > from.Attempt {
+		s.isAway.Store(true)
+	}
+	if s.isAway.Load() {
+		return mcptask.Record{}, errAway
+	}
+	return s.Store.Update(ctx, from, to, q)
+}
+
+// Get implements mcptask.Store.
+func (s *partedStore) Get(ctx context.Context, id string) (mcptask.Record, error) {
+	if s.isAway.Load() {
+		return mcptask.Record{}, errAway
+	}
+	return s.Store.Get(ctx, id)
+}
+
+// TestLostServerBeginsNoRun cuts a server off while it begins a run. The engine gives the run to another server, which
+// has the same name in the record. The first server must take neither the start nor the end of that run for its own.
+func TestLostServerBeginsNoRun(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var cluster memengine.Cluster
+		var runs atomic.Int32
+		tool := textTool("work", fails, func(ctx context.Context, task *mcptask.Task) (string, error) {
+			runs.Add(1)
+			return workFor(time.Minute)(ctx, task)
+		})
+		shared := mcptask.NewMemoryStore()
+		parted := &partedStore{Store: shared}
+		var lost mcptask.Executor
+		a := startServer(t, parted, func(run mcptask.RunFunc) (mcptask.Executor, error) {
+			x, err := cluster.Join(run)
+			lost = x
+			return x, err
+		}, tool)
+		b := startServer(t, shared, cluster.Join, tool)
+		parted.isArmed.Store(true)
+		id := call(t, a, "work")
+		time.Sleep(2 * time.Second)
+		parted.isArmed.Store(false)
+		memengine.Kill(lost)
+		time.Sleep(2 * time.Second) // the other server has begun
+		parted.isAway.Store(false)
+		if got := wait(t, b, id); got != "done" || runs.Load() != 1 {
+			t.Errorf("%s after %d runs", got, runs.Load())
+		}
+	})
+}
+
+// obliviousStore loses the store's word for the first handovers.
+type obliviousStore struct {
+	mcptask.Store
+	lost atomic.Int32
+}
+
+// Update implements mcptask.Store.
+func (s *obliviousStore) Update(ctx context.Context, from, to mcptask.Record, q mcptask.Quota) (mcptask.Record, error) {
+	r, err := s.Store.Update(ctx, from, to, q)
+	if err == nil && to.Tries < from.Tries && s.lost.Add(1) <= 3 {
+		return mcptask.Record{}, errAway
+	}
+	return r, err
+}
+
+// TestParkedOnce checks that a run which ends to wait for an answer gives back one try, although the store's word for it
+// is lost.
+func TestParkedOnce(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var cluster memengine.Cluster
+		store := &obliviousStore{Store: mcptask.NewMemoryStore()}
+		s := startServer(t, store, cluster.Join, textTool("ask", restarts, askOnce))
+		id := call(t, s, "ask")
+		time.Sleep(20 * time.Second)
+		if r, err := s.Get(t.Context(), carol, id); err != nil || r.Attempt != 1 || r.Tries != 0 || store.lost.Load() != 1 {
+			t.Errorf("attempt %d, %d tries, %d handovers, %v", r.Attempt, r.Tries, store.lost.Load(), err)
 		}
 	})
 }

@@ -233,8 +233,10 @@ func (s *Server) claimsAs(orphan Record) string {
 func (s *Server) tellEngine(r Record, tell func(Engine, context.Context, Submission) error) {
 	if s.engine != nil {
 		submission := r.toSubmission() // r would be copied to the heap for all executors
+		s.countNews(1)
 		go func() {
 			defer guard.Recover(s.logger, "news for the engine")
+			defer s.countNews(-1)
 			t := s.newRequestRetry()
 			_, err := callStore(s.drained, t, "of the engine", func(ctx context.Context) (struct{}, error) {
 				return struct{}{}, tell(s.engine, ctx, submission)
@@ -243,6 +245,39 @@ func (s *Server) tellEngine(r Record, tell func(Engine, context.Context, Submiss
 				s.logger.Warn("engine not told", "task", LogID(submission.Principal, submission.TaskID), "tool", submission.Tool, "error", err)
 			}
 		}()
+	}
+}
+
+// countNews counts the calls of tellEngine that are under way.
+func (s *Server) countNews(change int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.news += change; s.news == 0 {
+		s.kick(s.newsTold)
+	}
+}
+
+// newsMargin is how long Close waits until the engine has got its news.
+const newsMargin = time.Second
+
+// awaitNews waits until the engine has got its news, at most for newsMargin or until ctx ends.
+func (s *Server) awaitNews(ctx context.Context) {
+	late := time.NewTimer(newsMargin)
+	defer late.Stop()
+	for {
+		s.mu.Lock()
+		left := s.news
+		s.mu.Unlock()
+		if left == 0 {
+			return
+		}
+		select {
+		case <-s.newsTold:
+		case <-late.C:
+			return
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

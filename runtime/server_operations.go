@@ -183,6 +183,8 @@ func (s *Server) Answer(ctx context.Context, caller Caller, id string, answers m
 			}
 		}
 	}
+	var answered Record
+	defer func() { s.tellOfAnswer(answered) }() // also if a later answer is refused
 	for _, in := range open {
 		answer, ok := answers[in.Key]
 		if !ok {
@@ -194,14 +196,18 @@ func (s *Server) Answer(ctx context.Context, caller Caller, id string, answers m
 			}
 			return event{kind: eventAnswer, key: in.Key, answer: answer}
 		})
-		if err != nil && !errors.Is(err, errVoid) && !errors.Is(err, errTerminal) {
-			if refusal := s.explainQuota(caller, err, "tool", record.Tool, "task", LogID(record.Principal, id)); refusal != nil {
-				return refusal
-			}
-			return s.checkOwned(ctx, caller, record, err)
+		if err == nil || errors.Is(err, errVoid) || errors.Is(err, errTerminal) {
+			answered = record
+			continue
 		}
+		if refusal := s.explainQuota(caller, err, "tool", record.Tool, "task", LogID(record.Principal, id)); refusal != nil {
+			return refusal
+		}
+		if record.ID != "" { // a try whose result was lost may have stored the answer
+			answered = record
+		}
+		return s.checkOwned(ctx, caller, record, err)
 	}
-	s.tellOfAnswer(record)
 	return nil
 }
 

@@ -58,6 +58,7 @@ func (s *Server) runTask(life context.Context, id string) (end RunEnd) {
 	}
 	value, _ := s.unsure.LoadAndDelete(id)
 	unsure, isUnsure := value.(unsureRecord)
+	hasTried := false
 	record, err := s.moveTask(life, s.newTaskRetry(), Record{ID: id}, func(r Record) event {
 		if begun := unsure.record; isUnsure && (!r.CreatedAt.Equal(begun.CreatedAt) || r.Attempt > 0 && r.isSameRun(begun)) {
 			return event{} // another call has got its name, or its Create has begun the attempt
@@ -65,7 +66,9 @@ func (s *Server) runTask(life context.Context, id string) (end RunEnd) {
 		if s.engine == nil && s.isRunning(r) {
 			return event{} // the executor has delivered it twice
 		}
-		return s.decideStart(r)
+		start := s.decideStart(r)
+		hasTried = hasTried || start.kind != ""
+		return start
 	})
 	switch {
 	case isUnsure && errors.Is(err, errVoid) && record.isSameRun(unsure.record):
@@ -74,14 +77,15 @@ func (s *Server) runTask(life context.Context, id string) (end RunEnd) {
 		s.lookAgain(unsure)
 	}
 	if err != nil { // an executor may deliver a task twice: the run that has it goes on
-		return s.explainUnstarted(record, err)
+		return s.explainUnstarted(record, err, hasTried)
 	}
 	return s.runAttempt(life, r, record)
 }
 
 // explainUnstarted returns how a run ends whose attempt has not begun. If an engine runs a task again that may not
-// restart, its first run is lost, so explainUnstarted ends the task.
-func (s *Server) explainUnstarted(record Record, err error) RunEnd {
+// restart, its first run is lost, so explainUnstarted ends the task. But if this run has tried to begin, another one has
+// begun meanwhile and may live: it is this run that the engine takes for lost. If it does not, it calls the RunFunc again.
+func (s *Server) explainUnstarted(record Record, err error, hasTried bool) RunEnd {
 	_, isHere := s.catalog.findTool(record.Tool)
 	switch {
 	case isGone(err) || errors.Is(err, errTerminal):
@@ -94,6 +98,8 @@ func (s *Server) explainUnstarted(record Record, err error) RunEnd {
 		return s.leaveUnstarted(record.ID)
 	case s.engine != nil && record.isParked():
 		return RunWaits
+	case hasTried:
+		return RunLeft
 	}
 	if err := s.failOrphan(record); err != nil && !isOver(err) {
 		return RunLeft

@@ -55,7 +55,7 @@ func (s *Server) moveTask(ctx context.Context, t *storeRetry, known Record, deci
 			}
 		}
 		known = Record{}
-		if updateLanded(sentKind, sent, record) {
+		if s.updateLanded(sentKind, sent, record) {
 			s.announceChange(record)
 			return record, nil
 		}
@@ -114,12 +114,15 @@ func ifSameRun(run Record, e event) func(Record) event {
 
 // updateLanded reports whether an Update that failed was carried out all the same,
 // and only its answer was lost. Without this check, a run that it began would be
-// taken for another worker's, and an end for another caller's. Other events are
-// harmless: they do not apply twice.
-func updateLanded(kind eventKind, sent, now Record) bool {
+// taken for another worker's, an end for another caller's, and a handover would give back another try. Other events
+// are harmless: they do not apply twice. The servers of an engine share the name of their worker, so their starts
+// differ only in their time.
+func (s *Server) updateLanded(kind eventKind, sent, now Record) bool {
 	switch kind {
 	case eventStart:
-		return now.isSameRun(sent)
+		return now.isSameRun(sent) && (s.engine == nil || now.UpdatedAt.Equal(sent.UpdatedAt))
+	case eventHandOver:
+		return now.isSameRun(sent) && now.Tries == sent.Tries
 	case eventFinish:
 		return now.Done() && now.CreatedAt.Equal(sent.CreatedAt) && now.TerminalAt.Equal(sent.TerminalAt) &&
 			now.Outcome.Kind == sent.Outcome.Kind && bytes.Equal(now.Outcome.Result, sent.Outcome.Result)

@@ -106,9 +106,9 @@ type Server struct {
 	store    Store
 	ownStore bool
 	executor Executor
-	engine   Engine       // the executor, if it is one
-	slots    Slots        // the executor, if it has slots
-	line     lineExecutor // the executor, if it is the local one
+	engine   Engine         // the executor, if it is one
+	slots    Slots          // the executor, if it has slots
+	line     *localExecutor // the executor, if it is the local one
 	logger   *slog.Logger
 	catalog  catalog
 	schemas  validate.Cache // of questions
@@ -228,7 +228,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 func (s *Server) makeExecutor() error {
 	if s.options.Executor == nil {
 		x := newLocalExecutor(s.runTask, s.options.Concurrency)
-		s.executor, s.slots, s.line = x, x, x
+		s.executor, s.slots, s.line = x, x, &x
 		return nil
 	}
 	made, isMade := make(chan struct{}), false

@@ -142,7 +142,8 @@ func (x localExecutor) Acquire(ctx context.Context, task Submission) {
 	x.Pool.Acquire(ctx, listShares(task)...)
 }
 
-// reserve takes a slot for the handler of a task that is not stored yet, if one is free.
+// reserve takes a slot for the handler of a task that is not stored yet, if one is free. The caller
+// then calls start or Release.
 func (x localExecutor) reserve(task Submission) bool { return x.Reserve(listShares(task)...) }
 
 // start runs f in the slot that reserve has taken.
@@ -150,19 +151,8 @@ func (x localExecutor) start(task Submission, f func(context.Context)) error {
 	return x.Start(f, listShares(task)...)
 }
 
-// withdraw removes a task from the line.
+// withdraw removes a task from the line, and reports whether it was there.
 func (x localExecutor) withdraw(taskID string) bool { return x.Withdraw(taskID) }
-
-// lineExecutor is an executor in this process that has a line.
-type lineExecutor interface {
-	Slots
-	// reserve takes a slot for the handler of a task that is not stored yet, if one is free. The caller
-	// then calls start or Release.
-	reserve(task Submission) bool
-	start(task Submission, f func(context.Context)) error
-	// withdraw removes a task from the line, and reports whether it was there.
-	withdraw(taskID string) bool
-}
 
 // listShares returns the path to a task's group in the pool. The group is the task's
 // account. The accounts of anonymous callers lie in one group, so that opening more
@@ -184,19 +174,15 @@ func (s *Server) withdrawSubmission(taskID string) {
 	}
 }
 
-// submit submits a stored task. ctx may be that of a request, whose end does not matter.
-func (s *Server) submit(ctx context.Context, r Record) error {
+// submit submits a stored task. The end of ctx, which may be that of a request, does not matter. A panic of the
+// executor is an error.
+func (s *Server) submit(ctx context.Context, r Record) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StoreTimeout)
 	defer cancel()
 	task := r.toSubmission()
 	task.Until = task.Until.Add(-time.Duration(s.clock.Load())) // executors have the clock of this process
-	return s.callExecutor(func() error { return s.executor.Submit(ctx, task) })
-}
-
-// callExecutor calls the executor. A panic is an error of it.
-func (s *Server) callExecutor(call func() error) (err error) {
 	defer guard.Then(s.logger, "executor", func() { err = errors.New("the executor panicked") })
-	return call()
+	return s.executor.Submit(ctx, task)
 }
 
 // runsAs is the worker of a task whose handler this server runs.

@@ -3,6 +3,7 @@ package mcptask
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -41,14 +42,8 @@ func (s *Server) watchTask(w *watch, id string) *watched {
 func (s *Server) unwatchTask(e *watched) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, other := range e.task.waiting {
-		if other == e {
-			last := len(e.task.waiting) - 1
-			e.task.waiting[i], e.task.waiting[last] = e.task.waiting[last], nil
-			e.task.waiting = e.task.waiting[:last]
-			break
-		}
-	}
+	i := slices.Index(e.task.waiting, e)
+	e.task.waiting = slices.Delete(e.task.waiting, i, i+1)
 	s.unfollow(e.id, e.task)
 }
 

@@ -196,9 +196,9 @@ func (r *Record) isParked() bool {
 	return parked
 }
 
-// isAwaited reports whether the run that waits for an answer has ended, the answer is there, and no other run has
-// begun.
-func (r *Record) isAwaited() bool {
+// isResumable reports whether a task that was parked can run again: a question that it waited for is no longer open,
+// and no other run has begun.
+func (r *Record) isResumable() bool {
 	return !r.Done() && slices.ContainsFunc(r.Inputs, func(in Input) bool { return in.Parked && in.State != InputOutstanding })
 }
 

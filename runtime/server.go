@@ -239,7 +239,7 @@ func (s *Server) makeExecutor() error {
 		if !isMade {
 			return RunLeft
 		}
-		return s.runApart(ctx, taskID)
+		return s.runTaskApart(ctx, taskID)
 	})
 	switch {
 	case err != nil:
@@ -362,7 +362,7 @@ func (s *Server) releaseStore(ctx context.Context) error {
 	})
 	if s.mayPassTasks() {
 		_, claims := callStore(ctx, t, "Release", func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, s.store.Release(ctx, s.claimName())
+			return struct{}{}, s.store.Release(ctx, s.nameClaimWorker())
 		})
 		err = errors.Join(err, claims)
 	}

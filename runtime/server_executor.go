@@ -28,10 +28,10 @@ type Executor interface {
 }
 
 // RunFunc runs the handler of a task to its end, or finds that there is nothing to run. The record
-// of the task decides, so calls that are not needed do no harm. The handler sees the values
-// of ctx. The end of ctx is the order to stop, and its cause says why: [ErrCancelled] if the task was
+// of the task decides, so a call that is not needed does no harm. The handler sees the values
+// of ctx. The end of ctx tells the handler to stop. The cause says why: [ErrCancelled] if the task was
 // cancelled through the executor, [ErrSuperseded] if the executor has given the run up for lost, and
-// context.Canceled if the executor closes. It may be called with a context that has ended.
+// context.Canceled if the executor closes. An executor may call the RunFunc with a context that has ended.
 type RunFunc func(ctx context.Context, taskID string) RunEnd
 
 // RunEnd says how a run has ended, for an executor that decides whether there is another one.
@@ -42,12 +42,13 @@ const (
 	// has it.
 	RunOver RunEnd = iota
 	// RunLeft means that the task has not ended and is to run elsewhere or later: this server closes,
-	// does not reach its store, or does not have the tool. An Engine calls the RunFunc
-	// again. Any other executor forgets the task: the leases of the store see to it that it runs.
+	// does not reach its store, or does not have the tool, or an answer came while the run ended to wait
+	// for it. An Engine calls the RunFunc again. Any other executor forgets the task: the leases of the
+	// store see to it that it runs.
 	RunLeft
 	// RunWaits means that the handler has given up its place until a question is answered. Only an
-	// Engine gets it. It calls the RunFunc again after Answered. If the call comes too
-	// early, it returns RunWaits again.
+	// Engine gets it. The Engine calls the RunFunc again after Answered. The RunFunc returns RunWaits
+	// again if that call comes too early.
 	RunWaits
 )
 
@@ -59,9 +60,10 @@ type Submission struct {
 	// Principal is "" for all anonymous callers, whatever accounts they have.
 	Principal string
 	Tool      string
-	// Until is when the task is deleted, by this process's clock, whatever has come of it. Its handler stops by itself.
+	// Until is when the task is deleted, whether it has ended or not, by the clock of this process. Its handler
+	// stops by itself then.
 	Until time.Time
-	// Trace is that of the [Record].
+	// Trace is the Trace of the [Record].
 	Trace string
 }
 
@@ -86,19 +88,19 @@ type Slots interface {
 //
 //   - again, anywhere, if the last call has returned RunLeft, or if its process is lost. The record
 //     says whether the handler may run again: if not, the RunFunc ends the task with worker_lost.
-//   - never while an earlier call goes on, unless it has given that up for lost and ended its context
-//     with ErrSuperseded, as far as it can reach it.
+//   - never while an earlier call goes on, unless it has given that call up for lost. It first ends the
+//     context of that call with ErrSuperseded, if it can reach the process.
 //   - with a context that [ErrCancelled] has ended, if somebody cancels the task in the engine.
 //
 // Submit of a task that the engine has changes nothing. Servers submit all unfinished tasks again now and then, in
-// case somebody has deleted one in the engine. They cannot if the [Store] is not an [Inspector].
+// case somebody has deleted one in the engine. They cannot do so if the [Store] is not an [Inspector].
 type Engine interface {
 	Executor
-	// Name is the Worker of the records whose handlers it runs. Servers that share the engine and
-	// the store have the same name.
+	// Name returns the Worker of the records whose handlers the engine runs. It returns the same for all
+	// servers that share the engine and the store.
 	Name() string
-	// Patience is how long a handler that waits for an answer, and that may restart, keeps its place. Then
-	// its run returns RunWaits. Servers wait for at least a second.
+	// Patience returns how long a handler that may restart keeps its place while it waits for an answer.
+	// Then its run returns RunWaits. Servers take less than a second for a second.
 	Patience() time.Duration
 	// Cancel tells the engine that a task has been cancelled or asked to stop. The engine ends the
 	// context of a running handler. If none runs, it calls the RunFunc with an ended context.
@@ -185,37 +187,37 @@ func (s *Server) submit(ctx context.Context, r Record) (err error) {
 	return s.executor.Submit(ctx, task)
 }
 
-// runsAs is the worker of a task whose handler this server runs.
-func (s *Server) runsAs() string {
+// nameWorker returns the Worker of a task whose handler this server runs.
+func (s *Server) nameWorker() string {
 	if s.engine != nil {
 		return s.engine.Name()
 	}
 	return s.worker
 }
 
-// claimMark ends the worker of a task that has run before, and that a server has submitted again.
+// claimMark is the end of the Worker of a task that has run before and that a server has submitted again.
 const claimMark = "/submitted"
 
-// claimName is the worker of such a task.
-func (s *Server) claimName() string { return s.worker + claimMark }
+// nameClaimWorker returns the Worker of such a task of this server.
+func (s *Server) nameClaimWorker() string { return s.worker + claimMark }
 
 // mayPassTasks reports whether the executor is neither an engine nor the local one. It may pass tasks to other servers,
 // and the leases keep its tasks alive.
 func (s *Server) mayPassTasks() bool { return s.engine == nil && s.line == nil }
 
-// claimsAs is the worker of a lost task that this server has submitted again.
-func (s *Server) claimsAs(orphan Record) string {
+// chooseClaimWorker returns the Worker that a lost task gets before this server submits it again.
+func (s *Server) chooseClaimWorker(orphan Record) string {
 	switch {
 	case orphan.Attempt == 0 || s.line != nil:
 		return s.worker
 	case s.engine != nil:
 		return s.engine.Name()
 	}
-	return s.claimName()
+	return s.nameClaimWorker()
 }
 
-// tellEngine tells the engine, if there is one, about a task in the background. If the call fails, it is made again
-// for a while. After that, the engine's next call of the RunFunc shows what has happened.
+// tellEngine tells the engine, if there is one, about a task. It does so in the background, and tries again for a
+// while. If all tries fail, the engine learns what has happened from its next call of the RunFunc.
 func (s *Server) tellEngine(r Record, tell func(Engine, context.Context, Submission) error) {
 	if s.engine != nil {
 		submission := r.toSubmission() // r would be copied to the heap for all executors
@@ -267,17 +269,17 @@ func (s *Server) awaitNews(ctx context.Context) {
 	}
 }
 
-// tellOfAnswer tells the engine that a task need not wait any more. No other task has news for it: a run that has not
-// ended takes the answer from the record, or finds it there when it ends.
-func (s *Server) tellOfAnswer(r Record) {
-	if r.isAwaited() {
+// tellEngineOfAnswer tells the engine that a parked task need not wait any more. A run that is not parked yet needs no
+// news: it takes the answer from the record, or finds it there when it ends.
+func (s *Server) tellEngineOfAnswer(r Record) {
+	if r.isResumable() {
 		s.tellEngine(r, Engine.Answered)
 	}
 }
 
-// submitHeld submits the tasks of the engine again, and those of this server that have not started: somebody may
-// have deleted one in the engine.
-func (s *Server) submitHeld() time.Duration {
+// submitUnfinished submits the unfinished tasks of the engine again, and those of this server that have not started.
+// Somebody may have deleted one in the engine.
+func (s *Server) submitUnfinished() time.Duration {
 	if inspector, ok := s.store.(Inspector); ok {
 		for _, worker := range []string{s.engine.Name(), s.worker} {
 			if err := s.submitAll(inspector, worker); err != nil && s.closing.Err() == nil {
@@ -288,7 +290,7 @@ func (s *Server) submitHeld() time.Duration {
 	return spread(submitAgain)
 }
 
-// submitPatience is how long the calls of submitAll that fail may take. Then the engine counts as away.
+// submitPatience is how long the failing calls of one submitAll may take in all. After that, the engine counts as away.
 const submitPatience = time.Minute
 
 // submitAll submits all unfinished tasks of a worker. It goes on after a task that the engine refuses.

@@ -184,7 +184,7 @@ func (s *Server) Answer(ctx context.Context, caller Caller, id string, answers m
 		}
 	}
 	var answered Record
-	defer func() { s.tellOfAnswer(answered) }() // also if a later answer is refused
+	defer func() { s.tellEngineOfAnswer(answered) }() // also if a later answer is refused
 	for _, in := range open {
 		answer, ok := answers[in.Key]
 		if !ok {
@@ -236,7 +236,7 @@ func (s *Server) Respond(ctx context.Context, caller Caller, id, key string, res
 		record, err = s.applyEvent(ctx, record, settle)
 	}
 	if err == nil || errors.Is(err, errVoid) { // a try whose result was lost may have stored the answer
-		s.tellOfAnswer(record)
+		s.tellEngineOfAnswer(record)
 	}
 	if errors.Is(err, errVoid) || errors.Is(err, errTerminal) {
 		return nil

@@ -51,7 +51,7 @@ func (s *Server) claimFor() time.Duration { return s.renewEvery() }
 // one record that the store does not take must not hold up the other orphans.
 func (s *Server) restartOrphan(orphan Record) {
 	log := s.logger.With("task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool)
-	claim := event{kind: eventClaim, worker: s.claimsAs(orphan)}
+	claim := event{kind: eventClaim, worker: s.chooseClaimWorker(orphan)}
 	r, err := s.moveTask(s.closing, s.newRequestRetry(), orphan, ifSameRun(orphan, claim))
 	if claimed := orphan; errors.Is(err, errVoid) {
 		if claimed.Worker = claim.worker; r.isSameRun(claimed) {

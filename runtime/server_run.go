@@ -32,8 +32,9 @@ type run struct {
 	life context.Context
 }
 
-// runApart is runTask in a goroutine of its own, so that a handler may end its goroutine without harm to the executor.
-func (s *Server) runApart(life context.Context, id string) RunEnd {
+// runTaskApart is runTask in a goroutine of its own, so that a handler that ends its goroutine does no harm to the
+// executor.
+func (s *Server) runTaskApart(life context.Context, id string) RunEnd {
 	ended := make(chan RunEnd, 1)
 	go func() {
 		defer guard.Recover(s.logger, "task")
@@ -82,9 +83,10 @@ func (s *Server) runTask(life context.Context, id string) (end RunEnd) {
 	return s.runAttempt(life, r, record)
 }
 
-// explainUnstarted returns how a run ends whose attempt has not begun. If an engine runs a task again that may not
-// restart, its first run is lost, so explainUnstarted ends the task. But if this run has tried to begin, another one has
-// begun meanwhile and may live: it is this run that the engine takes for lost. If it does not, it calls the RunFunc again.
+// explainUnstarted returns the end of a run whose attempt has not begun. If an engine calls the RunFunc again for a task
+// that may not restart, the first run is lost. explainUnstarted then ends the task. But if this run has tried to begin,
+// another one has begun meanwhile and may live: the engine takes this run for lost. If it does not, it calls the RunFunc
+// again.
 func (s *Server) explainUnstarted(record Record, err error, hasTried bool) RunEnd {
 	_, isHere := s.catalog.findTool(record.Tool)
 	switch {
@@ -148,12 +150,12 @@ func (s *Server) leaveUnstarted(id string) RunEnd {
 // may come back for it.
 type unsureRecord struct {
 	record Record
-	// until is when the store surely has it, or never will. pause is that before the last look.
+	// until is the time after which the store has the record or never will. pause is that before the last look.
 	until time.Time
 	pause time.Duration
 }
 
-// lookAgain submits a task that is not stored once more, after a pause that grows.
+// lookAgain looks once more for a task that the store did not have, after a pause that grows.
 func (s *Server) lookAgain(u unsureRecord) {
 	if time.Now().After(u.until) {
 		return
@@ -166,7 +168,7 @@ func (s *Server) lookAgain(u unsureRecord) {
 }
 
 // submitUnsure submits a task that may be stored. An engine may run it in another process, which would not look
-// for it again, so the engine gets the task only when it is there.
+// for it again, so the engine gets the task only once it is stored.
 func (s *Server) submitUnsure(u unsureRecord) {
 	if s.engine != nil {
 		switch record, err := s.getRecord(s.drained, s.newRequestRetry(), u.record.ID); {
@@ -317,20 +319,20 @@ func (s *Server) runAttempt(life context.Context, r *run, record Record) (end Ru
 
 // decideStart returns the event that starts a handler, or no event if the handler
 // may not run again, waits for an answer, or another worker has the task. Only an engine calls the RunFunc again after
-// an answer, so without one the handler waits itself.
+// an answer. Without an engine, a parked task starts at once, and its handler waits itself.
 func (s *Server) decideStart(r Record) event {
 	if !s.isRunnable(r) || s.isHeldByOther(r) || s.engine != nil && r.isParked() && !r.CancelRequested {
 		return event{}
 	}
-	return event{kind: eventStart, worker: s.runsAs()}
+	return event{kind: eventStart, worker: s.nameWorker()}
 }
 
 // isHeldByOther reports whether the handler of a task runs, or has run, at another worker that may be alive.
 func (s *Server) isHeldByOther(r Record) bool {
-	return r.Attempt > 0 && r.Worker != s.worker && r.Worker != s.runsAs() && r.Worker != "" && !isClaimed(r)
+	return r.Attempt > 0 && r.Worker != s.worker && r.Worker != s.nameWorker() && r.Worker != "" && !isClaimed(r)
 }
 
-// isClaimed reports whether a server has submitted a task again that has run before, and its handler has not begun.
+// isClaimed reports whether a server has submitted a lost task again whose handler has not begun since.
 func isClaimed(r Record) bool { return strings.HasSuffix(r.Worker, claimMark) }
 
 // isRunning reports whether the attempt of a record runs here, and its executor has not given it up.
@@ -399,7 +401,7 @@ func (s *Server) finishAttempt(ctx context.Context, host *taskHost, outcome Outc
 	case errors.Is(cause, ErrSuperseded):
 		return RunOver // another run has the task and ends it
 	case errors.Is(cause, errParked) && (outcome.Kind != OutcomeResult || outcome.IsError):
-		end.kind, end.worker, end.park, how = eventHandOver, s.runsAs(), host.listParked(), RunWaits
+		end.kind, end.worker, end.park, how = eventHandOver, s.nameWorker(), host.listParked(), RunWaits
 	case outcome.Kind != OutcomeCancelled:
 	case errors.Is(cause, context.Canceled): // the server closes, and another one may go on
 		how = RunLeft
@@ -409,7 +411,7 @@ func (s *Server) finishAttempt(ctx context.Context, host *taskHost, outcome Outc
 		case s.allowsRestart(attempt):
 			end.kind = eventHandOver
 			if s.engine != nil {
-				end.worker = s.runsAs()
+				end.worker = s.nameWorker()
 			}
 		case end.report != nil:
 			end.kind = eventReport

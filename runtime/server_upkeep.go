@@ -36,7 +36,7 @@ func (s *Server) startUpkeep() {
 	s.startLoop("adoption", s.renewEvery(), s.adoptNow, s.adoptOrphans)
 	s.startLoop("deletion", sweepEvery, nil, s.deleteUnwanted)
 	if s.engine != nil {
-		s.startLoop("check of the engine's tasks", spread(submitAgain), nil, s.submitHeld)
+		s.startLoop("check of the engine's tasks", spread(submitAgain), nil, s.submitUnfinished)
 	}
 }
 
@@ -116,7 +116,7 @@ func (s *Server) renewLease(ctx context.Context) error {
 		case s.engine != nil: // its tasks have another worker
 			beat, err = s.store.Beat(ctx, s.engine.Name(), engineLease, held)
 		case s.mayPassTasks():
-			_, err = s.store.Beat(ctx, s.claimName(), s.lease, nil)
+			_, err = s.store.Beat(ctx, s.nameClaimWorker(), s.lease, nil)
 		}
 		if err != nil {
 			return err

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// watch is one wait for the changes of some tasks. What follows a task is woken by each change of it, and reads it then:
-// of many changes meanwhile it sees the last.
+// watch is one wait for the changes of some tasks. A change makes its task due in the watches that have it. The
+// goroutine of a watch reads the tasks that are due, so of many changes meanwhile it sees the last.
 type watch struct {
 	due  []*watched    // what has to be read. Server.mu guards it.
 	wake chan struct{} // has an element if something may be due
@@ -67,8 +67,8 @@ func (f *followed) wake() {
 	}
 }
 
-// takeDue takes what a watch has to read, and the element of wake that tells of it. It comes before the reading, so that
-// no change is missed.
+// takeDue returns the tasks that a watch has to read, and takes the element of wake that tells of them. From then on they
+// are no longer due. The caller reads them afterwards, so that it misses no change.
 func (s *Server) takeDue(w *watch) []*watched {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *Server) takeDue(w *watch) []*watched {
 	return due
 }
 
-// awaitDue waits until something of a watch is due. Since the store may miss a change, all is due at a tick of look.
+// awaitDue waits until a task of a watch is due. The store may miss a change, so a tick of look makes all tasks due.
 func (s *Server) awaitDue(ctx context.Context, w *watch, look <-chan time.Time) error {
 	select {
 	case <-w.wake:
@@ -125,8 +125,8 @@ func (s *Server) awaitVersion(ctx context.Context, t *storeRetry, id string, ver
 
 // Watch yields each of the caller's tasks as it is, and then whenever it has changed, until all of them have ended or are
 // gone. It does not yield a task that is gone, or is another caller's. Of several changes while the loop is busy it yields
-// the last. It starts no goroutine, and may be used by several at once. If the store fails, it waits for a while, and an
-// error ends it: of the store, of ctx, or that the server shuts down.
+// the last. It starts no goroutine, and is safe for concurrent use. It ends early with an error if ctx ends, the server
+// shuts down, or the store fails for too long.
 func (s *Server) Watch(ctx context.Context, caller Caller, ids ...string) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		w := newWatch()

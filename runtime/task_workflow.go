@@ -11,7 +11,7 @@ type WorkflowRunner interface {
 	// RunWorkflow starts the workflow of a type for a task, or joins it if an earlier run of the
 	// handler has started it. It carries the workflow's progress and questions to the task. It
 	// decodes the result into out, unless out is nil. The end of ctx cancels the workflow, unless
-	// [Interrupted] says that another run goes on. Its methods are called concurrently.
+	// [Task.Interrupted] says that another run goes on. It must be safe for concurrent use.
 	RunWorkflow(ctx context.Context, task *Task, workflow string, out any, args ...any) error
 }
 
@@ -39,7 +39,8 @@ func (t *Task) Interrupted(ctx context.Context) bool {
 
 // WithoutSlot calls wait, which only waits for work elsewhere, such as a job of another system, and
 // lets other handlers have this handler's slot meanwhile. It returns what wait returns. ctx is the
-// handler's. While it waits, an [Engine] does not end the run because a question is open.
+// handler's. Meanwhile, an [Engine] does not end the run, even if another goroutine of the handler waits
+// for an answer.
 func (t *Task) WithoutSlot(ctx context.Context, wait func(context.Context) error) error {
 	if host, ok := t.host.(interface{ leaveSlot() (acquire func()) }); ok {
 		defer host.leaveSlot()()

@@ -35,17 +35,17 @@ func (x faulty) Close(ctx context.Context) error {
 	return x.Engine.Close(ctx)
 }
 
-// say returns a RunFunc that says something else than what a run has returned.
-func say(run mcptask.RunFunc, is, said mcptask.RunEnd) mcptask.RunFunc {
+// replaceEnd returns run, except that it returns to instead of from.
+func replaceEnd(run mcptask.RunFunc, from, to mcptask.RunEnd) mcptask.RunFunc {
 	return func(ctx context.Context, taskID string) mcptask.RunEnd {
-		if end := run(ctx, taskID); end != is {
+		if end := run(ctx, taskID); end != from {
 			return end
 		}
-		return said
+		return to
 	}
 }
 
-// TestBrokenExecutors checks that executors are found out that do not keep a promise.
+// TestBrokenExecutors checks that the tests fail for an executor that breaks a promise.
 func TestBrokenExecutors(t *testing.T) {
 	cases := []struct {
 		fault, promise, failure string
@@ -77,13 +77,13 @@ func TestBrokenExecutors(t *testing.T) {
 			}
 		}},
 		{fault: "forgets what is left", promise: "RunFunc/ended context", failure: "does not end", run: func(run mcptask.RunFunc) mcptask.RunFunc {
-			return say(run, mcptask.RunLeft, mcptask.RunOver)
+			return replaceEnd(run, mcptask.RunLeft, mcptask.RunOver)
 		}},
 		{fault: "forgets what is left", promise: "Close/goes on elsewhere", failure: "run 2 of", run: func(run mcptask.RunFunc) mcptask.RunFunc {
-			return say(run, mcptask.RunLeft, mcptask.RunOver)
+			return replaceEnd(run, mcptask.RunLeft, mcptask.RunOver)
 		}},
 		{fault: "forgets what waits", promise: "Questions/elsewhere", failure: "does not end", run: func(run mcptask.RunFunc) mcptask.RunFunc {
-			return say(run, mcptask.RunWaits, mcptask.RunOver)
+			return replaceEnd(run, mcptask.RunWaits, mcptask.RunOver)
 		}},
 		{fault: "does not end contexts", promise: "Close/goes on elsewhere", failure: "does not close", run: func(run mcptask.RunFunc) mcptask.RunFunc {
 			return func(ctx context.Context, taskID string) mcptask.RunEnd {

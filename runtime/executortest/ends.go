@@ -16,7 +16,7 @@ func testCloseRestarts(k *kit) {
 	first := k.awaitRun(id, 1)
 	second := k.other(first.node)
 	first.node.close(true)
-	first.awaitEnd(context.Canceled)
+	first.wantCause(context.Canceled)
 	if !first.task.Interrupted(first.ctx) {
 		k.Errorf("the handler is not told that another run goes on: %v", context.Cause(first.ctx))
 	}
@@ -25,7 +25,7 @@ func testCloseRestarts(k *kit) {
 		k.Errorf("run %d, at the server that has closed: %v", again.task.Attempt(), again.node == first.node)
 	}
 	close(free)
-	r := second.end(id)
+	r := second.awaitEnd(id)
 	k.wantText(r, "1")
 	if r.Tries > 1 {
 		k.Errorf("%s: the run that was handed over counts as a try", describe(r))
@@ -40,7 +40,7 @@ func testCloseFails(k *kit) {
 	first := k.awaitRun(id, 1).node
 	second := k.other(first)
 	first.close(true)
-	k.wantLost(second.end(id))
+	k.wantLost(second.awaitEnd(id))
 	k.wantRuns(1, id)
 }
 
@@ -55,12 +55,12 @@ func testCloseQueued(k *kit) {
 	a.close(true)
 	close(free)
 	for i, id := range ids {
-		k.wantText(b.end(id), fmt.Sprint(i))
+		k.wantText(b.awaitEnd(id), fmt.Sprint(i))
 	}
 }
 
 func testCloseEnded(k *kit) {
-	k.needsNew()
+	k.skipWithoutNew()
 	free := make(chan struct{})
 	a := k.start(deaf(fails, free))
 	id := a.begin("deaf", "")
@@ -81,9 +81,9 @@ func testCloseEnded(k *kit) {
 	case <-k.ctx.Done():
 		k.Fatalf("Close has not returned, although its context has ended")
 	}
-	h.awaitEnd(context.Canceled)
+	h.wantCause(context.Canceled)
 	close(free)
-	k.wantText(a.end(id), "run 1")
+	k.wantText(a.awaitEnd(id), "run 1")
 }
 
 func testKillRestarts(k *kit) {
@@ -98,7 +98,7 @@ func testKillRestarts(k *kit) {
 		k.Errorf("run %d, at the server that was killed: %v", again.task.Attempt(), again.node == first)
 	}
 	close(free)
-	k.wantText(second.end(id), "1")
+	k.wantText(second.awaitEnd(id), "1")
 	k.wantRuns(2, id)
 }
 
@@ -111,7 +111,7 @@ func testKillAsking(k *kit) {
 		second := k.other(first)
 		first.kill()
 		second.answer(id, "step", "yes")
-		r := second.end(id)
+		r := second.awaitEnd(id)
 		if asker.policy == restarts {
 			k.wantText(r, "yes")
 		} else {
@@ -128,7 +128,7 @@ func testKillFails(k *kit) {
 	first := k.awaitRun(id, 1).node
 	second := k.other(first)
 	first.kill()
-	k.wantLost(second.end(id))
+	k.wantLost(second.awaitEnd(id))
 	k.wantRuns(1, id)
 }
 
@@ -147,7 +147,7 @@ func testPoison(k *kit) {
 		last = k.awaitRun(id, run+1).node
 		last.kill()
 	}
-	k.wantLost(k.other(last).end(id))
+	k.wantLost(k.other(last).awaitEnd(id))
 	k.wantRuns(attempts, id)
 }
 
@@ -176,5 +176,5 @@ func testWritesNothing(k *kit) {
 		k.Errorf("%s: it has what the first run says: %q", describe(r), r.StatusMessage)
 	}
 	close(free[1])
-	k.wantText(second.end(id), "run 2")
+	k.wantText(second.awaitEnd(id), "run 2")
 }

@@ -39,7 +39,8 @@
 //   - Close/fails: a task whose handler may not restart ends with the error worker_lost.
 //   - Close/queued: tasks that have not started run at another server.
 //   - Close/ended context: Close returns if its context has ended, and the handler runs on.
-//   - Kill/restarts, Kill/asking, Kill/fails: the same if the server's process ends.
+//   - Kill/restarts, Kill/asking, Kill/fails: if the process of the server ends, a task whose handler may restart
+//     runs at another server, also while it asks. Any other task ends with the error worker_lost.
 //   - Kill/poison: a task that kills each of its servers fails after as many as its policy says.
 //   - Kill/writes nothing: the result of a run that was taken for lost is dropped.
 //   - Engine/cancellation lost, Engine/answer lost: the task ends although the engine does not learn of what has
@@ -60,14 +61,14 @@ import (
 
 // Harness says how to make what is tested.
 type Harness struct {
-	// New makes an executor that calls run. Those of one group are for servers that share a store, and share what is
-	// behind them, such as a queue. A server closes its executor. A nil New means the executor that servers have by
-	// default.
+	// New makes an executor that calls run. The executors of one group are for servers that share a store. They share
+	// what is behind them, such as a queue. A server closes its executor. A nil New means the executor that servers
+	// have by default.
 	New func(t testing.TB, group string, run mcptask.RunFunc) (mcptask.Executor, error)
 	// Store opens an empty store for the servers of a group. Run closes it. A nil Store means a memory store.
 	Store func(t testing.TB) mcptask.Store
 	// Kill makes an executor stop as if its process had ended: from then on, nothing that its RunFunc does or returns
-	// reaches what is behind the executor. The server does not reach its store any more. The contexts of handlers may
+	// reaches what is behind the executor. Run cuts its server off from the store before. The contexts of handlers may
 	// end with context.Canceled, or not at all. The executor is closed afterwards. Without New, the executor is nil. A
 	// nil Kill skips the tests that need it.
 	Kill func(t testing.TB, x mcptask.Executor)
@@ -80,14 +81,14 @@ type Harness struct {
 }
 
 const (
-	// lease is how long a server that was killed keeps its tasks during the tests, unless another
-	// test has set it.
+	// lease is how long a server that was killed keeps its tasks during the tests, unless tuning.Lease is set
+	// already.
 	lease = 5 * time.Second
 	// defaultPatience is longer than it takes an engine to find out what it was not told.
 	defaultPatience = 5 * time.Minute
 )
 
-// Run tests that an executor keeps every promise. While it runs, new servers of the process have short leases.
+// Run tests that an executor keeps every promise. While it runs, new servers in this process have short leases.
 func Run(t *testing.T, h Harness) {
 	if h.Patience == 0 {
 		h.Patience = defaultPatience

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,7 +44,7 @@ type node struct {
 	k        *kit
 	server   *mcptask.Server
 	executor mcptask.Executor // of the harness; nil if the harness has no New
-	store    *line
+	store    *link
 
 	// kit.mu guards these.
 	hook   hook
@@ -108,12 +109,12 @@ func (p promise) runTest(t testing.TB, h Harness) {
 	} else {
 		k.store = mcptask.NewMemoryStore()
 	}
-	t.Cleanup(k.end)
+	t.Cleanup(k.close)
 	p.test(k)
 }
 
-// end lets handlers end, and closes the servers and the store.
-func (k *kit) end() {
+// close lets handlers end, and closes the servers and the store.
+func (k *kit) close() {
 	close(k.over)
 	for _, n := range k.nodes {
 		n.store.cut(false) // so that a server that was killed ends soon
@@ -134,7 +135,7 @@ func (k *kit) end() {
 // start starts a server with tools.
 func (k *kit) start(tools ...tool) *node {
 	k.Helper()
-	n := &node{k: k, store: &line{Store: k.store}, parks: map[string]bool{}}
+	n := &node{k: k, store: &link{Store: k.store}, parks: map[string]bool{}}
 	var store mcptask.Store = n.store
 	if inspector, ok := k.store.(mcptask.Inspector); ok {
 		store = inspectable{n.store, inspector}
@@ -155,6 +156,19 @@ func (k *kit) start(tools ...tool) *node {
 	n.server = server
 	k.note(func() { k.nodes = append(k.nodes, n) })
 	return n
+}
+
+// other returns a server other than the given one.
+func (k *kit) other(than *node) *node {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, n := range k.nodes {
+		if n != than && !n.killed {
+			return n
+		}
+	}
+	k.Fatal("executortest: there is no other server")
+	return nil
 }
 
 // note changes what the kit knows, and wakes those that wait for it.
@@ -250,13 +264,7 @@ func (n *node) enterCall(ctx context.Context, taskID string) (leave func()) {
 	})
 	return func() {
 		k.note(func() {
-			var left []*call
-			for _, other := range k.calls[taskID] {
-				if other != c {
-					left = append(left, other)
-				}
-			}
-			k.calls[taskID] = left
+			k.calls[taskID] = slices.DeleteFunc(k.calls[taskID], func(other *call) bool { return other == c })
 		})
 	}
 }
@@ -318,19 +326,19 @@ func (n *node) callHook(method string, task mcptask.Submission, do func() error)
 
 // setHook sets the hook for later calls. It skips the test if the harness has no New.
 func (n *node) setHook(h hook) {
-	n.k.needsNew()
+	n.k.skipWithoutNew()
 	n.k.note(func() { n.hook = h })
 }
 
-// needsNew skips the test if the harness has no New.
-func (k *kit) needsNew() {
+// skipWithoutNew skips the test if the harness has no New.
+func (k *kit) skipWithoutNew() {
 	if k.h.New == nil {
 		k.Skip("the executor cannot be reached: Harness.New is nil")
 	}
 }
 
-// needsEngine skips the test if the executor is no Engine.
-func (k *kit) needsEngine() {
+// skipWithoutEngine skips the test if the executor is no Engine.
+func (k *kit) skipWithoutEngine() {
 	if !k.isEngine() {
 		k.Skip("the executor is no mcptask.Engine")
 	}
@@ -450,8 +458,8 @@ func (n *node) beginMany(name string, count int) (ids []string) {
 	return ids
 }
 
-// end waits for the end of a task.
-func (n *node) end(id string) mcptask.Record {
+// awaitEnd waits for the end of a task.
+func (n *node) awaitEnd(id string) mcptask.Record {
 	n.k.Helper()
 	r, err := n.server.Await(n.k.ctx, caller, id)
 	if err != nil {
@@ -522,6 +530,25 @@ func (n *node) stop(id string) {
 	n.k.Helper()
 	if err := n.server.Stop(n.k.ctx, caller, id); err != nil {
 		n.k.Fatalf("%s is not asked to stop: %v", id, err)
+	}
+}
+
+// awaitEnded waits for the end of a handler's context.
+func (h *handling) awaitEnded() {
+	h.k.Helper()
+	select {
+	case <-h.ctx.Done():
+	case <-h.k.ctx.Done():
+		h.k.Fatalf("%s: the context of the handler has not ended", h.task.ID())
+	}
+}
+
+// wantCause waits for the end of a handler's context, and checks its cause.
+func (h *handling) wantCause(want error) {
+	h.k.Helper()
+	h.awaitEnded()
+	if cause := context.Cause(h.ctx); !errors.Is(cause, want) {
+		h.k.Errorf("%s: the cause of the end of the handler's context is %v, want %v", h.task.ID(), cause, want)
 	}
 }
 

@@ -16,7 +16,7 @@ func testCancelAsking(k *kit) {
 		a.awaitQuestion(id)
 		b.cancel(id)
 		k.awaitRun(id, 1).awaitEnded()
-		k.wantCancelled(a.end(id))
+		k.wantCancelled(a.awaitEnd(id))
 		k.wantRuns(1, id)
 	}
 }
@@ -27,7 +27,7 @@ func testStopAsking(k *kit) {
 		id := a.begin(asker.name, "step")
 		a.awaitQuestion(id)
 		b.stop(id)
-		k.wantCancelled(a.end(id))
+		k.wantCancelled(a.awaitEnd(id))
 	}
 }
 
@@ -38,7 +38,7 @@ func testAnswerElsewhere(k *kit) {
 			id := a.begin(asker.name, "step")
 			a.awaitQuestion(id)
 			at.answer(id, "step", "yes")
-			k.wantText(a.end(id), "yes")
+			k.wantText(a.awaitEnd(id), "yes")
 		}
 	}
 }
@@ -68,7 +68,7 @@ func testWaitingTasks(k *kit) {
 		b.answer(id, "step", "answer to "+id)
 	}
 	for id := range ids {
-		k.wantText(a.end(id), "answer to "+id)
+		k.wantText(a.awaitEnd(id), "answer to "+id)
 	}
 }
 
@@ -78,7 +78,7 @@ func testOneOfTwo(k *kit) {
 	r := a.awaitQuestion(id)
 	key := r.Outstanding()[0].Key
 	b.answer(id, key, "to "+key)
-	k.wantText(a.end(id), "to "+key)
+	k.wantText(a.awaitEnd(id), "to "+key)
 }
 
 func testAttempts(k *kit) {
@@ -92,7 +92,7 @@ func testAttempts(k *kit) {
 		a.awaitQuestion(id)
 		b.answer(id, step, step)
 	}
-	r := a.end(id)
+	r := a.awaitEnd(id)
 	k.wantText(r, "1,2,3,4,5")
 	if r.Tries > 1 {
 		k.Errorf("%s: the runs that have waited count as tries", describe(r))
@@ -114,28 +114,28 @@ func keepUntold(nodes ...*node) {
 func testCancelLost(k *kit) {
 	tools := append([]tool{holding("hold", restarts, nil)}, askers...)
 	a, b := k.start(tools...), k.start(tools...)
-	k.needsEngine()
+	k.skipWithoutEngine()
 	keepUntold(a, b)
 	id := a.begin("hold", "1")
 	h := k.awaitRun(id, 1)
 	k.other(h.node).cancel(id)
-	h.awaitEnd(mcptask.ErrCancelled)
+	h.wantCause(mcptask.ErrCancelled)
 	for _, asker := range askers {
 		id := a.begin(asker.name, "step")
 		a.awaitQuestion(id)
 		b.stop(id)
-		k.wantCancelled(a.end(id))
+		k.wantCancelled(a.awaitEnd(id))
 	}
 }
 
 func testAnswerLost(k *kit) {
 	a, b := k.start(askers...), k.start(askers...)
-	k.needsEngine()
+	k.skipWithoutEngine()
 	keepUntold(a, b)
 	for _, asker := range askers {
 		id := a.begin(asker.name, "step")
 		a.awaitQuestion(id)
 		b.answer(id, "step", "yes")
-		k.wantText(a.end(id), "yes")
+		k.wantText(a.awaitEnd(id), "yes")
 	}
 }

@@ -1,7 +1,6 @@
 package executortest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,44 +9,25 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// awaitEnded waits for the end of a handler's context.
-func (h *handling) awaitEnded() {
-	h.k.Helper()
-	select {
-	case <-h.ctx.Done():
-	case <-h.k.ctx.Done():
-		h.k.Fatalf("%s: the context of the handler has not ended", h.task.ID())
-	}
-}
-
-// awaitEnd is awaitEnded, and checks the cause.
-func (h *handling) awaitEnd(want error) {
-	h.k.Helper()
-	h.awaitEnded()
-	if cause := context.Cause(h.ctx); !errors.Is(cause, want) {
-		h.k.Errorf("%s: the cause of the end of the handler's context is %v, want %v", h.task.ID(), cause, want)
-	}
-}
-
 func testValues(k *kit) {
-	k.needsNew()
+	k.skipWithoutNew()
 	n := k.start(tool{"values", fails, func(h *handling) (string, error) {
 		if h.ctx.Value(nodeKey{}) != h.node {
 			k.Errorf("the handler's context has no value of the RunFunc's context")
 		}
 		return h.text, nil
 	}})
-	k.wantText(n.end(n.begin("values", "1")), "1")
+	k.wantText(n.awaitEnd(n.begin("values", "1")), "1")
 }
 
 func testEndedContext(k *kit) {
 	const tasks = 5
-	k.needsNew()
+	k.skipWithoutNew()
 	k.tooLate = map[string]bool{}
 	a, b := k.start(echo(fails)), k.start(echo(fails))
 	ids := a.beginMany("echo", tasks)
 	for i, id := range ids {
-		k.wantText(b.end(id), fmt.Sprint(i))
+		k.wantText(b.awaitEnd(id), fmt.Sprint(i))
 	}
 	k.wantRuns(1, ids...)
 }
@@ -57,7 +37,7 @@ func testToolElsewhere(k *kit) {
 	a, _ := k.start(echo(fails)), k.start(holding("hold", fails, nil))
 	ids := a.beginMany("echo", tasks)
 	for i, id := range ids {
-		k.wantText(a.end(id), fmt.Sprint(i))
+		k.wantText(a.awaitEnd(id), fmt.Sprint(i))
 	}
 	k.wantRuns(1, ids...)
 }
@@ -69,7 +49,7 @@ func testPanics(k *kit) {
 		ids = append(ids, n.begin(panicking.name, "panic"), n.begin(panicking.name, "exit"))
 	}
 	for _, id := range ids {
-		if r := n.end(id); r.Outcome.Kind != mcptask.OutcomeError || r.Outcome.Error.Code != mcptask.CodeInternalError || errors.Is(r.Outcome.Error, mcptask.ErrWorkerLost) {
+		if r := n.awaitEnd(id); r.Outcome.Kind != mcptask.OutcomeError || r.Outcome.Error.Code != mcptask.CodeInternalError || errors.Is(r.Outcome.Error, mcptask.ErrWorkerLost) {
 			k.Errorf("%s: want an internal error", describe(r))
 		}
 	}
@@ -86,24 +66,11 @@ func testTimeouts(k *kit) {
 	late.Deadline, expired.TTL = deadline, ttl
 	n := k.start(holding("late", late, nil), holding("expired", expired, nil))
 	gone, missed := n.begin("expired", "1"), n.begin("late", "2")
-	if r := n.end(missed); r.Outcome.Kind != mcptask.OutcomeError || errors.Is(r.Outcome.Error, mcptask.ErrWorkerLost) {
+	if r := n.awaitEnd(missed); r.Outcome.Kind != mcptask.OutcomeError || errors.Is(r.Outcome.Error, mcptask.ErrWorkerLost) {
 		k.Errorf("%s: want the error of its deadline", describe(r))
 	}
-	k.awaitRun(gone, 1).awaitEnd(mcptask.ErrExpired)
+	k.awaitRun(gone, 1).wantCause(mcptask.ErrExpired)
 	k.wantRuns(1, gone, missed)
-}
-
-// other returns a server other than the given one.
-func (k *kit) other(than *node) *node {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, n := range k.nodes {
-		if n != than && !n.killed {
-			return n
-		}
-	}
-	k.Fatal("executortest: there is no other server")
-	return nil
 }
 
 func testCancelQueued(k *kit) {
@@ -140,7 +107,7 @@ func testCancelQueued(k *kit) {
 	k.runOthers(a)
 	k.wantRuns(begun, ids[queued])
 	for _, id := range ids {
-		a.end(id)
+		a.awaitEnd(id)
 	}
 }
 
@@ -155,8 +122,8 @@ func testCancelRunning(k *kit) {
 				at = k.other(at)
 			}
 			at.cancel(id)
-			h.awaitEnd(mcptask.ErrCancelled)
-			k.wantCancelled(h.node.end(id))
+			h.wantCause(mcptask.ErrCancelled)
+			k.wantCancelled(h.node.awaitEnd(id))
 			k.wantRuns(1, id)
 		}
 	}
@@ -177,8 +144,8 @@ func testStopRunning(k *kit) {
 			at = k.other(at)
 		}
 		at.stop(id)
-		h.awaitEnd(mcptask.ErrCancelled)
-		k.wantText(a.end(id), fmt.Sprint(i))
+		h.wantCause(mcptask.ErrCancelled)
+		k.wantText(a.awaitEnd(id), fmt.Sprint(i))
 		k.wantRuns(1, id)
 	}
 }

@@ -34,7 +34,7 @@ func (k *kit) runOthers(nodes ...*node) {
 	k.Helper()
 	for _, n := range nodes {
 		for i := range 3 {
-			k.wantText(n.end(n.begin("echo", fmt.Sprint(i))), fmt.Sprint(i))
+			k.wantText(n.awaitEnd(n.begin("echo", fmt.Sprint(i))), fmt.Sprint(i))
 		}
 	}
 }
@@ -52,7 +52,7 @@ func testRunsOnce(k *kit) {
 		return strings.Repeat("y", 4*megabyte-envelopes), nil
 	}})
 	id := n.begin("grows", text)
-	k.wantText(n.end(id), strings.Repeat("y", 4*megabyte-envelopes))
+	k.wantText(n.awaitEnd(id), strings.Repeat("y", 4*megabyte-envelopes))
 	k.wantRuns(1, id)
 }
 
@@ -72,14 +72,14 @@ func testManyTasks(k *kit) {
 		k.FailNow()
 	}
 	for i := range each {
-		k.wantText(b.end(fromA[i]), fmt.Sprint(i))
-		k.wantText(a.end(fromB[i]), fmt.Sprint(i))
+		k.wantText(b.awaitEnd(fromA[i]), fmt.Sprint(i))
+		k.wantText(a.awaitEnd(fromB[i]), fmt.Sprint(i))
 	}
 	k.wantRuns(1, append(fromA, fromB...)...)
 }
 
 func testSubmitAgain(k *kit) {
-	k.needsNew()
+	k.skipWithoutNew()
 	free := make(chan struct{})
 	tools := []tool{echo(fails), holding("fails", fails, free), holding("restarts", restarts, free)}
 	a, b := k.start(tools...), k.start(tools...)
@@ -100,7 +100,7 @@ func testSubmitAgain(k *kit) {
 	k.runOthers(a, b)
 	close(free)
 	for i, id := range ids {
-		r := a.end(id)
+		r := a.awaitEnd(id)
 		k.wantText(r, fmt.Sprint(i+1))
 		k.submitAgain(r, a, b)
 	}
@@ -109,7 +109,7 @@ func testSubmitAgain(k *kit) {
 }
 
 func testUnknownTask(k *kit) {
-	k.needsNew()
+	k.skipWithoutNew()
 	n := k.start(echo(fails))
 	for range k.h.Slots + 1 {
 		k.submitAgain(mcptask.Record{ID: rand.Text(), Principal: caller.Principal, Account: caller.Account(), Tool: "echo", ExpiresAt: time.Now().Add(time.Hour)}, n)
@@ -118,11 +118,11 @@ func testUnknownTask(k *kit) {
 }
 
 func testSubmitEnded(k *kit) {
-	k.needsNew()
+	k.skipWithoutNew()
 	n := k.start(echo(restarts))
 	ctx, cancel := context.WithCancel(k.ctx)
 	cancel()
-	r := n.end(n.begin("echo", "1"))
+	r := n.awaitEnd(n.begin("echo", "1"))
 	returned := make(chan struct{})
 	go func() {
 		defer guard.Recover(nil, "Submit")
@@ -139,7 +139,7 @@ func testSubmitEnded(k *kit) {
 }
 
 func testSubmitFails(k *kit) {
-	k.needsNew()
+	k.skipWithoutNew()
 	a, b := k.start(echo(fails)), k.start(echo(fails))
 	var mu sync.Mutex
 	failures := 0
@@ -154,7 +154,7 @@ func testSubmitFails(k *kit) {
 	a.setHook(busy)
 	b.setHook(busy)
 	id := a.begin("echo", "1")
-	k.wantText(b.end(id), "1")
+	k.wantText(b.awaitEnd(id), "1")
 	k.wantRuns(1, id)
 }
 
@@ -169,6 +169,6 @@ func testNeverSubmitted(k *kit) {
 		k.Fatal(err)
 	}
 	a, _ := k.start(echo(fails)), k.start(echo(fails))
-	k.wantText(a.end(lost.ID), "1")
+	k.wantText(a.awaitEnd(lost.ID), "1")
 	k.wantRuns(1, lost.ID)
 }

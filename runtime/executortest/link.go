@@ -13,22 +13,22 @@ import (
 // errCut is the error of a server that was killed.
 var errCut = errors.New("executortest: the process of this server has ended")
 
-// line is a server's way to the store, which can be cut.
-type line struct {
+// link is a server's way to the store, which can be cut.
+type link struct {
 	mcptask.Store
 	mu    sync.Mutex
 	isCut bool
 }
 
-// cut cuts the line, or mends it.
-func (l *line) cut(isCut bool) {
+// cut cuts the link, or mends it.
+func (l *link) cut(isCut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.isCut = isCut
 }
 
-// err returns errCut if the line is cut.
-func (l *line) err() error {
+// err returns errCut if the link is cut.
+func (l *link) err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.isCut {
@@ -38,7 +38,7 @@ func (l *line) err() error {
 }
 
 // Create implements mcptask.Store.
-func (l *line) Create(ctx context.Context, r mcptask.Record, q mcptask.Quota) (mcptask.Record, error) {
+func (l *link) Create(ctx context.Context, r mcptask.Record, q mcptask.Quota) (mcptask.Record, error) {
 	if err := l.err(); err != nil {
 		return mcptask.Record{}, err
 	}
@@ -46,7 +46,7 @@ func (l *line) Create(ctx context.Context, r mcptask.Record, q mcptask.Quota) (m
 }
 
 // Get implements mcptask.Store.
-func (l *line) Get(ctx context.Context, id string) (mcptask.Record, error) {
+func (l *link) Get(ctx context.Context, id string) (mcptask.Record, error) {
 	if err := l.err(); err != nil {
 		return mcptask.Record{}, err
 	}
@@ -54,7 +54,7 @@ func (l *line) Get(ctx context.Context, id string) (mcptask.Record, error) {
 }
 
 // Update implements mcptask.Store.
-func (l *line) Update(ctx context.Context, from, to mcptask.Record, q mcptask.Quota) (mcptask.Record, error) {
+func (l *link) Update(ctx context.Context, from, to mcptask.Record, q mcptask.Quota) (mcptask.Record, error) {
 	if err := l.err(); err != nil {
 		return mcptask.Record{}, err
 	}
@@ -62,7 +62,7 @@ func (l *line) Update(ctx context.Context, from, to mcptask.Record, q mcptask.Qu
 }
 
 // List implements mcptask.Store.
-func (l *line) List(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+func (l *link) List(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
 	if err := l.err(); err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (l *line) List(ctx context.Context, principal string, after mcptask.Positio
 }
 
 // Delete implements mcptask.Store.
-func (l *line) Delete(ctx context.Context, r mcptask.Record) error {
+func (l *link) Delete(ctx context.Context, r mcptask.Record) error {
 	if err := l.err(); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (l *line) Delete(ctx context.Context, r mcptask.Record) error {
 }
 
 // Expire implements mcptask.Store.
-func (l *line) Expire(ctx context.Context, limit int) ([]mcptask.Record, error) {
+func (l *link) Expire(ctx context.Context, limit int) ([]mcptask.Record, error) {
 	if err := l.err(); err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (l *line) Expire(ctx context.Context, limit int) ([]mcptask.Record, error) 
 }
 
 // Changes implements mcptask.Store.
-func (l *line) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
+func (l *link) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
 	return func(yield func(mcptask.Change, error) bool) {
 		if err := l.err(); err != nil {
 			yield(mcptask.Change{}, err)
@@ -105,7 +105,7 @@ func (l *line) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
 }
 
 // Lease implements mcptask.Store.
-func (l *line) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
+func (l *link) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
 	if err := l.err(); err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (l *line) Lease(ctx context.Context, worker string, lease time.Duration, to
 }
 
 // Beat implements mcptask.Store.
-func (l *line) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
+func (l *link) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
 	if err := l.err(); err != nil {
 		return mcptask.Heartbeat{}, err
 	}
@@ -121,16 +121,16 @@ func (l *line) Beat(ctx context.Context, worker string, lease time.Duration, hel
 }
 
 // Release implements mcptask.Store.
-func (l *line) Release(ctx context.Context, worker string) error {
+func (l *link) Release(ctx context.Context, worker string) error {
 	if err := l.err(); err != nil {
 		return err
 	}
 	return l.Store.Release(ctx, worker)
 }
 
-// inspectable is a line to a store that is an Inspector.
+// inspectable is a link to a store that is an Inspector.
 type inspectable struct {
-	*line
+	*link
 	inspector mcptask.Inspector
 }
 

@@ -30,6 +30,8 @@ const (
 	startPatience = 10 * time.Second
 	// cancelPatience bounds the attempts to cancel a workflow.
 	cancelPatience = 30 * time.Second
+	// longestGet bounds one request for the result of a workflow.
+	longestGet = time.Hour
 	// firstPause and longestPause are the pauses between attempts while Temporal does not answer.
 	firstPause   = 500 * time.Millisecond
 	longestPause = 10 * time.Second
@@ -237,7 +239,7 @@ func (f *flow) await(ctx context.Context, out any) error {
 	defer cancel()
 	var pause pause
 	for {
-		err := f.run.Get(ctx, out)
+		err := f.get(ctx, out)
 		switch {
 		case err == nil, ctx.Err() != nil:
 			return err
@@ -253,6 +255,14 @@ func (f *flow) await(ctx context.Context, out any) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// get waits for the result, at most for longestGet. In one Get, the stack of the SDK grows with each run that is continued
+// as new; the next Get goes on from the newest of them.
+func (f *flow) get(ctx context.Context, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, longestGet)
+	defer cancel()
+	return f.run.Get(ctx, out)
 }
 
 // joinNewerRun takes the run that an operator's reset has put in place of a run, if there is one.

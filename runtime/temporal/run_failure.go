@@ -51,6 +51,9 @@ func describeFailure(err error, subject string) string {
 	case *sdktemporal.PanicError: // its text is the program's own
 		return subject + " panicked"
 	}
+	if countCauses(err) > maxCauses {
+		return describeFailure(errors.Unwrap(err), subject)
+	}
 	if words := describeMessage(err.Error(), errors.Unwrap(err)); words != "" {
 		return words
 	}
@@ -68,17 +71,42 @@ func describeTimeout(kind enumspb.TimeoutType) string {
 	return " did not finish in time"
 }
 
+const (
+	// maxCauses is how many errors may lie in one another until describeMessage leaves them alone. Each Error of the
+	// SDK copies the texts of all causes, of which Temporal takes thousands.
+	maxCauses = 20
+	// maxMessage is how many bytes of a message the model gets.
+	maxMessage = 16 << 10
+)
+
 // describeMessage returns the message of an error, without the words that Temporal puts around its cause.
 func describeMessage(message string, cause error) string {
-	if cause != nil && message != "" {
-		if text := cause.Error(); text != "" && strings.Contains(message, text) {
-			message = strings.ReplaceAll(message, text, describeFailure(cause, "it"))
+	message = strings.TrimSpace(message)
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
+	}
+	if message == "" {
+		return ""
+	}
+	if cause != nil && countCauses(cause) <= maxCauses {
+		if text := strings.TrimSpace(cause.Error()); text != "" {
+			if at := strings.LastIndex(message, text); at >= 0 {
+				message = message[:at] + describeFailure(cause, "it") + message[at+len(text):]
+			}
 		}
 	}
 	for _, words := range temporalWords {
 		message = words.ReplaceAllString(message, "")
 	}
 	return strings.TrimSpace(message)
+}
+
+// countCauses returns how many errors lie in one another, at most maxCauses+1.
+func countCauses(err error) (n int) {
+	for ; err != nil && n <= maxCauses; n++ {
+		err = errors.Unwrap(err)
+	}
+	return n
 }
 
 // temporalWords are the words of the SDK's errors that name runs, workers and events. A workflow's error

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -119,5 +120,27 @@ func TestIsUnknownQuery(t *testing.T) {
 	}
 	if isUnknownQuery(errors.New(strings.ToUpper("unknown queryType"))) {
 		t.Error("any error is taken")
+	}
+}
+
+// TestDescribeDeepFailure checks that the time to describe a failure grows with the number of its causes, and no faster:
+// Temporal takes thousands of them.
+func TestDescribeDeepFailure(t *testing.T) {
+	for _, message := range []string{"", " ", "m"} {
+		err := error(errors.New("the end"))
+		for range 20_000 {
+			err = sdktemporal.NewApplicationErrorWithCause(message, "", err)
+		}
+		want := strings.TrimSpace(message)
+		if want == "" {
+			want = "the end"
+		}
+		if got := describeFailure(err, "the workflow Build"); got != want {
+			t.Errorf("%.100q", got)
+		}
+	}
+	long := sdktemporal.NewApplicationError(strings.Repeat("é", maxMessage), "")
+	if got := describeFailure(long, "it"); len(got) > maxMessage+len("…") || !utf8.ValidString(got) {
+		t.Errorf("%d bytes: %.40q", len(got), got)
 	}
 }

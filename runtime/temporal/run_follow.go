@@ -16,10 +16,12 @@ import (
 )
 
 const (
-	// unknownQueries is how many queries may find no readable state. After them, the workflow is not queried again.
+	// unknownQueries is how many queries in a row the workflow may not know. After them, it is not queried again.
 	unknownQueries = 5
-	// stuckQueries is after how many queries in a row the task is told that the workflow does not go on.
-	stuckQueries = 3
+	// unreadablePause is the longest pause after a query whose answer is not readable.
+	unreadablePause = time.Minute
+	// failedQueries is after how many queries in a row the task is told why they fail.
+	failedQueries = 3
 	// queryPatience bounds one query. It needs a worker.
 	queryPatience = 10 * time.Second
 )
@@ -70,7 +72,7 @@ func (f *follower) wait() { f.work.Wait() }
 // follow queries the workflow until ctx ends, or until it turns out not to know the query.
 func (f *follower) follow(ctx context.Context) {
 	slowest := slowestPoll * f.options.Poll
-	pause, unknown, stuck := f.options.Poll, 0, 0
+	pause, unknown, failed := f.options.Poll, 0, 0
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
@@ -81,20 +83,21 @@ func (f *follower) follow(ctx context.Context) {
 			pause = f.options.Poll
 		case <-timer.C:
 			state, err := f.query(ctx)
-			if !isStuck(err) {
-				stuck = 0
-			} else if stuck++; stuck == stuckQueries {
-				f.task.Message(ctx, "the workflow "+f.name+" does not go on: its code panics, or its result is too large for Temporal")
+			if words := describeQueryFailure(err); words == "" {
+				failed = 0
+			} else if failed++; failed == failedQueries {
+				f.task.Message(ctx, "the workflow "+f.name+" "+words)
+			}
+			if !isUnknownQuery(err) {
+				unknown = 0
+			} else if unknown++; unknown == unknownQueries {
+				return
 			}
 			switch {
 			case err == nil && f.takeState(ctx, state):
-				pause, unknown = f.options.Poll, 0
-			case errors.Is(err, errUnreadable), isUnknownQuery(err):
-				unknown++
-				if unknown == unknownQueries {
-					return
-				}
-				fallthrough
+				pause = f.options.Poll
+			case errors.Is(err, errUnreadable):
+				pause = min(pause+pause/2, max(slowest, unreadablePause))
 			default:
 				pause = min(pause+pause/2, slowest)
 			}
@@ -116,6 +119,18 @@ func (f *follower) query(ctx context.Context) (state flowwire.State, err error) 
 		return state, errUnreadable
 	}
 	return state, nil
+}
+
+// describeQueryFailure says in words for the model why a workflow cannot be followed. It returns "" if it can, or if the
+// reason passes by itself.
+func describeQueryFailure(err error) string {
+	switch {
+	case isStuck(err):
+		return "does not go on: its code panics, or its result is too large for Temporal"
+	case errors.Is(err, errUnreadable):
+		return "goes on, but its progress and its questions cannot be read"
+	}
+	return ""
 }
 
 // isStuck reports whether Temporal cannot query a workflow because its code fails again and again. The workflow goes on

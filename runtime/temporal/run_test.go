@@ -147,19 +147,42 @@ func TestForeignWorkflow(t *testing.T) {
 	})
 }
 
-// TestUnreadableState checks that a state that cannot be decoded harms nothing.
+// TestUnreadableState checks that a state that cannot be decoded harms nothing, that the task says so, and that the
+// workflow is followed again afterwards, however often that happens.
 func TestUnreadableState(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newFakeTemporal()
 		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
 		task := beginBuild(t, s)
 		f := <-c.begun
-		f.mu.Lock()
-		f.state = func() (flowwire.State, error) { panic("boom") }
-		f.mu.Unlock()
-		time.Sleep(30 * time.Minute)
-		if n := c.counted("query"); n != unknownQueries {
-			t.Errorf("%d queries", n)
+		for round := range int64(2 * unknownQueries) {
+			f.mu.Lock()
+			f.state = func() (flowwire.State, error) { panic("boom") }
+			f.mu.Unlock()
+			awaitBuild(t, s, task.ID, "the reason", func(r mcptask.Record) bool {
+				return r.StatusMessage == "the workflow Build goes on, but its progress and its questions cannot be read"
+			})
+			f.show(flowwire.State{Reports: round + 1, Message: "readable"})
+			awaitBuild(t, s, task.ID, "the message", func(r mcptask.Record) bool { return r.StatusMessage == "readable" })
+		}
+		f.end(built{}, nil)
+		awaitBuild(t, s, task.ID, "its end", isBuilt)
+	})
+}
+
+// TestLongWorkflow checks that one request for the result does not wait for as long as the workflow runs: it would keep
+// a frame of the stack for each run that was continued as new.
+func TestLongWorkflow(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		policy := buildPolicy
+		policy.TTL = 10 * longestGet
+		s := newBuildServer(t, nil, policy, runBuild(c))
+		task := beginBuild(t, s)
+		f := <-c.begun
+		time.Sleep(3*longestGet + time.Minute)
+		if n := c.counted("get"); n != 4 {
+			t.Errorf("%d requests", n)
 		}
 		f.end(built{}, nil)
 		awaitBuild(t, s, task.ID, "its end", isBuilt)

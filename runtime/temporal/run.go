@@ -32,6 +32,8 @@ const (
 	cancelPatience = 30 * time.Second
 	// longestGet bounds one request for the result of a workflow.
 	longestGet = time.Hour
+	// codecPatience is how long a data converter may fail until its error counts.
+	codecPatience = 5 * time.Minute
 	// firstPause and longestPause are the pauses between attempts while Temporal does not answer.
 	firstPause   = 500 * time.Millisecond
 	longestPause = 10 * time.Second
@@ -238,6 +240,7 @@ func (f *flow) await(ctx context.Context, out any) error {
 	defer follower.wait()
 	defer cancel()
 	var pause pause
+	var failing time.Time // since when the data converter fails
 	for {
 		err := f.get(ctx, out)
 		switch {
@@ -248,7 +251,12 @@ func (f *flow) await(ctx context.Context, out any) error {
 				return errors.New(describeFailure(err, "the workflow "+f.name))
 			}
 			continue
-		case !isOutage(err) && !isDenied(err):
+		case isOutage(err), isDenied(err):
+		case isCodecFailure(err) && (failing.IsZero() || time.Since(failing) < codecPatience):
+			if failing.IsZero() {
+				failing = time.Now()
+			}
+		default:
 			return fmt.Errorf("the result of the workflow %s was not read: %s", f.name, describeRefusal(err))
 		}
 		if !pause.wait(ctx) {

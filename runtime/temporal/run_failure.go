@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/converter"
 	sdktemporal "go.temporal.io/sdk/temporal"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -131,6 +133,16 @@ func isOutage(err error) bool {
 		return true
 	}
 	return false
+}
+
+// isCodecFailure reports whether an error comes from a data converter of the client's, such as one that encrypts and does
+// not reach its keys. This may pass. That a value does not fit its type does not.
+func isCodecFailure(err error) bool {
+	if _, isService := readCode(err); isService {
+		return false
+	}
+	lasting := []error{converter.ErrUnableToEncode, converter.ErrUnableToDecode, converter.ErrUnableToFindConverter, converter.ErrUnableToSetValue}
+	return !slices.ContainsFunc(lasting, func(e error) bool { return errors.Is(err, e) })
 }
 
 // isDenied reports whether Temporal refuses the client. This may pass, because credentials are renewed.

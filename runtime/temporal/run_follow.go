@@ -252,9 +252,11 @@ func (f *flow) nameStep(key string) string {
 	return f.name + "/" + key
 }
 
-// sendAnswer signals an answer to the workflow. It tries again until ctx ends.
+// sendAnswer signals an answer to the workflow. It tries again until ctx ends. An answer that cannot be delivered becomes a
+// refusal.
 func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
 	var pause pause
+	var failing time.Time // since when the data converter fails
 	for {
 		err := f.client.SignalWorkflow(ctx, f.id, "", flowwire.SignalAnswer, answer)
 		var notFound *serviceerror.NotFound
@@ -267,9 +269,14 @@ func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
 			return
 		case errors.As(err, &notFound): // the workflow is over
 			return
-		case !isOutage(err) && !isDenied(err) && answer.Refusal != "":
+		case isOutage(err), isDenied(err):
+		case isCodecFailure(err) && (failing.IsZero() || answer.Refusal != "" || time.Since(failing) < codecPatience):
+			if failing.IsZero() {
+				failing = time.Now()
+			}
+		case answer.Refusal != "":
 			return
-		case !isOutage(err) && !isDenied(err):
+		default:
 			answer = flowwire.Answer{Key: answer.Key, Refusal: flowwire.RefusedOther, Text: "the answer was not delivered: Temporal does not take it"}
 		}
 		if !pause.wait(ctx) {

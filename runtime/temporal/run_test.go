@@ -170,6 +170,32 @@ func TestUnreadableState(t *testing.T) {
 	})
 }
 
+// TestKeysAway checks that neither an answer nor a result is lost while the client's data converter fails.
+func TestKeysAway(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		c.setFail(func(call string) error {
+			if call == "signal" || call == "get" {
+				return errors.New("the key server is away")
+			}
+			return nil
+		})
+		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		task := beginBuild(t, s)
+		f := <-c.begun
+		f.show(flowwire.State{Questions: askFor("a")})
+		awaitAsked(t, s, task.ID, "Build/a")
+		replyTo(t, s, task.ID, "Build/a", `{"action":"accept","content":{"approve":true}}`)
+		time.Sleep(codecPatience / 2)
+		c.setFail(nil)
+		if got := <-f.signals; got.Key != "a" || got.Refusal != "" {
+			t.Errorf("%+v", got)
+		}
+		f.end(built{}, nil)
+		awaitBuild(t, s, task.ID, "its end", isBuilt)
+	})
+}
+
 // TestLongWorkflow checks that one request for the result does not wait for as long as the workflow runs: it would keep
 // a frame of the stack for each run that was continued as new.
 func TestLongWorkflow(t *testing.T) {

@@ -146,6 +146,11 @@ func (t *Task) askStep(ctx context.Context, step string, in Input) (json.RawMess
 	if !utf8.ValidString(step) { // it is part of the ID by which the answer comes back
 		return nil, fmt.Errorf("mcptask: the name of the step %q is not UTF-8", step)
 	}
+	if in.Schema != nil { // no answer would be taken
+		if _, err := t.schemas.Compile(in.Schema); err != nil {
+			return nil, fmt.Errorf("%s: the question has a schema that no answer fits: %w", step, err)
+		}
+	}
 	for {
 		in.Key = t.takeStepKey(step)
 		response, err := t.host.Ask(ctx, in)

@@ -143,6 +143,22 @@ func TestTwoQuestions(t *testing.T) {
 	})
 }
 
+// TestUnusableSchema checks that a handler learns at once if no answer can fit its question.
+func TestUnusableSchema(t *testing.T) {
+	for _, schema := range []string{`{"properties":{}}`, `{"type":"object","properties":{"a":{"pattern":"("}}}`, `5`} {
+		bubble.Run(t, schema, func(t *testing.T) {
+			s := newServer(t, Options{}, numberTool("t", Policy{TTL: time.Hour}, func(ctx context.Context, task *Task, in number) (number, error) {
+				_, err := Ask[map[string]any](ctx, task, InputSpec{Name: "Number", Message: "How many?", Schema: schema}, "many", "")
+				return in, err
+			}))
+			r, err := s.Await(t.Context(), alice, begin(t, s, alice, "t").ID)
+			if err != nil || len(r.Inputs) > 0 || !r.Outcome.IsError || !strings.Contains(string(r.Outcome.Result), "many: ") {
+				t.Errorf("%+v, %v", r.Outcome, err)
+			}
+		})
+	}
+}
+
 func TestStepKeys(t *testing.T) {
 	rules.Covers(t, "E-42")
 	var task Task

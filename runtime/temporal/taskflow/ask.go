@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"go.temporal.io/sdk/workflow"
@@ -28,6 +29,8 @@ type question struct {
 // InputSpec of each answer's type.
 //
 // The end of ctx withdraws the question. Ask then returns the error of ctx.
+//
+// The name of a step has no @. The open questions of a workflow may have a mebibyte in all, with their schemas.
 //
 // Errors: mcptask.ErrDeclined, mcptask.ErrDismissed, mcptask.ErrCannotAsk and
 // mcptask.ErrInvalidAnswer, with the step's name, for errors.Is. ErrCannotAsk also says that
@@ -51,6 +54,8 @@ func (t *Task) ask(ctx workflow.Context, input mcptask.InputSpec, step, message 
 		return nil, errors.New("taskflow: a question needs the name of its step")
 	case !utf8.ValidString(step):
 		return nil, fmt.Errorf("taskflow: the name of the step %q is not UTF-8", step)
+	case strings.Contains(step, "@"): // see takeKey
+		return nil, fmt.Errorf("taskflow: the name of the step %q has an @: choose another name", step)
 	case !json.Valid([]byte(input.Schema)):
 		return nil, fmt.Errorf("taskflow: %s: the schema of the input %q is not JSON: use the InputSpec that was generated for the answer's type", step, input.Name)
 	case !t.isStarted:
@@ -62,11 +67,14 @@ func (t *Task) ask(ctx workflow.Context, input mcptask.InputSpec, step, message 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", step, err)
 	}
+	asked := flowwire.Question{Key: key, Message: message, Input: flowwire.Input{Name: input.Name, Schema: json.RawMessage(input.Schema)}}
+	open := append(slices.Clip(t.state.Questions), asked)
+	if size := sizeOf(open); size > maxQuestions {
+		return nil, fmt.Errorf("taskflow: %s: the open questions have %d bytes, and %d is the most: put large data where the person can fetch it", step, size, maxQuestions)
+	}
 	q := &question{key: key}
 	t.waiting = append(t.waiting, q)
-	t.state.Questions = append(slices.Clip(t.state.Questions), flowwire.Question{
-		Key: key, Message: message, Input: flowwire.Input{Name: input.Name, Schema: json.RawMessage(input.Schema)},
-	})
+	t.state.Questions = open
 	defer t.closeQuestion(q)
 	if err := workflow.Await(ctx, func() bool { return q.answer != nil }); err != nil {
 		return nil, err
@@ -75,6 +83,17 @@ func (t *Task) ask(ctx workflow.Context, input mcptask.InputSpec, step, message 
 		return nil, newRefusal(step, *q.answer)
 	}
 	return q.answer.Content, nil
+}
+
+// maxQuestions is how many bytes the open questions may have. Temporal refuses answers to queries of more than 2 MiB.
+const maxQuestions = 1 << 20
+
+// sizeOf returns how many bytes questions have, about as they are encoded.
+func sizeOf(questions []flowwire.Question) (size int) {
+	for _, q := range questions {
+		size += len(strconv.Quote(q.Key)) + len(strconv.Quote(q.Message)) + len(q.Input.Name) + len(q.Input.Schema)
+	}
+	return size
 }
 
 // takeKey returns the key of a step: its name, and step@1.2 if the first run asks it a second time. A run that

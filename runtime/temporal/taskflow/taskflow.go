@@ -10,6 +10,7 @@ package taskflow
 
 import (
 	"math"
+	"strings"
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/workflow"
@@ -70,10 +71,22 @@ func (t *Task) ID() string { return t.memo.Task }
 
 // Progress tells the requestor how far the work is: done of total, in any unit. A total of 0 means
 // unknown. The newest report is read about once in the WorkflowOptions.Poll of temporal.Run, so
-// the requestor may not see those before it. It adds nothing to the history of the workflow.
+// the requestor may not see those before it. It adds nothing to the history of the workflow. Of a long
+// message it tells the first 4 KiB.
 func (t *Task) Progress(done, total float64, message string) {
 	t.state.Reports++
-	t.state.Done, t.state.Total, t.state.Message = finite(done), finite(total), message
+	t.state.Done, t.state.Total, t.state.Message = finite(done), finite(total), cutMessage(message)
+}
+
+// maxMessage is how many bytes of a message are told. All of the state has to fit into the answer to a query.
+const maxMessage = 4 << 10
+
+// cutMessage returns the beginning of a message.
+func cutMessage(message string) string {
+	if len(message) > maxMessage {
+		message = message[:maxMessage] + "…"
+	}
+	return strings.ToValidUTF8(message, "")
 }
 
 // Message sets the task's status message.

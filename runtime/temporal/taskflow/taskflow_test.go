@@ -316,6 +316,33 @@ func TestAskNobody(t *testing.T) {
 	}
 }
 
+// TestLargeState checks that neither a long message nor a large question hides the state of the workflow.
+func TestLargeState(t *testing.T) {
+	env := newEnv(t, &flowwire.Memo{Task: "task-1"})
+	env.RegisterDelayedCallback(func() {
+		state := readState(t, env)
+		if len(state.Message) > maxMessage+len("…") || !strings.HasPrefix(state.Message, "ééé") || len(state.Questions) != 1 {
+			t.Errorf("%d bytes of a message, and %d questions", len(state.Message), len(state.Questions))
+		}
+		answer(env, "small", `{"approve":true}`)
+	}, time.Minute)
+	_, err := run(t, env, func(ctx workflow.Context) (bool, error) {
+		task := New(ctx)
+		task.Message(strings.Repeat("é", 3<<20) + "\xff")
+		if _, err := Ask[map[string]any](ctx, task, approvalInput, "large", strings.Repeat("x", maxQuestions)); err == nil {
+			t.Error("a large question was asked")
+		}
+		if _, err := Ask[map[string]any](ctx, task, approvalInput, "a@2", ""); err == nil { // could be the key of another step
+			t.Error("a step with an @ was asked")
+		}
+		answer, err := Ask[struct{ Approve bool }](ctx, task, approvalInput, "small", "")
+		return answer.Approve, err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // TestContinuedRun checks that a run that was continued as new does not get the answers of the run
 // before, and that each run prepares the memo of the next one.
 func TestContinuedRun(t *testing.T) {

@@ -127,7 +127,7 @@ func TestIsUnknownQuery(t *testing.T) {
 // Temporal takes thousands of them.
 func TestDescribeDeepFailure(t *testing.T) {
 	for _, message := range []string{"", " ", "m"} {
-		err := error(errors.New("the end"))
+		err := errors.New("the end")
 		for range 20_000 {
 			err = sdktemporal.NewApplicationErrorWithCause(message, "", err)
 		}

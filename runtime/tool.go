@@ -126,8 +126,8 @@ type Tools struct {
 	Fallback Fallback
 	// Prefix starts the names of the fallback tools.
 	Prefix string
-	// Asks says that handlers ask questions, so that there is a fallback tool to answer
-	// them.
+	// Asks says that handlers ask questions, so that there is a fallback tool to answer them. Generated
+	// code sets it if the package declares inputs, or a tool of the service is a workflow.
 	Asks bool
 	// Capabilities are the capabilities that the gateway declares, by revision.
 	Capabilities Capabilities

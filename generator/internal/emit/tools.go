@@ -21,7 +21,7 @@ func (w *writer) writeToolsFunc(service *model.Service, doc, implements string, 
 	if service.Prefix != "" {
 		members = append(members, member("Prefix", stringLiteral(service.Prefix)))
 	}
-	if service.Fallback && len(w.pkg.Inputs) > 0 {
+	if service.Fallback && w.pkg.MayAsk(service) {
 		members = append(members, member("Asks", jen.True()))
 	}
 	if capabilities != nil {

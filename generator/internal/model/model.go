@@ -25,6 +25,10 @@ type Package struct {
 	Own map[string]bool
 }
 
+// MayAsk reports whether handlers of a service may ask questions while they run: the package declares inputs, or one of
+// the service's tools is a workflow, whose inputs may stand in another package.
+func (p *Package) MayAsk(s *Service) bool { return len(p.Inputs) > 0 || len(s.Workflows()) > 0 }
+
 // AsksInWorkflows reports whether workflows may ask for the inputs of the package: one of its tools is a workflow, or
 // it has no services, so that a workflow's package and that of its tool can both import it.
 func (p *Package) AsksInWorkflows() bool {
@@ -82,7 +86,7 @@ func (s *Service) Workflows() []*Tool {
 }
 
 // FallbackTools returns the names of the tools for clients without tasks. The last one, task_answer,
-// exists only if the package declares an input. Its name is reserved in any case, so that adding an input
+// exists only if handlers may ask, see [Package.MayAsk]. Its name is reserved in any case, so that adding an input
 // breaks no other service.
 func (s *Service) FallbackTools() []string {
 	if !s.Fallback {

@@ -80,7 +80,7 @@ func Write(packages []*model.Package) (string, error) {
 	for _, pkg := range packages {
 		p.Packages = append(p.Packages, pkg.Name)
 		for _, s := range pkg.Services {
-			described, err := describeService(s, len(pkg.Inputs) > 0, states)
+			described, err := describeService(s, pkg.MayAsk(s), states)
 			if err != nil {
 				return "", fmt.Errorf("%s.%s: %w", pkg.Path, s.Name, err)
 			}

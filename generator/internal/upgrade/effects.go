@@ -37,13 +37,13 @@ type subject struct {
 
 func (s subject) isTask() bool { return s.tool.Policy.Task != model.Forbidden }
 
-// mayAsk reports whether the tool may ask questions that the package declares.
+// mayAsk reports whether the tool may ask questions.
 func (s subject) mayAsk() bool {
 	return len(s.tool.Questions) > 0 || s.mayAskWhileRunning()
 }
 
 // mayAskWhileRunning reports whether the tool's handler may ask questions.
-func (s subject) mayAskWhileRunning() bool { return s.tool.Task && len(s.pkg.Inputs) > 0 }
+func (s subject) mayAskWhileRunning() bool { return s.tool.Task && s.pkg.MayAsk(s.service) }
 
 // effect describes what one change means for the tools it affects.
 type effect struct {

@@ -4,10 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"strings"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcptaskgen/mcptaskgen/golden/internal/serve"
 	"github.com/mcptaskgen/mcptaskgen/golden/workflows"
+	"github.com/mcptaskgen/mcptaskgen/golden/workflows/apart"
+	"github.com/mcptaskgen/mcptaskgen/golden/workflows/questions"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
@@ -109,4 +115,45 @@ func TestWorkflows(t *testing.T) {
 		serve.Wants(s, "upkeep_sweep", struct{}{}, func() (struct{}, error) { return struct{}{}, upkeep.Sweep(s.Context()) })
 	}, workflows.ReleasesTools(workflowsImpl{workflows.ReleasesWorkflows{Runner: workflowsOf}}),
 		workflows.UpkeepTools(workflows.UpkeepWorkflows{Runner: workflowsOf}))
+}
+
+// TestWorkflowsApart lets a workflow ask a client that has neither tasks nor elicitation. Its question is declared in
+// another package than its tool.
+func TestWorkflowsApart(t *testing.T) {
+	engine := workflowsEngine{"Release": func(ctx context.Context, task *mcptask.Task, args []json.RawMessage) (any, error) {
+		var in apart.Version
+		if err := workflowsDecode(args, &in); err != nil {
+			return nil, err
+		}
+		approval, err := questions.AskApproval(ctx, task, "release", "")
+		if err == nil && approval.Approve {
+			in.Name += " is out"
+		}
+		return in, err
+	}}
+	url := serve.HTTP(t, apart.NightlyTools(apart.NightlyWorkflows{Runner: engine}))
+	client := mcp.NewClient(&mcp.Implementation{Name: "plain", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = session.Close() }()
+	call := func(tool string, arguments any) string {
+		t.Helper()
+		result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := json.Marshal(result)
+		return string(text)
+	}
+	asked := call("release", apart.Version{Name: "1.2.3"})
+	found := regexp.MustCompile(`"arguments":\{"question":"([^"]+)","task":"([^"]+)"\}`).FindStringSubmatch(asked)
+	if found == nil {
+		t.Fatalf("the model does not learn how to answer: %s", asked)
+	}
+	call("task_answer", map[string]any{"question": found[1], "task": found[2], "answer": questions.Approval{Approve: true}})
+	if got := call("task_result", map[string]any{"task": found[2]}); !strings.Contains(got, "1.2.3 is out") {
+		t.Errorf("task_result: %s", got)
+	}
 }

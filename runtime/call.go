@@ -77,7 +77,8 @@ func (c *Call[Out]) Token() (token Token, ok bool) {
 }
 
 // Updates yields the call's state now, each change of it, and at last the state that
-// is done. It polls at the interval that the server asks for at the time (C-30, E-25),
+// is done. A state that is new in nothing but its time is no change: it is left out, for one
+// after another worker has taken the task over. Updates polls at the interval that the server asks for at the time (C-30, E-25),
 // or gets the changes from the server (see Watcher). It answers questions. An error
 // ends it; see Wait.
 func (c *Call[Out]) Updates(ctx context.Context) iter.Seq2[Snapshot, error] {
@@ -91,7 +92,7 @@ func (c *Call[Out]) Updates(ctx context.Context) iter.Seq2[Snapshot, error] {
 				yield(snapshot, err)
 				return
 			}
-			if shown.differs(snapshot) { // a resumed call has no state before the first poll
+			if shown.looksOtherThan(snapshot) { // a resumed call has no state before the first poll
 				shown = snapshot
 				if !yield(snapshot, nil) {
 					return

@@ -3,6 +3,7 @@ package mcptask
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -85,6 +86,13 @@ type Snapshot struct {
 
 // Done reports whether the status is terminal.
 func (s Snapshot) Done() bool { return s.Status.Terminal() }
+
+// looksOtherThan reports whether other tells a person something else. Its time alone does not.
+func (s Snapshot) looksOtherThan(other Snapshot) bool {
+	isSame := func(a, b Question) bool { return a.Key == b.Key }
+	return s.Status != other.Status || s.Message != other.Message || s.Progress != other.Progress ||
+		!slices.EqualFunc(s.Questions, other.Questions, isSame)
+}
 
 // differs reports whether other has a newer state.
 func (s Snapshot) differs(other Snapshot) bool {

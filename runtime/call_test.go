@@ -153,14 +153,15 @@ func TestUpdates(t *testing.T) {
 			call: func(ToolCall) (Snapshot, error) { return working("t", 3*time.Second), nil },
 			task: func(_ context.Context, _ string, n int) (Snapshot, error) {
 				s := working("t", polls[n-1])
+				s.UpdatedAt = epoch.Add(time.Duration(n)) // which is not shown by itself
 				switch {
 				case n == len(polls):
 					s = completed("t", 1)
-					s.UpdatedAt = epoch.Add(3)
+					s.UpdatedAt = epoch.Add(time.Duration(n))
 				case n >= 5:
-					s.Message, s.UpdatedAt = "later", epoch.Add(2)
+					s.Message = "later"
 				case n >= 3:
-					s.Message, s.UpdatedAt = "half", epoch.Add(1)
+					s.Message = "half"
 				}
 				return s, nil
 			},

@@ -42,7 +42,7 @@ func describeFailure(err error, subject string) string {
 		return describeFailure(errors.Unwrap(e), subject)
 	case *sdktemporal.TimeoutError:
 		words := subject + describeTimeout(e.TimeoutType())
-		if cause := errors.Unwrap(e); cause != nil {
+		if cause := errors.Unwrap(e); cause != nil && countCauses(cause) <= maxCauses {
 			words += ": " + describeFailure(cause, subject)
 		}
 		return words
@@ -74,8 +74,8 @@ func describeTimeout(kind enumspb.TimeoutType) string {
 }
 
 const (
-	// maxCauses is how many errors may lie in one another until describeMessage leaves them alone. Each Error of the
-	// SDK copies the texts of all causes, of which Temporal takes thousands.
+	// maxCauses is how many errors may lie in one another until describeMessage, and a timeout, leave them alone. Each
+	// Error of the SDK copies the texts of all causes, of which Temporal takes thousands.
 	maxCauses = 20
 	// maxMessage is how many bytes of a message the model gets.
 	maxMessage = 16 << 10

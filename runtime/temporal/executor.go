@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
@@ -160,7 +159,7 @@ func (x *executor) Answered(ctx context.Context, task mcptask.Submission) error 
 
 // ignoreGone drops the error that a workflow does not run: its task has ended meanwhile.
 func ignoreGone(err error) error {
-	if gone := (*serviceerror.NotFound)(nil); errors.As(err, &gone) {
+	if isNotFound(err) {
 		return nil
 	}
 	return err

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	sdktemporal "go.temporal.io/sdk/temporal"
 
@@ -175,7 +174,7 @@ func chooseID(task, name, suffix string) string {
 
 // start starts the workflow, or joins it.
 func (f *flow) start(ctx context.Context, args []any) error {
-	var pause pause
+	var backoff backoff
 	isLate := false
 	for {
 		run, err := f.requestStart(ctx, args)
@@ -195,7 +194,7 @@ func (f *flow) start(ctx context.Context, args []any) error {
 			isLate = true
 			f.task.Message(ctx, "Temporal does not answer: the workflow starts when it does")
 		}
-		if !pause.wait(ctx) {
+		if !backoff.wait(ctx) {
 			return ctx.Err()
 		}
 	}
@@ -239,7 +238,7 @@ func (f *flow) await(ctx context.Context, out any) error {
 	follower := startFollower(ctx, f)
 	defer follower.wait()
 	defer cancel()
-	var pause pause
+	var backoff backoff
 	var failing time.Time // since when the data converter fails
 	for {
 		err := f.get(ctx, out)
@@ -259,7 +258,7 @@ func (f *flow) await(ctx context.Context, out any) error {
 		default:
 			return fmt.Errorf("the result of the workflow %s was not read: %s", f.name, describeRefusal(err))
 		}
-		if !pause.wait(ctx) {
+		if !backoff.wait(ctx) {
 			return ctx.Err()
 		}
 	}
@@ -279,7 +278,7 @@ func (f *flow) joinNewerRun(ctx context.Context, err error) bool {
 	if !errors.As(err, &terminated) {
 		return false
 	}
-	var pause pause
+	var backoff backoff
 	for {
 		described, err := f.client.DescribeWorkflowExecution(ctx, f.id, "")
 		if err == nil {
@@ -290,7 +289,7 @@ func (f *flow) joinNewerRun(ctx context.Context, err error) bool {
 			f.run = f.client.GetWorkflow(ctx, f.id, newest)
 			return true
 		}
-		if !isOutage(err) || !pause.wait(ctx) {
+		if !isOutage(err) || !backoff.wait(ctx) {
 			return false
 		}
 	}
@@ -312,28 +311,27 @@ func (f *flow) leave(ctx context.Context, out any, err error) error {
 
 // cancel cancels the workflow. It reports whether the workflow was over.
 func (f *flow) cancel(ctx context.Context, cause error) (isOver bool) {
-	var pause pause
+	var backoff backoff
 	for {
 		err := f.client.CancelWorkflowWithOptions(ctx, client.CancelWorkflowOptions{WorkflowID: f.id, Reason: cause.Error()})
-		var notFound *serviceerror.NotFound
 		switch {
 		case err == nil:
 			return false
-		case errors.As(err, &notFound):
+		case isNotFound(err):
 			return true
-		case !isOutage(err) || !pause.wait(ctx):
+		case !isOutage(err) || !backoff.wait(ctx):
 			return false
 		}
 	}
 }
 
-// pause is a pause between attempts, which grows.
-type pause struct{ last time.Duration }
+// backoff paces attempts, with pauses that grow.
+type backoff struct{ pause time.Duration }
 
-// wait waits for the pause. It returns false if ctx has ended.
-func (p *pause) wait(ctx context.Context) bool {
-	p.last = min(max(2*p.last, firstPause), longestPause)
-	timer := time.NewTimer(p.last)
+// wait waits for the next pause. It returns false if ctx ends first.
+func (b *backoff) wait(ctx context.Context) bool {
+	b.pause = min(max(2*b.pause, firstPause), longestPause)
+	timer := time.NewTimer(b.pause)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -151,6 +151,12 @@ func isDenied(err error) bool {
 	return code == codes.PermissionDenied || code == codes.Unauthenticated
 }
 
+// isNotFound reports whether Temporal does not have a workflow that runs, or an activity of it.
+func isNotFound(err error) bool {
+	var notFound *serviceerror.NotFound
+	return errors.As(err, &notFound)
+}
+
 // isTooLarge reports whether a message is larger than Temporal, or gRPC, takes.
 func isTooLarge(err error) bool {
 	text := err.Error()

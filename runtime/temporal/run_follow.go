@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
@@ -50,10 +51,9 @@ type report struct {
 
 // relayedQuestion is a question of the workflow that the task asks.
 type relayedQuestion struct {
-	run      string // the run of the workflow that gets the answer
-	cancel   context.CancelFunc
-	answered chan flowwire.Answer // has the answer once there is one
-	answer   *flowwire.Answer     // from answered
+	run    string                          // the run of the workflow that gets the answer
+	cancel context.CancelFunc              // ends the question
+	answer atomic.Pointer[flowwire.Answer] // nil while the question is open
 }
 
 // startFollower follows a workflow until ctx ends.
@@ -172,7 +172,7 @@ func (f *follower) takeState(ctx context.Context, state flowwire.State) (isNew b
 		f.takeQuestion(ctx, state.Run, q)
 	}
 	for key, q := range f.questions {
-		if !open[key] && !q.isAnswered() {
+		if !open[key] && q.answer.Load() == nil {
 			q.cancel() // the workflow no longer waits for it
 			delete(f.questions, key)
 		}
@@ -190,33 +190,23 @@ func (f *follower) takeQuestion(ctx context.Context, run string, q flowwire.Ques
 	switch {
 	case relayed == nil:
 		asking, cancel := context.WithCancel(ctx)
-		relayed = &relayedQuestion{run: run, cancel: cancel, answered: make(chan flowwire.Answer, 1)}
+		relayed = &relayedQuestion{run: run, cancel: cancel}
 		f.questions[q.Key] = relayed
 		f.work.Go(func() {
 			defer guard.Recover(nil, "an answer for the workflow "+f.name)
 			defer cancel()
 			if answer, ok := f.ask(asking, q); ok {
-				relayed.answered <- answer
+				relayed.answer.Store(&answer)
 				f.sendAnswer(ctx, answer)
 			}
 		})
-	case relayed.run != run && relayed.isAnswered():
+	case relayed.run != run && relayed.answer.Load() != nil:
 		relayed.run = run
 		f.work.Go(func() {
 			defer guard.Recover(nil, "an answer for the workflow "+f.name)
-			f.sendAnswer(ctx, *relayed.answer)
+			f.sendAnswer(ctx, *relayed.answer.Load())
 		})
 	}
-}
-
-// isAnswered reports whether the question has its answer.
-func (q *relayedQuestion) isAnswered() bool {
-	select {
-	case answer := <-q.answered:
-		q.answer = &answer
-	default:
-	}
-	return q.answer != nil
 }
 
 // ask asks a question of the workflow in its task. ok is false if there is nothing to send: the workflow no longer
@@ -255,11 +245,10 @@ func (f *flow) nameStep(key string) string {
 // sendAnswer signals an answer to the workflow. It tries again until ctx ends. An answer that cannot be delivered becomes a
 // refusal.
 func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
-	var pause pause
+	var backoff backoff
 	var failing time.Time // since when the data converter fails
 	for {
 		err := f.client.SignalWorkflow(ctx, f.id, "", flowwire.SignalAnswer, answer)
-		var notFound *serviceerror.NotFound
 		switch {
 		case err == nil:
 			select {
@@ -267,7 +256,7 @@ func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
 			default:
 			}
 			return
-		case errors.As(err, &notFound): // the workflow is over
+		case isNotFound(err): // the workflow is over
 			return
 		case isOutage(err), isDenied(err):
 		case isCodecFailure(err) && (failing.IsZero() || answer.Refusal != "" || time.Since(failing) < codecPatience):
@@ -279,7 +268,7 @@ func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
 		default:
 			answer = flowwire.Answer{Key: answer.Key, Refusal: flowwire.RefusedOther, Text: "the answer was not delivered: Temporal does not take it"}
 		}
-		if !pause.wait(ctx) {
+		if !backoff.wait(ctx) {
 			return
 		}
 	}

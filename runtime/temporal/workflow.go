@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	sdktemporal "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -173,11 +172,10 @@ func (x *executor) runTask(ctx context.Context, in runInput) (runEnd, error) {
 // of the task tells this one.
 func explainEnd(ctx context.Context) error {
 	cause := context.Cause(ctx)
-	var gone *serviceerror.NotFound
 	switch {
 	case sdktemporal.IsCanceledError(cause):
 		return mcptask.ErrCancelled
-	case errors.As(cause, &gone):
+	case isNotFound(cause):
 		return mcptask.ErrSuperseded
 	case errors.Is(cause, activity.ErrActivityPaused), errors.Is(cause, activity.ErrActivityReset):
 		return context.Canceled // Temporal runs it again, when it is told to

@@ -40,6 +40,8 @@ type follower struct {
 	questions map[string]*relayedQuestion
 	report    report // the newest that the task has
 	asked     string // the keys of the newest state
+	// hidesReport says that the task's message is why the queries fail.
+	hidesReport bool
 }
 
 // report is a report of progress. The count tells it from another one with the same words.
@@ -86,6 +88,7 @@ func (f *follower) follow(ctx context.Context) {
 			if words := describeQueryFailure(err); words == "" {
 				failed = 0
 			} else if failed++; failed == failedQueries {
+				f.hidesReport = true
 				f.task.Message(ctx, "the workflow "+f.name+" "+words)
 			}
 			if !isUnknownQuery(err) {
@@ -161,7 +164,10 @@ func (f *follower) takeState(ctx context.Context, state flowwire.State) (isNew b
 	newest := report{state.Reports, state.Done, state.Total, state.Message}
 	if newest != f.report && newest.count > 0 { // a run that was continued as new begins with none
 		f.report, isNew = newest, true
-		f.task.Progress(ctx, newest.done, newest.total, newest.message)
+	}
+	if isNew || f.hidesReport {
+		f.hidesReport = false
+		f.tellReport(ctx)
 	}
 	open := map[string]bool{}
 	var asked strings.Builder
@@ -181,6 +187,15 @@ func (f *follower) takeState(ctx context.Context, state flowwire.State) (isNew b
 		f.asked, isNew = asked.String(), true
 	}
 	return isNew
+}
+
+// tellReport tells the task the newest report. A report without numbers is a message: 0 of 0 says nothing.
+func (f *follower) tellReport(ctx context.Context) {
+	if f.report.done == 0 && f.report.total == 0 {
+		f.task.Message(ctx, f.report.message)
+		return
+	}
+	f.task.Progress(ctx, f.report.done, f.report.total, f.report.message)
 }
 
 // takeQuestion asks a question that is open in a run of the workflow, if it is new. If an earlier run got the

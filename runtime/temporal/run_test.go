@@ -170,6 +170,40 @@ func TestUnreadableState(t *testing.T) {
 	})
 }
 
+// TestPassingQueryFailure checks that the reason why the queries fail goes when they succeed again, also if the workflow
+// has reported nothing since.
+func TestPassingQueryFailure(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		task := beginBuild(t, s)
+		f := <-c.begun
+		for _, round := range []struct {
+			state flowwire.State
+			want  string
+		}{
+			{flowwire.State{}, ""},
+			{flowwire.State{Reports: 1, Message: "waiting"}, "waiting"},
+			{flowwire.State{Reports: 2, Done: 1, Total: 3, Message: "compiling"}, "compiling (1/3)"},
+		} {
+			f.show(round.state)
+			time.Sleep(time.Minute)
+			f.mu.Lock()
+			f.state = func() (flowwire.State, error) { panic("boom") }
+			f.mu.Unlock()
+			awaitBuild(t, s, task.ID, "the reason", func(r mcptask.Record) bool { return strings.Contains(r.StatusMessage, "cannot be read") })
+			f.show(round.state)
+			time.Sleep(2 * time.Minute)
+			r, err := s.Get(t.Context(), builder, task.ID)
+			if err != nil || r.StatusMessage != round.want || r.Progress != (mcptask.Progress{Done: round.state.Done, Total: round.state.Total}) {
+				t.Errorf("got %q, %+v, %v, want %q", r.StatusMessage, r.Progress, err, round.want)
+			}
+		}
+		f.end(built{}, nil)
+		awaitBuild(t, s, task.ID, "its end", isBuilt)
+	})
+}
+
 // TestKeysAway checks that neither an answer nor a result is lost while the client's data converter fails.
 func TestKeysAway(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

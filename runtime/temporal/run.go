@@ -31,8 +31,8 @@ const (
 	cancelPatience = 30 * time.Second
 	// longestGet bounds one request for the result of a workflow.
 	longestGet = time.Hour
-	// codecPatience is how long a data converter may fail until its error counts.
-	codecPatience = 5 * time.Minute
+	// toldFailures is after how many failures in a row the task is told why they happen.
+	toldFailures = 3
 	// firstPause and longestPause are the pauses between attempts while Temporal does not answer.
 	firstPause   = 500 * time.Millisecond
 	longestPause = 10 * time.Second
@@ -239,7 +239,7 @@ func (f *flow) await(ctx context.Context, out any) error {
 	defer follower.wait()
 	defer cancel()
 	var backoff backoff
-	var failing time.Time // since when the data converter fails
+	unread := 0 // how often the data converter has failed
 	for {
 		err := f.get(ctx, out)
 		switch {
@@ -251,9 +251,9 @@ func (f *flow) await(ctx context.Context, out any) error {
 			}
 			continue
 		case isOutage(err), isDenied(err):
-		case isCodecFailure(err) && (failing.IsZero() || time.Since(failing) < codecPatience):
-			if failing.IsZero() {
-				failing = time.Now()
+		case isCodecFailure(err): // the end of the task bounds the wait
+			if unread++; unread == toldFailures {
+				follower.tellUnreadResult(ctx)
 			}
 		default:
 			return fmt.Errorf("the result of the workflow %s was not read: %s", f.name, describeRefusal(err))

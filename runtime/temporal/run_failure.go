@@ -141,8 +141,15 @@ func isCodecFailure(err error) bool {
 	if _, isService := readCode(err); isService {
 		return false
 	}
-	lasting := []error{converter.ErrUnableToEncode, converter.ErrUnableToDecode, converter.ErrUnableToFindConverter, converter.ErrUnableToSetValue}
-	return !slices.ContainsFunc(lasting, func(e error) bool { return errors.Is(err, e) })
+	return !slices.ContainsFunc(misfits, func(misfit error) bool { return errors.Is(err, misfit) })
+}
+
+// misfits are the errors of the SDK's converters for a value that does not fit its type or its encoding.
+var misfits = []error{
+	converter.ErrMetadataIsNotSet, converter.ErrEncodingIsNotSet, converter.ErrEncodingIsNotSupported,
+	converter.ErrUnableToEncode, converter.ErrUnableToDecode, converter.ErrUnableToSetValue, converter.ErrUnableToFindConverter,
+	converter.ErrTypeNotImplementProtoMessage, converter.ErrValuePtrIsNotPointer, converter.ErrValuePtrMustConcreteType,
+	converter.ErrTypeIsNotByteSlice,
 }
 
 // isDenied reports whether Temporal refuses the client. This may pass, because credentials are renewed.

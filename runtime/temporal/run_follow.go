@@ -21,8 +21,6 @@ const (
 	unknownQueries = 5
 	// unreadablePause is the longest pause after a query whose answer is not readable.
 	unreadablePause = time.Minute
-	// failedQueries is after how many queries in a row the task is told why they fail.
-	failedQueries = 3
 	// queryPatience bounds one query. It needs a worker.
 	queryPatience = 10 * time.Second
 )
@@ -35,6 +33,8 @@ type follower struct {
 	*flow
 	work sync.WaitGroup
 	wake chan struct{} // gets a value after an answer, since the state changes soon
+	// isUnread says that the task's message is that the result cannot be read yet. Queries no longer change it.
+	isUnread atomic.Bool
 
 	// Only the goroutine of follow uses these.
 	questions map[string]*relayedQuestion
@@ -87,7 +87,7 @@ func (f *follower) follow(ctx context.Context) {
 			state, err := f.query(ctx)
 			if words := describeQueryFailure(err); words == "" {
 				failed = 0
-			} else if failed++; failed == failedQueries {
+			} else if failed++; failed == toldFailures && !f.isUnread.Load() {
 				f.hidesReport = true
 				f.task.Message(ctx, "the workflow "+f.name+" "+words)
 			}
@@ -165,7 +165,7 @@ func (f *follower) takeState(ctx context.Context, state flowwire.State) (isNew b
 	if newest != f.report && newest.count > 0 { // a run that was continued as new begins with none
 		f.report, isNew = newest, true
 	}
-	if isNew || f.hidesReport {
+	if isNew || f.hidesReport && !f.isUnread.Load() {
 		f.hidesReport = false
 		f.tellReport(ctx)
 	}
@@ -187,6 +187,12 @@ func (f *follower) takeState(ctx context.Context, state flowwire.State) (isNew b
 		f.asked, isNew = asked.String(), true
 	}
 	return isNew
+}
+
+// tellUnreadResult tells the task why it does not end. Any goroutine may call it.
+func (f *follower) tellUnreadResult(ctx context.Context) {
+	f.isUnread.Store(true)
+	f.task.Message(ctx, "the result of the workflow "+f.name+" cannot be read yet: its data converter fails")
 }
 
 // tellReport tells the task the newest report. A report without numbers is a message: 0 of 0 says nothing.
@@ -261,7 +267,6 @@ func (f *flow) nameStep(key string) string {
 // refusal.
 func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
 	var backoff backoff
-	var failing time.Time // since when the data converter fails
 	for {
 		err := f.client.SignalWorkflow(ctx, f.id, "", flowwire.SignalAnswer, answer)
 		switch {
@@ -273,11 +278,7 @@ func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
 			return
 		case isNotFound(err): // the workflow is over
 			return
-		case isOutage(err), isDenied(err):
-		case isCodecFailure(err) && (failing.IsZero() || answer.Refusal != "" || time.Since(failing) < codecPatience):
-			if failing.IsZero() {
-				failing = time.Now()
-			}
+		case isOutage(err), isDenied(err), isCodecFailure(err): // an answer of a person outlives them all
 		case answer.Refusal != "":
 			return
 		default:

@@ -204,29 +204,53 @@ func TestPassingQueryFailure(t *testing.T) {
 	})
 }
 
-// TestKeysAway checks that neither an answer nor a result is lost while the client's data converter fails.
+// TestKeysAway checks that neither an answer nor a result is lost while the client's data converter fails, however long
+// that is, and that the task says once why it does not end.
 func TestKeysAway(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newFakeTemporal()
-		c.setFail(func(call string) error {
-			if call == "signal" || call == "get" {
-				return errors.New("the key server is away")
-			}
-			return nil
-		})
-		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		policy := buildPolicy
+		policy.TTL = 48 * time.Hour
+		failing := func(failed string) {
+			c.setFail(func(call string) error {
+				if call == failed {
+					return errors.New("the key server is away")
+				}
+				return nil
+			})
+		}
+		failing("signal")
+		s := newBuildServer(t, nil, policy, runBuild(c))
 		task := beginBuild(t, s)
 		f := <-c.begun
 		f.show(flowwire.State{Questions: askFor("a")})
 		awaitAsked(t, s, task.ID, "Build/a")
 		replyTo(t, s, task.ID, "Build/a", `{"action":"accept","content":{"approve":true}}`)
-		time.Sleep(codecPatience / 2)
-		c.setFail(nil)
+		time.Sleep(10 * time.Hour)
+		failing("get")
 		if got := <-f.signals; got.Key != "a" || got.Refusal != "" {
 			t.Errorf("%+v", got)
 		}
-		f.end(built{}, nil)
-		awaitBuild(t, s, task.ID, "its end", isBuilt)
+		f.mu.Lock()
+		f.err = errNoTemporal // so that there is another request for the result
+		f.mu.Unlock()
+		close(f.ended)
+		f.mu.Lock()
+		f.state = func() (flowwire.State, error) { panic("the key server is away") }
+		f.mu.Unlock()
+		told := awaitBuild(t, s, task.ID, "the reason", func(r mcptask.Record) bool {
+			return r.StatusMessage == "the result of the workflow Build cannot be read yet: its data converter fails"
+		})
+		f.restart("run-1")
+		f.end(built{Image: "shop:1"}, nil)
+		time.Sleep(10 * time.Hour)
+		if r, err := s.Get(t.Context(), builder, task.ID); err != nil || r.Version != told.Version {
+			t.Errorf("%q, %v", r.StatusMessage, err)
+		}
+		c.setFail(nil)
+		if r := awaitBuild(t, s, task.ID, "its end", isBuilt); !strings.Contains(buildOutcome(r), "shop:1") {
+			t.Error(buildOutcome(r))
+		}
 	})
 }
 
@@ -623,8 +647,9 @@ func TestRunner(t *testing.T) {
 		if _, err := Run[built](t.Context(), task, c, WorkflowOptions{TaskQueue: "builds"}, "Ship"); err == nil || err.Error() != "no disk left" {
 			t.Errorf("a failure: %v", err)
 		}
-		if _, err := Run[int](t.Context(), task, c, WorkflowOptions{TaskQueue: "builds"}, "Build"); err == nil || !strings.Contains(err.Error(), "was not read") {
-			t.Errorf("a result of another type: %v", err)
+		before := time.Now()
+		if _, err := Run[int](t.Context(), task, c, WorkflowOptions{TaskQueue: "builds"}, "Build"); err == nil || !strings.Contains(err.Error(), "was not read") || time.Since(before) > 0 {
+			t.Errorf("a result of another type: %v after %v", err, time.Since(before))
 		}
 		for _, err := range []error{
 			NewRunner(nil, WorkflowOptions{TaskQueue: "builds"}).RunWorkflow(t.Context(), task, "Build", nil),

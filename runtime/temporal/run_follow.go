@@ -178,7 +178,7 @@ func (f *follower) takeState(ctx context.Context, state flowwire.State) (isNew b
 		f.takeQuestion(ctx, state.Run, q)
 	}
 	for key, q := range f.questions {
-		if !open[key] && q.answer.Load() == nil {
+		if !open[key] && !q.hasPersonsAnswer() {
 			q.cancel() // the workflow no longer waits for it
 			delete(f.questions, key)
 		}
@@ -205,7 +205,8 @@ func (f *follower) tellReport(ctx context.Context) {
 }
 
 // takeQuestion asks a question that is open in a run of the workflow, if it is new. If an earlier run got the
-// answer, this run gets it too: a retry asks again, and a reset may drop signals.
+// answer, this run gets it too: a retry asks again, and a reset may drop signals. So the answers of persons are kept.
+// mcptask.Limits.Questions bounds those of a task, and what a person answers in one sitting those of a plain call.
 func (f *follower) takeQuestion(ctx context.Context, run string, q flowwire.Question) {
 	relayed := f.questions[q.Key]
 	switch {
@@ -218,7 +219,11 @@ func (f *follower) takeQuestion(ctx context.Context, run string, q flowwire.Ques
 			defer cancel()
 			if answer, ok := f.ask(asking, q); ok {
 				relayed.answer.Store(&answer)
-				f.sendAnswer(ctx, answer)
+				sending := asking // a refusal of the server's own goes with its question
+				if relayed.hasPersonsAnswer() {
+					sending = ctx
+				}
+				f.sendAnswer(sending, answer)
 			}
 		})
 	case relayed.run != run && relayed.answer.Load() != nil:
@@ -228,6 +233,20 @@ func (f *follower) takeQuestion(ctx context.Context, run string, q flowwire.Ques
 			f.sendAnswer(ctx, *relayed.answer.Load())
 		})
 	}
+}
+
+// hasPersonsAnswer reports whether a person has answered the question, declined it or dismissed it. A refusal of the
+// server's own is none: the server can refuse again.
+func (q *relayedQuestion) hasPersonsAnswer() bool {
+	answer := q.answer.Load()
+	if answer == nil {
+		return false
+	}
+	switch answer.Refusal {
+	case "", flowwire.RefusedDeclined, flowwire.RefusedDismissed, flowwire.RefusedInvalid:
+		return true
+	}
+	return false
 }
 
 // ask asks a question of the workflow in its task. ok is false if there is nothing to send: the workflow no longer
@@ -263,8 +282,8 @@ func (f *flow) nameStep(key string) string {
 	return f.name + "/" + key
 }
 
-// sendAnswer signals an answer to the workflow. It tries again until ctx ends. An answer that cannot be delivered becomes a
-// refusal.
+// sendAnswer signals an answer to the workflow. It tries again until ctx ends. An answer that Temporal does not take
+// becomes a refusal. If Temporal does not take that either, the workflow goes on waiting, and the task says so.
 func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
 	var backoff backoff
 	for {
@@ -280,6 +299,7 @@ func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
 			return
 		case isOutage(err), isDenied(err), isCodecFailure(err): // an answer of a person outlives them all
 		case answer.Refusal != "":
+			f.task.Message(ctx, "the workflow "+f.name+" waits for an answer, which Temporal does not take")
 			return
 		default:
 			answer = flowwire.Answer{Key: answer.Key, Refusal: flowwire.RefusedOther, Text: "the answer was not delivered: Temporal does not take it"}

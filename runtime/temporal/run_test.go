@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -331,6 +332,100 @@ func TestCannotAsk(t *testing.T) {
 		f.end(built{}, nil)
 		awaitBuild(t, s, reply.Task.ID, "its end", isBuilt)
 	})
+}
+
+// TestRefusalOutage checks that a refusal waits for Temporal, as an answer does.
+func TestRefusalOutage(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		task := beginBuild(t, s)
+		f := <-c.begun
+		f.show(flowwire.State{Questions: askFor("a")})
+		awaitAsked(t, s, task.ID, "Build/a")
+		c.setFail(func(string) error { return errNoTemporal })
+		replyTo(t, s, task.ID, "Build/a", `{"action":"decline"}`)
+		time.Sleep(5 * time.Minute)
+		c.setFail(nil)
+		if got := <-f.signals; got.Refusal != flowwire.RefusedDeclined {
+			t.Errorf("%+v", got)
+		}
+		f.end(built{}, nil)
+		awaitBuild(t, s, task.ID, "its end", isBuilt)
+	})
+}
+
+// TestRefusedAnswer checks that an answer that Temporal does not take becomes a refusal, that a refusal is sent once
+// then, and that the task says why its workflow waits.
+func TestRefusedAnswer(t *testing.T) {
+	for response, signals := range map[string]int{`{"action":"accept","content":{"approve":true}}`: 2, `{"action":"decline"}`: 1} {
+		bubble.Run(t, response, func(t *testing.T) {
+			c := newFakeTemporal()
+			c.setFail(func(call string) error {
+				if call == "signal" {
+					return serviceerror.NewInvalidArgument("exceeded workflow execution limit for signal events")
+				}
+				return nil
+			})
+			s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+			task := beginBuild(t, s)
+			f := <-c.begun
+			f.show(flowwire.State{Questions: askFor("a")})
+			awaitAsked(t, s, task.ID, "Build/a")
+			replyTo(t, s, task.ID, "Build/a", response)
+			awaitBuild(t, s, task.ID, "the reason", func(r mcptask.Record) bool {
+				return r.StatusMessage == "the workflow Build waits for an answer, which Temporal does not take"
+			})
+			time.Sleep(10 * time.Minute)
+			if n := c.counted("signal"); n != signals {
+				t.Errorf("%d signals, want %d", n, signals)
+			}
+			f.end(built{}, nil)
+			awaitBuild(t, s, task.ID, "its end", isBuilt)
+		})
+	}
+}
+
+// scriptedHost is a Host that answers each question alike.
+type scriptedHost struct {
+	mcptask.Host
+	response string
+	err      error
+}
+
+// Ask implements mcptask.Host.
+func (h scriptedHost) Ask(context.Context, mcptask.Input) (json.RawMessage, error) {
+	return json.RawMessage(h.response), h.err
+}
+
+// TestForgottenQuestions checks that what the server has refused is forgotten with its question, and that what a person
+// has answered is kept for the next run of the workflow.
+func TestForgottenQuestions(t *testing.T) {
+	for name, c := range map[string]struct {
+		host scriptedHost
+		kept int
+	}{
+		"cannot ask": {scriptedHost{err: mcptask.ErrCannotAsk}, 0},
+		"limit":      {scriptedHost{err: mcptask.Errorf(mcptask.CodeInternalError, "too many questions")}, 0},
+		"accepted":   {scriptedHost{response: `{"action":"accept","content":{"approve":true}}`}, 50},
+		"declined":   {scriptedHost{response: `{"action":"decline"}`}, 50},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			flow := &flow{client: newFakeTemporal(), name: "Build", id: "task-1/Build", task: mcptask.NewTask("task-1", "", 1, c.host)}
+			f := &follower{flow: flow, wake: make(chan struct{}, 1), questions: map[string]*relayedQuestion{}}
+			for n := range 50 {
+				f.takeState(ctx, flowwire.State{Questions: askFor(strconv.Itoa(n))})
+				synctest.Wait()
+			}
+			f.takeState(ctx, flowwire.State{})
+			if n := len(f.questions); n != c.kept {
+				t.Errorf("%d questions are kept, want %d", n, c.kept)
+			}
+			cancel()
+			f.wait()
+		})
+	}
 }
 
 // TestAnswerOutage checks that an answer waits for Temporal, and that each further run of the workflow that asks

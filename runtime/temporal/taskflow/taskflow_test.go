@@ -332,6 +332,9 @@ func TestLargeState(t *testing.T) {
 		if _, err := Ask[map[string]any](ctx, task, approvalInput, "large", strings.Repeat("x", maxQuestions)); err == nil {
 			t.Error("a large question was asked")
 		}
+		if _, err := Ask[map[string]any](ctx, task, approvalInput, "escaped", strings.Repeat("<", maxQuestions/5)); err == nil { // six bytes each
+			t.Error("a question that is large in JSON was asked")
+		}
 		if _, err := Ask[map[string]any](ctx, task, approvalInput, "a@2", ""); err == nil { // could be the key of another step
 			t.Error("a step with an @ was asked")
 		}

@@ -46,7 +46,7 @@ type WorkflowOptions struct {
 	// changes, the pause grows to ten times Poll. 0 means one second.
 	Poll time.Duration
 	// Name tells the workflows of one type in one task apart. It is part of the workflow's ID, which is
-	// TASK/TYPE or TASK/TYPE/NAME. A handler that runs a type twice gives each run its own Name. Without
+	// TASK/TYPE or TASK/TYPE/NAME, with %2F for a / in a type or a name, and %25 for a %. A handler that runs a type twice gives each run its own Name. Without
 	// it, the second run gets the result of the first, as a handler does that runs again.
 	Name string
 	// Start, if it is not nil, completes the options of a workflow before it starts: timeouts, a
@@ -66,8 +66,9 @@ type WorkflowOptions struct {
 // [mcptask.Task.Trace].
 //
 // While the workflow runs, the handler gives its slot back. If the workflow uses package taskflow, Run reports its
-// progress and asks its questions. The task knows a question by TYPE/STEP or TYPE/NAME/STEP. Any other workflow works
-// too. A workflow that continues as new, is retried or is reset by an operator is followed.
+// progress and asks its questions. The task knows a question by TYPE/STEP or TYPE/NAME/STEP, with the escapes of
+// WorkflowOptions.Name. Any other workflow works too. A workflow that continues as new, is retried or is reset by an
+// operator is followed.
 //
 // If the context ends because the task is over, Run cancels the workflow and returns the context's error as soon as
 // Temporal has taken the cancellation. It does not wait until the workflow has cleaned up. If the
@@ -165,12 +166,17 @@ func chooseID(task, name, suffix string) string {
 	if task == "" {
 		task = "plain-" + rand.Text()
 	}
-	id := task + "/" + name
+	id := task + "/" + escapePart(name)
 	if suffix != "" {
-		id += "/" + suffix
+		id += "/" + escapePart(suffix)
 	}
 	return id
 }
+
+// escapePart makes a part of an ID that has no /, so that no two lists of parts have the same ID. A type may have one.
+func escapePart(part string) string { return partEscapes.Replace(part) }
+
+var partEscapes = strings.NewReplacer("%", "%25", "/", "%2F")
 
 // start starts the workflow, or joins it.
 func (f *flow) start(ctx context.Context, args []any) error {

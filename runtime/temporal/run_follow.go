@@ -276,10 +276,11 @@ func (f *follower) ask(ctx context.Context, q flowwire.Question) (answer flowwir
 // question. Otherwise a handler that runs again, and that finds one of its workflows closed, could take the answer to
 // that workflow's question for the answer to the other's.
 func (f *flow) nameStep(key string) string {
+	name := escapePart(f.name)
 	if f.options.Name != "" {
-		return f.name + "/" + f.options.Name + "/" + key
+		name += "/" + escapePart(f.options.Name)
 	}
-	return f.name + "/" + key
+	return name + "/" + escapePart(key)
 }
 
 // sendAnswer signals an answer to the workflow. It tries again until ctx ends. An answer that Temporal does not take

@@ -725,6 +725,27 @@ func TestNameWorkflow(t *testing.T) {
 	}
 }
 
+// TestDistinctIDs checks that no two workflows of a task share an ID, and no two questions a step, also if their names
+// have slashes. Names without slashes stay as they are.
+func TestDistinctIDs(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range []struct{ name, suffix, id string }{
+		{"A", "", "T/A"}, {"A", "b", "T/A/b"}, {"A/b", "", "T/A%2Fb"}, {"A%2Fb", "", "T/A%252Fb"}, {"A", "b/c", "T/A/b%2Fc"}, {"A/b", "c", "T/A%2Fb/c"},
+	} {
+		if got := chooseID("T", c.name, c.suffix); got != c.id {
+			t.Errorf("%q %q: got %q, want %q", c.name, c.suffix, got, c.id)
+		}
+		f := &flow{name: c.name, options: WorkflowOptions{Name: c.suffix}}
+		for _, key := range []string{"s", "b/s", "c/s"} {
+			step := f.nameStep(key)
+			if seen[step] {
+				t.Errorf("two questions have the step %q", step)
+			}
+			seen[step] = true
+		}
+	}
+}
+
 // TestRunner checks the runner of generated code: results, failures, and options that are missing.
 func TestRunner(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

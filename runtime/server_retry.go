@@ -179,7 +179,7 @@ func (s *Server) getRecord(ctx context.Context, t *storeRetry, id string) (Recor
 func (s *Server) stopIfEnded(r Record) {
 	switch {
 	case r.Done() && r.Outcome.Kind != OutcomeCancelled:
-		s.stopRun(r, ErrSuperseded)
+		s.stopRun(r, errEndedElsewhere)
 	case r.Done(), r.CancelRequested:
 		s.stopRun(r, ErrCancelled)
 	case s.isStolen(r):

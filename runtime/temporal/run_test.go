@@ -510,27 +510,41 @@ func TestStartRefused(t *testing.T) {
 	}
 }
 
-// TestCancel checks that the end of a task cancels its workflow, and that the end of a server does not.
+// TestCancel checks that the end of a task cancels its workflow, wherever it ends, and that the end of a run does not.
 func TestCancel(t *testing.T) {
 	for name, c := range map[string]struct {
-		end    func(t *testing.T, s *mcptask.Server, id string)
+		end    func(t *testing.T, s *mcptask.Server, store mcptask.Store, id string)
 		reason string
 	}{
-		"cancelled": {func(t *testing.T, s *mcptask.Server, id string) { _, _, _ = s.Cancel(t.Context(), builder, id) }, "the task was cancelled"},
-		"stopped":   {func(t *testing.T, s *mcptask.Server, id string) { _ = s.Stop(t.Context(), builder, id) }, "the task was cancelled"},
-		"expired":   {func(*testing.T, *mcptask.Server, string) {}, "the task has expired"},
-		"closed":    {func(_ *testing.T, s *mcptask.Server, _ string) { _ = s.Close() }, ""},
+		"cancelled": {func(t *testing.T, s *mcptask.Server, _ mcptask.Store, id string) {
+			_, _, _ = s.Cancel(t.Context(), builder, id)
+		}, "the task was cancelled"},
+		"stopped": {func(t *testing.T, s *mcptask.Server, _ mcptask.Store, id string) {
+			_ = s.Stop(t.Context(), builder, id)
+		}, "the task was cancelled"},
+		"expired": {func(*testing.T, *mcptask.Server, mcptask.Store, string) {}, "the task has expired"},
+		"closed":  {func(_ *testing.T, s *mcptask.Server, _ mcptask.Store, _ string) { _ = s.Close() }, ""},
+		"ended elsewhere": {func(t *testing.T, _ *mcptask.Server, store mcptask.Store, id string) {
+			changeStored(t, store, id, func(r *mcptask.Record) {
+				r.Phase, r.TerminalAt = mcptask.PhaseDone, time.Now()
+				r.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeError, Error: mcptask.Errorf(mcptask.CodeInternalError, "the worker of the task was lost")}
+			})
+		}, "the task has ended at another server"},
+		"taken by another server": {func(t *testing.T, _ *mcptask.Server, store mcptask.Store, id string) {
+			changeStored(t, store, id, func(r *mcptask.Record) { r.Worker, r.Attempt = "other", 2 })
+		}, ""},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
 			temporal := newFakeTemporal()
-			s := newBuildServer(t, mcptask.NewMemoryStore(), buildPolicy, runBuild(temporal))
+			store := mcptask.NewMemoryStore()
+			s := newBuildServer(t, store, buildPolicy, runBuild(temporal))
 			task := beginBuild(t, s)
 			f := <-temporal.begun
 			f.show(flowwire.State{Questions: askFor("a")})
 			awaitAsked(t, s, task.ID, "Build/a")
-			c.end(t, s, task.ID)
+			c.end(t, s, store, task.ID)
 			if c.reason == "" {
-				synctest.Wait()
+				time.Sleep(time.Minute)
 				if n := temporal.counted("cancel"); n > 0 {
 					t.Errorf("%d cancellations", n)
 				}
@@ -540,6 +554,21 @@ func TestCancel(t *testing.T) {
 				t.Errorf("reason: %q", got)
 			}
 		})
+	}
+}
+
+// changeStored changes a record as another server does.
+func changeStored(t *testing.T, store mcptask.Store, id string, change func(*mcptask.Record)) {
+	t.Helper()
+	r, err := store.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := r
+	change(&changed)
+	changed.Version++
+	if _, err := store.Update(t.Context(), r, changed, mcptask.Quota{}); err != nil {
+		t.Fatal(err)
 	}
 }
 

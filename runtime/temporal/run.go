@@ -96,7 +96,7 @@ func NewRunner(c client.Client, options WorkflowOptions) mcptask.WorkflowRunner 
 	return runner{c, options}
 }
 
-// runner is the mcptask.WorkflowRunner.
+// runner is a mcptask.WorkflowRunner with one client and one set of options for all workflows.
 type runner struct {
 	client  client.Client
 	options WorkflowOptions
@@ -121,18 +121,18 @@ func nameWorkflow(workflow any) (string, error) {
 	return strings.TrimSuffix(name[strings.LastIndexByte(name, '.')+1:], "-fm"), nil
 }
 
-// flow is one workflow that a handler waits for.
+// flow is a workflow that a handler has started, or joined, and waits for.
 type flow struct {
 	client   client.Client
 	options  WorkflowOptions
 	task     *mcptask.Task
-	workflow any    // as Temporal's client takes it
+	workflow any    // its function or the name of its type, as Temporal's client takes it
 	name     string // the workflow's type
 	id       string
 	run      client.WorkflowRun // nil until it has started
 }
 
-// runWorkflow does what Run says. out may be nil.
+// runWorkflow is Run with the result decoded into out. A nil out drops the result.
 func runWorkflow(ctx context.Context, task *mcptask.Task, c client.Client, options WorkflowOptions, workflow, out any, args []any) error {
 	name, err := nameWorkflow(workflow)
 	switch {
@@ -157,18 +157,19 @@ func runWorkflow(ctx context.Context, task *mcptask.Task, c client.Client, optio
 		if ctx.Err() == nil {
 			return err
 		}
-		return f.leave(ctx, out, err)
+		return f.cancelUnlessInterrupted(ctx, out, err)
 	})
 }
 
-// chooseID returns the ID of a workflow. A workflow with the bare ID of the task may be there too.
-func chooseID(task, name, suffix string) string {
-	if task == "" {
-		task = "plain-" + rand.Text()
+// chooseID returns the ID of the workflow of a type. It is never the bare ID of the task: if an executor of this package
+// runs the handler, that is the ID of the executor's own workflow. name is that of WorkflowOptions, or "".
+func chooseID(taskID, workflowType, name string) string {
+	if taskID == "" {
+		taskID = "plain-" + rand.Text()
 	}
-	id := task + "/" + escapePart(name)
-	if suffix != "" {
-		id += "/" + escapePart(suffix)
+	id := taskID + "/" + escapePart(workflowType)
+	if name != "" {
+		id += "/" + escapePart(name)
 	}
 	return id
 }
@@ -301,8 +302,9 @@ func (f *flow) joinNewerRun(ctx context.Context, err error) bool {
 	}
 }
 
-// leave ends the wait for a workflow whose context has ended. err is what the wait has returned.
-func (f *flow) leave(ctx context.Context, out any, err error) error {
+// cancelUnlessInterrupted cancels the workflow after the context has ended, unless another run of the handler goes on
+// with it. err is what the wait for the workflow has returned. If the workflow is over, its result counts.
+func (f *flow) cancelUnlessInterrupted(ctx context.Context, out any, err error) error {
 	if err == nil || f.task.Interrupted(ctx) {
 		return err
 	}

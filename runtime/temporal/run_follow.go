@@ -39,7 +39,7 @@ type follower struct {
 	// Only the goroutine of follow uses these.
 	questions map[string]*relayedQuestion
 	report    report // the newest that the task has
-	asked     string // the keys of the newest state
+	openKeys  string // of the questions in the newest state
 	// hidesReport says that the task's message is why the queries fail.
 	hidesReport bool
 }
@@ -170,11 +170,11 @@ func (f *follower) takeState(ctx context.Context, state flowwire.State) (isNew b
 		f.tellReport(ctx)
 	}
 	open := map[string]bool{}
-	var asked strings.Builder
+	var keys strings.Builder
 	for _, q := range state.Questions {
 		open[q.Key] = true
-		asked.WriteString(q.Key)
-		asked.WriteByte(0)
+		keys.WriteString(q.Key)
+		keys.WriteByte(0)
 		f.takeQuestion(ctx, state.Run, q)
 	}
 	for key, q := range f.questions {
@@ -183,8 +183,8 @@ func (f *follower) takeState(ctx context.Context, state flowwire.State) (isNew b
 			delete(f.questions, key)
 		}
 	}
-	if asked.String() != f.asked {
-		f.asked, isNew = asked.String(), true
+	if keys.String() != f.openKeys {
+		f.openKeys, isNew = keys.String(), true
 	}
 	return isNew
 }

@@ -60,7 +60,7 @@ func (t *Task) ask(ctx workflow.Context, input mcptask.InputSpec, step, message 
 		return nil, fmt.Errorf("taskflow: the name of the step %q has an @: choose another name", step)
 	case !json.Valid([]byte(input.Schema)):
 		return nil, fmt.Errorf("taskflow: %s: the schema of the input %q is not JSON: use the InputSpec that was generated for the answer's type", step, input.Name)
-	case !t.isStarted:
+	case !t.isStartedByRun:
 		return nil, fmt.Errorf("%s: %w: the workflow was not started for a task", step, mcptask.ErrCannotAsk)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -184,19 +184,19 @@ func decodeAnswer[T any](content json.RawMessage, step string) (answer T, err er
 	if err != nil {
 		return answer, err
 	}
-	task := mcptask.NewTask("", "", 1, answered{content})
+	task := mcptask.NewTask("", "", 1, answeredHost{content})
 	return mcptask.Ask[T](context.Background(), task, mcptask.InputSpec{Schema: string(schema)}, step, "")
 }
 
-// answered is a Host whose questions have an answer.
-type answered struct{ content json.RawMessage }
+// answeredHost is a Host whose questions all have the same answer.
+type answeredHost struct{ content json.RawMessage }
 
 // Report implements mcptask.Host.
-func (answered) Report(context.Context, float64, float64, string) {}
+func (answeredHost) Report(context.Context, float64, float64, string) {}
 
 // Ask implements mcptask.Host.
-func (a answered) Ask(context.Context, mcptask.Input) (json.RawMessage, error) {
-	return json.Marshal(map[string]any{"action": "accept", "content": a.content})
+func (h answeredHost) Ask(context.Context, mcptask.Input) (json.RawMessage, error) {
+	return json.Marshal(map[string]any{"action": "accept", "content": h.content})
 }
 
 // refusal is the error of a question without an answer.

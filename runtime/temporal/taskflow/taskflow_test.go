@@ -303,7 +303,7 @@ func TestAskNobody(t *testing.T) {
 		if _, err := Ask[approval](ctx, task, approvalInput, "ship", ""); !errors.Is(err, mcptask.ErrCannotAsk) {
 			t.Errorf("without a task: %v", err)
 		}
-		task.isStarted = true
+		task.isStartedByRun = true
 		for step, input := range map[string]mcptask.InputSpec{"": approvalInput, "\xff": approvalInput, "ship": {Name: "Approval", Schema: "{"}} {
 			if _, err := Ask[approval](ctx, task, input, step, ""); err == nil || errors.Is(err, mcptask.ErrCannotAsk) {
 				t.Errorf("step %q: %v", step, err)

@@ -53,7 +53,7 @@ type endedElsewhere struct{}
 func (endedElsewhere) Error() string { return "the task has ended at another server" }
 
 // Is makes it an ErrSuperseded for errors.Is.
-func (endedElsewhere) Is(target error) bool { return target == ErrSuperseded } //nolint:errorlint // Is compares
+func (endedElsewhere) Is(target error) bool { return target == ErrSuperseded }
 
 // ErrServerClosed says that the server is closed and takes no work.
 var ErrServerClosed = errors.New("the server is closed")

@@ -234,7 +234,7 @@ func (r fakeRun) Get(ctx context.Context, out any) error {
 		return err
 	}
 	if err := json.Unmarshal(data, out); err != nil {
-		return fmt.Errorf("%w: %v", converter.ErrUnableToDecode, err)
+		return fmt.Errorf("%w: %w", converter.ErrUnableToDecode, err)
 	}
 	return nil
 }

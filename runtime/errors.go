@@ -44,6 +44,17 @@ var (
 // another server that has taken this server for lost. What the run still returns is dropped.
 var ErrSuperseded = errors.New("another run has the task")
 
+// errEndedElsewhere is an ErrSuperseded that no other run follows: the task has ended.
+var errEndedElsewhere error = endedElsewhere{}
+
+type endedElsewhere struct{}
+
+// Error implements error.
+func (endedElsewhere) Error() string { return "the task has ended at another server" }
+
+// Is makes it an ErrSuperseded for errors.Is.
+func (endedElsewhere) Is(target error) bool { return target == ErrSuperseded }
+
 // ErrServerClosed says that the server is closed and takes no work.
 var ErrServerClosed = errors.New("the server is closed")
 

@@ -245,7 +245,8 @@ func (h *taskHost) leaveSlot() (acquire func()) {
 // isInterrupted reports whether the run has ended, and another one goes on with the task.
 func (h *taskHost) isInterrupted() bool {
 	cause := context.Cause(h.attempt)
-	mayGoOn := errors.Is(cause, context.Canceled) || errors.Is(cause, ErrSuperseded) || errors.Is(cause, errParked)
+	isSuperseded := errors.Is(cause, ErrSuperseded) && !errors.Is(cause, errEndedElsewhere)
+	mayGoOn := isSuperseded || errors.Is(cause, context.Canceled) || errors.Is(cause, errParked)
 	return mayGoOn && h.server.allowsRestart(h.record) && !h.server.ownStore
 }
 

@@ -106,7 +106,7 @@ func (s *Server) explainUnstarted(record Record, err error, hasTried bool) RunEn
 	if err := s.failOrphan(record); err != nil && !isOver(err) {
 		return RunLeft
 	}
-	s.cancelHandler(record.ID, ErrSuperseded)
+	s.cancelHandler(record.ID, errEndedElsewhere)
 	return RunOver
 }
 

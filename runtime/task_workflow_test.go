@@ -48,10 +48,23 @@ func TestInterrupted(t *testing.T) {
 		"ended":     {func(*testing.T, *Server, string) {}, false},                      // by the handler
 		"cancelled": {func(t *testing.T, s *Server, id string) { _, _, _ = s.Cancel(t.Context(), alice, id) }, false},
 		"stopped":   {func(t *testing.T, s *Server, id string) { _ = s.Stop(t.Context(), alice, id) }, false},
-		"expired":   {func(*testing.T, *Server, string) { time.Sleep(time.Hour) }, false},
+		"taken": {func(t *testing.T, s *Server, id string) {
+			_, err := s.moveTask(t.Context(), s.newRequestRetry(), Record{ID: id}, func(Record) event { return event{kind: eventStart, worker: "other"} })
+			if err != nil {
+				t.Error(err)
+			}
+		}, true},
+		"ended elsewhere": {func(t *testing.T, s *Server, id string) {
+			outcome := Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "the worker of the task was lost")}
+			_, err := s.moveTask(t.Context(), s.newRequestRetry(), Record{ID: id}, func(Record) event { return event{kind: eventFinish, outcome: outcome} })
+			if err != nil {
+				t.Error(err)
+			}
+		}, false},
+		"expired": {func(*testing.T, *Server, string) { time.Sleep(time.Hour) }, false},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
-			got := make(chan bool, 1)
+			got := make(chan bool, 3) // a task that was taken runs again
 			watch := func(ctx context.Context, task *Task, _ number) (number, error) {
 				if task.Interrupted(ctx) {
 					t.Error("before the context has ended")
@@ -72,7 +85,11 @@ func TestInterrupted(t *testing.T) {
 			s := newServer(t, Options{Store: NewMemoryStore()}, numberTool("watch", policy, watch))
 			r := begin(t, s, alice, "watch")
 			synctest.Wait()
-			c.end(t, s, r.ID)
+			other := s
+			if name == "taken" || name == "ended elsewhere" {
+				other = newServer(t, Options{Store: s.store}, numberTool("watch", policy, watch))
+			}
+			c.end(t, other, r.ID)
 			if got := <-got; got != c.want {
 				t.Errorf("%v", got)
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
@@ -20,8 +21,6 @@ const (
 	unknownQueries = 5
 	// unreadablePause is the longest pause after a query whose answer is not readable.
 	unreadablePause = time.Minute
-	// failedQueries is after how many queries in a row the task is told why they fail.
-	failedQueries = 3
 	// queryPatience bounds one query. It needs a worker.
 	queryPatience = 10 * time.Second
 )
@@ -34,11 +33,15 @@ type follower struct {
 	*flow
 	work sync.WaitGroup
 	wake chan struct{} // gets a value after an answer, since the state changes soon
+	// isUnread says that the task's message is that the result cannot be read yet. Queries no longer change it.
+	isUnread atomic.Bool
 
 	// Only the goroutine of follow uses these.
 	questions map[string]*relayedQuestion
 	report    report // the newest that the task has
-	asked     string // the keys of the newest state
+	openKeys  string // of the questions in the newest state
+	// hidesReport says that the task's message is why the queries fail.
+	hidesReport bool
 }
 
 // report is a report of progress. The count tells it from another one with the same words.
@@ -50,10 +53,9 @@ type report struct {
 
 // relayedQuestion is a question of the workflow that the task asks.
 type relayedQuestion struct {
-	run      string // the run of the workflow that gets the answer
-	cancel   context.CancelFunc
-	answered chan flowwire.Answer // has the answer once there is one
-	answer   *flowwire.Answer     // from answered
+	run    string                          // the run of the workflow that gets the answer
+	cancel context.CancelFunc              // ends the question
+	answer atomic.Pointer[flowwire.Answer] // nil while the question is open
 }
 
 // startFollower follows a workflow until ctx ends.
@@ -85,7 +87,8 @@ func (f *follower) follow(ctx context.Context) {
 			state, err := f.query(ctx)
 			if words := describeQueryFailure(err); words == "" {
 				failed = 0
-			} else if failed++; failed == failedQueries {
+			} else if failed++; failed == toldFailures && !f.isUnread.Load() {
+				f.hidesReport = true
 				f.task.Message(ctx, "the workflow "+f.name+" "+words)
 			}
 			if !isUnknownQuery(err) {
@@ -161,62 +164,89 @@ func (f *follower) takeState(ctx context.Context, state flowwire.State) (isNew b
 	newest := report{state.Reports, state.Done, state.Total, state.Message}
 	if newest != f.report && newest.count > 0 { // a run that was continued as new begins with none
 		f.report, isNew = newest, true
-		f.task.Progress(ctx, newest.done, newest.total, newest.message)
+	}
+	if isNew || f.hidesReport && !f.isUnread.Load() {
+		f.hidesReport = false
+		f.tellReport(ctx)
 	}
 	open := map[string]bool{}
-	var asked strings.Builder
+	var keys strings.Builder
 	for _, q := range state.Questions {
 		open[q.Key] = true
-		asked.WriteString(q.Key)
-		asked.WriteByte(0)
+		keys.WriteString(q.Key)
+		keys.WriteByte(0)
 		f.takeQuestion(ctx, state.Run, q)
 	}
 	for key, q := range f.questions {
-		if !open[key] && !q.isAnswered() {
+		if !open[key] && !q.hasPersonsAnswer() {
 			q.cancel() // the workflow no longer waits for it
 			delete(f.questions, key)
 		}
 	}
-	if asked.String() != f.asked {
-		f.asked, isNew = asked.String(), true
+	if keys.String() != f.openKeys {
+		f.openKeys, isNew = keys.String(), true
 	}
 	return isNew
 }
 
+// tellUnreadResult tells the task why it does not end. Any goroutine may call it.
+func (f *follower) tellUnreadResult(ctx context.Context) {
+	f.isUnread.Store(true)
+	f.task.Message(ctx, "the result of the workflow "+f.name+" cannot be read yet: its data converter fails")
+}
+
+// tellReport tells the task the newest report. A report without numbers is a message: 0 of 0 says nothing.
+func (f *follower) tellReport(ctx context.Context) {
+	if f.report.done == 0 && f.report.total == 0 {
+		f.task.Message(ctx, f.report.message)
+		return
+	}
+	f.task.Progress(ctx, f.report.done, f.report.total, f.report.message)
+}
+
 // takeQuestion asks a question that is open in a run of the workflow, if it is new. If an earlier run got the
-// answer, this run gets it too: a retry asks again, and a reset may drop signals.
+// answer, this run gets it too: a retry asks again, and a reset may drop signals. So the answers of persons are kept.
+// mcptask.Limits.Questions bounds those of a task, and what a person answers in one sitting those of a plain call.
 func (f *follower) takeQuestion(ctx context.Context, run string, q flowwire.Question) {
 	relayed := f.questions[q.Key]
 	switch {
 	case relayed == nil:
 		asking, cancel := context.WithCancel(ctx)
-		relayed = &relayedQuestion{run: run, cancel: cancel, answered: make(chan flowwire.Answer, 1)}
+		relayed = &relayedQuestion{run: run, cancel: cancel}
 		f.questions[q.Key] = relayed
 		f.work.Go(func() {
 			defer guard.Recover(nil, "an answer for the workflow "+f.name)
 			defer cancel()
 			if answer, ok := f.ask(asking, q); ok {
-				relayed.answered <- answer
-				f.sendAnswer(ctx, answer)
+				relayed.answer.Store(&answer)
+				sending := asking // a refusal of the server's own goes with its question
+				if relayed.hasPersonsAnswer() {
+					sending = ctx
+				}
+				f.sendAnswer(sending, answer)
 			}
 		})
-	case relayed.run != run && relayed.isAnswered():
+	case relayed.run != run && relayed.answer.Load() != nil:
 		relayed.run = run
 		f.work.Go(func() {
 			defer guard.Recover(nil, "an answer for the workflow "+f.name)
-			f.sendAnswer(ctx, *relayed.answer)
+			f.sendAnswer(ctx, *relayed.answer.Load())
 		})
 	}
 }
 
-// isAnswered reports whether the question has its answer.
-func (q *relayedQuestion) isAnswered() bool {
-	select {
-	case answer := <-q.answered:
-		q.answer = &answer
-	default:
+// hasPersonsAnswer reports whether a person has answered the question, declined it or dismissed it. A refusal of the
+// server's own is none: the server can refuse again.
+func (q *relayedQuestion) hasPersonsAnswer() bool {
+	answer := q.answer.Load()
+	if answer == nil {
+		return false
 	}
-	return q.answer != nil
+	switch answer.Refusal {
+	case "", flowwire.RefusedDeclined, flowwire.RefusedDismissed, flowwire.RefusedInvalid:
+		return true
+	}
+	return false
 }
 
 // ask asks a question of the workflow in its task. ok is false if there is nothing to send: the workflow no longer
@@ -246,20 +276,19 @@ func (f *follower) ask(ctx context.Context, q flowwire.Question) (answer flowwir
 // question. Otherwise a handler that runs again, and that finds one of its workflows closed, could take the answer to
 // that workflow's question for the answer to the other's.
 func (f *flow) nameStep(key string) string {
+	name := escapePart(f.name)
 	if f.options.Name != "" {
-		return f.name + "/" + f.options.Name + "/" + key
+		name += "/" + escapePart(f.options.Name)
 	}
-	return f.name + "/" + key
+	return name + "/" + escapePart(key)
 }
 
-// sendAnswer signals an answer to the workflow. It tries again until ctx ends. An answer that cannot be delivered becomes a
-// refusal.
+// sendAnswer signals an answer to the workflow. It tries again until ctx ends. An answer that Temporal does not take
+// becomes a refusal. If Temporal does not take that either, the workflow goes on waiting, and the task says so.
 func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
-	var pause pause
-	var failing time.Time // since when the data converter fails
+	var backoff backoff
 	for {
 		err := f.client.SignalWorkflow(ctx, f.id, "", flowwire.SignalAnswer, answer)
-		var notFound *serviceerror.NotFound
 		switch {
 		case err == nil:
 			select {
@@ -267,19 +296,16 @@ func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
 			default:
 			}
 			return
-		case errors.As(err, &notFound): // the workflow is over
+		case isNotFound(err): // the workflow is over
 			return
-		case isOutage(err), isDenied(err):
-		case isCodecFailure(err) && (failing.IsZero() || answer.Refusal != "" || time.Since(failing) < codecPatience):
-			if failing.IsZero() {
-				failing = time.Now()
-			}
+		case isOutage(err), isDenied(err), isCodecFailure(err): // an answer of a person outlives them all
 		case answer.Refusal != "":
+			f.task.Message(ctx, "the workflow "+f.name+" waits for an answer, which Temporal does not take")
 			return
 		default:
 			answer = flowwire.Answer{Key: answer.Key, Refusal: flowwire.RefusedOther, Text: "the answer was not delivered: Temporal does not take it"}
 		}
-		if !pause.wait(ctx) {
+		if !backoff.wait(ctx) {
 			return
 		}
 	}

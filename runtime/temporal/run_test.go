@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -170,29 +171,87 @@ func TestUnreadableState(t *testing.T) {
 	})
 }
 
-// TestKeysAway checks that neither an answer nor a result is lost while the client's data converter fails.
+// TestPassingQueryFailure checks that the reason why the queries fail goes when they succeed again, also if the workflow
+// has reported nothing since.
+func TestPassingQueryFailure(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		task := beginBuild(t, s)
+		f := <-c.begun
+		for _, round := range []struct {
+			state flowwire.State
+			want  string
+		}{
+			{flowwire.State{}, ""},
+			{flowwire.State{Reports: 1, Message: "waiting"}, "waiting"},
+			{flowwire.State{Reports: 2, Done: 1, Total: 3, Message: "compiling"}, "compiling (1/3)"},
+		} {
+			f.show(round.state)
+			time.Sleep(time.Minute)
+			f.mu.Lock()
+			f.state = func() (flowwire.State, error) { panic("boom") }
+			f.mu.Unlock()
+			awaitBuild(t, s, task.ID, "the reason", func(r mcptask.Record) bool { return strings.Contains(r.StatusMessage, "cannot be read") })
+			f.show(round.state)
+			time.Sleep(2 * time.Minute)
+			r, err := s.Get(t.Context(), builder, task.ID)
+			if err != nil || r.StatusMessage != round.want || r.Progress != (mcptask.Progress{Done: round.state.Done, Total: round.state.Total}) {
+				t.Errorf("got %q, %+v, %v, want %q", r.StatusMessage, r.Progress, err, round.want)
+			}
+		}
+		f.end(built{}, nil)
+		awaitBuild(t, s, task.ID, "its end", isBuilt)
+	})
+}
+
+// TestKeysAway checks that neither an answer nor a result is lost while the client's data converter fails, however long
+// that is, and that the task says once why it does not end.
 func TestKeysAway(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newFakeTemporal()
-		c.setFail(func(call string) error {
-			if call == "signal" || call == "get" {
-				return errors.New("the key server is away")
-			}
-			return nil
-		})
-		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		policy := buildPolicy
+		policy.TTL = 48 * time.Hour
+		failing := func(failed string) {
+			c.setFail(func(call string) error {
+				if call == failed {
+					return errors.New("the key server is away")
+				}
+				return nil
+			})
+		}
+		failing("signal")
+		s := newBuildServer(t, nil, policy, runBuild(c))
 		task := beginBuild(t, s)
 		f := <-c.begun
 		f.show(flowwire.State{Questions: askFor("a")})
 		awaitAsked(t, s, task.ID, "Build/a")
 		replyTo(t, s, task.ID, "Build/a", `{"action":"accept","content":{"approve":true}}`)
-		time.Sleep(codecPatience / 2)
-		c.setFail(nil)
+		time.Sleep(10 * time.Hour)
+		failing("get")
 		if got := <-f.signals; got.Key != "a" || got.Refusal != "" {
 			t.Errorf("%+v", got)
 		}
-		f.end(built{}, nil)
-		awaitBuild(t, s, task.ID, "its end", isBuilt)
+		f.mu.Lock()
+		f.err = errNoTemporal // so that there is another request for the result
+		f.mu.Unlock()
+		close(f.ended)
+		f.mu.Lock()
+		f.state = func() (flowwire.State, error) { panic("the key server is away") }
+		f.mu.Unlock()
+		told := awaitBuild(t, s, task.ID, "the reason", func(r mcptask.Record) bool {
+			return r.StatusMessage == "the result of the workflow Build cannot be read yet: its data converter fails"
+		})
+		f.restart("run-1")
+		f.end(built{Image: "shop:1"}, nil)
+		time.Sleep(10 * time.Hour)
+		if r, err := s.Get(t.Context(), builder, task.ID); err != nil || r.Version != told.Version {
+			t.Errorf("%q, %v", r.StatusMessage, err)
+		}
+		c.setFail(nil)
+		if r := awaitBuild(t, s, task.ID, "its end", isBuilt); !strings.Contains(buildOutcome(r), "shop:1") {
+			t.Error(buildOutcome(r))
+		}
 	})
 }
 
@@ -273,6 +332,100 @@ func TestCannotAsk(t *testing.T) {
 		f.end(built{}, nil)
 		awaitBuild(t, s, reply.Task.ID, "its end", isBuilt)
 	})
+}
+
+// TestRefusalOutage checks that a refusal waits for Temporal, as an answer does.
+func TestRefusalOutage(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		task := beginBuild(t, s)
+		f := <-c.begun
+		f.show(flowwire.State{Questions: askFor("a")})
+		awaitAsked(t, s, task.ID, "Build/a")
+		c.setFail(func(string) error { return errNoTemporal })
+		replyTo(t, s, task.ID, "Build/a", `{"action":"decline"}`)
+		time.Sleep(5 * time.Minute)
+		c.setFail(nil)
+		if got := <-f.signals; got.Refusal != flowwire.RefusedDeclined {
+			t.Errorf("%+v", got)
+		}
+		f.end(built{}, nil)
+		awaitBuild(t, s, task.ID, "its end", isBuilt)
+	})
+}
+
+// TestRefusedAnswer checks that an answer that Temporal does not take becomes a refusal, that a refusal is sent once
+// then, and that the task says why its workflow waits.
+func TestRefusedAnswer(t *testing.T) {
+	for response, signals := range map[string]int{`{"action":"accept","content":{"approve":true}}`: 2, `{"action":"decline"}`: 1} {
+		bubble.Run(t, response, func(t *testing.T) {
+			c := newFakeTemporal()
+			c.setFail(func(call string) error {
+				if call == "signal" {
+					return serviceerror.NewInvalidArgument("exceeded workflow execution limit for signal events")
+				}
+				return nil
+			})
+			s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+			task := beginBuild(t, s)
+			f := <-c.begun
+			f.show(flowwire.State{Questions: askFor("a")})
+			awaitAsked(t, s, task.ID, "Build/a")
+			replyTo(t, s, task.ID, "Build/a", response)
+			awaitBuild(t, s, task.ID, "the reason", func(r mcptask.Record) bool {
+				return r.StatusMessage == "the workflow Build waits for an answer, which Temporal does not take"
+			})
+			time.Sleep(10 * time.Minute)
+			if n := c.counted("signal"); n != signals {
+				t.Errorf("%d signals, want %d", n, signals)
+			}
+			f.end(built{}, nil)
+			awaitBuild(t, s, task.ID, "its end", isBuilt)
+		})
+	}
+}
+
+// scriptedHost is a Host that answers each question alike.
+type scriptedHost struct {
+	mcptask.Host
+	response string
+	err      error
+}
+
+// Ask implements mcptask.Host.
+func (h scriptedHost) Ask(context.Context, mcptask.Input) (json.RawMessage, error) {
+	return json.RawMessage(h.response), h.err
+}
+
+// TestForgottenQuestions checks that what the server has refused is forgotten with its question, and that what a person
+// has answered is kept for the next run of the workflow.
+func TestForgottenQuestions(t *testing.T) {
+	for name, c := range map[string]struct {
+		host scriptedHost
+		kept int
+	}{
+		"cannot ask": {scriptedHost{err: mcptask.ErrCannotAsk}, 0},
+		"limit":      {scriptedHost{err: mcptask.Errorf(mcptask.CodeInternalError, "too many questions")}, 0},
+		"accepted":   {scriptedHost{response: `{"action":"accept","content":{"approve":true}}`}, 50},
+		"declined":   {scriptedHost{response: `{"action":"decline"}`}, 50},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			flow := &flow{client: newFakeTemporal(), name: "Build", id: "task-1/Build", task: mcptask.NewTask("task-1", "", 1, c.host)}
+			f := &follower{flow: flow, wake: make(chan struct{}, 1), questions: map[string]*relayedQuestion{}}
+			for n := range 50 {
+				f.takeState(ctx, flowwire.State{Questions: askFor(strconv.Itoa(n))})
+				synctest.Wait()
+			}
+			f.takeState(ctx, flowwire.State{})
+			if n := len(f.questions); n != c.kept {
+				t.Errorf("%d questions are kept, want %d", n, c.kept)
+			}
+			cancel()
+			f.wait()
+		})
+	}
 }
 
 // TestAnswerOutage checks that an answer waits for Temporal, and that each further run of the workflow that asks
@@ -357,27 +510,41 @@ func TestStartRefused(t *testing.T) {
 	}
 }
 
-// TestCancel checks that the end of a task cancels its workflow, and that the end of a server does not.
+// TestCancel checks that the end of a task cancels its workflow, wherever it ends, and that the end of a run does not.
 func TestCancel(t *testing.T) {
 	for name, c := range map[string]struct {
-		end    func(t *testing.T, s *mcptask.Server, id string)
+		end    func(t *testing.T, s *mcptask.Server, store mcptask.Store, id string)
 		reason string
 	}{
-		"cancelled": {func(t *testing.T, s *mcptask.Server, id string) { _, _, _ = s.Cancel(t.Context(), builder, id) }, "the task was cancelled"},
-		"stopped":   {func(t *testing.T, s *mcptask.Server, id string) { _ = s.Stop(t.Context(), builder, id) }, "the task was cancelled"},
-		"expired":   {func(*testing.T, *mcptask.Server, string) {}, "the task has expired"},
-		"closed":    {func(_ *testing.T, s *mcptask.Server, _ string) { _ = s.Close() }, ""},
+		"cancelled": {func(t *testing.T, s *mcptask.Server, _ mcptask.Store, id string) {
+			_, _, _ = s.Cancel(t.Context(), builder, id)
+		}, "the task was cancelled"},
+		"stopped": {func(t *testing.T, s *mcptask.Server, _ mcptask.Store, id string) {
+			_ = s.Stop(t.Context(), builder, id)
+		}, "the task was cancelled"},
+		"expired": {func(*testing.T, *mcptask.Server, mcptask.Store, string) {}, "the task has expired"},
+		"closed":  {func(_ *testing.T, s *mcptask.Server, _ mcptask.Store, _ string) { _ = s.Close() }, ""},
+		"ended elsewhere": {func(t *testing.T, _ *mcptask.Server, store mcptask.Store, id string) {
+			changeStored(t, store, id, func(r *mcptask.Record) {
+				r.Phase, r.TerminalAt = mcptask.PhaseDone, time.Now()
+				r.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeError, Error: mcptask.Errorf(mcptask.CodeInternalError, "the worker of the task was lost")}
+			})
+		}, "the task has ended at another server"},
+		"taken by another server": {func(t *testing.T, _ *mcptask.Server, store mcptask.Store, id string) {
+			changeStored(t, store, id, func(r *mcptask.Record) { r.Worker, r.Attempt = "other", 2 })
+		}, ""},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
 			temporal := newFakeTemporal()
-			s := newBuildServer(t, mcptask.NewMemoryStore(), buildPolicy, runBuild(temporal))
+			store := mcptask.NewMemoryStore()
+			s := newBuildServer(t, store, buildPolicy, runBuild(temporal))
 			task := beginBuild(t, s)
 			f := <-temporal.begun
 			f.show(flowwire.State{Questions: askFor("a")})
 			awaitAsked(t, s, task.ID, "Build/a")
-			c.end(t, s, task.ID)
+			c.end(t, s, store, task.ID)
 			if c.reason == "" {
-				synctest.Wait()
+				time.Sleep(time.Minute)
 				if n := temporal.counted("cancel"); n > 0 {
 					t.Errorf("%d cancellations", n)
 				}
@@ -387,6 +554,21 @@ func TestCancel(t *testing.T) {
 				t.Errorf("reason: %q", got)
 			}
 		})
+	}
+}
+
+// changeStored changes a record as another server does.
+func changeStored(t *testing.T, store mcptask.Store, id string, change func(*mcptask.Record)) {
+	t.Helper()
+	r, err := store.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := r
+	change(&changed)
+	changed.Version++
+	if _, err := store.Update(t.Context(), r, changed, mcptask.Quota{}); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -572,6 +754,27 @@ func TestNameWorkflow(t *testing.T) {
 	}
 }
 
+// TestDistinctIDs checks that no two workflows of a task share an ID, and no two questions a step, also if their names
+// have slashes. Names without slashes stay as they are.
+func TestDistinctIDs(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range []struct{ name, suffix, id string }{
+		{"A", "", "T/A"}, {"A", "b", "T/A/b"}, {"A/b", "", "T/A%2Fb"}, {"A%2Fb", "", "T/A%252Fb"}, {"A", "b/c", "T/A/b%2Fc"}, {"A/b", "c", "T/A%2Fb/c"},
+	} {
+		if got := chooseID("T", c.name, c.suffix); got != c.id {
+			t.Errorf("%q %q: got %q, want %q", c.name, c.suffix, got, c.id)
+		}
+		f := &flow{name: c.name, options: WorkflowOptions{Name: c.suffix}}
+		for _, key := range []string{"s", "b/s", "c/s"} {
+			step := f.nameStep(key)
+			if seen[step] {
+				t.Errorf("two questions have the step %q", step)
+			}
+			seen[step] = true
+		}
+	}
+}
+
 // TestRunner checks the runner of generated code: results, failures, and options that are missing.
 func TestRunner(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -589,8 +792,9 @@ func TestRunner(t *testing.T) {
 		if _, err := Run[built](t.Context(), task, c, WorkflowOptions{TaskQueue: "builds"}, "Ship"); err == nil || err.Error() != "no disk left" {
 			t.Errorf("a failure: %v", err)
 		}
-		if _, err := Run[int](t.Context(), task, c, WorkflowOptions{TaskQueue: "builds"}, "Build"); err == nil || !strings.Contains(err.Error(), "was not read") {
-			t.Errorf("a result of another type: %v", err)
+		before := time.Now()
+		if _, err := Run[int](t.Context(), task, c, WorkflowOptions{TaskQueue: "builds"}, "Build"); err == nil || !strings.Contains(err.Error(), "was not read") || time.Since(before) > 0 {
+			t.Errorf("a result of another type: %v after %v", err, time.Since(before))
 		}
 		for _, err := range []error{
 			NewRunner(nil, WorkflowOptions{TaskQueue: "builds"}).RunWorkflow(t.Context(), task, "Build", nil),

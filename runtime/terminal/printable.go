@@ -98,8 +98,8 @@ func sequenceLength(s string) int {
 	return n
 }
 
-// stringLength is sequenceLength for a sequence that begins with n bytes, goes on with any text, and ends with
-// one of three marks.
+// stringLength is sequenceLength for a sequence that begins with n bytes, goes on with text, and ends with one of
+// three marks. No other control is in it, so that no byte is looked at for several sequences.
 func stringLength(s string, n int) int {
 	for i := n; i < len(s); i++ {
 		for _, end := range []string{"\a", "\x1b\\", "\u009c"} {
@@ -107,7 +107,7 @@ func stringLength(s string, n int) int {
 				return i + len(end)
 			}
 		}
-		if s[i] < 0x20 {
+		if s[i] < 0x20 || s[i] == '\xc2' && i+1 < len(s) && s[i+1] < 0xa0 {
 			break
 		}
 	}

@@ -101,6 +101,7 @@ func (t *Terminal) takeKeyboard(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", mcptask.ErrDismissed, errClosed)
 	}
 	t.removeLine()
+	t.keys.forget() // the beginning of a line, before the goroutine that reads gets it
 	if err := t.enterRaw(); err != nil {
 		return fmt.Errorf("%w: %w", mcptask.ErrCannotAsk, err)
 	}

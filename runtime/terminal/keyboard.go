@@ -40,12 +40,17 @@ type keyboard struct {
 
 func newKeyboard(in *os.File) *keyboard { return &keyboard{in: in, ready: make(chan struct{}, 1)} }
 
-// begin starts to read, and forgets what was typed before the question was on the screen.
+// begin starts to read for a question.
 func (k *keyboard) begin() {
+	k.forget()
+	k.start.Do(func() { go k.read() })
+}
+
+// forget forgets what was typed before the question was on the screen.
+func (k *keyboard) forget() {
 	flushInput(k.in)
 	k.take()
 	k.parser, k.keys = keyParser{}, nil
-	k.start.Do(func() { go k.read() })
 }
 
 // read reads until the keyboard ends.

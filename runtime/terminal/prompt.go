@@ -13,6 +13,8 @@ const (
 	maxText = 64 << 10
 	// maxRows bounds the rows of a list of choices. The list moves below them.
 	maxRows = 10
+	// maxLabelRows bounds the rows of a label.
+	maxLabelRows = 3
 )
 
 // prompt is what a person edits at the moment: a line, and perhaps a list above it.
@@ -160,7 +162,10 @@ func (p *prompt) draw(width, height int, look style) []string {
 	lines := p.drawList(width, height, look)
 	label := p.label
 	if columns(label) > max(width-16, width/2) { // no room to type beside it
-		lines = append(lines, look.bold(fit(label, width)))
+		rows := wrap(strings.TrimSpace(label), width-2)
+		for _, row := range rows[:min(len(rows), maxLabelRows)] {
+			lines = append(lines, "  "+look.bold(fit(row, width-2)))
+		}
 		label = fit("  > ", width/2)
 	}
 	room := width - columns(label)
@@ -186,7 +191,7 @@ func (p *prompt) drawList(width, height int, look style) []string {
 	if len(p.choices) == 0 {
 		return nil
 	}
-	rows := min(len(p.choices), max(min(maxRows, height-5), 2))
+	rows := min(len(p.choices), max(min(maxRows, height-2-maxLabelRows), 2))
 	first := min(max(p.at-rows/2, 0), len(p.choices)-rows)
 	digits := len(strconv.Itoa(first + rows))
 	var lines []string

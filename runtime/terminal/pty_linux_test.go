@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
 )
 
 // patience is how long what must happen may take.
@@ -176,7 +177,7 @@ func (p *pty) returns(answered <-chan answer, content string, err error) {
 func TestBar(t *testing.T) {
 	p := openPTY(t, 80)
 	terminal := p.open(nil)
-	before := p.mode()
+	before, running := p.mode(), leak.Now()
 	working := mcptask.Snapshot{Status: mcptask.StatusWorking, CreatedAt: time.Now().Add(-65 * time.Second), Message: "frame 3"}
 	working.Progress = mcptask.ProgressReport{Done: 1, Total: 4}
 	terminal.Show("render", working)
@@ -199,6 +200,7 @@ func TestBar(t *testing.T) {
 	if p.look() != "a line of the program" || p.screen.wraps > 0 || !p.screen.colored || p.mode() != before {
 		t.Errorf("left on the screen, %d wraps, colored %v:\n%s", p.screen.wraps, p.screen.colored, p.look())
 	}
+	running.NoneLeft(t)
 }
 
 func TestSeveral(t *testing.T) {
@@ -413,7 +415,12 @@ func TestTypedBefore(t *testing.T) {
 	terminal := p.open(nil)
 	for i := range 3 {
 		p.types(fmt.Sprintf("\r\ry\r%d", i))
-		p.sees(fmt.Sprintf("\ny\n%d", i)) // the terminal has them, and echoes
+		p.sees(fmt.Sprintf("\ny\n%d", i))               // the terminal has them, and echoes
+		p.waits("the lines are not read", func() bool { // from the first question on
+			terminal.keys.mu.Lock()
+			defer terminal.keys.mu.Unlock()
+			return i == 0 || string(terminal.keys.typed) == "\n\ny\n"
+		})
 		answered := ask(t.Context(), terminal, fmt.Sprintf("Agreed %d?", i), "")
 		p.sees(fmt.Sprintf("? Agreed %d?\n  Agree? (y/n): ", i))
 		p.types("n\r")
@@ -530,4 +537,36 @@ func TestHostileServer(t *testing.T) {
 	if p.screen.wraps > 200 {
 		t.Errorf("%d lines wrap", p.screen.wraps)
 	}
+}
+
+// TestAtOnce uses a terminal in many goroutines, and closes it meanwhile.
+func TestAtOnce(t *testing.T) {
+	p := openPTY(t, 40)
+	before, running := p.mode(), leak.Now()
+	terminal := p.open(nil)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for n := range 50 {
+				status := mcptask.StatusWorking
+				if n%10 == 9 {
+					status = mcptask.StatusCompleted
+				}
+				terminal.Show(fmt.Sprint("job", i), mcptask.Snapshot{Status: status, Message: fmt.Sprint(n)})
+				terminal.Printf("line %d of %d", n, i)
+			}
+		})
+		all.Go(func() {
+			if _, err := terminal.Ask(t.Context(), mcptask.Question{Message: fmt.Sprint("Agreed ", i)}); !errors.Is(err, mcptask.ErrDismissed) && !errors.Is(err, mcptask.ErrCannotAsk) {
+				t.Error(err)
+			}
+		})
+	}
+	p.sees("Agree? (y/n): ")
+	terminal.Close()
+	all.Wait()
+	if p.mode() != before {
+		t.Error("the terminal is not restored")
+	}
+	running.AtMost(t, 1) // the keyboard
 }

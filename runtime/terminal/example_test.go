@@ -1,6 +1,7 @@
 package terminal_test
 
 import (
+	"fmt"
 	"os"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -25,6 +26,6 @@ func ExampleTerminal_Show() {
 }
 
 func ExamplePrintable() {
-	os.Stdout.WriteString(terminal.Printable("All is \x1b[32mwell\x1b[0m.\r\n", true))
+	fmt.Print(terminal.Printable("All is \x1b[32mwell\x1b[0m.\r\n", true))
 	// Output: All is well.
 }

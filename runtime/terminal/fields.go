@@ -272,7 +272,7 @@ func (f field) isSeveral() bool { return f.property.Type == "array" }
 // kind says in words what the field takes.
 func (f field) kind() string {
 	p := f.property
-	kind := ""
+	var kind string
 	switch {
 	case f.isSeveral():
 		kind = "space or numbers to choose" + formatRange(p.MinItems, p.MaxItems, ", ", "")
@@ -361,6 +361,11 @@ func showAnswer(value json.RawMessage) string {
 
 // indexOf returns the index of the choice that has a value, or -1.
 func (f field) indexOf(value json.RawMessage) int {
+	for i, c := range f.choices {
+		if bytes.Equal(c.value, value) { // also integers that are the same in floating point
+			return i
+		}
+	}
 	return slices.IndexFunc(f.choices, func(c choice) bool { return sameScalar(c.value, value) })
 }
 
@@ -431,6 +436,10 @@ func (f field) newPrompt() *prompt {
 	p := &prompt{label: label + ": ", hidden: f.isHidden(), several: f.isSeveral(), checked: map[int]bool{}}
 	for _, c := range f.choices {
 		p.choices = append(p.choices, c.label)
+	}
+	p.find = func(typed string) (int, bool) {
+		at, err := f.find(typed)
+		return at, err == nil
 	}
 	switch {
 	case f.isSeveral():

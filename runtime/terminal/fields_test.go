@@ -106,6 +106,7 @@ func TestRead(t *testing.T) {
 		{choices, `2`, `"y"`, ""},
 		{choices, `3`, `"3"`, ""},
 		{choices, `an x`, `"x"`, ""},
+		{`{"type":"integer","enum":[9007199254740992,9007199254740993]}`, `2`, `9007199254740993`, ""},
 		{choices, `a`, ``, `"a" is none of the choices: type a number from 1 to 3`},
 		{several, `New York`, `["New York"]`, ""},
 		{several, `rome, new york`, `["New York","Rome"]`, ""},

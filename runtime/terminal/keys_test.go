@@ -147,10 +147,11 @@ func FuzzEditor(f *testing.F) {
 		f.Add([]byte(s), uint8(20))
 	}
 	f.Fuzz(func(t *testing.T, data []byte, width uint8) {
+		colors := []string{"Red", "Green", "2", "大"}
 		for _, p := range []*prompt{
 			{label: "  name: "},
 			{label: "  password: ", hidden: true},
-			{label: "  color: ", choices: []string{"Red", "Green", "2", "大"}},
+			{label: "  color: ", choices: colors, find: func(typed string) (int, bool) { return pick(colors, typed) }},
 			{label: "  colors: ", choices: []string{"Red", "Green", "Blue"}, several: true, checked: map[int]bool{}, at: -1},
 		} {
 			var parser keyParser

@@ -25,6 +25,7 @@ type prompt struct {
 	// choices are what the list offers. at is the one that Enter takes, or -1.
 	choices []string
 	at      int
+	find    func(typed string) (at int, ok bool)
 	// several says that a person checks any number of the choices.
 	several bool
 	checked map[int]bool
@@ -95,7 +96,7 @@ func (p *prompt) edit(k key) {
 		}
 	}
 	if p.choices != nil && !p.several && len(p.text) > 0 {
-		if at, ok := pick(p.choices, string(p.text)); ok {
+		if at, ok := p.find(string(p.text)); ok {
 			p.at = at
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
 	"testing"
@@ -65,8 +66,8 @@ func openPTY(t *testing.T, width int) *pty {
 	}
 	go p.readScreen()
 	t.Cleanup(func() {
-		p.slave.Close()
-		p.master.Close()
+		_ = p.slave.Close()
+		_ = p.master.Close()
 		<-p.read
 	})
 	return p
@@ -377,6 +378,17 @@ func TestCtrlC(t *testing.T) {
 	p.returns(answered, "", mcptask.ErrDismissed)
 }
 
+// TestCtrlCSignal leaves out Interrupt: the process gets the signal.
+func TestCtrlCSignal(t *testing.T) {
+	p := openPTY(t, 80)
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt)
+	defer stop()
+	answered := ask(ctx, p.open(func(o *Options) { o.Interrupt = nil }), "Ship it?", shipment)
+	p.sees("Size (")
+	p.types("\x03")
+	p.returns(answered, "", mcptask.ErrDismissed)
+}
+
 // TestWithdrawn ends a question that another client has answered. The next question gets the keyboard.
 func TestWithdrawn(t *testing.T) {
 	p := openPTY(t, 80)
@@ -514,7 +526,7 @@ func TestHangUp(t *testing.T) {
 	p := openPTY(t, 80)
 	answered := ask(t.Context(), p.open(nil), "Agreed?", "")
 	p.sees("Agree? (y/n): ")
-	p.master.Close()
+	_ = p.master.Close()
 	p.returns(answered, "", mcptask.ErrCannotAsk)
 }
 

@@ -18,7 +18,7 @@ func TestNoTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }()
 	terminal := New(Options{In: out, Out: out, Getenv: func(string) string { return "" }})
 	working := mcptask.Snapshot{Status: mcptask.StatusWorking, Message: "frame 3\x1b[2J"}
 	terminal.Show("render", working)
@@ -56,7 +56,7 @@ func TestQuiet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }()
 	terminal := New(Options{Out: out, Quiet: true})
 	terminal.Show("render", mcptask.Snapshot{Status: mcptask.StatusWorking})
 	terminal.Printf("%s", "a line")

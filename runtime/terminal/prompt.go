@@ -165,7 +165,7 @@ func (p *prompt) draw(width, height int, look style) []string {
 	if columns(label) > max(width-16, width/2) { // no room to type beside it
 		rows := wrap(strings.TrimSpace(label), width-2)
 		for _, row := range rows[:min(len(rows), maxLabelRows)] {
-			lines = append(lines, "  "+look.bold(fit(row, width-2)))
+			lines = append(lines, look.bold(fit("  "+row, width)))
 		}
 		label = fit("  > ", width/2)
 	}

@@ -43,8 +43,8 @@ type storeRetry struct {
 	end     <-chan struct{} // ends all tries
 	limit   time.Duration   // since the first failure; 0 means no limit
 	timeout time.Duration   // of one call
-	// engine says that the calls are those of the engine, which fails and passes as the store does.
-	engine bool
+	// isForEngine says that the calls go to the engine. They are made again as those of the store are.
+	isForEngine bool
 
 	failing   time.Time // the time of the first failure
 	failures  int
@@ -59,13 +59,13 @@ func (s *Server) newRequestRetry() *storeRetry {
 // newEngineRetry is for news for the engine.
 func (s *Server) newEngineRetry() *storeRetry {
 	t := s.newRequestRetry()
-	t.engine = true
+	t.isForEngine = true
 	return t
 }
 
 // nameCallee returns whom the calls go to, for the log.
 func (t *storeRetry) nameCallee() string {
-	if t.engine {
+	if t.isForEngine {
 		return "engine"
 	}
 	return "store"
@@ -157,7 +157,7 @@ func isGone(err error) bool { return errors.Is(err, ErrNoRecord) }
 // callOnce makes one call, bounded by the timeout. A panic of the store, or of the engine, is an
 // error of it. The server's own store needs neither.
 func callOnce[T any](ctx context.Context, t *storeRetry, call func(context.Context) (T, error)) (v T, err error) {
-	if t.server.ownStore && !t.engine {
+	if t.server.ownStore && !t.isForEngine {
 		return call(ctx)
 	}
 	defer guard.Then(t.server.logger, t.nameCallee(), func() { err = errors.New("the " + t.nameCallee() + " panicked") })

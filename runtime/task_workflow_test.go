@@ -3,6 +3,7 @@ package mcptask
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -33,6 +34,34 @@ func TestWithoutSlot(t *testing.T) {
 		close(elsewhere)
 		if r := ended(t, s, alice, waiting.ID); r.Outcome.Kind != OutcomeResult {
 			t.Errorf("the handler that waited: %+v", r.Outcome)
+		}
+	})
+}
+
+// TestNotInterrupted checks that a run whose server is taken for lost, and that has no tries left, is not followed by
+// another one: the server that takes the task ends it.
+func TestNotInterrupted(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		cutOff, slow := &tapStore{Store: store}, &tapStore{Store: store}
+		// So that the first server sees the record between the two writes of the second.
+		slow.set(before(func(context.Context) error { time.Sleep(20 * time.Millisecond); return nil }, "Update"))
+		got := make(chan bool, 1)
+		watch := numberTool("watch", Policy{Task: TaskRequired, OnLost: RestartWhenLost, Attempts: 1}, func(ctx context.Context, task *Task, _ number) (number, error) {
+			<-ctx.Done()
+			got <- task.Interrupted(ctx)
+			return number{}, ctx.Err()
+		})
+		first := newServer(t, Options{Store: cutOff}, watch)
+		second := newServer(t, Options{Store: slow}, watch)
+		task := begin(t, first, alice, "watch")
+		time.Sleep(time.Second)
+		cutOff.set(before(func(context.Context) error { return errors.New("away") }, "Beat"))
+		if r := ended(t, second, alice, task.ID); r.Outcome.Kind != OutcomeError {
+			t.Errorf("%+v", r.Outcome)
+		}
+		if <-got {
+			t.Error("interrupted, although no other run goes on")
 		}
 	})
 }

@@ -31,7 +31,7 @@ const (
 	cancelPatience = 30 * time.Second
 	// longestGet bounds one request for the result of a workflow.
 	longestGet = time.Hour
-	// toldFailures is after how many failures in a row the task is told why they happen.
+	// toldFailures is the number of failures after which the task is told why they happen.
 	toldFailures = 3
 	// firstPause and longestPause are the pauses between attempts while Temporal does not answer.
 	firstPause   = 500 * time.Millisecond
@@ -46,7 +46,8 @@ type WorkflowOptions struct {
 	// changes, the pause grows to ten times Poll. 0 means one second.
 	Poll time.Duration
 	// Name tells the workflows of one type in one task apart. It is part of the workflow's ID, which is
-	// TASK/TYPE or TASK/TYPE/NAME, with %2F for a / in a type or a name, and %25 for a %. A handler that runs a type twice gives each run its own Name. Without
+	// TASK/TYPE or TASK/TYPE/NAME. A / in a type or a name is %2F there, and a % is %25. A handler that
+	// runs a type twice gives each run its own Name. Without
 	// it, the second run gets the result of the first, as a handler does that runs again.
 	Name string
 	// Start, if it is not nil, completes the options of a workflow before it starts: timeouts, a
@@ -194,7 +195,7 @@ func (f *flow) start(ctx context.Context, args []any) error {
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case !isOutage(err):
+		case !isOutage(err) && (f.task.Attempt() == 1 || !mayPass(err)): // a workflow that an earlier run has started goes on
 			return fmt.Errorf("the workflow %s was not started: %s", f.name, describeRefusal(err))
 		}
 		if !isLate {
@@ -296,7 +297,7 @@ func (f *flow) joinNewerRun(ctx context.Context, err error) bool {
 			f.run = f.client.GetWorkflow(ctx, f.id, newest)
 			return true
 		}
-		if !isOutage(err) || !backoff.wait(ctx) {
+		if !isOutage(err) && !isDenied(err) || !backoff.wait(ctx) {
 			return false
 		}
 	}
@@ -327,7 +328,7 @@ func (f *flow) cancel(ctx context.Context, cause error) (isOver bool) {
 			return false
 		case isNotFound(err):
 			return true
-		case !isOutage(err) || !backoff.wait(ctx):
+		case !isOutage(err) && !isDenied(err) || !backoff.wait(ctx):
 			return false
 		}
 	}

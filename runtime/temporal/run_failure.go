@@ -152,13 +152,16 @@ var misfits = []error{
 	converter.ErrTypeIsNotByteSlice,
 }
 
+// mayPass reports whether an error may pass: Temporal, credentials or a data converter are away.
+func mayPass(err error) bool { return isOutage(err) || isDenied(err) || isCodecFailure(err) }
+
 // isDenied reports whether Temporal refuses the client. This may pass, because credentials are renewed.
 func isDenied(err error) bool {
 	code, _ := readCode(err)
 	return code == codes.PermissionDenied || code == codes.Unauthenticated
 }
 
-// isNotFound reports whether Temporal does not have a workflow that runs, or an activity of it.
+// isNotFound reports whether Temporal answers that a workflow or an activity does not exist, or has ended.
 func isNotFound(err error) bool {
 	var notFound *serviceerror.NotFound
 	return errors.As(err, &notFound)

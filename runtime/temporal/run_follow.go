@@ -28,19 +28,22 @@ const (
 // errUnreadable says that the answer to a query is not the state of a workflow.
 var errUnreadable = errors.New("temporal: the state is not readable")
 
+// errPanicked says that the client of Temporal panicked.
+var errPanicked = errors.New("temporal: the client panicked")
+
 // follower carries the progress and the questions of a running workflow to its task.
 type follower struct {
 	*flow
 	work sync.WaitGroup
 	wake chan struct{} // gets a value after an answer, since the state changes soon
-	// isUnread says that the task's message is that the result cannot be read yet. Queries no longer change it.
+	// isUnread says that the task was told that its result cannot be read yet. Nothing else is told from then on.
 	isUnread atomic.Bool
 
 	// Only the goroutine of follow uses these.
 	questions map[string]*relayedQuestion
 	report    report // the newest that the task has
 	openKeys  string // of the questions in the newest state
-	// hidesReport says that the task's message is why the queries fail.
+	// hidesReport says that the task's message tells why the queries fail, in place of the newest report.
 	hidesReport bool
 }
 
@@ -165,7 +168,7 @@ func (f *follower) takeState(ctx context.Context, state flowwire.State) (isNew b
 	if newest != f.report && newest.count > 0 { // a run that was continued as new begins with none
 		f.report, isNew = newest, true
 	}
-	if isNew || f.hidesReport && !f.isUnread.Load() {
+	if (isNew || f.hidesReport) && !f.isUnread.Load() {
 		f.hidesReport = false
 		f.tellReport(ctx)
 	}
@@ -178,7 +181,7 @@ func (f *follower) takeState(ctx context.Context, state flowwire.State) (isNew b
 		f.takeQuestion(ctx, state.Run, q)
 	}
 	for key, q := range f.questions {
-		if !open[key] && !q.hasPersonsAnswer() {
+		if !open[key] && q.answer.Load() == nil {
 			q.cancel() // the workflow no longer waits for it
 			delete(f.questions, key)
 		}
@@ -195,18 +198,18 @@ func (f *follower) tellUnreadResult(ctx context.Context) {
 	f.task.Message(ctx, "the result of the workflow "+f.name+" cannot be read yet: its data converter fails")
 }
 
-// tellReport tells the task the newest report. A report without numbers is a message: 0 of 0 says nothing.
+// tellReport tells the task the newest report. If there is none, the message that the handler left before is not known here.
 func (f *follower) tellReport(ctx context.Context) {
-	if f.report.done == 0 && f.report.total == 0 {
-		f.task.Message(ctx, f.report.message)
+	if f.report.count == 0 {
+		f.task.Message(ctx, "the workflow "+f.name+" goes on")
 		return
 	}
 	f.task.Progress(ctx, f.report.done, f.report.total, f.report.message)
 }
 
 // takeQuestion asks a question that is open in a run of the workflow, if it is new. If an earlier run got the
-// answer, this run gets it too: a retry asks again, and a reset may drop signals. So the answers of persons are kept.
-// mcptask.Limits.Questions bounds those of a task, and what a person answers in one sitting those of a plain call.
+// answer, this run gets it too: a retry asks again, and a reset may drop signals. So the follower keeps all answers.
+// Refusals are among them: the task would ask again under another key, which the next run of the handler does not know.
 func (f *follower) takeQuestion(ctx context.Context, run string, q flowwire.Question) {
 	relayed := f.questions[q.Key]
 	switch {
@@ -219,11 +222,7 @@ func (f *follower) takeQuestion(ctx context.Context, run string, q flowwire.Ques
 			defer cancel()
 			if answer, ok := f.ask(asking, q); ok {
 				relayed.answer.Store(&answer)
-				sending := asking // a refusal of the server's own goes with its question
-				if relayed.hasPersonsAnswer() {
-					sending = ctx
-				}
-				f.sendAnswer(sending, answer)
+				f.sendAnswer(ctx, answer)
 			}
 		})
 	case relayed.run != run && relayed.answer.Load() != nil:
@@ -233,20 +232,6 @@ func (f *follower) takeQuestion(ctx context.Context, run string, q flowwire.Ques
 			f.sendAnswer(ctx, *relayed.answer.Load())
 		})
 	}
-}
-
-// hasPersonsAnswer reports whether a person has answered the question, declined it or dismissed it. A refusal of the
-// server's own is none: the server can refuse again.
-func (q *relayedQuestion) hasPersonsAnswer() bool {
-	answer := q.answer.Load()
-	if answer == nil {
-		return false
-	}
-	switch answer.Refusal {
-	case "", flowwire.RefusedDeclined, flowwire.RefusedDismissed, flowwire.RefusedInvalid:
-		return true
-	}
-	return false
 }
 
 // ask asks a question of the workflow in its task. ok is false if there is nothing to send: the workflow no longer
@@ -288,7 +273,7 @@ func (f *flow) nameStep(key string) string {
 func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
 	var backoff backoff
 	for {
-		err := f.client.SignalWorkflow(ctx, f.id, "", flowwire.SignalAnswer, answer)
+		err := f.signal(ctx, answer)
 		switch {
 		case err == nil:
 			select {
@@ -298,7 +283,7 @@ func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
 			return
 		case isNotFound(err): // the workflow is over
 			return
-		case isOutage(err), isDenied(err), isCodecFailure(err): // an answer of a person outlives them all
+		case isOutage(err), isDenied(err), isCodecFailure(err): // these pass, so the answer is sent again
 		case answer.Refusal != "":
 			f.task.Message(ctx, "the workflow "+f.name+" waits for an answer, which Temporal does not take")
 			return
@@ -309,4 +294,10 @@ func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
 			return
 		}
 	}
+}
+
+// signal sends an answer once. A panic, of the data converter for one, is an error that may pass.
+func (f *follower) signal(ctx context.Context, answer flowwire.Answer) (err error) {
+	defer guard.Then(nil, "an answer for the workflow "+f.name, func() { err = errPanicked })
+	return f.client.SignalWorkflow(ctx, f.id, "", flowwire.SignalAnswer, answer)
 }

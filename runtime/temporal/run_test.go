@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -183,7 +183,7 @@ func TestPassingQueryFailure(t *testing.T) {
 			state flowwire.State
 			want  string
 		}{
-			{flowwire.State{}, ""},
+			{flowwire.State{}, "the workflow Build goes on"},
 			{flowwire.State{Reports: 1, Message: "waiting"}, "waiting"},
 			{flowwire.State{Reports: 2, Done: 1, Total: 3, Message: "compiling"}, "compiling (1/3)"},
 		} {
@@ -243,6 +243,7 @@ func TestKeysAway(t *testing.T) {
 			return r.StatusMessage == "the result of the workflow Build cannot be read yet: its data converter fails"
 		})
 		f.restart("run-1")
+		f.show(flowwire.State{Reports: 5, Done: 5, Total: 5, Message: "built"})
 		f.end(built{Image: "shop:1"}, nil)
 		time.Sleep(10 * time.Hour)
 		if r, err := s.Get(t.Context(), builder, task.ID); err != nil || r.Version != told.Version {
@@ -386,73 +387,55 @@ func TestRefusedAnswer(t *testing.T) {
 	}
 }
 
-// scriptedHost is a Host that answers each question alike.
-type scriptedHost struct {
-	mcptask.Host
-	response string
-	err      error
-}
-
-// Ask implements mcptask.Host.
-func (h scriptedHost) Ask(context.Context, mcptask.Input) (json.RawMessage, error) {
-	return json.RawMessage(h.response), h.err
-}
-
-// TestForgottenQuestions checks that what the server has refused is forgotten with its question, and that what a person
-// has answered is kept for the next run of the workflow.
-func TestForgottenQuestions(t *testing.T) {
-	for name, c := range map[string]struct {
-		host scriptedHost
-		kept int
-	}{
-		"cannot ask": {scriptedHost{err: mcptask.ErrCannotAsk}, 0},
-		"limit":      {scriptedHost{err: mcptask.Errorf(mcptask.CodeInternalError, "too many questions")}, 0},
-		"accepted":   {scriptedHost{response: `{"action":"accept","content":{"approve":true}}`}, 50},
-		"declined":   {scriptedHost{response: `{"action":"decline"}`}, 50},
-	} {
-		bubble.Run(t, name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			flow := &flow{client: newFakeTemporal(), name: "Build", id: "task-1/Build", task: mcptask.NewTask("task-1", "", 1, c.host)}
-			f := &follower{flow: flow, wake: make(chan struct{}, 1), questions: map[string]*relayedQuestion{}}
-			for n := range 50 {
-				f.takeState(ctx, flowwire.State{Questions: askFor(strconv.Itoa(n))})
-				synctest.Wait()
-			}
-			f.takeState(ctx, flowwire.State{})
-			if n := len(f.questions); n != c.kept {
-				t.Errorf("%d questions are kept, want %d", n, c.kept)
-			}
-			cancel()
-			f.wait()
+// TestRefusalOfRetry checks that a workflow that is retried gets the refusal again, and that its question does not stand
+// open under another key, which no later run of the handler would know.
+func TestRefusalOfRetry(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c, store := newFakeTemporal(), mcptask.NewMemoryStore()
+		s := newBuildServer(t, store, buildPolicy, runBuild(c))
+		task := beginBuild(t, s)
+		f := <-c.begun
+		f.show(flowwire.State{Run: "run-1", Questions: askFor("a")})
+		awaitAsked(t, s, task.ID, "Build/a")
+		changeStored(t, store, task.ID, func(r *mcptask.Record) {
+			r.Inputs = slices.Clone(r.Inputs)
+			r.Inputs[0].State, r.Inputs[0].Error = mcptask.InputAnswered, mcptask.Errorf(mcptask.CodeInternalError, "no window")
+			r.Phase = mcptask.PhaseRunning
 		})
-	}
+		for _, run := range []string{"run-1", "run-2"} {
+			f.show(flowwire.State{Run: run})
+			time.Sleep(time.Minute)
+			f.show(flowwire.State{Run: run, Questions: askFor("a")})
+			if got := <-f.signals; got.Refusal != flowwire.RefusedCannotAsk {
+				t.Errorf("%s: %+v", run, got)
+			}
+		}
+		if r, err := s.Get(t.Context(), builder, task.ID); err != nil || len(openInputs(r)) > 0 {
+			t.Errorf("%v are open, %v", openInputs(r), err)
+		}
+		f.end(built{}, nil)
+		awaitBuild(t, s, task.ID, "its end", isBuilt)
+	})
 }
 
-// TestAnswerOutage checks that an answer waits for Temporal, and that each further run of the workflow that asks
-// the same gets it.
-func TestAnswerOutage(t *testing.T) {
+// TestPanickingSignal checks that an answer is sent again after a panic of the data converter.
+func TestPanickingSignal(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newFakeTemporal()
 		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
 		task := beginBuild(t, s)
 		f := <-c.begun
-		f.show(flowwire.State{Run: "run-1", Questions: askFor("a")})
+		f.show(flowwire.State{Questions: askFor("a")})
 		awaitAsked(t, s, task.ID, "Build/a")
-		c.setFail(func(string) error { return errNoTemporal })
+		c.setFail(func(call string) error {
+			if call == "signal" {
+				c.setFail(nil)
+				panic("boom")
+			}
+			return nil
+		})
 		replyTo(t, s, task.ID, "Build/a", `{"action":"accept","content":{"approve":true}}`)
-		time.Sleep(5 * time.Minute)
-		c.setFail(nil)
-		for _, run := range []string{"run-2", "run-3"} {
-			if got := <-f.signals; got.Key != "a" || string(got.Content) != `{"approve":true}` {
-				t.Errorf("%+v", got)
-			}
-			time.Sleep(time.Minute)
-			if n := len(f.signals); n > 0 {
-				t.Errorf("%d further signals", n)
-			}
-			f.show(flowwire.State{Run: run, Questions: askFor("a")})
-		}
-		if got := <-f.signals; got.Key != "a" {
+		if got := <-f.signals; got.Refusal != "" {
 			t.Errorf("%+v", got)
 		}
 		f.end(built{}, nil)
@@ -460,54 +443,55 @@ func TestAnswerOutage(t *testing.T) {
 	})
 }
 
-// TestOutage checks that a task waits while Temporal is away, before the start and after it.
-func TestOutage(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		c := newFakeTemporal()
-		away := func(string) error { return errNoTemporal }
-		c.setFail(away)
-		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
-		task := beginBuild(t, s)
-		awaitBuild(t, s, task.ID, "the outage", func(r mcptask.Record) bool { return strings.Contains(r.StatusMessage, "Temporal does not answer") })
-		time.Sleep(5 * time.Minute)
-		c.setFail(nil)
-		f := <-c.begun
-		awaitBuild(t, s, task.ID, "the start", func(r mcptask.Record) bool { return r.StatusMessage == "the workflow has started" })
-		f.mu.Lock()
-		f.err = serviceerror.NewUnavailable("shutting down")
-		f.mu.Unlock()
-		close(f.ended) // the request for the result fails
-		c.setFail(away)
-		time.Sleep(5 * time.Minute)
-		f.restart("run-1")
-		c.setFail(nil)
-		f.end(built{Image: "shop:1"}, nil)
-		if r := awaitBuild(t, s, task.ID, "its end", isBuilt); !strings.Contains(buildOutcome(r), "shop:1") {
-			t.Error(buildOutcome(r))
-		}
-	})
-}
-
-// TestStartRefused checks that what does not pass fails the task, in words without hosts.
-func TestStartRefused(t *testing.T) {
-	for want, err := range map[string]error{
-		"its namespace does not exist in Temporal":                 serviceerror.NewNamespaceNotFound("shop"),
-		"Temporal refuses the request: WorkflowId too long":        serviceerror.NewInvalidArgument("WorkflowId too long"),
-		"Temporal refuses this server":                             serviceerror.NewPermissionDenied("request to 10.1.2.3 unauthorized", ""),
-		"the data is too large for Temporal":                       serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_UNSPECIFIED, "grpc: trying to send message larger than max (5 vs. 4)"),
-		"unable to encode argument 0":                              errors.New("unable to encode argument 0"),
-		"Temporal refuses the request with the code Unimplemented": serviceerror.NewUnimplemented("at 10.1.2.3"),
-	} {
-		bubble.Run(t, want, func(t *testing.T) {
-			c := newFakeTemporal()
-			c.setFail(func(string) error { return err })
-			s := newBuildServer(t, nil, buildPolicy, runBuild(c))
-			r := awaitBuild(t, s, beginBuild(t, s).ID, "its end", isBuilt)
-			if got := buildOutcome(r); !strings.Contains(got, "the workflow Build was not started: "+want) || !r.Outcome.IsError || strings.Contains(got, "10.1.2.3") {
-				t.Error(got)
+// TestJoinWhileAway checks that a run that joins a workflow waits for the keys of the data converter and for credentials.
+func TestJoinWhileAway(t *testing.T) {
+	for name, away := range map[string]error{"keys": errors.New("the key server is away"), "credentials": serviceerror.NewPermissionDenied("expired", "")} {
+		bubble.Run(t, name, func(t *testing.T) {
+			c, store := newFakeTemporal(), mcptask.NewMemoryStore()
+			first := newBuildServer(t, store, buildPolicy, runBuild(c))
+			task := beginBuild(t, first)
+			f := <-c.begun
+			synctest.Wait()
+			c.setFail(func(call string) error {
+				if call == "start" {
+					return away
+				}
+				return nil
+			})
+			if err := first.Close(); err != nil {
+				t.Error(err)
+			}
+			second := newBuildServer(t, store, buildPolicy, runBuild(c))
+			time.Sleep(time.Minute)
+			c.setFail(nil)
+			f.end(built{Image: "shop:1"}, nil)
+			if r := awaitBuild(t, second, task.ID, "its end", isBuilt); !strings.Contains(buildOutcome(r), "shop:1") {
+				t.Error(buildOutcome(r))
 			}
 		})
 	}
+}
+
+// TestCancelWhileDenied checks that a workflow is cancelled when the credentials are back.
+func TestCancelWhileDenied(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+		task := beginBuild(t, s)
+		f := <-c.begun
+		synctest.Wait()
+		c.setFail(func(string) error { return serviceerror.NewPermissionDenied("expired", "") })
+		if _, _, err := s.Cancel(t.Context(), builder, task.ID); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		c.setFail(nil)
+		time.Sleep(time.Minute)
+		if len(f.cancels) == 0 {
+			t.Error("the workflow was not cancelled")
+		}
+		f.end(built{}, nil)
+	})
 }
 
 // TestCancel checks that the end of a task cancels its workflow, wherever it ends, and that the end of a run does not.
@@ -529,7 +513,7 @@ func TestCancel(t *testing.T) {
 				r.Phase, r.TerminalAt = mcptask.PhaseDone, time.Now()
 				r.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeError, Error: mcptask.Errorf(mcptask.CodeInternalError, "the worker of the task was lost")}
 			})
-		}, "the task has ended at another server"},
+		}, "the task has ended without this run"},
 		"taken by another server": {func(t *testing.T, _ *mcptask.Server, store mcptask.Store, id string) {
 			changeStored(t, store, id, func(r *mcptask.Record) { r.Worker, r.Attempt = "other", 2 })
 		}, ""},

@@ -216,8 +216,9 @@ func (s *Server) chooseClaimWorker(orphan Record) string {
 	return s.nameClaimWorker()
 }
 
-// tellEngine tells the engine, if there is one, about a task, by the method of the name. It does so in the background, and tries again for a
-// while. If all tries fail, the engine learns what has happened from its next call of the RunFunc.
+// tellEngine calls a method of the engine for a task, if there is an engine. name is the method's, for the log. It does so
+// in the background, and tries again for a while. If all tries fail, the engine learns what has happened from its next
+// call of the RunFunc.
 func (s *Server) tellEngine(r Record, name string, tell func(Engine, context.Context, Submission) error) {
 	if s.engine != nil {
 		submission := r.toSubmission() // r would be copied to the heap for all executors

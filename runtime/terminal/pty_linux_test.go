@@ -39,9 +39,9 @@ func openPTY(t *testing.T, width int) *pty {
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		if os.Getenv("MCPTASK_REQUIRE") == "all" {
-			t.Fatalf("no pseudo-terminal: %v", err)
+			t.Fatalf("no pseudo-terminal (mount devpts at /dev/pts): %v", err)
 		}
-		t.Skipf("no pseudo-terminal: %v", err)
+		t.Skipf("no pseudo-terminal (mount devpts at /dev/pts): %v", err)
 	}
 	p := &pty{t: t, master: master, screen: newScreen(width), read: make(chan struct{})}
 	connection, err := master.SyscallConn() // unlike Fd, it leaves the file in the poller

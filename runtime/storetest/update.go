@@ -116,7 +116,7 @@ func testOneWinner(k *kit) {
 // testWhole has a writer that writes the same number into every part of a record. Readers check
 // that all parts match.
 func testWhole(k *kit) {
-	const versions, most = 150, 5000 // until the readers have read as often, within limits
+	const versions = 150 // as fast as it goes, and as many with a read before each
 	write := func(r mcptask.Record, n int) mcptask.Record {
 		text := fmt.Sprint(n)
 		r.StatusMessage, r.Attempt, r.UpdatedAt, r.ExpiresAt = text, n, k.minutesAfter(n), k.minutesAfter(60+n)
@@ -130,14 +130,20 @@ func testWhole(k *kit) {
 		}
 	}
 	k.createRecord(write(k.newRecord("t", "p", k.epoch), 1))
-	reading, stop := context.WithCancel(k.ctx) // ends after the last write
-	var reads atomic.Int64
+	reading, stop := context.WithCancel(k.ctx) // ends after the last write, or if a reader gives up
+	read := make(chan struct{}, 1)             // a reader has read
 	runConcurrently(8, func(i int) {
+		defer stop()
 		s := k.pickStore(i)
 		if i == 0 {
-			defer stop()
 			r, err := s.Get(k.ctx, "t")
-			for err == nil && r.Version < most && (r.Version < versions || reads.Load() < versions) {
+			for err == nil && reading.Err() == nil && r.Version < 2*versions {
+				if r.Version >= versions {
+					select {
+					case <-read:
+					case <-reading.Done():
+					}
+				}
 				r, err = s.Update(k.ctx, r, write(r, int(r.Version)+1), mcptask.Quota{})
 			}
 			if err != nil {
@@ -145,7 +151,7 @@ func testWhole(k *kit) {
 			}
 			return
 		}
-		for version := int64(0); reading.Err() == nil; reads.Add(1) {
+		for version := int64(0); reading.Err() == nil; {
 			r, err := s.Get(k.ctx, "t")
 			if i%3 == 2 {
 				var page []mcptask.Record
@@ -164,6 +170,10 @@ func testWhole(k *kit) {
 			}
 			whole([]string{"Get", "Get", "List"}[i%3], r)
 			version = r.Version
+			select {
+			case read <- struct{}{}:
+			default:
+			}
 		}
 	})
 }

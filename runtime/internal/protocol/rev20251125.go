@@ -565,7 +565,7 @@ func (Client20251125) Cancel(ctx context.Context, send Send, taskID string) erro
 	return err
 }
 
-// List implements Lister (C-06, C-69).
+// List implements Lister (C-71).
 func (Client20251125) List(ctx context.Context, send Send, cursor string) (tasks []mcptask.Snapshot, next string, err error) {
 	params := map[string]string{}
 	if cursor != "" {

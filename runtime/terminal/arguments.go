@@ -46,7 +46,7 @@ func Arguments(ctx context.Context, tool mcptask.ToolInfo, base json.RawMessage,
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		property, ok := root.property(name)
 		if !ok {
-			return nil, unknownArgument(tool.Name, name, root.names())
+			return nil, Unknown(tool.Name, "argument", name, root.names())
 		}
 		value, err := property.parseAll(given[name])
 		if err != nil {
@@ -68,15 +68,87 @@ func Arguments(ctx context.Context, tool mcptask.ToolInfo, base json.RawMessage,
 	return encoded, nil
 }
 
-// unknownArgument is the error for an argument that the tool does not have.
-func unknownArgument(tool, name string, known []string) error {
+// Argument is an argument of a tool, as a person reads it.
+type Argument struct {
+	Name        string
+	Kind        string   // such as "a number", or the values to choose from
+	Values      []string // those, as a person types them
+	Required    bool
+	Default     any // as encoding/json decodes it; nil if there is none
+	Description string
+}
+
+// DescribeArguments returns the arguments of a tool, the required ones first, each in the order of names.
+func DescribeArguments(tool mcptask.ToolInfo) []Argument {
+	root := readSchema(tool.InputSchema)
+	required, _ := root.members()["required"].([]any)
+	var described []Argument
+	for _, name := range root.names() {
+		property, _ := root.property(name)
+		m := property.members()
+		description, _ := m["description"].(string)
+		if title, _ := m["title"].(string); description == "" {
+			description = title
+		}
+		described = append(described, Argument{
+			Name: name, Kind: property.describeKind(), Values: property.values(), Required: slices.Contains(required, any(name)),
+			Default: m["default"], Description: description,
+		})
+	}
+	slices.SortStableFunc(described, func(a, b Argument) int {
+		switch {
+		case a.Required == b.Required:
+			return 0
+		case a.Required:
+			return -1
+		}
+		return 1
+	})
+	return described
+}
+
+// values returns the values to choose from, as a person types them.
+func (s schema) values() (values []string) {
+	for _, choice := range s.choices() {
+		if text, ok := choice.(string); ok {
+			values = append(values, text)
+		} else if text, err := encode(choice); err == nil {
+			values = append(values, string(text))
+		}
+	}
+	return values
+}
+
+// describeKind says in words what values a schema allows.
+func (s schema) describeKind() string {
+	if values := s.values(); len(values) > 0 {
+		const most = 20
+		if len(values) > most {
+			values = append(values[:most:most], "…")
+		}
+		return strings.Join(values, " or ")
+	}
+	kinds := s.kinds()
+	if slices.Contains(kinds, "array") {
+		items := schema{s.root, s.members()["items"]}
+		return "a list, each " + items.describeKind()
+	}
+	if words := describeKinds(kinds); words != "" {
+		return words
+	}
+	return "any JSON"
+}
+
+// Unknown is the error for a name that is not among the known ones. It says what else the person may mean. owner is what has
+// the names, and kind what they are.
+func Unknown(owner, kind, name string, known []string) error {
 	switch near := nearest(name, known); {
 	case near != "":
-		return fmt.Errorf("%s has no argument %s; did you mean %s?", tool, quote(name), near)
+		return fmt.Errorf("%s has no %s %s; did you mean %s?", owner, kind, quote(name), near)
 	case len(known) > 0:
-		return fmt.Errorf("%s has no argument %s; it has %s", tool, quote(name), strings.Join(known, ", "))
+		return fmt.Errorf("%s has no %s %s; it has %s", owner, kind, quote(name), strings.Join(known, ", "))
 	}
-	return fmt.Errorf("%s has no argument %s: it takes none", tool, quote(name))
+	return fmt.Errorf("%s has no %s %s: it has none", owner, kind, quote(name))
 }
 
 // encode writes a value as JSON and leaves < > and & as they are.
@@ -263,7 +335,7 @@ func (s schema) parse(value string, kinds []string) (json.RawMessage, error) {
 // describeKinds names types for a person.
 func describeKinds(kinds []string) string {
 	words := map[string]string{
-		"integer": "an integer", "number": "a number", "boolean": "true or false", "null": "null",
+		"string": "text", "integer": "an integer", "number": "a number", "boolean": "true or false", "null": "null",
 		"array": "a list in JSON", "object": "an object in JSON",
 	}
 	var described []string

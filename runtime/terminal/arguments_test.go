@@ -80,7 +80,7 @@ func TestArgumentsLoose(t *testing.T) {
 	for _, test := range []struct{ schema, words, want string }{
 		{``, "a=1 b=x", `{"a":1,"b":"x"}`},
 		{`{"type": "object"}`, "a=1 b=x", `{"a":1,"b":"x"}`},
-		{`{"type": "object", "properties": {}}`, "a=1", `!none has no argument "a": it takes none`},
+		{`{"type": "object", "properties": {}}`, "a=1", `!none has no argument "a": it has none`},
 		{`{"type": "object", "additionalProperties": {"type": "string"}}`, "a=1", `{"a":"1"}`},
 		{`{"type": "object", "patternProperties": {"^x": {}}}`, "x=1", `{"x":1}`},
 		{`{"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"$ref": "#/$defs/a"}}}`, "a=1", `!a: its schema refers to itself without end`},

@@ -177,7 +177,7 @@ func (i invocation) printFailure(name, format string, err error) int {
 	if !errors.As(err, &failure) {
 		failure = &calls.Failure{Code: calls.ExitUsage, Kind: "usage", Err: err}
 	}
-	if format != calls.FormatText {
+	if format == calls.FormatJSON || format == calls.FormatLines {
 		fmt.Fprintln(i.stderr, failure.JSON())
 	} else if failure.Code != calls.ExitInterrupted {
 		fmt.Fprintf(i.stderr, "mcptaskgen %s: %v\n", name, failure)

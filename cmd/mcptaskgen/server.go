@@ -58,7 +58,7 @@ func (f serverFlags) read(args []string, dash int) (server calls.Server, rest []
 		}
 		return server, rest, nil
 	}
-	if len(args) == 0 || dash == 0 {
+	if len(args) == 0 || dash >= 0 {
 		return server, nil, errors.New("give either a URL, or -- and a command")
 	}
 	u, err := url.Parse(args[0])

@@ -183,7 +183,9 @@ func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*m
 				return err
 			}
 			last = snapshot
-			s.terminal.Show(name, snapshot)
+			if !snapshot.Done() { // the result, or the failure, tells the end
+				s.terminal.Show(name, snapshot)
+			}
 			if s.Format == FormatLines && !snapshot.Done() {
 				s.printLine(describeState(snapshot))
 			}

@@ -27,6 +27,10 @@ type arrow struct {
 var arrows = []arrow{
 	// The command.
 	{"cmd/internal/scripts", []string{"github.com/rogpeppe/go-internal/testscript"}, nil},
+	{"cmd/internal/calls", []string{"runtime", "runtime/gosdk", "runtime/terminal", "golang.org/x/term"}, nil},
+	{"cmd/mcptaskgen", []string{"cmd/internal/calls", "generator/...", "schema", "github.com/spf13/pflag"}, slices.Concat(testLibraries, []string{
+		"cmd/internal/scripts", "runtime", "runtime/gosdk", "github.com/modelcontextprotocol/go-sdk/mcp",
+	})},
 	{"cmd/...", []string{"generator/...", "schema", "github.com/spf13/pflag", "golang.org/x/tools/..."}, testLibraries},
 
 	// The generator.
@@ -60,6 +64,10 @@ var arrows = []arrow{
 		"github.com/modelcontextprotocol/go-sdk/...", "github.com/google/jsonschema-go/...",
 	}, runtimeTests},
 	{"runtime/gosdk/internal/...", []string{"runtime/..."}, slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."})},
+	{"runtime/terminal", []string{
+		"runtime", "runtime/internal/form", "runtime/internal/guard", "runtime/internal/text", "runtime/internal/validate",
+		"golang.org/x/term", "golang.org/x/text/width", "golang.org/x/sys/...",
+	}, runtimeTests},
 	{"runtime/mcpgo", []string{"runtime", "runtime/gateway", "github.com/mark3labs/mcp-go/..."}, runtimeTests},
 	{"runtime/gateway/...", []string{
 		"runtime", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/fallback", "runtime/internal/wire", "runtime/internal/guard",

@@ -80,8 +80,8 @@ func (c *Call[Out]) Token() (token Token, ok bool) {
 }
 
 // Updates yields the call's state now, each change of it, and at last the state that
-// is done. A state that is new in nothing but its time is no change: it is left out, for one
-// after another worker has taken the task over. Updates polls at the interval that the server asks for at the time (C-30, E-25),
+// is done. It leaves out a state that differs from the last one only in its time, such as
+// after another worker has taken the task over. It polls at the interval that the server asks for at the time (C-30, E-25),
 // or gets the changes from the server (see Watcher). It answers questions. An error
 // ends it; see Wait.
 func (c *Call[Out]) Updates(ctx context.Context) iter.Seq2[Snapshot, error] {

@@ -94,11 +94,14 @@ type Snapshot struct {
 // Done reports whether the status is terminal.
 func (s Snapshot) Done() bool { return s.Status.Terminal() }
 
-// looksOtherThan reports whether other tells a person something else. Its time alone does not.
+// looksOtherThan reports whether a person, or a program that keeps tokens, would see a difference between s and other.
+// Their times do not count, but for tasks that ask without saying what, as in 2025-11-25: there they tell one question from
+// the next.
 func (s Snapshot) looksOtherThan(other Snapshot) bool {
 	isSame := func(a, b Question) bool { return a.Key == b.Key }
-	return s.Status != other.Status || s.Message != other.Message || s.Progress != other.Progress ||
-		!slices.EqualFunc(s.Questions, other.Questions, isSame)
+	isAnotherQuestion := s.Status == StatusInputRequired && len(s.Questions) == 0 && !s.UpdatedAt.Equal(other.UpdatedAt)
+	return s.Status != other.Status || s.Message != other.Message || s.Progress != other.Progress || s.TTL != other.TTL ||
+		isAnotherQuestion || !slices.EqualFunc(s.Questions, other.Questions, isSame)
 }
 
 // differs reports whether other has a newer state.

@@ -154,6 +154,9 @@ func TestUpdates(t *testing.T) {
 			task: func(_ context.Context, _ string, n int) (Snapshot, error) {
 				s := working("t", polls[n-1])
 				s.UpdatedAt = epoch.Add(time.Duration(n)) // which is not shown by itself
+				if n >= 2 {
+					s.TTL = time.Hour // which is
+				}
 				switch {
 				case n == len(polls):
 					s = completed("t", 1)
@@ -175,7 +178,7 @@ func TestUpdates(t *testing.T) {
 			}
 			got = append(got, fmt.Sprint(s.Status, " ", s.Message))
 		}
-		if want := []string{"working ", "working half", "working later", "completed "}; !slices.Equal(got, want) {
+		if want := []string{"working ", "working ", "working half", "working later", "completed "}; !slices.Equal(got, want) {
 			t.Errorf("%q", got)
 		}
 		last, interval := began, 3*time.Second

@@ -41,8 +41,21 @@ var (
 )
 
 // ErrSuperseded is the cause of the end of a run's context if another run has the task, such as one at
-// another server that has taken this server for lost. What the run still returns is dropped.
+// another server that has taken this server for lost, or if the task has ended without this run. What the run still
+// returns is dropped.
 var ErrSuperseded = errors.New("another run has the task")
+
+// errEndedElsewhere is the cause if the task has ended without this run. errors.Is finds ErrSuperseded in it, but no other
+// run goes on with the task.
+var errEndedElsewhere error = endedElsewhere{}
+
+type endedElsewhere struct{}
+
+// Error implements error.
+func (endedElsewhere) Error() string { return "the task has ended without this run" }
+
+// Is makes it an ErrSuperseded for errors.Is.
+func (endedElsewhere) Is(target error) bool { return target == ErrSuperseded }
 
 // ErrServerClosed says that the server is closed and takes no work.
 var ErrServerClosed = errors.New("the server is closed")

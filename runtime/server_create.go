@@ -254,7 +254,7 @@ func (s *Server) Abandon(r Record) {
 		s.forgetTask(r) // first, so that a handler that starts from now on finds no task
 		s.cancelHandler(r.ID, ErrCancelled)
 		if !r.Done() {
-			s.tellEngine(r, Engine.Cancel)
+			s.tellEngine(r, "Cancel", Engine.Cancel)
 		}
 	}
 }

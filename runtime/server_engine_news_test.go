@@ -1,9 +1,11 @@
 package mcptask_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -399,6 +401,50 @@ func TestParkedOnce(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		if r, err := s.Get(t.Context(), carol, id); err != nil || r.Attempt != 1 || r.Tries != 0 || store.lost.Load() != 1 {
 			t.Errorf("attempt %d, %d tries, %d handovers, %v", r.Attempt, r.Tries, store.lost.Load(), err)
+		}
+	})
+}
+
+// failingEngine fails in each call of Cancel, at first with a panic.
+type failingEngine struct {
+	mcptask.Engine
+	calls *atomic.Int32
+}
+
+// Cancel implements mcptask.Engine.
+func (x failingEngine) Cancel(context.Context, mcptask.Submission) error {
+	if x.calls.Add(1) == 1 {
+		panic("boom")
+	}
+	return errors.New("the engine is away")
+}
+
+// TestFailingEngineIsNotTheStore checks that the log of a server does not blame its store for what the engine does.
+func TestFailingEngineIsNotTheStore(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var cluster memengine.Cluster
+		var calls atomic.Int32
+		var log bytes.Buffer
+		executor := func(run mcptask.RunFunc) (mcptask.Executor, error) {
+			x, err := cluster.Join(run)
+			return failingEngine{x.(mcptask.Engine), &calls}, err
+		}
+		s, err := mcptask.NewServer(mcptask.Options{Store: mcptask.NewMemoryStore(), Executor: executor, Logger: slog.New(slog.NewTextHandler(&log, nil))},
+			mcptask.Tools{Service: "Texts", Impl: 1, Tools: []mcptask.Tool{textTool("ask", restarts, askOnce)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := call(t, s, "ask")
+		if _, _, err := s.Cancel(t.Context(), carol, id); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		got := log.String()
+		if calls.Load() < 3 || strings.Contains(got, "store call") || strings.Contains(got, "store panicked") || !strings.Contains(got, `"engine panicked"`) || !strings.Contains(got, `"engine call failed, and is made again" call=Cancel error="the engine is away"`) {
+			t.Errorf("%d calls: %s", calls.Load(), got)
 		}
 	})
 }

@@ -216,17 +216,17 @@ func (s *Server) chooseClaimWorker(orphan Record) string {
 	return s.nameClaimWorker()
 }
 
-// tellEngine tells the engine, if there is one, about a task. It does so in the background, and tries again for a
-// while. If all tries fail, the engine learns what has happened from its next call of the RunFunc.
-func (s *Server) tellEngine(r Record, tell func(Engine, context.Context, Submission) error) {
+// tellEngine calls a method of the engine for a task, if there is an engine. name is the method's, for the log. It does so
+// in the background, and tries again for a while. If all tries fail, the engine learns what has happened from its next
+// call of the RunFunc.
+func (s *Server) tellEngine(r Record, name string, tell func(Engine, context.Context, Submission) error) {
 	if s.engine != nil {
 		submission := r.toSubmission() // r would be copied to the heap for all executors
 		s.countNews(1)
 		go func() {
 			defer guard.Recover(s.logger, "news for the engine")
 			defer s.countNews(-1)
-			t := s.newRequestRetry()
-			_, err := callStore(s.drained, t, "of the engine", func(ctx context.Context) (struct{}, error) {
+			_, err := callStore(s.drained, s.newEngineRetry(), name, func(ctx context.Context) (struct{}, error) {
 				return struct{}{}, tell(s.engine, ctx, submission)
 			})
 			if err != nil && s.drained.Err() == nil {
@@ -273,7 +273,7 @@ func (s *Server) awaitNews(ctx context.Context) {
 // news: it takes the answer from the record, or finds it there when it ends.
 func (s *Server) tellEngineOfAnswer(r Record) {
 	if r.isResumable() {
-		s.tellEngine(r, Engine.Answered)
+		s.tellEngine(r, "Answered", Engine.Answered)
 	}
 }
 

@@ -246,7 +246,7 @@ type unfetched struct {
 func (s *Server) endFetch(id string, err error) {
 	failed := err != nil && !isStoreAnswer(err) && s.drained.Err() == nil
 	if failed {
-		s.warnOfFailure("Get", err)
+		s.warnOfFailure("store", "Get", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -245,8 +245,18 @@ func (h *taskHost) leaveSlot() (acquire func()) {
 // isInterrupted reports whether the run has ended, and another one goes on with the task.
 func (h *taskHost) isInterrupted() bool {
 	cause := context.Cause(h.attempt)
-	mayGoOn := errors.Is(cause, context.Canceled) || errors.Is(cause, ErrSuperseded) || errors.Is(cause, errParked)
+	mayGoOn := h.isFollowed(cause) || errors.Is(cause, context.Canceled) || errors.Is(cause, errParked)
 	return mayGoOn && h.server.allowsRestart(h.record) && !h.server.ownStore
+}
+
+// isFollowed reports whether another run has the task and goes on with it. A server that takes a lost task for the last
+// time does so to end it. What an engine does with tries, it decides itself.
+func (h *taskHost) isFollowed(cause error) bool {
+	if !errors.Is(cause, ErrSuperseded) || errors.Is(cause, errEndedElsewhere) {
+		return false
+	}
+	tool, ok := h.server.catalog.findTool(h.record.Tool)
+	return h.server.engine != nil || ok && h.record.Tries < tool.spec.Policy.Attempts
 }
 
 // storeQuestion stores a question, unless an earlier attempt has stored it.

@@ -136,7 +136,7 @@ func (s *Server) Cancel(ctx context.Context, caller Caller, id string) (record R
 		return record, false, err
 	}
 	s.cancelHandler(id, ErrCancelled)
-	s.tellEngine(record, Engine.Cancel)
+	s.tellEngine(record, "Cancel", Engine.Cancel)
 	return record, false, nil
 }
 
@@ -161,7 +161,7 @@ func (s *Server) Stop(ctx context.Context, caller Caller, id string) error {
 		return err
 	}
 	s.cancelHandler(id, ErrCancelled)
-	s.tellEngine(record, Engine.Cancel)
+	s.tellEngine(record, "Cancel", Engine.Cancel)
 	s.logger.Info("task asked to stop", "task", LogID(record.Principal, id), "tool", record.Tool, "principal", record.Principal)
 	return nil
 }

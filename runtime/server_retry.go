@@ -36,13 +36,15 @@ const (
 	longestConflict  = time.Second
 )
 
-// storeRetry decides whether and when a store call is made again. Each piece of
+// storeRetry decides whether and when a call of the store, or of the engine, is made again. Each piece of
 // work has its own. It is not safe for concurrent use.
 type storeRetry struct {
 	server  *Server
 	end     <-chan struct{} // ends all tries
 	limit   time.Duration   // since the first failure; 0 means no limit
 	timeout time.Duration   // of one call
+	// isForEngine says that the calls go to the engine. They are made again as those of the store are.
+	isForEngine bool
 
 	failing   time.Time // the time of the first failure
 	failures  int
@@ -52,6 +54,21 @@ type storeRetry struct {
 // newRequestRetry is for a request: its caller waits, and can send it again.
 func (s *Server) newRequestRetry() *storeRetry {
 	return &storeRetry{server: s, end: s.drained.Done(), limit: StorePatience, timeout: StoreTimeout}
+}
+
+// newEngineRetry is for news for the engine.
+func (s *Server) newEngineRetry() *storeRetry {
+	t := s.newRequestRetry()
+	t.isForEngine = true
+	return t
+}
+
+// nameCallee returns whom the calls go to, for the log.
+func (t *storeRetry) nameCallee() string {
+	if t.isForEngine {
+		return "engine"
+	}
+	return "store"
 }
 
 // newWaitRetry is for a request that waits for a task.
@@ -71,15 +88,15 @@ func (t *storeRetry) pauseAfterFailure(ctx context.Context, call string, err err
 	if isStoreAnswer(err) || !t.hasTimeLeft(ctx) {
 		return false
 	}
-	t.server.warnOfFailure(call, err)
+	t.server.warnOfFailure(t.nameCallee(), call, err)
 	t.failures++
 	return t.pauseFor(ctx, pauseAfter(t.failures))
 }
 
 // warnOfFailure logs that a call has failed and is made again, at most once a second for each kind of call.
-func (s *Server) warnOfFailure(call string, err error) {
-	if s.auditRates.Allow([2]string{"store", call}) {
-		s.logger.Warn("store call failed, and is made again", "call", call, "error", err)
+func (s *Server) warnOfFailure(callee, call string, err error) {
+	if s.auditRates.Allow([2]string{callee, call}) {
+		s.logger.Warn(callee+" call failed, and is made again", "call", call, "error", err)
 	}
 }
 
@@ -137,19 +154,19 @@ func isStoreAnswer(err error) bool {
 // isGone reports whether an error says that a record does not exist.
 func isGone(err error) bool { return errors.Is(err, ErrNoRecord) }
 
-// callOnce makes one call of the store, bounded by the timeout. A panic of the store is an
+// callOnce makes one call, bounded by the timeout. A panic of the store, or of the engine, is an
 // error of it. The server's own store needs neither.
 func callOnce[T any](ctx context.Context, t *storeRetry, call func(context.Context) (T, error)) (v T, err error) {
-	if t.server.ownStore {
+	if t.server.ownStore && !t.isForEngine {
 		return call(ctx)
 	}
-	defer guard.Then(t.server.logger, "store", func() { err = errors.New("the store panicked") })
+	defer guard.Then(t.server.logger, t.nameCallee(), func() { err = errors.New("the " + t.nameCallee() + " panicked") })
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
 	return call(ctx)
 }
 
-// callStore makes a call until the store answers or the tries are over.
+// callStore makes a call, of the store or of the engine, until it is answered or the tries are over.
 func callStore[T any](ctx context.Context, t *storeRetry, name string, call func(context.Context) (T, error)) (T, error) {
 	for {
 		v, err := callOnce(ctx, t, call)
@@ -179,7 +196,7 @@ func (s *Server) getRecord(ctx context.Context, t *storeRetry, id string) (Recor
 func (s *Server) stopIfEnded(r Record) {
 	switch {
 	case r.Done() && r.Outcome.Kind != OutcomeCancelled:
-		s.stopRun(r, ErrSuperseded)
+		s.stopRun(r, errEndedElsewhere)
 	case r.Done(), r.CancelRequested:
 		s.stopRun(r, ErrCancelled)
 	case s.isStolen(r):

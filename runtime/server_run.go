@@ -103,10 +103,14 @@ func (s *Server) explainUnstarted(record Record, err error, hasTried bool) RunEn
 	case hasTried:
 		return RunLeft
 	}
-	if err := s.failOrphan(record); err != nil && !isOver(err) {
+	cause := errEndedElsewhere
+	switch err := s.failOrphan(record); {
+	case errors.Is(err, errVoid):
+		cause = ErrSuperseded // yet another run has begun
+	case err != nil && !isOver(err):
 		return RunLeft
 	}
-	s.cancelHandler(record.ID, ErrSuperseded)
+	s.cancelHandler(record.ID, cause)
 	return RunOver
 }
 

@@ -30,8 +30,8 @@ func RunWorkflow[Out any](ctx context.Context, runner WorkflowRunner, task *Task
 // goes on with the task: the tool has onlost=restart, and the server closes, another server has the task, or
 // an [Engine] runs the handler again after the answer to its question. Then work that goes on elsewhere,
 // such as a workflow or a job, should not be stopped. In any other case Interrupted returns false: the task was
-// cancelled, has expired or has missed its deadline, no other run may take it over, it is a plain call, or
-// the handler itself has ended ctx, which may derive from its context.
+// cancelled, has expired, has missed its deadline or has ended without this run, no other run may take it over, it is a
+// plain call, or the handler itself has ended ctx, which may derive from its context.
 func (t *Task) Interrupted(ctx context.Context) bool {
 	host, ok := t.host.(interface{ isInterrupted() bool })
 	return ok && ctx.Err() != nil && host.isInterrupted()

@@ -3,6 +3,7 @@ package mcptask
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -37,6 +38,34 @@ func TestWithoutSlot(t *testing.T) {
 	})
 }
 
+// TestNotInterrupted checks that a run whose server is taken for lost, and that has no tries left, is not followed by
+// another one: the server that takes the task ends it.
+func TestNotInterrupted(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		cutOff, slow := &tapStore{Store: store}, &tapStore{Store: store}
+		// So that the first server sees the record between the two writes of the second.
+		slow.set(before(func(context.Context) error { time.Sleep(20 * time.Millisecond); return nil }, "Update"))
+		got := make(chan bool, 1)
+		watch := numberTool("watch", Policy{Task: TaskRequired, OnLost: RestartWhenLost, Attempts: 1}, func(ctx context.Context, task *Task, _ number) (number, error) {
+			<-ctx.Done()
+			got <- task.Interrupted(ctx)
+			return number{}, ctx.Err()
+		})
+		first := newServer(t, Options{Store: cutOff}, watch)
+		second := newServer(t, Options{Store: slow}, watch)
+		task := begin(t, first, alice, "watch")
+		time.Sleep(time.Second)
+		cutOff.set(before(func(context.Context) error { return errors.New("away") }, "Beat"))
+		if r := ended(t, second, alice, task.ID); r.Outcome.Kind != OutcomeError {
+			t.Errorf("%+v", r.Outcome)
+		}
+		if <-got {
+			t.Error("interrupted, although no other run goes on")
+		}
+	})
+}
+
 // TestInterrupted checks that a handler can tell the end of its run from the end of its task.
 func TestInterrupted(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -48,10 +77,23 @@ func TestInterrupted(t *testing.T) {
 		"ended":     {func(*testing.T, *Server, string) {}, false},                      // by the handler
 		"cancelled": {func(t *testing.T, s *Server, id string) { _, _, _ = s.Cancel(t.Context(), alice, id) }, false},
 		"stopped":   {func(t *testing.T, s *Server, id string) { _ = s.Stop(t.Context(), alice, id) }, false},
-		"expired":   {func(*testing.T, *Server, string) { time.Sleep(time.Hour) }, false},
+		"taken": {func(t *testing.T, s *Server, id string) {
+			_, err := s.moveTask(t.Context(), s.newRequestRetry(), Record{ID: id}, func(Record) event { return event{kind: eventStart, worker: "other"} })
+			if err != nil {
+				t.Error(err)
+			}
+		}, true},
+		"ended elsewhere": {func(t *testing.T, s *Server, id string) {
+			outcome := Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "the worker of the task was lost")}
+			_, err := s.moveTask(t.Context(), s.newRequestRetry(), Record{ID: id}, func(Record) event { return event{kind: eventFinish, outcome: outcome} })
+			if err != nil {
+				t.Error(err)
+			}
+		}, false},
+		"expired": {func(*testing.T, *Server, string) { time.Sleep(time.Hour) }, false},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
-			got := make(chan bool, 1)
+			got := make(chan bool, 3) // a task that was taken runs again
 			watch := func(ctx context.Context, task *Task, _ number) (number, error) {
 				if task.Interrupted(ctx) {
 					t.Error("before the context has ended")
@@ -72,7 +114,11 @@ func TestInterrupted(t *testing.T) {
 			s := newServer(t, Options{Store: NewMemoryStore()}, numberTool("watch", policy, watch))
 			r := begin(t, s, alice, "watch")
 			synctest.Wait()
-			c.end(t, s, r.ID)
+			other := s
+			if name == "taken" || name == "ended elsewhere" {
+				other = newServer(t, Options{Store: s.store}, numberTool("watch", policy, watch))
+			}
+			c.end(t, other, r.ID)
 			if got := <-got; got != c.want {
 				t.Errorf("%v", got)
 			}

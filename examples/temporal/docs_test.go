@@ -14,8 +14,8 @@ import (
 
 const root = "../.."
 
-// TestDocsTemporal writes all files that docs/temporal.md puts code "In" into a module, generates and vets it. The
-// module requires what the example requires, and needs no module proxy.
+// TestDocsTemporal writes all files that docs/temporal.md puts code "In" into a module, generates and vets it, and runs its
+// test. The module requires what the example requires, and needs no module proxy.
 func TestDocsTemporal(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(root, pages.Temporal))
 	if err != nil {
@@ -43,6 +43,7 @@ func TestDocsTemporal(t *testing.T) {
 	}
 	runGo(t, dir, "generate", "./...")
 	runGo(t, dir, "vet", "./...")
+	runGo(t, dir, "test", "./shipping") // in memory, without a server
 }
 
 // makeModule makes a module that requires what the example requires, with the modules of this checkout.

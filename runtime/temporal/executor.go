@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
@@ -124,8 +123,8 @@ func (x *executor) Name() string { return "temporal/" + x.options.TaskQueue }
 // Patience implements mcptask.Engine.
 func (x *executor) Patience() time.Duration { return x.options.Patience }
 
-// untilSlack is how much longer than its task a workflow may live, so that the task ends by itself first.
-const untilSlack = time.Minute
+// expiryMargin is how much longer than its task a workflow may live, so that the task ends by itself first.
+const expiryMargin = time.Minute
 
 // Submit implements mcptask.Executor. It starts the task's workflow, unless there is one that runs. If somebody has
 // closed the workflow before the task ended, the task gets a new one. The record then says whether the handler has run.
@@ -137,7 +136,7 @@ func (x *executor) Submit(ctx context.Context, task mcptask.Submission) error {
 	options := client.StartWorkflowOptions{
 		ID:                       task.TaskID,
 		TaskQueue:                x.options.TaskQueue,
-		WorkflowExecutionTimeout: left + untilSlack,
+		WorkflowExecutionTimeout: left + expiryMargin,
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 	}
@@ -160,7 +159,7 @@ func (x *executor) Answered(ctx context.Context, task mcptask.Submission) error 
 
 // ignoreGone drops the error that a workflow does not run: its task has ended meanwhile.
 func ignoreGone(err error) error {
-	if gone := (*serviceerror.NotFound)(nil); errors.As(err, &gone) {
+	if isNotFound(err) {
 		return nil
 	}
 	return err

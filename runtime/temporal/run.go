@@ -12,7 +12,6 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	sdktemporal "go.temporal.io/sdk/temporal"
 
@@ -32,8 +31,8 @@ const (
 	cancelPatience = 30 * time.Second
 	// longestGet bounds one request for the result of a workflow.
 	longestGet = time.Hour
-	// codecPatience is how long a data converter may fail until its error counts.
-	codecPatience = 5 * time.Minute
+	// toldFailures is the number of failures after which the task is told why they happen.
+	toldFailures = 3
 	// firstPause and longestPause are the pauses between attempts while Temporal does not answer.
 	firstPause   = 500 * time.Millisecond
 	longestPause = 10 * time.Second
@@ -47,7 +46,8 @@ type WorkflowOptions struct {
 	// changes, the pause grows to ten times Poll. 0 means one second.
 	Poll time.Duration
 	// Name tells the workflows of one type in one task apart. It is part of the workflow's ID, which is
-	// TASK/TYPE or TASK/TYPE/NAME. A handler that runs a type twice gives each run its own Name. Without
+	// TASK/TYPE or TASK/TYPE/NAME. A / in a type or a name is %2F there, and a % is %25. A handler that
+	// runs a type twice gives each run its own Name. Without
 	// it, the second run gets the result of the first, as a handler does that runs again.
 	Name string
 	// Start, if it is not nil, completes the options of a workflow before it starts: timeouts, a
@@ -67,8 +67,9 @@ type WorkflowOptions struct {
 // [mcptask.Task.Trace].
 //
 // While the workflow runs, the handler gives its slot back. If the workflow uses package taskflow, Run reports its
-// progress and asks its questions. The task knows a question by TYPE/STEP or TYPE/NAME/STEP. Any other workflow works
-// too. A workflow that continues as new, is retried or is reset by an operator is followed.
+// progress and asks its questions. The task knows a question by TYPE/STEP or TYPE/NAME/STEP, with the escapes of
+// WorkflowOptions.Name. Any other workflow works too. A workflow that continues as new, is retried or is reset by an
+// operator is followed.
 //
 // If the context ends because the task is over, Run cancels the workflow and returns the context's error as soon as
 // Temporal has taken the cancellation. It does not wait until the workflow has cleaned up. If the
@@ -96,7 +97,7 @@ func NewRunner(c client.Client, options WorkflowOptions) mcptask.WorkflowRunner 
 	return runner{c, options}
 }
 
-// runner is the mcptask.WorkflowRunner.
+// runner is a mcptask.WorkflowRunner with one client and one set of options for all workflows.
 type runner struct {
 	client  client.Client
 	options WorkflowOptions
@@ -121,18 +122,18 @@ func nameWorkflow(workflow any) (string, error) {
 	return strings.TrimSuffix(name[strings.LastIndexByte(name, '.')+1:], "-fm"), nil
 }
 
-// flow is one workflow that a handler waits for.
+// flow is a workflow that a handler has started, or joined, and waits for.
 type flow struct {
 	client   client.Client
 	options  WorkflowOptions
 	task     *mcptask.Task
-	workflow any    // as Temporal's client takes it
+	workflow any    // its function or the name of its type, as Temporal's client takes it
 	name     string // the workflow's type
 	id       string
 	run      client.WorkflowRun // nil until it has started
 }
 
-// runWorkflow does what Run says. out may be nil.
+// runWorkflow is Run with the result decoded into out. A nil out drops the result.
 func runWorkflow(ctx context.Context, task *mcptask.Task, c client.Client, options WorkflowOptions, workflow, out any, args []any) error {
 	name, err := nameWorkflow(workflow)
 	switch {
@@ -157,25 +158,31 @@ func runWorkflow(ctx context.Context, task *mcptask.Task, c client.Client, optio
 		if ctx.Err() == nil {
 			return err
 		}
-		return f.leave(ctx, out, err)
+		return f.cancelUnlessInterrupted(ctx, out, err)
 	})
 }
 
-// chooseID returns the ID of a workflow. A workflow with the bare ID of the task may be there too.
-func chooseID(task, name, suffix string) string {
-	if task == "" {
-		task = "plain-" + rand.Text()
+// chooseID returns the ID of the workflow of a type. It is never the bare ID of the task: if an executor of this package
+// runs the handler, that is the ID of the executor's own workflow. name is that of WorkflowOptions, or "".
+func chooseID(taskID, workflowType, name string) string {
+	if taskID == "" {
+		taskID = "plain-" + rand.Text()
 	}
-	id := task + "/" + name
-	if suffix != "" {
-		id += "/" + suffix
+	id := taskID + "/" + escapePart(workflowType)
+	if name != "" {
+		id += "/" + escapePart(name)
 	}
 	return id
 }
 
+// escapePart makes a part of an ID that has no /, so that no two lists of parts have the same ID. A type may have one.
+func escapePart(part string) string { return partEscapes.Replace(part) }
+
+var partEscapes = strings.NewReplacer("%", "%25", "/", "%2F")
+
 // start starts the workflow, or joins it.
 func (f *flow) start(ctx context.Context, args []any) error {
-	var pause pause
+	var backoff backoff
 	isLate := false
 	for {
 		run, err := f.requestStart(ctx, args)
@@ -188,14 +195,14 @@ func (f *flow) start(ctx context.Context, args []any) error {
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case !isOutage(err):
+		case !isOutage(err) && (f.task.Attempt() == 1 || !mayPass(err)): // a workflow that an earlier run has started goes on
 			return fmt.Errorf("the workflow %s was not started: %s", f.name, describeRefusal(err))
 		}
 		if !isLate {
 			isLate = true
 			f.task.Message(ctx, "Temporal does not answer: the workflow starts when it does")
 		}
-		if !pause.wait(ctx) {
+		if !backoff.wait(ctx) {
 			return ctx.Err()
 		}
 	}
@@ -239,8 +246,8 @@ func (f *flow) await(ctx context.Context, out any) error {
 	follower := startFollower(ctx, f)
 	defer follower.wait()
 	defer cancel()
-	var pause pause
-	var failing time.Time // since when the data converter fails
+	var backoff backoff
+	unread := 0 // how often the data converter has failed
 	for {
 		err := f.get(ctx, out)
 		switch {
@@ -252,14 +259,14 @@ func (f *flow) await(ctx context.Context, out any) error {
 			}
 			continue
 		case isOutage(err), isDenied(err):
-		case isCodecFailure(err) && (failing.IsZero() || time.Since(failing) < codecPatience):
-			if failing.IsZero() {
-				failing = time.Now()
+		case isCodecFailure(err): // the end of the task bounds the wait
+			if unread++; unread == toldFailures {
+				follower.tellUnreadResult(ctx)
 			}
 		default:
 			return fmt.Errorf("the result of the workflow %s was not read: %s", f.name, describeRefusal(err))
 		}
-		if !pause.wait(ctx) {
+		if !backoff.wait(ctx) {
 			return ctx.Err()
 		}
 	}
@@ -279,7 +286,7 @@ func (f *flow) joinNewerRun(ctx context.Context, err error) bool {
 	if !errors.As(err, &terminated) {
 		return false
 	}
-	var pause pause
+	var backoff backoff
 	for {
 		described, err := f.client.DescribeWorkflowExecution(ctx, f.id, "")
 		if err == nil {
@@ -290,14 +297,15 @@ func (f *flow) joinNewerRun(ctx context.Context, err error) bool {
 			f.run = f.client.GetWorkflow(ctx, f.id, newest)
 			return true
 		}
-		if !isOutage(err) || !pause.wait(ctx) {
+		if !isOutage(err) && !isDenied(err) || !backoff.wait(ctx) {
 			return false
 		}
 	}
 }
 
-// leave ends the wait for a workflow whose context has ended. err is what the wait has returned.
-func (f *flow) leave(ctx context.Context, out any, err error) error {
+// cancelUnlessInterrupted cancels the workflow after the context has ended, unless another run of the handler goes on
+// with it. err is what the wait for the workflow has returned. If the workflow is over, its result counts.
+func (f *flow) cancelUnlessInterrupted(ctx context.Context, out any, err error) error {
 	if err == nil || f.task.Interrupted(ctx) {
 		return err
 	}
@@ -312,28 +320,27 @@ func (f *flow) leave(ctx context.Context, out any, err error) error {
 
 // cancel cancels the workflow. It reports whether the workflow was over.
 func (f *flow) cancel(ctx context.Context, cause error) (isOver bool) {
-	var pause pause
+	var backoff backoff
 	for {
 		err := f.client.CancelWorkflowWithOptions(ctx, client.CancelWorkflowOptions{WorkflowID: f.id, Reason: cause.Error()})
-		var notFound *serviceerror.NotFound
 		switch {
 		case err == nil:
 			return false
-		case errors.As(err, &notFound):
+		case isNotFound(err):
 			return true
-		case !isOutage(err) || !pause.wait(ctx):
+		case !isOutage(err) && !isDenied(err) || !backoff.wait(ctx):
 			return false
 		}
 	}
 }
 
-// pause is a pause between attempts, which grows.
-type pause struct{ last time.Duration }
+// backoff paces attempts, with pauses that grow.
+type backoff struct{ pause time.Duration }
 
-// wait waits for the pause. It returns false if ctx has ended.
-func (p *pause) wait(ctx context.Context) bool {
-	p.last = min(max(2*p.last, firstPause), longestPause)
-	timer := time.NewTimer(p.last)
+// wait waits for the next pause. It returns false if ctx ends first.
+func (b *backoff) wait(ctx context.Context) bool {
+	b.pause = min(max(2*b.pause, firstPause), longestPause)
+	timer := time.NewTimer(b.pause)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

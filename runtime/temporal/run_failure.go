@@ -42,7 +42,7 @@ func describeFailure(err error, subject string) string {
 		return describeFailure(errors.Unwrap(e), subject)
 	case *sdktemporal.TimeoutError:
 		words := subject + describeTimeout(e.TimeoutType())
-		if cause := errors.Unwrap(e); cause != nil {
+		if cause := errors.Unwrap(e); cause != nil && countCauses(cause) <= maxCauses {
 			words += ": " + describeFailure(cause, subject)
 		}
 		return words
@@ -74,8 +74,8 @@ func describeTimeout(kind enumspb.TimeoutType) string {
 }
 
 const (
-	// maxCauses is how many errors may lie in one another until describeMessage leaves them alone. Each Error of the
-	// SDK copies the texts of all causes, of which Temporal takes thousands.
+	// maxCauses is how many errors may lie in one another until describeMessage, and a timeout, leave them alone. Each
+	// Error of the SDK copies the texts of all causes, of which Temporal takes thousands.
 	maxCauses = 20
 	// maxMessage is how many bytes of a message the model gets.
 	maxMessage = 16 << 10
@@ -141,14 +141,30 @@ func isCodecFailure(err error) bool {
 	if _, isService := readCode(err); isService {
 		return false
 	}
-	lasting := []error{converter.ErrUnableToEncode, converter.ErrUnableToDecode, converter.ErrUnableToFindConverter, converter.ErrUnableToSetValue}
-	return !slices.ContainsFunc(lasting, func(e error) bool { return errors.Is(err, e) })
+	return !slices.ContainsFunc(misfits, func(misfit error) bool { return errors.Is(err, misfit) })
 }
+
+// misfits are the errors of the SDK's converters for a value that does not fit its type or its encoding.
+var misfits = []error{
+	converter.ErrMetadataIsNotSet, converter.ErrEncodingIsNotSet, converter.ErrEncodingIsNotSupported,
+	converter.ErrUnableToEncode, converter.ErrUnableToDecode, converter.ErrUnableToSetValue, converter.ErrUnableToFindConverter,
+	converter.ErrTypeNotImplementProtoMessage, converter.ErrValuePtrIsNotPointer, converter.ErrValuePtrMustConcreteType,
+	converter.ErrTypeIsNotByteSlice,
+}
+
+// mayPass reports whether an error may pass: Temporal, credentials or a data converter are away.
+func mayPass(err error) bool { return isOutage(err) || isDenied(err) || isCodecFailure(err) }
 
 // isDenied reports whether Temporal refuses the client. This may pass, because credentials are renewed.
 func isDenied(err error) bool {
 	code, _ := readCode(err)
 	return code == codes.PermissionDenied || code == codes.Unauthenticated
+}
+
+// isNotFound reports whether Temporal answers that a workflow or an activity does not exist, or has ended.
+func isNotFound(err error) bool {
+	var notFound *serviceerror.NotFound
+	return errors.As(err, &notFound)
 }
 
 // isTooLarge reports whether a message is larger than Temporal, or gRPC, takes.

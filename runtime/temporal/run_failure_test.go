@@ -139,6 +139,13 @@ func TestDescribeDeepFailure(t *testing.T) {
 			t.Errorf("%.100q", got)
 		}
 	}
+	timeouts := errors.New("the end")
+	for range 20_000 {
+		timeouts = sdktemporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_HEARTBEAT, timeouts)
+	}
+	if got := describeFailure(timeouts, "the workflow Build"); got != "the workflow Build stopped reporting" {
+		t.Errorf("%d bytes: %.100q", len(got), got)
+	}
 	long := sdktemporal.NewApplicationError(strings.Repeat("é", maxMessage), "")
 	if got := describeFailure(long, "it"); len(got) > maxMessage+len("…") || !utf8.ValidString(got) {
 		t.Errorf("%d bytes: %.40q", len(got), got)

@@ -3,6 +3,7 @@ package temporal
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -232,7 +233,10 @@ func (r fakeRun) Get(ctx context.Context, out any) error {
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(data, out)
+	if err := json.Unmarshal(data, out); err != nil {
+		return fmt.Errorf("%w: %w", converter.ErrUnableToDecode, err)
+	}
+	return nil
 }
 
 // show sets what the workflow answers to queries.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
@@ -20,8 +21,6 @@ const (
 	unknownQueries = 5
 	// unreadablePause is the longest pause after a query whose answer is not readable.
 	unreadablePause = time.Minute
-	// failedQueries is after how many queries in a row the task is told why they fail.
-	failedQueries = 3
 	// queryPatience bounds one query. It needs a worker.
 	queryPatience = 10 * time.Second
 )
@@ -29,16 +28,23 @@ const (
 // errUnreadable says that the answer to a query is not the state of a workflow.
 var errUnreadable = errors.New("temporal: the state is not readable")
 
+// errPanicked says that the client of Temporal panicked.
+var errPanicked = errors.New("temporal: the client panicked")
+
 // follower carries the progress and the questions of a running workflow to its task.
 type follower struct {
 	*flow
 	work sync.WaitGroup
 	wake chan struct{} // gets a value after an answer, since the state changes soon
+	// isUnread says that the task was told that its result cannot be read yet. Nothing else is told from then on.
+	isUnread atomic.Bool
 
 	// Only the goroutine of follow uses these.
 	questions map[string]*relayedQuestion
 	report    report // the newest that the task has
-	asked     string // the keys of the newest state
+	openKeys  string // of the questions in the newest state
+	// hidesReport says that the task's message tells why the queries fail, in place of the newest report.
+	hidesReport bool
 }
 
 // report is a report of progress. The count tells it from another one with the same words.
@@ -50,10 +56,9 @@ type report struct {
 
 // relayedQuestion is a question of the workflow that the task asks.
 type relayedQuestion struct {
-	run      string // the run of the workflow that gets the answer
-	cancel   context.CancelFunc
-	answered chan flowwire.Answer // has the answer once there is one
-	answer   *flowwire.Answer     // from answered
+	run    string                          // the run of the workflow that gets the answer
+	cancel context.CancelFunc              // ends the question
+	answer atomic.Pointer[flowwire.Answer] // nil while the question is open
 }
 
 // startFollower follows a workflow until ctx ends.
@@ -85,7 +90,8 @@ func (f *follower) follow(ctx context.Context) {
 			state, err := f.query(ctx)
 			if words := describeQueryFailure(err); words == "" {
 				failed = 0
-			} else if failed++; failed == failedQueries {
+			} else if failed++; failed == toldFailures && !f.isUnread.Load() {
+				f.hidesReport = true
 				f.task.Message(ctx, "the workflow "+f.name+" "+words)
 			}
 			if !isUnknownQuery(err) {
@@ -161,62 +167,71 @@ func (f *follower) takeState(ctx context.Context, state flowwire.State) (isNew b
 	newest := report{state.Reports, state.Done, state.Total, state.Message}
 	if newest != f.report && newest.count > 0 { // a run that was continued as new begins with none
 		f.report, isNew = newest, true
-		f.task.Progress(ctx, newest.done, newest.total, newest.message)
+	}
+	if (isNew || f.hidesReport) && !f.isUnread.Load() {
+		f.hidesReport = false
+		f.tellReport(ctx)
 	}
 	open := map[string]bool{}
-	var asked strings.Builder
+	var keys strings.Builder
 	for _, q := range state.Questions {
 		open[q.Key] = true
-		asked.WriteString(q.Key)
-		asked.WriteByte(0)
+		keys.WriteString(q.Key)
+		keys.WriteByte(0)
 		f.takeQuestion(ctx, state.Run, q)
 	}
 	for key, q := range f.questions {
-		if !open[key] && !q.isAnswered() {
+		if !open[key] && q.answer.Load() == nil {
 			q.cancel() // the workflow no longer waits for it
 			delete(f.questions, key)
 		}
 	}
-	if asked.String() != f.asked {
-		f.asked, isNew = asked.String(), true
+	if keys.String() != f.openKeys {
+		f.openKeys, isNew = keys.String(), true
 	}
 	return isNew
 }
 
+// tellUnreadResult tells the task why it does not end. Any goroutine may call it.
+func (f *follower) tellUnreadResult(ctx context.Context) {
+	f.isUnread.Store(true)
+	f.task.Message(ctx, "the result of the workflow "+f.name+" cannot be read yet: its data converter fails")
+}
+
+// tellReport tells the task the newest report. If there is none, the message that the handler left before is not known here.
+func (f *follower) tellReport(ctx context.Context) {
+	if f.report.count == 0 {
+		f.task.Message(ctx, "the workflow "+f.name+" goes on")
+		return
+	}
+	f.task.Progress(ctx, f.report.done, f.report.total, f.report.message)
+}
+
 // takeQuestion asks a question that is open in a run of the workflow, if it is new. If an earlier run got the
-// answer, this run gets it too: a retry asks again, and a reset may drop signals.
+// answer, this run gets it too: a retry asks again, and a reset may drop signals. So the follower keeps all answers.
+// Refusals are among them: the task would ask again under another key, which the next run of the handler does not know.
 func (f *follower) takeQuestion(ctx context.Context, run string, q flowwire.Question) {
 	relayed := f.questions[q.Key]
 	switch {
 	case relayed == nil:
 		asking, cancel := context.WithCancel(ctx)
-		relayed = &relayedQuestion{run: run, cancel: cancel, answered: make(chan flowwire.Answer, 1)}
+		relayed = &relayedQuestion{run: run, cancel: cancel}
 		f.questions[q.Key] = relayed
 		f.work.Go(func() {
 			defer guard.Recover(nil, "an answer for the workflow "+f.name)
 			defer cancel()
 			if answer, ok := f.ask(asking, q); ok {
-				relayed.answered <- answer
+				relayed.answer.Store(&answer)
 				f.sendAnswer(ctx, answer)
 			}
 		})
-	case relayed.run != run && relayed.isAnswered():
+	case relayed.run != run && relayed.answer.Load() != nil:
 		relayed.run = run
 		f.work.Go(func() {
 			defer guard.Recover(nil, "an answer for the workflow "+f.name)
-			f.sendAnswer(ctx, *relayed.answer)
+			f.sendAnswer(ctx, *relayed.answer.Load())
 		})
 	}
-}
-
-// isAnswered reports whether the question has its answer.
-func (q *relayedQuestion) isAnswered() bool {
-	select {
-	case answer := <-q.answered:
-		q.answer = &answer
-	default:
-	}
-	return q.answer != nil
 }
 
 // ask asks a question of the workflow in its task. ok is false if there is nothing to send: the workflow no longer
@@ -246,20 +261,19 @@ func (f *follower) ask(ctx context.Context, q flowwire.Question) (answer flowwir
 // question. Otherwise a handler that runs again, and that finds one of its workflows closed, could take the answer to
 // that workflow's question for the answer to the other's.
 func (f *flow) nameStep(key string) string {
+	name := escapePart(f.name)
 	if f.options.Name != "" {
-		return f.name + "/" + f.options.Name + "/" + key
+		name += "/" + escapePart(f.options.Name)
 	}
-	return f.name + "/" + key
+	return name + "/" + escapePart(key)
 }
 
-// sendAnswer signals an answer to the workflow. It tries again until ctx ends. An answer that cannot be delivered becomes a
-// refusal.
+// sendAnswer signals an answer to the workflow. It tries again until ctx ends. An answer that Temporal does not take
+// becomes a refusal. If Temporal does not take that either, the workflow goes on waiting, and the task says so.
 func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
-	var pause pause
-	var failing time.Time // since when the data converter fails
+	var backoff backoff
 	for {
-		err := f.client.SignalWorkflow(ctx, f.id, "", flowwire.SignalAnswer, answer)
-		var notFound *serviceerror.NotFound
+		err := f.signal(ctx, answer)
 		switch {
 		case err == nil:
 			select {
@@ -267,20 +281,23 @@ func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
 			default:
 			}
 			return
-		case errors.As(err, &notFound): // the workflow is over
+		case isNotFound(err): // the workflow is over
 			return
-		case isOutage(err), isDenied(err):
-		case isCodecFailure(err) && (failing.IsZero() || answer.Refusal != "" || time.Since(failing) < codecPatience):
-			if failing.IsZero() {
-				failing = time.Now()
-			}
+		case isOutage(err), isDenied(err), isCodecFailure(err): // these pass, so the answer is sent again
 		case answer.Refusal != "":
+			f.task.Message(ctx, "the workflow "+f.name+" waits for an answer, which Temporal does not take")
 			return
 		default:
 			answer = flowwire.Answer{Key: answer.Key, Refusal: flowwire.RefusedOther, Text: "the answer was not delivered: Temporal does not take it"}
 		}
-		if !pause.wait(ctx) {
+		if !backoff.wait(ctx) {
 			return
 		}
 	}
+}
+
+// signal sends an answer once. A panic, of the data converter for one, is an error that may pass.
+func (f *follower) signal(ctx context.Context, answer flowwire.Answer) (err error) {
+	defer guard.Then(nil, "an answer for the workflow "+f.name, func() { err = errPanicked })
+	return f.client.SignalWorkflow(ctx, f.id, "", flowwire.SignalAnswer, answer)
 }

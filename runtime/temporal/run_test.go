@@ -170,26 +170,34 @@ func TestUnreadableState(t *testing.T) {
 	})
 }
 
-// TestKeysAway checks that neither an answer nor a result is lost while the client's data converter fails.
-func TestKeysAway(t *testing.T) {
+// TestPassingQueryFailure checks that the reason why the queries fail goes when they succeed again, also if the workflow
+// has reported nothing since.
+func TestPassingQueryFailure(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newFakeTemporal()
-		c.setFail(func(call string) error {
-			if call == "signal" || call == "get" {
-				return errors.New("the key server is away")
-			}
-			return nil
-		})
 		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
 		task := beginBuild(t, s)
 		f := <-c.begun
-		f.show(flowwire.State{Questions: askFor("a")})
-		awaitAsked(t, s, task.ID, "Build/a")
-		replyTo(t, s, task.ID, "Build/a", `{"action":"accept","content":{"approve":true}}`)
-		time.Sleep(codecPatience / 2)
-		c.setFail(nil)
-		if got := <-f.signals; got.Key != "a" || got.Refusal != "" {
-			t.Errorf("%+v", got)
+		for _, round := range []struct {
+			state flowwire.State
+			want  string
+		}{
+			{flowwire.State{}, "the workflow Build goes on"},
+			{flowwire.State{Reports: 1, Message: "waiting"}, "waiting"},
+			{flowwire.State{Reports: 2, Done: 1, Total: 3, Message: "compiling"}, "compiling (1/3)"},
+		} {
+			f.show(round.state)
+			time.Sleep(time.Minute)
+			f.mu.Lock()
+			f.state = func() (flowwire.State, error) { panic("boom") }
+			f.mu.Unlock()
+			awaitBuild(t, s, task.ID, "the reason", func(r mcptask.Record) bool { return strings.Contains(r.StatusMessage, "cannot be read") })
+			f.show(round.state)
+			time.Sleep(2 * time.Minute)
+			r, err := s.Get(t.Context(), builder, task.ID)
+			if err != nil || r.StatusMessage != round.want || r.Progress != (mcptask.Progress{Done: round.state.Done, Total: round.state.Total}) {
+				t.Errorf("got %q, %+v, %v, want %q", r.StatusMessage, r.Progress, err, round.want)
+			}
 		}
 		f.end(built{}, nil)
 		awaitBuild(t, s, task.ID, "its end", isBuilt)
@@ -215,169 +223,41 @@ func TestLongWorkflow(t *testing.T) {
 	})
 }
 
-// TestQuestions checks that the task asks what the workflow asks, several questions at once, and that
-// answers and refusals reach the workflow once.
-func TestQuestions(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		c := newFakeTemporal()
-		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
-		task := beginBuild(t, s)
-		f := <-c.begun
-		f.show(flowwire.State{Questions: askFor("a", "b", "c", "d")})
-		r := awaitAsked(t, s, task.ID, "Build/a", "Build/b", "Build/c", "Build/d")
-		if q, err := mcptask.NewQuestion(r.ID, "a", r.Inputs[0].Method, r.Inputs[0].Params); err != nil || q.Message != "Ship it?" || q.Input != "Approval" {
-			t.Errorf("%+v, %v", q, err)
-		}
-		replyTo(t, s, task.ID, "Build/b", `{"action":"accept","content":{"approve":true}}`)
-		replyTo(t, s, task.ID, "Build/c", `{"action":"decline"}`)
-		for range 2 {
-			switch got := <-f.signals; got.Key {
-			case "b":
-				if string(got.Content) != `{"approve":true}` || got.Refusal != "" {
-					t.Errorf("%+v", got)
-				}
-			case "c":
-				if got.Refusal != flowwire.RefusedDeclined || got.Text != "the question was declined" || got.Content != nil {
-					t.Errorf("%+v", got)
-				}
-			default:
-				t.Errorf("%+v", got)
-			}
-		}
-		f.show(flowwire.State{Questions: askFor("d", "e")}) // a is withdrawn
-		awaitAsked(t, s, task.ID, "Build/d", "Build/e")
-		f.end(built{}, nil)
-		r = awaitBuild(t, s, task.ID, "its end", isBuilt)
-		if keys := openInputs(r); len(keys) > 0 || len(f.signals) > 0 {
-			t.Errorf("%q open, %d further signals", keys, len(f.signals))
-		}
-	})
-}
-
-// TestCannotAsk checks that a workflow learns that its question cannot be asked.
-func TestCannotAsk(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		c := newFakeTemporal()
-		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
-		mute := builder
-		mute.CanAsk = nil
-		reply, err := s.Call(t.Context(), mute, "build", json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := <-c.begun
-		f.show(flowwire.State{Questions: askFor("a")})
-		if got := <-f.signals; got.Refusal != flowwire.RefusedCannotAsk || !strings.Contains(got.Text, "has not declared") {
-			t.Errorf("%+v", got)
-		}
-		f.end(built{}, nil)
-		awaitBuild(t, s, reply.Task.ID, "its end", isBuilt)
-	})
-}
-
-// TestAnswerOutage checks that an answer waits for Temporal, and that each further run of the workflow that asks
-// the same gets it.
-func TestAnswerOutage(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		c := newFakeTemporal()
-		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
-		task := beginBuild(t, s)
-		f := <-c.begun
-		f.show(flowwire.State{Run: "run-1", Questions: askFor("a")})
-		awaitAsked(t, s, task.ID, "Build/a")
-		c.setFail(func(string) error { return errNoTemporal })
-		replyTo(t, s, task.ID, "Build/a", `{"action":"accept","content":{"approve":true}}`)
-		time.Sleep(5 * time.Minute)
-		c.setFail(nil)
-		for _, run := range []string{"run-2", "run-3"} {
-			if got := <-f.signals; got.Key != "a" || string(got.Content) != `{"approve":true}` {
-				t.Errorf("%+v", got)
-			}
-			time.Sleep(time.Minute)
-			if n := len(f.signals); n > 0 {
-				t.Errorf("%d further signals", n)
-			}
-			f.show(flowwire.State{Run: run, Questions: askFor("a")})
-		}
-		if got := <-f.signals; got.Key != "a" {
-			t.Errorf("%+v", got)
-		}
-		f.end(built{}, nil)
-		awaitBuild(t, s, task.ID, "its end", isBuilt)
-	})
-}
-
-// TestOutage checks that a task waits while Temporal is away, before the start and after it.
-func TestOutage(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		c := newFakeTemporal()
-		away := func(string) error { return errNoTemporal }
-		c.setFail(away)
-		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
-		task := beginBuild(t, s)
-		awaitBuild(t, s, task.ID, "the outage", func(r mcptask.Record) bool { return strings.Contains(r.StatusMessage, "Temporal does not answer") })
-		time.Sleep(5 * time.Minute)
-		c.setFail(nil)
-		f := <-c.begun
-		awaitBuild(t, s, task.ID, "the start", func(r mcptask.Record) bool { return r.StatusMessage == "the workflow has started" })
-		f.mu.Lock()
-		f.err = serviceerror.NewUnavailable("shutting down")
-		f.mu.Unlock()
-		close(f.ended) // the request for the result fails
-		c.setFail(away)
-		time.Sleep(5 * time.Minute)
-		f.restart("run-1")
-		c.setFail(nil)
-		f.end(built{Image: "shop:1"}, nil)
-		if r := awaitBuild(t, s, task.ID, "its end", isBuilt); !strings.Contains(buildOutcome(r), "shop:1") {
-			t.Error(buildOutcome(r))
-		}
-	})
-}
-
-// TestStartRefused checks that what does not pass fails the task, in words without hosts.
-func TestStartRefused(t *testing.T) {
-	for want, err := range map[string]error{
-		"its namespace does not exist in Temporal":                 serviceerror.NewNamespaceNotFound("shop"),
-		"Temporal refuses the request: WorkflowId too long":        serviceerror.NewInvalidArgument("WorkflowId too long"),
-		"Temporal refuses this server":                             serviceerror.NewPermissionDenied("request to 10.1.2.3 unauthorized", ""),
-		"the data is too large for Temporal":                       serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_UNSPECIFIED, "grpc: trying to send message larger than max (5 vs. 4)"),
-		"unable to encode argument 0":                              errors.New("unable to encode argument 0"),
-		"Temporal refuses the request with the code Unimplemented": serviceerror.NewUnimplemented("at 10.1.2.3"),
-	} {
-		bubble.Run(t, want, func(t *testing.T) {
-			c := newFakeTemporal()
-			c.setFail(func(string) error { return err })
-			s := newBuildServer(t, nil, buildPolicy, runBuild(c))
-			r := awaitBuild(t, s, beginBuild(t, s).ID, "its end", isBuilt)
-			if got := buildOutcome(r); !strings.Contains(got, "the workflow Build was not started: "+want) || !r.Outcome.IsError || strings.Contains(got, "10.1.2.3") {
-				t.Error(got)
-			}
-		})
-	}
-}
-
-// TestCancel checks that the end of a task cancels its workflow, and that the end of a server does not.
+// TestCancel checks that the end of a task cancels its workflow, wherever it ends, and that the end of a run does not.
 func TestCancel(t *testing.T) {
 	for name, c := range map[string]struct {
-		end    func(t *testing.T, s *mcptask.Server, id string)
+		end    func(t *testing.T, s *mcptask.Server, store mcptask.Store, id string)
 		reason string
 	}{
-		"cancelled": {func(t *testing.T, s *mcptask.Server, id string) { _, _, _ = s.Cancel(t.Context(), builder, id) }, "the task was cancelled"},
-		"stopped":   {func(t *testing.T, s *mcptask.Server, id string) { _ = s.Stop(t.Context(), builder, id) }, "the task was cancelled"},
-		"expired":   {func(*testing.T, *mcptask.Server, string) {}, "the task has expired"},
-		"closed":    {func(_ *testing.T, s *mcptask.Server, _ string) { _ = s.Close() }, ""},
+		"cancelled": {func(t *testing.T, s *mcptask.Server, _ mcptask.Store, id string) {
+			_, _, _ = s.Cancel(t.Context(), builder, id)
+		}, "the task was cancelled"},
+		"stopped": {func(t *testing.T, s *mcptask.Server, _ mcptask.Store, id string) {
+			_ = s.Stop(t.Context(), builder, id)
+		}, "the task was cancelled"},
+		"expired": {func(*testing.T, *mcptask.Server, mcptask.Store, string) {}, "the task has expired"},
+		"closed":  {func(_ *testing.T, s *mcptask.Server, _ mcptask.Store, _ string) { _ = s.Close() }, ""},
+		"ended elsewhere": {func(t *testing.T, _ *mcptask.Server, store mcptask.Store, id string) {
+			changeStored(t, store, id, func(r *mcptask.Record) {
+				r.Phase, r.TerminalAt = mcptask.PhaseDone, time.Now()
+				r.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeError, Error: mcptask.Errorf(mcptask.CodeInternalError, "the worker of the task was lost")}
+			})
+		}, "the task has ended without this run"},
+		"taken by another server": {func(t *testing.T, _ *mcptask.Server, store mcptask.Store, id string) {
+			changeStored(t, store, id, func(r *mcptask.Record) { r.Worker, r.Attempt = "other", 2 })
+		}, ""},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
 			temporal := newFakeTemporal()
-			s := newBuildServer(t, mcptask.NewMemoryStore(), buildPolicy, runBuild(temporal))
+			store := mcptask.NewMemoryStore()
+			s := newBuildServer(t, store, buildPolicy, runBuild(temporal))
 			task := beginBuild(t, s)
 			f := <-temporal.begun
 			f.show(flowwire.State{Questions: askFor("a")})
 			awaitAsked(t, s, task.ID, "Build/a")
-			c.end(t, s, task.ID)
+			c.end(t, s, store, task.ID)
 			if c.reason == "" {
-				synctest.Wait()
+				time.Sleep(time.Minute)
 				if n := temporal.counted("cancel"); n > 0 {
 					t.Errorf("%d cancellations", n)
 				}
@@ -390,25 +270,19 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestCancelOutage checks that a cancellation waits for Temporal, and for a start that is under way.
-func TestCancelOutage(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		c := newFakeTemporal()
-		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
-		c.starting, c.canStart = make(chan struct{}), make(chan struct{})
-		task := beginBuild(t, s)
-		<-c.starting
-		if _, _, err := s.Cancel(t.Context(), builder, task.ID); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		c.setFail(func(string) error { return errNoTemporal })
-		close(c.canStart)
-		f := <-c.begun
-		time.Sleep(10 * time.Second)
-		c.setFail(nil)
-		<-f.cancels
-	})
+// changeStored changes a record as another server does.
+func changeStored(t *testing.T, store mcptask.Store, id string, change func(*mcptask.Record)) {
+	t.Helper()
+	r, err := store.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := r
+	change(&changed)
+	changed.Version++
+	if _, err := store.Update(t.Context(), r, changed, mcptask.Quota{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestCloseWhileStarting checks that the end of a server does not wait for a start that is under way.
@@ -572,6 +446,27 @@ func TestNameWorkflow(t *testing.T) {
 	}
 }
 
+// TestDistinctIDs checks that no two workflows of a task share an ID, and no two questions a step, also if their names
+// have slashes. Names without slashes stay as they are.
+func TestDistinctIDs(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range []struct{ name, suffix, id string }{
+		{"A", "", "T/A"}, {"A", "b", "T/A/b"}, {"A/b", "", "T/A%2Fb"}, {"A%2Fb", "", "T/A%252Fb"}, {"A", "b/c", "T/A/b%2Fc"}, {"A/b", "c", "T/A%2Fb/c"},
+	} {
+		if got := chooseID("T", c.name, c.suffix); got != c.id {
+			t.Errorf("%q %q: got %q, want %q", c.name, c.suffix, got, c.id)
+		}
+		f := &flow{name: c.name, options: WorkflowOptions{Name: c.suffix}}
+		for _, key := range []string{"s", "b/s", "c/s"} {
+			step := f.nameStep(key)
+			if seen[step] {
+				t.Errorf("two questions have the step %q", step)
+			}
+			seen[step] = true
+		}
+	}
+}
+
 // TestRunner checks the runner of generated code: results, failures, and options that are missing.
 func TestRunner(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -589,8 +484,9 @@ func TestRunner(t *testing.T) {
 		if _, err := Run[built](t.Context(), task, c, WorkflowOptions{TaskQueue: "builds"}, "Ship"); err == nil || err.Error() != "no disk left" {
 			t.Errorf("a failure: %v", err)
 		}
-		if _, err := Run[int](t.Context(), task, c, WorkflowOptions{TaskQueue: "builds"}, "Build"); err == nil || !strings.Contains(err.Error(), "was not read") {
-			t.Errorf("a result of another type: %v", err)
+		before := time.Now()
+		if _, err := Run[int](t.Context(), task, c, WorkflowOptions{TaskQueue: "builds"}, "Build"); err == nil || !strings.Contains(err.Error(), "was not read") || time.Since(before) > 0 {
+			t.Errorf("a result of another type: %v after %v", err, time.Since(before))
 		}
 		for _, err := range []error{
 			NewRunner(nil, WorkflowOptions{TaskQueue: "builds"}).RunWorkflow(t.Context(), task, "Build", nil),
@@ -601,45 +497,6 @@ func TestRunner(t *testing.T) {
 				t.Error("options are missing")
 			}
 		}
-	})
-}
-
-// TestQuestionsOfTwoWorkflows checks that a handler that runs again does not give the answer to a question of one
-// workflow to another workflow.
-func TestQuestionsOfTwoWorkflows(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		c, store := newFakeTemporal(), mcptask.NewMemoryStore()
-		handler := func(ctx context.Context, task *mcptask.Task) (built, error) {
-			for _, name := range []string{"Staging", "Production"} {
-				if _, err := Run[built](ctx, task, c, WorkflowOptions{TaskQueue: "builds"}, name); err != nil {
-					return built{}, err
-				}
-			}
-			return built{}, nil
-		}
-		first := newBuildServer(t, store, buildPolicy, handler)
-		task := beginBuild(t, first)
-		staging := <-c.begun
-		staging.show(flowwire.State{Questions: askFor("ship")})
-		key := openInputs(awaitBuild(t, first, task.ID, "a question", func(r mcptask.Record) bool { return len(openInputs(r)) == 1 }))[0]
-		replyTo(t, first, task.ID, key, `{"action":"accept","content":{"approve":true}}`)
-		<-staging.signals
-		staging.show(flowwire.State{})
-		staging.end(built{}, nil)
-		production := <-c.begun
-		production.show(flowwire.State{Questions: askFor("ship")})
-		awaitBuild(t, first, task.ID, "the second question", func(r mcptask.Record) bool { return len(openInputs(r)) == 1 })
-		if err := first.Close(); err != nil {
-			t.Fatal(err)
-		}
-		second := newBuildServer(t, store, buildPolicy, handler)
-		awaitBuild(t, second, task.ID, "the next run", func(r mcptask.Record) bool { return r.Attempt == 2 })
-		time.Sleep(time.Minute)
-		if n := len(production.signals); n > 0 {
-			t.Errorf("nobody was asked, and the workflow got %+v", <-production.signals)
-		}
-		production.end(built{}, nil)
-		awaitBuild(t, second, task.ID, "its end", isBuilt)
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	sdktemporal "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -38,17 +37,17 @@ const (
 )
 
 const (
-	// A workflow that waits for an answer looks at the record now and then, since the signal may be lost with the
-	// process that took the answer. Each look adds eleven events to the workflow's history.
-	firstLook = time.Minute
-	lastLook  = time.Hour
+	// A workflow that waits for an answer has the record looked at after pauses that grow between these, since the
+	// signal may be lost with the process that took the answer. Each look adds eleven events to the workflow's history.
+	firstLookPause   = time.Minute
+	longestLookPause = time.Hour
 )
 
 // keepTask is the workflow of a task: it has the handler run until the task is over. It decides nothing else: the
 // record of the task says whether the handler may run again after its process was lost.
 func (x *executor) keepTask(ctx workflow.Context, taskID string) error {
 	answered := workflow.GetSignalChannel(ctx, answeredSignal)
-	look := firstLook
+	pause := firstLookPause
 	for {
 		end, err := x.executeRun(ctx, runInput{TaskID: taskID})
 		switch {
@@ -60,10 +59,10 @@ func (x *executor) keepTask(ctx workflow.Context, taskID string) error {
 			drain(answered) // of answers that came while the run kept its place
 			return nil
 		}
-		if came := x.awaitAnswer(ctx, answered, look); came {
-			look = firstLook
+		if hasCome := x.awaitAnswer(ctx, answered, pause); hasCome {
+			pause = firstLookPause
 		} else {
-			look = min(2*look, lastLook)
+			pause = min(2*pause, longestLookPause)
 		}
 		if ctx.Err() != nil {
 			return x.endCancelled(ctx, taskID)
@@ -75,21 +74,20 @@ func (x *executor) keepTask(ctx workflow.Context, taskID string) error {
 }
 
 // awaitAnswer waits for the signal, and at most for the given time. It reports whether the signal has come.
-func (x *executor) awaitAnswer(ctx workflow.Context, answered workflow.ReceiveChannel, most time.Duration) bool {
-	came := false
+func (x *executor) awaitAnswer(ctx workflow.Context, answered workflow.ReceiveChannel, most time.Duration) (hasCome bool) {
 	timer, stop := workflow.WithCancel(ctx)
 	defer stop()
 	selector := workflow.NewSelector(ctx)
 	selector.AddReceive(answered, func(c workflow.ReceiveChannel, _ bool) {
-		came = true
+		hasCome = true
 		drain(c) // one look is enough for all
 	})
 	selector.AddFuture(workflow.NewTimer(timer, most), func(workflow.Future) {})
 	selector.Select(ctx)
-	return came
+	return hasCome
 }
 
-// drain takes the signals that have come.
+// drain drops the signals that have come: a run takes all answers from the record.
 func drain(signals workflow.ReceiveChannel) {
 	for signals.ReceiveAsync(nil) {
 	}
@@ -173,11 +171,10 @@ func (x *executor) runTask(ctx context.Context, in runInput) (runEnd, error) {
 // of the task tells this one.
 func explainEnd(ctx context.Context) error {
 	cause := context.Cause(ctx)
-	var gone *serviceerror.NotFound
 	switch {
 	case sdktemporal.IsCanceledError(cause):
 		return mcptask.ErrCancelled
-	case errors.As(cause, &gone):
+	case isNotFound(cause):
 		return mcptask.ErrSuperseded
 	case errors.Is(cause, activity.ErrActivityPaused), errors.Is(cause, activity.ErrActivityReset):
 		return context.Canceled // Temporal runs it again, when it is told to

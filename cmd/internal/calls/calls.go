@@ -54,7 +54,9 @@ func Call(ctx context.Context, config Config, tool Tool) error {
 		if tool.Plain {
 			options = append(options, mcptask.Plain())
 		}
-		s.terminal.Show(tool.Name, mcptask.Snapshot{Status: mcptask.StatusWorking})
+		if isTerminal(s.Stderr) { // elsewhere each state is a line, and this is none yet
+			s.terminal.Show(tool.Name, mcptask.Snapshot{Status: mcptask.StatusWorking})
+		}
 		var call *mcptask.Call[*mcptask.Result]
 		err = s.interruptible(ctx, "", func(ctx context.Context) error {
 			call, err = mcptask.Start[*mcptask.Result](ctx, s.conn, tool.Name, arguments, options...)

@@ -19,6 +19,7 @@ import (
 // question is an open question.
 type question struct {
 	key    string
+	size   int              // in JSON
 	answer *flowwire.Answer // nil while it is open
 }
 
@@ -30,7 +31,8 @@ type question struct {
 //
 // The end of ctx withdraws the question. Ask then returns the error of ctx.
 //
-// The name of a step has no @. The open questions of a workflow may have a mebibyte in all, with their schemas.
+// The name of a step has no @. The open questions of a workflow may have a mebibyte in all, with their schemas, as JSON
+// in which <, > and & take six bytes each.
 //
 // Errors: mcptask.ErrDeclined, mcptask.ErrDismissed, mcptask.ErrCannotAsk and
 // mcptask.ErrInvalidAnswer, with the step's name, for errors.Is. ErrCannotAsk also says that
@@ -58,7 +60,7 @@ func (t *Task) ask(ctx workflow.Context, input mcptask.InputSpec, step, message 
 		return nil, fmt.Errorf("taskflow: the name of the step %q has an @: choose another name", step)
 	case !json.Valid([]byte(input.Schema)):
 		return nil, fmt.Errorf("taskflow: %s: the schema of the input %q is not JSON: use the InputSpec that was generated for the answer's type", step, input.Name)
-	case !t.isStarted:
+	case !t.isStartedByRun:
 		return nil, fmt.Errorf("%s: %w: the workflow was not started for a task", step, mcptask.ErrCannotAsk)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -68,13 +70,12 @@ func (t *Task) ask(ctx workflow.Context, input mcptask.InputSpec, step, message 
 		return nil, fmt.Errorf("%s: %w", step, err)
 	}
 	asked := flowwire.Question{Key: key, Message: message, Input: flowwire.Input{Name: input.Name, Schema: json.RawMessage(input.Schema)}}
-	open := append(slices.Clip(t.state.Questions), asked)
-	if size := sizeOf(open); size > maxQuestions {
+	q := &question{key: key, size: measureQuestion(asked)}
+	if size := q.size + t.measureOpen(); size > maxQuestions {
 		return nil, fmt.Errorf("taskflow: %s: the open questions have %d bytes, and %d is the most: put large data where the person can fetch it", step, size, maxQuestions)
 	}
-	q := &question{key: key}
 	t.waiting = append(t.waiting, q)
-	t.state.Questions = open
+	t.state.Questions = append(slices.Clip(t.state.Questions), asked)
 	defer t.closeQuestion(q)
 	if err := workflow.Await(ctx, func() bool { return q.answer != nil }); err != nil {
 		return nil, err
@@ -88,10 +89,24 @@ func (t *Task) ask(ctx workflow.Context, input mcptask.InputSpec, step, message 
 // maxQuestions is how many bytes the open questions may have. Temporal refuses answers to queries of more than 2 MiB.
 const maxQuestions = 1 << 20
 
-// sizeOf returns how many bytes questions have, about as they are encoded.
-func sizeOf(questions []flowwire.Question) (size int) {
-	for _, q := range questions {
-		size += len(strconv.Quote(q.Key)) + len(strconv.Quote(q.Message)) + len(q.Input.Name) + len(q.Input.Schema)
+// measureQuestion returns how many bytes a question has in the answer to a query, with the escapes of JSON. Temporal's
+// workflowcheck would report everything in encoding/json as non-deterministic.
+//
+//workflowcheck:ignore
+func measureQuestion(q flowwire.Question) int {
+	data, err := json.Marshal(q)
+	if err != nil {
+		panic(err) // the schema is JSON, so it is a fault of this package
+	}
+	return len(data)
+}
+
+// measureOpen returns how many bytes the open questions have.
+func (t *Task) measureOpen() (size int) {
+	for _, q := range t.waiting {
+		if q.answer == nil {
+			size += q.size
+		}
 	}
 	return size
 }
@@ -169,19 +184,19 @@ func decodeAnswer[T any](content json.RawMessage, step string) (answer T, err er
 	if err != nil {
 		return answer, err
 	}
-	task := mcptask.NewTask("", "", 1, answered{content})
+	task := mcptask.NewTask("", "", 1, answeredHost{content})
 	return mcptask.Ask[T](context.Background(), task, mcptask.InputSpec{Schema: string(schema)}, step, "")
 }
 
-// answered is a Host whose questions have an answer.
-type answered struct{ content json.RawMessage }
+// answeredHost is a Host whose questions all have the same answer.
+type answeredHost struct{ content json.RawMessage }
 
 // Report implements mcptask.Host.
-func (answered) Report(context.Context, float64, float64, string) {}
+func (answeredHost) Report(context.Context, float64, float64, string) {}
 
 // Ask implements mcptask.Host.
-func (a answered) Ask(context.Context, mcptask.Input) (json.RawMessage, error) {
-	return json.Marshal(map[string]any{"action": "accept", "content": a.content})
+func (h answeredHost) Ask(context.Context, mcptask.Input) (json.RawMessage, error) {
+	return json.Marshal(map[string]any{"action": "accept", "content": h.content})
 }
 
 // refusal is the error of a question without an answer.

@@ -20,11 +20,11 @@ import (
 
 // Task is a workflow's view of the task that it works for.
 type Task struct {
-	memo      flowwire.Memo
-	isStarted bool // by temporal.Run
-	state     flowwire.State
-	keys      map[string]bool // those that this run has used
-	waiting   []*question     // the open questions, in the order of state.Questions
+	memo           flowwire.Memo
+	isStartedByRun bool // temporal.Run has started the workflow, so its task can be asked
+	state          flowwire.State
+	keys           map[string]bool // those that this run has used
+	waiting        []*question     // the open questions, in the order of state.Questions
 }
 
 // New returns the task of a workflow. Call it once in a run of the workflow, before anything else:
@@ -32,7 +32,7 @@ type Task struct {
 func New(ctx workflow.Context) *Task {
 	t := &Task{keys: map[string]bool{}}
 	t.state.Run = workflow.GetInfo(ctx).WorkflowExecution.RunID // read only by the query: a reset changes it
-	t.memo, t.isStarted = readMemo(ctx)
+	t.memo, t.isStartedByRun = readMemo(ctx)
 	query := workflow.QueryHandlerOptions{Description: "The progress and the open questions of the task that waits for this workflow."}
 	if err := workflow.SetQueryHandlerWithOptions(ctx, flowwire.QueryState, t.copyState, query); err != nil {
 		panic(err) // the function is known, so it is a fault of this package
@@ -51,8 +51,8 @@ func New(ctx workflow.Context) *Task {
 	return t
 }
 
-// readMemo reads what temporal.Run has left in the memo. isStarted is false if there is nothing.
-func readMemo(ctx workflow.Context) (memo flowwire.Memo, isStarted bool) {
+// readMemo reads what temporal.Run has left in the memo. isStartedByRun is false if there is nothing.
+func readMemo(ctx workflow.Context) (memo flowwire.Memo, isStartedByRun bool) {
 	payload := workflow.GetInfo(ctx).Memo.GetFields()[flowwire.MemoTask]
 	if payload == nil {
 		return memo, false
@@ -61,8 +61,8 @@ func readMemo(ctx workflow.Context) (memo flowwire.Memo, isStarted bool) {
 	// which workflow code cannot get in another way.
 	decoder := workflow.NewBufferedChannel(ctx, 1)
 	decoder.SendAsync(&commonpb.Payloads{Payloads: []*commonpb.Payload{payload}})
-	isStarted = decoder.ReceiveAsync(&memo)
-	return memo, isStarted
+	isStartedByRun = decoder.ReceiveAsync(&memo)
+	return memo, isStartedByRun
 }
 
 // ID returns the ID of the task. It is "" if the workflow works for a plain call, or if temporal.Run did

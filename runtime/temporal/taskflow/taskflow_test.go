@@ -303,7 +303,7 @@ func TestAskNobody(t *testing.T) {
 		if _, err := Ask[approval](ctx, task, approvalInput, "ship", ""); !errors.Is(err, mcptask.ErrCannotAsk) {
 			t.Errorf("without a task: %v", err)
 		}
-		task.isStarted = true
+		task.isStartedByRun = true
 		for step, input := range map[string]mcptask.InputSpec{"": approvalInput, "\xff": approvalInput, "ship": {Name: "Approval", Schema: "{"}} {
 			if _, err := Ask[approval](ctx, task, input, step, ""); err == nil || errors.Is(err, mcptask.ErrCannotAsk) {
 				t.Errorf("step %q: %v", step, err)
@@ -331,6 +331,9 @@ func TestLargeState(t *testing.T) {
 		task.Message(strings.Repeat("é", 3<<20) + "\xff")
 		if _, err := Ask[map[string]any](ctx, task, approvalInput, "large", strings.Repeat("x", maxQuestions)); err == nil {
 			t.Error("a large question was asked")
+		}
+		if _, err := Ask[map[string]any](ctx, task, approvalInput, "escaped", strings.Repeat("<", maxQuestions/5)); err == nil { // six bytes each
+			t.Error("a question that is large in JSON was asked")
 		}
 		if _, err := Ask[map[string]any](ctx, task, approvalInput, "a@2", ""); err == nil { // could be the key of another step
 			t.Error("a step with an @ was asked")

@@ -1,0 +1,11 @@
+//go:build !linux && !darwin && !dragonfly && !freebsd && !netbsd && !openbsd && !windows
+
+package terminal
+
+import "os"
+
+// flushInput forgets what was typed and not read. On this system it cannot.
+func flushInput(*os.File) {}
+
+// enableSequences makes a terminal take escape sequences.
+func enableSequences(*os.File) (restore func(), ok bool) { return func() {}, true }

@@ -135,17 +135,19 @@ func (s *session) findTool(ctx context.Context, name string) (mcptask.ToolInfo, 
 func (s *session) interruptible(ctx context.Context, task string, work func(context.Context) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	done := make(chan error, 1)
+	done := make(chan struct{})
+	var err error // once it is done
 	go func() {
+		defer close(done)
 		defer func() {
 			if r := recover(); r != nil {
-				done <- fmt.Errorf("it panicked: %v", r)
+				err = fmt.Errorf("it panicked: %v", r)
 			}
 		}()
-		done <- work(ctx)
+		err = work(ctx)
 	}()
 	select {
-	case err := <-done:
+	case <-done:
 		return err
 	case q := <-s.asked:
 		stop(nil)

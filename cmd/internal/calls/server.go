@@ -51,7 +51,7 @@ func quoteWord(word string) string {
 func (s Server) connect(ctx context.Context, options gosdk.ClientOptions, stderr io.Writer) (mcptask.Conn, error) {
 	options.Revision = s.Revision
 	if s.URL == "" {
-		command := exec.Command(s.Command[0], s.Command[1:]...) //nolint:gosec // the person names the program
+		command := exec.CommandContext(context.WithoutCancel(ctx), s.Command[0], s.Command[1:]...) //nolint:gosec // the person names the program
 		command.Stderr = stderr
 		detach(command)
 		conn, err := gosdk.ConnectCommand(ctx, command, options)

@@ -195,6 +195,13 @@ func commandFlags(t *testing.T) map[string][]string {
 	}
 	flags[""] = append(flags[""], flags["shared"]...)
 	delete(flags, "shared")
+	connects := readFile(t, "../cmd/mcptaskgen/server.go") + readFile(t, "../cmd/mcptaskgen/call.go") + readFile(t, "../cmd/mcptaskgen/tools.go")
+	for _, name := range []string{"call", "watch", "answer", "cancel", "tasks", "tools", "completion"} {
+		flags[name] = []string{}
+		for _, flag := range declared.FindAllStringSubmatch(connects, -1) {
+			flags[name] = append(flags[name], flag[1])
+		}
+	}
 	if !slices.Contains(flags[""], "check") || !slices.Contains(flags[""], "tools") || !slices.Contains(flags["upgrade"], "revision") {
 		t.Fatalf("the flags are not read any more: %v", flags)
 	}

@@ -63,6 +63,9 @@ func Resume[Out any](conn Conn, tool string, token Token, opts ...CallOption) (*
 	return &Call[Out]{p}, nil
 }
 
+// TaskID returns the ID of the call's task, or "" if there is none, because the server answered at once.
+func (c *Call[Out]) TaskID() string { return c.pending.taskID }
+
 // Token returns the token that resumes the call. ok is false if there is no task,
 // because the server answered at once. Errors name only the tool: log the token beside
 // them to identify the task.
@@ -123,7 +126,7 @@ func (c *Call[Out]) Wait(ctx context.Context) (Out, error) {
 			return out, err
 		}
 		if snapshot.Done() {
-			return decodeOutput[Out](c.pending.spec.Tool, snapshot)
+			return decodeOutput[Out](c.pending.subject(), snapshot)
 		}
 	}
 	return out, ctx.Err() // Updates ends with an error or a state that is done

@@ -11,7 +11,7 @@ import (
 // Answer<Input> and join several with Answers. The zero Answerer answers nothing.
 type Answerer struct{ answerers []inputAnswerer }
 
-// inputAnswerer answers the questions of one input type.
+// inputAnswerer answers the questions of one input type, or all if the input has no name.
 type inputAnswerer struct {
 	input  InputSpec
 	answer func(context.Context, Question) (any, error)
@@ -25,6 +25,13 @@ func Answer[T any](input InputSpec, f func(context.Context, Question) (T, error)
 		return &value, err
 	}
 	return Answerer{[]inputAnswerer{{input, answer}}}
+}
+
+// AnswerAny makes an Answerer for any form, also of a server that says nothing of the types of its questions. f returns
+// the content, a JSON object that fits the question's schema, or ErrDeclined or ErrDismissed to refuse. It may be called
+// concurrently.
+func AnswerAny(f func(context.Context, Question) (json.RawMessage, error)) Answerer {
+	return Answerer{[]inputAnswerer{{answer: func(ctx context.Context, q Question) (any, error) { return f(ctx, q) }}}}
 }
 
 // Answers joins answerers. The first one that fits a question answers it.
@@ -64,6 +71,9 @@ func (a Answerer) Answer(ctx context.Context, q Question) (response json.RawMess
 func (a inputAnswerer) fitsQuestion(q Question) bool {
 	if q.Method != methodElicit || q.URL != "" {
 		return false
+	}
+	if a.input.Name == "" {
+		return true
 	}
 	if q.Input != "" {
 		return q.Input == a.input.Name

@@ -41,6 +41,13 @@ type Watcher interface {
 	Ended() bool
 }
 
+// Lister is a Conn that may list tasks. Only 2025-11-25 has a list.
+type Lister interface {
+	// ListTasks lists the tasks of the client's principal, from all pages, as far as the server keeps and shows them.
+	// None has its outcome. The error is an *Error with CodeMethodNotFound if the revision or the server has no list.
+	ListTasks(ctx context.Context) ([]Snapshot, error)
+}
+
 // ToolInfo is a tool as a client sees it.
 type ToolInfo struct {
 	Name, Title, Description  string

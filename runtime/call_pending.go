@@ -1,6 +1,7 @@
 package mcptask
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,9 @@ func newPendingCall(conn Conn, spec ToolCall, opts []CallOption) *pendingCall {
 		answers:  map[string]context.CancelFunc{},
 	}
 }
+
+// subject names the call in errors.
+func (p *pendingCall) subject() string { return cmp.Or(p.spec.Tool, "the task") }
 
 // callTool sends the call and keeps the server's answer.
 func (p *pendingCall) callTool(ctx context.Context) error {
@@ -161,7 +165,7 @@ func (p *pendingCall) pollIfDue(ctx context.Context) (Snapshot, error) {
 	}
 	if !p.last.Done() && p.pace.IsOver() {
 		p.updateQuestions(nil)
-		return p.last, fmt.Errorf("%s: %w: its ttl is over, and it has not ended", p.spec.Tool, ErrExpired)
+		return p.last, fmt.Errorf("%s: %w: its ttl is over, and it has not ended", p.subject(), ErrExpired)
 	}
 	return p.last, nil
 }
@@ -222,20 +226,20 @@ func (p *pendingCall) explainError(err error) error {
 	}
 	var wire *Error
 	if !errors.As(err, &wire) || wire.Code != CodeInvalidParams {
-		return fmt.Errorf("%s: %w", p.spec.Tool, err)
+		return fmt.Errorf("%s: %w", p.subject(), err)
 	}
 	ttlPassed := !p.expires.IsZero() && !time.Now().Before(p.expires)
 	switch {
 	case p.cancelled: // a server may delete a cancelled task at once (C-79)
-		return &lostTaskError{p.spec.Tool + ": " + ErrCancelled.Error(), ErrCancelled, err}
+		return &lostTaskError{p.subject() + ": " + ErrCancelled.Error(), ErrCancelled, err}
 	case wire.Reason() == reasonExpired: // the server's words say it
-		return &lostTaskError{fmt.Sprintf("%s: %v", p.spec.Tool, err), ErrExpired, err}
+		return &lostTaskError{fmt.Sprintf("%s: %v", p.subject(), err), ErrExpired, err}
 	case ttlPassed:
-		return fmt.Errorf("%s: %w: %w", p.spec.Tool, ErrExpired, err)
+		return fmt.Errorf("%s: %w: %w", p.subject(), ErrExpired, err)
 	case p.last.CreatedAt.IsZero(): // a call resumed from a token, which has seen nothing of its task
-		return &lostTaskError{fmt.Sprintf("%s: %v", p.spec.Tool, err), ErrNotFound, err}
+		return &lostTaskError{fmt.Sprintf("%s: %v", p.subject(), err), ErrNotFound, err}
 	}
-	return &lostTaskError{fmt.Sprintf("%s: the server no longer has the task: %v", p.spec.Tool, err), ErrNotFound, err}
+	return &lostTaskError{fmt.Sprintf("%s: the server no longer has the task: %v", p.subject(), err), ErrNotFound, err}
 }
 
 // lostTaskError is the error of a task that the server does not have. It wraps two errors that say

@@ -76,7 +76,7 @@ func (p *pendingCall) checkQuestion(q Question) error {
 // refuseQuestions tells the next caller that waits of unanswered questions. p.mu is
 // held.
 func (p *pendingCall) refuseQuestions(err error) {
-	p.refusal = fmt.Errorf("%s: %w", p.spec.Tool, err)
+	p.refusal = fmt.Errorf("%s: %w", p.subject(), err)
 	p.bell.Ring()
 }
 

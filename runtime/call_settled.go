@@ -39,7 +39,7 @@ func Settled[Out any](ctx context.Context, calls ...*Call[Out]) iter.Seq2[*Call[
 				snapshot, err := calls[i].pending.pollIfDue(ctx)
 				done := err != nil || snapshot.Done()
 				if err == nil && done {
-					_, err = decodeOutput[Out](calls[i].pending.spec.Tool, snapshot)
+					_, err = decodeOutput[Out](calls[i].pending.subject(), snapshot)
 				}
 				errs[i] = err
 				return done

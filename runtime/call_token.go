@@ -12,6 +12,12 @@ import (
 // printable text. Keep it as secret as the task's ID, which it contains.
 type Token string
 
+// NewToken returns a token for a task that is known by its ID alone, for example from a log. Resume takes it with the
+// same tool, which may be "" if the task's tool is not known.
+func NewToken(tool, taskID string) Token {
+	return encodeToken(tokenContent{Tool: tool, TaskID: taskID})
+}
+
 // tokenContent is the JSON in a token. The tool's name prevents a token from
 // resuming a call of another tool.
 type tokenContent struct {

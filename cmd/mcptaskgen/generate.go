@@ -19,11 +19,15 @@ const generateUsage = `mcptaskgen generates MCP tool servers and clients, with t
 Usage:
   mcptaskgen [flags] [packages]       generate; with --check or --diff, only compare
   mcptaskgen init [dir]               write a first declaration, server, client and test
+  mcptaskgen call [flags] URL TOOL    call a tool of an MCP server and wait for its result
+  mcptaskgen watch|answer|cancel|tasks [flags] URL ...
+                                      wait for tasks, answer their questions, cancel or list them
+  mcptaskgen tools [flags] URL [TOOL] show the tools of an MCP server, or record their list
   mcptaskgen docs [flags] [packages]  print a reference of the declared tools as Markdown
   mcptaskgen schema ...               print what the revisions of MCP say about tasks
-  mcptaskgen tools [flags] URL|-- CMD record the list of tools of an MCP server
   mcptaskgen upgrade [flags] [packages]
                                       generate for another revision and report what changes
+  mcptaskgen completion SHELL         print a script that completes command lines
   mcptaskgen version                  print what this program was built from
   mcptaskgen help [command]           print the help of a command
 

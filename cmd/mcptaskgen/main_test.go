@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,6 +18,7 @@ var update = flag.Bool("update", false, "write what the scripts compare with")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
+		"callserver": serveCalls,
 		"mcptaskgen": func() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) },
 	})
 }
@@ -27,6 +29,12 @@ func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
 // runScripts runs each script of a directory in a module of its own. A stub stands for the runtime, because the generator
 // needs only its names.
 func runScripts(t *testing.T, dir string) {
+	t.Helper()
+	runScriptsIn(t, dir, nil)
+}
+
+// runScriptsIn is runScripts with more of an environment.
+func runScriptsIn(t *testing.T, dir string, environment map[string]string) {
 	t.Helper()
 	checkoutMod, checkoutSum := scripts.RequireCheckout(t)
 	params := testscript.Params{
@@ -39,6 +47,8 @@ func runScripts(t *testing.T, dir string) {
 			return false, fmt.Errorf("unknown condition %q", condition)
 		},
 	}
+	all := map[string]string{"SCHEMAS": filepath.Join(scripts.Checkout(t), "schema")}
+	maps.Copy(all, environment)
 	scripts.Run(t, params, map[string]string{
 		"checkout.mod":               checkoutMod, // for a script that needs the runtime as it is
 		"checkout.sum":               checkoutSum,
@@ -46,5 +56,5 @@ func runScripts(t *testing.T, dir string) {
 		"mcptask/runtime/runtime.go": "package mcptask\n\ntype Task struct{}\n\ntype Result struct{}\n",
 		"go.mod": "module example.com/m\n\ngo 1.26\n\nrequire github.com/mcptaskgen/mcptaskgen v0.0.0\n\n" +
 			"replace github.com/mcptaskgen/mcptaskgen => ./mcptask\n",
-	}, map[string]string{"SCHEMAS": filepath.Join(scripts.Checkout(t), "schema")})
+	}, all)
 }

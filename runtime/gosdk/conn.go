@@ -336,6 +336,15 @@ func (c *conn) ListTools(ctx context.Context) (tools []mcptask.ToolInfo, err err
 	return tools, err
 }
 
+// ListTasks implements mcptask.Lister.
+func (c *conn) ListTasks(ctx context.Context) (tasks []mcptask.Snapshot, err error) {
+	err = c.withLink(ctx, func(l *link) error {
+		tasks, err = l.listTasks(ctx)
+		return err
+	})
+	return tasks, err
+}
+
 // CallTool implements mcptask.Conn.
 func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.Snapshot, err error) {
 	if call.TTL < 0 {

@@ -105,6 +105,27 @@ func (e unaliasedError) Error() string { return strings.ReplaceAll(e.error.Error
 
 func (e unaliasedError) Unwrap() error { return e.error }
 
+// listTasks lists the tasks, from all pages.
+func (l *link) listTasks(ctx context.Context) ([]mcptask.Snapshot, error) {
+	lister, ok := l.protocol.(protocol.Lister)
+	if !ok {
+		return nil, mcptask.Errorf(mcptask.CodeMethodNotFound, "revision %s has no list of tasks", l.protocol.Revision())
+	}
+	var tasks []mcptask.Snapshot
+	cursor := ""
+	for range maxPages {
+		page, next, err := lister.List(ctx, l.send, cursor)
+		if err != nil {
+			return nil, err
+		}
+		if tasks = append(tasks, page...); next == "" || next == cursor {
+			return tasks, nil
+		}
+		cursor = next
+	}
+	return nil, fmt.Errorf("gosdk: the server's list of tasks has more than %d pages", maxPages)
+}
+
 // listTools reads all pages of tools/list and remembers the tools.
 func (l *link) listTools(ctx context.Context) ([]mcptask.ToolInfo, error) {
 	var tools []mcptask.ToolInfo

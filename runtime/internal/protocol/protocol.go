@@ -115,6 +115,12 @@ type Client interface {
 	Respond(ctx context.Context, send Send, taskID string, responses map[string]json.RawMessage) error
 }
 
+// Lister is a Client whose revision lists tasks.
+type Lister interface {
+	// List reads the page of tasks at a cursor, "" for the first. next is "" on the last page.
+	List(ctx context.Context, send Send, cursor string) (tasks []mcptask.Snapshot, next string, err error)
+}
+
 // Retry is what a client adds when it repeats a call that was answered with questions.
 type Retry struct {
 	Responses map[string]json.RawMessage

@@ -565,6 +565,33 @@ func (Client20251125) Cancel(ctx context.Context, send Send, taskID string) erro
 	return err
 }
 
+// List implements Lister (C-71).
+func (Client20251125) List(ctx context.Context, send Send, cursor string) (tasks []mcptask.Snapshot, next string, err error) {
+	params := map[string]string{}
+	if cursor != "" {
+		params["cursor"] = cursor
+	}
+	raw, err := send(ctx, wire.MethodTasksList, params)
+	if err != nil {
+		return nil, "", err
+	}
+	var page struct {
+		Tasks      []PeerTask `json:"tasks"`
+		NextCursor string     `json:"nextCursor"`
+	}
+	if err := json.Unmarshal(raw, &page); err != nil {
+		return nil, "", NewMalformedError(wire.MethodTasksList, err)
+	}
+	for _, t := range page.Tasks {
+		s, err := newSnapshot20251125(t)
+		if err != nil {
+			return nil, "", err
+		}
+		tasks = append(tasks, s)
+	}
+	return tasks, page.NextCursor, nil
+}
+
 // Respond implements Client: questions are requests of their own here.
 func (Client20251125) Respond(context.Context, Send, string, map[string]json.RawMessage) error {
 	return mcptask.Errorf(mcptask.CodeMethodNotFound, "tasks of 2025-11-25 take no tasks/update")

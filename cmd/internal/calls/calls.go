@@ -1,0 +1,331 @@
+package calls
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/terminal"
+)
+
+// Tool says what to call.
+type Tool struct {
+	Name string
+	// Words are the arguments as a person types them, and Arguments a JSON object that they add to.
+	Words     []string
+	Arguments json.RawMessage
+	// Detach does not wait for the result of a task.
+	Detach         bool
+	Plain          bool
+	TTL            time.Duration
+	IdempotencyKey string
+}
+
+// errInterrupted ends a wait that the person ends.
+var errInterrupted = errors.New("interrupted")
+
+// again is how long the person may press Ctrl-C once more to cancel.
+const again = 2 * time.Second
+
+// cancelWithin bounds a cancellation.
+const cancelWithin = 10 * time.Second
+
+// Call calls a tool and prints its result. The error is a *Failure.
+func Call(ctx context.Context, config Config, tool Tool) error {
+	return config.run(ctx, func(ctx context.Context, s *session) error {
+		info, err := s.findTool(ctx, tool.Name)
+		if err != nil {
+			return err
+		}
+		arguments, err := terminal.Arguments(ctx, info, tool.Arguments, tool.Words)
+		if err != nil {
+			return usage(fmt.Errorf("%s: %w; mcptaskgen tools %s shows its arguments", tool.Name, err, s.Server.with(tool.Name)))
+		}
+		options := []mcptask.CallOption{mcptask.TTL(tool.TTL), func(c *mcptask.ToolCall) { c.IdempotencyKey = tool.IdempotencyKey }}
+		if tool.Plain {
+			options = append(options, mcptask.Plain())
+		}
+		if isTerminal(s.Stderr) { // elsewhere each state is a line, and this is none yet
+			s.terminal.Show(tool.Name, mcptask.Snapshot{Status: mcptask.StatusWorking})
+		}
+		var call *mcptask.Call[*mcptask.Result]
+		err = s.interruptible(ctx, "", func(ctx context.Context) error {
+			call, err = mcptask.Start[*mcptask.Result](ctx, s.conn, tool.Name, arguments, options...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if id := call.TaskID(); id != "" && tool.Detach {
+			return s.printDetached(tool.Name, id)
+		}
+		return s.follow(ctx, tool.Name, call)
+	})
+}
+
+// with returns the server with more words of a command line behind it.
+func (s Server) with(words ...string) string {
+	separator := " "
+	if s.URL == "" {
+		separator = " -- "
+	}
+	for i, word := range words {
+		words[i] = quoteWord(word)
+	}
+	return s.String() + separator + strings.Join(words, " ")
+}
+
+// run connects, does the work, and waits for nobody.
+func (c Config) run(ctx context.Context, work func(context.Context, *session) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if c.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
+		defer cancel()
+	}
+	s, err := open(ctx, c)
+	if err != nil {
+		return describeFailure(err, "")
+	}
+	defer s.close()
+	if err := work(ctx, s); err != nil {
+		f := describeFailure(err, "")
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			f.Code, f.Kind, f.Err = ExitTimeout, "timeout", fmt.Errorf("--timeout %v is over", c.Timeout)
+			if f.Task != "" {
+				f.Err = fmt.Errorf("%w; the task goes on: mcptaskgen watch %s waits for it", f.Err, s.Server.with(f.Task))
+			}
+		}
+		return f
+	}
+	return nil
+}
+
+// findTool returns what the server says of a tool.
+func (s *session) findTool(ctx context.Context, name string) (mcptask.ToolInfo, error) {
+	var tools []mcptask.ToolInfo
+	err := s.interruptible(ctx, "", func(ctx context.Context) (err error) {
+		tools, err = s.conn.ListTools(ctx)
+		return err
+	})
+	if err != nil {
+		return mcptask.ToolInfo{}, err
+	}
+	var names []string
+	for _, tool := range tools {
+		if tool.Name == name {
+			return tool, nil
+		}
+		names = append(names, tool.Name)
+	}
+	return mcptask.ToolInfo{}, usage(terminal.Unknown("the server", "tool", name, names))
+}
+
+// interruptible does work until it ends, the person presses Ctrl-C, or a question needs somebody else. task may be "".
+func (s *session) interruptible(ctx context.Context, task string, work func(context.Context) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	done := make(chan struct{})
+	var err error // once it is done
+	go func() {
+		defer close(done)
+		defer func() {
+			if r := recover(); r != nil {
+				err = fmt.Errorf("it panicked: %v", r)
+			}
+		}()
+		err = work(ctx)
+	}()
+	select {
+	case <-done:
+		return err
+	case q := <-s.asked:
+		stop(nil)
+		<-done
+		if q.TaskID != "" {
+			task = q.TaskID
+		}
+		return s.needAnswer(task, q)
+	case <-s.Interrupts:
+		stop(errInterrupted)
+		<-done
+		return errInterrupted
+	}
+}
+
+// needAnswer is the failure of a command whose task asks somebody else.
+func (s *session) needAnswer(task string, q mcptask.Question) *Failure {
+	words := fmt.Sprintf("an answer is needed: %s", terminal.Printable(q.Message, false))
+	if task != "" {
+		words += "\nmcptaskgen answer " + s.Server.with(append([]string{task}, nonEmpty(q.Key)...)...) + " answers it"
+	}
+	return &Failure{Code: ExitAsks, Kind: "needs_answer", Err: errors.New(words), Task: task, Question: newQuestion(q)}
+}
+
+// nonEmpty returns the words that are not empty.
+func nonEmpty(words ...string) []string {
+	return slices.DeleteFunc(words, func(word string) bool { return word == "" })
+}
+
+// follow shows a call until it is done, and prints its result. Ctrl-C leaves a task running, and a second one cancels it.
+func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*mcptask.Result]) error {
+	id := call.TaskID()
+	var last mcptask.Snapshot
+	err := s.interruptible(ctx, id, func(ctx context.Context) error {
+		for snapshot, err := range call.Updates(ctx) {
+			if err != nil {
+				return err
+			}
+			last = snapshot
+			if !snapshot.Done() { // the result, or the failure, tells the end
+				s.terminal.Show(name, snapshot)
+			}
+			if s.Format == FormatLines && !snapshot.Done() {
+				s.printLine(describeState(snapshot))
+			}
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errInterrupted):
+		return s.leave(ctx, id, call)
+	case err != nil:
+		return describeFailure(err, id)
+	}
+	result, err := call.Wait(ctx)
+	var tool *mcptask.ToolError
+	if errors.As(err, &tool) {
+		result = tool.Result
+	}
+	s.terminal.Close()
+	if printed := s.printEnd(last, result); printed != nil {
+		return usage(printed)
+	}
+	if err != nil {
+		return describeFailure(err, id)
+	}
+	return nil
+}
+
+// leave ends the wait for a task after Ctrl-C.
+func (s *session) leave(ctx context.Context, id string, call *mcptask.Call[*mcptask.Result]) error {
+	left := &Failure{Code: ExitInterrupted, Kind: "interrupted", Task: id, Err: errors.New("interrupted")}
+	if id == "" {
+		return left
+	}
+	s.terminal.Printf("%s", "The task goes on. This takes it up again:\n  mcptaskgen watch "+s.Server.with(id)+"\nCtrl-C once more cancels it.")
+	timer := time.NewTimer(again)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return left
+	case <-s.Interrupts:
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
+	defer cancel()
+	if err := call.Cancel(ctx); err != nil {
+		return describeFailure(fmt.Errorf("the task was not cancelled: %w", err), id)
+	}
+	return &Failure{Code: ExitCancelled, Kind: "cancelled", Task: id, Err: errors.New("the task was cancelled")}
+}
+
+// state is a task as a program reads it.
+type state struct {
+	Task      string          `json:"task,omitempty"`
+	Status    mcptask.Status  `json:"status"`
+	Message   string          `json:"message,omitempty"`
+	Done      float64         `json:"done,omitempty"`
+	Total     float64         `json:"total,omitempty"`
+	CreatedAt *time.Time      `json:"created,omitempty"`
+	UpdatedAt *time.Time      `json:"updated,omitempty"`
+	Questions []*Question     `json:"questions,omitempty"`
+	Result    *mcptask.Result `json:"result,omitempty"`
+	Error     *mcptask.Error  `json:"error,omitempty"`
+}
+
+// describeState describes a task.
+func describeState(s mcptask.Snapshot) state {
+	described := state{
+		Task: s.TaskID, Status: s.Status, Message: s.Message, Done: s.Progress.Done, Total: s.Progress.Total,
+		CreatedAt: nonZero(s.CreatedAt), UpdatedAt: nonZero(s.UpdatedAt), Result: s.Result, Error: s.Error,
+	}
+	for _, q := range s.Questions {
+		described.Questions = append(described.Questions, newQuestion(q))
+	}
+	return described
+}
+
+// nonZero returns a time, or nil if it is zero.
+func nonZero(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// printLine prints a value as one line of JSON.
+func (s *session) printLine(value any) {
+	if text, err := json.Marshal(value); err == nil {
+		fmt.Fprintf(s.Stdout, "%s\n", text)
+	}
+}
+
+// printDetached prints the task that goes on.
+func (s *session) printDetached(name, id string) error {
+	s.terminal.Close()
+	if s.Format == FormatText {
+		fmt.Fprintln(s.Stdout, id)
+		if !s.Quiet {
+			fmt.Fprintf(s.Stderr, "%s goes on. This waits for it:\n  mcptaskgen watch %s\n", name, s.Server.with(id))
+		}
+		return nil
+	}
+	s.printLine(state{Task: id, Status: mcptask.StatusWorking})
+	return nil
+}
+
+// printEnd prints a task that is done. result is nil if there is none.
+func (s *session) printEnd(last mcptask.Snapshot, result *mcptask.Result) error {
+	if s.Format != FormatText {
+		s.printLine(describeState(last))
+		return nil
+	}
+	if result == nil || result.IsError { // the failure says it
+		return nil
+	}
+	text, files := terminal.ReadResult(result)
+	if isTerminal(s.Stdout) {
+		text = terminal.Printable(text, true)
+	}
+	if text != "" {
+		fmt.Fprintln(s.Stdout, strings.TrimSuffix(text, "\n"))
+	}
+	for _, file := range files {
+		if s.Save == "" {
+			fmt.Fprintf(s.Stderr, "%s (%s, %d bytes): --save DIRECTORY writes it\n", file.Name, terminal.Printable(file.MediaType, false), len(file.Data))
+			continue
+		}
+		path, err := file.Save(s.Save)
+		if err != nil {
+			return fmt.Errorf("--save: %w", err)
+		}
+		fmt.Fprintf(s.Stderr, "%s (%s, %d bytes)\n", path, terminal.Printable(file.MediaType, false), len(file.Data))
+	}
+	return nil
+}
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a descriptor fits
+}

@@ -1,0 +1,112 @@
+// Package calls calls the tools of a server, and watches, answers and cancels their tasks, for a person or a script at a
+// command line.
+package calls
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// Exit codes of the commands that call a server.
+const (
+	ExitDone        = 0
+	ExitUsage       = 2 // also what nobody expects
+	ExitDenied      = 3
+	ExitUnreachable = 4
+	ExitFailed      = 5 // the tool, or the server, says that it failed
+	ExitCancelled   = 6
+	ExitGone        = 7 // expired, not known, or its worker was lost
+	ExitAsks        = 8 // an answer is needed
+	ExitTimeout     = 124
+	ExitInterrupted = 130
+)
+
+// Failure is why a command ends without what it was called for.
+type Failure struct {
+	// Code is the exit code.
+	Code int
+	// Kind names the failure for programs.
+	Kind string
+	Err  error
+	// Task is the task that goes on, or that has failed. It may be "".
+	Task string
+	// Question is the question that needs an answer, or nil.
+	Question *Question
+}
+
+// Error implements error.
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Question is a question as a program reads it.
+type Question struct {
+	Key     string          `json:"key,omitempty"`
+	Method  string          `json:"method"`
+	Message string          `json:"message"`
+	URL     string          `json:"url,omitempty"`
+	Schema  json.RawMessage `json:"schema,omitempty"`
+}
+
+// newQuestion describes a question.
+func newQuestion(q mcptask.Question) *Question {
+	return &Question{q.Key, q.Method, q.Message, q.URL, q.Schema}
+}
+
+// JSON returns the failure in one line.
+func (f *Failure) JSON() string {
+	var line struct {
+		Error struct {
+			Code     string    `json:"code"`
+			Message  string    `json:"message"`
+			Exit     int       `json:"exit"`
+			Task     string    `json:"task,omitempty"`
+			Question *Question `json:"question,omitempty"`
+		} `json:"error"`
+	}
+	line.Error.Code, line.Error.Message, line.Error.Exit = f.Kind, f.Err.Error(), f.Code
+	line.Error.Task, line.Error.Question = f.Task, f.Question
+	text, err := json.Marshal(line)
+	if err != nil { // a question's schema that is not JSON
+		line.Error.Question = nil
+		text, _ = json.Marshal(line)
+	}
+	return string(text)
+}
+
+// usage is a failure of the person's.
+func usage(err error) *Failure { return &Failure{Code: ExitUsage, Kind: "usage", Err: err} }
+
+// describeFailure makes a failure of the error of a call. task may be "".
+func describeFailure(err error, task string) *Failure {
+	var failure *Failure
+	if errors.As(err, &failure) {
+		return failure
+	}
+	f := &Failure{Err: err, Task: task}
+	var tool *mcptask.ToolError
+	var wire *mcptask.Error
+	switch {
+	case errors.Is(err, mcptask.ErrCancelled):
+		f.Code, f.Kind = ExitCancelled, "cancelled"
+	case errors.Is(err, mcptask.ErrExpired), errors.Is(err, mcptask.ErrNotFound):
+		f.Code, f.Kind = ExitGone, "gone"
+	case errors.Is(err, mcptask.ErrWorkerLost):
+		f.Code, f.Kind = ExitGone, "worker_lost"
+	case errors.As(err, &tool):
+		f.Code, f.Kind = ExitFailed, "tool_failed"
+	case errors.As(err, &wire):
+		f.Code, f.Kind = ExitFailed, "server_error"
+	case errors.Is(err, context.DeadlineExceeded):
+		f.Code, f.Kind = ExitTimeout, "timeout"
+	case isDenied(err):
+		f.Code, f.Kind = ExitDenied, "denied"
+	default:
+		f.Code, f.Kind = ExitUnreachable, "unreachable"
+	}
+	return f
+}

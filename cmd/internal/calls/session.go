@@ -1,0 +1,220 @@
+package calls
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/terminal"
+)
+
+// Formats of what a command prints.
+const (
+	FormatText  = "text"
+	FormatJSON  = "json"
+	FormatLines = "jsonl" // one object for each change, then one for the end
+)
+
+// Config says how a command works.
+type Config struct {
+	Server Server
+	Stdin  *os.File
+	Stdout io.Writer // results
+	Stderr *os.File  // the rest
+	// Interrupts has a value for each Ctrl-C.
+	Interrupts chan os.Signal
+	Format     string // see FormatText
+	// Timeout bounds the command. A task goes on. 0 means no bound.
+	Timeout time.Duration
+	// NoInput asks nobody, and Quiet shows no progress.
+	NoInput, Quiet, Verbose bool
+	// Answers has answers by the key or the type of their question. "*" answers any.
+	Answers map[string]string
+	// Sample is a program that answers requests to a model, with its arguments. It reads the request, and writes the
+	// result, or text. Empty refuses such requests.
+	Sample []string
+	// Save is the directory for the files of results. "" writes none.
+	Save string
+}
+
+// connectWithin bounds how long a server may take until it can be called.
+const connectWithin = 30 * time.Second
+
+// session is a connection with a person at its other end.
+type session struct {
+	Config
+	conn     mcptask.Conn
+	terminal *terminal.Terminal
+	// asked gets the first question that nobody here can answer.
+	asked chan mcptask.Question
+	// answered has a value once a question is answered.
+	answered chan struct{}
+}
+
+// open connects to the server.
+func open(ctx context.Context, config Config) (*session, error) {
+	s := &session{Config: config, asked: make(chan mcptask.Question, 1), answered: make(chan struct{}, 1)}
+	s.terminal = terminal.New(terminal.Options{
+		In: config.Stdin, Out: config.Stderr, NoInput: config.NoInput, Quiet: config.Quiet || config.Format == FormatLines,
+		Interrupt: func() {
+			select {
+			case config.Interrupts <- os.Interrupt:
+			default:
+			}
+		},
+	})
+	options := gosdk.ClientOptions{Answer: mcptask.AnswerAny(s.answer), OpenURL: s.openURL}
+	options.Tasks.Logger = slog.New(slog.DiscardHandler) // those that the server makes of its questions
+	if len(config.Sample) > 0 {
+		options.Sample = s.sample
+	}
+	stderr := io.Discard
+	if config.Verbose {
+		stderr = config.Stderr
+		options.Logger = slog.New(slog.NewTextHandler(config.Stderr, nil))
+	}
+	within, cancel := context.WithTimeout(ctx, connectWithin)
+	defer cancel()
+	last := &tail{next: stderr}
+	conn, err := config.Server.connect(within, options, last)
+	if err != nil {
+		s.terminal.Close()
+		var failure *Failure
+		if words := last.String(); errors.As(err, &failure) && words != "" && !config.Verbose {
+			failure.Err = fmt.Errorf("%w\n%s", failure.Err, terminal.Printable(words, true))
+		}
+		return nil, err
+	}
+	s.conn = conn
+	return s, nil
+}
+
+// close ends the connection. Tasks go on.
+func (s *session) close() {
+	s.terminal.Close()
+	_ = s.conn.Close() // there is nobody to tell
+}
+
+// tail keeps the end of what a program writes, and passes all of it on.
+type tail struct {
+	next io.Writer
+	mu   sync.Mutex
+	kept []byte
+}
+
+// maxTail is how many bytes a tail keeps.
+const maxTail = 2000
+
+// Write implements io.Writer.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, p[max(0, len(p)-maxTail):]...)
+	t.kept = bytes.Clone(t.kept[max(0, len(t.kept)-maxTail):])
+	return t.next.Write(p)
+}
+
+// String returns what is kept.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(string(t.kept))
+}
+
+// answer answers a form: as given on the command line, or by the person.
+func (s *session) answer(ctx context.Context, q mcptask.Question) (json.RawMessage, error) {
+	content, err := s.findAnswer(q)
+	if content == nil && err == nil {
+		if !s.terminal.CanAsk() {
+			return nil, s.leaveOpen(ctx, q)
+		}
+		content, err = s.terminal.Ask(ctx, q)
+	}
+	if err == nil || errors.Is(err, mcptask.ErrDeclined) || errors.Is(err, mcptask.ErrDismissed) && ctx.Err() == nil {
+		s.noteAnswer()
+	}
+	return content, err
+}
+
+// noteAnswer says that a question is answered.
+func (s *session) noteAnswer() {
+	select {
+	case s.answered <- struct{}{}:
+	default:
+	}
+}
+
+// leaveOpen reports a question that nobody here can answer, and waits until the command ends. An error would tell the
+// server that nobody will ever answer.
+func (s *session) leaveOpen(ctx context.Context, q mcptask.Question) error {
+	select {
+	case s.asked <- q:
+	default:
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// findAnswer returns the answer that the command line has for a question, or nil. The words decline and cancel refuse.
+func (s *session) findAnswer(q mcptask.Question) (json.RawMessage, error) {
+	for _, name := range []string{q.Key, q.Input, "*"} {
+		text, ok := s.Answers[name]
+		switch {
+		case !ok || name == "":
+		case text == "decline":
+			return nil, mcptask.ErrDeclined
+		case text == "cancel":
+			return nil, mcptask.ErrDismissed
+		default:
+			return json.RawMessage(text), nil
+		}
+	}
+	return nil, nil
+}
+
+// openURL lets the person open a page.
+func (s *session) openURL(ctx context.Context, q mcptask.Question) error {
+	content, err := s.findAnswer(q)
+	switch {
+	case err != nil || content != nil:
+	case !s.terminal.CanAsk():
+		return s.leaveOpen(ctx, q)
+	default:
+		err = s.terminal.OpenURL(ctx, q)
+	}
+	if ctx.Err() == nil {
+		s.noteAnswer()
+	}
+	return err
+}
+
+// sample lets the program that the command line names answer for a model.
+func (s *session) sample(ctx context.Context, request mcptask.SampleRequest) (*mcptask.SampleResult, error) {
+	input, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, s.Sample[0], s.Sample[1:]...) //nolint:gosec // the person names the program
+	command.Stdin, command.Stderr = bytes.NewReader(input), s.Stderr
+	output, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("--sample %s: %w", s.Sample[0], err)
+	}
+	var result mcptask.SampleResult
+	if json.Unmarshal(output, &result) == nil && result.Role != "" {
+		return &result, nil
+	}
+	text := mcptask.TextContent(strings.TrimSpace(string(output)))
+	return &mcptask.SampleResult{Role: "assistant", Content: text, Model: s.Sample[0]}, nil
+}

@@ -1,0 +1,205 @@
+package calls
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/terminal"
+)
+
+// resume resumes the call of a task.
+func (s *session) resume(id string) (*mcptask.Call[*mcptask.Result], error) {
+	return mcptask.Resume[*mcptask.Result](s.conn, "", mcptask.NewToken("", id))
+}
+
+// Watch waits for tasks and prints their results. Of several tasks it prints a line each, in the order in which they end,
+// and the failure is the first one's. The error is a *Failure.
+func Watch(ctx context.Context, config Config, ids []string) error {
+	return config.run(ctx, func(ctx context.Context, s *session) error {
+		var all []*mcptask.Call[*mcptask.Result]
+		for _, id := range ids {
+			call, err := s.resume(id)
+			if err != nil {
+				return usage(err)
+			}
+			all = append(all, call)
+		}
+		if len(all) == 1 {
+			return s.follow(ctx, ids[0], all[0])
+		}
+		return s.followAll(ctx, all)
+	})
+}
+
+// followAll waits for several tasks.
+func (s *session) followAll(ctx context.Context, all []*mcptask.Call[*mcptask.Result]) error {
+	var first *Failure
+	left := map[string]bool{}
+	for _, call := range all {
+		left[call.TaskID()] = true
+		s.terminal.Show(call.TaskID(), mcptask.Snapshot{TaskID: call.TaskID(), Status: mcptask.StatusWorking})
+	}
+	err := s.interruptible(ctx, "", func(ctx context.Context) error {
+		for call, err := range mcptask.Settled(ctx, all...) {
+			if call == nil {
+				return err
+			}
+			delete(left, call.TaskID())
+			if err != nil && first == nil {
+				first = describeFailure(err, call.TaskID())
+			}
+			s.printSettled(ctx, call, err)
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errInterrupted):
+		return &Failure{Code: ExitInterrupted, Kind: "interrupted", Err: fmt.Errorf("interrupted; %d tasks go on", len(left))}
+	case err != nil:
+		return err
+	case first != nil:
+		return first
+	}
+	return nil
+}
+
+// printSettled prints how one of several tasks has ended.
+func (s *session) printSettled(ctx context.Context, call *mcptask.Call[*mcptask.Result], err error) {
+	last := mcptask.Snapshot{TaskID: call.TaskID(), Status: mcptask.StatusFailed}
+	if err == nil {
+		last.Status = mcptask.StatusCompleted
+		last.Result, _ = call.Wait(ctx) // it has ended without an error
+	}
+	var tool *mcptask.ToolError
+	switch {
+	case errors.As(err, &tool):
+		last.Result = tool.Result
+	case errors.Is(err, mcptask.ErrCancelled):
+		last.Status = mcptask.StatusCancelled
+	case err != nil && !errors.As(err, &last.Error):
+		last.Error = &mcptask.Error{Message: err.Error()}
+	}
+	s.terminal.Show(call.TaskID(), last)
+	if s.Format != FormatText {
+		s.printLine(describeState(last))
+		return
+	}
+	line := call.TaskID() + "\t" + string(last.Status)
+	if err != nil {
+		line += "\t" + terminal.Printable(err.Error(), false)
+	}
+	fmt.Fprintln(s.Stdout, line)
+}
+
+// Answer answers a question of a task. If key is "", it answers the one that is open. If answer is "", the person is asked.
+// The error is a *Failure.
+func Answer(ctx context.Context, config Config, id, key, answer string) error {
+	if answer != "" {
+		if key == "" {
+			key = "*"
+		}
+		config.Answers, config.NoInput = map[string]string{key: answer}, true
+	}
+	return config.run(ctx, func(ctx context.Context, s *session) error {
+		call, err := s.resume(id)
+		if err != nil {
+			return usage(err)
+		}
+		isAnswered := false
+		err = s.interruptible(ctx, id, func(ctx context.Context) error {
+			for snapshot, err := range call.Updates(ctx) {
+				if err != nil {
+					return err
+				}
+				select {
+				case <-s.answered:
+					isAnswered = true
+				default:
+				}
+				if snapshot.Status != mcptask.StatusInputRequired {
+					return nil
+				}
+			}
+			return nil
+		})
+		if err == nil && !isAnswered {
+			err = &Failure{Code: ExitUsage, Kind: "no_question", Task: id, Err: errors.New("the task asks nothing")}
+		}
+		return err
+	})
+}
+
+// Cancel cancels tasks. The error is a *Failure, the first one's.
+func Cancel(ctx context.Context, config Config, ids []string) error {
+	return config.run(ctx, func(ctx context.Context, s *session) error {
+		var first error
+		for _, id := range ids {
+			call, err := s.resume(id)
+			if err == nil {
+				err = call.Cancel(ctx)
+			}
+			if err != nil && first == nil {
+				first = describeFailure(fmt.Errorf("%s: %w", id, err), id)
+			}
+			if err == nil && !s.Quiet {
+				fmt.Fprintf(s.Stderr, "%s: the server takes the cancellation\n", id)
+			}
+		}
+		return first
+	})
+}
+
+// List lists the tasks of the caller. The error is a *Failure.
+func List(ctx context.Context, config Config) error {
+	if config.Server.Revision == "" {
+		config.Server.Revision = mcptask.Revision20251125 // the only one that has a list
+	}
+	return config.run(ctx, func(ctx context.Context, s *session) error {
+		lister, ok := s.conn.(mcptask.Lister)
+		if !ok {
+			return usage(errors.New("this connection lists no tasks"))
+		}
+		tasks, err := lister.ListTasks(ctx)
+		var wire *mcptask.Error
+		if errors.As(err, &wire) && wire.Code == mcptask.CodeMethodNotFound {
+			return &Failure{Code: ExitFailed, Kind: "no_list", Err: errors.New("the server lists no tasks: it does not know who calls, or speaks a revision " +
+				"without a list; its log and the output of mcptaskgen call --detach name them")}
+		}
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(tasks, func(a, b mcptask.Snapshot) int { return b.CreatedAt.Compare(a.CreatedAt) })
+		return s.printList(tasks)
+	})
+}
+
+// printList prints tasks, a line each.
+func (s *session) printList(tasks []mcptask.Snapshot) error {
+	s.terminal.Close()
+	switch s.Format {
+	case FormatLines:
+		for _, task := range tasks {
+			s.printLine(describeState(task))
+		}
+		return nil
+	case FormatJSON:
+		all := []state{}
+		for _, task := range tasks {
+			all = append(all, describeState(task))
+		}
+		text, err := json.MarshalIndent(all, "", "  ")
+		fmt.Fprintf(s.Stdout, "%s\n", text)
+		return err
+	}
+	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
+	for _, task := range tasks {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", task.TaskID, task.Status, task.CreatedAt.Local().Format(time.DateTime), terminal.Printable(task.Message, false))
+	}
+	return w.Flush()
+}

@@ -1,0 +1,328 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/mcptaskgen/mcptaskgen/cmd/internal/calls"
+)
+
+const callUsage = `mcptaskgen call calls a tool of an MCP server, and waits for its result.
+
+Usage:
+  mcptaskgen call [flags] URL TOOL [ARGUMENT]...                  a server over streamable HTTP
+  mcptaskgen call [flags] -- CMD [ARG]... -- TOOL [ARGUMENT]...   a server on the standard input and output of a program
+
+An ARGUMENT is NAME=VALUE, read by the type that the tool gives it, or NAME:=JSON. A name that is
+given more than once makes a list. mcptaskgen tools URL TOOL shows what a tool takes.
+
+  mcptaskgen call http://localhost:8080/mcp deploy_service service=api environment=staging
+  mcptaskgen call -- npx -y search-server -- search query="task leases" limit=5
+
+Only the result goes to standard output. A tool that may run as a task does. Progress and questions go
+to the terminal. Ctrl-C leaves the task running and prints the line that takes it up again; a second
+Ctrl-C cancels it.
+
+Flags:
+`
+
+const watchUsage = `mcptaskgen watch waits for tasks of an MCP server, and prints their results.
+
+Usage:
+  mcptaskgen watch [flags] URL TASK...
+  mcptaskgen watch [flags] -- CMD [ARG]... -- TASK...
+
+TASK is the ID of a task. - reads IDs from standard input, one a line. Of several tasks it prints one
+line each, in the order in which they end.
+
+Flags:
+`
+
+const answerUsage = `mcptaskgen answer answers a question of a task.
+
+Usage:
+  mcptaskgen answer [flags] URL TASK [KEY] [ANSWER]
+  mcptaskgen answer [flags] -- CMD [ARG]... -- TASK [KEY] [ANSWER]
+
+ANSWER is a JSON object that fits the question, or decline, or cancel. Without it, the question is asked
+here. KEY names the question if the task asks several: mcptaskgen watch --output jsonl shows the keys.
+
+  mcptaskgen answer http://localhost:8080/mcp T4CBF4RMCDDG5OJ5ZG52GGQXSP '{"approve": true}'
+
+Flags:
+`
+
+const cancelUsage = `mcptaskgen cancel cancels tasks of an MCP server.
+
+Usage:
+  mcptaskgen cancel [flags] URL TASK...
+  mcptaskgen cancel [flags] -- CMD [ARG]... -- TASK...
+
+Flags:
+`
+
+const tasksUsage = `mcptaskgen tasks lists your tasks at an MCP server, the newest first.
+
+Usage:
+  mcptaskgen tasks [flags] URL
+  mcptaskgen tasks [flags] -- CMD [ARG]...
+
+Only 2025-11-25 has a list, and only servers that know who calls offer it.
+
+Flags:
+`
+
+const callExitCodes = `
+Exit codes: 0 when all is well, 2 on errors of usage, 3 if the server wants to know who calls, 4 if it
+cannot be reached, 5 if the tool or the server failed, 6 if the task was cancelled, 7 if the task is not
+known, has expired or lost its worker, 8 if an answer is needed, 124 after --timeout, 130 after Ctrl-C.
+`
+
+// callFlags are the flags that all commands of tasks share.
+type callFlags struct {
+	serverFlags
+
+	output         *string
+	timeout        *time.Duration
+	answers        *[]string
+	sample, save   *string
+	noInput        *bool
+	quiet, verbose *bool
+}
+
+// bindCall declares them. waits says whether the command waits for results.
+func bindCall(flags *pflag.FlagSet, waits bool) callFlags {
+	none, no := "", false
+	f := callFlags{answers: &[]string{}, sample: &none, save: &none, noInput: &no}
+	f.output = flags.StringP("output", "o", calls.FormatText, "`text`, json, or jsonl: a line for each change")
+	if waits {
+		f.answers = flags.StringArray("answer", nil, "answer a question, as `KEY=JSON`; the key, the type or * names it, and decline\nand cancel refuse it; may be repeated")
+		f.noInput = flags.Bool("no-input", false, "ask nobody: end with exit code 8 and the question if an answer is needed")
+		f.sample = flags.String("sample", "", "a `program` that answers requests to a model: it reads the request as JSON and\nwrites the result, or text")
+		f.save = flags.String("save", "", "write images, sounds and files of the result into this `directory`")
+	}
+	f.timeout = flags.Duration("timeout", 0, "how long to wait; the task goes on (default: no limit)")
+	f.serverFlags = bindServer(flags, "the `revision` of tasks to speak (default: the first of 2026-07-28 and 2025-11-25 in\nwhich the server has tasks)")
+	f.quiet = flags.BoolP("quiet", "q", false, "show no progress")
+	f.verbose = flags.BoolP("verbose", "v", false, "log what happens, and show what the program writes to its standard error")
+	return f
+}
+
+// config returns how a command works, and the words after the server.
+func (f callFlags) config(i invocation, dash int) (config calls.Config, rest []string, err error) {
+	server, rest, err := f.read(i.args, dash)
+	if err != nil {
+		return config, nil, err
+	}
+	config = i.config(server)
+	config.Format, config.Timeout, config.Save = *f.output, *f.timeout, *f.save
+	config.Quiet, config.Verbose, config.NoInput = *f.quiet, *f.verbose, *f.noInput
+	config.Sample = strings.Fields(*f.sample)
+	if !slices.Contains([]string{calls.FormatText, calls.FormatJSON, calls.FormatLines}, config.Format) {
+		return config, nil, fmt.Errorf("--output %q is not text, json or jsonl", config.Format)
+	}
+	if config.Timeout < 0 {
+		return config, nil, fmt.Errorf("--timeout %v is negative", config.Timeout)
+	}
+	config.Answers = map[string]string{}
+	for _, answer := range *f.answers {
+		key, text, ok := strings.Cut(answer, "=")
+		if !ok || key == "" {
+			return config, nil, fmt.Errorf("--answer %q is not of the form KEY=JSON", answer)
+		}
+		if err := checkAnswer(text); err != nil {
+			return config, nil, fmt.Errorf("--answer %s: %w", key, err)
+		}
+		config.Answers[key] = text
+	}
+	return config, rest, nil
+}
+
+// checkAnswer returns an error if a text is neither a JSON object nor a refusal.
+func checkAnswer(text string) error {
+	var object map[string]json.RawMessage
+	if text == "decline" || text == "cancel" || json.Unmarshal([]byte(text), &object) == nil && object != nil {
+		return nil
+	}
+	return fmt.Errorf("%q is neither a JSON object nor decline or cancel", text)
+}
+
+// config returns how a command works with a server.
+func (i invocation) config(server calls.Server) calls.Config {
+	interrupts := make(chan os.Signal, 2)
+	signal.Notify(interrupts, os.Interrupt)
+	stderr, ok := i.stderr.(*os.File)
+	if !ok {
+		stderr = os.Stderr
+	}
+	return calls.Config{Server: server, Stdin: os.Stdin, Stdout: i.stdout, Stderr: stderr, Interrupts: interrupts, Format: calls.FormatText}
+}
+
+// printFailure prints why a command has ended, and returns its exit code.
+func (i invocation) printFailure(name, format string, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	failure := new(calls.Failure)
+	if !errors.As(err, &failure) {
+		failure = &calls.Failure{Code: calls.ExitUsage, Kind: "usage", Err: err}
+	}
+	if format == calls.FormatJSON || format == calls.FormatLines {
+		fmt.Fprintln(i.stderr, failure.JSON())
+	} else if failure.Code != calls.ExitInterrupted {
+		fmt.Fprintf(i.stderr, "mcptaskgen %s: %v\n", name, failure)
+	}
+	return failure.Code
+}
+
+// taskCommand makes a command that connects to a server. do gets the words after the server.
+func taskCommand(name, usage string, waits bool, bind func(*pflag.FlagSet) func(ctx context.Context, config calls.Config, rest []string) error) command {
+	return command{name: name, usage: usage, after: callExitCodes, bind: func(flags *pflag.FlagSet) func(context.Context, invocation) int {
+		do := bind(flags)
+		shared := bindCall(flags, waits)
+		return func(ctx context.Context, i invocation) int {
+			config, rest, err := shared.config(i, flags.ArgsLenAtDash())
+			if err == nil {
+				// Ctrl-C has a meaning of its own here.
+				err = do(context.WithoutCancel(ctx), config, rest)
+			} else {
+				err = fmt.Errorf("%w; see mcptaskgen %s --help", err, name)
+			}
+			return i.printFailure(name, *shared.output, err)
+		}
+	}}
+}
+
+func callCommand() command {
+	return taskCommand("call", callUsage, true, func(flags *pflag.FlagSet) func(context.Context, calls.Config, []string) error {
+		arguments := flags.String("args", "", "the arguments as `JSON`, @file with JSON, or - for standard input")
+		detach := flags.BoolP("detach", "d", false, "print the ID of the task and leave it running")
+		plain := flags.Bool("plain", false, "ask for no task")
+		ttl := flags.Duration("ttl", 0, "how long the server has to keep the task (default: it decides)")
+		key := flags.String("idempotency-key", "", "calls with the same `key` share one task")
+		return func(ctx context.Context, config calls.Config, rest []string) error {
+			if len(rest) == 0 {
+				return errors.New("name the tool after the server; see mcptaskgen call --help")
+			}
+			base, err := readArguments(*arguments, config.Stdin)
+			if err != nil {
+				return err
+			}
+			return calls.Call(ctx, config, calls.Tool{
+				Name: rest[0], Words: rest[1:], Arguments: base, Detach: *detach, Plain: *plain, TTL: *ttl, IdempotencyKey: *key,
+			})
+		}
+	})
+}
+
+// maxArguments bounds the bytes of --args.
+const maxArguments = 64 << 20
+
+// readArguments reads what --args names.
+func readArguments(text string, stdin io.Reader) (json.RawMessage, error) {
+	switch path, isFile := strings.CutPrefix(text, "@"); {
+	case isFile:
+		content, err := os.ReadFile(path) //nolint:gosec // the person names the file
+		if err != nil {
+			return nil, fmt.Errorf("--args: %w", err)
+		}
+		return content, nil
+	case text == "-":
+		content, err := io.ReadAll(io.LimitReader(stdin, maxArguments))
+		if err != nil {
+			return nil, fmt.Errorf("--args -: %w", err)
+		}
+		return content, nil
+	}
+	return json.RawMessage(text), nil
+}
+
+func watchCommand() command {
+	return taskCommand("watch", watchUsage, true, func(*pflag.FlagSet) func(context.Context, calls.Config, []string) error {
+		return func(ctx context.Context, config calls.Config, rest []string) error {
+			ids, err := readIDs(rest, config.Stdin)
+			if err != nil {
+				return err
+			}
+			return calls.Watch(ctx, config, ids)
+		}
+	})
+}
+
+// readIDs reads the IDs of tasks. - stands for those on standard input.
+func readIDs(words []string, stdin io.Reader) (ids []string, err error) {
+	for _, word := range words {
+		if word != "-" {
+			ids = append(ids, word)
+			continue
+		}
+		content, err := io.ReadAll(io.LimitReader(stdin, maxArguments))
+		if err != nil {
+			return nil, fmt.Errorf("read IDs from standard input: %w", err)
+		}
+		ids = append(ids, strings.Fields(string(content))...)
+	}
+	if len(ids) == 0 {
+		return nil, errors.New("name a task after the server")
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}
+
+func answerCommand() command {
+	return taskCommand("answer", answerUsage, false, func(*pflag.FlagSet) func(context.Context, calls.Config, []string) error {
+		return func(ctx context.Context, config calls.Config, rest []string) error {
+			var key, answer string
+			switch len(rest) {
+			case 1:
+			case 2:
+				if checkAnswer(rest[1]) == nil {
+					answer = rest[1]
+				} else {
+					key = rest[1]
+				}
+			case 3:
+				key, answer = rest[1], rest[2]
+				if err := checkAnswer(answer); err != nil {
+					return err
+				}
+			default:
+				return errors.New("give a task, the key of its question if it has several, and the answer; see mcptaskgen answer --help")
+			}
+			return calls.Answer(ctx, config, rest[0], key, answer)
+		}
+	})
+}
+
+func cancelCommand() command {
+	return taskCommand("cancel", cancelUsage, false, func(*pflag.FlagSet) func(context.Context, calls.Config, []string) error {
+		return func(ctx context.Context, config calls.Config, rest []string) error {
+			ids, err := readIDs(rest, config.Stdin)
+			if err != nil {
+				return err
+			}
+			return calls.Cancel(ctx, config, ids)
+		}
+	})
+}
+
+func tasksCommand() command {
+	return taskCommand("tasks", tasksUsage, false, func(*pflag.FlagSet) func(context.Context, calls.Config, []string) error {
+		return func(ctx context.Context, config calls.Config, rest []string) error {
+			if len(rest) > 0 {
+				return fmt.Errorf("%q is one word too many; see mcptaskgen tasks --help", rest[0])
+			}
+			return calls.List(ctx, config)
+		}
+	})
+}

@@ -7,9 +7,9 @@ import (
 )
 
 // TestArrows checks that neither the generator nor its unit tests link the runtime, so that the
-// runtime can be generated from scratch.
+// runtime can be generated from scratch. Of the commands, only mcptaskgen does, because it calls servers.
 func TestArrows(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "-test", "./...", "../cmd/...").CombinedOutput()
+	out, err := exec.Command("go", "list", "-deps", "-test", "./...", "../cmd/mcptaskvet/...").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

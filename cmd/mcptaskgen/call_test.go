@@ -13,6 +13,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // approval is the form of the tools of the tests.
@@ -87,7 +88,7 @@ func TestCallScripts(t *testing.T) {
 	}
 	sdk := mcp.NewServer(&mcp.Implementation{Name: "calls", Version: "1"}, nil)
 	gosdk.AddTools(sdk, tasks)
-	handler := gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)
+	handler := wirecheck.Handler(t, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/private") && r.Header.Get("Authorization") != "Bearer secret" {
 			http.Error(w, "who are you?", http.StatusUnauthorized)

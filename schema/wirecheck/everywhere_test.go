@@ -71,6 +71,7 @@ var untapped = map[string]string{
 	"runtime/gosdk/example_test.go ExampleNewHandler":                             "reads as a user's program does; other tests of gosdk have the same traffic",
 	"runtime/gosdk/example_test.go ExampleAddTaskTool":                            "as ExampleNewHandler",
 	"runtime/gosdk/example_test.go ExampleStdioTransport":                         "as ExampleNewHandler",
+	"cmd/mcptaskgen/call_test.go serveCalls":                                      "speaks on standard pipes to the command that started it; TestCallScripts has the same traffic over HTTP",
 	"examples/internal/replicas/proxy_test.go startProxy":                         "the proxy passes on whatever it gets",
 	"examples/internal/replicas/proxy_test.go newNumbered":                        "stands behind the proxy and speaks no protocol",
 	"examples/internal/replicas/proxy_test.go TestProxyRepeatsNothing":            "as newNumbered",

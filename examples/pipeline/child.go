@@ -2,25 +2,40 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 )
 
 // child is the server in a process of its own, which can be killed.
 type child struct {
-	file   string // the database
-	addr   string
-	cmd    *exec.Cmd // nil once it has ended
-	stdin  io.Closer
-	exited chan error
+	directory string // of the database
+	addr      string
+	cmd       *exec.Cmd // nil once it has ended
+	stdin     io.Closer
+	exited    chan error
 	// said is what the processes wrote to standard error.
 	said strings.Builder
+}
+
+// startChild starts the first process.
+func startChild(ctx context.Context) (*child, error) {
+	directory, err := os.MkdirTemp("", "pipeline")
+	if err != nil {
+		return nil, err
+	}
+	c := &child{directory: directory}
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
 }
 
 // start starts the process, and waits until it serves.
@@ -29,11 +44,8 @@ func (c *child) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	addr := c.addr
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, "-http", addr, "-store", "sqlite:"+c.file, "-attached") //nolint:gosec // itself
+	addr := cmp.Or(c.addr, "127.0.0.1:0")
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, "-http", addr, "-store", "sqlite:"+filepath.Join(c.directory, "tasks.db"), "-attached") //nolint:gosec // itself
 	detach(cmd)
 	if c.stdin, err = cmd.StdinPipe(); err != nil { // its end tells the server that this process is gone
 		return err
@@ -55,7 +67,7 @@ func (c *child) start(ctx context.Context) error {
 	}()
 	url, ok := strings.CutPrefix(strings.TrimSpace(line), "serving http://")
 	if !ok {
-		return errors.Join(fmt.Errorf("the server printed %q instead of its URL: %w", line, err), c.kill(), errors.New(c.said.String()))
+		return errors.Join(fmt.Errorf("the server printed %q instead of its URL", line), err, c.kill(), errors.New(c.said.String()))
 	}
 	c.addr = strings.TrimSuffix(url, "/mcp")
 	return nil
@@ -76,10 +88,15 @@ func (c *child) kill() error {
 	if err := c.cmd.Process.Kill(); err != nil {
 		return err
 	}
-	<-c.exited
 	c.cmd = nil
+	if err := <-c.exited; err == nil {
+		return errors.New("the server had ended before it was killed")
+	}
 	return nil
 }
+
+// close ends the process, and removes the database.
+func (c *child) close() error { return errors.Join(c.stop(), os.RemoveAll(c.directory)) }
 
 // stop ends the process in its own way.
 func (c *child) stop() error {

@@ -23,7 +23,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -132,27 +131,22 @@ func runDemo(ctx context.Context, out *os.File, url string) (err error) {
 		}
 	}()
 	if url == "" {
-		directory, err := os.MkdirTemp("", "pipeline")
-		if err != nil {
+		if s.server, err = startChild(ctx); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, os.RemoveAll(directory)) }()
-		s.server = &child{file: filepath.Join(directory, "tasks.db")}
-		if err := s.server.start(ctx); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, s.server.stop()) }()
+		defer func() { err = errors.Join(err, s.server.close()) }()
 		url = s.server.url()
 		s.t.Printf("A generated server runs as process %d, and keeps its tasks in an SQLite file.", s.server.pid())
 	}
 	s.connect = connectTo(url)
-	if err := s.tell(ctx); ctx.Err() != nil {
+	err = s.tell(ctx)
+	switch {
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	} else if err != nil && s.server != nil {
+	case err != nil && s.server != nil:
 		return fmt.Errorf("%w\n%s", err, s.server.output())
-	} else {
-		return err
 	}
+	return err
 }
 
 // newServer creates the generated server, and the SDK's server for it.

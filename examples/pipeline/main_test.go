@@ -24,7 +24,7 @@ func TestStory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer out.Close()
+		defer func() { _ = out.Close() }() // it has been read
 		ctx, leave := context.WithCancelCause(t.Context())
 		s := newStory(nil, out, leave)
 		defer s.t.Close()

@@ -40,7 +40,7 @@ func record(ctx context.Context, out *os.File, file string) (err error) {
 	if err != nil {
 		return fmt.Errorf("-record: no terminal of its own: %w", err)
 	}
-	defer screen.Close()
+	defer func() { _ = screen.Close() }() // the program has ended
 	if keyboard := int(os.Stdin.Fd()); term.IsTerminal(keyboard) {
 		former, err := term.MakeRaw(keyboard)
 		if err != nil {

@@ -31,7 +31,7 @@ func TestServeAndCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }() // it has been read
 	if err := run(t.Context(), out, mode{url: url}); err != nil {
 		told, _ := os.ReadFile(out.Name())
 		t.Errorf("%v\n%s", err, told)

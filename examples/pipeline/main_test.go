@@ -39,7 +39,7 @@ func TestStory(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			"It speaks 2026-07-28", "run_pipeline became task ", "run_pipeline: 2/4 test\n", "It is completed: 4 stages in 2.0 s.",
+			"its generated client, in 2026-07-28", "run_pipeline became task ", "run_pipeline: 2/4 test\n", "It is completed: 4 stages in 2.0 s.",
 			"Ship api to production? The demo says yes", "Version 1.4.2 is shipped.", "It is cancelled",
 			"ToolError: build: main.go:12:3", "the repository shop is locked (code -32050)",
 			"2025-11-25: its task is failed", "2026-07-28: it is completed", "2025-11-25: a task", "2026-07-28: no task",

@@ -19,7 +19,7 @@ import (
 // The size of the recorded terminal.
 const (
 	columns = 80
-	rows    = 40
+	rows    = 46
 )
 
 // record runs the demo at a terminal of its own, and writes what it shows into a file, in version 2 of asciinema's format.

@@ -83,7 +83,7 @@ func (s *story) tell(ctx context.Context) error {
 	}
 	defer conn.Close()
 	s.ci = pipeline.NewCIClient(conn)
-	s.t.Printf("Its generated client is this process. It speaks %s. Ctrl-C ends the demo.", conn.Revision())
+	s.t.Printf("This process is its generated client, in %s. Ctrl-C ends the demo.", conn.Revision())
 	for _, part := range []func(context.Context) error{
 		s.showResult, s.killServer, s.showQuestion, s.showCancel, s.showFailures, s.showRecovery, s.showRevisions,
 	} {

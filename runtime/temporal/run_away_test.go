@@ -1,7 +1,9 @@
 package temporal
 
 import (
+	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -38,7 +40,7 @@ func TestKeysAway(t *testing.T) {
 		replyTo(t, s, task.ID, "Build/a", `{"action":"accept","content":{"approve":true}}`)
 		time.Sleep(10 * time.Hour)
 		failing("get")
-		if got := <-f.signals; got.Key != "a" || got.Refusal != "" {
+		if got := f.receive(t); got.Key != "a" || got.Refusal != "" {
 			t.Errorf("%+v", got)
 		}
 		f.mu.Lock()
@@ -78,7 +80,7 @@ func TestRefusalOutage(t *testing.T) {
 		replyTo(t, s, task.ID, "Build/a", `{"action":"decline"}`)
 		time.Sleep(5 * time.Minute)
 		c.setFail(nil)
-		if got := <-f.signals; got.Refusal != flowwire.RefusedDeclined {
+		if got := f.receive(t); got.Refusal != flowwire.RefusedDeclined {
 			t.Errorf("%+v", got)
 		}
 		f.end(built{}, nil)
@@ -142,30 +144,135 @@ func TestPanickingSignal(t *testing.T) {
 	})
 }
 
-// TestJoinWhileAway checks that a run that joins a workflow waits for the keys of the data converter and for credentials.
+// beginLaterRun begins a task whose first run makes no request for a workflow, or starts it. It returns the server that goes
+// on with the task in a second run, once prepare has returned.
+func beginLaterRun(t *testing.T, c *fakeTemporal, isStarted bool, prepare func()) (s *mcptask.Server, id string) {
+	t.Helper()
+	build := func(ctx context.Context, task *mcptask.Task) (built, error) {
+		if task.Attempt() == 1 && !isStarted { // other work comes first
+			<-ctx.Done()
+			return built{}, ctx.Err()
+		}
+		return runBuild(c)(ctx, task)
+	}
+	store := mcptask.NewMemoryStore()
+	first := newBuildServer(t, store, buildPolicy, build)
+	task := beginBuild(t, first)
+	synctest.Wait()
+	prepare()
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	return newBuildServer(t, store, buildPolicy, build), task.ID
+}
+
+// TestJoinWhileAway checks that a later run joins its workflow even if the start is refused, whatever the reason.
 func TestJoinWhileAway(t *testing.T) {
-	for name, away := range map[string]error{"keys": errors.New("the key server is away"), "credentials": serviceerror.NewPermissionDenied("expired", "")} {
+	refusals := maps.Clone(away)
+	refusals["arguments"] = func() error { return serviceerror.NewInvalidArgument("no") }
+	for name, refuse := range refusals {
 		bubble.Run(t, name, func(t *testing.T) {
-			c, store := newFakeTemporal(), mcptask.NewMemoryStore()
-			first := newBuildServer(t, store, buildPolicy, runBuild(c))
-			task := beginBuild(t, first)
-			f := <-c.begun
-			synctest.Wait()
-			c.setFail(func(call string) error {
-				if call == "start" {
-					return away
-				}
-				return nil
-			})
-			if err := first.Close(); err != nil {
-				t.Error(err)
-			}
-			second := newBuildServer(t, store, buildPolicy, runBuild(c))
+			c := newFakeTemporal()
+			second, id := beginLaterRun(t, c, true, func() { c.failCall("start", refuse) })
 			time.Sleep(time.Minute)
-			c.setFail(nil)
-			f.end(built{Image: "shop:1"}, nil)
-			if r := awaitBuild(t, second, task.ID, "its end", isBuilt); !strings.Contains(buildOutcome(r), "shop:1") {
+			(<-c.begun).end(built{Image: "shop:1"}, nil)
+			if r := awaitBuild(t, second, id, "its end", isBuilt); !strings.Contains(buildOutcome(r), "shop:1") {
 				t.Error(buildOutcome(r))
+			}
+		})
+	}
+}
+
+// TestFirstStartOfLaterRun checks that the first start of a workflow fails the task if it is refused, also in a later run of
+// the handler.
+func TestFirstStartOfLaterRun(t *testing.T) {
+	for name, refuse := range away {
+		bubble.Run(t, name, func(t *testing.T) {
+			c := newFakeTemporal()
+			second, id := beginLaterRun(t, c, false, func() { c.failCall("start", refuse) })
+			before := time.Now()
+			if r := awaitBuild(t, second, id, "its end", isBuilt); !strings.Contains(buildOutcome(r), "the workflow Build was not started") || time.Since(before) > time.Minute {
+				t.Errorf("%s after %v", buildOutcome(r), time.Since(before))
+			}
+		})
+	}
+}
+
+// TestUnknownStart checks that a later run waits while it can find out neither whether its workflow exists nor start it, and
+// that the task says why.
+func TestUnknownStart(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		second, id := beginLaterRun(t, c, true, func() {
+			c.setFail(func(string) error { return away["credentials"]() })
+		})
+		awaitBuild(t, second, id, "the reason", func(r mcptask.Record) bool {
+			return r.StatusMessage == "Temporal refuses this server: the task goes on when it no longer does"
+		})
+		time.Sleep(10 * time.Minute)
+		c.setFail(nil)
+		(<-c.begun).end(built{Image: "shop:1"}, nil)
+		if r := awaitBuild(t, second, id, "its end", isBuilt); !strings.Contains(buildOutcome(r), "shop:1") {
+			t.Error(buildOutcome(r))
+		}
+	})
+}
+
+// TestLostStart checks that a workflow is joined if the answer to its start is lost, also if the next start is refused.
+func TestLostStart(t *testing.T) {
+	for lost, lose := range map[string]func() error{"outage": func() error { return errNoTemporal }, "panic": away["panic"]} {
+		for refused, refuse := range away {
+			bubble.Run(t, lost+" "+refused, func(t *testing.T) {
+				c := newFakeTemporal()
+				c.lose = lose
+				c.failCall("start", func() error {
+					if c.counted("start") > 1 {
+						return refuse()
+					}
+					return nil
+				})
+				s := newBuildServer(t, nil, buildPolicy, runBuild(c))
+				task := beginBuild(t, s)
+				f := <-c.begun
+				time.Sleep(time.Minute)
+				f.end(built{Image: "shop:1"}, nil)
+				if r := awaitBuild(t, s, task.ID, "its end", isBuilt); !strings.Contains(buildOutcome(r), "shop:1") {
+					t.Error(buildOutcome(r))
+				}
+			})
+		}
+	}
+}
+
+// TestResultAtDeadline checks that the result of a workflow that is over counts if it can be read soon after the deadline,
+// and that nothing waits for the result of a workflow that has failed.
+func TestResultAtDeadline(t *testing.T) {
+	failures := maps.Clone(away)
+	failures["outage"] = func() error { return errNoTemporal }
+	for name, fail := range failures {
+		bubble.Run(t, name, func(t *testing.T) {
+			c := newFakeTemporal()
+			policy := buildPolicy
+			policy.Deadline = 10 * time.Minute
+			c.failCall("get", fail)
+			s := newBuildServer(t, nil, policy, runBuild(c))
+			task := beginBuild(t, s)
+			(<-c.begun).end(built{Image: "shop:1"}, nil)
+			time.Sleep(policy.Deadline + time.Second)
+			c.setFail(nil)
+			if r := awaitBuild(t, s, task.ID, "its end", isBuilt); !strings.Contains(buildOutcome(r), "shop:1") {
+				t.Error(buildOutcome(r))
+			}
+
+			c.failCall("get", fail)
+			task = beginBuild(t, s)
+			(<-c.begun).end(nil, failWorkflow(errors.New("no disk left")))
+			time.Sleep(policy.Deadline + time.Second)
+			c.setFail(nil)
+			before := time.Now()
+			awaitBuild(t, s, task.ID, "its end", isBuilt)
+			if waited := time.Since(before); waited > 5*time.Second {
+				t.Errorf("the end took %v", waited)
 			}
 		})
 	}

@@ -32,6 +32,9 @@ const (
 	cancelPatience = 30 * time.Second
 	// longestGet bounds one request for the result of a workflow.
 	longestGet = time.Hour
+	// longestDecoding is longer than a data converter takes to fail. A request for a result that is open for longer
+	// waits for the end of the workflow.
+	longestDecoding = time.Minute
 	// toldFailures is the number of failures after which the task is told why they happen.
 	toldFailures = 3
 	// firstPause and longestPause are the pauses between attempts while Temporal does not answer.
@@ -294,7 +297,11 @@ func (f *flow) await(ctx context.Context, out any) error {
 	var backoff backoff
 	unread := 0 // how often the data converter has failed
 	for {
+		running := time.AfterFunc(longestDecoding, follower.forgetUnreadResult)
 		err := f.get(ctx, out)
+		if !running.Stop() {
+			unread = 0
+		}
 		switch {
 		case err == nil, ctx.Err() != nil:
 			return err

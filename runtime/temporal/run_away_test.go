@@ -1,8 +1,10 @@
 package temporal
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"strings"
 	"testing"
@@ -119,29 +121,37 @@ func TestRefusedAnswer(t *testing.T) {
 	}
 }
 
-// TestPanickingSignal checks that an answer is sent again after a panic of the data converter.
+// TestPanickingSignal checks that an answer is sent again after a panic of the data converter, that the task says so while
+// it panics, and that the log has the panic once.
 func TestPanickingSignal(t *testing.T) {
+	var log bytes.Buffer // read after the last write
+	former := slog.Default()
+	defer slog.SetDefault(former)
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	bubble.Test(t, func(t *testing.T) {
 		c := newFakeTemporal()
 		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
 		task := beginBuild(t, s)
 		f := <-c.begun
-		f.show(flowwire.State{Questions: askFor("a")})
+		f.show(flowwire.State{Reports: 1, Message: "waiting", Questions: askFor("a")})
 		awaitAsked(t, s, task.ID, "Build/a")
-		c.setFail(func(call string) error {
-			if call == "signal" {
-				c.setFail(nil)
-				panic("boom")
-			}
-			return nil
-		})
+		c.failCall("signal", away["panic"])
 		replyTo(t, s, task.ID, "Build/a", `{"action":"accept","content":{"approve":true}}`)
-		if got := <-f.signals; got.Refusal != "" {
+		time.Sleep(10 * time.Minute)
+		awaitBuild(t, s, task.ID, "the reason", func(r mcptask.Record) bool {
+			return r.StatusMessage == "an answer for the workflow Build cannot be sent yet: its data converter fails"
+		})
+		c.setFail(nil)
+		if got := f.receive(t); got.Refusal != "" {
 			t.Errorf("%+v", got)
 		}
+		awaitBuild(t, s, task.ID, "the report", func(r mcptask.Record) bool { return r.StatusMessage == "waiting" })
 		f.end(built{}, nil)
 		awaitBuild(t, s, task.ID, "its end", isBuilt)
 	})
+	if n := strings.Count(log.String(), "an answer for the workflow Build panicked"); n != 1 {
+		t.Errorf("logged %d times:\n%s", n, &log)
+	}
 }
 
 // beginLaterRun begins a task whose first run makes no request for a workflow, or starts it. It returns the server that goes
@@ -242,6 +252,54 @@ func TestLostStart(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestReadAgain checks that a task shows the progress again if its workflow runs after requests for the result have failed,
+// and that it says so if they fail again.
+func TestReadAgain(t *testing.T) {
+	for name, fail := range map[string]func() error{"keys": away["keys"], "panic": away["panic"]} {
+		bubble.Run(t, name, func(t *testing.T) {
+			c := newFakeTemporal()
+			policy := buildPolicy
+			policy.TTL = 2 * longestGet
+			s := newBuildServer(t, nil, policy, runBuild(c))
+			c.failCall("get", fail)
+			task := beginBuild(t, s)
+			f := <-c.begun
+			f.show(flowwire.State{Reports: 1, Done: 1, Total: 3, Message: "compiling"})
+			isUnread := func(r mcptask.Record) bool { return strings.Contains(r.StatusMessage, "cannot be read yet") }
+			awaitBuild(t, s, task.ID, "the reason", isUnread)
+			c.setFail(nil)
+			awaitBuild(t, s, task.ID, "the progress", func(r mcptask.Record) bool { return r.StatusMessage == "compiling (1/3)" })
+			c.failCall("get", fail)
+			awaitBuild(t, s, task.ID, "the reason", isUnread)
+			c.setFail(nil)
+			f.end(built{Image: "shop:1"}, nil)
+			if r := awaitBuild(t, s, task.ID, "its end", isBuilt); !strings.Contains(buildOutcome(r), "shop:1") {
+				t.Error(buildOutcome(r))
+			}
+		})
+	}
+}
+
+// TestLaterRunGoesOn checks that a failure that an earlier run has told goes when the workflow can be followed again.
+func TestLaterRunGoesOn(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c := newFakeTemporal()
+		c.failCall("query", func() error {
+			return serviceerror.NewWorkflowNotReady("Unable to query workflow due to Workflow Task in failed state.")
+		})
+		var f *fakeFlow
+		second, id := beginLaterRun(t, c, true, func() {
+			f = <-c.begun
+			time.Sleep(time.Minute)
+			c.setFail(nil)
+			f.show(flowwire.State{})
+		})
+		awaitBuild(t, second, id, "the message", func(r mcptask.Record) bool { return r.StatusMessage == "the workflow Build goes on" })
+		f.end(built{}, nil)
+		awaitBuild(t, second, id, "its end", isBuilt)
+	})
 }
 
 // TestResultAtDeadline checks that the result of a workflow that is over counts if it can be read soon after the deadline,

@@ -76,7 +76,8 @@ func (p *poller) send(ctx, closing context.Context, header http.Header, method s
 	}
 	read, err := readBody(response.Body)
 	if err != nil {
-		return nil, answer // the session reads the same error
+		answer.response, answer.err = nil, err
+		return nil, answer
 	}
 	response.Body = read
 	m, _, refusal := wire.Read(read.rest)
@@ -85,6 +86,13 @@ func (p *poller) send(ctx, closing context.Context, header http.Header, method s
 	}
 	_ = read.Close() // it is read
 	return m.Result, nil
+}
+
+// discard frees an answer that is not handed over.
+func (a *polled) discard() {
+	if a.response != nil {
+		_ = a.response.Body.Close() // it is not used
+	}
 }
 
 // renumber gives an answer to the poll the ID of the session's request.
@@ -123,7 +131,8 @@ func (l *link) poll(ctx context.Context, method string, params any) (json.RawMes
 	switch {
 	case rest == nil:
 		return result, l.protocol.ResultKind(method, result)
-	case rest.err != nil && ctx.Err() != nil:
+	case ctx.Err() != nil: // the session could take a body that was cut off for the end of it
+		rest.discard()
 		return nil, fmt.Errorf("%s: %w", method, ctx.Err())
 	}
 	return l.sendNoting(ctx, method, params, &refusal{polled: rest})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -178,7 +179,16 @@ func (t *httpTransport) forward(r *http.Request, id json.RawMessage) (*http.Resp
 		return t.client.Transport.RoundTrip(r)
 	}
 	note.id = id
-	return note.polled.response, note.polled.err
+	response, err := note.polled.response, note.polled.err
+	if err == nil && !isStream(response) { // filterBody does so on a stream
+		response.Body, err = changeBody(response.Body, func(message []byte) []byte { return note.polled.renumber(message, id) })
+		clearLength(response)
+	}
+	if err != nil {
+		note.tooLong.Store(errors.As(err, new(tooLongError)))
+		return nil, err
+	}
+	return response, nil
 }
 
 func isStream(response *http.Response) bool {
@@ -228,7 +238,6 @@ func (t *httpTransport) filterBody(r *http.Request, response *http.Response, id 
 			note.tooLong.Store(true)
 			return err
 		}
-		body.rest = note.polled.renumber(body.rest, id)
 		response.Body = body
 		return nil
 	}

@@ -54,7 +54,7 @@ func (p *poller) send(ctx, closing context.Context, header http.Header, method s
 	}
 	r.Header = header
 	setNameHeaders(r.Header, method, params)
-	response, err := p.client.Do(r)
+	response, err := p.client.Do(r) //nolint:bodyclose // its reader closes it: the session, or read below
 	if err != nil {
 		free()
 		if outer := (*url.Error)(nil); errors.As(err, &outer) { // the SDK's client wraps it again

@@ -57,8 +57,8 @@ func TestRoundTakesStepsTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, ticks := range []time.Duration{0, 1, 1, 2} {
-			if after := second[i].Sub(began); after != time.Second+ticks*tick {
+		for i, late := range []time.Duration{0, tick, tick, 2 * tick} {
+			if after := second[i].Sub(began); after != time.Second+late {
 				t.Errorf("step %d after %v", i, after)
 			}
 		}

@@ -206,6 +206,34 @@ func TestUpdates(t *testing.T) {
 	})
 }
 
+// TestUpdatesOfHiddenQuestions checks that Updates tells questions apart by their times if the server does not send them, as in
+// 2025-11-25.
+func TestUpdatesOfHiddenQuestions(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
+			s := working("t", time.Second)
+			s.Status = StatusInputRequired
+			switch {
+			case n > 4:
+				s = completed("t", 1)
+			case n > 2:
+				s.UpdatedAt = epoch.Add(time.Minute)
+			}
+			return s, nil
+		}}
+		var got []Status
+		for s, err := range started(t, conn).Updates(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, s.Status)
+		}
+		if want := []Status{StatusWorking, StatusInputRequired, StatusInputRequired, StatusCompleted}; !slices.Equal(got, want) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
 // TestManyWaitersPollOnce checks that the interval holds however many callers wait.
 func TestManyWaitersPollOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

@@ -81,6 +81,11 @@ type Policy struct {
 	// task that kills each of its workers fails after as many, with data.reason
 	// "worker_lost". A run that a closing server has handed over is not counted. 0 means
 	// DefaultAttempts, and 1,000 is the most.
+	//
+	// Servers that share a store should have the same Attempts. A server that has lost a task judges by its own
+	// Attempts whether another server goes on with it. If that one has more, such as while a new version is rolled
+	// out, [Task.Interrupted] wrongly returns false, and the workflow of the task is cancelled. With an [Engine],
+	// Attempts does not matter here.
 	Attempts int
 	// Immediate is text for the model while the task runs (C-20).
 	Immediate string

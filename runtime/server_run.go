@@ -103,14 +103,11 @@ func (s *Server) explainUnstarted(record Record, err error, hasTried bool) RunEn
 	case hasTried:
 		return RunLeft
 	}
-	cause := errEndedElsewhere
-	switch err := s.failOrphan(record); {
-	case errors.Is(err, errVoid):
-		cause = ErrSuperseded // yet another run has begun
-	case err != nil && !isOver(err):
+	err = s.failOrphan(record)
+	if errors.Is(err, errVoid) || err != nil && !isOver(err) { // errVoid: yet another run has begun, which this one leaves alone
 		return RunLeft
 	}
-	s.cancelHandler(record.ID, cause)
+	s.cancelHandler(record.ID, errEndedElsewhere)
 	return RunOver
 }
 

@@ -126,6 +126,112 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// handEngine is an Engine whose runs the test calls.
+type handEngine struct{ run RunFunc }
+
+func (e *handEngine) join(run RunFunc) (Executor, error) {
+	e.run = run
+	return e, nil
+}
+
+func (*handEngine) Name() string                               { return "hand" }
+func (*handEngine) Patience() time.Duration                    { return time.Minute }
+func (*handEngine) Submit(context.Context, Submission) error   { return nil }
+func (*handEngine) Cancel(context.Context, Submission) error   { return nil }
+func (*handEngine) Answered(context.Context, Submission) error { return nil }
+func (*handEngine) Close(context.Context) error                { return nil }
+
+// TestInterruptedByEngine checks that a run whose engine has begun another one is interrupted, even if it has no tries left,
+// and that one whose task is lost is not.
+func TestInterruptedByEngine(t *testing.T) {
+	for name, c := range map[string]struct {
+		supersede func(t *testing.T, s *Server, run RunFunc, id string)
+		want      bool
+	}{
+		"another run": {func(t *testing.T, s *Server, _ RunFunc, id string) {
+			other := newServer(t, Options{Store: s.store, Executor: new(handEngine).join}) // another server of the engine
+			_, err := other.moveTask(t.Context(), other.newRequestRetry(), Record{ID: id}, func(Record) event {
+				return event{kind: eventStart, worker: other.nameWorker()}
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}, true},
+		"lost": {func(t *testing.T, _ *Server, run RunFunc, id string) {
+			if end := run(t.Context(), id); end != RunOver {
+				t.Errorf("%v", end)
+			}
+		}, false},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			var engine handEngine
+			got := make(chan bool, 1)
+			watch := numberTool("watch", Policy{Task: TaskRequired, OnLost: RestartWhenLost, Attempts: 1}, func(ctx context.Context, task *Task, _ number) (number, error) {
+				<-ctx.Done()
+				got <- task.Interrupted(ctx)
+				return number{}, ctx.Err()
+			})
+			s := newServer(t, Options{Store: NewMemoryStore(), Executor: engine.join}, watch)
+			task := begin(t, s, alice, "watch")
+			ended := make(chan RunEnd, 1)
+			go func() { ended <- engine.run(t.Context(), task.ID) }()
+			synctest.Wait()
+			c.supersede(t, s, engine.run, task.ID)
+			if got := <-got; got != c.want {
+				t.Errorf("%v", got)
+			}
+			<-ended
+		})
+	}
+}
+
+// TestLateCallLeavesRun checks that a call of the RunFunc that finds a task lost leaves a run alone that begins at the same
+// server before the task is ended.
+func TestLateCallLeavesRun(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var engine handEngine
+		store := &tapStore{Store: NewMemoryStore()}
+		watch := numberTool("watch", Policy{Task: TaskRequired, OnLost: RestartWhenLost, Attempts: 1}, func(ctx context.Context, task *Task, _ number) (number, error) {
+			select {
+			case <-ctx.Done():
+				return number{}, ctx.Err()
+			case <-time.After(time.Duration(task.Attempt()) * time.Hour):
+				return number{N: task.Attempt()}, nil
+			}
+		})
+		s := newServer(t, Options{Store: store, Executor: engine.join}, watch)
+		task := begin(t, s, alice, "watch")
+		ends := make(chan RunEnd, 2)
+		call := func() { ends <- engine.run(t.Context(), task.ID) }
+		go call()
+		synctest.Wait()
+		store.set(func(ctx context.Context, _ string, r *Record, do func() error) error {
+			if r == nil || !r.Done() {
+				return do()
+			}
+			store.set(nil)
+			_, err := s.moveTask(ctx, s.newRequestRetry(), Record{ID: task.ID}, func(Record) event { return event{kind: eventHandOver, worker: s.nameWorker()} })
+			if err != nil {
+				t.Error(err)
+			}
+			go call()
+			time.Sleep(time.Second)
+			return do()
+		})
+		if end := engine.run(t.Context(), task.ID); end != RunLeft {
+			t.Errorf("the late call returned %v", end)
+		}
+		if r := ended(t, s, alice, task.ID); r.Outcome.Kind != OutcomeResult || r.Attempt != 2 {
+			t.Errorf("attempt %d: %+v", r.Attempt, r.Outcome)
+		}
+		for range 2 {
+			if end := <-ends; end != RunOver {
+				t.Errorf("%v", end)
+			}
+		}
+	})
+}
+
 // TestNoRunner checks that a workflow without a Runner is a tool error that names it.
 func TestNoRunner(t *testing.T) {
 	_, err := RunWorkflow[json.RawMessage](t.Context(), nil, NewTask("a", "", 1, nil), "Build")

@@ -29,7 +29,7 @@ const (
 	maxTaskIDs = 1000
 	// maxFollowed limits the tasks in all open subscriptions of an account. Each subscription
 	// counts as one more. A request beyond the limit is refused with "followed" in data.limit.
-	maxFollowed = 10_000
+	maxFollowed = 20_000
 	// maxFollowedByAnonymous and maxFollowedInAll are the same limit for all anonymous callers
 	// together, and for all callers.
 	maxFollowedByAnonymous, maxFollowedInAll = 40_000, 100_000

@@ -115,6 +115,7 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 		return dialed{
 			Transport: &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &over}, capabilities: wire.capabilities,
 			listen: subscriber{&listening, url, options.MaxMessage}.listen,
+			poller: &poller{client: client, url: url},
 		}
 	})
 	if err != nil {
@@ -151,6 +152,8 @@ type dialed struct {
 	// listen opens a subscription beside the transport. It is nil if the transport carries
 	// subscriptions itself.
 	listen func(ctx context.Context, params map[string]any, hear notificationFunc) error
+	// poller polls tasks beside the transport. It is nil if nothing can be sent beside it.
+	poller *poller
 }
 
 // hooks are what our transports do beyond the SDK's.

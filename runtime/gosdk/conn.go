@@ -195,8 +195,15 @@ func (c *conn) openLinkIn(ctx context.Context, chosen protocol.Client) (opened *
 		return nil, fmt.Errorf("the server speaks %s, not %s", negotiated, want)
 	}
 	l.session, l.endCause, l.listen, l.meta = session, wire.endCause, wire.listen, c.requestMeta(negotiated)
+	if l.poller = wire.poller; l.poller != nil {
+		go l.awaitEnd()
+	}
 	switch {
 	case negotiated >= mcptask.Revision20260728:
+		if l.pollMeta, err = json.Marshal(l.meta); err != nil {
+			_ = session.Close()
+			return nil, err
+		}
 		l.protocol = protocol.Client20260728{Capabilities: c.answerCapabilities()}
 	case chosen != nil:
 		l.protocol = chosen
@@ -455,7 +462,7 @@ func (c *conn) Task(ctx context.Context, taskID string) (s mcptask.Snapshot, err
 // readTask reads a task. If the answer to its call has come, it reads that.
 func (c *conn) readTask(ctx context.Context, l *link, taskID string) (s mcptask.Snapshot, err error) {
 	if c.calls == nil {
-		return l.protocol.Task(ctx, l.send, taskID)
+		return l.protocol.Task(ctx, l.poll, taskID)
 	}
 	s, answered := c.calls.takeUnread(taskID)
 	if !answered {

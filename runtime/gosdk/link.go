@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -26,6 +27,12 @@ type link struct {
 	endCause  func() error // see dialed
 	listen    func(ctx context.Context, params map[string]any, hear notificationFunc) error
 	meta      map[string]any // for requests outside the session
+	// poller polls tasks beside the session. It is nil if only the session can. pollMeta is the _meta
+	// of its requests, or nil.
+	poller   *poller
+	pollMeta json.RawMessage
+	// over is set when the session has ended. What polls beside it would not notice that.
+	over atomic.Bool
 	// maxMessage is ClientOptions.MaxMessage.
 	maxMessage int
 	// tasks reports whether the server accepts task-augmented tool calls (C-08).
@@ -51,6 +58,13 @@ func (k *connKeeper) Connect(ctx context.Context) (connection mcp.Connection, er
 	return k.connection, err
 }
 
+// awaitEnd notes the end of the session.
+func (l *link) awaitEnd() {
+	defer guard.Recover(nil, "the wait for the end of a session")
+	_ = l.session.Wait() // the next request returns the reason
+	l.over.Store(true)
+}
+
 // close ends the session with all its requests. The SDK's Close alone would wait for them.
 func (l *link) close() error {
 	l.receiving.end()
@@ -63,11 +77,15 @@ func (l *link) close() error {
 
 // send sends a request of any shape and returns its result.
 func (l *link) send(ctx context.Context, method string, params any) (json.RawMessage, error) {
+	return l.sendNoting(ctx, method, params, &refusal{})
+}
+
+// sendNoting is send with a note of what HTTP says about the request.
+func (l *link) sendNoting(ctx context.Context, method string, params any, refusal *refusal) (json.RawMessage, error) {
 	raw, err := newRawParams(params)
 	if err != nil {
 		return nil, fmt.Errorf("gosdk: encode %s: %w", method, err)
 	}
-	refusal := &refusal{}
 	result, err := mcp.CallCustomMethod[*rawParams, *rawResult](context.WithValue(ctx, refusalKey{}, refusal),
 		l.session, carriedMethod(method).alias(), raw)
 	if err != nil {

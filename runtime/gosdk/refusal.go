@@ -19,6 +19,8 @@ type refusal struct {
 	after time.Duration // how long to wait, if the server refused the request
 	taken bool          // the server has taken the request and will answer
 	id    json.RawMessage
+	// polled is the answer, if the poller has sent the request.
+	polled *polled
 	// tooLong is set, concurrently with the sender, if the answer is too long.
 	tooLong atomic.Bool
 }

@@ -26,8 +26,10 @@ type carriedMethod string
 
 const aliasPrefix = "io.github.mcptaskgen/"
 
+const tasksGet = "tasks/get"
+
 var carried = [...]carriedMethod{
-	"tools/call", "tools/list", "tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update", "tasks/delete", protocol.Listen,
+	"tools/call", "tools/list", tasksGet, "tasks/result", "tasks/list", "tasks/cancel", "tasks/update", "tasks/delete", protocol.Listen,
 }
 
 func (m carriedMethod) alias() string { return aliasPrefix + string(m) }
@@ -143,7 +145,7 @@ func (t *httpTransport) roundTrip(r *http.Request, hangUp func()) (*http.Respons
 	}
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	response, err := t.client.Transport.RoundTrip(out)
+	response, err := t.forward(out, m.ID)
 	if m.Method == "" && m.ID != nil {
 		t.onReply(m.ID)
 	}
@@ -166,6 +168,25 @@ func (t *httpTransport) roundTrip(r *http.Request, hangUp func()) (*http.Respons
 			return nil, err
 		}
 		return response, rewriteBody(response, hideCode)
+	}
+	return response, nil
+}
+
+// forward sends a request, unless the poller has sent it already.
+func (t *httpTransport) forward(r *http.Request, id json.RawMessage) (*http.Response, error) {
+	note := refusalFrom(r.Context())
+	if id == nil || note.polled == nil || note.id != nil {
+		return t.client.Transport.RoundTrip(r)
+	}
+	note.id = id
+	response, err := note.polled.response, note.polled.err
+	if err == nil && !isStream(response) { // filterBody does so on a stream
+		response.Body, err = changeBody(response.Body, func(message []byte) []byte { return note.polled.renumber(message, id) })
+		clearLength(response)
+	}
+	if err != nil {
+		note.tooLong.Store(errors.As(err, new(tooLongError)))
+		return nil, err
 	}
 	return response, nil
 }
@@ -224,6 +245,7 @@ func (t *httpTransport) filterBody(r *http.Request, response *http.Response, id 
 		if t.intercept(message, from) {
 			return nil
 		}
+		message = note.polled.renumber(message, note.id)
 		if note.id != nil && isAnswer(message, note.id) {
 			time.AfterFunc(endTimeout, func() { defer guard.Recover(nil, "the end of a stream"); hangUp() })
 		}

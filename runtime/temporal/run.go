@@ -9,6 +9,7 @@ import (
 	"reflect"
 	goruntime "runtime"
 	"strings"
+	"sync"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -31,6 +32,9 @@ const (
 	cancelPatience = 30 * time.Second
 	// longestGet bounds one request for the result of a workflow.
 	longestGet = time.Hour
+	// longestDecoding is longer than a data converter takes to fail. A request for a result that is open for longer
+	// waits for the end of the workflow.
+	longestDecoding = time.Minute
 	// toldFailures is the number of failures after which the task is told why they happen.
 	toldFailures = 3
 	// firstPause and longestPause are the pauses between attempts while Temporal does not answer.
@@ -131,6 +135,7 @@ type flow struct {
 	name     string // the workflow's type
 	id       string
 	run      client.WorkflowRun // nil until it has started
+	panicked sync.Map           // what has panicked, so that the log has each of them once
 }
 
 // runWorkflow is Run with the result decoded into out. A nil out drops the result.
@@ -180,32 +185,75 @@ func escapePart(part string) string { return partEscapes.Replace(part) }
 
 var partEscapes = strings.NewReplacer("%", "%25", "/", "%2F")
 
-// start starts the workflow, or joins it.
+// start starts the workflow, or joins it. If a start is refused although an earlier request may have reached Temporal, the
+// workflow is looked for: it is joined if it exists, and the refusal stands if it does not.
 func (f *flow) start(ctx context.Context, args []any) error {
+	mayExist := f.task.Attempt() > 1
+	told := ""
 	var backoff backoff
-	isLate := false
 	for {
-		run, err := f.requestStart(ctx, args)
+		var run client.WorkflowRun
+		err := f.try("the start of", func() (err error) {
+			run, err = f.requestStart(ctx, args)
+			return err
+		})
+		mayExist = mayExist || isOutage(err) || errors.Is(err, errPanicked)
+		if err != nil && !isOutage(err) && ctx.Err() == nil {
+			refusal := fmt.Errorf("the workflow %s was not started: %s", f.name, describeRefusal(err))
+			if !mayExist {
+				return refusal
+			}
+			if run, err = f.findRun(ctx); err != nil && !mayPass(err) {
+				return refusal
+			}
+		}
 		switch {
 		case err == nil:
 			f.run = run
-			if isLate && ctx.Err() == nil {
+			if told != "" && ctx.Err() == nil {
 				f.task.Message(ctx, "the workflow has started")
 			}
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case !isOutage(err) && (f.task.Attempt() == 1 || !mayPass(err)): // a workflow that an earlier run has started goes on
-			return fmt.Errorf("the workflow %s was not started: %s", f.name, describeRefusal(err))
 		}
-		if !isLate {
-			isLate = true
-			f.task.Message(ctx, "Temporal does not answer: the workflow starts when it does")
+		words := "Temporal does not answer: the workflow starts when it does"
+		if isDenied(err) {
+			words = "Temporal refuses this server: the task goes on when it no longer does"
+		}
+		if words != told {
+			told = words
+			f.task.Message(ctx, words)
 		}
 		if !backoff.wait(ctx) {
 			return ctx.Err()
 		}
 	}
+}
+
+// findRun returns the newest run of the workflow. The error is a NotFound if the workflow does not exist.
+func (f *flow) findRun(ctx context.Context) (run client.WorkflowRun, err error) {
+	err = f.try("a look at", func() error {
+		described, err := f.client.DescribeWorkflowExecution(ctx, f.id, "")
+		if err == nil {
+			run = f.client.GetWorkflow(ctx, f.id, described.GetWorkflowExecutionInfo().GetExecution().GetRunId())
+		}
+		return err
+	})
+	return run, err
+}
+
+// try makes one request of Temporal's client. A panic, of the data converter for one, is an error that may pass.
+func (f *flow) try(what string, request func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			if _, isLogged := f.panicked.LoadOrStore(what, true); !isLogged {
+				guard.Log(nil, what+" the workflow "+f.name, p)
+			}
+			err = errPanicked
+		}
+	}()
+	return request()
 }
 
 // requestStart requests the start once. If the task ends meanwhile, it waits for the answer: a workflow that
@@ -249,7 +297,11 @@ func (f *flow) await(ctx context.Context, out any) error {
 	var backoff backoff
 	unread := 0 // how often the data converter has failed
 	for {
+		running := time.AfterFunc(longestDecoding, follower.forgetUnreadResult)
 		err := f.get(ctx, out)
+		if !running.Stop() {
+			unread = 0
+		}
 		switch {
 		case err == nil, ctx.Err() != nil:
 			return err
@@ -277,7 +329,7 @@ func (f *flow) await(ctx context.Context, out any) error {
 func (f *flow) get(ctx context.Context, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, longestGet)
 	defer cancel()
-	return f.run.Get(ctx, out)
+	return f.try("the result of", func() error { return f.run.Get(ctx, out) })
 }
 
 // joinNewerRun takes the run that an operator's reset has put in place of a run, if there is one.
@@ -288,23 +340,23 @@ func (f *flow) joinNewerRun(ctx context.Context, err error) bool {
 	}
 	var backoff backoff
 	for {
-		described, err := f.client.DescribeWorkflowExecution(ctx, f.id, "")
-		if err == nil {
-			newest := described.GetWorkflowExecutionInfo().GetExecution().GetRunId()
-			if newest == "" || newest == f.run.GetRunID() {
+		newest, err := f.findRun(ctx)
+		switch {
+		case err == nil:
+			if newest.GetRunID() == f.run.GetRunID() {
 				return false
 			}
-			f.run = f.client.GetWorkflow(ctx, f.id, newest)
+			f.run = newest
 			return true
-		}
-		if !isOutage(err) && !isDenied(err) || !backoff.wait(ctx) {
+		case !mayPass(err) || !backoff.wait(ctx):
 			return false
 		}
 	}
 }
 
 // cancelUnlessInterrupted cancels the workflow after the context has ended, unless another run of the handler goes on
-// with it. err is what the wait for the workflow has returned. If the workflow is over, its result counts.
+// with it. err is what the wait for the workflow has returned. If the workflow is over, its result counts, which may take
+// cancelPatience to read.
 func (f *flow) cancelUnlessInterrupted(ctx context.Context, out any, err error) error {
 	if err == nil || f.task.Interrupted(ctx) {
 		return err
@@ -312,8 +364,12 @@ func (f *flow) cancelUnlessInterrupted(ctx context.Context, out any, err error) 
 	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelPatience)
 	defer cancel()
 	isOver := f.cancel(detached, context.Cause(ctx))
-	if isOver && f.run != nil && f.run.Get(detached, out) == nil {
-		return nil
+	var backoff backoff
+	for isOver && f.run != nil {
+		if err = f.get(detached, out); err == nil {
+			return nil
+		}
+		isOver = mayPass(err) && backoff.wait(detached)
 	}
 	return ctx.Err()
 }
@@ -322,13 +378,15 @@ func (f *flow) cancelUnlessInterrupted(ctx context.Context, out any, err error) 
 func (f *flow) cancel(ctx context.Context, cause error) (isOver bool) {
 	var backoff backoff
 	for {
-		err := f.client.CancelWorkflowWithOptions(ctx, client.CancelWorkflowOptions{WorkflowID: f.id, Reason: cause.Error()})
+		err := f.try("the cancellation of", func() error {
+			return f.client.CancelWorkflowWithOptions(ctx, client.CancelWorkflowOptions{WorkflowID: f.id, Reason: cause.Error()})
+		})
 		switch {
 		case err == nil:
 			return false
 		case isNotFound(err):
 			return true
-		case !isOutage(err) && !isDenied(err) || !backoff.wait(ctx):
+		case !mayPass(err) || !backoff.wait(ctx):
 			return false
 		}
 	}

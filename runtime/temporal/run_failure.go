@@ -138,7 +138,7 @@ func isOutage(err error) bool {
 // isCodecFailure reports whether an error comes from a data converter of the client's, such as one that encrypts and does
 // not reach its keys. This may pass. That a value does not fit its type does not.
 func isCodecFailure(err error) bool {
-	if _, isService := readCode(err); isService {
+	if _, isService := readCode(err); isService || isEnded(err) {
 		return false
 	}
 	return !slices.ContainsFunc(misfits, func(misfit error) bool { return errors.Is(err, misfit) })

@@ -3,6 +3,7 @@ package temporal
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -23,11 +24,13 @@ import (
 // fakeTemporal is a client.Client of a Temporal whose workflows are what the test makes them.
 type fakeTemporal struct {
 	client.Client
-	// fail, if it is not nil, returns the error of a call: start, get, query, signal, cancel.
+	// fail, if it is not nil, returns the error of a call: start, describe, get, query, signal, cancel.
 	fail func(call string) error
 	// starting has each start that is requested, if canStart is not nil. It goes on when canStart is closed, or when
 	// its context ends.
 	starting, canStart chan struct{}
+	// lose, if it is not nil, answers the next start that takes place.
+	lose func() error
 	// begun has each workflow when it starts.
 	begun chan *fakeFlow
 
@@ -114,6 +117,10 @@ func (c *fakeTemporal) ExecuteWorkflow(ctx context.Context, options client.Start
 		c.flows[options.ID] = f
 		c.begun <- f
 	}
+	if lose := c.lose; lose != nil {
+		c.lose = nil
+		return nil, lose()
+	}
 	return fakeRun{client: c, flow: f, id: f.runID}, nil
 }
 
@@ -125,6 +132,9 @@ func (c *fakeTemporal) GetWorkflow(_ context.Context, id, run string) client.Wor
 
 // DescribeWorkflowExecution implements client.Client.
 func (c *fakeTemporal) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if err := c.count("describe"); err != nil {
+		return nil, err
+	}
 	f, err := c.find(id)
 	if err != nil {
 		return nil, err
@@ -133,6 +143,16 @@ func (c *fakeTemporal) DescribeWorkflowExecution(_ context.Context, id, _ string
 	defer f.mu.Unlock()
 	info := &workflowpb.WorkflowExecutionInfo{Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: f.runID}}
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: info}, nil
+}
+
+// failCall lets each call of a name do what fail does, such as to panic.
+func (c *fakeTemporal) failCall(name string, fail func() error) {
+	c.setFail(func(call string) error {
+		if call != name {
+			return nil
+		}
+		return fail()
+	})
 }
 
 // QueryWorkflow implements client.Client.
@@ -246,6 +266,17 @@ func (f *fakeFlow) show(state flowwire.State) {
 	f.state = func() (flowwire.State, error) { return state, nil }
 }
 
+// receive returns the next answer that the workflow gets, within an hour.
+func (f *fakeFlow) receive(t *testing.T) (answer flowwire.Answer) {
+	t.Helper()
+	select {
+	case answer = <-f.signals:
+	case <-time.After(time.Hour):
+		t.Fatal("the workflow got no answer")
+	}
+	return answer
+}
+
 // end ends the workflow.
 func (f *fakeFlow) end(result any, err error) {
 	f.mu.Lock()
@@ -274,6 +305,13 @@ func askFor(keys ...string) (questions []flowwire.Question) {
 // built is what the tools of these tests return.
 type built struct {
 	Image string `json:"image"`
+}
+
+// away are the failures of a call that pass, beside those of Temporal itself.
+var away = map[string]func() error{
+	"keys":        func() error { return errors.New("the key server is away") },
+	"credentials": func() error { return serviceerror.NewPermissionDenied("expired", "") },
+	"panic":       func() error { panic("boom") },
 }
 
 var builder = mcptask.Caller{Principal: "alice", Revision: mcptask.Revision20260728, CanAsk: []string{"elicitation/create"}}

@@ -36,15 +36,15 @@ type follower struct {
 	*flow
 	work sync.WaitGroup
 	wake chan struct{} // gets a value after an answer, since the state changes soon
-	// isUnread says that the task was told that its result cannot be read yet. Nothing else is told from then on.
+	// isUnread says that the task was told that its result cannot be read yet. Nothing else is told meanwhile.
 	isUnread atomic.Bool
+	// hidesReport says that the task's message tells of a failure in place of the newest report.
+	hidesReport atomic.Bool
 
 	// Only the goroutine of follow uses these.
 	questions map[string]*relayedQuestion
 	report    report // the newest that the task has
 	openKeys  string // of the questions in the newest state
-	// hidesReport says that the task's message tells why the queries fail, in place of the newest report.
-	hidesReport bool
 }
 
 // report is a report of progress. The count tells it from another one with the same words.
@@ -64,6 +64,7 @@ type relayedQuestion struct {
 // startFollower follows a workflow until ctx ends.
 func startFollower(ctx context.Context, f *flow) *follower {
 	follower := &follower{flow: f, wake: make(chan struct{}, 1), questions: map[string]*relayedQuestion{}}
+	follower.hidesReport.Store(f.task.Attempt() > 1) // an earlier run of the handler may have told a failure
 	follower.work.Go(func() {
 		defer guard.Recover(nil, "following of the workflow "+f.name)
 		follower.follow(ctx)
@@ -91,7 +92,7 @@ func (f *follower) follow(ctx context.Context) {
 			if words := describeQueryFailure(err); words == "" {
 				failed = 0
 			} else if failed++; failed == toldFailures && !f.isUnread.Load() {
-				f.hidesReport = true
+				f.hidesReport.Store(true)
 				f.task.Message(ctx, "the workflow "+f.name+" "+words)
 			}
 			if !isUnknownQuery(err) {
@@ -168,8 +169,7 @@ func (f *follower) takeState(ctx context.Context, state flowwire.State) (isNew b
 	if newest != f.report && newest.count > 0 { // a run that was continued as new begins with none
 		f.report, isNew = newest, true
 	}
-	if (isNew || f.hidesReport) && !f.isUnread.Load() {
-		f.hidesReport = false
+	if !f.isUnread.Load() && (f.hidesReport.Swap(false) || isNew) {
 		f.tellReport(ctx)
 	}
 	open := map[string]bool{}
@@ -196,6 +196,14 @@ func (f *follower) takeState(ctx context.Context, state flowwire.State) (isNew b
 func (f *follower) tellUnreadResult(ctx context.Context) {
 	f.isUnread.Store(true)
 	f.task.Message(ctx, "the result of the workflow "+f.name+" cannot be read yet: its data converter fails")
+}
+
+// forgetUnreadResult lets the task be told reports again, the newest of them at the next query.
+func (f *follower) forgetUnreadResult() {
+	defer guard.Recover(nil, "the wait for the workflow "+f.name)
+	if f.isUnread.Swap(false) {
+		f.hidesReport.Store(true)
+	}
 }
 
 // tellReport tells the task the newest report. If there is none, the message that the handler left before is not known here.
@@ -272,10 +280,16 @@ func (f *flow) nameStep(key string) string {
 // becomes a refusal. If Temporal does not take that either, the workflow goes on waiting, and the task says so.
 func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
 	var backoff backoff
+	unsent := 0 // how often the data converter has failed
 	for {
-		err := f.signal(ctx, answer)
+		err := f.try("an answer for", func() error {
+			return f.client.SignalWorkflow(ctx, f.id, "", flowwire.SignalAnswer, answer)
+		})
 		switch {
 		case err == nil:
+			if unsent >= toldFailures {
+				f.hidesReport.Store(true)
+			}
 			select {
 			case f.wake <- struct{}{}:
 			default:
@@ -283,7 +297,11 @@ func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
 			return
 		case isNotFound(err): // the workflow is over
 			return
-		case isOutage(err), isDenied(err), isCodecFailure(err): // these pass, so the answer is sent again
+		case isOutage(err), isDenied(err): // these pass, so the answer is sent again
+		case isCodecFailure(err):
+			if unsent++; unsent == toldFailures {
+				f.task.Message(ctx, "an answer for the workflow "+f.name+" cannot be sent yet: its data converter fails")
+			}
 		case answer.Refusal != "":
 			f.task.Message(ctx, "the workflow "+f.name+" waits for an answer, which Temporal does not take")
 			return
@@ -294,10 +312,4 @@ func (f *follower) sendAnswer(ctx context.Context, answer flowwire.Answer) {
 			return
 		}
 	}
-}
-
-// signal sends an answer once. A panic, of the data converter for one, is an error that may pass.
-func (f *follower) signal(ctx context.Context, answer flowwire.Answer) (err error) {
-	defer guard.Then(nil, "an answer for the workflow "+f.name, func() { err = errPanicked })
-	return f.client.SignalWorkflow(ctx, f.id, "", flowwire.SignalAnswer, answer)
 }

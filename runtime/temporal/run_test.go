@@ -309,11 +309,14 @@ type explosive struct{}
 // UnmarshalJSON implements json.Unmarshaler.
 func (*explosive) UnmarshalJSON([]byte) error { panic("boom") }
 
-// TestResultPanics checks that a result whose decoder panics fails the task, and leaves nothing behind.
+// TestResultPanics checks that a task waits for better code while the decoder of its result panics, that it says so, and
+// that its end leaves nothing behind.
 func TestResultPanics(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newFakeTemporal()
-		s := newBuildServer(t, nil, buildPolicy, func(ctx context.Context, task *mcptask.Task) (built, error) {
+		policy := buildPolicy
+		policy.Deadline = 10 * time.Minute
+		s := newBuildServer(t, nil, policy, func(ctx context.Context, task *mcptask.Task) (built, error) {
 			_, err := Run[explosive](ctx, task, c, WorkflowOptions{TaskQueue: "builds"}, "Build")
 			return built{}, err
 		})
@@ -322,6 +325,7 @@ func TestResultPanics(t *testing.T) {
 		f.show(flowwire.State{Questions: askFor("a")})
 		awaitAsked(t, s, task.ID, "Build/a")
 		f.end(7, nil)
+		awaitBuild(t, s, task.ID, "the reason", func(r mcptask.Record) bool { return strings.Contains(r.StatusMessage, "cannot be read yet") })
 		if r := awaitBuild(t, s, task.ID, "its end", isBuilt); r.Outcome.Kind != mcptask.OutcomeError {
 			t.Error(buildOutcome(r))
 		}
@@ -398,8 +402,8 @@ func TestOtherReplica(t *testing.T) {
 	})
 }
 
-// TestReset checks that the run that an operator's reset has begun is joined, and that a workflow that was
-// only terminated fails.
+// TestReset checks that the run that an operator's reset has begun is joined, also if the credentials are away at first, and
+// that a workflow that was only terminated fails.
 func TestReset(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newFakeTemporal()
@@ -408,10 +412,12 @@ func TestReset(t *testing.T) {
 		f := <-c.begun
 		synctest.Wait() // it waits for the result
 		c.setFail(func(call string) error {
-			if call == "get" {
-				c.setFail(nil)
+			switch {
+			case call == "get" && c.counted("get") == 2:
 				f.restart("run-2")
 				return failWorkflow(&sdktemporal.TerminatedError{})
+			case call == "describe" && c.counted("describe") == 1:
+				return away["credentials"]()
 			}
 			return nil
 		})
@@ -421,6 +427,9 @@ func TestReset(t *testing.T) {
 		close(f.ended)
 		synctest.Wait()
 		time.Sleep(time.Minute)
+		if r, err := s.Get(t.Context(), builder, task.ID); err != nil || r.Done() {
+			t.Errorf("%s, %v", buildOutcome(r), err)
+		}
 		f.end(nil, failWorkflow(&sdktemporal.TerminatedError{}))
 		r := awaitBuild(t, s, task.ID, "its end", isBuilt)
 		if !strings.Contains(buildOutcome(r), "the workflow Build was terminated") || f.runID != "run-2" {

@@ -22,6 +22,18 @@ type Round struct {
 	Done func(i int) (more bool)
 }
 
+// tick is the time within which steps that become due are taken together. Thousands of steps a
+// second would otherwise wake the process one by one.
+const tick = 50 * time.Millisecond
+
+// nextTick returns the end of the tick in which a step becomes due. The zero time stays.
+func nextTick(due time.Time) time.Time {
+	if begin := due.Truncate(tick); begin.Before(due) {
+		return begin.Add(tick)
+	}
+	return due
+}
+
 // Run runs the round for n things until all are done. If ctx ends first, it returns the error of
 // ctx, and steps may still be under way.
 func (r Round) Run(ctx context.Context, n int) error {
@@ -39,13 +51,7 @@ func (r Round) Run(ctx context.Context, n int) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for running := 0; running+len(idle) > 0; {
-		var due <-chan time.Time
-		if running < r.AtOnce && len(idle) > 0 {
-			timer.Reset(time.Until(idle[0].due))
-			due = timer.C
-		}
-		select {
-		case <-due:
+		for running < r.AtOnce && len(idle) > 0 && !time.Now().Before(idle[0].due) {
 			w := idle[0]
 			idle = idle[1:]
 			running++
@@ -54,10 +60,18 @@ func (r Round) Run(ctx context.Context, n int) error {
 				w.done = r.Step(w.i)
 				stepped <- w
 			}()
+		}
+		var due <-chan time.Time
+		if running < r.AtOnce && len(idle) > 0 {
+			timer.Reset(time.Until(idle[0].due))
+			due = timer.C
+		}
+		select {
+		case <-due:
 		case w := <-stepped:
 			running--
 			if !w.done {
-				w.due = r.Due(w.i) // in this goroutine, so that no news is missed before w is idle again
+				w.due = nextTick(r.Due(w.i)) // in this goroutine, so that no news is missed before w is idle again
 				i, _ := slices.BinarySearchFunc(idle, w, byDue)
 				idle = slices.Insert(idle, i, w)
 			} else if ctx.Err() == nil && !r.Done(w.i) {
@@ -65,7 +79,7 @@ func (r Round) Run(ctx context.Context, n int) error {
 			}
 		case <-r.News:
 			for _, w := range idle {
-				w.due = r.Due(w.i)
+				w.due = nextTick(r.Due(w.i))
 			}
 			slices.SortStableFunc(idle, byDue)
 		case <-ctx.Done():

@@ -37,3 +37,30 @@ func TestRoundHearsNewsAfterAStep(t *testing.T) {
 		}
 	})
 }
+
+// TestRoundTakesStepsTogether checks that steps that are due within a tick begin together, and none before it is due.
+func TestRoundTakesStepsTogether(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		began := time.Now().Truncate(tick)
+		var second [4]time.Time
+		stepped := [len(second)]bool{}
+		err := Round{
+			AtOnce: len(second),
+			Due:    func(i int) time.Time { return began.Add(time.Second + time.Duration(i)*tick/2) },
+			Step: func(i int) bool {
+				again := stepped[i]
+				stepped[i], second[i] = true, time.Now()
+				return again
+			},
+			Done: func(int) bool { return true },
+		}.Run(t.Context(), len(second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, late := range []time.Duration{0, tick, tick, 2 * tick} {
+			if after := second[i].Sub(began); after != time.Second+late {
+				t.Errorf("step %d after %v", i, after)
+			}
+		}
+	})
+}

@@ -416,13 +416,13 @@ func TestListenLimit(t *testing.T) {
 		}
 		filter := full(a)
 		var open []*wiretest.Feed
-		for range 10 {
+		for range 20 {
 			f, _ := a.Subscribe(filter)
 			open = append(open, f)
 		}
 		r := a.Call("subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": []string{}}})
 		r.Want(http.StatusOK, wiretest.InternalError)
-		if r.Error != nil && string(r.Error.Data) != `{"limit":"followed","max":10000}` {
+		if r.Error != nil && string(r.Error.Data) != `{"limit":"followed","max":20000}` {
 			t.Errorf("%s", r.Error.Data)
 		}
 		f, _ := b.Subscribe(full(b))

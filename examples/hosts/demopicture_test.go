@@ -66,8 +66,8 @@ func TestDemoPicture(t *testing.T) {
 	if err := chromedp.Do(tab, chromedp.EmulateViewport(676, 815), chromedp.Navigate(server.URL)); err != nil {
 		t.Fatal(err)
 	}
-	length := evaluate[float64](t, tab, "loaded()")
-	if screen := evaluate[[]string](t, tab, fmt.Sprintf("show(%f)", length)); !strings.Contains(strings.Join(screen, "\n"), "2026-07-28: a part of the task's state") {
+	length := evaluate[float64](tab, t, "loaded()")
+	if screen := evaluate[[]string](tab, t, fmt.Sprintf("show(%f)", length)); !strings.Contains(strings.Join(screen, "\n"), "2026-07-28: a part of the task's state") {
 		t.Errorf("the recording ends with:\n%s", strings.Join(screen, "\n"))
 	}
 	if *moving == "" {
@@ -77,7 +77,7 @@ func TestDemoPicture(t *testing.T) {
 	var delays []int // in hundredths of a second
 	former, same := "", 0
 	for time := 0.0; time <= length; time += step {
-		screen := evaluate[[]string](t, tab, fmt.Sprintf("show(%f)", time))
+		screen := evaluate[[]string](tab, t, fmt.Sprintf("show(%f)", time))
 		for len(screen) > 1 && screen[len(screen)-1] == "" {
 			screen = screen[:len(screen)-1]
 		}
@@ -113,7 +113,7 @@ func TestDemoPicture(t *testing.T) {
 }
 
 // evaluate returns what a promise of the page becomes.
-func evaluate[T any](t *testing.T, tab context.Context, script string) T {
+func evaluate[T any](tab context.Context, t *testing.T, script string) T {
 	t.Helper()
 	value, err := chromedp.Run(tab, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
 	if err != nil {

@@ -1,5 +1,5 @@
 # What CI does is in .ci/run; these are the parts that one wants by hand.
-.PHONY: test long hosts race lint generate golden freeze release rules bench bench-generator fuzz siege chaos screenshot temporal temporal-server bench-temporal ci
+.PHONY: test long hosts race lint generate golden freeze release rules bench bench-generator fuzz siege chaos screenshot moving-picture temporal temporal-server bench-temporal ci
 
 # How long each fuzz target runs, and which benchmarks: make fuzz FUZZTIME=5m, make bench BENCH=Get
 FUZZTIME ?= 30s
@@ -104,6 +104,12 @@ chaos:
 screenshot:
 	npm ci --prefix examples/hosts --no-audit --no-fund --loglevel=error
 	go test -tags long -count=1 ./examples/hosts -run TestInspectorPicture -picture '$(CURDIR)/docs/images/inspector.png'
+
+# The moving picture of the demo that the README shows, from a recording in which you answer. It needs Chromium and npm.
+moving-picture:
+	go run ./examples/pipeline -record docs/images/pipeline.cast
+	npm ci --prefix examples/hosts --no-audit --no-fund --loglevel=error
+	go test -tags long -count=1 ./examples/hosts -run TestDemoPicture -moving '$(CURDIR)/docs/images/pipeline.gif'
 
 # Everything that has to pass before a change lands.
 ci:

@@ -6,6 +6,7 @@ tool github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen
 
 require (
 	github.com/chromedp/chromedp v0.23.0
+	github.com/creack/pty v1.1.24
 	github.com/dave/jennifer v1.7.1
 	github.com/google/go-cmp v0.7.0
 	github.com/google/jsonschema-go v0.4.3

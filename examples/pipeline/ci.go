@@ -44,7 +44,7 @@ func (ci) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunIn
 
 // work takes a moment, or a minute for the tests of the branch "slow", unless ctx ends first.
 func work(ctx context.Context, branch, stage string) (time.Duration, error) {
-	takes := 250 * time.Millisecond
+	takes := 500 * time.Millisecond
 	if branch == "slow" && stage == "test" {
 		takes = time.Minute
 	}

@@ -1,12 +1,13 @@
 // Command pipeline shows a generated server and its generated client running
 // tasks, in both official revisions of MCP.
 //
-//	pipeline                       server and client in one process
+//	pipeline                       a client, and a server that is killed and comes back
 //	pipeline -http 127.0.0.1:8080  only the server, at /mcp
 //	pipeline -stdio                only the server, on standard input and output
 //	pipeline -call URL             only the client, against a server
+//	pipeline -record FILE          the first, and FILE gets what a terminal of 80 columns shows, as asciinema plays it
 //
-// The server keeps its tasks in memory. With -store sqlite:FILE or -store postgres:DSN it keeps them
+// With -http and -stdio the server keeps its tasks in memory. With -store sqlite:FILE or -store postgres:DSN it keeps them
 // in a database, and they survive the server. Replicas behind one URL share -store postgres:DSN and
 // -session-key KEY.
 package main
@@ -38,6 +39,8 @@ func main() {
 	flag.StringVar(&m.addr, "http", "", "serve /mcp at this `address` until interrupted")
 	flag.BoolVar(&m.stdio, "stdio", false, "serve one client on standard input and output")
 	flag.StringVar(&m.url, "call", "", "run only the client, against the server at this `URL`")
+	flag.StringVar(&m.record, "record", "", "write what a terminal shows of the demo into this `file`, as asciinema plays it")
+	flag.BoolVar(&m.attached, "attached", false, "with -http: end when standard input ends")
 	flag.StringVar(&m.keep.store, "store", stores.Default, stores.Usage)
 	flag.StringVar(&m.keep.sessionKey, "session-key", "", "share the sessions of 2025-11-25 with all replicas of this `key`, of at least 32 bytes")
 	flag.Parse()
@@ -45,28 +48,26 @@ func main() {
 		fmt.Fprintf(os.Stderr, "pipeline: unknown argument %q; see -help\n", flag.Arg(0))
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
-	if err := run(ctx, os.Stdout, m); err != nil {
+	err := run(context.Background(), os.Stdout, m)
+	switch {
+	case errors.Is(err, errLeft):
+		os.Exit(130)
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "pipeline:", err)
-		stop()
 		os.Exit(1)
 	}
 }
 
 // mode holds the values of the flags.
 type mode struct {
-	addr, url string
-	stdio     bool
-	keep      keeping
+	addr, url, record string
+	stdio, attached   bool
+	keep              keeping
 }
 
 // keeping says where the server keeps its tasks and its sessions.
 type keeping struct {
 	store, sessionKey string
-	// briefly says that the tasks are meant to end with the process: the server does not warn of that.
-	briefly bool
 }
 
 // isDefault reports whether the server keeps them in memory.
@@ -74,47 +75,83 @@ func (k keeping) isDefault() bool {
 	return k.sessionKey == "" && (k.store == "" || k.store == stores.Default)
 }
 
-func run(ctx context.Context, out io.Writer, m mode) error {
-	switch {
-	case m.addr != "" && m.url != "", m.stdio && (m.addr != "" || m.url != ""):
-		return errors.New("-http, -stdio and -call exclude each other")
-	case m.url != "" && !m.keep.isDefault():
-		return errors.New("-call runs only the client: give -store and -session-key to the server")
-	case m.url != "":
-		return runClient(ctx, out, m.url)
-	case m.stdio:
-		return serveStdio(ctx, m.keep)
-	case m.addr != "":
-		return serve(ctx, m.addr, m.keep, func(url string) error {
-			fmt.Fprintf(out, "serving %s\n", url)
-			<-ctx.Done()
-			return nil
-		})
+func run(ctx context.Context, out *os.File, m mode) error {
+	chosen := 0
+	for _, isSet := range []bool{m.addr != "", m.url != "", m.stdio, m.record != ""} {
+		if isSet {
+			chosen++
+		}
 	}
-	m.keep.briefly = true
-	return serve(ctx, "127.0.0.1:0", m.keep, func(url string) error {
-		fmt.Fprintf(out, "a generated server at %s, called by its generated client\n", url)
-		return runClient(ctx, out, url)
+	switch {
+	case chosen > 1:
+		return errors.New("-http, -stdio, -call and -record exclude each other")
+	case m.addr == "" && !m.stdio && !m.keep.isDefault():
+		return errors.New("-store and -session-key need -http or -stdio: the demo keeps its tasks in a file of its own")
+	case m.record != "":
+		return record(ctx, out, m.record)
+	case m.addr == "" && !m.stdio:
+		return runDemo(ctx, out, m.url)
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
+	if m.stdio {
+		return serveStdio(ctx, m.keep)
+	}
+	if m.attached {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			stop()
+		}()
+	}
+	return serve(ctx, m.addr, m.keep, func(url string) {
+		fmt.Fprintf(out, "serving %s\n", url)
+		<-ctx.Done()
 	})
 }
 
-// runClient runs the client in one revision after another.
-func runClient(ctx context.Context, out io.Writer, url string) error {
-	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
-		if err := runDemo(ctx, out, url, revision); err != nil {
+// runDemo tells the story against the server at a URL, or against one of its own.
+func runDemo(ctx context.Context, out *os.File, url string) (err error) {
+	ctx, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	s := newStory(os.Stdin, out, leave)
+	defer s.t.Close()
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(interrupts)
+	go func() {
+		for {
+			select {
+			case <-interrupts:
+				s.interrupt()
+			case <-ctx.Done():
+				signal.Stop(interrupts) // another interrupt ends the process at once
+				return
+			}
+		}
+	}()
+	if url == "" {
+		if s.server, err = startChild(ctx); err != nil {
 			return err
 		}
+		defer func() { err = errors.Join(err, s.server.close()) }()
+		url = s.server.url()
+		s.t.Printf("A generated server runs as process %d, and keeps its tasks in an SQLite file.", s.server.pid())
 	}
-	return nil
+	s.connect = connectTo(url)
+	err = s.tell(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil && s.server != nil:
+		return fmt.Errorf("%w\n%s", err, s.server.output())
+	}
+	return err
 }
 
 // newServer creates the generated server, and the SDK's server for it.
 func newServer(store mcptask.Store, keep keeping) (*mcptask.Server, *mcp.Server, error) {
-	level := slog.LevelWarn
-	if keep.briefly {
-		level = slog.LevelError
-	}
-	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	options := mcptask.Options{Store: store, Logger: logger}
 	if keep.sessionKey != "" {
 		options.SessionKey = []byte(keep.sessionKey)
@@ -142,7 +179,7 @@ func serveStdio(ctx context.Context, keep keeping) error {
 }
 
 // serve runs the server until work returns.
-func serve(ctx context.Context, addr string, keep keeping, work func(url string) error) error {
+func serve(ctx context.Context, addr string, keep keeping, work func(url string)) error {
 	store, err := stores.Open(ctx, keep.store)
 	if err != nil {
 		return err
@@ -166,10 +203,10 @@ func serve(ctx context.Context, addr string, keep keeping, work func(url string)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 
-	err = work("http://" + listener.Addr().String() + "/mcp")
+	work("http://" + listener.Addr().String() + "/mcp")
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
-	err = errors.Join(err, gosdk.Shutdown(stopping, server, tasks, store))
+	err = gosdk.Shutdown(stopping, server, tasks, store)
 	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = errors.Join(err, serveErr)
 	}

@@ -1,41 +1,93 @@
 package main
 
 import (
-	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/mcptaskgen/mcptaskgen/examples/pipeline/pipeline"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// TestDemo shows the calls in a bubble, so that it misses no stage. It checks the words that each revision prescribes
-// for people.
-func TestDemo(t *testing.T) {
-	of := map[string][]string{
-		"2025-11-25": {"failed  isError: build: main.go:12:3", "as the task that the client asked for"},
-		"2026-07-28": {"completed  isError: build: main.go:12:3", "version 1.4.2, answered at once"},
-	}
-	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
-		bubble.Test(t, func(t *testing.T) {
-			var out strings.Builder
-			conn := mcptasktest.Connect(wirecheck.TB(t), revision, mcptasktest.Options{Answer: answerApproval(&out)}, pipeline.CITools(ci{}))
-			if err := showCalls(t.Context(), &out, conn); err != nil {
-				t.Errorf("%v\n%s", err, out.String())
+// TestStory tells all parts that need no second process. In a bubble it misses no stage.
+func TestStory(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "out")
+		out, err := os.Create(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = out.Close() }() // it has been read
+		ctx, leave := context.WithCancelCause(t.Context())
+		s := newStory(nil, out, leave)
+		defer s.t.Close()
+		s.connect = func(_ context.Context, revision string, answer mcptask.Answerer) (mcptask.Conn, error) {
+			return mcptasktest.Connect(wirecheck.TB(t), revision, mcptasktest.Options{Answer: answer}, pipeline.CITools(ci{})), nil
+		}
+		if err := s.tell(ctx); err != nil {
+			t.Error(err)
+		}
+		told, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{
+			"its generated client, in 2026-07-28", "run_pipeline became task ", "run_pipeline: 2/4 test\n", "It is completed: 4 stages in 2.0 s.",
+			"Ship api to production? The demo says yes", "Version 1.4.2 is shipped.", "It is cancelled",
+			"ToolError: build: main.go:12:3", "the repository shop is locked (code -32050)",
+			"2025-11-25: its task is failed", "2026-07-28: it is completed", "2025-11-25: a task", "2026-07-28: no task",
+		} {
+			if !strings.Contains(string(told), want) {
+				t.Errorf("%q is missing in\n%s", want, told)
 			}
-			for _, want := range append([]string{
-				revision, "created   working  task ", "progress  working  test (2/4)", "result    completed  4 stages in 1.0 s",
-				"token     ", "result    cancelled  after ", "failed  the repository shop is locked (code -32050)", "README.md is not a Go file",
-				"question  Ship api to production?  yes", "question  Ship billing to production?  no", "isError: billing was not shipped",
-			}, of[revision]...) {
-				if !strings.Contains(out.String(), want) {
-					t.Errorf("%q is missing in\n%s", want, out.String())
-				}
-			}
-		})
+		}
 	})
+}
+
+// TestInterrupt presses Ctrl-C while a task says that this cancels it, and once more.
+func TestInterrupt(t *testing.T) {
+	ctx, leave := context.WithCancelCause(t.Context())
+	s := newStory(nil, os.Stderr, leave)
+	cancelled := false
+	s.setInterrupt(func() { cancelled = true })
+	s.interrupt()
+	if !cancelled || ctx.Err() != nil {
+		t.Errorf("cancelled: %v, left: %v", cancelled, ctx.Err())
+	}
+	s.interrupt()
+	if !errors.Is(context.Cause(ctx), errLeft) {
+		t.Errorf("left: %v", context.Cause(ctx))
+	}
+}
+
+// TestCast cuts characters in the middle.
+func TestCast(t *testing.T) {
+	var written strings.Builder
+	c := newCast(&written)
+	for _, part := range []string{"a\xe2", "\x94\x81", "\xff", "b\xf0\x9f\x98", "\x80"} {
+		if n, err := c.Write([]byte(part)); n != len(part) || err != nil {
+			t.Error(n, err)
+		}
+	}
+	var shown strings.Builder
+	for line := range strings.Lines(written.String()) {
+		var at float64
+		var kind, data string
+		if err := json.Unmarshal([]byte(line), &[]any{&at, &kind, &data}); err != nil || kind != "o" {
+			t.Errorf("%s: %v", line, err)
+		}
+		shown.WriteString(data)
+	}
+	if got, want := shown.String(), "a━\ufffdb😀"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
 
 func TestFlagsExclude(t *testing.T) {
@@ -43,8 +95,10 @@ func TestFlagsExclude(t *testing.T) {
 		{addr: "127.0.0.1:0", url: "http://127.0.0.1/mcp"},
 		{addr: "127.0.0.1:0", stdio: true},
 		{url: "http://127.0.0.1/mcp", stdio: true},
+		{record: "demo.cast", stdio: true},
+		{keep: keeping{store: "sqlite:tasks.db"}},
 	} {
-		if err := run(t.Context(), new(bytes.Buffer), m); err == nil {
+		if err := run(t.Context(), os.Stdout, m); err == nil {
 			t.Errorf("%+v: two modes at once", m)
 		}
 	}

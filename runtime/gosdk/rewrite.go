@@ -2,7 +2,6 @@ package gosdk
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -87,15 +86,13 @@ func rewriteMessage(message []byte, rewrite rewriteFunc) []byte {
 	return rewritten
 }
 
-// changeBody changes a body that is one message. It fails only if the body is too long.
+// changeBody changes a body that is one message.
 func changeBody(body io.ReadCloser, change func(message []byte) []byte) (io.ReadCloser, error) {
 	read, err := readBody(body)
 	if err != nil {
 		return nil, err
 	}
-	if errors.Is(read.err, io.EOF) {
-		read.rest = change(read.rest)
-	}
+	read.rest = change(read.rest)
 	return read, nil
 }
 
@@ -103,14 +100,13 @@ func changeBody(body io.ReadCloser, change func(message []byte) []byte) (io.Read
 type readBytes struct {
 	io.Closer
 	rest []byte
-	err  error // ended the reading
 }
 
 // Read implements io.Reader.
 func (b *readBytes) Read(p []byte) (int, error) {
 	n := copy(p, b.rest)
 	if b.rest = b.rest[n:]; n == 0 && len(p) > 0 {
-		return 0, b.err
+		return 0, io.EOF
 	}
 	return n, nil
 }

@@ -2,7 +2,6 @@ package gosdk
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -90,18 +89,16 @@ func (b *limitedBody) countBytes(part []byte) (before int) {
 	return before
 }
 
-// readBody reads a body to its end or first error. It fails only if the body is too long.
+// readBody reads a body to its end. If that fails, the body is closed: the SDK must not read it, because an error in a body
+// ends its session, and with it the other requests.
 func readBody(body io.ReadCloser) (*readBytes, error) {
 	if read, ok := body.(*readBytes); ok {
 		return read, nil
 	}
 	data, err := io.ReadAll(body)
-	switch long := (tooLongError{}); {
-	case err == nil:
-		err = io.EOF
-	case errors.As(err, &long):
-		_ = body.Close() // the body is not used
+	if err != nil {
+		_ = body.Close() // it is not used
 		return nil, err
 	}
-	return &readBytes{Closer: body, rest: data, err: err}, nil
+	return &readBytes{Closer: body, rest: data}, nil
 }

@@ -196,8 +196,7 @@ func isStream(response *http.Response) bool {
 	return err == nil && kind == "text/event-stream"
 }
 
-// rewriteBody rewrites the messages of a stream. Any other body is one message. It fails only if the
-// body is too long.
+// rewriteBody rewrites the messages of a stream. Any other body is one message, which it reads.
 func rewriteBody(response *http.Response, rewrite rewriteFunc) (err error) {
 	if stream, ok := response.Body.(*eventReader); ok {
 		edit := stream.edit
@@ -235,7 +234,7 @@ func (t *httpTransport) filterBody(r *http.Request, response *http.Response, id 
 		}
 		body, err := readBody(response.Body)
 		if err != nil {
-			note.tooLong.Store(true)
+			note.tooLong.Store(errors.As(err, new(tooLongError)))
 			return err
 		}
 		response.Body = body

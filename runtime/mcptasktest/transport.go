@@ -51,7 +51,7 @@ func (t *handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	stop := context.AfterFunc(ctx, func() {
 		defer guard.Recover(nil, "the end of a request")
 		if r.Context().Err() != nil {
-			_ = reader.CloseWithError(r.Context().Err())
+			_ = writer.CloseWithError(context.Cause(r.Context())) // what the reader gets, unlike the error of its own end
 		}
 	})
 	return &http.Response{

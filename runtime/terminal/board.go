@@ -43,6 +43,9 @@ func newState(name string, s mcptask.Snapshot, now time.Time) state {
 	if s.Status == mcptask.StatusFailed && s.Error != nil {
 		shown.message = brief(s.Error.Message, maxState)
 	}
+	if words := s.Progress.Message; words != "" && strings.HasPrefix(s.Message, words+" (") {
+		shown.message = brief(words, maxState) // the numbers behind it are shown apart
+	}
 	if shown.began.IsZero() || shown.began.After(now) {
 		shown.began = now
 	}

@@ -1,0 +1,11 @@
+package main
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// detach gives a command a process group of its own, so that Ctrl-C at the terminal does not reach it.
+func detach(command *exec.Cmd) {
+	command.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+}

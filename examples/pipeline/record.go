@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"github.com/creack/pty"
+	"golang.org/x/term"
+)
+
+// The size of the recorded terminal.
+const (
+	columns = 80
+	rows    = 46
+)
+
+// record runs the demo at a terminal of its own, and writes what it shows into a file, in version 2 of asciinema's format.
+// The person's keys go there too.
+func record(ctx context.Context, out *os.File, file string) (err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	written, err := os.Create(file) //nolint:gosec // the person names the file
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, written.Close()) }()
+	cmd := exec.CommandContext(ctx, program) //nolint:gosec // itself
+	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "NO_COLOR=")
+	screen, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: columns, Rows: rows})
+	if err != nil {
+		return fmt.Errorf("-record: no terminal of its own: %w", err)
+	}
+	defer func() { _ = screen.Close() }() // the program has ended
+	if keyboard := int(os.Stdin.Fd()); term.IsTerminal(keyboard) {
+		former, err := term.MakeRaw(keyboard)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, term.Restore(keyboard, former)) }()
+		go func() { _, _ = io.Copy(screen, os.Stdin) }() // until the process ends
+	}
+	c := newCast(written)
+	header := map[string]any{
+		"version": 2, "width": columns, "height": rows, "timestamp": c.began.Unix(), "idle_time_limit": 2,
+		"command": "go run ./examples/pipeline", "env": map[string]string{"TERM": "xterm-256color"},
+	}
+	if err := c.encoder.Encode(header); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.MultiWriter(out, c), screen); err != nil && !errors.Is(err, syscall.EIO) { // which Linux says at the end
+		return errors.Join(err, cmd.Wait())
+	}
+	return cmd.Wait()
+}
+
+// cast writes what a terminal shows as events of asciinema.
+type cast struct {
+	encoder *json.Encoder
+	began   time.Time
+	rest    []byte // a part of a character
+}
+
+func newCast(out io.Writer) *cast {
+	return &cast{encoder: json.NewEncoder(out), began: time.Now()}
+}
+
+// Write implements io.Writer.
+func (c *cast) Write(p []byte) (int, error) {
+	text := append(c.rest, p...)
+	whole := len(text)
+	for back := 1; back < utf8.UTFMax && back <= len(text); back++ {
+		if start := len(text) - back; utf8.RuneStart(text[start]) {
+			if !utf8.FullRune(text[start:]) {
+				whole = start
+			}
+			break
+		}
+	}
+	c.rest = append([]byte(nil), text[whole:]...)
+	if whole == 0 {
+		return len(p), nil
+	}
+	event := []any{time.Since(c.began).Seconds(), "o", string(text[:whole])}
+	return len(p), c.encoder.Encode(event)
+}

@@ -29,7 +29,7 @@ var arrows = []arrow{
 	{"cmd/internal/scripts", []string{"github.com/rogpeppe/go-internal/testscript"}, nil},
 	{"cmd/internal/calls", []string{"runtime", "runtime/gosdk", "runtime/terminal", "golang.org/x/term"}, nil},
 	{"cmd/mcptaskgen", []string{"cmd/internal/calls", "generator/...", "schema", "github.com/spf13/pflag"}, slices.Concat(testLibraries, []string{
-		"cmd/internal/scripts", "runtime", "runtime/gosdk", "github.com/modelcontextprotocol/go-sdk/mcp",
+		"cmd/internal/scripts", "runtime", "runtime/gosdk", "schema/wirecheck", "github.com/modelcontextprotocol/go-sdk/mcp",
 	})},
 	{"cmd/...", []string{"generator/...", "schema", "github.com/spf13/pflag", "golang.org/x/tools/..."}, testLibraries},
 

@@ -41,10 +41,10 @@ type Watcher interface {
 	Ended() bool
 }
 
-// Lister is a Conn that may list tasks. Only 2025-11-25 has a list.
+// Lister is a Conn that may list tasks. The Conn of package gosdk does in 2025-11-25. 2026-07-28 has no list.
 type Lister interface {
 	// ListTasks lists the tasks of the client's principal, from all pages, as far as the server keeps and shows them.
-	// None has its outcome. The error is an *Error with CodeMethodNotFound if the revision or the server has no list.
+	// None has its outcome. The error is an *Error with CodeMethodNotFound if the server or the client has no list in the revision.
 	ListTasks(ctx context.Context) ([]Snapshot, error)
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -339,9 +338,6 @@ func observe(ctx context.Context, ci *pipeline.CIClient) (difference, error) {
 		return d, err
 	}
 	_, d.isTask = deployment.Token()
-	report, err := deployment.Wait(ctx)
-	if err == nil && !strings.Contains(report.Version, ".") {
-		err = fmt.Errorf("the deployment reported version %q", report.Version)
-	}
+	_, err = deployment.Wait(ctx)
 	return d, err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 )
 
-// cutter is a transport on which a plain call stays open until the answer of a tasks/get is given up in its middle.
+// cutter is a transport on which a plain call stays open until the answer of a tasks/cancel is given up in its middle.
 type cutter struct {
 	called, released chan struct{}
 	giveUp           func()
@@ -35,7 +35,7 @@ func (c *cutter) RoundTrip(r *http.Request) (*http.Response, error) {
 		<-c.released
 	}
 	response, err := http.DefaultTransport.RoundTrip(r)
-	if err == nil && bytes.Contains(body, []byte(`"tasks/get"`)) && c.giveUp != nil {
+	if err == nil && bytes.Contains(body, []byte(`"tasks/cancel"`)) && c.giveUp != nil {
 		response.Body = &cutBody{response.Body, c.giveUp, r.Context()}
 	}
 	return response, err
@@ -75,7 +75,7 @@ func TestCutBody(t *testing.T) {
 		<-c.called
 		ctx, cancel := context.WithCancel(t.Context())
 		c.giveUp = cancel
-		if _, err := conn.Task(ctx, call.TaskID()); !errors.Is(err, context.Canceled) {
+		if err := call.Cancel(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("the request that was given up: %v", err)
 		}
 		c.giveUp = nil

@@ -127,7 +127,7 @@ func (e unaliasedError) Unwrap() error { return e.error }
 func (l *link) listTasks(ctx context.Context) ([]mcptask.Snapshot, error) {
 	lister, ok := l.protocol.(protocol.Lister)
 	if !ok {
-		return nil, mcptask.Errorf(mcptask.CodeMethodNotFound, "revision %s has no list of tasks", l.protocol.Revision())
+		return nil, mcptask.Errorf(mcptask.CodeMethodNotFound, "no list of tasks in revision %s", l.protocol.Revision())
 	}
 	var tasks []mcptask.Snapshot
 	cursor := ""

@@ -1,11 +1,13 @@
 package generator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"go/format"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -25,31 +27,60 @@ const commandPath = "github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen"
 // declarationPackage is the directory and package name of a scaffold's declaration.
 const declarationPackage = "reports"
 
-// Scaffold is a first program for a new user: a declaration, its implementation, a main and a test.
+// declarationFile is the path of the declaration in a scaffold.
+const declarationFile = declarationPackage + "/" + declarationPackage + ".go"
+
+// scaffoldTemplates are the programs that a scaffold can be. The first is the default.
+var scaffoldTemplates = []string{"http", "bearer", "stdio", "postgres"}
+
+// ScaffoldTemplates returns the names of the programs that a scaffold can be. The first is the default.
+func ScaffoldTemplates() []string { return slices.Clone(scaffoldTemplates) }
+
+// ScaffoldConfig says which scaffold to make, and where.
+type ScaffoldConfig struct {
+	// Dir is the directory. Empty means the current one. It does not need to exist, but it must be in a
+	// module and contain no Go files.
+	Dir string
+	// Template is one of [ScaffoldTemplates]. Empty means the first.
+	Template string
+	// Version is the version of mcptaskgen for go.mod, such as v0.1.0. Empty means the latest. It does not
+	// count if go.mod names the command already.
+	Version string
+}
+
+// Scaffold is a first program for a new user: a declaration, its implementation, a server and a test.
 type Scaffold struct {
 	// Files holds the files by slash-separated path within the directory.
 	Files map[string][]byte
 
-	dir     string // absolute
-	shown   string // as the caller wrote it
-	hasTool bool   // go.mod names the command
+	dir      string // absolute
+	shown    string // as the caller wrote it
+	template string
+	command  string     // what the program is called
+	prepare  [][]string // the arguments of go that make the files a program
 }
 
-// NewScaffold renders a scaffold for a directory. Empty means the current one. The directory does
-// not need to exist, but it must be in a module and contain no Go files. NewScaffold writes
-// nothing.
-func NewScaffold(ctx context.Context, dir string) (Scaffold, error) {
-	s := Scaffold{Files: map[string][]byte{}, shown: filepath.Clean(dir)}
+// NewScaffold renders a scaffold. It writes nothing.
+func NewScaffold(ctx context.Context, config ScaffoldConfig) (Scaffold, error) {
+	s := Scaffold{
+		Files: map[string][]byte{}, shown: filepath.Clean(config.Dir),
+		template: cmp.Or(config.Template, scaffoldTemplates[0]),
+	}
+	if !slices.Contains(scaffoldTemplates, s.template) {
+		return s, fmt.Errorf("there is no template %q; the templates are %s", s.template, strings.Join(scaffoldTemplates, ", "))
+	}
 	var err error
-	if s.dir, err = filepath.Abs(dir); err != nil {
+	if s.dir, err = filepath.Abs(config.Dir); err != nil {
 		return s, err
 	}
 	mod, err := findModule(ctx, s.dir)
 	if err != nil {
 		return s, err
 	}
-	s.hasTool = mod.Module.Path+"/cmd/mcptaskgen" == commandPath ||
-		slices.ContainsFunc(mod.Tool, func(t struct{ Path string }) bool { return t.Path == commandPath })
+	if !mod.hasCommand() {
+		s.prepare = append(s.prepare, []string{"get", "-tool", commandPath + "@" + cmp.Or(config.Version, "latest")})
+	}
+	s.prepare = append(s.prepare, []string{"mod", "tidy"}, []string{"generate", "./..."})
 	rel, err := filepath.Rel(mod.dir, s.dir)
 	if err != nil {
 		return s, err
@@ -58,26 +89,36 @@ func NewScaffold(ctx context.Context, dir string) (Scaffold, error) {
 		return s, err
 	}
 	importPath := path.Join(mod.Module.Path, filepath.ToSlash(rel))
-	data := map[string]string{
-		"Package": path.Join(importPath, declarationPackage), "Runtime": declaration.Runtime, "Command": filepath.Base(s.dir),
+	s.command = path.Base(majorVersion.ReplaceAllString(importPath, ""))
+	if err := s.render(path.Join(importPath, declarationPackage)); err != nil {
+		return s, err
 	}
+	return s, s.checkNoGoFiles()
+}
+
+// render renders the files. The declaration has an import path.
+func (s Scaffold) render(declared string) error {
+	data := map[string]string{"Package": declared, "Runtime": declaration.Runtime, "Command": s.command, "Template": s.template}
 	for name, template := range map[string]string{
-		declarationPackage + "/" + declarationPackage + ".go": "reports.go.tmpl",
+		declarationFile:   "reports.go.tmpl",
 		"main.go":         "main.go.tmpl",
 		"service.go":      "service.go.tmpl",
 		"service_test.go": "service_test.go.tmpl",
 	} {
 		text, err := templates.Render("init/"+template, data)
 		if err != nil {
-			return s, err
+			return err
 		}
 		// Sort the imports: their order depends on the user's module path.
 		if s.Files[name], err = format.Source([]byte(text)); err != nil {
-			return s, fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return s, s.checkNoGoFiles()
+	return nil
 }
+
+// majorVersion matches the end of a module's path that is no part of a program's name.
+var majorVersion = regexp.MustCompile(`/v[0-9]+$`)
 
 // directoryName matches directory names that the go command accepts as a package.
 var directoryName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~+-]*$`)
@@ -120,19 +161,37 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]").Replace(path)
 }
 
-// Write writes all files or none. It returns instructions for the next steps.
-func (s Scaffold) Write() (next string, err error) {
-	written, err := Output{Dir: s.dir, Files: s.Files}.Write()
-	if err != nil {
-		return "", err
+// Write writes all files or none. They become a program by [Scaffold.Prepare].
+func (s Scaffold) Write() error {
+	_, err := Output{Dir: s.dir, Files: s.Files}.Write()
+	return err
+}
+
+// Prepare adds what the program needs to go.mod, and generates. It calls step with each command before it
+// runs it. The commands may download modules.
+func (s Scaffold) Prepare(ctx context.Context, step func(command string)) error {
+	for i, args := range s.prepare {
+		step("go " + strings.Join(args, " "))
+		if _, err := goCommand(ctx, s.dir, args...); err != nil {
+			var rest strings.Builder
+			for _, args := range s.prepare[i:] {
+				fmt.Fprintf(&rest, "\n  go %s", strings.Join(args, " "))
+			}
+			return fmt.Errorf("%w\nThe files are written. To go on, run in %s:\n%s", err, filepath.ToSlash(s.shown), rest.String())
+		}
 	}
+	return nil
+}
+
+// Next says what was written and what to run next.
+func (s Scaffold) Next() (string, error) {
 	data := struct {
-		Files              []string
-		Chdir, Declaration string
-		Tool               string
-		HasTool            bool
-	}{Tool: commandPath, HasTool: s.hasTool, Declaration: declarationPackage + "/" + declarationPackage + ".go"}
-	for _, name := range written {
+		Files                                 []string
+		Chdir, Command, Declaration, Template string
+	}{Command: s.command, Declaration: declarationFile, Template: s.template}
+	names := append(slices.Collect(maps.Keys(s.Files)), path.Join(declarationPackage, OutputName))
+	slices.Sort(names)
+	for _, name := range names {
 		data.Files = append(data.Files, filepath.ToSlash(filepath.Join(s.shown, name)))
 	}
 	if s.shown != "." {
@@ -147,6 +206,12 @@ type goModule struct {
 	Tool   []struct{ Path string }
 
 	dir string
+}
+
+// hasCommand reports whether go tool mcptaskgen works in the module.
+func (m goModule) hasCommand() bool {
+	return m.Module.Path+"/cmd/mcptaskgen" == commandPath ||
+		slices.ContainsFunc(m.Tool, func(t struct{ Path string }) bool { return t.Path == commandPath })
 }
 
 // findModule finds the module that contains a directory. The directory may not exist yet.

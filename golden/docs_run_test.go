@@ -31,10 +31,10 @@ func TestDocsCompile(t *testing.T) {
 			m.in(t).checkConsole(b)
 		}
 	})
-	generated := readFile(t, filepath.Join(m.dir, filepath.FromSlash(quickstartOutput)))
+	generated := readFile(t, filepath.Join(m.dir, filepath.FromSlash(byHandOutput)))
 	for _, b := range m.shown {
 		if !strings.Contains(generated, b.Code) {
-			t.Errorf("%s: the generator does not write this code into %s", b.At, quickstartOutput)
+			t.Errorf("%s: the generator does not write this code into %s", b.At, byHandOutput)
 		}
 	}
 }
@@ -43,10 +43,10 @@ func TestDocsCompile(t *testing.T) {
 type docsModule struct {
 	t         *testing.T
 	root, dir string
-	address   string // of the quickstart's server
+	address   string // of the server by hand
 	consoles  []pages.Block
-	shown     []pages.Block // parts of the quickstart's generated file
-	printed   string        // what the quickstart's client prints, as the page says
+	shown     []pages.Block // parts of the generated file of the program by hand
+	printed   string        // what the client by hand prints, as the page says
 }
 
 // in returns the module for a subtest.
@@ -55,8 +55,8 @@ func (m docsModule) in(t *testing.T) docsModule {
 	return m
 }
 
-// makeDocsModule makes the module of the quickstart, from this checkout as "Try an unpublished clone" says. It writes
-// all code of the pages into it and generates.
+// makeDocsModule makes the module of docs/by-hand.md, from this checkout as "Try an unpublished clone" says. It writes all
+// code of the pages into it and generates.
 func makeDocsModule(t *testing.T) docsModule {
 	t.Helper()
 	root, err := filepath.Abs("..")
@@ -64,7 +64,7 @@ func makeDocsModule(t *testing.T) docsModule {
 		t.Fatal(err)
 	}
 	m := docsModule{t: t, root: root, dir: t.TempDir(), address: freeAddress(t)}
-	m.run("go", "mod", "init", "example.com/quickstart")
+	m.run("go", "mod", "init", "example.com/builds")
 	files, cloned := map[string]string{}, false
 	for _, p := range readPages(t) {
 		if p.Name == pages.Temporal {
@@ -78,7 +78,7 @@ func makeDocsModule(t *testing.T) docsModule {
 					t.Errorf("%s: another block is In %s too", b.At, name)
 				}
 				files[name] = b.Code
-			case relation == "From" && name == quickstartOutput:
+			case relation == "From" && name == byHandOutput:
 				m.shown = append(m.shown, b)
 			case b.Language == "console":
 				m.consoles = append(m.consoles, b)

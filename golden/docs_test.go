@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcptaskgen/mcptaskgen/generator"
 	"github.com/mcptaskgen/mcptaskgen/golden/pages"
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
@@ -40,17 +41,25 @@ func readPages(t *testing.T) []pages.Page {
 	return read
 }
 
-// quickstartOutput is the file that the quickstart's reader generates.
-const quickstartOutput = "ci/mcptask_gen.go"
+// byHandOutput is the file that the reader of docs/by-hand.md generates.
+const byHandOutput = "ci/mcptask_gen.go"
+
+// quickstart is the page about the files that mcptaskgen init writes.
+const quickstart = "docs/quickstart.md"
 
 // TestDocsSnippets checks each block that no other test runs: code from a file is still in it, JSON is JSON, and a
 // diagram of the lifecycle has the transitions of both released revisions.
 func TestDocsSnippets(t *testing.T) {
+	scaffold := renderScaffold(t)
 	for _, p := range readPages(t) {
 		for _, b := range p.Blocks {
 			relation, name := b.File()
 			switch {
-			case relation == "From" && name == quickstartOutput: // TestDocsCompile generates it
+			case relation == "From" && name == byHandOutput: // TestDocsCompile generates it
+			case relation == "From" && p.Name == quickstart:
+				if !strings.Contains(string(scaffold.Files[name]), b.Code) {
+					t.Errorf("%s: mcptaskgen init does not write this code into %s", b.At, name)
+				}
 			case relation == "From":
 				source, err := os.ReadFile(filepath.Join("..", name))
 				if err != nil {
@@ -71,6 +80,18 @@ func TestDocsSnippets(t *testing.T) {
 			}
 		}
 	}
+}
+
+// renderScaffold returns what mcptaskgen init writes into an empty module.
+func renderScaffold(t *testing.T) generator.Scaffold {
+	t.Helper()
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "go.mod"), "module example.com/hello\n\ngo 1.26\n")
+	scaffold, err := generator.NewScaffold(t.Context(), generator.ScaffoldConfig{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scaffold
 }
 
 // asComment returns lines as the comment of a function has them: the output of an example.

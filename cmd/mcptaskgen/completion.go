@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcptaskgen/mcptaskgen/cmd/internal/calls"
+	"github.com/mcptaskgen/mcptaskgen/generator"
 )
 
 const completionUsage = `mcptaskgen completion prints a script that completes the command line of mcptaskgen in a shell.
@@ -24,8 +25,8 @@ Load it in the shell:
   source <(mcptaskgen completion zsh)
   mcptaskgen completion fish | source
 
-It completes commands, flags, and behind a URL the names of tools, arguments and choices, for which it
-asks the server. It starts no programs.
+It completes commands, flags, the templates of init, and behind a URL the names of tools, arguments
+and choices, for which it asks the server. It starts no programs.
 `
 
 // completeWord is the command that the scripts call. Its arguments are the words up to the cursor.
@@ -107,6 +108,11 @@ func (i invocation) findCompletions(ctx context.Context, current string) []strin
 	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}
 	c.bind(flags)
+	if c.name == initCommand().name {
+		if names := completeTemplates(words); names != nil {
+			return names
+		}
+	}
 	if strings.HasPrefix(current, "-") {
 		var names []string
 		flags.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
@@ -119,6 +125,22 @@ func (i invocation) findCompletions(ctx context.Context, current string) []strin
 		return slices.Sorted(maps.Keys(completionScripts))
 	}
 	return i.completeRest(ctx, c.name, flags)
+}
+
+// completeTemplates returns what the last of the words may be if it is the template of init, or else nil.
+func completeTemplates(words []string) []string {
+	const flag = "--template"
+	names := generator.ScaffoldTemplates()
+	if len(words) > 1 && words[len(words)-2] == flag {
+		return names
+	}
+	if !strings.HasPrefix(words[len(words)-1], flag+"=") {
+		return nil
+	}
+	for i, name := range names {
+		names[i] = flag + "=" + name
+	}
+	return names
 }
 
 // completeRest returns what may stand behind the server of a command.

@@ -18,7 +18,7 @@ const generateUsage = `mcptaskgen generates MCP tool servers and clients, with t
 
 Usage:
   mcptaskgen [flags] [packages]       generate; with --check or --diff, only compare
-  mcptaskgen init [dir]               write a first declaration, server, client and test
+  mcptaskgen init [flags] [dir]       write a first declaration, server and test
   mcptaskgen call [flags] URL TOOL    call a tool of an MCP server and wait for its result
   mcptaskgen watch|answer|cancel|tasks [flags] URL ...
                                       wait for tasks, answer their questions, cancel or list them

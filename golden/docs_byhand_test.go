@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestDocsQuickstart runs the quickstart's server and client, and the server's tests.
-func TestDocsQuickstart(t *testing.T) {
+// TestDocsByHand runs the server and the client of docs/by-hand.md, and the server's tests.
+func TestDocsByHand(t *testing.T) {
 	t.Parallel()
 	m := makeDocsModule(t)
 	bin := t.TempDir() + string(filepath.Separator)
@@ -23,7 +23,7 @@ func TestDocsQuickstart(t *testing.T) {
 	// A slow machine may miss a stage between two polls.
 	stages := regexp.MustCompile(`(?m)^working .*\n`)
 	if stages.ReplaceAllString(got, "") != stages.ReplaceAllString(m.printed, "") {
-		t.Errorf("the client printed\n%s\nthe quickstart says\n%s", got, m.printed)
+		t.Errorf("the client printed\n%s\nthe page says\n%s", got, m.printed)
 	}
 }
 

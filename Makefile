@@ -1,5 +1,5 @@
 # What CI does is in .ci/run; these are the parts that one wants by hand.
-.PHONY: test long hosts race lint generate golden freeze release rules bench bench-generator fuzz siege chaos screenshot moving-picture temporal temporal-server bench-temporal ci
+.PHONY: test long hosts race lint generate golden freeze release apidiff rules bench bench-generator fuzz siege chaos screenshot moving-picture temporal temporal-server bench-temporal ci
 
 # How long each fuzz target runs, and which benchmarks: make fuzz FUZZTIME=5m, make bench BENCH=Get
 FUZZTIME ?= 30s
@@ -66,6 +66,10 @@ freeze:
 # The files of a release, from its tag, into dist: make release VERSION=v0.1.0
 release:
 	bash .ci/release '$(VERSION)' dist
+
+# What has changed in the public packages since the last version. It fails if the next version may not break that.
+apidiff:
+	bash .ci/apidiff
 
 # Which rules of the specification the tests cover, and by which: runs those that cover any, and prints
 # the table. A test that fails covers nothing, and make fails with it. The file is a new one each time,

@@ -73,14 +73,21 @@ func TestNoTemporal(t *testing.T) {
 
 // TestModules checks that CI knows each module of the repository: ./... does not enter those below this one.
 func TestModules(t *testing.T) {
-	const root = ".."
 	list := regexp.MustCompile(`(?m)^modules="(.*)"$`).FindStringSubmatch(readFile(t, "../.ci/run"))
 	if list == nil {
 		t.Fatal(".ci/run has no list of modules any more")
 	}
 	known := strings.Fields(list[1])
 	slices.Sort(known)
-	var found []string
+	if found := modules(t); !slices.Equal(known, found) {
+		t.Errorf(".ci/run checks the modules %v, and there are %v: change its list", known, found)
+	}
+}
+
+// modules returns the sorted directories of the repository's modules.
+func modules(t *testing.T) (found []string) {
+	t.Helper()
+	const root = ".."
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -99,8 +106,31 @@ func TestModules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if slices.Sort(found); !slices.Equal(known, found) {
-		t.Errorf(".ci/run checks the modules %v, and there are %v: change its list", known, found)
+	slices.Sort(found)
+	return found
+}
+
+// TestGoVersions checks that all modules need the same release of Go, and that none needs a patch of it.
+func TestGoVersions(t *testing.T) {
+	const forced = "examples/temporal/testserver" // by the Temporal server
+	line := regexp.MustCompile(`(?m)^go (1\.\d+)(\.\d+)?$`)
+	root := line.FindStringSubmatch(readFile(t, "../go.mod"))
+	if root == nil {
+		t.Fatal("go.mod has no go line")
+	}
+	for _, module := range modules(t) {
+		text := readFile(t, "../"+module+"/go.mod")
+		switch version := line.FindStringSubmatch(text); {
+		case version == nil:
+			t.Errorf("%s/go.mod has no go line", module)
+		case version[1] != root[1]:
+			t.Errorf("%s/go.mod needs Go %s, and go.mod %s: they have to be the same", module, version[1], root[1])
+		case version[2] != "" && version[2] != ".0" && module != forced:
+			t.Errorf("%s/go.mod has %q, which shuts out older patches of Go %s: leave out the patch, or require a dependency that does without", module, version[0], version[1])
+		}
+		if strings.Contains(text, "\ntoolchain ") {
+			t.Errorf("%s/go.mod has a toolchain line: remove it, as users choose their own", module)
+		}
 	}
 }
 

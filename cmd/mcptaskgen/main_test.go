@@ -16,8 +16,20 @@ import (
 
 var update = flag.Bool("update", false, "write what the scripts compare with")
 
+// removePrograms removes what tests have built.
+var removePrograms = func() {}
+
+// tests are the tests of this package, and what comes after them.
+type tests struct{ *testing.M }
+
+// Run implements testscript.TestingM.
+func (t tests) Run() int {
+	defer func() { removePrograms() }()
+	return t.M.Run()
+}
+
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(tests{m}, map[string]func(){
 		"callserver": serveCalls,
 		"mcptaskgen": func() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) },
 	})

@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,137 +12,31 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/mcptaskgen/mcptaskgen/golden/ptytest"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
 )
 
-// patience is how long what must happen may take.
-const patience = time.Minute
-
 // pty is a pseudo-terminal with a person at it.
 type pty struct {
-	t             *testing.T
-	master, slave *os.File
-
-	mu     sync.Mutex
-	screen *screen
-	raw    bytes.Buffer
-	read   chan struct{} // closed when the master has ended
+	*ptytest.PTY
+	t *testing.T
 }
 
 // openPTY opens a pseudo-terminal with a window of the given width.
-func openPTY(t *testing.T, width int) *pty {
+func openPTY(t *testing.T, width int) pty {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		if os.Getenv("MCPTASK_REQUIRE") == "all" {
-			t.Fatalf("no pseudo-terminal (mount devpts at /dev/pts): %v", err)
-		}
-		t.Skipf("no pseudo-terminal (mount devpts at /dev/pts): %v", err)
-	}
-	p := &pty{t: t, master: master, screen: newScreen(width), read: make(chan struct{})}
-	connection, err := master.SyscallConn() // unlike Fd, it leaves the file in the poller
-	if err != nil {
-		t.Fatal(err)
-	}
-	number := 0
-	var failed error
-	err = connection.Control(func(fd uintptr) {
-		number, failed = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
-		failed = errors.Join(failed, unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0))
-	})
-	if err = errors.Join(err, failed); err != nil {
-		t.Fatal(err)
-	}
-	p.slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetWinsize(int(p.slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(width)}); err != nil {
-		t.Fatal(err)
-	}
-	go p.readScreen()
-	t.Cleanup(func() {
-		_ = p.slave.Close()
-		_ = p.master.Close()
-		<-p.read
-	})
-	return p
+	return pty{ptytest.Open(t, width, runeColumns), t}
 }
 
-func (p *pty) readScreen() {
-	defer close(p.read)
-	buffer := make([]byte, 4096)
-	for {
-		n, err := p.master.Read(buffer)
-		if err != nil {
-			return
-		}
-		p.mu.Lock()
-		p.raw.Write(buffer[:n])
-		_, _ = p.screen.Write(buffer[:n])
-		p.mu.Unlock()
-	}
-}
-
-func (p *pty) open(change func(*Options)) *Terminal {
-	o := Options{In: p.slave, Out: p.slave, Getenv: func(string) string { return "" }, Interrupt: func() { p.t.Error("interrupted") }}
+func (p pty) open(change func(*Options)) *Terminal {
+	o := Options{In: p.Slave, Out: p.Slave, Getenv: func(string) string { return "" }, Interrupt: func() { p.t.Error("interrupted") }}
 	if change != nil {
 		change(&o)
 	}
 	terminal := New(o)
 	p.t.Cleanup(terminal.Close)
 	return terminal
-}
-
-func (p *pty) look() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.screen.String()
-}
-
-// sees waits until a text is on the screen.
-func (p *pty) sees(text string) {
-	p.t.Helper()
-	text = strings.TrimRight(text, " ") // which the screen leaves out
-	p.waits("the screen never had "+text, func() bool { return strings.Contains(p.look(), text) })
-}
-
-// misses waits until a text has left the screen.
-func (p *pty) misses(text string) {
-	p.t.Helper()
-	p.waits("the screen kept "+text, func() bool { return !strings.Contains(p.look(), text) })
-}
-
-func (p *pty) waits(otherwise string, until func() bool) {
-	p.t.Helper()
-	end := time.Now().Add(patience)
-	for !until() {
-		if time.Now().After(end) {
-			p.t.Fatalf("%s:\n%s", otherwise, p.look())
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// types presses keys.
-func (p *pty) types(keys string) {
-	p.t.Helper()
-	if _, err := p.master.WriteString(keys); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-// mode returns the settings of the terminal.
-func (p *pty) mode() unix.Termios {
-	p.t.Helper()
-	mode, err := unix.IoctlGetTermios(int(p.slave.Fd()), unix.TCGETS)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return *mode
 }
 
 // answer is what a question returned.
@@ -163,43 +56,43 @@ func ask(ctx context.Context, terminal *Terminal, message, schema string) <-chan
 }
 
 // returns waits for the answer.
-func (p *pty) returns(answered <-chan answer, content string, err error) {
+func (p pty) returns(answered <-chan answer, content string, err error) {
 	p.t.Helper()
 	select {
 	case got := <-answered:
 		if string(got.content) != content || !errors.Is(got.err, err) {
-			p.t.Fatalf("got %s, %v, want %s, %v:\n%s", got.content, got.err, content, err, p.look())
+			p.t.Fatalf("got %s, %v, want %s, %v:\n%s", got.content, got.err, content, err, p.Look())
 		}
-	case <-time.After(patience):
-		p.t.Fatalf("no answer:\n%s", p.look())
+	case <-time.After(ptytest.Patience):
+		p.t.Fatalf("no answer:\n%s", p.Look())
 	}
 }
 
 func TestBar(t *testing.T) {
 	p := openPTY(t, 80)
 	terminal := p.open(nil)
-	before, running := p.mode(), leak.Now()
+	before, running := p.Mode(), leak.Now()
 	working := mcptask.Snapshot{Status: mcptask.StatusWorking, CreatedAt: time.Now().Add(-65 * time.Second), Message: "frame 3"}
 	working.Progress = mcptask.ProgressReport{Done: 1, Total: 4}
 	terminal.Show("render", working)
-	p.sees("render ━━━━━━────────────────── 1/4  frame 3  1:0")
+	p.Sees("render ━━━━━━────────────────── 1/4  frame 3  1:0")
 	terminal.Printf("a line of %s\x1b[2J", "the program")
-	p.sees("a line of the program\n")
-	p.sees("render ━━━━━━")
-	if !p.screen.hidden {
+	p.Sees("a line of the program\n")
+	p.Sees("render ━━━━━━")
+	if !p.HidesCursor() {
 		t.Error("the cursor is not hidden")
 	}
 	working.Progress.Done = 3
 	terminal.Show("render", working)
-	p.sees("━━━━━━━━━━━━━━━━━━────── 3/4")
+	p.Sees("━━━━━━━━━━━━━━━━━━────── 3/4")
 	working.Status = mcptask.StatusCompleted
 	terminal.Show("render", working)
-	p.misses("render")
+	p.Misses("render")
 	terminal.Close()
 	terminal.Close()
-	p.waits("the cursor stayed hidden", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return !p.screen.hidden })
-	if p.look() != "a line of the program" || p.screen.wraps > 0 || !p.screen.colored || p.mode() != before {
-		t.Errorf("left on the screen, %d wraps, colored %v:\n%s", p.screen.wraps, p.screen.colored, p.look())
+	p.Waits("the cursor stayed hidden", func() bool { return !p.HidesCursor() })
+	if p.Look() != "a line of the program" || p.Wraps() > 0 || !p.IsColored() || p.Mode() != before {
+		t.Errorf("left on the screen, %d wraps, colored %v:\n%s", p.Wraps(), p.IsColored(), p.Look())
 	}
 	running.NoneLeft(t)
 }
@@ -210,13 +103,13 @@ func TestSeveral(t *testing.T) {
 	for i, status := range []mcptask.Status{mcptask.StatusWorking, mcptask.StatusWorking, mcptask.StatusInputRequired, mcptask.StatusFailed, mcptask.StatusCompleted} {
 		terminal.Show(fmt.Sprint("job", i), mcptask.Snapshot{Status: status})
 	}
-	p.sees("2 working, 1 asks, 1 failed, 1 done  job4: done  0s")
+	p.Sees("2 working, 1 asks, 1 failed, 1 done  job4: done  0s")
 	for i := range 3 {
 		terminal.Show(fmt.Sprint("job", i), mcptask.Snapshot{Status: mcptask.StatusCompleted})
 	}
-	p.misses("working")
+	p.Misses("working")
 	terminal.Show("next", mcptask.Snapshot{Status: mcptask.StatusWorking})
-	p.sees(" next  0s")
+	p.Sees(" next  0s")
 }
 
 const shipment = `{"type":"object","required":["size","name"],"properties":{
@@ -229,35 +122,35 @@ const shipment = `{"type":"object","required":["size","name"],"properties":{
 func TestWrongAnswerFirst(t *testing.T) {
 	p := openPTY(t, 80)
 	terminal := p.open(nil)
-	before := p.mode()
+	before := p.Mode()
 	terminal.Show("ship", mcptask.Snapshot{Status: mcptask.StatusInputRequired})
-	p.sees("? ship")
+	p.Sees("? ship")
 	answered := ask(t.Context(), terminal, "Ship it?\nIt is \x1b[31mheavy\x07.", shipment)
-	p.sees("? Ship it?\n  It is heavy.\n")
-	p.misses("? ship")
-	p.sees("  In metres.\n  Size (whole number from 1 to 9): ")
-	p.types("many\r")
-	p.sees("✗ \"many\" is not a whole number")
-	p.types("12\r")
-	p.sees("✗ got 12, want at most 9")
-	p.types("\r")
-	p.sees("✗ a value is needed")
-	p.types("7\r")
-	p.sees("  Size: 7\n  name (text, at least 3 characters): ")
-	p.types("ab\r")
-	p.sees("✗ got 2 characters, want at least 3")
-	p.types("xyz\x15größe 大小 \x17\x7f\x7fß\r")
-	p.sees("  name: größß\n  note (text, optional): ")
-	p.types("\r")
-	p.sees("  note: (empty)\n  speed (number, optional) [2.5]: ")
-	p.types("\r")
-	p.sees("  really (y/n, optional) [n]: ")
-	p.types("perhaps\r")
-	p.sees(`✗ "perhaps" is not y or n`)
-	p.types("Yes\r")
+	p.Sees("? Ship it?\n  It is heavy.\n")
+	p.Misses("? ship")
+	p.Sees("  In metres.\n  Size (whole number from 1 to 9): ")
+	p.Types("many\r")
+	p.Sees("✗ \"many\" is not a whole number")
+	p.Types("12\r")
+	p.Sees("✗ got 12, want at most 9")
+	p.Types("\r")
+	p.Sees("✗ a value is needed")
+	p.Types("7\r")
+	p.Sees("  Size: 7\n  name (text, at least 3 characters): ")
+	p.Types("ab\r")
+	p.Sees("✗ got 2 characters, want at least 3")
+	p.Types("xyz\x15größe 大小 \x17\x7f\x7fß\r")
+	p.Sees("  name: größß\n  note (text, optional): ")
+	p.Types("\r")
+	p.Sees("  note: (empty)\n  speed (number, optional) [2.5]: ")
+	p.Types("\r")
+	p.Sees("  really (y/n, optional) [n]: ")
+	p.Types("perhaps\r")
+	p.Sees(`✗ "perhaps" is not y or n`)
+	p.Types("Yes\r")
 	p.returns(answered, `{"size":7,"name":"größß","speed":2.5,"really":true}`, nil)
-	p.sees("? ship")
-	if p.mode() != before {
+	p.Sees("? ship")
+	if p.Mode() != before {
 		t.Error("the terminal is not restored")
 	}
 }
@@ -278,13 +171,13 @@ func TestChoose(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := openPTY(t, 80)
 			answered := ask(t.Context(), p.open(nil), "Which?", colors)
-			p.sees("  ❯ 1 Red\n    2 Green\n    3 Blue\n  color (1-3): ")
-			p.types(c.color)
-			p.sees("  sizes (space or numbers to choose, at most 2, optional) [small]: ")
-			p.sees("❯ 1 [x] small\n    2 [ ] middle\n")
-			p.types(c.sizes)
+			p.Sees("  ❯ 1 Red\n    2 Green\n    3 Blue\n  color (1-3): ")
+			p.Types(c.color)
+			p.Sees("  sizes (space or numbers to choose, at most 2, optional) [small]: ")
+			p.Sees("❯ 1 [x] small\n    2 [ ] middle\n")
+			p.Types(c.sizes)
 			p.returns(answered, c.content, nil)
-			p.misses("❯")
+			p.Misses("❯")
 		})
 	}
 }
@@ -293,17 +186,15 @@ func TestSecret(t *testing.T) {
 	p := openPTY(t, 80)
 	answered := ask(t.Context(), p.open(nil), "Log in", `{"type":"object","required":["password","pin"],"properties":{
 		"password":{"type":"string","format":"password","pattern":"[0-9]"},"pin":{"type":"string","writeOnly":true,"minLength":4}}}`)
-	p.sees("password (hidden): ")
-	p.types("hunter\r")
-	p.sees("✗ it does not fit: want hidden")
-	p.types("hunter2 \r")
-	p.sees("  password: (hidden)\n")
-	p.sees("pin (hidden, at least 4 characters): ")
-	p.types("8\r98765\r")
+	p.Sees("password (hidden): ")
+	p.Types("hunter\r")
+	p.Sees("✗ it does not fit: want hidden")
+	p.Types("hunter2 \r")
+	p.Sees("  password: (hidden)\n")
+	p.Sees("pin (hidden, at least 4 characters): ")
+	p.Types("8\r98765\r")
 	p.returns(answered, `{"password":"hunter2 ","pin":"98765"}`, nil)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if all := p.raw.String(); strings.Contains(all, "hunter") || strings.Contains(all, "9876") {
+	if all := p.Raw(); strings.Contains(all, "hunter") || strings.Contains(all, "9876") {
 		t.Errorf("the secret is on the screen: %q", all)
 	}
 }
@@ -321,12 +212,12 @@ func TestRefuse(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := openPTY(t, 80)
-			before := p.mode()
+			before := p.Mode()
 			answered := ask(t.Context(), p.open(nil), "Agreed?", c.schema)
-			p.sees(":")
-			p.types(c.keys)
+			p.Sees(":")
+			p.Types(c.keys)
 			p.returns(answered, "", c.err)
-			if p.mode() != before {
+			if p.Mode() != before {
 				t.Error("the terminal is not restored")
 			}
 		})
@@ -337,38 +228,38 @@ func TestConsentAndJSON(t *testing.T) {
 	p := openPTY(t, 80)
 	terminal := p.open(nil)
 	answered := ask(t.Context(), terminal, "Agreed?", "")
-	p.sees("Agree? (y/n): ")
-	p.types("y\r")
+	p.Sees("Agree? (y/n): ")
+	p.Types("y\r")
 	p.returns(answered, `{}`, nil)
 	answered = ask(t.Context(), terminal, "Where?", `{"type":"object","properties":{"place":{"type":"object"}}}`)
-	p.sees("JSON: ")
-	p.types("[1]\r")
-	p.sees("✗ it is not an object in JSON")
-	p.types("\x1b[200~{\"place\":\r\n{}}\r\x1b[201~\r")
+	p.Sees("JSON: ")
+	p.Types("[1]\r")
+	p.Sees("✗ it is not an object in JSON")
+	p.Types("\x1b[200~{\"place\":\r\n{}}\r\x1b[201~\r")
 	p.returns(answered, `{"place": {}}`, nil)
 }
 
 func TestCtrlC(t *testing.T) {
 	p := openPTY(t, 80)
-	before := p.mode()
+	before := p.Mode()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	interrupted := make(chan struct{}, 1)
 	terminal := p.open(func(o *Options) { o.Interrupt = func() { interrupted <- struct{}{} } })
 	terminal.Show("ship", mcptask.Snapshot{Status: mcptask.StatusInputRequired})
 	answered := ask(ctx, terminal, "Ship it?", shipment)
-	p.sees("Size (")
-	p.types("4\x03")
+	p.Sees("Size (")
+	p.Types("4\x03")
 	select {
 	case <-interrupted:
-	case <-time.After(patience):
+	case <-time.After(ptytest.Patience):
 		t.Fatal("Interrupt was not called")
 	}
-	if p.mode() != before {
+	if p.Mode() != before {
 		t.Error("the terminal is not restored")
 	}
-	p.sees("^C")
-	p.sees("? ship")
+	p.Sees("^C")
+	p.Sees("? ship")
 	select {
 	case got := <-answered:
 		t.Fatalf("the question has ended before its context: %v", got)
@@ -384,38 +275,38 @@ func TestCtrlCSignal(t *testing.T) {
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt)
 	defer stop()
 	answered := ask(ctx, p.open(func(o *Options) { o.Interrupt = nil }), "Ship it?", shipment)
-	p.sees("Size (")
-	p.types("\x03")
+	p.Sees("Size (")
+	p.Types("\x03")
 	p.returns(answered, "", mcptask.ErrDismissed)
 }
 
 // TestWithdrawn ends a question that another client has answered. The next question gets the keyboard.
 func TestWithdrawn(t *testing.T) {
 	p := openPTY(t, 80)
-	before := p.mode()
+	before := p.Mode()
 	terminal := p.open(nil)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	first := ask(ctx, terminal, "First?", shipment)
-	p.sees("Size (")
+	p.Sees("Size (")
 	second := ask(t.Context(), terminal, "Second?", shipment)
-	p.types("45")
-	p.sees(": 45")
+	p.Types("45")
+	p.Sees(": 45")
 	answeredElsewhere := errors.New("answered elsewhere")
 	cancel(answeredElsewhere)
 	p.returns(first, "", answeredElsewhere)
-	p.sees("The question is no longer asked.\n? Second?\n")
-	p.sees("Size (whole number from 1 to 9):")
-	p.types("3\r\x1b")
+	p.Sees("The question is no longer asked.\n? Second?\n")
+	p.Sees("Size (whole number from 1 to 9):")
+	p.Types("3\r\x1b")
 	p.returns(second, "", mcptask.ErrDismissed)
-	if p.mode() != before {
+	if p.Mode() != before {
 		t.Error("the terminal is not restored")
 	}
 
 	third := ask(t.Context(), terminal, "Third?", shipment)
-	p.sees("? Third?")
+	p.Sees("? Third?")
 	terminal.Close()
 	p.returns(third, "", mcptask.ErrDismissed)
-	if p.mode() != before {
+	if p.Mode() != before {
 		t.Error("the terminal is not restored")
 	}
 	p.returns(ask(t.Context(), terminal, "Fourth?", shipment), "", mcptask.ErrCannotAsk)
@@ -426,16 +317,16 @@ func TestTypedBefore(t *testing.T) {
 	p := openPTY(t, 80)
 	terminal := p.open(nil)
 	for i := range 3 {
-		p.types(fmt.Sprintf("\r\ry\r%d", i))
-		p.sees(fmt.Sprintf("\ny\n%d", i))               // the terminal has them, and echoes
-		p.waits("the lines are not read", func() bool { // from the first question on
+		p.Types(fmt.Sprintf("\r\ry\r%d", i))
+		p.Sees(fmt.Sprintf("\ny\n%d", i))               // the terminal has them, and echoes
+		p.Waits("the lines are not read", func() bool { // from the first question on
 			terminal.keys.mu.Lock()
 			defer terminal.keys.mu.Unlock()
 			return i == 0 || string(terminal.keys.typed) == "\n\ny\n"
 		})
 		answered := ask(t.Context(), terminal, fmt.Sprintf("Agreed %d?", i), "")
-		p.sees(fmt.Sprintf("? Agreed %d?\n  Agree? (y/n): ", i))
-		p.types("n\r")
+		p.Sees(fmt.Sprintf("? Agreed %d?\n  Agree? (y/n): ", i))
+		p.Types("n\r")
 		p.returns(answered, "", mcptask.ErrDeclined)
 	}
 }
@@ -446,22 +337,22 @@ func TestNarrow(t *testing.T) {
 	working := mcptask.Snapshot{Status: mcptask.StatusWorking, Message: "大きな 動画 を 変換 して います"}
 	working.Progress = mcptask.ProgressReport{Done: 1, Total: 4}
 	terminal.Show("变换视频文件", working)
-	p.sees("变换视… 1/4  0s")
+	p.Sees("变换视… 1/4  0s")
 	terminal.Show("another", working)
-	p.sees("2 working  0s")
+	p.Sees("2 working  0s")
 	answered := ask(t.Context(), terminal, "Which?", colors)
-	p.sees("❯ 1 Red\n")
-	p.sees("  color (1-3):\n  > ")
-	p.types("gree")
-	p.sees("  color (1-3):\n  > gree")
-	p.types("\r")
-	p.sees("  > ")
-	p.types("small, middle, large")
-	p.sees("  > … middle, large")
-	p.types("\x04\x1b")
+	p.Sees("❯ 1 Red\n")
+	p.Sees("  color (1-3):\n  > ")
+	p.Types("gree")
+	p.Sees("  color (1-3):\n  > gree")
+	p.Types("\r")
+	p.Sees("  > ")
+	p.Types("small, middle, large")
+	p.Sees("  > … middle, large")
+	p.Types("\x04\x1b")
 	p.returns(answered, "", mcptask.ErrDismissed)
-	if p.screen.wraps > 0 {
-		t.Errorf("%d lines wrap:\n%s", p.screen.wraps, p.look())
+	if p.Wraps() > 0 {
+		t.Errorf("%d lines wrap:\n%s", p.Wraps(), p.Look())
 	}
 }
 
@@ -481,20 +372,18 @@ func TestNoColor(t *testing.T) {
 			terminal := p.open(func(o *Options) { o.Getenv = func(name string) string { return c.env[name] } })
 			working := mcptask.Snapshot{Status: mcptask.StatusWorking, Progress: mcptask.ProgressReport{Done: 4, Total: 4}}
 			terminal.Show("render", working)
-			p.sees(c.sees)
+			p.Sees(c.sees)
 			answered := ask(t.Context(), terminal, "Which?", colors)
-			p.sees("1 Red\n")
-			p.sees("color (1-3): ")
-			p.types("x\r2\r\r")
-			p.sees("✗")
+			p.Sees("1 Red\n")
+			p.Sees("color (1-3): ")
+			p.Types("x\r2\r\r")
+			p.Sees("✗")
 			p.returns(answered, `{"color":"g","sizes":["small"]}`, nil)
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			if p.screen.colored != c.colored {
-				t.Errorf("colored: %v", p.screen.colored)
+			if p.IsColored() != c.colored {
+				t.Errorf("colored: %v", p.IsColored())
 			}
-			if c.env["TERM"] == "dumb" && strings.Contains(p.raw.String(), "\x1b") {
-				t.Errorf("sequences for a dumb terminal: %q", p.raw.String())
+			if c.env["TERM"] == "dumb" && strings.Contains(p.Raw(), "\x1b") {
+				t.Errorf("sequences for a dumb terminal: %q", p.Raw())
 			}
 		})
 	}
@@ -511,13 +400,13 @@ func TestOpenURL(t *testing.T) {
 		return answered
 	}
 	answered := open("https://bank.example@evil.example/log\x1b[2Jin")
-	p.sees("? Log in.\n  Host  none: this is no web address\n")
-	p.types("\x04")
+	p.Sees("? Log in.\n  Host  none: this is no web address\n")
+	p.Types("\x04")
 	p.returns(answered, "", mcptask.ErrDeclined)
 	answered = open("https://bank.example@evil.example/login")
-	p.sees("  Host  evil.example\n  URL   https://bank.example@evil.example/login\n")
-	p.sees("Enter when done")
-	p.types("\r")
+	p.Sees("  Host  evil.example\n  URL   https://bank.example@evil.example/login\n")
+	p.Sees("Enter when done")
+	p.Types("\r")
 	p.returns(answered, "", nil)
 }
 
@@ -525,8 +414,8 @@ func TestOpenURL(t *testing.T) {
 func TestHangUp(t *testing.T) {
 	p := openPTY(t, 80)
 	answered := ask(t.Context(), p.open(nil), "Agreed?", "")
-	p.sees("Agree? (y/n): ")
-	_ = p.master.Close()
+	p.Sees("Agree? (y/n): ")
+	p.HangUp()
 	p.returns(answered, "", mcptask.ErrCannotAsk)
 }
 
@@ -536,25 +425,25 @@ func TestHostileServer(t *testing.T) {
 	terminal := p.open(nil)
 	evil := strings.Repeat("\x1b]0;title\x07\x1b[2J\u202egpj.exe\r\n大", 100_000)
 	terminal.Show(evil, mcptask.Snapshot{Status: mcptask.StatusWorking, Message: evil})
-	p.sees("gpj.exe")
+	p.Sees("gpj.exe")
 	var values []string
 	for i := range 10_000 {
 		values = append(values, fmt.Sprintf(`"\u001b[2Jvalue %d"`, i))
 	}
 	answered := ask(t.Context(), terminal, evil, `{"type":"object","properties":{"a":{"type":"string","title":"\u001b[2J","enum":[`+strings.Join(values, ",")+`]}}}`)
-	p.sees("This is its beginning.")
-	p.sees("10000 choices in all")
-	p.types("\x1b[A\r")
+	p.Sees("This is its beginning.")
+	p.Sees("10000 choices in all")
+	p.Types("\x1b[A\r")
 	p.returns(answered, `{"a":"\u001b[2Jvalue 9999"}`, nil)
-	if p.screen.wraps > 200 {
-		t.Errorf("%d lines wrap", p.screen.wraps)
+	if p.Wraps() > 200 {
+		t.Errorf("%d lines wrap", p.Wraps())
 	}
 }
 
 // TestAtOnce uses a terminal in many goroutines, and closes it meanwhile.
 func TestAtOnce(t *testing.T) {
 	p := openPTY(t, 40)
-	before, running := p.mode(), leak.Now()
+	before, running := p.Mode(), leak.Now()
 	terminal := p.open(nil)
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -574,10 +463,10 @@ func TestAtOnce(t *testing.T) {
 			}
 		})
 	}
-	p.sees("Agree? (y/n): ")
+	p.Sees("Agree? (y/n): ")
 	terminal.Close()
 	all.Wait()
-	if p.mode() != before {
+	if p.Mode() != before {
 		t.Error("the terminal is not restored")
 	}
 	running.AtMost(t, 1) // the keyboard

@@ -100,6 +100,9 @@ func (c Config) run(ctx context.Context, work func(context.Context, *session) er
 	defer s.close()
 	if err := work(ctx, s); err != nil {
 		f := describeFailure(err, "")
+		if f.Code == ExitUnreachable && f.Task != "" && c.Server.URL != "" {
+			f.Err = fmt.Errorf("%w\nIf the task goes on, this takes it up again:\n  mcptaskgen watch %s", f.Err, c.Server.with(f.Task))
+		}
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			f.Code, f.Kind, f.Err = ExitTimeout, "timeout", fmt.Errorf("--timeout %v is over", c.Timeout)
 			if f.Task != "" {
@@ -164,12 +167,15 @@ func (s *session) interruptible(ctx context.Context, task string, work func(cont
 }
 
 // needAnswer is the failure of a command whose task asks somebody else.
-func (s *session) needAnswer(task string, q mcptask.Question) *Failure {
+func (s *session) needAnswer(task string, q openQuestion) *Failure {
 	words := fmt.Sprintf("an answer is needed: %s", terminal.Printable(q.Message, false))
+	if q.fault != nil {
+		words += "\n" + terminal.Printable(q.fault.Error(), false)
+	}
 	if task != "" {
 		words += "\nmcptaskgen answer " + s.Server.with(append([]string{task}, nonEmpty(q.Key)...)...) + " answers it"
 	}
-	return &Failure{Code: ExitAsks, Kind: "needs_answer", Err: errors.New(words), Task: task, Question: newQuestion(q)}
+	return &Failure{Code: ExitAsks, Kind: "needs_answer", Err: errors.New(words), Task: task, Question: newQuestion(q.Question)}
 }
 
 // nonEmpty returns the words that are not empty.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 
@@ -27,12 +28,13 @@ func Describe(ctx context.Context, config Config, name string) error {
 			return err
 		}
 		s.terminal.Close()
-		w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
+		var rows [][]string
 		for _, tool := range tools {
 			first, _, _ := strings.Cut(strings.TrimSpace(tool.Description), "\n")
-			fmt.Fprintf(w, "%s\t%s\n", terminal.Printable(tool.Name, false), terminal.Printable(first, false))
+			rows = append(rows, []string{tool.Name, first})
 		}
-		return w.Flush()
+		printTable(s.Stdout, rows)
+		return nil
 	})
 }
 
@@ -50,7 +52,7 @@ func (s *session) describeTool(tool mcptask.ToolInfo) error {
 		}
 	}
 	fmt.Fprintf(w, "  mcptaskgen call %s\n\n", terminal.Printable(s.Server.with(words...), false))
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var rows [][]string
 	for _, a := range arguments {
 		kind := a.Kind
 		if a.Required {
@@ -60,11 +62,9 @@ func (s *session) describeTool(tool mcptask.ToolInfo) error {
 			text, _ := json.Marshal(a.Default)
 			kind += ", " + string(text) + " by default"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", terminal.Printable(a.Name, false), terminal.Printable(kind, false), terminal.Printable(a.Description, false))
+		rows = append(rows, []string{a.Name, kind, a.Description})
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
+	printTable(w, rows)
 	switch tool.TaskSupport {
 	case mcptask.TaskRequired:
 		fmt.Fprintln(w, "\nIt always runs as a task.")
@@ -72,4 +72,20 @@ func (s *session) describeTool(tool mcptask.ToolInfo) error {
 		fmt.Fprintln(w, "\nIt may run as a task.")
 	}
 	return nil
+}
+
+// printTable prints rows in columns. No line ends in spaces.
+func printTable(w io.Writer, rows [][]string) {
+	var columns strings.Builder
+	table := tabwriter.NewWriter(&columns, 0, 0, 2, ' ', 0)
+	for _, cells := range rows {
+		for i := range cells {
+			cells[i] = terminal.Printable(cells[i], false)
+		}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	_ = table.Flush() // a strings.Builder takes everything
+	for line := range strings.Lines(columns.String()) {
+		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
+	}
 }

@@ -57,14 +57,20 @@ type session struct {
 	conn     mcptask.Conn
 	terminal *terminal.Terminal
 	// asked gets the first question that nobody here can answer.
-	asked chan mcptask.Question
+	asked chan openQuestion
 	// answered has a value once a question is answered.
 	answered chan struct{}
 }
 
+// openQuestion is a question that stays open.
+type openQuestion struct {
+	mcptask.Question
+	fault error // of the answer that the command line has for it, or nil
+}
+
 // open connects to the server.
 func open(ctx context.Context, config Config) (*session, error) {
-	s := &session{Config: config, asked: make(chan mcptask.Question, 1), answered: make(chan struct{}, 1)}
+	s := &session{Config: config, asked: make(chan openQuestion, 1), answered: make(chan struct{}, 1)}
 	s.terminal = terminal.New(terminal.Options{
 		In: config.Stdin, Out: config.Stderr, NoInput: config.NoInput, Quiet: config.Quiet || config.Format == FormatLines,
 		Interrupt: func() {
@@ -135,9 +141,13 @@ func (t *tail) String() string {
 // answer answers a form: as given on the command line, or by the person.
 func (s *session) answer(ctx context.Context, q mcptask.Question) (json.RawMessage, error) {
 	content, err := s.findAnswer(q)
-	if content == nil && err == nil {
+	fault := checkAnswer(ctx, q, content)
+	if content == nil && err == nil || fault != nil {
 		if !s.terminal.CanAsk() {
-			return nil, s.leaveOpen(ctx, q)
+			return nil, s.leaveOpen(ctx, q, fault)
+		}
+		if fault != nil {
+			s.terminal.Printf("%v", fault)
 		}
 		content, err = s.terminal.Ask(ctx, q)
 	}
@@ -145,6 +155,22 @@ func (s *session) answer(ctx context.Context, q mcptask.Question) (json.RawMessa
 		s.noteAnswer()
 	}
 	return content, err
+}
+
+// checkAnswer returns what is wrong with an answer of the command line. Servers fail the task for it, or do without an answer.
+func checkAnswer(ctx context.Context, q mcptask.Question, content json.RawMessage) error {
+	if content == nil {
+		return nil
+	}
+	response, err := json.Marshal(map[string]any{"action": "accept", "content": content})
+	if err != nil {
+		return err
+	}
+	err = mcptask.CheckAnswer(ctx, mcptask.Input{Method: q.Method, Schema: q.Schema}, response)
+	if errors.Is(err, mcptask.ErrInvalidAnswer) {
+		return err
+	}
+	return nil // of a schema that cannot be read, the server judges
 }
 
 // noteAnswer says that a question is answered.
@@ -157,9 +183,9 @@ func (s *session) noteAnswer() {
 
 // leaveOpen reports a question that nobody here can answer, and waits until the command ends. An error would tell the
 // server that nobody will ever answer.
-func (s *session) leaveOpen(ctx context.Context, q mcptask.Question) error {
+func (s *session) leaveOpen(ctx context.Context, q mcptask.Question, fault error) error {
 	select {
-	case s.asked <- q:
+	case s.asked <- openQuestion{q, fault}:
 	default:
 	}
 	<-ctx.Done()
@@ -189,7 +215,7 @@ func (s *session) openURL(ctx context.Context, q mcptask.Question) error {
 	switch {
 	case err != nil || content != nil:
 	case !s.terminal.CanAsk():
-		return s.leaveOpen(ctx, q)
+		return s.leaveOpen(ctx, q, nil)
 	default:
 		err = s.terminal.OpenURL(ctx, q)
 	}

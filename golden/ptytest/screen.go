@@ -1,4 +1,4 @@
-package terminal
+package ptytest
 
 import (
 	"fmt"
@@ -7,18 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// screen is a small model of a terminal: the sequences that this package writes, and lines that wrap.
+// screen is a small model of a terminal: the sequences that package terminal writes, and lines that wrap.
 type screen struct {
 	width    int
-	rows     [][]string // cells; the second cell of a wide character is ""
+	columns  func(rune) int // of a character
+	rows     [][]string     // cells; the second cell of a wide character is ""
 	row, col int
 	hidden   bool // the cursor
 	colored  bool // some text had a color
 	wraps    int  // lines that did not fit
 	rest     []byte
 }
-
-func newScreen(width int) *screen { return &screen{width: width, rows: [][]string{nil}} }
 
 func (s *screen) Write(p []byte) (int, error) {
 	data := append(s.rest, p...)
@@ -72,7 +71,7 @@ func (s *screen) down() {
 }
 
 func (s *screen) put(r rune) {
-	wide := runeColumns(r)
+	wide := s.columns(r)
 	if wide == 0 && s.col > 0 {
 		s.rows[s.row][s.col-1] += string(r)
 		return

@@ -29,7 +29,7 @@ var arrows = []arrow{
 	{"cmd/internal/scripts", []string{"github.com/rogpeppe/go-internal/testscript"}, nil},
 	{"cmd/internal/calls", []string{"runtime", "runtime/gosdk", "runtime/terminal", "golang.org/x/term"}, nil},
 	{"cmd/mcptaskgen", []string{"cmd/internal/calls", "generator/...", "schema", "github.com/spf13/pflag"}, slices.Concat(testLibraries, []string{
-		"cmd/internal/scripts", "runtime", "runtime/gosdk", "schema/wirecheck", "github.com/modelcontextprotocol/go-sdk/mcp",
+		"cmd/internal/scripts", "golden/ptytest", "runtime", "runtime/gosdk", "schema/wirecheck", "github.com/modelcontextprotocol/go-sdk/mcp",
 	})},
 	{"cmd/...", []string{"generator/...", "schema", "github.com/spf13/pflag", "golang.org/x/tools/..."}, testLibraries},
 
@@ -107,9 +107,10 @@ var arrows = []arrow{
 	{"runtime/internal/memnet", nil, runtimeTests},
 	{"runtime/internal/wiretest", slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."}), runtimeTests},
 
-	// For tests of the documents and of the code, in this module and in those below it.
+	// For tests of the documents, of the code and of what a person sees, in this module and in those below it.
 	{"golden/pages", nil, nil},
 	{"golden/structure", []string{"golang.org/x/tools/go/packages"}, nil},
+	{"golden/ptytest", []string{"golang.org/x/sys/unix"}, nil},
 
 	// Generated code, and whole programs that may use any library.
 	{"golden/...", []string{"runtime/...", "schema/...", anyLibrary}, []string{"generator/...", "golden/pages"}},

@@ -47,6 +47,7 @@ var arrows = []arrow{
 	// The runtime: package mcptask and its leaves, which know nothing of tasks.
 	{"runtime", leaves, slices.Concat(runtimeTests, []string{"runtime/storetest", "runtime/executortest", "runtime/internal/memengine", "golden/structure", "golang.org/x/tools/go/packages"})},
 	{"runtime/internal/guard", nil, nil},
+	{"runtime/internal/hook", []string{"runtime/internal/guard"}, nil},
 	{"runtime/internal/text", nil, nil},
 	{"runtime/internal/tuning", nil, nil},
 	{"runtime/internal/index", nil, runtimeTests},
@@ -59,7 +60,7 @@ var arrows = []arrow{
 
 	// The way of a request, from the SDK inwards.
 	{"runtime/gosdk", []string{
-		"runtime", "runtime/gateway", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/wire", "runtime/internal/form", "runtime/internal/guard",
+		"runtime", "runtime/gateway", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/wire", "runtime/internal/form", "runtime/internal/guard", "runtime/internal/hook",
 		"runtime/internal/text",
 		"github.com/modelcontextprotocol/go-sdk/...", "github.com/google/jsonschema-go/...",
 	}, runtimeTests},
@@ -122,7 +123,7 @@ const anyLibrary = "*"
 
 // leaves are what package mcptask uses.
 var leaves = []string{
-	"runtime/internal/feed", "runtime/internal/guard", "runtime/internal/index", "runtime/internal/limit", "runtime/internal/pace", "runtime/internal/pool",
+	"runtime/internal/feed", "runtime/internal/guard", "runtime/internal/hook", "runtime/internal/index", "runtime/internal/limit", "runtime/internal/pace", "runtime/internal/pool",
 	"runtime/internal/text", "runtime/internal/tuning", "runtime/internal/validate",
 }
 

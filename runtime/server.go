@@ -62,6 +62,8 @@ type Options struct {
 	// and errors, such as a handler's panic. Records of the audit trail have the
 	// attribute audit; docs/observe.md lists them, and says which of them need a Logger.
 	Logger *slog.Logger
+	// Hooks are told what the server does, for traces and metrics. The first is the outermost.
+	Hooks []Hooks
 	// Limits bound what each account takes, and all of them together.
 	Limits Limits
 	// Concurrency is how many task handlers the local executor runs at once. The rest
@@ -221,6 +223,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		return nil, err
 	}
 	s.startUpkeep()
+	s.announceReady()
 	return s, nil
 }
 

@@ -20,7 +20,7 @@ func (s *Server) adoptOrphans() time.Duration {
 		}
 		s.adoptions++
 		finder := fmt.Sprint(s.worker, "/", s.adoptions)
-		orphans, err := callOnce(s.closing, s.newTaskRetry(), func(ctx context.Context) ([]Record, error) {
+		orphans, err := callOnce(s.closing, s.newTaskRetry(), "Lease", func(ctx context.Context) ([]Record, error) {
 			return s.store.Lease(ctx, finder, s.claimFor(), s.catalog.listNames(), sweepBatch)
 		})
 		if err != nil {
@@ -30,6 +30,9 @@ func (s *Server) adoptOrphans() time.Duration {
 			break
 		}
 		for _, r := range orphans {
+			if r.Attempt > 0 {
+				s.tellHooks(s.closing, TaskEvent{Kind: EventLost, Task: r})
+			}
 			if s.isRunnable(r) && !r.CancelRequested {
 				s.restartOrphan(r)
 			} else {

@@ -65,6 +65,9 @@ var arrows = []arrow{
 		"github.com/modelcontextprotocol/go-sdk/...", "github.com/google/jsonschema-go/...",
 	}, runtimeTests},
 	{"runtime/gosdk/internal/...", []string{"runtime/..."}, slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."})},
+	{"runtime/oteltask", []string{"runtime", "runtime/internal/guard", "go.opentelemetry.io/otel/..."}, slices.Concat(runtimeTests, []string{
+		"go.opentelemetry.io/otel/...", "github.com/modelcontextprotocol/go-sdk/mcp",
+	})},
 	{"runtime/terminal", []string{
 		"runtime", "runtime/internal/form", "runtime/internal/guard", "runtime/internal/text", "runtime/internal/validate",
 		"golang.org/x/term", "golang.org/x/text/width", "golang.org/x/sys/...",

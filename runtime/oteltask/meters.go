@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // The boundaries of the histograms, in seconds: those of the conventions, those of tasks, which last for days, and
@@ -108,6 +109,9 @@ func (h *hooks) server(s *mcptask.Server) {
 	}, h.active)
 	report(err)
 	if err == nil {
-		context.AfterFunc(s.Closing(), func() { report(observation.Unregister()) })
+		context.AfterFunc(s.Closing(), func() {
+			defer guard.Recover(s.Logger(), "the end of metrics")
+			report(observation.Unregister())
+		})
 	}
 }

@@ -36,9 +36,11 @@ func Call[Hook, Info, End any](ctx context.Context, logger *slog.Logger, hooks [
 
 // callBegin calls one function. If it panics or returns no context, the context stays.
 func callBegin[Info, End any](ctx context.Context, logger *slog.Logger, begin Begin[Info, End], info Info) (next context.Context, end func(End)) {
-	defer guard.Then(logger, "hook", func() { next, end = ctx, nil })
-	if next, end = begin(ctx, info); next == nil {
-		next = ctx
+	next = ctx
+	defer guard.Recover(logger, "hook")
+	inner, end := begin(ctx, info)
+	if inner != nil {
+		next = inner
 	}
 	return next, end
 }

@@ -63,7 +63,7 @@ var arrows = []arrow{
 		"runtime", "runtime/gateway", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/wire", "runtime/internal/form", "runtime/internal/guard", "runtime/internal/hook",
 		"runtime/internal/text",
 		"github.com/modelcontextprotocol/go-sdk/...", "github.com/google/jsonschema-go/...",
-	}, runtimeTests},
+	}, slices.Concat(runtimeTests, []string{"runtime/oteltask", "go.opentelemetry.io/otel/..."})},
 	{"runtime/gosdk/internal/...", []string{"runtime/..."}, slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."})},
 	{"runtime/oteltask", []string{"runtime", "runtime/internal/guard", "go.opentelemetry.io/otel/..."}, slices.Concat(runtimeTests, []string{
 		"go.opentelemetry.io/otel/...", "github.com/modelcontextprotocol/go-sdk/mcp",

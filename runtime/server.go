@@ -144,6 +144,7 @@ type Server struct {
 	endUpkeep context.CancelFunc
 	upkeep    sync.WaitGroup
 	renewing  atomic.Int32  // calls of Beat under way
+	beating   atomic.Int64  // when keepLease began last, in nanoseconds since 1970
 	creations int           // counts the tasks that are being created, see enterCreation
 	created   chan struct{} // closed when Close has begun and there are no creations left
 	news      int           // counts what the engine is being told, see tellEngine
@@ -222,6 +223,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		s.endUpkeep()
 		return nil, err
 	}
+	s.beating.Store(time.Now().UnixNano())
 	s.startUpkeep()
 	s.announceReady()
 	return s, nil

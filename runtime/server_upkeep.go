@@ -67,6 +67,7 @@ func (s *Server) runGuarded(what string, do func() time.Duration) (next time.Dur
 
 // keepLease renews the lease of this worker.
 func (s *Server) keepLease() time.Duration {
+	s.beating.Store(time.Now().UnixNano())
 	err := s.renewLease(s.drained)
 	if err != nil && s.drained.Err() == nil {
 		s.logger.Error("lease not renewed", "error", err)

@@ -34,11 +34,8 @@ func LogID(principal, id string) string {
 // auditEnd writes, and tells hooks, how a task ended: with a result, a tool_error or an error, or as
 // cancelled, expired or abandoned.
 func (s *Server) auditEnd(ctx context.Context, r Record, how string) {
-	switch {
-	case r.isExpired(s.Now()):
+	if r.isExpired(s.Now()) {
 		how = "expired"
-	case r.Done() && r.Outcome.IsError:
-		how = "tool_error"
 	}
 	s.Audit(ctx, slog.LevelInfo, "task ended", "ended", r.asCaller(), r, "outcome", how, "seconds", s.Now().Sub(r.CreatedAt).Seconds())
 	s.tellHooks(ctx, TaskEvent{Kind: EventEnded, Task: r, Outcome: how})

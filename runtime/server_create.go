@@ -192,6 +192,7 @@ func (s *Server) newRecord(caller Caller, t *registeredTool, arguments json.RawM
 		Trace:          call.Trace,
 		Worker:         s.worker,
 	}
+	record.Timeline = record.Timeline.With(Moment{Kind: EventCreated, At: now})
 	if call.FromEnd {
 		record.Keep = record.TTL()
 		record.ExpiresAt = now.Add(max(s.options.MaxTTL, policy.TTL))

@@ -54,7 +54,7 @@ func (s *Server) claimFor() time.Duration { return s.renewEvery() }
 // one record that the store does not take must not hold up the other orphans.
 func (s *Server) restartOrphan(orphan Record) {
 	log := s.logger.With("task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool)
-	claim := event{kind: eventClaim, worker: s.chooseClaimWorker(orphan)}
+	claim := event{kind: eventClaim, worker: s.chooseClaimWorker(orphan), lost: orphan.Attempt > 0}
 	r, err := s.moveTask(s.closing, s.newRequestRetry(), orphan, ifSameRun(orphan, claim))
 	if claimed := orphan; errors.Is(err, errVoid) {
 		if claimed.Worker = claim.worker; r.isSameRun(claimed) {
@@ -82,7 +82,7 @@ func (s *Server) failOrphan(orphan Record) error {
 	if orphan.CancelRequested {
 		outcome = Outcome{Kind: OutcomeCancelled}
 	}
-	end := event{kind: eventFinish, outcome: outcome}
+	end := event{kind: eventFinish, outcome: outcome, lost: true}
 	_, err := s.moveTask(s.closing, s.newRequestRetry(), orphan, ifSameRun(orphan, end))
 	log := s.logger.With("task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool, "attempt", orphan.Attempt, "tries", orphan.Tries)
 	switch {

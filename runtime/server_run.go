@@ -230,6 +230,7 @@ func (s *Server) reserve(fresh *Record, isAwaited bool) *reservation {
 	v.run, v.leave = s.enterRun(fresh.ID, fresh.CreatedAt) // before the task is stored, so that no cancellation is missed
 	v.run.isAwaited = isAwaited
 	fresh.Phase, fresh.Attempt, fresh.Tries = PhaseRunning, 1, 1
+	fresh.noteMoments(event{kind: eventStart, at: fresh.CreatedAt})
 	return v
 }
 

@@ -166,7 +166,7 @@ func (s *Server) announceChange(ctx context.Context, r Record, kind eventKind) {
 	if r.Done() {
 		s.progress.Delete(r.ID)
 		s.withdrawSubmission(r.ID)
-		s.auditEnd(ctx, r, string(r.Outcome.Kind))
+		s.auditEnd(ctx, r, r.Outcome.name())
 	}
 }
 

@@ -60,10 +60,13 @@ COMMIT;
 BEGIN IMMEDIATE;
 -- What has happened to a task, for its operator.
 ALTER TABLE task ADD COLUMN timeline BLOB NOT NULL DEFAULT x'';
+
+-- What an operator looks at first.
+CREATE INDEX task_open ON task (created, id) WHERE phase < 9;
 INSERT INTO schema_version VALUES (2);
 COMMIT;
 
-INSERT INTO worker VALUES (x'776f726b6572', 1795667030820543);
+INSERT INTO worker VALUES (x'776f726b6572', 1795667357690177);
 INSERT INTO account VALUES (x'61', 2, 0, 2431);
 INSERT INTO account VALUES (x'6170ff', 1, 1, 388);
 INSERT INTO account VALUES (x'6e', 2, 0, 2431);

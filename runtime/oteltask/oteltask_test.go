@@ -30,6 +30,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/oteltask"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // studio is a server, its client, and what OpenTelemetry has heard of them.
@@ -81,7 +82,7 @@ func open(t *testing.T, revision string, options ...oteltask.Option) *studio {
 	t.Cleanup(func() { _ = s.server.Close() })
 	sdk := mcp.NewServer(&mcp.Implementation{Name: "studio", Version: "1"}, nil)
 	gosdk.AddTools(sdk, s.server)
-	web := httptest.NewServer(gosdk.NewHandler(s.server, func(*http.Request) *mcp.Server { return sdk }, nil))
+	web := httptest.NewServer(wirecheck.Handler(t, gosdk.NewHandler(s.server, func(*http.Request) *mcp.Server { return sdk }, nil)))
 	t.Cleanup(web.Close)
 	if revision == mcptask.Revision20260728 {
 		s.responded = make(chan struct{})

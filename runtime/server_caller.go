@@ -121,6 +121,9 @@ type CallRequest struct {
 	Ask func(context.Context, Input) (json.RawMessage, error)
 	// Progress takes progress if the caller asked for it; nil drops it.
 	Progress ProgressFunc
+
+	// operator is the person who calls in the requestor's place, or "", and again says which task is run again.
+	operator, again string
 }
 
 // ProgressFunc takes the progress of a call; taskID is "" for a plain one.

@@ -192,7 +192,7 @@ func (s *Server) newRecord(caller Caller, t *registeredTool, arguments json.RawM
 		Trace:          call.Trace,
 		Worker:         s.worker,
 	}
-	record.Timeline = record.Timeline.With(Moment{Kind: EventCreated, At: now})
+	record.Timeline = record.Timeline.With(Moment{Kind: EventCreated, At: now, Text: call.again, Operator: call.operator})
 	if call.FromEnd {
 		record.Keep = record.TTL()
 		record.ExpiresAt = now.Add(max(s.options.MaxTTL, policy.TTL))

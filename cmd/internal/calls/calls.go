@@ -30,7 +30,7 @@ type Tool struct {
 	IdempotencyKey string
 }
 
-// errInterrupted ends a wait that the person ends.
+// errInterrupted is the error of work that the person ends by Ctrl-C.
 var errInterrupted = errors.New("interrupted")
 
 // again is how long the person may press Ctrl-C once more to cancel.
@@ -84,7 +84,7 @@ func (s Server) with(words ...string) string {
 	return s.String() + separator + strings.Join(words, " ")
 }
 
-// run connects, does the work, and waits for nobody.
+// run connects to the server and does work. The error is a *Failure.
 func (c Config) run(ctx context.Context, work func(context.Context, *session) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -93,34 +93,40 @@ func (c Config) run(ctx context.Context, work func(context.Context, *session) er
 		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
 		defer cancel()
 	}
-	s, err := open(ctx, c)
-	if err != nil {
-		return describeFailure(err, "")
-	}
+	s := newSession(c)
 	defer s.close()
-	if err := work(ctx, s); err != nil {
-		f := describeFailure(err, "")
-		if f.Code == ExitUnreachable && f.Task != "" && c.Server.URL != "" {
-			f.Err = fmt.Errorf("%w\nIf the task goes on, this takes it up again:\n  mcptaskgen watch %s", f.Err, c.Server.with(f.Task))
-		}
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			f.Code, f.Kind, f.Err = ExitTimeout, "timeout", fmt.Errorf("--timeout %v is over", c.Timeout)
-			if f.Task != "" {
-				f.Err = fmt.Errorf("%w; the task goes on: mcptaskgen watch %s waits for it", f.Err, s.Server.with(f.Task))
-			}
-		}
-		return f
+	err := s.interruptible(ctx, "", s.connect)
+	if err == nil {
+		err = work(ctx, s)
 	}
-	return nil
+	if err == nil {
+		return nil
+	}
+	f := describeFailure(err, "")
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		f.Code, f.Kind, f.Err = ExitTimeout, "timeout", fmt.Errorf("--timeout %v is over", c.Timeout)
+		if f.Task != "" {
+			f.Err = fmt.Errorf("%w; the task goes on: mcptaskgen watch %s waits for it", f.Err, c.Server.with(f.Task))
+		}
+	case f.Code == ExitUnreachable && f.Task != "" && c.Server.URL != "":
+		f.Err = fmt.Errorf("%w\nIf the task goes on, this takes it up again:\n  mcptaskgen watch %s", f.Err, c.Server.with(f.Task))
+	}
+	return f
+}
+
+// listTools returns the server's tools.
+func (s *session) listTools(ctx context.Context) (tools []mcptask.ToolInfo, err error) {
+	err = s.interruptible(ctx, "", func(ctx context.Context) (err error) {
+		tools, err = s.conn.ListTools(ctx)
+		return err
+	})
+	return tools, err
 }
 
 // findTool returns what the server says of a tool.
 func (s *session) findTool(ctx context.Context, name string) (mcptask.ToolInfo, error) {
-	var tools []mcptask.ToolInfo
-	err := s.interruptible(ctx, "", func(ctx context.Context) (err error) {
-		tools, err = s.conn.ListTools(ctx)
-		return err
-	})
+	tools, err := s.listTools(ctx)
 	if err != nil {
 		return mcptask.ToolInfo{}, err
 	}
@@ -225,7 +231,7 @@ func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*m
 
 // leave ends the wait for a task after Ctrl-C.
 func (s *session) leave(ctx context.Context, id string, call *mcptask.Call[*mcptask.Result]) error {
-	left := &Failure{Code: ExitInterrupted, Kind: "interrupted", Task: id, Err: errors.New("interrupted")}
+	left := describeFailure(errInterrupted, id)
 	if id == "" {
 		return left
 	}

@@ -3,9 +3,11 @@
 package calls
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
+	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
@@ -101,12 +103,19 @@ func describeFailure(err error, task string) *Failure {
 		f.Code, f.Kind = ExitFailed, "tool_failed"
 	case errors.As(err, &wire):
 		f.Code, f.Kind = ExitFailed, "server_error"
-	case errors.Is(err, context.DeadlineExceeded):
-		f.Code, f.Kind = ExitTimeout, "timeout"
+	case errors.Is(err, errInterrupted):
+		f.Code, f.Kind = ExitInterrupted, "interrupted"
 	case isDenied(err):
 		f.Code, f.Kind = ExitDenied, "denied"
+		f.Err = fmt.Errorf("%w; --token-env and --header send what the server asks for", err)
 	default:
 		f.Code, f.Kind = ExitUnreachable, "unreachable"
 	}
 	return f
+}
+
+// isDenied reports whether a server wants to know who calls. The SDK says so only in words.
+func isDenied(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, http.StatusText(http.StatusUnauthorized)) || strings.Contains(text, http.StatusText(http.StatusForbidden))
 }

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -88,46 +87,39 @@ cannot be reached, 5 if the tool or the server failed, 6 if the task was cancell
 known, has expired or lost its worker, 8 if an answer is needed, 124 after --timeout, 130 after Ctrl-C.
 `
 
-// callFlags are the flags that all commands of tasks share.
+// callFlags are the flags that the commands of tasks share. Parsing sets them in config, answers and sample.
 type callFlags struct {
 	serverFlags
 
-	output         *string
-	timeout        *time.Duration
-	answers        *[]string
-	sample, save   *string
-	noInput        *bool
-	quiet, verbose *bool
+	config  calls.Config
+	answers []string
+	sample  string
 }
 
 // bindCall declares them. waits says whether the command waits for results.
-func bindCall(flags *pflag.FlagSet, waits bool) callFlags {
-	none, no := "", false
-	f := callFlags{answers: &[]string{}, sample: &none, save: &none, noInput: &no}
-	f.output = flags.StringP("output", "o", calls.FormatText, "`text`, json, or jsonl: a line for each change")
+func bindCall(flags *pflag.FlagSet, waits bool) *callFlags {
+	var f callFlags
+	flags.StringVarP(&f.config.Format, "output", "o", calls.FormatText, "`text`, json, or jsonl: a line for each change")
 	if waits {
-		f.answers = flags.StringArray("answer", nil, "answer a question, as `KEY=JSON`; the key, the type or * names it, and decline\nand cancel refuse it; may be repeated")
-		f.noInput = flags.Bool("no-input", false, "ask nobody: end with exit code 8 and the question if an answer is needed")
-		f.sample = flags.String("sample", "", "a `program` that answers requests to a model: it reads the request as JSON and\nwrites the result, or text")
-		f.save = flags.String("save", "", "write images, sounds and files of the result into this `directory`")
+		flags.StringArrayVar(&f.answers, "answer", nil, "answer a question, as `KEY=JSON`; the key, the type or * names it, and decline\nand cancel refuse it; may be repeated")
+		flags.BoolVar(&f.config.NoInput, "no-input", false, "ask nobody: end with exit code 8 and the question if an answer is needed")
+		flags.StringVar(&f.sample, "sample", "", "a `program` that answers requests to a model: it reads the request as JSON and\nwrites the result, or text")
+		flags.StringVar(&f.config.Save, "save", "", "write images, sounds and files of the result into this `directory`")
 	}
-	f.timeout = flags.Duration("timeout", 0, "how long to wait; the task goes on (default: no limit)")
+	flags.DurationVar(&f.config.Timeout, "timeout", 0, "how long to wait; the task goes on (default: no limit)")
 	f.serverFlags = bindServer(flags, "the `revision` of tasks to speak (default: the first of 2026-07-28 and 2025-11-25 in\nwhich the server has tasks)")
-	f.quiet = flags.BoolP("quiet", "q", false, "show no progress")
-	f.verbose = flags.BoolP("verbose", "v", false, "log what happens, and show what the program writes to its standard error")
-	return f
+	flags.BoolVarP(&f.config.Quiet, "quiet", "q", false, "show no progress")
+	flags.BoolVarP(&f.config.Verbose, "verbose", "v", false, "log what happens, and show what the program writes to its standard error")
+	return &f
 }
 
-// config returns how a command works, and the words after the server.
-func (f callFlags) config(i invocation, dash int) (config calls.Config, rest []string, err error) {
-	server, rest, err := f.read(i.args, dash)
-	if err != nil {
+// readCall returns how a command works, and the words after the server. dash is that of read.
+func (f callFlags) readCall(i invocation, dash int) (config calls.Config, rest []string, err error) {
+	config = i.attach(f.config)
+	if config.Server, rest, err = f.read(i.args, dash); err != nil {
 		return config, nil, err
 	}
-	config = i.config(server)
-	config.Format, config.Timeout, config.Save = *f.output, *f.timeout, *f.save
-	config.Quiet, config.Verbose, config.NoInput = *f.quiet, *f.verbose, *f.noInput
-	config.Sample = strings.Fields(*f.sample)
+	config.Sample = strings.Fields(f.sample)
 	if !slices.Contains([]string{calls.FormatText, calls.FormatJSON, calls.FormatLines}, config.Format) {
 		return config, nil, fmt.Errorf("--output %q is not text, json or jsonl", config.Format)
 	}
@@ -135,7 +127,7 @@ func (f callFlags) config(i invocation, dash int) (config calls.Config, rest []s
 		return config, nil, fmt.Errorf("--timeout %v is negative", config.Timeout)
 	}
 	config.Answers = map[string]string{}
-	for _, answer := range *f.answers {
+	for _, answer := range f.answers {
 		key, text, ok := strings.Cut(answer, "=")
 		if !ok || key == "" {
 			return config, nil, fmt.Errorf("--answer %q is not of the form KEY=JSON", answer)
@@ -157,15 +149,12 @@ func checkAnswer(text string) error {
 	return fmt.Errorf("%q is neither a JSON object nor decline or cancel", text)
 }
 
-// config returns how a command works with a server.
-func (i invocation) config(server calls.Server) calls.Config {
-	interrupts := make(chan os.Signal, 2)
-	signal.Notify(interrupts, os.Interrupt)
-	stderr, ok := i.stderr.(*os.File)
-	if !ok {
-		stderr = os.Stderr
-	}
-	return calls.Config{Server: server, Stdin: os.Stdin, Stdout: i.stdout, Stderr: stderr, Interrupts: interrupts, Format: calls.FormatText}
+// attach returns a configuration with the standard files and the interrupts of this process.
+func (i invocation) attach(config calls.Config) calls.Config {
+	config.Interrupts = make(chan os.Signal, 2)
+	signal.Notify(config.Interrupts, os.Interrupt)
+	config.Stdin, config.Stdout, config.Stderr = os.Stdin, i.stdout, os.Stderr
+	return config
 }
 
 // printFailure prints why a command has ended, and returns its exit code.
@@ -191,14 +180,14 @@ func taskCommand(name, usage string, waits bool, bind func(*pflag.FlagSet) func(
 		do := bind(flags)
 		shared := bindCall(flags, waits)
 		return func(ctx context.Context, i invocation) int {
-			config, rest, err := shared.config(i, flags.ArgsLenAtDash())
+			config, rest, err := shared.readCall(i, flags.ArgsLenAtDash())
 			if err == nil {
 				// Ctrl-C has a meaning of its own here.
 				err = do(context.WithoutCancel(ctx), config, rest)
 			} else {
 				err = fmt.Errorf("%w; see mcptaskgen %s --help", err, name)
 			}
-			return i.printFailure(name, *shared.output, err)
+			return i.printFailure(name, shared.config.Format, err)
 		}
 	}}
 }

@@ -50,8 +50,7 @@ func toolsCommand() command {
 				return i.printError(fmt.Errorf("mcptaskgen tools: %w; see mcptaskgen tools --help", err))
 			}
 			if len(rest) > 0 || *list {
-				config := i.config(to)
-				config.Timeout, config.Quiet = *timeout, true
+				config := i.attach(calls.Config{Server: to, Format: calls.FormatText, Timeout: *timeout, Quiet: true})
 				return i.printFailure("tools", config.Format, calls.Describe(ctx, config, append(rest, "")[0]))
 			}
 			ctx, cancel := context.WithTimeout(ctx, *timeout)

@@ -28,9 +28,9 @@ given more than once makes a list. mcptaskgen tools URL TOOL shows what a tool t
   mcptaskgen call http://localhost:8080/mcp deploy_service service=api environment=staging
   mcptaskgen call -- npx -y search-server -- search query="task leases" limit=5
 
-Only the result goes to standard output. A tool that may run as a task does. Progress and questions go
-to the terminal. Ctrl-C leaves the task running and prints the line that takes it up again; a second
-Ctrl-C cancels it.
+A tool that may run as a task runs as one. Progress and questions go to the terminal, and only the
+result goes to standard output. Ctrl-C leaves the task running and prints the command that waits for it
+again. A second Ctrl-C cancels the task.
 
 Flags:
 `

@@ -181,7 +181,7 @@ func TestTerminalCtrlC(t *testing.T) {
 		s := sit(t, 120, nil, "call", "--revision", revision, server.url, "run_pipeline", "repository=api", "branch=slow")
 		s.Sees("2/4  test")
 		s.Types("\x03")
-		s.Sees("The task goes on. This takes it up again:")
+		s.Sees("The task goes on. This waits for it:")
 		s.Sees("Ctrl-C once more cancels it.")
 		s.ends(130, "")
 		task := resumable.FindStringSubmatch(s.Look())

@@ -51,7 +51,7 @@ func (s *session) describeTool(tool mcptask.ToolInfo) error {
 			words = append(words, a.Name+"="+strings.ToUpper(a.Name))
 		}
 	}
-	fmt.Fprintf(w, "  mcptaskgen call %s\n\n", terminal.Printable(s.Server.with(words...), false))
+	fmt.Fprintf(w, "  %s\n\n", terminal.Printable(s.Server.commandLine("call", words...), false))
 	var rows [][]string
 	for _, a := range arguments {
 		kind := a.Kind

@@ -14,8 +14,7 @@ import (
 
 // Exit codes of the commands that call a server.
 const (
-	ExitDone        = 0
-	ExitUsage       = 2 // also what nobody expects
+	ExitUsage       = 2 // also an error that has no code of its own
 	ExitDenied      = 3
 	ExitUnreachable = 4
 	ExitFailed      = 5 // the tool, or the server, says that it failed
@@ -26,7 +25,7 @@ const (
 	ExitInterrupted = 130
 )
 
-// Failure is why a command ends without what it was called for.
+// Failure is the error of a command.
 type Failure struct {
 	// Code is the exit code.
 	Code int
@@ -45,7 +44,7 @@ func (f *Failure) Error() string { return f.Err.Error() }
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Question is a question as a program reads it.
+// Question is the JSON form of a question.
 type Question struct {
 	Key     string          `json:"key,omitempty"`
 	Method  string          `json:"method"`
@@ -54,7 +53,7 @@ type Question struct {
 	Schema  json.RawMessage `json:"schema,omitempty"`
 }
 
-// newQuestion describes a question.
+// newQuestion returns the JSON form of a question.
 func newQuestion(q mcptask.Question) *Question {
 	return &Question{q.Key, q.Method, q.Message, q.URL, q.Schema}
 }
@@ -80,10 +79,10 @@ func (f *Failure) JSON() string {
 	return string(text)
 }
 
-// usage is a failure of the person's.
+// usage returns the failure for an error of the person's.
 func usage(err error) *Failure { return &Failure{Code: ExitUsage, Kind: "usage", Err: err} }
 
-// describeFailure makes a failure of the error of a call. task may be "".
+// describeFailure returns the failure in err, or else one for err. task is the task that it is about, or "".
 func describeFailure(err error, task string) *Failure {
 	var failure *Failure
 	if errors.As(err, &failure) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -23,16 +24,18 @@ type Server struct {
 	Revision string
 }
 
-// String returns the server as a person gives it on a command line. It leaves out the header, which may have secrets.
-func (s Server) String() string {
-	if s.URL != "" {
-		return quoteWord(s.URL)
+// commandLine returns the line that runs a command of mcptaskgen on the server, with words after it. The line leaves out the
+// header, which may have secrets.
+func (s Server) commandLine(command string, words ...string) string {
+	line := "mcptaskgen " + command
+	server := []string{s.URL}
+	if s.URL == "" {
+		server = slices.Concat([]string{"--"}, s.Command, []string{"--"})
 	}
-	words := []string{"--"}
-	for _, word := range s.Command {
-		words = append(words, quoteWord(word))
+	for _, word := range slices.Concat(server, words) {
+		line += " " + quoteWord(word)
 	}
-	return strings.Join(words, " ")
+	return line
 }
 
 // quoteWord quotes a word for a shell if it needs that.

@@ -152,7 +152,7 @@ func Cancel(ctx context.Context, config Config, ids []string) error {
 			case err != nil && first == nil:
 				first = describeFailure(fmt.Errorf("%s: %w", id, err), id)
 			case err == nil && !s.Quiet:
-				fmt.Fprintf(s.Stderr, "%s: the server takes the cancellation\n", id)
+				fmt.Fprintf(s.Stderr, "%s: the server accepted the cancellation\n", id)
 			}
 		}
 		return first

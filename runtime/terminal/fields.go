@@ -242,11 +242,8 @@ func encodeMembers(members []member) json.RawMessage {
 }
 
 func encodeString(s string) json.RawMessage {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(s) // a string has always an encoding
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	encoded, _ := encode(s) // a string always encodes
+	return encoded
 }
 
 // showValue returns a value as a person would type it.

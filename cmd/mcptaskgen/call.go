@@ -272,22 +272,19 @@ func readIDs(words []string, stdin io.Reader) (ids []string, err error) {
 func answerCommand() command {
 	return taskCommand("answer", answerUsage, false, func(*pflag.FlagSet) func(context.Context, calls.Config, []string) error {
 		return func(ctx context.Context, config calls.Config, rest []string) error {
+			if len(rest) < 1 || len(rest) > 3 {
+				return errors.New("give a task, the key of its question if it has several, and the answer; see mcptaskgen answer --help")
+			}
 			var key, answer string
-			switch len(rest) {
-			case 1:
-			case 2:
-				if checkAnswer(rest[1]) == nil {
-					answer = rest[1]
-				} else {
-					key = rest[1]
-				}
-			case 3:
-				key, answer = rest[1], rest[2]
+			words := rest[1:]
+			if n := len(words); n == 2 || n == 1 && (strings.HasPrefix(words[0], "{") || checkAnswer(words[0]) == nil) {
+				answer, words = words[n-1], words[:n-1]
 				if err := checkAnswer(answer); err != nil {
 					return err
 				}
-			default:
-				return errors.New("give a task, the key of its question if it has several, and the answer; see mcptaskgen answer --help")
+			}
+			if len(words) > 0 {
+				key = words[0]
 			}
 			return calls.Answer(ctx, config, rest[0], key, answer)
 		}

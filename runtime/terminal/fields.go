@@ -594,7 +594,7 @@ func (f field) check(ctx context.Context, value json.RawMessage) error {
 	case err == nil:
 		return nil
 	case f.isHidden():
-		return fmt.Errorf("it does not fit: want %s", f.kind())
+		return errors.New("it does not fit" + formatRange(f.property.MinLength, f.property.MaxLength, ": want ", " characters"))
 	}
 	place := text.Shorten(f.name, maxPlace) + ": "
 	words := strings.ReplaceAll(strings.TrimPrefix(err.Error(), place), "; "+place, "; ")

@@ -97,21 +97,21 @@ type callFlags struct {
 	sample  string
 }
 
-// bindCall declares them. waits says whether the command waits for results.
-func bindCall(flags *pflag.FlagSet, waits bool) *callFlags {
-	var f callFlags
-	flags.StringVarP(&f.config.Format, "output", "o", calls.FormatText, "`text`, json, or jsonl: a line for each change")
-	if waits {
-		flags.StringArrayVar(&f.answers, "answer", nil, "answer a question, as `KEY=JSON`; the key, the type or * names it, and decline\nand cancel refuse it; may be repeated")
-		flags.BoolVar(&f.config.NoInput, "no-input", false, "ask nobody: end with exit code 8 and the question if an answer is needed")
-		flags.StringVar(&f.sample, "sample", "", "a `program` that answers requests to a model: it reads the request as JSON and\nwrites the result, or text")
-		flags.StringVar(&f.config.Save, "save", "", "write images, sounds and files of the result into this `directory`")
-	}
+// bind declares the flags of all these commands.
+func (f *callFlags) bind(flags *pflag.FlagSet) {
+	flags.StringVarP(&f.config.Format, "output", "o", calls.FormatText, "the `format` of the output: text, json, or jsonl, with an object on each line")
 	flags.DurationVar(&f.config.Timeout, "timeout", 0, "how long to wait; the task goes on (default: no limit)")
 	f.serverFlags = bindServer(flags, "the `revision` of tasks to speak (default: the first of 2026-07-28 and 2025-11-25 in\nwhich the server has tasks)")
 	flags.BoolVarP(&f.config.Quiet, "quiet", "q", false, "show no progress")
 	flags.BoolVarP(&f.config.Verbose, "verbose", "v", false, "log what happens, and show what the program writes to its standard error")
-	return &f
+}
+
+// bindWait declares those of commands that wait for results.
+func (f *callFlags) bindWait(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.answers, "answer", nil, "answer a question, as `KEY=JSON`; the key, the type or * names it, and decline\nand cancel refuse it; may be repeated")
+	flags.BoolVar(&f.config.NoInput, "no-input", false, "ask nobody: end with exit code 8 and the question if an answer is needed")
+	flags.StringVar(&f.sample, "sample", "", "a `program` that answers requests to a model: it reads the request as JSON and\nwrites the result, or text")
+	flags.StringVar(&f.config.Save, "save", "", "write images, sounds and files of the result into this `directory`")
 }
 
 // readCall returns how a command works, and the words after the server. dash is that of read.
@@ -175,11 +175,15 @@ func (i invocation) printFailure(name, format string, err error) int {
 	return failure.Code
 }
 
-// taskCommand makes a command that connects to a server. do gets the words after the server.
-func taskCommand(name, usage string, waits bool, bind func(*pflag.FlagSet) func(ctx context.Context, config calls.Config, rest []string) error) command {
+// callAction is what a command does on a server. rest are the words after the server.
+type callAction func(ctx context.Context, config calls.Config, rest []string) error
+
+// taskCommand makes a command that connects to a server. bind declares its own flags.
+func taskCommand(name, usage string, bind func(*pflag.FlagSet, *callFlags) callAction) command {
 	return command{name: name, usage: usage, after: callExitCodes, bind: func(flags *pflag.FlagSet) func(context.Context, invocation) int {
-		do := bind(flags)
-		shared := bindCall(flags, waits)
+		var shared callFlags
+		do := bind(flags, &shared)
+		shared.bind(flags)
 		return func(ctx context.Context, i invocation) int {
 			config, rest, err := shared.readCall(i, flags.ArgsLenAtDash())
 			if err == nil {
@@ -194,12 +198,13 @@ func taskCommand(name, usage string, waits bool, bind func(*pflag.FlagSet) func(
 }
 
 func callCommand() command {
-	return taskCommand("call", callUsage, true, func(flags *pflag.FlagSet) func(context.Context, calls.Config, []string) error {
+	return taskCommand("call", callUsage, func(flags *pflag.FlagSet, shared *callFlags) callAction {
 		arguments := flags.String("args", "", "the arguments as `JSON`, @file with JSON, or - for standard input")
 		detach := flags.BoolP("detach", "d", false, "print the ID of the task and leave it running")
 		plain := flags.Bool("plain", false, "ask for no task")
 		ttl := flags.Duration("ttl", 0, "how long the server has to keep the task (default: it decides)")
 		key := flags.String("idempotency-key", "", "calls with the same `key` share one task")
+		shared.bindWait(flags)
 		return func(ctx context.Context, config calls.Config, rest []string) error {
 			if len(rest) == 0 {
 				return errors.New("name the tool after the server; see mcptaskgen call --help")
@@ -238,7 +243,8 @@ func readArguments(text string, stdin io.Reader) (json.RawMessage, error) {
 }
 
 func watchCommand() command {
-	return taskCommand("watch", watchUsage, true, func(*pflag.FlagSet) func(context.Context, calls.Config, []string) error {
+	return taskCommand("watch", watchUsage, func(flags *pflag.FlagSet, shared *callFlags) callAction {
+		shared.bindWait(flags)
 		return func(ctx context.Context, config calls.Config, rest []string) error {
 			ids, err := readIDs(rest, config.Stdin)
 			if err != nil {
@@ -270,7 +276,7 @@ func readIDs(words []string, stdin io.Reader) (ids []string, err error) {
 }
 
 func answerCommand() command {
-	return taskCommand("answer", answerUsage, false, func(*pflag.FlagSet) func(context.Context, calls.Config, []string) error {
+	return taskCommand("answer", answerUsage, func(*pflag.FlagSet, *callFlags) callAction {
 		return func(ctx context.Context, config calls.Config, rest []string) error {
 			if len(rest) < 1 || len(rest) > 3 {
 				return errors.New("give a task, the key of its question if it has several, and the answer; see mcptaskgen answer --help")
@@ -292,7 +298,7 @@ func answerCommand() command {
 }
 
 func cancelCommand() command {
-	return taskCommand("cancel", cancelUsage, false, func(*pflag.FlagSet) func(context.Context, calls.Config, []string) error {
+	return taskCommand("cancel", cancelUsage, func(*pflag.FlagSet, *callFlags) callAction {
 		return func(ctx context.Context, config calls.Config, rest []string) error {
 			ids, err := readIDs(rest, config.Stdin)
 			if err != nil {
@@ -304,7 +310,7 @@ func cancelCommand() command {
 }
 
 func tasksCommand() command {
-	return taskCommand("tasks", tasksUsage, false, func(*pflag.FlagSet) func(context.Context, calls.Config, []string) error {
+	return taskCommand("tasks", tasksUsage, func(*pflag.FlagSet, *callFlags) callAction {
 		return func(ctx context.Context, config calls.Config, rest []string) error {
 			if len(rest) > 0 {
 				return fmt.Errorf("%q is one word too many; see mcptaskgen tasks --help", rest[0])

@@ -1,5 +1,3 @@
-// Package calls calls the tools of a server, and watches, answers and cancels their tasks, for a person or a script at a
-// command line.
 package calls
 
 import (

@@ -32,14 +32,15 @@ type Config struct {
 	Stdin  *os.File
 	Stdout io.Writer // results
 	Stderr *os.File  // the rest
-	// Interrupts has a value for each Ctrl-C.
+	// Interrupts has a value for each Ctrl-C. It needs a buffer: a question at the terminal sends one too, if there is room.
 	Interrupts chan os.Signal
 	Format     string // see FormatText
-	// Timeout bounds the command. A task goes on. 0 means no bound.
+	// Timeout bounds the command. A task goes on. 0 means no limit.
 	Timeout time.Duration
-	// NoInput asks nobody, and Quiet shows no progress.
-	NoInput, Quiet, Verbose bool
-	// Answers has answers by the key or the type of their question. "*" answers any.
+	NoInput bool // asks nobody
+	Quiet   bool // shows no progress
+	Verbose bool // logs to Stderr, and passes on what a program writes to its standard error
+	// Answers has answers by the key or the type of their question. "*" answers any. "decline" and "cancel" refuse.
 	Answers map[string]string
 	// Sample is a program that answers requests to a model, with its arguments. It reads the request, and writes the
 	// result, or text. Empty refuses such requests.
@@ -51,7 +52,7 @@ type Config struct {
 // connectWithin bounds how long a server may take until it can be called.
 const connectWithin = 30 * time.Second
 
-// session is a connection with a person at its other end.
+// session is one run of a command: the connection to a server, and the terminal of the person.
 type session struct {
 	Config
 	conn     mcptask.Conn
@@ -86,7 +87,7 @@ func newSession(config Config) *session {
 // connect connects to the server.
 func (s *session) connect(ctx context.Context) error {
 	options := gosdk.ClientOptions{Answer: mcptask.AnswerAny(s.answer), OpenURL: s.openURL}
-	options.Tasks.Logger = slog.New(slog.DiscardHandler) // those that the server makes of its questions
+	options.Tasks.Logger = slog.New(slog.DiscardHandler) // of the tasks that a server makes of its questions
 	if len(s.Sample) > 0 {
 		options.Sample = s.sample
 	}

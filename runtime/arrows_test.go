@@ -47,6 +47,7 @@ var arrows = []arrow{
 	// The runtime: package mcptask and its leaves, which know nothing of tasks.
 	{"runtime", leaves, slices.Concat(runtimeTests, []string{"runtime/storetest", "runtime/executortest", "runtime/internal/memengine", "golden/structure", "golang.org/x/tools/go/packages"})},
 	{"runtime/internal/guard", nil, nil},
+	{"runtime/internal/hook", []string{"runtime/internal/guard"}, nil},
 	{"runtime/internal/text", nil, nil},
 	{"runtime/internal/tuning", nil, nil},
 	{"runtime/internal/index", nil, runtimeTests},
@@ -59,11 +60,14 @@ var arrows = []arrow{
 
 	// The way of a request, from the SDK inwards.
 	{"runtime/gosdk", []string{
-		"runtime", "runtime/gateway", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/wire", "runtime/internal/form", "runtime/internal/guard",
+		"runtime", "runtime/gateway", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/wire", "runtime/internal/form", "runtime/internal/guard", "runtime/internal/hook",
 		"runtime/internal/text",
 		"github.com/modelcontextprotocol/go-sdk/...", "github.com/google/jsonschema-go/...",
-	}, runtimeTests},
+	}, slices.Concat(runtimeTests, []string{"runtime/oteltask", "go.opentelemetry.io/otel/..."})},
 	{"runtime/gosdk/internal/...", []string{"runtime/..."}, slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."})},
+	{"runtime/oteltask", []string{"runtime", "runtime/internal/guard", "go.opentelemetry.io/otel/..."}, slices.Concat(runtimeTests, []string{
+		"go.opentelemetry.io/otel/...", "github.com/modelcontextprotocol/go-sdk/mcp",
+	})},
 	{"runtime/terminal", []string{
 		"runtime", "runtime/internal/form", "runtime/internal/guard", "runtime/internal/text", "runtime/internal/validate",
 		"golang.org/x/term", "golang.org/x/text/width", "golang.org/x/sys/...",
@@ -122,7 +126,7 @@ const anyLibrary = "*"
 
 // leaves are what package mcptask uses.
 var leaves = []string{
-	"runtime/internal/feed", "runtime/internal/guard", "runtime/internal/index", "runtime/internal/limit", "runtime/internal/pace", "runtime/internal/pool",
+	"runtime/internal/feed", "runtime/internal/guard", "runtime/internal/hook", "runtime/internal/index", "runtime/internal/limit", "runtime/internal/pace", "runtime/internal/pool",
 	"runtime/internal/text", "runtime/internal/tuning", "runtime/internal/validate",
 }
 

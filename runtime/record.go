@@ -140,6 +140,9 @@ type Record struct {
 	// ExpiresAt is when the task is deleted, whatever its phase.
 	ExpiresAt time.Time
 
+	// Timeline is what has happened to the task, for its operator.
+	Timeline Timeline
+
 	// Attempt counts the runs of the handler, from 1.
 	Attempt int
 	// Tries counts the runs that were not handed over by a closing server; see

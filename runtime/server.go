@@ -62,6 +62,8 @@ type Options struct {
 	// and errors, such as a handler's panic. Records of the audit trail have the
 	// attribute audit; docs/observe.md lists them, and says which of them need a Logger.
 	Logger *slog.Logger
+	// Hooks are told what the server does, for traces and metrics. The first is the outermost.
+	Hooks []Hooks
 	// Limits bound what each account takes, and all of them together.
 	Limits Limits
 	// Concurrency is how many task handlers the local executor runs at once. The rest
@@ -142,6 +144,7 @@ type Server struct {
 	endUpkeep context.CancelFunc
 	upkeep    sync.WaitGroup
 	renewing  atomic.Int32  // calls of Beat under way
+	beating   atomic.Int64  // when keepLease began last, in nanoseconds since 1970
 	creations int           // counts the tasks that are being created, see enterCreation
 	created   chan struct{} // closed when Close has begun and there are no creations left
 	news      int           // counts what the engine is being told, see tellEngine
@@ -220,7 +223,9 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		s.endUpkeep()
 		return nil, err
 	}
+	s.beating.Store(time.Now().UnixNano())
 	s.startUpkeep()
+	s.announceReady()
 	return s, nil
 }
 

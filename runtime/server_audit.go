@@ -6,8 +6,7 @@ import (
 )
 
 // Audit writes to the audit trail what a caller did with a task (C-101 to C-104).
-func (s *Server) Audit(level slog.Level, message, kind string, caller Caller, r Record, attrs ...any) {
-	ctx := context.Background()
+func (s *Server) Audit(ctx context.Context, level slog.Level, message, kind string, caller Caller, r Record, attrs ...any) {
 	if !s.logger.Enabled(ctx, level) {
 		return // the default logger takes only warnings, and the attributes take time
 	}
@@ -32,16 +31,14 @@ func LogID(principal, id string) string {
 	return id
 }
 
-// auditEnd writes how a task ended: with a result, a tool_error or an error, or as
+// auditEnd writes, and tells hooks, how a task ended: with a result, a tool_error or an error, or as
 // cancelled, expired or abandoned.
-func (s *Server) auditEnd(r Record, how string) {
-	switch {
-	case r.isExpired(s.Now()):
+func (s *Server) auditEnd(ctx context.Context, r Record, how string) {
+	if r.isExpired(s.Now()) {
 		how = "expired"
-	case r.Done() && r.Outcome.IsError:
-		how = "tool_error"
 	}
-	s.Audit(slog.LevelInfo, "task ended", "ended", r.asCaller(), r, "outcome", how, "seconds", s.Now().Sub(r.CreatedAt).Seconds())
+	s.Audit(ctx, slog.LevelInfo, "task ended", "ended", r.asCaller(), r, "outcome", how, "seconds", s.Now().Sub(r.CreatedAt).Seconds())
+	s.tellHooks(ctx, TaskEvent{Kind: EventEnded, Task: r, Outcome: how})
 }
 
 // asCaller returns the owner of the task as a caller.

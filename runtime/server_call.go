@@ -40,6 +40,11 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 		defer guard.Recover(s.logger, "the end of a call")
 		stop(ErrServerClosed)
 	})()
+	if trace := TraceOf(ctx); trace != "" {
+		call.Trace = trace
+	}
+	plain := Record{Principal: caller.Principal, Tool: tool, Revision: caller.Revision, Trace: call.Trace, Attempt: 1}
+	call.Ask = s.hookAsk(plain, call.Ask)
 	answers, reply, err := s.settleUpfrontQuestions(open, caller, t, call)
 	switch {
 	case err != nil:
@@ -48,7 +53,7 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 		return *reply, nil
 	}
 	if call.Mode == ModePlain {
-		outcome, err := s.runPlainCall(open, caller, t, arguments, call, answers)
+		outcome, err := s.runPlainCall(open, plain, caller, t, arguments, call, answers)
 		return CallReply{Outcome: outcome}, err
 	}
 	return s.createTask(ctx, caller, t, arguments, call, answers)
@@ -75,8 +80,8 @@ func newErrorReply(text string) (CallReply, error) {
 	return CallReply{Outcome: &Outcome{Kind: OutcomeResult, Result: result, IsError: true}}, err
 }
 
-// runPlainCall runs the handler within the request.
-func (s *Server) runPlainCall(ctx context.Context, caller Caller, t *registeredTool, arguments json.RawMessage, call CallRequest, answers []Input) (*Outcome, error) {
+// runPlainCall runs the handler within the request. run describes the run to hooks.
+func (s *Server) runPlainCall(ctx context.Context, run Record, caller Caller, t *registeredTool, arguments json.RawMessage, call CallRequest, answers []Input) (*Outcome, error) {
 	if s.closing.Err() != nil {
 		return nil, newShutdownError()
 	}
@@ -93,7 +98,10 @@ func (s *Server) runPlainCall(ctx context.Context, caller Caller, t *registeredT
 	defer cancelWait()
 	ctx, cancelDeadline := limit.Timeout(ctx, t.spec.Policy.Deadline, errDeadlineOver)
 	defer cancelDeadline()
-	outcome := s.limitOutcome(caller, "", t.spec.Name, s.invokeHandler(ctx, t, task, arguments))
+	ctx, ended := s.hookRun(ctx, RunInfo{Task: run, IsAwaited: true})
+	outcome := newInternalOutcome() // which stays if the handler ends its goroutine
+	defer func() { ended(newRunResult(ctx, *outcome)) }()
+	outcome = s.limitOutcome(ctx, caller, "", t.spec.Name, s.invokeHandler(ctx, t, task, arguments))
 	switch cause := context.Cause(ctx); {
 	case outcome.Kind != OutcomeCancelled:
 	case errors.Is(cause, ErrServerClosed):

@@ -46,7 +46,7 @@ func (s *Server) beginTask(ctx context.Context, caller Caller, t *registeredTool
 		return CallReply{}, false, s.explainUnstored(ctx, t, err)
 	}
 	fresh := s.newRecord(caller, t, arguments, call, answers)
-	slot := s.reserve(&fresh)
+	slot := s.reserve(&fresh, call.Mode != ModeTask)
 	s.expectChange(fresh.ID, 1)
 	record, err := s.insertRecord(ctx, fresh, s.options.Limits.storeQuota())
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Server) beginTask(ctx context.Context, caller Caller, t *registeredTool
 		reply, err = replyRepeated(record, arguments, call.Mode)
 		return reply, false, err
 	}
-	if refusal := s.explainQuota(caller, err, "tool", t.spec.Name); refusal != nil {
+	if refusal := s.explainQuota(ctx, caller, err, "tool", t.spec.Name); refusal != nil {
 		return CallReply{}, false, refusal
 	}
 	switch {
@@ -76,7 +76,11 @@ func (s *Server) beginTask(ctx context.Context, caller Caller, t *registeredTool
 		}
 		return CallReply{}, false, s.explainUnstored(ctx, t, err)
 	}
-	s.Audit(slog.LevelInfo, "task created", "created", caller, record)
+	s.Audit(ctx, slog.LevelInfo, "task created", "created", caller, record)
+	s.tellHooks(ctx, TaskEvent{Kind: EventCreated, Task: record})
+	if slot != nil {
+		s.tellHooks(ctx, TaskEvent{Kind: EventStarted, Task: record})
+	}
 	if call.Progress != nil {
 		turn := make(chan ProgressFunc, 1)
 		turn <- call.Progress
@@ -153,7 +157,7 @@ func (s *Server) explainUnstored(ctx context.Context, t *registeredTool, err err
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	s.logger.Error("task not stored", "tool", t.spec.Name, "error", err)
+	s.logger.ErrorContext(ctx, "task not stored", "tool", t.spec.Name, "error", err)
 	return Errorf(CodeInternalError, "the task could not be stored")
 }
 
@@ -188,6 +192,7 @@ func (s *Server) newRecord(caller Caller, t *registeredTool, arguments json.RawM
 		Trace:          call.Trace,
 		Worker:         s.worker,
 	}
+	record.Timeline = record.Timeline.With(Moment{Kind: EventCreated, At: now})
 	if call.FromEnd {
 		record.Keep = record.TTL()
 		record.ExpiresAt = now.Add(max(s.options.MaxTTL, policy.TTL))
@@ -298,7 +303,7 @@ func (s *Server) insertRecord(ctx context.Context, fresh Record, quota Quota) (R
 		}
 		switch err = s.deleteStored(ctx, t, former); {
 		case err == nil:
-			s.announceExpiry(former)
+			s.announceExpiry(ctx, former)
 		case !isGone(err) && !errors.Is(err, ErrConflict):
 			return record, err
 		}

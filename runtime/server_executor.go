@@ -299,7 +299,7 @@ func (s *Server) submitAll(inspector Inspector, worker string) error {
 	var refused error
 	var failing time.Duration
 	for {
-		page, err := callOnce(s.closing, s.newTaskRetry(), func(ctx context.Context) ([]Record, error) {
+		page, err := callOnce(s.closing, s.newTaskRetry(), "Scan", func(ctx context.Context) ([]Record, error) {
 			return inspector.Scan(ctx, Filter{Worker: worker}, before, sweepBatch)
 		})
 		if err != nil {

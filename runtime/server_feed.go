@@ -224,7 +224,7 @@ func (s *Server) nextToFetch() (string, bool) {
 func (s *Server) fetchTask(id string) {
 	defer guard.Recover(s.logger, "a changed task")
 	begun := s.hasBegun(id) // before that, the record may not be stored yet
-	record, err := callOnce(s.drained, s.newTaskRetry(), func(ctx context.Context) (Record, error) { return s.store.Get(ctx, id) })
+	record, err := callOnce(s.drained, s.newTaskRetry(), "Get", func(ctx context.Context) (Record, error) { return s.store.Get(ctx, id) })
 	s.endFetch(id, err)
 	switch {
 	case err == nil:

@@ -112,7 +112,7 @@ func (h *taskHost) storeReport(ctx context.Context) bool {
 	_, err := h.server.applyEvent(ctx, known, ifSameRun(h.record, event{kind: eventReport, report: r}))
 	if err != nil {
 		// The task has ended, or there is no room, or the next report succeeds.
-		_ = h.explainQuota(err)
+		_ = h.explainQuota(ctx, err)
 		h.cancelIfLost(err)
 		return false
 	}
@@ -127,7 +127,7 @@ func (h *taskHost) storeReport(ctx context.Context) bool {
 // Ask implements Host. It stores the question before anyone can see it, releases
 // the handler's slot and waits. A step that was answered in an earlier attempt
 // returns at once.
-func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
+func (h *taskHost) Ask(ctx context.Context, in Input) (_ json.RawMessage, err error) {
 	s, id := h.server, h.record.ID
 	if err := (Caller{CanAsk: h.record.CanAsk}).checkCanAsk(in, true); err != nil {
 		return nil, err
@@ -140,6 +140,8 @@ func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
 	if response, ok, err := readAnswer(record, in.Key); ok || err != nil {
 		return response, err
 	}
+	ctx, end := s.hookQuestion(ctx, h.record, in)
+	defer func() { end(err) }()
 	defer h.releaseSlot()()
 	if s.engine != nil && s.allowsRestart(record) {
 		defer h.waitPatiently(in.Key)()
@@ -272,20 +274,20 @@ func (h *taskHost) storeQuestion(ctx context.Context, in Input) (Record, error) 
 		return ifSameRun(h.record, event{kind: eventAsk, input: in})(r)
 	})
 	if tooMany {
-		return record, s.Limited(h.record.asCaller(), "questions", most, "task", LogID(h.record.Principal, id), "tool", h.record.Tool)
+		return record, s.Limited(ctx, h.record.asCaller(), "questions", most, "task", LogID(h.record.Principal, id), "tool", h.record.Tool)
 	}
 	if err == nil || errors.Is(err, errVoid) {
 		return record, nil
 	}
-	if refusal := h.explainQuota(err); refusal != nil {
+	if refusal := h.explainQuota(ctx, err); refusal != nil {
 		return record, refusal
 	}
 	return record, h.explainUnasked(ctx, in.Key, err)
 }
 
 // explainQuota returns the refusal for a *QuotaError, and nil for any other error.
-func (h *taskHost) explainQuota(err error) *Error {
-	return h.server.explainQuota(h.record.asCaller(), err, "tool", h.record.Tool, "task", LogID(h.record.Principal, h.record.ID))
+func (h *taskHost) explainQuota(ctx context.Context, err error) *Error {
+	return h.server.explainQuota(ctx, h.record.asCaller(), err, "tool", h.record.Tool, "task", LogID(h.record.Principal, h.record.ID))
 }
 
 // readAnswer returns the response to a question. ok is false while it is open.
@@ -325,7 +327,7 @@ func (h *taskHost) withdrawQuestion(ctx context.Context, key string) {
 		return ifSameRun(h.record, event{kind: eventWithdraw, key: key})(r)
 	})
 	if err != nil && !isOver(err) {
-		h.server.logger.Warn("question not withdrawn", "task", LogID(h.record.Principal, h.record.ID), "key", key, "error", err)
+		h.server.logger.WarnContext(ctx, "question not withdrawn", "task", LogID(h.record.Principal, h.record.ID), "key", key, "error", err)
 	}
 }
 
@@ -342,7 +344,7 @@ func (h *taskHost) explainUnasked(ctx context.Context, key string, err error) er
 		err = ErrExpired
 	default:
 		if !errors.Is(err, ErrServerClosed) {
-			h.server.logger.Error("question not asked", "task", LogID(h.record.Principal, h.record.ID), "key", key, "error", err)
+			h.server.logger.ErrorContext(ctx, "question not asked", "task", LogID(h.record.Principal, h.record.ID), "key", key, "error", err)
 		}
 		err = ErrServerClosed // the store is called again and again until then
 	}

@@ -40,6 +40,9 @@ type event struct {
 	answer  json.RawMessage // answer
 	failed  *Error          // answer, if the requestor's side failed
 	outcome Outcome         // finish
+	lost    bool            // claim, finish: the task has lost its worker
+	// operator is the person who has done it in the requestor's place, or "".
+	operator string
 	// unbounded stores the record even if it goes beyond the account's bytes.
 	unbounded bool
 }
@@ -85,7 +88,47 @@ func nextRecord(r Record, e event) (Record, error) {
 		return r, err
 	}
 	n.UpdatedAt = e.at
+	n.noteMoments(e)
 	return n, nil
+}
+
+// noteMoments adds to the timeline what an event has done.
+func (r *Record) noteMoments(e event) {
+	note := func(kind EventKind, text string) {
+		r.Timeline = r.Timeline.With(Moment{Kind: kind, At: e.at, Attempt: r.Attempt, Text: text, Operator: e.operator})
+	}
+	if e.lost {
+		note(EventLost, "")
+	}
+	switch e.kind {
+	case eventStart:
+		note(EventStarted, nameShort(r.Worker))
+	case eventReport:
+		note(EventReported, r.StatusMessage)
+	case eventAsk:
+		note(EventAsked, e.input.Key)
+	case eventAnswer:
+		note(EventAnswered, e.key)
+	case eventWithdraw:
+		note(EventWithdrawn, e.key)
+	case eventStop:
+		note(EventStopping, "")
+	case eventHandOver:
+		note(EventLeft, "")
+	case eventFinish:
+		note(EventEnded, r.Outcome.name())
+	}
+}
+
+// nameShort returns as much of a worker's name as a person needs to tell workers apart.
+func nameShort(worker string) string { return worker[:min(len(worker), 8)] }
+
+// name returns how a task has ended, in the words of the audit trail.
+func (o *Outcome) name() string {
+	if o.IsError {
+		return "tool_error"
+	}
+	return string(o.Kind)
 }
 
 func applyStart(r *Record, e event) error {

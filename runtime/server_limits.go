@@ -1,6 +1,7 @@
 package mcptask
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -131,12 +132,12 @@ var sharedAdvice = map[Scope]struct {
 // Limited returns the refusal for a limit of the caller's account, and writes it to
 // the audit trail at most once a second for an account and a limit. All anonymous
 // callers are one account here.
-func (s *Server) Limited(caller Caller, name string, most int, attrs ...any) *Error {
-	return s.LimitedIn(ScopeAccount, caller, name, most, attrs...)
+func (s *Server) Limited(ctx context.Context, caller Caller, name string, most int, attrs ...any) *Error {
+	return s.LimitedIn(ctx, ScopeAccount, caller, name, most, attrs...)
 }
 
 // LimitedIn is Limited for a limit of any scope.
-func (s *Server) LimitedIn(scope Scope, caller Caller, name string, most int, attrs ...any) *Error {
+func (s *Server) LimitedIn(ctx context.Context, scope Scope, caller Caller, name string, most int, attrs ...any) *Error {
 	advice, whose := accountAdvice[name], ""
 	account := "principal " + caller.Principal
 	data := fmt.Sprintf(`{"limit":%q,"max":%d}`, name, most)
@@ -147,8 +148,9 @@ func (s *Server) LimitedIn(scope Scope, caller Caller, name string, most int, at
 		data = fmt.Sprintf(`{"limit":%q,"max":%d,"scope":%q}`, name, most, scope)
 		attrs = append(attrs, "scope", scope)
 	}
+	s.tellHooksOfLimit(ctx, name)
 	if s.auditRates.Allow([2]string{account, name}) {
-		s.logger.Warn("limit exceeded", append([]any{"audit", "limit", "limit", name, "max", most, "option", advice.option,
+		s.logger.WarnContext(ctx, "limit exceeded", append([]any{"audit", "limit", "limit", name, "max", most, "option", advice.option,
 			"principal", caller.Principal, "revision", caller.Revision}, attrs...)...)
 	}
 	err := Errorf(CodeInternalError, "the server's limit %q of %d%s is exceeded: %s", name, most, whose, advice.help)
@@ -158,7 +160,7 @@ func (s *Server) LimitedIn(scope Scope, caller Caller, name string, most int, at
 
 // explainQuota returns the refusal for a store's *QuotaError, and nil for any other
 // error.
-func (s *Server) explainQuota(caller Caller, err error, attrs ...any) *Error {
+func (s *Server) explainQuota(ctx context.Context, caller Caller, err error, attrs ...any) *Error {
 	var exceeded *QuotaError
 	scope := ScopeAccount
 	if errors.As(err, &exceeded) {
@@ -174,11 +176,11 @@ func (s *Server) explainQuota(caller Caller, err error, attrs ...any) *Error {
 	}
 	switch {
 	case errors.Is(err, ErrQuotaStored):
-		return s.LimitedIn(scope, caller, "tasks", most.Stored, attrs...)
+		return s.LimitedIn(ctx, scope, caller, "tasks", most.Stored, attrs...)
 	case errors.Is(err, ErrQuotaUnfinished):
-		return s.LimitedIn(scope, caller, "running", most.Unfinished, attrs...)
+		return s.LimitedIn(ctx, scope, caller, "running", most.Unfinished, attrs...)
 	case errors.Is(err, ErrQuotaBytes):
-		return s.LimitedIn(scope, caller, "bytes", int(most.Bytes), attrs...)
+		return s.LimitedIn(ctx, scope, caller, "bytes", int(most.Bytes), attrs...)
 	}
 	return nil
 }

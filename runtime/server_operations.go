@@ -58,11 +58,11 @@ func (s *Server) checkOwned(ctx context.Context, caller Caller, record Record, e
 	case errors.Is(err, ErrServerClosed):
 		return newShutdownError()
 	case err != nil:
-		s.logger.Error("task not read", "error", err)
+		s.logger.ErrorContext(ctx, "task not read", "error", err)
 		return Errorf(CodeInternalError, "the task could not be read")
 	case record.Principal != caller.Principal:
 		if s.auditRates.Allow([2]string{"principal " + caller.Principal, "stranger"}) { // once a second for each
-			s.Audit(slog.LevelWarn, "task asked for by a stranger", "stranger", caller, record, "owner", record.Principal, "method", caller.Method)
+			s.Audit(ctx, slog.LevelWarn, "task asked for by a stranger", "stranger", caller, record, "owner", record.Principal, "method", caller.Method)
 		}
 		return s.NotFound()
 	case s.isExpired(record):
@@ -162,7 +162,7 @@ func (s *Server) Stop(ctx context.Context, caller Caller, id string) error {
 	}
 	s.cancelHandler(id, ErrCancelled)
 	s.tellEngine(record, "Cancel", Engine.Cancel)
-	s.logger.Info("task asked to stop", "task", LogID(record.Principal, id), "tool", record.Tool, "principal", record.Principal)
+	s.logger.InfoContext(ctx, "task asked to stop", "task", LogID(record.Principal, id), "tool", record.Tool, "principal", record.Principal)
 	return nil
 }
 
@@ -200,7 +200,7 @@ func (s *Server) Answer(ctx context.Context, caller Caller, id string, answers m
 			answered = record
 			continue
 		}
-		if refusal := s.explainQuota(caller, err, "tool", record.Tool, "task", LogID(record.Principal, id)); refusal != nil {
+		if refusal := s.explainQuota(ctx, caller, err, "tool", record.Tool, "task", LogID(record.Principal, id)); refusal != nil {
 			return refusal
 		}
 		if record.ID != "" { // a try whose result was lost may have stored the answer
@@ -232,7 +232,7 @@ func (s *Server) Respond(ctx context.Context, caller Caller, id, key string, res
 		return event{kind: eventAnswer, key: key, answer: response, failed: failed}
 	}
 	record, err = s.applyEvent(ctx, record, settle)
-	if noRoom = s.explainQuota(caller, err, "tool", record.Tool, "task", LogID(record.Principal, id)); noRoom != nil {
+	if noRoom = s.explainQuota(ctx, caller, err, "tool", record.Tool, "task", LogID(record.Principal, id)); noRoom != nil {
 		record, err = s.applyEvent(ctx, record, settle)
 	}
 	if err == nil || errors.Is(err, errVoid) { // a try whose result was lost may have stored the answer
@@ -250,4 +250,10 @@ func (s *Server) Peek(id string) (Record, error) {
 	t := s.newRequestRetry()
 	t.limit = time.Second
 	return s.getRecord(s.drained, t, id)
+}
+
+// Inspector returns the view of the server's store across principals. It returns false if the store has none.
+func (s *Server) Inspector() (Inspector, bool) {
+	inspector, ok := s.store.(Inspector)
+	return inspector, ok
 }

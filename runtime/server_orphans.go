@@ -20,7 +20,7 @@ func (s *Server) adoptOrphans() time.Duration {
 		}
 		s.adoptions++
 		finder := fmt.Sprint(s.worker, "/", s.adoptions)
-		orphans, err := callOnce(s.closing, s.newTaskRetry(), func(ctx context.Context) ([]Record, error) {
+		orphans, err := callOnce(s.closing, s.newTaskRetry(), "Lease", func(ctx context.Context) ([]Record, error) {
 			return s.store.Lease(ctx, finder, s.claimFor(), s.catalog.listNames(), sweepBatch)
 		})
 		if err != nil {
@@ -30,6 +30,9 @@ func (s *Server) adoptOrphans() time.Duration {
 			break
 		}
 		for _, r := range orphans {
+			if r.Attempt > 0 {
+				s.tellHooks(s.closing, TaskEvent{Kind: EventLost, Task: r})
+			}
 			if s.isRunnable(r) && !r.CancelRequested {
 				s.restartOrphan(r)
 			} else {
@@ -51,7 +54,7 @@ func (s *Server) claimFor() time.Duration { return s.renewEvery() }
 // one record that the store does not take must not hold up the other orphans.
 func (s *Server) restartOrphan(orphan Record) {
 	log := s.logger.With("task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool)
-	claim := event{kind: eventClaim, worker: s.chooseClaimWorker(orphan)}
+	claim := event{kind: eventClaim, worker: s.chooseClaimWorker(orphan), lost: orphan.Attempt > 0}
 	r, err := s.moveTask(s.closing, s.newRequestRetry(), orphan, ifSameRun(orphan, claim))
 	if claimed := orphan; errors.Is(err, errVoid) {
 		if claimed.Worker = claim.worker; r.isSameRun(claimed) {
@@ -79,7 +82,7 @@ func (s *Server) failOrphan(orphan Record) error {
 	if orphan.CancelRequested {
 		outcome = Outcome{Kind: OutcomeCancelled}
 	}
-	end := event{kind: eventFinish, outcome: outcome}
+	end := event{kind: eventFinish, outcome: outcome, lost: true}
 	_, err := s.moveTask(s.closing, s.newRequestRetry(), orphan, ifSameRun(orphan, end))
 	log := s.logger.With("task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool, "attempt", orphan.Attempt, "tries", orphan.Tries)
 	switch {

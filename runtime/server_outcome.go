@@ -82,13 +82,13 @@ func repairUTF8(data json.RawMessage) json.RawMessage {
 
 // limitOutcome returns the outcome of a handler, or the error that it is too big
 // to be stored.
-func (s *Server) limitOutcome(caller Caller, id, tool string, o *Outcome) *Outcome {
+func (s *Server) limitOutcome(ctx context.Context, caller Caller, id, tool string, o *Outcome) *Outcome {
 	size := len(o.Result)
 	if o.Error != nil {
 		size = o.Error.byteSize()
 	}
 	if most := s.options.Limits.Result; size > most {
-		return &Outcome{Kind: OutcomeError, Error: s.Limited(caller, "result", most, "tool", tool, "task", LogID(caller.Principal, id))}
+		return &Outcome{Kind: OutcomeError, Error: s.Limited(ctx, caller, "result", most, "tool", tool, "task", LogID(caller.Principal, id))}
 	}
 	return o
 }

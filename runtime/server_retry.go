@@ -156,20 +156,23 @@ func isGone(err error) bool { return errors.Is(err, ErrNoRecord) }
 
 // callOnce makes one call, bounded by the timeout. A panic of the store, or of the engine, is an
 // error of it. The server's own store needs neither.
-func callOnce[T any](ctx context.Context, t *storeRetry, call func(context.Context) (T, error)) (v T, err error) {
+func callOnce[T any](ctx context.Context, t *storeRetry, name string, call func(context.Context) (T, error)) (v T, err error) {
 	if t.server.ownStore && !t.isForEngine {
-		return call(ctx)
+		return hookStore(ctx, t.server, name, call)
 	}
 	defer guard.Then(t.server.logger, t.nameCallee(), func() { err = errors.New("the " + t.nameCallee() + " panicked") })
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
-	return call(ctx)
+	if t.isForEngine {
+		return call(ctx)
+	}
+	return hookStore(ctx, t.server, name, call)
 }
 
 // callStore makes a call, of the store or of the engine, until it is answered or the tries are over.
 func callStore[T any](ctx context.Context, t *storeRetry, name string, call func(context.Context) (T, error)) (T, error) {
 	for {
-		v, err := callOnce(ctx, t, call)
+		v, err := callOnce(ctx, t, name, call)
 		if err == nil || !t.pauseAfterFailure(ctx, name, err) {
 			return v, err
 		}

@@ -28,6 +28,8 @@ type run struct {
 	createdAt time.Time
 	// record is the newest that is known of the attempt; its Version is 0 before the attempt has begun.
 	record Record
+	// isAwaited says that the call that has made the task waits for its end.
+	isAwaited bool
 	// life is the context of the RunFunc of an attempt that has begun.
 	life context.Context
 }
@@ -218,14 +220,17 @@ type reservation struct {
 }
 
 // reserve takes a slot for a new task, if one is free, and makes the record that of a running
-// task. So the start of the handler need not be stored apart. It returns nil otherwise.
-func (s *Server) reserve(fresh *Record) *reservation {
+// task. So the start of the handler need not be stored apart. It returns nil otherwise. isAwaited says that the call
+// waits for the end of the task.
+func (s *Server) reserve(fresh *Record, isAwaited bool) *reservation {
 	if s.line == nil || !s.line.reserve(fresh.toSubmission()) {
 		return nil
 	}
 	v := &reservation{server: s, submission: fresh.toSubmission()}
 	v.run, v.leave = s.enterRun(fresh.ID, fresh.CreatedAt) // before the task is stored, so that no cancellation is missed
+	v.run.isAwaited = isAwaited
 	fresh.Phase, fresh.Attempt, fresh.Tries = PhaseRunning, 1, 1
+	fresh.noteMoments(event{kind: eventStart, at: fresh.CreatedAt})
 	return v
 }
 
@@ -281,9 +286,13 @@ func (s *Server) runAttempt(life context.Context, r *run, record Record) (end Ru
 		early = ErrCancelled
 	}
 	host := &taskHost{server: s, record: record, cancel: cancel}
+	ctx, ended := s.hookRun(ctx, RunInfo{Task: record, IsAwaited: r.isAwaited})
 	// This outcome stays if the handler ends its goroutine, as testing.T.FailNow does.
 	outcome := newInternalOutcome()
-	defer func() { end = s.finishAttempt(ctx, host, *outcome) }()
+	defer func() {
+		end = s.finishAttempt(ctx, host, *outcome)
+		ended(newRunResult(ctx, *outcome))
+	}()
 	t, ok := s.catalog.findTool(record.Tool)
 	if early != nil || !ok { // whoever has started it knows that the tool is here
 		cancel(early)
@@ -313,7 +322,7 @@ func (s *Server) runAttempt(life context.Context, r *run, record Record) (end Ru
 			upfront:   pairUpfrontAnswers(t, answers),
 			schemas:   &s.schemas,
 		}
-		outcome = s.limitOutcome(record.asCaller(), record.ID, record.Tool, s.invokeHandler(ctx, t, task, record.Arguments))
+		outcome = s.limitOutcome(ctx, record.asCaller(), record.ID, record.Tool, s.invokeHandler(ctx, t, task, record.Arguments))
 	}
 	return RunOver
 }
@@ -369,7 +378,7 @@ func (s *Server) invokeHandler(ctx context.Context, t *registeredTool, task *Tas
 	if s.options.Context != nil {
 		built, err := s.options.Context(ctx, task.principal)
 		if err != nil {
-			s.logger.Error("no context for the principal", "task", logID, "principal", task.principal, "error", err)
+			s.logger.ErrorContext(ctx, "no context for the principal", "task", logID, "principal", task.principal, "error", err)
 			return &Outcome{Kind: OutcomeError, Error: hideInternals(err)}
 		}
 		handlerCtx = built
@@ -381,13 +390,13 @@ func (s *Server) invokeHandler(ctx context.Context, t *registeredTool, task *Tas
 	if t.output != nil && !result.IsError {
 		// Finished work counts even if the context has ended meanwhile.
 		if err := t.output.Check(context.WithoutCancel(ctx), result.Structured); err != nil {
-			s.logger.Error("output does not fit its schema", "tool", t.spec.Name, "task", logID, "error", err)
+			s.logger.ErrorContext(ctx, "output does not fit its schema", "tool", t.spec.Name, "task", logID, "error", err)
 			return &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "the tool's output does not fit its schema")}
 		}
 	}
 	data, err := encodeResult(t.raw, result)
 	if err != nil {
-		s.logger.Error("output not encoded", "tool", t.spec.Name, "task", logID, "error", err)
+		s.logger.ErrorContext(ctx, "output not encoded", "tool", t.spec.Name, "task", logID, "error", err)
 		return newInternalOutcome()
 	}
 	return &Outcome{Kind: OutcomeResult, Result: data, IsError: result.IsError}
@@ -420,12 +429,12 @@ func (s *Server) finishAttempt(ctx context.Context, host *taskHost, outcome Outc
 			return how
 		}
 	}
-	stored, err := s.moveTask(s.drained, s.newTaskRetry(), s.knownRecord(attempt), ifSameRun(attempt, end))
+	stored, err := s.moveTask(endOf{s.drained, ctx}, s.newTaskRetry(), s.knownRecord(attempt), ifSameRun(attempt, end))
 	switch {
 	case isOver(err):
 		return RunOver
 	case err != nil:
-		s.logger.Error("task not stored", "task", LogID(attempt.Principal, attempt.ID), "tool", attempt.Tool, "error", err)
+		s.logger.ErrorContext(ctx, "task not stored", "task", LogID(attempt.Principal, attempt.ID), "tool", attempt.Tool, "error", err)
 		return RunLeft
 	case how == RunWaits && !stored.isParked(): // the answer has come meanwhile
 		return RunLeft

@@ -56,7 +56,7 @@ func (s *Server) moveTask(ctx context.Context, t *storeRetry, known Record, deci
 		}
 		known = Record{}
 		if s.updateLanded(sentKind, sent, record) {
-			s.announceChange(record)
+			s.announceChange(ctx, record, sentKind)
 			return record, nil
 		}
 		e := decide(record)
@@ -78,7 +78,7 @@ func (s *Server) moveTask(ctx context.Context, t *storeRetry, known Record, deci
 		stored, moved, err := s.updateRecord(ctx, t, record, moved, e)
 		switch {
 		case err == nil:
-			s.announceChange(stored)
+			s.announceChange(ctx, stored, e.kind)
 		case errors.Is(err, ErrConflict):
 			conflict = true // the record is read next
 		default:
@@ -140,13 +140,13 @@ func (s *Server) updateRecord(ctx context.Context, t *storeRetry, record, moved 
 		quota = Quota{}
 	}
 	write := func(quota Quota) (Record, error) {
-		return callOnce(ctx, t, func(ctx context.Context) (Record, error) { return s.store.Update(ctx, record, moved, quota) })
+		return callOnce(ctx, t, "Update", func(ctx context.Context) (Record, error) { return s.store.Update(ctx, record, moved, quota) })
 	}
 	stored, err = write(quota)
 	if err == nil || e.kind != eventFinish {
 		return stored, moved, err
 	}
-	refusal := s.explainQuota(record.asCaller(), err, "tool", record.Tool, "task", LogID(record.Principal, record.ID))
+	refusal := s.explainQuota(ctx, record.asCaller(), err, "tool", record.Tool, "task", LogID(record.Principal, record.ID))
 	if refusal != nil {
 		e.outcome = Outcome{Kind: OutcomeError, Error: refusal}
 		if refused, err := nextRecord(record, e); err == nil && refused.Size() < moved.Size() {
@@ -158,14 +158,15 @@ func (s *Server) updateRecord(ctx context.Context, t *storeRetry, record, moved 
 }
 
 // announceChange tells observers and the audit trail of a stored version.
-func (s *Server) announceChange(r Record) {
+func (s *Server) announceChange(ctx context.Context, r Record, kind eventKind) {
 	s.noteChange(r.ID, r.Version)
 	s.noteRun(r)
 	s.notifyObservers(r)
+	s.tellHooks(ctx, TaskEvent{Kind: hookedEvents[kind], Task: r})
 	if r.Done() {
 		s.progress.Delete(r.ID)
 		s.withdrawSubmission(r.ID)
-		s.auditEnd(r, string(r.Outcome.Kind))
+		s.auditEnd(ctx, r, r.Outcome.name())
 	}
 }
 

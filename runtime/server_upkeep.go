@@ -67,6 +67,7 @@ func (s *Server) runGuarded(what string, do func() time.Duration) (next time.Dur
 
 // keepLease renews the lease of this worker.
 func (s *Server) keepLease() time.Duration {
+	s.beating.Store(time.Now().UnixNano())
 	err := s.renewLease(s.drained)
 	if err != nil && s.drained.Err() == nil {
 		s.logger.Error("lease not renewed", "error", err)
@@ -109,14 +110,14 @@ func (s *Server) renewLease(ctx context.Context) error {
 	return s.callDetached(ctx, "renewal of the lease", func(ctx context.Context) error {
 		defer s.renewing.Add(-1)
 		held, began := s.listRuns(), time.Now()
-		beat, err := s.store.Beat(ctx, s.worker, s.lease, held)
+		beat, err := s.beat(ctx, s.worker, s.lease, held)
 		ended := time.Now()
 		switch {
 		case err != nil:
 		case s.engine != nil: // its tasks have another worker
-			beat, err = s.store.Beat(ctx, s.engine.Name(), engineLease, held)
+			beat, err = s.beat(ctx, s.engine.Name(), engineLease, held)
 		case s.mayPassTasks():
-			_, err = s.store.Beat(ctx, s.nameClaimWorker(), s.lease, nil)
+			_, err = s.beat(ctx, s.nameClaimWorker(), s.lease, nil)
 		}
 		if err != nil {
 			return err
@@ -133,6 +134,11 @@ func (s *Server) renewLease(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// beat makes one call of the store's Beat.
+func (s *Server) beat(ctx context.Context, worker string, lease time.Duration, held []string) (Heartbeat, error) {
+	return hookStore(ctx, s, "Beat", func(ctx context.Context) (Heartbeat, error) { return s.store.Beat(ctx, worker, lease, held) })
 }
 
 // setClock notes what the store's time is. The server's own time is good enough if the store
@@ -162,7 +168,7 @@ func (s *Server) isExpired(r Record) bool { return s.clockKnown.Load() && r.isEx
 // deleteExpired deletes expired tasks and stops their handlers.
 func (s *Server) deleteExpired() time.Duration {
 	for {
-		gone, err := callOnce(s.drained, s.newTaskRetry(), func(ctx context.Context) ([]Record, error) {
+		gone, err := callOnce(s.drained, s.newTaskRetry(), "Expire", func(ctx context.Context) ([]Record, error) {
 			return s.store.Expire(ctx, sweepBatch)
 		})
 		if err != nil {
@@ -172,7 +178,7 @@ func (s *Server) deleteExpired() time.Duration {
 			return sweepEvery
 		}
 		for _, r := range gone {
-			s.announceExpiry(r)
+			s.announceExpiry(s.drained, r)
 		}
 		if len(gone) < sweepBatch {
 			return sweepEvery
@@ -182,13 +188,13 @@ func (s *Server) deleteExpired() time.Duration {
 
 // announceExpiry stops the handler of a task that was deleted because it has
 // expired, and tells observers and the audit trail.
-func (s *Server) announceExpiry(r Record) {
+func (s *Server) announceExpiry(ctx context.Context, r Record) {
 	s.stopRun(r, ErrExpired)
 	s.progress.Delete(r.ID)
 	s.withdrawSubmission(r.ID)
 	if !r.Done() {
 		s.notifyObservers(r)
-		s.auditEnd(r, "expired")
+		s.auditEnd(ctx, r, "expired")
 	}
 }
 

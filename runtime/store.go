@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -147,12 +148,17 @@ type Change struct {
 // Inspector is a view of a store across principals, for its operator. A Store may
 // implement it. Its methods are safe for concurrent use.
 type Inspector interface {
-	// Scan returns up to limit records that the filter admits and that are older than the
-	// position: newest first. The zero position is the start. Their Arguments, Inputs, and
-	// results may be missing.
-	Scan(ctx context.Context, filter Filter, before Position, limit int) ([]Record, error)
+	// Scan returns up to limit records that the filter admits, in the order of their creation:
+	// newest first, unless the filter says otherwise. It begins after the position; the zero
+	// position is the start. Their Arguments, Inputs, and results may be missing. A filter that
+	// admits few of many records may take long, and ctx ends it.
+	Scan(ctx context.Context, filter Filter, after Position, limit int) ([]Record, error)
 	// CountUnfinished counts the unfinished records by tool and phase, in any order.
 	CountUnfinished(ctx context.Context) ([]Count, error)
+	// Workers returns the leases, and how many unfinished records each worker has, in any order.
+	// A lease that has ended may be missing. The unfinished records of workers without a lease, and of no worker,
+	// are counted for the worker "".
+	Workers(ctx context.Context) ([]WorkerLease, error)
 }
 
 // Filter admits the records of an [Inspector.Scan]. A zero field admits all.
@@ -160,13 +166,32 @@ type Filter struct {
 	Principal, Tool, Worker string
 	Phase                   Phase
 	Outcome                 OutcomeKind
+	// Unfinished admits the records that have no outcome.
+	Unfinished bool
+	// Message admits the records whose StatusMessage contains it, byte by byte.
+	Message string
+	// CreatedFrom and CreatedUntil admit the records that were created in this time, both ends included.
+	CreatedFrom, CreatedUntil time.Time
+	// OldestFirst turns the order around. It admits all.
+	OldestFirst bool
 }
 
 // Admits reports whether the filter admits a record.
 func (f Filter) Admits(r *Record) bool {
 	return (f.Principal == "" || f.Principal == r.Principal) && (f.Tool == "" || f.Tool == r.Tool) &&
 		(f.Worker == "" || f.Worker == r.Worker) && (f.Phase == "" || f.Phase == r.Phase) &&
-		(f.Outcome == "" || r.Outcome != nil && f.Outcome == r.Outcome.Kind)
+		(f.Outcome == "" || r.Outcome != nil && f.Outcome == r.Outcome.Kind) && !(f.Unfinished && r.Done()) &&
+		strings.Contains(r.StatusMessage, f.Message) && (f.CreatedFrom.IsZero() || !r.CreatedAt.Before(f.CreatedFrom)) &&
+		(f.CreatedUntil.IsZero() || !r.CreatedAt.After(f.CreatedUntil))
+}
+
+// WorkerLease is the lease of a worker.
+type WorkerLease struct {
+	Worker string
+	// Until is when the lease ends, by the store's clock. It is zero for the worker "".
+	Until time.Time
+	// Unfinished is how many unfinished records the worker has.
+	Unfinished int
 }
 
 // Count is how many unfinished records a tool has in a phase.

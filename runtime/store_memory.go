@@ -336,13 +336,17 @@ func (s *memoryStore) Close() error {
 }
 
 // Scan implements Inspector. It looks at every record.
-func (s *memoryStore) Scan(_ context.Context, filter Filter, before Position, limit int) ([]Record, error) {
+func (s *memoryStore) Scan(_ context.Context, filter Filter, after Position, limit int) ([]Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	compare := func(a, b Position) int { return b.compare(a) }
+	if filter.OldestFirst {
+		compare = Position.compare
+	}
 	found := s.lists.Filter(math.MaxInt, func(e *Record) bool {
-		return filter.Admits(e) && (before == Position{} || e.listPosition().compare(before) < 0)
+		return filter.Admits(e) && (after == Position{} || compare(e.listPosition(), after) > 0)
 	})
-	slices.SortFunc(found, func(a, b *Record) int { return b.listPosition().compare(a.listPosition()) })
+	slices.SortFunc(found, func(a, b *Record) int { return compare(a.listPosition(), b.listPosition()) })
 	records := make([]Record, 0, min(limit, len(found)))
 	for _, e := range found[:min(limit, len(found))] {
 		records = append(records, copyRecord(*e))
@@ -364,6 +368,33 @@ func (s *memoryStore) CountUnfinished(context.Context) ([]Count, error) {
 		list = append(list, c)
 	}
 	slices.SortFunc(list, func(a, b Count) int { return cmp.Or(strings.Compare(a.Tool, b.Tool), cmp.Compare(a.Phase, b.Phase)) })
+	return list, nil
+}
+
+// Workers implements Inspector.
+func (s *memoryStore) Workers(context.Context) ([]WorkerLease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock()
+	leases := map[string]*WorkerLease{"": {}}
+	for worker, until := range s.leases {
+		if now.Before(until) {
+			leases[worker] = &WorkerLease{Worker: worker, Until: until}
+		}
+	}
+	for _, e := range s.working.Filter(math.MaxInt, func(*Record) bool { return true }) {
+		lease := leases[e.Worker]
+		if lease == nil {
+			lease = leases[""]
+		}
+		lease.Unfinished++
+	}
+	var list []WorkerLease
+	for worker, lease := range leases {
+		if worker != "" || lease.Unfinished > 0 {
+			list = append(list, *lease)
+		}
+	}
 	return list, nil
 }
 

@@ -135,11 +135,11 @@ type inspectable struct {
 }
 
 // Scan implements mcptask.Inspector.
-func (l inspectable) Scan(ctx context.Context, filter mcptask.Filter, before mcptask.Position, limit int) ([]mcptask.Record, error) {
+func (l inspectable) Scan(ctx context.Context, filter mcptask.Filter, after mcptask.Position, limit int) ([]mcptask.Record, error) {
 	if err := l.err(); err != nil {
 		return nil, err
 	}
-	return l.inspector.Scan(ctx, filter, before, limit)
+	return l.inspector.Scan(ctx, filter, after, limit)
 }
 
 // CountUnfinished implements mcptask.Inspector.
@@ -148,4 +148,12 @@ func (l inspectable) CountUnfinished(ctx context.Context) ([]mcptask.Count, erro
 		return nil, err
 	}
 	return l.inspector.CountUnfinished(ctx)
+}
+
+// Workers implements mcptask.Inspector.
+func (l inspectable) Workers(ctx context.Context) ([]mcptask.WorkerLease, error) {
+	if err := l.err(); err != nil {
+		return nil, err
+	}
+	return l.inspector.Workers(ctx)
 }

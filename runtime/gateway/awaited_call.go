@@ -52,7 +52,7 @@ type callWay interface {
 
 // handle creates the task, announces it, and waits until it has ended.
 func (a *awaitedCall) handle(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
-	done, refusal := a.g.countWaiting(a.caller)
+	done, refusal := a.g.countWaiting(ctx, a.caller)
 	if refusal != nil {
 		return mcptask.CallReply{}, refusal
 	}

@@ -52,6 +52,9 @@ type Flow struct {
 	// mute says that the call cannot ask through the SDK.
 	mute bool
 
+	// request is what the server's hooks are told of the call.
+	request mcptask.RequestInfo
+
 	// withheld are the call's arguments if the SDK cannot read them. It is nil if the SDK gets
 	// them.
 	withheld json.RawMessage
@@ -68,7 +71,7 @@ type Flow struct {
 
 // Run calls the tool once for the flow, however often Run is called: a middleware that calls next
 // twice does not create two tasks. The hooks do what only the SDK can do for the call.
-func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, arguments json.RawMessage, hooks Hooks) (mcptask.CallReply, error) {
+func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, arguments json.RawMessage, hooks Hooks) (reply mcptask.CallReply, err error) {
 	f.running.Lock()
 	defer f.running.Unlock()
 	if reply, ok := f.Reply(); ok {
@@ -77,6 +80,16 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 	if tool != f.Tool {
 		return mcptask.CallReply{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the call of %q came in as a call of %q", tool, f.Tool)
 	}
+	ctx, end := s.BeginRequest(ctx, f.request)
+	result := mcptask.RequestResult{Error: errNoAnswer}
+	defer func() { end(result) }()
+	reply, err = f.call(ctx, s, arguments, hooks)
+	result = resultOf(reply, err)
+	return reply, err
+}
+
+// call calls the tool.
+func (f *Flow) call(ctx context.Context, s *mcptask.Server, arguments json.RawMessage, hooks Hooks) (mcptask.CallReply, error) {
 	if f.Ended != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
@@ -86,7 +99,7 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 	if f.withheld != nil {
 		arguments = f.withheld
 	}
-	done, refusal := countCall(s, f.Caller, tool, arguments, f.Call.Answers)
+	done, refusal := countCall(ctx, s, f.Caller, f.Tool, arguments, f.Call.Answers)
 	if refusal != nil {
 		return mcptask.CallReply{}, refusal
 	}
@@ -106,7 +119,7 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 	if f.Handle != nil {
 		reply, err = f.Handle(ctx, arguments, call)
 	} else {
-		reply, err = s.Call(ctx, f.Caller, tool, arguments, call)
+		reply, err = s.Call(ctx, f.Caller, f.Tool, arguments, call)
 	}
 	if err == nil {
 		f.setReply(reply)

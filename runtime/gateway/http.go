@@ -117,6 +117,8 @@ func (x *httpExchange) checkNames(named bool) *mcptask.Error {
 	return checkNames(x.r.Header, x.m, named)
 }
 
+func (x *httpExchange) isPipe() bool { return false }
+
 // trace implements exchange. What the message says counts more than the headers, which may be those of a proxy.
 func (x *httpExchange) trace() string {
 	if trace := x.m.readTrace(); trace != "" {
@@ -270,7 +272,7 @@ func (x *httpExchange) forwardOpen(done func()) {
 // negotiated it.
 func (x *httpExchange) initialize(flow *Flow) {
 	g := x.g
-	done, refusal := g.makeRoom(flow.Caller)
+	done, refusal := g.makeRoom(x.context(), flow.Caller)
 	if refusal != nil {
 		x.refuse(refusedRequest, refusal)
 		return

@@ -29,7 +29,7 @@ func countsOf(s *mcptask.Server) *counts {
 // checkRate refuses a request for a task, or for the list, that comes too soon (C-95, E-26). It
 // does not look up the task, so a made-up ID counts like any other. Every principal has requests of
 // its own.
-func (g *Gateway) checkRate(caller mcptask.Caller, m *message) *mcptask.Error {
+func (g *Gateway) checkRate(ctx context.Context, caller mcptask.Caller, m *message) *mcptask.Error {
 	limits := g.server.Options().Limits
 	id, ok := m.Params.Text("taskId")
 	if !ok || id == "" {
@@ -38,18 +38,18 @@ func (g *Gateway) checkRate(caller mcptask.Caller, m *message) *mcptask.Error {
 	switch {
 	case m.Method == "tasks/list":
 		if !g.counts.lists.Allow([2]string{caller.Principal, caller.Session}) {
-			return g.server.Limited(caller, "lists", limits.Lists)
+			return g.server.Limited(ctx, caller, "lists", limits.Lists)
 		}
 	case id != "": // without an ID, the method refuses the request
-		return g.countPoll(caller, id)
+		return g.countPoll(ctx, caller, id)
 	}
 	return nil
 }
 
 // countPoll counts a request for a task.
-func (g *Gateway) countPoll(caller mcptask.Caller, task string) *mcptask.Error {
+func (g *Gateway) countPoll(ctx context.Context, caller mcptask.Caller, task string) *mcptask.Error {
 	if !g.counts.polls.Allow([2]string{caller.Principal, task}) {
-		return g.server.Limited(caller, "polls", g.server.Options().Limits.Polls,
+		return g.server.Limited(ctx, caller, "polls", g.server.Options().Limits.Polls,
 			"task", mcptask.LogID("", task)) // the owner is not known
 	}
 	return nil
@@ -64,7 +64,7 @@ func (g *Gateway) countPolls(caller mcptask.Caller, next fallback.Handler) fallb
 			task = fallback.Task(arguments)
 		}
 		if task != "" { // without a task, the tool refuses the call
-			if err := g.countPoll(caller, task); err != nil {
+			if err := g.countPoll(ctx, caller, task); err != nil {
 				return mcptask.CallReply{}, err
 			}
 		}
@@ -73,16 +73,16 @@ func (g *Gateway) countPolls(caller mcptask.Caller, next fallback.Handler) fallb
 }
 
 // countWaiting counts a request that waits for a task to end, until done is called.
-func (g *Gateway) countWaiting(caller mcptask.Caller) (done func(), err *mcptask.Error) {
+func (g *Gateway) countWaiting(ctx context.Context, caller mcptask.Caller) (done func(), err *mcptask.Error) {
 	limits := g.server.Options().Limits
 	most := [3]int{limits.Waiting, limits.Anonymous.Waiting, limits.Server.Waiting}
-	return countUses(g.server, caller, &g.counts.waiting, "waiting", 1, most)
+	return countUses(ctx, g.server, caller, &g.counts.waiting, "waiting", 1, most)
 }
 
 // countUses counts n more uses of a limit, until done is called. It counts them for the caller's
 // account, for all anonymous callers together if the caller is anonymous, and for the server. most
 // has the limits in this order.
-func countUses(s *mcptask.Server, caller mcptask.Caller, open *limit.Gauge[string], name string, n int, most [3]int,
+func countUses(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, open *limit.Gauge[string], name string, n int, most [3]int,
 	attrs ...any) (done func(), err *mcptask.Error) {
 	scopes := []mcptask.Scope{mcptask.ScopeAccount, mcptask.ScopeAnonymous, mcptask.ScopeServer}
 	bounds := []limit.Bound[string]{
@@ -95,36 +95,36 @@ func countUses(s *mcptask.Server, caller mcptask.Caller, open *limit.Gauge[strin
 	}
 	done, full := open.Take(n, bounds...)
 	if done == nil {
-		return nil, s.LimitedIn(scopes[full], caller, name, bounds[full].Most, attrs...)
+		return nil, s.LimitedIn(ctx, scopes[full], caller, name, bounds[full].Most, attrs...)
 	}
 	return done, nil
 }
 
 // countCall counts an open call until done is called. It refuses a call whose arguments or answers
 // are too big, and a call beyond the limit.
-func countCall(s *mcptask.Server, caller mcptask.Caller, tool string, arguments json.RawMessage, answers map[string]json.RawMessage) (done func(), err *mcptask.Error) {
+func countCall(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, tool string, arguments json.RawMessage, answers map[string]json.RawMessage) (done func(), err *mcptask.Error) {
 	limits := s.Options().Limits
 	size := len(arguments)
 	for _, answer := range answers {
 		size = max(size, len(answer))
 	}
 	if size > limits.Arguments {
-		return nil, s.Limited(caller, "arguments", limits.Arguments, "tool", tool)
+		return nil, s.Limited(ctx, caller, "arguments", limits.Arguments, "tool", tool)
 	}
 	most := [3]int{limits.Running, limits.Anonymous.Running, limits.Server.Running}
-	return countUses(s, caller, &countsOf(s).calls, "running", 1, most, "tool", tool)
+	return countUses(ctx, s, caller, &countsOf(s).calls, "running", 1, most, "tool", tool)
 }
 
 // limitAnswer returns the response to a question, or an error if the response is too big. A large
 // error of the client's is refused too, because the record would store it. A response gets no
 // answer, so only the handler sees the refusal.
-func limitAnswer(s *mcptask.Server, caller mcptask.Caller, response json.RawMessage, failed *mcptask.Error) (json.RawMessage, *mcptask.Error) {
+func limitAnswer(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, response json.RawMessage, failed *mcptask.Error) (json.RawMessage, *mcptask.Error) {
 	size := len(response)
 	if failed != nil {
 		size += len(failed.Message) + len(failed.Data)
 	}
 	if most := s.Options().Limits.Arguments; size > most {
-		return nil, s.Limited(caller, "arguments", most)
+		return nil, s.Limited(ctx, caller, "arguments", most)
 	}
 	return response, failed
 }
@@ -139,7 +139,7 @@ func limitAnswers(s *mcptask.Server, caller mcptask.Caller, ask askFunc) askFunc
 		if err != nil {
 			return nil, err
 		}
-		response, failed := limitAnswer(s, caller, response, nil)
+		response, failed := limitAnswer(ctx, s, caller, response, nil)
 		if failed != nil {
 			return nil, fmt.Errorf("%w: %s", mcptask.ErrCannotAsk, failed.Message)
 		}

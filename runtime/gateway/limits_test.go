@@ -29,8 +29,12 @@ func limitedGateway(t *testing.T, limits mcptask.Limits) map[string]func(mcptask
 	t.Helper()
 	server := newServer(t, mcptask.Options{Limits: limits})
 	return map[string]func(mcptask.Caller) (func(), *mcptask.Error){
-		"running": func(caller mcptask.Caller) (func(), *mcptask.Error) { return countCall(server, caller, "t", nil, nil) },
-		"waiting": New(Config{Server: server}).countWaiting,
+		"running": func(caller mcptask.Caller) (func(), *mcptask.Error) {
+			return countCall(t.Context(), server, caller, "t", nil, nil)
+		},
+		"waiting": func(caller mcptask.Caller) (func(), *mcptask.Error) {
+			return New(Config{Server: server}).countWaiting(t.Context(), caller)
+		},
 	}
 }
 

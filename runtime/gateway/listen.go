@@ -81,15 +81,15 @@ func (g *Gateway) subscribe(ctx context.Context, caller mcptask.Caller, m *messa
 		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "params.notifications.taskIds names %d tasks, at most %d are allowed", len(asked.Tasks), maxTaskIDs)
 	}
 	for _, id := range asked.Tasks { // the state of each task is sent at once, so it counts as a poll
-		if err := g.countPoll(caller, id); err != nil {
+		if err := g.countPoll(ctx, caller, id); err != nil {
 			return nil, err
 		}
 	}
-	waits, refusal := g.countWaiting(caller)
+	waits, refusal := g.countWaiting(ctx, caller)
 	if refusal != nil {
 		return nil, refusal
 	}
-	follows, refusal := countUses(g.server, caller, &g.counts.followed, "followed", 1+len(asked.Tasks),
+	follows, refusal := countUses(ctx, g.server, caller, &g.counts.followed, "followed", 1+len(asked.Tasks),
 		[3]int{maxFollowed, maxFollowedByAnonymous, maxFollowedInAll})
 	if refusal != nil {
 		waits()

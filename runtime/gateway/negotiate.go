@@ -50,7 +50,7 @@ func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
 	if s != nil {
 		session = fallback.Session{ID: s, Ended: s.ended}
 	}
-	flow := g.newCallFlow(d, caller, *tool, call, session, carrier)
+	flow := g.newCallFlow(x, d, caller, *tool, call, session, carrier)
 	flow.mute = carrier != nil
 	flow.Related = func(taskID string) map[string]any {
 		return d.Related(mcptask.Record{ID: taskID, ExternalID: call.ExternalID})
@@ -104,7 +104,7 @@ func (g *Gateway) callModern(x exchange, caller mcptask.Caller) {
 	}
 	call.Unattended, call.Trace = m.isUnattended(), x.trace()
 	call = fallback.Plan(g.server, caller, *tool, call)
-	flow := g.newCallFlow(g.modern, caller, *tool, call, fallback.Session{}, nil)
+	flow := g.newCallFlow(x, g.modern, caller, *tool, call, fallback.Session{}, nil)
 	flow.Stateless = true
 	x.forward(flow, g.withholdParams(flow, m.Params)...)
 }
@@ -156,9 +156,9 @@ func (g *Gateway) findTool(m *message) (*mcptask.ToolSpec, string) {
 }
 
 // newCallFlow returns the flow of a tools/call.
-func (g *Gateway) newCallFlow(d protocol.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest, session fallback.Session, carrier fallback.Carrier) *Flow {
+func (g *Gateway) newCallFlow(x exchange, d protocol.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest, session fallback.Session, carrier fallback.Carrier) *Flow {
 	flow := g.newFlow(d, caller, "tools/call")
-	flow.Tool, flow.Call = tool.Name, call
+	flow.Tool, flow.Call, flow.request = tool.Name, call, g.describeCall(x, caller, tool.Name)
 	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call, session, carrier)
 	if call.Task != "" || fallback.Helps(g.server, tool.Name) {
 		flow.Handle = g.countPolls(caller, flow.Handle)

@@ -90,6 +90,7 @@ func (x *pipeExchange) checkVersion(revision string) *mcptask.Error {
 }
 
 func (x *pipeExchange) checkNames(bool) *mcptask.Error { return nil }
+func (x *pipeExchange) isPipe() bool                   { return true }
 func (x *pipeExchange) trace() string                  { return x.m.readTrace() }
 func (x *pipeExchange) accept()                        {}
 func (x *pipeExchange) flush()                         {}

@@ -254,7 +254,7 @@ func TestPipeListenAtTheEnd(t *testing.T) {
 		if line, _ := bufio.NewReader(reader).ReadString('\n'); !strings.Contains(line, "subscriptions/listen") {
 			t.Errorf("the SDK gets %q", line)
 		}
-		if _, refusal := g.countWaiting(mcptask.Caller{Principal: "p"}); refusal != nil {
+		if _, refusal := g.countWaiting(t.Context(), mcptask.Caller{Principal: "p"}); refusal != nil {
 			t.Error(refusal)
 		}
 		_ = asks.Close()

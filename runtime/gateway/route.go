@@ -34,6 +34,8 @@ type exchange interface {
 	// trace returns the trace that the message belongs to, in the form of a Record. It returns "" if the
 	// message names none, or a malformed one.
 	trace() string
+	// isPipe reports whether the message has come on a pipe.
+	isPipe() bool
 
 	// accept confirms a message that has no answer.
 	accept()
@@ -187,7 +189,7 @@ func (g *Gateway) routeModern(x exchange) {
 	case m.Method == protocol.Listen && g.inRequests && protocol.Server20260728{}.NamesTasks(m.Params):
 		g.answerListen(x, caller)
 	case m.Method == protocol.Listen: // the SDK serves it alone, but it counts as a connection
-		done, err := g.countWaiting(caller)
+		done, err := g.countWaiting(x.context(), caller)
 		if err != nil {
 			x.refuse(refusedRequest, err)
 			return

@@ -47,6 +47,7 @@ func (x *recorded) enter(needed bool) (*session, mcptask.Caller, bool) {
 func (x *recorded) initialize(*Flow)                       { x.note("initialize") }
 func (x *recorded) checkVersion(string) *mcptask.Error     { return nil }
 func (x *recorded) checkNames(bool) *mcptask.Error         { return x.badHeader }
+func (x *recorded) isPipe() bool                           { return true }
 func (x *recorded) trace() string                          { return x.m.readTrace() }
 func (x *recorded) accept()                                { x.note("accept") }
 func (x *recorded) refuse(_ refusalKind, e *mcptask.Error) { x.note("refuse %d", e.Code) }

@@ -335,7 +335,7 @@ func (t *sessions) endSession(s *session) {
 }
 
 // makeRoom makes room for one more session of a caller until done is called.
-func (g *Gateway) makeRoom(caller mcptask.Caller) (done func(), refusal *mcptask.Error) {
+func (g *Gateway) makeRoom(ctx context.Context, caller mcptask.Caller) (done func(), refusal *mcptask.Error) {
 	limits := g.server.Options().Limits
 	most, scope := limits.Sessions, mcptask.ScopeAccount
 	if caller.Principal == "" {
@@ -348,7 +348,7 @@ func (g *Gateway) makeRoom(caller mcptask.Caller) (done func(), refusal *mcptask
 	case mcptask.ScopeServer:
 		most, scope = limits.Server.Sessions, full
 	}
-	err := g.server.LimitedIn(scope, caller, "sessions", most) // this also writes the audit trail
+	err := g.server.LimitedIn(ctx, scope, caller, "sessions", most) // this also writes the audit trail
 	if done == nil {
 		return nil, err
 	}

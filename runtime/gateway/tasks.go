@@ -23,18 +23,18 @@ func (g *Gateway) answerSessionTask(x exchange, s *session, caller mcptask.Calle
 		x.refuse(refusedRequest, unknownMethodError(m, caller.Revision))
 		return
 	}
-	if err := g.checkRate(caller, m); err != nil {
+	if err := g.checkRate(x.context(), caller, m); err != nil {
 		x.refuse(refusedRate, err)
 		return
 	}
 	if d.Blocks(m.Method) {
-		x.answer(work{waits: true, run: func(ctx context.Context) (json.RawMessage, error) {
+		g.answer(x, caller, work{waits: true, run: func(ctx context.Context) (json.RawMessage, error) {
 			return g.awaitTask(ctx, x, s, caller, d, method)
 		}})
 		return
 	}
 	written := func() {}
-	x.answer(work{
+	g.answer(x, caller, work{
 		run: func(ctx context.Context) (json.RawMessage, error) {
 			record, err := g.findTask(ctx, caller, s, d, m)
 			if err != nil {
@@ -54,7 +54,7 @@ func (g *Gateway) answerSessionTask(x exchange, s *session, caller mcptask.Calle
 
 // awaitTask runs a method that waits for a task to end.
 func (g *Gateway) awaitTask(ctx context.Context, x exchange, s *session, caller mcptask.Caller, d protocol.Teller, method protocol.Method) (json.RawMessage, error) {
-	done, refusal := g.countWaiting(caller)
+	done, refusal := g.countWaiting(ctx, caller)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -113,11 +113,11 @@ func (g *Gateway) answerModernTask(x exchange, caller mcptask.Caller) {
 		x.refuse(refusedRequest, err)
 		return
 	}
-	if err := g.checkRate(caller, m); err != nil {
+	if err := g.checkRate(x.context(), caller, m); err != nil {
 		x.refuse(refusedRate, err)
 		return
 	}
-	x.answer(work{run: func(ctx context.Context) (json.RawMessage, error) { return method(ctx, g.server, caller, m.Params) }})
+	g.answer(x, caller, work{run: func(ctx context.Context) (json.RawMessage, error) { return method(ctx, g.server, caller, m.Params) }})
 }
 
 // checkModern checks a request about tasks before any task is looked up (E-64, T-39). It checks the

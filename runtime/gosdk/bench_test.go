@@ -16,10 +16,13 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/oteltask"
 )
 
 // Each benchmark takes turns between its requests and those of a floor, and reports the ratio of the rates as of-floor.
@@ -306,3 +309,39 @@ func BenchmarkTaskLife(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkHooks polls a task, and makes tasks that end at once and gets their results, with hooks of OpenTelemetry. The
+// traces and metrics are made and thrown away. Its floor is the same without hooks.
+func BenchmarkHooks(b *testing.B) {
+	hooked := unlimited()
+	hooked.Hooks = []mcptask.Hooks{oteltask.Hooks(
+		oteltask.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithBatcher(discard{}))),
+		oteltask.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))))}
+	b.Run("poll", func(b *testing.B) {
+		poll := func(options mcptask.Options) posts {
+			url := serve(b, options)
+			id := wiretest.CreateModern(b, url)
+			return posts{url, wiretest.ModernHeaders("tasks/get", id), wiretest.ModernBody("tasks/get", fmt.Sprintf(`"taskId":%q`, id))}
+		}
+		beside(b, poll(hooked), 1, poll(unlimited()))
+	})
+	b.Run("life", func(b *testing.B) {
+		create := func(options mcptask.Options) life {
+			url := serve(b, options)
+			return life{
+				posts{url, wiretest.ModernHeaders("tools/call", "run_pipeline"), wiretest.ModernBody("tools/call", createParams)},
+				posts{url, wiretest.ModernHeaders("tasks/get", "TASK"), wiretest.ModernBody("tasks/get", `"taskId":"TASK"`)},
+			}
+		}
+		beside(b, create(hooked), 1, create(unlimited()))
+	})
+}
+
+// discard is an exporter of spans to nowhere.
+type discard struct{}
+
+// ExportSpans implements sdktrace.SpanExporter.
+func (discard) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return nil }
+
+// Shutdown implements sdktrace.SpanExporter.
+func (discard) Shutdown(context.Context) error { return nil }

@@ -68,6 +68,8 @@ type ClientOptions struct {
 	// of a stream, or a line of a command's output. 0 means DefaultMaxMessage. A longer message
 	// fails the call that it answers. From a command, it ends the connection.
 	MaxMessage int
+	// Hooks are told what the client does, for traces and metrics. Of each, only ClientRequest matters.
+	Hooks []mcptask.Hooks
 	// Implementation names the client to the server. nil names this package.
 	Implementation *mcp.Implementation
 	// Logger logs what happens to each task, with its ID: created, cancelled, settled. It also gets

@@ -147,7 +147,8 @@ func (c *conn) openLink(ctx context.Context) (*link, error) {
 // openLinkIn opens a session in a revision, or in the newest that the server speaks if chosen is
 // nil.
 func (c *conn) openLinkIn(ctx context.Context, chosen protocol.Client) (opened *link, err error) {
-	l := &link{receiving: c.receiver.beginSession(), maxMessage: c.options.MaxMessage}
+	l := &link{receiving: c.receiver.beginSession(), maxMessage: c.options.MaxMessage,
+		hooks: c.options.Hooks, logger: c.options.Logger, peer: c.peer}
 	defer func() {
 		if err != nil {
 			l.receiving.end()

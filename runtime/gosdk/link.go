@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -35,6 +36,9 @@ type link struct {
 	over atomic.Bool
 	// maxMessage is ClientOptions.MaxMessage.
 	maxMessage int
+	hooks      []mcptask.Hooks
+	logger     *slog.Logger
+	peer       string // for hooks
 	// tasks reports whether the server accepts task-augmented tool calls (C-08).
 	tasks bool
 	// extension reports whether the server declares the extension of 2026-07-28.
@@ -77,7 +81,10 @@ func (l *link) close() error {
 
 // send sends a request of any shape and returns its result.
 func (l *link) send(ctx context.Context, method string, params any) (json.RawMessage, error) {
-	return l.sendNoting(ctx, method, params, &refusal{})
+	ctx, end := l.begin(ctx, method, params)
+	result, err := l.sendNoting(ctx, method, params, &refusal{})
+	end(result, err)
+	return result, err
 }
 
 // sendNoting is send with a note of what HTTP says about the request.
@@ -86,6 +93,7 @@ func (l *link) sendNoting(ctx context.Context, method string, params any, refusa
 	if err != nil {
 		return nil, fmt.Errorf("gosdk: encode %s: %w", method, err)
 	}
+	raw.addTrace(ctx)
 	result, err := mcp.CallCustomMethod[*rawParams, *rawResult](context.WithValue(ctx, refusalKey{}, refusal),
 		l.session, carriedMethod(method).alias(), raw)
 	if err != nil {

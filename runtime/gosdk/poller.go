@@ -109,8 +109,16 @@ func (a *polled) renumber(message []byte, id json.RawMessage) []byte {
 
 // poll is send for requests that read a task.
 func (l *link) poll(ctx context.Context, method string, params any) (json.RawMessage, error) {
+	ctx, end := l.begin(ctx, method, params)
+	result, err := l.pollBeside(ctx, method, params)
+	end(result, err)
+	return result, err
+}
+
+// pollBeside sends a request that reads a task beside the session, if it can.
+func (l *link) pollBeside(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	if l.poller == nil || method != tasksGet || l.over.Load() || l.poller.off.Load() {
-		return l.send(ctx, method, params)
+		return l.sendNoting(ctx, method, params, &refusal{})
 	}
 	encoded, err := json.Marshal(params)
 	if err != nil {

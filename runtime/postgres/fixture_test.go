@@ -24,7 +24,10 @@ var writeFixture = flag.Bool("write-fixture", false, "write testdata of the newe
 
 // fixtureTables are the tables of a fixture: the database's content in the format of COPY. A later
 // version that adds a table adds it here.
-var fixtureTables = map[int][]string{1: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change"}}
+var fixtureTables = map[int][]string{
+	1: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change"},
+	2: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change"},
+}
 
 // TestMigrateFixtures migrates a populated database of each version of the schema to the newest one, and
 // reads what was stored.

@@ -50,7 +50,7 @@ func newStatement(columns, text string) (st statement) {
 // The columns of table task that a report changes, and those that other updates change too.
 const (
 	reportColumns = "id bytea, version bigint, cancel boolean, message bytea, done float8, total float8, updated bigint, terminal bigint, " +
-		"attempt bigint, tries bigint, bytes bigint, asked bigint"
+		"attempt bigint, tries bigint, timeline bytea, bytes bigint, asked bigint"
 	moveColumns = reportColumns + ", phase bigint, outcome bigint, is_error boolean, expires bigint, worker bytea"
 )
 
@@ -224,7 +224,8 @@ func appendBody(rows [][]any, w *durable.Write, body []byte) [][]any {
 func reportValues(w *durable.Write) []any {
 	r := w.Record
 	return append(make([]any, 0, 32), []byte(r.ID), r.Version, r.CancelRequested, []byte(r.StatusMessage), r.Progress.Done, r.Progress.Total,
-		durable.Micros(r.UpdatedAt), durable.Micros(r.TerminalAt), int64(r.Attempt), int64(r.Tries), w.Row.Bytes, w.Row.Asked)
+		durable.Micros(r.UpdatedAt), durable.Micros(r.TerminalAt), int64(r.Attempt), int64(r.Tries),
+		[]byte(r.Timeline), w.Row.Bytes, w.Row.Asked)
 }
 
 // moveValues returns the values of moveColumns.

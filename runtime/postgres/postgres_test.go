@@ -197,7 +197,7 @@ func TestOpenAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if steps := query(t, dsn, "SELECT version FROM mcptask.schema_version"); !slices.Equal(steps, []string{"1"}) {
+	if steps := query(t, dsn, "SELECT version FROM mcptask.schema_version"); !slices.Equal(steps, []string{"1", "2"}) {
 		t.Errorf("migrated to %v", steps)
 	}
 }

@@ -67,42 +67,19 @@ func (s *Store) List(ctx context.Context, principal string, after mcptask.Positi
 }
 
 // Scan implements [mcptask.Inspector]. Its records have no Arguments, no Inputs and no results.
-func (s *Store) Scan(ctx context.Context, filter mcptask.Filter, before mcptask.Position, limit int) ([]mcptask.Record, error) {
+func (s *Store) Scan(ctx context.Context, filter mcptask.Filter, after mcptask.Position, limit int) ([]mcptask.Record, error) {
 	if limit <= 0 {
 		return nil, ctx.Err()
 	}
-	var conditions []string
-	args := []any{limit}
-	admit := func(condition string, values ...any) {
-		for _, v := range values {
-			args = append(args, v)
-			condition = strings.Replace(condition, "?", fmt.Sprint("$", len(args)), 1)
+	where, values := durable.JoinConditions(durable.ConditionsOf(filter, after, "sha256(principal) = sha256(?)", "position(? IN message) > 0"))
+	for i, v := range values {
+		kind := "bytea"
+		if _, ok := v.(int64); ok {
+			kind = "bigint"
 		}
-		conditions = append(conditions, condition)
+		where = strings.Replace(where, "?", fmt.Sprintf("$%d::%s", i+2, kind), 1)
 	}
-	if filter.Principal != "" {
-		admit("sha256(t.principal) = sha256(?::bytea)", []byte(filter.Principal))
-	}
-	if filter.Tool != "" {
-		admit("t.tool = ?", []byte(filter.Tool))
-	}
-	if filter.Worker != "" {
-		admit("t.worker = ?", []byte(filter.Worker))
-	}
-	if filter.Phase != "" {
-		admit("t.phase = ?::bigint", durable.PhaseNumber(filter.Phase))
-	}
-	if filter.Outcome != "" {
-		admit("t.outcome = ?::bigint", durable.OutcomeKindNumber(filter.Outcome))
-	}
-	if before != (mcptask.Position{}) {
-		admit("(t.created, t.id) < (?::bigint, ?::bytea)", durable.Micros(before.CreatedAt), []byte(before.ID))
-	}
-	where := ""
-	if len(conditions) > 0 {
-		where = "WHERE " + strings.Join(conditions, " AND ")
-	}
-	rows, err := readRows(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t "+where+" ORDER BY t.created DESC, t.id DESC LIMIT $1"), args...))
+	rows, err := readRows(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t"+where+durable.OrderOf(filter)+" LIMIT $1"), append([]any{limit}, values...)...))
 	if err != nil {
 		return nil, fmt.Errorf("postgres: scan: %w", err)
 	}
@@ -129,4 +106,33 @@ func (s *Store) CountUnfinished(ctx context.Context) ([]mcptask.Count, error) {
 		return nil, fmt.Errorf("postgres: count: %w", err)
 	}
 	return counts, nil
+}
+
+// Workers implements [mcptask.Inspector].
+func (s *Store) Workers(ctx context.Context) ([]mcptask.WorkerLease, error) {
+	var leases []mcptask.WorkerLease
+	counts := map[string]int{}
+	var b pgx.Batch
+	b.Queue(s.schema.sql("SELECT id, until FROM @schema@.worker WHERE until > "+clock), s.shift.Load()).Query(func(rows pgx.Rows) error {
+		var worker []byte
+		var until int64
+		_, err := pgx.ForEachRow(rows, []any{&worker, &until}, func() error {
+			leases = append(leases, mcptask.WorkerLease{Worker: string(worker), Until: durable.Time(until)})
+			return nil
+		})
+		return err
+	})
+	b.Queue(s.schema.sql("SELECT worker, count(*) FROM @schema@.task WHERE phase < 9 GROUP BY worker")).Query(func(rows pgx.Rows) error {
+		var worker []byte
+		var n int
+		_, err := pgx.ForEachRow(rows, []any{&worker, &n}, func() error {
+			counts[string(worker)] = n
+			return nil
+		})
+		return err
+	})
+	if err := s.pool.SendBatch(ctx, &b).Close(); err != nil {
+		return nil, fmt.Errorf("postgres: workers: %w", err)
+	}
+	return durable.CountWorkers(leases, counts), nil
 }

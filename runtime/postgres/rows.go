@@ -11,7 +11,7 @@ import (
 
 // rowColumns are the columns of table task that scanRow reads.
 const rowColumns = `t.seq, t.asked, t.id, t.version, t.principal, t.account, t.tool, t.idem, t.phase, t.outcome, t.is_error, t.cancel,
-	t.terms, t.message, t.done, t.total, t.created, t.updated, t.terminal, t.expires, t.attempt, t.tries, t.worker`
+	t.terms, t.message, t.done, t.total, t.created, t.updated, t.terminal, t.expires, t.attempt, t.tries, t.worker, t.timeline`
 
 // row is a record without its arguments, its inputs and the content of its outcome, as table task has it.
 type row struct {
@@ -25,11 +25,11 @@ func scanRow(from pgx.Row, whole bool) (row, error) {
 	var w row
 	r := &w.record
 	var c durable.Columns
-	var id, principal, account, tool, idem, message, worker []byte
+	var id, principal, account, tool, idem, message, worker, timeline []byte
 	var attempt, tries int64
 	columns := []any{
 		&w.seq, &w.asked, &id, &r.Version, &principal, &account, &tool, &idem, &c.Phase, &c.Outcome, &c.IsError, &r.CancelRequested,
-		&c.Terms, &message, &r.Progress.Done, &r.Progress.Total, &c.Created, &c.Updated, &c.Terminal, &c.Expires, &attempt, &tries, &worker,
+		&c.Terms, &message, &r.Progress.Done, &r.Progress.Total, &c.Created, &c.Updated, &c.Terminal, &c.Expires, &attempt, &tries, &worker, &timeline,
 	}
 	if whole {
 		columns = append(columns, (*[]byte)(&r.Arguments), &c.Inputs, &c.Result)
@@ -39,7 +39,7 @@ func scanRow(from pgx.Row, whole bool) (row, error) {
 	}
 	r.ID, r.Principal, r.Account, r.Tool = string(id), string(principal), string(account), string(tool)
 	r.IdempotencyKey, r.StatusMessage, r.Worker = string(idem), string(message), string(worker)
-	r.Attempt, r.Tries = int(attempt), int(tries)
+	r.Attempt, r.Tries, r.Timeline = int(attempt), int(tries), mcptask.Timeline(timeline)
 	return w, c.Decode(r)
 }
 

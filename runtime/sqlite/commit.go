@@ -163,10 +163,10 @@ func storeUsage(w *session, accounts []durable.AccountUsage) error {
 
 const (
 	insertTask = "INSERT INTO task (seq, id, version, principal, account, tool, idem, phase, outcome, is_error, cancel, message, " +
-		"done, total, created, updated, terminal, expires, attempt, tries, worker, bytes, asked, terms, arguments, result) " +
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		"done, total, created, updated, terminal, expires, attempt, tries, worker, timeline, bytes, asked, terms, arguments, result) " +
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 	setReport = "UPDATE task SET version = ?, outcome = ?, is_error = ?, cancel = ?, message = ?, done = ?, total = ?, " +
-		"updated = ?, terminal = ?, attempt = ?, tries = ?, bytes = ?, asked = ?"
+		"updated = ?, terminal = ?, attempt = ?, tries = ?, timeline = ?, bytes = ?, asked = ?"
 	// updateReport changes no column of an index. So most updates rewrite one row and nothing else.
 	updateReport    = setReport + " WHERE seq = ?"
 	updateTask      = setReport + ", phase = ?, worker = ? WHERE seq = ?"
@@ -210,7 +210,8 @@ func insertRecord(w *session, r *mcptask.Record, row *durable.Row) error {
 	if _, err := w.exec(insertTask, row.Seq, []byte(r.ID), r.Version, []byte(r.Principal), []byte(r.Account), []byte(r.Tool), idem,
 		durable.PhaseNumber(r.Phase), durable.OutcomeNumber(r.Outcome), isError(r), r.CancelRequested, []byte(r.StatusMessage),
 		r.Progress.Done, r.Progress.Total, durable.Micros(r.CreatedAt), durable.Micros(r.UpdatedAt), durable.Micros(r.TerminalAt),
-		durable.Micros(r.ExpiresAt), r.Attempt, r.Tries, []byte(r.Worker), row.Bytes, row.Asked, row.Terms, arguments, result); err != nil {
+		durable.Micros(r.ExpiresAt), r.Attempt, r.Tries, []byte(r.Worker), []byte(r.Timeline), row.Bytes, row.Asked, row.Terms,
+		arguments, result); err != nil {
 		return err
 	}
 	var inputs []byte
@@ -226,9 +227,10 @@ func updateRecord(w *session, r *mcptask.Record, row *durable.Row, parts durable
 		inputs = durable.EncodeInputs(r.Inputs)
 	}
 	query := updateReport
-	args := make([]any, 0, 17)
+	args := make([]any, 0, 18)
 	args = append(args, r.Version, durable.OutcomeNumber(r.Outcome), isError(r), r.CancelRequested, []byte(r.StatusMessage),
-		r.Progress.Done, r.Progress.Total, durable.Micros(r.UpdatedAt), durable.Micros(r.TerminalAt), r.Attempt, r.Tries, row.Bytes, row.Asked)
+		r.Progress.Done, r.Progress.Total, durable.Micros(r.UpdatedAt), durable.Micros(r.TerminalAt), r.Attempt, r.Tries,
+		[]byte(r.Timeline), row.Bytes, row.Asked)
 	switch {
 	case parts.Outcome:
 		query = updateEnd

@@ -3,42 +3,18 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 )
 
 // Scan implements [mcptask.Inspector]. A filter that admits few of many records makes it read many.
-func (s *Store) Scan(ctx context.Context, filter mcptask.Filter, before mcptask.Position, limit int) ([]mcptask.Record, error) {
+func (s *Store) Scan(ctx context.Context, filter mcptask.Filter, after mcptask.Position, limit int) ([]mcptask.Record, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	conditions := []string{"1"}
-	var args []any
-	add := func(condition string, values ...any) {
-		conditions, args = append(conditions, condition), append(args, values...)
-	}
-	if filter.Principal != "" {
-		add("principal = ?", []byte(filter.Principal))
-	}
-	if filter.Tool != "" {
-		add("tool = ?", []byte(filter.Tool))
-	}
-	if filter.Worker != "" {
-		add("worker = ?", []byte(filter.Worker))
-	}
-	if filter.Phase != "" {
-		add("phase = ?", durable.PhaseNumber(filter.Phase))
-	}
-	if filter.Outcome != "" {
-		add("outcome = ?", durable.OutcomeKindNumber(filter.Outcome))
-	}
-	if before != (mcptask.Position{}) {
-		add("(created, id) < (?, ?)", durable.Micros(before.CreatedAt), []byte(before.ID))
-	}
-	query := selectBare + "WHERE " + strings.Join(conditions, " AND ") + " ORDER BY created DESC, id DESC LIMIT ?"
-	return s.readBare(ctx, query, append(args, limit)...)
+	where, args := durable.JoinConditions(durable.ConditionsOf(filter, after, "principal = ?", "instr(message, ?) > 0"))
+	return s.readBare(ctx, selectBare+where+durable.OrderOf(filter)+" LIMIT ?", append(args, limit)...)
 }
 
 const countUnfinished = "SELECT tool, phase, count(*) FROM task WHERE phase < 9 GROUP BY tool, phase"
@@ -60,4 +36,38 @@ func (s *Store) CountUnfinished(ctx context.Context) ([]mcptask.Count, error) {
 		})
 	})
 	return counts, err
+}
+
+const (
+	selectLeases = "SELECT id, until FROM worker WHERE until > ?"
+	countWorkers = "SELECT worker, count(*) FROM task WHERE phase < 9 GROUP BY worker"
+)
+
+// Workers implements [mcptask.Inspector].
+func (s *Store) Workers(ctx context.Context) ([]mcptask.WorkerLease, error) {
+	var leases []mcptask.WorkerLease
+	counts := map[string]int{}
+	err := s.read(ctx, "read", func(r *session) error {
+		if err := r.queryContext(ctx, selectLeases, func(rows *sql.Rows) error {
+			var lease mcptask.WorkerLease
+			var until int64
+			err := rows.Scan(&lease.Worker, &until)
+			lease.Until = durable.Time(until)
+			leases = append(leases, lease)
+			return err
+		}, durable.Micros(s.now())); err != nil {
+			return err
+		}
+		return r.queryContext(ctx, countWorkers, func(rows *sql.Rows) error {
+			var worker string
+			var n int
+			err := rows.Scan(&worker, &n)
+			counts[worker] = n
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return durable.CountWorkers(leases, counts), nil
 }

@@ -41,6 +41,7 @@ type broken struct {
 	close   func() error
 	scan    func(ctx context.Context, filter mcptask.Filter, before mcptask.Position, limit int) ([]mcptask.Record, error)
 	count   func(ctx context.Context) ([]mcptask.Count, error)
+	workers func(ctx context.Context) ([]mcptask.WorkerLease, error)
 }
 
 // newBroken returns a memory store without a fault yet.
@@ -50,6 +51,7 @@ func newBroken(t testing.TB) *broken {
 	return &broken{
 		Store: s, create: s.Create, update: s.Update, get: s.Get, list: s.List, delete: s.Delete, expire: s.Expire,
 		changes: s.Changes, lease: s.Lease, beat: s.Beat, release: s.Release, close: s.Close, scan: i.Scan, count: i.CountUnfinished,
+		workers: i.Workers,
 	}
 }
 
@@ -92,6 +94,8 @@ func (b *broken) Scan(ctx context.Context, filter mcptask.Filter, before mcptask
 }
 
 func (b *broken) CountUnfinished(ctx context.Context) ([]mcptask.Count, error) { return b.count(ctx) }
+
+func (b *broken) Workers(ctx context.Context) ([]mcptask.WorkerLease, error) { return b.workers(ctx) }
 
 // changesFeed is a fault: the feed has other items. The function returns what the feed has for one.
 func changesFeed(change func(c mcptask.Change) []mcptask.Change) func(b *broken) {

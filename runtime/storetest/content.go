@@ -21,6 +21,7 @@ func (k *kit) newFullRecord(id string) mcptask.Record {
 		{Key: "b", Method: "roots/list", State: mcptask.InputAnswered, Error: &mcptask.Error{Code: -32050, Message: "no", Data: []byte(`[1]`)}},
 		{Key: "c", State: mcptask.InputSuperseded},
 	}
+	r.Timeline = r.Timeline.With(mcptask.Moment{Kind: mcptask.EventCreated, At: k.epoch})
 	r.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeError, Error: &mcptask.Error{Code: -32603, Message: "m", Data: []byte(`{"reason":"x"}`)}}
 	return r
 }
@@ -37,6 +38,7 @@ func testContent(k *kit) {
 	} {
 		*s += every.String()
 	}
+	odd.Timeline += mcptask.Timeline(every.String())
 	const megabyte = 1 << 20
 	huge := finishRecord(k.newRecord("huge", "p", k.epoch))
 	huge.Arguments = []byte(`"` + strings.Repeat("ä", megabyte) + `"`)

@@ -610,6 +610,27 @@ var faults = []fault{
 			return append(counts, mcptask.Count{Tool: "s", Phase: mcptask.PhaseDone, Count: 1}), err
 		}
 	}},
+	{"the tasks without a worker are no worker's", "Inspector/scan and count", false, func(b *broken) {
+		workers := b.workers
+		b.workers = func(ctx context.Context) ([]mcptask.WorkerLease, error) {
+			list, err := workers(ctx)
+			return slices.DeleteFunc(list, func(w mcptask.WorkerLease) bool { return w.Worker == "" }), err
+		}
+	}},
+	{"a filter does not turn the order around", "Inspector/scan and count", false, func(b *broken) {
+		scan := b.scan
+		b.scan = func(ctx context.Context, filter mcptask.Filter, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+			filter.OldestFirst = false
+			return scan(ctx, filter, after, limit)
+		}
+	}},
+	{"a filter for a message admits all", "Inspector/scan and count", false, func(b *broken) {
+		scan := b.scan
+		b.scan = func(ctx context.Context, filter mcptask.Filter, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+			filter.Message = ""
+			return scan(ctx, filter, after, limit)
+		}
+	}},
 	{"an outcome is written again", "Update/what never changes", false, func(b *broken) {
 		outcomes := map[string]*mcptask.Outcome{}
 		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {

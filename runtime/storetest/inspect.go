@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
@@ -48,6 +49,7 @@ func testInspector(k *kit) {
 		r := k.newFullRecord(fmt.Sprintf("t%02d", i*7%24))
 		r.CreatedAt, r.Principal, r.IdempotencyKey = k.minutesAfter(-i/3), []string{"p", "", "q"}[i%3], ""
 		r.Tool, r.Worker, r.Phase, r.Outcome = []string{"s", "t"}[i/3%2], []string{"", "w1", "w2", "w1"}[i%4], phases[i%4], nil
+		r.StatusMessage = fmt.Sprint("half \x00 way ", i)
 		if r.Done() {
 			r.Outcome = &mcptask.Outcome{Kind: []mcptask.OutcomeKind{mcptask.OutcomeResult, mcptask.OutcomeError, mcptask.OutcomeCancelled}[i%3]}
 		}
@@ -60,6 +62,9 @@ func testInspector(k *kit) {
 		{}, {Principal: "p"}, {Principal: "nobody"}, {Tool: "s"}, {Worker: "w1"}, {Phase: mcptask.PhaseDone},
 		{Phase: mcptask.PhaseRunning, Tool: "t"}, {Outcome: mcptask.OutcomeError}, {Outcome: mcptask.OutcomeCancelled, Phase: mcptask.PhaseQueued},
 		{Principal: "q", Tool: "t", Worker: "w2", Phase: mcptask.PhaseInputRequired},
+		{Unfinished: true}, {Unfinished: true, Tool: "s"}, {OldestFirst: true}, {OldestFirst: true, Phase: mcptask.PhaseInputRequired},
+		{Message: "way 1"}, {Message: "%"}, {Message: "WAY"}, {CreatedFrom: k.minutesAfter(-5)}, {CreatedUntil: k.minutesAfter(-5)},
+		{CreatedFrom: k.minutesAfter(-6), CreatedUntil: k.minutesAfter(-2), Unfinished: true, OldestFirst: true},
 	}
 	for _, filter := range filters {
 		var admitted []mcptask.Record
@@ -67,6 +72,9 @@ func testInspector(k *kit) {
 			if filter.Admits(&r) {
 				admitted = append(admitted, trimRecord(r))
 			}
+		}
+		if filter.OldestFirst {
+			slices.Reverse(admitted)
 		}
 		for _, limit := range []int{1, 3, 24, 100} {
 			got := k.scanAll(inspector, filter, limit)
@@ -89,6 +97,51 @@ func testInspector(k *kit) {
 		k.Errorf("before the place of a deleted record: %s, %v", describeRecords(page...), err)
 	}
 	k.wantCounts(inspector, want[1:])
+	k.wantWorkers(inspector, want[1:])
+}
+
+// wantWorkers checks the leases before and after one of a worker.
+func (k *kit) wantWorkers(inspector mcptask.Inspector, records []mcptask.Record) {
+	k.Helper()
+	check := func(when string, leased ...string) {
+		k.Helper()
+		want := map[string]int{}
+		for _, worker := range leased {
+			want[worker] = 0
+		}
+		for _, r := range records {
+			worker := r.Worker
+			if !slices.Contains(leased, worker) {
+				worker = ""
+			}
+			if !r.Done() {
+				want[worker]++
+			}
+		}
+		got := map[string]int{}
+		want["the clock"] = 0 // see readClock
+		workers, err := inspector.Workers(k.ctx)
+		for _, w := range workers {
+			if (w.Worker == "") != w.Until.IsZero() {
+				k.Errorf("%s: the lease of %q lasts until %v", when, w.Worker, w.Until)
+			}
+			got[w.Worker] += w.Unfinished
+		}
+		if d := diffRecords(got, want); err != nil || d != "" {
+			k.Errorf("%s: the workers: %v, %s", when, err, d)
+		}
+	}
+	check("without leases")
+	for _, worker := range []string{"w1", "idle"} {
+		if _, err := k.s.Beat(k.ctx, worker, time.Hour, nil); err != nil {
+			k.Fatalf("beat of %s: %v", worker, err)
+		}
+	}
+	check("with leases", "w1", "idle")
+	if err := k.s.Release(k.ctx, "idle"); err != nil {
+		k.Fatalf("release: %v", err)
+	}
+	check("after a release", "w1")
 }
 
 // wantCounts compares the counts of unfinished records.

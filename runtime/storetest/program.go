@@ -311,10 +311,14 @@ func (p *program) scan(t *rapid.T, inspector mcptask.Inspector) {
 	case 3:
 		filter.Outcome = mcptask.OutcomeResult
 	}
+	filter.Unfinished, filter.OldestFirst = rapid.Bool().Draw(t, "unfinished"), rapid.Bool().Draw(t, "oldest first")
 	want := p.m.filter(func(r mcptask.Record) bool { return filter.Admits(&r) })
 	slices.SortFunc(want, func(a, b mcptask.Record) int {
-		return -cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
+	if !filter.OldestFirst {
+		slices.Reverse(want)
+	}
 	got := p.k.scanAll(inspector, filter, someLimits.Draw(t, "limit"))
 	for i := range got {
 		got[i] = trimRecord(got[i])

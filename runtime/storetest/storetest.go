@@ -70,8 +70,8 @@
 //     records of the worker.
 //   - Release/at once: the records of the worker, and only those, can be taken at once. The feeds of
 //     all handles say so.
-//   - Inspector/scan and count: if the store is an [mcptask.Inspector]: newest first, with any filter,
-//     limit and position, and the unfinished by tool and phase.
+//   - Inspector/scan and count: if the store is an [mcptask.Inspector]: in either order, with any
+//     filter, limit and position, the unfinished by tool and phase, and the leases of workers.
 //   - all/ended context: a call does all of its work or nothing.
 //   - all/random programs: in one goroutine, the store behaves like a simple model.
 //   - all/random histories: in several goroutines, each version has one writer, reads are never

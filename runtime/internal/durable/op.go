@@ -60,7 +60,7 @@ func newUpdate(from, to mcptask.Record, quota mcptask.Quota) *op {
 func keepFixed(to, stored *mcptask.Record) {
 	fixed := copyRecord(stored)
 	fixed.Phase, fixed.StatusMessage, fixed.Progress = to.Phase, to.StatusMessage, to.Progress
-	fixed.CancelRequested, fixed.Inputs = to.CancelRequested, to.Inputs
+	fixed.CancelRequested, fixed.Inputs, fixed.Timeline = to.CancelRequested, to.Inputs, to.Timeline
 	fixed.UpdatedAt, fixed.TerminalAt, fixed.ExpiresAt = to.UpdatedAt, to.TerminalAt, to.ExpiresAt
 	fixed.Attempt, fixed.Tries, fixed.Worker = to.Attempt, to.Tries, to.Worker
 	if fixed.Outcome == nil {

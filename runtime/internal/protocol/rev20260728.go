@@ -213,7 +213,7 @@ func (Server20260728) update(ctx context.Context, s *mcptask.Server, caller mcpt
 	}
 	for _, response := range responses {
 		if most := s.Options().Limits.Arguments; len(response) > most {
-			return nil, s.Limited(caller, "arguments", most)
+			return nil, s.Limited(ctx, caller, "arguments", most)
 		}
 	}
 	if responses == nil {

@@ -107,7 +107,7 @@ const longestMessage = 1024
 // nothing if the logger takes no debug records.
 func AuditRetrieval(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) {
 	if s.Logger().Enabled(ctx, slog.LevelDebug) {
-		s.Audit(slog.LevelDebug, "result retrieved", "retrieved", caller, r)
+		s.Audit(ctx, slog.LevelDebug, "result retrieved", "retrieved", caller, r)
 	}
 }
 

@@ -131,6 +131,9 @@ func (s *scanned) Scan(ctx context.Context, _ mcptask.Filter, _ mcptask.Position
 // CountUnfinished implements mcptask.Inspector.
 func (s *scanned) CountUnfinished(context.Context) ([]mcptask.Count, error) { return nil, nil }
 
+// Workers implements mcptask.Inspector.
+func (s *scanned) Workers(context.Context) ([]mcptask.WorkerLease, error) { return nil, nil }
+
 // TestMissedNewsOfManySessions checks that sessions look for their tasks a few at a time, and not once for each time
 // that the feed may have missed something while they wait.
 func TestMissedNewsOfManySessions(t *testing.T) {

@@ -36,7 +36,7 @@ const Epoch = 1600000000000000
 
 // BenchmarkMillion compares the cost of calls on a store with 1,000,000 tasks to that on one with
 // 1,000: the ratios of the median times. It also measures the memory of the process, and the
-// heartbeat of a worker that holds 10,000 tasks. It takes minutes and up to 2 GB of disk.
+// heartbeat of a worker that holds 10,000 tasks, and the reads of an operator. It takes minutes and up to 2 GB of disk.
 //
 // open makes a store, fills it with n tasks, and brings it to rest.
 func BenchmarkMillion(b *testing.B, open func(b *testing.B, n, held int64) Filled) {
@@ -64,7 +64,47 @@ func BenchmarkMillion(b *testing.B, open func(b *testing.B, n, held int64) Fille
 		})
 	}
 	b.ReportMetric(float64(large.median("beat").Microseconds())/1000, "beat-ms")
+	large.operate(b)
 	b.ReportMetric(heapSize()-before, "heap-MB")
+}
+
+// operate measures what an operator's page asks: the newest tasks, those that run, the oldest of them, those of one
+// principal, those with a text that few have, the counts and the workers.
+func (c *clocked) operate(b *testing.B) {
+	b.Helper()
+	const page = 50
+	inspector := c.Filled.(mcptask.Inspector)
+	calls := map[string]func(context.Context) (int, error){
+		"counts": func(ctx context.Context) (int, error) {
+			list, err := inspector.CountUnfinished(ctx)
+			return len(list), err
+		},
+		"workers": func(ctx context.Context) (int, error) { list, err := inspector.Workers(ctx); return len(list), err },
+	}
+	for name, filter := range map[string]mcptask.Filter{
+		"newest": {}, "running": {Phase: mcptask.PhaseRunning}, "oldest": {Unfinished: true, OldestFirst: true},
+		"principal": {Principal: "user3"}, "ended": {Principal: "user3", Phase: mcptask.PhaseDone}, "text": {Message: "nobody says this"},
+	} {
+		calls[name] = func(ctx context.Context) (int, error) {
+			list, err := inspector.Scan(ctx, filter, mcptask.Position{}, page)
+			return len(list), err
+		}
+	}
+	for name, call := range calls {
+		want := page
+		switch name {
+		case "counts":
+			want = 2 // the tasks that create has left, and those of Fill
+		case "workers":
+			want = 2 // the holder, and nobody
+		case "text":
+			want = 0
+		}
+		for range 10 {
+			c.time(b, name, want, call)
+		}
+		b.ReportMetric(float64(c.median(name).Microseconds())/1000, name+"-ms")
+	}
 }
 
 // clocked is a store with the times of its calls.

@@ -308,7 +308,7 @@ func (d ServerSEP1686) delete(ctx context.Context, s *mcptask.Server, caller mcp
 	if !r.Done() {
 		return nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the task is %s: only one that has ended can be deleted", statusSEP1686(s, r))
 	}
-	s.Audit(slog.LevelInfo, "task deleted", "deleted", caller, r)
+	s.Audit(ctx, slog.LevelInfo, "task deleted", "deleted", caller, r)
 	r.IdempotencyKey = "" // who has it comes back for nothing
 	s.Abandon(r)
 	if _, err := s.Peek(r.ID); !errors.Is(err, mcptask.ErrNoRecord) {

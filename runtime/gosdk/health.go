@@ -1,0 +1,27 @@
+package gosdk
+
+import (
+	"net/http"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// ReadyHandler answers probes of readiness: with 200 while the server should get requests, and else with 503 and the
+// reason; see [mcptask.Server.Ready]. Serve it where callers do not reach it, such as on a port of its own.
+func ReadyHandler(tasks *mcptask.Server) http.Handler { return probe(tasks.Ready) }
+
+// LiveHandler answers probes of liveness: with 200, or with 503 and the reason if the process should be started anew; see
+// [mcptask.Server.Live]. Serve it as [ReadyHandler].
+func LiveHandler(tasks *mcptask.Server) http.Handler { return probe(tasks.Live) }
+
+// probe answers with what check returns.
+func probe(check func() error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		if err := check(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ok\n")) // who has left needs no answer
+	})
+}

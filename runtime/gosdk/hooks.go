@@ -1,0 +1,64 @@
+package gosdk
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/hook"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+)
+
+// begin tells the client's hooks of a request. The request is sent with the context that begin returns, and end is called
+// once with the answer. It does not tell of subscriptions, which last.
+func (l *link) begin(ctx context.Context, method string, params any) (_ context.Context, end func(json.RawMessage, error)) {
+	if len(l.hooks) == 0 || method == protocol.Listen {
+		return ctx, func(json.RawMessage, error) {}
+	}
+	info := mcptask.RequestInfo{Method: method, Revision: l.protocol.Revision(), Peer: l.peer, IsPipe: l.endCause != nil}
+	if members, ok := params.(map[string]any); ok && method == "tools/call" {
+		info.Tool, _ = members["name"].(string)
+	}
+	pick := func(h *mcptask.Hooks) hook.Begin[mcptask.RequestInfo, mcptask.RequestResult] { return h.ClientRequest }
+	ctx, ended := hook.Call(ctx, l.logger, l.hooks, pick, info)
+	return ctx, func(result json.RawMessage, err error) {
+		answered := mcptask.RequestResult{Error: err}
+		if method == "tools/call" && err == nil {
+			answered.IsToolError, answered.TaskID = readCallResult(result)
+		}
+		ended(answered)
+	}
+}
+
+// readCallResult reads from the result of a tools/call whether it has isError, and the task
+// that it tells of, as LogID returns it.
+func readCallResult(result json.RawMessage) (isError bool, taskID string) {
+	var answer struct {
+		IsError bool   `json:"isError"`
+		TaskID  string `json:"taskId"` // 2026-07-28
+		Task    struct {
+			TaskID string `json:"taskId"` // 2025-11-25
+		} `json:"task"`
+	}
+	_ = json.Unmarshal(result, &answer) // who reads the result reports what is malformed
+	if taskID = answer.TaskID + answer.Task.TaskID; taskID != "" {
+		taskID = mcptask.LogID("", taskID) // the client does not know whether the ID is the task's only key
+	}
+	return answer.IsError, taskID
+}
+
+// addTrace adds the trace of a context to the _meta of a request.
+func (p *rawParams) addTrace(ctx context.Context) {
+	parent, state, _ := strings.Cut(mcptask.TraceOf(ctx), "\n")
+	if parent == "" {
+		return
+	}
+	if p.Meta == nil {
+		p.Meta = map[string]any{}
+	}
+	p.Meta["traceparent"] = parent
+	if state != "" {
+		p.Meta["tracestate"] = state
+	}
+}

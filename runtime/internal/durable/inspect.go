@@ -1,0 +1,78 @@
+package durable
+
+import (
+	"strings"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// Condition is a condition of a query, in which ? stands for each of its values.
+type Condition struct {
+	SQL    string
+	Values []any
+}
+
+// ConditionsOf returns what a filter and a position ask of the columns of table task. contains is the SQL that tells
+// whether the message has some bytes, and principal the SQL that compares the principal: databases differ in these.
+func ConditionsOf(filter mcptask.Filter, after mcptask.Position, principal, contains string) []Condition {
+	var all []Condition
+	add := func(is bool, sql string, values ...any) {
+		if is {
+			all = append(all, Condition{sql, values})
+		}
+	}
+	add(filter.Principal != "", principal, []byte(filter.Principal))
+	add(filter.Tool != "", "tool = ?", []byte(filter.Tool))
+	add(filter.Worker != "", "worker = ?", []byte(filter.Worker))
+	add(filter.Phase != "", "phase = ?", PhaseNumber(filter.Phase))
+	// The index of unfinished tasks has this condition.
+	add(filter.Unfinished || filter.Phase != "" && PhaseNumber(filter.Phase) < PhaseDone, "phase < 9")
+	add(filter.Outcome != "", "outcome = ?", OutcomeKindNumber(filter.Outcome))
+	add(filter.Message != "", contains, []byte(filter.Message))
+	add(!filter.CreatedFrom.IsZero(), "created >= ?", Micros(filter.CreatedFrom))
+	add(!filter.CreatedUntil.IsZero(), "created <= ?", Micros(filter.CreatedUntil))
+	if after != (mcptask.Position{}) {
+		sql := "(created, id) < (?, ?)"
+		if filter.OldestFirst {
+			sql = "(created, id) > (?, ?)"
+		}
+		add(true, sql, Micros(after.CreatedAt), []byte(after.ID))
+	}
+	return all
+}
+
+// OrderOf returns the ORDER BY of a filter.
+func OrderOf(filter mcptask.Filter) string {
+	if filter.OldestFirst {
+		return " ORDER BY created, id"
+	}
+	return " ORDER BY created DESC, id DESC"
+}
+
+// JoinConditions returns the WHERE of conditions, and their values.
+func JoinConditions(all []Condition) (where string, values []any) {
+	var texts []string
+	for _, c := range all {
+		texts, values = append(texts, c.SQL), append(values, c.Values...)
+	}
+	if len(texts) > 0 {
+		where = " WHERE " + strings.Join(texts, " AND ")
+	}
+	return where, values
+}
+
+// CountWorkers returns leases with the numbers of their unfinished records, which counts has by worker.
+func CountWorkers(leases []mcptask.WorkerLease, counts map[string]int) []mcptask.WorkerLease {
+	for i := range leases {
+		leases[i].Unfinished = counts[leases[i].Worker]
+		delete(counts, leases[i].Worker)
+	}
+	rest := mcptask.WorkerLease{}
+	for _, n := range counts {
+		rest.Unfinished += n
+	}
+	if rest.Unfinished > 0 {
+		leases = append(leases, rest)
+	}
+	return leases
+}

@@ -1,0 +1,354 @@
+package oteltask
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// scope is the name of the instrumentation.
+const scope = "github.com/mcptaskgen/mcptaskgen/runtime/oteltask"
+
+// The names of the semantic conventions for MCP, version 1.41.0. They are written out because the conventions are moving
+// to another module.
+const (
+	keyMethod    = attribute.Key("mcp.method.name")
+	keyRevision  = attribute.Key("mcp.protocol.version")
+	keyTool      = attribute.Key("gen_ai.tool.name")
+	keyOperation = attribute.Key("gen_ai.operation.name")
+	keyRequestID = attribute.Key("jsonrpc.request.id")
+	keyStatus    = attribute.Key("rpc.response.status_code")
+	keyTransport = attribute.Key("network.transport")
+	keyAddress   = attribute.Key("server.address")
+	keyPort      = attribute.Key("server.port")
+	keyErrorType = attribute.Key("error.type")
+)
+
+// The names that no convention has.
+const (
+	keyTask    = attribute.Key("mcptask.task.id")
+	keyAttempt = attribute.Key("mcptask.attempt")
+	keyOutcome = attribute.Key("mcptask.outcome")
+	keyPhase   = attribute.Key("mcptask.phase")
+	keyStep    = attribute.Key("mcptask.step")
+	keyStore   = attribute.Key("mcptask.store.operation")
+	keyLimit   = attribute.Key("mcptask.limit")
+)
+
+// errorOther is the error.type of an error that has no code.
+const errorOther = "_OTHER"
+
+// hooks makes spans and metrics.
+type hooks struct {
+	*config
+	tracer trace.Tracer
+	meters
+}
+
+// Hooks returns hooks that make spans and metrics of what a server or a client does. One value may be given to several
+// servers and clients of a process.
+func Hooks(options ...Option) mcptask.Hooks {
+	h := &hooks{config: newConfig(options)}
+	h.tracer = h.config.tracers.Tracer(scope)
+	h.meters = newMeters(h.config.meters.Meter(scope))
+	return mcptask.Hooks{
+		Server:        h.server,
+		Request:       h.request,
+		ClientRequest: h.clientRequest,
+		Run:           h.run,
+		Question:      h.question,
+		Store:         h.store,
+		Task:          h.task,
+		Limit:         h.limit,
+	}
+}
+
+// format is the form of trace contexts.
+var format propagation.TraceContext
+
+// parse returns a context with the span that a trace in the form of [mcptask.Record] names.
+func parse(ctx context.Context, traced string) context.Context {
+	parent, state, _ := strings.Cut(traced, "\n")
+	return format.Extract(ctx, propagation.MapCarrier{"traceparent": parent, "tracestate": state})
+}
+
+// withTrace returns a context whose trace, for tasks and requests, is that of its span.
+func withTrace(ctx context.Context) context.Context {
+	carrier := propagation.MapCarrier{}
+	format.Inject(ctx, carrier)
+	parent, state := carrier["traceparent"], carrier["tracestate"]
+	switch {
+	case parent == "":
+		return ctx
+	case state != "":
+		parent += "\n" + state
+	}
+	return mcptask.WithTrace(ctx, parent)
+}
+
+// linkTo returns a link to the span that a trace names, if it names one.
+func linkTo(traced string) []trace.Link {
+	span := trace.SpanContextFromContext(parse(context.Background(), traced))
+	if !span.IsValid() {
+		return nil
+	}
+	return []trace.Link{{SpanContext: span}}
+}
+
+// isPoll reports whether a request only reads tasks. A task that is polled each second would have 86,400 spans a day.
+func isPoll(info mcptask.RequestInfo) bool {
+	switch info.Method {
+	case "tasks/get", "tasks/result", "tasks/list":
+		return true
+	}
+	return info.IsFallback
+}
+
+// nameRequest returns the name of a request's span.
+func nameRequest(info mcptask.RequestInfo) string {
+	if info.Tool == "" {
+		return info.Method
+	}
+	return info.Method + " " + info.Tool
+}
+
+// describeRequest returns the attributes of a request that metrics have too.
+func describeRequest(info mcptask.RequestInfo) []attribute.KeyValue {
+	all := []attribute.KeyValue{keyMethod.String(info.Method)}
+	if info.Revision != "" {
+		all = append(all, keyRevision.String(info.Revision))
+	}
+	transport := "tcp"
+	if info.IsPipe {
+		transport = "pipe"
+	}
+	all = append(all, keyTransport.String(transport))
+	if info.Tool != "" {
+		all = append(all, keyTool.String(info.Tool), keyOperation.String("execute_tool"))
+	}
+	return all
+}
+
+// describeResult returns the attributes of an answer. None means that all is well.
+func describeResult(result mcptask.RequestResult) []attribute.KeyValue {
+	var wire *mcptask.Error
+	switch {
+	case errors.As(result.Error, &wire):
+		code := strconv.Itoa(wire.Code)
+		return []attribute.KeyValue{keyErrorType.String(code), keyStatus.String(code)}
+	case result.Error != nil:
+		return []attribute.KeyValue{keyErrorType.String(errorOther)}
+	case result.IsToolError:
+		return []attribute.KeyValue{keyErrorType.String("tool_error")}
+	}
+	return nil
+}
+
+// request implements the hook of a server's requests.
+func (h *hooks) request(ctx context.Context, info mcptask.RequestInfo) (context.Context, func(mcptask.RequestResult)) {
+	if !h.filter(ctx, info) {
+		return ctx, nil
+	}
+	span := trace.SpanFromContext(ctx)
+	isTraced := !isPoll(info)
+	if isTraced {
+		options := []trace.SpanStartOption{
+			trace.WithSpanKind(trace.SpanKindServer),
+			trace.WithAttributes(h.keep(append(describeRequest(info), keyRequestID.String(strings.Trim(info.ID, `"`)))...)...),
+		}
+		parent := ctx
+		if remote := parse(ctx, info.Trace); h.trustRemote && info.Trace != "" {
+			if ambient := span.SpanContext(); ambient.IsValid() { // such as that of the HTTP request
+				options = append(options, trace.WithLinks(trace.Link{SpanContext: ambient}))
+			}
+			parent = remote
+		} else {
+			options = append(options, trace.WithLinks(linkTo(info.Trace)...))
+		}
+		ctx, span = h.tracer.Start(parent, nameRequest(info), options...)
+		ctx = withTrace(ctx)
+	}
+	return ctx, h.endRequest(ctx, h.serverOperations, info, span, isTraced)
+}
+
+// clientRequest implements the hook of a client's requests.
+func (h *hooks) clientRequest(ctx context.Context, info mcptask.RequestInfo) (context.Context, func(mcptask.RequestResult)) {
+	if !h.filter(ctx, info) {
+		return ctx, nil
+	}
+	span := trace.SpanFromContext(ctx)
+	isTraced := !isPoll(info)
+	if isTraced {
+		ctx, span = h.tracer.Start(ctx, nameRequest(info), trace.WithSpanKind(trace.SpanKindClient),
+			trace.WithAttributes(h.keep(append(describeRequest(info), describePeer(info.Peer)...)...)...))
+	}
+	return withTrace(ctx), h.endRequest(ctx, h.clientOperations, info, span, isTraced)
+}
+
+// describePeer returns the attributes of a server's URL.
+func describePeer(peer string) []attribute.KeyValue {
+	address, err := url.Parse(peer)
+	if err != nil || address.Host == "" {
+		return nil
+	}
+	all := []attribute.KeyValue{keyAddress.String(address.Hostname())}
+	if port, err := strconv.Atoi(address.Port()); err == nil {
+		all = append(all, keyPort.Int(port))
+	}
+	return all
+}
+
+// endRequest returns the end of a request: it measures the request, and ends its span if it is traced.
+func (h *hooks) endRequest(ctx context.Context, operations durations, info mcptask.RequestInfo, span trace.Span, isTraced bool) func(mcptask.RequestResult) {
+	began := time.Now()
+	return func(result mcptask.RequestResult) {
+		failure := describeResult(result)
+		operations.record(ctx, time.Since(began), h.keep(append(describeRequest(info), failure...)...))
+		if !isTraced {
+			return
+		}
+		if result.TaskID != "" {
+			span.SetAttributes(h.keep(keyTask.String(result.TaskID))...)
+		}
+		if failure != nil {
+			span.SetAttributes(h.keep(failure...)...)
+			span.SetStatus(codes.Error, "")
+		}
+		span.End()
+	}
+}
+
+// describeTask returns the attributes that the spans of a task have.
+func describeTask(r *mcptask.Record) []attribute.KeyValue {
+	all := []attribute.KeyValue{keyTool.String(r.Tool), keyAttempt.Int(r.Attempt)}
+	if r.ID != "" {
+		all = append(all, keyTask.String(mcptask.LogID(r.Principal, r.ID)))
+	}
+	return all
+}
+
+// run implements the hook of runs. A run that nobody waits for may begin days after the call, so it begins a trace of
+// its own, with a link to the call.
+func (h *hooks) run(ctx context.Context, info mcptask.RunInfo) (context.Context, func(mcptask.RunResult)) {
+	task := info.Task
+	options := []trace.SpanStartOption{trace.WithAttributes(h.keep(describeTask(&task)...)...)}
+	switch hasParent := trace.SpanContextFromContext(ctx).IsValid(); {
+	case info.IsAwaited && !hasParent:
+		ctx = parse(ctx, task.Trace)
+	case !info.IsAwaited:
+		options = append(options, trace.WithLinks(linkTo(task.Trace)...))
+	}
+	ctx, span := h.tracer.Start(ctx, "mcptask.run "+task.Tool, options...)
+	tool := h.keep(keyTool.String(task.Tool))
+	h.running.add(ctx, 1, tool)
+	return ctx, func(result mcptask.RunResult) {
+		h.running.add(ctx, -1, tool)
+		outcome := nameOutcome(result)
+		span.SetAttributes(h.keep(keyOutcome.String(outcome))...)
+		switch outcome {
+		case "error", "tool_error", "expired", "superseded":
+			span.SetAttributes(h.keep(keyErrorType.String(outcome))...)
+			span.SetStatus(codes.Error, "")
+		}
+		span.End()
+	}
+}
+
+// nameOutcome returns how a run has ended: in the words of the audit trail, or left if its server has closed,
+// superseded if another run has the task.
+func nameOutcome(result mcptask.RunResult) string {
+	switch {
+	case errors.Is(result.Cause, mcptask.ErrSuperseded):
+		return "superseded"
+	case result.Outcome.IsError:
+		return "tool_error"
+	case result.Outcome.Kind != mcptask.OutcomeCancelled:
+		return string(result.Outcome.Kind)
+	case errors.Is(result.Cause, mcptask.ErrExpired):
+		return "expired"
+	case errors.Is(result.Cause, mcptask.ErrCancelled):
+		return "cancelled"
+	}
+	return "left"
+}
+
+// question implements the hook of questions.
+func (h *hooks) question(ctx context.Context, info mcptask.QuestionInfo) (context.Context, func(error)) {
+	began := time.Now()
+	ctx, span := h.tracer.Start(ctx, "mcptask.ask "+info.Key,
+		trace.WithAttributes(h.keep(append(describeTask(&info.Task), keyStep.String(info.Key))...)...))
+	return ctx, func(err error) {
+		h.questions.record(ctx, time.Since(began), h.keep(keyTool.String(info.Task.Tool)))
+		if err != nil {
+			span.SetAttributes(h.keep(keyErrorType.String(errorOther))...)
+			span.SetStatus(codes.Error, "")
+		}
+		span.End()
+	}
+}
+
+// store implements the hook of the store. It makes no spans: the driver of a database can.
+func (h *hooks) store(ctx context.Context, operation string) (context.Context, func(error)) {
+	began := time.Now()
+	return ctx, func(err error) {
+		all := []attribute.KeyValue{keyStore.String(operation)}
+		if err != nil {
+			all = append(all, keyErrorType.String(nameStoreError(err)))
+		}
+		h.stores.record(ctx, time.Since(began), h.keep(all...))
+	}
+}
+
+// nameStoreError returns the error.type of a store's error. Those that are answers have names.
+func nameStoreError(err error) string {
+	for name, answer := range map[string]error{
+		"no_record": mcptask.ErrNoRecord, "exists": mcptask.ErrExists, "conflict": mcptask.ErrConflict,
+		"quota": mcptask.ErrQuotaStored, "quota ": mcptask.ErrQuotaUnfinished, "quota  ": mcptask.ErrQuotaBytes,
+	} {
+		if errors.Is(err, answer) {
+			return strings.TrimSpace(name)
+		}
+	}
+	return errorOther
+}
+
+// task implements the hook of the events of tasks.
+func (h *hooks) task(ctx context.Context, e mcptask.TaskEvent) {
+	r := &e.Task
+	tool := keyTool.String(r.Tool)
+	switch e.Kind {
+	case mcptask.EventReported:
+		return // an event each second would hide the others
+	case mcptask.EventCreated:
+		h.created.add(ctx, 1, h.keep(tool))
+	case mcptask.EventStarted:
+		if r.Attempt == 1 {
+			h.queues.record(ctx, r.UpdatedAt.Sub(r.CreatedAt), h.keep(tool))
+		}
+	case mcptask.EventLost:
+		h.lost.add(ctx, 1, h.keep(tool))
+	case mcptask.EventEnded:
+		end := r.TerminalAt
+		if end.IsZero() {
+			end = r.ExpiresAt
+		}
+		h.ended.add(ctx, 1, h.keep(tool, keyOutcome.String(e.Outcome)))
+		h.tasks.record(ctx, end.Sub(r.CreatedAt), h.keep(tool, keyOutcome.String(e.Outcome)))
+	}
+	trace.SpanFromContext(ctx).AddEvent("mcptask."+string(e.Kind), trace.WithAttributes(h.keep(describeTask(r)...)...))
+}
+
+// limit implements the hook of limits.
+func (h *hooks) limit(ctx context.Context, name string) {
+	h.limits.add(ctx, 1, h.keep(keyLimit.String(name)))
+}

@@ -1,0 +1,117 @@
+package oteltask
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+)
+
+// The boundaries of the histograms, in seconds: those of the conventions, those of tasks, which last for days, and
+// those of the store.
+var (
+	operationBounds = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
+	taskBounds      = []float64{0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 14400, 86400, 604800}
+	storeBounds     = []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5}
+)
+
+// meters are the metrics.
+type meters struct {
+	meter                              metric.Meter
+	serverOperations, clientOperations durations
+	tasks, queues, questions, stores   durations
+	created, ended, lost, limits       counter
+	running                            gauge
+	active                             metric.Int64ObservableGauge
+}
+
+// newMeters makes the metrics. A meter that refuses one reports it to OpenTelemetry's error handler, and returns one
+// that does nothing.
+func newMeters(m metric.Meter) meters {
+	histogram := func(name, description string, bounds []float64) durations {
+		h, err := m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description), metric.WithExplicitBucketBoundaries(bounds...))
+		report(err)
+		return durations{h}
+	}
+	count := func(name, unit, description string) counter {
+		c, err := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
+		report(err)
+		return counter{c}
+	}
+	running, err := m.Int64UpDownCounter("mcptask.runs.active", metric.WithUnit("{run}"),
+		metric.WithDescription("Handlers that run in this process."))
+	report(err)
+	active, err := m.Int64ObservableGauge("mcptask.tasks.active", metric.WithUnit("{task}"),
+		metric.WithDescription("Unfinished tasks in the store, of all processes that share it."))
+	report(err)
+	return meters{
+		meter:            m,
+		serverOperations: histogram("mcp.server.operation.duration", "Duration of a request as the server sees it.", operationBounds),
+		clientOperations: histogram("mcp.client.operation.duration", "Duration of a request as the client sees it.", operationBounds),
+		tasks:            histogram("mcptask.task.duration", "Time from the creation of a task to its end.", taskBounds),
+		queues:           histogram("mcptask.task.queue.duration", "Time from the creation of a task to its first run.", taskBounds),
+		questions:        histogram("mcptask.question.duration", "Time that a handler waits for an answer.", taskBounds),
+		stores:           histogram("mcptask.store.duration", "Duration of a call of the store.", storeBounds),
+		created:          count("mcptask.tasks.created", "{task}", "Tasks that were created."),
+		ended:            count("mcptask.tasks.ended", "{task}", "Tasks that have ended."),
+		lost:             count("mcptask.runs.lost", "{run}", "Runs that were lost with their worker, as this process has found them."),
+		limits:           count("mcptask.limits", "{refusal}", "Refusals by a limit."),
+		running:          gauge{running},
+		active:           active,
+	}
+}
+
+// report gives an error to OpenTelemetry's handler, as the SDK does with its own.
+func report(err error) {
+	if err != nil {
+		otel.Handle(err)
+	}
+}
+
+// durations is a histogram of durations.
+type durations struct{ metric.Float64Histogram }
+
+func (d durations) record(ctx context.Context, took time.Duration, attributes []attribute.KeyValue) {
+	d.Record(ctx, max(took, 0).Seconds(), metric.WithAttributes(attributes...))
+}
+
+// counter counts.
+type counter struct{ metric.Int64Counter }
+
+func (c counter) add(ctx context.Context, n int64, attributes []attribute.KeyValue) {
+	c.Add(ctx, n, metric.WithAttributes(attributes...))
+}
+
+// gauge counts what there is.
+type gauge struct{ metric.Int64UpDownCounter }
+
+func (g gauge) add(ctx context.Context, n int64, attributes []attribute.KeyValue) {
+	g.Add(ctx, n, metric.WithAttributes(attributes...))
+}
+
+// server implements the hook of servers: it observes the tasks in the store until the server closes.
+func (h *hooks) server(s *mcptask.Server) {
+	inspector, ok := s.Inspector()
+	if !ok {
+		return
+	}
+	observation, err := h.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		counts, err := inspector.CountUnfinished(ctx)
+		for _, c := range counts {
+			o.ObserveInt64(h.active, int64(c.Count), metric.WithAttributes(h.keep(keyTool.String(c.Tool), keyPhase.String(string(c.Phase)))...))
+		}
+		return err
+	}, h.active)
+	report(err)
+	if err == nil {
+		context.AfterFunc(s.Closing(), func() {
+			defer guard.Recover(s.Logger(), "the end of metrics")
+			report(observation.Unregister())
+		})
+	}
+}

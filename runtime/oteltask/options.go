@@ -1,0 +1,82 @@
+package oteltask
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// Option changes what [Hooks] does.
+type Option func(*config)
+
+// config is what the options make.
+type config struct {
+	tracers     trace.TracerProvider
+	meters      metric.MeterProvider
+	trustRemote bool
+	filter      func(context.Context, mcptask.RequestInfo) bool
+	attributes  attribute.Filter
+}
+
+func newConfig(options []Option) *config {
+	c := &config{
+		tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider(),
+		filter:     func(context.Context, mcptask.RequestInfo) bool { return true },
+		attributes: func(attribute.KeyValue) bool { return true },
+	}
+	for _, option := range options {
+		option(c)
+	}
+	return c
+}
+
+// WithTracerProvider names what makes the spans. Without it, it is the global one at the time of the call of [Hooks].
+func WithTracerProvider(tracers trace.TracerProvider) Option {
+	return func(c *config) { c.tracers = tracers }
+}
+
+// WithMeterProvider names what takes the metrics. Without it, it is the global one at the time of the call of [Hooks].
+func WithMeterProvider(meters metric.MeterProvider) Option {
+	return func(c *config) { c.meters = meters }
+}
+
+// WithoutTracing makes no spans.
+func WithoutTracing() Option { return WithTracerProvider(tracenoop.NewTracerProvider()) }
+
+// WithoutMetrics makes no metrics.
+func WithoutMetrics() Option { return WithMeterProvider(metricnoop.NewMeterProvider()) }
+
+// WithTrustRemote makes the span of a request that a server answers a child of the span that its client names. Use it
+// if all clients are your own: a client decides then which trace it is and whether it is sampled. Without it, the span
+// only has a link to the client's.
+func WithTrustRemote() Option { return func(c *config) { c.trustRemote = true } }
+
+// WithFilter leaves out the requests for which filter returns false: they have no span and no metrics. It is called from
+// many goroutines.
+func WithFilter(filter func(context.Context, mcptask.RequestInfo) bool) Option {
+	return func(c *config) { c.filter = filter }
+}
+
+// WithAttributeFilter leaves out the attributes for which filter returns false, of spans and metrics. It is called from
+// many goroutines.
+func WithAttributeFilter(filter attribute.Filter) Option {
+	return func(c *config) { c.attributes = filter }
+}
+
+// keep returns the attributes that the filter admits.
+func (c *config) keep(all ...attribute.KeyValue) []attribute.KeyValue {
+	kept := all[:0]
+	for _, a := range all {
+		if c.attributes(a) {
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}

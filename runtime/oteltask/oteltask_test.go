@@ -1,0 +1,358 @@
+package oteltask_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/oteltask"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
+)
+
+// studio is a server, its client, and what OpenTelemetry has heard of them.
+type studio struct {
+	t      *testing.T
+	spans  *tracetest.InMemoryExporter
+	meters *metric.ManualReader
+	tracer *sdktrace.TracerProvider
+	log    bytes.Buffer
+	server *mcptask.Server
+	conn   mcptask.Conn
+	// responded is closed when the client has the answer to its tasks/update. It is nil in a revision without that.
+	responded chan struct{}
+}
+
+type renderInput struct {
+	File string `json:"file"`
+	Ask  bool   `json:"ask,omitempty"`
+}
+
+// open serves tools over HTTP, with hooks on both sides.
+func open(t *testing.T, revision string, options ...oteltask.Option) *studio {
+	t.Helper()
+	s := &studio{t: t, spans: tracetest.NewInMemoryExporter(), meters: metric.NewManualReader()}
+	s.tracer = sdktrace.NewTracerProvider(sdktrace.WithSyncer(s.spans))
+	meters := metric.NewMeterProvider(metric.WithReader(s.meters))
+	options = append([]oteltask.Option{oteltask.WithTracerProvider(s.tracer), oteltask.WithMeterProvider(meters)}, options...)
+	hooks := []mcptask.Hooks{oteltask.Hooks(options...)}
+	var err error
+	s.server, err = mcptask.NewServer(mcptask.Options{
+		Hooks: hooks, Limits: mcptask.Limits{Arguments: 1000},
+		Logger: slog.New(oteltask.LogHandler(slog.NewTextHandler(&s.log, nil))),
+	}, mcptask.Tools{Service: "Studio", Impl: s, Capabilities: mcptask.Declared(), Tools: []mcptask.Tool{
+		tool("render", mcptask.TaskRequired, s.render),
+		tool("hold", mcptask.TaskRequired, func(ctx context.Context, _ *mcptask.Task, _ renderInput) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		}),
+		tool("check", mcptask.TaskForbidden, func(ctx context.Context, _ *mcptask.Task, in renderInput) (string, error) {
+			if in.File == "" {
+				return "", errors.New("no file")
+			}
+			return in.File + " is well", nil
+		}),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.server.Close() })
+	sdk := mcp.NewServer(&mcp.Implementation{Name: "studio", Version: "1"}, nil)
+	gosdk.AddTools(sdk, s.server)
+	web := httptest.NewServer(wirecheck.Handler(t, gosdk.NewHandler(s.server, func(*http.Request) *mcp.Server { return sdk }, nil)))
+	t.Cleanup(web.Close)
+	if revision == mcptask.Revision20260728 {
+		s.responded = make(chan struct{})
+	}
+	s.conn, err = gosdk.Connect(t.Context(), web.URL, gosdk.ClientOptions{
+		Revision: revision, Hooks: append(hooks, mcptask.Hooks{ClientRequest: s.noteResponse}),
+		Answer: mcptask.AnswerAny(func(context.Context, mcptask.Question) (json.RawMessage, error) {
+			return json.RawMessage(`{"yes":true}`), nil
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.conn.Close() })
+	return s
+}
+
+func tool(name string, support mcptask.TaskSupport, f func(context.Context, *mcptask.Task, renderInput) (string, error)) mcptask.Tool {
+	return mcptask.NewTool(mcptask.ToolSpec{Name: name, InputSchema: wiretest.OpenObject,
+		Policy: mcptask.Policy{Task: support, Poll: 10 * time.Millisecond}}, f)
+}
+
+type approval struct {
+	Yes bool `json:"yes"`
+}
+
+// render is the handler of a task. Its own span shows that it has the context of its run.
+func (s *studio) render(ctx context.Context, task *mcptask.Task, in renderInput) (string, error) {
+	ctx, span := s.tracer.Tracer("studio").Start(ctx, "ffmpeg")
+	defer span.End()
+	if in.Ask {
+		if _, err := mcptask.Ask[approval](ctx, task, mcptask.InputSpec{Name: "Approval", Schema: `{"type":"object","properties":{"yes":{"type":"boolean"}}}`}, "approve", "Render it?"); err != nil {
+			return "", err
+		}
+		if s.responded != nil { // a client gives its response up when the task has ended before
+			<-s.responded
+		}
+	}
+	return in.File, nil
+}
+
+// noteResponse is the hook of the client's requests.
+func (s *studio) noteResponse(ctx context.Context, info mcptask.RequestInfo) (context.Context, func(mcptask.RequestResult)) {
+	if info.Method != "tasks/update" {
+		return ctx, nil
+	}
+	return ctx, func(mcptask.RequestResult) { close(s.responded) }
+}
+
+// call calls a tool within a span of its own, and returns the context of that span.
+func (s *studio) call(ctx context.Context, tool string, in any) context.Context {
+	s.t.Helper()
+	ctx, span := s.tracer.Tracer("agent").Start(ctx, "agent")
+	defer span.End()
+	_, _ = mcptask.Run[string](ctx, s.conn, tool, in) // the spans tell how it has ended
+	return ctx
+}
+
+// close ends the connection and the server, and so all spans.
+func (s *studio) close() {
+	s.t.Helper()
+	if err := errors.Join(s.conn.Close(), s.server.Close()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// tell returns the spans as lines, by their start. Those below another one are indented.
+func (s *studio) tell() string {
+	spans := s.spans.GetSpans()
+	slices.SortStableFunc(spans, func(a, b tracetest.SpanStub) int { return a.StartTime.Compare(b.StartTime) })
+	names := map[trace.SpanID]string{}
+	for _, span := range spans {
+		names[span.SpanContext.SpanID()] = span.Name
+	}
+	var b strings.Builder
+	var tell func(parent trace.SpanID, indent string)
+	tell = func(parent trace.SpanID, indent string) {
+		for _, span := range spans {
+			if span.Parent.SpanID() != parent {
+				continue
+			}
+			b.WriteString(indent + span.Name + " (" + span.SpanKind.String() + ")")
+			for _, link := range span.Links {
+				b.WriteString(" -> " + names[link.SpanContext.SpanID()])
+			}
+			for _, a := range span.Attributes {
+				b.WriteString(" " + tellAttribute(a))
+			}
+			if span.Status.Code != 0 {
+				b.WriteString(" [" + span.Status.Code.String() + "]")
+			}
+			for _, event := range span.Events {
+				b.WriteString(" *" + event.Name)
+			}
+			b.WriteString("\n")
+			tell(span.SpanContext.SpanID(), indent+"  ")
+		}
+	}
+	tell(trace.SpanID{}, "")
+	return b.String()
+}
+
+// tellAttribute returns an attribute without what differs from run to run.
+func tellAttribute(a attribute.KeyValue) string {
+	switch a.Key {
+	case "mcptask.task.id", "server.port", "jsonrpc.request.id", "mcp.protocol.version":
+		return string(a.Key)
+	}
+	return fmt.Sprintf("%s=%s", a.Key, a.Value.String())
+}
+
+var update = flag.Bool("update", false, "rewrite the files in testdata")
+
+// checkGolden compares a text with a file of testdata.
+func checkGolden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil { //nolint:gosec // it is part of the source
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s has changed; to accept it, run go test ./runtime/oteltask -update (-want +got)\n%s", file, cmp.Diff(string(want), got))
+	}
+}
+
+func TestSpans(t *testing.T) {
+	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
+		s := open(t, revision, oteltask.WithTrustRemote())
+		s.call(t.Context(), "check", renderInput{File: "a"})
+		s.call(t.Context(), "check", renderInput{})
+		s.call(t.Context(), "render", renderInput{File: "b", Ask: true})
+		s.call(t.Context(), "check", renderInput{File: strings.Repeat("c", 1000)})
+		s.close()
+		checkGolden(t, "spans-"+revision, s.tell())
+	})
+}
+
+// tellMetrics returns the names of the metrics with their attributes, and what counts.
+func (s *studio) tellMetrics() string {
+	s.t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := s.meters.Collect(s.t.Context(), &all); err != nil {
+		s.t.Fatal(err)
+	}
+	var lines []string
+	add := func(name string, set attribute.Set, value any) {
+		line := name
+		for _, a := range set.ToSlice() {
+			line += " " + tellAttribute(a)
+		}
+		lines = append(lines, fmt.Sprintf("%s: %v", line, value))
+	}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			switch data := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				for _, p := range data.DataPoints {
+					add(m.Name, p.Attributes, p.Value)
+				}
+			case metricdata.Gauge[int64]:
+				for _, p := range data.DataPoints {
+					add(m.Name, p.Attributes, p.Value)
+				}
+			case metricdata.Histogram[float64]:
+				for _, p := range data.DataPoints {
+					add(m.Name, p.Attributes, "some")
+				}
+			}
+		}
+	}
+	slices.Sort(lines)
+	lines = slices.DeleteFunc(lines, func(line string) bool { // what the clock decides
+		has := func(text string) bool { return strings.Contains(line, text) }
+		return has("store.operation") && !has("=Create") && !has("=Update") || has("conflict") || (has("tasks/get") || has("tasks/result")) && !has("-32602")
+	})
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func TestMetrics(t *testing.T) {
+	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
+		s := open(t, revision)
+		s.call(t.Context(), "render", renderInput{File: "b", Ask: true})
+		s.call(t.Context(), "check", renderInput{})
+		s.call(t.Context(), "check", renderInput{File: strings.Repeat("c", 1000)})
+		if _, err := s.conn.Task(t.Context(), "unknown"); err == nil { // a poll
+			t.Error("an unknown task was found")
+		}
+		s.close()
+		checkGolden(t, "metrics-"+revision, s.tellMetrics())
+	})
+}
+
+// TestUntrusted checks that a client that is not trusted does not decide to which trace a server's span belongs.
+func TestUntrusted(t *testing.T) {
+	s := open(t, mcptask.Revision20260728)
+	ctx := s.call(t.Context(), "check", renderInput{File: "a"})
+	s.close()
+	agent := trace.SpanContextFromContext(ctx)
+	for _, span := range s.spans.GetSpans() {
+		if span.SpanKind != trace.SpanKindServer {
+			continue
+		}
+		if span.Parent.IsValid() || span.SpanContext.TraceID() == agent.TraceID() || len(span.Links) != 1 || span.Links[0].SpanContext.TraceID() != agent.TraceID() {
+			t.Errorf("parent %v, trace %v, links %v; the client's trace is %v", span.Parent, span.SpanContext.TraceID(), span.Links, agent.TraceID())
+		}
+		return
+	}
+	t.Error("the server made no span")
+}
+
+func TestLog(t *testing.T) {
+	s := open(t, mcptask.Revision20260728, oteltask.WithTrustRemote())
+	ctx := s.call(t.Context(), "render", renderInput{File: "a"})
+	s.close()
+	for _, message := range []string{`msg="task created"`, `msg="task ended"`} {
+		i := strings.Index(s.log.String(), message)
+		if i < 0 {
+			t.Fatalf("the log lacks %s:\n%s", message, &s.log)
+		}
+		line, _, _ := strings.Cut(s.log.String()[i:], "\n")
+		if want := "trace_id=" + trace.SpanContextFromContext(ctx).TraceID().String() + " span_id="; !strings.Contains(line, want) {
+			t.Errorf("no %s in %s", want, line)
+		}
+	}
+}
+
+func TestFilters(t *testing.T) {
+	s := open(t, mcptask.Revision20260728,
+		oteltask.WithFilter(func(_ context.Context, info mcptask.RequestInfo) bool { return info.Tool != "check" }),
+		oteltask.WithAttributeFilter(func(a attribute.KeyValue) bool { return a.Key != "mcptask.task.id" && a.Key != "gen_ai.tool.name" }))
+	s.call(t.Context(), "check", renderInput{File: "a"})
+	s.call(t.Context(), "render", renderInput{File: "a"})
+	s.close()
+	all := s.tell() + s.tellMetrics()
+	if strings.Contains(all, "tools/call check") || strings.Contains(all, "mcptask.task.id") || strings.Contains(all, "gen_ai.tool.name") {
+		t.Errorf("not left out:\n%s", all)
+	}
+	if !strings.Contains(all, "tools/call render (server)") || !strings.Contains(all, "gen_ai.operation.name") {
+		t.Errorf("too much left out:\n%s", all)
+	}
+}
+
+func TestWithout(t *testing.T) {
+	s := open(t, mcptask.Revision20260728, oteltask.WithoutTracing())
+	s.call(t.Context(), "render", renderInput{File: "a"})
+	s.close()
+	if spans, metrics := s.tell(), s.tellMetrics(); strings.Contains(spans, "server") || !strings.Contains(metrics, "mcptask.tasks.created") {
+		t.Errorf("spans:\n%s\nmetrics:\n%s", spans, metrics)
+	}
+	s = open(t, mcptask.Revision20260728, oteltask.WithoutMetrics())
+	s.call(t.Context(), "render", renderInput{File: "a"})
+	s.close()
+	if spans, metrics := s.tell(), s.tellMetrics(); !strings.Contains(spans, "server") || metrics != "\n" {
+		t.Errorf("spans:\n%s\nmetrics:\n%s", spans, metrics)
+	}
+}
+
+// TestActive checks the gauge of the tasks in the store.
+func TestActive(t *testing.T) {
+	s := open(t, mcptask.Revision20260728)
+	if _, err := mcptask.Start[string](t.Context(), s.conn, "hold", renderInput{}); err != nil {
+		t.Fatal(err)
+	}
+	if want, metrics := "mcptask.tasks.active gen_ai.tool.name=hold mcptask.phase=running: 1", s.tellMetrics(); !strings.Contains(metrics, want) {
+		t.Errorf("no %s in\n%s", want, metrics)
+	}
+}

@@ -1,0 +1,108 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/hook"
+)
+
+// announceReady tells hooks that the server is ready.
+func (s *Server) announceReady() {
+	for _, h := range s.options.Hooks {
+		if h.Server != nil {
+			hook.Tell(s.logger, func() { h.Server(s) })
+		}
+	}
+}
+
+// BeginRequest tells the server's hooks of a request that a gateway is about to answer. The gateway answers it with the
+// context that BeginRequest returns, and then calls end once.
+func (s *Server) BeginRequest(ctx context.Context, info RequestInfo) (_ context.Context, end func(RequestResult)) {
+	return hook.Call(ctx, s.logger, s.options.Hooks, func(h *Hooks) hook.Begin[RequestInfo, RequestResult] { return h.Request }, info)
+}
+
+// hookRun tells hooks of a run.
+func (s *Server) hookRun(ctx context.Context, info RunInfo) (_ context.Context, end func(RunResult)) {
+	return hook.Call(ctx, s.logger, s.options.Hooks, func(h *Hooks) hook.Begin[RunInfo, RunResult] { return h.Run }, info)
+}
+
+// newRunResult returns what hooks are told of the end of a run. When they are, the contexts of a run that has ended by
+// itself are cancelled too.
+func newRunResult(ctx context.Context, outcome Outcome) RunResult {
+	cause := context.Cause(ctx)
+	if outcome.Kind != OutcomeCancelled && errors.Is(cause, context.Canceled) {
+		cause = nil
+	}
+	return RunResult{outcome, cause}
+}
+
+// hookQuestion tells hooks that a handler waits for an answer.
+func (s *Server) hookQuestion(ctx context.Context, task Record, in Input) (_ context.Context, end func(error)) {
+	return hook.Call(ctx, s.logger, s.options.Hooks, func(h *Hooks) hook.Begin[QuestionInfo, error] { return h.Question },
+		QuestionInfo{Task: task, Key: in.Key, Method: in.Method})
+}
+
+// hookAsk returns ask, which may be nil, with the hooks of questions around it.
+func (s *Server) hookAsk(task Record, ask func(context.Context, Input) (json.RawMessage, error)) func(context.Context, Input) (json.RawMessage, error) {
+	if ask == nil || len(s.options.Hooks) == 0 {
+		return ask
+	}
+	return func(ctx context.Context, in Input) (response json.RawMessage, err error) {
+		ctx, end := s.hookQuestion(ctx, task, in)
+		defer func() { end(err) }()
+		err = errNoReturn
+		response, err = ask(ctx, in)
+		return response, err
+	}
+}
+
+// errNoReturn is the error of what has not returned: it has panicked, or ended its goroutine.
+var errNoReturn = errors.New("mcptask: it did not return")
+
+// hookStore makes a call of the store, with the hooks around it.
+func hookStore[T any](ctx context.Context, s *Server, name string, call func(context.Context) (T, error)) (v T, err error) {
+	if len(s.options.Hooks) == 0 {
+		return call(ctx)
+	}
+	ctx, end := hook.Call(ctx, s.logger, s.options.Hooks, func(h *Hooks) hook.Begin[string, error] { return h.Store }, name)
+	defer func() { end(err) }()
+	err = errNoReturn
+	v, err = call(ctx)
+	return v, err
+}
+
+// hookedEvents has what hooks are told of the events of a task. They are not told of the others. auditEnd tells them of
+// all ends.
+var hookedEvents = map[eventKind]EventKind{
+	eventStart: EventStarted, eventReport: EventReported, eventAsk: EventAsked, eventAnswer: EventAnswered,
+	eventWithdraw: EventWithdrawn, eventStop: EventStopping, eventHandOver: EventLeft,
+}
+
+// tellHooks tells hooks of a change of a task.
+func (s *Server) tellHooks(ctx context.Context, e TaskEvent) {
+	for i := range s.options.Hooks {
+		if told := s.options.Hooks[i].Task; told != nil && e.Kind != "" {
+			hook.Tell(s.logger, func() { told(ctx, e) })
+		}
+	}
+}
+
+// tellHooksOfLimit tells hooks that a limit has refused something.
+func (s *Server) tellHooksOfLimit(ctx context.Context, name string) {
+	for i := range s.options.Hooks {
+		if told := s.options.Hooks[i].Limit; told != nil {
+			hook.Tell(s.logger, func() { told(ctx, name) })
+		}
+	}
+}
+
+// endOf has the end of one context, and the values of another, which may have ended.
+type endOf struct {
+	context.Context
+	values context.Context
+}
+
+// Value implements context.Context.
+func (c endOf) Value(key any) any { return c.values.Value(key) }

@@ -1,0 +1,138 @@
+package mcptask
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Timeline is what has happened to a task, oldest first. It is a bounded text that a Store keeps as it is. The zero value
+// has no moments.
+type Timeline string
+
+// Moment is one event of a Timeline.
+type Moment struct {
+	Kind EventKind
+	// At is the store's time, in UTC.
+	At time.Time
+	// Attempt is the run that it belongs to, or 0 before the first.
+	Attempt int
+	// Text says more: the worker that a run is at, the message of a report, the key of a question, the outcome of an end. It
+	// is cut to MaxMomentText bytes.
+	Text string
+	// Operator is the person who has done it in the requestor's place, or "".
+	Operator string
+}
+
+// The bounds of a Timeline.
+const (
+	// MaxMoments is how many moments a Timeline has at most. If there are more, the oldest reports are left out, and then
+	// the oldest of the others, but not the first.
+	MaxMoments = 48
+	// MaxMomentText is how many bytes the Text and the Operator of a Moment have at most.
+	MaxMomentText = 64
+)
+
+// momentKinds are the kinds by their number in an encoded moment. New ones come at the end.
+var momentKinds = []EventKind{
+	"", EventCreated, EventStarted, EventReported, EventAsked, EventAnswered, EventWithdrawn, EventStopping, EventLost, EventLeft, EventEnded,
+}
+
+// With returns the timeline with one more moment at its end.
+func (t Timeline) With(m Moment) Timeline {
+	count, last := 0, int64(0)
+	for rest := t; rest != ""; count++ {
+		e, ok := rest.cut()
+		if !ok {
+			t = t[:len(t)-len(rest)] // what follows is damaged
+			break
+		}
+		last += e.since
+		rest = e.rest
+	}
+	if count < MaxMoments {
+		return t + encodeMoment(m, last)
+	}
+	moments := append(t.Moments(), m)
+	oldest := slices.IndexFunc(moments, func(m Moment) bool { return m.Kind == EventReported })
+	if oldest < 0 {
+		oldest = 1
+	}
+	var kept Timeline
+	last = 0
+	for _, m := range slices.Delete(moments, oldest, oldest+1) {
+		kept += encodeMoment(m, last)
+		last = m.At.UnixMicro()
+	}
+	return kept
+}
+
+// encodeMoment encodes a moment: the number of its kind, the microseconds since the one before, its attempt, and its
+// texts.
+func encodeMoment(m Moment, last int64) Timeline {
+	var buffer [4*binary.MaxVarintLen64 + 2*MaxMomentText]byte
+	b := binary.AppendUvarint(buffer[:0], uint64(max(slices.Index(momentKinds, m.Kind), 0))) //nolint:gosec // it is an index
+	b = binary.AppendVarint(b, m.At.UnixMicro()-last)
+	b = binary.AppendUvarint(b, uint64(max(m.Attempt, 0))) //nolint:gosec // it is not negative
+	for _, text := range []string{m.Text, m.Operator} {
+		text = strings.ToValidUTF8(text[:min(len(text), MaxMomentText)], "")
+		b = binary.AppendUvarint(b, uint64(len(text)))
+		b = append(b, text...)
+	}
+	return Timeline(b)
+}
+
+// encodedMoment is a moment as it is encoded, and what follows it.
+type encodedMoment struct {
+	kind, attempt  uint64
+	since          int64 // microseconds
+	text, operator string
+	rest           Timeline
+}
+
+// cut returns the first moment. ok is false if it is damaged.
+func (t Timeline) cut() (e encodedMoment, ok bool) {
+	rest, ok := string(t), true
+	number := func() uint64 {
+		n, size := binary.Uvarint([]byte(rest[:min(len(rest), binary.MaxVarintLen64)]))
+		ok = ok && size > 0
+		rest = rest[max(size, 0):]
+		return n
+	}
+	text := func() string {
+		n := number()
+		if ok = ok && n <= uint64(len(rest)); !ok {
+			return ""
+		}
+		text := rest[:n]
+		rest = rest[n:]
+		return text
+	}
+	e.kind = number()
+	zigzag := number()
+	e.since = int64(zigzag>>1) ^ -int64(zigzag&1) //nolint:gosec // the reverse of binary.AppendVarint
+	e.attempt, e.text, e.operator = number(), text(), text()
+	e.rest = Timeline(rest)
+	return e, ok
+}
+
+// Moments returns the moments. It leaves out what is damaged, and all after it.
+func (t Timeline) Moments() []Moment {
+	var moments []Moment
+	at := int64(0)
+	for t != "" {
+		e, ok := t.cut()
+		if !ok {
+			break
+		}
+		at += e.since
+		m := Moment{At: time.UnixMicro(at).UTC(), Attempt: int(min(e.attempt, 1<<31-1)), Text: e.text, Operator: e.operator} //nolint:gosec // it fits
+		if e.kind < uint64(len(momentKinds)) {                                                                               // a newer server may have written it
+			m.Kind = momentKinds[e.kind]
+		}
+		moments = append(moments, m)
+		t = e.rest
+	}
+	return moments
+}

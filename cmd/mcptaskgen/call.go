@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -29,9 +28,9 @@ given more than once makes a list. mcptaskgen tools URL TOOL shows what a tool t
   mcptaskgen call http://localhost:8080/mcp deploy_service service=api environment=staging
   mcptaskgen call -- npx -y search-server -- search query="task leases" limit=5
 
-Only the result goes to standard output. A tool that may run as a task does. Progress and questions go
-to the terminal. Ctrl-C leaves the task running and prints the line that takes it up again; a second
-Ctrl-C cancels it.
+A tool that may run as a task runs as one. Progress and questions go to the terminal, and only the
+result goes to standard output. Ctrl-C leaves the task running and prints the command that waits for it
+again. A second Ctrl-C cancels the task.
 
 Flags:
 `
@@ -83,51 +82,45 @@ Flags:
 `
 
 const callExitCodes = `
-Exit codes: 0 when all is well, 2 on errors of usage, 3 if the server wants to know who calls, 4 if it
-cannot be reached, 5 if the tool or the server failed, 6 if the task was cancelled, 7 if the task is not
-known, has expired or lost its worker, 8 if an answer is needed, 124 after --timeout, 130 after Ctrl-C.
+Exit codes: 0 when all is well, 2 if the command line is wrong, 3 if the server wants to know who calls,
+4 if it cannot be reached, 5 if the tool or the server failed, 6 if the task was cancelled, 7 if the task
+is not known, has expired or lost its worker, 8 if an answer is needed, 124 after --timeout, 130 after
+Ctrl-C.
 `
 
-// callFlags are the flags that all commands of tasks share.
+// callFlags are the flags that the commands of tasks share. Parsing sets them in config, answers and sample.
 type callFlags struct {
 	serverFlags
 
-	output         *string
-	timeout        *time.Duration
-	answers        *[]string
-	sample, save   *string
-	noInput        *bool
-	quiet, verbose *bool
+	config  calls.Config
+	answers []string
+	sample  string
 }
 
-// bindCall declares them. waits says whether the command waits for results.
-func bindCall(flags *pflag.FlagSet, waits bool) callFlags {
-	none, no := "", false
-	f := callFlags{answers: &[]string{}, sample: &none, save: &none, noInput: &no}
-	f.output = flags.StringP("output", "o", calls.FormatText, "`text`, json, or jsonl: a line for each change")
-	if waits {
-		f.answers = flags.StringArray("answer", nil, "answer a question, as `KEY=JSON`; the key, the type or * names it, and decline\nand cancel refuse it; may be repeated")
-		f.noInput = flags.Bool("no-input", false, "ask nobody: end with exit code 8 and the question if an answer is needed")
-		f.sample = flags.String("sample", "", "a `program` that answers requests to a model: it reads the request as JSON and\nwrites the result, or text")
-		f.save = flags.String("save", "", "write images, sounds and files of the result into this `directory`")
-	}
-	f.timeout = flags.Duration("timeout", 0, "how long to wait; the task goes on (default: no limit)")
+// bind declares the flags of all these commands.
+func (f *callFlags) bind(flags *pflag.FlagSet) {
+	flags.StringVarP(&f.config.Format, "output", "o", calls.FormatText, "the `format` of the output: text, json, or jsonl, with an object on each line")
+	flags.DurationVar(&f.config.Timeout, "timeout", 0, "how long to wait; the task goes on (default: no limit)")
 	f.serverFlags = bindServer(flags, "the `revision` of tasks to speak (default: the first of 2026-07-28 and 2025-11-25 in\nwhich the server has tasks)")
-	f.quiet = flags.BoolP("quiet", "q", false, "show no progress")
-	f.verbose = flags.BoolP("verbose", "v", false, "log what happens, and show what the program writes to its standard error")
-	return f
+	flags.BoolVarP(&f.config.Quiet, "quiet", "q", false, "show no progress")
+	flags.BoolVarP(&f.config.Verbose, "verbose", "v", false, "log what happens, and show what the program writes to its standard error")
 }
 
-// config returns how a command works, and the words after the server.
-func (f callFlags) config(i invocation, dash int) (config calls.Config, rest []string, err error) {
-	server, rest, err := f.read(i.args, dash)
-	if err != nil {
+// bindWait declares those of commands that wait for results.
+func (f *callFlags) bindWait(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.answers, "answer", nil, "answer a question, as `KEY=JSON`; the key, the type or * names it, and decline\nand cancel refuse it; may be repeated")
+	flags.BoolVar(&f.config.NoInput, "no-input", false, "ask nobody: end with exit code 8 and the question if an answer is needed")
+	flags.StringVar(&f.sample, "sample", "", "a `program` that answers requests to a model: it reads the request as JSON and\nwrites the result, or text")
+	flags.StringVar(&f.config.Save, "save", "", "write images, sounds and files of the result into this `directory`")
+}
+
+// readCall returns how a command works, and the words after the server. dash is that of read.
+func (f callFlags) readCall(i invocation, dash int) (config calls.Config, rest []string, err error) {
+	config = i.attach(f.config)
+	if config.Server, rest, err = f.read(i.args, dash); err != nil {
 		return config, nil, err
 	}
-	config = i.config(server)
-	config.Format, config.Timeout, config.Save = *f.output, *f.timeout, *f.save
-	config.Quiet, config.Verbose, config.NoInput = *f.quiet, *f.verbose, *f.noInput
-	config.Sample = strings.Fields(*f.sample)
+	config.Sample = strings.Fields(f.sample)
 	if !slices.Contains([]string{calls.FormatText, calls.FormatJSON, calls.FormatLines}, config.Format) {
 		return config, nil, fmt.Errorf("--output %q is not text, json or jsonl", config.Format)
 	}
@@ -135,7 +128,7 @@ func (f callFlags) config(i invocation, dash int) (config calls.Config, rest []s
 		return config, nil, fmt.Errorf("--timeout %v is negative", config.Timeout)
 	}
 	config.Answers = map[string]string{}
-	for _, answer := range *f.answers {
+	for _, answer := range f.answers {
 		key, text, ok := strings.Cut(answer, "=")
 		if !ok || key == "" {
 			return config, nil, fmt.Errorf("--answer %q is not of the form KEY=JSON", answer)
@@ -157,15 +150,12 @@ func checkAnswer(text string) error {
 	return fmt.Errorf("%q is neither a JSON object nor decline or cancel", text)
 }
 
-// config returns how a command works with a server.
-func (i invocation) config(server calls.Server) calls.Config {
-	interrupts := make(chan os.Signal, 2)
-	signal.Notify(interrupts, os.Interrupt)
-	stderr, ok := i.stderr.(*os.File)
-	if !ok {
-		stderr = os.Stderr
-	}
-	return calls.Config{Server: server, Stdin: os.Stdin, Stdout: i.stdout, Stderr: stderr, Interrupts: interrupts, Format: calls.FormatText}
+// attach returns a configuration with the standard files and the interrupts of this process.
+func (i invocation) attach(config calls.Config) calls.Config {
+	config.Interrupts = make(chan os.Signal, 2)
+	signal.Notify(config.Interrupts, os.Interrupt)
+	config.Stdin, config.Stdout, config.Stderr = os.Stdin, i.stdout, os.Stderr
+	return config
 }
 
 // printFailure prints why a command has ended, and returns its exit code.
@@ -185,31 +175,36 @@ func (i invocation) printFailure(name, format string, err error) int {
 	return failure.Code
 }
 
-// taskCommand makes a command that connects to a server. do gets the words after the server.
-func taskCommand(name, usage string, waits bool, bind func(*pflag.FlagSet) func(ctx context.Context, config calls.Config, rest []string) error) command {
+// callAction is what a command does on a server. rest are the words after the server.
+type callAction func(ctx context.Context, config calls.Config, rest []string) error
+
+// taskCommand makes a command that connects to a server. bind declares its own flags.
+func taskCommand(name, usage string, bind func(*pflag.FlagSet, *callFlags) callAction) command {
 	return command{name: name, usage: usage, after: callExitCodes, bind: func(flags *pflag.FlagSet) func(context.Context, invocation) int {
-		do := bind(flags)
-		shared := bindCall(flags, waits)
+		var shared callFlags
+		do := bind(flags, &shared)
+		shared.bind(flags)
 		return func(ctx context.Context, i invocation) int {
-			config, rest, err := shared.config(i, flags.ArgsLenAtDash())
+			config, rest, err := shared.readCall(i, flags.ArgsLenAtDash())
 			if err == nil {
 				// Ctrl-C has a meaning of its own here.
 				err = do(context.WithoutCancel(ctx), config, rest)
 			} else {
 				err = fmt.Errorf("%w; see mcptaskgen %s --help", err, name)
 			}
-			return i.printFailure(name, *shared.output, err)
+			return i.printFailure(name, shared.config.Format, err)
 		}
 	}}
 }
 
 func callCommand() command {
-	return taskCommand("call", callUsage, true, func(flags *pflag.FlagSet) func(context.Context, calls.Config, []string) error {
+	return taskCommand("call", callUsage, func(flags *pflag.FlagSet, shared *callFlags) callAction {
 		arguments := flags.String("args", "", "the arguments as `JSON`, @file with JSON, or - for standard input")
 		detach := flags.BoolP("detach", "d", false, "print the ID of the task and leave it running")
 		plain := flags.Bool("plain", false, "ask for no task")
 		ttl := flags.Duration("ttl", 0, "how long the server has to keep the task (default: it decides)")
 		key := flags.String("idempotency-key", "", "calls with the same `key` share one task")
+		shared.bindWait(flags)
 		return func(ctx context.Context, config calls.Config, rest []string) error {
 			if len(rest) == 0 {
 				return errors.New("name the tool after the server; see mcptaskgen call --help")
@@ -248,7 +243,8 @@ func readArguments(text string, stdin io.Reader) (json.RawMessage, error) {
 }
 
 func watchCommand() command {
-	return taskCommand("watch", watchUsage, true, func(*pflag.FlagSet) func(context.Context, calls.Config, []string) error {
+	return taskCommand("watch", watchUsage, func(flags *pflag.FlagSet, shared *callFlags) callAction {
+		shared.bindWait(flags)
 		return func(ctx context.Context, config calls.Config, rest []string) error {
 			ids, err := readIDs(rest, config.Stdin)
 			if err != nil {
@@ -280,24 +276,21 @@ func readIDs(words []string, stdin io.Reader) (ids []string, err error) {
 }
 
 func answerCommand() command {
-	return taskCommand("answer", answerUsage, false, func(*pflag.FlagSet) func(context.Context, calls.Config, []string) error {
+	return taskCommand("answer", answerUsage, func(*pflag.FlagSet, *callFlags) callAction {
 		return func(ctx context.Context, config calls.Config, rest []string) error {
+			if len(rest) < 1 || len(rest) > 3 {
+				return errors.New("give a task, the key of its question if it has several, and the answer; see mcptaskgen answer --help")
+			}
 			var key, answer string
-			switch len(rest) {
-			case 1:
-			case 2:
-				if checkAnswer(rest[1]) == nil {
-					answer = rest[1]
-				} else {
-					key = rest[1]
-				}
-			case 3:
-				key, answer = rest[1], rest[2]
+			words := rest[1:]
+			if n := len(words); n == 2 || n == 1 && (strings.HasPrefix(words[0], "{") || checkAnswer(words[0]) == nil) {
+				answer, words = words[n-1], words[:n-1]
 				if err := checkAnswer(answer); err != nil {
 					return err
 				}
-			default:
-				return errors.New("give a task, the key of its question if it has several, and the answer; see mcptaskgen answer --help")
+			}
+			if len(words) > 0 {
+				key = words[0]
 			}
 			return calls.Answer(ctx, config, rest[0], key, answer)
 		}
@@ -305,7 +298,7 @@ func answerCommand() command {
 }
 
 func cancelCommand() command {
-	return taskCommand("cancel", cancelUsage, false, func(*pflag.FlagSet) func(context.Context, calls.Config, []string) error {
+	return taskCommand("cancel", cancelUsage, func(*pflag.FlagSet, *callFlags) callAction {
 		return func(ctx context.Context, config calls.Config, rest []string) error {
 			ids, err := readIDs(rest, config.Stdin)
 			if err != nil {
@@ -317,7 +310,7 @@ func cancelCommand() command {
 }
 
 func tasksCommand() command {
-	return taskCommand("tasks", tasksUsage, false, func(*pflag.FlagSet) func(context.Context, calls.Config, []string) error {
+	return taskCommand("tasks", tasksUsage, func(*pflag.FlagSet, *callFlags) callAction {
 		return func(ctx context.Context, config calls.Config, rest []string) error {
 			if len(rest) > 0 {
 				return fmt.Errorf("%q is one word too many; see mcptaskgen tasks --help", rest[0])

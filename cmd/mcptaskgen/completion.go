@@ -108,7 +108,7 @@ func (i invocation) findCompletions(ctx context.Context, current string) []strin
 	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}
 	c.bind(flags)
-	if c.name == initCommand().name {
+	if c.name == "init" {
 		if names := completeTemplates(words); names != nil {
 			return names
 		}
@@ -121,7 +121,7 @@ func (i invocation) findCompletions(ctx context.Context, current string) []strin
 	if err := flags.Parse(words); err != nil {
 		return nil
 	}
-	if c.name == completionCommand().name {
+	if c.name == "completion" {
 		return slices.Sorted(maps.Keys(completionScripts))
 	}
 	return i.completeRest(ctx, c.name, flags)
@@ -153,7 +153,7 @@ func (i invocation) completeRest(ctx context.Context, name string, flags *pflag.
 	if err != nil || len(rest) == 0 {
 		return nil
 	}
-	config := i.config(to)
+	config := i.attach(calls.Config{Server: to, Format: calls.FormatText})
 	switch {
 	case name == "call" && len(rest) > 1:
 		return calls.CompleteArguments(ctx, config, rest[0], rest[1:])

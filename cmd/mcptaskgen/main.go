@@ -77,7 +77,7 @@ func commandNames() (names []string) {
 	return names
 }
 
-// run runs the command line without touching the process.
+// run runs the command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	names := commandNames()
 	if len(args) > 0 && args[0] == "help" {

@@ -22,7 +22,7 @@ type serverFlags struct {
 	revision *string
 }
 
-// bindServer declares them.
+// bindServer declares them. revision is the help of --revision.
 func bindServer(flags *pflag.FlagSet, revision string) serverFlags {
 	return serverFlags{
 		header:   flags.StringArrayP("header", "H", nil, "send this `header` to the URL, as \"Name: value\"; may be repeated"),
@@ -32,7 +32,7 @@ func bindServer(flags *pflag.FlagSet, revision string) serverFlags {
 	}
 }
 
-// lookUpServer returns the flags of a set that bindServer has declared. ok is false if it has not.
+// lookUpServer returns the flags that bindServer has declared in a set. ok is false if it has not.
 func lookUpServer(flags *pflag.FlagSet) (f serverFlags, ok bool) {
 	header, err := flags.GetStringArray("header")
 	if err != nil {
@@ -54,7 +54,7 @@ func (f serverFlags) read(args []string, dash int) (server calls.Server, rest []
 			server.Command, rest = args[:i], args[i+1:]
 		}
 		if len(*f.header) > 0 || *f.token != "" || *f.bearer != "" {
-			return server, nil, errors.New("--header, --bearer and --token-env are for a URL; a program reads its own environment")
+			return server, nil, errors.New("--header, --bearer and --token-env are for a URL; give a program what it needs in its environment")
 		}
 		return server, rest, nil
 	}
@@ -66,7 +66,7 @@ func (f serverFlags) read(args []string, dash int) (server calls.Server, rest []
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return server, nil, fmt.Errorf("%q is not a URL; to start a program, write -- before it", args[0])
 	case u.User != nil:
-		return server, nil, errors.New("give what the URL has before @ with --header \"Authorization: ...\"")
+		return server, nil, errors.New("the URL has a name or a password before @; send it with --header \"Authorization: ...\" instead")
 	}
 	server.URL = args[0]
 	server.Header, err = f.readHeader()
@@ -96,7 +96,7 @@ func (f serverFlags) readHeader() (http.Header, error) {
 	token := *f.bearer
 	if *f.token != "" {
 		if token = strings.TrimSpace(os.Getenv(*f.token)); token == "" {
-			return nil, fmt.Errorf("the environment variable %s is empty", *f.token)
+			return nil, fmt.Errorf("--token-env: the environment variable %s is empty or not set", *f.token)
 		}
 	}
 	if token != "" {

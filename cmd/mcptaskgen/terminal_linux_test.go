@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -179,7 +181,7 @@ func TestTerminalCtrlC(t *testing.T) {
 		s := sit(t, 120, nil, "call", "--revision", revision, server.url, "run_pipeline", "repository=api", "branch=slow")
 		s.Sees("2/4  test")
 		s.Types("\x03")
-		s.Sees("The task goes on. This takes it up again:")
+		s.Sees("The task goes on. This waits for it:")
 		s.Sees("Ctrl-C once more cancels it.")
 		s.ends(130, "")
 		task := resumable.FindStringSubmatch(s.Look())
@@ -196,6 +198,29 @@ func TestTerminalCtrlC(t *testing.T) {
 		s = sit(t, 120, nil, "watch", "--revision", revision, server.url, task[1])
 		s.ends(6, "")
 	})
+}
+
+// TestTerminalCtrlCConnecting ends commands whose server takes the connection and says nothing.
+func TestTerminalCtrlCConnecting(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"call", "URL", "run_pipeline"}, {"watch", "URL", "TASK"}, {"cancel", "URL", "TASK"}, {"tasks", "URL"}, {"tools", "--list", "URL"}} {
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
+			listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			args[slices.Index(args, "URL")] = "http://" + listener.Addr().String()
+			s := sit(t, 80, nil, args...)
+			conn, err := listener.Accept()
+			if err := errors.Join(err, listener.Close()); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }() // the command has ended
+			s.Types("\x03")
+			s.ends(130, "")
+		})
+	}
 }
 
 func TestTerminalNarrow(t *testing.T) {

@@ -18,9 +18,9 @@ Usage:
   mcptaskgen tools [flags] URL [TOOL]                 a server over streamable HTTP
   mcptaskgen tools [flags] -- CMD [ARG]... [-- TOOL]  a server on the standard input and output of a program
 
-With TOOL it prints what that tool does and which arguments it takes. Without, it prints the tools of
-all pages as JSON, in the server's order and as the server describes them, with the server's name and
-capabilities. --list prints their names. Generate a client or a server from the file:
+With TOOL it prints what that tool does and which arguments it takes. With --list it prints the names of
+all tools. Otherwise it prints the tools of all pages as JSON, in the server's order and as the server
+describes them, with the server's name and capabilities. Generate a client or a server from the file:
 
   mcptaskgen tools --out search.json -- npx -y search-server
   mcptaskgen --tools search.json
@@ -31,8 +31,12 @@ appears here. The command follows no redirects to other servers.
 Flags:
 `
 
+const toolsAfter = `
+Exit codes: 0 when all is well, 2 on errors. With TOOL or --list they are those of mcptaskgen call.
+`
+
 func toolsCommand() command {
-	return command{name: "tools", usage: toolsUsage, after: callExitCodes, bind: func(flags *pflag.FlagSet) func(context.Context, invocation) int {
+	return command{name: "tools", usage: toolsUsage, after: toolsAfter, bind: func(flags *pflag.FlagSet) func(context.Context, invocation) int {
 		out := flags.String("out", "", "write to this `file`, if it would change, instead of to standard output")
 		list := flags.Bool("list", false, "print the names and what they do, a line each")
 		server := bindServer(flags, "the `revision` of the protocol to speak (default: 2025-11-25, or 2026-07-28\nif the server speaks only that)")
@@ -50,9 +54,9 @@ func toolsCommand() command {
 				return i.printError(fmt.Errorf("mcptaskgen tools: %w; see mcptaskgen tools --help", err))
 			}
 			if len(rest) > 0 || *list {
-				config := i.config(to)
-				config.Timeout, config.Quiet = *timeout, true
-				return i.printFailure("tools", config.Format, calls.Describe(ctx, config, append(rest, "")[0]))
+				config := i.attach(calls.Config{Server: to, Format: calls.FormatText, Timeout: *timeout, Quiet: true})
+				name := append(rest, "")[0]
+				return i.printFailure("tools", config.Format, calls.Describe(context.WithoutCancel(ctx), config, name)) // Ctrl-C ends it by config
 			}
 			ctx, cancel := context.WithTimeout(ctx, *timeout)
 			defer cancel()

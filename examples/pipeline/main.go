@@ -5,7 +5,7 @@
 //	pipeline -http 127.0.0.1:8080  only the server, at /mcp
 //	pipeline -stdio                only the server, on standard input and output
 //	pipeline -call URL             only the client, against a server
-//	pipeline -record FILE          the first, and FILE gets what a terminal of 80 columns shows, as asciinema plays it
+//	pipeline -record FILE          the first, recorded at a terminal of 80 columns into FILE, for asciinema
 //
 // With -http and -stdio the server keeps its tasks in memory. With -store sqlite:FILE or -store postgres:DSN it keeps them
 // in a database, and they survive the server. Replicas behind one URL share -store postgres:DSN and
@@ -39,7 +39,7 @@ func main() {
 	flag.StringVar(&m.addr, "http", "", "serve /mcp at this `address` until interrupted")
 	flag.BoolVar(&m.stdio, "stdio", false, "serve one client on standard input and output")
 	flag.StringVar(&m.url, "call", "", "run only the client, against the server at this `URL`")
-	flag.StringVar(&m.record, "record", "", "write what a terminal shows of the demo into this `file`, as asciinema plays it")
+	flag.StringVar(&m.record, "record", "", "record the demo into this `file`, for asciinema")
 	flag.BoolVar(&m.attached, "attached", false, "with -http: end when standard input ends")
 	flag.StringVar(&m.keep.store, "store", stores.Default, stores.Usage)
 	flag.StringVar(&m.keep.sessionKey, "session-key", "", "share the sessions of 2025-11-25 with all replicas of this `key`, of at least 32 bytes")

@@ -23,7 +23,7 @@ const (
 )
 
 // record runs the demo at a terminal of its own, and writes what it shows into a file, in version 2 of asciinema's format.
-// The person's keys go there too.
+// What the person types goes to the demo.
 func record(ctx context.Context, out *os.File, file string) (err error) {
 	program, err := os.Executable()
 	if err != nil {

@@ -36,7 +36,7 @@ type story struct {
 	killed *mcptask.Call[pipeline.RunReport]
 
 	mu sync.Mutex
-	// cancelTask is what Ctrl-C does, instead of ending the demo. nil ends it.
+	// cancelTask is what Ctrl-C does once instead of ending the demo. If it is nil, Ctrl-C ends the demo.
 	cancelTask func()
 }
 
@@ -234,8 +234,8 @@ func (s *story) showCancel(ctx context.Context) error {
 		return err
 	}
 	wait := 2 * time.Second
-	cancelled, ended := make(chan struct{}), make(chan struct{})
-	cancel := sync.OnceFunc(func() { close(cancelled) })
+	cancelled := make(chan error, 1)
+	cancel := sync.OnceFunc(func() { cancelled <- call.Cancel(ctx) })
 	if s.t.CanAsk() {
 		wait = patience / 2
 		s.say("Ctrl-C cancels it. Or the demo does, after %v.", wait)
@@ -243,22 +243,15 @@ func (s *story) showCancel(ctx context.Context) error {
 		defer s.setInterrupt(nil)
 	}
 	defer time.AfterFunc(wait, cancel).Stop()
-	failed := make(chan error, 1)
-	go func() {
-		select {
-		case <-cancelled:
-			failed <- call.Cancel(ctx)
-		case <-ended:
-			failed <- nil
-		}
-	}()
 	last, err := follow(ctx, s, call)
-	close(ended)
-	if err := errors.Join(err, <-failed); err != nil {
+	if err != nil {
 		return err
 	}
 	if _, err := call.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
 		return fmt.Errorf("the cancelled pipeline ended with %w", err)
+	}
+	if err := <-cancelled; err != nil {
+		return err
 	}
 	s.say("It is %s, and its handler has stopped.", last.Status)
 	return nil

@@ -78,7 +78,7 @@ type Argument struct {
 	Description string
 }
 
-// DescribeArguments returns the arguments of a tool, the required ones first, each in the order of names.
+// DescribeArguments returns the arguments of a tool: the required ones first, then the others, both sorted by name.
 func DescribeArguments(tool mcptask.ToolInfo) []Argument {
 	root := readSchema(tool.InputSchema)
 	required, _ := root.members()["required"].([]any)
@@ -139,8 +139,8 @@ func (s schema) describeKind() string {
 	return "any JSON"
 }
 
-// Unknown is the error for a name that is not among the known ones. It says what else the person may mean. owner is what has
-// the names, and kind what they are.
+// Unknown returns the error for a name that is not among the known ones. It suggests the nearest known name, or else lists all
+// of them. owner is what has the names, such as a tool, and kind what they name, such as "argument".
 func Unknown(owner, kind, name string, known []string) error {
 	switch near := nearest(name, known); {
 	case near != "":
@@ -301,7 +301,7 @@ func (s schema) parseAll(values []string) (json.RawMessage, error) {
 		return s.parse(values[0], kinds)
 	}
 	if len(kinds) > 0 && !slices.Contains(kinds, "array") {
-		return nil, errors.New("it is given twice, and takes one value")
+		return nil, fmt.Errorf("got %d values, want one", len(values))
 	}
 	items := schema{s.root, s.members()["items"]}
 	var list []json.RawMessage
@@ -321,8 +321,8 @@ func (s schema) parse(value string, kinds []string) (json.RawMessage, error) {
 	if json.Unmarshal([]byte(value), &parsed) == nil {
 		kind := kindOf(parsed)
 		isText := kind == "string" || kind == "null" && slices.Contains(kinds, "string")
-		fits := slices.Contains(kinds, kind) || kind == "number" && slices.Contains(kinds, "integer")
-		if fits && !isText || len(kinds) == 0 && !isText {
+		fits := len(kinds) == 0 || slices.Contains(kinds, kind) || kind == "number" && slices.Contains(kinds, "integer")
+		if fits && !isText {
 			return json.RawMessage(value), nil
 		}
 	}

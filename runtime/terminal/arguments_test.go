@@ -57,7 +57,7 @@ func TestArguments(t *testing.T) {
 		{"branch=main replicas=0", "", `!replicas: `},
 		{"branch=main replicas=many", "", `!replicas: got "many", want an integer`},
 		{"branch=main force=yes", "", `!force: got "yes", want true or false`},
-		{"branch=a branch=b", "", `!branch: it is given twice, and takes one value`},
+		{"branch=a branch=b", "", `!branch: got 2 values, want one`},
 		{"branhc=main", "", `!deploy has no argument "branhc"; did you mean branch?`},
 		{"branch=main elephant=1", "", `!deploy has no argument "elephant"; it has any, branch, `},
 		{"branch=main replicas:=x", "", `!replicas: "x" is not JSON; give text as replicas=x`},

@@ -198,31 +198,41 @@ func (t *Terminal) askForm(ctx context.Context, schema json.RawMessage) (json.Ra
 	return form.encode(values), nil
 }
 
-// askField asks for one value until it fits.
+// askField asks for one value until it fits. The value is nil if the field stays empty.
 func (t *Terminal) askField(ctx context.Context, f field, values map[string]json.RawMessage) error {
 	if description := brief(f.property.Description, maxDescription); description != "" {
 		t.tell(description, t.look.faint)
 	}
 	p := f.newPrompt()
 	t.listChoices(p)
-	for {
-		if err := t.edit(ctx, p); err != nil {
-			return err
-		}
+	value, err := t.askValue(ctx, p, func() (json.RawMessage, error) {
 		value, err := f.read(p)
 		if err == nil && value != nil {
 			err = f.check(ctx, value)
 		}
-		if err != nil {
-			t.replacePrompt(p, t.formatFault(err)...)
-			p.text = nil
-			continue
+		return value, err
+	})
+	if err != nil {
+		return err
+	}
+	values[f.name] = value
+	t.replacePrompt(nil, t.formatEntered(f.label()+": ", f.showEntered(value)))
+	return nil
+}
+
+// askValue lets the person edit a prompt until read takes what was entered. The errors of read are shown, those of the edit
+// returned.
+func (t *Terminal) askValue(ctx context.Context, p *prompt, read func() (json.RawMessage, error)) (json.RawMessage, error) {
+	for {
+		if err := t.edit(ctx, p); err != nil {
+			return nil, err
 		}
-		if values[f.name] = value; value == nil {
-			delete(values, f.name)
+		value, err := read()
+		if err == nil {
+			return value, nil
 		}
-		t.replacePrompt(nil, t.formatEntered(f.label()+": ", f.showEntered(value)))
-		return nil
+		t.replacePrompt(p, t.formatFault(err)...)
+		p.text = nil
 	}
 }
 
@@ -243,22 +253,15 @@ func (t *Terminal) listChoices(p *prompt) {
 // askConsent asks whether the person agrees: the schema wants no values.
 func (t *Terminal) askConsent(ctx context.Context) (json.RawMessage, error) {
 	p := &prompt{label: "  Agree? (y/n): "}
-	for {
-		if err := t.edit(ctx, p); err != nil {
-			return nil, err
-		}
-		value, err := readBoolean(string(p.text))
-		if err != nil {
-			t.replacePrompt(p, t.formatFault(err)...)
-			p.text = nil
-			continue
-		}
-		t.replacePrompt(nil, t.formatEntered("Agree? ", showAnswer(value)))
-		if string(value) == "false" {
-			return nil, mcptask.ErrDeclined
-		}
-		return json.RawMessage("{}"), nil
+	value, err := t.askValue(ctx, p, func() (json.RawMessage, error) { return readBoolean(string(p.text)) })
+	if err != nil {
+		return nil, err
 	}
+	t.replacePrompt(nil, t.formatEntered("Agree? ", showAnswer(value)))
+	if string(value) == "false" {
+		return nil, mcptask.ErrDeclined
+	}
+	return json.RawMessage("{}"), nil
 }
 
 // askJSON asks for the whole content as JSON: no form can be made from the schema, nor is it safe to follow.
@@ -266,19 +269,17 @@ func (t *Terminal) askJSON(ctx context.Context, schema json.RawMessage) (json.Ra
 	t.tell("No form can be made from the schema of the answer. Type it as one line of JSON. Ctrl-D declines.", t.look.warn)
 	t.tell(brief(string(schema), maxSchema), t.look.faint)
 	p := &prompt{label: "  JSON: "}
-	for {
-		if err := t.edit(ctx, p); err != nil {
-			return nil, err
-		}
+	typed, err := t.askValue(ctx, p, func() (json.RawMessage, error) {
 		typed := bytes.TrimSpace([]byte(string(p.text)))
-		_, err := decodeMembers(typed)
-		if err == nil && json.Valid(typed) {
-			t.replacePrompt(nil, t.formatEntered("JSON: ", brief(string(typed), maxSchema)))
-			return typed, nil
+		if _, err := decodeMembers(typed); err != nil || !json.Valid(typed) {
+			return nil, errors.New("it is not an object in JSON")
 		}
-		t.replacePrompt(p, t.formatFault(errors.New("it is not an object in JSON"))...)
-		p.text = nil
+		return typed, nil
+	})
+	if err == nil {
+		t.replacePrompt(nil, t.formatEntered("JSON: ", brief(string(typed), maxSchema)))
 	}
+	return typed, err
 }
 
 func (t *Terminal) formatFault(err error) []string {

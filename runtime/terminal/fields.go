@@ -242,11 +242,8 @@ func encodeMembers(members []member) json.RawMessage {
 }
 
 func encodeString(s string) json.RawMessage {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(s) // a string has always an encoding
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	encoded, _ := encode(s) // a string always encodes
+	return encoded
 }
 
 // showValue returns a value as a person would type it.
@@ -597,7 +594,7 @@ func (f field) check(ctx context.Context, value json.RawMessage) error {
 	case err == nil:
 		return nil
 	case f.isHidden():
-		return fmt.Errorf("it does not fit: want %s", f.kind())
+		return errors.New("it does not fit" + formatRange(f.property.MinLength, f.property.MaxLength, ": want ", " characters"))
 	}
 	place := text.Shorten(f.name, maxPlace) + ": "
 	words := strings.ReplaceAll(strings.TrimPrefix(err.Error(), place), "; "+place, "; ")

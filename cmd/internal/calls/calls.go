@@ -1,3 +1,5 @@
+// Package calls calls the tools of a server, and watches, answers and cancels their tasks, for a person or a script at a
+// command line.
 package calls
 
 import (
@@ -7,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,24 +21,26 @@ import (
 // Tool says what to call.
 type Tool struct {
 	Name string
-	// Words are the arguments as a person types them, and Arguments a JSON object that they add to.
+	// Words are the arguments as a person types them: see terminal.Arguments. They add to Arguments, a JSON object or nil.
 	Words     []string
 	Arguments json.RawMessage
-	// Detach does not wait for the result of a task.
-	Detach         bool
+	// Detach prints the ID of a task and does not wait for its result.
+	Detach bool
+	// Plain, TTL and IdempotencyKey are the options of package mcptask with these names.
 	Plain          bool
 	TTL            time.Duration
 	IdempotencyKey string
 }
 
-// errInterrupted ends a wait that the person ends.
+// errInterrupted is the error of work that the person ends by Ctrl-C.
 var errInterrupted = errors.New("interrupted")
 
-// again is how long the person may press Ctrl-C once more to cancel.
-const again = 2 * time.Second
-
-// cancelWithin bounds a cancellation.
-const cancelWithin = 10 * time.Second
+const (
+	// secondInterrupt is how long the person has for the second Ctrl-C, which cancels the task.
+	secondInterrupt = 2 * time.Second
+	// cancelWithin bounds that cancellation.
+	cancelWithin = 10 * time.Second
+)
 
 // Call calls a tool and prints its result. The error is a *Failure.
 func Call(ctx context.Context, config Config, tool Tool) error {
@@ -48,13 +51,13 @@ func Call(ctx context.Context, config Config, tool Tool) error {
 		}
 		arguments, err := terminal.Arguments(ctx, info, tool.Arguments, tool.Words)
 		if err != nil {
-			return usage(fmt.Errorf("%s: %w; mcptaskgen tools %s shows its arguments", tool.Name, err, s.Server.with(tool.Name)))
+			return usage(fmt.Errorf("%w; %s shows the arguments", err, s.Server.commandLine("tools", tool.Name)))
 		}
 		options := []mcptask.CallOption{mcptask.TTL(tool.TTL), func(c *mcptask.ToolCall) { c.IdempotencyKey = tool.IdempotencyKey }}
 		if tool.Plain {
 			options = append(options, mcptask.Plain())
 		}
-		if isTerminal(s.Stderr) { // elsewhere each state is a line, and this is none yet
+		if isTerminal(s.Stderr) { // elsewhere each state is a line, and there is no task yet
 			s.terminal.Show(tool.Name, mcptask.Snapshot{Status: mcptask.StatusWorking})
 		}
 		var call *mcptask.Call[*mcptask.Result]
@@ -72,19 +75,7 @@ func Call(ctx context.Context, config Config, tool Tool) error {
 	})
 }
 
-// with returns the server with more words of a command line behind it.
-func (s Server) with(words ...string) string {
-	separator := " "
-	if s.URL == "" {
-		separator = " -- "
-	}
-	for i, word := range words {
-		words[i] = quoteWord(word)
-	}
-	return s.String() + separator + strings.Join(words, " ")
-}
-
-// run connects, does the work, and waits for nobody.
+// run connects to the server and does work. The error is a *Failure.
 func (c Config) run(ctx context.Context, work func(context.Context, *session) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -93,34 +84,40 @@ func (c Config) run(ctx context.Context, work func(context.Context, *session) er
 		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
 		defer cancel()
 	}
-	s, err := open(ctx, c)
-	if err != nil {
-		return describeFailure(err, "")
-	}
+	s := newSession(c)
 	defer s.close()
-	if err := work(ctx, s); err != nil {
-		f := describeFailure(err, "")
-		if f.Code == ExitUnreachable && f.Task != "" && c.Server.URL != "" {
-			f.Err = fmt.Errorf("%w\nIf the task goes on, this takes it up again:\n  mcptaskgen watch %s", f.Err, c.Server.with(f.Task))
-		}
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			f.Code, f.Kind, f.Err = ExitTimeout, "timeout", fmt.Errorf("--timeout %v is over", c.Timeout)
-			if f.Task != "" {
-				f.Err = fmt.Errorf("%w; the task goes on: mcptaskgen watch %s waits for it", f.Err, s.Server.with(f.Task))
-			}
-		}
-		return f
+	err := s.interruptible(ctx, "", s.connect)
+	if err == nil {
+		err = work(ctx, s)
 	}
-	return nil
+	if err == nil {
+		return nil
+	}
+	f := describeFailure(err, "")
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		f.Code, f.Kind, f.Err = ExitTimeout, "timeout", fmt.Errorf("--timeout %v is over", c.Timeout)
+		if f.Task != "" {
+			f.Err = fmt.Errorf("%w. The task goes on. This waits for it:\n  %s", f.Err, c.Server.commandLine("watch", f.Task))
+		}
+	case f.Code == ExitUnreachable && f.Task != "" && c.Server.URL != "":
+		f.Err = fmt.Errorf("%w\nIf the task goes on, this waits for it:\n  %s", f.Err, c.Server.commandLine("watch", f.Task))
+	}
+	return f
+}
+
+// listTools returns the server's tools.
+func (s *session) listTools(ctx context.Context) (tools []mcptask.ToolInfo, err error) {
+	err = s.interruptible(ctx, "", func(ctx context.Context) (err error) {
+		tools, err = s.conn.ListTools(ctx)
+		return err
+	})
+	return tools, err
 }
 
 // findTool returns what the server says of a tool.
 func (s *session) findTool(ctx context.Context, name string) (mcptask.ToolInfo, error) {
-	var tools []mcptask.ToolInfo
-	err := s.interruptible(ctx, "", func(ctx context.Context) (err error) {
-		tools, err = s.conn.ListTools(ctx)
-		return err
-	})
+	tools, err := s.listTools(ctx)
 	if err != nil {
 		return mcptask.ToolInfo{}, err
 	}
@@ -134,7 +131,8 @@ func (s *session) findTool(ctx context.Context, name string) (mcptask.ToolInfo, 
 	return mcptask.ToolInfo{}, usage(terminal.Unknown("the server", "tool", name, names))
 }
 
-// interruptible does work until it ends, the person presses Ctrl-C, or a question needs somebody else. task may be "".
+// interruptible does work. It cancels the work and waits for its end if the person presses Ctrl-C, or if the task asks what
+// nobody here can answer. task is the task that the work is about, or "".
 func (s *session) interruptible(ctx context.Context, task string, work func(context.Context) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -166,24 +164,23 @@ func (s *session) interruptible(ctx context.Context, task string, work func(cont
 	}
 }
 
-// needAnswer is the failure of a command whose task asks somebody else.
+// needAnswer returns the failure of a command whose task asks what nobody here can answer. task may be "".
 func (s *session) needAnswer(task string, q openQuestion) *Failure {
-	words := fmt.Sprintf("an answer is needed: %s", terminal.Printable(q.Message, false))
+	text := "an answer is needed: " + terminal.Printable(q.Message, false)
 	if q.fault != nil {
-		words += "\n" + terminal.Printable(q.fault.Error(), false)
+		text += "\n" + terminal.Printable(q.fault.Error(), false)
 	}
 	if task != "" {
-		words += "\nmcptaskgen answer " + s.Server.with(append([]string{task}, nonEmpty(q.Key)...)...) + " answers it"
+		words := []string{task}
+		if q.Key != "" {
+			words = append(words, q.Key)
+		}
+		text += "\nThis answers it:\n  " + s.Server.commandLine("answer", words...)
 	}
-	return &Failure{Code: ExitAsks, Kind: "needs_answer", Err: errors.New(words), Task: task, Question: newQuestion(q.Question)}
+	return &Failure{Code: ExitAsks, Kind: "needs_answer", Err: errors.New(text), Task: task, Question: newQuestion(q.Question)}
 }
 
-// nonEmpty returns the words that are not empty.
-func nonEmpty(words ...string) []string {
-	return slices.DeleteFunc(words, func(word string) bool { return word == "" })
-}
-
-// follow shows a call until it is done, and prints its result. Ctrl-C leaves a task running, and a second one cancels it.
+// follow shows a call until it is done, and prints its result. Ctrl-C leaves a task running. A second Ctrl-C cancels it.
 func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*mcptask.Result]) error {
 	id := call.TaskID()
 	var last mcptask.Snapshot
@@ -225,12 +222,12 @@ func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*m
 
 // leave ends the wait for a task after Ctrl-C.
 func (s *session) leave(ctx context.Context, id string, call *mcptask.Call[*mcptask.Result]) error {
-	left := &Failure{Code: ExitInterrupted, Kind: "interrupted", Task: id, Err: errors.New("interrupted")}
+	left := describeFailure(errInterrupted, id)
 	if id == "" {
 		return left
 	}
-	s.terminal.Printf("%s", "The task goes on. This takes it up again:\n  mcptaskgen watch "+s.Server.with(id)+"\nCtrl-C once more cancels it.")
-	timer := time.NewTimer(again)
+	s.terminal.Printf("The task goes on. This waits for it:\n  %s\nCtrl-C once more cancels it.", s.Server.commandLine("watch", id))
+	timer := time.NewTimer(secondInterrupt)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -292,7 +289,7 @@ func (s *session) printDetached(name, id string) error {
 	if s.Format == FormatText {
 		fmt.Fprintln(s.Stdout, id)
 		if !s.Quiet {
-			fmt.Fprintf(s.Stderr, "%s goes on. This waits for it:\n  mcptaskgen watch %s\n", name, s.Server.with(id))
+			fmt.Fprintf(s.Stderr, "%s goes on. This waits for it:\n  %s\n", name, s.Server.commandLine("watch", id))
 		}
 		return nil
 	}

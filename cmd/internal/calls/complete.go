@@ -51,18 +51,12 @@ func CompleteArguments(ctx context.Context, config Config, name string, words []
 
 // CompleteTasks returns the IDs of the caller's tasks, if the server lists them.
 func CompleteTasks(ctx context.Context, config Config) (ids []string) {
-	if config.Server.Revision == "" {
-		config.Server.Revision = mcptask.Revision20251125
-	}
-	_ = config.complete(ctx, func(ctx context.Context, s *session) error {
-		if lister, ok := s.conn.(mcptask.Lister); ok {
-			tasks, err := lister.ListTasks(ctx)
-			for _, task := range tasks {
-				ids = append(ids, task.TaskID)
-			}
-			return err
+	_ = config.withList().complete(ctx, func(ctx context.Context, s *session) error {
+		tasks, err := s.listTasks(ctx)
+		for _, task := range tasks {
+			ids = append(ids, task.TaskID)
 		}
-		return nil
+		return err
 	})
 	return ids
 }
@@ -70,7 +64,7 @@ func CompleteTasks(ctx context.Context, config Config) (ids []string) {
 // listTools lists the server's tools, or none.
 func (c Config) listTools(ctx context.Context) (tools []mcptask.ToolInfo) {
 	_ = c.complete(ctx, func(ctx context.Context, s *session) (err error) {
-		tools, err = s.conn.ListTools(ctx)
+		tools, err = s.listTools(ctx)
 		return err
 	})
 	return tools

@@ -23,7 +23,7 @@ func Describe(ctx context.Context, config Config, name string) error {
 			s.terminal.Close()
 			return s.describeTool(tool)
 		}
-		tools, err := s.conn.ListTools(ctx)
+		tools, err := s.listTools(ctx)
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (s *session) describeTool(tool mcptask.ToolInfo) error {
 			words = append(words, a.Name+"="+strings.ToUpper(a.Name))
 		}
 	}
-	fmt.Fprintf(w, "  mcptaskgen call %s\n\n", terminal.Printable(s.Server.with(words...), false))
+	fmt.Fprintf(w, "  %s\n\n", terminal.Printable(s.Server.commandLine("call", words...), false))
 	var rows [][]string
 	for _, a := range arguments {
 		kind := a.Kind

@@ -1,19 +1,18 @@
-// Package calls calls the tools of a server, and watches, answers and cancels their tasks, for a person or a script at a
-// command line.
 package calls
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
+	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // Exit codes of the commands that call a server.
 const (
-	ExitDone        = 0
-	ExitUsage       = 2 // also what nobody expects
+	ExitUsage       = 2 // also an error that has no code of its own
 	ExitDenied      = 3
 	ExitUnreachable = 4
 	ExitFailed      = 5 // the tool, or the server, says that it failed
@@ -24,7 +23,7 @@ const (
 	ExitInterrupted = 130
 )
 
-// Failure is why a command ends without what it was called for.
+// Failure is the error of a command.
 type Failure struct {
 	// Code is the exit code.
 	Code int
@@ -43,7 +42,7 @@ func (f *Failure) Error() string { return f.Err.Error() }
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Question is a question as a program reads it.
+// Question is the JSON form of a question.
 type Question struct {
 	Key     string          `json:"key,omitempty"`
 	Method  string          `json:"method"`
@@ -52,7 +51,7 @@ type Question struct {
 	Schema  json.RawMessage `json:"schema,omitempty"`
 }
 
-// newQuestion describes a question.
+// newQuestion returns the JSON form of a question.
 func newQuestion(q mcptask.Question) *Question {
 	return &Question{q.Key, q.Method, q.Message, q.URL, q.Schema}
 }
@@ -78,10 +77,10 @@ func (f *Failure) JSON() string {
 	return string(text)
 }
 
-// usage is a failure of the person's.
+// usage returns the failure for an error of the person's.
 func usage(err error) *Failure { return &Failure{Code: ExitUsage, Kind: "usage", Err: err} }
 
-// describeFailure makes a failure of the error of a call. task may be "".
+// describeFailure returns the failure in err, or else one for err. task is the task that it is about, or "".
 func describeFailure(err error, task string) *Failure {
 	var failure *Failure
 	if errors.As(err, &failure) {
@@ -101,12 +100,19 @@ func describeFailure(err error, task string) *Failure {
 		f.Code, f.Kind = ExitFailed, "tool_failed"
 	case errors.As(err, &wire):
 		f.Code, f.Kind = ExitFailed, "server_error"
-	case errors.Is(err, context.DeadlineExceeded):
-		f.Code, f.Kind = ExitTimeout, "timeout"
+	case errors.Is(err, errInterrupted):
+		f.Code, f.Kind = ExitInterrupted, "interrupted"
 	case isDenied(err):
 		f.Code, f.Kind = ExitDenied, "denied"
+		f.Err = fmt.Errorf("%w; --token-env and --header send what the server asks for", err)
 	default:
 		f.Code, f.Kind = ExitUnreachable, "unreachable"
 	}
 	return f
+}
+
+// isDenied reports whether a server wants to know who calls. The SDK says so only in words.
+func isDenied(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, http.StatusText(http.StatusUnauthorized)) || strings.Contains(text, http.StatusText(http.StatusForbidden))
 }

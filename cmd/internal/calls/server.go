@@ -3,12 +3,12 @@ package calls
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -24,16 +24,18 @@ type Server struct {
 	Revision string
 }
 
-// String returns the server as a person gives it on a command line. It leaves out the header, which may have secrets.
-func (s Server) String() string {
-	if s.URL != "" {
-		return quoteWord(s.URL)
+// commandLine returns the line that runs a command of mcptaskgen on the server, with words after it. The line leaves out the
+// header, which may have secrets.
+func (s Server) commandLine(command string, words ...string) string {
+	line := "mcptaskgen " + command
+	server := []string{s.URL}
+	if s.URL == "" {
+		server = slices.Concat([]string{"--"}, s.Command, []string{"--"})
 	}
-	words := []string{"--"}
-	for _, word := range s.Command {
-		words = append(words, quoteWord(word))
+	for _, word := range slices.Concat(server, words) {
+		line += " " + quoteWord(word)
 	}
-	return strings.Join(words, " ")
+	return line
 }
 
 // quoteWord quotes a word for a shell if it needs that.
@@ -55,14 +57,16 @@ func (s Server) connect(ctx context.Context, options gosdk.ClientOptions, stderr
 		command.Stderr = stderr
 		detach(command)
 		conn, err := gosdk.ConnectCommand(ctx, command, options)
-		return conn, describeConnect(err)
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
+			err = usage(err)
+		}
+		return conn, err
 	}
 	if len(s.Header) > 0 {
 		// Package gosdk refuses redirects to another origin, so no other server gets the header.
 		options.HTTPClient = &http.Client{Transport: headerTransport{s.Header}}
 	}
-	conn, err := gosdk.Connect(ctx, s.URL, options)
-	return conn, describeConnect(err)
+	return gosdk.Connect(ctx, s.URL, options)
 }
 
 // headerTransport adds header fields to requests.
@@ -73,23 +77,4 @@ func (t headerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	maps.Copy(r.Header, t.header)
 	return http.DefaultTransport.RoundTrip(r)
-}
-
-// describeConnect makes a failure of an error of a connection.
-func describeConnect(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case isDenied(err):
-		return &Failure{Code: ExitDenied, Kind: "denied", Err: fmt.Errorf("%w; --token-env and --header send what the server asks for", err)}
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
-		return &Failure{Code: ExitUsage, Kind: "usage", Err: err}
-	}
-	return &Failure{Code: ExitUnreachable, Kind: "unreachable", Err: err}
-}
-
-// isDenied reports whether a server wants to know who calls. The SDK tells it only in words.
-func isDenied(err error) bool {
-	text := err.Error()
-	return strings.Contains(text, http.StatusText(http.StatusUnauthorized)) || strings.Contains(text, http.StatusText(http.StatusForbidden))
 }

@@ -32,14 +32,15 @@ type Config struct {
 	Stdin  *os.File
 	Stdout io.Writer // results
 	Stderr *os.File  // the rest
-	// Interrupts has a value for each Ctrl-C.
+	// Interrupts has a value for each Ctrl-C. It needs a buffer: a question at the terminal sends one too, if there is room.
 	Interrupts chan os.Signal
 	Format     string // see FormatText
-	// Timeout bounds the command. A task goes on. 0 means no bound.
+	// Timeout bounds the command. A task goes on. 0 means no limit.
 	Timeout time.Duration
-	// NoInput asks nobody, and Quiet shows no progress.
-	NoInput, Quiet, Verbose bool
-	// Answers has answers by the key or the type of their question. "*" answers any.
+	NoInput bool // asks nobody
+	Quiet   bool // shows no progress
+	Verbose bool // logs to Stderr, and passes on what a program writes to its standard error
+	// Answers has answers by the key or the type of their question. "*" answers any. "decline" and "cancel" refuse.
 	Answers map[string]string
 	// Sample is a program that answers requests to a model, with its arguments. It reads the request, and writes the
 	// result, or text. Empty refuses such requests.
@@ -51,7 +52,7 @@ type Config struct {
 // connectWithin bounds how long a server may take until it can be called.
 const connectWithin = 30 * time.Second
 
-// session is a connection with a person at its other end.
+// session is one run of a command: the connection to a server, and the terminal of the person.
 type session struct {
 	Config
 	conn     mcptask.Conn
@@ -68,8 +69,8 @@ type openQuestion struct {
 	fault error // of the answer that the command line has for it, or nil
 }
 
-// open connects to the server.
-func open(ctx context.Context, config Config) (*session, error) {
+// newSession returns a session that is not connected yet.
+func newSession(config Config) *session {
 	s := &session{Config: config, asked: make(chan openQuestion, 1), answered: make(chan struct{}, 1)}
 	s.terminal = terminal.New(terminal.Options{
 		In: config.Stdin, Out: config.Stderr, NoInput: config.NoInput, Quiet: config.Quiet || config.Format == FormatLines,
@@ -80,36 +81,42 @@ func open(ctx context.Context, config Config) (*session, error) {
 			}
 		},
 	})
+	return s
+}
+
+// connect connects to the server.
+func (s *session) connect(ctx context.Context) error {
 	options := gosdk.ClientOptions{Answer: mcptask.AnswerAny(s.answer), OpenURL: s.openURL}
-	options.Tasks.Logger = slog.New(slog.DiscardHandler) // those that the server makes of its questions
-	if len(config.Sample) > 0 {
+	options.Tasks.Logger = slog.New(slog.DiscardHandler) // of the tasks that a server makes of its questions
+	if len(s.Sample) > 0 {
 		options.Sample = s.sample
 	}
 	stderr := io.Discard
-	if config.Verbose {
-		stderr = config.Stderr
-		options.Logger = slog.New(slog.NewTextHandler(config.Stderr, nil))
+	if s.Verbose {
+		stderr = s.Stderr
+		options.Logger = slog.New(slog.NewTextHandler(s.Stderr, nil))
 	}
-	within, cancel := context.WithTimeout(ctx, connectWithin)
+	ctx, cancel := context.WithTimeout(ctx, connectWithin)
 	defer cancel()
 	last := &tail{next: stderr}
-	conn, err := config.Server.connect(within, options, last)
+	conn, err := s.Server.connect(ctx, options, last)
 	if err != nil {
-		s.terminal.Close()
-		var failure *Failure
-		if words := last.String(); errors.As(err, &failure) && words != "" && !config.Verbose {
+		failure := describeFailure(err, "")
+		if words := last.String(); words != "" && !s.Verbose {
 			failure.Err = fmt.Errorf("%w\n%s", failure.Err, terminal.Printable(words, true))
 		}
-		return nil, err
+		return failure
 	}
 	s.conn = conn
-	return s, nil
+	return nil
 }
 
-// close ends the connection. Tasks go on.
+// close ends the connection, if there is one. Tasks go on.
 func (s *session) close() {
 	s.terminal.Close()
-	_ = s.conn.Close() // there is nobody to tell
+	if s.conn != nil {
+		_ = s.conn.Close() // there is nobody to tell
+	}
 }
 
 // tail keeps the end of what a program writes, and passes all of it on.

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,7 +61,8 @@ func (s *session) followAll(ctx context.Context, all []*mcptask.Call[*mcptask.Re
 	})
 	switch {
 	case errors.Is(err, errInterrupted):
-		return &Failure{Code: ExitInterrupted, Kind: "interrupted", Err: fmt.Errorf("interrupted; %d tasks go on", len(left))}
+		s.terminal.Printf("%d tasks go on. The same command waits for them again.", len(left))
+		return err
 	case err != nil:
 		return err
 	case first != nil:
@@ -142,13 +144,15 @@ func Cancel(ctx context.Context, config Config, ids []string) error {
 		for _, id := range ids {
 			call, err := s.resume(id)
 			if err == nil {
-				err = call.Cancel(ctx)
+				err = s.interruptible(ctx, id, call.Cancel)
 			}
-			if err != nil && first == nil {
+			switch {
+			case errors.Is(err, errInterrupted):
+				return err
+			case err != nil && first == nil:
 				first = describeFailure(fmt.Errorf("%s: %w", id, err), id)
-			}
-			if err == nil && !s.Quiet {
-				fmt.Fprintf(s.Stderr, "%s: the server takes the cancellation\n", id)
+			case err == nil && !s.Quiet:
+				fmt.Fprintf(s.Stderr, "%s: the server accepted the cancellation\n", id)
 			}
 		}
 		return first
@@ -157,15 +161,8 @@ func Cancel(ctx context.Context, config Config, ids []string) error {
 
 // List lists the tasks of the caller. The error is a *Failure.
 func List(ctx context.Context, config Config) error {
-	if config.Server.Revision == "" {
-		config.Server.Revision = mcptask.Revision20251125 // the only one that has a list
-	}
-	return config.run(ctx, func(ctx context.Context, s *session) error {
-		lister, ok := s.conn.(mcptask.Lister)
-		if !ok {
-			return usage(errors.New("this connection lists no tasks"))
-		}
-		tasks, err := lister.ListTasks(ctx)
+	return config.withList().run(ctx, func(ctx context.Context, s *session) error {
+		tasks, err := s.listTasks(ctx)
 		var wire *mcptask.Error
 		if errors.As(err, &wire) && wire.Code == mcptask.CodeMethodNotFound {
 			return &Failure{Code: ExitFailed, Kind: "no_list", Err: errors.New("the server lists no tasks: it does not know who calls, or speaks a revision " +
@@ -177,6 +174,25 @@ func List(ctx context.Context, config Config) error {
 		slices.SortFunc(tasks, func(a, b mcptask.Snapshot) int { return b.CreatedAt.Compare(a.CreatedAt) })
 		return s.printList(tasks)
 	})
+}
+
+// withList returns the configuration with the one revision that has a list of tasks, if it names none.
+func (c Config) withList() Config {
+	c.Server.Revision = cmp.Or(c.Server.Revision, mcptask.Revision20251125)
+	return c
+}
+
+// listTasks returns the tasks of the caller.
+func (s *session) listTasks(ctx context.Context) (tasks []mcptask.Snapshot, err error) {
+	lister, ok := s.conn.(mcptask.Lister)
+	if !ok {
+		return nil, usage(errors.New("this connection lists no tasks"))
+	}
+	err = s.interruptible(ctx, "", func(ctx context.Context) (err error) {
+		tasks, err = lister.ListTasks(ctx)
+		return err
+	})
+	return tasks, err
 }
 
 // printList prints tasks, a line each.

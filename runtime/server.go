@@ -120,6 +120,8 @@ type Server struct {
 	auditRates *limit.Rates[[2]string] // of audit records, by account and kind
 	notices    limit.Notices
 
+	ends endCounts
+
 	attached     sync.Map // see Attached
 	progress     sync.Map // chan ProgressFunc by task ID, see takeProgressTurn
 	pendingNames sync.Map // the IDs of records with an ExternalID that are being stored

@@ -1,0 +1,242 @@
+// Package console is a page for the operator of a server: the tasks of all principals, live, with the history of each, and
+// if the program allows it, the means to step in.
+//
+//	page, err := console.New(tasks, console.Options{})
+//	mux.Handle("/console/", page)
+//
+// Without Options.Authorize it answers only requests from the machine itself. It changes nothing without Options.Actions,
+// and shows no arguments, results, answers and principals without Options.Reveal. docs/console.md has the rest.
+package console
+
+import (
+	"crypto/rand"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+)
+
+// Options configure a console. The zero value is for a person at the machine itself, who only looks.
+type Options struct {
+	// Path is the path under which the page is served, with slashes at both ends. "" means "/console/".
+	Path string
+	// Authorize says who sends a request, or returns an error, which refuses it with 403. It may be called concurrently.
+	// nil admits requests from and to loopback addresses, as the viewer "local", who may do what the other options allow.
+	// Requests that a proxy has forwarded are refused if it says so. Set Authorize behind a proxy.
+	Authorize func(*http.Request) (Viewer, error)
+	// Actions lets viewers who may act cancel tasks, answer for their requestors, and run tasks again.
+	Actions bool
+	// Reveal lets viewers who may reveal see the arguments, results, answers and principals of tasks, one at a time. Each
+	// look is in the audit trail.
+	Reveal bool
+	// AllowedHosts are names, without a port, by which browsers may call the page. On a loopback address, none means
+	// localhost and its addresses; on another, none means every name.
+	AllowedHosts []string
+}
+
+// Viewer is a person who looks at the page.
+type Viewer struct {
+	// Name is the person's, for the audit trail.
+	Name string
+	// Act and Reveal allow what the Options of that name allow.
+	Act, Reveal bool
+}
+
+//go:embed assets
+var assets embed.FS
+
+// Console is the page. Its methods are safe for concurrent use.
+type Console struct {
+	server    *mcptask.Server
+	inspector mcptask.Inspector
+	options   Options
+	mux       *http.ServeMux
+	guard     *http.CrossOriginProtection
+	templates *template.Template
+	mark      []byte // the key of the marks of principals
+
+	mu    sync.Mutex
+	views map[viewKey]*liveView
+	// streams counts the open streams.
+	streams int
+}
+
+// New makes the page of a server. It returns an error if the store of the server is no [mcptask.Inspector], or if the path
+// is none.
+func New(server *mcptask.Server, options Options) (*Console, error) {
+	if options.Path == "" {
+		options.Path = "/console/"
+	}
+	if !strings.HasPrefix(options.Path, "/") || !strings.HasSuffix(options.Path, "/") || strings.ContainsAny(options.Path, "{}?#%") {
+		return nil, fmt.Errorf("console: Options.Path is %q: give a path with a slash at both ends, such as /console/", options.Path)
+	}
+	inspector, ok := server.Inspector()
+	if !ok {
+		return nil, errors.New("console: the server's store does not show the tasks of all principals: it is no mcptask.Inspector")
+	}
+	c := &Console{server: server, inspector: inspector, options: options, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(),
+		mark: []byte(rand.Text()), views: map[viewKey]*liveView{}}
+	var err error
+	if c.templates, err = template.New("").Funcs(c.functions()).ParseFS(assets, "assets/*.html"); err != nil {
+		return nil, fmt.Errorf("console: %w", err) // cannot happen: tests parse them
+	}
+	c.handle("GET", "", c.showOverview)
+	c.handle("GET", "tasks", c.showTasks)
+	c.handle("GET", "tasks/{task}", c.showTask)
+	c.handle("GET", "events", c.stream)
+	c.handle("POST", "tasks/{task}/reveal", c.reveal)
+	c.handle("POST", "tasks/{task}/cancel", c.cancel)
+	c.handle("POST", "tasks/{task}/answer", c.answer)
+	c.handle("POST", "tasks/{task}/again", c.again)
+	c.handle("GET", "style.css", asset("text/css; charset=utf-8"))
+	c.handle("GET", "live.js", asset("text/javascript; charset=utf-8"))
+	c.handle("GET", "icon.svg", asset("image/svg+xml"))
+	return c, nil
+}
+
+// request is a request of a viewer.
+type request struct {
+	*http.Request
+	viewer Viewer
+}
+
+// failure is the answer to a request that fails.
+type failure struct {
+	status int
+	text   string
+}
+
+// Error implements error.
+func (f failure) Error() string { return f.text }
+
+// handle serves a path below that of the page. The handler returns an error before it has written anything.
+func (c *Console) handle(method, below string, do func(http.ResponseWriter, request) error) {
+	pattern := method + " " + c.options.Path + below
+	if below == "" {
+		pattern += "{$}"
+	}
+	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		viewer, err := c.admit(r)
+		if err == nil {
+			err = do(w, request{r, viewer})
+		}
+		if err != nil {
+			c.refuse(w, err)
+		}
+	})
+}
+
+// ServeHTTP implements http.Handler.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer guard.Then(c.server.Logger(), "console", func() { http.Error(w, "internal error", http.StatusInternalServerError) })
+	h := w.Header()
+	for name, value := range map[string]string{
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+			"form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+		"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+	} {
+		h.Set(name, value)
+	}
+	if err := c.checkHost(r); err != nil {
+		c.refuse(w, err)
+		return
+	}
+	if err := c.guard.Check(r); err != nil {
+		c.refuse(w, failure{http.StatusForbidden, "the request comes from another site"})
+		return
+	}
+	c.mux.ServeHTTP(w, r)
+}
+
+// isLoopback reports whether an address, with or without a port, is one of the machine itself.
+func isLoopback(address string) bool {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		address = host
+	}
+	ip, err := netip.ParseAddr(strings.Trim(address, "[]"))
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// isLocal reports whether a request was sent to a loopback address.
+func isLocal(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && isLoopback(local.String())
+}
+
+// isForwarded reports whether a proxy says that a request is another one's.
+func isForwarded(r *http.Request) bool {
+	return slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"}, func(name string) bool {
+		return r.Header.Get(name) != ""
+	})
+}
+
+// checkHost refuses names that may have been bound to the address by another site (DNS rebinding).
+func (c *Console) checkHost(r *http.Request) error {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	isOwn := host == "localhost" || isLoopback(host)
+	switch {
+	case slices.Contains(c.options.AllowedHosts, host), isLocal(r) && isOwn:
+		return nil
+	case !isLocal(r) && len(c.options.AllowedHosts) == 0:
+		return nil
+	}
+	return failure{http.StatusForbidden, fmt.Sprintf("the host %q is not one of Options.AllowedHosts", host)}
+}
+
+// admit returns who sends a request.
+func (c *Console) admit(r *http.Request) (Viewer, error) {
+	viewer := Viewer{Name: "local", Act: true, Reveal: true}
+	if c.options.Authorize == nil {
+		if !isLocal(r) || !isLoopback(r.RemoteAddr) || isForwarded(r) {
+			return viewer, failure{http.StatusForbidden, "the console answers only its own machine: set Options.Authorize for others"}
+		}
+	} else {
+		var err error
+		if viewer, err = c.options.Authorize(r); err != nil {
+			c.server.Notice(slog.LevelWarn, "console refused a request", "error", err)
+			return viewer, failure{http.StatusForbidden, "you may not see this page"}
+		}
+	}
+	viewer.Act, viewer.Reveal = viewer.Act && c.options.Actions, viewer.Reveal && c.options.Reveal
+	return viewer, nil
+}
+
+// refuse answers with an error.
+func (c *Console) refuse(w http.ResponseWriter, err error) {
+	f := failure{http.StatusInternalServerError, "the page could not be made: see the server's log"}
+	if !errors.As(err, &f) {
+		c.server.Notice(slog.LevelError, "console failed", "error", err)
+	}
+	if err := c.write(w, f.status, "refusal.html", page{Title: http.StatusText(f.status), Data: f.text}); err != nil {
+		http.Error(w, f.text, f.status)
+	}
+}
+
+// asset serves a file of assets.
+func asset(kind string) func(http.ResponseWriter, request) error {
+	return func(w http.ResponseWriter, r request) error {
+		content, err := assets.ReadFile("assets/" + path.Base(r.URL.Path))
+		if err != nil {
+			return err
+		}
+		w.Header().Set("Content-Type", kind)
+		_, _ = w.Write(content) // who has left needs no answer
+		return nil
+	}
+}

@@ -1,0 +1,424 @@
+package console_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/console"
+)
+
+// safeBuffer is a log that several goroutines write.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// desk is a server with a console.
+type desk struct {
+	t      *testing.T
+	tasks  *mcptask.Server
+	url    string
+	log    safeBuffer
+	finish chan struct{} // lets a handler of render end
+}
+
+type renderInput struct {
+	File   string `json:"file"`
+	Secret string `json:"secret"`
+}
+
+// alice owns the tasks.
+var alice = mcptask.Caller{Principal: "alice@example.com", Revision: mcptask.Revision20260728, CanAsk: []string{"elicitation/create"}}
+
+// open serves a console.
+func open(t *testing.T, options console.Options) *desk {
+	t.Helper()
+	d := &desk{t: t, finish: make(chan struct{}, 10)}
+	policy := mcptask.Policy{Task: mcptask.TaskRequired}
+	render := mcptask.NewTool(mcptask.ToolSpec{Name: "render", InputSchema: `{"type":"object"}`, Policy: policy},
+		func(ctx context.Context, task *mcptask.Task, in renderInput) (string, error) {
+			task.Progress(ctx, 1, 4, "frame <1>")
+			select {
+			case <-d.finish:
+				return "rendered " + in.File + " with " + in.Secret, nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		})
+	ship := mcptask.NewTool(mcptask.ToolSpec{Name: "ship", InputSchema: `{"type":"object"}`, Policy: policy},
+		func(ctx context.Context, task *mcptask.Task, _ renderInput) (string, error) {
+			answer, err := mcptask.Ask[map[string]any](ctx, task, mcptask.InputSpec{Name: "Approval", Schema: `{"type":"object","required":["approve"],"properties":{
+				"approve":{"type":"boolean","title":"Approve it?"},"size":{"type":"string","enum":["small","large"]},"boxes":{"type":"integer"},"note":{"type":"string"}}}`},
+				"approve", "Ship <b>it</b>?")
+			data, encodeErr := json.Marshal(answer)
+			return string(data), errors.Join(err, encodeErr)
+		})
+	var err error
+	d.tasks, err = mcptask.NewServer(mcptask.Options{Logger: slog.New(slog.NewTextHandler(&d.log, nil))},
+		mcptask.Tools{Service: "Studio", Impl: d, Tools: []mcptask.Tool{render, ship}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.tasks.Close() })
+	page, err := console.New(d.tasks, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(page)
+	t.Cleanup(web.Close)
+	t.Cleanup(web.CloseClientConnections) // streams
+	d.url = web.URL + "/console/"
+	return d
+}
+
+// start makes a task and returns its ID.
+func (d *desk) start(caller mcptask.Caller, tool, arguments string) string {
+	d.t.Helper()
+	reply, err := d.tasks.Call(d.t.Context(), caller, tool, json.RawMessage(arguments), mcptask.CallRequest{Mode: mcptask.ModeTask})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return reply.Task.ID
+}
+
+// awaitState waits until a condition holds for a task.
+func (d *desk) awaitState(caller mcptask.Caller, id string, is func(mcptask.Record) bool) mcptask.Record {
+	d.t.Helper()
+	record, err := d.tasks.Get(d.t.Context(), caller, id)
+	for err == nil && !is(record) {
+		record, err = d.tasks.Changed(d.t.Context(), caller, id, record.Version)
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return record
+}
+
+func isDone(r mcptask.Record) bool              { return r.Done() }
+func asks(r mcptask.Record) bool                { return r.Phase == mcptask.PhaseInputRequired }
+func reports(r mcptask.Record) bool             { return r.StatusMessage != "" }
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// request sends a request as a browser on the page itself does.
+func (d *desk) request(method, below string, form url.Values, change ...func(*http.Request)) (status int, header http.Header, body string) {
+	d.t.Helper()
+	r, err := http.NewRequestWithContext(d.t.Context(), method, d.url+below, strings.NewReader(form.Encode()))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	for _, f := range change {
+		f(r)
+	}
+	client := &http.Client{CheckRedirect: stay}
+	response, err := client.Do(r)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // it is read
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return response.StatusCode, response.Header, string(content)
+}
+
+// get returns a page.
+func (d *desk) get(below string) string {
+	d.t.Helper()
+	status, _, body := d.request(http.MethodGet, below, nil)
+	if status != http.StatusOK {
+		d.t.Fatalf("%s: HTTP %d\n%s\n%s", below, status, body, d.log.String())
+	}
+	return body
+}
+
+// pageOf returns the path of the page of the newest task of a tool.
+func (d *desk) pageOf(tool string) string {
+	d.t.Helper()
+	found := regexp.MustCompile(`href="/console/(tasks/[^"]+)"`).FindStringSubmatch(d.get("tasks?tool=" + tool))
+	if found == nil {
+		d.t.Fatalf("no link to a task of %s", tool)
+	}
+	return found[1]
+}
+
+func wants(t *testing.T, where, text string, all ...string) {
+	t.Helper()
+	for _, want := range all {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s lacks %q:\n%s", where, want, text)
+		}
+	}
+}
+
+func lacks(t *testing.T, where, text string, all ...string) {
+	t.Helper()
+	for _, hidden := range all {
+		if strings.Contains(text, hidden) {
+			t.Errorf("%s has %q:\n%s", where, hidden, text)
+		}
+	}
+}
+
+func TestPages(t *testing.T) {
+	d := open(t, console.Options{})
+	id := d.start(alice, "render", `{"file":"a.mp4","secret":"hunter2"}`)
+	d.awaitState(alice, id, reports)
+	shipped := d.start(mcptask.Caller{Revision: alice.Revision, CanAsk: alice.CanAsk}, "ship", `{}`)
+	d.awaitState(mcptask.Caller{}, shipped, asks)
+	wants(t, "the overview", d.get(""), ">render</a>", ">ship</a>", "<dt>running</dt><dd>1</dd>", "<dt>asking</dt><dd>1</dd>", ">approve</a>", "<h2 id=\"h-workers\">")
+	list := d.get("tasks")
+	wants(t, "the list", list, "render", "ship", "frame &lt;1&gt;", `<progress max="4" value="1"`, "anonymous", "owner ")
+	render := d.get(d.pageOf("render"))
+	wants(t, "the task", render, "frame &lt;1&gt;", "<strong>created</strong>", "<strong>started</strong>", "<strong>reported</strong>", id[:8]+"...")
+	ship := d.get(d.pageOf("ship"))
+	wants(t, "the task that asks", ship, "Ship &lt;b&gt;it&lt;/b&gt;?", "Approve it?", "<strong>asked</strong> <span>approve</span>")
+	for where, text := range map[string]string{"the list": list, "the page of render": render, "the page of ship": ship} {
+		lacks(t, where, text, "alice", "hunter2", "a.mp4", id, shipped, "<form method=\"post\"")
+	}
+	d.finish <- struct{}{}
+	d.awaitState(alice, id, isDone)
+	wants(t, "the ended task", d.get(d.pageOf("render")), `<span class="state result">result</span>`, "<strong>ended</strong> <span>result</span>")
+}
+
+func TestFilter(t *testing.T) {
+	d := open(t, console.Options{Reveal: true})
+	bob := alice
+	bob.Principal = "bob"
+	for range 60 {
+		d.awaitState(bob, d.start(bob, "ship", `{}`), asks)
+	}
+	id := d.start(alice, "render", `{}`)
+	d.awaitState(alice, id, reports)
+	row := `<th scope="row">`
+	for query, want := range map[string]int{
+		"": 50, "tool=render": 1, "state=running": 1, "principal=alice%40example.com": 1, "principal=bob": 50, "text=frame": 1, "text=%3C1": 1,
+		"age=last+hour": 50, "age=older+than+an+hour": 0, "state=result": 0, "state=unfinished": 50, "tool=none": 0,
+	} {
+		if got := strings.Count(d.get("tasks?"+query), row); got != want {
+			t.Errorf("%s: %d tasks, want %d", query, got, want)
+		}
+	}
+	next := regexp.MustCompile(`href="/console/(tasks\?[^"]+)" rel="next"`).FindStringSubmatch(d.get("tasks"))
+	if next == nil {
+		t.Fatal("no link to older tasks")
+	}
+	if rest := strings.Count(d.get(strings.ReplaceAll(next[1], "&amp;", "&")), row); rest != 11 {
+		t.Errorf("%d older tasks, want 11", rest)
+	}
+	if status, _, _ := d.request(http.MethodGet, "tasks?state=odd", nil); status != http.StatusBadRequest {
+		t.Errorf("an odd state: HTTP %d", status)
+	}
+}
+
+func TestActions(t *testing.T) {
+	d := open(t, console.Options{Actions: true})
+	id := d.start(alice, "ship", `{"file":"x"}`)
+	d.awaitState(alice, id, asks)
+	page := d.pageOf("ship")
+	wants(t, "the form", d.get(page), `name="field approve"`, `name="field size"`, "<option>small</option>", "Answer for the requestor")
+	act := func(action string, form url.Values, want int) string {
+		t.Helper()
+		status, header, body := d.request(http.MethodPost, page+"/"+action, form)
+		if status != want {
+			t.Errorf("%s: HTTP %d, want %d\n%s", action, status, want, body)
+		}
+		return body + header.Get("Location")
+	}
+	answer := func(values ...string) url.Values {
+		form := url.Values{"key": {"approve"}, "action": {"accept"}}
+		for i := 0; i < len(values); i += 2 {
+			form.Set(values[i], values[i+1])
+		}
+		return form
+	}
+	wants(t, "a number that is none", act("answer", answer("field approve", "true", "field boxes", "many"), http.StatusConflict), "Not done:", "boxes")
+	wants(t, "an answer that is missing", act("answer", answer(), http.StatusConflict), "Not done:", "approve")
+	wants(t, "a question that is not asked", act("answer", answer("key", "other"), http.StatusConflict), "does not ask")
+	act("answer", answer("field approve", "true", "field size", "large", "field boxes", "3", "field note", ""), http.StatusSeeOther)
+	record := d.awaitState(alice, id, isDone)
+	wants(t, "the result", string(record.Outcome.Result), `\"approve\":true`, `\"size\":\"large\"`, `\"boxes\":3`)
+	lacks(t, "the result", string(record.Outcome.Result), "note")
+	wants(t, "a late cancel", act("cancel", url.Values{}, http.StatusConflict), "ended already")
+	fresh := act("again", url.Values{}, http.StatusSeeOther)
+	if !strings.HasPrefix(fresh, "/console/tasks/") || strings.HasSuffix(fresh, page) {
+		t.Fatalf("it went on at %s", fresh)
+	}
+	page = strings.TrimPrefix(fresh, "/console/")
+	act("cancel", url.Values{}, http.StatusSeeOther)
+	wants(t, "the new task", d.get(page), `<span class="state cancelled">`, "<strong>ended</strong> <span>cancelled</span> <small>by local</small>", "<small>by local</small>")
+	for _, action := range []string{"answer", "cancel", `"run again"`} {
+		wants(t, "the audit trail", d.log.String(), "audit=operator action="+action+" operator=local")
+	}
+}
+
+func TestReveal(t *testing.T) {
+	d := open(t, console.Options{Reveal: true})
+	id := d.start(alice, "render", `{"file":"a.mp4","secret":"hunter2"}`)
+	d.finish <- struct{}{}
+	d.awaitState(alice, id, isDone)
+	page := d.pageOf("render")
+	lacks(t, "the page", d.get(page), "hunter2", "alice")
+	for what, want := range map[string]string{"arguments": "hunter2", "result": "with hunter2", "principal": "alice@example.com", "answers": `id="revealed"`} {
+		status, header, body := d.request(http.MethodPost, page+"/reveal", url.Values{"what": {what}})
+		if status != http.StatusOK || header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: HTTP %d, %v", what, status, header)
+		}
+		wants(t, what, body, want)
+		wants(t, "the audit trail", d.log.String(), "action=reveal operator=local task="+id+" tool=render principal=alice@example.com what="+what)
+	}
+	if status, _, _ := d.request(http.MethodPost, page+"/reveal", url.Values{"what": {"all"}}); status != http.StatusBadRequest {
+		t.Errorf("an unknown thing: HTTP %d", status)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	d := open(t, console.Options{})
+	id := d.start(alice, "render", `{}`)
+	d.awaitState(alice, id, reports)
+	page := d.pageOf("render")
+	header := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set(name, value) }
+	}
+	host := func(value string) func(*http.Request) { return func(r *http.Request) { r.Host = value } }
+	for _, c := range []struct {
+		name, method, below string
+		form                url.Values
+		change              func(*http.Request)
+		status              int
+	}{
+		{"another host", http.MethodGet, "", nil, host("evil.example"), http.StatusForbidden},
+		{"the own name", http.MethodGet, "", nil, host("localhost:80"), http.StatusOK},
+		{"a proxy", http.MethodGet, "", nil, header("X-Forwarded-For", "203.0.113.7"), http.StatusForbidden},
+		{"another site", http.MethodPost, page + "/cancel", url.Values{}, header("Sec-Fetch-Site", "cross-site"), http.StatusForbidden},
+		{"another origin", http.MethodPost, page + "/cancel", url.Values{}, func(r *http.Request) {
+			r.Header.Del("Sec-Fetch-Site")
+			r.Header.Set("Origin", "https://evil.example")
+		}, http.StatusForbidden},
+		{"an action", http.MethodPost, page + "/cancel", url.Values{}, nil, http.StatusForbidden},
+		{"an answer", http.MethodPost, page + "/answer", url.Values{}, nil, http.StatusForbidden},
+		{"a look", http.MethodPost, page + "/reveal", url.Values{"what": {"arguments"}}, nil, http.StatusForbidden},
+		{"a look by GET", http.MethodGet, page + "/reveal?what=arguments", nil, nil, http.StatusMethodNotAllowed},
+		{"a principal", http.MethodGet, "tasks?principal=alice", nil, nil, http.StatusForbidden},
+		{"a strange task", http.MethodGet, "tasks/zzz-AAAAAAAA", nil, nil, http.StatusNotFound},
+		{"no reference", http.MethodGet, "tasks/" + id, nil, nil, http.StatusNotFound},
+		{"an empty prefix", http.MethodGet, strings.Split(page, "-")[0] + "-", nil, nil, http.StatusNotFound},
+		{"a strange view", http.MethodGet, "events?view=odd", nil, nil, http.StatusNotFound},
+		{"a strange path", http.MethodGet, "secrets", nil, nil, http.StatusNotFound},
+	} {
+		change := c.change
+		if change == nil {
+			change = func(*http.Request) {}
+		}
+		status, h, body := d.request(c.method, c.below, c.form, change)
+		if status != c.status {
+			t.Errorf("%s: HTTP %d, want %d\n%s", c.name, status, c.status, body)
+		}
+		if csp := h.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || h.Get("X-Frame-Options") != "DENY" {
+			t.Errorf("%s: the headers are %v", c.name, h)
+		}
+	}
+	if record, err := d.tasks.Get(t.Context(), alice, id); err != nil || record.Done() {
+		t.Errorf("the task has changed: %v, %v", record.Phase, err)
+	}
+}
+
+func TestAuthorize(t *testing.T) {
+	options := console.Options{Path: "/ops/", Actions: true, Reveal: true, AllowedHosts: []string{"ops.example"}}
+	options.Authorize = func(r *http.Request) (console.Viewer, error) {
+		switch name, _, _ := r.BasicAuth(); name {
+		case "olga":
+			return console.Viewer{Name: name, Act: true}, nil
+		case "otto":
+			return console.Viewer{Name: name}, nil
+		}
+		return console.Viewer{}, errors.New("who?")
+	}
+	d := open(t, options)
+	d.url = strings.TrimSuffix(d.url, "console/") + "ops/"
+	id := d.start(alice, "render", `{}`)
+	as := func(name string) func(*http.Request) {
+		return func(r *http.Request) { r.SetBasicAuth(name, "x"); r.Host = "ops.example" }
+	}
+	status, _, body := d.request(http.MethodGet, "tasks", nil, as("otto"))
+	found := regexp.MustCompile(`href="/ops/(tasks/[^"]+)"`).FindStringSubmatch(body)
+	if status != http.StatusOK || found == nil {
+		t.Fatalf("HTTP %d\n%s", status, body)
+	}
+	for name, want := range map[string]int{"": http.StatusForbidden, "otto": http.StatusForbidden, "olga": http.StatusSeeOther} {
+		if status, _, body := d.request(http.MethodPost, found[1]+"/cancel", url.Values{}, as(name)); status != want {
+			t.Errorf("%q: HTTP %d, want %d\n%s", name, status, want, body)
+		}
+	}
+	if status, _, _ := d.request(http.MethodPost, found[1]+"/reveal", url.Values{"what": {"result"}}, as("olga")); status != http.StatusForbidden {
+		t.Errorf("olga sees a result: HTTP %d", status)
+	}
+	d.awaitState(alice, id, isDone)
+	wants(t, "the audit trail", d.log.String(), "action=cancel operator=olga", "console refused a request")
+}
+
+func TestNewRefuses(t *testing.T) {
+	d := open(t, console.Options{})
+	for _, path := range []string{"console", "/console", "console/", "/{x}/"} {
+		if _, err := console.New(d.tasks, console.Options{Path: path}); err == nil {
+			t.Errorf("%q was taken", path)
+		}
+	}
+}
+
+// TestLive reads the stream of a page while its task goes on.
+func TestLive(t *testing.T) {
+	d := open(t, console.Options{})
+	id := d.start(alice, "render", `{}`)
+	d.awaitState(alice, id, reports)
+	page := d.pageOf("render")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url+"events?view="+url.QueryEscape(page), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // it does not end by itself
+	d.finish <- struct{}{}
+	var seen strings.Builder
+	buffer := make([]byte, 4096)
+	for !strings.Contains(seen.String(), `state result`) || !strings.Contains(seen.String(), `ended`) {
+		n, err := response.Body.Read(buffer)
+		seen.Write(buffer[:n])
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, &seen)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+)
+
+// The page of a viewer opens one stream, which has the parts of the page that have changed. All streams of the same view
+// share the reading of the store and the making of the parts.
+
+const (
+	// refreshEvery is how often a view is made again while somebody looks at it.
+	refreshEvery = time.Second
+	// quietFor is after how long a stream that has nothing to say sends a comment, so that proxies keep it open.
+	quietFor = 15 * time.Second
+	// sendWithin bounds how long a viewer may take to read a message.
+	sendWithin = 10 * time.Second
+	// mostStreams bounds the open streams.
+	mostStreams = 64
+)
+
+// viewKey tells views apart: what they show, and what their viewers may.
+type viewKey struct {
+	view        string
+	act, reveal bool
+}
+
+// liveView is a view that somebody looks at. Console.mu guards it.
+type liveView struct {
+	viewers map[chan fragments]bool
+	last    fragments
+	stop    context.CancelFunc
+}
+
+// stream sends the changes of a view.
+func (c *Console) stream(w http.ResponseWriter, r request) error {
+	key := viewKey{r.URL.Query().Get("view"), r.viewer.Act, r.viewer.Reveal}
+	if _, err := c.makeView(r.Context(), key, r.viewer); err != nil {
+		return err
+	}
+	news, leave, ok := c.join(key, r.viewer)
+	if !ok {
+		return failure{http.StatusServiceUnavailable, "too many pages are open: this one does not change by itself"}
+	}
+	defer leave()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Time{}) // the server's would end the stream
+	send := func(message []byte) bool {
+		_ = control.SetWriteDeadline(time.Now().Add(sendWithin)) // not every writer has one
+		_, err := w.Write(message)
+		return err == nil && control.Flush() == nil
+	}
+	if !send([]byte(": open\n\n")) {
+		return nil
+	}
+	quiet := time.NewTicker(quietFor)
+	defer quiet.Stop()
+	for {
+		message := []byte(": \n\n")
+		select {
+		case <-r.Context().Done():
+			return nil
+		case <-c.server.Closing().Done():
+			return nil
+		case parts := <-news:
+			data, err := json.Marshal(parts) // one line
+			if err != nil {
+				return nil //nolint:nilerr // cannot happen: they are strings
+			}
+			message = append(append([]byte("data: "), data...), "\n\n"...)
+		case <-quiet.C:
+		}
+		if !send(message) {
+			return nil
+		}
+	}
+}
+
+// makeView makes the parts of a view.
+func (c *Console) makeView(ctx context.Context, key viewKey, viewer Viewer) (fragments, error) {
+	name, rest, _ := strings.Cut(key.view, "?")
+	reference, isTask := strings.CutPrefix(name, "tasks/")
+	switch {
+	case name == "overview":
+		o, err := c.readOverview(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return c.render(o, overviewParts...)
+	case name == "tasks":
+		values, err := url.ParseQuery(rest)
+		if err != nil {
+			return nil, failure{http.StatusBadRequest, "the view cannot be read"}
+		}
+		l, err := c.readList(ctx, newQuery(values), viewer)
+		if err != nil {
+			return nil, err
+		}
+		return c.render(l, "list")
+	case isTask:
+		record, err := c.findTask(ctx, viewer, reference)
+		if err != nil {
+			return nil, err
+		}
+		return c.render(newDetail(c, record, viewer), detailParts...)
+	}
+	return nil, failure{http.StatusNotFound, "there is no such view"}
+}
+
+// join adds a viewer to a view, until leave is called. The first one starts it. It returns false if there are too many.
+func (c *Console) join(key viewKey, viewer Viewer) (news chan fragments, leave func(), ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.streams >= mostStreams {
+		return nil, nil, false
+	}
+	c.streams++
+	news = make(chan fragments, 1)
+	v := c.views[key]
+	if v == nil {
+		ctx, stop := context.WithCancel(c.server.Closing())
+		v = &liveView{viewers: map[chan fragments]bool{}, stop: stop}
+		c.views[key] = v
+		go c.refresh(ctx, key, v, viewer)
+	} else {
+		news <- maps.Clone(v.last)
+	}
+	v.viewers[news] = true
+	return news, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.streams--
+		if delete(v.viewers, news); len(v.viewers) == 0 {
+			v.stop()
+			delete(c.views, key)
+		}
+	}, true
+}
+
+// refresh makes a view again and again, and gives its viewers what has changed.
+func (c *Console) refresh(ctx context.Context, key viewKey, v *liveView, viewer Viewer) {
+	defer guard.Recover(c.server.Logger(), "a live view of the console")
+	ticker := time.NewTicker(refreshEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		parts, err := c.makeView(ctx, key, viewer)
+		if err != nil {
+			continue // the store may come back; a task that has expired stays as it was
+		}
+		c.publish(v, parts)
+	}
+}
+
+// publish gives the viewers the parts that have changed. Who has not taken the last ones gets both together.
+func (c *Console) publish(v *liveView, parts fragments) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed := fragments{}
+	for name, part := range parts {
+		if v.last[name] != part {
+			changed[name] = part
+		}
+	}
+	v.last = parts
+	if len(changed) == 0 {
+		return
+	}
+	for news := range v.viewers {
+		all := maps.Clone(changed)
+		select {
+		case missed := <-news:
+			for name, part := range missed {
+				if _, ok := all[name]; !ok {
+					all[name] = part
+				}
+			}
+		default:
+		}
+		news <- all
+	}
+}

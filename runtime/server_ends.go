@@ -1,0 +1,51 @@
+package mcptask
+
+import (
+	"sync"
+	"time"
+)
+
+// endsFor is for how many minutes a server counts the ends of tasks.
+const endsFor = 60
+
+// endCounts counts the tasks that have ended, in each minute.
+type endCounts struct {
+	mu     sync.Mutex
+	minute int64 // of the newest count, since 1970
+	counts [endsFor]int
+}
+
+// note counts a task that ends now.
+func (e *endCounts) note(now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.turn(now)
+	e.counts[e.minute%endsFor]++
+}
+
+// turn sets the counts of the minutes that have begun since to 0. e.mu is held.
+func (e *endCounts) turn(now time.Time) {
+	minute := now.Unix() / 60
+	for range min(minute-e.minute, endsFor) {
+		e.minute++
+		e.counts[e.minute%endsFor] = 0
+	}
+	e.minute = max(e.minute, minute)
+}
+
+// list returns the counts, the oldest first. The last is that of the minute that has not ended.
+func (e *endCounts) list(now time.Time) []int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.turn(now)
+	all := make([]int, 0, endsFor)
+	for i := range int64(endsFor) {
+		all = append(all, e.counts[(e.minute+1+i)%endsFor])
+	}
+	return all
+}
+
+// EndsPerMinute returns how many tasks have ended in each of the last 60 minutes, the oldest first. The last number is that
+// of the minute that has not ended. It counts the tasks of all processes that share the store, as far as the store's feed
+// has told this process of them since its start.
+func (s *Server) EndsPerMinute() []int { return s.ends.list(s.Now()) }

@@ -471,7 +471,7 @@ func (c *Console) functions() template.FuncMap {
 	return template.FuncMap{
 		"reference": reference,
 		"owner":     c.markPrincipal,
-		"short":     func(text string) string { return shorten(text, mostMessage) },
+		"message":   func(r mcptask.Record) string { return shorten(r.Report().Message, mostMessage) },
 		"logID":     func(r mcptask.Record) string { return mcptask.LogID("", r.ID) },
 		"machine":   func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 		"human":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },

@@ -120,8 +120,9 @@ func runDemo(ctx context.Context, out *os.File, m mode) (err error) {
 	s.brief = m.brief
 	defer s.t.Close()
 	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(interrupts)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not the end of the process: paint ends the demo
 	go func() {
 		for {
 			select {

@@ -114,13 +114,16 @@ const (
 	green = "32"
 )
 
-// paint prints a line in a color, past the terminal, which writes none in color. No bar may be on the screen.
+// paint prints a line in a color, past the terminal, which writes none in color. No bar may be on the screen. If nobody
+// reads the output any more, it ends the demo.
 func (s *story) paint(color, format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if s.isColored {
 		line = "\x1b[" + color + "m" + line + "\x1b[0m"
 	}
-	_, _ = fmt.Fprintln(s.out, line) // as the terminal does
+	if _, err := fmt.Fprintln(s.out, line); err != nil {
+		s.leave(errLeft)
+	}
 }
 
 // pause lets a person read. Without a terminal it does not wait.

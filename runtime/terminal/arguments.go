@@ -119,8 +119,14 @@ func (s schema) values() (values []string) {
 	return values
 }
 
+// maxLists bounds how many lists within one another are described. One may refer to itself.
+const maxLists = 4
+
 // describeKind says in words what values a schema allows.
-func (s schema) describeKind() string {
+func (s schema) describeKind() string { return s.describeKindWithin(maxLists) }
+
+// describeKindWithin is describeKind with the number of lists that may still lie in one another.
+func (s schema) describeKindWithin(lists int) string {
 	if values := s.values(); len(values) > 0 {
 		const most = 20
 		if len(values) > most {
@@ -130,8 +136,11 @@ func (s schema) describeKind() string {
 	}
 	kinds := s.kinds()
 	if slices.Contains(kinds, "array") {
+		if lists == 1 {
+			return "a list"
+		}
 		items := schema{s.root, s.members()["items"]}
-		return "a list, each " + items.describeKind()
+		return "a list, each " + items.describeKindWithin(lists-1)
 	}
 	if words := describeKinds(kinds); words != "" {
 		return words

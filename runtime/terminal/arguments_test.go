@@ -113,3 +113,12 @@ func FuzzArguments(f *testing.F) {
 		}
 	})
 }
+
+// TestDescribeListsWithoutEnd describes lists that have themselves as items.
+func TestDescribeListsWithoutEnd(t *testing.T) {
+	const schema = `{"type": "object", "properties": {"a": {"type": "array", "items": {"$ref": "#/properties/a"}}}}`
+	described := terminal.DescribeArguments(mcptask.ToolInfo{Name: "list", InputSchema: json.RawMessage(schema)})
+	if len(described) != 1 || described[0].Kind != "a list, each a list, each a list, each a list" {
+		t.Errorf("%+v", described)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcptaskgen/mcptaskgen/cmd/internal/calls"
+	"github.com/mcptaskgen/mcptaskgen/runtime/terminal"
 )
 
 const callUsage = `mcptaskgen call calls a tool of an MCP server, and waits for its result.
@@ -180,7 +181,7 @@ func (i invocation) printFailure(name, format string, err error) int {
 	if format == calls.FormatJSON || format == calls.FormatLines {
 		fmt.Fprintln(i.stderr, failure.JSON())
 	} else if failure.Code != calls.ExitInterrupted {
-		fmt.Fprintf(i.stderr, "mcptaskgen %s: %v\n", name, failure)
+		fmt.Fprintf(i.stderr, "mcptaskgen %s: %s\n", name, terminal.Printable(failure.Error(), true)) // it may be the server's
 	}
 	return failure.Code
 }

@@ -171,7 +171,7 @@ func TestTerminalQuestion(t *testing.T) {
 }
 
 // resumable finds the ID of the task that the command has left running.
-var resumable = regexp.MustCompile(`mcptaskgen watch http\S+ (\w+)`)
+var resumable = regexp.MustCompile(`mcptaskgen watch .*http\S+ (\w+)`)
 
 // TestTerminalCtrlC leaves a task by Ctrl-C, takes it up again, and cancels it by two more.
 func TestTerminalCtrlC(t *testing.T) {
@@ -250,7 +250,7 @@ func TestNoTerminal(t *testing.T) {
 			t.Errorf("exit code %d, standard output %q, standard error %q", code, stdout, stderr)
 		}
 		stdout, stderr, code = run("deploy_service", "service=api", "environment=production")
-		if code != 8 || stdout != "" || !strings.Contains(stderr, "an answer is needed: Ship api to production?") || !strings.Contains(stderr, "mcptaskgen answer http") {
+		if code != 8 || stdout != "" || !strings.Contains(stderr, "an answer is needed: Ship api to production?") || !strings.Contains(stderr, "mcptaskgen answer --revision "+revision+" http") {
 			t.Errorf("exit code %d, standard output %q, standard error %q", code, stdout, stderr)
 		}
 	})

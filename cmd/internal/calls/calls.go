@@ -72,18 +72,6 @@ func Call(ctx context.Context, config Config, tool Tool) error {
 	})
 }
 
-// with returns the server with more words of a command line behind it.
-func (s Server) with(words ...string) string {
-	separator := " "
-	if s.URL == "" {
-		separator = " -- "
-	}
-	for i, word := range words {
-		words[i] = quoteWord(word)
-	}
-	return s.String() + separator + strings.Join(words, " ")
-}
-
 // run connects, does the work, and waits for nobody.
 func (c Config) run(ctx context.Context, work func(context.Context, *session) error) error {
 	ctx, stop := context.WithCancel(ctx)

@@ -9,10 +9,13 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/terminal"
 )
 
 // Server says which server to connect to, and how. Either URL or Command is set.
@@ -22,29 +25,72 @@ type Server struct {
 	Command []string    // a program and its arguments
 	// Revision is the revision of tasks to speak. "" takes the first in which the server has tasks.
 	Revision string
+	// Flags are those that the person gave for it, as far as they are no secrets. A command line that is printed has them too.
+	Flags []string
 }
 
 // String returns the server as a person gives it on a command line. It leaves out the header, which may have secrets.
 func (s Server) String() string {
+	words := slices.Clone(s.Flags)
 	if s.URL != "" {
-		return quoteWord(s.URL)
+		words = append(words, s.URL)
+	} else {
+		words = append(append(words, "--"), s.Command...)
 	}
-	words := []string{"--"}
-	for _, word := range s.Command {
-		words = append(words, quoteWord(word))
-	}
-	return strings.Join(words, " ")
+	return quoteWords(words)
 }
 
-// quoteWord quotes a word for a shell if it needs that.
+// with returns the server with more words of a command line behind it. They may be the server's, so none of them may become
+// a flag.
+func (s Server) with(words ...string) string {
+	separator := " "
+	if s.URL == "" || slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, "-") }) {
+		separator = " -- "
+	}
+	return s.String() + separator + quoteWords(words)
+}
+
+// quoteWords quotes words for a shell.
+func quoteWords(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = quoteWord(word)
+	}
+	return strings.Join(quoted, " ")
+}
+
+// quoteWord quotes a word for a shell if it needs that. The result is printable: what has been taken out of it at a
+// terminal could take a quote along.
 func quoteWord(word string) string {
+	if terminal.Printable(word, false) != word {
+		return quoteBytes(word)
+	}
 	isPlain := func(r rune) bool {
 		return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("._-/:=@,+%", r)
 	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !isPlain(r) }) < 0 {
+	if word != "" && word[0] != '=' && strings.IndexFunc(word, func(r rune) bool { return !isPlain(r) }) < 0 {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// quoteBytes quotes a word with bytes that no terminal shows, for bash and zsh.
+func quoteBytes(word string) string {
+	var b strings.Builder
+	b.WriteString("$'")
+	for i := range len(word) {
+		switch c := word[i]; {
+		case c == '\'' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c >= ' ' && c <= '~':
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, `\x%02x`, c)
+		}
+	}
+	b.WriteByte('\'')
+	return b.String()
 }
 
 // connect connects to the server. What a program writes to its standard error goes to stderr.
@@ -53,6 +99,7 @@ func (s Server) connect(ctx context.Context, options gosdk.ClientOptions, stderr
 	if s.URL == "" {
 		command := exec.CommandContext(context.WithoutCancel(ctx), s.Command[0], s.Command[1:]...) //nolint:gosec // the person names the program
 		command.Stderr = stderr
+		command.WaitDelay = time.Second // for what it has started and left, which may have its standard error
 		detach(command)
 		conn, err := gosdk.ConnectCommand(ctx, command, options)
 		return conn, describeConnect(err)

@@ -199,7 +199,7 @@ func (s *session) printList(tasks []mcptask.Snapshot) error {
 	}
 	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
 	for _, task := range tasks {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", task.TaskID, task.Status, task.CreatedAt.Local().Format(time.DateTime), terminal.Printable(task.Message, false))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", terminal.Printable(task.TaskID, false), terminal.Printable(string(task.Status), false), task.CreatedAt.Local().Format(time.DateTime), terminal.Printable(task.Message, false))
 	}
 	return w.Flush()
 }

@@ -81,6 +81,11 @@ func (c Config) run(ctx context.Context, work func(context.Context, *session) er
 		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
 		defer cancel()
 	}
+	if c.Save != "" { // not only once the tool has run
+		if info, err := os.Stat(c.Save); err != nil || !info.IsDir() {
+			return usage(fmt.Errorf("--save: %s is no directory", c.Save))
+		}
+	}
 	s, err := open(ctx, c)
 	if err != nil {
 		return describeFailure(err, "")
@@ -185,7 +190,9 @@ func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*m
 				s.terminal.Show(name, snapshot)
 			}
 			if s.Format == FormatLines && !snapshot.Done() {
-				s.printLine(describeState(snapshot))
+				if err := s.printLine(describeState(snapshot)); err != nil {
+					return usage(err)
+				}
 			}
 		}
 		return nil
@@ -268,31 +275,46 @@ func nonZero(t time.Time) *time.Time {
 }
 
 // printLine prints a value as one line of JSON.
-func (s *session) printLine(value any) {
-	if text, err := json.Marshal(value); err == nil {
-		fmt.Fprintf(s.Stdout, "%s\n", text)
+func (s *session) printLine(value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
 	}
+	_, err = fmt.Fprintf(s.Stdout, "%s\n", text)
+	return err
 }
 
 // printDetached prints the task that goes on.
 func (s *session) printDetached(name, id string) error {
 	s.terminal.Close()
 	if s.Format == FormatText {
-		fmt.Fprintln(s.Stdout, id)
+		shown := id
+		if isTerminal(s.Stdout) {
+			shown = terminal.Printable(id, false)
+		}
+		if _, err := fmt.Fprintln(s.Stdout, shown); err != nil {
+			return usage(err)
+		}
 		if !s.Quiet {
 			fmt.Fprintf(s.Stderr, "%s goes on. This waits for it:\n  mcptaskgen watch %s\n", name, s.Server.with(id))
 		}
 		return nil
 	}
-	s.printLine(state{Task: id, Status: mcptask.StatusWorking})
+	if err := s.printLine(state{Task: id, Status: mcptask.StatusWorking}); err != nil {
+		return usage(err)
+	}
 	return nil
 }
 
 // printEnd prints a task that is done. result is nil if there is none.
 func (s *session) printEnd(last mcptask.Snapshot, result *mcptask.Result) error {
 	if s.Format != FormatText {
-		s.printLine(describeState(last))
-		return nil
+		if err := s.printLine(describeState(last)); err != nil {
+			return err
+		}
+		if s.Save == "" {
+			return nil
+		}
 	}
 	if result == nil || result.IsError { // the failure says it
 		return nil
@@ -301,8 +323,10 @@ func (s *session) printEnd(last mcptask.Snapshot, result *mcptask.Result) error 
 	if isTerminal(s.Stdout) {
 		text = terminal.Printable(text, true)
 	}
-	if text != "" {
-		fmt.Fprintln(s.Stdout, strings.TrimSuffix(text, "\n"))
+	if text != "" && s.Format == FormatText {
+		if _, err := fmt.Fprintln(s.Stdout, strings.TrimSuffix(text, "\n")); err != nil {
+			return err
+		}
 	}
 	for _, file := range files {
 		if s.Save == "" {

@@ -54,7 +54,9 @@ func (s *session) followAll(ctx context.Context, all []*mcptask.Call[*mcptask.Re
 			if err != nil && first == nil {
 				first = describeFailure(err, call.TaskID())
 			}
-			s.printSettled(ctx, call, err)
+			if err := s.printSettled(ctx, call, err); err != nil {
+				return usage(err)
+			}
 		}
 		return nil
 	})
@@ -70,7 +72,7 @@ func (s *session) followAll(ctx context.Context, all []*mcptask.Call[*mcptask.Re
 }
 
 // printSettled prints how one of several tasks has ended.
-func (s *session) printSettled(ctx context.Context, call *mcptask.Call[*mcptask.Result], err error) {
+func (s *session) printSettled(ctx context.Context, call *mcptask.Call[*mcptask.Result], err error) error {
 	last := mcptask.Snapshot{TaskID: call.TaskID(), Status: mcptask.StatusFailed}
 	if err == nil {
 		last.Status = mcptask.StatusCompleted
@@ -87,14 +89,14 @@ func (s *session) printSettled(ctx context.Context, call *mcptask.Call[*mcptask.
 	}
 	s.terminal.Show(call.TaskID(), last)
 	if s.Format != FormatText {
-		s.printLine(describeState(last))
-		return
+		return s.printLine(describeState(last))
 	}
 	line := call.TaskID() + "\t" + string(last.Status)
 	if err != nil {
 		line += "\t" + terminal.Printable(err.Error(), false)
 	}
-	fmt.Fprintln(s.Stdout, line)
+	_, err = fmt.Fprintln(s.Stdout, line)
+	return err
 }
 
 // Answer answers a question of a task. If key is "", it answers the one that is open. If answer is "", the person is asked.
@@ -185,7 +187,9 @@ func (s *session) printList(tasks []mcptask.Snapshot) error {
 	switch s.Format {
 	case FormatLines:
 		for _, task := range tasks {
-			s.printLine(describeState(task))
+			if err := s.printLine(describeState(task)); err != nil {
+				return err
+			}
 		}
 		return nil
 	case FormatJSON:

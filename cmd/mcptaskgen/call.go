@@ -162,6 +162,9 @@ func checkAnswer(text string) error {
 func (i invocation) config(server calls.Server) calls.Config {
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt)
+	if ending := slices.DeleteFunc(calls.Endings(), signal.Ignored); len(ending) > 0 { // nohup ignores some
+		signal.Notify(interrupts, ending...)
+	}
 	stderr, ok := i.stderr.(*os.File)
 	if !ok {
 		stderr = os.Stderr
@@ -215,7 +218,7 @@ func callCommand() command {
 			if len(rest) == 0 {
 				return errors.New("name the tool after the server; see mcptaskgen call --help")
 			}
-			base, err := readArguments(*arguments, config.Stdin)
+			base, err := readArguments(config, *arguments)
 			if err != nil {
 				return err
 			}
@@ -230,7 +233,7 @@ func callCommand() command {
 const maxArguments = 64 << 20
 
 // readArguments reads what --args names.
-func readArguments(text string, stdin io.Reader) (json.RawMessage, error) {
+func readArguments(config calls.Config, text string) (json.RawMessage, error) {
 	switch path, isFile := strings.CutPrefix(text, "@"); {
 	case isFile:
 		content, err := os.ReadFile(path) //nolint:gosec // the person names the file
@@ -239,7 +242,7 @@ func readArguments(text string, stdin io.Reader) (json.RawMessage, error) {
 		}
 		return content, nil
 	case text == "-":
-		content, err := io.ReadAll(io.LimitReader(stdin, maxArguments))
+		content, err := readInput(config)
 		if err != nil {
 			return nil, fmt.Errorf("--args -: %w", err)
 		}
@@ -248,10 +251,23 @@ func readArguments(text string, stdin io.Reader) (json.RawMessage, error) {
 	return json.RawMessage(text), nil
 }
 
+// readInput reads standard input, until the person presses Ctrl-C.
+func readInput(config calls.Config) ([]byte, error) {
+	var read []byte // the content once there is no error
+	err := config.Await(func() (err error) {
+		read, err = io.ReadAll(io.LimitReader(config.Stdin, maxArguments))
+		return err
+	})
+	if err != nil {
+		return nil, err // it may go on reading
+	}
+	return read, nil
+}
+
 func watchCommand() command {
 	return taskCommand("watch", watchUsage, true, func(*pflag.FlagSet) func(context.Context, calls.Config, []string) error {
 		return func(ctx context.Context, config calls.Config, rest []string) error {
-			ids, err := readIDs(rest, config.Stdin)
+			ids, err := readIDs(config, rest)
 			if err != nil {
 				return err
 			}
@@ -261,13 +277,13 @@ func watchCommand() command {
 }
 
 // readIDs reads the IDs of tasks. - stands for those on standard input.
-func readIDs(words []string, stdin io.Reader) (ids []string, err error) {
+func readIDs(config calls.Config, words []string) (ids []string, err error) {
 	for _, word := range words {
 		if word != "-" {
 			ids = append(ids, word)
 			continue
 		}
-		content, err := io.ReadAll(io.LimitReader(stdin, maxArguments))
+		content, err := readInput(config)
 		if err != nil {
 			return nil, fmt.Errorf("read IDs from standard input: %w", err)
 		}
@@ -308,7 +324,7 @@ func answerCommand() command {
 func cancelCommand() command {
 	return taskCommand("cancel", cancelUsage, false, func(*pflag.FlagSet) func(context.Context, calls.Config, []string) error {
 		return func(ctx context.Context, config calls.Config, rest []string) error {
-			ids, err := readIDs(rest, config.Stdin)
+			ids, err := readIDs(config, rest)
 			if err != nil {
 				return err
 			}

@@ -6,13 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/golden/ptytest"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -254,4 +258,39 @@ func TestNoTerminal(t *testing.T) {
 			t.Errorf("exit code %d, standard output %q, standard error %q", code, stdout, stderr)
 		}
 	})
+}
+
+// TestTerminalCtrlCWhileConnecting leaves a server that does not answer.
+func TestTerminalCtrlCWhileConnecting(t *testing.T) {
+	t.Parallel()
+	asked, release := make(chan struct{}, 10), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked <- struct{}{}; <-release }))
+	t.Cleanup(func() { close(release); server.Close() })
+	for _, command := range []string{"call", "tasks", "cancel"} {
+		words := map[string][]string{"call": {"tool"}, "cancel": {"task"}}[command]
+		s := sit(t, 80, nil, append([]string{command, server.URL}, words...)...)
+		<-asked
+		s.Types("\x03")
+		s.ends(130, "")
+	}
+	s := sit(t, 80, nil, "watch", server.URL, "-")
+	time.Sleep(time.Second) // it reads
+	s.Types("\x03")
+	s.ends(130, "")
+}
+
+// TestTerminalKilled ends the command by SIGTERM while it asks. The terminal is as it was before.
+func TestTerminalKilled(t *testing.T) {
+	t.Parallel()
+	server := servePipeline(t)
+	s := sit(t, 120, nil, "call", server.url, "deploy_service", "service=api", "environment=production")
+	s.Sees("approve (y/n) [n]: ")
+	if err := s.process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	s.ends(143, "")
+	s.Sees("mcptaskgen watch http")
+	if !strings.Contains(s.Raw(), "\x1b[?2004l") {
+		t.Errorf("the terminal stayed as the question had it: %q", s.Raw())
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -30,8 +31,28 @@ type Tool struct {
 	IdempotencyKey string
 }
 
-// errInterrupted ends a wait that the person ends.
-var errInterrupted = errors.New("interrupted")
+// interruption ends a wait that the person, or the system, ends by a signal.
+type interruption struct{ signal os.Signal }
+
+// Error implements error.
+func (i interruption) Error() string {
+	if i.signal == os.Interrupt {
+		return "interrupted"
+	}
+	return "ended by a signal: " + i.signal.String()
+}
+
+// code returns the exit code.
+func (i interruption) code() int {
+	if code, ok := endings[i.signal]; ok {
+		return code
+	}
+	return ExitInterrupted
+}
+
+// Endings returns the signals besides Ctrl-C that Config.Interrupts should get, so that a command that they end restores the
+// terminal, and ends the program that it has started.
+func Endings() []os.Signal { return slices.Collect(maps.Keys(endings)) }
 
 // again is how long the person may press Ctrl-C once more to cancel.
 const again = 2 * time.Second
@@ -86,11 +107,17 @@ func (c Config) run(ctx context.Context, work func(context.Context, *session) er
 			return usage(fmt.Errorf("--save: %s is no directory", c.Save))
 		}
 	}
-	s, err := open(ctx, c)
+	var s *session
+	_, err := c.await(ctx, nil, func(ctx context.Context) (err error) {
+		s, err = open(ctx, c)
+		return err
+	})
+	if s != nil {
+		defer s.close()
+	}
 	if err != nil {
 		return describeFailure(err, "")
 	}
-	defer s.close()
 	if err := work(ctx, s); err != nil {
 		f := describeFailure(err, "")
 		if f.Code == ExitUnreachable && f.Task != "" && c.Server.URL != "" {
@@ -107,13 +134,18 @@ func (c Config) run(ctx context.Context, work func(context.Context, *session) er
 	return nil
 }
 
-// findTool returns what the server says of a tool.
-func (s *session) findTool(ctx context.Context, name string) (mcptask.ToolInfo, error) {
-	var tools []mcptask.ToolInfo
-	err := s.interruptible(ctx, "", func(ctx context.Context) (err error) {
+// listTools returns what the server says of its tools.
+func (s *session) listTools(ctx context.Context) (tools []mcptask.ToolInfo, err error) {
+	err = s.interruptible(ctx, "", func(ctx context.Context) (err error) {
 		tools, err = s.conn.ListTools(ctx)
 		return err
 	})
+	return tools, err
+}
+
+// findTool returns what the server says of a tool.
+func (s *session) findTool(ctx context.Context, name string) (mcptask.ToolInfo, error) {
+	tools, err := s.listTools(ctx)
 	if err != nil {
 		return mcptask.ToolInfo{}, err
 	}
@@ -129,6 +161,30 @@ func (s *session) findTool(ctx context.Context, name string) (mcptask.ToolInfo, 
 
 // interruptible does work until it ends, the person presses Ctrl-C, or a question needs somebody else. task may be "".
 func (s *session) interruptible(ctx context.Context, task string, work func(context.Context) error) error {
+	q, err := s.await(ctx, s.asked, work)
+	if q == nil {
+		return err
+	}
+	if q.TaskID != "" {
+		task = q.TaskID
+	}
+	return s.needAnswer(task, *q)
+}
+
+// Await waits for what no signal ends, such as a person's input. The error is a *Failure if a signal comes first.
+func (c Config) Await(work func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- work() }()
+	select {
+	case err := <-done:
+		return err
+	case signal := <-c.Interrupts:
+		return describeFailure(interruption{signal}, "")
+	}
+}
+
+// await does work until it ends, a signal comes, or a question does.
+func (c Config) await(ctx context.Context, asked <-chan openQuestion, work func(context.Context) error) (*openQuestion, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	done := make(chan struct{})
@@ -144,18 +200,15 @@ func (s *session) interruptible(ctx context.Context, task string, work func(cont
 	}()
 	select {
 	case <-done:
-		return err
-	case q := <-s.asked:
+		return nil, err
+	case q := <-asked:
 		stop(nil)
 		<-done
-		if q.TaskID != "" {
-			task = q.TaskID
-		}
-		return s.needAnswer(task, q)
-	case <-s.Interrupts:
-		stop(errInterrupted)
+		return &q, nil
+	case signal := <-c.Interrupts:
+		stop(interruption{signal})
 		<-done
-		return errInterrupted
+		return nil, interruption{signal}
 	}
 }
 
@@ -197,9 +250,10 @@ func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*m
 		}
 		return nil
 	})
+	var interrupted interruption
 	switch {
-	case errors.Is(err, errInterrupted):
-		return s.leave(ctx, id, call)
+	case errors.As(err, &interrupted):
+		return s.leave(ctx, interrupted, id, call)
 	case err != nil:
 		return describeFailure(err, id)
 	}
@@ -218,19 +272,26 @@ func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*m
 	return nil
 }
 
-// leave ends the wait for a task after Ctrl-C.
-func (s *session) leave(ctx context.Context, id string, call *mcptask.Call[*mcptask.Result]) error {
-	left := &Failure{Code: ExitInterrupted, Kind: "interrupted", Task: id, Err: errors.New("interrupted")}
+// leave ends the wait for a task after Ctrl-C, or another signal.
+func (s *session) leave(ctx context.Context, by interruption, id string, call *mcptask.Call[*mcptask.Result]) error {
+	left := describeFailure(by, id)
 	if id == "" {
 		return left
 	}
-	s.terminal.Printf("%s", "The task goes on. This takes it up again:\n  mcptaskgen watch "+s.Server.with(id)+"\nCtrl-C once more cancels it.")
+	s.terminal.Printf("%s", "The task goes on. This takes it up again:\n  mcptaskgen watch "+s.Server.with(id))
+	if by.signal != os.Interrupt {
+		return left
+	}
+	s.terminal.Printf("Ctrl-C once more cancels it.")
 	timer := time.NewTimer(again)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return left
-	case <-s.Interrupts:
+	case signal := <-s.Interrupts:
+		if signal != os.Interrupt {
+			return describeFailure(interruption{signal}, id)
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
 	defer cancel()

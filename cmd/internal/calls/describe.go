@@ -23,7 +23,7 @@ func Describe(ctx context.Context, config Config, name string) error {
 			s.terminal.Close()
 			return s.describeTool(tool)
 		}
-		tools, err := s.conn.ListTools(ctx)
+		tools, err := s.listTools(ctx)
 		if err != nil {
 			return err
 		}

@@ -90,7 +90,10 @@ func describeFailure(err error, task string) *Failure {
 	f := &Failure{Err: err, Task: task}
 	var tool *mcptask.ToolError
 	var wire *mcptask.Error
+	var interrupted interruption
 	switch {
+	case errors.As(err, &interrupted):
+		f.Code, f.Kind = interrupted.code(), "interrupted"
 	case errors.Is(err, mcptask.ErrCancelled):
 		f.Code, f.Kind = ExitCancelled, "cancelled"
 	case errors.Is(err, mcptask.ErrExpired), errors.Is(err, mcptask.ErrNotFound):

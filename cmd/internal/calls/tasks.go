@@ -60,9 +60,10 @@ func (s *session) followAll(ctx context.Context, all []*mcptask.Call[*mcptask.Re
 		}
 		return nil
 	})
+	var interrupted interruption
 	switch {
-	case errors.Is(err, errInterrupted):
-		return &Failure{Code: ExitInterrupted, Kind: "interrupted", Err: fmt.Errorf("interrupted; %d tasks go on", len(left))}
+	case errors.As(err, &interrupted):
+		return &Failure{Code: interrupted.code(), Kind: "interrupted", Err: fmt.Errorf("%w; %d tasks go on", interrupted, len(left))}
 	case err != nil:
 		return err
 	case first != nil:
@@ -144,7 +145,10 @@ func Cancel(ctx context.Context, config Config, ids []string) error {
 		for _, id := range ids {
 			call, err := s.resume(id)
 			if err == nil {
-				err = call.Cancel(ctx)
+				err = s.interruptible(ctx, id, call.Cancel)
+			}
+			if interrupted := (interruption{}); errors.As(err, &interrupted) {
+				return describeFailure(err, id)
 			}
 			if err != nil && first == nil {
 				first = describeFailure(fmt.Errorf("%s: %w", id, err), id)
@@ -167,7 +171,11 @@ func List(ctx context.Context, config Config) error {
 		if !ok {
 			return usage(errors.New("this connection lists no tasks"))
 		}
-		tasks, err := lister.ListTasks(ctx)
+		var tasks []mcptask.Snapshot
+		err := s.interruptible(ctx, "", func(ctx context.Context) (err error) {
+			tasks, err = lister.ListTasks(ctx)
+			return err
+		})
 		var wire *mcptask.Error
 		if errors.As(err, &wire) && wire.Code == mcptask.CodeMethodNotFound {
 			return &Failure{Code: ExitFailed, Kind: "no_list", Err: errors.New("the server lists no tasks: it does not know who calls, or speaks a revision " +

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,6 +64,29 @@ func callTools() mcptask.Tools {
 				task.Message(ctx, "waiting")
 				<-ctx.Done()
 				return "", ctx.Err()
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "survey", Description: "Asks two things at once.", InputSchema: open, Policy: task},
+			func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+				var said [2]string
+				var errs [2]error
+				var group sync.WaitGroup
+				for i, key := range []string{"one", "two"} {
+					group.Go(func() {
+						answer, err := mcptask.Ask[approved](ctx, task, approval, key, "Is it "+key+"?")
+						said[i], errs[i] = answer.Place, err
+					})
+				}
+				group.Wait()
+				return said[0] + " " + said[1], errors.Join(errs[:]...)
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "confirm", Description: "Asks one thing after another.", InputSchema: open, Policy: task},
+			func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+				first, err := mcptask.Ask[approved](ctx, task, approval, "first", "First?")
+				if err != nil {
+					return "", err
+				}
+				second, err := mcptask.Ask[approved](ctx, task, approval, "second", "Second?")
+				return first.Place + " " + second.Place, err
 			}),
 		mcptask.NewTool(mcptask.ToolSpec{Name: "draw", InputSchema: open}, func(context.Context, *mcptask.Task, struct{}) (*mcptask.Result, error) {
 			return &mcptask.Result{Content: []mcptask.Content{mcptask.TextContent("here"), mcptask.ImageContent([]byte("pixels"), "image/png")}}, nil

@@ -114,7 +114,9 @@ func Answer(ctx context.Context, config Config, id, key, answer string) error {
 		if err != nil {
 			return usage(err)
 		}
+		s.single = answer != ""
 		isAnswered := false
+		var last mcptask.Snapshot
 		err = s.interruptible(ctx, id, func(ctx context.Context) error {
 			for snapshot, err := range call.Updates(ctx) {
 				if err != nil {
@@ -125,9 +127,10 @@ func Answer(ctx context.Context, config Config, id, key, answer string) error {
 					isAnswered = true
 				default:
 				}
-				if snapshot.Status != mcptask.StatusInputRequired {
+				if snapshot.Status != mcptask.StatusInputRequired || isAnswered && s.hasArrived(ctx, last, snapshot) {
 					return nil
 				}
+				last = snapshot
 			}
 			return nil
 		})
@@ -136,6 +139,25 @@ func Answer(ctx context.Context, config Config, id, key, answer string) error {
 		}
 		return err
 	})
+}
+
+// hasArrived reports whether the server has the one answer of the command line, though the task has more questions.
+func (s *session) hasArrived(ctx context.Context, before, now mcptask.Snapshot) bool {
+	q := s.taker()
+	switch {
+	case q == nil:
+		return false
+	case q.Key != "":
+		return !slices.ContainsFunc(now.Questions, func(open mcptask.Question) bool { return open.Key == q.Key })
+	case now.UpdatedAt.Equal(before.UpdatedAt):
+		return false
+	}
+	// Another question, though perhaps from before the answer.
+	select {
+	case <-time.After(settleWithin):
+	case <-ctx.Done():
+	}
+	return true
 }
 
 // Cancel cancels tasks. The error is a *Failure, the first one's.

@@ -151,9 +151,12 @@ func (s schema) describeKindWithin(lists int) string {
 // Unknown is the error for a name that is not among the known ones. It says what else the person may mean. owner is what has
 // the names, and kind what they are.
 func Unknown(owner, kind, name string, known []string) error {
+	const most = 20
 	switch near := nearest(name, known); {
 	case near != "":
 		return fmt.Errorf("%s has no %s %s; did you mean %s?", owner, kind, quote(name), near)
+	case len(known) > most:
+		return fmt.Errorf("%s has no %s %s; it has %s and %d more", owner, kind, quote(name), strings.Join(known[:most], ", "), len(known)-most)
 	case len(known) > 0:
 		return fmt.Errorf("%s has no %s %s; it has %s", owner, kind, quote(name), strings.Join(known, ", "))
 	}

@@ -122,3 +122,14 @@ func TestDescribeListsWithoutEnd(t *testing.T) {
 		t.Errorf("%+v", described)
 	}
 }
+
+// TestUnknownAmongThousands checks that an error does not name all that there is.
+func TestUnknownAmongThousands(t *testing.T) {
+	known := make([]string, 5000)
+	for i := range known {
+		known[i] = "tool"
+	}
+	if err := terminal.Unknown("the server", "tool", "another", known); len(err.Error()) > 300 || !strings.HasSuffix(err.Error(), " and 4980 more") {
+		t.Error(err)
+	}
+}

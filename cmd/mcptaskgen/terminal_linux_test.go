@@ -294,3 +294,23 @@ func TestTerminalKilled(t *testing.T) {
 		t.Errorf("the terminal stayed as the question had it: %q", s.Raw())
 	}
 }
+
+// TestTerminalHangUp takes the terminal away from a command that goes on without it. The question stays open.
+func TestTerminalHangUp(t *testing.T) {
+	inRevisions(t, func(t *testing.T, server *pipelineServer, revision string) {
+		s := &seat{PTY: ptytest.Open(t, 80, func(rune) int { return 1 }), t: t}
+		s.process = exec.CommandContext(t.Context(), "sh", "-c", `trap "" HUP; exec "$@"`, "sh",
+			program(t, "mcptaskgen"), "call", "--revision", revision, server.url, "deploy_service", "service=api", "environment=production")
+		s.process.Env = append(os.Environ(), "TERM=xterm")
+		s.process.Stdout = &s.stdout
+		s.Attach(s.process)
+		if err := s.process.Start(); err != nil {
+			t.Fatal(err)
+		}
+		s.Sees("approve (y/n) [n]: ")
+		s.HangUp()
+		if code, err := exitCode(s.process.Wait()); code != 8 || err != nil {
+			t.Errorf("exit code %d: %v", code, err)
+		}
+	})
+}

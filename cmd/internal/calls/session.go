@@ -162,6 +162,9 @@ func (s *session) answer(ctx context.Context, q mcptask.Question) (json.RawMessa
 			s.terminal.Printf("%v", fault)
 		}
 		content, err = s.terminal.Ask(ctx, q)
+		if errors.Is(err, mcptask.ErrCannotAsk) { // the terminal has gone
+			return nil, s.leaveOpen(ctx, q, nil)
+		}
 	}
 	if err == nil || errors.Is(err, mcptask.ErrDeclined) || errors.Is(err, mcptask.ErrDismissed) && ctx.Err() == nil {
 		s.noteAnswer()
@@ -265,6 +268,9 @@ func (s *session) openURL(ctx context.Context, q mcptask.Question) error {
 		return s.leaveOpen(ctx, q, nil)
 	default:
 		err = s.terminal.OpenURL(ctx, q)
+		if errors.Is(err, mcptask.ErrCannotAsk) {
+			return s.leaveOpen(ctx, q, nil)
+		}
 	}
 	if ctx.Err() == nil {
 		s.noteAnswer()

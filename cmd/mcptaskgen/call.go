@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcptaskgen/mcptaskgen/cmd/internal/calls"
+	"github.com/mcptaskgen/mcptaskgen/runtime/terminal"
 )
 
 const callUsage = `mcptaskgen call calls a tool of an MCP server, and waits for its result.
@@ -150,10 +150,13 @@ func checkAnswer(text string) error {
 	return fmt.Errorf("%q is neither a JSON object nor decline or cancel", text)
 }
 
-// attach returns a configuration with the standard files and the interrupts of this process.
+// attach returns a configuration with the standard files and the signals of this process.
 func (i invocation) attach(config calls.Config) calls.Config {
 	config.Interrupts = make(chan os.Signal, 2)
 	signal.Notify(config.Interrupts, os.Interrupt)
+	if ending := slices.DeleteFunc(calls.Endings(), signal.Ignored); len(ending) > 0 { // nohup ignores some
+		signal.Notify(config.Interrupts, ending...)
+	}
 	config.Stdin, config.Stdout, config.Stderr = os.Stdin, i.stdout, os.Stderr
 	return config
 }
@@ -170,7 +173,7 @@ func (i invocation) printFailure(name, format string, err error) int {
 	if format == calls.FormatJSON || format == calls.FormatLines {
 		fmt.Fprintln(i.stderr, failure.JSON())
 	} else if failure.Code != calls.ExitInterrupted {
-		fmt.Fprintf(i.stderr, "mcptaskgen %s: %v\n", name, failure)
+		fmt.Fprintf(i.stderr, "mcptaskgen %s: %s\n", name, terminal.Printable(failure.Error(), true)) // it may be the server's
 	}
 	return failure.Code
 }
@@ -209,7 +212,7 @@ func callCommand() command {
 			if len(rest) == 0 {
 				return errors.New("name the tool after the server; see mcptaskgen call --help")
 			}
-			base, err := readArguments(*arguments, config.Stdin)
+			base, err := readArguments(ctx, config, *arguments)
 			if err != nil {
 				return err
 			}
@@ -220,11 +223,11 @@ func callCommand() command {
 	})
 }
 
-// maxArguments bounds the bytes of --args.
-const maxArguments = 64 << 20
+// maxInput bounds the bytes of standard input.
+const maxInput = 64 << 20
 
 // readArguments reads what --args names.
-func readArguments(text string, stdin io.Reader) (json.RawMessage, error) {
+func readArguments(ctx context.Context, config calls.Config, text string) (json.RawMessage, error) {
 	switch path, isFile := strings.CutPrefix(text, "@"); {
 	case isFile:
 		content, err := os.ReadFile(path) //nolint:gosec // the person names the file
@@ -233,7 +236,7 @@ func readArguments(text string, stdin io.Reader) (json.RawMessage, error) {
 		}
 		return content, nil
 	case text == "-":
-		content, err := io.ReadAll(io.LimitReader(stdin, maxArguments))
+		content, err := config.ReadInput(ctx, maxInput)
 		if err != nil {
 			return nil, fmt.Errorf("--args -: %w", err)
 		}
@@ -246,7 +249,7 @@ func watchCommand() command {
 	return taskCommand("watch", watchUsage, func(flags *pflag.FlagSet, shared *callFlags) callAction {
 		shared.bindWait(flags)
 		return func(ctx context.Context, config calls.Config, rest []string) error {
-			ids, err := readIDs(rest, config.Stdin)
+			ids, err := readIDs(ctx, config, rest)
 			if err != nil {
 				return err
 			}
@@ -256,13 +259,13 @@ func watchCommand() command {
 }
 
 // readIDs reads the IDs of tasks. - stands for those on standard input.
-func readIDs(words []string, stdin io.Reader) (ids []string, err error) {
+func readIDs(ctx context.Context, config calls.Config, words []string) (ids []string, err error) {
 	for _, word := range words {
 		if word != "-" {
 			ids = append(ids, word)
 			continue
 		}
-		content, err := io.ReadAll(io.LimitReader(stdin, maxArguments))
+		content, err := config.ReadInput(ctx, maxInput)
 		if err != nil {
 			return nil, fmt.Errorf("read IDs from standard input: %w", err)
 		}
@@ -300,7 +303,7 @@ func answerCommand() command {
 func cancelCommand() command {
 	return taskCommand("cancel", cancelUsage, func(*pflag.FlagSet, *callFlags) callAction {
 		return func(ctx context.Context, config calls.Config, rest []string) error {
-			ids, err := readIDs(rest, config.Stdin)
+			ids, err := readIDs(ctx, config, rest)
 			if err != nil {
 				return err
 			}

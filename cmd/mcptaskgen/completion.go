@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/cmd/internal/calls"
 	"github.com/mcptaskgen/mcptaskgen/generator"
+	"github.com/mcptaskgen/mcptaskgen/runtime/terminal"
 )
 
 const completionUsage = `mcptaskgen completion prints a script that completes the command line of mcptaskgen in a shell.
@@ -33,7 +34,8 @@ and choices, for which it asks the server. It starts no programs.
 const completeWord = "__complete"
 
 // completionScripts are the scripts, by shell. Bash breaks words at = and : too, so its script joins them again, and leaves
-// out what is before the last break.
+// out what is before the last break. The words may be a server's, and Bash writes them to the command line as they are, so
+// the script quotes them. The other shells do that themselves.
 var completionScripts = map[string]string{
 	"bash": `_mcptaskgen() {
   local line="${COMP_LINE:0:COMP_POINT}" words current kept reply
@@ -43,7 +45,10 @@ var completionScripts = map[string]string{
   kept="${current%"${current##*[=:]}"}"
   COMPREPLY=()
   while IFS= read -r reply; do
-    [[ $reply == "$current"* ]] && COMPREPLY+=("${reply#"$kept"}")
+    [[ $reply == "$current"* ]] || continue
+    reply="${reply#"$kept"}"
+    [[ $reply =~ ^[A-Za-z0-9_.,/:=@%+-]*$ ]] || printf -v reply %q "$reply"
+    COMPREPLY+=("$reply")
   done < <(mcptaskgen __complete "${words[@]:1}" 2>/dev/null)
   [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
 }
@@ -87,8 +92,10 @@ func (i invocation) complete(ctx context.Context) int {
 		return exitOK
 	}
 	current := i.args[len(i.args)-1]
+	isFlag := strings.HasPrefix(current, "-")
 	for _, word := range i.findCompletions(ctx, current) {
-		if strings.HasPrefix(word, current) && !strings.ContainsAny(word, "\n\r\x1b") {
+		// A server's word could drive the terminal, or become a flag.
+		if strings.HasPrefix(word, current) && strings.HasPrefix(word, "-") == isFlag && terminal.Printable(word, false) == word {
 			fmt.Fprintln(i.stdout, word)
 		}
 	}

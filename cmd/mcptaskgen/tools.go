@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/cmd/internal/calls"
 	"github.com/mcptaskgen/mcptaskgen/generator"
+	"github.com/mcptaskgen/mcptaskgen/runtime/terminal"
 )
 
 const toolsUsage = `mcptaskgen tools shows the tools of an MCP server, or records them as JSON.
@@ -64,7 +65,7 @@ func toolsCommand() command {
 				URL: to.URL, Header: to.Header, Command: to.Command, Stderr: i.stderr, Revision: to.Revision,
 			})
 			if err != nil {
-				return i.printError(fmt.Errorf("mcptaskgen tools: %w", err))
+				return i.printError(fmt.Errorf("mcptaskgen tools: %s", terminal.Printable(err.Error(), true))) // it may be the server's
 			}
 			if *out == "" {
 				return i.printText(string(recorded), nil)

@@ -119,8 +119,14 @@ func (s schema) values() (values []string) {
 	return values
 }
 
+// maxLists bounds how many lists within one another are described. One may refer to itself.
+const maxLists = 4
+
 // describeKind says in words what values a schema allows.
-func (s schema) describeKind() string {
+func (s schema) describeKind() string { return s.describeKindWithin(maxLists) }
+
+// describeKindWithin is describeKind with the number of lists that may still lie in one another.
+func (s schema) describeKindWithin(lists int) string {
 	if values := s.values(); len(values) > 0 {
 		const most = 20
 		if len(values) > most {
@@ -130,8 +136,11 @@ func (s schema) describeKind() string {
 	}
 	kinds := s.kinds()
 	if slices.Contains(kinds, "array") {
+		if lists == 1 {
+			return "a list"
+		}
 		items := schema{s.root, s.members()["items"]}
-		return "a list, each " + items.describeKind()
+		return "a list, each " + items.describeKindWithin(lists-1)
 	}
 	if words := describeKinds(kinds); words != "" {
 		return words
@@ -142,9 +151,12 @@ func (s schema) describeKind() string {
 // Unknown returns the error for a name that is not among the known ones. It suggests the nearest known name, or else lists all
 // of them. owner is what has the names, such as a tool, and kind what they name, such as "argument".
 func Unknown(owner, kind, name string, known []string) error {
+	const most = 20
 	switch near := nearest(name, known); {
 	case near != "":
 		return fmt.Errorf("%s has no %s %s; did you mean %s?", owner, kind, quote(name), near)
+	case len(known) > most:
+		return fmt.Errorf("%s has no %s %s; it has %s and %d more", owner, kind, quote(name), strings.Join(known[:most], ", "), len(known)-most)
 	case len(known) > 0:
 		return fmt.Errorf("%s has no %s %s; it has %s", owner, kind, quote(name), strings.Join(known, ", "))
 	}

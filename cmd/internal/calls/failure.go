@@ -89,7 +89,10 @@ func describeFailure(err error, task string) *Failure {
 	f := &Failure{Err: err, Task: task}
 	var tool *mcptask.ToolError
 	var wire *mcptask.Error
+	var interrupted interruption
 	switch {
+	case errors.As(err, &interrupted):
+		f.Code, f.Kind = interrupted.code(), "interrupted"
 	case errors.Is(err, mcptask.ErrCancelled):
 		f.Code, f.Kind = ExitCancelled, "cancelled"
 	case errors.Is(err, mcptask.ErrExpired), errors.Is(err, mcptask.ErrNotFound):
@@ -100,8 +103,6 @@ func describeFailure(err error, task string) *Failure {
 		f.Code, f.Kind = ExitFailed, "tool_failed"
 	case errors.As(err, &wire):
 		f.Code, f.Kind = ExitFailed, "server_error"
-	case errors.Is(err, errInterrupted):
-		f.Code, f.Kind = ExitInterrupted, "interrupted"
 	case isDenied(err):
 		f.Code, f.Kind = ExitDenied, "denied"
 		f.Err = fmt.Errorf("%w; --token-env and --header send what the server asks for", err)

@@ -52,6 +52,9 @@ type Config struct {
 // connectWithin bounds how long a server may take until it can be called.
 const connectWithin = 30 * time.Second
 
+// settleWithin is how long an answer is given to reach the server before the command ends for something else.
+const settleWithin = time.Second
+
 // session is one run of a command: the connection to a server, and the terminal of the person.
 type session struct {
 	Config
@@ -61,6 +64,11 @@ type session struct {
 	asked chan openQuestion
 	// answered has a value once a question is answered.
 	answered chan struct{}
+	// single says that the answer of the command line is for one question.
+	single bool
+
+	mu    sync.Mutex
+	taken *mcptask.Question // the question that has it
 }
 
 // openQuestion is a question that stays open.
@@ -149,6 +157,10 @@ func (t *tail) String() string {
 func (s *session) answer(ctx context.Context, q mcptask.Question) (json.RawMessage, error) {
 	content, err := s.findAnswer(q)
 	fault := checkAnswer(ctx, q, content)
+	if (content != nil || err != nil) && fault == nil && !s.take(q) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	if content == nil && err == nil || fault != nil {
 		if !s.terminal.CanAsk() {
 			return nil, s.leaveOpen(ctx, q, fault)
@@ -157,6 +169,9 @@ func (s *session) answer(ctx context.Context, q mcptask.Question) (json.RawMessa
 			s.terminal.Printf("%v", fault)
 		}
 		content, err = s.terminal.Ask(ctx, q)
+		if errors.Is(err, mcptask.ErrCannotAsk) { // the terminal has gone
+			return nil, s.leaveOpen(ctx, q, nil)
+		}
 	}
 	if err == nil || errors.Is(err, mcptask.ErrDeclined) || errors.Is(err, mcptask.ErrDismissed) && ctx.Err() == nil {
 		s.noteAnswer()
@@ -180,6 +195,28 @@ func checkAnswer(ctx context.Context, q mcptask.Question, content json.RawMessag
 	return nil // of a schema that cannot be read, the server judges
 }
 
+// take reports whether a question may have the answer of the command line. If that is for one question, the first takes it.
+// That question may ask again, if its key tells it apart.
+func (s *session) take(q mcptask.Question) bool {
+	if !s.single {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken == nil {
+		s.taken = &q
+		return true
+	}
+	return q.Key != "" && s.taken.Key == q.Key
+}
+
+// taker returns the question that has the answer of the command line, or nil.
+func (s *session) taker() *mcptask.Question {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken
+}
+
 // noteAnswer says that a question is answered.
 func (s *session) noteAnswer() {
 	select {
@@ -191,6 +228,16 @@ func (s *session) noteAnswer() {
 // leaveOpen reports a question that nobody here can answer, and waits until the command ends. An error would tell the
 // server that nobody will ever answer.
 func (s *session) leaveOpen(ctx context.Context, q mcptask.Question, fault error) error {
+	if len(s.Answers) > 0 { // the end of the command would take along what other questions are answered
+		select {
+		case <-time.After(settleWithin):
+		case <-ctx.Done():
+		}
+	}
+	if s.taker() != nil {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	select {
 	case s.asked <- openQuestion{q, fault}:
 	default:
@@ -220,11 +267,17 @@ func (s *session) findAnswer(q mcptask.Question) (json.RawMessage, error) {
 func (s *session) openURL(ctx context.Context, q mcptask.Question) error {
 	content, err := s.findAnswer(q)
 	switch {
+	case (err != nil || content != nil) && !s.take(q):
+		<-ctx.Done()
+		return ctx.Err()
 	case err != nil || content != nil:
 	case !s.terminal.CanAsk():
 		return s.leaveOpen(ctx, q, nil)
 	default:
 		err = s.terminal.OpenURL(ctx, q)
+		if errors.Is(err, mcptask.ErrCannotAsk) {
+			return s.leaveOpen(ctx, q, nil)
+		}
 	}
 	if ctx.Err() == nil {
 		s.noteAnswer()

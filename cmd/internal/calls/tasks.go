@@ -55,12 +55,15 @@ func (s *session) followAll(ctx context.Context, all []*mcptask.Call[*mcptask.Re
 			if err != nil && first == nil {
 				first = describeFailure(err, call.TaskID())
 			}
-			s.printSettled(ctx, call, err)
+			if err := s.printSettled(ctx, call, err); err != nil {
+				return usage(err)
+			}
 		}
 		return nil
 	})
+	var interrupted interruption
 	switch {
-	case errors.Is(err, errInterrupted):
+	case errors.As(err, &interrupted):
 		s.terminal.Printf("%d tasks go on. The same command waits for them again.", len(left))
 		return err
 	case err != nil:
@@ -72,7 +75,7 @@ func (s *session) followAll(ctx context.Context, all []*mcptask.Call[*mcptask.Re
 }
 
 // printSettled prints how one of several tasks has ended.
-func (s *session) printSettled(ctx context.Context, call *mcptask.Call[*mcptask.Result], err error) {
+func (s *session) printSettled(ctx context.Context, call *mcptask.Call[*mcptask.Result], err error) error {
 	last := mcptask.Snapshot{TaskID: call.TaskID(), Status: mcptask.StatusFailed}
 	if err == nil {
 		last.Status = mcptask.StatusCompleted
@@ -89,14 +92,14 @@ func (s *session) printSettled(ctx context.Context, call *mcptask.Call[*mcptask.
 	}
 	s.terminal.Show(call.TaskID(), last)
 	if s.Format != FormatText {
-		s.printLine(describeState(last))
-		return
+		return s.printLine(describeState(last))
 	}
 	line := call.TaskID() + "\t" + string(last.Status)
 	if err != nil {
 		line += "\t" + terminal.Printable(err.Error(), false)
 	}
-	fmt.Fprintln(s.Stdout, line)
+	_, err = fmt.Fprintln(s.Stdout, line)
+	return err
 }
 
 // Answer answers a question of a task. If key is "", it answers the one that is open. If answer is "", the person is asked.
@@ -113,7 +116,9 @@ func Answer(ctx context.Context, config Config, id, key, answer string) error {
 		if err != nil {
 			return usage(err)
 		}
+		s.single = answer != ""
 		isAnswered := false
+		var last mcptask.Snapshot
 		err = s.interruptible(ctx, id, func(ctx context.Context) error {
 			for snapshot, err := range call.Updates(ctx) {
 				if err != nil {
@@ -124,9 +129,10 @@ func Answer(ctx context.Context, config Config, id, key, answer string) error {
 					isAnswered = true
 				default:
 				}
-				if snapshot.Status != mcptask.StatusInputRequired {
+				if snapshot.Status != mcptask.StatusInputRequired || isAnswered && s.hasArrived(ctx, last, snapshot) {
 					return nil
 				}
+				last = snapshot
 			}
 			return nil
 		})
@@ -135,6 +141,25 @@ func Answer(ctx context.Context, config Config, id, key, answer string) error {
 		}
 		return err
 	})
+}
+
+// hasArrived reports whether the server has the one answer of the command line, though the task has more questions.
+func (s *session) hasArrived(ctx context.Context, before, now mcptask.Snapshot) bool {
+	q := s.taker()
+	switch {
+	case q == nil:
+		return false
+	case q.Key != "":
+		return !slices.ContainsFunc(now.Questions, func(open mcptask.Question) bool { return open.Key == q.Key })
+	case now.UpdatedAt.Equal(before.UpdatedAt):
+		return false
+	}
+	// Another question, though perhaps from before the answer.
+	select {
+	case <-time.After(settleWithin):
+	case <-ctx.Done():
+	}
+	return true
 }
 
 // Cancel cancels tasks. The error is a *Failure, the first one's.
@@ -146,8 +171,9 @@ func Cancel(ctx context.Context, config Config, ids []string) error {
 			if err == nil {
 				err = s.interruptible(ctx, id, call.Cancel)
 			}
+			var interrupted interruption
 			switch {
-			case errors.Is(err, errInterrupted):
+			case errors.As(err, &interrupted):
 				return err
 			case err != nil && first == nil:
 				first = describeFailure(fmt.Errorf("%s: %w", id, err), id)
@@ -201,7 +227,9 @@ func (s *session) printList(tasks []mcptask.Snapshot) error {
 	switch s.Format {
 	case FormatLines:
 		for _, task := range tasks {
-			s.printLine(describeState(task))
+			if err := s.printLine(describeState(task)); err != nil {
+				return err
+			}
 		}
 		return nil
 	case FormatJSON:
@@ -215,7 +243,7 @@ func (s *session) printList(tasks []mcptask.Snapshot) error {
 	}
 	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
 	for _, task := range tasks {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", task.TaskID, task.Status, task.CreatedAt.Local().Format(time.DateTime), terminal.Printable(task.Message, false))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", terminal.Printable(task.TaskID, false), terminal.Printable(string(task.Status), false), task.CreatedAt.Local().Format(time.DateTime), terminal.Printable(task.Message, false))
 	}
 	return w.Flush()
 }

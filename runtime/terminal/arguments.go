@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,12 +79,13 @@ type Argument struct {
 	Description string
 }
 
-// DescribeArguments returns the arguments of a tool: the required ones first, then the others, both sorted by name.
+// DescribeArguments returns the arguments of a tool: the required ones first, then the others, both in the order of the
+// tool's schema.
 func DescribeArguments(tool mcptask.ToolInfo) []Argument {
 	root := readSchema(tool.InputSchema)
 	required, _ := root.members()["required"].([]any)
 	var described []Argument
-	for _, name := range root.names() {
+	for _, name := range orderNames(root.names(), tool.InputSchema) {
 		property, _ := root.property(name)
 		m := property.members()
 		description, _ := m["description"].(string)
@@ -224,6 +226,22 @@ func (s schema) resolve(reference string) map[string]any {
 func (s schema) names() []string {
 	properties, _ := s.members()["properties"].(map[string]any)
 	return slices.Sorted(maps.Keys(properties))
+}
+
+// orderNames returns names in the order in which the text of a schema has them as properties. Others come first.
+func orderNames(names []string, schema json.RawMessage) []string {
+	members, _ := decodeMembers(schema)
+	place := map[string]int{}
+	for _, m := range members {
+		if m.name == "properties" {
+			properties, _ := decodeMembers(m.value)
+			for i, p := range properties {
+				place[p.name] = i
+			}
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(place[a], place[b]) })
+	return names
 }
 
 // property returns the schema of a property. ok is false if the object declares others and does not say that it takes

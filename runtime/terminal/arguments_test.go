@@ -114,6 +114,18 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
+// TestDescribeInOrder checks that arguments come in the order of the schema, the required ones first.
+func TestDescribeInOrder(t *testing.T) {
+	const schema = `{"required": ["c", "b"], "properties": {"d": {}, "c": {}, "a": {}, "b": {}}}`
+	var names string
+	for _, a := range terminal.DescribeArguments(mcptask.ToolInfo{Name: "order", InputSchema: json.RawMessage(schema)}) {
+		names += a.Name
+	}
+	if names != "cbda" {
+		t.Errorf("the order is %s", names)
+	}
+}
+
 // TestDescribeListsWithoutEnd describes lists that have themselves as items.
 func TestDescribeListsWithoutEnd(t *testing.T) {
 	const schema = `{"type": "object", "properties": {"a": {"type": "array", "items": {"$ref": "#/properties/a"}}}}`

@@ -13,6 +13,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/cmd/internal/calls"
 	"github.com/mcptaskgen/mcptaskgen/generator"
 	"github.com/mcptaskgen/mcptaskgen/runtime/terminal"
+	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
 const completionUsage = `mcptaskgen completion prints a script that completes the command line of mcptaskgen in a shell.
@@ -115,10 +116,8 @@ func (i invocation) findCompletions(ctx context.Context, current string) []strin
 	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}
 	c.bind(flags)
-	if c.name == "init" {
-		if names := completeTemplates(words); names != nil {
-			return names
-		}
+	if values := completeValues(flags, words); values != nil {
+		return values
 	}
 	if strings.HasPrefix(current, "-") {
 		var names []string
@@ -134,20 +133,32 @@ func (i invocation) findCompletions(ctx context.Context, current string) []strin
 	return i.completeRest(ctx, c.name, flags)
 }
 
-// completeTemplates returns what the last of the words may be if it is the template of init, or else nil.
-func completeTemplates(words []string) []string {
-	const flag = "--template"
-	names := generator.ScaffoldTemplates()
-	if len(words) > 1 && words[len(words)-2] == flag {
-		return names
+// completeValues returns what the last of the words may be if it is the value of a flag that has few, or else nil.
+func completeValues(flags *pflag.FlagSet, words []string) []string {
+	current, before := words[len(words)-1], ""
+	if len(words) > 1 {
+		before = words[len(words)-2]
 	}
-	if !strings.HasPrefix(words[len(words)-1], flag+"=") {
-		return nil
+	for name, values := range map[string][]string{
+		"template": generator.ScaffoldTemplates(),
+		"output":   {calls.FormatText, calls.FormatJSON, calls.FormatLines},
+		"revision": schema.ReleasedRevisions(),
+	} {
+		flag := flags.Lookup(name)
+		if flag == nil {
+			continue
+		}
+		if before == "--"+name || flag.Shorthand != "" && before == "-"+flag.Shorthand {
+			return values
+		}
+		if strings.HasPrefix(current, "--"+name+"=") {
+			for i, value := range values {
+				values[i] = "--" + name + "=" + value
+			}
+			return values
+		}
 	}
-	for i, name := range names {
-		names[i] = flag + "=" + name
-	}
-	return names
+	return nil
 }
 
 // completeRest returns what may stand behind the server of a command.

@@ -28,6 +28,8 @@ given more than once makes a list. mcptaskgen tools URL TOOL shows what a tool t
   mcptaskgen call http://localhost:8080/mcp deploy_service service=api environment=staging
   mcptaskgen call -- npx -y search-server -- search query="task leases" limit=5
 
+Flags may follow a URL, but not the second --: there, all words are for the tool.
+
 A tool that may run as a task runs as one. Progress and questions go to the terminal, and only the
 result goes to standard output. Ctrl-C leaves the task running and prints the command that waits for it
 again. A second Ctrl-C cancels the task.
@@ -42,7 +44,7 @@ Usage:
   mcptaskgen watch [flags] -- CMD [ARG]... -- TASK...
 
 TASK is the ID of a task. - reads IDs from standard input, one a line. Of several tasks it prints one
-line each, in the order in which they end.
+line each, in the order in which they end. The exit code is that of the first TASK that failed.
 
 Flags:
 `
@@ -54,7 +56,8 @@ Usage:
   mcptaskgen answer [flags] -- CMD [ARG]... -- TASK [KEY] [ANSWER]
 
 ANSWER is a JSON object that fits the question, or decline, or cancel. Without it, the question is asked
-here. KEY names the question if the task asks several: mcptaskgen watch --output jsonl shows the keys.
+here. KEY names the question if the task asks several: mcptaskgen watch --output jsonl shows the keys. A
+task that asks nothing is an error with exit code 2.
 
   mcptaskgen answer http://localhost:8080/mcp T4CBF4RMCDDG5OJ5ZG52GGQXSP '{"approve": true}'
 
@@ -66,6 +69,8 @@ const cancelUsage = `mcptaskgen cancel cancels tasks of an MCP server.
 Usage:
   mcptaskgen cancel [flags] URL TASK...
   mcptaskgen cancel [flags] -- CMD [ARG]... -- TASK...
+
+A task that had ended before is an error with exit code 5.
 
 Flags:
 `
@@ -85,7 +90,7 @@ const callExitCodes = `
 Exit codes: 0 when all is well, 2 if the command line is wrong, 3 if the server wants to know who calls,
 4 if it cannot be reached, 5 if the tool or the server failed, 6 if the task was cancelled, 7 if the task
 is not known, has expired or lost its worker, 8 if an answer is needed, 124 after --timeout, 130 after
-Ctrl-C.
+Ctrl-C, 129 or 143 after SIGHUP or SIGTERM.
 `
 
 // callFlags are the flags that the commands of tasks share. Parsing sets them in config, answers and sample.
@@ -118,6 +123,9 @@ func (f *callFlags) bindWait(flags *pflag.FlagSet) {
 func (f callFlags) readCall(i invocation, dash int) (config calls.Config, rest []string, err error) {
 	config = i.attach(f.config)
 	if config.Server, rest, err = f.read(i.args, dash); err != nil {
+		return config, nil, err
+	}
+	if err := checkRevision(config.Server.Revision); err != nil {
 		return config, nil, err
 	}
 	config.Sample = strings.Fields(f.sample)
@@ -274,8 +282,12 @@ func readIDs(ctx context.Context, config calls.Config, words []string) (ids []st
 	if len(ids) == 0 {
 		return nil, errors.New("name a task after the server")
 	}
-	slices.Sort(ids)
-	return slices.Compact(ids), nil
+	seen := map[string]bool{}
+	return slices.DeleteFunc(ids, func(id string) bool {
+		again := seen[id]
+		seen[id] = true
+		return again
+	}), nil
 }
 
 func answerCommand() command {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -49,8 +50,8 @@ func callTools() mcptask.Tools {
 		mcptask.NewTool(mcptask.ToolSpec{
 			Name: "deploy", Description: "Deploys a version.", Policy: task,
 			InputSchema: `{"type": "object", "required": ["version"], "additionalProperties": false, "properties": {
-				"version": {"type": "string", "description": "What to deploy."}, "replicas": {"type": "integer", "default": 1},
-				"tags": {"type": "array", "items": {"type": "string"}}}}`,
+				"version": {"type": "string", "description": "What to deploy."}, "tags": {"type": "array", "items": {"type": "string"}},
+				"replicas": {"type": "integer", "default": 1}}}`,
 		}, func(ctx context.Context, task *mcptask.Task, in deployment) (deployed, error) {
 			task.Progress(ctx, 1, 2, "built")
 			answer, err := mcptask.Ask[approved](ctx, task, approval, "where", "Deploy "+in.Version+"?")
@@ -87,6 +88,14 @@ func callTools() mcptask.Tools {
 				}
 				second, err := mcptask.Ask[approved](ctx, task, approval, "second", "Second?")
 				return first.Place + " " + second.Place, err
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "crash", Description: "Ends the server after a question.", InputSchema: open, Policy: task},
+			func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+				_, err := mcptask.Ask[approved](ctx, task, approval, "sure", "Sure?")
+				if err == nil {
+					os.Exit(1)
+				}
+				return "", err
 			}),
 		mcptask.NewTool(mcptask.ToolSpec{Name: "draw", InputSchema: open}, func(context.Context, *mcptask.Task, struct{}) (*mcptask.Result, error) {
 			return &mcptask.Result{Content: []mcptask.Content{mcptask.TextContent("here"), mcptask.ImageContent([]byte("pixels"), "image/png")}}, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcptaskgen/mcptaskgen/cmd/internal/calls"
+	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
 // serverFlags are the flags of commands that connect to a server.
@@ -77,6 +78,14 @@ func (f serverFlags) read(args []string, dash int) (server calls.Server, rest []
 	server.URL = args[0]
 	server.Header, err = f.readHeader()
 	return server, args[1:], err
+}
+
+// checkRevision returns an error for a revision that is not known.
+func checkRevision(revision string) error {
+	if revision != "" && !slices.Contains(schema.Revisions(), revision) {
+		return fmt.Errorf("--revision %q is not known: name %s", revision, strings.Join(schema.ReleasedRevisions(), " or "))
+	}
+	return nil
 }
 
 // lastDash returns the place of the last --, which ends a command, or -1.

@@ -50,6 +50,8 @@ func toolsCommand() command {
 				err = fmt.Errorf("give one tool, without %q after it", rest[1])
 			case (len(rest) > 0 || *list) && *out != "":
 				err = errors.New("--out records all tools: give neither a tool nor --list with it")
+			case len(rest) > 0 || *list:
+				err = checkRevision(to.Revision)
 			}
 			if err != nil {
 				return i.printError(fmt.Errorf("mcptaskgen tools: %w; see mcptaskgen tools --help", err))

@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -91,7 +92,7 @@ func Call(ctx context.Context, config Config, tool Tool) error {
 			return err
 		}
 		if id := call.TaskID(); id != "" && tool.Detach {
-			return s.printDetached(tool.Name, id)
+			return s.printDetached(id)
 		}
 		return s.follow(ctx, tool.Name, call)
 	})
@@ -106,7 +107,7 @@ func (c Config) run(ctx context.Context, work func(context.Context, *session) er
 		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
 		defer cancel()
 	}
-	if err := checkSave(c.Save); err != nil {
+	if err := c.check(); err != nil {
 		return usage(err)
 	}
 	s := newSession(c)
@@ -123,21 +124,26 @@ func (c Config) run(ctx context.Context, work func(context.Context, *session) er
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		f.Code, f.Kind, f.Err = ExitTimeout, "timeout", fmt.Errorf("--timeout %v is over", c.Timeout)
 		if f.Task != "" {
-			f.Err = fmt.Errorf("%w. The task goes on. This waits for it:\n  %s", f.Err, c.Server.commandLine("watch", f.Task))
+			f.Err = fmt.Errorf("%w. %s", f.Err, c.Server.sayGoesOn(f.Task))
 		}
-	case f.Code == ExitUnreachable && f.Task != "" && c.Server.URL != "":
+	case f.Code == ExitUnreachable && f.Task != "":
 		f.Err = fmt.Errorf("%w\nIf the task goes on, this waits for it:\n  %s", f.Err, c.Server.commandLine("watch", f.Task))
 	}
 	return f
 }
 
-// checkSave returns an error if the directory of --save does not exist. The tool has not run yet.
-func checkSave(directory string) error {
-	if directory == "" {
+// check returns an error for what would fail only after the tool has begun.
+func (c Config) check() error {
+	if len(c.Sample) > 0 {
+		if _, err := exec.LookPath(c.Sample[0]); err != nil {
+			return fmt.Errorf("--sample: %w", err)
+		}
+	}
+	if c.Save == "" {
 		return nil
 	}
-	if info, err := os.Stat(directory); err != nil || !info.IsDir() {
-		return fmt.Errorf("--save: %s is no directory", directory)
+	if info, err := os.Stat(c.Save); err != nil || !info.IsDir() {
+		return fmt.Errorf("--save: %s is no directory", c.Save)
 	}
 	return nil
 }
@@ -290,7 +296,7 @@ func (s *session) leave(ctx context.Context, by interruption, id string, call *m
 	if id == "" {
 		return left
 	}
-	s.terminal.Printf("The task goes on. This waits for it:\n  %s", s.Server.commandLine("watch", id))
+	s.terminal.Printf("%s", s.Server.sayGoesOn(id))
 	if by.signal != os.Interrupt {
 		return left
 	}
@@ -353,12 +359,21 @@ func (s *session) printLine(value any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.Stdout, "%s\n", text)
+	return s.print(string(text))
+}
+
+// print prints a line to standard output. At a terminal, where a question may be on the screen, the line goes above it.
+func (s *session) print(line string) error {
+	if isTerminal(s.Stdout) && isTerminal(s.Stderr) {
+		s.terminal.Printf("%s", line)
+		return nil
+	}
+	_, err := fmt.Fprintln(s.Stdout, line)
 	return err
 }
 
 // printDetached prints the task that goes on.
-func (s *session) printDetached(name, id string) error {
+func (s *session) printDetached(id string) error {
 	s.terminal.Close()
 	if s.Format == FormatText {
 		shown := id
@@ -369,7 +384,7 @@ func (s *session) printDetached(name, id string) error {
 			return usage(err)
 		}
 		if !s.Quiet {
-			fmt.Fprintf(s.Stderr, "%s goes on. This waits for it:\n  %s\n", name, s.Server.commandLine("watch", id))
+			fmt.Fprintln(s.Stderr, s.Server.sayGoesOn(id))
 		}
 		return nil
 	}

@@ -9,8 +9,11 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -32,7 +35,7 @@ type Server struct {
 // commandLine returns the line that runs a command of mcptaskgen on the server, with words after it. The words may be the
 // server's, so the line lets none of them become a flag. It leaves out the header, which may have secrets.
 func (s Server) commandLine(command string, words ...string) string {
-	line := slices.Concat([]string{"mcptaskgen", command}, s.Flags)
+	line := slices.Concat([]string{command}, s.Flags)
 	switch {
 	case s.URL == "":
 		line = slices.Concat(line, []string{"--"}, s.Command, []string{"--"})
@@ -45,8 +48,34 @@ func (s Server) commandLine(command string, words ...string) string {
 	for i, word := range line {
 		line[i] = quoteWord(word)
 	}
-	return strings.Join(line, " ")
+	return programName() + " " + strings.Join(line, " ")
 }
+
+// sayGoesOn says that a task goes on, and how to wait for it.
+func (s Server) sayGoesOn(task string) string {
+	goesOn := "The task goes on."
+	if s.URL == "" {
+		goesOn = "The program ends now. If it stores its tasks, the task goes on."
+	}
+	return goesOn + " This waits for it:\n  " + s.commandLine("watch", task)
+}
+
+// programName returns what a person types to run this program.
+var programName = sync.OnceValue(func() string {
+	path, _ := os.Executable() // without it, this is not of the build cache
+	return nameProgram(path)
+})
+
+// nameProgram returns what runs the program of a path. The go command runs those in its build cache, which is not on PATH.
+func nameProgram(path string) string {
+	if inBuildCache.MatchString(filepath.ToSlash(path)) {
+		return "go tool mcptaskgen"
+	}
+	return "mcptaskgen"
+}
+
+// inBuildCache matches the paths of executables that the go command keeps or has just built.
+var inBuildCache = regexp.MustCompile(`/[0-9a-f]{2}/[0-9a-f]{64}-d/mcptaskgen(\.exe)?$|/go-build[0-9]+/b[0-9]+/exe/mcptaskgen(\.exe)?$`)
 
 // quoteWord quotes a word for a shell if it needs that. The result is printable: what has been taken out of it at a
 // terminal could take a quote along.
@@ -92,7 +121,7 @@ func (s Server) connect(ctx context.Context, options gosdk.ClientOptions, stderr
 		detach(command)
 		conn, err := gosdk.ConnectCommand(ctx, command, options)
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
-			err = usage(err)
+			err = usage(withoutSteps(err))
 		}
 		return conn, err
 	}

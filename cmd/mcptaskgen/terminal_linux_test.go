@@ -348,7 +348,7 @@ func TestTerminalSeveral(t *testing.T) {
 // TestTerminalHangUp takes the terminal away from a command that goes on without it. The question stays open.
 func TestTerminalHangUp(t *testing.T) {
 	inRevisions(t, func(t *testing.T, server *pipelineServer, revision string) {
-		s := &seat{PTY: ptytest.Open(t, 80, func(rune) int { return 1 }), t: t}
+		s := &seat{PTY: ptytest.Open(t, 80, func(rune) int { return 1 })}
 		s.process = exec.CommandContext(t.Context(), "sh", "-c", `trap "" HUP; exec "$@"`, "sh",
 			program(t, "mcptaskgen"), "call", "--revision", revision, server.url, "deploy_service", "service=api", "environment=production")
 		s.process.Env = append(os.Environ(), "TERM=xterm")

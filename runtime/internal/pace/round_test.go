@@ -41,8 +41,8 @@ func TestRoundHearsNewsAfterAStep(t *testing.T) {
 
 // TestTickIsMonotonic checks that no step waits for a clock that is set back.
 func TestTickIsMonotonic(t *testing.T) {
-	for i := range time.Duration(10) {
-		due := time.Now().Add(i * 7 * time.Millisecond)
+	for i := range 10 {
+		due := time.Now().Add(time.Duration(7*i) * time.Millisecond)
 		next := nextTick(due)
 		if !strings.Contains(next.String(), " m=+") || next.Before(due) || next.Sub(due) >= tick {
 			t.Errorf("%v for %v", next, due)

@@ -111,7 +111,7 @@ screenshot:
 
 # The moving picture of the demo that the README shows, from a recording in which you answer. It needs Chromium and npm.
 moving-picture:
-	go run ./examples/pipeline -record docs/images/pipeline.cast
+	go run ./examples/pipeline -brief -record docs/images/pipeline.cast
 	npm ci --prefix examples/hosts --no-audit --no-fund --loglevel=error
 	go test -tags long -count=1 ./examples/hosts -run TestDemoPicture -moving '$(CURDIR)/docs/images/pipeline.gif'
 

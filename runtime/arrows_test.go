@@ -28,7 +28,7 @@ var arrows = []arrow{
 	// The command.
 	{"cmd/internal/scripts", []string{"github.com/rogpeppe/go-internal/testscript"}, nil},
 	{"cmd/internal/calls", []string{"runtime", "runtime/gosdk", "runtime/terminal", "golang.org/x/term"}, nil},
-	{"cmd/mcptaskgen", []string{"cmd/internal/calls", "generator/...", "schema", "github.com/spf13/pflag"}, slices.Concat(testLibraries, []string{
+	{"cmd/mcptaskgen", []string{"cmd/internal/calls", "generator/...", "runtime/terminal", "schema", "github.com/spf13/pflag"}, slices.Concat(testLibraries, []string{
 		"cmd/internal/scripts", "golden/ptytest", "runtime", "runtime/gosdk", "schema/wirecheck", "github.com/modelcontextprotocol/go-sdk/mcp",
 	})},
 	{"cmd/...", []string{"generator/...", "schema", "github.com/spf13/pflag", "golang.org/x/tools/..."}, testLibraries},

@@ -170,8 +170,13 @@ func (p *pendingCall) pollIfDue(ctx context.Context) (Snapshot, error) {
 	return p.last, nil
 }
 
+// maxRead bounds one read of a task. A read without an answer would hold up those of other tasks.
+const maxRead = time.Minute
+
 // readTask reads the task. It recovers, since it may run in a goroutine that does not.
 func (p *pendingCall) readTask(ctx context.Context) (s Snapshot, err error) {
+	ctx, stop := context.WithTimeout(ctx, maxRead)
+	defer stop()
 	defer guard.Then(nil, "the reading of a task", func() {
 		err = errors.New("mcptask: reading the task panicked")
 	}, "tool", p.spec.Tool)

@@ -293,12 +293,9 @@ func TestSettledSlowOnes(t *testing.T) {
 				s := working(id, time.Second)
 				s.Status, s.Questions = StatusInputRequired, []Question{question("a")}
 				return s, nil
-			case id == "1" && reads == 1: // it hangs for ten minutes
-				select {
-				case <-time.After(10 * time.Minute):
-				case <-ctx.Done():
-				}
-				return Snapshot{}, errors.New("timeout")
+			case id == "1" && reads == 1: // it hangs
+				<-ctx.Done()
+				return Snapshot{}, ctx.Err()
 			}
 			return completed(id, 1), nil
 		}
@@ -310,11 +307,46 @@ func TestSettledSlowOnes(t *testing.T) {
 			}
 			at = append(at, time.Since(began).Round(10*time.Second))
 		}
-		if len(at) != 40 || at[37] != 0 || at[38] != 10*time.Minute || at[39] != time.Hour {
+		if len(at) != 40 || at[37] != 0 || at[38] != maxRead || at[39] != time.Hour {
 			t.Errorf("settled after %v", at)
 		}
 	})
 	before.NoneLeft(t)
+}
+
+// TestSettledDespiteHangingPolls checks that polls without an answer do not hold up the calls that are done.
+func TestSettledDespiteHangingPolls(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		conn := &fakeConn{task: func(ctx context.Context, id string, _ int) (Snapshot, error) {
+			if id != "done" {
+				<-ctx.Done()
+				return Snapshot{}, ctx.Err()
+			}
+			return completed(id, 1), nil
+		}}
+		var calls []*Call[*Result]
+		for i := range pollsAtOnce + 1 {
+			id := fmt.Sprintf("hanging%d", i)
+			if i == pollsAtOnce {
+				id = "done"
+			}
+			call, err := Resume[*Result](conn, "", NewToken("", id))
+			if err != nil {
+				t.Fatal(err)
+			}
+			calls = append(calls, call)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		for call, err := range Settled(ctx, calls...) {
+			if call != nil && call.TaskID() == "done" && err == nil {
+				return
+			}
+			if call == nil {
+				t.Fatalf("the call that is done was not yielded within an hour: %v", err)
+			}
+		}
+	})
 }
 
 func TestSettledEnds(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcptaskgen/mcptaskgen/cmd/internal/calls"
+	"github.com/mcptaskgen/mcptaskgen/runtime/terminal"
 )
 
 const callUsage = `mcptaskgen call calls a tool of an MCP server, and waits for its result.
@@ -27,6 +27,8 @@ given more than once makes a list. mcptaskgen tools URL TOOL shows what a tool t
 
   mcptaskgen call http://localhost:8080/mcp deploy_service service=api environment=staging
   mcptaskgen call -- npx -y search-server -- search query="task leases" limit=5
+
+Flags may follow a URL, but not the second --: there, all words are for the tool.
 
 A tool that may run as a task runs as one. Progress and questions go to the terminal, and only the
 result goes to standard output. Ctrl-C leaves the task running and prints the command that waits for it
@@ -42,7 +44,7 @@ Usage:
   mcptaskgen watch [flags] -- CMD [ARG]... -- TASK...
 
 TASK is the ID of a task. - reads IDs from standard input, one a line. Of several tasks it prints one
-line each, in the order in which they end.
+line each, in the order in which they end. The exit code is that of the first TASK that failed.
 
 Flags:
 `
@@ -54,7 +56,8 @@ Usage:
   mcptaskgen answer [flags] -- CMD [ARG]... -- TASK [KEY] [ANSWER]
 
 ANSWER is a JSON object that fits the question, or decline, or cancel. Without it, the question is asked
-here. KEY names the question if the task asks several: mcptaskgen watch --output jsonl shows the keys.
+here. KEY names the question if the task asks several: mcptaskgen watch --output jsonl shows the keys. A
+task that asks nothing is an error with exit code 2.
 
   mcptaskgen answer http://localhost:8080/mcp T4CBF4RMCDDG5OJ5ZG52GGQXSP '{"approve": true}'
 
@@ -66,6 +69,8 @@ const cancelUsage = `mcptaskgen cancel cancels tasks of an MCP server.
 Usage:
   mcptaskgen cancel [flags] URL TASK...
   mcptaskgen cancel [flags] -- CMD [ARG]... -- TASK...
+
+A task that had ended before is an error with exit code 5.
 
 Flags:
 `
@@ -85,7 +90,7 @@ const callExitCodes = `
 Exit codes: 0 when all is well, 2 if the command line is wrong, 3 if the server wants to know who calls,
 4 if it cannot be reached, 5 if the tool or the server failed, 6 if the task was cancelled, 7 if the task
 is not known, has expired or lost its worker, 8 if an answer is needed, 124 after --timeout, 130 after
-Ctrl-C.
+Ctrl-C, 129 or 143 after SIGHUP or SIGTERM.
 `
 
 // callFlags are the flags that the commands of tasks share. Parsing sets them in config, answers and sample.
@@ -120,6 +125,9 @@ func (f callFlags) readCall(i invocation, dash int) (config calls.Config, rest [
 	if config.Server, rest, err = f.read(i.args, dash); err != nil {
 		return config, nil, err
 	}
+	if err := checkRevision(config.Server.Revision); err != nil {
+		return config, nil, err
+	}
 	config.Sample = strings.Fields(f.sample)
 	if !slices.Contains([]string{calls.FormatText, calls.FormatJSON, calls.FormatLines}, config.Format) {
 		return config, nil, fmt.Errorf("--output %q is not text, json or jsonl", config.Format)
@@ -150,10 +158,13 @@ func checkAnswer(text string) error {
 	return fmt.Errorf("%q is neither a JSON object nor decline or cancel", text)
 }
 
-// attach returns a configuration with the standard files and the interrupts of this process.
+// attach returns a configuration with the standard files and the signals of this process.
 func (i invocation) attach(config calls.Config) calls.Config {
 	config.Interrupts = make(chan os.Signal, 2)
 	signal.Notify(config.Interrupts, os.Interrupt)
+	if ending := slices.DeleteFunc(calls.Endings(), signal.Ignored); len(ending) > 0 { // nohup ignores some
+		signal.Notify(config.Interrupts, ending...)
+	}
 	config.Stdin, config.Stdout, config.Stderr = os.Stdin, i.stdout, os.Stderr
 	return config
 }
@@ -170,7 +181,7 @@ func (i invocation) printFailure(name, format string, err error) int {
 	if format == calls.FormatJSON || format == calls.FormatLines {
 		fmt.Fprintln(i.stderr, failure.JSON())
 	} else if failure.Code != calls.ExitInterrupted {
-		fmt.Fprintf(i.stderr, "mcptaskgen %s: %v\n", name, failure)
+		fmt.Fprintf(i.stderr, "mcptaskgen %s: %s\n", name, terminal.Printable(failure.Error(), true)) // it may be the server's
 	}
 	return failure.Code
 }
@@ -209,7 +220,7 @@ func callCommand() command {
 			if len(rest) == 0 {
 				return errors.New("name the tool after the server; see mcptaskgen call --help")
 			}
-			base, err := readArguments(*arguments, config.Stdin)
+			base, err := readArguments(ctx, config, *arguments)
 			if err != nil {
 				return err
 			}
@@ -220,11 +231,11 @@ func callCommand() command {
 	})
 }
 
-// maxArguments bounds the bytes of --args.
-const maxArguments = 64 << 20
+// maxInput bounds the bytes of standard input.
+const maxInput = 64 << 20
 
 // readArguments reads what --args names.
-func readArguments(text string, stdin io.Reader) (json.RawMessage, error) {
+func readArguments(ctx context.Context, config calls.Config, text string) (json.RawMessage, error) {
 	switch path, isFile := strings.CutPrefix(text, "@"); {
 	case isFile:
 		content, err := os.ReadFile(path) //nolint:gosec // the person names the file
@@ -233,7 +244,7 @@ func readArguments(text string, stdin io.Reader) (json.RawMessage, error) {
 		}
 		return content, nil
 	case text == "-":
-		content, err := io.ReadAll(io.LimitReader(stdin, maxArguments))
+		content, err := config.ReadInput(ctx, maxInput)
 		if err != nil {
 			return nil, fmt.Errorf("--args -: %w", err)
 		}
@@ -246,7 +257,7 @@ func watchCommand() command {
 	return taskCommand("watch", watchUsage, func(flags *pflag.FlagSet, shared *callFlags) callAction {
 		shared.bindWait(flags)
 		return func(ctx context.Context, config calls.Config, rest []string) error {
-			ids, err := readIDs(rest, config.Stdin)
+			ids, err := readIDs(ctx, config, rest)
 			if err != nil {
 				return err
 			}
@@ -256,13 +267,13 @@ func watchCommand() command {
 }
 
 // readIDs reads the IDs of tasks. - stands for those on standard input.
-func readIDs(words []string, stdin io.Reader) (ids []string, err error) {
+func readIDs(ctx context.Context, config calls.Config, words []string) (ids []string, err error) {
 	for _, word := range words {
 		if word != "-" {
 			ids = append(ids, word)
 			continue
 		}
-		content, err := io.ReadAll(io.LimitReader(stdin, maxArguments))
+		content, err := config.ReadInput(ctx, maxInput)
 		if err != nil {
 			return nil, fmt.Errorf("read IDs from standard input: %w", err)
 		}
@@ -271,8 +282,12 @@ func readIDs(words []string, stdin io.Reader) (ids []string, err error) {
 	if len(ids) == 0 {
 		return nil, errors.New("name a task after the server")
 	}
-	slices.Sort(ids)
-	return slices.Compact(ids), nil
+	seen := map[string]bool{}
+	return slices.DeleteFunc(ids, func(id string) bool {
+		again := seen[id]
+		seen[id] = true
+		return again
+	}), nil
 }
 
 func answerCommand() command {
@@ -300,7 +315,7 @@ func answerCommand() command {
 func cancelCommand() command {
 	return taskCommand("cancel", cancelUsage, func(*pflag.FlagSet, *callFlags) callAction {
 		return func(ctx context.Context, config calls.Config, rest []string) error {
-			ids, err := readIDs(rest, config.Stdin)
+			ids, err := readIDs(ctx, config, rest)
 			if err != nil {
 				return err
 			}

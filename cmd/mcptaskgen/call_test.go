@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,8 +50,8 @@ func callTools() mcptask.Tools {
 		mcptask.NewTool(mcptask.ToolSpec{
 			Name: "deploy", Description: "Deploys a version.", Policy: task,
 			InputSchema: `{"type": "object", "required": ["version"], "additionalProperties": false, "properties": {
-				"version": {"type": "string", "description": "What to deploy."}, "replicas": {"type": "integer", "default": 1},
-				"tags": {"type": "array", "items": {"type": "string"}}}}`,
+				"version": {"type": "string", "description": "What to deploy."}, "tags": {"type": "array", "items": {"type": "string"}},
+				"replicas": {"type": "integer", "default": 1}}}`,
 		}, func(ctx context.Context, task *mcptask.Task, in deployment) (deployed, error) {
 			task.Progress(ctx, 1, 2, "built")
 			answer, err := mcptask.Ask[approved](ctx, task, approval, "where", "Deploy "+in.Version+"?")
@@ -61,6 +65,37 @@ func callTools() mcptask.Tools {
 				task.Message(ctx, "waiting")
 				<-ctx.Done()
 				return "", ctx.Err()
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "survey", Description: "Asks two things at once.", InputSchema: open, Policy: task},
+			func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+				var said [2]string
+				var errs [2]error
+				var group sync.WaitGroup
+				for i, key := range []string{"one", "two"} {
+					group.Go(func() {
+						answer, err := mcptask.Ask[approved](ctx, task, approval, key, "Is it "+key+"?")
+						said[i], errs[i] = answer.Place, err
+					})
+				}
+				group.Wait()
+				return said[0] + " " + said[1], errors.Join(errs[:]...)
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "confirm", Description: "Asks one thing after another.", InputSchema: open, Policy: task},
+			func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+				first, err := mcptask.Ask[approved](ctx, task, approval, "first", "First?")
+				if err != nil {
+					return "", err
+				}
+				second, err := mcptask.Ask[approved](ctx, task, approval, "second", "Second?")
+				return first.Place + " " + second.Place, err
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "crash", Description: "Ends the server after a question.", InputSchema: open, Policy: task},
+			func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+				_, err := mcptask.Ask[approved](ctx, task, approval, "sure", "Sure?")
+				if err == nil {
+					os.Exit(1)
+				}
+				return "", err
 			}),
 		mcptask.NewTool(mcptask.ToolSpec{Name: "draw", InputSchema: open}, func(context.Context, *mcptask.Task, struct{}) (*mcptask.Result, error) {
 			return &mcptask.Result{Content: []mcptask.Content{mcptask.TextContent("here"), mcptask.ImageContent([]byte("pixels"), "image/png")}}, nil
@@ -103,12 +138,55 @@ func TestCallScripts(t *testing.T) {
 		server.CloseClientConnections()
 		server.Close()
 	})
+	hostile := httptest.NewServer(http.HandlerFunc(serveHostile))
+	t.Cleanup(hostile.Close)
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 		t.Run(revision, func(t *testing.T) {
-			environment := map[string]string{"URL": server.URL + "/mcp", "PRIVATE": server.URL + "/private/mcp", "REVISION": revision, "NOBODY": "http://127.0.0.1:1/mcp"}
+			environment := map[string]string{"HOSTILE": hostile.URL, "URL": server.URL + "/mcp", "PRIVATE": server.URL + "/private/mcp", "REVISION": revision, "NOBODY": "http://127.0.0.1:1/mcp"}
 			runScriptsIn(t, "testdata/call", environment)
 		})
 	}
+}
+
+// serveHostile answers as a server does that wants to drive the terminal, or the shell, of whoever calls it.
+func serveHostile(w http.ResponseWriter, r *http.Request) {
+	var request struct {
+		ID     json.RawMessage
+		Method string
+		Params struct{ Name string }
+	}
+	if json.NewDecoder(r.Body).Decode(&request) != nil || request.ID == nil {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	const task = `{"taskId": %q, "status": "working", "createdAt": "2026-01-31T15:04:05Z", "lastUpdatedAt": "2026-01-31T15:04:05Z", "ttl": null}`
+	tool := func(name, properties string) string {
+		return fmt.Sprintf(`{"name": %q, "inputSchema": {"type": "object", "properties": {%s}}, "execution": {"taskSupport": "optional"}}`, name, properties)
+	}
+	answer := `"error": {"code": -32601, "message": "no such method"}`
+	switch request.Method {
+	case "initialize":
+		answer = `"result": {"protocolVersion": "2025-11-25", "serverInfo": {"name": "hostile", "version": "1"},
+			"capabilities": {"tools": {}, "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}}}`
+	case "tools/list":
+		answer = `"result": {"tools": [` + strings.Join([]string{
+			tool("flag", ""), tool("quote", ""), tool("fail", ""), tool("$(touch gone)", ""), tool("--sample=touch", ""), tool("tab\tbed", ""),
+			tool("list", `"lists": {"type": "array", "items": {"$ref": "#/properties/lists"}}`),
+		}, ", ") + `]}`
+	case "tasks/list":
+		answer = `"result": {"tasks": [` + strings.ReplaceAll(fmt.Sprintf(task, "ID"), "ID", `a\nb`) + `]}`
+	case "tools/call":
+		switch request.Params.Name {
+		case "flag":
+			answer = `"result": {"task": ` + fmt.Sprintf(task, "--sample=touch gone") + `}`
+		case "quote":
+			answer = `"result": {"task": ` + strings.ReplaceAll(fmt.Sprintf(task, "ID"), "ID", `it's; touch gone\u001b`) + `}`
+		default:
+			answer = `"result": {"isError": true, "content": [{"type": "text", "text": "\u001b]0;title\u0007\u001b[2Jno"}]}`
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc": "2.0", "id": %s, %s}`, request.ID, answer)
 }
 
 // serveCalls serves the tools on standard input and output.

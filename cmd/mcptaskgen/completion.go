@@ -12,6 +12,8 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/cmd/internal/calls"
 	"github.com/mcptaskgen/mcptaskgen/generator"
+	"github.com/mcptaskgen/mcptaskgen/runtime/terminal"
+	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
 const completionUsage = `mcptaskgen completion prints a script that completes the command line of mcptaskgen in a shell.
@@ -33,7 +35,8 @@ and choices, for which it asks the server. It starts no programs.
 const completeWord = "__complete"
 
 // completionScripts are the scripts, by shell. Bash breaks words at = and : too, so its script joins them again, and leaves
-// out what is before the last break.
+// out what is before the last break. The words may be a server's, and Bash writes them to the command line as they are, so
+// the script quotes them. The other shells do that themselves.
 var completionScripts = map[string]string{
 	"bash": `_mcptaskgen() {
   local line="${COMP_LINE:0:COMP_POINT}" words current kept reply
@@ -43,7 +46,10 @@ var completionScripts = map[string]string{
   kept="${current%"${current##*[=:]}"}"
   COMPREPLY=()
   while IFS= read -r reply; do
-    [[ $reply == "$current"* ]] && COMPREPLY+=("${reply#"$kept"}")
+    [[ $reply == "$current"* ]] || continue
+    reply="${reply#"$kept"}"
+    [[ $reply =~ ^[A-Za-z0-9_.,/:=@%+-]*$ ]] || printf -v reply %q "$reply"
+    COMPREPLY+=("$reply")
   done < <(mcptaskgen __complete "${words[@]:1}" 2>/dev/null)
   [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
 }
@@ -87,8 +93,10 @@ func (i invocation) complete(ctx context.Context) int {
 		return exitOK
 	}
 	current := i.args[len(i.args)-1]
+	isFlag := strings.HasPrefix(current, "-")
 	for _, word := range i.findCompletions(ctx, current) {
-		if strings.HasPrefix(word, current) && !strings.ContainsAny(word, "\n\r\x1b") {
+		// A server's word could drive the terminal, or become a flag.
+		if strings.HasPrefix(word, current) && strings.HasPrefix(word, "-") == isFlag && terminal.Printable(word, false) == word {
 			fmt.Fprintln(i.stdout, word)
 		}
 	}
@@ -108,10 +116,8 @@ func (i invocation) findCompletions(ctx context.Context, current string) []strin
 	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}
 	c.bind(flags)
-	if c.name == "init" {
-		if names := completeTemplates(words); names != nil {
-			return names
-		}
+	if values := completeValues(flags, words); values != nil {
+		return values
 	}
 	if strings.HasPrefix(current, "-") {
 		var names []string
@@ -127,20 +133,32 @@ func (i invocation) findCompletions(ctx context.Context, current string) []strin
 	return i.completeRest(ctx, c.name, flags)
 }
 
-// completeTemplates returns what the last of the words may be if it is the template of init, or else nil.
-func completeTemplates(words []string) []string {
-	const flag = "--template"
-	names := generator.ScaffoldTemplates()
-	if len(words) > 1 && words[len(words)-2] == flag {
-		return names
+// completeValues returns what the last of the words may be if it is the value of a flag that has few, or else nil.
+func completeValues(flags *pflag.FlagSet, words []string) []string {
+	current, before := words[len(words)-1], ""
+	if len(words) > 1 {
+		before = words[len(words)-2]
 	}
-	if !strings.HasPrefix(words[len(words)-1], flag+"=") {
-		return nil
+	for name, values := range map[string][]string{
+		"template": generator.ScaffoldTemplates(),
+		"output":   {calls.FormatText, calls.FormatJSON, calls.FormatLines},
+		"revision": schema.ReleasedRevisions(),
+	} {
+		flag := flags.Lookup(name)
+		if flag == nil {
+			continue
+		}
+		if before == "--"+name || flag.Shorthand != "" && before == "-"+flag.Shorthand {
+			return values
+		}
+		if strings.HasPrefix(current, "--"+name+"=") {
+			for i, value := range values {
+				values[i] = "--" + name + "=" + value
+			}
+			return values
+		}
 	}
-	for i, name := range names {
-		names[i] = flag + "=" + name
-	}
-	return names
+	return nil
 }
 
 // completeRest returns what may stand behind the server of a command.

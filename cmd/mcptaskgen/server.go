@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcptaskgen/mcptaskgen/cmd/internal/calls"
+	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
 // serverFlags are the flags of commands that connect to a server.
@@ -45,9 +46,15 @@ func lookUpServer(flags *pflag.FlagSet) (f serverFlags, ok bool) {
 	return serverFlags{&header, text("token-env"), text("bearer"), text("revision")}, true
 }
 
-// read reads the server and the words after it. dash is the number of arguments before --, or -1.
+// read reads the server and the words after it. dash is the number of arguments before --, or -1. Behind a URL, -- is for
+// words that begin with a dash.
 func (f serverFlags) read(args []string, dash int) (server calls.Server, rest []string, err error) {
 	server.Revision = *f.revision
+	for _, flag := range [][]string{{"--token-env", *f.token}, {"--revision", *f.revision}} {
+		if flag[1] != "" {
+			server.Flags = append(server.Flags, flag...)
+		}
+	}
 	if dash == 0 && len(args) > 0 {
 		server.Command = args
 		if i := lastDash(args); i > 0 {
@@ -58,7 +65,7 @@ func (f serverFlags) read(args []string, dash int) (server calls.Server, rest []
 		}
 		return server, rest, nil
 	}
-	if len(args) == 0 || dash >= 0 {
+	if len(args) == 0 || dash > 1 {
 		return server, nil, errors.New("give either a URL, or -- and a command")
 	}
 	u, err := url.Parse(args[0])
@@ -71,6 +78,14 @@ func (f serverFlags) read(args []string, dash int) (server calls.Server, rest []
 	server.URL = args[0]
 	server.Header, err = f.readHeader()
 	return server, args[1:], err
+}
+
+// checkRevision returns an error for a revision that is not known.
+func checkRevision(revision string) error {
+	if revision != "" && !slices.Contains(schema.Revisions(), revision) {
+		return fmt.Errorf("--revision %q is not known: name %s", revision, strings.Join(schema.ReleasedRevisions(), " or "))
+	}
+	return nil
 }
 
 // lastDash returns the place of the last --, which ends a command, or -1.

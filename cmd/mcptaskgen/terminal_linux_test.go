@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/mcptaskgen/mcptaskgen/golden/ptytest"
@@ -173,7 +174,7 @@ func TestTerminalQuestion(t *testing.T) {
 }
 
 // resumable finds the ID of the task that the command has left running.
-var resumable = regexp.MustCompile(`mcptaskgen watch http\S+ (\w+)`)
+var resumable = regexp.MustCompile(`mcptaskgen watch .*http\S+ (\w+)`)
 
 // TestTerminalCtrlC leaves a task by Ctrl-C, takes it up again, and cancels it by two more.
 func TestTerminalCtrlC(t *testing.T) {
@@ -275,8 +276,91 @@ func TestNoTerminal(t *testing.T) {
 			t.Errorf("exit code %d, standard output %q, standard error %q", code, stdout, stderr)
 		}
 		stdout, stderr, code = run("deploy_service", "service=api", "environment=production")
-		if code != 8 || stdout != "" || !strings.Contains(stderr, "an answer is needed: Ship api to production?") || !strings.Contains(stderr, "mcptaskgen answer http") {
+		if code != 8 || stdout != "" || !strings.Contains(stderr, "an answer is needed: Ship api to production?") || !strings.Contains(stderr, "mcptaskgen answer --revision "+revision+" http") {
 			t.Errorf("exit code %d, standard output %q, standard error %q", code, stdout, stderr)
+		}
+	})
+}
+
+// TestTerminalKilled ends the command by SIGTERM while it asks. The terminal is as it was before.
+func TestTerminalKilled(t *testing.T) {
+	t.Parallel()
+	server := servePipeline(t)
+	s := sit(t, 120, nil, "call", server.url, "deploy_service", "service=api", "environment=production")
+	s.Sees("approve (y/n) [n]: ")
+	if err := s.process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	s.ends(143, "")
+	s.Sees("mcptaskgen watch http")
+	if !strings.Contains(s.Raw(), "\x1b[?2004l") {
+		t.Errorf("the terminal stayed as the question had it: %q", s.Raw())
+	}
+}
+
+// TestTerminalLostServer kills the server while the command waits.
+func TestTerminalLostServer(t *testing.T) {
+	inRevisions(t, func(t *testing.T, _ *pipelineServer, revision string) {
+		server := servePipeline(t)
+		s := sit(t, 120, nil, "call", "--revision", revision, server.url, "run_pipeline", "repository=api", "branch=slow")
+		s.Sees("2/4  test")
+		server.kill()
+		s.Sees("The server cannot be reached. Trying again.")
+		s.Types("\x03")
+		s.Sees("Ctrl-C once more cancels it.")
+		s.ends(130, "")
+	})
+}
+
+// TestTerminalSeveral waits for two tasks that ask, with the results on the terminal too.
+func TestTerminalSeveral(t *testing.T) {
+	inRevisions(t, func(t *testing.T, server *pipelineServer, revision string) {
+		var ids []string
+		for range 2 {
+			cmd := exec.CommandContext(t.Context(), program(t, "mcptaskgen"), "call", "--quiet", "--detach", "--revision", revision, server.url,
+				"deploy_service", "service=api", "environment=production")
+			id, err := cmd.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, strings.TrimSpace(string(id)))
+		}
+		s := &seat{PTY: ptytest.Open(t, 120, func(rune) int { return 1 }), t: t}
+		s.process = exec.CommandContext(t.Context(), program(t, "mcptaskgen"), "watch", "--revision", revision, server.url, ids[0], ids[1])
+		s.process.Env = append(os.Environ(), "TERM=xterm")
+		s.Attach(s.process)
+		s.process.Stdout = s.process.Stderr
+		if err := s.process.Start(); err != nil {
+			t.Fatal(err)
+		}
+		s.Sees("asks: Ship api to production?")
+		s.Types("y\r")
+		s.Sees(" completed")
+		s.Sees("approve (y/n) [n]: ")
+		s.Types("y\r")
+		s.ends(0, "")
+		for _, id := range ids {
+			s.Sees("? " + id + " asks: Ship api to production?")
+		}
+	})
+}
+
+// TestTerminalHangUp takes the terminal away from a command that goes on without it. The question stays open.
+func TestTerminalHangUp(t *testing.T) {
+	inRevisions(t, func(t *testing.T, server *pipelineServer, revision string) {
+		s := &seat{PTY: ptytest.Open(t, 80, func(rune) int { return 1 })}
+		s.process = exec.CommandContext(t.Context(), "sh", "-c", `trap "" HUP; exec "$@"`, "sh",
+			program(t, "mcptaskgen"), "call", "--revision", revision, server.url, "deploy_service", "service=api", "environment=production")
+		s.process.Env = append(os.Environ(), "TERM=xterm")
+		s.process.Stdout = &s.stdout
+		s.Attach(s.process)
+		if err := s.process.Start(); err != nil {
+			t.Fatal(err)
+		}
+		s.Sees("approve (y/n) [n]: ")
+		s.HangUp()
+		if code, err := exitCode(s.process.Wait()); code != 8 || err != nil {
+			t.Errorf("exit code %d: %v", code, err)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/cmd/internal/calls"
 	"github.com/mcptaskgen/mcptaskgen/generator"
+	"github.com/mcptaskgen/mcptaskgen/runtime/terminal"
 )
 
 const toolsUsage = `mcptaskgen tools shows the tools of an MCP server, or records them as JSON.
@@ -49,6 +50,8 @@ func toolsCommand() command {
 				err = fmt.Errorf("give one tool, without %q after it", rest[1])
 			case (len(rest) > 0 || *list) && *out != "":
 				err = errors.New("--out records all tools: give neither a tool nor --list with it")
+			case len(rest) > 0 || *list:
+				err = checkRevision(to.Revision)
 			}
 			if err != nil {
 				return i.printError(fmt.Errorf("mcptaskgen tools: %w; see mcptaskgen tools --help", err))
@@ -64,7 +67,7 @@ func toolsCommand() command {
 				URL: to.URL, Header: to.Header, Command: to.Command, Stderr: i.stderr, Revision: to.Revision,
 			})
 			if err != nil {
-				return i.printError(fmt.Errorf("mcptaskgen tools: %w", err))
+				return i.printError(fmt.Errorf("mcptaskgen tools: %s", terminal.Printable(err.Error(), true))) // it may be the server's
 			}
 			if *out == "" {
 				return i.printText(string(recorded), nil)

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"image"
@@ -16,6 +17,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -25,22 +27,29 @@ import (
 
 var moving = flag.String("moving", "", "write the moving picture of TestDemoPicture into this `file`")
 
-// The moving picture has a frame for each step of the recording. Waiting is cut.
+// The moving picture has a frame for each change of the recording. Of a screen on which only the spinner and the clock move,
+// it keeps the beginning and the end.
 const (
-	step    = 0.25 // seconds
-	longest = 12   // how many steps a row may change alone: then the person has seen that it moves
+	beginning = 1.5 // seconds
+	ending    = 1.5
 )
 
-// playerPage plays a recording. It leaves the cursor out, which blinks by itself.
+// moves finds what moves on a screen on which nothing happens: the spinner and the clock.
+var moves = regexp.MustCompile(`(?m)^[\x{2800}-\x{28ff}]|[0-9:]+s?$`)
+
+// playerPage plays a recording.
 const playerPage = `<!doctype html><link rel="stylesheet" href="/bundle/asciinema-player.css">
-<style>body { margin: 0; background: #121314 } .ap-cursor { visibility: hidden }</style><div id="player"></div>
+<style>body { margin: 0; background: #121314 }</style><div id="player"></div>
 <script src="/bundle/asciinema-player.min.js"></script><script>
 const player = AsciinemaPlayer.create('/recording', document.getElementById('player'),
-  {controls: false, fit: false, terminalFontSize: '13px', theme: 'asciinema', preload: true})
-async function loaded() {
+  {controls: false, fit: false, cursorMode: 'steady', terminalFontSize: '15px', theme: 'asciinema', preload: true,
+    idleTimeLimit: 1e6})
+async function size() {
   await player.play()
   await player.pause()
-  return await player.getDuration() + 1 // what is written at its very end too
+  await show(0) // only then the terminal has the size of the recording
+  const {width, height} = document.querySelector('.ap-player').getBoundingClientRect()
+  return [Math.ceil(width), Math.ceil(height)]
 }
 async function show(time) {
   await player.seek(time)
@@ -63,30 +72,30 @@ func TestDemoPicture(t *testing.T) {
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	tab := chromium.open(t)
-	if err := chromedp.Do(tab, chromedp.EmulateViewport(676, 815), chromedp.Navigate(server.URL)); err != nil {
+	if err := chromedp.Do(tab, chromedp.Navigate(server.URL)); err != nil {
 		t.Fatal(err)
 	}
-	length := evaluate[float64](tab, t, "loaded()")
-	if screen := evaluate[[]string](tab, t, fmt.Sprintf("show(%f)", length)); !strings.Contains(strings.Join(screen, "\n"), "2026-07-28: a part of the task's state") {
-		t.Errorf("the recording ends with:\n%s", strings.Join(screen, "\n"))
+	size := evaluate[[2]int64](tab, t, "size()")
+	if err := chromedp.Do(tab, chromedp.EmulateViewport(size[0], size[1])); err != nil {
+		t.Fatal(err)
+	}
+	show := func(at float64) string {
+		return strings.Join(evaluate[[]string](tab, t, fmt.Sprintf("show(%f)", at)), "\n")
+	}
+	times := readTimes(t, cast)
+	screen := show(times[len(times)-1])
+	for _, want := range []string{"Killed process ", "Ship api to production?", " s after the kill, process ", "The task is completed: 4 stages"} {
+		if !strings.Contains(screen, want) {
+			t.Errorf("%q is missing at the end of the recording:\n%s", want, screen)
+		}
 	}
 	if *moving == "" {
 		return
 	}
 	var frames []image.Image
 	var delays []int // in hundredths of a second
-	former, same := "", 0
-	for time := 0.0; time <= length; time += step {
-		screen := evaluate[[]string](tab, t, fmt.Sprintf("show(%f)", time))
-		for len(screen) > 1 && screen[len(screen)-1] == "" {
-			screen = screen[:len(screen)-1]
-		}
-		if above := strings.Join(screen[:len(screen)-1], "\n"); above != former {
-			former, same = above, 0
-		}
-		if same++; same > longest {
-			continue
-		}
+	for _, shown := range cutWaiting(times, show) {
+		show(shown.at)
 		shot, err := chromedp.Run(tab, chromedp.CaptureScreenshot())
 		if err != nil {
 			t.Fatal(err)
@@ -95,8 +104,9 @@ func TestDemoPicture(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		frames, delays = append(frames, frame), append(delays, step*100)
+		frames, delays = append(frames, frame), append(delays, int(100*shown.length+0.5))
 	}
+	delays[0] = 150 // the command
 	delays[len(delays)-1] = 500
 	reduced := reduce(frames)
 	moved := slices.Clone(reduced)
@@ -112,6 +122,49 @@ func TestDemoPicture(t *testing.T) {
 	}
 }
 
+// readTimes returns when the recording changes. Of changes that are less than two frames of a browser apart, it returns the
+// last.
+func readTimes(t *testing.T, cast []byte) (times []float64) {
+	t.Helper()
+	for line := range bytes.Lines(cast[bytes.IndexByte(cast, '\n')+1:]) {
+		var at float64
+		if err := json.Unmarshal(line, &[]any{&at}); err != nil {
+			t.Fatal(err)
+		}
+		at += 0.001 // the player shows what came before a time
+		if len(times) > 1 && at-times[len(times)-1] < 0.03 {
+			times = times[:len(times)-1]
+		}
+		times = append(times, at)
+	}
+	return times
+}
+
+// interval is how long the picture shows what the recording has at a time.
+type interval struct{ at, length float64 }
+
+// cutWaiting returns what the picture shows of a recording, from the times of its changes.
+func cutWaiting(times []float64, show func(at float64) string) (shown []interval) {
+	screens := make([]string, len(times))
+	for i, at := range times {
+		screens[i] = moves.ReplaceAllString(show(at), "")
+	}
+	for first := 0; first < len(times)-1; {
+		next := first + 1
+		for next < len(times)-1 && screens[next] == screens[first] {
+			next++
+		}
+		for i := first; i < next; i++ {
+			cut := min(times[i+1], times[next]-ending) - max(times[i], times[first]+beginning)
+			if length := times[i+1] - times[i] - max(cut, 0); length > 0 {
+				shown = append(shown, interval{times[i], length})
+			}
+		}
+		first = next
+	}
+	return append(shown, interval{times[len(times)-1], 0})
+}
+
 // evaluate returns what a promise of the page becomes.
 func evaluate[T any](tab context.Context, t *testing.T, script string) T {
 	t.Helper()
@@ -122,14 +175,15 @@ func evaluate[T any](tab context.Context, t *testing.T, script string) T {
 	return value
 }
 
-// reduce gives the pictures the colors that they have most.
+// reduce gives the pictures the colors that they have most. It does not tell colors apart that a person hardly can: the
+// edges of letters have hundreds.
 func reduce(pictures []image.Image) []*image.Paletted {
 	count := map[color.RGBA]int{}
 	each := func(picture image.Image, do func(x, y int, c color.RGBA)) {
 		for y := range picture.Bounds().Dy() {
 			for x := range picture.Bounds().Dx() {
 				c, _ := color.RGBAModel.Convert(picture.At(x, y)).(color.RGBA)
-				do(x, y, c)
+				do(x, y, color.RGBA{R: c.R | 7, G: c.G | 7, B: c.B | 7, A: c.A})
 			}
 		}
 	}

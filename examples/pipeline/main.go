@@ -6,6 +6,7 @@
 //	pipeline -stdio                only the server, on standard input and output
 //	pipeline -call URL             only the client, against a server
 //	pipeline -record FILE          the first, recorded at a terminal of 80 columns into FILE, for asciinema
+//	pipeline -brief                the first, without the cancellation, the errors and the revisions
 //
 // With -http and -stdio the server keeps its tasks in memory. With -store sqlite:FILE or -store postgres:DSN it keeps them
 // in a database, and they survive the server. Replicas behind one URL share -store postgres:DSN and
@@ -40,6 +41,7 @@ func main() {
 	flag.BoolVar(&m.stdio, "stdio", false, "serve one client on standard input and output")
 	flag.StringVar(&m.url, "call", "", "run only the client, against the server at this `URL`")
 	flag.StringVar(&m.record, "record", "", "record the demo into this `file`, for asciinema")
+	flag.BoolVar(&m.brief, "brief", false, "leave the cancellation, the errors and the revisions out of the demo")
 	flag.BoolVar(&m.attached, "attached", false, "with -http: end when standard input ends")
 	flag.StringVar(&m.keep.store, "store", stores.Default, stores.Usage)
 	flag.StringVar(&m.keep.sessionKey, "session-key", "", "share the sessions of 2025-11-25 with all replicas of this `key`, of at least 32 bytes")
@@ -60,9 +62,9 @@ func main() {
 
 // mode holds the values of the flags.
 type mode struct {
-	addr, url, record string
-	stdio, attached   bool
-	keep              keeping
+	addr, url, record      string
+	stdio, attached, brief bool
+	keep                   keeping
 }
 
 // keeping says where the server keeps its tasks and its sessions.
@@ -88,9 +90,9 @@ func run(ctx context.Context, out *os.File, m mode) error {
 	case m.addr == "" && !m.stdio && !m.keep.isDefault():
 		return errors.New("-store and -session-key need -http or -stdio: the demo keeps its tasks in a file of its own")
 	case m.record != "":
-		return record(ctx, out, m.record)
+		return record(ctx, out, m)
 	case m.addr == "" && !m.stdio:
-		return runDemo(ctx, out, m.url)
+		return runDemo(ctx, out, m)
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -111,14 +113,16 @@ func run(ctx context.Context, out *os.File, m mode) error {
 }
 
 // runDemo tells the story against the server at a URL, or against one of its own.
-func runDemo(ctx context.Context, out *os.File, url string) (err error) {
+func runDemo(ctx context.Context, out *os.File, m mode) (err error) {
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	s := newStory(os.Stdin, out, leave)
+	s.brief = m.brief
 	defer s.t.Close()
 	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(interrupts)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not the end of the process: paint ends the demo
 	go func() {
 		for {
 			select {
@@ -130,18 +134,21 @@ func runDemo(ctx context.Context, out *os.File, url string) (err error) {
 			}
 		}
 	}()
+	url := m.url
 	if url == "" {
 		if s.server, err = startChild(ctx); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, s.server.close()) }()
 		url = s.server.url()
-		s.t.Printf("A generated server runs as process %d, and keeps its tasks in an SQLite file.", s.server.pid())
+		s.t.Printf("Process %d is a generated server. It keeps its tasks in an SQLite file.", s.server.pid())
 	}
 	s.connect = connectTo(url)
 	err = s.tell(ctx)
 	switch {
 	case ctx.Err() != nil:
+		s.t.Close()
+		s.t.Printf("The demo is over.")
 		return context.Cause(ctx)
 	case err != nil && s.server != nil:
 		return fmt.Errorf("%w\n%s", err, s.server.output())

@@ -39,10 +39,11 @@ func TestStory(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			"its generated client, in 2026-07-28", "run_pipeline became task ", "run_pipeline: 2/4 test\n", "It is completed: 4 stages in 2.0 s.",
-			"Ship api to production? The demo says yes", "Version 1.4.2 is shipped.", "It is cancelled",
+			"its generated client, in MCP 2026-07-28", "run_pipeline is task ", "run_pipeline: 2/4 test\n",
+			"The task is completed: 4 stages in 2.0 s.",
+			"Ship api to production? Without a terminal, the demo answers yes itself.", "Version 1.4.2 is shipped.", "The task is cancelled",
 			"ToolError: build: main.go:12:3", "the repository shop is locked (code -32050)",
-			"2025-11-25: its task is failed", "2026-07-28: it is completed", "2025-11-25: a task", "2026-07-28: no task",
+			"A tool error makes the task failed.", "The client chooses which calls are tasks.", "A question is a request of its own.",
 		} {
 			if !strings.Contains(string(told), want) {
 				t.Errorf("%q is missing in\n%s", want, told)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -19,22 +20,26 @@ import (
 // The size of the recorded terminal.
 const (
 	columns = 80
-	rows    = 46
+	rows    = 27
 )
 
 // record runs the demo at a terminal of its own, and writes what it shows into a file, in version 2 of asciinema's format.
 // What the person types goes to the demo.
-func record(ctx context.Context, out *os.File, file string) (err error) {
+func record(ctx context.Context, out *os.File, m mode) (err error) {
 	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	written, err := os.Create(file) //nolint:gosec // the person names the file
+	written, err := os.Create(m.record) //nolint:gosec // the person names the file
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, written.Close()) }()
-	cmd := exec.CommandContext(ctx, program) //nolint:gosec // itself
+	var args []string
+	if m.brief {
+		args = []string{"-brief"}
+	}
+	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // itself
 	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "NO_COLOR=")
 	screen, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: columns, Rows: rows})
 	if err != nil {
@@ -50,14 +55,16 @@ func record(ctx context.Context, out *os.File, file string) (err error) {
 		go func() { _, _ = io.Copy(screen, os.Stdin) }() // until the process ends
 	}
 	c := newCast(written)
+	command := strings.Join(append([]string{"go run ./examples/pipeline"}, args...), " ")
 	header := map[string]any{
 		"version": 2, "width": columns, "height": rows, "timestamp": c.began.Unix(), "idle_time_limit": 2,
-		"command": "go run ./examples/pipeline", "env": map[string]string{"TERM": "xterm-256color"},
+		"command": command, "env": map[string]string{"TERM": "xterm-256color"},
 	}
 	if err := c.encoder.Encode(header); err != nil {
 		return err
 	}
-	if _, err := io.Copy(io.MultiWriter(out, c), screen); err != nil && !errors.Is(err, syscall.EIO) { // which Linux says at the end
+	shown := io.MultiReader(strings.NewReader("$ "+command+"\r\n"), screen)
+	if _, err := io.Copy(io.MultiWriter(out, c), shown); err != nil && !errors.Is(err, syscall.EIO) { // which Linux says at the end
 		return errors.Join(err, cmd.Wait())
 	}
 	return cmd.Wait()

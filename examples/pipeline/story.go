@@ -23,7 +23,12 @@ var errLeft = errors.New("ended by Ctrl-C")
 
 // story shows the generated client. It stops at the first unexpected result.
 type story struct {
-	t *terminal.Terminal
+	t   *terminal.Terminal
+	out *os.File
+	// isColored says that the lines of the story have weight and color.
+	isColored bool
+	// brief leaves the parts out that are not about one task, its server and a person.
+	brief bool
 	// connect connects to the server in a revision.
 	connect func(ctx context.Context, revision string, answer mcptask.Answerer) (mcptask.Conn, error)
 	// server is killed and comes back. nil leaves that part out.
@@ -32,8 +37,9 @@ type story struct {
 	leave context.CancelCauseFunc
 
 	ci *pipeline.CIClient // in 2026-07-28
-	// killed is the call whose server was killed.
-	killed *mcptask.Call[pipeline.RunReport]
+	// killed is the call whose server was killed, and killedAt is when.
+	killed   *mcptask.Call[pipeline.RunReport]
+	killedAt time.Time
 
 	mu sync.Mutex
 	// cancelTask is what Ctrl-C does once instead of ending the demo. If it is nil, Ctrl-C ends the demo.
@@ -42,8 +48,9 @@ type story struct {
 
 // newStory returns a story that is told on a terminal, or in lines if the file is none.
 func newStory(in, out *os.File, leave context.CancelCauseFunc) *story {
-	s := &story{leave: leave}
+	s := &story{out: out, leave: leave}
 	s.t = terminal.New(terminal.Options{In: in, Out: out, Interrupt: s.interrupt})
+	s.isColored = s.t.CanAsk() && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return s
 }
 
@@ -82,10 +89,17 @@ func (s *story) tell(ctx context.Context) error {
 	}
 	defer conn.Close()
 	s.ci = pipeline.NewCIClient(conn)
-	s.t.Printf("This process is its generated client, in %s. Ctrl-C ends the demo.", conn.Revision())
-	for _, part := range []func(context.Context) error{
+	s.t.Printf("This is its generated client, in MCP %s. Ctrl-C ends the demo.", conn.Revision())
+	parts := []func(context.Context) error{
 		s.showResult, s.killServer, s.showQuestion, s.showCancel, s.showFailures, s.showRecovery, s.showRevisions,
-	} {
+	}
+	if s.brief {
+		parts = []func(context.Context) error{s.showResult, s.killServer, s.showQuestion, s.showRecovery}
+	}
+	for _, part := range parts {
+		if s.pause(ctx, 2*time.Second); ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -93,7 +107,37 @@ func (s *story) tell(ctx context.Context) error {
 	return nil
 }
 
-func (s *story) title(text string) { s.t.Printf("\n%s", text) }
+// The colors of paint.
+const (
+	bold  = "1"
+	red   = "31"
+	green = "32"
+)
+
+// paint prints a line in a color, past the terminal, which writes none in color. No bar may be on the screen. If nobody
+// reads the output any more, it ends the demo.
+func (s *story) paint(color, format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	if s.isColored {
+		line = "\x1b[" + color + "m" + line + "\x1b[0m"
+	}
+	if _, err := fmt.Fprintln(s.out, line); err != nil {
+		s.leave(errLeft)
+	}
+}
+
+// pause lets a person read. Without a terminal it does not wait.
+func (s *story) pause(ctx context.Context, length time.Duration) {
+	if !s.t.CanAsk() {
+		return
+	}
+	select {
+	case <-time.After(length):
+	case <-ctx.Done():
+	}
+}
+
+func (s *story) title(text string) { s.paint(bold, "\n%s", text) }
 
 // say prints a line of a part.
 func (s *story) say(format string, args ...any) { s.t.Printf("  "+format, args...) }
@@ -102,15 +146,15 @@ func (s *story) say(format string, args ...any) { s.t.Printf("  "+format, args..
 func (s *story) answer() mcptask.Answerer {
 	return pipeline.AnswerApproval(func(ctx context.Context, q mcptask.Question) (pipeline.Approval, error) {
 		if !s.t.CanAsk() {
-			s.say("%s The demo says yes: nobody is at a terminal.", q.Message)
+			s.say("%s Without a terminal, the demo answers yes itself.", q.Message)
 			return pipeline.Approval{Approve: true}, nil
 		}
-		s.say("The task asks you. After %v the demo says yes.", patience)
+		s.say("The task asks you. After %v the demo answers yes itself.", patience)
 		asking, stop := context.WithTimeout(ctx, patience)
 		defer stop()
 		approval, err := askPerson(asking, s.t, q)
 		if ctx.Err() == nil && asking.Err() != nil {
-			s.say("The demo says yes.")
+			s.say("The demo answers yes.")
 			return pipeline.Approval{Approve: true}, nil
 		}
 		return approval, err
@@ -132,25 +176,29 @@ func (s *story) startPipeline(ctx context.Context, branch string) (*mcptask.Call
 	if err != nil {
 		return nil, err
 	}
-	s.say("run_pipeline became task %.8s.", call.TaskID())
+	s.say("run_pipeline is task %.8s.", call.TaskID())
 	return call, nil
 }
 
-// follow shows a task until its end. The error is that of the connection.
-func follow[Out any](ctx context.Context, s *story, call *mcptask.Call[Out]) (last mcptask.Snapshot, err error) {
+// follow shows a task until its end. note may change what is shown. The error is that of the connection.
+func (s *story) follow(ctx context.Context, call *mcptask.Call[pipeline.RunReport], note func(*mcptask.Snapshot)) (last mcptask.Snapshot, err error) {
 	for snapshot, err := range call.Updates(ctx) {
 		if err != nil {
 			return last, err
 		}
+		note(&snapshot)
 		s.t.Show("run_pipeline", snapshot)
 		last = snapshot
 	}
 	return last, nil
 }
 
+// noNote shows a task as it is.
+func noNote(*mcptask.Snapshot) {}
+
 // waitPipeline shows a pipeline until its end, and prints its report.
-func (s *story) waitPipeline(ctx context.Context, call *mcptask.Call[pipeline.RunReport]) error {
-	last, err := follow(ctx, s, call)
+func (s *story) waitPipeline(ctx context.Context, call *mcptask.Call[pipeline.RunReport], note func(*mcptask.Snapshot)) error {
+	last, err := s.follow(ctx, call, note)
 	if err != nil {
 		return err
 	}
@@ -158,7 +206,7 @@ func (s *story) waitPipeline(ctx context.Context, call *mcptask.Call[pipeline.Ru
 	if err != nil {
 		return err
 	}
-	s.say("It is %s: %d stages in %.1f s.", last.Status, len(report.Stages), report.Seconds)
+	s.paint(green, "  The task is %s: %d stages in %.1f s.", last.Status, len(report.Stages), report.Seconds)
 	return nil
 }
 
@@ -168,7 +216,7 @@ func (s *story) showResult(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.waitPipeline(ctx, call)
+	return s.waitPipeline(ctx, call, noNote)
 }
 
 // killServer kills the server while a task runs, and starts it again.
@@ -176,31 +224,47 @@ func (s *story) killServer(ctx context.Context) error {
 	if s.server == nil {
 		return nil
 	}
-	s.title("The server dies while a task runs.")
+	s.title("The server is killed in the middle of a task.")
 	call, err := s.startPipeline(ctx, "main")
 	if err != nil {
 		return err
 	}
-	for snapshot, err := range call.Updates(ctx) {
-		if err != nil {
-			return err
-		}
-		if snapshot.Progress.Done >= 1 {
-			s.say("It is at stage %s.", snapshot.Message)
-			break
-		}
+	stage, err := s.showFirstStage(ctx, call)
+	if err != nil {
+		return err
 	}
 	killed := s.server.pid()
 	if err := s.server.kill(); err != nil {
 		return err
 	}
+	s.killed, s.killedAt = call, time.Now()
+	s.say("It is at stage %s.", stage)
+	s.paint(red, "  Killed process %d.", killed)
+	s.pause(ctx, time.Second)
 	if err := s.server.start(ctx); err != nil {
 		return err
 	}
-	s.say("Killed process %d. Process %d serves in its place, with the same file.", killed, s.server.pid())
-	s.say("Within 40 seconds it sees that the task is nobody's. Meanwhile:")
-	s.killed = call
+	s.say("Process %d serves in its place, with the same SQLite file.", s.server.pid())
+	s.pause(ctx, time.Second)
+	s.say("In about 30 s it sees that nobody works on the task, and runs it. Meanwhile:")
 	return nil
+}
+
+// showFirstStage shows a pipeline until its first stage is over, and returns the next one.
+func (s *story) showFirstStage(ctx context.Context, call *mcptask.Call[pipeline.RunReport]) (stage string, err error) {
+	bar := terminal.New(terminal.Options{Out: s.out}) // closing it takes the bar of a task away that goes on
+	defer bar.Close()
+	for snapshot, err := range call.Updates(ctx) {
+		if err != nil {
+			return "", err
+		}
+		bar.Show("run_pipeline", snapshot)
+		if snapshot.Progress.Done >= 1 {
+			s.pause(ctx, 300*time.Millisecond)
+			return snapshot.Message, nil
+		}
+	}
+	return "", errors.New("the pipeline ended before its server was killed")
 }
 
 // showRecovery shows the task that the killed server left.
@@ -208,8 +272,19 @@ func (s *story) showRecovery(ctx context.Context) error {
 	if s.killed == nil {
 		return nil
 	}
-	s.title("The task of the dead server goes on: by onlost=restart, it runs again.")
-	return s.waitPipeline(ctx, s.killed)
+	s.title("The killed server's task goes on: its declaration says onlost=restart.")
+	taken := false
+	return s.waitPipeline(ctx, s.killed, func(snapshot *mcptask.Snapshot) {
+		wasTaken := snapshot.UpdatedAt.After(s.killedAt)
+		switch {
+		case !wasTaken:
+			snapshot.Message = fmt.Sprintf("waits for process %d", s.server.pid())
+		case !taken:
+			s.say("%.0f s after the kill, process %d takes it up and runs it again.",
+				snapshot.UpdatedAt.Sub(s.killedAt).Seconds(), s.server.pid())
+		}
+		taken = wasTaken
+	})
 }
 
 func (s *story) showQuestion(ctx context.Context) error {
@@ -222,7 +297,7 @@ func (s *story) showQuestion(ctx context.Context) error {
 	case err != nil:
 		return err
 	default:
-		s.say("Version %s is shipped.", report.Version)
+		s.paint(green, "  Version %s is shipped.", report.Version)
 	}
 	return nil
 }
@@ -238,12 +313,12 @@ func (s *story) showCancel(ctx context.Context) error {
 	cancel := sync.OnceFunc(func() { cancelled <- call.Cancel(ctx) })
 	if s.t.CanAsk() {
 		wait = patience / 2
-		s.say("Ctrl-C cancels it. Or the demo does, after %v.", wait)
+		s.say("Ctrl-C now cancels this task instead. After %v the demo cancels it itself.", wait)
 		s.setInterrupt(cancel)
 		defer s.setInterrupt(nil)
 	}
 	defer time.AfterFunc(wait, cancel).Stop()
-	last, err := follow(ctx, s, call)
+	last, err := s.follow(ctx, call, noNote)
 	if err != nil {
 		return err
 	}
@@ -253,73 +328,64 @@ func (s *story) showCancel(ctx context.Context) error {
 	if err := <-cancelled; err != nil {
 		return err
 	}
-	s.say("It is %s, and its handler has stopped.", last.Status)
+	s.say("The task is %s, and its handler has stopped.", last.Status)
 	return nil
 }
 
 func (s *story) showFailures(ctx context.Context) error {
-	s.title("A tool that fails, and a server that refuses, are different errors in Go.")
+	s.title("In Go, a tool that fails is another error than a server that refuses.")
 	_, err := s.ci.RunPipeline(ctx, pipeline.RunInput{Repository: "shop", Branch: "broken"})
 	var toolErr *mcptask.ToolError
 	if !errors.As(err, &toolErr) {
 		return fmt.Errorf("the broken branch ended with %w", err)
 	}
-	s.say("*mcptask.ToolError: %s", toolErr.Result.Text())
+	s.say("It fails, *mcptask.ToolError: %s", toolErr.Result.Text())
 	_, err = s.ci.RunPipeline(ctx, pipeline.RunInput{Repository: "shop", Branch: "locked"})
 	var wire *mcptask.Error
 	if !errors.As(err, &wire) || wire.Code != codeLocked {
 		return fmt.Errorf("the locked repository ended with %w", err)
 	}
-	s.say("*mcptask.Error: %v", wire)
+	s.say("It refuses, *mcptask.Error: %v", wire)
 	return nil
 }
 
-// difference is what a revision did in a call that both made.
-type difference struct {
+// outcome is what a revision did in calls that both revisions made.
+type outcome struct {
 	failed mcptask.Status
 	isTask bool
 }
 
+// showRevisions says what differs between the revisions, once the server has done so.
 func (s *story) showRevisions(ctx context.Context) error {
-	s.title("The same server speaks " + mcptask.Revision20251125 + " too, at the same URL. What differs:")
-	did := map[string]difference{}
-	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
+	s.title("The same server speaks " + mcptask.Revision20251125 + " too, at the same URL. Three things differ:")
+	for revision, want := range map[string]outcome{
+		mcptask.Revision20251125: {mcptask.StatusFailed, true}, mcptask.Revision20260728: {mcptask.StatusCompleted, false},
+	} {
 		conn, err := s.connect(ctx, revision, mcptask.Answerer{})
 		if err != nil {
 			return err
 		}
-		did[revision], err = observe(ctx, pipeline.NewCIClient(conn))
+		got, err := observe(ctx, pipeline.NewCIClient(conn))
 		if err := errors.Join(err, conn.Close()); err != nil {
 			return err
 		}
+		if got != want {
+			return fmt.Errorf("in %s the calls ended with %+v, not %+v", revision, got, want)
+		}
 	}
-	first, second := did[mcptask.Revision20251125], did[mcptask.Revision20260728]
-	s.compare("a tool that fails", fmt.Sprintf("its task is %s", first.failed), fmt.Sprintf("it is %s, and the error is its result", second.failed))
-	s.compare("a quick tool", fmt.Sprintf("%s, as the client asks for", describeTask(first.isTask)), fmt.Sprintf("%s: the server decides", describeTask(second.isTask)))
-	s.compare("a question", "a request of its own", "a part of the task's state")
+	s.say("A tool error makes the task failed. In 2026-07-28, completed with an error.")
+	s.say("The client chooses which calls are tasks. In 2026-07-28, the server does.")
+	s.say("A question is a request of its own. In 2026-07-28, it is part of the task.")
 	return nil
 }
 
-// compare prints what each revision does.
-func (s *story) compare(subject, first, second string) {
-	s.say("%-18s %s: %s", subject, mcptask.Revision20251125, first)
-	s.say("%-18s %s: %s", "", mcptask.Revision20260728, second)
-}
-
-func describeTask(isTask bool) string {
-	if isTask {
-		return "a task"
-	}
-	return "no task"
-}
-
 // observe makes the calls whose outcome depends on the revision.
-func observe(ctx context.Context, ci *pipeline.CIClient) (difference, error) {
+func observe(ctx context.Context, ci *pipeline.CIClient) (outcome, error) {
 	call, err := ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: "shop", Branch: "broken"})
 	if err != nil {
-		return difference{}, err
+		return outcome{}, err
 	}
-	var d difference
+	var d outcome
 	for snapshot, err := range call.Updates(ctx) {
 		if err != nil {
 			return d, err

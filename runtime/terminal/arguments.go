@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,12 +79,13 @@ type Argument struct {
 	Description string
 }
 
-// DescribeArguments returns the arguments of a tool: the required ones first, then the others, both sorted by name.
+// DescribeArguments returns the arguments of a tool: the required ones first, then the others, both in the order of the
+// tool's schema.
 func DescribeArguments(tool mcptask.ToolInfo) []Argument {
 	root := readSchema(tool.InputSchema)
 	required, _ := root.members()["required"].([]any)
 	var described []Argument
-	for _, name := range root.names() {
+	for _, name := range orderNames(root.names(), tool.InputSchema) {
 		property, _ := root.property(name)
 		m := property.members()
 		description, _ := m["description"].(string)
@@ -119,8 +121,14 @@ func (s schema) values() (values []string) {
 	return values
 }
 
+// maxLists bounds how many lists within one another are described. One may refer to itself.
+const maxLists = 4
+
 // describeKind says in words what values a schema allows.
-func (s schema) describeKind() string {
+func (s schema) describeKind() string { return s.describeKindWithin(maxLists) }
+
+// describeKindWithin is describeKind with the number of lists that may still lie in one another.
+func (s schema) describeKindWithin(lists int) string {
 	if values := s.values(); len(values) > 0 {
 		const most = 20
 		if len(values) > most {
@@ -130,8 +138,11 @@ func (s schema) describeKind() string {
 	}
 	kinds := s.kinds()
 	if slices.Contains(kinds, "array") {
+		if lists == 1 {
+			return "a list"
+		}
 		items := schema{s.root, s.members()["items"]}
-		return "a list, each " + items.describeKind()
+		return "a list, each " + items.describeKindWithin(lists-1)
 	}
 	if words := describeKinds(kinds); words != "" {
 		return words
@@ -142,9 +153,12 @@ func (s schema) describeKind() string {
 // Unknown returns the error for a name that is not among the known ones. It suggests the nearest known name, or else lists all
 // of them. owner is what has the names, such as a tool, and kind what they name, such as "argument".
 func Unknown(owner, kind, name string, known []string) error {
+	const most = 20
 	switch near := nearest(name, known); {
 	case near != "":
 		return fmt.Errorf("%s has no %s %s; did you mean %s?", owner, kind, quote(name), near)
+	case len(known) > most:
+		return fmt.Errorf("%s has no %s %s; it has %s and %d more", owner, kind, quote(name), strings.Join(known[:most], ", "), len(known)-most)
 	case len(known) > 0:
 		return fmt.Errorf("%s has no %s %s; it has %s", owner, kind, quote(name), strings.Join(known, ", "))
 	}
@@ -212,6 +226,22 @@ func (s schema) resolve(reference string) map[string]any {
 func (s schema) names() []string {
 	properties, _ := s.members()["properties"].(map[string]any)
 	return slices.Sorted(maps.Keys(properties))
+}
+
+// orderNames returns names in the order in which the text of a schema has them as properties. Others come first.
+func orderNames(names []string, schema json.RawMessage) []string {
+	members, _ := decodeMembers(schema)
+	place := map[string]int{}
+	for _, m := range members {
+		if m.name == "properties" {
+			properties, _ := decodeMembers(m.value)
+			for i, p := range properties {
+				place[p.name] = i
+			}
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(place[a], place[b]) })
+	return names
 }
 
 // property returns the schema of a property. ok is false if the object declares others and does not say that it takes

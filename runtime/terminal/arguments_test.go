@@ -113,3 +113,35 @@ func FuzzArguments(f *testing.F) {
 		}
 	})
 }
+
+// TestDescribeInOrder checks that arguments come in the order of the schema, the required ones first.
+func TestDescribeInOrder(t *testing.T) {
+	const schema = `{"required": ["c", "b"], "properties": {"d": {}, "c": {}, "a": {}, "b": {}}}`
+	var names string
+	for _, a := range terminal.DescribeArguments(mcptask.ToolInfo{Name: "order", InputSchema: json.RawMessage(schema)}) {
+		names += a.Name
+	}
+	if names != "cbda" {
+		t.Errorf("the order is %s", names)
+	}
+}
+
+// TestDescribeListsWithoutEnd describes lists that have themselves as items.
+func TestDescribeListsWithoutEnd(t *testing.T) {
+	const schema = `{"type": "object", "properties": {"a": {"type": "array", "items": {"$ref": "#/properties/a"}}}}`
+	described := terminal.DescribeArguments(mcptask.ToolInfo{Name: "list", InputSchema: json.RawMessage(schema)})
+	if len(described) != 1 || described[0].Kind != "a list, each a list, each a list, each a list" {
+		t.Errorf("%+v", described)
+	}
+}
+
+// TestUnknownAmongThousands checks that an error does not name all that there is.
+func TestUnknownAmongThousands(t *testing.T) {
+	known := make([]string, 5000)
+	for i := range known {
+		known[i] = "tool"
+	}
+	if err := terminal.Unknown("the server", "tool", "another", known); len(err.Error()) > 300 || !strings.HasSuffix(err.Error(), " and 4980 more") {
+		t.Error(err)
+	}
+}

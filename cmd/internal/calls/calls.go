@@ -8,7 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,8 +35,28 @@ type Tool struct {
 	IdempotencyKey string
 }
 
-// errInterrupted is the error of work that the person ends by Ctrl-C.
-var errInterrupted = errors.New("interrupted")
+// interruption is the error of work that the person, or the system, ends by a signal.
+type interruption struct{ signal os.Signal }
+
+// Error implements error.
+func (i interruption) Error() string {
+	if i.signal == os.Interrupt {
+		return "interrupted"
+	}
+	return "ended by a signal: " + i.signal.String()
+}
+
+// code returns the exit code.
+func (i interruption) code() int {
+	if code, ok := endings[i.signal]; ok {
+		return code
+	}
+	return ExitInterrupted
+}
+
+// Endings returns the signals besides Ctrl-C that Config.Interrupts should get, so that a command that they end restores the
+// terminal, and ends the program that it has started.
+func Endings() []os.Signal { return slices.Collect(maps.Keys(endings)) }
 
 const (
 	// secondInterrupt is how long the person has for the second Ctrl-C, which cancels the task.
@@ -69,7 +92,7 @@ func Call(ctx context.Context, config Config, tool Tool) error {
 			return err
 		}
 		if id := call.TaskID(); id != "" && tool.Detach {
-			return s.printDetached(tool.Name, id)
+			return s.printDetached(id)
 		}
 		return s.follow(ctx, tool.Name, call)
 	})
@@ -83,6 +106,9 @@ func (c Config) run(ctx context.Context, work func(context.Context, *session) er
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
 		defer cancel()
+	}
+	if err := c.check(); err != nil {
+		return usage(err)
 	}
 	s := newSession(c)
 	defer s.close()
@@ -98,12 +124,28 @@ func (c Config) run(ctx context.Context, work func(context.Context, *session) er
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		f.Code, f.Kind, f.Err = ExitTimeout, "timeout", fmt.Errorf("--timeout %v is over", c.Timeout)
 		if f.Task != "" {
-			f.Err = fmt.Errorf("%w. The task goes on. This waits for it:\n  %s", f.Err, c.Server.commandLine("watch", f.Task))
+			f.Err = fmt.Errorf("%w. %s", f.Err, c.Server.sayGoesOn(f.Task))
 		}
-	case f.Code == ExitUnreachable && f.Task != "" && c.Server.URL != "":
+	case f.Code == ExitUnreachable && f.Task != "":
 		f.Err = fmt.Errorf("%w\nIf the task goes on, this waits for it:\n  %s", f.Err, c.Server.commandLine("watch", f.Task))
 	}
 	return f
+}
+
+// check returns an error for what would fail only after the tool has begun.
+func (c Config) check() error {
+	if len(c.Sample) > 0 {
+		if _, err := exec.LookPath(c.Sample[0]); err != nil {
+			return fmt.Errorf("--sample: %w", err)
+		}
+	}
+	if c.Save == "" {
+		return nil
+	}
+	if info, err := os.Stat(c.Save); err != nil || !info.IsDir() {
+		return fmt.Errorf("--save: %s is no directory", c.Save)
+	}
+	return nil
 }
 
 // listTools returns the server's tools.
@@ -131,8 +173,8 @@ func (s *session) findTool(ctx context.Context, name string) (mcptask.ToolInfo, 
 	return mcptask.ToolInfo{}, usage(terminal.Unknown("the server", "tool", name, names))
 }
 
-// interruptible does work. It cancels the work and waits for its end if the person presses Ctrl-C, or if the task asks what
-// nobody here can answer. task is the task that the work is about, or "".
+// interruptible does work. It cancels the work and waits for its end if the person presses Ctrl-C, if the system ends the
+// command by a signal, or if the task asks what nobody here can answer. task is the task that the work is about, or "".
 func (s *session) interruptible(ctx context.Context, task string, work func(context.Context) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -157,11 +199,36 @@ func (s *session) interruptible(ctx context.Context, task string, work func(cont
 			task = q.TaskID
 		}
 		return s.needAnswer(task, q)
-	case <-s.Interrupts:
-		stop(errInterrupted)
+	case signal := <-s.Interrupts:
+		stop(interruption{signal})
 		<-done
-		return errInterrupted
+		return interruption{signal}
 	}
+}
+
+// ReadInput reads standard input, up to so many bytes. The error is a *Failure if a signal ends the command before.
+func (c Config) ReadInput(ctx context.Context, most int64) (content []byte, err error) {
+	read := make(chan error, 1)
+	var input []byte // once it is read
+	go func() {
+		var err error
+		input, err = io.ReadAll(io.LimitReader(c.Stdin, most))
+		read <- err
+	}()
+	s := &session{Config: c}
+	err = s.interruptible(ctx, "", func(ctx context.Context) error {
+		select {
+		case err := <-read:
+			content = input
+			return err
+		case <-ctx.Done(): // nothing ends the read
+			return ctx.Err()
+		}
+	})
+	if interrupted := (interruption{}); errors.As(err, &interrupted) {
+		return nil, describeFailure(err, "")
+	}
+	return content, err
 }
 
 // needAnswer returns the failure of a command whose task asks what nobody here can answer. task may be "".
@@ -194,14 +261,17 @@ func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*m
 				s.terminal.Show(name, snapshot)
 			}
 			if s.Format == FormatLines && !snapshot.Done() {
-				s.printLine(describeState(snapshot))
+				if err := s.printLine(describeState(snapshot)); err != nil {
+					return usage(err)
+				}
 			}
 		}
 		return nil
 	})
+	var interrupted interruption
 	switch {
-	case errors.Is(err, errInterrupted):
-		return s.leave(ctx, id, call)
+	case errors.As(err, &interrupted):
+		return s.leave(ctx, interrupted, id, call)
 	case err != nil:
 		return describeFailure(err, id)
 	}
@@ -220,19 +290,26 @@ func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*m
 	return nil
 }
 
-// leave ends the wait for a task after Ctrl-C.
-func (s *session) leave(ctx context.Context, id string, call *mcptask.Call[*mcptask.Result]) error {
-	left := describeFailure(errInterrupted, id)
+// leave ends the wait for a task after a signal. After Ctrl-C, a second one cancels the task.
+func (s *session) leave(ctx context.Context, by interruption, id string, call *mcptask.Call[*mcptask.Result]) error {
+	left := describeFailure(by, id)
 	if id == "" {
 		return left
 	}
-	s.terminal.Printf("The task goes on. This waits for it:\n  %s\nCtrl-C once more cancels it.", s.Server.commandLine("watch", id))
+	s.terminal.Printf("%s", s.Server.sayGoesOn(id))
+	if by.signal != os.Interrupt {
+		return left
+	}
+	s.terminal.Printf("Ctrl-C once more cancels it.")
 	timer := time.NewTimer(secondInterrupt)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return left
-	case <-s.Interrupts:
+	case signal := <-s.Interrupts:
+		if signal != os.Interrupt {
+			return describeFailure(interruption{signal}, id)
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
 	defer cancel()
@@ -277,31 +354,55 @@ func nonZero(t time.Time) *time.Time {
 }
 
 // printLine prints a value as one line of JSON.
-func (s *session) printLine(value any) {
-	if text, err := json.Marshal(value); err == nil {
-		fmt.Fprintf(s.Stdout, "%s\n", text)
+func (s *session) printLine(value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
 	}
+	return s.print(string(text))
+}
+
+// print prints a line to standard output. At a terminal, where a question may be on the screen, the line goes above it.
+func (s *session) print(line string) error {
+	if isTerminal(s.Stdout) && isTerminal(s.Stderr) {
+		s.terminal.Printf("%s", line)
+		return nil
+	}
+	_, err := fmt.Fprintln(s.Stdout, line)
+	return err
 }
 
 // printDetached prints the task that goes on.
-func (s *session) printDetached(name, id string) error {
+func (s *session) printDetached(id string) error {
 	s.terminal.Close()
 	if s.Format == FormatText {
-		fmt.Fprintln(s.Stdout, id)
+		shown := id
+		if isTerminal(s.Stdout) {
+			shown = terminal.Printable(id, false)
+		}
+		if _, err := fmt.Fprintln(s.Stdout, shown); err != nil {
+			return usage(err)
+		}
 		if !s.Quiet {
-			fmt.Fprintf(s.Stderr, "%s goes on. This waits for it:\n  %s\n", name, s.Server.commandLine("watch", id))
+			fmt.Fprintln(s.Stderr, s.Server.sayGoesOn(id))
 		}
 		return nil
 	}
-	s.printLine(state{Task: id, Status: mcptask.StatusWorking})
+	if err := s.printLine(state{Task: id, Status: mcptask.StatusWorking}); err != nil {
+		return usage(err)
+	}
 	return nil
 }
 
 // printEnd prints a task that is done. result is nil if there is none.
 func (s *session) printEnd(last mcptask.Snapshot, result *mcptask.Result) error {
 	if s.Format != FormatText {
-		s.printLine(describeState(last))
-		return nil
+		if err := s.printLine(describeState(last)); err != nil {
+			return err
+		}
+		if s.Save == "" {
+			return nil
+		}
 	}
 	if result == nil || result.IsError { // the failure says it
 		return nil
@@ -310,8 +411,10 @@ func (s *session) printEnd(last mcptask.Snapshot, result *mcptask.Result) error 
 	if isTerminal(s.Stdout) {
 		text = terminal.Printable(text, true)
 	}
-	if text != "" {
-		fmt.Fprintln(s.Stdout, strings.TrimSuffix(text, "\n"))
+	if text != "" && s.Format == FormatText {
+		if _, err := fmt.Fprintln(s.Stdout, strings.TrimSuffix(text, "\n")); err != nil {
+			return err
+		}
 	}
 	for _, file := range files {
 		if s.Save == "" {

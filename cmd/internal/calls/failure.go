@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"regexp"
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -45,6 +47,7 @@ func (f *Failure) Unwrap() error { return f.Err }
 // Question is the JSON form of a question.
 type Question struct {
 	Key     string          `json:"key,omitempty"`
+	Type    string          `json:"type,omitempty"`
 	Method  string          `json:"method"`
 	Message string          `json:"message"`
 	URL     string          `json:"url,omitempty"`
@@ -53,7 +56,7 @@ type Question struct {
 
 // newQuestion returns the JSON form of a question.
 func newQuestion(q mcptask.Question) *Question {
-	return &Question{q.Key, q.Method, q.Message, q.URL, q.Schema}
+	return &Question{q.Key, q.Input, q.Method, q.Message, q.URL, q.Schema}
 }
 
 // JSON returns the failure in one line.
@@ -86,10 +89,13 @@ func describeFailure(err error, task string) *Failure {
 	if errors.As(err, &failure) {
 		return failure
 	}
-	f := &Failure{Err: err, Task: task}
+	f := &Failure{Err: withoutSubject(err), Task: task}
 	var tool *mcptask.ToolError
 	var wire *mcptask.Error
+	var interrupted interruption
 	switch {
+	case errors.As(err, &interrupted):
+		f.Code, f.Kind = interrupted.code(), "interrupted"
 	case errors.Is(err, mcptask.ErrCancelled):
 		f.Code, f.Kind = ExitCancelled, "cancelled"
 	case errors.Is(err, mcptask.ErrExpired), errors.Is(err, mcptask.ErrNotFound):
@@ -100,15 +106,49 @@ func describeFailure(err error, task string) *Failure {
 		f.Code, f.Kind = ExitFailed, "tool_failed"
 	case errors.As(err, &wire):
 		f.Code, f.Kind = ExitFailed, "server_error"
-	case errors.Is(err, errInterrupted):
-		f.Code, f.Kind = ExitInterrupted, "interrupted"
 	case isDenied(err):
 		f.Code, f.Kind = ExitDenied, "denied"
-		f.Err = fmt.Errorf("%w; --token-env and --header send what the server asks for", err)
+		f.Err = fmt.Errorf("%w; --token-env, --bearer or --header sends what the server asks for", withoutSteps(err))
 	default:
-		f.Code, f.Kind = ExitUnreachable, "unreachable"
+		f.Code, f.Kind, f.Err = ExitUnreachable, "unreachable", withoutSteps(f.Err)
 	}
 	return f
+}
+
+// reworded is an error in other words.
+type reworded struct {
+	error
+	words string
+}
+
+// Error implements error.
+func (r reworded) Error() string { return r.words }
+
+// Unwrap returns the error.
+func (r reworded) Unwrap() error { return r.error }
+
+// withoutSubject returns an error of a task that the person has named by its ID.
+func withoutSubject(err error) error {
+	if words, ok := strings.CutPrefix(err.Error(), "the task: "); ok {
+		return reworded{err, words}
+	}
+	return err
+}
+
+// sdkSteps matches the steps of the SDK before an error, and the names of options of Go programs after it.
+var sdkSteps = regexp.MustCompile(`(?s)^gosdk: connect to .* in [-\w]+(?:, then [-\w]+)?: |^.*(?:calling|sending) "[^"]*": |^.*: (the server(?:'s standard output)? has .*)$| \(ClientOptions\..*\)$`)
+
+// withoutSteps returns a transport error without what only concerns the programmer of a client.
+func withoutSteps(err error) error {
+	var transport *url.Error
+	if errors.As(err, &transport) {
+		return fmt.Errorf("the server cannot be reached: %w", transport.Err)
+	}
+	words := err.Error()
+	for sdkSteps.MatchString(words) {
+		words = sdkSteps.ReplaceAllString(words, "$1")
+	}
+	return reworded{err, words}
 }
 
 // isDenied reports whether a server wants to know who calls. The SDK says so only in words.

@@ -3,16 +3,22 @@ package calls
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/terminal"
 )
 
 // Server says which server to connect to, and how. Either URL or Command is set.
@@ -22,31 +28,87 @@ type Server struct {
 	Command []string    // a program and its arguments
 	// Revision is the revision of tasks to speak. "" takes the first in which the server has tasks.
 	Revision string
+	// Flags are those that the person gave for it, as far as they are no secrets. A command line that is printed has them too.
+	Flags []string
 }
 
-// commandLine returns the line that runs a command of mcptaskgen on the server, with words after it. The line leaves out the
-// header, which may have secrets.
+// commandLine returns the line that runs a command of mcptaskgen on the server, with words after it. The words may be the
+// server's, so the line lets none of them become a flag. It leaves out the header, which may have secrets.
 func (s Server) commandLine(command string, words ...string) string {
-	line := "mcptaskgen " + command
-	server := []string{s.URL}
-	if s.URL == "" {
-		server = slices.Concat([]string{"--"}, s.Command, []string{"--"})
+	line := slices.Concat([]string{command}, s.Flags)
+	switch {
+	case s.URL == "":
+		line = slices.Concat(line, []string{"--"}, s.Command, []string{"--"})
+	case slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, "-") }):
+		line = append(line, s.URL, "--")
+	default:
+		line = append(line, s.URL)
 	}
-	for _, word := range slices.Concat(server, words) {
-		line += " " + quoteWord(word)
+	line = append(line, words...)
+	for i, word := range line {
+		line[i] = quoteWord(word)
 	}
-	return line
+	return programName() + " " + strings.Join(line, " ")
 }
 
-// quoteWord quotes a word for a shell if it needs that.
+// sayGoesOn says that a task goes on, and how to wait for it.
+func (s Server) sayGoesOn(task string) string {
+	goesOn := "The task goes on."
+	if s.URL == "" {
+		goesOn = "The program ends now. If it stores its tasks, the task goes on."
+	}
+	return goesOn + " This waits for it:\n  " + s.commandLine("watch", task)
+}
+
+// programName returns what a person types to run this program.
+var programName = sync.OnceValue(func() string {
+	path, _ := os.Executable() // without it, this is not of the build cache
+	return nameProgram(path)
+})
+
+// nameProgram returns what runs the program of a path. The go command runs those in its build cache, which is not on PATH.
+func nameProgram(path string) string {
+	if inBuildCache.MatchString(filepath.ToSlash(path)) {
+		return "go tool mcptaskgen"
+	}
+	return "mcptaskgen"
+}
+
+// inBuildCache matches the paths of executables that the go command keeps or has just built.
+var inBuildCache = regexp.MustCompile(`/[0-9a-f]{2}/[0-9a-f]{64}-d/mcptaskgen(\.exe)?$|/go-build[0-9]+/b[0-9]+/exe/mcptaskgen(\.exe)?$`)
+
+// quoteWord quotes a word for a shell if it needs that. The result is printable: what has been taken out of it at a
+// terminal could take a quote along.
 func quoteWord(word string) string {
+	if terminal.Printable(word, false) != word {
+		return quoteBytes(word)
+	}
 	isPlain := func(r rune) bool {
 		return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("._-/:=@,+%", r)
 	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !isPlain(r) }) < 0 {
+	if word != "" && word[0] != '=' && strings.IndexFunc(word, func(r rune) bool { return !isPlain(r) }) < 0 {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// quoteBytes quotes a word with bytes that no terminal shows, for bash and zsh.
+func quoteBytes(word string) string {
+	var b strings.Builder
+	b.WriteString("$'")
+	for i := range len(word) {
+		switch c := word[i]; {
+		case c == '\'' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c >= ' ' && c <= '~':
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, `\x%02x`, c)
+		}
+	}
+	b.WriteByte('\'')
+	return b.String()
 }
 
 // connect connects to the server. What a program writes to its standard error goes to stderr.
@@ -55,10 +117,11 @@ func (s Server) connect(ctx context.Context, options gosdk.ClientOptions, stderr
 	if s.URL == "" {
 		command := exec.CommandContext(context.WithoutCancel(ctx), s.Command[0], s.Command[1:]...) //nolint:gosec // the person names the program
 		command.Stderr = stderr
+		command.WaitDelay = time.Second // for what it has started and left, which may have its standard error
 		detach(command)
 		conn, err := gosdk.ConnectCommand(ctx, command, options)
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
-			err = usage(err)
+			err = usage(withoutSteps(err))
 		}
 		return conn, err
 	}

@@ -2,7 +2,13 @@
 
 package calls
 
-import "os/exec"
+import (
+	"os"
+	"os/exec"
+)
 
 // detach does nothing here.
 func detach(*exec.Cmd) {}
+
+// endings are signals that end a command besides Ctrl-C, with its exit codes.
+var endings map[os.Signal]int

@@ -3,6 +3,7 @@
 package calls
 
 import (
+	"os"
 	"os/exec"
 	"syscall"
 )
@@ -10,3 +11,6 @@ import (
 // detach gives a command a process group of its own, so that Ctrl-C reaches only this program, which then ends the
 // command in its own way.
 func detach(command *exec.Cmd) { command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+// endings are signals that end a command besides Ctrl-C, with its exit codes.
+var endings = map[os.Signal]int{syscall.SIGTERM: 143, syscall.SIGHUP: 129}

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"os"
 	"os/exec"
 	"syscall"
 )
@@ -10,3 +11,6 @@ import (
 func detach(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
+
+// endings are signals that end a command besides Ctrl-C, with its exit codes.
+var endings = map[os.Signal]int{syscall.SIGTERM: 143}

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -52,6 +53,9 @@ type Config struct {
 // connectWithin bounds how long a server may take until it can be called.
 const connectWithin = 30 * time.Second
 
+// settleWithin is how long an answer is given to reach the server before the command ends for something else.
+const settleWithin = time.Second
+
 // session is one run of a command: the connection to a server, and the terminal of the person.
 type session struct {
 	Config
@@ -61,6 +65,17 @@ type session struct {
 	asked chan openQuestion
 	// answered has a value once a question is answered.
 	answered chan struct{}
+	// single says that the answer of the command line is for one question.
+	single bool
+	// only is the key or the type of the only question to answer, or "".
+	only string
+	// several says that there are several tasks, so that a question has to name its own.
+	several bool
+	// lost says that the server could not be reached last.
+	lost atomic.Bool
+
+	mu    sync.Mutex
+	taken *mcptask.Question // the question that has it
 }
 
 // openQuestion is a question that stays open.
@@ -108,7 +123,43 @@ func (s *session) connect(ctx context.Context) error {
 		return failure
 	}
 	s.conn = conn
+	if full, ok := conn.(fullConn); ok {
+		s.conn = readsConn{full, s.noteRead}
+	}
 	return nil
+}
+
+// fullConn is what the connections of package gosdk can do.
+type fullConn interface {
+	mcptask.Conn
+	mcptask.Watcher
+	mcptask.Lister
+}
+
+// readsConn tells how each read of a task has ended.
+type readsConn struct {
+	fullConn
+	note func(context.Context, error)
+}
+
+// Task implements mcptask.Conn.
+func (c readsConn) Task(ctx context.Context, id string) (mcptask.Snapshot, error) {
+	snapshot, err := c.fullConn.Task(ctx, id)
+	c.note(ctx, err)
+	return snapshot, err
+}
+
+// noteRead says that the server cannot be reached, once until it answers again.
+func (s *session) noteRead(ctx context.Context, err error) {
+	var wire *mcptask.Error
+	if err == nil || errors.As(err, &wire) {
+		s.lost.Store(false)
+		return
+	}
+	if ctx.Err() != nil || errors.Is(err, mcptask.ErrDisconnected) || s.lost.Swap(true) || s.Quiet || s.Format == FormatLines {
+		return
+	}
+	s.terminal.Printf("The server cannot be reached. Trying again.")
 }
 
 // close ends the connection, if there is one. Tasks go on.
@@ -147,8 +198,19 @@ func (t *tail) String() string {
 
 // answer answers a form: as given on the command line, or by the person.
 func (s *session) answer(ctx context.Context, q mcptask.Question) (json.RawMessage, error) {
+	if s.isForAnother(q) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	content, err := s.findAnswer(q)
 	fault := checkAnswer(ctx, q, content)
+	if content == nil && err == nil {
+		fault = s.checkNames(q)
+	}
+	if (content != nil || err != nil) && fault == nil && !s.take(q) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	if content == nil && err == nil || fault != nil {
 		if !s.terminal.CanAsk() {
 			return nil, s.leaveOpen(ctx, q, fault)
@@ -156,7 +218,10 @@ func (s *session) answer(ctx context.Context, q mcptask.Question) (json.RawMessa
 		if fault != nil {
 			s.terminal.Printf("%v", fault)
 		}
-		content, err = s.terminal.Ask(ctx, q)
+		content, err = s.terminal.Ask(ctx, s.nameTask(q))
+		if errors.Is(err, mcptask.ErrCannotAsk) { // the terminal has gone
+			return nil, s.leaveOpen(ctx, q, nil)
+		}
 	}
 	if err == nil || errors.Is(err, mcptask.ErrDeclined) || errors.Is(err, mcptask.ErrDismissed) && ctx.Err() == nil {
 		s.noteAnswer()
@@ -180,6 +245,67 @@ func checkAnswer(ctx context.Context, q mcptask.Question, content json.RawMessag
 	return nil // of a schema that cannot be read, the server judges
 }
 
+// isForAnother reports whether the command is for another question of the task.
+func (s *session) isForAnother(q mcptask.Question) bool {
+	return s.only != "" && q.Key != "" && !s.isNamed(q)
+}
+
+// isNamed reports whether the person has named a question.
+func (s *session) isNamed(q mcptask.Question) bool { return q.Key == s.only || q.Input == s.only }
+
+// checkNames returns an error if the person has answers, or has named a question, and none is for this one.
+func (s *session) checkNames(q mcptask.Question) error {
+	names := "neither a key nor a type"
+	switch {
+	case q.Key != "" && q.Input != "":
+		names = fmt.Sprintf("the key %q and the type %q", q.Key, q.Input)
+	case q.Key != "":
+		names = fmt.Sprintf("the key %q", q.Key)
+	case q.Input != "":
+		names = fmt.Sprintf("the type %q", q.Input)
+	}
+	isOther := s.only != "" && !s.isNamed(q)
+	switch {
+	case isOther && len(s.Answers) == 0:
+		return fmt.Errorf("the task has no question %q, and %[1]q is neither a JSON object nor decline or cancel", s.only)
+	case isOther:
+		return fmt.Errorf("the task has no question %q; this one has %s", s.only, names)
+	case len(s.Answers) > 0:
+		return fmt.Errorf("no --answer is for this question, which has %s", names)
+	}
+	return nil
+}
+
+// nameTask puts the task before the message of a question if the person waits for several.
+func (s *session) nameTask(q mcptask.Question) mcptask.Question {
+	if s.several && q.TaskID != "" {
+		q.Message = q.TaskID + " asks: " + q.Message
+	}
+	return q
+}
+
+// take reports whether a question may have the answer of the command line. If that is for one question, the first takes it.
+// That question may ask again, if its key tells it apart.
+func (s *session) take(q mcptask.Question) bool {
+	if !s.single {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken == nil {
+		s.taken = &q
+		return true
+	}
+	return q.Key != "" && s.taken.Key == q.Key
+}
+
+// taker returns the question that has the answer of the command line, or nil.
+func (s *session) taker() *mcptask.Question {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken
+}
+
 // noteAnswer says that a question is answered.
 func (s *session) noteAnswer() {
 	select {
@@ -191,6 +317,16 @@ func (s *session) noteAnswer() {
 // leaveOpen reports a question that nobody here can answer, and waits until the command ends. An error would tell the
 // server that nobody will ever answer.
 func (s *session) leaveOpen(ctx context.Context, q mcptask.Question, fault error) error {
+	if len(s.Answers) > 0 { // the end of the command would take along what other questions are answered
+		select {
+		case <-time.After(settleWithin):
+		case <-ctx.Done():
+		}
+	}
+	if s.taker() != nil {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	select {
 	case s.asked <- openQuestion{q, fault}:
 	default:
@@ -220,11 +356,17 @@ func (s *session) findAnswer(q mcptask.Question) (json.RawMessage, error) {
 func (s *session) openURL(ctx context.Context, q mcptask.Question) error {
 	content, err := s.findAnswer(q)
 	switch {
+	case s.isForAnother(q), (err != nil || content != nil) && !s.take(q):
+		<-ctx.Done()
+		return ctx.Err()
 	case err != nil || content != nil:
 	case !s.terminal.CanAsk():
-		return s.leaveOpen(ctx, q, nil)
+		return s.leaveOpen(ctx, q, s.checkNames(q))
 	default:
-		err = s.terminal.OpenURL(ctx, q)
+		err = s.terminal.OpenURL(ctx, s.nameTask(q))
+		if errors.Is(err, mcptask.ErrCannotAsk) {
+			return s.leaveOpen(ctx, q, nil)
+		}
 	}
 	if ctx.Err() == nil {
 		s.noteAnswer()

@@ -19,8 +19,8 @@ func (s *session) resume(id string) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Resume[*mcptask.Result](s.conn, "", mcptask.NewToken("", id))
 }
 
-// Watch waits for tasks and prints their results. Of several tasks it prints a line each, in the order in which they end,
-// and the failure is the first one's. The error is a *Failure.
+// Watch waits for tasks and prints their results. Of several tasks it prints a line each, in the order in which they end. The
+// error is a *Failure: that of the first ID whose task has failed.
 func Watch(ctx context.Context, config Config, ids []string) error {
 	return config.run(ctx, func(ctx context.Context, s *session) error {
 		var all []*mcptask.Call[*mcptask.Result]
@@ -34,17 +34,20 @@ func Watch(ctx context.Context, config Config, ids []string) error {
 		if len(all) == 1 {
 			return s.follow(ctx, ids[0], all[0])
 		}
+		s.several = true
 		return s.followAll(ctx, all)
 	})
 }
 
 // followAll waits for several tasks.
 func (s *session) followAll(ctx context.Context, all []*mcptask.Call[*mcptask.Result]) error {
-	var first *Failure
+	failures := map[string]*Failure{}
 	left := map[string]bool{}
 	for _, call := range all {
 		left[call.TaskID()] = true
-		s.terminal.Show(call.TaskID(), mcptask.Snapshot{TaskID: call.TaskID(), Status: mcptask.StatusWorking})
+		if isTerminal(s.Stderr) { // elsewhere each state is a line, and none is known yet
+			s.terminal.Show(call.TaskID(), mcptask.Snapshot{TaskID: call.TaskID(), Status: mcptask.StatusWorking})
+		}
 	}
 	err := s.interruptible(ctx, "", func(ctx context.Context) error {
 		for call, err := range mcptask.Settled(ctx, all...) {
@@ -52,27 +55,33 @@ func (s *session) followAll(ctx context.Context, all []*mcptask.Call[*mcptask.Re
 				return err
 			}
 			delete(left, call.TaskID())
-			if err != nil && first == nil {
-				first = describeFailure(err, call.TaskID())
+			if err != nil {
+				failures[call.TaskID()] = describeFailure(err, call.TaskID())
 			}
-			s.printSettled(ctx, call, err)
+			if err := s.printSettled(ctx, call, err); err != nil {
+				return usage(err)
+			}
 		}
 		return nil
 	})
+	var interrupted interruption
 	switch {
-	case errors.Is(err, errInterrupted):
+	case errors.As(err, &interrupted):
 		s.terminal.Printf("%d tasks go on. The same command waits for them again.", len(left))
 		return err
 	case err != nil:
 		return err
-	case first != nil:
-		return first
+	}
+	for _, call := range all {
+		if failure := failures[call.TaskID()]; failure != nil {
+			return failure
+		}
 	}
 	return nil
 }
 
 // printSettled prints how one of several tasks has ended.
-func (s *session) printSettled(ctx context.Context, call *mcptask.Call[*mcptask.Result], err error) {
+func (s *session) printSettled(ctx context.Context, call *mcptask.Call[*mcptask.Result], err error) error {
 	last := mcptask.Snapshot{TaskID: call.TaskID(), Status: mcptask.StatusFailed}
 	if err == nil {
 		last.Status = mcptask.StatusCompleted
@@ -85,35 +94,37 @@ func (s *session) printSettled(ctx context.Context, call *mcptask.Call[*mcptask.
 	case errors.Is(err, mcptask.ErrCancelled):
 		last.Status = mcptask.StatusCancelled
 	case err != nil && !errors.As(err, &last.Error):
-		last.Error = &mcptask.Error{Message: err.Error()}
+		last.Error = &mcptask.Error{Message: withoutSubject(err).Error()}
 	}
 	s.terminal.Show(call.TaskID(), last)
 	if s.Format != FormatText {
-		s.printLine(describeState(last))
-		return
+		return s.printLine(describeState(last))
 	}
 	line := call.TaskID() + "\t" + string(last.Status)
 	if err != nil {
-		line += "\t" + terminal.Printable(err.Error(), false)
+		line += "\t" + terminal.Printable(withoutSubject(err).Error(), false)
 	}
-	fmt.Fprintln(s.Stdout, line)
+	return s.print(line)
 }
 
-// Answer answers a question of a task. If key is "", it answers the one that is open. If answer is "", the person is asked.
+// Answer answers a question of a task, and prints the task as JSON if the format is. key may be the question's type instead. If
+// it is "", it answers the one that is open. If answer is "", the person is asked.
 // The error is a *Failure.
 func Answer(ctx context.Context, config Config, id, key, answer string) error {
 	if answer != "" {
-		if key == "" {
-			key = "*"
-		}
-		config.Answers, config.NoInput = map[string]string{key: answer}, true
+		config.Answers, config.NoInput = map[string]string{cmp.Or(key, "*"): answer}, true
 	}
 	return config.run(ctx, func(ctx context.Context, s *session) error {
 		call, err := s.resume(id)
 		if err != nil {
 			return usage(err)
 		}
+		s.single = answer != ""
+		if key != "*" {
+			s.only = key
+		}
 		isAnswered := false
+		var last, now mcptask.Snapshot
 		err = s.interruptible(ctx, id, func(ctx context.Context) error {
 			for snapshot, err := range call.Updates(ctx) {
 				if err != nil {
@@ -124,8 +135,15 @@ func Answer(ctx context.Context, config Config, id, key, answer string) error {
 					isAnswered = true
 				default:
 				}
-				if snapshot.Status != mcptask.StatusInputRequired {
+				last, now = now, snapshot
+				switch {
+				case now.Status != mcptask.StatusInputRequired, isAnswered && s.hasArrived(ctx, last, now):
 					return nil
+				case len(now.Questions) == 0 || slices.ContainsFunc(now.Questions, func(q mcptask.Question) bool { return !s.isForAnother(q) }):
+				case isAnswered: // and the others stay open
+					return nil
+				default:
+					return s.needAnswer(id, openQuestion{now.Questions[0], s.checkNames(now.Questions[0])})
 				}
 			}
 			return nil
@@ -133,8 +151,30 @@ func Answer(ctx context.Context, config Config, id, key, answer string) error {
 		if err == nil && !isAnswered {
 			err = &Failure{Code: ExitUsage, Kind: "no_question", Task: id, Err: errors.New("the task asks nothing")}
 		}
+		if err == nil && s.Format != FormatText {
+			err = s.printLine(describeState(now))
+		}
 		return err
 	})
+}
+
+// hasArrived reports whether the server has the one answer of the command line, though the task has more questions.
+func (s *session) hasArrived(ctx context.Context, before, now mcptask.Snapshot) bool {
+	q := s.taker()
+	switch {
+	case q == nil:
+		return false
+	case q.Key != "":
+		return !slices.ContainsFunc(now.Questions, func(open mcptask.Question) bool { return open.Key == q.Key })
+	case now.UpdatedAt.Equal(before.UpdatedAt):
+		return false
+	}
+	// Another question, though perhaps from before the answer.
+	select {
+	case <-time.After(settleWithin):
+	case <-ctx.Done():
+	}
+	return true
 }
 
 // Cancel cancels tasks. The error is a *Failure, the first one's.
@@ -142,21 +182,47 @@ func Cancel(ctx context.Context, config Config, ids []string) error {
 	return config.run(ctx, func(ctx context.Context, s *session) error {
 		var first error
 		for _, id := range ids {
-			call, err := s.resume(id)
-			if err == nil {
-				err = s.interruptible(ctx, id, call.Cancel)
+			after, err := s.cancel(ctx, id)
+			if err == nil && after.Done() && after.Status != mcptask.StatusCancelled {
+				err = &Failure{Code: ExitFailed, Kind: "ended", Task: id, Err: fmt.Errorf("%s: the task has ended before: %s", id, after.Status)}
 			}
+			var interrupted interruption
 			switch {
-			case errors.Is(err, errInterrupted):
+			case errors.As(err, &interrupted):
 				return err
 			case err != nil && first == nil:
-				first = describeFailure(fmt.Errorf("%s: %w", id, err), id)
-			case err == nil && !s.Quiet:
-				fmt.Fprintf(s.Stderr, "%s: the server accepted the cancellation\n", id)
+				first = describeFailure(fmt.Errorf("%s: %w", id, withoutSubject(err)), id)
+			case err != nil:
+			case s.Format != FormatText:
+				if err := s.printLine(describeState(after)); err != nil {
+					return err
+				}
+			case !s.Quiet:
+				fmt.Fprintf(s.Stderr, "%s: the server accepted the cancellation\n", terminal.Printable(id, false))
 			}
 		}
 		return first
 	})
+}
+
+// cancel cancels a task, and returns its state after that.
+func (s *session) cancel(ctx context.Context, id string) (after mcptask.Snapshot, err error) {
+	call, err := s.resume(id)
+	if err != nil {
+		return after, err
+	}
+	err = s.interruptible(ctx, id, func(ctx context.Context) error {
+		if err := call.Cancel(ctx); err != nil {
+			return err
+		}
+		ctx, stop := context.WithTimeout(ctx, cancelWithin)
+		defer stop()
+		if after, err = s.conn.Task(ctx, id); err != nil { // a server may forget a cancelled task at once
+			after = mcptask.Snapshot{TaskID: id, Status: mcptask.StatusCancelled}
+		}
+		return nil
+	})
+	return after, err
 }
 
 // List lists the tasks of the caller. The error is a *Failure.
@@ -201,7 +267,9 @@ func (s *session) printList(tasks []mcptask.Snapshot) error {
 	switch s.Format {
 	case FormatLines:
 		for _, task := range tasks {
-			s.printLine(describeState(task))
+			if err := s.printLine(describeState(task)); err != nil {
+				return err
+			}
 		}
 		return nil
 	case FormatJSON:
@@ -215,7 +283,7 @@ func (s *session) printList(tasks []mcptask.Snapshot) error {
 	}
 	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
 	for _, task := range tasks {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", task.TaskID, task.Status, task.CreatedAt.Local().Format(time.DateTime), terminal.Printable(task.Message, false))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", terminal.Printable(task.TaskID, false), terminal.Printable(string(task.Status), false), task.CreatedAt.Local().Format(time.DateTime), terminal.Printable(task.Message, false))
 	}
 	return w.Flush()
 }

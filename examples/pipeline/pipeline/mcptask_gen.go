@@ -261,7 +261,7 @@ const approvalAnswer = `{
   "properties": {
     "approve": {
       "type": "boolean",
-      "description": "Must be true to go on.",
+      "description": "Ships the service.",
       "default": false
     }
   },

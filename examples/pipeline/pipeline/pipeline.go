@@ -34,7 +34,7 @@ type CI interface {
 //
 //mcptask:input message="Ship it?"
 type Approval struct {
-	// Approve must be true to go on.
+	// Approve ships the service.
 	Approve bool `json:"approve" jsonschema:"default=false"`
 }
 

@@ -29,7 +29,7 @@ const tick = 50 * time.Millisecond
 // nextTick returns the end of the tick in which a step becomes due. The zero time stays.
 func nextTick(due time.Time) time.Time {
 	if begin := due.Truncate(tick); begin.Before(due) {
-		return begin.Add(tick)
+		return due.Add(tick - due.Sub(begin)) // not begin.Add: that has only the wall clock, which may be set back
 	}
 	return due
 }

@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,17 @@ func TestRoundHearsNewsAfterAStep(t *testing.T) {
 			t.Errorf("%d steps in %v: %v", steps, took, err)
 		}
 	})
+}
+
+// TestTickIsMonotonic checks that no step waits for a clock that is set back.
+func TestTickIsMonotonic(t *testing.T) {
+	for i := range 10 {
+		due := time.Now().Add(time.Duration(7*i) * time.Millisecond)
+		next := nextTick(due)
+		if !strings.Contains(next.String(), " m=+") || next.Before(due) || next.Sub(due) >= tick {
+			t.Errorf("%v for %v", next, due)
+		}
+	}
 }
 
 // TestRoundTakesStepsTogether checks that steps that are due within a tick begin together, and none before it is due.

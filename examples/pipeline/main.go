@@ -2,7 +2,7 @@
 // tasks, in both official revisions of MCP.
 //
 //	pipeline                       a client, and a server that is killed and comes back
-//	pipeline -http 127.0.0.1:8080  only the server, at /mcp
+//	pipeline -http 127.0.0.1:8080  only the server, at /mcp; with -console 127.0.0.1:8081 the operator's page beside it
 //	pipeline -stdio                only the server, on standard input and output
 //	pipeline -call URL             only the client, against a server
 //	pipeline -record FILE          the first, recorded at a terminal of 80 columns into FILE, for asciinema
@@ -32,12 +32,14 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/stores"
 	"github.com/mcptaskgen/mcptaskgen/examples/pipeline/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/console"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 )
 
 func main() {
 	var m mode
 	flag.StringVar(&m.addr, "http", "", "serve /mcp at this `address` until interrupted")
+	flag.StringVar(&m.keep.console, "console", "", "with -http: serve the operator's page at this `address`, which should be a loopback one")
 	flag.BoolVar(&m.stdio, "stdio", false, "serve one client on standard input and output")
 	flag.StringVar(&m.url, "call", "", "run only the client, against the server at this `URL`")
 	flag.StringVar(&m.record, "record", "", "record the demo into this `file`, for asciinema")
@@ -67,9 +69,9 @@ type mode struct {
 	keep                   keeping
 }
 
-// keeping says where the server keeps its tasks and its sessions.
+// keeping says where the server keeps its tasks and its sessions, and at which address an operator sees them.
 type keeping struct {
-	store, sessionKey string
+	store, sessionKey, console string
 }
 
 // isDefault reports whether the server keeps them in memory.
@@ -85,6 +87,8 @@ func run(ctx context.Context, out *os.File, m mode) error {
 		}
 	}
 	switch {
+	case m.keep.console != "" && m.addr == "":
+		return errors.New("-console needs -http")
 	case chosen > 1:
 		return errors.New("-http, -stdio, -call and -record exclude each other")
 	case m.addr == "" && !m.stdio && !m.keep.isDefault():
@@ -185,6 +189,28 @@ func serveStdio(ctx context.Context, keep keeping) error {
 	return errors.Join(sdk.Run(ctx, gosdk.StdioTransport(tasks)), tasks.Close(), store.Close())
 }
 
+// serveConsole serves the operator's page at an address, on which only this machine is answered, until end is called. ""
+// serves none.
+func serveConsole(ctx context.Context, tasks *mcptask.Server, address string) (end func(), err error) {
+	if address == "" {
+		return func() {}, nil
+	}
+	page, err := console.New(tasks, console.Options{Actions: true, Reveal: true})
+	if err != nil {
+		return nil, err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/console/", page)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
+	go func() { _ = server.Serve(listener) }() // it ends with the process at the latest
+	fmt.Fprintf(os.Stderr, "the operator's page: http://%s/console/\n", listener.Addr())
+	return func() { _ = server.Close() }, nil
+}
+
 // serve runs the server until work returns.
 func serve(ctx context.Context, addr string, keep keeping, work func(url string)) error {
 	store, err := stores.Open(ctx, keep.store)
@@ -209,6 +235,11 @@ func serve(ctx context.Context, addr string, keep keeping, work func(url string)
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
+	closeConsole, err := serveConsole(ctx, tasks, keep.console)
+	if err != nil {
+		return errors.Join(err, server.Close(), tasks.Close(), store.Close())
+	}
+	defer closeConsole()
 
 	work("http://" + listener.Addr().String() + "/mcp")
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)

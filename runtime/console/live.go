@@ -53,9 +53,9 @@ func (c *Console) stream(w http.ResponseWriter, r request) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Time{}) // the server's would end the stream
+	_ = control.SetReadDeadline(time.Time{}) // the server's would end the stream; not every writer has one
 	send := func(message []byte) bool {
-		_ = control.SetWriteDeadline(time.Now().Add(sendWithin)) // not every writer has one
+		_ = control.SetWriteDeadline(time.Now().Add(sendWithin))
 		_, err := w.Write(message)
 		return err == nil && control.Flush() == nil
 	}

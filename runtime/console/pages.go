@@ -425,7 +425,7 @@ func newDetail(c *Console, r mcptask.Record, viewer Viewer) detail {
 	return d
 }
 
-var detailParts = []string{"status", "timeline"}
+var detailParts = []string{"status", "questions", "actions", "timeline"}
 
 func (c *Console) showTask(w http.ResponseWriter, r request) error {
 	record, err := c.findTask(r.Context(), r.viewer, r.PathValue("task"))

@@ -13,28 +13,62 @@ function showAges() {
     const seconds = (Date.now() - Date.parse(time.dateTime)) / 1000;
     const text = seconds >= 0 ? age(seconds) + " ago" : "in " + age(-seconds);
     if (time.dataset.age !== text) time.dataset.age = text;
-    if (!time.title) time.title = time.textContent + " UTC";
+    const title = time.textContent + " UTC";
+    if (time.title !== title) time.title = title;
   }
 }
 showAges();
 setInterval(showAges, 1000);
 
-// What has changed comes as an object of HTML by the IDs of elements. The focus stays where it is.
+// become makes the content of an element like that of another one. It changes only what differs: the focus, the text that a
+// person types, what is open and what is scrolled stay.
+function become(element, wanted) {
+  const ids = new Set([...wanted.children].map((child) => child.id));
+  const old = new Map([...element.children].filter((child) => child.id).map((child) => [child.id, child]));
+  let next = element.firstChild;
+  for (const child of [...wanted.childNodes]) {
+    while (next && next.id && !ids.has(next.id)) {
+      next = next.nextSibling;
+      (next ? next.previousSibling : element.lastChild).remove();
+    }
+    let same = child.id ? old.get(child.id) : next;
+    if (!same || same.nodeName !== child.nodeName || (same.id || "") !== (child.id || "")) {
+      element.insertBefore(child, next);
+      continue;
+    }
+    if (same === next) next = next.nextSibling;
+    else element.insertBefore(same, next);
+    if (child.nodeType !== Node.ELEMENT_NODE) {
+      if (same.data !== child.data) same.data = child.data;
+      continue;
+    }
+    for (const {name} of [...same.attributes]) {
+      if (!child.hasAttribute(name) && name !== "open") same.removeAttribute(name);
+    }
+    for (const {name, value} of child.attributes) {
+      if (same.getAttribute(name) !== value) same.setAttribute(name, value);
+    }
+    become(same, child);
+  }
+  while (next) {
+    const after = next.nextSibling;
+    next.remove();
+    next = after;
+  }
+}
+
+// What has changed comes as an object of HTML by the IDs of elements.
 function take(parts) {
-  const focused = document.activeElement && document.activeElement.id;
+  const focused = document.activeElement;
   for (const [id, html] of Object.entries(parts)) {
     const element = document.getElementById(id);
     if (!element) continue;
-    const scroll = element.querySelector(".scroll");
-    const left = scroll ? scroll.scrollLeft : 0;
-    element.innerHTML = html;
-    const after = element.querySelector(".scroll");
-    if (after) after.scrollLeft = left;
+    const template = document.createElement("template");
+    template.innerHTML = html;
+    become(element, template.content);
   }
-  if (focused) {
-    const again = document.getElementById(focused);
-    if (again && again !== document.activeElement) again.focus({preventScroll: true});
-  }
+  // An element that has moved has lost it.
+  if (focused.isConnected && focused !== document.activeElement) focused.focus({preventScroll: true});
   showAges();
 }
 

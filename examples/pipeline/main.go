@@ -162,7 +162,11 @@ func runDemo(ctx context.Context, out *os.File, m mode) (err error) {
 
 // newServer creates the generated server, and the SDK's server for it.
 func newServer(store mcptask.Store, keep keeping) (*mcptask.Server, *mcp.Server, error) {
-	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	level := slog.LevelWarn
+	if keep.console != "" {
+		level = slog.LevelInfo // for the audit trail of what an operator does
+	}
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	options := mcptask.Options{Store: store, Logger: logger}
 	if keep.sessionKey != "" {
 		options.SessionKey = []byte(keep.sessionKey)

@@ -194,7 +194,7 @@ func TestPages(t *testing.T) {
 	d.awaitState(alice, id, reports)
 	shipped := d.start(mcptask.Caller{Revision: alice.Revision, CanAsk: alice.CanAsk}, "ship", `{}`)
 	d.awaitState(mcptask.Caller{}, shipped, asks)
-	wants(t, "the overview", d.get(""), ">render</a>", ">ship</a>", "<dt>running</dt><dd>1</dd>", "<dt>asking</dt><dd>1</dd>", ">approve</a>", "<h2 id=\"h-workers\">")
+	wants(t, "the overview", d.get(""), ">render</a>", ">ship</a>", "<dt>running</dt><dd>1</dd>", "<dt>asking</dt><dd>1</dd>", ">approve</a>", "Ship &lt;b&gt;it&lt;/b&gt;?", "<h2 id=\"h-workers\">")
 	list := d.get("tasks")
 	wants(t, "the list", list, "render", "ship", "frame &lt;1&gt;", `<progress max="4" value="1"`, "anonymous", "owner ")
 	render := d.get(d.pageOf("render"))

@@ -105,6 +105,8 @@ func (t *toolCounts) add(c mcptask.Count) {
 type waiting struct {
 	Task mcptask.Record
 	Key  string
+	// Message is what it asks.
+	Message string
 	// Since is when it was asked.
 	Since time.Time
 }
@@ -148,6 +150,18 @@ func (c *Console) readOverview(ctx context.Context) (overview, error) {
 	}
 	slices.SortFunc(o.Waiting, func(a, b waiting) int { return a.Since.Compare(b.Since) })
 	o.Waiting = o.Waiting[:min(len(o.Waiting), mostWaiting)]
+	for i := range o.Waiting {
+		w := &o.Waiting[i]
+		whole, err := c.server.Operator("").Task(ctx, w.Task.ID) // a scan may leave the questions out
+		if err != nil && !errors.Is(err, mcptask.ErrNoRecord) {
+			return o, err
+		}
+		for _, in := range whole.Inputs {
+			if in.Key == w.Key {
+				w.Message = shorten(messageOf(in), mostMessage)
+			}
+		}
+	}
 	return o, nil
 }
 
@@ -415,14 +429,19 @@ func newDetail(c *Console, r mcptask.Record, viewer Viewer) detail {
 	slices.Reverse(d.Moments)
 	for _, in := range r.Inputs {
 		q := question{Input: in, Open: in.State == mcptask.InputOutstanding, SchemaText: indent(in.Schema), Fields: fieldsOf(in)}
-		var params struct {
-			Message string `json:"message"`
-		}
-		_ = json.Unmarshal(in.Params, &params) // other requests have no message
-		q.Message = params.Message
+		q.Message = messageOf(in)
 		d.Questions = append(d.Questions, q)
 	}
 	return d
+}
+
+// messageOf returns what a question asks. Requests to a model have no message.
+func messageOf(in mcptask.Input) string {
+	var params struct {
+		Message string `json:"message"`
+	}
+	_ = json.Unmarshal(in.Params, &params)
+	return params.Message
 }
 
 var detailParts = []string{"status", "questions", "actions", "timeline"}

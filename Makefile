@@ -1,5 +1,5 @@
 # What CI does is in .ci/run; these are the parts that one wants by hand.
-.PHONY: test long hosts race lint generate golden freeze release apidiff rules bench bench-generator fuzz siege chaos screenshot moving-picture temporal temporal-server bench-temporal ci
+.PHONY: test long hosts race lint generate golden freeze release apidiff rules bench bench-generator fuzz siege chaos screenshot console-picture moving-picture temporal temporal-server bench-temporal ci
 
 # How long each fuzz target runs, and which benchmarks: make fuzz FUZZTIME=5m, make bench BENCH=Get
 FUZZTIME ?= 30s
@@ -108,6 +108,10 @@ chaos:
 screenshot:
 	npm ci --prefix examples/hosts --no-audit --no-fund --loglevel=error
 	go test -tags long -count=1 ./examples/hosts -run TestInspectorPicture -picture '$(CURDIR)/docs/images/inspector.png'
+
+# The pictures of the operator's page, in the README and in docs/console.md. They need Chromium.
+console-picture:
+	go test -tags long -count=1 ./examples/hosts -run TestConsolePictures -console-pictures '$(CURDIR)/docs/images'
 
 # The moving picture of the demo that the README shows, from a recording in which you answer. It needs Chromium and npm.
 moving-picture:

@@ -73,11 +73,34 @@ function take(parts) {
 }
 
 const live = document.getElementById("live");
-if (document.body.dataset.events) {
-  const events = new EventSource(document.body.dataset.events);
-  events.onopen = () => { live.textContent = "live"; live.dataset.state = "live"; };
-  events.onerror = () => { live.textContent = "not live"; delete live.dataset.state; };
+let events;
+let retry;
+
+// watch opens the stream of changes. A page that nobody sees has none: a browser opens only few at a time.
+function watch() {
+  clearTimeout(retry);
+  if (events) events.close();
+  setLive(false);
+  if (document.visibilityState === "hidden") return;
+  events = new EventSource(document.body.dataset.events);
+  events.onopen = () => setLive(true);
   events.onmessage = (event) => take(JSON.parse(event.data));
+  events.onerror = () => {
+    setLive(false);
+    // The browser itself tries again only if there was no answer.
+    if (events.readyState === EventSource.CLOSED) retry = setTimeout(watch, 5000);
+  };
+}
+function setLive(is) {
+  const text = is ? "live" : "not live";
+  if (live.textContent === text) return;
+  live.textContent = text;
+  if (is) live.dataset.state = "live";
+  else delete live.dataset.state;
+}
+if (document.body.dataset.events) {
+  watch();
+  document.addEventListener("visibilitychange", watch);
 } else {
   live.hidden = true;
 }

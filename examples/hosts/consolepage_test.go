@@ -11,8 +11,11 @@ import (
 	"image"
 	"image/png"
 	"iter"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +31,10 @@ import (
 
 // operated is a process of the pipeline example with the operator's page, and a client that makes tasks there.
 type operated struct {
+	terminal terminal
+	binary   string
+	// address is that of the operator's page.
+	address string
 	process *process
 	// page is the URL of the operator's page.
 	page   string
@@ -37,10 +44,9 @@ type operated struct {
 // serveOperated starts the example. It keeps its tasks in a file.
 func serveOperated(t *testing.T, binary string) *operated {
 	t.Helper()
-	terminal := newTerminal(t)
-	s := &operated{process: terminal.start(t, binary, "-http", "127.0.0.1:0", "-console", "127.0.0.1:0",
-		"-store", "sqlite:"+filepath.Join(terminal.dir, "tasks.db"))}
-	_, s.page, _ = strings.Cut(s.process.out.wait(t, `^the operator's page: \S+`), "page: ")
+	s := &operated{terminal: newTerminal(t), binary: binary, address: net.JoinHostPort("127.0.0.1", freePort(t))}
+	s.start(t)
+	s.page = "http://" + s.address + "/console/"
 	_, url, _ := strings.Cut(s.process.out.wait(t, `^serving \S+`), " ")
 	approve := pipeline.AnswerApproval(func(context.Context, mcptask.Question) (pipeline.Approval, error) {
 		return pipeline.Approval{Approve: true}, nil
@@ -52,6 +58,13 @@ func serveOperated(t *testing.T, binary string) *operated {
 	t.Cleanup(func() { _ = conn.Close() })
 	s.client = pipeline.NewCIClient(conn)
 	return s
+}
+
+// start starts the process.
+func (s *operated) start(t *testing.T) {
+	t.Helper()
+	s.process = s.terminal.start(t, s.binary, "-http", "127.0.0.1:0", "-console", s.address, "-store", "sqlite:"+filepath.Join(s.terminal.dir, "tasks.db"))
+	s.process.out.wait(t, `^the operator's page: http://`+regexp.QuoteMeta(s.address)+`/console/$`)
 }
 
 // run starts a pipeline as a task. That of the branch "slow" runs for a minute.
@@ -169,8 +182,10 @@ func (p *operatorPage) shows(t *testing.T, selector, text string) {
 func (p *operatorPage) click(t *testing.T, selector, text string) {
 	t.Helper()
 	path := fmt.Sprintf("[...document.querySelectorAll(%s)].filter(element => element.innerText.includes(%s))", quote(t, selector), quote(t, text))
-	if err := chromedp.Do(p.tab, chromedp.Click(chromedp.JSPath(path))); err != nil {
-		t.Fatalf("click on %s %q: %v", selector, text, err)
+	within, stop := context.WithTimeout(p.tab, time.Minute)
+	defer stop()
+	if err := chromedp.Do(within, chromedp.Click(chromedp.JSPath(path))); err != nil {
+		t.Fatalf("click on %s %q: %v: the page shows\n%s", selector, text, err, evaluate[string](p.tab, t, "document.body.innerText"))
 	}
 }
 
@@ -278,7 +293,7 @@ func TestConsolePage(t *testing.T) {
 	peer.Need(t, "chromium", "install chromium")
 	binary := peer.Build(t, "../pipeline")
 	for name, test := range map[string]func(*testing.T, *operated){
-		"looks": testConsoleLooks, "live": testConsoleLive, "list": testConsoleList, "actions": testConsoleActions, "keyboard": testConsoleKeyboard,
+		"looks": testConsoleLooks, "live": testConsoleLive, "restart": testConsoleRestart, "list": testConsoleList, "actions": testConsoleActions, "keyboard": testConsoleKeyboard,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -433,6 +448,53 @@ func testConsoleLive(t *testing.T, s *operated) {
 		p.shows(t, "#timeline", "answered ship")
 		p.checkConsole(t)
 	})
+}
+
+// testConsoleRestart looks at a page while its server is away, and while nobody sees the page.
+func testConsoleRestart(t *testing.T, s *operated) {
+	const isLive = `document.getElementById("live").dataset.state === "live"`
+	s.deploy(t, "api")
+	p := openOperatorPage(t, looks[0])
+	p.visit(t, s.page+"tasks")
+	see := func(state string) {
+		evaluate[any](p.tab, t, `Object.defineProperty(document, "visibilityState", {value: "`+state+`", configurable: true}),
+			document.dispatchEvent(new Event("visibilitychange")), null`)
+	}
+	see("hidden")
+	p.is(t, "!("+isLive+") && events.readyState === EventSource.CLOSED")
+	s.deploy(t, "search")
+	see("visible")
+	p.until(t, isLive+` && document.querySelectorAll("tbody tr").length === 2`)
+
+	s.process.interrupt(t)
+	s.process.wait(t)
+	p.shows(t, "#live", "not live")
+	// A proxy says that the server is away.
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan struct{}, 100)
+	proxy := &http.Server{ReadHeaderTimeout: bound, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadGateway)
+		asked <- struct{}{}
+	})}
+	go func() { _ = proxy.Serve(listener) }()
+	select {
+	case <-asked:
+	case <-time.After(bound):
+		t.Error("the page does not ask for the server that is away")
+	}
+	if err := proxy.Close(); err != nil {
+		t.Error(err)
+	}
+	s.start(t)
+	p.until(t, isLive+` && [...document.querySelectorAll("tbody tr")].every(row => row.innerText.includes("error"))`) // they were lost
+	p.click(t, "tbody a", "")
+	p.shows(t, "#timeline", "ended error")
+	p.click(t, "#again summary", "Run it again")
+	p.click(t, "#again button", "Run it again")
+	p.shows(t, ".question h2", "outstanding")
 }
 
 // testConsoleList filters a list and goes to its next page.

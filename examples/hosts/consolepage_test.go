@@ -3,13 +3,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"image"
-	"image/png"
 	"iter"
 	"net"
 	"net/http"
@@ -674,18 +671,10 @@ func (p *operatorPage) picture(t *testing.T, name string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole, err := png.Decode(bytes.NewReader(shot))
-		if err != nil {
-			t.Fatal(err)
-		}
 		if *consolePictures == "" {
 			continue
 		}
-		var small bytes.Buffer
-		if err := png.Encode(&small, reduce([]image.Image{whole})[0]); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(*consolePictures, "console-"+name+suffix+".png"), small.Bytes(), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(*consolePictures, "console-"+name+suffix+".png"), shot, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -303,14 +303,15 @@ func (h *hooks) store(ctx context.Context, operation string) (context.Context, f
 	return ctx, func(err error) {
 		all := []attribute.KeyValue{keyStore.String(operation)}
 		if err != nil {
-			all = append(all, keyErrorType.String(nameStoreError(err)))
+			all = append(all, keyErrorType.String(nameStoreError(ctx, err)))
 		}
 		h.stores.record(ctx, time.Since(began), h.keep(all...))
 	}
 }
 
-// nameStoreError returns the error.type of a store's error. Those that are answers have names.
-func nameStoreError(err error) string {
+// nameStoreError returns the error.type of a store's error. Those that are answers have names, and so has the error of a
+// call whose requestor has left: an alert must not take it for a failure of the store.
+func nameStoreError(ctx context.Context, err error) string {
 	for name, answer := range map[string]error{
 		"no_record": mcptask.ErrNoRecord, "exists": mcptask.ErrExists, "conflict": mcptask.ErrConflict,
 		"quota": mcptask.ErrQuotaStored, "quota ": mcptask.ErrQuotaUnfinished, "quota  ": mcptask.ErrQuotaBytes,
@@ -318,6 +319,9 @@ func nameStoreError(err error) string {
 		if errors.Is(err, answer) {
 			return strings.TrimSpace(name)
 		}
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return "cancelled"
 	}
 	return errorOther
 }

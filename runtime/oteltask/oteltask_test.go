@@ -356,3 +356,36 @@ func TestActive(t *testing.T) {
 		t.Errorf("no %s in\n%s", want, metrics)
 	}
 }
+
+// TestStoreErrors checks that failures of the store differ from what is none: its answers, and calls whose requestor has left.
+func TestStoreErrors(t *testing.T) {
+	reader := metric.NewManualReader()
+	hooks := oteltask.Hooks(oteltask.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	for _, call := range []struct {
+		ctx       context.Context
+		operation string
+		err       error
+	}{
+		{t.Context(), "a", mcptask.ErrNoRecord}, {t.Context(), "b", errors.New("interrupted")}, {t.Context(), "c", context.DeadlineExceeded},
+		{left, "d", errors.New("interrupted")}, {left, "e", mcptask.ErrNoRecord}, {left, "f", nil},
+	} {
+		_, end := hooks.Store(call.ctx, call.operation)
+		end(call.err)
+	}
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, p := range all.ScopeMetrics[0].Metrics[0].Data.(metricdata.Histogram[float64]).DataPoints {
+		operation, _ := p.Attributes.Value("mcptask.store.operation")
+		failure, _ := p.Attributes.Value("error.type")
+		got[operation.AsString()] = failure.AsString()
+	}
+	want := map[string]string{"a": "no_record", "b": "_OTHER", "c": "_OTHER", "d": "cancelled", "e": "no_record", "f": ""}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -45,8 +45,12 @@ const (
 	keyLimit   = attribute.Key("mcptask.limit")
 )
 
-// errorOther is the error.type of an error that has no code.
-const errorOther = "_OTHER"
+// The error.type of what has no code.
+const (
+	errorOther = "_OTHER"
+	// errorCancelled is that of what nobody waits for any more. An alert must not take it for a failure.
+	errorCancelled = "cancelled"
+)
 
 // hooks makes spans and metrics.
 type hooks struct {
@@ -146,6 +150,8 @@ func describeResult(result mcptask.RequestResult) []attribute.KeyValue {
 	case errors.As(result.Error, &wire):
 		code := strconv.Itoa(wire.Code)
 		return []attribute.KeyValue{keyErrorType.String(code), keyStatus.String(code)}
+	case errors.Is(result.Error, context.Canceled):
+		return []attribute.KeyValue{keyErrorType.String(errorCancelled)}
 	case result.Error != nil:
 		return []attribute.KeyValue{keyErrorType.String(errorOther)}
 	case result.IsToolError:
@@ -309,8 +315,7 @@ func (h *hooks) store(ctx context.Context, operation string) (context.Context, f
 	}
 }
 
-// nameStoreError returns the error.type of a store's error. Those that are answers have names, and so has the error of a
-// call whose requestor has left: an alert must not take it for a failure of the store.
+// nameStoreError returns the error.type of a store's error. Those that are answers have names.
 func nameStoreError(ctx context.Context, err error) string {
 	for name, answer := range map[string]error{
 		"no_record": mcptask.ErrNoRecord, "exists": mcptask.ErrExists, "conflict": mcptask.ErrConflict,
@@ -321,7 +326,7 @@ func nameStoreError(ctx context.Context, err error) string {
 		}
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return "cancelled"
+		return errorCancelled
 	}
 	return errorOther
 }

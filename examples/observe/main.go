@@ -79,7 +79,7 @@ func run(ctx context.Context, out io.Writer, m mode) error {
 		}
 	case err = <-p.failed:
 		leave()
-		_ = <-loaded // what it meets is not the reason
+		err = errors.Join(err, <-loaded)
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()

@@ -290,6 +290,14 @@ func (c commandCheck) check(at, line string) bool {
 				c.t.Errorf("%s: examples/pipeline has no flag -%s", at, flag)
 			}
 		}
+	case "prometheus":
+		for _, word := range words[1:] {
+			if file, ok := strings.CutPrefix(word, "--config.file="); ok {
+				if _, err := os.Stat(filepath.Join("..", file)); err != nil {
+					c.t.Errorf("%s: %v", at, err)
+				}
+			}
+		}
 	case "git", "kill", "mkdir", "npx", "sleep", "temporal":
 	default:
 		return false

@@ -45,8 +45,12 @@ const (
 	keyLimit   = attribute.Key("mcptask.limit")
 )
 
-// errorOther is the error.type of an error that has no code.
-const errorOther = "_OTHER"
+// The error.type of what has no code.
+const (
+	errorOther = "_OTHER"
+	// errorCancelled is that of what nobody waits for any more. An alert must not take it for a failure.
+	errorCancelled = "cancelled"
+)
 
 // hooks makes spans and metrics.
 type hooks struct {
@@ -146,6 +150,8 @@ func describeResult(result mcptask.RequestResult) []attribute.KeyValue {
 	case errors.As(result.Error, &wire):
 		code := strconv.Itoa(wire.Code)
 		return []attribute.KeyValue{keyErrorType.String(code), keyStatus.String(code)}
+	case errors.Is(result.Error, context.Canceled):
+		return []attribute.KeyValue{keyErrorType.String(errorCancelled)}
 	case result.Error != nil:
 		return []attribute.KeyValue{keyErrorType.String(errorOther)}
 	case result.IsToolError:
@@ -303,14 +309,14 @@ func (h *hooks) store(ctx context.Context, operation string) (context.Context, f
 	return ctx, func(err error) {
 		all := []attribute.KeyValue{keyStore.String(operation)}
 		if err != nil {
-			all = append(all, keyErrorType.String(nameStoreError(err)))
+			all = append(all, keyErrorType.String(nameStoreError(ctx, err)))
 		}
 		h.stores.record(ctx, time.Since(began), h.keep(all...))
 	}
 }
 
 // nameStoreError returns the error.type of a store's error. Those that are answers have names.
-func nameStoreError(err error) string {
+func nameStoreError(ctx context.Context, err error) string {
 	for name, answer := range map[string]error{
 		"no_record": mcptask.ErrNoRecord, "exists": mcptask.ErrExists, "conflict": mcptask.ErrConflict,
 		"quota": mcptask.ErrQuotaStored, "quota ": mcptask.ErrQuotaUnfinished, "quota  ": mcptask.ErrQuotaBytes,
@@ -318,6 +324,9 @@ func nameStoreError(err error) string {
 		if errors.Is(err, answer) {
 			return strings.TrimSpace(name)
 		}
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return errorCancelled
 	}
 	return errorOther
 }

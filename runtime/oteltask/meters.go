@@ -94,8 +94,14 @@ func (g gauge) add(ctx context.Context, n int64, attributes []attribute.KeyValue
 	g.Add(ctx, n, metric.WithAttributes(attributes...))
 }
 
-// server implements the hook of servers: it observes the tasks in the store until the server closes.
+// server implements the hook of servers: it observes the tasks in the store until the server closes. Lost runs count from
+// 0: an alert that looks for an increase does not see a counter that begins with 1, and a loss may be the only one.
 func (h *hooks) server(s *mcptask.Server) {
+	for _, tool := range s.Tools() {
+		if tool.Policy.Task != mcptask.TaskForbidden {
+			h.lost.add(s.Closing(), 0, h.keep(keyTool.String(tool.Name)))
+		}
+	}
 	inspector, ok := s.Inspector()
 	if !ok {
 		return

@@ -356,3 +356,59 @@ func TestActive(t *testing.T) {
 		t.Errorf("no %s in\n%s", want, metrics)
 	}
 }
+
+// TestStoreErrors checks that failures of the store differ from what is none: its answers, and calls whose requestor has left.
+func TestStoreErrors(t *testing.T) {
+	reader := metric.NewManualReader()
+	hooks := oteltask.Hooks(oteltask.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	for _, call := range []struct {
+		ctx       context.Context
+		operation string
+		err       error
+	}{
+		{t.Context(), "a", mcptask.ErrNoRecord}, {t.Context(), "b", errors.New("interrupted")}, {t.Context(), "c", context.DeadlineExceeded},
+		{left, "d", errors.New("interrupted")}, {left, "e", mcptask.ErrNoRecord}, {left, "f", nil},
+	} {
+		_, end := hooks.Store(call.ctx, call.operation)
+		end(call.err)
+	}
+	got := readErrorTypes(t, reader, "mcptask.store.operation")
+	want := map[string]string{"a": "no_record", "b": "_OTHER", "c": "_OTHER", "d": "cancelled", "e": "no_record", "f": ""}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRequestErrors checks that requests that fail differ from those whose requestor has left.
+func TestRequestErrors(t *testing.T) {
+	reader := metric.NewManualReader()
+	hooks := oteltask.Hooks(oteltask.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))), oteltask.WithoutTracing())
+	for method, err := range map[string]error{
+		"a": nil, "b": errors.New("broken"), "c": fmt.Errorf("left: %w", context.Canceled), "d": mcptask.Errorf(-32602, "unknown task"),
+	} {
+		_, end := hooks.Request(t.Context(), mcptask.RequestInfo{Method: method})
+		end(mcptask.RequestResult{Error: err})
+	}
+	want := map[string]string{"a": "", "b": "_OTHER", "c": "cancelled", "d": "-32602"}
+	if diff := cmp.Diff(want, readErrorTypes(t, reader, "mcp.method.name")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// readErrorTypes returns the error.type of each value that another attribute has, of the only metric.
+func readErrorTypes(t *testing.T, reader *metric.ManualReader, key attribute.Key) map[string]string {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	types := map[string]string{}
+	for _, p := range all.ScopeMetrics[0].Metrics[0].Data.(metricdata.Histogram[float64]).DataPoints {
+		value, _ := p.Attributes.Value(key)
+		failure, _ := p.Attributes.Value("error.type")
+		types[value.AsString()] = failure.AsString()
+	}
+	return types
+}

@@ -177,9 +177,12 @@ func isLocal(r *http.Request) bool {
 
 // isForwarded reports whether a proxy says that a request is another one's.
 func isForwarded(r *http.Request) bool {
-	return slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"}, func(name string) bool {
-		return r.Header.Get(name) != ""
-	})
+	for name := range r.Header { // even an empty one: a proxy may add its own behind that of a client
+		if strings.HasPrefix(name, "X-Forwarded") || slices.Contains([]string{"Forwarded", "X-Real-Ip", "Via"}, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkHost refuses names that may have been bound to the address by another site (DNS rebinding).

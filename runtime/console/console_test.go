@@ -318,6 +318,10 @@ func TestRefusals(t *testing.T) {
 		{"another host", http.MethodGet, "", nil, host("evil.example"), http.StatusForbidden},
 		{"the own name", http.MethodGet, "", nil, host("localhost:80"), http.StatusOK},
 		{"a proxy", http.MethodGet, "", nil, header("X-Forwarded-For", "203.0.113.7"), http.StatusForbidden},
+		{"a proxy behind an empty header", http.MethodGet, "", nil, func(r *http.Request) {
+			r.Header["X-Forwarded-For"] = []string{"", "203.0.113.7"}
+		}, http.StatusForbidden},
+		{"a proxy that tells only the port", http.MethodGet, "", nil, header("X-Forwarded-Port", "443"), http.StatusForbidden},
 		{"another site", http.MethodPost, page + "/cancel", url.Values{}, header("Sec-Fetch-Site", "cross-site"), http.StatusForbidden},
 		{"another origin", http.MethodPost, page + "/cancel", url.Values{}, func(r *http.Request) {
 			r.Header.Del("Sec-Fetch-Site")

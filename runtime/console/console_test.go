@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -244,7 +245,7 @@ func TestActions(t *testing.T) {
 	id := d.start(alice, "ship", `{"file":"x"}`)
 	d.awaitState(alice, id, asks)
 	page := d.pageOf("ship")
-	wants(t, "the form", d.get(page), `name="field approve"`, `name="field size"`, "<option>small</option>", "Answer for the requestor")
+	wants(t, "the form", d.get(page), `name="field approve"`, `name="field size"`, `<option value="small">small</option>`, "Answer for the requestor")
 	act := func(action string, form url.Values, want int) string {
 		t.Helper()
 		status, header, body := d.request(http.MethodPost, page+"/"+action, form)
@@ -261,6 +262,7 @@ func TestActions(t *testing.T) {
 		return form
 	}
 	wants(t, "a number that is none", act("answer", answer("field approve", "true", "field boxes", "many"), http.StatusConflict), "Not done:", "boxes")
+	wants(t, "null, which is no number", act("answer", answer("field approve", "true", "field boxes", "null"), http.StatusConflict), "Not done:", "boxes")
 	wants(t, "an answer that is missing", act("answer", answer(), http.StatusConflict), "Not done:", "approve")
 	wants(t, "a question that is not asked", act("answer", answer("key", "other"), http.StatusConflict), "does not ask")
 	act("answer", answer("field approve", "true", "field size", "large", "field boxes", "3", "field note", ""), http.StatusSeeOther)
@@ -425,4 +427,57 @@ func TestLive(t *testing.T) {
 			t.Fatalf("%v:\n%s", err, &seen)
 		}
 	}
+}
+
+// brokenStore is a store whose writes fail with an error that tells of the database.
+type brokenStore struct {
+	mcptask.Store
+	mcptask.Inspector
+	broken atomic.Bool
+}
+
+func (s *brokenStore) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+	if s.broken.Load() {
+		return to, errors.New("user=root password=hunter2 at db.internal")
+	}
+	return s.Store.Update(ctx, from, to, quota)
+}
+
+// TestProblemHidesTheStore cancels a task while the store is away.
+func TestProblemHidesTheStore(t *testing.T) {
+	t.Parallel() // the server tries again for ten seconds
+	var log safeBuffer
+	memory := mcptask.NewMemoryStore()
+	store := &brokenStore{Store: memory, Inspector: memory.(mcptask.Inspector)}
+	wait := mcptask.NewTool(mcptask.ToolSpec{Name: "wait", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
+		func(ctx context.Context, task *mcptask.Task, _ renderInput) (string, error) {
+			task.Message(ctx, "waiting")
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+	d := &desk{t: t}
+	var err error
+	d.tasks, err = mcptask.NewServer(mcptask.Options{Store: store, Logger: slog.New(slog.NewTextHandler(&log, nil))},
+		mcptask.Tools{Service: "Studio", Impl: d, Tools: []mcptask.Tool{wait}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.tasks.Close() })
+	page, err := console.New(d.tasks, console.Options{Actions: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(page)
+	t.Cleanup(web.Close)
+	d.url = web.URL + "/console/"
+	d.awaitState(alice, d.start(alice, "wait", `{}`), reports)
+	store.broken.Store(true)
+	status, _, body := d.request(http.MethodPost, d.pageOf("wait")+"/cancel", url.Values{})
+	store.broken.Store(false)
+	if status != http.StatusConflict {
+		t.Errorf("HTTP %d", status)
+	}
+	wants(t, "the page", body, "Not done: it failed")
+	lacks(t, "the page", body, "hunter2", "db.internal")
+	wants(t, "the log", log.String(), "db.internal")
 }

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -325,6 +326,17 @@ func TestRefusals(t *testing.T) {
 		}, http.StatusForbidden},
 		{"a proxy that tells only the port", http.MethodGet, "", nil, header("X-Forwarded-Port", "443"), http.StatusForbidden},
 		{"another site", http.MethodPost, page + "/cancel", url.Values{}, header("Sec-Fetch-Site", "cross-site"), http.StatusForbidden},
+		{"an image on another site", http.MethodGet, "tasks?text=x", nil, header("Sec-Fetch-Site", "cross-site"), http.StatusForbidden},
+		{"a stream on another port", http.MethodGet, "events?view=overview", nil, header("Sec-Fetch-Site", "same-site"), http.StatusForbidden},
+		{"a link on another site", http.MethodGet, "", nil, func(r *http.Request) {
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+			r.Header.Set("Sec-Fetch-Mode", "navigate")
+			r.Header.Set("Sec-Fetch-Dest", "document")
+		}, http.StatusOK},
+		{"a form without an origin", http.MethodPost, page + "/cancel", url.Values{}, func(r *http.Request) {
+			r.Header.Del("Sec-Fetch-Site")
+			r.Header.Set("Origin", "null")
+		}, http.StatusForbidden},
 		{"another origin", http.MethodPost, page + "/cancel", url.Values{}, func(r *http.Request) {
 			r.Header.Del("Sec-Fetch-Site")
 			r.Header.Set("Origin", "https://evil.example")
@@ -358,13 +370,15 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestAuthorize(t *testing.T) {
-	options := console.Options{Path: "/ops/", Actions: true, Reveal: true, AllowedHosts: []string{"ops.example"}}
+	options := console.Options{Path: "/ops/", Actions: true, Reveal: true, AllowedHosts: []string{"Ops.example"}}
 	options.Authorize = func(r *http.Request) (console.Viewer, error) {
 		switch name, _, _ := r.BasicAuth(); name {
 		case "olga":
 			return console.Viewer{Name: name, Act: true}, nil
 		case "otto":
 			return console.Viewer{Name: name}, nil
+		case "nameless":
+			return console.Viewer{Act: true, Reveal: true}, nil
 		}
 		return console.Viewer{}, errors.New("who?")
 	}
@@ -379,7 +393,7 @@ func TestAuthorize(t *testing.T) {
 	if status != http.StatusOK || found == nil {
 		t.Fatalf("HTTP %d\n%s", status, body)
 	}
-	for name, want := range map[string]int{"": http.StatusForbidden, "otto": http.StatusForbidden, "olga": http.StatusSeeOther} {
+	for name, want := range map[string]int{"": http.StatusForbidden, "otto": http.StatusForbidden, "nameless": http.StatusForbidden, "olga": http.StatusSeeOther} {
 		if status, _, body := d.request(http.MethodPost, found[1]+"/cancel", url.Values{}, as(name)); status != want {
 			t.Errorf("%q: HTTP %d, want %d\n%s", name, status, want, body)
 		}
@@ -393,7 +407,7 @@ func TestAuthorize(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	d := open(t, console.Options{})
-	for _, path := range []string{"console", "/console", "console/", "/{x}/"} {
+	for _, path := range []string{"console", "/console", "console/", "/{x}/", "//", "//evil.example/", "/a/../b/", "/a//b/", "/\\evil.example/"} {
 		if _, err := console.New(d.tasks, console.Options{Path: path}); err == nil {
 			t.Errorf("%q was taken", path)
 		}
@@ -441,6 +455,63 @@ func (s *brokenStore) Update(ctx context.Context, from, to mcptask.Record, quota
 		return to, errors.New("user=root password=hunter2 at db.internal")
 	}
 	return s.Store.Update(ctx, from, to, quota)
+}
+
+// CountUnfinished panics once if the store is broken.
+func (s *brokenStore) CountUnfinished(ctx context.Context) ([]mcptask.Count, error) {
+	if s.broken.Swap(false) {
+		panic("broken")
+	}
+	return s.Inspector.CountUnfinished(ctx)
+}
+
+// TestLiveGoesOn breaks the store while somebody looks, and then forbids it.
+func TestLiveGoesOn(t *testing.T) {
+	t.Parallel() // a stream asks every 15 seconds whether its viewer may look
+	memory := mcptask.NewMemoryStore()
+	store := &brokenStore{Store: memory, Inspector: memory.(mcptask.Inspector)}
+	d := &desk{t: t}
+	tool := mcptask.NewTool(mcptask.ToolSpec{Name: "t", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
+		func(context.Context, *mcptask.Task, renderInput) (string, error) { return "", nil })
+	var err error
+	d.tasks, err = mcptask.NewServer(mcptask.Options{Store: store, Logger: slog.New(slog.NewTextHandler(&d.log, nil))},
+		mcptask.Tools{Service: "Studio", Impl: d, Tools: []mcptask.Tool{tool}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.tasks.Close() })
+	var isGone atomic.Bool
+	page, err := console.New(d.tasks, console.Options{Authorize: func(*http.Request) (console.Viewer, error) {
+		if isGone.Load() {
+			return console.Viewer{}, errors.New("gone")
+		}
+		return console.Viewer{Name: "olga"}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(page)
+	t.Cleanup(web.Close)
+	t.Cleanup(web.CloseClientConnections)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, web.URL+"/console/events?view=overview", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // it is read
+	store.broken.Store(true)    // for the view that is made next
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "data:") {
+	}
+	wants(t, "the stream after a panic", lines.Text(), "totals")
+	wants(t, "the log", d.log.String(), "a live view of the console panicked")
+	isGone.Store(true)
+	for lines.Scan() {
+	}
+	wants(t, "the log", d.log.String(), "console refused a request")
 }
 
 // TestProblemHidesTheStore cancels a task while the store is away.

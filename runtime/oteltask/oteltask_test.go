@@ -356,3 +356,34 @@ func TestActive(t *testing.T) {
 		t.Errorf("no %s in\n%s", want, metrics)
 	}
 }
+
+// TestBounds checks that the other side cannot make long attributes, or a series of metrics for each of its errors.
+func TestBounds(t *testing.T) {
+	spans, meters := tracetest.NewInMemoryExporter(), metric.NewManualReader()
+	hooks := oteltask.Hooks(oteltask.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))),
+		oteltask.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(meters))))
+	_, end := hooks.Request(t.Context(), mcptask.RequestInfo{Method: "tools/call", Tool: "t", ID: `"` + strings.Repeat("é", 1<<20) + `"`})
+	end(mcptask.RequestResult{})
+	for code := range 1000 {
+		_, end := hooks.ClientRequest(t.Context(), mcptask.RequestInfo{Method: "tools/call", Tool: "t"})
+		end(mcptask.RequestResult{Error: mcptask.Errorf(code, "no")})
+	}
+	_, end = hooks.ClientRequest(t.Context(), mcptask.RequestInfo{Method: "tools/call", Tool: "t"})
+	end(mcptask.RequestResult{Error: mcptask.Errorf(mcptask.CodeInvalidParams, "no")})
+	for _, span := range spans.GetSpans() {
+		for _, a := range span.Attributes {
+			if value := a.Value.AsString(); len(value) > 100 {
+				t.Errorf("%s has %d bytes", a.Key, len(value))
+			}
+		}
+	}
+	var all metricdata.ResourceMetrics
+	if err := meters.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		if h, ok := m.Data.(metricdata.Histogram[float64]); ok && m.Name == "mcp.client.operation.duration" && len(h.DataPoints) != 2 {
+			t.Errorf("%s has %d series, want 2: that of a reserved code, and that of all others", m.Name, len(h.DataPoints))
+		}
+	}
+}

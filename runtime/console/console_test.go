@@ -298,6 +298,8 @@ func TestReveal(t *testing.T) {
 		wants(t, what, body, want)
 		wants(t, "the audit trail", d.log.String(), "action=reveal operator=local task="+id+" tool=render principal=alice@example.com what="+what)
 	}
+	d.get("tasks?principal=bob")
+	wants(t, "the audit trail", d.log.String(), `action=reveal operator=local task="" tool="" principal=bob what="tasks of the principal"`)
 	if status, _, _ := d.request(http.MethodPost, page+"/reveal", url.Values{"what": {"all"}}); status != http.StatusBadRequest {
 		t.Errorf("an unknown thing: HTTP %d", status)
 	}

@@ -49,6 +49,11 @@ func (c *Console) stream(w http.ResponseWriter, r request) error {
 	if _, err := c.makeView(r.Context(), key, r.viewer); err != nil {
 		return err
 	}
+	if name, rest, _ := strings.Cut(key.view, "?"); name == "tasks" {
+		if values, err := url.ParseQuery(rest); err == nil {
+			c.auditSearch(r, newQuery(values))
+		}
+	}
 	news, leave, ok := c.join(key, r.viewer)
 	if !ok {
 		return failure{http.StatusServiceUnavailable, "too many pages are open: this one does not change by itself"}

@@ -263,9 +263,10 @@ func (h *hooks) run(ctx context.Context, info mcptask.RunInfo) (context.Context,
 	task := info.Task
 	options := []trace.SpanStartOption{trace.WithAttributes(h.keep(describeTask(&task)...)...)}
 	switch hasParent := trace.SpanContextFromContext(ctx).IsValid(); {
-	case info.IsAwaited && !hasParent:
+	case info.IsAwaited && hasParent:
+	case info.IsAwaited && h.trustRemote: // the request has no span: the filter has left it out
 		ctx = parse(ctx, task.Trace)
-	case !info.IsAwaited:
+	default:
 		options = append(options, trace.WithLinks(linkTo(task.Trace)...))
 	}
 	ctx, span := h.tracer.Start(ctx, "mcptask.run "+task.Tool, options...)

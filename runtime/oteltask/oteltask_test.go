@@ -387,3 +387,26 @@ func TestBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestRunOfFilteredRequest checks that a client that is not trusted does not choose the trace of a run either.
+func TestRunOfFilteredRequest(t *testing.T) {
+	remote := "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
+	for _, isTrusted := range []bool{false, true} {
+		spans := tracetest.NewInMemoryExporter()
+		options := []oteltask.Option{
+			oteltask.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))), oteltask.WithoutMetrics(),
+			oteltask.WithFilter(func(context.Context, mcptask.RequestInfo) bool { return false }),
+		}
+		if isTrusted {
+			options = append(options, oteltask.WithTrustRemote())
+		}
+		hooks := oteltask.Hooks(options...)
+		ctx, _ := hooks.Request(t.Context(), mcptask.RequestInfo{Method: "tools/call", Tool: "t", Trace: remote})
+		_, end := hooks.Run(ctx, mcptask.RunInfo{Task: mcptask.Record{Tool: "t", Trace: remote, Attempt: 1}, IsAwaited: true})
+		end(mcptask.RunResult{})
+		run := spans.GetSpans()[0]
+		if isChild := run.Parent.IsValid(); isChild != isTrusted || !isTrusted && len(run.Links) != 1 {
+			t.Errorf("trusted %v: the run has the parent %v and %d links", isTrusted, run.Parent.SpanID(), len(run.Links))
+		}
+	}
+}

@@ -118,7 +118,10 @@ func (o *Operator) RunAgain(ctx context.Context, id string) (Record, error) {
 	if !ok {
 		return Record{}, ErrNoTool
 	}
-	session, _ := strings.CutPrefix(former.Account, "session ") // of an anonymous requestor
+	session, isSession := strings.CutPrefix(former.Account, "session ") // of an anonymous requestor
+	if !isSession {
+		session = ""
+	}
 	caller := Caller{Principal: former.Principal, Session: session, Revision: former.Revision, CanAsk: former.CanAsk}
 	call := CallRequest{Mode: ModeTask, Trace: TraceOf(ctx), operator: o.name, again: "again " + LogID("", former.ID)}
 	reply, _, err := s.beginTask(ctx, caller, t, former.Arguments, call, nil)

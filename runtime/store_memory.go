@@ -335,20 +335,37 @@ func (s *memoryStore) Close() error {
 	return nil
 }
 
-// Scan implements Inspector. It looks at every record.
+// Scan implements Inspector. It looks at every record, and keeps only as many as it returns: all others wait meanwhile.
 func (s *memoryStore) Scan(_ context.Context, filter Filter, after Position, limit int) ([]Record, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	compare := func(a, b Position) int { return b.compare(a) }
+	compare := func(a, b *Record) int { return b.listPosition().compare(a.listPosition()) }
 	if filter.OldestFirst {
-		compare = Position.compare
+		compare = func(a, b *Record) int { return a.listPosition().compare(b.listPosition()) }
 	}
-	found := s.lists.Filter(math.MaxInt, func(e *Record) bool {
-		return filter.Admits(e) && (after == Position{} || compare(e.listPosition(), after) > 0)
+	var first []*Record
+	var last *Record // what comes after it is not among the first
+	cut := func() {
+		slices.SortFunc(first, compare)
+		if len(first) >= limit {
+			first, last = first[:limit], first[limit-1]
+		}
+	}
+	start := &Record{ID: after.ID, CreatedAt: after.CreatedAt}
+	s.lists.Filter(math.MaxInt, func(e *Record) bool {
+		if filter.Admits(e) && (after == Position{} || compare(e, start) > 0) && (last == nil || compare(e, last) < 0) {
+			if first = append(first, e); len(first)/2 >= limit {
+				cut()
+			}
+		}
+		return false
 	})
-	slices.SortFunc(found, func(a, b *Record) int { return compare(a.listPosition(), b.listPosition()) })
-	records := make([]Record, 0, min(limit, len(found)))
-	for _, e := range found[:min(limit, len(found))] {
+	cut()
+	records := make([]Record, 0, len(first))
+	for _, e := range first {
 		records = append(records, copyRecord(*e))
 	}
 	return records, nil

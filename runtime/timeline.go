@@ -55,17 +55,23 @@ func (t Timeline) With(m Moment) Timeline {
 		return t + encodeMoment(m, last)
 	}
 	moments := append(t.Moments(), m)
-	oldest := slices.IndexFunc(moments, func(m Moment) bool { return m.Kind == EventReported })
-	if oldest < 0 {
-		oldest = 1
+	if more := len(moments) - 2*MaxMoments; more > 0 { // a newer server may keep more, and what is damaged may be anything
+		moments = slices.Delete(moments, 1, 1+more)
 	}
-	var kept Timeline
+	for len(moments) > MaxMoments {
+		oldest := slices.IndexFunc(moments, func(m Moment) bool { return m.Kind == EventReported })
+		if oldest < 0 {
+			oldest = 1
+		}
+		moments = slices.Delete(moments, oldest, oldest+1)
+	}
+	var kept strings.Builder
 	last = 0
-	for _, m := range slices.Delete(moments, oldest, oldest+1) {
-		kept += encodeMoment(m, last)
+	for _, m := range moments {
+		_, _ = kept.WriteString(string(encodeMoment(m, last))) // never fails
 		last = m.At.UnixMicro()
 	}
-	return kept
+	return Timeline(kept.String())
 }
 
 // encodeMoment encodes a moment: the number of its kind, the microseconds since the one before, its attempt, and its

@@ -3,8 +3,11 @@ package console
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
@@ -35,8 +38,30 @@ func (c *Console) act(w http.ResponseWriter, r request, do func(*mcptask.Operato
 		record = latest
 	}
 	d := newDetail(c, record, r.viewer)
-	d.Problem = err.Error()
+	d.Problem = c.explain(err)
 	return c.writeTask(w, http.StatusConflict, d)
+}
+
+// errForm says that a form has no answer to a question.
+var errForm = errors.New("the form does not fit")
+
+// explain returns what a viewer is told of an action's error. That of a store may tell of the database, and is for the log.
+func (c *Console) explain(err error) string {
+	var wire *mcptask.Error
+	var exceeded *mcptask.QuotaError
+	for _, told := range []error{mcptask.ErrTaskEnded, mcptask.ErrNotAsked, mcptask.ErrNoTool, mcptask.ErrNoRecord, mcptask.ErrInvalidAnswer, errForm} {
+		if errors.Is(err, told) {
+			return err.Error()
+		}
+	}
+	switch {
+	case errors.As(err, &wire):
+		return wire.Message
+	case errors.As(err, &exceeded):
+		return exceeded.Error()
+	}
+	c.server.Notice(slog.LevelError, "console failed", "error", err)
+	return "it failed: see the server's log"
 }
 
 func (c *Console) cancel(w http.ResponseWriter, r request) error {
@@ -69,7 +94,7 @@ func readResponse(record mcptask.Record, key string, form url.Values) (json.RawM
 	if action == "raw" {
 		raw := json.RawMessage(form.Get("response"))
 		if !json.Valid(raw) {
-			return nil, errors.New("the response is not JSON")
+			return nil, fmt.Errorf("%w: the response is not JSON", errForm)
 		}
 		return raw, nil
 	}
@@ -113,9 +138,11 @@ func (c *Console) reveal(w http.ResponseWriter, r request) error {
 	case revealResult:
 		d.Text = resultText(record)
 	case revealAnswers:
+		var all strings.Builder
 		for _, in := range record.Inputs {
-			d.Text += in.Key + ": " + indent(in.Response) + "\n"
+			_, _ = all.WriteString(in.Key + ": " + indent(in.Response) + "\n") // never fails
 		}
+		d.Text = all.String()
 	case revealPrincipal:
 		d.Text = record.Principal
 		if d.Text == "" {

@@ -31,7 +31,8 @@ import (
 type Options struct {
 	// Path is the path under which the page is served, with slashes at both ends. "" means "/console/".
 	Path string
-	// Authorize says who sends a request, or returns an error, which refuses it with 403. It may be called concurrently.
+	// Authorize says who sends a request, or returns an error, which refuses it with 403. It may be called concurrently, and
+	// again with the request of a page that stays open.
 	// nil admits requests from and to loopback addresses, as the viewer "local", who may do what the other options allow.
 	// Requests that a proxy has forwarded are refused if it says so. Set Authorize behind a proxy.
 	Authorize func(*http.Request) (Viewer, error)
@@ -47,7 +48,7 @@ type Options struct {
 
 // Viewer is a person who looks at the page.
 type Viewer struct {
-	// Name is the person's, for the audit trail.
+	// Name is the person's, for the audit trail. Who has none may neither act nor reveal.
 	Name string
 	// Act and Reveal allow what the Options of that name allow.
 	Act, Reveal bool
@@ -78,7 +79,8 @@ func New(server *mcptask.Server, options Options) (*Console, error) {
 	if options.Path == "" {
 		options.Path = "/console/"
 	}
-	if !strings.HasPrefix(options.Path, "/") || !strings.HasSuffix(options.Path, "/") || strings.ContainsAny(options.Path, "{}?#%") {
+	if !strings.HasPrefix(options.Path, "/") || !strings.HasSuffix(options.Path, "/") || strings.ContainsAny(options.Path, "{}?#%\\") ||
+		strings.TrimSuffix(path.Clean(options.Path), "/")+"/" != options.Path {
 		return nil, fmt.Errorf("console: Options.Path is %q: give a path with a slash at both ends, such as /console/", options.Path)
 	}
 	inspector, ok := server.Inspector()
@@ -153,7 +155,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.refuse(w, err)
 		return
 	}
-	if err := c.guard.Check(r); err != nil {
+	if err := c.guard.Check(r); err != nil || isEmbedded(r) {
 		c.refuse(w, failure{http.StatusForbidden, "the request comes from another site"})
 		return
 	}
@@ -177,9 +179,20 @@ func isLocal(r *http.Request) bool {
 
 // isForwarded reports whether a proxy says that a request is another one's.
 func isForwarded(r *http.Request) bool {
-	return slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"}, func(name string) bool {
-		return r.Header.Get(name) != ""
-	})
+	for name := range r.Header { // even an empty one: a proxy may add its own behind that of a client
+		if strings.HasPrefix(name, "X-Forwarded") || slices.Contains([]string{"Forwarded", "X-Real-Ip", "Via"}, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// isEmbedded reports whether a page of another site loads something of the console, such as an image or a frame. The browser shows it
+// none, but the server would have made it. A link to the console is no such request.
+func isEmbedded(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	isLink := r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+	return (site == "cross-site" || site == "same-site") && !isLink
 }
 
 // checkHost refuses names that may have been bound to the address by another site (DNS rebinding).
@@ -191,7 +204,7 @@ func (c *Console) checkHost(r *http.Request) error {
 	host = strings.ToLower(strings.Trim(host, "[]"))
 	isOwn := host == "localhost" || isLoopback(host)
 	switch {
-	case slices.Contains(c.options.AllowedHosts, host), isLocal(r) && isOwn:
+	case slices.ContainsFunc(c.options.AllowedHosts, func(allowed string) bool { return strings.EqualFold(allowed, host) }), isLocal(r) && isOwn:
 		return nil
 	case !isLocal(r) && len(c.options.AllowedHosts) == 0:
 		return nil
@@ -213,7 +226,8 @@ func (c *Console) admit(r *http.Request) (Viewer, error) {
 			return viewer, failure{http.StatusForbidden, "you may not see this page"}
 		}
 	}
-	viewer.Act, viewer.Reveal = viewer.Act && c.options.Actions, viewer.Reveal && c.options.Reveal
+	isNamed := strings.TrimSpace(viewer.Name) != ""
+	viewer.Act, viewer.Reveal = viewer.Act && c.options.Actions && isNamed, viewer.Reveal && c.options.Reveal && isNamed
 	return viewer, nil
 }
 

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -244,7 +246,7 @@ func TestActions(t *testing.T) {
 	id := d.start(alice, "ship", `{"file":"x"}`)
 	d.awaitState(alice, id, asks)
 	page := d.pageOf("ship")
-	wants(t, "the form", d.get(page), `name="field approve"`, `name="field size"`, "<option>small</option>", "Answer for the requestor")
+	wants(t, "the form", d.get(page), `name="field approve"`, `name="field size"`, `<option value="small">small</option>`, "Answer for the requestor")
 	act := func(action string, form url.Values, want int) string {
 		t.Helper()
 		status, header, body := d.request(http.MethodPost, page+"/"+action, form)
@@ -261,6 +263,7 @@ func TestActions(t *testing.T) {
 		return form
 	}
 	wants(t, "a number that is none", act("answer", answer("field approve", "true", "field boxes", "many"), http.StatusConflict), "Not done:", "boxes")
+	wants(t, "null, which is no number", act("answer", answer("field approve", "true", "field boxes", "null"), http.StatusConflict), "Not done:", "boxes")
 	wants(t, "an answer that is missing", act("answer", answer(), http.StatusConflict), "Not done:", "approve")
 	wants(t, "a question that is not asked", act("answer", answer("key", "other"), http.StatusConflict), "does not ask")
 	act("answer", answer("field approve", "true", "field size", "large", "field boxes", "3", "field note", ""), http.StatusSeeOther)
@@ -295,6 +298,8 @@ func TestReveal(t *testing.T) {
 		wants(t, what, body, want)
 		wants(t, "the audit trail", d.log.String(), "action=reveal operator=local task="+id+" tool=render principal=alice@example.com what="+what)
 	}
+	d.get("tasks?principal=bob")
+	wants(t, "the audit trail", d.log.String(), `action=reveal operator=local task="" tool="" principal=bob what="tasks of the principal"`)
 	if status, _, _ := d.request(http.MethodPost, page+"/reveal", url.Values{"what": {"all"}}); status != http.StatusBadRequest {
 		t.Errorf("an unknown thing: HTTP %d", status)
 	}
@@ -318,7 +323,22 @@ func TestRefusals(t *testing.T) {
 		{"another host", http.MethodGet, "", nil, host("evil.example"), http.StatusForbidden},
 		{"the own name", http.MethodGet, "", nil, host("localhost:80"), http.StatusOK},
 		{"a proxy", http.MethodGet, "", nil, header("X-Forwarded-For", "203.0.113.7"), http.StatusForbidden},
+		{"a proxy behind an empty header", http.MethodGet, "", nil, func(r *http.Request) {
+			r.Header["X-Forwarded-For"] = []string{"", "203.0.113.7"}
+		}, http.StatusForbidden},
+		{"a proxy that tells only the port", http.MethodGet, "", nil, header("X-Forwarded-Port", "443"), http.StatusForbidden},
 		{"another site", http.MethodPost, page + "/cancel", url.Values{}, header("Sec-Fetch-Site", "cross-site"), http.StatusForbidden},
+		{"an image on another site", http.MethodGet, "tasks?text=x", nil, header("Sec-Fetch-Site", "cross-site"), http.StatusForbidden},
+		{"a stream on another port", http.MethodGet, "events?view=overview", nil, header("Sec-Fetch-Site", "same-site"), http.StatusForbidden},
+		{"a link on another site", http.MethodGet, "", nil, func(r *http.Request) {
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+			r.Header.Set("Sec-Fetch-Mode", "navigate")
+			r.Header.Set("Sec-Fetch-Dest", "document")
+		}, http.StatusOK},
+		{"a form without an origin", http.MethodPost, page + "/cancel", url.Values{}, func(r *http.Request) {
+			r.Header.Del("Sec-Fetch-Site")
+			r.Header.Set("Origin", "null")
+		}, http.StatusForbidden},
 		{"another origin", http.MethodPost, page + "/cancel", url.Values{}, func(r *http.Request) {
 			r.Header.Del("Sec-Fetch-Site")
 			r.Header.Set("Origin", "https://evil.example")
@@ -352,13 +372,15 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestAuthorize(t *testing.T) {
-	options := console.Options{Path: "/ops/", Actions: true, Reveal: true, AllowedHosts: []string{"ops.example"}}
+	options := console.Options{Path: "/ops/", Actions: true, Reveal: true, AllowedHosts: []string{"Ops.example"}}
 	options.Authorize = func(r *http.Request) (console.Viewer, error) {
 		switch name, _, _ := r.BasicAuth(); name {
 		case "olga":
 			return console.Viewer{Name: name, Act: true}, nil
 		case "otto":
 			return console.Viewer{Name: name}, nil
+		case "nameless":
+			return console.Viewer{Act: true, Reveal: true}, nil
 		}
 		return console.Viewer{}, errors.New("who?")
 	}
@@ -373,7 +395,7 @@ func TestAuthorize(t *testing.T) {
 	if status != http.StatusOK || found == nil {
 		t.Fatalf("HTTP %d\n%s", status, body)
 	}
-	for name, want := range map[string]int{"": http.StatusForbidden, "otto": http.StatusForbidden, "olga": http.StatusSeeOther} {
+	for name, want := range map[string]int{"": http.StatusForbidden, "otto": http.StatusForbidden, "nameless": http.StatusForbidden, "olga": http.StatusSeeOther} {
 		if status, _, body := d.request(http.MethodPost, found[1]+"/cancel", url.Values{}, as(name)); status != want {
 			t.Errorf("%q: HTTP %d, want %d\n%s", name, status, want, body)
 		}
@@ -387,7 +409,7 @@ func TestAuthorize(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	d := open(t, console.Options{})
-	for _, path := range []string{"console", "/console", "console/", "/{x}/"} {
+	for _, path := range []string{"console", "/console", "console/", "/{x}/", "//", "//evil.example/", "/a/../b/", "/a//b/", "/\\evil.example/"} {
 		if _, err := console.New(d.tasks, console.Options{Path: path}); err == nil {
 			t.Errorf("%q was taken", path)
 		}
@@ -421,4 +443,114 @@ func TestLive(t *testing.T) {
 			t.Fatalf("%v:\n%s", err, &seen)
 		}
 	}
+}
+
+// brokenStore is a store whose writes fail with an error that tells of the database.
+type brokenStore struct {
+	mcptask.Store
+	mcptask.Inspector
+	broken atomic.Bool
+}
+
+func (s *brokenStore) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+	if s.broken.Load() {
+		return to, errors.New("user=root password=hunter2 at db.internal")
+	}
+	return s.Store.Update(ctx, from, to, quota)
+}
+
+// CountUnfinished panics once if the store is broken.
+func (s *brokenStore) CountUnfinished(ctx context.Context) ([]mcptask.Count, error) {
+	if s.broken.Swap(false) {
+		panic("broken")
+	}
+	return s.Inspector.CountUnfinished(ctx)
+}
+
+// TestLiveGoesOn breaks the store while somebody looks, and then forbids it.
+func TestLiveGoesOn(t *testing.T) {
+	t.Parallel() // a stream asks every 15 seconds whether its viewer may look
+	memory := mcptask.NewMemoryStore()
+	store := &brokenStore{Store: memory, Inspector: memory.(mcptask.Inspector)}
+	d := &desk{t: t}
+	tool := mcptask.NewTool(mcptask.ToolSpec{Name: "t", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
+		func(context.Context, *mcptask.Task, renderInput) (string, error) { return "", nil })
+	var err error
+	d.tasks, err = mcptask.NewServer(mcptask.Options{Store: store, Logger: slog.New(slog.NewTextHandler(&d.log, nil))},
+		mcptask.Tools{Service: "Studio", Impl: d, Tools: []mcptask.Tool{tool}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.tasks.Close() })
+	var isGone atomic.Bool
+	page, err := console.New(d.tasks, console.Options{Authorize: func(*http.Request) (console.Viewer, error) {
+		if isGone.Load() {
+			return console.Viewer{}, errors.New("gone")
+		}
+		return console.Viewer{Name: "olga"}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(page)
+	t.Cleanup(web.Close)
+	t.Cleanup(web.CloseClientConnections)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, web.URL+"/console/events?view=overview", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // it is read
+	store.broken.Store(true)    // for the view that is made next
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "data:") {
+	}
+	wants(t, "the stream after a panic", lines.Text(), "totals")
+	wants(t, "the log", d.log.String(), "a live view of the console panicked")
+	isGone.Store(true)
+	for lines.Scan() {
+	}
+	wants(t, "the log", d.log.String(), "console refused a request")
+}
+
+// TestProblemHidesTheStore cancels a task while the store is away.
+func TestProblemHidesTheStore(t *testing.T) {
+	t.Parallel() // the server tries again for ten seconds
+	var log safeBuffer
+	memory := mcptask.NewMemoryStore()
+	store := &brokenStore{Store: memory, Inspector: memory.(mcptask.Inspector)}
+	wait := mcptask.NewTool(mcptask.ToolSpec{Name: "wait", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
+		func(ctx context.Context, task *mcptask.Task, _ renderInput) (string, error) {
+			task.Message(ctx, "waiting")
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+	d := &desk{t: t}
+	var err error
+	d.tasks, err = mcptask.NewServer(mcptask.Options{Store: store, Logger: slog.New(slog.NewTextHandler(&log, nil))},
+		mcptask.Tools{Service: "Studio", Impl: d, Tools: []mcptask.Tool{wait}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.tasks.Close() })
+	page, err := console.New(d.tasks, console.Options{Actions: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(page)
+	t.Cleanup(web.Close)
+	d.url = web.URL + "/console/"
+	d.awaitState(alice, d.start(alice, "wait", `{}`), reports)
+	store.broken.Store(true)
+	status, _, body := d.request(http.MethodPost, d.pageOf("wait")+"/cancel", url.Values{})
+	store.broken.Store(false)
+	if status != http.StatusConflict {
+		t.Errorf("HTTP %d", status)
+	}
+	wants(t, "the page", body, "Not done: it failed")
+	lacks(t, "the page", body, "hunter2", "db.internal")
+	wants(t, "the log", log.String(), "db.internal")
 }

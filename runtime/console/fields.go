@@ -37,9 +37,13 @@ func fieldsOf(in mcptask.Input) []field {
 	if len(in.Schema) == 0 || json.Unmarshal(in.Schema, &schema) != nil {
 		return nil
 	}
+	required := map[string]bool{}
+	for _, name := range schema.Required {
+		required[name] = true
+	}
 	var fields []field
 	for name, p := range schema.Properties {
-		f := field{Name: name, Title: p.Title, Description: p.Description, Required: slices.Contains(schema.Required, name)}
+		f := field{Name: name, Title: p.Title, Description: p.Description, Required: required[name]}
 		if f.Title == "" {
 			f.Title = name
 		}
@@ -82,10 +86,8 @@ func readContent(fields []field, form url.Values) (json.RawMessage, error) {
 		case "boolean":
 			content[f.Name], err = strconv.ParseBool(text)
 		case "number", "integer":
-			var n json.Number
-			if err = json.Unmarshal([]byte(text), &n); err == nil {
-				content[f.Name] = n
-			}
+			err = json.Unmarshal([]byte(text), new(float64))
+			content[f.Name] = json.RawMessage(text)
 		case "json":
 			err = json.Unmarshal([]byte(text), new(any))
 			content[f.Name] = json.RawMessage(text)
@@ -93,7 +95,7 @@ func readContent(fields []field, form url.Values) (json.RawMessage, error) {
 			content[f.Name] = text
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %q is no %s", f.Title, shorten(text, 40), f.Kind)
+			return nil, fmt.Errorf("%w: %s: %q is no %s", errForm, f.Title, shorten(text, 40), f.Kind)
 		}
 	}
 	return json.Marshal(content)

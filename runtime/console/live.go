@@ -18,7 +18,11 @@ import (
 const (
 	// refreshEvery is how often a view is made again while somebody looks at it.
 	refreshEvery = time.Second
-	// quietFor is after how long a stream that has nothing to say sends a comment, so that proxies keep it open.
+	// restFor is how many times as long as the making of a view has taken the next one waits: a search that reads the whole
+	// store must not keep it busy as long as somebody looks.
+	restFor = 10
+	// quietFor is how often a stream sends a comment, so that proxies keep it open, and asks whether its viewer still may
+	// look.
 	quietFor = 15 * time.Second
 	// sendWithin bounds how long a viewer may take to read a message.
 	sendWithin = 10 * time.Second
@@ -44,6 +48,11 @@ func (c *Console) stream(w http.ResponseWriter, r request) error {
 	key := viewKey{r.URL.Query().Get("view"), r.viewer.Act, r.viewer.Reveal}
 	if _, err := c.makeView(r.Context(), key, r.viewer); err != nil {
 		return err
+	}
+	if name, rest, _ := strings.Cut(key.view, "?"); name == "tasks" {
+		if values, err := url.ParseQuery(rest); err == nil {
+			c.auditSearch(r, newQuery(values))
+		}
 	}
 	news, leave, ok := c.join(key, r.viewer)
 	if !ok {
@@ -78,6 +87,9 @@ func (c *Console) stream(w http.ResponseWriter, r request) error {
 			}
 			message = append(append([]byte("data: "), data...), "\n\n"...)
 		case <-quiet.C:
+			if viewer, err := c.admit(r.Request); err != nil || viewer != r.viewer {
+				return nil //nolint:nilerr // admit has logged it; the browser asks again, and is refused or gets another view
+			}
 		}
 		if !send(message) {
 			return nil
@@ -149,18 +161,23 @@ func (c *Console) join(key viewKey, viewer Viewer) (news chan fragments, leave f
 // refresh makes a view again and again, and gives its viewers what has changed.
 func (c *Console) refresh(ctx context.Context, key viewKey, v *liveView, viewer Viewer) {
 	defer guard.Recover(c.server.Logger(), "a live view of the console")
-	ticker := time.NewTicker(refreshEvery)
-	defer ticker.Stop()
+	pause := refreshEvery
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-time.After(pause):
 		}
-		parts, err := c.makeView(ctx, key, viewer)
-		if err != nil {
-			continue // the store may come back; a task that has expired stays as it was
-		}
+		began := time.Now()
+		c.remake(ctx, key, v, viewer)
+		pause = max(refreshEvery, restFor*time.Since(began))
+	}
+}
+
+// remake makes a view once more.
+func (c *Console) remake(ctx context.Context, key viewKey, v *liveView, viewer Viewer) {
+	defer guard.Recover(c.server.Logger(), "a live view of the console") // the next one may do better
+	if parts, err := c.makeView(ctx, key, viewer); err == nil {          // the store may come back; a task that has expired stays as it was
 		c.publish(v, parts)
 	}
 }

@@ -345,8 +345,16 @@ func (c *Console) showTasks(w http.ResponseWriter, r request) error {
 	if err != nil {
 		return err
 	}
+	c.auditSearch(r, q)
 	view := "tasks?" + q.values().Encode()
 	return c.write(w, http.StatusOK, "tasks.html", page{Title: "Tasks", View: view, Data: l})
+}
+
+// auditSearch writes to the audit trail that a viewer looks for the tasks of a principal, which tells whose they are.
+func (c *Console) auditSearch(r request, q query) {
+	if q.Principal != "" {
+		c.server.Operator(r.viewer.Name).Reveal(r.Context(), mcptask.Record{Principal: q.Principal, Tool: q.Tool}, "tasks of the principal")
+	}
 }
 
 // reference returns what names a task in a URL: its creation and the beginning of its ID. The whole ID of an anonymous task

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
 // scope is the name of the instrumentation.
@@ -126,6 +127,12 @@ func nameRequest(info mcptask.RequestInfo) string {
 	return info.Method + " " + info.Tool
 }
 
+// longestID is how many bytes of a request's ID are kept. The client has chosen it.
+const longestID = 64
+
+// shortenID returns the beginning of a request's ID, without the quotes of JSON.
+func shortenID(id string) string { return text.Shorten(strings.Trim(id, `"`), longestID) }
+
 // describeRequest returns the attributes of a request that metrics have too.
 func describeRequest(info mcptask.RequestInfo) []attribute.KeyValue {
 	all := []attribute.KeyValue{keyMethod.String(info.Method)}
@@ -160,6 +167,17 @@ func describeResult(result mcptask.RequestResult) []attribute.KeyValue {
 	return nil
 }
 
+// describeServer is describeResult for the metrics of a client: a code that JSON-RPC has not reserved is that of any error.
+// A server chooses the code, and each would be a series of its own.
+func describeServer(result mcptask.RequestResult) []attribute.KeyValue {
+	const first, last = -32768, -32000
+	var wire *mcptask.Error
+	if errors.As(result.Error, &wire) && (wire.Code < first || wire.Code > last) {
+		return []attribute.KeyValue{keyErrorType.String(errorOther)}
+	}
+	return describeResult(result)
+}
+
 // request implements the hook of a server's requests.
 func (h *hooks) request(ctx context.Context, info mcptask.RequestInfo) (context.Context, func(mcptask.RequestResult)) {
 	if !h.filter(ctx, info) {
@@ -170,7 +188,7 @@ func (h *hooks) request(ctx context.Context, info mcptask.RequestInfo) (context.
 	if isTraced {
 		options := []trace.SpanStartOption{
 			trace.WithSpanKind(trace.SpanKindServer),
-			trace.WithAttributes(h.keep(append(describeRequest(info), keyRequestID.String(strings.Trim(info.ID, `"`)))...)...),
+			trace.WithAttributes(h.keep(append(describeRequest(info), keyRequestID.String(shortenID(info.ID)))...)...),
 		}
 		parent := ctx
 		if remote := parse(ctx, info.Trace); h.trustRemote && info.Trace != "" {
@@ -184,7 +202,7 @@ func (h *hooks) request(ctx context.Context, info mcptask.RequestInfo) (context.
 		ctx, span = h.tracer.Start(parent, nameRequest(info), options...)
 		ctx = withTrace(ctx)
 	}
-	return ctx, h.endRequest(ctx, h.serverOperations, info, span, isTraced)
+	return ctx, h.endRequest(ctx, h.serverOperations, describeResult, info, span, isTraced)
 }
 
 // clientRequest implements the hook of a client's requests.
@@ -198,7 +216,7 @@ func (h *hooks) clientRequest(ctx context.Context, info mcptask.RequestInfo) (co
 		ctx, span = h.tracer.Start(ctx, nameRequest(info), trace.WithSpanKind(trace.SpanKindClient),
 			trace.WithAttributes(h.keep(append(describeRequest(info), describePeer(info.Peer)...)...)...))
 	}
-	return withTrace(ctx), h.endRequest(ctx, h.clientOperations, info, span, isTraced)
+	return withTrace(ctx), h.endRequest(ctx, h.clientOperations, describeServer, info, span, isTraced)
 }
 
 // describePeer returns the attributes of a server's URL.
@@ -214,12 +232,14 @@ func describePeer(peer string) []attribute.KeyValue {
 	return all
 }
 
-// endRequest returns the end of a request: it measures the request, and ends its span if it is traced.
-func (h *hooks) endRequest(ctx context.Context, operations durations, info mcptask.RequestInfo, span trace.Span, isTraced bool) func(mcptask.RequestResult) {
+// endRequest returns the end of a request: it measures the request, with what measured returns of its result, and ends its
+// span if it is traced.
+func (h *hooks) endRequest(ctx context.Context, operations durations, measured func(mcptask.RequestResult) []attribute.KeyValue, info mcptask.RequestInfo,
+	span trace.Span, isTraced bool) func(mcptask.RequestResult) {
 	began := time.Now()
 	return func(result mcptask.RequestResult) {
 		failure := describeResult(result)
-		operations.record(ctx, time.Since(began), h.keep(append(describeRequest(info), failure...)...))
+		operations.record(ctx, time.Since(began), h.keep(append(describeRequest(info), measured(result)...)...))
 		if !isTraced {
 			return
 		}
@@ -249,9 +269,10 @@ func (h *hooks) run(ctx context.Context, info mcptask.RunInfo) (context.Context,
 	task := info.Task
 	options := []trace.SpanStartOption{trace.WithAttributes(h.keep(describeTask(&task)...)...)}
 	switch hasParent := trace.SpanContextFromContext(ctx).IsValid(); {
-	case info.IsAwaited && !hasParent:
+	case info.IsAwaited && hasParent:
+	case info.IsAwaited && h.trustRemote: // the request has no span: the filter has left it out
 		ctx = parse(ctx, task.Trace)
-	case !info.IsAwaited:
+	default:
 		options = append(options, trace.WithLinks(linkTo(task.Trace)...))
 	}
 	ctx, span := h.tracer.Start(ctx, "mcptask.run "+task.Tool, options...)

@@ -412,3 +412,57 @@ func readErrorTypes(t *testing.T, reader *metric.ManualReader, key attribute.Key
 	}
 	return types
 }
+
+// TestBounds checks that the other side cannot make long attributes, or a series of metrics for each of its errors.
+func TestBounds(t *testing.T) {
+	spans, meters := tracetest.NewInMemoryExporter(), metric.NewManualReader()
+	hooks := oteltask.Hooks(oteltask.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))),
+		oteltask.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(meters))))
+	_, end := hooks.Request(t.Context(), mcptask.RequestInfo{Method: "tools/call", Tool: "t", ID: `"` + strings.Repeat("é", 1<<20) + `"`})
+	end(mcptask.RequestResult{})
+	for code := range 1000 {
+		_, end := hooks.ClientRequest(t.Context(), mcptask.RequestInfo{Method: "tools/call", Tool: "t"})
+		end(mcptask.RequestResult{Error: mcptask.Errorf(code, "no")})
+	}
+	_, end = hooks.ClientRequest(t.Context(), mcptask.RequestInfo{Method: "tools/call", Tool: "t"})
+	end(mcptask.RequestResult{Error: mcptask.Errorf(mcptask.CodeInvalidParams, "no")})
+	for _, span := range spans.GetSpans() {
+		for _, a := range span.Attributes {
+			if value := a.Value.AsString(); len(value) > 100 {
+				t.Errorf("%s has %d bytes", a.Key, len(value))
+			}
+		}
+	}
+	var all metricdata.ResourceMetrics
+	if err := meters.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		if h, ok := m.Data.(metricdata.Histogram[float64]); ok && m.Name == "mcp.client.operation.duration" && len(h.DataPoints) != 2 {
+			t.Errorf("%s has %d series, want 2: that of a reserved code, and that of all others", m.Name, len(h.DataPoints))
+		}
+	}
+}
+
+// TestRunOfFilteredRequest checks that a client that is not trusted does not choose the trace of a run either.
+func TestRunOfFilteredRequest(t *testing.T) {
+	remote := "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
+	for _, isTrusted := range []bool{false, true} {
+		spans := tracetest.NewInMemoryExporter()
+		options := []oteltask.Option{
+			oteltask.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))), oteltask.WithoutMetrics(),
+			oteltask.WithFilter(func(context.Context, mcptask.RequestInfo) bool { return false }),
+		}
+		if isTrusted {
+			options = append(options, oteltask.WithTrustRemote())
+		}
+		hooks := oteltask.Hooks(options...)
+		ctx, _ := hooks.Request(t.Context(), mcptask.RequestInfo{Method: "tools/call", Tool: "t", Trace: remote})
+		_, end := hooks.Run(ctx, mcptask.RunInfo{Task: mcptask.Record{Tool: "t", Trace: remote, Attempt: 1}, IsAwaited: true})
+		end(mcptask.RunResult{})
+		run := spans.GetSpans()[0]
+		if isChild := run.Parent.IsValid(); isChild != isTrusted || !isTrusted && len(run.Links) != 1 {
+			t.Errorf("trusted %v: the run has the parent %v and %d links", isTrusted, run.Parent.SpanID(), len(run.Links))
+		}
+	}
+}

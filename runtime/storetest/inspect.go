@@ -3,6 +3,7 @@ package storetest
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -49,7 +50,7 @@ func testInspector(k *kit) {
 		r := k.newFullRecord(fmt.Sprintf("t%02d", i*7%24))
 		r.CreatedAt, r.Principal, r.IdempotencyKey = k.minutesAfter(-i/3), []string{"p", "", "q"}[i%3], ""
 		r.Tool, r.Worker, r.Phase, r.Outcome = []string{"s", "t"}[i/3%2], []string{"", "w1", "w2", "w1"}[i%4], phases[i%4], nil
-		r.StatusMessage = fmt.Sprint("half \x00 way ", i)
+		r.StatusMessage = fmt.Sprint("half \x00 way \\'\xff\"? ", i)
 		if r.Done() {
 			r.Outcome = &mcptask.Outcome{Kind: []mcptask.OutcomeKind{mcptask.OutcomeResult, mcptask.OutcomeError, mcptask.OutcomeCancelled}[i%3]}
 		}
@@ -63,7 +64,13 @@ func testInspector(k *kit) {
 		{Phase: mcptask.PhaseRunning, Tool: "t"}, {Outcome: mcptask.OutcomeError}, {Outcome: mcptask.OutcomeCancelled, Phase: mcptask.PhaseQueued},
 		{Principal: "q", Tool: "t", Worker: "w2", Phase: mcptask.PhaseInputRequired},
 		{Unfinished: true}, {Unfinished: true, Tool: "s"}, {OldestFirst: true}, {OldestFirst: true, Phase: mcptask.PhaseInputRequired},
-		{Message: "way 1"}, {Message: "%"}, {Message: "WAY"}, {CreatedFrom: k.minutesAfter(-5)}, {CreatedUntil: k.minutesAfter(-5)},
+		{Message: "? 1"}, {Message: "%"}, {Message: "_"}, {Message: "WAY"}, {Message: "\x00 "}, {Message: "\xff"}, {Message: "\\'"}, {Message: `\'`},
+		{Message: "? 1", Tool: "?", Principal: "?"}, {Tool: "' OR ''='"}, {Principal: "\xff\x00"}, {Worker: "w1' --"},
+		{CreatedFrom: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}, {CreatedUntil: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)},
+		{CreatedFrom: time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)}, {CreatedUntil: time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)},
+		{CreatedFrom: time.UnixMicro(math.MinInt64)}, {CreatedFrom: time.UnixMicro(math.MaxInt64)}, {CreatedUntil: time.UnixMicro(math.MinInt64)},
+		{CreatedUntil: time.UnixMicro(math.MaxInt64)}, {CreatedFrom: k.minutesAfter(-2), CreatedUntil: k.minutesAfter(-5)},
+		{Phase: "odd"}, {Outcome: "odd"}, {CreatedFrom: k.minutesAfter(-5)}, {CreatedUntil: k.minutesAfter(-5)},
 		{CreatedFrom: k.minutesAfter(-6), CreatedUntil: k.minutesAfter(-2), Unfinished: true, OldestFirst: true},
 	}
 	for _, filter := range filters {

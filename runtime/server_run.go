@@ -32,6 +32,8 @@ type run struct {
 	isAwaited bool
 	// life is the context of the RunFunc of an attempt that has begun.
 	life context.Context
+	// decided is closed when the attempt has begun, or will not begin.
+	decided chan struct{}
 }
 
 // runTaskApart is runTask in a goroutine of its own, so that a handler that ends its goroutine does no harm to the
@@ -56,6 +58,7 @@ func (s *Server) runTask(life context.Context, id string) (end RunEnd) {
 	}
 	r, leave := s.enterRun(id, time.Time{})
 	defer leave()
+	s.awaitOther(life, id, r)
 	if !s.clockKnown.Load() { // an executor of the user's has been fast
 		_ = s.ensureLease(life) // if it fails, the first renewal that succeeds makes up for it
 	}
@@ -194,7 +197,7 @@ func (s *Server) submitUnsure(u unsureRecord) {
 // task. createdAt is that of a task that is not stored yet, or zero.
 func (s *Server) enterRun(id string, createdAt time.Time) (r *run, leave func()) {
 	unfollow := s.Follow(id)
-	r = &run{createdAt: createdAt}
+	r = &run{createdAt: createdAt, decided: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running[id] == nil {
@@ -204,10 +207,36 @@ func (s *Server) enterRun(id string, createdAt time.Time) (r *run, leave func())
 		unfollow()
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		r.decide()
 		if s.running[id] == r {
 			delete(s.running, id)
 			s.progress.Delete(id)
 		}
+	}
+}
+
+// decide notes that the attempt has begun, or will not begin. Server.mu is held.
+func (r *run) decide() {
+	select {
+	case <-r.decided:
+	default:
+		close(r.decided)
+	}
+}
+
+// awaitOther waits until another run of a task that is starting in this process has begun, or will not begin. An executor
+// may deliver a task twice at once. In between, the record already says that the first run has begun, and this server does
+// not know yet that it has. An engine takes the first run for lost then.
+func (s *Server) awaitOther(life context.Context, id string, r *run) {
+	s.mu.Lock()
+	other := s.running[id]
+	s.mu.Unlock()
+	if other == nil || other == r || s.engine != nil {
+		return
+	}
+	select {
+	case <-other.decided:
+	case <-life.Done():
 	}
 }
 
@@ -261,6 +290,7 @@ func (v *reservation) start(record Record) error {
 func (s *Server) beginRun(life context.Context, r *run, record Record, cancel context.CancelCauseFunc) (early error) {
 	s.mu.Lock()
 	r.life, r.cancel, r.record = life, cancel, record
+	r.decide()
 	early = r.early
 	former := s.running[record.ID]
 	s.running[record.ID] = r

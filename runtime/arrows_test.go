@@ -65,7 +65,7 @@ var arrows = []arrow{
 		"github.com/modelcontextprotocol/go-sdk/...", "github.com/google/jsonschema-go/...",
 	}, slices.Concat(runtimeTests, []string{"runtime/oteltask", "go.opentelemetry.io/otel/..."})},
 	{"runtime/gosdk/internal/...", []string{"runtime/..."}, slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."})},
-	{"runtime/oteltask", []string{"runtime", "runtime/internal/guard", "go.opentelemetry.io/otel/..."}, slices.Concat(runtimeTests, []string{
+	{"runtime/oteltask", []string{"runtime", "runtime/internal/guard", "runtime/internal/text", "go.opentelemetry.io/otel/..."}, slices.Concat(runtimeTests, []string{
 		"go.opentelemetry.io/otel/...", "github.com/modelcontextprotocol/go-sdk/mcp",
 	})},
 	{"runtime/console", []string{"runtime", "runtime/internal/guard"}, slices.Concat(runtimeTests, []string{"github.com/chromedp/..."})},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -161,9 +162,21 @@ func applyHandOver(r *Record, e event) error {
 
 func applyReport(r *Record, e event) error {
 	if e.report != nil {
-		r.StatusMessage, r.Progress = e.report.message, e.report.progress
+		r.StatusMessage, r.Progress = cutMessage(e.report.message), e.report.progress
 	}
 	return nil
+}
+
+// maxMessage is how many bytes a status message has at most. Clients get no more, and lists of an operator read many.
+const maxMessage = 1024
+
+// cutMessage returns the beginning of a text that is too long for a status message. The outcome has all of it.
+func cutMessage(text string) string {
+	const mark = "..."
+	if len(text) <= maxMessage {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxMessage-len(mark)], "") + mark
 }
 
 func applyAsk(r *Record, e event) error {
@@ -225,11 +238,11 @@ func applyFinish(r *Record, e event) error {
 	}
 	switch {
 	case outcome.Kind == OutcomeError:
-		r.StatusMessage = outcome.Error.Message
+		r.StatusMessage = cutMessage(outcome.Error.Message)
 	case outcome.Kind == OutcomeCancelled:
 		r.StatusMessage = "The task was cancelled."
 	case outcome.IsError:
-		r.StatusMessage = readFirstText(outcome.Result)
+		r.StatusMessage = cutMessage(readFirstText(outcome.Result))
 	default:
 		r.StatusMessage = ""
 	}

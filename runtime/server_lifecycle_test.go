@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -322,6 +323,25 @@ func TestParked(t *testing.T) {
 			if err != nil || r.isParked() || r.Attempt != 2 || r.Tries != 1 {
 				t.Errorf("%s, late %v, run again: %+v, %v", name, isLate, r, err)
 			}
+		}
+	}
+}
+
+// TestLongMessages checks that a status message is bounded, and that the outcome has all of its text.
+func TestLongMessages(t *testing.T) {
+	long := strings.Repeat("ä", 4000)
+	for name, e := range map[string]event{
+		"a report": {kind: eventReport, report: &report{message: long}},
+		"an error": {kind: eventFinish, outcome: Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "%s", long)}},
+		"a tool error": {kind: eventFinish, outcome: Outcome{Kind: OutcomeResult, IsError: true,
+			Result: []byte(`{"content":[{"type":"text","text":"` + long + `"}]}`)}},
+	} {
+		r, err := nextRecord(Record{Phase: PhaseRunning}, e)
+		if err != nil || len(r.StatusMessage) > maxMessage || !strings.HasSuffix(r.StatusMessage, "ä...") {
+			t.Errorf("%s: %d bytes, %v", name, len(r.StatusMessage), err)
+		}
+		if r.Outcome != nil && !strings.Contains(string(r.Outcome.Result)+fmt.Sprint(r.Outcome.Error), long) {
+			t.Errorf("%s: the outcome is cut", name)
 		}
 	}
 }

@@ -69,8 +69,9 @@ type Console struct {
 
 	mu    sync.Mutex
 	views map[viewKey]*liveView
-	// streams counts the open streams.
-	streams int
+	// streams counts the open streams, and streamsOf those of each viewer, by name.
+	streams   int
+	streamsOf map[string]int
 }
 
 // New makes the page of a server. It returns an error if the store of the server is no [mcptask.Inspector], or if the path
@@ -88,7 +89,7 @@ func New(server *mcptask.Server, options Options) (*Console, error) {
 		return nil, errors.New("console: the server's store does not show the tasks of all principals: it is no mcptask.Inspector")
 	}
 	c := &Console{server: server, inspector: inspector, options: options, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(),
-		mark: []byte(rand.Text()), views: map[viewKey]*liveView{}}
+		mark: []byte(rand.Text()), views: map[viewKey]*liveView{}, streamsOf: map[string]int{}}
 	var err error
 	if c.templates, err = template.New("").Funcs(c.functions()).ParseFS(assets, "assets/*.html"); err != nil {
 		return nil, fmt.Errorf("console: %w", err) // cannot happen: tests parse them

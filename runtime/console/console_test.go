@@ -554,3 +554,36 @@ func TestProblemHidesTheStore(t *testing.T) {
 	lacks(t, "the page", body, "hunter2", "db.internal")
 	wants(t, "the log", log.String(), "db.internal")
 }
+
+// TestStreamsOfViewer opens as many streams as one viewer may, and one more.
+func TestStreamsOfViewer(t *testing.T) {
+	name := func(r *http.Request) string { name, _, _ := r.BasicAuth(); return name }
+	d := open(t, console.Options{Authorize: func(r *http.Request) (console.Viewer, error) { return console.Viewer{Name: name(r)}, nil }})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stream := func(viewer string) int {
+		t.Helper()
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url+"events?view=overview", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.SetBasicAuth(viewer, "")
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = response.Body.Close() })
+		return response.StatusCode
+	}
+	for n := range 16 {
+		if code := stream("olga"); code != http.StatusOK {
+			t.Fatalf("stream %d: HTTP %d", n, code)
+		}
+	}
+	if code := stream("olga"); code != http.StatusServiceUnavailable {
+		t.Errorf("one too many: HTTP %d", code)
+	}
+	if code := stream("otto"); code != http.StatusOK {
+		t.Errorf("of another viewer: HTTP %d", code)
+	}
+}

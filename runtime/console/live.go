@@ -26,8 +26,9 @@ const (
 	quietFor = 15 * time.Second
 	// sendWithin bounds how long a viewer may take to read a message.
 	sendWithin = 10 * time.Second
-	// mostStreams bounds the open streams.
-	mostStreams = 64
+	// mostStreams bounds the open streams, and mostOfViewer those of a viewer.
+	mostOfViewer = 16
+	mostStreams  = 64
 )
 
 // viewKey tells views apart: what they show, and what their viewers may.
@@ -132,10 +133,11 @@ func (c *Console) makeView(ctx context.Context, key viewKey, viewer Viewer) (fra
 func (c *Console) join(key viewKey, viewer Viewer) (news chan fragments, leave func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.streams >= mostStreams {
+	if c.streams >= mostStreams || c.streamsOf[viewer.Name] >= mostOfViewer {
 		return nil, nil, false
 	}
 	c.streams++
+	c.streamsOf[viewer.Name]++
 	news = make(chan fragments, 1)
 	v := c.views[key]
 	if v == nil {
@@ -151,6 +153,9 @@ func (c *Console) join(key viewKey, viewer Viewer) (news chan fragments, leave f
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.streams--
+		if c.streamsOf[viewer.Name]--; c.streamsOf[viewer.Name] == 0 {
+			delete(c.streamsOf, viewer.Name)
+		}
 		if delete(v.viewers, news); len(v.viewers) == 0 {
 			v.stop()
 			delete(c.views, key)

@@ -166,7 +166,7 @@ func (s *session) hasArrived(ctx context.Context, before, now mcptask.Snapshot) 
 		return false
 	case q.Key != "":
 		return !slices.ContainsFunc(now.Questions, func(open mcptask.Question) bool { return open.Key == q.Key })
-	case now.UpdatedAt.Equal(before.UpdatedAt):
+	case before.UpdatedAt.IsZero(), now.UpdatedAt.Equal(before.UpdatedAt): // the first state is from before the question was read
 		return false
 	}
 	// Another question, though perhaps from before the answer.

@@ -311,13 +311,16 @@ func (h *hooks) store(ctx context.Context, operation string) (context.Context, f
 
 // nameStoreError returns the error.type of a store's error. Those that are answers have names.
 func nameStoreError(err error) string {
-	for name, answer := range map[string]error{
-		"no_record": mcptask.ErrNoRecord, "exists": mcptask.ErrExists, "conflict": mcptask.ErrConflict,
-		"quota": mcptask.ErrQuotaStored, "quota ": mcptask.ErrQuotaUnfinished, "quota  ": mcptask.ErrQuotaBytes,
-	} {
-		if errors.Is(err, answer) {
-			return strings.TrimSpace(name)
-		}
+	var quota *mcptask.QuotaError
+	switch {
+	case errors.Is(err, mcptask.ErrNoRecord):
+		return "no_record"
+	case errors.Is(err, mcptask.ErrExists):
+		return "exists"
+	case errors.Is(err, mcptask.ErrConflict):
+		return "conflict"
+	case errors.As(err, &quota):
+		return "quota"
 	}
 	return errorOther
 }

@@ -228,15 +228,26 @@ func (r *run) decide() {
 // may deliver a task twice at once. In between, the record already says that the first run has begun, and this server does
 // not know yet that it has. An engine takes the first run for lost then.
 func (s *Server) awaitOther(life context.Context, id string, r *run) {
-	s.mu.Lock()
-	other := s.running[id]
-	s.mu.Unlock()
-	if other == nil || other == r || s.engine != nil {
+	if s.engine != nil {
 		return
 	}
-	select {
-	case <-other.decided:
-	case <-life.Done():
+	var waited *run
+	for {
+		s.mu.Lock()
+		other := s.running[id]
+		if other == nil { // it will not begin, so r is the one that others wait for
+			s.running[id], other = r, r
+		}
+		s.mu.Unlock()
+		if other == r || other == waited {
+			return
+		}
+		select {
+		case <-other.decided:
+			waited = other
+		case <-life.Done():
+			return
+		}
 	}
 }
 

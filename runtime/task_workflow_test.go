@@ -95,7 +95,7 @@ func TestInterrupted(t *testing.T) {
 		bubble.Run(t, name, func(t *testing.T) {
 			got := make(chan bool, 3) // a task that was taken runs again
 			watch := func(ctx context.Context, task *Task, _ number) (number, error) {
-				if task.Interrupted(ctx) {
+				if task.Attempt() == 1 && task.Interrupted(ctx) { // a later run may begin while its server closes at the end of the test
 					t.Error("before the context has ended")
 				}
 				if name == "ended" {

@@ -41,42 +41,60 @@ func TestDeliveredTwice(t *testing.T) {
 	}
 }
 
-// lateStore answers the first Update, which begins an attempt, only when it may.
+// lateStore answers the Update that begins an attempt only when it may. Before that, it refuses another one, if refuse is
+// not nil, when that is closed.
 type lateStore struct {
 	Store
-	may   chan struct{}
-	first atomic.Bool // whether the first has come
+	refuse, may chan struct{}
+	updates     atomic.Int32
 }
 
 func (s *lateStore) Update(ctx context.Context, from, to Record, quota Quota) (Record, error) {
+	n := s.updates.Add(1)
+	if s.refuse == nil {
+		n++
+	}
+	if n == 1 {
+		<-s.refuse
+		return Record{}, ErrNoRecord
+	}
 	stored, err := s.Store.Update(ctx, from, to, quota)
-	if s.first.CompareAndSwap(false, true) {
+	if n == 2 {
 		<-s.may
 	}
 	return stored, err
 }
 
-// TestDeliveredTwiceAtOnce delivers a task a second time when the store has begun its attempt, and the first delivery has
-// no answer yet.
+// TestDeliveredTwiceAtOnce delivers a task again when the store has begun its attempt, and the first delivery has no
+// answer yet. The deliveries may also have waited for one that did not begin.
 func TestDeliveredTwiceAtOnce(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		store := &lateStore{Store: NewMemoryStore(), may: make(chan struct{})}
-		deliver := &deliveries{}
-		s := newServer(t, Options{Store: store, Executor: deliver.open},
-			numberTool("slow", Policy{Task: TaskOptional, OnLost: RestartWhenLost}, after(time.Minute)))
-		r := begin(t, s, alice, "slow")
-		var both sync.WaitGroup
-		for range 2 {
-			both.Go(func() { deliver.run(t.Context(), r.ID) })
-			synctest.Wait()
-		}
-		close(store.may)
-		both.Wait()
-		ended, err := s.Get(t.Context(), alice, r.ID)
-		if err != nil || ended.Attempt != 1 || ended.Outcome == nil || ended.Outcome.Kind != OutcomeResult {
-			t.Errorf("attempt %d, %+v, %v", ended.Attempt, ended.Outcome, err)
-		}
-	})
+	for name, refuse := range map[string]chan struct{}{"the first begins": nil, "the first does not begin": make(chan struct{})} {
+		bubble.Run(t, name, func(t *testing.T) {
+			if refuse != nil {
+				refuse = make(chan struct{}) // of this bubble
+			}
+			store := &lateStore{Store: NewMemoryStore(), refuse: refuse, may: make(chan struct{})}
+			deliver := &deliveries{}
+			s := newServer(t, Options{Store: store, Executor: deliver.open},
+				numberTool("slow", Policy{Task: TaskOptional, OnLost: RestartWhenLost}, after(time.Minute)))
+			r := begin(t, s, alice, "slow")
+			var all sync.WaitGroup
+			for range 3 {
+				all.Go(func() { deliver.run(t.Context(), r.ID) })
+				synctest.Wait()
+			}
+			if refuse != nil {
+				close(refuse)
+				synctest.Wait()
+			}
+			close(store.may)
+			all.Wait()
+			ended, err := s.Get(t.Context(), alice, r.ID)
+			if err != nil || ended.Attempt != 1 || ended.Outcome == nil || ended.Outcome.Kind != OutcomeResult {
+				t.Errorf("attempt %d, %+v, %v", ended.Attempt, ended.Outcome, err)
+			}
+		})
+	}
 }
 
 // deliveries is an executor whose tasks the test delivers.

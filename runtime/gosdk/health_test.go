@@ -4,38 +4,38 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 func TestProbes(t *testing.T) {
-	tasks, err := mcptask.NewServer(mcptask.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask := func(handler http.Handler) int {
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
-		return w.Code
-	}
-	for ask(gosdk.ReadyHandler(tasks)) != http.StatusOK { // until the first lease
-		select {
-		case <-t.Context().Done():
-			t.Fatal("the server is never ready")
-		default:
+	bubble.Test(t, func(t *testing.T) {
+		tasks, err := mcptask.NewServer(mcptask.Options{})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if code := ask(gosdk.LiveHandler(tasks)); code != http.StatusOK {
-		t.Errorf("live: %d", code)
-	}
-	if err := tasks.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if code := ask(gosdk.ReadyHandler(tasks)); code != http.StatusServiceUnavailable {
-		t.Errorf("ready after the end: %d", code)
-	}
-	if code := ask(gosdk.LiveHandler(tasks)); code != http.StatusOK {
-		t.Errorf("live after the end: %d", code)
-	}
+		check := func(when string, ready int) {
+			t.Helper()
+			for _, probe := range []struct {
+				name    string
+				handler http.Handler
+				want    int
+			}{{"ready", gosdk.ReadyHandler(tasks), ready}, {"live", gosdk.LiveHandler(tasks), http.StatusOK}} {
+				w := httptest.NewRecorder()
+				probe.handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+				if w.Code != probe.want {
+					t.Errorf("%s: %s: %d, want %d: %s", when, probe.name, w.Code, probe.want, w.Body)
+				}
+			}
+		}
+		synctest.Wait() // the first lease
+		check("at the start", http.StatusOK)
+		if err := tasks.Close(); err != nil {
+			t.Fatal(err)
+		}
+		check("after the end", http.StatusServiceUnavailable)
+	})
 }

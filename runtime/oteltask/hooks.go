@@ -338,15 +338,17 @@ func (h *hooks) store(ctx context.Context, operation string) (context.Context, f
 
 // nameStoreError returns the error.type of a store's error. Those that are answers have names.
 func nameStoreError(ctx context.Context, err error) string {
-	for name, answer := range map[string]error{
-		"no_record": mcptask.ErrNoRecord, "exists": mcptask.ErrExists, "conflict": mcptask.ErrConflict,
-		"quota": mcptask.ErrQuotaStored, "quota ": mcptask.ErrQuotaUnfinished, "quota  ": mcptask.ErrQuotaBytes,
-	} {
-		if errors.Is(err, answer) {
-			return strings.TrimSpace(name)
-		}
-	}
-	if errors.Is(ctx.Err(), context.Canceled) {
+	var quota *mcptask.QuotaError
+	switch {
+	case errors.Is(err, mcptask.ErrNoRecord):
+		return "no_record"
+	case errors.Is(err, mcptask.ErrExists):
+		return "exists"
+	case errors.Is(err, mcptask.ErrConflict):
+		return "conflict"
+	case errors.As(err, &quota):
+		return "quota"
+	case errors.Is(ctx.Err(), context.Canceled):
 		return errorCancelled
 	}
 	return errorOther

@@ -110,7 +110,7 @@ func TestRunAgainHasNoSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close() //nolint:errcheck // nothing is lost
+	defer s.Close()
 	for owner, isMarked := range map[*Caller]bool{{Principal: "alice"}: false, {}: false, {Session: "of nobody"}: true} {
 		owner.Revision = Revision20251125
 		reply, err := s.Call(t.Context(), *owner, "t", json.RawMessage(`{}`), CallRequest{Mode: ModeTask})

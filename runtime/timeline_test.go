@@ -79,12 +79,8 @@ func TestTimelineBounds(t *testing.T) {
 // TestTimelineOfAnother adds to a timeline that has more moments than this server keeps.
 func TestTimelineOfAnother(t *testing.T) {
 	many := Timeline(strings.Repeat(string(encodeMoment(Moment{Kind: EventAsked, At: time.UnixMicro(1)}, 0)), 100_000))
-	began := time.Now()
 	moments := many.With(Moment{Kind: EventEnded, At: time.UnixMicro(2)}).Moments()
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it took %v", took)
-	}
-	if len(moments) != MaxMoments || moments[0].At != time.UnixMicro(1).UTC() || moments[MaxMoments-1].Kind != EventEnded {
+	if len(moments) != MaxMoments || !moments[0].At.Equal(time.UnixMicro(1)) || moments[MaxMoments-1].Kind != EventEnded {
 		t.Errorf("%d moments are left: %v", len(moments), moments)
 	}
 }

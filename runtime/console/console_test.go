@@ -144,7 +144,7 @@ func (d *desk) request(method, below string, form url.Values, change ...func(*ht
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	defer response.Body.Close() //nolint:errcheck // it is read
+	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
 	if err != nil {
 		d.t.Fatal(err)
@@ -432,7 +432,7 @@ func TestLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close() //nolint:errcheck // it does not end by itself
+	defer response.Body.Close()
 	d.finish <- struct{}{}
 	var seen strings.Builder
 	buffer := make([]byte, 4096)
@@ -503,8 +503,8 @@ func TestLiveGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close() //nolint:errcheck // it is read
-	store.broken.Store(true)    // for the view that is made next
+	defer response.Body.Close()
+	store.broken.Store(true) // for the view that is made next
 	lines := bufio.NewScanner(response.Body)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "data:") {
 	}

@@ -84,12 +84,12 @@ func (c *Console) stream(w http.ResponseWriter, r request) error {
 		case parts := <-news:
 			data, err := json.Marshal(parts) // one line
 			if err != nil {
-				return nil //nolint:nilerr // cannot happen: they are strings
+				return nil // cannot happen: they are strings
 			}
 			message = append(append([]byte("data: "), data...), "\n\n"...)
 		case <-quiet.C:
 			if viewer, err := c.admit(r.Request); err != nil || viewer != r.viewer {
-				return nil //nolint:nilerr // admit has logged it; the browser asks again, and is refused or gets another view
+				return nil // admit has logged it; the browser asks again, and is refused or gets another view
 			}
 		}
 		if !send(message) {

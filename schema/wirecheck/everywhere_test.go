@@ -31,6 +31,8 @@ var untapped = map[string]string{
 	"generator/internal/record/record_test.go TestStateless":                      "as TestHTTP",
 	"generator/internal/record/record_test.go TestBadServers":                     "as TestHTTP",
 	"runtime/console/console_test.go open":                                        "serves a page to browsers",
+	"runtime/console/console_test.go TestLiveGoesOn":                              "as open",
+	"runtime/console/console_test.go TestProblemHidesTheStore":                    "as open",
 	"runtime/gosdk/health_test.go TestProbes":                                     "answers probes, which speak no protocol",
 	"runtime/gosdk/bench_test.go echo":                                            "the floor of the benchmarks, which is no server of ours",
 	"runtime/mcptasktest/example_test.go ExampleConnect":                          "reads as a user's test does; TestAnHourTakesNoTime has the same traffic",

@@ -74,7 +74,8 @@ func open(t *testing.T, options console.Options) *desk {
 	ship := mcptask.NewTool(mcptask.ToolSpec{Name: "ship", InputSchema: `{"type":"object"}`, Policy: policy},
 		func(ctx context.Context, task *mcptask.Task, _ renderInput) (string, error) {
 			answer, err := mcptask.Ask[map[string]any](ctx, task, mcptask.InputSpec{Name: "Approval", Schema: `{"type":"object","required":["approve"],"properties":{
-				"approve":{"type":"boolean","title":"Approve it?"},"size":{"type":"string","enum":["small","large"]},"boxes":{"type":"integer"},"note":{"type":"string"}}}`},
+				"approve":{"type":"boolean","title":"Approve it?"},"size":{"type":"string","enum":["small","large"]},"boxes":{"type":"integer"},"note":{"type":"string"},
+				"speed":{"type":"string","oneOf":[{"const":"express","title":"Tomorrow"},{"const":"slow"}]},"days":{"enum":[1,2]}}}`},
 				"approve", "Ship <b>it</b>?")
 			data, encodeErr := json.Marshal(answer)
 			return string(data), errors.Join(err, encodeErr)
@@ -246,7 +247,8 @@ func TestActions(t *testing.T) {
 	id := d.start(alice, "ship", `{"file":"x"}`)
 	d.awaitState(alice, id, asks)
 	page := d.pageOf("ship")
-	wants(t, "the form", d.get(page), `name="field approve"`, `name="field size"`, `<option value="small">small</option>`, "Answer for the requestor")
+	wants(t, "the form", d.get(page), `name="field approve"`, `name="field size"`, `<option value="small">small</option>`, `<option value="express">Tomorrow</option>`, `<option value="slow">slow</option>`,
+		`<textarea name="field days"`, "Answer for the requestor")
 	act := func(action string, form url.Values, want int) string {
 		t.Helper()
 		status, header, body := d.request(http.MethodPost, page+"/"+action, form)
@@ -266,9 +268,9 @@ func TestActions(t *testing.T) {
 	wants(t, "null, which is no number", act("answer", answer("field approve", "true", "field boxes", "null"), http.StatusConflict), "Not done:", "boxes")
 	wants(t, "an answer that is missing", act("answer", answer(), http.StatusConflict), "Not done:", "approve")
 	wants(t, "a question that is not asked", act("answer", answer("key", "other"), http.StatusConflict), "does not ask")
-	act("answer", answer("field approve", "true", "field size", "large", "field boxes", "3", "field note", ""), http.StatusSeeOther)
+	act("answer", answer("field approve", "true", "field size", "large", "field boxes", "3", "field note", "", "field speed", "express", "field days", "2"), http.StatusSeeOther)
 	record := d.awaitState(alice, id, isDone)
-	wants(t, "the result", string(record.Outcome.Result), `\"approve\":true`, `\"size\":\"large\"`, `\"boxes\":3`)
+	wants(t, "the result", string(record.Outcome.Result), `\"approve\":true`, `\"size\":\"large\"`, `\"boxes\":3`, `\"speed\":\"express\"`, `\"days\":2`)
 	lacks(t, "the result", string(record.Outcome.Result), "note")
 	wants(t, "a late cancel", act("cancel", url.Values{}, http.StatusConflict), "ended already")
 	fresh := act("again", url.Values{}, http.StatusSeeOther)

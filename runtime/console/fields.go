@@ -16,59 +16,68 @@ type field struct {
 	Name, Title, Description string
 	// Kind is text, number, integer, boolean, choice or json.
 	Kind     string
-	Choices  []string
+	Choices  []choice
 	Required bool
 }
+
+// choice is a value of a field, and what a person sees of it.
+type choice struct{ Value, Title string }
 
 // fieldPrefix begins the names of the form's elements that are fields of the answer.
 const fieldPrefix = "field "
 
-// fieldsOf returns the fields of a form. A question whose schema is not a flat one has one field for JSON.
+// property is a property of a flat schema.
+type property struct {
+	Type        string   `json:"type"`
+	Title       string   `json:"title"`
+	Description string   `json:"description"`
+	Enum        []string `json:"enum"`
+	OneOf       []struct {
+		Const string `json:"const"`
+		Title string `json:"title"`
+	} `json:"oneOf"`
+}
+
+// fieldsOf returns the fields of a form, those that must be filled first.
 func fieldsOf(in mcptask.Input) []field {
 	var schema struct {
-		Properties map[string]struct {
-			Type        json.RawMessage `json:"type"`
-			Title       string          `json:"title"`
-			Description string          `json:"description"`
-			Enum        []any           `json:"enum"`
-		} `json:"properties"`
-		Required []string `json:"required"`
+		Properties map[string]json.RawMessage `json:"properties"`
+		Required   []string                   `json:"required"`
 	}
 	if len(in.Schema) == 0 || json.Unmarshal(in.Schema, &schema) != nil {
 		return nil
 	}
-	required := map[string]bool{}
-	for _, name := range schema.Required {
-		required[name] = true
-	}
 	var fields []field
-	for name, p := range schema.Properties {
-		f := field{Name: name, Title: p.Title, Description: p.Description, Required: required[name]}
-		if f.Title == "" {
-			f.Title = name
+	for name, raw := range schema.Properties {
+		var p property
+		err := json.Unmarshal(raw, &p) // it reads on behind what does not fit
+		f := field{Name: name, Title: cmp.Or(p.Title, name), Description: p.Description, Required: slices.Contains(schema.Required, name)}
+		for _, value := range p.Enum {
+			f.Choices = append(f.Choices, choice{value, value})
 		}
-		var kind string
-		_ = json.Unmarshal(p.Type, &kind) // a list of types has no element of its own
+		for _, c := range p.OneOf {
+			f.Choices = append(f.Choices, choice{c.Const, cmp.Or(c.Title, c.Const)})
+		}
 		switch {
-		case len(p.Enum) > 0 && kind == "string":
+		case err == nil && p.Type == "string" && len(f.Choices) > 0:
 			f.Kind = "choice"
-			for _, choice := range p.Enum {
-				f.Choices = append(f.Choices, fmt.Sprint(choice))
-			}
-		case kind == "string":
+		case err == nil && p.Type == "string":
 			f.Kind = "text"
-		case kind == "boolean", kind == "number", kind == "integer":
-			f.Kind = kind
+		case err == nil && slices.Contains([]string{"boolean", "number", "integer"}, p.Type):
+			f.Kind = p.Type
 		default:
-			f.Kind = "json"
+			f.Kind = "json" // such as a list of texts, or a choice among numbers
 		}
 		fields = append(fields, f)
 	}
 	slices.SortFunc(fields, func(a, b field) int {
-		if a.Required != b.Required {
-			return cmp.Compare(strconv.FormatBool(b.Required), strconv.FormatBool(a.Required)) // "true" first
+		switch {
+		case a.Required == b.Required:
+			return cmp.Compare(a.Name, b.Name)
+		case a.Required:
+			return -1
 		}
-		return cmp.Compare(a.Name, b.Name)
+		return 1
 	})
 	return fields
 }

@@ -42,12 +42,13 @@ type liveView struct {
 	viewers map[chan fragments]bool
 	last    fragments
 	stop    context.CancelFunc
+	version int64 // of the task that last shows; only refresh uses it
 }
 
 // stream sends the changes of a view.
 func (c *Console) stream(w http.ResponseWriter, r request) error {
 	key := viewKey{r.URL.Query().Get("view"), r.viewer.Act, r.viewer.Reveal}
-	if _, err := c.makeView(r.Context(), key, r.viewer); err != nil {
+	if _, err := c.makeView(r.Context(), key, r.viewer, new(int64)); err != nil {
 		return err
 	}
 	if name, rest, _ := strings.Cut(key.view, "?"); name == "tasks" {
@@ -98,8 +99,8 @@ func (c *Console) stream(w http.ResponseWriter, r request) error {
 	}
 }
 
-// makeView makes the parts of a view.
-func (c *Console) makeView(ctx context.Context, key viewKey, viewer Viewer) (fragments, error) {
+// makeView makes the parts of a view. Those of a task are nil if it still has the version that was seen last.
+func (c *Console) makeView(ctx context.Context, key viewKey, viewer Viewer, seen *int64) (fragments, error) {
 	name, rest, _ := strings.Cut(key.view, "?")
 	reference, isTask := strings.CutPrefix(name, "tasks/")
 	switch {
@@ -120,10 +121,14 @@ func (c *Console) makeView(ctx context.Context, key viewKey, viewer Viewer) (fra
 		}
 		return c.render(l, "list")
 	case isTask:
-		record, err := c.findTask(ctx, viewer, reference)
-		if err != nil {
+		record, err := c.seekTask(ctx, reference)
+		if err != nil || record.Version == *seen {
 			return nil, err
 		}
+		if record, err = c.readTask(ctx, viewer, record.ID); err != nil {
+			return nil, err
+		}
+		*seen = record.Version
 		return c.render(newDetail(c, record, viewer), detailParts...)
 	}
 	return nil, failure{http.StatusNotFound, "there is no such view"}
@@ -181,8 +186,8 @@ func (c *Console) refresh(ctx context.Context, key viewKey, v *liveView, viewer 
 
 // remake makes a view once more.
 func (c *Console) remake(ctx context.Context, key viewKey, v *liveView, viewer Viewer) {
-	defer guard.Recover(c.server.Logger(), "a live view of the console") // the next one may do better
-	if parts, err := c.makeView(ctx, key, viewer); err == nil {          // the store may come back; a task that has expired stays as it was
+	defer guard.Recover(c.server.Logger(), "a live view of the console")                    // the next one may do better
+	if parts, err := c.makeView(ctx, key, viewer, &v.version); err == nil && parts != nil { // the store may come back; a task that has expired stays as it was
 		c.publish(v, parts)
 	}
 }

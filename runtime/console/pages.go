@@ -379,6 +379,26 @@ func parseReference(text string) (created time.Time, id string, err error) {
 
 // findTask returns the task of a reference, whole.
 func (c *Console) findTask(ctx context.Context, viewer Viewer, text string) (mcptask.Record, error) {
+	record, err := c.seekTask(ctx, text)
+	if err != nil {
+		return record, err
+	}
+	return c.readTask(ctx, viewer, record.ID)
+}
+
+// readTask returns a task, whole.
+func (c *Console) readTask(ctx context.Context, viewer Viewer, id string) (mcptask.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, readsWithin)
+	defer cancel()
+	record, err := c.server.Operator(viewer.Name).Task(ctx, id)
+	if errors.Is(err, mcptask.ErrNoRecord) {
+		return record, errNoTask
+	}
+	return record, err
+}
+
+// seekTask returns the task of a reference, as far as a scan does.
+func (c *Console) seekTask(ctx context.Context, text string) (mcptask.Record, error) {
 	created, prefix, err := parseReference(text)
 	if err != nil {
 		return mcptask.Record{}, err
@@ -393,11 +413,7 @@ func (c *Console) findTask(ctx context.Context, viewer Viewer, text string) (mcp
 		}
 		for _, r := range page {
 			if strings.HasPrefix(r.ID, prefix) && len(prefix) == min(len(r.ID), idPrefix) {
-				record, err := c.server.Operator(viewer.Name).Task(ctx, r.ID)
-				if errors.Is(err, mcptask.ErrNoRecord) {
-					return record, errNoTask
-				}
-				return record, err
+				return r, nil
 			}
 			after = mcptask.Position{CreatedAt: r.CreatedAt, ID: r.ID}
 		}

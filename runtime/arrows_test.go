@@ -106,7 +106,7 @@ var arrows = []arrow{
 	{"runtime/internal/chaos", nil, slices.Concat(runtimeTests, []string{
 		"runtime/internal/tuning", "runtime/internal/pgtest", "runtime/sqlite", "runtime/postgres", "github.com/jackc/pgx/v5/...", "github.com/modelcontextprotocol/go-sdk/...",
 	})},
-	{"runtime/internal/durable/durabletest", []string{"runtime"}, nil},
+	{"runtime/internal/durable/durabletest", []string{"runtime", "runtime/console"}, nil},
 	{"runtime/internal/leak", nil, nil},
 	{"runtime/internal/pgtest", []string{"github.com/jackc/pgx/v5/..."}, nil},
 	{"runtime/internal/memnet", nil, runtimeTests},

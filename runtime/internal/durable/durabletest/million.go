@@ -2,12 +2,18 @@ package durabletest
 
 import (
 	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"testing"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/console"
 )
 
 const (
@@ -65,6 +71,7 @@ func BenchmarkMillion(b *testing.B, open func(b *testing.B, n, held int64) Fille
 	}
 	b.ReportMetric(float64(large.median("beat").Microseconds())/1000, "beat-ms")
 	large.operate(b)
+	large.show(b)
 	b.ReportMetric(heapSize()-before, "heap-MB")
 }
 
@@ -102,6 +109,52 @@ func (c *clocked) operate(b *testing.B) {
 		}
 		for range 10 {
 			c.time(b, name, want, call)
+		}
+		b.ReportMetric(float64(c.median(name).Microseconds())/1000, name+"-ms")
+	}
+}
+
+// show measures the pages of an operator. An open page is made again each second, for all its viewers together.
+func (c *clocked) show(b *testing.B) {
+	b.Helper()
+	const asking = 300 // more than the first page looks at
+	for range asking {
+		r := NewTask(300)
+		r.Phase, r.Timeline = mcptask.PhaseInputRequired, r.Timeline.With(mcptask.Moment{Kind: mcptask.EventAsked, At: r.CreatedAt, Text: "approve"})
+		r.Inputs = []mcptask.Input{{Key: "approve", Method: "elicitation/create", State: mcptask.InputOutstanding, Params: json.RawMessage(`{"message":"Go on?"}`)}}
+		if _, err := c.Create(b.Context(), r, quota); err != nil {
+			b.Fatal(err)
+		}
+	}
+	server, err := mcptask.NewServer(mcptask.Options{Store: c.Filled, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer server.Close()
+	page, err := console.New(server, console.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	web := httptest.NewServer(page)
+	defer web.Close()
+	get := func(path string) func(context.Context) (int, error) {
+		return func(ctx context.Context) (int, error) {
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, web.URL+"/console/"+path, nil)
+			if err != nil {
+				return 0, err
+			}
+			response, err := web.Client().Do(r)
+			if err != nil {
+				return 0, err
+			}
+			defer response.Body.Close()
+			_, err = io.Copy(io.Discard, response.Body)
+			return response.StatusCode, err
+		}
+	}
+	for name, path := range map[string]string{"overview-page": "", "tasks-page": "tasks", "running-page": "tasks?state=running"} {
+		for range 20 {
+			c.time(b, name, http.StatusOK, get(path))
 		}
 		b.ReportMetric(float64(c.median(name).Microseconds())/1000, name+"-ms")
 	}

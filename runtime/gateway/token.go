@@ -108,7 +108,12 @@ func (k sessionKeys) encode(t *sessionToken) string {
 		return ""
 	}
 	signed := tokenPrefix + base64.RawURLEncoding.EncodeToString(payload)
-	return signed + "." + base64.RawURLEncoding.EncodeToString(hash(k[0].sign, signed))
+	return signed + "." + sign(k[0], signed)
+}
+
+// sign returns the signature of a text.
+func sign(key sessionKey, text string) string {
+	return base64.RawURLEncoding.EncodeToString(hash(key.sign, text))
 }
 
 // verify returns the token in a session's ID and whether the principal is the session's. It
@@ -118,15 +123,12 @@ func (k sessionKeys) verify(id, principal string, now time.Time) (t *sessionToke
 		return nil, false
 	}
 	end := strings.LastIndexByte(id, '.') // the prefix has one
-	signature, err := tokenEncoding.DecodeString(id[end+1:])
-	if err != nil {
-		return nil, false
-	}
 	for _, key := range k {
-		if !hmac.Equal(signature, hash(key.sign, id[:end])) {
+		// Decoded, two signatures may be alike: base64 ignores line breaks. A session has one ID.
+		if !hmac.Equal([]byte(id[end+1:]), []byte(sign(key, id[:end]))) {
 			continue
 		}
-		payload, err := tokenEncoding.DecodeString(id[min(len(tokenPrefix), end):end])
+		payload, err := base64.RawURLEncoding.DecodeString(id[min(len(tokenPrefix), end):end])
 		t = new(sessionToken)
 		if err != nil || json.Unmarshal(payload, t) != nil || now.Sub(t.began()) > mcptask.SessionLife {
 			return nil, false
@@ -135,6 +137,3 @@ func (k sessionKeys) verify(id, principal string, now time.Time) (t *sessionToke
 	}
 	return nil, false
 }
-
-// tokenEncoding refuses a second form of the same bytes. A session has one ID.
-var tokenEncoding = base64.RawURLEncoding.Strict()

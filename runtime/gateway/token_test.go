@@ -73,6 +73,7 @@ func FuzzToken(f *testing.F) {
 	f.Add(tokenPrefix + ".")
 	f.Add(strings.Replace(id, ".", "..", 1))
 	f.Add(id[:strings.LastIndexByte(id, '.')])
+	f.Add(id + "\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		if got, _ := keys.verify(text, "alice", now); got != nil && text != keys.encode(got) { // each fuzzing process signs its own
 			t.Errorf("%q is taken for %+v", text, got)

@@ -166,6 +166,8 @@ type Filter struct {
 	Principal, Tool, Worker string
 	Phase                   Phase
 	Outcome                 OutcomeKind
+	// IsError admits the records whose outcome has this IsError: true those whose result is an error of the tool.
+	IsError *bool
 	// Unfinished admits the records that have no outcome.
 	Unfinished bool
 	// Message admits the records whose StatusMessage contains it, byte by byte.
@@ -180,7 +182,8 @@ type Filter struct {
 func (f Filter) Admits(r *Record) bool {
 	return (f.Principal == "" || f.Principal == r.Principal) && (f.Tool == "" || f.Tool == r.Tool) &&
 		(f.Worker == "" || f.Worker == r.Worker) && (f.Phase == "" || f.Phase == r.Phase) &&
-		(f.Outcome == "" || r.Outcome != nil && f.Outcome == r.Outcome.Kind) && !(f.Unfinished && r.Done()) &&
+		(f.Outcome == "" || r.Outcome != nil && f.Outcome == r.Outcome.Kind) &&
+		(f.IsError == nil || r.Outcome != nil && *f.IsError == r.Outcome.IsError) && !(f.Unfinished && r.Done()) &&
 		strings.Contains(r.StatusMessage, f.Message) && (f.CreatedFrom.IsZero() || !r.CreatedAt.Before(f.CreatedFrom)) &&
 		(f.CreatedUntil.IsZero() || !r.CreatedAt.After(f.CreatedUntil))
 }

@@ -52,7 +52,7 @@ func testInspector(k *kit) {
 		r.Tool, r.Worker, r.Phase, r.Outcome = []string{"s", "t"}[i/3%2], []string{"", "w1", "w2", "w1"}[i%4], phases[i%4], nil
 		r.StatusMessage = fmt.Sprint("half \x00 way \\'\xff\"? ", i)
 		if r.Done() {
-			r.Outcome = &mcptask.Outcome{Kind: []mcptask.OutcomeKind{mcptask.OutcomeResult, mcptask.OutcomeError, mcptask.OutcomeCancelled}[i%3]}
+			r.Outcome = &mcptask.Outcome{Kind: []mcptask.OutcomeKind{mcptask.OutcomeResult, mcptask.OutcomeError, mcptask.OutcomeCancelled}[i%3], IsError: i%2 == 1 && i%3 == 0}
 		}
 		want = append(want, k.createRecord(r))
 	}
@@ -70,6 +70,7 @@ func testInspector(k *kit) {
 		{CreatedFrom: time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)}, {CreatedUntil: time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)},
 		{CreatedFrom: time.UnixMicro(math.MinInt64)}, {CreatedFrom: time.UnixMicro(math.MaxInt64)}, {CreatedUntil: time.UnixMicro(math.MinInt64)},
 		{CreatedUntil: time.UnixMicro(math.MaxInt64)}, {CreatedFrom: k.minutesAfter(-2), CreatedUntil: k.minutesAfter(-5)},
+		{IsError: new(true)}, {IsError: new(false)}, {IsError: new(false), Outcome: mcptask.OutcomeResult}, {IsError: new(true), Unfinished: true},
 		{Phase: "odd"}, {Outcome: "odd"}, {CreatedFrom: k.minutesAfter(-5)}, {CreatedUntil: k.minutesAfter(-5)},
 		{CreatedFrom: k.minutesAfter(-6), CreatedUntil: k.minutesAfter(-2), Unfinished: true, OldestFirst: true},
 	}

@@ -28,6 +28,10 @@ func ConditionsOf(filter mcptask.Filter, after mcptask.Position, principal, cont
 	// The index of unfinished tasks has this condition.
 	add(filter.Unfinished || filter.Phase != "" && PhaseNumber(filter.Phase) < PhaseDone, "phase < 9")
 	add(filter.Outcome != "", "outcome = ?", OutcomeKindNumber(filter.Outcome))
+	if filter.IsError != nil {
+		add(*filter.IsError, "outcome <> 0 AND is_error")
+		add(!*filter.IsError, "outcome <> 0 AND NOT is_error")
+	}
 	add(filter.Message != "", contains, []byte(filter.Message))
 	add(!filter.CreatedFrom.IsZero(), "created >= ?", Micros(filter.CreatedFrom))
 	add(!filter.CreatedUntil.IsZero(), "created <= ?", Micros(filter.CreatedUntil))

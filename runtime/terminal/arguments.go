@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/form"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 )
 
@@ -230,13 +231,13 @@ func (s schema) names() []string {
 
 // orderNames returns names in the order in which the text of a schema has them as properties. Others come first.
 func orderNames(names []string, schema json.RawMessage) []string {
-	members, _ := decodeMembers(schema)
+	members, _ := form.DecodeMembers(schema)
 	place := map[string]int{}
 	for _, m := range members {
-		if m.name == "properties" {
-			properties, _ := decodeMembers(m.value)
+		if m.Name == "properties" {
+			properties, _ := form.DecodeMembers(m.Value)
 			for i, p := range properties {
-				place[p.name] = i
+				place[p.Name] = i
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/form"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
@@ -176,31 +177,31 @@ func (t *Terminal) width() int {
 
 // askForm asks what a schema wants.
 func (t *Terminal) askForm(ctx context.Context, schema json.RawMessage) (json.RawMessage, error) {
-	form, err := newFields(schema)
+	made, err := newFields(schema)
 	switch {
 	case err != nil:
 		return t.askJSON(ctx, schema)
-	case len(form.list) == 0:
+	case len(made.list) == 0:
 		return t.askConsent(ctx)
 	}
 	t.tell("Ctrl-D declines, Esc dismisses.", t.look.faint)
 	values := map[string]json.RawMessage{}
-	for again := form.list; len(again) > 0; {
+	for again := made.list; len(again) > 0; {
 		for _, f := range again {
 			if err := t.askField(ctx, f, values); err != nil {
 				return nil, err
 			}
 		}
-		if again, err = form.check(ctx, values); err != nil {
+		if again, err = made.check(ctx, values); err != nil {
 			t.say(t.formatFault(err)...)
 		}
 	}
-	return form.encode(values), nil
+	return made.encode(values), nil
 }
 
 // askField asks for one value until it fits. The value is nil if the field stays empty.
 func (t *Terminal) askField(ctx context.Context, f field, values map[string]json.RawMessage) error {
-	if description := brief(f.property.Description, maxDescription); description != "" {
+	if description := brief(f.Description, maxDescription); description != "" {
 		t.tell(description, t.look.faint)
 	}
 	p := f.newPrompt()
@@ -215,7 +216,7 @@ func (t *Terminal) askField(ctx context.Context, f field, values map[string]json
 	if err != nil {
 		return err
 	}
-	values[f.name] = value
+	values[f.Name] = value
 	t.replacePrompt(nil, t.formatEntered(f.label()+": ", f.showEntered(value)))
 	return nil
 }
@@ -271,7 +272,7 @@ func (t *Terminal) askJSON(ctx context.Context, schema json.RawMessage) (json.Ra
 	p := &prompt{label: "  JSON: "}
 	typed, err := t.askValue(ctx, p, func() (json.RawMessage, error) {
 		typed := bytes.TrimSpace([]byte(string(p.text)))
-		if _, err := decodeMembers(typed); err != nil || !json.Valid(typed) {
+		if _, err := form.DecodeMembers(typed); err != nil || !json.Valid(typed) {
 			return nil, errors.New("it is not an object in JSON")
 		}
 		return typed, nil

@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -27,57 +26,11 @@ const (
 	maxPlace       = 64 // as package validate cuts names
 )
 
-// errFormless says that no form can be made from a schema.
-var errFormless = errors.New("the schema is not one of a form")
-
-// field is a property of a question's schema.
+// field is a field of a form, with the schema of an object that has only this property. It is nil if it cannot be
+// compiled here. Then only the server checks the value.
 type field struct {
-	name     string
-	property property
-	required bool
-	choices  []choice
-	// schema is that of an object with only this property. It is nil if it cannot be compiled here. Then only the
-	// server checks the value.
+	form.Field
 	schema *validate.Schema
-}
-
-// property is the schema of a field.
-type property struct {
-	Type        string            `json:"type"`
-	Title       string            `json:"title"`
-	Description string            `json:"description"`
-	Format      string            `json:"format"`
-	WriteOnly   bool              `json:"writeOnly"`
-	Default     json.RawMessage   `json:"default"`
-	Const       json.RawMessage   `json:"const"`
-	Enum        []json.RawMessage `json:"enum"`
-	EnumNames   []string          `json:"enumNames"`
-	OneOf       []option          `json:"oneOf"`
-	AnyOf       []option          `json:"anyOf"`
-	Items       *property         `json:"items"`
-	Minimum     json.Number       `json:"minimum"`
-	Maximum     json.Number       `json:"maximum"`
-	MinLength   int64             `json:"minLength"`
-	MaxLength   int64             `json:"maxLength"`
-	MinItems    int64             `json:"minItems"`
-	MaxItems    int64             `json:"maxItems"`
-}
-
-type option struct {
-	Const json.RawMessage `json:"const"`
-	Title string          `json:"title"`
-}
-
-// choice is a value that a field may have, and its name for a person.
-type choice struct {
-	value json.RawMessage
-	label string
-}
-
-// member is a member of a JSON object.
-type member struct {
-	name  string
-	value json.RawMessage
 }
 
 // fields are the fields of a form.
@@ -86,164 +39,38 @@ type fields struct {
 	schema *validate.Schema // of the whole form, or nil
 }
 
-// newFields returns the fields of a question's schema, in its order. There are none if the schema has no
-// properties. The error is errFormless if a person has to write JSON.
+// newFields returns the fields of a question's schema, or form.ErrFormless.
 func newFields(schema json.RawMessage) (fields, error) {
-	var made fields
-	if len(schema) == 0 || string(schema) == "null" {
-		return made, nil
+	parsed, err := form.Parse(schema)
+	if err != nil || len(parsed.Fields) == 0 {
+		return fields{}, err
 	}
-	if len(schema) > form.MaxSize {
-		return made, errFormless
-	}
-	members, err := decodeMembers(schema)
-	if err != nil {
-		return made, errFormless
-	}
-	var properties []member
-	var required []string
-	for i, m := range members {
-		switch m.name {
-		case "properties":
-			if properties, err = decodeMembers(m.value); err != nil {
-				return made, errFormless
-			}
-			for at := range properties {
-				properties[at].value = withoutPassword(properties[at].value)
-			}
-			members[i].value = encodeMembers(properties)
-		case "required":
-			if json.Unmarshal(m.value, &required) != nil {
-				return made, errFormless
-			}
-		}
-	}
-	if form.Check(encodeMembers(members)) != nil {
-		return made, errFormless
-	}
-	made.schema = compile(members)
-	for _, p := range properties {
-		f, err := newField(p, slices.Contains(required, p.name))
-		if err != nil {
-			return made, err
-		}
-		made.list = append(made.list, f)
-	}
-	for _, name := range required {
-		if !slices.ContainsFunc(made.list, func(f field) bool { return f.name == name }) {
-			return made, errFormless
-		}
+	made := fields{schema: compile(parsed.Members)}
+	for _, f := range parsed.Fields {
+		property := form.EncodeMembers([]form.Member{{Name: f.Name, Value: f.Schema}})
+		made.list = append(made.list, field{f, compile([]form.Member{{Name: "properties", Value: property}})})
 	}
 	return made, nil
-}
-
-func newField(m member, required bool) (field, error) {
-	f := field{name: m.name, required: required}
-	if err := json.Unmarshal(m.value, &f.property); err != nil {
-		return field{}, errFormless
-	}
-	f.schema = compile([]member{{"properties", encodeMembers([]member{m})}})
-	p := f.property
-	if p.Type == "array" {
-		if p.Items == nil {
-			return field{}, errFormless
-		}
-		f.choices = newChoices(p.Items.Enum, nil, p.Items.AnyOf)
-		if len(f.choices) == 0 {
-			return field{}, errFormless
-		}
-		return f, nil
-	}
-	if p.Const != nil && string(p.Const) != "null" {
-		f.choices = newChoices([]json.RawMessage{p.Const}, nil, nil)
-	} else {
-		f.choices = newChoices(p.Enum, p.EnumNames, p.OneOf)
-	}
-	return f, nil
-}
-
-// newChoices returns the choices of an enum with names, and of options with titles.
-func newChoices(values []json.RawMessage, names []string, options []option) []choice {
-	var choices []choice
-	add := func(value json.RawMessage, name string) {
-		label := brief(name, maxChoice)
-		if label == "" {
-			label = showValue(value, maxChoice)
-		}
-		choices = append(choices, choice{value, label})
-	}
-	for i, value := range values {
-		name := ""
-		if i < len(names) {
-			name = names[i]
-		}
-		add(value, name)
-	}
-	for _, o := range options {
-		add(o.Const, o.Title)
-	}
-	return choices
-}
-
-// withoutPassword replaces the format password, which a form may not have, by writeOnly. Both hide what is typed.
-func withoutPassword(schema json.RawMessage) json.RawMessage {
-	members, err := decodeMembers(schema)
-	if err != nil {
-		return schema
-	}
-	isPassword := func(m member) bool { return m.name == "format" && string(m.value) == `"password"` }
-	if !slices.ContainsFunc(members, isPassword) {
-		return schema
-	}
-	members = slices.DeleteFunc(members, func(m member) bool { return isPassword(m) || m.name == "writeOnly" })
-	return encodeMembers(append(members, member{"writeOnly", json.RawMessage("true")}))
-}
-
-// decodeMembers returns the members of a JSON object in their order. If a name comes twice, the last value counts.
-func decodeMembers(data json.RawMessage) ([]member, error) {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
-		return nil, fmt.Errorf("no object: %w", cmp.Or(err, errFormless))
-	}
-	var members []member
-	places := map[string]int{}
-	for decoder.More() {
-		token, err := decoder.Token()
-		if err != nil {
-			return nil, err
-		}
-		m := member{name: fmt.Sprint(token)}
-		if err := decoder.Decode(&m.value); err != nil {
-			return nil, err
-		}
-		if at, ok := places[m.name]; ok {
-			members[at] = m
-			continue
-		}
-		places[m.name] = len(members)
-		members = append(members, m)
-	}
-	if _, err := decoder.Token(); err != nil {
-		return nil, err
-	}
-	return members, nil
-}
-
-// encodeMembers encodes an object whose values are valid JSON.
-func encodeMembers(members []member) json.RawMessage {
-	b := []byte{'{'}
-	for i, m := range members {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(append(append(b, encodeString(m.name)...), ':'), m.value...)
-	}
-	return append(b, '}')
 }
 
 func encodeString(s string) json.RawMessage {
 	encoded, _ := encode(s) // a string always encodes
 	return encoded
+}
+
+// choiceLabel returns what a choice is called.
+func (f field) choiceLabel(at int) string {
+	c := f.Choices[at]
+	return cmp.Or(brief(c.Title, maxChoice), showValue(c.Value, maxChoice))
+}
+
+// choiceLabels returns what all choices are called.
+func (f field) choiceLabels() []string {
+	labels := make([]string, len(f.Choices))
+	for i := range labels {
+		labels[i] = f.choiceLabel(i)
+	}
+	return labels
 }
 
 // showValue returns a value as a person would type it.
@@ -257,77 +84,40 @@ func showValue(value json.RawMessage, most int) string {
 
 // label returns what the field is called.
 func (f field) label() string {
-	return cmp.Or(brief(f.property.Title, maxLabel), brief(f.name, maxLabel), "value")
+	return cmp.Or(brief(f.Title, maxLabel), brief(f.Name, maxLabel), "value")
 }
 
 // isHidden reports whether what is typed stays off the screen.
-func (f field) isHidden() bool { return f.property.WriteOnly && len(f.choices) == 0 }
+func (f field) isHidden() bool { return f.WriteOnly && len(f.Choices) == 0 }
 
 // isSeveral reports whether the value is a list of choices.
-func (f field) isSeveral() bool { return f.property.Type == "array" }
+func (f field) isSeveral() bool { return f.Type == "array" }
 
 // kind says in words what the field takes.
 func (f field) kind() string {
-	p := f.property
+	p := f.Property
 	var kind string
 	switch {
 	case f.isSeveral():
-		kind = "space or numbers to choose" + formatRange(p.MinItems, p.MaxItems, ", ", "")
-	case len(f.choices) > 0:
-		kind = fmt.Sprintf("1-%d", len(f.choices))
+		kind = "space or numbers to choose" + form.FormatRange(p.MinItems, p.MaxItems, ", ", "")
+	case len(f.Choices) > 0:
+		kind = fmt.Sprintf("1-%d", len(f.Choices))
 	case f.isHidden():
-		kind = "hidden" + formatRange(p.MinLength, p.MaxLength, ", ", " characters")
+		kind = "hidden" + form.FormatRange(p.MinLength, p.MaxLength, ", ", " characters")
 	case p.Type == "boolean":
 		kind = "y/n"
-	case p.Type == "string":
-		formats := map[string]string{
-			"email": "e-mail address", "uri": "URL", "date": "date such as 2026-01-31", "date-time": "time such as 2026-01-31T15:04:05Z",
-		}
-		kind = cmp.Or(formats[p.Format], "text") + formatRange(p.MinLength, p.MaxLength, ", ", " characters")
 	default:
-		kind = "number"
-		if p.Type == "integer" {
-			kind = "whole number"
-		}
-		switch {
-		case p.Minimum != "" && p.Maximum != "":
-			kind += fmt.Sprintf(" from %s to %s", p.Minimum, p.Maximum)
-		case p.Minimum != "":
-			kind += " from " + string(p.Minimum)
-		case p.Maximum != "":
-			kind += " up to " + string(p.Maximum)
-		}
+		kind = f.Describe()
 	}
-	if !f.required {
+	if !f.Required {
 		kind += ", optional"
 	}
 	return brief(kind, maxLabel)
 }
 
-// formatRange formats the bounds of a length. 0 is no bound.
-func formatRange(least, most int64, before, after string) string {
-	switch {
-	case least > 0 && most > 0:
-		return fmt.Sprintf("%s%d to %d%s", before, least, most, after)
-	case least > 0:
-		return fmt.Sprintf("%sat least %d%s", before, least, after)
-	case most > 0:
-		return fmt.Sprintf("%sat most %d%s", before, most, after)
-	}
-	return ""
-}
-
-// defaultValue returns the value that an empty line means, or nil.
-func (f field) defaultValue() json.RawMessage {
-	if value := f.property.Default; len(value) > 0 && string(value) != "null" {
-		return value
-	}
-	return nil
-}
-
 // showDefault returns the default for a person, or "".
 func (f field) showDefault() string {
-	value := f.defaultValue()
+	value := f.DefaultValue()
 	switch {
 	case value == nil:
 		return ""
@@ -335,15 +125,15 @@ func (f field) showDefault() string {
 		return "hidden"
 	case f.isSeveral():
 		var labels []string
-		for _, at := range f.defaultChoices() {
-			labels = append(labels, f.choices[at].label)
+		for _, at := range f.DefaultChoices() {
+			labels = append(labels, f.choiceLabel(at))
 		}
 		return brief(cmp.Or(strings.Join(labels, ", "), "none"), maxDefault)
-	case f.property.Type == "boolean" && len(f.choices) == 0:
+	case f.Type == "boolean" && len(f.Choices) == 0:
 		return showAnswer(value)
 	}
-	if at := f.indexOf(value); at >= 0 {
-		return f.choices[at].label
+	if at := f.IndexOf(value); at >= 0 {
+		return f.choiceLabel(at)
 	}
 	return showValue(value, maxDefault)
 }
@@ -356,43 +146,6 @@ func showAnswer(value json.RawMessage) string {
 	return "n"
 }
 
-// indexOf returns the index of the choice that has a value, or -1.
-func (f field) indexOf(value json.RawMessage) int {
-	for i, c := range f.choices {
-		if bytes.Equal(c.value, value) { // also integers that are the same in floating point
-			return i
-		}
-	}
-	return slices.IndexFunc(f.choices, func(c choice) bool { return sameScalar(c.value, value) })
-}
-
-// sameScalar compares two strings, numbers or booleans.
-func sameScalar(a, b json.RawMessage) bool {
-	var x, y any
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && isScalar(x) && x == y
-}
-
-func isScalar(value any) bool {
-	switch value.(type) {
-	case string, float64, bool:
-		return true
-	}
-	return false
-}
-
-// defaultChoices returns the indexes of the choices that a list has by default.
-func (f field) defaultChoices() []int {
-	var values []json.RawMessage
-	_ = json.Unmarshal(f.defaultValue(), &values) // form.Check has seen that it is a list
-	var found []int
-	for _, value := range values {
-		if at := f.indexOf(value); at >= 0 {
-			found = append(found, at)
-		}
-	}
-	return found
-}
-
 // check returns what is wrong with the whole form, and the fields to ask again: those that the fault names, or all.
 func (f fields) check(ctx context.Context, values map[string]json.RawMessage) (again []field, err error) {
 	if f.schema == nil {
@@ -402,7 +155,7 @@ func (f fields) check(ctx context.Context, values map[string]json.RawMessage) (a
 		return nil, nil
 	}
 	for _, each := range f.list {
-		place := text.Shorten(each.name, maxPlace)
+		place := text.Shorten(each.Name, maxPlace)
 		if strings.Contains(err.Error(), place+": ") || strings.Contains(err.Error(), strconv.Quote(place)) {
 			again = append(again, each)
 		}
@@ -415,13 +168,13 @@ func (f fields) check(ctx context.Context, values map[string]json.RawMessage) (a
 
 // encode returns the content of the answer.
 func (f fields) encode(values map[string]json.RawMessage) json.RawMessage {
-	var members []member
+	var members []form.Member
 	for _, each := range f.list {
-		if value := values[each.name]; value != nil {
-			members = append(members, member{each.name, value})
+		if value := values[each.Name]; value != nil {
+			members = append(members, form.Member{Name: each.Name, Value: value})
 		}
 	}
-	return encodeMembers(members)
+	return form.EncodeMembers(members)
 }
 
 // newPrompt returns the prompt of the field.
@@ -430,22 +183,19 @@ func (f field) newPrompt() *prompt {
 	if shown := f.showDefault(); shown != "" {
 		label += " [" + shown + "]"
 	}
-	p := &prompt{label: label + ": ", hidden: f.isHidden(), several: f.isSeveral(), checked: map[int]bool{}}
-	for _, c := range f.choices {
-		p.choices = append(p.choices, c.label)
-	}
+	p := &prompt{label: label + ": ", hidden: f.isHidden(), several: f.isSeveral(), choices: f.choiceLabels(), checked: map[int]bool{}}
 	p.find = func(typed string) (int, bool) {
 		at, err := f.find(typed)
 		return at, err == nil
 	}
 	switch {
 	case f.isSeveral():
-		for _, at := range f.defaultChoices() {
+		for _, at := range f.DefaultChoices() {
 			p.checked[at] = true
 		}
-	case f.defaultValue() != nil:
-		p.at = f.indexOf(f.defaultValue())
-	case !f.required:
+	case f.DefaultValue() != nil:
+		p.at = f.IndexOf(f.DefaultValue())
+	case !f.Required:
 		p.at = -1
 	}
 	return p
@@ -458,22 +208,22 @@ func (f field) read(p *prompt) (json.RawMessage, error) {
 	switch {
 	case f.isSeveral():
 		return f.readSeveral(p, typed)
-	case len(f.choices) > 0 && isEmpty && p.at >= 0:
-		return f.choices[p.at].value, nil
-	case isEmpty && f.defaultValue() != nil:
-		return f.defaultValue(), nil
-	case isEmpty && f.required:
+	case len(f.Choices) > 0 && isEmpty && p.at >= 0:
+		return f.Choices[p.at].Value, nil
+	case isEmpty && f.DefaultValue() != nil:
+		return f.DefaultValue(), nil
+	case isEmpty && f.Required:
 		return nil, errors.New("a value is needed: Ctrl-D declines the question")
 	case isEmpty:
 		return nil, nil
-	case len(f.choices) > 0:
+	case len(f.Choices) > 0:
 		at, err := f.find(typed)
 		if err != nil {
 			return nil, err
 		}
-		return f.choices[at].value, nil
+		return f.Choices[at].Value, nil
 	}
-	switch f.property.Type {
+	switch f.Type {
 	case "boolean":
 		return readBoolean(typed)
 	case "integer":
@@ -487,19 +237,15 @@ func (f field) read(p *prompt) (json.RawMessage, error) {
 // find returns the choice that a person typed: its value, or what pick takes.
 func (f field) find(typed string) (int, error) {
 	typed = strings.TrimSpace(typed)
-	for i, c := range f.choices {
-		if string(c.value) == typed || showValue(c.value, maxChoice) == typed {
+	for i, c := range f.Choices {
+		if string(c.Value) == typed || showValue(c.Value, maxChoice) == typed {
 			return i, nil
 		}
 	}
-	labels := make([]string, len(f.choices))
-	for i, c := range f.choices {
-		labels[i] = c.label
-	}
-	if at, ok := pick(labels, typed); ok {
+	if at, ok := pick(f.choiceLabels(), typed); ok {
 		return at, nil
 	}
-	return 0, fmt.Errorf("%q is none of the choices: type a number from 1 to %d", text.Shorten(typed, maxDefault), len(f.choices))
+	return 0, fmt.Errorf("%q is none of the choices: type a number from 1 to %d", text.Shorten(typed, maxDefault), len(f.Choices))
 }
 
 // readSeveral returns the list of the choices that are checked, or of those that were typed.
@@ -526,15 +272,15 @@ func (f field) readSeveral(p *prompt, typed string) (json.RawMessage, error) {
 		}
 	}
 	list := []byte{'['}
-	for i, c := range f.choices {
+	for i, c := range f.Choices {
 		if chosen[i] {
 			if len(list) > 1 {
 				list = append(list, ',')
 			}
-			list = append(list, c.value...)
+			list = append(list, c.Value...)
 		}
 	}
-	if len(list) == 1 && !f.required && f.defaultValue() == nil {
+	if len(list) == 1 && !f.Required && f.DefaultValue() == nil {
 		return nil, nil
 	}
 	return append(list, ']'), nil
@@ -578,9 +324,9 @@ func readNumber(typed string) (json.RawMessage, error) {
 }
 
 // compile returns the schema of an object, or nil.
-func compile(members []member) *validate.Schema {
-	members = slices.DeleteFunc(slices.Clone(members), func(m member) bool { return m.name == "type" })
-	schema, _ := validate.Compile(string(encodeMembers(append(members, member{"type", json.RawMessage(`"object"`)}))), true)
+func compile(members []form.Member) *validate.Schema {
+	members = slices.DeleteFunc(slices.Clone(members), func(m form.Member) bool { return m.Name == "type" })
+	schema, _ := validate.Compile(string(form.EncodeMembers(append(members, form.Member{Name: "type", Value: json.RawMessage(`"object"`)}))), true)
 	return schema
 }
 
@@ -589,14 +335,14 @@ func (f field) check(ctx context.Context, value json.RawMessage) error {
 	if f.schema == nil {
 		return nil
 	}
-	err := f.schema.Check(ctx, encodeMembers([]member{{f.name, value}}))
+	err := f.schema.Check(ctx, form.EncodeMembers([]form.Member{{Name: f.Name, Value: value}}))
 	switch {
 	case err == nil:
 		return nil
 	case f.isHidden():
-		return errors.New("it does not fit" + formatRange(f.property.MinLength, f.property.MaxLength, ": want ", " characters"))
+		return errors.New("it does not fit" + form.FormatRange(f.MinLength, f.MaxLength, ": want ", " characters"))
 	}
-	place := text.Shorten(f.name, maxPlace) + ": "
+	place := text.Shorten(f.Name, maxPlace) + ": "
 	words := strings.ReplaceAll(strings.TrimPrefix(err.Error(), place), "; "+place, "; ")
 	return errors.New(brief(words, maxFault))
 }
@@ -613,14 +359,14 @@ func (f field) showEntered(value json.RawMessage) string {
 		_ = json.Unmarshal(value, &values) // read has made it
 		var labels []string
 		for _, each := range values {
-			if at := f.indexOf(each); at >= 0 {
-				labels = append(labels, f.choices[at].label)
+			if at := f.IndexOf(each); at >= 0 {
+				labels = append(labels, f.choiceLabel(at))
 			}
 		}
 		return cmp.Or(brief(strings.Join(labels, ", "), maxDescription), "none")
-	case f.indexOf(value) >= 0:
-		return f.choices[f.indexOf(value)].label
-	case f.property.Type == "boolean":
+	case f.IndexOf(value) >= 0:
+		return f.choiceLabel(f.IndexOf(value))
+	case f.Type == "boolean":
 		return showAnswer(value)
 	}
 	return showValue(value, maxDescription)

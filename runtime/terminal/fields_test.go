@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/form"
 )
 
 func TestFields(t *testing.T) {
@@ -32,18 +34,18 @@ func TestFields(t *testing.T) {
 		{"a pattern of JavaScript", of(`{"type":"string","pattern":"(?=x)"}`), "  a (text): "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			form, err := newFields([]byte(c.schema))
-			if err != nil || len(form.list) != 1 {
-				t.Fatalf("got %v, %v", form.list, err)
+			made, err := newFields([]byte(c.schema))
+			if err != nil || len(made.list) != 1 {
+				t.Fatalf("got %v, %v", made.list, err)
 			}
-			if got := form.list[0].newPrompt().label; got != c.label {
+			if got := made.list[0].newPrompt().label; got != c.label {
 				t.Errorf("got %q, want %q", got, c.label)
 			}
 		})
 	}
 	for _, schema := range []string{``, `null`, `{}`, `{"type":"object"}`, `{"type":"object","properties":{}}`} {
-		if form, err := newFields([]byte(schema)); err != nil || len(form.list) > 0 {
-			t.Errorf("%q: got %v, %v", schema, form.list, err)
+		if made, err := newFields([]byte(schema)); err != nil || len(made.list) > 0 {
+			t.Errorf("%q: got %v, %v", schema, made.list, err)
 		}
 	}
 	for _, schema := range []string{
@@ -51,7 +53,7 @@ func TestFields(t *testing.T) {
 		of(`{"type":"string","minimum":"x"}`), of(`1`), `{"properties":1}`, `{"required":1}`, `{"properties":{},"required":["a"]}`,
 		of(`{"type":"string","description":"` + strings.Repeat("x", 300<<10) + `"}`),
 	} {
-		if _, err := newFields([]byte(schema)); !errors.Is(err, errFormless) {
+		if _, err := newFields([]byte(schema)); !errors.Is(err, form.ErrFormless) {
 			t.Errorf("%.100q: got %v", schema, err)
 		}
 	}
@@ -63,10 +65,10 @@ func TestFieldsInOrder(t *testing.T) {
 	for _, name := range strings.Fields("z a m b a") {
 		properties = append(properties, fmt.Sprintf(`%q:{"type":"string"}`, name))
 	}
-	form, err := newFields([]byte(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`))
+	made, err := newFields([]byte(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`))
 	var names []string
-	for _, f := range form.list {
-		names = append(names, f.name)
+	for _, f := range made.list {
+		names = append(names, f.Name)
 	}
 	if got := strings.Join(names, " "); err != nil || got != "z a m b" {
 		t.Errorf("got %s, %v", got, err)
@@ -116,11 +118,11 @@ func TestRead(t *testing.T) {
 		{`{"type":"string","writeOnly":true,"pattern":"^[a-z]+$"}`, `SECRET`, ``, "it does not fit"},
 	} {
 		t.Run(c.property+c.typed, func(t *testing.T) {
-			form, err := newFields([]byte(`{"type":"object","properties":{"t":` + c.property + `},"required":["t"]}`))
+			made, err := newFields([]byte(`{"type":"object","properties":{"t":` + c.property + `},"required":["t"]}`))
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := form.list[0]
+			f := made.list[0]
 			p := f.newPrompt()
 			p.text = []rune(c.typed)
 			value, err := f.read(p)
@@ -138,17 +140,17 @@ func TestRead(t *testing.T) {
 }
 
 func TestCheckForm(t *testing.T) {
-	form, err := newFields([]byte(`{"properties":{"a":{"type":"integer"},"b":{"type":"string"}},"required":["a"]}`))
+	made, err := newFields([]byte(`{"properties":{"a":{"type":"integer"},"b":{"type":"string"}},"required":["a"]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := form.check(t.Context(), values(`a`, `1`)); again != nil || err != nil {
+	if again, err := made.check(t.Context(), values(`a`, `1`)); again != nil || err != nil {
 		t.Errorf("got %v, %v", again, err)
 	}
-	if again, err := form.check(t.Context(), values(`b`, `"x"`)); len(again) != 1 || again[0].name != "a" || err == nil {
+	if again, err := made.check(t.Context(), values(`b`, `"x"`)); len(again) != 1 || again[0].Name != "a" || err == nil {
 		t.Errorf("got %v, %v", again, err)
 	}
-	if again, err := form.check(t.Context(), values(`a`, `"x"`)); len(again) != 1 || again[0].name != "a" || err == nil {
+	if again, err := made.check(t.Context(), values(`a`, `"x"`)); len(again) != 1 || again[0].Name != "a" || err == nil {
 		t.Errorf("got %v, %v", again, err)
 	}
 }

@@ -68,7 +68,7 @@ var arrows = []arrow{
 	{"runtime/oteltask", []string{"runtime", "runtime/internal/guard", "runtime/internal/text", "go.opentelemetry.io/otel/..."}, slices.Concat(runtimeTests, []string{
 		"go.opentelemetry.io/otel/...", "github.com/modelcontextprotocol/go-sdk/mcp",
 	})},
-	{"runtime/console", []string{"runtime", "runtime/internal/guard"}, slices.Concat(runtimeTests, []string{"github.com/chromedp/..."})},
+	{"runtime/console", []string{"runtime", "runtime/internal/form", "runtime/internal/guard", "runtime/internal/text"}, slices.Concat(runtimeTests, []string{"github.com/chromedp/..."})},
 	{"runtime/terminal", []string{
 		"runtime", "runtime/internal/form", "runtime/internal/guard", "runtime/internal/text", "runtime/internal/validate",
 		"golang.org/x/term", "golang.org/x/text/width", "golang.org/x/sys/...",

@@ -41,9 +41,6 @@ func (s *Server) auditEnd(ctx context.Context, r Record, how string) {
 	s.tellHooks(ctx, TaskEvent{Kind: EventEnded, Task: r, Outcome: how})
 }
 
-// asCaller returns the owner of the task as a caller.
-func (r *Record) asCaller() Caller { return Caller{Principal: r.Principal, Revision: r.Revision} }
-
 // AuditSession writes to the audit trail that a session of the caller, which another process has
 // opened, is open in this process too. It writes that at most once a second for each principal.
 func (s *Server) AuditSession(caller Caller) {

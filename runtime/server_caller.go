@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -27,15 +28,27 @@ type Caller struct {
 	CanAsk []string
 }
 
+// sessionAccount begins the account of a session.
+const sessionAccount = "session "
+
 // Account returns the account that the caller's tasks and requests count against.
 func (c Caller) Account() string {
 	switch {
 	case c.Principal != "":
 		return "principal " + c.Principal
 	case c.Session != "":
-		return "session " + c.Session
+		return sessionAccount + c.Session
 	}
 	return ""
+}
+
+// asCaller returns the owner of the task as a caller.
+func (r *Record) asCaller() Caller {
+	session, isSession := strings.CutPrefix(r.Account, sessionAccount)
+	if !isSession {
+		session = ""
+	}
+	return Caller{Principal: r.Principal, Session: session, Revision: r.Revision, CanAsk: r.CanAsk}
 }
 
 // Named returns the stored ID of a task that the caller named itself. It hashes

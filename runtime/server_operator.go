@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
+	"fmt"
 )
 
 // Operator sees and changes the tasks of all principals, for a person who operates the server. What it does is in the
@@ -39,8 +39,8 @@ func (o *Operator) Reveal(ctx context.Context, r Record, what string) {
 // ErrTaskEnded says that an operator's action comes too late.
 var ErrTaskEnded = errors.New("mcptask: the task has ended already")
 
-// explain turns the error of an event into one for the person.
-func (o *Operator) explain(err error) error {
+// explainToOperator turns the error of an event into one for the person.
+func explainToOperator(err error) error {
 	if errors.Is(err, errTerminal) {
 		return ErrTaskEnded
 	}
@@ -58,7 +58,7 @@ func (o *Operator) Cancel(ctx context.Context, id string) error {
 		return event{kind: eventFinish, outcome: Outcome{Kind: OutcomeCancelled}, operator: o.name}
 	})
 	if err != nil {
-		return o.explain(err)
+		return explainToOperator(err)
 	}
 	o.audit(ctx, "cancel", record)
 	s.cancelHandler(id, ErrCancelled)
@@ -80,7 +80,7 @@ func (o *Operator) Answer(ctx context.Context, id, key string, response json.Raw
 	}
 	i := record.findInput(key)
 	if !record.isOutstanding(key) {
-		return ErrNotAsked
+		return fmt.Errorf("%w: %q", ErrNotAsked, key)
 	}
 	if err := checkAnswer(ctx, &s.schemas, record.Inputs[i], response); err != nil {
 		return err
@@ -93,11 +93,15 @@ func (o *Operator) Answer(ctx context.Context, id, key string, response json.Raw
 	})
 	switch {
 	case errors.Is(err, errVoid):
-		return ErrNotAsked
+		return fmt.Errorf("%w: %q", ErrNotAsked, key)
 	case err != nil:
-		return o.explain(err)
+		return explainToOperator(err)
 	}
-	o.audit(ctx, "answer", record, "key", key)
+	var given struct {
+		Action string `json:"action"`
+	}
+	_ = json.Unmarshal(response, &given) // the response to a request to a model has none
+	o.audit(ctx, "answer", record, "key", key, "response", given.Action)
 	s.tellEngineOfAnswer(record)
 	return nil
 }
@@ -116,15 +120,10 @@ func (o *Operator) RunAgain(ctx context.Context, id string) (Record, error) {
 	}
 	t, ok := s.catalog.findTool(former.Tool)
 	if !ok {
-		return Record{}, ErrNoTool
+		return Record{}, fmt.Errorf("%w: %q: a server that has it can, on the same store", ErrNoTool, former.Tool)
 	}
-	session, isSession := strings.CutPrefix(former.Account, "session ") // of an anonymous requestor
-	if !isSession {
-		session = ""
-	}
-	caller := Caller{Principal: former.Principal, Session: session, Revision: former.Revision, CanAsk: former.CanAsk}
 	call := CallRequest{Mode: ModeTask, Trace: TraceOf(ctx), operator: o.name, again: "again " + LogID("", former.ID)}
-	reply, _, err := s.beginTask(ctx, caller, t, former.Arguments, call, nil)
+	reply, _, err := s.beginTask(ctx, former.asCaller(), t, former.Arguments, call, nil)
 	if err != nil {
 		return Record{}, err
 	}

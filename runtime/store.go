@@ -170,6 +170,8 @@ type Filter struct {
 	IsError *bool
 	// Unfinished admits the records that have no outcome.
 	Unfinished bool
+	// IDPrefix admits the records whose ID begins with it.
+	IDPrefix string
 	// Message admits the records whose StatusMessage contains it, byte by byte.
 	Message string
 	// CreatedFrom and CreatedUntil admit the records that were created in this time, both ends included.
@@ -184,7 +186,7 @@ func (f Filter) Admits(r *Record) bool {
 		(f.Worker == "" || f.Worker == r.Worker) && (f.Phase == "" || f.Phase == r.Phase) &&
 		(f.Outcome == "" || r.Outcome != nil && f.Outcome == r.Outcome.Kind) &&
 		(f.IsError == nil || r.Outcome != nil && *f.IsError == r.Outcome.IsError) && !(f.Unfinished && r.Done()) &&
-		strings.Contains(r.StatusMessage, f.Message) && (f.CreatedFrom.IsZero() || !r.CreatedAt.Before(f.CreatedFrom)) &&
+		strings.HasPrefix(r.ID, f.IDPrefix) && strings.Contains(r.StatusMessage, f.Message) && (f.CreatedFrom.IsZero() || !r.CreatedAt.Before(f.CreatedFrom)) &&
 		(f.CreatedUntil.IsZero() || !r.CreatedAt.After(f.CreatedUntil))
 }
 

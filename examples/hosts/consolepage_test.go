@@ -376,7 +376,7 @@ func testConsoleLive(t *testing.T, s *operated) {
 		if _, err := asking.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		p.shows(t, "#waiting", "No task asks.")
+		p.shows(t, "#waiting", "No open questions.")
 		stays()
 		p.until(t, `[...document.querySelectorAll("#totals rect")].reduce((sum, bar) => sum + parseInt(bar.textContent), 0) === 3`)
 		stays()
@@ -522,12 +522,12 @@ func testConsoleList(t *testing.T, s *operated) {
 	p.is(t, `document.querySelector("select[name=state]").value === "input_required" && document.querySelector("select[name=age]").value === "last hour"`)
 	p.set(t, "select[name=tool]", "run_pipeline")
 	p.click(t, ".filter button", "Filter")
-	p.shows(t, "#list", "No task is like that.")
+	p.shows(t, "#list", "No tasks match.")
 	p.click(t, ".filter a", "all")
 	p.until(t, rows+".length === 50")
 	p.set(t, "input[name=text]", "nothing says that")
 	p.click(t, ".filter button", "Filter")
-	p.shows(t, "#list", "No task is like that.")
+	p.shows(t, "#list", "No tasks match.")
 	p.checkConsole(t)
 }
 

@@ -7,92 +7,103 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/form"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
 // errMayNot refuses a viewer who may not do something.
 var errMayNot = failure{http.StatusForbidden, "you may not do this here"}
 
-// act does an action of a viewer who may act, and goes back to the task's page. What the action refuses is shown there.
-func (c *Console) act(w http.ResponseWriter, r request, do func(*mcptask.Operator, mcptask.Record) (next string, err error)) error {
+// act does an action of a viewer who may act, and goes to a task's page. What the action refuses is shown on that page.
+func (c *Console) act(w http.ResponseWriter, r request, do func(*mcptask.Operator, mcptask.Record) (next mcptask.Record, err error)) error {
 	if !r.viewer.Act {
 		return errMayNot
 	}
-	record, err := c.findTask(r.Context(), r.viewer, r.PathValue("task"))
+	record, err := c.findTask(r.Context(), r.PathValue("task"))
 	if err != nil {
 		return err
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, answerLength)
 	if err := r.ParseForm(); err != nil {
-		return failure{http.StatusBadRequest, "the form cannot be read: " + err.Error()}
+		return failure{http.StatusBadRequest, "the form cannot be read, or is longer than a megabyte"}
 	}
 	next, err := do(c.server.Operator(r.viewer.Name), record)
 	if err == nil {
-		w.Header().Set("Location", c.options.Path+"tasks/"+url.PathEscape(next))
-		w.WriteHeader(http.StatusSeeOther)
+		c.goTo(w, "tasks/"+reference(next))
 		return nil
 	}
-	if latest, err := c.findTask(r.Context(), r.viewer, r.PathValue("task")); err == nil {
+	if latest, err := c.findTask(r.Context(), r.PathValue("task")); err == nil {
 		record = latest
 	}
-	d := newDetail(c, record, r.viewer)
-	d.Problem = c.explain(err)
-	return c.writeTask(w, http.StatusConflict, d)
+	d := c.newDetail(record, r.viewer, r.PostForm)
+	f := c.explain(err)
+	d.Problem = f.text
+	return c.writeTask(w, f.status, r, d)
+}
+
+// goTo sends the browser to another page of the console.
+func (c *Console) goTo(w http.ResponseWriter, below string) {
+	w.Header().Set("Location", c.options.Path+below)
+	w.WriteHeader(http.StatusSeeOther)
 }
 
 // errForm says that a form has no answer to a question.
 var errForm = errors.New("the form does not fit")
 
 // explain returns what a viewer is told of an action's error. That of a store may tell of the database, and is for the log.
-func (c *Console) explain(err error) string {
+func (c *Console) explain(err error) failure {
 	var wire *mcptask.Error
 	var exceeded *mcptask.QuotaError
-	for _, told := range []error{mcptask.ErrTaskEnded, mcptask.ErrNotAsked, mcptask.ErrNoTool, mcptask.ErrNoRecord, mcptask.ErrInvalidAnswer, errForm} {
-		if errors.Is(err, told) {
-			return err.Error()
-		}
-	}
+	told := strings.TrimPrefix(err.Error(), "mcptask: ")
+	is := func(target error) bool { return errors.Is(err, target) }
 	switch {
-	case errors.As(err, &wire):
-		return wire.Message
+	case slices.ContainsFunc([]error{mcptask.ErrTaskEnded, mcptask.ErrNotAsked, mcptask.ErrNoTool}, is):
+		return failure{http.StatusConflict, told}
+	case is(mcptask.ErrNoRecord):
+		return errNoTask
+	case is(mcptask.ErrInvalidAnswer), is(errForm):
+		return failure{http.StatusUnprocessableEntity, told}
 	case errors.As(err, &exceeded):
-		return exceeded.Error()
+		return failure{http.StatusTooManyRequests, told}
+	case errors.As(err, &wire):
+		return failure{http.StatusUnprocessableEntity, wire.Message}
 	}
 	c.server.Notice(slog.LevelError, "console failed", "error", err)
-	return "it failed: see the server's log"
+	return failure{http.StatusServiceUnavailable, "the store did not take it: the server's log says why"}
 }
 
 func (c *Console) cancel(w http.ResponseWriter, r request) error {
-	return c.act(w, r, func(o *mcptask.Operator, record mcptask.Record) (string, error) {
-		return reference(record), o.Cancel(r.Context(), record.ID)
+	return c.act(w, r, func(o *mcptask.Operator, record mcptask.Record) (mcptask.Record, error) {
+		return record, o.Cancel(r.Context(), record.ID)
 	})
 }
 
 func (c *Console) again(w http.ResponseWriter, r request) error {
-	return c.act(w, r, func(o *mcptask.Operator, record mcptask.Record) (string, error) {
-		fresh, err := o.RunAgain(r.Context(), record.ID)
-		return reference(fresh), err
+	return c.act(w, r, func(o *mcptask.Operator, record mcptask.Record) (mcptask.Record, error) {
+		return o.RunAgain(r.Context(), record.ID)
 	})
 }
 
 func (c *Console) answer(w http.ResponseWriter, r request) error {
-	return c.act(w, r, func(o *mcptask.Operator, record mcptask.Record) (string, error) {
+	return c.act(w, r, func(o *mcptask.Operator, record mcptask.Record) (mcptask.Record, error) {
 		key := r.PostForm.Get("key")
 		response, err := readResponse(record, key, r.PostForm)
 		if err == nil {
 			err = o.Answer(r.Context(), record.ID, key, response)
 		}
-		return reference(record), err
+		return record, err
 	})
 }
 
 // readResponse returns the response to a question, as a form has it.
-func readResponse(record mcptask.Record, key string, form url.Values) (json.RawMessage, error) {
-	action := form.Get("action")
+func readResponse(record mcptask.Record, key string, entered url.Values) (json.RawMessage, error) {
+	action := entered.Get("action")
 	if action == "raw" {
-		raw := json.RawMessage(form.Get("response"))
+		raw := json.RawMessage(entered.Get("response"))
 		if !json.Valid(raw) {
 			return nil, fmt.Errorf("%w: the response is not JSON", errForm)
 		}
@@ -103,11 +114,13 @@ func readResponse(record mcptask.Record, key string, form url.Values) (json.RawM
 		if in.Key != key || action != "accept" || in.Schema == nil {
 			continue
 		}
-		content, err := readContent(fieldsOf(in), form)
+		asked, err := form.Parse(in.Schema)
 		if err != nil {
 			return nil, err
 		}
-		response["content"] = content
+		if response["content"], err = readContent(asked.Fields, entered); err != nil {
+			return nil, err
+		}
 	}
 	return json.Marshal(response)
 }
@@ -126,12 +139,12 @@ func (c *Console) reveal(w http.ResponseWriter, r request) error {
 	if !r.viewer.Reveal {
 		return errMayNot
 	}
-	record, err := c.findTask(r.Context(), r.viewer, r.PathValue("task"))
+	record, err := c.findTask(r.Context(), r.PathValue("task"))
 	if err != nil {
 		return err
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, answerLength)
-	d := newDetail(c, record, r.viewer)
+	d := c.newDetail(record, r.viewer, nil)
 	switch d.Revealed = r.PostFormValue("what"); d.Revealed {
 	case revealArguments:
 		d.Text = indent(record.Arguments)
@@ -146,14 +159,14 @@ func (c *Console) reveal(w http.ResponseWriter, r request) error {
 	case revealPrincipal:
 		d.Text = record.Principal
 		if d.Text == "" {
-			d.Text = "anonymous, of the account " + record.Account
+			d.Text = strings.TrimSpace("anonymous " + record.Account)
 		}
 	default:
 		return failure{http.StatusBadRequest, "there is nothing of that name to reveal"}
 	}
-	d.Text = shorten(d.Text, mostShown)
+	d.Text = text.Shorten(d.Text, mostShown)
 	c.server.Operator(r.viewer.Name).Reveal(r.Context(), record, d.Revealed)
-	return c.writeTask(w, http.StatusOK, d)
+	return c.writeTask(w, http.StatusOK, r, d)
 }
 
 // resultText returns the result of a task, or its error, as JSON.

@@ -9,6 +9,9 @@
 package console
 
 import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/rand"
 	"embed"
 	"errors"
@@ -32,7 +35,8 @@ type Options struct {
 	// Path is the path under which the page is served, with slashes at both ends. "" means "/console/".
 	Path string
 	// Authorize says who sends a request, or returns an error, which refuses it with 403. It may be called concurrently, and
-	// again with the request of a page that stays open.
+	// again with the request of a page that stays open. The error goes to the log, and not to the browser; a Challenge asks it
+	// for a name and a password.
 	// nil admits requests from and to loopback addresses, as the viewer "local", who may do what the other options allow.
 	// Requests that a proxy has forwarded are refused if it says so. Set Authorize behind a proxy.
 	Authorize func(*http.Request) (Viewer, error)
@@ -46,9 +50,16 @@ type Options struct {
 	AllowedHosts []string
 }
 
+// Challenge is an error of Options.Authorize that asks for credentials: the request is refused with 401 and this
+// WWW-Authenticate header, such as `Basic realm="tasks"`.
+type Challenge string
+
+// Error implements error.
+func (c Challenge) Error() string { return "no credentials that fit: asked for " + string(c) }
+
 // Viewer is a person who looks at the page.
 type Viewer struct {
-	// Name is the person's, for the audit trail. Who has none may neither act nor reveal.
+	// Name is the person's, for the audit trail. A viewer without a name can only look.
 	Name string
 	// Act and Reveal allow what the Options of that name allow.
 	Act, Reveal bool
@@ -63,9 +74,10 @@ type Console struct {
 	inspector mcptask.Inspector
 	options   Options
 	mux       *http.ServeMux
-	guard     *http.CrossOriginProtection
+	origins   *http.CrossOriginProtection
 	templates *template.Template
-	mark      []byte // the key of the marks of principals
+	key       []byte      // of the marks of principals
+	cipher    cipher.AEAD // of principals in URLs
 
 	mu    sync.Mutex
 	views map[viewKey]*liveView
@@ -74,8 +86,8 @@ type Console struct {
 	streamsOf map[string]int
 }
 
-// New makes the page of a server. It returns an error if the store of the server is no [mcptask.Inspector], or if the path
-// is none.
+// New makes the page of a server. It returns an error if the store of the server is no [mcptask.Inspector], or if
+// Options.Path is not a clean path with a slash at both ends.
 func New(server *mcptask.Server, options Options) (*Console, error) {
 	if options.Path == "" {
 		options.Path = "/console/"
@@ -86,25 +98,42 @@ func New(server *mcptask.Server, options Options) (*Console, error) {
 	}
 	inspector, ok := server.Inspector()
 	if !ok {
-		return nil, errors.New("console: the server's store does not show the tasks of all principals: it is no mcptask.Inspector")
+		return nil, errors.New("console: the server's store is no mcptask.Inspector, which shows the tasks of all principals: implement it, or use a store of this module")
 	}
-	c := &Console{server: server, inspector: inspector, options: options, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(),
-		mark: []byte(rand.Text()), views: map[viewKey]*liveView{}, streamsOf: map[string]int{}}
-	var err error
+	c := &Console{server: server, inspector: inspector, options: options, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(),
+		key: []byte(rand.Text()), views: map[viewKey]*liveView{}, streamsOf: map[string]int{}}
+	block, err := aes.NewCipher(c.hash("cipher", ""))
+	if err == nil {
+		c.cipher, err = cipher.NewGCM(block)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("console: %w", err) // cannot happen: the key has the length of one
+	}
 	if c.templates, err = template.New("").Funcs(c.functions()).ParseFS(assets, "assets/*.html"); err != nil {
 		return nil, fmt.Errorf("console: %w", err) // cannot happen: tests parse them
 	}
 	c.handle("GET", "", c.showOverview)
 	c.handle("GET", "tasks", c.showTasks)
+	c.handle("POST", "tasks/search", c.search)
 	c.handle("GET", "tasks/{task}", c.showTask)
+	c.handle("GET", "tasks/{task}/{action}", c.backToTask)
 	c.handle("GET", "events", c.stream)
 	c.handle("POST", "tasks/{task}/reveal", c.reveal)
 	c.handle("POST", "tasks/{task}/cancel", c.cancel)
 	c.handle("POST", "tasks/{task}/answer", c.answer)
 	c.handle("POST", "tasks/{task}/again", c.again)
-	c.handle("GET", "style.css", asset("text/css; charset=utf-8"))
-	c.handle("GET", "live.js", asset("text/javascript; charset=utf-8"))
-	c.handle("GET", "icon.svg", asset("image/svg+xml"))
+	c.handle("GET", "{path...}", func(http.ResponseWriter, request) error { return failure{http.StatusNotFound, "there is no such page"} })
+	for name, kind := range map[string]string{"style.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"} {
+		content, err := assets.ReadFile("assets/" + name)
+		if err != nil {
+			return nil, fmt.Errorf("console: %w", err) // cannot happen: they are embedded
+		}
+		// For all, so that a refusal looks like a page.
+		c.mux.HandleFunc("GET "+options.Path+name, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = w.Write(content) // who has left needs no answer
+		})
+	}
 	return c, nil
 }
 
@@ -130,7 +159,7 @@ func (c *Console) handle(method, below string, do func(http.ResponseWriter, requ
 		pattern += "{$}"
 	}
 	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		viewer, err := c.admit(r)
+		viewer, err := c.identify(r)
 		if err == nil {
 			err = do(w, request{r, viewer})
 		}
@@ -156,7 +185,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.refuse(w, err)
 		return
 	}
-	if err := c.guard.Check(r); err != nil || isEmbedded(r) {
+	if err := c.origins.Check(r); err != nil || isEmbedded(r) {
 		c.refuse(w, failure{http.StatusForbidden, "the request comes from another site"})
 		return
 	}
@@ -188,8 +217,8 @@ func isForwarded(r *http.Request) bool {
 	return false
 }
 
-// isEmbedded reports whether a page of another site loads something of the console, such as an image or a frame. The browser shows it
-// none, but the server would have made it. A link to the console is no such request.
+// isEmbedded reports whether a page of another site loads something of the console, such as an image or a frame. The browser
+// would hide the answer, but the server would still do the work. A link to the console is no such request.
 func isEmbedded(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	isLink := r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
@@ -213,8 +242,8 @@ func (c *Console) checkHost(r *http.Request) error {
 	return failure{http.StatusForbidden, fmt.Sprintf("the host %q is not one of Options.AllowedHosts", host)}
 }
 
-// admit returns who sends a request.
-func (c *Console) admit(r *http.Request) (Viewer, error) {
+// identify returns who sends a request.
+func (c *Console) identify(r *http.Request) (Viewer, error) {
 	viewer := Viewer{Name: "local", Act: true, Reveal: true}
 	if c.options.Authorize == nil {
 		if !isLocal(r) || !isLoopback(r.RemoteAddr) || isForwarded(r) {
@@ -223,7 +252,11 @@ func (c *Console) admit(r *http.Request) (Viewer, error) {
 	} else {
 		var err error
 		if viewer, err = c.options.Authorize(r); err != nil {
-			c.server.Notice(slog.LevelWarn, "console refused a request", "error", err)
+			c.server.Notice(slog.LevelWarn, "console refused a request", "error", err, "remote", r.RemoteAddr, "path", r.URL.Path)
+			var challenge Challenge
+			if errors.As(err, &challenge) {
+				return viewer, challenge
+			}
 			return viewer, failure{http.StatusForbidden, "you may not see this page"}
 		}
 	}
@@ -234,24 +267,19 @@ func (c *Console) admit(r *http.Request) (Viewer, error) {
 
 // refuse answers with an error.
 func (c *Console) refuse(w http.ResponseWriter, err error) {
-	f := failure{http.StatusInternalServerError, "the page could not be made: see the server's log"}
-	if !errors.As(err, &f) {
+	f := failure{http.StatusInternalServerError, "the page could not be made: the server's log says why"}
+	var challenge Challenge
+	switch {
+	case errors.As(err, &f):
+	case errors.As(err, &challenge):
+		w.Header().Set("WWW-Authenticate", string(challenge))
+		f = failure{http.StatusUnauthorized, "this page needs a name and a password"}
+	case errors.Is(err, context.DeadlineExceeded):
+		f = failure{http.StatusServiceUnavailable, fmt.Sprintf("the store gave no answer within %v", readsWithin)}
+	case !errors.Is(err, context.Canceled): // the browser has left
 		c.server.Notice(slog.LevelError, "console failed", "error", err)
 	}
 	if err := c.write(w, f.status, "refusal.html", page{Title: http.StatusText(f.status), Data: f.text}); err != nil {
 		http.Error(w, f.text, f.status)
-	}
-}
-
-// asset serves a file of assets.
-func asset(kind string) func(http.ResponseWriter, request) error {
-	return func(w http.ResponseWriter, r request) error {
-		content, err := assets.ReadFile("assets/" + path.Base(r.URL.Path))
-		if err != nil {
-			return err
-		}
-		w.Header().Set("Content-Type", kind)
-		_, _ = w.Write(content) // who has left needs no answer
-		return nil
 	}
 }

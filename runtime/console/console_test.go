@@ -6,10 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -19,6 +19,8 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/console"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // safeBuffer is a log that several goroutines write.
@@ -45,6 +47,7 @@ type desk struct {
 	tasks  *mcptask.Server
 	url    string
 	log    safeBuffer
+	client *http.Client
 	finish chan struct{} // lets a handler of render end
 }
 
@@ -59,7 +62,13 @@ var alice = mcptask.Caller{Principal: "alice@example.com", Revision: mcptask.Rev
 // open serves a console.
 func open(t *testing.T, options console.Options) *desk {
 	t.Helper()
-	d := &desk{t: t, finish: make(chan struct{}, 10)}
+	return openWith(t, nil, options)
+}
+
+// openWith serves the console of a server with a store.
+func openWith(t *testing.T, store mcptask.Store, options console.Options) *desk {
+	t.Helper()
+	d := &desk{t: t, finish: make(chan struct{}, 10), client: &http.Client{Transport: memnet.NewTransport(), CheckRedirect: stay}}
 	policy := mcptask.Policy{Task: mcptask.TaskRequired}
 	render := mcptask.NewTool(mcptask.ToolSpec{Name: "render", InputSchema: `{"type":"object"}`, Policy: policy},
 		func(ctx context.Context, task *mcptask.Task, in renderInput) (string, error) {
@@ -75,13 +84,13 @@ func open(t *testing.T, options console.Options) *desk {
 		func(ctx context.Context, task *mcptask.Task, _ renderInput) (string, error) {
 			answer, err := mcptask.Ask[map[string]any](ctx, task, mcptask.InputSpec{Name: "Approval", Schema: `{"type":"object","required":["approve"],"properties":{
 				"approve":{"type":"boolean","title":"Approve it?"},"size":{"type":"string","enum":["small","large"]},"boxes":{"type":"integer"},"note":{"type":"string"},
-				"speed":{"type":"string","oneOf":[{"const":"express","title":"Tomorrow"},{"const":"slow"}]},"days":{"enum":[1,2]}}}`},
+				"speed":{"type":"string","oneOf":[{"const":"express","title":"Tomorrow"},{"const":"slow"}]},"days":{"type":"integer","enum":[1,2],"default":2},"to":{"type":"array","items":{"type":"string","enum":["x","y"]}}}}`},
 				"approve", "Ship <b>it</b>?")
 			data, encodeErr := json.Marshal(answer)
 			return string(data), errors.Join(err, encodeErr)
 		})
 	var err error
-	d.tasks, err = mcptask.NewServer(mcptask.Options{Logger: slog.New(slog.NewTextHandler(&d.log, nil))},
+	d.tasks, err = mcptask.NewServer(mcptask.Options{Store: store, Logger: slog.New(slog.NewTextHandler(&d.log, nil))},
 		mcptask.Tools{Service: "Studio", Impl: d, Tools: []mcptask.Tool{render, ship}})
 	if err != nil {
 		t.Fatal(err)
@@ -91,9 +100,9 @@ func open(t *testing.T, options console.Options) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web := httptest.NewServer(page)
+	web := memnet.NewServer(page, nil)
 	t.Cleanup(web.Close)
-	t.Cleanup(web.CloseClientConnections) // streams
+	t.Cleanup(d.client.CloseIdleConnections)
 	d.url = web.URL + "/console/"
 	return d
 }
@@ -140,8 +149,7 @@ func (d *desk) request(method, below string, form url.Values, change ...func(*ht
 	for _, f := range change {
 		f(r)
 	}
-	client := &http.Client{CheckRedirect: stay}
-	response, err := client.Do(r)
+	response, err := d.client.Do(r)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -201,12 +209,15 @@ func TestPages(t *testing.T) {
 	list := d.get("tasks")
 	wants(t, "the list", list, "render", "ship", "frame &lt;1&gt;", `<progress max="4" value="1"`, "anonymous", "owner ")
 	render := d.get(d.pageOf("render"))
-	wants(t, "the task", render, "frame &lt;1&gt;", "<strong>created</strong>", "<strong>started</strong>", "<strong>reported</strong>", id[:8]+"...")
+	wants(t, "the task", render, "frame &lt;1&gt;", "<strong>created</strong>", "<strong>started</strong>", "<strong>reported</strong>", "<code>"+id+"</code>")
 	ship := d.get(d.pageOf("ship"))
-	wants(t, "the task that asks", ship, "Ship &lt;b&gt;it&lt;/b&gt;?", "Approve it?", "<strong>asked</strong> <span>approve</span>")
+	wants(t, "the task that asks", ship, shipped[:8]+"...", "Ship &lt;b&gt;it&lt;/b&gt;?", "Approve it?", "<strong>asked</strong> <span>approve</span>")
 	for where, text := range map[string]string{"the list": list, "the page of render": render, "the page of ship": ship} {
-		lacks(t, where, text, "alice", "hunter2", "a.mp4", id, shipped, "<form method=\"post\"")
+		lacks(t, where, text, "alice", "hunter2", "a.mp4", shipped, "<form method=\"post\"", "name=\"principal\"")
 	}
+	lacks(t, "the list", list, id)
+	wants(t, "the list", list, `<span class="asks">asks approve</span>`)
+	wants(t, "a page", ship, "Seen by local, may only look.")
 	d.finish <- struct{}{}
 	d.awaitState(alice, id, isDone)
 	wants(t, "the ended task", d.get(d.pageOf("render")), `<span class="state result">result</span>`, "<strong>ended</strong> <span>result</span>")
@@ -223,12 +234,38 @@ func TestFilter(t *testing.T) {
 	d.awaitState(alice, id, reports)
 	row := `<th scope="row">`
 	for query, want := range map[string]int{
-		"": 50, "tool=render": 1, "state=running": 1, "principal=alice%40example.com": 1, "principal=bob": 50, "text=frame": 1, "text=%3C1": 1,
+		"": 50, "tool=render": 1, "state=running": 1, "text=frame": 1, "text=%3C1": 1, "task=" + id[:8]: 1, "task=" + id[:2] + "0": 0,
 		"age=last+hour": 50, "age=older+than+an+hour": 0, "state=result": 0, "state=unfinished": 50, "tool=none": 0,
 	} {
 		if got := strings.Count(d.get("tasks?"+query), row); got != want {
 			t.Errorf("%s: %d tasks, want %d", query, got, want)
 		}
+	}
+	search := func(name, value string) (found string) {
+		t.Helper()
+		status, header, body := d.request(http.MethodPost, "tasks/search", url.Values{name: {value}})
+		if status != http.StatusSeeOther {
+			t.Fatalf("search for %s: HTTP %d\n%s", value, status, body)
+		}
+		location := header.Get("Location")
+		lacks(t, "the address", location, "alice", id)
+		return d.get(strings.TrimPrefix(location, "/console/"))
+	}
+	for value, want := range map[string]int{"alice@example.com": 1, "bob": 50, "mallory": 0} {
+		found := search("principal", value)
+		if got := strings.Count(found, row); got != want {
+			t.Errorf("%s: %d tasks, want %d", value, got, want)
+		}
+		lacks(t, "the list", found, value)
+	}
+	for _, written := range []string{id, " " + id[:8] + "...", id[:12] + "…"} {
+		if got := strings.Count(search("task", written), row); got != 1 {
+			t.Errorf("%q: %d tasks", written, got)
+		}
+	}
+	owner := regexp.MustCompile(`href="/console/(tasks\?owner=[^"]+)"`).FindStringSubmatch(d.get("tasks?tool=render"))
+	if owner == nil || strings.Count(d.get(owner[1]), row) != 1 {
+		t.Errorf("the tasks of an owner: %v", owner)
 	}
 	next := regexp.MustCompile(`href="/console/(tasks\?[^"]+)" rel="next"`).FindStringSubmatch(d.get("tasks"))
 	if next == nil {
@@ -237,8 +274,10 @@ func TestFilter(t *testing.T) {
 	if rest := strings.Count(d.get(strings.ReplaceAll(next[1], "&amp;", "&")), row); rest != 11 {
 		t.Errorf("%d older tasks, want 11", rest)
 	}
-	if status, _, _ := d.request(http.MethodGet, "tasks?state=odd", nil); status != http.StatusBadRequest {
-		t.Errorf("an odd state: HTTP %d", status)
+	for _, odd := range []string{"state=odd", "age=odd", "owner=odd", "owner=" + strings.Repeat("A", 60), "after=odd"} {
+		if status, _, body := d.request(http.MethodGet, "tasks?"+odd, nil); status != http.StatusBadRequest && status != http.StatusNotFound {
+			t.Errorf("%s: HTTP %d\n%s", odd, status, body)
+		}
 	}
 }
 
@@ -247,8 +286,8 @@ func TestActions(t *testing.T) {
 	id := d.start(alice, "ship", `{"file":"x"}`)
 	d.awaitState(alice, id, asks)
 	page := d.pageOf("ship")
-	wants(t, "the form", d.get(page), `name="field approve"`, `name="field size"`, `<option value="small">small</option>`, `<option value="express">Tomorrow</option>`, `<option value="slow">slow</option>`,
-		`<textarea name="field days"`, "Answer for the requestor")
+	wants(t, "the form", d.get(page), `name="field approve"`, `<option value="&#34;small&#34;">small</option>`, `<option value="&#34;express&#34;">Tomorrow</option>`,
+		`<option value="&#34;slow&#34;">slow</option>`, `<option value="2" selected>2</option>`, `<input type="checkbox" name="field to" value="&#34;y&#34;">`, "Answer for the requestor")
 	act := func(action string, form url.Values, want int) string {
 		t.Helper()
 		status, header, body := d.request(http.MethodPost, page+"/"+action, form)
@@ -264,15 +303,18 @@ func TestActions(t *testing.T) {
 		}
 		return form
 	}
-	wants(t, "a number that is none", act("answer", answer("field approve", "true", "field boxes", "many"), http.StatusConflict), "Not done:", "boxes")
-	wants(t, "null, which is no number", act("answer", answer("field approve", "true", "field boxes", "null"), http.StatusConflict), "Not done:", "boxes")
-	wants(t, "an answer that is missing", act("answer", answer(), http.StatusConflict), "Not done:", "approve")
+	wants(t, "a number that is none", act("answer", answer("field approve", "true", "field boxes", "many", "field note", "kept", "field size", "huge"), 422),
+		`Not done: the form does not fit: size: &#34;huge&#34; is none of the choices; boxes: &#34;many&#34; is no number`,
+		`value="kept"`, `value="many"`, `<option value="true" selected>yes</option>`)
+	wants(t, "null, which is no number", act("answer", answer("field approve", "true", "field boxes", "null"), 422), "Not done:", "boxes")
+	wants(t, "an answer that is missing", act("answer", answer(), 422), "Not done:", "approve")
 	wants(t, "a question that is not asked", act("answer", answer("key", "other"), http.StatusConflict), "does not ask")
-	act("answer", answer("field approve", "true", "field size", "large", "field boxes", "3", "field note", "", "field speed", "express", "field days", "2"), http.StatusSeeOther)
+	act("answer", answer("field approve", "true", "field size", `"large"`, "field boxes", "3", "field note", "", "field speed", `"express"`, "field days", "2", "field to", `"y"`),
+		http.StatusSeeOther)
 	record := d.awaitState(alice, id, isDone)
-	wants(t, "the result", string(record.Outcome.Result), `\"approve\":true`, `\"size\":\"large\"`, `\"boxes\":3`, `\"speed\":\"express\"`, `\"days\":2`)
+	wants(t, "the result", string(record.Outcome.Result), `\"approve\":true`, `\"size\":\"large\"`, `\"boxes\":3`, `\"speed\":\"express\"`, `\"days\":2`, `\"to\":[\"y\"]`)
 	lacks(t, "the result", string(record.Outcome.Result), "note")
-	wants(t, "a late cancel", act("cancel", url.Values{}, http.StatusConflict), "ended already")
+	wants(t, "a late cancel", act("cancel", url.Values{}, http.StatusConflict), "Not done: the task has ended already")
 	fresh := act("again", url.Values{}, http.StatusSeeOther)
 	if !strings.HasPrefix(fresh, "/console/tasks/") || strings.HasSuffix(fresh, page) {
 		t.Fatalf("it went on at %s", fresh)
@@ -292,7 +334,7 @@ func TestReveal(t *testing.T) {
 	d.awaitState(alice, id, isDone)
 	page := d.pageOf("render")
 	lacks(t, "the page", d.get(page), "hunter2", "alice")
-	for what, want := range map[string]string{"arguments": "hunter2", "result": "with hunter2", "principal": "alice@example.com", "answers": `id="revealed"`} {
+	for what, want := range map[string]string{"arguments": "hunter2", "result": "with hunter2", "principal": "alice@example.com", "answers": `<pre tabindex="0" id="revealed"></pre>`} {
 		status, header, body := d.request(http.MethodPost, page+"/reveal", url.Values{"what": {what}})
 		if status != http.StatusOK || header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: HTTP %d, %v", what, status, header)
@@ -300,7 +342,7 @@ func TestReveal(t *testing.T) {
 		wants(t, what, body, want)
 		wants(t, "the audit trail", d.log.String(), "action=reveal operator=local task="+id+" tool=render principal=alice@example.com what="+what)
 	}
-	d.get("tasks?principal=bob")
+	d.request(http.MethodPost, "tasks/search", url.Values{"principal": {"bob"}})
 	wants(t, "the audit trail", d.log.String(), `action=reveal operator=local task="" tool="" principal=bob what="tasks of the principal"`)
 	if status, _, _ := d.request(http.MethodPost, page+"/reveal", url.Values{"what": {"all"}}); status != http.StatusBadRequest {
 		t.Errorf("an unknown thing: HTTP %d", status)
@@ -348,8 +390,8 @@ func TestRefusals(t *testing.T) {
 		{"an action", http.MethodPost, page + "/cancel", url.Values{}, nil, http.StatusForbidden},
 		{"an answer", http.MethodPost, page + "/answer", url.Values{}, nil, http.StatusForbidden},
 		{"a look", http.MethodPost, page + "/reveal", url.Values{"what": {"arguments"}}, nil, http.StatusForbidden},
-		{"a look by GET", http.MethodGet, page + "/reveal?what=arguments", nil, nil, http.StatusMethodNotAllowed},
-		{"a principal", http.MethodGet, "tasks?principal=alice", nil, nil, http.StatusForbidden},
+		{"a look by GET", http.MethodGet, page + "/reveal?what=arguments", nil, nil, http.StatusSeeOther},
+		{"a principal", http.MethodPost, "tasks/search", url.Values{"principal": {"alice"}}, nil, http.StatusForbidden},
 		{"a strange task", http.MethodGet, "tasks/zzz-AAAAAAAA", nil, nil, http.StatusNotFound},
 		{"no reference", http.MethodGet, "tasks/" + id, nil, nil, http.StatusNotFound},
 		{"an empty prefix", http.MethodGet, strings.Split(page, "-")[0] + "-", nil, nil, http.StatusNotFound},
@@ -383,6 +425,8 @@ func TestAuthorize(t *testing.T) {
 			return console.Viewer{Name: name}, nil
 		case "nameless":
 			return console.Viewer{Act: true, Reveal: true}, nil
+		case "":
+			return console.Viewer{}, console.Challenge(`Basic realm="tasks"`)
 		}
 		return console.Viewer{}, errors.New("who?")
 	}
@@ -397,7 +441,7 @@ func TestAuthorize(t *testing.T) {
 	if status != http.StatusOK || found == nil {
 		t.Fatalf("HTTP %d\n%s", status, body)
 	}
-	for name, want := range map[string]int{"": http.StatusForbidden, "otto": http.StatusForbidden, "nameless": http.StatusForbidden, "olga": http.StatusSeeOther} {
+	for name, want := range map[string]int{"": http.StatusUnauthorized, "eve": http.StatusForbidden, "otto": http.StatusForbidden, "nameless": http.StatusForbidden, "olga": http.StatusSeeOther} {
 		if status, _, body := d.request(http.MethodPost, found[1]+"/cancel", url.Values{}, as(name)); status != want {
 			t.Errorf("%q: HTTP %d, want %d\n%s", name, status, want, body)
 		}
@@ -406,7 +450,14 @@ func TestAuthorize(t *testing.T) {
 		t.Errorf("olga sees a result: HTTP %d", status)
 	}
 	d.awaitState(alice, id, isDone)
-	wants(t, "the audit trail", d.log.String(), "action=cancel operator=olga", "console refused a request")
+	wants(t, "the audit trail", d.log.String(), "action=cancel operator=olga", "console refused a request", " remote=127.0.0.1:", "path=/ops/tasks/")
+	_, header, _ := d.request(http.MethodGet, "", nil, func(r *http.Request) { r.Host = "ops.example" })
+	if got := header.Get("WWW-Authenticate"); got != `Basic realm="tasks"` {
+		t.Errorf("the browser is asked for %q", got)
+	}
+	if status, header, _ := d.request(http.MethodGet, "style.css", nil, func(r *http.Request) { r.Host = "ops.example" }); status != http.StatusOK {
+		t.Errorf("the style of the refusal: HTTP %d, %v", status, header)
+	}
 }
 
 func TestNewRefuses(t *testing.T) {
@@ -423,27 +474,16 @@ func TestLive(t *testing.T) {
 	d := open(t, console.Options{})
 	id := d.start(alice, "render", `{}`)
 	d.awaitState(alice, id, reports)
-	page := d.pageOf("render")
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url+"events?view="+url.QueryEscape(page), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
+	next := d.watch(d.pageOf("render"))
+	wants(t, "the first message", next(), "running")
 	d.finish <- struct{}{}
 	var seen strings.Builder
-	buffer := make([]byte, 4096)
 	for !strings.Contains(seen.String(), `state result`) || !strings.Contains(seen.String(), `ended`) {
-		n, err := response.Body.Read(buffer)
-		seen.Write(buffer[:n])
-		if err != nil {
-			t.Fatalf("%v:\n%s", err, &seen)
+		message := next()
+		if message == "" {
+			t.Fatalf("the stream ends:\n%s", &seen)
 		}
+		seen.WriteString(message)
 	}
 }
 
@@ -469,96 +509,81 @@ func (s *brokenStore) CountUnfinished(ctx context.Context) ([]mcptask.Count, err
 	return s.Inspector.CountUnfinished(ctx)
 }
 
-// TestLiveGoesOn breaks the store while somebody looks, and then forbids it.
-func TestLiveGoesOn(t *testing.T) {
-	t.Parallel() // a stream asks every 15 seconds whether its viewer may look
+// newBrokenStore returns a store that works until it is broken.
+func newBrokenStore() *brokenStore {
 	memory := mcptask.NewMemoryStore()
-	store := &brokenStore{Store: memory, Inspector: memory.(mcptask.Inspector)}
-	d := &desk{t: t}
-	tool := mcptask.NewTool(mcptask.ToolSpec{Name: "t", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
-		func(context.Context, *mcptask.Task, renderInput) (string, error) { return "", nil })
-	var err error
-	d.tasks, err = mcptask.NewServer(mcptask.Options{Store: store, Logger: slog.New(slog.NewTextHandler(&d.log, nil))},
-		mcptask.Tools{Service: "Studio", Impl: d, Tools: []mcptask.Tool{tool}})
+	return &brokenStore{Store: memory, Inspector: memory.(mcptask.Inspector)}
+}
+
+// watch opens the stream of a view. next returns its next message, or "" at its end.
+func (d *desk) watch(view string) (next func() string) {
+	d.t.Helper()
+	r, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, d.url+"events?view="+url.QueryEscape(view), nil)
 	if err != nil {
-		t.Fatal(err)
+		d.t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = d.tasks.Close() })
-	var isGone atomic.Bool
-	page, err := console.New(d.tasks, console.Options{Authorize: func(*http.Request) (console.Viewer, error) {
-		if isGone.Load() {
-			return console.Viewer{}, errors.New("gone")
-		}
-		return console.Viewer{Name: "olga"}, nil
-	}})
+	response, err := d.client.Do(r)
 	if err != nil {
-		t.Fatal(err)
+		d.t.Fatal(err)
 	}
-	web := httptest.NewServer(page)
-	t.Cleanup(web.Close)
-	t.Cleanup(web.CloseClientConnections)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, web.URL+"/console/events?view=overview", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	store.broken.Store(true) // for the view that is made next
+	d.t.Cleanup(func() { _ = response.Body.Close() })
 	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() && !strings.HasPrefix(lines.Text(), "data:") {
+	return func() string {
+		for lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				return data
+			}
+		}
+		return ""
 	}
-	wants(t, "the stream after a panic", lines.Text(), "totals")
-	wants(t, "the log", d.log.String(), "a live view of the console panicked")
-	isGone.Store(true)
-	for lines.Scan() {
-	}
-	wants(t, "the log", d.log.String(), "console refused a request")
+}
+
+// TestLiveGoesOn breaks the store while two viewers look, and then forbids it.
+func TestLiveGoesOn(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := newBrokenStore()
+		var isGone atomic.Bool
+		d := openWith(t, store, console.Options{Authorize: func(*http.Request) (console.Viewer, error) {
+			if isGone.Load() {
+				return console.Viewer{}, errors.New("gone")
+			}
+			return console.Viewer{Name: "olga"}, nil
+		}})
+		first, second := d.watch("overview"), d.watch("overview")
+		for _, next := range []func() string{first, second} {
+			wants(t, "the first message", next(), `{"`, `"totals":`, `"workers":`)
+		}
+		store.broken.Store(true) // for the view that is made next
+		wants(t, "the stream after a panic", second(), `"totals":`, `"workers":`)
+		wants(t, "the log", d.log.String(), "a live view of the console panicked")
+		isGone.Store(true)
+		for first() != "" {
+		}
+		wants(t, "the log", d.log.String(), "console refused a request")
+	})
 }
 
 // TestProblemHidesTheStore cancels a task while the store is away.
 func TestProblemHidesTheStore(t *testing.T) {
-	t.Parallel() // the server tries again for ten seconds
-	var log safeBuffer
-	memory := mcptask.NewMemoryStore()
-	store := &brokenStore{Store: memory, Inspector: memory.(mcptask.Inspector)}
-	wait := mcptask.NewTool(mcptask.ToolSpec{Name: "wait", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
-		func(ctx context.Context, task *mcptask.Task, _ renderInput) (string, error) {
-			task.Message(ctx, "waiting")
-			<-ctx.Done()
-			return "", ctx.Err()
-		})
-	d := &desk{t: t}
-	var err error
-	d.tasks, err = mcptask.NewServer(mcptask.Options{Store: store, Logger: slog.New(slog.NewTextHandler(&log, nil))},
-		mcptask.Tools{Service: "Studio", Impl: d, Tools: []mcptask.Tool{wait}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.tasks.Close() })
-	page, err := console.New(d.tasks, console.Options{Actions: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	web := httptest.NewServer(page)
-	t.Cleanup(web.Close)
-	d.url = web.URL + "/console/"
-	d.awaitState(alice, d.start(alice, "wait", `{}`), reports)
-	store.broken.Store(true)
-	status, _, body := d.request(http.MethodPost, d.pageOf("wait")+"/cancel", url.Values{})
-	store.broken.Store(false)
-	if status != http.StatusConflict {
-		t.Errorf("HTTP %d", status)
-	}
-	wants(t, "the page", body, "Not done: it failed")
-	lacks(t, "the page", body, "hunter2", "db.internal")
-	wants(t, "the log", log.String(), "db.internal")
+	bubble.Test(t, func(t *testing.T) { // the server tries again for ten seconds
+		store := newBrokenStore()
+		d := openWith(t, store, console.Options{Actions: true})
+		d.awaitState(alice, d.start(alice, "render", `{}`), reports)
+		page := d.pageOf("render")
+		store.broken.Store(true)
+		status, _, body := d.request(http.MethodPost, page+"/cancel", url.Values{})
+		store.broken.Store(false)
+		if status != http.StatusServiceUnavailable {
+			t.Errorf("HTTP %d", status)
+		}
+		wants(t, "the page", body, "Not done: the store did not take it")
+		lacks(t, "the page", body, "hunter2", "db.internal")
+		wants(t, "the log", d.log.String(), "db.internal")
+	})
 }
 
-// TestStreamsOfViewer opens as many streams as one viewer may, and one more.
-func TestStreamsOfViewer(t *testing.T) {
+// TestStreams opens as many streams as one viewer may, and all viewers, and one more.
+func TestStreams(t *testing.T) {
 	name := func(r *http.Request) string { name, _, _ := r.BasicAuth(); return name }
 	d := open(t, console.Options{Authorize: func(r *http.Request) (console.Viewer, error) { return console.Viewer{Name: name(r)}, nil }})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -570,7 +595,7 @@ func TestStreamsOfViewer(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.SetBasicAuth(viewer, "")
-		response, err := http.DefaultClient.Do(r)
+		response, err := d.client.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -585,7 +610,12 @@ func TestStreamsOfViewer(t *testing.T) {
 	if code := stream("olga"); code != http.StatusServiceUnavailable {
 		t.Errorf("one too many: HTTP %d", code)
 	}
-	if code := stream("otto"); code != http.StatusOK {
-		t.Errorf("of another viewer: HTTP %d", code)
+	for open := 16; open < 64; open++ {
+		if code := stream(fmt.Sprint("viewer ", open/16)); code != http.StatusOK {
+			t.Fatalf("stream %d, of another viewer: HTTP %d", open, code)
+		}
+	}
+	if code := stream("otto"); code != http.StatusServiceUnavailable {
+		t.Errorf("one too many for all: HTTP %d", code)
 	}
 }

@@ -7,105 +7,134 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/form"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
-// field is an element of the form by which a viewer answers a question.
-type field struct {
-	Name, Title, Description string
-	// Kind is text, number, integer, boolean, choice or json.
-	Kind     string
-	Choices  []choice
+// control is an element of the form by which a viewer answers a question.
+type control struct {
+	// Name is that of the element, and Label what a person sees of it.
+	Name, Label string
+	// Hint says what fits.
+	Hint     string
 	Required bool
+	// Options are what can be chosen, and IsSeveral says that several of them can be.
+	Options   []option
+	IsSeveral bool
+	// Value is the text of an element without options, and Type the type of its input.
+	Value, Type string
 }
 
-// choice is a value of a field, and what a person sees of it.
-type choice struct{ Value, Title string }
-
-// fieldPrefix begins the names of the form's elements that are fields of the answer.
-const fieldPrefix = "field "
-
-// property is a property of a flat schema.
-type property struct {
-	Type        string   `json:"type"`
-	Title       string   `json:"title"`
-	Description string   `json:"description"`
-	Enum        []string `json:"enum"`
-	OneOf       []struct {
-		Const string `json:"const"`
-		Title string `json:"title"`
-	} `json:"oneOf"`
+// option is a value that a control may have, in JSON, and what a person sees of it.
+type option struct {
+	Value, Label string
+	IsChosen     bool
 }
 
-// fieldsOf returns the fields of a form, those that must be filled first.
-func fieldsOf(in mcptask.Input) []field {
-	var schema struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-		Required   []string                   `json:"required"`
+// nameOf returns the name of the control of a field.
+func nameOf(f form.Field) string { return "field " + f.Name }
+
+// optionsOf returns the values that can be chosen for a field, with titles. There are none if it is typed.
+func optionsOf(f form.Field) []form.Choice {
+	if f.Type == "boolean" && len(f.Choices) == 0 {
+		return []form.Choice{{Value: json.RawMessage("true"), Title: "yes"}, {Value: json.RawMessage("false"), Title: "no"}}
 	}
-	if len(in.Schema) == 0 || json.Unmarshal(in.Schema, &schema) != nil {
-		return nil
-	}
-	var fields []field
-	for name, raw := range schema.Properties {
-		var p property
-		err := json.Unmarshal(raw, &p) // it reads on behind what does not fit
-		f := field{Name: name, Title: cmp.Or(p.Title, name), Description: p.Description, Required: slices.Contains(schema.Required, name)}
-		for _, value := range p.Enum {
-			f.Choices = append(f.Choices, choice{value, value})
-		}
-		for _, c := range p.OneOf {
-			f.Choices = append(f.Choices, choice{c.Const, cmp.Or(c.Title, c.Const)})
-		}
-		switch {
-		case err == nil && p.Type == "string" && len(f.Choices) > 0:
-			f.Kind = "choice"
-		case err == nil && p.Type == "string":
-			f.Kind = "text"
-		case err == nil && slices.Contains([]string{"boolean", "number", "integer"}, p.Type):
-			f.Kind = p.Type
-		default:
-			f.Kind = "json" // such as a list of texts, or a choice among numbers
-		}
-		fields = append(fields, f)
-	}
-	slices.SortFunc(fields, func(a, b field) int {
-		switch {
-		case a.Required == b.Required:
-			return cmp.Compare(a.Name, b.Name)
-		case a.Required:
-			return -1
-		}
-		return 1
-	})
-	return fields
+	return f.Choices
 }
 
-// readContent returns the content of an answer from the elements of a form. It leaves out optional fields that are empty.
-func readContent(fields []field, form url.Values) (json.RawMessage, error) {
-	content := map[string]any{}
+// newControl returns the control of a field, with what a viewer has entered or else the default.
+func newControl(f form.Field, entered url.Values) control {
+	c := control{Name: nameOf(f), Label: cmp.Or(f.Title, f.Name), Required: f.Required, IsSeveral: f.Type == "array", Type: "text"}
+	chosen := entered[c.Name]
+	if entered == nil {
+		switch value := f.DefaultValue(); {
+		case c.IsSeveral:
+			for _, at := range f.DefaultChoices() {
+				chosen = append(chosen, string(f.Choices[at].Value))
+			}
+		case f.IndexOf(value) >= 0:
+			chosen = []string{string(f.Choices[f.IndexOf(value)].Value)}
+		case value != nil:
+			chosen = []string{plainText(value)}
+		}
+	}
+	for _, choice := range optionsOf(f) {
+		value := string(choice.Value)
+		c.Options = append(c.Options, option{value, cmp.Or(choice.Title, plainText(choice.Value)), slices.Contains(chosen, value)})
+	}
+	hints := []string{f.Description}
+	switch {
+	case c.IsSeveral:
+		hints = append(hints, form.FormatRange(f.MinItems, f.MaxItems, "", " of them"))
+	case c.Options == nil:
+		c.Value = strings.Join(chosen, "")
+		hints = append(hints, f.Describe())
+		if f.WriteOnly {
+			c.Type = "password"
+		}
+	}
+	c.Hint = strings.Join(slices.DeleteFunc(hints, func(s string) bool { return s == "" }), " · ")
+	return c
+}
+
+// plainText returns a value as a person types it.
+func plainText(value json.RawMessage) string {
+	var s string
+	if json.Unmarshal(value, &s) == nil {
+		return s
+	}
+	return string(value)
+}
+
+// readContent returns the content of an answer, as the controls have it. It leaves out optional fields that are empty. The
+// schema of the question is checked later.
+func readContent(fields []form.Field, entered url.Values) (json.RawMessage, error) {
+	var members []form.Member
+	var faults []string
 	for _, f := range fields {
-		text := form.Get(fieldPrefix + f.Name)
-		if text == "" && (!f.Required || f.Kind != "text") {
-			continue
-		}
-		var err error
-		switch f.Kind {
-		case "boolean":
-			content[f.Name], err = strconv.ParseBool(text)
-		case "number", "integer":
-			err = json.Unmarshal([]byte(text), new(float64))
-			content[f.Name] = json.RawMessage(text)
-		case "json":
-			err = json.Unmarshal([]byte(text), new(any))
-			content[f.Name] = json.RawMessage(text)
-		default:
-			content[f.Name] = text
-		}
+		value, err := readField(f, entered[nameOf(f)])
 		if err != nil {
-			return nil, fmt.Errorf("%w: %s: %q is no %s", errForm, f.Title, shorten(text, 40), f.Kind)
+			faults = append(faults, fmt.Sprintf("%s: %v", cmp.Or(f.Title, f.Name), err))
+		}
+		if value != nil {
+			members = append(members, form.Member{Name: f.Name, Value: value})
 		}
 	}
-	return json.Marshal(content)
+	if faults != nil {
+		return nil, fmt.Errorf("%w: %s", errForm, strings.Join(faults, "; "))
+	}
+	return form.EncodeMembers(members), nil
 }
+
+// readField returns the value of a field, or nil if it stays empty.
+func readField(f form.Field, entered []string) (json.RawMessage, error) {
+	options := optionsOf(f)
+	for _, value := range entered {
+		if value != "" && options != nil && !slices.ContainsFunc(options, func(c form.Choice) bool { return string(c.Value) == value }) {
+			return nil, fmt.Errorf("%q is none of the choices", text.Shorten(value, mostOfFault))
+		}
+	}
+	typed := strings.Join(entered, "")
+	switch {
+	case f.Type == "array":
+		if len(entered) == 0 && !f.Required && f.DefaultValue() == nil {
+			return nil, nil
+		}
+		return json.RawMessage("[" + strings.Join(entered, ",") + "]"), nil
+	case options == nil && f.Type == "string" && (typed != "" || f.Required):
+		return json.Marshal(typed)
+	case typed == "":
+		return nil, nil
+	case options != nil:
+		return json.RawMessage(typed), nil
+	}
+	if _, err := strconv.ParseFloat(typed, 64); err != nil || !json.Valid([]byte(typed)) {
+		return nil, fmt.Errorf("%q is no number", text.Shorten(typed, mostOfFault))
+	}
+	return json.RawMessage(typed), nil
+}
+
+// mostOfFault bounds what an error repeats of a form, in bytes.
+const mostOfFault = 40

@@ -18,48 +18,47 @@ import (
 const (
 	// refreshEvery is how often a view is made again while somebody looks at it.
 	refreshEvery = time.Second
-	// restFor is how many times as long as the making of a view has taken the next one waits: a search that reads the whole
+	// pauseFactor is how many times as long as the making of a view has taken the next one waits: a search that reads the whole
 	// store must not keep it busy as long as somebody looks.
-	restFor = 10
-	// quietFor is how often a stream sends a comment, so that proxies keep it open, and asks whether its viewer still may
+	pauseFactor = 10
+	// keepAliveEvery is how often a stream sends a comment, so that proxies keep it open, and asks whether its viewer still may
 	// look.
-	quietFor = 15 * time.Second
+	keepAliveEvery = 15 * time.Second
 	// sendWithin bounds how long a viewer may take to read a message.
 	sendWithin = 10 * time.Second
-	// mostStreams bounds the open streams, and mostOfViewer those of a viewer.
-	mostOfViewer = 16
-	mostStreams  = 64
+	// maxStreamsPerViewer bounds the open streams of a viewer, and maxStreams those of all.
+	maxStreamsPerViewer = 16
+	maxStreams          = 64
 )
 
-// viewKey tells views apart: what they show, and what their viewers may.
+// viewKey tells views apart: what they show, and whether their viewers may act.
 type viewKey struct {
-	view        string
-	act, reveal bool
+	view string
+	act  bool
 }
 
 // liveView is a view that somebody looks at. Console.mu guards it.
 type liveView struct {
+	// viewers have whether they have got all parts since they came.
 	viewers map[chan fragments]bool
 	last    fragments
 	stop    context.CancelFunc
 	version int64 // of the task that last shows; only refresh uses it
 }
 
-// stream sends the changes of a view.
+// stream sends the changes of a view. The first message has all parts: the page may be older than the stream.
 func (c *Console) stream(w http.ResponseWriter, r request) error {
-	key := viewKey{r.URL.Query().Get("view"), r.viewer.Act, r.viewer.Reveal}
-	if _, err := c.makeView(r.Context(), key, r.viewer, new(int64)); err != nil {
-		return err
-	}
-	if name, rest, _ := strings.Cut(key.view, "?"); name == "tasks" {
-		if values, err := url.ParseQuery(rest); err == nil {
-			c.auditSearch(r, newQuery(values))
-		}
-	}
-	news, leave, ok := c.join(key, r.viewer)
+	release, ok := c.reserve(r.viewer)
 	if !ok {
 		return failure{http.StatusServiceUnavailable, "too many pages are open: this one does not change by itself"}
 	}
+	defer release()
+	key := viewKey{r.URL.Query().Get("view"), r.viewer.Act}
+	parts, err := c.makeView(r.Context(), key, new(int64))
+	if err != nil {
+		return err
+	}
+	news, leave := c.join(key, parts)
 	defer leave()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
@@ -73,7 +72,7 @@ func (c *Console) stream(w http.ResponseWriter, r request) error {
 	if !send([]byte(": open\n\n")) {
 		return nil
 	}
-	quiet := time.NewTicker(quietFor)
+	quiet := time.NewTicker(keepAliveEvery)
 	defer quiet.Stop()
 	for {
 		message := []byte(": \n\n")
@@ -89,8 +88,8 @@ func (c *Console) stream(w http.ResponseWriter, r request) error {
 			}
 			message = append(append([]byte("data: "), data...), "\n\n"...)
 		case <-quiet.C:
-			if viewer, err := c.admit(r.Request); err != nil || viewer != r.viewer {
-				return nil // admit has logged it; the browser asks again, and is refused or gets another view
+			if viewer, err := c.identify(r.Request); err != nil || viewer != r.viewer {
+				return nil // identify has logged it; the browser asks again, and is refused or gets another view
 			}
 		}
 		if !send(message) {
@@ -100,7 +99,7 @@ func (c *Console) stream(w http.ResponseWriter, r request) error {
 }
 
 // makeView makes the parts of a view. Those of a task are nil if it still has the version that was seen last.
-func (c *Console) makeView(ctx context.Context, key viewKey, viewer Viewer, seen *int64) (fragments, error) {
+func (c *Console) makeView(ctx context.Context, key viewKey, seen *int64) (fragments, error) {
 	name, rest, _ := strings.Cut(key.view, "?")
 	reference, isTask := strings.CutPrefix(name, "tasks/")
 	switch {
@@ -115,7 +114,7 @@ func (c *Console) makeView(ctx context.Context, key viewKey, viewer Viewer, seen
 		if err != nil {
 			return nil, failure{http.StatusBadRequest, "the view cannot be read"}
 		}
-		l, err := c.readList(ctx, newQuery(values), viewer)
+		l, err := c.readList(ctx, newQuery(values))
 		if err != nil {
 			return nil, err
 		}
@@ -125,51 +124,61 @@ func (c *Console) makeView(ctx context.Context, key viewKey, viewer Viewer, seen
 		if err != nil || record.Version == *seen {
 			return nil, err
 		}
-		if record, err = c.readTask(ctx, viewer, record.ID); err != nil {
+		if record, err = c.readTask(ctx, record.ID); err != nil {
 			return nil, err
 		}
 		*seen = record.Version
-		return c.render(newDetail(c, record, viewer), detailParts...)
+		return c.render(c.newDetail(record, Viewer{Act: key.act}, nil), detailParts...)
 	}
 	return nil, failure{http.StatusNotFound, "there is no such view"}
 }
 
-// join adds a viewer to a view, until leave is called. The first one starts it. It returns false if there are too many.
-func (c *Console) join(key viewKey, viewer Viewer) (news chan fragments, leave func(), ok bool) {
+// reserve takes the place of a stream, until release is called. It returns false if there are too many.
+func (c *Console) reserve(viewer Viewer) (release func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.streams >= mostStreams || c.streamsOf[viewer.Name] >= mostOfViewer {
-		return nil, nil, false
+	if c.streams >= maxStreams || c.streamsOf[viewer.Name] >= maxStreamsPerViewer {
+		return nil, false
 	}
 	c.streams++
 	c.streamsOf[viewer.Name]++
-	news = make(chan fragments, 1)
-	v := c.views[key]
-	if v == nil {
-		ctx, stop := context.WithCancel(c.server.Closing())
-		v = &liveView{viewers: map[chan fragments]bool{}, stop: stop}
-		c.views[key] = v
-		go c.refresh(ctx, key, v, viewer)
-	} else {
-		news <- maps.Clone(v.last)
-	}
-	v.viewers[news] = true
-	return news, func() {
+	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.streams--
 		if c.streamsOf[viewer.Name]--; c.streamsOf[viewer.Name] == 0 {
 			delete(c.streamsOf, viewer.Name)
 		}
+	}, true
+}
+
+// join adds a viewer, who gets these parts, to a view until leave is called. The first one starts it.
+func (c *Console) join(key viewKey, parts fragments) (news chan fragments, leave func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	news = make(chan fragments, 1)
+	news <- maps.Clone(parts)
+	v := c.views[key]
+	isNew := v == nil
+	if isNew {
+		ctx, stop := context.WithCancel(c.server.Closing())
+		v = &liveView{viewers: map[chan fragments]bool{}, last: parts, stop: stop}
+		c.views[key] = v
+		go c.refresh(ctx, key, v)
+	}
+	v.viewers[news] = isNew
+	return news, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		if delete(v.viewers, news); len(v.viewers) == 0 {
 			v.stop()
 			delete(c.views, key)
 		}
-	}, true
+	}
 }
 
 // refresh makes a view again and again, and gives its viewers what has changed.
-func (c *Console) refresh(ctx context.Context, key viewKey, v *liveView, viewer Viewer) {
+func (c *Console) refresh(ctx context.Context, key viewKey, v *liveView) {
 	defer guard.Recover(c.server.Logger(), "a live view of the console")
 	pause := refreshEvery
 	for {
@@ -179,23 +188,28 @@ func (c *Console) refresh(ctx context.Context, key viewKey, v *liveView, viewer 
 		case <-time.After(pause):
 		}
 		began := time.Now()
-		c.remake(ctx, key, v, viewer)
-		pause = max(refreshEvery, restFor*time.Since(began))
+		c.remake(ctx, key, v)
+		pause = max(refreshEvery, pauseFactor*time.Since(began))
 	}
 }
 
 // remake makes a view once more.
-func (c *Console) remake(ctx context.Context, key viewKey, v *liveView, viewer Viewer) {
-	defer guard.Recover(c.server.Logger(), "a live view of the console")                    // the next one may do better
-	if parts, err := c.makeView(ctx, key, viewer, &v.version); err == nil && parts != nil { // the store may come back; a task that has expired stays as it was
+func (c *Console) remake(ctx context.Context, key viewKey, v *liveView) {
+	defer guard.Recover(c.server.Logger(), "a live view of the console") // the next one may do better
+	if parts, err := c.makeView(ctx, key, &v.version); err == nil {      // the store may come back; a task that has expired stays as it was
 		c.publish(v, parts)
 	}
 }
 
-// publish gives the viewers the parts that have changed. Who has not taken the last ones gets both together.
+// publish gives the viewers the parts that have changed, and all to those who have come since the last time: what they got
+// then may have been older or newer than the last parts. nil parts are the last ones. A slow viewer gets what it has missed
+// and the new parts in one message.
 func (c *Console) publish(v *liveView, parts fragments) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if parts == nil {
+		parts = v.last
+	}
 	changed := fragments{}
 	for name, part := range parts {
 		if v.last[name] != part {
@@ -203,20 +217,20 @@ func (c *Console) publish(v *liveView, parts fragments) {
 		}
 	}
 	v.last = parts
-	if len(changed) == 0 {
-		return
-	}
-	for news := range v.viewers {
-		all := maps.Clone(changed)
+	for news, hasAll := range v.viewers {
+		next := maps.Clone(changed)
+		if !hasAll {
+			next, v.viewers[news] = maps.Clone(parts), true
+		}
+		if len(next) == 0 {
+			continue
+		}
 		select {
 		case missed := <-news:
-			for name, part := range missed {
-				if _, ok := all[name]; !ok {
-					all[name] = part
-				}
-			}
+			maps.Copy(missed, next)
+			next = missed
 		default:
 		}
-		news <- all
+		news <- next
 	}
 }

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +16,8 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/form"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
 // page is what each template of a whole page gets.
@@ -26,15 +25,16 @@ type page struct {
 	Title string
 	Path  string
 	// View is the view that the page shows, for the stream of its changes. "" means that it has none.
-	View string
-	Data any
+	View   string
+	Viewer Viewer
+	Data   any
 }
 
 // The bounds of what a page shows.
 const (
 	pageSize     = 50
 	mostWaiting  = 10
-	scanWaiting  = 200
+	scanWaiting  = 200      // the oldest tasks that ask; see Console.readWaiting
 	mostShown    = 64 << 10 // bytes of a revealed text
 	mostMessage  = 300      // bytes of a message in a list
 	readsWithin  = 10 * time.Second
@@ -86,9 +86,6 @@ type toolCounts struct {
 	Queued, Running, Asked int
 }
 
-// All returns the sum.
-func (t toolCounts) All() int { return t.Queued + t.Running + t.Asked }
-
 // add counts tasks.
 func (t *toolCounts) add(c mcptask.Count) {
 	switch c.Phase {
@@ -134,56 +131,79 @@ func (c *Console) readOverview(ctx context.Context) (overview, error) {
 	for _, t := range byTool {
 		o.Tools = append(o.Tools, *t)
 	}
-	slices.SortFunc(o.Tools, func(a, b toolCounts) int { return cmp.Or(cmp.Compare(b.All(), a.All()), cmp.Compare(a.Tool, b.Tool)) })
+	slices.SortFunc(o.Tools, func(a, b toolCounts) int { return cmp.Compare(a.Tool, b.Tool) })
 	if o.Workers, err = c.inspector.Workers(ctx); err != nil {
 		return o, err
 	}
 	slices.SortFunc(o.Workers, func(a, b mcptask.WorkerLease) int {
 		return cmp.Or(cmp.Compare(b.Unfinished, a.Unfinished), cmp.Compare(a.Worker, b.Worker))
 	})
-	asked, err := c.inspector.Scan(ctx, mcptask.Filter{Phase: mcptask.PhaseInputRequired, OldestFirst: true}, mcptask.Position{}, scanWaiting)
+	o.Waiting, err = c.readWaiting(ctx)
+	return o, err
+}
+
+// readWaiting returns the questions that wait longest, among those of the oldest tasks that ask.
+func (c *Console) readWaiting(ctx context.Context) ([]waiting, error) {
+	asking, err := c.inspector.Scan(ctx, mcptask.Filter{Phase: mcptask.PhaseInputRequired, OldestFirst: true}, mcptask.Position{}, scanWaiting)
 	if err != nil {
-		return o, err
+		return nil, err
 	}
-	for _, r := range asked {
-		o.Waiting = append(o.Waiting, waitingOf(r)...)
-	}
-	slices.SortFunc(o.Waiting, func(a, b waiting) int { return a.Since.Compare(b.Since) })
-	o.Waiting = o.Waiting[:min(len(o.Waiting), mostWaiting)]
-	for i := range o.Waiting {
-		w := &o.Waiting[i]
-		whole, err := c.server.Operator("").Task(ctx, w.Task.ID) // a scan may leave the questions out
-		if err != nil && !errors.Is(err, mcptask.ErrNoRecord) {
-			return o, err
+	slices.SortStableFunc(asking, func(a, b mcptask.Record) int { return firstAsked(a).Compare(firstAsked(b)) })
+	var all []waiting
+	for _, r := range asking[:min(len(asking), mostWaiting)] {
+		whole, err := c.readTask(ctx, r.ID) // a scan may leave the questions out
+		if errors.Is(err, errNoTask) {
+			continue
+		} else if err != nil {
+			return nil, err
 		}
 		for _, in := range whole.Inputs {
-			if in.Key == w.Key {
-				w.Message = shorten(messageOf(in), mostMessage)
+			if in.State == mcptask.InputOutstanding {
+				all = append(all, waiting{whole, in.Key, text.Shorten(messageOf(in), mostMessage), askedAt(whole, in.Key)})
 			}
 		}
 	}
-	return o, nil
+	slices.SortStableFunc(all, func(a, b waiting) int { return a.Since.Compare(b.Since) })
+	return all[:min(len(all), mostWaiting)], nil
 }
 
-// waitingOf returns the questions of a task that wait, as far as its timeline tells.
-func waitingOf(r mcptask.Record) []waiting {
-	var open []waiting
+// openKeys returns the keys of the questions that wait, with when they were asked, as far as the timeline tells: it has only
+// the beginning of a long key, and the last moments.
+func openKeys(r mcptask.Record) []mcptask.Moment {
+	var open []mcptask.Moment
 	for _, m := range r.Timeline.Moments() {
 		switch m.Kind {
 		case mcptask.EventAsked:
-			open = append(open, waiting{Task: r, Key: m.Text, Since: m.At})
+			open = append(open, m)
 		case mcptask.EventAnswered, mcptask.EventWithdrawn:
-			open = slices.DeleteFunc(open, func(w waiting) bool { return w.Key == m.Text })
+			open = slices.DeleteFunc(open, func(asked mcptask.Moment) bool { return asked.Text == m.Text })
 		}
 	}
 	return open
 }
 
-// ends is how many tasks have ended in each of the last minutes.
+// firstAsked returns since when a task has asked.
+func firstAsked(r mcptask.Record) time.Time {
+	if open := openKeys(r); len(open) > 0 {
+		return open[0].At
+	}
+	return r.UpdatedAt
+}
+
+// askedAt returns when a question was asked.
+func askedAt(r mcptask.Record, key string) time.Time {
+	for _, m := range openKeys(r) {
+		if m.Text == key || len(key) > mcptask.MaxMomentText && strings.HasPrefix(key, m.Text) {
+			return m.At
+		}
+	}
+	return r.UpdatedAt
+}
+
+// ends is how many tasks have ended in the last minutes.
 type ends struct {
-	Last int // in the last full minute
-	Most int
-	Bars []bar
+	Total, Most int // in all, and in one minute
+	Bars        []bar
 }
 
 // bar is a bar of the chart of ends.
@@ -193,12 +213,10 @@ type bar struct{ X, Y, Height, Count, Ago int }
 const chartHeight = 40
 
 func newEnds(minutes []int) ends {
-	e := ends{Most: max(1, slices.Max(minutes))}
-	if n := len(minutes); n > 1 {
-		e.Last = minutes[n-2]
-	}
+	e := ends{Most: slices.Max(minutes)}
 	for i, n := range minutes {
-		height := (n*chartHeight + e.Most - 1) / e.Most
+		e.Total += n
+		height := (n*chartHeight + e.Most - 1) / max(1, e.Most)
 		e.Bars = append(e.Bars, bar{X: i * 4, Y: chartHeight - height, Height: height, Count: n, Ago: len(minutes) - 1 - i})
 	}
 	return e
@@ -211,165 +229,33 @@ func (c *Console) showOverview(w http.ResponseWriter, r request) error {
 	if err != nil {
 		return err
 	}
-	return c.write(w, http.StatusOK, "overview.html", page{Title: "Overview", View: "overview", Data: o})
-}
-
-// query is what the list of tasks is asked for.
-type query struct {
-	Tool, State, Principal, Age, Text string
-	// After is the place in the list.
-	After string
-}
-
-// states are the values of query.State.
-var states = []string{"unfinished", "queued", "running", "input_required", "done", "result", "error", "cancelled"}
-
-// ages are the values of query.Age, with their durations. A negative one admits what is older.
-var ages = []struct {
-	Name string
-	For  time.Duration
-}{
-	{"last 5 minutes", 5 * time.Minute}, {"last hour", time.Hour}, {"last day", 24 * time.Hour}, {"last week", 7 * 24 * time.Hour},
-	{"older than an hour", -time.Hour}, {"older than a day", -24 * time.Hour},
-}
-
-func newQuery(values url.Values) query {
-	return query{
-		Tool: values.Get("tool"), State: values.Get("state"), Principal: values.Get("principal"), Age: values.Get("age"),
-		Text: values.Get("text"), After: values.Get("after"),
-	}
-}
-
-// values returns the query of a URL.
-func (q query) values() url.Values {
-	v := url.Values{}
-	for name, value := range map[string]string{
-		"tool": q.Tool, "state": q.State, "principal": q.Principal, "age": q.Age, "text": q.Text, "after": q.After,
-	} {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
-	return v
-}
-
-// filter returns the filter of a query.
-func (q query) filter(viewer Viewer, now time.Time) (mcptask.Filter, error) {
-	f := mcptask.Filter{Tool: q.Tool, Message: q.Text}
-	switch {
-	case q.State == "":
-	case q.State == "unfinished":
-		f.Unfinished = true
-	case slices.Contains(states[1:5], q.State):
-		f.Phase = mcptask.Phase(q.State)
-	case slices.Contains(states, q.State):
-		f.Outcome = mcptask.OutcomeKind(q.State)
-	default:
-		return f, failure{http.StatusBadRequest, fmt.Sprintf("no task has the state %q", q.State)}
-	}
-	if q.Principal != "" && !viewer.Reveal {
-		return f, failure{http.StatusForbidden, "you may not look for principals"}
-	}
-	f.Principal = q.Principal
-	for _, age := range ages {
-		switch {
-		case age.Name != q.Age:
-		case age.For > 0:
-			f.CreatedFrom = now.Add(-age.For)
-		default:
-			f.CreatedUntil = now.Add(age.For)
-		}
-	}
-	return f, nil
-}
-
-// list is what the page of tasks shows.
-type list struct {
-	Path   string
-	Query  query
-	Tools  []string
-	States []string
-	Ages   []string
-	Tasks  []mcptask.Record
-	// Older is the query of the next page, or "".
-	Older string
-	// Reveals says that the viewer may look for principals.
-	Reveals bool
-	// Slow says that the store did not find an answer in time.
-	Slow bool
-}
-
-// readList reads a page of tasks.
-func (c *Console) readList(ctx context.Context, q query, viewer Viewer) (list, error) {
-	l := list{Path: c.options.Path, Query: q, States: states, Reveals: viewer.Reveal}
-	for _, tool := range c.server.Tools() {
-		l.Tools = append(l.Tools, tool.Name)
-	}
-	if q.Tool != "" && !slices.Contains(l.Tools, q.Tool) {
-		l.Tools = append(l.Tools, q.Tool) // of another server
-	}
-	slices.Sort(l.Tools)
-	for _, age := range ages {
-		l.Ages = append(l.Ages, age.Name)
-	}
-	filter, err := q.filter(viewer, c.server.Now())
-	if err != nil {
-		return l, err
-	}
-	var after mcptask.Position
-	if q.After != "" {
-		if after.CreatedAt, after.ID, err = parseReference(q.After); err != nil {
-			return l, err
-		}
-	}
-	within, cancel := context.WithTimeout(ctx, readsWithin)
-	defer cancel()
-	l.Tasks, err = c.inspector.Scan(within, filter, after, pageSize+1)
-	if err != nil {
-		if l.Slow = within.Err() != nil && ctx.Err() == nil; l.Slow {
-			return l, nil
-		}
-		return l, err
-	}
-	if len(l.Tasks) > pageSize {
-		l.Tasks = l.Tasks[:pageSize]
-		q.After = reference(l.Tasks[pageSize-1])
-		l.Older = "?" + q.values().Encode()
-	}
-	return l, nil
-}
-
-func (c *Console) showTasks(w http.ResponseWriter, r request) error {
-	q := newQuery(r.URL.Query())
-	l, err := c.readList(r.Context(), q, r.viewer)
-	if err != nil {
-		return err
-	}
-	c.auditSearch(r, q)
-	view := "tasks?" + q.values().Encode()
-	return c.write(w, http.StatusOK, "tasks.html", page{Title: "Tasks", View: view, Data: l})
-}
-
-// auditSearch writes to the audit trail that a viewer looks for the tasks of a principal, which tells whose they are.
-func (c *Console) auditSearch(r request, q query) {
-	if q.Principal != "" {
-		c.server.Operator(r.viewer.Name).Reveal(r.Context(), mcptask.Record{Principal: q.Principal, Tool: q.Tool}, "tasks of the principal")
-	}
+	return c.write(w, http.StatusOK, "overview.html", page{Title: "Overview", View: "overview", Viewer: r.viewer, Data: o})
 }
 
 // reference returns what names a task in a URL: its creation and the beginning of its ID. The whole ID of an anonymous task
 // is the key to it, and URLs are kept in histories and logs.
 func reference(r mcptask.Record) string {
-	return strconv.FormatInt(r.CreatedAt.UnixMicro(), 36) + "-" + r.ID[:min(len(r.ID), idPrefix)]
+	return strconv.FormatInt(r.CreatedAt.UnixMicro(), 36) + "-" + beginningOf(r.ID)
 }
 
 // idPrefix is how much of an ID a reference has.
 const idPrefix = 8
 
+// beginningOf returns the beginning of an ID. What has a meaning in a URL is replaced: some IDs are chosen by clients.
+func beginningOf(id string) string {
+	b := []byte(id[:min(len(id), idPrefix)])
+	for i, c := range b {
+		if !('0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z') {
+			b[i] = '_'
+		}
+	}
+	return string(b)
+}
+
 var errNoTask = failure{http.StatusNotFound, "there is no such task, or it has expired"}
 
-func parseReference(text string) (created time.Time, id string, err error) {
-	number, id, ok := strings.Cut(text, "-")
+func parseReference(reference string) (created time.Time, id string, err error) {
+	number, id, ok := strings.Cut(reference, "-")
 	micros, failed := strconv.ParseInt(number, 36, 64)
 	if !ok || failed != nil {
 		return created, id, errNoTask
@@ -378,19 +264,19 @@ func parseReference(text string) (created time.Time, id string, err error) {
 }
 
 // findTask returns the task of a reference, whole.
-func (c *Console) findTask(ctx context.Context, viewer Viewer, text string) (mcptask.Record, error) {
-	record, err := c.seekTask(ctx, text)
+func (c *Console) findTask(ctx context.Context, reference string) (mcptask.Record, error) {
+	record, err := c.seekTask(ctx, reference)
 	if err != nil {
 		return record, err
 	}
-	return c.readTask(ctx, viewer, record.ID)
+	return c.readTask(ctx, record.ID)
 }
 
 // readTask returns a task, whole.
-func (c *Console) readTask(ctx context.Context, viewer Viewer, id string) (mcptask.Record, error) {
+func (c *Console) readTask(ctx context.Context, id string) (mcptask.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, readsWithin)
 	defer cancel()
-	record, err := c.server.Operator(viewer.Name).Task(ctx, id)
+	record, err := c.server.Operator("").Task(ctx, id)
 	if errors.Is(err, mcptask.ErrNoRecord) {
 		return record, errNoTask
 	}
@@ -398,8 +284,8 @@ func (c *Console) readTask(ctx context.Context, viewer Viewer, id string) (mcpta
 }
 
 // seekTask returns the task of a reference, as far as a scan does.
-func (c *Console) seekTask(ctx context.Context, text string) (mcptask.Record, error) {
-	created, prefix, err := parseReference(text)
+func (c *Console) seekTask(ctx context.Context, reference string) (mcptask.Record, error) {
+	created, prefix, err := parseReference(reference)
 	if err != nil {
 		return mcptask.Record{}, err
 	}
@@ -412,7 +298,7 @@ func (c *Console) seekTask(ctx context.Context, text string) (mcptask.Record, er
 			return mcptask.Record{}, err
 		}
 		for _, r := range page {
-			if strings.HasPrefix(r.ID, prefix) && len(prefix) == min(len(r.ID), idPrefix) {
+			if beginningOf(r.ID) == prefix {
 				return r, nil
 			}
 			after = mcptask.Position{CreatedAt: r.CreatedAt, ID: r.ID}
@@ -442,21 +328,48 @@ type detail struct {
 type question struct {
 	mcptask.Input
 	Message string
-	Fields  []field
-	// Schema is the schema as a text.
+	// Site is where the question sends the requestor, if it does.
+	Site     string
+	Controls []control
+	// IsRaw says that the response is written as JSON: it has no form.
+	IsRaw      bool
 	SchemaText string
-	Open       bool
+	IsOpen     bool
 }
 
-func newDetail(c *Console, r mcptask.Record, viewer Viewer) detail {
+// newDetail makes what the page of a task shows. What a viewer has entered in the form of a question stays.
+func (c *Console) newDetail(r mcptask.Record, viewer Viewer, entered url.Values) detail {
 	d := detail{Path: c.options.Path, Task: r, Reference: reference(r), Moments: r.Timeline.Moments(), CanAct: viewer.Act, CanReveal: viewer.Reveal}
 	slices.Reverse(d.Moments)
 	for _, in := range r.Inputs {
-		q := question{Input: in, Open: in.State == mcptask.InputOutstanding, SchemaText: indent(in.Schema), Fields: fieldsOf(in)}
-		q.Message = messageOf(in)
+		q := question{Input: in, IsOpen: in.State == mcptask.InputOutstanding, SchemaText: indent(in.Schema), Message: messageOf(in), Site: siteOf(in)}
+		asked, err := form.Parse(in.Schema)
+		q.IsRaw = err != nil || in.Method != "elicitation/create"
+		for _, f := range asked.Fields {
+			if entered.Get("key") == in.Key {
+				q.Controls = append(q.Controls, newControl(f, entered))
+			} else {
+				q.Controls = append(q.Controls, newControl(f, nil))
+			}
+		}
 		d.Questions = append(d.Questions, q)
 	}
 	return d
+}
+
+// siteOf returns the host of the address that a question asks to visit, or "". The rest of the address may be a secret.
+func siteOf(in mcptask.Input) string {
+	var params struct {
+		URL string `json:"url"`
+	}
+	_ = json.Unmarshal(in.Params, &params)
+	if params.URL == "" {
+		return ""
+	}
+	if address, err := url.Parse(params.URL); err == nil && address.Host != "" {
+		return address.Host
+	}
+	return "an address without a host"
 }
 
 // messageOf returns what a question asks. Requests to a model have no message.
@@ -471,25 +384,21 @@ func messageOf(in mcptask.Input) string {
 var detailParts = []string{"status", "questions", "actions", "timeline"}
 
 func (c *Console) showTask(w http.ResponseWriter, r request) error {
-	record, err := c.findTask(r.Context(), r.viewer, r.PathValue("task"))
+	record, err := c.findTask(r.Context(), r.PathValue("task"))
 	if err != nil {
 		return err
 	}
-	return c.writeTask(w, http.StatusOK, newDetail(c, record, r.viewer))
+	return c.writeTask(w, http.StatusOK, r, c.newDetail(record, r.viewer, nil))
 }
 
-func (c *Console) writeTask(w http.ResponseWriter, status int, d detail) error {
-	return c.write(w, status, "task.html", page{Title: "Task of " + d.Task.Tool, View: "tasks/" + d.Reference, Data: d})
+func (c *Console) writeTask(w http.ResponseWriter, status int, r request, d detail) error {
+	return c.write(w, status, "task.html", page{Title: "Task of " + d.Task.Tool, View: "tasks/" + d.Reference, Viewer: r.viewer, Data: d})
 }
 
-// markPrincipal returns a mark by which owners can be told apart. It does not tell who they are.
-func (c *Console) markPrincipal(principal string) string {
-	if principal == "" {
-		return "anonymous"
-	}
-	sum := hmac.New(sha256.New, c.mark)
-	_, _ = sum.Write([]byte(principal)) // never fails
-	return "owner " + hex.EncodeToString(sum.Sum(nil))[:6]
+// backToTask answers who asks by GET for what is a POST, such as a browser that comes back.
+func (c *Console) backToTask(w http.ResponseWriter, r request) error {
+	c.goTo(w, "tasks/"+url.PathEscape(r.PathValue("task")))
+	return nil
 }
 
 // indent returns JSON as a text of several lines.
@@ -501,12 +410,10 @@ func indent(data json.RawMessage) string {
 	return b.String()
 }
 
-// shorten returns the beginning of a text.
-func shorten(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+// describeViewer says as whom the server sees a viewer.
+func describeViewer(v Viewer) string {
+	may := map[[2]bool]string{{true, true}: "may act and reveal", {true, false}: "may act", {false, true}: "may reveal", {false, false}: "may only look"}
+	return cmp.Or(v.Name, "without a name") + ", " + may[[2]bool{v.Act, v.Reveal}]
 }
 
 // functions are those of the templates.
@@ -514,15 +421,23 @@ func (c *Console) functions() template.FuncMap {
 	return template.FuncMap{
 		"reference": reference,
 		"owner":     c.markPrincipal,
-		"message":   func(r mcptask.Record) string { return shorten(r.Report().Message, mostMessage) },
-		"logID":     func(r mcptask.Record) string { return mcptask.LogID("", r.ID) },
-		"machine":   func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
-		"human":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
-		"worker":    func(name string) string { return shorten(name, idPrefix) },
-		"state":     stateOf,
-		"words":     func(name any) string { return strings.ReplaceAll(fmt.Sprint(name), "_", " ") },
-		"progress":  func(r mcptask.Record) bool { return r.Progress.Total > 0 && !r.Done() },
-		"number":    func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) },
+		"seal":      c.seal,
+		"asks": func(r mcptask.Record) (keys []string) {
+			for _, m := range openKeys(r) {
+				keys = append(keys, m.Text)
+			}
+			return keys
+		},
+		"message":  func(r mcptask.Record) string { return text.Shorten(r.Report().Message, mostMessage) },
+		"logID":    func(r mcptask.Record) string { return mcptask.LogID(r.Principal, r.ID) },
+		"machine":  func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+		"human":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
+		"viewer":   describeViewer,
+		"worker":   func(name string) string { return text.Shorten(name, idPrefix) },
+		"state":    stateOf,
+		"words":    func(name any) string { return strings.ReplaceAll(fmt.Sprint(name), "_", " ") },
+		"progress": func(r mcptask.Record) bool { return r.Progress.Total > 0 && !r.Done() },
+		"number":   func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) },
 	}
 }
 

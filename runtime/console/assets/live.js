@@ -20,6 +20,13 @@ function showAges() {
 showAges();
 setInterval(showAges, 1000);
 
+// entered returns the attributes in which an element has what a person did, or what the server has given back of it.
+function entered(element) {
+  if (element.nodeName === "DETAILS") return ["open"];
+  if (element.nodeName === "OPTION") return ["selected"];
+  return element.nodeName === "INPUT" && element.type !== "hidden" && element.type !== "checkbox" ? ["value"] : ["checked"];
+}
+
 // become makes the content of an element like that of another one. It changes only what differs: the focus, the text that a
 // person types, what is open and what is scrolled stay.
 function become(element, wanted) {
@@ -42,13 +49,14 @@ function become(element, wanted) {
       if (same.data !== child.data) same.data = child.data;
       continue;
     }
+    const kept = entered(same);
     for (const {name} of [...same.attributes]) {
-      if (!child.hasAttribute(name) && name !== "open") same.removeAttribute(name);
+      if (!child.hasAttribute(name) && !kept.includes(name)) same.removeAttribute(name);
     }
     for (const {name, value} of child.attributes) {
-      if (same.getAttribute(name) !== value) same.setAttribute(name, value);
+      if (same.getAttribute(name) !== value && !kept.includes(name)) same.setAttribute(name, value);
     }
-    become(same, child);
+    if (same.nodeName !== "TEXTAREA") become(same, child);
   }
   while (next) {
     const after = next.nextSibling;

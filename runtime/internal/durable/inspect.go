@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"bytes"
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -32,6 +33,9 @@ func ConditionsOf(filter mcptask.Filter, after mcptask.Position, principal, cont
 		add(*filter.IsError, "outcome <> 0 AND is_error")
 		add(!*filter.IsError, "outcome <> 0 AND NOT is_error")
 	}
+	add(filter.IDPrefix != "", "id >= ?", []byte(filter.IDPrefix))
+	end := prefixEnd(filter.IDPrefix)
+	add(end != nil, "id < ?", end)
 	add(filter.Message != "", contains, []byte(filter.Message))
 	add(!filter.CreatedFrom.IsZero(), "created >= ?", Micros(filter.CreatedFrom))
 	add(!filter.CreatedUntil.IsZero(), "created <= ?", Micros(filter.CreatedUntil))
@@ -43,6 +47,16 @@ func ConditionsOf(filter mcptask.Filter, after mcptask.Position, principal, cont
 		add(true, sql, Micros(after.CreatedAt), []byte(after.ID))
 	}
 	return all
+}
+
+// prefixEnd returns the first text behind all that begin with a prefix, or nil if there is none.
+func prefixEnd(prefix string) []byte {
+	end := bytes.TrimRight([]byte(prefix), "\xff")
+	if len(end) == 0 {
+		return nil
+	}
+	end[len(end)-1]++
+	return end
 }
 
 // OrderOf returns the ORDER BY of a filter.

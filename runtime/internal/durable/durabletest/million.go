@@ -76,7 +76,7 @@ func BenchmarkMillion(b *testing.B, open func(b *testing.B, n, held int64) Fille
 }
 
 // operate measures what an operator's page asks: the newest tasks, those that run, the oldest of them, those of one
-// principal, those with a text that few have, the counts and the workers.
+// principal, those with a text that few have, one by its ID, the counts and the workers.
 func (c *clocked) operate(b *testing.B) {
 	b.Helper()
 	const page = 50
@@ -91,6 +91,7 @@ func (c *clocked) operate(b *testing.B) {
 	for name, filter := range map[string]mcptask.Filter{
 		"newest": {}, "running": {Phase: mcptask.PhaseRunning}, "oldest": {Unfinished: true, OldestFirst: true},
 		"principal": {Principal: "user3"}, "ended": {Principal: "user3", Phase: mcptask.PhaseDone}, "text": {Message: "nobody says this"},
+		"id": {IDPrefix: c.IDOf(c.tasks / 2)},
 	} {
 		calls[name] = func(ctx context.Context) (int, error) {
 			list, err := inspector.Scan(ctx, filter, mcptask.Position{}, page)
@@ -106,6 +107,8 @@ func (c *clocked) operate(b *testing.B) {
 			want = 2 // the holder, and nobody
 		case "text":
 			want = 0
+		case "id":
+			want = 1
 		}
 		for range 10 {
 			c.time(b, name, want, call)

@@ -1,0 +1,244 @@
+package console
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// query is what the list of tasks is asked for.
+type query struct {
+	Tool, State, Age, Text string
+	// Task is the beginning of the tasks' IDs.
+	Task string
+	// Owner is the principal, sealed; see Console.seal.
+	Owner string
+	// After is the place in the list.
+	After string
+}
+
+// states are the values of query.State, with what they admit.
+var states = []struct {
+	Name   string
+	Filter mcptask.Filter
+}{
+	{"unfinished", mcptask.Filter{Unfinished: true}},
+	{"queued", mcptask.Filter{Phase: mcptask.PhaseQueued}},
+	{"running", mcptask.Filter{Phase: mcptask.PhaseRunning}},
+	{"input_required", mcptask.Filter{Phase: mcptask.PhaseInputRequired}},
+	{"done", mcptask.Filter{Phase: mcptask.PhaseDone}},
+	{"result", mcptask.Filter{Outcome: mcptask.OutcomeResult, IsError: new(false)}},
+	{"tool_error", mcptask.Filter{Outcome: mcptask.OutcomeResult, IsError: new(true)}},
+	{"error", mcptask.Filter{Outcome: mcptask.OutcomeError}},
+	{"cancelled", mcptask.Filter{Outcome: mcptask.OutcomeCancelled}},
+}
+
+// ages are the values of query.Age, with their durations. A negative one admits what is older.
+var ages = []struct {
+	Name string
+	For  time.Duration
+}{
+	{"last 5 minutes", 5 * time.Minute}, {"last hour", time.Hour}, {"last day", 24 * time.Hour}, {"last week", 7 * 24 * time.Hour},
+	{"older than an hour", -time.Hour}, {"older than a day", -24 * time.Hour},
+}
+
+func newQuery(values url.Values) query {
+	return query{
+		Tool: values.Get("tool"), State: values.Get("state"), Age: values.Get("age"), Text: values.Get("text"),
+		Task: values.Get("task"), Owner: values.Get("owner"), After: values.Get("after"),
+	}
+}
+
+// encode returns the query of a URL.
+func (q query) encode() string {
+	v := url.Values{}
+	for name, value := range map[string]string{
+		"tool": q.Tool, "state": q.State, "age": q.Age, "text": q.Text, "task": q.Task, "owner": q.Owner, "after": q.After,
+	} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	return v.Encode()
+}
+
+// filter returns the filter of a query.
+func (c *Console) filter(q query) (f mcptask.Filter, err error) {
+	if q.State != "" {
+		at := slices.IndexFunc(states, func(s struct {
+			Name   string
+			Filter mcptask.Filter
+		}) bool {
+			return s.Name == q.State
+		})
+		if at < 0 {
+			return f, failure{http.StatusBadRequest, fmt.Sprintf("no task has the state %q", q.State)}
+		}
+		f = states[at].Filter
+	}
+	if f.Principal, err = c.unseal(q.Owner); err != nil {
+		return f, err
+	}
+	f.Tool, f.Message, f.IDPrefix = q.Tool, q.Text, q.Task
+	now, isKnown := c.server.Now(), q.Age == ""
+	for _, age := range ages {
+		switch {
+		case age.Name != q.Age:
+			continue
+		case age.For > 0:
+			f.CreatedFrom = now.Add(-age.For)
+		default:
+			f.CreatedUntil = now.Add(age.For)
+		}
+		isKnown = true
+	}
+	if !isKnown {
+		return f, failure{http.StatusBadRequest, fmt.Sprintf("no task has the age %q", q.Age)}
+	}
+	return f, nil
+}
+
+// list is what the page of tasks shows.
+type list struct {
+	Path   string
+	Query  query
+	Tools  []string
+	States []string
+	Ages   []string
+	Tasks  []mcptask.Record
+	// Owner is the mark of the principal whose tasks the list has, or "".
+	Owner string
+	// Older is the query of the next page, or "", and Newest that of the first one, if this is another.
+	Older, Newest string
+	// Slow says that the store did not find an answer in time.
+	Slow bool
+}
+
+// readList reads a page of tasks.
+func (c *Console) readList(ctx context.Context, q query) (list, error) {
+	l := list{Path: c.options.Path, Query: q}
+	for _, state := range states {
+		l.States = append(l.States, state.Name)
+	}
+	for _, tool := range c.server.Tools() {
+		l.Tools = append(l.Tools, tool.Name)
+	}
+	if q.Tool != "" && !slices.Contains(l.Tools, q.Tool) {
+		l.Tools = append(l.Tools, q.Tool) // of another server
+	}
+	slices.Sort(l.Tools)
+	for _, age := range ages {
+		l.Ages = append(l.Ages, age.Name)
+	}
+	filter, err := c.filter(q)
+	if err != nil {
+		return l, err
+	}
+	if filter.Principal != "" {
+		l.Owner = c.markPrincipal(filter.Principal)
+	}
+	var after mcptask.Position
+	if q.After != "" {
+		first := q
+		first.After = ""
+		l.Newest = "?" + first.encode()
+		if after.CreatedAt, after.ID, err = parseReference(q.After); err != nil {
+			return l, err
+		}
+	}
+	within, cancel := context.WithTimeout(ctx, readsWithin)
+	defer cancel()
+	l.Tasks, err = c.inspector.Scan(within, filter, after, pageSize+1)
+	if err != nil {
+		if l.Slow = within.Err() != nil && ctx.Err() == nil; l.Slow {
+			return l, nil
+		}
+		return l, err
+	}
+	if len(l.Tasks) > pageSize {
+		l.Tasks = l.Tasks[:pageSize]
+		q.After = reference(l.Tasks[pageSize-1])
+		l.Older = "?" + q.encode()
+	}
+	return l, nil
+}
+
+func (c *Console) showTasks(w http.ResponseWriter, r request) error {
+	q := newQuery(r.URL.Query())
+	l, err := c.readList(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	return c.write(w, http.StatusOK, "tasks.html", page{Title: "Tasks", View: "tasks?" + q.encode(), Viewer: r.viewer, Data: l})
+}
+
+// search goes to the list of what a form looks for. It is a POST: neither a principal nor the ID of an anonymous task, which
+// is the key to it, may stand in a URL.
+func (c *Console) search(w http.ResponseWriter, r request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, answerLength)
+	if err := r.ParseForm(); err != nil {
+		return failure{http.StatusBadRequest, "the form cannot be read"}
+	}
+	q := newQuery(r.PostForm)
+	id := strings.TrimRight(strings.TrimSpace(q.Task), ".…")
+	q.Task = strings.ToValidUTF8(id[:min(len(id), idPrefix)], "")
+	if principal := r.PostForm.Get("principal"); principal != "" {
+		if !r.viewer.Reveal {
+			return failure{http.StatusForbidden, "you may not look for principals"}
+		}
+		q.Owner = c.seal(principal)
+		c.server.Operator(r.viewer.Name).Reveal(r.Context(), mcptask.Record{Principal: principal, Tool: q.Tool}, "tasks of the principal")
+	}
+	c.goTo(w, "tasks?"+q.encode())
+	return nil
+}
+
+// hash returns a keyed hash.
+func (c *Console) hash(use, value string) []byte {
+	sum := hmac.New(sha256.New, c.key)
+	_, _ = sum.Write([]byte(use + value)) // never fails
+	return sum.Sum(nil)
+}
+
+// markPrincipal returns a mark by which owners can be told apart. It does not tell who they are.
+func (c *Console) markPrincipal(principal string) string {
+	if principal == "" {
+		return "anonymous"
+	}
+	return "owner " + hex.EncodeToString(c.hash("mark", principal))[:6]
+}
+
+// seal encrypts a principal, so that it can stand in a URL. The same principal gives the same text.
+func (c *Console) seal(principal string) string {
+	if principal == "" {
+		return ""
+	}
+	nonce := c.hash("nonce", principal)[:c.cipher.NonceSize()]
+	return base64.RawURLEncoding.EncodeToString(c.cipher.Seal(nonce, nonce, []byte(principal), nil))
+}
+
+// unseal returns the principal that seal has encrypted.
+func (c *Console) unseal(sealed string) (string, error) {
+	if sealed == "" {
+		return "", nil
+	}
+	data, err := base64.RawURLEncoding.DecodeString(sealed)
+	size := min(c.cipher.NonceSize(), len(data))
+	if err == nil && size == c.cipher.NonceSize() {
+		data, err = c.cipher.Open(nil, data[:size], data[size:], nil)
+	}
+	if err != nil || size < c.cipher.NonceSize() {
+		return "", failure{http.StatusBadRequest, "the owner in the address is of another process of this server, or of one before its restart: look for the owner again"}
+	}
+	return string(data), nil
+}

@@ -1,8 +1,7 @@
 package console_test
 
 import (
-	"crypto/subtle"
-	"errors"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 
@@ -10,8 +9,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/console"
 )
 
-// secret is the password of the example.
-const secret = "hunter2"
+// passwords are those of the people of the example, as hashes.
+var passwords = map[string][sha256.Size]byte{"admin": sha256.Sum256([]byte("hunter2"))}
 
 // addPage adds the page of a server to a mux.
 func addPage(mux *http.ServeMux, tasks *mcptask.Server) error {
@@ -29,8 +28,8 @@ func ExampleNew() {
 		Actions: true, Reveal: true,
 		Authorize: func(r *http.Request) (console.Viewer, error) {
 			name, password, _ := r.BasicAuth() // behind TLS
-			if subtle.ConstantTimeCompare([]byte(password), []byte(secret)) != 1 {
-				return console.Viewer{}, errors.New("wrong password")
+			if want, ok := passwords[name]; !ok || sha256.Sum256([]byte(password)) != want {
+				return console.Viewer{}, console.Challenge(`Basic realm="tasks"`)
 			}
 			return console.Viewer{Name: name, Act: true, Reveal: name == "admin"}, nil
 		},

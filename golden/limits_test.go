@@ -2,6 +2,8 @@ package golden_test
 
 import (
 	"fmt"
+	"go/constant"
+	"go/types"
 	"reflect"
 	"regexp"
 	"strings"
@@ -33,6 +35,25 @@ func TestDocsLimits(t *testing.T) {
 		}
 		wants = append(wants, fmt.Sprintf("| `%s` | %d | `%s` |", name, limits.Field(i).Int(), strings.ToLower(name)))
 	}
+	page := readConstants(t, "../runtime/console")
+	bound := func(name string) int64 {
+		c, ok := page.Lookup(name).(*types.Const)
+		if !ok {
+			t.Fatalf("package console has no constant %s", name)
+		}
+		n, _ := constant.Int64Val(constant.ToInt(c.Val()))
+		return n
+	}
+	wants = append(wants,
+		fmt.Sprintf("| %d in all, %d of one viewer |", bound("maxStreams"), bound("maxStreamsPerViewer")),
+		fmt.Sprintf("may take to read a change | %.0f seconds |", time.Duration(bound("sendWithin")).Seconds()),
+		fmt.Sprintf("and another page fails. | %.0f seconds |", time.Duration(bound("readsWithin")).Seconds()),
+		fmt.Sprintf("| tasks on a page of the list | %d |", bound("pageSize")),
+		fmt.Sprintf("of the %d oldest tasks that ask | %d |", bound("scanWaiting"), bound("mostWaiting")),
+		fmt.Sprintf("| bytes of a revealed text that are shown | %d KiB |", bound("mostShown")>>10),
+		fmt.Sprintf("| bytes of a form, such as an answer | %d MiB |", bound("answerLength")>>20),
+		fmt.Sprintf("| bytes of a message in a list or in the overview | %d |", bound("mostMessage")),
+		fmt.Sprintf("the oldest reports are left out. | %d |", mcptask.MaxMoments))
 	for _, want := range wants {
 		if !strings.Contains(text, want) {
 			t.Errorf("docs/reference/limits.md does not say %q", want)

@@ -43,8 +43,8 @@ func serveReplica(ctx context.Context, out io.Writer, m mode) error {
 	handler := gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk },
 		&mcp.StreamableHTTPOptions{DisableLocalhostProtection: true, SessionTimeout: time.Hour})
 	mux.Handle("/mcp", requireToken(os.Getenv(tokenVariable))(handler))
-	mux.HandleFunc("/livez", func(http.ResponseWriter, *http.Request) {})
-	mux.Handle("/readyz", readiness(tasks, store))
+	mux.Handle("/livez", gosdk.LiveHandler(tasks))
+	mux.Handle("/readyz", gosdk.ReadyHandler(tasks))
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", m.addr)
 	if err != nil {
 		return errors.Join(err, tasks.Close(), store.Close())
@@ -74,16 +74,4 @@ func requireToken(token string) func(http.Handler) http.Handler {
 		}
 		return &auth.TokenInfo{UserID: principal, Expiration: time.Now().Add(time.Hour)}, nil
 	}, nil)
-}
-
-// readiness answers whether the replica can take requests: it does not stop, and its store answers.
-func readiness(tasks *mcptask.Server, store mcptask.Store) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
-		defer cancel()
-		_, err := store.Get(ctx, "readiness")
-		if tasks.Closing().Err() != nil || !errors.Is(err, mcptask.ErrNoRecord) {
-			http.Error(w, "not ready", http.StatusServiceUnavailable)
-		}
-	})
 }

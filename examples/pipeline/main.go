@@ -39,7 +39,8 @@ import (
 func main() {
 	var m mode
 	flag.StringVar(&m.addr, "http", "", "serve /mcp at this `address` until interrupted")
-	flag.StringVar(&m.keep.console, "console", "", "with -http: serve the operator's page at this `address`, which should be a loopback one")
+	flag.StringVar(&m.keep.console, "console", "", "with -http: serve the operator's page at this loopback `address`; "+
+		"anyone on this machine can then answer, cancel and repeat all tasks, and see their arguments and results")
 	flag.BoolVar(&m.stdio, "stdio", false, "serve one client on standard input and output")
 	flag.StringVar(&m.url, "call", "", "run only the client, against the server at this `URL`")
 	flag.StringVar(&m.record, "record", "", "record the demo into this `file`, for asciinema")
@@ -193,8 +194,8 @@ func serveStdio(ctx context.Context, keep keeping) error {
 	return errors.Join(sdk.Run(ctx, gosdk.StdioTransport(tasks)), tasks.Close(), store.Close())
 }
 
-// serveConsole serves the operator's page at an address, on which only this machine is answered, until end is called. ""
-// serves none.
+// serveConsole serves the operator's page at an address until end is called. The page answers only this machine, and lets
+// everyone there step in and reveal. If the address is "", serveConsole does nothing.
 func serveConsole(ctx context.Context, tasks *mcptask.Server, address string) (end func(), err error) {
 	if address == "" {
 		return func() {}, nil

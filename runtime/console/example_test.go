@@ -1,25 +1,62 @@
 package console_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
+	"net"
 	"net/http"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/console"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 )
 
 // passwords are those of the people of the example, as hashes.
 var passwords = map[string][sha256.Size]byte{"admin": sha256.Sum256([]byte("hunter2"))}
 
-// addPage adds the page of a server to a mux.
-func addPage(mux *http.ServeMux, tasks *mcptask.Server) error {
+// serveConsole serves the operator's page at addr. It sends the error that ends the server to served.
+func serveConsole(ctx context.Context, tasks *mcptask.Server, addr string, served chan<- error) (*http.Server, error) {
 	page, err := console.New(tasks, console.Options{})
 	if err != nil {
-		return err
+		return nil, err
 	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
 	mux.Handle("/console/", page)
-	return nil
+	server := &http.Server{
+		Addr: listener.Addr().String(), Handler: mux, MaxHeaderBytes: 64 << 10,
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+	}
+	go func() { served <- server.Serve(listener) }()
+	return server, nil
+}
+
+// The page has a server of its own, which stops after the tasks and before the store.
+func ExampleNew_serve() {
+	ctx := context.Background()
+	store := mcptask.NewMemoryStore()
+	tasks, err := mcptask.NewServer(mcptask.Options{Store: store})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	server := &http.Server{ReadHeaderTimeout: 10 * time.Second} // of the tools, at /mcp
+	served := make(chan error, 2)
+	operators, err := serveConsole(ctx, tasks, "127.0.0.1:0", served)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	stopping, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	err = gosdk.Shutdown(stopping, server, tasks, operators, store)
+	fmt.Println(err, <-served)
+	// Output: <nil> http: Server closed
 }
 
 // A page for people who have a password, and who may step in.
@@ -47,9 +84,6 @@ func ExampleNew() {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/console/", page)
-	if err := addPage(http.NewServeMux(), tasks); err != nil {
-		fmt.Println(err)
-	}
 	fmt.Println("serve it on 127.0.0.1:8081")
 	// Output: serve it on 127.0.0.1:8081
 }

@@ -523,7 +523,7 @@ func testConsoleList(t *testing.T, s *operated) {
 	p.set(t, "select[name=tool]", "run_pipeline")
 	p.click(t, ".filter button", "Filter")
 	p.shows(t, "#list", "No tasks match.")
-	p.click(t, ".filter a", "all")
+	p.click(t, ".filter a", "Clear")
 	p.until(t, rows+".length === 50")
 	p.set(t, "input[name=text]", "nothing says that")
 	p.click(t, ".filter button", "Filter")
@@ -543,7 +543,12 @@ func testConsoleActions(t *testing.T, s *operated) {
 	asking := s.deploy(t, "api")
 	p.visitNewest(t, s)
 	p.shows(t, ".question blockquote", "Ship api to production?")
-	p.click(t, ".question button", "Answer") // without a choice
+	p.is(t, `document.querySelector(".question select").value === "false"`) // the default
+	p.set(t, ".question select", "")
+	p.click(t, ".question button", "Answer") // which the browser refuses
+	p.is(t, `document.querySelector(".question select:invalid") && !document.querySelector("[role=alert]")`)
+	p.is(t, `!(document.querySelector(".question select").required = false)`)
+	p.click(t, ".question button", "Answer")
 	p.shows(t, "[role=alert]", "Not done")
 	p.set(t, ".question select", "true")
 	p.click(t, ".question button", "Answer")

@@ -135,6 +135,8 @@ func (c *Console) readOverview(ctx context.Context) (overview, error) {
 	if o.Workers, err = c.inspector.Workers(ctx); err != nil {
 		return o, err
 	}
+	// A server that looks for the tasks of lost workers has a lease for what it finds, under its name and a number.
+	o.Workers = slices.DeleteFunc(o.Workers, func(w mcptask.WorkerLease) bool { return w.Unfinished == 0 && strings.Contains(w.Worker, "/") })
 	slices.SortFunc(o.Workers, func(a, b mcptask.WorkerLease) int {
 		return cmp.Or(cmp.Compare(b.Unfinished, a.Unfinished), cmp.Compare(a.Worker, b.Worker))
 	})

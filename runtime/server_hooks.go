@@ -73,17 +73,13 @@ func hookStore[T any](ctx context.Context, s *Server, name string, call func(con
 	return v, err
 }
 
-// hookedEvents has what hooks are told of the events of a task. They are not told of the others. auditEnd tells them of
-// all ends.
-var hookedEvents = map[eventKind]EventKind{
-	eventStart: EventStarted, eventReport: EventReported, eventAsk: EventAsked, eventAnswer: EventAnswered,
-	eventWithdraw: EventWithdrawn, eventStop: EventStopping, eventHandOver: EventLeft,
-}
-
-// tellHooks tells hooks of a change of a task.
+// tellHooks tells hooks of a change of a task, unless it has no kind.
 func (s *Server) tellHooks(ctx context.Context, e TaskEvent) {
+	if e.Kind == "" {
+		return
+	}
 	for i := range s.options.Hooks {
-		if told := s.options.Hooks[i].Task; told != nil && e.Kind != "" {
+		if told := s.options.Hooks[i].Task; told != nil {
 			hook.Tell(s.logger, func() { told(ctx, e) })
 		}
 	}

@@ -270,7 +270,7 @@ func (s *Server) reserve(fresh *Record, isAwaited bool) *reservation {
 	v.run, v.leave = s.enterRun(fresh.ID, fresh.CreatedAt) // before the task is stored, so that no cancellation is missed
 	v.run.isAwaited = isAwaited
 	fresh.Phase, fresh.Attempt, fresh.Tries = PhaseRunning, 1, 1
-	fresh.noteMoments(event{kind: eventStart, at: fresh.CreatedAt})
+	fresh.addMoment(EventStarted, nameShort(fresh.Worker), event{at: fresh.CreatedAt})
 	return v
 }
 
@@ -375,7 +375,7 @@ func (s *Server) decideStart(r Record) event {
 	if !s.isRunnable(r) || s.isHeldByOther(r) || s.engine != nil && r.isParked() && !r.CancelRequested {
 		return event{}
 	}
-	return event{kind: eventStart, worker: s.nameWorker()}
+	return event{kind: eventStart, worker: s.nameWorker(), lost: r.isRunLost()} // an engine starts lost runs again itself
 }
 
 // isHeldByOther reports whether the handler of a task runs, or has run, at another worker that may be alive.

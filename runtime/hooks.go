@@ -27,7 +27,8 @@ type Hooks struct {
 	// context that it returns.
 	Run func(context.Context, RunInfo) (context.Context, func(RunResult))
 	// Question is called when a handler begins to wait for the answer to a question. It is not called for a question
-	// that an earlier attempt has the answer to. The error is why there is no answer, or nil.
+	// that an earlier attempt has the answer to. The error is why there is no answer, or nil: ErrCancelled, ErrExpired,
+	// ErrServerClosed, ErrSuperseded if another run waits for it now, or another one.
 	Question func(context.Context, QuestionInfo) (context.Context, func(error))
 	// Store is called for each call of the store, with the name of the method. The store gets the context that it
 	// returns. The error is the store's, such as ErrConflict.

@@ -473,3 +473,26 @@ func TestEngineLosesRun(t *testing.T) {
 		})
 	}
 }
+
+// TestParkedQuestion checks that hooks are told that a question of a run that was parked has no answer yet.
+func TestParkedQuestion(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var cluster memengine.Cluster
+		told := make(chan error, 2)
+		hooks := mcptask.Hooks{Question: func(ctx context.Context, _ mcptask.QuestionInfo) (context.Context, func(error)) {
+			return ctx, func(err error) { told <- err }
+		}}
+		s, err := mcptask.NewServer(mcptask.Options{Store: mcptask.NewMemoryStore(), Hooks: []mcptask.Hooks{hooks}, Executor: cluster.Join},
+			mcptask.Tools{Service: "Texts", Impl: 1, Tools: []mcptask.Tool{textTool("ask", restarts, askOnce)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		call(t, s, "ask")
+		if err := <-told; !errors.Is(err, mcptask.ErrSuperseded) {
+			t.Errorf("the hook was told %v, want %v", err, mcptask.ErrSuperseded)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -40,8 +40,14 @@ func newRunResult(ctx context.Context, outcome Outcome) RunResult {
 
 // hookQuestion tells hooks that a handler waits for an answer.
 func (s *Server) hookQuestion(ctx context.Context, task Record, in Input) (_ context.Context, end func(error)) {
-	return hook.Call(ctx, s.logger, s.options.Hooks, func(h *Hooks) hook.Begin[QuestionInfo, error] { return h.Question },
+	ctx, ended := hook.Call(ctx, s.logger, s.options.Hooks, func(h *Hooks) hook.Begin[QuestionInfo, error] { return h.Question },
 		QuestionInfo{Task: task, Key: in.Key, Method: in.Method})
+	return ctx, func(err error) {
+		if errors.Is(err, errParked) {
+			err = ErrSuperseded // another run goes on with the task
+		}
+		ended(err)
+	}
 }
 
 // hookAsk returns ask, which may be nil, with the hooks of questions around it.

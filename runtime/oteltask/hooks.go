@@ -110,13 +110,14 @@ func linkTo(traced string) []trace.Link {
 	return []trace.Link{{SpanContext: span}}
 }
 
-// isPoll reports whether a request only reads tasks. A task that is polled each second would have 86,400 spans a day.
+// isPoll reports whether a request only reads tasks. A task that is polled each second would have 86,400 spans a day. The
+// name of a fallback tool may begin with a prefix of its service.
 func isPoll(info mcptask.RequestInfo) bool {
 	switch info.Method {
 	case "tasks/get", "tasks/result", "tasks/list":
 		return true
 	}
-	return info.IsFallback
+	return info.IsFallback && (strings.HasSuffix(info.Tool, mcptask.ToolTaskStatus) || strings.HasSuffix(info.Tool, mcptask.ToolTaskResult))
 }
 
 // nameRequest returns the name of a request's span.
@@ -315,13 +316,32 @@ func (h *hooks) question(ctx context.Context, info mcptask.QuestionInfo) (contex
 	ctx, span := h.tracer.Start(ctx, "mcptask.ask "+info.Key,
 		trace.WithAttributes(h.keep(append(describeTask(&info.Task), keyStep.String(info.Key))...)...))
 	return ctx, func(err error) {
-		h.questions.record(ctx, time.Since(began), h.keep(keyTool.String(info.Task.Tool)))
+		measured := []attribute.KeyValue{keyTool.String(info.Task.Tool)}
 		if err != nil {
-			span.SetAttributes(h.keep(keyErrorType.String(errorOther))...)
-			span.SetStatus(codes.Error, "")
+			failure := keyErrorType.String(nameQuestionError(err))
+			measured = append(measured, failure)
+			span.SetAttributes(h.keep(failure)...)
+			if failure.Value.AsString() != errorCancelled {
+				span.SetStatus(codes.Error, "")
+			}
 		}
+		h.questions.record(ctx, time.Since(began), h.keep(measured...))
 		span.End()
 	}
+}
+
+// nameQuestionError returns the error.type of a question without an answer. It is errorCancelled if the run no longer
+// waits, although nothing has failed.
+func nameQuestionError(err error) string {
+	for _, end := range []error{mcptask.ErrCancelled, mcptask.ErrSuperseded, mcptask.ErrServerClosed, context.Canceled} {
+		if errors.Is(err, end) {
+			return errorCancelled
+		}
+	}
+	if errors.Is(err, mcptask.ErrExpired) {
+		return "expired"
+	}
+	return errorOther
 }
 
 // store implements the hook of the store. It makes no spans: the driver of a database can.

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -393,6 +394,57 @@ func TestRequestErrors(t *testing.T) {
 	}
 	want := map[string]string{"a": "", "b": "_OTHER", "c": "cancelled", "d": "-32602"}
 	if diff := cmp.Diff(want, readErrorTypes(t, reader, "mcp.method.name")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestQuestionErrors checks that a question without an answer is not measured as an answered one, and that its span has
+// an error only if something has failed.
+func TestQuestionErrors(t *testing.T) {
+	reader, spans := metric.NewManualReader(), tracetest.NewInMemoryExporter()
+	hooks := oteltask.Hooks(oteltask.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))),
+		oteltask.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))))
+	for tool, err := range map[string]error{
+		"answered": nil, "broken": errors.New("broken"), "refused": mcptask.ErrCannotAsk, "expired": mcptask.ErrExpired,
+		"cancelled": fmt.Errorf("step: %w", mcptask.ErrCancelled), "superseded": mcptask.ErrSuperseded,
+		"closed": mcptask.ErrServerClosed, "left": context.Canceled,
+	} {
+		_, end := hooks.Question(t.Context(), mcptask.QuestionInfo{Task: mcptask.Record{Tool: tool}, Key: tool})
+		end(err)
+	}
+	want := map[string]string{
+		"answered": "", "broken": "_OTHER", "refused": "_OTHER", "expired": "expired",
+		"cancelled": "cancelled", "superseded": "cancelled", "closed": "cancelled", "left": "cancelled",
+	}
+	if diff := cmp.Diff(want, readErrorTypes(t, reader, "gen_ai.tool.name")); diff != "" {
+		t.Error(diff)
+	}
+	for _, span := range spans.GetSpans() {
+		tool := strings.TrimPrefix(span.Name, "mcptask.ask ")
+		if isError := want[tool] == "_OTHER" || want[tool] == "expired"; (span.Status.Code == codes.Error) != isError {
+			t.Errorf("%s: the span has the status %v", tool, span.Status.Code)
+		}
+	}
+}
+
+// TestPolls checks which calls of fallback tools have no span: those that only read.
+func TestPolls(t *testing.T) {
+	spans := tracetest.NewInMemoryExporter()
+	hooks := oteltask.Hooks(oteltask.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))), oteltask.WithoutMetrics())
+	for _, info := range []mcptask.RequestInfo{
+		{Tool: "slow_task_status", IsFallback: true}, {Tool: "task_result", IsFallback: true},
+		{Tool: "slow_task_cancel", IsFallback: true}, {Tool: "task_answer", IsFallback: true}, {Tool: "check_task_status"},
+	} {
+		info.Method = "tools/call"
+		_, end := hooks.Request(t.Context(), info)
+		end(mcptask.RequestResult{})
+	}
+	var names []string
+	for _, span := range spans.GetSpans() {
+		names = append(names, span.Name)
+	}
+	want := []string{"tools/call slow_task_cancel", "tools/call task_answer", "tools/call check_task_status"}
+	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -316,19 +317,36 @@ func TestLog(t *testing.T) {
 	}
 }
 
-func TestFilters(t *testing.T) {
+// TestFilter checks that a request that is left out has neither spans nor points of metrics, and that another one has.
+func TestFilter(t *testing.T) {
 	s := open(t, mcptask.Revision20260728,
-		oteltask.WithFilter(func(_ context.Context, info mcptask.RequestInfo) bool { return info.Tool != "check" }),
-		oteltask.WithAttributeFilter(func(a attribute.KeyValue) bool { return a.Key != "mcptask.task.id" && a.Key != "gen_ai.tool.name" }))
+		oteltask.WithFilter(func(_ context.Context, info mcptask.RequestInfo) bool { return info.Tool != "check" }))
 	s.call(t.Context(), "check", renderInput{File: "a"})
 	s.call(t.Context(), "render", renderInput{File: "a"})
 	s.close()
-	all := s.tell() + s.tellMetrics()
-	if strings.Contains(all, "tools/call check") || strings.Contains(all, "mcptask.task.id") || strings.Contains(all, "gen_ai.tool.name") {
-		t.Errorf("not left out:\n%s", all)
+	spans, metrics := s.tell(), s.tellMetrics()
+	for tool, want := range map[string]int{"check": 0, "render": 1} {
+		for _, side := range []string{"client", "server"} {
+			if got := strings.Count(spans, "tools/call "+tool+" ("+side+")"); got != want {
+				t.Errorf("%d spans of %s at the %s, want %d:\n%s", got, tool, side, want, spans)
+			}
+			points := regexp.MustCompile(`(?m)^mcp\.` + side + `\.operation\.duration .*gen_ai\.tool\.name=` + tool + `\b.*mcp\.method\.name=tools/call`)
+			if got := len(points.FindAllString(metrics, -1)); got != want {
+				t.Errorf("%d points of %s at the %s, want %d:\n%s", got, tool, side, want, metrics)
+			}
+		}
 	}
-	if !strings.Contains(all, "tools/call render (server)") || !strings.Contains(all, "gen_ai.operation.name") {
-		t.Errorf("too much left out:\n%s", all)
+}
+
+func TestAttributeFilter(t *testing.T) {
+	s := open(t, mcptask.Revision20260728,
+		oteltask.WithAttributeFilter(func(a attribute.KeyValue) bool { return a.Key != "mcptask.task.id" && a.Key != "gen_ai.tool.name" }))
+	s.call(t.Context(), "render", renderInput{File: "a"})
+	s.close()
+	for _, all := range []string{s.tell(), s.tellMetrics()} {
+		if strings.Contains(all, "mcptask.task.id") || strings.Contains(all, "gen_ai.tool.name") || !strings.Contains(all, "gen_ai.operation.name") {
+			t.Errorf("not left out, or too much:\n%s", all)
+		}
 	}
 }
 
@@ -489,10 +507,18 @@ func TestBounds(t *testing.T) {
 	if err := meters.Collect(t.Context(), &all); err != nil {
 		t.Fatal(err)
 	}
+	isFound := false
 	for _, m := range all.ScopeMetrics[0].Metrics {
-		if h, ok := m.Data.(metricdata.Histogram[float64]); ok && m.Name == "mcp.client.operation.duration" && len(h.DataPoints) != 2 {
+		if m.Name != "mcp.client.operation.duration" {
+			continue
+		}
+		isFound = true
+		if h := m.Data.(metricdata.Histogram[float64]); len(h.DataPoints) != 2 {
 			t.Errorf("%s has %d series, want 2: that of a reserved code, and that of all others", m.Name, len(h.DataPoints))
 		}
+	}
+	if !isFound {
+		t.Error("the requests of the client are not measured")
 	}
 }
 

@@ -264,8 +264,9 @@ func describeTask(r *mcptask.Record) []attribute.KeyValue {
 	return all
 }
 
-// run implements the hook of runs. A run that nobody waits for may begin days after the call, so it begins a trace of
-// its own, with a link to the call.
+// run implements the hook of runs. A run that no call waits for may begin days after its call, so it begins a trace of its
+// own, with a link to the call. If the executor has put a span into the context, the run is a child of that span: a
+// tracing interceptor of Temporal continues the trace of the call so.
 func (h *hooks) run(ctx context.Context, info mcptask.RunInfo) (context.Context, func(mcptask.RunResult)) {
 	task := info.Task
 	options := []trace.SpanStartOption{trace.WithAttributes(h.keep(describeTask(&task)...)...)}

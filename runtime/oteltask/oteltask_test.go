@@ -544,3 +544,22 @@ func TestRunOfFilteredRequest(t *testing.T) {
 		}
 	}
 }
+
+// TestRunOfExecutor checks that a run that no call waits for begins a trace of its own, unless its executor has a span.
+func TestRunOfExecutor(t *testing.T) {
+	remote := "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
+	spans := tracetest.NewInMemoryExporter()
+	tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
+	hooks := oteltask.Hooks(oteltask.WithTracerProvider(tracers), oteltask.WithoutMetrics(), oteltask.WithTrustRemote())
+	activity, span := tracers.Tracer("executor").Start(t.Context(), "activity")
+	defer span.End()
+	for _, ctx := range []context.Context{t.Context(), activity} {
+		spans.Reset()
+		_, end := hooks.Run(ctx, mcptask.RunInfo{Task: mcptask.Record{Tool: "t", Trace: remote, Attempt: 1}})
+		end(mcptask.RunResult{})
+		run, want := spans.GetSpans()[0], trace.SpanContextFromContext(ctx)
+		if run.Parent.SpanID() != want.SpanID() || len(run.Links) != 1 || run.Links[0].SpanContext.TraceID().String() != remote[3:35] {
+			t.Errorf("the parent is %v, want %v; links: %v", run.Parent.SpanID(), want.SpanID(), run.Links)
+		}
+	}
+}

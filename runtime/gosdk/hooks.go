@@ -16,7 +16,8 @@ func (l *link) begin(ctx context.Context, method string, params any) (_ context.
 	if len(l.hooks) == 0 || method == protocol.Listen {
 		return ctx, func(json.RawMessage, error) {}
 	}
-	info := mcptask.RequestInfo{Method: method, Revision: l.protocol.Revision(), Peer: l.peer, IsPipe: l.endCause != nil}
+	isPipe := l.endCause != nil // only a command's transport has it
+	info := mcptask.RequestInfo{Method: method, Revision: l.protocol.Revision(), Peer: l.peer, IsPipe: isPipe}
 	if members, ok := params.(map[string]any); ok && method == "tools/call" {
 		info.Tool, _ = members["name"].(string)
 	}
@@ -41,7 +42,7 @@ func readCallResult(result json.RawMessage) (isError bool, taskID string) {
 			TaskID string `json:"taskId"` // 2025-11-25
 		} `json:"task"`
 	}
-	_ = json.Unmarshal(result, &answer) // who reads the result reports what is malformed
+	_ = json.Unmarshal(result, &answer) // the reader of the result reports malformed JSON
 	if taskID = answer.TaskID + answer.Task.TaskID; taskID != "" {
 		taskID = mcptask.LogID("", taskID) // the client does not know whether the ID is the task's only key
 	}

@@ -37,20 +37,20 @@ func newConfig(options []Option) *config {
 	return c
 }
 
-// WithTracerProvider names what makes the spans. Without it, it is the global one at the time of the call of [Hooks].
+// WithTracerProvider sets the provider of spans. The default is the global one when [Hooks] is called.
 func WithTracerProvider(tracers trace.TracerProvider) Option {
 	return func(c *config) { c.tracers = tracers }
 }
 
-// WithMeterProvider names what takes the metrics. Without it, it is the global one at the time of the call of [Hooks].
+// WithMeterProvider sets the provider of metrics. The default is the global one when [Hooks] is called.
 func WithMeterProvider(meters metric.MeterProvider) Option {
 	return func(c *config) { c.meters = meters }
 }
 
-// WithoutTracing makes no spans.
+// WithoutTracing disables spans.
 func WithoutTracing() Option { return WithTracerProvider(tracenoop.NewTracerProvider()) }
 
-// WithoutMetrics makes no metrics.
+// WithoutMetrics disables metrics.
 func WithoutMetrics() Option { return WithMeterProvider(metricnoop.NewMeterProvider()) }
 
 // WithTrustRemote makes the span of a request that a server answers a child of the span that its client names. Use it

@@ -60,7 +60,7 @@ func newMeters(m metric.Meter) meters {
 		created:          count("mcptask.tasks.created", "{task}", "Tasks that were created."),
 		ended:            count("mcptask.tasks.ended", "{task}", "Tasks that have ended."),
 		lost:             count("mcptask.runs.lost", "{run}", "Runs that were lost with their worker, as this process has found them."),
-		limits:           count("mcptask.limits", "{refusal}", "Refusals by a limit."),
+		limits:           count("mcptask.limit.refusals", "{refusal}", "Refusals by a limit."),
 		running:          gauge{running},
 		active:           active,
 	}

@@ -23,12 +23,12 @@ func (l *link) begin(ctx context.Context, method string, params any) (_ context.
 	}
 	pick := func(h *mcptask.Hooks) hook.Begin[mcptask.RequestInfo, mcptask.RequestResult] { return h.ClientRequest }
 	ctx, ended := hook.Call(ctx, l.logger, l.hooks, pick, info)
-	return ctx, func(result json.RawMessage, err error) {
-		answered := mcptask.RequestResult{Error: err}
+	return ctx, func(response json.RawMessage, err error) {
+		result := mcptask.RequestResult{Error: err}
 		if method == "tools/call" && err == nil {
-			answered.IsToolError, answered.TaskID = readCallResult(result)
+			result.IsToolError, result.TaskID = readCallResult(response)
 		}
-		ended(answered)
+		ended(result)
 	}
 }
 

@@ -1,6 +1,9 @@
 package mcptask
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // Hooks observe what a server or a client does. Package oteltask turns them into OpenTelemetry traces and metrics. Any
 // field may be nil.
@@ -151,4 +154,19 @@ func WithTrace(ctx context.Context, trace string) context.Context {
 func TraceOf(ctx context.Context) string {
 	trace, _ := ctx.Value(traceKey{}).(string)
 	return trace
+}
+
+// FormatTrace returns a W3C trace context in the form of [Record.Trace]. It returns "" if traceparent is "". It does not
+// check what it is given.
+func FormatTrace(traceparent, tracestate string) string {
+	if traceparent == "" || tracestate == "" {
+		return traceparent
+	}
+	return traceparent + "\n" + tracestate
+}
+
+// SplitTrace returns the W3C trace context of a trace in the form of [Record.Trace]. Either may be "".
+func SplitTrace(trace string) (traceparent, tracestate string) {
+	traceparent, tracestate, _ = strings.Cut(trace, "\n")
+	return traceparent, tracestate
 }

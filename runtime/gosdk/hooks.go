@@ -3,7 +3,6 @@ package gosdk
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/hook"
@@ -51,7 +50,7 @@ func readCallResult(result json.RawMessage) (isError bool, taskID string) {
 
 // addTrace adds the trace of a context to the _meta of a request.
 func (p *rawParams) addTrace(ctx context.Context) {
-	parent, state, _ := strings.Cut(mcptask.TraceOf(ctx), "\n")
+	parent, state := mcptask.SplitTrace(mcptask.TraceOf(ctx))
 	if parent == "" {
 		return
 	}

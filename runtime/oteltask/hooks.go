@@ -83,7 +83,7 @@ var format propagation.TraceContext
 
 // parse returns a context with the span that a trace in the form of [mcptask.Record] names.
 func parse(ctx context.Context, traced string) context.Context {
-	parent, state, _ := strings.Cut(traced, "\n")
+	parent, state := mcptask.SplitTrace(traced)
 	return format.Extract(ctx, propagation.MapCarrier{"traceparent": parent, "tracestate": state})
 }
 
@@ -91,14 +91,11 @@ func parse(ctx context.Context, traced string) context.Context {
 func withTrace(ctx context.Context) context.Context {
 	carrier := propagation.MapCarrier{}
 	format.Inject(ctx, carrier)
-	parent, state := carrier["traceparent"], carrier["tracestate"]
-	switch {
-	case parent == "":
+	traced := mcptask.FormatTrace(carrier["traceparent"], carrier["tracestate"])
+	if traced == "" {
 		return ctx
-	case state != "":
-		parent += "\n" + state
 	}
-	return mcptask.WithTrace(ctx, parent)
+	return mcptask.WithTrace(ctx, traced)
 }
 
 // linkTo returns a link to the span that a trace names, if it names one.

@@ -227,7 +227,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 	}
 	s.beating.Store(time.Now().UnixNano())
 	s.startUpkeep()
-	s.announceReady()
+	s.tellHooksOfServer()
 	return s, nil
 }
 

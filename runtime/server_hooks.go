@@ -8,8 +8,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/hook"
 )
 
-// announceReady tells hooks that the server is ready.
-func (s *Server) announceReady() {
+// tellHooksOfServer tells hooks that the server is ready.
+func (s *Server) tellHooksOfServer() {
 	for _, h := range s.options.Hooks {
 		if h.Server != nil {
 			hook.Tell(s.logger, func() { h.Server(s) })
@@ -99,12 +99,3 @@ func (s *Server) tellHooksOfLimit(ctx context.Context, name string) {
 		}
 	}
 }
-
-// endOf has the end of one context, and the values of another, which may have ended.
-type endOf struct {
-	context.Context
-	values context.Context
-}
-
-// Value implements context.Context.
-func (c endOf) Value(key any) any { return c.values.Value(key) }

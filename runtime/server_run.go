@@ -470,7 +470,7 @@ func (s *Server) finishAttempt(ctx context.Context, host *taskHost, outcome Outc
 			return how
 		}
 	}
-	stored, err := s.moveTask(endOf{s.drained, ctx}, s.newTaskRetry(), s.knownRecord(attempt), ifSameRun(attempt, end))
+	stored, err := s.moveTask(withValuesOf(ctx, s.drained), s.newTaskRetry(), s.knownRecord(attempt), ifSameRun(attempt, end))
 	switch {
 	case isOver(err):
 		return RunOver
@@ -482,6 +482,18 @@ func (s *Server) finishAttempt(ctx context.Context, host *taskHost, outcome Outc
 	}
 	return how
 }
+
+// mixedContext ends with one context and has the values of another.
+type mixedContext struct {
+	context.Context
+	values context.Context
+}
+
+// withValuesOf returns a context that ends with end and has the values of ctx, which may have ended.
+func withValuesOf(ctx, end context.Context) context.Context { return mixedContext{end, ctx} }
+
+// Value implements context.Context.
+func (c mixedContext) Value(key any) any { return c.values.Value(key) }
 
 // cancelHandler ends the context of a task's handler if it runs in this process.
 func (s *Server) cancelHandler(id string, cause error) {

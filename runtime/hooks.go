@@ -1,39 +1,45 @@
 package mcptask
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
-// Hooks are told what a server or a client does while it does it. Package oteltask makes traces and metrics of it.
-// Every field may be nil.
+// Hooks observe what a server or a client does. Package oteltask turns them into OpenTelemetry traces and metrics. Any
+// field may be nil.
 //
-// A function that returns a context is called at the beginning of something. What follows runs with the context that it
-// returns, which is the given one or made of it. The function that it returns beside the context is called at the end,
-// in the same process; it may be nil. All functions are called from many goroutines and must return soon: what they are
-// told of waits for them. A panic of theirs is logged, and what they are told of goes on.
+// A hook that returns a context runs at the start of an operation. The operation continues with that context, which must
+// be derived from the one given. The returned function, which may be nil, runs at the end of the operation, in the same
+// process. Hooks are called from many goroutines, and the operation waits for them. A panic in a hook is logged and
+// ignored.
 //
-// Beware of the records that they get: they have arguments, results, and the IDs of anonymous tasks, which are their
-// only key; see [LogID].
+// Records passed to hooks hold arguments, results and the full IDs of anonymous tasks. Do not export these; see [LogID].
 type Hooks struct {
 	// Server is called once with each server that has the hooks, before NewServer returns.
-	// [Server.Closing] ends when it begins to close.
+	// [Server.Closing] ends when the server begins to close.
 	Server func(*Server)
-	// Request is called for each request that the server answers: calls of its tools, the fallback tools
-	// included, and requests about tasks such as tasks/get. The SDK's own requests, such as tools/list, have the
-	// SDK's middleware. If the context that it returns has a trace, see [WithTrace], the task of the call gets it.
+	// Request is called for each call of a tool, fallback tools included, and for each request about tasks, such as
+	// tasks/get. It is not called for subscriptions, for requests that are refused before they reach a task, or for the
+	// SDK's own requests, such as tools/list: the SDK has middleware for these. If the returned context has a trace, see
+	// [WithTrace], the task of the call gets it.
 	Request func(context.Context, RequestInfo) (context.Context, func(RequestResult))
-	// ClientRequest is called for each request that a client sends to its server, but for subscriptions. The request carries
-	// the trace of the context that it returns, see [WithTrace], unless it only reads a task.
+	// ClientRequest is called for each request that a client sends to its server, except subscriptions. The request
+	// carries the trace of the returned context, see [WithTrace], unless it polls a task.
 	ClientRequest func(context.Context, RequestInfo) (context.Context, func(RequestResult))
 	// Run is called for each run of a handler: for each attempt of a task, and for each plain call. The handler gets the
-	// context that it returns.
+	// returned context.
 	Run func(context.Context, RunInfo) (context.Context, func(RunResult))
-	// Question is called when a handler begins to wait for the answer to a question. It is not called for a question
-	// that an earlier attempt has the answer to. The error is why there is no answer, or nil.
+	// Question is called when a handler begins to wait for the answer to a question. It is not called if an earlier
+	// attempt already has the answer. The error says why there is no answer, or is nil: ErrCancelled, ErrExpired,
+	// ErrServerClosed, ErrSuperseded if another run waits for the answer now, or another one.
 	Question func(context.Context, QuestionInfo) (context.Context, func(error))
-	// Store is called for each call of the store, with the name of the method. The store gets the context that it
-	// returns. The error is the store's, such as ErrConflict.
-	Store func(context.Context, string) (context.Context, func(error))
-	// Task is called after this process has stored a change of a task, with the context of what has changed it. The
-	// changes of one task may come out of their order if several goroutines make them.
+	// Store is called for each call of the store's methods Create, Get, Update, List, Delete, Expire, Lease, Beat,
+	// Release and Scan that the server makes. It is not called for the other methods, for what uses [Server.Inspector],
+	// or for the last calls of a server that closes with its store. The store gets the returned context. The error is the
+	// store's, such as ErrConflict.
+	Store func(ctx context.Context, method string) (context.Context, func(error))
+	// Task is called after this process has stored a change of a task, with the context of what has changed it. If
+	// several goroutines change a task, the events may come out of order.
 	Task func(context.Context, TaskEvent)
 	// Limit is called each time a limit refuses something, with its name, such as "tasks" (docs/reference/limits.md).
 	Limit func(ctx context.Context, limit string)
@@ -61,11 +67,12 @@ type RequestInfo struct {
 
 // RequestResult is how a request was answered.
 type RequestResult struct {
-	// Error is the error that the requestor gets or has got, or nil. That of a JSON-RPC response is an *Error.
+	// Error is the error sent to the requestor, or nil. At a client it is the error that the call has returned. That of a
+	// JSON-RPC response is an *Error.
 	Error error
 	// IsToolError says that the result of a tools/call has isError.
 	IsToolError bool
-	// TaskID is the task that a tools/call was answered with, as [LogID] returns it, or "".
+	// TaskID is the ID of the task that the call created, as [LogID] returns it, or "".
 	TaskID string
 }
 
@@ -111,25 +118,26 @@ type EventKind string
 
 // The kinds of events.
 const (
-	// EventCreated is the creation of a task, which waits in line or has started at once.
+	// EventCreated means that a task was created. It waits in line or has started at once.
 	EventCreated EventKind = "created"
-	// EventStarted is the beginning of a run. The task's Attempt tells which one.
+	// EventStarted means that a run began. The task's Attempt tells which one.
 	EventStarted EventKind = "started"
-	// EventReported is a progress report that was stored.
+	// EventReported means that a progress report was stored.
 	EventReported EventKind = "reported"
-	// EventAsked is a question.
+	// EventAsked means that the handler has asked a question.
 	EventAsked EventKind = "asked"
-	// EventAnswered is the answer to a question.
+	// EventAnswered means that a question was answered.
 	EventAnswered EventKind = "answered"
-	// EventWithdrawn is a question that is no longer asked.
+	// EventWithdrawn means that the handler no longer asks a question.
 	EventWithdrawn EventKind = "withdrawn"
-	// EventStopping is the wish of a requestor that the task ends.
+	// EventStopping means that the requestor has asked the task to stop.
 	EventStopping EventKind = "stopping"
-	// EventLost is a task found that has lost its worker. It starts again or ends.
+	// EventLost means that the worker of a run died or was cut off. The task starts again or fails. The event comes once
+	// for each such run.
 	EventLost EventKind = "lost"
-	// EventLeft is a task that a closing server leaves to another one, or a run that ends until a question is answered.
+	// EventLeft means that a closing server released the task, or its run was parked until a question is answered.
 	EventLeft EventKind = "left"
-	// EventEnded is the end of a task: with an outcome, because its ttl is over, or because no client was told of it.
+	// EventEnded means that the task ended with an outcome, because its ttl is over, or because no client was told of it.
 	EventEnded EventKind = "ended"
 )
 
@@ -146,4 +154,19 @@ func WithTrace(ctx context.Context, trace string) context.Context {
 func TraceOf(ctx context.Context) string {
 	trace, _ := ctx.Value(traceKey{}).(string)
 	return trace
+}
+
+// FormatTrace returns a W3C trace context in the form of [Record.Trace]. It returns "" if traceparent is "". It does not
+// check what it is given.
+func FormatTrace(traceparent, tracestate string) string {
+	if traceparent == "" || tracestate == "" {
+		return traceparent
+	}
+	return traceparent + "\n" + tracestate
+}
+
+// SplitTrace returns the W3C trace context of a trace in the form of [Record.Trace]. Either may be "".
+func SplitTrace(trace string) (traceparent, tracestate string) {
+	traceparent, tracestate, _ = strings.Cut(trace, "\n")
+	return traceparent, tracestate
 }

@@ -121,8 +121,10 @@ type Record struct {
 	Keep time.Duration
 	// Poll is the polling interval that requestors are told.
 	Poll time.Duration
-	// Trace is the trace that the request belongs to: its traceparent of W3C Trace Context
-	// and, after a line break, its tracestate if it has one. "" means none.
+	// Trace is the trace that the request belongs to: the traceparent of W3C Trace Context and,
+	// after a line break, the tracestate if there is one. It names the server's span of the request
+	// if a hook has made one, see [WithTrace], and otherwise the span that the client has named. ""
+	// means none.
 	Trace string
 
 	Phase Phase

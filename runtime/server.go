@@ -60,7 +60,7 @@ type Options struct {
 	ClientProfile func(ClientInfo) ClientProfile
 	// Logger takes what an operator should know; nil means slog.Default for warnings
 	// and errors, such as a handler's panic. Records of the audit trail have the
-	// attribute audit; docs/observe.md lists them, and says which of them need a Logger.
+	// attribute audit; docs/reference/telemetry.md lists them, and says which of them need a Logger.
 	Logger *slog.Logger
 	// Hooks are told what the server does, for traces and metrics. The first is the outermost.
 	Hooks []Hooks
@@ -227,7 +227,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 	}
 	s.beating.Store(time.Now().UnixNano())
 	s.startUpkeep()
-	s.announceReady()
+	s.tellHooksOfServer()
 	return s, nil
 }
 

@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// endsFor is for how many minutes a server counts the ends of tasks.
-const endsFor = 60
+// endMinutes is the number of minutes for which a server counts the ends of tasks.
+const endMinutes = 60
 
 // endCounts counts the tasks that have ended, in each minute.
 type endCounts struct {
 	mu     sync.Mutex
 	minute int64 // of the newest count, since 1970
-	counts [endsFor]int
+	counts [endMinutes]int
 }
 
-// note counts a task that ends now.
-func (e *endCounts) note(now time.Time) {
+// count counts a task that ends now.
+func (e *endCounts) count(now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.turn(now)
-	e.counts[e.minute%endsFor]++
+	e.advance(now)
+	e.counts[e.minute%endMinutes]++
 }
 
-// turn sets the counts of the minutes that have begun since to 0. e.mu is held.
-func (e *endCounts) turn(now time.Time) {
+// advance sets the counts of the minutes that have begun since to 0. e.mu is held.
+func (e *endCounts) advance(now time.Time) {
 	minute := now.Unix() / 60
-	for range min(minute-e.minute, endsFor) {
+	for range min(minute-e.minute, endMinutes) {
 		e.minute++
-		e.counts[e.minute%endsFor] = 0
+		e.counts[e.minute%endMinutes] = 0
 	}
 	e.minute = max(e.minute, minute)
 }
@@ -37,10 +37,10 @@ func (e *endCounts) turn(now time.Time) {
 func (e *endCounts) list(now time.Time) []int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.turn(now)
-	all := make([]int, 0, endsFor)
-	for i := range int64(endsFor) {
-		all = append(all, e.counts[(e.minute+1+i)%endsFor])
+	e.advance(now)
+	all := make([]int, 0, endMinutes)
+	for i := range int64(endMinutes) {
+		all = append(all, e.counts[(e.minute+1+i)%endMinutes])
 	}
 	return all
 }

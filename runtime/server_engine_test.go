@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -397,6 +398,101 @@ func TestRunEnds(t *testing.T) {
 			if got := run(c.ctx, c.id); got != c.want {
 				t.Errorf("%s: %d, want %d", c.what, got, c.want)
 			}
+		}
+	})
+}
+
+// TestEngineLosesRun checks that the timeline and the hooks tell of each run that an engine takes for lost, and of no
+// other one.
+func TestEngineLosesRun(t *testing.T) {
+	closeServer := func(t *testing.T, a *mcptask.Server, _ mcptask.Executor) {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	kill := func(_ *testing.T, _ *mcptask.Server, x mcptask.Executor) { memengine.Kill(x) }
+	for name, c := range map[string]struct {
+		tool mcptask.Tool
+		end  func(*testing.T, *mcptask.Server, mcptask.Executor)
+		want string
+	}{
+		"closed":        {textTool("t", restarts, workFor(time.Hour)), closeServer, "created started left started ended"},
+		"killed":        {textTool("t", restarts, workFor(time.Hour)), kill, "created started lost started ended"},
+		"may not again": {textTool("t", fails, workFor(time.Hour)), kill, "created started lost ended"},
+		"parked": {textTool("t", restarts, askOnce), func(t *testing.T, a *mcptask.Server, x mcptask.Executor) {
+			time.Sleep(time.Minute)
+			kill(t, a, x)
+		}, "created started asked left answered started ended"},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			var cluster memengine.Cluster
+			store := mcptask.NewMemoryStore()
+			var mu sync.Mutex
+			var told []string
+			hooks := []mcptask.Hooks{{Task: func(_ context.Context, e mcptask.TaskEvent) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, string(e.Kind))
+			}}}
+			start := func() (s *mcptask.Server, x mcptask.Executor) {
+				s, err := mcptask.NewServer(mcptask.Options{Store: store, Hooks: hooks, Executor: func(run mcptask.RunFunc) (_ mcptask.Executor, err error) {
+					x, err = cluster.Join(run)
+					return x, err
+				}}, mcptask.Tools{Service: "Texts", Impl: 1, Tools: []mcptask.Tool{c.tool}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s, x
+			}
+			a, first := start()
+			id := call(t, a, "t")
+			b, _ := start()
+			c.end(t, a, first)
+			if strings.Contains(c.want, "asked") {
+				give(t, b, id, "yes")
+			}
+			wait(t, b, id)
+			synctest.Wait()
+			r, err := b.Get(t.Context(), carol, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var kinds []string
+			for _, m := range r.Timeline.Moments() {
+				kinds = append(kinds, string(m.Kind))
+			}
+			if got := strings.Join(kinds, " "); got != c.want {
+				t.Errorf("the timeline has: %s\nwant: %s", got, c.want)
+			}
+			if got := strings.Join(told, " "); got != c.want {
+				t.Errorf("hooks were told: %s\nwant: %s", got, c.want)
+			}
+			if err := errors.Join(a.Close(), b.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestParkedQuestion checks that hooks are told that a question of a run that was parked has no answer yet.
+func TestParkedQuestion(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var cluster memengine.Cluster
+		told := make(chan error, 2)
+		hooks := mcptask.Hooks{Question: func(ctx context.Context, _ mcptask.QuestionInfo) (context.Context, func(error)) {
+			return ctx, func(err error) { told <- err }
+		}}
+		s, err := mcptask.NewServer(mcptask.Options{Store: mcptask.NewMemoryStore(), Hooks: []mcptask.Hooks{hooks}, Executor: cluster.Join},
+			mcptask.Tools{Service: "Texts", Impl: 1, Tools: []mcptask.Tool{textTool("ask", restarts, askOnce)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		call(t, s, "ask")
+		if err := <-told; !errors.Is(err, mcptask.ErrSuperseded) {
+			t.Errorf("the hook was told %v, want %v", err, mcptask.ErrSuperseded)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -164,7 +164,7 @@ func (s *Server) takeChanges() (err error) {
 // takeChange acts upon one change.
 func (s *Server) takeChange(c Change) {
 	if c.Version > 0 && c.Phase == PhaseDone {
-		s.ends.note(s.Now())
+		s.ends.count(s.Now())
 	}
 	if c.Missed || c.Free || c.Version > 0 && c.Phase != PhaseDone && c.Worker == "" {
 		s.kick(s.adoptNow)

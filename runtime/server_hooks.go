@@ -8,8 +8,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/hook"
 )
 
-// announceReady tells hooks that the server is ready.
-func (s *Server) announceReady() {
+// tellHooksOfServer tells hooks that the server is ready.
+func (s *Server) tellHooksOfServer() {
 	for _, h := range s.options.Hooks {
 		if h.Server != nil {
 			hook.Tell(s.logger, func() { h.Server(s) })
@@ -40,8 +40,14 @@ func newRunResult(ctx context.Context, outcome Outcome) RunResult {
 
 // hookQuestion tells hooks that a handler waits for an answer.
 func (s *Server) hookQuestion(ctx context.Context, task Record, in Input) (_ context.Context, end func(error)) {
-	return hook.Call(ctx, s.logger, s.options.Hooks, func(h *Hooks) hook.Begin[QuestionInfo, error] { return h.Question },
+	ctx, ended := hook.Call(ctx, s.logger, s.options.Hooks, func(h *Hooks) hook.Begin[QuestionInfo, error] { return h.Question },
 		QuestionInfo{Task: task, Key: in.Key, Method: in.Method})
+	return ctx, func(err error) {
+		if errors.Is(err, errParked) {
+			err = ErrSuperseded // another run goes on with the task
+		}
+		ended(err)
+	}
 }
 
 // hookAsk returns ask, which may be nil, with the hooks of questions around it.
@@ -73,17 +79,13 @@ func hookStore[T any](ctx context.Context, s *Server, name string, call func(con
 	return v, err
 }
 
-// hookedEvents has what hooks are told of the events of a task. They are not told of the others. auditEnd tells them of
-// all ends.
-var hookedEvents = map[eventKind]EventKind{
-	eventStart: EventStarted, eventReport: EventReported, eventAsk: EventAsked, eventAnswer: EventAnswered,
-	eventWithdraw: EventWithdrawn, eventStop: EventStopping, eventHandOver: EventLeft,
-}
-
-// tellHooks tells hooks of a change of a task.
+// tellHooks tells hooks of a change of a task, unless it has no kind.
 func (s *Server) tellHooks(ctx context.Context, e TaskEvent) {
+	if e.Kind == "" {
+		return
+	}
 	for i := range s.options.Hooks {
-		if told := s.options.Hooks[i].Task; told != nil && e.Kind != "" {
+		if told := s.options.Hooks[i].Task; told != nil {
 			hook.Tell(s.logger, func() { told(ctx, e) })
 		}
 	}
@@ -97,12 +99,3 @@ func (s *Server) tellHooksOfLimit(ctx context.Context, name string) {
 		}
 	}
 }
-
-// endOf has the end of one context, and the values of another, which may have ended.
-type endOf struct {
-	context.Context
-	values context.Context
-}
-
-// Value implements context.Context.
-func (c endOf) Value(key any) any { return c.values.Value(key) }

@@ -7,10 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // hookKey is the key of what hooks put into contexts.
@@ -130,5 +135,54 @@ func TestHooks(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "hook panicked"); n < 6 {
 		t.Errorf("%d panics are logged:\n%s", n, &log)
+	}
+}
+
+// TestQuestionEnds checks what hooks are told of a wait that ends without an answer.
+func TestQuestionEnds(t *testing.T) {
+	type asking struct{}
+	for name, c := range map[string]struct {
+		policy Policy
+		end    func(t *testing.T, s *Server, id string)
+		isGone bool // the handler's goroutine ends while it waits
+		want   error
+	}{
+		"the task is cancelled": {restart, func(t *testing.T, s *Server, id string) {
+			if _, _, err := s.Cancel(t.Context(), alice, id); err != nil {
+				t.Error(err)
+			}
+		}, false, ErrCancelled},
+		"the task expires":   {Policy{Task: TaskRequired, TTL: time.Hour}, func(*testing.T, *Server, string) { time.Sleep(2 * time.Hour) }, false, ErrExpired},
+		"the server closes":  {restart, func(*testing.T, *Server, string) {}, false, context.Canceled},
+		"the goroutine ends": {restart, func(t *testing.T, s *Server, id string) { ended(t, s, alice, id) }, true, errNoReturn},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			told := make(chan error, 1)
+			hooks := Hooks{
+				Question: func(ctx context.Context, _ QuestionInfo) (context.Context, func(error)) {
+					return context.WithValue(ctx, asking{}, true), func(err error) { told <- err }
+				},
+				Store: func(ctx context.Context, _ string) (context.Context, func(error)) {
+					if c.isGone && ctx.Value(asking{}) != nil {
+						runtime.Goexit()
+					}
+					return ctx, nil
+				},
+			}
+			s, err := NewServer(Options{Store: NewMemoryStore(), Hooks: []Hooks{hooks}},
+				Tools{Service: "Numbers", Impl: t, Tools: []Tool{numberTool("t", c.policy, confirm)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := begin(t, s, alice, "t").ID
+			synctest.Wait()
+			c.end(t, s, id)
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if got := <-told; !errors.Is(got, c.want) {
+				t.Errorf("the hook was told %v, want %v", got, c.want)
+			}
+		})
 	}
 }

@@ -147,6 +147,7 @@ func (h *taskHost) Ask(ctx context.Context, in Input) (_ json.RawMessage, err er
 		defer h.waitPatiently(in.Key)()
 	}
 	for {
+		err = errNoReturn
 		record, err = s.awaitVersion(ctx, s.newTaskRetry(), id, record.Version)
 		if err != nil {
 			h.withdrawQuestion(ctx, in.Key)

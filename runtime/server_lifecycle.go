@@ -41,7 +41,7 @@ type event struct {
 	answer  json.RawMessage // answer
 	failed  *Error          // answer, if the requestor's side failed
 	outcome Outcome         // finish
-	lost    bool            // claim, finish: the task has lost its worker
+	lost    bool            // start, claim, finish: the last run was lost, see isRunLost
 	// operator is the person who has done it in the requestor's place, or "".
 	operator string
 	// unbounded stores the record even if it goes beyond the account's bytes.
@@ -85,40 +85,70 @@ func nextRecord(r Record, e event) (Record, error) {
 	}
 	n := r
 	n.Inputs = slices.Clone(r.Inputs)
+	if e.lost {
+		n.addMoment(EventLost, "", e)
+	}
 	if err := t.apply(&n, e); err != nil {
 		return r, err
 	}
 	n.UpdatedAt = e.at
-	n.noteMoments(e)
+	if kind := e.kind.publicKind(); kind != "" {
+		n.addMoment(kind, n.describeMoment(e), e)
+	}
 	return n, nil
 }
 
-// noteMoments adds to the timeline what an event has done.
-func (r *Record) noteMoments(e event) {
-	note := func(kind EventKind, text string) {
-		r.Timeline = r.Timeline.With(Moment{Kind: kind, At: e.at, Attempt: r.Attempt, Text: text, Operator: e.operator})
+// publicKind returns what timelines and hooks call the event, or "" if they leave it out.
+func (k eventKind) publicKind() EventKind {
+	switch k {
+	case eventStart:
+		return EventStarted
+	case eventReport:
+		return EventReported
+	case eventAsk:
+		return EventAsked
+	case eventAnswer:
+		return EventAnswered
+	case eventWithdraw:
+		return EventWithdrawn
+	case eventStop:
+		return EventStopping
+	case eventHandOver:
+		return EventLeft
+	case eventFinish:
+		return EventEnded
 	}
-	if e.lost {
-		note(EventLost, "")
-	}
+	return ""
+}
+
+// addMoment adds a moment of an event to the timeline.
+func (r *Record) addMoment(kind EventKind, text string, e event) {
+	r.Timeline = r.Timeline.With(Moment{Kind: kind, At: e.at, Attempt: r.Attempt, Text: text, Operator: e.operator})
+}
+
+// describeMoment returns the text of the moment of an event that has been applied.
+func (r *Record) describeMoment(e event) string {
 	switch e.kind {
 	case eventStart:
-		note(EventStarted, nameShort(r.Worker))
+		return nameShort(r.Worker)
 	case eventReport:
-		note(EventReported, r.StatusMessage)
+		return r.StatusMessage
 	case eventAsk:
-		note(EventAsked, e.input.Key)
-	case eventAnswer:
-		note(EventAnswered, e.key)
-	case eventWithdraw:
-		note(EventWithdrawn, e.key)
-	case eventStop:
-		note(EventStopping, "")
-	case eventHandOver:
-		note(EventLeft, "")
+		return e.input.Key
+	case eventAnswer, eventWithdraw:
+		return e.key
 	case eventFinish:
-		note(EventEnded, r.Outcome.name())
+		return r.Outcome.name()
 	}
+	return ""
+}
+
+// isRunLost reports whether the last run of a task whose worker is gone was lost. It was not if its server left the task
+// to others when it closed. A run whose loss is in the timeline is not lost again.
+func (r *Record) isRunLost() bool {
+	return r.Attempt > 0 && !slices.ContainsFunc(r.Timeline.Moments(), func(m Moment) bool {
+		return m.Attempt == r.Attempt && (m.Kind == EventLeft || m.Kind == EventLost)
+	})
 }
 
 // nameShort returns as much of a worker's name as a person needs to tell workers apart.

@@ -30,9 +30,6 @@ func (s *Server) adoptOrphans() time.Duration {
 			break
 		}
 		for _, r := range orphans {
-			if r.Attempt > 0 {
-				s.tellHooks(s.closing, TaskEvent{Kind: EventLost, Task: r})
-			}
 			if s.isRunnable(r) && !r.CancelRequested {
 				s.restartOrphan(r)
 			} else {
@@ -54,13 +51,8 @@ func (s *Server) claimFor() time.Duration { return s.renewEvery() }
 // one record that the store does not take must not hold up the other orphans.
 func (s *Server) restartOrphan(orphan Record) {
 	log := s.logger.With("task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool)
-	claim := event{kind: eventClaim, worker: s.chooseClaimWorker(orphan), lost: orphan.Attempt > 0}
+	claim := event{kind: eventClaim, worker: s.chooseClaimWorker(orphan), lost: orphan.isRunLost()}
 	r, err := s.moveTask(s.closing, s.newRequestRetry(), orphan, ifSameRun(orphan, claim))
-	if claimed := orphan; errors.Is(err, errVoid) {
-		if claimed.Worker = claim.worker; r.isSameRun(claimed) {
-			err = nil // an Update whose answer was lost has claimed it
-		}
-	}
 	if err == nil {
 		if err = s.submit(s.closing, r); err != nil {
 			s.returnOrphan(r, orphan.Worker)
@@ -82,7 +74,7 @@ func (s *Server) failOrphan(orphan Record) error {
 	if orphan.CancelRequested {
 		outcome = Outcome{Kind: OutcomeCancelled}
 	}
-	end := event{kind: eventFinish, outcome: outcome, lost: true}
+	end := event{kind: eventFinish, outcome: outcome, lost: orphan.isRunLost()}
 	_, err := s.moveTask(s.closing, s.newRequestRetry(), orphan, ifSameRun(orphan, end))
 	log := s.logger.With("task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool, "attempt", orphan.Attempt, "tries", orphan.Tries)
 	switch {

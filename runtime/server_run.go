@@ -270,7 +270,7 @@ func (s *Server) reserve(fresh *Record, isAwaited bool) *reservation {
 	v.run, v.leave = s.enterRun(fresh.ID, fresh.CreatedAt) // before the task is stored, so that no cancellation is missed
 	v.run.isAwaited = isAwaited
 	fresh.Phase, fresh.Attempt, fresh.Tries = PhaseRunning, 1, 1
-	fresh.noteMoments(event{kind: eventStart, at: fresh.CreatedAt})
+	fresh.addMoment(EventStarted, nameShort(fresh.Worker), event{at: fresh.CreatedAt})
 	return v
 }
 
@@ -375,7 +375,7 @@ func (s *Server) decideStart(r Record) event {
 	if !s.isRunnable(r) || s.isHeldByOther(r) || s.engine != nil && r.isParked() && !r.CancelRequested {
 		return event{}
 	}
-	return event{kind: eventStart, worker: s.nameWorker()}
+	return event{kind: eventStart, worker: s.nameWorker(), lost: r.isRunLost()} // an engine starts lost runs again itself
 }
 
 // isHeldByOther reports whether the handler of a task runs, or has run, at another worker that may be alive.
@@ -470,7 +470,7 @@ func (s *Server) finishAttempt(ctx context.Context, host *taskHost, outcome Outc
 			return how
 		}
 	}
-	stored, err := s.moveTask(endOf{s.drained, ctx}, s.newTaskRetry(), s.knownRecord(attempt), ifSameRun(attempt, end))
+	stored, err := s.moveTask(withValuesOf(ctx, s.drained), s.newTaskRetry(), s.knownRecord(attempt), ifSameRun(attempt, end))
 	switch {
 	case isOver(err):
 		return RunOver
@@ -482,6 +482,18 @@ func (s *Server) finishAttempt(ctx context.Context, host *taskHost, outcome Outc
 	}
 	return how
 }
+
+// mixedContext ends with one context and has the values of another.
+type mixedContext struct {
+	context.Context
+	values context.Context
+}
+
+// withValuesOf returns a context that ends with end and has the values of ctx, which may have ended.
+func withValuesOf(ctx, end context.Context) context.Context { return mixedContext{end, ctx} }
+
+// Value implements context.Context.
+func (c mixedContext) Value(key any) any { return c.values.Value(key) }
 
 // cancelHandler ends the context of a task's handler if it runs in this process.
 func (s *Server) cancelHandler(id string, cause error) {

@@ -29,7 +29,7 @@ func (s *Server) applyEvent(ctx context.Context, known Record, decide func(Recor
 func (s *Server) moveTask(ctx context.Context, t *storeRetry, known Record, decide func(Record) event) (Record, error) {
 	id := known.ID
 	var sent Record // by an Update that failed
-	var sentKind eventKind
+	var sentEvent event
 	conflict := false // whether the task has a version of another writer that is not noted yet
 	defer func() {
 		if conflict {
@@ -55,8 +55,8 @@ func (s *Server) moveTask(ctx context.Context, t *storeRetry, known Record, deci
 			}
 		}
 		known = Record{}
-		if s.updateLanded(sentKind, sent, record) {
-			s.announceChange(ctx, record, sentKind)
+		if s.updateLanded(sentEvent.kind, sent, record) {
+			s.announceChange(ctx, record, sentEvent)
 			return record, nil
 		}
 		e := decide(record)
@@ -78,7 +78,7 @@ func (s *Server) moveTask(ctx context.Context, t *storeRetry, known Record, deci
 		stored, moved, err := s.updateRecord(ctx, t, record, moved, e)
 		switch {
 		case err == nil:
-			s.announceChange(ctx, stored, e.kind)
+			s.announceChange(ctx, stored, e)
 		case errors.Is(err, ErrConflict):
 			conflict = true // the record is read next
 		default:
@@ -92,7 +92,7 @@ func (s *Server) moveTask(ctx context.Context, t *storeRetry, known Record, deci
 		case errors.Is(err, ErrConflict):
 			again = t.pauseAfterConflict(ctx)
 		default:
-			sent, sentKind = moved, e.kind
+			sent, sentEvent = moved, e
 			again = t.pauseAfterFailure(ctx, "Update", err)
 		}
 		if !again {
@@ -114,13 +114,15 @@ func ifSameRun(run Record, e event) func(Record) event {
 
 // updateLanded reports whether an Update that failed was carried out all the same,
 // and only its answer was lost. Without this check, a run that it began would be
-// taken for another worker's, an end for another caller's, and a handover would give back another try. Other events
-// are harmless: they do not apply twice. The servers of an engine share the name of their worker, so their starts
+// taken for another worker's, an end for another caller's, a claim for another server's, and a handover would give back
+// another try. Other events are harmless: they do not apply twice. The servers of an engine share the name of their worker, so their starts
 // differ only in their time.
 func (s *Server) updateLanded(kind eventKind, sent, now Record) bool {
 	switch kind {
 	case eventStart:
 		return now.isSameRun(sent) && (s.engine == nil || now.UpdatedAt.Equal(sent.UpdatedAt))
+	case eventClaim:
+		return now.isSameRun(sent) && !now.Done()
 	case eventHandOver:
 		return now.isSameRun(sent) && now.Tries == sent.Tries
 	case eventFinish:
@@ -157,12 +159,17 @@ func (s *Server) updateRecord(ctx context.Context, t *storeRetry, record, moved 
 	return stored, moved, err
 }
 
-// announceChange tells observers and the audit trail of a stored version.
-func (s *Server) announceChange(ctx context.Context, r Record, kind eventKind) {
+// announceChange tells observers, hooks and the audit trail of a version that an event has made and that is stored.
+func (s *Server) announceChange(ctx context.Context, r Record, e event) {
 	s.noteChange(r.ID, r.Version)
 	s.noteRun(r)
 	s.notifyObservers(r)
-	s.tellHooks(ctx, TaskEvent{Kind: hookedEvents[kind], Task: r})
+	if e.lost {
+		s.tellHooks(ctx, TaskEvent{Kind: EventLost, Task: r})
+	}
+	if kind := e.kind.publicKind(); kind != EventEnded { // auditEnd tells of all ends
+		s.tellHooks(ctx, TaskEvent{Kind: kind, Task: r})
+	}
 	if r.Done() {
 		s.progress.Delete(r.ID)
 		s.withdrawSubmission(r.ID)

@@ -53,10 +53,11 @@ func (t *Task) Principal() string { return t.principal }
 // only if the tool has onlost=restart.
 func (t *Task) Attempt() int { return t.attempt }
 
-// Trace returns the trace that the call of the tool belongs to, as its client named it: the
-// traceparent of W3C Trace Context and, after a line break, the tracestate if there is one.
-// Both are well-formed. It returns "" if the client named none. The handler's context has no
-// span of the trace unless middleware, or the executor, has put one there.
+// Trace returns the trace that the call of the tool belongs to: the traceparent of W3C Trace
+// Context and, after a line break, the tracestate if there is one. It names the server's span of
+// the call if a hook has made one, as those of package oteltask do, and otherwise the span that the
+// client has named. It returns "" if there is neither. The handler's context has a span only if
+// hooks, middleware or the executor have put one there.
 func (t *Task) Trace() string { return t.trace }
 
 // Progress tells the requestor how far the work is: done of total, in any unit. A

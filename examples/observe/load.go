@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/codes"
@@ -26,14 +27,13 @@ type order func(ctx context.Context, client *lab.LabClient) error
 // orders are what customers order, one after another.
 var orders = []order{develop, printPhoto, scan, scan, printPhoto, changeMind, scanScratched, writeTooMuch}
 
-// runLoad lets customers call the tools over HTTP until ctx ends or an order fails. Their client has the hooks of the
+// runLoad lets customers place orders over HTTP until outer ends or an order fails. Their client has the hooks of the
 // server, so that a trace begins with its customer.
-func (p *program) runLoad(ctx context.Context, url string) error {
-	ctx, leave := context.WithCancelCause(ctx)
+func (p *program) runLoad(outer context.Context, url string, orders []order) error {
+	ctx, leave := context.WithCancelCause(outer)
 	defer leave(nil)
 	tracer := p.telemetry.tracers.Tracer("customers")
-	left := make(chan struct{})
-	started := 0
+	var shopping sync.WaitGroup
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 		conn, err := gosdk.Connect(ctx, url, gosdk.ClientOptions{
 			Revision: revision, Hooks: []mcptask.Hooks{p.hooks}, Answer: lab.AnswerPaper(choosePaper),
@@ -47,24 +47,21 @@ func (p *program) runLoad(ctx context.Context, url string) error {
 		defer conn.Close()
 		client := lab.NewLabClient(conn)
 		for first := range customers {
-			started++
-			go func() {
+			shopping.Go(func() {
 				for n := first; ctx.Err() == nil; n++ {
 					if err := place(ctx, tracer, client, orders[n%len(orders)]); err != nil {
 						leave(fmt.Errorf("%s: %w", revision, err))
 					}
 				}
-				left <- struct{}{}
-			}()
+			})
 		}
 	}
-	for range started {
-		<-left
+	shopping.Wait()
+	cause := context.Cause(ctx)
+	if outer.Err() != nil && errors.Is(cause, context.Canceled) {
+		return nil
 	}
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-		return cause
-	}
-	return nil
+	return cause
 }
 
 // place places an order in a span of its own.

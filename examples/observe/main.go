@@ -61,25 +61,25 @@ func run(ctx context.Context, out io.Writer, m mode) error {
 	p.explain(out, m)
 	loading, leave := context.WithCancel(ctx)
 	defer leave()
-	loaded := make(chan error, 1)
-	go func() {
-		if m.isLoaded {
-			loaded <- p.runLoad(loading, p.url)
-			return
-		}
-		<-loading.Done()
-		loaded <- nil
-	}()
+	var loaded chan error // nil, which blocks, without customers
+	if m.isLoaded {
+		loaded = make(chan error, 1)
+		go func() {
+			defer close(loaded)
+			loaded <- p.runLoad(loading, p.url, orders)
+		}()
+	}
 	select {
 	case <-ctx.Done():
-		err = <-loaded
 	case err = <-loaded:
 		if ctx.Err() == nil {
 			err = fmt.Errorf("the customers have left: %w", err)
 		}
 	case err = <-p.failed:
-		leave()
-		err = errors.Join(err, <-loaded)
+	}
+	leave()
+	if m.isLoaded {
+		err = errors.Join(err, <-loaded) // nil if they have left before
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/peer"
+	"github.com/mcptaskgen/mcptaskgen/examples/observe/lab"
 )
 
 func TestMain(m *testing.M) { peer.Main(m, main) }
@@ -42,7 +44,7 @@ func openLoaded(t *testing.T) *program {
 	url := peer.Tap(t, p.url)
 	loading, leave := context.WithCancel(t.Context())
 	loaded := make(chan error, 1)
-	go func() { loaded <- p.runLoad(loading, url) }()
+	go func() { loaded <- p.runLoad(loading, url, orders) }()
 	t.Cleanup(func() {
 		leave()
 		if err := <-loaded; err != nil {
@@ -50,6 +52,18 @@ func openLoaded(t *testing.T) *program {
 		}
 	})
 	return p
+}
+
+// TestBrokenOrder checks that an order that fails is told of, also if it fails because a context has ended, such as that of
+// its session.
+func TestBrokenOrder(t *testing.T) {
+	t.Parallel()
+	p := open(t)
+	broken := fmt.Errorf("the session has ended: %w", context.Canceled)
+	err := p.runLoad(t.Context(), p.url, []order{func(context.Context, *lab.LabClient) error { return broken }})
+	if !errors.Is(err, broken) {
+		t.Errorf("runLoad returns %v, want %v", err, broken)
+	}
 }
 
 // eventually waits until check returns "". Otherwise check returns what is missing.

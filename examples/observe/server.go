@@ -57,7 +57,7 @@ func start(ctx context.Context, m mode) (_ *program, err error) {
 		}
 	}()
 	if p.telemetry, err = newTelemetry(m.traces); err != nil {
-		return nil, fmt.Errorf("-traces: %w", err)
+		return nil, err
 	}
 	file := m.store
 	if file == "" {

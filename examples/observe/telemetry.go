@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 
@@ -37,7 +38,7 @@ func newTelemetry(file string) (*telemetry, error) {
 	options := []trace.TracerProviderOption{trace.WithResource(name)}
 	if file != "" {
 		if t.spans, err = os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil { //nolint:gosec // the operator names it
-			return nil, err
+			return nil, fmt.Errorf("-traces: %w", err)
 		}
 		exporter, err := stdouttrace.New(stdouttrace.WithWriter(t.spans))
 		if err != nil {

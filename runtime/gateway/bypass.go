@@ -62,7 +62,7 @@ func (x *httpExchange) runBypassed(flow *Flow) (json.RawMessage, error) {
 		defer x.g.sessions.addWaiting(x.session, x.m.ID, cancel)()
 	}
 	return x.g.runWork(ctx, x.m, work{run: func(ctx context.Context) (json.RawMessage, error) {
-		return x.directCall(ctx, flow, Hooks{})
+		return x.directCall(ctx, flow, Callbacks{})
 	}})
 }
 

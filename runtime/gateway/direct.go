@@ -16,7 +16,7 @@ import (
 func (x *httpExchange) direct(flow *Flow) {
 	w := x.w
 	if flow.Tool != "" {
-		result, err := x.directCall(x.r.Context(), flow, Hooks{Progress: x.progressHook()})
+		result, err := x.directCall(x.r.Context(), flow, Callbacks{Progress: x.progressHook()})
 		if err != nil {
 			x.refuse(refusedRequest, wireError(err))
 			return
@@ -71,8 +71,8 @@ func (x *httpExchange) progressHook() mcptask.ProgressFunc {
 }
 
 // directCall runs a tool without the SDK.
-func (x *httpExchange) directCall(ctx context.Context, flow *Flow, hooks Hooks) (json.RawMessage, error) {
-	reply, err := flow.Run(ctx, x.g.server, flow.Tool, x.m.Params.Get("arguments"), hooks)
+func (x *httpExchange) directCall(ctx context.Context, flow *Flow, callbacks Callbacks) (json.RawMessage, error) {
+	reply, err := flow.Run(ctx, x.g.server, flow.Tool, x.m.Params.Get("arguments"), callbacks)
 	switch {
 	case err != nil:
 		return nil, err

@@ -11,8 +11,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 )
 
-// Hooks are an SDK's ways to reach the caller during a call.
-type Hooks struct {
+// Callbacks send messages to the caller during a call. They are an SDK's.
+type Callbacks struct {
 	Progress mcptask.ProgressFunc
 	Ask      func(context.Context, mcptask.Input) (json.RawMessage, error)
 }
@@ -70,8 +70,8 @@ type Flow struct {
 }
 
 // Run calls the tool once for the flow, however often Run is called: a middleware that calls next
-// twice does not create two tasks. The hooks do what only the SDK can do for the call.
-func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, arguments json.RawMessage, hooks Hooks) (reply mcptask.CallReply, err error) {
+// twice does not create two tasks. The callbacks do what only the SDK can do for the call.
+func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, arguments json.RawMessage, callbacks Callbacks) (reply mcptask.CallReply, err error) {
 	f.running.Lock()
 	defer f.running.Unlock()
 	if reply, ok := f.Reply(); ok {
@@ -83,13 +83,13 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 	ctx, end := s.BeginRequest(ctx, f.request)
 	result := mcptask.RequestResult{Error: errNoAnswer}
 	defer func() { end(result) }()
-	reply, err = f.call(ctx, s, arguments, hooks)
-	result = resultOf(reply, err)
+	reply, err = f.call(ctx, s, arguments, callbacks)
+	result = newRequestResult(reply, err)
 	return reply, err
 }
 
 // call calls the tool.
-func (f *Flow) call(ctx context.Context, s *mcptask.Server, arguments json.RawMessage, hooks Hooks) (mcptask.CallReply, error) {
+func (f *Flow) call(ctx context.Context, s *mcptask.Server, arguments json.RawMessage, callbacks Callbacks) (mcptask.CallReply, error) {
 	if f.Ended != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
@@ -105,14 +105,14 @@ func (f *Flow) call(ctx context.Context, s *mcptask.Server, arguments json.RawMe
 	}
 	defer done()
 	call := f.Call
-	call.Progress = hooks.Progress
-	if hooks.Progress != nil && !f.Held {
-		progress := newProgress(hooks.Progress, f.newAge(ctx, s, arguments))
+	call.Progress = callbacks.Progress
+	if callbacks.Progress != nil && !f.Held {
+		progress := newProgress(callbacks.Progress, f.newAge(ctx, s, arguments))
 		defer progress.stop()
 		call.Progress = progress.report
 	}
 	if !f.mute {
-		call.Ask = limitAnswers(s, f.Caller, hooks.Ask)
+		call.Ask = limitAnswers(s, f.Caller, callbacks.Ask)
 	}
 	var reply mcptask.CallReply
 	var err error

@@ -28,7 +28,7 @@ func TestQuestionFollowsSlowReply(t *testing.T) {
 				flow := TakeFlow(server, r.Header.Get(FlowHeader))
 				call := func() {
 					defer close(made)
-					reply, err := flow.Run(t.Context(), server, "ask", nil, Hooks{})
+					reply, err := flow.Run(t.Context(), server, "ask", nil, Callbacks{})
 					if err == nil {
 						_, err = flow.Encode(reply)
 					}

@@ -158,7 +158,7 @@ func (g *Gateway) findTool(m *message) (*mcptask.ToolSpec, string) {
 // newCallFlow returns the flow of a tools/call.
 func (g *Gateway) newCallFlow(x exchange, d protocol.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest, session fallback.Session, carrier fallback.Carrier) *Flow {
 	flow := g.newFlow(d, caller, "tools/call")
-	flow.Tool, flow.Call, flow.request = tool.Name, call, g.describeCall(x, caller, tool.Name)
+	flow.Tool, flow.Call, flow.request = tool.Name, call, g.newCallInfo(x, caller, tool.Name)
 	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call, session, carrier)
 	if call.Task != "" || fallback.Helps(g.server, tool.Name) {
 		flow.Handle = g.countPolls(caller, flow.Handle)

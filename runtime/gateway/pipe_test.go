@@ -81,7 +81,7 @@ func serveLines(server *mcptask.Server, in io.Reader, out io.WriteCloser, dawdle
 			flow.Connected("", "2025-11-25", nil)
 		case flow != nil && flow.Tool != "":
 			var reply mcptask.CallReply
-			if reply, err = flow.Run(context.Background(), server, m.Params.Name, m.Params.Arguments, Hooks{}); err == nil {
+			if reply, err = flow.Run(context.Background(), server, m.Params.Name, m.Params.Arguments, Callbacks{}); err == nil {
 				result, err = flow.Encode(reply)
 			}
 			time.Sleep(dawdles)

@@ -28,13 +28,13 @@ func (g *Gateway) answerSessionTask(x exchange, s *session, caller mcptask.Calle
 		return
 	}
 	if d.Blocks(m.Method) {
-		g.answer(x, caller, work{waits: true, run: func(ctx context.Context) (json.RawMessage, error) {
+		g.answerWithHooks(x, caller, work{waits: true, run: func(ctx context.Context) (json.RawMessage, error) {
 			return g.awaitTask(ctx, x, s, caller, d, method)
 		}})
 		return
 	}
 	written := func() {}
-	g.answer(x, caller, work{
+	g.answerWithHooks(x, caller, work{
 		run: func(ctx context.Context) (json.RawMessage, error) {
 			record, err := g.findTask(ctx, caller, s, d, m)
 			if err != nil {
@@ -117,7 +117,7 @@ func (g *Gateway) answerModernTask(x exchange, caller mcptask.Caller) {
 		x.refuse(refusedRate, err)
 		return
 	}
-	g.answer(x, caller, work{run: func(ctx context.Context) (json.RawMessage, error) { return method(ctx, g.server, caller, m.Params) }})
+	g.answerWithHooks(x, caller, work{run: func(ctx context.Context) (json.RawMessage, error) { return method(ctx, g.server, caller, m.Params) }})
 }
 
 // checkModern checks a request about tasks before any task is looked up (E-64, T-39). It checks the

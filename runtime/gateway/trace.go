@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 const (
@@ -29,7 +31,7 @@ var (
 func (m *message) readTrace() string {
 	parent, _ := m.Params.Text("_meta", "traceparent")
 	state, _ := m.Params.Text("_meta", "tracestate")
-	return formatTrace(parent, state)
+	return checkTrace(parent, state)
 }
 
 // readTraceHeaders returns the trace that the headers of a request name, in the form of a Record, or "".
@@ -38,20 +40,13 @@ func readTraceHeaders(h http.Header) string {
 	if len(parents) != 1 { // of several, none is known to be the right one
 		return ""
 	}
-	return formatTrace(parents[0], strings.Join(h["Tracestate"], ","))
+	return checkTrace(parents[0], strings.Join(h["Tracestate"], ","))
 }
 
-// formatTrace returns the trace of a W3C trace context in the form of a Record. It returns "" if parent is
-// malformed, and leaves out a state that is.
-func formatTrace(parent, state string) string {
-	parent = checkParent(parent)
-	if parent == "" {
-		return ""
-	}
-	if state = checkState(state); state != "" {
-		return parent + "\n" + state
-	}
-	return parent
+// checkTrace returns a W3C trace context of a requestor in the form of a Record. It returns "" if parent is malformed, and
+// leaves out a malformed state.
+func checkTrace(parent, state string) string {
+	return mcptask.FormatTrace(checkParent(parent), checkState(state))
 }
 
 // checkParent returns a traceparent in version 00, with the flags of that version, or "" if it is malformed.

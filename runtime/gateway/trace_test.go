@@ -43,10 +43,10 @@ func TestTraceParents(t *testing.T) {
 		"00-" + trace + "-" + strings.Repeat("0", 16) + "-01": "",
 		strings.Repeat("0", 1e6):                              "",
 	} {
-		if got := formatTrace(parent, ""); got != want {
+		if got := checkTrace(parent, ""); got != want {
 			t.Errorf("%.80q: %.80q, want %q", parent, got, want)
 		}
-		if got := formatTrace(parent, "a=b"); want == "" && got != "" {
+		if got := checkTrace(parent, "a=b"); want == "" && got != "" {
 			t.Errorf("%.80q: %.80q for the state alone", parent, got)
 		}
 	}
@@ -89,7 +89,7 @@ func TestTraceStates(t *testing.T) {
 		if want != "" {
 			whole += "\n" + want
 		}
-		if got := formatTrace(parent, state); got != whole {
+		if got := checkTrace(parent, state); got != whole {
 			t.Errorf("%.80q: %.200q, want %q", state, got, whole)
 		}
 	}
@@ -100,7 +100,7 @@ func FuzzTrace(f *testing.F) {
 	f.Add("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "a=b, c=d")
 	f.Add("01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-x", "a=b\n")
 	f.Fuzz(func(t *testing.T, parent, state string) {
-		got := formatTrace(parent, state)
+		got := checkTrace(parent, state)
 		if got == "" {
 			return
 		}
@@ -108,7 +108,7 @@ func FuzzTrace(f *testing.F) {
 		if len(first) != parentLength || len(rest) > maxTraceState || strings.ContainsAny(rest, "\r\n") {
 			t.Fatalf("%q, %q: %q", parent, state, got)
 		}
-		if again := formatTrace(first, rest); again != got {
+		if again := checkTrace(first, rest); again != got {
 			t.Fatalf("%q, %q: %q, and then %q", parent, state, got, again)
 		}
 	})

@@ -26,7 +26,7 @@ func TestAbandonLogsNoKey(t *testing.T) {
 		flow := &gateway.Flow{Handle: func(context.Context, json.RawMessage, mcptask.CallRequest) (mcptask.CallReply, error) {
 			return mcptask.CallReply{Task: &mcptask.Record{ID: gone}}, nil
 		}}
-		if _, err := flow.Run(t.Context(), tasks, "", nil, gateway.Hooks{}); err != nil {
+		if _, err := flow.Run(t.Context(), tasks, "", nil, gateway.Callbacks{}); err != nil {
 			t.Fatal(err)
 		}
 		cancelAbandoned(t.Context(), tasks, flow)

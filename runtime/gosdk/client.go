@@ -108,8 +108,8 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 		bounded.Transport = bearerTransport{bounded.Transport, originOf(server), options.Bearer}
 	}
 	client = &bounded
-	c, err := connectOver(ctx, url, options, func(b hooks) dialed {
-		wire := &httpTransport{client: client, hooks: b}
+	c, err := connectOver(ctx, url, options, func(b sessionCallbacks) dialed {
+		wire := &httpTransport{client: client, sessionCallbacks: b}
 		over := *client
 		over.Transport = wire
 		listening := *client
@@ -158,8 +158,8 @@ type dialed struct {
 	poller *poller
 }
 
-// hooks are what our transports do beyond the SDK's.
-type hooks struct {
+// sessionCallbacks are what our transports do beyond the SDK's.
+type sessionCallbacks struct {
 	// lifetime ends with the session.
 	lifetime  context.Context
 	intercept interceptor
@@ -170,7 +170,7 @@ type hooks struct {
 }
 
 // connectOver opens a connection over any SDK transport.
-func connectOver(ctx context.Context, peer string, options ClientOptions, dial func(hooks) dialed) (*conn, error) {
+func connectOver(ctx context.Context, peer string, options ClientOptions, dial func(sessionCallbacks) dialed) (*conn, error) {
 	if err := options.setMaxMessage(); err != nil {
 		return nil, err
 	}

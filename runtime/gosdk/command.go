@@ -33,8 +33,8 @@ func ConnectCommand(ctx context.Context, cmd *exec.Cmd, options ClientOptions) (
 		return nil, err
 	}
 	wire := &lineTransport{inner: &command{cmd, options.MaxMessage}, max: options.MaxMessage}
-	c, err := connectOver(ctx, cmd.Path, options, func(b hooks) dialed {
-		wire.hooks = b
+	c, err := connectOver(ctx, cmd.Path, options, func(b sessionCallbacks) dialed {
+		wire.sessionCallbacks = b
 		return dialed{Transport: wire, capabilities: wire.capabilities, endCause: wire.endCause, onEnd: wire.onEnd}
 	})
 	if err != nil {
@@ -106,7 +106,7 @@ func (i *processInput) Close() error {
 type lineTransport struct {
 	inner mcp.Transport
 	max   int // of a message; inner enforces it
-	hooks
+	sessionCallbacks
 
 	mu       sync.Mutex
 	declared json.RawMessage // by the server, in its answer to initialize

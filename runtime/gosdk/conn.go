@@ -21,7 +21,7 @@ import (
 // express travels as raw params and results (see transport.go).
 type conn struct {
 	peer    string // for messages
-	dial    func(hooks) dialed
+	dial    func(sessionCallbacks) dialed
 	options ClientOptions
 	chosen  protocol.Client // of options.Revision, nil if that is ""
 	release func()          // closes what Connect made beside the session
@@ -168,14 +168,14 @@ func (c *conn) openLinkIn(ctx context.Context, chosen protocol.Client) (opened *
 	for _, root := range c.options.Roots {
 		client.AddRoots(&mcp.Root{URI: root.URI, Name: root.Name})
 	}
-	hooks := l.receiving.newHooks()
+	callbacks := l.receiving.newCallbacks()
 	if c.calls != nil {
-		receive := hooks.intercept
-		hooks.intercept = func(message []byte, from messageSource) bool {
+		receive := callbacks.intercept
+		callbacks.intercept = func(message []byte, from messageSource) bool {
 			return c.calls.intercept(message, from) || receive(message, from)
 		}
 	}
-	wire := c.dial(hooks)
+	wire := c.dial(callbacks)
 	l.wire = &connKeeper{Transport: wire.Transport}
 	if wire.onEnd != nil {
 		wire.onEnd(c.watches.reportDisconnect)

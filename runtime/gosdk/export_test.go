@@ -17,8 +17,8 @@ func PipeTransport(tasks *mcptask.Server, in io.Reader, out io.Writer) mcp.Trans
 // ConnectOver is ConnectCommand with a transport in the place of a command.
 func ConnectOver(ctx context.Context, inner mcp.Transport, options ClientOptions) (mcptask.Conn, error) {
 	wire := &lineTransport{inner: inner}
-	c, err := connectOver(ctx, "pipe", options, func(b hooks) dialed {
-		wire.hooks = b
+	c, err := connectOver(ctx, "pipe", options, func(b sessionCallbacks) dialed {
+		wire.sessionCallbacks = b
 		return dialed{Transport: wire, capabilities: wire.capabilities, endCause: wire.endCause, onEnd: wire.onEnd}
 	})
 	if err != nil {

@@ -3,7 +3,6 @@ package gosdk
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/hook"
@@ -16,18 +15,19 @@ func (l *link) begin(ctx context.Context, method string, params any) (_ context.
 	if len(l.hooks) == 0 || method == protocol.Listen {
 		return ctx, func(json.RawMessage, error) {}
 	}
-	info := mcptask.RequestInfo{Method: method, Revision: l.protocol.Revision(), Peer: l.peer, IsPipe: l.endCause != nil}
+	isPipe := l.endCause != nil // only a command's transport has it
+	info := mcptask.RequestInfo{Method: method, Revision: l.protocol.Revision(), Peer: l.peer, IsPipe: isPipe}
 	if members, ok := params.(map[string]any); ok && method == "tools/call" {
 		info.Tool, _ = members["name"].(string)
 	}
 	pick := func(h *mcptask.Hooks) hook.Begin[mcptask.RequestInfo, mcptask.RequestResult] { return h.ClientRequest }
 	ctx, ended := hook.Call(ctx, l.logger, l.hooks, pick, info)
-	return ctx, func(result json.RawMessage, err error) {
-		answered := mcptask.RequestResult{Error: err}
+	return ctx, func(response json.RawMessage, err error) {
+		result := mcptask.RequestResult{Error: err}
 		if method == "tools/call" && err == nil {
-			answered.IsToolError, answered.TaskID = readCallResult(result)
+			result.IsToolError, result.TaskID = readCallResult(response)
 		}
-		ended(answered)
+		ended(result)
 	}
 }
 
@@ -41,7 +41,7 @@ func readCallResult(result json.RawMessage) (isError bool, taskID string) {
 			TaskID string `json:"taskId"` // 2025-11-25
 		} `json:"task"`
 	}
-	_ = json.Unmarshal(result, &answer) // who reads the result reports what is malformed
+	_ = json.Unmarshal(result, &answer) // the reader of the result reports malformed JSON
 	if taskID = answer.TaskID + answer.Task.TaskID; taskID != "" {
 		taskID = mcptask.LogID("", taskID) // the client does not know whether the ID is the task's only key
 	}
@@ -50,7 +50,7 @@ func readCallResult(result json.RawMessage) (isError bool, taskID string) {
 
 // addTrace adds the trace of a context to the _meta of a request.
 func (p *rawParams) addTrace(ctx context.Context) {
-	parent, state, _ := strings.Cut(mcptask.TraceOf(ctx), "\n")
+	parent, state := mcptask.SplitTrace(mcptask.TraceOf(ctx))
 	if parent == "" {
 		return
 	}

@@ -182,9 +182,9 @@ func (r *receiver) beginSession() *receiving {
 	return s
 }
 
-// newHooks returns the hooks of the session's transport.
-func (s *receiving) newHooks() hooks {
-	b := hooks{lifetime: s.ctx, intercept: s.intercept, onReply: s.markReplied}
+// newCallbacks returns the callbacks of the session's transport.
+func (s *receiving) newCallbacks() sessionCallbacks {
+	b := sessionCallbacks{lifetime: s.ctx, intercept: s.intercept, onReply: s.markReplied}
 	if s.receiver != nil {
 		b.declare = func(params json.RawMessage) (json.RawMessage, error) {
 			return s.protocol.Declare(params, s.capabilities)

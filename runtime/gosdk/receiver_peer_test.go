@@ -463,8 +463,8 @@ func (a *inquirer) overPipes(options ClientOptions) {
 		}
 	}()
 	wire := &lineTransport{inner: &mcp.IOTransport{Reader: clientReads, Writer: clientWrites}}
-	conn, err := connectOver(a.t.Context(), "a pipe", options, func(b hooks) dialed {
-		wire.hooks = b
+	conn, err := connectOver(a.t.Context(), "a pipe", options, func(b sessionCallbacks) dialed {
+		wire.sessionCallbacks = b
 		return dialed{Transport: wire, capabilities: wire.capabilities, endCause: wire.endCause}
 	})
 	if err != nil {

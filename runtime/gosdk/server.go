@@ -184,14 +184,14 @@ func (t taskTools) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 	if f == nil {
 		return nil, toSDKError(mcptask.Errorf(mcptask.CodeInternalError, "the tool %q can be called only through the task gateway", req.Params.Name))
 	}
-	var hooks gateway.Hooks
+	var callbacks gateway.Callbacks
 	if token := req.Params.GetProgressToken(); token != nil {
-		hooks.Progress = newProgressFunc(ctx, req.Session, f.flow, token)
+		callbacks.Progress = newProgressFunc(ctx, req.Session, f.flow, token)
 	}
 	if !f.flow.Stateless {
-		hooks.Ask = newAsker(req.Session)
+		callbacks.Ask = newAsker(req.Session)
 	}
-	reply, err := f.flow.Run(ctx, t.tasks, req.Params.Name, req.Params.Arguments, hooks)
+	reply, err := f.flow.Run(ctx, t.tasks, req.Params.Name, req.Params.Arguments, callbacks)
 	switch {
 	case err != nil:
 		return nil, toSDKError(err)

@@ -39,7 +39,7 @@ func (m carriedMethod) alias() string { return aliasPrefix + string(m) }
 // and intercepts what the SDK must not see.
 type httpTransport struct {
 	client *http.Client // the caller's
-	hooks
+	sessionCallbacks
 
 	mu       sync.Mutex
 	declared json.RawMessage // by the server, in its answer to initialize

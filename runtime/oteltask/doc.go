@@ -1,5 +1,5 @@
 // Package oteltask makes OpenTelemetry traces, metrics and log attributes of what servers and clients of package mcptask
-// do. docs/observe.md lists the spans, the metrics and their attributes.
+// do. docs/reference/telemetry.md lists the spans, the metrics and their attributes.
 //
 //	hooks := oteltask.Hooks(oteltask.WithTracerProvider(tracers), oteltask.WithMeterProvider(meters))
 //	server, err := mcptask.NewServer(mcptask.Options{Hooks: []mcptask.Hooks{hooks}}, services...)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
@@ -64,8 +66,8 @@ type hooks struct {
 // servers and clients of a process.
 func Hooks(options ...Option) mcptask.Hooks {
 	h := &hooks{config: newConfig(options)}
-	h.tracer = h.config.tracers.Tracer(scope)
-	h.meters = newMeters(h.config.meters.Meter(scope))
+	h.tracer = h.tracerProvider.Tracer(scope)
+	h.meters = newMeters(h.meterProvider.Meter(scope))
 	return mcptask.Hooks{
 		Server:        h.server,
 		Request:       h.request,
@@ -83,7 +85,7 @@ var format propagation.TraceContext
 
 // parse returns a context with the span that a trace in the form of [mcptask.Record] names.
 func parse(ctx context.Context, traced string) context.Context {
-	parent, state, _ := strings.Cut(traced, "\n")
+	parent, state := mcptask.SplitTrace(traced)
 	return format.Extract(ctx, propagation.MapCarrier{"traceparent": parent, "tracestate": state})
 }
 
@@ -91,32 +93,34 @@ func parse(ctx context.Context, traced string) context.Context {
 func withTrace(ctx context.Context) context.Context {
 	carrier := propagation.MapCarrier{}
 	format.Inject(ctx, carrier)
-	parent, state := carrier["traceparent"], carrier["tracestate"]
-	switch {
-	case parent == "":
+	traced := mcptask.FormatTrace(carrier["traceparent"], carrier["tracestate"])
+	if traced == "" {
 		return ctx
-	case state != "":
-		parent += "\n" + state
 	}
-	return mcptask.WithTrace(ctx, parent)
+	return mcptask.WithTrace(ctx, traced)
 }
 
-// linkTo returns a link to the span that a trace names, if it names one.
-func linkTo(traced string) []trace.Link {
-	span := trace.SpanContextFromContext(parse(context.Background(), traced))
+// parseSpan returns the span that a trace names. It is invalid if the trace names none.
+func parseSpan(traced string) trace.SpanContext {
+	return trace.SpanContextFromContext(parse(context.Background(), traced))
+}
+
+// linkTo returns a link to a span, unless it is invalid.
+func linkTo(span trace.SpanContext) []trace.Link {
 	if !span.IsValid() {
 		return nil
 	}
 	return []trace.Link{{SpanContext: span}}
 }
 
-// isPoll reports whether a request only reads tasks. A task that is polled each second would have 86,400 spans a day.
+// isPoll reports whether a request only reads tasks. A task that is polled each second would have 86,400 spans a day. The
+// name of a fallback tool may begin with a prefix of its service.
 func isPoll(info mcptask.RequestInfo) bool {
 	switch info.Method {
 	case "tasks/get", "tasks/result", "tasks/list":
 		return true
 	}
-	return info.IsFallback
+	return info.IsFallback && (strings.HasSuffix(info.Tool, mcptask.ToolTaskStatus) || strings.HasSuffix(info.Tool, mcptask.ToolTaskResult))
 }
 
 // nameRequest returns the name of a request's span.
@@ -150,7 +154,20 @@ func describeRequest(info mcptask.RequestInfo) []attribute.KeyValue {
 	return all
 }
 
-// describeResult returns the attributes of an answer. None means that all is well.
+// describePeer returns the attributes of a server's URL.
+func describePeer(peer string) []attribute.KeyValue {
+	address, err := url.Parse(peer)
+	if err != nil || address.Host == "" {
+		return nil
+	}
+	all := []attribute.KeyValue{keyAddress.String(address.Hostname())}
+	if port, err := strconv.Atoi(address.Port()); err == nil {
+		all = append(all, keyPort.Int(port))
+	}
+	return all
+}
+
+// describeResult returns the attributes of an answer. It returns none if all is well.
 func describeResult(result mcptask.RequestResult) []attribute.KeyValue {
 	var wire *mcptask.Error
 	switch {
@@ -167,15 +184,56 @@ func describeResult(result mcptask.RequestResult) []attribute.KeyValue {
 	return nil
 }
 
-// describeServer is describeResult for the metrics of a client: a code that JSON-RPC has not reserved is that of any error.
-// A server chooses the code, and each would be a series of its own.
-func describeServer(result mcptask.RequestResult) []attribute.KeyValue {
+// hasOwnCode reports whether an error has a code that JSON-RPC does not reserve. A server chooses such a code.
+func hasOwnCode(err error) bool {
 	const first, last = -32768, -32000
 	var wire *mcptask.Error
-	if errors.As(result.Error, &wire) && (wire.Code < first || wire.Code > last) {
-		return []attribute.KeyValue{keyErrorType.String(errorOther)}
+	return errors.As(err, &wire) && (wire.Code < first || wire.Code > last)
+}
+
+// operation is a request under way, at a server or a client.
+type operation struct {
+	*hooks
+	ctx        context.Context
+	began      time.Time
+	isClient   bool
+	attributes []attribute.KeyValue // of its span and its metric
+	span       trace.Span           // nil if it has none
+}
+
+// newOperation begins to measure a request.
+func (h *hooks) newOperation(ctx context.Context, info mcptask.RequestInfo) *operation {
+	return &operation{hooks: h, ctx: ctx, began: time.Now(), attributes: h.keep(describeRequest(info)...)}
+}
+
+// startSpan starts the span of the operation, with more attributes than its metric has.
+func (o *operation) startSpan(parent context.Context, info mcptask.RequestInfo, kind trace.SpanKind, more []attribute.KeyValue, links ...trace.Link) {
+	o.ctx, o.span = o.tracer.Start(parent, nameRequest(info), trace.WithSpanKind(kind), trace.WithLinks(links...),
+		trace.WithAttributes(o.attributes...), trace.WithAttributes(o.keep(more...)...))
+}
+
+// end measures the operation, and ends its span.
+func (o *operation) end(result mcptask.RequestResult) {
+	failure := o.keep(describeResult(result)...)
+	measured, durations := failure, o.serverDuration
+	if o.isClient {
+		durations = o.clientDuration
+		if hasOwnCode(result.Error) { // each would be a series of its own
+			measured = o.keep(keyErrorType.String(errorOther))
+		}
 	}
-	return describeResult(result)
+	durations.record(o.ctx, time.Since(o.began), metric.WithAttributes(slices.Concat(o.attributes, measured)...))
+	if o.span == nil {
+		return
+	}
+	if result.TaskID != "" {
+		o.span.SetAttributes(o.keep(keyTask.String(result.TaskID))...)
+	}
+	if result.Error != nil || result.IsToolError {
+		o.span.SetAttributes(failure...)
+		o.span.SetStatus(codes.Error, "")
+	}
+	o.span.End()
 }
 
 // request implements the hook of a server's requests.
@@ -183,26 +241,21 @@ func (h *hooks) request(ctx context.Context, info mcptask.RequestInfo) (context.
 	if !h.filter(ctx, info) {
 		return ctx, nil
 	}
-	span := trace.SpanFromContext(ctx)
-	isTraced := !isPoll(info)
-	if isTraced {
-		options := []trace.SpanStartOption{
-			trace.WithSpanKind(trace.SpanKindServer),
-			trace.WithAttributes(h.keep(append(describeRequest(info), keyRequestID.String(shortenID(info.ID)))...)...),
-		}
-		parent := ctx
-		if remote := parse(ctx, info.Trace); h.trustRemote && info.Trace != "" {
-			if ambient := span.SpanContext(); ambient.IsValid() { // such as that of the HTTP request
-				options = append(options, trace.WithLinks(trace.Link{SpanContext: ambient}))
-			}
-			parent = remote
-		} else {
-			options = append(options, trace.WithLinks(linkTo(info.Trace)...))
-		}
-		ctx, span = h.tracer.Start(parent, nameRequest(info), options...)
-		ctx = withTrace(ctx)
+	o := h.newOperation(ctx, info)
+	if isPoll(info) {
+		return ctx, o.end
 	}
-	return ctx, h.endRequest(ctx, h.serverOperations, describeResult, info, span, isTraced)
+	parent := ctx
+	var links []trace.Link
+	if h.trustRemote && info.Trace != "" {
+		parent = parse(ctx, info.Trace)
+		links = linkTo(trace.SpanContextFromContext(ctx)) // such as the span of the HTTP request
+	} else {
+		links = linkTo(parseSpan(info.Trace))
+	}
+	o.startSpan(parent, info, trace.SpanKindServer, []attribute.KeyValue{keyRequestID.String(shortenID(info.ID))}, links...)
+	o.ctx = withTrace(o.ctx)
+	return o.ctx, o.end
 }
 
 // clientRequest implements the hook of a client's requests.
@@ -210,48 +263,12 @@ func (h *hooks) clientRequest(ctx context.Context, info mcptask.RequestInfo) (co
 	if !h.filter(ctx, info) {
 		return ctx, nil
 	}
-	span := trace.SpanFromContext(ctx)
-	isTraced := !isPoll(info)
-	if isTraced {
-		ctx, span = h.tracer.Start(ctx, nameRequest(info), trace.WithSpanKind(trace.SpanKindClient),
-			trace.WithAttributes(h.keep(append(describeRequest(info), describePeer(info.Peer)...)...)...))
+	o := h.newOperation(ctx, info)
+	o.isClient = true
+	if !isPoll(info) {
+		o.startSpan(ctx, info, trace.SpanKindClient, describePeer(info.Peer))
 	}
-	return withTrace(ctx), h.endRequest(ctx, h.clientOperations, describeServer, info, span, isTraced)
-}
-
-// describePeer returns the attributes of a server's URL.
-func describePeer(peer string) []attribute.KeyValue {
-	address, err := url.Parse(peer)
-	if err != nil || address.Host == "" {
-		return nil
-	}
-	all := []attribute.KeyValue{keyAddress.String(address.Hostname())}
-	if port, err := strconv.Atoi(address.Port()); err == nil {
-		all = append(all, keyPort.Int(port))
-	}
-	return all
-}
-
-// endRequest returns the end of a request: it measures the request, with what measured returns of its result, and ends its
-// span if it is traced.
-func (h *hooks) endRequest(ctx context.Context, operations durations, measured func(mcptask.RequestResult) []attribute.KeyValue, info mcptask.RequestInfo,
-	span trace.Span, isTraced bool) func(mcptask.RequestResult) {
-	began := time.Now()
-	return func(result mcptask.RequestResult) {
-		failure := describeResult(result)
-		operations.record(ctx, time.Since(began), h.keep(append(describeRequest(info), measured(result)...)...))
-		if !isTraced {
-			return
-		}
-		if result.TaskID != "" {
-			span.SetAttributes(h.keep(keyTask.String(result.TaskID))...)
-		}
-		if failure != nil {
-			span.SetAttributes(h.keep(failure...)...)
-			span.SetStatus(codes.Error, "")
-		}
-		span.End()
-	}
+	return withTrace(o.ctx), o.end
 }
 
 // describeTask returns the attributes that the spans of a task have.
@@ -263,8 +280,9 @@ func describeTask(r *mcptask.Record) []attribute.KeyValue {
 	return all
 }
 
-// run implements the hook of runs. A run that nobody waits for may begin days after the call, so it begins a trace of
-// its own, with a link to the call.
+// run implements the hook of runs. A run that no call waits for may begin days after its call, so it begins a trace of its
+// own, with a link to the call. If the executor has put a span into the context, the run is a child of that span: a
+// tracing interceptor of Temporal continues the trace of the call so.
 func (h *hooks) run(ctx context.Context, info mcptask.RunInfo) (context.Context, func(mcptask.RunResult)) {
 	task := info.Task
 	options := []trace.SpanStartOption{trace.WithAttributes(h.keep(describeTask(&task)...)...)}
@@ -273,13 +291,13 @@ func (h *hooks) run(ctx context.Context, info mcptask.RunInfo) (context.Context,
 	case info.IsAwaited && h.trustRemote: // the request has no span: the filter has left it out
 		ctx = parse(ctx, task.Trace)
 	default:
-		options = append(options, trace.WithLinks(linkTo(task.Trace)...))
+		options = append(options, trace.WithLinks(linkTo(parseSpan(task.Trace))...))
 	}
 	ctx, span := h.tracer.Start(ctx, "mcptask.run "+task.Tool, options...)
-	tool := h.keep(keyTool.String(task.Tool))
-	h.running.add(ctx, 1, tool)
+	tool := h.with(keyTool.String(task.Tool))
+	h.runsActive.Add(ctx, 1, tool)
 	return ctx, func(result mcptask.RunResult) {
-		h.running.add(ctx, -1, tool)
+		h.runsActive.Add(ctx, -1, tool)
 		outcome := nameOutcome(result)
 		span.SetAttributes(h.keep(keyOutcome.String(outcome))...)
 		switch outcome {
@@ -315,13 +333,32 @@ func (h *hooks) question(ctx context.Context, info mcptask.QuestionInfo) (contex
 	ctx, span := h.tracer.Start(ctx, "mcptask.ask "+info.Key,
 		trace.WithAttributes(h.keep(append(describeTask(&info.Task), keyStep.String(info.Key))...)...))
 	return ctx, func(err error) {
-		h.questions.record(ctx, time.Since(began), h.keep(keyTool.String(info.Task.Tool)))
+		measured := []attribute.KeyValue{keyTool.String(info.Task.Tool)}
 		if err != nil {
-			span.SetAttributes(h.keep(keyErrorType.String(errorOther))...)
-			span.SetStatus(codes.Error, "")
+			failure := keyErrorType.String(nameQuestionError(err))
+			measured = append(measured, failure)
+			span.SetAttributes(h.keep(failure)...)
+			if failure.Value.AsString() != errorCancelled {
+				span.SetStatus(codes.Error, "")
+			}
 		}
+		h.questionDuration.record(ctx, time.Since(began), h.with(measured...))
 		span.End()
 	}
+}
+
+// nameQuestionError returns the error.type of a question without an answer. It is errorCancelled if the run no longer
+// waits, although nothing has failed.
+func nameQuestionError(err error) string {
+	for _, end := range []error{mcptask.ErrCancelled, mcptask.ErrSuperseded, mcptask.ErrServerClosed, context.Canceled} {
+		if errors.Is(err, end) {
+			return errorCancelled
+		}
+	}
+	if errors.Is(err, mcptask.ErrExpired) {
+		return "expired"
+	}
+	return errorOther
 }
 
 // store implements the hook of the store. It makes no spans: the driver of a database can.
@@ -332,7 +369,7 @@ func (h *hooks) store(ctx context.Context, operation string) (context.Context, f
 		if err != nil {
 			all = append(all, keyErrorType.String(nameStoreError(ctx, err)))
 		}
-		h.stores.record(ctx, time.Since(began), h.keep(all...))
+		h.storeDuration.record(ctx, time.Since(began), h.with(all...))
 	}
 }
 
@@ -362,25 +399,26 @@ func (h *hooks) task(ctx context.Context, e mcptask.TaskEvent) {
 	case mcptask.EventReported:
 		return // an event each second would hide the others
 	case mcptask.EventCreated:
-		h.created.add(ctx, 1, h.keep(tool))
+		h.tasksCreated.Add(ctx, 1, h.with(tool))
 	case mcptask.EventStarted:
 		if r.Attempt == 1 {
-			h.queues.record(ctx, r.UpdatedAt.Sub(r.CreatedAt), h.keep(tool))
+			h.queueDuration.record(ctx, r.UpdatedAt.Sub(r.CreatedAt), h.with(tool))
 		}
 	case mcptask.EventLost:
-		h.lost.add(ctx, 1, h.keep(tool))
+		h.runsLost.Add(ctx, 1, h.with(tool))
 	case mcptask.EventEnded:
 		end := r.TerminalAt
 		if end.IsZero() {
 			end = r.ExpiresAt
 		}
-		h.ended.add(ctx, 1, h.keep(tool, keyOutcome.String(e.Outcome)))
-		h.tasks.record(ctx, end.Sub(r.CreatedAt), h.keep(tool, keyOutcome.String(e.Outcome)))
+		outcome := h.with(tool, keyOutcome.String(e.Outcome))
+		h.tasksEnded.Add(ctx, 1, outcome)
+		h.taskDuration.record(ctx, end.Sub(r.CreatedAt), outcome)
 	}
 	trace.SpanFromContext(ctx).AddEvent("mcptask."+string(e.Kind), trace.WithAttributes(h.keep(describeTask(r)...)...))
 }
 
 // limit implements the hook of limits.
 func (h *hooks) limit(ctx context.Context, name string) {
-	h.limits.add(ctx, 1, h.keep(keyLimit.String(name)))
+	h.limitRefusals.Add(ctx, 1, h.with(keyLimit.String(name)))
 }

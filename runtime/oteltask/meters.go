@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -22,12 +21,14 @@ var (
 
 // meters are the metrics.
 type meters struct {
-	meter                              metric.Meter
-	serverOperations, clientOperations durations
-	tasks, queues, questions, stores   durations
-	created, ended, lost, limits       counter
-	running                            gauge
-	active                             metric.Int64ObservableGauge
+	meter                           metric.Meter
+	serverDuration, clientDuration  durations // of requests
+	taskDuration, queueDuration     durations
+	questionDuration, storeDuration durations
+	tasksCreated, tasksEnded        metric.Int64Counter
+	runsLost, limitRefusals         metric.Int64Counter
+	runsActive                      metric.Int64UpDownCounter
+	tasksActive                     metric.Int64ObservableGauge
 }
 
 // newMeters makes the metrics. A meter that refuses one reports it to OpenTelemetry's error handler, and returns one
@@ -38,31 +39,31 @@ func newMeters(m metric.Meter) meters {
 		report(err)
 		return durations{h}
 	}
-	count := func(name, unit, description string) counter {
+	count := func(name, unit, description string) metric.Int64Counter {
 		c, err := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
 		report(err)
-		return counter{c}
+		return c
 	}
-	running, err := m.Int64UpDownCounter("mcptask.runs.active", metric.WithUnit("{run}"),
+	runsActive, err := m.Int64UpDownCounter("mcptask.runs.active", metric.WithUnit("{run}"),
 		metric.WithDescription("Handlers that run in this process."))
 	report(err)
-	active, err := m.Int64ObservableGauge("mcptask.tasks.active", metric.WithUnit("{task}"),
+	tasksActive, err := m.Int64ObservableGauge("mcptask.tasks.active", metric.WithUnit("{task}"),
 		metric.WithDescription("Unfinished tasks in the store, of all processes that share it."))
 	report(err)
 	return meters{
 		meter:            m,
-		serverOperations: histogram("mcp.server.operation.duration", "Duration of a request as the server sees it.", operationBounds),
-		clientOperations: histogram("mcp.client.operation.duration", "Duration of a request as the client sees it.", operationBounds),
-		tasks:            histogram("mcptask.task.duration", "Time from the creation of a task to its end.", taskBounds),
-		queues:           histogram("mcptask.task.queue.duration", "Time from the creation of a task to its first run.", taskBounds),
-		questions:        histogram("mcptask.question.duration", "Time that a handler waits for an answer.", taskBounds),
-		stores:           histogram("mcptask.store.duration", "Duration of a call of the store.", storeBounds),
-		created:          count("mcptask.tasks.created", "{task}", "Tasks that were created."),
-		ended:            count("mcptask.tasks.ended", "{task}", "Tasks that have ended."),
-		lost:             count("mcptask.runs.lost", "{run}", "Runs that were lost with their worker, as this process has found them."),
-		limits:           count("mcptask.limits", "{refusal}", "Refusals by a limit."),
-		running:          gauge{running},
-		active:           active,
+		serverDuration:   histogram("mcp.server.operation.duration", "Duration of a request as the server sees it.", operationBounds),
+		clientDuration:   histogram("mcp.client.operation.duration", "Duration of a request as the client sees it.", operationBounds),
+		taskDuration:     histogram("mcptask.task.duration", "Time from the creation of a task to its end.", taskBounds),
+		queueDuration:    histogram("mcptask.task.queue.duration", "Time from the creation of a task to its first run.", taskBounds),
+		questionDuration: histogram("mcptask.question.duration", "Time that a handler waits for an answer.", taskBounds),
+		storeDuration:    histogram("mcptask.store.duration", "Duration of a call of the store.", storeBounds),
+		tasksCreated:     count("mcptask.tasks.created", "{task}", "Tasks that were created."),
+		tasksEnded:       count("mcptask.tasks.ended", "{task}", "Tasks that have ended."),
+		runsLost:         count("mcptask.runs.lost", "{run}", "Runs that were lost with their worker, as this process has found them."),
+		limitRefusals:    count("mcptask.limit.refusals", "{refusal}", "Refusals by a limit."),
+		runsActive:       runsActive,
+		tasksActive:      tasksActive,
 	}
 }
 
@@ -76,22 +77,8 @@ func report(err error) {
 // durations is a histogram of durations.
 type durations struct{ metric.Float64Histogram }
 
-func (d durations) record(ctx context.Context, took time.Duration, attributes []attribute.KeyValue) {
-	d.Record(ctx, max(took, 0).Seconds(), metric.WithAttributes(attributes...))
-}
-
-// counter counts.
-type counter struct{ metric.Int64Counter }
-
-func (c counter) add(ctx context.Context, n int64, attributes []attribute.KeyValue) {
-	c.Add(ctx, n, metric.WithAttributes(attributes...))
-}
-
-// gauge counts what there is.
-type gauge struct{ metric.Int64UpDownCounter }
-
-func (g gauge) add(ctx context.Context, n int64, attributes []attribute.KeyValue) {
-	g.Add(ctx, n, metric.WithAttributes(attributes...))
+func (d durations) record(ctx context.Context, took time.Duration, attributes metric.MeasurementOption) {
+	d.Record(ctx, max(took, 0).Seconds(), attributes)
 }
 
 // server implements the hook of servers: it observes the tasks in the store until the server closes. Lost runs count from
@@ -99,7 +86,7 @@ func (g gauge) add(ctx context.Context, n int64, attributes []attribute.KeyValue
 func (h *hooks) server(s *mcptask.Server) {
 	for _, tool := range s.Tools() {
 		if tool.Policy.Task != mcptask.TaskForbidden {
-			h.lost.add(s.Closing(), 0, h.keep(keyTool.String(tool.Name)))
+			h.runsLost.Add(s.Closing(), 0, h.with(keyTool.String(tool.Name)))
 		}
 	}
 	inspector, ok := s.Inspector()
@@ -109,10 +96,10 @@ func (h *hooks) server(s *mcptask.Server) {
 	observation, err := h.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		counts, err := inspector.CountUnfinished(ctx)
 		for _, c := range counts {
-			o.ObserveInt64(h.active, int64(c.Count), metric.WithAttributes(h.keep(keyTool.String(c.Tool), keyPhase.String(string(c.Phase)))...))
+			o.ObserveInt64(h.tasksActive, int64(c.Count), h.with(keyTool.String(c.Tool), keyPhase.String(string(c.Phase))))
 		}
 		return err
-	}, h.active)
+	}, h.tasksActive)
 	report(err)
 	if err == nil {
 		context.AfterFunc(s.Closing(), func() {

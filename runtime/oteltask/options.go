@@ -18,18 +18,18 @@ type Option func(*config)
 
 // config is what the options make.
 type config struct {
-	tracers     trace.TracerProvider
-	meters      metric.MeterProvider
-	trustRemote bool
-	filter      func(context.Context, mcptask.RequestInfo) bool
-	attributes  attribute.Filter
+	tracerProvider  trace.TracerProvider
+	meterProvider   metric.MeterProvider
+	trustRemote     bool
+	filter          func(context.Context, mcptask.RequestInfo) bool
+	attributeFilter attribute.Filter
 }
 
 func newConfig(options []Option) *config {
 	c := &config{
-		tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider(),
-		filter:     func(context.Context, mcptask.RequestInfo) bool { return true },
-		attributes: func(attribute.KeyValue) bool { return true },
+		tracerProvider: otel.GetTracerProvider(), meterProvider: otel.GetMeterProvider(),
+		filter:          func(context.Context, mcptask.RequestInfo) bool { return true },
+		attributeFilter: func(attribute.KeyValue) bool { return true },
 	}
 	for _, option := range options {
 		option(c)
@@ -37,20 +37,20 @@ func newConfig(options []Option) *config {
 	return c
 }
 
-// WithTracerProvider names what makes the spans. Without it, it is the global one at the time of the call of [Hooks].
+// WithTracerProvider sets the provider of spans. The default is the global one when [Hooks] is called.
 func WithTracerProvider(tracers trace.TracerProvider) Option {
-	return func(c *config) { c.tracers = tracers }
+	return func(c *config) { c.tracerProvider = tracers }
 }
 
-// WithMeterProvider names what takes the metrics. Without it, it is the global one at the time of the call of [Hooks].
+// WithMeterProvider sets the provider of metrics. The default is the global one when [Hooks] is called.
 func WithMeterProvider(meters metric.MeterProvider) Option {
-	return func(c *config) { c.meters = meters }
+	return func(c *config) { c.meterProvider = meters }
 }
 
-// WithoutTracing makes no spans.
+// WithoutTracing disables spans.
 func WithoutTracing() Option { return WithTracerProvider(tracenoop.NewTracerProvider()) }
 
-// WithoutMetrics makes no metrics.
+// WithoutMetrics disables metrics.
 func WithoutMetrics() Option { return WithMeterProvider(metricnoop.NewMeterProvider()) }
 
 // WithTrustRemote makes the span of a request that a server answers a child of the span that its client names. Use it
@@ -67,16 +67,21 @@ func WithFilter(filter func(context.Context, mcptask.RequestInfo) bool) Option {
 // WithAttributeFilter leaves out the attributes for which filter returns false, of spans and metrics. It is called from
 // many goroutines.
 func WithAttributeFilter(filter attribute.Filter) Option {
-	return func(c *config) { c.attributes = filter }
+	return func(c *config) { c.attributeFilter = filter }
 }
 
-// keep returns the attributes that the filter admits.
+// keep returns the attributes that the filter admits. It changes the slice that it is given.
 func (c *config) keep(all ...attribute.KeyValue) []attribute.KeyValue {
 	kept := all[:0]
 	for _, a := range all {
-		if c.attributes(a) {
+		if c.attributeFilter(a) {
 			kept = append(kept, a)
 		}
 	}
 	return kept
+}
+
+// with returns the attributes that the filter admits, for a metric.
+func (c *config) with(all ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributes(c.keep(all...)...)
 }

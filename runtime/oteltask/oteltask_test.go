@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -315,19 +317,36 @@ func TestLog(t *testing.T) {
 	}
 }
 
-func TestFilters(t *testing.T) {
+// TestFilter checks that a request that is left out has neither spans nor points of metrics, and that another one has.
+func TestFilter(t *testing.T) {
 	s := open(t, mcptask.Revision20260728,
-		oteltask.WithFilter(func(_ context.Context, info mcptask.RequestInfo) bool { return info.Tool != "check" }),
-		oteltask.WithAttributeFilter(func(a attribute.KeyValue) bool { return a.Key != "mcptask.task.id" && a.Key != "gen_ai.tool.name" }))
+		oteltask.WithFilter(func(_ context.Context, info mcptask.RequestInfo) bool { return info.Tool != "check" }))
 	s.call(t.Context(), "check", renderInput{File: "a"})
 	s.call(t.Context(), "render", renderInput{File: "a"})
 	s.close()
-	all := s.tell() + s.tellMetrics()
-	if strings.Contains(all, "tools/call check") || strings.Contains(all, "mcptask.task.id") || strings.Contains(all, "gen_ai.tool.name") {
-		t.Errorf("not left out:\n%s", all)
+	spans, metrics := s.tell(), s.tellMetrics()
+	for tool, want := range map[string]int{"check": 0, "render": 1} {
+		for _, side := range []string{"client", "server"} {
+			if got := strings.Count(spans, "tools/call "+tool+" ("+side+")"); got != want {
+				t.Errorf("%d spans of %s at the %s, want %d:\n%s", got, tool, side, want, spans)
+			}
+			points := regexp.MustCompile(`(?m)^mcp\.` + side + `\.operation\.duration .*gen_ai\.tool\.name=` + tool + `\b.*mcp\.method\.name=tools/call`)
+			if got := len(points.FindAllString(metrics, -1)); got != want {
+				t.Errorf("%d points of %s at the %s, want %d:\n%s", got, tool, side, want, metrics)
+			}
+		}
 	}
-	if !strings.Contains(all, "tools/call render (server)") || !strings.Contains(all, "gen_ai.operation.name") {
-		t.Errorf("too much left out:\n%s", all)
+}
+
+func TestAttributeFilter(t *testing.T) {
+	s := open(t, mcptask.Revision20260728,
+		oteltask.WithAttributeFilter(func(a attribute.KeyValue) bool { return a.Key != "mcptask.task.id" && a.Key != "gen_ai.tool.name" }))
+	s.call(t.Context(), "render", renderInput{File: "a"})
+	s.close()
+	for _, all := range []string{s.tell(), s.tellMetrics()} {
+		if strings.Contains(all, "mcptask.task.id") || strings.Contains(all, "gen_ai.tool.name") || !strings.Contains(all, "gen_ai.operation.name") {
+			t.Errorf("not left out, or too much:\n%s", all)
+		}
 	}
 }
 
@@ -397,6 +416,57 @@ func TestRequestErrors(t *testing.T) {
 	}
 }
 
+// TestQuestionErrors checks that a question without an answer is not measured as an answered one, and that its span has
+// an error only if something has failed.
+func TestQuestionErrors(t *testing.T) {
+	reader, spans := metric.NewManualReader(), tracetest.NewInMemoryExporter()
+	hooks := oteltask.Hooks(oteltask.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))),
+		oteltask.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))))
+	for tool, err := range map[string]error{
+		"answered": nil, "broken": errors.New("broken"), "refused": mcptask.ErrCannotAsk, "expired": mcptask.ErrExpired,
+		"cancelled": fmt.Errorf("step: %w", mcptask.ErrCancelled), "superseded": mcptask.ErrSuperseded,
+		"closed": mcptask.ErrServerClosed, "left": context.Canceled,
+	} {
+		_, end := hooks.Question(t.Context(), mcptask.QuestionInfo{Task: mcptask.Record{Tool: tool}, Key: tool})
+		end(err)
+	}
+	want := map[string]string{
+		"answered": "", "broken": "_OTHER", "refused": "_OTHER", "expired": "expired",
+		"cancelled": "cancelled", "superseded": "cancelled", "closed": "cancelled", "left": "cancelled",
+	}
+	if diff := cmp.Diff(want, readErrorTypes(t, reader, "gen_ai.tool.name")); diff != "" {
+		t.Error(diff)
+	}
+	for _, span := range spans.GetSpans() {
+		tool := strings.TrimPrefix(span.Name, "mcptask.ask ")
+		if isError := want[tool] == "_OTHER" || want[tool] == "expired"; (span.Status.Code == codes.Error) != isError {
+			t.Errorf("%s: the span has the status %v", tool, span.Status.Code)
+		}
+	}
+}
+
+// TestPolls checks which calls of fallback tools have no span: those that only read.
+func TestPolls(t *testing.T) {
+	spans := tracetest.NewInMemoryExporter()
+	hooks := oteltask.Hooks(oteltask.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))), oteltask.WithoutMetrics())
+	for _, info := range []mcptask.RequestInfo{
+		{Tool: "slow_task_status", IsFallback: true}, {Tool: "task_result", IsFallback: true},
+		{Tool: "slow_task_cancel", IsFallback: true}, {Tool: "task_answer", IsFallback: true}, {Tool: "check_task_status"},
+	} {
+		info.Method = "tools/call"
+		_, end := hooks.Request(t.Context(), info)
+		end(mcptask.RequestResult{})
+	}
+	var names []string
+	for _, span := range spans.GetSpans() {
+		names = append(names, span.Name)
+	}
+	want := []string{"tools/call slow_task_cancel", "tools/call task_answer", "tools/call check_task_status"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // readErrorTypes returns the error.type of each value that another attribute has, of the only metric.
 func readErrorTypes(t *testing.T, reader *metric.ManualReader, key attribute.Key) map[string]string {
 	t.Helper()
@@ -437,10 +507,18 @@ func TestBounds(t *testing.T) {
 	if err := meters.Collect(t.Context(), &all); err != nil {
 		t.Fatal(err)
 	}
+	isFound := false
 	for _, m := range all.ScopeMetrics[0].Metrics {
-		if h, ok := m.Data.(metricdata.Histogram[float64]); ok && m.Name == "mcp.client.operation.duration" && len(h.DataPoints) != 2 {
+		if m.Name != "mcp.client.operation.duration" {
+			continue
+		}
+		isFound = true
+		if h := m.Data.(metricdata.Histogram[float64]); len(h.DataPoints) != 2 {
 			t.Errorf("%s has %d series, want 2: that of a reserved code, and that of all others", m.Name, len(h.DataPoints))
 		}
+	}
+	if !isFound {
+		t.Error("the requests of the client are not measured")
 	}
 }
 
@@ -463,6 +541,25 @@ func TestRunOfFilteredRequest(t *testing.T) {
 		run := spans.GetSpans()[0]
 		if isChild := run.Parent.IsValid(); isChild != isTrusted || !isTrusted && len(run.Links) != 1 {
 			t.Errorf("trusted %v: the run has the parent %v and %d links", isTrusted, run.Parent.SpanID(), len(run.Links))
+		}
+	}
+}
+
+// TestRunOfExecutor checks that a run that no call waits for begins a trace of its own, unless its executor has a span.
+func TestRunOfExecutor(t *testing.T) {
+	remote := "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
+	spans := tracetest.NewInMemoryExporter()
+	tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
+	hooks := oteltask.Hooks(oteltask.WithTracerProvider(tracers), oteltask.WithoutMetrics(), oteltask.WithTrustRemote())
+	activity, span := tracers.Tracer("executor").Start(t.Context(), "activity")
+	defer span.End()
+	for _, ctx := range []context.Context{t.Context(), activity} {
+		spans.Reset()
+		_, end := hooks.Run(ctx, mcptask.RunInfo{Task: mcptask.Record{Tool: "t", Trace: remote, Attempt: 1}})
+		end(mcptask.RunResult{})
+		run, want := spans.GetSpans()[0], trace.SpanContextFromContext(ctx)
+		if run.Parent.SpanID() != want.SpanID() || len(run.Links) != 1 || run.Links[0].SpanContext.TraceID().String() != remote[3:35] {
+			t.Errorf("the parent is %v, want %v; links: %v", run.Parent.SpanID(), want.SpanID(), run.Links)
 		}
 	}
 }

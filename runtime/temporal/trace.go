@@ -2,10 +2,11 @@ package temporal
 
 import (
 	"context"
-	"strings"
 
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // withTrace lets the interceptors of the client find the trace of a task, as a Record has it, unless ctx has a span.
@@ -14,6 +15,6 @@ func withTrace(ctx context.Context, recorded string) context.Context {
 	if recorded == "" || trace.SpanContextFromContext(ctx).IsValid() {
 		return ctx
 	}
-	parent, state, _ := strings.Cut(recorded, "\n")
+	parent, state := mcptask.SplitTrace(recorded)
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": parent, "tracestate": state})
 }

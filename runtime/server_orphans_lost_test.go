@@ -1,0 +1,148 @@
+package mcptask
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// eventLog has the events of tasks that the hooks of several servers were told of, without reports.
+type eventLog struct {
+	mu    sync.Mutex
+	kinds []string
+}
+
+func (l *eventLog) hooks() []Hooks {
+	return []Hooks{{Task: func(_ context.Context, e TaskEvent) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if e.Kind != EventReported {
+			l.kinds = append(l.kinds, string(e.Kind))
+		}
+	}}}
+}
+
+// String returns the events in the order in which they were told.
+func (l *eventLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.kinds, " ")
+}
+
+// listKinds returns the moments of a task, without reports.
+func listKinds(r Record) string {
+	var kinds []string
+	for _, m := range r.Timeline.Moments() {
+		if m.Kind != EventReported {
+			kinds = append(kinds, string(m.Kind))
+		}
+	}
+	return strings.Join(kinds, " ")
+}
+
+// TestLostRunIsTold checks that the timeline and the hooks tell of each run that was lost, once, and of no run that a
+// closing server has left to another one.
+func TestLostRunIsTold(t *testing.T) {
+	closeServer := func(t *testing.T, a *Server, _, _ *tapStore) {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	kill := func(_ *testing.T, _ *Server, first, _ *tapStore) { first.set(cut) }
+	// failUpdate makes the first Update of the second server fail, before or after it has changed the store.
+	failUpdate := func(isStored bool) tap {
+		var once sync.Once
+		return func(_ context.Context, method string, _ *Record, do func() error) (err error) {
+			fails := false
+			if method == "Update" {
+				once.Do(func() { fails = true })
+			}
+			switch {
+			case fails && isStored:
+				return errors.Join(do(), errStore)
+			case fails:
+				return errStore
+			}
+			return do()
+		}
+	}
+	for name, c := range map[string]struct {
+		policy Policy
+		end    func(t *testing.T, a *Server, first, second *tapStore)
+		want   string
+	}{
+		"closed":        {restart, closeServer, "created started left started ended"},
+		"killed":        {restart, kill, "created started lost started ended"},
+		"may not again": {Policy{Task: TaskRequired}, kill, "created started lost ended"},
+		"the claim fails": {restart, func(t *testing.T, a *Server, first, second *tapStore) {
+			second.set(failUpdate(false))
+			kill(t, a, first, second)
+		}, "created started lost started ended"},
+		"the claim's answer is lost": {restart, func(t *testing.T, a *Server, first, second *tapStore) {
+			second.set(failUpdate(true))
+			kill(t, a, first, second)
+		}, "created started lost started ended"},
+		"the end fails": {Policy{Task: TaskRequired}, func(t *testing.T, a *Server, first, second *tapStore) {
+			second.set(failUpdate(false))
+			kill(t, a, first, second)
+		}, "created started lost ended"},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			store := NewMemoryStore()
+			first, second := &tapStore{Store: store}, &tapStore{Store: store}
+			var told eventLog
+			tool := numberTool("t", c.policy, after(time.Hour))
+			a := newServer(t, Options{Store: first, Hooks: told.hooks()}, tool)
+			b := newServer(t, Options{Store: second, Hooks: told.hooks()}, tool)
+			id := begin(t, a, alice, "t").ID
+			time.Sleep(time.Second)
+			c.end(t, a, first, second)
+			r := ended(t, b, alice, id)
+			synctest.Wait()
+			if got := listKinds(r); got != c.want {
+				t.Errorf("the timeline has: %s\nwant: %s", got, c.want)
+			}
+			if got := told.String(); got != c.want {
+				t.Errorf("hooks were told: %s\nwant: %s", got, c.want)
+			}
+			first.set(nil)
+		})
+	}
+}
+
+// TestLostRunOfBusyServer checks that a run is lost once, although the task is found again and again before it can run.
+func TestLostRunOfBusyServer(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		first := &tapStore{Store: store}
+		x := &busyExecutor{}
+		x.busy.Store(true)
+		var told eventLog
+		tool := numberTool("t", restart, after(time.Hour))
+		a := newServer(t, Options{Store: first, Hooks: told.hooks()}, tool)
+		b := newServer(t, Options{Store: store, Hooks: told.hooks(), Executor: func(run RunFunc) (Executor, error) {
+			x.localExecutor = newLocalExecutor(run, 1)
+			return x, nil
+		}}, tool)
+		id := begin(t, a, alice, "t").ID
+		synctest.Wait()
+		first.set(cut)
+		time.Sleep(10 * leaseFor)
+		x.busy.Store(false)
+		want := "created started lost started ended"
+		if got := listKinds(ended(t, b, alice, id)); got != want {
+			t.Errorf("the timeline has: %s\nwant: %s", got, want)
+		}
+		synctest.Wait()
+		if got := told.String(); got != want {
+			t.Errorf("hooks were told: %s\nwant: %s", got, want)
+		}
+		first.set(nil)
+	})
+}

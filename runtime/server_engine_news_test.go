@@ -48,11 +48,15 @@ func TestParkedWithoutEngine(t *testing.T) {
 type forgetfulStore struct {
 	mcptask.Store
 	lose atomic.Bool
+	then func() // what happens meanwhile, or nil
 }
 
 func (s *forgetfulStore) Update(ctx context.Context, from, to mcptask.Record, q mcptask.Quota) (mcptask.Record, error) {
 	r, err := s.Store.Update(ctx, from, to, q)
 	if s.lose.CompareAndSwap(true, false) {
+		if s.then != nil {
+			s.then()
+		}
 		return mcptask.Record{}, errors.New("the answer was lost")
 	}
 	return r, err

@@ -8,7 +8,8 @@ import (
 )
 
 // Operator sees and changes the tasks of all principals, for a person who operates the server. What it does is in the
-// audit trail under the person's name. All methods are safe for concurrent use.
+// audit trail under the person's name. A change that has begun goes on if its context ends, so that the trail has it. All
+// methods are safe for concurrent use.
 type Operator struct {
 	server *Server
 	name   string
@@ -39,10 +40,17 @@ func (o *Operator) Reveal(ctx context.Context, r Record, what string) {
 // ErrTaskEnded says that an operator's action comes too late.
 var ErrTaskEnded = errors.New("mcptask: the task has ended already")
 
-// explainToOperator turns the error of an event into one for the person.
-func explainToOperator(err error) error {
-	if errors.Is(err, errTerminal) {
+// conclude writes an action to the audit trail, and returns the person's error. If the store has failed, it may have stored
+// the change all the same.
+func (o *Operator) conclude(ctx context.Context, err error, action string, r Record, attrs ...any) error {
+	var refused *QuotaError
+	switch {
+	case err == nil:
+		o.audit(ctx, action, r, attrs...)
+	case errors.Is(err, errTerminal):
 		return ErrTaskEnded
+	case !isGone(err) && !errors.As(err, &refused):
+		o.audit(ctx, action, r, append(attrs, "error", err)...)
 	}
 	return err
 }
@@ -54,15 +62,15 @@ func (o *Operator) Cancel(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	record, err = s.applyEvent(ctx, record, func(Record) event {
+	ctx = context.WithoutCancel(ctx)
+	ended, err := s.applyEvent(ctx, record, func(Record) event {
 		return event{kind: eventFinish, outcome: Outcome{Kind: OutcomeCancelled}, operator: o.name}
 	})
-	if err != nil {
-		return explainToOperator(err)
+	if err := o.conclude(ctx, err, "cancel", record); err != nil {
+		return err
 	}
-	o.audit(ctx, "cancel", record)
 	s.cancelHandler(id, ErrCancelled)
-	s.tellEngine(record, "Cancel", Engine.Cancel)
+	s.tellEngine(ended, "Cancel", Engine.Cancel)
 	return nil
 }
 
@@ -85,24 +93,24 @@ func (o *Operator) Answer(ctx context.Context, id, key string, response json.Raw
 	if err := checkAnswer(ctx, &s.schemas, record.Inputs[i], response); err != nil {
 		return err
 	}
-	record, err = s.applyEvent(ctx, record, func(r Record) event {
+	ctx = context.WithoutCancel(ctx)
+	answered, err := s.applyEvent(ctx, record, func(r Record) event {
 		if !r.isOutstanding(key) {
 			return event{}
 		}
 		return event{kind: eventAnswer, key: key, answer: response, operator: o.name}
 	})
-	switch {
-	case errors.Is(err, errVoid):
+	if errors.Is(err, errVoid) {
 		return fmt.Errorf("%w: %q", ErrNotAsked, key)
-	case err != nil:
-		return explainToOperator(err)
 	}
 	var given struct {
 		Action string `json:"action"`
 	}
 	_ = json.Unmarshal(response, &given) // the response to a request to a model has none
-	o.audit(ctx, "answer", record, "key", key, "response", given.Action)
-	s.tellEngineOfAnswer(record)
+	if err := o.conclude(ctx, err, "answer", record, "key", key, "response", given.Action); err != nil {
+		return err
+	}
+	s.tellEngineOfAnswer(answered)
 	return nil
 }
 
@@ -123,6 +131,7 @@ func (o *Operator) RunAgain(ctx context.Context, id string) (Record, error) {
 		return Record{}, fmt.Errorf("%w: %q: a server that has it can, on the same store", ErrNoTool, former.Tool)
 	}
 	call := CallRequest{Mode: ModeTask, Trace: TraceOf(ctx), operator: o.name, again: "again " + LogID("", former.ID)}
+	ctx = context.WithoutCancel(ctx)
 	reply, _, err := s.beginTask(ctx, former.asCaller(), t, former.Arguments, call, nil)
 	if err != nil {
 		return Record{}, err

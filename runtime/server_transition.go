@@ -55,7 +55,7 @@ func (s *Server) moveTask(ctx context.Context, t *storeRetry, known Record, deci
 			}
 		}
 		known = Record{}
-		if s.updateLanded(sentEvent.kind, sent, record) {
+		if s.updateLanded(sentEvent, sent, record) {
 			s.announceChange(ctx, record, sentEvent)
 			return record, nil
 		}
@@ -115,16 +115,19 @@ func ifSameRun(run Record, e event) func(Record) event {
 // updateLanded reports whether an Update that failed was carried out all the same,
 // and only its answer was lost. Without this check, a run that it began would be
 // taken for another worker's, an end for another caller's, a claim for another server's, and a handover would give back
-// another try. Other events are harmless: they do not apply twice. The servers of an engine share the name of their worker, so their starts
+// another try, and an answer would not be in the audit trail. Other events are harmless: they do not apply twice. The servers of an engine share the name of their worker, so their starts
 // differ only in their time.
-func (s *Server) updateLanded(kind eventKind, sent, now Record) bool {
-	switch kind {
+func (s *Server) updateLanded(e event, sent, now Record) bool {
+	switch e.kind {
 	case eventStart:
 		return now.isSameRun(sent) && (s.engine == nil || now.UpdatedAt.Equal(sent.UpdatedAt))
 	case eventClaim:
 		return now.isSameRun(sent) && !now.Done()
 	case eventHandOver:
 		return now.isSameRun(sent) && now.Tries == sent.Tries
+	case eventAnswer:
+		i := now.findInput(e.key)
+		return i >= 0 && now.Inputs[i].State == InputAnswered && e.failed == nil && bytes.Equal(now.Inputs[i].Response, e.answer)
 	case eventFinish:
 		return now.Done() && now.CreatedAt.Equal(sent.CreatedAt) && now.TerminalAt.Equal(sent.TerminalAt) &&
 			now.Outcome.Kind == sent.Outcome.Kind && bytes.Equal(now.Outcome.Result, sent.Outcome.Result)

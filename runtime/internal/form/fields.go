@@ -28,6 +28,7 @@ type Field struct {
 	Choices []Choice
 	// Schema is the schema of the field.
 	Schema json.RawMessage
+	places map[string]int // of the choices, by their values; see newPlaces
 }
 
 // Property is the schema of a field.
@@ -104,17 +105,20 @@ func Parse(schema json.RawMessage) (Form, error) {
 	if Check(EncodeMembers(members)) != nil {
 		return made, ErrFormless
 	}
+	missing := map[string]bool{}
+	for _, name := range required {
+		missing[name] = true
+	}
 	for _, p := range properties {
-		f, err := newField(p, slices.Contains(required, p.Name))
+		f, err := newField(p, missing[p.Name])
 		if err != nil {
 			return made, err
 		}
 		made.Fields = append(made.Fields, f)
+		delete(missing, p.Name)
 	}
-	for _, name := range required {
-		if !slices.ContainsFunc(made.Fields, func(f Field) bool { return f.Name == name }) {
-			return made, ErrFormless
-		}
+	if len(missing) > 0 {
+		return made, ErrFormless
 	}
 	made.Members = members
 	return made, nil
@@ -138,6 +142,10 @@ func newField(m Member, required bool) (Field, error) {
 	default:
 		f.Choices = newChoices(p.Enum, p.EnumNames, p.OneOf)
 	}
+	if slices.ContainsFunc(f.Choices, func(c Choice) bool { return c.Value == nil }) { // an option without a const
+		return Field{}, ErrFormless
+	}
+	f.places = newPlaces(f.Choices)
 	return f, nil
 }
 
@@ -171,28 +179,48 @@ func withoutPassword(schema json.RawMessage) json.RawMessage {
 	return EncodeMembers(append(members, Member{"writeOnly", json.RawMessage("true")}))
 }
 
-// IndexOf returns the index of the choice that has a value, or -1.
-func (f Field) IndexOf(value json.RawMessage) int {
-	for i, c := range f.Choices {
-		if bytes.Equal(c.Value, value) { // also integers that are the same in floating point
-			return i
+// newPlaces returns the indexes of choices, by the text of their values and by what these mean: 1 and 1.0 are the same. The
+// text comes first, because large integers that differ are the same in floating point. A value that comes twice has its
+// first index.
+func newPlaces(choices []Choice) map[string]int {
+	places := map[string]int{}
+	add := func(key string, at int) {
+		if _, ok := places[key]; !ok {
+			places[key] = at
 		}
 	}
-	return slices.IndexFunc(f.Choices, func(c Choice) bool { return sameScalar(c.Value, value) })
-}
-
-// sameScalar compares two strings, numbers or booleans.
-func sameScalar(a, b json.RawMessage) bool {
-	var x, y any
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && isScalar(x) && x == y
-}
-
-func isScalar(value any) bool {
-	switch value.(type) {
-	case string, float64, bool:
-		return true
+	for i, c := range choices {
+		add(string(c.Value), i)
 	}
-	return false
+	for i, c := range choices {
+		add(meaningOf(c.Value), i)
+	}
+	return places
+}
+
+// meaningOf returns a text that a string, number or boolean has in common with all that are equal to it. It is no JSON.
+func meaningOf(value json.RawMessage) string {
+	var v any
+	if json.Unmarshal(value, &v) != nil {
+		return ""
+	}
+	switch v.(type) {
+	case string, float64, bool:
+		return fmt.Sprintf("%T %v", v, v)
+	}
+	return ""
+}
+
+// IndexOf returns the index of the choice that has a value, or -1.
+func (f Field) IndexOf(value json.RawMessage) int {
+	if at, ok := f.places[string(value)]; ok {
+		return at
+	}
+	meaning := meaningOf(value)
+	if at, ok := f.places[meaning]; ok && meaning != "" {
+		return at
+	}
+	return -1
 }
 
 // DefaultValue returns the value that the field has if a person leaves it, or nil.

@@ -116,7 +116,7 @@ func readResponse(record mcptask.Record, key string, entered url.Values) (json.R
 		}
 		asked, err := form.Parse(in.Schema)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", errForm, err)
 		}
 		if response["content"], err = readContent(asked.Fields, entered); err != nil {
 			return nil, err

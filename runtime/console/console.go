@@ -76,8 +76,9 @@ type Console struct {
 	mux       *http.ServeMux
 	origins   *http.CrossOriginProtection
 	templates *template.Template
-	key       []byte      // of the marks of principals
-	cipher    cipher.AEAD // of principals in URLs
+	key       []byte        // of the marks of principals
+	cipher    cipher.AEAD   // of principals in URLs
+	reads     chan struct{} // has an element for each read of the store
 
 	mu    sync.Mutex
 	views map[viewKey]*liveView
@@ -101,7 +102,7 @@ func New(server *mcptask.Server, options Options) (*Console, error) {
 		return nil, errors.New("console: the server's store is no mcptask.Inspector, which shows the tasks of all principals: implement it, or use a store of this module")
 	}
 	c := &Console{server: server, inspector: inspector, options: options, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(),
-		key: []byte(rand.Text()), views: map[viewKey]*liveView{}, streamsOf: map[string]int{}}
+		key: []byte(rand.Text()), reads: make(chan struct{}, maxReads), views: map[viewKey]*liveView{}, streamsOf: map[string]int{}}
 	block, err := aes.NewCipher(c.hash("cipher", ""))
 	if err == nil {
 		c.cipher, err = cipher.NewGCM(block)

@@ -274,6 +274,19 @@ func TestFilter(t *testing.T) {
 	if rest := strings.Count(d.get(strings.ReplaceAll(next[1], "&amp;", "&")), row); rest != 11 {
 		t.Errorf("%d older tasks, want 11", rest)
 	}
+	// Longer beginnings would let a viewer find out the whole ID, which may be the key to a task.
+	reference := strings.TrimPrefix(d.pageOf("render"), "tasks/")
+	if got := strings.Count(d.get("tasks?task="+id[:8]+"0000"), row); got != 1 {
+		t.Errorf("more than the page has of an ID counts: %d tasks", got)
+	}
+	if status, _, _ := d.request(http.MethodGet, "tasks?after="+reference+"0", nil); status != http.StatusNotFound {
+		t.Errorf("a long place in the list: HTTP %d", status)
+	}
+	for _, lost := range []string{"\xff", " ... "} {
+		if status, _, _ := d.request(http.MethodPost, "tasks/search", url.Values{"task": {lost}}); status != http.StatusNotFound {
+			t.Errorf("the ID %q: HTTP %d", lost, status)
+		}
+	}
 	for _, odd := range []string{"state=odd", "age=odd", "owner=odd", "owner=" + strings.Repeat("A", 60), "after=odd"} {
 		if status, _, body := d.request(http.MethodGet, "tasks?"+odd, nil); status != http.StatusBadRequest && status != http.StatusNotFound {
 			t.Errorf("%s: HTTP %d\n%s", odd, status, body)
@@ -286,8 +299,8 @@ func TestActions(t *testing.T) {
 	id := d.start(alice, "ship", `{"file":"x"}`)
 	d.awaitState(alice, id, asks)
 	page := d.pageOf("ship")
-	wants(t, "the form", d.get(page), `name="field approve"`, `<option value="&#34;small&#34;">small</option>`, `<option value="&#34;express&#34;">Tomorrow</option>`,
-		`<option value="&#34;slow&#34;">slow</option>`, `<option value="2" selected>2</option>`, `<input type="checkbox" name="field to" value="&#34;y&#34;">`, "Answer for the requestor")
+	wants(t, "the form", d.get(page), `name="field 0"`, `<option value="&#34;small&#34;">small</option>`, `<option value="&#34;express&#34;">Tomorrow</option>`,
+		`<option value="&#34;slow&#34;">slow</option>`, `<option value="2" selected>2</option>`, `<input type="checkbox" name="field 6" value="&#34;y&#34;">`, "Answer for the requestor")
 	act := func(action string, form url.Values, want int) string {
 		t.Helper()
 		status, header, body := d.request(http.MethodPost, page+"/"+action, form)
@@ -303,13 +316,19 @@ func TestActions(t *testing.T) {
 		}
 		return form
 	}
-	wants(t, "a number that is none", act("answer", answer("field approve", "true", "field boxes", "many", "field note", "kept", "field size", "huge"), 422),
+	wants(t, "a number that is none", act("answer", answer("field 0", "true", "field 2", "many", "field 3", "kept", "field 1", "huge"), 422),
 		`Not done: the form does not fit: size: &#34;huge&#34; is none of the choices; boxes: &#34;many&#34; is no number`,
 		`value="kept"`, `value="many"`, `<option value="true" selected>yes</option>`)
-	wants(t, "null, which is no number", act("answer", answer("field approve", "true", "field boxes", "null"), 422), "Not done:", "boxes")
+	wants(t, "null, which is no number", act("answer", answer("field 0", "true", "field 2", "null"), 422), "Not done:", "boxes")
 	wants(t, "an answer that is missing", act("answer", answer(), 422), "Not done:", "approve")
+	for _, forged := range []url.Values{
+		answer("field 6", ""), {"key": {"approve"}, "action": {"accept"}, "field 0": {"true"}, "field 6": {"", `"x"`, "2"}},
+		{"key": {"approve"}, "action": {"accept"}, "field 0": {"true", "false"}}, answer("field 0", "maybe"), answer("action", "raw"), answer("action", "raw", "response", "{"),
+	} {
+		act("answer", forged, 422)
+	}
 	wants(t, "a question that is not asked", act("answer", answer("key", "other"), http.StatusConflict), "does not ask")
-	act("answer", answer("field approve", "true", "field size", `"large"`, "field boxes", "3", "field note", "", "field speed", `"express"`, "field days", "2", "field to", `"y"`),
+	act("answer", answer("field 0", "true", "field 1", `"large"`, "field 2", "3", "field 3", "", "field 4", `"express"`, "field 5", "2", "field 6", `"y"`),
 		http.StatusSeeOther)
 	record := d.awaitState(alice, id, isDone)
 	wants(t, "the result", string(record.Outcome.Result), `\"approve\":true`, `\"size\":\"large\"`, `\"boxes\":3`, `\"speed\":\"express\"`, `\"days\":2`, `\"to\":[\"y\"]`)
@@ -492,6 +511,7 @@ type brokenStore struct {
 	mcptask.Store
 	mcptask.Inspector
 	broken atomic.Bool
+	away   atomic.Bool // for reads
 }
 
 func (s *brokenStore) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
@@ -505,6 +525,9 @@ func (s *brokenStore) Update(ctx context.Context, from, to mcptask.Record, quota
 func (s *brokenStore) CountUnfinished(ctx context.Context) ([]mcptask.Count, error) {
 	if s.broken.Swap(false) {
 		panic("broken")
+	}
+	if s.away.Load() {
+		return nil, errors.New("no connection")
 	}
 	return s.Inspector.CountUnfinished(ctx)
 }
@@ -538,7 +561,7 @@ func (d *desk) watch(view string) (next func() string) {
 	}
 }
 
-// TestLiveGoesOn breaks the store while two viewers look, and then forbids it.
+// TestLiveGoesOn breaks the store while viewers look, takes it away, and then forbids to look.
 func TestLiveGoesOn(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := newBrokenStore()
@@ -556,8 +579,13 @@ func TestLiveGoesOn(t *testing.T) {
 		store.broken.Store(true) // for the view that is made next
 		wants(t, "the stream after a panic", second(), `"totals":`, `"workers":`)
 		wants(t, "the log", d.log.String(), "a live view of the console panicked")
+		third := d.watch("tasks")
+		store.away.Store(true) // what an open page shows grows old
+		for second() != "" {
+		}
+		wants(t, "the log", d.log.String(), "console failed", "no connection")
 		isGone.Store(true)
-		for first() != "" {
+		for first() != "" || third() != "" {
 		}
 		wants(t, "the log", d.log.String(), "console refused a request")
 	})

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -23,7 +24,7 @@ type control struct {
 	// Options are what can be chosen, and IsSeveral says that several of them can be.
 	Options   []option
 	IsSeveral bool
-	// Value is the text of an element without options, and Type the type of its input.
+	// Value is the text of an element without options, and Type the type of its input, or "" for several lines.
 	Value, Type string
 }
 
@@ -33,8 +34,8 @@ type option struct {
 	IsChosen     bool
 }
 
-// nameOf returns the name of the control of a field.
-func nameOf(f form.Field) string { return "field " + f.Name }
+// nameOf returns the name of the control of a form's nth field. The field's own name may be one that browsers change.
+func nameOf(n int) string { return "field " + strconv.Itoa(n) }
 
 // optionsOf returns the values that can be chosen for a field, with titles. There are none if it is typed.
 func optionsOf(f form.Field) []form.Choice {
@@ -44,9 +45,9 @@ func optionsOf(f form.Field) []form.Choice {
 	return f.Choices
 }
 
-// newControl returns the control of a field, with what a viewer has entered or else the default.
-func newControl(f form.Field, entered url.Values) control {
-	c := control{Name: nameOf(f), Label: cmp.Or(f.Title, f.Name), Required: f.Required, IsSeveral: f.Type == "array", Type: "text"}
+// newControl returns the control of a form's nth field, with what a viewer has entered or else the default.
+func newControl(n int, f form.Field, entered url.Values) control {
+	c := control{Name: nameOf(n), Label: cmp.Or(f.Title, f.Name), Required: f.Required, IsSeveral: f.Type == "array", Type: "text"}
 	chosen := entered[c.Name]
 	if entered == nil {
 		switch value := f.DefaultValue(); {
@@ -60,9 +61,13 @@ func newControl(f form.Field, entered url.Values) control {
 			chosen = []string{plainText(value)}
 		}
 	}
+	isChosen := map[string]bool{}
+	for _, value := range chosen {
+		isChosen[value] = true
+	}
 	for _, choice := range optionsOf(f) {
 		value := string(choice.Value)
-		c.Options = append(c.Options, option{value, cmp.Or(choice.Title, plainText(choice.Value)), slices.Contains(chosen, value)})
+		c.Options = append(c.Options, option{value, cmp.Or(choice.Title, plainText(choice.Value)), isChosen[value]})
 	}
 	hints := []string{f.Description}
 	switch {
@@ -71,8 +76,11 @@ func newControl(f form.Field, entered url.Values) control {
 	case c.Options == nil:
 		c.Value = strings.Join(chosen, "")
 		hints = append(hints, f.Describe())
-		if f.WriteOnly {
+		switch {
+		case f.WriteOnly:
 			c.Type = "password"
+		case strings.ContainsAny(c.Value, "\r\n"):
+			c.Type = "" // an input would join the lines
 		}
 	}
 	c.Hint = strings.Join(slices.DeleteFunc(hints, func(s string) bool { return s == "" }), " · ")
@@ -93,8 +101,8 @@ func plainText(value json.RawMessage) string {
 func readContent(fields []form.Field, entered url.Values) (json.RawMessage, error) {
 	var members []form.Member
 	var faults []string
-	for _, f := range fields {
-		value, err := readField(f, entered[nameOf(f)])
+	for n, f := range fields {
+		value, err := readField(f, entered[nameOf(n)])
 		if err != nil {
 			faults = append(faults, fmt.Sprintf("%s: %v", cmp.Or(f.Title, f.Name), err))
 		}
@@ -110,19 +118,30 @@ func readContent(fields []form.Field, entered url.Values) (json.RawMessage, erro
 
 // readField returns the value of a field, or nil if it stays empty.
 func readField(f form.Field, entered []string) (json.RawMessage, error) {
-	options := optionsOf(f)
-	for _, value := range entered {
-		if value != "" && options != nil && !slices.ContainsFunc(options, func(c form.Choice) bool { return string(c.Value) == value }) {
-			return nil, fmt.Errorf("%q is none of the choices", text.Shorten(value, mostOfFault))
+	isSeveral, options := f.Type == "array", optionsOf(f)
+	if isSeveral || options != nil {
+		entered = slices.DeleteFunc(slices.Clone(entered), func(value string) bool { return value == "" })
+		known := map[string]bool{}
+		for _, c := range options {
+			known[string(c.Value)] = true
+		}
+		for _, value := range entered {
+			if !known[value] {
+				return nil, fmt.Errorf("%q is none of the choices", text.Shorten(value, mostOfFault))
+			}
 		}
 	}
-	typed := strings.Join(entered, "")
-	switch {
-	case f.Type == "array":
+	if isSeveral {
 		if len(entered) == 0 && !f.Required && f.DefaultValue() == nil {
 			return nil, nil
 		}
 		return json.RawMessage("[" + strings.Join(entered, ",") + "]"), nil
+	}
+	if len(entered) > 1 {
+		return nil, errors.New("it has more than one value")
+	}
+	typed := strings.Join(entered, "")
+	switch {
 	case options == nil && f.Type == "string" && (typed != "" || f.Required):
 		return json.Marshal(typed)
 	case typed == "":

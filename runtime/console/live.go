@@ -3,6 +3,8 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -24,6 +26,8 @@ const (
 	// keepAliveEvery is how often a stream sends a comment, so that proxies keep it open, and asks whether its viewer still may
 	// look.
 	keepAliveEvery = 15 * time.Second
+	// failsFor is how long a view may fail until its streams end, so that its viewers see that the page is not live.
+	failsFor = 10 * time.Second
 	// sendWithin bounds how long a viewer may take to read a message.
 	sendWithin = 10 * time.Second
 	// maxStreamsPerViewer bounds the open streams of a viewer, and maxStreams those of all.
@@ -81,7 +85,10 @@ func (c *Console) stream(w http.ResponseWriter, r request) error {
 			return nil
 		case <-c.server.Closing().Done():
 			return nil
-		case parts := <-news:
+		case parts, ok := <-news:
+			if !ok {
+				return nil // the view fails
+			}
 			data, err := json.Marshal(parts) // one line
 			if err != nil {
 				return nil // cannot happen: they are strings
@@ -110,10 +117,7 @@ func (c *Console) makeView(ctx context.Context, key viewKey, seen *int64) (fragm
 		}
 		return c.render(o, overviewParts...)
 	case name == "tasks":
-		values, err := url.ParseQuery(rest)
-		if err != nil {
-			return nil, failure{http.StatusBadRequest, "the view cannot be read"}
-		}
+		values, _ := url.ParseQuery(rest) // what cannot be read is left out, as of the page
 		l, err := c.readList(ctx, newQuery(values))
 		if err != nil {
 			return nil, err
@@ -171,34 +175,59 @@ func (c *Console) join(key viewKey, parts fragments) (news chan fragments, leave
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if delete(v.viewers, news); len(v.viewers) == 0 {
-			v.stop()
-			delete(c.views, key)
+			c.end(key, v)
 		}
 	}
+}
+
+// end ends a view and its streams. c.mu is held.
+func (c *Console) end(key viewKey, v *liveView) {
+	v.stop()
+	if c.views[key] == v {
+		delete(c.views, key)
+	}
+	for news := range v.viewers {
+		close(news)
+	}
+	clear(v.viewers)
 }
 
 // refresh makes a view again and again, and gives its viewers what has changed.
 func (c *Console) refresh(ctx context.Context, key viewKey, v *liveView) {
 	defer guard.Recover(c.server.Logger(), "a live view of the console")
-	pause := refreshEvery
-	for {
+	worked, pause := time.Now(), refreshEvery
+	for time.Since(worked) < failsFor {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(pause):
 		}
 		began := time.Now()
-		c.remake(ctx, key, v)
+		if c.remake(ctx, key, v) {
+			worked = time.Now()
+		}
 		pause = max(refreshEvery, pauseFactor*time.Since(began))
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end(key, v)
 }
 
-// remake makes a view once more.
-func (c *Console) remake(ctx context.Context, key viewKey, v *liveView) {
+// remake makes a view once more. It returns false if that fails.
+func (c *Console) remake(ctx context.Context, key viewKey, v *liveView) bool {
 	defer guard.Recover(c.server.Logger(), "a live view of the console") // the next one may do better
-	if parts, err := c.makeView(ctx, key, &v.version); err == nil {      // the store may come back; a task that has expired stays as it was
-		c.publish(v, parts)
+	parts, err := c.makeView(ctx, key, &v.version)
+	switch {
+	case errors.Is(err, errNoTask): // it has expired, and stays as it was
+		return true
+	case err != nil:
+		if ctx.Err() == nil {
+			c.server.Notice(slog.LevelError, "console failed", "error", err)
+		}
+		return false
 	}
+	c.publish(v, parts)
+	return true
 }
 
 // publish gives the viewers the parts that have changed, and all to those who have come since the last time: what they got

@@ -37,9 +37,23 @@ const (
 	scanWaiting  = 200      // the oldest tasks that ask; see Console.readWaiting
 	mostShown    = 64 << 10 // bytes of a revealed text
 	mostMessage  = 300      // bytes of a message in a list
+	maxReads     = 2        // at once
 	readsWithin  = 10 * time.Second
 	answerLength = 1 << 20
 )
+
+// beginRead begins a read of the store, until done is called, and bounds its time. Few run at once: they take the store from
+// those who call tools.
+func (c *Console) beginRead(ctx context.Context) (_ context.Context, done func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, readsWithin)
+	select {
+	case c.reads <- struct{}{}:
+		return ctx, func() { <-c.reads; cancel() }, nil
+	case <-ctx.Done():
+		defer cancel()
+		return ctx, nil, ctx.Err()
+	}
+}
 
 // write writes a page. If it returns an error, nothing is written.
 func (c *Console) write(w http.ResponseWriter, status int, name string, p page) error {
@@ -110,9 +124,12 @@ type waiting struct {
 
 // readOverview reads what the first page shows.
 func (c *Console) readOverview(ctx context.Context) (overview, error) {
-	ctx, cancel := context.WithTimeout(ctx, readsWithin)
-	defer cancel()
 	o := overview{Path: c.options.Path, Ends: newEnds(c.server.EndsPerMinute())}
+	ctx, done, err := c.beginRead(ctx)
+	if err != nil {
+		return o, err
+	}
+	defer done()
 	counts, err := c.inspector.CountUnfinished(ctx)
 	if err != nil {
 		return o, err
@@ -153,7 +170,7 @@ func (c *Console) readWaiting(ctx context.Context) ([]waiting, error) {
 	slices.SortStableFunc(asking, func(a, b mcptask.Record) int { return firstAsked(a).Compare(firstAsked(b)) })
 	var all []waiting
 	for _, r := range asking[:min(len(asking), mostWaiting)] {
-		whole, err := c.readTask(ctx, r.ID) // a scan may leave the questions out
+		whole, err := c.getTask(ctx, r.ID) // a scan may leave the questions out
 		if errors.Is(err, errNoTask) {
 			continue
 		} else if err != nil {
@@ -259,7 +276,7 @@ var errNoTask = failure{http.StatusNotFound, "there is no such task, or it has e
 func parseReference(reference string) (created time.Time, id string, err error) {
 	number, id, ok := strings.Cut(reference, "-")
 	micros, failed := strconv.ParseInt(number, 36, 64)
-	if !ok || failed != nil {
+	if !ok || failed != nil || len(id) > idPrefix { // by a longer one, a viewer could find out a whole ID
 		return created, id, errNoTask
 	}
 	return time.UnixMicro(micros).UTC(), id, nil
@@ -276,8 +293,16 @@ func (c *Console) findTask(ctx context.Context, reference string) (mcptask.Recor
 
 // readTask returns a task, whole.
 func (c *Console) readTask(ctx context.Context, id string) (mcptask.Record, error) {
-	ctx, cancel := context.WithTimeout(ctx, readsWithin)
-	defer cancel()
+	ctx, done, err := c.beginRead(ctx)
+	if err != nil {
+		return mcptask.Record{}, err
+	}
+	defer done()
+	return c.getTask(ctx, id)
+}
+
+// getTask is readTask within another read.
+func (c *Console) getTask(ctx context.Context, id string) (mcptask.Record, error) {
 	record, err := c.server.Operator("").Task(ctx, id)
 	if errors.Is(err, mcptask.ErrNoRecord) {
 		return record, errNoTask
@@ -291,8 +316,11 @@ func (c *Console) seekTask(ctx context.Context, reference string) (mcptask.Recor
 	if err != nil {
 		return mcptask.Record{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, readsWithin)
-	defer cancel()
+	ctx, done, err := c.beginRead(ctx)
+	if err != nil {
+		return mcptask.Record{}, err
+	}
+	defer done()
 	var after mcptask.Position
 	for {
 		page, err := c.inspector.Scan(ctx, mcptask.Filter{CreatedFrom: created, CreatedUntil: created}, after, pageSize)
@@ -333,8 +361,9 @@ type question struct {
 	// Site is where the question sends the requestor, if it does.
 	Site     string
 	Controls []control
-	// IsRaw says that the response is written as JSON: it has no form.
+	// IsRaw says that the response is written as JSON: it has no form. Raw is what was written.
 	IsRaw      bool
+	Raw        string
 	SchemaText string
 	IsOpen     bool
 }
@@ -347,12 +376,12 @@ func (c *Console) newDetail(r mcptask.Record, viewer Viewer, entered url.Values)
 		q := question{Input: in, IsOpen: in.State == mcptask.InputOutstanding, SchemaText: indent(in.Schema), Message: messageOf(in), Site: siteOf(in)}
 		asked, err := form.Parse(in.Schema)
 		q.IsRaw = err != nil || in.Method != "elicitation/create"
-		for _, f := range asked.Fields {
-			if entered.Get("key") == in.Key {
-				q.Controls = append(q.Controls, newControl(f, entered))
-			} else {
-				q.Controls = append(q.Controls, newControl(f, nil))
-			}
+		var own url.Values
+		if entered.Get("key") == in.Key {
+			own, q.Raw = entered, entered.Get("response")
+		}
+		for n, f := range asked.Fields {
+			q.Controls = append(q.Controls, newControl(n, f, own))
 		}
 		d.Questions = append(d.Questions, q)
 	}

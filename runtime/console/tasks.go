@@ -55,9 +55,13 @@ var ages = []struct {
 func newQuery(values url.Values) query {
 	return query{
 		Tool: values.Get("tool"), State: values.Get("state"), Age: values.Get("age"), Text: values.Get("text"),
-		Task: values.Get("task"), Owner: values.Get("owner"), After: values.Get("after"),
+		Task: cutID(values.Get("task")), Owner: values.Get("owner"), After: values.Get("after"),
 	}
 }
+
+// cutID returns as much of an ID as a query has: by a longer one, a viewer could find out the whole ID, which is the key to an
+// anonymous task.
+func cutID(id string) string { return strings.ToValidUTF8(id[:min(len(id), idPrefix)], "") }
 
 // encode returns the query of a URL.
 func (q query) encode() string {
@@ -156,9 +160,11 @@ func (c *Console) readList(ctx context.Context, q query) (list, error) {
 			return l, err
 		}
 	}
-	within, cancel := context.WithTimeout(ctx, readsWithin)
-	defer cancel()
-	l.Tasks, err = c.inspector.Scan(within, filter, after, pageSize+1)
+	within, done, err := c.beginRead(ctx)
+	if err == nil {
+		defer done()
+		l.Tasks, err = c.inspector.Scan(within, filter, after, pageSize+1)
+	}
 	if err != nil {
 		if l.Slow = within.Err() != nil && ctx.Err() == nil; l.Slow {
 			return l, nil
@@ -190,13 +196,18 @@ func (c *Console) search(w http.ResponseWriter, r request) error {
 		return failure{http.StatusBadRequest, "the form cannot be read"}
 	}
 	q := newQuery(r.PostForm)
-	id := strings.TrimRight(strings.TrimSpace(q.Task), ".…")
-	q.Task = strings.ToValidUTF8(id[:min(len(id), idPrefix)], "")
+	if id := r.PostForm.Get("task"); id != "" {
+		if q.Task = cutID(strings.TrimRight(strings.TrimSpace(id), ".…")); q.Task == "" {
+			return failure{http.StatusNotFound, "no task has such an ID"}
+		}
+	}
 	if principal := r.PostForm.Get("principal"); principal != "" {
 		if !r.viewer.Reveal {
 			return failure{http.StatusForbidden, "you may not look for principals"}
 		}
-		q.Owner = c.seal(principal)
+		if q.Owner = c.seal(principal); q.Owner == "" {
+			return failure{http.StatusBadRequest, fmt.Sprintf("a principal of more than %d bytes cannot be looked for", maxSealed)}
+		}
 		c.server.Operator(r.viewer.Name).Reveal(r.Context(), mcptask.Record{Principal: principal, Tool: q.Tool}, "tasks of the principal")
 	}
 	c.goTo(w, "tasks?"+q.encode())
@@ -218,13 +229,23 @@ func (c *Console) markPrincipal(principal string) string {
 	return "owner " + hex.EncodeToString(c.hash("mark", principal))[:6]
 }
 
-// seal encrypts a principal, so that it can stand in a URL. The same principal gives the same text.
+// Principals are sealed in pieces of sealedIn bytes, which hides their length, and only up to maxSealed bytes: a URL has no room
+// for more.
+const (
+	sealedIn  = 64
+	maxSealed = 1 << 10
+)
+
+// seal encrypts a principal, so that it can stand in a URL. The same principal gives the same text. It returns "" for the
+// anonymous one, and for one that is too long.
 func (c *Console) seal(principal string) string {
-	if principal == "" {
+	if principal == "" || len(principal) > maxSealed {
 		return ""
 	}
+	plain := append([]byte(principal), 1)
+	plain = append(plain, make([]byte, (sealedIn-len(plain)%sealedIn)%sealedIn)...)
 	nonce := c.hash("nonce", principal)[:c.cipher.NonceSize()]
-	return base64.RawURLEncoding.EncodeToString(c.cipher.Seal(nonce, nonce, []byte(principal), nil))
+	return base64.RawURLEncoding.EncodeToString(c.cipher.Seal(nonce, nonce, plain, nil))
 }
 
 // unseal returns the principal that seal has encrypted.
@@ -240,5 +261,5 @@ func (c *Console) unseal(sealed string) (string, error) {
 	if err != nil || size < c.cipher.NonceSize() {
 		return "", failure{http.StatusBadRequest, "the owner in the address is of another process of this server, or of one before its restart: look for the owner again"}
 	}
-	return string(data), nil
+	return strings.TrimSuffix(strings.TrimRight(string(data), "\x00"), "\x01"), nil
 }

@@ -49,7 +49,7 @@ func TestFields(t *testing.T) {
 		}
 	}
 	for _, schema := range []string{
-		`true`, `[]`, `{`, `{"type":"array"}`, `{"$ref":"#"}`, of(`{"type":"object"}`), of(`{"$ref":"#"}`), of(`{"type":"array","items":{"type":"string"}}`), of(`{"type":"array"}`),
+		`true`, `[]`, `{`, `{"type":"array"}`, `{"$ref":"#"}`, of(`{"type":"object"}`), of(`{"$ref":"#"}`), of(`{"type":"array","items":{"type":"string"}}`), of(`{"type":"array"}`), of(`{"type":"string","oneOf":[{"title":"none"}]}`),
 		of(`{"type":"string","minimum":"x"}`), of(`1`), `{"properties":1}`, `{"required":1}`, `{"properties":{},"required":["a"]}`,
 		of(`{"type":"string","description":"` + strings.Repeat("x", 300<<10) + `"}`),
 	} {

@@ -47,6 +47,8 @@ func TestDocsLimits(t *testing.T) {
 	wants = append(wants,
 		fmt.Sprintf("| %d in all, %d of one viewer |", bound("maxStreams"), bound("maxStreamsPerViewer")),
 		fmt.Sprintf("may take to read a change | %.0f seconds |", time.Duration(bound("sendWithin")).Seconds()),
+		fmt.Sprintf("for all pages at once. Others wait. | %d |", bound("maxReads")),
+		fmt.Sprintf("until it says `not live` | %.0f seconds |", time.Duration(bound("failsFor")).Seconds()),
 		fmt.Sprintf("and another page fails. | %.0f seconds |", time.Duration(bound("readsWithin")).Seconds()),
 		fmt.Sprintf("| tasks on a page of the list | %d |", bound("pageSize")),
 		fmt.Sprintf("of the %d oldest tasks that ask | %d |", bound("scanWaiting"), bound("mostWaiting")),

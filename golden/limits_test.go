@@ -47,7 +47,7 @@ func TestDocsLimits(t *testing.T) {
 	wants = append(wants,
 		fmt.Sprintf("| %d in all, %d of one viewer |", bound("maxStreams"), bound("maxStreamsPerViewer")),
 		fmt.Sprintf("may take to read a change | %.0f seconds |", time.Duration(bound("sendWithin")).Seconds()),
-		fmt.Sprintf("for all pages at once. Others wait. | %d |", bound("maxReads")),
+		fmt.Sprintf("at once. Others wait, at most %.0f seconds. | %d |", time.Duration(bound("waitsWithin")).Seconds(), bound("maxReads")),
 		fmt.Sprintf("until it says `not live` | %.0f seconds |", time.Duration(bound("failsFor")).Seconds()),
 		fmt.Sprintf("and another page fails. | %.0f seconds |", time.Duration(bound("readsWithin")).Seconds()),
 		fmt.Sprintf("| tasks on a page of the list | %d |", bound("pageSize")),

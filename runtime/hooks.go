@@ -133,7 +133,7 @@ const (
 	// EventStopping means that the requestor has asked the task to stop.
 	EventStopping EventKind = "stopping"
 	// EventLost means that the worker of a run died or was cut off. The task starts again or fails. The event comes once
-	// for each such run.
+	// for each such run, and the task's Attempt tells which it was.
 	EventLost EventKind = "lost"
 	// EventLeft means that a closing server released the task, or its run was parked until a question is answered.
 	EventLeft EventKind = "left"

@@ -40,9 +40,9 @@ func (o *Operator) Reveal(ctx context.Context, r Record, what string) {
 // ErrTaskEnded says that an operator's action comes too late.
 var ErrTaskEnded = errors.New("mcptask: the task has ended already")
 
-// conclude writes an action to the audit trail, and returns the person's error. If the store has failed, it may have stored
-// the change all the same.
-func (o *Operator) conclude(ctx context.Context, err error, action string, r Record, attrs ...any) error {
+// auditOutcome writes an action to the audit trail, and returns the error to show the person. If the store has failed, the
+// record has the error: the change may be stored.
+func (o *Operator) auditOutcome(ctx context.Context, err error, action string, r Record, attrs ...any) error {
 	var refused *QuotaError
 	switch {
 	case err == nil:
@@ -66,7 +66,7 @@ func (o *Operator) Cancel(ctx context.Context, id string) error {
 	ended, err := s.applyEvent(ctx, record, func(Record) event {
 		return event{kind: eventFinish, outcome: Outcome{Kind: OutcomeCancelled}, operator: o.name}
 	})
-	if err := o.conclude(ctx, err, "cancel", record); err != nil {
+	if err := o.auditOutcome(ctx, err, "cancel", record); err != nil {
 		return err
 	}
 	s.cancelHandler(id, ErrCancelled)
@@ -107,7 +107,7 @@ func (o *Operator) Answer(ctx context.Context, id, key string, response json.Raw
 		Action string `json:"action"`
 	}
 	_ = json.Unmarshal(response, &given) // the response to a request to a model has none
-	if err := o.conclude(ctx, err, "answer", record, "key", key, "response", given.Action); err != nil {
+	if err := o.auditOutcome(ctx, err, "answer", record, "key", key, "response", given.Action); err != nil {
 		return err
 	}
 	s.tellEngineOfAnswer(answered)
@@ -128,7 +128,7 @@ func (o *Operator) RunAgain(ctx context.Context, id string) (Record, error) {
 	}
 	t, ok := s.catalog.findTool(former.Tool)
 	if !ok {
-		return Record{}, fmt.Errorf("%w: %q: a server that has it can, on the same store", ErrNoTool, former.Tool)
+		return Record{}, fmt.Errorf("%w: %q: use a server of the same store that has it", ErrNoTool, former.Tool)
 	}
 	call := CallRequest{Mode: ModeTask, Trace: TraceOf(ctx), operator: o.name, again: "again " + LogID("", former.ID)}
 	ctx = context.WithoutCancel(ctx)

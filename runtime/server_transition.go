@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -112,22 +114,23 @@ func ifSameRun(run Record, e event) func(Record) event {
 	}
 }
 
-// updateLanded reports whether an Update that failed was carried out all the same,
-// and only its answer was lost. Without this check, a run that it began would be
-// taken for another worker's, an end for another caller's, a claim for another server's, and a handover would give back
-// another try, and an answer would not be in the audit trail. Other events are harmless: they do not apply twice. The servers of an engine share the name of their worker, so their starts
-// differ only in their time.
+// updateLanded reports whether an Update that failed was stored all the same, and only its answer was lost. Without it, a
+// server would take its own start for another worker's, its own claim for another server's, and its own end for another
+// caller's. A handover would give back another try, and an answer would not be told. Other events are harmless: they do not
+// apply twice. The servers of an engine share the name of their worker, so their starts and claims differ only in time.
 func (s *Server) updateLanded(e event, sent, now Record) bool {
 	switch e.kind {
 	case eventStart:
 		return now.isSameRun(sent) && (s.engine == nil || now.UpdatedAt.Equal(sent.UpdatedAt))
 	case eventClaim:
-		return now.isSameRun(sent) && !now.Done()
+		return now.isSameRun(sent) && !now.Done() && (s.engine == nil || now.UpdatedAt.Equal(sent.UpdatedAt))
 	case eventHandOver:
 		return now.isSameRun(sent) && now.Tries == sent.Tries
 	case eventAnswer:
-		i := now.findInput(e.key)
-		return i >= 0 && now.Inputs[i].State == InputAnswered && e.failed == nil && bytes.Equal(now.Inputs[i].Response, e.answer)
+		return slices.ContainsFunc(now.Timeline.Moments(), func(m Moment) bool {
+			return m.Kind == EventAnswered && m.At.UnixMicro() == e.at.UnixMicro() && strings.HasPrefix(e.key, m.Text) &&
+				strings.HasPrefix(e.operator, m.Operator) && (m.Operator == "") == (e.operator == "")
+		})
 	case eventFinish:
 		return now.Done() && now.CreatedAt.Equal(sent.CreatedAt) && now.TerminalAt.Equal(sent.TerminalAt) &&
 			now.Outcome.Kind == sent.Outcome.Kind && bytes.Equal(now.Outcome.Result, sent.Outcome.Result)
@@ -168,7 +171,11 @@ func (s *Server) announceChange(ctx context.Context, r Record, e event) {
 	s.noteRun(r)
 	s.notifyObservers(r)
 	if e.lost {
-		s.tellHooks(ctx, TaskEvent{Kind: EventLost, Task: r})
+		lost := r
+		if e.kind == eventStart { // of the run that follows
+			lost.Attempt--
+		}
+		s.tellHooks(ctx, TaskEvent{Kind: EventLost, Task: lost})
 	}
 	if kind := e.kind.publicKind(); kind != EventEnded { // auditEnd tells of all ends
 		s.tellHooks(ctx, TaskEvent{Kind: kind, Task: r})

@@ -206,6 +206,7 @@ func TestPages(t *testing.T) {
 	shipped := d.start(mcptask.Caller{Revision: alice.Revision, CanAsk: alice.CanAsk}, "ship", `{}`)
 	d.awaitState(mcptask.Caller{}, shipped, asks)
 	wants(t, "the overview", d.get(""), ">render</a>", ">ship</a>", "<dt>running</dt><dd>1</dd>", "<dt>asking</dt><dd>1</dd>", ">approve</a>", "Ship &lt;b&gt;it&lt;/b&gt;?", "<h2 id=\"h-workers\">")
+	lacks(t, "the overview without ends", d.get(""), `height="-`)
 	list := d.get("tasks")
 	wants(t, "the list", list, "render", "ship", "frame &lt;1&gt;", `<progress max="4" value="1"`, "anonymous", "owner ")
 	render := d.get(d.pageOf("render"))
@@ -328,11 +329,11 @@ func TestActions(t *testing.T) {
 		act("answer", forged, 422)
 	}
 	wants(t, "a question that is not asked", act("answer", answer("key", "other"), http.StatusConflict), "does not ask")
-	act("answer", answer("field 0", "true", "field 1", `"large"`, "field 2", "3", "field 3", "", "field 4", `"express"`, "field 5", "2", "field 6", `"y"`),
+	act("answer", answer("field 0", "true", "field 1", `"large"`, "field 2", " 3 ", "field 3", "two\r\nlines", "field 4", `"express"`, "field 5", "2", "field 6", `"y"`),
 		http.StatusSeeOther)
 	record := d.awaitState(alice, id, isDone)
 	wants(t, "the result", string(record.Outcome.Result), `\"approve\":true`, `\"size\":\"large\"`, `\"boxes\":3`, `\"speed\":\"express\"`, `\"days\":2`, `\"to\":[\"y\"]`)
-	lacks(t, "the result", string(record.Outcome.Result), "note")
+	wants(t, "the result", string(record.Outcome.Result), `\"note\":\"two\\nlines\"`)
 	wants(t, "a late cancel", act("cancel", url.Values{}, http.StatusConflict), "Not done: the task has ended already")
 	fresh := act("again", url.Values{}, http.StatusSeeOther)
 	if !strings.HasPrefix(fresh, "/console/tasks/") || strings.HasSuffix(fresh, page) {

@@ -140,7 +140,7 @@ func readField(f form.Field, entered []string) (json.RawMessage, error) {
 	if len(entered) > 1 {
 		return nil, errors.New("it has more than one value")
 	}
-	typed := strings.Join(entered, "")
+	typed := strings.ReplaceAll(strings.Join(entered, ""), "\r\n", "\n") // as browsers send lines
 	switch {
 	case options == nil && f.Type == "string" && (typed != "" || f.Required):
 		return json.Marshal(typed)
@@ -149,6 +149,7 @@ func readField(f form.Field, entered []string) (json.RawMessage, error) {
 	case options != nil:
 		return json.RawMessage(typed), nil
 	}
+	typed = strings.TrimSpace(typed)
 	if _, err := strconv.ParseFloat(typed, 64); err != nil || !json.Valid([]byte(typed)) {
 		return nil, fmt.Errorf("%q is no number", text.Shorten(typed, mostOfFault))
 	}

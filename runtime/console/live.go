@@ -14,8 +14,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// The page of a viewer opens one stream, which has the parts of the page that have changed. All streams of the same view
-// share the reading of the store and the making of the parts.
+// The page of a viewer opens one stream, which has the parts of the page that have changed. After its first
+// message, all streams of the same view share the reading of the store and the making of the parts.
 
 const (
 	// refreshEvery is how often a view is made again while somebody looks at it.
@@ -43,7 +43,7 @@ type viewKey struct {
 
 // liveView is a view that somebody looks at. Console.mu guards it.
 type liveView struct {
-	// viewers have whether they have got all parts since they came.
+	// viewers maps the channel of each stream to whether it was sent all parts since it joined.
 	viewers map[chan fragments]bool
 	last    fragments
 	stop    context.CancelFunc
@@ -76,8 +76,8 @@ func (c *Console) stream(w http.ResponseWriter, r request) error {
 	if !send([]byte(": open\n\n")) {
 		return nil
 	}
-	quiet := time.NewTicker(keepAliveEvery)
-	defer quiet.Stop()
+	keepAlive := time.NewTicker(keepAliveEvery)
+	defer keepAlive.Stop()
 	for {
 		message := []byte(": \n\n")
 		select {
@@ -94,7 +94,7 @@ func (c *Console) stream(w http.ResponseWriter, r request) error {
 				return nil // cannot happen: they are strings
 			}
 			message = append(append([]byte("data: "), data...), "\n\n"...)
-		case <-quiet.C:
+		case <-keepAlive.C:
 			if viewer, err := c.identify(r.Request); err != nil || viewer != r.viewer {
 				return nil // identify has logged it; the browser asks again, and is refused or gets another view
 			}
@@ -131,8 +131,11 @@ func (c *Console) makeView(ctx context.Context, key viewKey, seen *int64) (fragm
 		if record, err = c.readTask(ctx, record.ID); err != nil {
 			return nil, err
 		}
-		*seen = record.Version
-		return c.render(c.newDetail(record, Viewer{Act: key.act}, nil), detailParts...)
+		parts, err := c.render(c.newDetail(record, Viewer{Act: key.act}, nil), detailParts...)
+		if err == nil {
+			*seen = record.Version
+		}
+		return parts, err
 	}
 	return nil, failure{http.StatusNotFound, "there is no such view"}
 }
@@ -195,22 +198,27 @@ func (c *Console) end(key viewKey, v *liveView) {
 // refresh makes a view again and again, and gives its viewers what has changed.
 func (c *Console) refresh(ctx context.Context, key viewKey, v *liveView) {
 	defer guard.Recover(c.server.Logger(), "a live view of the console")
-	worked, pause := time.Now(), refreshEvery
-	for time.Since(worked) < failsFor {
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.end(key, v)
+	}()
+	pause := refreshEvery
+	var failing time.Time // since when, or zero
+	for failing.IsZero() || time.Since(failing) < failsFor {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(pause):
 		}
 		began := time.Now()
-		if c.remake(ctx, key, v) {
-			worked = time.Now()
+		switch isMade := c.remake(ctx, key, v); {
+		case isMade:
+			failing, pause = time.Time{}, max(refreshEvery, pauseFactor*time.Since(began))
+		case failing.IsZero():
+			failing, pause = began, refreshEvery
 		}
-		pause = max(refreshEvery, pauseFactor*time.Since(began))
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.end(key, v)
 }
 
 // remake makes a view once more. It returns false if that fails.
@@ -218,7 +226,7 @@ func (c *Console) remake(ctx context.Context, key viewKey, v *liveView) bool {
 	defer guard.Recover(c.server.Logger(), "a live view of the console") // the next one may do better
 	parts, err := c.makeView(ctx, key, &v.version)
 	switch {
-	case errors.Is(err, errNoTask): // it has expired, and stays as it was
+	case errors.Is(err, errNoTask), errors.Is(err, errBusy): // it has expired, or has to wait: it stays as it was
 		return true
 	case err != nil:
 		if ctx.Err() == nil {
@@ -230,9 +238,9 @@ func (c *Console) remake(ctx context.Context, key viewKey, v *liveView) bool {
 	return true
 }
 
-// publish gives the viewers the parts that have changed, and all to those who have come since the last time: what they got
-// then may have been older or newer than the last parts. nil parts are the last ones. A slow viewer gets what it has missed
-// and the new parts in one message.
+// publish sends each viewer the parts that have changed. A viewer who has joined since the last call gets all parts, because
+// its first ones may be of another version. nil parts say that nothing has changed. A slow viewer gets what it has missed and
+// the new parts in one message.
 func (c *Console) publish(v *liveView, parts fragments) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -39,21 +39,26 @@ const (
 	mostMessage  = 300      // bytes of a message in a list
 	maxReads     = 2        // at once
 	readsWithin  = 10 * time.Second
+	waitsWithin  = 30 * time.Second // for a place among maxReads
 	answerLength = 1 << 20
 )
 
-// beginRead begins a read of the store, until done is called, and bounds its time. Few run at once: they take the store from
-// those who call tools.
+// beginRead waits for one of the places of those that read much, and returns a context that ends after readsWithin. done frees the place. So
+// pages cannot keep the store from those who call tools.
 func (c *Console) beginRead(ctx context.Context) (_ context.Context, done func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, readsWithin)
 	select {
 	case c.reads <- struct{}{}:
-		return ctx, func() { <-c.reads; cancel() }, nil
 	case <-ctx.Done():
-		defer cancel()
 		return ctx, nil, ctx.Err()
+	case <-time.After(waitsWithin):
+		return ctx, nil, errBusy
 	}
+	ctx, cancel := context.WithTimeout(ctx, readsWithin)
+	return ctx, func() { <-c.reads; cancel() }, nil
 }
+
+// errBusy says that other pages have kept a page from reading the store.
+var errBusy = failure{http.StatusServiceUnavailable, "other pages search the store: try again later"}
 
 // write writes a page. If it returns an error, nothing is written.
 func (c *Console) write(w http.ResponseWriter, status int, name string, p page) error {
@@ -170,7 +175,7 @@ func (c *Console) readWaiting(ctx context.Context) ([]waiting, error) {
 	slices.SortStableFunc(asking, func(a, b mcptask.Record) int { return firstAsked(a).Compare(firstAsked(b)) })
 	var all []waiting
 	for _, r := range asking[:min(len(asking), mostWaiting)] {
-		whole, err := c.getTask(ctx, r.ID) // a scan may leave the questions out
+		whole, err := c.readTask(ctx, r.ID) // a scan may leave the questions out
 		if errors.Is(err, errNoTask) {
 			continue
 		} else if err != nil {
@@ -186,9 +191,9 @@ func (c *Console) readWaiting(ctx context.Context) ([]waiting, error) {
 	return all[:min(len(all), mostWaiting)], nil
 }
 
-// openKeys returns the keys of the questions that wait, with when they were asked, as far as the timeline tells: it has only
+// openQuestions returns the keys of the questions that wait, with when they were asked, as far as the timeline tells: it has only
 // the beginning of a long key, and the last moments.
-func openKeys(r mcptask.Record) []mcptask.Moment {
+func openQuestions(r mcptask.Record) []mcptask.Moment {
 	var open []mcptask.Moment
 	for _, m := range r.Timeline.Moments() {
 		switch m.Kind {
@@ -203,7 +208,7 @@ func openKeys(r mcptask.Record) []mcptask.Moment {
 
 // firstAsked returns since when a task has asked.
 func firstAsked(r mcptask.Record) time.Time {
-	if open := openKeys(r); len(open) > 0 {
+	if open := openQuestions(r); len(open) > 0 {
 		return open[0].At
 	}
 	return r.UpdatedAt
@@ -211,7 +216,7 @@ func firstAsked(r mcptask.Record) time.Time {
 
 // askedAt returns when a question was asked.
 func askedAt(r mcptask.Record, key string) time.Time {
-	for _, m := range openKeys(r) {
+	for _, m := range openQuestions(r) {
 		if m.Text == key || len(key) > mcptask.MaxMomentText && strings.HasPrefix(key, m.Text) {
 			return m.At
 		}
@@ -233,9 +238,10 @@ const chartHeight = 40
 
 func newEnds(minutes []int) ends {
 	e := ends{Most: slices.Max(minutes)}
+	scale := max(1, e.Most)
 	for i, n := range minutes {
 		e.Total += n
-		height := (n*chartHeight + e.Most - 1) / max(1, e.Most)
+		height := (n*chartHeight + scale - 1) / scale
 		e.Bars = append(e.Bars, bar{X: i * 4, Y: chartHeight - height, Height: height, Count: n, Ago: len(minutes) - 1 - i})
 	}
 	return e
@@ -253,8 +259,10 @@ func (c *Console) showOverview(w http.ResponseWriter, r request) error {
 
 // reference returns what names a task in a URL: its creation and the beginning of its ID. The whole ID of an anonymous task
 // is the key to it, and URLs are kept in histories and logs.
-func reference(r mcptask.Record) string {
-	return strconv.FormatInt(r.CreatedAt.UnixMicro(), 36) + "-" + beginningOf(r.ID)
+func reference(r mcptask.Record) string { return newReference(r.CreatedAt, beginningOf(r.ID)) }
+
+func newReference(created time.Time, id string) string {
+	return strconv.FormatInt(created.UnixMicro(), 36) + "-" + id
 }
 
 // idPrefix is how much of an ID a reference has.
@@ -293,16 +301,8 @@ func (c *Console) findTask(ctx context.Context, reference string) (mcptask.Recor
 
 // readTask returns a task, whole.
 func (c *Console) readTask(ctx context.Context, id string) (mcptask.Record, error) {
-	ctx, done, err := c.beginRead(ctx)
-	if err != nil {
-		return mcptask.Record{}, err
-	}
-	defer done()
-	return c.getTask(ctx, id)
-}
-
-// getTask is readTask within another read.
-func (c *Console) getTask(ctx context.Context, id string) (mcptask.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, readsWithin)
+	defer cancel()
 	record, err := c.server.Operator("").Task(ctx, id)
 	if errors.Is(err, mcptask.ErrNoRecord) {
 		return record, errNoTask
@@ -316,11 +316,8 @@ func (c *Console) seekTask(ctx context.Context, reference string) (mcptask.Recor
 	if err != nil {
 		return mcptask.Record{}, err
 	}
-	ctx, done, err := c.beginRead(ctx)
-	if err != nil {
-		return mcptask.Record{}, err
-	}
-	defer done()
+	ctx, cancel := context.WithTimeout(ctx, readsWithin)
+	defer cancel()
 	var after mcptask.Position
 	for {
 		page, err := c.inspector.Scan(ctx, mcptask.Filter{CreatedFrom: created, CreatedUntil: created}, after, pageSize)
@@ -374,18 +371,25 @@ func (c *Console) newDetail(r mcptask.Record, viewer Viewer, entered url.Values)
 	slices.Reverse(d.Moments)
 	for _, in := range r.Inputs {
 		q := question{Input: in, IsOpen: in.State == mcptask.InputOutstanding, SchemaText: indent(in.Schema), Message: messageOf(in), Site: siteOf(in)}
-		asked, err := form.Parse(in.Schema)
-		q.IsRaw = err != nil || in.Method != "elicitation/create"
-		var own url.Values
-		if entered.Get("key") == in.Key {
-			own, q.Raw = entered, entered.Get("response")
-		}
-		for n, f := range asked.Fields {
-			q.Controls = append(q.Controls, newControl(n, f, own))
+		if q.IsOpen && viewer.Act {
+			q.addControls(entered)
 		}
 		d.Questions = append(d.Questions, q)
 	}
 	return d
+}
+
+// addControls adds what a viewer answers with, with what the viewer has entered.
+func (q *question) addControls(entered url.Values) {
+	asked, err := form.Parse(q.Schema)
+	q.IsRaw = err != nil || q.Method != "elicitation/create"
+	var own url.Values
+	if entered.Get("key") == q.Key {
+		own, q.Raw = entered, entered.Get("response")
+	}
+	for n, f := range asked.Fields {
+		q.Controls = append(q.Controls, newControl(n, f, own))
+	}
 }
 
 // siteOf returns the host of the address that a question asks to visit, or "". The rest of the address may be a secret.
@@ -454,7 +458,7 @@ func (c *Console) functions() template.FuncMap {
 		"owner":     c.markPrincipal,
 		"seal":      c.seal,
 		"asks": func(r mcptask.Record) (keys []string) {
-			for _, m := range openKeys(r) {
+			for _, m := range openQuestions(r) {
 				keys = append(keys, m.Text)
 			}
 			return keys

@@ -173,7 +173,8 @@ func (c *Console) readList(ctx context.Context, q query) (list, error) {
 	}
 	if len(l.Tasks) > pageSize {
 		l.Tasks = l.Tasks[:pageSize]
-		q.After = reference(l.Tasks[pageSize-1])
+		last := l.Tasks[pageSize-1]
+		q.After = newReference(last.CreatedAt, last.ID[:min(len(last.ID), idPrefix)])
 		l.Older = "?" + q.encode()
 	}
 	return l, nil

@@ -108,12 +108,12 @@ func (k sessionKeys) encode(t *sessionToken) string {
 		return ""
 	}
 	signed := tokenPrefix + base64.RawURLEncoding.EncodeToString(payload)
-	return signed + "." + sign(k[0], signed)
+	return signed + "." + k[0].signature(signed)
 }
 
-// sign returns the signature of a text.
-func sign(key sessionKey, text string) string {
-	return base64.RawURLEncoding.EncodeToString(hash(key.sign, text))
+// signature returns the signature of a text.
+func (k sessionKey) signature(text string) string {
+	return base64.RawURLEncoding.EncodeToString(hash(k.sign, text))
 }
 
 // verify returns the token in a session's ID and whether the principal is the session's. It
@@ -125,7 +125,7 @@ func (k sessionKeys) verify(id, principal string, now time.Time) (t *sessionToke
 	end := strings.LastIndexByte(id, '.') // the prefix has one
 	for _, key := range k {
 		// Decoded, two signatures may be alike: base64 ignores line breaks. A session has one ID.
-		if !hmac.Equal([]byte(id[end+1:]), []byte(sign(key, id[:end]))) {
+		if !hmac.Equal([]byte(id[end+1:]), []byte(key.signature(id[:end]))) {
 			continue
 		}
 		payload, err := base64.RawURLEncoding.DecodeString(id[min(len(tokenPrefix), end):end])

@@ -80,19 +80,19 @@ func Hooks(options ...Option) mcptask.Hooks {
 	}
 }
 
-// format is the form of trace contexts.
-var format propagation.TraceContext
+// traceContext reads and writes trace contexts.
+var traceContext propagation.TraceContext
 
-// parse returns a context with the span that a trace in the form of [mcptask.Record] names.
-func parse(ctx context.Context, traced string) context.Context {
+// withRemoteSpan returns a context with the span that a trace in the form of [mcptask.Record] names.
+func withRemoteSpan(ctx context.Context, traced string) context.Context {
 	parent, state := mcptask.SplitTrace(traced)
-	return format.Extract(ctx, propagation.MapCarrier{"traceparent": parent, "tracestate": state})
+	return traceContext.Extract(ctx, propagation.MapCarrier{"traceparent": parent, "tracestate": state})
 }
 
 // withTrace returns a context whose trace, for tasks and requests, is that of its span.
 func withTrace(ctx context.Context) context.Context {
 	carrier := propagation.MapCarrier{}
-	format.Inject(ctx, carrier)
+	traceContext.Inject(ctx, carrier)
 	traced := mcptask.FormatTrace(carrier["traceparent"], carrier["tracestate"])
 	if traced == "" {
 		return ctx
@@ -102,7 +102,7 @@ func withTrace(ctx context.Context) context.Context {
 
 // parseSpan returns the span that a trace names. It is invalid if the trace names none.
 func parseSpan(traced string) trace.SpanContext {
-	return trace.SpanContextFromContext(parse(context.Background(), traced))
+	return trace.SpanContextFromContext(withRemoteSpan(context.Background(), traced))
 }
 
 // linkTo returns a link to a span, unless it is invalid.
@@ -137,7 +137,7 @@ const longestID = 64
 // shortenID returns the beginning of a request's ID, without the quotes of JSON.
 func shortenID(id string) string { return text.Shorten(strings.Trim(id, `"`), longestID) }
 
-// describeRequest returns the attributes of a request that metrics have too.
+// describeRequest returns the attributes that the span and the metric of a request share.
 func describeRequest(info mcptask.RequestInfo) []attribute.KeyValue {
 	all := []attribute.KeyValue{keyMethod.String(info.Method)}
 	if info.Revision != "" {
@@ -248,7 +248,7 @@ func (h *hooks) request(ctx context.Context, info mcptask.RequestInfo) (context.
 	parent := ctx
 	var links []trace.Link
 	if h.trustRemote && info.Trace != "" {
-		parent = parse(ctx, info.Trace)
+		parent = withRemoteSpan(ctx, info.Trace)
 		links = linkTo(trace.SpanContextFromContext(ctx)) // such as the span of the HTTP request
 	} else {
 		links = linkTo(parseSpan(info.Trace))
@@ -289,7 +289,7 @@ func (h *hooks) run(ctx context.Context, info mcptask.RunInfo) (context.Context,
 	switch hasParent := trace.SpanContextFromContext(ctx).IsValid(); {
 	case info.IsAwaited && hasParent:
 	case info.IsAwaited && h.trustRemote: // the request has no span: the filter has left it out
-		ctx = parse(ctx, task.Trace)
+		ctx = withRemoteSpan(ctx, task.Trace)
 	default:
 		options = append(options, trace.WithLinks(linkTo(parseSpan(task.Trace))...))
 	}
@@ -309,8 +309,8 @@ func (h *hooks) run(ctx context.Context, info mcptask.RunInfo) (context.Context,
 	}
 }
 
-// nameOutcome returns how a run has ended: in the words of the audit trail, or left if its server has closed,
-// superseded if another run has the task.
+// nameOutcome returns how a run has ended: in the words of the audit trail, left if a closing server or a question has ended
+// it, or superseded if another run has the task.
 func nameOutcome(result mcptask.RunResult) string {
 	switch {
 	case errors.Is(result.Cause, mcptask.ErrSuperseded):

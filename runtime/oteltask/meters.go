@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -36,20 +37,20 @@ type meters struct {
 func newMeters(m metric.Meter) meters {
 	histogram := func(name, description string, bounds []float64) durations {
 		h, err := m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description), metric.WithExplicitBucketBoundaries(bounds...))
-		report(err)
+		handleError(err)
 		return durations{h}
 	}
 	count := func(name, unit, description string) metric.Int64Counter {
 		c, err := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
-		report(err)
+		handleError(err)
 		return c
 	}
 	runsActive, err := m.Int64UpDownCounter("mcptask.runs.active", metric.WithUnit("{run}"),
 		metric.WithDescription("Handlers that run in this process."))
-	report(err)
+	handleError(err)
 	tasksActive, err := m.Int64ObservableGauge("mcptask.tasks.active", metric.WithUnit("{task}"),
 		metric.WithDescription("Unfinished tasks in the store, of all processes that share it."))
-	report(err)
+	handleError(err)
 	return meters{
 		meter:            m,
 		serverDuration:   histogram("mcp.server.operation.duration", "Duration of a request as the server sees it.", operationBounds),
@@ -67,8 +68,8 @@ func newMeters(m metric.Meter) meters {
 	}
 }
 
-// report gives an error to OpenTelemetry's handler, as the SDK does with its own.
-func report(err error) {
+// handleError gives an error to OpenTelemetry's handler, as the SDK does with its own.
+func handleError(err error) {
 	if err != nil {
 		otel.Handle(err)
 	}
@@ -95,16 +96,20 @@ func (h *hooks) server(s *mcptask.Server) {
 	}
 	observation, err := h.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		counts, err := inspector.CountUnfinished(ctx)
+		sums := map[attribute.Set]int64{} // a filter may leave what tells counts apart
 		for _, c := range counts {
-			o.ObserveInt64(h.tasksActive, int64(c.Count), h.with(keyTool.String(c.Tool), keyPhase.String(string(c.Phase))))
+			sums[attribute.NewSet(h.keep(keyTool.String(c.Tool), keyPhase.String(string(c.Phase)))...)] += int64(c.Count)
+		}
+		for set, sum := range sums {
+			o.ObserveInt64(h.tasksActive, sum, metric.WithAttributeSet(set))
 		}
 		return err
 	}, h.tasksActive)
-	report(err)
+	handleError(err)
 	if err == nil {
 		context.AfterFunc(s.Closing(), func() {
 			defer guard.Recover(s.Logger(), "the end of metrics")
-			report(observation.Unregister())
+			handleError(observation.Unregister())
 		})
 	}
 }

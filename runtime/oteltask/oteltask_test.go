@@ -376,6 +376,29 @@ func TestActive(t *testing.T) {
 	}
 }
 
+// TestActiveIsSummed leaves out the attributes that tell two tasks apart.
+func TestActiveIsSummed(t *testing.T) {
+	s := open(t, mcptask.Revision20260728, oteltask.WithAttributeFilter(func(a attribute.KeyValue) bool {
+		return a.Key != "mcptask.phase" && a.Key != "gen_ai.tool.name"
+	}))
+	alice := mcptask.Caller{Principal: "alice", Revision: mcptask.Revision20260728, CanAsk: []string{"elicitation/create"}}
+	for tool, phase := range map[string]mcptask.Phase{"hold": mcptask.PhaseRunning, "render": mcptask.PhaseInputRequired} {
+		reply, err := s.server.Call(t.Context(), alice, tool, json.RawMessage(`{"file":"a","ask":true}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
+		if err != nil {
+			t.Fatal(err)
+		}
+		record := *reply.Task
+		for record.Phase != phase {
+			if record, err = s.server.Changed(t.Context(), alice, record.ID, record.Version); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if want, metrics := "mcptask.tasks.active: 2", s.tellMetrics(); !strings.Contains(metrics, want) {
+		t.Errorf("no %s in\n%s", want, metrics)
+	}
+}
+
 // TestStoreErrors checks that failures of the store differ from what is none: its answers, and calls whose requestor has left.
 func TestStoreErrors(t *testing.T) {
 	reader := metric.NewManualReader()

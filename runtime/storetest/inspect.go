@@ -70,7 +70,7 @@ func testInspector(k *kit) {
 		{CreatedFrom: time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)}, {CreatedUntil: time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)},
 		{CreatedFrom: time.UnixMicro(math.MinInt64)}, {CreatedFrom: time.UnixMicro(math.MaxInt64)}, {CreatedUntil: time.UnixMicro(math.MinInt64)},
 		{CreatedUntil: time.UnixMicro(math.MaxInt64)}, {CreatedFrom: k.minutesAfter(-2), CreatedUntil: k.minutesAfter(-5)},
-		{IDPrefix: "t1"}, {IDPrefix: "t07"}, {IDPrefix: "t"}, {IDPrefix: "t070"}, {IDPrefix: "u"}, {IDPrefix: "\xff"}, {IDPrefix: "t1\xff"}, {IDPrefix: "t0", Phase: mcptask.PhaseDone},
+		{IDPrefix: "t1"}, {IDPrefix: "t07"}, {IDPrefix: "t"}, {IDPrefix: "t070"}, {IDPrefix: "u"}, {IDPrefix: "\xff"}, {IDPrefix: "t\x80"}, {IDPrefix: "t\xff\xff"}, {IDPrefix: "t1\xff"}, {IDPrefix: "t0", Phase: mcptask.PhaseDone},
 		{IsError: new(true)}, {IsError: new(false)}, {IsError: new(false), Outcome: mcptask.OutcomeResult}, {IsError: new(true), Unfinished: true},
 		{Phase: "odd"}, {Outcome: "odd"}, {CreatedFrom: k.minutesAfter(-5)}, {CreatedUntil: k.minutesAfter(-5)},
 		{CreatedFrom: k.minutesAfter(-6), CreatedUntil: k.minutesAfter(-2), Unfinished: true, OldestFirst: true},

@@ -26,10 +26,11 @@ const (
 	maxPlace       = 64 // as package validate cuts names
 )
 
-// field is a field of a form, with the schema of an object that has only this property. It is nil if it cannot be
-// compiled here. Then only the server checks the value.
+// field is a field of a form.
 type field struct {
 	form.Field
+	// schema is that of an object with only this property. It is nil if it cannot be compiled here. Then only the server
+	// checks the value.
 	schema *validate.Schema
 }
 

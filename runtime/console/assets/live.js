@@ -109,6 +109,4 @@ function setLive(is) {
 if (document.body.dataset.events) {
   watch();
   document.addEventListener("visibilitychange", watch);
-} else {
-  live.hidden = true;
 }

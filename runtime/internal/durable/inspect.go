@@ -1,7 +1,6 @@
 package durable
 
 import (
-	"bytes"
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -49,9 +48,12 @@ func ConditionsOf(filter mcptask.Filter, after mcptask.Position, principal, cont
 	return all
 }
 
-// prefixEnd returns the first text behind all that begin with a prefix, or nil if there is none.
+// prefixEnd returns the smallest text that is greater than all with a prefix, or nil if there is none.
 func prefixEnd(prefix string) []byte {
-	end := bytes.TrimRight([]byte(prefix), "\xff")
+	end := []byte(prefix)
+	for len(end) > 0 && end[len(end)-1] == 0xff {
+		end = end[:len(end)-1]
+	}
 	if len(end) == 0 {
 		return nil
 	}

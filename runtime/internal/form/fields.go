@@ -10,7 +10,7 @@ import (
 )
 
 // ErrFormless says that a person cannot fill a form for a schema: it takes an answer as JSON.
-var ErrFormless = errors.New("the schema is not one of a form")
+var ErrFormless = errors.New("the schema does not describe a form: answer with JSON")
 
 // Form is what a question's schema asks a person for.
 type Form struct {

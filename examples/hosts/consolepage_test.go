@@ -667,10 +667,10 @@ func TestConsolePictures(t *testing.T) {
 	p.picture(t, "task")
 }
 
-// picture takes pictures of the page in both schemes, and writes them if they are wanted.
+// picture takes pictures of the page in both schemes and widths, and writes them if they are wanted.
 func (p *operatorPage) picture(t *testing.T, name string) {
 	t.Helper()
-	for suffix, l := range map[string]look{"": looks[0], "-dark": looks[1]} {
+	for suffix, l := range map[string]look{"": looks[0], "-dark": looks[1], "-phone": looks[2], "-phone-dark": looks[3]} {
 		p.show(t, l)
 		shot, err := chromedp.Run(p.tab, chromedp.FullScreenshot(100))
 		if err != nil {

@@ -219,6 +219,10 @@ func TestPages(t *testing.T) {
 	lacks(t, "the list", list, id)
 	wants(t, "the list", list, `<span class="asks">asks approve</span>`)
 	wants(t, "a page", ship, "Seen by local, may only look.")
+	if err := d.tasks.Operator("olga").Cancel(t.Context(), shipped); err != nil {
+		t.Fatal(err)
+	}
+	lacks(t, "the list after the end", d.get("tasks?tool=ship"), "asks approve")
 	d.finish <- struct{}{}
 	d.awaitState(alice, id, isDone)
 	wants(t, "the ended task", d.get(d.pageOf("render")), `<span class="state result">result</span>`, "<strong>ended</strong> <span>result</span>")

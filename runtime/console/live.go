@@ -14,8 +14,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// The page of a viewer opens one stream, which has the parts of the page that have changed. After its first
-// message, all streams of the same view share the reading of the store and the making of the parts.
+// The page of a viewer opens one stream, which has the parts of the page that have changed. After its first message, all
+// streams of the same view share the reading of the store and the making of the parts.
 
 const (
 	// refreshEvery is how often a view is made again while somebody looks at it.

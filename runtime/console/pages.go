@@ -37,14 +37,14 @@ const (
 	scanWaiting  = 200      // the oldest tasks that ask; see Console.readWaiting
 	mostShown    = 64 << 10 // bytes of a revealed text
 	mostMessage  = 300      // bytes of a message in a list
-	maxReads     = 2        // at once
+	maxReads     = 2        // overviews and lists at once
 	readsWithin  = 10 * time.Second
 	waitsWithin  = 30 * time.Second // for a place among maxReads
 	answerLength = 1 << 20
 )
 
-// beginRead waits for one of the places of those that read much, and returns a context that ends after readsWithin. done frees the place. So
-// pages cannot keep the store from those who call tools.
+// beginRead waits for one of maxReads places, and returns a context that ends after readsWithin. done frees the place. So
+// pages cannot keep the store from those who call tools. What reads one task needs no place.
 func (c *Console) beginRead(ctx context.Context) (_ context.Context, done func(), err error) {
 	select {
 	case c.reads <- struct{}{}:
@@ -191,9 +191,12 @@ func (c *Console) readWaiting(ctx context.Context) ([]waiting, error) {
 	return all[:min(len(all), mostWaiting)], nil
 }
 
-// openQuestions returns the keys of the questions that wait, with when they were asked, as far as the timeline tells: it has only
-// the beginning of a long key, and the last moments.
+// openQuestions returns the keys of the questions that wait, with when they were asked, as far as the timeline tells: it has
+// only the beginning of a long key, and the last moments. The end of a task withdraws its questions, and is no moment of theirs.
 func openQuestions(r mcptask.Record) []mcptask.Moment {
+	if r.Done() {
+		return nil
+	}
 	var open []mcptask.Moment
 	for _, m := range r.Timeline.Moments() {
 		switch m.Kind {

@@ -27,11 +27,13 @@ type query struct {
 	After string
 }
 
-// states are the values of query.State, with what they admit.
-var states = []struct {
+// state is a value of query.State, with what it admits.
+type state struct {
 	Name   string
 	Filter mcptask.Filter
-}{
+}
+
+var states = []state{
 	{"unfinished", mcptask.Filter{Unfinished: true}},
 	{"queued", mcptask.Filter{Phase: mcptask.PhaseQueued}},
 	{"running", mcptask.Filter{Phase: mcptask.PhaseRunning}},
@@ -79,12 +81,7 @@ func (q query) encode() string {
 // filter returns the filter of a query.
 func (c *Console) filter(q query) (f mcptask.Filter, err error) {
 	if q.State != "" {
-		at := slices.IndexFunc(states, func(s struct {
-			Name   string
-			Filter mcptask.Filter
-		}) bool {
-			return s.Name == q.State
-		})
+		at := slices.IndexFunc(states, func(s state) bool { return s.Name == q.State })
 		if at < 0 {
 			return f, failure{http.StatusBadRequest, fmt.Sprintf("no task has the state %q", q.State)}
 		}

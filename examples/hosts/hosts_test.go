@@ -322,6 +322,9 @@ func (c *stage) restart(t *testing.T) outcome {
 // goesOn says why work is not stopped.
 const goesOn = "If it is interrupted, it does not tell the server, and the work goes on."
 
+// givesUp says why a task's result is lost to a client, in whatever words it shows.
+const givesUp = "If the server goes away while it waits for a task, it gives up."
+
 // anew says why work that takes long never ends.
 const anew = "Each call starts the server anew, and with it the work: what takes longer than `wait` never ends."
 
@@ -353,6 +356,9 @@ func (c *stage) known(said reply) (outcome, bool) {
 		return outcome{}, false
 	}
 	words := regexp.MustCompile(pattern).FindString(said.plain())
+	if words != "" && pattern == gaveUp {
+		return outcome{cannot, givesUp}, true
+	}
 	return outcome{cannot, strings.Join(strings.Fields(words), " ")}, words != ""
 }
 

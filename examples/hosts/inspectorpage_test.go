@@ -31,8 +31,8 @@ var inspectorWeb = host{
 	},
 }
 
-// pageCannot has what the page says in both revisions if a poll of the task fails.
-var pageCannot = map[string]string{"restart": "MCP client request failed"}
+// pageCannot has what the page cannot do in both revisions.
+var pageCannot = map[string]string{"restart": gaveUp}
 
 // pageScript has what a person does in the page.
 //

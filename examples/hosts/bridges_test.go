@@ -20,7 +20,7 @@ import (
 var (
 	mcpRemote = host{
 		name: "mcp-remote", module: "mcp-remote",
-		routes: bridges("stdio to HTTP", false, map[string]map[string]string{
+		routes: bridges("stdio to HTTP", false, map[string]map[string]failing{
 			// It forwards tasks/get, tasks/update and tasks/cancel without the header Mcp-Name, which the revision demands.
 			mcptask.Revision20260728: everywhere(`the Mcp-Name header is missing: it has to name the task of the body`),
 		}, func(t *testing.T, c *bridge, s *server) {
@@ -29,13 +29,13 @@ var (
 	}
 	supergatewayToHTTP = host{
 		name: "supergateway", module: "supergateway",
-		routes: bridges("stdio to HTTP", false, map[string]map[string]string{
+		routes: bridges("stdio to HTTP", false, map[string]map[string]failing{
 			mcptask.Revision20251125: {
 				// It declares what its client declares, and answers for it.
-				"question": `the requestor cannot be asked: Method not found`,
-				"sampling": `the requestor cannot be asked: the client has not answered`,
+				"question": {words: `the requestor cannot be asked: Method not found`},
+				"sampling": {words: `the requestor cannot be asked: the client has not answered`},
 				// It keeps the session that the server has forgotten.
-				"restart": `there is no such session: initialize a new one`,
+				"restart": {words: `there is no such session: initialize a new one`},
 			},
 			// It opens a session, whatever its client does.
 			mcptask.Revision20260728: everywhere(`duplicate "initialize" received`),
@@ -52,7 +52,7 @@ var (
 	}
 	mcpProxy = host{
 		name: "mcp-proxy", module: "mcp-proxy",
-		routes: bridges("HTTP to stdio", true, map[string]map[string]string{
+		routes: bridges("HTTP to stdio", true, map[string]map[string]failing{
 			// It reads the answers of the server, and knows no tasks.
 			mcptask.Revision20251125: everywhere(`content is required when the body carries 'task'|the server cannot report tasks in 2025-11-25|` + noForms),
 			mcptask.Revision20260728: everywhere(`the server cannot report tasks in 2026-07-28|` + noForms),
@@ -64,18 +64,18 @@ var (
 	}
 )
 
-// everywhere is a pattern for every case. A bridge that passes no questions on passes none to the model.
-func everywhere(pattern string) map[string]string {
-	all := map[string]string{}
+// everywhere has the words for every case. A bridge that passes no questions on passes none to the model.
+func everywhere(words string) map[string]failing {
+	all := map[string]failing{}
 	for _, name := range cases {
-		all[name] = pattern
+		all[name] = failing{words: words}
 	}
-	all["sampling"] += "|" + noModel
+	all["sampling"] = failing{words: words + "|" + noModel}
 	return all
 }
 
 // bridges are the routes over a bridge, in both revisions.
-func bridges(over string, stdio bool, cannot map[string]map[string]string, open func(*testing.T, *bridge, *server)) []route {
+func bridges(over string, stdio bool, cannot map[string]map[string]failing, open func(*testing.T, *bridge, *server)) []route {
 	var routes []route
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 		routes = append(routes, route{over: over, revision: revision, stdio: stdio, keeps: true, cannot: cannot[revision], open: func(t *testing.T, s *server) driver {

@@ -13,8 +13,8 @@ import (
 var mcporter = host{
 	name: "mcporter", module: "mcporter",
 	routes: []route{
-		{over: "HTTP", revision: "2025-11-25", open: openMcporter, once: true, cannot: map[string]string{"sampling": noModel}},
-		{over: "stdio", revision: "2025-11-25", stdio: true, open: openMcporter, once: true, cannot: map[string]string{"sampling": noModel}},
+		{over: "HTTP", revision: "2025-11-25", open: openMcporter, once: true, cannot: map[string]failing{"sampling": {words: noModel}}},
+		{over: "stdio", revision: "2025-11-25", stdio: true, open: openMcporter, once: true, cannot: map[string]failing{"sampling": {words: noModel}}},
 	},
 }
 
@@ -54,7 +54,7 @@ func (c porter) during(t *testing.T, tool string, args object, meanwhile func(fu
 var wong2 = host{
 	name: "@wong2/mcp-cli", module: "@wong2/mcp-cli",
 	routes: []route{
-		{over: "stdio", revision: "2025-11-25", stdio: true, open: openWong2, once: true, cannot: map[string]string{"sampling": noModel}},
+		{over: "stdio", revision: "2025-11-25", stdio: true, open: openWong2, once: true, cannot: map[string]failing{"sampling": {words: noModel}}},
 	},
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"os"
@@ -51,9 +52,16 @@ type route struct {
 	once bool
 	// open makes the driver of one case. It may also implement tasker, asker, sampler and caller.
 	open func(t *testing.T, s *server) driver
-	// cannot has, for a case in which the client fails, the pattern of its own words. The note is what matches. A client
-	// that was mended fails the test, because the row differs.
-	cannot map[string]string
+	// cannot has the cases in which the client fails. A client that was mended fails the test, because the row differs.
+	cannot map[string]failing
+}
+
+// failing is how a client fails.
+type failing struct {
+	// words is the pattern of the client's own words.
+	words string
+	// note is what the table says. If it is "", the table has what matches words.
+	note string
 }
 
 // driver uses a client as a person or a model does.
@@ -322,9 +330,6 @@ func (c *stage) restart(t *testing.T) outcome {
 // goesOn says why work is not stopped.
 const goesOn = "If it is interrupted, it does not tell the server, and the work goes on."
 
-// givesUp says why a task's result is lost to a client, in whatever words it shows.
-const givesUp = "If the server goes away while it waits for a task, it gives up."
-
 // anew says why work that takes long never ends.
 const anew = "Each call starts the server anew, and with it the work: what takes longer than `wait` never ends."
 
@@ -351,15 +356,12 @@ func (c *stage) finish(t *testing.T, said reply, result string) outcome {
 
 // known is the outcome if the client shows the words that are known.
 func (c *stage) known(said reply) (outcome, bool) {
-	pattern := c.route.cannot[c.name]
-	if pattern == "" {
+	end, ok := c.route.cannot[c.name]
+	if !ok {
 		return outcome{}, false
 	}
-	words := regexp.MustCompile(pattern).FindString(said.plain())
-	if words != "" && pattern == gaveUp {
-		return outcome{cannot, givesUp}, true
-	}
-	return outcome{cannot, strings.Join(strings.Fields(words), " ")}, words != ""
+	words := regexp.MustCompile(end.words).FindString(said.plain())
+	return outcome{cannot, cmp.Or(end.note, strings.Join(strings.Fields(words), " "))}, words != ""
 }
 
 // failed finds the client's own words for why a case failed. If they are not the known ones, the test fails.

@@ -18,11 +18,13 @@ var inspectorCLI = host{
 	},
 }
 
-var inspectorCannot = map[string]string{"sampling": noModel, "restart": gaveUp}
+var inspectorCannot = map[string]failing{"sampling": {words: noModel}, "restart": givesUp}
 
-// gaveUp is what the Inspector shows if a server goes away while it waits for a task. Which of these depends on what it
-// does at that moment.
-const gaveUp = `Task execution is closed|Task-enabled session is closed|MCP client request failed|the server is shutting down`
+// givesUp has several words: which of them the Inspector shows depends on what it does when the server goes away.
+var givesUp = failing{
+	words: `Task execution is closed|Task-enabled session is closed|MCP client request failed|the server is shutting down`,
+	note:  "If the server goes away while it waits for a task, it gives up.",
+}
 
 // What the server answers if a client lacks a capability.
 const (

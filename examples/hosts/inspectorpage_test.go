@@ -32,7 +32,7 @@ var inspectorWeb = host{
 }
 
 // pageCannot has what the page cannot do in both revisions.
-var pageCannot = map[string]string{"restart": gaveUp}
+var pageCannot = map[string]failing{"restart": givesUp}
 
 // pageScript has what a person does in the page.
 //

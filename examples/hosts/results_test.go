@@ -20,7 +20,7 @@ var cases = []string{"list", "quick", "long", "task", "question", "sampling", "c
 const (
 	works    = "works"
 	fallback = "fallback" // works through the fallback tools
-	cannot   = "cannot"   // the client cannot, and the note has what it shows
+	cannot   = "cannot"   // the client cannot, and the note has what it shows or does
 	fails    = "fails"    // the note says whose fault it is
 )
 

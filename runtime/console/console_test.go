@@ -322,7 +322,7 @@ func TestActions(t *testing.T) {
 		return form
 	}
 	wants(t, "a number that is none", act("answer", answer("field 0", "true", "field 2", "many", "field 3", "kept", "field 1", "huge"), 422),
-		`Not done: the form does not fit: size: &#34;huge&#34; is none of the choices; boxes: &#34;many&#34; is no number`,
+		`Not done: the form does not fit: size: &#34;huge&#34; is none of the choices; boxes: &#34;many&#34; is not a whole number`,
 		`value="kept"`, `value="many"`, `<option value="true" selected>yes</option>`)
 	wants(t, "null, which is no number", act("answer", answer("field 0", "true", "field 2", "null"), 422), "Not done:", "boxes")
 	wants(t, "an answer that is missing", act("answer", answer(), 422), "Not done:", "approve")
@@ -333,7 +333,7 @@ func TestActions(t *testing.T) {
 		act("answer", forged, 422)
 	}
 	wants(t, "a question that is not asked", act("answer", answer("key", "other"), http.StatusConflict), "does not ask")
-	act("answer", answer("field 0", "true", "field 1", `"large"`, "field 2", " 3 ", "field 3", "two\r\nlines", "field 4", `"express"`, "field 5", "2", "field 6", `"y"`),
+	act("answer", answer("field 0", "true", "field 1", `"large"`, "field 2", " +3 ", "field 3", "two\r\nlines", "field 4", `"express"`, "field 5", "2", "field 6", `"y"`),
 		http.StatusSeeOther)
 	record := d.awaitState(alice, id, isDone)
 	wants(t, "the result", string(record.Outcome.Result), `\"approve\":true`, `\"size\":\"large\"`, `\"boxes\":3`, `\"speed\":\"express\"`, `\"days\":2`, `\"to\":[\"y\"]`)

@@ -149,11 +149,7 @@ func readField(f form.Field, entered []string) (json.RawMessage, error) {
 	case options != nil:
 		return json.RawMessage(typed), nil
 	}
-	typed = strings.TrimSpace(typed)
-	if _, err := strconv.ParseFloat(typed, 64); err != nil || !json.Valid([]byte(typed)) {
-		return nil, fmt.Errorf("%q is no number", text.Shorten(typed, mostOfFault))
-	}
-	return json.RawMessage(typed), nil
+	return f.ReadNumber(typed)
 }
 
 // mostOfFault bounds what an error repeats of a form, in bytes.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -227,10 +226,8 @@ func (f field) read(p *prompt) (json.RawMessage, error) {
 	switch f.Type {
 	case "boolean":
 		return readBoolean(typed)
-	case "integer":
-		return readInteger(typed)
-	case "number":
-		return readNumber(typed)
+	case "integer", "number":
+		return f.ReadNumber(typed)
 	}
 	return encodeString(typed), nil
 }
@@ -295,33 +292,6 @@ func readBoolean(typed string) (json.RawMessage, error) {
 		return json.RawMessage("false"), nil
 	}
 	return nil, fmt.Errorf("%q is not y or n", text.Shorten(typed, maxDefault))
-}
-
-func readInteger(typed string) (json.RawMessage, error) {
-	digits, isNegative := strings.CutPrefix(strings.TrimPrefix(strings.TrimSpace(typed), "+"), "-")
-	if digits == "" || strings.Trim(digits, "0123456789") != "" {
-		return nil, fmt.Errorf("%q is not a whole number", text.Shorten(typed, maxDefault))
-	}
-	digits = cmp.Or(strings.TrimLeft(digits, "0"), "0")
-	if isNegative && digits != "0" {
-		digits = "-" + digits
-	}
-	return json.RawMessage(digits), nil
-}
-
-func readNumber(typed string) (json.RawMessage, error) {
-	typed = strings.TrimSpace(typed)
-	if whole, err := readInteger(typed); err == nil {
-		return whole, nil
-	}
-	number, err := strconv.ParseFloat(typed, 64)
-	if err != nil || math.IsInf(number, 0) || math.IsNaN(number) {
-		return nil, fmt.Errorf("%q is not a number such as 3 or -2.5", text.Shorten(typed, maxDefault))
-	}
-	if json.Valid([]byte(typed)) {
-		return json.RawMessage(typed), nil
-	}
-	return json.RawMessage(strconv.FormatFloat(number, 'g', -1, 64)), nil
 }
 
 // compile returns the schema of an object, or nil.

@@ -1,4 +1,4 @@
-// Package form checks the schemas of questions.
+// Package form checks the schemas of questions, and reads them as forms for a person.
 package form
 
 import (

@@ -47,7 +47,7 @@ type Options struct {
 	// SearchAttributes are those of a task's workflow. They have to be registered in the namespace. nil sets
 	// none, so that nothing of a task but its ID is in Temporal.
 	SearchAttributes func(mcptask.Submission) sdktemporal.SearchAttributes
-	// Interceptors are those of the worker, beside the client's.
+	// Interceptors are those of the worker, beside the client's. They do not see heartbeats.
 	Interceptors []interceptor.WorkerInterceptor
 }
 
@@ -65,9 +65,6 @@ func (o *Options) setDefaults() error {
 	}
 	return nil
 }
-
-// beatsPerHeartbeat is how many heartbeats in a row have to fail until Temporal takes a run for lost.
-const beatsPerHeartbeat = 3
 
 // executor is a [mcptask.Engine] on Temporal. A task is a workflow with the task's ID, and a run of its handler an
 // activity.
@@ -99,7 +96,6 @@ func NewExecutor(c client.Client, options Options) func(mcptask.RunFunc) (mcptas
 		x.worker = worker.New(c, options.TaskQueue, worker.Options{
 			MaxConcurrentActivityExecutionSize: options.Concurrency,
 			Interceptors:                       options.Interceptors,
-			MaxHeartbeatThrottleInterval:       options.Heartbeat / beatsPerHeartbeat,
 			WorkerStopTimeout:                  365 * 24 * time.Hour, // Close bounds the wait
 		})
 		x.register(x.worker)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	sdktemporal "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -139,8 +140,12 @@ func (x *executor) runTask(ctx context.Context, in runInput) (runEnd, error) {
 		defer guard.Then(nil, "the run of a task", func() { ended <- mcptask.RunLeft })
 		ended <- x.run(run, in.TaskID)
 	}()
-	beat := time.NewTicker(x.options.Heartbeat / beatsPerHeartbeat)
-	defer beat.Stop()
+	beating, stopBeating := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBeating()
+	go func() {
+		defer guard.Recover(nil, "the heartbeats of a task")
+		x.beat(beating, end)
+	}()
 	over, closing := ctx.Done(), x.closing.Done()
 	for {
 		select {
@@ -152,11 +157,9 @@ func (x *executor) runTask(ctx context.Context, in runInput) (runEnd, error) {
 				return runWaits, nil
 			}
 			return runOver, nil
-		case <-beat.C:
-			activity.RecordHeartbeat(ctx)
 		case <-over:
 			over = nil
-			if cause := explainEnd(ctx); cause != nil {
+			if cause := explainEnd(context.Cause(ctx)); cause != nil {
 				end(cause)
 			}
 		case <-closing:
@@ -166,17 +169,63 @@ func (x *executor) runTask(ctx context.Context, in runInput) (runEnd, error) {
 	}
 }
 
-// explainEnd returns why a run has to end after its activity's context has ended. It returns nil if the run goes on:
-// Temporal could not be reached for a while, and may have taken the run for lost. If it begins another run, the record
-// of the task tells this one.
-func explainEnd(ctx context.Context) error {
-	cause := context.Cause(ctx)
+const (
+	// beatsPerHeartbeat divides Options.Heartbeat into the pauses between heartbeats.
+	beatsPerHeartbeat = 3
+	// longestBeatPause bounds the pause after a heartbeat that has failed.
+	longestBeatPause = 10 * time.Second
+)
+
+// beat tells Temporal that a run goes on, until ctx ends, and ends the run if Temporal says so. It does not use
+// activity.RecordHeartbeat: after one heartbeat that fails, the SDK ends the activity's context, with which all later
+// ones fail.
+func (x *executor) beat(ctx context.Context, end context.CancelCauseFunc) {
+	interval := x.options.Heartbeat / beatsPerHeartbeat
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		err := x.sendBeat(ctx, interval)
+		next := interval
+		if cause := explainEnd(err); cause != nil {
+			end(cause)
+		} else if err != nil && ctx.Err() == nil {
+			activity.GetLogger(ctx).Warn("Temporal has not taken a heartbeat", "error", err)
+			next = min(next/beatsPerHeartbeat, longestBeatPause)
+		}
+		timer.Reset(next)
+	}
+}
+
+// sendBeat sends a heartbeat. If an interceptor of the client panics, that heartbeat has failed.
+func (x *executor) sendBeat(ctx context.Context, within time.Duration) (err error) {
+	defer guard.Then(nil, "a heartbeat of a task", func() { err = errPanicked })
+	if within >= time.Second {
+		within *= 2 // of which the SDK waits for half, and ten seconds at most
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	info := activity.GetInfo(ctx)
+	return x.client.RecordActivityHeartbeatWithOptions(ctx, client.RecordActivityHeartbeatOptions{
+		TaskToken: info.TaskToken, WorkflowID: info.WorkflowExecution.ID, WorkflowType: workflowType,
+		ActivityType: activityType, TaskQueue: info.TaskQueue,
+	})
+}
+
+// explainEnd returns why a run has to end, given the error of a heartbeat or the cause of the end of the activity's
+// context. It returns nil if the run goes on. Temporal may have taken it for lost then, if it could not be reached
+// for a while. If it begins another run, the record of the task tells this one.
+func explainEnd(err error) error {
 	switch {
-	case sdktemporal.IsCanceledError(cause):
+	case sdktemporal.IsCanceledError(err):
 		return mcptask.ErrCancelled
-	case isNotFound(cause):
+	case isNotFound(err):
 		return mcptask.ErrSuperseded
-	case errors.Is(cause, activity.ErrActivityPaused), errors.Is(cause, activity.ErrActivityReset):
+	case errors.Is(err, activity.ErrActivityPaused), errors.Is(err, activity.ErrActivityReset):
 		return context.Canceled // Temporal runs it again, when it is told to
 	}
 	return nil

@@ -3,15 +3,19 @@ package temporal
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/mock"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	sdktemporal "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // newSuite makes an environment in which the workflow of a task runs.
@@ -182,15 +186,128 @@ func TestActivityCauses(t *testing.T) {
 				got = context.Cause(ctx)
 				return mcptask.RunOver
 			}
-			var suite testsuite.WorkflowTestSuite
-			env := suite.NewTestActivityEnvironment()
-			env.RegisterActivityWithOptions(x.runTask, activity.RegisterOptions{Name: activityType})
-			if _, err := env.ExecuteActivity(activityType, c.in); err != nil {
-				t.Fatal(err)
-			}
+			runActivity(t, x.runTask, c.in)
 			if !errors.Is(got, c.want) {
 				t.Errorf("%v", got)
 			}
 		})
+	}
+}
+
+// beatenTemporal is a client that takes heartbeats only.
+type beatenTemporal struct {
+	client.Client
+	take func(context.Context, client.RecordActivityHeartbeatOptions) error
+}
+
+// RecordActivityHeartbeatWithOptions implements client.Client.
+func (c beatenTemporal) RecordActivityHeartbeatWithOptions(ctx context.Context, options client.RecordActivityHeartbeatOptions) error {
+	return c.take(ctx, options)
+}
+
+// TestHeartbeats checks that a run goes on while heartbeats fail, that they go on too, and that it ends when one says so.
+func TestHeartbeats(t *testing.T) {
+	const short, long = 30 * time.Second, 2 * time.Minute
+	for name, c := range map[string]struct {
+		heartbeat  time.Duration
+		last, want error
+	}{
+		"cancelled":      {short, sdktemporal.NewCanceledError(), mcptask.ErrCancelled},
+		"superseded":     {short, serviceerror.NewNotFound("taken for lost"), mcptask.ErrSuperseded},
+		"paused":         {short, activity.ErrActivityPaused, context.Canceled},
+		"reset":          {short, activity.ErrActivityReset, context.Canceled},
+		"long heartbeat": {long, sdktemporal.NewCanceledError(), mcptask.ErrCancelled},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			_, x := newSuite(t)
+			x.options.Heartbeat = c.heartbeat
+			answers := []error{nil, serviceerror.NewUnavailable("away"), context.DeadlineExceeded, errPanicked, nil, c.last}
+			var taken []time.Duration
+			began, given := time.Now(), make(chan struct{})
+			x.client = beatenTemporal{take: func(_ context.Context, options client.RecordActivityHeartbeatOptions) error {
+				if len(options.TaskToken) == 0 || options.WorkflowID == "" {
+					t.Errorf("a heartbeat of %+v", options)
+				}
+				if len(taken) == len(answers) {
+					close(given)
+					return nil
+				}
+				taken = append(taken, time.Since(began))
+				answer := answers[len(taken)-1]
+				if errors.Is(answer, errPanicked) {
+					panic("boom")
+				}
+				return answer
+			}}
+			var got error
+			x.run = func(ctx context.Context, _ string) mcptask.RunEnd {
+				select {
+				case <-ctx.Done():
+				case <-given:
+				}
+				got = context.Cause(ctx)
+				return mcptask.RunOver
+			}
+			runActivity(t, func(ctx context.Context, in runInput) (runEnd, error) {
+				ctx, end := context.WithCancelCause(ctx)
+				end(serviceerror.NewUnavailable("away")) // as the SDK does after a heartbeat of the user's own has failed
+				return x.runTask(ctx, in)
+			}, runInput{TaskID: "a task"})
+			pause := c.heartbeat / 3
+			soon := min(pause/3, 10*time.Second) // after one that has failed
+			want := []time.Duration{pause, 2 * pause, 2*pause + soon, 2*pause + 2*soon, 2*pause + 3*soon, 3*pause + 3*soon}
+			if !errors.Is(got, c.want) || !slices.Equal(taken, want) {
+				t.Errorf("%v after heartbeats at %v, want %v at %v", got, taken, c.want, want)
+			}
+		})
+	}
+}
+
+// TestHeartbeatHangs checks that a server that closes does not wait for a heartbeat, nor does a run that ends, and that
+// a heartbeat gives up in time for the next.
+func TestHeartbeatHangs(t *testing.T) {
+	for name, end := range map[string]func(x *executor, ctx context.Context){
+		"closing": func(x *executor, ctx context.Context) { x.close(); <-ctx.Done() },
+		"ended":   func(*executor, context.Context) {},
+	} {
+		for _, heartbeat := range []time.Duration{time.Second, 30 * time.Second} {
+			bubble.Run(t, name+" "+heartbeat.String(), func(t *testing.T) {
+				_, x := newSuite(t)
+				x.options.Heartbeat = heartbeat
+				hangs := make(chan struct{}, 100)
+				began := time.Now()
+				x.client = beatenTemporal{take: func(ctx context.Context, _ client.RecordActivityHeartbeatOptions) error {
+					hangs <- struct{}{}
+					// The SDK waits for half of the time, if that is a second or more.
+					deadline, _ := ctx.Deadline()
+					half, cancel := context.WithTimeout(ctx, max(time.Until(deadline)/2, time.Second))
+					defer cancel()
+					<-half.Done()
+					return half.Err()
+				}}
+				x.run = func(ctx context.Context, _ string) mcptask.RunEnd {
+					<-hangs
+					<-hangs
+					end(x, ctx)
+					return mcptask.RunOver
+				}
+				runActivity(t, x.runTask, runInput{TaskID: "a task"})
+				third := heartbeat / 3
+				if took, want := time.Since(began), third+third+third/3; took != want {
+					t.Errorf("it took %v, not %v", took, want)
+				}
+			})
+		}
+	}
+}
+
+// runActivity runs the activity of a task. It is over then.
+func runActivity(t *testing.T, run func(context.Context, runInput) (runEnd, error), in runInput) {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: activityType})
+	if _, err := env.ExecuteActivity(activityType, in); err != nil {
+		t.Fatal(err)
 	}
 }

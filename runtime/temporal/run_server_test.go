@@ -23,6 +23,7 @@ import (
 	sdktemporal "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -532,6 +533,44 @@ func TestServerExecutor(t *testing.T) {
 	}
 	if status := awaitFlow(t, c, reply.Task.ID+"/Stubborn"); status != enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED {
 		t.Errorf("the workflow is %v", status)
+	}
+}
+
+// TestServerHeartbeats checks that Temporal takes heartbeats of a run.
+func TestServerHeartbeats(t *testing.T) {
+	address := flowAddress(t)
+	taken := make(chan error, 100)
+	watch := func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		err := invoke(ctx, method, request, reply, conn, options...)
+		if strings.HasSuffix(method, "/RecordActivityTaskHeartbeat") {
+			taken <- err
+		}
+		return err
+	}
+	c, err := client.Dial(client.Options{HostPort: address, Logger: quiet{}, ConnectionOptions: client.ConnectionOptions{
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(watch)},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	executor := NewExecutor(c, Options{TaskQueue: "heartbeats-" + rand.Text(), Heartbeat: 6 * time.Second})
+	s := newServerOf(t, mcptask.Options{Store: mcptask.NewMemoryStore(), Executor: executor}, buildPolicy, func(ctx context.Context, _ *mcptask.Task) (built, error) {
+		for left := 2; left > 0; {
+			select {
+			case err := <-taken:
+				if err == nil { // on a busy machine one may be late
+					left--
+				}
+			case <-ctx.Done():
+				return built{}, ctx.Err()
+			}
+		}
+		return built{Image: "alive"}, nil
+	})
+	task := beginBuild(t, s)
+	if r := awaitBuild(t, s, task.ID, "its end", isBuilt); !strings.Contains(buildOutcome(r), "alive") {
+		t.Error(buildOutcome(r))
 	}
 }
 

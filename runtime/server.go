@@ -42,7 +42,9 @@ type Options struct {
 	// a Store that outlives the server.
 	Executor func(RunFunc) (Executor, error)
 	// Principal tells whose request a context belongs to. "" is anonymous, and an
-	// error refuses the request. nil leaves it to the gateway.
+	// error refuses the request. nil leaves it to the gateway. While a stream, a subscription or a
+	// wait for a task is open, Principal is asked again every 15 seconds, with the same context:
+	// an error or another principal ends it.
 	Principal func(context.Context) (string, error)
 	// Context builds what a handler may rely on for a principal, such as its
 	// credentials. It is called for every run, on whatever machine: nothing else of

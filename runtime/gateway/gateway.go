@@ -36,6 +36,9 @@ type Config struct {
 	// Principal identifies the caller if the server's options have no Principal. If both are nil,
 	// every caller is anonymous.
 	Principal func(context.Context) (string, error)
+	// Expires returns when the credentials of a request expire, or the zero time if they do not. The
+	// request's stream, subscription or wait for a task then ends. A nil Expires means that none expire.
+	Expires func(context.Context) time.Time
 	// CrossOrigin decides which browser origins may call. If it is nil, all cross-origin requests
 	// are refused.
 	CrossOrigin *http.CrossOriginProtection
@@ -175,6 +178,9 @@ func (g *Gateway) forwardSessionRequest(w http.ResponseWriter, r *http.Request, 
 	if r.Method != http.MethodDelete {
 		known, ok := g.openStreamOf(w, r, principal)
 		if ok {
+			ctx, stop := g.watchCaller(r.Context(), principal)
+			defer stop()
+			r = r.WithContext(ctx)
 			defer g.sessions.beginUse(id)()
 			g.serveStandalone(w, r, known)
 		}

@@ -146,6 +146,9 @@ func (x *httpExchange) refuse(kind refusalKind, err *mcptask.Error) {
 }
 
 func (x *httpExchange) answer(work work) {
+	if work.waits {
+		defer x.watchCaller()()
+	}
 	ctx, cancel := context.WithCancel(x.r.Context())
 	defer cancel()
 	if x.session != nil {
@@ -228,7 +231,17 @@ func (x *httpExchange) setBody(edits ...wire.Edit) error {
 	return err
 }
 
+// watchCaller ends the request with the credentials of its caller until stop is called.
+func (x *httpExchange) watchCaller() (stop func()) {
+	ctx, stop := x.g.watchCaller(x.r.Context(), x.principal)
+	x.r = x.r.WithContext(ctx)
+	return stop
+}
+
 func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
+	if flow != nil && flow.Held {
+		defer x.watchCaller()()
+	}
 	if flow != nil && flow.Tool != "" {
 		own := *x.r // net/http reads its request when the response begins, perhaps in another goroutine
 		own.Header = x.r.Header.Clone()
@@ -261,6 +274,7 @@ func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
 
 func (x *httpExchange) forwardOpen(done func()) {
 	defer done()
+	defer x.watchCaller()()
 	if err := x.setBody(); err != nil {
 		x.refuse(refusedRequest, wireError(err))
 		return

@@ -146,6 +146,9 @@ func (g *Gateway) runWork(ctx context.Context, m *message, work work) (result js
 
 // answerError returns the error that answers a request whose context is ctx.
 func answerError(ctx context.Context, err error) *mcptask.Error {
+	if context.Cause(ctx) == errCallerGone {
+		return mcptask.Errorf(mcptask.CodeInternalError, "%v: send it again with new ones", errCallerGone)
+	}
 	if ctx.Err() != nil { // the client no longer waits, or its session or the server ends
 		return mcptask.Errorf(mcptask.CodeInternalError, "the request was ended before its answer was there")
 	}

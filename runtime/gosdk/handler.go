@@ -19,8 +19,8 @@ import (
 //
 // NewHandler ignores the option Stateless, because it serves both kinds of sessions. It refuses
 // requests from other browser origins unless CrossOriginProtection admits them. The principal is
-// the UserID of the SDK's bearer token, unless the options of tasks say otherwise. More options are those
-// of this package, such as [DirectTaskCalls].
+// the UserID of the SDK's bearer token, unless the options of tasks say otherwise. Streams, subscriptions and
+// waits for a task end when that token expires. More options are those of this package, such as [DirectTaskCalls].
 func NewHandler(tasks *mcptask.Server, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions, more ...HandlerOption) http.Handler {
 	return NewRevisionHandler(tasks, "", getServer, opts, more...)
 }
@@ -41,6 +41,7 @@ func NewRevisionHandler(tasks *mcptask.Server, revision string, getServer func(*
 		Server:         tasks,
 		Revision:       revision,
 		Principal:      tokenPrincipal,
+		Expires:        tokenExpiration,
 		CrossOrigin:    options.CrossOriginProtection,
 		AnyHost:        options.DisableLocalhostProtection,
 		JSON:           options.JSONResponse,

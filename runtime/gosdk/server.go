@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"runtime"
 	"sync"
+	"time"
 	"weak"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -319,6 +320,14 @@ func tokenPrincipal(ctx context.Context) (string, error) {
 		return "", errors.New("the bearer token has no user ID: set TokenInfo.UserID in the verifier")
 	}
 	return token.UserID, nil
+}
+
+// tokenExpiration returns when the SDK's bearer token expires, or the zero time.
+func tokenExpiration(ctx context.Context) time.Time {
+	if token := auth.TokenInfoFromContext(ctx); token != nil {
+		return token.Expiration
+	}
+	return time.Time{}
 }
 
 // toSDKError converts our error to the SDK's.

@@ -60,6 +60,7 @@ func convertTool(spec mcptask.ToolSpec) mcp.Tool {
 type Options struct {
 	// Principal returns the owner of a request. "" means anonymous, and an error refuses the
 	// request. The options of tasks take precedence. A nil Principal makes every caller anonymous.
+	// It is asked again as [mcptask.Options.Principal] is, so it can end a stream whose token has expired.
 	Principal func(context.Context) (string, error)
 	// CrossOrigin decides which browser origins may call. Nil refuses all cross-origin requests.
 	CrossOrigin *http.CrossOriginProtection

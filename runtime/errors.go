@@ -34,7 +34,7 @@ var (
 	// ErrDismissed says that the person closed the question without choosing.
 	ErrDismissed = errors.New("the question was dismissed")
 	// ErrCannotAsk says that the requestor cannot be asked: it did not declare that it
-	// answers such questions, or there is no way to send it one.
+	// answers such questions, it failed to answer, or there is no way to send it one.
 	ErrCannotAsk = errors.New("the requestor cannot be asked")
 	// ErrInvalidAnswer says that the answer does not fit the question's schema.
 	ErrInvalidAnswer = errors.New("the answer does not fit its schema")

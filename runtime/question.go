@@ -175,6 +175,38 @@ func checkRequestResult(method string, response json.RawMessage) error {
 	return nil
 }
 
+// explainFailure returns the handler's error for a question that the requestor has answered with a JSON-RPC error. A code
+// outside of the range that JSON-RPC reserves is a refusal. SDKs check the answers that they send, and report a
+// wrong one as invalid params. A client without the URL mode reports that in the same way. The result has only the text
+// of failed: if the handler returns it, the task must not end with the requestor's own error.
+func (in Input) explainFailure(failed *Error) error {
+	const lowestReserved, highestReserved = -32768, -32000
+	kind := ErrCannotAsk
+	switch {
+	case failed.Code < lowestReserved || failed.Code > highestReserved && failed.Code != 0: // 0 may be none
+		kind = ErrDeclined
+	case failed.Code == CodeInvalidParams && in.requiredCapability() != CanAskURL:
+		kind = ErrInvalidAnswer
+	}
+	return fmt.Errorf("%w: %s", kind, failed.Error())
+}
+
+// explainFailures returns ask, which may be nil, with the handler's errors in the place of the requestor's.
+func explainFailures(ask askFunc) askFunc {
+	if ask == nil {
+		return nil
+	}
+	return func(ctx context.Context, in Input) (json.RawMessage, error) {
+		response, err := ask(ctx, in)
+		if failed := (*Error)(nil); errors.As(err, &failed) {
+			err = in.explainFailure(failed)
+		}
+		return response, err
+	}
+}
+
+type askFunc = func(context.Context, Input) (json.RawMessage, error)
+
 // parseElicitation returns the content of an accepted answer to elicitation/create.
 func parseElicitation(response json.RawMessage) (json.RawMessage, error) {
 	type result struct {

@@ -44,7 +44,7 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 		call.Trace = trace
 	}
 	plain := Record{Principal: caller.Principal, Tool: tool, Revision: caller.Revision, Trace: call.Trace, Attempt: 1}
-	call.Ask = s.hookAsk(plain, call.Ask)
+	call.Ask = s.hookAsk(plain, explainFailures(call.Ask))
 	answers, reply, err := s.settleUpfrontQuestions(open, caller, t, call)
 	switch {
 	case err != nil:

@@ -130,7 +130,8 @@ type CallRequest struct {
 	// Trace is the trace that the request belongs to, in the form of [Record.Trace]. The
 	// gateway has checked it. A call that has a task already does not change the task's.
 	Trace string
-	// Ask asks the requestor while the call is open; nil means that it cannot.
+	// Ask asks the requestor while the call is open. It returns an *Error if the requestor has
+	// answered with one. nil means that it cannot be asked.
 	Ask func(context.Context, Input) (json.RawMessage, error)
 	// Progress takes progress if the caller asked for it; nil drops it.
 	Progress ProgressFunc

@@ -51,7 +51,7 @@ func (s *Server) hookQuestion(ctx context.Context, task Record, in Input) (_ con
 }
 
 // hookAsk returns ask, which may be nil, with the hooks of questions around it.
-func (s *Server) hookAsk(task Record, ask func(context.Context, Input) (json.RawMessage, error)) func(context.Context, Input) (json.RawMessage, error) {
+func (s *Server) hookAsk(task Record, ask askFunc) askFunc {
 	if ask == nil || len(s.options.Hooks) == 0 {
 		return ask
 	}

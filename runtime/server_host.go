@@ -300,9 +300,7 @@ func readAnswer(r Record, key string) (response json.RawMessage, ok bool, err er
 	switch r.Inputs[i].State {
 	case InputAnswered:
 		if failed := r.Inputs[i].Error; failed != nil {
-			// Only the text: if the handler returns it, the task must not end with the
-			// requestor's own JSON-RPC error.
-			return nil, false, fmt.Errorf("%w: %s", ErrCannotAsk, failed.Error())
+			return nil, false, r.Inputs[i].explainFailure(failed)
 		}
 		return r.Inputs[i].Response, true, nil
 	case InputSuperseded:

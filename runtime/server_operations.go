@@ -213,9 +213,10 @@ func (s *Server) Answer(ctx context.Context, caller Caller, id string, answers m
 
 // Respond takes the response to one question as it came. A response that does not
 // fit ends the question with ErrInvalidAnswer. The requestor's own error, failed,
-// ends it with ErrCannotAsk, and so does a response that there is no room for. A form
-// whose answer a tool takes stays open in spite of such an error. Respond ignores a
-// key that is not outstanding.
+// ends it with ErrDeclined, ErrInvalidAnswer or ErrCannotAsk, by its code. A response
+// that there is no room for ends it with ErrCannotAsk. A form whose answer a tool
+// takes stays open in spite of such an error. Respond ignores a key that is not
+// outstanding.
 func (s *Server) Respond(ctx context.Context, caller Caller, id, key string, response json.RawMessage, failed *Error) error {
 	record, err := s.Get(ctx, caller, id)
 	if err != nil {

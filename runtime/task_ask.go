@@ -78,7 +78,7 @@ type SampleResult struct {
 }
 
 // Sample asks the requestor's model. Step names the question, as for [Ask].
-// Errors: ErrCannotAsk, ErrInvalidAnswer, and the context's own.
+// Errors: ErrDeclined, ErrCannotAsk, ErrInvalidAnswer, and the context's own.
 func (t *Task) Sample(ctx context.Context, step string, request SampleRequest) (*SampleResult, error) {
 	response, err := t.sendRequest(ctx, step, methodSample, request)
 	if err != nil {
@@ -95,8 +95,8 @@ type Root struct {
 }
 
 // Roots asks which places the requestor's user has opened. Step names the
-// question, as for [Ask]. Errors: ErrCannotAsk, ErrInvalidAnswer, and the
-// context's own.
+// question, as for [Ask]. Errors: ErrDeclined, ErrCannotAsk, ErrInvalidAnswer,
+// and the context's own.
 func (t *Task) Roots(ctx context.Context, step string) ([]Root, error) {
 	response, err := t.sendRequest(ctx, step, methodRoots, struct{}{})
 	if err != nil {

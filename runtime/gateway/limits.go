@@ -3,7 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"slices"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -136,12 +136,12 @@ func limitAnswers(s *mcptask.Server, caller mcptask.Caller, ask askFunc) askFunc
 	}
 	return func(ctx context.Context, in mcptask.Input) (json.RawMessage, error) {
 		response, err := ask(ctx, in)
-		if err != nil {
+		failed := (*mcptask.Error)(nil)
+		if err != nil && !errors.As(err, &failed) {
 			return nil, err
 		}
-		response, failed := limitAnswer(ctx, s, caller, response, nil)
-		if failed != nil {
-			return nil, fmt.Errorf("%w: %s", mcptask.ErrCannotAsk, failed.Message)
+		if response, failed = limitAnswer(ctx, s, caller, response, failed); failed != nil {
+			return nil, failed
 		}
 		return response, nil
 	}

@@ -3,6 +3,7 @@ package gosdk
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -19,6 +20,9 @@ const (
 	methodElicit = "elicitation/create"
 	methodSample = "sampling/createMessage"
 )
+
+// codeDeclined says that the user refused a request. It is that of the specification's example for sampling.
+const codeDeclined = -1
 
 // declareAnswers declares what the client answers. In 2025-11-25 a question is a request, and the
 // SDK passes it to these handlers.
@@ -86,7 +90,10 @@ func answerRequest[R any](ctx context.Context, c *conn, method string, params an
 	if err == nil && !ok {
 		response, err = q.Unanswered()
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, mcptask.ErrDeclined), errors.Is(err, mcptask.ErrDismissed):
+		return nil, &jsonrpc.Error{Code: codeDeclined, Message: err.Error()}
+	case err != nil:
 		return nil, &jsonrpc.Error{Code: mcptask.CodeInternalError, Message: err.Error()}
 	}
 	result := new(R)

@@ -19,7 +19,8 @@ type ClientOptions struct {
 	// Answer answers the questions of tasks. The zero Answerer declares that the client answers no
 	// questions.
 	Answer mcptask.Answerer
-	// Sample answers a task's requests to a model. nil declares that the client has no model.
+	// Sample answers a task's requests to a model. It returns ErrDeclined if the user refuses. nil
+	// declares that the client has no model.
 	Sample func(context.Context, mcptask.SampleRequest) (*mcptask.SampleResult, error)
 	// Roots are the places that the user has opened. nil declares that the client tells no roots.
 	Roots []mcptask.Root

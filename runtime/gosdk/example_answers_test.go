@@ -12,7 +12,7 @@ import (
 // askModel sends a request to the program's model. This model repeats the last message.
 func askModel(_ context.Context, r mcptask.SampleRequest) (*mcptask.SampleResult, error) {
 	last := r.Messages[len(r.Messages)-1]
-	return &mcptask.SampleResult{Role: "assistant", Model: "echo-1", Content: last.Content}, nil
+	return &mcptask.SampleResult{Role: "assistant", Model: "echo-1", Content: last.Content}, nil // or mcptask.ErrDeclined
 }
 
 // showPage shows a page to the user.

@@ -290,6 +290,12 @@ func newAsker(session *mcp.ServerSession) func(context.Context, mcptask.Input) (
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		}
+		if failed := (*mcptask.Error)(nil); errors.As(fromSDKError(err), &failed) {
+			return nil, failed
+		}
+		if misfit := (*json.UnmarshalTypeError)(nil); errors.As(err, &misfit) {
+			return nil, fmt.Errorf("%w: %s", mcptask.ErrInvalidAnswer, err.Error())
+		}
 		return nil, fmt.Errorf("%w: %s", mcptask.ErrCannotAsk, err.Error())
 	}
 }

@@ -24,7 +24,8 @@ const Local = "local"
 type Options struct {
 	// Answer answers questions. The zero Answerer declares that the client cannot answer any.
 	Answer mcptask.Answerer
-	// Sample answers a task's requests to a model. nil declares that the client has no model.
+	// Sample answers a task's requests to a model. It returns mcptask.ErrDeclined if the user
+	// refuses. nil declares that the client has no model.
 	Sample func(context.Context, mcptask.SampleRequest) (*mcptask.SampleResult, error)
 	// Roots are the places that the user has opened. nil declares that the client tells no roots.
 	Roots []mcptask.Root

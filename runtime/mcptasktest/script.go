@@ -24,8 +24,8 @@ const (
 )
 
 // Script is the scripted answer to one question of a handler. Create one with Accept, Decline or
-// Dismiss for a generated question, AcceptURL, DeclineURL or DismissURL for AskURL, Sample or
-// SampleText for Sample, Roots for Roots, and CannotAsk for any of them.
+// Dismiss for a generated question, AcceptURL, DeclineURL or DismissURL for AskURL, Sample,
+// SampleText or DeclineSample for Sample, Roots for Roots, and CannotAsk for any of them.
 type Script struct {
 	step, kind string
 	input      string // the name of a form's type
@@ -94,6 +94,11 @@ func SampleText(step, text string) Script {
 	s := Sample(step, mcptask.SampleResult{Content: mcptask.TextContent(text)})
 	s.code = fmt.Sprintf("mcptasktest.SampleText(%q, …)", step)
 	return s
+}
+
+// DeclineSample refuses to ask the model. The handler gets mcptask.ErrDeclined.
+func DeclineSample(step string) Script {
+	return newScript("DeclineSample", kindModel, step, func() (json.RawMessage, error) { return nil, mcptask.ErrDeclined })
 }
 
 // Roots are the places that task.Roots returns at a step.
@@ -203,7 +208,7 @@ func (h *scriptedHost) Ask(ctx context.Context, in mcptask.Input) (json.RawMessa
 		return nil, mcptask.ErrCannotAsk
 	}
 	response, err := s.response()
-	if errors.Is(err, mcptask.ErrCannotAsk) {
+	if errors.Is(err, mcptask.ErrCannotAsk) || errors.Is(err, mcptask.ErrDeclined) {
 		return nil, err
 	}
 	invalid := err

@@ -40,6 +40,7 @@ func TestScriptedRequests(t *testing.T) {
 		"no pages":      {[]mcptasktest.Script{text, where, mcptasktest.CannotAsk("pay")}, mcptask.ErrCannotAsk},
 		"no roots":      {[]mcptasktest.Script{text, mcptasktest.CannotAsk("where")}, mcptask.ErrCannotAsk},
 		"no model":      {[]mcptasktest.Script{mcptasktest.CannotAsk("summary")}, mcptask.ErrCannotAsk},
+		"no prompt":     {[]mcptasktest.Script{mcptasktest.DeclineSample("summary")}, mcptask.ErrDeclined},
 		"an empty list": {[]mcptasktest.Script{text, mcptasktest.Roots("where"), pay}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package fallback
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -155,8 +156,8 @@ func isOpen(r mcptask.Record, key string) bool {
 }
 
 // askQuestion asks one question. If the client fails to show a form, the question stays open for
-// the tool that answers. A question of any other kind is settled with an error, because nothing
-// else can answer it.
+// the tool that answers. A question of any other kind is settled with the client's error, because
+// nothing else can answer it.
 func (a *asker) askQuestion(ctx context.Context, task string, in mcptask.Input) {
 	response, err := a.ask(ctx, in)
 	switch {
@@ -169,6 +170,7 @@ func (a *asker) askQuestion(ctx context.Context, task string, in mcptask.Input) 
 		return
 	default:
 		failed := mcptask.Errorf(mcptask.CodeInternalError, "the client has not answered")
+		_ = errors.As(err, &failed)
 		err = a.server.Respond(ctx, a.caller, task, in.Key, nil, failed)
 	}
 	if err != nil && ctx.Err() == nil {

@@ -81,7 +81,7 @@ func checkRemoteQuestions(t *testing.T, revision string) {
 		run("failed at once", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 			f := p.OpenGet()
 			id := p.Create("ask", wiretest.AskArguments("one"))
-			p.Respond(f.NextTaskQuestion(id).ID, `"error":{"code":-32602,"message":"task?"}`)
+			p.Respond(f.NextTaskQuestion(id).ID, `"error":{"code":-32603,"message":"task?"}`)
 			wantText(p, id, "cannot ask")
 		})
 		run("polled, then asked for the result", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {

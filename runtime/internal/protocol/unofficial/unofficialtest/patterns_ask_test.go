@@ -206,8 +206,8 @@ func TestPatternsRequests(t *testing.T) {
 		}, answered},
 		"failed": {func(c *talk) {
 			begins(c, "working")
-			ends(c, "failed", `{"id":"THEIRS","status":"failed","error":{"code":-1,"message":"no model"}}`)
-		}, "cannot ask"},
+			ends(c, "failed", `{"id":"THEIRS","status":"failed","error":{"code":-1,"message":"no"}}`)
+		}, "declined"},
 		"failed without a code": {func(c *talk) {
 			begins(c, "working")
 			ends(c, "failed", `{"id":"THEIRS","status":"failed","error":{"message":"no model"}}`)

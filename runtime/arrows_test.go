@@ -27,15 +27,18 @@ type arrow struct {
 var arrows = []arrow{
 	// The command.
 	{"cmd/internal/scripts", []string{"github.com/rogpeppe/go-internal/testscript"}, nil},
-	{"cmd/internal/calls", []string{"runtime", "runtime/gosdk", "runtime/terminal", "golang.org/x/term"}, nil},
+	{"cmd/internal/calls", []string{"internal/indent", "runtime", "runtime/gosdk", "runtime/terminal", "golang.org/x/term"}, nil},
 	{"cmd/mcptaskgen", []string{"cmd/internal/calls", "generator/...", "runtime/terminal", "schema", "github.com/spf13/pflag"}, slices.Concat(testLibraries, []string{
 		"cmd/internal/scripts", "golden/ptytest", "runtime", "runtime/gosdk", "schema/wirecheck", "github.com/modelcontextprotocol/go-sdk/mcp",
 	})},
 	{"cmd/...", []string{"generator/...", "schema", "github.com/spf13/pflag", "golang.org/x/tools/..."}, testLibraries},
 
+	// What the command, the generator and the runtime share. It imports nothing.
+	{"internal/indent", nil, []string{"pgregory.net/rapid"}},
+
 	// The generator.
 	{"generator/...", []string{
-		"schema", "templates", "github.com/dave/jennifer/...", "github.com/invopop/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6",
+		"internal/indent", "schema", "templates", "github.com/dave/jennifer/...", "github.com/invopop/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6",
 		"github.com/pb33f/ordered-map/v2", "github.com/spf13/pflag", "golang.org/x/text/...", "golang.org/x/tools/...",
 		"github.com/rogpeppe/go-internal/...",
 	}, testLibraries},
@@ -68,9 +71,9 @@ var arrows = []arrow{
 	{"runtime/oteltask", []string{"runtime", "runtime/internal/guard", "runtime/internal/text", "go.opentelemetry.io/otel/..."}, slices.Concat(runtimeTests, []string{
 		"go.opentelemetry.io/otel/...", "github.com/modelcontextprotocol/go-sdk/mcp",
 	})},
-	{"runtime/console", []string{"runtime", "runtime/internal/form", "runtime/internal/guard", "runtime/internal/text"}, slices.Concat(runtimeTests, []string{"github.com/chromedp/..."})},
+	{"runtime/console", []string{"internal/indent", "runtime", "runtime/internal/form", "runtime/internal/guard", "runtime/internal/text"}, slices.Concat(runtimeTests, []string{"github.com/chromedp/..."})},
 	{"runtime/terminal", []string{
-		"runtime", "runtime/internal/form", "runtime/internal/guard", "runtime/internal/text", "runtime/internal/validate",
+		"internal/indent", "runtime", "runtime/internal/form", "runtime/internal/guard", "runtime/internal/text", "runtime/internal/validate",
 		"golang.org/x/term", "golang.org/x/text/width", "golang.org/x/sys/...",
 	}, runtimeTests},
 	{"runtime/mcpgo", []string{"runtime", "runtime/gateway", "github.com/mark3labs/mcp-go/..."}, runtimeTests},

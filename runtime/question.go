@@ -161,7 +161,7 @@ func checkAnswer(ctx context.Context, schemas *validate.Cache, in Input, respons
 func checkRequestResult(method string, response json.RawMessage) error {
 	type result struct {
 		SampleResult
-		Roots []Root `json:"roots"`
+		rootsResult
 	}
 	r, err := decodeJSON[result](response)
 	if err != nil {
@@ -207,13 +207,55 @@ func explainFailures(ask askFunc) askFunc {
 
 type askFunc = func(context.Context, Input) (json.RawMessage, error)
 
+// keepAnswer returns the members of a response that the server reads. It leaves out all others, and the content of an answer
+// that has none: no schema has checked them. A response that does not fit its request stays as it is.
+func keepAnswer(in Input, response json.RawMessage) json.RawMessage {
+	var kept json.RawMessage
+	var err error
+	switch in.Method {
+	case methodElicit:
+		kept, err = recode(response, func(r *elicitResult) {
+			if r.Action != "accept" || in.Schema == nil {
+				r.Content = nil
+			}
+		})
+	case methodSample:
+		kept, err = recode(response, func(*SampleResult) {})
+	case methodRoots:
+		kept, err = recode(response, func(*rootsResult) {})
+	default:
+		return response
+	}
+	if err != nil {
+		return response
+	}
+	return kept
+}
+
+// recode decodes a value, changes it and encodes it again.
+func recode[T any](value json.RawMessage, change func(*T)) (json.RawMessage, error) {
+	v, err := decodeJSON[T](value)
+	if err != nil {
+		return nil, err
+	}
+	change(&v)
+	return marshalJSON(v)
+}
+
+// elicitResult is a result of elicitation/create.
+type elicitResult struct {
+	Action  string          `json:"action"`
+	Content json.RawMessage `json:"content,omitempty"`
+}
+
+// rootsResult is a result of roots/list.
+type rootsResult struct {
+	Roots []Root `json:"roots"`
+}
+
 // parseElicitation returns the content of an accepted answer to elicitation/create.
 func parseElicitation(response json.RawMessage) (json.RawMessage, error) {
-	type result struct {
-		Action  string          `json:"action"`
-		Content json.RawMessage `json:"content"`
-	}
-	r, err := decodeJSON[result](response)
+	r, err := decodeJSON[elicitResult](response)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidAnswer, err)
 	}

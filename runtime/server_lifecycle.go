@@ -220,7 +220,11 @@ func applyAsk(r *Record, e event) error {
 }
 
 func applyAnswer(r *Record, e event) error {
-	return settleInput(r, e.key, InputAnswered, e.answer, e.failed)
+	answer := e.answer
+	if i := r.findInput(e.key); i >= 0 && answer != nil {
+		answer = keepAnswer(r.Inputs[i], answer)
+	}
+	return settleInput(r, e.key, InputAnswered, answer, e.failed)
 }
 
 func applyFetch(r *Record, e event) error {

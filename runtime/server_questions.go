@@ -54,7 +54,7 @@ func (s *Server) settleUpfrontQuestions(ctx context.Context, caller Caller, t *r
 		if _, err := parseElicitation(response); err != nil {
 			return refuseUpfront(spec, err)
 		}
-		in.State, in.Response = InputAnswered, response
+		in.State, in.Response = InputAnswered, keepAnswer(in, response)
 		answers = append(answers, in)
 	}
 	if missing != nil {

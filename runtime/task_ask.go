@@ -102,9 +102,7 @@ func (t *Task) Roots(ctx context.Context, step string) ([]Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	var result struct {
-		Roots []Root `json:"roots"`
-	}
+	var result rootsResult
 	err = json.Unmarshal(response, &result)
 	return result.Roots, err
 }

@@ -74,6 +74,35 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestStoredAnswers checks that a task keeps only those members of an answer that the server reads: nothing has checked the
+// others.
+func TestStoredAnswers(t *testing.T) {
+	form, page := Input{Method: methodElicit, Schema: json.RawMessage(`{}`)}, Input{Method: methodElicit}
+	sample, roots := Input{Method: methodSample}, Input{Method: methodRoots}
+	for _, c := range []struct {
+		in             Input
+		response, want string
+	}{
+		{form, `{"_meta":{"a":[]},"content":{"b": 1.50,"more":"<"},"action":"accept","c":[[[]]]}`, `{"action":"accept","content":{"b":1.50,"more":"<"}}`},
+		{form, `{"action":"accept"}`, `{"action":"accept"}`},
+		{form, `{"action":"decline","content":{"a":[[]]}}`, `{"action":"decline"}`},
+		{page, `{"action":"accept","content":{"a":[[]]}}`, `{"action":"accept"}`},
+		{form, `[[[]]]`, `[[[]]]`}, // 2025-11-25 tells the handler of it
+		{sample, `{"role":"assistant","model":"m","content":{"type":"text","text":"hi"},"stopReason":"endTurn","a":[[]]}`,
+			`{"role":"assistant","content":{"type":"text","text":"hi"},"model":"m","stopReason":"endTurn"}`},
+		{roots, `{"roots":[{"uri":"file:///a","name":"a","_meta":{"a":[]}}],"b":[[]]}`, `{"roots":[{"uri":"file:///a","name":"a"}]}`},
+	} {
+		r := Record{Phase: PhaseInputRequired, Inputs: []Input{c.in}}
+		r.Inputs[0].State = InputOutstanding
+		if err := applyAnswer(&r, event{kind: eventAnswer, answer: json.RawMessage(c.response)}); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(r.Inputs[0].Response); got != c.want {
+			t.Errorf("%s is stored as %s, want %s", c.response, got, c.want)
+		}
+	}
+}
+
 // TestTwoQuestions checks that several open questions of a handler share its slot, and that one bad
 // answer of two takes neither.
 func TestTwoQuestions(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcptaskgen/mcptaskgen/internal/indent"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/form"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
@@ -147,13 +148,13 @@ func (c *Console) reveal(w http.ResponseWriter, r request) error {
 	d := c.newDetail(record, r.viewer, nil)
 	switch d.Revealed = r.PostFormValue("what"); d.Revealed {
 	case revealArguments:
-		d.Text = indent(record.Arguments)
+		d.Text = string(indent.JSON(record.Arguments))
 	case revealResult:
 		d.Text = resultText(record)
 	case revealAnswers:
 		var all strings.Builder
 		for _, in := range record.Inputs {
-			_, _ = all.WriteString(in.Key + ": " + indent(in.Response) + "\n") // never fails
+			fmt.Fprintf(&all, "%s: %s\n", in.Key, indent.JSON(in.Response))
 		}
 		d.Text = all.String()
 	case revealPrincipal:
@@ -179,7 +180,7 @@ func resultText(r mcptask.Record) string {
 		if err != nil {
 			return r.Outcome.Error.Message
 		}
-		return indent(data)
+		return string(indent.JSON(data))
 	}
-	return indent(r.Outcome.Result)
+	return string(indent.JSON(r.Outcome.Result))
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -370,6 +371,33 @@ func TestReveal(t *testing.T) {
 	wants(t, "the audit trail", d.log.String(), `action=reveal operator=local task="" tool="" principal=bob what="tasks of the principal"`)
 	if status, _, _ := d.request(http.MethodPost, page+"/reveal", url.Values{"what": {"all"}}); status != http.StatusBadRequest {
 		t.Errorf("an unknown thing: HTTP %d", status)
+	}
+}
+
+// TestRevealDeepValue checks that a deep value takes no more memory than a flat one when a viewer reveals it.
+func TestRevealDeepValue(t *testing.T) {
+	d := open(t, console.Options{Reveal: true})
+	allocated := func(secret string) uint64 {
+		id := d.start(alice, "render", `{"file":"a.mp4","unknown":`+secret+`}`)
+		d.finish <- struct{}{}
+		d.awaitState(alice, id, isDone)
+		page := d.pageOf("render")
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		status, _, body := d.request(http.MethodPost, page+"/reveal", url.Values{"what": {"arguments"}})
+		runtime.ReadMemStats(&after)
+		if status != http.StatusOK {
+			t.Errorf("HTTP %d", status)
+		}
+		wants(t, "the page", body, "a.mp4")
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	leaves := "[1" + strings.Repeat(",1", 50_000) + "]"
+	const depth = 900
+	flat := allocated(leaves)
+	deep := allocated(strings.Repeat(`{"a":`, depth) + leaves + strings.Repeat("}", depth))
+	if deep > 4*flat+8<<20 {
+		t.Errorf("a deep value allocates %d MiB, a flat one %d MiB", deep>>20, flat>>20)
 	}
 }
 

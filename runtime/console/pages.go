@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/internal/indent"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/form"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
@@ -373,7 +374,7 @@ func (c *Console) newDetail(r mcptask.Record, viewer Viewer, entered url.Values)
 	d := detail{Path: c.options.Path, Task: r, Reference: reference(r), Moments: r.Timeline.Moments(), CanAct: viewer.Act, CanReveal: viewer.Reveal}
 	slices.Reverse(d.Moments)
 	for _, in := range r.Inputs {
-		q := question{Input: in, IsOpen: in.State == mcptask.InputOutstanding, SchemaText: indent(in.Schema), Message: messageOf(in), Site: siteOf(in)}
+		q := question{Input: in, IsOpen: in.State == mcptask.InputOutstanding, SchemaText: string(indent.JSON(in.Schema)), Message: messageOf(in), Site: siteOf(in)}
 		if q.IsOpen && viewer.Act {
 			q.addControls(entered)
 		}
@@ -437,15 +438,6 @@ func (c *Console) writeTask(w http.ResponseWriter, status int, r request, d deta
 func (c *Console) backToTask(w http.ResponseWriter, r request) error {
 	c.goTo(w, "tasks/"+url.PathEscape(r.PathValue("task")))
 	return nil
-}
-
-// indent returns JSON as a text of several lines.
-func indent(data json.RawMessage) string {
-	var b bytes.Buffer
-	if json.Indent(&b, data, "", "  ") != nil {
-		return string(data)
-	}
-	return b.String()
 }
 
 // describeViewer says as whom the server sees a viewer.

@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/mcptaskgen/mcptaskgen/internal/indent"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
@@ -41,11 +41,8 @@ func ReadResult(r *mcptask.Result) (text string, files []File) {
 		}
 	}
 	text = strings.Join(parts, "\n")
-	if len(r.Structured) > 0 && (text == "" && len(files) == 0 || isSameJSON(text, r.Structured)) {
-		var indented bytes.Buffer
-		if json.Indent(&indented, r.Structured, "", "  ") == nil {
-			text = indented.String()
-		}
+	if json.Valid(r.Structured) && (text == "" && len(files) == 0 || isSameJSON(text, r.Structured)) {
+		text = string(indent.JSON(r.Structured))
 	}
 	return text, files
 }
@@ -79,10 +76,14 @@ func readBlock(content mcptask.Content) (text string, file *File) {
 	return string(content), nil
 }
 
-// isSameJSON reports whether a text is the same JSON value as another one.
+// maxCompared is how many bytes a text has at most that is compared with structured content. Decoded, it takes many times as
+// much memory.
+const maxCompared = 1 << 20
+
+// isSameJSON reports whether a text is the same JSON value as another one. Long texts are not compared.
 func isSameJSON(text string, other json.RawMessage) bool {
 	var a, b any
-	return json.Unmarshal([]byte(text), &a) == nil && json.Unmarshal(other, &b) == nil && reflect.DeepEqual(a, b)
+	return max(len(text), len(other)) <= maxCompared && json.Unmarshal([]byte(text), &a) == nil && json.Unmarshal(other, &b) == nil && reflect.DeepEqual(a, b)
 }
 
 // extensions are the endings of files, by media type.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -49,6 +50,18 @@ func TestReadResult(t *testing.T) {
 			if names[i] != test.files[i] {
 				t.Errorf("%s: %q, want %q", test.name, names, test.files)
 			}
+		}
+	}
+}
+
+// TestReadDeepResult checks that the text of a deep result does not grow with its depth times its leaves.
+func TestReadDeepResult(t *testing.T) {
+	const depth = 900
+	structured := strings.Repeat(`{"a":`, depth) + "[1" + strings.Repeat(",1", 50_000) + "]" + strings.Repeat("}", depth)
+	for name, content := range map[string][]mcptask.Content{"alone": nil, "as text": {mcptask.TextContent(structured)}} {
+		text, _ := terminal.ReadResult(&mcptask.Result{Content: content, Structured: json.RawMessage(structured)})
+		if len(text) > 5*len(structured) || !strings.HasPrefix(text, "{\n  \"a\": {\n") {
+			t.Errorf("%s: %d bytes become %d: %.50q", name, len(structured), len(text), text)
 		}
 	}
 }

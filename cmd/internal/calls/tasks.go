@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/internal/indent"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/terminal"
 )
@@ -277,8 +278,8 @@ func (s *session) printList(tasks []mcptask.Snapshot) error {
 		for _, task := range tasks {
 			all = append(all, describeState(task))
 		}
-		text, err := json.MarshalIndent(all, "", "  ")
-		fmt.Fprintf(s.Stdout, "%s\n", text)
+		text, err := json.Marshal(all)
+		fmt.Fprintf(s.Stdout, "%s\n", indent.JSON(text))
 		return err
 	}
 	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)

@@ -3,6 +3,7 @@ package jsontree_test
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
@@ -82,5 +83,19 @@ func TestSpread(t *testing.T) {
 	long := func(m jsontree.Member) bool { return m.Name == "long" || m.Name == "e" || m.Name == "f" }
 	if got := n.Spread(long); got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestSpreadDeepValue checks that a spread value does not grow with its depth times its leaves.
+func TestSpreadDeepValue(t *testing.T) {
+	const depth = 400
+	text := strings.Repeat(`{"a":`, depth) + "[1" + strings.Repeat(",1", 10_000) + "]" + strings.Repeat("}", depth)
+	n, err := jsontree.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := n.Spread(func(jsontree.Member) bool { return true })
+	if again, err := jsontree.Parse([]byte(got)); err != nil || again.Compact() != text || len(got) > 2*len(text) {
+		t.Errorf("%d bytes become %d, %v", len(text), len(got), err)
 	}
 }

@@ -16,9 +16,14 @@ func (n *Node) Spaced() string { return layout{comma: ", ", colon: ": "}.format(
 // Spread returns the value as JSON with a line for each of its members or items. spread says whether a
 // value inside, which is that of a member or an item without a name, is laid out like this too. All
 // others are as by Spaced, so spread must hold for whatever contains a value for which it holds.
+// Values deeper than 32 levels are on one line too.
 func (n *Node) Spread(spread func(Member) bool) string {
 	return layout{", ", ": ", func(m Member) bool { return m.Value == n || spread(m) }}.format(n)
 }
+
+// maxIndentation is how many spaces a line of a spread value begins with at most. Otherwise a text would grow with its depth
+// times the number of its lines.
+const maxIndentation = 64
 
 // layout says how values are written. Without spread, they are on one line.
 type layout struct {
@@ -41,7 +46,7 @@ func (l layout) write(b *strings.Builder, m Member, newline string) {
 	}
 	brackets := map[Kind]string{Object: "{}", Array: "[]"}[n.Kind]
 	first, comma, last := "", l.comma, ""
-	if l.spread != nil && len(n.Members)+len(n.Items) > 0 && l.spread(m) {
+	if l.spread != nil && len(newline) <= maxIndentation && len(n.Members)+len(n.Items) > 0 && l.spread(m) {
 		first, comma, last = newline+"  ", ","+newline+"  ", newline
 		newline += "  "
 	}

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
+	"github.com/mcptaskgen/mcptaskgen/internal/indent"
 )
 
 // Config names the server. Either URL or Command is set.
@@ -64,9 +65,8 @@ func Tools(ctx context.Context, cfg Config) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
 	err = e.Encode(list)
-	return b.Bytes(), err
+	return append(indent.JSON(b.Bytes()), '\n'), err
 }
 
 // recording is what a server answered to initialize or server/discover, and the tools of all pages in

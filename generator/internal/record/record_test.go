@@ -243,6 +243,25 @@ func TestStateless(t *testing.T) {
 	}
 }
 
+// TestDeepList checks that a recording does not grow with the depth of a list times its leaves.
+func TestDeepList(t *testing.T) {
+	const depth = 900
+	page := `{"tools":[{"name":"t","inputSchema":` + strings.Repeat(`{"a":`, depth) + "[1" + strings.Repeat(",1", 50_000) + "]" + strings.Repeat("}", depth) + `}]}`
+	h := &handler{answer: func(w http.ResponseWriter, _ *http.Request, m message) {
+		if m.Method == "initialize" {
+			reply(w, m, initialized)
+			return
+		}
+		reply(w, m, page)
+	}}
+	server := httptest.NewServer(h)
+	defer server.Close()
+	list, err := Tools(t.Context(), Config{URL: server.URL})
+	if err != nil || len(list) > 5*len(page) {
+		t.Errorf("%d bytes become %d, %v", len(page), len(list), err)
+	}
+}
+
 // TestBadServers checks what the errors say.
 func TestBadServers(t *testing.T) {
 	list := func(result string) func(http.ResponseWriter, message) {

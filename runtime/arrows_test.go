@@ -50,6 +50,7 @@ var arrows = []arrow{
 	// The runtime: package mcptask and its leaves, which know nothing of tasks.
 	{"runtime", leaves, slices.Concat(runtimeTests, []string{"runtime/storetest", "runtime/executortest", "runtime/internal/memengine", "golden/structure", "golang.org/x/tools/go/packages"})},
 	{"runtime/internal/guard", nil, nil},
+	{"runtime/internal/origin", nil, nil},
 	{"runtime/internal/hook", []string{"runtime/internal/guard"}, nil},
 	{"runtime/internal/text", nil, nil},
 	{"runtime/internal/tuning", nil, nil},
@@ -79,7 +80,7 @@ var arrows = []arrow{
 	{"runtime/mcpgo", []string{"runtime", "runtime/gateway", "github.com/mark3labs/mcp-go/..."}, runtimeTests},
 	{"runtime/gateway/...", []string{
 		"runtime", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/fallback", "runtime/internal/wire", "runtime/internal/guard",
-		"runtime/internal/limit", "runtime/internal/text", "runtime/internal/validate",
+		"runtime/internal/limit", "runtime/internal/origin", "runtime/internal/text", "runtime/internal/validate",
 	},
 		slices.Concat(runtimeTests, []string{"runtime/storetest", "github.com/modelcontextprotocol/go-sdk/jsonrpc"})},
 	{"runtime/internal/fallback", []string{"runtime", "runtime/internal/protocol", "runtime/internal/wire", "runtime/internal/guard", "runtime/internal/text"},
@@ -101,7 +102,7 @@ var arrows = []arrow{
 		slices.Concat(runtimeTests, []string{"runtime/storetest", "runtime/internal/durable/durabletest", "runtime/internal/pgtest"})},
 
 	// For tests: users' own, and the runtime's.
-	{"runtime/mcptasktest", []string{"runtime", "runtime/gosdk", "runtime/internal/guard", "runtime/internal/text", "github.com/modelcontextprotocol/go-sdk/mcp"}, runtimeTests},
+	{"runtime/mcptasktest", []string{"runtime", "runtime/gosdk", "runtime/internal/guard", "runtime/internal/origin", "runtime/internal/text", "github.com/modelcontextprotocol/go-sdk/mcp"}, runtimeTests},
 	{"runtime/mcptasktest/bubble", nil, nil},
 	{"runtime/storetest", []string{"runtime", "github.com/google/go-cmp/...", "pgregory.net/rapid"}, runtimeTests},
 	{"runtime/executortest", []string{"runtime", "runtime/internal/guard", "runtime/internal/tuning"}, slices.Concat(runtimeTests, []string{"runtime/internal/memengine"})},

@@ -44,7 +44,8 @@ type Options struct {
 	// Principal tells whose request a context belongs to. "" is anonymous, and an
 	// error refuses the request. nil leaves it to the gateway. While a stream, a subscription or a
 	// wait for a task is open, Principal is asked again every 15 seconds, with the same context:
-	// an error or another principal ends it.
+	// an error or another principal ends it. Over HTTP, the principal "local" becomes
+	// "remote:local", since the client on a pipe has that name.
 	Principal func(context.Context) (string, error)
 	// Context builds what a handler may rely on for a principal, such as its
 	// credentials. It is called for every run, on whatever machine: nothing else of
@@ -73,8 +74,7 @@ type Options struct {
 	//
 	// Accounts take turns. One account has at most three quarters of the slots, so that
 	// another finds a free one. All anonymous callers are one account here, whose
-	// sessions share in the same way. Only the principal "local", the client on a
-	// pipe, may have all slots.
+	// sessions share in the same way. Only the client on a pipe may have all slots.
 	Concurrency int
 	// MaxTTL bounds the retention that a requestor may ask for (C-97); 0 or less
 	// means DefaultMaxTTL. A tool's own ttl may be longer, and is the least: a requestor

@@ -15,6 +15,12 @@ import (
 type Caller struct {
 	// Principal is compared by equality; "" is anonymous.
 	Principal string
+	// Local says that the caller is the only client of this process, as the client on a pipe is. It may have all slots
+	// of the local executor.
+	Local bool
+	// Address stands for the network address of an anonymous caller. It is a keyed hash, and has no spaces. "" means
+	// that the address is not known.
+	Address string
 	// Session is the session that the request belongs to, or "".
 	Session string
 	// Revision is the protocol revision of the request.
@@ -28,33 +34,70 @@ type Caller struct {
 	CanAsk []string
 }
 
-// sessionAccount begins the account of a session.
-const sessionAccount = "session "
+// These begin the parts of an account, in this order.
+const (
+	localAccount     = "local "
+	addressAccount   = "address "
+	principalAccount = "principal "
+	sessionAccount   = "session "
+)
 
 // Account returns the account that the caller's tasks and requests count against.
 func (c Caller) Account() string {
+	account := ""
 	switch {
 	case c.Principal != "":
-		return "principal " + c.Principal
+		account = principalAccount + c.Principal
 	case c.Session != "":
-		return sessionAccount + c.Session
+		account = sessionAccount + c.Session
 	}
-	return ""
+	switch {
+	case c.Local:
+		account = localAccount + account
+	case c.Principal == "" && c.Address != "" && account == "":
+		account = addressAccount + c.Address
+	case c.Principal == "" && c.Address != "":
+		account = addressAccount + c.Address + " " + account
+	}
+	return account
 }
 
 // asCaller returns the owner of the task as a caller.
 func (r *Record) asCaller() Caller {
-	session, isSession := strings.CutPrefix(r.Account, sessionAccount)
+	account, isLocal := strings.CutPrefix(r.Account, localAccount)
+	address, account := cutAddress(account)
+	session, isSession := strings.CutPrefix(account, sessionAccount)
 	if !isSession {
 		session = ""
 	}
-	return Caller{Principal: r.Principal, Session: session, Revision: r.Revision, CanAsk: r.CanAsk}
+	return Caller{Principal: r.Principal, Local: isLocal, Address: address, Session: session, Revision: r.Revision, CanAsk: r.CanAsk}
+}
+
+// cutAddress cuts the address off an account. It returns "" if the account has none.
+func cutAddress(account string) (address, rest string) {
+	of, ok := strings.CutPrefix(account, addressAccount)
+	if !ok {
+		return "", account
+	}
+	address, rest, _ = strings.Cut(of, " ")
+	return address, rest
+}
+
+// Address returns the Address of the caller that has created the task. It is "" if there is none. A Store counts the
+// records of an address together; see [Quota].
+func (r *Record) Address() string {
+	if r.Principal != "" {
+		return ""
+	}
+	address, _ := cutAddress(r.Account)
+	return address
 }
 
 // Named returns the stored ID of a task that the caller named itself. It hashes
 // account and name, so that accounts cannot collide and no lookup table is needed.
 // An ID that is not such a name is used as it is, without Named.
 func (c Caller) Named(external string) string {
+	c.Local, c.Address = false, "" // it is the same caller over another way
 	sum := sha256.Sum256([]byte(c.Account() + "\x00" + external))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }

@@ -22,7 +22,7 @@ func (s *Server) createTask(ctx context.Context, caller Caller, t *registeredToo
 	if key != "" && caller.Principal == "" && len(key) < minAnonymousKey {
 		return CallReply{}, Errorf(CodeInvalidParams, "an idempotency key without authentication needs at least %d bytes", minAnonymousKey)
 	}
-	if name := call.ExternalID; name != "" && caller.Account() == "" && len(name) < minAnonymousKey {
+	if name := call.ExternalID; name != "" && caller.Principal == "" && caller.Session == "" && len(name) < minAnonymousKey {
 		return CallReply{}, Errorf(CodeInvalidParams, "a task ID without authentication or session needs at least %d bytes", minAnonymousKey)
 	}
 	if err := ctx.Err(); err != nil {

@@ -3,6 +3,7 @@ package mcptask
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
@@ -119,10 +120,6 @@ const (
 	submitAgain = 10 * time.Minute
 )
 
-// principalLocal is the principal of a client on a pipe. It is the only client of
-// its process, so it may have all slots.
-const principalLocal = "local"
-
 // localExecutor runs handlers in this process.
 type localExecutor struct{ *pool.Pool }
 
@@ -157,14 +154,19 @@ func (x localExecutor) start(task Submission, f func(context.Context)) error {
 func (x localExecutor) withdraw(taskID string) bool { return x.Withdraw(taskID) }
 
 // listShares returns the path to a task's group in the pool. The group is the task's
-// account. The accounts of anonymous callers lie in one group, so that opening more
-// sessions brings no more slots.
+// account. The accounts of anonymous callers lie in one group, and in it those of one address
+// in one, so that opening more sessions brings no more slots. The only client of the process may
+// have all slots.
 func listShares(task Submission) []pool.Share {
-	account := pool.Share{Key: task.Account, All: task.Principal == principalLocal}
-	if task.Principal == "" {
-		return []pool.Share{{Key: string(ScopeAnonymous)}, account}
+	account := pool.Share{Key: task.Account, All: strings.HasPrefix(task.Account, localAccount)}
+	if task.Principal != "" || account.All {
+		return []pool.Share{account}
 	}
-	return []pool.Share{account}
+	anonymous := pool.Share{Key: string(ScopeAnonymous)}
+	if address, _ := cutAddress(task.Account); address != "" {
+		return []pool.Share{anonymous, {Key: addressAccount + address}, account}
+	}
+	return []pool.Share{anonymous, account}
 }
 
 // withdrawSubmission removes a task that is over from this process's line.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -293,5 +294,40 @@ func TestList(t *testing.T) {
 	}
 	if len(made) != 0 {
 		t.Errorf("%d tasks were left out", len(made))
+	}
+}
+
+// TestOriginStays checks that a record keeps what counts of its caller's way to the server, for a run after a restart.
+// No principal, session or address can pass for another one, or for the client on a pipe.
+func TestOriginStays(t *testing.T) {
+	accounts := map[string]Caller{}
+	for _, caller := range []Caller{
+		{}, {Session: "s"}, {Address: "h"}, {Address: "h", Session: "s"}, {Principal: "p"}, {Principal: "p", Local: true}, {Local: true},
+		{Local: true, Session: "s"}, {Principal: "local"}, {Principal: "local principal p"}, {Principal: "address h"}, {Session: "address h"},
+		{Session: "local "}, {Session: "principal p"}, {Address: "h", Session: "s t"}, {Address: "h", Session: "session s"},
+	} {
+		account := caller.Account()
+		if other, ok := accounts[account]; ok {
+			t.Errorf("%+v and %+v share the account %q", caller, other, account)
+		}
+		accounts[account] = caller
+		record := Record{Principal: caller.Principal, Account: account}
+		if got := record.asCaller(); !reflect.DeepEqual(got, caller) {
+			t.Errorf("%+v comes back as %+v", caller, got)
+		}
+		if got := record.Address(); got != caller.Address {
+			t.Errorf("%+v comes back with the address %q", caller, got)
+		}
+		shares := listShares(record.toSubmission())
+		wanted := 1 // how many levels
+		if !caller.Local && caller.Principal == "" {
+			wanted++
+			if caller.Address != "" {
+				wanted++
+			}
+		}
+		if last := shares[len(shares)-1]; len(shares) != wanted || last.Key != account || last.All != caller.Local {
+			t.Errorf("%+v has the shares %+v", caller, shares)
+		}
 	}
 }

@@ -256,7 +256,7 @@ func TestSleepersDelayNobody(t *testing.T) {
 func TestLocalHasAllSlots(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newServer(t, Options{Concurrency: 4}, numberTool("sleep", Policy{Task: TaskOptional}, after(time.Second)))
-		local := Caller{Principal: "local", Revision: Revision20260728}
+		local := Caller{Principal: alice.Principal, Local: true, Revision: Revision20260728}
 		began := time.Now()
 		var ids []string
 		for range 4 {

@@ -77,6 +77,7 @@ type Gateway struct {
 	sessions  sessions
 	counts    *counts
 	hub       *push.Hub
+	addresses *addressKey
 	// keys sign the IDs of sessions, so that any replica serves them. nil means that a session
 	// lives in one process. sdk is Config.Stateful; with keys, Config.Stateful is translated.
 	keys     sessionKeys
@@ -98,6 +99,7 @@ func New(config Config) *Gateway {
 		speech:    newSpeech(config.Server.Options().Revisions, config.Revision),
 		keys:      newSessionKeys(config.Server.Options()),
 		sdk:       config.Stateful,
+		addresses: addressKeyOf(config.Server),
 	}
 	if g.keys != nil {
 		g.config.Stateful = translated{g}
@@ -156,7 +158,7 @@ func (g *Gateway) admitRequest(w http.ResponseWriter, r *http.Request) (principa
 		status = http.StatusBadRequest
 	} else {
 		var err error
-		if principal, err = g.principal(r.Context()); err != nil {
+		if principal, err = g.identify(r.Context()); err != nil {
 			g.server.Notice(slog.LevelWarn, "request without a principal refused", "error", err)
 			refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the caller could not be identified")
 		}

@@ -64,7 +64,7 @@ func (x *httpExchange) modern() bool {
 }
 
 func (x *httpExchange) caller() mcptask.Caller {
-	return mcptask.Caller{Principal: x.principal, Method: x.m.Method}
+	return x.g.locate(x.r, mcptask.Caller{Principal: x.principal, Method: x.m.Method})
 }
 
 // enter implements exchange. It reports a missing session before any other error. It refuses to
@@ -91,7 +91,7 @@ func (x *httpExchange) enter(needed bool) (*session, mcptask.Caller, bool) {
 	if x.m.IsRequest() && x.m.Method != "ping" {
 		s.used.Store(true)
 	}
-	return s, s.newCaller(x.g, x.m.Method), true
+	return s, x.g.locate(x.r, s.newCaller(x.g, x.m.Method)), true
 }
 
 // leave releases what the exchange holds.

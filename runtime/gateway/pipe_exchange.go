@@ -55,14 +55,16 @@ func (x *pipeExchange) modern() bool             { return x.m.IsRequest() && x.m
 
 func (x *pipeExchange) caller() mcptask.Caller {
 	s := x.p.session
-	return mcptask.Caller{Principal: s.principal, Session: s.id, Method: x.m.Method}
+	return mcptask.Caller{Principal: s.principal, Local: true, Session: s.id, Method: x.m.Method}
 }
 
 func (x *pipeExchange) enter(bool) (*session, mcptask.Caller, bool) {
 	p := x.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.session, p.session.newCaller(p.g, x.m.Method), true
+	caller := p.session.newCaller(p.g, x.m.Method)
+	caller.Local = true
+	return p.session, caller, true
 }
 
 // initialize implements exchange. It waits for the answer, because the next message depends on the

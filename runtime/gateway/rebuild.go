@@ -150,7 +150,7 @@ func (g *Gateway) rebuildOnce(r *http.Request, principal, id string, t *sessionT
 
 // rebuildSession opens a session again.
 func (g *Gateway) rebuildSession(r *http.Request, principal, id string, t *sessionToken) (*session, int, *mcptask.Error) {
-	caller := mcptask.Caller{Principal: principal, Session: t.Name, Revision: g.sessionRevision(t.Revision), Method: "initialize"}
+	caller := g.locate(r, mcptask.Caller{Principal: principal, Session: t.Name, Revision: g.sessionRevision(t.Revision), Method: "initialize"})
 	done, refusal := g.makeRoom(r.Context(), caller)
 	if refusal != nil {
 		return nil, http.StatusServiceUnavailable, refusal

@@ -12,7 +12,7 @@ import (
 )
 
 // Local is the principal of a client on standard input and output, unless the server's options say
-// otherwise.
+// otherwise. No caller over HTTP has it: there the principal "local" becomes "remote:local".
 const Local = "local"
 
 // StdioTransport serves one client with tasks on standard input and output. It speaks 2025-11-25,

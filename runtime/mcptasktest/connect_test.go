@@ -88,3 +88,34 @@ func TestListTools(t *testing.T) {
 		t.Errorf("%+v", tools)
 	})
 }
+
+// holder runs pipelines until they are cancelled, and tells whose they are.
+type holder struct {
+	ci
+	principals chan string
+}
+
+func (h holder) RunPipeline(ctx context.Context, task *mcptask.Task, _ pipeline.RunInput) (pipeline.RunReport, error) {
+	h.principals <- task.Principal()
+	<-ctx.Done()
+	return pipeline.RunReport{}, ctx.Err()
+}
+
+// TestCallerIsLocal checks that the caller of a test is Local and has all slots, although the bytes are those of HTTP.
+func TestCallerIsLocal(t *testing.T) {
+	const slots = 4
+	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
+		bubble.Test(t, func(t *testing.T) {
+			h := holder{principals: make(chan string, slots)}
+			conn := mcptasktest.Connect(wirecheck.TB(t), revision, mcptasktest.Options{Server: mcptask.Options{Concurrency: slots}}, pipeline.CITools(h))
+			for range slots {
+				if _, err := pipeline.NewCIClient(conn).StartRunPipeline(t.Context(), pipeline.RunInput{Repository: "https://example.com/shop"}); err != nil {
+					t.Fatal(err)
+				}
+				if got := <-h.principals; got != mcptasktest.Local {
+					t.Errorf("the principal is %q", got)
+				}
+			}
+		})
+	})
+}

@@ -8,18 +8,23 @@ import (
 	"sync"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/origin"
 )
 
 // handlerTransport is an http.RoundTripper that calls a handler in this process. It streams
 // responses: the client reads while the handler writes.
 type handlerTransport struct {
 	handler  http.Handler
+	isLocal  bool // whether the client is the only one of its process
 	requests sync.WaitGroup
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
+	if t.isLocal {
+		ctx = origin.WithLocal(ctx)
+	}
 	request := r.Clone(ctx)
 	if request.Body == nil {
 		request.Body = http.NoBody

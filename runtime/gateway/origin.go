@@ -1,0 +1,89 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/origin"
+)
+
+const (
+	// localPrincipal is the principal of a client on a pipe, unless the server's options say otherwise.
+	localPrincipal = "local"
+	// remotePrefix begins the principal of a caller over HTTP that would be localPrincipal, or would begin so already.
+	remotePrefix = "remote:"
+)
+
+// identify returns the principal of a request over HTTP. No such principal is the one of the client on a pipe,
+// whoever has chosen its name, and no two names become one.
+func (g *Gateway) identify(ctx context.Context) (string, error) {
+	principal, err := g.principal(ctx)
+	if err != nil || origin.IsLocal(ctx) {
+		return principal, err
+	}
+	name := principal
+	for strings.HasPrefix(name, remotePrefix) {
+		name = strings.TrimPrefix(name, remotePrefix)
+	}
+	if name == localPrincipal {
+		return remotePrefix + principal, nil
+	}
+	return principal, nil
+}
+
+// addressKey is the secret with which the addresses of anonymous callers are hashed: the space of addresses is small
+// enough to try them all against a hash without a secret.
+type addressKey [sha256.Size]byte
+
+type addressKeyKey struct{}
+
+// addressKeyOf returns the key that all gateways of a server share. With a session key, all replicas share it, and it
+// outlives the process.
+func addressKeyOf(s *mcptask.Server) *addressKey {
+	return s.Attached(addressKeyKey{}, func() any {
+		key := new(addressKey)
+		if session := s.Options().SessionKey; session != nil {
+			*key = sha256.Sum256(append([]byte("mcptask address\x00"), session...))
+		} else {
+			_, _ = rand.Read(key[:]) // never fails
+		}
+		return key
+	}).(*addressKey)
+}
+
+// hashedBytes is how many bytes of the hash of an address are kept.
+const hashedBytes = 12
+
+// hash returns what stands for the network of a remote address, or "" if it is no IP address. Someone who has an IPv6
+// address has at least the 64 bits below its network too.
+func (k *addressKey) hash(remote string) string {
+	address, err := netip.ParseAddr(hostOf(remote))
+	if err != nil {
+		return ""
+	}
+	address = address.Unmap().WithZone("")
+	if address.Is6() {
+		network, _ := address.Prefix(64) // never fails
+		address = network.Addr()
+	}
+	bytes := address.As16()
+	sum := sha256.Sum256(append(k[:len(k):len(k)], bytes[:]...))
+	return base64.RawURLEncoding.EncodeToString(sum[:hashedBytes])
+}
+
+// locate sets what the transport of a request knows of its caller.
+func (g *Gateway) locate(r *http.Request, caller mcptask.Caller) mcptask.Caller {
+	switch {
+	case origin.IsLocal(r.Context()):
+		caller.Local = true
+	case caller.Principal == "":
+		caller.Address = g.addresses.hash(r.RemoteAddr)
+	}
+	return caller
+}

@@ -1,0 +1,13 @@
+// Package origin marks requests with what their transport knows of the client. Only a transport can set a mark:
+// nothing that a client sends, and no name that it has, sets one.
+package origin
+
+import "context"
+
+type localKey struct{}
+
+// WithLocal marks the context of a request of a client that is the only one of its process, as a client on a pipe is.
+func WithLocal(ctx context.Context) context.Context { return context.WithValue(ctx, localKey{}, true) }
+
+// IsLocal reports whether WithLocal has marked the context.
+func IsLocal(ctx context.Context) bool { return ctx.Value(localKey{}) != nil }

@@ -81,7 +81,7 @@ func (k *addressKey) hash(remote string) string {
 func (g *Gateway) locate(r *http.Request, caller mcptask.Caller) mcptask.Caller {
 	switch {
 	case origin.IsLocal(r.Context()):
-		caller.Local = true
+		caller.Local = caller.Principal == localPrincipal
 	case caller.Principal == "":
 		caller.Address = g.addresses.hash(r.RemoteAddr)
 	}

@@ -32,7 +32,7 @@ type Options struct {
 	// OpenURL shows a page to the user. It returns mcptask.ErrDeclined or mcptask.ErrDismissed to
 	// refuse. nil declares that the client cannot show pages.
 	OpenURL func(context.Context, mcptask.Question) error
-	// Server holds the server's options. A nil Principal makes Local the caller, which may have all
+	// Server holds the server's options. A nil Principal makes Local the caller. Local may have all
 	// slots, as a client on standard input and output does. Nil Revisions
 	// enable the revision of the test, even one that is off by default. A nil Logger means
 	// slog.Default for warnings and errors, without the warnings that tasks are kept in memory.
@@ -46,8 +46,7 @@ type Options struct {
 // test.
 func Connect(t testing.TB, revision string, options Options, tools ...mcptask.Tools) mcptask.Conn {
 	t.Helper()
-	isLocal := options.Server.Principal == nil
-	if isLocal {
+	if options.Server.Principal == nil {
 		options.Server.Principal = func(context.Context) (string, error) { return Local, nil }
 	}
 	if options.Server.Revisions == nil && !slices.Contains(defaultRevisions, revision) { // this revision must be enabled by name
@@ -67,7 +66,7 @@ func Connect(t testing.TB, revision string, options Options, tools ...mcptask.To
 	if inspected {
 		handler = wrapper.WrapHandler(handler)
 	}
-	wire := &handlerTransport{handler: handler, isLocal: isLocal}
+	wire := &handlerTransport{handler: handler}
 	conn, err := gosdk.Connect(t.Context(), "http://mcptasktest/mcp", gosdk.ClientOptions{
 		Answer: options.Answer, Sample: options.Sample, Roots: options.Roots, OpenURL: options.OpenURL,
 		Revision: revision, HTTPClient: &http.Client{Transport: wire},

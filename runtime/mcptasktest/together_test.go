@@ -19,6 +19,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/origin"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
@@ -287,7 +288,7 @@ func (s *switched) WrapHandler(next http.Handler) http.Handler {
 			r := httptest.NewRequest(http.MethodDelete, "http://mcptasktest/mcp", nil)
 			r.Header.Set("Mcp-Session-Id", id)
 			r.Header.Set("MCP-Protocol-Version", mcptask.Revision20251125)
-			handler.ServeHTTP(httptest.NewRecorder(), r)
+			handler.ServeHTTP(httptest.NewRecorder(), r.WithContext(origin.WithLocal(r.Context())))
 		}
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,17 +15,13 @@ import (
 // responses: the client reads while the handler writes.
 type handlerTransport struct {
 	handler  http.Handler
-	isLocal  bool // whether the client is the only one of its process
 	requests sync.WaitGroup
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
-	if t.isLocal {
-		ctx = origin.WithLocal(ctx)
-	}
-	request := r.Clone(ctx)
+	request := r.Clone(origin.WithLocal(ctx))
 	if request.Body == nil {
 		request.Body = http.NoBody
 	}

@@ -6,7 +6,8 @@ import "context"
 
 type localKey struct{}
 
-// WithLocal marks the context of a request of a client that is the only one of its process, as a client on a pipe is.
+// WithLocal marks the context of a request of a client in the server's own process, such as a test. Its principal may be
+// that of a client on a pipe.
 func WithLocal(ctx context.Context) context.Context { return context.WithValue(ctx, localKey{}, true) }
 
 // IsLocal reports whether WithLocal has marked the context.

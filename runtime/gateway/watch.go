@@ -43,7 +43,7 @@ func (g *Gateway) watchCaller(ctx context.Context, principal string) (_ context.
 				cancel(errCallerGone)
 				return
 			}
-			switch now, err := g.principal(ctx); {
+			switch now, err := g.identify(ctx); {
 			case watched.Err() != nil:
 				return
 			case err != nil || now != principal:

@@ -40,6 +40,7 @@ func TestTenantCalledLocal(t *testing.T) {
 					if listed := wiretest.ListTasks(t, p); len(listed) != 1 || listed[0]["taskId"] != own {
 						t.Errorf("%s lists %v, and has %s", user, listed, own)
 					}
+					p.Task("tasks/result", p.Create("ponder", map[string]any{"ms": 40_000})).OK() // meanwhile the principal is asked again
 				}
 			}
 		}

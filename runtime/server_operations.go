@@ -57,6 +57,11 @@ func (s *Server) checkOwned(ctx context.Context, caller Caller, record Record, e
 		return ctx.Err()
 	case errors.Is(err, ErrServerClosed):
 		return newShutdownError()
+	case errors.Is(err, ErrUnreadable) && record.Principal == caller.Principal:
+		s.Notice(slog.LevelError, "task not read", "task", LogID(record.Principal, record.ID), "error", err)
+		return Errorf(CodeInternalError, "the task cannot be read: what is stored of it is damaged, or a newer version of the server has written it")
+	case errors.Is(err, ErrUnreadable):
+		return s.NotFound()
 	case err != nil:
 		s.logger.ErrorContext(ctx, "task not read", "error", err)
 		return Errorf(CodeInternalError, "the task could not be read")
@@ -102,7 +107,8 @@ func (s *Server) Await(ctx context.Context, caller Caller, id string) (Record, e
 }
 
 // List returns a page of the caller's tasks after a position, oldest first, and
-// whether there are more. Anonymous callers cannot list (C-92).
+// whether there are more. Their Arguments, the content of their outcomes, and Inputs
+// that are not open may be missing. Anonymous callers cannot list (C-92).
 func (s *Server) List(ctx context.Context, caller Caller, after Position) (page []Record, more bool, err error) {
 	if caller.Principal == "" {
 		return nil, false, Errorf(CodeMethodNotFound, "tasks cannot be listed without authentication")
@@ -113,10 +119,35 @@ func (s *Server) List(ctx context.Context, caller Caller, after Position) (page 
 	if err != nil {
 		return nil, false, s.checkOwned(ctx, caller, Record{}, err)
 	}
-	if len(page) > PageSize {
-		return page[:PageSize], true, nil
+	if more = len(page) > PageSize; more {
+		page = page[:PageSize]
 	}
-	return page, false, nil
+	for i := range page {
+		if page[i].Phase == PhaseInputRequired && len(page[i].Inputs) == 0 {
+			if err := s.readQuestions(ctx, &page[i]); err != nil {
+				return nil, false, s.checkOwned(ctx, caller, Record{}, err)
+			}
+		}
+	}
+	return page, more, nil
+}
+
+// readQuestions reads a record of a list again, with its open questions, which a store may have left out. If it
+// cannot be read any more, the record stays as it is.
+func (s *Server) readQuestions(ctx context.Context, r *Record) error {
+	whole, err := s.getRecord(ctx, s.newRequestRetry(), r.ID)
+	switch {
+	case isGone(err), errors.Is(err, ErrUnreadable), err == nil && !whole.CreatedAt.Equal(r.CreatedAt): // another task has the ID
+		return nil
+	case err != nil:
+		return err
+	}
+	whole.Arguments, whole.Inputs = nil, whole.Outstanding()
+	if whole.Outcome != nil { // it has ended meanwhile
+		whole.Outcome = &Outcome{Kind: whole.Outcome.Kind, IsError: whole.Outcome.IsError}
+	}
+	*r = whole
+	return nil
 }
 
 // Cancel ends the caller's task as cancelled before it returns, whatever the

@@ -147,7 +147,7 @@ func (t *storeRetry) pauseFor(ctx context.Context, d time.Duration) bool {
 // isStoreAnswer reports whether an error is a store's answer: the same call would
 // get it again. Any other error is a fault, which may pass.
 func isStoreAnswer(err error) bool {
-	answers := []error{ErrNoRecord, ErrExists, ErrConflict, ErrQuotaStored, ErrQuotaUnfinished, ErrQuotaBytes, ErrServerClosed}
+	answers := []error{ErrNoRecord, ErrUnreadable, ErrExists, ErrConflict, ErrQuotaStored, ErrQuotaUnfinished, ErrQuotaBytes, ErrServerClosed}
 	return slices.ContainsFunc(answers, func(answer error) bool { return errors.Is(err, answer) })
 }
 

@@ -15,6 +15,9 @@ var (
 	// ErrRecordExpired says that there was a record with that ID, and that it has expired. It
 	// is an ErrNoRecord too.
 	ErrRecordExpired = expiredRecordError{}
+	// ErrUnreadable says that there is a record with that ID, and that the store cannot read it: it
+	// is damaged, or a newer version of the program has written it.
+	ErrUnreadable = errors.New("mcptask: the record cannot be read")
 	// ErrExists says that there is a record with that ID, or with that principal, tool
 	// and idempotency key, already.
 	ErrExists = errors.New("mcptask: the record exists")
@@ -58,6 +61,11 @@ const TombstoneFor = time.Hour
 // the same instant, to the microsecond. nil and zero values stay so, but an empty
 // slice may become nil.
 //
+// A record that the store cannot read holds up nothing else. Get returns ErrUnreadable for it, and so
+// does a Create with its idempotency key. List, Lease, and the methods of an Inspector leave it out, and
+// the store tells its operator. Once the record has expired, Expire removes it and returns as much of it
+// as the store can read.
+//
 // A store has one clock, which all processes share, such as that of its database. Leases and
 // expiry follow it, so that the clocks of processes may differ.
 //
@@ -73,7 +81,7 @@ type Store interface {
 	Create(ctx context.Context, r Record, quota Quota) (Record, error)
 	// Get returns the record, or ErrNoRecord. Until TombstoneFor after the record has expired
 	// and Expire has removed it, Get returns ErrRecordExpired, and a Record that has nothing but
-	// its ID and its Principal.
+	// its ID and its Principal. So it does with ErrUnreadable.
 	Get(ctx context.Context, id string) (Record, error)
 	// Update replaces the record from, as the store has returned it, by to, stores that as the
 	// next version and returns it. It returns ErrConflict if the stored version is not
@@ -83,8 +91,8 @@ type Store interface {
 	// Update changes nothing and returns a *QuotaError. It ignores the quota's other bounds.
 	Update(ctx context.Context, from, to Record, quota Quota) (Record, error)
 	// List returns up to limit records of a principal after the position: oldest
-	// first, and those of the same time by the bytes of their IDs. Its cost depends on
-	// limit, not on the store's size.
+	// first, and those of the same time by the bytes of their IDs. Their Arguments, Inputs, and
+	// results may be missing. Its cost depends on limit, not on the store's size.
 	List(ctx context.Context, principal string, after Position, limit int) ([]Record, error)
 	// Delete removes the record with r's ID if its Version and CreatedAt are r's. If
 	// one of them differs, it returns ErrConflict, since a new record may have got the

@@ -66,6 +66,8 @@ func (c *Console) explain(err error) failure {
 		return failure{http.StatusConflict, told}
 	case is(mcptask.ErrNoRecord):
 		return errNoTask
+	case is(mcptask.ErrUnreadable):
+		return errUnreadable
 	case is(mcptask.ErrInvalidAnswer), is(errForm):
 		return failure{http.StatusUnprocessableEntity, told}
 	case errors.As(err, &exceeded):

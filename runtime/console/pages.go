@@ -177,7 +177,7 @@ func (c *Console) readWaiting(ctx context.Context) ([]waiting, error) {
 	var all []waiting
 	for _, r := range asking[:min(len(asking), mostWaiting)] {
 		whole, err := c.readTask(ctx, r.ID) // a scan may leave the questions out
-		if errors.Is(err, errNoTask) {
+		if errors.Is(err, errNoTask) || errors.Is(err, errUnreadable) {
 			continue
 		} else if err != nil {
 			return nil, err
@@ -283,7 +283,10 @@ func beginningOf(id string) string {
 	return string(b)
 }
 
-var errNoTask = failure{http.StatusNotFound, "there is no such task, or it has expired"}
+var (
+	errNoTask     = failure{http.StatusNotFound, "there is no such task, or it has expired"}
+	errUnreadable = failure{http.StatusInternalServerError, "the task cannot be read: what is stored of it is damaged, or a newer version of the server has written it"}
+)
 
 func parseReference(reference string) (created time.Time, id string, err error) {
 	number, id, ok := strings.Cut(reference, "-")
@@ -308,8 +311,11 @@ func (c *Console) readTask(ctx context.Context, id string) (mcptask.Record, erro
 	ctx, cancel := context.WithTimeout(ctx, readsWithin)
 	defer cancel()
 	record, err := c.server.Operator("").Task(ctx, id)
-	if errors.Is(err, mcptask.ErrNoRecord) {
+	switch {
+	case errors.Is(err, mcptask.ErrNoRecord):
 		return record, errNoTask
+	case errors.Is(err, mcptask.ErrUnreadable):
+		return record, errUnreadable
 	}
 	return record, err
 }

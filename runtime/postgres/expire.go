@@ -38,9 +38,9 @@ func (s *Store) Expire(ctx context.Context, limit int) ([]mcptask.Record, error)
 
 // findExpired returns up to limit expired records, without their bodies.
 func (s *Store) findExpired(ctx context.Context, limit int) ([]mcptask.Record, error) {
-	expired, err := readRows(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t WHERE t.expires <= "+clock+
+	expired, err := collectBare(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t WHERE t.expires <= "+clock+
 		" ORDER BY t.expires LIMIT $2"), s.shift.Load(), limit))
-	return recordsOf(expired), err
+	return s.sieve.KeepAll(expired), err
 }
 
 // upkeep removes old changes, tombstones and workers, if some time has passed since the last upkeep.

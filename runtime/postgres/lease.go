@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,7 +12,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 )
 
-// findOrphans finds tasks of the tools, $4, whose worker is neither $2 nor has a lease. It steps
+// findOrphans finds tasks of the tools, $4, whose worker is neither $2 nor has a lease. It leaves out those
+// with the numbers $5, which cannot be read. It steps
 // through the index from worker to worker, so that its cost is that of the workers and of what it
 // finds.
 const findOrphans = `WITH RECURSIVE workers(id) AS (
@@ -21,7 +23,7 @@ const findOrphans = `WITH RECURSIVE workers(id) AS (
 		FROM workers w WHERE w.id IS NOT NULL
 	)
 	SELECT t.id FROM workers w CROSS JOIN LATERAL (
-		SELECT o.id FROM @schema@.task o WHERE o.worker = w.id AND o.phase < 9 AND o.tool = ANY($4::bytea[]) LIMIT $3
+		SELECT o.id FROM @schema@.task o WHERE o.worker = w.id AND o.phase < 9 AND o.tool = ANY($4::bytea[]) AND o.seq <> ALL($5::bigint[]) LIMIT $3
 	) t WHERE w.id <> $2::bytea
 		AND NOT EXISTS (SELECT FROM @schema@.worker l WHERE l.id = w.id AND l.id <> '' AND l.until > ` + clock + `) LIMIT $3`
 
@@ -33,47 +35,73 @@ func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, t
 	if limit <= 0 || len(tools) == 0 {
 		return nil, ctx.Err()
 	}
-	args := func() []any { return []any{s.shift.Load(), []byte(worker), limit, byteStrings(tools)} }
+	var taken []mcptask.Record
+	unreadable := []int64{}
+	for {
+		orphans, err := s.takeOrphans(ctx, worker, lease, tools, limit-len(taken), unreadable)
+		switch {
+		case err != nil && len(taken) == 0:
+			return nil, fmt.Errorf("postgres: lease: %w", err)
+		case err != nil:
+			return taken, nil //nolint:nilerr // the caller must hear of those that are taken; the fault shows again
+		}
+		n := len(unreadable)
+		for i := range orphans {
+			if orphans[i].Err != nil {
+				unreadable = append(unreadable, orphans[i].Seq)
+			}
+		}
+		taken = append(taken, s.sieve.Keep(orphans)...)
+		if len(unreadable) == n || len(taken) == limit { // others may wait behind those that cannot be read
+			return taken, nil
+		}
+	}
+}
+
+// takeOrphans gives up to limit orphans to a worker. It returns them, and those among them that cannot be
+// read, which it leaves alone: a newer process may be able to read them.
+func (s *Store) takeOrphans(ctx context.Context, worker string, lease time.Duration, tools []string, limit int, unreadable []int64) ([]durable.Found, error) {
+	args := func() []any { return []any{s.shift.Load(), []byte(worker), limit, byteStrings(tools), unreadable} }
 	// Mostly there are none, and nobody needs to wait for the lock.
-	var found bool
-	if err := s.pool.QueryRow(ctx, s.schema.sql("SELECT EXISTS ("+findOrphans+")"), args()...).Scan(&found); err != nil {
-		return nil, fmt.Errorf("postgres: lease: %w", err)
+	var isFound bool
+	if err := s.pool.QueryRow(ctx, s.schema.sql("SELECT EXISTS ("+findOrphans+")"), args()...).Scan(&isFound); err != nil || !isFound {
+		return nil, err
 	}
-	if !found {
-		return nil, nil
-	}
-	var orphans []row
+	var orphans []durable.Found
+	isTaken := false
 	err := s.transact(ctx,
 		func(b *pgx.Batch) {
 			b.Queue(s.schema.sql(readOrphans), args()...).Query(func(rows pgx.Rows) (err error) {
-				orphans, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (row, error) { return scanRow(r, true) })
+				orphans, err = collectWhole(rows, nil)
 				return err
 			})
 		},
 		func(b *pgx.Batch) bool {
-			if len(orphans) == 0 {
-				return false
+			isTaken = slices.ContainsFunc(orphans, func(f durable.Found) bool { return f.Err == nil })
+			if isTaken {
+				s.queueLease(b, worker, lease, orphans)
 			}
-			s.queueLease(b, worker, lease, orphans)
-			return true
+			return isTaken
 		})
-	if err != nil {
-		return nil, fmt.Errorf("postgres: lease: %w", err)
+	if err == nil && isTaken {
+		s.announce()
 	}
-	s.announce()
-	return recordsOf(orphans), nil
+	return orphans, err
 }
 
-// queueLease gives rows to a worker and begins its lease.
-func (s *Store) queueLease(b *pgx.Batch, worker string, lease time.Duration, rows []row) {
-	ids := make([][]byte, len(rows))
-	changes := make([]mcptask.Change, len(rows))
-	for i := range rows {
-		r := &rows[i].record
+// queueLease gives those of the orphans that can be read to a worker, and begins its lease.
+func (s *Store) queueLease(b *pgx.Batch, worker string, lease time.Duration, orphans []durable.Found) {
+	var ids [][]byte
+	var changes []mcptask.Change
+	for i := range orphans {
+		if orphans[i].Err != nil {
+			continue
+		}
+		r := &orphans[i].Record
 		r.Worker = worker
 		r.Version++
-		ids[i] = []byte(r.ID)
-		changes[i] = mcptask.Change{ID: r.ID, Version: r.Version, Phase: r.Phase, Worker: worker}
+		ids = append(ids, []byte(r.ID))
+		changes = append(changes, mcptask.Change{ID: r.ID, Version: r.Version, Phase: r.Phase, Worker: worker})
 	}
 	b.Queue(s.schema.sql("UPDATE @schema@.task SET worker = $1, version = version + 1 WHERE id = ANY($2::bytea[])"), []byte(worker), ids)
 	b.Queue(s.schema.sql(`INSERT INTO @schema@.worker AS w (id, until) VALUES ($2::bytea, `+clock+` + $3::bigint)

@@ -62,6 +62,7 @@ type Store struct {
 	logger    *slog.Logger
 	committer *durable.Committer
 	cache     *durable.Cache
+	sieve     *durable.Sieve
 	seqs      seqRange     // of the committer alone
 	connects  atomic.Int64 // how many connections the pool has made
 
@@ -121,7 +122,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default() //nolint:forbidigo // what goes wrong in the background is never silent
 	}
-	s := &Store{schema: schema, logger: o.Logger, cache: durable.NewCache(cacheBytes), shift: new(atomic.Int64), lookOften: lookOften, mostSilence: mostSilence}
+	s := &Store{schema: schema, logger: o.Logger, cache: durable.NewCache(cacheBytes), sieve: durable.NewSieve(o.Logger), shift: new(atomic.Int64), lookOften: lookOften, mostSilence: mostSilence}
 	config.AfterConnect = func(context.Context, *pgx.Conn) error {
 		s.connects.Add(1)
 		return nil

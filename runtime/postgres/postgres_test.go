@@ -136,14 +136,16 @@ func TestLife(t *testing.T) {
 		t.Error(err)
 	}
 	other := openStore(t, dsn, Options{})
+	listed := done
+	listed.Arguments, listed.Inputs, listed.Outcome = nil, nil, &mcptask.Outcome{Kind: done.Outcome.Kind}
 	for _, handle := range []*Store{s, other} {
 		got, err := handle.Get(t.Context(), "t")
 		if err != nil || !cmp.Equal(got, done) {
 			t.Errorf("%v: %s", err, cmp.Diff(done, got))
 		}
 		list, err := handle.List(t.Context(), "a", mcptask.Position{}, 10)
-		if err != nil || len(list) != 1 || !cmp.Equal(list[0], done) {
-			t.Errorf("%v: %s", err, cmp.Diff([]mcptask.Record{done}, list))
+		if err != nil || len(list) != 1 || !cmp.Equal(list[0], listed) {
+			t.Errorf("%v: %s", err, cmp.Diff([]mcptask.Record{listed}, list))
 		}
 	}
 	s.shift.Store(time.Hour.Microseconds() + time.Minute.Microseconds())
@@ -315,5 +317,18 @@ func TestWroteNothing(t *testing.T) {
 				t.Errorf("%v: %+v", got, answer)
 			}
 		}
+	}
+}
+
+// TestListReadsNoBodies checks that a page of a list has neither arguments nor results: 50 tasks may have
+// hundreds of megabytes of them.
+func TestListReadsNoBodies(t *testing.T) {
+	s := openStore(t, pgtest.Database(t), Options{})
+	r := finish(newTask("t", "a"))
+	r.Arguments, r.Inputs = []byte(`{}`), []mcptask.Input{{Key: "q", State: mcptask.InputAnswered}}
+	create(t, s, r)
+	page, err := s.List(t.Context(), r.Principal, mcptask.Position{}, 1)
+	if err != nil || len(page) != 1 || page[0].Arguments != nil || page[0].Inputs != nil || page[0].Outcome.Result != nil {
+		t.Errorf("listed %+v, %v", page, err)
 	}
 }

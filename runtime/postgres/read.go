@@ -13,16 +13,21 @@ import (
 
 // Get implements [mcptask.Store].
 func (s *Store) Get(ctx context.Context, id string) (mcptask.Record, error) {
-	rows, err := readRows(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t WHERE t.id = $1"), []byte(id)))
-	if err != nil {
-		return mcptask.Record{}, fmt.Errorf("postgres: get: %w", err)
+	found, err := collectBare(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t WHERE t.id = $1"), []byte(id)))
+	if err == nil && len(found) == 1 && found[0].Err == nil && !s.cache.Fill(found[0].Seq, found[0].Asked, &found[0].Record) {
+		found, err = collectWhole(s.pool.Query(ctx, s.schema.sql(selectWhole+" WHERE t.id = $1"), []byte(id)))
+		if err == nil && len(found) == 1 && found[0].Err == nil { // a damaged record must not get into the cache
+			s.cache.Keep(found[0].Seq, found[0].Asked, &found[0].Record)
+		}
 	}
-	records, err := s.completeRows(ctx, rows)
-	if err != nil {
+	switch {
+	case err != nil:
 		return mcptask.Record{}, fmt.Errorf("postgres: get: %w", err)
-	}
-	if len(records) == 1 {
-		return records[0], nil
+	case len(found) == 1 && found[0].Err != nil:
+		s.sieve.Log(&found[0])
+		return mcptask.Record{ID: id, Principal: found[0].Record.Principal}, fmt.Errorf("postgres: get: %w", found[0].Err)
+	case len(found) == 1:
+		return found[0].Record, nil
 	}
 	tombstones, err := s.pool.Query(ctx, s.schema.sql("SELECT principal FROM @schema@.tombstone WHERE id = $2 AND until > "+clock), s.shift.Load(), []byte(id))
 	if err != nil {
@@ -38,32 +43,20 @@ func (s *Store) Get(ctx context.Context, id string) (mcptask.Record, error) {
 	return mcptask.Record{}, mcptask.ErrNoRecord
 }
 
-// List implements [mcptask.Store].
+// List implements [mcptask.Store]. Its records have no Arguments, no Inputs and no results.
 func (s *Store) List(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
 	if limit <= 0 {
 		return nil, ctx.Err()
 	}
-	var page []mcptask.Record
-	for {
-		most := limit - len(page)
-		rows, err := readRows(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+` FROM @schema@.task t
+	page, err := s.sieve.Page(after, limit, func(after mcptask.Position) ([]durable.Found, error) {
+		return collectBare(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+` FROM @schema@.task t
 			WHERE sha256(t.principal) = sha256($1::bytea) AND t.principal = $1 AND (t.created, t.id) > ($2::bigint, $3::bytea)
-			ORDER BY t.created, t.id LIMIT $4`), []byte(principal), durable.Micros(after.CreatedAt), []byte(after.ID), most))
-		if err != nil {
-			return nil, fmt.Errorf("postgres: list: %w", err)
-		}
-		records, err := s.completeRows(ctx, rows)
-		if err != nil {
-			return nil, fmt.Errorf("postgres: list: %w", err)
-		}
-		page = append(page, records...)
-		// Tasks that went meanwhile leave room: a short page would say that the list ends.
-		if len(rows) < most || len(records) == len(rows) {
-			return page, nil
-		}
-		last := rows[len(rows)-1].record
-		after = mcptask.Position{CreatedAt: last.CreatedAt, ID: last.ID}
+			ORDER BY t.created, t.id LIMIT $4`), []byte(principal), durable.Micros(after.CreatedAt), []byte(after.ID), limit))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("postgres: list: %w", err)
 	}
+	return page, nil
 }
 
 // Scan implements [mcptask.Inspector]. Its records have no Arguments, no Inputs and no results.
@@ -71,19 +64,21 @@ func (s *Store) Scan(ctx context.Context, filter mcptask.Filter, after mcptask.P
 	if limit <= 0 {
 		return nil, ctx.Err()
 	}
-	where, values := durable.JoinConditions(durable.ConditionsOf(filter, after, "sha256(principal) = sha256(?)", "position(? IN message) > 0"))
-	for i, v := range values {
-		kind := "bytea"
-		if _, ok := v.(int64); ok {
-			kind = "bigint"
+	page, err := s.sieve.Page(after, limit, func(after mcptask.Position) ([]durable.Found, error) {
+		where, values := durable.JoinConditions(durable.ConditionsOf(filter, after, "sha256(principal) = sha256(?)", "position(? IN message) > 0"))
+		for i, v := range values {
+			kind := "bytea"
+			if _, ok := v.(int64); ok {
+				kind = "bigint"
+			}
+			where = strings.Replace(where, "?", fmt.Sprintf("$%d::%s", i+2, kind), 1)
 		}
-		where = strings.Replace(where, "?", fmt.Sprintf("$%d::%s", i+2, kind), 1)
-	}
-	rows, err := readRows(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t"+where+durable.OrderOf(filter)+" LIMIT $1"), append([]any{limit}, values...)...))
+		return collectBare(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t"+where+durable.OrderOf(filter)+" LIMIT $1"), append([]any{limit}, values...)...))
+	})
 	if err != nil {
 		return nil, fmt.Errorf("postgres: scan: %w", err)
 	}
-	return recordsOf(rows), nil
+	return page, nil
 }
 
 // CountUnfinished implements [mcptask.Inspector].
@@ -92,17 +87,16 @@ func (s *Store) CountUnfinished(ctx context.Context) ([]mcptask.Count, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: count: %w", err)
 	}
-	counts, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (c mcptask.Count, err error) {
-		var tool []byte
-		var phase int64
-		if err := r.Scan(&tool, &phase, &c.Count); err != nil {
-			return c, err
+	var counts []mcptask.Count
+	var tool []byte
+	var phase int64
+	var n int
+	if _, err := pgx.ForEachRow(rows, []any{&tool, &phase, &n}, func() error {
+		if p, err := durable.PhaseOf(phase); err == nil { // otherwise the tasks cannot be read
+			counts = append(counts, mcptask.Count{Tool: string(tool), Phase: p, Count: n})
 		}
-		c.Tool = string(tool)
-		c.Phase, err = durable.PhaseOf(phase)
-		return c, err
-	})
-	if err != nil {
+		return nil
+	}); err != nil {
 		return nil, fmt.Errorf("postgres: count: %w", err)
 	}
 	return counts, nil

@@ -277,7 +277,7 @@ func (s *Store) queueState(b *pgx.Batch, keys durable.Keys, state *durable.State
 				return err
 			})
 	}
-	b.Queue(s.schema.sql("SELECT id, seq, version, created, bytes, phase = 9, asked, terms FROM @schema@.task WHERE id = ANY($1::bytea[])"), byteStrings(keys.IDs)).
+	b.Queue(s.schema.sql("SELECT id, seq, version, created, bytes, phase >= 9, asked, terms FROM @schema@.task WHERE id = ANY($1::bytea[])"), byteStrings(keys.IDs)).
 		Query(func(rows pgx.Rows) error {
 			var id []byte
 			var r durable.Row

@@ -108,7 +108,7 @@ func loadState(w *session, keys durable.Keys) (*durable.State, error) {
 			var row durable.Row
 			var phase int64
 			err := rows.Scan(&row.Seq, &row.Version, &row.Created, &row.Bytes, &phase, &row.Asked, &row.Terms)
-			row.Done = phase == durable.PhaseDone
+			row.Done = phase >= durable.PhaseDone
 			state.Rows[id] = &row
 			return err
 		}, []byte(id)); err != nil {

@@ -128,7 +128,7 @@ func writeAny(ctx context.Context, s *Store, random *rand.Rand, quota mcptask.Qu
 func TestPlans(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
 	for _, query := range []string{
-		selectRow, selectName, bareByID, wholeByID, wholeBySeq, barePage, bareExpired, byTombstone, deleteOldTombstones, deadWorkers, selectOrphans,
+		selectRow, selectName, bareByID, wholeByID, barePage, bareExpired, byTombstone, deleteOldTombstones, deadWorkers, selectOrphans,
 		selectHeld, hasWork, countUnfinished, updateReport, updateTask, updateEnd, updateExpiry, deleteTask, selectNews, trimChanges,
 		selectBare + "WHERE 1 ORDER BY created DESC, id DESC LIMIT ?",
 		selectBare + "WHERE 1 AND principal = ? AND (created, id) < (?, ?) ORDER BY created DESC, id DESC LIMIT ?",
@@ -150,6 +150,9 @@ func TestPlans(t *testing.T) {
 			if scansAll || strings.Contains(step, "TEMP B-TREE FOR ORDER BY") {
 				t.Errorf("%s\n%s", query, strings.Join(plan, "\n"))
 			}
+		}
+		if query == selectOrphans && !strings.Contains(strings.Join(plan, "\n"), "INDEX task_worker (worker=? AND tool=? AND rowid>?)") {
+			t.Errorf("%s\n%s", query, strings.Join(plan, "\n"))
 		}
 		if query == selectHeld && !strings.HasSuffix(strings.Join(plan, "\n"), "(id=?)") {
 			t.Errorf("%s\n%s", query, strings.Join(plan, "\n"))

@@ -13,8 +13,10 @@ func (s *Store) Scan(ctx context.Context, filter mcptask.Filter, after mcptask.P
 	if limit <= 0 {
 		return nil, nil
 	}
-	where, args := durable.JoinConditions(durable.ConditionsOf(filter, after, "principal = ?", "instr(message, ?) > 0"))
-	return s.readBare(ctx, selectBare+where+durable.OrderOf(filter)+" LIMIT ?", append(args, limit)...)
+	return s.sieve.Page(after, limit, func(after mcptask.Position) ([]durable.Found, error) {
+		where, args := durable.JoinConditions(durable.ConditionsOf(filter, after, "principal = ?", "instr(message, ?) > 0"))
+		return s.readBare(ctx, selectBare+where+durable.OrderOf(filter)+" LIMIT ?", append(args, limit)...)
+	})
 }
 
 const countUnfinished = "SELECT tool, phase, count(*) FROM task WHERE phase < 9 GROUP BY tool, phase"
@@ -30,9 +32,10 @@ func (s *Store) CountUnfinished(ctx context.Context) ([]mcptask.Count, error) {
 				return err
 			}
 			var err error
-			c.Phase, err = durable.PhaseOf(phase)
-			counts = append(counts, c)
-			return err
+			if c.Phase, err = durable.PhaseOf(phase); err == nil { // otherwise the tasks cannot be read
+				counts = append(counts, c)
+			}
+			return nil
 		})
 	})
 	return counts, err

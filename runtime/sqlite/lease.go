@@ -20,7 +20,7 @@ const (
 		UNION ALL
 		SELECT (SELECT worker FROM task WHERE phase < 9 AND worker > busy.id ORDER BY worker LIMIT 1) FROM busy WHERE busy.id IS NOT NULL
 	) SELECT id FROM busy WHERE id IS NOT NULL AND id <> ?1 AND NOT EXISTS (SELECT 1 FROM worker WHERE worker.id = busy.id AND until > ?2)`
-	selectOrphans = "SELECT seq FROM task WHERE phase < 9 AND worker = ? AND tool = ? LIMIT ?"
+	selectOrphans = selectWhole + "WHERE phase < 9 AND worker = ? AND tool = ? AND seq > ? ORDER BY seq LIMIT ?"
 	takeOrphan    = "UPDATE task SET version = version + 1, worker = ? WHERE seq = ?"
 	extendLease   = "INSERT INTO worker VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET until = max(until, excluded.until)"
 	setLease      = "INSERT INTO worker VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET until = excluded.until"
@@ -41,7 +41,7 @@ func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, t
 	}
 	tools = slices.Compact(slices.Sorted(slices.Values(tools)))
 	// Most of the time there is nothing to take, and no need to hold up writers.
-	var orphans []int64
+	var orphans []durable.Found
 	if err := s.read(ctx, "read", func(r *session) (err error) {
 		orphans, err = s.findOrphans(r, worker, tools, 1)
 		return err
@@ -58,19 +58,15 @@ func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, t
 			return err
 		}
 		var changes []mcptask.Change
-		for _, seq := range orphans {
-			if _, err := w.exec(takeOrphan, []byte(worker), seq); err != nil {
+		for i := range orphans {
+			if _, err := w.exec(takeOrphan, []byte(worker), orphans[i].Seq); err != nil {
 				return err
 			}
-			rows, err := queryRows(context.Background(), w.session, wholeBySeq, seq)
-			if err != nil {
-				return err
-			}
-			for _, found := range rows {
-				r := found.record
-				taken = append(taken, r)
-				changes = append(changes, mcptask.Change{ID: r.ID, Version: r.Version, Phase: r.Phase, Worker: r.Worker})
-			}
+			r := orphans[i].Record
+			r.Worker = worker
+			r.Version++
+			taken = append(taken, r)
+			changes = append(changes, mcptask.Change{ID: r.ID, Version: r.Version, Phase: r.Phase, Worker: worker})
 		}
 		_, err = w.record(changes)
 		return err
@@ -81,8 +77,9 @@ func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, t
 	return taken, nil
 }
 
-// findOrphans returns the numbers of unfinished tasks of the tools whose workers have no lease.
-func (s *Store) findOrphans(r *session, worker string, tools []string, limit int) ([]int64, error) {
+// findOrphans returns unfinished records of the tools whose workers have no lease. It passes over those
+// that cannot be read: a newer process may be able to.
+func (s *Store) findOrphans(r *session, worker string, tools []string, limit int) ([]durable.Found, error) {
 	var dead []string
 	if err := r.query(deadWorkers, func(rows *sql.Rows) error {
 		var id string
@@ -92,19 +89,27 @@ func (s *Store) findOrphans(r *session, worker string, tools []string, limit int
 	}, []byte(worker), durable.Micros(s.now())); err != nil {
 		return nil, err
 	}
-	var orphans []int64
+	var orphans []durable.Found
 	for _, id := range dead {
 		for _, tool := range tools {
-			if err := r.query(selectOrphans, func(rows *sql.Rows) error {
-				var seq int64
-				err := rows.Scan(&seq)
-				orphans = append(orphans, seq)
-				return err
-			}, []byte(id), []byte(tool), limit-len(orphans)); err != nil {
-				return nil, err
-			}
-			if len(orphans) == limit {
-				return orphans, nil
+			var last int64
+			for isEnd := false; !isEnd; {
+				most := limit - len(orphans)
+				found, err := queryFound(context.Background(), r, selectOrphans, []byte(id), []byte(tool), last, most)
+				if err != nil {
+					return nil, err
+				}
+				for i := range found {
+					if last = found[i].Seq; found[i].Err != nil {
+						s.sieve.Log(&found[i])
+					} else {
+						orphans = append(orphans, found[i])
+					}
+				}
+				if len(orphans) == limit {
+					return orphans, nil
+				}
+				isEnd = len(found) < most
 			}
 		}
 	}

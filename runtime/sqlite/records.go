@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	columns = "SELECT seq, asked, id, version, principal, account, tool, idem, phase, outcome, is_error, cancel, message, " +
+	columns = "SELECT seq, asked, id, version, principal, account, tool, idem, phase, outcome, is_error <> 0, cancel <> 0, message, " +
 		"done, total, created, updated, terminal, expires, attempt, tries, worker, timeline, terms, "
 	selectBare  = columns + "NULL, NULL, NULL FROM task "
 	selectWhole = columns + "coalesce(arguments, (SELECT body FROM arguments WHERE arguments.seq = task.seq)), " +
@@ -19,7 +19,6 @@ const (
 
 	bareByID            = selectBare + "WHERE id = ?"
 	wholeByID           = selectWhole + "WHERE id = ?"
-	wholeBySeq          = selectWhole + "WHERE seq = ?"
 	barePage            = selectBare + "WHERE principal = ? AND (created, id) > (?, ?) ORDER BY created, id LIMIT ?"
 	bareExpired         = selectBare + "WHERE expires <= ? ORDER BY expires LIMIT ?"
 	byTombstone         = "SELECT principal FROM tombstone WHERE id = ? AND until > ?"
@@ -27,26 +26,20 @@ const (
 	deleteOldTombstones = "DELETE FROM tombstone WHERE id IN (SELECT id FROM tombstone WHERE until <= ? ORDER BY until LIMIT ?)"
 )
 
-// row is a record with the two numbers of its row that the cache needs.
-type row struct {
-	seq, asked int64
-	record     mcptask.Record
-}
-
-// scanRow reads a row of selectBare or selectWhole.
-func scanRow(rows *sql.Rows) (row, error) {
-	var found row
-	r := &found.record
+// scanFound reads a row of selectBare or selectWhole.
+func scanFound(rows *sql.Rows) (found durable.Found, err error) {
+	r := &found.Record
 	var c durable.Columns
 	var done, total sql.NullFloat64
 	var idem []byte
-	if err := rows.Scan(&found.seq, &found.asked, &r.ID, &r.Version, &r.Principal, &r.Account, &r.Tool, &idem, &c.Phase, &c.Outcome, &c.IsError,
+	if err := rows.Scan(&found.Seq, &found.Asked, &r.ID, &r.Version, &r.Principal, &r.Account, &r.Tool, &idem, &c.Phase, &c.Outcome, &c.IsError,
 		&r.CancelRequested, &r.StatusMessage, &done, &total, &c.Created, &c.Updated, &c.Terminal, &c.Expires, &r.Attempt, &r.Tries, &r.Worker,
 		&r.Timeline, &c.Terms, (*[]byte)(&r.Arguments), &c.Inputs, &c.Result); err != nil {
 		return found, err
 	}
 	r.IdempotencyKey, r.Progress = string(idem), mcptask.Progress{Done: floatOf(done), Total: floatOf(total)}
-	return found, c.Decode(r)
+	found.Err = c.Decode(r)
+	return found, nil
 }
 
 // floatOf returns a stored number. SQLite stores NaN as NULL.
@@ -57,38 +50,23 @@ func floatOf(n sql.NullFloat64) float64 {
 	return math.NaN()
 }
 
-// queryRows returns the rows of a query.
-func queryRows(ctx context.Context, s *session, query string, args ...any) ([]row, error) {
-	var found []row
-	err := s.queryContext(ctx, query, func(rows *sql.Rows) error {
-		r, err := scanRow(rows)
-		if err == nil { // a damaged row must not get into the cache
-			found = append(found, r)
-		}
+// queryFound returns the records of a query.
+func queryFound(ctx context.Context, s *session, query string, args ...any) (found []durable.Found, err error) {
+	err = s.queryContext(ctx, query, func(rows *sql.Rows) error {
+		f, err := scanFound(rows)
+		found = append(found, f)
 		return err
 	}, args...)
 	return found, err
 }
 
-// readRecords returns the records of the rows that find returns.
-func (s *Store) readRecords(ctx context.Context, find func(r *session) ([]row, error)) (records []mcptask.Record, err error) {
-	var rows []row
+// readBare returns the records of a query that selects no bodies.
+func (s *Store) readBare(ctx context.Context, query string, args ...any) (found []durable.Found, err error) {
 	err = s.read(ctx, "read", func(r *session) (err error) {
-		rows, err = find(r)
+		found, err = queryFound(ctx, r, query, args...)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	for i := range rows {
-		records = append(records, rows[i].record)
-	}
-	return records, nil
-}
-
-// readBare returns the records of a query that selects no bodies.
-func (s *Store) readBare(ctx context.Context, query string, args ...any) ([]mcptask.Record, error) {
-	return s.readRecords(ctx, func(r *session) ([]row, error) { return queryRows(ctx, r, query, args...) })
+	return found, err
 }
 
 // Create implements [mcptask.Store].
@@ -107,78 +85,59 @@ func (s *Store) Delete(ctx context.Context, r mcptask.Record) error {
 }
 
 // Get implements [mcptask.Store].
-func (s *Store) Get(ctx context.Context, id string) (found mcptask.Record, err error) {
+func (s *Store) Get(ctx context.Context, id string) (record mcptask.Record, err error) {
 	err = s.read(ctx, "read", func(r *session) error {
-		rows, err := queryRows(context.Background(), r, bareByID, []byte(id))
+		found, err := queryFound(context.Background(), r, bareByID, []byte(id))
 		if err != nil {
 			return err
 		}
-		if len(rows) == 1 {
-			if s.cache.Fill(rows[0].seq, rows[0].asked, &rows[0].record) {
-				found = rows[0].record
-				return nil
-			}
-			if rows, err = s.readWhole(r, wholeByID, []byte(id)); err != nil {
+		if len(found) == 1 && found[0].Err == nil && !s.cache.Fill(found[0].Seq, found[0].Asked, &found[0].Record) {
+			if found, err = queryFound(context.Background(), r, wholeByID, []byte(id)); err != nil {
 				return err
 			}
+			if len(found) == 1 && found[0].Err == nil { // a damaged record must not get into the cache
+				s.cache.Keep(found[0].Seq, found[0].Asked, &found[0].Record)
+			}
 		}
-		if len(rows) == 1 {
-			found = rows[0].record
-			return nil
-		}
-		var principal *string
-		if err := r.query(byTombstone, func(rows *sql.Rows) error {
-			principal = new("")
-			return rows.Scan(principal)
-		}, []byte(id), durable.Micros(s.now())); err != nil {
+		switch {
+		case len(found) == 0:
+			record, err = s.readTombstone(r, id)
 			return err
+		case found[0].Err != nil:
+			s.sieve.Log(&found[0])
+			record = mcptask.Record{ID: id, Principal: found[0].Record.Principal}
+			return found[0].Err
 		}
-		if principal == nil {
-			return mcptask.ErrNoRecord
-		}
-		found = mcptask.Record{ID: id, Principal: *principal}
-		return mcptask.ErrRecordExpired
+		record = found[0].Record
+		return nil
 	})
-	return found, err
+	return record, err
 }
 
-// readWhole returns whole records and keeps them in the cache.
-func (s *Store) readWhole(r *session, query string, args ...any) ([]row, error) {
-	rows, err := queryRows(context.Background(), r, query, args...)
-	for i := range rows {
-		s.cache.Keep(rows[i].seq, rows[i].asked, &rows[i].record)
+// readTombstone returns what is left of a record, and ErrRecordExpired. It returns ErrNoRecord if nothing
+// is left.
+func (s *Store) readTombstone(r *session, id string) (mcptask.Record, error) {
+	var principal *string
+	if err := r.query(byTombstone, func(rows *sql.Rows) error {
+		principal = new("")
+		return rows.Scan(principal)
+	}, []byte(id), durable.Micros(s.now())); err != nil {
+		return mcptask.Record{}, err
 	}
-	return rows, err
+	if principal == nil {
+		return mcptask.Record{}, mcptask.ErrNoRecord
+	}
+	return mcptask.Record{ID: id, Principal: *principal}, mcptask.ErrRecordExpired
 }
 
-// List implements [mcptask.Store].
+// List implements [mcptask.Store]. Its records have no Arguments, no Inputs and no results.
 func (s *Store) List(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	return s.readRecords(ctx, func(r *session) ([]row, error) {
-		return r.atOneMoment(func() ([]row, error) {
-			rows, err := queryRows(context.Background(), r, barePage, []byte(principal), durable.Micros(after.CreatedAt), []byte(after.ID), limit)
-			for i := range rows {
-				if err == nil && !s.cache.Fill(rows[i].seq, rows[i].asked, &rows[i].record) {
-					var whole []row
-					if whole, err = s.readWhole(r, wholeBySeq, rows[i].seq); err == nil {
-						rows[i] = whole[0]
-					}
-				}
-			}
-			return rows, err
-		})
+	return s.sieve.Page(after, limit, func(after mcptask.Position) ([]durable.Found, error) {
+		return s.readBare(ctx, barePage, []byte(principal), durable.Micros(after.CreatedAt), []byte(after.ID), limit)
 	})
-}
-
-// atOneMoment runs f, whose queries all see the file as it is at the first one.
-func (s *session) atOneMoment(f func() ([]row, error)) ([]row, error) {
-	if _, err := s.exec("BEGIN"); err != nil {
-		return nil, err
-	}
-	defer s.rollBack()
-	return f()
 }
 
 // Expire implements [mcptask.Store]. Its records have no Arguments, no Inputs and no results.
@@ -194,7 +153,8 @@ func (s *Store) Expire(ctx context.Context, limit int) ([]mcptask.Record, error)
 
 // findExpired returns up to limit expired records, without their bodies.
 func (s *Store) findExpired(ctx context.Context, limit int) ([]mcptask.Record, error) {
-	return s.readBare(ctx, bareExpired, durable.Micros(s.now()), limit)
+	found, err := s.readBare(ctx, bareExpired, durable.Micros(s.now()), limit)
+	return s.sieve.KeepAll(found), err
 }
 
 // tombstoneBatch bounds how many tombstones one call of Expire removes. It is more than one call

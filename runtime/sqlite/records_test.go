@@ -1,15 +1,20 @@
 package sqlite
 
 import (
+	"errors"
+	"iter"
+	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable/durabletest"
 )
 
 // TestDamagedTask checks that a task with damaged bytes is an error at each try, not only at the
-// first one.
+// first one, and that the log has it once.
 func TestDamagedTask(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	r := durabletest.NewTask(10)
@@ -18,13 +23,67 @@ func TestDamagedTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	execute(t, openFile(t, path), "UPDATE inputs SET body = x'00'")
-	s := openStore(t, path) // with an empty cache
-	for range 2 {
-		if got, err := s.Get(t.Context(), r.ID); err == nil {
-			t.Errorf("got a damaged task: %+v", got)
+	var log strings.Builder
+	s, err := Open(path, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}) // with an empty cache
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 3 {
+		if got, err := s.Get(t.Context(), r.ID); !errors.Is(err, mcptask.ErrUnreadable) {
+			t.Errorf("got a damaged task: %+v, %v", got, err)
 		}
-		if got, err := s.List(t.Context(), r.Principal, mcptask.Position{}, 1); err == nil {
-			t.Errorf("listed a damaged task: %+v", got)
+		if got, err := s.Lease(t.Context(), "w", time.Minute, []string{r.Tool}, 1); err != nil || len(got) > 0 {
+			t.Errorf("leased a damaged task: %+v, %v", got, err)
 		}
+	}
+	if n := strings.Count(log.String(), "stored task cannot be read"); n != 1 || !strings.Contains(log.String(), "its questions") {
+		t.Errorf("logged %d times: %s", n, log.String())
+	}
+}
+
+// TestNewerNews checks that a feed goes on after news that a newer version has written, and that other
+// processes can write.
+func TestNewerNews(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tasks.db")
+	s := openStore(t, path)
+	next, stop := iter.Pull2(s.Changes(t.Context()))
+	defer stop()
+	want := func(what string, admits func(c mcptask.Change) bool) {
+		t.Helper()
+		for {
+			c, err, ok := next()
+			if err != nil || !ok {
+				t.Fatalf("%s: the feed has ended: %v", what, err)
+			}
+			if admits(c) {
+				return
+			}
+		}
+	}
+	missed := func(c mcptask.Change) bool { return c.Missed }
+	want("the beginning", missed)
+	execute(t, openFile(t, path), "INSERT INTO change (news) VALUES (x'02ff')")
+	r := durabletest.NewTask(10)
+	if _, err := s.Create(t.Context(), r, mcptask.Quota{}); err != nil {
+		t.Fatal(err)
+	}
+	want("the newer news", missed)
+	want("what comes after it", func(c mcptask.Change) bool { return c.ID == r.ID })
+}
+
+// TestListReadsNoBodies checks that a page of a list has neither arguments nor results: 50 tasks may have
+// hundreds of megabytes of them.
+func TestListReadsNoBodies(t *testing.T) {
+	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
+	r := durabletest.NewTask(10)
+	r.Phase, r.Inputs = mcptask.PhaseDone, []mcptask.Input{{Key: "q", State: mcptask.InputAnswered}}
+	r.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: []byte(`{}`)}
+	if _, err := s.Create(t.Context(), r, mcptask.Quota{}); err != nil {
+		t.Fatal(err)
+	}
+	page, err := s.List(t.Context(), r.Principal, mcptask.Position{}, 1)
+	if err != nil || len(page) != 1 || page[0].Arguments != nil || page[0].Inputs != nil || page[0].Outcome.Result != nil {
+		t.Errorf("listed %+v, %v", page, err)
 	}
 }

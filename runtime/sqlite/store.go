@@ -59,6 +59,7 @@ type Store struct {
 	now       func() time.Time
 	db        *sql.DB
 	cache     *durable.Cache
+	sieve     *durable.Sieve
 	committer *durable.Committer
 	tail      tail
 	readers   chan *session // those that are free; nil for one that is not open yet
@@ -100,7 +101,7 @@ func Open(path string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		path: path, now: time.Now, db: db, cache: durable.NewCache(cacheBytes), writer: writer,
+		path: path, now: time.Now, db: db, cache: durable.NewCache(cacheBytes), sieve: durable.NewSieve(o.Logger), writer: writer,
 		turn: make(chan struct{}, 1), ending: make(chan struct{}), readers: make(chan *session, max(4, runtime.GOMAXPROCS(0))),
 	}
 	for range cap(s.readers) {

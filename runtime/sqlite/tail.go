@@ -126,11 +126,14 @@ func readNews(s *session, after, before int64) ([]news, error) {
 		var one news
 		var encoded []byte
 		err := rows.Scan(&one.n, &encoded)
-		if err == nil {
-			one.changes, err = durable.DecodeChanges(encoded)
+		if err != nil {
+			return err
+		}
+		if one.changes, err = durable.DecodeChanges(encoded); err != nil { // a newer version of mcptask has written them
+			one.changes = []mcptask.Change{{Missed: true}}
 		}
 		latest = append(latest, one)
-		return err
+		return nil
 	}, after, before)
 	return latest, err
 }

@@ -27,6 +27,7 @@ type (
 // broken is a memory store with one fault, which replaces some of the methods.
 type broken struct {
 	mcptask.Store
+	aside   *setAside
 	mu      sync.Mutex
 	create  createFunc
 	update  updateFunc
@@ -48,8 +49,9 @@ type broken struct {
 func newBroken(t testing.TB) *broken {
 	s := openMemory(t)
 	i := s.(mcptask.Inspector)
+	aside := &setAside{Store: s, aside: map[string]mcptask.Record{}}
 	return &broken{
-		Store: s, create: s.Create, update: s.Update, get: s.Get, list: s.List, delete: s.Delete, expire: s.Expire,
+		Store: s, aside: aside, create: aside.Create, update: s.Update, get: aside.Get, list: s.List, delete: s.Delete, expire: aside.Expire,
 		changes: s.Changes, lease: s.Lease, beat: s.Beat, release: s.Release, close: s.Close, scan: i.Scan, count: i.CountUnfinished,
 		workers: i.Workers,
 	}

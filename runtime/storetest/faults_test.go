@@ -641,6 +641,41 @@ var faults = []fault{
 			return stored, err
 		}
 	}},
+	{"a record that cannot be read fails a list", "all/unreadable records", false, func(b *broken) {
+		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+			page, err := b.aside.listAside(ctx, principal, after, limit)
+			if slices.ContainsFunc(page, func(r mcptask.Record) bool { _, err := b.get(ctx, r.ID); return err != nil }) {
+				return nil, mcptask.ErrUnreadable
+			}
+			return page, err
+		}
+	}},
+	{"records that cannot be read end a list", "all/unreadable records", false, func(b *broken) {
+		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+			page, err := b.aside.listAside(ctx, principal, after, limit)
+			return slices.DeleteFunc(page, func(r mcptask.Record) bool { _, err := b.get(ctx, r.ID); return err != nil }), err
+		}
+	}},
+	{"a record that cannot be read fails a lease", "all/unreadable records", false, func(b *broken) {
+		b.lease = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
+			if len(b.aside.aside) > 0 {
+				return nil, mcptask.ErrUnreadable
+			}
+			return b.Store.Lease(ctx, worker, lease, tools, limit)
+		}
+	}},
+	{"a record that cannot be read is gone", "all/unreadable records", false, func(b *broken) { b.get = b.Store.Get }},
+	{"the key of a record that cannot be read is free", "all/unreadable records", false, func(b *broken) { b.create = b.Store.Create }},
+	{"a record that cannot be read stays forever", "all/unreadable records", false, func(b *broken) { b.expire = b.Store.Expire }},
+	{"a record that cannot be read expires at once", "all/unreadable records", false, func(b *broken) {
+		b.expire = func(ctx context.Context, limit int) ([]mcptask.Record, error) {
+			for id, r := range b.aside.aside {
+				r.ExpiresAt = time.Now()
+				b.aside.aside[id] = r
+			}
+			return b.aside.Expire(ctx, limit)
+		}
+	}},
 	{"an update that fails for its context is done", "all/ended context", false, func(b *broken) {
 		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
 			stored, err := b.Store.Update(ctx, from, r, quota)

@@ -30,13 +30,22 @@ func (k *kit) scanAll(i mcptask.Inspector, filter mcptask.Filter, limit int) []m
 	}
 }
 
-// trimRecord removes what may be missing in the records of Scan and Expire.
+// trimRecord removes what may be missing in the records of List, Scan and Expire.
 func trimRecord(r mcptask.Record) mcptask.Record {
 	r.Arguments, r.Inputs = nil, nil
 	if r.Outcome != nil {
 		r.Outcome = &mcptask.Outcome{Kind: r.Outcome.Kind, IsError: r.Outcome.IsError}
 	}
 	return r
+}
+
+// trimRecords is trimRecord for a list.
+func trimRecords(list []mcptask.Record) []mcptask.Record {
+	var trimmed []mcptask.Record
+	for _, r := range list {
+		trimmed = append(trimmed, trimRecord(r))
+	}
+	return trimmed
 }
 
 func testInspector(k *kit) {

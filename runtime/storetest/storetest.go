@@ -72,6 +72,9 @@
 //     all handles say so.
 //   - Inspector/scan and count: if the store is an [mcptask.Inspector]: in either order, with any
 //     filter, limit and position, the unfinished by tool and phase, and the leases of workers.
+//   - all/unreadable records: with Stores.Damage, a record that the store cannot read holds up no
+//     query. Get and Create say so, and Expire removes it when its time has come. It is not changed
+//     before.
 //   - all/ended context: a call does all of its work or nothing.
 //   - all/random programs: in one goroutine, the store behaves like a simple model.
 //   - all/random histories: in several goroutines, each version has one writer, reads are never
@@ -119,6 +122,11 @@ type Stores struct {
 	// Advance moves the clock of a store forward, for all handles of its database. A nil Advance
 	// skips the tests that need it.
 	Advance func(t testing.TB, s mcptask.Store, d time.Duration)
+	// Damage has the ways in which a stored record can become one that the store cannot read, by name:
+	// it is cut off, or a newer version of the program has written it. Each changes the record with an ID
+	// beside the store, such as by a statement of SQL, and returns what undoes that. The record has
+	// questions, and may have ended. No ways skip the test that needs them.
+	Damage map[string]func(t testing.TB, s mcptask.Store, id string) (undo func())
 }
 
 // Run tests that a store keeps every promise of [mcptask.Store]. The subtests run in parallel, each
@@ -170,6 +178,7 @@ var promises = []promise{
 	{"Beat/lost", testLost},
 	{"Release/at once", testRelease},
 	{"Inspector/scan and count", testInspector},
+	{"all/unreadable records", testUnreadable},
 	{"all/ended context", testContext},
 	{"all/random programs", testPrograms},
 	{"all/random histories", testHistories},

@@ -16,7 +16,18 @@ func openMemory(testing.TB) mcptask.Store { return mcptask.NewMemoryStore() }
 
 // inBubble returns stores for a test in a bubble, in which the clock goes on as the test sleeps.
 func inBubble(open func(t testing.TB) mcptask.Store) Stores {
-	return Stores{Open: open, Advance: func(_ testing.TB, _ mcptask.Store, d time.Duration) { time.Sleep(d) }}
+	return Stores{
+		Open: open, Advance: func(_ testing.TB, _ mcptask.Store, d time.Duration) { time.Sleep(d) },
+		Damage: map[string]func(t testing.TB, s mcptask.Store, id string) (undo func()){
+			"aside": func(t testing.TB, s mcptask.Store, id string) (undo func()) {
+				b, ok := s.(*broken)
+				if !ok {
+					t.Skip("a store that is slow has no records aside")
+				}
+				return b.aside.damage(t, id)
+			},
+		},
+	}
 }
 
 // bubbleTimeout ends calls that hang in a bubble. No test advances the clock as far.
@@ -29,7 +40,7 @@ func TestSoundStore(t *testing.T) {
 			bubble.Run(t, p.name+" "+latency.String(), func(t *testing.T) {
 				p.runTest(t, inBubble(func(t testing.TB) mcptask.Store {
 					if latency == 0 {
-						return openMemory(t)
+						return newBroken(t) // by no fault
 					}
 					return NewFaulty(openMemory(t), Faults{Latency: latency, Miss: 0.01}, 1)
 				}), bubbleTimeout)

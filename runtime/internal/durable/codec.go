@@ -3,6 +3,7 @@ package durable
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -17,7 +18,14 @@ import (
 const codecVersion = 1
 
 // errCorrupt says that stored bytes are not what was encoded.
-var errCorrupt = errors.New("the stored bytes are damaged, or a newer version of mcptask has written them")
+var errCorrupt = errors.New("the stored bytes are damaged")
+
+// newerError says that stored bytes have a version that this package does not read.
+type newerError byte
+
+func (e newerError) Error() string {
+	return fmt.Sprintf("the stored bytes have format %d, and this program reads %d: a newer version of mcptask has written them, or they are damaged", byte(e), codecVersion)
+}
 
 // EncodeTerms encodes what is fixed at a record's creation, is short and has no column: Revision,
 // ExternalID, CanAsk, Keep, Poll and Trace. Arguments, which may be long, are stored as they are.
@@ -35,16 +43,20 @@ func EncodeTerms(r *mcptask.Record) []byte {
 	return appendString(b, r.Trace)
 }
 
-// DecodeTerms sets in a record what EncodeTerms has encoded.
+// DecodeTerms sets in a record what EncodeTerms has encoded. It sets nothing if it returns an error.
 func DecodeTerms(b []byte, r *mcptask.Record) error {
 	d := newDecoder(b)
-	r.Revision, r.ExternalID = d.string(), d.string()
-	r.CanAsk = nil
+	revision, externalID := d.string(), d.string()
+	var canAsk []string
 	for range d.count() {
-		r.CanAsk = append(r.CanAsk, d.string())
+		canAsk = append(canAsk, d.string())
 	}
-	r.Keep, r.Poll, r.Trace = time.Duration(d.varint()), time.Duration(d.varint()), d.string()
-	return d.finish()
+	keep, poll, trace := time.Duration(d.varint()), time.Duration(d.varint()), d.string()
+	if err := d.finish(); err != nil {
+		return err
+	}
+	r.Revision, r.ExternalID, r.CanAsk, r.Keep, r.Poll, r.Trace = revision, externalID, canAsk, keep, poll, trace
+	return nil
 }
 
 // EncodeInputs encodes the questions of a record.
@@ -196,18 +208,23 @@ func appendError(b []byte, e *mcptask.Error) []byte {
 
 // decoder reads encoded bytes. After a fault it reads zeros.
 type decoder struct {
-	rest []byte
-	bad  bool
+	version byte
+	rest    []byte
+	bad     bool
 }
 
 func newDecoder(b []byte) *decoder {
 	d := &decoder{rest: b}
-	d.bad = d.byte() != codecVersion
+	d.version = d.byte()
+	d.bad = d.bad || d.version != codecVersion
 	return d
 }
 
 // finish returns an error unless all bytes were read without a fault.
 func (d *decoder) finish() error {
+	if d.version > codecVersion {
+		return newerError(d.version)
+	}
 	if d.bad || len(d.rest) > 0 {
 		return errCorrupt
 	}

@@ -15,28 +15,34 @@ type Columns struct {
 	Inputs, Result                      []byte // nil if the row has none, or if they were not read
 }
 
-// Decode sets in a record what the columns have. The record has its ID, and shares the bytes.
+// Decode sets in a record what the columns have. The record shares the bytes. If Decode returns an
+// ErrUnreadable, it has set the times at least.
 func (c *Columns) Decode(r *mcptask.Record) error {
 	r.CreatedAt, r.UpdatedAt, r.TerminalAt, r.ExpiresAt = Time(c.Created), Time(c.Updated), Time(c.Terminal), Time(c.Expires)
 	var err error
 	if r.Phase, err = PhaseOf(c.Phase); err != nil {
-		return fmt.Errorf("task %q: %w", r.ID, err)
+		return newUnreadable("its phase", err)
 	}
 	if r.Outcome, err = OutcomeOf(c.Outcome, c.IsError); err != nil {
-		return fmt.Errorf("task %q: %w", r.ID, err)
+		return newUnreadable("its outcome", err)
 	}
 	if err := DecodeTerms(c.Terms, r); err != nil {
-		return fmt.Errorf("the terms of task %q: %w", r.ID, err)
+		return newUnreadable("its terms", err)
 	}
 	if c.Inputs != nil {
 		if r.Inputs, err = DecodeInputs(c.Inputs); err != nil {
-			return fmt.Errorf("the inputs of task %q: %w", r.ID, err)
+			return newUnreadable("its questions", err)
 		}
 	}
 	if c.Result != nil && r.Outcome != nil {
 		if err := DecodeOutcome(c.Result, r.Outcome); err != nil {
-			return fmt.Errorf("the outcome of task %q: %w", r.ID, err)
+			return newUnreadable("its outcome", err)
 		}
 	}
 	return nil
+}
+
+// newUnreadable makes the error of a record with a part that cannot be decoded.
+func newUnreadable(part string, err error) error {
+	return fmt.Errorf("%w: %s: %w", mcptask.ErrUnreadable, part, err)
 }

@@ -59,7 +59,7 @@ func OutcomeKindNumber(k mcptask.OutcomeKind) int64 { return numberOf(outcomes, 
 func PhaseOf(number int64) (mcptask.Phase, error) {
 	p, ok := valueOf(phases, number)
 	if !ok {
-		return "", fmt.Errorf("the stored phase %d is unknown", number)
+		return "", fmt.Errorf("the stored number %d is unknown: a newer version of mcptask has written it, or it is damaged", number)
 	}
 	return p, nil
 }
@@ -71,7 +71,7 @@ func OutcomeOf(number int64, isError bool) (*mcptask.Outcome, error) {
 	}
 	kind, ok := valueOf(outcomes, number)
 	if !ok {
-		return nil, fmt.Errorf("the stored outcome %d is unknown", number)
+		return nil, fmt.Errorf("the stored number %d is unknown: a newer version of mcptask has written it, or it is damaged", number)
 	}
 	return &mcptask.Outcome{Kind: kind, IsError: isError}, nil
 }

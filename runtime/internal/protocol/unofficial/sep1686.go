@@ -289,8 +289,9 @@ func (d ServerSEP1686) result(ctx context.Context, s *mcptask.Server, caller mcp
 }
 
 func (ServerSEP1686) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
+	ends := endReader{server: s, caller: caller}
 	tasks, next, err := protocol.ReadPage(ctx, s, caller, params, func(r mcptask.Record) wire.TaskInfo {
-		return taskSEP1686(s, r, nameTaskFor(caller, r))
+		return taskSEP1686(s, ends.read(ctx, r), nameTaskFor(caller, r))
 	})
 	if err != nil {
 		return nil, err

@@ -233,7 +233,7 @@ const mostListed = 1000
 // list returns the newest of the caller's tasks, without their results, in the order of their creation.
 // The guide does not say what a list looks like or how long it may get.
 func (ServerTaskPatterns) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, _ protocol.Params) (json.RawMessage, error) {
-	result := wire.ListTasksResult{Tasks: []wire.GetTaskResult{}}
+	var newest []mcptask.Record
 	var after mcptask.Position
 	for more := true; more; {
 		var page []mcptask.Record
@@ -243,11 +243,16 @@ func (ServerTaskPatterns) list(ctx context.Context, s *mcptask.Server, caller mc
 		}
 		for _, r := range page {
 			if time.Now().Before(r.ExpiresAt) {
-				result.Tasks = append(result.Tasks, projectTaskPatterns(r, nameTaskFor(caller, r)))
+				newest = append(newest, r)
 			}
 			after = mcptask.Position{CreatedAt: r.CreatedAt, ID: r.ID}
 		}
-		result.Tasks = result.Tasks[max(0, len(result.Tasks)-mostListed):]
+		newest = newest[max(0, len(newest)-mostListed):]
+	}
+	result := wire.ListTasksResult{Tasks: make([]wire.GetTaskResult, 0, len(newest))}
+	ends := endReader{server: s, caller: caller}
+	for _, r := range newest {
+		result.Tasks = append(result.Tasks, projectTaskPatterns(ends.read(ctx, r), nameTaskFor(caller, r)))
 	}
 	return json.Marshal(result)
 }

@@ -1,0 +1,98 @@
+package protocol_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// bare is a store whose lists have only what a page of tasks/list shows.
+type bare struct{ mcptask.Store }
+
+func (s bare) List(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+	page, err := s.Store.List(ctx, principal, after, limit)
+	for i := range page {
+		r := &page[i]
+		r.Arguments, r.Inputs = nil, nil
+		if r.Outcome != nil {
+			r.Outcome = &mcptask.Outcome{Kind: r.Outcome.Kind, IsError: r.Outcome.IsError}
+		}
+	}
+	return page, err
+}
+
+// TestListShowsWhatStoresLeaveOut lists tasks of a store whose lists leave out questions and outcomes.
+func TestListShowsWhatStoresLeaveOut(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		input := mcptask.InputSpec{Name: "Approval", Message: "Ship it?", Schema: `{"type":"object","properties":{"yes":{"type":"boolean"}}}`}
+		newTool := func(name string, work func(ctx context.Context, task *mcptask.Task) error) mcptask.Tool {
+			return mcptask.NewTool(mcptask.ToolSpec{Name: name, InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
+				func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) { return "", work(ctx, task) })
+		}
+		ask := func(ctx context.Context, task *mcptask.Task) error {
+			_, err := mcptask.Ask[map[string]any](ctx, task, input, "ship", "")
+			return err
+		}
+		server, err := mcptask.NewServer(mcptask.Options{Store: bare{mcptask.NewMemoryStore()}, Logger: slog.New(slog.DiscardHandler)},
+			mcptask.Tools{Service: "S", Impl: struct{}{}, Tools: []mcptask.Tool{
+				newTool("ask", ask), newTool("refused", ask),
+				newTool("fail", func(context.Context, *mcptask.Task) error { return mcptask.Errorf(-32055, "the repository is locked") }),
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := server.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		caller := mcptask.Caller{Principal: "p", Revision: mcptask.Revision20251125, CanAsk: []string{"elicitation/create"}}
+		ids := map[string]string{}
+		for _, name := range []string{"ask", "refused", "fail"} {
+			reply, err := server.Call(t.Context(), caller, name, json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := *reply.Task
+			for !r.Done() && len(r.Outstanding()) == 0 {
+				if r, err = server.Changed(t.Context(), caller, r.ID, r.Version); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ids[name] = r.ID
+		}
+		if err := server.Answer(t.Context(), caller, ids["refused"], map[string]json.RawMessage{"ship": json.RawMessage(`{"action":"decline"}`)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := server.Await(t.Context(), caller, ids["refused"]); err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range []struct {
+			name string
+			list protocol.Method
+			want []string
+		}{
+			{"2025-11-25", protocol.Server20251125{}.Method("tasks/list"), []string{`"statusMessage":"Ship it?"`, `"statusMessage":"the repository is locked"`}},
+			{"the proposal", unofficial.ServerSEP1686{}.Method("tasks/list"), []string{`"error":"the repository is locked"`}},
+			{"the guide", unofficial.ServerTaskPatterns{}.Method("tasks/list"), []string{`"error":{"code":-32055,"message":"the repository is locked"}`, `"status":"cancelled"`}},
+		} {
+			page, err := test.list(t.Context(), server, caller, wire.NewObject([]byte(`{}`)))
+			if err != nil {
+				t.Errorf("%s: %v", test.name, err)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(string(page), want) {
+					t.Errorf("%s: %s lacks %s", test.name, page, want)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,34 @@
+package unofficial
+
+import (
+	"context"
+	"errors"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// endReader reads how tasks of a list have ended, of which a list may leave out the content.
+type endReader struct {
+	server *mcptask.Server
+	caller mcptask.Caller
+	failed bool // the store has failed, and no more tasks are read
+}
+
+// read returns a record of a list, whole if it has ended with an error.
+func (e *endReader) read(ctx context.Context, r mcptask.Record) mcptask.Record {
+	if !r.Done() || r.Outcome.Kind != mcptask.OutcomeError && !r.Outcome.IsError || r.Outcome.Error != nil || r.Outcome.Result != nil {
+		return r
+	}
+	if !e.failed {
+		whole, err := e.server.Get(ctx, e.caller, r.ID)
+		if err == nil && whole.Done() {
+			return whole
+		}
+		var gone *mcptask.Error
+		e.failed = err != nil && !(errors.As(err, &gone) && gone.Code == mcptask.CodeInvalidParams)
+	}
+	if r.Outcome.Kind == mcptask.OutcomeError {
+		r.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeError, Error: mcptask.Errorf(mcptask.CodeInternalError, "%s", r.StatusMessage)}
+	}
+	return r
+}

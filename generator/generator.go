@@ -232,6 +232,7 @@ func (g *generation) addPackage(ctx context.Context, fset *token.FileSet, pkg *l
 		g.checkOtherLines(fset, pkg, commands[0])
 	}
 	for _, c := range commands {
+		c.module = moduleDir(pkg)
 		switch {
 		case c.ReadsTools():
 			g.generateList(c)

@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"cmp"
 	"go/ast"
 	"go/token"
 	"slices"
@@ -23,6 +24,7 @@ type Command struct {
 	Line token.Position
 
 	at          token.Position    // of the line or of the header with the flags
+	module      string            // the directory that the file has to stay in; "" for a path that the person has typed
 	docs        *commandline.Line // a line that writes a reference; nil for a line that generates code
 	mustDeclare bool              // go generate fails if the package declares nothing
 }
@@ -60,6 +62,14 @@ func (g *generation) findCommands(fset *token.FileSet, pkg *load.Package) []Comm
 // isOfFiles reports whether a package has the files that were named, which do not tell what package they are
 // part of.
 func isOfFiles(pkg *load.Package) bool { return pkg.PkgPath == "command-line-arguments" }
+
+// moduleDir returns the directory of a package's module, or that of the package if it is in none.
+func moduleDir(pkg *load.Package) string {
+	if pkg.Module == nil {
+		return pkg.Dir
+	}
+	return cmp.Or(pkg.Module.Dir, pkg.Dir)
+}
 
 func (c Command) path() string { return diag.Absolute(c.Dir, c.Output()) }
 

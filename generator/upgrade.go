@@ -100,6 +100,7 @@ type movedPackage struct {
 	upgrade.Package
 
 	dir      string           // absolute
+	module   string           // the directory of its module
 	lines    []token.Position // its //go:generate lines that name revisions
 	lineless bool             // its flags name revisions, and no line of its own does
 	changes  bool             // a file in its directory changes
@@ -117,6 +118,7 @@ func (u *upgrader) packageIn(dir string) *movedPackage {
 // revise returns the flags with the wanted revisions, and notes what people must do so that they stay.
 func (u *upgrader) revise(c Command) commandline.Flags {
 	pkg, flags, wanted := u.packageIn(c.Dir), c.Flags, strings.Join(u.wanted, ",")
+	pkg.module = c.module
 	place := fmt.Sprintf("`%s:%d`", diag.Relative(u.dir, c.at.Filename), c.at.Line)
 	namesNone := len(flags.Revisions) == 0 && len(flags.Schemas) == 0
 	switch {
@@ -205,6 +207,10 @@ func (u *upgrader) rewriteLines() error {
 // buildUpgrade compares the files with those on disk and renders the report.
 func (u *upgrader) buildUpgrade() (Upgrade, error) {
 	out := newOutput(u.dir, u.files, nil)
+	for name := range out.Files {
+		path := diag.Absolute(u.dir, filepath.FromSlash(name))
+		out.stay[name] = bound{u.packageIn(filepath.Dir(path)).module, token.Position{}}
+	}
 	names, err := output.Files(out.Files).Diff(out.Dir)
 	if err != nil {
 		return Upgrade{}, err

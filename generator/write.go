@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"go/token"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,17 +33,53 @@ type Output struct {
 	// its place, as in path/file.go:12:6: note: message.
 	Notes []string
 
-	own bool // each package decided about its flags
+	own  bool             // each package decided about its flags
+	stay map[string]bound // where the files that no person has named have to stay, by path as in Files
+}
+
+// bound says where a file has to stay.
+type bound struct {
+	module string         // a directory
+	at     token.Position // of the line or of the header that names the file, or the zero value
 }
 
 // newOutput returns an Output with files that are named by absolute path.
 func newOutput(dir string, files map[string][]byte, commands map[string]Command) Output {
-	out := Output{Dir: dir, Files: map[string][]byte{}, Commands: map[string]Command{}}
+	out := Output{Dir: dir, Files: map[string][]byte{}, Commands: map[string]Command{}, stay: map[string]bound{}}
 	for path, content := range files {
-		name := diag.Relative(dir, path)
-		out.Files[name], out.Commands[name] = content, commands[path]
+		name, c := diag.Relative(dir, path), commands[path]
+		out.Files[name], out.Commands[name] = content, c
+		if c.module != "" {
+			out.stay[name] = bound{c.module, c.at}
+		}
 	}
 	return out
+}
+
+// checkStay refuses to write files outside of the module that names them. A person who runs the command for the packages
+// of someone else has not read each of their lines.
+func (o Output) checkStay(names []string) error {
+	var problems diag.List
+	for _, name := range names {
+		stay, ok := o.stay[name]
+		path := diag.Absolute(o.Dir, filepath.FromSlash(name))
+		target := output.Resolve(path)
+		if !ok || output.IsWithin(output.Resolve(stay.module), target) {
+			continue
+		}
+		problem := fmt.Sprintf("this writes %s, which is outside of the module in %s", target, stay.module)
+		hint := "change --out"
+		switch {
+		case stay.at.Filename == "":
+			stay.at, hint = token.Position{Filename: path}, "remove the symbolic link"
+		case stay.at.Filename == path: // a header
+			hint = "remove the symbolic link"
+		default:
+			hint += "; go generate " + shownDirectory(o.Dir, filepath.Dir(stay.at.Filename)) + " runs the line as it is, if you trust it"
+		}
+		problems.Add(stay.at, problem, hint)
+	}
+	return problems.Err(o.Dir)
 }
 
 // Difference is a file that Write would write or Prune would remove.
@@ -141,7 +178,16 @@ func (o Output) Diff() (string, error) {
 // Write brings the generated files up to date and returns those it wrote. It writes all files or none,
 // except if a prepared file cannot be moved into place. The error and the list then say which files
 // were written.
+//
+// A file that a //go:generate line or the first line of a generated file names is not written outside of its module, with
+// symbolic links followed.
 func (o Output) Write() ([]string, error) {
+	stale, err := output.Files(o.Files).Diff(o.Dir)
+	if err == nil {
+		if err := o.checkStay(stale); err != nil {
+			return nil, err
+		}
+	}
 	changed, err := output.Files(o.Files).Write(o.Dir)
 	switch {
 	case err != nil && len(changed) == 0:

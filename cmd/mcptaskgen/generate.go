@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -172,8 +174,17 @@ func (f *generateFlags) compareFiles(i invocation, out generator.Output) int {
 }
 
 func (f *generateFlags) writeFiles(i invocation, out generator.Output) int {
+	isNew := map[string]bool{}
+	for path := range out.Files {
+		_, err := os.Stat(filepath.Join(out.Dir, filepath.FromSlash(path)))
+		isNew[path] = errors.Is(err, fs.ErrNotExist)
+	}
 	written, err := out.Write()
 	for _, path := range written {
+		if isNew[path] {
+			fmt.Fprintf(i.stderr, "mcptaskgen: created %s\n", path)
+			continue
+		}
 		f.logVerbose(i, "wrote %s", path)
 	}
 	if err != nil {

@@ -101,6 +101,26 @@ func join(dir, name string) string {
 	return path
 }
 
+// Resolve returns an absolute path with all symbolic links in it followed. The end of the path may not exist yet.
+func Resolve(path string) string {
+	rest := ""
+	for begin := path; ; begin = filepath.Dir(begin) {
+		if target, err := filepath.EvalSymlinks(begin); err == nil {
+			return filepath.Join(target, rest)
+		}
+		if begin == filepath.Dir(begin) {
+			return path
+		}
+		rest = filepath.Join(filepath.Base(begin), rest)
+	}
+}
+
+// IsWithin reports whether a path leads into a directory. Both are as Resolve returns them.
+func IsWithin(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
 func writeTemporary(path string, content []byte) (string, error) {
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {

@@ -117,6 +117,7 @@ var accountAdvice = map[string]limitAdvice{
 	"lists":     {"Limits.Lists", "list less often"},
 	"sessions":  {"Limits.Sessions", "try again later"},
 	"followed":  {"", "name fewer tasks, or end other subscriptions"},
+	"memory":    {"MaxBody", "try again in a second, or send and ask for less at once"},
 }
 
 // sharedAdvice has the advice for limits of several accounts. Its options are

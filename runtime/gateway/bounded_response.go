@@ -1,8 +1,16 @@
 package gateway
 
 import (
+	"context"
+	"encoding/json"
 	"net/http"
+	"os"
+	"strings"
 	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 const (
@@ -23,13 +31,30 @@ func writeTime(n int) time.Duration {
 
 // boundedResponse sets a deadline for each piece that is written to a client, by the gateway or by the SDK. It
 // replaces http.Server.WriteTimeout, which limits the whole response and so would end streams.
+//
+// It also takes memory for what it writes. If there is too little, it answers with an error, and
+// everything that is written after that fails.
 type boundedResponse struct {
 	http.ResponseWriter
 	control *http.ResponseController
+	ctx     context.Context
+	share   share
+	id      json.RawMessage // the request's, or nil
+	begun   bool            // the header is written
+	failed  error           // of a write that had too little memory
 }
 
 func boundResponse(w http.ResponseWriter) *boundedResponse {
-	return &boundedResponse{w, http.NewResponseController(w)}
+	return &boundedResponse{ResponseWriter: w, control: http.NewResponseController(w)}
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (b *boundedResponse) WriteHeader(code int) {
+	if b.failed != nil {
+		return
+	}
+	b.begun = b.begun || code >= http.StatusOK
+	b.ResponseWriter.WriteHeader(code)
 }
 
 // setDeadline sets the deadline for a write of n bytes. Some transports do not support deadlines.
@@ -42,12 +67,52 @@ func (b *boundedResponse) clearDeadline() { _ = b.control.SetWriteDeadline(time.
 
 // Write implements http.ResponseWriter.
 func (b *boundedResponse) Write(data []byte) (written int, err error) {
+	if b.failed != nil {
+		return 0, b.failed
+	}
+	if len(data) > smallMessage && b.share.g != nil {
+		return b.writeLarge(data)
+	}
+	return b.writePieces(data, nil)
+}
+
+// writeLarge takes the memory of an answer while it is written.
+func (b *boundedResponse) writeLarge(data []byte) (written int, err error) {
+	give, refusal := b.share.borrow(b.ctx, ofAnswers, len(data)*answerCopies-b.share.has(ofAnswers), len(data))
+	if refusal != nil {
+		b.refuse(refusal)
+		return 0, b.failed
+	}
+	defer give()
+	transfer := b.share.beginWriting(b.control)
+	defer transfer.Close()
+	return b.writePieces(data, transfer)
+}
+
+// refuse writes an error in the place of an answer, if that can still be done.
+func (b *boundedResponse) refuse(refusal *mcptask.Error) {
+	switch {
+	case !b.begun:
+		clear(b.Header())
+		refuseMemory(b, b.id, refusal)
+	case strings.HasPrefix(b.Header().Get("Content-Type"), "text/event-stream") && b.id != nil:
+		_, _ = b.writePieces(wire.AppendEvent(nil, wire.EncodeReply(b.id, nil, refusal)), nil) // fails if the client has disconnected
+	}
+	b.failed = refusal
+}
+
+// writePieces writes data. It fails if the transfer, which may be nil, was cut.
+func (b *boundedResponse) writePieces(data []byte, transfer *limit.Transfer[memoryKey]) (written int, err error) {
+	b.begun = true
 	defer b.clearDeadline()
 	for {
 		piece := data[:min(len(data), pieceSize)]
 		b.setDeadline(len(piece))
 		n, err := b.ResponseWriter.Write(piece)
 		written += n
+		if transfer != nil && err == nil && !transfer.Move(n) {
+			err = os.ErrDeadlineExceeded
+		}
 		if data = data[len(piece):]; err != nil || len(data) == 0 {
 			return written, err
 		}
@@ -59,6 +124,7 @@ func (b *boundedResponse) Flush() { _ = b.FlushError() } // fails if the client 
 
 // FlushError implements the interface that http.ResponseController uses to flush.
 func (b *boundedResponse) FlushError() error {
+	b.begun = true
 	b.setDeadline(0)
 	defer b.clearDeadline()
 	return b.control.Flush()

@@ -58,6 +58,8 @@ type Flow struct {
 	// withheld are the call's arguments if the SDK cannot read them. It is nil if the SDK gets
 	// them.
 	withheld json.RawMessage
+	// share takes the memory of the result. It is nil on a pipe.
+	share *share
 
 	// announced delays messages about the call's task until the reply is written. It is nil outside
 	// of sessions.
@@ -120,6 +122,11 @@ func (f *Flow) call(ctx context.Context, s *mcptask.Server, arguments json.RawMe
 		reply, err = f.Handle(ctx, arguments, call)
 	} else {
 		reply, err = s.Call(ctx, f.Caller, f.Tool, arguments, call)
+	}
+	if err == nil && reply.Outcome != nil {
+		if refusal := f.share.takeResult(ctx, len(reply.Outcome.Result)); refusal != nil {
+			return mcptask.CallReply{}, refusal
+		}
 	}
 	if err == nil {
 		f.setReply(reply)

@@ -76,6 +76,7 @@ type Gateway struct {
 	maxBody   int64
 	sessions  sessions
 	counts    *counts
+	memory    *memory
 	hub       *push.Hub
 	addresses *addressKey
 	// keys sign the IDs of sessions, so that any replica serves them. nil means that a session
@@ -95,6 +96,7 @@ func New(config Config) *Gateway {
 		principal: config.Principal,
 		maxBody:   config.Server.Options().MaxBody,
 		counts:    countsOf(config.Server),
+		memory:    memoryFor(config.Server),
 		sessions:  sessions{timeout: config.SessionTimeout, open: map[string]*session{}},
 		speech:    newSpeech(config.Server.Options().Revisions, config.Revision),
 		keys:      newSessionKeys(config.Server.Options()),
@@ -131,6 +133,8 @@ func (g *Gateway) ServeHTTP(response http.ResponseWriter, r *http.Request) {
 	defer w.setDeadline(0) // net/http may write once the handler has returned
 	r.Header.Del(FlowHeader)
 	principal, ok := g.admitRequest(w, r)
+	w.ctx, w.share.g, w.share.caller.Principal = r.Context(), g, principal
+	defer w.share.release()
 	switch {
 	case !ok:
 	case r.Method == http.MethodPost:

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"strings"
 	"sync"
@@ -17,9 +16,8 @@ import (
 )
 
 // readPost reads the message of a POST. It returns nil if it has already answered the request.
-func (g *Gateway) readPost(w http.ResponseWriter, r *http.Request, principal string) *httpExchange {
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		refuse(w, http.StatusUnsupportedMediaType, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the Content-Type must be application/json"))
+func (g *Gateway) readPost(w *boundedResponse, r *http.Request, principal string) *httpExchange {
+	if !admitMedia(w, r.Header) {
 		return nil
 	}
 	body, ok := g.readBody(w, r)
@@ -33,7 +31,8 @@ func (g *Gateway) readPost(w http.ResponseWriter, r *http.Request, principal str
 	case batch:
 		g.forwardBatch(w, r, principal, body)
 	default:
-		return &httpExchange{g: g, w: w, r: r, m: m, principal: principal}
+		w.id = m.ID
+		return &httpExchange{g: g, w: w, r: r, m: m, principal: principal, share: &w.share}
 	}
 	return nil
 }
@@ -45,6 +44,7 @@ type httpExchange struct {
 	r         *http.Request
 	m         *message
 	principal string
+	share     *share
 
 	session *session
 	endUse  func() // ends the use of the session; nil if there is no session
@@ -137,6 +137,9 @@ func (x *httpExchange) refuse(kind refusalKind, err *mcptask.Error) {
 	case kind == refusedRate: // one second is enough for the next request
 		x.w.Header().Set("Retry-After", "1")
 		status = http.StatusTooManyRequests
+	case kind == refusedMemory:
+		refuseMemory(x.w, x.replyID(), err)
+		return
 	case kind == refusedStore:
 		status = http.StatusServiceUnavailable
 	case x.modern():
@@ -162,6 +165,11 @@ func (x *httpExchange) answer(work work) {
 		defer work.written()
 	}
 	result, err := x.g.runWork(ctx, x.m, work)
+	if err == nil {
+		if refusal := x.share.takeResult(ctx, len(result)); refusal != nil {
+			result, err = nil, refusal
+		}
+	}
 	if x.stopAlive != nil {
 		x.stopAlive()
 	}
@@ -173,8 +181,11 @@ func (x *httpExchange) answer(work work) {
 		write(x.w, http.StatusOK, wire.EncodeResult(x.m.ID, result))
 	default:
 		kind, failed := refusedRequest, answerError(ctx, err)
-		if failed.Limit() == "polls" {
+		switch failed.Limit() {
+		case "polls":
 			kind = refusedRate
+		case "memory":
+			kind = refusedMemory
 		}
 		x.refuse(kind, failed)
 	}
@@ -239,6 +250,9 @@ func (x *httpExchange) watchCaller() (stop func()) {
 }
 
 func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
+	if flow != nil {
+		flow.share = x.share
+	}
 	if flow != nil && flow.Held {
 		defer x.watchCaller()()
 	}
@@ -320,7 +334,7 @@ func (g *Gateway) forwardBatch(w http.ResponseWriter, r *http.Request, principal
 		refuse(w, http.StatusBadRequest, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message per request"))
 		return
 	}
-	if refusal := checkBatch(body); refusal != nil {
+	if refusal := g.checkBatch(body); refusal != nil {
 		refuse(w, http.StatusBadRequest, nil, refusal)
 		return
 	}
@@ -333,8 +347,8 @@ func (g *Gateway) forwardBatch(w http.ResponseWriter, r *http.Request, principal
 const maxBatch = 100
 
 // checkBatch refuses a batch that hides what the gateway answers or counts: a subscription, which
-// stays open, or the answer to a question.
-func checkBatch(body []byte) *mcptask.Error {
+// stays open, or the answer to a question. It also refuses one whose messages are too big.
+func (g *Gateway) checkBatch(body []byte) *mcptask.Error {
 	var all []json.RawMessage
 	if json.Unmarshal(body, &all) != nil {
 		return mcptask.Errorf(mcptask.CodeParseError, "the batch is not JSON")
@@ -355,28 +369,13 @@ func checkBatch(body []byte) *mcptask.Error {
 		if _, ours := m.answeredRequest(); ours {
 			return mcptask.Errorf(mcptask.CodeInvalidRequest, "the answer to a question must not be part of a batch: send it alone")
 		}
+		if m.Method != "" {
+			if _, refusal := g.checkSize(m); refusal != nil {
+				return refusal
+			}
+		}
 	}
 	return nil
-}
-
-// mostAnnounced bounds the memory that a body gets before it has come.
-const mostAnnounced = 64 << 10
-
-// readBody reads a body within the limit.
-func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
-	var read bytes.Buffer // io.ReadAll would copy a body again and again, and keep room for more
-	read.Grow(int(min(max(r.ContentLength, 0), mostAnnounced)) + bytes.MinRead)
-	_, err := read.ReadFrom(http.MaxBytesReader(w, r.Body, g.maxBody))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		refuse(w, http.StatusRequestEntityTooLarge, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the body exceeds %d bytes: send less, such as a reference to what is big", tooLarge.Limit))
-		return nil, false
-	case err != nil:
-		refuse(w, http.StatusBadRequest, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the body could not be read"))
-		return nil, false
-	}
-	return read.Bytes(), true
 }
 
 // refuse writes an error response.

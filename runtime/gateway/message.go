@@ -45,11 +45,20 @@ func readsParams(method string) bool {
 // parseMessage reads one message. For a batch, or text that has no message, it returns an
 // empty message.
 func parseMessage(body []byte) (m *message, batch bool, refusal *mcptask.Error) {
+	if refusal := checkMembers(wire.NewObject(body), "message"); refusal != nil {
+		return &message{Message: &wire.Message{}}, false, refusal
+	}
 	read, batch, refusal := wire.Read(body)
 	if read == nil {
 		return &message{Message: &wire.Message{}}, batch, refusal
 	}
 	m = &message{Message: read}
+	if refusal == nil {
+		refusal = checkMembers(m.Params, "params")
+	}
+	if refusal == nil {
+		refusal = checkMembers(m.Params.Object("_meta"), "metadata of the params")
+	}
 	if refusal != nil {
 		return m, false, refusal
 	}

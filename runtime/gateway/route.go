@@ -71,6 +71,7 @@ const (
 	refusedSize                // the message is too big
 	refusedRate                // the message comes too soon
 	refusedStore               // the store failed
+	refusedMemory              // too many other messages are under way
 )
 
 // work produces the answer to a request.
@@ -93,12 +94,16 @@ func (g *Gateway) route(x exchange) {
 		g.deliverAnswer(x, request)
 		return
 	}
-	if !m.IsRequest() {
+	if m.Method == "" { // a response for the SDK, whose requests bound how many it decodes
 		g.routeNotification(x)
 		return
 	}
 	if kind, err := g.checkSize(m); err != nil {
 		x.refuse(kind, err)
+		return
+	}
+	if !m.IsRequest() {
+		g.routeNotification(x)
 		return
 	}
 	if x.modern() {

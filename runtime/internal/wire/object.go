@@ -288,6 +288,32 @@ func CountValues(data []byte, most int) int {
 	return count
 }
 
+// CountMembers counts the members of an object, up to most+1. It returns 0 for any other value. An
+// empty object counts as if it had a member.
+// The text need not be valid JSON.
+func CountMembers(data []byte, most int) int {
+	i := skipSpace(data, 0)
+	if i == len(data) || data[i] != '{' {
+		return 0
+	}
+	count, depth := 1, 0
+	for i++; i < len(data) && depth >= 0 && count <= most; i++ {
+		switch data[i] {
+		case '"':
+			i = skipText(data, i) - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case ',':
+			if depth == 0 {
+				count++
+			}
+		}
+	}
+	return count
+}
+
 // ShortenName shortens a name from outside for a message that a person reads.
 func ShortenName(name string) string {
 	const longest = 64

@@ -1,0 +1,171 @@
+package gateway
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"sync"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
+)
+
+const (
+	// smallMessage is how many bytes of a message count as its connection's. Smaller messages take
+	// no room, so they go on beside any flood.
+	smallMessage = 8 << 10
+	// memoryShare is how much of each kind of memory an account may take, as a multiple of the
+	// largest message. All anonymous callers together may take as much, and the server twice as much.
+	memoryShare = 8
+	// bodyCopies is how many copies of a body there are until it is handled: as it came, as it was
+	// edited, and what the SDK makes of it.
+	bodyCopies = 4
+	// valueCost is what the SDK makes of the smallest value of a body, in bytes.
+	valueCost = 128
+	// resultCopies is how many copies of a result there are until its client has received it.
+	// answerCopies is how many there are of an answer that nobody has announced.
+	resultCopies = 6
+	answerCopies = 3
+)
+
+// memoryKind is what memory is taken for. Each kind has room of its own, so that a message that holds
+// one kind and waits for the next never waits for its like.
+type memoryKind int
+
+const (
+	ofBodies memoryKind = iota
+	ofValues
+	ofAnswers
+	memoryKinds
+)
+
+// memoryKey is whose memory is counted: an account's, or that of a scope.
+type memoryKey struct {
+	kind  memoryKind
+	whose string
+}
+
+// memory bounds the memory that messages take while they are under way: from when their bytes come
+// until they are handled, and from when an answer is made until its client has received it. All
+// gateways of a server share it.
+type memory = limit.Budget[memoryKey]
+
+type memoryOf struct{}
+
+func memoryFor(s *mcptask.Server) *memory {
+	return s.Attached(memoryOf{}, func() any { return new(memory) }).(*memory)
+}
+
+// memoryBound returns how much of each kind of memory an account may take.
+func (g *Gateway) memoryBound() int {
+	largest := int(min(g.maxBody, math.MaxInt))
+	if result := g.server.Options().Limits.Result; result < math.MaxInt {
+		largest = max(largest, result)
+	}
+	return limit.Times(largest, memoryShare)
+}
+
+// share is what one request takes of the memory. It is safe for concurrent use. Its functions do
+// nothing after release, and neither do those of the zero value.
+type share struct {
+	g      *Gateway
+	caller mcptask.Caller
+
+	mu    sync.Mutex
+	taken [memoryKinds]int
+	gives []func()
+	over  bool
+}
+
+// bounds returns the bounds of a kind: those of the account or of all anonymous callers, and those of
+// the server.
+func (s *share) bounds(kind memoryKind) []limit.Bound[memoryKey] {
+	whose := "principal " + s.caller.Principal
+	if s.caller.Principal == "" {
+		whose = string(mcptask.ScopeAnonymous)
+	}
+	most := s.g.memoryBound()
+	return []limit.Bound[memoryKey]{
+		{Key: memoryKey{kind, whose}, Most: most},
+		{Key: memoryKey{kind, string(mcptask.ScopeServer)}, Most: limit.Times(most, 2)},
+	}
+}
+
+// take takes memory until release. It waits for a bounded time if there is too little. kept is what
+// the request keeps in memory meanwhile, of what does not count yet.
+func (s *share) take(ctx context.Context, kind memoryKind, n, kept int) *mcptask.Error {
+	give, refusal := s.borrow(ctx, kind, n, kept)
+	if refusal != nil {
+		return refusal
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		give()
+		return nil
+	}
+	s.taken[kind] += n
+	s.gives = append(s.gives, give)
+	return nil
+}
+
+// borrow is take until give is called.
+func (s *share) borrow(ctx context.Context, kind memoryKind, n, kept int) (give func(), refusal *mcptask.Error) {
+	if n <= 0 || s.g == nil {
+		return func() {}, nil
+	}
+	bounds := s.bounds(kind)
+	give, full := s.g.memory.Take(ctx, n, kept, bounds...)
+	if give != nil {
+		return give, nil
+	}
+	scope := mcptask.ScopeServer
+	switch {
+	case full > 0:
+	case s.caller.Principal == "":
+		scope = mcptask.ScopeAnonymous
+	default:
+		scope = mcptask.ScopeAccount
+	}
+	return nil, s.g.server.LimitedIn(ctx, scope, s.caller, "memory", bounds[full].Most)
+}
+
+// has returns how much of a kind is taken.
+func (s *share) has(kind memoryKind) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken[kind]
+}
+
+// release gives back what was taken.
+func (s *share) release() {
+	s.mu.Lock()
+	gives := s.gives
+	s.gives, s.over = nil, true
+	s.mu.Unlock()
+	for _, give := range gives {
+		give()
+	}
+}
+
+// takeResult takes memory for a result that is about to be encoded.
+func (s *share) takeResult(ctx context.Context, size int) *mcptask.Error {
+	if s == nil || size <= smallMessage { // on a pipe there is no share
+		return nil
+	}
+	return s.take(ctx, ofAnswers, size*resultCopies, size)
+}
+
+// beginReading watches how fast a client sends a body. A read fails once the client has lost its room to
+// others.
+func (s *share) beginReading(w http.ResponseWriter) *limit.Transfer[memoryKey] {
+	control := http.NewResponseController(w)
+	return s.g.memory.Begin(func() { _ = control.SetReadDeadline(time.Unix(1, 0)) }, s.bounds(ofBodies)...) // some transports have no deadlines
+}
+
+// beginWriting watches how fast a client receives an answer. A write fails once the client has lost
+// its room to others.
+func (s *share) beginWriting(control *http.ResponseController) *limit.Transfer[memoryKey] {
+	return s.g.memory.Begin(func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }, s.bounds(ofAnswers)...)
+}

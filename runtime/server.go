@@ -160,6 +160,8 @@ type Server struct {
 	feedPause time.Duration // of the goroutine that reads the feed
 	waitReads chan struct{} // has an element for each read of a request that waits
 
+	room *room // for tasks of anonymous callers
+
 	unwantedMu sync.Mutex
 	unwanted   []unwantedRecord // see discardRecord
 
@@ -189,6 +191,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		created:    make(chan struct{}),
 		newsTold:   make(chan struct{}, 1),
 		waitReads:  make(chan struct{}, maxWaitReads),
+		room:       newRoom(),
 		running:    map[string]*run{},
 		observers:  map[*int]func(Record){},
 		followed:   map[string]*followed{},

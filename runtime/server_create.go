@@ -187,7 +187,7 @@ func (s *Server) newRecord(caller Caller, t *registeredTool, arguments json.RawM
 		Phase:          PhaseQueued,
 		CreatedAt:      now,
 		UpdatedAt:      now,
-		ExpiresAt:      now.Add(s.chooseRetention(policy, call)),
+		ExpiresAt:      now.Add(s.chooseRetention(caller, policy, call)),
 		Poll:           policy.Poll,
 		Trace:          call.Trace,
 		Worker:         s.worker,
@@ -195,7 +195,7 @@ func (s *Server) newRecord(caller Caller, t *registeredTool, arguments json.RawM
 	record.Timeline = record.Timeline.With(Moment{Kind: EventCreated, At: now, Text: call.again, Operator: call.operator})
 	if call.FromEnd {
 		record.Keep = record.TTL()
-		record.ExpiresAt = now.Add(max(s.options.MaxTTL, policy.TTL))
+		record.ExpiresAt = now.Add(s.boundRetention(caller, policy))
 	}
 	return record
 }
@@ -216,15 +216,24 @@ func replyRepeated(record Record, arguments json.RawMessage, mode Mode) (CallRep
 // than the tool's ttl, up to Options.MaxTTL (C-97), but not for less: hosts send a short
 // ttl that their user never chose, and it would stop long work. A retention from the end
 // stops none, so it may be shorter.
-func (s *Server) chooseRetention(policy Policy, call CallRequest) time.Duration {
+func (s *Server) chooseRetention(caller Caller, policy Policy, call CallRequest) time.Duration {
 	if call.TTL == nil || *call.TTL <= 0 {
 		return policy.TTL
 	}
-	wish := min(*call.TTL, s.options.MaxTTL)
+	wish := min(*call.TTL, s.boundRetention(caller, policy))
 	if call.FromEnd {
 		return wish
 	}
 	return max(policy.TTL, wish)
+}
+
+// boundRetention returns the longest retention that a caller may ask for. An anonymous caller's is the tool's own: it
+// takes room from strangers.
+func (s *Server) boundRetention(caller Caller, policy Policy) time.Duration {
+	if caller.Principal == "" && !caller.Local {
+		return policy.TTL
+	}
+	return max(s.options.MaxTTL, policy.TTL)
 }
 
 // awaitGrace waits until the task ends, asks its first question, or grace is over.
@@ -279,8 +288,8 @@ func (s *Server) insertRecord(ctx context.Context, fresh Record, quota Quota) (R
 	t := s.newRequestRetry()
 	t.end = s.closing.Done() // from then on the task could not start
 	for replaced := false; ; replaced = true {
-		record, err := callStore(ctx, t, "Create", func(ctx context.Context) (Record, error) {
-			return s.store.Create(ctx, fresh, quota)
+		record, err := s.writeWithRoom(ctx, &fresh, func() (Record, error) {
+			return callStore(ctx, t, "Create", func(ctx context.Context) (Record, error) { return s.store.Create(ctx, fresh, quota) })
 		})
 		if !errors.Is(err, ErrExists) {
 			return record, err

@@ -12,11 +12,15 @@ import (
 )
 
 // Limits bound what an account takes, and what several accounts take together. An account is a
-// principal, or the session of an anonymous caller, or all anonymous callers without a session.
+// principal, or the session of an anonymous caller, or all anonymous callers of one network address without a session.
 //
 // 0 means the default, and a negative number means no bound. The refusal is -32603, with the limit's name
 // in data.limit and the bound in data.max. If the bound is one of Anonymous or Server, data.scope is
 // "anonymous" or "server".
+//
+// All anonymous callers of one network address may take three quarters of what Anonymous allows, except for
+// Sessions. Then data.scope is "address". If tasks of anonymous callers that have ended leave no room for new ones, the oldest of
+// them are deleted, unless one session has them all.
 //
 //	field      default      data.limit  bounds
 //	Tasks      10,000       tasks       the tasks that are stored
@@ -93,6 +97,7 @@ func (l *Limits) storeQuota() Quota {
 	a, s := l.Anonymous, l.Server
 	return Quota{
 		Account:   usage(l.Tasks, l.Running, l.Bytes),
+		Address:   usage(limit.ShareOfAddress(a.Tasks), limit.ShareOfAddress(a.Running), limit.ShareOfAddress(a.Bytes)),
 		Anonymous: usage(a.Tasks, a.Running, a.Bytes),
 		Server:    usage(s.Tasks, s.Running, s.Bytes),
 	}
@@ -126,6 +131,7 @@ var sharedAdvice = map[Scope]struct {
 	limitAdvice
 	whose string
 }{
+	ScopeAddress:   {limitAdvice{"Limits.Anonymous.", "try again later, or authenticate"}, " for all anonymous callers of one address"},
 	ScopeAnonymous: {limitAdvice{"Limits.Anonymous.", "try again later, or authenticate"}, " for all anonymous callers together"},
 	ScopeServer:    {limitAdvice{"Limits.Server.", "try again later"}, " for all callers together"},
 }
@@ -170,6 +176,8 @@ func (s *Server) explainQuota(ctx context.Context, caller Caller, err error, att
 	quota := s.options.Limits.storeQuota()
 	most := quota.Account
 	switch scope {
+	case ScopeAddress:
+		most = quota.Address
 	case ScopeAnonymous:
 		most = quota.Anonymous
 	case ScopeServer:

@@ -148,7 +148,9 @@ func (s *Server) updateRecord(ctx context.Context, t *storeRetry, record, moved 
 		quota = Quota{}
 	}
 	write := func(quota Quota) (Record, error) {
-		return callOnce(ctx, t, "Update", func(ctx context.Context) (Record, error) { return s.store.Update(ctx, record, moved, quota) })
+		return s.writeWithRoom(ctx, &record, func() (Record, error) {
+			return callOnce(ctx, t, "Update", func(ctx context.Context) (Record, error) { return s.store.Update(ctx, record, moved, quota) })
+		})
 	}
 	stored, err = write(quota)
 	if err == nil || e.kind != eventFinish {

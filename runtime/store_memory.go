@@ -24,7 +24,7 @@ type memoryStore struct {
 	closed        bool
 	entries       index.Map[string, *Record]
 	keys          index.Map[[3]string, *Record] // by principal, tool and key
-	counts        index.Map[string, Usage]      // by account
+	counts        index.Map[string, Usage]      // by account, and by address
 	all           Quota                         // of the other scopes, all accounts together
 	lists         *index.Sorted[*Record]        // by principal, in the order of List
 	working       *index.Sorted[*Record]        // the unfinished by worker
@@ -182,16 +182,31 @@ func (s *memoryStore) countRecord(r *Record, n int) {
 	if r.Principal == "" {
 		s.all.Anonymous.add(more, n)
 	}
-	s.counts.Set(r.Account, tally.Account)
-	if tally.Account == (Usage{}) {
-		s.counts.Delete(r.Account)
+	s.setUsage(r.Account, tally.Account)
+	if address := r.Address(); address != "" {
+		tally.Address.add(more, n)
+		s.setUsage(keyOfAddress(address), tally.Address)
 	}
+}
+
+// keyOfAddress returns the key of an address among the counts. No account is called so.
+func keyOfAddress(address string) string { return "all of " + address }
+
+func (s *memoryStore) setUsage(key string, u Usage) {
+	if u == (Usage{}) {
+		s.counts.Delete(key)
+		return
+	}
+	s.counts.Set(key, u)
 }
 
 // readTally returns the usage of a record's scopes.
 func (s *memoryStore) readTally(r *Record) Quota {
 	q := s.all
 	q.Account, _ = s.counts.Get(r.Account)
+	if address := r.Address(); address != "" {
+		q.Address, _ = s.counts.Get(keyOfAddress(address))
+	}
 	return q
 }
 

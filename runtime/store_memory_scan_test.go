@@ -20,7 +20,7 @@ func TestMemoryScanKeepsTheFirst(t *testing.T) {
 	for i := range 500 {
 		p := Position{now.Add(time.Duration(rand.IntN(100)) * time.Microsecond), "task" + strconv.Itoa(i)}
 		r := Record{ID: p.ID, Principal: strconv.Itoa(i % 7), Phase: PhaseRunning, CreatedAt: p.CreatedAt, ExpiresAt: now.Add(time.Hour)}
-		if _, err := s.Create(t.Context(), r, Quota{unbounded, unbounded, unbounded}); err != nil {
+		if _, err := s.Create(t.Context(), r, Quota{Account: unbounded, Anonymous: unbounded, Server: unbounded}); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, p)
@@ -60,7 +60,7 @@ func BenchmarkMemoryScan(b *testing.B) {
 	now := time.Now()
 	for i := range 100_000 {
 		r := Record{ID: strconv.Itoa(i), Principal: strconv.Itoa(i % 1000), Phase: PhaseRunning, CreatedAt: now.Add(time.Duration(i) * time.Millisecond), ExpiresAt: now.Add(time.Hour)}
-		if _, err := s.Create(b.Context(), r, Quota{unbounded, unbounded, unbounded}); err != nil {
+		if _, err := s.Create(b.Context(), r, Quota{Account: unbounded, Anonymous: unbounded, Server: unbounded}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -19,7 +19,7 @@ func TestMemoryStoreTally(t *testing.T) {
 		start := time.Unix(1_000_000, 0).UTC()
 		s := newMemoryStore(func() time.Time { return start })
 		ctx := t.Context()
-		quota := Quota{Account: Usage{5, 3, 3000}, Anonymous: Usage{6, 4, 4000}, Server: Usage{9, 7, 6000}}
+		quota := Quota{Account: Usage{5, 3, 3000}, Address: Usage{6, 3, 3500}, Anonymous: Usage{6, 4, 4000}, Server: Usage{9, 7, 6000}}
 		id := func() string { return fmt.Sprint("task", rapid.IntRange(0, 7).Draw(t, "task")) }
 		text := func() string { return strings.Repeat("x", rapid.IntRange(0, 900).Draw(t, "bytes")) }
 		check := func() {
@@ -30,6 +30,11 @@ func TestMemoryStoreTally(t *testing.T) {
 				u := want[e.Account]
 				add(&u, e)
 				want[e.Account] = u
+				if address := e.Address(); address != "" {
+					u := want[keyOfAddress(address)]
+					add(&u, e)
+					want[keyOfAddress(address)] = u
+				}
 				add(&all.Server, e)
 				if e.Principal == "" {
 					add(&all.Anonymous, e)

@@ -7,6 +7,8 @@ type Scope string
 const (
 	// ScopeAccount is one account, see [Caller.Account].
 	ScopeAccount Scope = "account"
+	// ScopeAddress is all anonymous callers of one network address, see [Caller.Address].
+	ScopeAddress Scope = "address"
 	// ScopeAnonymous is all anonymous callers, whatever sessions they have.
 	ScopeAnonymous Scope = "anonymous"
 	// ScopeServer is all callers. In a store it is all records, of every process.
@@ -21,9 +23,10 @@ type Usage struct {
 }
 
 // Quota has a Usage for each scope that a record counts in: the record's account, all
-// records without a principal, and all records. A Store keeps one as the tally of its
+// records of its [Record.Address] if it has one, all records without a principal, and all
+// records. A Store keeps one as the tally of its
 // records, and gets another one with the bounds.
-type Quota struct{ Account, Anonymous, Server Usage }
+type Quota struct{ Account, Address, Anonymous, Server Usage }
 
 // QuotaError says which bound a record would exceed. Test Err with errors.Is.
 type QuotaError struct {
@@ -49,10 +52,11 @@ func (q Quota) Check(r *Record, tally Quota, more Usage) error {
 		has, bounds Usage
 	}{
 		{ScopeAccount, tally.Account, q.Account},
+		{ScopeAddress, tally.Address, q.Address},
 		{ScopeAnonymous, tally.Anonymous, q.Anonymous},
 		{ScopeServer, tally.Server, q.Server},
 	} {
-		if s.scope == ScopeAnonymous && r.Principal != "" {
+		if s.scope == ScopeAnonymous && r.Principal != "" || s.scope == ScopeAddress && r.Address() == "" {
 			continue
 		}
 		switch {

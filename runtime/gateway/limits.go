@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
@@ -80,19 +79,23 @@ func (g *Gateway) countWaiting(ctx context.Context, caller mcptask.Caller) (done
 }
 
 // countUses counts n more uses of a limit, until done is called. It counts them for the caller's
-// account, for all anonymous callers together if the caller is anonymous, and for the server. most
-// has the limits in this order.
+// account, for all anonymous callers of its address and for all of them together if the caller is
+// anonymous, and for the server. most has the limits of the account, of all anonymous callers and of
+// the server.
 func countUses(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, open *limit.Gauge[string], name string, n int, most [3]int,
 	attrs ...any) (done func(), err *mcptask.Error) {
-	scopes := []mcptask.Scope{mcptask.ScopeAccount, mcptask.ScopeAnonymous, mcptask.ScopeServer}
-	bounds := []limit.Bound[string]{
-		{Key: caller.Account(), Most: most[0]},
-		{Key: string(mcptask.ScopeAnonymous), Most: most[1]}, // no account has this name
-		{Key: string(mcptask.ScopeServer), Most: most[2]},
+	scopes, bounds := make([]mcptask.Scope, 0, 4), make([]limit.Bound[string], 0, 4)
+	bound := func(scope mcptask.Scope, key string, most int) { // no account has the names of the scopes
+		scopes, bounds = append(scopes, scope), append(bounds, limit.Bound[string]{Key: key, Most: most})
 	}
-	if caller.Principal != "" {
-		scopes, bounds = slices.Delete(scopes, 1, 2), slices.Delete(bounds, 1, 2)
+	bound(mcptask.ScopeAccount, caller.Account(), most[0])
+	if caller.Principal == "" {
+		if caller.Address != "" {
+			bound(mcptask.ScopeAddress, "all of "+caller.Address, limit.ShareOfAddress(most[1]))
+		}
+		bound(mcptask.ScopeAnonymous, string(mcptask.ScopeAnonymous), most[1])
 	}
+	bound(mcptask.ScopeServer, string(mcptask.ScopeServer), most[2])
 	done, full := open.Take(n, bounds...)
 	if done == nil {
 		return nil, s.LimitedIn(ctx, scopes[full], caller, name, bounds[full].Most, attrs...)

@@ -128,10 +128,10 @@ func loadState(w *session, keys durable.Keys) (*durable.State, error) {
 	return state, nil
 }
 
-// mostAccounts is how many accounts one statement stores. One task has up to three.
-const mostAccounts = 3
+// mostAccounts is how many accounts one statement stores. One task has up to four.
+const mostAccounts = 4
 
-// upsertAccounts are the statements that store one to three accounts.
+// upsertAccounts are the statements that store one to four accounts.
 var upsertAccounts = func() (statements [mostAccounts]string) {
 	for i := range statements {
 		statements[i] = "INSERT INTO account VALUES (?, ?, ?, ?)" + strings.Repeat(", (?, ?, ?, ?)", i) + " ON CONFLICT (key) DO UPDATE SET " +

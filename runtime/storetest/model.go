@@ -79,6 +79,7 @@ func (m *model) checkQuota(r mcptask.Record, quota mcptask.Quota, created bool) 
 		fits  func(mcptask.Record) bool
 	}{
 		{quota.Account, func(other mcptask.Record) bool { return other.Account == r.Account }},
+		{quota.Address, func(other mcptask.Record) bool { return r.Address() != "" && other.Address() == r.Address() }},
 		{quota.Anonymous, func(other mcptask.Record) bool { return other.Principal == "" }},
 		{quota.Server, func(mcptask.Record) bool { return true }},
 	}

@@ -70,7 +70,7 @@ const programStep = 2 * time.Minute
 var (
 	letters        = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	somePrincipals = rapid.SampledFrom([]string{"p", "q", ""})
-	someAccounts   = rapid.SampledFrom([]string{"x", "y"})
+	someAccounts   = rapid.SampledFrom([]string{"x", "y", "address h", "address h session x"})
 	someTools      = rapid.SampledFrom([]string{"s", "t"})
 	someKeys       = rapid.SampledFrom([]string{"", "", "k", "l"})
 	somePhases     = rapid.SampledFrom([]mcptask.Phase{mcptask.PhaseQueued, mcptask.PhaseRunning, mcptask.PhaseInputRequired, mcptask.PhaseDone})
@@ -175,7 +175,7 @@ func (p *program) create(t *rapid.T) {
 func (p *program) drawQuota(t *rapid.T) mcptask.Quota {
 	bound := mcptask.Usage{Stored: rapid.IntRange(0, 4).Draw(t, "stored"), Unfinished: rapid.IntRange(0, 3).Draw(t, "unfinished"),
 		Bytes: rapid.SampledFrom([]int64{0, 0, 80, 160, 400, 700}).Draw(t, "bytes")}
-	return rapid.SampledFrom([]mcptask.Quota{{Account: bound}, {Anonymous: bound}, {Server: bound}}).Draw(t, "quota")
+	return rapid.SampledFrom([]mcptask.Quota{{Account: bound}, {Address: bound}, {Anonymous: bound}, {Server: bound}}).Draw(t, "quota")
 }
 
 // record returns a stored record, or one that is not stored.

@@ -41,6 +41,8 @@ var quotaScopes = []struct {
 }{
 	{mcptask.ScopeAccount, func(u mcptask.Usage) mcptask.Quota { return mcptask.Quota{Account: u} },
 		[2]owner{{"p", "x"}, {"", "x"}}, [2]owner{{"p", "y"}, {"", ""}}},
+	{mcptask.ScopeAddress, func(u mcptask.Usage) mcptask.Quota { return mcptask.Quota{Address: u} },
+		[2]owner{{"", "address h"}, {"", "address h session x"}}, [2]owner{{"", "address i session x"}, {"p", "address h"}}},
 	{mcptask.ScopeAnonymous, func(u mcptask.Usage) mcptask.Quota { return mcptask.Quota{Anonymous: u} },
 		[2]owner{{"", "x"}, {"", ""}}, [2]owner{{"p", "x"}, {"q", ""}}},
 	{mcptask.ScopeServer, func(u mcptask.Usage) mcptask.Quota { return mcptask.Quota{Server: u} },

@@ -49,9 +49,11 @@ type Keys struct {
 // Name is an idempotency key with the principal and the tool that it belongs to.
 type Name struct{ Principal, Tool, Key string }
 
-// The keys of accounts. An account's own key is [AccountPrefix] and its name.
+// The keys of accounts. An account's own key is [AccountPrefix] and its name, that of an address [AddressPrefix] and the
+// address.
 const (
 	AccountPrefix    = "a"
+	AddressPrefix    = "d"
 	AnonymousAccount = "n"
 	ServerAccount    = "s"
 )

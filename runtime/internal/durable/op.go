@@ -108,6 +108,9 @@ func accountsOf(r *mcptask.Record) []string {
 	if r.Principal == "" {
 		keys = append(keys, AnonymousAccount)
 	}
+	if address := r.Address(); address != "" {
+		keys = append(keys, AddressPrefix+address)
+	}
 	return keys
 }
 
@@ -255,9 +258,13 @@ func (d *decision) write(o *op, row *Row) {
 
 // readTally returns the usage of a record's scopes.
 func (d *decision) readTally(r *mcptask.Record) mcptask.Quota {
-	return mcptask.Quota{
+	q := mcptask.Quota{
 		Account: d.Accounts[AccountPrefix+r.Account], Anonymous: d.Accounts[AnonymousAccount], Server: d.Accounts[ServerAccount],
 	}
+	if address := r.Address(); address != "" {
+		q.Address = d.Accounts[AddressPrefix+address]
+	}
+	return q
 }
 
 // countUsage adds a usage to a record's accounts if n is 1, and takes it away if n is -1.

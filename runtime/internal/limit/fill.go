@@ -29,3 +29,12 @@ func Times(bound, n int) int {
 	}
 	return bound * n
 }
+
+// ShareOfAddress returns how much of a bound of all anonymous callers those of one network address may take: three
+// quarters, so that there is room for another address.
+func ShareOfAddress(bound int) int {
+	if bound == math.MaxInt {
+		return bound
+	}
+	return bound - bound/4
+}

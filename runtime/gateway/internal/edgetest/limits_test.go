@@ -237,7 +237,7 @@ func TestLimitWaitingEnds(t *testing.T) {
 // session.
 func TestLimitAnonymous(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Limits: mcptask.Limits{Running: 1, Polls: -1}}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Limits: mcptask.Limits{Running: 1, Polls: -1, Anonymous: mcptask.Totals{Running: 6}}}})
 		params := map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("endless"), "task": map[string]any{}}
 		for range 3 {
 			p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")

@@ -1,8 +1,12 @@
 package edgetest
 
 import (
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
@@ -59,4 +63,74 @@ func TestTenantCalledLocal(t *testing.T) {
 		}
 		other.Until(other.Create("raw", nil), "completed")
 	})
+}
+
+// TestAddresses checks that endless tasks of one address in several sessions do not make another address's task wait, and
+// that no address is stored. Behind a proxy, a middleware that sets RemoteAddr tells the addresses apart.
+func TestAddresses(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		store := mcptask.NewMemoryStore()
+		readForwarded := func(next http.Handler, _ *mcp.Server) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				r.RemoteAddr = r.Header.Get("X-Forwarded-For")
+				next.ServeHTTP(w, r)
+			})
+		}
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Wrap: readForwarded, Options: mcptask.Options{Store: store}})
+		accounts := map[string]bool{}
+		peer := func(revision, address string) *wiretest.Peer {
+			p := wiretest.NewUnopenedPeer(t, url, revision, "", wiretest.TasksExtension)
+			p.Client.Transport = forwardedFor{p.Client.Transport, address}
+			if revision != wiretest.ModernRevision {
+				p.Caps = `{}`
+				p.Initialize()
+			}
+			return p
+		}
+		create := func(p *wiretest.Peer, address, branch string) string {
+			id := p.Create("run_pipeline", wiretest.PipelineArgs(branch))
+			record, err := store.Get(t.Context(), id)
+			if err != nil || strings.Contains(record.Account, address) || !strings.HasPrefix(record.Account, "address ") {
+				t.Fatalf("the account %q of %s: %v", record.Account, address, err)
+			}
+			accounts[strings.Fields(record.Account)[1]] = true
+			return id
+		}
+		for i := range 15 {
+			address := fmt.Sprint("2001:db8:1:1::", i+1) // of one network
+			revision := wiretest.LegacyRevision
+			if i == 0 {
+				revision = wiretest.ModernRevision
+			}
+			p := peer(revision, address)
+			for range 6 {
+				create(p, address, "endless")
+			}
+		}
+		if len(accounts) != 1 {
+			t.Errorf("one network has the accounts %v", accounts)
+		}
+		for _, address := range []string{"2001:db8:1:2::1", "192.0.2.1:4711", "192.0.2.2"} {
+			for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+				p := peer(revision, address)
+				p.Until(create(p, address, "main"), "completed")
+			}
+		}
+		if len(accounts) != 4 {
+			t.Errorf("four networks have the accounts %v", accounts)
+		}
+	})
+}
+
+// forwardedFor tells a server an address, as a proxy does.
+type forwardedFor struct {
+	http.RoundTripper
+	address string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (f forwardedFor) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("X-Forwarded-For", f.address)
+	return f.RoundTripper.RoundTrip(r)
 }

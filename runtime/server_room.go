@@ -1,0 +1,135 @@
+package mcptask
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+)
+
+// Anonymous callers share their limits with strangers. If the tasks that strangers have finished fill the store, the
+// oldest of them make room for new ones: otherwise one caller could lock all others out until the ttl of its tasks ends.
+
+const (
+	// dropBatch is how many tasks are dropped at once. So the next creations find room.
+	dropBatch = 16
+	// dropRounds is how often one write may make room. A big one may need more than a batch.
+	dropRounds = 8
+	// dropPage is how many tasks are read at once, and dropPages how many pages, if none of their tasks has ended.
+	dropPage  = 128
+	dropPages = 8
+	// maxDropPlaces bounds how many places in lists are kept.
+	maxDropPlaces = 1024
+)
+
+// room is what a server knows of the room that it makes.
+type room struct {
+	turn   chan struct{} // has an element while a write makes room
+	rounds atomic.Int64  // counts the times that tasks were dropped
+	// places are where the search for tasks to drop goes on, by scope and account or address. Whoever has the turn uses it.
+	places map[string]Position
+}
+
+func newRoom() *room { return &room{turn: make(chan struct{}, 1), places: map[string]Position{}} }
+
+// writeWithRoom makes a write of the record r to the store. If the ended tasks of anonymous callers leave no room for it, it
+// drops the oldest of them and makes the write again.
+func (s *Server) writeWithRoom(ctx context.Context, r *Record, write func() (Record, error)) (stored Record, err error) {
+	for range dropRounds {
+		rounds := s.room.rounds.Load()
+		if stored, err = write(); err == nil {
+			return stored, nil
+		}
+		key, mayGo := chooseDrops(r, err)
+		if mayGo == nil || !s.makeRoom(ctx, rounds, key, mayGo) {
+			return stored, err
+		}
+	}
+	return write()
+}
+
+// chooseDrops returns which tasks may be dropped after a write of r has failed, and a key for them. They may be if the
+// store is full of tasks of anonymous callers that cannot be told apart. A session can: it fills its own account only.
+func chooseDrops(r *Record, err error) (key string, mayGo func(*Record) bool) {
+	var full *QuotaError
+	if r.Principal != "" || !errors.As(err, &full) || errors.Is(err, ErrQuotaUnfinished) {
+		return "", nil
+	}
+	switch caller := r.asCaller(); {
+	case full.Scope == ScopeAnonymous:
+		return "", func(*Record) bool { return true }
+	case full.Scope == ScopeAddress:
+		return keyOfAddress(caller.Address), func(other *Record) bool { return other.Address() == caller.Address }
+	case full.Scope == ScopeAccount && caller.Session == "" && !caller.Local:
+		return "account " + r.Account, func(other *Record) bool { return other.Account == r.Account }
+	}
+	return "", nil
+}
+
+// makeRoom drops the tasks that have ended first, of those that the function admits. It reports whether there may be
+// room now. rounds are those before the write that has found none: if another write has made room since, makeRoom drops
+// nothing.
+func (s *Server) makeRoom(ctx context.Context, rounds int64, key string, mayGo func(*Record) bool) bool {
+	select {
+	case s.room.turn <- struct{}{}:
+		defer func() { <-s.room.turn }()
+	case <-ctx.Done():
+		return false
+	}
+	if s.room.rounds.Load() != rounds {
+		return true
+	}
+	t := s.newRequestRetry()
+	dropped := 0
+	for _, r := range s.findDrops(ctx, t, key, mayGo) {
+		if err := s.deleteStored(ctx, t, r); err == nil || isGone(err) {
+			dropped++
+		} else if !errors.Is(err, ErrConflict) {
+			break
+		}
+	}
+	if dropped == 0 {
+		return false
+	}
+	s.room.rounds.Add(1)
+	s.Notice(slog.LevelWarn, "ended tasks of anonymous callers dropped, to make room for new ones", "count", dropped)
+	return true
+}
+
+// findDrops returns up to dropBatch tasks that have ended, the first that have ended first. It looks at a part of the list
+// of anonymous callers' tasks, where there are old ones, and goes on from there the next time if none of them may go.
+func (s *Server) findDrops(ctx context.Context, t *storeRetry, key string, mayGo func(*Record) bool) []Record {
+	place := s.room.places[key]
+	defer func() {
+		if delete(s.room.places, key); place != (Position{}) {
+			if len(s.room.places) >= maxDropPlaces {
+				clear(s.room.places)
+			}
+			s.room.places[key] = place
+		}
+	}()
+	for range dropPages {
+		page, err := callStore(ctx, t, "List", func(ctx context.Context) ([]Record, error) {
+			return s.store.List(ctx, "", place, dropPage)
+		})
+		if err != nil {
+			return nil
+		}
+		found := slices.Clone(page)
+		found = slices.DeleteFunc(found, func(r Record) bool { return !r.Done() || !mayGo(&r) })
+		if len(found) > 0 {
+			slices.SortStableFunc(found, func(a, b Record) int { return a.TerminalAt.Compare(b.TerminalAt) })
+			return found[:min(len(found), dropBatch)]
+		}
+		switch {
+		case len(page) == dropPage:
+			place = page[len(page)-1].listPosition()
+		case place == Position{}:
+			return nil
+		default: // those at the beginning may have ended meanwhile
+			place = Position{}
+		}
+	}
+	return nil
+}

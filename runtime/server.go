@@ -52,8 +52,10 @@ type Options struct {
 	// the request survives. nil adds nothing.
 	Context func(ctx context.Context, principal string) (context.Context, error)
 	// Revisions are the revisions that the server speaks. None means 2025-11-25 and
-	// 2026-07-28. The server speaks any other revision only if it is named here and
-	// the services are generated for it.
+	// 2026-07-28. The server refuses every request of a revision that is not named, and
+	// says which it speaks, so that a client that speaks several goes on in one of these.
+	// Earlier revisions, which have no tasks, go with 2025-11-25. Revisions that were never
+	// released are spoken only if they are named and the services are generated for them.
 	Revisions []string
 	// Unknown shows a task that lost its worker as unknown in sep-1686, not as failed.
 	Unknown bool

@@ -179,8 +179,10 @@ func TestStreamsOutliveTimeouts(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		bubble.Run(t, method, func(t *testing.T) {
 			listener := newPipeListener(t)
+			g := New(Config{Server: newServer(t, mcptask.Options{}), Stateless: streams, Stateful: streams, AnyHost: true})
+			g.sessions.add(&session{id: "s"}, func() {})
 			server := &http.Server{
-				Handler:           New(Config{Server: newServer(t, mcptask.Options{}), Stateless: streams, Stateful: streams, AnyHost: true}),
+				Handler:           g,
 				ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 			}
 			go func() { _ = server.Serve(listener) }()
@@ -188,7 +190,7 @@ func TestStreamsOutliveTimeouts(t *testing.T) {
 			defer func() { _ = conn.Close() }()
 			if method == http.MethodPost {
 				postRaw(t, conn, "ping", "")
-			} else if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: h\r\nAccept: text/event-stream\r\n\r\n"); err != nil {
+			} else if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: h\r\nMcp-Session-Id: s\r\nAccept: text/event-stream\r\n\r\n"); err != nil {
 				t.Fatal(err)
 			}
 			lines := bufio.NewScanner(conn)

@@ -26,14 +26,13 @@ func (x *httpExchange) direct(flow *Flow) {
 	}
 	held := &bufferedResponse{header: http.Header{}, code: http.StatusOK}
 	x.next().ServeHTTP(held, x.r)
-	for name, values := range held.header {
-		w.Header()[name] = values
-	}
 	result, ok := held.result()
 	if !ok {
-		w.WriteHeader(held.code)
-		_, _ = w.Write(held.body.Bytes()) // fails if the client has disconnected
+		held.copyTo(w)
 		return
+	}
+	for name, values := range held.header {
+		w.Header()[name] = values
 	}
 	if flow.Connected != nil {
 		held.connect(flow, result)
@@ -116,8 +115,38 @@ func (h *bufferedResponse) connect(flow *Flow, result json.RawMessage) {
 	}
 }
 
-// result returns the result of a JSON body, or of the last event of a stream.
+// copyTo sends the response.
+func (h *bufferedResponse) copyTo(w http.ResponseWriter) {
+	for name, values := range h.header {
+		w.Header()[name] = values
+	}
+	if h.code != http.StatusOK { // which a write implies, unless there is too little memory for it
+		w.WriteHeader(h.code)
+	}
+	_, _ = w.Write(h.body.Bytes()) // fails if the client has disconnected
+}
+
+// hasNoCode reports whether the response is an error with the code 0, which no protocol has.
+func (h *bufferedResponse) hasNoCode() bool {
+	var message struct {
+		Error *mcptask.Error `json:"error"`
+	}
+	return json.Unmarshal(h.message(), &message) == nil && message.Error != nil && message.Error.Code == 0
+}
+
+// result returns the result of the response.
 func (h *bufferedResponse) result() (json.RawMessage, bool) {
+	var message struct {
+		Result json.RawMessage `json:"result"`
+	}
+	if json.Unmarshal(h.message(), &message) != nil || message.Result == nil {
+		return nil, false
+	}
+	return message.Result, true
+}
+
+// message returns a JSON body, or the data of the last event of a stream.
+func (h *bufferedResponse) message() []byte {
 	text := h.body.Bytes()
 	if strings.HasPrefix(h.header.Get("Content-Type"), "text/event-stream") {
 		var last []byte
@@ -126,11 +155,5 @@ func (h *bufferedResponse) result() (json.RawMessage, bool) {
 		}
 		text = last
 	}
-	var message struct {
-		Result json.RawMessage `json:"result"`
-	}
-	if json.Unmarshal(text, &message) != nil || message.Result == nil {
-		return nil, false
-	}
-	return message.Result, true
+	return text
 }

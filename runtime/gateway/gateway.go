@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -75,10 +76,12 @@ type Gateway struct {
 	principal func(context.Context) (string, error)
 	maxBody   int64
 	sessions  sessions
-	counts    *counts
-	memory    *memory
-	hub       *push.Hub
-	addresses *addressKey
+	// sessionIDs tells whether the SDK gives its sessions IDs. It is nil until a session is initialized.
+	sessionIDs atomic.Pointer[bool]
+	counts     *counts
+	memory     *memory
+	hub        *push.Hub
+	addresses  *addressKey
 	// keys sign the IDs of sessions, so that any replica serves them. nil means that a session
 	// lives in one process. sdk is Config.Stateful; with keys, Config.Stateful is translated.
 	keys     sessionKeys
@@ -142,8 +145,13 @@ func (g *Gateway) ServeHTTP(response http.ResponseWriter, r *http.Request) {
 			defer x.leave()
 			g.route(x)
 		}
-	case isModernVersion(r.Header.Get(versionHeader)):
-		g.config.Stateless.ServeHTTP(w, r) // it allows POST only and refuses the rest
+	case isModernVersion(r.Header.Get(versionHeader)) && !g.serveRequests:
+		refuse(w, http.StatusBadRequest, nil, g.unsupportedError(r.Header.Get(versionHeader)))
+	case isModernVersion(r.Header.Get(versionHeader)) || !g.serveSessions:
+		w.Header().Set("Allow", http.MethodPost)
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	case r.Method != http.MethodGet && r.Method != http.MethodDelete:
+		g.config.Stateful.ServeHTTP(w, r) // it refuses the method
 	default:
 		g.forwardSessionRequest(w, r, principal)
 	}
@@ -173,37 +181,50 @@ func (g *Gateway) admitRequest(w http.ResponseWriter, r *http.Request) (principa
 	return principal, refusal == nil
 }
 
-// forwardSessionRequest forwards a GET or DELETE of a session.
+// forwardSessionRequest forwards a GET or DELETE of a session. It refuses one of a session that does not exist: an SDK
+// may open a stream for it.
 func (g *Gateway) forwardSessionRequest(w http.ResponseWriter, r *http.Request, principal string) {
 	id := r.Header.Get(sessionHeader)
-	known := g.sessions.get(id)
-	if known != nil && known.principal != principal {
-		refuse(w, http.StatusForbidden, nil, foreignSessionError())
-		return
-	}
-	if r.Method != http.MethodDelete {
-		known, ok := g.openStreamOf(w, r, principal)
-		if ok {
-			ctx, stop := g.watchCaller(r.Context(), principal)
-			defer stop()
-			r = r.WithContext(ctx)
-			defer g.sessions.beginUse(id)()
-			g.serveStandalone(w, r, known)
-		}
-		return
-	}
-	if g.keys != nil && id != "" {
+	switch {
+	case id == "":
+		refuse(w, http.StatusBadRequest, nil, missingSessionError())
+	case r.Method == http.MethodDelete && g.keys != nil:
 		g.deleteSession(w, r, principal)
-		return
-	}
-	if known != nil {
-		if _, status, refusal := g.findSession(r, principal); refusal != nil {
+	case r.Method == http.MethodDelete:
+		s, status, refusal := g.findSession(r, principal)
+		if refusal != nil {
 			refuse(w, status, nil, refusal)
 			return
 		}
-		g.sessions.endSession(known) // before the SDK, which waits for the session's calls
+		g.sessions.endSession(s) // before the SDK, which waits for the session's calls
+		g.config.Stateful.ServeHTTP(w, r)
+	default:
+		g.forwardGet(w, r, principal)
 	}
-	g.config.Stateful.ServeHTTP(w, r)
+}
+
+// forwardGet forwards a GET, whose stream carries what the server says of its own accord. An SDK may give a session
+// several streams: the second and each further one count as requests that wait.
+func (g *Gateway) forwardGet(w http.ResponseWriter, r *http.Request, principal string) {
+	s, status, refusal := g.openStreamOf(r, principal)
+	if refusal != nil {
+		refuse(w, status, nil, refusal)
+		return
+	}
+	ctx, stop := g.watchCaller(r.Context(), principal)
+	defer stop()
+	r = r.WithContext(ctx)
+	defer g.sessions.beginUse(s.id)()
+	defer s.streams.Add(-1)
+	if s.streams.Add(1) > 1 {
+		done, refusal := g.countWaiting(ctx, s.newCaller(g, "GET"))
+		if refusal != nil {
+			refuse(w, http.StatusTooManyRequests, nil, refusal)
+			return
+		}
+		defer done()
+	}
+	g.serveStandalone(w, r, s)
 }
 
 // asUnsafeRequest returns a copy of a request for the check of its origin. That check trusts

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -34,25 +33,23 @@ func checkRepeated(h http.Header) *mcptask.Error {
 }
 
 // checkVersion compares the revision in the header with the one in the body (E-72, E-73).
-func checkVersion(h http.Header, meta meta, revision string) *mcptask.Error {
+func (s *speech) checkVersion(h http.Header, meta meta, revision string) *mcptask.Error {
 	if header := h.Get(versionHeader); meta.Version != nil && meta.Capabilities != nil && header != *meta.Version {
 		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, but the body says %q", versionHeader, wire.ShortenName(header), wire.ShortenName(*meta.Version))
 	}
-	return checkMeta(meta, revision)
+	return s.checkMeta(meta, revision)
 }
 
 // checkMeta refuses a request that does not declare its revision and capabilities, or that uses
 // another revision.
-func checkMeta(meta meta, revision string) *mcptask.Error {
+func (s *speech) checkMeta(meta meta, revision string) *mcptask.Error {
 	switch {
 	case meta.Version == nil:
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", mcptask.MetaProtocolVersion)
 	case meta.Capabilities == nil:
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", mcptask.MetaClientCapabilities)
 	case *meta.Version != revision:
-		err := mcptask.Errorf(mcptask.CodeUnsupportedProtocolVersion, "the protocol version %q is not supported", wire.ShortenName(*meta.Version))
-		err.Data, _ = json.Marshal(map[string]any{"supported": []string{revision, mcptask.Revision20251125}, "requested": wire.ShortenName(*meta.Version)})
-		return err
+		return s.unsupportedError(*meta.Version)
 	}
 	return nil
 }

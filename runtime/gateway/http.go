@@ -48,6 +48,10 @@ type httpExchange struct {
 
 	session *session
 	endUse  func() // ends the use of the session; nil if there is no session
+	// unchecked holds the answer to a request without a session until leave has checked it for the client. Both are
+	// nil for other requests.
+	unchecked *bufferedResponse
+	client    http.ResponseWriter
 
 	// out is the stream that carries the answer. It is nil if the answer is JSON. From the first
 	// message until stopAlive, the stream is kept alive.
@@ -63,24 +67,29 @@ func (x *httpExchange) modern() bool {
 	return isModernVersion(x.r.Header.Get(versionHeader)) || x.m.IsRequest() && x.m.meta.Version != nil
 }
 
+func (x *httpExchange) version() string {
+	if x.m.meta.Version != nil {
+		return *x.m.meta.Version
+	}
+	return x.r.Header.Get(versionHeader)
+}
+
 func (x *httpExchange) caller() mcptask.Caller {
 	return x.g.locate(x.r, mcptask.Caller{Principal: x.principal, Method: x.m.Method})
 }
 
 // enter implements exchange. It reports a missing session before any other error. It refuses to
-// initialize a session of another principal again. For a request without a session ID, and for a
-// notification, the SDK reports the error.
-func (x *httpExchange) enter(needed bool) (*session, mcptask.Caller, bool) {
-	id := x.r.Header.Get(sessionHeader)
+// initialize a session of another principal again.
+func (x *httpExchange) enter() (*session, mcptask.Caller, bool) {
+	if x.r.Header.Get(sessionHeader) == "" && x.needsNoSession() {
+		return nil, x.caller(), true
+	}
 	s, endUse, status, refusal := x.g.useSession(x.r, x.principal)
-	if refusal != nil && (needed || status == http.StatusForbidden || status == http.StatusServiceUnavailable || id != "" && x.m.IsRequest()) {
+	if refusal != nil {
 		refuse(x.w, status, x.replyID(), refusal)
 		return nil, mcptask.Caller{}, false
 	}
-	if refusal != nil {
-		s, endUse = x.g.sessions.get(id), x.g.sessions.beginUse(id)
-	}
-	if s == nil || x.m.Method == "initialize" {
+	if x.m.Method == "initialize" {
 		endUse()
 		return nil, x.caller(), true
 	}
@@ -94,10 +103,36 @@ func (x *httpExchange) enter(needed bool) (*session, mcptask.Caller, bool) {
 	return s, x.g.locate(x.r, s.newCaller(x.g, x.m.Method)), true
 }
 
+// needsNoSession reports whether the message may come without the ID of a session. The official SDK can be told to give
+// its sessions no IDs, and then serves each request alone. Until an initialize has shown whether it does, the SDK gets
+// the request, and leave checks its answer.
+func (x *httpExchange) needsNoSession() bool {
+	_, ours := x.m.answeredRequest()
+	switch gives := x.g.sessionIDs.Load(); {
+	case x.m.Method == "initialize":
+		return true
+	case ours || strings.HasPrefix(x.m.Method, "tasks/") || x.g.config.Direct:
+		return false
+	case gives != nil:
+		return !*gives
+	case x.m.IsRequest():
+		x.unchecked, x.client = &bufferedResponse{header: http.Header{}, code: http.StatusOK}, x.w
+		x.w = x.unchecked
+	}
+	return true
+}
+
 // leave releases what the exchange holds.
 func (x *httpExchange) leave() {
 	if x.endUse != nil {
 		x.endUse()
+	}
+	switch {
+	case x.unchecked == nil:
+	case x.unchecked.code >= http.StatusBadRequest, x.unchecked.hasNoCode(): // the SDK wants an initialize first
+		refuse(x.client, http.StatusBadRequest, x.replyID(), missingSessionError())
+	default:
+		x.unchecked.copyTo(x.client)
 	}
 }
 
@@ -110,7 +145,7 @@ func (x *httpExchange) replyID() json.RawMessage {
 }
 
 func (x *httpExchange) checkVersion(revision string) *mcptask.Error {
-	return checkVersion(x.r.Header, x.m.meta, revision)
+	return x.g.speech.checkVersion(x.r.Header, x.m.meta, revision)
 }
 
 func (x *httpExchange) checkNames(named bool) *mcptask.Error {
@@ -142,6 +177,8 @@ func (x *httpExchange) refuse(kind refusalKind, err *mcptask.Error) {
 		return
 	case kind == refusedStore:
 		status = http.StatusServiceUnavailable
+	case kind == refusedVersion:
+		status = http.StatusBadRequest
 	case x.modern():
 		status = modernStatus(err)
 	}
@@ -308,7 +345,8 @@ func (x *httpExchange) initialize(flow *Flow) {
 	defer done()
 	capabilities := x.m.Params.Object("capabilities")
 	flow.Connected = func(id, version string, wait func() error) {
-		if id != "" {
+		gives := id != ""
+		if g.sessionIDs.Store(&gives); gives {
 			s := &session{id: id, principal: x.principal, behind: flow.Behind}
 			s.setNegotiated(g, version, capabilities.Raw(), x.m.Params.Get("clientInfo"))
 			g.trackSession(x.r, s, wait)

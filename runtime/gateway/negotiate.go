@@ -221,7 +221,16 @@ func (g *Gateway) newDiscoverFlow(caller mcptask.Caller) *Flow {
 	if !g.inRequests {
 		method = ""
 	}
-	return g.newFlow(g.modern, caller, method)
+	flow := g.newFlow(g.modern, caller, method)
+	decorate := flow.Decorate
+	flow.Decorate = func(result json.RawMessage) (json.RawMessage, error) {
+		decorated, err := decorate(result)
+		if err != nil {
+			return nil, err
+		}
+		return g.listServed(decorated)
+	}
+	return flow
 }
 
 // newFlow returns the flow of a request whose result the revision completes.

@@ -156,9 +156,9 @@ func (p *pipe) readClient(in io.Reader) {
 		line, err := wire.ReadLine(lines, p.g.maxBody)
 		switch {
 		case errors.Is(err, wire.ErrLongLine):
-			p.out.putBuffered(wire.EncodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the message exceeds %d bytes", p.g.maxBody)))
+			p.out.putBuffered(wire.EncodeReply(wire.CutID(line), nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the message exceeds %d bytes", p.g.maxBody)))
 			continue
-		case len(bytes.TrimSpace(line)) > 0:
+		case len(bytes.TrimSpace(wire.TrimMark(line))) > 0:
 			if x := p.readMessage(line); x != nil {
 				p.g.route(x)
 			}

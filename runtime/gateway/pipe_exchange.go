@@ -53,12 +53,19 @@ func (x *pipeExchange) context() context.Context { return x.ctx }
 func (x *pipeExchange) message() *message        { return x.m }
 func (x *pipeExchange) modern() bool             { return x.m.IsRequest() && x.m.meta.Version != nil }
 
+func (x *pipeExchange) version() string {
+	if x.m.meta.Version != nil {
+		return *x.m.meta.Version
+	}
+	return ""
+}
+
 func (x *pipeExchange) caller() mcptask.Caller {
 	s := x.p.session
 	return mcptask.Caller{Principal: s.principal, Local: true, Session: s.id, Method: x.m.Method}
 }
 
-func (x *pipeExchange) enter(bool) (*session, mcptask.Caller, bool) {
+func (x *pipeExchange) enter() (*session, mcptask.Caller, bool) {
 	p := x.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +95,7 @@ func (x *pipeExchange) initialize(flow *Flow) {
 
 // checkVersion implements exchange. A pipe has no headers to compare.
 func (x *pipeExchange) checkVersion(revision string) *mcptask.Error {
-	return checkMeta(x.m.meta, revision)
+	return x.p.g.checkMeta(x.m.meta, revision)
 }
 
 func (x *pipeExchange) checkNames(bool) *mcptask.Error { return nil }

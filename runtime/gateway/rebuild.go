@@ -262,7 +262,8 @@ func (h translated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (x *httpExchange) initializeSigned(flow *Flow, edits ...wire.Edit) {
 	var opened *session
 	flow.Connected = func(inner, version string, wait func() error) {
-		if inner == "" {
+		gives := inner != ""
+		if x.g.sessionIDs.Store(&gives); !gives {
 			return
 		}
 		params := x.m.Params
@@ -328,15 +329,11 @@ func (g *Gateway) deleteSession(w http.ResponseWriter, r *http.Request, principa
 	g.sdk.ServeHTTP(w, r)
 }
 
-// openStreamOf returns the session of a GET. It returns false if it has refused the request.
-func (g *Gateway) openStreamOf(w http.ResponseWriter, r *http.Request, principal string) (s *session, ok bool) {
-	if g.keys == nil || r.Method != http.MethodGet || r.Header.Get(sessionHeader) == "" {
-		return g.sessions.get(r.Header.Get(sessionHeader)), true
-	}
+// openStreamOf returns the session of a GET, or the status and the error that refuse it.
+func (g *Gateway) openStreamOf(r *http.Request, principal string) (*session, int, *mcptask.Error) {
 	s, status, refusal := g.openSession(r, principal, r.Header.Get(sessionHeader))
 	if refusal != nil {
-		refuse(w, status, nil, refusal)
-		return nil, false
+		return nil, status, refusal
 	}
 	g.ensureInitialized(r, s)
 	if s.portable != nil && s.portable.rebuilt && strings.HasPrefix(r.Header.Get("Last-Event-Id"), "_") {
@@ -344,5 +341,5 @@ func (g *Gateway) openStreamOf(w http.ResponseWriter, r *http.Request, principal
 		// new stream. A stream of a call cannot be had here, and the SDK says so.
 		r.Header.Del("Last-Event-Id")
 	}
-	return s, true
+	return s, 0, nil
 }

@@ -20,11 +20,13 @@ type exchange interface {
 	message() *message
 	// modern reports whether the message is in 2026-07-28, and so belongs to no session.
 	modern() bool
+	// version returns the protocol version that the message names outside of an initialize, or "".
+	version() string
 	// caller returns the sender of a message that belongs to no session.
 	caller() mcptask.Caller
 	// enter returns the message's session and its caller. It returns false if it has refused the
-	// message. If needed is false, it may return no session; the SDK then reports the error.
-	enter(needed bool) (s *session, caller mcptask.Caller, ok bool)
+	// message. It returns no session for an initialize, and if the SDK may serve the message without one.
+	enter() (s *session, caller mcptask.Caller, ok bool)
 	// initialize forwards the request that opens a session.
 	initialize(flow *Flow)
 	// checkVersion compares the revision in the transport with the one in the message (E-72, E-73).
@@ -72,6 +74,7 @@ const (
 	refusedRate                // the message comes too soon
 	refusedStore               // the store failed
 	refusedMemory              // too many other messages are under way
+	refusedVersion             // the server does not serve the revision
 )
 
 // work produces the answer to a request.
@@ -106,6 +109,10 @@ func (g *Gateway) route(x exchange) {
 		g.routeNotification(x)
 		return
 	}
+	if err := g.checkServed(x); err != nil {
+		x.refuse(refusedVersion, err)
+		return
+	}
 	if x.modern() {
 		g.routeModern(x)
 		return
@@ -115,7 +122,7 @@ func (g *Gateway) route(x exchange) {
 
 // deliverAnswer delivers the response to a request of the server's.
 func (g *Gateway) deliverAnswer(x exchange, request push.RequestID) {
-	s, caller, ok := x.enter(true)
+	s, caller, ok := x.enter()
 	if !ok {
 		return
 	}
@@ -132,14 +139,17 @@ func (g *Gateway) deliverAnswer(x exchange, request push.RequestID) {
 func (g *Gateway) routeNotification(x exchange) {
 	m := x.message()
 	if x.modern() { // without a session there is no request to cancel
-		if m.isTaskNotification() {
+		switch {
+		case !g.serveRequests:
+			x.refuse(refusedVersion, g.unsupportedError(x.version()))
+		case m.isTaskNotification():
 			x.accept()
-		} else {
+		default:
 			x.forward(nil)
 		}
 		return
 	}
-	s, _, ok := x.enter(false)
+	s, _, ok := x.enter()
 	switch {
 	case !ok:
 	case s != nil && m.isTaskNotification(), s != nil && m.Method == notificationInitialized && !s.beginInitialized():
@@ -155,7 +165,7 @@ func (g *Gateway) routeNotification(x exchange) {
 func (g *Gateway) routeSession(x exchange) {
 	m := x.message()
 	aboutTask := strings.HasPrefix(m.Method, "tasks/")
-	s, caller, ok := x.enter(aboutTask)
+	s, caller, ok := x.enter()
 	switch {
 	case !ok:
 	case m.Method == "initialize":

@@ -32,8 +32,8 @@ func (x *recorded) message() *message        { return x.m }
 func (x *recorded) modern() bool             { return x.isModern }
 func (x *recorded) caller() mcptask.Caller   { return mcptask.Caller{Principal: "p", Method: x.m.Method} }
 
-func (x *recorded) enter(needed bool) (*session, mcptask.Caller, bool) {
-	if needed && x.session == nil {
+func (x *recorded) enter() (*session, mcptask.Caller, bool) {
+	if x.session == nil && x.m.Method != "initialize" {
 		x.note("no session")
 		return nil, mcptask.Caller{}, false
 	}
@@ -46,6 +46,7 @@ func (x *recorded) enter(needed bool) (*session, mcptask.Caller, bool) {
 
 func (x *recorded) initialize(*Flow)                       { x.note("initialize") }
 func (x *recorded) checkVersion(string) *mcptask.Error     { return nil }
+func (x *recorded) version() string                        { return "" }
 func (x *recorded) checkNames(bool) *mcptask.Error         { return x.badHeader }
 func (x *recorded) isPipe() bool                           { return true }
 func (x *recorded) trace() string                          { return x.m.readTrace() }
@@ -85,9 +86,9 @@ func TestRoute(t *testing.T) {
 		want            string
 	}{
 		{"a notification", `"method":"notifications/x"`, false, true, "forward flow=false tool=\"\" edits=0"},
-		{"one without a session", `"method":"notifications/x"`, false, false, "forward flow=false tool=\"\" edits=0"},
+		{"one without a session", `"method":"notifications/x"`, false, false, "no session"},
 		{"a cancellation", `"method":"notifications/cancelled","params":{"requestId":1}`, false, true, "cancel|forward flow=false tool=\"\" edits=0"},
-		{"one without a session", `"method":"notifications/cancelled","params":{"requestId":1}`, false, false, "forward flow=false tool=\"\" edits=0"},
+		{"one without a session", `"method":"notifications/cancelled","params":{"requestId":1}`, false, false, "no session"},
 		{"one of 2026-07-28", `"method":"notifications/cancelled","params":{"requestId":1}`, true, false, "forward flow=false tool=\"\" edits=0"},
 		{"a notification about tasks", `"method":"notifications/tasks/status"`, false, true, "accept"},
 		{"one of 2026-07-28", `"method":"notifications/tasks"`, true, false, "accept"},

@@ -109,7 +109,7 @@ func (r *sdkResponse) end() (begun, refused bool) {
 
 // serveStandalone forwards a session's GET stream and adds the questions of its tasks.
 func (g *Gateway) serveStandalone(w http.ResponseWriter, r *http.Request, s *session) {
-	if s == nil || !g.canPush(s.revision) {
+	if !g.canPush(s.revision) {
 		g.forwardStream(g.config.Stateful, w, r)
 		return
 	}

@@ -58,6 +58,8 @@ type session struct {
 	expire func()
 	// used is set by the first request other than initialize and ping. It needs no lock.
 	used atomic.Bool
+	// streams counts the open GETs of the session.
+	streams atomic.Int32
 	// waiting cancels the waiting requests that the gateway answers, by ID.
 	waiting map[string]context.CancelFunc
 
@@ -364,7 +366,7 @@ func (g *Gateway) makeRoom(ctx context.Context, caller mcptask.Caller) (done fun
 func (g *Gateway) findSession(r *http.Request, principal string) (*session, int, *mcptask.Error) {
 	id := r.Header.Get(sessionHeader)
 	if id == "" {
-		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is missing", sessionHeader)
+		return nil, http.StatusBadRequest, missingSessionError()
 	}
 	s, status, refusal := g.openSession(r, principal, id)
 	if refusal != nil {
@@ -391,6 +393,10 @@ func (g *Gateway) useSession(r *http.Request, principal string) (s *session, end
 		endUse()
 	}
 	return nil, func() {}, http.StatusServiceUnavailable, mcptask.Errorf(mcptask.CodeInternalError, "this server has no room for the session: send the request again")
+}
+
+func missingSessionError() *mcptask.Error {
+	return mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is missing: initialize a session, and send its ID with each request", sessionHeader)
 }
 
 func foreignSessionError() *mcptask.Error {

@@ -7,6 +7,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // speech selects the revisions that a gateway supports.
@@ -21,6 +22,9 @@ type speech struct {
 	inSessions, inRequests bool
 	// signalled are the unofficial revisions. No protocol version names them.
 	signalled []signalled
+	// serveSessions and serveRequests report whether the server's options name a revision with sessions, and one
+	// without. If not, the gateway refuses all requests of that kind.
+	serveSessions, serveRequests bool
 }
 
 // sessionSpeech decides which revision the requests of a session use.
@@ -46,10 +50,13 @@ type sessionSpeech interface {
 // newSpeech selects the revisions for a gateway from those that a server supports. If only is not
 // "", it selects that revision alone.
 func newSpeech(revisions []string, only string) speech {
+	isModern := func(revision string) bool { return revision == mcptask.Revision20260728 }
+	requests := slices.ContainsFunc(revisions, isModern)
+	sessions := slices.ContainsFunc(revisions, func(revision string) bool { return !isModern(revision) })
 	if only != "" {
 		revisions = slices.DeleteFunc(slices.Clone(revisions), func(revision string) bool { return revision != only })
 	}
-	s := speech{names: revisions, legacy: protocol.Server20251125{}, modern: protocol.Server20260728{}}
+	s := speech{names: revisions, legacy: protocol.Server20251125{}, modern: protocol.Server20260728{}, serveSessions: sessions, serveRequests: requests}
 	for _, d := range protocol.Servers() {
 		if !slices.Contains(revisions, d.Revision()) {
 			continue
@@ -62,6 +69,55 @@ func newSpeech(revisions []string, only string) speech {
 	}
 	s.addUnofficial(revisions)
 	return s
+}
+
+// supported returns the protocol versions that a client may choose. Sessions of earlier versions, which have no tasks,
+// go with those of 2025-11-25.
+func (s *speech) supported() (versions []string) {
+	if s.serveRequests {
+		versions = append(versions, mcptask.Revision20260728)
+	}
+	if s.serveSessions {
+		versions = append(versions, mcptask.Revision20251125)
+	}
+	return versions
+}
+
+// unsupportedError refuses a protocol version, and names those that the client may choose (E-72). Clients that can
+// speak one of these go on in it.
+func (s *speech) unsupportedError(version string) *mcptask.Error {
+	err := mcptask.Errorf(mcptask.CodeUnsupportedProtocolVersion, "the protocol version %q is not supported", wire.ShortenName(version))
+	err.Data, _ = json.Marshal(map[string]any{"supported": s.supported(), "requested": wire.ShortenName(version)}) // strings always marshal
+	return err
+}
+
+// checkServed refuses a request of a revision that the server's options leave out.
+func (s *speech) checkServed(x exchange) *mcptask.Error {
+	m := x.message()
+	switch version := x.version(); {
+	case x.modern() && !s.serveRequests:
+		return s.unsupportedError(version)
+	case x.modern() || s.serveSessions:
+		return nil
+	case m.Method == "initialize":
+		version, _ = m.Params.Text("protocolVersion")
+		return s.unsupportedError(version)
+	case version != "":
+		return s.unsupportedError(version)
+	}
+	return s.checkMeta(m.meta, s.modern.Revision())
+}
+
+// listServed leaves the versions that the server's options do not name out of the result of server/discover.
+func (s *speech) listServed(discovered json.RawMessage) (json.RawMessage, error) {
+	if s.serveSessions {
+		return discovered, nil
+	}
+	versions, err := json.Marshal(s.supported())
+	if err != nil {
+		return nil, err
+	}
+	return wire.NewObject(discovered).Edited(wire.Set(versions, "supportedVersions"))
 }
 
 // hasTasks reports whether sessions of a protocol version have tasks.

@@ -3,6 +3,7 @@ package wirecheck
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -33,7 +34,7 @@ type pendingRequest struct {
 // readRequests finds the requests in a message or batch. version is the revision in a header.
 // legacy is the revision of sessions.
 func readRequests(data []byte, version, legacy string) []*pendingRequest {
-	data = bytes.TrimSpace(data)
+	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))
 	var list []json.RawMessage
 	if len(data) == 0 || data[0] != '[' || json.Unmarshal(data, &list) != nil {
 		list = []json.RawMessage{data}
@@ -47,7 +48,8 @@ func readRequests(data []byte, version, legacy string) []*pendingRequest {
 			Result json.RawMessage `json:"result"`
 			Error  json.RawMessage `json:"error"`
 		}
-		if json.Unmarshal(one, &m) != nil || m.ID == nil || m.Method == "" && (m.Result != nil || m.Error != nil) {
+		err := json.Unmarshal(one, &m)
+		if err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) || m.ID == nil || m.Method == "" && (m.Result != nil || m.Error != nil) {
 			continue // a message without method and outcome may be a request to the server
 		}
 		a := &pendingRequest{id: sameID(m.ID), method: m.Method, revision: legacy}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -35,4 +36,38 @@ func IDKey(id json.RawMessage) string {
 		return strconv.FormatInt(int64(f), 10)
 	}
 	return strconv.FormatFloat(f, 'g', -1, 64)
+}
+
+// longestBeginning bounds how much of a message CutID reads.
+const longestBeginning = 64 << 10
+
+// CutID returns the ID of a request of which only the beginning is known. It returns nil if the ID or the method does not
+// stand there. Most clients write both before the params.
+func CutID(beginning []byte) json.RawMessage {
+	beginning = beginning[:min(len(beginning), longestBeginning)]
+	d := json.NewDecoder(bytes.NewReader(TrimMark(beginning)))
+	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
+		return nil
+	}
+	var id json.RawMessage
+	for hasMethod := false; id == nil || !hasMethod; {
+		name, err := d.Token()
+		if err != nil || !d.More() {
+			return nil
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			return nil
+		}
+		switch name {
+		case "id":
+			id = value
+		case "method":
+			hasMethod = true
+		}
+	}
+	if !ValidID(id) {
+		return nil
+	}
+	return id
 }

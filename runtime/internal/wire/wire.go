@@ -30,6 +30,13 @@ func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
 // IsResponse reports whether the message answers a request.
 func (m *Message) IsResponse() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
 
+// byteOrderMark stands before the messages of some programs, mostly on Windows. JSON does not allow it, and lets a
+// reader skip it (RFC 8259, section 8.1).
+const byteOrderMark = "\ufeff"
+
+// TrimMark returns a message without a byte order mark before it.
+func TrimMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte(byteOrderMark)) }
+
 // messageMembers are the members that readers of messages act on.
 var messageMembers = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 
@@ -40,7 +47,7 @@ func Read(data []byte) (m *Message, batch bool, refusal *mcptask.Error) {
 	if !utf8.Valid(data) { // encoding/json would repair it, but the SDK would not
 		return nil, false, mcptask.Errorf(mcptask.CodeParseError, "the message is not UTF-8")
 	}
-	data = bytes.TrimLeft(data, " \t\r\n")
+	data = bytes.TrimLeft(TrimMark(data), " \t\r\n")
 	switch {
 	case !json.Valid(data):
 		return nil, false, mcptask.Errorf(mcptask.CodeParseError, "the message is not JSON")
@@ -54,11 +61,10 @@ func Read(data []byte) (m *Message, batch bool, refusal *mcptask.Error) {
 		read = m.readAmbiguous
 	}
 	version, ok := read()
-	if !ok {
-		return nil, false, mcptask.Errorf(mcptask.CodeInvalidRequest, "the body is not a JSON-RPC message")
-	}
 	badID := m.ID != nil && !ValidID(m.ID)
 	switch {
+	case !ok:
+		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the body is not a JSON-RPC message")
 	case version != "2.0":
 		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, `the message lacks "jsonrpc": "2.0"`)
 	case badID && m.Method != "":

@@ -35,7 +35,7 @@ func TestBadBodies(t *testing.T) {
 		{"two messages", "", `{"jsonrpc":"2.0","id":1,"method":"ping"}{}`, 400, wiretest.ParseError},
 		{"trailing text", "", `{"jsonrpc":"2.0","id":1,"method":"ping"} x`, 400, wiretest.ParseError},
 		{"NUL bytes", "", "\x00\x00", 400, wiretest.ParseError},
-		{"a byte order mark", "", "\ufeff" + `{"jsonrpc":"2.0","id":1,"method":"ping"}`, 400, wiretest.ParseError},
+		{"two byte order marks", "", "\ufeff\ufeff" + `{"jsonrpc":"2.0","id":1,"method":"ping"}`, 400, wiretest.ParseError},
 		{"invalid UTF-8", "tasks/get", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"` + "\xff\xfe" + `"}}`, 400, wiretest.ParseError},
 		{"invalid UTF-8 in a name", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ponder` + "\xc3" + `",%M}}`, 400, wiretest.ParseError},
 		{"a string", "", `"ping"`, 400, wiretest.InvalidRequest},

@@ -289,7 +289,7 @@ func TestDirectTaskCallsByServer(t *testing.T) {
 				if revision == wiretest.ModernRevision {
 					p.Call("tools/list", nil)
 				} else if name != "none" {
-					p.Initialize()
+					p.SendInitialize() // the gateway does not know the session of the bare server
 				}
 				for _, tool := range []string{"ponder", "adopted"} {
 					before := seen.Load()

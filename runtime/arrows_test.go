@@ -56,6 +56,7 @@ var arrows = []arrow{
 	{"runtime/internal/tuning", nil, nil},
 	{"runtime/internal/index", nil, runtimeTests},
 	{"runtime/internal/feed", nil, runtimeTests},
+	{"runtime/internal/steady", nil, nil},
 	{"runtime/internal/pace", []string{"runtime/internal/guard"}, runtimeTests},
 	{"runtime/internal/limit", []string{"runtime/internal/guard", "runtime/internal/text", "golang.org/x/time/rate"}, runtimeTests},
 	{"runtime/internal/pool", []string{"runtime/internal/guard", "runtime/internal/index"}, runtimeTests},
@@ -96,7 +97,7 @@ var arrows = []arrow{
 
 	// The stores in databases.
 	{"runtime/internal/durable", []string{"runtime", "runtime/internal/guard"}, runtimeTests},
-	{"runtime/sqlite", []string{"runtime", "runtime/internal/durable", "runtime/internal/feed", "runtime/internal/guard", "modernc.org/sqlite/..."},
+	{"runtime/sqlite", []string{"runtime", "runtime/internal/durable", "runtime/internal/feed", "runtime/internal/guard", "runtime/internal/steady", "modernc.org/sqlite/..."},
 		slices.Concat(runtimeTests, []string{"runtime/storetest", "runtime/internal/durable/durabletest"})},
 	{"runtime/postgres", []string{"runtime", "runtime/internal/durable", "runtime/internal/feed", "runtime/internal/guard", "github.com/jackc/pgx/v5/..."},
 		slices.Concat(runtimeTests, []string{"runtime/storetest", "runtime/internal/durable/durabletest", "runtime/internal/pgtest"})},
@@ -132,7 +133,7 @@ const anyLibrary = "*"
 // leaves are what package mcptask uses.
 var leaves = []string{
 	"runtime/internal/feed", "runtime/internal/guard", "runtime/internal/hook", "runtime/internal/index", "runtime/internal/limit", "runtime/internal/pace", "runtime/internal/pool",
-	"runtime/internal/text", "runtime/internal/tuning", "runtime/internal/validate",
+	"runtime/internal/steady", "runtime/internal/text", "runtime/internal/tuning", "runtime/internal/validate",
 }
 
 // testLibraries are libraries for tests.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/steady"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/tuning"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 )
@@ -142,7 +143,9 @@ type Server struct {
 	unfetched  map[string]*unfetched // by task ID
 	renewed    time.Time             // when the last renewal of the lease that succeeded began
 	clock      atomic.Int64          // what the store's time is ahead of this process's, in nanoseconds
-	clockKnown atomic.Bool           // whether clock is set
+	beaten     atomic.Pointer[moment]
+	past       *steady.Clock // over Now, for what ends; set once clockKnown is
+	clockKnown atomic.Bool   // whether clock is set
 
 	closing   context.Context // ends when Close begins
 	stop      context.CancelFunc

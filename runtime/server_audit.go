@@ -34,7 +34,7 @@ func LogID(principal, id string) string {
 // auditEnd writes, and tells hooks, how a task ended: with a result, a tool_error or an error, or as
 // cancelled, expired or abandoned.
 func (s *Server) auditEnd(ctx context.Context, r Record, how string) {
-	if r.isExpired(s.Now()) {
+	if r.isExpired(s.SureNow()) {
 		how = "expired"
 	}
 	s.Audit(ctx, slog.LevelInfo, "task ended", "ended", r.asCaller(), r, "outcome", how, "seconds", s.Now().Sub(r.CreatedAt).Seconds())

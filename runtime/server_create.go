@@ -307,7 +307,7 @@ func (s *Server) insertRecord(ctx context.Context, fresh Record, quota Quota) (R
 		switch {
 		case t.failures > 0 && former.ID == fresh.ID && former.isSameRun(fresh):
 			return former, nil // an earlier try stored it, and its answer was lost
-		case replaced || !former.isExpired(fresh.CreatedAt):
+		case replaced || !s.isExpired(former):
 			return record, err
 		}
 		switch err = s.deleteStored(ctx, t, former); {

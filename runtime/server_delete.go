@@ -64,7 +64,7 @@ func (s *Server) deleteRecord(ctx context.Context, t *storeRetry, u unwantedReco
 		switch {
 		case err == nil && !r.Done():
 			s.auditEnd(ctx, r, "abandoned")
-			r.ExpiresAt = s.Now() // so that those who watch it forget it
+			r.ExpiresAt = s.SureNow() // so that those who watch it forget it
 			s.notifyObservers(r)
 		case isGone(err):
 			return !time.Now().Before(u.late)

@@ -341,7 +341,7 @@ func (s *Server) runAttempt(life context.Context, r *run, record Record) (end Ru
 		return RunOver
 	}
 	// The handler ends when the task's ttl or the tool's deadline is over.
-	ctx, cancelTTL := context.WithTimeoutCause(ctx, record.ExpiresAt.Sub(s.Now()), ErrExpired)
+	ctx, cancelTTL := context.WithTimeoutCause(ctx, record.ExpiresAt.Sub(s.SureNow()), ErrExpired)
 	defer cancelTTL()
 	ctx, cancelDeadline := limit.Timeout(ctx, t.spec.Policy.Deadline, errDeadlineOver)
 	defer cancelDeadline()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/steady"
 )
 
 const (
@@ -144,7 +145,13 @@ func (s *Server) beat(ctx context.Context, worker string, lease time.Duration, h
 // setClock notes what the store's time is. The server's own time is good enough if the store
 // may have read its clock at that time. s.mu is held.
 func (s *Server) setClock(now, began, ended time.Time) {
-	defer s.clockKnown.Store(true)
+	defer func() {
+		s.beaten.Store(&moment{ended, ended.Round(0).Add(time.Duration(s.clock.Load()))})
+		if s.past == nil {
+			s.past = steady.NewReader(func() (time.Time, time.Duration) { return s.Now(), time.Since(ended) })
+		}
+		s.clockKnown.Store(true)
+	}()
 	switch {
 	case now.Before(began.Truncate(time.Microsecond)):
 		s.clock.Store(int64(now.Sub(began)))
@@ -155,15 +162,38 @@ func (s *Server) setClock(now, began, ended time.Time) {
 	}
 }
 
+// moment is when the server has learned the store's time.
+type moment struct{ local, store time.Time }
+
 // Now returns the store's time, as far as the server knows it, in UTC and in whole
-// microseconds, as stores and cursors keep it.
+// microseconds, as stores and cursors keep it. It is for what begins; see SureNow.
+//
+// The machine's clock may be set back for a moment. The other one, which counts what has passed since the
+// last heartbeat, stands still while the machine sleeps. So the later of the two counts: what begins then
+// must not end early.
 func (s *Server) Now() time.Time {
-	return time.Now().Add(time.Duration(s.clock.Load())).UTC().Truncate(time.Microsecond)
+	now := time.Now()
+	store := now.Round(0).Add(time.Duration(s.clock.Load()))
+	if m := s.beaten.Load(); m != nil {
+		if passed := m.store.Add(now.Sub(m.local)); passed.After(store) {
+			store = passed
+		}
+	}
+	return store.UTC().Truncate(time.Microsecond)
+}
+
+// SureNow is Now for what ends. It does not follow a jump of a clock until that has lasted for a minute. So
+// nothing ends early because a clock was ahead for a moment.
+func (s *Server) SureNow() time.Time {
+	if !s.clockKnown.Load() {
+		return s.Now()
+	}
+	return s.past.Now().UTC().Truncate(time.Microsecond)
 }
 
 // isExpired reports whether a task has expired. As long as the server does not know the store's time,
 // only the store deletes tasks.
-func (s *Server) isExpired(r Record) bool { return s.clockKnown.Load() && r.isExpired(s.Now()) }
+func (s *Server) isExpired(r Record) bool { return s.clockKnown.Load() && r.isExpired(s.SureNow()) }
 
 // deleteExpired deletes expired tasks and stops their handlers.
 func (s *Server) deleteExpired() time.Duration {
@@ -189,6 +219,9 @@ func (s *Server) deleteExpired() time.Duration {
 // announceExpiry stops the handler of a task that was deleted because it has
 // expired, and tells observers and the audit trail.
 func (s *Server) announceExpiry(ctx context.Context, r Record) {
+	if sure := s.SureNow(); r.ExpiresAt.After(sure) { // the store has been sure sooner
+		r.ExpiresAt = sure
+	}
 	s.stopRun(r, ErrExpired)
 	s.progress.Delete(r.ID)
 	s.withdrawSubmission(r.ID)

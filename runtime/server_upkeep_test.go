@@ -97,3 +97,50 @@ type idle struct{}
 
 func (idle) Submit(context.Context, Submission) error { return nil }
 func (idle) Close(context.Context) error              { return nil }
+
+// jumpingStore is a store whose clock is ahead for a while.
+type jumpingStore struct {
+	Store
+	ahead atomic.Int64
+}
+
+func (s *jumpingStore) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (Heartbeat, error) {
+	beat, err := s.Store.Beat(ctx, worker, lease, held)
+	beat.Now = beat.Now.Add(time.Duration(s.ahead.Load()))
+	return beat, err
+}
+
+// TestClockJumpEndsNoTask checks that a server calls no task expired, and ends no handler, because a clock is
+// 25 hours ahead for a moment. It does if the clock stays ahead.
+func TestClockJumpEndsNoTask(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := &jumpingStore{Store: NewMemoryStore()}
+		s := newServer(t, Options{Store: store}, numberTool("t", Policy{TTL: time.Hour}, later(time.Minute)))
+		running := begin(t, s, alice, "t").ID
+		time.Sleep(time.Second)
+		store.ahead.Store(int64(25 * time.Hour))
+		time.Sleep(renewEvery)
+		if ahead := s.Now().Sub(time.Now()); ahead < 25*time.Hour-time.Second {
+			t.Fatalf("the server's time is %v ahead", ahead)
+		}
+		if _, err := s.Get(t.Context(), alice, running); err != nil {
+			t.Errorf("in the jump: %v", err)
+		}
+		begun := begin(t, s, alice, "t").ID // its handler has a deadline
+		store.ahead.Store(0)
+		time.Sleep(renewEvery)
+		for _, id := range []string{running, begun} {
+			if r := ended(t, s, alice, id); outcomeText(r.Outcome) != doubled {
+				t.Errorf("after the jump: %s", outcomeText(r.Outcome))
+			}
+		}
+		store.ahead.Store(int64(25 * time.Hour))
+		for range 10 { // the server looks at the time now and then
+			time.Sleep(renewEvery)
+			_, _ = s.Get(t.Context(), alice, running)
+		}
+		if _, err := s.Get(t.Context(), alice, running); err == nil {
+			t.Error("a task of an hour is there, 25 hours later")
+		}
+	})
+}

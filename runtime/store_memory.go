@@ -12,12 +12,14 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/feed"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/index"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/steady"
 )
 
 // memoryStore is a Store in memory, with an index for each kind of look-up. mu guards
 // all of it.
 type memoryStore struct {
-	clock func() time.Time
+	clock func() time.Time // for what begins
+	past  *steady.Clock    // for what ends
 	feed  feed.Feed[Change]
 
 	mu            sync.Mutex
@@ -47,6 +49,7 @@ func NewMemoryStore() Store { return newMemoryStore(time.Now) }
 func newMemoryStore(clock func() time.Time) *memoryStore {
 	return &memoryStore{
 		clock:   clock,
+		past:    steady.New(clock),
 		lists:   index.NewSorted(compareByPrincipal),
 		working: index.NewSorted(compareByWorker),
 		expiry:  index.NewSorted(compareByExpiry),
@@ -109,7 +112,7 @@ func (s *memoryStore) Get(_ context.Context, id string) (Record, error) {
 	if e, ok := s.entries.Get(id); ok {
 		return copyRecord(*e), nil
 	}
-	if g, ok := s.tombstones.Get(id); ok && s.clock().Before(g.until) {
+	if g, ok := s.tombstones.Get(id); ok && s.past.Now().Before(g.until) {
 		return Record{ID: id, Principal: g.principal}, ErrRecordExpired
 	}
 	return Record{}, ErrNoRecord
@@ -259,10 +262,10 @@ func (s *memoryStore) removeRecord(e *Record) {
 func (s *memoryStore) Expire(_ context.Context, limit int) ([]Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.clock()
-	s.removeTombstones(now)
+	now, past := s.clock(), s.past.Now()
+	s.removeTombstones(past)
 	var gone []Record
-	for _, e := range s.expiry.Range(limit, func(e *Record) int { return max(0, e.ExpiresAt.Compare(now)) }) {
+	for _, e := range s.expiry.Range(limit, func(e *Record) int { return max(0, e.ExpiresAt.Compare(past)) }) {
 		gone = append(gone, *e)
 		g := tombstone{e.ID, e.Principal, now.Add(TombstoneFor)}
 		s.tombstones.Set(g.id, g)
@@ -273,9 +276,9 @@ func (s *memoryStore) Expire(_ context.Context, limit int) ([]Record, error) {
 }
 
 // removeTombstones removes the tombstones whose time is over.
-func (s *memoryStore) removeTombstones(now time.Time) {
+func (s *memoryStore) removeTombstones(past time.Time) {
 	n := 0
-	for ; n < len(s.oldTombstones) && !now.Before(s.oldTombstones[n].until); n++ {
+	for ; n < len(s.oldTombstones) && !past.Before(s.oldTombstones[n].until); n++ {
 		if g, _ := s.tombstones.Get(s.oldTombstones[n].id); g == s.oldTombstones[n] { // unless the ID has expired again
 			s.tombstones.Delete(g.id)
 		}
@@ -299,16 +302,16 @@ func (s *memoryStore) Changes(ctx context.Context) iter.Seq2[Change, error] {
 func (s *memoryStore) Lease(_ context.Context, worker string, lease time.Duration, tools []string, limit int) ([]Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.clock()
+	past := s.past.Now()
 	var taken []Record
 	for _, e := range s.working.Filter(limit, func(e *Record) bool {
-		return e.Worker != worker && !now.Before(s.leases[e.Worker]) && slices.Contains(tools, e.Tool)
+		return e.Worker != worker && !past.Before(s.leases[e.Worker]) && slices.Contains(tools, e.Tool)
 	}) {
 		r := *e
 		r.Worker = worker
 		taken = append(taken, s.replaceRecord(e, r))
 	}
-	if end := now.Add(lease); len(taken) > 0 && s.leases[worker].Before(end) {
+	if end := s.clock().Add(lease); len(taken) > 0 && s.leases[worker].Before(end) {
 		s.leases[worker] = end
 	}
 	return taken, nil
@@ -317,9 +320,9 @@ func (s *memoryStore) Lease(_ context.Context, worker string, lease time.Duratio
 func (s *memoryStore) Beat(_ context.Context, worker string, lease time.Duration, held []string) (Heartbeat, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	beat := Heartbeat{Now: s.clock()}
+	beat, past := Heartbeat{Now: s.clock()}, s.past.Now()
 	for name, end := range s.leases {
-		if !beat.Now.Before(end) {
+		if !past.Before(end) {
 			delete(s.leases, name)
 		}
 	}
@@ -407,10 +410,10 @@ func (s *memoryStore) CountUnfinished(context.Context) ([]Count, error) {
 func (s *memoryStore) Workers(context.Context) ([]WorkerLease, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.clock()
+	past := s.past.Now()
 	leases := map[string]*WorkerLease{"": {}}
 	for worker, until := range s.leases {
-		if now.Before(until) {
+		if past.Before(until) {
 			leases[worker] = &WorkerLease{Worker: worker, Until: until}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/steady"
 	"pgregory.net/rapid"
 )
 
@@ -101,4 +102,36 @@ func TestMemoryStoreTally(t *testing.T) {
 			t.Fatalf("left: %d tombstones, %v", s.tombstones.Len(), err)
 		}
 	})
+}
+
+// TestMemoryClockJump checks that a clock of the machine that is 25 hours ahead for two seconds deletes no
+// task of a memory store, and that one that stays ahead does.
+func TestMemoryClockJump(t *testing.T) {
+	wall, elapsed := time.Now().Round(0), time.Duration(0)
+	s := newMemoryStore(func() time.Time { return wall })
+	s.past = steady.NewReader(func() (time.Time, time.Duration) { return wall, elapsed })
+	if _, err := s.Create(t.Context(), Record{ID: "t", CreatedAt: wall, ExpiresAt: wall.Add(24 * time.Hour)}, Quota{}); err != nil {
+		t.Fatal(err)
+	}
+	expired := func(d time.Duration) (n int) {
+		for ; d > 0; d -= time.Second {
+			wall, elapsed = wall.Add(time.Second), elapsed+time.Second
+			gone, err := s.Expire(t.Context(), 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += len(gone)
+		}
+		return n
+	}
+	wall = wall.Add(25 * time.Hour)
+	n := expired(2 * time.Second)
+	wall = wall.Add(-25 * time.Hour)
+	if n += expired(2 * time.Second); n > 0 {
+		t.Errorf("%d tasks have expired in a jump", n)
+	}
+	wall = wall.Add(25 * time.Hour)
+	if n := expired(steady.Hold + 2*time.Second); n != 1 {
+		t.Errorf("%d tasks have expired by a clock that has stayed ahead", n)
+	}
 }

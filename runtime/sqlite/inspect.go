@@ -58,7 +58,7 @@ func (s *Store) Workers(ctx context.Context) ([]mcptask.WorkerLease, error) {
 			lease.Until = durable.Time(until)
 			leases = append(leases, lease)
 			return err
-		}, durable.Micros(s.now())); err != nil {
+		}, durable.Micros(s.past.Now())); err != nil {
 			return err
 		}
 		return r.queryContext(ctx, countWorkers, func(rows *sql.Rows) error {

@@ -86,7 +86,7 @@ func (s *Store) findOrphans(r *session, worker string, tools []string, limit int
 		err := rows.Scan(&id)
 		dead = append(dead, id)
 		return err
-	}, []byte(worker), durable.Micros(s.now())); err != nil {
+	}, []byte(worker), durable.Micros(s.past.Now())); err != nil {
 		return nil, err
 	}
 	var orphans []durable.Found
@@ -124,7 +124,7 @@ func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, he
 		if _, err := w.exec(setLease, []byte(worker), durable.Micros(beat.Now.Add(lease))); err != nil {
 			return err
 		}
-		_, err := w.exec(deleteWorkers, durable.Micros(beat.Now))
+		_, err := w.exec(deleteWorkers, durable.Micros(s.past.Now()))
 		return err
 	})
 	if err != nil || len(held) == 0 {

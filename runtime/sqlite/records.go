@@ -121,7 +121,7 @@ func (s *Store) readTombstone(r *session, id string) (mcptask.Record, error) {
 	if err := r.query(byTombstone, func(rows *sql.Rows) error {
 		principal = new("")
 		return rows.Scan(principal)
-	}, []byte(id), durable.Micros(s.now())); err != nil {
+	}, []byte(id), durable.Micros(s.past.Now())); err != nil {
 		return mcptask.Record{}, err
 	}
 	if principal == nil {
@@ -153,7 +153,7 @@ func (s *Store) Expire(ctx context.Context, limit int) ([]mcptask.Record, error)
 
 // findExpired returns up to limit expired records, without their bodies.
 func (s *Store) findExpired(ctx context.Context, limit int) ([]mcptask.Record, error) {
-	found, err := s.readBare(ctx, bareExpired, durable.Micros(s.now()), limit)
+	found, err := s.readBare(ctx, bareExpired, durable.Micros(s.past.Now()), limit)
 	return s.sieve.KeepAll(found), err
 }
 
@@ -164,16 +164,16 @@ const tombstoneBatch = 1024
 // trimTombstones removes some tombstones whose time is over.
 func (s *Store) trimTombstones(ctx context.Context) error {
 	var old int64
-	now := durable.Micros(s.now())
+	past := durable.Micros(s.past.Now())
 	err := s.read(ctx, "read", func(r *session) (err error) {
-		old, err = r.queryInt(oldTombstones, now)
+		old, err = r.queryInt(oldTombstones, past)
 		return err
 	})
 	if err != nil || old == 0 {
 		return err
 	}
 	return s.write(ctx, "write to", func(w *transaction) error {
-		_, err := w.exec(deleteOldTombstones, now, tombstoneBatch)
+		_, err := w.exec(deleteOldTombstones, past, tombstoneBatch)
 		return err
 	})
 }

@@ -29,6 +29,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/steady"
 	driver "modernc.org/sqlite"
 )
 
@@ -56,7 +57,8 @@ type Options struct {
 // Store is a [mcptask.Store] and a [mcptask.Inspector] in a file.
 type Store struct {
 	path      string
-	now       func() time.Time
+	now       func() time.Time // for what begins
+	past      *steady.Clock    // for what ends
 	db        *sql.DB
 	cache     *durable.Cache
 	sieve     *durable.Sieve
@@ -78,6 +80,10 @@ var (
 
 // cacheBytes bounds the memory for arguments and results.
 const cacheBytes = 8 << 20
+
+// latestTime finds the latest time that a process has stored: the creation of a task, or the end of a lease.
+// Without tasks and leases it is ?1.
+const latestTime = "SELECT coalesce(max(t), ?1) FROM (SELECT max(created) AS t FROM task UNION ALL SELECT max(until) FROM worker)"
 
 // openTimeout bounds how long Open waits for other processes.
 const openTimeout = 30 * time.Second
@@ -107,9 +113,28 @@ func Open(path string, o Options) (*Store, error) {
 	for range cap(s.readers) {
 		s.readers <- nil
 	}
+	if err := s.startClock(ctx, steady.New(s.now)); err != nil {
+		_ = errors.Join(writer.close(), db.Close()) // the first error says more
+		return nil, err
+	}
 	s.tail.init(s, o.Logger)
 	s.committer = durable.NewCommitter(backend{s}, o.Logger)
 	return s, nil
+}
+
+// startClock sets the clock for what ends. The machine's clock may be wrong just now, so the store does not
+// believe it until it has held for a while, if it is ahead of all that the file knows.
+func (s *Store) startClock(ctx context.Context, clock *steady.Clock) error {
+	var latest int64
+	if err := s.read(ctx, "read", func(r *session) (err error) {
+		latest, err = r.queryInt(latestTime, durable.Micros(s.now()))
+		return err
+	}); err != nil {
+		return err
+	}
+	clock.Doubt(durable.Time(latest))
+	s.past = clock
+	return nil
 }
 
 // openDatabase checks a path and prepares connections to its file.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/steady"
 	"github.com/mcptaskgen/mcptaskgen/runtime/storetest"
 )
 
@@ -24,6 +25,7 @@ func openClocked(t testing.TB, path string, ahead *atomic.Int64) mcptask.Store {
 		t.Fatal(err)
 	}
 	s.now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	s.past = steady.New(s.now)
 	return clocked{s, ahead}
 }
 

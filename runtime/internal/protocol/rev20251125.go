@@ -225,7 +225,7 @@ func ReadPage[T any](ctx context.Context, s *mcptask.Server, caller mcptask.Call
 	}
 	tasks = []T{}
 	for _, r := range records {
-		if time.Now().Before(r.ExpiresAt) {
+		if s.SureNow().Before(r.ExpiresAt) {
 			tasks = append(tasks, project(ShowQuestions(s, caller, r)))
 		}
 	}

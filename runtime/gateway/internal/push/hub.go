@@ -112,7 +112,7 @@ func (h *Hub) observe(r mcptask.Record) {
 }
 
 // hasExpired reports whether a task has expired by the store's clock.
-func (h *Hub) hasExpired(expires time.Time) bool { return !h.server.Now().Before(expires) }
+func (h *Hub) hasExpired(expires time.Time) bool { return !h.server.SureNow().Before(expires) }
 
 // hasPassed reports whether a time has passed by the clock of this process.
 func hasPassed(at time.Time) bool { return !time.Now().Before(at) }

@@ -173,7 +173,7 @@ func (m *Mailbox) clientTaskLifetime(v *view, q *question, r *mcptask.Record, in
 	if q.again > 0 || !m.client.Requestor(v.revision).Augments(in.Method) {
 		return 0
 	}
-	return max(r.ExpiresAt.Sub(m.hub.server.Now()), time.Millisecond)
+	return max(r.ExpiresAt.Sub(m.hub.server.SureNow()), time.Millisecond)
 }
 
 // logQuestion logs an event about a question.

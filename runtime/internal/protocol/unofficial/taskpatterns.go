@@ -242,7 +242,7 @@ func (ServerTaskPatterns) list(ctx context.Context, s *mcptask.Server, caller mc
 			return nil, err
 		}
 		for _, r := range page {
-			if time.Now().Before(r.ExpiresAt) {
+			if s.SureNow().Before(r.ExpiresAt) {
 				newest = append(newest, r)
 			}
 			after = mcptask.Position{CreatedAt: r.CreatedAt, ID: r.ID}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -32,7 +33,10 @@ func ConnectCommand(ctx context.Context, cmd *exec.Cmd, options ClientOptions) (
 	if err := options.setMaxMessage(); err != nil {
 		return nil, err
 	}
-	wire := &lineTransport{inner: &command{cmd, options.MaxMessage}, max: options.MaxMessage}
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	wire := &lineTransport{inner: &command{cmd, options.MaxMessage, options.Logger}}
 	c, err := connectOver(ctx, cmd.Path, options, func(b sessionCallbacks) dialed {
 		wire.sessionCallbacks = b
 		return dialed{Transport: wire, capabilities: wire.capabilities, endCause: wire.endCause, onEnd: wire.onEnd}
@@ -47,10 +51,11 @@ func ConnectCommand(ctx context.Context, cmd *exec.Cmd, options ClientOptions) (
 }
 
 // command is an mcp.Transport over a subprocess. The SDK's own transport has no configurable limit
-// on messages.
+// on messages, and ends at a line that is not one.
 type command struct {
-	cmd *exec.Cmd
-	max int // bytes of a message
+	cmd    *exec.Cmd
+	max    int // bytes of a message
+	logger *slog.Logger
 }
 
 // endTimeout is how long a process has to exit before it gets a stronger signal.
@@ -70,7 +75,8 @@ func (c *command) Connect(ctx context.Context) (mcp.Connection, error) {
 		return nil, err
 	}
 	// Only the input is closed: what the process still writes must be read.
-	over := &mcp.IOTransport{Reader: io.NopCloser(stdout), Writer: &processInput{stdin, c.cmd}, MaxLineLength: c.max}
+	messages := io.NopCloser(newMessageReader(stdout, c.max, c.logger))
+	over := &mcp.IOTransport{Reader: messages, Writer: &processInput{stdin, c.cmd}, MaxLineLength: -1} // the reader bounds them
 	return over.Connect(ctx)
 }
 
@@ -105,7 +111,6 @@ func (i *processInput) Close() error {
 // not see.
 type lineTransport struct {
 	inner mcp.Transport
-	max   int // of a message; inner enforces it
 	sessionCallbacks
 
 	mu       sync.Mutex
@@ -137,10 +142,9 @@ func (t *lineTransport) fail(err error) {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, os.ErrClosed):
 		err = errors.New("the server has ended")
-	case strings.Contains(err.Error(), "maximum line length"): // the SDK does not export the error
-		err = tooLongError{t.max}
+	case errors.As(err, new(tooLongError)), errors.As(err, new(floodError)):
 	default:
-		err = fmt.Errorf("the server's standard output has something that is not an MCP message: %w", err)
+		err = fmt.Errorf("the server's standard output cannot be read: %w", err)
 	}
 	t.mu.Lock()
 	first, last := t.readErr == nil, t.endHook

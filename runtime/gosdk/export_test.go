@@ -3,6 +3,7 @@ package gosdk
 import (
 	"context"
 	"io"
+	"log/slog"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -12,6 +13,11 @@ import (
 // PipeTransport is StdioTransport on other pipes.
 func PipeTransport(tasks *mcptask.Server, in io.Reader, out io.Writer) mcp.Transport {
 	return &pipeTransport{tasks, in, out}
+}
+
+// NewMessageReader returns the reader of a command's standard output.
+func NewMessageReader(r io.Reader, most int, logger *slog.Logger) io.Reader {
+	return newMessageReader(r, most, logger)
 }
 
 // ConnectOver is ConnectCommand with a transport in the place of a command.

@@ -144,7 +144,7 @@ func (e *eventReader) editEvent(event []byte) []byte {
 	if len(data) == 0 {
 		return event
 	}
-	switch edited := e.edit(data); {
+	switch edited := e.edit(wire.TrimMark(data)); {
 	case edited == nil:
 		return rest
 	case bytes.Equal(edited, data):

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,6 +33,8 @@ type scripted struct {
 	answer func(call) reply
 	// answers answer single methods, before answer does. See on.
 	answers map[string]func(call) reply
+	// before stands before each message: in a body, in an event and in a line.
+	before string
 	// heard gets every message of the client, unless it is nil.
 	heard func(body []byte)
 
@@ -277,7 +280,7 @@ func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 		stop := context.AfterFunc(r.Context(), func() { _ = reader.CloseWithError(r.Context().Err()) })
 		s.work.Go(func() {
 			defer stop()
-			send := func(message string) { _, _ = fmt.Fprintf(writer, ": x\n\ndata: %s\n\n", message) }
+			send := func(message string) { _, _ = fmt.Fprintf(writer, ": x\n\ndata: %s%s\n\n", s.before, message) }
 			reply.stream(send)
 			if message != "" {
 				send(message)
@@ -292,7 +295,7 @@ func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 		response.Body = io.NopCloser(strings.NewReader(reply.text))
 	default:
 		response.Header.Set("Content-Type", "application/json")
-		response.Body = io.NopCloser(strings.NewReader(message))
+		response.Body = io.NopCloser(strings.NewReader(s.before + message))
 	}
 	return response, nil
 }
@@ -303,7 +306,7 @@ func (s *scripted) pipe(in io.Reader, out io.Writer) {
 	send := func(message string) {
 		writing.Lock()
 		defer writing.Unlock()
-		_, _ = fmt.Fprintln(out, message)
+		_, _ = fmt.Fprintln(out, s.before+message)
 	}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
@@ -357,7 +360,12 @@ func (s *scripted) pipes() (wire mcp.Transport, end func()) {
 		s.pipe(fromClient, toClient)
 		_ = toClient.Close()
 	})
-	return &mcp.IOTransport{Reader: fromServer, Writer: toServer}, func() { _, _ = toClient.Close(), fromClient.Close() }
+	messages := gosdk.NewMessageReader(fromServer, gosdk.DefaultMaxMessage, slog.New(slog.DiscardHandler))
+	closer := struct {
+		io.Reader
+		io.Closer
+	}{messages, fromServer}
+	return &mcp.IOTransport{Reader: closer, Writer: toServer}, func() { _, _ = toClient.Close(), fromClient.Close() }
 }
 
 // connect is dial for a test that expects it to succeed.

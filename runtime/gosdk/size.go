@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // DefaultMaxMessage is the default of ClientOptions.MaxMessage, in bytes.
@@ -45,8 +47,33 @@ func (l limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = response.Body.Close() // the body is not read
 		return nil, fmt.Errorf("gosdk: the server's session ID has %d bytes: at most %d are allowed", len(id), maxIdentifier)
 	}
-	response.Body = &limitedBody{ReadCloser: response.Body, max: l.max, stream: isStream(response)}
+	response.Body = &limitedBody{ReadCloser: &markTrimmer{ReadCloser: response.Body}, max: l.max, stream: isStream(response)}
 	return response, nil
+}
+
+// markTrimmer is a body without the byte order mark that it may begin with.
+type markTrimmer struct {
+	io.ReadCloser
+	begun bool
+	ahead []byte // read, and not returned yet
+}
+
+// Read implements io.Reader.
+func (m *markTrimmer) Read(p []byte) (int, error) {
+	if !m.begun {
+		m.begun = true
+		var begin [3]byte // as long as the mark
+		n, err := io.ReadFull(m.ReadCloser, begin[:])
+		if m.ahead = wire.TrimMark(begin[:n]); n == 0 {
+			return 0, err
+		}
+	}
+	if len(m.ahead) > 0 {
+		n := copy(p, m.ahead)
+		m.ahead = m.ahead[n:]
+		return n, nil
+	}
+	return m.ReadCloser.Read(p)
 }
 
 // limitedBody is a body that fails if a message in it is too long.

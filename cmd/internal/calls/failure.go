@@ -136,7 +136,7 @@ func withoutSubject(err error) error {
 }
 
 // sdkSteps matches the steps of the SDK before an error, and the names of options of Go programs after it.
-var sdkSteps = regexp.MustCompile(`(?s)^gosdk: connect to .* in [-\w]+(?:, then [-\w]+)?: |^.*(?:calling|sending) "[^"]*": |^.*: (the server(?:'s standard output)? has .*)$| \(ClientOptions\..*\)$`)
+var sdkSteps = regexp.MustCompile(`(?s)^gosdk: connect to .* in [-\w]+(?:, then [-\w]+)?: |^.*(?:calling|sending) "[^"]*": |^.*: (the server(?: has| wrote|'s standard output cannot) .*)$| \(ClientOptions\..*\)$`)
 
 // withoutSteps returns a transport error without what only concerns the programmer of a client.
 func withoutSteps(err error) error {

@@ -237,6 +237,7 @@ func (p *peer) request(ctx context.Context, method string, params map[string]any
 
 // decode decodes what a server sent. Its error does not name Go types.
 func decode(data []byte, v any) error {
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // a byte order mark, which some programs on Windows write
 	err := json.Unmarshal(data, v)
 	if mismatch := (*json.UnmarshalTypeError)(nil); errors.As(err, &mismatch) {
 		return fmt.Errorf("%s is of type %s", cmp.Or(mismatch.Field, "it"), mismatch.Value)

@@ -105,7 +105,7 @@ func serveLines(wrong string) {
 				}
 			}
 		}
-		fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":\"own\",\"method\":\"ping\"}\n{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n", m.ID, answerTo(m))
+		fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":\"own\",\"method\":\"ping\"}\n\ufeff{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n", m.ID, answerTo(m))
 	}
 }
 
@@ -175,7 +175,7 @@ func (h *handler) requests() string {
 
 func reply(w http.ResponseWriter, m message, result string) {
 	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+	fmt.Fprintf(w, "\ufeff"+`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 }
 
 // TestHTTP records the list of a server over HTTP: in a session that wants a token, and on streams.

@@ -64,7 +64,7 @@ func ReadEvents(r io.Reader, most int, take func(data []byte) (end bool, err err
 		if data == nil {
 			continue // a comment, or an event that a client may ignore
 		}
-		if end, err := take(data); end || err != nil {
+		if end, err := take(TrimMark(data)); end || err != nil {
 			return err
 		}
 		data = nil

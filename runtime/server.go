@@ -93,8 +93,9 @@ type Options struct {
 	AllowedHosts []string
 	// SessionKey lets every server with the same key serve every session of 2025-11-25, so that a
 	// proxy may send each request to another replica and a restart ends no session. It is a
-	// secret of at least MinSessionKey random bytes. Use it with a Store that the replicas share.
-	// Without it, a session lives in the process that has opened it. docs/deploy.md says what
+	// secret of at least MinSessionKey random bytes. nil means the key that the Store makes and
+	// keeps, if it is a [SessionStore], as those of packages sqlite and postgres are. With any other
+	// Store, a session lives in the process that has opened it. docs/deploy.md says what the key
 	// changes for clients.
 	SessionKey []byte
 	// OtherSessionKeys are further keys whose sessions the server takes. To change the key, first
@@ -119,6 +120,7 @@ type Server struct {
 	logger   *slog.Logger
 	catalog  catalog
 	schemas  validate.Cache // of questions
+	endings  sessionEndings // the store, if it keeps them
 	worker   string         // the name under which this server leases tasks
 	lease    time.Duration  // of this worker; see leaseFor
 
@@ -218,7 +220,8 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 			faults = append(faults, fmt.Errorf("mcptask: Options.AllowedHosts: %q is not the name of a host: give it alone, such as mcp.example.com, without scheme, port or wildcard", host))
 		}
 	}
-	faults = append(faults, options.checkSessionKeys()...)
+	sessionStore, _ := options.Store.(SessionStore)
+	faults = append(faults, options.checkSessionKeys(sessionStore != nil)...)
 	for i := range services {
 		faults = append(faults, s.catalog.addService(&services[i])...)
 	}
@@ -227,6 +230,9 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 	}
 	if s.store == nil {
 		s.store, s.ownStore = NewMemoryStore(), true
+	}
+	if err := s.useSessionStore(sessionStore); err != nil {
+		return nil, err
 	}
 	s.warnOfMemoryStore(services...)
 	s.drained, s.endUpkeep = context.WithCancel(context.Background())

@@ -3,6 +3,7 @@ package mcptask
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -83,5 +84,38 @@ func TestFollowSession(t *testing.T) {
 		if err != nil || len(found) != 1 || found[0].ID != want {
 			t.Errorf("found %+v, %v", found, err)
 		}
+	})
+}
+
+// TestLocalEndings checks that a process remembers the sessions that its clients have ended, whatever others end, and
+// in a bounded number.
+func TestLocalEndings(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		endings, until := new(localEndings), time.Now().Add(time.Hour)
+		end := func(principal, session string, want bool) {
+			t.Helper()
+			if got, err := endings.EndSession(t.Context(), principal, session, until, maxSessionsEnded); got != want || err != nil {
+				t.Fatalf("%q of %q: %v, %v", session, principal, got, err)
+			}
+		}
+		end("p", "mine", true)
+		for i := range maxSessionsEnded {
+			end("q", fmt.Sprint(i), true)
+		}
+		end("q", "one more", false)
+		for i := 0; ; i++ {
+			if ended, _ := endings.EndSession(t.Context(), fmt.Sprint("r", i), "s", until, maxSessionsEnded); !ended {
+				break
+			}
+			if i > maxLocalEndings {
+				t.Fatal("the number is not bounded")
+			}
+		}
+		if ended, err := endings.HasEnded(t.Context(), "p", "mine"); !ended || err != nil {
+			t.Errorf("what others have ended has pushed it out: %v", err)
+		}
+		time.Sleep(time.Hour)
+		end("q", "one more", true)
 	})
 }

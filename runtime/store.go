@@ -71,7 +71,8 @@ const TombstoneFor = time.Hour
 //
 // A Store may refuse a call whose context has ended, with the context's error. A call
 // that fails with any other error than those above may have been carried out. Package
-// storetest tests all of it. A store may also be an [Inspector].
+// storetest tests all of it. A store may also be an [Inspector]. One that survives its process should be a
+// [SessionStore] too.
 type Store interface {
 	// Create stores a new record as Version 1 and returns it. If the record has an
 	// IdempotencyKey, and its principal and tool have a record with that key, Create
@@ -167,6 +168,22 @@ type Inspector interface {
 	// A lease that has ended may be missing. The unfinished records of workers without a lease, and of no worker,
 	// are counted for the worker "".
 	Workers(ctx context.Context) ([]WorkerLease, error)
+}
+
+// SessionStore is a [Store] that keeps what a session of 2025-11-25 needs to outlive the process
+// that has opened it, so that every process with the store serves every session. Its methods are
+// safe for concurrent use.
+type SessionStore interface {
+	Store
+	// SessionKey returns the secret that signs session IDs, of at least [MinSessionKey] random
+	// bytes. The first call makes it. From then on each call of each process returns the same one.
+	SessionKey(ctx context.Context) ([]byte, error)
+	// EndSession remembers that a principal has ended a session, until the given time by the
+	// store's clock or longer. It returns false and remembers nothing if it remembers as many
+	// sessions of the principal as most says. Calls at the same time may remember a few more.
+	EndSession(ctx context.Context, principal, session string, until time.Time, most int) (bool, error)
+	// HasEnded reports whether EndSession remembers a session of a principal.
+	HasEnded(ctx context.Context, principal, session string) (bool, error)
 }
 
 // Filter admits the records of an [Inspector.Scan]. A zero field admits all.

@@ -7,9 +7,8 @@
 //	cluster -replica 1 -http :8080   only a replica, at /mcp
 //	cluster -call URL                only the clients, against replicas behind this URL
 //
-// A replica and the clients read the environment: MCPTASK_POSTGRES is the connection string,
-// MCPTASK_SESSION_KEY the secret that the replicas share, of at least 32 bytes, and MCPTASK_TOKEN the
-// clients' bearer token.
+// A replica and the clients read the environment: MCPTASK_POSTGRES is the connection string, and
+// MCPTASK_TOKEN the clients' bearer token.
 package main
 
 import (
@@ -34,7 +33,6 @@ import (
 // The environment of the replicas and the clients.
 const (
 	postgresVariable = "MCPTASK_POSTGRES"
-	keyVariable      = "MCPTASK_SESSION_KEY"
 	tokenVariable    = "MCPTASK_TOKEN"
 )
 
@@ -117,7 +115,7 @@ func showCluster(ctx context.Context, out io.Writer, dsn string) (err error) {
 		return err
 	}
 	token := rand.Text()
-	environment := append(os.Environ(), postgresVariable+"="+dsn, keyVariable+"="+rand.Text()+rand.Text(), tokenVariable+"="+token)
+	environment := append(os.Environ(), postgresVariable+"="+dsn, tokenVariable+"="+token)
 	set, err := replicas.Start(ctx, count, func(ctx context.Context, number int) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, self, "-replica", strconv.Itoa(number), "-http", "127.0.0.1:0", "-attached")
 		cmd.Env = environment

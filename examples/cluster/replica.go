@@ -30,9 +30,7 @@ func serveReplica(ctx context.Context, out io.Writer, m mode) error {
 	if err != nil {
 		return err
 	}
-	tasks, err := mcptask.NewServer(mcptask.Options{
-		Store: store, SessionKey: []byte(os.Getenv(keyVariable)), Logger: logger,
-	}, films.StudioTools(studio{m.replica}))
+	tasks, err := mcptask.NewServer(mcptask.Options{Store: store, Logger: logger}, films.StudioTools(studio{m.replica}))
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}

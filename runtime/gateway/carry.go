@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"slices"
 	"sync"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -13,29 +12,28 @@ import (
 
 // In a session that other replicas serve too, the answer to a question may arrive at a replica
 // that has not asked it. The SDK cannot take it there: it numbers its requests for itself, so the
-// number may even be that of another question. So no question goes through the SDK in such a
-// session. A question needs a task, which the request's ID names:
+// number may even be that of another question. So a question needs a task, which the request's ID
+// names:
 //
 //   - A call that makes a task has its tool's first questions asked by the task.
-//   - The task behind a plain call (fallback=tools) asks on the call's own stream, which the gateway
-//     writes to, beside the SDK.
-//   - A plain call without a task cannot ask. Its questions return ErrCannotAsk.
+//   - The task behind a plain call asks on the call's own stream, which the gateway writes to, beside
+//     the SDK.
+//   - A tool that never runs as a task asks by the SDK, if this process has opened the session. The
+//     answer must come to this process. In a session of another process its questions return
+//     ErrCannotAsk: that process may have asked under the same number.
 
-// prepareCarrier prepares a call of a session for its questions. The carrier is nil if the SDK asks
-// them.
-func (g *Gateway) prepareCarrier(x exchange, s *session, d protocol.Teller, call *mcptask.CallRequest) fallback.Carrier {
+// newCarrier returns the carrier of the questions of a session's call. It returns nil if the SDK asks them, or if
+// the call has no stream.
+func (g *Gateway) newCarrier(x exchange, s *session, d protocol.Teller) fallback.Carrier {
 	post, ok := x.(*httpExchange)
 	if !ok || s == nil || s.portable == nil {
 		return nil
 	}
-	if call.Mode == mcptask.ModeTask && slices.Contains(s.canAsk, "elicitation/create") {
-		call.Later = true
-	}
 	response := post.respondToCall()
+	if g.config.JSON || !response.carriesQuestions() {
+		return nil
+	}
 	return func(task mcptask.Record) (stop func()) {
-		if g.config.JSON || !response.carriesQuestions() {
-			return nil
-		}
 		box := g.mailbox(s)
 		box.Know(d, task)
 		return g.sendQuestions(box.ConnectCall(d, task.ID), task.ID, response.sendAll)

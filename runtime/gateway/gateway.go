@@ -188,16 +188,8 @@ func (g *Gateway) forwardSessionRequest(w http.ResponseWriter, r *http.Request, 
 	switch {
 	case id == "":
 		refuse(w, http.StatusBadRequest, nil, missingSessionError())
-	case r.Method == http.MethodDelete && g.keys != nil:
-		g.deleteSession(w, r, principal)
 	case r.Method == http.MethodDelete:
-		s, status, refusal := g.findSession(r, principal)
-		if refusal != nil {
-			refuse(w, status, nil, refusal)
-			return
-		}
-		g.sessions.endSession(s) // before the SDK, which waits for the session's calls
-		g.config.Stateful.ServeHTTP(w, r)
+		g.deleteSession(w, r, principal)
 	default:
 		g.forwardGet(w, r, principal)
 	}

@@ -78,20 +78,25 @@ func (x *httpExchange) caller() mcptask.Caller {
 	return x.g.locate(x.r, mcptask.Caller{Principal: x.principal, Method: x.m.Method})
 }
 
-// enter implements exchange. It reports a missing session before any other error. It refuses to
-// initialize a session of another principal again.
+// enter implements exchange. It reports a missing session before any other error. An initialize opens
+// a new session, whatever open session it names, because some clients send the ID of their former one.
 func (x *httpExchange) enter() (*session, mcptask.Caller, bool) {
-	if x.r.Header.Get(sessionHeader) == "" && x.needsNoSession() {
+	id := x.r.Header.Get(sessionHeader)
+	if x.m.Method == "initialize" {
+		if status, refusal := x.g.checkInitialize(x.context(), x.principal, id); refusal != nil {
+			refuse(x.w, status, x.replyID(), refusal)
+			return nil, mcptask.Caller{}, false
+		}
+		x.r.Header.Del(sessionHeader)
+		return nil, x.caller(), true
+	}
+	if id == "" && x.needsNoSession() {
 		return nil, x.caller(), true
 	}
 	s, endUse, status, refusal := x.g.useSession(x.r, x.principal)
 	if refusal != nil {
 		refuse(x.w, status, x.replyID(), refusal)
 		return nil, mcptask.Caller{}, false
-	}
-	if x.m.Method == "initialize" {
-		endUse()
-		return nil, x.caller(), true
 	}
 	x.session, x.endUse = s, endUse
 	if x.m.Method != notificationInitialized {
@@ -109,8 +114,6 @@ func (x *httpExchange) enter() (*session, mcptask.Caller, bool) {
 func (x *httpExchange) needsNoSession() bool {
 	_, ours := x.m.answeredRequest()
 	switch gives := x.g.sessionIDs.Load(); {
-	case x.m.Method == "initialize":
-		return true
 	case ours || strings.HasPrefix(x.m.Method, "tasks/") || x.g.config.Direct:
 		return false
 	case gives != nil:

@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -44,14 +45,17 @@ func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
 		return
 	}
 	call.Unattended, call.Trace = m.isUnattended(), x.trace()
-	call = fallback.Plan(g.server, caller, *tool, call)
-	carrier := g.prepareCarrier(x, s, d, &call)
+	carrier := g.newCarrier(x, s, d)
+	call = fallback.Plan(g.server, caller, *tool, call, carrier != nil)
+	if s != nil && s.portable != nil && call.Mode == mcptask.ModeTask && slices.Contains(s.canAsk, "elicitation/create") {
+		call.Later = true // the task asks what the tool needs first
+	}
 	var session fallback.Session
 	if s != nil {
 		session = fallback.Session{ID: s, Ended: s.ended}
 	}
 	flow := g.newCallFlow(x, d, caller, *tool, call, session, carrier)
-	flow.mute = carrier != nil
+	flow.mute = s != nil && s.portable != nil && (call.Mode != mcptask.ModePlain || s.portable.rebuilt)
 	flow.Related = func(taskID string) map[string]any {
 		return d.Related(mcptask.Record{ID: taskID, ExternalID: call.ExternalID})
 	}
@@ -103,7 +107,7 @@ func (g *Gateway) callModern(x exchange, caller mcptask.Caller) {
 		return
 	}
 	call.Unattended, call.Trace = m.isUnattended(), x.trace()
-	call = fallback.Plan(g.server, caller, *tool, call)
+	call = fallback.Plan(g.server, caller, *tool, call, false)
 	flow := g.newCallFlow(x, g.modern, caller, *tool, call, fallback.Session{}, nil)
 	flow.Stateless = true
 	x.forward(flow, g.withholdParams(flow, m.Params)...)

@@ -7,10 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
@@ -24,17 +24,16 @@ import (
 //
 // A session lives on while any replica may be asked for it. A replica may end it at any time
 // without harm: when it is idle, when there are too many, when the replica stops. Only a DELETE
-// ends it for its client. The replica that gets the DELETE refuses the session from then on. The
-// others do not hear of it: there the session ends when it is idle, and its ID would open it again.
-// That opens nothing to anyone else, because the ID is of use only to its own principal.
+// ends it for its client. The store remembers that, and no replica opens the session again. A replica
+// that has the session open looks once a minute while it is used.
 
 const (
 	notificationInitialized = "notifications/initialized"
 	// firstSDKID is the JSON-RPC ID of the initialize that opens a session again. It is the only
 	// request before it is answered.
 	firstSDKID = `"mcptask"`
-	// maxEnded limits how many sessions that a DELETE has ended are remembered.
-	maxEnded = 10_000
+	// lookForEnd is how often a replica looks whether a DELETE at another one has ended a session.
+	lookForEnd = time.Minute
 )
 
 // portable is what a session has that other replicas can open.
@@ -45,14 +44,21 @@ type portable struct {
 	// initialized says that the SDK has seen the client's notifications/initialized, or that this
 	// process has sent it in the client's place, because another replica has got it.
 	initialized atomic.Bool
+	// looked is when this process last knew that no DELETE has ended the session, in nanoseconds since 1970.
+	looked atomic.Int64
 }
 
-// rebuilds has the sessions that are being opened again, and those that a DELETE has ended.
+// newPortable returns what another replica needs of a session that is open here from now on.
+func newPortable(t *sessionToken, rebuilt bool) *portable {
+	p := &portable{sessionToken: *t, rebuilt: rebuilt}
+	p.looked.Store(time.Now().UnixNano())
+	return p
+}
+
+// rebuilds has the sessions that are being opened again.
 type rebuilds struct {
 	mu      sync.Mutex
 	running map[string]*rebuild // by ID
-	ended   map[string]bool     // by name
-	oldest  []string            // of ended, the oldest first
 }
 
 // rebuild is one attempt to open a session again. Its fields are set when done is closed.
@@ -63,36 +69,17 @@ type rebuild struct {
 	refusal *mcptask.Error
 }
 
-// noteEnded remembers a session that a DELETE has ended.
-func (b *rebuilds) noteEnded(name string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ended[name] {
-		return
-	}
-	if b.ended == nil {
-		b.ended = map[string]bool{}
-	}
-	if len(b.oldest) == maxEnded {
-		delete(b.ended, b.oldest[0])
-		b.oldest = slices.Delete(b.oldest, 0, 1)
-	}
-	b.ended[name] = true
-	b.oldest = append(b.oldest, name)
-}
-
-func (b *rebuilds) hasEnded(name string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.ended[name]
-}
-
 // openSession returns the principal's session with an ID. It opens a session again that another
 // replica has opened. It returns a status and an error if it refuses the session.
 func (g *Gateway) openSession(r *http.Request, principal, id string) (*session, int, *mcptask.Error) {
 	if s := g.sessions.get(id); s != nil {
 		if s.principal != principal {
 			return nil, http.StatusForbidden, foreignSessionError()
+		}
+		if g.hasEndedElsewhere(r.Context(), s) {
+			g.sessions.endSession(s)
+			s.expire()
+			return nil, http.StatusNotFound, noSessionError()
 		}
 		return s, 0, nil
 	}
@@ -102,12 +89,39 @@ func (g *Gateway) openSession(r *http.Request, principal, id string) (*session, 
 		return nil, http.StatusNotFound, noSessionError()
 	case !owns:
 		return nil, http.StatusForbidden, foreignSessionError()
-	case g.rebuilds.hasEnded(t.Name):
-		return nil, http.StatusNotFound, noSessionError()
 	case g.server.Closing().Err() != nil || lifetimesOf(g.server).sessions.Err() != nil:
 		return nil, http.StatusServiceUnavailable, mcptask.Errorf(mcptask.CodeInternalError, "this server is shutting down: send the request again, to another one")
 	}
+	if status, refusal := g.checkEnded(r.Context(), principal, t.Name); refusal != nil {
+		return nil, status, refusal
+	}
 	return g.rebuildOnce(r, principal, id, t)
+}
+
+// checkEnded returns a status and an error if the principal has ended a session, or if the store does not say.
+func (g *Gateway) checkEnded(ctx context.Context, principal, name string) (int, *mcptask.Error) {
+	ended, err := g.server.HasEnded(ctx, mcptask.Caller{Principal: principal, Session: name})
+	switch {
+	case err != nil:
+		g.server.Notice(slog.LevelError, "session not opened: the store failed", "error", err)
+		return http.StatusServiceUnavailable, mcptask.Errorf(mcptask.CodeInternalError, "the store failed: send the request again")
+	case ended:
+		return http.StatusNotFound, noSessionError()
+	}
+	return 0, nil
+}
+
+// hasEndedElsewhere reports whether a DELETE at another replica has ended a session that is open here.
+func (g *Gateway) hasEndedElsewhere(ctx context.Context, s *session) bool {
+	if s.portable == nil {
+		return false
+	}
+	now, looked := time.Now(), s.portable.looked.Load()
+	if now.Sub(time.Unix(0, looked)) < lookForEnd || !s.portable.looked.CompareAndSwap(looked, now.UnixNano()) {
+		return false
+	}
+	ended, err := g.server.HasEnded(ctx, mcptask.Caller{Principal: s.principal, Session: s.portable.Name})
+	return ended && err == nil // with the store away, the session goes on as without other replicas
 }
 
 func noSessionError() *mcptask.Error {
@@ -159,20 +173,20 @@ func (g *Gateway) rebuildSession(r *http.Request, principal, id string, t *sessi
 	var s *session
 	flow := &Flow{Caller: caller, Decorate: func(result json.RawMessage) (json.RawMessage, error) { return result, nil }}
 	flow.Connected = func(inner, version string, wait func() error) {
-		opened := &session{id: id, inner: inner, principal: principal, behind: flow.Behind, portable: &portable{sessionToken: *t, rebuilt: true}}
+		opened := &session{id: id, inner: inner, principal: principal, behind: flow.Behind, portable: newPortable(t, true)}
 		opened.setNegotiated(g, version, t.Capabilities, t.Client)
 		g.trackSession(r, opened, wait)
 		s = opened
 	}
 	g.replay(r, t.encodeInitialize(g.config.Direct), "", flow)
-	ended := g.rebuilds.hasEnded(t.Name)                                  // meanwhile
-	if s != nil && (ended || s.inner == "" || s.revision != t.Revision) { // or this server no longer speaks the revision
+	status, refusal := g.checkEnded(r.Context(), principal, t.Name)                // meanwhile
+	if s != nil && (refusal != nil || s.inner == "" || s.revision != t.Revision) { // or this server no longer speaks the revision
 		g.sessions.endSession(s)
 		s.expire()
 		s = nil
 	}
-	if ended {
-		return nil, http.StatusNotFound, noSessionError()
+	if refusal != nil {
+		return nil, status, refusal
 	}
 	if s == nil {
 		g.server.Notice(slog.LevelWarn, "session of another replica not opened again", "principal", principal, "revision", t.Revision)
@@ -272,7 +286,7 @@ func (x *httpExchange) initializeSigned(flow *Flow, edits ...wire.Edit) {
 			Began: x.g.server.Now().Unix(), Revision: version, Capabilities: params.Get("capabilities"), Client: params.Get("clientInfo"),
 		})
 		if token != nil {
-			s.id, s.portable = id, &portable{sessionToken: *token}
+			s.id, s.portable = id, newPortable(token, false)
 		} else {
 			x.g.server.Notice(slog.LevelWarn, "session stays on this replica: what its client says of itself is too long for the session's ID",
 				"principal", x.principal, "max", longestToken)
@@ -295,38 +309,89 @@ func (x *httpExchange) initializeSigned(flow *Flow, edits ...wire.Edit) {
 	_, _ = w.Write(held.body.Bytes()) // fails if the client has disconnected
 }
 
-// deleteSession ends a session for its client, on a server with a session key. A session that
-// is not open here need not be opened for that.
+// deleteSession ends a session for its client. A session that is not open here need not be opened for that. A client
+// that has ended too many sessions for one more to be remembered is told that it cannot end this one.
 func (g *Gateway) deleteSession(w http.ResponseWriter, r *http.Request, principal string) {
 	id := r.Header.Get(sessionHeader)
 	if g.sessions.get(id) == nil {
-		switch t, owns := g.keys.verify(id, principal, g.server.Now()); {
-		case t == nil || g.rebuilds.hasEnded(t.Name):
-			refuse(w, http.StatusNotFound, nil, noSessionError())
-		case !owns:
-			refuse(w, http.StatusForbidden, nil, foreignSessionError())
-		default:
-			g.rebuilds.noteEnded(t.Name)
-			if s := g.sessions.get(id); s != nil { // another request has just opened it
-				g.sessions.endSession(s)
-				s.expire()
-			}
-			w.WriteHeader(http.StatusNoContent)
-		}
+		g.deleteClosedSession(w, r, principal, id)
 		return
 	}
 	s, status, refusal := g.findSession(r, principal)
-	if refusal != nil {
+	switch {
+	case refusal != nil:
 		refuse(w, status, nil, refusal)
 		return
-	}
-	if s.portable != nil {
-		g.rebuilds.noteEnded(s.portable.Name)
+	case s.portable == nil: // nothing opens it again, so it only matters to an initialize that names it
+		_, _ = g.server.EndSession(r.Context(), mcptask.Caller{Principal: principal, Session: s.id}, g.server.Now())
+	case !g.noteEnded(w, r, principal, &s.portable.sessionToken):
+		return
 	}
 	g.sessions.endSession(s) // before the SDK, which waits for the session's calls
 	r = r.Clone(r.Context())
 	r.Header.Set(sessionHeader, s.sdkID())
 	g.sdk.ServeHTTP(w, r)
+}
+
+// deleteClosedSession ends a session that is not open here.
+func (g *Gateway) deleteClosedSession(w http.ResponseWriter, r *http.Request, principal, id string) {
+	t, owns := g.keys.verify(id, principal, g.server.Now())
+	status, refusal := http.StatusNotFound, noSessionError()
+	switch {
+	case t == nil:
+	case !owns:
+		status, refusal = http.StatusForbidden, foreignSessionError()
+	default:
+		status, refusal = g.checkEnded(r.Context(), principal, t.Name)
+	}
+	if refusal != nil {
+		refuse(w, status, nil, refusal)
+		return
+	}
+	if !g.noteEnded(w, r, principal, t) {
+		return
+	}
+	if s := g.sessions.get(id); s != nil { // another request has just opened it
+		g.sessions.endSession(s)
+		s.expire()
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// noteEnded remembers that a session has ended. It returns false if it has refused the request.
+func (g *Gateway) noteEnded(w http.ResponseWriter, r *http.Request, principal string, t *sessionToken) bool {
+	noted, err := g.server.EndSession(r.Context(), mcptask.Caller{Principal: principal, Session: t.Name}, t.began())
+	switch {
+	case err != nil:
+		g.server.Notice(slog.LevelError, "session not ended: the store failed", "error", err)
+		refuse(w, http.StatusServiceUnavailable, nil, mcptask.Errorf(mcptask.CodeInternalError, "the store failed: send the request again"))
+	case !noted:
+		w.Header().Set("Allow", "GET, POST")
+		refuse(w, http.StatusMethodNotAllowed, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this caller has ended too many sessions: this one ends when it is idle"))
+	}
+	return noted && err == nil
+}
+
+// checkInitialize returns a status and an error if the session that an initialize names, if any, is one that its client
+// has ended, or one of another caller.
+func (g *Gateway) checkInitialize(ctx context.Context, principal, id string) (int, *mcptask.Error) {
+	if id == "" {
+		return 0, nil
+	}
+	if s := g.sessions.get(id); s != nil {
+		if s.principal != principal {
+			return http.StatusForbidden, foreignSessionError()
+		}
+		return 0, nil
+	}
+	name := id
+	if t, owns := g.keys.verify(id, principal, g.server.Now()); t != nil {
+		if !owns {
+			return http.StatusForbidden, foreignSessionError()
+		}
+		name = t.Name
+	}
+	return g.checkEnded(ctx, principal, name)
 }
 
 // openStreamOf returns the session of a GET, or the status and the error that refuse it.

@@ -13,9 +13,9 @@ import (
 // revisions without tasks, and 2026-07-28 on the same URL. It mirrors mcp.NewStreamableHTTPHandler.
 // Call AddTools, with the same tasks, on each server that getServer returns.
 //
-// With mcptask.Options.SessionKey, any replica with that key serves a session of 2025-11-25. The SDK
-// server then sees an initialize on each replica that serves the session, and ServerSession.ID is
-// not the ID that the client has.
+// With a store on SQLite or PostgreSQL, or with mcptask.Options.SessionKey, any replica serves a
+// session of 2025-11-25, and a restart does not end it. The SDK server then sees an initialize in each
+// process that serves the session, and ServerSession.ID is not the ID that the client has.
 //
 // NewHandler ignores the option Stateless, because it serves both kinds of sessions. It refuses
 // requests from other browser origins unless CrossOriginProtection admits them. The principal is

@@ -12,8 +12,9 @@
 //   - mcp-go does not report the end of a session. The gateway forgets a session when the client
 //     deletes it, or after Options.SessionTimeout.
 //
-// With mcptask.Options.SessionKey any replica serves any session, as with gosdk. mcp-go sees an
-// initialize on each replica.
+// With a store on SQLite or PostgreSQL, or with mcptask.Options.SessionKey, any replica serves any
+// session, and a restart does not end it, as with gosdk. mcp-go sees an initialize in each process
+// that serves the session.
 //
 // Do not use the server's own task support (WithTaskCapabilities, AddTaskTool) with this package,
 // because the gateway answers all tasks/* methods.

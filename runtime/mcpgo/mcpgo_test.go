@@ -247,3 +247,37 @@ func TestSessionOnTwoReplicas(t *testing.T) {
 		t.Errorf("%s", r.Body)
 	}
 }
+
+// TestSessionSurvivesRestart checks that a server behind mcp-go serves a session from before its restart, if the store
+// keeps the session key: mcp-go's own tools, tasks, and the session's stream.
+func TestSessionSurvivesRestart(t *testing.T) {
+	options := mcptask.Options{Store: wiretest.NewSessionStore()}
+	start := func() (string, *mcptask.Server) {
+		tasks, s := newServer(t, options, pipeline.CITools(wiretest.CI{}))
+		s.AddTool(mcp.NewTool("own"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return mcp.NewToolResultText("the server's own tool"), nil
+		})
+		return serve(t, tasks, s), tasks
+	}
+	url, tasks := start()
+	p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
+	id := p.Create("run_pipeline", wiretest.PipelineArgs("main"))
+	p.Until(id, "completed")
+	if err := tasks.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.URL, _ = start()
+	p.Call("tools/list", nil).OK()
+	if r := p.Call("tools/call", map[string]any{"name": "own", "arguments": map[string]any{}}).OK(); wiretest.ToolText(r.Result) != "the server's own tool" {
+		t.Errorf("%s", r.Body)
+	}
+	p.Task("tasks/get", id).OK()
+	p.Task("tasks/result", id).OK()
+	if status := p.Status(http.MethodGet, "", wiretest.WithHeader("Accept", "text/event-stream")); status != http.StatusOK {
+		t.Errorf("GET: %d", status)
+	}
+	if status := p.Status(http.MethodDelete, ""); status >= http.StatusBadRequest {
+		t.Errorf("DELETE: %d", status)
+	}
+	p.Call("tools/list", nil).Want(http.StatusNotFound, wiretest.InvalidRequest)
+}

@@ -72,6 +72,11 @@
 //     all handles say so.
 //   - Inspector/scan and count: if the store is an [mcptask.Inspector]: in either order, with any
 //     filter, limit and position, the unfinished by tool and phase, and the leases of workers.
+//   - Sessions/the key: if the store is a [mcptask.SessionStore]: however many ask at once, through
+//     whatever handle, all get the same key, and another store has another one.
+//   - Sessions/ended: an ended session is remembered for its principal, by all handles, whatever
+//     others end. There is room again when the time of the former ones has passed.
+//   - Sessions/reopened: the key and the ended sessions survive.
 //   - all/unreadable records: with Stores.Damage, a record that the store cannot read holds up no
 //     query. Get and Create say so, and Expire removes it when its time has come. It is not changed
 //     before.
@@ -178,6 +183,9 @@ var promises = []promise{
 	{"Beat/lost", testLost},
 	{"Release/at once", testRelease},
 	{"Inspector/scan and count", testInspector},
+	{"Sessions/the key", testSessionKey},
+	{"Sessions/ended", testEndedSessions},
+	{"Sessions/reopened", testReopenedSessions},
 	{"all/unreadable records", testUnreadable},
 	{"all/ended context", testContext},
 	{"all/random programs", testPrograms},

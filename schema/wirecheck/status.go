@@ -45,7 +45,7 @@ func (x *reply) checkStatus(message json.RawMessage) error {
 		return err
 	}
 	// Statuses for requests that are refused before anything reads their content.
-	transport := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestEntityTooLarge,
+	transport := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge,
 		http.StatusUnsupportedMediaType, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadRequest}
 	switch {
 	case m.Error == nil && x.code != http.StatusOK:

@@ -70,7 +70,7 @@ func TestTypeScript1WithKilledReplica(t *testing.T) {
 	const token = "the-token-of-the-test"
 	binary := peer.Build(t, "../../cluster")
 	environment := append(os.Environ(),
-		"MCPTASK_POSTGRES="+peer.Database(t), "MCPTASK_SESSION_KEY=the-key-of-the-clients-has-32-bytes", "MCPTASK_TOKEN="+token)
+		"MCPTASK_POSTGRES="+peer.Database(t), "MCPTASK_TOKEN="+token)
 	set, err := replicas.Start(t.Context(), 3, func(ctx context.Context, number int) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, binary, "-replica", strconv.Itoa(number), "-http", "127.0.0.1:0", "-attached")
 		cmd.Env = environment

@@ -76,12 +76,12 @@ func IsPlain(s *mcptask.Server, caller mcptask.Caller, tool string) bool {
 }
 
 // Plan completes what a revision has negotiated of a call: the mode depends on what the caller can be
-// asked as well. After Plan, nothing changes the mode.
-func Plan(s *mcptask.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest) mcptask.CallRequest {
+// asked as well. carried says that the call has a Carrier. After Plan, nothing changes the mode.
+func Plan(s *mcptask.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest, carried bool) mcptask.CallRequest {
 	switch {
-	case call.Mode == mcptask.ModePlain && call.Retry && tool.Policy.Task != mcptask.TaskForbidden && len(caller.CanAsk) > 0:
-		// Without a session, only a task keeps a handler that waits for an answer: the client repeats
-		// the call with the answers.
+	case call.Mode == mcptask.ModePlain && (call.Retry || carried) && tool.Policy.Task != mcptask.TaskForbidden && len(caller.CanAsk) > 0:
+		// Only a task keeps a handler that waits for an answer, if the answer comes with a repeated call,
+		// or in a request to any replica.
 		call.Mode = mcptask.ModeFallback
 	case call.Mode == mcptask.ModeGrace && IsPlain(s, caller, tool.Name):
 		call.Mode, call.TakesTask = mcptask.ModeFallback, true
@@ -116,7 +116,7 @@ func findSet(s *mcptask.Server, tool string) set {
 }
 
 // Carrier sends a task's questions on the stream of the open call until stop is called. The answers
-// come to the task in other requests. stop is nil if the call has no stream.
+// come to the task in other requests.
 type Carrier = func(task mcptask.Record) (stop func())
 
 // Handle returns the handler for a call that the gateway has negotiated, if it calls a fallback tool or

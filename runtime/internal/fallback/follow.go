@@ -114,7 +114,7 @@ func (a *asker) update(ctx context.Context, record mcptask.Record) bool {
 
 // carry has the carrier ask, and reports whether it can.
 func (a *asker) carry(record mcptask.Record) bool {
-	if a.carrier != nil && a.stopCarrier == nil {
+	if a.carrier != nil && a.stopCarrier == nil { // the task asks for the first time
 		a.stopCarrier = a.carrier(record)
 	}
 	return a.stopCarrier != nil

@@ -64,6 +64,9 @@ func AskTools() mcptask.Tools {
 			}
 			return fmt.Sprint(roots), nil
 		}),
+		tool("never_a_task", mcptask.Policy{Task: mcptask.TaskForbidden}, func(ctx context.Context, task *mcptask.Task, _ AskInput) (string, error) {
+			return askSteps(ctx, task, AskInput{Steps: []string{"one"}})
+		}),
 		tool("url", optional, func(ctx context.Context, task *mcptask.Task, _ AskInput) (string, error) {
 			return nameOutcome(task.AskURL(ctx, "pay", "Pay here.", "https://example.com/pay")), nil
 		}),

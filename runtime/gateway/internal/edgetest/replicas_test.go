@@ -202,7 +202,8 @@ func TestQuestionOnAnyReplica(t *testing.T) {
 }
 
 // TestPlainCallAsksOnAnyReplica checks that a plain call asks on its own stream, and that any replica
-// takes the answer. Without a task behind it, it cannot ask.
+// takes the answer, with and without fallback tools. A tool that never runs as a task asks at the replica that has
+// opened the session.
 func TestPlainCallAsksOnAnyReplica(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		_, a, b := serveTwoReplicas(t, func(_ int, s *wiretest.Setup) { s.Fallback = true })
@@ -216,8 +217,18 @@ func TestPlainCallAsksOnAnyReplica(t *testing.T) {
 		if m := call.Next(); !strings.Contains(string(m.Result), "1.2.3") {
 			t.Errorf("%s", m.Text)
 		}
-		r := b.Call("tools/call", map[string]any{"name": "ask", "arguments": wiretest.AskArguments("one")}).OK()
-		if text := wiretest.ToolText(r.Result); text != "cannot ask" {
+		call = b.Send("tools/call", map[string]any{"name": "ask", "arguments": wiretest.AskArguments("one")})
+		a.Respond(call.Next().ID, wiretest.AcceptNote("yes"))
+		if m := call.Next(); wiretest.ToolText(m.Result) != "yes" {
+			t.Errorf("%s", m.Text)
+		}
+		only := map[string]any{"name": "never_a_task", "arguments": map[string]any{}}
+		call = a.Send("tools/call", only)
+		a.Respond(call.Next().ID, wiretest.AcceptNote("yes"))
+		if m := call.Next(); wiretest.ToolText(m.Result) != "yes" {
+			t.Errorf("%s", m.Text)
+		}
+		if text := wiretest.ToolText(b.Call("tools/call", only).OK().Result); text != "cannot ask" {
 			t.Errorf("%q", text)
 		}
 	})

@@ -1,0 +1,61 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+var _ mcptask.SessionStore = (*Store)(nil)
+
+// SessionKey implements [mcptask.SessionStore].
+func (s *Store) SessionKey(ctx context.Context) (key []byte, err error) {
+	read := func(r *session) error {
+		return r.query("SELECT secret FROM session_key", func(rows *sql.Rows) error { return rows.Scan(&key) })
+	}
+	if err := s.read(ctx, "read", read); err != nil || key != nil {
+		return key, err
+	}
+	secret := make([]byte, mcptask.MinSessionKey)
+	rand.Read(secret) //nolint:errcheck // it never fails
+	err = s.write(ctx, "write", func(w *transaction) error {
+		if _, err := w.exec("INSERT INTO session_key VALUES (1, ?) ON CONFLICT DO NOTHING", secret); err != nil {
+			return err
+		}
+		return read(w.session) // another process may have made one meanwhile
+	})
+	return key, err
+}
+
+// expiredAtOnce bounds how many rows EndSession removes. It adds one.
+const expiredAtOnce = 100
+
+// EndSession implements [mcptask.SessionStore].
+func (s *Store) EndSession(ctx context.Context, principal, name string, until time.Time, most int) (ended bool, err error) {
+	err = s.write(ctx, "write", func(w *transaction) error {
+		if _, err := w.exec("DELETE FROM ended_session WHERE (principal, session) IN (SELECT principal, session FROM ended_session WHERE until <= ? LIMIT ?)",
+			s.now().UnixMicro(), expiredAtOnce); err != nil {
+			return err
+		}
+		n, err := w.queryInt("SELECT count(*) FROM (SELECT 1 FROM ended_session WHERE principal = ? LIMIT ?)", []byte(principal), most)
+		if ended = n < int64(most); err != nil || !ended {
+			return err
+		}
+		_, err = w.exec("INSERT INTO ended_session VALUES (?, ?, ?) ON CONFLICT DO NOTHING", []byte(principal), []byte(name), until.UnixMicro())
+		return err
+	})
+	return ended && err == nil, err
+}
+
+// HasEnded implements [mcptask.SessionStore].
+func (s *Store) HasEnded(ctx context.Context, principal, name string) (ended bool, err error) {
+	err = s.read(ctx, "read", func(r *session) error {
+		n, err := r.queryInt("SELECT count(*) FROM ended_session WHERE principal = ? AND session = ?", []byte(principal), []byte(name))
+		ended = n > 0
+		return err
+	})
+	return ended, err
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 )
 
 var _ mcptask.SessionStore = (*Store)(nil)
@@ -37,14 +38,14 @@ const expiredAtOnce = 100
 func (s *Store) EndSession(ctx context.Context, principal, name string, until time.Time, most int) (ended bool, err error) {
 	err = s.write(ctx, "write", func(w *transaction) error {
 		if _, err := w.exec("DELETE FROM ended_session WHERE (principal, session) IN (SELECT principal, session FROM ended_session WHERE until <= ? LIMIT ?)",
-			s.now().UnixMicro(), expiredAtOnce); err != nil {
+			durable.Micros(s.now()), expiredAtOnce); err != nil {
 			return err
 		}
 		n, err := w.queryInt("SELECT count(*) FROM (SELECT 1 FROM ended_session WHERE principal = ? LIMIT ?)", []byte(principal), most)
 		if ended = n < int64(most); err != nil || !ended {
 			return err
 		}
-		_, err = w.exec("INSERT INTO ended_session VALUES (?, ?, ?) ON CONFLICT DO NOTHING", []byte(principal), []byte(name), until.UnixMicro())
+		_, err = w.exec("INSERT INTO ended_session VALUES (?, ?, ?) ON CONFLICT DO NOTHING", []byte(principal), []byte(name), durable.Micros(until))
 		return err
 	})
 	return ended && err == nil, err

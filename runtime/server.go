@@ -75,12 +75,12 @@ type Options struct {
 	// Concurrency is how many task handlers the local executor runs at once. The rest
 	// waits in line. 0 or less means DefaultConcurrency.
 	//
-	// Accounts take turns. One account has at most three quarters of the slots, so that
-	// another finds a free one. All anonymous callers are one account here, whose
-	// sessions share in the same way. Only the client on a pipe may have all slots.
+	// Accounts take turns. If there are four slots or more, one account has at most three
+	// quarters of them, so that another finds a free one. All anonymous callers are one account
+	// here, whose network addresses share in the same way, and so do the sessions of an address. Only the client on a pipe may have all slots.
 	Concurrency int
 	// MaxTTL bounds the retention that a requestor may ask for (C-97); 0 or less
-	// means DefaultMaxTTL. A tool's own ttl may be longer, and is the least: a requestor
+	// means DefaultMaxTTL. An anonymous one gets the tool's ttl. A tool's own ttl may be longer, and is the least: a requestor
 	// that asks for less gets the tool's.
 	MaxTTL time.Duration
 	// MaxBody bounds a request's body in bytes; 0 or less means DefaultMaxBody.
@@ -167,7 +167,7 @@ type Server struct {
 	feedPause time.Duration // of the goroutine that reads the feed
 	waitReads chan struct{} // has an element for each read of a request that waits
 
-	room *room // for tasks of anonymous callers
+	room room // for tasks of anonymous callers
 
 	unwantedMu sync.Mutex
 	unwanted   []unwantedRecord // see discardRecord
@@ -198,7 +198,6 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		created:    make(chan struct{}),
 		newsTold:   make(chan struct{}, 1),
 		waitReads:  make(chan struct{}, maxWaitReads),
-		room:       newRoom(),
 		running:    map[string]*run{},
 		observers:  map[*int]func(Record){},
 		followed:   map[string]*followed{},

@@ -47,6 +47,9 @@ func (s *Server) beginTask(ctx context.Context, caller Caller, t *registeredTool
 	}
 	fresh := s.newRecord(caller, t, arguments, call, answers)
 	slot := s.reserve(&fresh, call.Mode != ModeTask)
+	if slot == nil && s.line != nil {
+		fresh.StatusMessage = waitsForSlot
+	}
 	s.expectChange(fresh.ID, 1)
 	record, err := s.insertRecord(ctx, fresh, s.options.Limits.storeQuota())
 	if err != nil {

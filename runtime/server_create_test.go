@@ -487,3 +487,33 @@ func TestRefusedNameIsSeen(t *testing.T) {
 		}
 	})
 }
+
+// TestLineIsShown checks that a task says while it is in line that it waits for a slot, and no longer. A task that finds a
+// slot never says so, and neither is stored more often for it.
+func TestLineIsShown(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		s := newServer(t, Options{Concurrency: 1}, numberTool("hang", Policy{Task: TaskOptional}, hang), numberTool("double", Policy{Task: TaskOptional}, double))
+		first, second := begin(t, s, alice, "hang"), begin(t, s, alice, "hang")
+		synctest.Wait()
+		message := func(id string, version int64) string {
+			r, err := s.Get(t.Context(), alice, id)
+			if err != nil || r.Version != version {
+				t.Errorf("version %d: %v", r.Version, err)
+			}
+			return r.StatusMessage
+		}
+		if got := message(first.ID, 1); got != "" {
+			t.Errorf("the one that runs says %q", got)
+		}
+		if got := message(second.ID, 1); got != waitsForSlot || second.StatusMessage != got {
+			t.Errorf("the one in line says %q", got)
+		}
+		if _, _, err := s.Cancel(t.Context(), alice, first.ID); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if got := message(second.ID, 2); got != "" {
+			t.Errorf("the one that runs now says %q", got)
+		}
+	})
+}

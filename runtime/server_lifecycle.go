@@ -162,9 +162,15 @@ func (o *Outcome) name() string {
 	return string(o.Kind)
 }
 
+// waitsForSlot is the status message of a new task in the line of the local executor.
+const waitsForSlot = "Waits for a free slot."
+
 func applyStart(r *Record, e event) error {
 	if r.Phase == PhaseQueued {
 		r.Phase = PhaseRunning
+	}
+	if r.StatusMessage == waitsForSlot {
+		r.StatusMessage = ""
 	}
 	r.Attempt++
 	r.Tries++

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 )
 
@@ -25,13 +26,11 @@ const (
 
 // room is what a server knows of the room that it makes.
 type room struct {
-	turn   chan struct{} // has an element while a write makes room
-	rounds atomic.Int64  // counts the times that tasks were dropped
-	// places are where the search for tasks to drop goes on, by scope and account or address. Whoever has the turn uses it.
+	rounds atomic.Int64 // counts the times that tasks were dropped
+	turn   sync.Mutex   // held while a write makes room
+	// places are where the search for tasks to drop goes on, by scope and account or address. turn guards it.
 	places map[string]Position
 }
-
-func newRoom() *room { return &room{turn: make(chan struct{}, 1), places: map[string]Position{}} }
 
 // writeWithRoom makes a write of the record r to the store. If the ended tasks of anonymous callers leave no room for it, it
 // drops the oldest of them and makes the write again.
@@ -71,12 +70,8 @@ func chooseDrops(r *Record, err error) (key string, mayGo func(*Record) bool) {
 // room now. rounds are those before the write that has found none: if another write has made room since, makeRoom drops
 // nothing.
 func (s *Server) makeRoom(ctx context.Context, rounds int64, key string, mayGo func(*Record) bool) bool {
-	select {
-	case s.room.turn <- struct{}{}:
-		defer func() { <-s.room.turn }()
-	case <-ctx.Done():
-		return false
-	}
+	s.room.turn.Lock()
+	defer s.room.turn.Unlock()
 	if s.room.rounds.Load() != rounds {
 		return true
 	}
@@ -103,8 +98,8 @@ func (s *Server) findDrops(ctx context.Context, t *storeRetry, key string, mayGo
 	place := s.room.places[key]
 	defer func() {
 		if delete(s.room.places, key); place != (Position{}) {
-			if len(s.room.places) >= maxDropPlaces {
-				clear(s.room.places)
+			if s.room.places == nil || len(s.room.places) >= maxDropPlaces {
+				s.room.places = map[string]Position{}
 			}
 			s.room.places[key] = place
 		}

@@ -84,11 +84,11 @@ func fuzzTools() mcptask.Tools {
 
 func newFuzzed(f *testing.F) *fuzzed {
 	f.Helper()
-	s := &fuzzed{store: mcptask.NewMemoryStore(), caller: mcptask.Caller{Principal: "local", Revision: wiretest.ModernRevision, CanAsk: []string{"elicitation/create"}}}
+	s := &fuzzed{store: mcptask.NewMemoryStore(), caller: mcptask.Caller{Principal: "fuzzer", Revision: wiretest.ModernRevision, CanAsk: []string{"elicitation/create"}}}
 	var err error
 	s.tasks, err = mcptask.NewServer(mcptask.Options{
 		Store: s.store, Logger: slog.New(slog.NewTextHandler(&s.journal, nil)), MaxBody: fuzzBody,
-		Principal: func(context.Context) (string, error) { return "local", nil },
+		Principal: func(context.Context) (string, error) { return "fuzzer", nil },
 	}, fuzzTools(), wiretest.SecretTools(), siege.Tools(time.Hour))
 	if err != nil {
 		f.Fatal(err)
@@ -140,7 +140,7 @@ func (s *fuzzed) fill(text string) string {
 // stored returns the IDs of the client's tasks.
 func (s *fuzzed) stored(t testing.TB) map[string]bool {
 	t.Helper()
-	records, err := s.store.List(context.Background(), "local", mcptask.Position{}, 1<<20)
+	records, err := s.store.List(context.Background(), "fuzzer", mcptask.Position{}, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ type waiter struct {
 // New makes a pool with concurrency slots. It calls run for each task that is submitted.
 func New(run func(ctx context.Context, taskID string), concurrency int) *Pool {
 	base, stop := context.WithCancel(context.Background())
-	return &Pool{run: run, base: base, stop: stop, slots: concurrency, root: group{ratio: max(1, min(ratio, concurrency-1))}}
+	return &Pool{run: run, base: base, stop: stop, slots: concurrency}
 }
 
 // Submit schedules a task in the group at the end of the path, which goes from the widest group

@@ -3,7 +3,8 @@ package pool
 import "container/list"
 
 // ratio is how many slots a group may have for each slot that stays free. So a single group
-// has at most three quarters of them, and the next group finds a slot at once.
+// has at most three quarters of them, and the next group finds a slot at once. The share is
+// rounded up, so a pool with fewer than four slots keeps none free.
 const ratio = 3
 
 // Share is a step on the path to a group of work, such as the work of one account.
@@ -22,7 +23,6 @@ type Share struct {
 type group struct {
 	Share
 	parent *group
-	ratio  int // of its groups
 	held   int // slots, with those of its groups; may exceed all slots if some are taken in advance
 	groups map[string]*group
 	// waiting has the waiters in line for a slot, and turns the groups with waiters, the next first.
@@ -39,7 +39,7 @@ func (g *group) find(shares []Share) *group {
 			if g.groups == nil {
 				g.groups = map[string]*group{}
 			}
-			child = &group{Share: s, parent: g, ratio: g.ratio}
+			child = &group{Share: s, parent: g}
 			g.groups[s.Key] = child
 		}
 		g = child
@@ -61,7 +61,7 @@ func (g *group) turn(room int) *group {
 		child, its := e.Value.(*group), room
 		if !child.All {
 			// After it takes this many, it has ratio times the slots that stay free.
-			its = (g.ratio*room - child.held + g.ratio) / (g.ratio + 1)
+			its = (ratio*room - child.held + ratio) / (ratio + 1)
 		}
 		if found := child.turn(its); found != nil {
 			g.turns.MoveToBack(e)

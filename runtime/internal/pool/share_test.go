@@ -92,11 +92,11 @@ func TestSleepersDelayNobody(t *testing.T) {
 		flood  []string
 		others []string
 	}{
-		"a group":                   {2, []string{"p a"}, []string{"p b"}},
+		"a group":                   {4, []string{"p a"}, []string{"p b"}},
 		"a group and a session":     {4, []string{"p a"}, []string{"anonymous/s"}},
 		"two groups":                {16, []string{"p a", "p c"}, []string{"p b"}},
-		"a group of a group":        {2, []string{"anonymous/s"}, []string{"p b"}},
-		"groups of a group":         {2, sessions(200), []string{"p b"}},
+		"a group of a group":        {4, []string{"anonymous/s"}, []string{"p b"}},
+		"groups of a group":         {4, sessions(200), []string{"p b"}},
 		"a group beside its like":   {16, []string{"anonymous/s"}, []string{"anonymous/r", "p b"}},
 		"one that may have all":     {2, []string{"local!"}, nil},
 		"a group of all, and a few": {64, append(sessions(10), "p a"), []string{"p b"}},
@@ -133,6 +133,28 @@ func TestSleepersDelayNobody(t *testing.T) {
 				if want := each*len(tc.flood) + len(tc.others); len(started()) != want {
 					t.Errorf("%s: %d of %d have run", name, len(started()), want)
 				}
+			})
+		}
+	}
+}
+
+// TestFewSlots checks that a pool of fewer than four slots keeps none free: a group that is alone has all of them.
+func TestFewSlots(t *testing.T) {
+	for slots := 1; slots <= 5; slots++ {
+		for _, group := range []string{"p a", "anonymous/s", "anonymous/h/s"} {
+			bubble.Test(t, func(t *testing.T) {
+				x, started := sleepers(slots, map[string]time.Duration{group: time.Second})
+				submit(t, x, number(group, 10)...)
+				synctest.Wait()
+				want := slots
+				if slots > 3 {
+					want = (3*slots + 3) / 4
+				}
+				if got := len(started()); got > want || got < want && (slots <= 3 || group == "p a") {
+					t.Errorf("%s has %d of %d slots, want %d", group, got, slots, want)
+				}
+				time.Sleep(time.Hour)
+				closeIdle(t, x, slots)
 			})
 		}
 	}

@@ -187,7 +187,7 @@ func TestClientTaskDrops(t *testing.T) {
 
 // TestClientTaskEnds checks how a client's task may end, and in which forms the client may report it.
 func TestClientTaskEnds(t *testing.T) {
-	const cannot, declined = "the requestor cannot be asked", "the question was declined"
+	const cannot, hasLeft = "the requestor cannot be asked", "the question was declined"
 	const left = `"error":{"code":-1,"message":"the person has left"}`
 	const noGet = `"error":{"code":-32601,"message":"Method not found"}`
 	for name, test := range map[string]func(a *asked, q, result sentMessage){
@@ -195,12 +195,12 @@ func TestClientTaskEnds(t *testing.T) {
 			a.reply(result.ID, left)
 			a.none()
 			a.state(time.Second, "failed")
-			a.ends(declined)
+			a.ends(hasLeft)
 		},
 		"failed, told by tasks/get": func(a *asked, _, result sentMessage) {
 			a.state(replyWithin, "failed")
 			a.reply(a.one("tasks/result").ID, left)
-			a.ends(declined)
+			a.ends(hasLeft)
 		},
 		"failed with an answer": func(a *asked, _, result sentMessage) {
 			a.state(replyWithin, "failed")

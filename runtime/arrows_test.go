@@ -27,7 +27,7 @@ type arrow struct {
 var arrows = []arrow{
 	// The command.
 	{"cmd/internal/scripts", []string{"github.com/rogpeppe/go-internal/testscript"}, nil},
-	{"cmd/internal/calls", []string{"internal/indent", "runtime", "runtime/gosdk", "runtime/terminal", "golang.org/x/term"}, nil},
+	{"cmd/internal/calls", []string{"internal/indent", "runtime", "runtime/gosdk", "runtime/terminal", "golang.org/x/term"}, []string{"runtime/mcptasktest/bubble"}},
 	{"cmd/mcptaskgen", []string{"cmd/internal/calls", "generator/...", "runtime/terminal", "schema", "github.com/spf13/pflag"}, slices.Concat(testLibraries, []string{
 		"cmd/internal/scripts", "golden/ptytest", "runtime", "runtime/gosdk", "schema/wirecheck", "github.com/modelcontextprotocol/go-sdk/mcp",
 	})},

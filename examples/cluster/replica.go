@@ -66,7 +66,7 @@ func serveReplica(ctx context.Context, out io.Writer, m mode) error {
 
 // requireToken admits the clients that have the token.
 func requireToken(token string) func(http.Handler) http.Handler {
-	return auth.RequireBearerToken(func(_ context.Context, got string, _ *http.Request) (*auth.TokenInfo, error) {
+	return gosdk.RequireBearerToken(func(_ context.Context, got string, _ *http.Request) (*auth.TokenInfo, error) {
 		if token == "" || got != token {
 			return nil, auth.ErrInvalidToken
 		}

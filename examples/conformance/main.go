@@ -99,7 +99,7 @@ func (m mode) authenticate(next http.Handler) http.Handler {
 	if m.bearer == "" {
 		return next
 	}
-	return auth.RequireBearerToken(func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
+	return gosdk.RequireBearerToken(func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
 		if token != m.bearer {
 			return nil, auth.ErrInvalidToken
 		}

@@ -59,6 +59,9 @@ func (i interruption) code() int {
 func Endings() []os.Signal { return slices.Collect(maps.Keys(endings)) }
 
 const (
+	// onePress is how long Ctrl-C may come again for one press: the terminal sends it to the go command and to the tool that
+	// this runs, and the go command passes its own on to the tool.
+	onePress = 300 * time.Millisecond
 	// secondInterrupt is how long the person has for the second Ctrl-C, which cancels the task.
 	secondInterrupt = 2 * time.Second
 	// cancelWithin bounds that cancellation.
@@ -233,8 +236,13 @@ func (c Config) ReadInput(ctx context.Context, most int64) (content []byte, err 
 
 // needAnswer returns the failure of a command whose task asks what nobody here can answer. task may be "".
 func (s *session) needAnswer(task string, q openQuestion) *Failure {
+	f := &Failure{Code: ExitAsks, Kind: "needs_answer", Task: task, Question: newQuestion(q.Question)}
 	text := "an answer is needed: " + terminal.Printable(q.Message, false)
-	if q.fault != nil {
+	switch {
+	case errors.Is(q.fault, mcptask.ErrInvalidAnswer):
+		f.Code, f.Kind = ExitUsage, "wrong_answer"
+		text = "the answer was not sent: " + terminal.Printable(q.fault.Error(), false) + "\nThe question is: " + terminal.Printable(q.Message, false)
+	case q.fault != nil:
 		text += "\n" + terminal.Printable(q.fault.Error(), false)
 	}
 	if task != "" {
@@ -244,7 +252,8 @@ func (s *session) needAnswer(task string, q openQuestion) *Failure {
 		}
 		text += "\nThis answers it:\n  " + s.Server.commandLine("answer", words...)
 	}
-	return &Failure{Code: ExitAsks, Kind: "needs_answer", Err: errors.New(text), Task: task, Question: newQuestion(q.Question)}
+	f.Err = errors.New(text)
+	return f
 }
 
 // follow shows a call until it is done, and prints its result. Ctrl-C leaves a task running. A second Ctrl-C cancels it.
@@ -290,7 +299,8 @@ func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*m
 	return nil
 }
 
-// leave ends the wait for a task after a signal. After Ctrl-C, a second one cancels the task.
+// leave ends the wait for a task after a signal. After Ctrl-C, a second one cancels the task, if it comes once the person has
+// been told so.
 func (s *session) leave(ctx context.Context, by interruption, id string, call *mcptask.Call[*mcptask.Result]) error {
 	left := describeFailure(by, id)
 	if id == "" {
@@ -300,15 +310,22 @@ func (s *session) leave(ctx context.Context, by interruption, id string, call *m
 	if by.signal != os.Interrupt {
 		return left
 	}
-	s.terminal.Printf("Ctrl-C once more cancels it.")
-	timer := time.NewTimer(secondInterrupt)
+	timer := time.NewTimer(onePress)
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return left
-	case signal := <-s.Interrupts:
-		if signal != os.Interrupt {
-			return describeFailure(interruption{signal}, id)
+	for isTold, isPressed := false, false; !isPressed; {
+		select {
+		case <-timer.C:
+			if isTold {
+				return left
+			}
+			isTold = true
+			s.terminal.Printf("Ctrl-C once more cancels it.")
+			timer.Reset(secondInterrupt)
+		case signal := <-s.Interrupts:
+			if signal != os.Interrupt {
+				return describeFailure(interruption{signal}, id)
+			}
+			isPressed = isTold
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)

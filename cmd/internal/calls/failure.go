@@ -19,8 +19,10 @@ const (
 	ExitUnreachable = 4
 	ExitFailed      = 5 // the tool, or the server, says that it failed
 	ExitCancelled   = 6
-	ExitGone        = 7 // expired, not known, or its worker was lost
-	ExitAsks        = 8 // an answer is needed
+	ExitGone        = 7  // expired, not known, or its worker was lost
+	ExitAsks        = 8  // an answer is needed
+	ExitTooMany     = 9  // the server has had too many requests
+	ExitMalformed   = 10 // the server's answer cannot be read
 	ExitTimeout     = 124
 	ExitInterrupted = 130
 )
@@ -104,16 +106,37 @@ func describeFailure(err error, task string) *Failure {
 		f.Code, f.Kind = ExitGone, "worker_lost"
 	case errors.As(err, &tool):
 		f.Code, f.Kind = ExitFailed, "tool_failed"
+	case isTooMany(err):
+		f.Code, f.Kind = ExitTooMany, "too_many_requests"
+		f.Err = fmt.Errorf("the server has had too many requests: try again later: %w", withoutSteps(f.Err))
 	case errors.As(err, &wire):
 		f.Code, f.Kind = ExitFailed, "server_error"
 	case isDenied(err):
 		f.Code, f.Kind = ExitDenied, "denied"
 		f.Err = fmt.Errorf("%w; --token-env, --bearer or --header sends what the server asks for", withoutSteps(err))
+	case malformed.MatchString(err.Error()):
+		f.Code, f.Kind = ExitMalformed, "malformed"
+		f.Err = fmt.Errorf("the server's answer is malformed: %w", withoutSteps(f.Err))
 	default:
 		f.Code, f.Kind, f.Err = ExitUnreachable, "unreachable", withoutSteps(f.Err)
 	}
 	return f
 }
+
+// isTooMany reports whether a server refuses a request because there were too many. Without an error of the protocol, the SDK
+// and package gosdk say so only in words.
+func isTooMany(err error) bool {
+	var wire *mcptask.Error
+	if errors.As(err, &wire) {
+		limit := wire.Limit()
+		return limit == "polls" || limit == "lists"
+	}
+	text := err.Error()
+	return strings.Contains(text, http.StatusText(http.StatusTooManyRequests)) || strings.Contains(text, "HTTP status 429")
+}
+
+// malformed matches the errors of answers that cannot be read. The SDK says so only in words.
+var malformed = regexp.MustCompile(`is malformed|malformed message|failed to decode response|unmarshal|invalid message version tag|unsupported content type`)
 
 // reworded is an error in other words.
 type reworded struct {

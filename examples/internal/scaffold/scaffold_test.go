@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,6 +65,14 @@ func TestBearer(t *testing.T) {
 	}
 	p.environment = append(p.environment, "TASKS_TOKEN=sesame", "ANOTHER_TOKEN=barley")
 	s := p.serve("127.0.0.1:0")
+	response, err := http.Post(s.url, "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if got := response.Header.Get("WWW-Authenticate"); response.StatusCode != http.StatusUnauthorized || got != "Bearer" {
+		t.Errorf("without a token: HTTP %d, WWW-Authenticate: %q", response.StatusCode, got)
+	}
 	for _, flags := range [][]string{nil, {"--token-env", "ANOTHER_TOKEN"}} {
 		if code, said := p.exitCode("go", append([]string{"tool", "mcptaskgen", "call", s.url, "list_regions"}, flags...)...); code != 3 {
 			t.Errorf("with the flags %q, call ends with %d: %s", flags, code, said)

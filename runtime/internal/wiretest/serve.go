@@ -255,7 +255,7 @@ func (s Setup) wrapHandler(handler http.Handler, sdk *mcp.Server) http.Handler {
 		*s.Gateway = handler.(*gateway.Gateway)
 	}
 	if s.Bearer {
-		handler = auth.RequireBearerToken(func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
+		handler = gosdk.RequireBearerToken(func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
 			info := &auth.TokenInfo{UserID: token, Expiration: time.Now().Add(time.Hour)}
 			if token == "nobody" {
 				info.UserID = ""

@@ -1,0 +1,38 @@
+package gosdk
+
+import (
+	"net/http"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+)
+
+// RequireBearerToken does what auth.RequireBearerToken of the SDK does, and names the scheme in each 401, as HTTP asks
+// for: WWW-Authenticate: Bearer. The SDK sends this header only if options has the URL of resource metadata or scopes.
+// options may be nil. The handler gets the ResponseWriter as it came.
+func RequireBearerToken(verify auth.TokenVerifier, options *auth.RequireBearerTokenOptions) func(http.Handler) http.Handler {
+	require := auth.RequireBearerToken(verify, options)
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			admit := func(_ http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r) }
+			require(http.HandlerFunc(admit)).ServeHTTP(&challenger{w, r}, r)
+		})
+	}
+}
+
+// challenger is the ResponseWriter of a request that may be refused.
+type challenger struct {
+	http.ResponseWriter
+	request *http.Request
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (c *challenger) WriteHeader(status int) {
+	if h := c.Header(); status == http.StatusUnauthorized && h.Get("WWW-Authenticate") == "" {
+		challenge := "Bearer"
+		if c.request.Header.Get("Authorization") != "" { // a request without a token gets no error code (RFC 6750, section 3.1)
+			challenge += ` error="invalid_token"`
+		}
+		h.Set("WWW-Authenticate", challenge)
+	}
+	c.ResponseWriter.WriteHeader(status)
+}

@@ -44,6 +44,7 @@ type pipe struct {
 	merged     map[string]*merge      // subscriptions that the gateway and the SDK serve together, by ID
 	replied    chan struct{}          // has a buffer of one; gets a value when a request is answered
 	sdkDone    chan struct{}          // closed when the SDK has ended its output
+	reports    heldReports
 	// detach removes the pipe from the server's lifetimes. The sessions' lifetime otherwise ends
 	// the pipe.
 	detach func() bool
@@ -60,7 +61,9 @@ type pipeRequest struct {
 	// answer.
 	lasts bool
 	// cancelled says that the client does not want the SDK's reply any more.
-	cancelled    bool
+	cancelled bool
+	// progress is the token by which the client recognizes the reports of the request, as text, or "".
+	progress     string
 	announcement *announcement // is told when the reply is written; may be nil
 }
 
@@ -85,6 +88,7 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 		sdkDone:  make(chan struct{}),
 	}
 	p.out = newLineWriter(out, g.server.Logger(), p.endUnread)
+	p.reports.put = p.out.put
 	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	p.session.ended, p.session.end = p.ctx, p.stop
 	release := context.AfterFunc(g.server.Closing(), p.stop)
@@ -183,6 +187,7 @@ func (p *pipe) readClient(in io.Reader) {
 func (p *pipe) readSDK() {
 	defer guard.Then(p.g.server.Logger(), "the reading of the SDK", p.stop)
 	defer close(p.sdkDone)
+	defer p.reports.sendAll()
 	defer p.detach()
 	lines := bufio.NewReader(p.fromSDK)
 	for {
@@ -214,7 +219,12 @@ func (p *pipe) deliver(line []byte) {
 	default:
 		said = nil
 	}
+	if said != nil && said.Method == "notifications/progress" {
+		p.reports.hold(string(said.Params.Get("progressToken")), line)
+		return
+	}
 	replied := p.noteReply(reply.ID, reply.Method) // before the reply, after which the client may reuse the ID
+	p.reports.drop(replied.progress)
 	if !replied.cancelled && (said == nil || !p.passMerged(said)) {
 		p.out.put(line)
 	}

@@ -198,6 +198,7 @@ func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {
 	if err != nil {
 		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the params are not an object")
 	} else if x.m.IsRequest() {
+		passed.progress = string(x.m.progressToken())
 		refusal = p.expectReply(x.m, passed)
 	}
 	if refusal == nil {

@@ -20,17 +20,18 @@ const Local = "local"
 //
 //	sdk.Run(ctx, gosdk.StdioTransport(tasks))
 //
-// The program must write only protocol messages to standard output. The session ends with standard
-// input.
+// The session has standard output for itself: what the program and its children print meanwhile goes to
+// standard error. (On Windows that holds for what is written to os.Stdout after the session has
+// begun.) The session ends with standard input.
 func StdioTransport(tasks *mcptask.Server) mcp.Transport {
-	return &pipeTransport{tasks, os.Stdin, os.Stdout}
+	return &pipeTransport{tasks: tasks, in: os.Stdin}
 }
 
 // pipeTransport is an mcp.Transport behind a gateway.
 type pipeTransport struct {
 	tasks *mcptask.Server
 	in    io.Reader
-	out   io.Writer
+	out   io.Writer // nil means standard output
 }
 
 // Connect implements mcp.Transport.
@@ -39,10 +40,16 @@ func (t *pipeTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 		Server:    t.tasks,
 		Principal: func(context.Context) (string, error) { return Local, nil },
 	})
-	reader, writer, err := g.Pipe(ctx, t.in, t.out)
+	out, giveBack := t.out, func() {}
+	if out == nil {
+		out, giveBack = takeStdout()
+	}
+	reader, writer, err := g.Pipe(ctx, t.in, out)
 	if err != nil {
+		giveBack()
 		return nil, err
 	}
+	writer = returningWriter{writer, giveBack}
 	// The gateway bounds each message.
 	return (&mcp.IOTransport{Reader: reader, Writer: writer, MaxLineLength: -1}).Connect(ctx)
 }

@@ -1,6 +1,7 @@
 package gosdk_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -258,6 +259,56 @@ func TestStdioAnswersWhatWasAsked(t *testing.T) {
 		}
 		if took := time.Since(begin); took > wiretest.Patience {
 			t.Errorf("it took %v", took)
+		}
+	}
+}
+
+// TestPrintingHandler checks that what a handler, a logger and a child print to standard output does not reach the client,
+// and that the program has its standard output back after the session.
+func TestPrintingHandler(t *testing.T) {
+	t.Parallel()
+	cmd := wiretest.StdioServer(t)
+	cmd.Env = append(os.Environ(), wiretest.EnvServer+"=prints")
+	var stray strings.Builder
+	cmd.Stderr = &stray
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for i, message := range []string{
+		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"print","arguments":{}}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"print","arguments":{}}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"ping"}`,
+	} {
+		if _, err := fmt.Fprintln(in, message); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			_, _ = fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`) // the next write would fail too
+		}
+		if lines.Scan(); !strings.HasPrefix(lines.Text(), fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":`, i)) {
+			t.Errorf("after message %d: %s", i, lines.Text())
+		}
+	}
+	_ = in.Close() // the server sees the end
+	if lines.Scan(); lines.Text() != "after the session" {
+		t.Errorf("after the session: %s", lines.Text())
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"from fmt", "from a logger", "from a child"} {
+		if strings.Count(stray.String(), want) != 2 {
+			t.Errorf("standard error has %q, want %q in it twice", stray.String(), want)
 		}
 	}
 }

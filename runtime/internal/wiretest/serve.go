@@ -45,6 +45,14 @@ func Main(m *testing.M) {
 		}()
 		_, _ = io.Copy(os.Stdout, &Torrent{Rest: os.Getenv(EnvTorrentBegin), More: os.Getenv(EnvTorrentRest), Taken: new(atomic.Int64)})
 		return
+	case "prints":
+		if err := servePrinting(); err != nil {
+			log.Fatal(err)
+		}
+		return
+	case "echo":
+		fmt.Println("from a child")
+		return
 	default:
 		if err := serveStdio(); err != nil {
 			log.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,6 +52,29 @@ func serveStdio() error {
 		file := filepath.Join(os.Getenv(wireFaults), strconv.Itoa(os.Getpid()))
 		err = errors.Join(err, errors.New(text), os.WriteFile(file, []byte(text), 0o600))
 	}
+	return errors.Join(err, tasks.Close())
+}
+
+// servePrinting serves gosdk.StdioTransport, with a tool that prints to standard output in every way that a handler has.
+func servePrinting() error {
+	early := log.New(os.Stdout, "", 0)
+	print := mcptask.NewTool(mcptask.ToolSpec{Name: "print", InputSchema: OpenObject, Policy: mcptask.Policy{Task: mcptask.TaskOptional}},
+		func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
+			fmt.Print("from fmt") // without the end of a line, it would swallow the next message
+			early.Print("from a logger")
+			child := exec.CommandContext(ctx, os.Args[0])
+			child.Env = append(os.Environ(), EnvServer+"=echo")
+			child.Stdout = os.Stdout
+			return "printed", child.Run()
+		})
+	tasks, err := mcptask.NewServer(mcptask.Options{}, mcptask.Tools{Service: "S", Impl: struct{}{}, Tools: []mcptask.Tool{print}})
+	if err != nil {
+		return err
+	}
+	sdk := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
+	gosdk.AddTools(sdk, tasks)
+	err = sdk.Run(context.Background(), gosdk.StdioTransport(tasks))
+	fmt.Println("after the session")
 	return errors.Join(err, tasks.Close())
 }
 

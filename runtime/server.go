@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/steady"
@@ -91,6 +94,12 @@ type Options struct {
 	// browser may have bound its own name to the loopback address (DNS rebinding). On any
 	// other address every name is allowed.
 	AllowedHosts []string
+	// AllowedOrigins are the origins of web pages that may call the server from a browser, such as
+	// https://app.example.com. The handler answers the browser's preflights, and lets these pages
+	// read its responses; cookies are left out. Other pages are refused. A handler in front that may
+	// answer alone, such as one that checks tokens, must be wrapped in AllowOrigins of package gosdk
+	// or mcpgo.
+	AllowedOrigins []string
 	// SessionKey lets every server with the same key serve every session of 2025-11-25, so that a
 	// proxy may send each request to another replica and a restart ends no session. It is a
 	// secret of at least MinSessionKey random bytes. nil means the key that the Store makes and
@@ -217,6 +226,11 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 	for _, host := range options.AllowedHosts {
 		if host == "" || strings.ContainsAny(host, "/:*@ ") {
 			faults = append(faults, fmt.Errorf("mcptask: Options.AllowedHosts: %q is not the name of a host: give it alone, such as mcp.example.com, without scheme, port or wildcard", host))
+		}
+	}
+	for _, origin := range options.AllowedOrigins {
+		if !isOrigin(origin) {
+			faults = append(faults, fmt.Errorf("mcptask: Options.AllowedOrigins: %q is not an origin as browsers write it: give scheme and host in small letters, such as https://app.example.com, without a path, a default port or a wildcard", origin))
 		}
 	}
 	sessionStore, _ := options.Store.(SessionStore)
@@ -393,4 +407,16 @@ func (s *Server) releaseStore(ctx context.Context) error {
 		err = errors.Join(err, s.store.Close())
 	}
 	return err
+}
+
+// isOrigin reports whether a text is an origin as browsers write it.
+func isOrigin(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.Scheme+"://"+u.Host != text || strings.Contains(text, "*") {
+		return false
+	}
+	if port := u.Port(); port == "" && strings.HasSuffix(u.Host, ":") || u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {
+		return false
+	}
+	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf || unicode.IsUpper(r) })
 }

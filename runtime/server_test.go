@@ -372,6 +372,24 @@ func TestNoRevisions(t *testing.T) {
 	}
 }
 
+// TestAllowedOrigins checks that an allowed origin that no browser sends is a mistake.
+func TestAllowedOrigins(t *testing.T) {
+	for origin, isOne := range map[string]bool{
+		"https://app.example.com": true, "http://localhost:6274": true, "http://[::1]:8080": true, "chrome-extension://abcdefgh": true,
+		"": false, "null": false, "*": false, "app.example.com": false, "https://app.example.com/": false, "https://app.example.com/page": false,
+		"https://*.example.com": false, "https://App.example.com": false, "https://app.example.com:443": false, "http://app.example.com:80": false,
+		"https://me@app.example.com": false, "https://": false, "https://app.example.com:": false, "https://bücher.example": false, "https://a?b": false,
+	} {
+		s, err := NewServer(Options{AllowedOrigins: []string{origin}})
+		if isOne != (err == nil) || err != nil && !strings.Contains(err.Error(), "Options.AllowedOrigins") {
+			t.Errorf("%q: %v", origin, err)
+		}
+		if err == nil {
+			_ = s.Close()
+		}
+	}
+}
+
 // TestAllowedHostsAreNames checks that an allowed host that no request could have is a mistake.
 func TestAllowedHostsAreNames(t *testing.T) {
 	for host, isName := range map[string]bool{

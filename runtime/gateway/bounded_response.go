@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"os"
 	"strings"
@@ -93,7 +94,9 @@ func (b *boundedResponse) writeLarge(data []byte) (written int, err error) {
 func (b *boundedResponse) refuse(refusal *mcptask.Error) {
 	switch {
 	case !b.begun:
-		clear(b.Header())
+		maps.DeleteFunc(b.Header(), func(name string, _ []string) bool { // a page must be able to read the refusal
+			return name != "Vary" && !strings.HasPrefix(name, "Access-Control-")
+		})
 		refuseMemory(b, b.id, refusal)
 	case strings.HasPrefix(b.Header().Get("Content-Type"), "text/event-stream") && b.id != nil:
 		_, _ = b.writePieces(wire.AppendEvent(nil, wire.EncodeReply(b.id, nil, refusal)), nil) // fails if the client has disconnected

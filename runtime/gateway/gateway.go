@@ -40,8 +40,8 @@ type Config struct {
 	// Expires returns when the credentials of a request expire, or the zero time if they do not. The
 	// request's stream, subscription or wait for a task then ends. A nil Expires means that none expire.
 	Expires func(context.Context) time.Time
-	// CrossOrigin decides which browser origins may call. If it is nil, all cross-origin requests
-	// are refused.
+	// CrossOrigin admits requests of pages beside those of the server's AllowedOrigins. It is for
+	// programs whose own handler answers preflights. If it is nil, it admits none.
 	CrossOrigin *http.CrossOriginProtection
 	// AnyHost switches off the check that a server on a loopback address is called by a loopback
 	// name, or by one of the server's AllowedHosts. The check prevents DNS rebinding.
@@ -132,6 +132,9 @@ func New(config Config) *Gateway {
 
 // ServeHTTP implements http.Handler.
 func (g *Gateway) ServeHTTP(response http.ResponseWriter, r *http.Request) {
+	if answerOrigin(g.server, response, r) {
+		return
+	}
 	w := boundResponse(response)
 	defer w.setDeadline(0) // net/http may write once the handler has returned
 	r.Header.Del(FlowHeader)
@@ -164,8 +167,9 @@ func (g *Gateway) admitRequest(w http.ResponseWriter, r *http.Request) (principa
 	if !g.config.AnyHost && g.hasReboundHost(r) {
 		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest,
 			"the Host header %.100q is not allowed for a server on a loopback address: name the host in mcptask.Options.AllowedHosts", r.Host)
-	} else if g.config.CrossOrigin.Check(asUnsafeRequest(r)) != nil {
-		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "cross-origin request refused")
+	} else if !hasAllowedOrigin(g.server, r) && g.config.CrossOrigin.Check(asUnsafeRequest(r)) != nil {
+		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest,
+			"cross-origin request refused: name the origin of the page, %.100q, in mcptask.Options.AllowedOrigins", r.Header.Get("Origin"))
 	} else if refusal = checkRepeated(r.Header); refusal != nil {
 		status = http.StatusBadRequest
 	} else {

@@ -63,11 +63,15 @@ type Options struct {
 	// request. The options of tasks take precedence. A nil Principal makes every caller anonymous.
 	// It is asked again as [mcptask.Options.Principal] is, so it can end a stream whose token has expired.
 	Principal func(context.Context) (string, error)
-	// CrossOrigin decides which browser origins may call. Nil refuses all cross-origin requests.
-	CrossOrigin *http.CrossOriginProtection
 	// SessionTimeout ends a session after this time without a request or an open stream. 0 means
 	// never.
 	SessionTimeout time.Duration
+}
+
+// AllowOrigins lets the pages of [mcptask.Options.AllowedOrigins] call a handler in front of
+// NewHandler's, such as one that checks tokens. NewHandler itself needs no wrapper.
+func AllowOrigins(tasks *mcptask.Server, next http.Handler) http.Handler {
+	return gateway.AllowOrigins(tasks, next)
 }
 
 // NewHandler adds tasks to an mcp-go server over streamable HTTP, in 2025-11-25 and 2026-07-28 at
@@ -76,6 +80,6 @@ type Options struct {
 func NewHandler(tasks *mcptask.Server, inner *server.StreamableHTTPServer, options Options) http.Handler {
 	return gateway.New(gateway.Config{
 		Server: tasks, Stateful: inner, Stateless: inner, Direct: true,
-		Principal: options.Principal, CrossOrigin: options.CrossOrigin, SessionTimeout: options.SessionTimeout,
+		Principal: options.Principal, SessionTimeout: options.SessionTimeout,
 	})
 }

@@ -75,6 +75,8 @@ var untapped = map[string]string{
 	"runtime/gosdk/example_test.go ExampleStdioTransport":                         "as ExampleNewHandler",
 	"cmd/mcptaskgen/call_test.go serveCalls":                                      "speaks on standard pipes to the command that started it; TestCallScripts has the same traffic over HTTP",
 	"examples/hosts/demopicture_test.go TestDemoPicture":                          "serves a recording to a browser, and speaks no protocol",
+	"examples/hosts/originpage_test.go servePage":                                 "serves a page to a browser, and speaks no protocol",
+	"runtime/internal/wiretest/stdio.go servePrinting":                            "is about who gets standard output; its test reads each line",
 	"runtime/gosdk/held_test.go serveHeld":                                        "a process whose processor time is measured, which the tap would take too",
 	"examples/internal/replicas/proxy_test.go startProxy":                         "the proxy passes on whatever it gets",
 	"examples/internal/replicas/proxy_test.go newNumbered":                        "stands behind the proxy and speaks no protocol",

@@ -22,6 +22,7 @@ func (x *reply) checkEmpty(left bool) error {
 		}
 		return nil
 	case x.request.Method == http.MethodDelete && x.code == http.StatusNoContent,
+		x.request.Method == http.MethodOptions && x.code == http.StatusNoContent && x.Header().Get("Access-Control-Allow-Origin") != "",
 		x.request.Method == http.MethodDelete && x.code == http.StatusOK, // mcp-go's
 		x.code == http.StatusMethodNotAllowed, x.request.Method == http.MethodHead && x.code >= 400:
 		return nil
@@ -68,7 +69,7 @@ var foreignTexts = map[int][]string{
 		"can't send Last-Event-ID ", "no server available",
 	},
 	http.StatusForbidden:        {"session user mismatch"},
-	http.StatusUnauthorized:     {"no bearer token"},
+	http.StatusUnauthorized:     {"no bearer token", "invalid token"},
 	http.StatusNotFound:         {"session not found", "session is closing"},
 	http.StatusMethodNotAllowed: {"Method Not Allowed"},
 	http.StatusConflict:         {"stream ID conflicts with ongoing stream"},

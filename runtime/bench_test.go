@@ -221,6 +221,9 @@ func BenchmarkList(b *testing.B) {
 // BenchmarkRetained ends 100,000 tasks with a result of 100 bytes, and says how
 // many bytes and goroutines each costs while it is stored, and after its ttl.
 func BenchmarkRetained(b *testing.B) {
+	if testing.Short() {
+		b.Skip("it takes half a minute")
+	}
 	const tasks = 100_000
 	for b.Loop() {
 		var ahead atomic.Int64

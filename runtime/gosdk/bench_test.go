@@ -193,13 +193,13 @@ func (l life) live(client *http.Client, number int64) error {
 // BenchmarkTasksGet polls a task beside a bare echo.
 func BenchmarkTasksGet(b *testing.B) {
 	b.Run(mcptask.Revision20260728, func(b *testing.B) {
-		url := serve(b, mcptask.Options{})
+		url := serve(b, unlimited())
 		id := wiretest.CreateModern(b, url)
 		p := posts{url, wiretest.ModernHeaders("tasks/get", id), wiretest.ModernBody("tasks/get", fmt.Sprintf(`"taskId":%q`, id))}
 		beside(b, p, 1, p.echo(b))
 	})
 	b.Run(mcptask.Revision20251125, func(b *testing.B) {
-		url := serve(b, mcptask.Options{})
+		url := serve(b, unlimited())
 		headers := wiretest.LegacyHeaders(b, url)
 		created := wiretest.Post(b, url, headers, wiretest.LegacyBody("tools/call", `"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"endless"},"task":{}`))
 		var task struct {
@@ -226,7 +226,9 @@ func BenchmarkTasksList(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		url := serve(b, mcptask.Options{Store: store, Principal: func(context.Context) (string, error) { return "alice", nil }})
+		options := unlimited()
+		options.Store, options.Principal = store, func(context.Context) (string, error) { return "alice", nil }
+		url := serve(b, options)
 		return posts{url, wiretest.LegacyHeaders(b, url), wiretest.LegacyBody("tasks/list", "")}
 	}
 	beside(b, list(100_000), 1, list(1000))
@@ -248,6 +250,7 @@ var roads = []struct {
 
 const createParams = `"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"main"}`
 
+// unlimited returns the options of a server that refuses no request, however fast they come.
 func unlimited() mcptask.Options {
 	limits := wiretest.NoPollLimits
 	limits.Tasks, limits.Running, limits.Bytes = -1, -1, -1

@@ -46,6 +46,9 @@ const heldPoll = 5 * time.Second
 // is this binary again: the processor time as a share of one core, the memory that is in use after a collection, and the
 // goroutines. The server's goroutines include one of each handler.
 func BenchmarkHeld(b *testing.B) {
+	if testing.Short() {
+		b.Skip("it takes a minute")
+	}
 	debug.SetGCPercent(100) // as in a program, and not as in the tests
 	if os.Getenv(envHeldServer) != "" {
 		serveHeld(b)

@@ -57,6 +57,9 @@ func (f *filled) exec(b *testing.B, sql string, args ...any) {
 }
 
 func BenchmarkMillion(b *testing.B) {
+	if testing.Short() {
+		b.Skip("it takes minutes, and 2 GB of disk")
+	}
 	server := pgtest.Start(b, pgtest.Options{Durable: true})
 	durabletest.BenchmarkMillion(b, func(b *testing.B, n, held int64) durabletest.Filled {
 		b.Helper()

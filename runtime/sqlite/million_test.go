@@ -62,6 +62,9 @@ func (f filled) Fill(b *testing.B, n, held int64, expires time.Time) {
 func (f filled) IDOf(number int64) string { return fmt.Sprintf("%08x", uint32(number*2654435761)) }
 
 func BenchmarkMillion(b *testing.B) {
+	if testing.Short() {
+		b.Skip("it takes minutes, and 2 GB of disk")
+	}
 	durabletest.BenchmarkMillion(b, func(b *testing.B, n, held int64) durabletest.Filled {
 		b.Helper()
 		f := filled{openBench(b)}

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 )
 
 // newInternalOutcome makes the outcome of a fault that is not told to the caller.
@@ -50,14 +52,34 @@ func encodeResult(raw bool, result *Result) (json.RawMessage, error) {
 	return marshalJSON(result.Structured) // checks it and writes it as one line
 }
 
+// errUnbounded refuses a result that would cost its readers too much.
+var errUnbounded = Errorf(CodeInternalError, "the tool's result has more than %d objects and arrays within each other, or a number of more than %d characters or with an exponent that is not from %d to %d",
+	validate.MaxDepth, validate.MaxNumber, validate.MinExponent, validate.MaxExponent)
+
+// isBounded reports whether all parts of an encoded result are within the bounds of arguments. isChecked says
+// that a schema has checked the structured content.
+func (r *Result) isBounded(isChecked bool) bool {
+	for _, c := range r.Content {
+		if !validate.Bounded(json.RawMessage(c)) {
+			return false
+		}
+	}
+	for _, m := range r.Meta {
+		if !validate.Bounded(m) {
+			return false
+		}
+	}
+	return isChecked || validate.Bounded(r.Structured)
+}
+
 // repairOutcome makes a handler's outcome fit to be stored and sent: valid JSON in
 // UTF-8, of one line. Only what is broken is lost.
 func (s *Server) repairOutcome(tool string, task *Task, o *Outcome) *Outcome {
 	switch {
 	case o.Error != nil:
 		e := *o.Error
-		if len(e.Data) > 0 && !json.Valid(e.Data) {
-			s.Notice(slog.LevelError, "the data of a handler's error is not JSON", "tool", tool, "task", LogID(task.principal, task.id))
+		if len(e.Data) > 0 && (!json.Valid(e.Data) || !validate.Bounded(e.Data)) {
+			s.Notice(slog.LevelError, "the data of a handler's error is not JSON, or beyond the bounds of a result", "tool", tool, "task", LogID(task.principal, task.id))
 			e.Data = nil
 		}
 		e.Message = strings.ToValidUTF8(e.Message, "\uFFFD")

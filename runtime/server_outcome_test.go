@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
@@ -35,6 +36,11 @@ func TestOutcomes(t *testing.T) {
 	}
 	misfit := spec
 	misfit.OutputSchema = `{"type":"object","required":["x"]}`
+	schemed := spec
+	schemed.OutputSchema = `{"type":"object"}`
+	deep := func(n int) json.RawMessage { return json.RawMessage(strings.Repeat("[", n) + strings.Repeat("]", n)) }
+	tooDeep := deep(validate.MaxDepth + 1)
+	const unbounded = "error the tool's result has more than 1000 objects and arrays within each other, or a number of more than 1000 characters or with an exponent that is not from -307 to 308 (code -32603) "
 	const internal = "error internal error (code -32603) "
 	cases := []struct {
 		name string
@@ -73,6 +79,18 @@ func TestOutcomes(t *testing.T) {
 		{"invalid raw result", raw(`{"a":`), internal},
 		{"raw result of several lines", raw("{\n\"a\":\n5}"), `result {"a":5}`},
 		{"empty raw result", raw(""), internal},
+		{"the deepest structured content", returned(&Result{Structured: deep(validate.MaxDepth)}, nil), `result {"content":[],"structuredContent":` + string(deep(validate.MaxDepth)) + `}`},
+		{"structured content that is too deep", returned(&Result{Structured: tooDeep}, nil), unbounded},
+		{"structured content of a tool error that is too deep", returned(&Result{Structured: tooDeep, IsError: true}, nil), unbounded},
+		{"structured content with an absurd number", returned(&Result{Structured: json.RawMessage(`{"n":1e-9999999}`)}, nil), unbounded},
+		{"content that is too deep", returned(&Result{Content: []Content{Content(tooDeep)}}, nil), unbounded},
+		{"_meta that is too deep", returned(&Result{Meta: map[string]json.RawMessage{"a": tooDeep}}, nil), unbounded},
+		{"_meta beside a schema", NewTool(schemed, func(context.Context, *Task, struct{}) (*Result, error) {
+			return &Result{Structured: json.RawMessage(`{}`), Meta: map[string]json.RawMessage{"a": tooDeep}}, nil
+		}), unbounded},
+		{"raw result that is too deep", raw(string(tooDeep)), unbounded},
+		{"raw result with a long number", raw(`{"n":` + strings.Repeat("1", validate.MaxNumber+1) + `}`), unbounded},
+		{"data that is too deep", withData(string(tooDeep)), `error no (code -32000) `},
 	}
 	log := &logged{}
 	bubble.Test(t, func(t *testing.T) {

@@ -440,6 +440,10 @@ func (s *Server) invokeHandler(ctx context.Context, t *registeredTool, task *Tas
 		s.logger.ErrorContext(ctx, "output not encoded", "tool", t.spec.Name, "task", logID, "error", err)
 		return newInternalOutcome()
 	}
+	if !result.isBounded(t.output != nil && !result.IsError) {
+		s.logger.ErrorContext(ctx, "output beyond the bounds", "tool", t.spec.Name, "task", logID, "error", errUnbounded)
+		return &Outcome{Kind: OutcomeError, Error: errUnbounded}
+	}
 	return &Outcome{Kind: OutcomeResult, Result: data, IsError: result.IsError}
 }
 

@@ -410,9 +410,11 @@ func (t *registeredTool) callHandler(ctx context.Context, task *Task, arguments 
 func (s *Server) invokeHandler(ctx context.Context, t *registeredTool, task *Task, arguments json.RawMessage) (outcome *Outcome) {
 	logID := LogID(task.principal, task.id)
 	defer func() {
-		if outcome != nil { // nil means that the handler ends its goroutine
-			outcome = s.repairOutcome(t.spec.Name, task, outcome)
+		if outcome == nil {
+			guard.LogExit(s.logger, "handler", "tool", t.spec.Name, "task", logID)
+			return
 		}
+		outcome = s.repairOutcome(t.spec.Name, task, outcome)
 	}()
 	defer guard.Then(s.logger, "handler", func() { outcome = newInternalOutcome() }, "tool", t.spec.Name, "task", logID)
 	handlerCtx := ctx

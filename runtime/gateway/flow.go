@@ -9,6 +9,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // Callbacks send messages to the caller during a call. They are an SDK's.
@@ -82,6 +83,13 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 	if tool != f.Tool {
 		return mcptask.CallReply{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the call of %q came in as a call of %q", tool, f.Tool)
 	}
+	err = mcptask.Errorf(mcptask.CodeInternalError, "internal error") // which stays if the handler ends its goroutine
+	guard.Apart(s.Logger(), "call", func() { reply, err = f.run(ctx, s, arguments, callbacks) })
+	return reply, err
+}
+
+// run is Run, once.
+func (f *Flow) run(ctx context.Context, s *mcptask.Server, arguments json.RawMessage, callbacks Callbacks) (reply mcptask.CallReply, err error) {
 	ctx, end := s.BeginRequest(ctx, f.request)
 	result := mcptask.RequestResult{Error: errNoAnswer}
 	defer func() { end(result) }()

@@ -119,7 +119,7 @@ func New(config Config) *Gateway {
 		g.maxBody = config.MaxBody
 	}
 	if own := config.Server.Options().Principal; own != nil {
-		g.principal = own
+		g.principal = guardPrincipal(config.Server, own)
 	}
 	if g.principal == nil {
 		g.principal = func(context.Context) (string, error) { return "", nil }
@@ -213,7 +213,7 @@ func (g *Gateway) forwardGet(w http.ResponseWriter, r *http.Request, principal s
 	defer g.sessions.beginUse(s.id)()
 	defer s.streams.Add(-1)
 	if s.streams.Add(1) > 1 {
-		done, refusal := g.countWaiting(ctx, s.newCaller(g, "GET"))
+		done, refusal := g.countWaiting(ctx, g.locate(r, s.newCaller(g, "GET")))
 		if refusal != nil {
 			refuse(w, http.StatusTooManyRequests, nil, refusal)
 			return

@@ -5,11 +5,13 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"net/netip"
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/origin"
 )
 
@@ -19,6 +21,20 @@ const (
 	// remotePrefix begins the principal of a caller over HTTP that would be localPrincipal, or would begin so already.
 	remotePrefix = "remote:"
 )
+
+// guardPrincipal returns a function that calls Options.Principal in a goroutine of its own. If Principal panics or ends
+// its goroutine, the request is refused and not left without an answer.
+func guardPrincipal(s *mcptask.Server, own func(context.Context) (string, error)) func(context.Context) (string, error) {
+	return func(ctx context.Context) (principal string, err error) {
+		if !guard.Apart(s.Logger(), "Options.Principal", func() { principal, err = own(ctx) }) {
+			return "", errNoPrincipal
+		}
+		return principal, err
+	}
+}
+
+// errNoPrincipal is the error of an Options.Principal that has not returned.
+var errNoPrincipal = errors.New("Options.Principal did not return")
 
 // identify returns the principal of a request over HTTP. No such principal is the one of the client on a pipe,
 // whoever has chosen its name, and no two names become one.

@@ -31,15 +31,17 @@ func (t *handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.requests.Go(func() {
 		defer guard.Recover(nil, "a request")
 		defer cancel()
+		code := http.StatusInternalServerError // which stays if the handler panics, or ends its goroutine
 		defer func() {
-			if p := recover(); p != nil {
-				w.WriteHeader(http.StatusInternalServerError)
+			p := recover()
+			w.WriteHeader(code)
+			if p != nil {
 				_ = writer.CloseWithError(fmt.Errorf("the handler panicked: %v", p))
 			}
+			_ = writer.Close()
 		}()
 		t.handler.ServeHTTP(w, request)
-		w.WriteHeader(http.StatusOK)
-		_ = writer.Close()
+		code = http.StatusOK
 	})
 	select {
 	case <-w.begun:

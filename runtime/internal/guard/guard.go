@@ -36,3 +36,31 @@ func Log(logger *slog.Logger, what string, p any, attrs ...any) {
 	}
 	logger.Error(what+" panicked", append(attrs, "panic", p, "stack", string(debug.Stack()))...)
 }
+
+// Apart calls f in a goroutine of its own and waits for it, and reports whether f has returned. It is for code that may end
+// its goroutine, as testing.T.FailNow does, while a caller waits for an answer. Apart logs that, and a panic.
+func Apart(logger *slog.Logger, what string, f func()) (returned bool) {
+	done := make(chan struct{})
+	go func() {
+		defer func() {
+			defer close(done)
+			if p := recover(); p != nil {
+				Log(logger, what, p)
+			} else if !returned {
+				LogExit(logger, what)
+			}
+		}()
+		f()
+		returned = true
+	}()
+	<-done
+	return returned
+}
+
+// LogExit logs that code has ended its goroutine.
+func LogExit(logger *slog.Logger, what string, attrs ...any) {
+	if logger == nil {
+		logger = slog.Default() //nolint:forbidigo // as in Log
+	}
+	logger.Error(what+" ended its goroutine (runtime.Goexit)", append(attrs, "stack", string(debug.Stack()))...)
+}

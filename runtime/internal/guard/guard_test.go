@@ -3,6 +3,7 @@ package guard
 import (
 	"bytes"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -38,5 +39,23 @@ func TestNothingToStop(t *testing.T) {
 	}()
 	if log.Len() > 0 {
 		t.Errorf("logged: %s", &log)
+	}
+}
+
+// TestApart checks that Apart survives code that ends its goroutine, and code that panics, and tells both from a return.
+func TestApart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		f    func()
+		want string
+	}{
+		"returns": {func() {}, ""},
+		"exits":   {runtime.Goexit, "the work ended its goroutine"},
+		"panics":  {func() { panic("boom") }, "the work panicked"},
+	} {
+		var log bytes.Buffer
+		returned := Apart(slog.New(slog.NewTextHandler(&log, nil)), "the work", tc.f)
+		if returned != (tc.want == "") || !strings.Contains(log.String(), tc.want) || tc.want == "" && log.Len() > 0 {
+			t.Errorf("%s: returned %v, logged: %s", name, returned, &log)
+		}
 	}
 }

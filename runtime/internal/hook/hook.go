@@ -1,5 +1,5 @@
 // Package hook calls the functions that a program wants to be called at the beginning and the end of something. What
-// they do cannot harm what they are told of: a panic is logged.
+// they do cannot harm what they are told of: a panic is logged, and so is the end of the goroutine, which is one of its own.
 package hook
 
 import (
@@ -37,16 +37,16 @@ func Call[Hook, Info, End any](ctx context.Context, logger *slog.Logger, hooks [
 // callBegin calls one function. If it panics or returns no context, the context stays.
 func callBegin[Info, End any](ctx context.Context, logger *slog.Logger, begin Begin[Info, End], info Info) (next context.Context, end func(End)) {
 	next = ctx
-	defer guard.Recover(logger, "hook")
-	inner, end := begin(ctx, info)
-	if inner != nil {
-		next = inner
-	}
+	guard.Apart(logger, "hook", func() {
+		var inner context.Context
+		if inner, end = begin(ctx, info); inner != nil {
+			next = inner
+		}
+	})
 	return next, end
 }
 
 // Tell calls a function that returns nothing.
 func Tell(logger *slog.Logger, f func()) {
-	defer guard.Recover(logger, "hook")
-	f()
+	guard.Apart(logger, "hook", f)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -62,4 +63,23 @@ func TestNothingToCall(t *testing.T) {
 		t.Error("another context")
 	}
 	end(1)
+}
+
+// TestHooksThatExit checks that a hook which ends its goroutine is ignored like one that panics.
+func TestHooksThatExit(t *testing.T) {
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	ctx, end := Call(t.Context(), logger, []hooks{
+		{func(context.Context, string) (context.Context, func(int)) { runtime.Goexit(); return nil, nil }},
+		{func(ctx context.Context, _ string) (context.Context, func(int)) {
+			return context.WithValue(ctx, key{}, "kept"), func(int) { runtime.Goexit() }
+		}},
+	}, pick, "it")
+	if ctx.Value(key{}) != "kept" {
+		t.Errorf("the context has %v", ctx.Value(key{}))
+	}
+	end(7)
+	if n := strings.Count(log.String(), "hook ended its goroutine"); n != 2 {
+		t.Errorf("%d records:\n%s", n, &log)
+	}
 }

@@ -218,7 +218,33 @@ func ReadStarted(result json.RawMessage) (mcptask.Snapshot, error) {
 	if json.Unmarshal(result, &r) == nil && r.Meta.Task != nil {
 		return newSnapshot20251125(*r.Meta.Task)
 	}
+	if err := checkToolResult(result); err != nil {
+		return mcptask.Snapshot{}, NewMalformedError("tools/call", err)
+	}
 	return newFinishedSnapshot(result)
+}
+
+// checkToolResult returns an error for an answer to a call that says nothing, or that announces a task in a form that the
+// revision does not have: taken for a result, it would hide the task. Servers omit the content beside structured content
+// and in an error.
+func checkToolResult(result json.RawMessage) error {
+	var r struct {
+		ResultType json.RawMessage   `json:"resultType"`
+		Task       json.RawMessage   `json:"task"`
+		Content    []json.RawMessage `json:"content"`
+		Structured json.RawMessage   `json:"structuredContent"`
+		IsError    bool              `json:"isError"`
+	}
+	if json.Unmarshal(result, &r) != nil || r.IsError || len(r.Content) > 0 || len(r.Structured) > 0 {
+		return nil // what cannot be decoded has its own error
+	}
+	switch {
+	case string(r.ResultType) == `"task"` || IsObject(r.Task):
+		return errors.New("it announces a task in the form of another revision, and is no result")
+	case r.Content == nil:
+		return errors.New("it is neither a result nor a task: it has no content")
+	}
+	return nil
 }
 
 // DescribeTask makes the description of a task for the _meta of a result that only tells of it.

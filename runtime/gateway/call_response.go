@@ -27,7 +27,7 @@ const longestRefusal = 200
 // events, and turns the SDK's JSON into an event. It is safe for concurrent use.
 type callResponse struct {
 	w       http.ResponseWriter
-	id      json.RawMessage // the request's
+	id      json.RawMessage // the request's; nil if the client resumes the stream
 	streams bool            // the client accepts a stream
 	gone    <-chan struct{}
 	// header is the SDK's header. The SDK may change it while messages are sent here.
@@ -51,6 +51,19 @@ func (x *httpExchange) respondToCall() *callResponse {
 	r := &callResponse{w: x.w, id: x.m.ID, streams: acceptsStream(x.r), header: http.Header{}, gone: x.r.Context().Done()}
 	x.w = r
 	return r
+}
+
+// ownEvents begins the IDs of the events of a session's own stream. The official SDK puts the name of a stream before
+// the underscore, and this one has none.
+const ownEvents = "_"
+
+// resumeCall serves a GET that resumes the stream of a call, from the events that the SDK has stored. The SDK does not
+// begin the response before the next event.
+func (g *Gateway) resumeCall(w http.ResponseWriter, r *http.Request) {
+	response := &callResponse{w: w, streams: true, header: http.Header{}, gone: r.Context().Done()}
+	defer response.end()
+	response.startKeepAlive()
+	g.forwardStream(g.config.Stateful, response, r)
 }
 
 // startKeepAlive has the response begin soon, and comments follow until the end.
@@ -170,7 +183,7 @@ func (r *callResponse) sendAll(messages [][]byte) {
 func (r *callResponse) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.begunHere && !r.isSSE {
+	if r.begunHere && !r.isSSE && r.id != nil {
 		answer := r.encodeAnswer()
 		r.stream().sendMessage(answer)
 	}

@@ -220,6 +220,10 @@ func (g *Gateway) forwardGet(w http.ResponseWriter, r *http.Request, principal s
 		}
 		defer done()
 	}
+	if last := r.Header.Get("Last-Event-Id"); last != "" && !strings.HasPrefix(last, ownEvents) {
+		g.resumeCall(w, r)
+		return
+	}
 	g.serveStandalone(w, r, s)
 }
 

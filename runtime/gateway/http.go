@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
@@ -320,10 +322,27 @@ func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
 			return
 		}
 		token, closeFlow := OpenFlow(x.g.server, flow)
-		defer closeFlow()
+		defer x.closeFlow(closeFlow)
 		x.r.Header.Set(FlowHeader, token)
 	}
 	x.next().ServeHTTP(x.w, x.r)
+}
+
+// takenWithin is how long after a client has left the SDK may take the flow of its call. The SDK takes it at once, unless
+// the machine is very busy.
+const takenWithin = 10 * time.Second
+
+// closeFlow closes the flow of a request that is over. If the client has left, the SDK may be about to take the flow: the
+// call goes on, and the client may come back for the result.
+func (x *httpExchange) closeFlow(closeFlow func()) {
+	if x.r.Context().Err() == nil {
+		closeFlow()
+		return
+	}
+	time.AfterFunc(takenWithin, func() {
+		defer guard.Recover(x.g.server.Logger(), "the end of a flow")
+		closeFlow()
+	})
 }
 
 func (x *httpExchange) forwardOpen(done func()) {

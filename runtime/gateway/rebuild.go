@@ -401,7 +401,7 @@ func (g *Gateway) openStreamOf(r *http.Request, principal string) (*session, int
 		return nil, status, refusal
 	}
 	g.ensureInitialized(r, s)
-	if s.portable != nil && s.portable.rebuilt && strings.HasPrefix(r.Header.Get("Last-Event-Id"), "_") {
+	if s.portable != nil && s.portable.rebuilt && strings.HasPrefix(r.Header.Get("Last-Event-Id"), ownEvents) {
 		// The client resumes its own stream, whose events another replica has numbered. It gets a
 		// new stream. A stream of a call cannot be had here, and the SDK says so.
 		r.Header.Del("Last-Event-Id")

@@ -73,6 +73,7 @@ func (t *httpTap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if p := recover(); p != nil {
 			panic(p) // the connection breaks, so what was sent is not a response
 		}
+		x.requests() // a GET may get the response to one
 		x.checkEnd()
 	}()
 	t.next.ServeHTTP(x, r)

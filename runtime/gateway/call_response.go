@@ -64,6 +64,7 @@ func (g *Gateway) resumeCall(w http.ResponseWriter, r *http.Request) {
 	defer response.end()
 	response.startKeepAlive()
 	g.forwardStream(g.config.Stateful, response, r)
+	response.WriteHeader(http.StatusOK) // unless the SDK has begun it: there may be no event left
 }
 
 // startKeepAlive has the response begin soon, and comments follow until the end.

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 )
 
@@ -66,7 +67,7 @@ func checkResumed(t *testing.T, tool string, early, signed bool) {
 		mcptask.NewTool(mcptask.ToolSpec{Name: "plain", InputSchema: wiretest.OpenObject, Policy: mcptask.Policy{Task: mcptask.TaskForbidden}}, work),
 		mcptask.NewTool(mcptask.ToolSpec{Name: "behind_task", InputSchema: wiretest.OpenObject, Policy: mcptask.Policy{Task: mcptask.TaskOptional}}, work),
 	}}
-	setup := wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{tools}, HTTP: &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}}
+	setup := wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{tools}, HTTP: &mcp.StreamableHTTPOptions{EventStore: gosdk.NewEventStore()}}
 	if signed {
 		setup.Options.SessionKey = sessionKey
 	}

@@ -178,6 +178,9 @@ type CallRequest struct {
 	Ask func(context.Context, Input) (json.RawMessage, error)
 	// Progress takes progress if the caller asked for it; nil drops it.
 	Progress ProgressFunc
+	// Returned is called when the handler of a call without a task has returned, before its result is
+	// encoded. It may be nil.
+	Returned func()
 
 	// operator is the person who calls in the requestor's place, or "", and again says which task is run again.
 	operator, again string

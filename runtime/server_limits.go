@@ -122,6 +122,7 @@ var accountAdvice = map[string]limitAdvice{
 	"lists":     {"Limits.Lists", "list less often"},
 	"sessions":  {"Limits.Sessions", "try again later"},
 	"followed":  {"", "name fewer tasks, or end other subscriptions"},
+	"starting":  {"Concurrency", "try again in a second"},
 	"memory":    {"MaxBody", "try again in a second, or send and ask for less at once"},
 }
 

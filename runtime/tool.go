@@ -71,6 +71,9 @@ func NewTool[In, Out any](spec ToolSpec, handler func(context.Context, *Task, In
 		if err != nil {
 			return nil, err
 		}
+		if host, ok := task.host.(callHost); ok && host.call.Returned != nil {
+			host.call.Returned()
+		}
 		return encodeOutput(out)
 	}}
 }

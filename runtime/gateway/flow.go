@@ -59,7 +59,7 @@ type Flow struct {
 	// withheld are the call's arguments if the SDK cannot read them. It is nil if the SDK gets
 	// them.
 	withheld json.RawMessage
-	// share takes the memory of the result. It is nil on a pipe.
+	// share takes the memory of the result.
 	share *share
 
 	// announced delays messages about the call's task until the reply is written. It is nil outside
@@ -114,7 +114,15 @@ func (f *Flow) call(ctx context.Context, s *mcptask.Server, arguments json.RawMe
 		return mcptask.CallReply{}, refusal
 	}
 	defer done()
-	call := f.Call
+	call, begun := f.Call, func() {}
+	if f.Handle == nil && call.Mode == mcptask.ModePlain {
+		returned, end, refusal := f.share.beginCall(ctx)
+		if refusal != nil {
+			return mcptask.CallReply{}, refusal
+		}
+		defer end()
+		call.Returned, begun = returned, end
+	}
 	call.Progress = callbacks.Progress
 	if callbacks.Progress != nil && !f.Held {
 		progress := newProgress(callbacks.Progress, f.newAge(ctx, s, arguments))
@@ -131,6 +139,7 @@ func (f *Flow) call(ctx context.Context, s *mcptask.Server, arguments json.RawMe
 	} else {
 		reply, err = s.Call(ctx, f.Caller, f.Tool, arguments, call)
 	}
+	begun() // it may have to wait
 	if err == nil && reply.Outcome != nil {
 		if refusal := f.share.takeResult(ctx, len(reply.Outcome.Result)); refusal != nil {
 			return mcptask.CallReply{}, refusal

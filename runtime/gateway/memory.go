@@ -8,7 +8,9 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 const (
@@ -27,6 +29,15 @@ const (
 	// answerCopies is how many there are of an answer that nobody has announced.
 	resultCopies = 6
 	answerCopies = 3
+	// memoryPatience is how long a message waits for memory.
+	memoryPatience = 10 * time.Second
+	// startShare divides Options.Concurrency: so many calls without a task may begin at once for an
+	// account or for all anonymous callers. The server begins twice as many.
+	startShare = 8
+	// startTime is how long a handler counts as one that begins, if it does not return before.
+	startTime = time.Second / 4
+	// startPatience is how long such a call waits until it may begin. Many others may be before it.
+	startPatience = 30 * time.Second
 )
 
 // memoryKind is what memory is taken for. Each kind has room of its own, so that a message that holds
@@ -37,6 +48,7 @@ const (
 	ofBodies memoryKind = iota
 	ofValues
 	ofAnswers
+	ofCalls // counts calls
 	memoryKinds
 )
 
@@ -49,12 +61,15 @@ type memoryKey struct {
 // memory bounds the memory that messages take while they are under way: from when their bytes come
 // until they are handled, and from when an answer is made until its client has received it. All
 // gateways of a server share it.
-type memory = limit.Budget[memoryKey]
+type memory struct {
+	limit.Budget[memoryKey]
+	calls limit.Budget[memoryKey]
+}
 
 type memoryOf struct{}
 
 func memoryFor(s *mcptask.Server) *memory {
-	return s.Attached(memoryOf{}, func() any { return new(memory) }).(*memory)
+	return s.Attached(memoryOf{}, func() any { return &memory{calls: limit.Budget[memoryKey]{NewestFirst: true}} }).(*memory)
 }
 
 // memoryBound returns how much of each kind of memory an account may take.
@@ -66,8 +81,18 @@ func (g *Gateway) memoryBound() int {
 	return limit.Times(largest, memoryShare)
 }
 
+// measureMessage returns how much memory a message takes that is not small: its copies, and what the
+// SDK makes of its values.
+func measureMessage(data []byte) int {
+	if len(data) <= smallMessage {
+		return 0
+	}
+	return len(data)*bodyCopies + wire.CountValues(data, len(data))*valueCost
+}
+
 // share is what one request takes of the memory. It is safe for concurrent use. Its functions do
-// nothing after release, and neither do those of the zero value.
+// nothing after release, and neither do those of nil
+// and of the zero value.
 type share struct {
 	g      *Gateway
 	caller mcptask.Caller
@@ -86,6 +111,9 @@ func (s *share) bounds(kind memoryKind) []limit.Bound[memoryKey] {
 		whose = string(mcptask.ScopeAnonymous)
 	}
 	most := s.g.memoryBound()
+	if kind == ofCalls {
+		most = max(1, s.g.server.Options().Concurrency/startShare)
+	}
 	return []limit.Bound[memoryKey]{
 		{Key: memoryKey{kind, whose}, Most: most},
 		{Key: memoryKey{kind, string(mcptask.ScopeServer)}, Most: limit.Times(most, 2)},
@@ -96,7 +124,7 @@ func (s *share) bounds(kind memoryKind) []limit.Bound[memoryKey] {
 // the request keeps in memory meanwhile, of what does not count yet.
 func (s *share) take(ctx context.Context, kind memoryKind, n, kept int) *mcptask.Error {
 	give, refusal := s.borrow(ctx, kind, n, kept)
-	if refusal != nil {
+	if refusal != nil || s == nil {
 		return refusal
 	}
 	s.mu.Lock()
@@ -112,11 +140,14 @@ func (s *share) take(ctx context.Context, kind memoryKind, n, kept int) *mcptask
 
 // borrow is take until give is called.
 func (s *share) borrow(ctx context.Context, kind memoryKind, n, kept int) (give func(), refusal *mcptask.Error) {
-	if n <= 0 || s.g == nil {
+	if n <= 0 || s == nil || s.g == nil {
 		return func() {}, nil
 	}
-	bounds := s.bounds(kind)
-	give, full := s.g.memory.Take(ctx, n, kept, bounds...)
+	budget, bounds, patience := &s.g.memory.Budget, s.bounds(kind), memoryPatience
+	if kind == ofCalls {
+		budget, patience = &s.g.memory.calls, startPatience
+	}
+	give, full := budget.Take(ctx, patience, n, kept, bounds...)
 	if give != nil {
 		return give, nil
 	}
@@ -128,7 +159,27 @@ func (s *share) borrow(ctx context.Context, kind memoryKind, n, kept int) (give 
 	default:
 		scope = mcptask.ScopeAccount
 	}
-	return nil, s.g.server.LimitedIn(ctx, scope, s.caller, "memory", bounds[full].Most)
+	name := "memory"
+	if kind == ofCalls {
+		name = "starting"
+	}
+	return nil, s.g.server.LimitedIn(ctx, scope, s.caller, name, bounds[full].Most)
+}
+
+// beginCall waits until a call without a task may begin, and returns what ends it. The size of a result
+// is known only once the handler has returned and the result is encoded, so only a few calls do this at
+// once. A handler that takes longer than startTime does not count any more.
+func (s *share) beginCall(ctx context.Context) (returned, end func(), refusal *mcptask.Error) {
+	give, refusal := s.borrow(ctx, ofCalls, 1, 0)
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	give = sync.OnceFunc(give)
+	timer := time.AfterFunc(startTime, func() {
+		defer guard.Recover(nil, "the begin of a call")
+		give()
+	})
+	return func() { timer.Stop() }, func() { timer.Stop(); give() }, nil
 }
 
 // has returns how much of a kind is taken.
@@ -151,7 +202,7 @@ func (s *share) release() {
 
 // takeResult takes memory for a result that is about to be encoded.
 func (s *share) takeResult(ctx context.Context, size int) *mcptask.Error {
-	if s == nil || size <= smallMessage { // on a pipe there is no share
+	if size <= smallMessage {
 		return nil
 	}
 	return s.take(ctx, ofAnswers, size*resultCopies, size)

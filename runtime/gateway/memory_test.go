@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,7 +51,7 @@ func besiege(t *testing.T) *besieged {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute) // net/http lingers
-		if give, full := g.memory.Take(t.Context(), g.memoryBound(), 0, (&share{g: g}).bounds(ofBodies)...); give == nil {
+		if give, full := g.memory.Take(t.Context(), 0, g.memoryBound(), 0, (&share{g: g}).bounds(ofBodies)...); give == nil {
 			t.Errorf("bound %d is still taken", full)
 		}
 	})
@@ -267,4 +268,44 @@ func TestContentEncoding(t *testing.T) {
 		}
 		b.want(b.send(request{header: "Content-Encoding: identity\r\n"}), http.StatusOK, 0)
 	})
+}
+
+// TestCallsBeginInTurn checks that only a few calls without a task run their handler at once, until it has
+// returned and its result is encoded, and that a handler that takes long makes way for others.
+func TestCallsBeginInTurn(t *testing.T) {
+	for name, test := range map[string]struct {
+		lasts time.Duration
+		most  int32
+	}{
+		"quick": {startTime / 2, mcptask.DefaultConcurrency / startShare},
+		"long":  {time.Minute, 100},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			var running, most atomic.Int32
+			tool := mcptask.NewTool(mcptask.ToolSpec{Name: "tool", InputSchema: `{"type":"object"}`}, func(context.Context, *mcptask.Task, struct{}) (string, error) {
+				now := running.Add(1)
+				defer running.Add(-1)
+				for highest := most.Load(); now > highest && !most.CompareAndSwap(highest, now); highest = most.Load() {
+				}
+				time.Sleep(test.lasts)
+				return "done", nil
+			})
+			g := New(Config{Server: newServer(t, mcptask.Options{}, tool)})
+			var all sync.WaitGroup
+			for range 100 {
+				all.Go(func() {
+					share := &share{g: g}
+					defer share.release()
+					flow := &Flow{Tool: "tool", Call: mcptask.CallRequest{Mode: mcptask.ModePlain}, share: share}
+					if reply, err := flow.Run(t.Context(), g.server, "tool", nil, Callbacks{}); err != nil || reply.Outcome == nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			if most.Load() != test.most {
+				t.Errorf("%d at once, want %d", most.Load(), test.most)
+			}
+		})
+	}
 }

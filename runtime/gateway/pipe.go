@@ -65,6 +65,7 @@ type pipeRequest struct {
 	// progress is the token by which the client recognizes the reports of the request, as text, or "".
 	progress     string
 	announcement *announcement // is told when the reply is written; may be nil
+	memory       int           // what the request takes, as a body over HTTP
 }
 
 // lastReplies limits how long the end of the input waits for replies that are still missing.
@@ -298,23 +299,33 @@ func (p *pipe) isAnswered() bool {
 	return !p.delivering
 }
 
-// checkID refuses a request whose ID belongs to an earlier request without a reply. The client
-// could not tell the replies apart. p.mu is held.
-func (p *pipe) checkID(m *message) *mcptask.Error {
-	if _, open := p.requests[wire.IDKey(m.ID)]; !open {
-		return nil
+// addRequest notes a request that has no reply yet. It refuses one whose ID belongs to an earlier such
+// request: the client could not tell the replies apart. It also refuses one that takes too much memory
+// beside them. p.mu is held.
+func (p *pipe) addRequest(m *message, added pipeRequest) *mcptask.Error {
+	id := wire.IDKey(m.ID)
+	if _, open := p.requests[id]; open {
+		return mcptask.Errorf(mcptask.CodeInvalidRequest, "a request with this id is already under way")
 	}
-	return mcptask.Errorf(mcptask.CodeInvalidRequest, "a request with this id is already under way")
+	if added.memory = measureMessage(m.Bytes()); added.memory > 0 {
+		taken := 0
+		for _, r := range p.requests {
+			taken += r.memory
+		}
+		if most := p.g.memoryBound(); taken > 0 && added.memory > most-taken {
+			return p.g.server.Limited(p.ctx, mcptask.Caller{Principal: p.session.principal, Method: m.Method}, "memory", most)
+		}
+	}
+	p.requests[id] = added
+	return nil
 }
 
 // expectReply notes a request that the SDK is to answer.
 func (p *pipe) expectReply(m *message, passed pipeRequest) (refusal *mcptask.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if refusal = p.checkID(m); refusal == nil {
-		id := wire.IDKey(m.ID)
-		delete(p.merged, id) // the ID now belongs to this request
-		p.requests[id] = passed
+	if refusal = p.addRequest(m, passed); refusal == nil {
+		delete(p.merged, wire.IDKey(m.ID)) // the ID now belongs to this request
 	}
 	return refusal
 }

@@ -49,6 +49,11 @@ type pipeExchange struct {
 	ctx context.Context
 }
 
+// newShare returns what a request takes of the memory of answers. Requests count in addRequest.
+func (p *pipe) newShare() *share {
+	return &share{g: p.g, caller: mcptask.Caller{Principal: p.session.principal}}
+}
+
 func (x *pipeExchange) context() context.Context { return x.ctx }
 func (x *pipeExchange) message() *message        { return x.m }
 func (x *pipeExchange) modern() bool             { return x.m.IsRequest() && x.m.meta.Version != nil }
@@ -123,18 +128,24 @@ func (x *pipeExchange) answer(work work) {
 		cancel()
 		return
 	}
-	if refusal := p.checkID(x.m); refusal != nil {
+	if refusal := p.addRequest(x.m, pipeRequest{end: cancel, ours: true, lasts: work.waits}); refusal != nil {
 		p.mu.Unlock()
 		cancel()
 		x.refuse(refusedRequest, refusal)
 		return
 	}
-	p.requests[id] = pipeRequest{end: cancel, ours: true, lasts: work.waits}
 	defer p.mu.Unlock() // until the work has begun: waitForWork must not miss it
 	p.work.Go(func() {
 		defer guard.Recover(p.g.server.Logger(), "a request on pipes")
 		defer cancel()
 		result, err := p.g.runWork(ctx, x.m, work)
+		share := p.newShare()
+		defer share.release()
+		if err == nil {
+			if refusal := share.takeResult(ctx, len(result)); refusal != nil {
+				result, err = nil, refusal
+			}
+		}
 		// The client has cancelled the request, or is gone.
 		silent := ctx.Err() != nil && err != nil && p.g.server.Closing().Err() == nil || errors.Is(err, errAnswered)
 		p.mu.Lock()
@@ -190,7 +201,10 @@ func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {
 		if flow.announced != nil { // the questions follow the reply on the same stream
 			flow.announced.then = func(task string) { p.g.mailbox(p.session).SettleAfter(task, 0) }
 		}
-		passed = pipeRequest{end: func() { life.Stop(); closeFlow() }, announcement: flow.announced}
+		share := p.newShare()
+		unused := context.AfterFunc(p.ctx, func() { defer guard.Recover(p.g.server.Logger(), "the end of a pipe"); share.release() })
+		flow.share = share
+		passed = pipeRequest{end: func() { life.Stop(); closeFlow(); unused(); share.release() }, announcement: flow.announced}
 		edits = append(edits, wire.Set(json.RawMessage(`"`+token+`"`), "params", "_meta", FlowMeta))
 	}
 	line, err := x.m.Edited(edits...)

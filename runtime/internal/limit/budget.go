@@ -10,8 +10,6 @@ import (
 )
 
 const (
-	// patience is how long a Take waits for room.
-	patience = 10 * time.Second
 	// grace is how far a transfer may fall behind slowestPeer before it can lose its room to others.
 	grace = 5 * time.Second
 	// slowestPeer is the rate of a transfer that falls behind no further, in bytes per second.
@@ -19,7 +17,7 @@ const (
 	// sweepEvery is how often those who wait get the room of one transfer that has fallen behind.
 	sweepEvery = 100 * time.Millisecond
 	// maxLine limits how many may wait for the room of one key.
-	maxLine = 256
+	maxLine = 1000
 )
 
 // Budget divides room among those who take some of it, by keys. If there is too little, they wait
@@ -29,9 +27,13 @@ const (
 // A Transfer holds room for as long as a peer takes to send or to receive. While others wait for
 // room, the transfer that is the furthest behind is cut.
 type Budget[K comparable] struct {
+	// NewestFirst serves those first who have waited for the shortest time. Under a flood, whoever
+	// comes new does not wait for the flood. Set it before the first use.
+	NewestFirst bool
+
 	mu        sync.Mutex
 	taken     map[K]int
-	line      list.List // of *waiter[K], the first is the one that has waited for longest
+	line      list.List // of *waiter[K], the first is served first
 	kept      map[K]int // what those in the line keep in memory, and how many they are
 	waiting   map[K]int
 	transfers map[*Transfer[K]]struct{}
@@ -46,12 +48,12 @@ type waiter[K comparable] struct {
 	granted bool
 }
 
-// Take takes n of each key's room until give is called. It waits while a key has too little of it.
-// kept is what the caller keeps in memory while it waits: those who wait keep at most a quarter of a
+// Take takes n of each key's room until give is called. It waits, at most as long as its patience,
+// while a key has too little of it. kept is what the caller keeps in memory while it waits: those who wait keep at most a quarter of a
 // bound. If Take fails, give is nil, and full is the index of the bound that has too little room.
 //
 // What is larger than a bound gets its room once nothing else of the key is taken.
-func (b *Budget[K]) Take(ctx context.Context, n, kept int, bounds ...Bound[K]) (give func(), full int) {
+func (b *Budget[K]) Take(ctx context.Context, patience time.Duration, n, kept int, bounds ...Bound[K]) (give func(), full int) {
 	b.mu.Lock()
 	full = b.findFull(n, bounds)
 	if full < 0 {
@@ -136,7 +138,7 @@ func (b *Budget[K]) grant() {
 	}
 }
 
-// join puts a waiter at the end of the line. b.mu is held.
+// join puts a waiter into the line. b.mu is held.
 func (b *Budget[K]) join(w *waiter[K]) (place *list.Element) {
 	for _, bound := range w.bounds {
 		count(&b.waiting, bound.Key, 1)
@@ -144,6 +146,9 @@ func (b *Budget[K]) join(w *waiter[K]) (place *list.Element) {
 	}
 	if b.sweeper == nil {
 		b.sweeper = time.AfterFunc(sweepEvery, b.sweep)
+	}
+	if b.NewestFirst {
+		return b.line.PushFront(w)
 	}
 	return b.line.PushBack(w)
 }

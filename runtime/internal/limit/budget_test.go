@@ -10,11 +10,13 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
+const patience = 10 * time.Second
+
 // takeNow takes room that there must be.
 func takeNow(t *testing.T, b *Budget[string], n int, bounds ...Bound[string]) (give func()) {
 	t.Helper()
 	began := time.Now()
-	give, full := b.Take(t.Context(), n, 0, bounds...)
+	give, full := b.Take(t.Context(), patience, n, 0, bounds...)
 	if give == nil || time.Since(began) > 0 {
 		t.Fatalf("no room for %d: bound %d is full, after %v", n, full, time.Since(began))
 	}
@@ -33,7 +35,7 @@ func TestBudget(t *testing.T) {
 		var all sync.WaitGroup
 		wait := func(name string, n int) {
 			all.Go(func() {
-				give, _ := b.Take(t.Context(), n, 0, account(name)...)
+				give, _ := b.Take(t.Context(), patience, n, 0, account(name)...)
 				if give == nil {
 					t.Errorf("%s gets no room", name)
 					return
@@ -70,20 +72,20 @@ func TestBudgetPatience(t *testing.T) {
 		bounds := []Bound[string]{{"a", 40}, {"all", 20}}
 		give := takeNow(t, &b, 20, bounds...)
 		began := time.Now()
-		if give, full := b.Take(t.Context(), 1, 0, bounds...); give != nil || full != 1 || time.Since(began) != patience {
+		if give, full := b.Take(t.Context(), patience, 1, 0, bounds...); give != nil || full != 1 || time.Since(began) != patience {
 			t.Errorf("bound %d is full, after %v", full, time.Since(began))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began = time.Now()
-		if give, _ := b.Take(ctx, 1, 0, bounds...); give != nil || time.Since(began) != time.Second {
+		if give, _ := b.Take(ctx, patience, 1, 0, bounds...); give != nil || time.Since(began) != time.Second {
 			t.Errorf("it waits for %v", time.Since(began))
 		}
 		began = time.Now()
 		var all sync.WaitGroup
 		for range 2 {
 			all.Go(func() {
-				if give, full := b.Take(t.Context(), 1, 3, bounds...); give != nil || full != 1 {
+				if give, full := b.Take(t.Context(), patience, 1, 3, bounds...); give != nil || full != 1 {
 					t.Errorf("bound %d is full", full)
 				}
 			})
@@ -101,6 +103,33 @@ func TestBudgetPatience(t *testing.T) {
 	})
 }
 
+// TestBudgetNewestFirst checks that the newest of those who wait is served first if the budget says so.
+func TestBudgetNewestFirst(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		b := Budget[string]{NewestFirst: true}
+		give := takeNow(t, &b, 1, Bound[string]{"a", 1})
+		var order []int
+		var all sync.WaitGroup
+		for i := range 3 {
+			all.Go(func() {
+				give, _ := b.Take(t.Context(), patience, 1, 0, Bound[string]{"a", 1})
+				if give == nil {
+					t.Error("no room")
+					return
+				}
+				order = append(order, i)
+				give()
+			})
+			synctest.Wait()
+		}
+		give()
+		all.Wait()
+		if len(order) != 3 || order[0] != 2 || order[2] != 0 {
+			t.Errorf("served %v", order)
+		}
+	})
+}
+
 // TestBudgetLargest checks that what is larger than a bound gets its room alone.
 func TestBudgetLargest(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -108,11 +137,11 @@ func TestBudgetLargest(t *testing.T) {
 		small := takeNow(t, &b, 1, Bound[string]{"a", 10})
 		time.AfterFunc(time.Second, small)
 		began := time.Now()
-		large, full := b.Take(t.Context(), 100, 0, Bound[string]{"a", 10})
+		large, full := b.Take(t.Context(), patience, 100, 0, Bound[string]{"a", 10})
 		if large == nil || time.Since(began) != time.Second {
 			t.Fatalf("bound %d is full, after %v", full, time.Since(began))
 		}
-		if give, _ := b.Take(t.Context(), 1, 0, Bound[string]{"a", 10}); give != nil {
+		if give, _ := b.Take(t.Context(), patience, 1, 0, Bound[string]{"a", 10}); give != nil {
 			t.Error("it is not alone")
 		}
 		large()
@@ -149,7 +178,7 @@ func TestBudgetSlowPeers(t *testing.T) {
 			t.Fatalf("%v were cut while nobody waited", cut)
 		}
 		takeNow := func(n int) func() {
-			give, _ := b.Take(t.Context(), n, 0, own)
+			give, _ := b.Take(t.Context(), patience, n, 0, own)
 			if give == nil {
 				t.Fatal("no room")
 			}
@@ -163,7 +192,7 @@ func TestBudgetSlowPeers(t *testing.T) {
 		if len(cut) != 2 || cut[1] != "slow" {
 			t.Errorf("%v were cut", cut)
 		}
-		if give, _ := b.Take(t.Context(), 1, 0, own); give != nil || len(cut) != 2 {
+		if give, _ := b.Take(t.Context(), patience, 1, 0, own); give != nil || len(cut) != 2 {
 			t.Errorf("%v were cut", cut)
 		}
 		one()
@@ -181,7 +210,7 @@ func TestBudgetBursts(t *testing.T) {
 		transfer := b.Begin(give, bound)
 		transfer.Move(1 << 30)
 		began := time.Now()
-		if give, _ := b.Take(t.Context(), 10, 0, bound); give == nil || time.Since(began) > grace+2*sweepEvery {
+		if give, _ := b.Take(t.Context(), patience, 10, 0, bound); give == nil || time.Since(began) > grace+2*sweepEvery {
 			t.Errorf("it waits for %v", time.Since(began))
 		}
 		if transfer.Close() {
@@ -199,7 +228,7 @@ func TestBudgetConcurrently(t *testing.T) {
 	for i := range 200 {
 		all.Go(func() {
 			n := 1 + i%3
-			give, _ := b.Take(t.Context(), n, 0, Bound[string]{"a", 7})
+			give, _ := b.Take(t.Context(), patience, n, 0, Bound[string]{"a", 7})
 			if give == nil {
 				t.Error("no room")
 				return

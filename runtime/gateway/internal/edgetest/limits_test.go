@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -496,6 +497,35 @@ func TestLimitProgressToken(t *testing.T) {
 			if r := call(strings.Repeat("x", 1<<10+1)); r.Error == nil || r.Error.Code != wiretest.InvalidParams {
 				t.Errorf("%s: %.300s", revision, r.Body)
 			}
+		}
+	})
+}
+
+// TestPipeMemory checks that large requests which have no answer yet are bounded on a pipe, that small
+// ones go on, and that there is room again once a request is answered.
+func TestPipeMemory(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := wiretest.NewPipedWith(t, mcptask.Options{})
+		p.Initialize()
+		call := func(id int, size int) string {
+			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"endless","arguments":{"x":%q}}}`, id, strings.Repeat("x", size))
+		}
+		const size, most = 1<<20 - 100, 7 // of 32 MiB, four times a body's size
+		for id := range most {
+			p.Say("%s", call(id, size))
+		}
+		if line := p.Ask("%s", call(most, size)); !strings.Contains(line, `"limit":"memory"`) || !strings.Contains(line, fmt.Sprintf(`"id":%d`, most)) {
+			t.Errorf("%.300s", line)
+		}
+		p.Say("%s", call(most, 1000))
+		p.Say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
+		if line := p.Ask(`{"jsonrpc":"2.0","id":"ping","method":"ping"}`); !strings.Contains(line, `"ping"`) {
+			t.Errorf("%.300s", line)
+		}
+		synctest.Wait()
+		p.Say("%s", call(most+1, size))
+		if line := p.Ask(`{"jsonrpc":"2.0","id":"ping","method":"ping"}`); !strings.Contains(line, `"ping"`) {
+			t.Errorf("%.300s", line)
 		}
 	})
 }

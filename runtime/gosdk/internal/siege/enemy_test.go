@@ -176,19 +176,33 @@ func (e *enemy) end() {
 
 // raw writes a request on its own connection and reads no response.
 func (e *enemy) raw(ctx context.Context, m message) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", strings.TrimPrefix(e.url, "http://"))
-	if err != nil {
-		return nil, err
+	conn, err := e.dial(ctx)
+	if err == nil {
+		err = m.write(conn, 0)
 	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetReadBuffer(1 << 12) // a small buffer, so that unread bytes wait in the server
-	}
-	var b bytes.Buffer
-	b.WriteString(m.method() + " / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
-	_ = m.header.Write(&b)
-	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n%s", len(m.body), m.body)
-	_, err = conn.Write(b.Bytes())
 	return conn, err
+}
+
+// dial opens a connection with a small buffer, so that unread bytes wait in the server.
+func (e *enemy) dial(ctx context.Context) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", strings.TrimPrefix(e.url, "http://"))
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetReadBuffer(1 << 12)
+	}
+	return conn, err
+}
+
+// write writes a request without the last bytes of its body.
+func (m message) write(to io.Writer, without int) error {
+	var head bytes.Buffer
+	head.WriteString(m.method() + " / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+	_ = m.header.Write(&head)
+	fmt.Fprintf(&head, "Content-Length: %d\r\n\r\n", len(m.body))
+	if _, err := to.Write(head.Bytes()); err != nil {
+		return err
+	}
+	_, err := io.WriteString(to, m.body[:len(m.body)-without])
+	return err
 }
 
 // together runs something n times, a few at once.

@@ -223,7 +223,7 @@ func (s *Server) chooseRetention(caller Caller, policy Policy, call CallRequest)
 	if call.TTL == nil || *call.TTL <= 0 {
 		return policy.TTL
 	}
-	wish := min(*call.TTL, s.boundRetention(caller, policy))
+	wish := min(*call.TTL, s.options.MaxTTL, s.boundRetention(caller, policy))
 	if call.FromEnd {
 		return wish
 	}

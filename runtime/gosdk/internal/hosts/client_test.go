@@ -503,7 +503,11 @@ func (w *watch) notice(seen signal) {
 }
 
 func (w *watch) checkProgress(now time.Time) {
-	if since := now.Sub(w.progress); w.r.token != nil && since > quiet {
+	limit := quiet
+	if w.c.piped != nil {
+		limit += 10 * time.Millisecond // a report on a pipe waits for the answer that may come with it
+	}
+	if since := now.Sub(w.progress); w.r.token != nil && since > limit {
 		w.c.t.Errorf("no progress for %v", since)
 	}
 }

@@ -76,7 +76,10 @@ func checkCreate(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
 	wiretest.EachRoad(t, func(t *testing.T, direct bool) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Direct: direct, Revision: revision, Options: mcptask.Options{MaxTTL: 48 * time.Hour}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Direct: direct, Revision: revision, Options: mcptask.Options{
+			MaxTTL:    48 * time.Hour,
+			Principal: func(context.Context) (string, error) { return "alice", nil }, // an anonymous caller gets the tool's own ttl
+		}})
 		p := wiretest.NewPeer(t, url, revision, "")
 		const day = 24 * 60 * 60 * 1000 // the tool's own
 		for _, test := range []struct {

@@ -77,15 +77,18 @@ func testStore(t *testing.T, dsn string, o Options) {
 // damages are ways in which a row becomes one that the store cannot read: statements for the task with the
 // number $1.
 var damages = map[string]string{
-	"terms that are cut off":   `UPDATE @schema@.task SET terms = substr(terms, 1, length(terms) - 1) WHERE seq = $1`,
-	"terms that are nonsense":  `UPDATE @schema@.task SET terms = '\x01ffffffffffffffffff01' WHERE seq = $1`,
-	"terms that are empty":     `UPDATE @schema@.task SET terms = '' WHERE seq = $1`,
-	"terms of a newer version": `UPDATE @schema@.task SET terms = '\x02'::bytea || substr(terms, 2) WHERE seq = $1`,
-	"a phase that is new":      `UPDATE @schema@.task SET phase = CASE WHEN phase < 9 THEN 5 ELSE 11 END WHERE seq = $1`,
-	"an outcome that is new":   `UPDATE @schema@.task SET outcome = 77 WHERE seq = $1`,
-	"questions that are cut":   `UPDATE @schema@.inputs SET body = substr(body, 1, 20) WHERE seq = $1`,
-	"questions that are new":   `UPDATE @schema@.inputs SET body = '\x02'::bytea || substr(body, 2) WHERE seq = $1`,
-	"a result that is new":     `UPDATE @schema@.task SET outcome = 1, result = '\x02' WHERE seq = $1`,
+	"terms that are cut off":        `UPDATE @schema@.task SET terms = substr(terms, 1, length(terms) - 1) WHERE seq = $1`,
+	"terms that are nonsense":       `UPDATE @schema@.task SET terms = '\x01ffffffffffffffffff01' WHERE seq = $1`,
+	"terms that are empty":          `UPDATE @schema@.task SET terms = '' WHERE seq = $1`,
+	"terms of a newer version":      `UPDATE @schema@.task SET terms = '\x02'::bytea || substr(terms, 2) WHERE seq = $1`,
+	"a phase that is new":           `UPDATE @schema@.task SET phase = CASE WHEN phase < 9 THEN 5 ELSE 11 END WHERE seq = $1`,
+	"an outcome that is new":        `UPDATE @schema@.task SET outcome = 77 WHERE seq = $1`,
+	"an end without an outcome":     `UPDATE @schema@.task SET phase = CASE WHEN phase < 9 THEN 5 ELSE 9 END, outcome = 0 WHERE seq = $1`,
+	"a creation in the year 200000": `UPDATE @schema@.task SET created = 6248000000000000000 WHERE seq = $1`,
+	"a change in the year -100":     `UPDATE @schema@.task SET updated = -65300000000000000 WHERE seq = $1`,
+	"questions that are cut":        `UPDATE @schema@.inputs SET body = substr(body, 1, 20) WHERE seq = $1`,
+	"questions that are new":        `UPDATE @schema@.inputs SET body = '\x02'::bytea || substr(body, 2) WHERE seq = $1`,
+	"a result that is new":          `UPDATE @schema@.task SET outcome = 1, result = '\x02' WHERE seq = $1`,
 }
 
 // damage changes the row of a task by a statement. It returns what puts the row back.
@@ -97,15 +100,15 @@ func damage(t testing.TB, s *Store, id, statement string) (undo func()) {
 			t.Fatal(err)
 		}
 	}
-	var seq, phase, outcome int64
+	var seq, phase, outcome, created, updated int64
 	var terms, result, inputs []byte
-	if err := s.pool.QueryRow(t.Context(), s.schema.sql("SELECT t.seq, phase, outcome, terms, result, i.body FROM @schema@.task t LEFT JOIN @schema@.inputs i USING (seq) WHERE id = $1"), []byte(id)).
-		Scan(&seq, &phase, &outcome, &terms, &result, &inputs); err != nil {
+	if err := s.pool.QueryRow(t.Context(), s.schema.sql("SELECT t.seq, phase, outcome, created, updated, terms, result, i.body FROM @schema@.task t LEFT JOIN @schema@.inputs i USING (seq) WHERE id = $1"), []byte(id)).
+		Scan(&seq, &phase, &outcome, &created, &updated, &terms, &result, &inputs); err != nil {
 		t.Fatal(err)
 	}
 	execute(statement, seq)
 	return func() {
-		execute("UPDATE @schema@.task SET phase = $2, outcome = $3, terms = $4, result = $5 WHERE seq = $1", seq, phase, outcome, terms, result)
+		execute("UPDATE @schema@.task SET phase = $2, outcome = $3, terms = $4, result = $5, created = $6, updated = $7 WHERE seq = $1", seq, phase, outcome, terms, result, created, updated)
 		execute("UPDATE @schema@.inputs SET body = $2 WHERE seq = $1", seq, inputs)
 	}
 }

@@ -53,15 +53,18 @@ func TestStore(t *testing.T) {
 // damages are ways in which a row becomes one that the store cannot read: statements for the task with the
 // ID ?1, whose number is ?2.
 var damages = map[string]string{
-	"terms that are cut off":   "UPDATE task SET terms = substr(terms, 1, length(terms) - 1) WHERE id = ?1",
-	"terms that are nonsense":  "UPDATE task SET terms = x'01ffffffffffffffffff01' WHERE id = ?1",
-	"terms that are empty":     "UPDATE task SET terms = x'' WHERE id = ?1",
-	"terms of a newer version": "UPDATE task SET terms = CAST(x'02' || substr(terms, 2) AS BLOB) WHERE id = ?1",
-	"a phase that is new":      "UPDATE task SET phase = iif(phase < 9, 5, 11) WHERE id = ?1",
-	"an outcome that is new":   "UPDATE task SET outcome = 77, is_error = 2 WHERE id = ?1",
-	"questions that are cut":   "UPDATE inputs SET body = substr(body, 1, 20) WHERE seq = ?2",
-	"questions that are new":   "UPDATE inputs SET body = CAST(x'02' || substr(body, 2) AS BLOB) WHERE seq = ?2",
-	"a result that is new":     "UPDATE task SET outcome = 1, result = x'02' WHERE id = ?1",
+	"terms that are cut off":        "UPDATE task SET terms = substr(terms, 1, length(terms) - 1) WHERE id = ?1",
+	"terms that are nonsense":       "UPDATE task SET terms = x'01ffffffffffffffffff01' WHERE id = ?1",
+	"terms that are empty":          "UPDATE task SET terms = x'' WHERE id = ?1",
+	"terms of a newer version":      "UPDATE task SET terms = CAST(x'02' || substr(terms, 2) AS BLOB) WHERE id = ?1",
+	"a phase that is new":           "UPDATE task SET phase = iif(phase < 9, 5, 11) WHERE id = ?1",
+	"an outcome that is new":        "UPDATE task SET outcome = 77, is_error = 2 WHERE id = ?1",
+	"an end without an outcome":     "UPDATE task SET phase = iif(phase < 9, 5, 9), outcome = 0 WHERE id = ?1",
+	"a creation in the year 200000": "UPDATE task SET created = 6248000000000000000 WHERE id = ?1",
+	"a change in the year -100":     "UPDATE task SET updated = -65300000000000000 WHERE id = ?1",
+	"questions that are cut":        "UPDATE inputs SET body = substr(body, 1, 20) WHERE seq = ?2",
+	"questions that are new":        "UPDATE inputs SET body = CAST(x'02' || substr(body, 2) AS BLOB) WHERE seq = ?2",
+	"a result that is new":          "UPDATE task SET outcome = 1, result = x'02' WHERE id = ?1",
 }
 
 // damage changes the row of a task by a statement. It returns what puts the row back.
@@ -78,15 +81,15 @@ func damage(t testing.TB, s mcptask.Store, id, statement string) (undo func()) {
 			t.Fatal(err)
 		}
 	}
-	var seq, phase, outcome, isError int64
+	var seq, phase, outcome, isError, created, updated int64
 	var terms, result, inputs []byte
-	if err := db.QueryRow("SELECT seq, phase, outcome, is_error, terms, result, (SELECT body FROM inputs WHERE seq = task.seq) FROM task WHERE id = ?", []byte(id)).
-		Scan(&seq, &phase, &outcome, &isError, &terms, &result, &inputs); err != nil {
+	if err := db.QueryRow("SELECT seq, phase, outcome, is_error, created, updated, terms, result, (SELECT body FROM inputs WHERE seq = task.seq) FROM task WHERE id = ?", []byte(id)).
+		Scan(&seq, &phase, &outcome, &isError, &created, &updated, &terms, &result, &inputs); err != nil {
 		t.Fatal(err)
 	}
 	execute(statement, []byte(id), seq)
 	return func() {
-		execute("UPDATE task SET phase = ?, outcome = ?, is_error = ?, terms = ?, result = ? WHERE seq = ?", phase, outcome, isError, terms, result, seq)
+		execute("UPDATE task SET phase = ?, outcome = ?, is_error = ?, created = ?, updated = ?, terms = ?, result = ? WHERE seq = ?", phase, outcome, isError, created, updated, terms, result, seq)
 		execute("UPDATE inputs SET body = ? WHERE seq = ?", inputs, seq)
 	}
 }

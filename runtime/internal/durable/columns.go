@@ -2,6 +2,7 @@ package durable
 
 import (
 	"fmt"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
@@ -19,12 +20,20 @@ type Columns struct {
 // ErrUnreadable, it has set the times at least.
 func (c *Columns) Decode(r *mcptask.Record) error {
 	r.CreatedAt, r.UpdatedAt, r.TerminalAt, r.ExpiresAt = Time(c.Created), Time(c.Updated), Time(c.Terminal), Time(c.Expires)
+	for _, t := range []time.Time{r.CreatedAt, r.UpdatedAt, r.TerminalAt, r.ExpiresAt} {
+		if t.Year() < 0 || t.Year() > 9999 { // such a time has no form in JSON, so that a list with it would fail
+			return newUnreadable("its times", errCorrupt)
+		}
+	}
 	var err error
 	if r.Phase, err = PhaseOf(c.Phase); err != nil {
 		return newUnreadable("its phase", err)
 	}
 	if r.Outcome, err = OutcomeOf(c.Outcome, c.IsError); err != nil {
 		return newUnreadable("its outcome", err)
+	}
+	if r.Done() && r.Outcome == nil {
+		return newUnreadable("its outcome", errCorrupt)
 	}
 	if err := DecodeTerms(c.Terms, r); err != nil {
 		return newUnreadable("its terms", err)

@@ -17,7 +17,7 @@ func TestEmptyAnswers(t *testing.T) {
 			body string
 			ok   bool
 		}{
-			{`{}`, false}, {`{"_meta":{}}`, false}, {`{"resultType":"complete"}`, false}, {`{"content":null}`, false}, {`{"task":null}`, false},
+			{`{}`, false}, {`{"_meta":{}}`, false}, {`{"resultType":"complete"}`, false}, {`{"content":null}`, false}, {`{"structuredContent":null}`, false}, {`{"structuredContent":null,"resultType":"task"}`, false}, {`{"task":null}`, false},
 			{`{"resultType":"task"}`, false}, {`{"resultType":"task","content":[]}`, false}, {`{"task":{}}`, false}, {`{"task":{"taskId":"t"},"content":[]}`, false},
 			{`{"content":[]}`, true}, {`{"structuredContent":{}}`, true},
 		} {

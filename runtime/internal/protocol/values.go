@@ -235,7 +235,7 @@ func checkToolResult(result json.RawMessage) error {
 		Structured json.RawMessage   `json:"structuredContent"`
 		IsError    bool              `json:"isError"`
 	}
-	if json.Unmarshal(result, &r) != nil || r.IsError || len(r.Content) > 0 || len(r.Structured) > 0 {
+	if json.Unmarshal(result, &r) != nil || r.IsError || len(r.Content) > 0 || len(r.Structured) > 0 && string(r.Structured) != "null" {
 		return nil // what cannot be decoded has its own error
 	}
 	switch {

@@ -25,7 +25,8 @@ const (
 // NewEventStore returns an EventStore in memory, for mcp.StreamableHTTPOptions. With it, a client of
 // 2025-11-25 whose connection breaks during a plain call gets the result when it comes back with
 // Last-Event-ID. It keeps 64 streams of each session, 5 MiB of each stream and 16 MiB in all, and
-// forgets the streams that were used least recently. The SDK's MemoryEventStore bounds only the data,
+// forgets the streams that were used least recently. A session's own stream goes on without what was
+// forgotten of it. The SDK's MemoryEventStore bounds only the data,
 // and keeps an entry for each request until its session ends.
 func NewEventStore() mcp.EventStore {
 	return &eventStore{sessions: map[string]*eventSession{}}
@@ -54,6 +55,10 @@ type eventStream struct {
 	// place is in the list of the store, and own in that of the session.
 	place, own *list.Element
 }
+
+// ownStream is the ID of a session's own stream. It lasts as long as the session, so it opens even if its events are
+// forgotten.
+const ownStream = ""
 
 // errEventsGone says that a stream cannot be resumed.
 var errEventsGone = errors.New("gosdk: the events of this stream are not kept any more")
@@ -142,6 +147,9 @@ func (s *eventStore) After(_ context.Context, session, id string, index int) ite
 		}
 		s.mu.Unlock()
 		if from < 0 || from > len(events) {
+			if id == ownStream {
+				return
+			}
 			yield(nil, errEventsGone)
 			return
 		}

@@ -103,3 +103,34 @@ func checkResumed(t *testing.T, tool string, early, signed bool) {
 		t.Errorf("%v: %s", err, data)
 	}
 }
+
+// TestOwnStreamAfterManyRequests checks that a session's own stream opens, and resumes, when the event store has forgotten
+// it for the streams of later requests.
+func TestOwnStreamAfterManyRequests(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		setup := wiretest.Setup{Bearer: true, HTTP: &mcp.StreamableHTTPOptions{EventStore: gosdk.NewEventStore()}}
+		url, _ := wiretest.ServeWith(t, setup)
+		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
+		client := &http.Client{Transport: p.Client.Transport}
+		for range 70 {
+			p.Call("tools/list", nil)
+		}
+		for _, last := range []string{"", "_0", "_7"} {
+			edits := []wiretest.Edit{wiretest.WithHeader("Accept", "text/event-stream")}
+			if last != "" {
+				edits = append(edits, wiretest.WithHeader("Last-Event-ID", last))
+			}
+			ctx, disconnect := context.WithCancel(t.Context())
+			res, err := client.Do(p.NewRequest(ctx, http.MethodGet, "", edits...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res.StatusCode != http.StatusOK {
+				t.Errorf("the stream after %q: %s", last, res.Status)
+			}
+			disconnect()
+			_ = res.Body.Close()
+			synctest.Wait()
+		}
+	})
+}

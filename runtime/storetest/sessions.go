@@ -3,7 +3,6 @@ package storetest
 import (
 	"bytes"
 	"fmt"
-	"sync"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -33,11 +32,7 @@ func testSessionKey(k *kit) {
 	const callers = 16
 	handles := [2]mcptask.SessionStore{k.sessionStore(k.s), k.sessionStore(k.other)}
 	keys := make([][]byte, callers)
-	var calls sync.WaitGroup
-	for i := range keys {
-		calls.Go(func() { keys[i] = k.getSessionKey(handles[i%2]) })
-	}
-	calls.Wait()
+	runConcurrently(callers, func(i int) { keys[i] = k.getSessionKey(handles[i%2]) })
 	for _, key := range keys {
 		if !bytes.Equal(key, keys[0]) {
 			k.Fatalf("two session keys: %x and %x", keys[0], key)

@@ -139,7 +139,7 @@ func (g *Gateway) ServeHTTP(response http.ResponseWriter, r *http.Request) {
 	defer w.setDeadline(0) // net/http may write once the handler has returned
 	r.Header.Del(FlowHeader)
 	principal, ok := g.admitRequest(w, r)
-	w.ctx, w.share.g, w.share.caller.Principal = r.Context(), g, principal
+	w.ctx, w.share.g, w.share.remote, w.share.caller.Principal = r.Context(), g, r, principal
 	defer w.share.release()
 	switch {
 	case !ok:

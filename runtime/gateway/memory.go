@@ -18,7 +18,8 @@ const (
 	// no room, so they go on beside any flood.
 	smallMessage = 8 << 10
 	// memoryShare is how much of each kind of memory an account may take, as a multiple of the
-	// largest message. All anonymous callers together may take as much, and the server twice as much.
+	// largest message. All anonymous callers together may take as much, those of one address three
+	// quarters of it, and the server twice as much.
 	memoryShare = 8
 	// bodyCopies is how many copies of a body there are until it is handled: as it came, as it was
 	// edited, and what the SDK makes of it.
@@ -91,11 +92,11 @@ func measureMessage(data []byte) int {
 }
 
 // share is what one request takes of the memory. It is safe for concurrent use. Its functions do
-// nothing after release, and neither do those of nil
-// and of the zero value.
+// nothing after release, and neither do those of nil and of the zero value.
 type share struct {
 	g      *Gateway
 	caller mcptask.Caller
+	remote *http.Request // tells the address of an anonymous caller; nil on a pipe
 
 	mu    sync.Mutex
 	taken [memoryKinds]int
@@ -103,21 +104,28 @@ type share struct {
 	over  bool
 }
 
-// bounds returns the bounds of a kind: those of the account or of all anonymous callers, and those of
-// the server.
-func (s *share) bounds(kind memoryKind) []limit.Bound[memoryKey] {
-	whose := "principal " + s.caller.Principal
-	if s.caller.Principal == "" {
-		whose = string(mcptask.ScopeAnonymous)
-	}
+// bounds returns the bounds of a kind, with their scopes: those of the account, or of the address and of all
+// anonymous callers, and those of the server.
+func (s *share) bounds(kind memoryKind) (scopes []mcptask.Scope, bounds []limit.Bound[memoryKey]) {
 	most := s.g.memoryBound()
 	if kind == ofCalls {
 		most = max(1, s.g.server.Options().Concurrency/startShare)
 	}
-	return []limit.Bound[memoryKey]{
-		{Key: memoryKey{kind, whose}, Most: most},
-		{Key: memoryKey{kind, string(mcptask.ScopeServer)}, Most: limit.Times(most, 2)},
+	bound := func(scope mcptask.Scope, whose string, most int) {
+		scopes, bounds = append(scopes, scope), append(bounds, limit.Bound[memoryKey]{Key: memoryKey{kind, whose}, Most: most})
 	}
+	if s.caller.Principal != "" {
+		bound(mcptask.ScopeAccount, "principal "+s.caller.Principal, most)
+	} else {
+		if s.remote != nil {
+			if address := s.g.locate(s.remote, s.caller).Address; address != "" {
+				bound(mcptask.ScopeAddress, "address "+address, limit.ShareOfAddress(most))
+			}
+		}
+		bound(mcptask.ScopeAnonymous, string(mcptask.ScopeAnonymous), most)
+	}
+	bound(mcptask.ScopeServer, string(mcptask.ScopeServer), limit.Times(most, 2))
+	return scopes, bounds
 }
 
 // take takes memory until release. It waits for a bounded time if there is too little. kept is what
@@ -143,27 +151,19 @@ func (s *share) borrow(ctx context.Context, kind memoryKind, n, kept int) (give 
 	if n <= 0 || s == nil || s.g == nil {
 		return func() {}, nil
 	}
-	budget, bounds, patience := &s.g.memory.Budget, s.bounds(kind), memoryPatience
+	budget, name, patience := &s.g.memory.Budget, "memory", memoryPatience
 	if kind == ofCalls {
-		budget, patience = &s.g.memory.calls, startPatience
+		budget, name, patience = &s.g.memory.calls, "starting", startPatience
+	}
+	scopes, bounds := s.bounds(kind)
+	for _, bound := range bounds { // what is larger than a bound leaves the rest of the next one to others
+		n = min(n, bound.Most)
 	}
 	give, full := budget.Take(ctx, patience, n, kept, bounds...)
-	if give != nil {
-		return give, nil
+	if give == nil {
+		return nil, s.g.server.LimitedIn(ctx, scopes[full], s.caller, name, bounds[full].Most)
 	}
-	scope := mcptask.ScopeServer
-	switch {
-	case full > 0:
-	case s.caller.Principal == "":
-		scope = mcptask.ScopeAnonymous
-	default:
-		scope = mcptask.ScopeAccount
-	}
-	name := "memory"
-	if kind == ofCalls {
-		name = "starting"
-	}
-	return nil, s.g.server.LimitedIn(ctx, scope, s.caller, name, bounds[full].Most)
+	return give, nil
 }
 
 // beginCall waits until a call without a task may begin, and returns what ends it. The size of a result
@@ -212,11 +212,13 @@ func (s *share) takeResult(ctx context.Context, size int) *mcptask.Error {
 // others.
 func (s *share) beginReading(w http.ResponseWriter) *limit.Transfer[memoryKey] {
 	control := http.NewResponseController(w)
-	return s.g.memory.Begin(func() { _ = control.SetReadDeadline(time.Unix(1, 0)) }, s.bounds(ofBodies)...) // some transports have no deadlines
+	_, bounds := s.bounds(ofBodies)
+	return s.g.memory.Begin(func() { _ = control.SetReadDeadline(time.Unix(1, 0)) }, bounds...) // some transports have no deadlines
 }
 
 // beginWriting watches how fast a client receives an answer. A write fails once the client has lost
 // its room to others.
 func (s *share) beginWriting(control *http.ResponseController) *limit.Transfer[memoryKey] {
-	return s.g.memory.Begin(func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }, s.bounds(ofAnswers)...)
+	_, bounds := s.bounds(ofAnswers)
+	return s.g.memory.Begin(func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }, bounds...)
 }

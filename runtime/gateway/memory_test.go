@@ -29,7 +29,8 @@ type besieged struct {
 
 type callerKey struct{}
 
-// besiege serves requests in memory. The header "Caller" is the principal. Run it in a bubble.
+// besiege serves requests in memory. The header "Caller" is the principal, and "Address" the address of a caller that is
+// not on this machine. Run it in a bubble.
 func besiege(t *testing.T) *besieged {
 	t.Helper()
 	sdk := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,6 +44,9 @@ func besiege(t *testing.T) *besieged {
 	}})
 	listener := memnet.Listen()
 	server := &http.Server{ReadHeaderTimeout: time.Hour, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if address := r.Header.Get("Address"); address != "" {
+			r.RemoteAddr = address
+		}
 		g.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, r.Header.Get("Caller"))))
 	})}
 	go func() { _ = server.Serve(listener) }()
@@ -51,7 +55,8 @@ func besiege(t *testing.T) *besieged {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute) // net/http lingers
-		if give, full := g.memory.Take(t.Context(), 0, g.memoryBound(), 0, (&share{g: g}).bounds(ofBodies)...); give == nil {
+		_, bounds := (&share{g: g, remote: new(http.Request)}).bounds(ofBodies)
+		if give, full := g.memory.Take(t.Context(), 0, g.memoryBound(), 0, bounds...); give == nil {
 			t.Errorf("bound %d is still taken", full)
 		}
 	})
@@ -222,6 +227,34 @@ func TestValuesTakeMemory(t *testing.T) {
 		if most != 2 {
 			t.Errorf("%d at once", most)
 		}
+	})
+}
+
+// TestMemoryOfAnAddress checks that the calls of one anonymous caller leave memory for those of other addresses as long as
+// they last, and for callers with a principal, also calls of which one alone needs more than there is.
+func TestMemoryOfAnAddress(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		b := besiege(t)
+		inner := b.gateway.config.Stateful
+		b.gateway.config.Stateful = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Last") != "" {
+				time.Sleep(time.Minute)
+			}
+			inner.ServeHTTP(w, r)
+		})
+		const lasts, other = "Last: yes\r\nAddress: 192.0.2.1:1\r\n", "Address: 192.0.2.2:1\r\n"
+		b.send(request{header: lasts, text: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"none","arguments":{"x":[` + strings.Repeat("1,", 1_000_000) + `1]}}}`})
+		for range 10 {
+			b.send(request{header: lasts, body: 1_000_000})
+		}
+		synctest.Wait()
+		b.want(b.send(request{caller: "alice", body: 1_000_000}), http.StatusOK, 0)
+		b.want(b.send(request{header: other, body: 1_000_000}), http.StatusOK, 0)
+		_, body := b.want(b.send(request{header: lasts, body: 1_000_000}), http.StatusServiceUnavailable, 10*time.Second)
+		if !strings.Contains(body, `"scope":"address"`) {
+			t.Errorf("%.300s", body)
+		}
+		time.Sleep(time.Hour) // until the calls have ended
 	})
 }
 

@@ -17,7 +17,7 @@ const (
 )
 
 // heldReports holds the progress that an SDK reports on a pipe, for a moment. A report that the answer to its request
-// overtakes is dropped: the answer says more.
+// overtakes is dropped: the answer says more. If the answer is a task, the report is one of the task's and follows it.
 type heldReports struct {
 	put func(line []byte)
 

@@ -29,6 +29,16 @@ type announcement struct {
 // noteTask notes that the task exists.
 func (a *announcement) noteTask(task string) { a.note(func() { a.task = task }) }
 
+// hasTask reports whether the reply is a task.
+func (a *announcement) hasTask() bool {
+	if a == nil {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.task != ""
+}
+
 // noteWritten notes that the reply is written.
 func (a *announcement) noteWritten() {
 	if a != nil {

@@ -2,6 +2,7 @@ package edgetest
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -54,4 +55,25 @@ func TestLastReportOnPipes(t *testing.T) {
 			p.Stop()
 		})
 	}
+}
+
+// TestFirstReportOfTaskOnPipes checks that a report which a task makes before the client knows of the task is not lost.
+func TestFirstReportOfTaskOnPipes(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := wiretest.NewPiped(t, mcptask.NewTool(mcptask.ToolSpec{Name: "early", InputSchema: wiretest.OpenObject, Policy: mcptask.Policy{Task: mcptask.TaskOptional}},
+			func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+				task.Progress(ctx, 1, 3, "it has begun")
+				<-ctx.Done()
+				return "", ctx.Err()
+			}))
+		p.Initialize()
+		for id := range 20 {
+			got := p.Ask(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"early","arguments":{},"task":{},"_meta":{"progressToken":%d}}}`, id+1, id+1)
+			got += p.Hear() + p.Hear() // in any order: the task, its status, and the report
+			if !strings.Contains(got, `"taskId"`) || !strings.Contains(got, fmt.Sprintf(`"progressToken":%d,`, id+1)) {
+				t.Fatalf("%s, want a report", got)
+			}
+		}
+		p.Stop()
+	})
 }

@@ -225,7 +225,7 @@ func (p *pipe) deliver(line []byte) {
 		return
 	}
 	replied := p.noteReply(reply.ID, reply.Method) // before the reply, after which the client may reuse the ID
-	if !replied.announcement.hasTask() { // the token of a task lives on
+	if !replied.announcement.hasTask() {           // the token of a task lives on
 		p.reports.drop(replied.progress)
 	}
 	if !replied.cancelled && (said == nil || !p.passMerged(said)) {

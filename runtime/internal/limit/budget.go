@@ -34,8 +34,8 @@ type Budget[K comparable] struct {
 	mu        sync.Mutex
 	taken     map[K]int
 	line      list.List // of *waiter[K], the first is served first
-	kept      map[K]int // what those in the line keep in memory, and how many they are
-	waiting   map[K]int
+	kept      map[K]int // what those in the line keep in memory
+	waiting   map[K]int // how many have come when this key had too little room
 	transfers map[*Transfer[K]]struct{}
 	sweeper   *time.Timer // nil while nobody waits
 }
@@ -44,6 +44,7 @@ type Budget[K comparable] struct {
 type waiter[K comparable] struct {
 	n, kept int
 	bounds  []Bound[K]
+	full    K             // the first of them that had too little room
 	ready   chan struct{} // closed once the room is taken
 	granted bool
 }
@@ -61,13 +62,17 @@ func (b *Budget[K]) Take(ctx context.Context, patience time.Duration, n, kept in
 		b.mu.Unlock()
 		return func() { b.give(n, bounds) }, -1
 	}
+	if b.waiting[bounds[full].Key] >= maxLine {
+		b.mu.Unlock()
+		return nil, full
+	}
 	for i, bound := range bounds {
-		if b.waiting[bound.Key] >= maxLine || kept > bound.Most/4-b.kept[bound.Key] {
+		if kept > bound.Most/4-b.kept[bound.Key] {
 			b.mu.Unlock()
 			return nil, i
 		}
 	}
-	w := &waiter[K]{n: n, kept: kept, bounds: bounds, ready: make(chan struct{})}
+	w := &waiter[K]{n: n, kept: kept, bounds: bounds, full: bounds[full].Key, ready: make(chan struct{})}
 	place := b.join(w)
 	b.mu.Unlock()
 
@@ -140,8 +145,8 @@ func (b *Budget[K]) grant() {
 
 // join puts a waiter into the line. b.mu is held.
 func (b *Budget[K]) join(w *waiter[K]) (place *list.Element) {
+	count(&b.waiting, w.full, 1)
 	for _, bound := range w.bounds {
-		count(&b.waiting, bound.Key, 1)
 		count(&b.kept, bound.Key, w.kept)
 	}
 	if b.sweeper == nil {
@@ -156,8 +161,8 @@ func (b *Budget[K]) join(w *waiter[K]) (place *list.Element) {
 // leave removes a waiter from the line. b.mu is held.
 func (b *Budget[K]) leave(place *list.Element) {
 	w := b.line.Remove(place).(*waiter[K])
+	count(&b.waiting, w.full, -1)
 	for _, bound := range w.bounds {
-		count(&b.waiting, bound.Key, -1)
 		count(&b.kept, bound.Key, -w.kept)
 	}
 }

@@ -103,6 +103,44 @@ func TestBudgetPatience(t *testing.T) {
 	})
 }
 
+// TestBudgetLines checks that the line of one account does not keep others from waiting.
+func TestBudgetLines(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var b Budget[string]
+		account := func(name string) []Bound[string] { return []Bound[string]{{name, 10}, {"all", 20}} }
+		gives := []func(){takeNow(t, &b, 10, account("mallory")...), takeNow(t, &b, 10, account("alice")...)}
+		var all sync.WaitGroup
+		for range maxLine {
+			all.Go(func() {
+				if give, _ := b.Take(t.Context(), patience, 1, 0, account("mallory")...); give == nil {
+					t.Error("refused")
+				} else {
+					give()
+				}
+			})
+		}
+		synctest.Wait()
+		if give, full := b.Take(t.Context(), patience, 1, 0, account("mallory")...); give != nil || full != 0 {
+			t.Errorf("one more waits, bound %d", full)
+		}
+		all.Go(func() {
+			if give, full := b.Take(t.Context(), patience, 1, 0, account("alice")...); give == nil {
+				t.Errorf("alice is refused: bound %d is full", full)
+			} else {
+				give()
+			}
+		})
+		synctest.Wait()
+		for _, give := range gives {
+			give()
+		}
+		all.Wait()
+		if len(b.taken)+len(b.waiting)+len(b.kept)+b.line.Len() != 0 {
+			t.Errorf("left %v, %v, %v", b.taken, b.waiting, b.kept)
+		}
+	})
+}
+
 // TestBudgetNewestFirst checks that the newest of those who wait is served first if the budget says so.
 func TestBudgetNewestFirst(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

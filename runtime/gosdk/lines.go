@@ -76,22 +76,29 @@ func (m *messageReader) readLine() {
 // maxNoted is how many bytes the log has of a line that is not a message.
 const maxNoted = 200
 
-// splitMessages returns the message in a line, or each message of a batch, with a line for each. It returns nil if anything
-// in the line is not a message.
+// splitMessages returns each message in a line, with a line for each: the only one, those of a batch, or several without a
+// line end between them. It returns nil if anything in the line is not a message.
 func splitMessages(line []byte) (messages []byte) {
-	var batch []json.RawMessage
-	if !bytes.HasPrefix(line, []byte("[")) {
-		batch = append(batch, line)
-	} else if json.Unmarshal(line, &batch) != nil {
-		return nil
-	}
-	for _, message := range batch {
-		if _, err := jsonrpc.DecodeMessage(message); err != nil {
+	values := json.NewDecoder(bytes.NewReader(line))
+	for {
+		var value json.RawMessage
+		switch err := values.Decode(&value); {
+		case errors.Is(err, io.EOF):
+			return messages
+		case err != nil:
 			return nil
 		}
-		messages = append(append(messages, message...), '\n')
+		batch := []json.RawMessage{value}
+		if value[0] == '[' && json.Unmarshal(value, &batch) != nil {
+			return nil
+		}
+		for _, message := range batch {
+			if _, err := jsonrpc.DecodeMessage(message); err != nil {
+				return nil
+			}
+			messages = append(append(messages, message...), '\n')
+		}
 	}
-	return messages
 }
 
 // floodError is the error for a server that writes more than max bytes without a message.

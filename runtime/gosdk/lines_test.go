@@ -29,6 +29,8 @@ func TestMessageReader(t *testing.T) {
 		{name: "other lines", in: "Hello\n\n" + ping + "\n[1]\n{\"a\":1}\n" + `{"jsonrpc":"2.0"` + "\n\xff\n" + answer + "\n[", want: ping + "\n" + answer + "\n", noted: "Hello"},
 		{name: "a batch", in: "[" + answer + ", " + answer + "]\n", want: answer + "\n" + answer + "\n"},
 		{name: "a batch with something else", in: "[" + answer + ",1]\n", noted: `line="[{`},
+		{name: "two messages in a line", in: ping + answer + "\n", want: ping + "\n" + answer + "\n"},
+		{name: "a message with something behind it", in: ping + " x\n" + answer + "\n", want: answer + "\n", noted: "x"},
 		{name: "a long line", in: ping + "\n" + strings.Repeat("x", most+1), want: ping + "\n", fault: "a message of more than 100 bytes"},
 		{name: "a flood", in: ping + "\n" + strings.Repeat(noise+"\n", 4), want: ping + "\n", noted: noise, fault: "lines that are not MCP messages to its standard output: more than 100 bytes"},
 		{name: "a flood of nothing", in: strings.Repeat("\n", 200), fault: "more than 100 bytes"},

@@ -56,6 +56,15 @@ func newOutput(dir string, files map[string][]byte, commands map[string]Command)
 	return out
 }
 
+// isOfVersionControl reports whether a path in a module leads to what a version control system keeps there, such as hooks.
+// A clone does not bring these files, so what they say is the person's.
+func isOfVersionControl(module, path string) bool {
+	rel, err := filepath.Rel(module, path)
+	return err != nil || slices.ContainsFunc(strings.Split(filepath.ToSlash(rel), "/"), func(name string) bool {
+		return slices.Contains([]string{".git", ".hg", ".jj", ".svn"}, strings.ToLower(name))
+	})
+}
+
 // checkStay refuses to write files outside of the module that names them. A person who runs the command for the packages
 // of someone else has not read each of their lines.
 func (o Output) checkStay(names []string) error {
@@ -64,10 +73,14 @@ func (o Output) checkStay(names []string) error {
 		stay, ok := o.stay[name]
 		path := diag.Absolute(o.Dir, filepath.FromSlash(name))
 		target := output.Resolve(path)
-		if !ok || output.IsWithin(output.Resolve(stay.module), target) {
+		module := output.Resolve(stay.module)
+		if !ok || output.IsWithin(module, target) && !isOfVersionControl(module, target) {
 			continue
 		}
 		problem := fmt.Sprintf("this writes %s, which is outside of the module in %s", target, stay.module)
+		if output.IsWithin(module, target) {
+			problem = fmt.Sprintf("this writes %s, which belongs to the version control of %s", target, stay.module)
+		}
 		hint := "change --out"
 		switch {
 		case stay.at.Filename == "":
@@ -180,7 +193,7 @@ func (o Output) Diff() (string, error) {
 // were written.
 //
 // A file that a //go:generate line or the first line of a generated file names is not written outside of its module, with
-// symbolic links followed.
+// symbolic links followed, nor into a directory of version control.
 func (o Output) Write() ([]string, error) {
 	stale, err := output.Files(o.Files).Diff(o.Dir)
 	if err == nil {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -36,14 +37,18 @@ func ConnectCommand(ctx context.Context, cmd *exec.Cmd, options ClientOptions) (
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	wire := &lineTransport{inner: &command{cmd, options.MaxMessage, options.Logger}}
+	process := &command{cmd: cmd, max: options.MaxMessage, logger: options.Logger}
+	wire := &lineTransport{inner: process}
 	c, err := connectOver(ctx, cmd.Path, options, func(b sessionCallbacks) dialed {
 		wire.sessionCallbacks = b
 		return dialed{Transport: wire, capabilities: wire.capabilities, endCause: wire.endCause, onEnd: wire.onEnd}
 	})
 	if err != nil {
 		if cause := wire.endCause(); cause != nil {
-			return nil, fmt.Errorf("%w: %w", err, cause)
+			err = fmt.Errorf("%w: %w", err, cause)
+		}
+		if line := process.other.Load(); line != nil { // it may be no server
+			err = fmt.Errorf("%w; its standard output has a line that is not an MCP message: %q", err, *line)
 		}
 		return nil, err
 	}
@@ -56,6 +61,7 @@ type command struct {
 	cmd    *exec.Cmd
 	max    int // bytes of a message
 	logger *slog.Logger
+	other  atomic.Pointer[string] // as in messageReader
 }
 
 // endTimeout is how long a process has to exit before it gets a stronger signal.
@@ -75,8 +81,9 @@ func (c *command) Connect(ctx context.Context) (mcp.Connection, error) {
 		return nil, err
 	}
 	// Only the input is closed: what the process still writes must be read.
-	messages := io.NopCloser(newMessageReader(stdout, c.max, c.logger))
-	over := &mcp.IOTransport{Reader: messages, Writer: &processInput{stdin, c.cmd}, MaxLineLength: -1} // the reader bounds them
+	messages := newMessageReader(stdout, c.max, c.logger)
+	messages.other = &c.other
+	over := &mcp.IOTransport{Reader: io.NopCloser(messages), Writer: &processInput{stdin, c.cmd}, MaxLineLength: -1} // the reader bounds them
 	return over.Connect(ctx)
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -22,14 +23,15 @@ type messageReader struct {
 	max    int // bytes of a line, and of the lines between two messages
 	logger *slog.Logger
 
-	ready    []byte // to be read next
-	skipped  int    // bytes of other lines since the last message
-	hasNoted bool   // the log has such a line
-	err      error
+	ready   []byte // to be read next
+	skipped int    // bytes of other lines since the last message
+	// other is the first of the other lines, shortened. The log has it, too.
+	other *atomic.Pointer[string]
+	err   error
 }
 
 func newMessageReader(r io.Reader, most int, logger *slog.Logger) *messageReader {
-	return &messageReader{lines: bufio.NewReader(r), max: most, logger: logger}
+	return &messageReader{lines: bufio.NewReader(r), max: most, logger: logger, other: new(atomic.Pointer[string])}
 }
 
 // Read implements io.Reader.
@@ -64,9 +66,10 @@ func (m *messageReader) readLine() {
 		m.ready, m.skipped = messages, 0
 		return
 	}
-	if !m.hasNoted && len(line) > 0 {
-		m.hasNoted = true
-		m.logger.Warn("the server's standard output has a line that is not an MCP message; such lines are skipped", "line", text.Shorten(string(line), maxNoted))
+	if m.other.Load() == nil && len(line) > 0 {
+		shown := text.Shorten(string(line), maxNoted)
+		m.other.Store(&shown)
+		m.logger.Warn("the server's standard output has a line that is not an MCP message; such lines are skipped", "line", shown)
 	}
 	if m.skipped += len(line) + 1; m.skipped > m.max && m.err == nil {
 		m.err = floodError{m.max}

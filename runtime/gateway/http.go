@@ -31,7 +31,7 @@ func (g *Gateway) readPost(w *boundedResponse, r *http.Request, principal string
 	case refusal != nil:
 		refuse(w, http.StatusBadRequest, m.ID, refusal)
 	case batch:
-		g.forwardBatch(w, r, principal, body)
+		g.forwardBatch(w, r, principal, wire.TrimMark(body))
 	default:
 		w.id = m.ID
 		return &httpExchange{g: g, w: w, r: r, m: m, principal: principal, share: &w.share}

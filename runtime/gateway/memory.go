@@ -33,8 +33,10 @@ const (
 	// memoryPatience is how long a message waits for memory.
 	memoryPatience = 10 * time.Second
 	// startShare divides Options.Concurrency: so many calls without a task may begin at once for an
-	// account or for all anonymous callers. The server begins twice as many.
-	startShare = 8
+	// account or for all anonymous callers, and fewestStarts at least, because few slots for tasks are
+	// no reason to let calls wait. The server begins twice as many.
+	startShare   = 8
+	fewestStarts = 8
 	// startTime is how long a handler counts as one that begins, if it does not return before.
 	startTime = time.Second / 4
 	// startPatience is how long such a call waits until it may begin. Many others may be before it.
@@ -109,7 +111,7 @@ type share struct {
 func (s *share) bounds(kind memoryKind) (scopes []mcptask.Scope, bounds []limit.Bound[memoryKey]) {
 	most := s.g.memoryBound()
 	if kind == ofCalls {
-		most = max(1, s.g.server.Options().Concurrency/startShare)
+		most = max(fewestStarts, s.g.server.Options().Concurrency/startShare)
 	}
 	bound := func(scope mcptask.Scope, whose string, most int) {
 		scopes, bounds = append(scopes, scope), append(bounds, limit.Bound[memoryKey]{Key: memoryKey{kind, whose}, Most: most})

@@ -308,10 +308,13 @@ func TestContentEncoding(t *testing.T) {
 func TestCallsBeginInTurn(t *testing.T) {
 	for name, test := range map[string]struct {
 		lasts time.Duration
+		slots int
 		most  int32
 	}{
-		"quick": {startTime / 2, mcptask.DefaultConcurrency / startShare},
-		"long":  {time.Minute, 100},
+		"quick":                  {startTime / 2, 0, mcptask.DefaultConcurrency / startShare},
+		"quick, many task slots": {startTime / 2, 160, 20},
+		"quick, one task slot":   {startTime / 2, 1, fewestStarts},
+		"long":                   {time.Minute, 0, 100},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
 			var running, most atomic.Int32
@@ -323,7 +326,7 @@ func TestCallsBeginInTurn(t *testing.T) {
 				time.Sleep(test.lasts)
 				return "done", nil
 			})
-			g := New(Config{Server: newServer(t, mcptask.Options{}, tool)})
+			g := New(Config{Server: newServer(t, mcptask.Options{Concurrency: test.slots}, tool)})
 			var all sync.WaitGroup
 			for range 100 {
 				all.Go(func() {

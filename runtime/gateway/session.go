@@ -16,6 +16,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
@@ -30,6 +31,7 @@ const (
 type session struct {
 	id        string
 	principal string
+	address   string // that of an anonymous caller, or ""
 	revision  string // the protocol version that was negotiated
 	canAsk    []string
 	client    mcptask.ClientInfo
@@ -109,6 +111,21 @@ type sessions struct {
 	open    map[string]*session
 	opening int               // counts sessions that are being opened
 	owners  map[string]*owner // by principal; an owner without sessions is removed
+	// addresses counts the sessions of anonymous callers by address, with those that are being opened.
+	addresses map[string]int
+}
+
+// countAddress adds n to the sessions of an address. t.mu is held.
+func (t *sessions) countAddress(address string, n int) {
+	if address == "" {
+		return
+	}
+	if t.addresses == nil {
+		t.addresses = map[string]int{}
+	}
+	if t.addresses[address] += n; t.addresses[address] == 0 {
+		delete(t.addresses, address)
+	}
 }
 
 // owner counts a principal's sessions. All anonymous callers share one owner.
@@ -131,18 +148,22 @@ func (t *sessions) ownerOf(principal string) *owner {
 }
 
 // makeRoom reserves room for one more session of a principal until done is called; the session is
-// then open. If the principal has reached its limit, makeRoom removes one of the principal's spare
+// then open. address is that of an anonymous caller, or "": if the address has its share, makeRoom
+// removes one of its spare sessions. If the principal has reached its limit, makeRoom removes one of the principal's spare
 // sessions, and the caller must expire it. If the server has reached its limit, makeRoom removes a
 // spare session of the principal that has the most sessions. full says which limit is reached, or "".
 // If there is no spare session, done is nil. So a flood of sessions ends its own sessions. Sessions
 // in use or with running tasks stay open.
-func (t *sessions) makeRoom(principal string, most, inAll int) (done func(), spared *session, full mcptask.Scope) {
+func (t *sessions) makeRoom(principal, address string, most, inAll int) (done func(), spared *session, full mcptask.Scope) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o := t.ownerOf(principal)
-	if o.open+o.opening >= most {
-		spared, full = t.findSpare(o), mcptask.ScopeAccount
-	} else if len(t.open)+t.opening >= inAll {
+	switch {
+	case address != "" && t.addresses[address] >= limit.ShareOfAddress(most):
+		spared, full = t.findSpare(o, address), mcptask.ScopeAddress
+	case o.open+o.opening >= most:
+		spared, full = t.findSpare(o, ""), mcptask.ScopeAccount
+	case len(t.open)+t.opening >= inAll:
 		spared, full = t.findSpareOfLargest(), mcptask.ScopeServer
 	}
 	switch {
@@ -155,22 +176,25 @@ func (t *sessions) makeRoom(principal string, most, inAll int) (done func(), spa
 	}
 	o.opening++
 	t.opening++
+	t.countAddress(address, 1)
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		o.opening--
 		t.opening--
+		t.countAddress(address, -1)
 		t.removeUnusedOwner(principal)
 	}, spared, full
 }
 
 // findSpare returns the session that its owner misses least, or nil. It chooses among the idle
-// sessions without running tasks. It prefers a session that has never sent a request, then the
+// sessions without running tasks, of an address or, if that is "", of all. It prefers a session that has never sent a request, then the
 // longest idle one. t.mu is held.
-func (t *sessions) findSpare(o *owner) (spared *session) {
+func (t *sessions) findSpare(o *owner, address string) (spared *session) {
 	for e := o.idle.Front(); e != nil; e = e.Next() {
 		s := e.Value.(*session)
 		switch {
+		case address != "" && s.address != address:
 		case s.used.Load() && spared != nil, t.busy != nil && t.busy(s):
 		case !s.used.Load():
 			return s
@@ -185,7 +209,7 @@ func (t *sessions) findSpare(o *owner) (spared *session) {
 func (t *sessions) findSpareOfLargest() (spared *session) {
 	owners := slices.SortedFunc(maps.Values(t.owners), func(a, b *owner) int { return cmp.Compare(b.open, a.open) })
 	for _, o := range owners {
-		if spared = t.findSpare(o); spared != nil {
+		if spared = t.findSpare(o, ""); spared != nil {
 			break
 		}
 	}
@@ -202,6 +226,7 @@ func (t *sessions) removeUnusedOwner(principal string) {
 // remove removes a session from the table. t.mu is held.
 func (t *sessions) remove(s *session) {
 	delete(t.open, s.id)
+	t.countAddress(s.address, -1)
 	if s.idle != nil {
 		s.idle.Stop()
 	}
@@ -232,6 +257,7 @@ func (t *sessions) add(s *session, expire func()) {
 	t.open[s.id], s.expire = s, expire
 	o := t.ownerOf(s.principal)
 	o.open++
+	t.countAddress(s.address, 1)
 	s.place = o.idle.PushBack(s)
 	if timeout := t.timeoutOf(s); timeout > 0 {
 		s.idle = time.AfterFunc(timeout, func() {
@@ -343,12 +369,14 @@ func (g *Gateway) makeRoom(ctx context.Context, caller mcptask.Caller) (done fun
 	if caller.Principal == "" {
 		most, scope = limits.Anonymous.Sessions, mcptask.ScopeAnonymous
 	}
-	done, spared, full := g.sessions.makeRoom(caller.Principal, most, limits.Server.Sessions)
+	done, spared, full := g.sessions.makeRoom(caller.Principal, caller.Address, most, limits.Server.Sessions)
 	switch full {
 	case "":
 		return done, nil
 	case mcptask.ScopeServer:
 		most, scope = limits.Server.Sessions, full
+	case mcptask.ScopeAddress:
+		most, scope = limit.ShareOfAddress(most), full
 	}
 	err := g.server.LimitedIn(ctx, scope, caller, "sessions", most) // this also writes the audit trail
 	if done == nil {
@@ -419,6 +447,7 @@ func (g *Gateway) trackSession(r *http.Request, s *session, wait func() error) {
 		end.Header.Set(versionHeader, s.revision)
 		g.sdk.ServeHTTP(discard{http.Header{}}, end)
 	}
+	s.address = g.locate(r, mcptask.Caller{Principal: s.principal}).Address
 	g.sessions.add(s, expire)
 	release := context.AfterFunc(lifetimesOf(g.server).sessions, func() {
 		defer guard.Recover(g.server.Logger(), "ending a session")

@@ -110,7 +110,7 @@ type roomTest struct {
 func (r *roomTest) wantOpen(id, principal, want string) {
 	r.t.Helper()
 	got := ""
-	switch done, spared, full := r.makeRoom(principal, r.most, r.inAll); {
+	switch done, spared, full := r.makeRoom(principal, "", r.most, r.inAll); {
 	case done == nil:
 		got = "no room of the " + string(full)
 	default:
@@ -207,7 +207,7 @@ func TestRoomInAll(t *testing.T) {
 	for i := range 100 {
 		all.Go(func() {
 			id := strconv.Itoa(i)
-			if done, _, _ := table.makeRoom(id, 1000, inAll); done != nil {
+			if done, _, _ := table.makeRoom(id, "", 1000, inAll); done != nil {
 				table.add(&session{id: id, principal: id}, func() {})
 				done()
 			}

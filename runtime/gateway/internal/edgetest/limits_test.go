@@ -309,8 +309,8 @@ func TestLimitSessions(t *testing.T) {
 // running tasks, a new one is refused.
 func TestLimitSessionsOfWorkers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		const most = 4
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Limits: mcptask.Limits{Sessions: most, Polls: -1}}})
+		const most = 4 // of one address
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Limits: mcptask.Limits{Sessions: most + 1, Polls: -1}}})
 		victim := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
 		id := victim.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 		initialize := func() *wiretest.Response { return sendInitialize(victim, `{}`) }
@@ -336,7 +336,7 @@ func TestLimitSessionsOfWorkers(t *testing.T) {
 			workers = append(workers, p)
 		}
 		r := initialize().Want(http.StatusOK, wiretest.InternalError)
-		if want := fmt.Sprintf(`{"limit":"sessions","max":%d,"scope":"anonymous"}`, most); r.Error != nil && string(r.Error.Data) != want {
+		if want := fmt.Sprintf(`{"limit":"sessions","max":%d,"scope":"address"}`, most); r.Error != nil && string(r.Error.Data) != want {
 			t.Errorf("%s, want %s", r.Error.Data, want)
 		}
 		again.Task("tasks/cancel", id).OK()

@@ -134,3 +134,42 @@ func (f forwardedFor) RoundTrip(r *http.Request) (*http.Response, error) {
 	r.Header.Set("X-Forwarded-For", f.address)
 	return f.RoundTripper.RoundTrip(r)
 }
+
+// TestAddressesOfSessions checks that sessions of one address, which its tasks keep open, leave room for those of another.
+func TestAddressesOfSessions(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		readForwarded := func(next http.Handler, _ *mcp.Server) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				r.RemoteAddr = r.Header.Get("X-Forwarded-For")
+				next.ServeHTTP(w, r)
+			})
+		}
+		options := mcptask.Options{Limits: mcptask.Limits{Anonymous: mcptask.Totals{Sessions: 8}}}
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Wrap: readForwarded, Options: options})
+		unopened := func(address string) *wiretest.Peer {
+			p := wiretest.NewUnopenedPeer(t, url, wiretest.LegacyRevision, "", `{}`)
+			p.Client.Transport = forwardedFor{p.Client.Transport, address}
+			return p
+		}
+		open := func(address string) *wiretest.Peer {
+			p := unopened(address)
+			p.Initialize()
+			p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+			return p
+		}
+		const most = 6
+		var last *wiretest.Peer
+		for range most {
+			last = open("192.0.2.1")
+		}
+		r := unopened("192.0.2.1").Call("initialize", map[string]any{"protocolVersion": wiretest.LegacyRevision, "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "x", "version": "1"}})
+		if !strings.Contains(string(r.Body), fmt.Sprintf(`{"limit":"sessions","max":%d,"scope":"address"}`, most)) {
+			t.Errorf("%s", r.Body)
+		}
+		for range 2 {
+			open("192.0.2.2")
+		}
+		last.Status("DELETE", "")
+		open("192.0.2.1")
+	})
+}

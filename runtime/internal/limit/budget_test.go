@@ -91,12 +91,17 @@ func TestBudgetPatience(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if len(b.waiting) == 0 || b.waiting["all"] != 1 || time.Since(began) > 0 {
-			t.Errorf("%v wait, though two of them keep more than a quarter of the bound", b.waiting)
+		b.mu.Lock()
+		waiting := b.waiting["all"]
+		b.mu.Unlock()
+		if waiting != 1 || time.Since(began) > 0 {
+			t.Errorf("%d wait, though two of them keep more than a quarter of the bound", waiting)
 		}
 		all.Wait()
 		give()
 		time.Sleep(time.Minute)
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		if len(b.taken)+len(b.waiting)+len(b.kept)+b.line.Len() != 0 || b.sweeper != nil {
 			t.Errorf("left %v, %v, %v", b.taken, b.waiting, b.kept)
 		}

@@ -80,6 +80,9 @@ type SampleResult struct {
 // Sample asks the requestor's model. Step names the question, as for [Ask].
 // Errors: ErrDeclined, ErrCannotAsk, ErrInvalidAnswer, and the context's own.
 func (t *Task) Sample(ctx context.Context, step string, request SampleRequest) (*SampleResult, error) {
+	if request.Messages == nil {
+		request.Messages = []SampleMessage{} // null does not fit the protocol
+	}
 	response, err := t.sendRequest(ctx, step, methodSample, request)
 	if err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ func TestCommand(t *testing.T) {
 	// A program that has run a task takes seconds to end.
 	overHTTP := append(slices.Clone(lines["everything"]),
 		commandLine{[]string{"call", "--answer", `*={"interpretation":"snake"}`}, []string{"simulate-research-query", "topic=python", "ambiguous=true"}, 0, "# Research Report: python (snake)", "asks: Found multiple"},
-		commandLine{[]string{"call", "--answer", `*={"interpretation":7}`}, []string{"simulate-research-query", "topic=python", "ambiguous=true"}, 8, "", "the answer does not fit its schema"},
+		commandLine{[]string{"call", "--answer", `*={"interpretation":7}`}, []string{"simulate-research-query", "topic=python", "ambiguous=true"}, 2, "", "the answer does not fit its schema"},
 	)
 	for _, s := range servers {
 		if lines[s.name] == nil {

@@ -206,7 +206,7 @@ func (x *httpExchange) answer(work work) {
 	if work.written != nil {
 		defer work.written()
 	}
-	result, err := x.g.runWork(ctx, x.m, work)
+	result, err := x.g.runWork(x.share.withRoom(ctx), x.m, work)
 	if err == nil {
 		if refusal := x.share.takeResult(ctx, len(result)); refusal != nil {
 			result, err = nil, refusal

@@ -10,6 +10,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -34,11 +35,11 @@ const (
 	memoryPatience = 10 * time.Second
 	// startShare divides Options.Concurrency: so many calls without a task may begin at once for an
 	// account or for all anonymous callers, and fewestStarts at least, because few slots for tasks are
-	// no reason to let calls wait. The server begins twice as many.
+	// no reason to let calls wait. The server begins as many as this many accounts.
 	startShare   = 8
 	fewestStarts = 8
 	// startTime is how long a handler counts as one that begins, if it does not return before.
-	startTime = time.Second / 4
+	startTime = time.Second / 10
 	// startPatience is how long such a call waits until it may begin. Many others may be before it.
 	startPatience = 30 * time.Second
 )
@@ -110,8 +111,10 @@ type share struct {
 // anonymous callers, and those of the server.
 func (s *share) bounds(kind memoryKind) (scopes []mcptask.Scope, bounds []limit.Bound[memoryKey]) {
 	most := s.g.memoryBound()
+	ofServer := limit.Times(most, 2)
 	if kind == ofCalls {
 		most = max(fewestStarts, s.g.server.Options().Concurrency/startShare)
+		ofServer = limit.Times(most, startShare)
 	}
 	bound := func(scope mcptask.Scope, whose string, most int) {
 		scopes, bounds = append(scopes, scope), append(bounds, limit.Bound[memoryKey]{Key: memoryKey{kind, whose}, Most: most})
@@ -126,7 +129,7 @@ func (s *share) bounds(kind memoryKind) (scopes []mcptask.Scope, bounds []limit.
 		}
 		bound(mcptask.ScopeAnonymous, string(mcptask.ScopeAnonymous), most)
 	}
-	bound(mcptask.ScopeServer, string(mcptask.ScopeServer), limit.Times(most, 2))
+	bound(mcptask.ScopeServer, string(mcptask.ScopeServer), ofServer)
 	return scopes, bounds
 }
 
@@ -202,12 +205,22 @@ func (s *share) release() {
 	}
 }
 
-// takeResult takes memory for a result that is about to be encoded.
+// takeResult takes memory for a result that is about to be encoded, beyond what the request has taken.
 func (s *share) takeResult(ctx context.Context, size int) *mcptask.Error {
-	if size <= smallMessage {
+	if s == nil || size <= smallMessage {
 		return nil
 	}
-	return s.take(ctx, ofAnswers, size*resultCopies, size)
+	return s.take(ctx, ofAnswers, size*resultCopies-s.has(ofAnswers), size)
+}
+
+// withRoom returns a context in which methods take memory before they encode a stored result.
+func (s *share) withRoom(ctx context.Context) context.Context {
+	return protocol.WithRoom(ctx, func(ctx context.Context, size int) error {
+		if refusal := s.takeResult(ctx, size); refusal != nil {
+			return refusal
+		}
+		return nil
+	})
 }
 
 // beginReading watches how fast a client sends a body. A read fails once the client has lost its room to

@@ -138,9 +138,9 @@ func (x *pipeExchange) answer(work work) {
 	p.work.Go(func() {
 		defer guard.Recover(p.g.server.Logger(), "a request on pipes")
 		defer cancel()
-		result, err := p.g.runWork(ctx, x.m, work)
 		share := p.newShare()
 		defer share.release()
+		result, err := p.g.runWork(share.withRoom(ctx), x.m, work)
 		if err == nil {
 			if refusal := share.takeResult(ctx, len(result)); refusal != nil {
 				result, err = nil, refusal

@@ -189,6 +189,9 @@ func waitForResult(ctx context.Context, s *mcptask.Server, caller mcptask.Caller
 	case mcptask.OutcomeCancelled:
 		return nil, NewCancelledError(id)
 	}
+	if err := TakeRoom(ctx, len(r.Outcome.Result)); err != nil {
+		return nil, err
+	}
 	return addRelatedTask(r.Outcome.Result, id)
 }
 

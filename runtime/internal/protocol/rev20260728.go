@@ -192,7 +192,9 @@ func projectVisible20260728(ctx context.Context, s *mcptask.Server, caller mcpta
 		AuditRetrieval(ctx, s, caller, r)
 	}
 	if t.Result != nil {
-		t.Result, err = addMember(t.Result, "resultType", complete)
+		if err = TakeRoom(ctx, len(t.Result)); err == nil {
+			t.Result, err = addMember(t.Result, "resultType", complete)
+		}
 	}
 	return t, err
 }

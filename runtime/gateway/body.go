@@ -29,8 +29,8 @@ func admitMedia(w http.ResponseWriter, h http.Header) bool {
 	return refusal == nil
 }
 
-// readBody reads a body within the limit. For a body that is not small, it takes memory as soon as
-// more has come than a small body has. It returns false if it has refused the request.
+// readBody reads a body within the limit. It takes memory once more than smallMessage bytes have come.
+// It returns false if it has refused the request.
 func (g *Gateway) readBody(w *boundedResponse, r *http.Request) ([]byte, bool) {
 	if r.ContentLength > g.maxBody {
 		g.refuseBody(w, &http.MaxBytesError{Limit: g.maxBody})
@@ -79,10 +79,10 @@ func (g *Gateway) readLargeBody(w *boundedResponse, r *http.Request, body io.Rea
 	return nil
 }
 
-// errSlowBody says that a body has lost its memory to other requests.
+// errSlowBody says that a body came so slowly that others got its memory.
 var errSlowBody = errors.New("gateway: the body comes too slowly")
 
-// watchedReader tells of the bytes that it reads.
+// watchedReader calls move with the length of each read.
 type watchedReader struct {
 	io.Reader
 	move func(n int) bool
@@ -104,7 +104,7 @@ func (g *Gateway) refuseBody(w *boundedResponse, err error) {
 		w.Header().Set("Connection", "close")
 		refuse(w, http.StatusRequestEntityTooLarge, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the body exceeds %d bytes: send less, such as a reference to what is big", tooLarge.Limit))
 	case errors.As(err, &refusal):
-		w.Header().Set("Connection", "close") // what is left of the body is not read
+		w.Header().Set("Connection", "close") // the rest of the body is not read
 		refuseMemory(w, nil, refusal)
 	case errors.Is(err, errSlowBody):
 		w.Header().Set("Connection", "close")

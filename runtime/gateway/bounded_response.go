@@ -33,8 +33,8 @@ func writeTime(n int) time.Duration {
 // boundedResponse sets a deadline for each piece that is written to a client, by the gateway or by the SDK. It
 // replaces http.Server.WriteTimeout, which limits the whole response and so would end streams.
 //
-// It also takes memory for what it writes. If there is too little, it answers with an error, and
-// everything that is written after that fails.
+// It also takes memory for each large write. If there is too little, it answers with an error, and
+// all later writes fail.
 type boundedResponse struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -90,7 +90,7 @@ func (b *boundedResponse) writeLarge(data []byte) (written int, err error) {
 	return b.writePieces(data, transfer)
 }
 
-// refuse writes an error in the place of an answer, if that can still be done.
+// refuse writes an error in the place of an answer. It writes nothing if it is too late for that.
 func (b *boundedResponse) refuse(refusal *mcptask.Error) {
 	switch {
 	case !b.begun:

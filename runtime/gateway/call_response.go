@@ -54,11 +54,11 @@ func (x *httpExchange) respondToCall() *callResponse {
 }
 
 // ownEvents begins the IDs of the events of a session's own stream. The official SDK puts the name of a stream before
-// the underscore, and this one has none.
+// the underscore, and a session's own stream has no name.
 const ownEvents = "_"
 
-// resumeCall serves a GET that resumes the stream of a call, from the events that the SDK has stored. The SDK does not
-// begin the response before the next event.
+// resumeCall serves a GET that resumes the stream of a call, from the events that the SDK has stored. It begins the
+// response soon, because the SDK would wait for the next event.
 func (g *Gateway) resumeCall(w http.ResponseWriter, r *http.Request) {
 	response := &callResponse{w: w, streams: true, header: http.Header{}, gone: r.Context().Done()}
 	defer response.end()

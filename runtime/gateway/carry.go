@@ -12,15 +12,15 @@ import (
 
 // In a session that other replicas serve too, the answer to a question may arrive at a replica
 // that has not asked it. The SDK cannot take it there: it numbers its requests for itself, so the
-// number may even be that of another question. So a question needs a task, which the request's ID
-// names:
+// number may even be that of another question. So most questions belong to a task, which the request's
+// ID names:
 //
 //   - A call that makes a task has its tool's first questions asked by the task.
 //   - The task behind a plain call asks on the call's own stream, which the gateway writes to, beside
 //     the SDK.
 //   - A tool that never runs as a task asks by the SDK, if this process has opened the session. The
-//     answer must come to this process. In a session of another process its questions return
-//     ErrCannotAsk: that process may have asked under the same number.
+//     answer must come to this process. In a session that another process has opened, its questions
+//     return ErrCannotAsk: that process may have asked under the same number.
 
 // newCarrier returns the carrier of the questions of a session's call. It returns nil if the SDK asks them, or if
 // the call has no stream.

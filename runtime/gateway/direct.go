@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -24,16 +25,14 @@ func (x *httpExchange) direct(flow *Flow) {
 		write(w, http.StatusOK, wire.EncodeReply(x.m.ID, result, nil))
 		return
 	}
-	held := &bufferedResponse{header: http.Header{}, code: http.StatusOK}
+	held := newBufferedResponse()
 	x.next().ServeHTTP(held, x.r)
 	result, ok := held.result()
 	if !ok {
 		held.copyTo(w)
 		return
 	}
-	for name, values := range held.header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), held.header)
 	if flow.Connected != nil {
 		held.connect(flow, result)
 	}
@@ -93,6 +92,10 @@ type bufferedResponse struct {
 	body   bytes.Buffer
 }
 
+func newBufferedResponse() *bufferedResponse {
+	return &bufferedResponse{header: http.Header{}, code: http.StatusOK}
+}
+
 // Header implements http.ResponseWriter.
 func (h *bufferedResponse) Header() http.Header { return h.header }
 
@@ -117,16 +120,14 @@ func (h *bufferedResponse) connect(flow *Flow, result json.RawMessage) {
 
 // copyTo sends the response.
 func (h *bufferedResponse) copyTo(w http.ResponseWriter) {
-	for name, values := range h.header {
-		w.Header()[name] = values
-	}
-	if h.code != http.StatusOK { // which a write implies, unless there is too little memory for it
+	maps.Copy(w.Header(), h.header)
+	if h.code != http.StatusOK { // a write implies OK, or replaces it if there is too little memory
 		w.WriteHeader(h.code)
 	}
 	_, _ = w.Write(h.body.Bytes()) // fails if the client has disconnected
 }
 
-// hasNoCode reports whether the response is an error with the code 0, which no protocol has.
+// hasNoCode reports whether the response is an error with the code 0, which the SDK uses if it has none.
 func (h *bufferedResponse) hasNoCode() bool {
 	var message struct {
 		Error *mcptask.Error `json:"error"`

@@ -59,7 +59,7 @@ type Flow struct {
 	// withheld are the call's arguments if the SDK cannot read them. It is nil if the SDK gets
 	// them.
 	withheld json.RawMessage
-	// share takes the memory of the result.
+	// share takes memory for the result.
 	share *share
 
 	// announced delays messages about the call's task until the reply is written. It is nil outside
@@ -83,12 +83,12 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 	if tool != f.Tool {
 		return mcptask.CallReply{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the call of %q came in as a call of %q", tool, f.Tool)
 	}
-	err = mcptask.Errorf(mcptask.CodeInternalError, "internal error") // which stays if the handler ends its goroutine
+	err = mcptask.Errorf(mcptask.CodeInternalError, "internal error") // the answer if the handler ends its goroutine
 	guard.Apart(s.Logger(), "call", func() { reply, err = f.run(ctx, s, arguments, callbacks) })
 	return reply, err
 }
 
-// run is Run, once.
+// run does the work of Run, in a goroutine that the handler may end.
 func (f *Flow) run(ctx context.Context, s *mcptask.Server, arguments json.RawMessage, callbacks Callbacks) (reply mcptask.CallReply, err error) {
 	ctx, end := s.BeginRequest(ctx, f.request)
 	result := mcptask.RequestResult{Error: errNoAnswer}
@@ -114,14 +114,14 @@ func (f *Flow) call(ctx context.Context, s *mcptask.Server, arguments json.RawMe
 		return mcptask.CallReply{}, refusal
 	}
 	defer done()
-	call, begun := f.Call, func() {}
+	call, endStart := f.Call, func() {}
 	if f.Handle == nil && call.Mode == mcptask.ModePlain {
 		returned, end, refusal := f.share.beginCall(ctx)
 		if refusal != nil {
 			return mcptask.CallReply{}, refusal
 		}
 		defer end()
-		call.Returned, begun = returned, end
+		call.Returned, endStart = returned, end
 	}
 	call.Progress = callbacks.Progress
 	if callbacks.Progress != nil && !f.Held {
@@ -139,7 +139,7 @@ func (f *Flow) call(ctx context.Context, s *mcptask.Server, arguments json.RawMe
 	} else {
 		reply, err = s.Call(ctx, f.Caller, f.Tool, arguments, call)
 	}
-	begun() // it may have to wait
+	endStart() // takeResult may wait for long
 	if err == nil && reply.Outcome != nil {
 		if refusal := f.share.takeResult(ctx, len(reply.Outcome.Result)); refusal != nil {
 			return mcptask.CallReply{}, refusal

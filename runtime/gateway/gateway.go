@@ -40,8 +40,8 @@ type Config struct {
 	// Expires returns when the credentials of a request expire, or the zero time if they do not. The
 	// request's stream, subscription or wait for a task then ends. A nil Expires means that none expire.
 	Expires func(context.Context) time.Time
-	// CrossOrigin admits requests of pages beside those of the server's AllowedOrigins. It is for
-	// programs whose own handler answers preflights. If it is nil, it admits none.
+	// CrossOrigin admits pages beside those of the server's AllowedOrigins. It is for programs whose own
+	// handler answers preflights. A nil CrossOrigin admits none.
 	CrossOrigin *http.CrossOriginProtection
 	// AnyHost switches off the check that a server on a loopback address is called by a loopback
 	// name, or by one of the server's AllowedHosts. The check prevents DNS rebinding.
@@ -76,7 +76,7 @@ type Gateway struct {
 	principal func(context.Context) (string, error)
 	maxBody   int64
 	sessions  sessions
-	// sessionIDs tells whether the SDK gives its sessions IDs. It is nil until a session is initialized.
+	// sessionIDs reports whether the SDK gives its sessions IDs. It is nil until a session is initialized.
 	sessionIDs atomic.Pointer[bool]
 	counts     *counts
 	memory     *memory
@@ -185,8 +185,8 @@ func (g *Gateway) admitRequest(w http.ResponseWriter, r *http.Request) (principa
 	return principal, refusal == nil
 }
 
-// forwardSessionRequest forwards a GET or DELETE of a session. It refuses one of a session that does not exist: an SDK
-// may open a stream for it.
+// forwardSessionRequest forwards a GET or DELETE of a session. It refuses the request if the session does not exist,
+// because an SDK might open a stream for it.
 func (g *Gateway) forwardSessionRequest(w http.ResponseWriter, r *http.Request, principal string) {
 	id := r.Header.Get(sessionHeader)
 	switch {
@@ -199,8 +199,8 @@ func (g *Gateway) forwardSessionRequest(w http.ResponseWriter, r *http.Request, 
 	}
 }
 
-// forwardGet forwards a GET, whose stream carries what the server says of its own accord. An SDK may give a session
-// several streams: the second and each further one count as requests that wait.
+// forwardGet forwards a GET, which opens the session's own stream or resumes one. A session may have several streams:
+// all but the first count as requests that wait.
 func (g *Gateway) forwardGet(w http.ResponseWriter, r *http.Request, principal string) {
 	s, status, refusal := g.openStreamOf(r, principal)
 	if refusal != nil {

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// progressPause is how long a report of progress waits for the answer to its request. Published clients read both at
-	// once if they come together. They forget the token with the answer, and take the report for an error.
+	// progressPause is how long a report of progress waits for the answer to its request. If both come together,
+	// published clients handle the answer first and forget the token. Then the report is an error to them.
 	progressPause = 10 * time.Millisecond
 	// maxHeldReports limits the reports that wait.
 	maxHeldReports = 100
 )
 
-// heldReports holds the progress that an SDK reports on a pipe, for a moment. A report that the answer to its request
-// overtakes is dropped: the answer says more. If the answer is a task, the report is one of the task's and follows it.
+// heldReports delays the progress that an SDK reports on a pipe. If the answer to the request comes meanwhile, the report
+// is dropped: the answer says more. If the answer is a task, the report belongs to the task and follows the answer.
 type heldReports struct {
 	put func(line []byte)
 
@@ -54,14 +54,14 @@ func (h *heldReports) drop(token string) {
 	h.held = slices.DeleteFunc(h.held, func(r heldReport) bool { return r.token == token })
 }
 
-// sendAll sends what is held.
+// sendAll sends the reports that are held.
 func (h *heldReports) sendAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.send()
 }
 
-// send is sendAll. h.mu is held: drop waits until the reports are written.
+// send does the work of sendAll. h.mu is held, so drop waits until the reports are written.
 func (h *heldReports) send() {
 	if h.timer != nil {
 		h.timer.Stop()

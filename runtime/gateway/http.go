@@ -110,18 +110,18 @@ func (x *httpExchange) enter() (*session, mcptask.Caller, bool) {
 	return s, x.g.locate(x.r, s.newCaller(x.g, x.m.Method)), true
 }
 
-// needsNoSession reports whether the message may come without the ID of a session. The official SDK can be told to give
-// its sessions no IDs, and then serves each request alone. Until an initialize has shown whether it does, the SDK gets
-// the request, and leave checks its answer.
+// needsNoSession reports whether the message may come without the ID of a session. The official SDK has an option to
+// give its sessions no IDs, and then serves each request alone. Until an initialize has shown whether the option is set,
+// the SDK gets the request, and leave checks its answer.
 func (x *httpExchange) needsNoSession() bool {
 	_, ours := x.m.answeredRequest()
-	switch gives := x.g.sessionIDs.Load(); {
+	switch givesIDs := x.g.sessionIDs.Load(); {
 	case ours || strings.HasPrefix(x.m.Method, "tasks/") || x.g.config.Direct:
 		return false
-	case gives != nil:
-		return !*gives
+	case givesIDs != nil:
+		return !*givesIDs
 	case x.m.IsRequest():
-		x.unchecked, x.client = &bufferedResponse{header: http.Header{}, code: http.StatusOK}, x.w
+		x.unchecked, x.client = newBufferedResponse(), x.w
 		x.w = x.unchecked
 	}
 	return true
@@ -328,12 +328,12 @@ func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
 	x.next().ServeHTTP(x.w, x.r)
 }
 
-// takenWithin is how long after a client has left the SDK may take the flow of its call. The SDK takes it at once, unless
+// takenWithin is how long the SDK has to take the flow of a call whose client has left. The SDK takes it at once, unless
 // the machine is very busy.
 const takenWithin = 10 * time.Second
 
-// closeFlow closes the flow of a request that is over. If the client has left, the SDK may be about to take the flow: the
-// call goes on, and the client may come back for the result.
+// closeFlow closes the flow of a request that is over. If the client has left, it waits for takenWithin: the SDK may be
+// about to take the flow. Then the call goes on, and the client may come back for the result.
 func (x *httpExchange) closeFlow(closeFlow func()) {
 	if x.r.Context().Err() == nil {
 		closeFlow()
@@ -367,8 +367,8 @@ func (x *httpExchange) initialize(flow *Flow) {
 	defer done()
 	capabilities := x.m.Params.Object("capabilities")
 	flow.Connected = func(id, version string, wait func() error) {
-		gives := id != ""
-		if g.sessionIDs.Store(&gives); gives {
+		givesIDs := id != ""
+		if g.sessionIDs.Store(&givesIDs); givesIDs {
 			s := &session{id: id, principal: x.principal, behind: flow.Behind}
 			s.setNegotiated(g, version, capabilities.Raw(), x.m.Params.Get("clientInfo"))
 			g.trackSession(x.r, s, wait)

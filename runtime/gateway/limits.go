@@ -79,9 +79,9 @@ func (g *Gateway) countWaiting(ctx context.Context, caller mcptask.Caller) (done
 }
 
 // countUses counts n more uses of a limit, until done is called. It counts them for the caller's
-// account, for all anonymous callers of its address and for all of them together if the caller is
-// anonymous, and for the server. most has the limits of the account, of all anonymous callers and of
-// the server.
+// account and for the server. If the caller is anonymous, it also counts them for all anonymous callers
+// of the address, and for all anonymous callers. most has the limits of the account, of all anonymous
+// callers and of the server.
 func countUses(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, open *limit.Gauge[string], name string, n int, most [3]int,
 	attrs ...any) (done func(), err *mcptask.Error) {
 	scopes, bounds := make([]mcptask.Scope, 0, 4), make([]limit.Bound[string], 0, 4)

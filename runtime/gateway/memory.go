@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// smallMessage is how many bytes of a message count as its connection's. Smaller messages take
-	// no room, so they go on beside any flood.
+	// smallMessage is the length up to which a message takes no memory here, because its connection
+	// has room for it. So small messages go on during any flood.
 	smallMessage = 8 << 10
 	// memoryShare is how much of each kind of memory an account may take, as a multiple of the
 	// largest message. All anonymous callers together may take as much, those of one address three
@@ -25,27 +25,27 @@ const (
 	// bodyCopies is how many copies of a body there are until it is handled: as it came, as it was
 	// edited, and what the SDK makes of it.
 	bodyCopies = 4
-	// valueCost is what the SDK makes of the smallest value of a body, in bytes.
+	// valueCost is how many bytes the smallest value of a body takes once the SDK has decoded it.
 	valueCost = 128
 	// resultCopies is how many copies of a result there are until its client has received it.
-	// answerCopies is how many there are of an answer that nobody has announced.
+	// answerCopies is how many there are of any other answer.
 	resultCopies = 6
 	answerCopies = 3
 	// memoryPatience is how long a message waits for memory.
 	memoryPatience = 10 * time.Second
-	// startShare divides Options.Concurrency: so many calls without a task may begin at once for an
-	// account or for all anonymous callers, and fewestStarts at least, because few slots for tasks are
-	// no reason to let calls wait. The server begins as many as this many accounts.
+	// startShare divides Options.Concurrency. The quotient is how many calls without a task may begin
+	// at once for an account, or for all anonymous callers, but at least fewestStarts: few slots for
+	// tasks are no reason to let calls wait. The server begins startShare times as many.
 	startShare   = 8
 	fewestStarts = 8
-	// startTime is how long a handler counts as one that begins, if it does not return before.
+	// startTime is how long a call counts as one that begins, if its handler does not return before.
 	startTime = time.Second / 10
-	// startPatience is how long such a call waits until it may begin. Many others may be before it.
+	// startPatience is how long such a call waits until it may begin.
 	startPatience = 30 * time.Second
 )
 
-// memoryKind is what memory is taken for. Each kind has room of its own, so that a message that holds
-// one kind and waits for the next never waits for its like.
+// memoryKind says for what memory is taken. Each kind has bounds of its own: a message that holds one
+// kind and waits for the next does not wait for messages that do the same.
 type memoryKind int
 
 const (
@@ -56,15 +56,15 @@ const (
 	memoryKinds
 )
 
-// memoryKey is whose memory is counted: an account's, or that of a scope.
+// memoryKey names a count of memory: that of a principal, or of a scope.
 type memoryKey struct {
 	kind  memoryKind
 	whose string
 }
 
-// memory bounds the memory that messages take while they are under way: from when their bytes come
-// until they are handled, and from when an answer is made until its client has received it. All
-// gateways of a server share it.
+// memory bounds the memory of messages under way. A message takes memory from its first bytes until it
+// is handled, and an answer from its creation until the client has received it. All gateways of a server
+// share it.
 type memory struct {
 	limit.Budget[memoryKey]
 	calls limit.Budget[memoryKey]
@@ -85,8 +85,8 @@ func (g *Gateway) memoryBound() int {
 	return limit.Times(largest, memoryShare)
 }
 
-// measureMessage returns how much memory a message takes that is not small: its copies, and what the
-// SDK makes of its values.
+// measureMessage returns how much memory a message takes: its copies, and its values as the SDK decodes
+// them. A small message takes none.
 func measureMessage(data []byte) int {
 	if len(data) <= smallMessage {
 		return 0
@@ -94,8 +94,8 @@ func measureMessage(data []byte) int {
 	return len(data)*bodyCopies + wire.CountValues(data, len(data))*valueCost
 }
 
-// share is what one request takes of the memory. It is safe for concurrent use. Its functions do
-// nothing after release, and neither do those of nil and of the zero value.
+// share is the memory that one request takes. It is safe for concurrent use. A nil share and the zero
+// value take nothing, and so does a share after release.
 type share struct {
 	g      *Gateway
 	caller mcptask.Caller
@@ -133,8 +133,8 @@ func (s *share) bounds(kind memoryKind) (scopes []mcptask.Scope, bounds []limit.
 	return scopes, bounds
 }
 
-// take takes memory until release. It waits for a bounded time if there is too little. kept is what
-// the request keeps in memory meanwhile, of what does not count yet.
+// take takes memory until release. It waits for a bounded time if there is too little. kept is how many
+// bytes the request keeps in memory meanwhile that do not count yet.
 func (s *share) take(ctx context.Context, kind memoryKind, n, kept int) *mcptask.Error {
 	give, refusal := s.borrow(ctx, kind, n, kept)
 	if refusal != nil || s == nil {
@@ -151,7 +151,7 @@ func (s *share) take(ctx context.Context, kind memoryKind, n, kept int) *mcptask
 	return nil
 }
 
-// borrow is take until give is called.
+// borrow takes memory as take does, but until give is called.
 func (s *share) borrow(ctx context.Context, kind memoryKind, n, kept int) (give func(), refusal *mcptask.Error) {
 	if n <= 0 || s == nil || s.g == nil {
 		return func() {}, nil
@@ -171,9 +171,10 @@ func (s *share) borrow(ctx context.Context, kind memoryKind, n, kept int) (give 
 	return give, nil
 }
 
-// beginCall waits until a call without a task may begin, and returns what ends it. The size of a result
-// is known only once the handler has returned and the result is encoded, so only a few calls do this at
-// once. A handler that takes longer than startTime does not count any more.
+// beginCall waits until a call without a task may begin. The size of a result is known only once the
+// handler has returned and the result is encoded, so only a few calls do this at once. A handler that
+// takes longer than startTime does not count any more. Call returned when the handler has returned, and
+// end when the result is encoded.
 func (s *share) beginCall(ctx context.Context) (returned, end func(), refusal *mcptask.Error) {
 	give, refusal := s.borrow(ctx, ofCalls, 1, 0)
 	if refusal != nil {
@@ -181,20 +182,20 @@ func (s *share) beginCall(ctx context.Context) (returned, end func(), refusal *m
 	}
 	give = sync.OnceFunc(give)
 	timer := time.AfterFunc(startTime, func() {
-		defer guard.Recover(nil, "the begin of a call")
+		defer guard.Recover(nil, "the beginning of a call")
 		give()
 	})
 	return func() { timer.Stop() }, func() { timer.Stop(); give() }, nil
 }
 
-// has returns how much of a kind is taken.
+// has returns how much of a kind this request has taken.
 func (s *share) has(kind memoryKind) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.taken[kind]
 }
 
-// release gives back what was taken.
+// release gives back all that was taken.
 func (s *share) release() {
 	s.mu.Lock()
 	gives := s.gives

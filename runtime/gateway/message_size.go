@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// maxLastingBytes limits the bytes of a message that has no reason to be longer. It may stay in
-	// memory for long, as an initialize does, which the SDK keeps with its session, and a request that
-	// waits for tasks. Or the SDK decodes it when its sender already has the answer, as it does with
-	// notifications. The arguments of calls and the answers to questions have their own limit.
+	// maxLastingBytes limits the bytes of a message. The arguments of calls and the answers to questions
+	// have their own limit, and nothing else has a reason to be longer. Some messages stay in memory for
+	// long: the SDK keeps an initialize with its session, and a request may wait for tasks. The SDK
+	// decodes others, such as notifications, after their sender has the answer.
 	maxLastingBytes = 64 << 10
 	// maxInitializeValues limits the values in an initialize. Even the smallest value becomes a
 	// map or a struct fifty times its size.
@@ -28,7 +28,7 @@ const (
 	maxProgressToken = 1 << 10
 )
 
-// checkMembers refuses a message whose index would be many times its size.
+// checkMembers refuses a message with so many members that its index would be many times its size.
 func checkMembers(object *wire.Object, what string) *mcptask.Error {
 	if raw := object.Raw(); len(raw) > 4*maxMembers && wire.CountMembers(raw, maxMembers) > maxMembers { // a member has four bytes
 		return mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s has more than %d members: send less", what, maxMembers)
@@ -96,7 +96,7 @@ func countLastingValues(m *message) int {
 	return count
 }
 
-// countBytes returns how many bytes some params have.
+// countBytes returns how many bytes the params with these names have.
 func countBytes(params *wire.Object, names []string) (size int) {
 	for _, name := range names {
 		size += len(params.Get(name))
@@ -104,7 +104,7 @@ func countBytes(params *wire.Object, names []string) (size int) {
 	return size
 }
 
-// countTexts returns how many bytes those of some params have that are strings.
+// countTexts returns how many bytes the strings among the params with these names have.
 func countTexts(params *wire.Object, names ...string) (size int) {
 	for _, name := range names {
 		text, _ := params.Text(name)

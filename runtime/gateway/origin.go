@@ -18,7 +18,8 @@ import (
 const (
 	// localPrincipal is the principal of a client on a pipe, unless the server's options say otherwise.
 	localPrincipal = "local"
-	// remotePrefix begins the principal of a caller over HTTP that would be localPrincipal, or would begin so already.
+	// remotePrefix is put before the principal of a caller over HTTP if it is localPrincipal, alone or behind
+	// such prefixes.
 	remotePrefix = "remote:"
 )
 
@@ -33,11 +34,11 @@ func guardPrincipal(s *mcptask.Server, own func(context.Context) (string, error)
 	}
 }
 
-// errNoPrincipal is the error of an Options.Principal that has not returned.
+// errNoPrincipal says that Options.Principal panicked or ended its goroutine.
 var errNoPrincipal = errors.New("Options.Principal did not return")
 
-// identify returns the principal of a request over HTTP. No such principal is the one of the client on a pipe,
-// whoever has chosen its name, and no two names become one.
+// identify returns the principal of a request over HTTP. It never returns that of the client on a pipe, whoever has
+// chosen the name. Different names stay different.
 func (g *Gateway) identify(ctx context.Context) (string, error) {
 	principal, err := g.principal(ctx)
 	if err != nil || origin.IsLocal(ctx) {
@@ -53,8 +54,8 @@ func (g *Gateway) identify(ctx context.Context) (string, error) {
 	return principal, nil
 }
 
-// addressKey is the secret with which the addresses of anonymous callers are hashed: the space of addresses is small
-// enough to try them all against a hash without a secret.
+// addressKey is the secret with which the addresses of anonymous callers are hashed. Without a secret, anyone could
+// find an address by hashing all of them.
 type addressKey [sha256.Size]byte
 
 type addressKeyKey struct{}
@@ -76,8 +77,8 @@ func addressKeyOf(s *mcptask.Server) *addressKey {
 // hashedBytes is how many bytes of the hash of an address are kept.
 const hashedBytes = 12
 
-// hash returns what stands for the network of a remote address, or "" if it is no IP address. Someone who has an IPv6
-// address has at least the 64 bits below its network too.
+// hash returns a keyed hash of the network of a remote address, or "" if that is not an IP address. Whoever has an IPv6
+// address usually has its whole network of 64 bits.
 func (k *addressKey) hash(remote string) string {
 	address, err := netip.ParseAddr(hostOf(remote))
 	if err != nil {
@@ -93,7 +94,7 @@ func (k *addressKey) hash(remote string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:hashedBytes])
 }
 
-// locate sets what the transport of a request knows of its caller.
+// locate sets Local and Address of the caller of a request.
 func (g *Gateway) locate(r *http.Request, caller mcptask.Caller) mcptask.Caller {
 	switch {
 	case origin.IsLocal(r.Context()):

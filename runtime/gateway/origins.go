@@ -8,14 +8,14 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// exposedHeaders are the headers of a response that a page of an allowed origin may read, beside those that every page may.
+// exposedHeaders are the headers that a page of an allowed origin may read, beside those that every page may read.
 const exposedHeaders = sessionHeader + ", " + versionHeader + ", WWW-Authenticate, Retry-After"
 
 // preflightLife is how many seconds a browser may keep the answer to a preflight.
 const preflightLife = "600"
 
 // AllowOrigins lets the pages of the server's AllowedOrigins call next. It answers their preflights, and adds to every
-// response the headers that let them read it. A gateway does so itself. A handler in front of a gateway needs it if the
+// response the headers that let them read it. A gateway does so itself. Wrap a handler in front of a gateway if that
 // handler may answer alone, as one that checks tokens does: a preflight has no token, and a page could not read the
 // refusal of a token that has expired.
 func AllowOrigins(s *mcptask.Server, next http.Handler) http.Handler {
@@ -44,7 +44,7 @@ func answerOrigin(s *mcptask.Server, w http.ResponseWriter, r *http.Request) boo
 		return false
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
-	// The tools' schemas and the user's own handlers name headers that nothing here knows.
+	// The tools' schemas and the user's own handlers may read headers that are not known here.
 	if requested := r.Header.Values("Access-Control-Request-Headers"); len(requested) > 0 {
 		h.Set("Access-Control-Allow-Headers", strings.Join(requested, ", "))
 	}

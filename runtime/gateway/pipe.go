@@ -65,7 +65,7 @@ type pipeRequest struct {
 	// progress is the token by which the client recognizes the reports of the request, as text, or "".
 	progress     string
 	announcement *announcement // is told when the reply is written; may be nil
-	memory       int           // what the request takes, as a body over HTTP
+	memory       int           // what the request takes; see measureMessage
 }
 
 // lastReplies limits how long the end of the input waits for replies that are still missing.
@@ -301,9 +301,9 @@ func (p *pipe) isAnswered() bool {
 	return !p.delivering
 }
 
-// addRequest notes a request that has no reply yet. It refuses one whose ID belongs to an earlier such
-// request: the client could not tell the replies apart. It also refuses one that takes too much memory
-// beside them. p.mu is held.
+// addRequest notes a request that has no reply yet. It refuses a request whose ID belongs to an earlier
+// one without a reply: the client could not tell the replies apart. It also refuses a request if all of
+// these together would take too much memory. p.mu is held.
 func (p *pipe) addRequest(m *message, added pipeRequest) *mcptask.Error {
 	id := wire.IDKey(m.ID)
 	if _, open := p.requests[id]; open {

@@ -49,7 +49,7 @@ type pipeExchange struct {
 	ctx context.Context
 }
 
-// newShare returns what a request takes of the memory of answers. Requests count in addRequest.
+// newShare returns the share for the answer to a request. The request itself counts in addRequest.
 func (p *pipe) newShare() *share {
 	return &share{g: p.g, caller: mcptask.Caller{Principal: p.session.principal}}
 }

@@ -25,14 +25,14 @@ import (
 // A session lives on while any replica may be asked for it. A replica may end it at any time
 // without harm: when it is idle, when there are too many, when the replica stops. Only a DELETE
 // ends it for its client. The store remembers that, and no replica opens the session again. A replica
-// that has the session open looks once a minute while it is used.
+// that has the session open asks the store once a minute while the session is used.
 
 const (
 	notificationInitialized = "notifications/initialized"
 	// firstSDKID is the JSON-RPC ID of the initialize that opens a session again. It is the only
 	// request before it is answered.
 	firstSDKID = `"mcptask"`
-	// lookForEnd is how often a replica looks whether a DELETE at another one has ended a session.
+	// lookForEnd is how often a replica checks whether a DELETE at another one has ended a session.
 	lookForEnd = time.Minute
 )
 
@@ -48,7 +48,7 @@ type portable struct {
 	looked atomic.Int64
 }
 
-// newPortable returns what another replica needs of a session that is open here from now on.
+// newPortable returns the portable of a session that is open here from now on.
 func newPortable(t *sessionToken, rebuilt bool) *portable {
 	p := &portable{sessionToken: *t, rebuilt: rebuilt}
 	p.looked.Store(time.Now().UnixNano())
@@ -98,7 +98,7 @@ func (g *Gateway) openSession(r *http.Request, principal, id string) (*session, 
 	return g.rebuildOnce(r, principal, id, t)
 }
 
-// checkEnded returns a status and an error if the principal has ended a session, or if the store does not say.
+// checkEnded returns a status and an error if the principal has ended a session, or if the store fails.
 func (g *Gateway) checkEnded(ctx context.Context, principal, name string) (int, *mcptask.Error) {
 	ended, err := g.server.HasEnded(ctx, mcptask.Caller{Principal: principal, Session: name})
 	switch {
@@ -121,7 +121,7 @@ func (g *Gateway) hasEndedElsewhere(ctx context.Context, s *session) bool {
 		return false
 	}
 	ended, err := g.server.HasEnded(ctx, mcptask.Caller{Principal: s.principal, Session: s.portable.Name})
-	return ended && err == nil // with the store away, the session goes on as without other replicas
+	return ended && err == nil // while the store fails, the session goes on
 }
 
 func noSessionError() *mcptask.Error {
@@ -243,7 +243,7 @@ func (g *Gateway) replay(r *http.Request, body []byte, inner string, flow *Flow)
 		defer closeFlow()
 		request.Header.Set(FlowHeader, token)
 	}
-	held := &bufferedResponse{header: http.Header{}, code: http.StatusOK}
+	held := newBufferedResponse()
 	g.sdk.ServeHTTP(held, request)
 	if result, ok := held.result(); ok && flow != nil && g.config.Direct {
 		held.connect(flow, result)
@@ -276,8 +276,8 @@ func (h translated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (x *httpExchange) initializeSigned(flow *Flow, edits ...wire.Edit) {
 	var opened *session
 	flow.Connected = func(inner, version string, wait func() error) {
-		gives := inner != ""
-		if x.g.sessionIDs.Store(&gives); !gives {
+		givesIDs := inner != ""
+		if x.g.sessionIDs.Store(&givesIDs); !givesIDs {
 			return
 		}
 		params := x.m.Params
@@ -295,22 +295,18 @@ func (x *httpExchange) initializeSigned(flow *Flow, edits ...wire.Edit) {
 		x.g.trackSession(x.r, s, wait)
 		opened = s
 	}
-	w, held := x.w, &bufferedResponse{header: http.Header{}, code: http.StatusOK}
+	w, held := x.w, newBufferedResponse()
 	x.w = held
 	x.forward(flow, edits...)
 	x.w = w
-	for name, values := range held.header {
-		w.Header()[name] = values
-	}
 	if opened != nil {
-		w.Header().Set(sessionHeader, opened.id)
+		held.header.Set(sessionHeader, opened.id)
 	}
-	w.WriteHeader(held.code)
-	_, _ = w.Write(held.body.Bytes()) // fails if the client has disconnected
+	held.copyTo(w)
 }
 
-// deleteSession ends a session for its client. A session that is not open here need not be opened for that. A client
-// that has ended too many sessions for one more to be remembered is told that it cannot end this one.
+// deleteSession ends a session for its client. A session that is not open here need not be opened for that. If the
+// client has ended so many sessions that the store remembers no more, deleteSession refuses the DELETE.
 func (g *Gateway) deleteSession(w http.ResponseWriter, r *http.Request, principal string) {
 	id := r.Header.Get(sessionHeader)
 	if g.sessions.get(id) == nil {
@@ -372,8 +368,8 @@ func (g *Gateway) noteEnded(w http.ResponseWriter, r *http.Request, principal st
 	return noted && err == nil
 }
 
-// checkInitialize returns a status and an error if the session that an initialize names, if any, is one that its client
-// has ended, or one of another caller.
+// checkInitialize returns a status and an error if an initialize names a session that its client has ended, or one of
+// another caller. id is the session's, or "".
 func (g *Gateway) checkInitialize(ctx context.Context, principal, id string) (int, *mcptask.Error) {
 	if id == "" {
 		return 0, nil

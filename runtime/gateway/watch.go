@@ -12,9 +12,9 @@ import (
 // errCallerGone ends a response that lasts longer than the credentials of its request.
 var errCallerGone = errors.New("the credentials of the request are no longer valid")
 
-// watchCaller returns a context that ends with the credentials of a request. They end when they expire, or
-// when Principal no longer returns the principal. Principal is asked as often as a stream gets a sign of
-// life. Call stop when the request ends.
+// watchCaller returns a context that ends with the credentials of a request: when they expire, or when
+// Principal no longer returns the principal. It asks Principal once every keepAlive. Call stop when the
+// request ends.
 //
 // A stream, a subscription and a request that waits for a task need it. A call does not: it was allowed when it
 // began, and its work would be lost.

@@ -24,7 +24,7 @@ type Command struct {
 	Line token.Position
 
 	at          token.Position    // of the line or of the header with the flags
-	module      string            // the directory that the file has to stay in; "" for a path that the person has typed
+	module      string            // the directory in which the file has to stay; "" for a path on the command line
 	docs        *commandline.Line // a line that writes a reference; nil for a line that generates code
 	mustDeclare bool              // go generate fails if the package declares nothing
 }

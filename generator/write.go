@@ -34,10 +34,10 @@ type Output struct {
 	Notes []string
 
 	own  bool             // each package decided about its flags
-	stay map[string]bound // where the files that no person has named have to stay, by path as in Files
+	stay map[string]bound // the bounds of files that the command line does not name, by path as in Files
 }
 
-// bound says where a file has to stay.
+// bound is the directory in which a file has to stay.
 type bound struct {
 	module string         // a directory
 	at     token.Position // of the line or of the header that names the file, or the zero value
@@ -56,8 +56,8 @@ func newOutput(dir string, files map[string][]byte, commands map[string]Command)
 	return out
 }
 
-// isOfVersionControl reports whether a path in a module leads to what a version control system keeps there, such as hooks.
-// A clone does not bring these files, so what they say is the person's.
+// isOfVersionControl reports whether a path in a module lies in the directory of a version control system, such as that of
+// its hooks. A clone does not bring these files, so only the person has written them.
 func isOfVersionControl(module, path string) bool {
 	rel, err := filepath.Rel(module, path)
 	return err != nil || slices.ContainsFunc(strings.Split(filepath.ToSlash(rel), "/"), func(name string) bool {
@@ -65,8 +65,8 @@ func isOfVersionControl(module, path string) bool {
 	})
 }
 
-// checkStay refuses to write files outside of the module that names them. A person who runs the command for the packages
-// of someone else has not read each of their lines.
+// checkStay refuses to write files outside of the module that names them. A person who runs the command for someone else's
+// packages has not read all of their lines.
 func (o Output) checkStay(names []string) error {
 	var problems diag.List
 	for _, name := range names {

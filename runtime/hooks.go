@@ -10,8 +10,8 @@ import (
 //
 // A hook that returns a context runs at the start of an operation. The operation continues with that context, which must
 // be derived from the one given. The returned function, which may be nil, runs at the end of the operation, in the same
-// process. Hooks are called from many goroutines, and the operation waits for them. Each call of a
-// hook has a goroutine of its own. A panic in a hook, or the end of its goroutine, is logged and ignored.
+// process. Each call of a hook has a goroutine of its own, and the operation waits for it. A hook that panics or ends its
+// goroutine is logged and ignored.
 //
 // Records passed to hooks hold arguments, results and the full IDs of anonymous tasks. Do not export these; see [LogID].
 type Hooks struct {

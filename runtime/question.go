@@ -176,14 +176,14 @@ func checkRequestResult(method string, response json.RawMessage) error {
 }
 
 // explainFailure returns the handler's error for a question that the requestor has answered with a JSON-RPC error. A code
-// outside of the range that JSON-RPC reserves is a refusal. SDKs check the answers that they send, and report a
-// wrong one as invalid params. A client without the URL mode reports that in the same way. The result has only the text
-// of failed: if the handler returns it, the task must not end with the requestor's own error.
+// outside of the range that JSON-RPC reserves is a refusal. SDKs check the answers that they send, and report a wrong
+// one as invalid params. A client without the URL mode reports that with the same code. The result has only the text of
+// failed: a handler may return it, and the task must not end with the requestor's own error.
 func (in Input) explainFailure(failed *Error) error {
 	const lowestReserved, highestReserved = -32768, -32000
 	kind := ErrCannotAsk
 	switch {
-	case failed.Code < lowestReserved || failed.Code > highestReserved && failed.Code != 0: // 0 may be none
+	case failed.Code < lowestReserved || failed.Code > highestReserved && failed.Code != 0: // 0 may mean that there is no code
 		kind = ErrDeclined
 	case failed.Code == CodeInvalidParams && in.requiredCapability() != CanAskURL:
 		kind = ErrInvalidAnswer
@@ -191,7 +191,8 @@ func (in Input) explainFailure(failed *Error) error {
 	return fmt.Errorf("%w: %s", kind, failed.Error())
 }
 
-// explainFailures returns ask, which may be nil, with the handler's errors in the place of the requestor's.
+// explainFailures returns a function that asks as ask does, and returns the handler's errors for the requestor's. ask may
+// be nil.
 func explainFailures(ask askFunc) askFunc {
 	if ask == nil {
 		return nil
@@ -207,8 +208,8 @@ func explainFailures(ask askFunc) askFunc {
 
 type askFunc = func(context.Context, Input) (json.RawMessage, error)
 
-// keepAnswer returns the members of a response that the server reads. It leaves out all others, and the content of an answer
-// that has none: no schema has checked them. A response that does not fit its request stays as it is.
+// keepAnswer returns the members of a response that the server reads. It leaves out all others, and content that no
+// schema has checked. It returns a response that does not fit its request unchanged.
 func keepAnswer(in Input, response json.RawMessage) json.RawMessage {
 	var kept json.RawMessage
 	var err error

@@ -47,19 +47,19 @@ type Options struct {
 	Executor func(RunFunc) (Executor, error)
 	// Principal tells whose request a context belongs to. "" is anonymous, and an
 	// error refuses the request. nil leaves it to the gateway. While a stream, a subscription or a
-	// wait for a task is open, Principal is asked again every 15 seconds, with the same context:
+	// wait for a task is open, Principal is called again every 15 seconds, with the same context:
 	// an error or another principal ends it. Over HTTP, the principal "local" becomes
-	// "remote:local", since the client on a pipe has that name.
+	// "remote:local", since "local" is the client on a pipe.
 	Principal func(context.Context) (string, error)
 	// Context builds what a handler may rely on for a principal, such as its
 	// credentials. It is called for every run, on whatever machine: nothing else of
 	// the request survives. nil adds nothing.
 	Context func(ctx context.Context, principal string) (context.Context, error)
 	// Revisions are the revisions that the server speaks. None means 2025-11-25 and
-	// 2026-07-28. The server refuses every request of a revision that is not named, and
-	// says which it speaks, so that a client that speaks several goes on in one of these.
-	// Earlier revisions, which have no tasks, go with 2025-11-25. Revisions that were never
-	// released are spoken only if they are named and the services are generated for them.
+	// 2026-07-28. The server refuses every request of another revision, and names those
+	// that it speaks, so that the client can go on in one of them. If 2025-11-25 is named,
+	// the server speaks earlier revisions too, which have no tasks. It speaks a revision that
+	// was never released only if it is named and the services are generated for it.
 	Revisions []string
 	// Unknown shows a task that lost its worker as unknown in sep-1686, not as failed.
 	Unknown bool
@@ -80,11 +80,12 @@ type Options struct {
 	//
 	// Accounts take turns. If there are four slots or more, one account has at most three
 	// quarters of them, so that another finds a free one. All anonymous callers are one account
-	// here, whose network addresses share in the same way, and so do the sessions of an address. Only the client on a pipe may have all slots.
+	// here. Their network addresses share its slots in the same way, and so do the sessions of
+	// an address. The client on a pipe may always have all slots.
 	Concurrency int
 	// MaxTTL bounds the retention that a requestor may ask for (C-97); 0 or less
-	// means DefaultMaxTTL. An anonymous one gets the tool's ttl. A tool's own ttl may be longer, and is the least: a requestor
-	// that asks for less gets the tool's.
+	// means DefaultMaxTTL. A tool's own ttl may be longer. It is the least: a requestor
+	// that asks for less gets the tool's ttl, and so does an anonymous one that asks for more.
 	MaxTTL time.Duration
 	// MaxBody bounds a request's body in bytes; 0 or less means DefaultMaxBody.
 	MaxBody int64
@@ -155,7 +156,7 @@ type Server struct {
 	renewed    time.Time             // when the last renewal of the lease that succeeded began
 	clock      atomic.Int64          // what the store's time is ahead of this process's, in nanoseconds
 	beaten     atomic.Pointer[moment]
-	past       *steady.Clock // over Now, for what ends; set once clockKnown is
+	past       *steady.Clock // over Now; see SureNow; set before clockKnown
 	clockKnown atomic.Bool   // whether clock is set
 
 	closing   context.Context // ends when Close begins

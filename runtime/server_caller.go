@@ -15,11 +15,11 @@ import (
 type Caller struct {
 	// Principal is compared by equality; "" is anonymous.
 	Principal string
-	// Local says that the caller is the only client of this process, as the client on a pipe is. It may have all slots
-	// of the local executor.
+	// Local reports whether the caller is the only client of this process, such as the client on a pipe. It may have all
+	// slots of the local executor.
 	Local bool
-	// Address stands for the network address of an anonymous caller. It is a keyed hash, and has no spaces. "" means
-	// that the address is not known.
+	// Address is a keyed hash of the network address of an anonymous caller, without spaces. "" means that the address is
+	// not known.
 	Address string
 	// Session is the session that the request belongs to, or "".
 	Session string
@@ -97,7 +97,7 @@ func (r *Record) Address() string {
 // account and name, so that accounts cannot collide and no lookup table is needed.
 // An ID that is not such a name is used as it is, without Named.
 func (c Caller) Named(external string) string {
-	c.Local, c.Address = false, "" // it is the same caller over another way
+	c.Local, c.Address = false, "" // the same caller may come from another address
 	sum := sha256.Sum256([]byte(c.Account() + "\x00" + external))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
@@ -173,8 +173,8 @@ type CallRequest struct {
 	// Trace is the trace that the request belongs to, in the form of [Record.Trace]. The
 	// gateway has checked it. A call that has a task already does not change the task's.
 	Trace string
-	// Ask asks the requestor while the call is open. It returns an *Error if the requestor has
-	// answered with one. nil means that it cannot be asked.
+	// Ask asks the requestor while the call is open. If the requestor answers with an error, Ask
+	// returns it as an *Error. nil means that the requestor cannot be asked.
 	Ask func(context.Context, Input) (json.RawMessage, error)
 	// Progress takes progress if the caller asked for it; nil drops it.
 	Progress ProgressFunc

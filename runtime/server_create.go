@@ -230,8 +230,8 @@ func (s *Server) chooseRetention(caller Caller, policy Policy, call CallRequest)
 	return max(policy.TTL, wish)
 }
 
-// boundRetention returns the longest retention that a caller may ask for. An anonymous caller's is the tool's own: it
-// takes room from strangers.
+// boundRetention returns the longest retention that a caller may ask for. An anonymous caller may not ask for more than
+// the tool's ttl, because its tasks take room from strangers.
 func (s *Server) boundRetention(caller Caller, policy Policy) time.Duration {
 	if caller.Principal == "" && !caller.Local {
 		return policy.TTL

@@ -154,9 +154,9 @@ func (x localExecutor) start(task Submission, f func(context.Context)) error {
 func (x localExecutor) withdraw(taskID string) bool { return x.Withdraw(taskID) }
 
 // listShares returns the path to a task's group in the pool. The group is the task's
-// account. The accounts of anonymous callers lie in one group, and in it those of one address
-// in one, so that opening more sessions brings no more slots. The only client of the process may
-// have all slots.
+// account. All accounts of anonymous callers lie in one group, and in it all those of one
+// address in another, so that opening more sessions brings no more slots. The only client of
+// the process may have all slots.
 func listShares(task Submission) []pool.Share {
 	account := pool.Share{Key: task.Account, All: strings.HasPrefix(task.Account, localAccount)}
 	if task.Principal != "" || account.All {

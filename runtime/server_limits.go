@@ -12,15 +12,17 @@ import (
 )
 
 // Limits bound what an account takes, and what several accounts take together. An account is a
-// principal, or the session of an anonymous caller, or all anonymous callers of one network address without a session.
+// principal, or the session of an anonymous caller, or all anonymous callers of one network address
+// without a session.
 //
 // 0 means the default, and a negative number means no bound. The refusal is -32603, with the limit's name
 // in data.limit and the bound in data.max. If the bound is one of Anonymous or Server, data.scope is
 // "anonymous" or "server".
 //
-// All anonymous callers of one network address may take three quarters of what Anonymous allows, except for
-// Sessions. Then data.scope is "address". If tasks of anonymous callers that have ended leave no room for new ones, the oldest of
-// them are deleted, unless one session has them all.
+// All anonymous callers of one network address together may take three quarters of each bound of
+// Anonymous, except Sessions. Beyond that data.scope is "address". If the ended tasks of anonymous callers
+// leave no room for a new task or for a result, the oldest of them are deleted. A session that fills its
+// own account is refused instead.
 //
 //	field      default      data.limit  bounds
 //	Tasks      10,000       tasks       the tasks that are stored

@@ -132,8 +132,8 @@ func (s *Server) List(ctx context.Context, caller Caller, after Position) (page 
 	return page, more, nil
 }
 
-// readQuestions reads a record of a list again, with its open questions, which a store may have left out. If it
-// cannot be read any more, the record stays as it is.
+// readQuestions reads a record of a list again, because a store may have left out its open questions. If the record is
+// gone or cannot be read, it stays as it is.
 func (s *Server) readQuestions(ctx context.Context, r *Record) error {
 	whole, err := s.getRecord(ctx, s.newRequestRetry(), r.ID)
 	switch {

@@ -52,7 +52,7 @@ func encodeResult(raw bool, result *Result) (json.RawMessage, error) {
 	return marshalJSON(result.Structured) // checks it and writes it as one line
 }
 
-// errUnbounded refuses a result that would cost its readers too much.
+// errUnbounded is the outcome of a result that would cost its readers too much.
 var errUnbounded = Errorf(CodeInternalError, "the tool's result has more than %d objects and arrays within each other, or a number of more than %d characters or with an exponent that is not from %d to %d",
 	validate.MaxDepth, validate.MaxNumber, validate.MinExponent, validate.MaxExponent)
 

@@ -13,22 +13,22 @@ import (
 // oldest of them make room for new ones: otherwise one caller could lock all others out until the ttl of its tasks ends.
 
 const (
-	// dropBatch is how many tasks are dropped at once. So the next creations find room.
+	// dropBatch is how many tasks are dropped at once, so that the next writes find room too.
 	dropBatch = 16
-	// dropRounds is how often one write may make room. A big one may need more than a batch.
+	// dropRounds is how often one write may make room. A big result may need more than one batch.
 	dropRounds = 8
-	// dropPage is how many tasks are read at once, and dropPages how many pages, if none of their tasks has ended.
+	// dropPage is how many tasks are read at once. dropPages is how many pages are read if none of their tasks may go.
 	dropPage  = 128
 	dropPages = 8
 	// maxDropPlaces bounds how many places in lists are kept.
 	maxDropPlaces = 1024
 )
 
-// room is what a server knows of the room that it makes.
+// room is the state of the search for tasks to drop.
 type room struct {
-	rounds atomic.Int64 // counts the times that tasks were dropped
+	rounds atomic.Int64 // how often tasks were dropped
 	turn   sync.Mutex   // held while a write makes room
-	// places are where the search for tasks to drop goes on, by scope and account or address. turn guards it.
+	// places has the positions from which searches go on, by the key of chooseDrops. turn guards it.
 	places map[string]Position
 }
 
@@ -48,8 +48,9 @@ func (s *Server) writeWithRoom(ctx context.Context, r *Record, write func() (Rec
 	return write()
 }
 
-// chooseDrops returns which tasks may be dropped after a write of r has failed, and a key for them. They may be if the
-// store is full of tasks of anonymous callers that cannot be told apart. A session can: it fills its own account only.
+// chooseDrops returns a function that admits the tasks that may be dropped after a write of r has failed, and a key for
+// them. mayGo is nil if none may be dropped. Only tasks of anonymous callers that cannot be told apart make room for each
+// other. A session can be told apart, so it is refused if its own account is full.
 func chooseDrops(r *Record, err error) (key string, mayGo func(*Record) bool) {
 	var full *QuotaError
 	if r.Principal != "" || !errors.As(err, &full) || errors.Is(err, ErrQuotaUnfinished) {
@@ -66,9 +67,8 @@ func chooseDrops(r *Record, err error) (key string, mayGo func(*Record) bool) {
 	return "", nil
 }
 
-// makeRoom drops the tasks that have ended first, of those that the function admits. It reports whether there may be
-// room now. rounds are those before the write that has found none: if another write has made room since, makeRoom drops
-// nothing.
+// makeRoom drops the tasks that ended first among those that mayGo admits. It reports whether there may be room now.
+// rounds is the count before the write that found no room. If another write has made room since, makeRoom drops nothing.
 func (s *Server) makeRoom(ctx context.Context, rounds int64, key string, mayGo func(*Record) bool) bool {
 	s.room.turn.Lock()
 	defer s.room.turn.Unlock()
@@ -92,8 +92,8 @@ func (s *Server) makeRoom(ctx context.Context, rounds int64, key string, mayGo f
 	return true
 }
 
-// findDrops returns up to dropBatch tasks that have ended, the first that have ended first. It looks at a part of the list
-// of anonymous callers' tasks, where there are old ones, and goes on from there the next time if none of them may go.
+// findDrops returns up to dropBatch ended tasks, ordered by when they ended. It looks at a part of the list of anonymous
+// callers' tasks, which begins with the oldest. If none of them may go, the next search goes on from there.
 func (s *Server) findDrops(ctx context.Context, t *storeRetry, key string, mayGo func(*Record) bool) []Record {
 	place := s.room.places[key]
 	defer func() {

@@ -46,8 +46,8 @@ type sessionEndings interface {
 	HasEnded(ctx context.Context, principal, session string) (bool, error)
 }
 
-// useSessionStore takes the session key from the store, which may be nil. A server that went on without the key
-// would open sessions that no other process serves, so an error ends NewServer.
+// useSessionStore takes the session key from the store, which may be nil. It returns an error if the store does not give
+// the key: a server without it would open sessions that no other process serves.
 func (s *Server) useSessionStore(store SessionStore) error {
 	if store == nil {
 		s.endings = new(localEndings)
@@ -70,8 +70,8 @@ func (s *Server) useSessionStore(store SessionStore) error {
 	return nil
 }
 
-// EndSession remembers that a caller has ended its session, which began at the given time, for as long as its ID could
-// open it again. It returns false if the caller has ended too many sessions for that.
+// EndSession remembers that a caller has ended its session, which began at the given time. It remembers that for as long
+// as the session's ID could open it again. It returns false if the caller has ended too many sessions for that.
 func (s *Server) EndSession(ctx context.Context, caller Caller, began time.Time) (bool, error) {
 	return callStore(ctx, s.newRequestRetry(), "EndSession", func(ctx context.Context) (bool, error) {
 		return s.endings.EndSession(ctx, caller.Principal, caller.Session, began.Add(SessionLife), maxSessionsEnded)
@@ -90,7 +90,7 @@ type localEndings struct {
 	mu    sync.Mutex
 	until map[string]map[string]time.Time // by principal and session
 	count int                             // of all principals
-	// looked is when the expired ones were removed last.
+	// looked is when expired sessions were last removed.
 	looked time.Time
 }
 
@@ -121,7 +121,7 @@ func (l *localEndings) EndSession(_ context.Context, principal, session string, 
 	return true, nil
 }
 
-// removeExpired removes the sessions whose time has come. l.mu is held.
+// removeExpired removes the sessions whose IDs are void. l.mu is held.
 func (l *localEndings) removeExpired(now time.Time) {
 	for principal, sessions := range l.until {
 		before := len(sessions)

@@ -162,15 +162,16 @@ func (s *Server) setClock(now, began, ended time.Time) {
 	}
 }
 
-// moment is when the server has learned the store's time.
+// moment is a time by the clock of this process, and by that of the store.
 type moment struct{ local, store time.Time }
 
 // Now returns the store's time, as far as the server knows it, in UTC and in whole
-// microseconds, as stores and cursors keep it. It is for what begins; see SureNow.
+// microseconds, as stores and cursors keep it. Use it for the beginning of a period, and SureNow to decide
+// whether a period has ended.
 //
-// The machine's clock may be set back for a moment. The other one, which counts what has passed since the
-// last heartbeat, stands still while the machine sleeps. So the later of the two counts: what begins then
-// must not end early.
+// The machine's clock may be set back for a moment. The monotonic clock, which counts the time since the
+// last heartbeat, stands still while the machine sleeps. Now returns the later of the two, so that a period
+// that begins now does not end early.
 func (s *Server) Now() time.Time {
 	now := time.Now()
 	store := now.Round(0).Add(time.Duration(s.clock.Load()))
@@ -182,8 +183,9 @@ func (s *Server) Now() time.Time {
 	return store.UTC().Truncate(time.Microsecond)
 }
 
-// SureNow is Now for what ends. It does not follow a jump of a clock until that has lasted for a minute. So
-// nothing ends early because a clock was ahead for a moment.
+// SureNow returns the time by which to decide whether a period has ended. If a clock jumps ahead, SureNow
+// follows only when the jump has lasted for a minute. So nothing ends early because a clock was ahead for a
+// moment.
 func (s *Server) SureNow() time.Time {
 	if !s.clockKnown.Load() {
 		return s.Now()
@@ -219,7 +221,7 @@ func (s *Server) deleteExpired() time.Duration {
 // announceExpiry stops the handler of a task that was deleted because it has
 // expired, and tells observers and the audit trail.
 func (s *Server) announceExpiry(ctx context.Context, r Record) {
-	if sure := s.SureNow(); r.ExpiresAt.After(sure) { // the store has been sure sooner
+	if sure := s.SureNow(); r.ExpiresAt.After(sure) { // the store was sure earlier
 		r.ExpiresAt = sure
 	}
 	s.stopRun(r, ErrExpired)

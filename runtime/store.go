@@ -61,10 +61,10 @@ const TombstoneFor = time.Hour
 // the same instant, to the microsecond. nil and zero values stay so, but an empty
 // slice may become nil.
 //
-// A record that the store cannot read holds up nothing else. Get returns ErrUnreadable for it, and so
+// A record that the store cannot read holds up no other. Get returns ErrUnreadable for it, and so
 // does a Create with its idempotency key. List, Lease, and the methods of an Inspector leave it out, and
-// the store tells its operator. Once the record has expired, Expire removes it and returns as much of it
-// as the store can read.
+// the store logs it. Once the record has expired, Expire removes it and returns as much of it as the
+// store can read.
 //
 // A store has one clock, which all processes share, such as that of its database. Leases and
 // expiry follow it, so that the clocks of processes may differ.
@@ -82,7 +82,7 @@ type Store interface {
 	Create(ctx context.Context, r Record, quota Quota) (Record, error)
 	// Get returns the record, or ErrNoRecord. Until TombstoneFor after the record has expired
 	// and Expire has removed it, Get returns ErrRecordExpired, and a Record that has nothing but
-	// its ID and its Principal. So it does with ErrUnreadable.
+	// its ID and its Principal. With ErrUnreadable it returns such a Record too.
 	Get(ctx context.Context, id string) (Record, error)
 	// Update replaces the record from, as the store has returned it, by to, stores that as the
 	// next version and returns it. It returns ErrConflict if the stored version is not
@@ -179,8 +179,8 @@ type SessionStore interface {
 	// bytes. The first call makes it. From then on each call of each process returns the same one.
 	SessionKey(ctx context.Context) ([]byte, error)
 	// EndSession remembers that a principal has ended a session, until the given time by the
-	// store's clock or longer. It returns false and remembers nothing if it remembers as many
-	// sessions of the principal as most says. Calls at the same time may remember a few more.
+	// store's clock or longer. If it already remembers most sessions of the principal, it
+	// remembers nothing and returns false. Concurrent calls may remember a few more than most.
 	EndSession(ctx context.Context, principal, session string, until time.Time, most int) (bool, error)
 	// HasEnded reports whether EndSession remembers a session of a principal.
 	HasEnded(ctx context.Context, principal, session string) (bool, error)

@@ -18,8 +18,8 @@ import (
 // memoryStore is a Store in memory, with an index for each kind of look-up. mu guards
 // all of it.
 type memoryStore struct {
-	clock func() time.Time // for what begins
-	past  *steady.Clock    // for what ends
+	clock func() time.Time // tells when something begins
+	past  *steady.Clock    // decides what has ended
 	feed  feed.Feed[Change]
 
 	mu            sync.Mutex
@@ -192,7 +192,7 @@ func (s *memoryStore) countRecord(r *Record, n int) {
 	}
 }
 
-// keyOfAddress returns the key of an address among the counts. No account is called so.
+// keyOfAddress returns the key of an address among the counts. No account has this name.
 func keyOfAddress(address string) string { return "all of " + address }
 
 func (s *memoryStore) setUsage(key string, u Usage) {

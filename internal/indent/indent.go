@@ -1,5 +1,5 @@
 // Package indent prints JSON from outside in lines, within a bound. Indentation grows with the depth of a value times the
-// number of its leaves, so that json.Indent makes gigabytes of a megabyte.
+// number of its leaves, so json.Indent can make gigabytes of a megabyte.
 package indent
 
 import (
@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 )
 
-// What indentation may add to a text: freeGrowth bytes, and growth times its length.
+// Indentation may add freeGrowth bytes to a text, and growth times its length.
 const (
 	freeGrowth = 64 << 10
 	growth     = 3

@@ -6,9 +6,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 )
 
-// RequireBearerToken does what auth.RequireBearerToken of the SDK does, and names the scheme in each 401, as HTTP asks
-// for: WWW-Authenticate: Bearer. The SDK sends this header only if options has the URL of resource metadata or scopes.
-// options may be nil. The handler gets the ResponseWriter as it came.
+// RequireBearerToken is like auth.RequireBearerToken of the SDK, but each 401 has the header WWW-Authenticate: Bearer, as
+// HTTP requires. The SDK sends this header only if options has scopes or the URL of resource metadata. options may be
+// nil. The handler gets the ResponseWriter of the request unchanged.
 func RequireBearerToken(verify auth.TokenVerifier, options *auth.RequireBearerTokenOptions) func(http.Handler) http.Handler {
 	require := auth.RequireBearerToken(verify, options)
 	return func(next http.Handler) http.Handler {

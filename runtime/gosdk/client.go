@@ -67,9 +67,9 @@ type ClientOptions struct {
 	Bearer func(context.Context) (string, error)
 	// MaxMessage bounds the bytes of one message from the server: the body of a response, an event
 	// of a stream, or a line of a command's output. 0 means DefaultMaxMessage. A longer message
-	// fails the call that it answers. From a command, it ends the connection. So does a command that
-	// writes more than that between two messages. Shorter lines that are not messages are skipped, and
-	// Logger gets the first.
+	// fails the call that it answers. From a command, it ends the connection. Lines of a command that
+	// are not messages are skipped, and Logger gets the first. More than MaxMessage bytes of them
+	// between two messages end the connection too.
 	MaxMessage int
 	// Hooks are told what the client does, for traces and metrics. Of each, only ClientRequest matters.
 	Hooks []mcptask.Hooks

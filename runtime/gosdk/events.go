@@ -25,9 +25,9 @@ const (
 // NewEventStore returns an EventStore in memory, for mcp.StreamableHTTPOptions. With it, a client of
 // 2025-11-25 whose connection breaks during a plain call gets the result when it comes back with
 // Last-Event-ID. It keeps 64 streams of each session, 5 MiB of each stream and 16 MiB in all, and
-// forgets the streams that were used least recently. A session's own stream goes on without what was
-// forgotten of it. The SDK's MemoryEventStore bounds only the data,
-// and keeps an entry for each request until its session ends.
+// forgets the streams that were used least recently. A session's own stream goes on without its
+// forgotten events. The SDK's MemoryEventStore bounds only the data, and keeps an entry for each
+// request until its session ends.
 func NewEventStore() mcp.EventStore {
 	return &eventStore{sessions: map[string]*eventSession{}}
 }
@@ -61,7 +61,7 @@ type eventStream struct {
 const ownStream = ""
 
 // errEventsGone says that a stream cannot be resumed.
-var errEventsGone = errors.New("gosdk: the events of this stream are not kept any more")
+var errEventsGone = errors.New("gosdk: the events of this stream are not kept any more: send the call again")
 
 // find returns a stream and marks it as used. It returns nil if the stream is not kept. s.mu is held.
 func (s *eventStore) find(session, id string) *eventStream {

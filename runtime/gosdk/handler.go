@@ -18,16 +18,18 @@ import (
 // process that serves the session, and ServerSession.ID is not the ID that the client has.
 //
 // NewHandler ignores the option Stateless, because it serves both kinds of sessions. It refuses
-// requests from other browser origins unless [mcptask.Options.AllowedOrigins] has them. The SDK's
-// CrossOriginProtection admits more, for programs that answer preflights themselves. The principal is
-// the UserID of the SDK's bearer token, unless the options of tasks say otherwise. Streams, subscriptions and
-// waits for a task end when that token expires. More options are those of this package, such as [DirectTaskCalls].
+// requests from pages of other origins unless [mcptask.Options.AllowedOrigins] has them. A program that
+// answers preflights itself can admit more by the option CrossOriginProtection. The principal is the
+// UserID of the SDK's bearer token, unless the options of tasks say otherwise. Streams, subscriptions
+// and waits for a task end when that token expires. This package has more options, such as
+// [DirectTaskCalls].
 func NewHandler(tasks *mcptask.Server, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions, more ...HandlerOption) http.Handler {
 	return NewRevisionHandler(tasks, "", getServer, opts, more...)
 }
 
 // AllowOrigins lets the pages of [mcptask.Options.AllowedOrigins] call a handler in front of
-// NewHandler's, such as the SDK's RequireBearerToken. NewHandler itself needs no wrapper.
+// NewHandler's, such as that of [RequireBearerToken]. It answers preflights, and lets the pages read
+// refusals. NewHandler's handler alone needs no AllowOrigins.
 func AllowOrigins(tasks *mcptask.Server, next http.Handler) http.Handler {
 	return gateway.AllowOrigins(tasks, next)
 }

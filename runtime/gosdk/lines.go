@@ -25,7 +25,7 @@ type messageReader struct {
 
 	ready   []byte // to be read next
 	skipped int    // bytes of other lines since the last message
-	// other is the first of the other lines, shortened. The log has it, too.
+	// other is the first of the other lines, shortened, once it has been logged.
 	other *atomic.Pointer[string]
 	err   error
 }
@@ -46,7 +46,7 @@ func (m *messageReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// readLine reads a line, and makes ready what the SDK gets of it.
+// readLine reads a line. It sets ready if the line is a message.
 func (m *messageReader) readLine() {
 	var line []byte
 	for end := false; !end; {
@@ -76,7 +76,7 @@ func (m *messageReader) readLine() {
 	}
 }
 
-// maxNoted is how many bytes the log has of a line that is not a message.
+// maxNoted is how many bytes of a line that is not a message are logged.
 const maxNoted = 200
 
 // splitMessages returns each message in a line, with a line for each: the only one, those of a batch, or several without a

@@ -5,7 +5,8 @@ import (
 	"os"
 )
 
-// swapStdout is takeStdout for a standard output that is no descriptor of its own. It changes what new writers get.
+// swapStdout does the work of takeStdout if the descriptor cannot be changed. It only moves writers that read os.Stdout
+// after the call.
 func swapStdout() (out io.Writer, giveBack func()) {
 	taken := os.Stdout
 	os.Stdout = os.Stderr

@@ -4,5 +4,5 @@ package gosdk
 
 import "syscall"
 
-// duplicate makes to another descriptor of what from is one of.
+// duplicate makes the descriptor to a copy of the descriptor from.
 func duplicate(from, to int) error { return syscall.Dup2(from, to) }

@@ -4,5 +4,5 @@ package gosdk
 
 import "io"
 
-// takeStdout returns standard output, and lets what is written to os.Stdout go to standard error until giveBack is called.
+// takeStdout returns standard output. Until giveBack is called, os.Stdout is standard error.
 func takeStdout() (out io.Writer, giveBack func()) { return swapStdout() }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// takeStdout returns standard output, and lets everything else that is written to it, by this process and its children, go
-// to standard error until giveBack is called. It changes the descriptor, because loggers may have been made before.
+// takeStdout returns standard output. Until giveBack is called, everything else that this process and its children write
+// to standard output goes to standard error. takeStdout changes the descriptor, because loggers may have been made before.
 func takeStdout() (out io.Writer, giveBack func()) {
 	if os.Stdout.Fd() != uintptr(syscall.Stdout) {
 		return swapStdout()

@@ -61,7 +61,8 @@ func convertTool(spec mcptask.ToolSpec) mcp.Tool {
 type Options struct {
 	// Principal returns the owner of a request. "" means anonymous, and an error refuses the
 	// request. The options of tasks take precedence. A nil Principal makes every caller anonymous.
-	// It is asked again as [mcptask.Options.Principal] is, so it can end a stream whose token has expired.
+	// While a stream is open, Principal is called again, as [mcptask.Options.Principal] is: return an
+	// error once the token has expired.
 	Principal func(context.Context) (string, error)
 	// SessionTimeout ends a session after this time without a request or an open stream. 0 means
 	// never.
@@ -69,7 +70,8 @@ type Options struct {
 }
 
 // AllowOrigins lets the pages of [mcptask.Options.AllowedOrigins] call a handler in front of
-// NewHandler's, such as one that checks tokens. NewHandler itself needs no wrapper.
+// NewHandler's, such as one that checks tokens. It answers preflights, and lets the pages read
+// refusals. NewHandler's handler alone needs no AllowOrigins.
 func AllowOrigins(tasks *mcptask.Server, next http.Handler) http.Handler {
 	return gateway.AllowOrigins(tasks, next)
 }

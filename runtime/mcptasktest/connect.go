@@ -33,9 +33,9 @@ type Options struct {
 	// refuse. nil declares that the client cannot show pages.
 	OpenURL func(context.Context, mcptask.Question) error
 	// Server holds the server's options. A nil Principal makes Local the caller. Local may have all
-	// slots, as a client on standard input and output does. Nil Revisions
-	// enable the revision of the test, even one that is off by default. A nil Logger means
-	// slog.Default for warnings and errors, without the warnings that tasks are kept in memory.
+	// slots, as a client on standard input and output may. Nil Revisions enable the revision of the
+	// test, even one that is off by default. A nil Logger means slog.Default for warnings and errors,
+	// without the warnings that tasks are kept in memory.
 	Server mcptask.Options
 }
 

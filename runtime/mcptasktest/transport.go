@@ -31,7 +31,7 @@ func (t *handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.requests.Go(func() {
 		defer guard.Recover(nil, "a request")
 		defer cancel()
-		code := http.StatusInternalServerError // which stays if the handler panics, or ends its goroutine
+		code := http.StatusInternalServerError // if the handler panics or ends its goroutine
 		defer func() {
 			p := recover()
 			w.WriteHeader(code)

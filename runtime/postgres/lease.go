@@ -12,10 +12,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 )
 
-// findOrphans finds tasks of the tools, $4, whose worker is neither $2 nor has a lease. It leaves out those
-// with the numbers $5, which cannot be read. It steps
-// through the index from worker to worker, so that its cost is that of the workers and of what it
-// finds.
+// findOrphans finds tasks of the tools, $4, whose worker is neither $2 nor has a lease. It leaves out the
+// tasks with the numbers $5, which cannot be read. It steps through the index from worker to worker, so
+// that its cost depends only on the workers and on the tasks that it finds.
 const findOrphans = `WITH RECURSIVE workers(id) AS (
 		(SELECT worker FROM @schema@.task WHERE phase < 9 ORDER BY worker LIMIT 1)
 		UNION ALL
@@ -43,7 +42,7 @@ func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, t
 		case err != nil && len(taken) == 0:
 			return nil, fmt.Errorf("postgres: lease: %w", err)
 		case err != nil:
-			return taken, nil //nolint:nilerr // the caller must hear of those that are taken; the fault shows again
+			return taken, nil //nolint:nilerr // the caller must get those that are taken; the fault shows again
 		}
 		n := len(unreadable)
 		for i := range orphans {
@@ -58,8 +57,8 @@ func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, t
 	}
 }
 
-// takeOrphans gives up to limit orphans to a worker. It returns them, and those among them that cannot be
-// read, which it leaves alone: a newer process may be able to read them.
+// takeOrphans gives up to limit orphans to a worker, and returns them. It also returns those that cannot be
+// read, but does not give them to the worker: a newer process may be able to read them.
 func (s *Store) takeOrphans(ctx context.Context, worker string, lease time.Duration, tools []string, limit int, unreadable []int64) ([]durable.Found, error) {
 	args := func() []any { return []any{s.shift.Load(), []byte(worker), limit, byteStrings(tools), unreadable} }
 	// Mostly there are none, and nobody needs to wait for the lock.

@@ -25,7 +25,7 @@ func (s *Store) SessionKey(ctx context.Context) (key []byte, err error) {
 	return key, nil
 }
 
-// expiredAtOnce bounds how many rows EndSession removes. It adds one.
+// expiredAtOnce bounds how many expired rows one EndSession removes.
 const expiredAtOnce = 100
 
 // EndSession implements [mcptask.SessionStore].

@@ -57,8 +57,8 @@ type Options struct {
 // Store is a [mcptask.Store] and a [mcptask.Inspector] in a file.
 type Store struct {
 	path      string
-	now       func() time.Time // for what begins
-	past      *steady.Clock    // for what ends
+	now       func() time.Time // tells when something begins
+	past      *steady.Clock    // decides what has ended
 	db        *sql.DB
 	cache     *durable.Cache
 	sieve     *durable.Sieve
@@ -122,8 +122,8 @@ func Open(path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// startClock sets the clock for what ends. The machine's clock may be wrong just now, so the store does not
-// believe it until it has held for a while, if it is ahead of all that the file knows.
+// startClock sets the clock that decides what has ended. The machine's clock may be wrong just now. If it is
+// ahead of all times in the file, the store does not believe it until it has been ahead for a while.
 func (s *Store) startClock(ctx context.Context, clock *steady.Clock) error {
 	var latest int64
 	if err := s.read(ctx, "read", func(r *session) (err error) {

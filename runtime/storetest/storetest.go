@@ -72,10 +72,10 @@
 //     all handles say so.
 //   - Inspector/scan and count: if the store is an [mcptask.Inspector]: in either order, with any
 //     filter, limit and position, the unfinished by tool and phase, and the leases of workers.
-//   - Sessions/the key: if the store is a [mcptask.SessionStore]: however many ask at once, through
-//     whatever handle, all get the same key, and another store has another one.
+//   - Sessions/the key: if the store is a [mcptask.SessionStore]: all calls get the same key, at once
+//     and through any handle, and another store has another key.
 //   - Sessions/ended: an ended session is remembered for its principal, by all handles, whatever
-//     others end. There is room again when the time of the former ones has passed.
+//     others end. There is room again once earlier ones have expired.
 //   - Sessions/reopened: the key and the ended sessions survive.
 //   - all/unreadable records: with Stores.Damage, a record that the store cannot read holds up no
 //     query. Get and Create say so, and Expire removes it when its time has come. It is not changed
@@ -127,10 +127,10 @@ type Stores struct {
 	// Advance moves the clock of a store forward, for all handles of its database. A nil Advance
 	// skips the tests that need it.
 	Advance func(t testing.TB, s mcptask.Store, d time.Duration)
-	// Damage has the ways in which a stored record can become one that the store cannot read, by name:
-	// it is cut off, or a newer version of the program has written it. Each changes the record with an ID
-	// beside the store, such as by a statement of SQL, and returns what undoes that. The record has
-	// questions, and may have ended. No ways skip the test that needs them.
+	// Damage has functions that make a stored record unreadable for the store, by a name for the way:
+	// they cut it off, or write it as a newer version of the program would. Each changes the record with
+	// an ID beside the store, such as by a statement of SQL, and returns a function that undoes it. The
+	// record has questions, and may have ended. An empty Damage skips the test that needs it.
 	Damage map[string]func(t testing.TB, s mcptask.Store, id string) (undo func())
 }
 

@@ -76,8 +76,8 @@ func readBlock(content mcptask.Content) (text string, file *File) {
 	return string(content), nil
 }
 
-// maxCompared is how many bytes a text has at most that is compared with structured content. Decoded, it takes many times as
-// much memory.
+// maxCompared is how long a text may be that is compared with structured content. Decoded, it takes many times as much
+// memory.
 const maxCompared = 1 << 20
 
 // isSameJSON reports whether a text is the same JSON value as another one. Long texts are not compared.

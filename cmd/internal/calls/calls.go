@@ -59,8 +59,8 @@ func (i interruption) code() int {
 func Endings() []os.Signal { return slices.Collect(maps.Keys(endings)) }
 
 const (
-	// onePress is how long Ctrl-C may come again for one press: the terminal sends it to the go command and to the tool that
-	// this runs, and the go command passes its own on to the tool.
+	// onePress is for how long further interrupts belong to one press of Ctrl-C. The terminal sends it to the go command and
+	// to the tool that the go command runs, and the go command passes its own on to the tool.
 	onePress = 300 * time.Millisecond
 	// secondInterrupt is how long the person has for the second Ctrl-C, which cancels the task.
 	secondInterrupt = 2 * time.Second
@@ -299,8 +299,8 @@ func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*m
 	return nil
 }
 
-// leave ends the wait for a task after a signal. After Ctrl-C, a second one cancels the task, if it comes once the person has
-// been told so.
+// leave ends the wait for a task after a signal. After Ctrl-C it offers that a second one cancels the task. A second one
+// counts only after that offer.
 func (s *session) leave(ctx context.Context, by interruption, id string, call *mcptask.Call[*mcptask.Result]) error {
 	left := describeFailure(by, id)
 	if id == "" {

@@ -12,8 +12,8 @@ type Found struct {
 	// Seq and Asked are those of the record's [Row].
 	Seq, Asked int64
 	Record     mcptask.Record
-	// Err is the ErrUnreadable of a record that cannot be read. Then Record has its ID and its times, and
-	// whatever else could be decoded.
+	// Err is an ErrUnreadable if the record cannot be read. Then Record has its ID, its times, and the
+	// parts that could be decoded.
 	Err error
 }
 
@@ -37,7 +37,7 @@ func NewSieve(logger *slog.Logger) *Sieve {
 	return &Sieve{logger: logger, logged: map[int64]bool{}}
 }
 
-// Log logs a record that cannot be read, unless it has done so.
+// Log logs a record that cannot be read, once.
 func (s *Sieve) Log(f *Found) {
 	s.mu.Lock()
 	n, known := len(s.logged), s.logged[f.Seq]
@@ -68,7 +68,7 @@ func (s *Sieve) Keep(found []Found) []mcptask.Record {
 	return records
 }
 
-// KeepAll returns all records. Those that cannot be read have what could be decoded.
+// KeepAll returns all records. Those that cannot be read have the parts that could be decoded.
 func (s *Sieve) KeepAll(found []Found) []mcptask.Record {
 	records := make([]mcptask.Record, len(found))
 	for i := range found {

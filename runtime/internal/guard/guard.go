@@ -37,8 +37,9 @@ func Log(logger *slog.Logger, what string, p any, attrs ...any) {
 	logger.Error(what+" panicked", append(attrs, "panic", p, "stack", string(debug.Stack()))...)
 }
 
-// Apart calls f in a goroutine of its own and waits for it, and reports whether f has returned. It is for code that may end
-// its goroutine, as testing.T.FailNow does, while a caller waits for an answer. Apart logs that, and a panic.
+// Apart calls f in a goroutine of its own, waits for it, and reports whether f returned. It is for code that may end its
+// goroutine, as testing.T.FailNow does, while a caller waits for an answer. Apart logs a panic, and the end of the
+// goroutine.
 func Apart(logger *slog.Logger, what string, f func()) (returned bool) {
 	done := make(chan struct{})
 	go func() {

@@ -1,5 +1,5 @@
-// Package hook calls the functions that a program wants to be called at the beginning and the end of something. What
-// they do cannot harm what they are told of: a panic is logged, and so is the end of the goroutine, which is one of its own.
+// Package hook calls the functions that a program wants to be called at the beginning and the end of something. Each call
+// has a goroutine of its own. If a function panics or ends its goroutine, that is logged and does no harm.
 package hook
 
 import (

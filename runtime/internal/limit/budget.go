@@ -21,14 +21,14 @@ const (
 )
 
 // Budget divides room among those who take some of it, by keys. If there is too little, they wait
-// for a bounded time. It keeps only keys of which something is taken. Budget is safe for concurrent
+// for a bounded time. It forgets a key once nothing of it is taken. Budget is safe for concurrent
 // use. The zero value is ready to use.
 //
 // A Transfer holds room for as long as a peer takes to send or to receive. While others wait for
 // room, the transfer that is the furthest behind is cut.
 type Budget[K comparable] struct {
-	// NewestFirst serves those first who have waited for the shortest time. Under a flood, whoever
-	// comes new does not wait for the flood. Set it before the first use.
+	// NewestFirst serves those first who have waited for the shortest time. So a newcomer does not wait
+	// for a flood that came before. Set it before the first use.
 	NewestFirst bool
 
 	mu        sync.Mutex
@@ -49,11 +49,12 @@ type waiter[K comparable] struct {
 	granted bool
 }
 
-// Take takes n of each key's room until give is called. It waits, at most as long as its patience,
-// while a key has too little of it. kept is what the caller keeps in memory while it waits: those who wait keep at most a quarter of a
-// bound. If Take fails, give is nil, and full is the index of the bound that has too little room.
+// Take takes n of each key's room until give is called. While a key has too little room, Take waits, but
+// not longer than patience. kept is how much the caller keeps in memory while it waits: all who wait keep
+// at most a quarter of a bound. If Take fails, give is nil, and full is the index of the bound that has
+// too little room.
 //
-// What is larger than a bound gets its room once nothing else of the key is taken.
+// If n is larger than a bound, Take waits until nothing else of the key is taken.
 func (b *Budget[K]) Take(ctx context.Context, patience time.Duration, n, kept int, bounds ...Bound[K]) (give func(), full int) {
 	b.mu.Lock()
 	full = b.findFull(n, bounds)
@@ -103,14 +104,14 @@ func (b *Budget[K]) findFull(n int, bounds []Bound[K]) int {
 	return -1
 }
 
-// add takes n of each key, or gives it back. b.mu is held.
+// add takes n of each key. A negative n gives it back. b.mu is held.
 func (b *Budget[K]) add(n int, bounds []Bound[K]) {
 	for _, bound := range bounds {
 		count(&b.taken, bound.Key, n)
 	}
 }
 
-// count adds n to the count of a key, and forgets a key that has none.
+// count adds n to the count of a key, and forgets a key whose count is 0.
 func count[K comparable](counts *map[K]int, key K, n int) {
 	if *counts == nil {
 		*counts = map[K]int{}

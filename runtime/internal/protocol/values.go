@@ -224,9 +224,9 @@ func ReadStarted(result json.RawMessage) (mcptask.Snapshot, error) {
 	return newFinishedSnapshot(result)
 }
 
-// checkToolResult returns an error for an answer to a call that says nothing, or that announces a task in a form that the
-// revision does not have: taken for a result, it would hide the task. Servers omit the content beside structured content
-// and in an error.
+// checkToolResult returns an error for an answer to a call that has no content, or that announces a task in the form of
+// another revision: taken for a result, it would hide the task. Content may be missing beside structured content and in
+// an error, since some servers omit it there.
 func checkToolResult(result json.RawMessage) error {
 	var r struct {
 		ResultType json.RawMessage   `json:"resultType"`

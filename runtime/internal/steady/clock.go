@@ -14,21 +14,20 @@ const (
 	slack = time.Second
 )
 
-// Clock tells the time that has surely come. It is never later than the machine's clock. If that jumps
-// ahead, Clock goes on at its own pace, and follows when the jump has lasted for Hold. If it is set back,
-// Clock follows at once. It is safe for concurrent use.
+// Clock tells a time that has surely come. It is never later than the machine's clock. If the machine's
+// clock jumps ahead, Clock goes on at its own pace, and follows once the jump has lasted for Hold. If the
+// machine's clock is set back, Clock follows at once. It is safe for concurrent use.
 //
-// What ends by a Clock ends late, by up to Hold, after the machine was asleep or its clock was set. It
-// never ends early for a clock that was wrong for a moment.
+// After the machine was asleep or its clock was set ahead, deadlines by a Clock pass up to Hold late. They
+// never pass early because the machine's clock was wrong for a moment.
 type Clock struct {
 	read func() (wall time.Time, elapsed time.Duration)
 
 	mu    sync.Mutex
-	start time.Time // the Clock's time is elapsed after it
-	// ahead says that the machine's clock has been ahead since the elapsed time since, by least at least.
-	ahead bool
-	since time.Duration
-	least time.Duration
+	start time.Time     // the Clock's time is elapsed after it
+	ahead bool          // the machine's clock is ahead
+	since time.Duration // the elapsed time at which that began
+	least time.Duration // the smallest lead that was seen from then on
 }
 
 // New returns a Clock that begins with the time that now returns. It takes the passed time from the
@@ -41,7 +40,7 @@ func New(now func() time.Time) *Clock {
 	})
 }
 
-// NewReader is New for a function that returns the machine's time, and the time that has passed by
+// NewReader is like New, but takes both times from read: the machine's, and the time that has passed by
 // another clock, which never jumps.
 func NewReader(read func() (wall time.Time, elapsed time.Duration)) *Clock {
 	wall, elapsed := read()

@@ -41,8 +41,8 @@ func IDKey(id json.RawMessage) string {
 // longestBeginning bounds how much of a message CutID reads.
 const longestBeginning = 64 << 10
 
-// CutID returns the ID of a request of which only the beginning is known. It returns nil if the ID or the method does not
-// stand there. Most clients write both before the params.
+// CutID returns the ID of a request from the beginning of its text. It returns nil if the beginning lacks the ID or the
+// method. Most clients write both before the params.
 func CutID(beginning []byte) json.RawMessage {
 	beginning = beginning[:min(len(beginning), longestBeginning)]
 	d := json.NewDecoder(bytes.NewReader(TrimMark(beginning)))

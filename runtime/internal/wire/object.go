@@ -288,9 +288,8 @@ func CountValues(data []byte, most int) int {
 	return count
 }
 
-// CountMembers counts the members of an object, up to most+1. It returns 0 for any other value. An
-// empty object counts as if it had a member.
-// The text need not be valid JSON.
+// CountMembers counts the members of an object, up to most+1. An empty object counts as one member. It
+// returns 0 for any other value. The text need not be valid JSON.
 func CountMembers(data []byte, most int) int {
 	i := skipSpace(data, 0)
 	if i == len(data) || data[i] != '{' {

@@ -30,8 +30,8 @@ func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
 // IsResponse reports whether the message answers a request.
 func (m *Message) IsResponse() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
 
-// byteOrderMark stands before the messages of some programs, mostly on Windows. JSON does not allow it, and lets a
-// reader skip it (RFC 8259, section 8.1).
+// byteOrderMark begins the messages of some programs, mostly on Windows. JSON forbids writers to add it, and allows
+// readers to skip it (RFC 8259, section 8.1).
 const byteOrderMark = "\ufeff"
 
 // TrimMark returns a message without a byte order mark before it.

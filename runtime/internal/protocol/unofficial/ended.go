@@ -7,14 +7,14 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// endReader reads how tasks of a list have ended, of which a list may leave out the content.
+// endReader reads the outcomes of tasks in a list, because a list may leave out their content.
 type endReader struct {
 	server *mcptask.Server
 	caller mcptask.Caller
 	failed bool // the store has failed, and no more tasks are read
 }
 
-// read returns a record of a list, whole if it has ended with an error.
+// read returns a record of a list. If the task has ended with an error, read returns the whole record.
 func (e *endReader) read(ctx context.Context, r mcptask.Record) mcptask.Record {
 	if !r.Done() || r.Outcome.Kind != mcptask.OutcomeError && !r.Outcome.IsError || r.Outcome.Error != nil || r.Outcome.Result != nil {
 		return r

@@ -20,7 +20,7 @@ import (
 // "anonymous" or "server".
 //
 // All anonymous callers of one network address together may take three quarters of each bound of
-// Anonymous, except Sessions. Beyond that data.scope is "address". If the ended tasks of anonymous callers
+// Anonymous. Beyond that data.scope is "address". If the ended tasks of anonymous callers
 // leave no room for a new task or for a result, the oldest of them are deleted. A session that fills its
 // own account is refused instead.
 //

@@ -99,7 +99,7 @@ func measureMessage(data []byte) int {
 type share struct {
 	g      *Gateway
 	caller mcptask.Caller
-	remote *http.Request // tells the address of an anonymous caller; nil on a pipe
+	remote *http.Request // has the address of an anonymous caller; nil on a pipe
 
 	mu    sync.Mutex
 	taken [memoryKinds]int
@@ -161,7 +161,7 @@ func (s *share) borrow(ctx context.Context, kind memoryKind, n, kept int) (give 
 		budget, name, patience = &s.g.memory.calls, "starting", startPatience
 	}
 	scopes, bounds := s.bounds(kind)
-	for _, bound := range bounds { // what is larger than a bound leaves the rest of the next one to others
+	for _, bound := range bounds { // a message larger than its own bound must not fill the wider ones
 		n = min(n, bound.Most)
 	}
 	give, full := budget.Take(ctx, patience, n, kept, bounds...)

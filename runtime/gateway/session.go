@@ -148,10 +148,11 @@ func (t *sessions) ownerOf(principal string) *owner {
 }
 
 // makeRoom reserves room for one more session of a principal until done is called; the session is
-// then open. address is that of an anonymous caller, or "": if the address has its share, makeRoom
-// removes one of its spare sessions. If the principal has reached its limit, makeRoom removes one of the principal's spare
-// sessions, and the caller must expire it. If the server has reached its limit, makeRoom removes a
-// spare session of the principal that has the most sessions. full says which limit is reached, or "".
+// then open. address is that of an anonymous caller, or "". If the address has reached its share,
+// makeRoom removes one of its spare sessions. If the principal has reached its limit, makeRoom removes
+// one of the principal's spare sessions. If the server has reached its limit, makeRoom removes a spare
+// session of the principal that has the most sessions. The caller must expire the removed session,
+// spared. full says which limit is reached, or "".
 // If there is no spare session, done is nil. So a flood of sessions ends its own sessions. Sessions
 // in use or with running tasks stay open.
 func (t *sessions) makeRoom(principal, address string, most, inAll int) (done func(), spared *session, full mcptask.Scope) {
@@ -188,8 +189,8 @@ func (t *sessions) makeRoom(principal, address string, most, inAll int) (done fu
 }
 
 // findSpare returns the session that its owner misses least, or nil. It chooses among the idle
-// sessions without running tasks, of an address or, if that is "", of all. It prefers a session that has never sent a request, then the
-// longest idle one. t.mu is held.
+// sessions without running tasks. If address is not "", it chooses only among those of the address. It
+// prefers a session that has never sent a request, then the longest idle one. t.mu is held.
 func (t *sessions) findSpare(o *owner, address string) (spared *session) {
 	for e := o.idle.Front(); e != nil; e = e.Next() {
 		s := e.Value.(*session)

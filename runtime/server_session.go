@@ -9,6 +9,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/steady"
 )
 
 // MinSessionKey is how many bytes a session key has at least.
@@ -50,7 +52,7 @@ type sessionEndings interface {
 // the key: a server without it would open sessions that no other process serves.
 func (s *Server) useSessionStore(store SessionStore) error {
 	if store == nil {
-		s.endings = new(localEndings)
+		s.endings = &localEndings{clock: steady.New(time.Now)}
 		return nil
 	}
 	s.endings = store
@@ -87,6 +89,7 @@ func (s *Server) HasEnded(ctx context.Context, caller Caller) (bool, error) {
 
 // localEndings are the sessionEndings of a process whose store does not keep them. It is safe for concurrent use.
 type localEndings struct {
+	clock *steady.Clock
 	mu    sync.Mutex
 	until map[string]map[string]time.Time // by principal and session
 	count int                             // of all principals
@@ -102,7 +105,7 @@ func (l *localEndings) EndSession(_ context.Context, principal, session string, 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	isFull := func() bool { return len(l.until[principal]) >= most || l.count >= maxLocalEndings }
-	if now := time.Now(); isFull() && now.Sub(l.looked) > time.Minute {
+	if now := l.clock.Now(); isFull() && now.Sub(l.looked) > time.Minute {
 		l.looked = now
 		l.removeExpired(now)
 	}
@@ -116,7 +119,9 @@ func (l *localEndings) EndSession(_ context.Context, principal, session string, 
 		l.until[principal] = map[string]time.Time{}
 	}
 	before := len(l.until[principal])
-	l.until[principal][session] = until
+	if until.After(l.until[principal][session]) {
+		l.until[principal][session] = until
+	}
 	l.count += len(l.until[principal]) - before
 	return true, nil
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/steady"
 )
 
 // TestSessionKeys checks that NewServer refuses keys that are too short, and says which.
@@ -92,7 +94,7 @@ func TestFollowSession(t *testing.T) {
 func TestLocalEndings(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		endings, until := new(localEndings), time.Now().Add(time.Hour)
+		endings, until := &localEndings{clock: steady.New(time.Now)}, time.Now().Add(time.Hour)
 		end := func(principal, session string, want bool) {
 			t.Helper()
 			if got, err := endings.EndSession(t.Context(), principal, session, until, maxSessionsEnded); got != want || err != nil {

@@ -15,10 +15,11 @@ func TestAddressHash(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.Close() })
-		if addressKeyOf(s) != addressKeyOf(s) {
+		made := addressKeyOf(s)
+		if addressKeyOf(s) != made {
 			t.Error("a server has two keys")
 		}
-		return addressKeyOf(s)
+		return made
 	}
 	key := server(nil)
 	seen := map[string]string{}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -146,7 +147,7 @@ func (g *Gateway) runWork(ctx context.Context, m *message, work work) (result js
 
 // answerError returns the error that answers a request whose context is ctx.
 func answerError(ctx context.Context, err error) *mcptask.Error {
-	if context.Cause(ctx) == errCallerGone {
+	if errors.Is(context.Cause(ctx), errCallerGone) {
 		return mcptask.Errorf(mcptask.CodeInternalError, "%v: send it again with new ones", errCallerGone)
 	}
 	if ctx.Err() != nil { // the client no longer waits, or its session or the server ends

@@ -14,7 +14,7 @@ var _ mcptask.SessionStore = (*Store)(nil)
 // SessionKey implements [mcptask.SessionStore].
 func (s *Store) SessionKey(ctx context.Context) (key []byte, err error) {
 	secret := make([]byte, mcptask.MinSessionKey)
-	rand.Read(secret) //nolint:errcheck // it never fails
+	rand.Read(secret) // it never fails
 	if _, err := s.pool.Exec(ctx, s.schema.sql("INSERT INTO @schema@.session_key (secret) SELECT $1::bytea WHERE NOT EXISTS (SELECT FROM @schema@.session_key) "+
 		"ON CONFLICT DO NOTHING"), secret); err != nil {
 		return nil, fmt.Errorf("postgres: make the session key: %w", err)
@@ -37,7 +37,7 @@ func (s *Store) EndSession(ctx context.Context, principal, session string, until
 	}
 	added, err := s.pool.Exec(ctx, s.schema.sql("INSERT INTO @schema@.ended_session SELECT sha256($1::bytea), $2::bytea, $3::bigint WHERE "+
 		"(SELECT count(*) FROM (SELECT FROM @schema@.ended_session WHERE principal = sha256($1::bytea) LIMIT $4::bigint) AS known) < $4::bigint "+
-		"ON CONFLICT (principal, session) DO UPDATE SET until = excluded.until"), []byte(principal), []byte(session), until.UnixMicro(), most)
+		"ON CONFLICT (principal, session) DO UPDATE SET until = GREATEST(ended_session.until, excluded.until)"), []byte(principal), []byte(session), until.UnixMicro(), most)
 	if err != nil {
 		return false, fmt.Errorf("postgres: end a session: %w", err)
 	}

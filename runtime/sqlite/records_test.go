@@ -28,7 +28,7 @@ func TestDamagedTask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	for range 3 {
 		if got, err := s.Get(t.Context(), r.ID); !errors.Is(err, mcptask.ErrUnreadable) {
 			t.Errorf("got a damaged task: %+v, %v", got, err)

@@ -21,7 +21,7 @@ func (s *Store) SessionKey(ctx context.Context) (key []byte, err error) {
 		return key, err
 	}
 	secret := make([]byte, mcptask.MinSessionKey)
-	rand.Read(secret) //nolint:errcheck // it never fails
+	rand.Read(secret) // it never fails
 	err = s.write(ctx, "write", func(w *transaction) error {
 		if _, err := w.exec("INSERT INTO session_key VALUES (1, ?) ON CONFLICT DO NOTHING", secret); err != nil {
 			return err
@@ -38,14 +38,14 @@ const expiredAtOnce = 100
 func (s *Store) EndSession(ctx context.Context, principal, name string, until time.Time, most int) (ended bool, err error) {
 	err = s.write(ctx, "write", func(w *transaction) error {
 		if _, err := w.exec("DELETE FROM ended_session WHERE (principal, session) IN (SELECT principal, session FROM ended_session WHERE until <= ? LIMIT ?)",
-			durable.Micros(s.now()), expiredAtOnce); err != nil {
+			durable.Micros(s.past.Now()), expiredAtOnce); err != nil {
 			return err
 		}
 		n, err := w.queryInt("SELECT count(*) FROM (SELECT 1 FROM ended_session WHERE principal = ? LIMIT ?)", []byte(principal), most)
 		if ended = n < int64(most); err != nil || !ended {
 			return err
 		}
-		_, err = w.exec("INSERT INTO ended_session VALUES (?, ?, ?) ON CONFLICT DO NOTHING", []byte(principal), []byte(name), durable.Micros(until))
+		_, err = w.exec("INSERT INTO ended_session VALUES (?, ?, ?) ON CONFLICT (principal, session) DO UPDATE SET until = max(until, excluded.until)", []byte(principal), []byte(name), durable.Micros(until))
 		return err
 	})
 	return ended && err == nil, err

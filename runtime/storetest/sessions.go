@@ -85,8 +85,14 @@ func testEndedSessions(k *kit) {
 	k.wantEnded("p", "a", true)
 	k.wantEnded("", "a", true)
 	if k.stores.Advance != nil { // there is room again
+		for _, later := range []time.Duration{3 * time.Hour, 0} { // an earlier time does not shorten a later one
+			if got, err := s.EndSession(k.ctx, "r", "a", until.Add(later), 2); !got || err != nil {
+				k.Errorf("end a session again: %v, %v", got, err)
+			}
+		}
 		k.advanceClock(2 * time.Hour)
 		end("p", "c", 2, true)
+		k.wantEnded("r", "a", true)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestOneCtrlC(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer null.Close()
+				defer func() { _ = null.Close() }()
 				config := Config{Stdin: null, Stdout: null, Stderr: null, Interrupts: make(chan os.Signal, 2), NoInput: true, Quiet: true}
 				s, conn := newSession(config), &cancelConn{}
 				s.conn = conn

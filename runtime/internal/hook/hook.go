@@ -40,7 +40,7 @@ func callBegin[Info, End any](ctx context.Context, logger *slog.Logger, begin Be
 	guard.Apart(logger, "hook", func() {
 		var inner context.Context
 		if inner, end = begin(ctx, info); inner != nil {
-			next = inner
+			next = inner //nolint:fatcontext // of one call
 		}
 	})
 	return next, end

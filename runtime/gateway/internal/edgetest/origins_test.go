@@ -64,7 +64,8 @@ func TestAllowedOrigins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				setup := wiretest.Setup{Options: mcptask.Options{AllowedOrigins: []string{pageOrigin}}}
-				url, tasks := "", (*mcptask.Server)(nil)
+				var url string
+				var tasks *mcptask.Server
 				if behindTokens {
 					var front http.Handler
 					setup.Wrap = func(h http.Handler, _ *mcp.Server) http.Handler {

@@ -9,9 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
-
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/steady"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // TestSessionKeys checks that NewServer refuses keys that are too short, and says which.

@@ -82,8 +82,17 @@ func TestClockJump(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	if _, err := s.EndSession(t.Context(), "p", "a", m.wall.Add(time.Hour), 10); err != nil {
+		t.Fatal(err)
+	}
 	m.wall = m.wall.Add(jump)
 	wantKept(s, "in the jump")
+	if _, err := s.EndSession(t.Context(), "p", "b", m.wall.Add(time.Hour), 10); err != nil { // which forgets old ones
+		t.Fatal(err)
+	}
+	if ended, err := s.HasEnded(t.Context(), "p", "a"); !ended || err != nil {
+		t.Errorf("an ended session was forgotten in the jump: %v", err)
+	}
 	if taken, err := s.Lease(t.Context(), "w2", time.Minute, []string{task.Tool}, 1); err != nil || len(taken) > 0 {
 		t.Errorf("%d tasks were taken from a live worker: %v", len(taken), err)
 	}

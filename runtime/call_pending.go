@@ -129,7 +129,8 @@ func (p *pendingCall) receiveUpdate(live bool, s *Snapshot) {
 }
 
 // pollIfDue reads the task if its next poll is due, and starts answers to its
-// questions. A transport error counts as no news until there are too many.
+// questions. A transport error or an internal one counts as no news until there are
+// too many.
 func (p *pendingCall) pollIfDue(ctx context.Context) (Snapshot, error) {
 	select {
 	case p.polling <- struct{}{}:
@@ -201,7 +202,8 @@ func expiresAt(s Snapshot) time.Time {
 }
 
 // noteFailure notes a poll that failed and reports whether to give up. An error of
-// the server is final, unless it only limits polls. p.mu is held.
+// the server is final, unless it limits polls or is internal: a store that is away, or
+// a bridge whose server starts again, may come back. p.mu is held.
 func (p *pendingCall) noteFailure(err error) (giveUp bool) {
 	var pause time.Duration
 	var wait interface{ RetryAfter() time.Duration }
@@ -219,7 +221,7 @@ func (p *pendingCall) noteFailure(err error) (giveUp bool) {
 		p.pace.NoteLimit(pause)
 		return false
 	}
-	return true
+	return wire.Code != CodeInternalError || p.pace.NoteFailure(pause)
 }
 
 // explainError names the tool. The protocol has one code for all that can happen to a

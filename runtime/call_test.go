@@ -266,45 +266,52 @@ func TestManyWaitersPollOnce(t *testing.T) {
 	})
 }
 
+// testTriedAgain lets as many reads in a row fail as the client tolerates, twice.
+func testTriedAgain(t *testing.T, fault error) {
+	t.Helper()
+	conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
+		if n%(pace.MaxFailures+1) != 0 {
+			return Snapshot{}, fault
+		}
+		if n == pace.MaxFailures+1 {
+			return working("t", 5*time.Second), nil
+		}
+		return completed("t", 1), nil
+	}}
+	if out, err := started(t, conn).Wait(t.Context()); err != nil || out.N != 1 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	reads := conn.readsOf("t")
+	for i := range reads[1:] {
+		gap := reads[i+1].Sub(reads[i])
+		pause, failures := time.Second, i%(pace.MaxFailures+1)
+		if i > pace.MaxFailures {
+			pause = 5 * time.Second // the interval that the server asked for
+		}
+		if failures < pace.MaxFailures {
+			pause = max(pause, min(DefaultPoll<<failures, pace.MaxPause))
+		}
+		if gap < pause && i != pace.MaxFailures || gap > pause+pause/10+1 && i != pace.MaxFailures {
+			t.Errorf("read %d came %v later, want %v", i+2, gap, pause)
+		}
+	}
+}
+
 func TestTransportErrors(t *testing.T) {
 	broken := errors.New("connection refused")
-	bubble.Run(t, "are tried again, ever later", func(t *testing.T) {
-		conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
-			if n%(pace.MaxFailures+1) != 0 { // as many failures in a row as the client tolerates, twice
-				return Snapshot{}, broken
+	passing := map[string]error{"broken": broken, "internal": fmt.Errorf("wrapped: %w", Errorf(CodeInternalError, "the store is away"))}
+	for name, fault := range passing {
+		bubble.Run(t, "are tried again, ever later/"+name, func(t *testing.T) { testTriedAgain(t, fault) })
+		bubble.Run(t, "not for ever, and each wait anew/"+name, func(t *testing.T) {
+			conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) { return Snapshot{}, fault }}
+			call := started(t, conn)
+			for i := range 5 {
+				if _, err := call.Wait(t.Context()); !errors.Is(err, fault) || len(conn.readsOf("t")) != (i+1)*(pace.MaxFailures+1) {
+					t.Fatalf("%v after %d reads", err, len(conn.readsOf("t")))
+				}
 			}
-			if n == pace.MaxFailures+1 {
-				return working("t", 5*time.Second), nil
-			}
-			return completed("t", 1), nil
-		}}
-		if out, err := started(t, conn).Wait(t.Context()); err != nil || out.N != 1 {
-			t.Fatalf("%+v, %v", out, err)
-		}
-		reads := conn.readsOf("t")
-		for i := range reads[1:] {
-			gap := reads[i+1].Sub(reads[i])
-			pause, failures := time.Second, i%(pace.MaxFailures+1)
-			if i > pace.MaxFailures {
-				pause = 5 * time.Second // the interval that the server asked for
-			}
-			if failures < pace.MaxFailures {
-				pause = max(pause, min(DefaultPoll<<failures, pace.MaxPause))
-			}
-			if gap < pause && i != pace.MaxFailures || gap > pause+pause/10+1 && i != pace.MaxFailures {
-				t.Errorf("read %d came %v later, want %v", i+2, gap, pause)
-			}
-		}
-	})
-	bubble.Run(t, "not for ever, and each wait anew", func(t *testing.T) {
-		conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) { return Snapshot{}, broken }}
-		call := started(t, conn)
-		for i := range 5 {
-			if _, err := call.Wait(t.Context()); !errors.Is(err, broken) || len(conn.readsOf("t")) != (i+1)*(pace.MaxFailures+1) {
-				t.Fatalf("%v after %d reads", err, len(conn.readsOf("t")))
-			}
-		}
-	})
+		})
+	}
 	bubble.Run(t, "show no state of a resumed call", func(t *testing.T) {
 		conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
 			if n == 1 {
@@ -327,9 +334,9 @@ func TestTransportErrors(t *testing.T) {
 			t.Errorf("%q", seen)
 		}
 	})
-	bubble.Run(t, "the server's own are final", func(t *testing.T) {
+	bubble.Run(t, "others of the server are final", func(t *testing.T) {
 		conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) {
-			return Snapshot{}, fmt.Errorf("wrapped: %w", Errorf(CodeInternalError, "no"))
+			return Snapshot{}, fmt.Errorf("wrapped: %w", Errorf(CodeMethodNotFound, "no"))
 		}}
 		var wire *Error
 		if _, err := started(t, conn).Wait(t.Context()); !errors.As(err, &wire) || len(conn.readsOf("t")) != 1 {

@@ -1,5 +1,5 @@
 # What CI does is in .ci/run; these are the parts that one wants by hand.
-.PHONY: test long hosts race lint generate golden freeze release apidiff rules bench bench-generator fuzz siege chaos screenshot console-picture moving-picture temporal temporal-server bench-temporal ci
+.PHONY: test soak hosts race lint generate golden freeze release apidiff rules bench bench-generator fuzz siege chaos screenshot console-picture moving-picture temporal temporal-server bench-temporal ci
 
 # How long each fuzz target runs, and which benchmarks: make fuzz FUZZTIME=5m, make bench BENCH=Get
 FUZZTIME ?= 30s
@@ -9,9 +9,11 @@ BENCH ?= .
 test:
 	go test ./...
 
-# The tests with the build tag long, which go test ./... leaves out.
-long:
+# The tests with the build tag long, which go test ./... leaves out, whole. CI runs them with -short: a sample of each.
+# Then the harder forms of two of them, for as long as KILLS and SIEGETIME say.
+soak:
 	bash .ci/run long
+	$(MAKE) chaos siege
 
 # Published clients and bridges against the server in examples/hosts, for about four minutes. ARGS=-update writes what
 # they did into docs/connect-clients.md.
@@ -93,14 +95,14 @@ fuzz:
 	FUZZTIME=$(FUZZTIME) bash .ci/run fuzz ./...
 
 # Attacks on a server and a client, each a process of its own: ten times as big as in go test, and the mixed
-# siege for as long as SIEGETIME says, under the race detector: make siege SIEGETIME=10m
-SIEGETIME ?= 1m
+# siege for as long as SIEGETIME says, under the race detector: make siege SIEGETIME=1h
+SIEGETIME ?= 10m
 siege:
 	MCPTASK_SIEGE=full go test -tags long -count=1 -timeout 1h -skip TestSiege ./runtime/gosdk/internal/siege
 	SIEGETIME=$(SIEGETIME) go test -tags long -race -count=1 -timeout 24h -run TestSiege -v ./runtime/gosdk/internal/siege
 
-# Servers on each store are killed, stopped and cut off from their store, as often as KILLS says: make chaos KILLS=300
-KILLS ?= 1000
+# Servers on each store are killed, stopped and cut off from their store, as often as KILLS says: make chaos KILLS=1000
+KILLS ?= 300
 chaos:
 	MCPTASK_KILLS=$(KILLS) go test -tags long -count=1 -timeout 24h -run 'Kills|Harms' -v ./runtime/internal/chaos
 

@@ -389,7 +389,10 @@ func (g group) name() string {
 	return "short"
 }
 
-// groups are all groups. Those that take long come first, since programs start in this order.
+// sampled are the cases that a short run keeps.
+var sampled = []string{"quick", "task"}
+
+// groups are all groups, or those of a short run. Those that take long come first, since programs start in this order.
 func groups() []group {
 	var long, short []group
 	for _, h := range hosts {
@@ -398,6 +401,7 @@ func groups() []group {
 			for _, name := range cases {
 				one := group{h, r, []string{name}}
 				switch {
+				case testing.Short() && !slices.Contains(sampled, name):
 				case slices.Contains([]string{"long", "cancel", "restart"}, name):
 					long = append(long, one)
 				case r.keeps:
@@ -415,7 +419,7 @@ func groups() []group {
 }
 
 // TestHosts runs every case of every client, all at once, because most of them only wait. It compares how they end with
-// the committed rows.
+// the committed rows. With -short it runs two cases of each.
 func TestHosts(t *testing.T) {
 	findPackages(t)
 	binary := peer.Build(t, ".")

@@ -25,6 +25,8 @@ window.inspector = (() => {
   // closer is the button that puts the outcome of a call away.
   const closer = () => control('Close results') ?? control('Close error');
   const outcome = () => closer().closest('[class*=Card-root], [class*=Paper-root]').innerText;
+  // drawn reports whether a text has more than its headings, the numbers of lines and the signs of buttons.
+  const drawn = (text) => text.split('\n').some((line) => !/^(Results|Structured Output|[0-9]{0,2}|⎘)$/.test(line.trim()));
 
   return {
     // connect connects to the only server, again if it fails.
@@ -68,7 +70,7 @@ window.inspector = (() => {
     // asked reports whether a dialog with a title covers the page.
     asked: (title) => front() !== document.body && lines(front()).includes(title),
     // ended reports whether the call has ended and its outcome is drawn.
-    ended: () => Boolean(closer()) && outcome().trim().includes('\n'),
+    ended: () => Boolean(closer()) && outcome().trim().includes('\n') && drawn(outcome()),
     outcome,
     // task is the ID of the only task.
     task: () => /^ID: (\S+)$/m.exec(document.body.innerText)?.[1] ?? '',

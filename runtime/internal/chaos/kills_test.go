@@ -34,11 +34,15 @@ func TestKills(t *testing.T) {
 	killSQLite(t, 1, 5)
 }
 
-// countKills returns how often a test kills: as the variable MCPTASK_KILLS says, or else a number for every day.
+// countKills returns how often a test kills: as the variable MCPTASK_KILLS says, or else a number for every day, of which
+// a short run has a fifth.
 func countKills(t *testing.T, usual int) int {
 	t.Helper()
 	text := os.Getenv("MCPTASK_KILLS")
-	if text == "" {
+	switch {
+	case text == "" && testing.Short():
+		return max(usual/5, 2)
+	case text == "":
 		return usual
 	}
 	n, err := strconv.Atoi(text)

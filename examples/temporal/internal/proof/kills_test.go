@@ -22,14 +22,22 @@ import (
 )
 
 const (
-	// kills is how many workers the test kills, and places how many run at a time.
-	kills, places = 100, 5
+	// places is how many workers run at a time.
+	places = 5
 	// clients is how many clients have a task at a time.
 	clients = 24
 	// settleWithin bounds how long tasks may take to end after the last kill. It exceeds the longest pause between two
 	// runs of a task, a minute.
 	settleWithin = 3 * time.Minute
 )
+
+// countKills returns how many workers the test kills.
+func countKills() int {
+	if testing.Short() {
+		return 10
+	}
+	return 100
+}
 
 var caller = mcptask.Caller{Principal: "proof", Revision: mcptask.Revision20260728, CanAsk: []string{"elicitation/create"}}
 
@@ -55,7 +63,7 @@ func TestKills(t *testing.T) {
 	defer server.Observe(c.observe)()
 	harm, disarm := context.WithCancel(t.Context())
 	defer disarm()
-	f := &fleet{t: t, config: config, killed: map[string]time.Time{}, disarm: disarm}
+	f := &fleet{t: t, config: config, kills: countKills(), killed: map[string]time.Time{}, disarm: disarm}
 	following, leave := context.WithCancel(t.Context())
 	defer leave()
 	defer context.AfterFunc(harm, func() {
@@ -90,6 +98,7 @@ func TestKills(t *testing.T) {
 type fleet struct {
 	t      *testing.T
 	config workerConfig
+	kills  int // how many workers to kill
 
 	disarm func() // is called after the last kill
 
@@ -147,7 +156,7 @@ func (f *fleet) runWorker(ctx context.Context, c workerConfig) error {
 	if ctx.Err() == nil && f.choose() {
 		f.mu.Lock()
 		f.killed[c.Name] = time.Now().Round(0)
-		if len(f.killed) == kills {
+		if len(f.killed) == f.kills {
 			f.disarm()
 		}
 		f.mu.Unlock()
@@ -164,7 +173,7 @@ func (f *fleet) choose() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.doomed++
-	return f.doomed <= kills
+	return f.doomed <= f.kills
 }
 
 // awaitRuns waits until the runs of living processes have ended, and returns the journal.

@@ -30,6 +30,7 @@ func inParallel(t *testing.T, name string, f func(*testing.T)) bool {
 
 // TestTemporal tests the executor on Temporal.
 func TestTemporal(t *testing.T) {
+	t.Parallel()
 	server := temporalserver.ForTest(t)
 	const (
 		slots = 8

@@ -139,6 +139,7 @@ func migrateRiver(t *testing.T, dsn string) {
 
 // TestRiver tests an executor on River, whose jobs are in the database of the store.
 func TestRiver(t *testing.T) {
+	t.Parallel()
 	dsn := startRiver(t)
 	logger := slog.New(slog.DiscardHandler) // of connections that the tests cut
 	executortest.Run(t, executortest.Harness{
@@ -162,6 +163,7 @@ func TestRiver(t *testing.T) {
 // TestRiverDeliversAgain checks that a job is delivered again if its process ends before the handler has begun. No
 // lease of the store ends then: the server that has submitted the task lives.
 func TestRiverDeliversAgain(t *testing.T) {
+	t.Parallel()
 	dsn := startRiver(t)
 	begun, again := make(chan string, 8), make(chan string, 8)
 	start := func(run mcptask.RunFunc) *riverExecutor {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -22,13 +23,18 @@ import (
 // asWorker is the variable that makes the test binary a worker. Its value is the worker's configuration.
 const asWorker = "MCPTASK_PROOF_WORKER"
 
-// TestMain runs as a worker if a test has started this binary for it.
+// TestMain runs as a worker if a test has started this binary for it. Otherwise it runs eight tests at the same time,
+// because most of them only wait.
 func TestMain(m *testing.M) {
 	if text := os.Getenv(asWorker); text != "" {
 		if err := work(text); err != nil {
 			log.Fatal(err)
 		}
 		return
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		log.Fatal(err)
 	}
 	os.Exit(m.Run())
 }

@@ -9,8 +9,8 @@ BENCH ?= .
 test:
 	go test ./...
 
-# The tests with the build tag long, which go test ./... leaves out, whole. CI runs them with -short: a sample of each.
-# Then the harder forms of two of them, for as long as KILLS and SIEGETIME say.
+# The tests with the build tag long, which go test ./... leaves out, whole. CI runs them with -short, in which the
+# longest run samples of themselves. Then the harder forms of two of them, for as long as KILLS and SIEGETIME say.
 soak:
 	bash .ci/run long
 	$(MAKE) chaos siege
@@ -101,8 +101,8 @@ siege:
 	MCPTASK_SIEGE=full go test -tags long -count=1 -timeout 1h -skip TestSiege ./runtime/gosdk/internal/siege
 	SIEGETIME=$(SIEGETIME) go test -tags long -race -count=1 -timeout 24h -run TestSiege -v ./runtime/gosdk/internal/siege
 
-# Servers on each store are killed, stopped and cut off from their store, as often as KILLS says: make chaos KILLS=1000
-KILLS ?= 300
+# Servers on each store are killed, stopped and cut off from their store, as often as KILLS says: make chaos KILLS=300
+KILLS ?= 1000
 chaos:
 	MCPTASK_KILLS=$(KILLS) go test -tags long -count=1 -timeout 24h -run 'Kills|Harms' -v ./runtime/internal/chaos
 

@@ -297,7 +297,7 @@ func testTriedAgain(t *testing.T, fault error) {
 	}
 }
 
-func TestTransportErrors(t *testing.T) {
+func TestFailedReads(t *testing.T) {
 	broken := errors.New("connection refused")
 	passing := map[string]error{"broken": broken, "internal": fmt.Errorf("wrapped: %w", Errorf(CodeInternalError, "the store is away"))}
 	for name, fault := range passing {
@@ -334,7 +334,7 @@ func TestTransportErrors(t *testing.T) {
 			t.Errorf("%q", seen)
 		}
 	})
-	bubble.Run(t, "others of the server are final", func(t *testing.T) {
+	bubble.Run(t, "other errors of the server are final", func(t *testing.T) {
 		conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) {
 			return Snapshot{}, fmt.Errorf("wrapped: %w", Errorf(CodeMethodNotFound, "no"))
 		}}

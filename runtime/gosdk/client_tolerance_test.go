@@ -62,6 +62,28 @@ func TestOutcomesOfPeers(t *testing.T) {
 	}
 }
 
+// TestResultIsReadAgain checks that a client reads the result of a completed task again if its first tasks/result fails
+// for a reason that passes.
+func TestResultIsReadAgain(t *testing.T) {
+	for name, passing := range map[string]reply{
+		"internal": refusal(wiretest.InternalError, ""),
+		"limited":  refusal(mcptask.CodeInvalidRequest, `{"limit":"polls"}`),
+	} {
+		t.Run(name, inBubble(func(t *testing.T) {
+			s := polled(t, wiretest.LegacyRevision, func(s *scripted, _ int) reply { return s.state("t", "completed", `"statusMessage":"m"`) })
+			s.on("tasks/result", func(call) reply {
+				if len(s.of("tasks/result")) == 1 {
+					return passing
+				}
+				return result(failedOutput)
+			})
+			if _, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(t.Context()); !isToolError(err) {
+				t.Errorf("%v", err)
+			}
+		}))
+	}
+}
+
 // TestFailureSaysWhy: a poll of a failed task says why it failed, in each revision's way.
 func TestFailureSaysWhy(t *testing.T) {
 	rules.Covers(t, "C-88", "B-84")

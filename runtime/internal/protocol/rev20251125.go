@@ -3,6 +3,7 @@ package protocol
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -541,7 +542,8 @@ func newSnapshot20251125(t PeerTask) (mcptask.Snapshot, error) {
 }
 
 // Task implements Client. The answer to tasks/result, not the status, says whether a task ended with
-// a result, a tool error or an error (T-24).
+// a result, a tool error or an error (T-24). But if the status is completed, an error that limits
+// requests or is internal is of the request alone: the result is still there.
 func (Client20251125) Task(ctx context.Context, send Send, taskID string) (mcptask.Snapshot, error) {
 	raw, err := send(ctx, wire.MethodTasksGet, wire.GetTaskRequestParams{TaskID: taskID})
 	if err != nil {
@@ -559,6 +561,10 @@ func (Client20251125) Task(ctx context.Context, send Send, taskID string) (mcpta
 		return s, err
 	}
 	raw, err = send(ctx, wire.MethodTasksResult, wire.GetTaskPayloadRequestParams{TaskID: taskID})
+	var failed *mcptask.Error
+	if s.Status == mcptask.StatusCompleted && errors.As(err, &failed) && (failed.Code == mcptask.CodeInternalError || failed.Limit() != "") {
+		return mcptask.Snapshot{}, err
+	}
 	return AddOutcome(s, raw, err)
 }
 

@@ -138,7 +138,10 @@ type registeredTool struct {
 	output  *validate.Schema // nil if the tool has no output schema
 }
 
-var toolNamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+// maxToolName bounds the bytes of a tool's name.
+const maxToolName = 128
+
+var toolNamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 // compileTool checks a tool, compiles its schemas and returns all its faults.
 func compileTool(service *Tools, t Tool) (r *registeredTool, faults []error) {
@@ -148,7 +151,7 @@ func compileTool(service *Tools, t Tool) (r *registeredTool, faults []error) {
 	if t.handle == nil {
 		faults = append(faults, errors.New("it has no handler: make it with NewTool"))
 	}
-	if !toolNamePattern.MatchString(t.spec.Name) {
+	if len(t.spec.Name) > maxToolName || !toolNamePattern.MatchString(t.spec.Name) {
 		faults = append(faults, errors.New("its name is not 1 to 128 letters, digits, underscores, hyphens or dots"))
 	}
 	r = &registeredTool{Tool: t, service: service}

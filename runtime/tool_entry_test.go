@@ -43,3 +43,18 @@ func TestEntries(t *testing.T) {
 		}
 	}
 }
+
+func TestToolNames(t *testing.T) {
+	long := strings.Repeat("a", 128)
+	for name, fits := range map[string]bool{"dig": true, "Dig_2.old-way": true, long: true, long + "a": false, "": false, "a b": false, "dig\n": false, "größe": false} {
+		spec := mcptask.ToolSpec{Name: name, InputSchema: `{"type": "object"}`}
+		tool := mcptask.NewTool(spec, func(context.Context, *mcptask.Task, struct{}) (string, error) { return "", nil })
+		s, err := mcptask.NewServer(mcptask.Options{}, mcptask.Tools{Service: "S", Impl: t, Tools: []mcptask.Tool{tool}})
+		if (err == nil) != fits {
+			t.Errorf("the name %q: %v", name, err)
+		}
+		if s != nil {
+			s.Close()
+		}
+	}
+}

@@ -66,6 +66,7 @@ func TestTraceStates(t *testing.T) {
 		strings.Repeat("a=1,", 32) + "b=2":   "", // 32 members are the most
 		"a=" + strings.Repeat("x", 254):      "a=" + strings.Repeat("x", 254),
 		"a=" + strings.Repeat("x", 257):      "",
+		strings.Repeat("a", 256) + "=x":      strings.Repeat("a", 256) + "=x",
 		strings.Repeat("a", 257) + "=x":      "",
 		strings.Repeat(",", 512):             "",
 		strings.Repeat(" ", 507) + "a=bcd":   "a=bcd",

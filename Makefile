@@ -1,5 +1,5 @@
 # What CI does is in .ci/run; these are the parts that one wants by hand.
-.PHONY: test soak hosts race lint generate golden freeze release apidiff rules bench bench-generator fuzz siege chaos screenshot console-picture moving-picture temporal temporal-server bench-temporal ci
+.PHONY: test soak hosts race lint generate golden freeze release apidiff rules bench bench-generator weight fuzz siege chaos screenshot console-picture moving-picture temporal temporal-server bench-temporal ci
 
 # How long each fuzz target runs, and which benchmarks: make fuzz FUZZTIME=5m, make bench BENCH=Get
 FUZZTIME ?= 30s
@@ -89,6 +89,11 @@ bench:
 # The program beside stringer, 21 times each: time, memory, and what comes after loading.
 bench-generator:
 	go test -run '^$$' -bench Generate -benchtime 21x ./cmd/internal/bench
+
+# The server that init writes beside one on the official SDK alone: the binary, its build with an empty cache, and the
+# time from the start to the first answer. It takes minutes.
+weight:
+	go test -tags long -run '^$$' -bench Weight -benchtime 1x -timeout 1h ./examples/internal/scaffold
 
 # Every fuzz target, one after the other.
 fuzz:

@@ -225,6 +225,23 @@ func TestLinksLittle(t *testing.T) {
 	}
 }
 
+// TestServerLinksLittle checks that a server on the SDK links only the packages of the SDK and of
+// package mcptask beside the adapter's own. No package of the standard library that it adds is one
+// that makes programs large.
+func TestServerLinksLittle(t *testing.T) {
+	heavy := []string{"text/template/...", "html/template", "net/http/pprof", "expvar", "testing/...", "go/...", "database/sql/...", "plugin"}
+	listed := listPackages(t)
+	expected := findLinked(listed, module+"runtime", "github.com/modelcontextprotocol/go-sdk/mcp")
+	for path := range findLinked(listed, module+"runtime/gosdk") {
+		if expected[path] || strings.HasPrefix(path, module+"runtime/") {
+			continue
+		}
+		if !listed[path].Standard || slices.ContainsFunc(heavy, func(pattern string) bool { return covers(pattern, path) }) {
+			t.Errorf("a server on the SDK links %s", path)
+		}
+	}
+}
+
 // TestLinksNoDriver checks that a program links the driver of a database only if it imports the
 // store that uses it.
 func TestLinksNoDriver(t *testing.T) {

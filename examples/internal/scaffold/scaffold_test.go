@@ -125,7 +125,7 @@ func TestPostgres(t *testing.T) {
 
 // program is a module that init has written into.
 type program struct {
-	t           *testing.T
+	t           testing.TB
 	dir         string
 	binary      string // the server
 	environment []string
@@ -134,6 +134,20 @@ type program struct {
 // writeProgram lets init write a template into a new module, and does with it what a user does: it is formatted, vetted,
 // up to date and built, and its test passes.
 func writeProgram(t *testing.T, template string) *program {
+	t.Helper()
+	p := initProgram(t, template)
+	if unformatted := p.run("gofmt", "-l", "."); unformatted != "" {
+		t.Errorf("not formatted: %s", unformatted)
+	}
+	p.run("go", "vet", "./...")
+	p.run("go", "test", "./...")
+	p.mcptaskgen("--check", "./...")
+	p.run("go", "build", "-o", p.binary, ".")
+	return p
+}
+
+// initProgram lets init write a template into a new module.
+func initProgram(t testing.TB, template string) *program {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
 	if err != nil {
@@ -149,13 +163,6 @@ func writeProgram(t *testing.T, template string) *program {
 		peer.Missing(t, "go mod tidy finds no modules: it needs a module proxy or a full module cache: "+said)
 	}
 	p.mcptaskgen("init", "--template", template)
-	if unformatted := p.run("gofmt", "-l", "."); unformatted != "" {
-		t.Errorf("not formatted: %s", unformatted)
-	}
-	p.run("go", "vet", "./...")
-	p.run("go", "test", "./...")
-	p.mcptaskgen("--check", "./...")
-	p.run("go", "build", "-o", p.binary, ".")
 	return p
 }
 
@@ -197,7 +204,7 @@ func (p *program) exitCode(name string, args ...string) (int, string) {
 
 // server is a running server.
 type server struct {
-	t   *testing.T
+	t   testing.TB
 	cmd *exec.Cmd
 	log *bufio.Reader // what it says after its URL
 	url string

@@ -44,9 +44,9 @@ type Flow struct {
 	// Connected receives the session and the negotiated revision of an initialize, and a function
 	// that waits for the session's end. It is nil for other requests.
 	Connected func(sessionID, revision string, wait func() error)
-	// Behind is what an adapter keeps with the session of an initialize, for [Config.Bypass].
+	// Session is what an adapter keeps with the session of an initialize, for [Config.FindRunner].
 	// It is set before Connected is called.
-	Behind any
+	Session any
 	// Ended ends when the answer can no longer reach the client. It may be nil.
 	Ended context.Context
 

@@ -52,11 +52,10 @@ type Config struct {
 	// Direct answers calls of the server's tools in the gateway. It is for an SDK whose types
 	// cannot carry a task. The SDK's middleware does not see these calls.
 	Direct bool
-	// Bypass has the gateway answer calls that make a task without the SDK, whose middleware
-	// then does not see them. It is asked for each such call. It returns nil if the SDK has to
-	// answer: because its server does not have the tool, or would refuse the request. A nil
-	// Bypass sends all calls through the SDK.
-	Bypass func(BypassCall) AnswerWriter
+	// FindRunner returns what runs a call of one of the server's tools in the SDK, in the place of
+	// Stateful and Stateless. It returns nil if these have to serve the call. A nil FindRunner
+	// leaves all calls to them.
+	FindRunner func(*Call) Runner
 	// MaxBody limits a request's body in bytes. If it is 0, the server's option applies.
 	MaxBody int64
 	// Revision is the revision of sessions whose requests do not show another one. If it is "",

@@ -308,7 +308,8 @@ func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
 		if !x.g.config.JSON {
 			response.startKeepAlive()
 		}
-		if x.bypass(flow) {
+		if run := x.findRunner(flow, response); run != nil {
+			x.runCall(flow, run)
 			return
 		}
 	}
@@ -369,7 +370,7 @@ func (x *httpExchange) initialize(flow *Flow) {
 	flow.Connected = func(id, version string, wait func() error) {
 		givesIDs := id != ""
 		if g.sessionIDs.Store(&givesIDs); givesIDs {
-			s := &session{id: id, principal: x.principal, behind: flow.Behind}
+			s := &session{id: id, principal: x.principal, sdk: flow.Session}
 			s.setNegotiated(g, version, capabilities.Raw(), x.m.Params.Get("clientInfo"))
 			g.trackSession(x.r, s, wait)
 		}

@@ -152,6 +152,8 @@ func (g *Gateway) routeNotification(x exchange) {
 	s, _, ok := x.enter()
 	switch {
 	case !ok:
+	case s != nil && m.Method == "" && g.takeResponse(s, m):
+		x.accept()
 	case s != nil && m.isTaskNotification(), s != nil && m.Method == notificationInitialized && !s.beginInitialized():
 		x.accept()
 	case s != nil && m.Method == notificationCancelled && x.cancel(m.Params.Get("requestId")):
@@ -159,6 +161,16 @@ func (g *Gateway) routeNotification(x exchange) {
 	default:
 		x.forward(nil)
 	}
+}
+
+// takeResponse hands the response to a request of a call to the call. It returns false if no call expects it.
+func (g *Gateway) takeResponse(s *session, m *message) bool {
+	id, _ := wire.Text(m.ID)
+	answer := g.sessions.takeExpected(s, id)
+	if answer != nil {
+		answer(m.Bytes())
+	}
+	return answer != nil
 }
 
 // routeSession decides what happens to a request of 2025-11-25 or earlier.

@@ -39,8 +39,8 @@ type session struct {
 	// tasks, in the session's own revision.
 	capabilities json.RawMessage
 	requestor    protocol.Requestor
-	// behind is what the adapter keeps with the session.
-	behind any
+	// sdk is what the adapter of the SDK keeps with the session.
+	sdk any
 	// inner is the SDK's ID of the session if it is not id. portable is set if other replicas can
 	// open the session too.
 	inner    string
@@ -64,6 +64,8 @@ type session struct {
 	streams atomic.Int32
 	// waiting cancels the waiting requests that the gateway answers, by ID.
 	waiting map[string]context.CancelFunc
+	// expected receives the responses to requests of calls, by ID.
+	expected map[string]func(response []byte)
 
 	// mailbox holds the messages that the server sends in the session. opened creates it once.
 	mailbox *push.Mailbox
@@ -326,11 +328,19 @@ func (t *sessions) beginUse(id string) (done func()) {
 
 // addWaiting notes a waiting request that the client may cancel, until done is called.
 func (t *sessions) addWaiting(s *session, request json.RawMessage, cancel context.CancelFunc) (done func()) {
+	if done = t.addCall(s, request, cancel); done == nil {
+		return func() {} // the client uses an ID twice: the first request keeps it
+	}
+	return done
+}
+
+// addCall is addWaiting for a call. It returns nil if another request under way has the ID.
+func (t *sessions) addCall(s *session, request json.RawMessage, cancel context.CancelFunc) (done func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := wire.IDKey(request)
 	if s.waiting[key] != nil {
-		return func() {} // the client uses an ID twice: the first request keeps it
+		return nil
 	}
 	if s.waiting == nil {
 		s.waiting = map[string]context.CancelFunc{}
@@ -341,6 +351,26 @@ func (t *sessions) addWaiting(s *session, request json.RawMessage, cancel contex
 		defer t.mu.Unlock()
 		delete(s.waiting, key)
 	}
+}
+
+// expect has answer called with the response to a request of the server, once, until forget is called.
+func (t *sessions) expect(s *session, id string, answer func(response []byte)) (forget func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s.expected == nil {
+		s.expected = map[string]func([]byte){}
+	}
+	s.expected[id] = answer
+	return func() { t.takeExpected(s, id) }
+}
+
+// takeExpected returns the function that expects a response, and forgets it. It returns nil if there is none.
+func (t *sessions) takeExpected(s *session, id string) (answer func(response []byte)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	answer = s.expected[id]
+	delete(s.expected, id)
+	return answer
 }
 
 // cancelWaiting cancels the waiting request with an ID, if there is one.

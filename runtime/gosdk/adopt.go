@@ -57,7 +57,7 @@ func AddTaskTool[In, Out any](server *mcp.Server, tasks *mcptask.Server, tool *m
 	}
 	of := attachMiddleware(server, tasks)
 	addTool(server, tasks, spec)
-	of.has(spec)
+	of.addTool(spec)
 	return nil
 }
 

@@ -63,7 +63,7 @@ func together(n int, once func(number int64) error) error {
 }
 
 // serve serves the pipeline's tools on a loopback address. Other tests check each message; it does not.
-func serve(b *testing.B, options mcptask.Options, more ...gosdk.HandlerOption) (url string) {
+func serve(b *testing.B, options mcptask.Options) (url string) {
 	b.Helper()
 	options.Logger = slog.New(slog.DiscardHandler)
 	tasks, err := mcptask.NewServer(options, wiretest.AllRevisionsCITools())
@@ -72,7 +72,7 @@ func serve(b *testing.B, options mcptask.Options, more ...gosdk.HandlerOption) (
 	}
 	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
 	gosdk.AddTools(sdk, tasks)
-	server := httptest.NewServer(gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil, more...))
+	server := httptest.NewServer(gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil))
 	b.Cleanup(func() {
 		_ = tasks.Close() // handlers that never end are cancelled
 		server.Close()
@@ -239,15 +239,6 @@ type runInput struct {
 	Branch     string `json:"branch"`
 }
 
-// roads are the two ways to make a task from a call.
-var roads = []struct {
-	name    string
-	options []gosdk.HandlerOption
-}{
-	{"sdk", nil},
-	{"direct", []gosdk.HandlerOption{gosdk.DirectTaskCalls()}},
-}
-
 const createParams = `"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"main"}`
 
 // unlimited returns the options of a server that refuses no request, however fast they come.
@@ -259,9 +250,8 @@ func unlimited() mcptask.Options {
 	return mcptask.Options{Limits: limits, Concurrency: 4096}
 }
 
-// BenchmarkCreateTask makes tasks through the SDK and without it. Its floor is a plain call of a tool of the bare SDK
-// that takes the same arguments, so of-floor tells how near each road comes to the SDK. The benchmark plain measures
-// that call itself, beside a bare echo.
+// BenchmarkCreateTask makes tasks. Its floor is a plain call of a tool of the bare SDK that takes the same arguments. The
+// benchmark plain measures that call itself, beside a bare echo.
 func BenchmarkCreateTask(b *testing.B) {
 	bare := func(b *testing.B, stateless bool) string {
 		sdk := mcp.NewServer(&mcp.Implementation{Name: "bare", Version: "1.0.0"}, nil)
@@ -278,14 +268,12 @@ func BenchmarkCreateTask(b *testing.B) {
 	legacy := func(b *testing.B, url, task string) posts {
 		return posts{url, wiretest.LegacyHeaders(b, url), wiretest.LegacyBody("tools/call", createParams+task)}
 	}
-	for _, road := range roads {
-		b.Run(mcptask.Revision20260728+"/"+road.name, func(b *testing.B) {
-			beside(b, modern(serve(b, unlimited(), road.options...)), 1, modern(bare(b, true)))
-		})
-		b.Run(mcptask.Revision20251125+"/"+road.name, func(b *testing.B) {
-			beside(b, legacy(b, serve(b, unlimited(), road.options...), `,"task":{}`), 1, legacy(b, bare(b, false), ""))
-		})
-	}
+	b.Run(mcptask.Revision20260728, func(b *testing.B) {
+		beside(b, modern(serve(b, unlimited())), 1, modern(bare(b, true)))
+	})
+	b.Run(mcptask.Revision20251125, func(b *testing.B) {
+		beside(b, legacy(b, serve(b, unlimited()), `,"task":{}`), 1, legacy(b, bare(b, false), ""))
+	})
 	b.Run(mcptask.Revision20260728+"/plain", func(b *testing.B) {
 		p := modern(bare(b, true))
 		beside(b, p, 1, p.echo(b))
@@ -299,18 +287,16 @@ func BenchmarkCreateTask(b *testing.B) {
 // BenchmarkTaskLife makes tasks that end at once, and gets their results, beside a bare echo of
 // the call.
 func BenchmarkTaskLife(b *testing.B) {
-	for _, road := range roads {
-		b.Run(mcptask.Revision20260728+"/"+road.name, func(b *testing.B) {
-			url := serve(b, unlimited(), road.options...)
-			create := posts{url, wiretest.ModernHeaders("tools/call", "run_pipeline"), wiretest.ModernBody("tools/call", createParams)}
-			beside(b, life{create, posts{url, wiretest.ModernHeaders("tasks/get", "TASK"), wiretest.ModernBody("tasks/get", `"taskId":"TASK"`)}}, 2, create.echo(b))
-		})
-		b.Run(mcptask.Revision20251125+"/"+road.name, func(b *testing.B) {
-			url := serve(b, unlimited(), road.options...)
-			create := posts{url, wiretest.LegacyHeaders(b, url), wiretest.LegacyBody("tools/call", createParams+`,"task":{}`)}
-			beside(b, life{create, posts{url, create.headers, wiretest.LegacyBody("tasks/result", `"taskId":"TASK"`)}}, 2, create.echo(b))
-		})
-	}
+	b.Run(mcptask.Revision20260728, func(b *testing.B) {
+		url := serve(b, unlimited())
+		create := posts{url, wiretest.ModernHeaders("tools/call", "run_pipeline"), wiretest.ModernBody("tools/call", createParams)}
+		beside(b, life{create, posts{url, wiretest.ModernHeaders("tasks/get", "TASK"), wiretest.ModernBody("tasks/get", `"taskId":"TASK"`)}}, 2, create.echo(b))
+	})
+	b.Run(mcptask.Revision20251125, func(b *testing.B) {
+		url := serve(b, unlimited())
+		create := posts{url, wiretest.LegacyHeaders(b, url), wiretest.LegacyBody("tools/call", createParams+`,"task":{}`)}
+		beside(b, life{create, posts{url, create.headers, wiretest.LegacyBody("tasks/result", `"taskId":"TASK"`)}}, 2, create.echo(b))
+	})
 }
 
 // BenchmarkHooks polls a task, and makes tasks that end at once and gets their results, with hooks of OpenTelemetry. The

@@ -70,34 +70,6 @@ func ExampleNewHandler() {
 	// Output: true 2
 }
 
-// Calls that make a task are answered without the SDK and its receiving middleware.
-func ExampleDirectTaskCalls() {
-	ctx := context.Background()
-	tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(exampleCI{}))
-	if err != nil {
-		log.Fatal(err)
-	}
-	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
-	gosdk.AddTools(sdk, tasks)
-	getServer := func(*http.Request) *mcp.Server { return sdk }
-	handler := gosdk.NewHandler(tasks, getServer, nil, gosdk.DirectTaskCalls())
-	web := httptest.NewServer(handler)
-	defer web.Close()
-	defer tasks.Close()
-
-	conn, err := gosdk.Connect(ctx, web.URL, gosdk.ClientOptions{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer conn.Close()
-	report, err := pipeline.NewCIClient(conn).RunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/shop", Steps: []string{"build", "test"}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(report.Passed, len(report.Steps))
-	// Output: true 2
-}
-
 // Connect returns a connection for generated clients. A token continues a call on another connection, in another
 // process too. Answer answers the questions of handlers.
 func ExampleConnect() {

@@ -4,15 +4,24 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 )
 
 // PipeTransport is StdioTransport on other pipes.
 func PipeTransport(tasks *mcptask.Server, in io.Reader, out io.Writer) mcp.Transport {
 	return &pipeTransport{tasks, in, out}
+}
+
+// NewSDKHandler is NewHandler with the SDK's handler for all calls.
+func NewSDKHandler(tasks *mcptask.Server, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) http.Handler {
+	config := newConfig(tasks, "", getServer, opts)
+	config.FindRunner = nil
+	return gateway.New(config)
 }
 
 // NewMessageReader returns the reader of a command's standard output.

@@ -21,10 +21,9 @@ import (
 // requests from pages of other origins unless [mcptask.Options.AllowedOrigins] has them. A program that
 // answers preflights itself can admit more by the option CrossOriginProtection. The principal is the
 // UserID of the SDK's bearer token, unless the options of tasks say otherwise. Streams, subscriptions
-// and waits for a task end when that token expires. This package has more options, such as
-// [DirectTaskCalls].
-func NewHandler(tasks *mcptask.Server, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions, more ...HandlerOption) http.Handler {
-	return NewRevisionHandler(tasks, "", getServer, opts, more...)
+// and waits for a task end when that token expires.
+func NewHandler(tasks *mcptask.Server, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) http.Handler {
+	return NewRevisionHandler(tasks, "", getServer, opts)
 }
 
 // AllowOrigins lets the pages of [mcptask.Options.AllowedOrigins] call a handler in front of
@@ -37,11 +36,12 @@ func AllowOrigins(tasks *mcptask.Server, next http.Handler) http.Handler {
 // NewRevisionHandler is like NewHandler, but speaks tasks in one revision only. 2025-11-25-rc needs
 // a path of its own beside 2025-11-25, because the two look the same on the wire. A revision that
 // is not in Options.Revisions is not spoken at all.
-func NewRevisionHandler(tasks *mcptask.Server, revision string, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions, more ...HandlerOption) http.Handler {
-	var own handlerOptions
-	for _, option := range more {
-		option(&own)
-	}
+func NewRevisionHandler(tasks *mcptask.Server, revision string, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) http.Handler {
+	return gateway.New(newConfig(tasks, revision, getServer, opts))
+}
+
+// newConfig returns the configuration of a gateway in front of SDK servers.
+func newConfig(tasks *mcptask.Server, revision string, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) gateway.Config {
 	var options mcp.StreamableHTTPOptions
 	if opts != nil {
 		options = *opts
@@ -57,10 +57,8 @@ func NewRevisionHandler(tasks *mcptask.Server, revision string, getServer func(*
 		MaxBody:        options.MaxRequestBodyBytes,
 		SessionTimeout: options.SessionTimeout,
 	}
-	if own.direct {
-		direct := &bypass{tasks: tasks, getServer: getServer, json: options.JSONResponse, stored: options.EventStore != nil}
-		config.Bypass = direct.find
-	}
+	own := &calls{tasks: tasks, getServer: getServer, stored: options.EventStore != nil}
+	config.FindRunner = own.find
 	// The gateway checks host, origin and size, and closes idle sessions.
 	options.CrossOriginProtection, options.DisableLocalhostProtection = nil, true
 	options.MaxRequestBodyBytes = -1
@@ -72,5 +70,5 @@ func NewRevisionHandler(tasks *mcptask.Server, revision string, getServer func(*
 	stateless.PropagateRequestCancellation = true
 	config.Stateful = mcp.NewStreamableHTTPHandler(getServer, &stateful)
 	config.Stateless = mcp.NewStreamableHTTPHandler(getServer, &stateless)
-	return gateway.New(config)
+	return config
 }

@@ -23,7 +23,7 @@ func (r *rawResult) MarshalJSON() ([]byte, error) { return protocol.WithMeta(r.b
 func (r *rawResult) SetMeta(meta map[string]any) {
 	r.ResultBase.SetMeta(meta)
 	if info, ok := meta[mcp.MetaKeyServerInfo].(*mcp.Implementation); ok && r.of != nil {
-		r.of.named(info)
+		r.of.setInfo(info)
 	}
 }
 
@@ -55,42 +55,4 @@ func newRawParams(params any) (*rawParams, error) {
 		return nil, err
 	}
 	return &rawParams{ParamsBase: mcp.ParamsBase{Meta: with.Meta}, body: body}, nil
-}
-
-// patchResult returns own with the changes between before and after. own is a tool's result as the
-// tool made it. before is the same result in the SDK's type, and after is what the user's
-// middleware returned of it. So members that the type drops survive, and the changes of the
-// middleware count.
-func patchResult(own, before, after json.RawMessage) (json.RawMessage, error) {
-	var o, b, a map[string]json.RawMessage
-	for _, decode := range []struct {
-		data json.RawMessage
-		into *map[string]json.RawMessage
-	}{{own, &o}, {before, &b}, {after, &a}} {
-		if err := json.Unmarshal(decode.data, decode.into); err != nil {
-			return nil, err
-		}
-	}
-	if o == nil {
-		o = map[string]json.RawMessage{}
-	}
-	for name, value := range a {
-		switch {
-		case bytes.Equal(b[name], value):
-		case name == "_meta" && o[name] != nil && b[name] != nil:
-			meta, err := patchResult(o[name], b[name], value)
-			if err != nil {
-				return nil, err
-			}
-			o[name] = meta
-		default:
-			o[name] = value
-		}
-	}
-	for name := range b {
-		if a[name] == nil {
-			delete(o, name)
-		}
-	}
-	return json.Marshal(o)
 }

@@ -35,7 +35,7 @@ func AddTools(server *mcp.Server, tasks *mcptask.Server) {
 	of := attachMiddleware(server, tasks)
 	for _, spec := range gateway.Tools(tasks) {
 		addTool(server, tasks, spec)
-		of.has(spec)
+		of.addTool(spec)
 	}
 }
 
@@ -43,7 +43,7 @@ func AddTools(server *mcp.Server, tasks *mcptask.Server) {
 func attachMiddleware(server *mcp.Server, tasks *mcptask.Server) *served {
 	known := attachedTo(tasks)
 	key := weak.Make(server)
-	of, attached := known.LoadOrStore(key, new(served))
+	of, attached := known.LoadOrStore(key, &served{server: key})
 	if attached {
 		return of.(*served)
 	}
@@ -55,7 +55,7 @@ func attachMiddleware(server *mcp.Server, tasks *mcptask.Server) *served {
 		}
 	}, weak.Make(known))
 	server.AddReceivingMiddleware(newMiddleware(tasks, of.(*served)))
-	server.AddSendingMiddleware(keepResponse)
+	server.AddSendingMiddleware(keepResponse, sendOnCalls)
 	return of.(*served)
 }
 
@@ -105,7 +105,10 @@ type flight struct {
 func newMiddleware(tasks *mcptask.Server, of *served) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			flow := takeFlow(tasks, req)
+			flow := callOf(ctx).takeFlow(method)
+			if flow == nil {
+				flow = takeFlow(tasks, req)
+			}
 			if flow == nil {
 				return next(ctx, method, req)
 			}
@@ -119,10 +122,10 @@ func newMiddleware(tasks *mcptask.Server, of *served) mcp.Middleware {
 			case !ok:
 				cancelAbandoned(ctx, tasks, flow) // middleware has answered instead of the tool, or before it
 			case reply.Outcome == nil:
-				return of.result(flow.Encode(reply))
+				return of.newResult(flow.Encode(reply))
 			}
 			if flow.Connected != nil {
-				of.connected(flow, req, result)
+				of.connect(flow, req, result)
 			}
 			data, err := json.Marshal(result)
 			if err != nil {
@@ -133,7 +136,7 @@ func newMiddleware(tasks *mcptask.Server, of *served) mcp.Middleware {
 					return nil, fmt.Errorf("encode the result: %w", err)
 				}
 			}
-			return of.result(flow.Decorate(data))
+			return of.newResult(flow.Decorate(data))
 		}
 	}
 }
@@ -203,7 +206,7 @@ func (t taskTools) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 	case reply.Outcome.Kind == mcptask.OutcomeCancelled:
 		return nil, toSDKError(mcptask.Errorf(mcptask.CodeInternalError, "the call was cancelled"))
 	}
-	result, err := decodeSDKResult(reply.Outcome.Result)
+	result, err := decodeToolResult(reply.Outcome.Result)
 	if err != nil { // the SDK does not know the content
 		result = &mcp.CallToolResult{Content: []mcp.Content{}, IsError: reply.Outcome.IsError}
 	}
@@ -212,25 +215,6 @@ func (t taskTools) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 	}
 	f.result = reply.Outcome.Result
 	return result, nil
-}
-
-// decodeSDKResult decodes a result into the SDK's type, for the user's middleware. Structured
-// content stays bytes, so that numbers keep their digits.
-func decodeSDKResult(data json.RawMessage) (*mcp.CallToolResult, error) {
-	var result mcp.CallToolResult
-	if err := json.Unmarshal(data, &result); err != nil {
-		return nil, fmt.Errorf("decode the result: %w", err)
-	}
-	var structured struct {
-		Content json.RawMessage `json:"structuredContent"`
-	}
-	if err := json.Unmarshal(data, &structured); err != nil {
-		return nil, fmt.Errorf("decode the result: %w", err)
-	}
-	if structured.Content != nil {
-		result.StructuredContent = structured.Content
-	}
-	return &result, nil
 }
 
 // newProgressFunc returns a function that sends the progress of a call. For a plain call it uses

@@ -58,7 +58,6 @@ var untapped = map[string]string{
 	"runtime/gosdk/connect_test.go TestNoBearer":                                  "is sent nothing: the client has no token",
 	"runtime/gosdk/collected_test.go TestHandlersAndPipesAreCollected":            "makes handlers and pipes, which say nothing, and drops them",
 	"runtime/gosdk/bench_test.go serve":                                           "measures the server alone; edgetest has the same traffic",
-	"runtime/gosdk/example_test.go ExampleDirectTaskCalls":                        "as ExampleNewHandler",
 	"runtime/gateway/sdk_response_test.go TestSDKResponse":                        "has no server behind the gateway: the test writes the response",
 	"runtime/gateway/call_response_test.go TestCallResponse":                      "as TestSDKResponse",
 	"runtime/gateway/call_response_test.go TestCallResponseEnded":                 "as TestSDKResponse",

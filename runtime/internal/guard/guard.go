@@ -41,21 +41,26 @@ func Log(logger *slog.Logger, what string, p any, attrs ...any) {
 // goroutine, as testing.T.FailNow does, while a caller waits for an answer. Apart logs a panic, and the end of the
 // goroutine.
 func Apart(logger *slog.Logger, what string, f func()) (returned bool) {
-	done := make(chan struct{})
+	done := make(chan bool)
+	Start(logger, what, f, func(returned bool) { done <- returned })
+	return <-done
+}
+
+// Start is Apart for a caller that does not wait. After f it calls done in the same goroutine, which must not panic.
+func Start(logger *slog.Logger, what string, f func(), done func(returned bool)) {
+	returned := false
 	go func() {
 		defer func() {
-			defer close(done)
 			if p := recover(); p != nil {
 				Log(logger, what, p)
 			} else if !returned {
 				LogExit(logger, what)
 			}
+			done(returned)
 		}()
 		f()
 		returned = true
 	}()
-	<-done
-	return returned
 }
 
 // LogExit logs that code has ended its goroutine.

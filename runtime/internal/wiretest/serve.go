@@ -111,10 +111,10 @@ type Setup struct {
 	Start func(*httptest.Server)
 	// Fallback keeps the pipeline's fallback=tools.
 	Fallback bool
-	// Direct answers calls that make a task without the SDK.
-	Direct bool
-	// SDK is called with the SDK's server.
-	SDK func(*mcp.Server)
+	// NewHandler makes the handler. It is gosdk.NewHandler if it is nil.
+	NewHandler func(*mcptask.Server, func(*http.Request) *mcp.Server, *mcp.StreamableHTTPOptions) http.Handler
+	// Before and SDK are called with the SDK's server, before and after AddTools.
+	Before, SDK func(*mcp.Server)
 	// Revision is the revision that the test is about. If it is the candidate, the server also
 	// speaks that, on candidatePath, and Gateway is set to that path's gateway.
 	Revision string
@@ -124,17 +124,6 @@ type Setup struct {
 func Serve(t testing.TB, options mcptask.Options) (url string, tasks *mcptask.Server) {
 	t.Helper()
 	return ServeWith(t, Setup{Options: options, Panics: true})
-}
-
-// EachRoad runs a test in two bubbles. One answers calls that make a task through the SDK, the other without it.
-func EachRoad(t *testing.T, test func(t *testing.T, direct bool)) {
-	t.Helper()
-	for _, direct := range []bool{false, true} {
-		t.Run(fmt.Sprintf("direct %v", direct), func(t *testing.T) {
-			t.Parallel()
-			bubble.Test(t, func(t *testing.T) { test(t, direct) })
-		})
-	}
 }
 
 // RunWithPeer runs a test in a bubble, beside other tests, with a server and a client of the revision
@@ -197,21 +186,23 @@ func ServeWith(t testing.TB, s Setup) (url string, tasks *mcptask.Server) {
 	if s.Middleware != nil {
 		sdk.AddReceivingMiddleware(s.Middleware)
 	}
+	if s.Before != nil {
+		s.Before(sdk)
+	}
 	gosdk.AddTools(sdk, tasks)
 	if s.SDK != nil {
 		s.SDK(sdk)
 	}
 	get := func(*http.Request) *mcp.Server { return sdk }
-	var more []gosdk.HandlerOption
-	if s.Direct {
-		more = append(more, gosdk.DirectTaskCalls())
+	if s.NewHandler == nil {
+		s.NewHandler = gosdk.NewHandler
 	}
-	handler := wirecheck.Handler(t, s.wrapHandler(gosdk.NewHandler(tasks, get, s.HTTP, more...), sdk))
+	handler := wirecheck.Handler(t, s.wrapHandler(s.NewHandler(tasks, get, s.HTTP), sdk))
 	if s.Revision == CandidateRevision {
 		paths := http.NewServeMux()
 		paths.Handle("/", handler)
 		paths.Handle(candidatePath, wirecheck.RevisionHandler(t, CandidateRevision,
-			s.wrapHandler(gosdk.NewRevisionHandler(tasks, CandidateRevision, get, s.HTTP, more...), sdk)))
+			s.wrapHandler(gosdk.NewRevisionHandler(tasks, CandidateRevision, get, s.HTTP), sdk)))
 		handler = paths
 	}
 	url, end := s.listen(handler, log.New(logs, "", 0))

@@ -27,24 +27,22 @@ func exitTool() mcptask.Tool {
 func TestExitIsAnswered(t *testing.T) {
 	exits := mcptask.Tools{Service: "S", Impl: struct{}{}, Tools: []mcptask.Tool{exitTool()}}
 	const internal = -32603
-	for _, direct := range []bool{false, true} {
-		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
-			bubble.Run(t, fmt.Sprintf("%s, direct %v", revision, direct), func(t *testing.T) {
-				logs := &wiretest.SafeBuffer{}
-				url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true, Direct: direct, Tools: []mcptask.Tools{exits}, Options: mcptask.Options{
-					Concurrency: 1, Limits: mcptask.Limits{Running: 1, Polls: -1}, Logger: slog.New(slog.NewTextHandler(logs, nil)),
-				}})
-				p := wiretest.NewPeer(t, url, revision, "")
-				plain := wiretest.NewPeerWith(t, url, revision, "", `{}`)
-				for range 2 {
-					plain.CallTool("exit", map[string]any{}).Want(200, internal)
-					p.Until(p.Create("exit", map[string]any{}), "failed")
-				}
-				if text := logs.String(); strings.Count(text, "handler ended its goroutine") != 4 || !strings.Contains(text, "tool=exit") {
-					t.Errorf("the log: %s", text)
-				}
-			})
-		}
+	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+		bubble.Run(t, revision, func(t *testing.T) {
+			logs := &wiretest.SafeBuffer{}
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true, Tools: []mcptask.Tools{exits}, Options: mcptask.Options{
+				Concurrency: 1, Limits: mcptask.Limits{Running: 1, Polls: -1}, Logger: slog.New(slog.NewTextHandler(logs, nil)),
+			}})
+			p := wiretest.NewPeer(t, url, revision, "")
+			plain := wiretest.NewPeerWith(t, url, revision, "", `{}`)
+			for range 2 {
+				plain.CallTool("exit", map[string]any{}).Want(200, internal)
+				p.Until(p.Create("exit", map[string]any{}), "failed")
+			}
+			if text := logs.String(); strings.Count(text, "handler ended its goroutine") != 4 || !strings.Contains(text, "tool=exit") {
+				t.Errorf("the log: %s", text)
+			}
+		})
 	}
 	bubble.Run(t, "pipe", func(t *testing.T) {
 		p := wiretest.NewPipedWith(t, mcptask.Options{Limits: wiretest.NoPollLimits}, exitTool())

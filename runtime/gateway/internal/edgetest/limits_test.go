@@ -17,6 +17,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -85,7 +86,7 @@ func TestLimitPolls(t *testing.T) {
 func TestLimitKept(t *testing.T) {
 	rules.Covers(t, "C-96", "B-91")
 	t.Parallel()
-	wiretest.EachRoad(t, func(t *testing.T, direct bool) {
+	bubble.Test(t, func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true, Options: mcptask.Options{
 			Limits: mcptask.Limits{Running: 2, Tasks: 3, Arguments: 500, Result: 300, Polls: -1}}})
 		for _, revision := range wiretest.AllRevisions {
@@ -120,7 +121,7 @@ func TestLimitKept(t *testing.T) {
 // because each holds a connection.
 func TestLimitOpen(t *testing.T) {
 	t.Parallel()
-	wiretest.EachRoad(t, func(t *testing.T, direct bool) {
+	bubble.Test(t, func(t *testing.T) {
 		const most = 3
 		gates := map[string]chan struct{}{}
 		for _, name := range []string{wiretest.LegacyRevision, wiretest.ModernRevision, "task"} {
@@ -136,7 +137,7 @@ func TestLimitOpen(t *testing.T) {
 					return "", ctx.Err()
 				}
 			})}}
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Direct: direct, Bearer: true, Tools: []mcptask.Tools{held}, Options: mcptask.Options{
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{held}, Options: mcptask.Options{
 			Limits: mcptask.Limits{Running: most, Waiting: most, Polls: -1}}})
 		// crowd sends twice as many requests as allowed. It checks that the excess is refused while the others wait,
 		// and that they are answered after their release.

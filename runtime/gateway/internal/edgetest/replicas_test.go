@@ -102,7 +102,6 @@ func TestSessionOnEveryReplica(t *testing.T) {
 	for name, change := range map[string]func(int, *wiretest.Setup){
 		"":             nil,
 		"JSON replies": func(_ int, s *wiretest.Setup) { s.HTTP = wiretest.HTTPOptions(true) },
-		"direct calls": func(_ int, s *wiretest.Setup) { s.Direct = true },
 		"an event store": func(_ int, s *wiretest.Setup) {
 			s.HTTP = &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}
 		},

@@ -16,6 +16,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -88,9 +89,9 @@ func TestIdentity(t *testing.T) {
 // TestIdempotency checks that an idempotency key belongs to its principal and its arguments.
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
-	wiretest.EachRoad(t, func(t *testing.T, direct bool) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Direct: direct, Bearer: true})
-		open, _ := wiretest.ServeWith(t, wiretest.Setup{Direct: direct})
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
+		open, _ := wiretest.ServeWith(t, wiretest.Setup{})
 		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 			a, b := wiretest.NewPeer(t, url, revision, "a"), wiretest.NewPeer(t, url, revision, "b")
 			params := func(key any, ms int) map[string]any {

@@ -91,28 +91,24 @@ func TestTraceOfCall(t *testing.T) {
 		"a long state":              {map[string]any{"traceparent": sentParent, "tracestate": strings.Repeat("a=b,", 10_000)}, nil, sentParent},
 		"another case":              {map[string]any{"Traceparent": sentParent}, nil, ""},
 	}
-	for _, direct := range []bool{false, true} {
-		t.Run(fmt.Sprintf("direct %v", direct), func(t *testing.T) {
-			wiretest.EachRevision(t, func(t *testing.T, revision string) {
-				url, tasks := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{tracedTools()}, Direct: direct})
-				p := wiretest.NewPeer(t, url, revision, "")
-				for name, test := range tests {
-					for _, tool := range []string{"traced_task", "traced_plain"} {
-						trace, task := callTraced(p, tool, test.meta, withHeaders(test.headers...))
-						if trace != test.want {
-							t.Errorf("%s, %s: %q, want %q", name, tool, trace, test.want)
-						}
-						if task == "" {
-							continue
-						}
-						if r, err := tasks.Peek(task); err != nil || r.Trace != test.want {
-							t.Errorf("%s, %s: the record has %q, %v", name, tool, r.Trace, err)
-						}
-					}
+	wiretest.EachRevision(t, func(t *testing.T, revision string) {
+		url, tasks := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{tracedTools()}})
+		p := wiretest.NewPeer(t, url, revision, "")
+		for name, test := range tests {
+			for _, tool := range []string{"traced_task", "traced_plain"} {
+				trace, task := callTraced(p, tool, test.meta, withHeaders(test.headers...))
+				if trace != test.want {
+					t.Errorf("%s, %s: %q, want %q", name, tool, trace, test.want)
 				}
-			})
-		})
-	}
+				if task == "" {
+					continue
+				}
+				if r, err := tasks.Peek(task); err != nil || r.Trace != test.want {
+					t.Errorf("%s, %s: the record has %q, %v", name, tool, r.Trace, err)
+				}
+			}
+		}
+	})
 }
 
 // TestTraceOfHelpedCall checks that a client without tasks is no exception: its call runs as a task behind it.

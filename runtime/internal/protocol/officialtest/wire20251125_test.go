@@ -75,8 +75,8 @@ func TestLegacyCreate(t *testing.T) {
 func checkCreate(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
-	wiretest.EachRoad(t, func(t *testing.T, direct bool) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Direct: direct, Revision: revision, Options: mcptask.Options{
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Options: mcptask.Options{
 			MaxTTL:    48 * time.Hour,
 			Principal: func(context.Context) (string, error) { return "alice", nil }, // an anonymous caller gets the tool's own ttl
 		}})

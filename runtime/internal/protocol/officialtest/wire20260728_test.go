@@ -49,8 +49,8 @@ func TestModernDiscover(t *testing.T) {
 func TestModernCreate(t *testing.T) {
 	rules.Covers(t, "E-03", "E-05", "E-08", "E-09", "E-11", "E-12", "E-91", "E-94")
 	t.Parallel()
-	wiretest.EachRoad(t, func(t *testing.T, direct bool) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Direct: direct})
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
 		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
 		run := map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("main", "a")}
 		r := p.Call("tools/call", run).WantMembers(`{"resultType":"task","status":"working","ttlMs":86400000,"pollIntervalMs":2000}`)
@@ -265,8 +265,8 @@ func TestModernGating(t *testing.T) {
 func TestModernHeaders(t *testing.T) {
 	rules.Covers(t, "E-72")
 	t.Parallel()
-	wiretest.EachRoad(t, func(t *testing.T, direct bool) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Direct: direct})
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
 		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
 		id := p.Create("ponder", map[string]any{})
 		for _, request := range []struct{ method, task, tool string }{
@@ -311,8 +311,8 @@ func TestModernHeaders(t *testing.T) {
 func TestModernMeta(t *testing.T) {
 	rules.Covers(t, "E-73")
 	t.Parallel()
-	wiretest.EachRoad(t, func(t *testing.T, direct bool) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Direct: direct})
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
 		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
 		const version, caps = `"io.modelcontextprotocol/protocolVersion":"2026-07-28"`, `"io.modelcontextprotocol/clientCapabilities":` + wiretest.TasksExtension
 		for _, request := range []struct{ method, name, params string }{

@@ -41,3 +41,6 @@ func ConnectOver(ctx context.Context, inner mcp.Transport, options ClientOptions
 	}
 	return c, nil
 }
+
+// MiddlewareOf returns the receiving middleware of a server.
+func MiddlewareOf(server *mcp.Server) mcp.MethodHandler { return middlewareOf(server) }

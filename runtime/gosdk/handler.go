@@ -17,6 +17,10 @@ import (
 // session of 2025-11-25, and a restart does not end it. The SDK server then sees an initialize in each
 // process that serves the session, and ServerSession.ID is not the ID that the client has.
 //
+// Calls of task tools go to the receiving middleware of the server that getServer returns, but not through the SDK's HTTP
+// handler, which is slow. They have the context of their own HTTP request. In a session, this context goes on if the client
+// disconnects, and ends if the client cancels the call or the session ends.
+//
 // NewHandler ignores the option Stateless, because it serves both kinds of sessions. It refuses
 // requests from pages of other origins unless [mcptask.Options.AllowedOrigins] has them. A program that
 // answers preflights itself can admit more by the option CrossOriginProtection. The principal is the

@@ -127,7 +127,7 @@ func newMiddleware(tasks *mcptask.Server, of *served) mcp.Middleware {
 			if flow.Connected != nil {
 				of.connect(flow, req, result)
 			}
-			data, err := json.Marshal(result)
+			data, err := encodeResult(result)
 			if err != nil {
 				return nil, fmt.Errorf("encode the result: %w", err)
 			}

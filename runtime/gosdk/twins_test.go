@@ -21,8 +21,10 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/questions"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // twin is one of two servers. They differ only in one thing: one serves all calls by the SDK's handler.
@@ -412,6 +414,70 @@ func TestTwinsWithMiddleware(t *testing.T) {
 	})
 }
 
+// TestToolsByServer checks that a server has the tools that AddTools gave it, and its own middleware. In a session, these are
+// those of the session's server.
+func TestToolsByServer(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		tasks, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.NoPollLimits}, wiretest.ExtraTools())
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]*atomic.Int32{}
+		servers := map[string]*mcp.Server{}
+		for _, name := range []string{"with", "without", "bare"} {
+			server := mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ServerOptions{
+				Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+			})
+			calls := new(atomic.Int32)
+			seen[name] = calls
+			server.AddReceivingMiddleware(wiretest.WrapCalls(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
+				calls.Add(1)
+				return next()
+			}))
+			servers[name] = server
+		}
+		gosdk.AddTools(servers["with"], tasks)
+		tool := &mcp.Tool{Name: "adopted"}
+		adopted := func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return nil, nil, nil
+		}
+		if err := gosdk.AddTaskTool(servers["without"], tasks, tool, adopted, mcptask.Policy{Task: mcptask.TaskOptional}); err != nil {
+			t.Fatal(err)
+		}
+		get := func(r *http.Request) *mcp.Server { return servers[r.Header.Get("Server")] }
+		handler := memnet.NewServer(wirecheck.Handler(t, gosdk.NewHandler(tasks, get, nil)), nil)
+		t.Cleanup(func() {
+			_ = tasks.Close() // nothing runs
+			handler.Close()
+			for _, server := range servers {
+				wiretest.EndSessions(server)
+			}
+		})
+		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+			for name, has := range map[string]string{"with": "ponder", "without": "adopted", "bare": "", "none": ""} {
+				p := wiretest.NewUnopenedPeer(t, handler.URL, revision, "", wiretest.TasksExtension)
+				p.Client.Transport = withServer{p.Client.Transport, name}
+				if revision == wiretest.ModernRevision {
+					p.Call("tools/list", nil)
+				} else if name != "none" {
+					p.SendInitialize() // the gateway does not know the session of the bare server
+				}
+				for _, tool := range []string{"ponder", "adopted"} {
+					before := int32(0)
+					if seen[name] != nil {
+						before = seen[name].Load()
+					}
+					r := p.Call("tools/call", map[string]any{"name": tool, "arguments": map[string]any{}, "task": map[string]any{}})
+					if created := strings.Contains(string(r.Result), `"taskId"`); created != (tool == has) || created && seen[name].Load() != before+1 {
+						t.Errorf("%s of server %s in %s: %d %s", tool, name, revision, r.Status, r.Body)
+					}
+				}
+			}
+		}
+	})
+}
+
 // withServer is a transport that names the server to call.
 type withServer struct {
 	http.RoundTripper
@@ -427,4 +493,20 @@ func (w withServer) RoundTrip(r *http.Request) (*http.Response, error) {
 // CloseIdleConnections lets the client close them.
 func (w withServer) CloseIdleConnections() {
 	w.RoundTripper.(interface{ CloseIdleConnections() }).CloseIdleConnections()
+}
+
+// TestCallOfAnotherUser checks that a session takes only tokens of the user that has opened it, whoever the principal is.
+func TestCallOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		everybody := func(context.Context) (string, error) { return "everybody", nil }
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Principal: everybody}})
+		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "alice")
+		p.Create("ponder", nil)
+		p.Token = "mallory"
+		r := p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{}})
+		if r.Status != http.StatusForbidden {
+			t.Errorf("%d %s", r.Status, r.Body)
+		}
+	})
 }

@@ -38,7 +38,7 @@ func (c *Call) HasStream() bool { return !c.x.g.config.JSON }
 // Send sends a notification or a request to the client, before the answer. It returns false if the response to the call
 // is over or is not a stream. It is safe for concurrent use.
 func (c *Call) Send(message []byte) bool {
-	return c.HasStream() && c.response.deliver(message)
+	return c.HasStream() && c.response.send(message) && !c.response.isOver()
 }
 
 // Expect has answer called with the client's response to a request that [Call.Send] sends. id is the request's ID, which
@@ -66,77 +66,70 @@ func (x *httpExchange) findRunner(flow *Flow, response *callResponse) Runner {
 	return x.g.config.FindRunner(call)
 }
 
-// callAnswer is the answer to a call.
-type callAnswer struct {
-	result json.RawMessage
-	err    *mcptask.Error
-}
-
-// runCall runs a call and answers it. A client that disconnects ends a call of no session. In a session the call goes on
-// without it, until the client cancels the call or the session ends.
-func (x *httpExchange) runCall(flow *Flow, run Runner) {
-	ctx, disconnected, done := x.r.Context(), (<-chan struct{})(nil), func() {}
+// runCall runs a call and answers it. Without a session, the call's context ends when the client disconnects, and runCall
+// waits for the call. In a session the call outlives its client: runCall returns, and the call goes on until the client
+// cancels it or the session ends.
+func (x *httpExchange) runCall(run Runner) {
+	ctx, done := x.r.Context(), func() {}
+	var disconnected <-chan struct{} // nil without a session
 	if x.session != nil {
-		var err *mcptask.Error
-		if ctx, done, err = x.beginCall(); err != nil {
-			refuse(x.w, http.StatusBadRequest, x.m.ID, err)
+		var refusal *mcptask.Error
+		if ctx, done, refusal = x.registerCall(); refusal != nil {
+			refuse(x.w, http.StatusBadRequest, x.m.ID, refusal)
 			return
 		}
 		disconnected = x.r.Context().Done()
 	}
-	answer := callAnswer{err: errNoAnswer}
-	answered := make(chan callAnswer, 1)
-	guard.Start(x.g.server.Logger(), "middleware of a call", func() {
-		answer.result, answer.err = run(ctx)
-	}, func(bool) {
+	var result json.RawMessage
+	failed := errNoAnswer // the answer if the middleware panics or ends its goroutine
+	returned := make(chan struct{})
+	guard.Start(x.g.server.Logger(), "middleware of a call", func() { result, failed = run(ctx) }, func() {
 		done()
-		answered <- answer
+		close(returned)
 	})
 	select {
-	case answer := <-answered:
-		x.writeAnswer(flow, answer)
+	case <-returned:
+		x.writeAnswer(result, failed)
 	case <-disconnected:
 	}
 }
 
-// beginCall begins a call of a session. It returns the call's context, which outlives the request. It refuses a call
-// whose ID another call has that is under way. Call done when the call has returned.
-func (x *httpExchange) beginCall() (ctx context.Context, done func(), refusal *mcptask.Error) {
+// registerCall registers a call of a session, so that the client can cancel it. The context outlives the request. Call
+// done when the call has returned. registerCall refuses an ID that another request of the session still uses.
+func (x *httpExchange) registerCall() (ctx context.Context, done func(), refusal *mcptask.Error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(x.r.Context()))
 	forget := x.g.sessions.addCall(x.session, x.m.ID, cancel)
 	if forget == nil {
 		cancel()
-		return nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the ID %.100s is that of another call under way: use each ID once", x.m.ID)
+		return nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "another request of this session uses the ID %.100s: use an ID once", x.m.ID)
 	}
 	stop := context.AfterFunc(x.session.ended, cancel)
 	return ctx, func() { forget(); stop(); cancel() }, nil
 }
 
-// writeAnswer writes the answer to a call, in a stream unless the configuration says JSON. In revisions without sessions
-// some errors have a status of their own, and no stream.
-func (x *httpExchange) writeAnswer(flow *Flow, answer callAnswer) {
-	status := http.StatusOK
-	var data []byte
-	if answer.err != nil {
-		data = wire.EncodeReply(x.m.ID, nil, answer.err)
-		if flow.Stateless {
-			status = modernStatus(answer.err)
-		}
+// writeAnswer writes the answer to a call: as an event of a stream, or as JSON if the configuration asks for JSON or the
+// error has an HTTP status of its own, as some errors of 2026-07-28 do.
+func (x *httpExchange) writeAnswer(result json.RawMessage, failed *mcptask.Error) {
+	data, status := []byte(nil), http.StatusOK
+	if failed == nil {
+		data = wire.EncodeResult(x.m.ID, result)
 	} else {
-		data = wire.EncodeResult(x.m.ID, answer.result)
+		data = wire.EncodeReply(x.m.ID, nil, failed)
+		if x.modern() {
+			status = modernStatus(failed)
+		}
 	}
 	h := x.w.Header()
 	h.Set("Cache-Control", "no-cache, no-transform")
-	h.Set("Content-Type", "application/json")
 	if !x.g.config.JSON {
 		h.Set("Connection", "keep-alive")
-		if status == http.StatusOK {
-			h.Set("Content-Type", "text/event-stream")
-			data = wire.AppendEvent(nil, data)
-		}
 	}
-	if status != http.StatusOK {
-		x.w.WriteHeader(status)
+	if x.g.config.JSON || status != http.StatusOK {
+		h.Set("Content-Type", "application/json")
+	} else {
+		h.Set("Content-Type", "text/event-stream")
+		data = wire.AppendEvent(nil, data)
 	}
+	x.w.WriteHeader(status)
 	_, _ = x.w.Write(data) // fails if the client has disconnected
 }

@@ -162,20 +162,16 @@ func (r *callResponse) stream() *stream {
 	return &stream{w: r.w, flush: http.NewResponseController(r.w).Flush}
 }
 
-// send sends a message, or drops it after the end. It returns false if the response is not a stream.
+// send sends a message. After the end it drops the message. It returns false if the response is not a stream.
 func (r *callResponse) send(message []byte) bool {
-	return r.deliver(message) || r.isOver()
-}
-
-// deliver sends a message. It returns false if the response is over, or is not a stream.
-func (r *callResponse) deliver(message []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.stream()
-	if s != nil {
-		s.sendMessage(message)
+	if s == nil {
+		return r.over
 	}
-	return s != nil
+	s.sendMessage(message)
+	return true
 }
 
 func (r *callResponse) isOver() bool {

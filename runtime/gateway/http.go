@@ -309,7 +309,7 @@ func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
 			response.startKeepAlive()
 		}
 		if run := x.findRunner(flow, response); run != nil {
-			x.runCall(flow, run)
+			x.runCall(run)
 			return
 		}
 	}

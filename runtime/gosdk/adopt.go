@@ -56,8 +56,7 @@ func AddTaskTool[In, Out any](server *mcp.Server, tasks *mcptask.Server, tool *m
 		return err
 	}
 	of := attachMiddleware(server, tasks)
-	addTool(server, tasks, spec)
-	of.addTool(spec)
+	of.addTool(server, tasks, spec)
 	return nil
 }
 

@@ -240,14 +240,6 @@ func newAnswerError(err error) *mcptask.Error {
 	return answer
 }
 
-// takeFlow returns the flow of the call, once. It returns nil for other requests.
-func (c *sdkCall) takeFlow(method string) *gateway.Flow {
-	if c == nil || method != "tools/call" || c.taken.Swap(true) {
-		return nil
-	}
-	return c.Flow
-}
-
 // beginSending returns the session whose messages go on the stream of the call. Call endSending when the message is sent,
 // or has its response.
 func (c *sdkCall) beginSending(ctx context.Context) (*mcp.ServerSession, error) {

@@ -2,7 +2,6 @@ package gosdk
 
 import (
 	"encoding/json"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"weak"
@@ -23,13 +22,6 @@ type served struct {
 	// info is how the SDK names the server in results of 2026-07-28. It is nil until the SDK has made such a
 	// result, which also shows that the server speaks the revision.
 	info atomic.Pointer[json.RawMessage]
-}
-
-// addTool notes a tool of the server.
-func (s *served) addTool(spec mcptask.ToolSpec) {
-	if strings.Contains(spec.InputSchema, "x-mcp-header") {
-		s.annotated.Store(spec.Name, nil)
-	}
 }
 
 // setInfo notes how the SDK names the server.
@@ -57,7 +49,7 @@ func (s *served) connect(flow *gateway.Flow, req mcp.Request, result mcp.Result)
 	if !ok || !isInit {
 		return
 	}
-	known := &servedSession{served: s, session: weak.Make(session)}
+	known := &servedSession{server: s.server, session: weak.Make(session)}
 	if extra := req.GetExtra(); extra != nil && extra.TokenInfo != nil {
 		known.user = extra.TokenInfo.UserID
 	}
@@ -67,7 +59,7 @@ func (s *served) connect(flow *gateway.Flow, req mcp.Request, result mcp.Result)
 
 // servedSession is what is known of a session of the SDK. It does not keep the session.
 type servedSession struct {
-	*served
+	server  weak.Pointer[mcp.Server]
 	session weak.Pointer[mcp.ServerSession]
 	user    string // the only one whose tokens the SDK takes; "" if it takes any
 }

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 	"weak"
@@ -34,8 +35,7 @@ import (
 func AddTools(server *mcp.Server, tasks *mcptask.Server) {
 	of := attachMiddleware(server, tasks)
 	for _, spec := range gateway.Tools(tasks) {
-		addTool(server, tasks, spec)
-		of.addTool(spec)
+		of.addTool(server, tasks, spec)
 	}
 }
 
@@ -67,8 +67,11 @@ func attachedTo(tasks *mcptask.Server) *sync.Map {
 // attachedKey is the key under which a server records which SDK servers have its middleware.
 type attachedKey struct{}
 
-// addTool adds one tool of tasks to an SDK server.
-func addTool(server *mcp.Server, tasks *mcptask.Server, spec mcptask.ToolSpec) {
+// addTool adds one tool of tasks to the SDK server.
+func (s *served) addTool(server *mcp.Server, tasks *mcptask.Server, spec mcptask.ToolSpec) {
+	if strings.Contains(spec.InputSchema, "x-mcp-header") {
+		s.annotated.Store(spec.Name, nil)
+	}
 	server.AddTool(newSDKTool(spec), taskTools{tasks}.call)
 }
 
@@ -105,10 +108,7 @@ type flight struct {
 func newMiddleware(tasks *mcptask.Server, of *served) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			flow := callOf(ctx).takeFlow(method)
-			if flow == nil {
-				flow = takeFlow(tasks, req)
-			}
+			flow := takeFlow(ctx, tasks, method, req)
 			if flow == nil {
 				return next(ctx, method, req)
 			}
@@ -141,8 +141,12 @@ func newMiddleware(tasks *mcptask.Server, of *served) mcp.Middleware {
 	}
 }
 
-// takeFlow finds the request's flow by the token that the gateway has set.
-func takeFlow(tasks *mcptask.Server, req mcp.Request) *gateway.Flow {
+// takeFlow returns the flow of a request, once. The flow is that of the sdkCall in the context, or that of the token that
+// the gateway has set. takeFlow returns nil for a request without a flow.
+func takeFlow(ctx context.Context, tasks *mcptask.Server, method string, req mcp.Request) *gateway.Flow {
+	if call := callOf(ctx); call != nil && method == "tools/call" && !call.taken.Swap(true) {
+		return call.Flow
+	}
 	if extra := req.GetExtra(); extra != nil && extra.Header != nil {
 		if token := extra.Header.Get(gateway.FlowHeader); token != "" {
 			return gateway.TakeFlow(tasks, token)

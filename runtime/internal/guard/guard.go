@@ -41,13 +41,15 @@ func Log(logger *slog.Logger, what string, p any, attrs ...any) {
 // goroutine, as testing.T.FailNow does, while a caller waits for an answer. Apart logs a panic, and the end of the
 // goroutine.
 func Apart(logger *slog.Logger, what string, f func()) (returned bool) {
-	done := make(chan bool)
-	Start(logger, what, f, func(returned bool) { done <- returned })
-	return <-done
+	done := make(chan struct{})
+	Start(logger, what, func() { f(); returned = true }, func() { close(done) })
+	<-done
+	return returned
 }
 
-// Start is Apart for a caller that does not wait. After f it calls done in the same goroutine, which must not panic.
-func Start(logger *slog.Logger, what string, f func(), done func(returned bool)) {
+// Start calls f in a goroutine of its own, as [Apart] does, but does not wait. It calls done in the same goroutine
+// after f, even if f panicked or ended the goroutine. done must not panic.
+func Start(logger *slog.Logger, what string, f, done func()) {
 	returned := false
 	go func() {
 		defer func() {
@@ -56,7 +58,7 @@ func Start(logger *slog.Logger, what string, f func(), done func(returned bool))
 			} else if !returned {
 				LogExit(logger, what)
 			}
-			done(returned)
+			done()
 		}()
 		f()
 		returned = true

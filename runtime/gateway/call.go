@@ -10,29 +10,30 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// An SDK spends most of the time of a call on its transport: it decodes and encodes each message several times. So the
-// adapter of an SDK may run a call itself, in the SDK's middleware and handlers, and the gateway is the transport of that
-// call: it carries the messages of both directions, refuses a repeated ID, and ends the call.
+// An SDK spends most of a call's time in its transport, which decodes and encodes each message several times. So an adapter
+// may run a call in the SDK's middleware and handlers without that transport. The gateway then takes its place: it sends the
+// server's messages, hands over the client's responses, refuses a repeated ID, and ends the call.
 
 // Call is a call of one of the server's tools that came in by HTTP.
 type Call struct {
 	Flow *Flow
 	// Request is the request of the call. Its body has been read.
 	Request *http.Request
-	// Meta is the call's params._meta, nil if it has none. Arguments are its params.arguments.
+	// Meta is the member _meta of the params, and Arguments is arguments. Each is nil if the params have no such member.
 	Meta, Arguments json.RawMessage
-	// Session is what the adapter set as [Flow.Session] when the call's session was opened. It is nil in
-	// revisions without sessions.
+	// Session is the value of [Flow.Session] at the initialize of the call's session. It is nil in revisions without
+	// sessions.
 	Session any
 
 	x        *httpExchange
 	response *callResponse
 }
 
-// Runner runs a call in an SDK. It returns the result, or the error that answers the call.
+// Runner runs a call in an SDK. It returns the result as encoding/json made it, or the error that answers the call. It may
+// run for longer than the request.
 type Runner func(context.Context) (json.RawMessage, *mcptask.Error)
 
-// HasStream reports whether messages can go to the client before the answer.
+// HasStream reports whether the gateway answers calls with a stream, which can carry messages before the answer.
 func (c *Call) HasStream() bool { return !c.x.g.config.JSON }
 
 // Send sends a notification or a request to the client, before the answer. It returns false if the response to the call
@@ -41,27 +42,29 @@ func (c *Call) Send(message []byte) bool {
 	return c.HasStream() && c.response.send(message) && !c.response.isOver()
 }
 
-// Expect has answer called with the client's response to a request that [Call.Send] sends. id is the request's ID, which
-// must be unique in the session. Call forget when no response is expected any more.
+// Expect calls answer with the client's response to a request that [Call.Send] sends. It calls answer once at most, in the
+// goroutine of the client's request. id is the ID of the sent request. It must be unique in the session. Call forget when
+// the response is no longer needed. Only a call in a session can expect a response.
 func (c *Call) Expect(id string, answer func(response []byte)) (forget func()) {
 	return c.x.g.sessions.expect(c.x.session, id, answer)
 }
 
-// findRunner returns what runs a call in the SDK. It returns nil if the call has to go through the SDK's handler, which
-// refuses what is malformed and serves what is rare.
+// findRunner returns the runner of a call. It returns nil if the SDK's handler has to serve the call: the handler refuses
+// malformed requests and serves rare ones. A runner gets the name, the _meta and the arguments of a call, and no other
+// params.
 func (x *httpExchange) findRunner(flow *Flow, response *callResponse) Runner {
 	params := x.m.Params
 	switch {
 	case x.g.config.FindRunner == nil, flow.Held, flow.withheld != nil:
 		return nil
 	case !flow.Stateless && (x.session == nil || params.Has("inputResponses") || params.Has("requestState")):
-		return nil
+		return nil // the SDK reads these params in a session
 	case len(x.m.Bytes()) > maxNesting && wire.Depth(x.m.Bytes()) > maxNesting:
-		return nil
+		return nil // the SDK refuses it
 	}
 	call := &Call{Flow: flow, Request: x.r, Meta: params.Get("_meta"), Arguments: params.Get("arguments"), x: x, response: response}
 	if x.session != nil {
-		call.Session = x.session.sdk
+		call.Session = x.session.sdkSession
 	}
 	return x.g.config.FindRunner(call)
 }

@@ -23,23 +23,23 @@ const longestRefusal = 200
 
 // callResponse is the response to the POST of a call. If the call is not answered soon, or if there is a
 // message to send before the answer, the gateway begins the response as a stream. From then on it writes
-// comments to it, so that neither the client nor a proxy takes the call for dead. It forwards the SDK's
-// events, and turns the SDK's JSON into an event. It is safe for concurrent use.
+// comments to it, so that neither the client nor a proxy takes the call for dead. It forwards the events of
+// the SDK's handler and of writeAnswer, and turns their JSON into an event. It is safe for concurrent use.
 type callResponse struct {
 	w       http.ResponseWriter
 	id      json.RawMessage // the request's; nil if the client resumes the stream
 	streams bool            // the client accepts a stream
 	gone    <-chan struct{}
-	// header is the SDK's header. The SDK may change it while messages are sent here.
+	// header is that of the SDK's handler, or of writeAnswer. It may change while messages are sent here.
 	header http.Header
 
-	mu         sync.Mutex
-	alive      *time.Timer // sends the next comment; nil if there are none
-	begunHere  bool        // the gateway has begun the stream
-	begunBySDK bool        // the SDK has begun its response
-	isSSE      bool        // the SDK's response is a stream
-	over       bool
-	body       bytes.Buffer // the SDK's JSON, if the gateway has begun the stream
+	mu          sync.Mutex
+	alive       *time.Timer // sends the next comment; nil if there are none
+	begunHere   bool        // the gateway has begun the stream
+	answerBegun bool        // the SDK's handler or writeAnswer has begun its response
+	isSSE       bool        // that response is a stream
+	over        bool
+	body        bytes.Buffer // JSON of that response, if the gateway has begun the stream
 }
 
 // respondToCall makes the exchange's response a callResponse and returns it. A second call returns the
@@ -78,7 +78,7 @@ func (r *callResponse) startKeepAlive() {
 		defer guard.Recover(nil, "a call that is kept alive")
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		begun := r.begunHere || r.begunBySDK
+		begun := r.begunHere || r.answerBegun
 		s := r.stream()
 		if s == nil {
 			return
@@ -102,7 +102,7 @@ func (r *callResponse) WriteHeader(code int) {
 
 // begin sends the header of the SDK's response. r.mu is held.
 func (r *callResponse) begin(code int) {
-	if r.begunBySDK || r.over {
+	if r.answerBegun || r.over {
 		return
 	}
 	if code < http.StatusOK { // an informational response comes before the response itself
@@ -111,7 +111,7 @@ func (r *callResponse) begin(code int) {
 		}
 		return
 	}
-	r.begunBySDK = true
+	r.answerBegun = true
 	r.isSSE = strings.HasPrefix(r.header.Get("Content-Type"), "text/event-stream")
 	if r.begunHere {
 		return
@@ -140,7 +140,7 @@ func (r *callResponse) Write(data []byte) (int, error) {
 func (r *callResponse) Flush() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over || !r.begunBySDK && !r.begunHere {
+	if r.over || !r.answerBegun && !r.begunHere {
 		return
 	}
 	_ = http.NewResponseController(r.w).Flush() // fails if the client has disconnected
@@ -153,9 +153,9 @@ func (r *callResponse) disconnected() <-chan struct{} { return r.gone }
 // cannot be a stream or is over. r.mu is held.
 func (r *callResponse) stream() *stream {
 	switch {
-	case r.over || !r.streams || r.begunBySDK && !r.isSSE && !r.begunHere:
+	case r.over || !r.streams || r.answerBegun && !r.isSSE && !r.begunHere:
 		return nil
-	case !r.begunBySDK && !r.begunHere:
+	case !r.answerBegun && !r.begunHere:
 		r.begunHere = true
 		return newStream(r.w)
 	}

@@ -20,7 +20,8 @@ import (
 //     the SDK.
 //   - A tool that never runs as a task asks by the SDK, if this process has opened the session. The
 //     answer must come to this process. In a session that another process has opened, its questions
-//     return ErrCannotAsk: that process may have asked under the same number.
+//     return ErrCannotAsk: the answer could come to that process, where the SDK's handler may have asked
+//     under the same number.
 
 // newCarrier returns the carrier of the questions of a session's call. It returns nil if the SDK asks them, or if
 // the call has no stream.

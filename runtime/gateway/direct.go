@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -17,7 +16,7 @@ import (
 func (x *httpExchange) direct(flow *Flow) {
 	w := x.w
 	if flow.Tool != "" {
-		result, err := x.directCall(x.r.Context(), flow, Callbacks{Progress: x.progressHook()})
+		result, err := x.callDirectly(flow)
 		if err != nil {
 			x.refuse(refusedRequest, wireError(err))
 			return
@@ -68,9 +67,9 @@ func (x *httpExchange) progressHook() mcptask.ProgressFunc {
 	}
 }
 
-// directCall runs a tool without the SDK.
-func (x *httpExchange) directCall(ctx context.Context, flow *Flow, callbacks Callbacks) (json.RawMessage, error) {
-	reply, err := flow.Run(ctx, x.g.server, flow.Tool, x.m.Params.Get("arguments"), callbacks)
+// callDirectly runs a tool without the SDK.
+func (x *httpExchange) callDirectly(flow *Flow) (json.RawMessage, error) {
+	reply, err := flow.Run(x.r.Context(), x.g.server, flow.Tool, x.m.Params.Get("arguments"), Callbacks{Progress: x.progressHook()})
 	switch {
 	case err != nil:
 		return nil, err

@@ -44,8 +44,8 @@ type Flow struct {
 	// Connected receives the session and the negotiated revision of an initialize, and a function
 	// that waits for the session's end. It is nil for other requests.
 	Connected func(sessionID, revision string, wait func() error)
-	// Session is what an adapter keeps with the session of an initialize, for [Config.FindRunner].
-	// It is set before Connected is called.
+	// Session is the adapter's own data about the session of an initialize. The adapter sets it before it calls
+	// Connected. The gateway passes it to [Config.FindRunner] as [Call.Session].
 	Session any
 	// Ended ends when the answer can no longer reach the client. It may be nil.
 	Ended context.Context

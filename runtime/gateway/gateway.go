@@ -52,9 +52,9 @@ type Config struct {
 	// Direct answers calls of the server's tools in the gateway. It is for an SDK whose types
 	// cannot carry a task. The SDK's middleware does not see these calls.
 	Direct bool
-	// FindRunner returns what runs a call of one of the server's tools in the SDK, in the place of
-	// Stateful and Stateless. It returns nil if these have to serve the call. A nil FindRunner
-	// leaves all calls to them.
+	// FindRunner returns a runner for a call of one of the server's tools that comes in by HTTP. It
+	// returns nil if Stateful or Stateless has to serve the call. If FindRunner is nil, they serve
+	// all calls.
 	FindRunner func(*Call) Runner
 	// MaxBody limits a request's body in bytes. If it is 0, the server's option applies.
 	MaxBody int64

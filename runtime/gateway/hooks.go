@@ -37,7 +37,7 @@ func (g *Gateway) answerWithHooks(x exchange, caller mcptask.Caller, work work) 
 	x.answer(work)
 }
 
-// errNoAnswer is what hooks are told of a request whose answer panicked.
+// errNoAnswer answers a request whose work panicked or ended its goroutine. The server's hooks get it too.
 var errNoAnswer = mcptask.Errorf(mcptask.CodeInternalError, "internal error")
 
 // newRequestResult returns what hooks are told of the answer to a call.

@@ -370,7 +370,7 @@ func (x *httpExchange) initialize(flow *Flow) {
 	flow.Connected = func(id, version string, wait func() error) {
 		givesIDs := id != ""
 		if g.sessionIDs.Store(&givesIDs); givesIDs {
-			s := &session{id: id, principal: x.principal, sdk: flow.Session}
+			s := &session{id: id, principal: x.principal, sdkSession: flow.Session}
 			s.setNegotiated(g, version, capabilities.Raw(), x.m.Params.Get("clientInfo"))
 			g.trackSession(x.r, s, wait)
 		}

@@ -173,7 +173,7 @@ func (g *Gateway) rebuildSession(r *http.Request, principal, id string, t *sessi
 	var s *session
 	flow := &Flow{Caller: caller, Decorate: func(result json.RawMessage) (json.RawMessage, error) { return result, nil }}
 	flow.Connected = func(inner, version string, wait func() error) {
-		opened := &session{id: id, inner: inner, principal: principal, sdk: flow.Session, portable: newPortable(t, true)}
+		opened := &session{id: id, inner: inner, principal: principal, sdkSession: flow.Session, portable: newPortable(t, true)}
 		opened.setNegotiated(g, version, t.Capabilities, t.Client)
 		g.trackSession(r, opened, wait)
 		s = opened
@@ -281,7 +281,7 @@ func (x *httpExchange) initializeSigned(flow *Flow, edits ...wire.Edit) {
 			return
 		}
 		params := x.m.Params
-		s := &session{id: inner, inner: inner, principal: x.principal, sdk: flow.Session}
+		s := &session{id: inner, inner: inner, principal: x.principal, sdkSession: flow.Session}
 		id, token := x.g.keys.sign(x.principal, sessionToken{
 			Began: x.g.server.Now().Unix(), Revision: version, Capabilities: params.Get("capabilities"), Client: params.Get("clientInfo"),
 		})

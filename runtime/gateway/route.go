@@ -134,8 +134,8 @@ func (g *Gateway) deliverAnswer(x exchange, request push.RequestID) {
 	x.accept()
 }
 
-// routeNotification decides what happens to a notification, or to a response for the SDK. A
-// cancellation may end a request that waits here for a task. The task itself continues (C-74).
+// routeNotification decides what happens to a notification, or to a response. A response goes to the call
+// that expects it, or to the SDK. A cancellation may end a request that waits here for a task. The task itself continues (C-74).
 func (g *Gateway) routeNotification(x exchange) {
 	m := x.message()
 	if x.modern() { // without a session there is no request to cancel
@@ -152,7 +152,7 @@ func (g *Gateway) routeNotification(x exchange) {
 	s, _, ok := x.enter()
 	switch {
 	case !ok:
-	case s != nil && m.Method == "" && g.takeResponse(s, m):
+	case s != nil && m.Method == "" && g.deliverResponse(s, m):
 		x.accept()
 	case s != nil && m.isTaskNotification(), s != nil && m.Method == notificationInitialized && !s.beginInitialized():
 		x.accept()
@@ -163,8 +163,8 @@ func (g *Gateway) routeNotification(x exchange) {
 	}
 }
 
-// takeResponse hands the response to a request of a call to the call. It returns false if no call expects it.
-func (g *Gateway) takeResponse(s *session, m *message) bool {
+// deliverResponse gives a response to the call that expects it. It returns false if no call does.
+func (g *Gateway) deliverResponse(s *session, m *message) bool {
 	id, _ := wire.Text(m.ID)
 	answer := g.sessions.takeExpected(s, id)
 	if answer != nil {

@@ -39,8 +39,8 @@ type session struct {
 	// tasks, in the session's own revision.
 	capabilities json.RawMessage
 	requestor    protocol.Requestor
-	// sdk is what the adapter of the SDK keeps with the session.
-	sdk any
+	// sdkSession is the adapter's own data about the session.
+	sdkSession any
 	// inner is the SDK's ID of the session if it is not id. portable is set if other replicas can
 	// open the session too.
 	inner    string
@@ -62,7 +62,7 @@ type session struct {
 	used atomic.Bool
 	// streams counts the open GETs of the session.
 	streams atomic.Int32
-	// waiting cancels the waiting requests that the gateway answers, by ID.
+	// waiting cancels the requests under way that the gateway answers or runs, by ID.
 	waiting map[string]context.CancelFunc
 	// expected receives the responses to requests of calls, by ID.
 	expected map[string]func(response []byte)
@@ -326,10 +326,10 @@ func (t *sessions) beginUse(id string) (done func()) {
 	}
 }
 
-// addWaiting notes a waiting request that the client may cancel, until done is called.
+// addWaiting notes a request that the client may cancel, until done is called. It ignores an ID that is in use.
 func (t *sessions) addWaiting(s *session, request json.RawMessage, cancel context.CancelFunc) (done func()) {
 	if done = t.addCall(s, request, cancel); done == nil {
-		return func() {} // the client uses an ID twice: the first request keeps it
+		return func() {}
 	}
 	return done
 }
@@ -373,7 +373,7 @@ func (t *sessions) takeExpected(s *session, id string) (answer func(response []b
 	return answer
 }
 
-// cancelWaiting cancels the waiting request with an ID, if there is one.
+// cancelWaiting cancels the request under way with an ID, if there is one.
 func (t *sessions) cancelWaiting(s *session, request json.RawMessage) {
 	t.mu.Lock()
 	cancel := s.waiting[wire.IDKey(request)]

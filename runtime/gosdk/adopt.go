@@ -55,8 +55,7 @@ func AddTaskTool[In, Out any](server *mcp.Server, tasks *mcptask.Server, tool *m
 	}); err != nil {
 		return err
 	}
-	of := attachMiddleware(server, tasks)
-	of.addTool(server, tasks, spec)
+	attachMiddleware(server, tasks).addTool(server, tasks, spec)
 	return nil
 }
 

@@ -32,12 +32,12 @@ func around(call func(ctx context.Context, req *mcp.CallToolRequest, next func()
 }
 
 // TestMiddlewareOf checks that the middleware of a server is found as it is at each call, and that looking for it adds none.
-func TestMiddlewareOf(t *testing.T) {
+func TestFindReceivingHandler(t *testing.T) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
 	var seen []string
 	for _, name := range []string{"first", "second", "third"} {
 		for range 3 {
-			gosdk.MiddlewareOf(server)
+			gosdk.FindReceivingHandler(server)
 		}
 		server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -49,7 +49,7 @@ func TestMiddlewareOf(t *testing.T) {
 			}
 		})
 	}
-	_, err := gosdk.MiddlewareOf(server)(t.Context(), "tools/call", &mcp.CallToolRequest{})
+	_, err := gosdk.FindReceivingHandler(server)(t.Context(), "tools/call", &mcp.CallToolRequest{})
 	if got := strings.Join(seen, " "); got != "third second first" || err == nil || err.Error() != "the end of tools/call" {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -57,7 +57,7 @@ func TestMiddlewareOf(t *testing.T) {
 	for range 4 {
 		adding.Go(func() {
 			server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler { return next })
-			gosdk.MiddlewareOf(server)
+			gosdk.FindReceivingHandler(server)
 		})
 	}
 	adding.Wait()

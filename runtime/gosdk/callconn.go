@@ -12,15 +12,104 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// errNotSent refuses a message that cannot go on the stream of its call. The SDK keeps the session for an error with this
-// code.
+// sendOnCalls is sending middleware. It sends a message that belongs to a call on the stream of the call, as the SDK's
+// handler does for its calls.
+func sendOnCalls(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		call := callOf(ctx)
+		request, ok := req.(*mcp.ServerRequest[mcp.Params])
+		if call == nil || !ok || request.Session != call.session || !call.HasStream() {
+			return next(ctx, method, req)
+		}
+		sender, err := call.beginSending(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer call.endSending()
+		onCall := *request
+		onCall.Session = sender
+		return next(ctx, method, &onCall)
+	}
+}
+
+// beginSending returns the session whose messages go on the stream of the call. Call endSending when the message is sent,
+// or has its response.
+func (c *sdkCall) beginSending(ctx context.Context) (*mcp.ServerSession, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return nil, errNotSent
+	}
+	if c.sender == nil {
+		if err := c.connectSender(context.WithoutCancel(ctx), c.session.ID(),
+			&mcp.ServerSessionState{InitializeParams: c.session.InitializeParams(), InitializedParams: &mcp.InitializedParams{}}); err != nil {
+			return nil, err
+		}
+	}
+	c.sending++
+	return c.sender, nil
+}
+
+// connectSender opens the SDK session whose messages go on the stream of the call.
+func (c *sdkCall) connectSender(ctx context.Context, id string, state *mcp.ServerSessionState) (err error) {
+	c.conn = newCallConn(c, id)
+	c.sender, err = c.server.Connect(ctx, c.conn, &mcp.ServerSessionOptions{State: state})
+	return err
+}
+
+// endSending ends what beginSending began. The last one closes the sender if the call is over.
+func (c *sdkCall) endSending() {
+	c.mu.Lock()
+	c.sending--
+	last := c.over && c.sending == 0
+	c.mu.Unlock()
+	if last {
+		c.closeSender()
+	}
+}
+
+// end notes that the middleware has returned, and closes the sender. If a request of the server still waits, because a
+// task has taken over the call's question, the sender stays open until the response, or until the session ends.
+func (c *sdkCall) end() {
+	c.mu.Lock()
+	c.over = true
+	last := c.sending == 0
+	if !last && c.Flow.Ended != nil {
+		c.stop = context.AfterFunc(c.Flow.Ended, func() {
+			defer guard.Recover(nil, "the end of a call")
+			c.closeSender()
+		})
+	}
+	c.mu.Unlock()
+	if last {
+		c.closeSender()
+	}
+}
+
+// closeSender closes the session whose messages went on the stream of the call.
+func (c *sdkCall) closeSender() {
+	c.mu.Lock()
+	stop, conn, sender := c.stop, c.conn, c.sender
+	c.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	if sender != nil {
+		_ = conn.Close() // without this, the session would wait for the responses to its requests
+		_ = sender.Close()
+	}
+}
+
+// errNotSent reports that a message cannot go on the stream of its call. The SDK keeps the session open after an error with
+// this code.
 var errNotSent = &jsonrpc.Error{Code: rejectedCode, Message: "the message cannot be sent: its call is over, or has no stream"}
 
-// callConn is the transport of a session that lasts as long as one call: what the session sends in the context of the
-// call goes on the stream of the call. It implements mcp.Transport and mcp.Connection. It is safe for concurrent use.
+// callConn is the transport of an SDK session for one call. It sends the session's messages on the stream of the call, and
+// reads the client's responses. It implements mcp.Transport and mcp.Connection. It is safe for concurrent use.
 type callConn struct {
 	call    *sdkCall
 	session string // the ID of the session
@@ -36,7 +125,10 @@ type callConn struct {
 }
 
 func newCallConn(call *sdkCall, session string) *callConn {
-	return &callConn{call: call, session: session, prefix: "mcptask-call-" + rand.Text() + "-", responses: make(chan jsonrpc.Message), closed: make(chan struct{})}
+	return &callConn{
+		call: call, session: session, prefix: "mcptask-call-" + rand.Text() + "-",
+		responses: make(chan jsonrpc.Message), closed: make(chan struct{}),
+	}
 }
 
 // Connect implements mcp.Transport.
@@ -45,46 +137,13 @@ func (c *callConn) Connect(context.Context) (mcp.Connection, error) { return c, 
 // SessionID implements mcp.Connection.
 func (c *callConn) SessionID() string { return c.session }
 
-// Read implements mcp.Connection. It returns the responses to requests.
-func (c *callConn) Read(ctx context.Context) (jsonrpc.Message, error) {
-	select {
-	case response := <-c.responses:
-		return response, nil
-	case <-c.closed:
-		return nil, io.EOF
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// receive has Read return a response.
-func (c *callConn) receive(response jsonrpc.Message) {
-	select {
-	case c.responses <- response:
-	case <-c.closed:
-	}
-}
-
-// Close implements mcp.Connection.
-func (c *callConn) Close() error {
-	c.closing.Do(func() {
-		close(c.closed)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for _, forget := range c.forget {
-			forget()
-		}
-	})
-	return nil
-}
-
-// Write implements mcp.Connection. In 2026-07-28 a server has no requests.
+// Write implements mcp.Connection. It refuses requests in 2026-07-28, where a server must not send them.
 func (c *callConn) Write(ctx context.Context, message jsonrpc.Message) error {
 	request, ok := message.(*jsonrpc.Request)
 	switch {
 	case !ok:
 		return errNotSent
-	case callOf(ctx) != c.call && request.Method == "ping": // of the option KeepAlive: the call lives as long as its request
+	case callOf(ctx) != c.call && request.Method == "ping": // of KeepAlive: answer it here, because the session ends with the call
 		c.receive(&jsonrpc.Response{ID: request.ID, Result: json.RawMessage("{}")})
 		return nil
 	case callOf(ctx) != c.call: // sent to all sessions, not to this call
@@ -97,7 +156,7 @@ func (c *callConn) Write(ctx context.Context, message jsonrpc.Message) error {
 	return c.ask(request)
 }
 
-// notify sends a notification. One that cancels a request names it as ask has.
+// notify sends a notification. In a cancellation it replaces the request's ID by the one that ask has sent.
 func (c *callConn) notify(request *jsonrpc.Request) error {
 	if request.Method == "notifications/cancelled" {
 		params := wire.NewObject(request.Params)
@@ -114,7 +173,7 @@ func (c *callConn) notify(request *jsonrpc.Request) error {
 	return c.send(request)
 }
 
-// ask sends a request under an ID of its own, and expects the response.
+// ask sends a request under an ID that is unique in the client's session. Read returns the response.
 func (c *callConn) ask(request *jsonrpc.Request) error {
 	id := c.prefix + fmt.Sprint(request.ID.Raw())
 	own, err := jsonrpc.MakeID(id)
@@ -145,5 +204,38 @@ func (c *callConn) send(request *jsonrpc.Request) error {
 	if !c.call.Send(data) {
 		return errNotSent
 	}
+	return nil
+}
+
+// receive passes a response to Read.
+func (c *callConn) receive(response jsonrpc.Message) {
+	select {
+	case c.responses <- response:
+	case <-c.closed:
+	}
+}
+
+// Read implements mcp.Connection. It returns the responses to requests.
+func (c *callConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case response := <-c.responses:
+		return response, nil
+	case <-c.closed:
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Close implements mcp.Connection.
+func (c *callConn) Close() error {
+	c.closing.Do(func() {
+		close(c.closed)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, forget := range c.forget {
+			forget()
+		}
+	})
 	return nil
 }

@@ -43,4 +43,4 @@ func ConnectOver(ctx context.Context, inner mcp.Transport, options ClientOptions
 }
 
 // MiddlewareOf returns the receiving middleware of a server.
-func MiddlewareOf(server *mcp.Server) mcp.MethodHandler { return middlewareOf(server) }
+func FindReceivingHandler(server *mcp.Server) mcp.MethodHandler { return findReceivingHandler(server) }

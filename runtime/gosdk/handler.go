@@ -17,9 +17,13 @@ import (
 // session of 2025-11-25, and a restart does not end it. The SDK server then sees an initialize in each
 // process that serves the session, and ServerSession.ID is not the ID that the client has.
 //
-// Calls of task tools go to the receiving middleware of the server that getServer returns, but not through the SDK's HTTP
-// handler, which is slow. They have the context of their own HTTP request. In a session, this context goes on if the client
-// disconnects, and ends if the client cancels the call or the session ends.
+// A call of a task tool runs in the receiving middleware of its SDK server. NewHandler runs the middleware itself if it
+// can, because the SDK's HTTP handler is slow. The SDK's handler still serves sessions with an EventStore, tools with
+// x-mcp-header, requests that the SDK may refuse, and in 2026-07-28 the first request of each SDK server. So a getServer
+// that makes a server for each request is slower than one that returns the same server again.
+//
+// The context of a call is that of its own HTTP request. In a session the context outlives the request: it ends when the
+// call returns, when the client cancels the call, or when the session ends.
 //
 // NewHandler ignores the option Stateless, because it serves both kinds of sessions. It refuses
 // requests from pages of other origins unless [mcptask.Options.AllowedOrigins] has them. A program that
@@ -61,8 +65,7 @@ func newConfig(tasks *mcptask.Server, revision string, getServer func(*http.Requ
 		MaxBody:        options.MaxRequestBodyBytes,
 		SessionTimeout: options.SessionTimeout,
 	}
-	own := &calls{tasks: tasks, getServer: getServer, stored: options.EventStore != nil}
-	config.FindRunner = own.find
+	config.FindRunner = (&callFinder{tasks, getServer, options.EventStore != nil}).findRunner
 	// The gateway checks host, origin and size, and closes idle sessions.
 	options.CrossOriginProtection, options.DisableLocalhostProtection = nil, true
 	options.MaxRequestBodyBytes = -1
@@ -73,6 +76,6 @@ func newConfig(tasks *mcptask.Server, revision string, getServer func(*http.Requ
 	// A client of 2026-07-28 cancels a call by closing its stream.
 	stateless.PropagateRequestCancellation = true
 	config.Stateful = mcp.NewStreamableHTTPHandler(getServer, &stateful)
-	config.Stateless = mcp.NewStreamableHTTPHandler(getServer, &stateless)
+	config.Stateless = mcp.NewStreamableHTTPHandler(reuseServer(getServer), &stateless)
 	return config
 }

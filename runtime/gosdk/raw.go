@@ -12,8 +12,8 @@ import (
 // rawResult is a result that the SDK carries without decoding it.
 type rawResult struct {
 	mcp.ResultBase
-	body json.RawMessage
-	of   *served // the SDK's server that it is a result of; nil if it is a client's
+	body   json.RawMessage
+	server *sdkServer // the server that made the result; nil in a client
 }
 
 // MarshalJSON adds the _meta that the SDK has set to the body's.
@@ -22,8 +22,8 @@ func (r *rawResult) MarshalJSON() ([]byte, error) { return protocol.WithMeta(r.b
 // SetMeta implements mcp.Result. The SDK calls it with the server's name in revisions without sessions.
 func (r *rawResult) SetMeta(meta map[string]any) {
 	r.ResultBase.SetMeta(meta)
-	if info, ok := meta[mcp.MetaKeyServerInfo].(*mcp.Implementation); ok && r.of != nil {
-		r.of.setInfo(info)
+	if info, ok := meta[mcp.MetaKeyServerInfo].(*mcp.Implementation); ok && r.server != nil {
+		r.server.setInfo(info)
 	}
 }
 

@@ -33,34 +33,35 @@ import (
 // AddTools also adds receiving middleware. Middleware that is added later runs outside of it and
 // sees tasks as results of a custom type, so add yours before.
 func AddTools(server *mcp.Server, tasks *mcptask.Server) {
-	of := attachMiddleware(server, tasks)
+	sdk := attachMiddleware(server, tasks)
 	for _, spec := range gateway.Tools(tasks) {
-		of.addTool(server, tasks, spec)
+		sdk.addTool(server, tasks, spec)
 	}
 }
 
-// attachMiddleware adds the middleware, once for each SDK server. It returns what is known of the server.
-func attachMiddleware(server *mcp.Server, tasks *mcptask.Server) *served {
-	known := attachedTo(tasks)
+// attachMiddleware adds the middleware, once for each SDK server.
+func attachMiddleware(server *mcp.Server, tasks *mcptask.Server) *sdkServer {
+	all := sdkServersOf(tasks)
 	key := weak.Make(server)
-	of, attached := known.LoadOrStore(key, &served{server: key})
+	loaded, attached := all.LoadOrStore(key, &sdkServer{server: key})
+	sdk := loaded.(*sdkServer)
 	if attached {
-		return of.(*served)
+		return sdk
 	}
 	// getServer may make an SDK server for every request, so tasks must not keep it. The cleanup
 	// must not keep tasks either, because their handlers may hold the SDK server.
-	runtime.AddCleanup(server, func(known weak.Pointer[sync.Map]) {
-		if known := known.Value(); known != nil {
-			known.Delete(key)
+	runtime.AddCleanup(server, func(all weak.Pointer[sync.Map]) {
+		if all := all.Value(); all != nil {
+			all.Delete(key)
 		}
-	}, weak.Make(known))
-	server.AddReceivingMiddleware(newMiddleware(tasks, of.(*served)))
+	}, weak.Make(all))
+	server.AddReceivingMiddleware(newMiddleware(tasks, sdk))
 	server.AddSendingMiddleware(keepResponse, sendOnCalls)
-	return of.(*served)
+	return sdk
 }
 
-// attachedTo returns the SDK servers that have the middleware of tasks, with what is known of them.
-func attachedTo(tasks *mcptask.Server) *sync.Map {
+// sdkServersOf returns the SDK servers that have the middleware of tasks: an sdkServer by a weak pointer to its server.
+func sdkServersOf(tasks *mcptask.Server) *sync.Map {
 	return tasks.Attached(attachedKey{}, func() any { return new(sync.Map) }).(*sync.Map)
 }
 
@@ -68,7 +69,7 @@ func attachedTo(tasks *mcptask.Server) *sync.Map {
 type attachedKey struct{}
 
 // addTool adds one tool of tasks to the SDK server.
-func (s *served) addTool(server *mcp.Server, tasks *mcptask.Server, spec mcptask.ToolSpec) {
+func (s *sdkServer) addTool(server *mcp.Server, tasks *mcptask.Server, spec mcptask.ToolSpec) {
 	if strings.Contains(spec.InputSchema, "x-mcp-header") {
 		s.annotated.Store(spec.Name, nil)
 	}
@@ -105,7 +106,7 @@ type flight struct {
 
 // newMiddleware returns the middleware that takes the flow of a request, and encodes results that
 // the SDK's types cannot express.
-func newMiddleware(tasks *mcptask.Server, of *served) mcp.Middleware {
+func newMiddleware(tasks *mcptask.Server, sdk *sdkServer) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			flow := takeFlow(ctx, tasks, method, req)
@@ -122,10 +123,10 @@ func newMiddleware(tasks *mcptask.Server, of *served) mcp.Middleware {
 			case !ok:
 				cancelAbandoned(ctx, tasks, flow) // middleware has answered instead of the tool, or before it
 			case reply.Outcome == nil:
-				return of.newResult(flow.Encode(reply))
+				return sdk.newResult(flow.Encode(reply))
 			}
 			if flow.Connected != nil {
-				of.connect(flow, req, result)
+				sdk.reportSession(flow, req, result)
 			}
 			data, err := encodeResult(result)
 			if err != nil {
@@ -136,7 +137,7 @@ func newMiddleware(tasks *mcptask.Server, of *served) mcp.Middleware {
 					return nil, fmt.Errorf("encode the result: %w", err)
 				}
 			}
-			return of.newResult(flow.Decorate(data))
+			return sdk.newResult(flow.Decorate(data))
 		}
 	}
 }
@@ -144,7 +145,7 @@ func newMiddleware(tasks *mcptask.Server, of *served) mcp.Middleware {
 // takeFlow returns the flow of a request, once. The flow is that of the sdkCall in the context, or that of the token that
 // the gateway has set. takeFlow returns nil for a request without a flow.
 func takeFlow(ctx context.Context, tasks *mcptask.Server, method string, req mcp.Request) *gateway.Flow {
-	if call := callOf(ctx); call != nil && method == "tools/call" && !call.taken.Swap(true) {
+	if call := callOf(ctx); call != nil && call.tasks == tasks && method == "tools/call" && !call.taken.Swap(true) {
 		return call.Flow
 	}
 	if extra := req.GetExtra(); extra != nil && extra.Header != nil {

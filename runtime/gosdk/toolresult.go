@@ -3,10 +3,13 @@ package gosdk
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -100,4 +103,52 @@ func patchResult(own, before, after json.RawMessage) (json.RawMessage, error) {
 		}
 	}
 	return json.Marshal(o)
+}
+
+// errNoResult answers a call whose middleware has returned no result.
+var errNoResult = &jsonrpc.Error{Code: mcptask.CodeInternalError, Message: "the server's middleware has returned no result"}
+
+// encodeResult returns the JSON of a result of middleware.
+func encodeResult(result mcp.Result) (json.RawMessage, error) {
+	if raw, ok := result.(*rawResult); ok && raw != nil && len(raw.Meta) == 0 {
+		return raw.body, nil
+	}
+	data, err := json.Marshal(result)
+	if err == nil && !wire.NewObject(data).IsObject() {
+		err = errNoResult
+	}
+	return data, err
+}
+
+// completeResult adds to a result of 2026-07-28 the members that the SDK adds after the middleware: resultType and the
+// server's name.
+func completeResult(result, info json.RawMessage) (json.RawMessage, *mcptask.Error) {
+	object := wire.NewObject(result)
+	var edits []wire.Edit
+	if !object.Has("resultType") {
+		edits = append(edits, wire.Set(json.RawMessage(`"complete"`), "resultType"))
+	}
+	if !object.Has("_meta", mcp.MetaKeyServerInfo) {
+		edits = append(edits, wire.Set(info, "_meta", mcp.MetaKeyServerInfo))
+	}
+	named, err := object.Edited(edits...)
+	if err != nil {
+		return nil, toAnswerError(err)
+	}
+	return named, nil
+}
+
+// toAnswerError converts an error of middleware as the SDK does for the answer to a request.
+func toAnswerError(err error) *mcptask.Error {
+	answer := &mcptask.Error{Message: err.Error()}
+	if sdk := (*jsonrpc.Error)(nil); errors.As(err, &sdk) {
+		answer.Code = int(sdk.Code)
+		if err == error(sdk) { //nolint:errorlint // the SDK keeps the data of an error that is not wrapped
+			answer.Message, answer.Data = sdk.Message, sdk.Data
+		}
+	}
+	if !json.Valid(answer.Data) {
+		answer.Data = nil
+	}
+	return answer
 }

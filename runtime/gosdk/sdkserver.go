@@ -1,0 +1,77 @@
+package gosdk
+
+import (
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+	"weak"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+)
+
+// sdkServer has the facts about an SDK server that has tools of tasks. Its pointer to the server is weak. It is safe for
+// concurrent use.
+type sdkServer struct {
+	server weak.Pointer[mcp.Server]
+	// annotated has the names of the tools whose schema has x-mcp-header. The SDK's handler checks their headers.
+	annotated sync.Map
+	// info is the server's name and version in results of 2026-07-28. It is nil until the SDK has made such a result,
+	// which also shows that the server speaks the revision.
+	info atomic.Pointer[json.RawMessage]
+}
+
+// setInfo sets the name and version, unless they are known.
+func (s *sdkServer) setInfo(info *mcp.Implementation) {
+	if s.info.Load() != nil {
+		return
+	}
+	if data, err := json.Marshal(info); err == nil {
+		s.info.Store((*json.RawMessage)(&data))
+	}
+}
+
+// newResult makes the SDK's type of a result of the server.
+func (s *sdkServer) newResult(data json.RawMessage, err error) (mcp.Result, error) {
+	if err != nil {
+		return nil, toSDKError(err)
+	}
+	return &rawResult{body: data, server: s}, nil
+}
+
+// reportSession tells the flow of an initialize which session it opened.
+func (s *sdkServer) reportSession(flow *gateway.Flow, req mcp.Request, result mcp.Result) {
+	opened, ok := req.GetSession().(*mcp.ServerSession)
+	init, isInit := result.(*mcp.InitializeResult)
+	if !ok || !isInit {
+		return
+	}
+	session := &sdkSession{server: s.server, session: weak.Make(opened)}
+	if extra := req.GetExtra(); extra != nil && extra.TokenInfo != nil {
+		session.user = extra.TokenInfo.UserID
+	}
+	flow.Session = session
+	flow.Connected(opened.ID(), init.ProtocolVersion, opened.Wait)
+}
+
+// sdkSession has a session of the SDK and its server. Both pointers are weak.
+type sdkSession struct {
+	server  weak.Pointer[mcp.Server]
+	session weak.Pointer[mcp.ServerSession]
+	user    string // the only one whose tokens the SDK takes; "" if it takes any
+}
+
+// admits reports whether the SDK takes a request with a token, which is nil if the request has none.
+func (s *sdkSession) admits(token *auth.TokenInfo) bool {
+	return s.user == "" || token != nil && token.UserID == s.user
+}
+
+// findSDKServer returns the sdkServer of an SDK server. It returns nil if the server has no tools of tasks.
+func findSDKServer(tasks *mcptask.Server, server *mcp.Server) *sdkServer {
+	found, _ := sdkServersOf(tasks).Load(weak.Make(server))
+	sdk, _ := found.(*sdkServer)
+	return sdk
+}

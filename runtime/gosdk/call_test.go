@@ -230,3 +230,34 @@ func TestEndOfCall(t *testing.T) {
 		isRunning(t, ended, false)
 	})
 }
+
+// TestServerOfRequest checks that a request of 2026-07-28 asks once for its SDK server, and gets it, whether the SDK's handler
+// serves the call or not.
+func TestServerOfRequest(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		made := 0
+		var one *mcp.Server
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{
+			SDK: func(server *mcp.Server) { one = server },
+			NewHandler: func(tasks *mcptask.Server, _ func(*http.Request) *mcp.Server, options *mcp.StreamableHTTPOptions) http.Handler {
+				return gosdk.NewHandler(tasks, func(r *http.Request) *mcp.Server {
+					if made++; r.Header.Get("New") == "" {
+						return one
+					}
+					server := mcp.NewServer(&mcp.Implementation{Name: "of a request", Version: "1"}, nil)
+					gosdk.AddTools(server, tasks)
+					return server
+				}, options)
+			},
+		})
+		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		p.Call("tools/list", nil).OK()
+		for header, name := range map[string]string{"New": "of a request", "Old": "ci"} {
+			made = 0
+			r := p.Call("tools/call", map[string]any{"name": "raw", "arguments": map[string]any{}}, wiretest.WithHeader(header, "yes"))
+			if got := r.Text("_meta", mcp.MetaKeyServerInfo, "name"); made != 1 || got != name {
+				t.Errorf("%s: %d servers were asked for, and the one of the answer is %q: %s", header, made, got, r.Body)
+			}
+		}
+	})
+}

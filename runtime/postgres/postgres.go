@@ -7,7 +7,10 @@
 // The transactions of all processes go one after the other. So nothing can deadlock, and the order of
 // changes is that of the commits. While no other process writes, most transactions take one round trip.
 // Otherwise they take two. Questions, long arguments and long outcomes have tables of their own, so that a report does
-// not write them again. The store keeps up to 64 MiB of them in memory.
+// not write them again.
+//
+// A task that has ended takes no memory. Of the others, an open store keeps up to 8 MiB of arguments and questions, and
+// about 7 MB of counts for 20,000 tasks and accounts.
 //
 // A process learns from a notification (LISTEN) that others have written. It also looks every
 // second without one. Only the database's clock counts.
@@ -89,8 +92,6 @@ var (
 )
 
 const (
-	// cacheBytes bounds what the store keeps in memory of calls, questions and outcomes.
-	cacheBytes = 64 << 20
 	// defaultMaxConns is enough: writes share one connection.
 	defaultMaxConns = 8
 	// connectTimeout bounds one attempt to connect if the DSN has no connect_timeout.
@@ -122,7 +123,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default() //nolint:forbidigo // what goes wrong in the background is never silent
 	}
-	s := &Store{schema: schema, logger: o.Logger, cache: durable.NewCache(cacheBytes), sieve: durable.NewSieve(o.Logger), shift: new(atomic.Int64), lookOften: lookOften, mostSilence: mostSilence}
+	s := &Store{schema: schema, logger: o.Logger, cache: durable.NewCache(durable.CacheBytes), sieve: durable.NewSieve(o.Logger), shift: new(atomic.Int64), lookOften: lookOften, mostSilence: mostSilence}
 	config.AfterConnect = func(context.Context, *pgx.Conn) error {
 		s.connects.Add(1)
 		return nil

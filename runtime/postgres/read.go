@@ -13,13 +13,12 @@ import (
 
 // Get implements [mcptask.Store].
 func (s *Store) Get(ctx context.Context, id string) (mcptask.Record, error) {
-	found, err := collectBare(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t WHERE t.id = $1"), []byte(id)))
-	if err == nil && len(found) == 1 && found[0].Err == nil && !s.cache.Fill(found[0].Seq, found[0].Asked, &found[0].Record) {
-		found, err = collectWhole(s.pool.Query(ctx, s.schema.sql(selectWhole+" WHERE t.id = $1"), []byte(id)))
-		if err == nil && len(found) == 1 && found[0].Err == nil { // a damaged record must not get into the cache
-			s.cache.Keep(found[0].Seq, found[0].Asked, &found[0].Record)
+	found, err := s.cache.Read(id, func(whole bool) ([]durable.Found, error) {
+		if whole {
+			return collectWhole(s.pool.Query(ctx, s.schema.sql(selectWhole+" WHERE t.id = $1"), []byte(id)))
 		}
-	}
+		return collectBare(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t WHERE t.id = $1"), []byte(id)))
+	})
 	switch {
 	case err != nil:
 		return mcptask.Record{}, fmt.Errorf("postgres: get: %w", err)

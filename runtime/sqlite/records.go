@@ -87,17 +87,15 @@ func (s *Store) Delete(ctx context.Context, r mcptask.Record) error {
 // Get implements [mcptask.Store].
 func (s *Store) Get(ctx context.Context, id string) (record mcptask.Record, err error) {
 	err = s.read(ctx, "read", func(r *session) error {
-		found, err := queryFound(context.Background(), r, bareByID, []byte(id))
+		found, err := s.cache.Read(id, func(whole bool) ([]durable.Found, error) {
+			query := bareByID
+			if whole {
+				query = wholeByID
+			}
+			return queryFound(context.Background(), r, query, []byte(id))
+		})
 		if err != nil {
 			return err
-		}
-		if len(found) == 1 && found[0].Err == nil && !s.cache.Fill(found[0].Seq, found[0].Asked, &found[0].Record) {
-			if found, err = queryFound(context.Background(), r, wholeByID, []byte(id)); err != nil {
-				return err
-			}
-			if len(found) == 1 && found[0].Err == nil { // a damaged record must not get into the cache
-				s.cache.Keep(found[0].Seq, found[0].Asked, &found[0].Record)
-			}
 		}
 		switch {
 		case len(found) == 0:

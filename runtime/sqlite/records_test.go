@@ -87,3 +87,26 @@ func TestListReadsNoBodies(t *testing.T) {
 		t.Errorf("listed %+v, %v", page, err)
 	}
 }
+
+// TestEndedTasksTakeNoMemory checks that the store keeps nothing of a task that has ended, not even after it was read.
+func TestEndedTasksTakeNoMemory(t *testing.T) {
+	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
+	for range 100 {
+		r, err := s.Create(t.Context(), durabletest.NewTask(300), mcptask.Quota{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tasks, _ := s.cache.Usage(); tasks != 1 {
+			t.Fatalf("%d tasks", tasks)
+		}
+		if _, err := s.Update(t.Context(), r, durabletest.Finish(r), mcptask.Quota{}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Get(t.Context(), r.ID); err != nil || !got.Done() {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		if tasks, bytes := s.cache.Usage(); tasks != 0 || bytes != 0 {
+			t.Fatalf("%d tasks, %d bytes", tasks, bytes)
+		}
+	}
+}

@@ -8,6 +8,10 @@
 // commit, so that many clients write much faster than one. SQLite is linked as Go code: no C
 // compiler and no library are needed.
 //
+// A task that has ended takes no memory. Of the others, an open store keeps up to 8 MiB of arguments and
+// questions, and about 7 MB of counts for 20,000 tasks and accounts. SQLite itself keeps up to 16 MB of the
+// file's pages for writes, and 2 MB for each connection that reads.
+//
 // Keep the file on a local disk. To back it up while processes use it, run
 // `sqlite3 tasks.db "VACUUM INTO 'backup.db'"`. A copy of the file alone lacks the newest writes,
 // which are in tasks.db-wal.
@@ -78,9 +82,6 @@ var (
 	_ mcptask.Inspector = (*Store)(nil)
 )
 
-// cacheBytes bounds the memory for arguments and results.
-const cacheBytes = 8 << 20
-
 // latestTime finds the latest time that a process has stored: the creation of a task, or the end of a lease.
 // Without tasks and leases it is ?1.
 const latestTime = "SELECT coalesce(max(t), ?1) FROM (SELECT max(created) AS t FROM task UNION ALL SELECT max(until) FROM worker)"
@@ -107,7 +108,7 @@ func Open(path string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		path: path, now: time.Now, db: db, cache: durable.NewCache(cacheBytes), sieve: durable.NewSieve(o.Logger), writer: writer,
+		path: path, now: time.Now, db: db, cache: durable.NewCache(durable.CacheBytes), sieve: durable.NewSieve(o.Logger), writer: writer,
 		turn: make(chan struct{}, 1), ending: make(chan struct{}), readers: make(chan *session, max(4, runtime.GOMAXPROCS(0))),
 	}
 	for range cap(s.readers) {

@@ -66,28 +66,37 @@ func BenchmarkLives(b *testing.B, open func(b *testing.B) (s mcptask.Store, live
 	}
 }
 
-// BenchmarkPolls reads finished tasks, beside the store in memory.
+// BenchmarkPolls reads tasks that run and tasks that have ended, beside the store in memory.
 func BenchmarkPolls(b *testing.B, s mcptask.Store) {
 	b.Helper()
+	store := func(s mcptask.Store, size int, ended bool) (id string, err error) {
+		if ended {
+			return storeFinished(b.Context(), s, size)
+		}
+		r, err := s.Create(b.Context(), NewTask(size), quota)
+		return r.ID, err
+	}
 	for _, size := range []int{300, 100_000} {
-		b.Run(fmt.Sprint("arguments=", size), func(b *testing.B) {
-			// poll returns a function that reads one of some tasks.
-			poll := func(s mcptask.Store) func() error {
-				var ids [16]string
-				for i := range ids {
-					var err error
-					if ids[i], err = storeFinished(b.Context(), s, size); err != nil {
-						b.Fatal(err)
+		for _, ended := range []bool{false, true} {
+			b.Run(fmt.Sprintf("arguments=%d/ended=%v", size, ended), func(b *testing.B) {
+				// poll returns a function that reads one of some tasks.
+				poll := func(s mcptask.Store) func() error {
+					var ids [16]string
+					for i := range ids {
+						var err error
+						if ids[i], err = store(s, size, ended); err != nil {
+							b.Fatal(err)
+						}
+					}
+					var polls atomic.Uint64
+					return func() error {
+						_, err := s.Get(b.Context(), ids[polls.Add(1)%uint64(len(ids))])
+						return err
 					}
 				}
-				var polls atomic.Uint64
-				return func() error {
-					_, err := s.Get(b.Context(), ids[polls.Add(1)%uint64(len(ids))])
-					return err
-				}
-			}
-			compare(b, 8, 1000, contender{"polls/s", poll(s)}, contender{"memory/s", poll(mcptask.NewMemoryStore())})
-		})
+				compare(b, 8, 1000, contender{"polls/s", poll(s)}, contender{"memory/s", poll(mcptask.NewMemoryStore())})
+			})
+		}
 	}
 }
 

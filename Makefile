@@ -1,7 +1,7 @@
 # What CI does is in .ci/run; these are the parts that one wants by hand.
-.PHONY: test soak hosts race lint generate golden freeze release apidiff rules bench bench-generator weight fuzz siege chaos screenshot console-picture moving-picture temporal temporal-server bench-temporal ci
+.PHONY: test soak hosts race lint generate golden freeze release apidiff rules bench benchmarks bench-generator weight fuzz siege chaos screenshot console-picture moving-picture temporal temporal-server bench-temporal ci
 
-# How long each fuzz target runs, and which benchmarks: make fuzz FUZZTIME=5m, make bench BENCH=Get
+# How long each fuzz target runs, and which benchmarks: make fuzz FUZZTIME=5m, make benchmarks BENCH=Get
 FUZZTIME ?= 30s
 BENCH ?= .
 
@@ -82,8 +82,13 @@ rules:
 	  { MCPTASK_RULES_OUT=$$records go test -tags long $$covering >&2 || status=$$?; } && \
 	  go run ./schema/rules/table "$$records" && exit $$status
 
-# All benchmarks, without the tests.
+# Polls, lives, creations and reports on each store, beside an echo, the bare drivers and mcp-go. It takes about five
+# minutes, and writes docs/performance.md. The machine should do nothing else.
 bench:
+	go run ./examples/compare -write docs/performance.md $(ARGS)
+
+# All benchmarks of packages, without the tests.
+benchmarks:
 	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
 # The program beside stringer, 21 times each: time, memory, and what comes after loading.

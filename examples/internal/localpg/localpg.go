@@ -38,9 +38,9 @@ kill -INT $server
 wait $server
 rm -rf "$directory"`
 
-// Start makes an empty database and starts its server. It returns ErrMissing if PostgreSQL is not
-// installed. Close the server to stop it and to delete the database.
-func Start(ctx context.Context) (*Server, error) {
+// Start makes an empty database and starts its server, with settings such as fsync=on. It returns ErrMissing if
+// PostgreSQL is not installed. Close the server to stop it and to delete the database.
+func Start(ctx context.Context, settings ...string) (*Server, error) {
 	if runtime.GOOS == "windows" {
 		return nil, errors.New("a temporary PostgreSQL needs Unix: name one that runs")
 	}
@@ -57,7 +57,7 @@ func Start(ctx context.Context) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{directory: directory, exited: make(chan error, 1)}
-	if err := s.start(ctx, initdb, postgres); err != nil {
+	if err := s.start(ctx, initdb, postgres, settings); err != nil {
 		return nil, errors.Join(fmt.Errorf("start a temporary PostgreSQL: %w", err), s.Close())
 	}
 	return s, nil
@@ -76,7 +76,7 @@ func findProgram(name string) (string, error) {
 }
 
 // start makes the database and waits until its server takes connections.
-func (s *Server) start(ctx context.Context, initdb, postgres string) error {
+func (s *Server) start(ctx context.Context, initdb, postgres string, settings []string) error {
 	prepare, err := unprivileged(s.directory)
 	if err != nil {
 		return err
@@ -89,10 +89,13 @@ func (s *Server) start(ctx context.Context, initdb, postgres string) error {
 	if out, err := create.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", initdb, err, out)
 	}
-	// The server outlives ctx: Close stops it after its last user. It may forget what it wrote if
-	// the machine crashes, since its directory is thrown away.
-	process := exec.CommandContext(context.WithoutCancel(ctx), "/bin/sh", "-c", watch, "watch", s.directory,
-		postgres, "-D", data, "-k", s.directory, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200")
+	// It may forget what it wrote if the machine crashes, since its directory is thrown away.
+	args := []string{"-c", watch, "watch", s.directory, postgres, "-D", data, "-k", s.directory}
+	for _, setting := range append([]string{"listen_addresses=", "fsync=off", "max_connections=200"}, settings...) {
+		args = append(args, "-c", setting)
+	}
+	// The server outlives ctx: Close stops it after its last user.
+	process := exec.CommandContext(context.WithoutCancel(ctx), "/bin/sh", args...)
 	process.Dir = s.directory
 	prepare(process)
 	log, err := process.StderrPipe()

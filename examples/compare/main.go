@@ -67,6 +67,7 @@ func run(ctx context.Context, out, notes io.Writer, s settings) error {
 
 // measurements are what the rounds have found. The keys of the ratios are a row and a column.
 type measurements struct {
+	load             string // of the machine, before
 	toEcho, toDriver map[[2]string][]float64
 	rows, columns    []string         // of toEcho
 	echo             []float64        // requests in a second
@@ -75,7 +76,7 @@ type measurements struct {
 
 // compare measures everything, and notes how far it is.
 func compare(ctx context.Context, notes io.Writer, s settings) (_ *measurements, err error) {
-	m := &measurements{toEcho: map[[2]string][]float64{}, toDriver: map[[2]string][]float64{}, memory: map[string]int64{}}
+	m := &measurements{load: readLoad(), toEcho: map[[2]string][]float64{}, toDriver: map[[2]string][]float64{}, memory: map[string]int64{}}
 	m.columns = []string{inMemory, onSQLite, onPostgres, onMCPGo}
 	directory, err := os.MkdirTemp("", "compare")
 	if err != nil {

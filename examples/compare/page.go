@@ -28,8 +28,8 @@ func (m *measurements) format(s settings) string {
 			}
 		}
 	}
-	fmt.Fprintf(&text, "Measured on %s, on a machine with %d processors (%s), %s/%s, %s. Each figure is the median of %d rounds of %v. The echo answered %.0f requests a second.\n\n",
-		time.Now().Format("2 January 2006"), runtime.NumCPU(), processor(), runtime.GOOS, runtime.GOARCH, version, s.rounds, s.while, median(m.echo))
+	fmt.Fprintf(&text, "Measured on %s, on a machine with %d processors (%s), %s/%s, %s. Each figure is the median of %d rounds of %v. The echo answered %.0f requests a second. The machine's load before was %s.\n\n",
+		time.Now().Format("2 January 2006"), runtime.NumCPU(), processor(), runtime.GOOS, runtime.GOARCH, version, s.rounds, s.while, median(m.echo), m.load)
 	fmt.Fprint(&text, "Requests for each request of the echo:\n\n")
 	writeTable(&text, m.rows, m.columns, func(row, column string) string { return formatRatio(m.toEcho[[2]string{row, column}]) })
 	var rows []string
@@ -81,6 +81,17 @@ func processor() string {
 		}
 	}
 	return runtime.GOARCH
+}
+
+// readLoad returns how many processes the machine had ready to run in the last minute, as far as the system tells it in a
+// file.
+func readLoad() string {
+	data, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	load, _, _ := strings.Cut(string(data), " ")
+	return load
 }
 
 // writePage replaces what is between the marks of a page.

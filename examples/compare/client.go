@@ -33,12 +33,12 @@ func newClient(ctx context.Context, url, revision string) (*client, error) {
 	if revision != mcptask.Revision20251125 {
 		return c, nil
 	}
-	response, _, err := c.post(ctx, "initialize", "", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",
+	header, _, err := c.post(ctx, "initialize", "", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",
 		"capabilities":{},"clientInfo":{"name":"compare","version":"1"}}}`)
 	if err != nil {
 		return nil, err
 	}
-	c.session = response.Header.Get("Mcp-Session-Id")
+	c.session = header.Get("Mcp-Session-Id")
 	_, _, err = c.post(ctx, "notifications/initialized", "", `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return c, err
 }
@@ -47,7 +47,7 @@ func newClient(ctx context.Context, url, revision string) (*client, error) {
 func (c *client) close() { c.http.CloseIdleConnections() }
 
 // post posts a message and reads the answer.
-func (c *client) post(ctx context.Context, method, name, body string) (response *http.Response, answer []byte, err error) {
+func (c *client) post(ctx context.Context, method, name, body string) (header http.Header, answer []byte, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(body))
 	if err != nil {
 		return nil, nil, err
@@ -64,7 +64,8 @@ func (c *client) post(ctx context.Context, method, name, body string) (response 
 		r.Header.Set("Mcp-Method", method)
 		r.Header.Set("Mcp-Name", name)
 	}
-	if response, err = c.http.Do(r); err != nil {
+	response, err := c.http.Do(r)
+	if err != nil {
 		return nil, nil, err
 	}
 	defer response.Body.Close()
@@ -72,7 +73,7 @@ func (c *client) post(ctx context.Context, method, name, body string) (response 
 	if err == nil && (response.StatusCode >= 300 || bytes.Contains(answer, []byte(`"error"`)) || bytes.Contains(answer, []byte(`"isError":true`))) {
 		err = fmt.Errorf("%s in %s: HTTP %d: %s", method, c.revision, response.StatusCode, answer)
 	}
-	return response, answer, err
+	return response.Header, answer, err
 }
 
 // request sends a request and returns the answer. name is the tool or the task that it is for.
@@ -146,7 +147,7 @@ func (c *client) poll(ctx context.Context, id string) error {
 }
 
 // turns is the number of turns that each of several works gets in one measurement.
-const turns = 8
+const turns = 4
 
 // measure lets all clients do each of several things for a while, and returns how often each was done in a second. They
 // take turns, so that a moment in which the machine is slow is slow for all of them.

@@ -58,8 +58,8 @@ func (t *target) close() error {
 }
 
 // serve serves a handler on a loopback address.
-func (t *target) serve(handler http.Handler) (url string, err error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func (t *target) serve(ctx context.Context, handler http.Handler) (url string, err error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
@@ -102,7 +102,7 @@ func (t *target) connect(ctx context.Context, url, revision string, bareLife fun
 // again.
 func startEcho(ctx context.Context) (*target, error) {
 	t := &target{name: "echo"}
-	url, err := t.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	url, err := t.serve(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body any
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
@@ -130,7 +130,7 @@ func startEcho(ctx context.Context) (*target, error) {
 }
 
 // reporters is the number of tasks that report in turns. A task stores a report at most once in a millisecond.
-const reporters = 512
+const reporters = 256
 
 // worker implements jobs.Jobs.
 type worker struct {
@@ -226,7 +226,7 @@ func start(ctx context.Context, name, dsn, directory string, number int) (_ *tar
 	t.atEnd(tasks.Close)
 	sdk := mcp.NewServer(&mcp.Implementation{Name: "compare", Version: "1.0.0"}, nil)
 	gosdk.AddTools(sdk, tasks)
-	url, err := t.serve(gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil))
+	url, err := t.serve(ctx, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil))
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +267,7 @@ func (t *target) startMCPGo(ctx context.Context) error {
 		close(closing)
 		return nil
 	})
-	url, err := t.serve(mcpgoserver.NewStreamableHTTPServer(s, mcpgoserver.WithStateful(true)))
+	url, err := t.serve(ctx, mcpgoserver.NewStreamableHTTPServer(s, mcpgoserver.WithStateful(true)))
 	if err != nil {
 		return err
 	}

@@ -113,14 +113,13 @@ func (x *httpExchange) registerCall() (ctx context.Context, done func(), refusal
 // writeAnswer writes the answer to a call: as an event of a stream, or as JSON if the configuration asks for JSON or the
 // error has an HTTP status of its own, as some errors of 2026-07-28 do.
 func (x *httpExchange) writeAnswer(result json.RawMessage, failed *mcptask.Error) {
-	data, status := []byte(nil), http.StatusOK
+	status := http.StatusOK
+	if failed != nil && x.modern() {
+		status = modernStatus(failed)
+	}
+	data := wire.EncodeReply(x.m.ID, nil, failed)
 	if failed == nil {
 		data = wire.EncodeResult(x.m.ID, result)
-	} else {
-		data = wire.EncodeReply(x.m.ID, nil, failed)
-		if x.modern() {
-			status = modernStatus(failed)
-		}
 	}
 	h := x.w.Header()
 	h.Set("Cache-Control", "no-cache, no-transform")

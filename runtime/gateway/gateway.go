@@ -56,6 +56,9 @@ type Config struct {
 	// returns nil if Stateful or Stateless has to serve the call. If FindRunner is nil, they serve
 	// all calls.
 	FindRunner func(*Call) Runner
+	// Admits reports whether the SDK takes a request in a session, which is [Flow.Session], because the
+	// gateway answers some requests before the SDK sees them. A nil Admits takes all.
+	Admits func(r *http.Request, session any) bool
 	// MaxBody limits a request's body in bytes. If it is 0, the server's option applies.
 	MaxBody int64
 	// Revision is the revision of sessions whose requests do not show another one. If it is "",

@@ -399,9 +399,38 @@ func (g *Gateway) forwardBatch(w http.ResponseWriter, r *http.Request, principal
 		refuse(w, http.StatusBadRequest, nil, refusal)
 		return
 	}
+	if body = g.takeFromBatch(s, body); body == nil {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	defer g.sessions.beginUse(s.id)()
 	g.config.Stateful.ServeHTTP(w, r)
+}
+
+// takeFromBatch delivers the responses in a batch to the calls that expect them, and ends the calls that the batch cancels.
+// It returns the rest of the batch, or nil if nothing is left. checkBatch has read the batch.
+func (g *Gateway) takeFromBatch(s *session, body []byte) []byte {
+	var all, rest []json.RawMessage
+	_ = json.Unmarshal(body, &all)
+	for _, each := range all {
+		m, _, _ := parseMessage(each)
+		switch {
+		case m.Method == "" && g.deliverResponse(s, m):
+			continue
+		case m.Method == notificationCancelled:
+			g.sessions.cancelWaiting(s, m.Params.Get("requestId"))
+		}
+		rest = append(rest, each)
+	}
+	switch len(rest) {
+	case len(all):
+		return body
+	case 0:
+		return nil
+	}
+	left, _ := json.Marshal(rest) // valid JSON marshals
+	return left
 }
 
 // maxBatch limits the messages of a batch, because the SDK serves them all at once.

@@ -73,7 +73,7 @@ type rebuild struct {
 // replica has opened. It returns a status and an error if it refuses the session.
 func (g *Gateway) openSession(r *http.Request, principal, id string) (*session, int, *mcptask.Error) {
 	if s := g.sessions.get(id); s != nil {
-		if s.principal != principal {
+		if s.principal != principal || g.config.Admits != nil && !g.config.Admits(r, s.sdkSession) {
 			return nil, http.StatusForbidden, foreignSessionError()
 		}
 		if g.hasEndedElsewhere(r.Context(), s) {

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -38,7 +37,7 @@ func (f *callFinder) findRunner(found *gateway.Call) gateway.Runner {
 		return f.findStatelessRunner(call)
 	}
 	session, ok := found.Session.(*sdkSession)
-	if !ok || f.hasEventStore || !session.admits(auth.TokenInfoFromContext(found.Request.Context())) {
+	if !ok || f.hasEventStore {
 		return nil
 	}
 	if call.server, call.session = session.server.Value(), session.session.Value(); call.server == nil || call.session == nil {
@@ -96,7 +95,6 @@ type sdkCall struct {
 	meta    map[string]any
 	server  *mcp.Server
 	session *mcp.ServerSession
-	taken   atomic.Bool // takeFlow has returned the flow
 
 	mu sync.Mutex
 	// sender is the session whose messages go on the stream of the call. In 2026-07-28 it is session. In a session of
@@ -106,7 +104,7 @@ type sdkCall struct {
 	// sending counts the messages that are being sent, and the requests that wait for a response.
 	sending int
 	over    bool        // the middleware has returned
-	stop    func() bool // stops waiting for the session's end; may be nil
+	stop    func() bool // ends the watch of the client's session; nil if there is none
 }
 
 type sdkCallKey struct{}
@@ -120,6 +118,9 @@ func callOf(ctx context.Context) *sdkCall {
 // run calls the server's receiving middleware and encodes its result.
 func (c *sdkCall) run(ctx context.Context) (json.RawMessage, *mcptask.Error) {
 	defer c.end()
+	token, closeFlow := gateway.OpenFlow(c.tasks, c.Flow)
+	defer closeFlow()
+	c.Request.Header.Set(gateway.FlowHeader, token)
 	result, err := findReceivingHandler(c.server)(context.WithValue(ctx, sdkCallKey{}, c), "tools/call", &mcp.CallToolRequest{
 		Session: c.session,
 		Params:  &mcp.CallToolParamsRaw{Meta: c.meta, Name: c.Flow.Tool, Arguments: c.Arguments},
@@ -178,14 +179,14 @@ func newSessionState(raw json.RawMessage) *mcp.ServerSessionState {
 		return nil
 	}
 	version, _ := meta.Text(mcp.MetaKeyProtocolVersion)
-	level, _ := meta.Text(mcp.MetaKeyLogLevel)
+	level, _ := meta.Text(mcp.MetaKeyLogLevel) //nolint:staticcheck // clients may send it for now
 	declared := &capabilities.ClientCapabilities
 	if declared.RootsV2 = capabilities.Roots; capabilities.Roots != nil {
-		declared.Roots = *capabilities.Roots // the SDK has both
+		declared.Roots = *capabilities.Roots //nolint:staticcheck // the SDK sets both
 	}
 	return &mcp.ServerSessionState{
 		InitializeParams: &mcp.InitializeParams{ProtocolVersion: version, Capabilities: declared, ClientInfo: client},
-		LogLevel:         mcp.LoggingLevel(level),
+		LogLevel:         mcp.LoggingLevel(level), //nolint:staticcheck // as the key
 	}
 }
 

@@ -193,9 +193,9 @@ func TestEndOfCall(t *testing.T) {
 		t.Helper()
 		time.Sleep(time.Minute)
 		select {
-		case <-ended:
+		case err := <-ended:
 			if want {
-				t.Error("the call has ended")
+				t.Errorf("the call has ended: %v", err)
 			}
 		default:
 			if !want {

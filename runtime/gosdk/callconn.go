@@ -49,6 +49,12 @@ func (c *sdkCall) beginSending(ctx context.Context) (*mcp.ServerSession, error) 
 			&mcp.ServerSessionState{InitializeParams: c.session.InitializeParams(), InitializedParams: &mcp.InitializedParams{}}); err != nil {
 			return nil, err
 		}
+		if c.Flow.Ended != nil { // a question may wait with a context of its own
+			c.stop = context.AfterFunc(c.Flow.Ended, func() {
+				defer guard.Recover(nil, "the end of a session")
+				c.closeSender()
+			})
+		}
 	}
 	c.sending++
 	return c.sender, nil
@@ -78,12 +84,6 @@ func (c *sdkCall) end() {
 	c.mu.Lock()
 	c.over = true
 	last := c.sending == 0
-	if !last && c.Flow.Ended != nil {
-		c.stop = context.AfterFunc(c.Flow.Ended, func() {
-			defer guard.Recover(nil, "the end of a call")
-			c.closeSender()
-		})
-	}
 	c.mu.Unlock()
 	if last {
 		c.closeSender()
@@ -120,14 +120,14 @@ type callConn struct {
 	closing   sync.Once
 	closed    chan struct{}
 
-	mu     sync.Mutex
-	forget []func() // have the gateway forget the requests
+	mu   sync.Mutex
+	open map[string]func() // has the gateway forget a request, by ID
 }
 
 func newCallConn(call *sdkCall, session string) *callConn {
 	return &callConn{
 		call: call, session: session, prefix: "mcptask-call-" + rand.Text() + "-",
-		responses: make(chan jsonrpc.Message), closed: make(chan struct{}),
+		responses: make(chan jsonrpc.Message), closed: make(chan struct{}), open: map[string]func(){},
 	}
 }
 
@@ -146,7 +146,9 @@ func (c *callConn) Write(ctx context.Context, message jsonrpc.Message) error {
 	case callOf(ctx) != c.call && request.Method == "ping": // of KeepAlive: answer it here, because the session ends with the call
 		c.receive(&jsonrpc.Response{ID: request.ID, Result: json.RawMessage("{}")})
 		return nil
-	case callOf(ctx) != c.call: // sent to all sessions, not to this call
+	case callOf(ctx) != c.call && !request.IsCall() && !c.call.Flow.Stateless: // sent to all sessions: the client's gets it too
+		return nil
+	case callOf(ctx) != c.call:
 		return errNotSent
 	case !request.IsCall():
 		return c.notify(request)
@@ -160,7 +162,9 @@ func (c *callConn) Write(ctx context.Context, message jsonrpc.Message) error {
 func (c *callConn) notify(request *jsonrpc.Request) error {
 	if request.Method == "notifications/cancelled" {
 		params := wire.NewObject(request.Params)
-		id, err := json.Marshal(c.prefix + string(params.Get("requestId")))
+		asked := c.prefix + string(params.Get("requestId"))
+		c.forget(asked)
+		id, err := json.Marshal(asked)
 		if err != nil {
 			return err
 		}
@@ -181,6 +185,7 @@ func (c *callConn) ask(request *jsonrpc.Request) error {
 		return err
 	}
 	forget := c.call.Expect(id, func(data []byte) {
+		c.forget(id)
 		message, err := jsonrpc.DecodeMessage(data)
 		response, ok := message.(*jsonrpc.Response)
 		if err != nil || !ok {
@@ -190,9 +195,20 @@ func (c *callConn) ask(request *jsonrpc.Request) error {
 		c.receive(response)
 	})
 	c.mu.Lock()
-	c.forget = append(c.forget, forget)
+	c.open[id] = forget
 	c.mu.Unlock()
 	return c.send(&jsonrpc.Request{ID: own, Method: request.Method, Params: request.Params})
+}
+
+// forget forgets a request that has its response, or is cancelled.
+func (c *callConn) forget(id string) {
+	c.mu.Lock()
+	forget := c.open[id]
+	delete(c.open, id)
+	c.mu.Unlock()
+	if forget != nil {
+		forget()
+	}
 }
 
 // send sends a message on the stream of the call.
@@ -233,7 +249,7 @@ func (c *callConn) Close() error {
 		close(c.closed)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		for _, forget := range c.forget {
+		for _, forget := range c.open {
 			forget()
 		}
 	})

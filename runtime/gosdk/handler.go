@@ -66,6 +66,10 @@ func newConfig(tasks *mcptask.Server, revision string, getServer func(*http.Requ
 		SessionTimeout: options.SessionTimeout,
 	}
 	config.FindRunner = (&callFinder{tasks, getServer, options.EventStore != nil}).findRunner
+	config.Admits = func(r *http.Request, session any) bool {
+		opened, ok := session.(*sdkSession)
+		return !ok || opened.admits(r)
+	}
 	// The gateway checks host, origin and size, and closes idle sessions.
 	options.CrossOriginProtection, options.DisableLocalhostProtection = nil, true
 	options.MaxRequestBodyBytes = -1

@@ -2,6 +2,7 @@ package gosdk
 
 import (
 	"encoding/json"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"weak"
@@ -64,8 +65,9 @@ type sdkSession struct {
 	user    string // the only one whose tokens the SDK takes; "" if it takes any
 }
 
-// admits reports whether the SDK takes a request with a token, which is nil if the request has none.
-func (s *sdkSession) admits(token *auth.TokenInfo) bool {
+// admits reports whether the SDK takes a request of the session.
+func (s *sdkSession) admits(r *http.Request) bool {
+	token := auth.TokenInfoFromContext(r.Context())
 	return s.user == "" || token != nil && token.UserID == s.user
 }
 

@@ -31,7 +31,8 @@ import (
 // caller is unknown and the call fails.
 //
 // AddTools also adds receiving middleware. Middleware that is added later runs outside of it and
-// sees tasks as results of a custom type, so add yours before.
+// sees tasks as results of a custom type, so add yours before. Add sending middleware after: messages
+// of a call may go on a session of their own, which only middleware that is added before sees.
 func AddTools(server *mcp.Server, tasks *mcptask.Server) {
 	sdk := attachMiddleware(server, tasks)
 	for _, spec := range gateway.Tools(tasks) {
@@ -109,7 +110,7 @@ type flight struct {
 func newMiddleware(tasks *mcptask.Server, sdk *sdkServer) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			flow := takeFlow(ctx, tasks, method, req)
+			flow := takeFlow(tasks, req)
 			if flow == nil {
 				return next(ctx, method, req)
 			}
@@ -142,12 +143,8 @@ func newMiddleware(tasks *mcptask.Server, sdk *sdkServer) mcp.Middleware {
 	}
 }
 
-// takeFlow returns the flow of a request, once. The flow is that of the sdkCall in the context, or that of the token that
-// the gateway has set. takeFlow returns nil for a request without a flow.
-func takeFlow(ctx context.Context, tasks *mcptask.Server, method string, req mcp.Request) *gateway.Flow {
-	if call := callOf(ctx); call != nil && call.tasks == tasks && method == "tools/call" && !call.taken.Swap(true) {
-		return call.Flow
-	}
+// takeFlow finds the request's flow by the token that the gateway has set.
+func takeFlow(tasks *mcptask.Server, req mcp.Request) *gateway.Flow {
 	if extra := req.GetExtra(); extra != nil && extra.Header != nil {
 		if token := extra.Header.Get(gateway.FlowHeader); token != "" {
 			return gateway.TakeFlow(tasks, token)

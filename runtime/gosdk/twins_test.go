@@ -341,7 +341,7 @@ var middlewares = map[string]func(ctx context.Context, next func(context.Context
 	},
 	"tells the client": func(ctx context.Context, next func(context.Context) (mcp.Result, error), req *mcp.CallToolRequest) (mcp.Result, error) {
 		told := req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: "p", Progress: 1, Message: "told"})
-		logged := req.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "error", Data: "logged"})
+		logged := req.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "error", Data: "logged"}) //nolint:staticcheck // servers may send it for now
 		result, err := next(ctx)
 		if told != nil || logged != nil {
 			return nil, fmt.Errorf("not told: %v, %v", told != nil, logged != nil)

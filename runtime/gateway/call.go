@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -29,9 +28,9 @@ type Call struct {
 	response *callResponse
 }
 
-// Runner runs a call in an SDK. It returns the result as encoding/json made it, or the error that answers the call. It may
-// run for longer than the request.
-type Runner func(context.Context) (json.RawMessage, *mcptask.Error)
+// Runner runs a call in an SDK. It returns the result as encoding/json made it, or an [mcptask.Error] that answers the call.
+// In a session it may run after the client has disconnected.
+type Runner = func(context.Context) (json.RawMessage, error)
 
 // HasStream reports whether the gateway answers calls with a stream, which can carry messages before the answer.
 func (c *Call) HasStream() bool { return !c.x.g.config.JSON }
@@ -69,32 +68,26 @@ func (x *httpExchange) findRunner(flow *Flow, response *callResponse) Runner {
 	return x.g.config.FindRunner(call)
 }
 
-// runCall runs a call and answers it. Without a session, the call's context ends when the client disconnects, and runCall
-// waits for the call. In a session the call outlives its client: runCall returns, and the call goes on until the client
+// runCall runs a call and answers it, in the request's own goroutine, whose stack has grown already. Without a session, the
+// call's context ends when the client disconnects. In a session the call outlives its client: it goes on until the client
 // cancels it or the session ends.
 func (x *httpExchange) runCall(run Runner) {
-	ctx, done := x.r.Context(), func() {}
-	var disconnected <-chan struct{} // nil without a session
+	ctx := x.r.Context()
 	if x.session != nil {
-		var refusal *mcptask.Error
-		if ctx, done, refusal = x.registerCall(); refusal != nil {
+		registered, done, refusal := x.registerCall()
+		if refusal != nil {
 			refuse(x.w, http.StatusBadRequest, x.m.ID, refusal)
 			return
 		}
-		disconnected = x.r.Context().Done()
+		defer done()
+		ctx = registered
 	}
-	var result json.RawMessage
-	failed := errNoAnswer // the answer if the middleware panics or ends its goroutine
-	returned := make(chan struct{})
-	guard.Start(x.g.server.Logger(), "middleware of a call", func() { result, failed = run(ctx) }, func() {
-		done()
-		close(returned)
-	})
-	select {
-	case <-returned:
-		x.writeAnswer(result, failed)
-	case <-disconnected:
+	result, err := x.g.runWork(ctx, x.m, work{run: run})
+	if err != nil {
+		x.writeAnswer(nil, wireError(err))
+		return
 	}
+	x.writeAnswer(result, nil)
 }
 
 // registerCall registers a call of a session, so that the client can cancel it. The context outlives the request. Call

@@ -84,11 +84,15 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 		return mcptask.CallReply{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the call of %q came in as a call of %q", tool, f.Tool)
 	}
 	err = mcptask.Errorf(mcptask.CodeInternalError, "internal error") // the answer if the handler ends its goroutine
+	if f.Handle == nil && f.Call.Mode != mcptask.ModePlain {          // the task's handler has a goroutine of its own
+		defer guard.Then(s.Logger(), "call", func() {})
+		return f.run(ctx, s, arguments, callbacks)
+	}
 	guard.Apart(s.Logger(), "call", func() { reply, err = f.run(ctx, s, arguments, callbacks) })
 	return reply, err
 }
 
-// run does the work of Run, in a goroutine that the handler may end.
+// run does the work of Run.
 func (f *Flow) run(ctx context.Context, s *mcptask.Server, arguments json.RawMessage, callbacks Callbacks) (reply mcptask.CallReply, err error) {
 	ctx, end := s.BeginRequest(ctx, f.request)
 	result := mcptask.RequestResult{Error: errNoAnswer}

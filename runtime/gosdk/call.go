@@ -69,7 +69,7 @@ func (f *callFinder) findStatelessRunner(call *sdkCall) gateway.Runner {
 	if _, annotated := sdk.annotated.Load(tool); annotated || info == nil {
 		return nil
 	}
-	return func(ctx context.Context) (json.RawMessage, *mcptask.Error) {
+	return func(ctx context.Context) (json.RawMessage, error) {
 		return call.runStateless(ctx, state, *info)
 	}
 }
@@ -116,7 +116,7 @@ func callOf(ctx context.Context) *sdkCall {
 }
 
 // run calls the server's receiving middleware and encodes its result.
-func (c *sdkCall) run(ctx context.Context) (json.RawMessage, *mcptask.Error) {
+func (c *sdkCall) run(ctx context.Context) (json.RawMessage, error) {
 	defer c.end()
 	token, closeFlow := gateway.OpenFlow(c.tasks, c.Flow)
 	defer closeFlow()
@@ -140,14 +140,14 @@ func (c *sdkCall) run(ctx context.Context) (json.RawMessage, *mcptask.Error) {
 }
 
 // runStateless is run for a call of 2026-07-28, which has a session of its own.
-func (c *sdkCall) runStateless(ctx context.Context, state *mcp.ServerSessionState, info json.RawMessage) (json.RawMessage, *mcptask.Error) {
+func (c *sdkCall) runStateless(ctx context.Context, state *mcp.ServerSessionState, info json.RawMessage) (json.RawMessage, error) {
 	if err := c.connectSender(ctx, "", state); err != nil {
 		return nil, toAnswerError(err)
 	}
 	c.session = c.sender
-	result, failed := c.run(ctx)
-	if failed != nil {
-		return nil, failed
+	result, err := c.run(ctx)
+	if err != nil {
+		return nil, err
 	}
 	return completeResult(result, info)
 }

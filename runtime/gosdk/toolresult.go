@@ -122,7 +122,7 @@ func encodeResult(result mcp.Result) (json.RawMessage, error) {
 
 // completeResult adds to a result of 2026-07-28 the members that the SDK adds after the middleware: resultType and the
 // server's name.
-func completeResult(result, info json.RawMessage) (json.RawMessage, *mcptask.Error) {
+func completeResult(result, info json.RawMessage) (json.RawMessage, error) {
 	object := wire.NewObject(result)
 	var edits []wire.Edit
 	if !object.Has("resultType") {
@@ -139,7 +139,7 @@ func completeResult(result, info json.RawMessage) (json.RawMessage, *mcptask.Err
 }
 
 // toAnswerError converts an error of middleware as the SDK does for the answer to a request.
-func toAnswerError(err error) *mcptask.Error {
+func toAnswerError(err error) error {
 	answer := &mcptask.Error{Message: err.Error()}
 	if sdk := (*jsonrpc.Error)(nil); errors.As(err, &sdk) {
 		answer.Code = int(sdk.Code)

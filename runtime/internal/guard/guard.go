@@ -42,27 +42,20 @@ func Log(logger *slog.Logger, what string, p any, attrs ...any) {
 // goroutine.
 func Apart(logger *slog.Logger, what string, f func()) (returned bool) {
 	done := make(chan struct{})
-	Start(logger, what, func() { f(); returned = true }, func() { close(done) })
-	<-done
-	return returned
-}
-
-// Start calls f in a goroutine of its own, as [Apart] does, but does not wait. It calls done in the same goroutine
-// after f, even if f panicked or ended the goroutine. done must not panic.
-func Start(logger *slog.Logger, what string, f, done func()) {
-	returned := false
 	go func() {
 		defer func() {
+			defer close(done)
 			if p := recover(); p != nil {
 				Log(logger, what, p)
 			} else if !returned {
 				LogExit(logger, what)
 			}
-			done()
 		}()
 		f()
 		returned = true
 	}()
+	<-done
+	return returned
 }
 
 // LogExit logs that code has ended its goroutine.

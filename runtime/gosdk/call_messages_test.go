@@ -108,7 +108,9 @@ func TestCallIsOfItsUser(t *testing.T) {
 		default:
 		}
 		p.Post(cancel)
-		<-ended
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
 		call.Next()
 	})
 }

@@ -3,6 +3,7 @@ package gosdk_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -151,7 +152,7 @@ func TestQuestionsAreForgotten(t *testing.T) {
 			before := heapSize()
 			for range questions {
 				each, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-				if _, err := req.Session.Elicit(each, &mcp.ElicitParams{Message: strings.Repeat("x", size)}); !errors.Is(err, context.DeadlineExceeded) {
+				if _, err := req.Session.Elicit(each, &mcp.ElicitParams{Message: strings.Repeat("x", size), RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)}); !errors.Is(err, context.DeadlineExceeded) {
 					t.Error(err)
 				}
 				cancel()

@@ -135,7 +135,8 @@ func (g *Gateway) deliverAnswer(x exchange, request push.RequestID) {
 }
 
 // routeNotification decides what happens to a notification, or to a response. A response goes to the call
-// that expects it, or to the SDK. A cancellation may end a request that waits here for a task. The task itself continues (C-74).
+// that expects it, or to the SDK. A cancellation may end a request that waits here for a task. The task
+// itself continues (C-74).
 func (g *Gateway) routeNotification(x exchange) {
 	m := x.message()
 	if x.modern() { // without a session there is no request to cancel

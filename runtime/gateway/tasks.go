@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"runtime/debug"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
@@ -133,12 +134,12 @@ func (g *Gateway) checkModern(x exchange, named bool) *mcptask.Error {
 	return x.checkNames(named)
 }
 
-// runWork runs the work of a request. It turns a panic into an internal error. Callers may cause
-// panics at any rate, so Notice logs them.
+// runWork runs the work of a request, which may be the user's middleware. It turns a panic into an internal
+// error. Callers may cause panics at any rate, so Notice logs them.
 func (g *Gateway) runWork(ctx context.Context, m *message, work work) (result json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			g.server.Notice(slog.LevelError, "task method panicked", "method", m.Method, "panic", p)
+			g.server.Notice(slog.LevelError, "request panicked", "method", m.Method, "panic", p, "stack", string(debug.Stack()))
 			result, err = nil, mcptask.Errorf(mcptask.CodeInternalError, "internal error")
 		}
 	}()

@@ -17,13 +17,20 @@ import (
 // session of 2025-11-25, and a restart does not end it. The SDK server then sees an initialize in each
 // process that serves the session, and ServerSession.ID is not the ID that the client has.
 //
-// A call of a task tool runs in the receiving middleware of its SDK server. NewHandler runs the middleware itself if it
-// can, because the SDK's HTTP handler is slow. The SDK's handler still serves sessions with an EventStore, tools with
-// x-mcp-header, requests that the SDK may refuse, and in 2026-07-28 the first request of each SDK server. So a getServer
-// that makes a server for each request is slower than one that returns the same server again.
+// A call of a task tool runs in the receiving middleware of its SDK server. If the call becomes a task, the middleware sees
+// an empty CallToolResult as soon as the task exists. The client gets the task, whatever result the middleware returns then.
+// If the middleware returns an error, the client gets the error, and the task is cancelled. The result of the task does not
+// go through middleware later, nor do the requests about tasks. So middleware that refuses a call should do so before it
+// goes on.
 //
-// The context of a call is that of its own HTTP request. In a session the context outlives the request: it ends when the
-// call returns, when the client cancels the call, or when the session ends.
+// NewHandler runs the middleware itself if it can, because the SDK's HTTP handler is slow. The SDK's handler still serves
+// sessions with an EventStore, tools with x-mcp-header, requests that the SDK may refuse, and in 2026-07-28 the first
+// request of each SDK server. So a getServer that makes a server for each request is slower than one that returns the same
+// server again.
+//
+// The context that middleware gets is that of the call's own HTTP request. In a session it outlives the request: it ends
+// when the call returns, when the client cancels the call, or when the session ends. The handler of a tool has a context of
+// its own, with what [mcptask.Options.Context] adds.
 //
 // NewHandler ignores the option Stateless, because it serves both kinds of sessions. It refuses
 // requests from pages of other origins unless [mcptask.Options.AllowedOrigins] has them. A program that

@@ -45,7 +45,7 @@ const rootsAnswer = `{"jsonrpc":"2.0","id":%s,"result":{"roots":[{"uri":"file://
 // everybody is the principal of all users.
 func everybody(context.Context) (string, error) { return "everybody", nil }
 
-// TestBatchForCall checks that a batch of 2025-03-26 may answer what a call asks, and may cancel a call.
+// TestBatchForCall checks that a batch of 2025-03-26 may answer the question of a call, and may cancel a call.
 func TestBatchForCall(t *testing.T) {
 	bubble.Run(t, "answer", func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Middleware: asksRoots(time.Minute, nil)})
@@ -75,7 +75,7 @@ func TestBatchForCall(t *testing.T) {
 	})
 }
 
-// TestCallIsOfItsUser checks that another user of the same principal can neither answer what a call asks nor cancel it, as the
+// TestCallIsOfItsUser checks that another user of the same principal can neither answer the question of a call nor cancel it, as the
 // SDK refuses that user in the session.
 func TestCallIsOfItsUser(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestQuestionEndsWithSession(t *testing.T) {
 	})
 }
 
-// heapSize returns the bytes of what is reachable.
+// heapSize returns the bytes of the reachable heap.
 func heapSize() int64 {
 	runtime.GC()
 	var stats runtime.MemStats
@@ -143,7 +143,7 @@ func heapSize() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// TestQuestionsAreForgotten checks that a call does not keep what it has asked.
+// TestQuestionsAreForgotten checks that a call does not keep its former questions.
 func TestQuestionsAreForgotten(t *testing.T) {
 	const questions, size = 300, 100_000
 	bubble.Test(t, func(t *testing.T) {

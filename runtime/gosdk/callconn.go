@@ -67,7 +67,7 @@ func (c *sdkCall) connectSender(ctx context.Context, id string, state *mcp.Serve
 	return err
 }
 
-// endSending ends what beginSending began. The last one closes the sender if the call is over.
+// endSending follows each successful beginSending. The last one closes the sender if the call is over.
 func (c *sdkCall) endSending() {
 	c.mu.Lock()
 	c.sending--

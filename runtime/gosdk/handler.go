@@ -30,7 +30,7 @@ import (
 //
 // The context that middleware gets is that of the call's own HTTP request. In a session it outlives the request: it ends
 // when the call returns, when the client cancels the call, or when the session ends. The handler of a tool has a context of
-// its own, with what [mcptask.Options.Context] adds.
+// its own, to which only [mcptask.Options.Context] adds.
 //
 // NewHandler ignores the option Stateless, because it serves both kinds of sessions. It refuses
 // requests from pages of other origins unless [mcptask.Options.AllowedOrigins] has them. A program that

@@ -499,7 +499,6 @@ func (w withServer) CloseIdleConnections() {
 func TestCallOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		everybody := func(context.Context) (string, error) { return "everybody", nil }
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Principal: everybody}})
 		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "alice")
 		p.Create("ponder", nil)

@@ -25,7 +25,7 @@ type Jobs interface {
 	Report(ctx context.Context, task *mcptask.Task) error
 }
 
-// RunInput says what to run.
+// RunInput names the work.
 type RunInput struct {
 	// Repository is the URL of a repository.
 	Repository string `json:"repository"`

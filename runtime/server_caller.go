@@ -179,8 +179,8 @@ type CallRequest struct {
 	// Progress takes progress if the caller asked for it; nil drops it.
 	Progress ProgressFunc
 	// Returned is called when the handler of a call without a task has returned, before its result is
-	// encoded. It may be nil.
-	Returned func()
+	// encoded. Its error answers the call in place of the result. It may be nil.
+	Returned func() error
 
 	// operator is the person who calls in the requestor's place, or "", and again says which task is run again.
 	operator, again string

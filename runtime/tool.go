@@ -72,7 +72,9 @@ func NewTool[In, Out any](spec ToolSpec, handler func(context.Context, *Task, In
 			return nil, err
 		}
 		if host, ok := task.host.(callHost); ok && host.call.Returned != nil {
-			host.call.Returned()
+			if err := host.call.Returned(); err != nil {
+				return nil, err
+			}
 		}
 		return encodeOutput(out)
 	}}

@@ -42,11 +42,11 @@ func (ci) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunIn
 	return report, nil
 }
 
-// work takes a moment, or a minute for the tests of the branch "slow", unless ctx ends first.
+// work takes a moment, or ten minutes for the tests of the branch "slow", unless ctx ends first.
 func work(ctx context.Context, branch, stage string) (time.Duration, error) {
 	takes := 500 * time.Millisecond
 	if branch == "slow" && stage == "test" {
-		takes = time.Minute
+		takes = 10 * time.Minute
 	}
 	begin := time.Now()
 	select {

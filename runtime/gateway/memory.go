@@ -173,9 +173,9 @@ func (s *share) borrow(ctx context.Context, kind memoryKind, n, kept int) (give 
 
 // beginCall waits until a call without a task may begin. The size of a result is known only once the
 // handler has returned and the result is encoded, so only a few calls do this at once. A handler that
-// takes longer than startTime does not count any more. Call returned when the handler has returned, and
-// end when the result is encoded.
-func (s *share) beginCall(ctx context.Context) (returned, end func(), refusal *mcptask.Error) {
+// takes longer than startTime makes way for others, and so its call has to wait again until its result may
+// be encoded. Call returned when the handler has returned, and end when the result is encoded.
+func (s *share) beginCall(ctx context.Context) (returned func() error, end func(), refusal *mcptask.Error) {
 	give, refusal := s.borrow(ctx, ofCalls, 1, 0)
 	if refusal != nil {
 		return nil, nil, refusal
@@ -185,7 +185,22 @@ func (s *share) beginCall(ctx context.Context) (returned, end func(), refusal *m
 		defer guard.Recover(nil, "the beginning of a call")
 		give()
 	})
-	return func() { timer.Stop() }, func() { timer.Stop(); give() }, nil
+	encoded, done := context.WithCancel(context.Background())
+	returned = func() error {
+		if timer.Stop() {
+			return nil
+		}
+		again, refusal := s.borrow(ctx, ofCalls, 1, 0)
+		if refusal != nil {
+			return refusal
+		}
+		context.AfterFunc(encoded, func() {
+			defer guard.Recover(nil, "the end of a call")
+			again()
+		})
+		return nil
+	}
+	return returned, func() { timer.Stop(); give(); done() }, nil
 }
 
 // has returns how much of a kind this request has taken.

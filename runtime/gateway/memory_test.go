@@ -304,28 +304,44 @@ func TestContentEncoding(t *testing.T) {
 	})
 }
 
+// counted counts how many do something at once.
+type counted struct{ now, most atomic.Int32 }
+
+func (c *counted) during(lasts time.Duration) {
+	now := c.now.Add(1)
+	defer c.now.Add(-1)
+	for most := c.most.Load(); now > most && !c.most.CompareAndSwap(most, now); most = c.most.Load() {
+	}
+	time.Sleep(lasts)
+}
+
+// slowOutput is a tool's output that takes a second to encode.
+type slowOutput struct{ encoding *counted }
+
+// MarshalJSON implements json.Marshaler.
+func (o slowOutput) MarshalJSON() ([]byte, error) {
+	o.encoding.during(time.Second)
+	return []byte(`{}`), nil
+}
+
 // TestCallsBeginInTurn checks that only a few calls without a task run their handler at once, until it has
-// returned and its result is encoded, and that a handler that takes long makes way for others.
+// returned and its result is encoded. A handler that takes long makes way for others, but its result is encoded in turn.
 func TestCallsBeginInTurn(t *testing.T) {
 	for name, test := range map[string]struct {
-		lasts time.Duration
-		slots int
-		most  int32
+		lasts         time.Duration
+		slots         int
+		most, encoded int32
 	}{
-		"quick":                  {startTime / 2, 0, mcptask.DefaultConcurrency / startShare},
-		"quick, many task slots": {startTime / 2, 160, 20},
-		"quick, one task slot":   {startTime / 2, 1, fewestStarts},
-		"long":                   {time.Minute, 0, 100},
+		"quick":                  {startTime / 2, 0, mcptask.DefaultConcurrency / startShare, mcptask.DefaultConcurrency / startShare},
+		"quick, many task slots": {startTime / 2, 160, 20, 20},
+		"quick, one task slot":   {startTime / 2, 1, fewestStarts, fewestStarts},
+		"long":                   {time.Minute, 0, 100, mcptask.DefaultConcurrency / startShare},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
-			var running, most atomic.Int32
-			tool := mcptask.NewTool(mcptask.ToolSpec{Name: "tool", InputSchema: `{"type":"object"}`}, func(context.Context, *mcptask.Task, struct{}) (string, error) {
-				now := running.Add(1)
-				defer running.Add(-1)
-				for highest := most.Load(); now > highest && !most.CompareAndSwap(highest, now); highest = most.Load() {
-				}
-				time.Sleep(test.lasts)
-				return "done", nil
+			var running, encoding counted
+			tool := mcptask.NewTool(mcptask.ToolSpec{Name: "tool", InputSchema: `{"type":"object"}`}, func(context.Context, *mcptask.Task, struct{}) (slowOutput, error) {
+				running.during(test.lasts)
+				return slowOutput{&encoding}, nil
 			})
 			g := New(Config{Server: newServer(t, mcptask.Options{Concurrency: test.slots}, tool)})
 			var all sync.WaitGroup
@@ -340,8 +356,8 @@ func TestCallsBeginInTurn(t *testing.T) {
 				})
 			}
 			all.Wait()
-			if most.Load() != test.most {
-				t.Errorf("%d at once, want %d", most.Load(), test.most)
+			if running.most.Load() != test.most || encoding.most.Load() != test.encoded {
+				t.Errorf("%d ran at once and %d results were encoded, want %d and %d", running.most.Load(), encoding.most.Load(), test.most, test.encoded)
 			}
 		})
 	}

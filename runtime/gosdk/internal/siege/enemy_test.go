@@ -117,7 +117,7 @@ type reply struct {
 func (e *enemy) send(m message) reply {
 	res, err := e.start(e.ctx, m)
 	if err != nil {
-		return reply{}
+		return reply{body: []byte(err.Error())}
 	}
 	defer res.Body.Close()
 	body, _ := io.ReadAll(res.Body)

@@ -38,9 +38,10 @@ const (
 	// tasks are no reason to let calls wait. The server begins startShare times as many.
 	startShare   = 8
 	fewestStarts = 8
-	// startTime is how long a call counts as one that begins, if its handler does not return before.
+	// startTime is how long a call counts as one that begins, if its handler does not return before. From the
+	// handler's end until its result is encoded it counts again.
 	startTime = time.Second / 10
-	// startPatience is how long such a call waits until it may begin.
+	// startPatience is how long such a call waits until it may begin, and until its result may be encoded.
 	startPatience = 30 * time.Second
 )
 

@@ -34,7 +34,7 @@ import (
 )
 
 // Main runs more tests at once than there are processors, because tests mostly wait for handlers
-// and polls.
+// and polls. Without -v it leaves the warnings of servers out.
 func Main(m *testing.M) {
 	switch os.Getenv(EnvServer) {
 	case "":
@@ -62,6 +62,9 @@ func Main(m *testing.M) {
 	http.DefaultTransport.(*http.Transport).DialContext = memnet.Dial
 	debug.SetGCPercent(400) // most of the garbage is small
 	flag.Parse()
+	if !testing.Verbose() {
+		slog.SetDefault(slog.New(slog.DiscardHandler)) // warnings would bury the name of a test that fails
+	}
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		log.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package generator
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -111,4 +112,15 @@ func findRevisions(wanted []string) ([]string, error) {
 		return nil, fmt.Errorf("%q is not a protocol revision with tasks; %s", revision, hint)
 	}
 	return slices.DeleteFunc(known, func(revision string) bool { return !slices.Contains(wanted, revision) }), nil
+}
+
+// DiffSchemas lists the differences between two schemas. Each is the name of a known revision, or the
+// path of a published schema file, relative to dir. If a revision has two files, a comma separates them.
+// An empty dir is the process's own.
+func DiffSchemas(dir, from, to string) ([]schema.Difference, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	return schemafile.Diff(dir, from, to)
 }

@@ -12,6 +12,7 @@ import (
 
 // Document holds the definitions of one schema file, or of several combined.
 type Document struct {
+	// Definitions are in the order of the file.
 	Definitions []Definition
 }
 
@@ -22,7 +23,15 @@ type Definition struct {
 	Doc    string
 	Schema json.RawMessage
 
-	value any // Schema, decoded
+	value any // Schema, decoded, without its words
+}
+
+// Definition returns the definition of that name.
+func (d *Document) Definition(name string) (Definition, bool) {
+	if i := slices.IndexFunc(d.Definitions, func(d Definition) bool { return d.Name == name }); i >= 0 {
+		return d.Definitions[i], true
+	}
+	return Definition{}, false
 }
 
 // Member is a member of a JSON object.
@@ -91,22 +100,26 @@ func Parse(data []byte) (*Document, error) {
 	document := &Document{}
 	for _, member := range members {
 		definition := Definition{Name: member.Name, Schema: member.Value}
-		if definition.value, err = decodeJSON(member.Value); err != nil {
+		value, err := decodeJSON(member.Value)
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", member.Name, err)
 		}
-		if object, ok := definition.value.(map[string]any); ok {
+		if object, ok := value.(map[string]any); ok {
 			definition.Doc, _ = object["description"].(string)
 		}
+		definition.value = dropWords(value)
 		document.Definitions = append(document.Definitions, definition)
 	}
-	values := document.valuesByName()
+	values, done := document.valuesByName(), map[string]bool{}
 	for _, definition := range document.Definitions {
 		if err := checkSchema(definition.Name, definition.value, values); err != nil {
 			return nil, err
 		}
 	}
-	if err := checkCycles(document.Definitions, values); err != nil {
-		return nil, err
+	for _, definition := range document.Definitions {
+		if err := checkCycles(definition.Name, values, done, nil); err != nil {
+			return nil, err
+		}
 	}
 	return document, nil
 }
@@ -145,17 +158,87 @@ func decodeJSON(raw json.RawMessage) (any, error) {
 	return value, err
 }
 
-// refName returns the definition that a $ref names.
-func refName(ref string) (string, bool) {
-	for _, prefix := range []string{"#/$defs/", "#/definitions/"} {
-		if name, ok := strings.CutPrefix(ref, prefix); ok && name != "" && !strings.Contains(name, "/") {
-			return name, true
+// words are the keywords that do not restrict values.
+var words = []string{"title", "description", "$schema", "$id", "$comment", "examples"}
+
+// dropWords returns a schema without the keywords that do not restrict values.
+func dropWords(schema any) any {
+	switch schema := schema.(type) {
+	case []any: // of anyOf, oneOf or allOf
+		out := make([]any, len(schema))
+		for i, member := range schema {
+			out[i] = dropWords(member)
 		}
+		return out
+	case map[string]any:
+		out := map[string]any{}
+		for keyword, value := range schema {
+			members, isObject := value.(map[string]any)
+			switch {
+			case slices.Contains(words, keyword):
+				continue
+			case isObject && (keyword == "properties" || keyword == "patternProperties"):
+				properties := map[string]any{}
+				for name, member := range members {
+					properties[name] = dropWords(member)
+				}
+				value = properties
+			case keyword != "enum" && keyword != "const" && keyword != "default":
+				value = dropWords(value)
+			}
+			out[keyword] = value
+		}
+		return out
 	}
-	return "", false
+	return schema
 }
 
-// checkSchema refuses schemas that cannot be normalized.
+// refName returns the definition that a schema refers to, or "".
+func refName(schema any) string {
+	object, _ := schema.(map[string]any)
+	ref, _ := object["$ref"].(string)
+	for _, prefix := range []string{"#/$defs/", "#/definitions/"} {
+		if name, ok := strings.CutPrefix(ref, prefix); ok && !strings.Contains(name, "/") {
+			return name
+		}
+	}
+	return ""
+}
+
+// checkCycles refuses a definition that refers to itself only through $ref, allOf, anyOf and oneOf,
+// because it has no meaning. done are the definitions that were checked, chain those that led here.
+func checkCycles(name string, definitions map[string]any, done map[string]bool, chain []string) error {
+	if i := slices.Index(chain, name); i >= 0 {
+		return fmt.Errorf("%s: the definition refers to itself: %s -> %[1]s", name, strings.Join(chain[i:], " -> "))
+	}
+	if done[name] {
+		return nil
+	}
+	done[name] = true
+	for _, next := range directReferences(definitions[name]) {
+		if err := checkCycles(next, definitions, done, append(chain, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// directReferences returns the definitions that a schema applies to the same value.
+func directReferences(schema any) (names []string) {
+	if name := refName(schema); name != "" {
+		names = append(names, name)
+	}
+	object, _ := schema.(map[string]any)
+	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
+		members, _ := object[keyword].([]any)
+		for _, member := range members {
+			names = append(names, directReferences(member)...)
+		}
+	}
+	return names
+}
+
+// checkSchema refuses schemas that cannot be compared.
 func checkSchema(path string, schema any, definitions map[string]any) error {
 	object, ok := schema.(map[string]any)
 	if !ok {
@@ -212,9 +295,8 @@ func checkKeyword(path, keyword string, value any, definitions map[string]any) e
 			return fmt.Errorf("%s: must be a list of values", path)
 		}
 	case "$ref":
-		ref, _ := value.(string)
-		name, ok := refName(ref)
-		if !ok {
+		name := refName(map[string]any{"$ref": value})
+		if name == "" {
 			return fmt.Errorf("%s: %v is not a reference to a definition of the same file", path, value)
 		}
 		if _, ok := definitions[name]; !ok {

@@ -11,6 +11,9 @@ type Provenance struct {
 	// Sources are the schema files in reading order. If two define the same name, the later one
 	// wins. An unofficial revision has none.
 	Sources []Source `json:"sources"`
+	// Structure is the SHA-256 (hex) of tasks.schema.json without its words, as it was last compared
+	// with the sources.
+	Structure string `json:"structure,omitempty"`
 }
 
 // Text is a document that facts come from.
@@ -30,12 +33,4 @@ type Source struct {
 	Commit     string `json:"commit"`
 	SHA256     string `json:"sha256"`
 	Licence    string `json:"licence"`
-	// Fingerprints maps each definition from this file to the fingerprint of its official text. See
-	// [Fingerprint].
-	Fingerprints map[string]string `json:"fingerprints"`
-}
-
-// Source returns the official file that a definition comes from.
-func (p Provenance) Source(definition string) (Source, bool) {
-	return find(p.Sources, func(s Source) bool { return s.Fingerprints[definition] != "" })
 }

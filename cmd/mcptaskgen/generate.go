@@ -26,9 +26,9 @@ Usage:
                                       wait for tasks, answer their questions, cancel or list them
   mcptaskgen tools [flags] URL [TOOL] show the tools of an MCP server, or record their list
   mcptaskgen docs [flags] [packages]  print a reference of the declared tools as Markdown
-  mcptaskgen schema ...               print what the revisions of MCP say about tasks
+  mcptaskgen schema ...               list the revisions of MCP, or compare their schemas
   mcptaskgen upgrade [flags] [packages]
-                                      generate for another revision and report what changes
+                                      generate for another revision
   mcptaskgen completion SHELL         print a script that completes command lines
   mcptaskgen version                  print what this program was built from
   mcptaskgen help [command]           print the help of a command

@@ -3,153 +3,73 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/mcptaskgen/mcptaskgen/generator"
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-const schemaUsage = `mcptaskgen schema prints what the revisions of MCP say about tasks.
+const schemaUsage = `mcptaskgen schema lists the known revisions of MCP, and compares their schemas.
 
 Usage:
   mcptaskgen schema list
-  mcptaskgen schema show REVISION
-  mcptaskgen schema diff [--json] REVISION REVISION
-  mcptaskgen schema verify REVISION FILE...
+  mcptaskgen schema diff SCHEMA SCHEMA
 
 list prints a line for each known revision: its name, its standing, its protocol version and what it
 is. A revision that is not released is off unless it is named.
 
-show prints one revision: how tasks work, the states and their transitions, methods with their
-params and results, notifications, fields with their units, capabilities, and error codes with what
-they refuse.
+diff prints what differs from the first schema to the second, one line each: a JSON pointer; added,
+removed or changed; and the old and the new value. SCHEMA is a known revision, or a published schema file.
+Tasks of 2026-07-28 come from two files, one of the extension and one of the core: separate them by a
+comma, or give that of the extension alone. Between a revision and a file, diff compares what concerns
+tasks. Descriptions, the order of things and the names of definitions do not count.
 
-diff prints what changes for a user from the first revision to the second. With --json it prints an
-object. Its "from" and "to" describe the revisions: revision, standing, protocolVersion, date and
-about. Its "changes" is a list. Each change has:
-  section   aspects (how tasks work), states, methods, notifications, fields, meta, capabilities,
-            errors, headers, params, definitions or mended
-  kind      added, removed, renamed, moved or changed
-  means     a name for the thing that all revisions share
-  from, to  names, places or phrases; left out if there is none
-  text      a sentence
-
-verify compares published schema files with what is known of a revision. Tasks of 2026-07-28 come
-from two files, one of the extension and one of the core. Give both, or one to check its part. For a
-file of a revision that is not known yet, mcptaskgen --schema FILE reports what is new in it and what
-that means.
-
-Flags:
+  mcptaskgen schema diff 2025-11-25 2026-07-28
+  mcptaskgen schema diff 2025-11-25 schema.json
 `
 
 const schemaAfter = `
-Exit codes: 0 when all is well, 1 when verify found differences, 2 on errors.
+Exit codes: 0 when all is well, 1 when diff found differences, 2 on errors.
 `
 
 func schemaCommand() command {
-	return command{name: "schema", usage: schemaUsage, after: schemaAfter, bind: func(flags *pflag.FlagSet) func(context.Context, invocation) int {
-		asJSON := flags.Bool("json", false, "with diff: write JSON")
+	return command{name: "schema", usage: schemaUsage, after: schemaAfter, bind: func(*pflag.FlagSet) func(context.Context, invocation) int {
 		return func(_ context.Context, i invocation) int {
-			what, args := "", i.args
-			if len(args) > 0 {
-				what, args = args[0], args[1:]
+			switch args := i.args; {
+			case len(args) == 1 && args[0] == "list":
+				return i.listRevisions()
+			case len(args) == 3 && args[0] == "diff":
+				return i.diffSchemas(args[1], args[2])
 			}
-			if *asJSON && what != "diff" {
-				return i.printError(errors.New("mcptaskgen schema: --json can only be used with diff"))
-			}
-			switch {
-			case what == "list" && len(args) == 0:
-				return i.printText(schema.List())
-			case what == "show" && len(args) == 1:
-				return i.showRevision(args[0])
-			case what == "diff" && len(args) == 2:
-				return i.diffRevisions(args[0], args[1], *asJSON)
-			case what == "verify" && len(args) > 1:
-				return i.verifyRevision(args[0], args[1:])
-			}
-			return i.printError(errors.New("mcptaskgen schema takes list, show REVISION, diff REVISION REVISION or verify REVISION FILE...; see mcptaskgen schema --help"))
+			return i.printError(errors.New("mcptaskgen schema takes list or diff SCHEMA SCHEMA; see mcptaskgen schema --help"))
 		}
 	}}
 }
 
-func (i invocation) showRevision(revision string) int {
-	surface, err := schema.Load(revision)
-	if err != nil {
-		return i.printError(err)
-	}
-	return i.printText(schema.Show(surface))
-}
-
-// diffRevisions prints what changes from one revision to another.
-func (i invocation) diffRevisions(first, second string, asJSON bool) int {
-	from, errFrom := schema.Load(first)
-	to, errTo := schema.Load(second)
-	if err := cmp.Or(errFrom, errTo); err != nil {
-		return i.printError(err)
-	}
-	changes, err := schema.Diff(from, to)
-	if err != nil {
-		return i.printError(err)
-	}
-	if !asJSON {
-		return i.printText(schema.Changes(from, to, changes))
-	}
-	encoder := json.NewEncoder(i.stdout)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(schema.Report(from, to, changes)); err != nil {
-		return i.printError(err)
+func (i invocation) listRevisions() int {
+	for _, revision := range schema.Revisions() {
+		s, err := schema.Load(revision)
+		if err != nil {
+			return i.printError(err)
+		}
+		fmt.Fprintf(i.stdout, "%-13s  %-17s  %-13s  %s\n", s.Revision, s.Standing, cmp.Or(s.ProtocolVersion, "-"), s.About)
 	}
 	return exitOK
 }
 
-// verifyRevision prints the differences between a known revision and official schema files.
-func (i invocation) verifyRevision(revision string, names []string) int {
-	explain := "mcptaskgen --schema " + strings.Join(names, " --schema ")
-	surface, err := schema.Load(revision)
-	if err != nil {
-		return i.printError(fmt.Errorf("%w; for the differences from the nearest known revision, run %s", err, explain))
-	}
-	var files []*schema.Document
-	for _, name := range names {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return i.printError(err)
-		}
-		file, err := schema.Parse(data)
-		if err != nil {
-			return i.printError(fmt.Errorf("%s: %w", name, err))
-		}
-		files = append(files, file)
-	}
-	found, notes, err := schema.Verify(surface, files...)
+func (i invocation) diffSchemas(from, to string) int {
+	differences, err := generator.DiffSchemas("", from, to)
 	if err != nil {
 		return i.printError(err)
 	}
-	if len(found) > 0 {
-		of, err := schema.IdentifyRevision(files...)
-		if err != nil {
-			return i.printError(err)
-		}
-		if of != "" {
-			fmt.Fprintf(i.stderr, "this is the official schema of %s, not of %s: mcptaskgen schema verify %[1]s %[3]s\n", of, revision, strings.Join(names, " "))
-			return exitDifferences
-		}
+	for _, d := range differences {
+		fmt.Fprintln(i.stdout, d)
 	}
-	for _, note := range notes {
-		fmt.Fprintln(i.stderr, note)
+	if len(differences) > 0 {
+		return exitDifferences
 	}
-	if len(found) == 0 {
-		return exitOK
-	}
-	for _, difference := range found {
-		fmt.Fprintln(i.stdout, difference)
-	}
-	fmt.Fprintf(i.stderr, "this is not the schema of a known revision: %s explains the differences\n", explain)
-	return exitDifferences
+	return exitOK
 }

@@ -1,12 +1,13 @@
 package schemafile
 
 import (
-	"bytes"
-	"encoding/json"
+	"errors"
+	"fmt"
 	"go/token"
 	"slices"
 	"strings"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
@@ -15,24 +16,52 @@ type Schema struct {
 	Files []string
 	// Revision is the known revision that equals the schema or is nearest to it.
 	Revision string
-	// Findings are the differences from that revision, errors first. It is empty if there are none.
-	Findings []Finding
+	// Differences are those from that revision, by place. It is empty if there are none.
+	Differences []Difference
+}
+
+// Difference is a difference from a known revision.
+type Difference struct {
+	schema.Difference
+	Pos token.Position
+	// Optional means that the schema adds something that peers do without: the messages of the known
+	// revision are valid, and its readers ignore the addition.
+	Optional bool
 }
 
 // Fits reports whether code generated for Revision conforms to the schema, except for new optional
 // features.
-func (s *Schema) Fits() bool { return s.worstLevel() < Failure }
-
-func (s *Schema) worstLevel() Level {
-	worst := Fine
-	for _, f := range s.Findings {
-		worst = max(worst, f.Level())
-	}
-	return worst
+func (s *Schema) Fits() bool {
+	return !slices.ContainsFunc(s.Differences, func(d Difference) bool { return !d.Optional })
 }
 
-// identify compares the files of a revision with all known revisions. The nearest one has the least
-// important differences. Among equals, the newest one wins.
+// Report lists the differences from the nearest revision with their places, and says what to do. It
+// returns "" if there are none.
+func (s *Schema) Report() string {
+	if len(s.Differences) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	names := strings.Join(s.Files, " and ")
+	if s.Fits() {
+		fmt.Fprintf(&b, "%s: this is revision %s with additions; code is generated as for %[2]s\n", names, s.Revision)
+	} else {
+		fmt.Fprintf(&b, "%s: unknown revision; the nearest known one is %s, and this differs:\n", names, s.Revision)
+	}
+	for _, d := range s.Differences {
+		fmt.Fprintf(&b, "%v: %v\n", d.Pos, d)
+	}
+	if !s.Fits() {
+		fmt.Fprintf(&b, "nothing is generated; you can:\n"+
+			"\tuse a newer mcptaskgen, which may know this revision: go get -tool github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen@latest\n"+
+			"\tgenerate code for peers that still speak %s: --revision %[1]s\n"+
+			"\tadd the revision to mcptaskgen, as docs/dev/add-a-revision.md says\n", s.Revision)
+	}
+	return b.String()
+}
+
+// identify compares the files of a revision with all known revisions. The nearest one has the fewest
+// differences, of which an optional addition counts least. Among equals, the newest one wins.
 func identify(set []*file) (*Schema, error) {
 	var best *Schema
 	least := 0
@@ -44,16 +73,15 @@ func identify(set []*file) (*Schema, error) {
 		if len(surface.Provenance.Sources) == 0 {
 			continue // has no schema files
 		}
-		findings, err := compareWith(surface, set)
-		if err != nil {
-			return nil, err
-		}
-		distance := 0
-		for _, f := range findings {
-			distance += map[Level]int{Note: 1, Failure: 4}[f.Level()]
+		s, distance := &Schema{Revision: revision}, 0
+		document := combineFiles(surface, set)
+		for _, d := range surface.Compare(document) {
+			optional := isOptional(document, d)
+			s.Differences = append(s.Differences, Difference{d, locate(set, d.Pointer), optional})
+			distance += map[bool]int{true: 1, false: 4}[optional]
 		}
 		if best == nil || distance <= least {
-			best, least = &Schema{Revision: revision, Findings: findings}, distance
+			best, least = s, distance
 		}
 	}
 	for _, f := range set {
@@ -62,175 +90,95 @@ func identify(set []*file) (*Schema, error) {
 	return best, nil
 }
 
-func compareWith(surface *schema.Surface, set []*file) ([]Finding, error) {
-	document := combineFiles(surface, set)
-	document, renamed, err := followRenames(surface, document)
-	if err != nil {
-		return nil, err
+// isOptional reports whether a difference is a new property, which is optional unless another
+// difference requires it, or a new definition that is no request.
+func isOptional(document *schema.Document, d schema.Difference) bool {
+	steps := strings.Split(d.Pointer, "/")
+	if d.Kind != schema.Added || len(steps) > 3 {
+		return d.Kind == schema.Added && steps[len(steps)-2] == "properties"
 	}
-	differences := append(schema.Compare(surface, document), findHiddenMethods(surface, document)...)
-	findings := classify(surface, differences)
-	for was, is := range renamed {
-		findings = append(findings, Finding{Kind: DefinitionRenamed, Place: was, Was: was, Is: is, definition: was})
-	}
-	for i := range findings {
-		f := &findings[i]
-		if is := renamed[f.definition]; is != "" {
-			f.definition = is
-		}
-		f.Pos = locateFinding(set, *f)
-	}
-	slices.SortFunc(findings, compareFindings)
-	return findings, nil
+	definition, _ := document.Definition(steps[2])
+	return definition.Method() == "" || strings.HasPrefix(definition.Method(), "notifications/")
 }
 
 // combineFiles combines the files of a revision. If only the extension's file is given, it takes
 // the core from the known revision.
 func combineFiles(surface *schema.Surface, set []*file) *schema.Document {
 	documents := make([]*schema.Document, len(set))
-	core := false
 	for i, f := range set {
 		documents[i] = f.document
-		core = core || f.isCore()
 	}
 	document := schema.Combine(documents...)
-	if core {
+	if slices.ContainsFunc(set, (*file).isCore) {
 		return document
 	}
 	for _, definition := range surface.Definitions {
-		if !hasDefinition(document, definition.Name) && !isTaskDefinition(definition.Name) {
+		if _, ok := document.Definition(definition.Name); !ok && !definition.IsAboutTasks() {
 			document.Definitions = append(document.Definitions, definition)
 		}
 	}
 	return document
 }
 
-func hasDefinition(document *schema.Document, name string) bool {
-	return slices.ContainsFunc(document.Definitions, func(d schema.Definition) bool { return d.Name == name })
-}
-
-// followRenames restores the old names of definitions that were renamed without other changes. It
-// returns the new names by old name.
-func followRenames(surface *schema.Surface, document *schema.Document) (*schema.Document, map[string]string, error) {
-	renamed := map[string]string{}
-	ours := &schema.Document{Definitions: surface.Definitions}
-	for {
-		was, is := renamedDefinition(surface, ours, document)
-		if was == "" {
-			return document, renamed, nil
-		}
-		renamed[was] = is
-		var err error
-		if document, err = renameDefinition(document, is, was); err != nil {
-			return nil, nil, err
-		}
-	}
-}
-
-// renamedDefinition finds a removed definition and a new one with the same content. Among several
-// new ones, it picks the most similar name.
-func renamedDefinition(surface *schema.Surface, ours, document *schema.Document) (was, is string) {
-	var extra []string
-	for _, d := range document.Definitions {
-		if _, known := surface.Definition(d.Name); !known && isTaskDefinition(d.Name) {
-			extra = append(extra, d.Name)
-		}
-	}
-	if len(extra) == 0 {
-		return "", ""
-	}
-	for _, d := range surface.Definitions {
-		parts, listed := surface.Compared[d.Name]
-		isOwn := listed && len(parts) == 0
-		if isOwn || !isTaskDefinition(d.Name) || hasDefinition(document, d.Name) {
-			continue
-		}
-		want, _ := schema.Fingerprint(surface, ours, d.Name)
-		for _, name := range extra {
-			got, _ := schema.Fingerprint(surface, document, name)
-			if got == want && (is == "" || similarity(d.Name, name) > similarity(d.Name, is)) {
-				was, is = d.Name, name
+// locate returns the position of the innermost place on the way of a JSON pointer that the files have,
+// or else only the file.
+func locate(set []*file, pointer string) token.Position {
+	steps := strings.Split(pointer, "/")[2:] // below $defs
+	for _, f := range slices.Backward(set) { // if both files have the definition, the later one counts
+		node, offset := f.definitions(), -1
+		for _, step := range steps {
+			step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+			if i := slices.IndexFunc(node.Members, func(m jsontree.Member) bool { return m.Name == step }); i >= 0 {
+				offset, node = node.Members[i].Offset, node.Members[i].Value
+			} else if node = node.Step(step); node != nil {
+				offset = node.Offset
+			} else {
+				break
 			}
 		}
-		if was != "" {
-			return was, is
-		}
-	}
-	return "", ""
-}
-
-func renameDefinition(document *schema.Document, from, to string) (*schema.Document, error) {
-	definitions := map[string]json.RawMessage{}
-	for _, d := range document.Definitions {
-		if d.Name == from {
-			d.Name = to
-		}
-		definitions[d.Name] = d.Schema
-	}
-	text, err := json.Marshal(map[string]any{"$defs": definitions})
-	if err != nil {
-		return nil, err
-	}
-	for _, prefix := range []string{`"#/$defs/`, `"#/definitions/`} {
-		text = bytes.ReplaceAll(text, []byte(prefix+from+`"`), []byte(prefix+to+`"`))
-	}
-	return schema.Parse(text)
-}
-
-// similarity returns the total length of the common prefix and suffix of two names.
-func similarity(a, b string) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	a, b = a[n:], b[n:]
-	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
-		a, b = a[:len(a)-1], b[:len(b)-1]
-		n++
-	}
-	return n
-}
-
-// findHiddenMethods finds messages about tasks whose definitions do not have Task in their name.
-// schema.Compare only finds new definitions by that word.
-func findHiddenMethods(surface *schema.Surface, document *schema.Document) []schema.Difference {
-	var found []schema.Difference
-	for _, d := range document.Definitions {
-		if _, known := surface.Definition(d.Name); known || isTaskDefinition(d.Name) {
-			continue
-		}
-		method := strings.TrimPrefix(methodOf(string(d.Schema)), "notifications/")
-		if !strings.HasPrefix(method, "tasks") {
-			continue
-		}
-		found = append(found, schema.Difference{
-			Path: d.Name, Definition: d.Name, Aspect: schema.AspectDefinition, Kind: schema.Added, Official: string(d.Schema),
-		})
-	}
-	return found
-}
-
-// locateFinding returns the position of a finding: the innermost property of its place in the
-// files, or else its definition, or else only the file.
-func locateFinding(set []*file, f Finding) token.Position {
-	var properties []string
-	if f.Kind == MemberRenamed {
-		properties = append(properties, f.Is)
-	}
-	inner := strings.TrimRight(f.Place, "[]{}")
-	for i := len(inner) - 1; i >= 0; i-- { // names may contain dots, so try the shortest one first
-		if inner[i] == '.' {
-			properties = append(properties, inner[i+1:])
-		}
-	}
-	for _, property := range append(properties, "") {
-		at := place{f.definition, property}
-		for i := range set {
-			// If both files have the definition, the later one counts.
-			if pos, ok := set[len(set)-1-i].places[at]; ok {
-				return pos
-			}
+		if offset >= 0 {
+			return f.tree.Position(offset)
 		}
 	}
 	return token.Position{Filename: set[len(set)-1].name}
+}
+
+// Diff lists the differences between two schemas, each of which is the name of a revision, or the names
+// of its files, separated by a comma.
+func Diff(dir, from, to string) ([]schema.Difference, error) {
+	was, wasSet, errFrom := open(dir, from)
+	is, isSet, errTo := open(dir, to)
+	if err := errors.Join(errFrom, errTo); err != nil {
+		return nil, err
+	}
+	switch {
+	case was != nil && is != nil:
+		return schema.Compare(&was.Document, &is.Document), nil
+	case was != nil:
+		return was.Compare(combineFiles(was, isSet)), nil
+	case is != nil:
+		found := is.Compare(combineFiles(is, wasSet))
+		for i, d := range found {
+			kind := map[schema.Kind]schema.Kind{schema.Added: schema.Removed, schema.Removed: schema.Added, schema.Changed: schema.Changed}[d.Kind]
+			found[i] = schema.Difference{Pointer: d.Pointer, Kind: kind, From: d.To, To: d.From}
+		}
+		return found, nil
+	}
+	return schema.Compare(combineFiles(&schema.Surface{}, wasSet), combineFiles(&schema.Surface{}, isSet)), nil
+}
+
+// open opens a revision or its files.
+func open(dir, name string) (*schema.Surface, []*file, error) {
+	if slices.Contains(schema.Revisions(), name) {
+		surface, err := schema.Load(name)
+		return surface, nil, err
+	}
+	sets, err := readSets(dir, strings.Split(name, ","))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w\n%s is no known revision either: %s", err, name, strings.Join(schema.Revisions(), ", "))
+	}
+	if len(sets) > 1 {
+		return nil, nil, fmt.Errorf("%s are files of several revisions; give those of one", name)
+	}
+	return nil, sets[0], nil
 }

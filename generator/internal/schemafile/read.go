@@ -1,10 +1,9 @@
 // Package schemafile reads published MCP schema files and identifies their revision. For an unknown
-// revision, it reports the differences from the nearest known one and their consequences.
+// revision, it lists the differences from the nearest known one.
 package schemafile
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"go/token"
@@ -20,28 +19,22 @@ import (
 // maxSize is the maximum size of a file in bytes, forty times that of published ones.
 const maxSize = 8 << 20
 
+// maxDepth is the maximum nesting depth of a file, ten times that of published ones. The time to
+// compare schemas grows with its square.
+const maxDepth = 200
+
 // file is a parsed schema file.
 type file struct {
 	name     string // relative to the working directory
 	document *schema.Document
-	places   map[place]token.Position
+	tree     *jsontree.File
 }
 
 // Read reads schema files and returns a Schema for each revision in them. A core file with tasks is
 // complete. A core file without tasks belongs to the file of the extension, in either order. Names
 // are relative to dir. The error lists the mistakes of every file.
 func Read(dir string, names []string) ([]*Schema, error) {
-	var problems diag.List
-	var files []*file
-	for _, name := range names {
-		if f := readFile(dir, diag.Absolute(dir, name), &problems); f != nil {
-			files = append(files, f)
-		}
-	}
-	if problems.Len() > 0 {
-		return nil, problems.Err(dir)
-	}
-	sets, err := groupFiles(files)
+	sets, err := readSets(dir, names)
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +47,21 @@ func Read(dir string, names []string) ([]*Schema, error) {
 		schemas = append(schemas, s)
 	}
 	return schemas, nil
+}
+
+// readSets reads schema files and groups them by revision.
+func readSets(dir string, names []string) ([][]*file, error) {
+	var problems diag.List
+	var files []*file
+	for _, name := range names {
+		if f := readFile(dir, diag.Absolute(dir, name), &problems); f != nil {
+			files = append(files, f)
+		}
+	}
+	if problems.Len() > 0 {
+		return nil, problems.Err(dir)
+	}
+	return groupFiles(files)
 }
 
 const (
@@ -84,7 +92,7 @@ func readFile(dir, path string, problems *diag.List) *file {
 		problems.Add(at, err.Error(), publishedHint)
 		return nil
 	}
-	return &file{name: name, document: document, places: findPlaces(tree)}
+	return &file{name: name, document: document, tree: tree}
 }
 
 func readLimited(path string) ([]byte, error) {
@@ -108,28 +116,26 @@ func readLimited(path string) ([]byte, error) {
 // definitions.
 func (f *file) isCore() bool {
 	return slices.ContainsFunc([]string{"ClientCapabilities", "ServerCapabilities", "CallToolRequest", "JSONRPCMessage"}, func(name string) bool {
-		return hasDefinition(f.document, name)
+		_, ok := f.document.Definition(name)
+		return ok
 	})
 }
 
 func (f *file) hasTasks() bool {
-	return slices.ContainsFunc(f.document.Definitions, func(d schema.Definition) bool { return isTaskDefinition(d.Name) })
+	return slices.ContainsFunc(f.document.Definitions, schema.Definition.IsAboutTasks)
 }
-
-// isTaskDefinition reports whether the name of a definition refers to tasks.
-func isTaskDefinition(definition string) bool { return strings.Contains(definition, "Task") }
 
 // hasExtensions reports whether a core file belongs to a revision with extensions.
 func (f *file) hasExtensions() bool {
-	for _, d := range f.document.Definitions {
-		if d.Name == "ServerCapabilities" {
-			var form struct {
-				Properties map[string]json.RawMessage `json:"properties"`
-			}
-			return json.Unmarshal(d.Schema, &form) == nil && form.Properties["extensions"] != nil
-		}
+	return f.definitions().Get("ServerCapabilities").Get("properties").Get("extensions") != nil
+}
+
+// definitions returns the object of the definitions, which every file has.
+func (f *file) definitions() *jsontree.Node {
+	if definitions := f.tree.Values[0].Get("$defs"); definitions != nil {
+		return definitions
 	}
-	return false
+	return f.tree.Values[0].Get("definitions")
 }
 
 // groupFiles groups the files by revision.

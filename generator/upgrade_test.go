@@ -1,4 +1,4 @@
-package upgrade
+package generator
 
 import "testing"
 
@@ -19,20 +19,5 @@ func TestNameRevisions(t *testing.T) {
 		if got := nameRevisions(line, []string{"A", "B"}); got != want {
 			t.Errorf("%q: got %q, want %q", line, got, want)
 		}
-	}
-	const file = "package p\n\n//go:generate mcptaskgen --revision x\n// --revision x\n//go:generate mcptaskgen docs --revision x"
-	const want = "package p\n\n//go:generate mcptaskgen --revision A\n// --revision x\n//go:generate mcptaskgen docs --revision x"
-	if got, ok := RewriteLine(file, 3, []string{"A"}); got != want || !ok {
-		t.Errorf("got %q", got)
-	}
-}
-
-func TestReadEmitted(t *testing.T) {
-	const server = "package p\n\nconst (\n\tCodeA = 1\n\tlower = 2\n)\n\nfunc taskCapabilities() m { return m{\"B\": `x`, \"A\": `y`} }\n"
-	if e := parseGeneratedFile([]byte(server)); len(e.revisions) != 2 || e.revisions[0] != "B" || len(e.names) != 1 {
-		t.Errorf("got %+v", e)
-	}
-	if e := parseGeneratedFile([]byte("<<<<<<< HEAD\n")); e.revisions != nil || e.names != nil {
-		t.Errorf("got %+v", e)
 	}
 }

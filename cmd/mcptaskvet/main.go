@@ -1,4 +1,4 @@
-// Mcptaskvet finds mistakes in packages that declare and implement tools. Run it as go vet
+// Mcptaskvet finds mistakes in packages that declare tools. Run it as go vet
 // -vettool=$(which mcptaskvet) ./... or as mcptaskvet ./... See mcptaskvet help.
 package main
 

@@ -1,18 +1,17 @@
-// Package analyzer finds mistakes in packages that declare and implement tools. Its analyzers run
+// Package analyzer finds mistakes in packages that declare tools. Its analyzers run
 // in go vet, in editors and in every other driver of golang.org/x/tools/go/analysis. Command
 // mcptaskvet runs them too.
 //
 // [Stale] finds generated files that differ from what the generator would write now. [Directive]
-// finds directives that the generator refuses. [Context] finds handlers that cannot be stopped.
-// [Step] finds questions that share a step name. None of them uses facts, so a driver analyzes only
-// the packages it was asked for.
+// finds directives that the generator refuses. None of them uses facts, so a driver analyzes only the
+// packages it was asked for.
 package analyzer
 
 import "golang.org/x/tools/go/analysis"
 
 // Analyzers returns all analyzers. They are safe for concurrent use.
 func Analyzers() []*analysis.Analyzer {
-	return []*analysis.Analyzer{Context, Directive, Stale, Step}
+	return []*analysis.Analyzer{Directive, Stale}
 }
 
 // Stale reports a generated file that is missing, left over, or not what the generator would write.

@@ -29,5 +29,5 @@ func TestAnalyzers(t *testing.T) {
 		return nil, nil //nolint:nilnil // no analyzer has a result
 	}
 	analysistest.RunWithSuggestedFixes(t, analysistest.TestData(), all,
-		"./ci", "./directives", "./handlers", "./leftover", "./missing", "./plain", "./stale", "./steps")
+		"./ci", "./directives", "./leftover", "./missing", "./plain", "./stale")
 }

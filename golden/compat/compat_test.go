@@ -109,7 +109,11 @@ func TestPromises(t *testing.T) {
 		}
 	}
 	used := map[string]bool{}
-	for _, use := range append(next, uses(t, "./v...")...) {
+	written := next
+	if len(versions(t)) > 0 {
+		written = append(written, uses(t, "./v...")...)
+	}
+	for _, use := range written {
 		if len(use.Handshakes) != 1 {
 			t.Errorf("%s names the constants %v, want one", use.Path, use.Handshakes)
 			continue
@@ -165,11 +169,12 @@ func writePromises(t *testing.T, next []released.Use, settled []string) {
 	}
 }
 
+// versions lists the versions whose output is kept: none before the first release.
 func versions(t *testing.T) []released.Version {
 	t.Helper()
 	versions, err := released.Versions(".")
-	if err != nil || len(versions) == 0 {
-		t.Fatalf("no versions: %v", err)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return versions
 }

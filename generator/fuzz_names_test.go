@@ -17,7 +17,7 @@ import (
 var awkward = strings.Fields("type func range map go any error nil string bool true false iota len init main _ __ " +
 	"context json mcptask mcptask2 slices time url big netip Context Task Tools Result Call Run Start Resume Ask Answer " +
 	"ctx task in impl conn c f err zero opts token step message answer answer2 p P S s In Out in2 " +
-	"TaskStatus TaskStatusWorking taskCapabilities CodeParseError NewSClient STools SClient sRunInput sRunOutput AskIn " +
+	"TaskStatus TaskStatusWorking taskCapabilities NewSClient STools SClient sRunInput sRunOutput AskIn " +
 	"w Runner SWorkflows InWorkflows QuestionInput questionInput RunWorkflow StartRun ResumeRun StartStart RunInput RunOutput AdditionalProperties MarshalJSON UnmarshalJSON String " +
 	"Error x X ID Id id iD HTTPServerURL ı İ ſ K Å ǅ ß ñ é 天気 ä_ _Ä a1 A1 a_1 A_1 𝒜 x٣")
 

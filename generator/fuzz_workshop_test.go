@@ -50,8 +50,6 @@ const (
 
 	StatusWorking, StatusInputRequired, StatusCompleted, StatusFailed, StatusCancelled Status = "w", "i", "c", "f", "x"
 
-	CodeParseError, CodeInvalidRequest, CodeMethodNotFound, CodeInvalidParams, CodeInternalError  = 1, 2, 3, 4, 5
-	CodeHeaderMismatch, CodeMissingClientCapability, CodeUnsupportedProtocolVersion              = 6, 7, 8
 )
 
 type (

@@ -58,11 +58,6 @@ func readProtocol(revisions []string) (emit.Protocol, error) {
 				protocol.Statuses = append(protocol.Statuses, s.Name)
 			}
 		}
-		for _, c := range surface.ErrorCodes {
-			if !slices.Contains(protocol.Codes, c.Name) {
-				protocol.Codes = append(protocol.Codes, c.Name)
-			}
-		}
 	}
 	return protocol, nil
 }

@@ -518,18 +518,6 @@ const (
 	TaskStatusCancelled     = mcptask2.StatusCancelled
 )
 
-// The codes of errors that a server sends. Package mcptask describes them.
-const (
-	CodeParseError                 = mcptask2.CodeParseError
-	CodeInvalidRequest             = mcptask2.CodeInvalidRequest
-	CodeMethodNotFound             = mcptask2.CodeMethodNotFound
-	CodeInvalidParams              = mcptask2.CodeInvalidParams
-	CodeInternalError              = mcptask2.CodeInternalError
-	CodeHeaderMismatch             = mcptask2.CodeHeaderMismatch
-	CodeMissingClientCapability    = mcptask2.CodeMissingClientCapability
-	CodeUnsupportedProtocolVersion = mcptask2.CodeUnsupportedProtocolVersion
-)
-
 const reportResult = `{
   "type": "object",
   "properties": {

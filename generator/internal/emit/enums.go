@@ -9,7 +9,6 @@ import (
 // Protocol is what every generated file says about MCP, read from the schemas of its revisions.
 type Protocol struct {
 	Statuses     []string // as on the wire
-	Codes        []string
 	Capabilities []Capability
 }
 
@@ -22,9 +21,6 @@ func (p Protocol) Names() map[string]string {
 	names := map[string]string{"TaskStatus": "Status"}
 	for _, s := range p.Statuses {
 		names["Task"+statusName(s)] = statusName(s)
-	}
-	for _, c := range p.Codes {
-		names[codeName(c)] = codeName(c)
 	}
 	return names
 }
@@ -41,36 +37,21 @@ func statusName(status string) string {
 	return b.String()
 }
 
-func codeName(name string) string { return "Code" + name }
-
 // writeProtocolNames writes the names of [Protocol.Names] that the package does not declare itself.
 func (w *writer) writeProtocolNames() {
 	if !w.pkg.Own["TaskStatus"] {
 		addDoc(w.file.Group, "TaskStatus is the status of a task as its requestor sees it.")
 		w.file.Type().Id("TaskStatus").Op("=").Add(runtimeName("Status"))
 	}
-	var statuses, codes []jen.Code
-	define := func(list []jen.Code, id, meaning string) []jen.Code {
-		if w.pkg.Own[id] {
-			return list
-		}
-		return append(list, jen.Id(id).Op("=").Add(runtimeName(meaning)))
-	}
+	var statuses []jen.Code
 	for _, s := range w.protocol.Statuses {
-		statuses = define(statuses, "Task"+statusName(s), statusName(s))
+		if id := "Task" + statusName(s); !w.pkg.Own[id] {
+			statuses = append(statuses, jen.Id(id).Op("=").Add(runtimeName(statusName(s))))
+		}
 	}
-	for _, c := range w.protocol.Codes {
-		codes = define(codes, codeName(c), codeName(c))
-	}
-	w.writeConstants("The statuses of a task. Package mcptask describes them.", statuses)
-	w.writeConstants("The codes of errors that a server sends. Package mcptask describes them.", codes)
-}
-
-// writeConstants writes a group of constants, if there are any.
-func (w *writer) writeConstants(doc string, definitions []jen.Code) {
-	if len(definitions) > 0 {
-		addDoc(w.file.Group, doc)
-		w.file.Const().Defs(definitions...)
+	if len(statuses) > 0 {
+		addDoc(w.file.Group, "The statuses of a task. Package mcptask describes them.")
+		w.file.Const().Defs(statuses...)
 	}
 }
 

@@ -83,18 +83,6 @@ const (
 	TaskStatusCancelled     = mcptask.StatusCancelled
 )
 
-// The codes of errors that a server sends. Package mcptask describes them.
-const (
-	CodeParseError                 = mcptask.CodeParseError
-	CodeInvalidRequest             = mcptask.CodeInvalidRequest
-	CodeMethodNotFound             = mcptask.CodeMethodNotFound
-	CodeInvalidParams              = mcptask.CodeInvalidParams
-	CodeInternalError              = mcptask.CodeInternalError
-	CodeHeaderMismatch             = mcptask.CodeHeaderMismatch
-	CodeMissingClientCapability    = mcptask.CodeMissingClientCapability
-	CodeUnsupportedProtocolVersion = mcptask.CodeUnsupportedProtocolVersion
-)
-
 const approvalAnswer = `{
   "type": "object",
   "properties": {

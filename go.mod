@@ -2,7 +2,10 @@ module github.com/mcptaskgen/mcptaskgen
 
 go 1.26.0
 
-tool github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen
+tool (
+	github.com/mcptaskgen/mcptaskgen/cmd/mcptask
+	github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen
+)
 
 require (
 	github.com/chromedp/chromedp v0.23.0

@@ -21,8 +21,11 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/templates"
 )
 
-// commandPath is the import path of mcptaskgen, as a tool line in go.mod names it.
-const commandPath = "github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen"
+// commandModule is the path of the module that has the commands.
+const commandModule = "github.com/mcptaskgen/mcptaskgen"
+
+// commandPaths are the import paths of the commands that a scaffold uses, as tool lines in go.mod name them.
+var commandPaths = []string{commandModule + "/cmd/mcptaskgen", commandModule + "/cmd/mcptask"}
 
 // declarationPackage is the directory and package name of a scaffold's declaration.
 const declarationPackage = "reports"
@@ -43,8 +46,8 @@ type ScaffoldConfig struct {
 	Dir string
 	// Template is one of [ScaffoldTemplates]. Empty means the first.
 	Template string
-	// Version is the version of mcptaskgen for go.mod, such as v0.1.0. Empty means the latest. It does not
-	// count if go.mod names the command already.
+	// Version is the version of the commands for go.mod, such as v0.1.0. Empty means the latest. It does not
+	// count if go.mod names them already.
 	Version string
 }
 
@@ -77,8 +80,14 @@ func NewScaffold(ctx context.Context, config ScaffoldConfig) (Scaffold, error) {
 	if err != nil {
 		return s, err
 	}
-	if !mod.hasCommand() {
-		s.prepare = append(s.prepare, []string{"get", "-tool", commandPath + "@" + cmp.Or(config.Version, "latest")})
+	get := []string{"get", "-tool"}
+	for _, command := range commandPaths {
+		if !mod.hasTool(command) {
+			get = append(get, command+"@"+cmp.Or(config.Version, "latest"))
+		}
+	}
+	if len(get) > 2 {
+		s.prepare = append(s.prepare, get)
 	}
 	s.prepare = append(s.prepare, []string{"mod", "tidy"}, []string{"generate", "./..."})
 	rel, err := filepath.Rel(mod.dir, s.dir)
@@ -208,10 +217,9 @@ type goModule struct {
 	dir string
 }
 
-// hasCommand reports whether go tool mcptaskgen works in the module.
-func (m goModule) hasCommand() bool {
-	return m.Module.Path+"/cmd/mcptaskgen" == commandPath ||
-		slices.ContainsFunc(m.Tool, func(t struct{ Path string }) bool { return t.Path == commandPath })
+// hasTool reports whether go tool runs a command in the module.
+func (m goModule) hasTool(command string) bool {
+	return m.Module.Path == commandModule || slices.ContainsFunc(m.Tool, func(t struct{ Path string }) bool { return t.Path == command })
 }
 
 // findModule finds the module that contains a directory. The directory may not exist yet.

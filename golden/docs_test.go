@@ -216,10 +216,9 @@ func commandFlags(t *testing.T) map[string][]string {
 	}
 	flags[""] = append(flags[""], flags["shared"]...)
 	delete(flags, "shared")
-	connects := readFile(t, "../cmd/mcptaskgen/server.go") + readFile(t, "../cmd/mcptaskgen/call.go") + readFile(t, "../cmd/mcptaskgen/tools.go")
-	for _, name := range []string{"call", "watch", "answer", "cancel", "tasks", "tools", "completion"} {
-		flags[name] = []string{}
-		for _, flag := range declared.FindAllStringSubmatch(connects, -1) {
+	server := readFile(t, "../cmd/internal/target/target.go")
+	for name, source := range map[string]string{"tools": server + readFile(t, "../cmd/mcptaskgen/tools.go"), "mcptask": server + readFile(t, "../cmd/mcptask/flags.go")} {
+		for _, flag := range declared.FindAllStringSubmatch(source, -1) {
 			flags[name] = append(flags[name], flag[1])
 		}
 	}
@@ -238,7 +237,7 @@ type commandCheck struct {
 // check checks a command. It returns false if it knows nothing about it.
 func (c commandCheck) check(at, line string) bool {
 	for _, prefix := range []string{"go tool ", "go run " + modulePath + "/cmd/"} {
-		if rest, ok := strings.CutPrefix(line, prefix); ok && strings.HasPrefix(rest, "mcptaskgen") {
+		if rest, ok := strings.CutPrefix(line, prefix); ok && strings.HasPrefix(rest, "mcptask") {
 			line = strings.Replace(rest, "@latest", "", 1)
 		}
 	}
@@ -249,6 +248,8 @@ func (c commandCheck) check(at, line string) bool {
 	switch words[0] {
 	case "mcptaskgen":
 		c.checkTool(at, words[1:])
+	case "mcptask":
+		c.checkTool(at, words)
 	case "make":
 		for _, target := range words[1:] {
 			if !strings.Contains(target, "=") && !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(target)+`:`).MatchString(c.makefile) {

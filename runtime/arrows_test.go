@@ -27,14 +27,26 @@ type arrow struct {
 var arrows = []arrow{
 	// The command.
 	{"cmd/internal/scripts", []string{"github.com/rogpeppe/go-internal/testscript"}, nil},
-	{"cmd/internal/calls", []string{"internal/indent", "runtime", "runtime/gosdk", "runtime/terminal", "golang.org/x/term"}, []string{"runtime/mcptasktest/bubble"}},
-	{"cmd/mcptaskgen", []string{"cmd/internal/calls", "generator/...", "runtime/terminal", "schema", "github.com/spf13/pflag"}, slices.Concat(testLibraries, []string{
-		"cmd/internal/scripts", "golden/ptytest", "runtime", "runtime/gosdk", "schema/wirecheck", "github.com/modelcontextprotocol/go-sdk/mcp",
+	{"cmd/internal/target", []string{"github.com/spf13/pflag"}, nil},
+	{"cmd/internal/build", nil, nil},
+	{"cmd/mcptaskgen", []string{"cmd/internal/build", "cmd/internal/target", "generator/...", "schema", "github.com/spf13/pflag"}, slices.Concat(testLibraries, []string{
+		"cmd/internal/scripts",
+	})},
+	{"cmd/mcptask", []string{
+		"cmd/internal/build", "cmd/internal/target", "internal/indent", "internal/terminal", "runtime", "runtime/gosdk", "schema", "github.com/spf13/pflag", "golang.org/x/term",
+	}, slices.Concat(testLibraries, []string{
+		"golden/ptytest", "runtime/mcptasktest/bubble", "schema/wirecheck", "github.com/modelcontextprotocol/go-sdk/mcp",
 	})},
 	{"cmd/...", []string{"generator/...", "schema", "github.com/spf13/pflag", "golang.org/x/tools/..."}, testLibraries},
 
-	// What the command, the generator and the runtime share. It imports nothing.
+	// What the commands, the generator and the runtime share. It imports nothing.
 	{"internal/indent", nil, []string{"pgregory.net/rapid"}},
+	{"internal/form", nil, nil},
+
+	// The screen of a person, for mcptask and for an example.
+	{"internal/terminal", []string{
+		"internal/form", "internal/indent", "runtime", "golang.org/x/term", "golang.org/x/text/width", "golang.org/x/sys/...",
+	}, []string{"golden/ptytest"}},
 
 	// The generator.
 	{"generator/...", []string{
@@ -61,11 +73,10 @@ var arrows = []arrow{
 	{"runtime/internal/limit", []string{"runtime/internal/guard", "runtime/internal/text", "golang.org/x/time/rate"}, runtimeTests},
 	{"runtime/internal/pool", []string{"runtime/internal/guard", "runtime/internal/index"}, runtimeTests},
 	{"runtime/internal/validate", []string{"runtime/internal/text", "github.com/santhosh-tekuri/jsonschema/v6"}, nil},
-	{"runtime/internal/form", []string{"runtime/internal/text"}, nil},
 
 	// The way of a request, from the SDK inwards.
 	{"runtime/gosdk", []string{
-		"runtime", "runtime/gateway", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/wire", "runtime/internal/form", "runtime/internal/guard", "runtime/internal/hook",
+		"runtime", "runtime/gateway", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/wire", "internal/form", "runtime/internal/guard", "runtime/internal/hook",
 		"runtime/internal/text",
 		"github.com/modelcontextprotocol/go-sdk/...", "github.com/google/jsonschema-go/...",
 	}, slices.Concat(runtimeTests, []string{"runtime/oteltask", "go.opentelemetry.io/otel/..."})},
@@ -73,11 +84,7 @@ var arrows = []arrow{
 	{"runtime/oteltask", []string{"runtime", "runtime/internal/guard", "runtime/internal/text", "go.opentelemetry.io/otel/..."}, slices.Concat(runtimeTests, []string{
 		"go.opentelemetry.io/otel/...", "github.com/modelcontextprotocol/go-sdk/mcp",
 	})},
-	{"runtime/console", []string{"internal/indent", "runtime", "runtime/internal/form", "runtime/internal/guard", "runtime/internal/text"}, slices.Concat(runtimeTests, []string{"github.com/chromedp/..."})},
-	{"runtime/terminal", []string{
-		"internal/indent", "runtime", "runtime/internal/form", "runtime/internal/guard", "runtime/internal/text", "runtime/internal/validate",
-		"golang.org/x/term", "golang.org/x/text/width", "golang.org/x/sys/...",
-	}, runtimeTests},
+	{"runtime/console", []string{"internal/indent", "runtime", "internal/form", "runtime/internal/guard", "runtime/internal/text"}, slices.Concat(runtimeTests, []string{"github.com/chromedp/..."})},
 	{"runtime/mcpgo", []string{"runtime", "runtime/gateway", "github.com/mark3labs/mcp-go/..."}, runtimeTests},
 	{"runtime/gateway/...", []string{
 		"runtime", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/fallback", "runtime/internal/wire", "runtime/internal/guard",
@@ -124,7 +131,7 @@ var arrows = []arrow{
 
 	// Generated code, and whole programs that may use any library.
 	{"golden/...", []string{"runtime/...", "schema/...", anyLibrary}, []string{"generator/...", "golden/pages"}},
-	{"examples/...", []string{"runtime/...", "golden/...", "schema/...", anyLibrary}, []string{"generator/..."}},
+	{"examples/...", []string{"internal/terminal", "runtime/...", "golden/...", "schema/...", anyLibrary}, []string{"generator/..."}},
 }
 
 // anyLibrary means all packages of other modules.
@@ -233,7 +240,7 @@ func TestServerLinksLittle(t *testing.T) {
 	listed := listPackages(t)
 	expected := findLinked(listed, module+"runtime", "github.com/modelcontextprotocol/go-sdk/mcp")
 	for path := range findLinked(listed, module+"runtime/gosdk") {
-		if expected[path] || strings.HasPrefix(path, module+"runtime/") {
+		if expected[path] || strings.HasPrefix(path, module+"runtime/") || path == module+"internal/form" {
 			continue
 		}
 		if !listed[path].Standard || slices.ContainsFunc(heavy, func(pattern string) bool { return covers(pattern, path) }) {
@@ -261,6 +268,31 @@ func TestLinksNoDriver(t *testing.T) {
 		for other := range drivers {
 			if links(driver, module+other) != (other == store) {
 				t.Errorf("%s links %s: %v", other, driver, other != store)
+			}
+		}
+	}
+}
+
+// TestCommandsLinkLittle checks that the command that generates links nothing of the runtime, and that the command for a person
+// links the client, with no driver, no adapter of another SDK and no generator.
+func TestCommandsLinkLittle(t *testing.T) {
+	listed := listPackages(t)
+	for command, refused := range map[string][]string{
+		"cmd/mcptaskgen": {"runtime/...", "internal/terminal", "github.com/modelcontextprotocol/..."},
+		"cmd/mcptaskvet": {"runtime/...", "internal/terminal", "github.com/modelcontextprotocol/..."},
+		"cmd/mcptask": {
+			"generator/...", "runtime/console", "runtime/mcpgo", "runtime/oteltask", "runtime/sqlite", "runtime/postgres", "runtime/internal/durable", "runtime/mcptasktest/...",
+			"modernc.org/...", "github.com/jackc/...", "go.opentelemetry.io/...", "github.com/mark3labs/...", "github.com/dave/...", "github.com/invopop/...", "golang.org/x/tools/...",
+		},
+	} {
+		linked := findLinked(listed, module+command)
+		if len(linked) < 50 {
+			t.Fatalf("go list tells too little of %s: %v", command, linked)
+		}
+		for path := range linked {
+			short := strings.TrimPrefix(path, module)
+			if !listed[path].Standard && slices.ContainsFunc(refused, func(pattern string) bool { return covers(pattern, short) }) {
+				t.Errorf("%s links %s", command, short)
 			}
 		}
 	}

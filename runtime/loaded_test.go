@@ -19,7 +19,7 @@ const module = "github.com/mcptaskgen/mcptaskgen/"
 
 // publicPackages are the packages whose exported names users depend on.
 var publicPackages = []string{
-	"runtime", "runtime/storetest", "runtime/executortest", "runtime/gateway", "runtime/gosdk", "runtime/mcpgo", "runtime/console", "runtime/mcptasktest", "runtime/oteltask", "runtime/terminal",
+	"runtime", "runtime/storetest", "runtime/executortest", "runtime/gateway", "runtime/gosdk", "runtime/mcpgo", "runtime/console", "runtime/mcptasktest", "runtime/oteltask",
 	"generator", "generator/analyzer", "generator/commandline",
 }
 

@@ -21,15 +21,11 @@ const generateUsage = `mcptaskgen generates MCP tool servers and clients, with t
 Usage:
   mcptaskgen [flags] [packages]       generate; with --check or --diff, only compare
   mcptaskgen init [flags] [dir]       write a first declaration, server and test
-  mcptaskgen call [flags] URL TOOL    call a tool of an MCP server and wait for its result
-  mcptaskgen watch|answer|cancel|tasks [flags] URL ...
-                                      wait for tasks, answer their questions, cancel or list them
-  mcptaskgen tools [flags] URL [TOOL] show the tools of an MCP server, or record their list
+  mcptaskgen tools [flags] URL        record the list of tools of an MCP server
   mcptaskgen docs [flags] [packages]  print a reference of the declared tools as Markdown
   mcptaskgen schema ...               list the revisions of MCP, or compare their schemas
   mcptaskgen upgrade [flags] [packages]
                                       generate for another revision
-  mcptaskgen completion SHELL         print a script that completes command lines
   mcptaskgen version                  print what this program was built from
   mcptaskgen help [command]           print the help of a command
 
@@ -69,6 +65,8 @@ The first line of a generated file records its flags. Without --out, --server-on
 --revision, --schema and --tools, a run by hand uses them again. A package's own //go:generate lines go
 before them, those with --tools or docs included. So mcptaskgen --check ./... compares every generated
 file of a module.
+
+To call tools at a terminal, run mcptask.
 
 Flags:
 `

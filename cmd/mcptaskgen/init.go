@@ -19,8 +19,8 @@ Usage:
 
 It writes a declaration with a tool that runs as a task, its implementation, a server that keeps its
 tasks in a database, and a test. The default directory is the current one. Then it runs go get -tool
-if go.mod does not name mcptaskgen, go mod tidy and go generate. After that the server runs as it is,
-and init prints how to start it and how to call its tool.
+if go.mod does not name mcptaskgen and mcptask, go mod tidy and go generate. After that the server runs
+as it is, and init prints how to start it and how to call its tool with mcptask.
 
 The directory must be in a module, which go mod init makes. It must hold no Go files: init never
 replaces a file.

@@ -63,10 +63,7 @@ func (i invocation) printText(text string, err error) int {
 
 // namedCommands returns the subcommands. Without a subcommand, mcptaskgen generates code.
 func namedCommands() []command {
-	return []command{
-		initCommand(), callCommand(), watchCommand(), answerCommand(), cancelCommand(), tasksCommand(), toolsCommand(),
-		docsCommand(), schemaCommand(), upgradeCommand(), completionCommand(), versionCommand(),
-	}
+	return []command{initCommand(), toolsCommand(), docsCommand(), schemaCommand(), upgradeCommand(), versionCommand()}
 }
 
 // commandNames returns the names of the subcommands.
@@ -85,9 +82,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		if name := args[0]; !strings.HasPrefix(name, "-") && !slices.Contains(names, name) {
 			return invocation{stderr: stderr}.printError(fmt.Errorf("mcptaskgen: unknown command %q; the commands are %s; see mcptaskgen --help", name, strings.Join(names, ", ")))
 		}
-	}
-	if len(args) > 0 && args[0] == completeWord {
-		return invocation{args[1:], stdout, stderr}.complete(ctx)
 	}
 	c := generateCommand()
 	if len(args) > 0 && slices.Contains(names, args[0]) {

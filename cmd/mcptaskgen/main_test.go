@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,21 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write what the scripts compare with")
 
-// removePrograms removes what tests have built.
-var removePrograms = func() {}
-
-// tests are the tests of this package, and what comes after them.
-type tests struct{ *testing.M }
-
-// Run implements testscript.TestingM.
-func (t tests) Run() int {
-	defer func() { removePrograms() }()
-	return t.M.Run()
-}
-
 func TestMain(m *testing.M) {
-	testscript.Main(tests{m}, map[string]func(){
-		"callserver": serveCalls,
+	testscript.Main(m, map[string]func(){
 		"mcptaskgen": func() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) },
 	})
 }
@@ -41,12 +27,6 @@ func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
 // runScripts runs each script of a directory in a module of its own. A stub stands for the runtime, because the generator
 // needs only its names.
 func runScripts(t *testing.T, dir string) {
-	t.Helper()
-	runScriptsIn(t, dir, nil)
-}
-
-// runScriptsIn is runScripts with more of an environment.
-func runScriptsIn(t *testing.T, dir string, environment map[string]string) {
 	t.Helper()
 	checkoutMod, checkoutSum := scripts.RequireCheckout(t)
 	params := testscript.Params{
@@ -59,8 +39,6 @@ func runScriptsIn(t *testing.T, dir string, environment map[string]string) {
 			return false, fmt.Errorf("unknown condition %q", condition)
 		},
 	}
-	all := map[string]string{"SCHEMAS": filepath.Join(scripts.Checkout(t), "schema")}
-	maps.Copy(all, environment)
 	scripts.Run(t, params, map[string]string{
 		"checkout.mod":               checkoutMod, // for a script that needs the runtime as it is
 		"checkout.sum":               checkoutSum,
@@ -68,5 +46,5 @@ func runScriptsIn(t *testing.T, dir string, environment map[string]string) {
 		"mcptask/runtime/runtime.go": "package mcptask\n\ntype Task struct{}\n\ntype Result struct{}\n",
 		"go.mod": "module example.com/m\n\ngo 1.26\n\nrequire github.com/mcptaskgen/mcptaskgen v0.0.0\n\n" +
 			"replace github.com/mcptaskgen/mcptaskgen => ./mcptask\n",
-	}, all)
+	}, map[string]string{"SCHEMAS": filepath.Join(scripts.Checkout(t), "schema")})
 }

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"runtime"
-	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/mcptaskgen/mcptaskgen/cmd/internal/build"
 )
 
 const versionUsage = `mcptaskgen version prints what this program was built from, for reports of problems.
@@ -26,30 +24,5 @@ func versionCommand() command {
 }
 
 func (i invocation) printVersion() int {
-	info, _ := debug.ReadBuildInfo()
-	fmt.Fprint(i.stdout, describeBuild(info))
-	return exitOK
-}
-
-// describeBuild describes a build by what the go command recorded in the program. info may be nil.
-func describeBuild(info *debug.BuildInfo) string {
-	version, system := "(devel)", runtime.Version()
-	settings := map[string]string{}
-	if info != nil {
-		if info.Main.Version != "" {
-			version = info.Main.Version
-		}
-		for _, s := range info.Settings {
-			settings[s.Key] = s.Value
-		}
-	}
-	text := "mcptaskgen " + version + "\n"
-	if commit := settings["vcs.revision"]; commit != "" {
-		line := []string{"commit", commit, settings["vcs.time"]}
-		if settings["vcs.modified"] == "true" {
-			line = append(line, "with uncommitted changes")
-		}
-		text += strings.Join(line, " ") + "\n"
-	}
-	return text + system + " " + runtime.GOOS + "/" + runtime.GOARCH + "\n"
+	return i.printText(build.Describe("mcptaskgen"), nil)
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/examples/pipeline/pipeline"
+	"github.com/mcptaskgen/mcptaskgen/internal/terminal"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
-	"github.com/mcptaskgen/mcptaskgen/runtime/terminal"
 )
 
 // patience is how long the demo waits for a person, who may watch only.
@@ -49,7 +49,7 @@ type story struct {
 // newStory returns a story that is told on a terminal, or in lines if the file is none.
 func newStory(in, out *os.File, leave context.CancelCauseFunc) *story {
 	s := &story{out: out, leave: leave}
-	s.t = terminal.New(terminal.Options{In: in, Out: out, Interrupt: s.interrupt})
+	s.t = terminal.New(in, out, s.interrupt)
 	s.isColored = s.t.CanAsk() && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return s
 }
@@ -252,7 +252,7 @@ func (s *story) killServer(ctx context.Context) error {
 
 // showFirstStage shows a pipeline until its first stage is over, and returns the next one.
 func (s *story) showFirstStage(ctx context.Context, call *mcptask.Call[pipeline.RunReport]) (stage string, err error) {
-	bar := terminal.New(terminal.Options{Out: s.out}) // closing it takes the bar of a task away that goes on
+	bar := terminal.New(nil, s.out, nil) // closing it takes the bar of a task away that goes on
 	defer bar.Close()
 	for snapshot, err := range call.Updates(ctx) {
 		if err != nil {

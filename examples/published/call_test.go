@@ -25,7 +25,7 @@ type commandLine struct {
 	stderr string // a part of it
 }
 
-// TestCommand runs mcptaskgen call against published servers, as a person does.
+// TestCommand runs mcptask call against published servers, as a person does.
 func TestCommand(t *testing.T) {
 	files, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -36,12 +36,12 @@ func TestCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("MEMORY_FILE_PATH", filepath.Join(t.TempDir(), "memory.jsonl"))
-	program := peer.Build(t, "../../cmd/mcptaskgen")
+	program := peer.Build(t, "../../cmd/mcptask")
 	call := []string{"call"}
 	lines := map[string][]commandLine{
 		"everything": {
 			{call, []string{"get-sum", "a=40", "b=2"}, 0, "The sum of 40 and 2 is 42.\n", ""},
-			{call, []string{"get-sum", "a=many", "b=2"}, 2, "", `mcptaskgen call: a: got "many", want a number`},
+			{call, []string{"get-sum", "a=many", "b=2"}, 2, "", `mcptask call: a: got "many", want a number`},
 			{call, []string{"get-smu"}, 2, "", `the server has no tool "get-smu"; did you mean get-sum?`},
 			{call, []string{"get-structured-content", "location=Chicago"}, 0, `"temperature": 36`, ""},
 			{call, []string{"get-tiny-image"}, 0, "Here's the image", "image.png (image/png, 4033 bytes): --save DIRECTORY writes it"},
@@ -56,7 +56,7 @@ func TestCommand(t *testing.T) {
 		"memory": {
 			{call, []string{"create_entities", `entities:=[{"name":"n","entityType":"t","observations":["o"]}]`}, 0, `"name": "n"`, ""},
 			{call, []string{"open_nodes", "names=n", "names=m"}, 0, `"name": "n"`, ""},
-			{call, []string{"create_entities", `entities={"a":1}`}, 2, "", `mcptaskgen call: entities.0: missing properties "name", "entityType", "observations"`},
+			{call, []string{"create_entities", `entities={"a":1}`}, 2, "", `mcptask call: entities.0: missing properties "name", "entityType", "observations"`},
 		},
 	}
 	// A program that has run a task takes seconds to end.

@@ -102,12 +102,8 @@ func (s *screen) obey(parameters string, final byte) {
 		for i := s.row + 1; i < len(s.rows); i++ {
 			s.rows[i] = nil
 		}
-	case final == 'A':
-		n, err := strconv.Atoi(parameters)
-		if err != nil || n > s.row {
-			panic(fmt.Sprintf("cannot go up %q from row %d", parameters, s.row))
-		}
-		s.row -= n
+	case final >= 'A' && final <= 'D':
+		s.move(parameters, final)
 	case final == 'm':
 		s.colored = true
 	case parameters == "?25":
@@ -115,6 +111,30 @@ func (s *screen) obey(parameters string, final byte) {
 	case parameters == "?2004":
 	default:
 		panic(fmt.Sprintf("unknown sequence %q%c", parameters, final))
+	}
+}
+
+// move moves the cursor up, down, right or left.
+func (s *screen) move(parameters string, final byte) {
+	n := 1
+	if parameters != "" {
+		var err error
+		if n, err = strconv.Atoi(parameters); err != nil {
+			panic(fmt.Sprintf("cannot move by %q", parameters))
+		}
+	}
+	switch final {
+	case 'A':
+		s.row -= n
+	case 'B':
+		s.row += n
+	case 'C':
+		s.col += n
+	case 'D':
+		s.col -= n
+	}
+	if s.row < 0 || s.row >= len(s.rows) || s.col < 0 || s.col > s.width {
+		panic(fmt.Sprintf("cannot move by %q%c", parameters, final))
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcptaskgen/mcptaskgen/internal/form"
 	"github.com/mcptaskgen/mcptaskgen/internal/indent"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/form"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/form"
+	"github.com/mcptaskgen/mcptaskgen/internal/form"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 

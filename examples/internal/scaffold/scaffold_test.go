@@ -19,7 +19,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/peer"
 )
 
-// published is what write_report returns if the person agrees, as mcptaskgen call prints it.
+// published is what write_report returns if the person agrees, as mcptask call prints it.
 const published = "{\n  \"text\": \"All is well in the north.\",\n  \"published\": true\n}\n"
 
 // publish are the arguments of write_report for a report that is published, and the person's answer.
@@ -30,7 +30,7 @@ func TestHTTP(t *testing.T) {
 	t.Parallel()
 	p := writeProgram(t, "http")
 	s := p.serve("127.0.0.1:0")
-	call := p.command("go", append([]string{"tool", "mcptaskgen", "call", s.url}, publish...)...)
+	call := p.command("go", append([]string{"tool", "mcptask", "call", s.url}, publish...)...)
 	progress, err := call.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -74,16 +74,16 @@ func TestBearer(t *testing.T) {
 		t.Errorf("without a token: HTTP %d, WWW-Authenticate: %q", response.StatusCode, got)
 	}
 	for _, flags := range [][]string{nil, {"--token-env", "ANOTHER_TOKEN"}} {
-		if code, said := p.exitCode("go", append([]string{"tool", "mcptaskgen", "call", s.url, "list_regions"}, flags...)...); code != 3 {
+		if code, said := p.exitCode("go", append([]string{"tool", "mcptask", "call", s.url, "list_regions"}, flags...)...); code != 3 {
 			t.Errorf("with the flags %q, call ends with %d: %s", flags, code, said)
 		}
 	}
 	token := []string{"--token-env", "TASKS_TOKEN"}
-	if got := p.mcptaskgen(append(append([]string{"call", s.url}, publish...), token...)...); got != published {
+	if got := p.mcptask(append(append([]string{"call", s.url}, publish...), token...)...); got != published {
 		t.Error(got)
 	}
 	// Only callers who are known may list their tasks.
-	if got := p.mcptaskgen(append([]string{"tasks", "--revision", "2025-11-25", s.url}, token...)...); !strings.Contains(got, "  completed  ") {
+	if got := p.mcptask(append([]string{"tasks", "--revision", "2025-11-25", s.url}, token...)...); !strings.Contains(got, "  completed  ") {
 		t.Error(got)
 	}
 	s.stop()
@@ -93,11 +93,11 @@ func TestBearer(t *testing.T) {
 func TestStdio(t *testing.T) {
 	t.Parallel()
 	p := writeProgram(t, "stdio")
-	if got := p.mcptaskgen("call", "--answer", "publish=decline", "--", p.binary, "--", "write_report", "region=north", "publish=true"); !strings.Contains(got, `"published": false`) {
+	if got := p.mcptask("call", "--answer", "publish=decline", "--", p.binary, "--", "write_report", "region=north", "publish=true"); !strings.Contains(got, `"published": false`) {
 		t.Errorf("a report that the person declines to publish: %s", got)
 	}
-	id := strings.TrimSpace(p.mcptaskgen("call", "--detach", "--quiet", "--", p.binary, "-db", "other.db", "--", "write_report", "region=north"))
-	if got := p.mcptaskgen("watch", "--", p.binary, "-db", "other.db", "--", id); !strings.Contains(got, "All is well in the north.") {
+	id := strings.TrimSpace(p.mcptask("call", "--detach", "--quiet", "--", p.binary, "-db", "other.db", "--", "write_report", "region=north"))
+	if got := p.mcptask("watch", "--", p.binary, "-db", "other.db", "--", id); !strings.Contains(got, "All is well in the north.") {
 		t.Error(got)
 	}
 }
@@ -111,13 +111,13 @@ func TestPostgres(t *testing.T) {
 	}
 	p.environment = append(p.environment, "TASKS_DSN="+peer.Database(t))
 	s := p.serve("127.0.0.1:0")
-	if got := p.mcptaskgen(append([]string{"call", s.url}, publish...)...); got != published {
+	if got := p.mcptask(append([]string{"call", s.url}, publish...)...); got != published {
 		t.Error(got)
 	}
-	id := strings.TrimSpace(p.mcptaskgen("call", "--detach", "--quiet", s.url, "write_report", "region=north"))
+	id := strings.TrimSpace(p.mcptask("call", "--detach", "--quiet", s.url, "write_report", "region=north"))
 	s.stop()
 	s = p.serve(s.address())
-	if got := p.mcptaskgen("watch", s.url, id); !strings.Contains(got, "All is well in the north.") {
+	if got := p.mcptask("watch", s.url, id); !strings.Contains(got, "All is well in the north.") {
 		t.Error(got)
 	}
 	s.stop()
@@ -158,7 +158,7 @@ func initProgram(t testing.TB, template string) *program {
 	p.environment = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "TASKS_TOKEN=", "TASKS_DSN=")
 	p.binary = filepath.Join(p.dir, "bin", "hello.exe") // the end is for Windows
 	p.run("go", "mod", "init", "example.com/hello")
-	p.run("go", "mod", "edit", "-replace", path+"="+root, "-require", path+"@v0.0.0", "-tool", path+"/cmd/mcptaskgen")
+	p.run("go", "mod", "edit", "-replace", path+"="+root, "-require", path+"@v0.0.0", "-tool", path+"/cmd/mcptaskgen", "-tool", path+"/cmd/mcptask")
 	if code, said := p.exitCode("go", "mod", "tidy"); code != 0 {
 		peer.Missing(t, "go mod tidy finds no modules: it needs a module proxy or a full module cache: "+said)
 	}
@@ -189,6 +189,12 @@ func (p *program) run(name string, args ...string) string {
 func (p *program) mcptaskgen(args ...string) string {
 	p.t.Helper()
 	return p.run("go", append([]string{"tool", "mcptaskgen"}, args...)...)
+}
+
+// mcptask runs the command for a person in the module and returns its standard output.
+func (p *program) mcptask(args ...string) string {
+	p.t.Helper()
+	return p.run("go", append([]string{"tool", "mcptask"}, args...)...)
 }
 
 // exitCode runs a command in the module and returns its exit code and what it has said.

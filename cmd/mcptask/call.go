@@ -1,0 +1,414 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/mcptaskgen/mcptaskgen/internal/terminal"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// toolCall says what to call.
+type toolCall struct {
+	name string
+	// words are the arguments as a person types them: see terminal.Arguments. They add to arguments, a JSON object or nil.
+	words          []string
+	arguments      json.RawMessage
+	detach, plain  bool
+	ttl            time.Duration
+	idempotencyKey string
+}
+
+// interruption is the error of work that the person, or the system, ends by a signal.
+type interruption struct{ signal os.Signal }
+
+// Error implements error.
+func (i interruption) Error() string {
+	if i.signal == os.Interrupt {
+		return "interrupted"
+	}
+	return "ended by a signal: " + i.signal.String()
+}
+
+// code returns the exit code, as shells have it.
+func (i interruption) code() int {
+	if number, ok := i.signal.(syscall.Signal); ok {
+		return 128 + int(number)
+	}
+	return exitInterrupted
+}
+
+const (
+	// onePress is for how long further interrupts belong to one press of Ctrl-C. The terminal sends it to the go command and
+	// to the tool that the go command runs, and the go command passes its own on to the tool.
+	onePress = 300 * time.Millisecond
+	// secondInterrupt is how long the person has for the second Ctrl-C, which cancels the task.
+	secondInterrupt = 2 * time.Second
+	// cancelWithin bounds that cancellation.
+	cancelWithin = 10 * time.Second
+)
+
+// run calls the tool and prints its result.
+func (c toolCall) run(ctx context.Context, s *session) error {
+	info, err := s.findTool(ctx, c.name)
+	if err != nil {
+		return err
+	}
+	arguments, err := terminal.Arguments(ctx, info, c.arguments, c.words)
+	if err != nil {
+		return usageFailure(fmt.Errorf("%w; %s shows the arguments", err, s.server.commandLine("tools", c.name)))
+	}
+	options := []mcptask.CallOption{mcptask.TTL(c.ttl), func(call *mcptask.ToolCall) { call.IdempotencyKey = c.idempotencyKey }}
+	if c.plain {
+		options = append(options, mcptask.Plain())
+	}
+	if isTerminal(s.stderr) { // elsewhere each state is a line, and there is no task yet
+		s.show(c.name, mcptask.Snapshot{Status: mcptask.StatusWorking})
+	}
+	var call *mcptask.Call[*mcptask.Result]
+	err = s.interruptible(ctx, "", func(ctx context.Context) error {
+		call, err = mcptask.Start[*mcptask.Result](ctx, s.conn, c.name, arguments, options...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if id := call.TaskID(); id != "" && c.detach {
+		return s.printDetached(id)
+	}
+	return s.follow(ctx, c.name, call)
+}
+
+// run connects to the server and does something on it. The error is a *failure.
+func (c *config) run(ctx context.Context, do action) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if c.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.timeout)
+		defer cancel()
+	}
+	if err := c.check(); err != nil {
+		return usageFailure(err)
+	}
+	s := newSession(c)
+	defer s.close()
+	err := s.interruptible(ctx, "", s.connect)
+	if err == nil {
+		err = do(ctx, s)
+	}
+	if err == nil {
+		return nil
+	}
+	f := describeFailure(err, "")
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		f.code, f.kind, f.error = exitTimeout, "timeout", fmt.Errorf("--timeout %v is over", c.timeout)
+		if f.task != "" {
+			f.error = fmt.Errorf("%w. %s", f.error, c.server.sayGoesOn(f.task))
+		}
+	case f.code == exitUnreachable && f.task != "":
+		f.error = fmt.Errorf("%w\nIf the task goes on, this waits for it:\n  %s", f.error, c.server.commandLine("watch", f.task))
+	}
+	return f
+}
+
+// check returns an error for what would fail only after the tool has begun.
+func (c *config) check() error {
+	if c.sample != "" {
+		if _, err := exec.LookPath(strings.Fields(c.sample)[0]); err != nil {
+			return fmt.Errorf("--sample: %w", err)
+		}
+	}
+	if info, err := os.Stat(c.save); c.save != "" && (err != nil || !info.IsDir()) {
+		return fmt.Errorf("--save: %s is not a directory", c.save)
+	}
+	return nil
+}
+
+// listTools returns the server's tools.
+func (s *session) listTools(ctx context.Context) (tools []mcptask.ToolInfo, err error) {
+	err = s.interruptible(ctx, "", func(ctx context.Context) (err error) {
+		tools, err = s.conn.ListTools(ctx)
+		return err
+	})
+	return tools, err
+}
+
+// findTool returns what the server says of a tool.
+func (s *session) findTool(ctx context.Context, name string) (mcptask.ToolInfo, error) {
+	tools, err := s.listTools(ctx)
+	if err != nil {
+		return mcptask.ToolInfo{}, err
+	}
+	var names []string
+	for _, tool := range tools {
+		if tool.Name == name {
+			return tool, nil
+		}
+		names = append(names, tool.Name)
+	}
+	return mcptask.ToolInfo{}, usageFailure(terminal.Unknown("the server", "tool", name, names))
+}
+
+// interruptible does work. It cancels the work and waits for its end if the person presses Ctrl-C, if the system ends the
+// command by a signal, or if the task asks what nobody here can answer. task is the task that the work is about, or "".
+func (s *session) interruptible(ctx context.Context, task string, work func(context.Context) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	done := make(chan struct{})
+	var err error // once it is done
+	go func() {
+		defer close(done)
+		defer func() {
+			if r := recover(); r != nil {
+				err = fmt.Errorf("it panicked: %v", r)
+			}
+		}()
+		err = work(ctx)
+	}()
+	select {
+	case <-done:
+		return err
+	case q := <-s.asked:
+		stop(nil)
+		<-done
+		if q.TaskID != "" {
+			task = q.TaskID
+		}
+		return s.needAnswer(task, q)
+	case signal := <-s.interrupts:
+		stop(interruption{signal})
+		<-done
+		return interruption{signal}
+	}
+}
+
+// needAnswer returns the failure of a command whose task asks what nobody here can answer. task may be "".
+func (s *session) needAnswer(task string, q openQuestion) *failure {
+	f := &failure{code: exitAsks, kind: "needs_answer", task: task, question: newQuestion(q.Question)}
+	text := "an answer is needed: " + terminal.Printable(q.Message, false)
+	switch {
+	case errors.Is(q.fault, mcptask.ErrInvalidAnswer):
+		f.code, f.kind = exitUsage, "wrong_answer"
+		text = "the answer was not sent: " + terminal.Printable(q.fault.Error(), false) + "\nThe question is: " + terminal.Printable(q.Message, false)
+	case q.fault != nil:
+		text += "\n" + terminal.Printable(q.fault.Error(), false)
+	}
+	if task != "" {
+		words := []string{task}
+		if q.Key != "" {
+			words = append(words, q.Key)
+		}
+		text += "\nThis answers it:\n  " + s.server.commandLine("answer", words...)
+	}
+	f.error = errors.New(text)
+	return f
+}
+
+// follow shows a call until it is done, and prints its result. Ctrl-C leaves a task running. A second Ctrl-C cancels it.
+func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*mcptask.Result]) error {
+	id := call.TaskID()
+	var last mcptask.Snapshot
+	err := s.interruptible(ctx, id, func(ctx context.Context) error {
+		for snapshot, err := range call.Updates(ctx) {
+			if err != nil {
+				return err
+			}
+			last = snapshot
+			if !snapshot.Done() { // the result, or the failure, tells the end
+				s.show(name, snapshot)
+			}
+			if s.format == formatLines && !snapshot.Done() {
+				if err := s.printLine(describeState(snapshot)); err != nil {
+					return usageFailure(err)
+				}
+			}
+		}
+		return nil
+	})
+	var interrupted interruption
+	switch {
+	case errors.As(err, &interrupted):
+		return s.leave(ctx, interrupted, id, call)
+	case err != nil:
+		return describeFailure(err, id)
+	}
+	result, err := call.Wait(ctx)
+	var tool *mcptask.ToolError
+	if errors.As(err, &tool) {
+		result = tool.Result
+	}
+	s.terminal.Close()
+	if printed := s.printEnd(last, result); printed != nil {
+		return usageFailure(printed)
+	}
+	if err != nil {
+		return describeFailure(err, id)
+	}
+	return nil
+}
+
+// leave ends the wait for a task after a signal. After Ctrl-C it offers that a second one cancels the task. A second one
+// counts only after that offer.
+func (s *session) leave(ctx context.Context, by interruption, id string, call *mcptask.Call[*mcptask.Result]) error {
+	left := describeFailure(by, id)
+	if id == "" {
+		return left
+	}
+	s.terminal.Printf("%s", s.server.sayGoesOn(id))
+	if by.signal != os.Interrupt {
+		return left
+	}
+	timer := time.NewTimer(onePress)
+	defer timer.Stop()
+	for isTold, isPressed := false, false; !isPressed; {
+		select {
+		case <-timer.C:
+			if isTold {
+				return left
+			}
+			isTold = true
+			s.terminal.Printf("Ctrl-C once more cancels it.")
+			timer.Reset(secondInterrupt)
+		case signal := <-s.interrupts:
+			if signal != os.Interrupt {
+				return describeFailure(interruption{signal}, id)
+			}
+			isPressed = isTold
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
+	defer cancel()
+	if err := call.Cancel(ctx); err != nil {
+		return describeFailure(fmt.Errorf("the task was not cancelled: %w", err), id)
+	}
+	return &failure{code: exitCancelled, kind: "cancelled", task: id, error: errors.New("the task was cancelled")}
+}
+
+// state is a task as a program reads it.
+type state struct {
+	Task      string          `json:"task,omitempty"`
+	Status    mcptask.Status  `json:"status"`
+	Message   string          `json:"message,omitempty"`
+	Done      float64         `json:"done,omitempty"`
+	Total     float64         `json:"total,omitempty"`
+	CreatedAt *time.Time      `json:"created,omitempty"`
+	UpdatedAt *time.Time      `json:"updated,omitempty"`
+	Questions []*question     `json:"questions,omitempty"`
+	Result    *mcptask.Result `json:"result,omitempty"`
+	Error     *mcptask.Error  `json:"error,omitempty"`
+}
+
+// describeState describes a task.
+func describeState(s mcptask.Snapshot) state {
+	described := state{
+		Task: s.TaskID, Status: s.Status, Message: s.Message, Done: s.Progress.Done, Total: s.Progress.Total,
+		CreatedAt: nonZero(s.CreatedAt), UpdatedAt: nonZero(s.UpdatedAt), Result: s.Result, Error: s.Error,
+	}
+	for _, q := range s.Questions {
+		described.Questions = append(described.Questions, newQuestion(q))
+	}
+	return described
+}
+
+// nonZero returns a time, or nil if it is zero.
+func nonZero(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// printLine prints a value as one line of JSON.
+func (s *session) printLine(value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return s.print(string(text))
+}
+
+// print prints a line to standard output. At a terminal, where a question may be on the screen, the line goes above it.
+func (s *session) print(line string) error {
+	if isTerminal(s.stdout) && isTerminal(s.stderr) {
+		s.terminal.Printf("%s", line)
+		return nil
+	}
+	_, err := fmt.Fprintln(s.stdout, line)
+	return err
+}
+
+// printDetached prints the task that goes on.
+func (s *session) printDetached(id string) error {
+	s.terminal.Close()
+	if s.format == formatText {
+		shown := id
+		if isTerminal(s.stdout) {
+			shown = terminal.Printable(id, false)
+		}
+		if _, err := fmt.Fprintln(s.stdout, shown); err != nil {
+			return usageFailure(err)
+		}
+		if !s.quiet {
+			fmt.Fprintln(s.stderr, s.server.sayGoesOn(id))
+		}
+		return nil
+	}
+	if err := s.printLine(state{Task: id, Status: mcptask.StatusWorking}); err != nil {
+		return usageFailure(err)
+	}
+	return nil
+}
+
+// printEnd prints a task that is done. result is nil if there is none.
+func (s *session) printEnd(last mcptask.Snapshot, result *mcptask.Result) error {
+	if s.format != formatText {
+		if err := s.printLine(describeState(last)); err != nil {
+			return err
+		}
+		if s.save == "" {
+			return nil
+		}
+	}
+	if result == nil || result.IsError { // the failure says it
+		return nil
+	}
+	text, files := terminal.ReadResult(result)
+	if isTerminal(s.stdout) {
+		text = terminal.Printable(text, true)
+	}
+	if text != "" && s.format == formatText {
+		if _, err := fmt.Fprintln(s.stdout, strings.TrimSuffix(text, "\n")); err != nil {
+			return err
+		}
+	}
+	for _, file := range files {
+		if s.save == "" {
+			fmt.Fprintf(s.stderr, "%s (%s, %d bytes): --save DIRECTORY writes it\n", file.Name, terminal.Printable(file.MediaType, false), len(file.Data))
+			continue
+		}
+		path, err := file.Save(s.save)
+		if err != nil {
+			return fmt.Errorf("--save: %w", err)
+		}
+		fmt.Fprintf(s.stderr, "%s (%s, %d bytes)\n", path, terminal.Printable(file.MediaType, false), len(file.Data))
+	}
+	return nil
+}
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a descriptor fits
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/cmd/internal/target"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// TestNameProgram checks what the printed commands begin with.
+func TestNameProgram(t *testing.T) {
+	hash := strings.Repeat("0f", 32)
+	for path, want := range map[string]string{
+		"/usr/local/bin/mcptask": "mcptask", "": "mcptask",
+		"/tmp/go-build1/b001/mcptask.test":                    "mcptask",
+		"/home/ann/.cache/go-build/0f/" + hash + "-d/mcptask": "go tool mcptask",
+		"/tmp/go-build1/b001/exe/mcptask":                     "go tool mcptask",
+	} {
+		if got := nameProgram(path); got != want {
+			t.Errorf("%s for %s, want %s", got, path, want)
+		}
+	}
+}
+
+// cancelConn counts the cancellations of its tasks.
+type cancelConn struct {
+	mcptask.Conn
+	cancelled int
+}
+
+func (c *cancelConn) CancelTask(context.Context, string) error {
+	c.cancelled++
+	return nil
+}
+
+func (*cancelConn) Revision() string { return mcptask.Revision20260728 }
+
+// TestOneCtrlC checks that one press of Ctrl-C leaves the task running, though the go command passes on a copy of the signal,
+// and that another press cancels it.
+func TestOneCtrlC(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		at    []time.Duration // further signals, after the first
+		exit  int
+		after time.Duration
+	}{
+		{"alone", nil, exitInterrupted, onePress + secondInterrupt},
+		{"with its copy", []time.Duration{0}, exitInterrupted, onePress + secondInterrupt},
+		{"with a late copy", []time.Duration{onePress / 2, onePress - 1}, exitInterrupted, onePress + secondInterrupt},
+		{"twice", []time.Duration{onePress + 1}, exitCancelled, onePress + 1},
+		{"twice, with copies", []time.Duration{0, time.Second, time.Second}, exitCancelled, time.Second},
+		{"too late", []time.Duration{onePress + secondInterrupt + 1}, exitInterrupted, onePress + secondInterrupt},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = null.Close() }()
+				config := &config{stdin: null, stdout: null, stderr: null, interrupts: make(chan os.Signal, 2), noInput: true, quiet: true}
+				s, conn := newSession(config), &cancelConn{}
+				s.conn = conn
+				defer s.terminal.Close()
+				call, err := s.resume("t")
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				for _, at := range c.at {
+					time.AfterFunc(at, func() {
+						select {
+						case config.interrupts <- os.Interrupt:
+						default:
+						}
+					})
+				}
+				failed := new(failure)
+				if err := s.leave(t.Context(), interruption{os.Interrupt}, "t", call); !errors.As(err, &failed) || failed.code != c.exit {
+					t.Errorf("%v, want exit code %d", err, c.exit)
+				}
+				if wants := c.exit == exitCancelled; conn.cancelled > 1 || (conn.cancelled == 1) != wants {
+					t.Errorf("the task was cancelled %d times", conn.cancelled)
+				}
+				if took := time.Since(began); took != c.after {
+					t.Errorf("it ended after %v, want %v", took, c.after)
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// TestRefusals checks the exit codes and words for what a server answers that is neither a result nor a refusal in the
+// protocol's terms.
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		name, kind string
+		exit       int
+		words      string
+		answer     func(w http.ResponseWriter, id json.RawMessage)
+	}{
+		{"too many", "too_many_requests", exitTooMany, "too many requests", func(w http.ResponseWriter, _ json.RawMessage) {
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}},
+		{"too many, in words", "too_many_requests", exitTooMany, "too many requests", func(w http.ResponseWriter, _ json.RawMessage) {
+			http.Error(w, "slow down", http.StatusTooManyRequests)
+		}},
+		{"a page", "malformed", exitMalformed, "malformed", func(w http.ResponseWriter, _ json.RawMessage) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, "<html>")
+		}},
+		{"a result of another kind", "malformed", exitMalformed, "malformed", func(w http.ResponseWriter, id json.RawMessage) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":"x"}`, id)
+		}},
+		{"no token", "denied", exitDenied, "--token-env", func(w http.ResponseWriter, _ json.RawMessage) { w.WriteHeader(http.StatusUnauthorized) }},
+		{"an error of the server", "unreachable", exitUnreachable, "", func(w http.ResponseWriter, _ json.RawMessage) { w.WriteHeader(http.StatusBadGateway) }},
+	} {
+		for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
+			t.Run(c.name+"/"+revision, func(t *testing.T) {
+				answers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					var m struct {
+						ID json.RawMessage `json:"id"`
+					}
+					if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
+						t.Error(err)
+					}
+					c.answer(w, m.ID)
+				}))
+				defer answers.Close()
+				config := &config{server: server{target.Server{URL: answers.URL, Revision: revision}}, stdin: os.Stdin, stdout: io.Discard, stderr: os.Stderr,
+					interrupts: make(chan os.Signal, 2), noInput: true, quiet: true}
+				failed := new(failure)
+				if err := config.run(t.Context(), describeTools(nil)); !errors.As(err, &failed) || failed.code != c.exit || failed.kind != c.kind ||
+					!strings.Contains(failed.Error(), c.words) {
+					t.Errorf("%v (%s, %d), want %q (%s, %d)", err, failed.kind, failed.code, c.words, c.kind, c.exit)
+				}
+			})
+		}
+	}
+	limited := fmt.Errorf("list: %w", &mcptask.Error{Code: mcptask.CodeInternalError, Message: "too many lists", Data: []byte(`{"limit":"lists","max":20}`)})
+	if f := describeFailure(limited, ""); f.code != exitTooMany || f.kind != "too_many_requests" {
+		t.Errorf("%v (%s, %d)", f, f.kind, f.code)
+	}
+}
+
+// TestWrongAnswer checks that a wrong answer of the command line is called that, and not a missing one.
+func TestWrongAnswer(t *testing.T) {
+	s := &session{config: &config{server: server{target.Server{URL: "http://localhost/mcp"}}}}
+	question := mcptask.Question{TaskID: "t", Key: "ship", Message: "Ship it?", Method: "elicitation/create"}
+	wrong := s.needAnswer("t", openQuestion{question, fmt.Errorf("%w: approve: got string, want boolean", mcptask.ErrInvalidAnswer)})
+	if first, _, _ := strings.Cut(wrong.Error(), "\n"); wrong.code != exitUsage || wrong.kind != "wrong_answer" || !strings.Contains(first, "approve: got string, want boolean") {
+		t.Errorf("%v (%s, %d)", wrong, wrong.kind, wrong.code)
+	}
+	if wrong.question == nil || !strings.Contains(wrong.Error(), "Ship it?") || !strings.Contains(wrong.Error(), "mcptask answer http://localhost/mcp t ship") {
+		t.Errorf("%v", wrong)
+	}
+	if missing := s.needAnswer("t", openQuestion{question, nil}); missing.code != exitAsks || missing.kind != "needs_answer" {
+		t.Errorf("%v (%s, %d)", missing, missing.kind, missing.code)
+	}
+}

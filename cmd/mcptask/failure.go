@@ -1,0 +1,172 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// Exit codes of the commands that call a server.
+const (
+	exitUsage       = 2 // also an error that has no code of its own
+	exitDenied      = 3
+	exitUnreachable = 4
+	exitFailed      = 5 // the tool, or the server, says that it failed
+	exitCancelled   = 6
+	exitGone        = 7  // expired, not known, or its worker was lost
+	exitAsks        = 8  // an answer is needed
+	exitTooMany     = 9  // the server has had too many requests
+	exitMalformed   = 10 // the server's answer cannot be read
+	exitTimeout     = 124
+	exitInterrupted = 130
+)
+
+// failure is the error of a command.
+type failure struct {
+	error
+	code int    // the exit code
+	kind string // names the failure for programs
+	task string // the task that goes on, or that has failed, or ""
+	// question is the question that needs an answer, or nil.
+	question *question
+}
+
+// Unwrap returns the cause.
+func (f *failure) Unwrap() error { return f.error }
+
+// question is the JSON form of a question.
+type question struct {
+	Key     string          `json:"key,omitempty"`
+	Type    string          `json:"type,omitempty"`
+	Method  string          `json:"method"`
+	Message string          `json:"message"`
+	URL     string          `json:"url,omitempty"`
+	Schema  json.RawMessage `json:"schema,omitempty"`
+}
+
+// newQuestion returns the JSON form of a question.
+func newQuestion(q mcptask.Question) *question {
+	return &question{q.Key, q.Input, q.Method, q.Message, q.URL, q.Schema}
+}
+
+// encode returns the failure as JSON in one line.
+func (f *failure) encode() string {
+	type fields struct {
+		Code     string    `json:"code"`
+		Message  string    `json:"message"`
+		Exit     int       `json:"exit"`
+		Task     string    `json:"task,omitempty"`
+		Question *question `json:"question,omitempty"`
+	}
+	line := map[string]fields{"error": {f.kind, f.Error(), f.code, f.task, f.question}}
+	text, err := json.Marshal(line)
+	if err != nil { // a question's schema that is not JSON
+		line["error"] = fields{f.kind, f.Error(), f.code, f.task, nil}
+		text, _ = json.Marshal(line)
+	}
+	return string(text)
+}
+
+// usageFailure returns the failure for an error of the person's.
+func usageFailure(err error) *failure { return &failure{error: err, code: exitUsage, kind: "usage"} }
+
+// describeFailure returns the failure in err, or else one for err. task is the task that it is about, or "".
+func describeFailure(err error, task string) *failure {
+	var known *failure
+	if errors.As(err, &known) {
+		return known
+	}
+	f := &failure{error: withoutSubject(err), task: task}
+	var tool *mcptask.ToolError
+	var wire *mcptask.Error
+	var interrupted interruption
+	switch {
+	case errors.As(err, &interrupted):
+		f.code, f.kind = interrupted.code(), "interrupted"
+	case errors.Is(err, mcptask.ErrCancelled):
+		f.code, f.kind = exitCancelled, "cancelled"
+	case errors.Is(err, mcptask.ErrExpired), errors.Is(err, mcptask.ErrNotFound):
+		f.code, f.kind = exitGone, "gone"
+	case errors.Is(err, mcptask.ErrWorkerLost):
+		f.code, f.kind = exitGone, "worker_lost"
+	case errors.As(err, &tool):
+		f.code, f.kind = exitFailed, "tool_failed"
+	case isTooMany(err):
+		f.code, f.kind = exitTooMany, "too_many_requests"
+		f.error = fmt.Errorf("the server has had too many requests: try again later: %w", withoutSteps(f.error))
+	case errors.As(err, &wire):
+		f.code, f.kind = exitFailed, "server_error"
+	case isDenied(err):
+		f.code, f.kind = exitDenied, "denied"
+		f.error = fmt.Errorf("%w; --token-env, --bearer or --header sends what the server asks for", withoutSteps(err))
+	case malformed.MatchString(err.Error()):
+		f.code, f.kind = exitMalformed, "malformed"
+		f.error = fmt.Errorf("the server's answer is malformed: %w", withoutSteps(f.error))
+	default:
+		f.code, f.kind, f.error = exitUnreachable, "unreachable", withoutSteps(f.error)
+	}
+	return f
+}
+
+// isTooMany reports whether a server refuses a request because there were too many. Without an error of the protocol, the SDK
+// and package gosdk say so only in words.
+func isTooMany(err error) bool {
+	var wire *mcptask.Error
+	if errors.As(err, &wire) {
+		limit := wire.Limit()
+		return limit == "polls" || limit == "lists"
+	}
+	text := err.Error()
+	return strings.Contains(text, http.StatusText(http.StatusTooManyRequests)) || strings.Contains(text, "HTTP status 429")
+}
+
+// malformed matches the errors of answers that cannot be read. The SDK says so only in words.
+var malformed = regexp.MustCompile(`is malformed|malformed message|failed to decode response|unmarshal|invalid message version tag|unsupported content type`)
+
+// reworded is an error in other words.
+type reworded struct {
+	error
+	words string
+}
+
+// Error implements error.
+func (r reworded) Error() string { return r.words }
+
+// Unwrap returns the error.
+func (r reworded) Unwrap() error { return r.error }
+
+// withoutSubject returns an error of a task that the person has named by its ID.
+func withoutSubject(err error) error {
+	if words, ok := strings.CutPrefix(err.Error(), "the task: "); ok {
+		return reworded{err, words}
+	}
+	return err
+}
+
+// sdkSteps matches the steps of the SDK before an error, and the names of options of Go programs after it.
+var sdkSteps = regexp.MustCompile(`(?s)^gosdk: connect to .* in [-\w]+(?:, then [-\w]+)?: |^.*(?:calling|sending) "[^"]*": |^.*: (the server(?: has| wrote|'s standard output cannot) .*)$| \(ClientOptions\..*\)$`)
+
+// withoutSteps returns a transport error without what only concerns the programmer of a client.
+func withoutSteps(err error) error {
+	var transport *url.Error
+	if errors.As(err, &transport) {
+		return fmt.Errorf("the server cannot be reached: %w", transport.Err)
+	}
+	words := err.Error()
+	for sdkSteps.MatchString(words) {
+		words = sdkSteps.ReplaceAllString(words, "$1")
+	}
+	return reworded{err, words}
+}
+
+// isDenied reports whether a server wants to know who calls. The SDK says so only in words.
+func isDenied(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, http.StatusText(http.StatusUnauthorized)) || strings.Contains(text, http.StatusText(http.StatusForbidden))
+}

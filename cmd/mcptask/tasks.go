@@ -1,0 +1,279 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/internal/indent"
+	"github.com/mcptaskgen/mcptaskgen/internal/terminal"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// resume resumes the call of a task.
+func (s *session) resume(id string) (*mcptask.Call[*mcptask.Result], error) {
+	return mcptask.Resume[*mcptask.Result](s.conn, "", mcptask.NewToken("", id))
+}
+
+// watch waits for tasks and prints their results. Of several tasks it prints a line each, in the order in which they end. The
+// error is that of the first ID whose task has failed.
+func watch(ctx context.Context, s *session, ids []string) error {
+	var all []*mcptask.Call[*mcptask.Result]
+	for _, id := range ids {
+		call, err := s.resume(id)
+		if err != nil {
+			return usageFailure(err)
+		}
+		all = append(all, call)
+	}
+	if len(all) == 1 {
+		return s.follow(ctx, ids[0], all[0])
+	}
+	s.several = true
+	return s.followAll(ctx, all)
+}
+
+// followAll waits for several tasks.
+func (s *session) followAll(ctx context.Context, all []*mcptask.Call[*mcptask.Result]) error {
+	failures := map[string]*failure{}
+	left := map[string]bool{}
+	for _, call := range all {
+		left[call.TaskID()] = true
+		if isTerminal(s.stderr) { // elsewhere each state is a line, and none is known yet
+			s.show(call.TaskID(), mcptask.Snapshot{TaskID: call.TaskID(), Status: mcptask.StatusWorking})
+		}
+	}
+	err := s.interruptible(ctx, "", func(ctx context.Context) error {
+		for call, err := range mcptask.Settled(ctx, all...) {
+			if call == nil {
+				return err
+			}
+			delete(left, call.TaskID())
+			if err != nil {
+				failures[call.TaskID()] = describeFailure(err, call.TaskID())
+			}
+			if err := s.printSettled(ctx, call, err); err != nil {
+				return usageFailure(err)
+			}
+		}
+		return nil
+	})
+	var interrupted interruption
+	switch {
+	case errors.As(err, &interrupted):
+		s.terminal.Printf("%d tasks go on. The same command waits for them again.", len(left))
+		return err
+	case err != nil:
+		return err
+	}
+	for _, call := range all {
+		if failure := failures[call.TaskID()]; failure != nil {
+			return failure
+		}
+	}
+	return nil
+}
+
+// printSettled prints how one of several tasks has ended.
+func (s *session) printSettled(ctx context.Context, call *mcptask.Call[*mcptask.Result], err error) error {
+	last := mcptask.Snapshot{TaskID: call.TaskID(), Status: mcptask.StatusFailed}
+	if err == nil {
+		last.Status = mcptask.StatusCompleted
+		last.Result, _ = call.Wait(ctx) // it has ended without an error
+	}
+	var tool *mcptask.ToolError
+	switch {
+	case errors.As(err, &tool):
+		last.Result = tool.Result
+	case errors.Is(err, mcptask.ErrCancelled):
+		last.Status = mcptask.StatusCancelled
+	case err != nil && !errors.As(err, &last.Error):
+		last.Error = &mcptask.Error{Message: withoutSubject(err).Error()}
+	}
+	s.show(call.TaskID(), last)
+	if s.format != formatText {
+		return s.printLine(describeState(last))
+	}
+	line := call.TaskID() + "\t" + string(last.Status)
+	if err != nil {
+		line += "\t" + terminal.Printable(withoutSubject(err).Error(), false)
+	}
+	return s.print(line)
+}
+
+// answerTask answers a question of a task, and prints the task as JSON if the format is. key may be the question's type
+// instead. If it is "", it answers the one that is open. If answer is "", the person is asked.
+func (s *session) answerTask(ctx context.Context, id, key, answer string) error {
+	call, err := s.resume(id)
+	if err != nil {
+		return usageFailure(err)
+	}
+	if answer != "" {
+		s.answers, s.noInput, s.single = map[string]string{cmp.Or(key, "*"): answer}, true, true
+	}
+	if key != "*" {
+		s.only = key
+	}
+	isAnswered := false
+	var last, now mcptask.Snapshot
+	err = s.interruptible(ctx, id, func(ctx context.Context) error {
+		for snapshot, err := range call.Updates(ctx) {
+			if err != nil {
+				return err
+			}
+			select {
+			case <-s.answered:
+				isAnswered = true
+			default:
+			}
+			last, now = now, snapshot
+			switch {
+			case now.Status != mcptask.StatusInputRequired, isAnswered && s.hasArrived(ctx, last, now):
+				return nil
+			case len(now.Questions) == 0 || slices.ContainsFunc(now.Questions, func(q mcptask.Question) bool { return !s.isForAnother(q) }):
+			case isAnswered: // and the others stay open
+				return nil
+			default:
+				return s.needAnswer(id, openQuestion{now.Questions[0], s.checkNames(now.Questions[0])})
+			}
+		}
+		return nil
+	})
+	if err == nil && !isAnswered {
+		err = &failure{code: exitUsage, kind: "no_question", task: id, error: errors.New("the task asks nothing")}
+	}
+	if err == nil && s.format != formatText {
+		err = s.printLine(describeState(now))
+	}
+	return err
+}
+
+// hasArrived reports whether the server has the one answer of the command line, though the task has more questions.
+func (s *session) hasArrived(ctx context.Context, before, now mcptask.Snapshot) bool {
+	q := s.taker()
+	switch {
+	case q == nil:
+		return false
+	case q.Key != "":
+		return !slices.ContainsFunc(now.Questions, func(open mcptask.Question) bool { return open.Key == q.Key })
+	case before.UpdatedAt.IsZero(), now.UpdatedAt.Equal(before.UpdatedAt): // the first state is from before the question was read
+		return false
+	}
+	// Another question, though perhaps from before the answer.
+	select {
+	case <-time.After(settleWithin):
+	case <-ctx.Done():
+	}
+	return true
+}
+
+// cancelTasks cancels tasks. The error is the first one's.
+func cancelTasks(ctx context.Context, s *session, ids []string) error {
+	var first error
+	for _, id := range ids {
+		after, err := s.cancel(ctx, id)
+		if err == nil && after.Done() && after.Status != mcptask.StatusCancelled {
+			err = &failure{code: exitFailed, kind: "ended", task: id, error: fmt.Errorf("%s: the task has already ended: %s", id, after.Status)}
+		}
+		var interrupted interruption
+		switch {
+		case errors.As(err, &interrupted):
+			return err
+		case err != nil && first == nil:
+			first = describeFailure(fmt.Errorf("%s: %w", id, withoutSubject(err)), id)
+		case err != nil:
+		case s.format != formatText:
+			if err := s.printLine(describeState(after)); err != nil {
+				return err
+			}
+		case !s.quiet:
+			fmt.Fprintf(s.stderr, "%s: the server accepted the cancellation\n", terminal.Printable(id, false))
+		}
+	}
+	return first
+}
+
+// cancel cancels a task, and returns its state after that.
+func (s *session) cancel(ctx context.Context, id string) (after mcptask.Snapshot, err error) {
+	call, err := s.resume(id)
+	if err != nil {
+		return after, err
+	}
+	err = s.interruptible(ctx, id, func(ctx context.Context) error {
+		if err := call.Cancel(ctx); err != nil {
+			return err
+		}
+		ctx, stop := context.WithTimeout(ctx, cancelWithin)
+		defer stop()
+		if after, err = s.conn.Task(ctx, id); err != nil { // a server may forget a cancelled task at once
+			after = mcptask.Snapshot{TaskID: id, Status: mcptask.StatusCancelled}
+		}
+		return nil
+	})
+	return after, err
+}
+
+// printTasks lists the tasks of the caller.
+func printTasks(ctx context.Context, s *session) error {
+	tasks, err := s.listTasks(ctx)
+	var wire *mcptask.Error
+	if errors.As(err, &wire) && wire.Code == mcptask.CodeMethodNotFound {
+		return &failure{code: exitFailed, kind: "no_list", error: errors.New("the server lists no tasks: it does not know who calls, or speaks a revision " +
+			"without a list; its log and the output of mcptask call --detach name them")}
+	}
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(tasks, func(a, b mcptask.Snapshot) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	return s.printList(tasks)
+}
+
+// takeListRevision takes the one revision that has a list of tasks, unless the person names one.
+func (c *config) takeListRevision() {
+	c.server.Revision = cmp.Or(c.server.Revision, mcptask.Revision20251125)
+}
+
+// listTasks returns the tasks of the caller.
+func (s *session) listTasks(ctx context.Context) (tasks []mcptask.Snapshot, err error) {
+	lister, ok := s.conn.(mcptask.Lister)
+	if !ok {
+		return nil, usageFailure(errors.New("this connection lists no tasks"))
+	}
+	err = s.interruptible(ctx, "", func(ctx context.Context) (err error) {
+		tasks, err = lister.ListTasks(ctx)
+		return err
+	})
+	return tasks, err
+}
+
+// printList prints tasks, a line each.
+func (s *session) printList(tasks []mcptask.Snapshot) error {
+	s.terminal.Close()
+	switch s.format {
+	case formatLines:
+		for _, task := range tasks {
+			if err := s.printLine(describeState(task)); err != nil {
+				return err
+			}
+		}
+		return nil
+	case formatJSON:
+		all := []state{}
+		for _, task := range tasks {
+			all = append(all, describeState(task))
+		}
+		text, err := json.Marshal(all)
+		fmt.Fprintf(s.stdout, "%s\n", indent.JSON(text))
+		return err
+	}
+	w := tabwriter.NewWriter(s.stdout, 0, 0, 2, ' ', 0)
+	for _, task := range tasks {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", terminal.Printable(task.TaskID, false), terminal.Printable(string(task.Status), false), task.CreatedAt.Local().Format(time.DateTime), terminal.Printable(task.Message, false))
+	}
+	return w.Flush()
+}

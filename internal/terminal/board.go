@@ -1,0 +1,277 @@
+package terminal
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// These constants bound the texts of a server, in bytes.
+const (
+	maxName  = 100
+	maxState = 500
+)
+
+// state is what a person sees of a task.
+type state struct {
+	name        string
+	status      mcptask.Status
+	message     string
+	done, total float64
+	questions   int
+	began       time.Time
+}
+
+// newState takes what is shown from a snapshot. The time of the creation is the server's. If its clock is ahead
+// of this one, the time counts from now.
+func newState(name string, s mcptask.Snapshot, now time.Time) state {
+	shown := state{
+		name: brief(name, maxName), status: s.Status, message: brief(cmp.Or(s.Message, s.Progress.Message), maxState),
+		done: s.Progress.Done, total: s.Progress.Total, questions: len(s.Questions), began: s.CreatedAt,
+	}
+	if s.Status == mcptask.StatusInputRequired && len(s.Questions) > 0 {
+		shown.message = brief(s.Questions[0].Message, maxState)
+	}
+	if s.Status == mcptask.StatusFailed && s.Error != nil {
+		shown.message = brief(s.Error.Message, maxState)
+	}
+	if words := s.Progress.Message; words != "" && strings.HasPrefix(s.Message, words+" (") {
+		shown.message = brief(words, maxState) // the numbers behind it are shown apart
+	}
+	if shown.began.IsZero() || shown.began.After(now) {
+		shown.began = now
+	}
+	return shown
+}
+
+// String describes the state in one line, without the time.
+func (s state) String() string {
+	switch s.status {
+	case mcptask.StatusWorking:
+		return joinWords(s.name+":", cmp.Or(joinWords(s.count(), s.message), "working"))
+	case mcptask.StatusInputRequired:
+		asks := "asks:"
+		if s.questions > 1 {
+			asks = fmt.Sprintf("asks %d questions:", s.questions)
+		}
+		return strings.TrimSuffix(joinWords(s.name+":", asks, s.message), ":")
+	case mcptask.StatusCompleted:
+		return s.name + ": done"
+	}
+	return strings.TrimSuffix(joinWords(s.name+":", brief(string(s.status), maxName)+":", s.message), ":")
+}
+
+// count returns how far the task is, or "" if it gives no numbers.
+func (s state) count() string {
+	isWhole := func(f float64) bool { return f == math.Trunc(f) && math.Abs(f) < 1e5 }
+	share, ok := s.share()
+	switch {
+	case ok && isWhole(s.done) && isWhole(s.total):
+		return fmt.Sprintf("%.0f/%.0f", s.done, s.total)
+	case ok:
+		return fmt.Sprintf("%.0f%%", math.Floor(100*share))
+	case s.done > 0 && !math.IsInf(s.done, 0):
+		return strconv.FormatFloat(s.done, 'g', 6, 64)
+	}
+	return ""
+}
+
+// share returns done of total, from 0 to 1. ok is false if the task gives no numbers.
+func (s state) share() (share float64, ok bool) {
+	if share = s.done / s.total; s.total > 0 && !math.IsNaN(share) && !math.IsInf(s.total, 0) {
+		return min(max(share, 0), 1), true
+	}
+	return 0, false
+}
+
+// joinWords joins what is not empty.
+func joinWords(words ...string) string {
+	var b strings.Builder
+	for _, word := range words {
+		if word != "" && b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(word)
+	}
+	return b.String()
+}
+
+// board has the tasks that are shown. A task that is done counts until all are.
+type board struct {
+	open  map[string]state
+	ended map[string]mcptask.Status
+	// last is what changed last.
+	last state
+}
+
+// show takes a new state. It reports whether a person sees a difference.
+func (b *board) show(name string, s mcptask.Snapshot, now time.Time) (changed bool) {
+	if b.open == nil {
+		b.open, b.ended = map[string]state{}, map[string]mcptask.Status{}
+	}
+	shown := newState(name, s, now)
+	before, isKnown := b.open[name]
+	if isKnown && s.CreatedAt.IsZero() {
+		shown.began = before.began
+	}
+	_, hasEnded := b.ended[name]
+	if s.Done() {
+		delete(b.open, name)
+		b.ended[name] = s.Status
+		changed = !hasEnded
+	} else {
+		delete(b.ended, name)
+		b.open[name] = shown
+		changed = !isKnown || before.String() != shown.String()
+	}
+	if changed {
+		b.last = shown
+	}
+	if len(b.open) == 0 {
+		clear(b.ended)
+	}
+	return changed
+}
+
+// line draws the tasks in at most the given number of columns.
+func (b *board) line(most int, now time.Time, look style) string {
+	if len(b.open)+len(b.ended) == 1 {
+		for _, s := range b.open {
+			return drawState(s, most, now, look)
+		}
+	}
+	return b.summary(most, now, look)
+}
+
+// summary draws how many tasks are in which state, and the last change.
+func (b *board) summary(most int, now time.Time, look style) string {
+	counts := map[mcptask.Status]int{}
+	began := now
+	for _, s := range b.open {
+		counts[s.status]++
+		if s.began.Before(began) {
+			began = s.began
+		}
+	}
+	for _, status := range b.ended {
+		counts[status]++
+	}
+	var words []string
+	for _, c := range []struct {
+		status mcptask.Status
+		word   string
+	}{
+		{mcptask.StatusWorking, "working"}, {mcptask.StatusInputRequired, "ask"}, {mcptask.StatusFailed, "failed"},
+		{mcptask.StatusCancelled, "cancelled"}, {mcptask.StatusCompleted, "done"},
+	} {
+		n := counts[c.status]
+		if c.status == mcptask.StatusInputRequired && n == 1 {
+			c.word = "asks"
+		}
+		if n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, c.word))
+		}
+	}
+	head, elapsed := spinner(now)+" "+strings.Join(words, ", "), "  "+formatElapsed(now.Sub(began))
+	room := most - columns(head) - columns(elapsed)
+	if room < 0 {
+		return look.bold(fit(head, most))
+	}
+	message := ""
+	if room > 10 {
+		message = "  " + fit(b.last.String(), room-2)
+	}
+	return look.bold(head) + message + look.faint(elapsed)
+}
+
+// drawState draws the line of one task. What matters less goes first if the window is narrow: the bar, the
+// message, the time.
+func drawState(s state, most int, now time.Time, look style) string {
+	mark := look.accent(spinner(now))
+	if s.status == mcptask.StatusInputRequired {
+		mark = look.warn("?")
+	}
+	elapsed := formatElapsed(now.Sub(s.began))
+	count := s.count()
+	name := fit(s.name, max(most/3, 8))
+	room := most - 2 // the mark
+	if room < 1 {
+		return fit(spinner(now), most)
+	}
+	name = fit(name, room)
+	line := mark + " " + look.bold(name)
+	room -= columns(name)
+	// take reserves room for a part of the line and the blanks before it.
+	take := func(part string, blanks int) string {
+		if n := columns(part) + blanks; part != "" && n <= room {
+			room -= n
+			return strings.Repeat(" ", blanks) + part
+		}
+		return ""
+	}
+	count, elapsed = take(count, 1), take(elapsed, 2)
+	bar := ""
+	if share, ok := s.share(); ok {
+		for _, cells := range []int{24, 12} {
+			if room >= cells+1+min(columns(s.message), 24)+2 {
+				bar = " " + drawBar(share, cells, look)
+				room -= cells + 1
+				break
+			}
+		}
+	}
+	message := ""
+	if s.message != "" && room > 5 {
+		message = "  " + fit(s.message, room-2)
+	}
+	return line + bar + count + message + look.faint(elapsed)
+}
+
+// drawBar draws a share of 1 with a number of cells.
+func drawBar(share float64, cells int, look style) string {
+	full := int(share * float64(cells))
+	return look.good(strings.Repeat("━", full)) + look.faint(strings.Repeat("─", cells-full))
+}
+
+// spinner returns what turns while time passes.
+func spinner(now time.Time) string {
+	frames := []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
+	return frames[int(uint64(now.UnixMilli()/drawEvery.Milliseconds())%uint64(len(frames)))]
+}
+
+// formatElapsed formats a time for people, in seconds: 12s, 1:05, 1:02:03, 3d 4h.
+func formatElapsed(d time.Duration) string {
+	d = max(d, 0)
+	s, m, h := int(d/time.Second), int(d/time.Minute), int(d/time.Hour)
+	switch {
+	case m == 0:
+		return fmt.Sprintf("%ds", s)
+	case h == 0:
+		return fmt.Sprintf("%d:%02d", m, s%60)
+	case h < 48:
+		return fmt.Sprintf("%d:%02d:%02d", h, m%60, s%60)
+	}
+	return fmt.Sprintf("%dd %dh", h/24, h%24)
+}
+
+// style colors texts, or leaves them alone.
+type style struct{ colored bool }
+
+func (s style) bold(text string) string   { return s.paint("1", text) }
+func (s style) faint(text string) string  { return s.paint("2", text) }
+func (s style) accent(text string) string { return s.paint("36", text) }
+func (s style) good(text string) string   { return s.paint("32", text) }
+func (s style) warn(text string) string   { return s.paint("33", text) }
+func (s style) bad(text string) string    { return s.paint("31", text) }
+
+func (s style) paint(code, text string) string {
+	if !s.colored || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}

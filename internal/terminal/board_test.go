@@ -1,0 +1,129 @@
+package terminal
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+// snapshot makes a snapshot that began a while before noon.
+func snapshot(status mcptask.Status, began time.Duration, done, total float64, message string) mcptask.Snapshot {
+	return mcptask.Snapshot{
+		Status: status, CreatedAt: noon.Add(-began), Message: message, Progress: mcptask.ProgressReport{Done: done, Total: total},
+	}
+}
+
+func TestLine(t *testing.T) {
+	long := strings.Repeat("a long message ", 10)
+	for _, c := range []struct {
+		name  string
+		s     mcptask.Snapshot
+		width int
+		want  string
+	}{
+		{"just begun", snapshot("working", 0, 0, 0, ""), 79, "⠋ render  0s"},
+		{"a message", snapshot("working", 12*time.Second, 0, 0, "frame 3"), 79, "⠋ render  frame 3  12s"},
+		{"numbers", snapshot("working", time.Minute, 3, 4, "frame 3"), 79, "⠋ render ━━━━━━━━━━━━━━━━━━────── 3/4  frame 3  1:00"},
+		{"a share", snapshot("working", 2*time.Hour, 1.5, 4.5, ""), 79, "⠋ render ━━━━━━━━──────────────── 33%  2:00:00"},
+		{"without a total", snapshot("working", 80*time.Hour, 15, 0, ""), 79, "⠋ render 15  3d 8h"},
+		{"a long message", snapshot("working", 0, 3, 4, long), 79, "⠋ render ━━━━━━━━━━━━━━━━━━────── 3/4  a long message a long message a lon…  0s"},
+		{"a smaller window", snapshot("working", 0, 3, 4, long), 59, "⠋ render ━━━━━━━━━─── 3/4  a long message a long messa…  0s"},
+		{"no room for a bar", snapshot("working", 0, 3, 4, long), 39, "⠋ render 3/4  a long message a lon…  0s"},
+		{"a narrow window", snapshot("working", 0, 3, 4, long), 19, "⠋ render 3/4  0s"},
+		{"a tiny window", snapshot("working", 0, 3, 4, long), 9, "⠋ render"},
+		{"a column", snapshot("working", 0, 3, 4, long), 1, "⠋"},
+		{"a question", snapshot("input_required", 0, 3, 4, "Ship?"), 79, "? render ━━━━━━━━━━━━━━━━━━────── 3/4  Ship?  0s"},
+		{"beyond the total", snapshot("working", 0, 7, 4, ""), 79, "⠋ render ━━━━━━━━━━━━━━━━━━━━━━━━ 7/4  0s"},
+		{"below nothing", snapshot("working", 0, -7, 4, ""), 79, "⠋ render ──────────────────────── -7/4  0s"},
+		{"no number", snapshot("working", 0, math.NaN(), math.Inf(1), ""), 79, "⠋ render  0s"},
+		{"an infinite number", snapshot("working", 0, math.Inf(1), 7, ""), 79, "⠋ render ━━━━━━━━━━━━━━━━━━━━━━━━ 100%  0s"},
+		{"a clock that is ahead", snapshot("working", -time.Hour, 0, 0, ""), 79, "⠋ render  0s"},
+		{"sequences", snapshot("working", 0, 0, 0, "a\x1b[2J\nb"), 79, "⠋ render  a b  0s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var b board
+			b.show("render", c.s, noon)
+			got := b.line(c.width, noon, style{})
+			if got != c.want || columns(got) > c.width {
+				t.Errorf("\ngot  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestLineFits draws lines of all widths.
+func TestLineFits(t *testing.T) {
+	for _, message := range []string{"", "short", strings.Repeat("大小 ", 40)} {
+		for _, name := range []string{"", "render", strings.Repeat("大", 50)} {
+			var one, several board
+			one.show(name, snapshot("working", time.Hour, 3, 4, message), noon)
+			for i := range 1000 {
+				several.show(fmt.Sprint(name, i), snapshot("working", time.Hour, 3, 4, message), noon)
+			}
+			for width := 1; width < 200; width++ {
+				for _, line := range []string{one.line(width, noon, style{}), several.line(width, noon, style{})} {
+					if columns(line) > width {
+						t.Fatalf("%q has more than %d columns", line, width)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestBoard(t *testing.T) {
+	var b board
+	show := func(name string, s mcptask.Snapshot, changed bool, line string) {
+		t.Helper()
+		if got := b.show(name, s, noon); got != changed {
+			t.Errorf("%s: changed is %v", name, got)
+		}
+		if (len(b.open) == 0) != (line == "") {
+			t.Errorf("open: %v", b.open)
+		}
+		if line != "" {
+			if got := b.line(99, noon, style{}); got != line {
+				t.Errorf("\ngot  %q\nwant %q", got, line)
+			}
+		}
+	}
+	working := snapshot("working", 5*time.Second, 0, 0, "")
+	show("a", working, true, "⠋ a  5s")
+	show("a", working, false, "⠋ a  5s")
+	working.CreatedAt = time.Time{}
+	show("a", working, false, "⠋ a  5s")
+	show("b", snapshot("input_required", 0, 0, 0, "Ship?"), true, "⠋ 1 working, 1 asks  b: asks: Ship?  5s")
+	show("c", snapshot("failed", 0, 0, 0, "no disk"), true, "⠋ 1 working, 1 asks, 1 failed  c: failed: no disk  5s")
+	show("c", snapshot("failed", 0, 0, 0, "no disk"), false, "⠋ 1 working, 1 asks, 1 failed  c: failed: no disk  5s")
+	show("d", snapshot("cancelled", 0, 0, 0, ""), true, "⠋ 1 working, 1 asks, 1 failed, 1 cancelled  d: cancelled  5s")
+	show("a", snapshot("completed", 0, 0, 0, ""), true, "⠋ 1 asks, 1 failed, 1 cancelled, 1 done  a: done  0s")
+	show("b", snapshot("completed", 0, 0, 0, ""), true, "")
+	show("e", snapshot("working", 0, 0, 0, "again"), true, "⠋ e  again  0s")
+}
+
+func TestDescribe(t *testing.T) {
+	failed := snapshot("failed", 0, 0, 0, "failed")
+	failed.Error = &mcptask.Error{Message: "no disk"}
+	asks := snapshot("input_required", 0, 0, 0, "waits")
+	asks.Questions = []mcptask.Question{{Message: "Ship?"}, {Message: "Sure?"}}
+	for want, s := range map[string]mcptask.Snapshot{
+		"a: working":                  snapshot("working", 0, 0, 0, ""),
+		"a: 1/2 half":                 snapshot("working", 0, 1, 2, "half"),
+		"a: asks":                     snapshot("input_required", 0, 0, 0, ""),
+		"a: asks 2 questions: Ship?":  asks,
+		"a: done":                     snapshot("completed", 0, 1, 2, "half"),
+		"a: failed: no disk":          failed,
+		"a: cancelled":                snapshot("cancelled", 0, 0, 0, ""),
+		"a: sleeping: until tomorrow": snapshot("sleep\x07ing", 0, 0, 0, "until\ttomorrow"),
+	} {
+		if got := newState("a", s, noon).String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

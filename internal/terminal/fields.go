@@ -1,0 +1,205 @@
+package terminal
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mcptaskgen/mcptaskgen/internal/form"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// These constants bound the texts of a field, in bytes.
+const (
+	maxLabel       = 120
+	maxDescription = 1000
+	maxChoice      = 200
+	maxDefault     = 60
+	maxFault       = 500
+)
+
+// field is a field of a form.
+type field struct{ form.Field }
+
+// choiceLabel returns what a choice is called.
+func (f field) choiceLabel(at int) string {
+	c := f.Choices[at]
+	return cmp.Or(brief(c.Title, maxChoice), showValue(c.Value, maxChoice))
+}
+
+// showValue returns a value as a person would type it.
+func showValue(value json.RawMessage, most int) string {
+	var s string
+	if json.Unmarshal(value, &s) == nil && strings.TrimSpace(s) != "" {
+		return brief(s, most)
+	}
+	return brief(string(value), most)
+}
+
+// isHidden reports whether what is typed stays off the screen.
+func (f field) isHidden() bool { return f.WriteOnly && len(f.Choices) == 0 }
+
+// isSeveral reports whether the value is a list of choices.
+func (f field) isSeveral() bool { return f.Type == "array" }
+
+// prompt returns what stands before what the person types: the name of the field, what it takes, and its default.
+func (f field) prompt() string {
+	label := cmp.Or(brief(f.Title, maxLabel), brief(f.Name, maxLabel), "value")
+	label = fmt.Sprintf("  %s (%s)", label, brief(f.kind(), maxLabel))
+	if shown := f.showDefault(); shown != "" {
+		label += " [" + shown + "]"
+	}
+	return label + ": "
+}
+
+// kind says in words what the field takes.
+func (f field) kind() string {
+	p := f.Property
+	var kind string
+	switch {
+	case f.isSeveral():
+		kind = "numbers, with commas" + form.FormatRange(p.MinItems, p.MaxItems, ", ", "")
+	case len(f.Choices) > 0:
+		kind = fmt.Sprintf("1-%d", len(f.Choices))
+	case f.isHidden():
+		kind = "hidden" + form.FormatRange(p.MinLength, p.MaxLength, ", ", " characters")
+	case p.Type == "boolean":
+		kind = "y/n"
+	default:
+		kind = f.Describe()
+	}
+	if !f.Required {
+		kind += ", optional"
+	}
+	return kind
+}
+
+// showDefault returns the default for a person, or "".
+func (f field) showDefault() string {
+	value := f.DefaultValue()
+	switch {
+	case value == nil:
+		return ""
+	case f.isHidden():
+		return "hidden"
+	case f.isSeveral():
+		var labels []string
+		for _, at := range f.DefaultChoices() {
+			labels = append(labels, f.choiceLabel(at))
+		}
+		return brief(cmp.Or(strings.Join(labels, ", "), "none"), maxDefault)
+	case f.IndexOf(value) >= 0:
+		return brief(f.choiceLabel(f.IndexOf(value)), maxDefault)
+	case string(value) == "true":
+		return "y"
+	case string(value) == "false":
+		return "n"
+	}
+	return showValue(value, maxDefault)
+}
+
+// read returns the value that a person has typed, or nil if the field stays empty. Its errors are for the person.
+func (f field) read(typed string) (json.RawMessage, error) {
+	isEmpty := typed == "" || !f.isHidden() && strings.TrimSpace(typed) == ""
+	switch {
+	case isEmpty && f.DefaultValue() != nil:
+		return f.DefaultValue(), nil
+	case isEmpty && f.Required:
+		return nil, errors.New("a value is needed: Ctrl-D declines the question")
+	case isEmpty:
+		return nil, nil
+	case f.isSeveral():
+		return f.readSeveral(typed)
+	case len(f.Choices) > 0:
+		at, err := f.find(typed)
+		if err != nil {
+			return nil, err
+		}
+		return f.Choices[at].Value, nil
+	case f.Type == "boolean":
+		return readBoolean(typed)
+	case f.Type == "integer", f.Type == "number":
+		return f.ReadNumber(typed)
+	}
+	return encode(typed)
+}
+
+// find returns the choice that a person typed: its value, its title or its number.
+func (f field) find(typed string) (int, error) {
+	typed = strings.TrimSpace(typed)
+	for i, c := range f.Choices {
+		if strings.EqualFold(showValue(c.Value, maxChoice), typed) || strings.EqualFold(f.choiceLabel(i), typed) {
+			return i, nil
+		}
+	}
+	if n, err := strconv.Atoi(typed); err == nil && n >= 1 && n <= len(f.Choices) {
+		return n - 1, nil
+	}
+	return 0, fmt.Errorf("%q is none of the choices: type a number from 1 to %d", shorten(typed, maxDefault), len(f.Choices))
+}
+
+// readSeveral returns the list of the choices that were typed, in the order of the form.
+func (f field) readSeveral(typed string) (json.RawMessage, error) {
+	var chosen []int
+	for word := range strings.SplitSeq(typed, ",") {
+		if strings.TrimSpace(word) == "" {
+			continue
+		}
+		at, err := f.find(word)
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, at)
+	}
+	slices.Sort(chosen)
+	list := []json.RawMessage{}
+	for _, at := range slices.Compact(chosen) {
+		list = append(list, f.Choices[at].Value)
+	}
+	return encode(list)
+}
+
+func readBoolean(typed string) (json.RawMessage, error) {
+	switch strings.ToLower(strings.TrimSpace(typed)) {
+	case "y", "yes", "true":
+		return json.RawMessage("true"), nil
+	case "n", "no", "false":
+		return json.RawMessage("false"), nil
+	}
+	return nil, fmt.Errorf("%q is not y or n", shorten(typed, maxDefault))
+}
+
+// check returns what is wrong with a value, in words for a person. It does not repeat a hidden value.
+func (f field) check(ctx context.Context, value json.RawMessage) error {
+	properties := form.EncodeMembers([]form.Member{{Name: f.Name, Value: f.Schema}})
+	err := checkMembers(ctx, []form.Member{{Name: "properties", Value: properties}}, form.EncodeMembers([]form.Member{{Name: f.Name, Value: value}}))
+	if err != nil && f.isHidden() {
+		return errors.New("it does not fit" + form.FormatRange(f.MinLength, f.MaxLength, ": want ", " characters"))
+	}
+	if err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), f.Name+": "))
+	}
+	return nil
+}
+
+// checkMembers is Check for the members of an object's schema.
+func checkMembers(ctx context.Context, members []form.Member, content json.RawMessage) error {
+	members = slices.DeleteFunc(slices.Clone(members), func(m form.Member) bool { return m.Name == "type" })
+	return Check(ctx, form.EncodeMembers(append(members, form.Member{Name: "type", Value: json.RawMessage(`"object"`)})), content)
+}
+
+// Check returns what is wrong with an object by its schema, in words for a person. Of a schema that cannot be read, the server
+// judges.
+func Check(ctx context.Context, schema, content json.RawMessage) error {
+	response := fmt.Appendf(nil, `{"action":"accept","content":%s}`, content)
+	err := mcptask.CheckAnswer(ctx, mcptask.Input{Method: "elicitation/create", Schema: schema}, response)
+	if !errors.Is(err, mcptask.ErrInvalidAnswer) {
+		return nil
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), mcptask.ErrInvalidAnswer.Error()+": "))
+}

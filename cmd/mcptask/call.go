@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,11 +76,7 @@ func (c toolCall) run(ctx context.Context, s *session) error {
 	if isTerminal(s.stderr) { // elsewhere each state is a line, and there is no task yet
 		s.show(c.name, mcptask.Snapshot{Status: mcptask.StatusWorking})
 	}
-	var call *mcptask.Call[*mcptask.Result]
-	err = s.interruptible(ctx, "", func(ctx context.Context) error {
-		call, err = mcptask.Start[*mcptask.Result](ctx, s.conn, c.name, arguments, options...)
-		return err
-	})
+	call, err := mcptask.Start[*mcptask.Result](ctx, s.conn, c.name, arguments, options...)
 	if err != nil {
 		return err
 	}
@@ -91,8 +88,8 @@ func (c toolCall) run(ctx context.Context, s *session) error {
 
 // run connects to the server and does something on it. The error is a *failure.
 func (c *config) run(ctx context.Context, do action) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	if c.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.timeout)
@@ -103,14 +100,15 @@ func (c *config) run(ctx context.Context, do action) error {
 	}
 	s := newSession(c)
 	defer s.close()
-	err := s.interruptible(ctx, "", s.connect)
+	go s.awaitEnd(ctx, stop)
+	err := s.connect(ctx)
 	if err == nil {
 		err = do(ctx, s)
 	}
 	if err == nil {
 		return nil
 	}
-	f := describeFailure(err, "")
+	f := s.explain(ctx, err)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		f.code, f.kind, f.error = exitTimeout, "timeout", fmt.Errorf("--timeout %v is over", c.timeout)
@@ -136,18 +134,9 @@ func (c *config) check() error {
 	return nil
 }
 
-// listTools returns the server's tools.
-func (s *session) listTools(ctx context.Context) (tools []mcptask.ToolInfo, err error) {
-	err = s.interruptible(ctx, "", func(ctx context.Context) (err error) {
-		tools, err = s.conn.ListTools(ctx)
-		return err
-	})
-	return tools, err
-}
-
 // findTool returns what the server says of a tool.
 func (s *session) findTool(ctx context.Context, name string) (mcptask.ToolInfo, error) {
-	tools, err := s.listTools(ctx)
+	tools, err := s.conn.ListTools(ctx)
 	if err != nil {
 		return mcptask.ToolInfo{}, err
 	}
@@ -161,37 +150,32 @@ func (s *session) findTool(ctx context.Context, name string) (mcptask.ToolInfo, 
 	return mcptask.ToolInfo{}, usageFailure(terminal.Unknown("the server", "tool", name, names))
 }
 
-// interruptible does work. It cancels the work and waits for its end if the person presses Ctrl-C, if the system ends the
-// command by a signal, or if the task asks what nobody here can answer. task is the task that the work is about, or "".
-func (s *session) interruptible(ctx context.Context, task string, work func(context.Context) error) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	done := make(chan struct{})
-	var err error // once it is done
-	go func() {
-		defer close(done)
-		defer func() {
-			if r := recover(); r != nil {
-				err = fmt.Errorf("it panicked: %v", r)
-			}
-		}()
-		err = work(ctx)
-	}()
+// awaitEnd stops the command with a cause if the person presses Ctrl-C, if the system ends the command by a signal, or if a
+// task asks what nobody here can answer.
+func (s *session) awaitEnd(ctx context.Context, stop context.CancelCauseFunc) {
 	select {
-	case <-done:
-		return err
+	case <-ctx.Done():
 	case q := <-s.asked:
-		stop(nil)
-		<-done
-		if q.TaskID != "" {
-			task = q.TaskID
-		}
-		return s.needAnswer(task, q)
+		stop(q)
 	case signal := <-s.interrupts:
 		stop(interruption{signal})
-		<-done
-		return interruption{signal}
 	}
+}
+
+// explain returns the failure for an error of the command, or for what stopped it before.
+func (s *session) explain(ctx context.Context, err error) *failure {
+	var known *failure
+	if !errors.As(err, &known) {
+		var q openQuestion
+		var interrupted interruption
+		switch cause := context.Cause(ctx); {
+		case errors.As(cause, &q):
+			return s.needAnswer(cmp.Or(q.TaskID, s.task), q)
+		case errors.As(cause, &interrupted):
+			err = interrupted
+		}
+	}
+	return describeFailure(err, s.task)
 }
 
 // needAnswer returns the failure of a command whose task asks what nobody here can answer. task may be "".
@@ -218,31 +202,26 @@ func (s *session) needAnswer(task string, q openQuestion) *failure {
 
 // follow shows a call until it is done, and prints its result. Ctrl-C leaves a task running. A second Ctrl-C cancels it.
 func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*mcptask.Result]) error {
-	id := call.TaskID()
+	s.task = call.TaskID()
 	var last mcptask.Snapshot
-	err := s.interruptible(ctx, id, func(ctx context.Context) error {
-		for snapshot, err := range call.Updates(ctx) {
-			if err != nil {
-				return err
-			}
-			last = snapshot
-			if !snapshot.Done() { // the result, or the failure, tells the end
-				s.show(name, snapshot)
-			}
-			if s.format == formatLines && !snapshot.Done() {
-				if err := s.printLine(describeState(snapshot)); err != nil {
-					return usageFailure(err)
-				}
+	for snapshot, err := range call.Updates(ctx) {
+		var interrupted interruption
+		switch {
+		case err != nil && errors.As(context.Cause(ctx), &interrupted):
+			return s.leave(ctx, interrupted, call)
+		case err != nil:
+			return err
+		}
+		last = snapshot
+		if snapshot.Done() { // the result, or the failure, tells the end
+			continue
+		}
+		s.show(name, snapshot)
+		if s.format == formatLines {
+			if err := s.printLine(describeState(snapshot)); err != nil {
+				return usageFailure(err)
 			}
 		}
-		return nil
-	})
-	var interrupted interruption
-	switch {
-	case errors.As(err, &interrupted):
-		return s.leave(ctx, interrupted, id, call)
-	case err != nil:
-		return describeFailure(err, id)
 	}
 	result, err := call.Wait(ctx)
 	var tool *mcptask.ToolError
@@ -253,15 +232,13 @@ func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*m
 	if printed := s.printEnd(last, result); printed != nil {
 		return usageFailure(printed)
 	}
-	if err != nil {
-		return describeFailure(err, id)
-	}
-	return nil
+	return err
 }
 
 // leave ends the wait for a task after a signal. After Ctrl-C it offers that a second one cancels the task. A second one
 // counts only after that offer.
-func (s *session) leave(ctx context.Context, by interruption, id string, call *mcptask.Call[*mcptask.Result]) error {
+func (s *session) leave(ctx context.Context, by interruption, call *mcptask.Call[*mcptask.Result]) error {
+	id := call.TaskID()
 	left := describeFailure(by, id)
 	if id == "" {
 		return left

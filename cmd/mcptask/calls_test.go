@@ -88,7 +88,7 @@ func TestOneCtrlC(t *testing.T) {
 					})
 				}
 				failed := new(failure)
-				if err := s.leave(t.Context(), interruption{os.Interrupt}, "t", call); !errors.As(err, &failed) || failed.code != c.exit {
+				if err := s.leave(t.Context(), interruption{os.Interrupt}, call); !errors.As(err, &failed) || failed.code != c.exit {
 					t.Errorf("%v, want exit code %d", err, c.exit)
 				}
 				if wants := c.exit == exitCancelled; conn.cancelled > 1 || (conn.cancelled == 1) != wants {

@@ -143,7 +143,7 @@ func (s *session) findWords(ctx context.Context, command string, words []string)
 		}
 		return completions, err
 	case isFirst && (command == "call" || command == "tools"):
-		tools, err := s.listTools(ctx)
+		tools, err := s.conn.ListTools(ctx)
 		for _, tool := range tools {
 			completions = append(completions, tool.Name)
 		}

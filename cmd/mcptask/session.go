@@ -31,6 +31,7 @@ type session struct {
 	*config
 	conn     mcptask.Conn
 	terminal *terminal.Terminal
+	task     string // what the command is about, or ""
 	// asked gets the first question that nobody here can answer.
 	asked chan openQuestion
 	// answered has a value once a question is answered.
@@ -48,11 +49,14 @@ type session struct {
 	taken *mcptask.Question // the question that has it
 }
 
-// openQuestion is a question that stays open.
+// openQuestion is a question that stays open. It ends the command.
 type openQuestion struct {
 	mcptask.Question
 	fault error // of the answer that the command line has for it, or nil
 }
+
+// Error implements error.
+func (q openQuestion) Error() string { return "an answer is needed: " + q.Message }
 
 // newSession returns a session that is not connected yet.
 func newSession(c *config) *session {
@@ -78,10 +82,13 @@ func (s *session) connect(ctx context.Context) error {
 		stderr = s.stderr
 		options.Logger = slog.New(slog.NewTextHandler(s.stderr, nil))
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectWithin)
+	within, cancel := context.WithTimeout(ctx, connectWithin)
 	defer cancel()
 	last := &tail{next: stderr}
-	conn, err := s.server.connect(ctx, options, last)
+	conn, err := s.server.connect(within, options, last)
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
 	if err != nil {
 		failed := describeFailure(err, "")
 		if words := last.String(); words != "" && !s.verbose {

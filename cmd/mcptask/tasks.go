@@ -48,28 +48,20 @@ func (s *session) followAll(ctx context.Context, all []*mcptask.Call[*mcptask.Re
 			s.show(call.TaskID(), mcptask.Snapshot{TaskID: call.TaskID(), Status: mcptask.StatusWorking})
 		}
 	}
-	err := s.interruptible(ctx, "", func(ctx context.Context) error {
-		for call, err := range mcptask.Settled(ctx, all...) {
-			if call == nil {
-				return err
+	for call, err := range mcptask.Settled(ctx, all...) {
+		if call == nil {
+			if interrupted := (interruption{}); errors.As(context.Cause(ctx), &interrupted) {
+				s.terminal.Printf("%d tasks go on. The same command waits for them again.", len(left))
 			}
-			delete(left, call.TaskID())
-			if err != nil {
-				failures[call.TaskID()] = describeFailure(err, call.TaskID())
-			}
-			if err := s.printSettled(ctx, call, err); err != nil {
-				return usageFailure(err)
-			}
+			return err
 		}
-		return nil
-	})
-	var interrupted interruption
-	switch {
-	case errors.As(err, &interrupted):
-		s.terminal.Printf("%d tasks go on. The same command waits for them again.", len(left))
-		return err
-	case err != nil:
-		return err
+		delete(left, call.TaskID())
+		if err != nil {
+			failures[call.TaskID()] = describeFailure(err, call.TaskID())
+		}
+		if err := s.printSettled(ctx, call, err); err != nil {
+			return usageFailure(err)
+		}
 	}
 	for _, call := range all {
 		if failure := failures[call.TaskID()]; failure != nil {
@@ -119,38 +111,37 @@ func (s *session) answerTask(ctx context.Context, id, key, answer string) error 
 	if key != "*" {
 		s.only = key
 	}
+	s.task = id
 	isAnswered := false
 	var last, now mcptask.Snapshot
-	err = s.interruptible(ctx, id, func(ctx context.Context) error {
-		for snapshot, err := range call.Updates(ctx) {
-			if err != nil {
-				return err
-			}
-			select {
-			case <-s.answered:
-				isAnswered = true
-			default:
-			}
-			last, now = now, snapshot
-			switch {
-			case now.Status != mcptask.StatusInputRequired, isAnswered && s.hasArrived(ctx, last, now):
-				return nil
-			case len(now.Questions) == 0 || slices.ContainsFunc(now.Questions, func(q mcptask.Question) bool { return !s.isForAnother(q) }):
-			case isAnswered: // and the others stay open
-				return nil
-			default:
-				return s.needAnswer(id, openQuestion{now.Questions[0], s.checkNames(now.Questions[0])})
-			}
+updates:
+	for snapshot, err := range call.Updates(ctx) {
+		if err != nil {
+			return err
 		}
-		return nil
-	})
-	if err == nil && !isAnswered {
-		err = &failure{code: exitUsage, kind: "no_question", task: id, error: errors.New("the task asks nothing")}
+		select {
+		case <-s.answered:
+			isAnswered = true
+		default:
+		}
+		last, now = now, snapshot
+		switch {
+		case now.Status != mcptask.StatusInputRequired, isAnswered && s.hasArrived(ctx, last, now):
+			break updates
+		case len(now.Questions) == 0 || slices.ContainsFunc(now.Questions, func(q mcptask.Question) bool { return !s.isForAnother(q) }):
+		case isAnswered: // and the others stay open
+			break updates
+		default:
+			return s.needAnswer(id, openQuestion{now.Questions[0], s.checkNames(now.Questions[0])})
+		}
 	}
-	if err == nil && s.format != formatText {
-		err = s.printLine(describeState(now))
+	if !isAnswered {
+		return &failure{code: exitUsage, kind: "no_question", task: id, error: errors.New("the task asks nothing")}
 	}
-	return err
+	if s.format != formatText {
+		return s.printLine(describeState(now))
+	}
+	return nil
 }
 
 // hasArrived reports whether the server has the one answer of the command line, though the task has more questions.
@@ -180,9 +171,8 @@ func cancelTasks(ctx context.Context, s *session, ids []string) error {
 		if err == nil && after.Done() && after.Status != mcptask.StatusCancelled {
 			err = &failure{code: exitFailed, kind: "ended", task: id, error: fmt.Errorf("%s: the task has already ended: %s", id, after.Status)}
 		}
-		var interrupted interruption
 		switch {
-		case errors.As(err, &interrupted):
+		case err != nil && ctx.Err() != nil:
 			return err
 		case err != nil && first == nil:
 			first = describeFailure(fmt.Errorf("%s: %w", id, withoutSubject(err)), id)
@@ -204,18 +194,15 @@ func (s *session) cancel(ctx context.Context, id string) (after mcptask.Snapshot
 	if err != nil {
 		return after, err
 	}
-	err = s.interruptible(ctx, id, func(ctx context.Context) error {
-		if err := call.Cancel(ctx); err != nil {
-			return err
-		}
-		ctx, stop := context.WithTimeout(ctx, cancelWithin)
-		defer stop()
-		if after, err = s.conn.Task(ctx, id); err != nil { // a server may forget a cancelled task at once
-			after = mcptask.Snapshot{TaskID: id, Status: mcptask.StatusCancelled}
-		}
-		return nil
-	})
-	return after, err
+	if err := call.Cancel(ctx); err != nil {
+		return after, err
+	}
+	ctx, stop := context.WithTimeout(ctx, cancelWithin)
+	defer stop()
+	if after, err = s.conn.Task(ctx, id); err != nil { // a server may forget a cancelled task at once
+		after = mcptask.Snapshot{TaskID: id, Status: mcptask.StatusCancelled}
+	}
+	return after, nil
 }
 
 // printTasks lists the tasks of the caller.
@@ -239,16 +226,12 @@ func (c *config) takeListRevision() {
 }
 
 // listTasks returns the tasks of the caller.
-func (s *session) listTasks(ctx context.Context) (tasks []mcptask.Snapshot, err error) {
+func (s *session) listTasks(ctx context.Context) ([]mcptask.Snapshot, error) {
 	lister, ok := s.conn.(mcptask.Lister)
 	if !ok {
 		return nil, usageFailure(errors.New("this connection lists no tasks"))
 	}
-	err = s.interruptible(ctx, "", func(ctx context.Context) (err error) {
-		tasks, err = lister.ListTasks(ctx)
-		return err
-	})
-	return tasks, err
+	return lister.ListTasks(ctx)
 }
 
 // printList prints tasks, a line each.

@@ -23,7 +23,7 @@ func describeTools(words []string) action {
 			s.describeTool(tool)
 			return nil
 		}
-		tools, err := s.listTools(ctx)
+		tools, err := s.conn.ListTools(ctx)
 		if err != nil {
 			return err
 		}

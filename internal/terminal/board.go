@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -68,22 +67,18 @@ func (s state) String() string {
 
 // count returns how far the task is, or "" if it gives no numbers.
 func (s state) count() string {
-	isWhole := func(f float64) bool { return f == math.Trunc(f) && math.Abs(f) < 1e5 }
-	share, ok := s.share()
-	switch {
-	case ok && isWhole(s.done) && isWhole(s.total):
-		return fmt.Sprintf("%.0f/%.0f", s.done, s.total)
-	case ok:
-		return fmt.Sprintf("%.0f%%", math.Floor(100*share))
-	case s.done > 0 && !math.IsInf(s.done, 0):
-		return strconv.FormatFloat(s.done, 'g', 6, 64)
+	if _, ok := s.share(); ok {
+		return fmt.Sprintf("%.6g/%.6g", s.done, s.total)
+	}
+	if s.done > 0 && !math.IsInf(s.done, 0) {
+		return fmt.Sprintf("%.6g", s.done)
 	}
 	return ""
 }
 
 // share returns done of total, from 0 to 1. ok is false if the task gives no numbers.
 func (s state) share() (share float64, ok bool) {
-	if share = s.done / s.total; s.total > 0 && !math.IsNaN(share) && !math.IsInf(s.total, 0) {
+	if share = s.done / s.total; s.total > 0 && !math.IsNaN(share) && !math.IsInf(share, 0) && !math.IsInf(s.total, 0) {
 		return min(max(share, 0), 1), true
 	}
 	return 0, false
@@ -244,20 +239,8 @@ func spinner(now time.Time) string {
 	return frames[int(uint64(now.UnixMilli()/drawEvery.Milliseconds())%uint64(len(frames)))]
 }
 
-// formatElapsed formats a time for people, in seconds: 12s, 1:05, 1:02:03, 3d 4h.
-func formatElapsed(d time.Duration) string {
-	d = max(d, 0)
-	s, m, h := int(d/time.Second), int(d/time.Minute), int(d/time.Hour)
-	switch {
-	case m == 0:
-		return fmt.Sprintf("%ds", s)
-	case h == 0:
-		return fmt.Sprintf("%d:%02d", m, s%60)
-	case h < 48:
-		return fmt.Sprintf("%d:%02d:%02d", h, m%60, s%60)
-	}
-	return fmt.Sprintf("%dd %dh", h/24, h%24)
-}
+// formatElapsed formats a time for people, in seconds.
+func formatElapsed(d time.Duration) string { return max(d, 0).Truncate(time.Second).String() }
 
 // style colors texts, or leaves them alone.
 type style struct{ colored bool }

@@ -73,7 +73,7 @@ func TestBar(t *testing.T) {
 	working := mcptask.Snapshot{Status: mcptask.StatusWorking, CreatedAt: time.Now().Add(-65 * time.Second), Message: "frame 3"}
 	working.Progress = mcptask.ProgressReport{Done: 1, Total: 4}
 	terminal.Show("render", working)
-	p.Sees("render ━━━━━━────────────────── 1/4  frame 3  1:0")
+	p.Sees("render ━━━━━━────────────────── 1/4  frame 3  1m")
 	terminal.Printf("a line of %s\x1b[2J", "the program")
 	p.Sees("a line of the program\n")
 	p.Sees("render ━━━━━━")

@@ -42,7 +42,7 @@ func TestNoTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "render: frame 3\nrender: 1/4 frame 3\nother: failed: no disk\na line of the program\nrender: done (1:30)\n"
+	want := "render: frame 3\nrender: 1/4 frame 3\nother: failed: no disk\na line of the program\nrender: done (1m30s)\n"
 	if string(got) != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -157,14 +157,16 @@ func TestScripts(t *testing.T) {
 	})
 	hostile := httptest.NewServer(http.HandlerFunc(serveHostile))
 	t.Cleanup(hostile.Close)
-	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
-		t.Run(revision, func(t *testing.T) {
-			testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: func(env *testscript.Env) error {
-				env.Vars = append(env.Vars, "HOSTILE="+hostile.URL, "URL="+server.URL+"/mcp", "PRIVATE="+server.URL+"/private/mcp", "REVISION="+revision, "NOBODY=http://127.0.0.1:1/mcp")
-				return nil
-			}})
-		})
+	run := func(t *testing.T, dir, revision string) {
+		testscript.Run(t, testscript.Params{Dir: dir, Setup: func(env *testscript.Env) error {
+			env.Vars = append(env.Vars, "HOSTILE="+hostile.URL, "URL="+server.URL+"/mcp", "PRIVATE="+server.URL+"/private/mcp", "REVISION="+revision, "NOBODY=http://127.0.0.1:1/mcp")
+			return nil
+		}})
 	}
+	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
+		t.Run(revision, func(t *testing.T) { run(t, "testdata/script", revision) })
+	}
+	t.Run("what no revision changes", func(t *testing.T) { run(t, "testdata/once", mcptask.Revision20251125) })
 }
 
 // serveHostile answers as a server does that wants to drive the terminal, or the shell, of whoever calls it.

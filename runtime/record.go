@@ -68,6 +68,8 @@ type Input struct {
 	Response json.RawMessage
 	// Error is set instead of Response if the requestor's side failed.
 	Error *Error
+	// Nonce is the [Record.Nonce] of the write that ended the question.
+	Nonce string
 	// Fetched says that a request which waits for the task has carried the question, in a
 	// session that several servers serve. From then on only such requests carry it. So the
 	// session's own stream at another server does not carry it a second time.
@@ -96,6 +98,9 @@ type Record struct {
 	ID string
 	// Version counts the updates. The Store compares and sets it.
 	Version int64
+	// Nonce names the write that made this version, at random. A store knows a repeated write by it. ""
+	// means that the write has no name.
+	Nonce string
 
 	// The fields from here to Trace are fixed at the creation.
 
@@ -150,10 +155,34 @@ type Record struct {
 	// Tries counts the runs that were not handed over by a closing server; see
 	// [Policy.Attempts].
 	Tries int
+	// Claim says who has the task, and what for. It is zero once the task has ended.
+	Claim Claim
+}
+
+// Claim says who has a task, and what for.
+type Claim struct {
 	// Worker has the task as long as its lease lasts, see [Store.Beat]. Then another may take
 	// it. "" means that no worker has it.
 	Worker string
+	State  ClaimState
+	// Nonce is the [Record.Nonce] of the write that made the claim. So no two claims are equal.
+	Nonce string
 }
+
+// ClaimState says what a worker has a task for.
+type ClaimState string
+
+// The states of a claim.
+const (
+	// ClaimWaiting is a task that no handler runs. Its worker has submitted it to an executor, or is
+	// about to. The executor may pass it to another server.
+	ClaimWaiting ClaimState = ""
+	// ClaimRunning is a task whose handler runs at its worker, or was lost with it.
+	ClaimRunning ClaimState = "running"
+	// ClaimLeft is a task that a server has left because it cannot run it. Others take it soon. A task
+	// without a worker that is waiting is taken at once.
+	ClaimLeft ClaimState = "left"
+)
 
 // Done reports whether the task has ended.
 func (r *Record) Done() bool { return r.Phase == PhaseDone }
@@ -214,10 +243,23 @@ func (r *Record) isAnsweredByTool(key string) bool {
 	return i >= 0 && r.Inputs[i].requiredCapability() == methodElicit && slices.Contains(r.CanAsk, methodCall)
 }
 
-// isSameRun reports whether two records are of one run of one task. The creation
-// time tells two tasks apart that have had the same name.
+// isSameRun reports whether two records are of one run of one task.
 func (r Record) isSameRun(other Record) bool {
-	return r.Attempt == other.Attempt && r.Worker == other.Worker && r.CreatedAt.Equal(other.CreatedAt)
+	return r.Claim == other.Claim && r.CreatedAt.Equal(other.CreatedAt)
+}
+
+// isRunLost reports whether the last run of a task whose worker is gone was lost.
+func (r *Record) isRunLost() bool { return r.Claim.State == ClaimRunning }
+
+// hasWrite reports whether a write has made what the record still has: this version, its claim, or the end of a
+// question. Others may have written since.
+func (r *Record) hasWrite(nonce string) bool {
+	return r.Nonce == nonce || r.Claim.Nonce == nonce || slices.ContainsFunc(r.Inputs, func(in Input) bool { return in.Nonce == nonce })
+}
+
+// Change returns the news of a record in the feed of its store.
+func (r *Record) Change() Change {
+	return Change{ID: r.ID, Version: r.Version, Phase: r.Phase, Free: !r.Done() && r.Claim.Worker == "" && r.Claim.State == ClaimWaiting}
 }
 
 // isExpired reports whether the task has expired at now.

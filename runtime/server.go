@@ -142,7 +142,6 @@ type Server struct {
 	attached     sync.Map // see Attached
 	progress     sync.Map // chan ProgressFunc by task ID, see takeProgressTurn
 	pendingNames sync.Map // the IDs of records with an ExternalID that are being stored
-	unsure       sync.Map // unsureRecord by the ID of a task that is submitted
 
 	mu        sync.Mutex
 	running   map[string]*run // the handlers of this process, by task ID
@@ -179,8 +178,7 @@ type Server struct {
 
 	room room // for tasks of anonymous callers
 
-	unwantedMu sync.Mutex
-	unwanted   []unwantedRecord // see discardRecord
+	settling atomic.Int32 // counts what settle does in the background
 
 	closeOnce sync.Once
 	closeErr  error
@@ -397,12 +395,6 @@ func (s *Server) releaseStore(ctx context.Context) error {
 	_, err := callStore(ctx, t, "Release", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.store.Release(ctx, s.worker)
 	})
-	if s.mayPassTasks() {
-		_, claims := callStore(ctx, t, "Release", func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, s.store.Release(ctx, s.nameClaimWorker())
-		})
-		err = errors.Join(err, claims)
-	}
 	if s.ownStore {
 		s.cancelUnfinished(ctx)
 		err = errors.Join(err, s.store.Close())

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -70,13 +71,7 @@ func (s *Server) beginTask(ctx context.Context, caller Caller, t *registeredTool
 	case errors.Is(err, ErrExists):
 		return CallReply{}, false, Errorf(CodeInvalidParams, "the task ID %q is in use: choose another one for each call", call.ExternalID)
 	case err != nil:
-		// The store may have the record all the same. A caller with a key or a name may
-		// come back for it and finds it running. Any other caller cannot know its ID.
-		if key == "" && call.ExternalID == "" {
-			s.discardRecord(unwantedRecord{fresh, time.Now().Add(s.lease)})
-		} else {
-			s.submitUnsure(unsureRecord{record: fresh, until: time.Now().Add(s.lease)})
-		}
+		s.settleCreate(fresh)
 		return CallReply{}, false, s.explainUnstored(ctx, t, err)
 	}
 	s.Audit(ctx, slog.LevelInfo, "task created", "created", caller, record)
@@ -175,9 +170,10 @@ func (s *Server) newRecord(caller Caller, t *registeredTool, arguments json.RawM
 		canAsk = append(slices.Clone(canAsk), methodElicit, methodCall)
 	}
 	policy := t.spec.Policy
-	now := s.Now()
+	now, nonce := s.Now(), rand.Text()
 	record := Record{
 		ID:             id,
+		Nonce:          nonce,
 		ExternalID:     call.ExternalID,
 		Principal:      caller.Principal,
 		Account:        caller.Account(),
@@ -193,7 +189,7 @@ func (s *Server) newRecord(caller Caller, t *registeredTool, arguments json.RawM
 		ExpiresAt:      now.Add(s.chooseRetention(caller, policy, call)),
 		Poll:           policy.Poll,
 		Trace:          call.Trace,
-		Worker:         s.worker,
+		Claim:          Claim{Worker: s.worker, Nonce: nonce},
 	}
 	record.Timeline = record.Timeline.With(Moment{Kind: EventCreated, At: now, Text: call.again, Operator: call.operator})
 	if call.FromEnd {
@@ -281,8 +277,7 @@ func (s *Server) Abandon(r Record) {
 // that exists, if the store returned it.
 func (s *Server) insertRecord(ctx context.Context, fresh Record, quota Quota) (Record, error) {
 	if fresh.ExternalID != "" {
-		// Only its creation time tells a record that a lost try has stored from one of
-		// another call, so each name has one call at a time.
+		// Each name has one call at a time.
 		if _, taken := s.pendingNames.LoadOrStore(fresh.ID, nil); taken {
 			return Record{}, ErrExists
 		}
@@ -308,7 +303,7 @@ func (s *Server) insertRecord(ctx context.Context, fresh Record, quota Quota) (R
 			}
 		}
 		switch {
-		case t.failures > 0 && former.ID == fresh.ID && former.isSameRun(fresh):
+		case former.hasWrite(fresh.Nonce):
 			return former, nil // an earlier try stored it, and its answer was lost
 		case replaced || !s.isExpired(former):
 			return record, err

@@ -482,7 +482,7 @@ func TestRefusedNameIsSeen(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		synctest.Wait()
-		if len(seen) != 1 || (<-seen).Worker != b.worker {
+		if len(seen) != 1 || (<-seen).Claim.Worker != b.worker {
 			t.Errorf("observers saw %d versions", len(seen))
 		}
 	})

@@ -4,94 +4,100 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// maxUnwanted bounds the records that wait for their deletion. Any more stay in the
-// store until their ttl.
-const maxUnwanted = 10_000
+// maxSettling bounds how many records settle deals with in the background. Any more stay as they are until their ttl.
+const maxSettling = 10_000
 
-// unwantedRecord is a record to delete, of a task that was not announced.
-type unwantedRecord struct {
-	record Record
-	// late is until when the record may still appear, because its Create has failed.
-	late time.Time
-}
-
-// forgetTask deletes a task that was not announced, at once or, if the store fails,
-// in the background. Until then it counts against its account's limits.
-func (s *Server) forgetTask(r Record) { s.discardRecord(unwantedRecord{record: r}) }
-
-// discardRecord deletes a record, or leaves it to deleteUnwanted.
-func (s *Server) discardRecord(u unwantedRecord) {
-	s.progress.Delete(u.record.ID)
+// settle calls try for a record until it returns true: at once, and then in the background.
+func (s *Server) settle(r Record, try func(context.Context, *storeRetry) bool) {
 	t := s.newRequestRetry()
 	t.limit = time.Second // a caller may be waiting
 	// Not s.drained: if the server is closed, no other one must find the record.
-	if s.deleteRecord(context.Background(), t, u) {
+	if try(context.Background(), t) {
 		return
 	}
-	r := u.record
-	u.record = Record{ID: r.ID, Version: r.Version, CreatedAt: r.CreatedAt, Principal: r.Principal, Tool: r.Tool, Revision: r.Revision}
-	s.unwantedMu.Lock()
-	defer s.unwantedMu.Unlock()
-	if len(s.unwanted) >= maxUnwanted {
+	if s.settling.Add(1) > maxSettling {
+		s.settling.Add(-1)
 		s.logger.Error("task not deleted: it stays until its ttl", "task", LogID(r.Principal, r.ID))
 		return
 	}
-	s.unwanted = append(s.unwanted, u)
+	go func() {
+		defer guard.Recover(s.logger, "a task that may be stored")
+		defer s.settling.Add(-1)
+		for pause := sweepEvery; ; pause *= 2 {
+			timer := time.NewTimer(pause)
+			select {
+			case <-timer.C:
+			case <-s.drained.Done():
+				timer.Stop()
+				return
+			}
+			if try(s.drained, s.newTaskRetry()) {
+				return
+			}
+		}
+	}()
 }
 
-// deleteRecord deletes a record whatever its version, and reports whether it is
-// gone for good.
-func (s *Server) deleteRecord(ctx context.Context, t *storeRetry, u unwantedRecord) (gone bool) {
-	r := u.record
+// forgetTask deletes a task that was not announced. As long as the store fails, it counts against its account's limits.
+func (s *Server) forgetTask(r Record) {
+	s.progress.Delete(r.ID)
+	r.Arguments = nil // the rest is small, but for an outcome
+	if r.Outcome != nil {
+		r.Outcome = &Outcome{Kind: r.Outcome.Kind}
+	}
+	s.settle(r, func(ctx context.Context, t *storeRetry) bool { return s.deleteRecord(ctx, t, r) })
+}
+
+// settleCreate deals with a record whose Create has failed. The store may have it all the same, or may get it for as
+// long as a lease. A caller with a key or a name may come back for the task, so it is started. Any other caller cannot know
+// its ID, so it is deleted.
+func (s *Server) settleCreate(fresh Record) {
+	id, nonce, late := fresh.ID, fresh.Nonce, time.Now().Add(s.lease)
+	s.settle(fresh, func(ctx context.Context, t *storeRetry) bool {
+		stored, err := s.getRecord(ctx, t, id)
+		switch {
+		case err != nil:
+			return !time.Now().Before(late)
+		case !stored.hasWrite(nonce): // another task has its name, or others have gone on with it
+			return true
+		case stored.IdempotencyKey == "" && stored.ExternalID == "":
+			return s.deleteRecord(ctx, t, stored)
+		}
+		if err := s.submit(ctx, stored); err != nil {
+			s.leaveUnsubmitted(stored, err)
+		}
+		return true
+	})
+}
+
+// deleteRecord deletes a record whatever its version, and reports whether it is gone.
+func (s *Server) deleteRecord(ctx context.Context, t *storeRetry, r Record) (gone bool) {
 	for {
 		err := s.deleteStored(ctx, t, r)
 		if errors.Is(err, ErrConflict) && t.pauseAfterConflict(ctx) {
-			var latest Record
-			latest, err = s.getRecord(ctx, t, r.ID)
-			if err == nil && !latest.CreatedAt.Equal(r.CreatedAt) {
+			latest, unread := s.getRecord(ctx, t, r.ID)
+			switch {
+			case unread == nil && !latest.CreatedAt.Equal(r.CreatedAt):
 				return true // another task has its name
-			}
-			if err == nil {
+			case unread == nil:
 				r = latest
 				continue
 			}
+			err = unread
 		}
-		if err == nil || isGone(err) {
-			s.withdrawSubmission(r.ID)
+		if err != nil && !isGone(err) {
+			return errors.Is(err, ErrServerClosed)
 		}
-		switch {
-		case err == nil && !r.Done():
+		s.withdrawSubmission(r.ID)
+		if err == nil && !r.Done() {
 			s.auditEnd(ctx, r, "abandoned")
 			r.ExpiresAt = s.SureNow() // so that those who watch it forget it
 			s.notifyObservers(r)
-		case isGone(err):
-			return !time.Now().Before(u.late)
 		}
-		return err == nil || errors.Is(err, ErrServerClosed)
+		return true
 	}
-}
-
-// deleteUnwanted tries again to delete what discardRecord could not delete.
-func (s *Server) deleteUnwanted() time.Duration {
-	s.unwantedMu.Lock()
-	list := s.unwanted
-	s.unwanted = nil
-	s.unwantedMu.Unlock()
-	left := list[:0]
-	for i, u := range list {
-		t := s.newRequestRetry()
-		if time.Now().Before(u.late) || !s.deleteRecord(s.drained, t, u) {
-			left = append(left, u)
-		}
-		if t.failures > 0 && s.drained.Err() == nil { // the store fails: leave the others for later
-			left = append(left, list[i+1:]...)
-			break
-		}
-	}
-	s.unwantedMu.Lock()
-	defer s.unwantedMu.Unlock()
-	s.unwanted = append(left, s.unwanted...)
-	return sweepEvery
 }

@@ -38,7 +38,7 @@ func TestParkedWithoutEngine(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 			defer cancel()
 			if r, err := plain.Await(ctx, carol, id); err != nil || r.Outcome.Kind != mcptask.OutcomeResult {
-				t.Errorf("late %v: %v, %s at %s, attempt %d", isLate, err, r.Phase, r.Worker, r.Attempt)
+				t.Errorf("late %v: %v, %s at %s, attempt %d", isLate, err, r.Phase, r.Claim.Worker, r.Attempt)
 			}
 		})
 	}
@@ -403,7 +403,7 @@ func TestParkedOnce(t *testing.T) {
 		s := startServer(t, store, cluster.Join, textTool("ask", restarts, askOnce))
 		id := call(t, s, "ask")
 		time.Sleep(20 * time.Second)
-		if r, err := s.Get(t.Context(), carol, id); err != nil || r.Attempt != 1 || r.Tries != 0 || store.lost.Load() != 1 {
+		if r, err := s.Get(t.Context(), carol, id); err != nil || r.Attempt != 1 || r.Tries != 0 || store.lost.Load() != 4 {
 			t.Errorf("attempt %d, %d tries, %d handovers, %v", r.Attempt, r.Tries, store.lost.Load(), err)
 		}
 	})

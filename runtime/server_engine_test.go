@@ -120,7 +120,7 @@ func TestEngineKeepsTasks(t *testing.T) {
 		asked := call(t, a, "ask")
 		time.Sleep(2 * time.Hour)
 		for _, id := range ids {
-			if r, err := a.Get(t.Context(), carol, id); err != nil || r.Attempt != 1 || r.Worker != "memengine" {
+			if r, err := a.Get(t.Context(), carol, id); err != nil || r.Attempt != 1 || r.Claim.Worker != "memengine" {
 				t.Errorf("%+v, %v", r, err)
 			}
 		}

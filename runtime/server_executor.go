@@ -173,7 +173,6 @@ func listShares(task Submission) []pool.Share {
 // Such a task no longer counts for any limit, so the line would grow without bound.
 func (s *Server) withdrawSubmission(taskID string) {
 	if s.line != nil && s.line.withdraw(taskID) {
-		s.unsure.Delete(taskID)
 		s.progress.Delete(taskID)
 	}
 }
@@ -197,25 +196,26 @@ func (s *Server) nameWorker() string {
 	return s.worker
 }
 
-// claimMark is the end of the Worker of a task that has run before and that a server has submitted again.
-const claimMark = "/submitted"
-
-// nameClaimWorker returns the Worker of such a task of this server.
-func (s *Server) nameClaimWorker() string { return s.worker + claimMark }
-
 // mayPassTasks reports whether the executor is neither an engine nor the local one. It may pass tasks to other servers,
 // and the leases keep its tasks alive.
 func (s *Server) mayPassTasks() bool { return s.engine == nil && s.line == nil }
 
-// chooseClaimWorker returns the Worker that a lost task gets before this server submits it again.
-func (s *Server) chooseClaimWorker(orphan Record) string {
-	switch {
-	case orphan.Attempt == 0 || s.line != nil:
-		return s.worker
-	case s.engine != nil:
-		return s.engine.Name()
+// claimAfterRun returns the claim of a task after a run that another one is to follow. An engine keeps the task. Otherwise
+// any server may take it.
+func (s *Server) claimAfterRun() Claim {
+	if s.engine != nil {
+		return Claim{Worker: s.engine.Name()}
 	}
-	return s.nameClaimWorker()
+	return Claim{}
+}
+
+// chooseClaim returns the claim of a lost task that this server is about to submit again. A task that has never run is
+// that of the server even if there is an engine, which may not have it.
+func (s *Server) chooseClaim(orphan Record) Claim {
+	if orphan.Attempt == 0 {
+		return Claim{Worker: s.worker}
+	}
+	return Claim{Worker: s.nameWorker()}
 }
 
 // tellEngine calls a method of the engine for a task, if there is an engine. name is the method's, for the log. It does so

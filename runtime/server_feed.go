@@ -166,7 +166,7 @@ func (s *Server) takeChange(c Change) {
 	if c.Version > 0 && c.Phase == PhaseDone {
 		s.ends.count(s.Now())
 	}
-	if c.Missed || c.Free || c.Version > 0 && c.Phase != PhaseDone && c.Worker == "" {
+	if c.Missed || c.Free {
 		s.kick(s.adoptNow)
 	}
 	// A name may have a later task than the one that has ended.

@@ -116,7 +116,7 @@ func TestHandOverIsTakenAtOnce(t *testing.T) {
 		synctest.Wait()
 		for i, id := range ids {
 			r, err := store.Get(t.Context(), id)
-			if err != nil || r.Worker != b.worker || r.Phase != PhaseRunning || r.Tries != 1 || !r.UpdatedAt.Equal(closed) ||
+			if err != nil || r.Claim.Worker != b.worker || r.Phase != PhaseRunning || r.Tries != 1 || !r.UpdatedAt.Equal(closed) ||
 				i == 0 && r.Progress.Done != 2 { // one account has at most one of two slots
 				t.Errorf("task %d: %+v, %v", i, r, err)
 			}
@@ -252,7 +252,7 @@ func TestUnreadableTasks(t *testing.T) {
 		for _, id := range unreadable[1:] {
 			cancel(id)
 		}
-		a.takeChange(Change{ID: unreadable[0], Version: 2, Phase: PhaseRunning, Worker: a.worker})
+		a.takeChange(Change{ID: unreadable[0], Version: 2, Phase: PhaseRunning})
 		time.Sleep(time.Minute)
 		cancel(good)
 		synctest.Wait()
@@ -334,7 +334,7 @@ func TestConflictGivenUp(t *testing.T) {
 		store := NewMemoryStore()
 		line := &tapStore{Store: store}
 		a := newServer(t, Options{Store: line}, numberTool("t", Policy{}, double))
-		task, err := store.Create(t.Context(), Record{ID: "task", Principal: alice.Principal, Phase: PhaseRunning, Worker: "b", ExpiresAt: time.Now().Add(time.Hour)}, Quota{})
+		task, err := store.Create(t.Context(), Record{ID: "task", Principal: alice.Principal, Phase: PhaseRunning, Claim: Claim{Worker: "b"}, ExpiresAt: time.Now().Add(time.Hour)}, Quota{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -106,8 +106,8 @@ func TestHandOverBeyondQuota(t *testing.T) {
 		if err := a.Close(); err != nil {
 			t.Error(err)
 		}
-		if r, err := store.Get(t.Context(), id); err != nil || r.Worker != "" || r.Tries != 0 {
-			t.Errorf("worker %q after %d tries, %v", r.Worker, r.Tries, err)
+		if r, err := store.Get(t.Context(), id); err != nil || r.Claim.Worker != "" || r.Tries != 0 {
+			t.Errorf("worker %q after %d tries, %v", r.Claim.Worker, r.Tries, err)
 		}
 	})
 }

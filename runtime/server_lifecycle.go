@@ -24,8 +24,9 @@ const (
 	eventWithdraw eventKind = "withdraw" // the handler no longer waits for an answer
 	eventStop     eventKind = "stop"     // the requestor asks it to stop
 	eventFinish   eventKind = "finish"   // it ends with an outcome
-	eventClaim    eventKind = "claim"    // a worker takes it from a worker that was lost
-	eventHandOver eventKind = "handover" // a worker that closes leaves it to another one
+	eventClaim    eventKind = "claim"    // a server takes it from a worker that was lost, to submit it
+	eventLeave    eventKind = "leave"    // a server that has not started it leaves it to others
+	eventHandOver eventKind = "handover" // a run ends, and another one is to go on
 )
 
 // event is one thing that happens to a task, at one time. The comments name the
@@ -33,7 +34,9 @@ const (
 type event struct {
 	kind    eventKind
 	at      time.Time
-	worker  string          // start, claim, handover
+	nonce   string          // of the write that stores it
+	claim   Claim           // start, claim, leave, handover; the nonce is added
+	again   bool            // start, of a run that was stored as begun and has not begun
 	park    []string        // handover, until one of these questions is answered
 	report  *report         // report; finish and handover, if there is one
 	input   Input           // ask
@@ -41,7 +44,7 @@ type event struct {
 	answer  json.RawMessage // answer
 	failed  *Error          // answer, if the requestor's side failed
 	outcome Outcome         // finish
-	lost    bool            // start, claim, finish: the last run was lost, see isRunLost
+	lost    bool            // start, claim, finish: the last run was lost
 	// operator is the person who has done it in the requestor's place, or "".
 	operator string
 	// unbounded stores the record even if it goes beyond the account's bytes.
@@ -54,34 +57,51 @@ type report struct {
 	progress Progress
 }
 
-// transitions is the whole lifecycle: the phases in which an event is allowed, and
-// what it does (C-27 to C-29, E-21).
+// The phases and the states of a claim in which events are allowed.
+var (
+	inAnyPhase = []Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}
+	inRun      = []Phase{PhaseRunning, PhaseInputRequired}
+	inQuestion = []Phase{PhaseInputRequired}
+
+	atAnyone = []ClaimState{ClaimWaiting, ClaimRunning, ClaimLeft}
+	atRun    = []ClaimState{ClaimRunning}
+	atNoRun  = []ClaimState{ClaimWaiting, ClaimLeft}
+)
+
+// transitions is the whole lifecycle: the phases and claims in which an event is allowed, and
+// what it does (C-27 to C-29, E-21). A [Store.Lease] is no event: it changes the worker of a claim
+// whose lease has ended, and nothing else.
 var transitions = map[eventKind]struct {
 	from  []Phase
+	claim []ClaimState
 	apply func(*Record, event) error
 }{
 	// A start in running or input_required is a restart: the handler runs again.
-	eventStart:    {[]Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}, applyStart},
-	eventReport:   {[]Phase{PhaseRunning, PhaseInputRequired}, applyReport},
-	eventAsk:      {[]Phase{PhaseRunning, PhaseInputRequired}, applyAsk},
-	eventAnswer:   {[]Phase{PhaseInputRequired}, applyAnswer},
-	eventFetch:    {[]Phase{PhaseInputRequired}, applyFetch},
-	eventWithdraw: {[]Phase{PhaseInputRequired}, applyWithdraw},
-	eventStop:     {[]Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}, applyStop},
-	eventFinish:   {[]Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}, applyFinish},
-	eventClaim:    {[]Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}, applyClaim},
-	eventHandOver: {[]Phase{PhaseRunning, PhaseInputRequired}, applyHandOver},
+	eventStart:    {inAnyPhase, atAnyone, applyStart},
+	eventReport:   {inRun, atRun, applyReport},
+	eventAsk:      {inRun, atRun, applyAsk},
+	eventAnswer:   {inQuestion, atAnyone, applyAnswer},
+	eventFetch:    {inQuestion, atAnyone, applyFetch},
+	eventWithdraw: {inQuestion, atRun, applyWithdraw},
+	eventStop:     {inAnyPhase, atAnyone, applyStop},
+	eventFinish:   {inAnyPhase, atAnyone, applyFinish},
+	eventClaim:    {inAnyPhase, atAnyone, applyClaim},
+	eventLeave:    {inAnyPhase, atNoRun, applyClaim},
+	eventHandOver: {inRun, atRun, applyHandOver},
 }
 
 // nextRecord is the one transition function: every write of a task's state goes
 // through it. It is pure, and the record that it returns shares no slices with r.
 func nextRecord(r Record, e event) (Record, error) {
-	if r.Phase == PhaseDone {
+	switch {
+	case e.kind == "":
+		return r, errVoid
+	case r.Phase == PhaseDone:
 		return r, errTerminal
 	}
 	t, ok := transitions[e.kind]
-	if !ok || !slices.Contains(t.from, r.Phase) {
-		return r, fmt.Errorf("event %s is not allowed in phase %s", e.kind, r.Phase)
+	if !ok || !slices.Contains(t.from, r.Phase) || !slices.Contains(t.claim, r.Claim.State) {
+		return r, fmt.Errorf("event %s is not allowed in phase %s with the claim %q", e.kind, r.Phase, r.Claim.State)
 	}
 	n := r
 	n.Inputs = slices.Clone(r.Inputs)
@@ -91,8 +111,8 @@ func nextRecord(r Record, e event) (Record, error) {
 	if err := t.apply(&n, e); err != nil {
 		return r, err
 	}
-	n.UpdatedAt = e.at
-	if kind := e.kind.publicKind(); kind != "" {
+	n.UpdatedAt, n.Nonce = e.at, e.nonce
+	if kind := e.kind.publicKind(); kind != "" && !e.again {
 		n.addMoment(kind, n.describeMoment(e), e)
 	}
 	return n, nil
@@ -130,7 +150,7 @@ func (r *Record) addMoment(kind EventKind, text string, e event) {
 func (r *Record) describeMoment(e event) string {
 	switch e.kind {
 	case eventStart:
-		return nameShort(r.Worker)
+		return nameShort(r.Claim.Worker)
 	case eventReport:
 		return r.StatusMessage
 	case eventAsk:
@@ -141,14 +161,6 @@ func (r *Record) describeMoment(e event) string {
 		return r.Outcome.name()
 	}
 	return ""
-}
-
-// isRunLost reports whether the last run of a task whose worker is gone was lost. It was not if its server left the task
-// to others when it closed. A run whose loss is in the timeline is not lost again.
-func (r *Record) isRunLost() bool {
-	return r.Attempt > 0 && !slices.ContainsFunc(r.Timeline.Moments(), func(m Moment) bool {
-		return m.Attempt == r.Attempt && (m.Kind == EventLeft || m.Kind == EventLost)
-	})
 }
 
 // nameShort returns as much of a worker's name as a person needs to tell workers apart.
@@ -172,28 +184,29 @@ func applyStart(r *Record, e event) error {
 	if r.StatusMessage == waitsForSlot {
 		r.StatusMessage = ""
 	}
-	r.Attempt++
-	r.Tries++
-	r.Worker = e.worker
+	if !e.again {
+		r.Attempt++
+		r.Tries++
+	}
 	for i := range r.Inputs {
 		r.Inputs[i].Parked = false
 	}
-	return nil
+	return applyClaim(r, e)
 }
 
 func applyClaim(r *Record, e event) error {
-	r.Worker = e.worker
+	r.Claim = e.claim
+	r.Claim.Nonce = e.nonce
 	return nil
 }
 
 func applyHandOver(r *Record, e event) error {
 	_ = applyReport(r, e)
 	r.Tries--
-	r.Worker = e.worker
 	for i := range r.Inputs {
 		r.Inputs[i].Parked = slices.Contains(e.park, r.Inputs[i].Key)
 	}
-	return nil
+	return applyClaim(r, e)
 }
 
 func applyReport(r *Record, e event) error {
@@ -230,7 +243,7 @@ func applyAnswer(r *Record, e event) error {
 	if i := r.findInput(e.key); i >= 0 && answer != nil {
 		answer = keepAnswer(r.Inputs[i], answer)
 	}
-	return settleInput(r, e.key, InputAnswered, answer, e.failed)
+	return settleInput(r, e, InputAnswered, answer, e.failed)
 }
 
 func applyFetch(r *Record, e event) error {
@@ -242,16 +255,17 @@ func applyFetch(r *Record, e event) error {
 }
 
 func applyWithdraw(r *Record, e event) error {
-	return settleInput(r, e.key, InputSuperseded, nil, nil)
+	return settleInput(r, e, InputSuperseded, nil, nil)
 }
 
 // settleInput ends a question. The end of the last one lets the task run again (C-52).
-func settleInput(r *Record, key string, state InputState, answer json.RawMessage, failed *Error) error {
-	i := r.findInput(key)
-	if !r.isOutstanding(key) {
-		return fmt.Errorf("the question %q is not outstanding", key)
+func settleInput(r *Record, e event, state InputState, answer json.RawMessage, failed *Error) error {
+	i := r.findInput(e.key)
+	if !r.isOutstanding(e.key) {
+		return fmt.Errorf("the question %q is not outstanding", e.key)
 	}
-	r.Inputs[i].State, r.Inputs[i].Response, r.Inputs[i].Error = state, answer, failed
+	in := &r.Inputs[i]
+	in.State, in.Response, in.Error, in.Nonce = state, answer, failed, e.nonce
 	if len(r.Outstanding()) == 0 {
 		r.Phase = PhaseRunning
 	}
@@ -271,8 +285,7 @@ func applyFinish(r *Record, e event) error {
 	}
 	outcome := e.outcome
 	_ = applyReport(r, e)
-	r.Phase, r.Outcome, r.TerminalAt = PhaseDone, &outcome, e.at
-	r.Worker = ""
+	r.Phase, r.Outcome, r.TerminalAt, r.Claim = PhaseDone, &outcome, e.at, Claim{}
 	if r.Keep > 0 {
 		r.ExpiresAt = e.at.Add(r.Keep)
 	}

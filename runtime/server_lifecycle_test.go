@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func allEvents() []event {
 	at := epoch.Add(time.Minute)
 	return []event{
-		{kind: eventStart, at: at, worker: "w2"},
+		{kind: eventStart, at: at, claim: Claim{Worker: "w2", State: ClaimRunning}},
 		{kind: eventReport, at: at, report: &report{"half", Progress{1, 2}}},
 		{kind: eventAsk, at: at, input: Input{Key: "new", Method: methodElicit}},
 		{kind: eventAnswer, at: at, key: "open", answer: json.RawMessage(`{"action":"decline"}`)},
@@ -32,7 +33,8 @@ func allEvents() []event {
 		{kind: eventWithdraw, at: at, key: "open"},
 		{kind: eventStop, at: at},
 		{kind: eventFinish, at: at, outcome: Outcome{Kind: OutcomeResult, Result: json.RawMessage(`{"content":[]}`)}},
-		{kind: eventClaim, at: at, worker: "w2"},
+		{kind: eventClaim, at: at, claim: Claim{Worker: "w2"}},
+		{kind: eventLeave, at: at, claim: Claim{State: ClaimLeft}},
 		{kind: eventHandOver, at: at},
 		{kind: "nonsense", at: at},
 	}
@@ -42,40 +44,54 @@ func allEvents() []event {
 func recordIn(phase Phase) Record {
 	r := Record{ID: "t", Version: 7, Phase: phase, CreatedAt: epoch, UpdatedAt: epoch, ExpiresAt: epoch.Add(time.Hour), StatusMessage: "before"}
 	if phase != PhaseQueued {
-		r.Attempt, r.Worker = 1, "w1"
+		r.Attempt, r.Claim = 1, Claim{"w1", ClaimRunning, "n1"}
 		r.Inputs = []Input{{Key: "old", State: InputAnswered, Response: json.RawMessage(`{"action":"cancel"}`)}}
 	}
 	switch phase {
 	case PhaseInputRequired:
 		r.Inputs = append(r.Inputs, Input{Key: "open", State: InputOutstanding})
 	case PhaseDone:
-		r.Outcome, r.TerminalAt, r.Worker = &Outcome{Kind: OutcomeCancelled}, epoch, ""
+		r.Outcome, r.TerminalAt, r.Claim = &Outcome{Kind: OutcomeCancelled}, epoch, Claim{}
 	}
 	return r
 }
 
-// TestNext checks every event in every phase (C-27 to C-29, E-21).
+// TestNext checks every event in every phase, with every state of a claim (C-27 to C-29, E-21).
 func TestNext(t *testing.T) {
 	rules.Covers(t, "C-27", "C-28", "C-29", "E-21", "B-28", "B-29", "B-30")
 	allowed := map[Phase]map[eventKind]Phase{
-		PhaseQueued: {eventStart: PhaseRunning, eventStop: PhaseQueued, eventFinish: PhaseDone, eventClaim: PhaseQueued},
+		PhaseQueued: {eventStart: PhaseRunning, eventStop: PhaseQueued, eventFinish: PhaseDone, eventClaim: PhaseQueued, eventLeave: PhaseQueued},
 		PhaseRunning: {eventStart: PhaseRunning, eventReport: PhaseRunning, eventAsk: PhaseInputRequired,
-			eventStop: PhaseRunning, eventFinish: PhaseDone, eventClaim: PhaseRunning, eventHandOver: PhaseRunning},
+			eventStop: PhaseRunning, eventFinish: PhaseDone, eventClaim: PhaseRunning, eventLeave: PhaseRunning, eventHandOver: PhaseRunning},
 		PhaseInputRequired: {eventStart: PhaseInputRequired, eventReport: PhaseInputRequired, eventAsk: PhaseInputRequired,
 			eventAnswer: PhaseRunning, eventFetch: PhaseInputRequired, eventWithdraw: PhaseRunning, eventStop: PhaseInputRequired, eventFinish: PhaseDone,
-			eventClaim: PhaseInputRequired, eventHandOver: PhaseInputRequired},
+			eventClaim: PhaseInputRequired, eventLeave: PhaseInputRequired, eventHandOver: PhaseInputRequired},
 		PhaseDone: {},
 	}
+	// A handler reports, asks and hands over only while it runs. A task whose handler runs is not left.
+	claims := map[ClaimState][]eventKind{
+		ClaimWaiting: {eventStart, eventAnswer, eventFetch, eventStop, eventFinish, eventClaim, eventLeave},
+		ClaimLeft:    {eventStart, eventAnswer, eventFetch, eventStop, eventFinish, eventClaim, eventLeave},
+		ClaimRunning: {eventStart, eventReport, eventAsk, eventAnswer, eventFetch, eventWithdraw, eventStop, eventFinish, eventClaim, eventHandOver},
+		"unknown":    {},
+	}
 	for _, phase := range []Phase{PhaseQueued, PhaseRunning, PhaseInputRequired, PhaseDone, "nowhere"} {
-		for _, e := range allEvents() {
-			t.Run(fmt.Sprintf("%s/%s", phase, e.kind), func(t *testing.T) {
-				before, untouched := recordIn(phase), recordIn(phase)
+		for i := range len(claims) * len(allEvents()) {
+			e, state := allEvents()[i/len(claims)], slices.Sorted(maps.Keys(claims))[i%len(claims)]
+			t.Run(fmt.Sprintf("%s/%s/%s", phase, state, e.kind), func(t *testing.T) {
+				e.nonce = "n2"
+				before := recordIn(phase)
+				if phase != PhaseDone {
+					before.Claim.State = state
+				}
+				untouched := before
+				untouched.Inputs = slices.Clone(before.Inputs)
 				after, err := nextRecord(before, e)
 				if !reflect.DeepEqual(before, untouched) {
 					t.Fatalf("the record given was changed: %+v", before)
 				}
 				want, ok := allowed[phase][e.kind]
-				if !ok {
+				if !ok || !slices.Contains(claims[state], e.kind) {
 					if err == nil {
 						t.Fatalf("taken: %+v", after)
 					}
@@ -93,11 +109,18 @@ func TestNext(t *testing.T) {
 				if after.Phase != want {
 					t.Errorf("phase %s, want %s", after.Phase, want)
 				}
-				if !after.UpdatedAt.Equal(e.at) || after.Version != before.Version {
-					t.Errorf("updated %v, version %d", after.UpdatedAt, after.Version)
+				if !after.UpdatedAt.Equal(e.at) || after.Version != before.Version || after.Nonce != "n2" || !after.hasWrite("n2") {
+					t.Errorf("updated %v, version %d, by %q", after.UpdatedAt, after.Version, after.Nonce)
+				}
+				claim, moved := map[eventKind]Claim{
+					eventStart: {"w2", ClaimRunning, "n2"}, eventClaim: {"w2", ClaimWaiting, "n2"}, eventLeave: {"", ClaimLeft, "n2"},
+					eventHandOver: {"", ClaimWaiting, "n2"}, eventFinish: {},
+				}[e.kind]
+				if moved && after.Claim != claim || !moved && after.Claim != before.Claim {
+					t.Errorf("claim %+v after %+v", after.Claim, before.Claim)
 				}
 				if done := after.Phase == PhaseDone; done != (after.Outcome != nil) || done == after.TerminalAt.IsZero() ||
-					done && (!after.TerminalAt.Equal(e.at) || after.Worker != "" || len(after.Outstanding()) > 0) {
+					done && (!after.TerminalAt.Equal(e.at) || after.Claim != (Claim{}) || len(after.Outstanding()) > 0) {
 					t.Errorf("the end is not set as a whole: %+v", after)
 				}
 				for i := range after.Inputs { // the result shares nothing with the record
@@ -153,19 +176,19 @@ func TestNextDetails(t *testing.T) {
 		}
 	})
 	t.Run("a restart counts and moves the task", func(t *testing.T) {
-		r := step(t, recordIn(PhaseRunning), event{kind: eventStart, worker: "w2"})
-		if r.Attempt != 2 || r.Worker != "w2" {
+		r := step(t, recordIn(PhaseRunning), event{kind: eventStart, claim: Claim{Worker: "w2", State: ClaimRunning}})
+		if r.Attempt != 2 || r.Claim.Worker != "w2" {
 			t.Errorf("%+v", r)
 		}
-		r = step(t, r, event{kind: eventClaim, worker: "w3"})
-		if r.Attempt != 2 || r.Worker != "w3" {
+		r = step(t, r, event{kind: eventClaim, claim: Claim{Worker: "w3"}})
+		if r.Attempt != 2 || r.Claim.Worker != "w3" {
 			t.Errorf("claimed: %+v", r)
 		}
 	})
 	t.Run("a run that was handed over is not counted among the tries", func(t *testing.T) {
-		r := step(t, recordIn(PhaseRunning), event{kind: eventStart, worker: "w2"})
+		r := step(t, recordIn(PhaseRunning), event{kind: eventStart, claim: Claim{Worker: "w2", State: ClaimRunning}})
 		r = step(t, r, event{kind: eventHandOver})
-		if r.Attempt != 2 || r.Tries != 0 || r.Worker != "" {
+		if r.Attempt != 2 || r.Tries != 0 || r.Claim.Worker != "" {
 			t.Errorf("%+v", r)
 		}
 	})
@@ -210,12 +233,21 @@ func TestLifecycleProperty(t *testing.T) {
 	keys := rapid.SampledFrom([]string{"a", "b", "c"})
 	anyEvent := rapid.Custom(func(t *rapid.T) event {
 		e := event{
-			kind:   rapid.SampledFrom([]eventKind{eventStart, eventReport, eventAsk, eventAsk, eventAnswer, eventAnswer, eventFetch, eventWithdraw, eventStop, eventFinish, eventClaim, eventHandOver}).Draw(t, "kind"),
-			worker: rapid.SampledFrom([]string{"w1", "w2"}).Draw(t, "worker"),
+			kind:   rapid.SampledFrom([]eventKind{eventStart, eventReport, eventAsk, eventAsk, eventAnswer, eventAnswer, eventFetch, eventWithdraw, eventStop, eventFinish, eventClaim, eventLeave, eventHandOver}).Draw(t, "kind"),
 			report: rapid.SampledFrom([]*report{nil, {"x", Progress{1, 2}}, {"y", Progress{}}}).Draw(t, "report"),
 			key:    keys.Draw(t, "key"),
 			input:  Input{Key: keys.Draw(t, "input"), Method: methodElicit},
 			answer: json.RawMessage(fmt.Sprint(rapid.IntRange(0, 99).Draw(t, "answer"))),
+		}
+		switch worker := rapid.SampledFrom([]string{"w1", "w2"}).Draw(t, "worker"); e.kind {
+		case eventStart:
+			e.claim = Claim{Worker: worker, State: ClaimRunning}
+		case eventClaim:
+			e.claim = Claim{Worker: worker}
+		case eventLeave:
+			e.claim = rapid.SampledFrom([]Claim{{Worker: worker}, {}, {State: ClaimLeft}}).Draw(t, "claim")
+		case eventHandOver:
+			e.claim = rapid.SampledFrom([]Claim{{Worker: worker}, {}}).Draw(t, "claim")
 		}
 		e.outcome = rapid.SampledFrom([]Outcome{
 			{Kind: OutcomeCancelled},
@@ -266,6 +298,13 @@ func checkStep(t *rapid.T, before, after Record) {
 	if after.Done() != (after.Outcome != nil) || after.Done() == after.TerminalAt.IsZero() {
 		t.Fatalf("outcome and end are not set together: %+v", after)
 	}
+	if isRun := after.Claim.State == ClaimRunning; isRun && (after.Attempt == 0 || after.Claim.Worker == "" || after.Phase == PhaseQueued) ||
+		after.Done() && after.Claim != (Claim{}) || after.Claim.State == ClaimLeft && after.Claim.Worker != "" {
+		t.Fatalf("a task in phase %s, after %d runs, has the claim %+v", after.Phase, after.Attempt, after.Claim)
+	}
+	if after.Nonce == before.Nonce || after.Claim != before.Claim && after.Claim.Nonce != after.Nonce && !after.Done() {
+		t.Fatalf("the write %q of the claim %+v followed %q", after.Nonce, after.Claim, before.Nonce)
+	}
 	if after.Attempt < before.Attempt || before.CancelRequested && !after.CancelRequested {
 		t.Fatalf("the past was undone: %+v to %+v", before, after)
 	}
@@ -293,7 +332,7 @@ func checkStep(t *rapid.T, before, after Record) {
 // TestParked checks that a run that was parked goes on when any of the questions that it waited for is settled, also if
 // that has happened before it is stored as parked.
 func TestParked(t *testing.T) {
-	asked := Record{Phase: PhaseInputRequired, Attempt: 1, Tries: 1, Worker: "engine", Inputs: []Input{
+	asked := Record{Phase: PhaseInputRequired, Attempt: 1, Tries: 1, Claim: Claim{Worker: "engine", State: ClaimRunning}, Inputs: []Input{
 		{Key: "before", State: InputAnswered}, {Key: "a", State: InputOutstanding}, {Key: "b", State: InputOutstanding}, {Key: "aside", State: InputOutstanding}}}
 	settle := map[string][]event{
 		"nothing":                nil,
@@ -303,10 +342,13 @@ func TestParked(t *testing.T) {
 	}
 	for name, events := range settle {
 		for _, isLate := range []bool{false, true} {
-			park := event{kind: eventHandOver, worker: "engine", park: []string{"a", "b"}}
+			park := event{kind: eventHandOver, claim: Claim{Worker: "engine"}, park: []string{"a", "b"}}
 			all := append(slices.Clone(events), park)
 			if isLate {
 				all = append([]event{park}, events...)
+			}
+			if isLate && name == "a withdrawal" { // only a handler withdraws its question
+				continue
 			}
 			r := asked
 			for _, e := range all {
@@ -316,10 +358,10 @@ func TestParked(t *testing.T) {
 				}
 			}
 			waits := name == "nothing" || name == "an answer to no waiter"
-			if r.isParked() != waits || r.Tries != 0 || r.Worker != "engine" {
+			if r.isParked() != waits || r.Tries != 0 || r.Claim.Worker != "engine" {
 				t.Errorf("%s, late %v: %+v", name, isLate, r)
 			}
-			r, err := nextRecord(r, event{kind: eventStart, worker: "engine"})
+			r, err := nextRecord(r, event{kind: eventStart, claim: Claim{Worker: "engine", State: ClaimRunning}})
 			if err != nil || r.isParked() || r.Attempt != 2 || r.Tries != 1 {
 				t.Errorf("%s, late %v, run again: %+v, %v", name, isLate, r, err)
 			}
@@ -336,7 +378,7 @@ func TestLongMessages(t *testing.T) {
 		"a tool error": {kind: eventFinish, outcome: Outcome{Kind: OutcomeResult, IsError: true,
 			Result: []byte(`{"content":[{"type":"text","text":"` + long + `"}]}`)}},
 	} {
-		r, err := nextRecord(Record{Phase: PhaseRunning}, e)
+		r, err := nextRecord(Record{Phase: PhaseRunning, Claim: Claim{State: ClaimRunning}}, e)
 		if err != nil || len(r.StatusMessage) > maxMessage || !strings.HasSuffix(r.StatusMessage, "ä...") {
 			t.Errorf("%s: %d bytes, %v", name, len(r.StatusMessage), err)
 		}

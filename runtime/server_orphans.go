@@ -33,7 +33,7 @@ func (s *Server) adoptOrphans() time.Duration {
 			if s.isRunnable(r) && !r.CancelRequested {
 				s.restartOrphan(r)
 			} else {
-				_ = s.failOrphan(r) // it is found again
+				s.failOrphan(r)
 			}
 		}
 		if len(orphans) < sweepBatch {
@@ -51,11 +51,11 @@ func (s *Server) claimFor() time.Duration { return s.renewEvery() }
 // one record that the store does not take must not hold up the other orphans.
 func (s *Server) restartOrphan(orphan Record) {
 	log := s.logger.With("task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool)
-	claim := event{kind: eventClaim, worker: s.chooseClaimWorker(orphan), lost: orphan.isRunLost()}
+	claim := event{kind: eventClaim, claim: s.chooseClaim(orphan), lost: orphan.isRunLost()}
 	r, err := s.moveTask(s.closing, s.newRequestRetry(), orphan, ifSameRun(orphan, claim))
 	if err == nil {
 		if err = s.submit(s.closing, r); err != nil {
-			s.returnOrphan(r, orphan.Worker)
+			s.returnOrphan(r, orphan.Claim.Worker)
 		}
 	}
 	switch {
@@ -66,31 +66,38 @@ func (s *Server) restartOrphan(orphan Record) {
 	}
 }
 
-// failOrphan ends an orphan that must not run again: as cancelled if a requestor
-// has asked for it, and with the error "worker_lost" otherwise.
-func (s *Server) failOrphan(orphan Record) error {
-	lost := Errorf(CodeInternalError, "the worker of the task was lost").withReason(reasonWorkerLost)
-	outcome := Outcome{Kind: OutcomeError, Error: lost}
-	if orphan.CancelRequested {
-		outcome = Outcome{Kind: OutcomeCancelled}
-	}
-	end := event{kind: eventFinish, outcome: outcome, lost: orphan.isRunLost()}
-	_, err := s.moveTask(s.closing, s.newRequestRetry(), orphan, ifSameRun(orphan, end))
-	log := s.logger.With("task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool, "attempt", orphan.Attempt, "tries", orphan.Tries)
+// failOrphan ends an orphan that must not run again.
+func (s *Server) failOrphan(orphan Record) {
+	_, err := s.moveTask(s.closing, s.newRequestRetry(), orphan, ifSameRun(orphan, newLostEnd(orphan)))
 	switch {
 	case err == nil:
-		log.Warn("task lost with its worker")
-	case s.closing.Err() == nil && !isOver(err):
-		log.Warn("task of a lost worker not ended", "error", err)
+		s.warnOfLoss(orphan)
+	case s.closing.Err() == nil && !isOver(err): // it is found again
+		s.logger.Warn("task of a lost worker not ended", "task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool, "error", err)
 	}
-	return err
 }
 
-// returnOrphan gives a task that this server has taken and cannot run back to the
+// newLostEnd returns the end of a task that has lost its run: it is cancelled if a requestor has asked for that, and has
+// the error "worker_lost" otherwise.
+func newLostEnd(r Record) event {
+	outcome := Outcome{Kind: OutcomeCancelled}
+	if !r.CancelRequested {
+		lost := Errorf(CodeInternalError, "the worker of the task was lost").withReason(reasonWorkerLost)
+		outcome = Outcome{Kind: OutcomeError, Error: lost}
+	}
+	return event{kind: eventFinish, outcome: outcome, lost: r.isRunLost()}
+}
+
+// warnOfLoss logs that newLostEnd has ended a task.
+func (s *Server) warnOfLoss(r Record) {
+	s.logger.Warn("task lost with its worker", "task", LogID(r.Principal, r.ID), "tool", r.Tool, "attempt", r.Attempt, "tries", r.Tries)
+}
+
+// returnOrphan gives a task that this server has taken and cannot submit back to the
 // name that it was found under. There its lease ends soon; under this server's name
 // it would be renewed forever.
 func (s *Server) returnOrphan(claimed Record, finder string) {
-	back := event{kind: eventClaim, worker: finder}
+	back := event{kind: eventLeave, claim: Claim{Worker: finder}}
 	_, err := s.moveTask(s.closing, s.newRequestRetry(), claimed, ifSameRun(claimed, back))
 	if err != nil && s.closing.Err() == nil && !errors.Is(err, errVoid) {
 		s.logger.Warn("task not left to other servers", "task", LogID(claimed.Principal, claimed.ID), "error", err)

@@ -30,7 +30,7 @@ func (x *busyExecutor) Submit(ctx context.Context, task Submission) error {
 func createOrphan(t *testing.T, store Store, id string) {
 	t.Helper()
 	_, err := store.Create(t.Context(), Record{ID: id, Principal: alice.Principal, Tool: "double", Phase: PhaseQueued,
-		Arguments: json.RawMessage(`{"n":21}`), Worker: "dead", CreatedAt: time.Now(), ExpiresAt: time.Now().Add(24 * time.Hour)}, Quota{})
+		Arguments: json.RawMessage(`{"n":21}`), Claim: Claim{Worker: "dead"}, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(24 * time.Hour)}, Quota{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,21 +85,21 @@ func TestStuckRecord(t *testing.T) {
 // handler may not run again here, and that it leaves a task alone that runs there.
 func TestClaimedTask(t *testing.T) {
 	for name, c := range map[string]struct {
-		worker string
+		state  ClaimState
 		policy Policy
 		want   string
 	}{
-		"restarts":     {"other" + claimMark, restart, doubled},
-		"may not":      {"other" + claimMark, Policy{Task: TaskRequired}, "error the worker of the task was lost"},
-		"runs already": {"other", restart, "none"},
+		"restarts":     {ClaimWaiting, restart, doubled},
+		"may not":      {ClaimWaiting, Policy{Task: TaskRequired}, "error the worker of the task was lost"},
+		"runs already": {ClaimRunning, restart, "none"},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
 			store := NewMemoryStore()
-			if _, err := store.Beat(t.Context(), c.worker, time.Hour, nil); err != nil {
+			if _, err := store.Beat(t.Context(), "other", time.Hour, nil); err != nil {
 				t.Fatal(err)
 			}
 			_, err := store.Create(t.Context(), Record{ID: "claimed", Principal: alice.Principal, Tool: "double", Phase: PhaseRunning, Attempt: 1, Tries: 1,
-				Arguments: json.RawMessage(`{"n":21}`), Worker: c.worker, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(24 * time.Hour)}, Quota{})
+				Arguments: json.RawMessage(`{"n":21}`), Claim: Claim{Worker: "other", State: c.state}, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(24 * time.Hour)}, Quota{})
 			if err != nil {
 				t.Fatal(err)
 			}

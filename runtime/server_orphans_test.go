@@ -54,7 +54,7 @@ func TestLostWorkerRestarts(t *testing.T) {
 		for err == nil && r.Attempt != 2 {
 			r, err = b.Changed(t.Context(), alice, id, r.Version)
 		}
-		if err != nil || r.Worker != b.worker || time.Since(began) < leaseFor-renewEvery || time.Since(began) > leaseFor+renewEvery {
+		if err != nil || r.Claim.Worker != b.worker || time.Since(began) < leaseFor-renewEvery || time.Since(began) > leaseFor+renewEvery {
 			t.Fatalf("%+v, %v after %v", r, err, time.Since(began))
 		}
 		first.set(nil)
@@ -127,7 +127,7 @@ func TestQueuedTaskMoves(t *testing.T) {
 		synctest.Wait()
 		first.set(cut)
 		time.Sleep(leaseFor + 2*renewEvery)
-		if r, err := b.Get(t.Context(), alice, id); err != nil || r.Attempt != 1 || r.Worker != b.worker {
+		if r, err := b.Get(t.Context(), alice, id); err != nil || r.Attempt != 1 || r.Claim.Worker != b.worker {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		first.set(nil)
@@ -164,7 +164,7 @@ func TestTaskComesBack(t *testing.T) {
 		secondLine.set(cut)
 		time.Sleep(leaseFor + 2*renewEvery)
 		r, err := a.Get(t.Context(), alice, id)
-		if err != nil || r.Attempt != 3 || r.Worker != a.worker {
+		if err != nil || r.Attempt != 3 || r.Claim.Worker != a.worker {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		if err := <-stolen; !errors.Is(err, ErrSuperseded) {

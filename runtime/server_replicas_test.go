@@ -84,7 +84,7 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Errorf("%d runs, %d followed tasks, %d to fetch, %d fetchers", len(a.running), len(a.followed), len(a.toFetch), a.fetchers)
 		}
 		a.mu.Unlock()
-		for name, m := range map[string]*sync.Map{"progress": &a.progress, "unsure": &a.unsure, "names": &a.pendingNames} {
+		for name, m := range map[string]*sync.Map{"progress": &a.progress, "names": &a.pendingNames} {
 			m.Range(func(key, _ any) bool { t.Errorf("%s has %v", name, key); return true })
 		}
 		if free, queued := a.executor.(localExecutor).Load(); free != slots || queued != 0 || most.Load() != slots {
@@ -92,6 +92,9 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 		if n := running.Load(); n != 0 {
 			t.Errorf("%d handlers run", n)
+		}
+		if n := a.settling.Load(); n != 0 {
+			t.Errorf("%d records are not settled", n)
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
@@ -62,58 +61,50 @@ func (s *Server) runTask(life context.Context, id string) (end RunEnd) {
 	if !s.clockKnown.Load() { // an executor of the user's has been fast
 		_ = s.ensureLease(life) // if it fails, the first renewal that succeeds makes up for it
 	}
-	value, _ := s.unsure.LoadAndDelete(id)
-	unsure, isUnsure := value.(unsureRecord)
-	hasTried := false
-	record, err := s.moveTask(life, s.newTaskRetry(), Record{ID: id}, func(r Record) event {
-		if begun := unsure.record; isUnsure && (!r.CreatedAt.Equal(begun.CreatedAt) || r.Attempt > 0 && r.isSameRun(begun)) {
-			return event{} // another call has got its name, or its Create has begun the attempt
+	looks := 0
+	record, err := s.moveTask(life, s.newTaskRetry(), Record{ID: id}, func(known Record) (begin event) {
+		begin, end = s.decideStart(known)
+		if looks++; looks > 1 && begin.kind == eventFinish { // another run has begun meanwhile, and may live
+			return event{}
 		}
-		if s.engine == nil && s.isRunning(r) {
-			return event{} // the executor has delivered it twice
-		}
-		start := s.decideStart(r)
-		hasTried = hasTried || start.kind != ""
-		return start
+		return begin
 	})
 	switch {
-	case isUnsure && errors.Is(err, errVoid) && record.isSameRun(unsure.record):
-		err = nil
-	case isUnsure && isGone(err):
-		s.lookAgain(unsure)
-	}
-	if err != nil { // an executor may deliver a task twice: the run that has it goes on
-		return s.explainUnstarted(record, err, hasTried)
+	case errors.Is(err, errVoid) && end != RunLeft:
+		return end
+	case errors.Is(err, errVoid), err != nil && !isOver(err): // this server cannot run it, or closes before the store is back
+		return s.leaveUnstarted(id)
+	case err != nil:
+		return RunOver
+	case record.Done():
+		s.warnOfLoss(record)
+		s.cancelHandler(id, errEndedElsewhere)
+		return RunOver
 	}
 	return s.runAttempt(life, r, record)
 }
 
-// explainUnstarted returns the end of a run whose attempt has not begun. If an engine calls the RunFunc again for a task
-// that may not restart, the first run is lost. explainUnstarted then ends the task. But if this run has tried to begin,
-// another one has begun meanwhile and may live: the engine takes this run for lost. If it does not, it calls the RunFunc
-// again.
-func (s *Server) explainUnstarted(record Record, err error, hasTried bool) RunEnd {
-	_, isHere := s.catalog.findTool(record.Tool)
+// decideStart returns the event that begins a run of a task. That is a start of the handler, or the end of a
+// task that has lost its run and may not have another one. If it returns no event, end is that of the run. An executor
+// may deliver a task twice.
+func (s *Server) decideStart(r Record) (begin event, end RunEnd) {
+	_, isHere := s.catalog.findTool(r.Tool)
+	isOwn := s.engine == nil && r.Claim.State == ClaimRunning && r.Claim.Worker == s.worker
+	start := event{kind: eventStart, claim: Claim{Worker: s.nameWorker(), State: ClaimRunning}, lost: r.isRunLost()}
 	switch {
-	case isGone(err) || errors.Is(err, errTerminal):
-		return RunOver
-	case !errors.Is(err, errVoid):
-		return s.leaveUnstarted(record.ID) // the store was away until the server closed
-	case s.isHeldByOther(record) || s.engine == nil && isHere && !isClaimed(record):
-		return RunOver
+	case r.Done(), s.isHeldByOther(r), isOwn && (s.isRunning(r) || s.closing.Err() != nil):
+		return event{}, RunOver // the run that has it goes on
 	case !isHere:
-		return s.leaveUnstarted(record.ID)
-	case s.engine != nil && record.isParked():
-		return RunWaits
-	case hasTried:
-		return RunLeft
+		return event{}, RunLeft
+	case isOwn: // it was created as running, and the store's answer was lost
+		start.again, start.lost = true, false
+		return start, RunOver
+	case s.engine != nil && r.isParked() && !r.CancelRequested:
+		return event{}, RunWaits // without an engine, the handler starts at once and waits itself
+	case s.isRunnable(r):
+		return start, RunOver // an engine starts lost runs again itself
 	}
-	err = s.failOrphan(record)
-	if errors.Is(err, errVoid) || err != nil && !isOver(err) { // errVoid: yet another run has begun, which this one leaves alone
-		return RunLeft
-	}
-	s.cancelHandler(record.ID, errEndedElsewhere)
-	return RunOver
+	return newLostEnd(r), RunLeft
 }
 
 // endUnstarted is runTask with a context that has ended.
@@ -135,62 +126,21 @@ func (s *Server) endUnstarted(life context.Context, id string) RunEnd {
 // passed it on from a server that lives and renews its lease, so leaveUnstarted gives the task to all servers.
 func (s *Server) leaveUnstarted(id string) RunEnd {
 	if s.mayPassTasks() {
-		left := event{kind: eventClaim} // at once
-		if s.closing.Err() == nil {
-			left.worker = fmt.Sprint(s.worker, "/left") // soon: this server could get it again
+		left := Claim{State: ClaimLeft} // this server could get it again
+		if s.closing.Err() != nil {
+			left.State = ClaimWaiting
 		}
 		_, err := s.moveTask(s.drained, s.newRequestRetry(), Record{ID: id}, func(r Record) event {
-			if s.isHeldByOther(r) || s.isRunning(r) {
+			if r.Claim.State == ClaimRunning {
 				return event{}
 			}
-			return left
+			return event{kind: eventLeave, claim: left}
 		})
 		if err != nil && !isOver(err) && s.drained.Err() == nil {
 			s.logger.Warn("task not left to other servers", "error", err)
 		}
 	}
 	return RunLeft
-}
-
-// unsureRecord is a record whose Create has failed, although the store may have it, and whose caller
-// may come back for it.
-type unsureRecord struct {
-	record Record
-	// until is the time after which the store has the record or never will. pause is that before the last look.
-	until time.Time
-	pause time.Duration
-}
-
-// lookAgain looks once more for a task that the store did not have, after a pause that grows.
-func (s *Server) lookAgain(u unsureRecord) {
-	if time.Now().After(u.until) {
-		return
-	}
-	u.pause = max(2*u.pause, time.Second)
-	time.AfterFunc(u.pause, func() {
-		defer guard.Recover(s.logger, "a task that may be stored")
-		s.submitUnsure(u)
-	})
-}
-
-// submitUnsure submits a task that may be stored. An engine may run it in another process, which would not look
-// for it again, so the engine gets the task only once it is stored.
-func (s *Server) submitUnsure(u unsureRecord) {
-	if s.engine != nil {
-		switch record, err := s.getRecord(s.drained, s.newRequestRetry(), u.record.ID); {
-		case err != nil:
-			s.lookAgain(u)
-		case record.isSameRun(u.record):
-			if err := s.submit(s.drained, record); err != nil {
-				s.leaveUnsubmitted(record, err)
-			}
-		}
-		return
-	}
-	s.unsure.Store(u.record.ID, u)
-	if s.submit(s.drained, u.record) != nil { // the server is closed
-		s.unsure.Delete(u.record.ID)
-	}
 }
 
 // enterRun makes a run, and enters it for cancelHandler unless there is another run of the
@@ -269,8 +219,8 @@ func (s *Server) reserve(fresh *Record, isAwaited bool) *reservation {
 	v := &reservation{server: s, submission: fresh.toSubmission()}
 	v.run, v.leave = s.enterRun(fresh.ID, fresh.CreatedAt) // before the task is stored, so that no cancellation is missed
 	v.run.isAwaited = isAwaited
-	fresh.Phase, fresh.Attempt, fresh.Tries = PhaseRunning, 1, 1
-	fresh.addMoment(EventStarted, nameShort(fresh.Worker), event{at: fresh.CreatedAt})
+	fresh.Phase, fresh.Attempt, fresh.Tries, fresh.Claim.State = PhaseRunning, 1, 1, ClaimRunning
+	fresh.addMoment(EventStarted, nameShort(fresh.Claim.Worker), event{at: fresh.CreatedAt})
 	return v
 }
 
@@ -368,23 +318,10 @@ func (s *Server) runAttempt(life context.Context, r *run, record Record) (end Ru
 	return RunOver
 }
 
-// decideStart returns the event that starts a handler, or no event if the handler
-// may not run again, waits for an answer, or another worker has the task. Only an engine calls the RunFunc again after
-// an answer. Without an engine, a parked task starts at once, and its handler waits itself.
-func (s *Server) decideStart(r Record) event {
-	if !s.isRunnable(r) || s.isHeldByOther(r) || s.engine != nil && r.isParked() && !r.CancelRequested {
-		return event{}
-	}
-	return event{kind: eventStart, worker: s.nameWorker(), lost: r.isRunLost()} // an engine starts lost runs again itself
-}
-
 // isHeldByOther reports whether the handler of a task runs, or has run, at another worker that may be alive.
 func (s *Server) isHeldByOther(r Record) bool {
-	return r.Attempt > 0 && r.Worker != s.worker && r.Worker != s.nameWorker() && r.Worker != "" && !isClaimed(r)
+	return r.Claim.State == ClaimRunning && r.Claim.Worker != s.worker && r.Claim.Worker != s.nameWorker()
 }
-
-// isClaimed reports whether a server has submitted a lost task again whose handler has not begun since.
-func isClaimed(r Record) bool { return strings.HasSuffix(r.Worker, claimMark) }
 
 // isRunning reports whether the attempt of a record runs here, and its executor has not given it up.
 func (s *Server) isRunning(record Record) bool {
@@ -458,7 +395,7 @@ func (s *Server) finishAttempt(ctx context.Context, host *taskHost, outcome Outc
 	case errors.Is(cause, ErrSuperseded):
 		return RunOver // another run has the task and ends it
 	case errors.Is(cause, errParked) && (outcome.Kind != OutcomeResult || outcome.IsError):
-		end.kind, end.worker, end.park, how = eventHandOver, s.nameWorker(), host.listParked(), RunWaits
+		end.kind, end.claim, end.park, how = eventHandOver, s.claimAfterRun(), host.listParked(), RunWaits
 	case outcome.Kind != OutcomeCancelled:
 	case errors.Is(cause, context.Canceled): // the server closes, and another one may go on
 		how = RunLeft
@@ -466,10 +403,7 @@ func (s *Server) finishAttempt(ctx context.Context, host *taskHost, outcome Outc
 		case s.ownStore:
 			return how
 		case s.allowsRestart(attempt):
-			end.kind = eventHandOver
-			if s.engine != nil {
-				end.worker = s.nameWorker()
-			}
+			end.kind, end.claim = eventHandOver, s.claimAfterRun()
 		case end.report != nil:
 			end.kind = eventReport
 		default:

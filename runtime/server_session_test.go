@@ -65,7 +65,7 @@ func TestFollowSession(t *testing.T) {
 		<-missed
 		create := func(session string) string {
 			id := here.newTaskID(Caller{Session: session}, true)
-			r := Record{ID: id, Principal: "p", Phase: PhaseRunning, Worker: "another"}
+			r := Record{ID: id, Principal: "p", Phase: PhaseRunning, Claim: Claim{Worker: "another"}}
 			r.ExpiresAt = time.Now().Add(DefaultMaxTTL)
 			if _, err := store.Create(context.Background(), r, Quota{}); err != nil {
 				t.Fatal(err)

@@ -1,11 +1,9 @@
 package mcptask
 
 import (
-	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -25,82 +23,64 @@ func (s *Server) applyEvent(ctx context.Context, known Record, decide func(Recor
 }
 
 // moveTask moves a task by one event: it takes the record that is known, or reads it if only
-// its ID is known, computes the next one, compares and sets. It reads it again after a conflict
-// and when the store fails. decide sees the record as it is and returns the event, or a zero
-// event to stop. What is decided on a record that may be stale is decided again.
+// its ID is known, computes the next one, compares and sets. decide sees the record as it is and
+// returns the event, or a zero event to stop. moveTask reads the record again, and decides again, after a
+// conflict and if what is known allows no event.
 func (s *Server) moveTask(ctx context.Context, t *storeRetry, known Record, decide func(Record) event) (Record, error) {
-	id := known.ID
-	var sent Record // by an Update that failed
-	var sentEvent event
-	conflict := false // whether the task has a version of another writer that is not noted yet
-	defer func() {
-		if conflict {
-			s.missChange(id)
-		}
-	}()
+	record, isRead, nonce := known, known.Version == 0, rand.Text()
+	var e event
 	for {
-		record, isRead := known, false
-		if known.Version == 0 {
+		if isRead {
 			var err error
-			switch record, err = s.getRecord(ctx, t, id); {
-			case isGone(err):
+			if record, err = s.getRecord(ctx, t, known.ID); err != nil {
+				s.missChange(known.ID)
 				return record, err
-			case err != nil:
-				return sent, err
 			}
-			isRead = true
-		}
-		if conflict {
-			conflict = false
-			if s.noteChange(id, record.Version) {
+			if s.noteChange(record.ID, record.Version) {
 				s.notifyObservers(record)
 			}
+			if record.hasWrite(nonce) { // its answer was lost, and others have written since
+				s.announceChange(ctx, record, e)
+				return record, nil
+			}
 		}
-		known = Record{}
-		if s.updateLanded(sentEvent, sent, record) {
-			s.announceChange(ctx, record, sentEvent)
-			return record, nil
-		}
-		e := decide(record)
+		e = decide(record)
+		e.nonce = nonce
 		if e.at = s.Now(); e.at.Before(record.UpdatedAt) {
 			e.at = record.UpdatedAt // another process knows the store's time only roughly
 		}
 		moved, err := nextRecord(record, e)
-		if e.kind == "" {
-			err = errVoid
-		}
-		if err != nil && !isRead {
-			continue
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+			stored, err := s.storeMove(ctx, t, record, moved, e)
+			switch {
+			case !errors.Is(err, ErrConflict):
+				return stored, err
+			case !t.pauseAfterConflict(ctx):
+				s.missChange(record.ID)
+				return stored, err
+			}
+		case isRead:
 			return record, err
 		}
-		_, giveBack := s.takeProgressTurn(id, moved.Done())
-		s.expectChange(id, record.Version+1)
-		stored, moved, err := s.updateRecord(ctx, t, record, moved, e)
-		switch {
-		case err == nil:
-			s.announceChange(ctx, stored, e)
-		case errors.Is(err, ErrConflict):
-			conflict = true // the record is read next
-		default:
-			s.missChange(id)
-		}
-		giveBack()
-		var again bool
-		switch {
-		case err == nil:
-			return stored, nil
-		case errors.Is(err, ErrConflict):
-			again = t.pauseAfterConflict(ctx)
-		default:
-			sent, sentEvent = moved, e
-			again = t.pauseAfterFailure(ctx, "Update", err)
-		}
-		if !again {
-			return moved, err
-		}
+		isRead = true
 	}
+}
+
+// storeMove stores what an event made of a record, and tells of it. It keeps progress from being sent meanwhile if the
+// task ends.
+func (s *Server) storeMove(ctx context.Context, t *storeRetry, record, moved Record, e event) (Record, error) {
+	_, giveBack := s.takeProgressTurn(record.ID, moved.Done())
+	defer giveBack()
+	s.expectChange(record.ID, record.Version+1)
+	stored, err := s.updateRecord(ctx, t, record, moved, e)
+	switch {
+	case err == nil:
+		s.announceChange(ctx, stored, e)
+	case !errors.Is(err, ErrConflict): // otherwise the record is read next
+		s.missChange(record.ID)
+	}
+	return stored, err
 }
 
 // ifSameRun returns a function that decides for e while the task is still in the
@@ -114,57 +94,39 @@ func ifSameRun(run Record, e event) func(Record) event {
 	}
 }
 
-// updateLanded reports whether an Update that failed was stored all the same, and only its answer was lost. Without it, a
-// server would take its own start for another worker's, its own claim for another server's, and its own end for another
-// caller's. A handover would give back another try, and an answer would not be told. Other events are harmless: they do not
-// apply twice. The servers of an engine share the name of their worker, so their starts and claims differ only in time.
-func (s *Server) updateLanded(e event, sent, now Record) bool {
-	switch e.kind {
-	case eventStart:
-		return now.isSameRun(sent) && (s.engine == nil || now.UpdatedAt.Equal(sent.UpdatedAt))
-	case eventClaim:
-		return now.isSameRun(sent) && !now.Done() && (s.engine == nil || now.UpdatedAt.Equal(sent.UpdatedAt))
-	case eventHandOver:
-		return now.isSameRun(sent) && now.Tries == sent.Tries
-	case eventAnswer:
-		return slices.ContainsFunc(now.Timeline.Moments(), func(m Moment) bool {
-			return m.Kind == EventAnswered && m.At.UnixMicro() == e.at.UnixMicro() && strings.HasPrefix(e.key, m.Text) &&
-				strings.HasPrefix(e.operator, m.Operator) && (m.Operator == "") == (e.operator == "")
-		})
-	case eventFinish:
-		return now.Done() && now.CreatedAt.Equal(sent.CreatedAt) && now.TerminalAt.Equal(sent.TerminalAt) &&
-			now.Outcome.Kind == sent.Outcome.Kind && bytes.Equal(now.Outcome.Result, sent.Outcome.Result)
-	}
-	return false
-}
-
 // updateRecord stores what an event made of a record. A task ends even if its
 // account has no room for the outcome: then it ends with an error that says so, and
-// that error is smaller than the outcome. sent is the record that the store was
+// that error is smaller than the outcome. With an error, it returns the record that the store was
 // given last.
-func (s *Server) updateRecord(ctx context.Context, t *storeRetry, record, moved Record, e event) (stored, sent Record, err error) {
+func (s *Server) updateRecord(ctx context.Context, t *storeRetry, record, moved Record, e event) (Record, error) {
 	quota := s.options.Limits.storeQuota()
 	if e.unbounded || e.kind == eventHandOver || e.kind == eventFinish && e.outcome.Kind == OutcomeCancelled {
 		quota = Quota{}
 	}
-	write := func(quota Quota) (Record, error) {
-		return s.writeWithRoom(ctx, &record, func() (Record, error) {
-			return callOnce(ctx, t, "Update", func(ctx context.Context) (Record, error) { return s.store.Update(ctx, record, moved, quota) })
-		})
-	}
-	stored, err = write(quota)
+	stored, err := s.writeUpdate(ctx, t, record, moved, quota)
 	if err == nil || e.kind != eventFinish {
-		return stored, moved, err
+		return stored, err
 	}
 	refusal := s.explainQuota(ctx, record.asCaller(), err, "tool", record.Tool, "task", LogID(record.Principal, record.ID))
-	if refusal != nil {
-		e.outcome = Outcome{Kind: OutcomeError, Error: refusal}
-		if refused, err := nextRecord(record, e); err == nil && refused.Size() < moved.Size() {
-			moved = refused
-		}
-		stored, err = write(Quota{})
+	if refusal == nil {
+		return stored, err
 	}
-	return stored, moved, err
+	e.outcome = Outcome{Kind: OutcomeError, Error: refusal}
+	if refused, err := nextRecord(record, e); err == nil && refused.Size() < moved.Size() {
+		moved = refused
+	}
+	return s.writeUpdate(ctx, t, record, moved, Quota{})
+}
+
+// writeUpdate makes the store's Update until it is answered: the store knows a write that it has stored already.
+func (s *Server) writeUpdate(ctx context.Context, t *storeRetry, from, to Record, quota Quota) (Record, error) {
+	stored, err := s.writeWithRoom(ctx, &from, func() (Record, error) {
+		return callStore(ctx, t, "Update", func(ctx context.Context) (Record, error) { return s.store.Update(ctx, from, to, quota) })
+	})
+	if err != nil {
+		return to, err
+	}
+	return stored, nil
 }
 
 // announceChange tells observers, hooks and the audit trail of a version that an event has made and that is stored.

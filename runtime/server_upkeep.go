@@ -35,7 +35,6 @@ func (s *Server) startUpkeep() {
 	s.startLoop("reading of changed tasks", StoreWait, s.fetchNow, s.startFetchers)
 	s.startLoop("expiry", sweepEvery, nil, s.deleteExpired)
 	s.startLoop("adoption", s.renewEvery(), s.adoptNow, s.adoptOrphans)
-	s.startLoop("deletion", sweepEvery, nil, s.deleteUnwanted)
 	if s.engine != nil {
 		s.startLoop("check of the engine's tasks", spread(submitAgain), nil, s.submitUnfinished)
 	}
@@ -117,8 +116,6 @@ func (s *Server) renewLease(ctx context.Context) error {
 		case err != nil:
 		case s.engine != nil: // its tasks have another worker
 			beat, err = s.beat(ctx, s.engine.Name(), engineLease, held)
-		case s.mayPassTasks():
-			_, err = s.beat(ctx, s.nameClaimWorker(), s.lease, nil)
 		}
 		if err != nil {
 			return err
@@ -243,13 +240,15 @@ func (s *Server) cancelUnfinished(ctx context.Context) {
 			s.logger.Warn("unfinished tasks are lost, since they are kept in memory: set Options.Store to a durable store, such as runtime/sqlite", "tasks", lost)
 		}
 	}()
-	for {
-		left, err := s.store.Lease(ctx, "none", s.lease, s.catalog.listNames(), sweepBatch)
+	inspector := s.store.(Inspector) //nolint:forcetypeassert // a memory store is one
+	for after := (Position{}); ; {
+		left, err := inspector.Scan(ctx, Filter{Unfinished: true}, after, sweepBatch)
 		if err != nil {
 			s.logger.Error("unfinished tasks not ended", "error", err)
 			return
 		}
 		for _, r := range left {
+			after = r.listPosition()
 			_, err := s.moveTask(ctx, t, r, func(Record) event {
 				return event{kind: eventFinish, outcome: Outcome{Kind: OutcomeCancelled}}
 			})

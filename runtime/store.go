@@ -70,7 +70,9 @@ const TombstoneFor = time.Hour
 // expiry follow it, so that the clocks of processes may differ.
 //
 // A Store may refuse a call whose context has ended, with the context's error. A call
-// that fails with any other error than those above may have been carried out. Package
+// that fails with any other error than those above may have been carried out. Its caller may make the
+// same call again: Create and Update know a record that they have stored by its Nonce. They change
+// nothing then, and return the record. A record without a Nonce has no such protection. Package
 // storetest tests all of it. A store may also be an [Inspector]. One that survives its process should be a
 // [SessionStore] too.
 type Store interface {
@@ -78,7 +80,8 @@ type Store interface {
 	// IdempotencyKey, and its principal and tool have a record with that key, Create
 	// returns that record and ErrExists. If only the ID is taken, Create returns
 	// ErrExists with Version 0. If the record would exceed the quota, Create returns a
-	// *QuotaError. The quota holds however many records are created at once (C-96).
+	// *QuotaError. The quota holds however many records are created at once (C-96). A Create again,
+	// with the same ID and Nonce, returns the record and no error, as long as the record has Version 1.
 	Create(ctx context.Context, r Record, quota Quota) (Record, error)
 	// Get returns the record, or ErrNoRecord. Until TombstoneFor after the record has expired
 	// and Expire has removed it, Get returns ErrRecordExpired, and a Record that has nothing but
@@ -89,7 +92,9 @@ type Store interface {
 	// from.Version, and ErrNoRecord if the record is gone. The caller changes nothing that is
 	// fixed at the creation (see [Record]) nor an Outcome: a store need not write them again,
 	// and returns them as they were. If the record grows and its bytes would exceed the quota,
-	// Update changes nothing and returns a *QuotaError. It ignores the quota's other bounds.
+	// Update changes nothing and returns a *QuotaError. It ignores the quota's other bounds. An Update
+	// again, from the same version and with the same Nonce, returns the record and no error, as long as
+	// no other write has followed.
 	Update(ctx context.Context, from, to Record, quota Quota) (Record, error)
 	// List returns up to limit records of a principal after the position: oldest
 	// first, and those of the same time by the bytes of their IDs. Their Arguments, Inputs, and
@@ -114,11 +119,11 @@ type Store interface {
 	// Lease gives up to limit unfinished records, in any order, to the worker, and lets its
 	// lease end after the given time at the earliest. It takes records of other workers whose
 	// lease has ended or was never begun, and of no worker (""). It takes only records of the
-	// tools. Each gets a new version, so that the former worker's updates conflict. If there
-	// are none, Lease need not begin the worker's lease.
+	// tools. Each gets a new version, so that the former worker's updates conflict. Nothing of the Claim
+	// changes but its Worker. If there are no records, Lease need not begin the worker's lease.
 	Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]Record, error)
 	// Beat begins the worker's lease or renews it: from then on the lease lasts for the given
-	// time. It covers all unfinished records with that Worker, later ones included, and gives
+	// time. It covers all unfinished records that the worker claims, later ones included, and gives
 	// them no new version. Beat returns the store's time, and those of the held IDs whose records
 	// are no longer unfinished records of the worker.
 	Beat(ctx context.Context, worker string, lease time.Duration, held []string) (Heartbeat, error)
@@ -138,16 +143,14 @@ type Heartbeat struct {
 	Lost []string
 }
 
-// Change is one piece of news in the feed of a store.
+// Change is one piece of news in the feed of a store. [Record.Change] makes that of a version.
 type Change struct {
-	// ID is the changed record; it is "" if Missed or Free is set.
+	// ID is the changed record. It is "" if the news is of no record.
 	ID string
 	// Version is the record's version; 0 says that the record is gone.
 	Version int64
 	// Phase is the record's phase in that version.
 	Phase Phase
-	// Worker is the record's worker in that version.
-	Worker string
 	// Missed says that any record may have changed before this.
 	Missed bool
 	// Free says that there may be records for Lease.
@@ -208,7 +211,7 @@ type Filter struct {
 // Admits reports whether the filter admits a record.
 func (f Filter) Admits(r *Record) bool {
 	return (f.Principal == "" || f.Principal == r.Principal) && (f.Tool == "" || f.Tool == r.Tool) &&
-		(f.Worker == "" || f.Worker == r.Worker) && (f.Phase == "" || f.Phase == r.Phase) &&
+		(f.Worker == "" || f.Worker == r.Claim.Worker) && (f.Phase == "" || f.Phase == r.Phase) &&
 		(f.Outcome == "" || r.Outcome != nil && f.Outcome == r.Outcome.Kind) &&
 		(f.IsError == nil || r.Outcome != nil && *f.IsError == r.Outcome.IsError) && !(f.Unfinished && r.Done()) &&
 		strings.HasPrefix(r.ID, f.IDPrefix) && strings.Contains(r.StatusMessage, f.Message) && (f.CreatedFrom.IsZero() || !r.CreatedAt.Before(f.CreatedFrom)) &&

@@ -71,7 +71,7 @@ func compareByPrincipal(a, b *Record) int {
 }
 
 func compareByWorker(a, b *Record) int {
-	return cmp.Or(cmp.Compare(a.Worker, b.Worker), a.listPosition().compare(b.listPosition()))
+	return cmp.Or(cmp.Compare(a.Claim.Worker, b.Claim.Worker), a.listPosition().compare(b.listPosition()))
 }
 
 func compareByExpiry(a, b *Record) int {
@@ -84,10 +84,14 @@ func (s *memoryStore) Create(_ context.Context, r Record, quota Quota) (Record, 
 	if s.closed {
 		return r, ErrServerClosed
 	}
+	former, ok := s.entries.Get(r.ID)
+	if ok && former.Version == 1 && former.isWrittenBy(r.Nonce) {
+		return copyRecord(*former), nil
+	}
 	if e, ok := s.keys.Get(r.idempotencyIndex()); ok {
 		return copyRecord(*e), ErrExists
 	}
-	if _, ok := s.entries.Get(r.ID); ok {
+	if ok {
 		return Record{}, ErrExists
 	}
 	if err := quota.Check(&r, s.readTally(&r), r.Usage()); err != nil {
@@ -125,7 +129,9 @@ func (s *memoryStore) Update(_ context.Context, from, to Record, quota Quota) (R
 	switch {
 	case !ok:
 		return to, ErrNoRecord
-	case e.Version != from.Version:
+	case e.Version == from.Version+1 && e.isWrittenBy(to.Nonce):
+		return copyRecord(*e), nil
+	case e.Version != from.Version || e.Nonce != from.Nonce:
 		return to, ErrConflict
 	}
 	to.fixAs(*e)
@@ -134,6 +140,9 @@ func (s *memoryStore) Update(_ context.Context, from, to Record, quota Quota) (R
 	}
 	return s.replaceRecord(e, copyRecord(to)), nil
 }
+
+// isWrittenBy reports whether the write with a nonce has made this version.
+func (r *Record) isWrittenBy(nonce string) bool { return nonce != "" && r.Nonce == nonce }
 
 // fixAs gives r what must not change of a stored record.
 func (r *Record) fixAs(stored Record) {
@@ -158,7 +167,7 @@ func (s *memoryStore) replaceRecord(e *Record, r Record) Record {
 
 // publishChange tells the feed of a version.
 func (s *memoryStore) publishChange(e *Record) {
-	s.feed.Publish(Change{ID: e.ID, Version: e.Version, Phase: e.Phase, Worker: e.Worker})
+	s.feed.Publish(e.Change())
 }
 
 // indexRecord enters a record into the indexes of its changing parts.
@@ -305,10 +314,10 @@ func (s *memoryStore) Lease(_ context.Context, worker string, lease time.Duratio
 	past := s.past.Now()
 	var taken []Record
 	for _, e := range s.working.Filter(limit, func(e *Record) bool {
-		return e.Worker != worker && !past.Before(s.leases[e.Worker]) && slices.Contains(tools, e.Tool)
+		return e.Claim.Worker != worker && !past.Before(s.leases[e.Claim.Worker]) && slices.Contains(tools, e.Tool)
 	}) {
 		r := *e
-		r.Worker = worker
+		r.Claim.Worker = worker
 		taken = append(taken, s.replaceRecord(e, r))
 	}
 	if end := s.clock().Add(lease); len(taken) > 0 && s.leases[worker].Before(end) {
@@ -328,7 +337,7 @@ func (s *memoryStore) Beat(_ context.Context, worker string, lease time.Duration
 	}
 	s.leases[worker] = beat.Now.Add(lease)
 	for _, id := range held {
-		if e, ok := s.entries.Get(id); !ok || e.Done() || e.Worker != worker {
+		if e, ok := s.entries.Get(id); !ok || e.Done() || e.Claim.Worker != worker {
 			beat.Lost = append(beat.Lost, id)
 		}
 	}
@@ -339,7 +348,7 @@ func (s *memoryStore) Release(_ context.Context, worker string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.leases, worker)
-	if len(s.working.Range(1, func(e *Record) int { return cmp.Compare(e.Worker, worker) })) > 0 {
+	if len(s.working.Range(1, func(e *Record) int { return cmp.Compare(e.Claim.Worker, worker) })) > 0 {
 		s.feed.Publish(Change{Free: true})
 	}
 	return nil
@@ -418,7 +427,7 @@ func (s *memoryStore) Workers(context.Context) ([]WorkerLease, error) {
 		}
 	}
 	for _, e := range s.working.Filter(math.MaxInt, func(*Record) bool { return true }) {
-		lease := leases[e.Worker]
+		lease := leases[e.Claim.Worker]
 		if lease == nil {
 			lease = leases[""]
 		}

@@ -58,7 +58,7 @@ func TestMemoryStoreTally(t *testing.T) {
 				c := rapid.SampledFrom([]Caller{{Principal: "a"}, {Principal: "b"}, {Session: "s"}, {}}).Draw(t, "caller")
 				_, _ = s.Create(ctx, Record{ID: id(), Principal: c.Principal, Account: c.Account(), Tool: "t", Phase: PhaseQueued,
 					Arguments: json.RawMessage(text()), IdempotencyKey: rapid.SampledFrom([]string{"", "", "k", "l"}).Draw(t, "key"),
-					CreatedAt: start, ExpiresAt: start.Add(time.Duration(rapid.IntRange(0, 50).Draw(t, "ttl")) * time.Second), Worker: "w"}, quota)
+					CreatedAt: start, ExpiresAt: start.Add(time.Duration(rapid.IntRange(0, 50).Draw(t, "ttl")) * time.Second), Claim: Claim{Worker: "w"}}, quota)
 			case op == 3 && found:
 				to := r
 				to.StatusMessage, to.Principal, to.Account = text(), "another", "another"

@@ -78,7 +78,7 @@ func TestInterrupted(t *testing.T) {
 		"cancelled": {func(t *testing.T, s *Server, id string) { _, _, _ = s.Cancel(t.Context(), alice, id) }, false},
 		"stopped":   {func(t *testing.T, s *Server, id string) { _ = s.Stop(t.Context(), alice, id) }, false},
 		"taken": {func(t *testing.T, s *Server, id string) {
-			_, err := s.moveTask(t.Context(), s.newRequestRetry(), Record{ID: id}, func(Record) event { return event{kind: eventStart, worker: "other"} })
+			_, err := s.moveTask(t.Context(), s.newRequestRetry(), Record{ID: id}, func(Record) event { return event{kind: eventStart, claim: Claim{Worker: "other", State: ClaimRunning}} })
 			if err != nil {
 				t.Error(err)
 			}
@@ -151,7 +151,7 @@ func TestInterruptedByEngine(t *testing.T) {
 		"another run": {func(t *testing.T, s *Server, _ RunFunc, id string) {
 			other := newServer(t, Options{Store: s.store, Executor: new(handEngine).join}) // another server of the engine
 			_, err := other.moveTask(t.Context(), other.newRequestRetry(), Record{ID: id}, func(Record) event {
-				return event{kind: eventStart, worker: other.nameWorker()}
+				return event{kind: eventStart, claim: Claim{Worker: other.nameWorker(), State: ClaimRunning}}
 			})
 			if err != nil {
 				t.Error(err)
@@ -210,7 +210,7 @@ func TestLateCallLeavesRun(t *testing.T) {
 				return do()
 			}
 			store.set(nil)
-			_, err := s.moveTask(ctx, s.newRequestRetry(), Record{ID: task.ID}, func(Record) event { return event{kind: eventHandOver, worker: s.nameWorker()} })
+			_, err := s.moveTask(ctx, s.newRequestRetry(), Record{ID: task.ID}, func(Record) event { return event{kind: eventHandOver, claim: s.claimAfterRun()} })
 			if err != nil {
 				t.Error(err)
 			}

@@ -582,7 +582,7 @@ func (k *kit) wantLost(r mcptask.Record) {
 
 // describe returns a record in a line.
 func describe(r mcptask.Record) string {
-	text := fmt.Sprintf("task %s of %s, %s, version %d, attempt %d, tries %d, worker %q", r.ID, r.Tool, r.Phase, r.Version, r.Attempt, r.Tries, r.Worker)
+	text := fmt.Sprintf("task %s of %s, %s, version %d, attempt %d, tries %d, worker %q", r.ID, r.Tool, r.Phase, r.Version, r.Attempt, r.Tries, r.Claim.Worker)
 	for _, in := range r.Inputs {
 		text += fmt.Sprintf(", question %s %s", in.Key, in.State)
 		if in.Parked {

@@ -163,7 +163,7 @@ func testNeverSubmitted(k *kit) {
 	lost := mcptask.Record{
 		ID: rand.Text(), Principal: caller.Principal, Account: caller.Account(), Tool: "echo", Arguments: json.RawMessage(`{"text":"1"}`),
 		Revision: caller.Revision, Phase: mcptask.PhaseQueued, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(time.Hour), Poll: time.Second,
-		Worker: "a server that ended",
+		Claim: mcptask.Claim{Worker: "a server that ended"},
 	}
 	if _, err := k.store.Create(k.ctx, lost, mcptask.Quota{}); err != nil {
 		k.Fatal(err)

@@ -128,7 +128,7 @@ func TestStreamFlowsBeforeItsTasksAreRead(t *testing.T) {
 		g.sessions.add(s, func() {})
 		for i := range count {
 			r, err := store.Create(t.Context(), mcptask.Record{
-				ID: fmt.Sprint("task", i), Principal: "a", Phase: mcptask.PhaseRunning, ExpiresAt: time.Now().Add(time.Hour), Worker: "w",
+				ID: fmt.Sprint("task", i), Principal: "a", Phase: mcptask.PhaseRunning, ExpiresAt: time.Now().Add(time.Hour), Claim: mcptask.Claim{Worker: "w"},
 				Inputs: []mcptask.Input{{Key: "q", Method: "elicitation/create", Params: []byte(`{"message":"?"}`), Schema: []byte(`{"type":"object","properties":{}}`), State: mcptask.InputOutstanding}},
 			}, mcptask.Quota{})
 			if err != nil {

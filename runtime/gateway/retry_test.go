@@ -44,7 +44,7 @@ func newStored(t *testing.T) stored {
 	server := newServer(t, mcptask.Options{Store: store, Logger: slog.New(slog.DiscardHandler)})
 	s := stored{store: store, g: New(Config{Server: server}), session: &session{principal: "p"}, caller: mcptask.Caller{Principal: "p", Revision: mcptask.Revision20251125}}
 	task, err := store.Create(t.Context(), mcptask.Record{
-		ID: "task", Principal: "p", Phase: mcptask.PhaseRunning, Worker: "w", CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
+		ID: "task", Principal: "p", Phase: mcptask.PhaseRunning, Claim: mcptask.Claim{Worker: "w"}, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
 	}, mcptask.Quota{})
 	if err != nil {
 		t.Fatal(err)

@@ -221,7 +221,7 @@ func BenchmarkTasksList(b *testing.B) {
 			at := now.Add(time.Duration(i) * time.Microsecond)
 			if _, err := store.Create(b.Context(), mcptask.Record{
 				ID: fmt.Sprintf("%026d", i), Principal: "alice", Phase: mcptask.PhaseQueued, CreatedAt: at, UpdatedAt: at, ExpiresAt: at.Add(time.Hour),
-				Worker: "another",
+				Claim: mcptask.Claim{Worker: "another"},
 			}, mcptask.Quota{}); err != nil {
 				b.Fatal(err)
 			}

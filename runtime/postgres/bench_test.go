@@ -48,7 +48,7 @@ func (p bare) liveOnce(ctx context.Context) error {
 	r := durabletest.NewTask(300)
 	now := time.Now().UnixMicro()
 	if _, err := p.pool.Exec(ctx, "INSERT INTO bare VALUES ($1, 1, $2, $3, 1, $4, $4, $5, $6, $7, NULL)", []byte(r.ID), []byte(r.Principal),
-		[]byte(r.Tool), now, now+86400e6, []byte(r.Worker), []byte(r.Arguments)); err != nil {
+		[]byte(r.Tool), now, now+86400e6, []byte(r.Claim.Worker), []byte(r.Arguments)); err != nil {
 		return err
 	}
 	_, err := p.pool.Exec(ctx, "UPDATE bare SET version = version + 1, phase = 9, updated = $1, worker = '', result = $2 WHERE id = $3 AND version = 1",

@@ -245,7 +245,7 @@ func TestHandlesTogether(t *testing.T) {
 				for i := range 30 {
 					r := newTask(fmt.Sprint(h, c, i), fmt.Sprint("account", (h+c*i)%17))
 					if i%5 == 0 {
-						r.Worker, r.ExpiresAt = "", r.CreatedAt
+						r.Claim.Worker, r.ExpiresAt = "", r.CreatedAt
 					}
 					if _, err := s.Create(t.Context(), r, mcptask.Quota{}); err != nil {
 						t.Error(err)

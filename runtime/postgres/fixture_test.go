@@ -98,7 +98,7 @@ func fixtureRecords() []mcptask.Record {
 		ID: "plain", Principal: "p", Account: "a", Tool: "tool", Arguments: []byte(`{"a":1}`), Revision: mcptask.Revision20260728, IdempotencyKey: "k",
 		ExternalID: "name", CanAsk: []string{"elicitation/create"}, CreatedAt: at, Keep: time.Hour, Poll: time.Second, Trace: "00-1-2-01\na=b",
 		Phase: mcptask.PhaseRunning, StatusMessage: "half \x00 way", Progress: mcptask.Progress{Done: 1, Total: 2}, UpdatedAt: at,
-		ExpiresAt: at.AddDate(1000, 0, 0), Attempt: 2, Tries: 1, Worker: "w",
+		ExpiresAt: at.AddDate(1000, 0, 0), Attempt: 2, Tries: 1, Claim: mcptask.Claim{Worker: "w"},
 	}
 	asked := plain
 	asked.ID, asked.IdempotencyKey, asked.Phase, asked.CancelRequested = "asked", "", mcptask.PhaseInputRequired, true

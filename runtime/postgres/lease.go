@@ -97,10 +97,10 @@ func (s *Store) queueLease(b *pgx.Batch, worker string, lease time.Duration, orp
 			continue
 		}
 		r := &orphans[i].Record
-		r.Worker = worker
+		r.Claim.Worker = worker
 		r.Version++
 		ids = append(ids, []byte(r.ID))
-		changes = append(changes, mcptask.Change{ID: r.ID, Version: r.Version, Phase: r.Phase, Worker: worker})
+		changes = append(changes, r.Change())
 	}
 	b.Queue(s.schema.sql("UPDATE @schema@.task SET worker = $1, version = version + 1 WHERE id = ANY($2::bytea[])"), []byte(worker), ids)
 	b.Queue(s.schema.sql(`INSERT INTO @schema@.worker AS w (id, until) VALUES ($2::bytea, `+clock+` + $3::bigint)

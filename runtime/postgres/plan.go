@@ -50,7 +50,7 @@ func newStatement(columns, text string) (st statement) {
 // The columns of table task that a report changes, and those that other updates change too.
 const (
 	reportColumns = "id bytea, version bigint, cancel boolean, message bytea, done float8, total float8, updated bigint, terminal bigint, " +
-		"attempt bigint, tries bigint, timeline bytea, bytes bigint, asked bigint"
+		"attempt bigint, tries bigint, timeline bytea, bytes bigint, asked bigint, mark bytea"
 	moveColumns = reportColumns + ", phase bigint, outcome bigint, is_error boolean, expires bigint, worker bytea"
 )
 
@@ -225,14 +225,14 @@ func reportValues(w *durable.Write) []any {
 	r := w.Record
 	return append(make([]any, 0, 32), []byte(r.ID), r.Version, r.CancelRequested, []byte(r.StatusMessage), r.Progress.Done, r.Progress.Total,
 		durable.Micros(r.UpdatedAt), durable.Micros(r.TerminalAt), int64(r.Attempt), int64(r.Tries),
-		[]byte(r.Timeline), w.Row.Bytes, w.Row.Asked)
+		[]byte(r.Timeline), w.Row.Bytes, w.Row.Asked, w.Row.Mark)
 }
 
 // moveValues returns the values of moveColumns.
 func moveValues(w *durable.Write) []any {
 	r := w.Record
 	return append(reportValues(w), durable.PhaseNumber(r.Phase), durable.OutcomeNumber(r.Outcome), r.Outcome != nil && r.Outcome.IsError,
-		durable.Micros(r.ExpiresAt), []byte(r.Worker))
+		durable.Micros(r.ExpiresAt), []byte(r.Claim.Worker))
 }
 
 // insertValues returns the values of the columns that only insertTasks has.
@@ -243,7 +243,7 @@ func insertValues(w *durable.Write, arguments []byte) []any {
 		name = hashName(durable.Name{Principal: r.Principal, Tool: r.Tool, Key: r.IdempotencyKey})
 	}
 	return []any{
-		w.Row.Seq, []byte(r.Principal), []byte(r.Account), []byte(r.Tool), []byte(r.IdempotencyKey), name, w.Row.Terms, arguments, durable.Micros(r.CreatedAt),
+		w.Row.Seq, []byte(r.Principal), []byte(r.Account), []byte(r.Tool), []byte(r.IdempotencyKey), name, durable.EncodeTerms(r), arguments, durable.Micros(r.CreatedAt),
 	}
 }
 

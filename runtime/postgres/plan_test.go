@@ -15,7 +15,7 @@ func TestWritesOfOneTask(t *testing.T) {
 	s := openStore(t, pgtest.Database(t), Options{})
 	for _, last := range []durable.WriteKind{durable.Update, durable.Remove} {
 		r := newTask(fmt.Sprint("t", last), "a")
-		row := &durable.Row{Terms: durable.EncodeTerms(&r)}
+		row := &durable.Row{Mark: durable.EncodeMark(&r)}
 		plan := &durable.Plan{}
 		for i, kind := range []durable.WriteKind{durable.Insert, durable.Update, last} {
 			written := r

@@ -39,13 +39,13 @@ func newTask(id, account string) mcptask.Record {
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	return mcptask.Record{
 		ID: id, Principal: account, Account: account, Tool: "tool", Arguments: []byte(`{"a":1}`), Revision: mcptask.Revision20260728,
-		Phase: mcptask.PhaseRunning, Worker: "w", CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(time.Hour), Poll: time.Second,
+		Phase: mcptask.PhaseRunning, Claim: mcptask.Claim{Worker: "w"}, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(time.Hour), Poll: time.Second,
 	}
 }
 
 // finish returns a task as a finished one.
 func finish(r mcptask.Record) mcptask.Record {
-	r.Phase, r.Worker = mcptask.PhaseDone, ""
+	r.Phase, r.Claim.Worker = mcptask.PhaseDone, ""
 	r.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: []byte(`{"content":[]}`)}
 	r.TerminalAt = r.UpdatedAt
 	return r

@@ -277,11 +277,11 @@ func (s *Store) queueState(b *pgx.Batch, keys durable.Keys, state *durable.State
 				return err
 			})
 	}
-	b.Queue(s.schema.sql("SELECT id, seq, version, created, bytes, phase >= 9, asked, terms FROM @schema@.task WHERE id = ANY($1::bytea[])"), byteStrings(keys.IDs)).
+	b.Queue(s.schema.sql("SELECT id, seq, version, created, bytes, phase >= 9, asked, mark FROM @schema@.task WHERE id = ANY($1::bytea[])"), byteStrings(keys.IDs)).
 		Query(func(rows pgx.Rows) error {
 			var id []byte
 			var r durable.Row
-			_, err := pgx.ForEachRow(rows, []any{&id, &r.Seq, &r.Version, &r.Created, &r.Bytes, &r.Done, &r.Asked, &r.Terms}, func() error {
+			_, err := pgx.ForEachRow(rows, []any{&id, &r.Seq, &r.Version, &r.Created, &r.Bytes, &r.Done, &r.Asked, &r.Mark}, func() error {
 				state.Rows[string(id)] = new(r)
 				return nil
 			})

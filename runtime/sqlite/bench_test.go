@@ -54,7 +54,7 @@ func openBare(b *testing.B) *bare {
 func (p *bare) liveOnce() error {
 	r := durabletest.NewTask(300)
 	now := time.Now().UnixMicro()
-	if _, err := p.insert.Exec([]byte(r.ID), []byte(r.Principal), []byte(r.Tool), now, now, now+86400e6, []byte(r.Worker), []byte(r.Arguments)); err != nil {
+	if _, err := p.insert.Exec([]byte(r.ID), []byte(r.Principal), []byte(r.Tool), now, now, now+86400e6, []byte(r.Claim.Worker), []byte(r.Arguments)); err != nil {
 		return err
 	}
 	_, err := p.update.Exec(time.Now().UnixMicro(), make([]byte, 300), []byte(r.ID))

@@ -52,7 +52,7 @@ func TestClockJump(t *testing.T) {
 	m := &machine{wall: time.Now().Round(0)}
 	s := m.open(t, path)
 	task := durabletest.NewTask(10)
-	task.CreatedAt, task.ExpiresAt, task.Worker = m.wall, m.wall.Add(24*time.Hour), "w1"
+	task.CreatedAt, task.ExpiresAt, task.Claim.Worker = m.wall, m.wall.Add(24*time.Hour), "w1"
 	ended := task
 	ended.ID, ended.ExpiresAt = "ended", m.wall
 	for _, r := range []mcptask.Record{task, ended} {

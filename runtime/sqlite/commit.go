@@ -86,7 +86,7 @@ const seqBits = 16
 
 const (
 	selectAccount = "SELECT stored, unfinished, bytes FROM account WHERE key = ?"
-	selectRow     = "SELECT seq, version, created, bytes, phase, asked, terms FROM task WHERE id = ?"
+	selectRow     = "SELECT seq, version, created, bytes, phase, asked, mark FROM task WHERE id = ?"
 	selectName    = "SELECT id FROM task WHERE principal = ? AND tool = ? AND idem = ?"
 )
 
@@ -107,7 +107,7 @@ func loadState(w *session, keys durable.Keys) (*durable.State, error) {
 		if err := w.query(selectRow, func(rows *sql.Rows) error {
 			var row durable.Row
 			var phase int64
-			err := rows.Scan(&row.Seq, &row.Version, &row.Created, &row.Bytes, &phase, &row.Asked, &row.Terms)
+			err := rows.Scan(&row.Seq, &row.Version, &row.Created, &row.Bytes, &phase, &row.Asked, &row.Mark)
 			row.Done = phase >= durable.PhaseDone
 			state.Rows[id] = &row
 			return err
@@ -163,10 +163,10 @@ func storeUsage(w *session, accounts []durable.AccountUsage) error {
 
 const (
 	insertTask = "INSERT INTO task (seq, id, version, principal, account, tool, idem, phase, outcome, is_error, cancel, message, " +
-		"done, total, created, updated, terminal, expires, attempt, tries, worker, timeline, bytes, asked, terms, arguments, result) " +
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		"done, total, created, updated, terminal, expires, attempt, tries, worker, timeline, bytes, asked, mark, terms, arguments, result) " +
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 	setReport = "UPDATE task SET version = ?, outcome = ?, is_error = ?, cancel = ?, message = ?, done = ?, total = ?, " +
-		"updated = ?, terminal = ?, attempt = ?, tries = ?, timeline = ?, bytes = ?, asked = ?"
+		"updated = ?, terminal = ?, attempt = ?, tries = ?, timeline = ?, bytes = ?, asked = ?, mark = ?"
 	// updateReport changes no column of an index. So most updates rewrite one row and nothing else.
 	updateReport    = setReport + " WHERE seq = ?"
 	updateTask      = setReport + ", phase = ?, worker = ? WHERE seq = ?"
@@ -210,7 +210,7 @@ func insertRecord(w *session, r *mcptask.Record, row *durable.Row) error {
 	if _, err := w.exec(insertTask, row.Seq, []byte(r.ID), r.Version, []byte(r.Principal), []byte(r.Account), []byte(r.Tool), idem,
 		durable.PhaseNumber(r.Phase), durable.OutcomeNumber(r.Outcome), isError(r), r.CancelRequested, []byte(r.StatusMessage),
 		r.Progress.Done, r.Progress.Total, durable.Micros(r.CreatedAt), durable.Micros(r.UpdatedAt), durable.Micros(r.TerminalAt),
-		durable.Micros(r.ExpiresAt), r.Attempt, r.Tries, []byte(r.Worker), []byte(r.Timeline), row.Bytes, row.Asked, row.Terms,
+		durable.Micros(r.ExpiresAt), r.Attempt, r.Tries, []byte(r.Claim.Worker), []byte(r.Timeline), row.Bytes, row.Asked, row.Mark, durable.EncodeTerms(r),
 		arguments, result); err != nil {
 		return err
 	}
@@ -227,18 +227,18 @@ func updateRecord(w *session, r *mcptask.Record, row *durable.Row, parts durable
 		inputs = durable.EncodeInputs(r.Inputs)
 	}
 	query := updateReport
-	args := make([]any, 0, 18)
+	args := make([]any, 0, 19)
 	args = append(args, r.Version, durable.OutcomeNumber(r.Outcome), isError(r), r.CancelRequested, []byte(r.StatusMessage),
 		r.Progress.Done, r.Progress.Total, durable.Micros(r.UpdatedAt), durable.Micros(r.TerminalAt), r.Attempt, r.Tries,
-		[]byte(r.Timeline), row.Bytes, row.Asked)
+		[]byte(r.Timeline), row.Bytes, row.Asked, row.Mark)
 	switch {
 	case parts.Outcome:
 		query = updateEnd
 		result, longResult = durable.SplitBody(durable.EncodeOutcome(r.Outcome))
-		args = append(args, durable.PhaseNumber(r.Phase), []byte(r.Worker), result)
+		args = append(args, durable.PhaseNumber(r.Phase), []byte(r.Claim.Worker), result)
 	case parts.Moved:
 		query = updateTask
-		args = append(args, durable.PhaseNumber(r.Phase), []byte(r.Worker))
+		args = append(args, durable.PhaseNumber(r.Phase), []byte(r.Claim.Worker))
 	}
 	updated, err := w.exec(query, append(args, row.Seq)...)
 	if err != nil {

@@ -238,7 +238,7 @@ func TestRolledBackWriteLeavesNothing(t *testing.T) {
 		func() {
 			defer func() { _ = recover() }()
 			_ = s.write(t.Context(), "write to", func(w *transaction) error {
-				if err := insertRecord(w.session, &r, &durable.Row{Terms: durable.EncodeTerms(&r)}); err != nil {
+				if err := insertRecord(w.session, &r, &durable.Row{Mark: durable.EncodeMark(&r)}); err != nil {
 					t.Error(err)
 				}
 				return fault()

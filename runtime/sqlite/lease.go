@@ -63,10 +63,10 @@ func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, t
 				return err
 			}
 			r := orphans[i].Record
-			r.Worker = worker
+			r.Claim.Worker = worker
 			r.Version++
 			taken = append(taken, r)
-			changes = append(changes, mcptask.Change{ID: r.ID, Version: r.Version, Phase: r.Phase, Worker: worker})
+			changes = append(changes, r.Change())
 		}
 		_, err = w.record(changes)
 		return err

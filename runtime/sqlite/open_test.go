@@ -73,7 +73,7 @@ func TestOpenRefuses(t *testing.T) {
 		{in("none/tasks.db"), "there is no directory " + in("none") + "; create it first"},
 		{in("text"), "not a SQLite database; name another file"},
 		{in("foreign"), "tables of another program; name a file of its own"},
-		{in("newer"), "schema version 77, and this program knows versions up to 3: run a program with the newer version"},
+		{in("newer"), "schema version 77, and this program knows versions up to 4: run a program with the newer version"},
 	}
 	if runtime.GOOS == "linux" { // not even root can write there
 		cases = append(cases, struct{ path, want string }{"/proc/tasks.db", "this user may write there"})
@@ -231,7 +231,7 @@ func fixtureTasks() []mcptask.Record {
 		ID: "full", Version: 1, Principal: "p\xff", Account: "p\xff", Tool: "run", Arguments: []byte("{ \"n\": 1 }"), Revision: mcptask.Revision20251125,
 		IdempotencyKey: "key", ExternalID: "name", CanAsk: []string{"elicitation/create"}, CreatedAt: at(0), Keep: time.Hour, Poll: time.Second,
 		Trace: "00-1-2-01\nvendor=x", Phase: mcptask.PhaseInputRequired, StatusMessage: "asks", Progress: mcptask.Progress{Done: 1.5, Total: 4},
-		CancelRequested: true, UpdatedAt: at(1), ExpiresAt: at(0).AddDate(100, 0, 0), Attempt: 2, Tries: 1, Worker: "worker",
+		CancelRequested: true, UpdatedAt: at(1), ExpiresAt: at(0).AddDate(100, 0, 0), Attempt: 2, Tries: 1, Claim: mcptask.Claim{Worker: "worker"},
 		Inputs: []mcptask.Input{
 			{Key: "step", Method: "elicitation/create", Params: []byte(`{"message":"?"}`), Schema: []byte(`{}`), State: mcptask.InputOutstanding},
 			{Key: "step#2", Method: "roots/list", State: mcptask.InputAnswered, Error: &mcptask.Error{Code: -1, Message: "no", Data: []byte(`1`)}},

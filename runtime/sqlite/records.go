@@ -11,7 +11,7 @@ import (
 
 const (
 	columns = "SELECT seq, asked, id, version, principal, account, tool, idem, phase, outcome, is_error <> 0, cancel <> 0, message, " +
-		"done, total, created, updated, terminal, expires, attempt, tries, worker, timeline, terms, "
+		"done, total, created, updated, terminal, expires, attempt, tries, worker, timeline, terms, mark, "
 	selectBare  = columns + "NULL, NULL, NULL FROM task "
 	selectWhole = columns + "coalesce(arguments, (SELECT body FROM arguments WHERE arguments.seq = task.seq)), " +
 		"(SELECT body FROM inputs WHERE inputs.seq = task.seq), " +
@@ -33,8 +33,8 @@ func scanFound(rows *sql.Rows) (found durable.Found, err error) {
 	var done, total sql.NullFloat64
 	var idem []byte
 	if err := rows.Scan(&found.Seq, &found.Asked, &r.ID, &r.Version, &r.Principal, &r.Account, &r.Tool, &idem, &c.Phase, &c.Outcome, &c.IsError,
-		&r.CancelRequested, &r.StatusMessage, &done, &total, &c.Created, &c.Updated, &c.Terminal, &c.Expires, &r.Attempt, &r.Tries, &r.Worker,
-		&r.Timeline, &c.Terms, (*[]byte)(&r.Arguments), &c.Inputs, &c.Result); err != nil {
+		&r.CancelRequested, &r.StatusMessage, &done, &total, &c.Created, &c.Updated, &c.Terminal, &c.Expires, &r.Attempt, &r.Tries, &r.Claim.Worker,
+		&r.Timeline, &c.Terms, &c.Mark, (*[]byte)(&r.Arguments), &c.Inputs, &c.Result); err != nil {
 		return found, err
 	}
 	r.IdempotencyKey, r.Progress = string(idem), mcptask.Progress{Done: floatOf(done), Total: floatOf(total)}

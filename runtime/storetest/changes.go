@@ -46,7 +46,7 @@ func (f *follower) read() (mcptask.Change, bool) {
 		f.k.Errorf("the feed ended: %v", err)
 		return c, false
 	}
-	if c.Missed == (c.ID != "" || c.Free) || c.Free && c.ID != "" || c.Version < 0 {
+	if c.Missed == (c.ID != "" || c.Free) || c.Version < 0 {
 		f.k.Errorf("the feed has a change of several kinds, or of none: %+v", c)
 	}
 	if c.Missed {
@@ -86,12 +86,12 @@ func (f *follower) want(changes ...mcptask.Change) {
 			changes = later
 			continue
 		}
-		i := slices.IndexFunc(changes, func(w mcptask.Change) bool { return w.ID == c.ID && w.Free == c.Free })
+		i := slices.IndexFunc(changes, func(w mcptask.Change) bool { return w.ID == c.ID && (c.ID != "" || w.Free == c.Free) })
 		if i < 0 {
 			continue
 		}
-		if c.Version == 0 {
-			c.Phase, c.Worker = "", "" // of no meaning
+		if c.ID != "" && c.Version == 0 {
+			c.Phase, c.Free = "", false // of no meaning
 		}
 		if c != changes[i] {
 			if f.missed {
@@ -121,9 +121,7 @@ func (f *follower) checkStored(c mcptask.Change) error {
 }
 
 // changeTo returns the change that a feed has for a version of a record.
-func changeTo(r mcptask.Record) mcptask.Change {
-	return mcptask.Change{ID: r.ID, Version: r.Version, Phase: r.Phase, Worker: r.Worker}
-}
+func changeTo(r mcptask.Record) mcptask.Change { return r.Change() }
 
 func testChanges(k *kit) {
 	before := k.createFor("w0", "before")
@@ -156,7 +154,7 @@ func testChanges(k *kit) {
 	}
 	wantAll(append(want, changeTo(asking))...)
 	done := k.updateRecord(asking, finishRecord(asking))
-	want = []mcptask.Change{changeTo(done), {ID: "a"}, {ID: before.ID, Version: 3, Phase: before.Phase, Worker: "w2"}, {ID: before.ID}}
+	want = []mcptask.Change{changeTo(done), {ID: "a"}, {ID: before.ID, Version: 3, Phase: before.Phase}, {ID: before.ID}}
 	k.deleteRecord("a")
 	taken := k.getRecord(before.ID)
 	expired := taken

@@ -16,8 +16,9 @@ func (k *kit) newFullRecord(id string) mcptask.Record {
 	r.Keep, r.Poll, r.Trace = time.Hour+time.Microsecond, 1500*time.Microsecond, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\na=b"
 	r.Phase, r.StatusMessage, r.Progress, r.CancelRequested = mcptask.PhaseDone, "half way", mcptask.Progress{Done: 0.1, Total: 1e300}, true
 	r.UpdatedAt, r.TerminalAt, r.Attempt, r.Tries = k.minutesAfter(1), k.minutesAfter(2), 3, 2
+	r.Nonce, r.Claim = "nonce of "+id, mcptask.Claim{Worker: "w1", State: mcptask.ClaimRunning, Nonce: "another nonce"}
 	r.Inputs = []mcptask.Input{
-		{Key: "a", Method: "elicitation/create", Params: []byte(`{"message":"?"}`), Schema: []byte(`{}`), State: mcptask.InputAnswered, Response: []byte(`{"action":"accept"}`), Fetched: true, Parked: true},
+		{Key: "a", Method: "elicitation/create", Params: []byte(`{"message":"?"}`), Schema: []byte(`{}`), State: mcptask.InputAnswered, Response: []byte(`{"action":"accept"}`), Nonce: "a nonce", Fetched: true, Parked: true},
 		{Key: "b", Method: "roots/list", State: mcptask.InputAnswered, Error: &mcptask.Error{Code: -32050, Message: "no", Data: []byte(`[1]`)}},
 		{Key: "c", State: mcptask.InputSuperseded},
 	}
@@ -34,7 +35,7 @@ func testContent(k *kit) {
 	odd := k.newFullRecord("odd " + every.String())
 	for _, s := range []*string{
 		&odd.Principal, &odd.Account, &odd.Tool, &odd.Revision, &odd.IdempotencyKey, &odd.ExternalID, &odd.Trace,
-		&odd.StatusMessage, &odd.Worker, &odd.CanAsk[0], &odd.Inputs[0].Key, &odd.Inputs[0].Method, &odd.Inputs[1].Error.Message, &odd.Outcome.Error.Message,
+		&odd.StatusMessage, &odd.Nonce, &odd.Claim.Worker, (*string)(&odd.Claim.State), &odd.Claim.Nonce, &odd.CanAsk[0], &odd.Inputs[0].Key, &odd.Inputs[0].Nonce, &odd.Inputs[0].Method, &odd.Inputs[1].Error.Message, &odd.Outcome.Error.Message,
 	} {
 		*s += every.String()
 	}
@@ -134,7 +135,9 @@ func testCopies(k *kit) {
 	if err != nil {
 		k.Fatalf("get: %v", err)
 	}
-	again, err := k.s.Create(k.ctx, given, mcptask.Quota{})
+	other := given
+	other.Nonce = "" // not the same write
+	again, err := k.s.Create(k.ctx, other, mcptask.Quota{})
 	k.wantError("the same key", err, mcptask.ErrExists)
 	handed = append(handed, got, again)
 	for i, r := range handed {
@@ -160,7 +163,7 @@ func testCopies(k *kit) {
 	for _, r := range k.takeLeases("w2", "running") {
 		mutateRecord(r)
 	}
-	running.Version, running.Worker = 2, "w2"
+	running.Version, running.Claim.Worker = 2, "w2"
 	k.wantRecord("from Lease", k.getRecord("running"), running)
 	if !bytes.Equal(k.getRecord("t").Arguments, want.Arguments) {
 		k.Errorf("the arguments changed")

@@ -40,15 +40,15 @@ func testContext(k *kit) {
 	}
 	k.wantRecord("after Update", k.getRecord("t"), r)
 	if taken, err := k.s.Lease(ctx, "w2", leaseTime, []string{"tool"}, 5); !refused("Lease", err) && len(taken) == 1 {
-		r.Worker, r.Version = "w2", r.Version+1
+		r.Claim.Worker, r.Version = "w2", r.Version+1
 	}
 	k.wantRecord("after Lease", k.getRecord("t"), r)
-	_, err := k.s.Beat(ctx, r.Worker, leaseTime, nil)
+	_, err := k.s.Beat(ctx, r.Claim.Worker, leaseTime, nil)
 	begun := !refused("Beat", err)
 	if taken, err := k.s.Lease(k.ctx, "w3", leaseTime, []string{"tool"}, 5); err != nil || begun && len(taken) > 0 {
 		k.Errorf("a lease was begun: %v. Then %d were taken: %v", begun, len(taken), err)
 	}
-	worker := k.getRecord("t").Worker
+	worker := k.getRecord("t").Claim.Worker
 	k.beat(k.s, worker)
 	released := !refused("Release", k.s.Release(ctx, worker))
 	if taken, err := k.s.Lease(k.ctx, "w4", leaseTime, []string{"tool"}, 5); err != nil || released != (len(taken) == 1) {

@@ -51,6 +51,30 @@ var faults = []fault{
 			return force(ctx, b.Store, r)
 		}
 	}},
+	{"a create again is refused", "Create/again,Update/lost answers", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			if _, err := b.aside.Get(ctx, r.ID); err == nil && r.IdempotencyKey == "" {
+				return mcptask.Record{}, mcptask.ErrExists
+			}
+			return b.aside.Create(ctx, r, quota)
+		}
+	}},
+	{"an update again is a conflict", "Update/again,Update/lost answers", false, func(b *broken) {
+		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			if now, err := b.Store.Get(ctx, r.ID); err == nil && now.Version == from.Version+1 {
+				return r, mcptask.ErrConflict
+			}
+			return b.Store.Update(ctx, from, r, quota)
+		}
+	}},
+	{"an update again makes a version", "Update/again,Update/lost answers", false, func(b *broken) {
+		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			if now, err := b.Store.Get(ctx, r.ID); err == nil && now.Version == from.Version+1 && now.Nonce == r.Nonce && r.Nonce != "" {
+				from = now
+			}
+			return b.Store.Update(ctx, from, r, quota)
+		}
+	}},
 	{"compare and set in two steps", "Update/one winner,all/random histories", false, func(b *broken) {
 		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
 			now, err := b.Store.Get(ctx, r.ID)
@@ -462,7 +486,7 @@ var faults = []fault{
 			defer b.mu.Unlock()
 			if len(taken) > 0 && len(last) > 0 {
 				taken[0] = last[0]
-				taken[0].Worker = worker
+				taken[0].Claim.Worker = worker
 			}
 			last = taken
 			return taken, err
@@ -481,7 +505,7 @@ var faults = []fault{
 			}
 			for _, r := range page {
 				if time.Since(r.UpdatedAt) > 30*time.Second {
-					_ = b.Store.Release(ctx, r.Worker)
+					_ = b.Store.Release(ctx, r.Claim.Worker)
 				}
 			}
 			return b.Store.Lease(ctx, worker, lease, tools, limit)

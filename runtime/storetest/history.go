@@ -140,7 +140,7 @@ func (h *history) observeRecord(what string, floors map[string]life, r mcptask.R
 		h.k.Errorf("%s returned version %d of %s, which had reached version %d (over: %v) before it began",
 			what, r.Version, lifeName(r), floor.newest, floor.over)
 	}
-	content := r.StatusMessage + " of " + r.Worker
+	content := r.StatusMessage + " of " + r.Claim.Worker
 	if known, ok := l.content[r.Version]; ok && known != content {
 		h.k.Errorf("%s returned %q as version %d of %s, which was %q", what, content, r.Version, lifeName(r), known)
 	}

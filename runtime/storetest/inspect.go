@@ -58,7 +58,7 @@ func testInspector(k *kit) {
 	for i := range 24 {
 		r := k.newFullRecord(fmt.Sprintf("t%02d", i*7%24))
 		r.CreatedAt, r.Principal, r.IdempotencyKey = k.minutesAfter(-i/3), []string{"p", "", "q"}[i%3], ""
-		r.Tool, r.Worker, r.Phase, r.Outcome = []string{"s", "t"}[i/3%2], []string{"", "w1", "w2", "w1"}[i%4], phases[i%4], nil
+		r.Tool, r.Claim.Worker, r.Phase, r.Outcome = []string{"s", "t"}[i/3%2], []string{"", "w1", "w2", "w1"}[i%4], phases[i%4], nil
 		r.StatusMessage = fmt.Sprint("half \x00 way \\'\xff\"? ", i)
 		if r.Done() {
 			r.Outcome = &mcptask.Outcome{Kind: []mcptask.OutcomeKind{mcptask.OutcomeResult, mcptask.OutcomeError, mcptask.OutcomeCancelled}[i%3], IsError: i%2 == 1 && i%3 == 0}
@@ -128,7 +128,7 @@ func (k *kit) wantWorkers(inspector mcptask.Inspector, records []mcptask.Record)
 			want[worker] = 0
 		}
 		for _, r := range records {
-			worker := r.Worker
+			worker := r.Claim.Worker
 			if !slices.Contains(leased, worker) {
 				worker = ""
 			}

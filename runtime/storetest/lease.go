@@ -47,7 +47,7 @@ func recordIDs(records []mcptask.Record) []string {
 func (k *kit) createFor(worker, id string) mcptask.Record {
 	k.Helper()
 	r := k.newRecord(id, "p", k.epoch)
-	r.Worker = worker
+	r.Claim.Worker = worker
 	return k.createRecord(r)
 }
 
@@ -56,13 +56,13 @@ func testLease(k *kit) {
 		k.createFor(worker, id)
 	}
 	asking := k.newRecord("asking", "q", k.epoch)
-	asking.Phase, asking.Worker = mcptask.PhaseInputRequired, "never begun"
+	asking.Phase, asking.Claim.Worker = mcptask.PhaseInputRequired, "never begun"
 	k.createRecord(asking)
 	foreign := k.newRecord("foreign", "p", k.epoch)
 	foreign.Tool = "another tool"
 	foreign = k.createRecord(foreign)
 	done := finishRecord(k.newRecord("done", "p", k.epoch))
-	done.Worker = "never begun" // a finished record needs no worker
+	done.Claim.Worker = "never begun" // a finished record needs no worker
 	k.createRecord(done)
 	k.createRecord(finishRecord(k.newRecord("done and nobody's", "p", k.epoch)))
 	k.beat(k.s, "alive")
@@ -76,12 +76,12 @@ func testLease(k *kit) {
 		}
 	}
 	for _, r := range k.takeLeases("taker", "asking", "never begun", "nobody's") {
-		if got := k.getRecord(r.ID); r.Worker != "taker" || r.Version != 2 || diffRecords(r, got) != "" {
+		if got := k.getRecord(r.ID); r.Claim.Worker != "taker" || r.Version != 2 || diffRecords(r, got) != "" {
 			k.Errorf("leased is %s, stored %s", describeRecords(r), describeRecords(got))
 		}
 	}
 	k.takeLeases("taker")
-	if got := k.getRecord("alive"); got.Version != 1 || got.Worker != "alive" {
+	if got := k.getRecord("alive"); got.Version != 1 || got.Claim.Worker != "alive" {
 		k.Errorf("the record of a worker that lives: %s", describeRecords(got))
 	}
 	k.wantRecord("a record of another tool", k.getRecord("foreign"), foreign)
@@ -104,7 +104,7 @@ func testFencing(k *kit) {
 	k.takeLeases("w1") // its own
 	taken := k.takeLeases("w2", "t")
 	want := mine
-	want.Version, want.Worker = 2, "w2"
+	want.Version, want.Claim.Worker = 2, "w2"
 	k.wantRecord("got", k.getRecord("t"), want)
 	if len(taken) == 1 {
 		k.wantRecord("leased", taken[0], want)
@@ -120,7 +120,7 @@ func testFencing(k *kit) {
 	k.advanceClock(2 * time.Minute)
 	k.takeLeases("w1", "t") // back with its first worker
 	back := k.getRecord("t")
-	if back.Version != 3 || back.Worker != "w1" {
+	if back.Version != 3 || back.Claim.Worker != "w1" {
 		k.Errorf("back with its first worker: %s", describeRecords(back))
 	}
 	_, err = k.s.Update(k.ctx, mine, late, mcptask.Quota{})
@@ -197,7 +197,7 @@ func testLeaseRace(k *kit) {
 					k.Errorf("%s was taken by %s and by %s", r.ID, holder[r.ID], worker)
 				}
 				holder[r.ID] = worker
-				if r.Worker != worker || r.Version != 2 {
+				if r.Claim.Worker != worker || r.Version != 2 {
 					k.Errorf("%s took %s", worker, describeRecords(r))
 				}
 			}
@@ -216,8 +216,8 @@ func testLeaseRace(k *kit) {
 		holder[r.ID] = "last"
 	}
 	for id, worker := range holder {
-		if r := k.getRecord(id); r.Worker != worker || r.Version != 2 {
-			k.Errorf("%s is held by %s in version %d, %s took it", id, r.Worker, r.Version, worker)
+		if r := k.getRecord(id); r.Claim.Worker != worker || r.Version != 2 {
+			k.Errorf("%s is held by %s in version %d, %s took it", id, r.Claim.Worker, r.Version, worker)
 		}
 	}
 	if len(holder) != records {
@@ -275,7 +275,7 @@ func testLost(k *kit) {
 	k.expireRecords(5, 1)
 	r = k.getRecord("moved")
 	moved := r
-	moved.Worker = ""
+	moved.Claim.Worker = ""
 	k.updateRecord(r, moved)
 	if err := k.s.Release(k.ctx, "w1"); err != nil {
 		k.Errorf("release: %v", err)
@@ -285,7 +285,7 @@ func testLost(k *kit) {
 	}
 	r = k.getRecord("kept") // w1 gets it back
 	back := r
-	back.Worker = "w1"
+	back.Claim.Worker = "w1"
 	k.updateRecord(r, back)
 	for _, s := range []mcptask.Store{k.s, k.other} {
 		beat := k.beat(s, "w1", held...)
@@ -323,7 +323,7 @@ func testRelease(k *kit) {
 	change.StatusMessage = "the worker that releases may still write"
 	k.updateRecord(a, change)
 	k.takeLeases("w2", "a", "b")
-	if got := k.getRecord("another's"); got.Worker != "w9" || got.Version != 1 {
+	if got := k.getRecord("another's"); got.Claim.Worker != "w9" || got.Version != 1 {
 		k.Errorf("another worker's record: %s", describeRecords(got))
 	}
 	if err := k.s.Release(k.ctx, "unknown"); err != nil {

@@ -176,7 +176,7 @@ func (m *model) expire(r mcptask.Record) {
 // orphans returns the records that Lease may give to a worker.
 func (m *model) orphans(worker string, tools []string) []mcptask.Record {
 	return m.filter(func(r mcptask.Record) bool {
-		return !r.Done() && r.Worker != worker && !m.now.Before(m.leases[r.Worker]) && slices.Contains(tools, r.Tool)
+		return !r.Done() && r.Claim.Worker != worker && !m.now.Before(m.leases[r.Claim.Worker]) && slices.Contains(tools, r.Tool)
 	})
 }
 
@@ -184,7 +184,7 @@ func (m *model) orphans(worker string, tools []string) []mcptask.Record {
 func (m *model) lost(worker string, held []string) []string {
 	var lost []string
 	for _, id := range held {
-		if r, ok := m.records[id]; !ok || r.Done() || r.Worker != worker {
+		if r, ok := m.records[id]; !ok || r.Done() || r.Claim.Worker != worker {
 			lost = append(lost, id)
 		}
 	}

@@ -98,8 +98,8 @@ func (p *program) leaseTime(t *rapid.T) time.Duration {
 // change draws what an update may change.
 func (p *program) change(t *rapid.T, r *mcptask.Record) {
 	r.Phase, r.StatusMessage, r.ExpiresAt = somePhases.Draw(t, "phase"), rapid.StringN(0, 3, -1).Draw(t, "message"), p.time(t)
-	if r.Worker = p.worker(t); rapid.IntRange(0, 3).Draw(t, "no worker") == 0 {
-		r.Worker = ""
+	if r.Claim.Worker = p.worker(t); rapid.IntRange(0, 3).Draw(t, "no worker") == 0 {
+		r.Claim.Worker = ""
 	}
 	r.Progress.Done = float64(rapid.IntRange(0, 3).Draw(t, "progress"))
 	if r.Outcome = nil; r.Done() {
@@ -256,7 +256,7 @@ func (p *program) lease(t *rapid.T) {
 			t.Fatalf("%s was not available: %+v", r.ID, p.m.records[r.ID])
 		}
 		want := p.m.records[r.ID]
-		want.Worker = worker
+		want.Claim.Worker = worker
 		p.compareAnswers("leased", r, nil, p.m.put(want), nil)
 	}
 	end := p.m.now.Add(lease)

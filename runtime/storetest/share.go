@@ -62,7 +62,7 @@ func testReopened(k *kit) {
 		r := k.newFullRecord(fmt.Sprintf("t%02d", i))
 		r.CreatedAt = k.epoch.Add(time.Duration(i) * time.Microsecond)
 		if i%3 == 0 {
-			r.Phase, r.Outcome, r.Worker = mcptask.PhaseRunning, nil, "w1"
+			r.Phase, r.Outcome, r.Claim.Worker = mcptask.PhaseRunning, nil, "w1"
 		}
 		r = k.createRecord(r)
 		if i%2 == 0 {

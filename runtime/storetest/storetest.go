@@ -17,6 +17,8 @@
 //
 //   - Create/get and delete: a new record has Version 1. A second record with its ID returns
 //     ErrExists and changes nothing. A deleted record is gone and its ID is free.
+//   - Create/again: a Create again, with the same Nonce, returns the record and changes nothing, as
+//     long as the record has not changed.
 //   - Create/keys: the same principal, tool and idempotency key return ErrExists and the first
 //     record. No other combination does. A key is deleted with its record.
 //   - Create/keys in a race: of many records with one key, one is stored, and all calls return it.
@@ -31,6 +33,10 @@
 //   - Get/a copy: changes to a given or returned record do not reach the store.
 //   - Update/compare and set: only the current version can be updated, and becomes the next one. A
 //     missing record returns ErrNoRecord.
+//   - Update/again: an Update again, from the same version and with the same Nonce, returns the record
+//     and changes nothing, as long as no other write has followed.
+//   - Update/lost answers: writes that are made until they are answered count once, although answers
+//     get lost.
 //   - Update/what never changes: all fields that are fixed at the creation, and the outcome.
 //   - Update/quota of bytes: a record that would exceed the bytes of a scope stays unchanged. A
 //     record that does not grow is never refused.
@@ -148,6 +154,7 @@ func Run(t *testing.T, stores Stores) {
 // promises lists the tests by name. The package comment describes them.
 var promises = []promise{
 	{"Create/get and delete", testCreate},
+	{"Create/again", testCreateAgain},
 	{"Create/keys", testKeys},
 	{"Create/keys in a race", testKeysRace},
 	{"Create/quota", testQuota},
@@ -156,6 +163,8 @@ var promises = []promise{
 	{"Get/what was stored", testContent},
 	{"Get/a copy", testCopies},
 	{"Update/compare and set", testUpdate},
+	{"Update/again", testUpdateAgain},
+	{"Update/lost answers", testLostAnswers},
 	{"Update/what never changes", testUpdateKeeps},
 	{"Update/quota of bytes", testUpdateBytes},
 	{"Update/quota of bytes in a race", testUpdateBytesRace},
@@ -268,14 +277,14 @@ func (k *kit) newRecord(id, principal string, created time.Time) mcptask.Record 
 	return mcptask.Record{
 		ID: id, Principal: principal, Account: "account of " + principal, Tool: "tool", Arguments: []byte(`{"a":1}`),
 		Revision: mcptask.Revision20251125, CanAsk: []string{"elicitation/create"}, Phase: mcptask.PhaseQueued,
-		CreatedAt: created, UpdatedAt: created, ExpiresAt: created.Add(time.Hour), Poll: time.Second, Worker: "w1",
+		CreatedAt: created, UpdatedAt: created, ExpiresAt: created.Add(time.Hour), Poll: time.Second, Claim: mcptask.Claim{Worker: "w1"},
 	}
 }
 
 // finishRecord returns the record as a finished one.
 func finishRecord(r mcptask.Record) mcptask.Record {
 	r.Phase, r.Outcome, r.TerminalAt = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: []byte(`{"content":[]}`)}, r.CreatedAt
-	r.Worker = ""
+	r.Claim.Worker = ""
 	return r
 }
 
@@ -354,7 +363,7 @@ func describeRecords(records ...mcptask.Record) string {
 	var texts []string
 	for _, r := range records {
 		texts = append(texts, fmt.Sprintf("%q (version %d, %s, of %q, worker %q, expires %s)", r.ID, r.Version, r.Phase, r.Principal,
-			r.Worker, r.ExpiresAt.Format(time.RFC3339Nano)))
+			r.Claim.Worker, r.ExpiresAt.Format(time.RFC3339Nano)))
 	}
 	return fmt.Sprint(len(records), " records ", strings.Join(texts, ", "))
 }

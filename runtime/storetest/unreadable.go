@@ -49,7 +49,7 @@ func testUnreadable(k *kit) {
 func (d *damaged) createAll() {
 	for i := range 16 {
 		r := d.newFullRecord(fmt.Sprintf("%s-%02d", d.way, i))
-		r.Principal, r.Account, r.Tool, r.Worker = d.principal, "account of "+d.way, d.tool, ""
+		r.Principal, r.Account, r.Tool, r.Claim.Worker = d.principal, "account of "+d.way, d.tool, ""
 		r.CreatedAt = d.minutesAfter(i - 30)
 		r.ExpiresAt = d.minutesAfter(60)
 		if i%3 == 0 {
@@ -175,7 +175,7 @@ func (d *damaged) checkCreate(feed *follower) {
 	d.wantAbsent(id)
 	d.wantError(d.way+": a quota", create(newRecord(id, ""), quotaOf(len(d.ids), 0)), mcptask.ErrQuotaStored)
 	d.wantError(d.way+": a new record", create(newRecord(id, ""), quotaOf(len(d.ids)+1, 0)), nil)
-	feed.want(mcptask.Change{ID: id, Version: 1, Phase: mcptask.PhaseQueued, Worker: "w1"})
+	feed.want(mcptask.Change{ID: id, Version: 1, Phase: mcptask.PhaseQueued})
 	d.deleteRecord(id)
 	feed.want(mcptask.Change{ID: id})
 	if _, err := d.reader.Beat(d.ctx, "w of "+d.way, leaseTime, d.ids); err != nil {
@@ -198,7 +198,7 @@ func (d *damaged) checkLease() {
 		}
 		for _, r := range taken {
 			leased := d.was[r.ID]
-			leased.Worker, leased.Version = "w of "+d.way, leased.Version+1
+			leased.Claim.Worker, leased.Version = "w of "+d.way, leased.Version+1
 			d.wantRecord(d.way+": lease", r, leased)
 			d.was[r.ID], ids = leased, append(ids, r.ID)
 		}

@@ -120,7 +120,7 @@ func testWhole(k *kit) {
 	write := func(r mcptask.Record, n int) mcptask.Record {
 		text := fmt.Sprint(n)
 		r.StatusMessage, r.Attempt, r.UpdatedAt, r.ExpiresAt = text, n, k.minutesAfter(n), k.minutesAfter(60+n)
-		r.Progress, r.Tries, r.Worker = mcptask.Progress{Done: float64(n)}, n, text
+		r.Progress, r.Tries, r.Claim.Worker = mcptask.Progress{Done: float64(n)}, n, text
 		r.Inputs = []mcptask.Input{{Key: text, Response: []byte(text)}}
 		return r
 	}

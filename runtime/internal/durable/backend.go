@@ -83,8 +83,8 @@ type Row struct {
 	Done bool
 	// Asked is the version that wrote the inputs, or 0 if there never were any.
 	Asked int64
-	// Terms are the record's terms, see [EncodeTerms].
-	Terms []byte
+	// Mark is the record's mark, see [EncodeMark].
+	Mark []byte
 }
 
 // usage returns what the stored record adds to its accounts.
@@ -105,7 +105,7 @@ type Plan struct {
 	// Changes are for the feed.
 	Changes []mcptask.Change
 
-	refuses bool // whether an op is refused
+	isPartial bool // whether an op writes nothing
 }
 
 // AccountUsage is the usage of one account.

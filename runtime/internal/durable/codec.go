@@ -59,6 +59,22 @@ func DecodeTerms(b []byte, r *mcptask.Record) error {
 	return nil
 }
 
+// EncodeMark encodes the Nonce of a record, and what its Claim has besides the worker.
+func EncodeMark(r *mcptask.Record) []byte {
+	b := make([]byte, 0, 8+len(r.Nonce)+len(r.Claim.State)+len(r.Claim.Nonce))
+	return appendString(appendString(appendString(append(b, codecVersion), r.Nonce), string(r.Claim.State)), r.Claim.Nonce)
+}
+
+// DecodeMark sets in a record what EncodeMark has encoded. Rows of the first versions of the schema have none.
+func DecodeMark(b []byte, r *mcptask.Record) error {
+	if len(b) == 0 {
+		return nil
+	}
+	d := newDecoder(b)
+	r.Nonce, r.Claim.State, r.Claim.Nonce = d.string(), mcptask.ClaimState(d.string()), d.string()
+	return d.finish()
+}
+
 // EncodeInputs encodes the questions of a record.
 func EncodeInputs(inputs []mcptask.Input) []byte {
 	b := []byte{codecVersion}
@@ -72,7 +88,10 @@ func EncodeInputs(inputs []mcptask.Input) []byte {
 		b = appendString(b, string(in.State))
 		b = appendBytes(b, in.Response)
 		b = appendError(b, in.Error)
-		b = append(b, encodeFlags(in.Fetched, in.Parked))
+		b = append(b, encodeFlags(in.Fetched, in.Parked, in.Nonce != ""))
+		if in.Nonce != "" {
+			b = appendString(b, in.Nonce)
+		}
 	}
 	return b
 }
@@ -87,25 +106,24 @@ func DecodeInputs(b []byte) ([]mcptask.Input, error) {
 			State: mcptask.InputState(d.string()), Response: d.bytes(), Error: d.error(),
 		})
 		in := &inputs[len(inputs)-1]
-		in.Fetched, in.Parked = decodeFlags(d.byte())
+		flags := d.byte()
+		in.Fetched, in.Parked = flags&1 != 0, flags&2 != 0
+		if flags&4 != 0 {
+			in.Nonce = d.string()
+		}
 	}
 	return inputs, d.finish()
 }
 
-// encodeFlags encodes what is said of a question as bits.
-func encodeFlags(fetched, parked bool) byte {
-	var flags byte
-	if fetched {
-		flags |= 1
-	}
-	if parked {
-		flags |= 2
+// encodeFlags encodes up to eight answers to a question as bits, the first as the lowest.
+func encodeFlags(answers ...bool) (flags byte) {
+	for i, yes := range answers {
+		if yes {
+			flags |= 1 << i
+		}
 	}
 	return flags
 }
-
-// decodeFlags is the reverse of encodeFlags.
-func decodeFlags(flags byte) (fetched, parked bool) { return flags&1 != 0, flags&2 != 0 }
 
 // shortBody is how many bytes a body may have that is stored in the row of its task. The rows of a
 // database are in pages of 4 or 8 KiB, and PostgreSQL stores a row of over 2 kB in pieces.
@@ -141,30 +159,16 @@ func DecodeOutcome(b []byte, o *mcptask.Outcome) error {
 	return d.finish()
 }
 
-// The flags of an encoded change.
-const (
-	changeFree = 1 << iota
-	changeMissed
-)
-
 // EncodeChanges encodes news for other processes.
 func EncodeChanges(changes []mcptask.Change) []byte {
 	b := []byte{codecVersion}
 	b = binary.AppendUvarint(b, uint64(len(changes)))
 	for i := range changes {
 		c := &changes[i]
-		var flags byte
-		if c.Free {
-			flags |= changeFree
-		}
-		if c.Missed {
-			flags |= changeMissed
-		}
-		b = append(b, flags)
+		b = append(b, encodeFlags(c.Free, c.Missed))
 		b = appendString(b, c.ID)
 		b = binary.AppendVarint(b, c.Version)
 		b = appendString(b, string(c.Phase))
-		b = appendString(b, c.Worker)
 	}
 	return b
 }
@@ -176,8 +180,8 @@ func DecodeChanges(b []byte) ([]mcptask.Change, error) {
 	for range d.count() {
 		flags := d.byte()
 		changes = append(changes, mcptask.Change{
-			Free: flags&changeFree != 0, Missed: flags&changeMissed != 0,
-			ID: d.string(), Version: d.varint(), Phase: mcptask.Phase(d.string()), Worker: d.string(),
+			Free: flags&1 != 0, Missed: flags&2 != 0,
+			ID: d.string(), Version: d.varint(), Phase: mcptask.Phase(d.string()),
 		})
 	}
 	return changes, d.finish()

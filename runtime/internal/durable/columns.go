@@ -12,7 +12,7 @@ type Columns struct {
 	Phase, Outcome                      int64
 	IsError                             bool
 	Created, Updated, Terminal, Expires int64
-	Terms                               []byte
+	Terms, Mark                         []byte
 	Inputs, Result                      []byte // nil if the row has none, or if they were not read
 }
 
@@ -37,6 +37,9 @@ func (c *Columns) Decode(r *mcptask.Record) error {
 	}
 	if err := DecodeTerms(c.Terms, r); err != nil {
 		return newUnreadable("its terms", err)
+	}
+	if err := DecodeMark(c.Mark, r); err != nil {
+		return newUnreadable("its mark", err)
 	}
 	if c.Inputs != nil {
 		if r.Inputs, err = DecodeInputs(c.Inputs); err != nil {

@@ -281,7 +281,7 @@ func (c *Committer) transact(ops []*op) (err error) {
 	}
 	keys := collectKeys(ops)
 	if state := c.known.state(ops, keys); state != nil {
-		if plan := decide(ops, state); !plan.refuses {
+		if plan := decide(ops, state); !plan.isPartial {
 			after, err := c.backend.Apply(ctx, c.known.last, keys.Names, plan)
 			if err == nil {
 				c.known.confirm()

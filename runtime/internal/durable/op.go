@@ -19,7 +19,8 @@ type op struct {
 	parts  Parts
 	counts bool          // whether the op may change accounts
 	before mcptask.Usage // for Update: what the record adds to its accounts before
-	terms  []byte        // of the record, except for those to remove
+	from   []byte        // for Update: the mark of the record before
+	mark   []byte        // of the record, except for those to remove
 
 	// The answer.
 	err      error
@@ -36,7 +37,7 @@ type op struct {
 func newInsert(r mcptask.Record, quota mcptask.Quota) *op {
 	r = copyRecord(&r)
 	r.Version = 1
-	return &op{kind: Insert, record: r, quota: quota, counts: true, terms: EncodeTerms(&r)}
+	return &op{kind: Insert, record: r, quota: quota, counts: true, mark: EncodeMark(&r)}
 }
 
 // newUpdate makes the op that replaces from by to.
@@ -46,11 +47,11 @@ func newUpdate(from, to mcptask.Record, quota mcptask.Quota) *op {
 	to.Version = from.Version + 1
 	before := from.Usage()
 	return &op{
-		kind: Update, record: to, quota: quota, counts: before != to.Usage(), before: before, terms: EncodeTerms(&from),
+		kind: Update, record: to, quota: quota, counts: before != to.Usage(), before: before, from: EncodeMark(&from), mark: EncodeMark(&to),
 		parts: Parts{
 			Inputs:  len(from.Inputs)+len(to.Inputs) > 0 && !reflect.DeepEqual(from.Inputs, to.Inputs),
 			Outcome: from.Outcome == nil && to.Outcome != nil,
-			Moved:   from.Phase != to.Phase || from.Worker != to.Worker,
+			Moved:   from.Phase != to.Phase || from.Claim.Worker != to.Claim.Worker,
 			Expiry:  !from.ExpiresAt.Equal(to.ExpiresAt),
 		},
 	}
@@ -62,7 +63,7 @@ func keepFixed(to, stored *mcptask.Record) {
 	fixed.Phase, fixed.StatusMessage, fixed.Progress = to.Phase, to.StatusMessage, to.Progress
 	fixed.CancelRequested, fixed.Inputs, fixed.Timeline = to.CancelRequested, to.Inputs, to.Timeline
 	fixed.UpdatedAt, fixed.TerminalAt, fixed.ExpiresAt = to.UpdatedAt, to.TerminalAt, to.ExpiresAt
-	fixed.Attempt, fixed.Tries, fixed.Worker = to.Attempt, to.Tries, to.Worker
+	fixed.Attempt, fixed.Tries, fixed.Claim, fixed.Nonce = to.Attempt, to.Tries, to.Claim, to.Nonce
 	if fixed.Outcome == nil {
 		fixed.Outcome = to.Outcome
 	}
@@ -161,8 +162,8 @@ func decide(ops []*op, s *State) *Plan {
 		case Remove, Bury:
 			o.err = d.remove(o)
 		}
-		d.plan.refuses = d.plan.refuses || o.err != nil
 	}
+	d.plan.isPartial = len(d.plan.Writes) < len(ops)
 	for _, key := range slices.Sorted(maps.Keys(d.counts)) {
 		d.plan.Accounts = append(d.plan.Accounts, AccountUsage{key, s.Accounts[key]})
 	}
@@ -171,6 +172,9 @@ func decide(ops []*op, s *State) *Plan {
 
 func (d *decision) create(o *op) error {
 	r := &o.record
+	if o.isRepeated(d.Rows[r.ID]) {
+		return nil
+	}
 	if id, ok := d.Names[nameOf(r)]; ok && r.IdempotencyKey != "" {
 		o.existing = id
 		return mcptask.ErrExists
@@ -182,7 +186,7 @@ func (d *decision) create(o *op) error {
 	if err := o.quota.Check(r, d.readTally(r), usage); err != nil {
 		return err
 	}
-	row := &Row{Version: r.Version, Created: Micros(r.CreatedAt), Bytes: usage.Bytes, Done: r.Done(), Terms: o.terms}
+	row := &Row{Version: r.Version, Created: Micros(r.CreatedAt), Bytes: usage.Bytes, Done: r.Done(), Mark: o.mark}
 	if len(r.Inputs) > 0 {
 		row.Asked = r.Version
 	}
@@ -201,6 +205,8 @@ func (d *decision) update(o *op) error {
 	switch {
 	case row == nil:
 		return mcptask.ErrNoRecord
+	case o.isRepeated(row):
+		return nil
 	case row.Version != r.Version-1 || !o.isOf(row):
 		return mcptask.ErrConflict
 	}
@@ -212,7 +218,7 @@ func (d *decision) update(o *op) error {
 		d.countUsage(r, before, -1)
 		d.countUsage(r, after, 1)
 	}
-	row.Version, row.Bytes, row.Done = r.Version, after.Bytes, r.Done()
+	row.Version, row.Bytes, row.Done, row.Mark = r.Version, after.Bytes, r.Done(), o.mark
 	if o.parts.Inputs {
 		row.Asked = r.Version
 	}
@@ -223,7 +229,12 @@ func (d *decision) update(o *op) error {
 // isOf reports whether the op's record is that of the row. A new record may have got the ID of a
 // former one, and reached the same version.
 func (o *op) isOf(row *Row) bool {
-	return row.Created == Micros(o.record.CreatedAt) && row.usage() == o.before && bytes.Equal(row.Terms, o.terms)
+	return row.Created == Micros(o.record.CreatedAt) && row.usage() == o.before && bytes.Equal(row.Mark, o.from)
+}
+
+// isRepeated reports whether the row has what the op writes already: its caller has not got the answer.
+func (o *op) isRepeated(row *Row) bool {
+	return o.record.Nonce != "" && row != nil && row.Version == o.record.Version && row.Created == Micros(o.record.CreatedAt) && bytes.Equal(row.Mark, o.mark)
 }
 
 func (d *decision) remove(o *op) error {
@@ -251,7 +262,7 @@ func (d *decision) write(o *op, row *Row) {
 	d.plan.Writes = append(d.plan.Writes, Write{Kind: o.kind, Record: r, Row: row, Parts: o.parts})
 	change := mcptask.Change{ID: r.ID}
 	if o.kind == Insert || o.kind == Update {
-		change.Version, change.Phase, change.Worker = r.Version, r.Phase, r.Worker
+		change = r.Change()
 	}
 	d.plan.Changes = append(d.plan.Changes, change)
 }

@@ -30,7 +30,7 @@ func TestQuestionIsNotRead(t *testing.T) {
 			store := &faulty{Store: mcptask.NewMemoryStore(), reads: map[string]int{}}
 			p := newReplicatedPeer(serve(t, store), "session")
 			const poll = time.Minute
-			r := create(t, store, mcptask.Record{ID: "task", Phase: mcptask.PhaseRunning, Worker: "w", Poll: poll})
+			r := create(t, store, mcptask.Record{ID: "task", Phase: mcptask.PhaseRunning, Claim: mcptask.Claim{Worker: "w"}, Poll: poll})
 			p.Know(legacy, r)
 			own := p.Connect(nil, "")
 			write := func(in mcptask.Input) {
@@ -79,7 +79,7 @@ func TestFindsWhatAnotherSessionKnows(t *testing.T) {
 		synctest.Wait() // it has looked for its tasks
 		r := create(t, store, mcptask.Record{
 			ID:    strings.Repeat("A", 26) + mcptask.MarkOfSession(creates.name),
-			Phase: mcptask.PhaseInputRequired, Worker: "w", Revision: mcptask.Revision20251125, Inputs: []mcptask.Input{newQuestion("one")},
+			Phase: mcptask.PhaseInputRequired, Claim: mcptask.Claim{Worker: "w"}, Revision: mcptask.Revision20251125, Inputs: []mcptask.Input{newQuestion("one")},
 		})
 		names.Know(legacy, r)
 		h.observe(r) // the news comes later
@@ -190,7 +190,7 @@ func TestManyQuestionsAreDue(t *testing.T) {
 		own := p.Connect(nil, "")
 		for i := range tasks {
 			p.Know(legacy, create(t, store, mcptask.Record{
-				ID: string(rune('a' + i)), Phase: mcptask.PhaseInputRequired, Worker: "w", Inputs: []mcptask.Input{newQuestion("one")},
+				ID: string(rune('a' + i)), Phase: mcptask.PhaseInputRequired, Claim: mcptask.Claim{Worker: "w"}, Inputs: []mcptask.Input{newQuestion("one")},
 			}))
 		}
 		synctest.Wait()

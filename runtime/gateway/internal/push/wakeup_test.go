@@ -62,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	store := mcptask.NewMemoryStore()
 	w := &world{t: t, store: store, hub: serve(t, store), caller: mcptask.Caller{Principal: "p"}}
-	w.record = create(t, store, mcptask.Record{ID: "task", Phase: mcptask.PhaseRunning, Worker: "w"})
+	w.record = create(t, store, mcptask.Record{ID: "task", Phase: mcptask.PhaseRunning, Claim: mcptask.Claim{Worker: "w"}})
 	for range 3 {
 		w.open()
 	}

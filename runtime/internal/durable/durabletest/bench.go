@@ -25,13 +25,13 @@ func NewTask(size int) mcptask.Record {
 	return mcptask.Record{
 		ID: rand.Text(), Principal: "user", Account: "user", Tool: "run_pipeline", Arguments: make(json.RawMessage, size),
 		Revision: mcptask.Revision20260728, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(24 * time.Hour), Poll: 2 * time.Second,
-		Phase: mcptask.PhaseRunning, Worker: "worker", Attempt: 1, Tries: 1,
+		Phase: mcptask.PhaseRunning, Claim: mcptask.Claim{Worker: "worker"}, Attempt: 1, Tries: 1,
 	}
 }
 
 // Finish returns a task as a server stores its end.
 func Finish(r mcptask.Record) mcptask.Record {
-	r.Phase, r.Worker, r.TerminalAt = mcptask.PhaseDone, "", time.Now()
+	r.Phase, r.Claim.Worker, r.TerminalAt = mcptask.PhaseDone, "", time.Now()
 	r.UpdatedAt, r.Outcome = r.TerminalAt, &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: make(json.RawMessage, 300)}
 	return r
 }

@@ -347,7 +347,7 @@ func TestProposalLost(t *testing.T) {
 			_, err := store.Create(t.Context(), mcptask.Record{
 				ID: internal("a", "lost"), ExternalID: "lost", Principal: "a", Account: "principal a", Tool: "driven", Arguments: json.RawMessage(`{}`),
 				Revision: mcptask.RevisionSEP1686, Phase: mcptask.PhaseRunning, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(time.Hour),
-				Keep: time.Minute, Poll: time.Second, Attempt: 1, Worker: "dead",
+				Keep: time.Minute, Poll: time.Second, Attempt: 1, Claim: mcptask.Claim{Worker: "dead"},
 			}, mcptask.Quota{})
 			if err != nil {
 				t.Fatal(err)

@@ -184,6 +184,37 @@ const (
 	ClaimLeft ClaimState = "left"
 )
 
+// Clone returns a copy of the record, and of its slices and pointers. The copies share bytes, which never change.
+func (r *Record) Clone() Record {
+	c := *r
+	c.Inputs, c.CanAsk = slices.Clone(r.Inputs), slices.Clone(r.CanAsk)
+	for i := range c.Inputs {
+		c.Inputs[i].Error = clonePointer(c.Inputs[i].Error)
+	}
+	if c.Outcome = clonePointer(r.Outcome); c.Outcome != nil {
+		c.Outcome.Error = clonePointer(c.Outcome.Error)
+	}
+	return c
+}
+
+func clonePointer[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	return new(*p)
+}
+
+// KeepFixed gives r what never changes of a stored record, its outcome included. A [Store] calls it in Update.
+func (r *Record) KeepFixed(stored *Record) {
+	r.ID, r.Version, r.Principal, r.Account, r.Tool = stored.ID, stored.Version, stored.Principal, stored.Account, stored.Tool
+	r.Arguments, r.Revision, r.IdempotencyKey = stored.Arguments, stored.Revision, stored.IdempotencyKey
+	r.ExternalID, r.CanAsk, r.CreatedAt = stored.ExternalID, stored.CanAsk, stored.CreatedAt
+	r.Keep, r.Poll, r.Trace = stored.Keep, stored.Poll, stored.Trace
+	if stored.Outcome != nil {
+		r.Outcome = stored.Outcome
+	}
+}
+
 // Done reports whether the task has ended.
 func (r *Record) Done() bool { return r.Phase == PhaseDone }
 

@@ -86,10 +86,10 @@ func (s *memoryStore) Create(_ context.Context, r Record, quota Quota) (Record, 
 	}
 	former, ok := s.entries.Get(r.ID)
 	if ok && former.Version == 1 && former.isWrittenBy(r.Nonce) {
-		return copyRecord(*former), nil
+		return former.Clone(), nil
 	}
 	if e, ok := s.keys.Get(r.idempotencyIndex()); ok {
-		return copyRecord(*e), ErrExists
+		return e.Clone(), ErrExists
 	}
 	if ok {
 		return Record{}, ErrExists
@@ -97,7 +97,7 @@ func (s *memoryStore) Create(_ context.Context, r Record, quota Quota) (Record, 
 	if err := quota.Check(&r, s.readTally(&r), r.Usage()); err != nil {
 		return r, err
 	}
-	e := new(copyRecord(r))
+	e := new(r.Clone())
 	e.Version = 1
 	s.entries.Set(r.ID, e)
 	if r.IdempotencyKey != "" {
@@ -107,14 +107,14 @@ func (s *memoryStore) Create(_ context.Context, r Record, quota Quota) (Record, 
 	s.indexRecord(e)
 	s.tombstones.Delete(e.ID)
 	s.publishChange(e)
-	return copyRecord(*e), nil
+	return e.Clone(), nil
 }
 
 func (s *memoryStore) Get(_ context.Context, id string) (Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e, ok := s.entries.Get(id); ok {
-		return copyRecord(*e), nil
+		return e.Clone(), nil
 	}
 	if g, ok := s.tombstones.Get(id); ok && s.past.Now().Before(g.until) {
 		return Record{ID: id, Principal: g.principal}, ErrRecordExpired
@@ -130,30 +130,19 @@ func (s *memoryStore) Update(_ context.Context, from, to Record, quota Quota) (R
 	case !ok:
 		return to, ErrNoRecord
 	case e.Version == from.Version+1 && e.isWrittenBy(to.Nonce):
-		return copyRecord(*e), nil
+		return e.Clone(), nil
 	case e.Version != from.Version || e.Nonce != from.Nonce:
 		return to, ErrConflict
 	}
-	to.fixAs(*e)
+	to.KeepFixed(e)
 	if err := quota.Check(e, s.readTally(e), Usage{Bytes: to.Size() - e.Size()}); err != nil {
 		return to, err
 	}
-	return s.replaceRecord(e, copyRecord(to)), nil
+	return s.replaceRecord(e, to.Clone()), nil
 }
 
 // isWrittenBy reports whether the write with a nonce has made this version.
 func (r *Record) isWrittenBy(nonce string) bool { return nonce != "" && r.Nonce == nonce }
-
-// fixAs gives r what must not change of a stored record.
-func (r *Record) fixAs(stored Record) {
-	r.ID, r.Version, r.Principal, r.Account, r.Tool = stored.ID, stored.Version, stored.Principal, stored.Account, stored.Tool
-	r.Arguments, r.Revision, r.IdempotencyKey = stored.Arguments, stored.Revision, stored.IdempotencyKey
-	r.ExternalID, r.CanAsk, r.CreatedAt = stored.ExternalID, stored.CanAsk, stored.CreatedAt
-	r.Keep, r.Poll, r.Trace = stored.Keep, stored.Poll, stored.Trace
-	if stored.Outcome != nil {
-		r.Outcome = stored.Outcome
-	}
-}
 
 // replaceRecord stores the next version of a record and returns a copy of it.
 func (s *memoryStore) replaceRecord(e *Record, r Record) Record {
@@ -162,7 +151,7 @@ func (s *memoryStore) replaceRecord(e *Record, r Record) Record {
 	*e = r
 	s.indexRecord(e)
 	s.publishChange(e)
-	return copyRecord(r)
+	return r.Clone()
 }
 
 // publishChange tells the feed of a version.
@@ -240,7 +229,7 @@ func (s *memoryStore) List(_ context.Context, principal string, after Position, 
 	})
 	records := make([]Record, len(page))
 	for i, e := range page {
-		records[i] = copyRecord(*e)
+		records[i] = e.Clone()
 	}
 	return records, nil
 }
@@ -393,7 +382,7 @@ func (s *memoryStore) Scan(_ context.Context, filter Filter, after Position, lim
 	cut()
 	records := make([]Record, 0, len(first))
 	for _, e := range first {
-		records = append(records, copyRecord(*e))
+		records = append(records, e.Clone())
 	}
 	return records, nil
 }
@@ -440,23 +429,4 @@ func (s *memoryStore) Workers(context.Context) ([]WorkerLease, error) {
 		}
 	}
 	return list, nil
-}
-
-// copyRecord copies a record, except for bytes, which never change.
-func copyRecord(r Record) Record {
-	r.Inputs, r.CanAsk = slices.Clone(r.Inputs), slices.Clone(r.CanAsk)
-	for i := range r.Inputs {
-		r.Inputs[i].Error = clonePointer(r.Inputs[i].Error)
-	}
-	if r.Outcome = clonePointer(r.Outcome); r.Outcome != nil {
-		r.Outcome.Error = clonePointer(r.Outcome.Error)
-	}
-	return r
-}
-
-func clonePointer[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	return new(*p)
 }

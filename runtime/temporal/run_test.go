@@ -244,7 +244,9 @@ func TestCancel(t *testing.T) {
 			})
 		}, "the task has ended without this run"},
 		"taken by another server": {func(t *testing.T, _ *mcptask.Server, store mcptask.Store, id string) {
-			changeStored(t, store, id, func(r *mcptask.Record) { r.Claim, r.Attempt = mcptask.Claim{Worker: "other", State: mcptask.ClaimRunning}, 2 })
+			changeStored(t, store, id, func(r *mcptask.Record) {
+				r.Claim, r.Attempt = mcptask.Claim{Worker: "other", State: mcptask.ClaimRunning}, 2
+			})
 		}, ""},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
@@ -30,39 +29,24 @@ func (e newerError) Error() string {
 // EncodeTerms encodes what is fixed at a record's creation, is short and has no column: Revision,
 // ExternalID, CanAsk, Keep, Poll and Trace. Arguments, which may be long, are stored as they are.
 func EncodeTerms(r *mcptask.Record) []byte {
-	b := make([]byte, 0, 64+len(r.Revision)+len(r.ExternalID)+len(r.Trace)+32*len(r.CanAsk))
-	b = append(b, codecVersion)
-	b = appendString(b, r.Revision)
-	b = appendString(b, r.ExternalID)
-	b = binary.AppendUvarint(b, uint64(len(r.CanAsk)))
-	for _, method := range r.CanAsk {
-		b = appendString(b, method)
-	}
-	b = binary.AppendVarint(b, int64(r.Keep))
-	b = binary.AppendVarint(b, int64(r.Poll))
-	return appendString(b, r.Trace)
+	return encode(64+len(r.Revision)+len(r.ExternalID)+len(r.Trace)+32*len(r.CanAsk), r, (*coder).terms)
 }
 
 // DecodeTerms sets in a record what EncodeTerms has encoded. It sets nothing if it returns an error.
-func DecodeTerms(b []byte, r *mcptask.Record) error {
-	d := newDecoder(b)
-	revision, externalID := d.string(), d.string()
-	var canAsk []string
-	for range d.count() {
-		canAsk = append(canAsk, d.string())
-	}
-	keep, poll, trace := time.Duration(d.varint()), time.Duration(d.varint()), d.string()
-	if err := d.finish(); err != nil {
-		return err
-	}
-	r.Revision, r.ExternalID, r.CanAsk, r.Keep, r.Poll, r.Trace = revision, externalID, canAsk, keep, poll, trace
-	return nil
+func DecodeTerms(b []byte, r *mcptask.Record) error { return decode(b, r, (*coder).terms) }
+
+func (c *coder) terms(r *mcptask.Record) {
+	c.string(&r.Revision)
+	c.string(&r.ExternalID)
+	codeList(c, &r.CanAsk, c.string)
+	c.int((*int64)(&r.Keep))
+	c.int((*int64)(&r.Poll))
+	c.string(&r.Trace)
 }
 
 // EncodeMark encodes the Nonce of a record, and what its Claim has besides the worker.
 func EncodeMark(r *mcptask.Record) []byte {
-	b := make([]byte, 0, 8+len(r.Nonce)+len(r.Claim.State)+len(r.Claim.Nonce))
-	return appendString(appendString(appendString(append(b, codecVersion), r.Nonce), string(r.Claim.State)), r.Claim.Nonce)
+	return encode(8+len(r.Nonce)+len(r.Claim.State)+len(r.Claim.Nonce), r, (*coder).mark)
 }
 
 // DecodeMark sets in a record what EncodeMark has encoded. Rows of the first versions of the schema have none.
@@ -70,59 +54,38 @@ func DecodeMark(b []byte, r *mcptask.Record) error {
 	if len(b) == 0 {
 		return nil
 	}
-	d := newDecoder(b)
-	r.Nonce, r.Claim.State, r.Claim.Nonce = d.string(), mcptask.ClaimState(d.string()), d.string()
-	return d.finish()
+	return decode(b, r, (*coder).mark)
+}
+
+func (c *coder) mark(r *mcptask.Record) {
+	c.string(&r.Nonce)
+	c.string((*string)(&r.Claim.State))
+	c.string(&r.Claim.Nonce)
 }
 
 // EncodeInputs encodes the questions of a record.
-func EncodeInputs(inputs []mcptask.Input) []byte {
-	b := []byte{codecVersion}
-	b = binary.AppendUvarint(b, uint64(len(inputs)))
-	for i := range inputs {
-		in := &inputs[i]
-		b = appendString(b, in.Key)
-		b = appendString(b, in.Method)
-		b = appendBytes(b, in.Params)
-		b = appendBytes(b, in.Schema)
-		b = appendString(b, string(in.State))
-		b = appendBytes(b, in.Response)
-		b = appendError(b, in.Error)
-		b = append(b, encodeFlags(in.Fetched, in.Parked, in.Nonce != ""))
-		if in.Nonce != "" {
-			b = appendString(b, in.Nonce)
-		}
-	}
-	return b
-}
+func EncodeInputs(inputs []mcptask.Input) []byte { return encode(64, &inputs, (*coder).inputs) }
 
 // DecodeInputs returns the questions that EncodeInputs has encoded. They share the bytes.
-func DecodeInputs(b []byte) ([]mcptask.Input, error) {
-	d := newDecoder(b)
-	var inputs []mcptask.Input
-	for range d.count() {
-		inputs = append(inputs, mcptask.Input{
-			Key: d.string(), Method: d.string(), Params: d.bytes(), Schema: d.bytes(),
-			State: mcptask.InputState(d.string()), Response: d.bytes(), Error: d.error(),
-		})
-		in := &inputs[len(inputs)-1]
-		flags := d.byte()
-		in.Fetched, in.Parked = flags&1 != 0, flags&2 != 0
-		if flags&4 != 0 {
-			in.Nonce = d.string()
-		}
-	}
-	return inputs, d.finish()
+func DecodeInputs(b []byte) (inputs []mcptask.Input, err error) {
+	err = decode(b, &inputs, (*coder).inputs)
+	return inputs, err
 }
 
-// encodeFlags encodes up to eight answers to a question as bits, the first as the lowest.
-func encodeFlags(answers ...bool) (flags byte) {
-	for i, yes := range answers {
-		if yes {
-			flags |= 1 << i
+func (c *coder) inputs(inputs *[]mcptask.Input) {
+	codeList(c, inputs, func(in *mcptask.Input) {
+		c.string(&in.Key)
+		c.string(&in.Method)
+		c.bytes((*[]byte)(&in.Params))
+		c.bytes((*[]byte)(&in.Schema))
+		c.string((*string)(&in.State))
+		c.bytes((*[]byte)(&in.Response))
+		c.error(&in.Error)
+		hasNonce := in.Nonce != ""
+		if c.flags(&in.Fetched, &in.Parked, &hasNonce); hasNonce {
+			c.string(&in.Nonce)
 		}
-	}
-	return flags
+	})
 }
 
 // shortBody is how many bytes a body may have that is stored in the row of its task. The rows of a
@@ -146,158 +109,186 @@ func EncodeOutcome(o *mcptask.Outcome) []byte {
 	if o == nil {
 		return nil
 	}
-	b := make([]byte, 0, 16+len(o.Result))
-	b = append(b, codecVersion)
-	b = appendBytes(b, o.Result)
-	return appendError(b, o.Error)
+	return encode(16+len(o.Result), o, (*coder).outcome)
 }
 
 // DecodeOutcome sets the result and the error of an outcome. The outcome shares the bytes.
-func DecodeOutcome(b []byte, o *mcptask.Outcome) error {
-	d := newDecoder(b)
-	o.Result, o.Error = d.bytes(), d.error()
-	return d.finish()
+func DecodeOutcome(b []byte, o *mcptask.Outcome) error { return decode(b, o, (*coder).outcome) }
+
+func (c *coder) outcome(o *mcptask.Outcome) {
+	c.bytes((*[]byte)(&o.Result))
+	c.error(&o.Error)
 }
 
 // EncodeChanges encodes news for other processes.
-func EncodeChanges(changes []mcptask.Change) []byte {
-	b := []byte{codecVersion}
-	b = binary.AppendUvarint(b, uint64(len(changes)))
-	for i := range changes {
-		c := &changes[i]
-		b = append(b, encodeFlags(c.Free, c.Missed))
-		b = appendString(b, c.ID)
-		b = binary.AppendVarint(b, c.Version)
-		b = appendString(b, string(c.Phase))
-	}
-	return b
-}
+func EncodeChanges(changes []mcptask.Change) []byte { return encode(64, &changes, (*coder).changes) }
 
 // DecodeChanges returns the news that EncodeChanges has encoded.
-func DecodeChanges(b []byte) ([]mcptask.Change, error) {
-	d := newDecoder(b)
-	var changes []mcptask.Change
-	for range d.count() {
-		flags := d.byte()
-		changes = append(changes, mcptask.Change{
-			Free: flags&1 != 0, Missed: flags&2 != 0,
-			ID: d.string(), Version: d.varint(), Phase: mcptask.Phase(d.string()),
-		})
-	}
-	return changes, d.finish()
+func DecodeChanges(b []byte) (changes []mcptask.Change, err error) {
+	err = decode(b, &changes, (*coder).changes)
+	return changes, err
 }
 
-func appendString(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+func (c *coder) changes(changes *[]mcptask.Change) {
+	codeList(c, changes, func(change *mcptask.Change) {
+		c.flags(&change.Free, &change.Missed)
+		c.string(&change.ID)
+		c.int(&change.Version)
+		c.string((*string)(&change.Phase))
+	})
 }
 
-// appendBytes appends bytes that may be nil: 0, or one more than the length.
-func appendBytes(b, content []byte) []byte {
-	if content == nil {
-		return append(b, 0)
-	}
-	return append(binary.AppendUvarint(b, uint64(len(content))+1), content...)
-}
-
-// appendError appends an error that may be nil.
-func appendError(b []byte, e *mcptask.Error) []byte {
-	if e == nil {
-		return append(b, 0)
-	}
-	b = append(b, 1)
-	b = binary.AppendVarint(b, int64(e.Code))
-	b = appendString(b, e.Message)
-	return appendBytes(b, e.Data)
-}
-
-// decoder reads encoded bytes. After a fault it reads zeros.
-type decoder struct {
-	version byte
-	rest    []byte
+// coder encodes values or decodes them. Its methods do either, so that each form is described once. An encoder only reads
+// the values. After a fault, a decoder reads zeros.
+type coder struct {
+	decodes bool
+	b       []byte // what is encoded so far, or what is left to decode
 	bad     bool
 }
 
-func newDecoder(b []byte) *decoder {
-	d := &decoder{rest: b}
-	d.version = d.byte()
-	d.bad = d.bad || d.version != codecVersion
-	return d
+// encode returns the encoded form of v, of about a size.
+func encode[T any](size int, v *T, code func(*coder, *T)) []byte {
+	c := &coder{b: append(make([]byte, 0, size), codecVersion)}
+	code(c, v)
+	return c.b
 }
 
-// finish returns an error unless all bytes were read without a fault.
-func (d *decoder) finish() error {
-	if d.version > codecVersion {
-		return newerError(d.version)
+// decode sets v to what b encodes. It sets nothing if it returns an error.
+func decode[T any](b []byte, v *T, code func(*coder, *T)) error {
+	if len(b) > 0 && b[0] > codecVersion {
+		return newerError(b[0])
 	}
-	if d.bad || len(d.rest) > 0 {
+	c, decoded := &coder{decodes: true, b: b}, *v
+	version := c.take(1)
+	code(c, &decoded)
+	if c.bad || len(c.b) > 0 || version[0] != codecVersion {
 		return errCorrupt
 	}
+	*v = decoded
 	return nil
 }
 
 // take returns the next n bytes.
-func (d *decoder) take(n uint64) []byte {
-	if d.bad || n > uint64(len(d.rest)) {
-		d.bad = true
+func (c *coder) take(n uint64) []byte {
+	if c.bad || n > uint64(len(c.b)) {
+		c.bad = true
 		return nil
 	}
-	taken := d.rest[:n:n]
-	d.rest = d.rest[n:]
+	taken := c.b[:n:n]
+	c.b = c.b[n:]
 	return taken
 }
 
-func (d *decoder) byte() byte {
-	if b := d.take(1); b != nil {
-		return b[0]
+// number encodes v and returns it, or returns the next number.
+func (c *coder) number(v uint64) uint64 {
+	if !c.decodes {
+		c.b = binary.AppendUvarint(c.b, v)
+		return v
 	}
-	return 0
-}
-
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.rest)
-	if d.take(uint64(max(n, 0))); n <= 0 {
-		d.bad = true
+	v, n := binary.Uvarint(c.b)
+	if c.take(uint64(max(n, 0))); n <= 0 {
+		c.bad = true
 		return 0
 	}
 	return v
 }
 
-func (d *decoder) varint() int64 {
-	v, n := binary.Varint(d.rest)
-	if d.take(uint64(max(n, 0))); n <= 0 {
-		d.bad = true
-		return 0
+// int has a number that may be negative.
+func (c *coder) int(v *int64) {
+	if !c.decodes {
+		c.b = binary.AppendVarint(c.b, *v)
+		return
 	}
-	return v
+	decoded, n := binary.Varint(c.b)
+	if c.take(uint64(max(n, 0))); n <= 0 {
+		c.bad, decoded = true, 0
+	}
+	*v = decoded
 }
 
-// count returns how many elements follow. Each has a byte at least.
-func (d *decoder) count() int {
-	n := d.uvarint()
-	if d.bad || n > uint64(len(d.rest)) || n > math.MaxInt32 {
-		d.bad = true
-		return 0
+func (c *coder) string(s *string) {
+	n := c.number(uint64(len(*s)))
+	if c.decodes {
+		*s = string(c.take(n))
+	} else {
+		c.b = append(c.b, *s...)
 	}
-	return int(n)
 }
 
-func (d *decoder) string() string { return string(d.take(d.uvarint())) }
-
-// bytes returns what appendBytes has appended.
-func (d *decoder) bytes() []byte {
-	n := d.uvarint()
-	if n == 0 {
-		return nil
+// bytes has bytes that may be nil: 0, or one more than the length.
+func (c *coder) bytes(b *[]byte) {
+	var n uint64
+	if *b != nil {
+		n = uint64(len(*b)) + 1
 	}
-	if n == 1 {
-		return []byte{}
+	switch n = c.number(n); {
+	case !c.decodes:
+		c.b = append(c.b, *b...)
+	case n == 0:
+		*b = nil
+	case n == 1:
+		*b = []byte{}
+	default:
+		*b = c.take(n - 1)
 	}
-	return d.take(n - 1)
 }
 
-func (d *decoder) error() *mcptask.Error {
-	if d.byte() == 0 {
-		return nil
+// flags has up to eight flags in a byte.
+func (c *coder) flags(flags ...*bool) {
+	if c.decodes {
+		if b := c.take(1); b != nil {
+			for i, f := range flags {
+				*f = b[0]&(1<<i) != 0
+			}
+		}
+		return
 	}
-	return &mcptask.Error{Code: int(d.varint()), Message: d.string(), Data: d.bytes()}
+	var b byte
+	for i, f := range flags {
+		if *f {
+			b |= 1 << i
+		}
+	}
+	c.b = append(c.b, b)
+}
+
+// error has an error that may be nil.
+func (c *coder) error(e **mcptask.Error) {
+	isSet := *e != nil
+	if c.flags(&isSet); !isSet {
+		return
+	}
+	if c.decodes {
+		*e = &mcptask.Error{}
+	}
+	code := int64((*e).Code)
+	if c.int(&code); c.decodes {
+		(*e).Code = int(code)
+	}
+	c.string(&(*e).Message)
+	c.bytes((*[]byte)(&(*e).Data))
+}
+
+// codeList has a list, which comes back as nil if it is empty. Each element has a byte at least.
+func codeList[T any](c *coder, list *[]T, code func(*T)) {
+	n := c.number(uint64(len(*list)))
+	if !c.decodes {
+		for i := range *list {
+			code(&(*list)[i])
+		}
+		return
+	}
+	*list = nil
+	if n > uint64(len(c.b)) || n > math.MaxInt32 {
+		c.bad = true
+		return
+	}
+	for range n {
+		if c.bad {
+			return
+		}
+		var element T
+		code(&element)
+		*list = append(*list, element)
+	}
 }

@@ -12,13 +12,13 @@ import (
 // oddRecord has bytes that JSON or UTF-8 would change, and nils beside empty values.
 func oddRecord() mcptask.Record {
 	return mcptask.Record{
-		Revision: "\x002026", ExternalID: "\xc3\x28",
+		Nonce: "\xfe", Claim: mcptask.Claim{State: mcptask.ClaimRunning, Nonce: "\x00"}, Revision: "\x002026", ExternalID: "\xc3\x28",
 		CanAsk: []string{"", "elicitation/create", "\xff"}, Keep: -time.Nanosecond, Poll: 1<<63 - 1, Trace: "a\nb",
 		Inputs: []mcptask.Input{
 			{},
 			{Fetched: true},
 			{Parked: true},
-			{Fetched: true, Parked: true},
+			{Fetched: true, Parked: true, Nonce: "n\x00"},
 			{Key: "k\x00", Method: "m", Params: json.RawMessage{}, Schema: json.RawMessage(" "), State: mcptask.InputAnswered, Response: json.RawMessage("null")},
 			{Key: "e", Error: &mcptask.Error{}},
 			{Key: "f", Error: &mcptask.Error{Code: -32603, Message: "\xff", Data: json.RawMessage("[ ]")}},
@@ -31,6 +31,9 @@ func TestCodecKeepsBytes(t *testing.T) {
 	for _, want := range []mcptask.Record{{}, oddRecord()} {
 		var got mcptask.Record
 		if err := DecodeTerms(EncodeTerms(&want), &got); err != nil {
+			t.Fatal(err)
+		}
+		if err := DecodeMark(EncodeMark(&want), &got); err != nil {
 			t.Fatal(err)
 		}
 		var err error
@@ -60,6 +63,7 @@ func TestCodecKeepsBytes(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	r := oddRecord()
 	f.Add(EncodeTerms(&r))
+	f.Add(EncodeMark(&r))
 	f.Add(EncodeInputs(r.Inputs))
 	f.Add(EncodeOutcome(&mcptask.Outcome{Result: json.RawMessage("{}"), Error: r.Inputs[4].Error}))
 	f.Add(EncodeChanges([]mcptask.Change{{ID: "x", Version: 2, Phase: mcptask.PhaseDone}, {Free: true}}))
@@ -69,6 +73,12 @@ func FuzzDecode(f *testing.F) {
 		if DecodeTerms(b, &call) == nil {
 			if err := DecodeTerms(EncodeTerms(&call), &again); err != nil || !cmp.Equal(call, again) {
 				t.Errorf("%v: %s", err, cmp.Diff(call, again))
+			}
+		}
+		var mark, repeated mcptask.Record
+		if DecodeMark(b, &mark) == nil {
+			if err := DecodeMark(EncodeMark(&mark), &repeated); err != nil || !cmp.Equal(mark, repeated) {
+				t.Errorf("%v: %s", err, cmp.Diff(mark, repeated))
 			}
 		}
 		if inputs, err := DecodeInputs(b); err == nil {
@@ -94,10 +104,8 @@ func FuzzDecode(f *testing.F) {
 func TestDecodeOldInputs(t *testing.T) {
 	old := []byte{codecVersion, 2}
 	for fetched := range byte(2) {
-		old = appendString(appendString(old, "key"), "method")
-		old = appendBytes(appendBytes(old, []byte("params")), nil)
-		old = appendBytes(appendString(old, "outstanding"), nil)
-		old = append(appendError(old, nil), fetched)
+		old = append(old, "\x03key\x06method\x07params\x00\x0boutstanding\x00\x00"...)
+		old = append(old, fetched)
 	}
 	want := mcptask.Input{Key: "key", Method: "method", Params: []byte("params"), State: mcptask.InputOutstanding}
 	fetched := want

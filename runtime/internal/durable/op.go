@@ -42,8 +42,8 @@ func newInsert(r mcptask.Record, quota mcptask.Quota) *op {
 
 // newUpdate makes the op that replaces from by to.
 func newUpdate(from, to mcptask.Record, quota mcptask.Quota) *op {
+	to.KeepFixed(&from)
 	to = copyRecord(&to)
-	keepFixed(&to, &from)
 	to.Version = from.Version + 1
 	before := from.Usage()
 	return &op{
@@ -57,50 +57,19 @@ func newUpdate(from, to mcptask.Record, quota mcptask.Quota) *op {
 	}
 }
 
-// keepFixed gives to what never changes of a stored record.
-func keepFixed(to, stored *mcptask.Record) {
-	fixed := copyRecord(stored)
-	fixed.Phase, fixed.StatusMessage, fixed.Progress = to.Phase, to.StatusMessage, to.Progress
-	fixed.CancelRequested, fixed.Inputs, fixed.Timeline = to.CancelRequested, to.Inputs, to.Timeline
-	fixed.UpdatedAt, fixed.TerminalAt, fixed.ExpiresAt = to.UpdatedAt, to.TerminalAt, to.ExpiresAt
-	fixed.Attempt, fixed.Tries, fixed.Claim, fixed.Nonce = to.Attempt, to.Tries, to.Claim, to.Nonce
-	if fixed.Outcome == nil {
-		fixed.Outcome = to.Outcome
-	}
-	*to = fixed
-}
-
-// copyRecord copies a record as [mcptask.Record] says: all but bytes, which never change. It cuts
-// times to what is stored of them.
+// copyRecord copies a record, and cuts times to what is stored of them.
 func copyRecord(r *mcptask.Record) mcptask.Record {
-	c := *r
-	c.CanAsk, c.Inputs, c.Outcome = slices.Clone(r.CanAsk), copyInputs(r.Inputs), copyOutcome(r.Outcome)
+	c := r.Clone()
 	for _, t := range []*time.Time{&c.CreatedAt, &c.UpdatedAt, &c.TerminalAt, &c.ExpiresAt} {
 		*t = Time(Micros(*t))
 	}
 	return c
 }
 
+// copyInputs copies questions.
 func copyInputs(inputs []mcptask.Input) []mcptask.Input {
-	inputs = slices.Clone(inputs)
-	for i := range inputs {
-		inputs[i].Error = copyPointer(inputs[i].Error)
-	}
-	return inputs
-}
-
-func copyOutcome(o *mcptask.Outcome) *mcptask.Outcome {
-	if o = copyPointer(o); o != nil {
-		o.Error = copyPointer(o.Error)
-	}
-	return o
-}
-
-func copyPointer[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	return new(*p)
+	r := mcptask.Record{Inputs: inputs}
+	return r.Clone().Inputs
 }
 
 // accountsOf returns the keys of a record's accounts.

@@ -22,10 +22,9 @@ type taskHost struct {
 	server *Server
 	record Record // as it was when the attempt began
 	// attempt is the handler's context, and cancel ends it.
-	attempt   context.Context
-	cancel    context.CancelCauseFunc
-	waiting   atomic.Int32 // goroutines of the handler that wait without its slot
-	elsewhere atomic.Int32 // those of them that wait for work elsewhere
+	attempt context.Context
+	cancel  context.CancelCauseFunc
+	waiting atomic.Int32 // goroutines of the handler that wait without its slot
 
 	writing sync.Mutex // held while a report is stored
 
@@ -35,10 +34,12 @@ type taskHost struct {
 	timer   *time.Timer // stores the pending report; nil if none is set
 	stored  time.Time   // when the last report was stored
 
-	asking   map[string]bool // the questions that goroutines of the handler wait for, with an engine
-	isAwake  bool            // the handler may go on with an answer while some of its goroutines still wait
-	patience *time.Timer     // parks the run; nil if none is set
-	parked   []string        // the questions that the run waited for when it was parked
+	// With an engine, a run that only waits for people is parked after the engine's patience.
+	asking    map[string]bool // the questions that goroutines of the handler wait for
+	isAwake   bool            // an answer has come, and goroutines of the handler still wait for others
+	elsewhere int             // counts the goroutines that wait for work elsewhere
+	patience  *time.Timer     // parks the run; nil if none is set
+	parked    []string        // the questions that the run waited for when it was parked
 }
 
 // Report implements Host. Reports are stored once in a polling interval, the newest of them,
@@ -167,7 +168,7 @@ func (h *taskHost) Ask(ctx context.Context, in Input) (_ json.RawMessage, err er
 const leastPatience = time.Second
 
 // waitPatiently lets the run be parked if the handler waits for longer than the engine's patience, until stop is
-// called. A handler may wait for several answers and go on with one. So its run is not parked after one has come.
+// called. A handler may wait for several answers and go on with the first. So its run is not parked after one has come.
 func (h *taskHost) waitPatiently(key string) (stop func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -186,20 +187,23 @@ func (h *taskHost) waitPatiently(key string) (stop func()) {
 	}
 }
 
+// mayPark reports whether the handler only waits for answers. h.mu is held.
+func (h *taskHost) mayPark() bool { return len(h.asking) > 0 && !h.isAwake && h.elsewhere == 0 }
+
 // setPatience begins the engine's patience anew, or ends it. h.mu is held.
 func (h *taskHost) setPatience() {
 	if h.patience != nil {
 		h.patience.Stop()
 		h.patience = nil
 	}
-	if len(h.asking) == 0 || h.isAwake {
+	if !h.mayPark() {
 		return
 	}
 	h.patience = time.AfterFunc(max(h.server.engine.Patience(), leastPatience), func() {
 		defer guard.Recover(h.server.logger, "the patience of an engine")
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if len(h.asking) > 0 && !h.isAwake && h.elsewhere.Load() == 0 {
+		if h.mayPark() {
 			h.parked = slices.Collect(maps.Keys(h.asking))
 			h.cancel(errParked)
 		}
@@ -233,16 +237,20 @@ func (h *taskHost) releaseSlot() (acquire func()) {
 // leaveSlot is releaseSlot for a handler that waits for work elsewhere. Its run is not parked meanwhile, so that it
 // sees the end of that work.
 func (h *taskHost) leaveSlot() (acquire func()) {
-	h.elsewhere.Add(1)
+	h.countElsewhere(1)
 	takeBack := h.releaseSlot()
 	return func() {
-		if h.elsewhere.Add(-1) == 0 {
-			h.mu.Lock()
-			h.setPatience() // it may have passed meanwhile
-			h.mu.Unlock()
-		}
+		h.countElsewhere(-1)
 		takeBack()
 	}
+}
+
+// countElsewhere counts the goroutines that wait for work elsewhere.
+func (h *taskHost) countElsewhere(change int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.elsewhere += change
+	h.setPatience()
 }
 
 // isInterrupted reports whether the run has ended, and another one goes on with the task.

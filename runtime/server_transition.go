@@ -111,7 +111,7 @@ func (s *Server) updateRecord(ctx context.Context, t *storeRetry, record, moved 
 	if refusal == nil {
 		return stored, err
 	}
-	e.outcome = Outcome{Kind: OutcomeError, Error: refusal}
+	e.outcome, e.nonce = Outcome{Kind: OutcomeError, Error: refusal}, rand.Text() // another write
 	if refused, err := nextRecord(record, e); err == nil && refused.Size() < moved.Size() {
 		moved = refused
 	}

@@ -231,7 +231,7 @@ func (s *Server) announceExpiry(ctx context.Context, r Record) {
 }
 
 // cancelUnfinished ends the tasks that are left in a store that closes with the
-// server, and logs how many. The server has released them.
+// server, and logs how many.
 func (s *Server) cancelUnfinished(ctx context.Context) {
 	t := &storeRetry{server: s, end: ctx.Done(), timeout: StoreTimeout}
 	lost := 0

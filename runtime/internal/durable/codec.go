@@ -44,12 +44,16 @@ func (c *coder) terms(r *mcptask.Record) {
 	c.string(&r.Trace)
 }
 
-// EncodeMark encodes the Nonce of a record, and what its Claim has besides the worker.
+// EncodeMark encodes the Nonce of a record, and what its Claim has besides the worker. It returns no bytes if the record
+// has none of it, as those of the first versions of the schema.
 func EncodeMark(r *mcptask.Record) []byte {
+	if r.Nonce == "" && (r.Claim == mcptask.Claim{Worker: r.Claim.Worker}) {
+		return []byte{}
+	}
 	return encode(8+len(r.Nonce)+len(r.Claim.State)+len(r.Claim.Nonce), r, (*coder).mark)
 }
 
-// DecodeMark sets in a record what EncodeMark has encoded. Rows of the first versions of the schema have none.
+// DecodeMark sets in a record what EncodeMark has encoded.
 func DecodeMark(b []byte, r *mcptask.Record) error {
 	if len(b) == 0 {
 		return nil

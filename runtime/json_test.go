@@ -18,7 +18,11 @@ func TestPointerReceivers(t *testing.T) {
 	const want = `{"n":7,"f":"0.5"}`
 	value := amount{*big.NewInt(7), *big.NewFloat(0.5)}
 	tool := NewTool(ToolSpec{}, func(context.Context, *Task, struct{}) (amount, error) { return value, nil })
-	result, err := tool.handle(t.Context(), new(Task), json.RawMessage(`{}`))
+	bound, err := tool.bind(json.RawMessage(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := bound(t.Context(), new(Task))
 	if err != nil || string(result.Structured) != want {
 		t.Errorf("output: %+v, %v", result, err)
 	}

@@ -23,7 +23,8 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 	if len(arguments) == 0 || bytes.Equal(arguments, []byte("null")) {
 		arguments = json.RawMessage("{}")
 	}
-	if err := t.checkArguments(ctx, arguments); err != nil {
+	bound, err := t.bindArguments(ctx, arguments)
+	if err != nil {
 		if ctx.Err() != nil {
 			return CallReply{}, ctx.Err()
 		}
@@ -43,6 +44,7 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 	if trace := TraceOf(ctx); trace != "" {
 		call.Trace = trace
 	}
+	call.bound = bound
 	plain := Record{Principal: caller.Principal, Tool: tool, Revision: caller.Revision, Trace: call.Trace, Attempt: 1}
 	call.Ask = s.hookAsk(plain, explainFailures(call.Ask))
 	answers, reply, err := s.settleUpfrontQuestions(open, caller, t, call)
@@ -53,25 +55,39 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 		return *reply, nil
 	}
 	if call.Mode == ModePlain {
-		outcome, err := s.runPlainCall(open, plain, caller, t, arguments, call, answers)
+		outcome, err := s.runPlainCall(open, plain, caller, t, call, answers)
 		return CallReply{Outcome: outcome}, err
 	}
 	return s.createTask(ctx, caller, t, arguments, call, answers)
 }
 
-// checkArguments checks arguments against their schema, and that they fit the handler's type.
-func (t *registeredTool) checkArguments(ctx context.Context, arguments json.RawMessage) error {
-	if t.decode == nil {
-		return t.input.Check(ctx, arguments)
+// bindArguments checks arguments against their schema, and binds the handler to them and their defaults.
+func (t *registeredTool) bindArguments(ctx context.Context, arguments json.RawMessage) (boundCall, error) {
+	var err error
+	if t.raw {
+		err = t.input.Check(ctx, arguments)
+	} else {
+		arguments, err = t.input.CheckAndFill(ctx, arguments)
 	}
-	if err := t.input.CheckForDecoding(ctx, arguments); err != nil {
-		return err
-	}
-	filled, err := t.input.FillDefaults(arguments)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return t.decode(filled)
+	return t.bind(arguments)
+}
+
+// bindStored binds the handler to the arguments of a task that was stored. If its declaration has changed since, they
+// may not fit their schema any more, and get no defaults then.
+func (t *registeredTool) bindStored(arguments json.RawMessage) boundCall {
+	return func(ctx context.Context, task *Task) (*Result, error) {
+		if filled, err := t.input.CheckAndFill(context.WithoutCancel(ctx), arguments); err == nil && !t.raw {
+			arguments = filled
+		}
+		bound, err := t.bind(arguments)
+		if err != nil {
+			return ErrorResult(fmt.Sprintf("invalid arguments: %v", err)), nil
+		}
+		return bound(ctx, task)
+	}
 }
 
 // newErrorReply makes the reply of a tool error.
@@ -81,7 +97,7 @@ func newErrorReply(text string) (CallReply, error) {
 }
 
 // runPlainCall runs the handler within the request. run describes the run to hooks.
-func (s *Server) runPlainCall(ctx context.Context, run Record, caller Caller, t *registeredTool, arguments json.RawMessage, call CallRequest, answers []Input) (*Outcome, error) {
+func (s *Server) runPlainCall(ctx context.Context, run Record, caller Caller, t *registeredTool, call CallRequest, answers []Input) (*Outcome, error) {
 	if s.closing.Err() != nil {
 		return nil, newShutdownError()
 	}
@@ -101,7 +117,7 @@ func (s *Server) runPlainCall(ctx context.Context, run Record, caller Caller, t 
 	ctx, ended := s.hookRun(ctx, RunInfo{Task: run, IsAwaited: true})
 	outcome := newInternalOutcome() // which stays if the handler ends its goroutine
 	defer func() { ended(newRunResult(ctx, *outcome)) }()
-	outcome = s.limitOutcome(ctx, caller, "", t.spec.Name, s.invokeHandler(ctx, t, task, arguments))
+	outcome = s.limitOutcome(ctx, caller, "", t.spec.Name, s.invokeHandler(ctx, t, task, call.bound))
 	switch cause := context.Cause(ctx); {
 	case outcome.Kind != OutcomeCancelled:
 	case errors.Is(cause, ErrServerClosed):

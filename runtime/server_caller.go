@@ -184,6 +184,8 @@ type CallRequest struct {
 
 	// operator is the person who calls in the requestor's place, or "", and again says which task is run again.
 	operator, again string
+	// bound calls the handler with the arguments. It is nil if they were not checked in this process.
+	bound boundCall
 }
 
 // ProgressFunc takes the progress of a call; taskID is "" for a plain one.

@@ -148,7 +148,7 @@ func compileTool(service *Tools, t Tool) (r *registeredTool, faults []error) {
 	if t.fault != nil {
 		faults = append(faults, t.fault)
 	}
-	if t.handle == nil {
+	if t.bind == nil {
 		faults = append(faults, errors.New("it has no handler: make it with NewTool"))
 	}
 	if len(t.spec.Name) > maxToolName || !toolNamePattern.MatchString(t.spec.Name) {
@@ -161,8 +161,9 @@ func compileTool(service *Tools, t Tool) (r *registeredTool, faults []error) {
 	}
 	if r.input, err = validate.Compile(t.spec.InputSchema, true); err != nil {
 		faults = append(faults, fmt.Errorf("input schema: %w", err))
-	} else if t.decode != nil && t.decode(json.RawMessage("{}")) == nil {
-		if err := t.decode(r.input.Defaults()); err != nil {
+	} else if t.bind != nil {
+		_, unread := t.bind(json.RawMessage("{}"))
+		if _, err := t.bind(r.input.Defaults()); err != nil && unread == nil {
 			faults = append(faults, fmt.Errorf("input schema: the handler cannot read the defaults: %w", err))
 		}
 	}

@@ -47,7 +47,7 @@ func (s *Server) beginTask(ctx context.Context, caller Caller, t *registeredTool
 		return CallReply{}, false, s.explainUnstored(ctx, t, err)
 	}
 	fresh := s.newRecord(caller, t, arguments, call, answers)
-	slot := s.reserve(&fresh, call.Mode != ModeTask)
+	slot := s.reserve(&fresh, call)
 	if slot == nil && s.line != nil {
 		fresh.StatusMessage = waitsForSlot
 	}

@@ -2,7 +2,6 @@ package mcptask
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -29,6 +28,9 @@ type run struct {
 	record Record
 	// isAwaited says that the call that has made the task waits for its end.
 	isAwaited bool
+	// bound calls the handler with the arguments of the call that has made the task. If it is nil, they are read from
+	// the record.
+	bound boundCall
 	// life is the context of the RunFunc of an attempt that has begun.
 	life context.Context
 	// decided is closed when the attempt has begun, or will not begin.
@@ -210,15 +212,14 @@ type reservation struct {
 }
 
 // reserve takes a slot for a new task, if one is free, and makes the record that of a running
-// task. So the start of the handler need not be stored apart. It returns nil otherwise. isAwaited says that the call
-// waits for the end of the task.
-func (s *Server) reserve(fresh *Record, isAwaited bool) *reservation {
+// task. So the start of the handler need not be stored apart. It returns nil otherwise.
+func (s *Server) reserve(fresh *Record, call CallRequest) *reservation {
 	if s.line == nil || !s.line.reserve(fresh.toSubmission()) {
 		return nil
 	}
 	v := &reservation{server: s, submission: fresh.toSubmission()}
 	v.run, v.leave = s.enterRun(fresh.ID, fresh.CreatedAt) // before the task is stored, so that no cancellation is missed
-	v.run.isAwaited = isAwaited
+	v.run.isAwaited, v.run.bound = call.Mode != ModeTask, call.bound
 	fresh.Phase, fresh.Attempt, fresh.Tries, fresh.Claim.State = PhaseRunning, 1, 1, ClaimRunning
 	fresh.addMoment(EventStarted, nameShort(fresh.Claim.Worker), event{at: fresh.CreatedAt})
 	return v
@@ -313,7 +314,11 @@ func (s *Server) runAttempt(life context.Context, r *run, record Record) (end Ru
 			upfront:   pairUpfrontAnswers(t, answers),
 			schemas:   &s.schemas,
 		}
-		outcome = s.limitOutcome(ctx, record.asCaller(), record.ID, record.Tool, s.invokeHandler(ctx, t, task, record.Arguments))
+		bound := r.bound
+		if r.bound = nil; bound == nil { // the handler may run for long, and need the arguments only at first
+			bound = t.bindStored(record.Arguments)
+		}
+		outcome = s.limitOutcome(ctx, record.asCaller(), record.ID, record.Tool, s.invokeHandler(ctx, t, task, bound))
 	}
 	return RunOver
 }
@@ -331,20 +336,8 @@ func (s *Server) isRunning(record Record) bool {
 	return r != nil && r.record.Version > 0 && record.isSameRun(r.record) && !errors.Is(context.Cause(r.life), ErrSuperseded)
 }
 
-// callHandler calls the handler. That of NewTool gets the defaults of its arguments.
-func (t *registeredTool) callHandler(ctx context.Context, task *Task, arguments json.RawMessage) (*Result, error) {
-	if t.decode != nil {
-		filled, err := t.input.FillDefaults(arguments)
-		if err != nil { // the schema has changed since the task was stored
-			return ErrorResult(fmt.Sprintf("invalid arguments: %v", err)), nil
-		}
-		arguments = filled
-	}
-	return t.handle(ctx, task, arguments)
-}
-
 // invokeHandler calls a handler and returns the outcome, whatever the handler does.
-func (s *Server) invokeHandler(ctx context.Context, t *registeredTool, task *Task, arguments json.RawMessage) (outcome *Outcome) {
+func (s *Server) invokeHandler(ctx context.Context, t *registeredTool, task *Task, call boundCall) (outcome *Outcome) {
 	logID := LogID(task.principal, task.id)
 	defer func() {
 		if outcome == nil {
@@ -363,7 +356,7 @@ func (s *Server) invokeHandler(ctx context.Context, t *registeredTool, task *Tas
 		}
 		handlerCtx = built
 	}
-	result, err := t.callHandler(handlerCtx, task, arguments)
+	result, err := call(handlerCtx, task)
 	if err != nil {
 		return newFailureOutcome(ctx, t, err)
 	}

@@ -43,40 +43,37 @@ type InputSpec struct {
 
 // Tool is a ToolSpec with its handler. Make one with NewTool.
 type Tool struct {
-	spec   ToolSpec
-	handle func(ctx context.Context, task *Task, arguments json.RawMessage) (*Result, error)
-	// decode decodes arguments and drops them. It finds what their schema does not say,
-	// such as a time that does not exist. Its error names the place. nil means that every
-	// value is taken.
-	decode func(arguments json.RawMessage) error
-	raw    bool  // see NewRawTool
-	fault  error // of the spec's Entry
+	spec ToolSpec
+	// bind decodes arguments for the handler. Its error is of what their schema does not forbid,
+	// such as a time that does not exist. It names the place.
+	bind  func(arguments json.RawMessage) (boundCall, error)
+	raw   bool  // see NewRawTool
+	fault error // of the spec's Entry
 }
+
+// boundCall calls a handler with the arguments that it was bound to. It may be called once, because the handler may
+// change them.
+type boundCall func(ctx context.Context, task *Task) (*Result, error)
 
 // NewTool binds a typed handler to its spec. Out is a struct for structured content,
 // a string for text, *Result for content of the handler's own, or struct{} for no
 // output.
 func NewTool[In, Out any](spec ToolSpec, handler func(context.Context, *Task, In) (Out, error)) Tool {
-	decode := func(arguments json.RawMessage) error {
-		_, err := decodeJSON[In](arguments)
-		return err
-	}
 	spec, fault := spec.readEntry()
-	return Tool{spec: spec, fault: fault, decode: decode, handle: func(ctx context.Context, task *Task, arguments json.RawMessage) (*Result, error) {
+	return Tool{spec: spec, fault: fault, bind: func(arguments json.RawMessage) (boundCall, error) {
 		in, err := decodeJSON[In](arguments)
-		if err != nil { // the type has changed since the task was stored
-			return ErrorResult(fmt.Sprintf("invalid arguments: %v", err)), nil
-		}
-		out, err := handler(ctx, task, in)
-		if err != nil {
-			return nil, err
-		}
-		if host, ok := task.host.(callHost); ok && host.call.Returned != nil {
-			if err := host.call.Returned(); err != nil {
+		return func(ctx context.Context, task *Task) (*Result, error) {
+			out, err := handler(ctx, task, in)
+			if err != nil {
 				return nil, err
 			}
-		}
-		return encodeOutput(out)
+			if host, ok := task.host.(callHost); ok && host.call.Returned != nil {
+				if err := host.call.Returned(); err != nil {
+					return nil, err
+				}
+			}
+			return encodeOutput(out)
+		}, err
 	}}
 }
 
@@ -114,9 +111,11 @@ func (s ToolSpec) readEntry() (ToolSpec, error) {
 // task. The handler's JSON object is the result as it is (C-38). There is no isError,
 // so the handler returns its errors as *Error.
 func NewRawTool(spec ToolSpec, handler func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)) Tool {
-	return Tool{spec: spec, raw: true, handle: func(ctx context.Context, _ *Task, params json.RawMessage) (*Result, error) {
-		result, err := handler(ctx, params)
-		return &Result{Structured: result}, err
+	return Tool{spec: spec, raw: true, bind: func(params json.RawMessage) (boundCall, error) {
+		return func(ctx context.Context, _ *Task) (*Result, error) {
+			result, err := handler(ctx, params)
+			return &Result{Structured: result}, err
+		}, nil
 	}}
 }
 

@@ -41,7 +41,7 @@ type checker struct {
 	silent   int  // how many surrounding schemas do not report their faults
 	branches int  // how many surrounding schemas may fail while the value fits
 	naming   bool // the value is the name of a member
-	exact    bool // see CheckForDecoding
+	exact    bool // see Schema.check
 	around   []frame
 	key      []byte // scratch
 }
@@ -391,7 +391,7 @@ func (c *checker) findTwin(r *rule, name string) string {
 		return ""
 	}
 	for property := range r.members {
-		if strings.EqualFold(property, name) {
+		if property != name && strings.EqualFold(property, name) { // a schema may require a name that only another one describes
 			return property
 		}
 	}

@@ -22,47 +22,18 @@ const (
 // preset is a property that an object has if it is left out.
 type preset struct{ name, value string }
 
-// FillDefaults returns a value in which the properties that its objects leave out have the defaults
-// of their schemas. The value must be one that Check takes. All else stays as it is, so a property
-// that is null stays null, and an object that is left out is not made for the defaults inside.
-//
-// Defaults are found through properties, items, additional properties, $ref, allOf, and in anyOf and
-// oneOf if null is the only alternative. No default is filled in that its own schema refuses. If the
-// value does not fit its schema with its defaults, because of maxProperties for one, it stays as it is.
-// A value that gets too long is an error.
-func (v *Schema) FillDefaults(value json.RawMessage) (json.RawMessage, error) {
-	if !v.hasDefaults {
-		return value, nil
-	}
-	filled, err := fillDefaults(v.rule, value, BaseFilled+FilledPerByte*len(value), func(r *rule) []preset { return r.presets })
-	if err != nil {
-		return nil, err
-	}
-	if fits := v.Check(context.Background(), filled) == nil; !fits {
-		return value, nil
-	}
-	return filled, nil
-}
-
 // Defaults returns an object that has the defaults and no other property. It may lack required ones.
 func (v *Schema) Defaults() json.RawMessage {
-	empty := json.RawMessage("{}")
-	if !v.hasDefaults {
-		return empty
-	}
+	empty := &document{text: "{}", nodes: []node{{kind: kindObject, next: 1}}}
 	filled, err := fillDefaults(v.rule, empty, BaseFilled, func(r *rule) []preset { return r.presets })
 	if err != nil {
-		return empty
+		return json.RawMessage(empty.text)
 	}
 	return filled
 }
 
-// fillDefaults is FillDefaults with a bound of its bytes and the presets of each rule.
-func fillDefaults(r *rule, value json.RawMessage, most int, presets func(*rule) []preset) (json.RawMessage, error) {
-	d, err := read(context.Background(), value)
-	if err != nil {
-		return nil, err
-	}
+// fillDefaults returns a document with the presets of the rules that its values fit. most bounds the bytes.
+func fillDefaults(r *rule, d *document, most int, presets func(*rule) []preset) (json.RawMessage, error) {
 	f := &filler{document: d, presets: presets, most: most}
 	if !f.fill(r.inPlace, 0) {
 		return nil, fmt.Errorf("it has more than %d bytes with the defaults of its schema: send fewer objects", most)
@@ -191,12 +162,13 @@ func (r *rule) onlyAlternative() *rule {
 	return others[0]
 }
 
-// addDefaults prepares the rules for FillDefaults. It reports whether they have any defaults.
-func (t *translator) addDefaults() bool {
+// addDefaults prepares the rules for CheckAndFill.
+func (t *translator) addDefaults(v *Schema) {
 	rules := slices.SortedFunc(maps.Values(t.rules), func(a, b *rule) int { return strings.Compare(a.Location, b.Location) })
 	if !slices.ContainsFunc(rules, func(r *rule) bool { return r.Default != nil }) {
-		return false
+		return
 	}
+	v.hasDefaults = true
 	for _, r := range rules {
 		r.inPlace = []*rule{r}
 		for i := 0; i < len(r.inPlace); i++ { // inPlace grows
@@ -211,8 +183,25 @@ func (t *translator) addDefaults() bool {
 	done := map[*rule]bool{}
 	for _, r := range rules {
 		addPresets(r, done)
+		v.mayRefusePresets = v.mayRefusePresets || r.mayRefusePresets()
 	}
-	return true
+}
+
+// mayRefusePresets reports whether a value may fit the rule only as long as the value, or one in it, has no presets.
+// A preset fits the schema of its property. So this takes a keyword that looks at an object from elsewhere: through a
+// bound of its members, an alternative, a condition, or a second schema for the same object.
+func (r *rule) mayRefusePresets() bool {
+	objects := 0
+	for _, in := range r.inPlace {
+		if len(in.members) > 0 || in.countsMembers {
+			objects++
+		}
+	}
+	isConstant := func(c *constants) bool { return c != nil && c.kinds&(kindObject|kindArray) != 0 }
+	return objects > 1 || r.MaxProperties != nil || r.UniqueItems || len(r.patterns)+len(r.dependents) > 0 ||
+		r.anyOf != nil && r.onlyAlternative() == nil || r.oneOf != nil && r.onlyAlternative() == nil ||
+		r.not != nil || r.when != nil || r.names != nil || r.contains != nil || r.dynamic != nil ||
+		r.unevaluatedMembers != nil || r.unevaluatedItems != nil || isConstant(r.constant) || isConstant(r.enum)
 }
 
 // addPresets adds the defaults of a rule's properties, filled in the same way. A default within
@@ -230,9 +219,13 @@ func addPresets(r *rule, done map[*rule]bool) []preset {
 	}
 	filled := make([]string, len(r.presets))
 	for i, p := range r.presets {
-		nested, err := fillDefaults(r.members[p.name].rule, json.RawMessage(p.value), maxPreset, func(in *rule) []preset { return addPresets(in, done) })
-		if filled[i] = string(nested); err != nil {
-			filled[i] = p.value
+		filled[i] = p.value
+		d, err := read(context.Background(), []byte(p.value))
+		if err != nil {
+			continue
+		}
+		if nested, err := fillDefaults(r.members[p.name].rule, d, maxPreset, func(in *rule) []preset { return addPresets(in, done) }); err == nil {
+			filled[i] = string(nested)
 		}
 	}
 	for i := range filled {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestFillDefaults checks which properties get the defaults of their schemas.
-func TestFillDefaults(t *testing.T) {
+// TestCheckAndFill checks which properties get the defaults of their schemas.
+func TestCheckAndFill(t *testing.T) {
 	const n = `{"properties":{"n":{"type":"integer","minimum":1,"default":1}}}`
 	for _, tc := range []struct{ name, schema, value, want string }{
 		{"left out", n, `{}`, `{"n":1}`},
@@ -21,7 +21,7 @@ func TestFillDefaults(t *testing.T) {
 		{"of another type", `{"properties":{"n":{"type":"integer","default":"1"}}}`, `{}`, `{}`},
 		{"beyond a bound", `{"properties":{"n":{"minimum":1,"default":0}}}`, `{}`, `{}`},
 		{"no format", `{"properties":{"n":{"format":"date","default":"today"}}}`, `{}`, `{}`},
-		{"required", `{"properties":{"n":{"default":1}},"required":["n"]}`, `{}`, `{}`},
+		{"required", `{"properties":{"n":{"default":1},"m":{"default":2}},"required":["n"]}`, `{"n":3}`, `{"m":2,"n":3}`},
 		{"within an object", `{"properties":{"o":` + n + `}}`, `{"o":{}}`, `{"o":{"n":1}}`},
 		{"within an object that is left out", `{"properties":{"o":` + n + `}}`, `{}`, `{}`},
 		{"within null", `{"properties":{"o":` + n + `}}`, `{"o":null}`, `{"o":null}`},
@@ -49,10 +49,10 @@ func TestFillDefaults(t *testing.T) {
 		{"in a long name", `{"properties":{"` + strings.Repeat("n", 100) + `":{"default":1}}}`, `{}`, `{"` + strings.Repeat("n", 100) + `":1}`},
 	} {
 		s := compile(t, `{"type":"object",`+tc.schema[1:], true)
-		if got, err := s.FillDefaults(json.RawMessage(tc.value)); string(got) != tc.want || err != nil {
+		if got, err := s.CheckAndFill(t.Context(), json.RawMessage(tc.value)); string(got) != tc.want || err != nil {
 			t.Errorf("%s: %s, want %s, %v", tc.name, got, tc.want, err)
 		}
-		if err := s.Check(t.Context(), json.RawMessage(tc.want)); tc.name != "required" && err != nil {
+		if err := s.Check(t.Context(), json.RawMessage(tc.want)); err != nil {
 			t.Errorf("%s: %s does not fit: %v", tc.name, tc.want, err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestNestedDefaultsAreBounded(t *testing.T) {
 		definitions = append(definitions, fmt.Sprintf(`"%d":{"default":{},"properties":{"a":%s,"b":%[2]s}}`, i, next))
 	}
 	s := compile(t, `{"type":"object","properties":{"v":{"$ref":"#/$defs/0"}},"$defs":{`+strings.Join(definitions, ",")+`,"30":{}}}`, true)
-	got, err := s.FillDefaults(json.RawMessage(`{"v":{"a":{}}}`))
+	got, err := s.CheckAndFill(t.Context(), json.RawMessage(`{"v":{"a":{}}}`))
 	if len(got) > 3*maxPreset || err != nil || s.Check(t.Context(), got) != nil {
 		t.Errorf("%d bytes: %.200s, %v", len(got), got, err)
 	}
@@ -77,7 +77,7 @@ func TestFilledValuesAreBounded(t *testing.T) {
 	s := compile(t, `{"type":"object","properties":{"l":{"items":{"properties":{"n":{"default":"`+strings.Repeat("x", 1000)+`"}}}}}}`, true)
 	value := `{"l":[` + strings.Repeat("{},", 1<<16) + `{}]}`
 	var err error
-	bytes := allocated(func() { _, err = s.FillDefaults(json.RawMessage(value)) })
+	bytes := allocated(func() { _, err = s.CheckAndFill(t.Context(), json.RawMessage(value)) })
 	if most := 8 * (BaseFilled + FilledPerByte*len(value)); int(bytes) > most || err == nil || !strings.Contains(err.Error(), "send fewer objects") {
 		t.Errorf("%d bytes for %d: %v", bytes, len(value), err)
 	}

@@ -116,7 +116,9 @@ func translate(schema *jsonschema.Schema, source string) (*Schema, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
-	return &Schema{first, t.addDefaults()}, nil
+	v := &Schema{rule: first}
+	t.addDefaults(v)
+	return v, nil
 }
 
 func (t *translator) addRule(s *jsonschema.Schema) *rule {

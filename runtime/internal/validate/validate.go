@@ -21,8 +21,10 @@ const unlimited = math.MaxInt
 
 // Schema checks JSON against one compiled schema. It is safe for concurrent use.
 type Schema struct {
-	rule        *rule
-	hasDefaults bool
+	rule *rule
+	// hasDefaults says that the rules have presets, and mayRefusePresets that a value that fits may not fit any more
+	// once it has them.
+	hasDefaults, mayRefusePresets bool
 }
 
 // Compile compiles a JSON Schema 2020-12 whose root has type object. It refuses references to other
@@ -70,28 +72,42 @@ func (v *Schema) Check(ctx context.Context, value json.RawMessage) error {
 	return err
 }
 
-// CheckForDecoding is Check, and refuses a member that encoding/json would take for a property whose name
-// differs only in case: the schema of that property would not count.
-func (v *Schema) CheckForDecoding(ctx context.Context, value json.RawMessage) error {
-	_, err := v.check(ctx, value, true)
-	return err
+// CheckAndFill checks a value as Check does, and returns it as a decoder is to read it: the properties that its objects
+// leave out have the defaults of their schemas. It also refuses a member that encoding/json would take for a property
+// whose name differs only in case: the schema of that property would not count.
+//
+// All else stays as it is, so a property that is null stays null, and an object that is left out is not made for the
+// defaults inside. Defaults are found through properties, items, additional properties, $ref, allOf, and in anyOf and
+// oneOf if null is the only alternative. No default is filled in that its own schema refuses. If the value does not fit
+// its schema with its defaults, because of maxProperties for one, it stays as it is. A value that gets too long is an
+// error.
+func (v *Schema) CheckAndFill(ctx context.Context, value json.RawMessage) (json.RawMessage, error) {
+	c, err := v.check(ctx, value, true)
+	if err != nil || !v.hasDefaults {
+		return value, err
+	}
+	filled, err := fillDefaults(v.rule, c.document, BaseFilled+FilledPerByte*len(value), func(r *rule) []preset { return r.presets })
+	if err == nil && v.mayRefusePresets && len(filled) > len(value) && v.Check(ctx, filled) != nil {
+		return value, nil
+	}
+	return filled, err
 }
 
-// check is Check or CheckForDecoding, and returns the number of steps that it took.
-func (v *Schema) check(ctx context.Context, value json.RawMessage, exact bool) (steps int, err error) {
-	d, err := read(ctx, value)
-	if err != nil {
-		return 0, err
+// check checks a value. exact says that names which differ from a property only in case are refused.
+func (v *Schema) check(ctx context.Context, value json.RawMessage, exact bool) (*checker, error) {
+	c := &checker{ctx: ctx, exact: exact, budget: BaseSteps + StepsPerByte*len(value), poll: pollEvery}
+	var err error
+	if c.document, err = read(ctx, value); err != nil {
+		return c, err
 	}
-	if d.repeated > 0 {
-		return 0, withPlace(d.place(d.repeated), errors.New("the object has this member twice"))
+	if c.repeated > 0 {
+		return c, withPlace(c.place(c.repeated), errors.New("the object has this member twice"))
 	}
-	c := &checker{document: d, ctx: ctx, exact: exact, budget: BaseSteps + StepsPerByte*len(value), poll: pollEvery}
 	switch fits := c.check(v.rule, 0, nil); {
 	case c.err != nil:
-		return c.steps, c.err
+		return c, c.err
 	case !fits:
-		return c.steps, errors.New(c.describe())
+		return c, errors.New(c.describe())
 	}
-	return c.steps, nil
+	return c, nil
 }

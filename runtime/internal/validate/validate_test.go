@@ -162,8 +162,8 @@ func TestFaultsAreFew(t *testing.T) {
 	}
 	few, _ := s.check(t.Context(), json.RawMessage(`{"v":[`+strings.Repeat(`"",`, 100)+`1]}`), false)
 	many, _ := s.check(t.Context(), json.RawMessage(`{"v":[`+strings.Repeat(`"",`, 10_000)+`1]}`), false)
-	if few != many {
-		t.Errorf("%d steps for 100 wrong elements, %d for 10,000", few, many)
+	if few.steps != many.steps {
+		t.Errorf("%d steps for 100 wrong elements, %d for 10,000", few.steps, many.steps)
 	}
 }
 
@@ -189,12 +189,12 @@ func TestStepsAreInProportion(t *testing.T) {
 	} {
 		s := compile(t, tc.schema, false)
 		value := json.RawMessage(`{"v":` + tc.value + `}`)
-		steps, err := s.check(t.Context(), value, false)
+		c, err := s.check(t.Context(), value, false)
 		if errors.Is(err, errSteps) != tc.gaveUp {
 			t.Errorf("%s: %v", tc.name, err)
 		}
-		if most := BaseSteps + StepsPerByte*len(value) + pollEvery + len(value); steps > most {
-			t.Errorf("%s: %d steps for %d bytes", tc.name, steps, len(value))
+		if most := BaseSteps + StepsPerByte*len(value) + pollEvery + len(value); c.steps > most {
+			t.Errorf("%s: %d steps for %d bytes", tc.name, c.steps, len(value))
 		}
 	}
 }
@@ -223,9 +223,9 @@ func TestCheckStopsWithItsCaller(t *testing.T) {
 	_, _ = read(looks, value)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("gone"))
-	steps, err := s.check(&leaving{ctx, 1<<30 - looks.looks + 3}, value, false)
-	if err == nil || err.Error() != "gone" || steps == 0 || steps > whole/10 {
-		t.Errorf("%d of %d steps, %v", steps, whole, err)
+	part, err := s.check(&leaving{ctx, 1<<30 - looks.looks + 3}, value, false)
+	if err == nil || err.Error() != "gone" || part.steps == 0 || part.steps > whole.steps/10 {
+		t.Errorf("%d of %d steps, %v", part.steps, whole.steps, err)
 	}
 	if err := s.Check(ctx, value); err == nil || err.Error() != "gone" {
 		t.Errorf("%v", err)
@@ -351,16 +351,17 @@ func TestFaultsAreInWordsOfJSON(t *testing.T) {
 
 // TestNamesThatDifferInCase sends names that encoding/json takes for those of properties.
 func TestNamesThatDifferInCase(t *testing.T) {
-	s := compile(t, `{"type":"object","properties":{"limit":{"maximum":10},"o":{"properties":{"Name":{}}}},"patternProperties":{"^LIM":{}}}`, true)
+	s := compile(t, `{"type":"object","properties":{"limit":{"maximum":10},"o":{"properties":{"Name":{}}},"p":{"required":["n"]}},"patternProperties":{"^LIM":{}}}`, true)
 	for value, want := range map[string]string{
 		`{"limit":3,"other":1}`:        "",
+		`{"p":{"n":1}}`:                "",
 		`{"limit":3,"Limit":1000}`:     `Limit: the name differs from "limit" only in case`,
 		`{"o":{"Name":1,"names":2}}`:   "",
 		`{"o":{"Name":1},"x":{"o":1}}`: "",
 		`{"LIMIT":1000}`:               `LIMIT: the name differs from "limit" only in case`,
 		`{"o":{"name":1}}`:             `o.name: the name differs from "Name" only in case`,
 	} {
-		err := s.CheckForDecoding(t.Context(), json.RawMessage(value))
+		_, err := s.CheckAndFill(t.Context(), json.RawMessage(value))
 		if got := fmt.Sprint(err); err == nil && want != "" || err != nil && got != want {
 			t.Errorf("%s: %v, want %q", value, err, want)
 		}

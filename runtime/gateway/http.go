@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -55,11 +54,8 @@ type httpExchange struct {
 	unchecked *bufferedResponse
 	client    http.ResponseWriter
 
-	// out is the stream that carries the answer. It is nil if the answer is JSON. From the first
-	// message until stopAlive, the stream is kept alive.
-	out       *sharedStream
-	alive     sync.Once
-	stopAlive func()
+	// out is the stream that carries the gateway's answer. It is nil if the answer is JSON.
+	out *sharedResponse
 }
 
 func (x *httpExchange) context() context.Context { return x.r.Context() }
@@ -206,19 +202,21 @@ func (x *httpExchange) answer(work work) {
 	if work.written != nil {
 		defer work.written()
 	}
+	defer func() {
+		if x.out != nil {
+			x.out.end()
+		}
+	}()
 	result, err := x.g.runWork(x.share.withRoom(ctx), x.m, work)
 	if err == nil {
 		if refusal := x.share.takeResult(ctx, len(result)); refusal != nil {
 			result, err = nil, refusal
 		}
 	}
-	if x.stopAlive != nil {
-		x.stopAlive()
-	}
 	switch {
 	case errors.Is(err, errAnswered):
 	case x.out != nil:
-		x.out.sendMessage(encodeAnswer(ctx, x.m, result, err))
+		x.out.send(encodeAnswer(ctx, x.m, result, err))
 	case err == nil:
 		write(x.w, http.StatusOK, wire.EncodeResult(x.m.ID, result))
 	default:
@@ -235,17 +233,15 @@ func (x *httpExchange) answer(work work) {
 
 func (x *httpExchange) send(message []byte) {
 	x.openStream()
-	x.out.sendMessage(message)
+	x.out.send(message)
 }
 
 // openStream begins the stream that the answer ends, unless it has begun, and keeps it alive.
 func (x *httpExchange) openStream() {
-	x.alive.Do(func() {
-		if x.out == nil {
-			x.out = &sharedStream{stream: newStream(x.w)}
-		}
-		x.stopAlive = x.out.keepAlive()
-	})
+	if x.out == nil {
+		x.out = newSharedResponse(x.w)
+	}
+	x.out.open()
 }
 
 // carryQuestions implements exchange. If the client does not accept a stream, it gets the questions
@@ -255,9 +251,8 @@ func (x *httpExchange) carryQuestions(d protocol.Teller, task string) (stop func
 		return func() {}
 	}
 	c := x.g.mailbox(x.session).Connect(d, task)
-	x.out = &sharedStream{stream: newStream(x.w)}
-	x.stopAlive = x.out.keepAlive()
-	return x.g.sendQuestions(c, task, x.out.sendMessages)
+	x.openStream()
+	return x.g.sendQuestions(c, task, x.out.sendAll)
 }
 
 func (x *httpExchange) flush() { _ = http.NewResponseController(x.w).Flush() } // fails if the client has disconnected

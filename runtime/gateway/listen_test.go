@@ -11,26 +11,17 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// page is a response that keeps its body.
-type page struct {
-	discard
-	text strings.Builder
-}
-
-// Write implements http.ResponseWriter.
-func (p *page) Write(data []byte) (int, error) { return p.text.Write(data) }
-
 // TestKeepAlive checks that an idle subscription shows that it is alive.
 func TestKeepAlive(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		w := &page{discard: discard{http.Header{}}}
-		out := &sharedStream{stream: newStream(w)}
-		stop := out.keepAlive()
+		w := newBufferedResponse()
+		out := newSharedResponse(w)
+		out.open()
 		time.Sleep(3*keepAlive + time.Second)
-		stop()
+		out.end()
 		time.Sleep(keepAlive)
-		if n := strings.Count(w.text.String(), ": waiting\n\n"); n != 3 {
-			t.Errorf("%d comments in %q", n, w.text.String())
+		if n := strings.Count(w.body.String(), ": waiting\n\n"); n != 3 {
+			t.Errorf("%d comments in %q", n, w.body.String())
 		}
 	})
 }
@@ -49,10 +40,10 @@ func TestKeepAliveMerged(t *testing.T) {
 		defer cancel()
 		r := newRequest(ctx, http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"taskIds":["none"],"toolsListChanged":true},`+taskMeta+`}}`,
 			versionHeader, mcptask.Revision20260728, methodHeader, "subscriptions/listen")
-		w := &page{discard: discard{http.Header{}}}
+		w := newBufferedResponse()
 		g.ServeHTTP(w, r)
-		if n := strings.Count(w.text.String(), ": waiting\n\n"); n != 3 {
-			t.Errorf("%d comments in %q", n, w.text.String())
+		if n := strings.Count(w.body.String(), ": waiting\n\n"); n != 3 {
+			t.Errorf("%d comments in %q", n, w.body.String())
 		}
 	})
 }
@@ -64,17 +55,18 @@ func TestLostAcknowledgement(t *testing.T) {
 		`{"jsonrpc":"2.0","id":"s","result":{"resultType":"complete"}}`:            `"taskIds":["a"]`,
 		`{"jsonrpc":"2.0","id":"s","error":{"code":-32602,"message":"no filter"}}`: "",
 	} {
-		w := &page{discard: discard{http.Header{"Content-Type": {"text/event-stream"}}}}
-		m, in := newMerge(&subscription{id: []byte(`"s"`), tasks: []string{"a"}}), newSDKResponse(w)
-		in.open, in.take = func() {}, m.takeEvent
+		w := newBufferedResponse()
+		m, in := newMerge(&subscription{id: []byte(`"s"`), tasks: []string{"a"}}), newSharedResponse(w)
+		in.take = m.takeEvent
+		in.Header().Set("Content-Type", "text/event-stream")
 		if _, err := in.Write([]byte("data: " + answer + "\n\n")); err != nil {
 			t.Fatal(err)
 		}
-		said := w.text.String()
+		said := w.body.String()
 		if acknowledged := strings.Contains(said, "notifications/subscriptions/acknowledged"); acknowledged != (want != "") || !strings.Contains(said, want) || m.acknowledged != acknowledged {
 			t.Errorf("%s: %s", answer, said)
 		}
-		if _, refused := in.end(); refused || m.answer == nil || string(m.answer.Bytes()) != answer {
+		if _, refused := in.endAnswer(); refused || m.answer == nil || string(m.answer.Bytes()) != answer {
 			t.Errorf("%s is not kept", answer)
 		}
 	}

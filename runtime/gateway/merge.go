@@ -139,17 +139,17 @@ func isClosed(c <-chan struct{}) bool {
 
 // forwardMerged implements exchange.
 func (x *httpExchange) forwardMerged(ctx context.Context, m *merge) (refused bool) {
-	in := newSDKResponse(x.w)
+	in := newSharedResponse(x.w)
 	if x.setBody() != nil {
 		return false
 	}
-	x.out, in.take = &in.out, m.takeEvent
-	in.open = func() {
-		x.w.Header().Set("X-Accel-Buffering", "no")
-		x.openStream()
+	x.out, in.take = in, m.takeEvent
+	in.opened = func() {
+		in.header.Set("X-Accel-Buffering", "no")
+		in.keepAlive(keepAlive)
 	}
 	x.next().ServeHTTP(in, x.r.WithContext(ctx))
-	begun, refused := in.end()
+	begun, refused := in.endAnswer()
 	if !begun { // the SDK has written nothing, so the answer is not an event
 		x.out = nil
 	}

@@ -476,7 +476,7 @@ func (g *Gateway) trackSession(r *http.Request, s *session, wait func() error) {
 		end.Host = host
 		end.Header.Set(sessionHeader, s.sdkID())
 		end.Header.Set(versionHeader, s.revision)
-		g.sdk.ServeHTTP(discard{http.Header{}}, end)
+		g.sdk.ServeHTTP(newBufferedResponse(), end)
 	}
 	s.address = g.locate(r, mcptask.Caller{Principal: s.principal}).Address
 	g.sessions.add(s, expire)
@@ -498,15 +498,3 @@ func (g *Gateway) trackSession(r *http.Request, s *session, wait func() error) {
 		}()
 	}
 }
-
-// discard is a response writer that drops everything.
-type discard struct{ header http.Header }
-
-// Header implements http.ResponseWriter.
-func (d discard) Header() http.Header { return d.header }
-
-// Write implements http.ResponseWriter.
-func (d discard) Write(data []byte) (int, error) { return len(data), nil }
-
-// WriteHeader implements http.ResponseWriter.
-func (d discard) WriteHeader(int) {}

@@ -68,7 +68,7 @@ func TestCallResponse(t *testing.T) {
 // TestCallResponseInformed checks that an informational response does not count as the SDK's response.
 func TestCallResponseInformed(t *testing.T) {
 	w := &statusRecorder{ResponseRecorder: httptest.NewRecorder()}
-	p := &callResponse{w: w, header: http.Header{}}
+	p := newSharedResponse(w)
 	p.WriteHeader(http.StatusEarlyHints)
 	p.WriteHeader(http.StatusNotFound)
 	if !slices.Equal(w.statuses, []int{http.StatusEarlyHints, http.StatusNotFound}) {
@@ -110,7 +110,7 @@ func TestCallResponseEnded(t *testing.T) {
 		response.startKeepAlive()
 		response.mu.Lock() // as end does
 		time.Sleep(openAfter)
-		response.over, w.returned = true, true
+		response.answerEnded, response.over, w.returned = true, true, true
 		response.mu.Unlock()
 		time.Sleep(time.Minute)
 	})
@@ -146,4 +146,31 @@ func TestCallResponseUnread(t *testing.T) {
 		time.Sleep(time.Hour)
 		res.Body.Close()
 	})
+}
+
+// statusRecorder is a response that notes every status.
+type statusRecorder struct {
+	*httptest.ResponseRecorder
+	statuses []int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r *statusRecorder) WriteHeader(status int) { r.statuses = append(r.statuses, status) }
+
+// TestSharedResponse checks that an informational response does not count as the beginning of the
+// SDK's stream, and that nothing is written after the end.
+func TestSharedResponse(t *testing.T) {
+	w := &statusRecorder{ResponseRecorder: httptest.NewRecorder()}
+	r, opened := newSharedResponse(w), 0
+	r.opened = func() { opened++ }
+	r.WriteHeader(http.StatusEarlyHints)
+	r.Header().Set("Content-Type", "text/event-stream")
+	r.WriteHeader(http.StatusOK)
+	const event = "data: 1\n\n"
+	_, _ = r.Write([]byte(event))
+	r.endAnswer()
+	_, _ = r.Write([]byte(event))
+	if !slices.Equal(w.statuses, []int{http.StatusEarlyHints, http.StatusOK}) || opened != 1 || w.Body.String() != event {
+		t.Errorf("statuses %v, opened %d times: %q", w.statuses, opened, w.Body)
+	}
 }

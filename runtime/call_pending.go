@@ -101,10 +101,7 @@ func (p *pendingCall) startWatch() {
 	if watcher.Ended() {
 		p.pace.PollNow()
 	}
-	context.AfterFunc(p.attended, func() {
-		defer guard.Recover(nil, "the end of a watch")
-		stop()
-	})
+	context.AfterFunc(p.attended, guard.Func(nil, "the end of a watch", stop))
 }
 
 // receiveUpdate takes a state that the server sends.

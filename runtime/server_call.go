@@ -37,10 +37,7 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 	// The end of the server ends the call, but not the storing of a task.
 	open, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	defer context.AfterFunc(s.closing, func() {
-		defer guard.Recover(s.logger, "the end of a call")
-		stop(ErrServerClosed)
-	})()
+	defer context.AfterFunc(s.closing, guard.Func(s.logger, "the end of a call", func() { stop(ErrServerClosed) }))()
 	if trace := TraceOf(ctx); trace != "" {
 		call.Trace = trace
 	}

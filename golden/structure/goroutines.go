@@ -84,6 +84,9 @@ func startedBy(info *types.Info, n ast.Node) ast.Expr {
 			return nil
 		}
 		last := n.Args[len(n.Args)-1]
+		if isGuard(info, n) {
+			return n
+		}
 		if _, ok := info.TypeOf(last).Underlying().(*types.Signature); !ok || called.Sel.Name != "Go" && called.Sel.Name != "AfterFunc" {
 			return nil
 		}
@@ -92,9 +95,24 @@ func startedBy(info *types.Info, n ast.Node) ast.Expr {
 	return nil
 }
 
+// isGuard reports whether a call is guard.Go or guard.Func.
+func isGuard(info *types.Info, call *ast.CallExpr) bool {
+	name := ""
+	switch f := call.Fun.(type) {
+	case *ast.SelectorExpr:
+		name = fmt.Sprint(info.Uses[f.Sel])
+	case *ast.Ident: // in package guard
+		name = fmt.Sprint(info.Uses[f])
+	}
+	return strings.Contains(name, "/runtime/internal/guard.Go(") || strings.Contains(name, "/runtime/internal/guard.Func(")
+}
+
 // guarded reports whether a function begins with a guard, or only ends a context.
 func guarded(info *types.Info, bodies map[string]*ast.BlockStmt, f ast.Expr) bool {
 	f = ast.Unparen(f)
+	if call, ok := f.(*ast.CallExpr); ok && isGuard(info, call) {
+		return true
+	}
 	if info.TypeOf(f).String() == "context.CancelFunc" {
 		return true
 	}

@@ -45,10 +45,7 @@ func (g *Gateway) newCarrier(x exchange, s *session, d protocol.Teller) fallback
 func (g *Gateway) sendQuestions(c *push.Stream, task string, send func([][]byte)) (stop func()) {
 	over := make(chan struct{})
 	var writer sync.WaitGroup
-	writer.Go(func() {
-		defer guard.Recover(g.server.Logger(), "the questions on the stream of a request")
-		sendQueued(c, send, over)
-	})
+	writer.Go(guard.Func(g.server.Logger(), "the questions on the stream of a request", func() { sendQueued(c, send, over) }))
 	return func() {
 		g.hub.Refresh(task) // send retractions before the answer
 		close(over)

@@ -335,10 +335,7 @@ func (x *httpExchange) closeFlow(closeFlow func()) {
 		closeFlow()
 		return
 	}
-	time.AfterFunc(takenWithin, func() {
-		defer guard.Recover(x.g.server.Logger(), "the end of a flow")
-		closeFlow()
-	})
+	time.AfterFunc(takenWithin, guard.Func(x.g.server.Logger(), "the end of a flow", closeFlow))
 }
 
 func (x *httpExchange) forwardOpen(done func()) {

@@ -83,13 +83,12 @@ func (o *lineWriter) flush(most time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	over := false
-	defer time.AfterFunc(most, func() {
-		defer guard.Recover(nil, "the end of a flush")
+	defer time.AfterFunc(most, guard.Func(nil, "the end of a flush", func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		over = true
 		o.changed.Broadcast()
-	}).Stop()
+	})).Stop()
 	for o.size+o.waiting > 0 && !over {
 		o.changed.Wait()
 	}

@@ -182,10 +182,7 @@ func (s *share) beginCall(ctx context.Context) (returned func() error, end func(
 		return nil, nil, refusal
 	}
 	give = sync.OnceFunc(give)
-	timer := time.AfterFunc(startTime, func() {
-		defer guard.Recover(nil, "the beginning of a call")
-		give()
-	})
+	timer := time.AfterFunc(startTime, guard.Func(nil, "the beginning of a call", give))
 	encoded, done := context.WithCancel(context.Background())
 	returned = func() error {
 		if timer.Stop() {
@@ -195,10 +192,7 @@ func (s *share) beginCall(ctx context.Context) (returned func() error, end func(
 		if refusal != nil {
 			return refusal
 		}
-		context.AfterFunc(encoded, func() {
-			defer guard.Recover(nil, "the end of a call")
-			again()
-		})
+		context.AfterFunc(encoded, guard.Func(nil, "the end of a call", again))
 		return nil
 	}
 	return returned, func() { timer.Stop(); give(); done() }, nil

@@ -93,15 +93,13 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	p.session.ended, p.session.end = p.ctx, p.stop
 	release := context.AfterFunc(g.server.Closing(), p.stop)
-	p.detach = context.AfterFunc(lifetimesOf(g.server).sessions, func() {
-		defer guard.Recover(g.server.Logger(), "the end of a pipe")
+	p.detach = context.AfterFunc(lifetimesOf(g.server).sessions, guard.Func(g.server.Logger(), "the end of a pipe", func() {
 		_ = p.toSDK.Close() // the SDK sees the end of its input
-	})
-	context.AfterFunc(p.ctx, func() {
-		defer guard.Recover(g.server.Logger(), "the end of a pipe")
+	}))
+	context.AfterFunc(p.ctx, guard.Func(g.server.Logger(), "the end of a pipe", func() {
 		release() // the server drops a pipe that has ended
 		p.endListens()
-	})
+	}))
 	p.work.Go(p.writeQuestions) // before readClient, which may wait for p.work at once
 	go p.readClient(in)
 	go p.readSDK()
@@ -133,11 +131,10 @@ func (e *sdkEnd) Close() error {
 // waitForWork waits a limited time until the gateway has answered its requests.
 func (p *pipe) waitForWork() {
 	done := make(chan struct{})
-	go func() {
-		defer guard.Recover(p.g.server.Logger(), "the end of a pipe")
+	guard.Go(p.g.server.Logger(), "the end of a pipe", func() {
 		p.work.Wait()
 		close(done)
-	}()
+	})
 	select {
 	case <-done:
 	case <-time.After(lastReplies):

@@ -135,8 +135,7 @@ func (x *pipeExchange) answer(work work) {
 		return
 	}
 	defer p.mu.Unlock() // until the work has begun: waitForWork must not miss it
-	p.work.Go(func() {
-		defer guard.Recover(p.g.server.Logger(), "a request on pipes")
+	p.work.Go(guard.Func(p.g.server.Logger(), "a request on pipes", func() {
 		defer cancel()
 		share := p.newShare()
 		defer share.release()
@@ -158,7 +157,7 @@ func (x *pipeExchange) answer(work work) {
 		if work.written != nil {
 			work.written()
 		}
-	})
+	}))
 }
 
 func (x *pipeExchange) send(message []byte) {

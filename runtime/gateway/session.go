@@ -263,12 +263,11 @@ func (t *sessions) add(s *session, expire func()) {
 	t.countAddress(s.address, 1)
 	s.place = o.idle.PushBack(s)
 	if timeout := t.timeoutOf(s); timeout > 0 {
-		s.idle = time.AfterFunc(timeout, func() {
-			defer guard.Recover(nil, "the end of an idle session")
+		s.idle = time.AfterFunc(timeout, guard.Func(nil, "the end of an idle session", func() {
 			if t.removeIdle(s) {
 				expire()
 			}
-		})
+		}))
 	}
 }
 
@@ -413,10 +412,9 @@ func (g *Gateway) makeRoom(ctx context.Context, caller mcptask.Caller) (done fun
 	if done == nil {
 		return nil, err
 	}
-	go func() {
-		defer guard.Recover(g.server.Logger(), "the end of a session")
+	guard.Go(g.server.Logger(), "the end of a session", func() {
 		spared.expire() // the SDK waits for the session's remaining calls
-	}()
+	})
 	return done, nil
 }
 
@@ -480,21 +478,18 @@ func (g *Gateway) trackSession(r *http.Request, s *session, wait func() error) {
 	}
 	s.address = g.locate(r, mcptask.Caller{Principal: s.principal}).Address
 	g.sessions.add(s, expire)
-	release := context.AfterFunc(lifetimesOf(g.server).sessions, func() {
-		defer guard.Recover(g.server.Logger(), "ending a session")
+	release := context.AfterFunc(lifetimesOf(g.server).sessions, guard.Func(g.server.Logger(), "ending a session", func() {
 		g.sessions.endSession(s)
 		expire()
-	})
-	context.AfterFunc(s.ended, func() {
-		defer guard.Recover(g.server.Logger(), "the end of a session")
+	}))
+	context.AfterFunc(s.ended, guard.Func(g.server.Logger(), "the end of a session", func() {
 		release()
 		g.mailbox(s).Close()
-	})
+	}))
 	if wait != nil { // without it, only a DELETE or the timeout ends the session
-		go func() {
-			defer guard.Recover(g.server.Logger(), "the end of a session")
+		guard.Go(g.server.Logger(), "the end of a session", func() {
 			_ = wait() // the reason does not matter here
 			g.sessions.endSession(s)
-		}()
+		})
 	}
 }

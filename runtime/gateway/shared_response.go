@@ -107,8 +107,7 @@ func (r *sharedResponse) keepAlive(pause time.Duration) {
 	if r.alive != nil || !r.streams {
 		return
 	}
-	r.alive = time.AfterFunc(pause, func() {
-		defer guard.Recover(nil, "a stream that is kept alive")
+	r.alive = time.AfterFunc(pause, guard.Func(nil, "a stream that is kept alive", func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		begun := r.begunHere || r.answerBegun
@@ -119,7 +118,7 @@ func (r *sharedResponse) keepAlive(pause time.Duration) {
 			r.sendComment("waiting")
 		}
 		r.alive.Reset(keepAlive)
-	})
+	}))
 }
 
 // Header implements http.ResponseWriter.

@@ -21,10 +21,7 @@ func (g *Gateway) serveStandalone(w http.ResponseWriter, r *http.Request, s *ses
 	in := newSharedResponse(w)
 	in.opened = func() {
 		c = g.mailbox(s).ConnectBeside(ctx) // reads tasks while the stream is already open
-		writer.Go(func() {
-			defer guard.Recover(g.server.Logger(), "writing to a session's stream")
-			sendQueued(c, in.sendAll, ctx.Done())
-		})
+		writer.Go(guard.Func(g.server.Logger(), "writing to a session's stream", func() { sendQueued(c, in.sendAll, ctx.Done()) }))
 	}
 	// The response is invalid once the handler has returned.
 	defer func() {

@@ -50,10 +50,7 @@ func (c *sdkCall) beginSending(ctx context.Context) (*mcp.ServerSession, error) 
 			return nil, err
 		}
 		if c.Flow.Ended != nil { // a question may wait with a context of its own
-			c.stop = context.AfterFunc(c.Flow.Ended, func() {
-				defer guard.Recover(nil, "the end of a session")
-				c.closeSender()
-			})
+			c.stop = context.AfterFunc(c.Flow.Ended, guard.Func(nil, "the end of a session", c.closeSender))
 		}
 	}
 	c.sending++

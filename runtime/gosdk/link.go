@@ -259,13 +259,12 @@ func (l *link) awaitResult(ctx context.Context, waiter protocol.Waiter, taskID s
 		l.awaited = map[string]bool{}
 	}
 	l.awaited[taskID] = true
-	go func() {
-		defer guard.Recover(nil, "the wait for a task")
+	guard.Go(nil, "the wait for a task", func() {
 		// The outcome is read, as for any task, when the task is done.
 		method, params := waiter.Wait(taskID)
 		_, _ = l.send(ctx, method, params)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.awaited, taskID)
-	}()
+	})
 }

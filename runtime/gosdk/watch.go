@@ -196,20 +196,18 @@ func (w *watches) arrange() {
 func (w *watches) openSubscription(ids []string, g *generation) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s := &subscription{w: w, ids: ids, cancel: cancel, from: g}
-	s.patience = time.AfterFunc(acknowledgeWithin, func() {
-		defer guard.Recover(nil, "the end of patience")
+	s.patience = time.AfterFunc(acknowledgeWithin, guard.Func(nil, "the end of patience", func() {
 		cancel(errors.New("the server has not acknowledged the subscription"))
-	})
+	}))
 	w.streams[s] = true
-	w.running.Go(func() {
-		defer guard.Recover(nil, "a subscription")
+	w.running.Go(guard.Func(nil, "a subscription", func() {
 		defer cancel(nil)
 		err := w.listen(ctx, ids, s)
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
 		w.recordEnd(s, err)
-	})
+	}))
 }
 
 // recordAgreed records which tasks the server agrees to tell of. tasks is false if the server does

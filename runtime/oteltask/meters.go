@@ -107,9 +107,6 @@ func (h *hooks) server(s *mcptask.Server) {
 	}, h.tasksActive)
 	handleError(err)
 	if err == nil {
-		context.AfterFunc(s.Closing(), func() {
-			defer guard.Recover(s.Logger(), "the end of metrics")
-			handleError(observation.Unregister())
-		})
+		context.AfterFunc(s.Closing(), guard.Func(s.Logger(), "the end of metrics", func() { handleError(observation.Unregister()) }))
 	}
 }

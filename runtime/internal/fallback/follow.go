@@ -136,18 +136,16 @@ func (a *asker) askOnce(ctx context.Context, record mcptask.Record, in mcptask.I
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ends := context.AfterFunc(a.session.Ended, cancel)
 	closes := context.AfterFunc(a.server.Closing(), cancel)
-	go func() {
-		defer guard.Recover(a.server.Logger(), "a question")
+	guard.Go(a.server.Logger(), "a question", func() {
 		defer func() { cancel(); ends(); closes(); asked.Delete(key) }()
 		a.askQuestion(ctx, record.ID, in)
-	}()
-	go func() {
-		defer guard.Recover(a.server.Logger(), "a question that is open")
+	})
+	guard.Go(a.server.Logger(), "a question that is open", func() {
 		defer cancel()
 		for r, err := record, error(nil); err == nil && isOpen(r, in.Key); {
 			r, err = a.server.Changed(ctx, a.caller, r.ID, r.Version)
 		}
-	}()
+	})
 }
 
 // isOpen reports whether a question still waits for its answer.

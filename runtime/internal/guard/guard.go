@@ -1,6 +1,6 @@
 // Package guard keeps a panic within the goroutine in which it happens.
 //
-// Every goroutine that user data reaches begins with a deferred [Recover] or [Then], or with a
+// Every goroutine that user data reaches is a [Go] or a [Func], or begins with a deferred [Recover] or [Then], or with a
 // recover of its own. So a panic ends one piece of work, and never the process. TestGoroutinesRecover
 // of package mcptask checks it.
 package guard
@@ -16,6 +16,17 @@ import (
 func Recover(logger *slog.Logger, what string) {
 	if p := recover(); p != nil {
 		Log(logger, what, p)
+	}
+}
+
+// Go runs f in a goroutine of its own, with a deferred [Recover].
+func Go(logger *slog.Logger, what string, f func()) { go Func(logger, what, f)() }
+
+// Func returns f with a deferred [Recover], for a function that runs it in another goroutine, such as time.AfterFunc.
+func Func(logger *slog.Logger, what string, f func()) func() {
+	return func() {
+		defer Recover(logger, what)
+		f()
 	}
 }
 

@@ -154,14 +154,13 @@ func (c *Cluster) enqueue(j *job) {
 
 // enqueueAfter is enqueue after a while. mu is held.
 func (c *Cluster) enqueueAfter(j *job, d time.Duration) {
-	j.next = time.AfterFunc(d, func() {
-		defer guard.Recover(nil, "the pause before a run")
+	j.next = time.AfterFunc(d, guard.Func(nil, "the pause before a run", func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if j.call == nil {
 			c.enqueue(j)
 		}
-	})
+	}))
 }
 
 // dispatch starts what can start. mu is held.
@@ -196,10 +195,7 @@ func (c *Cluster) start(x *executor, j *job) {
 	if j.cancelled {
 		end(mcptask.ErrCancelled)
 	}
-	x.running.Go(func() {
-		defer guard.Recover(nil, "the run of a task")
-		c.finish(x, made, x.run(ctx, j.submission.TaskID))
-	})
+	x.running.Go(guard.Func(nil, "the run of a task", func() { c.finish(x, made, x.run(ctx, j.submission.TaskID)) }))
 }
 
 // finish acts upon the end of a call.
@@ -258,11 +254,10 @@ func (x *executor) Close(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	done := make(chan struct{})
-	go func() {
-		defer guard.Recover(nil, "the wait for runs")
+	guard.Go(nil, "the wait for runs", func() {
 		x.running.Wait()
 		close(done)
-	}()
+	})
 	select {
 	case <-done:
 		return nil

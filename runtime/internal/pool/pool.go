@@ -210,11 +210,10 @@ func (x *Pool) Close(ctx context.Context) error {
 	x.mu.Unlock()
 	x.stop()
 	done := make(chan struct{})
-	go func() {
-		defer guard.Recover(nil, "the wait for runs")
+	guard.Go(nil, "the wait for runs", func() {
 		x.running.Wait()
 		close(done)
-	}()
+	})
 	select {
 	case <-done:
 		return nil

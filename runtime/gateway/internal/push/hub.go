@@ -88,11 +88,10 @@ func New(server *mcptask.Server, legacy protocol.Teller) *Hub {
 	})
 	over, end := context.WithCancel(server.Closing())
 	cleanup := runtime.AddCleanup(h, func(end context.CancelFunc) { end() }, end)
-	context.AfterFunc(over, func() {
-		defer guard.Recover(nil, "the end of observing")
+	context.AfterFunc(over, guard.Func(nil, "the end of observing", func() {
 		stop()
 		cleanup.Stop() // it would keep a closed server alive if its handlers hold the gateway
-	})
+	}))
 	return h
 }
 

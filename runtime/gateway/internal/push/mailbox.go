@@ -207,12 +207,11 @@ func (m *Mailbox) SettleAfter(task string, while time.Duration) {
 		return
 	}
 	v.timed = true
-	time.AfterFunc(while, func() {
-		defer guard.Recover(m.hub.server.Logger(), "settling of a task")
+	time.AfterFunc(while, guard.Func(m.hub.server.Logger(), "settling of a task", func() {
 		if m.settleTask(task, nil) {
 			m.hub.refreshInTurn(task)
 		}
-	})
+	}))
 }
 
 // settleTask settles a task without refreshing it. It returns true if the task's questions may now
@@ -264,10 +263,7 @@ func (m *Mailbox) ConnectCall(d protocol.Teller, task string) *Stream {
 func (m *Mailbox) ConnectBeside(ctx context.Context) *Stream {
 	c := new(Stream)
 	waiting := m.connect(c)
-	go func() {
-		defer guard.Recover(m.hub.server.Logger(), "looking for what a new stream is to say")
-		m.hub.refresh(ctx, waiting)
-	}()
+	guard.Go(m.hub.server.Logger(), "looking for what a new stream is to say", func() { m.hub.refresh(ctx, waiting) })
 	return c
 }
 

@@ -75,12 +75,11 @@ func (h *Hub) forEach(tasks []string, f func(task string)) {
 	var next atomic.Int64
 	var reading sync.WaitGroup
 	for range min(readers, len(tasks)) {
-		reading.Go(func() {
-			defer guard.Recover(h.server.Logger(), "reading of tasks")
+		reading.Go(guard.Func(h.server.Logger(), "reading of tasks", func() {
 			for i := next.Add(1); i <= int64(len(tasks)); i = next.Add(1) {
 				f(tasks[i-1])
 			}
-		})
+		}))
 	}
 	reading.Wait()
 }

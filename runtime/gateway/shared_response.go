@@ -269,7 +269,7 @@ func (r *sharedResponse) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.begunHere && !r.isSSE && r.id != nil {
-		r.sendMessage(r.encodeAnswer())
+		r.sendMessage(r.compactAnswer())
 	}
 	r.answerEnded, r.over = true, true
 	if r.alive != nil {
@@ -277,9 +277,9 @@ func (r *sharedResponse) end() {
 	}
 }
 
-// encodeAnswer returns the SDK's JSON on one line. The SDK refuses some requests with a text that is not
+// compactAnswer returns the SDK's JSON on one line. The SDK refuses some requests with a text that is not
 // JSON, or with none: for these it returns an internal error. r.mu is held.
-func (r *sharedResponse) encodeAnswer() []byte {
+func (r *sharedResponse) compactAnswer() []byte {
 	var line bytes.Buffer
 	if json.Compact(&line, r.body.Bytes()) != nil || line.Len() == 0 {
 		why := "its session has ended"

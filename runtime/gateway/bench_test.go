@@ -15,7 +15,7 @@ func BenchmarkParse(b *testing.B) {
 	body := []byte(`{"jsonrpc":"2.0","id":12,"method":"tasks/get","params":{"taskId":"NOSUCHTASKNOSUCHTASKNOSUCH",` + taskMeta + `}}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := parseMessage(body); err != nil {
+		if _, err := parseMessage(body); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -25,17 +25,13 @@ func (g *Gateway) readPost(w *boundedResponse, r *http.Request, principal string
 	if !ok {
 		return nil
 	}
-	m, batch, refusal := parseMessage(body)
-	switch {
-	case refusal != nil:
+	m, refusal := parseMessage(body)
+	if refusal != nil {
 		refuse(w, http.StatusBadRequest, m.ID, refusal)
-	case batch:
-		g.forwardBatch(w, r, principal, wire.TrimMark(body))
-	default:
-		w.id = m.ID
-		return &httpExchange{g: g, w: w, r: r, m: m, principal: principal, share: &w.share}
+		return nil
 	}
-	return nil
+	w.id = m.ID
+	return &httpExchange{g: g, w: w, r: r, m: m, principal: principal, share: &w.share}
 }
 
 // httpExchange implements exchange for one POST.
@@ -376,88 +372,6 @@ func (x *httpExchange) initialize(flow *Flow) {
 		return
 	}
 	x.forward(flow, edits...)
-}
-
-// forwardBatch forwards a batch in a session of 2025-03-26. Later revisions have no batches, and
-// there a batch would hide task traffic from the gateway.
-func (g *Gateway) forwardBatch(w http.ResponseWriter, r *http.Request, principal string, body []byte) {
-	const lastWithBatches = "2025-03-26"
-	s, _, _ := g.openSession(r, principal, r.Header.Get(sessionHeader))
-	if s == nil || s.revision != lastWithBatches || s.principal != principal {
-		refuse(w, http.StatusBadRequest, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message per request"))
-		return
-	}
-	if refusal := g.checkBatch(body); refusal != nil {
-		refuse(w, http.StatusBadRequest, nil, refusal)
-		return
-	}
-	if body = g.takeFromBatch(s, body); body == nil {
-		w.WriteHeader(http.StatusAccepted)
-		return
-	}
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	defer g.sessions.beginUse(s.id)()
-	g.config.Stateful.ServeHTTP(w, r)
-}
-
-// takeFromBatch delivers the responses in a batch to the calls that expect them, and ends the calls that the batch cancels.
-// It returns the rest of the batch, or nil if nothing is left. checkBatch has read the batch.
-func (g *Gateway) takeFromBatch(s *session, body []byte) []byte {
-	var all, rest []json.RawMessage
-	_ = json.Unmarshal(body, &all)
-	for _, each := range all {
-		m, _, _ := parseMessage(each)
-		switch {
-		case m.Method == "" && g.deliverResponse(s, m):
-			continue
-		case m.Method == notificationCancelled:
-			g.sessions.cancelWaiting(s, m.Params.Get("requestId"))
-		}
-		rest = append(rest, each)
-	}
-	switch len(rest) {
-	case len(all):
-		return body
-	case 0:
-		return nil
-	}
-	left, _ := json.Marshal(rest) // valid JSON marshals
-	return left
-}
-
-// maxBatch limits the messages of a batch, because the SDK serves them all at once.
-const maxBatch = 100
-
-// checkBatch refuses a batch that hides what the gateway answers or counts: a subscription, which
-// stays open, or the answer to a question. It also refuses one whose messages are too big.
-func (g *Gateway) checkBatch(body []byte) *mcptask.Error {
-	var all []json.RawMessage
-	if json.Unmarshal(body, &all) != nil {
-		return mcptask.Errorf(mcptask.CodeParseError, "the batch is not JSON")
-	}
-	if len(all) > maxBatch {
-		return mcptask.Errorf(mcptask.CodeInvalidRequest, "the batch has %d messages, at most %d are allowed", len(all), maxBatch)
-	}
-	for _, each := range all {
-		m, batch, refusal := parseMessage(each)
-		switch {
-		case refusal != nil:
-			return refusal
-		case batch:
-			return mcptask.Errorf(mcptask.CodeInvalidRequest, "a batch must not be part of another")
-		case m.isNewerMethod() || m.isTaskNotification():
-			return mcptask.Errorf(mcptask.CodeInvalidRequest, "the method %s must not be part of a batch: send the message alone", wire.ShortenName(m.Method))
-		}
-		if _, ours := m.answeredRequest(); ours {
-			return mcptask.Errorf(mcptask.CodeInvalidRequest, "the answer to a question must not be part of a batch: send it alone")
-		}
-		if m.Method != "" {
-			if _, refusal := g.checkSize(m); refusal != nil {
-				return refusal
-			}
-		}
-	}
-	return nil
 }
 
 // refuse writes an error response.

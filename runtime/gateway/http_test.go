@@ -12,31 +12,6 @@ import (
 
 const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
-// TestBatchHidesNothing checks that a batch reaches the SDK only if it hides nothing that the
-// gateway answers or counts. The SDK would not count that, or would lose it.
-func TestBatchHidesNothing(t *testing.T) {
-	g, passed := countPassed(t)
-	openSession(t, g, "2025-03-26", "") // the last revision with batches
-	for body, want := range map[string]int{
-		`[` + ping + `]`: http.StatusOK,
-		`[]`:             http.StatusOK, // which the SDK refuses
-		`[` + ping + `,{"jsonrpc":"2.0","method":"notifications/progress","params":{}},{"jsonrpc":"2.0","id":"x","result":{}}]`: http.StatusOK,
-		`[{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}]`:       http.StatusBadRequest,
-		`[` + ping + `,{"jsonrpc":"2.0","method":"notifications/tasks","params":{}}]`:                                           http.StatusBadRequest,
-		`[{"jsonrpc":"2.0","id":"mcptask/TASK/step","result":{"action":"accept"}}]`:                                             http.StatusBadRequest,
-		`[{"jsonrpc":"2.0","id":1,"method":"ping","method":"subscriptions/listen"}]`:                                            http.StatusBadRequest,
-		`[[` + ping + `]]`: http.StatusBadRequest,
-		`[5]`:              http.StatusBadRequest,
-		`[` + strings.Repeat(ping+",", 99) + ping + `]`:  http.StatusOK,
-		`[` + strings.Repeat(ping+",", 100) + ping + `]`: http.StatusBadRequest,
-	} {
-		*passed = 0
-		if w := serve(g, newRequest(t.Context(), http.MethodPost, body, sessionHeader, "s")); w.Code != want || *passed == 1 != (want == http.StatusOK) {
-			t.Errorf("%.200s: %d %s", body, w.Code, w.Body)
-		}
-	}
-}
-
 // TestForeignSession checks that nothing from another caller reaches the SDK in a session. Not every
 // SDK knows who owns a session.
 func TestForeignSession(t *testing.T) {

@@ -99,8 +99,8 @@ func (m *merge) handleMessage(said *wire.Message, write func([]byte)) (taken boo
 
 // takeEvent is handleMessage for the data of one of the SDK's events.
 func (m *merge) takeEvent(event []byte, write func([]byte)) bool {
-	said, _, unread := wire.Read(event)
-	return unread == nil && said != nil && m.handleMessage(said, write)
+	said, unread := wire.Read(event)
+	return unread == nil && m.handleMessage(said, write)
 }
 
 // encodeAcknowledgement returns an acknowledgement of the tasks alone.

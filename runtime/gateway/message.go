@@ -42,15 +42,14 @@ func readsParams(method string) bool {
 	return strings.HasPrefix(method, "tasks/")
 }
 
-// parseMessage reads one message. For a batch, or text that has no message, it returns an
-// empty message.
-func parseMessage(body []byte) (m *message, batch bool, refusal *mcptask.Error) {
+// parseMessage reads one message. For text that has no message, it returns an empty message.
+func parseMessage(body []byte) (m *message, refusal *mcptask.Error) {
 	if refusal := checkMembers(wire.NewObject(body), "message"); refusal != nil {
-		return &message{Message: &wire.Message{}}, false, refusal
+		return &message{Message: &wire.Message{}}, refusal
 	}
-	read, batch, refusal := wire.Read(body)
+	read, refusal := wire.Read(body)
 	if read == nil {
-		return &message{Message: &wire.Message{}}, batch, refusal
+		return &message{Message: &wire.Message{}}, refusal
 	}
 	m = &message{Message: read}
 	if refusal == nil {
@@ -60,7 +59,7 @@ func parseMessage(body []byte) (m *message, batch bool, refusal *mcptask.Error) 
 		refusal = checkMembers(m.Params.Object("_meta"), "metadata of the params")
 	}
 	if refusal != nil {
-		return m, false, refusal
+		return m, refusal
 	}
 	if readsParams(m.Method) {
 		fault := m.Params.Fault(paramsMembers)
@@ -68,11 +67,11 @@ func parseMessage(body []byte) (m *message, batch bool, refusal *mcptask.Error) 
 			fault = m.Params.Object("_meta").Fault(metaMembers)
 		}
 		if fault != "" {
-			return m, false, mcptask.Errorf(mcptask.CodeInvalidParams, "the params are ambiguous: %s", fault)
+			return m, mcptask.Errorf(mcptask.CodeInvalidParams, "the params are ambiguous: %s", fault)
 		}
 	}
 	m.meta = readMeta(m.Params)
-	return m, false, nil
+	return m, nil
 }
 
 // readMeta reads the metadata of a request. It ignores malformed metadata.

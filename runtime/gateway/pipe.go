@@ -203,12 +203,12 @@ func (p *pipe) readSDK() {
 
 // deliver passes a line of the SDK's to the client.
 func (p *pipe) deliver(line []byte) {
-	said, _, refusal := wire.Read(line)
+	said, refusal := wire.Read(line)
 	var reply struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
 	}
-	switch isRead := said != nil && refusal == nil; {
+	switch isRead := refusal == nil; {
 	case isRead:
 		reply.ID, reply.Method = said.ID, said.Method
 	case json.Unmarshal(line, &reply) != nil: // what a client may not send can be a reply all the same

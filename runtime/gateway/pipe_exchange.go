@@ -20,7 +20,7 @@ const maxNesting = 1000
 
 // readMessage reads the message in one line. It returns nil if it has already dealt with the line.
 func (p *pipe) readMessage(line []byte) *pipeExchange {
-	m, batch, refusal := parseMessage(line)
+	m, refusal := parseMessage(line)
 	if refusal == nil && wire.Depth(line) > maxNesting {
 		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the message nests more than %d objects and arrays", maxNesting)
 	}
@@ -29,8 +29,6 @@ func (p *pipe) readMessage(line []byte) *pipeExchange {
 		p.g.server.Notice(slog.LevelInfo, "response dropped", "error", refusal) // a response gets no answer
 	case refusal != nil:
 		p.out.putBuffered(wire.EncodeReply(m.ID, nil, refusal))
-	case batch:
-		p.out.putBuffered(wire.EncodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message per line")))
 	case m.Method == "" && (m.ID == nil || !wire.ValidID(m.ID)):
 		// An SDK would end the session. There is no reply, because two peers could then answer each
 		// other forever.

@@ -118,8 +118,8 @@ func TestRoute(t *testing.T) {
 		{"anything else", `"id":1,"method":"resources/list"`, false, true, "forward flow=false tool=\"\" edits=0"},
 		{"an initialize that is too big", `"id":1,"method":"initialize","params":[` + strings.Repeat("1,", maxInitializeValues) + `1]`, false, false, "refuse -32600"},
 	} {
-		m, batch, refusal := parseMessage([]byte(`{"jsonrpc":"2.0",` + c.message + `}`))
-		if batch || refusal != nil {
+		m, refusal := parseMessage([]byte(`{"jsonrpc":"2.0",` + c.message + `}`))
+		if refusal != nil {
 			t.Fatalf("%s: %v", c.message, refusal)
 		}
 		x := &recorded{m: m, isModern: c.modern}
@@ -139,7 +139,7 @@ func TestModernOrder(t *testing.T) {
 		`{}`: mcptask.CodeMissingClientCapability,
 		`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`: mcptask.CodeHeaderMismatch,
 	} {
-		m, _, refusal := parseMessage([]byte(`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + capabilities + `}}}`))
+		m, refusal := parseMessage([]byte(`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + capabilities + `}}}`))
 		if refusal != nil {
 			t.Fatal(refusal)
 		}

@@ -76,17 +76,16 @@ func TestUsedAtTheLastMoment(t *testing.T) {
 }
 
 // TestWhatKeepsASession checks that every kind of message keeps a session from being idle: also
-// batches and notifications, which the gateway does not read, and the answers to questions.
+// notifications, which the gateway does not read, and the answers to questions.
 func TestWhatKeepsASession(t *testing.T) {
 	for name, body := range map[string]string{
 		"a request":      ping,
-		"a batch":        `[` + ping + `]`,
 		"a notification": `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`,
 		"an answer":      `{"jsonrpc":"2.0","id":"mcptask/TASK/step","result":{"action":"cancel"}}`,
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
 			g := New(Config{Server: newServer(t, mcptask.Options{}), Stateful: http.NotFoundHandler(), SessionTimeout: time.Minute})
-			openSession(t, g, "2025-03-26", "") // the last revision with batches
+			openSession(t, g, "2025-03-26", "")
 			for range 3 {
 				time.Sleep(40 * time.Second)
 				serve(g, newRequest(t.Context(), http.MethodPost, body, sessionHeader, "s"))

@@ -45,36 +45,6 @@ const rootsAnswer = `{"jsonrpc":"2.0","id":%s,"result":{"roots":[{"uri":"file://
 // everybody is the principal of all users.
 func everybody(context.Context) (string, error) { return "everybody", nil }
 
-// TestBatchForCall checks that a batch of 2025-03-26 may answer the question of a call, and may cancel a call.
-func TestBatchForCall(t *testing.T) {
-	bubble.Run(t, "answer", func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Middleware: asksRoots(time.Minute, nil)})
-		p := wiretest.NewPeerWith(t, url, "2025-03-26", "", `{"roots":{}}`)
-		for _, rest := range []string{"", `,{"jsonrpc":"2.0","id":"p","method":"ping"}`} {
-			call := p.Send("tools/call", map[string]any{"name": "raw", "arguments": map[string]any{}})
-			r := p.Post("[" + fmt.Sprintf(rootsAnswer, call.Next().ID) + rest + "]")
-			if want := map[bool]int{true: http.StatusAccepted, false: http.StatusOK}[rest == ""]; r.Status != want || strings.Contains(string(r.Body), `"p"`) != (rest != "") {
-				t.Errorf("%d %s, want %d", r.Status, r.Body, want)
-			}
-			if m := call.Next(); !strings.Contains(m.Text, "file:///r") {
-				t.Errorf("the answer has not come: %s", m.Text)
-			}
-		}
-	})
-	bubble.Run(t, "cancel", func(t *testing.T) {
-		ended := make(chan error, 1)
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{endlessTool(ended)}})
-		p := wiretest.NewPeerWith(t, url, "2025-03-26", "", `{}`)
-		call := p.Send("tools/call", map[string]any{"name": "endless", "arguments": map[string]any{}})
-		time.Sleep(time.Second)
-		p.Post(fmt.Sprintf(`[{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}]`, p.IDs.Load()))
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		call.Next()
-	})
-}
-
 // TestCallIsOfItsUser checks that another user of the same principal can neither answer the question of a call nor cancel it, as the
 // SDK refuses that user in the session.
 func TestCallIsOfItsUser(t *testing.T) {

@@ -80,8 +80,8 @@ func (p *poller) send(ctx, closing context.Context, header http.Header, method s
 		return nil, answer
 	}
 	response.Body = read
-	m, _, refusal := wire.Read(read.rest)
-	if refusal != nil || m == nil || !m.IsResponse() || m.Error != nil || string(m.ID) != answer.id {
+	m, refusal := wire.Read(read.rest)
+	if refusal != nil || !m.IsResponse() || m.Error != nil || string(m.ID) != answer.id {
 		return nil, answer
 	}
 	_ = read.Close() // it is read

@@ -40,19 +40,18 @@ func TrimMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte(byteOrd
 // messageMembers are the members that readers of messages act on.
 var messageMembers = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 
-// Read reads one message. For a batch, which a session of 2025-03-26 may send, it returns no
-// message and true. With a refusal it returns a message only if the ID or the kind of the message
-// could be read.
-func Read(data []byte) (m *Message, batch bool, refusal *mcptask.Error) {
+// Read reads one message. It refuses a batch, which only 2025-03-26 has: it could hide what the reader acts on. With a
+// refusal it returns a message only if the ID or the kind of the message could be read.
+func Read(data []byte) (m *Message, refusal *mcptask.Error) {
 	if !utf8.Valid(data) { // encoding/json would repair it, but the SDK would not
-		return nil, false, mcptask.Errorf(mcptask.CodeParseError, "the message is not UTF-8")
+		return nil, mcptask.Errorf(mcptask.CodeParseError, "the message is not UTF-8")
 	}
 	data = bytes.TrimLeft(TrimMark(data), " \t\r\n")
 	switch {
 	case !json.Valid(data):
-		return nil, false, mcptask.Errorf(mcptask.CodeParseError, "the message is not JSON")
+		return nil, mcptask.Errorf(mcptask.CodeParseError, "the message is not JSON")
 	case data[0] == '[':
-		return nil, true, nil
+		return nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "batches of messages are not accepted: send one message at a time")
 	}
 	m = &Message{whole: NewObject(data)}
 	fault := m.whole.Fault(messageMembers)
@@ -75,7 +74,7 @@ func Read(data []byte) (m *Message, batch bool, refusal *mcptask.Error) {
 	if refusal != nil && (badID || m.IsResponse()) {
 		m.ID = nil // the answer cannot repeat the ID
 	}
-	return m, false, refusal
+	return m, refusal
 }
 
 // readMembers reads the members of a message. It returns false if a member has the wrong type.

@@ -222,23 +222,21 @@ func TestRead(t *testing.T) {
 		{`5`, mcptask.CodeInvalidRequest, "the body is not a JSON-RPC message"},
 		{`{"jsonrpc":"2.0","id":1,"method":5}`, mcptask.CodeInvalidRequest, "the body is not a JSON-RPC message"},
 		{`{"jsonrpc":"2.0","id":1,"error":5}`, mcptask.CodeInvalidRequest, "the body is not a JSON-RPC message"},
+		{` [1]`, mcptask.CodeInvalidRequest, "batches of messages are not accepted: send one message at a time"},
 		{`null`, mcptask.CodeInvalidRequest, `the message lacks "jsonrpc": "2.0"`},
 		{`{"jsonrpc":"1.0","id":1,"method":"m"}`, mcptask.CodeInvalidRequest, `the message lacks "jsonrpc": "2.0"`},
 		{`{"jsonrpc":"2.0","id":1.5,"method":"m"}`, mcptask.CodeInvalidRequest, "the request's id is neither a string nor an integer of at most 53 bits"},
 		{`{"jsonrpc":"2.0","id":1,"method":"m","Method":"n"}`, mcptask.CodeInvalidRequest, `the message is ambiguous: "Method" is written "method"`},
 		{`{"jsonrpc":"2.0","id":1,"method":"m","x":1,"x":1}`, mcptask.CodeInvalidRequest, `the message is ambiguous: a member stands twice: "x"`},
 	} {
-		m, batch, refusal := Read([]byte(c.data))
+		m, refusal := Read([]byte(c.data))
 		switch {
 		case c.code != 0:
 			if refusal == nil || refusal.Code != c.code || refusal.Message != c.want {
 				t.Errorf("%q: %v, want %d %s", c.data, refusal, c.code, c.want)
 			}
-		case batch || refusal != nil || string(m.ID)+" "+m.Method != c.want:
-			t.Errorf("%q: %+v %v %v", c.data, m, batch, refusal)
+		case refusal != nil || string(m.ID)+" "+m.Method != c.want:
+			t.Errorf("%q: %+v %v", c.data, m, refusal)
 		}
-	}
-	if _, batch, refusal := Read([]byte(` [1]`)); !batch || refusal != nil {
-		t.Errorf("a batch: %v %v", batch, refusal)
 	}
 }

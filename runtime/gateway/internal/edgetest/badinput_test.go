@@ -232,18 +232,17 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestBatches checks that a session of 2025-11-25 has no batches, even if its requests do not name
-// that version. 2025-03-26 has batches, but a task tool in one fails closed.
+// TestBatches checks that no session accepts batches, also none of 2025-03-26, which has them.
 func TestBatches(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
-		const batch = `[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ponder","arguments":{}}}]`
-		p.Post(batch, wiretest.WithHeader("MCP-Protocol-Version", "")).Want(400, wiretest.InvalidRequest)
-		p.Post(batch, wiretest.WithHeader("MCP-Protocol-Version", "2025-03-26")).Want(400, wiretest.InvalidRequest)
-		p.Post(batch, wiretest.WithHeader("MCP-Protocol-Version", ""), wiretest.WithHeader("Mcp-Session-Id", "")).Want(400, wiretest.InvalidRequest)
-		if r := wiretest.NewPeer(t, url, "2025-03-26", "").Post(batch); r.Error == nil && r.Get("isError") != true {
-			t.Errorf("%d %s", r.Status, r.Body)
+		for _, revision := range []string{wiretest.LegacyRevision, "2025-03-26"} {
+			p := wiretest.NewPeer(t, url, revision, "")
+			for _, tool := range []string{"ponder", "sdk_tool"} {
+				batch := `[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":{}}}]`
+				p.Post(batch).Want(400, wiretest.InvalidRequest).WantIn("batches")
+				p.Post(batch, wiretest.WithHeader("MCP-Protocol-Version", ""), wiretest.WithHeader("Mcp-Session-Id", "")).Want(400, wiretest.InvalidRequest)
+			}
 		}
 	})
 }

@@ -264,10 +264,6 @@ func TestByteOrderMark(t *testing.T) {
 		body, edits := p.Request("tools/list", nil)
 		p.Post(mark+body, edits...).OK()
 	})
-	bubble.Run(t, "batch", func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
-		wiretest.NewPeer(t, url, "2025-03-26", "").Post(mark + `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`).OK()
-	})
 	bubble.Run(t, "pipe", func(t *testing.T) {
 		p := wiretest.NewPiped(t)
 		for range 2 { // a program may write one before each line

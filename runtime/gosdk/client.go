@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial"
 )
 
 // ClientOptions configures a connection. The zero value is ready to use.
@@ -193,8 +194,8 @@ func connectOver(ctx context.Context, peer string, options ClientOptions, dial f
 	c.watches = &watches{
 		listen: c.subscribe, tasks: map[string]map[*watch]bool{}, refused: map[string]bool{}, streams: map[*subscription]bool{},
 	}
-	if d, ok := named.(announcedClient); ok {
-		c.calls = newOpenCalls(c, d)
+	if d, ok := named.(unofficial.ClientSEP1686); ok {
+		c.held = &heldCalls{conn: c, protocol: d, calls: map[string]*heldCall{}}
 	}
 	if c.receiver, err = newReceiver(c); err != nil {
 		return nil, err

@@ -54,8 +54,8 @@ func TestProposedIDs(t *testing.T) {
 	})
 }
 
-// TestProposedKeys: the same key with the same arguments gives the same ID in every process. If the server refuses the
-// second call as a duplicate, the client resumes the first one's task.
+// TestProposedKeys: the same key with the same arguments gives the same ID in every process. While the first call is open,
+// the second one joins it. If the server refuses a later call as a duplicate, the client resumes the first one's task.
 func TestProposedKeys(t *testing.T) {
 	rules.Covers(t, "A-07")
 	const key = "0123456789abcdef"
@@ -89,9 +89,17 @@ func TestProposedKeys(t *testing.T) {
 			if b, ok := second.Token(); !ok || a != b {
 				t.Errorf("the tokens %s and %s", a, b)
 			}
+			if n := len(s.of("tools/call")); n != 1 {
+				t.Errorf("%d calls", n)
+			}
 			wantNumber(t, second, 1)
 			close(ended)
 			wantNumber(t, first, 1)
+			third := start(t, conn, mcptask.IdempotencyKey(key)) // the server refuses it
+			if c, ok := third.Token(); !ok || a != c {
+				t.Errorf("the tokens %s and %s", a, c)
+			}
+			wantNumber(t, third, 1)
 			_, err := mcptask.Start[number](t.Context(), conn, "tool", number{3}, mcptask.IdempotencyKey(key))
 			var wire *mcptask.Error
 			if !errors.As(err, &wire) || wire.Message != "n must not be 3" { // not taken for a duplicate

@@ -193,11 +193,12 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 		}
 	}
 	if request, ok := m.(*jsonrpc.Request); ok {
-		if open := openCallFrom(ctx); open != nil {
+		if held := heldCallFrom(ctx); held != nil {
 			switch {
 			case request.IsCall():
-				open.setRequestID(json.RawMessage(fmt.Sprint(request.ID.Raw()))) // the SDK uses numbers
-			case open.isSilent(): // the SDK's cancellation: ours was sent
+				id := json.RawMessage(fmt.Sprint(request.ID.Raw())) // the SDK uses numbers
+				held.requestID.Store(&id)
+			case held.silent.Load(): // the SDK's cancellation: ours was sent
 				return nil
 			}
 		}

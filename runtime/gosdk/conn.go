@@ -26,8 +26,8 @@ type conn struct {
 	chosen  protocol.Client // of options.Revision, nil if that is ""
 	release func()          // closes what Connect made beside the session
 	watches *watches
-	// calls holds the open calls, in a revision whose calls stay open. It is nil in any other.
-	calls *openCalls
+	// held translates calls and polls in sep-1686. It is nil in any other revision.
+	held *heldCalls
 	// receiver runs the server's requests as tasks. It is nil if none can be.
 	receiver *receiver
 	// lifetime ends when the connection is closed.
@@ -169,10 +169,10 @@ func (c *conn) openLinkIn(ctx context.Context, chosen protocol.Client) (opened *
 		client.AddRoots(&mcp.Root{URI: root.URI, Name: root.Name})
 	}
 	callbacks := l.receiving.newCallbacks()
-	if c.calls != nil {
+	if c.held != nil {
 		receive := callbacks.intercept
 		callbacks.intercept = func(message []byte, from messageSource) bool {
-			return c.calls.intercept(message, from) || receive(message, from)
+			return c.held.intercept(message, from) || receive(message, from)
 		}
 	}
 	wire := c.dial(callbacks)
@@ -287,7 +287,7 @@ func (c *conn) answerQuestion(ctx context.Context, q mcptask.Question) (response
 // Close implements mcptask.Conn. It ends the calls under way and the server's requests that run as
 // tasks. An answerer must return when its context ends.
 func (c *conn) Close() error {
-	c.calls.drain()
+	c.held.close()
 	c.mu.Lock()
 	current, closed := c.current, c.lifetime.Err() != nil
 	c.end()
@@ -302,7 +302,7 @@ func (c *conn) Close() error {
 		err = current.close()
 	}
 	c.broken.Wait()
-	c.calls.wait()
+	c.held.wait()
 	if failed := c.receiver.close(); err == nil {
 		err = failed
 	}
@@ -369,9 +369,9 @@ func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.S
 			if err != nil {
 				return err
 			}
-			if c.calls != nil {
-				if taskID := c.calls.protocol.Expects(params); taskID != "" {
-					s, err = c.calls.callTool(ctx, l, call, params, taskID)
+			if c.held != nil {
+				if taskID := c.held.protocol.Expects(params); taskID != "" {
+					s, err = c.held.callTool(ctx, l, call, params, taskID)
 					if err == nil {
 						c.logCreated(call, s)
 					}
@@ -441,7 +441,11 @@ func (c *conn) answerAll(ctx context.Context, questions []mcptask.Question, resp
 // Task implements mcptask.Conn.
 func (c *conn) Task(ctx context.Context, taskID string) (s mcptask.Snapshot, err error) {
 	err = c.withLink(ctx, func(l *link) error {
-		s, err = c.readTask(ctx, l, taskID)
+		if c.held != nil {
+			s, err = c.held.readTask(ctx, l, taskID)
+		} else {
+			s, err = l.protocol.Task(ctx, l.poll, taskID)
+		}
 		if wire := (*mcptask.Error)(nil); errors.As(err, &wire) && wire.Code == mcptask.CodeMethodNotFound { // of a plain call
 			err = fmt.Errorf("gosdk: the call goes on as a task, but the server cannot report tasks in %s (ClientOptions.Revision can name another): %w",
 				l.protocol.Revision(), err)
@@ -460,43 +464,6 @@ func (c *conn) Task(ctx context.Context, taskID string) (s mcptask.Snapshot, err
 	return s, err
 }
 
-// readTask reads a task. If the answer to its call has come, it reads that.
-func (c *conn) readTask(ctx context.Context, l *link, taskID string) (s mcptask.Snapshot, err error) {
-	if c.calls == nil {
-		return l.protocol.Task(ctx, l.poll, taskID)
-	}
-	s, answered := c.calls.takeUnread(taskID)
-	if !answered {
-		s, err = l.protocol.Task(ctx, l.send, taskID)
-	}
-	var wire *mcptask.Error
-	switch {
-	case err == nil && s.Done():
-		c.calls.forgetTask(taskID)
-		c.deleteFinished(ctx, l, taskID)
-	case errors.As(err, &wire) && wire.Code == mcptask.CodeInvalidParams: // the task is gone
-		c.calls.forgetTask(taskID)
-	}
-	return s, err
-}
-
-// deleteFinished deletes a task whose outcome was read, if the options say so. The server
-// may refuse.
-func (c *conn) deleteFinished(ctx context.Context, l *link, taskID string) {
-	d, ok := l.protocol.(deleter)
-	if !ok || !c.options.DeleteTasks {
-		return
-	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-	defer stop()
-	method, params := d.Delete(taskID)
-	if _, err := l.send(ctx, method, params); err != nil {
-		c.options.Logger.Info("task not deleted", "task", taskID, "error", err)
-		return
-	}
-	c.options.Logger.Info("task deleted", "task", taskID)
-}
-
 // logState logs the state of a task.
 func (c *conn) logState(s mcptask.Snapshot) {
 	if s.Done() {
@@ -509,10 +476,8 @@ func (c *conn) logState(s mcptask.Snapshot) {
 // CancelTask implements mcptask.Conn.
 func (c *conn) CancelTask(ctx context.Context, taskID string) error {
 	err := c.withLink(ctx, func(l *link) error {
-		if c.calls != nil {
-			if ok, err := c.calls.cancelTask(ctx, l, taskID); ok {
-				return err
-			}
+		if c.held != nil {
+			return c.held.cancelTask(ctx, l, taskID)
 		}
 		return l.protocol.Cancel(ctx, l.send, taskID)
 	})

@@ -66,7 +66,7 @@ func newReceiver(c *conn) (*receiver, error) {
 		r.kinds[methodSample] = requestKind{sampleParams, c.answerSampling}
 		methods = append(methods, methodSample)
 	}
-	if _, ok := c.chosen.(announcedClient); ok {
+	if c.held != nil {
 		return nil, nil // the revision ignores the wish for a task
 	}
 	var err error

@@ -116,12 +116,12 @@ func (t *httpTransport) roundTrip(r *http.Request, hangUp func()) (*http.Respons
 	}
 	// A body that is not a request goes out as it is.
 	_ = json.Unmarshal(body, &m)
-	open := openCallFrom(r.Context())
-	if open != nil && m.ID == nil && open.isSilent() { // the SDK's cancellation: ours was sent
+	held := heldCallFrom(r.Context())
+	if held != nil && m.ID == nil && held.silent.Load() { // the SDK's cancellation: ours was sent
 		return &http.Response{StatusCode: http.StatusAccepted, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	}
-	if open != nil && m.ID != nil {
-		open.setRequestID(m.ID)
+	if held != nil && m.ID != nil {
+		held.requestID.Store(&m.ID)
 	}
 	out := r.Clone(r.Context())
 	if method, ok := strings.CutPrefix(m.Method, aliasPrefix); ok {
@@ -152,8 +152,8 @@ func (t *httpTransport) roundTrip(r *http.Request, hangUp func()) (*http.Respons
 	if err != nil {
 		return nil, err
 	}
-	if open != nil && response.StatusCode < http.StatusMultipleChoices {
-		open.markTaken()
+	if held != nil && response.StatusCode < http.StatusMultipleChoices {
+		held.taken.Store(true)
 	}
 	if err := t.filterBody(r, response, m.ID, hangUp); err != nil {
 		return nil, err

@@ -121,9 +121,6 @@ type Record struct {
 	// a tool takes the answers to forms.
 	CanAsk    []string
 	CreatedAt time.Time
-	// Keep is how long the task is kept after its end, if its retention counts from
-	// there: the end then sets ExpiresAt. Otherwise it is 0.
-	Keep time.Duration
 	// Poll is the polling interval that requestors are told.
 	Poll time.Duration
 	// Trace is the trace that the request belongs to: the traceparent of W3C Trace Context and,
@@ -209,7 +206,7 @@ func (r *Record) KeepFixed(stored *Record) {
 	r.ID, r.Version, r.Principal, r.Account, r.Tool = stored.ID, stored.Version, stored.Principal, stored.Account, stored.Tool
 	r.Arguments, r.Revision, r.IdempotencyKey = stored.Arguments, stored.Revision, stored.IdempotencyKey
 	r.ExternalID, r.CanAsk, r.CreatedAt = stored.ExternalID, stored.CanAsk, stored.CreatedAt
-	r.Keep, r.Poll, r.Trace = stored.Keep, stored.Poll, stored.Trace
+	r.Poll, r.Trace = stored.Poll, stored.Trace
 	if stored.Outcome != nil {
 		r.Outcome = stored.Outcome
 	}

@@ -61,8 +61,6 @@ type Options struct {
 	// the server speaks earlier revisions too, which have no tasks. It speaks a revision that
 	// was never released only if it is named and the services are generated for it.
 	Revisions []string
-	// Unknown shows a task that lost its worker as unknown in sep-1686, not as failed.
-	Unknown bool
 	// ClientProfile tells what is known of a client's program, such as how long it waits for an
 	// answer. It is called for plain calls and lists of tools, from many goroutines. nil means
 	// KnownClient.
@@ -139,9 +137,8 @@ type Server struct {
 
 	ends endCounts
 
-	attached     sync.Map // see Attached
-	progress     sync.Map // chan ProgressFunc by task ID, see takeProgressTurn
-	pendingNames sync.Map // the IDs of records with an ExternalID that are being stored
+	attached sync.Map // see Attached
+	progress sync.Map // chan ProgressFunc by task ID, see takeProgressTurn
 
 	mu        sync.Mutex
 	running   map[string]*run // the handlers of this process, by task ID

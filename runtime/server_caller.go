@@ -141,10 +141,8 @@ const (
 type CallRequest struct {
 	Mode Mode
 	// TTL is the retention that the requestor asks for; nil leaves it to the tool. One
-	// that is shorter than the tool's has no effect, unless FromEnd is set.
+	// that is shorter than the tool's has no effect.
 	TTL *time.Duration
-	// FromEnd counts the retention from the task's end, not from its creation.
-	FromEnd bool
 	// IdempotencyKey makes a repeated call return the first one's task.
 	IdempotencyKey string
 	// ExternalID is the requestor's own name for the task; see Caller.Named. A name

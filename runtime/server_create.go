@@ -192,10 +192,6 @@ func (s *Server) newRecord(caller Caller, t *registeredTool, arguments json.RawM
 		Claim:          Claim{Worker: s.worker, Nonce: nonce},
 	}
 	record.Timeline = record.Timeline.With(Moment{Kind: EventCreated, At: now, Text: call.again, Operator: call.operator})
-	if call.FromEnd {
-		record.Keep = record.TTL()
-		record.ExpiresAt = now.Add(s.boundRetention(caller, policy))
-	}
 	return record
 }
 
@@ -212,27 +208,14 @@ func replyRepeated(record Record, arguments json.RawMessage, mode Mode) (CallRep
 }
 
 // chooseRetention returns how long a task is kept (C-56). A requestor may ask for more
-// than the tool's ttl, up to Options.MaxTTL (C-97), but not for less: hosts send a short
-// ttl that their user never chose, and it would stop long work. A retention from the end
-// stops none, so it may be shorter.
+// than the tool's ttl, up to Options.MaxTTL (C-97), unless it is anonymous, because its
+// tasks take room from strangers. It may not ask for less: hosts send a short
+// ttl that their user never chose, and it would stop long work.
 func (s *Server) chooseRetention(caller Caller, policy Policy, call CallRequest) time.Duration {
-	if call.TTL == nil || *call.TTL <= 0 {
+	if call.TTL == nil || *call.TTL <= 0 || caller.Principal == "" && !caller.Local {
 		return policy.TTL
 	}
-	wish := min(*call.TTL, s.options.MaxTTL, s.boundRetention(caller, policy))
-	if call.FromEnd {
-		return wish
-	}
-	return max(policy.TTL, wish)
-}
-
-// boundRetention returns the longest retention that a caller may ask for. An anonymous caller may not ask for more than
-// the tool's ttl, because its tasks take room from strangers.
-func (s *Server) boundRetention(caller Caller, policy Policy) time.Duration {
-	if caller.Principal == "" && !caller.Local {
-		return policy.TTL
-	}
-	return max(s.options.MaxTTL, policy.TTL)
+	return max(policy.TTL, min(*call.TTL, s.options.MaxTTL))
 }
 
 // awaitGrace waits until the task ends, asks its first question, or grace is over.
@@ -276,13 +259,6 @@ func (s *Server) Abandon(r Record) {
 // deleted yet. It fails with the store's errors; ErrExists comes with the record
 // that exists, if the store returned it.
 func (s *Server) insertRecord(ctx context.Context, fresh Record, quota Quota) (Record, error) {
-	if fresh.ExternalID != "" {
-		// Each name has one call at a time.
-		if _, taken := s.pendingNames.LoadOrStore(fresh.ID, nil); taken {
-			return Record{}, ErrExists
-		}
-		defer s.pendingNames.Delete(fresh.ID)
-	}
 	t := s.newRequestRetry()
 	t.end = s.closing.Done() // from then on the task could not start
 	for replaced := false; ; replaced = true {

@@ -380,10 +380,6 @@ func TestRetention(t *testing.T) {
 			t.Errorf("%v gives %+v, %v", wish, reply.Task, err)
 		}
 	}
-	reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask, TTL: new(time.Minute), FromEnd: true})
-	if err != nil || reply.Task.Keep != time.Minute || reply.Task.TTL() != 2*time.Hour {
-		t.Errorf("%+v, %v", reply.Task, err)
-	}
 }
 
 func TestPlainCalls(t *testing.T) {

@@ -286,9 +286,6 @@ func applyFinish(r *Record, e event) error {
 	outcome := e.outcome
 	_ = applyReport(r, e)
 	r.Phase, r.Outcome, r.TerminalAt, r.Claim = PhaseDone, &outcome, e.at, Claim{}
-	if r.Keep > 0 {
-		r.ExpiresAt = e.at.Add(r.Keep)
-	}
 	switch {
 	case outcome.Kind == OutcomeError:
 		r.StatusMessage = cutMessage(outcome.Error.Message)

@@ -84,7 +84,7 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Errorf("%d runs, %d followed tasks, %d to fetch, %d fetchers", len(a.running), len(a.followed), len(a.toFetch), a.fetchers)
 		}
 		a.mu.Unlock()
-		for name, m := range map[string]*sync.Map{"progress": &a.progress, "names": &a.pendingNames} {
+		for name, m := range map[string]*sync.Map{"progress": &a.progress} {
 			m.Range(func(key, _ any) bool { t.Errorf("%s has %v", name, key); return true })
 		}
 		if free, queued := a.executor.(localExecutor).Load(); free != slots || queued != 0 || most.Load() != slots {

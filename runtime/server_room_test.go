@@ -30,21 +30,16 @@ func TestAnonymousTTL(t *testing.T) {
 	s := newServer(t, Options{}, numberTool("double", Policy{Task: TaskOptional, TTL: time.Hour}, double))
 	month := 30 * 24 * time.Hour
 	for _, caller := range []Caller{from("h", 0), from("h", 1), {Revision: Revision20260728}, alice} {
-		for _, fromEnd := range []bool{false, true} {
-			reply, err := s.Call(t.Context(), caller, "double", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask, TTL: &month, FromEnd: fromEnd})
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := time.Hour
-			if caller.Principal != "" {
-				want = month
-			}
-			if got := reply.Task.TTL(); got != want {
-				t.Errorf("%+v, from the end %v: the task lasts %v, want %v", caller, fromEnd, got, want)
-			}
-			if fromEnd && reply.Task.Keep != want {
-				t.Errorf("%+v: the ended task is kept for %v, want %v", caller, reply.Task.Keep, want)
-			}
+		reply, err := s.Call(t.Context(), caller, "double", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask, TTL: &month})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := time.Hour
+		if caller.Principal != "" {
+			want = month
+		}
+		if got := reply.Task.TTL(); got != want {
+			t.Errorf("%+v: the task lasts %v, want %v", caller, got, want)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package mcptask
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"

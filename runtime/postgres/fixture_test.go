@@ -97,7 +97,7 @@ func fixtureRecords() []mcptask.Record {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 	plain := mcptask.Record{
 		ID: "plain", Principal: "p", Account: "a", Tool: "tool", Arguments: []byte(`{"a":1}`), Revision: mcptask.Revision20260728, IdempotencyKey: "k",
-		ExternalID: "name", CanAsk: []string{"elicitation/create"}, CreatedAt: at, Keep: time.Hour, Poll: time.Second, Trace: "00-1-2-01\na=b",
+		ExternalID: "name", CanAsk: []string{"elicitation/create"}, CreatedAt: at, Poll: time.Second, Trace: "00-1-2-01\na=b",
 		Phase: mcptask.PhaseRunning, StatusMessage: "half \x00 way", Progress: mcptask.Progress{Done: 1, Total: 2}, UpdatedAt: at,
 		ExpiresAt: at.AddDate(1000, 0, 0), Attempt: 2, Tries: 1, Claim: mcptask.Claim{Worker: "w"},
 	}

@@ -229,7 +229,7 @@ func fixtureTasks() []mcptask.Record {
 	at := func(seconds int) time.Time { return time.Date(2026, 11, 22, 12, 0, seconds, 123_000, time.UTC) }
 	full := mcptask.Record{
 		ID: "full", Version: 1, Principal: "p\xff", Account: "p\xff", Tool: "run", Arguments: []byte("{ \"n\": 1 }"), Revision: mcptask.Revision20251125,
-		IdempotencyKey: "key", ExternalID: "name", CanAsk: []string{"elicitation/create"}, CreatedAt: at(0), Keep: time.Hour, Poll: time.Second,
+		IdempotencyKey: "key", ExternalID: "name", CanAsk: []string{"elicitation/create"}, CreatedAt: at(0), Poll: time.Second,
 		Trace: "00-1-2-01\nvendor=x", Phase: mcptask.PhaseInputRequired, StatusMessage: "asks", Progress: mcptask.Progress{Done: 1.5, Total: 4},
 		CancelRequested: true, UpdatedAt: at(1), ExpiresAt: at(0).AddDate(100, 0, 0), Attempt: 2, Tries: 1, Claim: mcptask.Claim{Worker: "worker"},
 		Inputs: []mcptask.Input{

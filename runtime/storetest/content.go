@@ -13,7 +13,7 @@ import (
 func (k *kit) newFullRecord(id string) mcptask.Record {
 	r := k.newRecord(id, "p", k.epoch)
 	r.IdempotencyKey, r.ExternalID, r.CanAsk = "key of "+id, "name of "+id, []string{"elicitation/create", "roots/list"}
-	r.Keep, r.Poll, r.Trace = time.Hour+time.Microsecond, 1500*time.Microsecond, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\na=b"
+	r.Poll, r.Trace = 1500*time.Microsecond, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\na=b"
 	r.Phase, r.StatusMessage, r.Progress, r.CancelRequested = mcptask.PhaseDone, "half way", mcptask.Progress{Done: 0.1, Total: 1e300}, true
 	r.UpdatedAt, r.TerminalAt, r.Attempt, r.Tries = k.minutesAfter(1), k.minutesAfter(2), 3, 2
 	r.Nonce, r.Claim = "nonce of "+id, mcptask.Claim{Worker: "w1", State: mcptask.ClaimRunning, Nonce: "another nonce"}
@@ -110,7 +110,7 @@ func keepFixed(r, created mcptask.Record) mcptask.Record {
 	r.ID, r.Version, r.Principal, r.Account, r.Tool = created.ID, created.Version, created.Principal, created.Account, created.Tool
 	r.Arguments, r.Revision, r.IdempotencyKey = created.Arguments, created.Revision, created.IdempotencyKey
 	r.ExternalID, r.CanAsk, r.CreatedAt = created.ExternalID, created.CanAsk, created.CreatedAt
-	r.Keep, r.Poll, r.Trace = created.Keep, created.Poll, created.Trace
+	r.Poll, r.Trace = created.Poll, created.Trace
 	return r
 }
 

@@ -27,7 +27,7 @@ func (e newerError) Error() string {
 }
 
 // EncodeTerms encodes what is fixed at a record's creation, is short and has no column: Revision,
-// ExternalID, CanAsk, Keep, Poll and Trace. Arguments, which may be long, are stored as they are.
+// ExternalID, CanAsk, Poll and Trace. Arguments, which may be long, are stored as they are.
 func EncodeTerms(r *mcptask.Record) []byte {
 	return encode(64+len(r.Revision)+len(r.ExternalID)+len(r.Trace)+32*len(r.CanAsk), r, (*coder).terms)
 }
@@ -39,7 +39,8 @@ func (c *coder) terms(r *mcptask.Record) {
 	c.string(&r.Revision)
 	c.string(&r.ExternalID)
 	codeList(c, &r.CanAsk, c.string)
-	c.int((*int64)(&r.Keep))
+	var retention int64 // earlier: from the task's end
+	c.int(&retention)
 	c.int((*int64)(&r.Poll))
 	c.string(&r.Trace)
 }

@@ -3,7 +3,6 @@ package durable
 import (
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -13,7 +12,7 @@ import (
 func oddRecord() mcptask.Record {
 	return mcptask.Record{
 		Nonce: "\xfe", Claim: mcptask.Claim{State: mcptask.ClaimRunning, Nonce: "\x00"}, Revision: "\x002026", ExternalID: "\xc3\x28",
-		CanAsk: []string{"", "elicitation/create", "\xff"}, Keep: -time.Nanosecond, Poll: 1<<63 - 1, Trace: "a\nb",
+		CanAsk: []string{"", "elicitation/create", "\xff"}, Poll: 1<<63 - 1, Trace: "a\nb",
 		Inputs: []mcptask.Input{
 			{},
 			{Fetched: true},

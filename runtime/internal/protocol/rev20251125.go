@@ -95,7 +95,7 @@ func ProjectTask20251125(r mcptask.Record) wire.Task {
 		StatusMessage: ShortenMessage(r.StatusMessage),
 		CreatedAt:     FormatTime(r.CreatedAt),
 		LastUpdatedAt: FormatTime(r.UpdatedAt),
-		TTL:           ProjectLifetime(r),
+		TTL:           RoundMilliseconds(r.TTL()),
 		PollInterval:  RoundMilliseconds(r.Poll),
 	}
 }

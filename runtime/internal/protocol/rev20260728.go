@@ -128,7 +128,7 @@ func projectTask20260728(r mcptask.Record) wire.GetTaskResult {
 		StatusMessage:  ShortenMessage(r.StatusMessage),
 		CreatedAt:      FormatTime(r.CreatedAt),
 		LastUpdatedAt:  FormatTime(r.UpdatedAt),
-		TTLMs:          ProjectLifetime(r),
+		TTLMs:          RoundMilliseconds(r.TTL()),
 		PollIntervalMs: RoundMilliseconds(r.Poll),
 	}
 	switch {

@@ -31,15 +31,6 @@ func RoundMilliseconds(d time.Duration) *int64 {
 	return &ms
 }
 
-// ProjectLifetime returns how many milliseconds after its creation a task is deleted. It returns
-// nil for a task whose retention counts from its end and that has not ended.
-func ProjectLifetime(r mcptask.Record) *int64 {
-	if r.Keep > 0 && !r.Done() {
-		return nil
-	}
-	return RoundMilliseconds(r.TTL())
-}
-
 // ReadMilliseconds reads a member that is a whole number of milliseconds. It returns nil if the
 // member is absent, and the longest duration for a number that no duration holds. where names the
 // object in errors.

@@ -14,8 +14,7 @@ import (
 
 // ServerSEP1686 is the receiver's side of the proposal SEP-1686. The requestor names its tasks. It hears
 // of each new task by a notification, and gets the ordinary answer to its call when the task has
-// ended. A task whose worker is lost has failed and says so, unless the server's options say
-// that its status is unknown.
+// ended. A task whose worker is lost has failed and says so.
 type ServerSEP1686 struct{}
 
 // longestExternalID bounds the ID that a requestor gives a task, in bytes: every
@@ -64,7 +63,7 @@ func (ServerSEP1686) Negotiate(tool mcptask.ToolSpec, fallback bool, params prot
 		return mcptask.CallRequest{Mode: mcptask.ModeFallback, IdempotencyKey: key}, err
 	}
 	id, keep, err := requestedTask(params.Get("_meta", wire.MetaTask))
-	return mcptask.CallRequest{Mode: mcptask.ModeTask, ExternalID: id, TTL: keep, FromEnd: true, IdempotencyKey: key}, err
+	return mcptask.CallRequest{Mode: mcptask.ModeTask, ExternalID: id, TTL: keep, IdempotencyKey: key}, err
 }
 
 // requestedTask reads the metadata of a task: its ID, and how long to keep it after its end
@@ -201,8 +200,8 @@ func (d ServerSEP1686) Method(name string) protocol.Method {
 }
 
 // taskSEP1686 projects a record under a name.
-func taskSEP1686(s *mcptask.Server, r mcptask.Record, name string) wire.TaskInfo {
-	t := wire.TaskInfo{TaskID: name, Status: statusSEP1686(s, r), KeepAlive: keepAlive(r), PollFrequency: protocol.RoundMilliseconds(r.Poll)}
+func taskSEP1686(r mcptask.Record, name string) wire.TaskInfo {
+	t := wire.TaskInfo{TaskID: name, Status: statusSEP1686(r), KeepAlive: keepAlive(r), PollFrequency: protocol.RoundMilliseconds(r.Poll)}
 	if t.Status == string(mcptask.StatusFailed) {
 		t.Error = protocol.ShortenMessage(r.Outcome.Error.Message)
 	}
@@ -211,7 +210,7 @@ func taskSEP1686(s *mcptask.Server, r mcptask.Record, name string) wire.TaskInfo
 
 // statusSEP1686 projects phase and outcome. A task that has been asked to stop is
 // shown as cancelled only when it has stopped.
-func statusSEP1686(s *mcptask.Server, r mcptask.Record) string {
+func statusSEP1686(r mcptask.Record) string {
 	switch {
 	case r.Phase == mcptask.PhaseQueued:
 		return wire.StatusSubmitted
@@ -221,21 +220,16 @@ func statusSEP1686(s *mcptask.Server, r mcptask.Record) string {
 		return string(mcptask.StatusWorking)
 	case r.Outcome.Kind == mcptask.OutcomeCancelled:
 		return string(mcptask.StatusCancelled)
-	case r.Outcome.Kind == mcptask.OutcomeError && s.Options().Unknown && errors.Is(r.Outcome.Error, mcptask.ErrWorkerLost):
-		return wire.StatusUnknown
 	case r.Outcome.Kind == mcptask.OutcomeError:
 		return string(mcptask.StatusFailed)
 	}
 	return string(mcptask.StatusCompleted)
 }
 
-// keepAlive returns how many milliseconds a task is kept after its end. If its retention counts
-// from its creation, that is what was left of it at the end, and before the end all of it.
+// keepAlive returns how many milliseconds a task is kept after its end. Its retention counts from
+// its creation: that is what was left of it at the end, and before the end all of it.
 func keepAlive(r mcptask.Record) *int64 {
-	switch {
-	case r.Keep > 0:
-		return protocol.RoundMilliseconds(r.Keep)
-	case r.Done():
+	if r.Done() {
 		return protocol.RoundMilliseconds(max(0, r.ExpiresAt.Sub(r.TerminalAt)))
 	}
 	return protocol.RoundMilliseconds(r.TTL())
@@ -260,7 +254,7 @@ func (d ServerSEP1686) get(ctx context.Context, s *mcptask.Server, caller mcptas
 }
 
 // Show implements Teller, under the name that was asked for.
-func (ServerSEP1686) Show(_ context.Context, s *mcptask.Server, _ mcptask.Caller, params protocol.Params, r mcptask.Record) (json.RawMessage, error) {
+func (ServerSEP1686) Show(_ context.Context, _ *mcptask.Server, _ mcptask.Caller, params protocol.Params, r mcptask.Record) (json.RawMessage, error) {
 	name, err := protocol.ReadTaskID(params)
 	if err != nil {
 		return nil, err
@@ -269,7 +263,7 @@ func (ServerSEP1686) Show(_ context.Context, s *mcptask.Server, _ mcptask.Caller
 	if err != nil {
 		return nil, err
 	}
-	t := taskSEP1686(s, r, name)
+	t := taskSEP1686(r, name)
 	return json.Marshal(wire.GetTaskResult{
 		Meta: meta, TaskID: t.TaskID, Status: t.Status, KeepAlive: t.KeepAlive, PollFrequency: t.PollFrequency, Error: t.Error,
 	})
@@ -281,7 +275,7 @@ func (d ServerSEP1686) result(ctx context.Context, s *mcptask.Server, caller mcp
 	if err != nil {
 		return nil, err
 	}
-	if status := statusSEP1686(s, r); status != string(mcptask.StatusCompleted) {
+	if status := statusSEP1686(r); status != string(mcptask.StatusCompleted) {
 		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "the task is %s: only a completed one has a result", status)
 	}
 	protocol.AuditRetrieval(ctx, s, caller, r)
@@ -291,7 +285,7 @@ func (d ServerSEP1686) result(ctx context.Context, s *mcptask.Server, caller mcp
 func (ServerSEP1686) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
 	ends := endReader{server: s, caller: caller}
 	tasks, next, err := protocol.ReadPage(ctx, s, caller, params, func(r mcptask.Record) wire.TaskInfo {
-		return taskSEP1686(s, ends.read(ctx, r), nameTaskFor(caller, r))
+		return taskSEP1686(ends.read(ctx, r), nameTaskFor(caller, r))
 	})
 	if err != nil {
 		return nil, err
@@ -307,7 +301,7 @@ func (d ServerSEP1686) delete(ctx context.Context, s *mcptask.Server, caller mcp
 		return nil, err
 	}
 	if !r.Done() {
-		return nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the task is %s: only one that has ended can be deleted", statusSEP1686(s, r))
+		return nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the task is %s: only one that has ended can be deleted", statusSEP1686(r))
 	}
 	s.Audit(ctx, slog.LevelInfo, "task deleted", "deleted", caller, r)
 	r.IdempotencyKey = "" // who has it comes back for nothing

@@ -64,23 +64,14 @@ func (ServerTaskPatterns) Negotiate(tool mcptask.ToolSpec, fallback bool, params
 // Created implements Server (D-06 to D-08).
 func (ServerTaskPatterns) Created(r mcptask.Record, _ mcptask.ToolSpec) (json.RawMessage, error) {
 	t := projectTaskPatterns(r, nameTask(r))
+	ttl := int64((r.TTL() + time.Second - 1) / time.Second) // rounded up, so that the task is there for as long as it says
 	task, err := json.Marshal(wire.Task{
-		ID: t.ID, Status: t.Status, CreatedAt: t.CreatedAt, LastUpdatedAt: t.LastUpdatedAt, PollInterval: t.PollInterval, TTL: roundSeconds(protocol.ProjectLifetime(r)),
+		ID: t.ID, Status: t.Status, CreatedAt: t.CreatedAt, LastUpdatedAt: t.LastUpdatedAt, PollInterval: t.PollInterval, TTL: &ttl,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(wire.CreateTaskResult{Meta: object{wire.MetaTask: task}})
-}
-
-// roundSeconds converts milliseconds to whole seconds. It rounds up, so that a task is there for as
-// long as it says. It returns nil for nil.
-func roundSeconds(ms *int64) *int64 {
-	if ms == nil {
-		return nil
-	}
-	s := (*ms + 999) / 1000
-	return &s
 }
 
 // projectTaskPatterns projects a record under a name, without its result (D-11). A task with a tool

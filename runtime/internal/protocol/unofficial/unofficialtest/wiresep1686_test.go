@@ -1,6 +1,7 @@
 package unofficialtest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,14 +75,14 @@ func TestProposalCall(t *testing.T) {
 func TestProposalMetadata(t *testing.T) {
 	rules.Covers(t, "A-02", "A-03", "A-12", "A-28", "A-29", "A-61", "A-72")
 	options := wiretest.WithProposal()
-	options.MaxTTL = time.Hour
+	options.MaxTTL = 48 * time.Hour
 	runProposal(t, wiretest.Setup{Options: options}, func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 		const day = 24 * 60 * 60 * 1000 // the tool's own
 		for i, test := range []struct {
 			keep string
 			want int // 0 is -32602
 		}{
-			{``, day}, {`0`, day}, {`60000`, 60000}, {`6e4`, 60000}, {`999999999999`, 3600000}, {`1e300`, 3600000},
+			{``, day}, {`0`, day}, {`60000`, day}, {`100000000`, 100000000}, {`1e8`, 100000000}, {`999999999999`, 2 * day}, {`1e300`, 2 * day},
 			{`-1`, 0}, {`1.5`, 0}, {`null`, 0}, {`"60000"`, 0}, {`{}`, 0}, {`true`, 0}, {`1e400`, 0},
 		} {
 			id := fmt.Sprint("kept ", i)
@@ -334,34 +335,29 @@ func TestProposalFailed(t *testing.T) {
 	})
 }
 
-// TestProposalLost checks requests that name no task, or name it in another way. It also checks a
-// task whose worker was lost: it has failed and gives the reason, or is unknown if the options say
-// so, and it has no result.
+// TestProposalLost checks that a task whose worker was lost has failed and gives the reason, and that it has no result.
 func TestProposalLost(t *testing.T) {
 	rules.Covers(t, "A-21", "A-23", "A-35")
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		for unknown, want := range map[bool]string{false: "failed", true: "unknown"} {
-			now := time.Now()
-			store := mcptask.NewMemoryStore()
-			_, err := store.Create(t.Context(), mcptask.Record{
-				ID: internal("a", "lost"), ExternalID: "lost", Principal: "a", Account: "principal a", Tool: "driven", Arguments: json.RawMessage(`{}`),
-				Revision: mcptask.RevisionSEP1686, Phase: mcptask.PhaseRunning, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(time.Hour),
-				Keep: time.Minute, Poll: time.Second, Attempt: 1, Claim: mcptask.Claim{Worker: "dead"},
-			}, mcptask.Quota{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			options := wiretest.WithProposal()
-			options.Store, options.Unknown = store, unknown
-			url, _ := serveProposal(t, wiretest.Setup{Options: options})
-			p := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
-			r := p.UntilProposed("lost", want)
-			if says := r.Text("error"); (says != "") == unknown {
-				t.Errorf("%s", r.Body)
-			}
-			p.CallProposed("tasks/result", "lost").Want(200, wiretest.InvalidParams)
+		now := time.Now()
+		store := mcptask.NewMemoryStore()
+		_, err := store.Create(t.Context(), mcptask.Record{
+			ID: internal("a", "lost"), ExternalID: "lost", Principal: "a", Account: "principal a", Tool: "driven", Arguments: json.RawMessage(`{}`),
+			Revision: mcptask.RevisionSEP1686, Phase: mcptask.PhaseRunning, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(time.Hour),
+			Poll: time.Second, Attempt: 1, Claim: mcptask.Claim{Worker: "dead"},
+		}, mcptask.Quota{})
+		if err != nil {
+			t.Fatal(err)
 		}
+		options := wiretest.WithProposal()
+		options.Store = store
+		url, _ := serveProposal(t, wiretest.Setup{Options: options})
+		p := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
+		if r := p.UntilProposed("lost", "failed"); r.Text("error") == "" {
+			t.Errorf("%s", r.Body)
+		}
+		p.CallProposed("tasks/result", "lost").Want(200, wiretest.InvalidParams)
 	})
 }
 
@@ -483,10 +479,15 @@ func TestProposalLimits(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		options := wiretest.WithProposal()
 		options.Limits = mcptask.Limits{Running: 1, Polls: 5, Lists: 5}
-		url, tasks := wiretest.ServeWith(t, wiretest.Setup{Options: options, Bearer: true})
+		brief := mcptask.NewTool(mcptask.ToolSpec{Name: "brief", InputSchema: wiretest.OpenObject, Policy: mcptask.Policy{Task: mcptask.TaskOptional, TTL: 30 * time.Second}},
+			func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
+				<-ctx.Done()
+				return "", ctx.Err()
+			})
+		url, tasks := wiretest.ServeWith(t, wiretest.Setup{Options: options, Bearer: true, Tools: []mcptask.Tools{{Service: "Brief", Impl: 1, Tools: []mcptask.Tool{brief}}}})
 		p := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
 		call := func(id string, keep int) map[string]any {
-			return map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("endless"),
+			return map[string]any{"name": "brief", "arguments": map[string]any{},
 				"_meta": map[string]any{wiretest.ProposalTask: map[string]any{"taskId": id, "keepAlive": keep}}}
 		}
 		c := &wiretest.Proposed{Feed: p.Send("tools/call", call("T", 1)), ID: p.IDs.Load()}

@@ -31,7 +31,7 @@ func (g *Gateway) newCarrier(x exchange, s *session, d protocol.Teller) fallback
 		return nil
 	}
 	response := post.respondToCall()
-	if g.config.JSON || !response.carriesQuestions() {
+	if g.config.JSON || !response.streams {
 		return nil
 	}
 	return func(task mcptask.Record) (stop func()) {

@@ -56,15 +56,26 @@ func (x *httpExchange) progressHook() mcptask.ProgressFunc {
 		if taskID != "" {
 			return // a task may outlast the stream of its call
 		}
-		params := map[string]any{"progressToken": token, "progress": done, "message": message}
-		if total > 0 {
-			params["total"] = total
-		}
-		data, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
-		if err == nil { // the numbers are finite, and the token is JSON
+		if data := encodeProgress(token, done, total, message, nil); data != nil {
 			response.send(data)
 		}
 	}
+}
+
+// encodeProgress returns a report of progress, or nil if its numbers are not finite. meta may be nil.
+func encodeProgress(token json.RawMessage, done, total float64, message string, meta map[string]any) []byte {
+	params := map[string]any{"progressToken": token, "progress": done, "message": message}
+	if total > 0 {
+		params["total"] = total
+	}
+	if meta != nil {
+		params["_meta"] = meta
+	}
+	data, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+	if err != nil {
+		return nil
+	}
+	return data
 }
 
 // callDirectly runs a tool without the SDK.

@@ -25,9 +25,6 @@ type Flow struct {
 	Caller mcptask.Caller
 	// Stateless says that the request belongs to no session. Nothing can be sent beside its answer.
 	Stateless bool
-	// Held says that the call is answered when its task has ended. Until then, messages about the
-	// task travel on the stream of the answer.
-	Held bool
 	// Related returns the _meta of messages about a task, such as its progress. It may be nil.
 	Related func(taskID string) map[string]any
 	// Tool is the tool that the call was negotiated for. It is "" if the request does not call one
@@ -50,6 +47,8 @@ type Flow struct {
 	// Ended ends when the answer can no longer reach the client. It may be nil.
 	Ended context.Context
 
+	// held answers the call when its task has ended. It is nil in the released revisions.
+	held *heldCall
 	// mute says that the call cannot ask through the SDK.
 	mute bool
 
@@ -128,7 +127,9 @@ func (f *Flow) call(ctx context.Context, s *mcptask.Server, arguments json.RawMe
 		call.Returned, endStart = returned, end
 	}
 	call.Progress = callbacks.Progress
-	if callbacks.Progress != nil && !f.Held {
+	if f.held != nil {
+		call.Progress = f.held.progress()
+	} else if callbacks.Progress != nil {
 		progress := newProgress(callbacks.Progress, f.newAge(ctx, s, arguments))
 		defer progress.stop()
 		call.Progress = progress.report

@@ -90,7 +90,7 @@ type Gateway struct {
 	sdk      http.Handler
 	rebuilds rebuilds
 	speech
-	sessionSpeech
+	unofficial *unofficialRevisions // nil unless the server's options name one
 }
 
 // New returns a gateway for a configuration.
@@ -111,9 +111,8 @@ func New(config Config) *Gateway {
 	if g.keys != nil {
 		g.config.Stateful = translated{g}
 	}
-	g.sessionSpeech = officialSpeech{g}
 	if g.signalled != nil {
-		g.sessionSpeech = unofficialSpeech{officialSpeech{g}}
+		g.unofficial = &unofficialRevisions{g: g, revisions: g.signalled}
 	}
 	g.hub = push.New(config.Server, g.legacy)
 	g.sessions.busy = func(s *session) bool { return g.mailbox(s).KeepsTasks() }

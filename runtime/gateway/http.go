@@ -286,7 +286,7 @@ func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
 	if flow != nil {
 		flow.share = x.share
 	}
-	if flow != nil && flow.Held {
+	if flow != nil && flow.held != nil {
 		defer x.watchCaller()()
 	}
 	if flow != nil && flow.Tool != "" {

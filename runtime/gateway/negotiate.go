@@ -31,11 +31,11 @@ func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
 	}
 	raw, silent := m.Params, d == nil
 	if silent { // older revisions have no tasks and ignore the member
-		d, raw = g.tasklessRevision(), raw.Without("task")
+		d, raw = g.unofficial.tasklessRevision(g.legacy), raw.Without("task")
 	} else {
 		caller.Revision = d.Revision()
 	}
-	call, err := g.negotiate(d, caller, *tool, raw)
+	call, err := d.Negotiate(*tool, fallback.Concerns(g.server, tool.Name), raw)
 	if err != nil {
 		refusal := wireError(err)
 		if silent {
@@ -44,6 +44,7 @@ func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
 		x.refuse(refusedRequest, refusal)
 		return
 	}
+	call = g.unofficial.bindKey(caller, call)
 	call.Unattended, call.Trace = m.isUnattended(), x.trace()
 	carrier := g.newCarrier(x, s, d)
 	call = fallback.Plan(g.server, caller, *tool, call, carrier != nil)
@@ -62,7 +63,7 @@ func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
 	if s != nil {
 		g.announceTask(flow, s, d)
 	}
-	g.prepareFlow(x, flow, s, d)
+	g.unofficial.holdCall(x, flow, s, d)
 	x.forward(flow)
 }
 

@@ -45,8 +45,6 @@ type session struct {
 	// open the session too.
 	inner    string
 	portable *portable
-	// shownRevision is the unofficial revision that a request has shown last, or nil.
-	shownRevision atomic.Pointer[signalled]
 	// ended ends with the session, and ends the session's streams.
 	ended context.Context
 	end   context.CancelFunc

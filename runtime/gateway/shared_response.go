@@ -35,7 +35,6 @@ type sharedResponse struct {
 	w       http.ResponseWriter
 	id      json.RawMessage // of the call that the handler answers; nil if the gateway answers, or nobody
 	streams bool            // the client accepts a stream
-	gone    <-chan struct{}
 	// header is that of the SDK's handler, or of writeAnswer. It may change while messages are sent here.
 	header http.Header
 	// opened is called once, when the handler begins a stream. The lock is held.
@@ -67,7 +66,7 @@ func (x *httpExchange) respondToCall() *sharedResponse {
 		return r
 	}
 	r := newSharedResponse(x.w)
-	r.id, r.streams, r.gone = x.m.ID, acceptsStream(x.r), x.r.Context().Done()
+	r.id, r.streams = x.m.ID, acceptsStream(x.r)
 	x.w = r
 	return r
 }
@@ -195,9 +194,6 @@ func (r *sharedResponse) Flush() {
 		r.flush()
 	}
 }
-
-func (r *sharedResponse) carriesQuestions() bool        { return r.streams }
-func (r *sharedResponse) disconnected() <-chan struct{} { return r.gone }
 
 // beginStream begins the response as a stream if nothing has begun it. It returns false if the response cannot be a stream
 // or is over. r.mu is held.

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -27,26 +27,6 @@ type speech struct {
 	serveSessions, serveRequests bool
 }
 
-// sessionSpeech decides which revision the requests of a session use.
-type sessionSpeech interface {
-	// findRevision returns the revision of a session's request. It returns nil if that revision has
-	// no tasks.
-	findRevision(s *session, caller mcptask.Caller, m *message) protocol.Teller
-	// tasklessRevision returns the revision that decides how calls are answered in a session
-	// without tasks.
-	tasklessRevision() protocol.Teller
-	// declareTasks adds the task capability of a revision to the result of an initialize or
-	// tools/list. version is the session's protocol version.
-	declareTasks(caller mcptask.Caller, version, method string, result json.RawMessage) (json.RawMessage, error)
-	// canPush reports whether sessions of a protocol version receive messages about tasks on their
-	// streams.
-	canPush(version string) bool
-	// negotiate decides how a call is answered in a revision.
-	negotiate(d protocol.Teller, caller mcptask.Caller, tool mcptask.ToolSpec, params protocol.Params) (mcptask.CallRequest, error)
-	// prepareFlow adapts the flow of a call, and the way of its answer, to the call's revision.
-	prepareFlow(x exchange, flow *Flow, s *session, d protocol.Teller)
-}
-
 // newSpeech selects the revisions for a gateway from those that a server supports. If only is not
 // "", it selects that revision alone.
 func newSpeech(revisions []string, only string) speech {
@@ -57,17 +37,21 @@ func newSpeech(revisions []string, only string) speech {
 		revisions = slices.DeleteFunc(slices.Clone(revisions), func(revision string) bool { return revision != only })
 	}
 	s := speech{names: revisions, legacy: protocol.Server20251125{}, modern: protocol.Server20260728{}, serveSessions: sessions, serveRequests: requests}
-	for _, d := range protocol.Servers() {
+	for _, d := range slices.Concat(protocol.Servers(), unofficial.Servers()) {
 		if !slices.Contains(revisions, d.Revision()) {
 			continue
 		}
-		if teller, ok := d.(protocol.Teller); ok {
-			s.legacy, s.inSessions = teller, true
-		} else {
+		switch d := d.(type) {
+		case signalled:
+			s.signalled = append(s.signalled, d)
+		case protocol.Teller:
+			if !s.inSessions { // the release candidate is spoken if the release is not
+				s.legacy, s.inSessions = d, true
+			}
+		default:
 			s.modern, s.inRequests = d, true
 		}
 	}
-	s.addUnofficial(revisions)
 	return s
 }
 
@@ -133,30 +117,19 @@ func (s *speech) sessionRevision(version string) string {
 	return version
 }
 
-// officialSpeech implements sessionSpeech for the official revisions: a session uses the revision
-// that it has negotiated.
-type officialSpeech struct{ g *Gateway }
-
-func (n officialSpeech) findRevision(s *session, _ mcptask.Caller, _ *message) protocol.Teller {
-	if s == nil || !n.g.hasTasks(s.revision) {
-		return nil
+// findRevision returns the revision of a session's request. It returns nil if that revision has no tasks.
+func (g *Gateway) findRevision(s *session, caller mcptask.Caller, m *message) (own protocol.Teller) {
+	if s != nil && g.hasTasks(s.revision) {
+		own = g.legacy
 	}
-	return n.g.legacy
+	return g.unofficial.findRevision(own, s, caller, m)
 }
 
-func (n officialSpeech) tasklessRevision() protocol.Teller { return n.g.legacy }
-
-func (n officialSpeech) declareTasks(caller mcptask.Caller, version, method string, result json.RawMessage) (json.RawMessage, error) {
-	if !n.g.hasTasks(version) {
-		return result, nil
+// declareTasks adds the task capability of a revision to the result of an initialize or tools/list. version is the
+// session's protocol version.
+func (g *Gateway) declareTasks(caller mcptask.Caller, version, method string, result json.RawMessage) (json.RawMessage, error) {
+	if !g.hasTasks(version) {
+		return g.unofficial.declareTasks(caller, method, result)
 	}
-	return n.g.legacy.Decorate(n.g.server, caller, method, result)
+	return g.legacy.Decorate(g.server, caller, method, result)
 }
-
-func (n officialSpeech) canPush(version string) bool { return n.g.hasTasks(version) }
-
-func (n officialSpeech) negotiate(d protocol.Teller, _ mcptask.Caller, tool mcptask.ToolSpec, params protocol.Params) (mcptask.CallRequest, error) {
-	return d.Negotiate(tool, fallback.Concerns(n.g.server, tool.Name), params)
-}
-
-func (officialSpeech) prepareFlow(exchange, *Flow, *session, protocol.Teller) {}

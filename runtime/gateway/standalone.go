@@ -11,7 +11,7 @@ import (
 
 // serveStandalone forwards a session's GET stream and adds the questions of its tasks.
 func (g *Gateway) serveStandalone(w http.ResponseWriter, r *http.Request, s *session) {
-	if !g.canPush(s.revision) {
+	if !g.hasTasks(s.revision) && g.unofficial == nil {
 		g.forwardStream(g.config.Stateful, w, r)
 		return
 	}

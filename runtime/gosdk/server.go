@@ -221,8 +221,7 @@ func (t taskTools) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 
 // newProgressFunc returns a function that sends the progress of a call. For a plain call it uses
 // the call's own stream. For a task it uses the session's standalone stream, because the call's
-// stream is closed by then, unless the call is held. Progress of a task carries its ID (C-61,
-// C-67).
+// stream is closed by then. Progress of a task carries its ID (C-61, C-67).
 func newProgressFunc(ctx context.Context, session *mcp.ServerSession, flow *gateway.Flow, token any) mcptask.ProgressFunc {
 	return func(taskID string, done, total float64, message string) {
 		params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: done, Total: total, Message: message}
@@ -234,9 +233,7 @@ func newProgressFunc(ctx context.Context, session *mcp.ServerSession, flow *gate
 			if flow.Related != nil {
 				params.Meta = flow.Related(taskID)
 			}
-			if !flow.Held {
-				send = context.Background() // the call's context ends with its stream
-			}
+			send = context.Background() // the call's context ends with its stream
 		}
 		// Progress is best effort: the client may be gone.
 		_ = session.NotifyProgress(send, params)

@@ -32,8 +32,9 @@ func DecodeObject[T any](data []byte, fields any, additional *map[string]T) erro
 	if err := json.Unmarshal(data, &rest); err != nil {
 		return err
 	}
-	for field := range reflect.TypeOf(fields).Elem().Fields() {
-		if tag := field.Tag.Get("json"); tag != "-" {
+	known := reflect.TypeOf(fields).Elem()
+	for i := range known.NumField() {
+		if tag := known.Field(i).Tag.Get("json"); tag != "-" {
 			name, _, _ := strings.Cut(tag, ",")
 			delete(rest, name)
 		}

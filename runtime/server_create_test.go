@@ -365,8 +365,8 @@ func TestRetention(t *testing.T) {
 		wish *time.Duration
 		want time.Duration
 	}{
-		{nil, time.Hour}, {new(time.Duration(0)), time.Hour}, {new(-time.Second), time.Hour}, {new(time.Minute), time.Hour},
-		{new(2 * time.Hour), 2 * time.Hour}, {new(3 * time.Hour), 2 * time.Hour}, {new(time.Duration(1<<63 - 1)), 2 * time.Hour},
+		{nil, time.Hour}, {pointer(time.Duration(0)), time.Hour}, {pointer(-time.Second), time.Hour}, {pointer(time.Minute), time.Hour},
+		{pointer(2 * time.Hour), 2 * time.Hour}, {pointer(3 * time.Hour), 2 * time.Hour}, {pointer(time.Duration(1<<63 - 1)), 2 * time.Hour},
 	} {
 		reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask, TTL: c.wish})
 		if err != nil || reply.Task.TTL() != c.want {
@@ -548,3 +548,6 @@ func TestLineIsShown(t *testing.T) {
 		}
 	})
 }
+
+// pointer returns a pointer to a value.
+func pointer[T any](v T) *T { return &v }

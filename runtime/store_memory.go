@@ -97,7 +97,8 @@ func (s *memoryStore) Create(_ context.Context, r Record, quota Quota) (Record, 
 	if err := quota.Check(&r, s.readTally(&r), r.Usage()); err != nil {
 		return r, err
 	}
-	e := new(r.Clone())
+	copied := r.Clone()
+	e := &copied
 	e.Version = 1
 	s.entries.Set(r.ID, e)
 	if r.IdempotencyKey != "" {

@@ -17,9 +17,9 @@ func TestZeroValues(t *testing.T) {
 	}{
 		{issues.CreateIssueInput{}, `{"owner":"","repo":"","title":"","labels":[]}`},
 		{issues.ListIssuesInput{}, `{"owner":"","repo":""}`},
-		{issues.ListIssuesInput{IncludeBody: new(false), Labels: []string{}}, `{"owner":"","repo":"","labels":[],"includeBody":false}`},
+		{issues.ListIssuesInput{IncludeBody: pointer(false), Labels: []string{}}, `{"owner":"","repo":"","labels":[],"includeBody":false}`},
 		{nasty.ObjectsInput{}, `{"counts":{"total":0,"seen":[]},"nullable":{}}`},
-		{nasty.NumbersInput{Off: new(int64(0))}, `{"off":0}`},
+		{nasty.NumbersInput{Off: pointer(int64(0))}, `{"off":0}`},
 		{nasty.LooseInput{}, `{}`},
 		{nasty.LooseInput{AdditionalProperties: map[string]any{"a": 1}}, `{"a":1}`},
 	} {
@@ -29,3 +29,6 @@ func TestZeroValues(t *testing.T) {
 		}
 	}
 }
+
+// pointer returns a pointer to a value.
+func pointer[T any](v T) *T { return &v }

@@ -33,14 +33,17 @@ type state struct {
 	Filter mcptask.Filter
 }
 
+// yes and no are for filters, which take a pointer.
+var yes, no = true, false
+
 var states = []state{
 	{"unfinished", mcptask.Filter{Unfinished: true}},
 	{"queued", mcptask.Filter{Phase: mcptask.PhaseQueued}},
 	{"running", mcptask.Filter{Phase: mcptask.PhaseRunning}},
 	{"input_required", mcptask.Filter{Phase: mcptask.PhaseInputRequired}},
 	{"done", mcptask.Filter{Phase: mcptask.PhaseDone}},
-	{"result", mcptask.Filter{Outcome: mcptask.OutcomeResult, IsError: new(false)}},
-	{"tool_error", mcptask.Filter{Outcome: mcptask.OutcomeResult, IsError: new(true)}},
+	{"result", mcptask.Filter{Outcome: mcptask.OutcomeResult, IsError: &no}},
+	{"tool_error", mcptask.Filter{Outcome: mcptask.OutcomeResult, IsError: &yes}},
 	{"error", mcptask.Filter{Outcome: mcptask.OutcomeError}},
 	{"cancelled", mcptask.Filter{Outcome: mcptask.OutcomeCancelled}},
 }

@@ -71,7 +71,7 @@ func BenchmarkHeld(b *testing.B) {
 			}
 			defer func() { _ = conn.Close() }()
 			held := make([]*mcptask.Call[struct{}], calls)
-			if err := together(calls, func(number int64) (err error) {
+			if err := wiretest.Together(calls, func(number int64) (err error) {
 				held[number], err = mcptask.Start[struct{}](b.Context(), conn, "hold", struct{}{})
 				return err
 			}); err != nil {
@@ -222,7 +222,7 @@ func startHeldServer(b *testing.B) (url string) {
 
 // serveHeld serves a tool whose tasks do not end, until the standard input does.
 func serveHeld(b *testing.B) {
-	options := unlimited()
+	options := wiretest.Unlimited()
 	options.Concurrency, options.Logger = 1<<20, slog.New(slog.DiscardHandler)
 	hold := mcptask.NewTool(mcptask.ToolSpec{
 		Name: "hold", InputSchema: mcptask.NoArguments, Policy: mcptask.Policy{Task: mcptask.TaskRequired, Poll: heldPoll},

@@ -296,7 +296,8 @@ func (s *receiving) createTask(ctx context.Context, tasks *mcptask.Server, id, m
 		call.IdempotencyKey = "request " + s.nonce + hex.EncodeToString(sum[:])
 	}
 	if call.TTL == nil || *call.TTL == 0 {
-		call.TTL = new(mcptask.DefaultTTL)
+		ttl := mcptask.DefaultTTL
+		call.TTL = &ttl
 	}
 	arguments := params.All()
 	delete(arguments, "task")

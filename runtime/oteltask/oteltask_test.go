@@ -193,7 +193,7 @@ func tellAttribute(a attribute.KeyValue) string {
 	case "mcptask.task.id", "server.port", "jsonrpc.request.id", "mcp.protocol.version":
 		return string(a.Key)
 	}
-	return fmt.Sprintf("%s=%s", a.Key, a.Value.String())
+	return fmt.Sprintf("%s=%s", a.Key, a.Value.Emit())
 }
 
 var update = flag.Bool("update", false, "rewrite the files in testdata")

@@ -282,7 +282,8 @@ func (s *Store) queueState(b *pgx.Batch, keys durable.Keys, state *durable.State
 			var id []byte
 			var r durable.Row
 			_, err := pgx.ForEachRow(rows, []any{&id, &r.Seq, &r.Version, &r.Created, &r.Bytes, &r.Done, &r.Asked, &r.Mark}, func() error {
-				state.Rows[string(id)] = new(r)
+				row := r
+				state.Rows[string(id)] = &row
 				return nil
 			})
 			return err

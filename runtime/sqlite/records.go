@@ -117,7 +117,7 @@ func (s *Store) Get(ctx context.Context, id string) (record mcptask.Record, err 
 func (s *Store) readTombstone(r *session, id string) (mcptask.Record, error) {
 	var principal *string
 	if err := r.query(byTombstone, func(rows *sql.Rows) error {
-		principal = new("")
+		principal = new(string)
 		return rows.Scan(principal)
 	}, []byte(id), durable.Micros(s.past.Now())); err != nil {
 		return mcptask.Record{}, err

@@ -34,7 +34,6 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/steady"
-	driver "modernc.org/sqlite"
 )
 
 // Synchronous says what a power cut may cost.
@@ -163,11 +162,11 @@ func openDatabase(path string) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
 	}
-	connector, err := driver.NewConnector(name)
+	db, err := sql.Open("sqlite", name)
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
 	}
-	return sql.OpenDB(connector), nil
+	return db, nil
 }
 
 func isDirectory(path string) bool {

@@ -68,6 +68,7 @@ func testInspector(k *kit) {
 	slices.SortFunc(want, func(a, b mcptask.Record) int {
 		return -cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
+	yes, no := true, false
 	filters := []mcptask.Filter{
 		{}, {Principal: "p"}, {Principal: "nobody"}, {Tool: "s"}, {Worker: "w1"}, {Phase: mcptask.PhaseDone},
 		{Phase: mcptask.PhaseRunning, Tool: "t"}, {Outcome: mcptask.OutcomeError}, {Outcome: mcptask.OutcomeCancelled, Phase: mcptask.PhaseQueued},
@@ -80,7 +81,7 @@ func testInspector(k *kit) {
 		{CreatedFrom: time.UnixMicro(math.MinInt64)}, {CreatedFrom: time.UnixMicro(math.MaxInt64)}, {CreatedUntil: time.UnixMicro(math.MinInt64)},
 		{CreatedUntil: time.UnixMicro(math.MaxInt64)}, {CreatedFrom: k.minutesAfter(-2), CreatedUntil: k.minutesAfter(-5)},
 		{IDPrefix: "t1"}, {IDPrefix: "t07"}, {IDPrefix: "t"}, {IDPrefix: "t070"}, {IDPrefix: "u"}, {IDPrefix: "\xff"}, {IDPrefix: "t\x80"}, {IDPrefix: "t\xff\xff"}, {IDPrefix: "t1\xff"}, {IDPrefix: "t0", Phase: mcptask.PhaseDone},
-		{IsError: new(true)}, {IsError: new(false)}, {IsError: new(false), Outcome: mcptask.OutcomeResult}, {IsError: new(true), Unfinished: true},
+		{IsError: &yes}, {IsError: &no}, {IsError: &no, Outcome: mcptask.OutcomeResult}, {IsError: &yes, Unfinished: true},
 		{Phase: "odd"}, {Outcome: "odd"}, {CreatedFrom: k.minutesAfter(-5)}, {CreatedUntil: k.minutesAfter(-5)},
 		{CreatedFrom: k.minutesAfter(-6), CreatedUntil: k.minutesAfter(-2), Unfinished: true, OldestFirst: true},
 	}

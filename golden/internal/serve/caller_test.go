@@ -74,3 +74,6 @@ func TestCaller(t *testing.T) {
 		})
 	})
 }
+
+// pointer returns a pointer to a value.
+func pointer[T any](v T) *T { return &v }

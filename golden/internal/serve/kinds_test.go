@@ -21,9 +21,9 @@ func TestKinds(t *testing.T) {
 		text, x, one := "text", "x", 1
 		date := time.Date(2026, 2, 28, 0, 0, 0, 0, time.UTC)
 		// The limits of its tags stand, so the zero value is not one of its own.
-		least := kinds.Fields{Bool: new(false), Int: 1, Float: 0.5, String: "a", Enum: nil, Raw: json.RawMessage("null"), Tagged: kinds.Stamp{Time: date}}
+		least := kinds.Fields{Bool: pointer(false), Int: 1, Float: 0.5, String: "a", Enum: nil, Raw: json.RawMessage("null"), Tagged: kinds.Stamp{Time: date}}
 		full := kinds.Fields{
-			Bool: new(true), Int: 10, Uint8: 255, Float: 1.5, Quoted: -7, String: "b,c", Plain: `<&"\`, Bytes: []byte{0, 255},
+			Bool: pointer(true), Int: 10, Uint8: 255, Float: 1.5, Quoted: -7, String: "b,c", Plain: `<&"\`, Bytes: []byte{0, 255},
 			Array: [3]int{1, 2, 3}, Nested: [][]string{nil, {}, {"a"}}, Pointer: &text, Enum: &x, Left: &text,
 			Map: map[string]*int{"a": nil, "b": &one}, Numbers: map[int]string{-1: "a", 2: "b"}, Unsigned: map[uint]any{1: "a"},
 			Hosts: map[netip.Addr]kinds.On{netip.MustParseAddr("::1"): true}, Any: map[string]any{"a": []any{1.0, nil}},

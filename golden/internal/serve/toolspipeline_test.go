@@ -17,15 +17,15 @@ func TestToolsPipeline(t *testing.T) {
 	}
 	serve.Each(t, answer, []string{"Approval"}, func(s *serve.Session) {
 		var client pipeline.Jobs = pipeline.NewJobsClient(s)
-		run := pipeline.RunPipelineInput{Repository: "https://example.com/a", Branch: new("main"), Steps: []string{"build"}}
+		run := pipeline.RunPipelineInput{Repository: "https://example.com/a", Branch: pointer("main"), Steps: []string{"build"}}
 		ran := pipeline.RunPipelineOutput{
 			Passed: true, Steps: []pipeline.Step{{Name: "build", Took: int64(time.Minute)}},
 		}
 		serve.Returns(s, "run_pipeline", client.RunPipeline, run, ran)
 		deploy := pipeline.DeployServiceInput{
-			Service: "api", Environment: pipeline.EnvironmentStaging, Version: new("1"),
+			Service: "api", Environment: pipeline.EnvironmentStaging, Version: pointer("1"),
 		}
-		shipped := pipeline.DeployServiceOutput{Version: "1", URL: new("staging"), Deployed: pipelineTime}
+		shipped := pipeline.DeployServiceOutput{Version: "1", URL: pointer("staging"), Deployed: pipelineTime}
 		serve.Returns(s, "deploy_service", client.DeployService, deploy, shipped)
 		lint := pipeline.LintFileInput{Path: "a.go"}
 		found := pipeline.LintFileOutput{Findings: []pipeline.Finding{{Line: 1, Message: "a.go"}}}

@@ -49,7 +49,8 @@ func (s *shelf) Transact(ctx context.Context, keys Keys, decide func(*State) *Pl
 	}
 	for _, id := range keys.IDs {
 		if row, ok := s.rows[id]; ok {
-			state.Rows[id] = new(*row)
+			copied := *row
+			state.Rows[id] = &copied
 		}
 	}
 	for id, r := range s.records {
@@ -97,7 +98,8 @@ func (s *shelf) carryOut(plan *Plan) (Mark, error) {
 			w.Row.Seq = s.seq
 			fallthrough
 		case Update:
-			s.records[w.Record.ID], s.rows[w.Record.ID] = copyRecord(w.Record), new(*w.Row)
+			row := *w.Row
+			s.records[w.Record.ID], s.rows[w.Record.ID] = copyRecord(w.Record), &row
 		case Remove, Bury:
 			delete(s.records, w.Record.ID)
 			delete(s.rows, w.Record.ID)

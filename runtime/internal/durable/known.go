@@ -51,7 +51,8 @@ func (k *known) state(ops []*op, keys Keys) *State {
 		row, ok := k.rows[id]
 		switch {
 		case ok:
-			s.Rows[id] = new(*row)
+			copied := *row
+			s.Rows[id] = &copied
 		case o.kind == Insert:
 			created[id] = true
 		case !created[id]:

@@ -18,8 +18,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Options say how a server runs. The zero value is right for most tests.
@@ -108,14 +106,23 @@ func (s *Server) exec(t testing.TB, sql string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, s.dsn("postgres"))
-	if err != nil {
+	if _, err := query(ctx, s.dsn("postgres"), sql); err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(ctx) //nolint:errcheck // the statement has told already
-	if _, err := conn.Exec(ctx, sql); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+}
+
+// query runs a statement in the database of a DSN and returns its rows as text. It does so by psql, so that the kit
+// needs no driver.
+func query(ctx context.Context, dsn, sql string) (string, error) {
+	psql, err := findProgram("psql")
+	if err != nil {
+		return "", err
 	}
+	out, err := exec.CommandContext(ctx, psql, "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--dbname", dsn, "--command", sql).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", sql, err, out)
+	}
+	return strings.TrimSpace(string(out)), nil
 }
 
 // patience is how long a server may take to start, or a statement to run.
@@ -124,8 +131,10 @@ const patience = time.Minute
 // findPrograms skips the test if PostgreSQL is missing.
 func findPrograms(t testing.TB) {
 	t.Helper()
-	if _, err := findProgram("initdb"); err != nil {
-		skip(t, err)
+	for _, name := range []string{"initdb", "postgres", "psql"} {
+		if _, err := findProgram(name); err != nil {
+			skip(t, err)
+		}
 	}
 }
 
@@ -270,9 +279,9 @@ func startWatched(directory, signal string, unprivileged func(*exec.Cmd), progra
 // awaitAnswer waits until the server in a directory answers.
 func awaitAnswer(ctx context.Context, directory, dsn string) error {
 	for {
-		conn, err := pgx.Connect(ctx, dsn)
+		_, err := query(ctx, dsn, "SELECT 1")
 		if err == nil {
-			return conn.Close(ctx)
+			return nil
 		}
 		select {
 		case <-ctx.Done():

@@ -7,19 +7,13 @@ import (
 	"os/exec"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // readOne reads one value from a database.
 func readOne(t *testing.T, dsn, sql string) (value string) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
+	value, err := query(t.Context(), dsn, sql)
 	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context()) //nolint:errcheck // the value has been read
-	if err := conn.QueryRow(t.Context(), sql).Scan(&value); err != nil {
 		t.Fatal(err)
 	}
 	return value

@@ -51,7 +51,7 @@ func (impl) Describe(_ context.Context, in jobs.BuildInput) (string, error) {
 func (impl) Sort(_ context.Context, in jobs.Page[jobs.Mode]) (jobs.Page[jobs.Entry[jobs.Mode, jobs.Priority]], error) {
 	var out jobs.Page[jobs.Entry[jobs.Mode, jobs.Priority]]
 	for _, mode := range in.Items {
-		out.Items = append(out.Items, jobs.Entry[jobs.Mode, jobs.Priority]{Key: mode, Value: new(jobs.PriorityHigh)})
+		out.Items = append(out.Items, jobs.Entry[jobs.Mode, jobs.Priority]{Key: mode, Value: pointer(jobs.PriorityHigh)})
 	}
 	return out, nil
 }
@@ -92,7 +92,7 @@ func TestHTTP(t *testing.T) {
 			text, err := files.Describe(ctx, in)
 			wants(t, "about api", text, err)
 			sorted, err := files.Sort(ctx, jobs.Page[jobs.Mode]{Items: []jobs.Mode{jobs.ModeFull}})
-			wants(t, []jobs.Entry[jobs.Mode, jobs.Priority]{{Key: jobs.ModeFull, Value: new(jobs.PriorityHigh)}}, sorted.Items, err)
+			wants(t, []jobs.Entry[jobs.Mode, jobs.Priority]{{Key: jobs.ModeFull, Value: pointer(jobs.PriorityHigh)}}, sorted.Items, err)
 
 			var failed *mcptask.ToolError
 			if _, err := client.Build(ctx, jobs.BuildInput{Name: "broken"}); !errors.As(err, &failed) {
@@ -200,3 +200,6 @@ func wants[T any](t *testing.T, want, got T, err error) {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
 }
+
+// pointer returns a pointer to a value.
+func pointer[T any](v T) *T { return &v }

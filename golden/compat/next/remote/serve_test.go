@@ -56,7 +56,7 @@ func TestHTTP(t *testing.T) {
 				t.Fatal(err)
 			}
 			built, err := again.Wait(ctx)
-			wants(t, remote.JobsBuildOutput{Done: true, Note: new("full")}, built, err)
+			wants(t, remote.JobsBuildOutput{Done: true, Note: pointer("full")}, built, err)
 			described, err := client.Describe(ctx, remote.DescribeInput{Name: "api"})
 			wants(t, "about api", described.Text(), err)
 			sorted, err := client.Sort(ctx, remote.SortInput{Items: []remote.Mode{remote.ModeFast}})
@@ -71,3 +71,6 @@ func wants[T any](t *testing.T, want, got T, err error) {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
 }
+
+// pointer returns a pointer to a value.
+func pointer[T any](v T) *T { return &v }

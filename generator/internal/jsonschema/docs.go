@@ -9,8 +9,10 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
@@ -74,9 +76,22 @@ func (d *docs) isOwn(obj types.Object) bool {
 // isStandardLibrary reports whether a file belongs to the standard library. Its comments change
 // with the Go release, and generated code must not.
 func isStandardLibrary(name string) bool {
-	root := build.Default.GOROOT
-	return strings.HasPrefix(name, "$GOROOT") || root != "" && strings.HasPrefix(name, root+string(filepath.Separator))
+	if !filepath.IsAbs(name) { // "$GOROOT/src/time/time.go", or "time/time.go" with -trimpath
+		first, _, _ := strings.Cut(name, "/")
+		return !strings.Contains(first, ".")
+	}
+	root := findGOROOT()
+	return root != "" && strings.HasPrefix(name, root+string(filepath.Separator))
 }
+
+// findGOROOT returns the directory of Go. A program that was built with -trimpath does not know it.
+var findGOROOT = sync.OnceValue(func() string {
+	if build.Default.GOROOT != "" {
+		return build.Default.GOROOT
+	}
+	out, _ := exec.Command("go", "env", "GOROOT").Output() // without the go command nothing was loaded
+	return strings.TrimSpace(string(out))
+})
 
 func collectNotes(fset *token.FileSet, file *ast.File) map[spot]note {
 	found := map[spot]note{}

@@ -68,8 +68,10 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 			return removeBodies(parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution))
 		},
 	}
+	// Comments of other packages are in the files that export data names, so GOFLAGS=-trimpath must not cut the names.
+	config.BuildFlags = []string{"-trimpath=false"}
 	if cfg.Tags != "" {
-		config.BuildFlags = []string{"-tags=" + cfg.Tags}
+		config.BuildFlags = append(config.BuildFlags, "-tags="+cfg.Tags)
 	}
 	loaded, err := packages.Load(config, cfg.Patterns...)
 	if err == nil {

@@ -7,9 +7,9 @@ BENCH ?= .
 
 # All tests. Those that miss a program (node, curl) say so and are skipped.
 test:
-	go test ./...
+	go test work
 
-# The tests with the build tag long, which go test ./... leaves out, whole. CI runs them with -short, in which the
+# The tests with the build tag long, which go test work leaves out, whole. CI runs them with -short, in which the
 # longest run samples of themselves. Then the harder forms of two of them, for as long as KILLS and SIEGETIME say.
 soak:
 	bash .ci/run long
@@ -35,9 +35,9 @@ temporal-server:
 bench-temporal: temporal-server
 	go -C examples/temporal test -run '^$$' -bench . -benchtime 10s -count 3 ./internal/proof
 
-# All tests under the race detector.
+# The tests of the runtime, in which goroutines meet, under the race detector.
 race:
-	go test -race ./...
+	bash .ci/run race
 
 # The linter, in the version that CI has.
 lint:
@@ -47,6 +47,7 @@ lint:
 generate:
 	go generate ./runtime/...
 	go generate ./...
+	go -C examples generate ./...
 	go -C examples/temporal generate ./...
 
 # The golden files, generated packages and error cases both. Read the diff before you commit it.

@@ -1,6 +1,7 @@
 package golden_test
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -59,13 +60,19 @@ func TestRooms(t *testing.T) {
 	}
 }
 
-// TestNoTemporal checks that this module requires nothing of Temporal.
-func TestNoTemporal(t *testing.T) {
-	for _, name := range []string{"go.mod", "go.sum"} {
-		for line := range strings.Lines(readFile(t, "../"+name)) {
-			if strings.Contains(line, "go.temporal.io") {
-				t.Errorf("%s names Temporal: %s\tEvery program with generated code would get its modules. What needs Temporal belongs to the module "+
-					"runtime/temporal or examples/temporal: move it there, and run go mod tidy", name, line)
+// TestLightModules checks that the modules that users get require nothing of the databases, exporters and SDKs that they do
+// not link. Otherwise their go.mod would have it too, or a newer version of it.
+func TestLightModules(t *testing.T) {
+	heavy := map[string]string{ // with the modules that may require it
+		"go.temporal.io": "", "github.com/prometheus": "", "github.com/chromedp": "",
+		"modernc.org": "runtime/sqlite", "github.com/jackc": "runtime/postgres", "go.opentelemetry.io": "runtime/oteltask",
+		"github.com/mark3labs": "runtime/mcpgo",
+	}
+	for _, module := range []string{".", "runtime/sqlite", "runtime/postgres", "runtime/oteltask", "runtime/mcpgo"} {
+		text := readFile(t, "../"+module+"/go.mod")
+		for name, owner := range heavy {
+			if module != owner && strings.Contains(text, "\t"+name+"/") {
+				t.Errorf("%s/go.mod requires a module of %s: move what needs it to a module of its own, and run go mod tidy", module, name)
 			}
 		}
 	}
@@ -73,14 +80,26 @@ func TestNoTemporal(t *testing.T) {
 
 // TestModules checks that CI knows each module of the repository: ./... does not enter those below this one.
 func TestModules(t *testing.T) {
-	list := regexp.MustCompile(`(?m)^modules="(.*)"$`).FindStringSubmatch(readFile(t, "../.ci/run"))
-	if list == nil {
-		t.Fatal(".ci/run has no list of modules any more")
+	script := readFile(t, "../.ci/run")
+	list := func(name string) []string {
+		found := regexp.MustCompile(`(?m)^` + name + `="(.*)"$`).FindStringSubmatch(script)
+		if found == nil {
+			t.Fatalf(".ci/run has no list %s any more", name)
+		}
+		return strings.Fields(found[1])
 	}
-	known := strings.Fields(list[1])
+	joined := list("joined")
+	known := slices.Concat(joined, list("apart"), list("modules")[2:])
 	slices.Sort(known)
 	if found := modules(t); !slices.Equal(known, found) {
-		t.Errorf(".ci/run checks the modules %v, and there are %v: change its list", known, found)
+		t.Errorf(".ci/run checks the modules %v, and there are %v: change its lists", known, found)
+	}
+	var used []string
+	for _, match := range regexp.MustCompile(`(?m)^\t\./?(\S*)$`).FindAllStringSubmatch(readFile(t, "../go.work"), -1) {
+		used = append(used, cmp.Or(match[1], "."))
+	}
+	if !slices.Equal(used, joined) {
+		t.Errorf(".ci/run says that go.work joins %v, and it joins %v: change its list", joined, used)
 	}
 }
 
@@ -110,9 +129,16 @@ func modules(t *testing.T) (found []string) {
 	return found
 }
 
-// TestGoVersions checks that all modules need the same release of Go, and that none needs a patch of it.
+// TestGoVersions checks that all modules need the same release of Go, and that none needs a patch of it unless a
+// dependency does.
 func TestGoVersions(t *testing.T) {
-	const forced = "examples/temporal/testserver" // by the Temporal server
+	forced := map[string]string{
+		"examples/temporal/testserver": "the Temporal server",
+		"examples/temporal":            "Temporal's SDK",
+		"runtime/temporal":             "Temporal's SDK",
+		"runtime/mcpgo":                "mcp-go, since it has titles of tools",
+		"examples":                     "mcp-go",
+	}
 	line := regexp.MustCompile(`(?m)^go (1\.\d+)(\.\d+)?$`)
 	root := line.FindStringSubmatch(readFile(t, "../go.mod"))
 	if root == nil {
@@ -123,9 +149,10 @@ func TestGoVersions(t *testing.T) {
 		switch version := line.FindStringSubmatch(text); {
 		case version == nil:
 			t.Errorf("%s/go.mod has no go line", module)
+		case forced[module] != "":
 		case version[1] != root[1]:
 			t.Errorf("%s/go.mod needs Go %s, and go.mod %s: they have to be the same", module, version[1], root[1])
-		case version[2] != "" && version[2] != ".0" && module != forced:
+		case version[2] != "" && version[2] != ".0":
 			t.Errorf("%s/go.mod has %q, which shuts out older patches of Go %s: leave out the patch, or require a dependency that does without", module, version[0], version[1])
 		}
 		if strings.Contains(text, "\ntoolchain ") {

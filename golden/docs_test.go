@@ -86,7 +86,7 @@ func TestDocsSnippets(t *testing.T) {
 func renderScaffold(t *testing.T) generator.Scaffold {
 	t.Helper()
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, "go.mod"), "module example.com/hello\n\ngo 1.26\n")
+	writeFile(t, filepath.Join(dir, "go.mod"), "module example.com/hello\n\ngo 1.25\n")
 	scaffold, err := generator.NewScaffold(t.Context(), generator.ScaffoldConfig{Dir: dir})
 	if err != nil {
 		t.Fatal(err)

@@ -118,14 +118,14 @@ type Result struct{}
 // writeStub writes the module that those of writeModule stand beside.
 func writeStub(t *testing.T, root string) {
 	t.Helper()
-	writeFile(t, filepath.Join(root, "mcptask", "go.mod"), "module github.com/mcptaskgen/mcptaskgen\n\ngo 1.26\n")
+	writeFile(t, filepath.Join(root, "mcptask", "go.mod"), "module github.com/mcptaskgen/mcptaskgen\n\ngo 1.25\n")
 	writeFile(t, filepath.Join(root, "mcptask", "runtime", "runtime.go"), runtimeStub)
 }
 
 // writeModule makes a directory a module that links against the stub.
 func writeModule(t *testing.T, dir, path string) {
 	t.Helper()
-	writeFile(t, filepath.Join(dir, "go.mod"), "module "+path+"\n\ngo 1.26\n\n"+
+	writeFile(t, filepath.Join(dir, "go.mod"), "module "+path+"\n\ngo 1.25\n\n"+
 		"require github.com/mcptaskgen/mcptaskgen v0.0.0\n\n"+
 		"replace github.com/mcptaskgen/mcptaskgen => ../mcptask\n")
 }

@@ -79,7 +79,7 @@ var arrows = []arrow{
 		"runtime", "runtime/gateway", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/wire", "internal/form", "runtime/internal/guard", "runtime/internal/hook",
 		"runtime/internal/text",
 		"github.com/modelcontextprotocol/go-sdk/...", "github.com/google/jsonschema-go/...",
-	}, slices.Concat(runtimeTests, []string{"runtime/oteltask", "go.opentelemetry.io/otel/..."})},
+	}, runtimeTests},
 	{"runtime/gosdk/internal/...", []string{"runtime/..."}, slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."})},
 	{"runtime/oteltask", []string{"runtime", "runtime/internal/guard", "runtime/internal/text", "go.opentelemetry.io/otel/..."}, slices.Concat(runtimeTests, []string{
 		"go.opentelemetry.io/otel/...", "github.com/modelcontextprotocol/go-sdk/mcp",
@@ -120,7 +120,7 @@ var arrows = []arrow{
 	})},
 	{"runtime/internal/durable/durabletest", []string{"runtime", "runtime/console"}, nil},
 	{"runtime/internal/leak", nil, nil},
-	{"runtime/internal/pgtest", []string{"github.com/jackc/pgx/v5/..."}, nil},
+	{"runtime/internal/pgtest", nil, nil},
 	{"runtime/internal/memnet", nil, runtimeTests},
 	{"runtime/internal/wiretest", slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."}), runtimeTests},
 

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// module precedes the import paths of this module's packages.
+// module precedes the import paths of our packages.
 const module = "github.com/mcptaskgen/mcptaskgen/"
 
 // publicPackages are the packages whose exported names users depend on.
@@ -22,6 +22,9 @@ var publicPackages = []string{
 	"runtime", "runtime/storetest", "runtime/executortest", "runtime/gateway", "runtime/gosdk", "runtime/mcpgo", "runtime/console", "runtime/mcptasktest", "runtime/oteltask",
 	"generator", "generator/analyzer", "generator/commandline",
 }
+
+// modulesBelow are the modules below package mcptask that go.work joins, but for those of tests.
+var modulesBelow = []string{"runtime/mcpgo", "runtime/oteltask", "runtime/postgres", "runtime/sqlite"}
 
 // loadPackages returns the public packages and all below runtime, with their types, by their
 // paths in the module. The tests of the code's structure share one load.
@@ -36,6 +39,9 @@ func loadPackages(t *testing.T) map[string]*packages.Package {
 
 var loadOnce = sync.OnceValues(func() (map[string]*packages.Package, error) {
 	patterns := []string{"./runtime/..."}
+	for _, module := range modulesBelow {
+		patterns = append(patterns, "./"+module+"/...")
+	}
 	for _, path := range publicPackages {
 		patterns = append(patterns, "./"+path)
 	}
@@ -63,7 +69,7 @@ type listedPackage struct {
 	Imports, TestImports, XTestImports []string
 }
 
-// listPackages returns all packages of the module, and all that they link, by import path.
+// listPackages returns all packages of the modules in go.work, and all that they link, by import path.
 func listPackages(t *testing.T) map[string]listedPackage {
 	t.Helper()
 	listed, err := listOnce()
@@ -93,7 +99,7 @@ func findLinked(listed map[string]listedPackage, imports ...string) map[string]b
 }
 
 var listOnce = sync.OnceValues(func() (map[string]listedPackage, error) {
-	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports,TestImports,XTestImports", "./...")
+	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports,TestImports,XTestImports", "work")
 	cmd.Dir = ".."
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -42,9 +42,9 @@ func runScripts(t *testing.T, dir string) {
 	scripts.Run(t, params, map[string]string{
 		"checkout.mod":               checkoutMod, // for a script that needs the runtime as it is
 		"checkout.sum":               checkoutSum,
-		"mcptask/go.mod":             "module github.com/mcptaskgen/mcptaskgen\n\ngo 1.26\n",
+		"mcptask/go.mod":             "module github.com/mcptaskgen/mcptaskgen\n\ngo 1.25\n",
 		"mcptask/runtime/runtime.go": "package mcptask\n\ntype Task struct{}\n\ntype Result struct{}\n",
-		"go.mod": "module example.com/m\n\ngo 1.26\n\nrequire github.com/mcptaskgen/mcptaskgen v0.0.0\n\n" +
+		"go.mod": "module example.com/m\n\ngo 1.25\n\nrequire github.com/mcptaskgen/mcptaskgen v0.0.0\n\n" +
 			"replace github.com/mcptaskgen/mcptaskgen => ./mcptask\n",
 	}, map[string]string{"SCHEMAS": filepath.Join(scripts.Checkout(t), "schema")})
 }

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"mcptaskvet":
 
 // TestScripts runs the command as users do, by itself and by go vet, in a module without the runtime.
 func TestScripts(t *testing.T) {
-	runScripts(t, "testdata/script", map[string]string{"go.mod": "module example.com/app\n\ngo 1.26\n"})
+	runScripts(t, "testdata/script", map[string]string{"go.mod": "module example.com/app\n\ngo 1.25\n"})
 }
 
 // runScripts runs each script of a directory in a module of its own, with files in it.

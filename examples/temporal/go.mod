@@ -4,6 +4,11 @@ go 1.26.0
 
 replace (
 	github.com/mcptaskgen/mcptaskgen => ../..
+	github.com/mcptaskgen/mcptaskgen/examples => ..
+	github.com/mcptaskgen/mcptaskgen/runtime/mcpgo => ../../runtime/mcpgo
+	github.com/mcptaskgen/mcptaskgen/runtime/oteltask => ../../runtime/oteltask
+	github.com/mcptaskgen/mcptaskgen/runtime/postgres => ../../runtime/postgres
+	github.com/mcptaskgen/mcptaskgen/runtime/sqlite => ../../runtime/sqlite
 	github.com/mcptaskgen/mcptaskgen/runtime/temporal => ../../runtime/temporal
 )
 
@@ -12,6 +17,9 @@ tool github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen
 require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/mcptaskgen/mcptaskgen v0.1.0
+	github.com/mcptaskgen/mcptaskgen/examples v0.1.0
+	github.com/mcptaskgen/mcptaskgen/runtime/postgres v0.1.0
+	github.com/mcptaskgen/mcptaskgen/runtime/sqlite v0.1.0
 	github.com/mcptaskgen/mcptaskgen/runtime/temporal v0.1.0
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/riverqueue/river v0.51.1

@@ -144,7 +144,7 @@ func writeFile(t *testing.T, path, content string) {
 func TestFilesSay(t *testing.T) {
 	for _, test := range []struct{ path, pattern, why string }{
 		{".golangci.yml", `(?m)^    generated: disable$`, "users' linters read generated code, so ours do"},
-		{".ci/run", `(?m)^  each "\$checked" "\$scratch/tools/golangci-lint" run --allow-parallel-runners \./\.\.\.$`, "the linter reads all packages"},
+		{".ci/run", `(?m)^  each "\$joined \$apart" "\$scratch/tools/golangci-lint" run --allow-parallel-runners \./\.\.\.$`, "the linter reads all packages"},
 		{".ci/run", `(?m)^ +\(cd "\$copy/\$module" && "\$scratch/tools/golangci-lint" run --allow-parallel-runners \$directories\)$`, "the linter reads generated code without its mark"},
 		{".ci/run", `(?m)^ +\(cd "\$copy/\$module" && "\$scratch/tools/staticcheck" -checks 'all,-QF\*,-ST1023' \$directories\)$`, "staticcheck reads generated code without its mark"},
 		{".ci/run", `-name '\*_gen\.go' -not -path '\*/golden/compat/v\*' -delete`, "CI generates everything again but what released versions wrote"},

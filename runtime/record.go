@@ -198,7 +198,8 @@ func clonePointer[T any](p *T) *T {
 	if p == nil {
 		return nil
 	}
-	return new(*p)
+	copied := *p
+	return &copied
 }
 
 // KeepFixed gives r what never changes of a stored record, its outcome included. A [Store] calls it in Update.

@@ -240,7 +240,7 @@ func (s *Server) cancelUnfinished(ctx context.Context) {
 			s.logger.Warn("unfinished tasks are lost, since they are kept in memory: set Options.Store to a durable store, such as runtime/sqlite", "tasks", lost)
 		}
 	}()
-	inspector := s.store.(Inspector) //nolint:forcetypeassert // a memory store is one
+	inspector := s.store.(Inspector) // a memory store is one
 	for after := (Position{}); ; {
 		left, err := inspector.Scan(ctx, Filter{Unfinished: true}, after, sweepBatch)
 		if err != nil {

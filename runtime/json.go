@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 
@@ -49,12 +50,24 @@ func describeMismatch(err error) error {
 		return errors.New(strings.TrimPrefix(text.Shorten(err.Error(), 200), "json: "))
 	}
 	want := mismatch.Type.Kind().String()
-	switch mismatch.Type.Kind() {
-	case reflect.Struct, reflect.Map, reflect.Interface, reflect.Pointer:
+	_, isNumber := strings.CutPrefix(mismatch.Value, "number ")
+	switch kind := mismatch.Type.Kind(); {
+	case kind >= reflect.Int && kind <= reflect.Float64 && !isNumber:
+		want = "number"
+	case kind >= reflect.Int && kind <= reflect.Int64:
+		bits := 64 - mismatch.Type.Bits()
+		want = fmt.Sprintf("an integer from %d to %d", int64(math.MinInt64)>>bits, int64(math.MaxInt64)>>bits)
+	case kind >= reflect.Uint && kind <= reflect.Uintptr:
+		want = fmt.Sprintf("an integer from 0 to %d", uint64(math.MaxUint64)>>(64-mismatch.Type.Bits()))
+	case kind == reflect.Float32:
+		want = fmt.Sprintf("a number from %v to %v", -math.MaxFloat32, math.MaxFloat32)
+	case kind == reflect.Float64:
+		want = fmt.Sprintf("a number from %v to %v", -math.MaxFloat64, math.MaxFloat64)
+	case kind == reflect.Struct, kind == reflect.Map, kind == reflect.Interface, kind == reflect.Pointer:
 		want = "object"
-	case reflect.Slice:
+	case kind == reflect.Slice:
 		want = "array"
-	case reflect.Bool:
+	case kind == reflect.Bool:
 		want = "boolean"
 	}
 	place := mismatch.Field

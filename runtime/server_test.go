@@ -220,7 +220,7 @@ func TestNewServerReportsEverythingAtOnce(t *testing.T) {
 			`tool "in": input schema: its root must have`,
 			`tool "syntax": input schema: it is not JSON`,
 			`tool "empty": input schema: it is not JSON`,
-			`tool "default": input schema: the handler cannot read the defaults: n: got string, want int`,
+			`tool "default": input schema: the handler cannot read the defaults: n: got string, want number`,
 			`tool "keyword": input schema`,
 			`tool "remote": input schema`, "https://example.com/a.json: put the definition under $defs",
 			`tool "file": output schema`, "file:///etc/passwd: put the definition under $defs",

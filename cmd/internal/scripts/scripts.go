@@ -28,7 +28,7 @@ func Run(t *testing.T, params testscript.Params, files, environment map[string]s
 	params.Setup = func(env *testscript.Env) error {
 		env.Setenv("GOCACHE", caches[0])
 		env.Setenv("GOMODCACHE", caches[1])
-		env.Setenv("GOFLAGS", "-mod=mod")
+		env.Setenv("GOFLAGS", "-mod=mod -trimpath") // what one checkout has compiled serves another
 		env.Setenv("GOPROXY", "off")
 		env.Setenv("GOWORK", "off")
 		for name, value := range environment {

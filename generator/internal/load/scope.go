@@ -71,7 +71,7 @@ func (s *scopeCache) readExportData(path, file string) (*types.Package, error) {
 		return nil, err
 	}
 	defer f.Close()                     //nolint:errcheck // it was only read
-	r, err := gcexportdata.NewReader(f) //nolint:staticcheck // the export files of Go 1.26 and 1.27 are archives, which Read alone refuses
+	r, err := gcexportdata.NewReader(f) // the export files of Go 1.26 and 1.27 are archives, which Read alone refuses
 	if err != nil {
 		return nil, fmt.Errorf("read export data of %s: %w", path, err)
 	}

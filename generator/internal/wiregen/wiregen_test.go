@@ -7,7 +7,9 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -106,7 +108,13 @@ func TestOutputCompiles(t *testing.T) {
 
 // standard imports each package of the standard library once.
 var standard = sync.OnceValue(func() types.Importer {
-	return importer.ForCompiler(token.NewFileSet(), "gc", nil)
+	return importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
+		file, err := exec.Command("go", "list", "-export", "-f", "{{.Export}}", path).Output()
+		if err != nil {
+			return nil, err
+		}
+		return os.Open(strings.TrimSpace(string(file)))
+	})
 })
 
 func typeCheck(t *testing.T, name string, content []byte) *types.Package {

@@ -87,10 +87,15 @@ func (v *Schema) CheckAndFill(ctx context.Context, value json.RawMessage) (json.
 		return value, err
 	}
 	filled, err := fillDefaults(v.rule, c.document, BaseFilled+FilledPerByte*len(value), func(r *rule) []preset { return r.presets })
-	if err == nil && v.mayRefusePresets && len(filled) > len(value) && v.Check(ctx, filled) != nil {
-		return value, nil
+	if err != nil {
+		return filled, err
 	}
-	return filled, err
+	if v.mayRefusePresets && len(filled) > len(value) {
+		if refused := v.Check(ctx, filled); refused != nil {
+			filled = value
+		}
+	}
+	return filled, nil
 }
 
 // check checks a value. exact says that names which differ from a property only in case are refused.

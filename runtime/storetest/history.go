@@ -172,7 +172,7 @@ func (h *history) create(s mcptask.Store, id, unique string) {
 	b.turn <- struct{}{}
 	defer func() { <-b.turn }()
 	r := h.k.newRecord(id, "p", h.k.epoch)
-	r.Trace, r.StatusMessage = unique, "created"
+	r.Nonce, r.Trace, r.StatusMessage = unique, unique, "created"
 	floors := h.copyFloors()
 	r, err := s.Create(h.k.ctx, r, mcptask.Quota{})
 	if h.checkError("Create", err, mcptask.ErrExists) {
@@ -230,7 +230,7 @@ func (h *history) update(s mcptask.Store, id, unique string) {
 	}
 	h.observeRecord("Get", floors, r, false)
 	change := r
-	change.StatusMessage = unique
+	change.Nonce, change.StatusMessage = unique, unique
 	floors, version := h.copyFloors(), r.Version
 	if r, err = s.Update(h.k.ctx, r, change, mcptask.Quota{}); !h.checkError("Update", err, mcptask.ErrNoRecord, mcptask.ErrConflict) {
 		h.observeRecord("Update", floors, r, true)

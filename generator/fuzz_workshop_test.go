@@ -199,7 +199,7 @@ func (w *workshop) check(tb testing.TB, path string, sources map[string][]byte) 
 		}
 		files = append(files, file)
 	}
-	config := types.Config{Importer: w, GoVersion: "go1.26", Error: func(err error) {
+	config := types.Config{Importer: w, GoVersion: "go1.25", Error: func(err error) {
 		var failure types.Error
 		if errors.As(err, &failure) {
 			failures = append(failures, failure)

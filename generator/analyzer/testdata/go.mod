@@ -1,6 +1,6 @@
 module example.com/app
 
-go 1.26
+go 1.25
 
 require github.com/mcptaskgen/mcptaskgen v0.0.0
 

@@ -1,3 +1,3 @@
 module github.com/mcptaskgen/mcptaskgen
 
-go 1.26
+go 1.25

@@ -23,6 +23,7 @@ import (
 // other packages that it needs.
 type docs struct {
 	fset  *token.FileSet
+	dir   string                   // of the package being generated
 	own   map[string]bool          // files of the package being generated
 	files map[string]map[spot]note // by file name
 }
@@ -40,7 +41,7 @@ type note struct {
 }
 
 func newDocs(fset *token.FileSet, pkg *load.Package) *docs {
-	d := &docs{fset: fset, own: map[string]bool{}, files: map[string]map[spot]note{}}
+	d := &docs{fset: fset, dir: pkg.Dir, own: map[string]bool{}, files: map[string]map[spot]note{}}
 	for _, file := range pkg.Files {
 		name := fset.Position(file.Package).Filename
 		d.own[name] = true
@@ -59,13 +60,28 @@ func (d *docs) find(obj types.Object) note {
 	if !ok && !isStandardLibrary(pos.Filename) {
 		fset := token.NewFileSet()
 		// A missing or invalid file has no comments.
-		file, err := parser.ParseFile(fset, pos.Filename, nil, parser.ParseComments|parser.SkipObjectResolution)
+		file, err := parser.ParseFile(fset, d.locate(obj, pos.Filename), nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err == nil {
 			found = collectNotes(fset, file)
 		}
 		d.files[pos.Filename] = found
 	}
 	return found[spot{pos.Line, obj.Name()}]
+}
+
+// locate returns the path of an object's file. Under go vet with -trimpath, a name has its package in place of its
+// directory.
+func (d *docs) locate(obj types.Object, name string) string {
+	if filepath.IsAbs(name) || obj.Pkg() == nil {
+		return name
+	}
+	cmd := exec.Command("go", "list", "-find", "-f", "{{.Dir}}", "--", obj.Pkg().Path())
+	cmd.Dir = d.dir
+	out, err := cmd.Output()
+	if err != nil {
+		return name
+	}
+	return filepath.Join(strings.TrimSpace(string(out)), filepath.Base(name))
 }
 
 // isOwn reports whether an object is in the package being generated.

@@ -62,8 +62,11 @@ func makeModule(t *testing.T) string {
 		}
 		writeFile(t, filepath.Join(dir, name), string(text))
 	}
-	runGo(t, dir, "mod", "edit", "-module", "example.com/temporal",
-		"-replace", path+"="+checkout, "-replace", path+"/runtime/temporal="+filepath.Join(checkout, "runtime", "temporal"))
+	edit := []string{"mod", "edit", "-module", "example.com/temporal", "-replace", path + "=" + checkout}
+	for _, module := range []string{"examples", "runtime/mcpgo", "runtime/oteltask", "runtime/postgres", "runtime/sqlite", "runtime/temporal"} {
+		edit = append(edit, "-replace", path+"/"+module+"="+filepath.Join(checkout, filepath.FromSlash(module)))
+	}
+	runGo(t, dir, edit...)
 	return dir
 }
 

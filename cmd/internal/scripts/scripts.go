@@ -69,9 +69,14 @@ func RequireCheckout(t *testing.T) (mod, sum string) {
 		}
 		return string(content)
 	}
-	mod = strings.Replace(read("go.mod"), "module github.com/mcptaskgen/mcptaskgen\n", "module example.com/app\n", 1) +
-		"\nrequire github.com/mcptaskgen/mcptaskgen v0.0.0\n\nreplace github.com/mcptaskgen/mcptaskgen => " + strconv.Quote(Checkout(t)) + "\n"
-	return mod, read("go.sum")
+	// The examples need all that a server may, the stores included.
+	mod = strings.Replace(read("examples/go.mod"), "module github.com/mcptaskgen/mcptaskgen/examples\n", "module example.com/app\n", 1)
+	for line := range strings.Lines(mod) {
+		if from, to, ok := strings.Cut(strings.TrimSpace(line), " => "); ok {
+			mod = strings.Replace(mod, line, "\t"+from+" => "+strconv.Quote(filepath.Join(Checkout(t), "examples", to))+"\n", 1)
+		}
+	}
+	return mod + "\ntool github.com/mcptaskgen/mcptaskgen/cmd/mcptask\n", read("examples/go.sum")
 }
 
 // Checkout returns the directory of this checkout. The test has to be of a command.

@@ -158,7 +158,8 @@ func initProgram(t testing.TB, template string) *program {
 	p.environment = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "TASKS_TOKEN=", "TASKS_DSN=")
 	p.binary = filepath.Join(p.dir, "bin", "hello.exe") // the end is for Windows
 	p.run("go", "mod", "init", "example.com/hello")
-	p.run("go", "mod", "edit", "-replace", path+"="+root, "-require", path+"@v0.0.0", "-tool", path+"/cmd/mcptaskgen", "-tool", path+"/cmd/mcptask")
+	p.run("go", "mod", "edit", "-replace", path+"="+root, "-require", path+"@v0.0.0", "-tool", path+"/cmd/mcptaskgen", "-tool", path+"/cmd/mcptask",
+		"-replace", path+"/runtime/sqlite="+filepath.Join(root, "runtime", "sqlite"), "-replace", path+"/runtime/postgres="+filepath.Join(root, "runtime", "postgres"))
 	if code, said := p.exitCode("go", "mod", "tidy"); code != 0 {
 		peer.Missing(t, "go mod tidy finds no modules: it needs a module proxy or a full module cache: "+said)
 	}

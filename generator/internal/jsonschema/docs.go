@@ -75,13 +75,11 @@ func (d *docs) locate(obj types.Object, name string) string {
 	if filepath.IsAbs(name) || obj.Pkg() == nil {
 		return name
 	}
-	cmd := exec.Command("go", "list", "-find", "-f", "{{.Dir}}", "--", obj.Pkg().Path())
-	cmd.Dir = d.dir
-	out, err := cmd.Output()
+	pkg, err := build.Import(obj.Pkg().Path(), d.dir, build.FindOnly)
 	if err != nil {
 		return name
 	}
-	return filepath.Join(strings.TrimSpace(string(out)), filepath.Base(name))
+	return filepath.Join(pkg.Dir, filepath.Base(name))
 }
 
 // isOwn reports whether an object is in the package being generated.

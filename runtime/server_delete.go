@@ -21,7 +21,7 @@ func (s *Server) settle(r Record, try func(context.Context, *storeRetry) bool) {
 	}
 	if s.settling.Add(1) > maxSettling {
 		s.settling.Add(-1)
-		s.logger.Error("task not deleted: it stays until its ttl", "task", LogID(r.Principal, r.ID))
+		s.logger.Error("task not settled: it stays as it is until its ttl", "task", LogID(r.Principal, r.ID))
 		return
 	}
 	go func() {

@@ -53,10 +53,11 @@ func (s *Server) restartOrphan(orphan Record) {
 	log := s.logger.With("task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool)
 	claim := event{kind: eventClaim, claim: s.chooseClaim(orphan), lost: orphan.isRunLost()}
 	r, err := s.moveTask(s.closing, s.newRequestRetry(), orphan, ifSameRun(orphan, claim))
-	if err == nil {
-		if err = s.submit(s.closing, r); err != nil {
-			s.returnOrphan(r, orphan.Claim.Worker)
-		}
+	switch {
+	case err == nil:
+		err = s.submitClaimed(s.closing, r, orphan.Claim.Worker)
+	case !isOver(err):
+		s.settleClaim(orphan, claim.claim)
 	}
 	switch {
 	case err == nil:
@@ -64,6 +65,30 @@ func (s *Server) restartOrphan(orphan Record) {
 	case s.closing.Err() == nil:
 		log.Warn("task not resumed", "error", err)
 	}
+}
+
+// submitClaimed submits a task that this server has taken, or returns it to the name that it was found under.
+func (s *Server) submitClaimed(ctx context.Context, claimed Record, finder string) error {
+	err := s.submit(ctx, claimed)
+	if err != nil {
+		s.returnOrphan(claimed, finder)
+	}
+	return err
+}
+
+// settleClaim deals with an orphan whose claim the store has not answered. The store may have the claim all the same, and
+// this server would renew it forever.
+func (s *Server) settleClaim(orphan Record, claim Claim) {
+	s.settle(orphan, func(ctx context.Context, t *storeRetry) bool {
+		r, err := s.getRecord(ctx, t, orphan.ID)
+		if err != nil {
+			return isGone(err)
+		}
+		if isSame := r.CreatedAt.Equal(orphan.CreatedAt); isSame && r.Claim.Worker == claim.Worker && r.Claim.State == claim.State {
+			_ = s.submitClaimed(ctx, r, orphan.Claim.Worker) // the executor knows a task that it has already
+		}
+		return true
+	})
 }
 
 // failOrphan ends an orphan that must not run again.
@@ -98,10 +123,10 @@ func (s *Server) warnOfLoss(r Record) {
 // it would be renewed forever.
 func (s *Server) returnOrphan(claimed Record, finder string) {
 	back := event{kind: eventLeave, claim: Claim{Worker: finder}}
-	_, err := s.moveTask(s.closing, s.newRequestRetry(), claimed, ifSameRun(claimed, back))
-	if err != nil && s.closing.Err() == nil && !errors.Is(err, errVoid) {
-		s.logger.Warn("task not left to other servers", "task", LogID(claimed.Principal, claimed.ID), "error", err)
-	}
+	s.settle(claimed, func(ctx context.Context, t *storeRetry) bool {
+		_, err := s.moveTask(ctx, t, claimed, ifSameRun(claimed, back))
+		return err == nil || isOver(err) || errors.Is(err, ErrServerClosed)
+	})
 }
 
 // isRunnable reports whether a task's handler may be started. It may start a second

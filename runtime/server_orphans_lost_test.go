@@ -2,9 +2,11 @@ package mcptask
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,5 +147,98 @@ func TestLostRunOfBusyServer(t *testing.T) {
 			t.Errorf("hooks were told: %s\nwant: %s", got, want)
 		}
 		first.set(nil)
+	})
+}
+
+// TestClaimInDoubt checks that a task runs if the store has taken a server's claim on it, has not answered, and is away
+// for longer than the server calls it.
+func TestClaimInDoubt(t *testing.T) {
+	const away = 15 * time.Second
+	bubble.Test(t, func(t *testing.T) {
+		store := &tapStore{Store: NewMemoryStore()}
+		createOrphan(t, store, "orphan")
+		var mu sync.Mutex
+		var cutAt time.Time
+		store.set(func(_ context.Context, method string, _ *Record, do func() error) error {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case method == "Update" && cutAt.IsZero():
+				cutAt = time.Now()
+				return errors.Join(do(), errStore)
+			case !cutAt.IsZero() && time.Since(cutAt) < away:
+				return errStore
+			}
+			return do()
+		})
+		s := newServer(t, Options{Store: store}, numberTool("double", Policy{Task: TaskOptional}, double))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		time.Sleep(away)
+		if r, err := s.Await(ctx, alice, "orphan"); err != nil || r.Attempt != 1 || r.Outcome.Kind != OutcomeResult {
+			t.Errorf("attempt %d, %+v, %v", r.Attempt, r.Outcome, err)
+		}
+	})
+}
+
+// TestStolenStart checks that a server does not run the handler of a task that another one has taken before the store's
+// answer to the start.
+func TestStolenStart(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		memory := NewMemoryStore()
+		store := &tapStore{Store: memory}
+		createOrphan(t, store, "orphan")
+		var starts, runs atomic.Int32
+		store.set(func(ctx context.Context, method string, r *Record, do func() error) error {
+			if method != "Update" || r.Claim.State != ClaimRunning || starts.Add(1) > 1 {
+				return do()
+			}
+			err := do()
+			ended := memory.Release(ctx, r.Claim.Worker)
+			taken, failed := memory.Lease(ctx, "another", time.Hour, []string{"double"}, 1)
+			if len(taken) != 1 {
+				t.Errorf("taken: %+v", taken)
+			}
+			return errors.Join(err, ended, failed, errStore)
+		})
+		newServer(t, Options{Store: store}, numberTool("double", Policy{Task: TaskRequired}, func(_ context.Context, _ *Task, n number) (number, error) {
+			runs.Add(1)
+			return n, nil
+		}))
+		time.Sleep(30 * time.Second)
+		if r, err := memory.Get(t.Context(), "orphan"); err != nil || r.Claim.Worker != "another" || r.Done() || starts.Load() == 0 || runs.Load() != 0 {
+			t.Errorf("%d starts, %d runs, %+v, %v", starts.Load(), runs.Load(), r.Claim, err)
+		}
+	})
+}
+
+// TestEndIsToldOnce checks that hooks hear once of the end of a task that ends before a server knows that the store has its
+// answer to a question.
+func TestEndIsToldOnce(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		memory := NewMemoryStore()
+		store := &tapStore{Store: memory}
+		var told eventLog
+		ship := numberTool("ship", Policy{Task: TaskRequired}, confirm)
+		runs := newServer(t, Options{Store: &tapStore{Store: memory}, Hooks: told.hooks()}, ship)
+		answers := newServer(t, Options{Store: store, Hooks: told.hooks()}, ship)
+		r := asks(t, runs, alice, begin(t, runs, alice, "ship").ID)
+		var updates atomic.Int32
+		store.set(func(_ context.Context, method string, _ *Record, do func() error) error {
+			if method != "Update" || updates.Add(1) > 1 {
+				return do()
+			}
+			err := do()
+			time.Sleep(time.Second) // the handler gets the answer and ends
+			return errors.Join(err, errStore)
+		})
+		accept := json.RawMessage(`{"action":"accept","content":{"approve":true}}`)
+		if err := answers.Respond(t.Context(), alice, r.ID, r.Inputs[0].Key, accept, nil); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if got := told.String(); strings.Count(got, "ended") != 1 || strings.Count(got, "answered") != 1 {
+			t.Error(got)
+		}
 	})
 }

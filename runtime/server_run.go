@@ -82,6 +82,9 @@ func (s *Server) runTask(life context.Context, id string) (end RunEnd) {
 		s.cancelHandler(id, errEndedElsewhere)
 		return RunOver
 	}
+	if record.Claim.Worker != s.nameWorker() { // another server has taken it, before the store's answer to the start was here
+		return RunOver
+	}
 	return s.runAttempt(life, r, record)
 }
 
@@ -97,7 +100,7 @@ func (s *Server) decideStart(r Record) (begin event, end RunEnd) {
 		return event{}, RunOver // the run that has it goes on
 	case !isHere:
 		return event{}, RunLeft
-	case isOwn: // it was created as running, and the store's answer was lost
+	case isOwn && s.line != nil: // it was created as running, and the store's answer was lost
 		start.again, start.lost = true, false
 		return start, RunOver
 	case s.engine != nil && r.isParked() && !r.CancelRequested:

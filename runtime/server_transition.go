@@ -147,7 +147,9 @@ func (s *Server) announceChange(ctx context.Context, r Record, e event) {
 	if r.Done() {
 		s.progress.Delete(r.ID)
 		s.withdrawSubmission(r.ID)
-		s.auditEnd(ctx, r, r.Outcome.name())
+		if e.kind == eventFinish { // otherwise the task has ended since, and whoever has ended it tells of that
+			s.auditEnd(ctx, r, r.Outcome.name())
+		}
 	}
 }
 

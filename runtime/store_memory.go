@@ -130,7 +130,7 @@ func (s *memoryStore) Update(_ context.Context, from, to Record, quota Quota) (R
 	switch {
 	case !ok:
 		return to, ErrNoRecord
-	case e.Version == from.Version+1 && e.isWrittenBy(to.Nonce):
+	case e.Version == from.Version+1 && e.CreatedAt.Equal(from.CreatedAt) && e.isWrittenBy(to.Nonce):
 		return e.Clone(), nil
 	case e.Version != from.Version || e.Nonce != from.Nonce:
 		return to, ErrConflict

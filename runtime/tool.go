@@ -45,7 +45,7 @@ type InputSpec struct {
 type Tool struct {
 	spec ToolSpec
 	// bind decodes arguments for the handler. Its error is of what their schema does not forbid,
-	// such as a time that does not exist. It names the place.
+	// such as a time that does not exist.
 	bind  func(arguments json.RawMessage) (boundCall, error)
 	raw   bool  // see NewRawTool
 	fault error // of the spec's Entry

@@ -107,3 +107,59 @@ func (d *deliveries) Submit(context.Context, Submission) error { return nil }
 
 // Close implements Executor.
 func (d *deliveries) Close(context.Context) error { return nil }
+
+// lossyExecutor starts a run each time that a task is delivered, and keeps the functions that end the runs' contexts.
+type lossyExecutor struct {
+	run   RunFunc
+	lives chan context.CancelCauseFunc
+}
+
+func (x *lossyExecutor) Submit(_ context.Context, task Submission) error {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	x.lives <- cancel
+	go x.run(ctx, task.TaskID)
+	return nil
+}
+
+func (x *lossyExecutor) Close(context.Context) error { return nil }
+
+// TestGivenUpRun checks that an executor that gives up a run, and delivers its task again at the same server, brings no
+// task more runs than its tool allows.
+func TestGivenUpRun(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		policy Policy
+		cause  error
+		most   int32
+	}{
+		{"fails when lost, cancelled", Policy{Task: TaskRequired}, nil, 1},
+		{"fails when lost, superseded", Policy{Task: TaskRequired}, ErrSuperseded, 1},
+		{"restarts when lost, superseded", Policy{Task: TaskRequired, OnLost: RestartWhenLost, Attempts: 2}, ErrSuperseded, 2},
+	} {
+		bubble.Run(t, tc.name, func(t *testing.T) {
+			x := &lossyExecutor{lives: make(chan context.CancelCauseFunc, 10)}
+			var runs atomic.Int32
+			make := func(run RunFunc) (Executor, error) { x.run = run; return x, nil }
+			s := newServer(t, Options{Store: &tapStore{Store: NewMemoryStore()}, Executor: make},
+				numberTool("double", tc.policy, func(ctx context.Context, _ *Task, n number) (number, error) {
+					runs.Add(1)
+					<-ctx.Done()
+					time.Sleep(time.Second)
+					return n, ctx.Err()
+				}))
+			r := begin(t, s, alice, "double")
+			synctest.Wait()
+			for range 4 {
+				(<-x.lives)(tc.cause)
+				if err := x.Submit(t.Context(), r.toSubmission()); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(5 * time.Second)
+			}
+			(<-x.lives)(tc.cause)
+			if r, err := s.Get(t.Context(), alice, r.ID); err != nil || r.Outcome == nil || r.Outcome.Error.Reason() != reasonWorkerLost || runs.Load() != tc.most {
+				t.Errorf("%d runs, %+v, %v", runs.Load(), r.Outcome, err)
+			}
+		})
+	}
+}

@@ -44,6 +44,7 @@ func TestCheckAndFill(t *testing.T) {
 		{"in a condition", `{"if":` + n + `,"properties":{"m":{"default":1}}}`, `{}`, `{"m":1}`},
 		{"in equal items", `{"properties":{"l":{"uniqueItems":true,"items":` + n + `}}}`, `{"l":[{},{"n":1}]}`, `{"l":[{},{"n":1}]}`},
 		{"beside a closed part", `{"allOf":[` + n + `,{"additionalProperties":false}]}`, `{}`, `{}`},
+		{"in items beside closed items", `{"properties":{"l":{"allOf":[{"items":` + n + `},{"items":{"additionalProperties":false}}]}}}`, `{"l":[{}]}`, `{"l":[{}]}`},
 		{"beside inner alternatives", `{"properties":{"n":{"anyOf":[{"type":"string"},{"type":"integer"}],"default":1}}}`, `{}`, `{"n":1}`},
 		{"no defaults", `{"properties":{"n":{}}}`, `{"a":{}}`, `{"a":{}}`},
 		{"in a long name", `{"properties":{"` + strings.Repeat("n", 100) + `":{"default":1}}}`, `{}`, `{"` + strings.Repeat("n", 100) + `":1}`},

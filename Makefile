@@ -90,7 +90,7 @@ bench:
 
 # All benchmarks of packages, without the tests.
 benchmarks:
-	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
 # The program beside stringer, 21 times each: time, memory, and what comes after loading.
 bench-generator:

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -124,13 +125,25 @@ func (u *upgrader) rewriteLines(out Output) error {
 		}
 		lines := slices.Collect(strings.Lines(string(src)))
 		line := lines[at.Line-1]
-		if !revisionFlag.MatchString(line) {
+		revised := nameRevisions(line, u.wanted)
+		if !u.isRevised(line, revised) {
 			return fmt.Errorf("%s:%d: the flag --revision or --schema is within quotes; write --revision %s here by hand", name, at.Line, strings.Join(u.wanted, ","))
 		}
-		lines[at.Line-1] = nameRevisions(line, u.wanted)
+		lines[at.Line-1] = revised
 		out.Files[name], out.stay[name] = []byte(strings.Join(lines, "")), bound{module, token.Position{}}
 	}
 	return nil
+}
+
+// isRevised reports whether a line names the wanted revisions and is otherwise as it was.
+func (u *upgrader) isRevised(line, revised string) bool {
+	was, unread := commandline.ParseLine(strings.TrimSpace(line), "", "")
+	is, err := commandline.ParseLine(strings.TrimSpace(revised), "", "")
+	if unread != nil || err != nil || was == nil || is == nil {
+		return false
+	}
+	was.Revisions, was.Schemas = u.wanted, nil
+	return reflect.DeepEqual(was, is)
 }
 
 // revisionFlag matches a flag that names revisions, with the space before it.

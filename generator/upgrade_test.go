@@ -21,3 +21,22 @@ func TestNameRevisions(t *testing.T) {
 		}
 	}
 }
+
+// TestRevisedLines checks that a line is only taken as revised if it means what it meant, but for the revisions.
+func TestRevisedLines(t *testing.T) {
+	u := upgrader{wanted: []string{"2026-07-28"}}
+	for line, want := range map[string]bool{
+		"//go:generate mcptaskgen --revision 2025-11-25 --server-only\n":                                true,
+		`//go:generate mcptaskgen --revision "2025-11-25,2026-07-28" --out "a b.go"`:                    true,
+		"//go:generate mcptaskgen --schema a.json --out y.go --schema b.json ./...":                     true,
+		`//go:generate mcptaskgen "--revision=2025-11-25" --revision task-patterns`:                     false,
+		`//go:generate mcptaskgen "--revision" 2025-11-25 --schema x.json`:                              false,
+		`//go:generate mcptaskgen --out "a --revision 2025-11-25_gen.go" --revision=2025-11-25`:         false,
+		`//go:generate mcptaskgen "--revision=2025-11-25"`:                                              false,
+		`//go:generate mcptaskgen --out "a --revision 2025-11-25_gen.go" "--revision=2025-11-25" ./...`: false,
+	} {
+		if got := u.isRevised(line, nameRevisions(line, u.wanted)); got != want {
+			t.Errorf("%s: %v, want %v", line, got, want)
+		}
+	}
+}

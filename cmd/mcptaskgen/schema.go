@@ -25,7 +25,8 @@ diff prints what differs from the first schema to the second, one line each: a J
 removed or changed; and the old and the new value. SCHEMA is a known revision, or a published schema file.
 Tasks of 2026-07-28 come from two files, one of the extension and one of the core: separate them by a
 comma, or give that of the extension alone. Between a revision and a file, diff compares what concerns
-tasks. Descriptions, the order of things and the names of definitions do not count.
+tasks. Descriptions, the order of things and the names of definitions do not count. An object that one
+schema writes out and the other puts together with allOf counts as different.
 
   mcptaskgen schema diff 2025-11-25 2026-07-28
   mcptaskgen schema diff 2025-11-25 schema.json

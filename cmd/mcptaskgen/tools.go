@@ -44,8 +44,12 @@ func toolsCommand() command {
 		server.Bind(flags, "the `revision` of the protocol to speak (default: 2025-11-25, or 2026-07-28\nif the server speaks only that)")
 		timeout := flags.Duration("timeout", time.Minute, "how long the server has to answer")
 		return func(ctx context.Context, i invocation) int {
-			to, rest, err := server.Read(i.args, flags.ArgsLenAtDash())
-			if err == nil && len(rest) > 0 {
+			dash := flags.ArgsLenAtDash()
+			to, rest, err := server.Read(i.args, dash)
+			switch {
+			case err == nil && dash == 0: // a later -- is the command's own
+				to.Command = i.args
+			case err == nil && len(rest) > 0:
 				err = fmt.Errorf("%q is one word too many: mcptask tools shows one tool", rest[0])
 			}
 			if err != nil {

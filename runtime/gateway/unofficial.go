@@ -164,7 +164,7 @@ func (h *heldCall) progress() mcptask.ProgressFunc {
 	return func(taskID string, done, total float64, message string) {
 		<-h.announced
 		if data := encodeProgress(token, done, total, message, h.flow.Related(taskID)); data != nil {
-			h.send(data)
+			h.sendOrPush(data)
 		}
 	}
 }
@@ -178,8 +178,11 @@ func (h *heldCall) handle(ctx context.Context, arguments json.RawMessage, call m
 	}
 	done = sync.OnceFunc(done)
 	defer done()
-	if _, err := g.server.Get(ctx, caller, call.ExternalID); err == nil { // a task that the server has named
+	switch _, err := g.server.Get(ctx, caller, call.ExternalID); {
+	case err == nil: // a task that the server has named
 		return mcptask.CallReply{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the task ID %q is in use: choose another one for each call", call.ExternalID)
+	case !protocol.IsGone(err):
+		return mcptask.CallReply{}, err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -227,8 +230,7 @@ func (h *heldCall) handle(ctx context.Context, arguments json.RawMessage, call m
 	return mcptask.CallReply{Outcome: &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: result, IsError: ended.Outcome.IsError}}, nil
 }
 
-// announce sends the announcement of the task. If the call has no stream, it uses the session's
-// standalone stream.
+// announce sends the announcement of the task.
 func (h *heldCall) announce(r mcptask.Record) {
 	method, params, err := h.d.Announcement(r)
 	var data []byte
@@ -239,7 +241,12 @@ func (h *heldCall) announce(r mcptask.Record) {
 		h.g.server.Notice(slog.LevelError, "task not announced", "task", mcptask.LogID(r.Principal, r.ID), "error", err)
 		return
 	}
-	if !h.send(data) {
-		h.g.mailbox(h.session).Send(data)
+	h.sendOrPush(data)
+}
+
+// sendOrPush sends a message before the answer, or on the session's standalone stream.
+func (h *heldCall) sendOrPush(message []byte) {
+	if !h.send(message) {
+		h.g.mailbox(h.session).Send(message)
 	}
 }

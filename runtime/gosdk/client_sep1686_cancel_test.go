@@ -212,12 +212,15 @@ func TestProposedLeaves(t *testing.T) {
 func TestProposedCut(t *testing.T) {
 	for name, tc := range map[string]struct {
 		announced bool
+		refused   int // the HTTP status that the call is refused with
 		lost      int // polls that find no task
 		failing   int // polls that fail on the way
 		want      string
 	}{
 		"after the announcement": {announced: true},
 		"before it":              {},
+		"before its header":      {refused: http.StatusGatewayTimeout},
+		"refused, and no task":   {refused: http.StatusGatewayTimeout, lost: 1, want: "HTTP status 504"},
 		"and hard to reach":      {failing: 3},
 		"and no task":            {lost: 1, want: "may have been called"},
 		"and out of reach":       {failing: 100, want: "may have been called"},
@@ -225,6 +228,8 @@ func TestProposedCut(t *testing.T) {
 		t.Run(name, inBubble(func(t *testing.T) {
 			s := scriptProposal(t, func(c call) reply {
 				switch {
+				case c.method == "tools/call" && tc.refused != 0:
+					return reply{status: tc.refused, text: "no"}
 				case c.method == "tools/call":
 					return reply{stream: func(send func(string)) {
 						if tc.announced {

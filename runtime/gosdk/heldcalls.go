@@ -191,9 +191,7 @@ func (h *heldCalls) callTool(ctx context.Context, l *link, call mcptask.ToolCall
 			return mcptask.Snapshot{}, ctx.Err()
 		case <-look.C:
 		}
-		looking, stop := context.WithTimeout(ctx, firstLookDelay)
-		s, err := h.protocol.Task(looking, l.send, taskID)
-		stop()
+		s, err := h.look(ctx, l, o)
 		var wire *mcptask.Error
 		switch {
 		case err == nil:
@@ -208,6 +206,21 @@ func (h *heldCalls) callTool(ctx context.Context, l *link, call mcptask.ToolCall
 		pause = min(2*pause, maxLookDelay)
 		look.Reset(pause)
 	}
+}
+
+// look reads the task of a call, for as long as the call has neither an answer nor an announcement.
+func (h *heldCalls) look(ctx context.Context, l *link, o *heldCall) (mcptask.Snapshot, error) {
+	ctx, stop := context.WithTimeout(ctx, firstLookDelay)
+	defer stop()
+	guard.Go(h.conn.options.Logger, "a look for a task", func() {
+		defer stop()
+		select {
+		case <-o.answered:
+		case <-o.announced:
+		case <-ctx.Done():
+		}
+	})
+	return h.protocol.Task(ctx, l.send, o.taskID)
 }
 
 // abandon cancels a call whose caller has left before there is a task. A call with an idempotency key goes on, because
@@ -250,7 +263,7 @@ func (h *heldCalls) takeAnswer(ctx context.Context, o *heldCall, call mcptask.To
 
 // findTask looks for the task of a call that was cut off. A call that is found can still be cancelled.
 func (h *heldCalls) findTask(ctx context.Context, o *heldCall, call mcptask.ToolCall) (mcptask.Snapshot, error) {
-	if !o.taken.Load() || o.link.endCause != nil || ctx.Err() != nil || h.conn.lifetime.Err() != nil { // the server or the caller is gone
+	if o.link.endCause != nil || ctx.Err() != nil || h.conn.lifetime.Err() != nil { // the server or the caller is gone
 		h.forget(o.taskID)
 		return mcptask.Snapshot{}, o.err
 	}
@@ -260,7 +273,7 @@ func (h *heldCalls) findTask(ctx context.Context, o *heldCall, call mcptask.Tool
 			return s, nil
 		}
 		var wire *mcptask.Error
-		if n == maxSearches || errors.As(err, &wire) {
+		if n == maxSearches || !o.taken.Load() || errors.As(err, &wire) {
 			break
 		}
 		select {
@@ -270,7 +283,7 @@ func (h *heldCalls) findTask(ctx context.Context, o *heldCall, call mcptask.Tool
 		}
 	}
 	h.forget(o.taskID)
-	if call.IdempotencyKey == "" {
+	if o.taken.Load() && call.IdempotencyKey == "" {
 		return mcptask.Snapshot{}, fmt.Errorf("gosdk: %s may have been called, but the connection was lost before the answer: %v", call.Tool, o.err) //nolint:errorlint // wrapped, it would have the call made again
 	}
 	return mcptask.Snapshot{}, o.err

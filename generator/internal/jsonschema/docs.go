@@ -9,6 +9,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -90,11 +91,11 @@ func (d *docs) isOwn(obj types.Object) bool {
 // isStandardLibrary reports whether a file belongs to the standard library. Its comments change
 // with the Go release, and generated code must not.
 func isStandardLibrary(name string) bool {
-	if !filepath.IsAbs(name) { // "$GOROOT/src/time/time.go", or "time/time.go" with -trimpath
-		first, _, _ := strings.Cut(name, "/")
-		return !strings.Contains(first, ".")
-	}
 	root := findGOROOT()
+	if !filepath.IsAbs(name) { // "$GOROOT/src/time/time.go", or "time/time.go" with -trimpath
+		_, err := os.Stat(filepath.Join(root, "src", filepath.FromSlash(name)))
+		return strings.HasPrefix(name, "$GOROOT/") || root != "" && err == nil
+	}
 	return root != "" && strings.HasPrefix(name, root+string(filepath.Separator))
 }
 

@@ -58,19 +58,33 @@ func testPanics(k *kit) {
 }
 
 func testTimeouts(k *kit) {
-	const (
-		deadline = time.Second
-		ttl      = 5 * time.Second // counted from the creation: the handler must have begun
-	)
-	late, expired := restarts, restarts
-	late.Deadline, expired.TTL = deadline, ttl
-	n := k.start(holding("late", late, nil), holding("expired", expired, nil))
-	gone, missed := n.begin("expired", "1"), n.begin("late", "2")
+	late := restarts
+	late.Deadline = time.Second
+	tools := []tool{holding("late", late, nil)}
+	ttls := []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute}
+	for _, ttl := range ttls {
+		expired := restarts
+		expired.TTL = ttl
+		tools = append(tools, holding(ttl.String(), expired, nil))
+	}
+	n := k.start(tools...)
+	missed := n.begin("late", "1")
 	if r := n.awaitEnd(missed); r.Outcome.Kind != mcptask.OutcomeError || errors.Is(r.Outcome.Error, mcptask.ErrWorkerLost) {
 		k.Errorf("%s: want the error of its deadline", describe(r))
 	}
-	k.awaitRun(gone, 1).wantCause(mcptask.ErrExpired)
-	k.wantRuns(1, gone, missed)
+	k.wantRuns(1, missed)
+	for _, ttl := range ttls {
+		gone := n.begin(ttl.String(), "2")
+		if _, err := n.server.Await(k.ctx, caller, gone); !errors.Is(err, mcptask.ErrExpired) {
+			k.Fatalf("the end of the ttl: %v", err)
+		}
+		if k.countRuns(gone) > 0 {
+			k.awaitRun(gone, 1).wantCause(mcptask.ErrExpired)
+			k.wantRuns(1, gone)
+			return
+		}
+	}
+	k.Errorf("no handler begins within %v", ttls[len(ttls)-1]) // the ttl counts from the creation
 }
 
 func testCancelQueued(k *kit) {

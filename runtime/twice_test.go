@@ -139,8 +139,8 @@ func TestGivenUpRun(t *testing.T) {
 		bubble.Run(t, tc.name, func(t *testing.T) {
 			x := &lossyExecutor{lives: make(chan context.CancelCauseFunc, 10)}
 			var runs atomic.Int32
-			make := func(run RunFunc) (Executor, error) { x.run = run; return x, nil }
-			s := newServer(t, Options{Store: &tapStore{Store: NewMemoryStore()}, Executor: make},
+			newExecutor := func(run RunFunc) (Executor, error) { x.run = run; return x, nil }
+			s := newServer(t, Options{Store: &tapStore{Store: NewMemoryStore()}, Executor: newExecutor},
 				numberTool("double", tc.policy, func(ctx context.Context, _ *Task, n number) (number, error) {
 					runs.Add(1)
 					<-ctx.Done()

@@ -186,7 +186,9 @@ func TestBrokenStores(t *testing.T) {
 					continue
 				}
 				t.Logf("%s: %.300s", name, failures[0])
-				if !f.hangs && time.Since(began) >= bubbleTimeout {
+				// After a failure, a random history goes on and may wait for what the fault has taken.
+				isRandom := strings.HasPrefix(name, "all/random")
+				if !f.hangs && !isRandom && time.Since(began) >= bubbleTimeout {
 					t.Errorf("%s found it only because its time was over: %q", name, failures)
 				}
 			}

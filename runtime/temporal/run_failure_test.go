@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	sdktemporal "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 )
 
@@ -62,6 +63,7 @@ func TestDescribeFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var suite testsuite.WorkflowTestSuite
 			env := suite.NewTestWorkflowEnvironment()
+			env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // a second is little on a busy machine
 			env.RegisterActivityWithOptions(func(context.Context) error {
 				if c.activity == nil {
 					panic("index out of range")

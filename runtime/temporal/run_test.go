@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 	sdktemporal "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -28,6 +29,7 @@ var errNoTemporal = serviceerror.NewUnavailable("dial tcp 10.1.2.3:7233: connect
 func failWorkflow(cause error) error {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // a second is little on a busy machine
 	env.ExecuteWorkflow(func(workflow.Context) error { return cause })
 	return env.GetWorkflowError()
 }

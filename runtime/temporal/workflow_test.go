@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 	sdktemporal "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
@@ -28,6 +29,7 @@ func newSuite(t *testing.T) (*testsuite.TestWorkflowEnvironment, *executor) {
 	x.closing, x.close = context.WithCancel(t.Context())
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // a second is little on a busy machine
 	env.SetWorkflowRunTimeout(24 * time.Hour)
 	x.register(env)
 	return env, x

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"google.golang.org/protobuf/proto"
@@ -38,6 +39,7 @@ func newEnv(t *testing.T, memo *flowwire.Memo) *testsuite.TestWorkflowEnvironmen
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // a second is little on a busy machine
 	if memo != nil {
 		if err := env.SetMemoOnStart(map[string]any{flowwire.MemoTask: *memo}); err != nil {
 			t.Fatal(err)
@@ -413,6 +415,7 @@ func (r reversal) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, err
 func TestDataConverter(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // a second is little on a busy machine
 	env.SetDataConverter(converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), reversal{}))
 	if err := env.SetMemoOnStart(map[string]any{flowwire.MemoTask: flowwire.Memo{Task: "task-1"}}); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -50,6 +51,7 @@ func TestDeploy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := new(testsuite.WorkflowTestSuite).NewTestWorkflowEnvironment()
+			env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // a second is little on a busy machine
 			taskflowtest.StartForTask(t, env, "t1")
 			env.RegisterDelayedCallback(func() {
 				p := taskflowtest.ReadProgress(t, env)
@@ -70,6 +72,7 @@ func TestDeploy(t *testing.T) {
 // TestUnstarted checks that a workflow that was not started for a task cannot ask.
 func TestUnstarted(t *testing.T) {
 	env := new(testsuite.WorkflowTestSuite).NewTestWorkflowEnvironment()
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // a second is little on a busy machine
 	env.ExecuteWorkflow(deploy, "api")
 	if err := env.GetWorkflowError(); err == nil || !strings.Contains(err.Error(), mcptask.ErrCannotAsk.Error()) {
 		t.Errorf("it has asked: %v", err)

@@ -76,7 +76,9 @@ func (d *docs) locate(obj types.Object, name string) string {
 	if filepath.IsAbs(name) || obj.Pkg() == nil {
 		return name
 	}
-	pkg, err := build.Import(obj.Pkg().Path(), d.dir, build.FindOnly)
+	builds := build.Default
+	builds.GOROOT = findGOROOT() // without which it does not ask the go command
+	pkg, err := builds.Import(obj.Pkg().Path(), d.dir, build.FindOnly)
 	if err != nil {
 		return name
 	}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -18,7 +17,11 @@ const skewVariable = "MCPTASK_CHAOS_SKEW"
 func buildSkewed(t *testing.T) string {
 	t.Helper()
 	directory := t.TempDir()
-	source := filepath.Join(runtime.GOROOT(), "src", "time", "time.go") //nolint:staticcheck // the go command that built this test has it
+	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
 	data, err := os.ReadFile(source)
 	if err != nil {
 		t.Fatal(err)

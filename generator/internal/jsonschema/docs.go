@@ -94,11 +94,16 @@ func (d *docs) isOwn(obj types.Object) bool {
 // with the Go release, and generated code must not.
 func isStandardLibrary(name string) bool {
 	root := findGOROOT()
-	if !filepath.IsAbs(name) { // "$GOROOT/src/time/time.go", or "time/time.go" with -trimpath
+	switch {
+	case strings.HasPrefix(name, "$GOROOT/"):
+		return true
+	case root == "":
+		return false
+	case !filepath.IsAbs(name): // "time/time.go", with -trimpath
 		_, err := os.Stat(filepath.Join(root, "src", filepath.FromSlash(name)))
-		return strings.HasPrefix(name, "$GOROOT/") || root != "" && err == nil
+		return err == nil
 	}
-	return root != "" && strings.HasPrefix(name, root+string(filepath.Separator))
+	return strings.HasPrefix(name, root+string(filepath.Separator))
 }
 
 // findGOROOT returns the directory of Go. A program that was built with -trimpath does not know it.

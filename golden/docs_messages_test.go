@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // TestDocsMessages finds each message that docs/troubleshooting.md says is ours in the code, or among the errors of
@@ -74,7 +74,7 @@ var knownRow = regexp.MustCompile(`(?m)^\| [^|]+ \| ([^|]+) \|.*\| (\d+) \|$`)
 // docs/connect-clients.md.
 func TestDocsHosts(t *testing.T) {
 	page := readFile(t, "../docs/connect-clients.md")
-	known := knownClient.FindAllStringSubmatch(readFile(t, "../runtime/client_profile.go"), -1)
+	known := knownClient.FindAllStringSubmatch(readFile(t, "../runtime/taskserver/client_profile.go"), -1)
 	if len(known) == 0 {
 		t.Fatal("the runtime's table of hosts is not read any more")
 	}
@@ -93,8 +93,8 @@ func TestDocsHosts(t *testing.T) {
 	}
 	for _, row := range knownRow.FindAllStringSubmatch(page, -1) {
 		for _, name := range inline.FindAllString(row[1], -1) {
-			client := mcptask.ClientInfo{Name: strings.TrimSuffix(strings.Trim(name, "`"), "*")}
-			if patience := mcptask.KnownClient(client).Patience; row[2] != fmt.Sprint(patience.Seconds()) {
+			client := taskserver.ClientInfo{Name: strings.TrimSuffix(strings.Trim(name, "`"), "*")}
+			if patience := taskserver.KnownClient(client).Patience; row[2] != fmt.Sprint(patience.Seconds()) {
 				t.Errorf("docs/connect-clients.md has %s seconds for %s, which the server takes to wait %v", row[2], name, patience)
 			}
 		}

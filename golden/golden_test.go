@@ -15,7 +15,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator"
 	"github.com/mcptaskgen/mcptaskgen/golden/internal/diffs"
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
@@ -98,7 +98,7 @@ func TestLongNames(t *testing.T) {
 
 // TestNilImplementation binds nil, which must not panic: the server refuses it with an error.
 func TestNilImplementation(t *testing.T) {
-	server, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(nil))
+	server, err := taskserver.New(taskserver.Options{}, pipeline.CITools(nil))
 	if err == nil {
 		server.Close()
 	}

@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -18,13 +19,13 @@ import (
 func TestDocsLimits(t *testing.T) {
 	rules.Covers(t, "C-90", "C-99", "C-100", "B-86", "B-94", "B-95", "A-69", "A-74")
 	text := readFile(t, "../docs/reference/limits.md")
-	s, err := mcptask.NewServer(mcptask.Options{})
+	s, err := taskserver.New(taskserver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	wants := []string{fmt.Sprintf("| %d MiB | `Options.MaxBody`", s.Options().MaxBody>>20)}
-	limits := reflect.ValueOf(s.Options().Limits)
+	wants := []string{fmt.Sprintf("| %d MiB | `Options.MaxBody`", s.Backend().Options().MaxBody>>20)}
+	limits := reflect.ValueOf(s.Backend().Options().Limits)
 	for i := range limits.NumField() {
 		name := limits.Type().Field(i).Name
 		if totals := limits.Field(i); totals.Kind() == reflect.Struct {
@@ -55,14 +56,14 @@ func TestDocsLimits(t *testing.T) {
 		fmt.Sprintf("| bytes of a revealed text that are shown | %d KiB |", bound("mostShown")>>10),
 		fmt.Sprintf("| bytes of a form, such as an answer | %d MiB |", bound("answerLength")>>20),
 		fmt.Sprintf("| bytes of a message in a list or in the overview | %d |", bound("mostMessage")),
-		fmt.Sprintf("the oldest reports are left out. | %d |", mcptask.MaxMoments))
+		fmt.Sprintf("the oldest reports are left out. | %d |", taskstore.MaxMoments))
 	for _, want := range wants {
 		if !strings.Contains(text, want) {
 			t.Errorf("docs/reference/limits.md does not say %q", want)
 		}
 	}
 	row := regexp.MustCompile(`(?m)^\| the longest ttl [^|]*\| (\d+) days\b[^|]*\| [^|]*Options\.MaxTTL`).FindStringSubmatch(text)
-	if days := fmt.Sprint(int(mcptask.DefaultMaxTTL / (24 * time.Hour))); row == nil || row[1] != days {
+	if days := fmt.Sprint(int(taskserver.DefaultMaxTTL / (24 * time.Hour))); row == nil || row[1] != days {
 		t.Errorf("no row for the longest ttl, which is %s days: %q", days, row)
 	}
 	anonymous := regexp.MustCompile(`anyone\s+who\s+knows\s+a\s+task's\s+ID\s+can\s+read,\s+answer\s+and\s+cancel`)

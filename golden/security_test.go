@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // row is a row of a table of SECURITY.md: what is bounded, its value, and where it comes from.
@@ -33,12 +33,12 @@ func TestSecurityClaims(t *testing.T) {
 			t.Errorf("SECURITY.md names %s, which is no test", name[1])
 		}
 	}
-	s, err := mcptask.NewServer(mcptask.Options{})
+	s, err := taskserver.New(taskserver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	options := reflect.ValueOf(s.Options())
+	options := reflect.ValueOf(s.Backend().Options())
 	limits := options.FieldByName("Limits")
 	said := map[string]bool{}
 	constants := map[string]*types.Scope{}

@@ -13,6 +13,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -111,7 +112,7 @@ func TestProposalElsewhere(t *testing.T) {
 	const revision = mcptask.Revision20251125
 	bubble.Test(t, func(t *testing.T) {
 		only := func(revision string) mcptasktest.Options {
-			return mcptasktest.Options{Server: mcptask.Options{Revisions: []string{revision}}}
+			return mcptasktest.Options{Server: taskserver.Options{Revisions: []string{revision}}}
 		}
 		for _, conn := range []mcptask.Conn{
 			mcptasktest.Connect(wirecheck.TB(t), revision, only(mcptask.RevisionSEP1686), proposal.JobsTools(proposalJobs{})),

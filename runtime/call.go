@@ -8,6 +8,8 @@ import (
 	"iter"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
+
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
@@ -38,7 +40,7 @@ func Run[Out, In any](ctx context.Context, conn Conn, tool string, in In, opts .
 
 // Start calls a tool and returns as soon as there is a task, or the result.
 func Start[Out, In any](ctx context.Context, conn Conn, tool string, in In, opts ...CallOption) (*Call[Out], error) {
-	arguments, err := marshalJSON(in)
+	arguments, err := value.Marshal(in)
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode the arguments: %w", tool, err)
 	}
@@ -176,7 +178,7 @@ func decodeOutput[Out any](tool string, s Snapshot) (Out, error) {
 // an UnmarshalJSON that panics.
 func decodeGuarded[Out any](data json.RawMessage) (out Out, err error) {
 	defer guard.Then(nil, "the decoding of a result", func() { err = fmt.Errorf("decoding it into a %T panicked", &out) })
-	return decodeJSON[Out](data)
+	return value.Decode[Out](data)
 }
 
 // isLimited reports whether the server asks to come back later.

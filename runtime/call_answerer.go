@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
 )
 
 // Answerer answers questions on the client's side. Make one with a generated
@@ -53,11 +57,11 @@ func (a Answerer) Answer(ctx context.Context, q Question) (response json.RawMess
 		if !candidate.fitsQuestion(q) {
 			continue
 		}
-		value, err := candidate.answer(ctx, q)
+		given, err := candidate.answer(ctx, q)
 		if err != nil {
 			return Agreed(err)
 		}
-		content, err := marshalJSON(value)
+		content, err := value.Marshal(given)
 		if err != nil {
 			return nil, true, fmt.Errorf("mcptask: encode the answer: %w", err)
 		}
@@ -69,7 +73,7 @@ func (a Answerer) Answer(ctx context.Context, q Question) (response json.RawMess
 // fitsQuestion compares the name of the type if the server gives one, and the
 // schemas otherwise.
 func (a inputAnswerer) fitsQuestion(q Question) bool {
-	if q.Method != methodElicit || q.URL != "" {
+	if q.Method != spec.Elicit || q.URL != "" {
 		return false
 	}
 	if a.input.Name == "" {

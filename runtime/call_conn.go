@@ -91,6 +91,13 @@ type Snapshot struct {
 	Questions []Question
 }
 
+// ProgressReport is what the handler of a task reported last: done of total, in any unit,
+// and a message. A Total of 0 means unknown.
+type ProgressReport struct {
+	Done, Total float64
+	Message     string
+}
+
 // Done reports whether the status is terminal.
 func (s Snapshot) Done() bool { return s.Status.Terminal() }
 

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/cause"
+
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pace"
 )
@@ -236,7 +238,7 @@ func (p *pendingCall) explainError(err error) error {
 	switch {
 	case p.cancelled: // a server may delete a cancelled task at once (C-79)
 		return &lostTaskError{p.subject() + ": " + ErrCancelled.Error(), ErrCancelled, err}
-	case wire.Reason() == reasonExpired: // the server's words say it
+	case wire.Reason() == cause.Expired: // the server's words say it
 		return &lostTaskError{fmt.Sprintf("%s: %v", p.subject(), err), ErrExpired, err}
 	case ttlPassed:
 		return fmt.Errorf("%s: %w: %w", p.subject(), ErrExpired, err)

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
@@ -182,11 +184,11 @@ func TestAnswererFits(t *testing.T) {
 		q    Question
 		want bool
 	}{
-		{"by name", Question{Method: methodElicit, Input: "Approval"}, true},
-		{"another name with its schema", Question{Method: methodElicit, Input: "Other", Schema: json.RawMessage(approvalInput.Schema)}, false},
-		{"by schema, whatever its spaces", Question{Method: methodElicit, Schema: json.RawMessage(` {"required":["approve"], "type":"object","properties":{"approve":{"type":"boolean"}}}`)}, true},
-		{"another schema", Question{Method: methodElicit, Schema: json.RawMessage(`{"type":"object"}`)}, false},
-		{"no schema", Question{Method: methodElicit}, false},
+		{"by name", Question{Method: spec.Elicit, Input: "Approval"}, true},
+		{"another name with its schema", Question{Method: spec.Elicit, Input: "Other", Schema: json.RawMessage(approvalInput.Schema)}, false},
+		{"by schema, whatever its spaces", Question{Method: spec.Elicit, Schema: json.RawMessage(` {"required":["approve"], "type":"object","properties":{"approve":{"type":"boolean"}}}`)}, true},
+		{"another schema", Question{Method: spec.Elicit, Schema: json.RawMessage(`{"type":"object"}`)}, false},
+		{"no schema", Question{Method: spec.Elicit}, false},
 		{"another request", Question{Method: "sampling/createMessage", Input: "Approval"}, false},
 	} {
 		if _, ok, err := yes.Answer(t.Context(), c.q); ok != c.want || err != nil {

@@ -12,10 +12,34 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pace"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
+
+type number struct {
+	N int `json:"n"`
+}
+
+type approval struct {
+	Approve bool `json:"approve"`
+}
+
+var approvalInput = InputSpec{
+	Name: "Approval", Message: "Ship it?",
+	Schema: `{"type":"object","properties":{"approve":{"type":"boolean"}},"required":["approve"]}`,
+}
+
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// wireError returns the *Error in an error, or an empty one.
+func wireError(err error) *Error {
+	wire := &Error{}
+	_ = errors.As(err, &wire)
+	return wire
+}
 
 // fakeConn is a Conn that answers from a script.
 type fakeConn struct {
@@ -107,7 +131,7 @@ func completed(id string, n int) Snapshot {
 }
 
 func question(key string) Question {
-	return Question{TaskID: "t", Key: key, Method: methodElicit, Input: approvalInput.Name, Schema: json.RawMessage(approvalInput.Schema)}
+	return Question{TaskID: "t", Key: key, Method: spec.Elicit, Input: approvalInput.Name, Schema: json.RawMessage(approvalInput.Schema)}
 }
 
 func started(t testing.TB, c Conn, opts ...CallOption) *Call[number] {
@@ -377,6 +401,7 @@ func TestFailedReads(t *testing.T) {
 }
 
 func TestExpiredOrNotFound(t *testing.T) {
+	expired := &Error{Code: CodeInvalidParams, Message: "the task has expired", Data: json.RawMessage(`{"reason":"expired"}`)}
 	gone := Errorf(CodeInvalidParams, "there is no task with that ID")
 	for _, c := range []struct {
 		name string
@@ -389,7 +414,7 @@ func TestExpiredOrNotFound(t *testing.T) {
 		{"before its end", time.Hour, 0, gone, ErrNotFound, "tool: the server no longer has the task: there is no task with that ID (code -32602)"},
 		{"after its end", time.Hour, 2 * time.Hour, gone, ErrExpired, "tool: the task has expired: there is no task with that ID (code -32602)"},
 		{"without an end", -1, 2 * time.Hour, gone, ErrNotFound, "tool: the server no longer has the task: there is no task with that ID (code -32602)"},
-		{"the server says so", -1, 0, newExpiredError(), ErrExpired, "tool: " + newExpiredError().Error()},
+		{"the server says so", -1, 0, expired, ErrExpired, "tool: " + expired.Error()},
 	} {
 		bubble.Run(t, c.name, func(t *testing.T) {
 			conn := &fakeConn{
@@ -521,7 +546,7 @@ func TestDecodeOutput(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	lost := Snapshot{Status: StatusFailed, Error: Errorf(CodeInternalError, "gone").withReason(reasonWorkerLost)}
+	lost := Snapshot{Status: StatusFailed, Error: &Error{Code: CodeInternalError, Message: "gone", Data: json.RawMessage(`{"reason":"worker_lost"}`)}}
 	if err := second(decodeOutput[number]("t", lost)); !errors.Is(err, ErrWorkerLost) || errors.Is(err, ErrExpired) {
 		t.Errorf("%v", err)
 	}

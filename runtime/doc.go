@@ -30,11 +30,10 @@
 //
 // # Servers
 //
-// [NewServer] returns a server of generated tools. [Options] sets its store, its
-// limits and its log. Package gosdk connects it to the official Go SDK, over HTTP
+// Package taskserver makes a server of generated tools, and package gosdk connects it to the official Go SDK, over HTTP
 // or over standard input and output:
 //
-//	tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(ci{}))
+//	tasks, err := taskserver.New(taskserver.Options{}, pipeline.CITools(ci{}))
 //	…
 //	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
 //	gosdk.AddTools(sdk, tasks)
@@ -53,15 +52,12 @@
 //
 // Package mcptasktest tests handlers, servers and clients without a network.
 //
-// # Extensions
+// # Other names
 //
-// The other names are for code that extends the runtime. A [Store] keeps the
-// [Record] of each task, and package storetest tests a store. An [Executor]
-// decides when handlers run. Gateways use [Caller], [CallRequest] and the methods
-// of [Server]. Clients over other transports implement [Conn]. Generated code
-// calls [NewTool].
+// Generated code calls [NewTool], [Run], [Start], [Resume], [Ask] and [Asked]. Clients over other transports implement
+// [Conn]. Servers make a [Task] with [NewTask] and carry out what its handler tells it with a [Host]. Tasks are stored
+// in package taskstore.
 //
-// The package keeps a task in one form for all revisions of the protocol, and
-// gateways translate it. It imports no HTTP server, no MCP SDK and no database
+// The package keeps a task in one form for all revisions of the protocol. It imports no server, no MCP SDK and no database
 // driver. Those are in its subpackages.
 package mcptask

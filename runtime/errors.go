@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/cause"
 )
 
 // The errors of a call without a result. Test with errors.Is. The texts of these errors
@@ -45,18 +47,6 @@ var (
 // returns is dropped.
 var ErrSuperseded = errors.New("another run has the task")
 
-// errEndedElsewhere is the cause if the task has ended without this run. errors.Is finds ErrSuperseded in it, but no other
-// run goes on with the task.
-var errEndedElsewhere error = endedElsewhere{}
-
-type endedElsewhere struct{}
-
-// Error implements error.
-func (endedElsewhere) Error() string { return "the task has ended without this run" }
-
-// Is makes it an ErrSuperseded for errors.Is.
-func (endedElsewhere) Is(target error) bool { return target == ErrSuperseded }
-
 // ErrServerClosed says that the server is closed and takes no work.
 var ErrServerClosed = errors.New("the server is closed")
 
@@ -80,25 +70,17 @@ func Errorf(code int, format string, args ...any) *Error {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s (code %d)", e.Message, e.Code) }
 
-// The reasons that the runtime writes into an error's data.reason.
-const (
-	reasonWorkerLost = "worker_lost"
-	reasonExpired    = "expired"
-	reasonDeadline   = "deadline"
-	reasonCancelled  = "cancelled"
-)
-
 // Is reports whether data.reason stands for the target: ErrWorkerLost, ErrExpired or
 // ErrCancelled.
 func (e *Error) Is(target error) bool {
 	var reason string
 	switch target {
 	case ErrWorkerLost:
-		reason = reasonWorkerLost
+		reason = cause.WorkerLost
 	case ErrExpired:
-		reason = reasonExpired
+		reason = cause.Expired
 	case ErrCancelled:
-		reason = reasonCancelled
+		reason = cause.Cancelled
 	default:
 		return false
 	}
@@ -108,19 +90,13 @@ func (e *Error) Is(target error) bool {
 // Reason returns data.reason, or "".
 func (e *Error) Reason() string { return e.decodeData().Reason }
 
-// Limit returns data.limit, one of the names of [Limits], or "".
+// Limit returns data.limit, one of the names of [taskserver.Limits], or "".
 func (e *Error) Limit() string { return e.decodeData().Limit }
 
 // decodeData reads the members of the data that the runtime knows.
 func (e *Error) decodeData() (data struct{ Reason, Limit string }) {
 	_ = json.Unmarshal(e.Data, &data) // any other JSON has neither member
 	return data
-}
-
-// withReason sets data.reason and returns the error.
-func (e *Error) withReason(reason string) *Error {
-	e.Data = json.RawMessage(fmt.Sprintf(`{"reason":%q}`, reason))
-	return e
 }
 
 // ToolError is a tool result with isError: the tool ran and says what went wrong. A
@@ -140,19 +116,3 @@ func (e *ToolError) Error() string {
 	}
 	return e.Tool + ": " + text
 }
-
-// hideInternals returns an error that may leave the process: the *Error in err, or
-// else an internal error that reveals nothing.
-func hideInternals(err error) *Error {
-	var wire *Error
-	if errors.As(err, &wire) && wire != nil {
-		return wire
-	}
-	return newInternalError()
-}
-
-// newInternalError makes the error of a fault that is not told to the caller.
-func newInternalError() *Error { return Errorf(CodeInternalError, "internal error") }
-
-// newShutdownError refuses a request while the server closes.
-func newShutdownError() *Error { return Errorf(CodeInternalError, "the server is shutting down") }

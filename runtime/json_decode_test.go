@@ -6,6 +6,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
 )
 
 // TestMismatchWords checks that what only the decoder refuses names its field and no Go type, and that the words are few.
@@ -20,7 +24,7 @@ func TestMismatchWords(t *testing.T) {
 		Pair  map[int][]inner2 `json:"pair"`
 		On    bool             `json:"on"`
 	}
-	for value, want := range map[string]string{
+	for text, want := range map[string]string{
 		`{"small":300}`:                          "small: got number 300, want an integer from -128 to 127",
 		`{"small":1.5}`:                          "small: got number 1.5, want an integer from -128 to 127",
 		`{"large":9223372036854775808}`:          "large: got number 9223372036854775808, want an integer from -9223372036854775808 to 9223372036854775807",
@@ -35,14 +39,14 @@ func TestMismatchWords(t *testing.T) {
 		`[]`:                                     "got array, want object",
 		`{`:                                      "unexpected end of JSON input",
 	} {
-		_, err := decodeJSON[inner](json.RawMessage(value))
+		_, err := value.Decode[inner](json.RawMessage(text))
 		if err == nil || err.Error() != want {
-			t.Errorf("%s: %v, want %s", value, err, want)
+			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
 	long := strings.Repeat("9", 100_000)
-	for _, value := range []string{`{"when":"` + long + `"}`, `{"small":` + long + `}`} {
-		if _, err := decodeJSON[inner](json.RawMessage(value)); err == nil || len(err.Error()) > 300 {
+	for _, text := range []string{`{"when":"` + long + `"}`, `{"small":` + long + `}`} {
+		if _, err := value.Decode[inner](json.RawMessage(text)); err == nil || len(err.Error()) > 300 {
 			t.Errorf("%.400s", err)
 		}
 	}
@@ -65,18 +69,18 @@ func TestIntegersWithFractions(t *testing.T) {
 		Exact json.Number     `json:"exact"`
 		Any   any             `json:"any"`
 	}
-	for value, want := range map[string]string{
+	for text, want := range map[string]string{
 		`{"small":1.0,"large":9007199254740993.000,"big":-12e18,"keys":{"7":[1e2,-0.0]},"float":2.50}`: `{"small":1,"large":9007199254740993,"big":-12000000000000000000,"float":2.5,"keys":{"7":[100,0]},"raw":null,"exact":0,"any":null}`,
 		`{"small":12.7e1,"large":1.8446744073709551615E+19,"any":"1.0\\\" 1.0"}`:                       `{"small":127,"large":18446744073709551615,"big":0,"float":0,"keys":null,"raw":null,"exact":0,"any":"1.0\\\" 1.0"}`,
 		`{"small":1,"float":1.0,"raw":[1.0,1e2],"exact":1.0}`:                                          `{"small":1,"large":0,"big":0,"float":1,"keys":null,"raw":[1.0,1e2],"exact":1.0,"any":null}`,
 	} {
-		decoded, err := decodeJSON[numbers](json.RawMessage(value))
+		decoded, err := value.Decode[numbers](json.RawMessage(text))
 		if err != nil {
-			t.Errorf("%s: %v", value, err)
+			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if got, err := marshalJSON(decoded); string(got) != want {
-			t.Errorf("%s: %s, want %s, %v", value, got, want, err)
+		if got, err := value.Marshal(decoded); string(got) != want {
+			t.Errorf("%s: %s, want %s, %v", text, got, want, err)
 		}
 	}
 }
@@ -93,13 +97,13 @@ func TestOthersNameTheirFields(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name   string
-		decode func(value string) (plan, error)
+		decode func(text string) (plan, error)
 		prefix string
 	}{
-		{"answer", func(value string) (plan, error) {
-			return decodeAnswer[plan](json.RawMessage(`{"action":"accept","content":`+value+`}`), input)
+		{"answer", func(text string) (plan, error) {
+			return decodeAnswer[plan](json.RawMessage(`{"action":"accept","content":`+text+`}`), input)
 		}, ErrInvalidAnswer.Error() + ": "},
-		{"result", func(value string) (plan, error) { return decodeOutput[plan]("t", result(value)) }, "t: the result does not fit the output type: "},
+		{"result", func(text string) (plan, error) { return decodeOutput[plan]("t", result(text)) }, "t: the result does not fit the output type: "},
 	} {
 		if got, err := tc.decode(`{"steps":[{"n":2.0},{"n":1e2}]}`); err != nil || len(got.Steps) != 2 || got.Steps[1].N != 100 {
 			t.Errorf("%s: %+v, %v", tc.name, got, err)
@@ -110,7 +114,7 @@ func TestOthersNameTheirFields(t *testing.T) {
 		}
 	}
 	const want = "mcptask: question k: _meta: got array, want object"
-	if _, err := NewQuestion("", "k", methodElicit, json.RawMessage(`{"message":"m","_meta":[]}`)); err == nil || err.Error() != want {
+	if _, err := NewQuestion("", "k", spec.Elicit, json.RawMessage(`{"message":"m","_meta":[]}`)); err == nil || err.Error() != want {
 		t.Errorf("question: %v, want %s", err, want)
 	}
 }

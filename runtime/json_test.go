@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"math/big"
 	"testing"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
 )
 
 // TestPointerReceivers checks that values are encoded by their address. Without it encoding/json
@@ -18,7 +20,7 @@ func TestPointerReceivers(t *testing.T) {
 	const want = `{"n":7,"f":"0.5"}`
 	value := amount{*big.NewInt(7), *big.NewFloat(0.5)}
 	tool := NewTool(ToolSpec{}, func(context.Context, *Task, struct{}) (amount, error) { return value, nil })
-	bound, err := tool.bind(json.RawMessage(`{}`))
+	bound, err := tool.Bind(json.RawMessage(`{}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +38,7 @@ func TestPointerReceivers(t *testing.T) {
 		t.Error("no error")
 	}
 	answerer := Answer(InputSpec{Name: "A"}, func(context.Context, Question) (amount, error) { return value, nil })
-	answer, ok, err := answerer.Answer(t.Context(), Question{Input: "A", Method: methodElicit})
+	answer, ok, err := answerer.Answer(t.Context(), Question{Input: "A", Method: spec.Elicit})
 	if !ok || err != nil || string(answer) != `{"action":"accept","content":`+want+`}` {
 		t.Errorf("answer: %s, %v, %v", answer, ok, err)
 	}

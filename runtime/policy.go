@@ -1,7 +1,6 @@
 package mcptask
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -36,27 +35,12 @@ const (
 	FallbackTools Fallback = "tools"
 )
 
-// The names of the fallback tools, after the service's prefix.
-const (
-	ToolTaskStatus = "task_status"
-	ToolTaskResult = "task_result"
-	ToolTaskCancel = "task_cancel"
-	ToolTaskAnswer = "task_answer"
-)
-
 // Defaults of a Policy.
 const (
 	DefaultTTL      = 24 * time.Hour
 	DefaultPoll     = time.Second
 	DefaultAttempts = 5
 )
-
-// maxAttempts bounds Policy.Attempts, because each attempt may cost a process its life.
-const maxAttempts = 1000
-
-// maxDuration bounds every duration. The wire ends at 2^53-1 milliseconds (schema of
-// 2026-07-28), and time.Duration ends earlier.
-const maxDuration = 100 * 365 * 24 * time.Hour
 
 // Policy says how a tool runs.
 type Policy struct {
@@ -71,7 +55,7 @@ type Policy struct {
 	// task. It has no effect if a client of 2025-11-25 asked for a task.
 	Grace time.Duration
 	// Wait is how long a plain call may block. 0 leaves it to the server: with the fallback tools
-	// the call blocks as long as Server.PlainWait says, and without them there is no limit.
+	// the call blocks as long as taskserver.Backend.PlainWait says, and without them there is no limit.
 	Wait time.Duration
 	// Deadline bounds the handler's work; 0 means no limit.
 	Deadline time.Duration
@@ -84,67 +68,11 @@ type Policy struct {
 	//
 	// Servers that share a store should have the same Attempts. A server that has lost a task judges by its own
 	// Attempts whether another server goes on with it. If that one has more, such as while a new version is rolled
-	// out, [Task.Interrupted] wrongly returns false, and the workflow of the task is cancelled. With an [Engine],
+	// out, [Task.Interrupted] wrongly returns false, and the workflow of the task is cancelled. With an [taskserver.Engine],
 	// Attempts does not matter here.
 	Attempts int
 	// Immediate is text for the model while the task runs (C-20).
 	Immediate string
-}
-
-// normalize fills in defaults and refuses invalid values.
-func (p Policy) normalize() (Policy, error) {
-	if p.Task == "" {
-		p.Task = TaskForbidden
-	}
-	if p.TTL == 0 {
-		p.TTL = DefaultTTL
-	}
-	if p.Poll == 0 {
-		p.Poll = DefaultPoll
-	}
-	if p.OnLost == "" {
-		p.OnLost = FailWhenLost
-	}
-	if p.Attempts == 0 && p.OnLost == RestartWhenLost {
-		p.Attempts = DefaultAttempts
-	}
-	switch p.Task {
-	case TaskForbidden, TaskOptional, TaskRequired:
-	default:
-		return p, fmt.Errorf("task support %q is not forbidden, optional or required", p.Task)
-	}
-	switch p.OnLost {
-	case FailWhenLost, RestartWhenLost:
-	default:
-		return p, fmt.Errorf("lost policy %q is not fail or restart", p.OnLost)
-	}
-	switch {
-	case p.Attempts < 0 || p.Attempts > maxAttempts:
-		return p, fmt.Errorf("attempts %d is not between 1 and %d, nor 0 for the default of %d", p.Attempts, maxAttempts, DefaultAttempts)
-	case p.Attempts > 0 && p.OnLost != RestartWhenLost:
-		return p, fmt.Errorf("attempts %d has no effect on a tool that does not restart: set OnLost to RestartWhenLost, or leave Attempts 0", p.Attempts)
-	}
-	for _, key := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"ttl", p.TTL},
-		{"poll", p.Poll},
-		{"grace", p.Grace},
-		{"wait", p.Wait},
-		{"deadline", p.Deadline},
-	} {
-		if key.value < 0 || key.value > maxDuration {
-			return p, fmt.Errorf("%s %v is not between 0 and %v", key.name, key.value, maxDuration)
-		}
-	}
-	if p.Poll < time.Millisecond || p.TTL < time.Millisecond {
-		return p, fmt.Errorf("ttl %v or poll %v is below a millisecond, the wire's unit", p.TTL, p.Poll)
-	}
-	if p.Deadline > p.TTL {
-		return p, fmt.Errorf("deadline %v is longer than ttl %v: the task would be gone before it", p.Deadline, p.TTL)
-	}
-	return p, nil
 }
 
 // Annotations are a tool's hints to clients. A nil field gives no hint.

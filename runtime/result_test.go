@@ -3,6 +3,8 @@ package mcptask
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
 )
 
 // TestContent checks the wire form of each kind of content block.
@@ -13,7 +15,7 @@ func TestContent(t *testing.T) {
 		`{"data":"AQI=","mimeType":"audio/wav","type":"audio"}`:   AudioContent([]byte{1, 2}, "audio/wav"),
 		`{"name":"log","type":"resource_link","uri":"file:///l"}`: LinkContent("file:///l", "log"),
 	} {
-		if data, err := marshalJSON(Result{Content: []Content{c}}); err != nil || string(data) != `{"content":[`+want+`]}` {
+		if data, err := value.Marshal(Result{Content: []Content{c}}); err != nil || string(data) != `{"content":[`+want+`]}` {
 			t.Errorf("%s, %v, want %s", data, err, want)
 		}
 	}

@@ -7,6 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/cause"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
 )
 
 // Ask asks the requestor's person and waits for the answer. Step names the
@@ -21,7 +25,7 @@ func Ask[T any](ctx context.Context, task *Task, input InputSpec, step, message 
 	if message == "" {
 		message = input.Message
 	}
-	in, err := newElicitation("", input, message)
+	in, err := input.Request("", message)
 	if err != nil {
 		return answer, err
 	}
@@ -35,20 +39,14 @@ func Ask[T any](ctx context.Context, task *Task, input InputSpec, step, message 
 	return answer, nil
 }
 
-// upfrontAnswer is an answer that was given before the task.
-type upfrontAnswer struct {
-	input    InputSpec
-	response json.RawMessage
-}
-
 // Asked returns the answer that was given before the task to the i-th of
 // ToolSpec.Questions. Generated code calls it.
 func Asked[T any](task *Task, i int) (T, error) {
 	var answer T
-	if i >= len(task.upfront) {
+	if i >= len(task.info.Answers) {
 		return answer, ErrCannotAsk
 	}
-	return decodeAnswer[T](task.upfront[i].response, task.upfront[i].input)
+	return decodeAnswer[T](task.info.Answers[i], task.info.Questions[i])
 }
 
 // SampleRequest asks the requestor's model for a message.
@@ -83,7 +81,7 @@ func (t *Task) Sample(ctx context.Context, step string, request SampleRequest) (
 	if request.Messages == nil {
 		request.Messages = []SampleMessage{} // null does not fit the protocol
 	}
-	response, err := t.sendRequest(ctx, step, methodSample, request)
+	response, err := t.sendRequest(ctx, step, spec.Sample, request)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +99,7 @@ type Root struct {
 // question, as for [Ask]. Errors: ErrDeclined, ErrCannotAsk, ErrInvalidAnswer,
 // and the context's own.
 func (t *Task) Roots(ctx context.Context, step string) ([]Root, error) {
-	response, err := t.sendRequest(ctx, step, methodRoots, struct{}{})
+	response, err := t.sendRequest(ctx, step, spec.Roots, struct{}{})
 	if err != nil {
 		return nil, err
 	}
@@ -116,13 +114,13 @@ func (t *Task) Roots(ctx context.Context, step string) ([]Root, error) {
 // question, as for [Ask]. Errors: ErrDeclined, ErrDismissed, ErrCannotAsk, and
 // the context's own.
 func (t *Task) AskURL(ctx context.Context, step, message, url string) error {
-	response, err := t.sendRequest(ctx, step, methodElicit, map[string]any{
+	response, err := t.sendRequest(ctx, step, spec.Elicit, map[string]any{
 		"mode": "url", "message": message, "url": url, "elicitationId": rand.Text(),
 	})
 	if err != nil {
 		return err
 	}
-	if _, err = parseElicitation(response); err != nil {
+	if _, err = AcceptedContent(response); err != nil {
 		return fmt.Errorf("%s: %w", step, err)
 	}
 	return nil
@@ -130,17 +128,17 @@ func (t *Task) AskURL(ctx context.Context, step, message, url string) error {
 
 // sendRequest sends a request of the task and returns its result.
 func (t *Task) sendRequest(ctx context.Context, step, method string, params any) (json.RawMessage, error) {
-	data, err := marshalJSON(params)
+	data, err := value.Marshal(params)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", step, err)
 	}
-	return t.askStep(ctx, step, Input{Method: method, Params: data})
+	return t.askStep(ctx, step, Request{Method: method, Params: data})
 }
 
 // askStep asks a question under the step's key. If an earlier attempt withdrew
 // the question of that key, the key cannot be used again (E-42), and the step
 // takes its next one.
-func (t *Task) askStep(ctx context.Context, step string, in Input) (json.RawMessage, error) {
+func (t *Task) askStep(ctx context.Context, step string, in Request) (json.RawMessage, error) {
 	if step == "" {
 		return nil, errors.New("mcptask: a question needs the name of its step")
 	}
@@ -148,18 +146,18 @@ func (t *Task) askStep(ctx context.Context, step string, in Input) (json.RawMess
 		return nil, fmt.Errorf("mcptask: the name of the step %q is not UTF-8", step)
 	}
 	if in.Schema != nil { // no answer would be taken
-		if _, err := t.schemas.Compile(in.Schema); err != nil {
+		if _, err := t.info.Checker.compile(in.Schema); err != nil {
 			return nil, fmt.Errorf("%s: the question has a schema that no answer fits: %w", step, err)
 		}
 	}
 	for {
 		in.Key = t.takeStepKey(step)
 		response, err := t.host.Ask(ctx, in)
-		if errors.Is(err, errWithdrawn) {
+		if errors.Is(err, cause.ErrWithdrawn) {
 			continue
 		}
 		if err == nil {
-			err = checkAnswer(ctx, t.schemas, in, response) // 2025-11-25 stores responses unchecked
+			err = t.info.Checker.Check(ctx, in, response) // 2025-11-25 stores responses unchecked
 		}
 		return response, err
 	}

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/cause"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
 )
 
 // ToolSpec describes a tool to clients, and says how it runs.
@@ -43,32 +46,34 @@ type InputSpec struct {
 
 // Tool is a ToolSpec with its handler. Make one with NewTool.
 type Tool struct {
-	spec ToolSpec
-	// bind decodes arguments for the handler. Its error is of what their schema does not forbid,
+	Spec ToolSpec
+	// Bind decodes arguments for the handler. Its error is of what their schema does not forbid,
 	// such as a time that does not exist.
-	bind  func(arguments json.RawMessage) (boundCall, error)
-	raw   bool  // see NewRawTool
-	fault error // of the spec's Entry
+	Bind func(arguments json.RawMessage) (BoundCall, error)
+	// IsBare says that the structured content of the handler's result is the whole result; see [NewRawTool].
+	IsBare bool
+	// Fault says what is wrong with the Entry of the Spec, or is nil.
+	Fault error
 }
 
-// boundCall calls a handler with the arguments that it was bound to. It may be called once, because the handler may
+// BoundCall calls a handler with the arguments that it was bound to. It may be called once, because the handler may
 // change them.
-type boundCall func(ctx context.Context, task *Task) (*Result, error)
+type BoundCall func(ctx context.Context, task *Task) (*Result, error)
 
 // NewTool binds a typed handler to its spec. Out is a struct for structured content,
 // a string for text, *Result for content of the handler's own, or struct{} for no
 // output.
 func NewTool[In, Out any](spec ToolSpec, handler func(context.Context, *Task, In) (Out, error)) Tool {
 	spec, fault := spec.readEntry()
-	return Tool{spec: spec, fault: fault, bind: func(arguments json.RawMessage) (boundCall, error) {
-		in, err := decodeJSON[In](arguments)
+	return Tool{Spec: spec, Fault: fault, Bind: func(arguments json.RawMessage) (BoundCall, error) {
+		in, err := value.Decode[In](arguments)
 		return func(ctx context.Context, task *Task) (*Result, error) {
 			out, err := handler(ctx, task, in)
 			if err != nil {
 				return nil, err
 			}
-			if host, ok := task.host.(callHost); ok && host.call.Returned != nil {
-				if err := host.call.Returned(); err != nil {
+			if host, ok := task.host.(interface{ Returned() error }); ok {
+				if err := host.Returned(); err != nil {
 					return nil, err
 				}
 			}
@@ -111,7 +116,7 @@ func (s ToolSpec) readEntry() (ToolSpec, error) {
 // task. The handler's JSON object is the result as it is (C-38). There is no isError,
 // so the handler returns its errors as *Error.
 func NewRawTool(spec ToolSpec, handler func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)) Tool {
-	return Tool{spec: spec, raw: true, bind: func(params json.RawMessage) (boundCall, error) {
+	return Tool{Spec: spec, IsBare: true, Bind: func(params json.RawMessage) (BoundCall, error) {
 		return func(ctx context.Context, _ *Task) (*Result, error) {
 			result, err := handler(ctx, params)
 			return &Result{Structured: result}, err
@@ -120,11 +125,11 @@ func NewRawTool(spec ToolSpec, handler func(ctx context.Context, params json.Raw
 }
 
 // Tools is one service bound to its implementation. A generated <Service>Tools
-// returns it, and NewServer takes it.
+// returns it, and taskserver.New takes it.
 type Tools struct {
 	// Service is the name of the interface.
 	Service string
-	// Impl is the implementation. NewServer refuses nil.
+	// Impl is the implementation. taskserver.New refuses nil.
 	Impl any
 	// Fallback says how clients without tasks are served.
 	Fallback Fallback
@@ -142,14 +147,12 @@ type Tools struct {
 // server's capabilities.
 type Capabilities map[string]string
 
-var errNoResult = errors.New("the handler returned neither a result nor an error")
-
 // encodeOutput makes a result from a handler's output.
 func encodeOutput[Out any](out Out) (*Result, error) {
 	switch out := any(out).(type) {
 	case *Result:
 		if out == nil {
-			return nil, errNoResult
+			return nil, cause.ErrNoResult
 		}
 		result := *out // the handler may keep and share its own
 		if result.Content == nil {
@@ -161,7 +164,7 @@ func encodeOutput[Out any](out Out) (*Result, error) {
 	case struct{}:
 		return &Result{Content: []Content{}}, nil
 	}
-	structured, err := marshalJSON(out)
+	structured, err := value.Marshal(out)
 	if err != nil {
 		return nil, fmt.Errorf("encode the output: %w", err)
 	}

@@ -42,14 +42,6 @@ const (
 	CodeInvalidParams = -32602
 	// CodeInternalError says that the receiver failed on its own.
 	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the body.
-	CodeHeaderMismatch = -32020
-	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
-	// the error's data names it.
-	CodeMissingClientCapability = -32021
-	// CodeUnsupportedProtocolVersion says that the server does not speak the request's protocol
-	// version; the error's data lists those that it does.
-	CodeUnsupportedProtocolVersion = -32022
 )
 
 // Revisions of MCP, as sent on the wire.
@@ -73,48 +65,13 @@ const (
 	RevisionTaskPatterns = "task-patterns"
 )
 
-// Keys of the protocol in capabilities (Extension) and in _meta (Meta).
-const (
-	// ExtensionTasks is the extension that carries tasks: its key among the extensions of the
-	// capabilities.
-	ExtensionTasks = "io.modelcontextprotocol/tasks"
-	// MetaRelatedTask ties a message to a task; the value is an object with the task's ID.
-	MetaRelatedTask = "io.modelcontextprotocol/related-task"
-	// MetaModelImmediateResponse gives the model a text to go on with while the task runs; on the
-	// result that announces the task.
-	MetaModelImmediateResponse = "io.modelcontextprotocol/model-immediate-response"
-	// MetaProtocolVersion holds the protocol version that the request speaks; on every request.
-	MetaProtocolVersion = "io.modelcontextprotocol/protocolVersion"
-	// MetaClientCapabilities holds what the client can do; on every request.
-	MetaClientCapabilities = "io.modelcontextprotocol/clientCapabilities"
-	// MetaClientInfo holds the client's name and version; on a request.
-	MetaClientInfo = "io.modelcontextprotocol/clientInfo"
-	// MetaSubscriptionID holds the ID of the request that opened the subscription; on each of its
-	// notifications.
-	MetaSubscriptionID = "io.modelcontextprotocol/subscriptionId"
-)
-
-// Capabilities of a server with tasks, as JSON objects.
-const (
-	// DeclaredSEP1686 is the capability object that a server with tasks adds in sep-1686.
-	DeclaredSEP1686 = `{"tasks":{"requests":{"tools":{"call":true}}}}`
-	// Declared20251125RC is the capability object that a server with tasks adds in 2025-11-25-rc.
-	Declared20251125RC = `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`
-	// Declared20251125 is the capability object that a server with tasks adds in 2025-11-25.
-	Declared20251125 = `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`
-	// DeclaredTaskPatterns is the capability object that a server with tasks adds in task-patterns.
-	DeclaredTaskPatterns = `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`
-	// Declared20260728 is the capability object that a server with tasks adds in 2026-07-28.
-	Declared20260728 = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
-)
-
-// Declared returns the capabilities that a server with tasks adds, by revision.
+// Declared returns the capabilities that a server with tasks adds, as JSON objects, by revision.
 func Declared() map[string]string {
 	return map[string]string{
-		Revision20251125:     Declared20251125,
-		Revision20251125RC:   Declared20251125RC,
-		Revision20260728:     Declared20260728,
-		RevisionSEP1686:      DeclaredSEP1686,
-		RevisionTaskPatterns: DeclaredTaskPatterns,
+		Revision20251125:     `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+		Revision20251125RC:   `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+		Revision20260728:     `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
+		RevisionSEP1686:      `{"tasks":{"requests":{"tools":{"call":true}}}}`,
+		RevisionTaskPatterns: `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
 	}
 }

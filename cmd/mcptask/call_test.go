@@ -18,6 +18,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -132,7 +133,7 @@ func callTools() mcptask.Tools {
 
 // TestScripts runs the commands against a server over HTTP and as a program, in both revisions.
 func TestScripts(t *testing.T) {
-	tasks, err := mcptask.NewServer(mcptask.Options{
+	tasks, err := taskserver.New(taskserver.Options{
 		Principal: func(context.Context) (string, error) { return "ann", nil },
 	}, callTools())
 	if err != nil {
@@ -212,7 +213,7 @@ func serveHostile(w http.ResponseWriter, r *http.Request) {
 
 // serveCalls serves the tools on standard input and output.
 func serveCalls() {
-	tasks, err := mcptask.NewServer(mcptask.Options{}, callTools())
+	tasks, err := taskserver.New(taskserver.Options{}, callTools())
 	if err != nil {
 		panic(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/replicas"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 const (
@@ -27,7 +28,7 @@ type demo struct {
 	// replicas are the replicas, one of which is killed; nil means that they run elsewhere.
 	replicas *replicas.Set
 	// store is that of the replicas, or nil.
-	store mcptask.Store
+	store taskstore.Store
 }
 
 // film is one call: a film that is rendered or published.
@@ -221,7 +222,7 @@ func (d demo) checkStored(ctx context.Context, f *film) error {
 	if err != nil {
 		return fmt.Errorf("%s of %s: %w", f.name, f.revision, err)
 	}
-	if r.Principal != principal || r.Outcome == nil || r.Outcome.Kind != mcptask.OutcomeResult || r.Attempt != f.report.Run {
+	if r.Principal != principal || r.Outcome == nil || r.Outcome.Kind != taskstore.OutcomeResult || r.Attempt != f.report.Run {
 		return fmt.Errorf("%s of %s: the client got %+v, and the store has %+v", f.name, f.revision, f.report, r.Outcome)
 	}
 	return nil

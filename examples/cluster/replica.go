@@ -15,9 +15,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcptaskgen/mcptaskgen/examples/cluster/films"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/postgres"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // principal is whose tasks all tasks are: the token of the clients is that of one user.
@@ -30,7 +30,7 @@ func serveReplica(ctx context.Context, out io.Writer, m mode) error {
 	if err != nil {
 		return err
 	}
-	tasks, err := mcptask.NewServer(mcptask.Options{Store: store, Logger: logger}, films.StudioTools(studio{m.replica}))
+	tasks, err := taskserver.New(taskserver.Options{Store: store, Logger: logger}, films.StudioTools(studio{m.replica}))
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}

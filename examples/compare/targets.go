@@ -20,6 +20,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/postgres"
 	"github.com/mcptaskgen/mcptaskgen/runtime/sqlite"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // The names of the targets, which are the columns of the table.
@@ -190,7 +192,7 @@ func start(ctx context.Context, name, dsn, directory string, number int) (_ *tar
 		return t, t.startMCPGo(ctx)
 	}
 	logger := slog.New(slog.DiscardHandler)
-	var store mcptask.Store
+	var store taskstore.Store
 	var bare *bareTable
 	switch name {
 	case onSQLite:
@@ -212,12 +214,12 @@ func start(ctx context.Context, name, dsn, directory string, number int) (_ *tar
 		return nil, err
 	}
 	handlers := worker{make(chan chan struct{})}
-	tasks, err := mcptask.NewServer(mcptask.Options{
+	tasks, err := taskserver.New(taskserver.Options{
 		Store: store, Logger: logger, Concurrency: 2 * reporters,
 		Principal: func(context.Context) (string, error) { return "compare", nil },
 		// The rates are measured, and not their limits.
-		Limits: mcptask.Limits{
-			Tasks: -1, Running: -1, Bytes: -1, Polls: -1, Waiting: -1, Server: mcptask.Totals{Tasks: -1, Running: -1, Bytes: -1, Waiting: -1},
+		Limits: taskserver.Limits{
+			Tasks: -1, Running: -1, Bytes: -1, Polls: -1, Waiting: -1, Server: taskserver.Totals{Tasks: -1, Running: -1, Bytes: -1, Waiting: -1},
 		},
 	}, jobs.JobsTools(handlers))
 	if err != nil {

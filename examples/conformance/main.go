@@ -31,6 +31,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/stores"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 func main() {
@@ -82,13 +84,13 @@ func parseRevisions(text string) []string {
 }
 
 // taskOptions returns the options of the server.
-func (m mode) taskOptions(store mcptask.Store) (mcptask.Options, error) {
-	options := mcptask.Options{Revisions: m.revisions, Store: store}
+func (m mode) taskOptions(store taskstore.Store) (taskserver.Options, error) {
+	options := taskserver.Options{Revisions: m.revisions, Store: store}
 	if m.sessionKey != "" {
 		options.SessionKey = []byte(m.sessionKey)
-		if len(m.sessionKey) < mcptask.MinSessionKey {
+		if len(m.sessionKey) < taskstore.MinSessionKey {
 			return options, fmt.Errorf("-session-key has %d bytes, but needs at least %d: make one with openssl rand -hex 32",
-				len(m.sessionKey), mcptask.MinSessionKey)
+				len(m.sessionKey), taskstore.MinSessionKey)
 		}
 	}
 	return options, nil
@@ -117,7 +119,7 @@ func serve(ctx context.Context, m mode) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	tasks, err := mcptask.NewServer(taskOptions, fixture.FixtureTools(tools{}))
+	tasks, err := taskserver.New(taskOptions, fixture.FixtureTools(tools{}))
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}

@@ -26,8 +26,8 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/examples/hosts/bakery"
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/stores"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 func main() {
@@ -69,7 +69,7 @@ func serve(ctx context.Context, out io.Writer, m mode) error {
 	if err != nil {
 		return err
 	}
-	tasks, err := mcptask.NewServer(mcptask.Options{Store: store.Store, Logger: logger}, bakery.BakeryTools(baker{m.takes, logger}))
+	tasks, err := taskserver.New(taskserver.Options{Store: store.Store, Logger: logger}, bakery.BakeryTools(baker{m.takes, logger}))
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcptaskgen/mcptaskgen/examples/pipeline/pipeline"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcpgo"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -77,13 +77,13 @@ func TestOtherOrigin(t *testing.T) {
 	}
 	authenticated := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true, ResourceMetadataURL: "https://a.example"})
 	tab := chromium.open(t)
-	for name, serve := range map[string]func(*mcptask.Server) http.Handler{
-		"gosdk": func(tasks *mcptask.Server) http.Handler {
+	for name, serve := range map[string]func(*taskserver.Server) http.Handler{
+		"gosdk": func(tasks *taskserver.Server) http.Handler {
 			sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1"}, nil)
 			gosdk.AddTools(sdk, tasks)
 			return gosdk.AllowOrigins(tasks, authenticated(gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)))
 		},
-		"mcpgo": func(tasks *mcptask.Server) http.Handler {
+		"mcpgo": func(tasks *taskserver.Server) http.Handler {
 			s := mcpgoserver.NewMCPServer("ci", "1", mcpgoserver.WithToolCapabilities(true))
 			mcpgo.AddTools(s, tasks)
 			inner := mcpgoserver.NewStreamableHTTPServer(s, mcpgoserver.WithStateful(true))
@@ -92,7 +92,7 @@ func TestOtherOrigin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			unused := struct{ pipeline.CI }{}
-			tasks, err := mcptask.NewServer(mcptask.Options{AllowedOrigins: []string{allowed}}, pipeline.CITools(unused))
+			tasks, err := taskserver.New(taskserver.Options{AllowedOrigins: []string{allowed}}, pipeline.CITools(unused))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/examples/observe/lab"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // customers is how many customers there are in each revision. Each has one order at a time.
@@ -36,9 +37,9 @@ func (p *program) runLoad(outer context.Context, url string, orders []order) err
 	var shopping sync.WaitGroup
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 		conn, err := gosdk.Connect(ctx, url, gosdk.ClientOptions{
-			Revision: revision, Hooks: []mcptask.Hooks{p.hooks}, Answer: lab.AnswerPaper(choosePaper),
+			Revision: revision, Hooks: []taskserver.Hooks{p.hooks}, Answer: lab.AnswerPaper(choosePaper),
 			// In 2025-11-25 questions are tasks of the client. A customer who leaves need not be warned of losing them.
-			Tasks: mcptask.Options{Logger: slog.New(slog.DiscardHandler)},
+			Tasks: taskserver.Options{Logger: slog.New(slog.DiscardHandler)},
 		})
 		if err != nil {
 			leave(fmt.Errorf("connect in %s: %w", revision, err))

@@ -16,10 +16,10 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/mcptaskgen/mcptaskgen/examples/observe/lab"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/oteltask"
 	"github.com/mcptaskgen/mcptaskgen/runtime/sqlite"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 const (
@@ -36,8 +36,8 @@ type program struct {
 	failed    chan error
 
 	telemetry  *telemetry
-	hooks      mcptask.Hooks
-	tasks      *mcptask.Server
+	hooks      taskserver.Hooks
+	tasks      *taskserver.Server
 	server     *http.Server
 	operations *http.Server
 	closers    []io.Closer // what is closed when the lab has stopped, in this order
@@ -81,9 +81,9 @@ func start(ctx context.Context, m mode) (_ *program, err error) {
 	// All clients are the lab's own customers, so they may decide to which trace a span belongs.
 	p.hooks = oteltask.Hooks(oteltask.WithMeterProvider(p.telemetry.meters), oteltask.WithTracerProvider(p.telemetry.tracers),
 		oteltask.WithTrustRemote())
-	p.tasks, err = mcptask.NewServer(mcptask.Options{
-		Store: store, Logger: logger, Hooks: []mcptask.Hooks{p.hooks},
-		Concurrency: slots, Limits: mcptask.Limits{Arguments: maxArguments},
+	p.tasks, err = taskserver.New(taskserver.Options{
+		Store: store, Logger: logger, Hooks: []taskserver.Hooks{p.hooks},
+		Concurrency: slots, Limits: taskserver.Limits{Arguments: maxArguments},
 	}, lab.LabTools(photoLab{}))
 	if err != nil {
 		return nil, err

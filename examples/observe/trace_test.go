@@ -21,6 +21,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/oteltask"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -130,7 +131,7 @@ func TestTrace(t *testing.T) {
 	var killed, other *replica
 	conn, err := gosdk.Connect(t.Context(), web.URL+"/mcp", gosdk.ClientOptions{
 		Revision: mcptask.Revision20260728,
-		Hooks:    []mcptask.Hooks{oteltask.Hooks(oteltask.WithTracerProvider(agent.tracers), oteltask.WithMeterProvider(agent.meters))},
+		Hooks:    []taskserver.Hooks{oteltask.Hooks(oteltask.WithTracerProvider(agent.tracers), oteltask.WithMeterProvider(agent.meters))},
 		Answer: lab.AnswerPaper(func(context.Context, mcptask.Question) (lab.Paper, error) {
 			if killed == nil { // in the middle of the run that asks
 				killed, other = one, two

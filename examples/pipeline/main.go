@@ -31,9 +31,10 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/stores"
 	"github.com/mcptaskgen/mcptaskgen/examples/pipeline/pipeline"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/console"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 func main() {
@@ -162,17 +163,17 @@ func runDemo(ctx context.Context, out *os.File, m mode) (err error) {
 }
 
 // newServer creates the generated server, and the SDK's server for it.
-func newServer(store mcptask.Store, keep keeping) (*mcptask.Server, *mcp.Server, error) {
+func newServer(store taskstore.Store, keep keeping) (*taskserver.Server, *mcp.Server, error) {
 	level := slog.LevelWarn
 	if keep.console != "" {
 		level = slog.LevelInfo // for the audit trail of what an operator does
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	options := mcptask.Options{Store: store, Logger: logger}
+	options := taskserver.Options{Store: store, Logger: logger}
 	if keep.sessionKey != "" {
 		options.SessionKey = []byte(keep.sessionKey)
 	}
-	tasks, err := mcptask.NewServer(options, pipeline.CITools(ci{}))
+	tasks, err := taskserver.New(options, pipeline.CITools(ci{}))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -196,7 +197,7 @@ func serveStdio(ctx context.Context, keep keeping) error {
 
 // serveConsole serves the operator's page at an address until end is called. The page answers only this machine, and lets
 // everyone there step in and reveal. If the address is "", serveConsole does nothing.
-func serveConsole(ctx context.Context, tasks *mcptask.Server, address string) (end func(), err error) {
+func serveConsole(ctx context.Context, tasks *taskserver.Server, address string) (end func(), err error) {
 	if address == "" {
 		return func() {}, nil
 	}

@@ -20,6 +20,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/sqlite"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/runtime/temporal"
 )
 
@@ -34,7 +35,7 @@ const (
 type node struct {
 	store  *sqlite.Store
 	client client.Client
-	tasks  *mcptask.Server
+	tasks  *taskserver.Server
 }
 
 // newLogger returns a logger of errors.
@@ -73,7 +74,7 @@ func openNode(ctx context.Context, m mode, submitOnly bool) (n *node, err error)
 	impl := builder{name: m.name, CIWorkflows: ci.CIWorkflows{
 		Runner: temporal.NewRunner(n.client, temporal.WorkflowOptions{TaskQueue: pipelineQueue, Poll: 200 * time.Millisecond}),
 	}}
-	n.tasks, err = mcptask.NewServer(mcptask.Options{
+	n.tasks, err = taskserver.New(taskserver.Options{
 		Store: n.store, Logger: newLogger(),
 		Executor: temporal.NewExecutor(n.client, temporal.Options{TaskQueue: "ci", Heartbeat: heartbeat, SubmitOnly: submitOnly}),
 	}, ci.CITools(impl))

@@ -14,10 +14,10 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// EmbeddedTools binds impl to the tools of Embedded, for [mcptask.NewServer].
+// EmbeddedTools binds impl to the tools of Embedded, for taskserver.New.
 func EmbeddedTools(impl Embedded) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Embedded"} // which NewServer refuses
+		return mcptask.Tools{Service: "Embedded"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service: "Embedded",

@@ -14,10 +14,10 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// EnumsTools binds impl to the tools of Enums, for [mcptask.NewServer].
+// EnumsTools binds impl to the tools of Enums, for taskserver.New.
 func EnumsTools(impl Enums) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Enums"} // which NewServer refuses
+		return mcptask.Tools{Service: "Enums"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service:      "Enums",

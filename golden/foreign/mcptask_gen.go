@@ -16,10 +16,10 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// ForeignTools binds impl to the tools of Foreign, for [mcptask.NewServer].
+// ForeignTools binds impl to the tools of Foreign, for taskserver.New.
 func ForeignTools(impl Foreign) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Foreign"} // which NewServer refuses
+		return mcptask.Tools{Service: "Foreign"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service:      "Foreign",

@@ -14,10 +14,10 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// GenericsTools binds impl to the tools of Generics, for [mcptask.NewServer].
+// GenericsTools binds impl to the tools of Generics, for taskserver.New.
 func GenericsTools(impl Generics) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Generics"} // which NewServer refuses
+		return mcptask.Tools{Service: "Generics"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service:      "Generics",

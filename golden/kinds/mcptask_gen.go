@@ -14,10 +14,10 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// KindsTools binds impl to the tools of Kinds, for [mcptask.NewServer].
+// KindsTools binds impl to the tools of Kinds, for taskserver.New.
 func KindsTools(impl Kinds) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Kinds"} // which NewServer refuses
+		return mcptask.Tools{Service: "Kinds"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service: "Kinds",

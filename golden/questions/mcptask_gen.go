@@ -14,10 +14,10 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// AskerTools binds impl to the tools of Asker, for [mcptask.NewServer].
+// AskerTools binds impl to the tools of Asker, for taskserver.New.
 func AskerTools(impl Asker) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Asker"} // which NewServer refuses
+		return mcptask.Tools{Service: "Asker"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service:      "Asker",
@@ -97,10 +97,10 @@ func (c *AskerClient) AskOnly(ctx context.Context, opts ...mcptask.CallOption) e
 	return err
 }
 
-// InsiderTools binds impl to the tools of Insider, for [mcptask.NewServer].
+// InsiderTools binds impl to the tools of Insider, for taskserver.New.
 func InsiderTools(impl Insider) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Insider"} // which NewServer refuses
+		return mcptask.Tools{Service: "Insider"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service:      "Insider",

@@ -14,10 +14,10 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// RecursiveTools binds impl to the tools of Recursive, for [mcptask.NewServer].
+// RecursiveTools binds impl to the tools of Recursive, for taskserver.New.
 func RecursiveTools(impl Recursive) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Recursive"} // which NewServer refuses
+		return mcptask.Tools{Service: "Recursive"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service: "Recursive",

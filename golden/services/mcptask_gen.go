@@ -15,10 +15,10 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// BuildsTools binds impl to the tools of Builds, for [mcptask.NewServer].
+// BuildsTools binds impl to the tools of Builds, for taskserver.New.
 func BuildsTools(impl Builds) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Builds"} // which NewServer refuses
+		return mcptask.Tools{Service: "Builds"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service:      "Builds",
@@ -87,10 +87,10 @@ func (c *BuildsClient) List(ctx context.Context, opts ...mcptask.CallOption) (Re
 	return mcptask.Run[Report](ctx, c.conn, "builds_list", struct{}{}, opts...)
 }
 
-// ReleasesTools binds impl to the tools of Releases, for [mcptask.NewServer].
+// ReleasesTools binds impl to the tools of Releases, for taskserver.New.
 func ReleasesTools(impl Releases) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Releases"} // which NewServer refuses
+		return mcptask.Tools{Service: "Releases"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service:      "Releases",

@@ -15,10 +15,10 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask2.GeneratedV1
 
-// ShapesTools binds impl_ to the tools of Shapes, for [mcptask2.NewServer].
+// ShapesTools binds impl_ to the tools of Shapes, for taskserver.New.
 func ShapesTools(impl_ Shapes) mcptask2.Tools {
 	if impl_ == nil {
-		return mcptask2.Tools{Service: "Shapes"} // which NewServer refuses
+		return mcptask2.Tools{Service: "Shapes"} // which taskserver.New refuses
 	}
 	return mcptask2.Tools{
 		Service:      "Shapes",

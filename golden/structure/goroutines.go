@@ -14,7 +14,7 @@ import (
 
 // CheckGoroutines checks that the function of every goroutine begins with a recover, by package guard or its own, and
 // returns how many goroutines there are. The packages need their syntax and types. Those of unguarded need no guard:
-// the keys are file and function, with the file's path from the working directory, and the values are the reasons.
+// the keys are the directory's name, file and function, and the values are the reasons.
 func CheckGoroutines(t *testing.T, loaded []*packages.Package, unguarded map[string]string) (found int) {
 	t.Helper()
 	bodies := map[string]*ast.BlockStmt{} // of named functions
@@ -63,13 +63,10 @@ func CheckGoroutines(t *testing.T, loaded []*packages.Package, unguarded map[str
 	return found
 }
 
-// shortName returns a file's path below this directory.
+// shortName returns a file's name with that of its directory.
 func shortName(file string) string {
-	dir, err := filepath.Abs(".")
-	if err != nil {
-		return file
-	}
-	return filepath.ToSlash(strings.TrimPrefix(file, dir+string(filepath.Separator)))
+	directory, name := filepath.Split(file)
+	return filepath.Base(directory) + "/" + name
 }
 
 // startedBy returns the function that a go statement, X.Go(f) or AfterFunc(when, f) runs in another

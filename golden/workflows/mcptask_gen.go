@@ -14,10 +14,10 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// ReleasesTools binds impl to the tools of Releases, for [mcptask.NewServer].
+// ReleasesTools binds impl to the tools of Releases, for taskserver.New.
 func ReleasesTools(impl Releases) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Releases"} // which NewServer refuses
+		return mcptask.Tools{Service: "Releases"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service:      "Releases",
@@ -227,10 +227,10 @@ func (c *ReleasesClient) ResumeCheck(token mcptask.Token, opts ...mcptask.CallOp
 	return mcptask.Resume[BuildReport](c.conn, "check", token, opts...)
 }
 
-// UpkeepTools binds impl to the tools of Upkeep, for [mcptask.NewServer].
+// UpkeepTools binds impl to the tools of Upkeep, for taskserver.New.
 func UpkeepTools(impl Upkeep) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Upkeep"} // which NewServer refuses
+		return mcptask.Tools{Service: "Upkeep"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service:      "Upkeep",

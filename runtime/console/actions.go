@@ -14,13 +14,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/internal/indent"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // errMayNot refuses a viewer who may not do something.
 var errMayNot = failure{http.StatusForbidden, "you may not do this here"}
 
 // act does an action of a viewer who may act, and goes to a task's page. What the action refuses is shown on that page.
-func (c *Console) act(w http.ResponseWriter, r request, do func(*mcptask.Operator, mcptask.Record) (next mcptask.Record, err error)) error {
+func (c *Console) act(w http.ResponseWriter, r request, do func(*taskserver.Operator, taskstore.Record) (next taskstore.Record, err error)) error {
 	if !r.viewer.Act {
 		return errMayNot
 	}
@@ -58,15 +60,15 @@ var errForm = errors.New("the form does not fit")
 // explain returns what a viewer is told of an action's error. That of a store may tell of the database, and is for the log.
 func (c *Console) explain(err error) failure {
 	var wire *mcptask.Error
-	var exceeded *mcptask.QuotaError
+	var exceeded *taskstore.QuotaError
 	told := strings.TrimPrefix(err.Error(), "mcptask: ")
 	is := func(target error) bool { return errors.Is(err, target) }
 	switch {
-	case slices.ContainsFunc([]error{mcptask.ErrTaskEnded, mcptask.ErrNotAsked, mcptask.ErrNoTool}, is):
+	case slices.ContainsFunc([]error{taskserver.ErrTaskEnded, taskserver.ErrNotAsked, taskserver.ErrNoTool}, is):
 		return failure{http.StatusConflict, told}
-	case is(mcptask.ErrNoRecord):
+	case is(taskstore.ErrNoRecord):
 		return errNoTask
-	case is(mcptask.ErrUnreadable):
+	case is(taskstore.ErrUnreadable):
 		return errUnreadable
 	case is(mcptask.ErrInvalidAnswer), is(errForm):
 		return failure{http.StatusUnprocessableEntity, told}
@@ -75,24 +77,24 @@ func (c *Console) explain(err error) failure {
 	case errors.As(err, &wire):
 		return failure{http.StatusUnprocessableEntity, wire.Message}
 	}
-	c.server.Notice(slog.LevelError, "console failed", "error", err)
+	c.server.Backend().Notice(slog.LevelError, "console failed", "error", err)
 	return failure{http.StatusServiceUnavailable, "the store did not take it: the server's log says why"}
 }
 
 func (c *Console) cancel(w http.ResponseWriter, r request) error {
-	return c.act(w, r, func(o *mcptask.Operator, record mcptask.Record) (mcptask.Record, error) {
+	return c.act(w, r, func(o *taskserver.Operator, record taskstore.Record) (taskstore.Record, error) {
 		return record, o.Cancel(r.Context(), record.ID)
 	})
 }
 
 func (c *Console) again(w http.ResponseWriter, r request) error {
-	return c.act(w, r, func(o *mcptask.Operator, record mcptask.Record) (mcptask.Record, error) {
+	return c.act(w, r, func(o *taskserver.Operator, record taskstore.Record) (taskstore.Record, error) {
 		return o.RunAgain(r.Context(), record.ID)
 	})
 }
 
 func (c *Console) answer(w http.ResponseWriter, r request) error {
-	return c.act(w, r, func(o *mcptask.Operator, record mcptask.Record) (mcptask.Record, error) {
+	return c.act(w, r, func(o *taskserver.Operator, record taskstore.Record) (taskstore.Record, error) {
 		key := r.PostForm.Get("key")
 		response, err := readResponse(record, key, r.PostForm)
 		if err == nil {
@@ -103,7 +105,7 @@ func (c *Console) answer(w http.ResponseWriter, r request) error {
 }
 
 // readResponse returns the response to a question, as a form has it.
-func readResponse(record mcptask.Record, key string, entered url.Values) (json.RawMessage, error) {
+func readResponse(record taskstore.Record, key string, entered url.Values) (json.RawMessage, error) {
 	action := entered.Get("action")
 	if action == "raw" {
 		raw := json.RawMessage(entered.Get("response"))
@@ -173,7 +175,7 @@ func (c *Console) reveal(w http.ResponseWriter, r request) error {
 }
 
 // resultText returns the result of a task, or its error, as JSON.
-func resultText(r mcptask.Record) string {
+func resultText(r taskstore.Record) string {
 	switch {
 	case r.Outcome == nil:
 		return "none yet"

@@ -26,8 +26,9 @@ import (
 	"strings"
 	"sync"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Options configure a console. The zero value is for a person at the machine itself, who only looks.
@@ -70,8 +71,8 @@ var assets embed.FS
 
 // Console is the page. Its methods are safe for concurrent use.
 type Console struct {
-	server    *mcptask.Server
-	inspector mcptask.Inspector
+	server    *taskserver.Server
+	inspector taskstore.Inspector
 	options   Options
 	mux       *http.ServeMux
 	origins   *http.CrossOriginProtection
@@ -87,9 +88,9 @@ type Console struct {
 	streamsOf map[string]int
 }
 
-// New makes the page of a server. It returns an error if the store of the server is no [mcptask.Inspector], or if
+// New makes the page of a server. It returns an error if the store of the server is no [taskstore.Inspector], or if
 // Options.Path is not a clean path with a slash at both ends.
-func New(server *mcptask.Server, options Options) (*Console, error) {
+func New(server *taskserver.Server, options Options) (*Console, error) {
 	if options.Path == "" {
 		options.Path = "/console/"
 	}
@@ -99,7 +100,7 @@ func New(server *mcptask.Server, options Options) (*Console, error) {
 	}
 	inspector, ok := server.Inspector()
 	if !ok {
-		return nil, errors.New("console: the server's store is no mcptask.Inspector, which shows the tasks of all principals: implement it, or use a store of this module")
+		return nil, errors.New("console: the server's store is no taskstore.Inspector, which shows the tasks of all principals: implement it, or use a store of this module")
 	}
 	c := &Console{server: server, inspector: inspector, options: options, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(),
 		key: []byte(rand.Text()), reads: make(chan struct{}, maxReads), views: map[viewKey]*liveView{}, streamsOf: map[string]int{}}
@@ -172,7 +173,7 @@ func (c *Console) handle(method, below string, do func(http.ResponseWriter, requ
 
 // ServeHTTP implements http.Handler.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer guard.Then(c.server.Logger(), "console", func() { http.Error(w, "internal error", http.StatusInternalServerError) })
+	defer guard.Then(c.server.Backend().Logger(), "console", func() { http.Error(w, "internal error", http.StatusInternalServerError) })
 	h := w.Header()
 	for name, value := range map[string]string{
 		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
@@ -253,7 +254,7 @@ func (c *Console) identify(r *http.Request) (Viewer, error) {
 	} else {
 		var err error
 		if viewer, err = c.options.Authorize(r); err != nil {
-			c.server.Notice(slog.LevelWarn, "console refused a request", "error", err, "remote", r.RemoteAddr, "path", r.URL.Path)
+			c.server.Backend().Notice(slog.LevelWarn, "console refused a request", "error", err, "remote", r.RemoteAddr, "path", r.URL.Path)
 			var challenge Challenge
 			if errors.As(err, &challenge) {
 				return viewer, challenge
@@ -278,7 +279,7 @@ func (c *Console) refuse(w http.ResponseWriter, err error) {
 	case errors.Is(err, context.DeadlineExceeded):
 		f = failure{http.StatusServiceUnavailable, fmt.Sprintf("the store gave no answer within %v", readsWithin)}
 	case !errors.Is(err, context.Canceled): // the browser has left
-		c.server.Notice(slog.LevelError, "console failed", "error", err)
+		c.server.Backend().Notice(slog.LevelError, "console failed", "error", err)
 	}
 	if err := c.write(w, f.status, "refusal.html", page{Title: http.StatusText(f.status), Data: f.text}); err != nil {
 		http.Error(w, f.text, f.status)

@@ -22,6 +22,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/console"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // safeBuffer is a log that several goroutines write.
@@ -45,7 +47,7 @@ func (s *safeBuffer) String() string {
 // desk is a server with a console.
 type desk struct {
 	t      *testing.T
-	tasks  *mcptask.Server
+	tasks  *taskserver.Server
 	url    string
 	log    safeBuffer
 	client *http.Client
@@ -58,7 +60,7 @@ type renderInput struct {
 }
 
 // alice owns the tasks.
-var alice = mcptask.Caller{Principal: "alice@example.com", Revision: mcptask.Revision20260728, CanAsk: []string{"elicitation/create"}}
+var alice = taskserver.Caller{Principal: "alice@example.com", Revision: mcptask.Revision20260728, CanAsk: []string{"elicitation/create"}}
 
 // open serves a console.
 func open(t *testing.T, options console.Options) *desk {
@@ -67,7 +69,7 @@ func open(t *testing.T, options console.Options) *desk {
 }
 
 // openWith serves the console of a server with a store.
-func openWith(t *testing.T, store mcptask.Store, options console.Options) *desk {
+func openWith(t *testing.T, store taskstore.Store, options console.Options) *desk {
 	t.Helper()
 	d := &desk{t: t, finish: make(chan struct{}, 10), client: &http.Client{Transport: memnet.NewTransport(), CheckRedirect: stay}}
 	policy := mcptask.Policy{Task: mcptask.TaskRequired}
@@ -91,7 +93,7 @@ func openWith(t *testing.T, store mcptask.Store, options console.Options) *desk 
 			return string(data), errors.Join(err, encodeErr)
 		})
 	var err error
-	d.tasks, err = mcptask.NewServer(mcptask.Options{Store: store, Logger: slog.New(slog.NewTextHandler(&d.log, nil))},
+	d.tasks, err = taskserver.New(taskserver.Options{Store: store, Logger: slog.New(slog.NewTextHandler(&d.log, nil))},
 		mcptask.Tools{Service: "Studio", Impl: d, Tools: []mcptask.Tool{render, ship}})
 	if err != nil {
 		t.Fatal(err)
@@ -109,9 +111,9 @@ func openWith(t *testing.T, store mcptask.Store, options console.Options) *desk 
 }
 
 // start makes a task and returns its ID.
-func (d *desk) start(caller mcptask.Caller, tool, arguments string) string {
+func (d *desk) start(caller taskserver.Caller, tool, arguments string) string {
 	d.t.Helper()
-	reply, err := d.tasks.Call(d.t.Context(), caller, tool, json.RawMessage(arguments), mcptask.CallRequest{Mode: mcptask.ModeTask})
+	reply, err := d.tasks.Backend().Call(d.t.Context(), caller, tool, json.RawMessage(arguments), taskserver.CallRequest{Mode: taskserver.ModeTask})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -119,11 +121,11 @@ func (d *desk) start(caller mcptask.Caller, tool, arguments string) string {
 }
 
 // awaitState waits until a condition holds for a task.
-func (d *desk) awaitState(caller mcptask.Caller, id string, is func(mcptask.Record) bool) mcptask.Record {
+func (d *desk) awaitState(caller taskserver.Caller, id string, is func(taskstore.Record) bool) taskstore.Record {
 	d.t.Helper()
-	record, err := d.tasks.Get(d.t.Context(), caller, id)
+	record, err := d.tasks.Backend().Get(d.t.Context(), caller, id)
 	for err == nil && !is(record) {
-		record, err = d.tasks.Changed(d.t.Context(), caller, id, record.Version)
+		record, err = d.tasks.Backend().Changed(d.t.Context(), caller, id, record.Version)
 	}
 	if err != nil {
 		d.t.Fatal(err)
@@ -131,9 +133,9 @@ func (d *desk) awaitState(caller mcptask.Caller, id string, is func(mcptask.Reco
 	return record
 }
 
-func isDone(r mcptask.Record) bool              { return r.Done() }
-func asks(r mcptask.Record) bool                { return r.Phase == mcptask.PhaseInputRequired }
-func reports(r mcptask.Record) bool             { return r.StatusMessage != "" }
+func isDone(r taskstore.Record) bool            { return r.Done() }
+func asks(r taskstore.Record) bool              { return r.Phase == taskstore.PhaseInputRequired }
+func reports(r taskstore.Record) bool           { return r.StatusMessage != "" }
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // request sends a request as a browser on the page itself does.
@@ -204,8 +206,8 @@ func TestPages(t *testing.T) {
 	d := open(t, console.Options{})
 	id := d.start(alice, "render", `{"file":"a.mp4","secret":"hunter2"}`)
 	d.awaitState(alice, id, reports)
-	shipped := d.start(mcptask.Caller{Revision: alice.Revision, CanAsk: alice.CanAsk}, "ship", `{}`)
-	d.awaitState(mcptask.Caller{}, shipped, asks)
+	shipped := d.start(taskserver.Caller{Revision: alice.Revision, CanAsk: alice.CanAsk}, "ship", `{}`)
+	d.awaitState(taskserver.Caller{}, shipped, asks)
 	wants(t, "the overview", d.get(""), ">render</a>", ">ship</a>", "<dt>running</dt><dd>1</dd>", "<dt>asking</dt><dd>1</dd>", ">approve</a>", "Ship &lt;b&gt;it&lt;/b&gt;?", "<h2 id=\"h-workers\">")
 	lacks(t, "the overview without ends", d.get(""), `height="-`)
 	list := d.get("tasks")
@@ -462,7 +464,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: the headers are %v", c.name, h)
 		}
 	}
-	if record, err := d.tasks.Get(t.Context(), alice, id); err != nil || record.Done() {
+	if record, err := d.tasks.Backend().Get(t.Context(), alice, id); err != nil || record.Done() {
 		t.Errorf("the task has changed: %v, %v", record.Phase, err)
 	}
 }
@@ -541,13 +543,13 @@ func TestLive(t *testing.T) {
 
 // brokenStore is a store whose writes fail with an error that tells of the database.
 type brokenStore struct {
-	mcptask.Store
-	mcptask.Inspector
+	taskstore.Store
+	taskstore.Inspector
 	broken atomic.Bool
 	away   atomic.Bool // for reads
 }
 
-func (s *brokenStore) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+func (s *brokenStore) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 	if s.broken.Load() {
 		return to, errors.New("user=root password=hunter2 at db.internal")
 	}
@@ -555,7 +557,7 @@ func (s *brokenStore) Update(ctx context.Context, from, to mcptask.Record, quota
 }
 
 // CountUnfinished panics once if the store is broken.
-func (s *brokenStore) CountUnfinished(ctx context.Context) ([]mcptask.Count, error) {
+func (s *brokenStore) CountUnfinished(ctx context.Context) ([]taskstore.Count, error) {
 	if s.broken.Swap(false) {
 		panic("broken")
 	}
@@ -567,8 +569,8 @@ func (s *brokenStore) CountUnfinished(ctx context.Context) ([]mcptask.Count, err
 
 // newBrokenStore returns a store that works until it is broken.
 func newBrokenStore() *brokenStore {
-	memory := mcptask.NewMemoryStore()
-	return &brokenStore{Store: memory, Inspector: memory.(mcptask.Inspector)}
+	memory := taskstore.NewMemory()
+	return &brokenStore{Store: memory, Inspector: memory}
 }
 
 // watch opens the stream of a view. next returns its next message, or "" at its end.

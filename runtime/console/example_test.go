@@ -8,16 +8,17 @@ import (
 	"net/http"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/console"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // passwords are those of the people of the example, as hashes.
 var passwords = map[string][sha256.Size]byte{"admin": sha256.Sum256([]byte("hunter2"))}
 
 // serveConsole serves the operator's page at addr. It sends the error that ends the server to served.
-func serveConsole(ctx context.Context, tasks *mcptask.Server, addr string, served chan<- error) (*http.Server, error) {
+func serveConsole(ctx context.Context, tasks *taskserver.Server, addr string, served chan<- error) (*http.Server, error) {
 	page, err := console.New(tasks, console.Options{})
 	if err != nil {
 		return nil, err
@@ -39,8 +40,8 @@ func serveConsole(ctx context.Context, tasks *mcptask.Server, addr string, serve
 // The page has a server of its own, which stops after the tasks and before the store.
 func ExampleNew_serve() {
 	ctx := context.Background()
-	store := mcptask.NewMemoryStore()
-	tasks, err := mcptask.NewServer(mcptask.Options{Store: store})
+	store := taskstore.NewMemory()
+	tasks, err := taskserver.New(taskserver.Options{Store: store})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -71,7 +72,7 @@ func ExampleNew() {
 			return console.Viewer{Name: name, Act: true, Reveal: name == "admin"}, nil
 		},
 	}
-	tasks, err := mcptask.NewServer(mcptask.Options{})
+	tasks, err := taskserver.New(taskserver.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -197,7 +197,7 @@ func (c *Console) end(key viewKey, v *liveView) {
 
 // refresh makes a view again and again, and gives its viewers what has changed.
 func (c *Console) refresh(ctx context.Context, key viewKey, v *liveView) {
-	defer guard.Recover(c.server.Logger(), "a live view of the console")
+	defer guard.Recover(c.server.Backend().Logger(), "a live view of the console")
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -223,14 +223,14 @@ func (c *Console) refresh(ctx context.Context, key viewKey, v *liveView) {
 
 // remake makes a view once more. It returns false if that fails.
 func (c *Console) remake(ctx context.Context, key viewKey, v *liveView) bool {
-	defer guard.Recover(c.server.Logger(), "a live view of the console") // the next one may do better
+	defer guard.Recover(c.server.Backend().Logger(), "a live view of the console") // the next one may do better
 	parts, err := c.makeView(ctx, key, &v.version)
 	switch {
 	case errors.Is(err, errNoTask), errors.Is(err, errBusy): // it has expired, or has to wait: it stays as it was
 		return true
 	case err != nil:
 		if ctx.Err() == nil {
-			c.server.Notice(slog.LevelError, "console failed", "error", err)
+			c.server.Backend().Notice(slog.LevelError, "console failed", "error", err)
 		}
 		return false
 	}

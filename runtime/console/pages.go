@@ -17,8 +17,8 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/internal/form"
 	"github.com/mcptaskgen/mcptaskgen/internal/indent"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // page is what each template of a whole page gets.
@@ -96,7 +96,7 @@ type overview struct {
 	Tools   []toolCounts
 	Total   toolCounts
 	Ends    ends
-	Workers []mcptask.WorkerLease
+	Workers []taskstore.WorkerLease
 	Waiting []waiting
 }
 
@@ -107,20 +107,20 @@ type toolCounts struct {
 }
 
 // add counts tasks.
-func (t *toolCounts) add(c mcptask.Count) {
+func (t *toolCounts) add(c taskstore.Count) {
 	switch c.Phase {
-	case mcptask.PhaseQueued:
+	case taskstore.PhaseQueued:
 		t.Queued += c.Count
-	case mcptask.PhaseRunning:
+	case taskstore.PhaseRunning:
 		t.Running += c.Count
-	case mcptask.PhaseInputRequired:
+	case taskstore.PhaseInputRequired:
 		t.Asked += c.Count
 	}
 }
 
 // waiting is a question that waits.
 type waiting struct {
-	Task mcptask.Record
+	Task taskstore.Record
 	Key  string
 	// Message is what it asks.
 	Message string
@@ -141,7 +141,7 @@ func (c *Console) readOverview(ctx context.Context) (overview, error) {
 		return o, err
 	}
 	byTool := map[string]*toolCounts{}
-	for _, tool := range c.server.Tools() {
+	for _, tool := range c.server.Backend().Tools() {
 		byTool[tool.Name] = &toolCounts{Tool: tool.Name}
 	}
 	for _, count := range counts {
@@ -159,8 +159,8 @@ func (c *Console) readOverview(ctx context.Context) (overview, error) {
 		return o, err
 	}
 	// A server that looks for the tasks of lost workers has a lease for what it finds, under its name and a number.
-	o.Workers = slices.DeleteFunc(o.Workers, func(w mcptask.WorkerLease) bool { return w.Unfinished == 0 && strings.Contains(w.Worker, "/") })
-	slices.SortFunc(o.Workers, func(a, b mcptask.WorkerLease) int {
+	o.Workers = slices.DeleteFunc(o.Workers, func(w taskstore.WorkerLease) bool { return w.Unfinished == 0 && strings.Contains(w.Worker, "/") })
+	slices.SortFunc(o.Workers, func(a, b taskstore.WorkerLease) int {
 		return cmp.Or(cmp.Compare(b.Unfinished, a.Unfinished), cmp.Compare(a.Worker, b.Worker))
 	})
 	o.Waiting, err = c.readWaiting(ctx)
@@ -169,11 +169,11 @@ func (c *Console) readOverview(ctx context.Context) (overview, error) {
 
 // readWaiting returns the questions that wait longest, among those of the oldest tasks that ask.
 func (c *Console) readWaiting(ctx context.Context) ([]waiting, error) {
-	asking, err := c.inspector.Scan(ctx, mcptask.Filter{Phase: mcptask.PhaseInputRequired, OldestFirst: true}, mcptask.Position{}, scanWaiting)
+	asking, err := c.inspector.Scan(ctx, taskstore.Filter{Phase: taskstore.PhaseInputRequired, OldestFirst: true}, taskstore.Position{}, scanWaiting)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(asking, func(a, b mcptask.Record) int { return firstAsked(a).Compare(firstAsked(b)) })
+	slices.SortStableFunc(asking, func(a, b taskstore.Record) int { return firstAsked(a).Compare(firstAsked(b)) })
 	var all []waiting
 	for _, r := range asking[:min(len(asking), mostWaiting)] {
 		whole, err := c.readTask(ctx, r.ID) // a scan may leave the questions out
@@ -183,7 +183,7 @@ func (c *Console) readWaiting(ctx context.Context) ([]waiting, error) {
 			return nil, err
 		}
 		for _, in := range whole.Inputs {
-			if in.State == mcptask.InputOutstanding {
+			if in.State == taskstore.InputOutstanding {
 				all = append(all, waiting{whole, in.Key, text.Shorten(messageOf(in), mostMessage), askedAt(whole, in.Key)})
 			}
 		}
@@ -194,24 +194,24 @@ func (c *Console) readWaiting(ctx context.Context) ([]waiting, error) {
 
 // openQuestions returns the keys of the questions that wait, with when they were asked, as far as the timeline tells: it has
 // only the beginning of a long key, and the last moments. The end of a task withdraws its questions, and is no moment of theirs.
-func openQuestions(r mcptask.Record) []mcptask.Moment {
+func openQuestions(r taskstore.Record) []taskstore.Moment {
 	if r.Done() {
 		return nil
 	}
-	var open []mcptask.Moment
+	var open []taskstore.Moment
 	for _, m := range r.Timeline.Moments() {
 		switch m.Kind {
-		case mcptask.EventAsked:
+		case taskstore.EventAsked:
 			open = append(open, m)
-		case mcptask.EventAnswered, mcptask.EventWithdrawn:
-			open = slices.DeleteFunc(open, func(asked mcptask.Moment) bool { return asked.Text == m.Text })
+		case taskstore.EventAnswered, taskstore.EventWithdrawn:
+			open = slices.DeleteFunc(open, func(asked taskstore.Moment) bool { return asked.Text == m.Text })
 		}
 	}
 	return open
 }
 
 // firstAsked returns since when a task has asked.
-func firstAsked(r mcptask.Record) time.Time {
+func firstAsked(r taskstore.Record) time.Time {
 	if open := openQuestions(r); len(open) > 0 {
 		return open[0].At
 	}
@@ -219,9 +219,9 @@ func firstAsked(r mcptask.Record) time.Time {
 }
 
 // askedAt returns when a question was asked.
-func askedAt(r mcptask.Record, key string) time.Time {
+func askedAt(r taskstore.Record, key string) time.Time {
 	for _, m := range openQuestions(r) {
-		if m.Text == key || len(key) > mcptask.MaxMomentText && strings.HasPrefix(key, m.Text) {
+		if m.Text == key || len(key) > taskstore.MaxMomentText && strings.HasPrefix(key, m.Text) {
 			return m.At
 		}
 	}
@@ -263,7 +263,7 @@ func (c *Console) showOverview(w http.ResponseWriter, r request) error {
 
 // reference returns what names a task in a URL: its creation and the beginning of its ID. The whole ID of an anonymous task
 // is the key to it, and URLs are kept in histories and logs.
-func reference(r mcptask.Record) string { return newReference(r.CreatedAt, beginningOf(r.ID)) }
+func reference(r taskstore.Record) string { return newReference(r.CreatedAt, beginningOf(r.ID)) }
 
 func newReference(created time.Time, id string) string {
 	return strconv.FormatInt(created.UnixMicro(), 36) + "-" + id
@@ -298,7 +298,7 @@ func parseReference(reference string) (created time.Time, id string, err error) 
 }
 
 // findTask returns the task of a reference, whole.
-func (c *Console) findTask(ctx context.Context, reference string) (mcptask.Record, error) {
+func (c *Console) findTask(ctx context.Context, reference string) (taskstore.Record, error) {
 	record, err := c.seekTask(ctx, reference)
 	if err != nil {
 		return record, err
@@ -307,41 +307,41 @@ func (c *Console) findTask(ctx context.Context, reference string) (mcptask.Recor
 }
 
 // readTask returns a task, whole.
-func (c *Console) readTask(ctx context.Context, id string) (mcptask.Record, error) {
+func (c *Console) readTask(ctx context.Context, id string) (taskstore.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, readsWithin)
 	defer cancel()
 	record, err := c.server.Operator("").Task(ctx, id)
 	switch {
-	case errors.Is(err, mcptask.ErrNoRecord):
+	case errors.Is(err, taskstore.ErrNoRecord):
 		return record, errNoTask
-	case errors.Is(err, mcptask.ErrUnreadable):
+	case errors.Is(err, taskstore.ErrUnreadable):
 		return record, errUnreadable
 	}
 	return record, err
 }
 
 // seekTask returns the task of a reference, as far as a scan does.
-func (c *Console) seekTask(ctx context.Context, reference string) (mcptask.Record, error) {
+func (c *Console) seekTask(ctx context.Context, reference string) (taskstore.Record, error) {
 	created, prefix, err := parseReference(reference)
 	if err != nil {
-		return mcptask.Record{}, err
+		return taskstore.Record{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readsWithin)
 	defer cancel()
-	var after mcptask.Position
+	var after taskstore.Position
 	for {
-		page, err := c.inspector.Scan(ctx, mcptask.Filter{CreatedFrom: created, CreatedUntil: created}, after, pageSize)
+		page, err := c.inspector.Scan(ctx, taskstore.Filter{CreatedFrom: created, CreatedUntil: created}, after, pageSize)
 		if err != nil {
-			return mcptask.Record{}, err
+			return taskstore.Record{}, err
 		}
 		for _, r := range page {
 			if beginningOf(r.ID) == prefix {
 				return r, nil
 			}
-			after = mcptask.Position{CreatedAt: r.CreatedAt, ID: r.ID}
+			after = taskstore.Position{CreatedAt: r.CreatedAt, ID: r.ID}
 		}
 		if len(page) < pageSize {
-			return mcptask.Record{}, errNoTask
+			return taskstore.Record{}, errNoTask
 		}
 	}
 }
@@ -349,9 +349,9 @@ func (c *Console) seekTask(ctx context.Context, reference string) (mcptask.Recor
 // detail is what the page of a task shows.
 type detail struct {
 	Path      string
-	Task      mcptask.Record
+	Task      taskstore.Record
 	Reference string
-	Moments   []mcptask.Moment
+	Moments   []taskstore.Moment
 	Questions []question
 	CanAct    bool
 	CanReveal bool
@@ -363,7 +363,7 @@ type detail struct {
 
 // question is a question of a task.
 type question struct {
-	mcptask.Input
+	taskstore.Input
 	Message string
 	// Site is where the question sends the requestor, if it does.
 	Site     string
@@ -376,11 +376,11 @@ type question struct {
 }
 
 // newDetail makes what the page of a task shows. What a viewer has entered in the form of a question stays.
-func (c *Console) newDetail(r mcptask.Record, viewer Viewer, entered url.Values) detail {
+func (c *Console) newDetail(r taskstore.Record, viewer Viewer, entered url.Values) detail {
 	d := detail{Path: c.options.Path, Task: r, Reference: reference(r), Moments: r.Timeline.Moments(), CanAct: viewer.Act, CanReveal: viewer.Reveal}
 	slices.Reverse(d.Moments)
 	for _, in := range r.Inputs {
-		q := question{Input: in, IsOpen: in.State == mcptask.InputOutstanding, SchemaText: string(indent.JSON(in.Schema)), Message: messageOf(in), Site: siteOf(in)}
+		q := question{Input: in, IsOpen: in.State == taskstore.InputOutstanding, SchemaText: string(indent.JSON(in.Schema)), Message: messageOf(in), Site: siteOf(in)}
 		if q.IsOpen && viewer.Act {
 			q.addControls(entered)
 		}
@@ -403,7 +403,7 @@ func (q *question) addControls(entered url.Values) {
 }
 
 // siteOf returns the host of the address that a question asks to visit, or "". The rest of the address may be a secret.
-func siteOf(in mcptask.Input) string {
+func siteOf(in taskstore.Input) string {
 	var params struct {
 		URL string `json:"url"`
 	}
@@ -418,7 +418,7 @@ func siteOf(in mcptask.Input) string {
 }
 
 // messageOf returns what a question asks. Requests to a model have no message.
-func messageOf(in mcptask.Input) string {
+func messageOf(in taskstore.Input) string {
 	var params struct {
 		Message string `json:"message"`
 	}
@@ -458,27 +458,27 @@ func (c *Console) functions() template.FuncMap {
 		"reference": reference,
 		"owner":     c.markPrincipal,
 		"seal":      c.seal,
-		"asks": func(r mcptask.Record) (keys []string) {
+		"asks": func(r taskstore.Record) (keys []string) {
 			for _, m := range openQuestions(r) {
 				keys = append(keys, m.Text)
 			}
 			return keys
 		},
-		"message":  func(r mcptask.Record) string { return text.Shorten(r.Report().Message, mostMessage) },
-		"logID":    func(r mcptask.Record) string { return mcptask.LogID(r.Principal, r.ID) },
+		"message":  func(r taskstore.Record) string { return text.Shorten(r.Report().Message, mostMessage) },
+		"logID":    func(r taskstore.Record) string { return taskstore.LogID(r.Principal, r.ID) },
 		"machine":  func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 		"human":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
 		"viewer":   describeViewer,
 		"worker":   func(name string) string { return text.Shorten(name, idPrefix) },
 		"state":    stateOf,
 		"words":    func(name any) string { return strings.ReplaceAll(fmt.Sprint(name), "_", " ") },
-		"progress": func(r mcptask.Record) bool { return r.Progress.Total > 0 && !r.Done() },
+		"progress": func(r taskstore.Record) bool { return r.Progress.Total > 0 && !r.Done() },
 		"number":   func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) },
 	}
 }
 
 // stateOf names the state of a task: its phase, or how it has ended.
-func stateOf(r mcptask.Record) string {
+func stateOf(r taskstore.Record) string {
 	switch {
 	case r.Outcome == nil:
 		return string(r.Phase)

@@ -5,13 +5,13 @@ import (
 	"net/http"
 	"testing"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // TestStreamsEndWithTheServer checks that pages that follow changes do not hold up the shutdown of their HTTP server once
 // the task server is closed.
 func TestStreamsEndWithTheServer(t *testing.T) {
-	tasks, err := mcptask.NewServer(mcptask.Options{})
+	tasks, err := taskserver.New(taskserver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // query is what the list of tasks is asked for.
@@ -30,22 +30,22 @@ type query struct {
 // state is a value of query.State, with what it admits.
 type state struct {
 	Name   string
-	Filter mcptask.Filter
+	Filter taskstore.Filter
 }
 
 // yes and no are for filters, which take a pointer.
 var yes, no = true, false
 
 var states = []state{
-	{"unfinished", mcptask.Filter{Unfinished: true}},
-	{"queued", mcptask.Filter{Phase: mcptask.PhaseQueued}},
-	{"running", mcptask.Filter{Phase: mcptask.PhaseRunning}},
-	{"input_required", mcptask.Filter{Phase: mcptask.PhaseInputRequired}},
-	{"done", mcptask.Filter{Phase: mcptask.PhaseDone}},
-	{"result", mcptask.Filter{Outcome: mcptask.OutcomeResult, IsError: &no}},
-	{"tool_error", mcptask.Filter{Outcome: mcptask.OutcomeResult, IsError: &yes}},
-	{"error", mcptask.Filter{Outcome: mcptask.OutcomeError}},
-	{"cancelled", mcptask.Filter{Outcome: mcptask.OutcomeCancelled}},
+	{"unfinished", taskstore.Filter{Unfinished: true}},
+	{"queued", taskstore.Filter{Phase: taskstore.PhaseQueued}},
+	{"running", taskstore.Filter{Phase: taskstore.PhaseRunning}},
+	{"input_required", taskstore.Filter{Phase: taskstore.PhaseInputRequired}},
+	{"done", taskstore.Filter{Phase: taskstore.PhaseDone}},
+	{"result", taskstore.Filter{Outcome: taskstore.OutcomeResult, IsError: &no}},
+	{"tool_error", taskstore.Filter{Outcome: taskstore.OutcomeResult, IsError: &yes}},
+	{"error", taskstore.Filter{Outcome: taskstore.OutcomeError}},
+	{"cancelled", taskstore.Filter{Outcome: taskstore.OutcomeCancelled}},
 }
 
 // ages are the values of query.Age, with their durations. A negative one admits what is older.
@@ -82,7 +82,7 @@ func (q query) encode() string {
 }
 
 // filter returns the filter of a query.
-func (c *Console) filter(q query) (f mcptask.Filter, err error) {
+func (c *Console) filter(q query) (f taskstore.Filter, err error) {
 	if q.State != "" {
 		at := slices.IndexFunc(states, func(s state) bool { return s.Name == q.State })
 		if at < 0 {
@@ -94,7 +94,7 @@ func (c *Console) filter(q query) (f mcptask.Filter, err error) {
 		return f, err
 	}
 	f.Tool, f.Message, f.IDPrefix = q.Tool, q.Text, q.Task
-	now, isKnown := c.server.Now(), q.Age == ""
+	now, isKnown := c.server.Backend().Now(), q.Age == ""
 	for _, age := range ages {
 		switch {
 		case age.Name != q.Age:
@@ -119,7 +119,7 @@ type list struct {
 	Tools  []string
 	States []string
 	Ages   []string
-	Tasks  []mcptask.Record
+	Tasks  []taskstore.Record
 	// Owner is the mark of the principal whose tasks the list has, or "".
 	Owner string
 	// Older is the query of the next page, or "", and Newest that of the first one, if this is another.
@@ -134,7 +134,7 @@ func (c *Console) readList(ctx context.Context, q query) (list, error) {
 	for _, state := range states {
 		l.States = append(l.States, state.Name)
 	}
-	for _, tool := range c.server.Tools() {
+	for _, tool := range c.server.Backend().Tools() {
 		l.Tools = append(l.Tools, tool.Name)
 	}
 	if q.Tool != "" && !slices.Contains(l.Tools, q.Tool) {
@@ -151,7 +151,7 @@ func (c *Console) readList(ctx context.Context, q query) (list, error) {
 	if filter.Principal != "" {
 		l.Owner = c.markPrincipal(filter.Principal)
 	}
-	var after mcptask.Position
+	var after taskstore.Position
 	if q.After != "" {
 		first := q
 		first.After = ""
@@ -209,7 +209,7 @@ func (c *Console) search(w http.ResponseWriter, r request) error {
 		if q.Owner = c.seal(principal); q.Owner == "" {
 			return failure{http.StatusBadRequest, fmt.Sprintf("a principal of more than %d bytes cannot be looked for", maxSealed)}
 		}
-		c.server.Operator(r.viewer.Name).Reveal(r.Context(), mcptask.Record{Principal: principal, Tool: q.Tool}, "tasks of the principal")
+		c.server.Operator(r.viewer.Name).Reveal(r.Context(), taskstore.Record{Principal: principal, Tool: q.Tool}, "tasks of the principal")
 	}
 	c.goTo(w, "tasks?"+q.encode())
 	return nil

@@ -1,9 +1,9 @@
-// Package executortest tests every promise of [mcptask.Executor], [mcptask.RunFunc] and, if the executor is
-// one, [mcptask.Engine]. It does so through servers. An executor's own test looks like this:
+// Package executortest tests every promise of [taskserver.Executor], [taskserver.RunFunc] and, if the executor is
+// one, [taskserver.Engine]. It does so through servers. An executor's own test looks like this:
 //
 //	func TestExecutor(t *testing.T) {
 //		executortest.Run(t, executortest.Harness{
-//			New: func(t testing.TB, group string, run mcptask.RunFunc) (mcptask.Executor, error) {
+//			New: func(t testing.TB, group string, run taskserver.RunFunc) (taskserver.Executor, error) {
 //				return myexecutor.New(run, myexecutor.Options{Queue: group})
 //			},
 //		})
@@ -55,8 +55,9 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/tuning"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Harness says how to make what is tested.
@@ -64,14 +65,14 @@ type Harness struct {
 	// New makes an executor that calls run. The executors of one group are for servers that share a store. They share
 	// what is behind them, such as a queue. A server closes its executor. A nil New means the executor that servers
 	// have by default.
-	New func(t testing.TB, group string, run mcptask.RunFunc) (mcptask.Executor, error)
+	New func(t testing.TB, group string, run taskserver.RunFunc) (taskserver.Executor, error)
 	// Store opens an empty store for the servers of a group. Run closes it. A nil Store means a memory store.
-	Store func(t testing.TB) mcptask.Store
+	Store func(t testing.TB) taskstore.Store
 	// Kill makes an executor stop as if its process had ended: from then on, nothing that its RunFunc does or returns
 	// reaches what is behind the executor. Run cuts its server off from the store before. The contexts of handlers may
 	// end with context.Canceled, or not at all. The executor is closed afterwards. Without New, the executor is nil. A
 	// nil Kill skips the tests that need it.
-	Kill func(t testing.TB, x mcptask.Executor)
+	Kill func(t testing.TB, x taskserver.Executor)
 	// Slots is how many handlers an executor runs at once. 0 means that there is no limit.
 	Slots int
 	// Patience bounds each test. 0 means 5 minutes.

@@ -16,10 +16,12 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // caller calls all tools.
-var caller = mcptask.Caller{Principal: "alice", Revision: mcptask.Revision20260728, CanAsk: []string{"elicitation/create"}}
+var caller = taskserver.Caller{Principal: "alice", Revision: mcptask.Revision20260728, CanAsk: []string{"elicitation/create"}}
 
 // kit holds the servers of a test, what their handlers and executors have done, and helpers.
 type kit struct {
@@ -27,7 +29,7 @@ type kit struct {
 	ctx   context.Context // ends with the patience of the harness
 	h     Harness
 	group string
-	store mcptask.Store
+	store taskstore.Store
 	over  chan struct{} // closed at the end: no handler waits any longer
 
 	mu      sync.Mutex
@@ -42,8 +44,8 @@ type kit struct {
 // node is a server.
 type node struct {
 	k        *kit
-	server   *mcptask.Server
-	executor mcptask.Executor // of the harness; nil if the harness has no New
+	server   *taskserver.Server
+	executor taskserver.Executor // of the harness; nil if the harness has no New
 	store    *link
 
 	// kit.mu guards these.
@@ -56,7 +58,7 @@ type node struct {
 }
 
 // hook acts around a call of Submit, Cancel or Answered. do carries the call out.
-type hook func(method string, task mcptask.Submission, do func() error) error
+type hook func(method string, task taskserver.Submission, do func() error) error
 
 // call is a call of a RunFunc.
 type call struct {
@@ -107,7 +109,7 @@ func (p promise) runTest(t testing.TB, h Harness) {
 	if h.Store != nil {
 		k.store = h.Store(t)
 	} else {
-		k.store = mcptask.NewMemoryStore()
+		k.store = taskstore.NewMemory()
 	}
 	t.Cleanup(k.close)
 	p.test(k)
@@ -136,11 +138,11 @@ func (k *kit) close() {
 func (k *kit) start(tools ...tool) *node {
 	k.Helper()
 	n := &node{k: k, store: &link{Store: k.store}, parks: map[string]bool{}}
-	var store mcptask.Store = n.store
-	if inspector, ok := k.store.(mcptask.Inspector); ok {
+	var store taskstore.Store = n.store
+	if inspector, ok := k.store.(taskstore.Inspector); ok {
 		store = inspectable{n.store, inspector}
 	}
-	options := mcptask.Options{Store: store, Concurrency: k.h.Slots, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	options := taskserver.Options{Store: store, Concurrency: k.h.Slots, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	if k.h.New != nil {
 		options.Executor = n.makeExecutor
 	}
@@ -149,7 +151,7 @@ func (k *kit) start(tools ...tool) *node {
 		bound = append(bound, n.bind(tool))
 		n.parks[tool.name] = tool.policy.OnLost == mcptask.RestartWhenLost
 	}
-	server, err := mcptask.NewServer(options, mcptask.Tools{Service: "Tests", Impl: k, Tools: bound})
+	server, err := taskserver.New(options, mcptask.Tools{Service: "Tests", Impl: k, Tools: bound})
 	if err != nil {
 		k.Fatalf("a server does not start: %v", err)
 	}
@@ -199,9 +201,9 @@ func (k *kit) await(what string, isKnown func() bool) {
 }
 
 // makeExecutor makes the executor of a server, and watches what it calls and is called.
-func (n *node) makeExecutor(run mcptask.RunFunc) (mcptask.Executor, error) {
+func (n *node) makeExecutor(run taskserver.RunFunc) (taskserver.Executor, error) {
 	k := n.k
-	x, err := k.h.New(k.TB, k.group, func(ctx context.Context, taskID string) mcptask.RunEnd {
+	x, err := k.h.New(k.TB, k.group, func(ctx context.Context, taskID string) taskserver.RunEnd {
 		defer n.enterCall(ctx, taskID)()
 		ctx, cancel := context.WithCancel(context.WithValue(ctx, nodeKey{}, n))
 		defer cancel()
@@ -213,22 +215,22 @@ func (n *node) makeExecutor(run mcptask.RunFunc) (mcptask.Executor, error) {
 	if err != nil || x == nil {
 		return nil, errors.Join(errors.New("executortest: New has made no executor"), err)
 	}
-	engine, isEngine := x.(mcptask.Engine)
-	slots, hasSlots := x.(mcptask.Slots)
+	engine, isEngine := x.(taskserver.Engine)
+	slots, hasSlots := x.(taskserver.Slots)
 	k.note(func() { n.executor, k.engine = x, isEngine })
 	watched := watchedExecutor{x, n}
 	switch {
 	case isEngine && hasSlots:
 		return struct {
 			watchedEngine
-			mcptask.Slots
+			taskserver.Slots
 		}{watchedEngine{watched, engine}, slots}, nil
 	case isEngine:
 		return watchedEngine{watched, engine}, nil
 	case hasSlots:
 		return struct {
 			watchedExecutor
-			mcptask.Slots
+			taskserver.Slots
 		}{watched, slots}, nil
 	}
 	return watched, nil
@@ -271,16 +273,16 @@ func (n *node) enterCall(ctx context.Context, taskID string) (leave func()) {
 
 // watchedExecutor lets the test act around the calls of an executor.
 type watchedExecutor struct {
-	mcptask.Executor
+	taskserver.Executor
 	n *node
 }
 
-// Submit implements mcptask.Executor.
-func (x watchedExecutor) Submit(ctx context.Context, task mcptask.Submission) error {
+// Submit implements taskserver.Executor.
+func (x watchedExecutor) Submit(ctx context.Context, task taskserver.Submission) error {
 	return x.n.callHook("Submit", task, func() error { return x.Executor.Submit(ctx, task) })
 }
 
-// Close implements mcptask.Executor.
+// Close implements taskserver.Executor.
 func (x watchedExecutor) Close(ctx context.Context) error {
 	x.n.k.mu.Lock()
 	isClosed := x.n.isExecutorClosed
@@ -294,27 +296,27 @@ func (x watchedExecutor) Close(ctx context.Context) error {
 // watchedEngine is a watchedExecutor that is an Engine.
 type watchedEngine struct {
 	watchedExecutor
-	engine mcptask.Engine
+	engine taskserver.Engine
 }
 
-// Name implements mcptask.Engine.
+// Name implements taskserver.Engine.
 func (x watchedEngine) Name() string { return x.engine.Name() }
 
-// Patience implements mcptask.Engine.
+// Patience implements taskserver.Engine.
 func (x watchedEngine) Patience() time.Duration { return x.engine.Patience() }
 
-// Cancel implements mcptask.Engine.
-func (x watchedEngine) Cancel(ctx context.Context, task mcptask.Submission) error {
+// Cancel implements taskserver.Engine.
+func (x watchedEngine) Cancel(ctx context.Context, task taskserver.Submission) error {
 	return x.n.callHook("Cancel", task, func() error { return x.engine.Cancel(ctx, task) })
 }
 
-// Answered implements mcptask.Engine.
-func (x watchedEngine) Answered(ctx context.Context, task mcptask.Submission) error {
+// Answered implements taskserver.Engine.
+func (x watchedEngine) Answered(ctx context.Context, task taskserver.Submission) error {
 	return x.n.callHook("Answered", task, func() error { return x.engine.Answered(ctx, task) })
 }
 
 // callHook makes a call through the hook.
-func (n *node) callHook(method string, task mcptask.Submission, do func() error) error {
+func (n *node) callHook(method string, task taskserver.Submission, do func() error) error {
 	n.k.mu.Lock()
 	h := n.hook
 	n.k.mu.Unlock()
@@ -340,7 +342,7 @@ func (k *kit) skipWithoutNew() {
 // skipWithoutEngine skips the test if the executor is no Engine.
 func (k *kit) skipWithoutEngine() {
 	if !k.isEngine() {
-		k.Skip("the executor is no mcptask.Engine")
+		k.Skip("the executor is no taskserver.Engine")
 	}
 }
 
@@ -442,7 +444,7 @@ func (n *node) begin(name, text string) string {
 	if err != nil {
 		n.k.Fatal(err)
 	}
-	reply, err := n.server.Call(n.k.ctx, caller, name, encoded, mcptask.CallRequest{Mode: mcptask.ModeTask})
+	reply, err := n.server.Backend().Call(n.k.ctx, caller, name, encoded, taskserver.CallRequest{Mode: taskserver.ModeTask})
 	if err != nil || reply.Task == nil {
 		n.k.Fatalf("no task of %s: %+v, %v", name, reply, err)
 	}
@@ -459,9 +461,9 @@ func (n *node) beginMany(name string, count int) (ids []string) {
 }
 
 // awaitEnd waits for the end of a task.
-func (n *node) awaitEnd(id string) mcptask.Record {
+func (n *node) awaitEnd(id string) taskstore.Record {
 	n.k.Helper()
-	r, err := n.server.Await(n.k.ctx, caller, id)
+	r, err := n.server.Backend().Await(n.k.ctx, caller, id)
 	if err != nil {
 		n.k.Fatalf("%s does not end: %v, %s", id, err, describe(r))
 	}
@@ -469,9 +471,9 @@ func (n *node) awaitEnd(id string) mcptask.Record {
 }
 
 // get reads a task.
-func (n *node) get(id string) mcptask.Record {
+func (n *node) get(id string) taskstore.Record {
 	n.k.Helper()
-	r, err := n.server.Get(n.k.ctx, caller, id)
+	r, err := n.server.Backend().Get(n.k.ctx, caller, id)
 	if err != nil {
 		n.k.Fatalf("%s is not found: %v", id, err)
 	}
@@ -479,11 +481,11 @@ func (n *node) get(id string) mcptask.Record {
 }
 
 // awaitRecord waits until a record has something.
-func (n *node) awaitRecord(id, what string, has func(mcptask.Record) bool) mcptask.Record {
+func (n *node) awaitRecord(id, what string, has func(taskstore.Record) bool) taskstore.Record {
 	n.k.Helper()
-	r, err := n.server.Get(n.k.ctx, caller, id)
+	r, err := n.server.Backend().Get(n.k.ctx, caller, id)
 	for err == nil && !has(r) && !r.Done() {
-		r, err = n.server.Changed(n.k.ctx, caller, id, r.Version)
+		r, err = n.server.Backend().Changed(n.k.ctx, caller, id, r.Version)
 	}
 	if err != nil || !has(r) {
 		n.k.Fatalf("%s: not %s: %v, %s", id, what, err, describe(r))
@@ -493,9 +495,9 @@ func (n *node) awaitRecord(id, what string, has func(mcptask.Record) bool) mcpta
 
 // awaitQuestion waits until a task waits for an answer. If an Engine runs the handler, and it may restart, its run has
 // been parked by then.
-func (n *node) awaitQuestion(id string) mcptask.Record {
+func (n *node) awaitQuestion(id string) taskstore.Record {
 	n.k.Helper()
-	return n.awaitRecord(id, "waiting for an answer", func(r mcptask.Record) bool {
+	return n.awaitRecord(id, "waiting for an answer", func(r taskstore.Record) bool {
 		open := r.Outstanding()
 		if len(open) == 0 {
 			return false
@@ -509,7 +511,7 @@ func (n *node) answer(id, key, text string) {
 	n.k.Helper()
 	content, err := json.Marshal(map[string]any{"action": "accept", "content": arguments{text}})
 	if err == nil {
-		err = n.server.Answer(n.k.ctx, caller, id, map[string]json.RawMessage{key: content})
+		err = n.server.Backend().Answer(n.k.ctx, caller, id, map[string]json.RawMessage{key: content})
 	}
 	if err != nil {
 		n.k.Fatalf("%s: the answer to %s is not taken: %v", id, key, err)
@@ -519,8 +521,8 @@ func (n *node) answer(id, key, text string) {
 // cancel cancels a task.
 func (n *node) cancel(id string) {
 	n.k.Helper()
-	r, done, err := n.server.Cancel(n.k.ctx, caller, id)
-	if err != nil || done || r.Outcome == nil || r.Outcome.Kind != mcptask.OutcomeCancelled {
+	r, done, err := n.server.Backend().Cancel(n.k.ctx, caller, id)
+	if err != nil || done || r.Outcome == nil || r.Outcome.Kind != taskstore.OutcomeCancelled {
 		n.k.Fatalf("%s is not cancelled: %v, %s", id, err, describe(r))
 	}
 }
@@ -528,7 +530,7 @@ func (n *node) cancel(id string) {
 // stop asks a task to stop.
 func (n *node) stop(id string) {
 	n.k.Helper()
-	if err := n.server.Stop(n.k.ctx, caller, id); err != nil {
+	if err := n.server.Backend().Stop(n.k.ctx, caller, id); err != nil {
 		n.k.Fatalf("%s is not asked to stop: %v", id, err)
 	}
 }
@@ -553,35 +555,35 @@ func (h *handling) wantCause(want error) {
 }
 
 // wantText checks that a task has ended with a text.
-func (k *kit) wantText(r mcptask.Record, want string) {
+func (k *kit) wantText(r taskstore.Record, want string) {
 	k.Helper()
 	var result struct {
 		Content []struct{ Text string }
 	}
-	if r.Outcome == nil || r.Outcome.Kind != mcptask.OutcomeResult || r.Outcome.IsError ||
+	if r.Outcome == nil || r.Outcome.Kind != taskstore.OutcomeResult || r.Outcome.IsError ||
 		json.Unmarshal(r.Outcome.Result, &result) != nil || len(result.Content) != 1 || result.Content[0].Text != want {
 		k.Errorf("%s: want the result %.60q", describe(r), want)
 	}
 }
 
 // wantCancelled checks that a task has ended as cancelled.
-func (k *kit) wantCancelled(r mcptask.Record) {
+func (k *kit) wantCancelled(r taskstore.Record) {
 	k.Helper()
-	if r.Outcome == nil || r.Outcome.Kind != mcptask.OutcomeCancelled {
+	if r.Outcome == nil || r.Outcome.Kind != taskstore.OutcomeCancelled {
 		k.Errorf("%s: want it cancelled", describe(r))
 	}
 }
 
 // wantLost checks that a task has ended with the error worker_lost.
-func (k *kit) wantLost(r mcptask.Record) {
+func (k *kit) wantLost(r taskstore.Record) {
 	k.Helper()
-	if r.Outcome == nil || r.Outcome.Kind != mcptask.OutcomeError || !errors.Is(r.Outcome.Error, mcptask.ErrWorkerLost) {
+	if r.Outcome == nil || r.Outcome.Kind != taskstore.OutcomeError || !errors.Is(r.Outcome.Error, mcptask.ErrWorkerLost) {
 		k.Errorf("%s: want the error worker_lost", describe(r))
 	}
 }
 
 // describe returns a record in a line.
-func describe(r mcptask.Record) string {
+func describe(r taskstore.Record) string {
 	text := fmt.Sprintf("task %s of %s, %s, version %d, attempt %d, tries %d, worker %q", r.ID, r.Tool, r.Phase, r.Version, r.Attempt, r.Tries, r.Claim.Worker)
 	for _, in := range r.Inputs {
 		text += fmt.Sprintf(", question %s %s", in.Key, in.State)

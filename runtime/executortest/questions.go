@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // askers are tools that ask.
@@ -47,9 +49,9 @@ func testWaitingTasks(k *kit) {
 	const unbounded = 8 // tasks, if there is no bound of handlers
 	tools := append([]tool{echo(fails)}, askers...)
 	a, b := k.start(tools...), k.start(tools...)
-	_, hasSlots := a.executor.(mcptask.Slots)
+	_, hasSlots := a.executor.(taskserver.Slots)
 	if k.h.New != nil && k.h.Slots > 0 && !hasSlots && !k.isEngine() {
-		k.Skip("the executor is neither an mcptask.Engine nor has it mcptask.Slots: tasks that wait hold their place")
+		k.Skip("the executor is neither a taskserver.Engine nor has it taskserver.Slots: tasks that wait hold their place")
 	}
 	ids := map[string]string{} // to their tools
 	for _, asker := range askers {
@@ -61,7 +63,7 @@ func testWaitingTasks(k *kit) {
 		}
 	}
 	for id := range ids {
-		a.awaitRecord(id, "waiting for an answer", func(r mcptask.Record) bool { return len(r.Outstanding()) > 0 })
+		a.awaitRecord(id, "waiting for an answer", func(r taskstore.Record) bool { return len(r.Outstanding()) > 0 })
 	}
 	k.runOthers(a, b)
 	for id := range ids {
@@ -88,7 +90,7 @@ func testAttempts(k *kit) {
 	id := a.begin("asks", "1,2,3,4,5")
 	for i := range 5 {
 		step := fmt.Sprint(i + 1)
-		a.awaitRecord(id, "at step "+step, func(r mcptask.Record) bool { open := r.Outstanding(); return len(open) > 0 && open[0].Key == step })
+		a.awaitRecord(id, "at step "+step, func(r taskstore.Record) bool { open := r.Outstanding(); return len(open) > 0 && open[0].Key == step })
 		a.awaitQuestion(id)
 		b.answer(id, step, step)
 	}
@@ -102,7 +104,7 @@ func testAttempts(k *kit) {
 // keepUntold keeps servers from telling the engine what happens to tasks.
 func keepUntold(nodes ...*node) {
 	for _, n := range nodes {
-		n.setHook(func(method string, _ mcptask.Submission, do func() error) error {
+		n.setHook(func(method string, _ taskserver.Submission, do func() error) error {
 			if method == "Submit" {
 				return do()
 			}

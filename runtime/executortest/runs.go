@@ -7,6 +7,8 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 func testValues(k *kit) {
@@ -49,7 +51,7 @@ func testPanics(k *kit) {
 		ids = append(ids, n.begin(panicking.name, "panic"), n.begin(panicking.name, "exit"))
 	}
 	for _, id := range ids {
-		if r := n.awaitEnd(id); r.Outcome.Kind != mcptask.OutcomeError || r.Outcome.Error.Code != mcptask.CodeInternalError || errors.Is(r.Outcome.Error, mcptask.ErrWorkerLost) {
+		if r := n.awaitEnd(id); r.Outcome.Kind != taskstore.OutcomeError || r.Outcome.Error.Code != mcptask.CodeInternalError || errors.Is(r.Outcome.Error, mcptask.ErrWorkerLost) {
 			k.Errorf("%s: want an internal error", describe(r))
 		}
 	}
@@ -69,13 +71,13 @@ func testTimeouts(k *kit) {
 	}
 	n := k.start(tools...)
 	missed := n.begin("late", "1")
-	if r := n.awaitEnd(missed); r.Outcome.Kind != mcptask.OutcomeError || errors.Is(r.Outcome.Error, mcptask.ErrWorkerLost) {
+	if r := n.awaitEnd(missed); r.Outcome.Kind != taskstore.OutcomeError || errors.Is(r.Outcome.Error, mcptask.ErrWorkerLost) {
 		k.Errorf("%s: want the error of its deadline", describe(r))
 	}
 	k.wantRuns(1, missed)
 	for _, ttl := range ttls {
 		gone := n.begin(ttl.String(), "2")
-		if _, err := n.server.Await(k.ctx, caller, gone); !errors.Is(err, mcptask.ErrExpired) {
+		if _, err := n.server.Backend().Await(k.ctx, caller, gone); !errors.Is(err, mcptask.ErrExpired) {
 			k.Fatalf("the end of the ttl: %v", err)
 		}
 		if k.countRuns(gone) > 0 {
@@ -92,7 +94,7 @@ func testCancelQueued(k *kit) {
 	tools := []tool{echo(fails), holding("hold", restarts, free)}
 	a := k.start(tools...)
 	if k.h.New != nil {
-		a.setHook(func(_ string, task mcptask.Submission, do func() error) error {
+		a.setHook(func(_ string, task taskserver.Submission, do func() error) error {
 			if task.Tool == "echo" {
 				return do()
 			}

@@ -10,17 +10,18 @@ import (
 	"sync"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // toSubmission returns what an executor knows of a task.
-func toSubmission(r mcptask.Record) mcptask.Submission {
-	return mcptask.Submission{TaskID: r.ID, Account: r.Account, Principal: r.Principal, Tool: r.Tool, Until: r.ExpiresAt, Trace: r.Trace}
+func toSubmission(r taskstore.Record) taskserver.Submission {
+	return taskserver.Submission{TaskID: r.ID, Account: r.Account, Principal: r.Principal, Tool: r.Tool, Until: r.ExpiresAt, Trace: r.Trace}
 }
 
 // submitAgain submits a task at servers, past their hooks.
-func (k *kit) submitAgain(r mcptask.Record, nodes ...*node) {
+func (k *kit) submitAgain(r taskstore.Record, nodes ...*node) {
 	k.Helper()
 	for _, n := range nodes {
 		if err := n.executor.Submit(k.ctx, toSubmission(r)); err != nil {
@@ -83,7 +84,7 @@ func testSubmitAgain(k *kit) {
 	free := make(chan struct{})
 	tools := []tool{echo(fails), holding("fails", fails, free), holding("restarts", restarts, free)}
 	a, b := k.start(tools...), k.start(tools...)
-	a.setHook(func(_ string, task mcptask.Submission, do func() error) error {
+	a.setHook(func(_ string, task taskserver.Submission, do func() error) error {
 		if task.Tool == "echo" {
 			return do()
 		}
@@ -112,7 +113,7 @@ func testUnknownTask(k *kit) {
 	k.skipWithoutNew()
 	n := k.start(echo(fails))
 	for range k.h.Slots + 1 {
-		k.submitAgain(mcptask.Record{ID: rand.Text(), Principal: caller.Principal, Account: caller.Account(), Tool: "echo", ExpiresAt: time.Now().Add(time.Hour)}, n)
+		k.submitAgain(taskstore.Record{ID: rand.Text(), Principal: caller.Principal, Account: caller.Account(), Tool: "echo", ExpiresAt: time.Now().Add(time.Hour)}, n)
 	}
 	k.runOthers(n)
 }
@@ -143,7 +144,7 @@ func testSubmitFails(k *kit) {
 	a, b := k.start(echo(fails)), k.start(echo(fails))
 	var mu sync.Mutex
 	failures := 0
-	busy := func(_ string, _ mcptask.Submission, do func() error) error {
+	busy := func(_ string, _ taskserver.Submission, do func() error) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if failures++; failures <= 3 {
@@ -160,12 +161,12 @@ func testSubmitFails(k *kit) {
 
 func testNeverSubmitted(k *kit) {
 	now := time.Now()
-	lost := mcptask.Record{
+	lost := taskstore.Record{
 		ID: rand.Text(), Principal: caller.Principal, Account: caller.Account(), Tool: "echo", Arguments: json.RawMessage(`{"text":"1"}`),
-		Revision: caller.Revision, Phase: mcptask.PhaseQueued, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(time.Hour), Poll: time.Second,
-		Claim: mcptask.Claim{Worker: "a server that ended"},
+		Revision: caller.Revision, Phase: taskstore.PhaseQueued, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(time.Hour), Poll: time.Second,
+		Claim: taskstore.Claim{Worker: "a server that ended"},
 	}
-	if _, err := k.store.Create(k.ctx, lost, mcptask.Quota{}); err != nil {
+	if _, err := k.store.Create(k.ctx, lost, taskstore.Quota{}); err != nil {
 		k.Fatal(err)
 	}
 	a, _ := k.start(echo(fails)), k.start(echo(fails))

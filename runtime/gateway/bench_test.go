@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // BenchmarkParse reads the message of the polling path.
@@ -29,7 +30,7 @@ func benchedGateway(b *testing.B) *Gateway {
 		_, _ = io.Copy(io.Discard, r.Body)
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{}}`)
 	})
-	return New(Config{Server: newServer(b, mcptask.Options{}, idleTool()), Stateful: sdk, Stateless: sdk})
+	return New(Config{Server: newServer(b, taskserver.Options{}, idleTool()).Backend(), Stateful: sdk, Stateless: sdk})
 }
 
 // benchArguments returns arguments of about so many bytes. They have many small values, as a list of

@@ -13,8 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // pipeListener accepts connections within the process, which buffer nothing.
@@ -111,12 +112,12 @@ func (r slowReader) Read(data []byte) (int, error) {
 // connection, and what is closed when the server ends it.
 func serveLarge(t *testing.T, large int) (conn net.Conn, gone <-chan struct{}) {
 	t.Helper()
-	store := mcptask.NewMemoryStore()
+	store := taskstore.NewMemory()
 	result := fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", large))
-	if _, err := store.Create(t.Context(), mcptask.Record{
-		ID: "big", Tool: "t", Phase: mcptask.PhaseDone, CreatedAt: time.Now(), UpdatedAt: time.Now(), TerminalAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
-		Outcome: &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: json.RawMessage(result)},
-	}, mcptask.Quota{}); err != nil {
+	if _, err := store.Create(t.Context(), taskstore.Record{
+		ID: "big", Tool: "t", Phase: taskstore.PhaseDone, CreatedAt: time.Now(), UpdatedAt: time.Now(), TerminalAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
+		Outcome: &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: json.RawMessage(result)},
+	}, taskstore.Quota{}); err != nil {
 		t.Fatal(err)
 	}
 	sdk := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -131,7 +132,7 @@ func serveLarge(t *testing.T, large int) (conn net.Conn, gone <-chan struct{}) {
 	closed := make(chan struct{})
 	listener := newPipeListener(t)
 	server := &http.Server{
-		Handler: New(Config{Server: newServer(t, mcptask.Options{Store: store}), Stateless: sdk, Stateful: sdk, AnyHost: true}), ReadHeaderTimeout: time.Hour,
+		Handler: New(Config{Server: newServer(t, taskserver.Options{Store: store}).Backend(), Stateless: sdk, Stateful: sdk, AnyHost: true}), ReadHeaderTimeout: time.Hour,
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			if state == http.StateClosed {
 				close(closed)
@@ -179,7 +180,7 @@ func TestStreamsOutliveTimeouts(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		bubble.Run(t, method, func(t *testing.T) {
 			listener := newPipeListener(t)
-			g := New(Config{Server: newServer(t, mcptask.Options{}), Stateless: streams, Stateful: streams, AnyHost: true})
+			g := New(Config{Server: newServer(t, taskserver.Options{}).Backend(), Stateless: streams, Stateful: streams, AnyHost: true})
 			g.sessions.add(&session{id: "s"}, func() {})
 			server := &http.Server{
 				Handler:           g,

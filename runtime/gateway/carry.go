@@ -3,11 +3,11 @@ package gateway
 import (
 	"sync"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // In a session that other replicas serve too, the answer to a question may arrive at a replica
@@ -34,7 +34,7 @@ func (g *Gateway) newCarrier(x exchange, s *session, d protocol.Teller) fallback
 	if g.config.JSON || !response.streams {
 		return nil
 	}
-	return func(task mcptask.Record) (stop func()) {
+	return func(task taskstore.Record) (stop func()) {
 		box := g.mailbox(s)
 		box.Know(d, task)
 		return g.sendQuestions(box.ConnectCall(d, task.ID), task.ID, response.sendAll)

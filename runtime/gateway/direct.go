@@ -9,6 +9,8 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // direct serves a request for an SDK whose types cannot carry tasks. It answers calls of the
@@ -46,7 +48,7 @@ func (x *httpExchange) direct(flow *Flow) {
 
 // progressHook returns a function that sends the progress of a plain call on the call's stream, or nil
 // if the client has not asked for progress.
-func (x *httpExchange) progressHook() mcptask.ProgressFunc {
+func (x *httpExchange) progressHook() taskserver.ProgressFunc {
 	token := x.m.progressToken()
 	if token == nil {
 		return nil
@@ -86,9 +88,9 @@ func (x *httpExchange) callDirectly(flow *Flow) (json.RawMessage, error) {
 		return nil, err
 	case reply.Outcome == nil:
 		return flow.Encode(reply)
-	case reply.Outcome.Kind == mcptask.OutcomeError:
+	case reply.Outcome.Kind == taskstore.OutcomeError:
 		return nil, reply.Outcome.Error
-	case reply.Outcome.Kind == mcptask.OutcomeCancelled:
+	case reply.Outcome.Kind == taskstore.OutcomeCancelled:
 		return nil, mcptask.Errorf(mcptask.CodeInternalError, "the call was cancelled")
 	}
 	return flow.Decorate(reply.Outcome.Result)

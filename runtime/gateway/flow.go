@@ -10,19 +10,20 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // Callbacks send messages to the caller during a call. They are an SDK's.
 type Callbacks struct {
-	Progress mcptask.ProgressFunc
-	Ask      func(context.Context, mcptask.Input) (json.RawMessage, error)
+	Progress taskserver.ProgressFunc
+	Ask      func(context.Context, mcptask.Request) (json.RawMessage, error)
 }
 
 // Flow carries one request through code that is not the gateway's. The gateway opens it, and the
 // adapter of an SDK takes it. A tool that is called without a flow fails closed, because its caller
 // is not established.
 type Flow struct {
-	Caller mcptask.Caller
+	Caller taskserver.Caller
 	// Stateless says that the request belongs to no session. Nothing can be sent beside its answer.
 	Stateless bool
 	// Related returns the _meta of messages about a task, such as its progress. It may be nil.
@@ -30,11 +31,11 @@ type Flow struct {
 	// Tool is the tool that the call was negotiated for. It is "" if the request does not call one
 	// of the server's tools.
 	Tool string
-	Call mcptask.CallRequest
-	// Handle answers the call instead of Server.Call. It may be nil.
-	Handle func(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error)
+	Call taskserver.CallRequest
+	// Handle answers the call instead of Backend.Call. It may be nil.
+	Handle func(ctx context.Context, arguments json.RawMessage, call taskserver.CallRequest) (taskserver.CallReply, error)
 	// Encode returns the wire form of a reply without an outcome.
-	Encode func(mcptask.CallReply) (json.RawMessage, error)
+	Encode func(taskserver.CallReply) (json.RawMessage, error)
 	// Decorate adds to another request's result what an SDK does not know, such as the tasks
 	// capability. If it is nil, the result stays unchanged.
 	Decorate func(result json.RawMessage) (json.RawMessage, error)
@@ -53,7 +54,7 @@ type Flow struct {
 	mute bool
 
 	// request is what the server's hooks are told of the call.
-	request mcptask.RequestInfo
+	request taskserver.RequestInfo
 
 	// withheld are the call's arguments if the SDK cannot read them. It is nil if the SDK gets
 	// them.
@@ -67,23 +68,23 @@ type Flow struct {
 
 	running sync.Mutex // held during the call
 	mu      sync.Mutex
-	reply   *mcptask.CallReply
-	left    func(mcptask.CallReply) // receives a reply that comes after the answer
+	reply   *taskserver.CallReply
+	left    func(taskserver.CallReply) // receives a reply that comes after the answer
 }
 
 // Run calls the tool once for the flow, however often Run is called: a middleware that calls next
 // twice does not create two tasks. The callbacks do what only the SDK can do for the call.
-func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, arguments json.RawMessage, callbacks Callbacks) (reply mcptask.CallReply, err error) {
+func (f *Flow) Run(ctx context.Context, s *taskserver.Backend, tool string, arguments json.RawMessage, callbacks Callbacks) (reply taskserver.CallReply, err error) {
 	f.running.Lock()
 	defer f.running.Unlock()
 	if reply, ok := f.Reply(); ok {
 		return reply, nil
 	}
 	if tool != f.Tool {
-		return mcptask.CallReply{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the call of %q came in as a call of %q", tool, f.Tool)
+		return taskserver.CallReply{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the call of %q came in as a call of %q", tool, f.Tool)
 	}
 	err = mcptask.Errorf(mcptask.CodeInternalError, "internal error") // the answer if the handler ends its goroutine
-	if f.Handle == nil && f.Call.Mode != mcptask.ModePlain {          // the task's handler has a goroutine of its own
+	if f.Handle == nil && f.Call.Mode != taskserver.ModePlain {       // the task's handler has a goroutine of its own
 		defer guard.Then(s.Logger(), "call", func() {})
 		return f.run(ctx, s, arguments, callbacks)
 	}
@@ -92,9 +93,9 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 }
 
 // run does the work of Run.
-func (f *Flow) run(ctx context.Context, s *mcptask.Server, arguments json.RawMessage, callbacks Callbacks) (reply mcptask.CallReply, err error) {
+func (f *Flow) run(ctx context.Context, s *taskserver.Backend, arguments json.RawMessage, callbacks Callbacks) (reply taskserver.CallReply, err error) {
 	ctx, end := s.BeginRequest(ctx, f.request)
-	result := mcptask.RequestResult{Error: errNoAnswer}
+	result := taskserver.RequestResult{Error: errNoAnswer}
 	defer func() { end(result) }()
 	reply, err = f.call(ctx, s, arguments, callbacks)
 	result = newRequestResult(reply, err)
@@ -102,7 +103,7 @@ func (f *Flow) run(ctx context.Context, s *mcptask.Server, arguments json.RawMes
 }
 
 // call calls the tool.
-func (f *Flow) call(ctx context.Context, s *mcptask.Server, arguments json.RawMessage, callbacks Callbacks) (mcptask.CallReply, error) {
+func (f *Flow) call(ctx context.Context, s *taskserver.Backend, arguments json.RawMessage, callbacks Callbacks) (taskserver.CallReply, error) {
 	if f.Ended != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
@@ -114,14 +115,14 @@ func (f *Flow) call(ctx context.Context, s *mcptask.Server, arguments json.RawMe
 	}
 	done, refusal := countCall(ctx, s, f.Caller, f.Tool, arguments, f.Call.Answers)
 	if refusal != nil {
-		return mcptask.CallReply{}, refusal
+		return taskserver.CallReply{}, refusal
 	}
 	defer done()
 	call, endStart := f.Call, func() {}
-	if f.Handle == nil && call.Mode == mcptask.ModePlain {
+	if f.Handle == nil && call.Mode == taskserver.ModePlain {
 		returned, end, refusal := f.share.beginCall(ctx)
 		if refusal != nil {
-			return mcptask.CallReply{}, refusal
+			return taskserver.CallReply{}, refusal
 		}
 		defer end()
 		call.Returned, endStart = returned, end
@@ -137,7 +138,7 @@ func (f *Flow) call(ctx context.Context, s *mcptask.Server, arguments json.RawMe
 	if !f.mute {
 		call.Ask = limitAnswers(s, f.Caller, callbacks.Ask)
 	}
-	var reply mcptask.CallReply
+	var reply taskserver.CallReply
 	var err error
 	if f.Handle != nil {
 		reply, err = f.Handle(ctx, arguments, call)
@@ -147,7 +148,7 @@ func (f *Flow) call(ctx context.Context, s *mcptask.Server, arguments json.RawMe
 	endStart() // takeResult may wait for long
 	if err == nil && reply.Outcome != nil {
 		if refusal := f.share.takeResult(ctx, len(reply.Outcome.Result)); refusal != nil {
-			return mcptask.CallReply{}, refusal
+			return taskserver.CallReply{}, refusal
 		}
 	}
 	if err == nil {
@@ -159,7 +160,7 @@ func (f *Flow) call(ctx context.Context, s *mcptask.Server, arguments json.RawMe
 // newAge returns a function that returns how long the work has been running that the call waits for. That
 // is the age of a task if the call is one of a fallback tool, or repeats a call that was answered with the
 // task's questions. Otherwise the work begins now.
-func (f *Flow) newAge(ctx context.Context, s *mcptask.Server, arguments json.RawMessage) func() time.Duration {
+func (f *Flow) newAge(ctx context.Context, s *taskserver.Backend, arguments json.RawMessage) func() time.Duration {
 	began, task := time.Now(), f.Call.Task
 	if fallback.Helps(s, f.Tool) {
 		task = fallback.Task(arguments)
@@ -175,18 +176,18 @@ func (f *Flow) newAge(ctx context.Context, s *mcptask.Server, arguments json.Raw
 }
 
 // Reply returns the reply of Run. It returns false if Run has not succeeded.
-func (f *Flow) Reply() (mcptask.CallReply, bool) {
+func (f *Flow) Reply() (taskserver.CallReply, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.reply == nil {
-		return mcptask.CallReply{}, false
+		return taskserver.CallReply{}, false
 	}
 	return *f.reply, true
 }
 
 // setReply stores the reply. If the request is already answered, it passes the reply to the
 // function of Leave.
-func (f *Flow) setReply(reply mcptask.CallReply) {
+func (f *Flow) setReply(reply taskserver.CallReply) {
 	f.mu.Lock()
 	f.reply = &reply
 	left := f.left
@@ -198,7 +199,7 @@ func (f *Flow) setReply(reply mcptask.CallReply) {
 
 // Leave says that the request is answered in another way, perhaps during the call. The reply cannot
 // reach the client, so left receives it, now or when it is ready.
-func (f *Flow) Leave(left func(mcptask.CallReply)) {
+func (f *Flow) Leave(left func(taskserver.CallReply)) {
 	f.mu.Lock()
 	reply := f.reply
 	if reply == nil {
@@ -213,13 +214,13 @@ func (f *Flow) Leave(left func(mcptask.CallReply)) {
 // flowsKey is the key of a server's open flows. They are stored by single-use tokens.
 type flowsKey struct{}
 
-func flowsOf(s *mcptask.Server) *sync.Map {
+func flowsOf(s *taskserver.Backend) *sync.Map {
 	return s.Attached(flowsKey{}, func() any { return new(sync.Map) }).(*sync.Map)
 }
 
 // OpenFlow registers a flow under a new random token. Call closeFlow when the request ends, because
 // a flow that the SDK has not taken would stay forever.
-func OpenFlow(s *mcptask.Server, f *Flow) (token string, closeFlow func()) {
+func OpenFlow(s *taskserver.Backend, f *Flow) (token string, closeFlow func()) {
 	token = rand.Text()
 	flowsOf(s).Store(token, f)
 	return token, func() { flowsOf(s).Delete(token) }
@@ -227,7 +228,7 @@ func OpenFlow(s *mcptask.Server, f *Flow) (token string, closeFlow func()) {
 
 // TakeFlow returns the flow of a token and forgets the token. It returns nil if there is no such
 // flow.
-func TakeFlow(s *mcptask.Server, token string) *Flow {
+func TakeFlow(s *taskserver.Backend, token string) *Flow {
 	f, ok := flowsOf(s).LoadAndDelete(token)
 	if !ok {
 		return nil
@@ -237,6 +238,6 @@ func TakeFlow(s *mcptask.Server, token string) *Flow {
 
 // Tools returns the tools that the adapter of an SDK registers: the tools of the server and the
 // fallback tools of its services.
-func Tools(s *mcptask.Server) []mcptask.ToolSpec {
+func Tools(s *taskserver.Backend) []mcptask.ToolSpec {
 	return append(s.Tools(), fallback.Tools(s)...)
 }

@@ -20,6 +20,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // FlowHeader carries a flow's token to the adapter behind the gateway. The gateway removes the
@@ -29,7 +30,7 @@ const FlowHeader = "Mcptask-Flow"
 // Config describes what a gateway stands in front of.
 type Config struct {
 	// Server provides the task tools.
-	Server *mcptask.Server
+	Server *taskserver.Backend
 	// Stateful serves the revisions with sessions (2025-11-25 and earlier).
 	Stateful http.Handler
 	// Stateless serves the revisions without sessions (2026-07-28 and later).
@@ -74,7 +75,7 @@ type Config struct {
 // Gateway is an http.Handler. It is safe for concurrent use.
 type Gateway struct {
 	config    Config
-	server    *mcptask.Server
+	server    *taskserver.Backend
 	principal func(context.Context) (string, error)
 	maxBody   int64
 	sessions  sessions
@@ -167,10 +168,10 @@ func (g *Gateway) admitRequest(w http.ResponseWriter, r *http.Request) (principa
 	var refusal *mcptask.Error
 	if !g.config.AnyHost && g.hasReboundHost(r) {
 		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest,
-			"the Host header %.100q is not allowed for a server on a loopback address: name the host in mcptask.Options.AllowedHosts", r.Host)
+			"the Host header %.100q is not allowed for a server on a loopback address: name the host in taskserver.Options.AllowedHosts", r.Host)
 	} else if !hasAllowedOrigin(g.server, r) && g.config.CrossOrigin.Check(asUnsafeRequest(r)) != nil {
 		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest,
-			"cross-origin request refused: name the origin of the page, %.100q, in mcptask.Options.AllowedOrigins", r.Header.Get("Origin"))
+			"cross-origin request refused: name the origin of the page, %.100q, in taskserver.Options.AllowedOrigins", r.Header.Get("Origin"))
 	} else if refusal = checkRepeated(r.Header); refusal != nil {
 		status = http.StatusBadRequest
 	} else {

@@ -12,6 +12,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -20,13 +21,13 @@ const taskMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28
 	`"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
 
 // newServer returns a server that is closed with the test.
-func newServer(t testing.TB, options mcptask.Options, tools ...mcptask.Tool) *mcptask.Server {
+func newServer(t testing.TB, options taskserver.Options, tools ...mcptask.Tool) *taskserver.Server {
 	t.Helper()
 	var services []mcptask.Tools
 	if len(tools) > 0 {
 		services = []mcptask.Tools{{Service: "S", Impl: struct{}{}, Tools: tools}}
 	}
-	server, err := mcptask.NewServer(options, services...)
+	server, err := taskserver.New(options, services...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func countPassed(t testing.TB) (g *Gateway, passed *int) {
 	t.Helper()
 	passed = new(int)
 	sdk := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { *passed++ })
-	return New(Config{Server: newServer(t, mcptask.Options{}), Stateful: sdk, Stateless: sdk}), passed
+	return New(Config{Server: newServer(t, taskserver.Options{}).Backend(), Stateful: sdk, Stateless: sdk}), passed
 }
 
 // openSession opens the session "s". It ends with the test.
@@ -85,12 +86,12 @@ func TestLogStaysSmall(t *testing.T) {
 	const flood, most = 300, 10_000 // bytes of log: a few lines
 	bubble.Run(t, "refused principals", func(t *testing.T) {
 		var log strings.Builder
-		g := New(Config{Server: newServer(t, mcptask.Options{
+		g := New(Config{Server: newServer(t, taskserver.Options{
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Principal: func(context.Context) (string, error) {
 				return "", errors.New("who are you? " + strings.Repeat("x", 1000))
 			},
-		})})
+		}).Backend()})
 		ask := func() {
 			if w := serve(wirecheck.Handler(t, g), newRequest(t.Context(), http.MethodPost, "")); w.Code != http.StatusForbidden {
 				t.Fatal(w.Code)
@@ -107,7 +108,7 @@ func TestLogStaysSmall(t *testing.T) {
 	})
 	bubble.Run(t, "a pipe", func(t *testing.T) {
 		var log strings.Builder
-		p := newPiped(t, newServer(t, mcptask.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}), 0)
+		p := newPiped(t, newServer(t, taskserver.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}), 0)
 		for range flood {
 			p.say(`{"jsonrpc":"2.0","result":{}}`)
 			p.say(`{"jsonrpc":"1.0","id":1,"result":{}}`)

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
@@ -35,7 +37,7 @@ func checkRepeated(h http.Header) *mcptask.Error {
 // checkVersion compares the revision in the header with the one in the body (E-72, E-73).
 func (s *speech) checkVersion(h http.Header, meta meta, revision string) *mcptask.Error {
 	if header := h.Get(versionHeader); meta.Version != nil && meta.Capabilities != nil && header != *meta.Version {
-		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, but the body says %q", versionHeader, wire.ShortenName(header), wire.ShortenName(*meta.Version))
+		return mcptask.Errorf(spec.CodeHeaderMismatch, "the %s header is %q, but the body says %q", versionHeader, wire.ShortenName(header), wire.ShortenName(*meta.Version))
 	}
 	return s.checkMeta(meta, revision)
 }
@@ -45,9 +47,9 @@ func (s *speech) checkVersion(h http.Header, meta meta, revision string) *mcptas
 func (s *speech) checkMeta(meta meta, revision string) *mcptask.Error {
 	switch {
 	case meta.Version == nil:
-		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", mcptask.MetaProtocolVersion)
+		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", spec.MetaProtocolVersion)
 	case meta.Capabilities == nil:
-		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", mcptask.MetaClientCapabilities)
+		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", spec.MetaClientCapabilities)
 	case *meta.Version != revision:
 		return s.unsupportedError(*meta.Version)
 	}
@@ -57,7 +59,7 @@ func (s *speech) checkMeta(meta meta, revision string) *mcptask.Error {
 // checkNames compares Mcp-Method and, if named is true, Mcp-Name with the body (E-69 to E-72).
 func checkNames(h http.Header, m *message, named bool) *mcptask.Error {
 	if header := h.Get(methodHeader); header != m.Method {
-		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, but the body says %q", methodHeader, wire.ShortenName(header), wire.ShortenName(m.Method))
+		return mcptask.Errorf(spec.CodeHeaderMismatch, "the %s header is %q, but the body says %q", methodHeader, wire.ShortenName(header), wire.ShortenName(m.Method))
 	}
 	if !named {
 		return nil
@@ -69,9 +71,9 @@ func checkNames(h http.Header, m *message, named bool) *mcptask.Error {
 	header, ok := decodeHeader(h.Get(nameHeader))
 	switch {
 	case len(h.Values(nameHeader)) == 0 && taskID != "":
-		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is missing: it has to name the task of the body", nameHeader)
+		return mcptask.Errorf(spec.CodeHeaderMismatch, "the %s header is missing: it has to name the task of the body", nameHeader)
 	case !ok || header != taskID:
-		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header does not name the task of the body", nameHeader)
+		return mcptask.Errorf(spec.CodeHeaderMismatch, "the %s header does not name the task of the body", nameHeader)
 	}
 	return nil
 }
@@ -95,8 +97,8 @@ func modernStatus(err *mcptask.Error) int {
 	switch err.Code {
 	case mcptask.CodeMethodNotFound:
 		return http.StatusNotFound
-	case mcptask.CodeInvalidParams, mcptask.CodeInvalidRequest, mcptask.CodeHeaderMismatch,
-		mcptask.CodeMissingClientCapability, mcptask.CodeUnsupportedProtocolVersion:
+	case mcptask.CodeInvalidParams, mcptask.CodeInvalidRequest, spec.CodeHeaderMismatch,
+		spec.CodeMissingClientCapability, spec.CodeUnsupportedProtocolVersion:
 		return http.StatusBadRequest
 	}
 	return http.StatusOK

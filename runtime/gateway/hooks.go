@@ -6,28 +6,30 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // newRequestInfo returns what the server's hooks are told of a request.
-func newRequestInfo(x exchange, caller mcptask.Caller) mcptask.RequestInfo {
+func newRequestInfo(x exchange, caller taskserver.Caller) taskserver.RequestInfo {
 	m := x.message()
-	return mcptask.RequestInfo{Method: m.Method, Revision: caller.Revision, ID: string(m.ID), IsPipe: x.isPipe(), Trace: x.trace()}
+	return taskserver.RequestInfo{Method: m.Method, Revision: caller.Revision, ID: string(m.ID), IsPipe: x.isPipe(), Trace: x.trace()}
 }
 
 // newCallInfo is newRequestInfo for a call of a tool of ours.
-func (g *Gateway) newCallInfo(x exchange, caller mcptask.Caller, tool string) mcptask.RequestInfo {
+func (g *Gateway) newCallInfo(x exchange, caller taskserver.Caller, tool string) taskserver.RequestInfo {
 	info := newRequestInfo(x, caller)
 	info.Tool, info.IsFallback = tool, fallback.Helps(g.server, tool)
 	return info
 }
 
 // answerWithHooks answers a request with what work returns, and tells the server's hooks of it.
-func (g *Gateway) answerWithHooks(x exchange, caller mcptask.Caller, work work) {
+func (g *Gateway) answerWithHooks(x exchange, caller taskserver.Caller, work work) {
 	if len(g.server.Options().Hooks) > 0 {
 		info, run := newRequestInfo(x, caller), work.run
 		work.run = func(ctx context.Context) (_ json.RawMessage, err error) {
 			ctx, end := g.server.BeginRequest(ctx, info)
-			result := mcptask.RequestResult{Error: errNoAnswer}
+			result := taskserver.RequestResult{Error: errNoAnswer}
 			defer func() { end(result) }()
 			response, err := run(ctx)
 			result.Error = err
@@ -41,10 +43,10 @@ func (g *Gateway) answerWithHooks(x exchange, caller mcptask.Caller, work work) 
 var errNoAnswer = mcptask.Errorf(mcptask.CodeInternalError, "internal error")
 
 // newRequestResult returns what hooks are told of the answer to a call.
-func newRequestResult(reply mcptask.CallReply, err error) mcptask.RequestResult {
-	result := mcptask.RequestResult{Error: err, IsToolError: reply.Outcome != nil && reply.Outcome.IsError}
+func newRequestResult(reply taskserver.CallReply, err error) taskserver.RequestResult {
+	result := taskserver.RequestResult{Error: err, IsToolError: reply.Outcome != nil && reply.Outcome.IsError}
 	if reply.Task != nil {
-		result.TaskID = mcptask.LogID(reply.Task.Principal, reply.Task.ID)
+		result.TaskID = taskstore.LogID(reply.Task.Principal, reply.Task.ID)
 	}
 	return result
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // readPost reads the message of a POST. It returns nil if it has already answered the request.
@@ -68,18 +69,18 @@ func (x *httpExchange) version() string {
 	return x.r.Header.Get(versionHeader)
 }
 
-func (x *httpExchange) caller() mcptask.Caller {
-	return x.g.locate(x.r, mcptask.Caller{Principal: x.principal, Method: x.m.Method})
+func (x *httpExchange) caller() taskserver.Caller {
+	return x.g.locate(x.r, taskserver.Caller{Principal: x.principal, Method: x.m.Method})
 }
 
 // enter implements exchange. It reports a missing session before any other error. An initialize opens
 // a new session, whatever open session it names, because some clients send the ID of their former one.
-func (x *httpExchange) enter() (*session, mcptask.Caller, bool) {
+func (x *httpExchange) enter() (*session, taskserver.Caller, bool) {
 	id := x.r.Header.Get(sessionHeader)
 	if x.m.Method == "initialize" {
 		if status, refusal := x.g.checkInitialize(x.context(), x.principal, id); refusal != nil {
 			refuse(x.w, status, x.replyID(), refusal)
-			return nil, mcptask.Caller{}, false
+			return nil, taskserver.Caller{}, false
 		}
 		x.r.Header.Del(sessionHeader)
 		return nil, x.caller(), true
@@ -90,7 +91,7 @@ func (x *httpExchange) enter() (*session, mcptask.Caller, bool) {
 	s, endUse, status, refusal := x.g.useSession(x.r, x.principal)
 	if refusal != nil {
 		refuse(x.w, status, x.replyID(), refusal)
-		return nil, mcptask.Caller{}, false
+		return nil, taskserver.Caller{}, false
 	}
 	x.session, x.endUse = s, endUse
 	if x.m.Method != notificationInitialized {

@@ -8,6 +8,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // counts holds the counters for the limits that all gateways of a server share.
@@ -18,7 +20,7 @@ type counts struct {
 
 type countsKey struct{}
 
-func countsOf(s *mcptask.Server) *counts {
+func countsOf(s *taskserver.Backend) *counts {
 	return s.Attached(countsKey{}, func() any {
 		limits := s.Options().Limits
 		return &counts{polls: limit.NewRates[[2]string](limits.Polls, 2), lists: limit.NewRates[[2]string](limits.Lists, 2)}
@@ -28,7 +30,7 @@ func countsOf(s *mcptask.Server) *counts {
 // checkRate refuses a request for a task, or for the list, that comes too soon (C-95, E-26). It
 // does not look up the task, so a made-up ID counts like any other. Every principal has requests of
 // its own.
-func (g *Gateway) checkRate(ctx context.Context, caller mcptask.Caller, m *message) *mcptask.Error {
+func (g *Gateway) checkRate(ctx context.Context, caller taskserver.Caller, m *message) *mcptask.Error {
 	limits := g.server.Options().Limits
 	id, ok := m.Params.Text("taskId")
 	if !ok || id == "" {
@@ -46,25 +48,25 @@ func (g *Gateway) checkRate(ctx context.Context, caller mcptask.Caller, m *messa
 }
 
 // countPoll counts a request for a task.
-func (g *Gateway) countPoll(ctx context.Context, caller mcptask.Caller, task string) *mcptask.Error {
+func (g *Gateway) countPoll(ctx context.Context, caller taskserver.Caller, task string) *mcptask.Error {
 	if !g.counts.polls.Allow([2]string{caller.Principal, task}) {
 		return g.server.Limited(ctx, caller, "polls", g.server.Options().Limits.Polls,
-			"task", mcptask.LogID("", task)) // the owner is not known
+			"task", taskstore.LogID("", task)) // the owner is not known
 	}
 	return nil
 }
 
 // countPolls counts each call of a fallback tool as a request for the task that it names, and also
 // each repeated call whose state names a task.
-func (g *Gateway) countPolls(caller mcptask.Caller, next fallback.Handler) fallback.Handler {
-	return func(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
+func (g *Gateway) countPolls(caller taskserver.Caller, next fallback.Handler) fallback.Handler {
+	return func(ctx context.Context, arguments json.RawMessage, call taskserver.CallRequest) (taskserver.CallReply, error) {
 		task := call.Task
 		if task == "" {
 			task = fallback.Task(arguments)
 		}
 		if task != "" { // without a task, the tool refuses the call
 			if err := g.countPoll(ctx, caller, task); err != nil {
-				return mcptask.CallReply{}, err
+				return taskserver.CallReply{}, err
 			}
 		}
 		return next(ctx, arguments, call)
@@ -72,7 +74,7 @@ func (g *Gateway) countPolls(caller mcptask.Caller, next fallback.Handler) fallb
 }
 
 // countWaiting counts a request that waits for a task to end, until done is called.
-func (g *Gateway) countWaiting(ctx context.Context, caller mcptask.Caller) (done func(), err *mcptask.Error) {
+func (g *Gateway) countWaiting(ctx context.Context, caller taskserver.Caller) (done func(), err *mcptask.Error) {
 	limits := g.server.Options().Limits
 	most := [3]int{limits.Waiting, limits.Anonymous.Waiting, limits.Server.Waiting}
 	return countUses(ctx, g.server, caller, &g.counts.waiting, "waiting", 1, most)
@@ -82,20 +84,20 @@ func (g *Gateway) countWaiting(ctx context.Context, caller mcptask.Caller) (done
 // account and for the server. If the caller is anonymous, it also counts them for all anonymous callers
 // of the address, and for all anonymous callers. most has the limits of the account, of all anonymous
 // callers and of the server.
-func countUses(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, open *limit.Gauge[string], name string, n int, most [3]int,
+func countUses(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, open *limit.Gauge[string], name string, n int, most [3]int,
 	attrs ...any) (done func(), err *mcptask.Error) {
-	scopes, bounds := make([]mcptask.Scope, 0, 4), make([]limit.Bound[string], 0, 4)
-	bound := func(scope mcptask.Scope, key string, most int) { // no account has the names of the scopes
+	scopes, bounds := make([]taskstore.Scope, 0, 4), make([]limit.Bound[string], 0, 4)
+	bound := func(scope taskstore.Scope, key string, most int) { // no account has the names of the scopes
 		scopes, bounds = append(scopes, scope), append(bounds, limit.Bound[string]{Key: key, Most: most})
 	}
-	bound(mcptask.ScopeAccount, caller.Account(), most[0])
+	bound(taskstore.ScopeAccount, caller.Account(), most[0])
 	if caller.Principal == "" {
 		if caller.Address != "" {
-			bound(mcptask.ScopeAddress, "all of "+caller.Address, limit.ShareOfAddress(most[1]))
+			bound(taskstore.ScopeAddress, "all of "+caller.Address, limit.ShareOfAddress(most[1]))
 		}
-		bound(mcptask.ScopeAnonymous, string(mcptask.ScopeAnonymous), most[1])
+		bound(taskstore.ScopeAnonymous, string(taskstore.ScopeAnonymous), most[1])
 	}
-	bound(mcptask.ScopeServer, string(mcptask.ScopeServer), most[2])
+	bound(taskstore.ScopeServer, string(taskstore.ScopeServer), most[2])
 	done, full := open.Take(n, bounds...)
 	if done == nil {
 		return nil, s.LimitedIn(ctx, scopes[full], caller, name, bounds[full].Most, attrs...)
@@ -105,7 +107,7 @@ func countUses(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, op
 
 // countCall counts an open call until done is called. It refuses a call whose arguments or answers
 // are too big, and a call beyond the limit.
-func countCall(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, tool string, arguments json.RawMessage, answers map[string]json.RawMessage) (done func(), err *mcptask.Error) {
+func countCall(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, tool string, arguments json.RawMessage, answers map[string]json.RawMessage) (done func(), err *mcptask.Error) {
 	limits := s.Options().Limits
 	size := len(arguments)
 	for _, answer := range answers {
@@ -121,7 +123,7 @@ func countCall(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, to
 // limitAnswer returns the response to a question, or an error if the response is too big. A large
 // error of the client's is refused too, because the record would store it. A response gets no
 // answer, so only the handler sees the refusal.
-func limitAnswer(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, response json.RawMessage, failed *mcptask.Error) (json.RawMessage, *mcptask.Error) {
+func limitAnswer(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, response json.RawMessage, failed *mcptask.Error) (json.RawMessage, *mcptask.Error) {
 	size := len(response)
 	if failed != nil {
 		size += len(failed.Message) + len(failed.Data)
@@ -133,11 +135,11 @@ func limitAnswer(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, 
 }
 
 // limitAnswers limits the size of the answers that arrive during a call.
-func limitAnswers(s *mcptask.Server, caller mcptask.Caller, ask askFunc) askFunc {
+func limitAnswers(s *taskserver.Backend, caller taskserver.Caller, ask askFunc) askFunc {
 	if ask == nil {
 		return nil
 	}
-	return func(ctx context.Context, in mcptask.Input) (json.RawMessage, error) {
+	return func(ctx context.Context, in mcptask.Request) (json.RawMessage, error) {
 		response, err := ask(ctx, in)
 		failed := (*mcptask.Error)(nil)
 		if err != nil && !errors.As(err, &failed) {
@@ -150,4 +152,4 @@ func limitAnswers(s *mcptask.Server, caller mcptask.Caller, ask askFunc) askFunc
 	}
 }
 
-type askFunc = func(context.Context, mcptask.Input) (json.RawMessage, error)
+type askFunc = func(context.Context, mcptask.Request) (json.RawMessage, error)

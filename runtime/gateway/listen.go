@@ -10,6 +10,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // The gateway serves a subscriptions/listen of 2026-07-28 that names tasks (E-62). After the
@@ -38,7 +39,7 @@ const (
 // subscription is one open subscriptions/listen.
 type subscription struct {
 	g      *Gateway
-	caller mcptask.Caller
+	caller taskserver.Caller
 	// id is the ID of the request, unchanged. It also names the subscription (E-68).
 	id json.RawMessage
 	// tasks are the IDs of the caller's tasks.
@@ -50,7 +51,7 @@ type subscription struct {
 }
 
 // answerListen answers a subscriptions/listen that names tasks (E-62, E-64).
-func (g *Gateway) answerListen(x exchange, caller mcptask.Caller) {
+func (g *Gateway) answerListen(x exchange, caller taskserver.Caller) {
 	if err := g.checkModern(x, false); err != nil {
 		x.refuse(refusedRequest, err)
 		return
@@ -71,7 +72,7 @@ func (g *Gateway) answerListen(x exchange, caller mcptask.Caller) {
 
 // subscribe opens a subscription to the caller's tasks. It omits tasks of other callers, like tasks
 // that do not exist (E-63, E-87).
-func (g *Gateway) subscribe(ctx context.Context, caller mcptask.Caller, m *message) (*subscription, error) {
+func (g *Gateway) subscribe(ctx context.Context, caller taskserver.Caller, m *message) (*subscription, error) {
 	var d protocol.Server20260728
 	asked, err := d.Subscribe(m.Params)
 	if err != nil {

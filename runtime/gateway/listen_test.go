@@ -35,7 +35,7 @@ func TestKeepAliveMerged(t *testing.T) {
 			_, _ = w.Write([]byte(`data: {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{}}}` + "\n\n"))
 			<-r.Context().Done()
 		})
-		g := New(Config{Server: askingServer(t), Stateless: sdk})
+		g := New(Config{Server: askingServer(t).Backend(), Stateless: sdk})
 		ctx, cancel := context.WithTimeout(t.Context(), 3*keepAlive+time.Second)
 		defer cancel()
 		r := newRequest(ctx, http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"taskIds":["none"],"toolsListChanged":true},`+taskMeta+`}}`,

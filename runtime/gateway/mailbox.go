@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 const notificationCancelled = "notifications/cancelled"
@@ -54,7 +54,7 @@ func (c pushClient) Session() (name string, began time.Time) {
 
 // takeAnswer delivers a client's response to a request of the server's. It returns false if the
 // response was neither stored nor kept to be stored later.
-func (g *Gateway) takeAnswer(ctx context.Context, s *session, caller mcptask.Caller, request push.RequestID, m *message) bool {
+func (g *Gateway) takeAnswer(ctx context.Context, s *session, caller taskserver.Caller, request push.RequestID, m *message) bool {
 	result, failed := limitAnswer(ctx, g.server, caller, m.Result, m.Error)
 	return g.mailbox(s).Take(ctx, caller, request, push.Response{Result: result, Error: failed})
 }

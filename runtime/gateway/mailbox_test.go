@@ -15,6 +15,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // TestQuestionFollowsSlowReply checks that over HTTP a new task's questions stay off the session's
@@ -25,10 +27,10 @@ func TestQuestionFollowsSlowReply(t *testing.T) {
 			server := askingServer(t)
 			made := make(chan struct{})
 			stateful := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				flow := TakeFlow(server, r.Header.Get(FlowHeader))
+				flow := TakeFlow(server.Backend(), r.Header.Get(FlowHeader))
 				call := func() {
 					defer close(made)
-					reply, err := flow.Run(t.Context(), server, "ask", nil, Callbacks{})
+					reply, err := flow.Run(t.Context(), server.Backend(), "ask", nil, Callbacks{})
 					if err == nil {
 						_, err = flow.Encode(reply)
 					}
@@ -44,7 +46,7 @@ func TestQuestionFollowsSlowReply(t *testing.T) {
 				time.Sleep(time.Minute) // a user's middleware
 				w.WriteHeader(http.StatusOK)
 			})
-			g := New(Config{Server: server, Stateful: stateful})
+			g := New(Config{Server: server.Backend(), Stateful: stateful})
 			s := openSession(t, g, mcptask.Revision20251125, `{"elicitation":{}}`)
 			c := g.mailbox(s).Connect(nil, "")
 			for range 3 { // its timers are no more than its tasks
@@ -66,15 +68,15 @@ func TestQuestionFollowsSlowReply(t *testing.T) {
 
 // slowStore delays each read, and counts how many run at once.
 type slowStore struct {
-	mcptask.Store
+	taskstore.Store
 	takes time.Duration
 
 	mu                   sync.Mutex
 	reading, most, reads int
 }
 
-// Get implements mcptask.Store.
-func (s *slowStore) Get(ctx context.Context, id string) (mcptask.Record, error) {
+// Get implements taskstore.Store.
+func (s *slowStore) Get(ctx context.Context, id string) (taskstore.Record, error) {
 	s.mu.Lock()
 	s.reading++
 	s.reads++
@@ -116,9 +118,9 @@ func (w *watched) Flush() {}
 func TestStreamFlowsBeforeItsTasksAreRead(t *testing.T) {
 	const count = 100
 	bubble.Test(t, func(t *testing.T) {
-		store := &slowStore{Store: mcptask.NewMemoryStore(), takes: 30 * time.Millisecond}
+		store := &slowStore{Store: taskstore.NewMemory(), takes: 30 * time.Millisecond}
 		const said = "event: message\ndata: {\"from\":\"the SDK\"}\n\n"
-		g := New(Config{Server: newServer(t, mcptask.Options{Store: store}), Stateful: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g := New(Config{Server: newServer(t, taskserver.Options{Store: store}).Backend(), Stateful: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			w.WriteHeader(http.StatusOK)
 			_, _ = w.Write([]byte(said))
@@ -127,10 +129,10 @@ func TestStreamFlowsBeforeItsTasksAreRead(t *testing.T) {
 		s := &session{id: "s", principal: "a", revision: mcptask.Revision20251125, canAsk: []string{"elicitation/create"}, requestor: protocol.Requestor20251125{}}
 		g.sessions.add(s, func() {})
 		for i := range count {
-			r, err := store.Create(t.Context(), mcptask.Record{
-				ID: fmt.Sprint("task", i), Principal: "a", Phase: mcptask.PhaseRunning, ExpiresAt: time.Now().Add(time.Hour), Claim: mcptask.Claim{Worker: "w"},
-				Inputs: []mcptask.Input{{Key: "q", Method: "elicitation/create", Params: []byte(`{"message":"?"}`), Schema: []byte(`{"type":"object","properties":{}}`), State: mcptask.InputOutstanding}},
-			}, mcptask.Quota{})
+			r, err := store.Create(t.Context(), taskstore.Record{
+				ID: fmt.Sprint("task", i), Principal: "a", Phase: taskstore.PhaseRunning, ExpiresAt: time.Now().Add(time.Hour), Claim: taskstore.Claim{Worker: "w"},
+				Inputs: []taskstore.Input{{Request: mcptask.Request{Key: "q", Method: "elicitation/create", Params: []byte(`{"message":"?"}`), Schema: []byte(`{"type":"object","properties":{}}`)}, State: taskstore.InputOutstanding}},
+			}, taskstore.Quota{})
 			if err != nil {
 				t.Fatal(err)
 			}

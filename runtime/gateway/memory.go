@@ -12,6 +12,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 const (
@@ -73,7 +75,7 @@ type memory struct {
 
 type memoryOf struct{}
 
-func memoryFor(s *mcptask.Server) *memory {
+func memoryFor(s *taskserver.Backend) *memory {
 	return s.Attached(memoryOf{}, func() any { return &memory{calls: limit.Budget[memoryKey]{NewestFirst: true}} }).(*memory)
 }
 
@@ -99,7 +101,7 @@ func measureMessage(data []byte) int {
 // value take nothing, and so does a share after release.
 type share struct {
 	g      *Gateway
-	caller mcptask.Caller
+	caller taskserver.Caller
 	remote *http.Request // has the address of an anonymous caller; nil on a pipe
 
 	mu    sync.Mutex
@@ -110,27 +112,27 @@ type share struct {
 
 // bounds returns the bounds of a kind, with their scopes: those of the account, or of the address and of all
 // anonymous callers, and those of the server.
-func (s *share) bounds(kind memoryKind) (scopes []mcptask.Scope, bounds []limit.Bound[memoryKey]) {
+func (s *share) bounds(kind memoryKind) (scopes []taskstore.Scope, bounds []limit.Bound[memoryKey]) {
 	most := s.g.memoryBound()
 	ofServer := limit.Times(most, 2)
 	if kind == ofCalls {
 		most = max(fewestStarts, s.g.server.Options().Concurrency/startShare)
 		ofServer = limit.Times(most, startShare)
 	}
-	bound := func(scope mcptask.Scope, whose string, most int) {
+	bound := func(scope taskstore.Scope, whose string, most int) {
 		scopes, bounds = append(scopes, scope), append(bounds, limit.Bound[memoryKey]{Key: memoryKey{kind, whose}, Most: most})
 	}
 	if s.caller.Principal != "" {
-		bound(mcptask.ScopeAccount, "principal "+s.caller.Principal, most)
+		bound(taskstore.ScopeAccount, "principal "+s.caller.Principal, most)
 	} else {
 		if s.remote != nil {
 			if address := s.g.locate(s.remote, s.caller).Address; address != "" {
-				bound(mcptask.ScopeAddress, "address "+address, limit.ShareOfAddress(most))
+				bound(taskstore.ScopeAddress, "address "+address, limit.ShareOfAddress(most))
 			}
 		}
-		bound(mcptask.ScopeAnonymous, string(mcptask.ScopeAnonymous), most)
+		bound(taskstore.ScopeAnonymous, string(taskstore.ScopeAnonymous), most)
 	}
-	bound(mcptask.ScopeServer, string(mcptask.ScopeServer), ofServer)
+	bound(taskstore.ScopeServer, string(taskstore.ScopeServer), ofServer)
 	return scopes, bounds
 }
 

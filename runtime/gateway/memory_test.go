@@ -18,6 +18,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // besieged is a server whose SDK answers each request with as many bytes as its header "Size" says.
@@ -38,7 +39,7 @@ func besiege(t *testing.T) *besieged {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(strings.Repeat(" ", size) + "{}"))
 	})
-	g := New(Config{Server: newServer(t, mcptask.Options{}), Stateless: sdk, Stateful: sdk, AnyHost: true, Principal: func(ctx context.Context) (string, error) {
+	g := New(Config{Server: newServer(t, taskserver.Options{}).Backend(), Stateless: sdk, Stateful: sdk, AnyHost: true, Principal: func(ctx context.Context) (string, error) {
 		principal, _ := ctx.Value(callerKey{}).(string)
 		return principal, nil
 	}})
@@ -332,10 +333,10 @@ func TestCallsBeginInTurn(t *testing.T) {
 		slots         int
 		most, encoded int32
 	}{
-		"quick":                  {startTime / 2, 0, mcptask.DefaultConcurrency / startShare, mcptask.DefaultConcurrency / startShare},
+		"quick":                  {startTime / 2, 0, taskserver.DefaultConcurrency / startShare, taskserver.DefaultConcurrency / startShare},
 		"quick, many task slots": {startTime / 2, 160, 20, 20},
 		"quick, one task slot":   {startTime / 2, 1, fewestStarts, fewestStarts},
-		"long":                   {time.Minute, 0, 100, mcptask.DefaultConcurrency / startShare},
+		"long":                   {time.Minute, 0, 100, taskserver.DefaultConcurrency / startShare},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
 			var running, encoding counted
@@ -343,13 +344,13 @@ func TestCallsBeginInTurn(t *testing.T) {
 				running.during(test.lasts)
 				return slowOutput{&encoding}, nil
 			})
-			g := New(Config{Server: newServer(t, mcptask.Options{Concurrency: test.slots}, tool)})
+			g := New(Config{Server: newServer(t, taskserver.Options{Concurrency: test.slots}, tool).Backend()})
 			var all sync.WaitGroup
 			for range 100 {
 				all.Go(func() {
 					share := &share{g: g}
 					defer share.release()
-					flow := &Flow{Tool: "tool", Call: mcptask.CallRequest{Mode: mcptask.ModePlain}, share: share}
+					flow := &Flow{Tool: "tool", Call: taskserver.CallRequest{Mode: taskserver.ModePlain}, share: share}
 					if reply, err := flow.Run(t.Context(), g.server, "tool", nil, Callbacks{}); err != nil || reply.Outcome == nil {
 						t.Error(err)
 					}

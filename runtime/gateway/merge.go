@@ -7,7 +7,8 @@ import (
 	"log/slog"
 	"sync"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
@@ -183,7 +184,7 @@ func (p *pipe) passMerged(said *wire.Message) bool {
 	id := said.ID
 	switch {
 	case said.Method == protocol.Acknowledged:
-		id = said.Params.Get("_meta", mcptask.MetaSubscriptionID)
+		id = said.Params.Get("_meta", spec.MetaSubscriptionID)
 	case said.Method != "":
 		return false
 	}

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // message is a JSON-RPC message with the metadata that the gateway needs.
@@ -30,7 +33,7 @@ type meta struct {
 // ways.
 var (
 	paramsMembers = []string{"_meta", "name", "arguments", "task", "taskId", "cursor", "inputResponses", "protocolVersion", "capabilities"}
-	metaMembers   = []string{mcptask.MetaProtocolVersion, mcptask.MetaClientCapabilities, mcptask.MetaIdempotencyKey, "progressToken"}
+	metaMembers   = []string{spec.MetaProtocolVersion, spec.MetaClientCapabilities, spec.MetaIdempotencyKey, "progressToken"}
 )
 
 // readsParams reports whether the gateway acts on the params of a method.
@@ -76,15 +79,15 @@ func parseMessage(body []byte) (m *message, refusal *mcptask.Error) {
 
 // readMeta reads the metadata of a request. It ignores malformed metadata.
 func readMeta(params *wire.Object) (said meta) {
-	if raw := params.Get("_meta", mcptask.MetaProtocolVersion); raw != nil && string(raw) != "null" {
+	if raw := params.Get("_meta", spec.MetaProtocolVersion); raw != nil && string(raw) != "null" {
 		version, ok := wire.Text(raw)
 		if !ok {
 			return meta{}
 		}
 		said.Version = &version
 	}
-	said.Capabilities = params.Object("_meta", mcptask.MetaClientCapabilities)
-	said.Client = params.Get("_meta", mcptask.MetaClientInfo)
+	said.Capabilities = params.Object("_meta", spec.MetaClientCapabilities)
+	said.Client = params.Get("_meta", spec.MetaClientInfo)
 	return said
 }
 
@@ -92,13 +95,13 @@ func readMeta(params *wire.Object) (said meta) {
 const longestClient = 100
 
 // readClient reads a clientInfo. It ignores what is malformed.
-func readClient(info json.RawMessage) mcptask.ClientInfo {
+func readClient(info json.RawMessage) taskserver.ClientInfo {
 	said := wire.NewObject(info)
 	read := func(member string) string {
 		said, _ := said.Text(member)
 		return strings.Clone(text.Shorten(said, longestClient))
 	}
-	return mcptask.ClientInfo{Name: read("name"), Version: read("version")}
+	return taskserver.ClientInfo{Name: read("name"), Version: read("version")}
 }
 
 // progressToken returns the token of a request that asks for progress, or nil.
@@ -106,7 +109,7 @@ func (m *message) progressToken() json.RawMessage { return m.Params.Get("_meta",
 
 // isUnattended reports whether a call says that nobody answers its questions by the fallback tools.
 func (m *message) isUnattended() bool {
-	return string(m.Params.Get("_meta", mcptask.MetaUnattended)) == "true"
+	return string(m.Params.Get("_meta", spec.MetaUnattended)) == "true"
 }
 
 // answeredRequest returns the request of the server's that the message answers.

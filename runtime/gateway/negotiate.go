@@ -6,15 +6,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // callInSession forwards a tools/call of a session. If the tool is ours, it opens a flow for it.
-func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
+func (g *Gateway) callInSession(x exchange, s *session, caller taskserver.Caller) {
 	m := x.message()
 	tool, name := g.findTool(m)
 	d := g.findRevision(s, caller, m)
@@ -48,7 +52,7 @@ func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
 	call.Unattended, call.Trace = m.isUnattended(), x.trace()
 	carrier := g.newCarrier(x, s, d)
 	call = fallback.Plan(g.server, caller, *tool, call, carrier != nil)
-	if s != nil && s.portable != nil && call.Mode == mcptask.ModeTask && slices.Contains(s.canAsk, "elicitation/create") {
+	if s != nil && s.portable != nil && call.Mode == taskserver.ModeTask && slices.Contains(s.canAsk, "elicitation/create") {
 		call.Later = true // the task asks what the tool needs first
 	}
 	var session fallback.Session
@@ -56,9 +60,9 @@ func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
 		session = fallback.Session{ID: s, Ended: s.ended}
 	}
 	flow := g.newCallFlow(x, d, caller, *tool, call, session, carrier)
-	flow.mute = s != nil && s.portable != nil && (call.Mode != mcptask.ModePlain || s.portable.rebuilt)
+	flow.mute = s != nil && s.portable != nil && (call.Mode != taskserver.ModePlain || s.portable.rebuilt)
 	flow.Related = func(taskID string) map[string]any {
-		return d.Related(mcptask.Record{ID: taskID, ExternalID: call.ExternalID})
+		return d.Related(taskstore.Record{ID: taskID, ExternalID: call.ExternalID})
 	}
 	if s != nil {
 		g.announceTask(flow, s, d)
@@ -72,7 +76,7 @@ func (g *Gateway) announceTask(flow *Flow, s *session, d protocol.Teller) {
 	flow.Ended = s.ended
 	flow.announced = &announcement{then: func(task string) { g.mailbox(s).SettleAfter(task, settleDelay) }}
 	encode := flow.Encode
-	flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
+	flow.Encode = func(reply taskserver.CallReply) (json.RawMessage, error) {
 		if reply.Task != nil {
 			g.mailbox(s).KnowUnsettled(d, *reply.Task)
 			flow.announced.noteTask(reply.Task.ID)
@@ -82,7 +86,7 @@ func (g *Gateway) announceTask(flow *Flow, s *session, d protocol.Teller) {
 }
 
 // callModern forwards a tools/call of 2026-07-28. If the tool is ours, it opens a flow for it.
-func (g *Gateway) callModern(x exchange, caller mcptask.Caller) {
+func (g *Gateway) callModern(x exchange, caller taskserver.Caller) {
 	m := x.message()
 	tool, _ := g.findTool(m)
 	if tool == nil {
@@ -139,7 +143,7 @@ func (g *Gateway) withholdParams(flow *Flow, params *wire.Object) (edits []wire.
 // Another declaration by the client would not help, so the message names the revisions that do have
 // tasks.
 func (s *speech) nameTaskRevisions(tool mcptask.ToolSpec, revision string, refusal *mcptask.Error) *mcptask.Error {
-	if tool.Policy.Task == mcptask.TaskRequired && (refusal.Code == mcptask.CodeMethodNotFound || refusal.Code == mcptask.CodeMissingClientCapability) {
+	if tool.Policy.Task == mcptask.TaskRequired && (refusal.Code == mcptask.CodeMethodNotFound || refusal.Code == spec.CodeMissingClientCapability) {
 		refusal.Message = fmt.Sprintf("the tool %q must be called as a task: this server has no tasks in %s, only in %s",
 			tool.Name, revision, strings.Join(s.names, ", "))
 	}
@@ -161,14 +165,14 @@ func (g *Gateway) findTool(m *message) (*mcptask.ToolSpec, string) {
 }
 
 // newCallFlow returns the flow of a tools/call.
-func (g *Gateway) newCallFlow(x exchange, d protocol.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest, session fallback.Session, carrier fallback.Carrier) *Flow {
+func (g *Gateway) newCallFlow(x exchange, d protocol.Server, caller taskserver.Caller, tool mcptask.ToolSpec, call taskserver.CallRequest, session fallback.Session, carrier fallback.Carrier) *Flow {
 	flow := g.newFlow(d, caller, "tools/call")
 	flow.Tool, flow.Call, flow.request = tool.Name, call, g.newCallInfo(x, caller, tool.Name)
 	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call, session, carrier)
 	if call.Task != "" || fallback.Helps(g.server, tool.Name) {
 		flow.Handle = g.countPolls(caller, flow.Handle)
 	}
-	flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
+	flow.Encode = func(reply taskserver.CallReply) (json.RawMessage, error) {
 		if reply.Task == nil || len(reply.Questions) > 0 {
 			return d.InputRequired(reply)
 		}
@@ -179,7 +183,7 @@ func (g *Gateway) newCallFlow(x exchange, d protocol.Server, caller mcptask.Call
 
 // newListFlow returns the flow of a tools/list without a session. declares reports whether the
 // client declared that it supports tasks.
-func (g *Gateway) newListFlow(caller mcptask.Caller, declares bool) *Flow {
+func (g *Gateway) newListFlow(caller taskserver.Caller, declares bool) *Flow {
 	flow := g.newFlow(g.modern, caller, "tools/list")
 	decorate := flow.Decorate
 	flow.Decorate = func(result json.RawMessage) (_ json.RawMessage, err error) {
@@ -197,7 +201,7 @@ func (g *Gateway) declaresTasks(params protocol.Params) bool {
 }
 
 // newSessionListFlow returns the flow of a session's tools/list.
-func (g *Gateway) newSessionListFlow(s *session, caller mcptask.Caller) *Flow {
+func (g *Gateway) newSessionListFlow(s *session, caller taskserver.Caller) *Flow {
 	return &Flow{Caller: caller, Decorate: func(result json.RawMessage) (_ json.RawMessage, err error) {
 		if s != nil {
 			if result, err = g.declareTasks(caller, s.revision, "tools/list", result); err != nil {
@@ -209,7 +213,7 @@ func (g *Gateway) newSessionListFlow(s *session, caller mcptask.Caller) *Flow {
 }
 
 // newInitializeFlow returns the flow of an initialize request.
-func (g *Gateway) newInitializeFlow(caller mcptask.Caller) *Flow {
+func (g *Gateway) newInitializeFlow(caller taskserver.Caller) *Flow {
 	return &Flow{Caller: caller, Decorate: func(result json.RawMessage) (json.RawMessage, error) {
 		var negotiated struct {
 			ProtocolVersion string `json:"protocolVersion"`
@@ -221,7 +225,7 @@ func (g *Gateway) newInitializeFlow(caller mcptask.Caller) *Flow {
 
 // newDiscoverFlow returns the flow of a server/discover. It declares tasks only if the gateway
 // supports them without a session.
-func (g *Gateway) newDiscoverFlow(caller mcptask.Caller) *Flow {
+func (g *Gateway) newDiscoverFlow(caller taskserver.Caller) *Flow {
 	method := "server/discover"
 	if !g.inRequests {
 		method = ""
@@ -239,7 +243,7 @@ func (g *Gateway) newDiscoverFlow(caller mcptask.Caller) *Flow {
 }
 
 // newFlow returns the flow of a request whose result the revision completes.
-func (g *Gateway) newFlow(d protocol.Server, caller mcptask.Caller, method string) *Flow {
+func (g *Gateway) newFlow(d protocol.Server, caller taskserver.Caller, method string) *Flow {
 	return &Flow{
 		Caller: caller,
 		Decorate: func(result json.RawMessage) (json.RawMessage, error) {

@@ -10,9 +10,9 @@ import (
 	"net/netip"
 	"strings"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/origin"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 
 // guardPrincipal returns a function that calls Options.Principal in a goroutine of its own. If Principal panics or ends
 // its goroutine, the request is refused and not left without an answer.
-func guardPrincipal(s *mcptask.Server, own func(context.Context) (string, error)) func(context.Context) (string, error) {
+func guardPrincipal(s *taskserver.Backend, own func(context.Context) (string, error)) func(context.Context) (string, error) {
 	return func(ctx context.Context) (principal string, err error) {
 		if !guard.Apart(s.Logger(), "Options.Principal", func() { principal, err = own(ctx) }) {
 			return "", errNoPrincipal
@@ -62,7 +62,7 @@ type addressKeyKey struct{}
 
 // addressKeyOf returns the key that all gateways of a server share. With a session key, all replicas share it, and it
 // outlives the process.
-func addressKeyOf(s *mcptask.Server) *addressKey {
+func addressKeyOf(s *taskserver.Backend) *addressKey {
 	return s.Attached(addressKeyKey{}, func() any {
 		key := new(addressKey)
 		if session := s.Options().SessionKey; session != nil {
@@ -95,7 +95,7 @@ func (k *addressKey) hash(remote string) string {
 }
 
 // locate sets Local and Address of the caller of a request.
-func (g *Gateway) locate(r *http.Request, caller mcptask.Caller) mcptask.Caller {
+func (g *Gateway) locate(r *http.Request, caller taskserver.Caller) taskserver.Caller {
 	switch {
 	case origin.IsLocal(r.Context()):
 		caller.Local = caller.Principal == localPrincipal

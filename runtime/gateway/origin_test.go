@@ -3,20 +3,21 @@ package gateway
 import (
 	"testing"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // TestAddressHash checks which addresses are one network, and that their hashes differ from server to server unless
 // the servers have a session key in common.
 func TestAddressHash(t *testing.T) {
 	server := func(key []byte) *addressKey {
-		s, err := mcptask.NewServer(mcptask.Options{SessionKey: key})
+		s, err := taskserver.New(taskserver.Options{SessionKey: key})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.Close() })
-		made := addressKeyOf(s)
-		if addressKeyOf(s) != made {
+		made := addressKeyOf(s.Backend())
+		if addressKeyOf(s.Backend()) != made {
 			t.Error("a server has two keys")
 		}
 		return made
@@ -45,7 +46,7 @@ func TestAddressHash(t *testing.T) {
 			t.Errorf("%q has the hash %q", none, got)
 		}
 	}
-	secret := make([]byte, mcptask.MinSessionKey)
+	secret := make([]byte, taskstore.MinSessionKey)
 	one, other := server(secret).hash("192.0.2.1"), server(secret).hash("192.0.2.1")
 	if one != other || one == key.hash("192.0.2.1") || one == server(nil).hash("192.0.2.1") {
 		t.Errorf("%s, %s, %s", one, other, key.hash("192.0.2.1"))

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // exposedHeaders are the headers that a page of an allowed origin may read, beside those that every page may read.
@@ -18,7 +18,7 @@ const preflightLife = "600"
 // response the headers that let them read it. A gateway does so itself. Wrap a handler in front of a gateway if that
 // handler may answer alone, as one that checks tokens does: a preflight has no token, and a page could not read the
 // refusal of a token that has expired.
-func AllowOrigins(s *mcptask.Server, next http.Handler) http.Handler {
+func AllowOrigins(s *taskserver.Backend, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !answerOrigin(s, w, r) {
 			next.ServeHTTP(w, r)
@@ -27,7 +27,7 @@ func AllowOrigins(s *mcptask.Server, next http.Handler) http.Handler {
 }
 
 // answerOrigin adds the headers for a page of an allowed origin. It returns true if it has answered a preflight.
-func answerOrigin(s *mcptask.Server, w http.ResponseWriter, r *http.Request) bool {
+func answerOrigin(s *taskserver.Backend, w http.ResponseWriter, r *http.Request) bool {
 	if len(s.Options().AllowedOrigins) == 0 {
 		return false
 	}
@@ -55,7 +55,7 @@ func answerOrigin(s *mcptask.Server, w http.ResponseWriter, r *http.Request) boo
 
 // hasAllowedOrigin reports whether a request comes from a page of an allowed origin. Browsers write origins in small
 // letters.
-func hasAllowedOrigin(s *mcptask.Server, r *http.Request) bool {
+func hasAllowedOrigin(s *taskserver.Backend, r *http.Request) bool {
 	origins := r.Header.Values("Origin")
 	return len(origins) == 1 && slices.Contains(s.Options().AllowedOrigins, origins[0])
 }

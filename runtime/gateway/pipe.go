@@ -15,6 +15,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // FlowMeta is the _meta key that carries a flow's token on a transport without headers. The gateway
@@ -312,7 +313,7 @@ func (p *pipe) addRequest(m *message, added pipeRequest) *mcptask.Error {
 			taken += r.memory
 		}
 		if most := p.g.memoryBound(); taken > 0 && added.memory > most-taken {
-			return p.g.server.Limited(p.ctx, mcptask.Caller{Principal: p.session.principal, Method: m.Method}, "memory", most)
+			return p.g.server.Limited(p.ctx, taskserver.Caller{Principal: p.session.principal, Method: m.Method}, "memory", most)
 		}
 	}
 	p.requests[id] = added

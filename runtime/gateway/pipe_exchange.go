@@ -12,6 +12,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // maxNesting limits the nesting of objects and arrays in a line. The SDK cannot read more and then
@@ -49,7 +50,7 @@ type pipeExchange struct {
 
 // newShare returns the share for the answer to a request. The request itself counts in addRequest.
 func (p *pipe) newShare() *share {
-	return &share{g: p.g, caller: mcptask.Caller{Principal: p.session.principal}}
+	return &share{g: p.g, caller: taskserver.Caller{Principal: p.session.principal}}
 }
 
 func (x *pipeExchange) context() context.Context { return x.ctx }
@@ -63,12 +64,12 @@ func (x *pipeExchange) version() string {
 	return ""
 }
 
-func (x *pipeExchange) caller() mcptask.Caller {
+func (x *pipeExchange) caller() taskserver.Caller {
 	s := x.p.session
-	return mcptask.Caller{Principal: s.principal, Local: true, Session: s.id, Method: x.m.Method}
+	return taskserver.Caller{Principal: s.principal, Local: true, Session: s.id, Method: x.m.Method}
 }
 
-func (x *pipeExchange) enter() (*session, mcptask.Caller, bool) {
+func (x *pipeExchange) enter() (*session, taskserver.Caller, bool) {
 	p := x.p
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,6 +17,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/runtime/storetest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // piped is a client on a pipe, in front of what stands for an SDK.
@@ -29,11 +31,11 @@ type piped struct {
 
 // newPiped opens a session of a client that answers questions. The SDK delays the reply to a call,
 // as a user's middleware may.
-func newPiped(t *testing.T, server *mcptask.Server, dawdles time.Duration) *piped {
+func newPiped(t *testing.T, server *taskserver.Server, dawdles time.Duration) *piped {
 	t.Helper()
 	in, toGateway := io.Pipe()
 	fromGateway, out := io.Pipe()
-	p := &piped{t: t, g: New(Config{Server: server}), in: toGateway, lines: make(chan string)}
+	p := &piped{t: t, g: New(Config{Server: server.Backend()}), in: toGateway, lines: make(chan string)}
 	reader, writer, err := p.g.Pipe(t.Context(), in, out)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +58,7 @@ func newPiped(t *testing.T, server *mcptask.Server, dawdles time.Duration) *pipe
 }
 
 // serveLines does what the gateway needs of an SDK.
-func serveLines(server *mcptask.Server, in io.Reader, out io.WriteCloser, dawdles time.Duration) {
+func serveLines(server *taskserver.Server, in io.Reader, out io.WriteCloser, dawdles time.Duration) {
 	defer out.Close()
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		var m struct {
@@ -72,7 +74,7 @@ func serveLines(server *mcptask.Server, in io.Reader, out io.WriteCloser, dawdle
 			continue
 		}
 		token, _ := m.Params.Meta[FlowMeta].(string)
-		flow := TakeFlow(server, token)
+		flow := TakeFlow(server.Backend(), token)
 		var result json.RawMessage
 		var err error
 		switch {
@@ -80,8 +82,8 @@ func serveLines(server *mcptask.Server, in io.Reader, out io.WriteCloser, dawdle
 			result, err = flow.Decorate(json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`))
 			flow.Connected("", "2025-11-25", nil)
 		case flow != nil && flow.Tool != "":
-			var reply mcptask.CallReply
-			if reply, err = flow.Run(context.Background(), server, m.Params.Name, m.Params.Arguments, Callbacks{}); err == nil {
+			var reply taskserver.CallReply
+			if reply, err = flow.Run(context.Background(), server.Backend(), m.Params.Name, m.Params.Arguments, Callbacks{}); err == nil {
 				result, err = flow.Encode(reply)
 			}
 			time.Sleep(dawdles)
@@ -121,7 +123,7 @@ func (p *piped) hear() string {
 }
 
 // askingServer has a tool that asks at once.
-func askingServer(t *testing.T) *mcptask.Server {
+func askingServer(t *testing.T) *taskserver.Server {
 	t.Helper()
 	tool := mcptask.NewTool(mcptask.ToolSpec{Name: "ask", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskRequired, TTL: time.Hour}},
 		func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
@@ -129,7 +131,7 @@ func askingServer(t *testing.T) *mcptask.Server {
 				mcptask.InputSpec{Name: "Note", Message: "?", Schema: `{"type":"object","properties":{"note":{"type":"string"}},"required":["note"]}`}, "one", "")
 			return answer.Note, err
 		})
-	return newServer(t, mcptask.Options{Logger: slog.New(slog.DiscardHandler)}, tool)
+	return newServer(t, taskserver.Options{Logger: slog.New(slog.DiscardHandler)}, tool)
 }
 
 // TestPipeQuestionFollowsReply checks that on a pipe a question comes at once after the reply that
@@ -202,7 +204,7 @@ func TestPipeInitializesOnce(t *testing.T) {
 func TestPipeCountsListen(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const most = 3
-		server := newServer(t, mcptask.Options{Limits: mcptask.Limits{Waiting: most}, Logger: slog.New(slog.DiscardHandler),
+		server := newServer(t, taskserver.Options{Limits: taskserver.Limits{Waiting: most}, Logger: slog.New(slog.DiscardHandler),
 			Principal: func(context.Context) (string, error) { return "p", nil }}) // both pipes count for one account
 		listen := func(p *piped, id string) {
 			p.say(`{"jsonrpc":"2.0","id":%s,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},%s}}`, id, taskMeta)
@@ -242,7 +244,7 @@ func TestPipeCountsListen(t *testing.T) {
 // any more.
 func TestPipeListenAtTheEnd(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		g := New(Config{Server: newServer(t, mcptask.Options{Limits: mcptask.Limits{Waiting: 1}}),
+		g := New(Config{Server: newServer(t, taskserver.Options{Limits: taskserver.Limits{Waiting: 1}}).Backend(),
 			Principal: func(context.Context) (string, error) { return "p", nil }})
 		in, asks := io.Pipe()
 		reader, writer, err := g.Pipe(t.Context(), in, io.Discard)
@@ -254,7 +256,7 @@ func TestPipeListenAtTheEnd(t *testing.T) {
 		if line, _ := bufio.NewReader(reader).ReadString('\n'); !strings.Contains(line, "subscriptions/listen") {
 			t.Errorf("the SDK gets %q", line)
 		}
-		if _, refusal := g.countWaiting(t.Context(), mcptask.Caller{Principal: "p"}); refusal != nil {
+		if _, refusal := g.countWaiting(t.Context(), taskserver.Caller{Principal: "p"}); refusal != nil {
 			t.Error(refusal)
 		}
 		_ = asks.Close()
@@ -302,9 +304,9 @@ func TestPipeMergedListen(t *testing.T) {
 // TestPipeCancelledPoll checks that a request which the client cancels gets no answer.
 func TestPipeCancelledPoll(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		store := storetest.NewFaulty(mcptask.NewMemoryStore(), storetest.Faults{Latency: time.Second}, 1)
+		store := storetest.NewFaulty(taskstore.NewMemory(), storetest.Faults{Latency: time.Second}, 1)
 		defer store.Set(storetest.Faults{})
-		p := newPiped(t, newServer(t, mcptask.Options{Store: store}), 0)
+		p := newPiped(t, newServer(t, taskserver.Options{Store: store}), 0)
 		p.say(`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"NOSUCHTASK"}}`)
 		p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
 		time.Sleep(time.Minute)
@@ -335,9 +337,9 @@ func TestPipeCancelledRequest(t *testing.T) {
 // SDK never answers the request.
 func TestPipeForgetsUntakenFlow(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		server := newServer(t, mcptask.Options{})
+		server := newServer(t, taskserver.Options{})
 		in, asks := io.Pipe()
-		reader, writer, err := New(Config{Server: server}).Pipe(t.Context(), in, io.Discard)
+		reader, writer, err := New(Config{Server: server.Backend()}).Pipe(t.Context(), in, io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -352,7 +354,7 @@ func TestPipeForgetsUntakenFlow(t *testing.T) {
 		token, _ := m.Params.Meta[FlowMeta].(string)
 		time.Sleep(flowLife)
 		synctest.Wait()
-		if token == "" || TakeFlow(server, token) != nil {
+		if token == "" || TakeFlow(server.Backend(), token) != nil {
 			t.Errorf("the flow of token %q is left", token)
 		}
 		_ = asks.Close()
@@ -372,7 +374,7 @@ func refusedLines(n int) string {
 // pipeOf opens a pipe whose SDK reads until the end and never answers.
 func pipeOf(t *testing.T, in io.Reader, out io.Writer) (sdk io.WriteCloser, ended chan struct{}) {
 	t.Helper()
-	reader, writer, err := New(Config{Server: newServer(t, mcptask.Options{})}).Pipe(t.Context(), in, out)
+	reader, writer, err := New(Config{Server: newServer(t, taskserver.Options{}).Backend()}).Pipe(t.Context(), in, out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -483,14 +485,14 @@ func TestLastWordsAreWritten(t *testing.T) {
 // if the store is slow and obeys contexts.
 func TestPipeAnswersWhatWasAsked(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		store := storetest.NewFaulty(mcptask.NewMemoryStore(), storetest.Faults{Latency: lastReplies / 4}, 1)
-		server := newServer(t, mcptask.Options{Store: store})
+		store := storetest.NewFaulty(taskstore.NewMemory(), storetest.Faults{Latency: lastReplies / 4}, 1)
+		server := newServer(t, taskserver.Options{Store: store})
 		var in strings.Builder
 		for id, method := range []string{"tasks/get", "tasks/cancel", "tasks/get"} {
 			fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":{"taskId":"NOSUCHTASK",%s}}`+"\n", id, method, taskMeta)
 		}
 		var out bytes.Buffer
-		reader, writer, err := New(Config{Server: server}).Pipe(t.Context(), strings.NewReader(in.String()), &out)
+		reader, writer, err := New(Config{Server: server.Backend()}).Pipe(t.Context(), strings.NewReader(in.String()), &out)
 		if err != nil {
 			t.Fatal(err)
 		}

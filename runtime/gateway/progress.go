@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // progressStep is added to the last value if a report does not exceed it. Each value must exceed the one
@@ -21,7 +21,7 @@ const mostProgress = math.MaxFloat64 / 2
 // call is open, it repeats the last report after each 15 seconds of silence, because hosts give up a
 // silent call. It is safe for concurrent use.
 type progress struct {
-	send mcptask.ProgressFunc
+	send taskserver.ProgressFunc
 	// runsFor returns how long the work has been running. It may take as long as the store does.
 	runsFor func() time.Duration
 
@@ -33,7 +33,7 @@ type progress struct {
 }
 
 // newProgress begins to report on work. Call stop when the call is answered.
-func newProgress(send mcptask.ProgressFunc, runsFor func() time.Duration) *progress {
+func newProgress(send taskserver.ProgressFunc, runsFor func() time.Duration) *progress {
 	p := &progress{send: send, runsFor: runsFor}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,7 +41,7 @@ func newProgress(send mcptask.ProgressFunc, runsFor func() time.Duration) *progr
 	return p
 }
 
-// report implements [mcptask.ProgressFunc].
+// report implements [taskserver.ProgressFunc].
 func (p *progress) report(taskID string, done, total float64, message string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // With a session key, any replica serves a session (2025-11-25 and earlier). The client has a
@@ -100,7 +101,7 @@ func (g *Gateway) openSession(r *http.Request, principal, id string) (*session, 
 
 // checkEnded returns a status and an error if the principal has ended a session, or if the store fails.
 func (g *Gateway) checkEnded(ctx context.Context, principal, name string) (int, *mcptask.Error) {
-	ended, err := g.server.HasEnded(ctx, mcptask.Caller{Principal: principal, Session: name})
+	ended, err := g.server.HasEnded(ctx, taskserver.Caller{Principal: principal, Session: name})
 	switch {
 	case err != nil:
 		g.server.Notice(slog.LevelError, "session not opened: the store failed", "error", err)
@@ -120,7 +121,7 @@ func (g *Gateway) hasEndedElsewhere(ctx context.Context, s *session) bool {
 	if now.Sub(time.Unix(0, looked)) < lookForEnd || !s.portable.looked.CompareAndSwap(looked, now.UnixNano()) {
 		return false
 	}
-	ended, err := g.server.HasEnded(ctx, mcptask.Caller{Principal: s.principal, Session: s.portable.Name})
+	ended, err := g.server.HasEnded(ctx, taskserver.Caller{Principal: s.principal, Session: s.portable.Name})
 	return ended && err == nil // while the store fails, the session goes on
 }
 
@@ -164,7 +165,7 @@ func (g *Gateway) rebuildOnce(r *http.Request, principal, id string, t *sessionT
 
 // rebuildSession opens a session again.
 func (g *Gateway) rebuildSession(r *http.Request, principal, id string, t *sessionToken) (*session, int, *mcptask.Error) {
-	caller := g.locate(r, mcptask.Caller{Principal: principal, Session: t.Name, Revision: g.sessionRevision(t.Revision), Method: "initialize"})
+	caller := g.locate(r, taskserver.Caller{Principal: principal, Session: t.Name, Revision: g.sessionRevision(t.Revision), Method: "initialize"})
 	done, refusal := g.makeRoom(r.Context(), caller)
 	if refusal != nil {
 		return nil, http.StatusServiceUnavailable, refusal
@@ -319,7 +320,7 @@ func (g *Gateway) deleteSession(w http.ResponseWriter, r *http.Request, principa
 		refuse(w, status, nil, refusal)
 		return
 	case s.portable == nil: // nothing opens it again, so it only matters to an initialize that names it
-		_, _ = g.server.EndSession(r.Context(), mcptask.Caller{Principal: principal, Session: s.id}, g.server.Now())
+		_, _ = g.server.EndSession(r.Context(), taskserver.Caller{Principal: principal, Session: s.id}, g.server.Now())
 	case !g.noteEnded(w, r, principal, &s.portable.sessionToken):
 		return
 	}
@@ -356,7 +357,7 @@ func (g *Gateway) deleteClosedSession(w http.ResponseWriter, r *http.Request, pr
 
 // noteEnded remembers that a session has ended. It returns false if it has refused the request.
 func (g *Gateway) noteEnded(w http.ResponseWriter, r *http.Request, principal string, t *sessionToken) bool {
-	noted, err := g.server.EndSession(r.Context(), mcptask.Caller{Principal: principal, Session: t.Name}, t.began())
+	noted, err := g.server.EndSession(r.Context(), taskserver.Caller{Principal: principal, Session: t.Name}, t.began())
 	switch {
 	case err != nil:
 		g.server.Notice(slog.LevelError, "session not ended: the store failed", "error", err)

@@ -14,17 +14,19 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // faulty is a store that can be made to fail.
 type faulty struct {
-	mcptask.Store
+	taskstore.Store
 	broken atomic.Bool
 }
 
-func (s *faulty) Get(ctx context.Context, id string) (mcptask.Record, error) {
+func (s *faulty) Get(ctx context.Context, id string) (taskstore.Record, error) {
 	if s.broken.Load() {
-		return mcptask.Record{}, errors.New("the disk is slow")
+		return taskstore.Record{}, errors.New("the disk is slow")
 	}
 	return s.Store.Get(ctx, id)
 }
@@ -34,18 +36,18 @@ type stored struct {
 	store   *faulty
 	g       *Gateway
 	session *session
-	caller  mcptask.Caller
-	task    mcptask.Record
+	caller  taskserver.Caller
+	task    taskstore.Record
 }
 
 func newStored(t *testing.T) stored {
 	t.Helper()
-	store := &faulty{Store: mcptask.NewMemoryStore()}
-	server := newServer(t, mcptask.Options{Store: store, Logger: slog.New(slog.DiscardHandler)})
-	s := stored{store: store, g: New(Config{Server: server}), session: &session{principal: "p"}, caller: mcptask.Caller{Principal: "p", Revision: mcptask.Revision20251125}}
-	task, err := store.Create(t.Context(), mcptask.Record{
-		ID: "task", Principal: "p", Phase: mcptask.PhaseRunning, Claim: mcptask.Claim{Worker: "w"}, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
-	}, mcptask.Quota{})
+	store := &faulty{Store: taskstore.NewMemory()}
+	server := newServer(t, taskserver.Options{Store: store, Logger: slog.New(slog.DiscardHandler)})
+	s := stored{store: store, g: New(Config{Server: server.Backend()}), session: &session{principal: "p"}, caller: taskserver.Caller{Principal: "p", Revision: mcptask.Revision20251125}}
+	task, err := store.Create(t.Context(), taskstore.Record{
+		ID: "task", Principal: "p", Phase: taskstore.PhaseRunning, Claim: taskstore.Claim{Worker: "w"}, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
+	}, taskstore.Quota{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,12 +60,12 @@ func newStored(t *testing.T) stored {
 func TestResultWaitsForTheStore(t *testing.T) {
 	bubble.Run(t, "", func(t *testing.T) {
 		a := newStored(t)
-		find := func(method string) (mcptask.Record, error) {
+		find := func(method string) (taskstore.Record, error) {
 			m := &message{Message: &wire.Message{Method: method, Params: wire.NewObject(json.RawMessage(`{"taskId":"task"}`))}}
 			return a.g.findTask(t.Context(), a.caller, a.session, a.g.legacy, m)
 		}
 		a.store.broken.Store(true)
-		var got mcptask.Record
+		var got taskstore.Record
 		found := make(chan error, 1)
 		go func() {
 			var err error
@@ -102,14 +104,14 @@ func TestSubscriptionOutlivesTheStore(t *testing.T) {
 		go func() { ended <- s.followTasks(t.Context(), func(data []byte) { last = string(data) }) }()
 		synctest.Wait()
 		a.store.broken.Store(true)
-		r, err := a.store.Update(t.Context(), a.task, a.task, mcptask.Quota{}) // wakes the subscription, which then reads
+		r, err := a.store.Update(t.Context(), a.task, a.task, taskstore.Quota{}) // wakes the subscription, which then reads
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
 		end := r
-		end.Phase, end.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeCancelled}
-		if _, err := a.store.Update(t.Context(), r, end, mcptask.Quota{}); err != nil {
+		end.Phase, end.Outcome = taskstore.PhaseDone, &taskstore.Outcome{Kind: taskstore.OutcomeCancelled}
+		if _, err := a.store.Update(t.Context(), r, end, taskstore.Quota{}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -10,6 +10,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // exchange is one message and the way back to its sender. HTTP and pipes each implement it. They
@@ -23,10 +24,10 @@ type exchange interface {
 	// version returns the protocol version that the message names outside of an initialize, or "".
 	version() string
 	// caller returns the sender of a message that belongs to no session.
-	caller() mcptask.Caller
+	caller() taskserver.Caller
 	// enter returns the message's session and its caller. It returns false if it has refused the
 	// message. It returns no session for an initialize, and if the SDK may serve the message without one.
-	enter() (s *session, caller mcptask.Caller, ok bool)
+	enter() (s *session, caller taskserver.Caller, ok bool)
 	// initialize forwards the request that opens a session.
 	initialize(flow *Flow)
 	// checkVersion compares the revision in the transport with the one in the message (E-72, E-73).

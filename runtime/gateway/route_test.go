@@ -9,9 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // recorded is an exchange that notes what happens to its message.
@@ -30,12 +33,14 @@ func (x *recorded) note(format string, args ...any) {
 func (x *recorded) context() context.Context { return context.Background() }
 func (x *recorded) message() *message        { return x.m }
 func (x *recorded) modern() bool             { return x.isModern }
-func (x *recorded) caller() mcptask.Caller   { return mcptask.Caller{Principal: "p", Method: x.m.Method} }
+func (x *recorded) caller() taskserver.Caller {
+	return taskserver.Caller{Principal: "p", Method: x.m.Method}
+}
 
-func (x *recorded) enter() (*session, mcptask.Caller, bool) {
+func (x *recorded) enter() (*session, taskserver.Caller, bool) {
 	if x.session == nil && x.m.Method != "initialize" {
 		x.note("no session")
-		return nil, mcptask.Caller{}, false
+		return nil, taskserver.Caller{}, false
 	}
 	caller := x.caller()
 	if x.session != nil {
@@ -76,7 +81,7 @@ func (x *recorded) forwardMerged(context.Context, *merge) bool { x.note("forward
 
 // TestRoute checks what the gateway does with each kind of message, on any transport.
 func TestRoute(t *testing.T) {
-	g := New(Config{Server: newServer(t, mcptask.Options{}, idleTool()), Stateful: http.NotFoundHandler(), Stateless: http.NotFoundHandler()})
+	g := New(Config{Server: newServer(t, taskserver.Options{}, idleTool()).Backend(), Stateful: http.NotFoundHandler(), Stateless: http.NotFoundHandler()})
 	s := &session{id: "s", principal: "p"}
 	s.setNegotiated(g, mcptask.Revision20251125, nil, nil)
 	s.ended, s.end = context.WithCancel(t.Context())
@@ -136,14 +141,14 @@ func TestRoute(t *testing.T) {
 func TestModernOrder(t *testing.T) {
 	g, _ := countPassed(t)
 	for capabilities, want := range map[string]int{
-		`{}`: mcptask.CodeMissingClientCapability,
-		`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`: mcptask.CodeHeaderMismatch,
+		`{}`: spec.CodeMissingClientCapability,
+		`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`: spec.CodeHeaderMismatch,
 	} {
 		m, refusal := parseMessage([]byte(`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + capabilities + `}}}`))
 		if refusal != nil {
 			t.Fatal(refusal)
 		}
-		x := &recorded{m: m, isModern: true, badHeader: mcptask.Errorf(mcptask.CodeHeaderMismatch, "no")}
+		x := &recorded{m: m, isModern: true, badHeader: mcptask.Errorf(spec.CodeHeaderMismatch, "no")}
 		if g.route(x); !slices.Equal(x.did, []string{fmt.Sprintf("refuse %d", want)}) {
 			t.Errorf("%s: %q, want %d", capabilities, x.did, want)
 		}

@@ -19,6 +19,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // These headers belong to the revisions with sessions.
@@ -34,7 +36,7 @@ type session struct {
 	address   string // that of an anonymous caller, or ""
 	revision  string // the protocol version that was negotiated
 	canAsk    []string
-	client    mcptask.ClientInfo
+	client    taskserver.ClientInfo
 	// capabilities are the client's. requestor decides which questions the client may keep as
 	// tasks, in the session's own revision.
 	capabilities json.RawMessage
@@ -79,7 +81,7 @@ func (s *session) setNegotiated(g *Gateway, version string, capabilities, client
 	}
 }
 
-// name returns the session's name in a [mcptask.Caller]: the same on every replica, and no key to
+// name returns the session's name in a [taskserver.Caller]: the same on every replica, and no key to
 // the session if its ID is one.
 func (s *session) name() string {
 	if s.portable != nil {
@@ -97,8 +99,8 @@ func (s *session) beginInitialized() bool {
 }
 
 // newCaller returns the caller of a request in the session.
-func (s *session) newCaller(g *Gateway, method string) mcptask.Caller {
-	return mcptask.Caller{Principal: s.principal, Session: s.name(), Revision: g.sessionRevision(s.revision), Method: method, Client: s.client, CanAsk: s.canAsk}
+func (s *session) newCaller(g *Gateway, method string) taskserver.Caller {
+	return taskserver.Caller{Principal: s.principal, Session: s.name(), Revision: g.sessionRevision(s.revision), Method: method, Client: s.client, CanAsk: s.canAsk}
 }
 
 // sessions is the table of open sessions.
@@ -155,17 +157,17 @@ func (t *sessions) ownerOf(principal string) *owner {
 // spared. full says which limit is reached, or "".
 // If there is no spare session, done is nil. So a flood of sessions ends its own sessions. Sessions
 // in use or with running tasks stay open.
-func (t *sessions) makeRoom(principal, address string, most, inAll int) (done func(), spared *session, full mcptask.Scope) {
+func (t *sessions) makeRoom(principal, address string, most, inAll int) (done func(), spared *session, full taskstore.Scope) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o := t.ownerOf(principal)
 	switch {
 	case address != "" && t.addresses[address] >= limit.ShareOfAddress(most):
-		spared, full = t.findSpare(o, address), mcptask.ScopeAddress
+		spared, full = t.findSpare(o, address), taskstore.ScopeAddress
 	case o.open+o.opening >= most:
-		spared, full = t.findSpare(o, ""), mcptask.ScopeAccount
+		spared, full = t.findSpare(o, ""), taskstore.ScopeAccount
 	case len(t.open)+t.opening >= inAll:
-		spared, full = t.findSpareOfLargest(), mcptask.ScopeServer
+		spared, full = t.findSpareOfLargest(), taskstore.ScopeServer
 	}
 	switch {
 	case full != "" && spared == nil:
@@ -391,19 +393,19 @@ func (t *sessions) endSession(s *session) {
 }
 
 // makeRoom makes room for one more session of a caller until done is called.
-func (g *Gateway) makeRoom(ctx context.Context, caller mcptask.Caller) (done func(), refusal *mcptask.Error) {
+func (g *Gateway) makeRoom(ctx context.Context, caller taskserver.Caller) (done func(), refusal *mcptask.Error) {
 	limits := g.server.Options().Limits
-	most, scope := limits.Sessions, mcptask.ScopeAccount
+	most, scope := limits.Sessions, taskstore.ScopeAccount
 	if caller.Principal == "" {
-		most, scope = limits.Anonymous.Sessions, mcptask.ScopeAnonymous
+		most, scope = limits.Anonymous.Sessions, taskstore.ScopeAnonymous
 	}
 	done, spared, full := g.sessions.makeRoom(caller.Principal, caller.Address, most, limits.Server.Sessions)
 	switch full {
 	case "":
 		return done, nil
-	case mcptask.ScopeServer:
+	case taskstore.ScopeServer:
 		most, scope = limits.Server.Sessions, full
-	case mcptask.ScopeAddress:
+	case taskstore.ScopeAddress:
 		most, scope = limit.ShareOfAddress(most), full
 	}
 	err := g.server.LimitedIn(ctx, scope, caller, "sessions", most) // this also writes the audit trail
@@ -474,7 +476,7 @@ func (g *Gateway) trackSession(r *http.Request, s *session, wait func() error) {
 		end.Header.Set(versionHeader, s.revision)
 		g.sdk.ServeHTTP(newBufferedResponse(), end)
 	}
-	s.address = g.locate(r, mcptask.Caller{Principal: s.principal}).Address
+	s.address = g.locate(r, taskserver.Caller{Principal: s.principal}).Address
 	g.sessions.add(s, expire)
 	release := context.AfterFunc(lifetimesOf(g.server).sessions, guard.Func(g.server.Logger(), "ending a session", func() {
 		g.sessions.endSession(s)

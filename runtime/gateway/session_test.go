@@ -16,6 +16,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -84,7 +85,7 @@ func TestWhatKeepsASession(t *testing.T) {
 		"an answer":      `{"jsonrpc":"2.0","id":"mcptask/TASK/step","result":{"action":"cancel"}}`,
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
-			g := New(Config{Server: newServer(t, mcptask.Options{}), Stateful: http.NotFoundHandler(), SessionTimeout: time.Minute})
+			g := New(Config{Server: newServer(t, taskserver.Options{}).Backend(), Stateful: http.NotFoundHandler(), SessionTimeout: time.Minute})
 			openSession(t, g, "2025-03-26", "")
 			for range 3 {
 				time.Sleep(40 * time.Second)

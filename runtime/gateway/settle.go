@@ -3,11 +3,11 @@ package gateway
 import (
 	"sync"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // settleAfterReply settles the task that a request has named, once its reply is sent.
-func (g *Gateway) settleAfterReply(x exchange, s *session, seen mcptask.Record) {
+func (g *Gateway) settleAfterReply(x exchange, s *session, seen taskstore.Record) {
 	box := g.mailbox(s)
 	if box.HasUnsettled() {
 		x.flush()

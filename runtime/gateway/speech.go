@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // speech selects the revisions that a gateway supports.
@@ -70,7 +73,7 @@ func (s *speech) supported() (versions []string) {
 // unsupportedError refuses a protocol version, and names those that the client may choose (E-72). Clients that can
 // speak one of these go on in it.
 func (s *speech) unsupportedError(version string) *mcptask.Error {
-	err := mcptask.Errorf(mcptask.CodeUnsupportedProtocolVersion, "the protocol version %q is not supported", wire.ShortenName(version))
+	err := mcptask.Errorf(spec.CodeUnsupportedProtocolVersion, "the protocol version %q is not supported", wire.ShortenName(version))
 	err.Data, _ = json.Marshal(map[string]any{"supported": s.supported(), "requested": wire.ShortenName(version)}) // strings always marshal
 	return err
 }
@@ -118,7 +121,7 @@ func (s *speech) sessionRevision(version string) string {
 }
 
 // findRevision returns the revision of a session's request. It returns nil if that revision has no tasks.
-func (g *Gateway) findRevision(s *session, caller mcptask.Caller, m *message) (own protocol.Teller) {
+func (g *Gateway) findRevision(s *session, caller taskserver.Caller, m *message) (own protocol.Teller) {
 	if s != nil && g.hasTasks(s.revision) {
 		own = g.legacy
 	}
@@ -127,7 +130,7 @@ func (g *Gateway) findRevision(s *session, caller mcptask.Caller, m *message) (o
 
 // declareTasks adds the task capability of a revision to the result of an initialize or tools/list. version is the
 // session's protocol version.
-func (g *Gateway) declareTasks(caller mcptask.Caller, version, method string, result json.RawMessage) (json.RawMessage, error) {
+func (g *Gateway) declareTasks(caller taskserver.Caller, version, method string, result json.RawMessage) (json.RawMessage, error) {
 	if !g.hasTasks(version) {
 		return g.unofficial.declareTasks(caller, method, result)
 	}

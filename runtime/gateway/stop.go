@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // lifetimes holds two contexts that end what the gateways of a server keep open for clients. They
@@ -16,7 +16,7 @@ type lifetimes struct {
 
 type lifetimesKey struct{}
 
-func lifetimesOf(s *mcptask.Server) *lifetimes {
+func lifetimesOf(s *taskserver.Backend) *lifetimes {
 	return s.Attached(lifetimesKey{}, func() any {
 		l := new(lifetimes)
 		l.streams, l.stopStreams = context.WithCancel(context.Background())
@@ -28,12 +28,12 @@ func lifetimesOf(s *mcptask.Server) *lifetimes {
 // StopStreams ends the streams of all gateways of a server that answer no request: the sessions'
 // own streams and the SDK's subscriptions. Call it when the server is closed. Streams that are
 // opened later end at once. It does not wait, and may be called again.
-func StopStreams(s *mcptask.Server) { lifetimesOf(s).stopStreams() }
+func StopStreams(s *taskserver.Backend) { lifetimesOf(s).stopStreams() }
 
 // StopSessions ends the sessions of all gateways of a server, including the SDK's sessions, and its
 // pipes. Call it when all requests are answered. Sessions that are opened later end at once. It
 // does not wait, and may be called again.
-func StopSessions(s *mcptask.Server) { lifetimesOf(s).stopSessions() }
+func StopSessions(s *taskserver.Backend) { lifetimesOf(s).stopSessions() }
 
 // forwardStream forwards a request whose stream stays open until the client closes it or
 // [StopStreams] is called.

@@ -10,10 +10,12 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // answerSessionTask answers a tasks/* request of a session.
-func (g *Gateway) answerSessionTask(x exchange, s *session, caller mcptask.Caller) {
+func (g *Gateway) answerSessionTask(x exchange, s *session, caller taskserver.Caller) {
 	m := x.message()
 	d := g.findRevision(s, caller, m)
 	var method protocol.Method
@@ -55,7 +57,7 @@ func (g *Gateway) answerSessionTask(x exchange, s *session, caller mcptask.Calle
 }
 
 // awaitTask runs a method that waits for a task to end.
-func (g *Gateway) awaitTask(ctx context.Context, x exchange, s *session, caller mcptask.Caller, d protocol.Teller, method protocol.Method) (json.RawMessage, error) {
+func (g *Gateway) awaitTask(ctx context.Context, x exchange, s *session, caller taskserver.Caller, d protocol.Teller, method protocol.Method) (json.RawMessage, error) {
 	done, refusal := g.countWaiting(ctx, caller)
 	if refusal != nil {
 		return nil, refusal
@@ -76,7 +78,7 @@ func (g *Gateway) awaitTask(ctx context.Context, x exchange, s *session, caller 
 // request does not wait for the task, the caller must settle the task. findTask returns an empty
 // record if the request names no task or the task does not exist; the method then reports the
 // error. A request that waits for a task also waits for the store.
-func (g *Gateway) findTask(ctx context.Context, caller mcptask.Caller, s *session, d protocol.Teller, m *message) (record mcptask.Record, err error) {
+func (g *Gateway) findTask(ctx context.Context, caller taskserver.Caller, s *session, d protocol.Teller, m *message) (record taskstore.Record, err error) {
 	id := d.TaskID(g.server, caller, m.Params)
 	if id == "" {
 		return record, nil
@@ -89,9 +91,9 @@ func (g *Gateway) findTask(ctx context.Context, caller mcptask.Caller, s *sessio
 	switch {
 	case protocol.IsGone(err):
 		g.mailbox(s).Forget(id)
-		return mcptask.Record{}, nil
+		return taskstore.Record{}, nil
 	case err != nil:
-		return mcptask.Record{}, err
+		return taskstore.Record{}, err
 	}
 	if d.Blocks(m.Method) { // its reply comes much later
 		g.mailbox(s).Know(d, record)
@@ -104,7 +106,7 @@ func (g *Gateway) findTask(ctx context.Context, caller mcptask.Caller, s *sessio
 
 // answerModernTask answers a tasks/* request of 2026-07-28. It checks in the order that T-39
 // prescribes: method, request metadata, capability, headers, task.
-func (g *Gateway) answerModernTask(x exchange, caller mcptask.Caller) {
+func (g *Gateway) answerModernTask(x exchange, caller taskserver.Caller) {
 	m := x.message()
 	method := g.modern.Method(m.Method)
 	if method == nil || !g.inRequests {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // With a session key, the ID of a session of 2025-11-25 or earlier is a signed token:
@@ -32,7 +32,7 @@ const (
 
 // sessionToken is what a session's ID says.
 type sessionToken struct {
-	// Name is the session's name on every replica, in [mcptask.Caller]. It is random.
+	// Name is the session's name on every replica, in [taskserver.Caller]. It is random.
 	Name string `json:"n"`
 	// Owner is the keyed hash of the principal.
 	Owner []byte `json:"o"`
@@ -56,7 +56,7 @@ type sessionKey struct{ sign, own []byte }
 type sessionKeys []sessionKey
 
 // newSessionKeys returns the keys of a server's options.
-func newSessionKeys(options mcptask.Options) (keys sessionKeys) {
+func newSessionKeys(options taskserver.Options) (keys sessionKeys) {
 	if options.SessionKey == nil {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (k sessionKeys) verify(id, principal string, now time.Time) (t *sessionToke
 		}
 		payload, err := base64.RawURLEncoding.DecodeString(id[min(len(tokenPrefix), end):end])
 		t = new(sessionToken)
-		if err != nil || json.Unmarshal(payload, t) != nil || now.Sub(t.began()) > mcptask.SessionLife {
+		if err != nil || json.Unmarshal(payload, t) != nil || now.Sub(t.began()) > taskserver.SessionLife {
 			return nil, false
 		}
 		return t, hmac.Equal(t.Owner, hash(key.own, principal))

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 func newTestKeys(letters ...string) sessionKeys {
-	options := mcptask.Options{SessionKey: bytes.Repeat([]byte(letters[0]), mcptask.MinSessionKey)}
+	options := taskserver.Options{SessionKey: bytes.Repeat([]byte(letters[0]), taskstore.MinSessionKey)}
 	for _, letter := range letters[1:] {
-		options.OtherSessionKeys = append(options.OtherSessionKeys, bytes.Repeat([]byte(letter), mcptask.MinSessionKey))
+		options.OtherSessionKeys = append(options.OtherSessionKeys, bytes.Repeat([]byte(letter), taskstore.MinSessionKey))
 	}
 	return newSessionKeys(options)
 }
@@ -55,7 +57,7 @@ func TestToken(t *testing.T) {
 			t.Errorf("changed at %d: %+v", i, got)
 		}
 	}
-	for age, lives := range map[time.Duration]bool{mcptask.SessionLife - time.Minute: true, mcptask.SessionLife + time.Minute: false, -time.Minute: true} {
+	for age, lives := range map[time.Duration]bool{taskserver.SessionLife - time.Minute: true, taskserver.SessionLife + time.Minute: false, -time.Minute: true} {
 		old := *signed
 		old.Began = now.Add(-age).Unix()
 		if got, _ := keys.verify(keys.encode(&old), "alice", now); (got != nil) != lives {

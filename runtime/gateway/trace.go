@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 const (
@@ -49,7 +49,7 @@ func readTraceHeaders(h http.Header) string {
 // checkTrace returns a W3C trace context of a requestor in the form of a Record. It returns "" if parent is malformed, and
 // leaves out a malformed state.
 func checkTrace(parent, state string) string {
-	return mcptask.FormatTrace(checkParent(parent), checkState(state))
+	return taskserver.FormatTrace(checkParent(parent), checkState(state))
 }
 
 // checkParent returns a traceparent in version 00, with the flags of that version, or "" if it is malformed.

@@ -12,6 +12,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // This file is what the gateway does for the revisions that were never released. No protocol version names them: a
@@ -21,7 +23,7 @@ import (
 type signalled interface {
 	protocol.Teller
 	// Signals reports whether a request uses the revision.
-	Signals(s *mcptask.Server, caller mcptask.Caller, method string, params protocol.Params) bool
+	Signals(s *taskserver.Backend, caller taskserver.Caller, method string, params protocol.Params) bool
 }
 
 // unofficialRevisions are the signalled revisions that the server's options name. It is nil if they name none. Its
@@ -46,7 +48,7 @@ func (u *unofficialRevisions) shownIn(s *session) *atomic.Pointer[signalled] {
 }
 
 // findRevision returns the revision of a session's request. own is that of the session, or nil.
-func (u *unofficialRevisions) findRevision(own protocol.Teller, s *session, caller mcptask.Caller, m *message) protocol.Teller {
+func (u *unofficialRevisions) findRevision(own protocol.Teller, s *session, caller taskserver.Caller, m *message) protocol.Teller {
 	if u == nil || s == nil {
 		return own
 	}
@@ -93,7 +95,7 @@ func (u *unofficialRevisions) tasklessRevision(legacy protocol.Teller) protocol.
 
 // declareTasks adds to the result of an initialize or tools/list of a session without tasks of its own. It uses the
 // first revision that changes the result.
-func (u *unofficialRevisions) declareTasks(caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
+func (u *unofficialRevisions) declareTasks(caller taskserver.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
 	if u != nil {
 		for _, d := range u.revisions {
 			decorated, err := d.Decorate(u.g.server, caller, method, result)
@@ -107,7 +109,7 @@ func (u *unofficialRevisions) declareTasks(caller mcptask.Caller, method string,
 
 // bindKey binds the idempotency key of a call to its caller if it is the task's ID, because anonymous callers share one
 // set of keys.
-func (u *unofficialRevisions) bindKey(caller mcptask.Caller, call mcptask.CallRequest) mcptask.CallRequest {
+func (u *unofficialRevisions) bindKey(caller taskserver.Caller, call taskserver.CallRequest) taskserver.CallRequest {
 	if u != nil && call.ExternalID != "" && call.IdempotencyKey == call.ExternalID {
 		call.IdempotencyKey = caller.Named(call.ExternalID)
 	}
@@ -117,7 +119,7 @@ func (u *unofficialRevisions) bindKey(caller mcptask.Caller, call mcptask.CallRe
 // holdCall lets the flow of a call of SEP-1686 answer it when its task has ended.
 func (u *unofficialRevisions) holdCall(x exchange, flow *Flow, s *session, d protocol.Teller) {
 	proposal, ok := d.(unofficial.ServerSEP1686)
-	if !ok || flow.Call.Mode != mcptask.ModeTask || s == nil {
+	if !ok || flow.Call.Mode != taskserver.ModeTask || s == nil {
 		return
 	}
 	held := &heldCall{g: u.g, x: x, session: s, d: proposal, flow: flow, announced: make(chan struct{})}
@@ -156,7 +158,7 @@ type heldCall struct {
 
 // progress returns a function that reports progress on the stream of the call once the task is announced. It returns nil
 // if the client has not asked for progress.
-func (h *heldCall) progress() mcptask.ProgressFunc {
+func (h *heldCall) progress() taskserver.ProgressFunc {
 	token := h.x.message().progressToken()
 	if token == nil {
 		return nil
@@ -170,19 +172,19 @@ func (h *heldCall) progress() mcptask.ProgressFunc {
 }
 
 // handle creates the task, announces it, and waits until it has ended.
-func (h *heldCall) handle(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
+func (h *heldCall) handle(ctx context.Context, arguments json.RawMessage, call taskserver.CallRequest) (taskserver.CallReply, error) {
 	g, caller := h.g, h.flow.Caller
 	done, refusal := g.countWaiting(ctx, caller)
 	if refusal != nil {
-		return mcptask.CallReply{}, refusal
+		return taskserver.CallReply{}, refusal
 	}
 	done = sync.OnceFunc(done)
 	defer done()
 	switch _, err := g.server.Get(ctx, caller, call.ExternalID); {
 	case err == nil: // a task that the server has named
-		return mcptask.CallReply{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the task ID %q is in use: choose another one for each call", call.ExternalID)
+		return taskserver.CallReply{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the task ID %q is in use: choose another one for each call", call.ExternalID)
 	case !protocol.IsGone(err):
-		return mcptask.CallReply{}, err
+		return taskserver.CallReply{}, err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -220,25 +222,25 @@ func (h *heldCall) handle(ctx context.Context, arguments json.RawMessage, call m
 	}
 	over()
 	if err != nil {
-		return mcptask.CallReply{}, answerError(ctx, err)
+		return taskserver.CallReply{}, answerError(ctx, err)
 	}
 	protocol.AuditRetrieval(ctx, g.server, caller, ended)
 	result, err := h.d.Answer(ended)
 	if err != nil {
-		return mcptask.CallReply{}, err
+		return taskserver.CallReply{}, err
 	}
-	return mcptask.CallReply{Outcome: &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: result, IsError: ended.Outcome.IsError}}, nil
+	return taskserver.CallReply{Outcome: &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: result, IsError: ended.Outcome.IsError}}, nil
 }
 
 // announce sends the announcement of the task.
-func (h *heldCall) announce(r mcptask.Record) {
+func (h *heldCall) announce(r taskstore.Record) {
 	method, params, err := h.d.Announcement(r)
 	var data []byte
 	if err == nil {
 		data, err = json.Marshal(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
 	}
 	if err != nil {
-		h.g.server.Notice(slog.LevelError, "task not announced", "task", mcptask.LogID(r.Principal, r.ID), "error", err)
+		h.g.server.Notice(slog.LevelError, "task not announced", "task", taskstore.LogID(r.Principal, r.ID), "error", err)
 		return
 	}
 	h.sendOrPush(data)

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // AddTaskTool adds an SDK tool that runs as a task. The handler stays as it is. AddTaskTool takes
@@ -20,7 +21,7 @@ import (
 // The handler's context ends with the task, not with the request. Its request has only the
 // parameters: a handler that uses the session is not supported. If the handler panics, the task
 // fails. If the tool is invalid, AddTaskTool returns an error and adds nothing.
-func AddTaskTool[In, Out any](server *mcp.Server, tasks *mcptask.Server, tool *mcp.Tool, handler mcp.ToolHandlerFor[In, Out], policy mcptask.Policy) error {
+func AddTaskTool[In, Out any](server *mcp.Server, tasks *taskserver.Server, tool *mcp.Tool, handler mcp.ToolHandlerFor[In, Out], policy mcptask.Policy) error {
 	spec := mcptask.ToolSpec{Name: tool.Name, Title: tool.Title, Description: tool.Description, Policy: policy}
 	input, err := schemaFor[In](tool.InputSchema)
 	if err != nil {
@@ -55,7 +56,7 @@ func AddTaskTool[In, Out any](server *mcp.Server, tasks *mcptask.Server, tool *m
 	}); err != nil {
 		return err
 	}
-	attachMiddleware(server, tasks).addTool(server, tasks, spec)
+	attachMiddleware(server, tasks.Backend()).addTool(server, tasks.Backend(), spec)
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -50,7 +51,7 @@ func sum(ctx context.Context, req *mcp.CallToolRequest, in sumInput) (*mcp.CallT
 }
 
 func TestAddTaskTool(t *testing.T) {
-	tasks, sdk := newServer(t, mcptask.Options{})
+	tasks, sdk := newServer(t, taskserver.Options{})
 	policy := mcptask.Policy{Task: mcptask.TaskRequired, Poll: 20 * time.Millisecond}
 	if err := gosdk.AddTaskTool(sdk, tasks, &mcp.Tool{Name: "sum", Description: "adds numbers"}, sum, policy); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // BenchmarkTasksGet polls a task beside a bare echo.
@@ -39,14 +40,14 @@ func BenchmarkTasksGet(b *testing.B) {
 // with 1,000.
 func BenchmarkTasksList(b *testing.B) {
 	list := func(tasks int) wiretest.Posts {
-		store := mcptask.NewMemoryStore()
+		store := taskstore.NewMemory()
 		now := time.Now().Truncate(time.Microsecond)
 		for i := range tasks {
 			at := now.Add(time.Duration(i) * time.Microsecond)
-			if _, err := store.Create(b.Context(), mcptask.Record{
-				ID: fmt.Sprintf("%026d", i), Principal: "alice", Phase: mcptask.PhaseQueued, CreatedAt: at, UpdatedAt: at, ExpiresAt: at.Add(time.Hour),
-				Claim: mcptask.Claim{Worker: "another"},
-			}, mcptask.Quota{}); err != nil {
+			if _, err := store.Create(b.Context(), taskstore.Record{
+				ID: fmt.Sprintf("%026d", i), Principal: "alice", Phase: taskstore.PhaseQueued, CreatedAt: at, UpdatedAt: at, ExpiresAt: at.Add(time.Hour),
+				Claim: taskstore.Claim{Worker: "another"},
+			}, taskstore.Quota{}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -10,15 +10,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // callFinder finds the calls of task tools that can run in the middleware of an SDK server without the SDK's HTTP handler.
 // That handler allocates half a megabyte for a call of 2026-07-28, most of it in buffers of its JSON decoder.
 type callFinder struct {
-	tasks         *mcptask.Server
+	tasks         *taskserver.Backend
 	getServer     func(*http.Request) *mcp.Server
 	hasEventStore bool
 }
@@ -91,7 +91,7 @@ func reuseServer(getServer func(*http.Request) *mcp.Server) func(*http.Request) 
 // for concurrent use.
 type sdkCall struct {
 	*gateway.Call
-	tasks   *mcptask.Server
+	tasks   *taskserver.Backend
 	meta    map[string]any
 	server  *mcp.Server
 	session *mcp.ServerSession

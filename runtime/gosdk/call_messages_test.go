@@ -20,6 +20,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -50,7 +51,7 @@ func everybody(context.Context) (string, error) { return "everybody", nil }
 func TestCallIsOfItsUser(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Principal: everybody}, Tools: []mcptask.Tools{endlessTool(ended)},
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: taskserver.Options{Principal: everybody}, Tools: []mcptask.Tools{endlessTool(ended)},
 			Middleware: around(func(ctx context.Context, req *mcp.CallToolRequest, next func() (mcp.Result, error)) (mcp.Result, error) {
 				if _, err := req.Session.ListRoots(ctx, nil); err != nil {
 					return nil, err
@@ -143,11 +144,11 @@ func TestQuestionsAreForgotten(t *testing.T) {
 // call that middleware refuses is cancelled.
 func TestTwoTaskServers(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		first, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.NoPollLimits, Principal: everybody}, wiretest.ExtraTools())
+		first, err := taskserver.New(taskserver.Options{Limits: wiretest.NoPollLimits, Principal: everybody}, wiretest.ExtraTools())
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := mcptask.NewServer(mcptask.Options{}, endlessTool(nil))
+		second, err := taskserver.New(taskserver.Options{}, endlessTool(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +198,7 @@ func TestMiddlewareWithOwnContext(t *testing.T) {
 func TestChangedToolsDuringCall(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var logs bytes.Buffer
-		tasks, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.NoPollLimits}, wiretest.ExtraTools())
+		tasks, err := taskserver.New(taskserver.Options{Limits: wiretest.NoPollLimits}, wiretest.ExtraTools())
 		if err != nil {
 			t.Fatal(err)
 		}

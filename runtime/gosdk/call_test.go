@@ -16,6 +16,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // around is middleware around the calls of tools.
@@ -236,7 +237,7 @@ func TestServerOfRequest(t *testing.T) {
 		var one *mcp.Server
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{
 			SDK: func(server *mcp.Server) { one = server },
-			NewHandler: func(tasks *mcptask.Server, _ func(*http.Request) *mcp.Server, options *mcp.StreamableHTTPOptions) http.Handler {
+			NewHandler: func(tasks *taskserver.Server, _ func(*http.Request) *mcp.Server, options *mcp.StreamableHTTPOptions) http.Handler {
 				return gosdk.NewHandler(tasks, func(r *http.Request) *mcp.Server {
 					if made++; r.Header.Get("New") == "" {
 						return one

@@ -17,6 +17,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -112,7 +113,7 @@ func TestCandidateIsOff(t *testing.T) {
 	rules.Covers(t, "B-04", "B-06", "B-07")
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		tasks, sdk := newServer(t, mcptask.Options{Limits: wiretest.NoPollLimits}, wiretest.AllRevisionsCITools())
+		tasks, sdk := newServer(t, taskserver.Options{Limits: wiretest.NoPollLimits}, wiretest.AllRevisionsCITools())
 		server := memnet.NewServer(wirecheck.RevisionHandler(t, wiretest.CandidateRevision,
 			gosdk.NewRevisionHandler(tasks, wiretest.CandidateRevision, func(*http.Request) *mcp.Server { return sdk }, nil)), nil)
 		t.Cleanup(func() {
@@ -195,7 +196,7 @@ func (jobs) Look(_ context.Context, in candidate.Job) (candidate.Done, error) {
 func TestCandidateEndToEnd(t *testing.T) {
 	rules.Covers(t, "B-08", "B-09", "B-12", "B-18", "B-48", "B-68", "B-82", "B-83")
 	t.Parallel()
-	options := mcptask.Options{Revisions: []string{wiretest.CandidateRevision}}
+	options := taskserver.Options{Revisions: []string{wiretest.CandidateRevision}}
 	eachServedWay(t, wiretest.CandidateRevision, options, candidate.JobsTools(jobs{}), func(t *testing.T, connect func(gosdk.ClientOptions) mcptask.Conn) {
 		ctx := within(t, wiretest.Patience)
 		client := candidate.NewJobsClient(connect(gosdk.ClientOptions{

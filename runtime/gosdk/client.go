@@ -13,6 +13,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // ClientOptions configures a connection. The zero value is ready to use.
@@ -37,7 +38,7 @@ type ClientOptions struct {
 	// the server of the connection, so Principal has no effect. Nor do MaxBody and the limits
 	// Polls, Lists and Waiting, which are the gateway's. If connections share a store, each must
 	// connect to a different server.
-	Tasks mcptask.Options
+	Tasks taskserver.Options
 	// Revision is the revision of tasks to speak. "" tries 2026-07-28, then 2025-11-25, and takes
 	// the first in which the server has tasks. ConnectCommand takes the first that the server
 	// speaks: name 2025-11-25 if it has tasks only there. Any other revision must be named.
@@ -73,7 +74,7 @@ type ClientOptions struct {
 	// between two messages end the connection too.
 	MaxMessage int
 	// Hooks are told what the client does, for traces and metrics. Of each, only ClientRequest matters.
-	Hooks []mcptask.Hooks
+	Hooks []taskserver.Hooks
 	// Implementation names the client to the server. nil names this package.
 	Implementation *mcp.Implementation
 	// Logger logs what happens to each task, with its ID: created, cancelled, settled. It also gets

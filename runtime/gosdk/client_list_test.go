@@ -11,6 +11,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestListTasks(t *testing.T) {
 	rules.Covers(t, "C-70", "C-71")
 	t.Parallel()
-	options := mcptask.Options{
+	options := taskserver.Options{
 		Principal: func(context.Context) (string, error) { return "ann", nil },
 		Limits:    wiretest.NoPollLimits,
 	}
@@ -59,7 +60,7 @@ func TestListTasks(t *testing.T) {
 // TestListTasksNowhere asks for a list in the revision that has none.
 func TestListTasksNowhere(t *testing.T) {
 	t.Parallel()
-	eachServedWay(t, mcptask.Revision20260728, mcptask.Options{}, pipeline.CITools(wiretest.CI{}), func(t *testing.T, connect func(gosdk.ClientOptions) mcptask.Conn) {
+	eachServedWay(t, mcptask.Revision20260728, taskserver.Options{}, pipeline.CITools(wiretest.CI{}), func(t *testing.T, connect func(gosdk.ClientOptions) mcptask.Conn) {
 		_, err := connect(gosdk.ClientOptions{}).(mcptask.Lister).ListTasks(t.Context())
 		var wire *mcptask.Error
 		if !errors.As(err, &wire) || wire.Code != mcptask.CodeMethodNotFound {
@@ -73,7 +74,7 @@ func TestAnswerAny(t *testing.T) {
 	t.Parallel()
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 		t.Run(revision, func(t *testing.T) {
-			eachServedWay(t, revision, mcptask.Options{}, pipeline.CITools(wiretest.CI{}), func(t *testing.T, connect func(gosdk.ClientOptions) mcptask.Conn) {
+			eachServedWay(t, revision, taskserver.Options{}, pipeline.CITools(wiretest.CI{}), func(t *testing.T, connect func(gosdk.ClientOptions) mcptask.Conn) {
 				var asked mcptask.Question
 				conn := connect(gosdk.ClientOptions{Answer: mcptask.AnswerAny(func(_ context.Context, q mcptask.Question) (json.RawMessage, error) {
 					asked = q

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
@@ -353,7 +355,7 @@ func TestProposedQuestions(t *testing.T) {
 				for i, meta := range []string{
 					fmt.Sprintf(`{%q:{"taskId":%s}}`, relatedProposed, c.named()),
 					fmt.Sprintf(`{%q:{"taskId":%s},%q:{"taskId":"q","keepAlive":5}}`, relatedProposed, c.named(), askedProposed),
-					fmt.Sprintf(`{%q:{"taskId":%s}}`, mcptask.MetaRelatedTask, c.named()),
+					fmt.Sprintf(`{%q:{"taskId":%s}}`, spec.MetaRelatedTask, c.named()),
 					`{"other":1}`,
 				} {
 					send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"q%d","method":"elicitation/create","params":{"mode":"form","message":"hi?","requestedSchema":%s,"_meta":%s}}`, i, wiretest.NoteSpec.Schema, meta))
@@ -375,7 +377,7 @@ func TestProposedQuestions(t *testing.T) {
 				return
 			}
 			id := strings.Trim(s.of("tools/call")[0].named(), `"`)
-			want := map[string]string{"q0": relatedProposed, "q1": relatedProposed, "q2": mcptask.MetaRelatedTask}[m.ID]
+			want := map[string]string{"q0": relatedProposed, "q1": relatedProposed, "q2": spec.MetaRelatedTask}[m.ID]
 			if m.Result.Action != "accept" || len(m.Result.Meta) > 1 || want != "" && m.Result.Meta[want].TaskID != id || want == "" && len(m.Result.Meta) != 0 {
 				t.Errorf("answered %s", body)
 			}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
@@ -108,7 +110,7 @@ func TestProposedKeys(t *testing.T) {
 			_ = start(t, conn, mcptask.IdempotencyKey(key+"x"))
 			calls := s.of("tools/call")
 			for i, want := range []string{key, key, key, key + "x"} {
-				if got := calls[i].member("_meta", mcptask.MetaIdempotencyKey); got != fmt.Sprintf("%q", want) {
+				if got := calls[i].member("_meta", spec.MetaIdempotencyKey); got != fmt.Sprintf("%q", want) {
 					t.Errorf("call %d has the key %s", i, got)
 				}
 			}

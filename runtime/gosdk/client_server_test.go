@@ -15,6 +15,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -49,7 +50,7 @@ func TestEndShowsOnAPipe(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		tasks, sdk := newServer(t, mcptask.Options{}, rarely(release))
+		tasks, sdk := newServer(t, taskserver.Options{}, rarely(release))
 		wire, kill := servePipes(t, wirecheck.Legacy, tasks, sdk)
 		conn := dialOver(t, wire, gosdk.ClientOptions{Revision: wiretest.ModernRevision})
 		first := startWait(t, conn)

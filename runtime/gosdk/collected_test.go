@@ -20,6 +20,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -51,7 +52,7 @@ func untilCollected[T any](t *testing.T, made []weak.Pointer[T]) {
 // and its session are over.
 func TestServersOfRequestsAreCollected(t *testing.T) {
 	const requests = 48
-	tasks, _ := newServer(t, mcptask.Options{Limits: wiretest.NoPollLimits}, pipeline.CITools(wiretest.CI{}), wiretest.ExtraTools())
+	tasks, _ := newServer(t, taskserver.Options{Limits: wiretest.NoPollLimits}, pipeline.CITools(wiretest.CI{}), wiretest.ExtraTools())
 	var mu sync.Mutex
 	var made []weak.Pointer[mcp.Server]
 	handler := gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server {
@@ -99,7 +100,7 @@ func TestServersOfRequestsAreCollected(t *testing.T) {
 
 // Nor does anything keep the handlers that a process makes and drops, or the server side of a pipe that has ended.
 func TestHandlersAndPipesAreCollected(t *testing.T) {
-	tasks, _ := newServer(t, mcptask.Options{}, wiretest.ExtraTools())
+	tasks, _ := newServer(t, taskserver.Options{}, wiretest.ExtraTools())
 	type witness struct{ _ [64]byte }
 	type key struct{}
 	var made []weak.Pointer[witness]

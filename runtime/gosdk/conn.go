@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -155,7 +157,7 @@ func (c *conn) openLinkIn(ctx context.Context, chosen protocol.Client) (opened *
 		}
 	}()
 	capabilities := &mcp.ClientCapabilities{}
-	capabilities.AddExtension(mcptask.ExtensionTasks, nil)
+	capabilities.AddExtension(spec.ExtensionTasks, nil)
 	options := &mcp.ClientOptions{Capabilities: capabilities, Logger: c.options.Logger}
 	c.declareAnswers(capabilities, options)
 	client := mcp.NewClient(c.options.Implementation, options)
@@ -212,7 +214,7 @@ func (c *conn) openLinkIn(ctx context.Context, chosen protocol.Client) (opened *
 		l.protocol = protocol.Client20251125{}
 	}
 	if server := session.InitializeResult().Capabilities; server != nil {
-		_, l.extension = server.Extensions[mcptask.ExtensionTasks]
+		_, l.extension = server.Extensions[spec.ExtensionTasks]
 	}
 	l.tasks = negotiated == l.protocol.Protocol() && l.protocol.Takes(wire.capabilities())
 	return l, nil
@@ -383,7 +385,7 @@ func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.S
 				return fmt.Errorf("gosdk: %s may have been called, but its session ended before the answer: %v", call.Tool, lost.error) //nolint:errorlint // wrapped, it would have the call made again
 			}
 			var wire *mcptask.Error
-			if call.Plain && errors.As(err, &wire) && wire.Code == mcptask.CodeMissingClientCapability {
+			if call.Plain && errors.As(err, &wire) && wire.Code == spec.CodeMissingClientCapability {
 				call.Plain = false // the tool requires a task
 				continue
 			}

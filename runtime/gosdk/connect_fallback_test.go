@@ -18,6 +18,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // methods is a transport that notes the methods of the requests.
@@ -55,7 +56,7 @@ func TestConnectFindsTasks(t *testing.T) {
 		"2025-11-25 only": {[]string{mcptask.Revision20251125}, mcptask.Revision20251125, true},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
-			url, _ := wiretest.Serve(t, mcptask.Options{Revisions: tc.speaks})
+			url, _ := wiretest.Serve(t, taskserver.Options{Revisions: tc.speaks})
 			sent := &methods{}
 			conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{HTTPClient: &http.Client{Transport: sent}})
 			if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // overheard is a server that records what it receives.
@@ -69,7 +70,7 @@ func TestRedirectElsewhere(t *testing.T) {
 // TestRedirectWithin: a client follows redirects on the server's own address, and gives up in a loop.
 func TestRedirectWithin(t *testing.T) {
 	t.Parallel()
-	tasks, sdk := newServer(t, mcptask.Options{}, wiretest.AllRevisionsCITools())
+	tasks, sdk := newServer(t, taskserver.Options{}, wiretest.AllRevisionsCITools())
 	handler := gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)
 	mux := http.NewServeMux()
 	mux.Handle("/old", http.RedirectHandler("/mcp", http.StatusTemporaryRedirect))
@@ -132,7 +133,7 @@ func TestConnectRefused(t *testing.T) {
 
 // TestTTLBelowZero: a TTL below zero is refused before anything is sent.
 func TestTTLBelowZero(t *testing.T) {
-	url, _ := wiretest.Serve(t, mcptask.Options{})
+	url, _ := wiretest.Serve(t, taskserver.Options{})
 	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
 		ci := wiretest.Connect(t, url, revision, mcptask.Answerer{})
 		_, err := ci.StartRunPipeline(t.Context(), pipeline.RunInput{Repository: "https://example.com/r"}, mcptask.TTL(-1))

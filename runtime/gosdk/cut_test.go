@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // cutter is a transport on which a plain call stays open until the answer of a tasks/cancel is given up in its middle.
@@ -59,7 +59,7 @@ func (b *cutBody) Read([]byte) (int, error) {
 func TestCutBody(t *testing.T) {
 	t.Parallel()
 	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
-		tasks, sdk := newServer(t, mcptask.Options{}, wiretest.AllRevisionsCITools())
+		tasks, sdk := newServer(t, taskserver.Options{}, wiretest.AllRevisionsCITools())
 		c := &cutter{called: make(chan struct{}), released: make(chan struct{})}
 		conn := dial(t, serveHTTP(t, revision, tasks, sdk), gosdk.ClientOptions{Revision: revision, HTTPClient: &http.Client{Transport: c}})
 		client := pipeline.NewCIClient(conn)

@@ -9,13 +9,14 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 func TestCalls(t *testing.T) {
 	each := func(name string, test func(t *testing.T, ci *pipeline.CIClient, revision string)) {
 		t.Run(name, func(t *testing.T) {
 			wiretest.EachRevision(t, func(t *testing.T, revision string) {
-				url, _ := wiretest.Serve(t, mcptask.Options{})
+				url, _ := wiretest.Serve(t, taskserver.Options{})
 				test(t, wiretest.Connect(t, url, revision, mcptask.Answerer{}), revision)
 			})
 		})
@@ -72,7 +73,7 @@ func TestCalls(t *testing.T) {
 	each("a task that is not there", func(t *testing.T, ci *pipeline.CIClient, revision string) {
 		call := startRun(t, ci, "endless")
 		cancel(t, call)
-		other, _ := wiretest.Serve(t, mcptask.Options{})
+		other, _ := wiretest.Serve(t, taskserver.Options{})
 		token, _ := call.Token()
 		strange, err := wiretest.Connect(t, other, revision, mcptask.Answerer{}).ResumeRunPipeline(token)
 		if err != nil {
@@ -84,7 +85,7 @@ func TestCalls(t *testing.T) {
 
 func TestQuestions(t *testing.T) {
 	wiretest.EachRevision(t, func(t *testing.T, revision string) {
-		url, _ := wiretest.Serve(t, mcptask.Options{})
+		url, _ := wiretest.Serve(t, taskserver.Options{})
 		ctx := within(t, wiretest.Patience)
 		var asked atomic.Int32
 		ci := wiretest.Connect(t, url, revision, pipeline.AnswerApproval(func(_ context.Context, q mcptask.Question) (pipeline.Approval, error) {

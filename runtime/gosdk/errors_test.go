@@ -13,6 +13,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // repeated finds what an error says twice: a package's name, or one part right after itself.
@@ -35,8 +36,8 @@ func repeated(text string) string {
 // the tool once.
 func TestErrorsSayItOnce(t *testing.T) {
 	wiretest.EachRevision(t, func(t *testing.T, revision string) {
-		url, _ := wiretest.Serve(t, mcptask.Options{})
-		other, _ := wiretest.Serve(t, mcptask.Options{})
+		url, _ := wiretest.Serve(t, taskserver.Options{})
+		other, _ := wiretest.Serve(t, taskserver.Options{})
 		var log wiretest.SafeBuffer
 		answers := mcptask.Answer(mcptask.InputSpec{Name: "Unasked", Schema: `{"type":"object"}`}, func(context.Context, mcptask.Question) (struct{}, error) {
 			return struct{}{}, mcptask.ErrDeclined

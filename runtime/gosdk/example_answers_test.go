@@ -7,6 +7,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // askModel sends a request to the program's model. This model repeats the last message.
@@ -43,7 +44,7 @@ func ExampleClientOptions() {
 		}
 		return said.Model + ": " + said.Content.Text(), nil
 	})
-	url, stop := serveExample(mcptask.NewServer(mcptask.Options{}, mcptask.Tools{
+	url, stop := serveExample(taskserver.New(taskserver.Options{}, mcptask.Tools{
 		Service: "Texts", Impl: struct{}{}, Tools: []mcptask.Tool{summarize},
 	}))
 	defer stop()

@@ -14,6 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // exampleCI implements the generated interface pipeline.CI.
@@ -46,7 +47,7 @@ func (exampleCI) LintFile(context.Context, pipeline.LintInput) (pipeline.LintRep
 // NewHandler serves the generated tools beside the tools of the SDK's server, in both revisions on one URL.
 func ExampleNewHandler() {
 	ctx := context.Background()
-	tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(exampleCI{}))
+	tasks, err := taskserver.New(taskserver.Options{}, pipeline.CITools(exampleCI{}))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func ExampleNewHandler() {
 // process too. Answer answers the questions of handlers.
 func ExampleConnect() {
 	ctx := context.Background()
-	url, stop := serveExample(mcptask.NewServer(mcptask.Options{}, pipeline.CITools(exampleCI{})))
+	url, stop := serveExample(taskserver.New(taskserver.Options{}, pipeline.CITools(exampleCI{})))
 	defer stop()
 
 	options := gosdk.ClientOptions{
@@ -130,7 +131,7 @@ func ExampleAddTaskTool() {
 	}
 
 	ctx := context.Background()
-	tasks, err := mcptask.NewServer(mcptask.Options{})
+	tasks, err := taskserver.New(taskserver.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func ExampleAddTaskTool() {
 // StdioTransport serves the client that started the process. Write nothing else to standard output.
 func ExampleStdioTransport() {
 	serve := func(ctx context.Context) error {
-		tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(exampleCI{}))
+		tasks, err := taskserver.New(taskserver.Options{}, pipeline.CITools(exampleCI{}))
 		if err != nil {
 			return err
 		}
@@ -180,7 +181,7 @@ func ExampleStdioTransport() {
 }
 
 // serveExample serves tasks until stop is called.
-func serveExample(tasks *mcptask.Server, err error) (url string, stop func()) {
+func serveExample(tasks *taskserver.Server, err error) (url string, stop func()) {
 	if err != nil {
 		log.Fatal(err)
 	}

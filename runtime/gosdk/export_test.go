@@ -10,16 +10,17 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // PipeTransport is StdioTransport on other pipes.
-func PipeTransport(tasks *mcptask.Server, in io.Reader, out io.Writer) mcp.Transport {
-	return &pipeTransport{tasks, in, out}
+func PipeTransport(tasks *taskserver.Server, in io.Reader, out io.Writer) mcp.Transport {
+	return &pipeTransport{tasks.Backend(), in, out}
 }
 
 // NewSDKHandler is NewHandler with the SDK's handler for all calls.
-func NewSDKHandler(tasks *mcptask.Server, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) http.Handler {
-	config := newConfig(tasks, "", getServer, opts)
+func NewSDKHandler(tasks *taskserver.Server, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) http.Handler {
+	config := newConfig(tasks.Backend(), "", getServer, opts)
 	config.FindRunner = nil
 	return gateway.New(config)
 }

@@ -24,16 +24,18 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk/internal/siege"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // fuzzed is a server to which a fuzz target sends one input after the other.
 type fuzzed struct {
-	tasks   *mcptask.Server
-	store   mcptask.Store
+	tasks   *taskserver.Server
+	store   taskstore.Store
 	sdk     *mcp.Server
 	handler http.Handler
-	caller  mcptask.Caller
+	caller  taskserver.Caller
 	journal journal
 	// Placeholders that an input may use: $DONE, $ASK, $BOUND, $VICTIM and $SESSION.
 	done, asking, bound, victim, session string
@@ -84,9 +86,9 @@ func fuzzTools() mcptask.Tools {
 
 func newFuzzed(f *testing.F) *fuzzed {
 	f.Helper()
-	s := &fuzzed{store: mcptask.NewMemoryStore(), caller: mcptask.Caller{Principal: "fuzzer", Revision: wiretest.ModernRevision, CanAsk: []string{"elicitation/create"}}}
+	s := &fuzzed{store: taskstore.NewMemory(), caller: taskserver.Caller{Principal: "fuzzer", Revision: wiretest.ModernRevision, CanAsk: []string{"elicitation/create"}}}
 	var err error
-	s.tasks, err = mcptask.NewServer(mcptask.Options{
+	s.tasks, err = taskserver.New(taskserver.Options{
 		Store: s.store, Logger: slog.New(slog.NewTextHandler(&s.journal, nil)), MaxBody: fuzzBody,
 		Principal: func(context.Context) (string, error) { return "fuzzer", nil },
 	}, fuzzTools(), wiretest.SecretTools(), siege.Tools(time.Hour))
@@ -104,9 +106,9 @@ func newFuzzed(f *testing.F) *fuzzed {
 }
 
 // call makes a task.
-func (s *fuzzed) call(t testing.TB, caller mcptask.Caller, tool string) string {
+func (s *fuzzed) call(t testing.TB, caller taskserver.Caller, tool string) string {
 	t.Helper()
-	reply, err := s.tasks.Call(context.Background(), caller, tool, json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
+	reply, err := s.tasks.Backend().Call(context.Background(), caller, tool, json.RawMessage(`{}`), taskserver.CallRequest{Mode: taskserver.ModeTask})
 	if err != nil || reply.Task == nil {
 		t.Fatalf("%+v %v", reply, err)
 	}
@@ -116,14 +118,14 @@ func (s *fuzzed) call(t testing.TB, caller mcptask.Caller, tool string) string {
 // prepare makes the tasks that inputs attack, unless they are still there.
 func (s *fuzzed) prepare(t testing.TB) {
 	t.Helper()
-	if _, err := s.tasks.Peek(s.done); err != nil {
+	if _, err := s.tasks.Backend().Peek(s.done); err != nil {
 		s.done = s.call(t, s.caller, "quick")
-		if _, err := s.tasks.Await(t.Context(), s.caller, s.done); err != nil {
+		if _, err := s.tasks.Backend().Await(t.Context(), s.caller, s.done); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for tool, id := range map[string]*string{"asks": &s.asking, "bound_ask": &s.bound} {
-		for r, err := s.tasks.Peek(*id); err != nil || r.Done() || len(r.Outstanding()) == 0; r, err = s.tasks.Peek(*id) {
+		for r, err := s.tasks.Backend().Peek(*id); err != nil || r.Done() || len(r.Outstanding()) == 0; r, err = s.tasks.Backend().Peek(*id) {
 			if err != nil || r.Done() {
 				*id = s.call(t, s.caller, tool)
 			}
@@ -140,7 +142,7 @@ func (s *fuzzed) fill(text string) string {
 // stored returns the IDs of the client's tasks.
 func (s *fuzzed) stored(t testing.TB) map[string]bool {
 	t.Helper()
-	records, err := s.store.List(context.Background(), "fuzzer", mcptask.Position{}, 1<<20)
+	records, err := s.store.List(context.Background(), "fuzzer", taskstore.Position{}, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,8 +171,8 @@ func (s *fuzzed) tidy(t testing.TB, before map[string]bool, sent []byte) {
 			}
 			continue
 		}
-		_, _, _ = s.tasks.Cancel(context.Background(), s.caller, id) // or it has ended
-		if _, err := s.tasks.Await(t.Context(), s.caller, id); err != nil {
+		_, _, _ = s.tasks.Backend().Cancel(context.Background(), s.caller, id) // or it has ended
+		if _, err := s.tasks.Backend().Await(t.Context(), s.caller, id); err != nil {
 			t.Error(err)
 		}
 		r, err := s.store.Get(context.Background(), id)
@@ -181,7 +183,7 @@ func (s *fuzzed) tidy(t testing.TB, before map[string]bool, sent []byte) {
 			t.Error(err)
 		}
 	}
-	if r, err := s.tasks.Peek(s.victim); err != nil || r.Done() || r.CancelRequested || len(r.Outstanding()) == 0 && r.Phase != mcptask.PhaseRunning {
+	if r, err := s.tasks.Backend().Peek(s.victim); err != nil || r.Done() || r.CancelRequested || len(r.Outstanding()) == 0 && r.Phase != taskstore.PhaseRunning {
 		t.Errorf("the victim's task: %+v %v", r, err)
 	}
 	if bytes.Contains(sent, []byte(wiretest.Secret)) {

@@ -5,15 +5,15 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // NewHandler serves SDK servers with tasks over streamable HTTP. It speaks 2025-11-25, earlier
 // revisions without tasks, and 2026-07-28 on the same URL. It mirrors mcp.NewStreamableHTTPHandler.
 // Call AddTools, with the same tasks, on each server that getServer returns.
 //
-// With a store on SQLite or PostgreSQL, or with mcptask.Options.SessionKey, any replica serves a
+// With a store on SQLite or PostgreSQL, or with taskserver.Options.SessionKey, any replica serves a
 // session of 2025-11-25, and a restart does not end it. The SDK server then sees an initialize in each
 // process that serves the session, and ServerSession.ID is not the ID that the client has.
 //
@@ -30,33 +30,33 @@ import (
 //
 // The context that middleware gets is that of the call's own HTTP request. In a session it outlives the request: it ends
 // when the call returns, when the client cancels the call, or when the session ends. The handler of a tool has a context of
-// its own, to which only [mcptask.Options.Context] adds.
+// its own, to which only [taskserver.Options.Context] adds.
 //
 // NewHandler ignores the option Stateless, because it serves both kinds of sessions. It refuses
-// requests from pages of other origins unless [mcptask.Options.AllowedOrigins] has them. A program that
+// requests from pages of other origins unless [taskserver.Options.AllowedOrigins] has them. A program that
 // answers preflights itself can admit more by the option CrossOriginProtection. The principal is the
 // UserID of the SDK's bearer token, unless the options of tasks say otherwise. Streams, subscriptions
 // and waits for a task end when that token expires.
-func NewHandler(tasks *mcptask.Server, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) http.Handler {
+func NewHandler(tasks *taskserver.Server, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) http.Handler {
 	return NewRevisionHandler(tasks, "", getServer, opts)
 }
 
-// AllowOrigins lets the pages of [mcptask.Options.AllowedOrigins] call a handler in front of
+// AllowOrigins lets the pages of [taskserver.Options.AllowedOrigins] call a handler in front of
 // NewHandler's, such as that of [RequireBearerToken]. It answers preflights, and lets the pages read
 // refusals. NewHandler's handler alone needs no AllowOrigins.
-func AllowOrigins(tasks *mcptask.Server, next http.Handler) http.Handler {
-	return gateway.AllowOrigins(tasks, next)
+func AllowOrigins(tasks *taskserver.Server, next http.Handler) http.Handler {
+	return gateway.AllowOrigins(tasks.Backend(), next)
 }
 
 // NewRevisionHandler is like NewHandler, but speaks tasks in one revision only. 2025-11-25-rc needs
 // a path of its own beside 2025-11-25, because the two look the same on the wire. A revision that
 // is not in Options.Revisions is not spoken at all.
-func NewRevisionHandler(tasks *mcptask.Server, revision string, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) http.Handler {
-	return gateway.New(newConfig(tasks, revision, getServer, opts))
+func NewRevisionHandler(tasks *taskserver.Server, revision string, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) http.Handler {
+	return gateway.New(newConfig(tasks.Backend(), revision, getServer, opts))
 }
 
 // newConfig returns the configuration of a gateway in front of SDK servers.
-func newConfig(tasks *mcptask.Server, revision string, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) gateway.Config {
+func newConfig(tasks *taskserver.Backend, revision string, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) gateway.Config {
 	var options mcp.StreamableHTTPOptions
 	if opts != nil {
 		options = *opts

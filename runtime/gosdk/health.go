@@ -3,16 +3,16 @@ package gosdk
 import (
 	"net/http"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // ReadyHandler answers probes of readiness: with 200 while the server should get requests, and else with 503 and the
-// reason; see [mcptask.Server.Ready]. Serve it where callers do not reach it, such as on a port of its own.
-func ReadyHandler(tasks *mcptask.Server) http.Handler { return probe(tasks.Ready) }
+// reason; see [taskserver.Server.Ready]. Serve it where callers do not reach it, such as on a port of its own.
+func ReadyHandler(tasks *taskserver.Server) http.Handler { return probe(tasks.Ready) }
 
 // LiveHandler answers probes of liveness: with 200, or with 503 and the reason if the process should be started anew; see
-// [mcptask.Server.Live]. Serve it as [ReadyHandler].
-func LiveHandler(tasks *mcptask.Server) http.Handler { return probe(tasks.Live) }
+// [taskserver.Server.Live]. Serve it as [ReadyHandler].
+func LiveHandler(tasks *taskserver.Server) http.Handler { return probe(tasks.Live) }
 
 // probe answers with what check returns.
 func probe(check func() error) http.Handler {

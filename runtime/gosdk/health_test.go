@@ -6,14 +6,14 @@ import (
 	"testing"
 	"testing/synctest"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 func TestProbes(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		tasks, err := mcptask.NewServer(mcptask.Options{})
+		tasks, err := taskserver.New(taskserver.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,6 +29,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // The environment of BenchmarkHeld.
@@ -230,7 +231,7 @@ func serveHeld(b *testing.B) {
 		<-ctx.Done()
 		return struct{}{}, ctx.Err()
 	})
-	tasks, err := mcptask.NewServer(options, mcptask.Tools{
+	tasks, err := taskserver.New(options, mcptask.Tools{
 		Service: "Held", Impl: struct{}{}, Tools: []mcptask.Tool{hold}, Capabilities: wiretest.AllRevisionsCITools().Capabilities,
 	})
 	if err != nil {

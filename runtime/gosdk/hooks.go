@@ -4,9 +4,10 @@ import (
 	"context"
 	"encoding/json"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/hook"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // begin tells the client's hooks of a request. The request is sent with the context that begin returns, and end is called
@@ -16,14 +17,16 @@ func (l *link) begin(ctx context.Context, method string, params any) (_ context.
 		return ctx, func(json.RawMessage, error) {}
 	}
 	isPipe := l.endCause != nil // only a command's transport has it
-	info := mcptask.RequestInfo{Method: method, Revision: l.protocol.Revision(), Peer: l.peer, IsPipe: isPipe}
+	info := taskserver.RequestInfo{Method: method, Revision: l.protocol.Revision(), Peer: l.peer, IsPipe: isPipe}
 	if members, ok := params.(map[string]any); ok && method == "tools/call" {
 		info.Tool, _ = members["name"].(string)
 	}
-	pick := func(h *mcptask.Hooks) hook.Begin[mcptask.RequestInfo, mcptask.RequestResult] { return h.ClientRequest }
+	pick := func(h *taskserver.Hooks) hook.Begin[taskserver.RequestInfo, taskserver.RequestResult] {
+		return h.ClientRequest
+	}
 	ctx, ended := hook.Call(ctx, l.logger, l.hooks, pick, info)
 	return ctx, func(response json.RawMessage, err error) {
-		result := mcptask.RequestResult{Error: err}
+		result := taskserver.RequestResult{Error: err}
 		if method == "tools/call" && err == nil {
 			result.IsToolError, result.TaskID = readCallResult(response)
 		}
@@ -43,14 +46,14 @@ func readCallResult(result json.RawMessage) (isError bool, taskID string) {
 	}
 	_ = json.Unmarshal(result, &answer) // the reader of the result reports malformed JSON
 	if taskID = answer.TaskID + answer.Task.TaskID; taskID != "" {
-		taskID = mcptask.LogID("", taskID) // the client does not know whether the ID is the task's only key
+		taskID = taskstore.LogID("", taskID) // the client does not know whether the ID is the task's only key
 	}
 	return answer.IsError, taskID
 }
 
 // addTrace adds the trace of a context to the _meta of a request.
 func (p *rawParams) addTrace(ctx context.Context) {
-	parent, state := mcptask.SplitTrace(mcptask.TraceOf(ctx))
+	parent, state := taskserver.SplitTrace(taskserver.TraceOf(ctx))
 	if parent == "" {
 		return
 	}

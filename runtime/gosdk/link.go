@@ -17,6 +17,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // link is one session and what was negotiated in it.
@@ -36,7 +37,7 @@ type link struct {
 	over atomic.Bool
 	// maxMessage is ClientOptions.MaxMessage.
 	maxMessage int
-	hooks      []mcptask.Hooks
+	hooks      []taskserver.Hooks
 	logger     *slog.Logger
 	peer       string // for hooks
 	// tasks reports whether the server accepts task-augmented tool calls (C-08).

@@ -14,6 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -50,7 +51,7 @@ func (patternsJobs) Look(_ context.Context, in patterns.Job) (patterns.Done, err
 func patternsOver(t *testing.T, test func(t *testing.T, connect func(gosdk.ClientOptions) mcptask.Conn)) {
 	t.Helper()
 	principal := func(context.Context) (string, error) { return "local", nil }
-	eachServedWay(t, wirecheck.Patterns, mcptask.Options{Revisions: wiretest.OnlyPatterns, Principal: principal}, patterns.JobsTools(patternsJobs{}), test)
+	eachServedWay(t, wirecheck.Patterns, taskserver.Options{Revisions: wiretest.OnlyPatterns, Principal: principal}, patterns.JobsTools(patternsJobs{}), test)
 }
 
 // The generated client with the generated server, from end to end.
@@ -111,7 +112,7 @@ func TestPatternsBothWays(t *testing.T) {
 		ctx := within(t, wiretest.Patience)
 		logs := &wiretest.SafeBuffer{}
 		options := gosdk.ClientOptions{
-			Tasks: mcptask.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))},
+			Tasks: taskserver.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))},
 			Answer: patterns.AnswerApproval(func(_ context.Context, q mcptask.Question) (patterns.Approval, error) {
 				if strings.Contains(q.Message, "bad") {
 					return patterns.Approval{}, mcptask.ErrDeclined
@@ -147,8 +148,8 @@ func TestPatternsInProcess(t *testing.T) {
 func TestPatternsUndeclared(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		tools := patterns.JobsTools(patternsJobs{})
-		tools.Capabilities = mcptask.Capabilities{mcptask.Revision20251125: mcptask.Declared20251125}
-		if _, err := mcptask.NewServer(mcptask.Options{Revisions: wiretest.OnlyPatterns}, tools); err == nil || !strings.Contains(err.Error(), "--revision") {
+		tools.Capabilities = mcptask.Capabilities{mcptask.Revision20251125: mcptask.Declared()[mcptask.Revision20251125]}
+		if _, err := taskserver.New(taskserver.Options{Revisions: wiretest.OnlyPatterns}, tools); err == nil || !strings.Contains(err.Error(), "--revision") {
 			t.Error(err)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -19,7 +20,7 @@ func eachProposedWay(t *testing.T, test func(t *testing.T, connect func(gosdk.Cl
 	t.Helper()
 	tools := pipeline.CITools(wiretest.CI{})
 	tools.Capabilities = mcptask.Declared() // as if it were generated for all of them
-	for name, options := range map[string]mcptask.Options{"alone": {Revisions: []string{mcptask.RevisionSEP1686}}, "beside": wiretest.WithProposal()} {
+	for name, options := range map[string]taskserver.Options{"alone": {Revisions: []string{mcptask.RevisionSEP1686}}, "beside": wiretest.WithProposal()} {
 		options.Limits = wiretest.NoPollLimits
 		options.Principal = func(context.Context) (string, error) { return "ann", nil }
 		t.Run(name, func(t *testing.T) { eachServedWay(t, mcptask.RevisionSEP1686, options, tools, test) })

@@ -19,14 +19,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // receiver runs the server's requests as tasks when the server asks for that. Only revisions with a
-// protocol.Receiver have such requests: 2026-07-28 has none. An mcptask.Server of the connection
+// protocol.Receiver have such requests: 2026-07-28 has none. A taskserver.Server of the connection
 // keeps the tasks, with one tool for each kind of request. Like any task, they outlive a session.
 // Their progress is not sent: the server polls (C-44, C-46).
 type receiver struct {
-	options      mcptask.Options
+	options      taskserver.Options
 	principal    string // the server's name: a connection has one server
 	protocol     protocol.Receiver
 	kinds        map[string]requestKind
@@ -35,7 +36,7 @@ type receiver struct {
 	work         sync.WaitGroup // counts the replies under way
 
 	mu     sync.Mutex
-	tasks  *mcptask.Server // nil until a request needs it
+	tasks  *taskserver.Server // nil until a request needs it
 	closed bool
 }
 
@@ -78,7 +79,7 @@ func newReceiver(c *conn) (*receiver, error) {
 
 // openServer returns the server that keeps the tasks. It creates the server at the first use,
 // because most peers never ask for a task.
-func (r *receiver) openServer() (*mcptask.Server, error) {
+func (r *receiver) openServer() (*taskserver.Server, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -94,7 +95,7 @@ func (r *receiver) openServer() (*mcptask.Server, error) {
 			Policy: mcptask.Policy{Task: mcptask.TaskOptional, TTL: time.Millisecond}, // the least: createTask sets a TTL for every task
 		}, k.run))
 	}
-	tasks, err := mcptask.NewServer(r.options, service)
+	tasks, err := taskserver.New(r.options, service)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +220,7 @@ func (s *receiving) intercept(message []byte, from messageSource) bool {
 // interceptTask takes a request that concerns tasks.
 func (s *receiving) interceptTask(id, method string, params protocol.Params, from messageSource) bool {
 	if answer := s.protocol.Method(method); answer != nil {
-		s.startAnswer(id, from, func(ctx context.Context, tasks *mcptask.Server) (json.RawMessage, error) {
+		s.startAnswer(id, from, func(ctx context.Context, tasks *taskserver.Backend) (json.RawMessage, error) {
 			return answer(ctx, tasks, s.caller(), params)
 		})
 		return true
@@ -227,7 +228,7 @@ func (s *receiving) interceptTask(id, method string, params protocol.Params, fro
 	if _, declared := s.kinds[method]; !declared || !s.protocol.Asks(params) {
 		return false
 	}
-	s.startAnswer(id, from, func(ctx context.Context, tasks *mcptask.Server) (json.RawMessage, error) {
+	s.startAnswer(id, from, func(ctx context.Context, tasks *taskserver.Backend) (json.RawMessage, error) {
 		return s.createTask(ctx, tasks, id, method, params)
 	})
 	return true
@@ -277,13 +278,13 @@ func isValidID(id json.RawMessage) bool {
 	return id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9'
 }
 
-func (s *receiving) caller() mcptask.Caller {
-	return mcptask.Caller{Principal: s.principal, Revision: s.protocol.Revision()}
+func (s *receiving) caller() taskserver.Caller {
+	return taskserver.Caller{Principal: s.principal, Revision: s.protocol.Revision()}
 }
 
 // createTask makes a task of a request. If the server's stream is resumed, the request may come
 // again. It then gets the same task.
-func (s *receiving) createTask(ctx context.Context, tasks *mcptask.Server, id, method string, params protocol.Params) (json.RawMessage, error) {
+func (s *receiving) createTask(ctx context.Context, tasks *taskserver.Backend, id, method string, params protocol.Params) (json.RawMessage, error) {
 	tool, _ := tasks.Tool(toolName(method))
 	call, err := s.protocol.Negotiate(tool, false, params)
 	if err != nil {
@@ -318,7 +319,7 @@ func (s *receiving) createTask(ctx context.Context, tasks *mcptask.Server, id, m
 
 // startAnswer answers a request in a goroutine, so that the stream can be read on. It ignores a
 // repeat of a request that is under way.
-func (s *receiving) startAnswer(id string, from messageSource, work func(context.Context, *mcptask.Server) (json.RawMessage, error)) {
+func (s *receiving) startAnswer(id string, from messageSource, work func(context.Context, *taskserver.Backend) (json.RawMessage, error)) {
 	ctx, again, full := s.beginAnswer(id)
 	switch {
 	case again:
@@ -358,7 +359,7 @@ func (s *receiving) releaseSlot() {
 }
 
 // reply does the work of a request and sends the result, unless the request was cancelled.
-func (s *receiving) reply(ctx context.Context, id string, from messageSource, work func(context.Context, *mcptask.Server) (json.RawMessage, error)) {
+func (s *receiving) reply(ctx context.Context, id string, from messageSource, work func(context.Context, *taskserver.Backend) (json.RawMessage, error)) {
 	defer s.releaseSlot()
 	result, err := s.runWork(ctx, work)
 	gone := ctx.Err() != nil
@@ -369,14 +370,14 @@ func (s *receiving) reply(ctx context.Context, id string, from messageSource, wo
 }
 
 // runWork does the work of a request. A panic fails only this request.
-func (s *receiving) runWork(ctx context.Context, work func(context.Context, *mcptask.Server) (json.RawMessage, error)) (result json.RawMessage, err error) {
+func (s *receiving) runWork(ctx context.Context, work func(context.Context, *taskserver.Backend) (json.RawMessage, error)) (result json.RawMessage, err error) {
 	defer guard.Then(s.logger, "a request of the server's", func() { err = errors.New("gosdk: the request panicked") })
 	tasks, err := s.openServer()
 	if err != nil {
 		s.logger.Error("the server's requests cannot run as tasks", "error", err)
 		return nil, err
 	}
-	return work(ctx, tasks)
+	return work(ctx, tasks.Backend())
 }
 
 // sendResponse sends the response to a request.

@@ -13,12 +13,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -27,7 +30,7 @@ func TestQuestionsAsTasks(t *testing.T) {
 	t.Parallel()
 	for name, connect := range map[string]func(*testing.T, gosdk.ClientOptions) (mcptask.Conn, error){
 		"http": func(t *testing.T, o gosdk.ClientOptions) (mcptask.Conn, error) {
-			url, _ := wiretest.Serve(t, mcptask.Options{})
+			url, _ := wiretest.Serve(t, taskserver.Options{})
 			return gosdk.Connect(t.Context(), url, o)
 		},
 		"stdio": func(t *testing.T, o gosdk.ClientOptions) (mcptask.Conn, error) {
@@ -40,7 +43,7 @@ func TestQuestionsAsTasks(t *testing.T) {
 			asked, ended := make(chan string, 10), make(chan error, 10)
 			conn, err := connect(t, gosdk.ClientOptions{
 				Revision: wiretest.LegacyRevision,
-				Tasks:    mcptask.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))},
+				Tasks:    taskserver.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))},
 				Answer: pipeline.AnswerApproval(func(ctx context.Context, q mcptask.Question) (pipeline.Approval, error) {
 					asked <- q.TaskID
 					if len(asked) < 3 {
@@ -111,7 +114,7 @@ func TestRequestsAsTasks(t *testing.T) {
 		logs := &wiretest.SafeBuffer{}
 		conn := dial(t, wiretest.ServeAsk(t, wiretest.Setup{}), gosdk.ClientOptions{
 			Revision: wiretest.LegacyRevision,
-			Tasks:    mcptask.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))},
+			Tasks:    taskserver.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))},
 			Sample: func(_ context.Context, r mcptask.SampleRequest) (*mcptask.SampleResult, error) {
 				return &mcptask.SampleResult{Role: "assistant", Model: "m", Content: r.Messages[0].Content}, nil
 			},
@@ -165,7 +168,7 @@ func checkClientAnswersRelated(t *testing.T, revision string) {
 				}
 				if json.Unmarshal(body, &m) == nil && m.Method == "" && m.Result != nil && m.Result.TaskID == "" {
 					mu.Lock()
-					related = append(related, m.Result.Meta[mcptask.MetaRelatedTask].TaskID)
+					related = append(related, m.Result.Meta[spec.MetaRelatedTask].TaskID)
 					mu.Unlock()
 				}
 			}

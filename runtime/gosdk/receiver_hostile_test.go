@@ -13,6 +13,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // The client handles a request once, even if it comes again after a stream was resumed.
@@ -121,7 +122,7 @@ func (authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 // Close ends the prompts and everything that waits for them. In a store that outlives the client, their tasks stay as
 // they were.
 func TestReceiverCloses(t *testing.T) {
-	eachWay(t, func(o *ClientOptions) { o.Tasks.Store = mcptask.NewMemoryStore() }, func(t *testing.T, a *inquirer) {
+	eachWay(t, func(o *ClientOptions) { o.Tasks.Store = taskstore.NewMemory() }, func(t *testing.T, a *inquirer) {
 		var ids []string
 		for range 20 {
 			ids = append(ids, a.create("wait"))

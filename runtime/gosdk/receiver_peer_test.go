@@ -21,6 +21,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -558,7 +559,7 @@ func (p *person) answer(ctx context.Context, question string) (string, error) {
 func (p *person) options() ClientOptions {
 	spec := mcptask.InputSpec{Name: "Note", Message: "?", Schema: noteSchema}
 	return ClientOptions{
-		Tasks: mcptask.Options{Drain: 5 * time.Second, Logger: slog.New(slog.DiscardHandler)},
+		Tasks: taskserver.Options{Drain: 5 * time.Second, Logger: slog.New(slog.DiscardHandler)},
 		Answer: mcptask.Answer(spec, func(ctx context.Context, q mcptask.Question) (note, error) {
 			text, err := p.answer(ctx, q.Message)
 			return note{text}, err

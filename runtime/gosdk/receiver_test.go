@@ -10,6 +10,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -249,7 +250,7 @@ func TestReceiverLists(t *testing.T) {
 
 func checkReceiverLists(t *testing.T, a *inquirer) {
 	made := map[string]bool{}
-	for i := range 2*mcptask.PageSize + 5 {
+	for i := range 2*taskserver.PageSize + 5 {
 		made[a.create([]string{"now", "decline", "fail"}[i%3])] = true
 	}
 	pages, cursor := 0, ""

@@ -10,8 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // sdkServer has the facts about an SDK server that has tools of tasks. Its pointer to the server is weak. It is safe for
@@ -72,7 +72,7 @@ func (s *sdkSession) admits(r *http.Request) bool {
 }
 
 // findSDKServer returns the sdkServer of an SDK server. It returns nil if the server has no tools of tasks.
-func findSDKServer(tasks *mcptask.Server, server *mcp.Server) *sdkServer {
+func findSDKServer(tasks *taskserver.Backend, server *mcp.Server) *sdkServer {
 	found, _ := sdkServersOf(tasks).Load(weak.Make(server))
 	sdk, _ := found.(*sdkServer)
 	return sdk

@@ -15,13 +15,14 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // newServer returns a server of tasks and its SDK server, which live until the test ends.
-func newServer(t testing.TB, options mcptask.Options, services ...mcptask.Tools) (tasks *mcptask.Server, sdk *mcp.Server) {
+func newServer(t testing.TB, options taskserver.Options, services ...mcptask.Tools) (tasks *taskserver.Server, sdk *mcp.Server) {
 	t.Helper()
-	tasks, err := mcptask.NewServer(options, services...)
+	tasks, err := taskserver.New(options, services...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +38,7 @@ func newServer(t testing.TB, options mcptask.Options, services ...mcptask.Tools)
 
 // serveHTTP serves an SDK server in memory. It checks each message against the schema of the revision that sessions
 // speak.
-func serveHTTP(t testing.TB, revision string, tasks *mcptask.Server, sdk *mcp.Server) (url string) {
+func serveHTTP(t testing.TB, revision string, tasks *taskserver.Server, sdk *mcp.Server) (url string) {
 	t.Helper()
 	handler := gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)
 	server := memnet.NewServer(wirecheck.RevisionHandler(t, revision, handler), nil)
@@ -50,7 +51,7 @@ func serveHTTP(t testing.TB, revision string, tasks *mcptask.Server, sdk *mcp.Se
 
 // servePipes serves one session on pipes, and checks it as serveHTTP does. kill closes the pipes as the end of a
 // process does.
-func servePipes(t *testing.T, revision string, tasks *mcptask.Server, sdk *mcp.Server) (wire mcp.Transport, kill func()) {
+func servePipes(t *testing.T, revision string, tasks *taskserver.Server, sdk *mcp.Server) (wire mcp.Transport, kill func()) {
 	t.Helper()
 	fromClient, toServer := io.Pipe()
 	fromServer, toClient := io.Pipe()
@@ -70,7 +71,7 @@ func servePipes(t *testing.T, revision string, tasks *mcptask.Server, sdk *mcp.S
 
 // eachServedWay runs a test with a server over HTTP and over pipes, in fake time. connect opens a connection in the
 // revision, and the test may call it several times.
-func eachServedWay(t *testing.T, revision string, options mcptask.Options, service mcptask.Tools,
+func eachServedWay(t *testing.T, revision string, options taskserver.Options, service mcptask.Tools,
 	test func(t *testing.T, connect func(gosdk.ClientOptions) mcptask.Conn)) {
 	t.Helper()
 	sessions := wirecheck.Legacy

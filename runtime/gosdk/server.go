@@ -24,6 +24,8 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // AddTools adds the tools of tasks to an SDK server, and the fallback tools of services that have
@@ -33,15 +35,15 @@ import (
 // AddTools also adds receiving middleware. Middleware that is added later runs outside of it and
 // sees tasks as results of a custom type, so add yours before. Add sending middleware after: messages
 // of a call may go on a session of their own, which only middleware that is added before sees.
-func AddTools(server *mcp.Server, tasks *mcptask.Server) {
-	sdk := attachMiddleware(server, tasks)
-	for _, spec := range gateway.Tools(tasks) {
-		sdk.addTool(server, tasks, spec)
+func AddTools(server *mcp.Server, tasks *taskserver.Server) {
+	sdk := attachMiddleware(server, tasks.Backend())
+	for _, spec := range gateway.Tools(tasks.Backend()) {
+		sdk.addTool(server, tasks.Backend(), spec)
 	}
 }
 
 // attachMiddleware adds the middleware, once for each SDK server.
-func attachMiddleware(server *mcp.Server, tasks *mcptask.Server) *sdkServer {
+func attachMiddleware(server *mcp.Server, tasks *taskserver.Backend) *sdkServer {
 	all := sdkServersOf(tasks)
 	key := weak.Make(server)
 	loaded, attached := all.LoadOrStore(key, &sdkServer{server: key})
@@ -62,7 +64,7 @@ func attachMiddleware(server *mcp.Server, tasks *mcptask.Server) *sdkServer {
 }
 
 // sdkServersOf returns the SDK servers that have the middleware of tasks: an sdkServer by a weak pointer to its server.
-func sdkServersOf(tasks *mcptask.Server) *sync.Map {
+func sdkServersOf(tasks *taskserver.Backend) *sync.Map {
 	return tasks.Attached(attachedKey{}, func() any { return new(sync.Map) }).(*sync.Map)
 }
 
@@ -70,7 +72,7 @@ func sdkServersOf(tasks *mcptask.Server) *sync.Map {
 type attachedKey struct{}
 
 // addTool adds one tool of tasks to the SDK server.
-func (s *sdkServer) addTool(server *mcp.Server, tasks *mcptask.Server, spec mcptask.ToolSpec) {
+func (s *sdkServer) addTool(server *mcp.Server, tasks *taskserver.Backend, spec mcptask.ToolSpec) {
 	if strings.Contains(spec.InputSchema, "x-mcp-header") {
 		s.annotated.Store(spec.Name, nil)
 	}
@@ -107,7 +109,7 @@ type flight struct {
 
 // newMiddleware returns the middleware that takes the flow of a request, and encodes results that
 // the SDK's types cannot express.
-func newMiddleware(tasks *mcptask.Server, sdk *sdkServer) mcp.Middleware {
+func newMiddleware(tasks *taskserver.Backend, sdk *sdkServer) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			flow := takeFlow(tasks, req)
@@ -144,7 +146,7 @@ func newMiddleware(tasks *mcptask.Server, sdk *sdkServer) mcp.Middleware {
 }
 
 // takeFlow finds the request's flow by the token that the gateway has set.
-func takeFlow(tasks *mcptask.Server, req mcp.Request) *gateway.Flow {
+func takeFlow(tasks *taskserver.Backend, req mcp.Request) *gateway.Flow {
 	if extra := req.GetExtra(); extra != nil && extra.Header != nil {
 		if token := extra.Header.Get(gateway.FlowHeader); token != "" {
 			return gateway.TakeFlow(tasks, token)
@@ -166,23 +168,23 @@ func takeFlow(tasks *mcptask.Server, req mcp.Request) *gateway.Flow {
 
 // cancelAbandoned cancels the task of a call that middleware has answered itself, because its
 // client never learns of the task. It does not wait for a task that is still to come.
-func cancelAbandoned(ctx context.Context, tasks *mcptask.Server, flow *gateway.Flow) {
+func cancelAbandoned(ctx context.Context, tasks *taskserver.Backend, flow *gateway.Flow) {
 	if flow.Call.IdempotencyKey != "" {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	flow.Leave(func(reply mcptask.CallReply) {
+	flow.Leave(func(reply taskserver.CallReply) {
 		if reply.Task == nil {
 			return
 		}
 		if _, _, err := tasks.Cancel(ctx, flow.Caller, reply.Task.ID); err != nil {
-			tasks.Logger().Warn("abandoned task not cancelled", "task", mcptask.LogID(flow.Caller.Principal, reply.Task.ID), "error", err)
+			tasks.Logger().Warn("abandoned task not cancelled", "task", taskstore.LogID(flow.Caller.Principal, reply.Task.ID), "error", err)
 		}
 	})
 }
 
 // taskTools is the handler of the tools of tasks in the SDK.
-type taskTools struct{ tasks *mcptask.Server }
+type taskTools struct{ tasks *taskserver.Backend }
 
 // call runs a task tool for the SDK.
 func (t taskTools) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -203,9 +205,9 @@ func (t taskTools) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 		return nil, toSDKError(err)
 	case reply.Outcome == nil: // newMiddleware encodes the task
 		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
-	case reply.Outcome.Kind == mcptask.OutcomeError:
+	case reply.Outcome.Kind == taskstore.OutcomeError:
 		return nil, toSDKError(reply.Outcome.Error)
-	case reply.Outcome.Kind == mcptask.OutcomeCancelled:
+	case reply.Outcome.Kind == taskstore.OutcomeCancelled:
 		return nil, toSDKError(mcptask.Errorf(mcptask.CodeInternalError, "the call was cancelled"))
 	}
 	result, err := decodeToolResult(reply.Outcome.Result)
@@ -222,7 +224,7 @@ func (t taskTools) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 // newProgressFunc returns a function that sends the progress of a call. For a plain call it uses
 // the call's own stream. For a task it uses the session's standalone stream, because the call's
 // stream is closed by then. Progress of a task carries its ID (C-61, C-67).
-func newProgressFunc(ctx context.Context, session *mcp.ServerSession, flow *gateway.Flow, token any) mcptask.ProgressFunc {
+func newProgressFunc(ctx context.Context, session *mcp.ServerSession, flow *gateway.Flow, token any) taskserver.ProgressFunc {
 	return func(taskID string, done, total float64, message string) {
 		params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: done, Total: total, Message: message}
 		send := ctx
@@ -241,8 +243,8 @@ func newProgressFunc(ctx context.Context, session *mcp.ServerSession, flow *gate
 }
 
 // newAsker returns a function that asks on the stream of an open call (2025-11-25).
-func newAsker(session *mcp.ServerSession) func(context.Context, mcptask.Input) (json.RawMessage, error) {
-	return func(ctx context.Context, in mcptask.Input) (json.RawMessage, error) {
+func newAsker(session *mcp.ServerSession) func(context.Context, mcptask.Request) (json.RawMessage, error) {
+	return func(ctx context.Context, in mcptask.Request) (json.RawMessage, error) {
 		var response mcp.Result
 		var err error
 		ctx = context.WithValue(ctx, responseKey{}, &response)

@@ -8,14 +8,14 @@ import (
 	"net/http"
 	"sync/atomic"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // Shutdown stops a server in an order that loses no answer:
 //
-//  1. It closes tasks, as [mcptask.Server.Close] does. New calls of task tools are refused. The
+//  1. It closes tasks, as [taskserver.Server.Close] does. New calls of task tools are refused. The
 //     contexts of handlers end, and handlers have Options.Drain to return. Requests that wait for a
 //     task are answered, and subscriptions end.
 //  2. It ends the streams that the clients of NewHandler keep open, and shuts the HTTP server down.
@@ -31,8 +31,8 @@ import (
 //
 // A second call for the same tasks waits for the first, at most until its own context ends, and
 // returns the same error.
-func Shutdown(ctx context.Context, server *http.Server, tasks *mcptask.Server, others ...io.Closer) error {
-	one := tasks.Attached(shutdownKey{}, func() any { return &shutdown{done: make(chan struct{})} }).(*shutdown)
+func Shutdown(ctx context.Context, server *http.Server, tasks *taskserver.Server, others ...io.Closer) error {
+	one := tasks.Backend().Attached(shutdownKey{}, func() any { return &shutdown{done: make(chan struct{})} }).(*shutdown)
 	if one.begun.CompareAndSwap(false, true) {
 		defer close(one.done)
 		one.err = runShutdown(ctx, server, tasks, others)
@@ -55,10 +55,10 @@ type shutdown struct {
 	err   error
 }
 
-func runShutdown(ctx context.Context, server *http.Server, tasks *mcptask.Server, others []io.Closer) error {
+func runShutdown(ctx context.Context, server *http.Server, tasks *taskserver.Server, others []io.Closer) error {
 	closed := make(chan error, 1)
 	go func() {
-		defer guard.Then(tasks.Logger(), "closing the server", func() {
+		defer guard.Then(tasks.Backend().Logger(), "closing the server", func() {
 			closed <- errors.New("gosdk: the server did not close: see its log")
 		})
 		closed <- tasks.Close()
@@ -72,13 +72,13 @@ func runShutdown(ctx context.Context, server *http.Server, tasks *mcptask.Server
 	case <-ctx.Done():
 		faults = append(faults, fmt.Errorf("gosdk: handlers still run: %w", ctx.Err()))
 	}
-	gateway.StopStreams(tasks)
+	gateway.StopStreams(tasks.Backend())
 	if server != nil {
 		if err := server.Shutdown(ctx); err != nil {
 			faults = append(faults, fmt.Errorf("gosdk: requests were cut off: %w", err), server.Close())
 		}
 	}
-	gateway.StopSessions(tasks)
+	gateway.StopSessions(tasks.Backend())
 	if drained { // else handlers still use them
 		for _, other := range others {
 			faults = append(faults, other.Close())

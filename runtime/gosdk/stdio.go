@@ -7,8 +7,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // Local is the principal of a client on standard input and output, unless the server's options say
@@ -23,13 +23,13 @@ const Local = "local"
 // The session has standard output for itself: what the program and its children print meanwhile goes to
 // standard error. (On Windows that holds for what is written to os.Stdout after the session has
 // begun.) The session ends with standard input.
-func StdioTransport(tasks *mcptask.Server) mcp.Transport {
-	return &pipeTransport{tasks: tasks, in: os.Stdin}
+func StdioTransport(tasks *taskserver.Server) mcp.Transport {
+	return &pipeTransport{tasks: tasks.Backend(), in: os.Stdin}
 }
 
 // pipeTransport is an mcp.Transport behind a gateway.
 type pipeTransport struct {
-	tasks *mcptask.Server
+	tasks *taskserver.Backend
 	in    io.Reader
 	out   io.Writer // nil means standard output
 }

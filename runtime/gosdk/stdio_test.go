@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
@@ -177,7 +179,7 @@ func TestStdioLiteral20260728(t *testing.T) {
 	defer func() { _ = p.Close(); _ = p.Wait() }()
 	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
 	p.Say(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{%s}}`, meta)
-	if wiretest.Dig(t, p.Response(1), "result", "capabilities", "extensions", mcptask.ExtensionTasks) == nil {
+	if wiretest.Dig(t, p.Response(1), "result", "capabilities", "extensions", spec.ExtensionTasks) == nil {
 		t.Error("the extension is not declared")
 	}
 	p.Say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"deploy_service","arguments":{"service":"api","environment":"production"},%s}}`, meta)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -72,10 +74,10 @@ type hearKey struct{}
 // requestMeta returns what the SDK puts into the _meta of each request.
 func (c *conn) requestMeta(revision string) map[string]any {
 	capabilities := c.answerCapabilities()
-	capabilities["extensions"] = map[string]any{mcptask.ExtensionTasks: struct{}{}}
+	capabilities["extensions"] = map[string]any{spec.ExtensionTasks: struct{}{}}
 	return map[string]any{
-		mcp.MetaKeyProtocolVersion:     revision,
-		mcp.MetaKeyClientInfo:          c.options.Implementation,
-		mcptask.MetaClientCapabilities: capabilities,
+		mcp.MetaKeyProtocolVersion:  revision,
+		mcp.MetaKeyClientInfo:       c.options.Implementation,
+		spec.MetaClientCapabilities: capabilities,
 	}
 }

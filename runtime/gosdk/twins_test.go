@@ -24,6 +24,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -223,7 +224,7 @@ func normalize(message string) string {
 func newTwins(t *testing.T, revision string, inJSON bool, s wiretest.Setup) []twin {
 	t.Helper()
 	var twins []twin
-	for _, newHandler := range []func(*mcptask.Server, func(*http.Request) *mcp.Server, *mcp.StreamableHTTPOptions) http.Handler{gosdk.NewHandler, gosdk.NewSDKHandler} {
+	for _, newHandler := range []func(*taskserver.Server, func(*http.Request) *mcp.Server, *mcp.StreamableHTTPOptions) http.Handler{gosdk.NewHandler, gosdk.NewSDKHandler} {
 		seen, bySDK := new(atomic.Int32), new(atomic.Int32)
 		own := s
 		own.NewHandler, own.HTTP, own.Panics = newHandler, wiretest.HTTPOptions(inJSON), true
@@ -419,7 +420,7 @@ func TestTwinsWithMiddleware(t *testing.T) {
 func TestToolsByServer(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		tasks, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.NoPollLimits}, wiretest.ExtraTools())
+		tasks, err := taskserver.New(taskserver.Options{Limits: wiretest.NoPollLimits}, wiretest.ExtraTools())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -499,7 +500,7 @@ func (w withServer) CloseIdleConnections() {
 func TestCallOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Principal: everybody}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: taskserver.Options{Principal: everybody}})
 		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "alice")
 		p.Create("ponder", nil)
 		p.Token = "mallory"

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
@@ -296,7 +298,7 @@ func (w *watches) recordEnd(s *subscription, err error) {
 	switch {
 	case errors.Is(err, errUnneeded):
 	case errors.Is(err, errNoSubscriptions),
-		errors.As(err, &wire) && (wire.Code == mcptask.CodeMethodNotFound || wire.Code == mcptask.CodeMissingClientCapability):
+		errors.As(err, &wire) && (wire.Code == mcptask.CodeMethodNotFound || wire.Code == spec.CodeMissingClientCapability):
 		w.off = true
 	default:
 		if w.failures++; s.live != nil && time.Since(s.began) >= provenAfter {

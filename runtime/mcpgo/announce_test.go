@@ -11,6 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -20,7 +21,7 @@ func TestAnnounced(t *testing.T) {
 	rules.Covers(t, "A-06", "A-08")
 	tools := pipeline.CITools(wiretest.CI{})
 	tools.Capabilities = mcptask.Declared() // as if it were generated for the proposal
-	tasks, s := newServer(t, mcptask.Options{Revisions: []string{mcptask.RevisionSEP1686}}, tools)
+	tasks, s := newServer(t, taskserver.Options{Revisions: []string{mcptask.RevisionSEP1686}}, tools)
 	url := serve(t, tasks, s)
 
 	headers := map[string]string{"Content-Type": "application/json"}

@@ -12,7 +12,7 @@
 //   - mcp-go does not report the end of a session. The gateway forgets a session when the client
 //     deletes it, or after Options.SessionTimeout.
 //
-// With a store on SQLite or PostgreSQL, or with mcptask.Options.SessionKey, any replica serves any
+// With a store on SQLite or PostgreSQL, or with taskserver.Options.SessionKey, any replica serves any
 // session, and a restart does not end it, as with gosdk. mcp-go sees an initialize in each process
 // that serves the session.
 //
@@ -31,13 +31,14 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // AddTools registers the tools of tasks and the fallback tools of its services with an mcp-go
 // server, so that the server lists them. A call that does not come through NewHandler fails,
 // because its caller is unknown.
-func AddTools(s *server.MCPServer, tasks *mcptask.Server) {
-	for _, spec := range gateway.Tools(tasks) {
+func AddTools(s *server.MCPServer, tasks *taskserver.Server) {
+	for _, spec := range gateway.Tools(tasks.Backend()) {
 		s.AddTool(convertTool(spec), func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return nil, mcptask.Errorf(mcptask.CodeInternalError, "the tool %q can be called only through the task gateway", req.Params.Name)
 		})
@@ -61,7 +62,7 @@ func convertTool(spec mcptask.ToolSpec) mcp.Tool {
 type Options struct {
 	// Principal returns the owner of a request. "" means anonymous, and an error refuses the
 	// request. The options of tasks take precedence. A nil Principal makes every caller anonymous.
-	// While a stream is open, Principal is called again, as [mcptask.Options.Principal] is: return an
+	// While a stream is open, Principal is called again, as [taskserver.Options.Principal] is: return an
 	// error once the token has expired.
 	Principal func(context.Context) (string, error)
 	// SessionTimeout ends a session after this time without a request or an open stream. 0 means
@@ -69,19 +70,19 @@ type Options struct {
 	SessionTimeout time.Duration
 }
 
-// AllowOrigins lets the pages of [mcptask.Options.AllowedOrigins] call a handler in front of
+// AllowOrigins lets the pages of [taskserver.Options.AllowedOrigins] call a handler in front of
 // NewHandler's, such as one that checks tokens. It answers preflights, and lets the pages read
 // refusals. NewHandler's handler alone needs no AllowOrigins.
-func AllowOrigins(tasks *mcptask.Server, next http.Handler) http.Handler {
-	return gateway.AllowOrigins(tasks, next)
+func AllowOrigins(tasks *taskserver.Server, next http.Handler) http.Handler {
+	return gateway.AllowOrigins(tasks.Backend(), next)
 }
 
 // NewHandler adds tasks to an mcp-go server over streamable HTTP, in 2025-11-25 and 2026-07-28 at
 // the same URL. inner must serve the server that AddTools was called on, and keep sessions
 // (server.WithStateful(true)).
-func NewHandler(tasks *mcptask.Server, inner *server.StreamableHTTPServer, options Options) http.Handler {
+func NewHandler(tasks *taskserver.Server, inner *server.StreamableHTTPServer, options Options) http.Handler {
 	return gateway.New(gateway.Config{
-		Server: tasks, Stateful: inner, Stateless: inner, Direct: true,
+		Server: tasks.Backend(), Stateful: inner, Stateless: inner, Direct: true,
 		Principal: options.Principal, SessionTimeout: options.SessionTimeout,
 	})
 }

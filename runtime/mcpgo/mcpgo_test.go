@@ -20,13 +20,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcpgo"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // newServer returns an mcp-go server with the tools of tasks, until the test ends.
-func newServer(t *testing.T, options mcptask.Options, tools mcptask.Tools) (*mcptask.Server, *server.MCPServer) {
+func newServer(t *testing.T, options taskserver.Options, tools mcptask.Tools) (*taskserver.Server, *server.MCPServer) {
 	t.Helper()
-	tasks, err := mcptask.NewServer(options, tools)
+	tasks, err := taskserver.New(options, tools)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +40,7 @@ func newServer(t *testing.T, options mcptask.Options, tools mcptask.Tools) (*mcp
 
 // serve serves tasks in front of an mcp-go server, or that server alone if tasks is nil. Each
 // message has to fit its schema.
-func serve(t *testing.T, tasks *mcptask.Server, s *server.MCPServer) (url string) {
+func serve(t *testing.T, tasks *taskserver.Server, s *server.MCPServer) (url string) {
 	t.Helper()
 	inner := server.NewStreamableHTTPServer(s, server.WithStateful(true))
 	var handler http.Handler = inner
@@ -85,7 +87,7 @@ func post(t *testing.T, method, url, body string, headers map[string]string) *ht
 }
 
 func TestTasksInFrontOfMCPGo(t *testing.T) {
-	tasks, s := newServer(t, mcptask.Options{}, pipeline.CITools(wiretest.CI{}))
+	tasks, s := newServer(t, taskserver.Options{}, pipeline.CITools(wiretest.CI{}))
 	s.AddTool(mcp.NewTool("own"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultText("the server's own tool"), nil
 	})
@@ -138,7 +140,7 @@ func TestTasksInFrontOfMCPGo(t *testing.T) {
 // A plain call asks by its answer in 2026-07-28. In 2025-11-25 mcp-go has no stream for its question, and it goes on by
 // the fallback tools.
 func TestFallback(t *testing.T) {
-	tasks, s := newServer(t, mcptask.Options{}, pipeline.CITools(wiretest.CI{}))
+	tasks, s := newServer(t, taskserver.Options{}, pipeline.CITools(wiretest.CI{}))
 	url := serve(t, tasks, s)
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 		t.Run(revision, func(t *testing.T) {
@@ -178,7 +180,7 @@ func TestFallback(t *testing.T) {
 }
 
 func TestWithoutTheGateway(t *testing.T) {
-	_, s := newServer(t, mcptask.Options{}, pipeline.CITools(wiretest.CI{}))
+	_, s := newServer(t, taskserver.Options{}, pipeline.CITools(wiretest.CI{}))
 	conn := connect(t, serve(t, nil, s), mcptask.Revision20251125)
 	if _, err := pipeline.NewCIClient(conn).LintFile(t.Context(), pipeline.LintInput{Path: "x"}); err == nil {
 		t.Error("a call that no caller is known of was served")
@@ -187,7 +189,7 @@ func TestWithoutTheGateway(t *testing.T) {
 
 // A subscription to tasks, alone and beside what mcp-go serves.
 func TestListen(t *testing.T) {
-	tasks, s := newServer(t, mcptask.Options{}, pipeline.CITools(wiretest.CI{}))
+	tasks, s := newServer(t, taskserver.Options{}, pipeline.CITools(wiretest.CI{}))
 	url := serve(t, tasks, s)
 	send := func(method, params string) *bufio.Scanner {
 		t.Helper()
@@ -227,9 +229,9 @@ func TestListen(t *testing.T) {
 // TestSessionOnTwoReplicas checks that a second server with the same key serves a session that the
 // first has opened, with mcp-go's own tools and with tasks.
 func TestSessionOnTwoReplicas(t *testing.T) {
-	store := mcptask.NewMemoryStore()
+	store := taskstore.NewMemory()
 	defer func() { _ = store.Close() }()
-	options := mcptask.Options{Store: store, SessionKey: bytes.Repeat([]byte("k"), mcptask.MinSessionKey)}
+	options := taskserver.Options{Store: store, SessionKey: bytes.Repeat([]byte("k"), taskstore.MinSessionKey)}
 	var urls []string
 	for range 2 {
 		tasks, s := newServer(t, options, pipeline.CITools(wiretest.CI{}))
@@ -251,8 +253,8 @@ func TestSessionOnTwoReplicas(t *testing.T) {
 // TestSessionSurvivesRestart checks that a server behind mcp-go serves a session from before its restart, if the store
 // keeps the session key: mcp-go's own tools, tasks, and the session's stream.
 func TestSessionSurvivesRestart(t *testing.T) {
-	options := mcptask.Options{Store: wiretest.NewSessionStore()}
-	start := func() (string, *mcptask.Server) {
+	options := taskserver.Options{Store: wiretest.NewSessionStore()}
+	start := func() (string, *taskserver.Server) {
 		tasks, s := newServer(t, options, pipeline.CITools(wiretest.CI{}))
 		s.AddTool(mcp.NewTool("own"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return mcp.NewToolResultText("the server's own tool"), nil

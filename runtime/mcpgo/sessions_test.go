@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // TestMadeUpSessions checks that mcp-go opens no stream and no session for a GET, a DELETE or a call whose session does
 // not exist.
 func TestMadeUpSessions(t *testing.T) {
-	tasks, s := newServer(t, mcptask.Options{}, pipeline.CITools(wiretest.CI{}))
+	tasks, s := newServer(t, taskserver.Options{}, pipeline.CITools(wiretest.CI{}))
 	p := wiretest.NewUnopenedPeer(t, serve(t, tasks, s), wiretest.LegacyRevision, "", "{}")
 	call := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"lint_file","arguments":{"path":"x"}}}`
 	for method, body := range map[string]string{"GET": "", "DELETE": "", "POST": call} {
@@ -29,7 +29,7 @@ func TestMadeUpSessions(t *testing.T) {
 // TestFurtherStreams checks that each stream of a session but the first counts as a request that waits. mcp-go allows any
 // number of them.
 func TestFurtherStreams(t *testing.T) {
-	tasks, s := newServer(t, mcptask.Options{Limits: mcptask.Limits{Waiting: 2}}, pipeline.CITools(wiretest.CI{}))
+	tasks, s := newServer(t, taskserver.Options{Limits: taskserver.Limits{Waiting: 2}}, pipeline.CITools(wiretest.CI{}))
 	p := wiretest.NewPeer(t, serve(t, tasks, s), wiretest.LegacyRevision, "")
 	open := func(want int) {
 		t.Helper()
@@ -51,7 +51,7 @@ func TestFurtherStreams(t *testing.T) {
 // TestRevisionsTurnedOff checks that mcp-go serves no revision that the options leave out.
 func TestRevisionsTurnedOff(t *testing.T) {
 	only := func(revision string) *wiretest.Peer {
-		tasks, s := newServer(t, mcptask.Options{Revisions: []string{revision}}, pipeline.CITools(wiretest.CI{}))
+		tasks, s := newServer(t, taskserver.Options{Revisions: []string{revision}}, pipeline.CITools(wiretest.CI{}))
 		return wiretest.NewUnopenedPeer(t, serve(t, tasks, s), wiretest.ModernRevision, "", wiretest.TasksExtension)
 	}
 	p := only(wiretest.LegacyRevision)

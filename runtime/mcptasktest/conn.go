@@ -6,6 +6,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // testConn is a client's connection to the server of the same test. It sends a poll only if there
@@ -16,7 +17,7 @@ type testConn struct {
 	mcptask.Conn    // the connection over the wire
 	mcptask.Watcher // the same connection
 
-	tasks     *mcptask.Server
+	tasks     *taskserver.Server
 	principal func(context.Context) (string, error)
 	// spacing is a time between two polls that the server's limits always allow. Polls that come
 	// sooner go over the wire, so that the server counts them.
@@ -36,10 +37,10 @@ type workingPoll struct {
 }
 
 // newTestConn puts a testConn in front of a connection.
-func newTestConn(conn mcptask.Conn, watcher mcptask.Watcher, tasks *mcptask.Server) *testConn {
+func newTestConn(conn mcptask.Conn, watcher mcptask.Watcher, tasks *taskserver.Server) *testConn {
 	return &testConn{
-		Conn: conn, Watcher: watcher, tasks: tasks, principal: tasks.Options().Principal,
-		spacing: time.Second / time.Duration(tasks.Options().Limits.Polls), polls: map[string]workingPoll{},
+		Conn: conn, Watcher: watcher, tasks: tasks, principal: tasks.Backend().Options().Principal,
+		spacing: time.Second / time.Duration(tasks.Backend().Options().Limits.Polls), polls: map[string]workingPoll{},
 	}
 }
 
@@ -83,8 +84,8 @@ func (c *testConn) readVersion(ctx context.Context, taskID string) int64 {
 	if err != nil {
 		return 0
 	}
-	record, err := c.tasks.Peek(taskID)
-	if err != nil || record.Principal != principal || !c.tasks.Now().Before(record.ExpiresAt) {
+	record, err := c.tasks.Backend().Peek(taskID)
+	if err != nil || record.Principal != principal || !c.tasks.Backend().Now().Before(record.ExpiresAt) {
 		return 0
 	}
 	return record.Version

@@ -10,6 +10,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -123,7 +124,7 @@ type callerKey struct{}
 func TestPollsOfAnother(t *testing.T) {
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
 		bubble.Test(t, func(t *testing.T) {
-			options := mcptasktest.Options{Server: mcptask.Options{Principal: func(ctx context.Context) (string, error) {
+			options := mcptasktest.Options{Server: taskserver.Options{Principal: func(ctx context.Context) (string, error) {
 				name, ok := ctx.Value(callerKey{}).(string)
 				if !ok {
 					return mcptasktest.Local, nil

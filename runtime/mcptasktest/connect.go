@@ -15,6 +15,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // Local is the principal of every call in a test.
@@ -36,7 +37,7 @@ type Options struct {
 	// slots, as a client on standard input and output may. Nil Revisions enable the revision of the
 	// test, even one that is off by default. A nil Logger means slog.Default for warnings and errors,
 	// without the warnings that tasks are kept in memory.
-	Server mcptask.Options
+	Server taskserver.Options
 }
 
 // Connect serves tools in this process and connects a client to them in one revision. The messages
@@ -55,7 +56,7 @@ func Connect(t testing.TB, revision string, options Options, tools ...mcptask.To
 	if options.Server.Logger == nil {
 		options.Server.Logger = slog.New(testHandler{slog.Default().Handler()}) //nolint:forbidigo // a server without a logger has this one too
 	}
-	tasks, err := mcptask.NewServer(options.Server, tools...)
+	tasks, err := taskserver.New(options.Server, tools...)
 	if err != nil {
 		t.Fatalf("mcptasktest: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -107,7 +108,7 @@ func TestCallerIsLocal(t *testing.T) {
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
 		bubble.Test(t, func(t *testing.T) {
 			h := holder{principals: make(chan string, slots)}
-			conn := mcptasktest.Connect(wirecheck.TB(t), revision, mcptasktest.Options{Server: mcptask.Options{Concurrency: slots}}, pipeline.CITools(h))
+			conn := mcptasktest.Connect(wirecheck.TB(t), revision, mcptasktest.Options{Server: taskserver.Options{Concurrency: slots}}, pipeline.CITools(h))
 			for range slots {
 				if _, err := pipeline.NewCIClient(conn).StartRunPipeline(t.Context(), pipeline.RunInput{Repository: "https://example.com/shop"}); err != nil {
 					t.Fatal(err)

@@ -13,12 +13,14 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // turnStore lets one of its calls go wrong: the at-th that creates, reads, changes or deletes a task.
 type turnStore struct {
-	mcptask.Store
+	taskstore.Store
 	at   int
 	lose bool // the call is carried out, but its answer is lost
 
@@ -47,19 +49,19 @@ func turned[T any](s *turnStore, name string, do func() (T, error)) (T, error) {
 	return none, errTurn
 }
 
-func (s *turnStore) Create(ctx context.Context, r mcptask.Record, q mcptask.Quota) (mcptask.Record, error) {
-	return turned(s, "Create", func() (mcptask.Record, error) { return s.Store.Create(ctx, r, q) })
+func (s *turnStore) Create(ctx context.Context, r taskstore.Record, q taskstore.Quota) (taskstore.Record, error) {
+	return turned(s, "Create", func() (taskstore.Record, error) { return s.Store.Create(ctx, r, q) })
 }
 
-func (s *turnStore) Get(ctx context.Context, id string) (mcptask.Record, error) {
-	return turned(s, "Get", func() (mcptask.Record, error) { return s.Store.Get(ctx, id) })
+func (s *turnStore) Get(ctx context.Context, id string) (taskstore.Record, error) {
+	return turned(s, "Get", func() (taskstore.Record, error) { return s.Store.Get(ctx, id) })
 }
 
-func (s *turnStore) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
-	return turned(s, "Update", func() (mcptask.Record, error) { return s.Store.Update(ctx, from, to, quota) })
+func (s *turnStore) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+	return turned(s, "Update", func() (taskstore.Record, error) { return s.Store.Update(ctx, from, to, quota) })
 }
 
-func (s *turnStore) Delete(ctx context.Context, r mcptask.Record) error {
+func (s *turnStore) Delete(ctx context.Context, r taskstore.Record) error {
 	_, err := turned(s, "Delete", func() (struct{}, error) { return struct{}{}, s.Store.Delete(ctx, r) })
 	return err
 }
@@ -154,14 +156,14 @@ func TestEachFaultInTurn(t *testing.T) {
 			for _, lose := range []bool{false, true} {
 				t.Run(name+map[bool]string{true: "/lost", false: "/refused"}[lose], func(t *testing.T) {
 					for at := 1; ; at++ {
-						store := &turnStore{Store: mcptask.NewMemoryStore(), at: at, lose: lose}
+						store := &turnStore{Store: taskstore.NewMemory(), at: at, lose: lose}
 						bubble.Test(t, func(t *testing.T) {
 							var asked atomic.Int32
 							options := mcptasktest.Options{Answer: mcptask.Answer(shippedInput, func(context.Context, mcptask.Question) (shipped, error) {
 								asked.Add(1)
 								return shipped{true}, nil
 							})}
-							options.Server = mcptask.Options{Store: store, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+							options.Server = taskserver.Options{Store: store, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 							conn := mcptasktest.Connect(wirecheck.TB(t), revision, options, turnTools())
 							ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 							defer stop()

@@ -11,6 +11,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // TestDefaultLogger checks that a server without a Logger logs warnings, but no advice to use a durable store: neither
@@ -25,7 +26,7 @@ func TestDefaultLogger(t *testing.T) {
 		log.SetFlags(flags)
 	}()
 	bubble.Test(t, func(t *testing.T) {
-		options := mcptasktest.Options{Server: mcptask.Options{Limits: mcptask.Limits{Tasks: 1}}}
+		options := mcptasktest.Options{Server: taskserver.Options{Limits: taskserver.Limits{Tasks: 1}}}
 		conn := mcptasktest.Connect(t, mcptask.Revision20260728, options, pipeline.CITools(ci{}))
 		client := pipeline.NewCIClient(conn)
 		in := pipeline.RunInput{Repository: "https://example.com/shop", Steps: []string{"test"}}

@@ -12,12 +12,13 @@ import (
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // The kinds of questions. They are methods, except kindURL and kindAny.
 const (
 	kindForm  = "elicitation/create"
-	kindURL   = mcptask.CanAskURL
+	kindURL   = taskserver.CanAskURL
 	kindModel = "sampling/createMessage"
 	kindRoots = "roots/list"
 	kindAny   = ""
@@ -156,7 +157,7 @@ func NewTask(t testing.TB, scripts ...Script) *mcptask.Task {
 				s.step, listOr(host.asked, "no step"), s.code)
 		}
 	})
-	return mcptask.NewTask("mcptasktest", Local, 1, host)
+	return mcptask.NewTask(host, mcptask.TaskInfo{ID: "mcptasktest", Principal: Local, Attempt: 1})
 }
 
 // scriptedHost is the mcptask.Host behind NewTask.
@@ -181,7 +182,7 @@ func (h *scriptedHost) Report(_ context.Context, done, total float64, message st
 }
 
 // Ask implements mcptask.Host.
-func (h *scriptedHost) Ask(ctx context.Context, in mcptask.Input) (json.RawMessage, error) {
+func (h *scriptedHost) Ask(ctx context.Context, in mcptask.Request) (json.RawMessage, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -213,7 +214,7 @@ func (h *scriptedHost) Ask(ctx context.Context, in mcptask.Input) (json.RawMessa
 	}
 	invalid := err
 	if err == nil {
-		invalid = mcptask.CheckAnswer(ctx, in, response)
+		invalid = new(mcptask.Checker).Check(ctx, in, response)
 	}
 	if invalid != nil && ctx.Err() == nil {
 		h.report("replace it by an answer that fits", kind, q, "the scripted answer for step %q is invalid: %v", in.Key, invalid)

@@ -22,6 +22,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/origin"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -182,7 +184,7 @@ func countRequests(t *testing.T, told, polled int) {
 		bubble.Run(t, name, func(t *testing.T) {
 			n, tb := tc.n, &between{TB: wirecheck.TB(t), listen: tc.listen}
 			var log locked
-			conn := mcptasktest.Connect(tb, tc.revision, mcptasktest.Options{Server: mcptask.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Concurrency: n}}, napping(time.Second))
+			conn := mcptasktest.Connect(tb, tc.revision, mcptasktest.Options{Server: taskserver.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Concurrency: n}}, napping(time.Second))
 			var calls []*mcptask.Call[string]
 			for range n {
 				calls = append(calls, startNap(t, conn, work))
@@ -305,7 +307,7 @@ func (s *switched) WrapHandler(next http.Handler) http.Handler {
 }
 
 // to continues with another server.
-func (s *switched) to(tasks *mcptask.Server) {
+func (s *switched) to(tasks *taskserver.Server) {
 	s.Helper()
 	sdk := mcp.NewServer(&mcp.Implementation{Name: "next", Version: "1"}, nil)
 	gosdk.AddTools(sdk, tasks)
@@ -322,15 +324,15 @@ func TestRestarts(t *testing.T) {
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
 		for name, stays := range map[string]bool{"the store stays": true, "the store is lost": false} {
 			bubble.Run(t, name, func(t *testing.T) {
-				stores := []mcptask.Store{mcptask.NewMemoryStore(), mcptask.NewMemoryStore()}
+				stores := []taskstore.Store{taskstore.NewMemory(), taskstore.NewMemory()}
 				if stays {
 					stores[1] = stores[0]
 				}
-				first, err := mcptask.NewServer(mcptask.Options{Store: stores[0], Principal: local}, napping(time.Second))
+				first, err := taskserver.New(taskserver.Options{Store: stores[0], Principal: local}, napping(time.Second))
 				if err != nil {
 					t.Fatal(err)
 				}
-				second, err := mcptask.NewServer(mcptask.Options{Store: stores[1], Principal: local}, napping(time.Second))
+				second, err := taskserver.New(taskserver.Options{Store: stores[1], Principal: local}, napping(time.Second))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -8,20 +8,20 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/oteltask"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // BenchmarkHooks polls a task, and makes tasks that end at once and gets their results, with hooks of OpenTelemetry. The
 // traces and metrics are made and thrown away. Its floor is the same without hooks.
 func BenchmarkHooks(b *testing.B) {
 	hooked := wiretest.Unlimited()
-	hooked.Hooks = []mcptask.Hooks{oteltask.Hooks(
+	hooked.Hooks = []taskserver.Hooks{oteltask.Hooks(
 		oteltask.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithBatcher(discard{}))),
 		oteltask.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))))}
 	b.Run("poll", func(b *testing.B) {
-		poll := func(options mcptask.Options) wiretest.Posts {
+		poll := func(options taskserver.Options) wiretest.Posts {
 			url := wiretest.ServeUnchecked(b, options)
 			id := wiretest.CreateModern(b, url)
 			return wiretest.NewPosts(url, wiretest.ModernHeaders("tasks/get", id), wiretest.ModernBody("tasks/get", fmt.Sprintf(`"taskId":%q`, id)))
@@ -29,7 +29,7 @@ func BenchmarkHooks(b *testing.B) {
 		wiretest.Beside(b, poll(hooked), 1, poll(wiretest.Unlimited()))
 	})
 	b.Run("life", func(b *testing.B) {
-		create := func(options mcptask.Options) wiretest.Life {
+		create := func(options taskserver.Options) wiretest.Life {
 			url := wiretest.ServeUnchecked(b, options)
 			return wiretest.Life{
 				Create: wiretest.NewPosts(url, wiretest.ModernHeaders("tools/call", "run_pipeline"), wiretest.ModernBody("tools/call", wiretest.CreateParams)),

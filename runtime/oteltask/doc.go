@@ -1,9 +1,9 @@
-// Package oteltask makes OpenTelemetry traces, metrics and log attributes of what servers and clients of package mcptask
+// Package oteltask makes OpenTelemetry traces, metrics and log attributes of what servers and clients
 // do. docs/reference/telemetry.md lists the spans, the metrics and their attributes.
 //
 //	hooks := oteltask.Hooks(oteltask.WithTracerProvider(tracers), oteltask.WithMeterProvider(meters))
-//	server, err := mcptask.NewServer(mcptask.Options{Hooks: []mcptask.Hooks{hooks}}, services...)
-//	conn, err := gosdk.Connect(ctx, url, gosdk.ClientOptions{Hooks: []mcptask.Hooks{hooks}})
+//	server, err := taskserver.New(taskserver.Options{Hooks: []taskserver.Hooks{hooks}}, services...)
+//	conn, err := gosdk.Connect(ctx, url, gosdk.ClientOptions{Hooks: []taskserver.Hooks{hooks}})
 //
 // Spans and metrics follow the semantic conventions for MCP where these have names. The conventions are in development,
 // so names may change with a version of this package.

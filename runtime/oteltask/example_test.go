@@ -14,6 +14,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/oteltask"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // A server's spans, metrics and log records go to the providers of the program.
@@ -24,14 +25,14 @@ func ExampleHooks() {
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(metrics))
 
 	hooks := oteltask.Hooks(oteltask.WithTracerProvider(tracers), oteltask.WithMeterProvider(meters))
-	tasks, err := mcptask.NewServer(mcptask.Options{
-		Hooks:  []mcptask.Hooks{hooks},
+	tasks, err := taskserver.New(taskserver.Options{
+		Hooks:  []taskserver.Hooks{hooks},
 		Logger: slog.New(oteltask.LogHandler(slog.NewTextHandler(os.Stderr, nil))),
 	}, greetTools())
 	if err != nil {
 		log.Fatal(err)
 	}
-	reply, err := tasks.Call(ctx, mcptask.Caller{Principal: "alice", Revision: mcptask.Revision20260728}, "greet", nil, mcptask.CallRequest{Mode: mcptask.ModeTask})
+	reply, err := tasks.Backend().Call(ctx, taskserver.Caller{Principal: "alice", Revision: mcptask.Revision20260728}, "greet", nil, taskserver.CallRequest{Mode: taskserver.ModeTask})
 	if err != nil {
 		log.Fatal(err)
 	}

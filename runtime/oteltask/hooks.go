@@ -17,6 +17,8 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // scope is the name of the instrumentation.
@@ -64,11 +66,11 @@ type hooks struct {
 
 // Hooks returns hooks that make spans and metrics of what a server or a client does. One value may be given to several
 // servers and clients of a process.
-func Hooks(options ...Option) mcptask.Hooks {
+func Hooks(options ...Option) taskserver.Hooks {
 	h := &hooks{config: newConfig(options)}
 	h.tracer = h.tracerProvider.Tracer(scope)
 	h.meters = newMeters(h.meterProvider.Meter(scope))
-	return mcptask.Hooks{
+	return taskserver.Hooks{
 		Server:        h.server,
 		Request:       h.request,
 		ClientRequest: h.clientRequest,
@@ -83,9 +85,9 @@ func Hooks(options ...Option) mcptask.Hooks {
 // traceContext reads and writes trace contexts.
 var traceContext propagation.TraceContext
 
-// withRemoteSpan returns a context with the span that a trace in the form of [mcptask.Record] names.
+// withRemoteSpan returns a context with the span that a trace in the form of [taskstore.Record] names.
 func withRemoteSpan(ctx context.Context, traced string) context.Context {
-	parent, state := mcptask.SplitTrace(traced)
+	parent, state := taskserver.SplitTrace(traced)
 	return traceContext.Extract(ctx, propagation.MapCarrier{"traceparent": parent, "tracestate": state})
 }
 
@@ -93,11 +95,11 @@ func withRemoteSpan(ctx context.Context, traced string) context.Context {
 func withTrace(ctx context.Context) context.Context {
 	carrier := propagation.MapCarrier{}
 	traceContext.Inject(ctx, carrier)
-	traced := mcptask.FormatTrace(carrier["traceparent"], carrier["tracestate"])
+	traced := taskserver.FormatTrace(carrier["traceparent"], carrier["tracestate"])
 	if traced == "" {
 		return ctx
 	}
-	return mcptask.WithTrace(ctx, traced)
+	return taskserver.WithTrace(ctx, traced)
 }
 
 // parseSpan returns the span that a trace names. It is invalid if the trace names none.
@@ -115,16 +117,16 @@ func linkTo(span trace.SpanContext) []trace.Link {
 
 // isPoll reports whether a request only reads tasks. A task that is polled each second would have 86,400 spans a day. The
 // name of a fallback tool may begin with a prefix of its service.
-func isPoll(info mcptask.RequestInfo) bool {
+func isPoll(info taskserver.RequestInfo) bool {
 	switch info.Method {
 	case "tasks/get", "tasks/result", "tasks/list":
 		return true
 	}
-	return info.IsFallback && (strings.HasSuffix(info.Tool, mcptask.ToolTaskStatus) || strings.HasSuffix(info.Tool, mcptask.ToolTaskResult))
+	return info.IsFallback && (strings.HasSuffix(info.Tool, taskserver.ToolTaskStatus) || strings.HasSuffix(info.Tool, taskserver.ToolTaskResult))
 }
 
 // nameRequest returns the name of a request's span.
-func nameRequest(info mcptask.RequestInfo) string {
+func nameRequest(info taskserver.RequestInfo) string {
 	if info.Tool == "" {
 		return info.Method
 	}
@@ -138,7 +140,7 @@ const longestID = 64
 func shortenID(id string) string { return text.Shorten(strings.Trim(id, `"`), longestID) }
 
 // describeRequest returns the attributes that the span and the metric of a request share.
-func describeRequest(info mcptask.RequestInfo) []attribute.KeyValue {
+func describeRequest(info taskserver.RequestInfo) []attribute.KeyValue {
 	all := []attribute.KeyValue{keyMethod.String(info.Method)}
 	if info.Revision != "" {
 		all = append(all, keyRevision.String(info.Revision))
@@ -168,7 +170,7 @@ func describePeer(peer string) []attribute.KeyValue {
 }
 
 // describeResult returns the attributes of an answer. It returns none if all is well.
-func describeResult(result mcptask.RequestResult) []attribute.KeyValue {
+func describeResult(result taskserver.RequestResult) []attribute.KeyValue {
 	var wire *mcptask.Error
 	switch {
 	case errors.As(result.Error, &wire):
@@ -202,18 +204,18 @@ type operation struct {
 }
 
 // newOperation begins to measure a request.
-func (h *hooks) newOperation(ctx context.Context, info mcptask.RequestInfo) *operation {
+func (h *hooks) newOperation(ctx context.Context, info taskserver.RequestInfo) *operation {
 	return &operation{hooks: h, ctx: ctx, began: time.Now(), attributes: h.keep(describeRequest(info)...)}
 }
 
 // startSpan starts the span of the operation, with more attributes than its metric has.
-func (o *operation) startSpan(parent context.Context, info mcptask.RequestInfo, kind trace.SpanKind, more []attribute.KeyValue, links ...trace.Link) {
+func (o *operation) startSpan(parent context.Context, info taskserver.RequestInfo, kind trace.SpanKind, more []attribute.KeyValue, links ...trace.Link) {
 	o.ctx, o.span = o.tracer.Start(parent, nameRequest(info), trace.WithSpanKind(kind), trace.WithLinks(links...),
 		trace.WithAttributes(o.attributes...), trace.WithAttributes(o.keep(more...)...))
 }
 
 // end measures the operation, and ends its span.
-func (o *operation) end(result mcptask.RequestResult) {
+func (o *operation) end(result taskserver.RequestResult) {
 	failure := o.keep(describeResult(result)...)
 	measured, durations := failure, o.serverDuration
 	if o.isClient {
@@ -237,7 +239,7 @@ func (o *operation) end(result mcptask.RequestResult) {
 }
 
 // request implements the hook of a server's requests.
-func (h *hooks) request(ctx context.Context, info mcptask.RequestInfo) (context.Context, func(mcptask.RequestResult)) {
+func (h *hooks) request(ctx context.Context, info taskserver.RequestInfo) (context.Context, func(taskserver.RequestResult)) {
 	if !h.filter(ctx, info) {
 		return ctx, nil
 	}
@@ -259,7 +261,7 @@ func (h *hooks) request(ctx context.Context, info mcptask.RequestInfo) (context.
 }
 
 // clientRequest implements the hook of a client's requests.
-func (h *hooks) clientRequest(ctx context.Context, info mcptask.RequestInfo) (context.Context, func(mcptask.RequestResult)) {
+func (h *hooks) clientRequest(ctx context.Context, info taskserver.RequestInfo) (context.Context, func(taskserver.RequestResult)) {
 	if !h.filter(ctx, info) {
 		return ctx, nil
 	}
@@ -272,10 +274,10 @@ func (h *hooks) clientRequest(ctx context.Context, info mcptask.RequestInfo) (co
 }
 
 // describeTask returns the attributes that the spans of a task have.
-func describeTask(r *mcptask.Record) []attribute.KeyValue {
+func describeTask(r *taskstore.Record) []attribute.KeyValue {
 	all := []attribute.KeyValue{keyTool.String(r.Tool), keyAttempt.Int(r.Attempt)}
 	if r.ID != "" {
-		all = append(all, keyTask.String(mcptask.LogID(r.Principal, r.ID)))
+		all = append(all, keyTask.String(taskstore.LogID(r.Principal, r.ID)))
 	}
 	return all
 }
@@ -283,7 +285,7 @@ func describeTask(r *mcptask.Record) []attribute.KeyValue {
 // run implements the hook of runs. A run that no call waits for may begin days after its call, so it begins a trace of its
 // own, with a link to the call. If the executor has put a span into the context, the run is a child of that span: a
 // tracing interceptor of Temporal continues the trace of the call so.
-func (h *hooks) run(ctx context.Context, info mcptask.RunInfo) (context.Context, func(mcptask.RunResult)) {
+func (h *hooks) run(ctx context.Context, info taskserver.RunInfo) (context.Context, func(taskserver.RunResult)) {
 	task := info.Task
 	options := []trace.SpanStartOption{trace.WithAttributes(h.keep(describeTask(&task)...)...)}
 	switch hasParent := trace.SpanContextFromContext(ctx).IsValid(); {
@@ -296,7 +298,7 @@ func (h *hooks) run(ctx context.Context, info mcptask.RunInfo) (context.Context,
 	ctx, span := h.tracer.Start(ctx, "mcptask.run "+task.Tool, options...)
 	tool := h.with(keyTool.String(task.Tool))
 	h.runsActive.Add(ctx, 1, tool)
-	return ctx, func(result mcptask.RunResult) {
+	return ctx, func(result taskserver.RunResult) {
 		h.runsActive.Add(ctx, -1, tool)
 		outcome := nameOutcome(result)
 		span.SetAttributes(h.keep(keyOutcome.String(outcome))...)
@@ -311,13 +313,13 @@ func (h *hooks) run(ctx context.Context, info mcptask.RunInfo) (context.Context,
 
 // nameOutcome returns how a run has ended: in the words of the audit trail, left if a closing server or a question has ended
 // it, or superseded if another run has the task.
-func nameOutcome(result mcptask.RunResult) string {
+func nameOutcome(result taskserver.RunResult) string {
 	switch {
 	case errors.Is(result.Cause, mcptask.ErrSuperseded):
 		return "superseded"
 	case result.Outcome.IsError:
 		return "tool_error"
-	case result.Outcome.Kind != mcptask.OutcomeCancelled:
+	case result.Outcome.Kind != taskstore.OutcomeCancelled:
 		return string(result.Outcome.Kind)
 	case errors.Is(result.Cause, mcptask.ErrExpired):
 		return "expired"
@@ -328,7 +330,7 @@ func nameOutcome(result mcptask.RunResult) string {
 }
 
 // question implements the hook of questions.
-func (h *hooks) question(ctx context.Context, info mcptask.QuestionInfo) (context.Context, func(error)) {
+func (h *hooks) question(ctx context.Context, info taskserver.QuestionInfo) (context.Context, func(error)) {
 	began := time.Now()
 	ctx, span := h.tracer.Start(ctx, "mcptask.ask "+info.Key,
 		trace.WithAttributes(h.keep(append(describeTask(&info.Task), keyStep.String(info.Key))...)...))
@@ -375,13 +377,13 @@ func (h *hooks) store(ctx context.Context, operation string) (context.Context, f
 
 // nameStoreError returns the error.type of a store's error. Those that are answers have names.
 func nameStoreError(ctx context.Context, err error) string {
-	var quota *mcptask.QuotaError
+	var quota *taskstore.QuotaError
 	switch {
-	case errors.Is(err, mcptask.ErrNoRecord):
+	case errors.Is(err, taskstore.ErrNoRecord):
 		return "no_record"
-	case errors.Is(err, mcptask.ErrExists):
+	case errors.Is(err, taskstore.ErrExists):
 		return "exists"
-	case errors.Is(err, mcptask.ErrConflict):
+	case errors.Is(err, taskstore.ErrConflict):
 		return "conflict"
 	case errors.As(err, &quota):
 		return "quota"
@@ -392,21 +394,21 @@ func nameStoreError(ctx context.Context, err error) string {
 }
 
 // task implements the hook of the events of tasks.
-func (h *hooks) task(ctx context.Context, e mcptask.TaskEvent) {
+func (h *hooks) task(ctx context.Context, e taskserver.TaskEvent) {
 	r := &e.Task
 	tool := keyTool.String(r.Tool)
 	switch e.Kind {
-	case mcptask.EventReported:
+	case taskstore.EventReported:
 		return // an event each second would hide the others
-	case mcptask.EventCreated:
+	case taskstore.EventCreated:
 		h.tasksCreated.Add(ctx, 1, h.with(tool))
-	case mcptask.EventStarted:
+	case taskstore.EventStarted:
 		if r.Attempt == 1 {
 			h.queueDuration.record(ctx, r.UpdatedAt.Sub(r.CreatedAt), h.with(tool))
 		}
-	case mcptask.EventLost:
+	case taskstore.EventLost:
 		h.runsLost.Add(ctx, 1, h.with(tool))
-	case mcptask.EventEnded:
+	case taskstore.EventEnded:
 		end := r.TerminalAt
 		if end.IsZero() {
 			end = r.ExpiresAt

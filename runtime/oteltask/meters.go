@@ -10,6 +10,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // The boundaries of the histograms, in seconds: those of the conventions, those of tasks, which last for days, and
@@ -84,8 +85,8 @@ func (d durations) record(ctx context.Context, took time.Duration, attributes me
 
 // server implements the hook of servers: it observes the tasks in the store until the server closes. Lost runs count from
 // 0: an alert that looks for an increase does not see a counter that begins with 1, and a loss may be the only one.
-func (h *hooks) server(s *mcptask.Server) {
-	for _, tool := range s.Tools() {
+func (h *hooks) server(s *taskserver.Server) {
+	for _, tool := range s.Backend().Tools() {
 		if tool.Policy.Task != mcptask.TaskForbidden {
 			h.runsLost.Add(s.Closing(), 0, h.with(keyTool.String(tool.Name)))
 		}
@@ -107,6 +108,6 @@ func (h *hooks) server(s *mcptask.Server) {
 	}, h.tasksActive)
 	handleError(err)
 	if err == nil {
-		context.AfterFunc(s.Closing(), guard.Func(s.Logger(), "the end of metrics", func() { handleError(observation.Unregister()) }))
+		context.AfterFunc(s.Closing(), guard.Func(s.Backend().Logger(), "the end of metrics", func() { handleError(observation.Unregister()) }))
 	}
 }

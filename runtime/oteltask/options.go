@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // Option changes what [Hooks] does.
@@ -21,14 +21,14 @@ type config struct {
 	tracerProvider  trace.TracerProvider
 	meterProvider   metric.MeterProvider
 	trustRemote     bool
-	filter          func(context.Context, mcptask.RequestInfo) bool
+	filter          func(context.Context, taskserver.RequestInfo) bool
 	attributeFilter attribute.Filter
 }
 
 func newConfig(options []Option) *config {
 	c := &config{
 		tracerProvider: otel.GetTracerProvider(), meterProvider: otel.GetMeterProvider(),
-		filter:          func(context.Context, mcptask.RequestInfo) bool { return true },
+		filter:          func(context.Context, taskserver.RequestInfo) bool { return true },
 		attributeFilter: func(attribute.KeyValue) bool { return true },
 	}
 	for _, option := range options {
@@ -60,7 +60,7 @@ func WithTrustRemote() Option { return func(c *config) { c.trustRemote = true } 
 
 // WithFilter leaves out the requests for which filter returns false: they have no span and no metrics. It is called from
 // many goroutines.
-func WithFilter(filter func(context.Context, mcptask.RequestInfo) bool) Option {
+func WithFilter(filter func(context.Context, taskserver.RequestInfo) bool) Option {
 	return func(c *config) { c.filter = filter }
 }
 

@@ -32,6 +32,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/oteltask"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -42,7 +44,7 @@ type studio struct {
 	meters *metric.ManualReader
 	tracer *sdktrace.TracerProvider
 	log    bytes.Buffer
-	server *mcptask.Server
+	server *taskserver.Server
 	conn   mcptask.Conn
 	// responded is closed when the client has the answer to its tasks/update. It is nil in a revision without that.
 	responded chan struct{}
@@ -60,10 +62,10 @@ func open(t *testing.T, revision string, options ...oteltask.Option) *studio {
 	s.tracer = sdktrace.NewTracerProvider(sdktrace.WithSyncer(s.spans))
 	meters := metric.NewMeterProvider(metric.WithReader(s.meters))
 	options = append([]oteltask.Option{oteltask.WithTracerProvider(s.tracer), oteltask.WithMeterProvider(meters)}, options...)
-	hooks := []mcptask.Hooks{oteltask.Hooks(options...)}
+	hooks := []taskserver.Hooks{oteltask.Hooks(options...)}
 	var err error
-	s.server, err = mcptask.NewServer(mcptask.Options{
-		Hooks: hooks, Limits: mcptask.Limits{Arguments: 1000},
+	s.server, err = taskserver.New(taskserver.Options{
+		Hooks: hooks, Limits: taskserver.Limits{Arguments: 1000},
 		Logger: slog.New(oteltask.LogHandler(slog.NewTextHandler(&s.log, nil))),
 	}, mcptask.Tools{Service: "Studio", Impl: s, Capabilities: mcptask.Declared(), Tools: []mcptask.Tool{
 		tool("render", mcptask.TaskRequired, s.render),
@@ -90,7 +92,7 @@ func open(t *testing.T, revision string, options ...oteltask.Option) *studio {
 		s.responded = make(chan struct{})
 	}
 	s.conn, err = gosdk.Connect(t.Context(), web.URL, gosdk.ClientOptions{
-		Revision: revision, Hooks: append(hooks, mcptask.Hooks{ClientRequest: s.noteResponse}),
+		Revision: revision, Hooks: append(hooks, taskserver.Hooks{ClientRequest: s.noteResponse}),
 		Answer: mcptask.AnswerAny(func(context.Context, mcptask.Question) (json.RawMessage, error) {
 			return json.RawMessage(`{"yes":true}`), nil
 		}),
@@ -127,11 +129,11 @@ func (s *studio) render(ctx context.Context, task *mcptask.Task, in renderInput)
 }
 
 // noteResponse is the hook of the client's requests.
-func (s *studio) noteResponse(ctx context.Context, info mcptask.RequestInfo) (context.Context, func(mcptask.RequestResult)) {
+func (s *studio) noteResponse(ctx context.Context, info taskserver.RequestInfo) (context.Context, func(taskserver.RequestResult)) {
 	if info.Method != "tasks/update" {
 		return ctx, nil
 	}
-	return ctx, func(mcptask.RequestResult) { close(s.responded) }
+	return ctx, func(taskserver.RequestResult) { close(s.responded) }
 }
 
 // call calls a tool within a span of its own, and returns the context of that span.
@@ -320,7 +322,7 @@ func TestLog(t *testing.T) {
 // TestFilter checks that a request that is left out has neither spans nor points of metrics, and that another one has.
 func TestFilter(t *testing.T) {
 	s := open(t, mcptask.Revision20260728,
-		oteltask.WithFilter(func(_ context.Context, info mcptask.RequestInfo) bool { return info.Tool != "check" }))
+		oteltask.WithFilter(func(_ context.Context, info taskserver.RequestInfo) bool { return info.Tool != "check" }))
 	s.call(t.Context(), "check", renderInput{File: "a"})
 	s.call(t.Context(), "render", renderInput{File: "a"})
 	s.close()
@@ -381,15 +383,15 @@ func TestActiveIsSummed(t *testing.T) {
 	s := open(t, mcptask.Revision20260728, oteltask.WithAttributeFilter(func(a attribute.KeyValue) bool {
 		return a.Key != "mcptask.phase" && a.Key != "gen_ai.tool.name"
 	}))
-	alice := mcptask.Caller{Principal: "alice", Revision: mcptask.Revision20260728, CanAsk: []string{"elicitation/create"}}
-	for tool, phase := range map[string]mcptask.Phase{"hold": mcptask.PhaseRunning, "render": mcptask.PhaseInputRequired} {
-		reply, err := s.server.Call(t.Context(), alice, tool, json.RawMessage(`{"file":"a","ask":true}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
+	alice := taskserver.Caller{Principal: "alice", Revision: mcptask.Revision20260728, CanAsk: []string{"elicitation/create"}}
+	for tool, phase := range map[string]taskstore.Phase{"hold": taskstore.PhaseRunning, "render": taskstore.PhaseInputRequired} {
+		reply, err := s.server.Backend().Call(t.Context(), alice, tool, json.RawMessage(`{"file":"a","ask":true}`), taskserver.CallRequest{Mode: taskserver.ModeTask})
 		if err != nil {
 			t.Fatal(err)
 		}
 		record := *reply.Task
 		for record.Phase != phase {
-			if record, err = s.server.Changed(t.Context(), alice, record.ID, record.Version); err != nil {
+			if record, err = s.server.Backend().Changed(t.Context(), alice, record.ID, record.Version); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -410,8 +412,8 @@ func TestStoreErrors(t *testing.T) {
 		operation string
 		err       error
 	}{
-		{t.Context(), "a", mcptask.ErrNoRecord}, {t.Context(), "b", errors.New("interrupted")}, {t.Context(), "c", context.DeadlineExceeded},
-		{left, "d", errors.New("interrupted")}, {left, "e", mcptask.ErrNoRecord}, {left, "f", nil},
+		{t.Context(), "a", taskstore.ErrNoRecord}, {t.Context(), "b", errors.New("interrupted")}, {t.Context(), "c", context.DeadlineExceeded},
+		{left, "d", errors.New("interrupted")}, {left, "e", taskstore.ErrNoRecord}, {left, "f", nil},
 	} {
 		_, end := hooks.Store(call.ctx, call.operation)
 		end(call.err)
@@ -430,8 +432,8 @@ func TestRequestErrors(t *testing.T) {
 	for method, err := range map[string]error{
 		"a": nil, "b": errors.New("broken"), "c": fmt.Errorf("left: %w", context.Canceled), "d": mcptask.Errorf(-32602, "unknown task"),
 	} {
-		_, end := hooks.Request(t.Context(), mcptask.RequestInfo{Method: method})
-		end(mcptask.RequestResult{Error: err})
+		_, end := hooks.Request(t.Context(), taskserver.RequestInfo{Method: method})
+		end(taskserver.RequestResult{Error: err})
 	}
 	want := map[string]string{"a": "", "b": "_OTHER", "c": "cancelled", "d": "-32602"}
 	if diff := cmp.Diff(want, readErrorTypes(t, reader, "mcp.method.name")); diff != "" {
@@ -450,7 +452,7 @@ func TestQuestionErrors(t *testing.T) {
 		"cancelled": fmt.Errorf("step: %w", mcptask.ErrCancelled), "superseded": mcptask.ErrSuperseded,
 		"closed": mcptask.ErrServerClosed, "left": context.Canceled,
 	} {
-		_, end := hooks.Question(t.Context(), mcptask.QuestionInfo{Task: mcptask.Record{Tool: tool}, Key: tool})
+		_, end := hooks.Question(t.Context(), taskserver.QuestionInfo{Task: taskstore.Record{Tool: tool}, Key: tool})
 		end(err)
 	}
 	want := map[string]string{
@@ -472,13 +474,13 @@ func TestQuestionErrors(t *testing.T) {
 func TestPolls(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	hooks := oteltask.Hooks(oteltask.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))), oteltask.WithoutMetrics())
-	for _, info := range []mcptask.RequestInfo{
+	for _, info := range []taskserver.RequestInfo{
 		{Tool: "slow_task_status", IsFallback: true}, {Tool: "task_result", IsFallback: true},
 		{Tool: "slow_task_cancel", IsFallback: true}, {Tool: "task_answer", IsFallback: true}, {Tool: "check_task_status"},
 	} {
 		info.Method = "tools/call"
 		_, end := hooks.Request(t.Context(), info)
-		end(mcptask.RequestResult{})
+		end(taskserver.RequestResult{})
 	}
 	var names []string
 	for _, span := range spans.GetSpans() {
@@ -511,14 +513,14 @@ func TestBounds(t *testing.T) {
 	spans, meters := tracetest.NewInMemoryExporter(), metric.NewManualReader()
 	hooks := oteltask.Hooks(oteltask.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))),
 		oteltask.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(meters))))
-	_, end := hooks.Request(t.Context(), mcptask.RequestInfo{Method: "tools/call", Tool: "t", ID: `"` + strings.Repeat("é", 1<<20) + `"`})
-	end(mcptask.RequestResult{})
+	_, end := hooks.Request(t.Context(), taskserver.RequestInfo{Method: "tools/call", Tool: "t", ID: `"` + strings.Repeat("é", 1<<20) + `"`})
+	end(taskserver.RequestResult{})
 	for code := range 1000 {
-		_, end := hooks.ClientRequest(t.Context(), mcptask.RequestInfo{Method: "tools/call", Tool: "t"})
-		end(mcptask.RequestResult{Error: mcptask.Errorf(code, "no")})
+		_, end := hooks.ClientRequest(t.Context(), taskserver.RequestInfo{Method: "tools/call", Tool: "t"})
+		end(taskserver.RequestResult{Error: mcptask.Errorf(code, "no")})
 	}
-	_, end = hooks.ClientRequest(t.Context(), mcptask.RequestInfo{Method: "tools/call", Tool: "t"})
-	end(mcptask.RequestResult{Error: mcptask.Errorf(mcptask.CodeInvalidParams, "no")})
+	_, end = hooks.ClientRequest(t.Context(), taskserver.RequestInfo{Method: "tools/call", Tool: "t"})
+	end(taskserver.RequestResult{Error: mcptask.Errorf(mcptask.CodeInvalidParams, "no")})
 	for _, span := range spans.GetSpans() {
 		for _, a := range span.Attributes {
 			if value := a.Value.AsString(); len(value) > 100 {
@@ -552,15 +554,15 @@ func TestRunOfFilteredRequest(t *testing.T) {
 		spans := tracetest.NewInMemoryExporter()
 		options := []oteltask.Option{
 			oteltask.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))), oteltask.WithoutMetrics(),
-			oteltask.WithFilter(func(context.Context, mcptask.RequestInfo) bool { return false }),
+			oteltask.WithFilter(func(context.Context, taskserver.RequestInfo) bool { return false }),
 		}
 		if isTrusted {
 			options = append(options, oteltask.WithTrustRemote())
 		}
 		hooks := oteltask.Hooks(options...)
-		ctx, _ := hooks.Request(t.Context(), mcptask.RequestInfo{Method: "tools/call", Tool: "t", Trace: remote})
-		_, end := hooks.Run(ctx, mcptask.RunInfo{Task: mcptask.Record{Tool: "t", Trace: remote, Attempt: 1}, IsAwaited: true})
-		end(mcptask.RunResult{})
+		ctx, _ := hooks.Request(t.Context(), taskserver.RequestInfo{Method: "tools/call", Tool: "t", Trace: remote})
+		_, end := hooks.Run(ctx, taskserver.RunInfo{Task: taskstore.Record{Tool: "t", Trace: remote, Attempt: 1}, IsAwaited: true})
+		end(taskserver.RunResult{})
 		run := spans.GetSpans()[0]
 		if isChild := run.Parent.IsValid(); isChild != isTrusted || !isTrusted && len(run.Links) != 1 {
 			t.Errorf("trusted %v: the run has the parent %v and %d links", isTrusted, run.Parent.SpanID(), len(run.Links))
@@ -578,8 +580,8 @@ func TestRunOfExecutor(t *testing.T) {
 	defer span.End()
 	for _, ctx := range []context.Context{t.Context(), activity} {
 		spans.Reset()
-		_, end := hooks.Run(ctx, mcptask.RunInfo{Task: mcptask.Record{Tool: "t", Trace: remote, Attempt: 1}})
-		end(mcptask.RunResult{})
+		_, end := hooks.Run(ctx, taskserver.RunInfo{Task: taskstore.Record{Tool: "t", Trace: remote, Attempt: 1}})
+		end(taskserver.RunResult{})
 		run, want := spans.GetSpans()[0], trace.SpanContextFromContext(ctx)
 		if run.Parent.SpanID() != want.SpanID() || len(run.Links) != 1 || run.Links[0].SpanContext.TraceID().String() != remote[3:35] {
 			t.Errorf("the parent is %v, want %v; links: %v", run.Parent.SpanID(), want.SpanID(), run.Links)

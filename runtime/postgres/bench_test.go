@@ -7,9 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable/durabletest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pgtest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // bareTable is what a program would write that needs to remember a call and its end.
@@ -58,7 +58,7 @@ func (p bare) liveOnce(ctx context.Context) error {
 
 func BenchmarkTaskLife(b *testing.B) {
 	server := pgtest.Start(b, pgtest.Options{Durable: true})
-	durabletest.BenchmarkLives(b, func(b *testing.B) (mcptask.Store, func() error) {
+	durabletest.BenchmarkLives(b, func(b *testing.B) (taskstore.Store, func() error) {
 		dsn := server.Database(b)
 		bare := openBare(b, dsn)
 		return openStore(b, dsn, Options{}), func() error { return bare.liveOnce(b.Context()) }

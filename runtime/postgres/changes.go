@@ -11,9 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // The feed is read from table change, which has a row for each transaction, in the order of the
@@ -35,9 +35,9 @@ const (
 	backgroundTimeout = 5 * time.Second
 )
 
-// Changes implements [mcptask.Store].
-func (s *Store) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
-	return s.feed.Read(ctx, mcptask.Change{Missed: true})
+// Changes implements [taskstore.Store].
+func (s *Store) Changes(ctx context.Context) iter.Seq2[taskstore.Change, error] {
+	return s.feed.Read(ctx, taskstore.Change{Missed: true})
 }
 
 // follower reads the changes of all processes as long as somebody reads the feed of this one.
@@ -157,7 +157,7 @@ func (g *following) publishSome(ctx context.Context) (more bool, err error) {
 	var now, last int64
 	var seq *int64
 	var news []byte
-	var changes []mcptask.Change
+	var changes []taskstore.Change
 	read, n, missed := g.seq, 0, false
 	if _, err := pgx.ForEachRow(rows, []any{&now, &last, &seq, &news}, func() error {
 		if seq == nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 const (
@@ -21,8 +21,8 @@ const (
 	workersFor = time.Hour
 )
 
-// Expire implements [mcptask.Store]. Its records have no Arguments, no Inputs and no results.
-func (s *Store) Expire(ctx context.Context, limit int) ([]mcptask.Record, error) {
+// Expire implements [taskstore.Store]. Its records have no Arguments, no Inputs and no results.
+func (s *Store) Expire(ctx context.Context, limit int) ([]taskstore.Record, error) {
 	if limit <= 0 {
 		return nil, ctx.Err()
 	}
@@ -37,7 +37,7 @@ func (s *Store) Expire(ctx context.Context, limit int) ([]mcptask.Record, error)
 }
 
 // findExpired returns up to limit expired records, without their bodies.
-func (s *Store) findExpired(ctx context.Context, limit int) ([]mcptask.Record, error) {
+func (s *Store) findExpired(ctx context.Context, limit int) ([]taskstore.Record, error) {
 	expired, err := collectBare(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t WHERE t.expires <= "+clock+
 		" ORDER BY t.expires LIMIT $2"), s.shift.Load(), limit))
 	return s.sieve.KeepAll(expired), err

@@ -15,9 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pgtest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // terminate ends the backends of a database that run or ran a statement like the pattern, and returns
@@ -45,14 +45,14 @@ func TestListenIsCut(t *testing.T) {
 func TestOwnChangesAndOthers(t *testing.T) {
 	dsn := pgtest.Database(t)
 	handles := []*Store{openStore(t, dsn, Options{}), openStore(t, dsn, Options{NoListen: true})}
-	waits := []func(string, func(mcptask.Change) bool) mcptask.Change{newsOf(t, handles[0]), newsOf(t, handles[1])}
+	waits := []func(string, func(taskstore.Change) bool) taskstore.Change{newsOf(t, handles[0]), newsOf(t, handles[1])}
 	r := create(t, handles[0], newTask("t", "a"))
 	const versions = 100
 	for i := range versions - 1 {
 		next := r
 		next.Progress.Done++
 		var err error
-		if r, err = handles[i%2].Update(t.Context(), r, next, mcptask.Quota{}); err != nil {
+		if r, err = handles[i%2].Update(t.Context(), r, next, taskstore.Quota{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,7 +61,7 @@ func TestOwnChangesAndOthers(t *testing.T) {
 	}
 	for i, wait := range waits {
 		for v := int64(1); v <= versions; v++ {
-			if c := wait("a version", func(mcptask.Change) bool { return true }); c.Version != v {
+			if c := wait("a version", func(taskstore.Change) bool { return true }); c.Version != v {
 				t.Fatalf("handle %d: %+v instead of version %d", i, c, v)
 			}
 		}
@@ -77,7 +77,7 @@ func TestChangesAfterLongPause(t *testing.T) {
 	wait("the first change", is("t", 1))
 	s.shift.Add(changesFor.Microseconds())
 	create(t, s, newTask("u", "a"))
-	wait("the missed change", func(c mcptask.Change) bool { return c.Missed })
+	wait("the missed change", func(c taskstore.Change) bool { return c.Missed })
 }
 
 // TestOpenIsCut ends the connection of Open while it reads the version of the schema. Open connects again.
@@ -133,9 +133,9 @@ func TestBackendsAreKilled(t *testing.T) {
 	for c := range clients {
 		all.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				r, err := s.Create(t.Context(), newTask(fmt.Sprint(c, "-", i), fmt.Sprint(c)), mcptask.Quota{})
+				r, err := s.Create(t.Context(), newTask(fmt.Sprint(c, "-", i), fmt.Sprint(c)), taskstore.Quota{})
 				if err == nil {
-					r, err = s.Update(t.Context(), r, finish(r), mcptask.Quota{})
+					r, err = s.Update(t.Context(), r, finish(r), taskstore.Quota{})
 				}
 				if err != nil {
 					failed.Add(1)
@@ -144,7 +144,7 @@ func TestBackendsAreKilled(t *testing.T) {
 				made.Add(1)
 				patient, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
 				got, err := s.Get(patient, r.ID)
-				for ; err != nil && !errors.Is(err, mcptask.ErrNoRecord) && patient.Err() == nil; got, err = s.Get(patient, r.ID) { // its connection may be killed too
+				for ; err != nil && !errors.Is(err, taskstore.ErrNoRecord) && patient.Err() == nil; got, err = s.Get(patient, r.ID) { // its connection may be killed too
 				}
 				cancel()
 				if err != nil || got.Version != r.Version || !got.Done() {
@@ -187,7 +187,7 @@ func TestServerLosesCommits(t *testing.T) {
 		}
 	}
 	for i := 0; ; i++ {
-		_, err := s.Create(context.WithoutCancel(t.Context()), newTask(fmt.Sprint("new", i), "a"), mcptask.Quota{})
+		_, err := s.Create(context.WithoutCancel(t.Context()), newTask(fmt.Sprint("new", i), "a"), taskstore.Quota{})
 		if err == nil {
 			break
 		}
@@ -202,7 +202,7 @@ func TestServerLosesCommits(t *testing.T) {
 }
 
 // getAtLast returns a task as soon as the store, whose connections were lost, can read it.
-func getAtLast(t *testing.T, s *Store, id string) (r mcptask.Record) {
+func getAtLast(t *testing.T, s *Store, id string) (r taskstore.Record) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
 	defer cancel()
@@ -247,15 +247,15 @@ func TestHandlesTogether(t *testing.T) {
 					if i%5 == 0 {
 						r.Claim.Worker, r.ExpiresAt = "", r.CreatedAt
 					}
-					if _, err := s.Create(t.Context(), r, mcptask.Quota{}); err != nil {
+					if _, err := s.Create(t.Context(), r, taskstore.Quota{}); err != nil {
 						t.Error(err)
 						return
 					}
 					r, err := s.Get(t.Context(), r.ID)
 					if err == nil {
-						_, err = s.Update(t.Context(), r, finish(r), mcptask.Quota{})
+						_, err = s.Update(t.Context(), r, finish(r), taskstore.Quota{})
 					}
-					if err != nil && !errors.Is(err, mcptask.ErrConflict) && !errors.Is(err, mcptask.ErrNoRecord) {
+					if err != nil && !errors.Is(err, taskstore.ErrConflict) && !errors.Is(err, taskstore.ErrNoRecord) {
 						t.Error(err)
 					}
 					switch i % 10 {
@@ -304,7 +304,7 @@ func TestStoppedWriterLetsOthersGoOn(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	created := make(chan error)
-	go func() { _, err := s.Create(ctx, newTask("called off", "a"), mcptask.Quota{}); created <- err }()
+	go func() { _, err := s.Create(ctx, newTask("called off", "a"), taskstore.Quota{}); created <- err }()
 	cancel()
 	if err := <-created; !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -351,7 +351,7 @@ func TestNetworkIsCut(t *testing.T) {
 	p.cut(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := s.Create(ctx, newTask("t", "a"), mcptask.Quota{}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.Create(ctx, newTask("t", "a"), taskstore.Quota{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	if _, err := s.Get(ctx, "before"); err == nil {
@@ -370,7 +370,7 @@ func TestCloseWhileFeedStarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Get(t.Context(), "none"); !errors.Is(err, mcptask.ErrNoRecord) { // its connection stays
+	if _, err := s.Get(t.Context(), "none"); !errors.Is(err, taskstore.ErrNoRecord) { // its connection stays
 		t.Error(err)
 	}
 	p.cut(true)

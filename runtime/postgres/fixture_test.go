@@ -16,6 +16,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pgtest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // writeFixture makes TestMigrateFixtures write the fixture of the newest version, once, before that is
@@ -79,7 +80,7 @@ func TestMigrateFixtures(t *testing.T) {
 				if err != nil || !cmp.Equal(got, want[i]) {
 					t.Errorf("%v: %s", err, cmp.Diff(want[i], got))
 				}
-				if got, err = s.Update(t.Context(), got, got, mcptask.Quota{}); err != nil {
+				if got, err = s.Update(t.Context(), got, got, taskstore.Quota{}); err != nil {
 					t.Fatal(err)
 				}
 				if err := s.Delete(t.Context(), got); err != nil {
@@ -93,28 +94,28 @@ func TestMigrateFixtures(t *testing.T) {
 }
 
 // fixtureRecords returns the records of a fixture.
-func fixtureRecords() []mcptask.Record {
+func fixtureRecords() []taskstore.Record {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
-	plain := mcptask.Record{
+	plain := taskstore.Record{
 		ID: "plain", Principal: "p", Account: "a", Tool: "tool", Arguments: []byte(`{"a":1}`), Revision: mcptask.Revision20260728, IdempotencyKey: "k",
 		ExternalID: "name", CanAsk: []string{"elicitation/create"}, CreatedAt: at, Poll: time.Second, Trace: "00-1-2-01\na=b",
-		Phase: mcptask.PhaseRunning, StatusMessage: "half \x00 way", Progress: mcptask.Progress{Done: 1, Total: 2}, UpdatedAt: at,
-		ExpiresAt: at.AddDate(1000, 0, 0), Attempt: 2, Tries: 1, Claim: mcptask.Claim{Worker: "w"},
+		Phase: taskstore.PhaseRunning, StatusMessage: "half \x00 way", Progress: taskstore.Progress{Done: 1, Total: 2}, UpdatedAt: at,
+		ExpiresAt: at.AddDate(1000, 0, 0), Attempt: 2, Tries: 1, Claim: taskstore.Claim{Worker: "w"},
 	}
 	asked := plain
-	asked.ID, asked.IdempotencyKey, asked.Phase, asked.CancelRequested = "asked", "", mcptask.PhaseInputRequired, true
-	asked.Inputs = []mcptask.Input{
-		{Key: "q", Method: "elicitation/create", Params: []byte(`{}`), Schema: []byte(`{}`), State: mcptask.InputAnswered, Response: []byte(`{"x":1}`)},
-		{Key: "r", Method: "roots/list", State: mcptask.InputAnswered, Error: &mcptask.Error{Code: -1, Message: "no", Data: []byte(`1`)}},
+	asked.ID, asked.IdempotencyKey, asked.Phase, asked.CancelRequested = "asked", "", taskstore.PhaseInputRequired, true
+	asked.Inputs = []taskstore.Input{
+		{Request: mcptask.Request{Key: "q", Method: "elicitation/create", Params: []byte(`{}`), Schema: []byte(`{}`)}, State: taskstore.InputAnswered, Response: []byte(`{"x":1}`)},
+		{Request: mcptask.Request{Key: "r", Method: "roots/list"}, State: taskstore.InputAnswered, Error: &mcptask.Error{Code: -1, Message: "no", Data: []byte(`1`)}},
 	}
 	done := plain
 	done.ID, done.Principal, done.IdempotencyKey = "done", "", ""
 	done = finish(done)
 	failed := done
 	long := []byte(`"` + strings.Repeat("long", 300) + `"`)
-	done.Arguments, done.Outcome = long, &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: long}
-	failed.ID, failed.Outcome = "failed", &mcptask.Outcome{Kind: mcptask.OutcomeError, Error: &mcptask.Error{Code: -32603, Message: "m", Data: []byte(`{}`)}}
-	return []mcptask.Record{plain, asked, done, failed}
+	done.Arguments, done.Outcome = long, &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: long}
+	failed.ID, failed.Outcome = "failed", &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: &mcptask.Error{Code: -32603, Message: "m", Data: []byte(`{}`)}}
+	return []taskstore.Record{plain, asked, done, failed}
 }
 
 // populate writes a fixture.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // findOrphans finds tasks of the tools, $4, whose worker is neither $2 nor has a lease. It leaves out the
@@ -29,12 +29,12 @@ const findOrphans = `WITH RECURSIVE workers(id) AS (
 // readOrphans reads the whole records of what findOrphans finds.
 const readOrphans = selectWhole + " WHERE t.id IN (" + findOrphans + ")"
 
-// Lease implements [mcptask.Store].
-func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
+// Lease implements [taskstore.Store].
+func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]taskstore.Record, error) {
 	if limit <= 0 || len(tools) == 0 {
 		return nil, ctx.Err()
 	}
-	var taken []mcptask.Record
+	var taken []taskstore.Record
 	unreadable := []int64{}
 	for {
 		orphans, err := s.takeOrphans(ctx, worker, lease, tools, limit-len(taken), unreadable)
@@ -91,7 +91,7 @@ func (s *Store) takeOrphans(ctx context.Context, worker string, lease time.Durat
 // queueLease gives those of the orphans that can be read to a worker, and begins its lease.
 func (s *Store) queueLease(b *pgx.Batch, worker string, lease time.Duration, orphans []durable.Found) {
 	var ids [][]byte
-	var changes []mcptask.Change
+	var changes []taskstore.Change
 	for i := range orphans {
 		if orphans[i].Err != nil {
 			continue
@@ -108,8 +108,8 @@ func (s *Store) queueLease(b *pgx.Batch, worker string, lease time.Duration, orp
 	s.queueChanges(b, changes)
 }
 
-// Beat implements [mcptask.Store]. It is one statement, and waits for no writer of tasks.
-func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
+// Beat implements [taskstore.Store]. It is one statement, and waits for no writer of tasks.
+func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (taskstore.Heartbeat, error) {
 	var now int64
 	var lost [][]byte
 	err := s.pool.QueryRow(ctx, s.schema.sql(`WITH beat AS (
@@ -119,16 +119,16 @@ func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, he
 			WHERE NOT EXISTS (SELECT FROM @schema@.task t WHERE t.id = h.id AND t.worker = $2::bytea AND t.phase < 9))`),
 		s.shift.Load(), []byte(worker), lease.Microseconds(), byteStrings(held)).Scan(&now, &lost)
 	if err != nil {
-		return mcptask.Heartbeat{}, fmt.Errorf("postgres: beat: %w", err)
+		return taskstore.Heartbeat{}, fmt.Errorf("postgres: beat: %w", err)
 	}
-	beat := mcptask.Heartbeat{Now: durable.Time(now)}
+	beat := taskstore.Heartbeat{Now: durable.Time(now)}
 	for _, id := range lost {
 		beat.Lost = append(beat.Lost, string(id))
 	}
 	return beat, nil
 }
 
-// Release implements [mcptask.Store].
+// Release implements [taskstore.Store].
 func (s *Store) Release(ctx context.Context, worker string) error {
 	isFree := false
 	err := s.transact(ctx,
@@ -139,7 +139,7 @@ func (s *Store) Release(ctx context.Context, worker string) error {
 		func(b *pgx.Batch) bool {
 			b.Queue(s.schema.sql("DELETE FROM @schema@.worker WHERE id = $1"), []byte(worker))
 			if isFree {
-				s.queueChanges(b, []mcptask.Change{{Free: true}})
+				s.queueChanges(b, []taskstore.Change{{Free: true}})
 			}
 			return true
 		})

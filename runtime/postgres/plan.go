@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // statement writes rows. A row has a value for each column.
@@ -170,7 +170,7 @@ func (s *Store) queueWrites(b *pgx.Batch, list []durable.Write) {
 			if w.Kind == durable.Remove {
 				removed = append(removed, []byte(r.ID))
 			} else {
-				buried = append(buried, []any{[]byte(r.ID), []byte(r.Principal), s.shift.Load() + mcptask.TombstoneFor.Microseconds()})
+				buried = append(buried, []any{[]byte(r.ID), []byte(r.Principal), s.shift.Load() + taskstore.TombstoneFor.Microseconds()})
 			}
 			continue
 		case durable.Insert:
@@ -252,7 +252,7 @@ func (s *Store) queueAccounts(b *pgx.Batch, list []durable.AccountUsage) {
 	var gone [][]byte
 	var kept [][]any
 	for _, a := range list {
-		if name := accountName(a.Key); a.Usage == (mcptask.Usage{}) {
+		if name := accountName(a.Key); a.Usage == (taskstore.Usage{}) {
 			gone = append(gone, name)
 		} else {
 			kept = append(kept, []any{name, int64(a.Usage.Stored), int64(a.Usage.Unfinished), a.Usage.Bytes})
@@ -265,6 +265,6 @@ func (s *Store) queueAccounts(b *pgx.Batch, list []durable.AccountUsage) {
 }
 
 // queueChanges queues news for the feeds of all processes.
-func (s *Store) queueChanges(b *pgx.Batch, list []mcptask.Change) *pgx.QueuedQuery {
+func (s *Store) queueChanges(b *pgx.Batch, list []taskstore.Change) *pgx.QueuedQuery {
 	return b.Queue(s.schema.sql(insertChange), s.shift.Load(), durable.EncodeChanges(list))
 }

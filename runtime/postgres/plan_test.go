@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"testing"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pgtest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // TestWritesOfOneTask checks that the writes of one task in one transaction are carried out in their order.
@@ -26,7 +26,7 @@ func TestWritesOfOneTask(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := s.Get(t.Context(), r.ID)
-		if isGone := errors.Is(err, mcptask.ErrNoRecord); isGone != (last == durable.Remove) || !isGone && got.Version != 3 {
+		if isGone := errors.Is(err, taskstore.ErrNoRecord); isGone != (last == durable.Remove) || !isGone && got.Version != 3 {
 			t.Errorf("after the last write, of kind %d: version %d, %v", last, got.Version, err)
 		}
 	}

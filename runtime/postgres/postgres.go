@@ -1,4 +1,4 @@
-// Package postgres has a [mcptask.Store] in a PostgreSQL database, which any number of processes
+// Package postgres has a [taskstore.Store] in a PostgreSQL database, which any number of processes
 // share. It works from PostgreSQL 13 on. Choose it in one line:
 //
 //	store, err := postgres.Open(ctx, "postgres://user@host/database", postgres.Options{})
@@ -32,9 +32,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/feed"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // DefaultSchema is the schema of a store whose Options name none.
@@ -58,7 +58,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Store is a [mcptask.Store] and a [mcptask.Inspector] in a PostgreSQL database.
+// Store is a [taskstore.Store] and a [taskstore.Inspector] in a PostgreSQL database.
 type Store struct {
 	pool      *pgxpool.Pool
 	schema    schema
@@ -69,7 +69,7 @@ type Store struct {
 	seqs      seqRange     // of the committer alone
 	connects  atomic.Int64 // how many connections the pool has made
 
-	feed     *feed.Source[mcptask.Change]
+	feed     *feed.Source[taskstore.Change]
 	follower *follower
 	notifier *notifier
 
@@ -87,8 +87,8 @@ type Store struct {
 }
 
 var (
-	_ mcptask.Store     = (*Store)(nil)
-	_ mcptask.Inspector = (*Store)(nil)
+	_ taskstore.Store     = (*Store)(nil)
+	_ taskstore.Inspector = (*Store)(nil)
 )
 
 const (
@@ -134,7 +134,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.committer = durable.NewCommitter(s, o.Logger)
 	s.follower = &follower{store: s, listens: !o.NoListen && !pooled}
-	s.feed = feed.NewSource[mcptask.Change](s.follower.start)
+	s.feed = feed.NewSource[taskstore.Change](s.follower.start)
 	s.notifier = newNotifier(s)
 	return s, nil
 }
@@ -189,22 +189,22 @@ const (
 	clock = "(" + databaseClock + " + $1::bigint)"
 )
 
-// Create implements [mcptask.Store].
-func (s *Store) Create(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+// Create implements [taskstore.Store].
+func (s *Store) Create(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 	return s.committer.Create(ctx, r, quota)
 }
 
-// Update implements [mcptask.Store].
-func (s *Store) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+// Update implements [taskstore.Store].
+func (s *Store) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 	return s.committer.Update(ctx, from, to, quota)
 }
 
-// Delete implements [mcptask.Store].
-func (s *Store) Delete(ctx context.Context, r mcptask.Record) error {
+// Delete implements [taskstore.Store].
+func (s *Store) Delete(ctx context.Context, r taskstore.Record) error {
 	return s.committer.Delete(ctx, r)
 }
 
-// Close implements [mcptask.Store]. It lets the writes that wait end.
+// Close implements [taskstore.Store]. It lets the writes that wait end.
 func (s *Store) Close() error {
 	s.closed.Do(func() {
 		s.committer.Close()

@@ -17,6 +17,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pgtest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // openStore opens a store, which is closed at the end of the test.
@@ -35,26 +36,26 @@ func openStore(t testing.TB, dsn string, o Options) *Store {
 }
 
 // newTask returns a running task.
-func newTask(id, account string) mcptask.Record {
+func newTask(id, account string) taskstore.Record {
 	now := time.Now().UTC().Truncate(time.Microsecond)
-	return mcptask.Record{
+	return taskstore.Record{
 		ID: id, Principal: account, Account: account, Tool: "tool", Arguments: []byte(`{"a":1}`), Revision: mcptask.Revision20260728,
-		Phase: mcptask.PhaseRunning, Claim: mcptask.Claim{Worker: "w"}, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(time.Hour), Poll: time.Second,
+		Phase: taskstore.PhaseRunning, Claim: taskstore.Claim{Worker: "w"}, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(time.Hour), Poll: time.Second,
 	}
 }
 
 // finish returns a task as a finished one.
-func finish(r mcptask.Record) mcptask.Record {
-	r.Phase, r.Claim.Worker = mcptask.PhaseDone, ""
-	r.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: []byte(`{"content":[]}`)}
+func finish(r taskstore.Record) taskstore.Record {
+	r.Phase, r.Claim.Worker = taskstore.PhaseDone, ""
+	r.Outcome = &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: []byte(`{"content":[]}`)}
 	r.TerminalAt = r.UpdatedAt
 	return r
 }
 
 // create stores a task.
-func create(t testing.TB, s *Store, r mcptask.Record) mcptask.Record {
+func create(t testing.TB, s *Store, r taskstore.Record) taskstore.Record {
 	t.Helper()
-	stored, err := s.Create(t.Context(), r, mcptask.Quota{})
+	stored, err := s.Create(t.Context(), r, taskstore.Quota{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,12 +86,12 @@ func query(t testing.TB, dsn, sql string, args ...any) []string {
 }
 
 // newsOf reads a feed. It returns a function that waits for a change that the condition admits.
-func newsOf(t testing.TB, s *Store) func(what string, admits func(mcptask.Change) bool) mcptask.Change {
+func newsOf(t testing.TB, s *Store) func(what string, admits func(taskstore.Change) bool) taskstore.Change {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	next, stop := iter.Pull2(s.Changes(ctx))
 	t.Cleanup(func() { cancel(); stop() })
-	wait := func(what string, admits func(mcptask.Change) bool) mcptask.Change {
+	wait := func(what string, admits func(taskstore.Change) bool) taskstore.Change {
 		t.Helper()
 		for {
 			c, err, ok := next()
@@ -102,13 +103,13 @@ func newsOf(t testing.TB, s *Store) func(what string, admits func(mcptask.Change
 			}
 		}
 	}
-	wait("the first news", func(c mcptask.Change) bool { return c.Missed })
+	wait("the first news", func(c taskstore.Change) bool { return c.Missed })
 	return wait
 }
 
 // is admits a version of a task. Missed news may have it too, but a test does not expect that.
-func is(id string, version int64) func(mcptask.Change) bool {
-	return func(c mcptask.Change) bool { return c.ID == id && c.Version == version }
+func is(id string, version int64) func(taskstore.Change) bool {
+	return func(c taskstore.Change) bool { return c.ID == id && c.Version == version }
 }
 
 func TestLife(t *testing.T) {
@@ -119,40 +120,40 @@ func TestLife(t *testing.T) {
 	r = create(t, s, r)
 	again := newTask("other", "a")
 	again.IdempotencyKey = "k"
-	if got, err := s.Create(t.Context(), again, mcptask.Quota{}); !errors.Is(err, mcptask.ErrExists) || got.ID != "t" {
+	if got, err := s.Create(t.Context(), again, taskstore.Quota{}); !errors.Is(err, taskstore.ErrExists) || got.ID != "t" {
 		t.Errorf("%q, %v", got.ID, err)
 	}
 	asked := r
-	asked.Phase, asked.Inputs = mcptask.PhaseInputRequired, []mcptask.Input{{Key: "q", Method: "elicitation/create", State: mcptask.InputOutstanding}}
-	asked, err := s.Update(t.Context(), r, asked, mcptask.Quota{})
+	asked.Phase, asked.Inputs = taskstore.PhaseInputRequired, []taskstore.Input{{Request: mcptask.Request{Key: "q", Method: "elicitation/create"}, State: taskstore.InputOutstanding}}
+	asked, err := s.Update(t.Context(), r, asked, taskstore.Quota{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := s.Update(t.Context(), asked, finish(asked), mcptask.Quota{})
+	done, err := s.Update(t.Context(), asked, finish(asked), taskstore.Quota{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Update(t.Context(), asked, finish(asked), mcptask.Quota{}); !errors.Is(err, mcptask.ErrConflict) {
+	if _, err := s.Update(t.Context(), asked, finish(asked), taskstore.Quota{}); !errors.Is(err, taskstore.ErrConflict) {
 		t.Error(err)
 	}
 	other := openStore(t, dsn, Options{})
 	listed := done
-	listed.Arguments, listed.Inputs, listed.Outcome = nil, nil, &mcptask.Outcome{Kind: done.Outcome.Kind}
+	listed.Arguments, listed.Inputs, listed.Outcome = nil, nil, &taskstore.Outcome{Kind: done.Outcome.Kind}
 	for _, handle := range []*Store{s, other} {
 		got, err := handle.Get(t.Context(), "t")
 		if err != nil || !cmp.Equal(got, done) {
 			t.Errorf("%v: %s", err, cmp.Diff(done, got))
 		}
-		list, err := handle.List(t.Context(), "a", mcptask.Position{}, 10)
+		list, err := handle.List(t.Context(), "a", taskstore.Position{}, 10)
 		if err != nil || len(list) != 1 || !cmp.Equal(list[0], listed) {
-			t.Errorf("%v: %s", err, cmp.Diff([]mcptask.Record{listed}, list))
+			t.Errorf("%v: %s", err, cmp.Diff([]taskstore.Record{listed}, list))
 		}
 	}
 	s.shift.Store(time.Hour.Microseconds() + time.Minute.Microseconds())
 	if gone, err := s.Expire(t.Context(), 10); err != nil || len(gone) != 1 || gone[0].Outcome == nil {
 		t.Errorf("%v, %v", gone, err)
 	}
-	if got, err := other.Get(t.Context(), "t"); !errors.Is(err, mcptask.ErrRecordExpired) || got.Principal != "a" {
+	if got, err := other.Get(t.Context(), "t"); !errors.Is(err, taskstore.ErrRecordExpired) || got.Principal != "a" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, table := range []string{"task", "arguments", "inputs", "outcome", "account"} {
@@ -168,7 +169,7 @@ func TestSchemaNames(t *testing.T) {
 	for i, name := range names {
 		s := openStore(t, dsn, Options{Schema: name})
 		create(t, s, newTask(fmt.Sprint(i), "a"))
-		if records, err := s.Scan(t.Context(), mcptask.Filter{}, mcptask.Position{}, 10); err != nil || len(records) != 1 {
+		if records, err := s.Scan(t.Context(), taskstore.Filter{}, taskstore.Position{}, 10); err != nil || len(records) != 1 {
 			t.Errorf("%q: %d records, %v", name, len(records), err)
 		}
 		wait := newsOf(t, s)
@@ -287,11 +288,11 @@ func TestDSN(t *testing.T) {
 func TestTakenIDCostsNoConnection(t *testing.T) {
 	s := openStore(t, pgtest.Database(t), Options{MaxConns: 1})
 	r := create(t, s, newTask("taken", "a"))
-	if _, err := s.Update(t.Context(), r, finish(r), mcptask.Quota{}); err != nil {
+	if _, err := s.Update(t.Context(), r, finish(r), taskstore.Quota{}); err != nil {
 		t.Fatal(err)
 	}
 	before := s.pool.Stat().NewConnsCount()
-	if _, err := s.Create(t.Context(), newTask("taken", "a"), mcptask.Quota{}); !errors.Is(err, mcptask.ErrExists) {
+	if _, err := s.Create(t.Context(), newTask("taken", "a"), taskstore.Quota{}); !errors.Is(err, taskstore.ErrExists) {
 		t.Error(err)
 	}
 	create(t, s, newTask("new", "a"))
@@ -325,9 +326,9 @@ func TestWroteNothing(t *testing.T) {
 func TestListReadsNoBodies(t *testing.T) {
 	s := openStore(t, pgtest.Database(t), Options{})
 	r := finish(newTask("t", "a"))
-	r.Arguments, r.Inputs = []byte(`{}`), []mcptask.Input{{Key: "q", State: mcptask.InputAnswered}}
+	r.Arguments, r.Inputs = []byte(`{}`), []taskstore.Input{{Request: mcptask.Request{Key: "q"}, State: taskstore.InputAnswered}}
 	create(t, s, r)
-	page, err := s.List(t.Context(), r.Principal, mcptask.Position{}, 1)
+	page, err := s.List(t.Context(), r.Principal, taskstore.Position{}, 1)
 	if err != nil || len(page) != 1 || page[0].Arguments != nil || page[0].Inputs != nil || page[0].Outcome.Result != nil {
 		t.Errorf("listed %+v, %v", page, err)
 	}

@@ -7,12 +7,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// Get implements [mcptask.Store].
-func (s *Store) Get(ctx context.Context, id string) (mcptask.Record, error) {
+// Get implements [taskstore.Store].
+func (s *Store) Get(ctx context.Context, id string) (taskstore.Record, error) {
 	found, err := s.cache.Read(id, func(whole bool) ([]durable.Found, error) {
 		if whole {
 			return collectWhole(s.pool.Query(ctx, s.schema.sql(selectWhole+" WHERE t.id = $1"), []byte(id)))
@@ -21,33 +21,33 @@ func (s *Store) Get(ctx context.Context, id string) (mcptask.Record, error) {
 	})
 	switch {
 	case err != nil:
-		return mcptask.Record{}, fmt.Errorf("postgres: get: %w", err)
+		return taskstore.Record{}, fmt.Errorf("postgres: get: %w", err)
 	case len(found) == 1 && found[0].Err != nil:
 		s.sieve.Log(&found[0])
-		return mcptask.Record{ID: id, Principal: found[0].Record.Principal}, fmt.Errorf("postgres: get: %w", found[0].Err)
+		return taskstore.Record{ID: id, Principal: found[0].Record.Principal}, fmt.Errorf("postgres: get: %w", found[0].Err)
 	case len(found) == 1:
 		return found[0].Record, nil
 	}
 	tombstones, err := s.pool.Query(ctx, s.schema.sql("SELECT principal FROM @schema@.tombstone WHERE id = $2 AND until > "+clock), s.shift.Load(), []byte(id))
 	if err != nil {
-		return mcptask.Record{}, fmt.Errorf("postgres: get: %w", err)
+		return taskstore.Record{}, fmt.Errorf("postgres: get: %w", err)
 	}
 	principals, err := pgx.CollectRows(tombstones, pgx.RowTo[[]byte])
 	switch {
 	case err != nil:
-		return mcptask.Record{}, fmt.Errorf("postgres: get: %w", err)
+		return taskstore.Record{}, fmt.Errorf("postgres: get: %w", err)
 	case len(principals) == 1:
-		return mcptask.Record{ID: id, Principal: string(principals[0])}, mcptask.ErrRecordExpired
+		return taskstore.Record{ID: id, Principal: string(principals[0])}, taskstore.ErrRecordExpired
 	}
-	return mcptask.Record{}, mcptask.ErrNoRecord
+	return taskstore.Record{}, taskstore.ErrNoRecord
 }
 
-// List implements [mcptask.Store]. Its records have no Arguments, no Inputs and no results.
-func (s *Store) List(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+// List implements [taskstore.Store]. Its records have no Arguments, no Inputs and no results.
+func (s *Store) List(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error) {
 	if limit <= 0 {
 		return nil, ctx.Err()
 	}
-	page, err := s.sieve.Page(after, limit, func(after mcptask.Position) ([]durable.Found, error) {
+	page, err := s.sieve.Page(after, limit, func(after taskstore.Position) ([]durable.Found, error) {
 		return collectBare(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+` FROM @schema@.task t
 			WHERE sha256(t.principal) = sha256($1::bytea) AND t.principal = $1 AND (t.created, t.id) > ($2::bigint, $3::bytea)
 			ORDER BY t.created, t.id LIMIT $4`), []byte(principal), durable.Micros(after.CreatedAt), []byte(after.ID), limit))
@@ -58,12 +58,12 @@ func (s *Store) List(ctx context.Context, principal string, after mcptask.Positi
 	return page, nil
 }
 
-// Scan implements [mcptask.Inspector]. Its records have no Arguments, no Inputs and no results.
-func (s *Store) Scan(ctx context.Context, filter mcptask.Filter, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+// Scan implements [taskstore.Inspector]. Its records have no Arguments, no Inputs and no results.
+func (s *Store) Scan(ctx context.Context, filter taskstore.Filter, after taskstore.Position, limit int) ([]taskstore.Record, error) {
 	if limit <= 0 {
 		return nil, ctx.Err()
 	}
-	page, err := s.sieve.Page(after, limit, func(after mcptask.Position) ([]durable.Found, error) {
+	page, err := s.sieve.Page(after, limit, func(after taskstore.Position) ([]durable.Found, error) {
 		where, values := durable.JoinConditions(durable.ConditionsOf(filter, after, "sha256(principal) = sha256(?)", "position(? IN message) > 0"))
 		for i, v := range values {
 			kind := "bytea"
@@ -80,19 +80,19 @@ func (s *Store) Scan(ctx context.Context, filter mcptask.Filter, after mcptask.P
 	return page, nil
 }
 
-// CountUnfinished implements [mcptask.Inspector].
-func (s *Store) CountUnfinished(ctx context.Context) ([]mcptask.Count, error) {
+// CountUnfinished implements [taskstore.Inspector].
+func (s *Store) CountUnfinished(ctx context.Context) ([]taskstore.Count, error) {
 	rows, err := s.pool.Query(ctx, s.schema.sql("SELECT tool, phase, count(*) FROM @schema@.task WHERE phase < 9 GROUP BY tool, phase"))
 	if err != nil {
 		return nil, fmt.Errorf("postgres: count: %w", err)
 	}
-	var counts []mcptask.Count
+	var counts []taskstore.Count
 	var tool []byte
 	var phase int64
 	var n int
 	if _, err := pgx.ForEachRow(rows, []any{&tool, &phase, &n}, func() error {
 		if p, err := durable.PhaseOf(phase); err == nil { // otherwise the tasks cannot be read
-			counts = append(counts, mcptask.Count{Tool: string(tool), Phase: p, Count: n})
+			counts = append(counts, taskstore.Count{Tool: string(tool), Phase: p, Count: n})
 		}
 		return nil
 	}); err != nil {
@@ -101,16 +101,16 @@ func (s *Store) CountUnfinished(ctx context.Context) ([]mcptask.Count, error) {
 	return counts, nil
 }
 
-// Workers implements [mcptask.Inspector].
-func (s *Store) Workers(ctx context.Context) ([]mcptask.WorkerLease, error) {
-	var leases []mcptask.WorkerLease
+// Workers implements [taskstore.Inspector].
+func (s *Store) Workers(ctx context.Context) ([]taskstore.WorkerLease, error) {
+	var leases []taskstore.WorkerLease
 	counts := map[string]int{}
 	var b pgx.Batch
 	b.Queue(s.schema.sql("SELECT id, until FROM @schema@.worker WHERE until > "+clock), s.shift.Load()).Query(func(rows pgx.Rows) error {
 		var worker []byte
 		var until int64
 		_, err := pgx.ForEachRow(rows, []any{&worker, &until}, func() error {
-			leases = append(leases, mcptask.WorkerLease{Worker: string(worker), Until: durable.Time(until)})
+			leases = append(leases, taskstore.WorkerLease{Worker: string(worker), Until: durable.Time(until)})
 			return nil
 		})
 		return err

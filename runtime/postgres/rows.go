@@ -3,8 +3,8 @@ package postgres
 import (
 	"github.com/jackc/pgx/v5"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // rowColumns are the columns of table task that scanRow reads.
@@ -30,7 +30,7 @@ func scanFound(from pgx.Row, whole bool) (found durable.Found, err error) {
 	}
 	r.ID, r.Principal, r.Account, r.Tool = string(id), string(principal), string(account), string(tool)
 	r.IdempotencyKey, r.StatusMessage, r.Claim.Worker = string(idem), string(message), string(worker)
-	r.Attempt, r.Tries, r.Timeline = int(attempt), int(tries), mcptask.Timeline(timeline)
+	r.Attempt, r.Tries, r.Timeline = int(attempt), int(tries), taskstore.Timeline(timeline)
 	found.Err = c.Decode(r)
 	return found, nil
 }

@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-var _ mcptask.SessionStore = (*Store)(nil)
+var _ taskstore.SessionStore = (*Store)(nil)
 
-// SessionKey implements [mcptask.SessionStore].
+// SessionKey implements [taskstore.SessionStore].
 func (s *Store) SessionKey(ctx context.Context) (key []byte, err error) {
-	secret := make([]byte, mcptask.MinSessionKey)
+	secret := make([]byte, taskstore.MinSessionKey)
 	rand.Read(secret) // it never fails
 	if _, err := s.pool.Exec(ctx, s.schema.sql("INSERT INTO @schema@.session_key (secret) SELECT $1::bytea WHERE NOT EXISTS (SELECT FROM @schema@.session_key) "+
 		"ON CONFLICT DO NOTHING"), secret); err != nil {
@@ -28,7 +28,7 @@ func (s *Store) SessionKey(ctx context.Context) (key []byte, err error) {
 // expiredAtOnce bounds how many expired rows one EndSession removes.
 const expiredAtOnce = 100
 
-// EndSession implements [mcptask.SessionStore].
+// EndSession implements [taskstore.SessionStore].
 func (s *Store) EndSession(ctx context.Context, principal, session string, until time.Time, most int) (bool, error) {
 	if _, err := s.pool.Exec(ctx, s.schema.sql("DELETE FROM @schema@.ended_session WHERE (principal, session) IN "+
 		"(SELECT principal, session FROM @schema@.ended_session WHERE until <= "+clock+" LIMIT $2::bigint FOR UPDATE SKIP LOCKED)"),
@@ -44,7 +44,7 @@ func (s *Store) EndSession(ctx context.Context, principal, session string, until
 	return added.RowsAffected() > 0, nil
 }
 
-// HasEnded implements [mcptask.SessionStore].
+// HasEnded implements [taskstore.SessionStore].
 func (s *Store) HasEnded(ctx context.Context, principal, session string) (ended bool, err error) {
 	err = s.pool.QueryRow(ctx, s.schema.sql("SELECT EXISTS (SELECT FROM @schema@.ended_session WHERE principal = sha256($1::bytea) AND session = $2::bytea)"),
 		[]byte(principal), []byte(session)).Scan(&ended)

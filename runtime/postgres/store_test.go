@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pgtest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/storetest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // TestMain makes random programs few, because a database is slow. -rapid.checks asks for more.
@@ -36,7 +36,7 @@ func testStore(t *testing.T, dsn string, o Options) {
 	var mu sync.Mutex
 	schemas := 0 // each store has one, since a schema is made sooner than a database
 	shifts := map[string]*atomic.Int64{}
-	open := func(t testing.TB, schema string) mcptask.Store {
+	open := func(t testing.TB, schema string) taskstore.Store {
 		mu.Lock()
 		defer mu.Unlock()
 		if schema == "" {
@@ -54,20 +54,20 @@ func testStore(t *testing.T, dsn string, o Options) {
 		s.lookOften = 10 * time.Millisecond // the kit writes and waits for the feed many times
 		return s
 	}
-	again := func(t testing.TB, s mcptask.Store) mcptask.Store { return open(t, s.(*Store).schema.name) }
-	ways := map[string]func(t testing.TB, s mcptask.Store, id string) (undo func()){}
+	again := func(t testing.TB, s taskstore.Store) taskstore.Store { return open(t, s.(*Store).schema.name) }
+	ways := map[string]func(t testing.TB, s taskstore.Store, id string) (undo func()){}
 	for name, statement := range damages {
-		ways[name] = func(t testing.TB, s mcptask.Store, id string) (undo func()) {
+		ways[name] = func(t testing.TB, s taskstore.Store, id string) (undo func()) {
 			return damage(t, s.(*Store), id, statement)
 		}
 	}
 	t.Run("each", func(t *testing.T) { // its tests run at once, and end before the database is dropped
 		storetest.Run(t, storetest.Stores{
-			Open:   func(t testing.TB) mcptask.Store { return open(t, "") },
+			Open:   func(t testing.TB) taskstore.Store { return open(t, "") },
 			Share:  again,
 			Reopen: again,
 			Damage: ways,
-			Advance: func(_ testing.TB, s mcptask.Store, d time.Duration) {
+			Advance: func(_ testing.TB, s taskstore.Store, d time.Duration) {
 				s.(*Store).shift.Add(d.Microseconds())
 			},
 		})

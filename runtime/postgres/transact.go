@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // A transaction that writes has two round trips. The first begins it, takes the lock that all who
@@ -269,7 +269,7 @@ func (s *Store) queueState(b *pgx.Batch, keys durable.Keys, state *durable.State
 		b.Queue(s.schema.sql("SELECT account, stored, unfinished, bytes FROM @schema@.account WHERE account = ANY($1::bytea[])"), stored).
 			Query(func(rows pgx.Rows) error {
 				var name []byte
-				var u mcptask.Usage
+				var u taskstore.Usage
 				_, err := pgx.ForEachRow(rows, []any{&name, &u.Stored, &u.Unfinished, &u.Bytes}, func() error {
 					state.Accounts[names[string(name)]] = u
 					return nil

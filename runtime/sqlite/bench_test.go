@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable/durabletest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // bareTable is the hot table with its indexes and all bodies in it: what a program would write that needs
@@ -72,7 +72,7 @@ func openBench(b *testing.B) *Store {
 }
 
 func BenchmarkTaskLife(b *testing.B) {
-	durabletest.BenchmarkLives(b, func(b *testing.B) (mcptask.Store, func() error) {
+	durabletest.BenchmarkLives(b, func(b *testing.B) (taskstore.Store, func() error) {
 		return openBench(b), openBare(b).liveOnce
 	})
 }

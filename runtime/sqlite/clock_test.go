@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable/durabletest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/steady"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // machine is a machine with a clock that jumps, and with one that does not.
@@ -18,7 +18,7 @@ type machine struct {
 }
 
 // pass lets time pass, in steps in which a process looks for expired tasks.
-func (m *machine) pass(t *testing.T, s *Store, d time.Duration) (gone []mcptask.Record) {
+func (m *machine) pass(t *testing.T, s *Store, d time.Duration) (gone []taskstore.Record) {
 	t.Helper()
 	for ; d > 0; d -= time.Second {
 		m.wall, m.elapsed = m.wall.Add(time.Second), m.elapsed+time.Second
@@ -55,8 +55,8 @@ func TestClockJump(t *testing.T) {
 	task.CreatedAt, task.ExpiresAt, task.Claim.Worker = m.wall, m.wall.Add(24*time.Hour), "w1"
 	ended := task
 	ended.ID, ended.ExpiresAt = "ended", m.wall
-	for _, r := range []mcptask.Record{task, ended} {
-		if _, err := s.Create(t.Context(), r, mcptask.Quota{}); err != nil {
+	for _, r := range []taskstore.Record{task, ended} {
+		if _, err := s.Create(t.Context(), r, taskstore.Quota{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -75,7 +75,7 @@ func TestClockJump(t *testing.T) {
 		if gone := m.pass(t, s, 2*time.Second); len(gone) > 0 {
 			t.Errorf("%s: %d tasks have expired", what, len(gone))
 		}
-		if _, err := s.Get(t.Context(), "ended"); !errors.Is(err, mcptask.ErrRecordExpired) {
+		if _, err := s.Get(t.Context(), "ended"); !errors.Is(err, taskstore.ErrRecordExpired) {
 			t.Errorf("%s: the tombstone has gone: %v", what, err)
 		}
 		if _, err := s.Get(t.Context(), task.ID); err != nil {
@@ -117,7 +117,7 @@ func TestClockAfterPause(t *testing.T) {
 	m := &machine{wall: time.Now().Round(0)}
 	task := durabletest.NewTask(10)
 	task.CreatedAt, task.ExpiresAt = m.wall, m.wall.Add(time.Hour)
-	if _, err := m.open(t, path).Create(t.Context(), task, mcptask.Quota{}); err != nil {
+	if _, err := m.open(t, path).Create(t.Context(), task, taskstore.Quota{}); err != nil {
 		t.Fatal(err)
 	}
 	m.wall = m.wall.Add(2 * time.Hour)
@@ -129,7 +129,7 @@ func TestClockAfterPause(t *testing.T) {
 		t.Errorf("%d tasks have expired by a clock that another process confirms", len(gone))
 	}
 	task.ID = "another"
-	if _, err := s.Create(t.Context(), task, mcptask.Quota{}); err != nil {
+	if _, err := s.Create(t.Context(), task, taskstore.Quota{}); err != nil {
 		t.Fatal(err)
 	}
 	if gone := m.pass(t, s, steady.Hold+2*time.Second); len(gone) != 1 {

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // backend is the Store as the Committer sees it.
@@ -95,7 +95,7 @@ func loadState(w *session, keys durable.Keys) (*durable.State, error) {
 	state := durable.NewState()
 	for _, key := range keys.Accounts {
 		if err := w.query(selectAccount, func(rows *sql.Rows) error {
-			var u mcptask.Usage
+			var u taskstore.Usage
 			err := rows.Scan(&u.Stored, &u.Unfinished, &u.Bytes)
 			state.Accounts[key] = u
 			return err
@@ -146,7 +146,7 @@ const deleteAccount = "DELETE FROM account WHERE key = ?"
 func storeUsage(w *session, accounts []durable.AccountUsage) error {
 	args := make([]any, 0, 4*mostAccounts)
 	for _, a := range accounts {
-		if a.Usage != (mcptask.Usage{}) {
+		if a.Usage != (taskstore.Usage{}) {
 			args = append(args, []byte(a.Key), a.Usage.Stored, a.Usage.Unfinished, a.Usage.Bytes)
 			continue
 		}
@@ -196,11 +196,11 @@ func (b backend) writeRecord(w *session, d *durable.Write) error {
 		_, err := w.exec(deleteTombstone, []byte(r.ID)) // of an earlier task of that ID
 		return err
 	}
-	_, err := w.exec(insertTombstone, []byte(r.ID), []byte(r.Principal), durable.Micros(b.now().Add(mcptask.TombstoneFor)))
+	_, err := w.exec(insertTombstone, []byte(r.ID), []byte(r.Principal), durable.Micros(b.now().Add(taskstore.TombstoneFor)))
 	return err
 }
 
-func insertRecord(w *session, r *mcptask.Record, row *durable.Row) error {
+func insertRecord(w *session, r *taskstore.Record, row *durable.Row) error {
 	var idem []byte
 	if r.IdempotencyKey != "" {
 		idem = []byte(r.IdempotencyKey)
@@ -221,7 +221,7 @@ func insertRecord(w *session, r *mcptask.Record, row *durable.Row) error {
 	return storeBodies(w, row.Seq, longArguments, inputs, longResult)
 }
 
-func updateRecord(w *session, r *mcptask.Record, row *durable.Row, parts durable.Parts) error {
+func updateRecord(w *session, r *taskstore.Record, row *durable.Row, parts durable.Parts) error {
 	var inputs, result, longResult []byte
 	if parts.Inputs {
 		inputs = durable.EncodeInputs(r.Inputs)
@@ -271,4 +271,4 @@ func storeBodies(w *session, seq int64, arguments, inputs, outcome []byte) error
 	return nil
 }
 
-func isError(r *mcptask.Record) bool { return r.Outcome != nil && r.Outcome.IsError }
+func isError(r *taskstore.Record) bool { return r.Outcome != nil && r.Outcome.IsError }

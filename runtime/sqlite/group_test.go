@@ -15,6 +15,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable/durabletest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // checkTally checks that the accounts are the sums of their tasks, and that no body is left without
@@ -50,7 +51,7 @@ func checkTally(t *testing.T, s *Store) {
 // sums.
 func TestMixedWrites(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
-	quota := mcptask.Quota{Account: mcptask.Usage{Stored: 20, Unfinished: 12, Bytes: 40_000}, Server: mcptask.Usage{Stored: 50}}
+	quota := taskstore.Quota{Account: taskstore.Usage{Stored: 20, Unfinished: 12, Bytes: 40_000}, Server: taskstore.Usage{Stored: 50}}
 	var group sync.WaitGroup
 	for i := range 16 {
 		group.Go(func() {
@@ -70,7 +71,7 @@ func TestMixedWrites(t *testing.T) {
 	group.Wait()
 	checkTally(t, s)
 	for {
-		page, err := s.Scan(t.Context(), mcptask.Filter{}, mcptask.Position{}, 100)
+		page, err := s.Scan(t.Context(), taskstore.Filter{}, taskstore.Position{}, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +80,7 @@ func TestMixedWrites(t *testing.T) {
 		}
 		for _, r := range page {
 			// A write whose context has ended may be made later, and expire the task first.
-			if err := s.Delete(t.Context(), r); err != nil && !errors.Is(err, mcptask.ErrNoRecord) {
+			if err := s.Delete(t.Context(), r); err != nil && !errors.Is(err, taskstore.ErrNoRecord) {
 				t.Error(err)
 			}
 		}
@@ -88,11 +89,11 @@ func TestMixedWrites(t *testing.T) {
 }
 
 // writeAny makes one random write. It returns an unexpected error.
-func writeAny(ctx context.Context, s *Store, random *rand.Rand, quota mcptask.Quota) error {
+func writeAny(ctx context.Context, s *Store, random *rand.Rand, quota taskstore.Quota) error {
 	id := fmt.Sprint("t", random.IntN(40))
 	r, err := s.Get(ctx, id)
 	switch n := random.IntN(6); {
-	case errors.Is(err, mcptask.ErrNoRecord):
+	case errors.Is(err, taskstore.ErrNoRecord):
 		r = durabletest.NewTask(random.IntN(3000))
 		r.ID, r.Principal, r.Account = id, []string{"", "p", "q"}[random.IntN(3)], []string{"x", "y"}[random.IntN(2)]
 		if random.IntN(3) == 0 {
@@ -113,11 +114,11 @@ func writeAny(ctx context.Context, s *Store, random *rand.Rand, quota mcptask.Qu
 	default:
 		next := r
 		next.StatusMessage = strings.Repeat("x", random.IntN(1000))
-		next.Inputs = append(next.Inputs, mcptask.Input{Key: fmt.Sprint(len(next.Inputs)), State: mcptask.InputOutstanding})
+		next.Inputs = append(next.Inputs, taskstore.Input{Request: mcptask.Request{Key: fmt.Sprint(len(next.Inputs))}, State: taskstore.InputOutstanding})
 		_, err = s.Update(ctx, r, next, quota)
 	}
-	var exceeded *mcptask.QuotaError
-	if errors.As(err, &exceeded) || errors.Is(err, mcptask.ErrExists) || errors.Is(err, mcptask.ErrConflict) || errors.Is(err, mcptask.ErrNoRecord) {
+	var exceeded *taskstore.QuotaError
+	if errors.As(err, &exceeded) || errors.Is(err, taskstore.ErrExists) || errors.Is(err, taskstore.ErrConflict) || errors.Is(err, taskstore.ErrNoRecord) {
 		return nil
 	}
 	return err
@@ -182,7 +183,7 @@ func TestChangesAreTrimmed(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
 	if err := s.write(t.Context(), "write to", func(w *transaction) error {
 		for range 3*keepChanges + 1 {
-			if _, err := w.record([]mcptask.Change{{Free: true}}); err != nil {
+			if _, err := w.record([]taskstore.Change{{Free: true}}); err != nil {
 				return err
 			}
 		}
@@ -245,7 +246,7 @@ func TestRolledBackWriteLeavesNothing(t *testing.T) {
 			})
 		}()
 	}
-	if _, err := s.Get(t.Context(), r.ID); !errors.Is(err, mcptask.ErrNoRecord) {
+	if _, err := s.Get(t.Context(), r.ID); !errors.Is(err, taskstore.ErrNoRecord) {
 		t.Error(err)
 	}
 	if err := durabletest.LiveOnce(t.Context(), s); err != nil {

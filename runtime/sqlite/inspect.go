@@ -4,16 +4,16 @@ import (
 	"context"
 	"database/sql"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// Scan implements [mcptask.Inspector]. A filter that admits few of many records makes it read many.
-func (s *Store) Scan(ctx context.Context, filter mcptask.Filter, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+// Scan implements [taskstore.Inspector]. A filter that admits few of many records makes it read many.
+func (s *Store) Scan(ctx context.Context, filter taskstore.Filter, after taskstore.Position, limit int) ([]taskstore.Record, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	return s.sieve.Page(after, limit, func(after mcptask.Position) ([]durable.Found, error) {
+	return s.sieve.Page(after, limit, func(after taskstore.Position) ([]durable.Found, error) {
 		where, args := durable.JoinConditions(durable.ConditionsOf(filter, after, "principal = ?", "instr(message, ?) > 0"))
 		return s.readBare(ctx, selectBare+where+durable.OrderOf(filter)+" LIMIT ?", append(args, limit)...)
 	})
@@ -21,12 +21,12 @@ func (s *Store) Scan(ctx context.Context, filter mcptask.Filter, after mcptask.P
 
 const countUnfinished = "SELECT tool, phase, count(*) FROM task WHERE phase < 9 GROUP BY tool, phase"
 
-// CountUnfinished implements [mcptask.Inspector].
-func (s *Store) CountUnfinished(ctx context.Context) ([]mcptask.Count, error) {
-	var counts []mcptask.Count
+// CountUnfinished implements [taskstore.Inspector].
+func (s *Store) CountUnfinished(ctx context.Context) ([]taskstore.Count, error) {
+	var counts []taskstore.Count
 	err := s.read(ctx, "read", func(r *session) error {
 		return r.queryContext(ctx, countUnfinished, func(rows *sql.Rows) error {
-			var c mcptask.Count
+			var c taskstore.Count
 			var phase int64
 			if err := rows.Scan(&c.Tool, &phase, &c.Count); err != nil {
 				return err
@@ -46,13 +46,13 @@ const (
 	countWorkers = "SELECT worker, count(*) FROM task WHERE phase < 9 GROUP BY worker"
 )
 
-// Workers implements [mcptask.Inspector].
-func (s *Store) Workers(ctx context.Context) ([]mcptask.WorkerLease, error) {
-	var leases []mcptask.WorkerLease
+// Workers implements [taskstore.Inspector].
+func (s *Store) Workers(ctx context.Context) ([]taskstore.WorkerLease, error) {
+	var leases []taskstore.WorkerLease
 	counts := map[string]int{}
 	err := s.read(ctx, "read", func(r *session) error {
 		if err := r.queryContext(ctx, selectLeases, func(rows *sql.Rows) error {
-			var lease mcptask.WorkerLease
+			var lease taskstore.WorkerLease
 			var until int64
 			err := rows.Scan(&lease.Worker, &until)
 			lease.Until = durable.Time(until)

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 const (
@@ -34,8 +34,8 @@ const (
 	hasWork = "SELECT count(*) FROM (SELECT 1 FROM task WHERE phase < 9 AND worker = ? LIMIT 1)"
 )
 
-// Lease implements [mcptask.Store].
-func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
+// Lease implements [taskstore.Store].
+func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]taskstore.Record, error) {
 	if limit <= 0 || len(tools) == 0 {
 		return nil, nil
 	}
@@ -48,7 +48,7 @@ func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, t
 	}); err != nil || len(orphans) == 0 {
 		return nil, err
 	}
-	var taken []mcptask.Record
+	var taken []taskstore.Record
 	err := s.write(ctx, "write to", func(w *transaction) error {
 		orphans, err := s.findOrphans(w.session, worker, tools, limit)
 		if err != nil || len(orphans) == 0 {
@@ -57,7 +57,7 @@ func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, t
 		if _, err := w.exec(extendLease, []byte(worker), durable.Micros(s.now().Add(lease))); err != nil {
 			return err
 		}
-		var changes []mcptask.Change
+		var changes []taskstore.Change
 		for i := range orphans {
 			if _, err := w.exec(takeOrphan, []byte(worker), orphans[i].Seq); err != nil {
 				return err
@@ -116,9 +116,9 @@ func (s *Store) findOrphans(r *session, worker string, tools []string, limit int
 	return orphans, nil
 }
 
-// Beat implements [mcptask.Store].
-func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
-	var beat mcptask.Heartbeat
+// Beat implements [taskstore.Store].
+func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (taskstore.Heartbeat, error) {
+	var beat taskstore.Heartbeat
 	err := s.write(ctx, "write to", func(w *transaction) error {
 		beat.Now = s.now()
 		if _, err := w.exec(setLease, []byte(worker), durable.Micros(beat.Now.Add(lease))); err != nil {
@@ -157,7 +157,7 @@ func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, he
 	return beat, nil
 }
 
-// Release implements [mcptask.Store].
+// Release implements [taskstore.Store].
 func (s *Store) Release(ctx context.Context, worker string) error {
 	return s.write(ctx, "write to", func(w *transaction) error {
 		if _, err := w.exec(endLease, []byte(worker)); err != nil {
@@ -165,7 +165,7 @@ func (s *Store) Release(ctx context.Context, worker string) error {
 		}
 		n, err := w.queryInt(hasWork, []byte(worker))
 		if err == nil && n > 0 {
-			_, err = w.record([]mcptask.Change{{Free: true}})
+			_, err = w.record([]taskstore.Change{{Free: true}})
 		}
 		return err
 	})

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable/durabletest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // The statements that add tasks from ?1 to ?2, which ten principals have. Those up to ?3 are
@@ -51,7 +51,7 @@ func (f filled) Fill(b *testing.B, n, held int64, expires time.Time) {
 				return err
 			}
 		}
-		_, err = w.record([]mcptask.Change{{Missed: true}})
+		_, err = w.record([]taskstore.Change{{Missed: true}})
 		return err
 	}); err != nil {
 		b.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable/durabletest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // openStore opens a store and closes it at the end of the test.
@@ -67,7 +68,7 @@ func TestOpenRefuses(t *testing.T) {
 	execute(t, openFile(t, in("newer")), "INSERT INTO schema_version VALUES (77)")
 	cases := []struct{ path, want string }{
 		{"", "give the path of a file"},
-		{":memory:", "mcptask.NewMemoryStore"},
+		{":memory:", "taskstore.NewMemory"},
 		{"file:tasks.db", "give the path of a file"},
 		{directory, "it is a directory; name a file in it, such as " + in("tasks.db")},
 		{in("none/tasks.db"), "there is no directory " + in("none") + "; create it first"},
@@ -159,7 +160,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if info, err := os.Stat(s.path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if _, err := s.Create(t.Context(), durabletest.NewTask(0), mcptask.Quota{}); !errors.Is(err, mcptask.ErrServerClosed) {
+	if _, err := s.Create(t.Context(), durabletest.NewTask(0), taskstore.Quota{}); !errors.Is(err, mcptask.ErrServerClosed) {
 		t.Error(err)
 	}
 	if _, err := s.Get(t.Context(), "x"); !errors.Is(err, mcptask.ErrServerClosed) {
@@ -196,7 +197,7 @@ func TestManyOpenAtOnce(t *testing.T) {
 func TestLockedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	s := openStore(t, path)
-	r, err := s.Create(t.Context(), durabletest.NewTask(0), mcptask.Quota{})
+	r, err := s.Create(t.Context(), durabletest.NewTask(0), taskstore.Quota{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +206,7 @@ func TestLockedFile(t *testing.T) {
 	execute(t, other, "BEGIN IMMEDIATE")
 	short, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	if _, err := s.Create(short, durabletest.NewTask(0), mcptask.Quota{}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.Create(short, durabletest.NewTask(0), taskstore.Quota{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	if _, err := s.Beat(short, "w", time.Minute, nil); !errors.Is(err, context.DeadlineExceeded) {
@@ -215,7 +216,7 @@ func TestLockedFile(t *testing.T) {
 		t.Error(err)
 	}
 	created := make(chan error)
-	go func() { _, err := s.Create(t.Context(), durabletest.NewTask(0), mcptask.Quota{}); created <- err }()
+	go func() { _, err := s.Create(t.Context(), durabletest.NewTask(0), taskstore.Quota{}); created <- err }()
 	execute(t, other, "ROLLBACK")
 	if err := <-created; err != nil {
 		t.Error(err)
@@ -225,28 +226,28 @@ func TestLockedFile(t *testing.T) {
 var writeFixture = flag.Bool("write-fixture", false, "write the fixture of the newest schema version, once, together with its migration")
 
 // fixtureTasks are the tasks of a fixture. They never change: files of users have such tasks.
-func fixtureTasks() []mcptask.Record {
+func fixtureTasks() []taskstore.Record {
 	at := func(seconds int) time.Time { return time.Date(2026, 11, 22, 12, 0, seconds, 123_000, time.UTC) }
-	full := mcptask.Record{
+	full := taskstore.Record{
 		ID: "full", Version: 1, Principal: "p\xff", Account: "p\xff", Tool: "run", Arguments: []byte("{ \"n\": 1 }"), Revision: mcptask.Revision20251125,
 		IdempotencyKey: "key", ExternalID: "name", CanAsk: []string{"elicitation/create"}, CreatedAt: at(0), Poll: time.Second,
-		Trace: "00-1-2-01\nvendor=x", Phase: mcptask.PhaseInputRequired, StatusMessage: "asks", Progress: mcptask.Progress{Done: 1.5, Total: 4},
-		CancelRequested: true, UpdatedAt: at(1), ExpiresAt: at(0).AddDate(100, 0, 0), Attempt: 2, Tries: 1, Claim: mcptask.Claim{Worker: "worker"},
-		Inputs: []mcptask.Input{
-			{Key: "step", Method: "elicitation/create", Params: []byte(`{"message":"?"}`), Schema: []byte(`{}`), State: mcptask.InputOutstanding},
-			{Key: "step#2", Method: "roots/list", State: mcptask.InputAnswered, Error: &mcptask.Error{Code: -1, Message: "no", Data: []byte(`1`)}},
+		Trace: "00-1-2-01\nvendor=x", Phase: taskstore.PhaseInputRequired, StatusMessage: "asks", Progress: taskstore.Progress{Done: 1.5, Total: 4},
+		CancelRequested: true, UpdatedAt: at(1), ExpiresAt: at(0).AddDate(100, 0, 0), Attempt: 2, Tries: 1, Claim: taskstore.Claim{Worker: "worker"},
+		Inputs: []taskstore.Input{
+			{Request: mcptask.Request{Key: "step", Method: "elicitation/create", Params: []byte(`{"message":"?"}`), Schema: []byte(`{}`)}, State: taskstore.InputOutstanding},
+			{Request: mcptask.Request{Key: "step#2", Method: "roots/list"}, State: taskstore.InputAnswered, Error: &mcptask.Error{Code: -1, Message: "no", Data: []byte(`1`)}},
 		},
 	}
-	done := mcptask.Record{
-		ID: "done", Version: 1, Tool: "run", CreatedAt: at(2), UpdatedAt: at(3), TerminalAt: at(3), ExpiresAt: at(2).AddDate(100, 0, 0), Phase: mcptask.PhaseDone,
-		Outcome: &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: []byte(`{"content":[],"isError":true}`), IsError: true},
+	done := taskstore.Record{
+		ID: "done", Version: 1, Tool: "run", CreatedAt: at(2), UpdatedAt: at(3), TerminalAt: at(3), ExpiresAt: at(2).AddDate(100, 0, 0), Phase: taskstore.PhaseDone,
+		Outcome: &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: []byte(`{"content":[],"isError":true}`), IsError: true},
 	}
 	failed := done
 	long := []byte(`"` + strings.Repeat("long", 300) + `"`)
-	done.Arguments, done.Outcome = long, &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: long}
+	done.Arguments, done.Outcome = long, &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: long}
 	failed.ID, failed.CreatedAt = "failed", at(4)
-	failed.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeError, Error: &mcptask.Error{Code: -32603, Message: "worker lost"}}
-	return []mcptask.Record{full, done, failed}
+	failed.Outcome = &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: &mcptask.Error{Code: -32603, Message: "worker lost"}}
+	return []taskstore.Record{full, done, failed}
 }
 
 // TestMigrations opens a populated file of each earlier version of the schema.
@@ -287,13 +288,13 @@ func checkFixture(t *testing.T, s *Store) {
 			t.Errorf("%v: %s", err, diff)
 		}
 	}
-	if r, err := s.Get(t.Context(), "expired"); !errors.Is(err, mcptask.ErrRecordExpired) || r.Principal != "q" {
+	if r, err := s.Get(t.Context(), "expired"); !errors.Is(err, taskstore.ErrRecordExpired) || r.Principal != "q" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	checkTally(t, s)
 	again := fixtureTasks()[0]
 	again.ID = "again"
-	if former, err := s.Create(t.Context(), again, mcptask.Quota{}); !errors.Is(err, mcptask.ErrExists) || former.ID != "full" {
+	if former, err := s.Create(t.Context(), again, taskstore.Quota{}); !errors.Is(err, taskstore.ErrExists) || former.ID != "full" {
 		t.Errorf("%q, %v", former.ID, err)
 	}
 	if err := durabletest.LiveOnce(t.Context(), s); err != nil {
@@ -307,7 +308,7 @@ func dumpFixture(t *testing.T, version int) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	s := openStore(t, path)
 	for _, r := range fixtureTasks() {
-		if _, err := s.Create(t.Context(), r, mcptask.Quota{}); err != nil {
+		if _, err := s.Create(t.Context(), r, taskstore.Quota{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable/durabletest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // childVariable makes the test binary a process that shares a file: what it does, and the file.
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 }
 
 // sharedQuota is the quota of TestProcessesShareQuota.
-var sharedQuota = mcptask.Quota{Server: mcptask.Usage{Stored: 60}}
+var sharedQuota = taskstore.Quota{Server: taskstore.Usage{Stored: 60}}
 
 // runChild does what a test wants of another process. It says on its standard output what the store has
 // acknowledged.
@@ -57,7 +57,7 @@ func runChild(role, path string) (err error) {
 		for ; ; n++ {
 			if _, err := s.Create(ctx, durabletest.NewTask(10), sharedQuota); err != nil {
 				fmt.Println(n)
-				if errors.Is(err, mcptask.ErrQuotaStored) {
+				if errors.Is(err, taskstore.ErrQuotaStored) {
 					return nil
 				}
 				return err
@@ -75,7 +75,7 @@ func runChild(role, path string) (err error) {
 			case c.Version%2 == 1:
 				r, err := s.Get(ctx, c.ID)
 				if err == nil {
-					_, err = s.Update(ctx, r, r, mcptask.Quota{})
+					_, err = s.Update(ctx, r, r, taskstore.Quota{})
 				}
 				if err != nil {
 					return err
@@ -88,12 +88,12 @@ func runChild(role, path string) (err error) {
 		for range 8 {
 			group.Go(func() {
 				for {
-					r, err := s.Create(ctx, durabletest.NewTask(300), mcptask.Quota{})
+					r, err := s.Create(ctx, durabletest.NewTask(300), taskstore.Quota{})
 					if err != nil {
 						return
 					}
 					fmt.Println("created", r.ID)
-					if _, err := s.Update(ctx, r, durabletest.Finish(r), mcptask.Quota{}); err != nil {
+					if _, err := s.Update(ctx, r, durabletest.Finish(r), taskstore.Quota{}); err != nil {
 						return
 					}
 					fmt.Println("finished", r.ID)
@@ -178,7 +178,7 @@ func TestProcessesHearEachOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.Missed {
-			if _, err := s.Create(t.Context(), durabletest.NewTask(10), mcptask.Quota{}); err != nil {
+			if _, err := s.Create(t.Context(), durabletest.NewTask(10), taskstore.Quota{}); err != nil {
 				t.Fatal(err)
 			}
 			continue
@@ -194,7 +194,7 @@ func TestProcessesHearEachOther(t *testing.T) {
 		case err != nil || r.Version != c.Version:
 			t.Fatalf("%+v: version %d, %v", c, r.Version, err)
 		case c.Version < 2*rounds:
-			_, err = s.Update(t.Context(), r, r, mcptask.Quota{})
+			_, err = s.Update(t.Context(), r, r, taskstore.Quota{})
 		default:
 			err = s.Delete(t.Context(), r)
 		}

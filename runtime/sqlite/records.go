@@ -5,8 +5,8 @@ import (
 	"database/sql"
 	"math"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 const (
@@ -37,7 +37,7 @@ func scanFound(rows *sql.Rows) (found durable.Found, err error) {
 		&r.Timeline, &c.Terms, &c.Mark, (*[]byte)(&r.Arguments), &c.Inputs, &c.Result); err != nil {
 		return found, err
 	}
-	r.IdempotencyKey, r.Progress = string(idem), mcptask.Progress{Done: floatOf(done), Total: floatOf(total)}
+	r.IdempotencyKey, r.Progress = string(idem), taskstore.Progress{Done: floatOf(done), Total: floatOf(total)}
 	found.Err = c.Decode(r)
 	return found, nil
 }
@@ -69,23 +69,23 @@ func (s *Store) readBare(ctx context.Context, query string, args ...any) (found 
 	return found, err
 }
 
-// Create implements [mcptask.Store].
-func (s *Store) Create(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+// Create implements [taskstore.Store].
+func (s *Store) Create(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 	return s.committer.Create(ctx, r, quota)
 }
 
-// Update implements [mcptask.Store].
-func (s *Store) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+// Update implements [taskstore.Store].
+func (s *Store) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 	return s.committer.Update(ctx, from, to, quota)
 }
 
-// Delete implements [mcptask.Store].
-func (s *Store) Delete(ctx context.Context, r mcptask.Record) error {
+// Delete implements [taskstore.Store].
+func (s *Store) Delete(ctx context.Context, r taskstore.Record) error {
 	return s.committer.Delete(ctx, r)
 }
 
-// Get implements [mcptask.Store].
-func (s *Store) Get(ctx context.Context, id string) (record mcptask.Record, err error) {
+// Get implements [taskstore.Store].
+func (s *Store) Get(ctx context.Context, id string) (record taskstore.Record, err error) {
 	err = s.read(ctx, "read", func(r *session) error {
 		found, err := s.cache.Read(id, func(whole bool) ([]durable.Found, error) {
 			query := bareByID
@@ -103,7 +103,7 @@ func (s *Store) Get(ctx context.Context, id string) (record mcptask.Record, err 
 			return err
 		case found[0].Err != nil:
 			s.sieve.Log(&found[0])
-			record = mcptask.Record{ID: id, Principal: found[0].Record.Principal}
+			record = taskstore.Record{ID: id, Principal: found[0].Record.Principal}
 			return found[0].Err
 		}
 		record = found[0].Record
@@ -114,32 +114,32 @@ func (s *Store) Get(ctx context.Context, id string) (record mcptask.Record, err 
 
 // readTombstone returns what is left of a record, and ErrRecordExpired. It returns ErrNoRecord if nothing
 // is left.
-func (s *Store) readTombstone(r *session, id string) (mcptask.Record, error) {
+func (s *Store) readTombstone(r *session, id string) (taskstore.Record, error) {
 	var principal *string
 	if err := r.query(byTombstone, func(rows *sql.Rows) error {
 		principal = new(string)
 		return rows.Scan(principal)
 	}, []byte(id), durable.Micros(s.past.Now())); err != nil {
-		return mcptask.Record{}, err
+		return taskstore.Record{}, err
 	}
 	if principal == nil {
-		return mcptask.Record{}, mcptask.ErrNoRecord
+		return taskstore.Record{}, taskstore.ErrNoRecord
 	}
-	return mcptask.Record{ID: id, Principal: *principal}, mcptask.ErrRecordExpired
+	return taskstore.Record{ID: id, Principal: *principal}, taskstore.ErrRecordExpired
 }
 
-// List implements [mcptask.Store]. Its records have no Arguments, no Inputs and no results.
-func (s *Store) List(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+// List implements [taskstore.Store]. Its records have no Arguments, no Inputs and no results.
+func (s *Store) List(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	return s.sieve.Page(after, limit, func(after mcptask.Position) ([]durable.Found, error) {
+	return s.sieve.Page(after, limit, func(after taskstore.Position) ([]durable.Found, error) {
 		return s.readBare(ctx, barePage, []byte(principal), durable.Micros(after.CreatedAt), []byte(after.ID), limit)
 	})
 }
 
-// Expire implements [mcptask.Store]. Its records have no Arguments, no Inputs and no results.
-func (s *Store) Expire(ctx context.Context, limit int) ([]mcptask.Record, error) {
+// Expire implements [taskstore.Store]. Its records have no Arguments, no Inputs and no results.
+func (s *Store) Expire(ctx context.Context, limit int) ([]taskstore.Record, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
@@ -150,7 +150,7 @@ func (s *Store) Expire(ctx context.Context, limit int) ([]mcptask.Record, error)
 }
 
 // findExpired returns up to limit expired records, without their bodies.
-func (s *Store) findExpired(ctx context.Context, limit int) ([]mcptask.Record, error) {
+func (s *Store) findExpired(ctx context.Context, limit int) ([]taskstore.Record, error) {
 	found, err := s.readBare(ctx, bareExpired, durable.Micros(s.past.Now()), limit)
 	return s.sieve.KeepAll(found), err
 }

@@ -11,6 +11,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable/durabletest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // TestDamagedTask checks that a task with damaged bytes is an error at each try, not only at the
@@ -18,8 +19,8 @@ import (
 func TestDamagedTask(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	r := durabletest.NewTask(10)
-	r.Inputs = []mcptask.Input{{Key: "q", State: mcptask.InputOutstanding}}
-	if _, err := openStore(t, path).Create(t.Context(), r, mcptask.Quota{}); err != nil {
+	r.Inputs = []taskstore.Input{{Request: mcptask.Request{Key: "q"}, State: taskstore.InputOutstanding}}
+	if _, err := openStore(t, path).Create(t.Context(), r, taskstore.Quota{}); err != nil {
 		t.Fatal(err)
 	}
 	execute(t, openFile(t, path), "UPDATE inputs SET body = x'00'")
@@ -30,7 +31,7 @@ func TestDamagedTask(t *testing.T) {
 	}
 	defer func() { _ = s.Close() }()
 	for range 3 {
-		if got, err := s.Get(t.Context(), r.ID); !errors.Is(err, mcptask.ErrUnreadable) {
+		if got, err := s.Get(t.Context(), r.ID); !errors.Is(err, taskstore.ErrUnreadable) {
 			t.Errorf("got a damaged task: %+v, %v", got, err)
 		}
 		if got, err := s.Lease(t.Context(), "w", time.Minute, []string{r.Tool}, 1); err != nil || len(got) > 0 {
@@ -49,7 +50,7 @@ func TestNewerNews(t *testing.T) {
 	s := openStore(t, path)
 	next, stop := iter.Pull2(s.Changes(t.Context()))
 	defer stop()
-	want := func(what string, admits func(c mcptask.Change) bool) {
+	want := func(what string, admits func(c taskstore.Change) bool) {
 		t.Helper()
 		for {
 			c, err, ok := next()
@@ -61,15 +62,15 @@ func TestNewerNews(t *testing.T) {
 			}
 		}
 	}
-	missed := func(c mcptask.Change) bool { return c.Missed }
+	missed := func(c taskstore.Change) bool { return c.Missed }
 	want("the beginning", missed)
 	execute(t, openFile(t, path), "INSERT INTO change (news) VALUES (x'02ff')")
 	r := durabletest.NewTask(10)
-	if _, err := s.Create(t.Context(), r, mcptask.Quota{}); err != nil {
+	if _, err := s.Create(t.Context(), r, taskstore.Quota{}); err != nil {
 		t.Fatal(err)
 	}
 	want("the newer news", missed)
-	want("what comes after it", func(c mcptask.Change) bool { return c.ID == r.ID })
+	want("what comes after it", func(c taskstore.Change) bool { return c.ID == r.ID })
 }
 
 // TestListReadsNoBodies checks that a page of a list has neither arguments nor results: 50 tasks may have
@@ -77,12 +78,12 @@ func TestNewerNews(t *testing.T) {
 func TestListReadsNoBodies(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
 	r := durabletest.NewTask(10)
-	r.Phase, r.Inputs = mcptask.PhaseDone, []mcptask.Input{{Key: "q", State: mcptask.InputAnswered}}
-	r.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: []byte(`{}`)}
-	if _, err := s.Create(t.Context(), r, mcptask.Quota{}); err != nil {
+	r.Phase, r.Inputs = taskstore.PhaseDone, []taskstore.Input{{Request: mcptask.Request{Key: "q"}, State: taskstore.InputAnswered}}
+	r.Outcome = &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: []byte(`{}`)}
+	if _, err := s.Create(t.Context(), r, taskstore.Quota{}); err != nil {
 		t.Fatal(err)
 	}
-	page, err := s.List(t.Context(), r.Principal, mcptask.Position{}, 1)
+	page, err := s.List(t.Context(), r.Principal, taskstore.Position{}, 1)
 	if err != nil || len(page) != 1 || page[0].Arguments != nil || page[0].Inputs != nil || page[0].Outcome.Result != nil {
 		t.Errorf("listed %+v, %v", page, err)
 	}
@@ -92,14 +93,14 @@ func TestListReadsNoBodies(t *testing.T) {
 func TestEndedTasksTakeNoMemory(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
 	for range 100 {
-		r, err := s.Create(t.Context(), durabletest.NewTask(300), mcptask.Quota{})
+		r, err := s.Create(t.Context(), durabletest.NewTask(300), taskstore.Quota{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if tasks, _ := s.cache.Usage(); tasks != 1 {
 			t.Fatalf("%d tasks", tasks)
 		}
-		if _, err := s.Update(t.Context(), r, durabletest.Finish(r), mcptask.Quota{}); err != nil {
+		if _, err := s.Update(t.Context(), r, durabletest.Finish(r), taskstore.Quota{}); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := s.Get(t.Context(), r.ID); err != nil || !got.Done() {

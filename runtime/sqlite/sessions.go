@@ -6,13 +6,13 @@ import (
 	"database/sql"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-var _ mcptask.SessionStore = (*Store)(nil)
+var _ taskstore.SessionStore = (*Store)(nil)
 
-// SessionKey implements [mcptask.SessionStore].
+// SessionKey implements [taskstore.SessionStore].
 func (s *Store) SessionKey(ctx context.Context) (key []byte, err error) {
 	read := func(r *session) error {
 		return r.query("SELECT secret FROM session_key", func(rows *sql.Rows) error { return rows.Scan(&key) })
@@ -20,7 +20,7 @@ func (s *Store) SessionKey(ctx context.Context) (key []byte, err error) {
 	if err := s.read(ctx, "read", read); err != nil || key != nil {
 		return key, err
 	}
-	secret := make([]byte, mcptask.MinSessionKey)
+	secret := make([]byte, taskstore.MinSessionKey)
 	rand.Read(secret) // it never fails
 	err = s.write(ctx, "write", func(w *transaction) error {
 		if _, err := w.exec("INSERT INTO session_key VALUES (1, ?) ON CONFLICT DO NOTHING", secret); err != nil {
@@ -34,7 +34,7 @@ func (s *Store) SessionKey(ctx context.Context) (key []byte, err error) {
 // expiredAtOnce bounds how many expired rows one EndSession removes.
 const expiredAtOnce = 100
 
-// EndSession implements [mcptask.SessionStore].
+// EndSession implements [taskstore.SessionStore].
 func (s *Store) EndSession(ctx context.Context, principal, name string, until time.Time, most int) (ended bool, err error) {
 	err = s.write(ctx, "write", func(w *transaction) error {
 		if _, err := w.exec("DELETE FROM ended_session WHERE (principal, session) IN (SELECT principal, session FROM ended_session WHERE until <= ? LIMIT ?)",
@@ -51,7 +51,7 @@ func (s *Store) EndSession(ctx context.Context, principal, name string, until ti
 	return ended && err == nil, err
 }
 
-// HasEnded implements [mcptask.SessionStore].
+// HasEnded implements [taskstore.SessionStore].
 func (s *Store) HasEnded(ctx context.Context, principal, name string) (ended bool, err error) {
 	err = s.read(ctx, "read", func(r *session) error {
 		n, err := r.queryInt("SELECT count(*) FROM ended_session WHERE principal = ? AND session = ?", []byte(principal), []byte(name))

@@ -2,7 +2,7 @@
 // share the file.
 //
 //	store, err := sqlite.Open("tasks.db", sqlite.Options{})
-//	server, err := mcptask.NewServer(mcptask.Options{Store: store}, tools)
+//	server, err := taskserver.New(taskserver.Options{Store: store}, tools)
 //
 // What the store has acknowledged is on the disk. Writes that come at the same time share one
 // commit, so that many clients write much faster than one. SQLite is linked as Go code: no C
@@ -34,6 +34,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/steady"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Synchronous says what a power cut may cost.
@@ -57,7 +58,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Store is a [mcptask.Store] and a [mcptask.Inspector] in a file.
+// Store is a [taskstore.Store] and a [taskstore.Inspector] in a file.
 type Store struct {
 	path      string
 	now       func() time.Time // tells when something begins
@@ -77,8 +78,8 @@ type Store struct {
 }
 
 var (
-	_ mcptask.Store     = (*Store)(nil)
-	_ mcptask.Inspector = (*Store)(nil)
+	_ taskstore.Store     = (*Store)(nil)
+	_ taskstore.Inspector = (*Store)(nil)
 )
 
 // latestTime finds the latest time that a process has stored: the creation of a task, or the end of a lease.
@@ -140,7 +141,7 @@ func (s *Store) startClock(ctx context.Context, clock *steady.Clock) error {
 // openDatabase checks a path and prepares connections to its file.
 func openDatabase(path string) (*sql.DB, error) {
 	if path == "" || path == ":memory:" || strings.HasPrefix(path, "file:") {
-		return nil, fmt.Errorf("sqlite: open %q: give the path of a file; mcptask.NewMemoryStore is a store in memory", path)
+		return nil, fmt.Errorf("sqlite: open %q: give the path of a file; taskstore.NewMemory is a store in memory", path)
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("sqlite: open %s: it is a directory; name a file in it, such as %s", path, filepath.Join(path, "tasks.db"))
@@ -215,7 +216,7 @@ func (s *session) tryWrite(ctx context.Context) error {
 	return err
 }
 
-// Close implements [mcptask.Store]. Writes that wait are carried out first.
+// Close implements [taskstore.Store]. Writes that wait are carried out first.
 func (s *Store) Close() error {
 	var err error
 	s.endOnce.Do(func() {

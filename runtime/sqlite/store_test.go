@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/steady"
 	"github.com/mcptaskgen/mcptaskgen/runtime/storetest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // clocked is a Store whose clock a test moves, together with that of other handles of its file.
@@ -18,7 +18,7 @@ type clocked struct {
 	ahead *atomic.Int64
 }
 
-func openClocked(t testing.TB, path string, ahead *atomic.Int64) mcptask.Store {
+func openClocked(t testing.TB, path string, ahead *atomic.Int64) taskstore.Store {
 	t.Helper()
 	s, err := Open(path, Options{Synchronous: Normal, Logger: slog.New(slog.DiscardHandler)}) // not that of TestKill, but much faster
 	if err != nil {
@@ -31,22 +31,22 @@ func openClocked(t testing.TB, path string, ahead *atomic.Int64) mcptask.Store {
 
 // TestStore checks that the store keeps every promise.
 func TestStore(t *testing.T) {
-	again := func(t testing.TB, s mcptask.Store) mcptask.Store {
+	again := func(t testing.TB, s taskstore.Store) taskstore.Store {
 		former := s.(clocked)
 		return openClocked(t, former.path, former.ahead)
 	}
-	ways := map[string]func(t testing.TB, s mcptask.Store, id string) (undo func()){}
+	ways := map[string]func(t testing.TB, s taskstore.Store, id string) (undo func()){}
 	for name, statement := range damages {
-		ways[name] = func(t testing.TB, s mcptask.Store, id string) (undo func()) { return damage(t, s, id, statement) }
+		ways[name] = func(t testing.TB, s taskstore.Store, id string) (undo func()) { return damage(t, s, id, statement) }
 	}
 	storetest.Run(t, storetest.Stores{
 		Damage: ways,
-		Open: func(t testing.TB) mcptask.Store {
+		Open: func(t testing.TB) taskstore.Store {
 			return openClocked(t, filepath.Join(t.TempDir(), "tasks #1 100%?.db"), new(atomic.Int64))
 		},
 		Share:   again,
 		Reopen:  again,
-		Advance: func(_ testing.TB, s mcptask.Store, d time.Duration) { s.(clocked).ahead.Add(int64(d)) },
+		Advance: func(_ testing.TB, s taskstore.Store, d time.Duration) { s.(clocked).ahead.Add(int64(d)) },
 	})
 }
 
@@ -68,7 +68,7 @@ var damages = map[string]string{
 }
 
 // damage changes the row of a task by a statement. It returns what puts the row back.
-func damage(t testing.TB, s mcptask.Store, id, statement string) (undo func()) {
+func damage(t testing.TB, s taskstore.Store, id, statement string) (undo func()) {
 	t.Helper()
 	db, err := openDatabase(s.(clocked).path)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/feed"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // pollEvery is how often a process looks for the commits of others, while somebody reads its feed.
@@ -33,14 +33,14 @@ const (
 // news is the changes of one commit.
 type news struct {
 	n       int64 // the commit's number
-	changes []mcptask.Change
+	changes []taskstore.Change
 }
 
 // tail passes the commits of all processes to the readers of the feed, in their order.
 type tail struct {
 	store  *Store
 	logger *slog.Logger
-	feed   *feed.Source[mcptask.Change]
+	feed   *feed.Source[taskstore.Change]
 	polls  sync.WaitGroup
 
 	mu      sync.Mutex
@@ -50,13 +50,13 @@ type tail struct {
 
 // init sets a tail up, with the store that it belongs to.
 func (t *tail) init(s *Store, logger *slog.Logger) {
-	t.store, t.logger, t.feed = s, logger, feed.NewSource[mcptask.Change](t.start)
+	t.store, t.logger, t.feed = s, logger, feed.NewSource[taskstore.Change](t.start)
 }
 
-// Changes implements [mcptask.Store]. It has the changes of this process at once. Those of other
+// Changes implements [taskstore.Store]. It has the changes of this process at once. Those of other
 // processes take up to 50 milliseconds.
-func (s *Store) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
-	return s.tail.feed.Read(ctx, mcptask.Change{Missed: true})
+func (s *Store) Changes(ctx context.Context) iter.Seq2[taskstore.Change, error] {
+	return s.tail.feed.Read(ctx, taskstore.Change{Missed: true})
 }
 
 // start starts the poll.
@@ -90,7 +90,7 @@ func (t *tail) close() {
 
 // record writes the changes of the transaction for other processes, and returns the number of its
 // commit. Call it once at most.
-func (w *transaction) record(changes []mcptask.Change) (n int64, err error) {
+func (w *transaction) record(changes []taskstore.Change) (n int64, err error) {
 	reading, last := w.tail.position()
 	inserted, err := w.exec(insertChange, durable.EncodeChanges(changes))
 	if err != nil {
@@ -130,7 +130,7 @@ func readNews(s *session, after, before int64) ([]news, error) {
 			return err
 		}
 		if one.changes, err = durable.DecodeChanges(encoded); err != nil { // a newer version of mcptask has written them
-			one.changes = []mcptask.Change{{Missed: true}}
+			one.changes = []taskstore.Change{{Missed: true}}
 		}
 		latest = append(latest, one)
 		return nil

@@ -11,45 +11,45 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // The methods of a store that change a record, and those that list records.
 type (
-	createFunc = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error)
-	updateFunc = func(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error)
-	feedFunc   = func(ctx context.Context) iter.Seq2[mcptask.Change, error]
-	listFunc   = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error)
-	leaseFunc  = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error)
+	createFunc = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error)
+	updateFunc = func(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error)
+	feedFunc   = func(ctx context.Context) iter.Seq2[taskstore.Change, error]
+	listFunc   = func(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error)
+	leaseFunc  = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]taskstore.Record, error)
 )
 
 // broken is a memory store with one fault, which replaces some of the methods.
 type broken struct {
-	mcptask.Store
+	taskstore.Store
 	aside   *setAside
 	mu      sync.Mutex
 	create  createFunc
 	update  updateFunc
-	get     func(ctx context.Context, id string) (mcptask.Record, error)
+	get     func(ctx context.Context, id string) (taskstore.Record, error)
 	list    listFunc
-	delete  func(ctx context.Context, r mcptask.Record) error
-	expire  func(ctx context.Context, limit int) ([]mcptask.Record, error)
+	delete  func(ctx context.Context, r taskstore.Record) error
+	expire  func(ctx context.Context, limit int) ([]taskstore.Record, error)
 	changes feedFunc
 	lease   leaseFunc
-	beat    func(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error)
+	beat    func(ctx context.Context, worker string, lease time.Duration, held []string) (taskstore.Heartbeat, error)
 	release func(ctx context.Context, worker string) error
 	close   func() error
-	scan    func(ctx context.Context, filter mcptask.Filter, before mcptask.Position, limit int) ([]mcptask.Record, error)
-	count   func(ctx context.Context) ([]mcptask.Count, error)
-	workers func(ctx context.Context) ([]mcptask.WorkerLease, error)
+	scan    func(ctx context.Context, filter taskstore.Filter, before taskstore.Position, limit int) ([]taskstore.Record, error)
+	count   func(ctx context.Context) ([]taskstore.Count, error)
+	workers func(ctx context.Context) ([]taskstore.WorkerLease, error)
 }
 
 // newBroken returns a memory store without a fault yet.
 func newBroken(t testing.TB) *broken {
 	s := openMemory(t)
-	i := s.(mcptask.Inspector)
-	aside := &setAside{Store: s, aside: map[string]mcptask.Record{}}
+	i := s.(taskstore.Inspector)
+	aside := &setAside{Store: s, aside: map[string]taskstore.Record{}}
 	return &broken{
 		Store: s, aside: aside, create: aside.Create, update: s.Update, get: aside.Get, list: s.List, delete: s.Delete, expire: aside.Expire,
 		changes: s.Changes, lease: s.Lease, beat: s.Beat, release: s.Release, close: s.Close, scan: i.Scan, count: i.CountUnfinished,
@@ -57,33 +57,35 @@ func newBroken(t testing.TB) *broken {
 	}
 }
 
-func (b *broken) Create(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+func (b *broken) Create(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 	return b.create(ctx, r, quota)
 }
 
-func (b *broken) Get(ctx context.Context, id string) (mcptask.Record, error) { return b.get(ctx, id) }
+func (b *broken) Get(ctx context.Context, id string) (taskstore.Record, error) { return b.get(ctx, id) }
 
-func (b *broken) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+func (b *broken) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 	return b.update(ctx, from, to, quota)
 }
 
-func (b *broken) List(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+func (b *broken) List(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error) {
 	return b.list(ctx, principal, after, limit)
 }
 
-func (b *broken) Delete(ctx context.Context, r mcptask.Record) error { return b.delete(ctx, r) }
+func (b *broken) Delete(ctx context.Context, r taskstore.Record) error { return b.delete(ctx, r) }
 
-func (b *broken) Expire(ctx context.Context, limit int) ([]mcptask.Record, error) {
+func (b *broken) Expire(ctx context.Context, limit int) ([]taskstore.Record, error) {
 	return b.expire(ctx, limit)
 }
 
-func (b *broken) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] { return b.changes(ctx) }
+func (b *broken) Changes(ctx context.Context) iter.Seq2[taskstore.Change, error] {
+	return b.changes(ctx)
+}
 
-func (b *broken) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
+func (b *broken) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]taskstore.Record, error) {
 	return b.lease(ctx, worker, lease, tools, limit)
 }
 
-func (b *broken) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
+func (b *broken) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (taskstore.Heartbeat, error) {
 	return b.beat(ctx, worker, lease, held)
 }
 
@@ -91,19 +93,19 @@ func (b *broken) Release(ctx context.Context, worker string) error { return b.re
 
 func (b *broken) Close() error { return b.close() }
 
-func (b *broken) Scan(ctx context.Context, filter mcptask.Filter, before mcptask.Position, limit int) ([]mcptask.Record, error) {
+func (b *broken) Scan(ctx context.Context, filter taskstore.Filter, before taskstore.Position, limit int) ([]taskstore.Record, error) {
 	return b.scan(ctx, filter, before, limit)
 }
 
-func (b *broken) CountUnfinished(ctx context.Context) ([]mcptask.Count, error) { return b.count(ctx) }
+func (b *broken) CountUnfinished(ctx context.Context) ([]taskstore.Count, error) { return b.count(ctx) }
 
-func (b *broken) Workers(ctx context.Context) ([]mcptask.WorkerLease, error) { return b.workers(ctx) }
+func (b *broken) Workers(ctx context.Context) ([]taskstore.WorkerLease, error) { return b.workers(ctx) }
 
 // changesFeed is a fault: the feed has other items. The function returns what the feed has for one.
-func changesFeed(change func(c mcptask.Change) []mcptask.Change) func(b *broken) {
+func changesFeed(change func(c taskstore.Change) []taskstore.Change) func(b *broken) {
 	return func(b *broken) {
-		b.changes = func(ctx context.Context) iter.Seq2[mcptask.Change, error] {
-			return func(yield func(mcptask.Change, error) bool) {
+		b.changes = func(ctx context.Context) iter.Seq2[taskstore.Change, error] {
+			return func(yield func(taskstore.Change, error) bool) {
 				for c, err := range b.Store.Changes(ctx) {
 					for _, item := range change(c) {
 						if !yield(item, err) {
@@ -117,9 +119,9 @@ func changesFeed(change func(c mcptask.Change) []mcptask.Change) func(b *broken)
 }
 
 // storesOther is a fault: Create stores another record than it is given, or applies another quota.
-func storesOther(change func(r *mcptask.Record, quota *mcptask.Quota)) func(b *broken) {
+func storesOther(change func(r *taskstore.Record, quota *taskstore.Quota)) func(b *broken) {
 	return func(b *broken) {
-		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			change(&r, &quota)
 			return b.Store.Create(ctx, r, quota)
 		}
@@ -127,9 +129,9 @@ func storesOther(change func(r *mcptask.Record, quota *mcptask.Quota)) func(b *b
 }
 
 // updatesQuota is a fault: Update applies another quota.
-func updatesQuota(change func(r mcptask.Record, quota *mcptask.Quota)) func(b *broken) {
+func updatesQuota(change func(r taskstore.Record, quota *taskstore.Quota)) func(b *broken) {
 	return func(b *broken) {
-		b.update = func(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.update = func(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			change(to, &quota)
 			return b.Store.Update(ctx, from, to, quota)
 		}
@@ -137,14 +139,14 @@ func updatesQuota(change func(r mcptask.Record, quota *mcptask.Quota)) func(b *b
 }
 
 // confusesKeys is a fault: records have the same key if this function says so.
-func confusesKeys(of func(r mcptask.Record) string) func(b *broken) {
+func confusesKeys(of func(r taskstore.Record) string) func(b *broken) {
 	return func(b *broken) {
 		keys := map[string]string{}
-		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			key := of(r)
 			if id, ok := keys[key]; ok && r.IdempotencyKey != "" {
 				if other, err := b.Store.Get(ctx, id); err == nil {
-					return other, mcptask.ErrExists
+					return other, taskstore.ErrExists
 				}
 			}
 			keys[key] = r.ID
@@ -166,7 +168,7 @@ func TestBrokenStores(t *testing.T) {
 	}
 	for _, f := range faults {
 		bubble.Run(t, f.name, func(t *testing.T) {
-			stores := inBubble(func(t testing.TB) mcptask.Store {
+			stores := inBubble(func(t testing.TB) taskstore.Store {
 				b := newBroken(t)
 				f.fault(b)
 				return b

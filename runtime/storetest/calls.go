@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // runConcurrently calls f n times at once and waits for all calls.
@@ -26,7 +26,7 @@ func (k *kit) deleteRecord(id string) {
 }
 
 func isQuota(err error) bool {
-	return errors.As(err, new(*mcptask.QuotaError))
+	return errors.As(err, new(*taskstore.QuotaError))
 }
 
 // isContext reports whether an error is that of an ended context.

@@ -9,15 +9,15 @@ import (
 	"sync"
 	"sync/atomic"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // follower reads a feed and checks that each record's versions come in order, without a gap. One
 // goroutine uses it.
 type follower struct {
 	k    *kit
-	s    mcptask.Store
-	next func() (mcptask.Change, error, bool)
+	s    taskstore.Store
+	next func() (taskstore.Change, error, bool)
 	stop func()
 	// seen has the latest version of each record that the feed has told of since it missed any.
 	seen map[string]int64
@@ -27,7 +27,7 @@ type follower struct {
 }
 
 // follow begins to read a feed. Changes that begin after it returns are in the feed.
-func (k *kit) follow(s mcptask.Store) *follower {
+func (k *kit) follow(s taskstore.Store) *follower {
 	k.Helper()
 	f := &follower{k: k, s: s}
 	f.next, f.stop = iter.Pull2(s.Changes(k.ctx))
@@ -39,7 +39,7 @@ func (k *kit) follow(s mcptask.Store) *follower {
 }
 
 // read returns the next change. If there is none, it fails the test and returns false.
-func (f *follower) read() (mcptask.Change, bool) {
+func (f *follower) read() (taskstore.Change, bool) {
 	f.k.Helper()
 	c, err, ok := f.next()
 	if !ok || err != nil {
@@ -63,11 +63,11 @@ func (f *follower) read() (mcptask.Change, bool) {
 
 // want reads until all of some changes have come: those of one record in this order, and anything
 // else between them. After a Change with Missed set, what is stored may take their place.
-func (f *follower) want(changes ...mcptask.Change) {
+func (f *follower) want(changes ...taskstore.Change) {
 	f.k.Helper()
 	changes = slices.Clone(changes)
 	isLast := func(i int) bool {
-		return !slices.ContainsFunc(changes[i+1:], func(w mcptask.Change) bool { return w.ID == changes[i].ID })
+		return !slices.ContainsFunc(changes[i+1:], func(w taskstore.Change) bool { return w.ID == changes[i].ID })
 	}
 	for len(changes) > 0 {
 		c, ok := f.read()
@@ -77,7 +77,7 @@ func (f *follower) want(changes ...mcptask.Change) {
 		}
 		if c.Missed {
 			f.missed = true
-			var later []mcptask.Change
+			var later []taskstore.Change
 			for i, w := range changes {
 				if isLast(i) && w.ID != "" && f.checkStored(w) != nil {
 					later = append(later, w)
@@ -86,7 +86,7 @@ func (f *follower) want(changes ...mcptask.Change) {
 			changes = later
 			continue
 		}
-		i := slices.IndexFunc(changes, func(w mcptask.Change) bool { return w.ID == c.ID && (c.ID != "" || w.Free == c.Free) })
+		i := slices.IndexFunc(changes, func(w taskstore.Change) bool { return w.ID == c.ID && (c.ID != "" || w.Free == c.Free) })
 		if i < 0 {
 			continue
 		}
@@ -109,9 +109,9 @@ func (f *follower) want(changes ...mcptask.Change) {
 }
 
 // checkStored checks that Get returns at least what the last change of a record says.
-func (f *follower) checkStored(c mcptask.Change) error {
+func (f *follower) checkStored(c taskstore.Change) error {
 	r, err := f.s.Get(f.k.ctx, c.ID)
-	if err != nil && !errors.Is(err, mcptask.ErrNoRecord) {
+	if err != nil && !errors.Is(err, taskstore.ErrNoRecord) {
 		return err
 	}
 	if r.Version < c.Version || c.Version == 0 && err == nil {
@@ -121,12 +121,12 @@ func (f *follower) checkStored(c mcptask.Change) error {
 }
 
 // changeTo returns the change that a feed has for a version of a record.
-func changeTo(r mcptask.Record) mcptask.Change { return r.Change() }
+func changeTo(r taskstore.Record) taskstore.Change { return r.Change() }
 
 func testChanges(k *kit) {
 	before := k.createFor("w0", "before")
 	feeds := []*follower{k.follow(k.s), k.follow(k.other)}
-	wantAll := func(want ...mcptask.Change) {
+	wantAll := func(want ...taskstore.Change) {
 		k.Helper()
 		for _, f := range feeds {
 			f.want(want...)
@@ -135,26 +135,26 @@ func testChanges(k *kit) {
 	a := k.createFor("w1", "a")
 	wantAll(changeTo(a))
 	change := a
-	change.Phase = mcptask.PhaseRunning
+	change.Phase = taskstore.PhaseRunning
 	running := k.updateRecord(a, change)
 	wantAll(changeTo(running))
 	// What changes nothing is not in the feed; the follower would notice another version.
-	_, err := k.other.Create(k.ctx, k.newRecord("a", "p", k.epoch), mcptask.Quota{})
-	k.wantError("create again", err, mcptask.ErrExists)
-	_, err = k.other.Update(k.ctx, a, change, mcptask.Quota{})
-	k.wantError("update again", err, mcptask.ErrConflict)
+	_, err := k.other.Create(k.ctx, k.newRecord("a", "p", k.epoch), taskstore.Quota{})
+	k.wantError("create again", err, taskstore.ErrExists)
+	_, err = k.other.Update(k.ctx, a, change, taskstore.Quota{})
+	k.wantError("update again", err, taskstore.ErrConflict)
 	k.beat(k.s, "w1", "a")
 	asking := running
-	asking.Phase = mcptask.PhaseInputRequired
-	asking, err = k.other.Update(k.ctx, running, asking, mcptask.Quota{})
+	asking.Phase = taskstore.PhaseInputRequired
+	asking, err = k.other.Update(k.ctx, running, asking, taskstore.Quota{})
 	k.wantError("update by the other handle", err, nil)
-	var want []mcptask.Change
+	var want []taskstore.Change
 	for _, r := range k.takeLeases("w2", "before") {
 		want = append(want, changeTo(r))
 	}
 	wantAll(append(want, changeTo(asking))...)
 	done := k.updateRecord(asking, finishRecord(asking))
-	want = []mcptask.Change{changeTo(done), {ID: "a"}, {ID: before.ID, Version: 3, Phase: before.Phase}, {ID: before.ID}}
+	want = []taskstore.Change{changeTo(done), {ID: "a"}, {ID: before.ID, Version: 3, Phase: before.Phase}, {ID: before.ID}}
 	k.deleteRecord("a")
 	taken := k.getRecord(before.ID)
 	expired := taken
@@ -166,8 +166,8 @@ func testChanges(k *kit) {
 	wantAll(changeTo(again))
 	later := k.follow(k.other) // has what follows
 	k.deleteRecord("a")
-	later.want(mcptask.Change{ID: "a"})
-	wantAll(mcptask.Change{ID: "a"})
+	later.want(taskstore.Change{ID: "a"})
+	wantAll(taskstore.Change{ID: "a"})
 }
 
 // testChangesRace follows writers at full speed. A lost change is a gap in the versions, or makes a
@@ -179,7 +179,7 @@ func testChangesRace(k *kit) {
 	runConcurrently(2, func(i int) {
 		if i == 0 {
 			for err := error(nil); err == nil && r.Version < versions; {
-				if r, err = k.s.Update(k.ctx, r, r, mcptask.Quota{}); err != nil {
+				if r, err = k.s.Update(k.ctx, r, r, taskstore.Quota{}); err != nil {
 					k.Errorf("at version %d: %v", r.Version, err)
 				}
 			}
@@ -215,7 +215,7 @@ func testChangesRace(k *kit) {
 				k.Errorf("version %d after a change to %d", r.Version, change.Version)
 			}
 			if err == nil && r.Version%2 == int64(i) && r.Version < rounds {
-				r, err = s.Update(k.ctx, r, r, mcptask.Quota{})
+				r, err = s.Update(k.ctx, r, r, taskstore.Quota{})
 			}
 			if err != nil {
 				k.Errorf("at version %d: %v", r.Version, err)
@@ -241,11 +241,11 @@ func testManyReaders(k *kit) {
 			if reading.Add(1) == readers {
 				close(ready)
 			}
-			var want []mcptask.Change
+			var want []taskstore.Change
 			for n := range records {
 				r := k.newRecord(fmt.Sprint("t", n), "p", k.epoch)
 				r.Version = 1
-				want = append(want, changeTo(r), mcptask.Change{ID: r.ID})
+				want = append(want, changeTo(r), taskstore.Change{ID: r.ID})
 			}
 			f.want(want...)
 			return
@@ -255,7 +255,7 @@ func testManyReaders(k *kit) {
 		case <-k.ctx.Done():
 		}
 		for n := range records {
-			r, err := k.pickStore(n).Create(k.ctx, k.newRecord(fmt.Sprint("t", n), "p", k.epoch), mcptask.Quota{})
+			r, err := k.pickStore(n).Create(k.ctx, k.newRecord(fmt.Sprint("t", n), "p", k.epoch), taskstore.Quota{})
 			if err == nil {
 				err = k.s.Delete(k.ctx, r)
 			}
@@ -289,9 +289,9 @@ func testSlowReader(k *kit) {
 			readAll(quick)
 			return
 		}
-		r, err := k.pickStore(i).Create(k.ctx, k.newRecord(fmt.Sprint("t", i), "p", k.epoch), mcptask.Quota{})
+		r, err := k.pickStore(i).Create(k.ctx, k.newRecord(fmt.Sprint("t", i), "p", k.epoch), taskstore.Quota{})
 		for err == nil && r.Version < versions {
-			r, err = k.pickStore(i).Update(k.ctx, r, r, mcptask.Quota{})
+			r, err = k.pickStore(i).Update(k.ctx, r, r, taskstore.Quota{})
 		}
 		if err != nil {
 			k.Errorf("version %d of %s: %v", r.Version, r.ID, err)
@@ -312,7 +312,7 @@ func testChangesEnd(k *kit) {
 		}
 		break
 	}
-	read := func(ctx context.Context, s mcptask.Store, begin func()) {
+	read := func(ctx context.Context, s taskstore.Store, begin func()) {
 		begun := sync.OnceFunc(begin)
 		for _, err := range s.Changes(ctx) {
 			if err != nil {
@@ -353,7 +353,7 @@ func testClose(k *kit) {
 			k.Errorf("close: %v", err)
 		}
 	}
-	if stored, err := k.s.Create(k.ctx, k.newRecord("late", "p", k.epoch), mcptask.Quota{}); err == nil {
+	if stored, err := k.s.Create(k.ctx, k.newRecord("late", "p", k.epoch), taskstore.Quota{}); err == nil {
 		k.Errorf("created after the end: %s", describeRecords(stored))
 	}
 }

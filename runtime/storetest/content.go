@@ -7,23 +7,24 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // newFullRecord returns a record with a value in every field.
-func (k *kit) newFullRecord(id string) mcptask.Record {
+func (k *kit) newFullRecord(id string) taskstore.Record {
 	r := k.newRecord(id, "p", k.epoch)
 	r.IdempotencyKey, r.ExternalID, r.CanAsk = "key of "+id, "name of "+id, []string{"elicitation/create", "roots/list"}
 	r.Poll, r.Trace = 1500*time.Microsecond, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\na=b"
-	r.Phase, r.StatusMessage, r.Progress, r.CancelRequested = mcptask.PhaseDone, "half way", mcptask.Progress{Done: 0.1, Total: 1e300}, true
+	r.Phase, r.StatusMessage, r.Progress, r.CancelRequested = taskstore.PhaseDone, "half way", taskstore.Progress{Done: 0.1, Total: 1e300}, true
 	r.UpdatedAt, r.TerminalAt, r.Attempt, r.Tries = k.minutesAfter(1), k.minutesAfter(2), 3, 2
-	r.Nonce, r.Claim = "nonce of "+id, mcptask.Claim{Worker: "w1", State: mcptask.ClaimRunning, Nonce: "another nonce"}
-	r.Inputs = []mcptask.Input{
-		{Key: "a", Method: "elicitation/create", Params: []byte(`{"message":"?"}`), Schema: []byte(`{}`), State: mcptask.InputAnswered, Response: []byte(`{"action":"accept"}`), Nonce: "a nonce", Fetched: true, Parked: true},
-		{Key: "b", Method: "roots/list", State: mcptask.InputAnswered, Error: &mcptask.Error{Code: -32050, Message: "no", Data: []byte(`[1]`)}},
-		{Key: "c", State: mcptask.InputSuperseded},
+	r.Nonce, r.Claim = "nonce of "+id, taskstore.Claim{Worker: "w1", State: taskstore.ClaimRunning, Nonce: "another nonce"}
+	r.Inputs = []taskstore.Input{
+		{Request: mcptask.Request{Key: "a", Method: "elicitation/create", Params: []byte(`{"message":"?"}`), Schema: []byte(`{}`)}, State: taskstore.InputAnswered, Response: []byte(`{"action":"accept"}`), Nonce: "a nonce", Fetched: true, Parked: true},
+		{Request: mcptask.Request{Key: "b", Method: "roots/list"}, State: taskstore.InputAnswered, Error: &mcptask.Error{Code: -32050, Message: "no", Data: []byte(`[1]`)}},
+		{Request: mcptask.Request{Key: "c"}, State: taskstore.InputSuperseded},
 	}
-	r.Timeline = r.Timeline.With(mcptask.Moment{Kind: mcptask.EventCreated, At: k.epoch})
-	r.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeError, Error: &mcptask.Error{Code: -32603, Message: "m", Data: []byte(`{"reason":"x"}`)}}
+	r.Timeline = r.Timeline.With(taskstore.Moment{Kind: taskstore.EventCreated, At: k.epoch})
+	r.Outcome = &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: &mcptask.Error{Code: -32603, Message: "m", Data: []byte(`{"reason":"x"}`)}}
 	return r
 }
 
@@ -39,7 +40,7 @@ func testContent(k *kit) {
 	} {
 		*s += every.String()
 	}
-	odd.Timeline += mcptask.Timeline(every.String())
+	odd.Timeline += taskstore.Timeline(every.String())
 	const megabyte = 1 << 20
 	huge := finishRecord(k.newRecord("huge", "p", k.epoch))
 	huge.Arguments = []byte(`"` + strings.Repeat("ä", megabyte) + `"`)
@@ -50,19 +51,19 @@ func testContent(k *kit) {
 	exact.Arguments = []byte(" {\"b\": 1,\n\"a\": 1.0, \"a\": 2, \"<\": \"\\u003c\"} ") // must stay byte for byte the same
 	elsewhere := k.newRecord("elsewhere", "p", k.epoch.In(time.FixedZone("UTC+5", 5*60*60)))
 	failed := finishRecord(k.newRecord("failed", "p", k.epoch))
-	failed.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: []byte(`{}`), IsError: true}
-	empty := mcptask.Record{ID: "empty", CreatedAt: k.epoch, ExpiresAt: k.minutesAfter(60), Phase: mcptask.PhaseQueued}
+	failed.Outcome = &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: []byte(`{}`), IsError: true}
+	empty := taskstore.Record{ID: "empty", CreatedAt: k.epoch, ExpiresAt: k.minutesAfter(60), Phase: taskstore.PhaseQueued}
 	hollow := k.newRecord("hollow", "p", k.epoch)
-	hollow.Arguments, hollow.CanAsk, hollow.Inputs = json.RawMessage{}, []string{}, []mcptask.Input{}
-	hollow.Outcome = &mcptask.Outcome{}
+	hollow.Arguments, hollow.CanAsk, hollow.Inputs = json.RawMessage{}, []string{}, []taskstore.Input{}
+	hollow.Outcome = &taskstore.Outcome{}
 
-	for _, want := range []mcptask.Record{k.newFullRecord("full"), odd, huge, exact, elsewhere, failed, empty, hollow} {
+	for _, want := range []taskstore.Record{k.newFullRecord("full"), odd, huge, exact, elsewhere, failed, empty, hollow} {
 		created := k.createRecord(want)
 		want.Version = 1
 		name := want.ID[:min(len(want.ID), 9)]
 		k.wantRecord(name+", created", created, want)
 		k.wantRecord(name+", got", k.getRecord(want.ID), want)
-		page, err := k.s.List(k.ctx, want.Principal, mcptask.Position{CreatedAt: want.CreatedAt, ID: want.ID[:len(want.ID)-1]}, 1)
+		page, err := k.s.List(k.ctx, want.Principal, taskstore.Position{CreatedAt: want.CreatedAt, ID: want.ID[:len(want.ID)-1]}, 1)
 		if err != nil || len(page) != 1 {
 			k.Fatalf("%s, listed: %d records, %v", name, len(page), err)
 		}
@@ -72,7 +73,7 @@ func testContent(k *kit) {
 		k.wantRecord(name+", updated", updated, want)
 		k.wantRecord(name+", got after the update", k.getRecord(want.ID), want)
 		// The same, if all that is not fixed at the creation comes with the update.
-		bare := keepFixed(mcptask.Record{Phase: mcptask.PhaseQueued, ExpiresAt: k.minutesAfter(60)}, want)
+		bare := keepFixed(taskstore.Record{Phase: taskstore.PhaseQueued, ExpiresAt: k.minutesAfter(60)}, want)
 		bare.ID, bare.IdempotencyKey = "bare "+want.ID, ""
 		bare = k.createRecord(bare)
 		filled := keepFixed(want, bare)
@@ -83,8 +84,8 @@ func testContent(k *kit) {
 		if want.IdempotencyKey != "" {
 			again := want
 			again.ID = "another"
-			got, err := k.s.Create(k.ctx, again, mcptask.Quota{})
-			k.wantError(name+", by its key", err, mcptask.ErrExists)
+			got, err := k.s.Create(k.ctx, again, taskstore.Quota{})
+			k.wantError(name+", by its key", err, taskstore.ErrExists)
 			k.wantRecord(name+", by its key", got, want)
 		}
 	}
@@ -106,7 +107,7 @@ func testContent(k *kit) {
 
 // keepFixed returns a record with what is fixed at the creation of another, and with its ID and
 // version.
-func keepFixed(r, created mcptask.Record) mcptask.Record {
+func keepFixed(r, created taskstore.Record) taskstore.Record {
 	r.ID, r.Version, r.Principal, r.Account, r.Tool = created.ID, created.Version, created.Principal, created.Account, created.Tool
 	r.Arguments, r.Revision, r.IdempotencyKey = created.Arguments, created.Revision, created.IdempotencyKey
 	r.ExternalID, r.CanAsk, r.CreatedAt = created.ExternalID, created.CanAsk, created.CreatedAt
@@ -116,11 +117,11 @@ func keepFixed(r, created mcptask.Record) mcptask.Record {
 
 // mutateRecord changes the parts of a record that a shallow copy shares. It leaves bytes alone,
 // because nobody may change those.
-func mutateRecord(r mcptask.Record) {
+func mutateRecord(r taskstore.Record) {
 	r.CanAsk[0] = "scribble"
-	r.Outcome.Kind = mcptask.OutcomeResult
+	r.Outcome.Kind = taskstore.OutcomeResult
 	if len(r.Inputs) > 0 { // a list may leave them out
-		r.Inputs[0].State, r.Inputs[1].Error.Message = mcptask.InputOutstanding, "scribble"
+		r.Inputs[0].State, r.Inputs[1].Error.Message = taskstore.InputOutstanding, "scribble"
 	}
 	if r.Outcome.Error != nil {
 		r.Outcome.Error.Message = "scribble"
@@ -130,15 +131,15 @@ func mutateRecord(r mcptask.Record) {
 func testCopies(k *kit) {
 	want := k.newFullRecord("t")
 	given := k.newFullRecord("t")
-	handed := []mcptask.Record{given, k.createRecord(given)}
+	handed := []taskstore.Record{given, k.createRecord(given)}
 	got, err := k.s.Get(k.ctx, "t")
 	if err != nil {
 		k.Fatalf("get: %v", err)
 	}
 	other := given
 	other.Nonce = "" // not the same write
-	again, err := k.s.Create(k.ctx, other, mcptask.Quota{})
-	k.wantError("the same key", err, mcptask.ErrExists)
+	again, err := k.s.Create(k.ctx, other, taskstore.Quota{})
+	k.wantError("the same key", err, taskstore.ErrExists)
 	handed = append(handed, got, again)
 	for i, r := range handed {
 		mutateRecord(r)
@@ -148,17 +149,17 @@ func testCopies(k *kit) {
 	updating := k.newFullRecord("t")
 	updating.Version = 1
 	updated := k.updateRecord(k.getRecord("t"), updating)
-	page, err := k.s.List(k.ctx, "p", mcptask.Position{}, 1)
+	page, err := k.s.List(k.ctx, "p", taskstore.Position{}, 1)
 	if err != nil || len(page) != 1 {
 		k.Fatalf("list: %d records, %v", len(page), err)
 	}
-	for i, r := range []mcptask.Record{updating, updated, page[0]} {
+	for i, r := range []taskstore.Record{updating, updated, page[0]} {
 		mutateRecord(r)
 		want.Version = 2
 		k.wantRecord([]string{"given to Update", "from Update", "from List"}[i], k.getRecord("t"), want)
 	}
 	running := k.newFullRecord("running")
-	running.Phase = mcptask.PhaseRunning
+	running.Phase = taskstore.PhaseRunning
 	k.createRecord(running)
 	for _, r := range k.takeLeases("w2", "running") {
 		mutateRecord(r)

@@ -3,7 +3,7 @@ package storetest
 import (
 	"context"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // testContext makes every call with an ended context. A call may return the context's error, or do
@@ -29,12 +29,12 @@ func testContext(k *kit) {
 	if got, err := k.s.Get(ctx, "t"); !refused("Get", err) {
 		k.wantRecord("Get", got, r)
 	}
-	if page, err := k.s.List(ctx, "p", mcptask.Position{}, 5); !refused("List", err) && len(page) != 1 {
+	if page, err := k.s.List(ctx, "p", taskstore.Position{}, 5); !refused("List", err) && len(page) != 1 {
 		k.Errorf("List: %d records", len(page))
 	}
 	change := r
 	change.StatusMessage = "new"
-	if _, err := k.s.Update(ctx, r, change, mcptask.Quota{}); !refused("Update", err) {
+	if _, err := k.s.Update(ctx, r, change, taskstore.Quota{}); !refused("Update", err) {
 		r = change
 		r.Version++
 	}

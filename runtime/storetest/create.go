@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 func testCreate(k *kit) {
@@ -19,8 +19,8 @@ func testCreate(k *kit) {
 	k.wantRecord("created", stored, want)
 	k.wantRecord("got", k.getRecord("t"), want)
 
-	twice, err := k.other.Create(k.ctx, k.newRecord("t", "somebody else", k.minutesAfter(1)), mcptask.Quota{})
-	k.wantError("a second record with the ID", err, mcptask.ErrExists)
+	twice, err := k.other.Create(k.ctx, k.newRecord("t", "somebody else", k.minutesAfter(1)), taskstore.Quota{})
+	k.wantError("a second record with the ID", err, taskstore.ErrExists)
 	if twice.Version != 0 {
 		k.Errorf("the ID of another record returned it: %s", describeRecords(twice))
 	}
@@ -29,11 +29,11 @@ func testCreate(k *kit) {
 		k.Errorf("a refused record is listed: %q", ids)
 	}
 
-	if err := k.s.Delete(k.ctx, mcptask.Record{ID: "t", Version: 1, CreatedAt: k.epoch}); err != nil {
+	if err := k.s.Delete(k.ctx, taskstore.Record{ID: "t", Version: 1, CreatedAt: k.epoch}); err != nil {
 		k.Fatalf("delete: %v", err)
 	}
 	k.wantAbsent("t")
-	k.wantError("delete what is not there", k.other.Delete(k.ctx, want), mcptask.ErrNoRecord)
+	k.wantError("delete what is not there", k.other.Delete(k.ctx, want), taskstore.ErrNoRecord)
 	if ids := k.listIDs("p", 10, nil); len(ids) != 0 {
 		k.Errorf("a deleted record is listed: %q", ids)
 	}
@@ -48,13 +48,13 @@ func testCreate(k *kit) {
 func testDelete(k *kit) {
 	former := k.createRecord(k.newRecord("t", "p", k.epoch))
 	latest := k.updateRecord(former, former)
-	k.wantError("delete what has changed", k.other.Delete(k.ctx, former), mcptask.ErrConflict)
+	k.wantError("delete what has changed", k.other.Delete(k.ctx, former), taskstore.ErrConflict)
 	k.wantRecord("after a refused delete", k.getRecord("t"), latest)
 	if err := k.s.Delete(k.ctx, latest); err != nil {
 		k.Fatalf("delete: %v", err)
 	}
 	next := k.createRecord(k.newRecord("t", "p", k.minutesAfter(1)))
-	k.wantError("delete a new record by an old one's version", k.other.Delete(k.ctx, former), mcptask.ErrConflict)
+	k.wantError("delete a new record by an old one's version", k.other.Delete(k.ctx, former), taskstore.ErrConflict)
 	k.wantRecord("the new record", k.getRecord("t"), next)
 	for range 10 {
 		current := k.getRecord("t")
@@ -63,7 +63,7 @@ func testDelete(k *kit) {
 			switch err := k.pickStore(i).Delete(k.ctx, current); {
 			case err == nil:
 				won.Add(1)
-			case !errors.Is(err, mcptask.ErrConflict) && !errors.Is(err, mcptask.ErrNoRecord):
+			case !errors.Is(err, taskstore.ErrConflict) && !errors.Is(err, taskstore.ErrNoRecord):
 				k.Errorf("delete in a race: %v", err)
 			}
 		})
@@ -75,7 +75,7 @@ func testDelete(k *kit) {
 }
 
 // newKeyedRecord returns a record with an idempotency key.
-func (k *kit) newKeyedRecord(id, principal, tool, key string) mcptask.Record {
+func (k *kit) newKeyedRecord(id, principal, tool, key string) taskstore.Record {
 	r := k.newRecord(id, principal, k.epoch)
 	r.Tool, r.IdempotencyKey = tool, key
 	return r
@@ -84,20 +84,20 @@ func (k *kit) newKeyedRecord(id, principal, tool, key string) mcptask.Record {
 func testKeys(k *kit) {
 	first := k.createRecord(k.newKeyedRecord("1", "p", "tool", "k"))
 	for _, id := range []string{"2", "1"} { // a new ID, and the same record again
-		got, err := k.other.Create(k.ctx, k.newKeyedRecord(id, "p", "tool", "k"), mcptask.Quota{})
-		k.wantError("the same key", err, mcptask.ErrExists)
+		got, err := k.other.Create(k.ctx, k.newKeyedRecord(id, "p", "tool", "k"), taskstore.Quota{})
+		k.wantError("the same key", err, taskstore.ErrExists)
 		k.wantRecord("the record of the key", got, first)
 	}
 	k.wantAbsent("2")
 	running := first
-	running.Phase = mcptask.PhaseRunning
+	running.Phase = taskstore.PhaseRunning
 	first = k.updateRecord(first, running)
 	got, err := k.s.Create(k.ctx, k.newKeyedRecord("2", "p", "tool", "k"), quotaOf(1, 0))
-	k.wantError("the same key, at the quota", err, mcptask.ErrExists)
+	k.wantError("the same key, at the quota", err, taskstore.ErrExists)
 	k.wantRecord("the record of the key as it is now", got, first)
 
 	// A difference in any of the three makes another key. An empty key is not a key.
-	for i, r := range []mcptask.Record{
+	for i, r := range []taskstore.Record{
 		k.newKeyedRecord("", "q", "tool", "k"), k.newKeyedRecord("", "p", "other", "k"), k.newKeyedRecord("", "p", "tool", "K"), k.newKeyedRecord("", "p", "tool", "k "),
 		k.newKeyedRecord("", "p", "tool", ""), k.newKeyedRecord("", "p", "tool", ""), k.newKeyedRecord("", "", "tool", "k"), k.newKeyedRecord("", "ptool", "", "k"), k.newKeyedRecord("", "p", "toolk", "k"),
 		k.newKeyedRecord("", "p", "tool", "k\x00"), k.newKeyedRecord("", "p\x00tool", "", "k"), k.newKeyedRecord("", "p", "tool", "\xff"), k.newKeyedRecord("", "p", "tool", "\xfe"), k.newKeyedRecord("", "p", "tool", "\ufffd"),
@@ -120,14 +120,14 @@ func testKeysRace(k *kit) {
 		var mu sync.Mutex
 		made, ids := 0, map[string]bool{}
 		runConcurrently(20, func(i int) {
-			r, err := k.pickStore(i).Create(k.ctx, k.newKeyedRecord(fmt.Sprint(key, "-", i), "p", "tool", key), mcptask.Quota{})
+			r, err := k.pickStore(i).Create(k.ctx, k.newKeyedRecord(fmt.Sprint(key, "-", i), "p", "tool", key), taskstore.Quota{})
 			mu.Lock()
 			defer mu.Unlock()
 			ids[r.ID] = true
 			if err == nil {
 				made++
 			} else {
-				k.wantError("a key that another has", err, mcptask.ErrExists)
+				k.wantError("a key that another has", err, taskstore.ErrExists)
 			}
 		})
 		if made != 1 || len(ids) != 1 {
@@ -153,39 +153,39 @@ func testQuota(k *kit) {
 	}
 	create("a", nil)
 	create("bb", nil)
-	create("c", mcptask.ErrQuotaUnfinished)
+	create("c", taskstore.ErrQuotaUnfinished)
 	other := k.newRecord("other", "p", k.epoch)
 	other.Account = "another"
 	k.wantCreate("another account", other, quota, nil)
 	stranger := k.newRecord("stranger", "q", k.epoch)
 	stranger.Account = "account of p"
-	k.wantCreate("another principal on the account", stranger, quota, mcptask.ErrQuotaUnfinished)
+	k.wantCreate("another principal on the account", stranger, quota, taskstore.ErrQuotaUnfinished)
 
-	end := func(id string) mcptask.Record {
+	end := func(id string) taskstore.Record {
 		r := k.getRecord(id)
 		return k.updateRecord(r, finishRecord(r))
 	}
 	a := end("a")    // an end makes room
 	create("c", nil) // the refused create took neither the ID nor the key
-	create("dd", mcptask.ErrQuotaUnfinished)
+	create("dd", taskstore.ErrQuotaUnfinished)
 	end("bb")
 	create("dd", nil)
-	create("e", mcptask.ErrQuotaStored)
+	create("e", taskstore.ErrQuotaStored)
 	end("c")
-	create("e", mcptask.ErrQuotaStored)
+	create("e", taskstore.ErrQuotaStored)
 	k.deleteRecord("c")
 	create("e", nil)
-	create("f", mcptask.ErrQuotaStored)
+	create("f", taskstore.ErrQuotaStored)
 	expired := a
 	expired.ExpiresAt = k.minutesAfter(-1)
 	k.updateRecord(a, expired)
 	k.expireRecords(10, 1)
-	create("f", mcptask.ErrQuotaUnfinished)
+	create("f", taskstore.ErrQuotaUnfinished)
 	k.deleteRecord("dd")
 	create("f", nil)
 	k.takeLeases("w2", "e", "f", "other") // a new worker is not a new task
-	create("g", mcptask.ErrQuotaUnfinished)
-	k.wantCreate("without a quota", k.newRecord("g", "p", k.epoch), mcptask.Quota{}, nil)
+	create("g", taskstore.ErrQuotaUnfinished)
+	k.wantCreate("without a quota", k.newRecord("g", "p", k.epoch), taskstore.Quota{}, nil)
 	k.wantCreate("with a quota of one kind", k.newRecord("h", "p", k.epoch), quotaOf(0, 4), nil)
 }
 
@@ -195,7 +195,7 @@ func testQuotaRace(k *kit) {
 	// Nothing makes room, so exactly as many creates succeed as there is room for.
 	for round := range rounds {
 		var mu sync.Mutex
-		var made []mcptask.Record
+		var made []taskstore.Record
 		runConcurrently(workers, func(i int) {
 			r := k.newRecord(fmt.Sprintf("%d-%d", round, i), "p", k.epoch)
 			bound := quota
@@ -203,7 +203,7 @@ func testQuotaRace(k *kit) {
 			case 1:
 				r = finishRecord(r)
 			case 2: // an account each
-				r.Account, bound = r.ID, mcptask.Quota{Server: quota.Account}
+				r.Account, bound = r.ID, taskstore.Quota{Server: quota.Account}
 			}
 			r, err := k.pickStore(i).Create(k.ctx, r, bound)
 			mu.Lock()
@@ -232,7 +232,7 @@ func testQuotaRace(k *kit) {
 				continue
 			}
 			if err == nil && n%2 == 0 {
-				r, err = s.Update(k.ctx, r, finishRecord(r), mcptask.Quota{})
+				r, err = s.Update(k.ctx, r, finishRecord(r), taskstore.Quota{})
 			}
 			if err == nil {
 				err = s.Delete(k.ctx, r)
@@ -245,5 +245,5 @@ func testQuotaRace(k *kit) {
 	for i := range unfinished {
 		k.wantCreate("after the race", k.newRecord(fmt.Sprint("last", i), "p", k.epoch), quota, nil)
 	}
-	k.wantCreate("beyond the quota", k.newRecord("beyond", "p", k.epoch), quota, mcptask.ErrQuotaUnfinished)
+	k.wantCreate("beyond the quota", k.newRecord("beyond", "p", k.epoch), quota, taskstore.ErrQuotaUnfinished)
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 func testExpire(k *kit) {
@@ -102,20 +102,20 @@ func testExpireClock(k *kit) {
 // wantTombstone checks what is left of an expired record.
 func (k *kit) wantTombstone(id, principal string) {
 	k.Helper()
-	for _, s := range []mcptask.Store{k.s, k.other} {
+	for _, s := range []taskstore.Store{k.s, k.other} {
 		got, err := s.Get(k.ctx, id)
-		if !errors.Is(err, mcptask.ErrRecordExpired) || !errors.Is(err, mcptask.ErrNoRecord) {
+		if !errors.Is(err, taskstore.ErrRecordExpired) || !errors.Is(err, taskstore.ErrNoRecord) {
 			k.Errorf("get %q, which has expired: %v", id, err)
 		}
-		k.wantRecord("an expired record", got, mcptask.Record{ID: id, Principal: principal})
+		k.wantRecord("an expired record", got, taskstore.Record{ID: id, Principal: principal})
 	}
 }
 
 // wantUnknown checks that nothing is left of a record.
 func (k *kit) wantUnknown(id string) {
 	k.Helper()
-	for _, s := range []mcptask.Store{k.s, k.other} {
-		if got, err := s.Get(k.ctx, id); !errors.Is(err, mcptask.ErrNoRecord) || errors.Is(err, mcptask.ErrRecordExpired) {
+	for _, s := range []taskstore.Store{k.s, k.other} {
+		if got, err := s.Get(k.ctx, id); !errors.Is(err, taskstore.ErrNoRecord) || errors.Is(err, taskstore.ErrRecordExpired) {
 			k.Errorf("get %q, of which nothing should be left: %s, %v", id, describeRecords(got), err)
 		}
 	}
@@ -136,9 +136,9 @@ func testTombstones(k *kit) {
 		k.wantTombstone(id, "owner of "+id)
 	}
 	k.wantUnknown("deleted")
-	_, err := k.s.Update(k.ctx, stale, stale, mcptask.Quota{})
-	k.wantError("update what has expired", err, mcptask.ErrNoRecord)
-	k.wantError("delete what has expired", k.s.Delete(k.ctx, stale), mcptask.ErrNoRecord)
+	_, err := k.s.Update(k.ctx, stale, stale, taskstore.Quota{})
+	k.wantError("update what has expired", err, taskstore.ErrNoRecord)
+	k.wantError("delete what has expired", k.s.Delete(k.ctx, stale), taskstore.ErrNoRecord)
 	k.wantTombstone("expired", "owner of expired")
 	if ids := k.listIDs("owner of expired", 5, nil); len(ids) != 0 {
 		k.Errorf("a tombstone is listed: %q", ids)
@@ -152,7 +152,7 @@ func testTombstones(k *kit) {
 	k.deleteRecord("anew")
 	k.wantUnknown("anew") // the new record was deleted
 
-	k.advanceClock(mcptask.TombstoneFor - 5*time.Minute)
+	k.advanceClock(taskstore.TombstoneFor - 5*time.Minute)
 	k.wantTombstone("expired", "owner of expired")
 	r := k.newRecord("twice", "second owner", k.epoch)
 	r.ExpiresAt = k.minutesAfter(-1)
@@ -163,7 +163,7 @@ func testTombstones(k *kit) {
 	k.expireRecords(5, 1) // "new"
 	k.wantUnknown("expired")
 	k.wantTombstone("twice", "second owner") // of the second record
-	k.advanceClock(mcptask.TombstoneFor)
+	k.advanceClock(taskstore.TombstoneFor)
 	k.wantUnknown("twice")
 	k.wantUnknown("new")
 	k.createRecord(k.newRecord("expired", "p", k.epoch))
@@ -183,7 +183,7 @@ func testExpireRace(k *kit) {
 				id := fmt.Sprint("t", n)
 				r, err := s.Get(k.ctx, id)
 				if err == nil {
-					r, _ = s.Update(k.ctx, r, r, mcptask.Quota{}) // may come too late
+					r, _ = s.Update(k.ctx, r, r, taskstore.Quota{}) // may come too late
 				}
 				if n%10 == i {
 					if err := s.Delete(k.ctx, r); err == nil {

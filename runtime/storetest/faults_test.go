@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // elsewhere lets other goroutines run in the middle of what should be one step.
@@ -24,13 +24,13 @@ func elsewhere() {
 }
 
 // force updates a record, whatever its version is.
-func force(ctx context.Context, s mcptask.Store, r mcptask.Record) (mcptask.Record, error) {
+func force(ctx context.Context, s taskstore.Store, r taskstore.Record) (taskstore.Record, error) {
 	for {
 		now, err := s.Get(ctx, r.ID)
 		if err != nil {
 			return r, err
 		}
-		if stored, err := s.Update(ctx, now, r, mcptask.Quota{}); !errors.Is(err, mcptask.ErrConflict) {
+		if stored, err := s.Update(ctx, now, r, taskstore.Quota{}); !errors.Is(err, taskstore.ErrConflict) {
 			return stored, err
 		}
 	}
@@ -47,28 +47,28 @@ type fault struct {
 // calls hang is found when the test's time is over.
 var faults = []fault{
 	{"the last writer wins", "Update/compare and set,Update/one winner,Lease/fencing,all/random programs", false, func(b *broken) {
-		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			return force(ctx, b.Store, r)
 		}
 	}},
 	{"a create again is refused", "Create/again,Update/lost answers", false, func(b *broken) {
-		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			if _, err := b.aside.Get(ctx, r.ID); err == nil && r.IdempotencyKey == "" {
-				return mcptask.Record{}, mcptask.ErrExists
+				return taskstore.Record{}, taskstore.ErrExists
 			}
 			return b.aside.Create(ctx, r, quota)
 		}
 	}},
 	{"an update again is a conflict", "Update/again,Update/lost answers", false, func(b *broken) {
-		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			if now, err := b.Store.Get(ctx, r.ID); err == nil && now.Version == from.Version+1 {
-				return r, mcptask.ErrConflict
+				return r, taskstore.ErrConflict
 			}
 			return b.Store.Update(ctx, from, r, quota)
 		}
 	}},
 	{"an update again makes a version", "Update/again,Update/lost answers", false, func(b *broken) {
-		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			if now, err := b.Store.Get(ctx, r.ID); err == nil && now.Version == from.Version+1 && now.Nonce == r.Nonce && r.Nonce != "" {
 				from = now
 			}
@@ -76,30 +76,30 @@ var faults = []fault{
 		}
 	}},
 	{"compare and set in two steps", "Update/one winner,all/random histories", false, func(b *broken) {
-		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			now, err := b.Store.Get(ctx, r.ID)
 			if err != nil {
 				return r, err
 			}
 			if now.Version != from.Version {
-				return r, mcptask.ErrConflict
+				return r, taskstore.ErrConflict
 			}
 			elsewhere()
 			return force(ctx, b.Store, r)
 		}
 	}},
 	{"an update restores a deleted record", "Update/compare and set,all/random programs", false, func(b *broken) {
-		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			stored, err := b.Store.Update(ctx, from, r, quota)
-			if errors.Is(err, mcptask.ErrNoRecord) {
-				return b.Store.Create(ctx, from, mcptask.Quota{})
+			if errors.Is(err, taskstore.ErrNoRecord) {
+				return b.Store.Create(ctx, from, taskstore.Quota{})
 			}
 			return stored, err
 		}
 	}},
 	{"an update takes a new tool", "Update/what never changes,all/random programs", false, func(b *broken) {
 		tools := map[string]string{}
-		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			stored, err := b.Store.Update(ctx, from, r, quota)
 			if err == nil {
 				stored.Tool = r.Tool
@@ -107,7 +107,7 @@ var faults = []fault{
 			}
 			return stored, err
 		}
-		b.get = func(ctx context.Context, id string) (mcptask.Record, error) {
+		b.get = func(ctx context.Context, id string) (taskstore.Record, error) {
 			r, err := b.Store.Get(ctx, id)
 			if tool := tools[id]; err == nil && tool != "" {
 				r.Tool = tool
@@ -116,7 +116,7 @@ var faults = []fault{
 		}
 	}},
 	{"a reader sees parts of two versions", "Update/whole records", false, func(b *broken) {
-		b.get = func(ctx context.Context, id string) (mcptask.Record, error) {
+		b.get = func(ctx context.Context, id string) (taskstore.Record, error) {
 			former, err := b.Store.Get(ctx, id)
 			if err != nil {
 				return former, err
@@ -128,8 +128,8 @@ var faults = []fault{
 		}
 	}},
 	{"reads lag behind", "all/random histories,all/random programs", false, func(b *broken) {
-		seen := map[string]mcptask.Record{}
-		b.get = func(ctx context.Context, id string) (mcptask.Record, error) {
+		seen := map[string]taskstore.Record{}
+		b.get = func(ctx context.Context, id string) (taskstore.Record, error) {
 			r, err := b.Store.Get(ctx, id)
 			if err != nil {
 				return r, err
@@ -145,7 +145,7 @@ var faults = []fault{
 		}
 	}},
 	{"a page begins with the last record of the one before", "List/pages,all/random programs", false, func(b *broken) {
-		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+		b.list = func(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error) {
 			if after.ID != "" {
 				after.ID = after.ID[:len(after.ID)-1]
 			}
@@ -153,7 +153,7 @@ var faults = []fault{
 		}
 	}},
 	{"a page leaves its first record out", "List/pages,List/under change", false, func(b *broken) {
-		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+		b.list = func(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error) {
 			page, err := b.Store.List(ctx, principal, after, limit+1)
 			if after.ID == "" || len(page) <= limit {
 				return page[:min(len(page), limit)], err
@@ -162,46 +162,46 @@ var faults = []fault{
 		}
 	}},
 	{"pages by number", "List/under change", false, func(b *broken) {
-		places := map[mcptask.Position]int{}
-		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+		places := map[taskstore.Position]int{}
+		b.list = func(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			after.CreatedAt = after.CreatedAt.UTC()
 			from := places[after]
-			page, err := b.Store.List(ctx, principal, mcptask.Position{}, from+limit)
+			page, err := b.Store.List(ctx, principal, taskstore.Position{}, from+limit)
 			page = page[min(from, len(page)):]
 			if len(page) > 0 {
 				last := page[len(page)-1]
-				places[mcptask.Position{CreatedAt: last.CreatedAt.UTC(), ID: last.ID}] = from + len(page)
+				places[taskstore.Position{CreatedAt: last.CreatedAt.UTC(), ID: last.ID}] = from + len(page)
 			}
 			return page, err
 		}
 	}},
 	{"the ID does not order", "List/pages", false, func(b *broken) {
-		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+		b.list = func(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error) {
 			page, err := b.Store.List(ctx, principal, after, limit)
 			slices.Reverse(page)
-			slices.SortStableFunc(page, func(a, b mcptask.Record) int { return a.CreatedAt.Compare(b.CreatedAt) })
+			slices.SortStableFunc(page, func(a, b taskstore.Record) int { return a.CreatedAt.Compare(b.CreatedAt) })
 			return page, err
 		}
 	}},
 	{"principals are padded", "List/one principal", false, func(b *broken) {
-		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+		b.list = func(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error) {
 			return b.Store.List(ctx, strings.TrimSpace(principal), after, limit)
 		}
-		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			r.Principal = strings.TrimSpace(r.Principal)
 			return b.Store.Create(ctx, r, quota)
 		}
 	}},
-	{"one more than the quota", "Create/quota,Create/quota in a race,all/random programs", false, storesOther(func(_ *mcptask.Record, quota *mcptask.Quota) {
+	{"one more than the quota", "Create/quota,Create/quota in a race,all/random programs", false, storesOther(func(_ *taskstore.Record, quota *taskstore.Quota) {
 		if quota.Account.Unfinished > 0 {
 			quota.Account.Unfinished++
 		}
 	})},
 	{"count and create in two steps", "Create/quota in a race", false, func(b *broken) {
-		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
-			all, err := b.Store.List(ctx, r.Principal, mcptask.Position{}, 1000)
+		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+			all, err := b.Store.List(ctx, r.Principal, taskstore.Position{}, 1000)
 			if err != nil {
 				return r, err
 			}
@@ -212,7 +212,7 @@ var faults = []fault{
 				}
 			}
 			if bound := quota.Account.Unfinished; bound > 0 && unfinished >= bound && !r.Done() {
-				return r, &mcptask.QuotaError{Scope: mcptask.ScopeAccount, Err: mcptask.ErrQuotaUnfinished}
+				return r, &taskstore.QuotaError{Scope: taskstore.ScopeAccount, Err: taskstore.ErrQuotaUnfinished}
 			}
 			elsewhere()
 			quota.Account.Unfinished = 0
@@ -220,17 +220,17 @@ var faults = []fault{
 		}
 	}},
 	{"a finished record counts as unfinished", "Create/quota", false, func(b *broken) {
-		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			got, err := b.Store.Create(ctx, r, quotaOf(quota.Account.Unfinished, 0))
-			if errors.Is(err, mcptask.ErrQuotaStored) {
-				err = &mcptask.QuotaError{Scope: mcptask.ScopeAccount, Err: mcptask.ErrQuotaUnfinished}
+			if errors.Is(err, taskstore.ErrQuotaStored) {
+				err = &taskstore.QuotaError{Scope: taskstore.ScopeAccount, Err: taskstore.ErrQuotaUnfinished}
 			}
 			return got, err
 		}
 	}},
 	{"count the server's records and create in two steps", "Create/quota in a race", false, func(b *broken) {
 		stored := map[string]bool{}
-		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			b.mu.Lock()
 			n := 0
 			for id := range stored {
@@ -240,10 +240,10 @@ var faults = []fault{
 			}
 			b.mu.Unlock()
 			if bound := quota.Server.Unfinished; bound > 0 && n >= bound {
-				return r, &mcptask.QuotaError{Scope: mcptask.ScopeServer, Err: mcptask.ErrQuotaUnfinished}
+				return r, &taskstore.QuotaError{Scope: taskstore.ScopeServer, Err: taskstore.ErrQuotaUnfinished}
 			}
 			elsewhere()
-			quota.Server = mcptask.Usage{}
+			quota.Server = taskstore.Usage{}
 			r, err := b.Store.Create(ctx, r, quota)
 			b.mu.Lock()
 			stored[r.ID] = true
@@ -251,33 +251,33 @@ var faults = []fault{
 			return r, err
 		}
 	}},
-	{"the anonymous quota is ignored", "Create/quota of scopes,all/random programs", false, storesOther(func(_ *mcptask.Record, quota *mcptask.Quota) {
-		quota.Anonymous = mcptask.Usage{}
+	{"the anonymous quota is ignored", "Create/quota of scopes,all/random programs", false, storesOther(func(_ *taskstore.Record, quota *taskstore.Quota) {
+		quota.Anonymous = taskstore.Usage{}
 	})},
-	{"the server's quota is ignored", "Create/quota of scopes,all/random programs", false, storesOther(func(_ *mcptask.Record, quota *mcptask.Quota) {
-		quota.Server = mcptask.Usage{}
+	{"the server's quota is ignored", "Create/quota of scopes,all/random programs", false, storesOther(func(_ *taskstore.Record, quota *taskstore.Quota) {
+		quota.Server = taskstore.Usage{}
 	})},
 	{"principals count among the anonymous", "Create/quota of scopes,all/random programs", false, func(b *broken) {
-		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
-			if quota.Server == (mcptask.Usage{}) {
-				quota.Server, quota.Anonymous = quota.Anonymous, mcptask.Usage{}
+		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+			if quota.Server == (taskstore.Usage{}) {
+				quota.Server, quota.Anonymous = quota.Anonymous, taskstore.Usage{}
 			}
 			r, err := b.Store.Create(ctx, r, quota)
-			if full := (*mcptask.QuotaError)(nil); errors.As(err, &full) {
-				err = &mcptask.QuotaError{Scope: mcptask.ScopeAnonymous, Err: full.Err}
+			if full := (*taskstore.QuotaError)(nil); errors.As(err, &full) {
+				err = &taskstore.QuotaError{Scope: taskstore.ScopeAnonymous, Err: full.Err}
 			}
 			return r, err
 		}
 	}},
 	{"the error does not name the scope", "Create/quota of scopes,Update/quota of bytes", false, func(b *broken) {
-		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			r, err := b.Store.Create(ctx, r, quota)
 			if isQuota(err) {
 				err = errors.Unwrap(err)
 			}
 			return r, err
 		}
-		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			r, err := b.Store.Update(ctx, from, r, quota)
 			if isQuota(err) {
 				err = errors.Unwrap(err)
@@ -287,34 +287,34 @@ var faults = []fault{
 	}},
 	{"deleted bytes still count", "Create/quota of scopes", false, func(b *broken) {
 		var ever int64
-		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			if ever += r.Size(); quota.Server.Bytes > 0 && ever > quota.Server.Bytes {
-				return r, &mcptask.QuotaError{Scope: mcptask.ScopeServer, Err: mcptask.ErrQuotaBytes}
+				return r, &taskstore.QuotaError{Scope: taskstore.ScopeServer, Err: taskstore.ErrQuotaBytes}
 			}
 			return b.Store.Create(ctx, r, quota)
 		}
 	}},
-	{"a record may grow beyond the quota", "Update/quota of bytes,Update/quota of bytes in a race,all/random programs", false, updatesQuota(func(_ mcptask.Record, quota *mcptask.Quota) { *quota = mcptask.Quota{} })},
-	{"a result does not count", "Update/quota of bytes", false, updatesQuota(func(r mcptask.Record, quota *mcptask.Quota) {
+	{"a record may grow beyond the quota", "Update/quota of bytes,Update/quota of bytes in a race,all/random programs", false, updatesQuota(func(_ taskstore.Record, quota *taskstore.Quota) { *quota = taskstore.Quota{} })},
+	{"a result does not count", "Update/quota of bytes", false, updatesQuota(func(r taskstore.Record, quota *taskstore.Quota) {
 		if r.Outcome != nil {
-			*quota = mcptask.Quota{}
+			*quota = taskstore.Quota{}
 		}
 	})},
 	{"a full scope refuses every update", "Update/quota of bytes", false, func(b *broken) {
-		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			if quota.Server.Bytes == 1 {
-				return r, &mcptask.QuotaError{Scope: mcptask.ScopeServer, Err: mcptask.ErrQuotaBytes}
+				return r, &taskstore.QuotaError{Scope: taskstore.ScopeServer, Err: taskstore.ErrQuotaBytes}
 			}
 			return b.Store.Update(ctx, from, r, quota)
 		}
 	}},
 	{"add the bytes and write in two steps", "Update/quota of bytes in a race", false, func(b *broken) {
 		sizes := map[string]int64{}
-		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			sizes[r.ID] = r.Size()
 			return b.Store.Create(ctx, r, quota)
 		}
-		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			b.mu.Lock()
 			bytes, grows := r.Size(), r.Size() > sizes[r.ID]
 			for id, size := range sizes {
@@ -324,10 +324,10 @@ var faults = []fault{
 			}
 			b.mu.Unlock()
 			if bound := max(quota.Server.Bytes, quota.Anonymous.Bytes); grows && bytes > bound {
-				return r, &mcptask.QuotaError{Scope: mcptask.ScopeServer, Err: mcptask.ErrQuotaBytes}
+				return r, &taskstore.QuotaError{Scope: taskstore.ScopeServer, Err: taskstore.ErrQuotaBytes}
 			}
 			elsewhere()
-			r, err := b.Store.Update(ctx, from, r, mcptask.Quota{})
+			r, err := b.Store.Update(ctx, from, r, taskstore.Quota{})
 			b.mu.Lock()
 			sizes[r.ID] = r.Size()
 			b.mu.Unlock()
@@ -336,24 +336,24 @@ var faults = []fault{
 	}},
 	{"a refused create leaves its key", "Create/quota", false, func(b *broken) {
 		left := map[string]bool{}
-		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			if left[r.IdempotencyKey] && r.IdempotencyKey != "" {
-				return r, mcptask.ErrExists
+				return r, taskstore.ErrExists
 			}
 			got, err := b.Store.Create(ctx, r, quota)
 			left[r.IdempotencyKey] = isQuota(err)
 			return got, err
 		}
 	}},
-	{"keys are shared between principals", "Create/keys,all/random programs", false, confusesKeys(func(r mcptask.Record) string { return r.Tool + "\x00" + r.IdempotencyKey })},
-	{"the parts of a key are joined without a separator", "Create/keys", false, confusesKeys(func(r mcptask.Record) string { return r.Principal + r.Tool + r.IdempotencyKey })},
+	{"keys are shared between principals", "Create/keys,all/random programs", false, confusesKeys(func(r taskstore.Record) string { return r.Tool + "\x00" + r.IdempotencyKey })},
+	{"the parts of a key are joined without a separator", "Create/keys", false, confusesKeys(func(r taskstore.Record) string { return r.Principal + r.Tool + r.IdempotencyKey })},
 	{"a key outlives its record", "Create/keys", false, func(b *broken) {
 		keys := map[[3]string]bool{}
-		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			key := [3]string{r.Principal, r.Tool, r.IdempotencyKey}
 			got, err := b.Store.Create(ctx, r, quota)
 			if err == nil && keys[key] && r.IdempotencyKey != "" {
-				err = mcptask.ErrExists
+				err = taskstore.ErrExists
 			}
 			keys[key] = true
 			return got, err
@@ -361,7 +361,7 @@ var faults = []fault{
 	}},
 	{"look up the key and create in two steps", "Create/keys in a race", false, func(b *broken) {
 		keys := map[string]string{}
-		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			key := r.IdempotencyKey
 			b.mu.Lock()
 			id, ok := keys[key]
@@ -369,7 +369,7 @@ var faults = []fault{
 			if ok {
 				other, err := b.Store.Get(ctx, id)
 				if err == nil {
-					err = mcptask.ErrExists
+					err = taskstore.ErrExists
 				}
 				return other, err
 			}
@@ -383,7 +383,7 @@ var faults = []fault{
 		}
 	}},
 	{"a record with a known ID replaces the other", "Create/get and delete", false, func(b *broken) {
-		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			if old, err := b.Store.Get(ctx, r.ID); err == nil {
 				_ = b.Store.Delete(ctx, old)
 			}
@@ -391,7 +391,7 @@ var faults = []fault{
 		}
 	}},
 	{"a record is deleted by its ID alone", "Delete/what was seen,all/random programs", false, func(b *broken) {
-		b.delete = func(ctx context.Context, r mcptask.Record) error {
+		b.delete = func(ctx context.Context, r taskstore.Record) error {
 			now, err := b.Store.Get(ctx, r.ID)
 			if err != nil {
 				return err
@@ -400,7 +400,7 @@ var faults = []fault{
 		}
 	}},
 	{"a record is deleted by a version of another record with its ID", "Delete/what was seen,all/random programs", false, func(b *broken) {
-		b.delete = func(ctx context.Context, r mcptask.Record) error {
+		b.delete = func(ctx context.Context, r taskstore.Record) error {
 			if now, err := b.Store.Get(ctx, r.ID); err == nil && now.Version == r.Version {
 				r = now
 			}
@@ -408,8 +408,8 @@ var faults = []fault{
 		}
 	}},
 	{"a returned record is shared with the store", "Get/a copy", false, func(b *broken) {
-		cache := map[string]mcptask.Record{}
-		b.get = func(ctx context.Context, id string) (mcptask.Record, error) {
+		cache := map[string]taskstore.Record{}
+		b.get = func(ctx context.Context, id string) (taskstore.Record, error) {
 			r, err := b.Store.Get(ctx, id)
 			if known, ok := cache[id]; ok && err == nil && known.Version == r.Version {
 				return known, nil
@@ -418,38 +418,38 @@ var faults = []fault{
 			return r, err
 		}
 	}},
-	{"times are kept to the millisecond", "Get/what was stored,Create/get and delete", false, storesOther(func(r *mcptask.Record, _ *mcptask.Quota) {
+	{"times are kept to the millisecond", "Get/what was stored,Create/get and delete", false, storesOther(func(r *taskstore.Record, _ *taskstore.Quota) {
 		r.UpdatedAt = r.UpdatedAt.Truncate(time.Millisecond)
 	})},
-	{"text is made UTF-8", "Get/what was stored", false, storesOther(func(r *mcptask.Record, _ *mcptask.Quota) {
+	{"text is made UTF-8", "Get/what was stored", false, storesOther(func(r *taskstore.Record, _ *taskstore.Quota) {
 		r.StatusMessage = strings.ToValidUTF8(r.StatusMessage, "\ufffd")
 	})},
-	{"text ends at NUL", "Get/what was stored", false, storesOther(func(r *mcptask.Record, _ *mcptask.Quota) {
+	{"text ends at NUL", "Get/what was stored", false, storesOther(func(r *taskstore.Record, _ *taskstore.Quota) {
 		r.Revision, _, _ = strings.Cut(r.Revision, "\x00")
 	})},
-	{"JSON is written anew", "Get/what was stored", false, storesOther(func(r *mcptask.Record, _ *mcptask.Quota) {
+	{"JSON is written anew", "Get/what was stored", false, storesOther(func(r *taskstore.Record, _ *taskstore.Quota) {
 		var compact bytes.Buffer
 		if json.Compact(&compact, r.Arguments) == nil {
 			r.Arguments = compact.Bytes()
 		}
 	})},
-	{"nil becomes null", "Get/what was stored", false, storesOther(func(r *mcptask.Record, _ *mcptask.Quota) {
+	{"nil becomes null", "Get/what was stored", false, storesOther(func(r *taskstore.Record, _ *taskstore.Quota) {
 		if r.Arguments == nil {
 			r.Arguments = json.RawMessage("null")
 		}
 	})},
 	{"batches of one more", "Expire/batches", false, func(b *broken) {
-		b.expire = func(ctx context.Context, limit int) ([]mcptask.Record, error) { return b.Store.Expire(ctx, limit+1) }
+		b.expire = func(ctx context.Context, limit int) ([]taskstore.Record, error) { return b.Store.Expire(ctx, limit+1) }
 	}},
 	{"select and delete in two steps", "Expire/in a race", false, func(b *broken) {
 		stored := map[string]bool{}
-		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			stored[r.ID] = true
 			return b.Store.Create(ctx, r, quota)
 		}
-		b.expire = func(ctx context.Context, limit int) ([]mcptask.Record, error) {
+		b.expire = func(ctx context.Context, limit int) ([]taskstore.Record, error) {
 			now := time.Now()
-			var gone []mcptask.Record
+			var gone []taskstore.Record
 			for _, id := range slices.Sorted(maps.Keys(stored)) {
 				if r, err := b.Store.Get(ctx, id); err == nil && !r.ExpiresAt.After(now) && len(gone) < limit {
 					gone = append(gone, r)
@@ -464,14 +464,14 @@ var faults = []fault{
 	}},
 	{"a lease without fencing", "Lease/fencing", false, func(b *broken) {
 		former := map[string]int64{}
-		b.lease = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
+		b.lease = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]taskstore.Record, error) {
 			taken, err := b.Store.Lease(ctx, worker, lease, tools, limit)
 			for _, r := range taken {
 				former[r.ID] = r.Version - 1
 			}
 			return taken, err
 		}
-		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			if former[r.ID] == from.Version {
 				return force(ctx, b.Store, r)
 			}
@@ -479,8 +479,8 @@ var faults = []fault{
 		}
 	}},
 	{"an orphan goes to two workers", "Lease/in a race,all/random histories", false, func(b *broken) {
-		var last []mcptask.Record
-		b.lease = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
+		var last []taskstore.Record
+		b.lease = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]taskstore.Record, error) {
 			taken, err := b.Store.Lease(ctx, worker, lease, tools, limit)
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -493,13 +493,13 @@ var faults = []fault{
 		}
 	}},
 	{"a lease takes any tool", "Lease/whose,all/random programs", false, func(b *broken) {
-		b.lease = func(ctx context.Context, worker string, lease time.Duration, _ []string, limit int) ([]mcptask.Record, error) {
+		b.lease = func(ctx context.Context, worker string, lease time.Duration, _ []string, limit int) ([]taskstore.Record, error) {
 			return b.Store.Lease(ctx, worker, lease, []string{"tool", "another tool", "s", "t"}, limit)
 		}
 	}},
 	{"a lease is judged by the times of records", "Lease/clocks", false, func(b *broken) {
-		b.lease = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
-			page, err := b.Store.List(ctx, "p", mcptask.Position{}, 100)
+		b.lease = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]taskstore.Record, error) {
+			page, err := b.Store.List(ctx, "p", taskstore.Position{}, 100)
 			if err != nil {
 				return nil, err
 			}
@@ -512,22 +512,22 @@ var faults = []fault{
 		}
 	}},
 	{"a lease ends at once", "Lease/whose,Lease/fencing,Beat/all records,all/random programs", false, func(b *broken) {
-		b.beat = func(ctx context.Context, worker string, _ time.Duration, held []string) (mcptask.Heartbeat, error) {
+		b.beat = func(ctx context.Context, worker string, _ time.Duration, held []string) (taskstore.Heartbeat, error) {
 			return b.Store.Beat(ctx, worker, 0, held)
 		}
 	}},
 	{"a beat makes versions", "Beat/all records,Changes/every version", false, func(b *broken) {
-		b.beat = func(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
+		b.beat = func(ctx context.Context, worker string, lease time.Duration, held []string) (taskstore.Heartbeat, error) {
 			for _, id := range held {
 				if r, err := b.Store.Get(ctx, id); err == nil {
-					_, _ = b.Store.Update(ctx, r, r, mcptask.Quota{})
+					_, _ = b.Store.Update(ctx, r, r, taskstore.Quota{})
 				}
 			}
 			return b.Store.Beat(ctx, worker, lease, held)
 		}
 	}},
 	{"a beat does not tell of lost records", "Beat/lost,all/random programs", false, func(b *broken) {
-		b.beat = func(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
+		b.beat = func(ctx context.Context, worker string, lease time.Duration, held []string) (taskstore.Heartbeat, error) {
 			beat, err := b.Store.Beat(ctx, worker, lease, held)
 			beat.Lost = nil
 			return beat, err
@@ -536,23 +536,23 @@ var faults = []fault{
 	{"a release does nothing", "Release/at once,all/random programs", true, func(b *broken) {
 		b.release = func(context.Context, string) error { return nil }
 	}},
-	{"a release says nothing", "Release/at once", true, changesFeed(func(c mcptask.Change) []mcptask.Change {
+	{"a release says nothing", "Release/at once", true, changesFeed(func(c taskstore.Change) []taskstore.Change {
 		if c.Free {
 			return nil
 		}
-		return []mcptask.Change{c}
+		return []taskstore.Change{c}
 	})},
 	{"an expired record leaves no tombstone", "Expire/tombstones,all/random programs", false, func(b *broken) {
-		b.get = func(ctx context.Context, id string) (mcptask.Record, error) {
+		b.get = func(ctx context.Context, id string) (taskstore.Record, error) {
 			r, err := b.Store.Get(ctx, id)
-			if errors.Is(err, mcptask.ErrRecordExpired) {
-				return mcptask.Record{}, mcptask.ErrNoRecord
+			if errors.Is(err, taskstore.ErrRecordExpired) {
+				return taskstore.Record{}, taskstore.ErrNoRecord
 			}
 			return r, err
 		}
 	}},
 	{"a record expires by another clock", "Expire/the store's clock,Expire/batches", false, func(b *broken) {
-		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			expiry := r.ExpiresAt
 			r.ExpiresAt = expiry.Add(5 * time.Minute)
 			r, err := b.Store.Create(ctx, r, quota)
@@ -560,37 +560,37 @@ var faults = []fault{
 			return r, err
 		}
 	}},
-	{"a feed loses a change", "Changes/every version,Changes/nothing lost,Changes/many readers,all/random programs,all/random histories", true, changesFeed(func(c mcptask.Change) []mcptask.Change {
+	{"a feed loses a change", "Changes/every version,Changes/nothing lost,Changes/many readers,all/random programs,all/random histories", true, changesFeed(func(c taskstore.Change) []taskstore.Change {
 		if c.Version == 2 || c.ID == "t7" || c.ID == "ping-pong" && c.Version == 50 {
 			return nil
 		}
-		return []mcptask.Change{c}
+		return []taskstore.Change{c}
 	})},
-	{"a feed has no deletions", "Changes/every version,Changes/many readers,all/random programs", true, changesFeed(func(c mcptask.Change) []mcptask.Change {
+	{"a feed has no deletions", "Changes/every version,Changes/many readers,all/random programs", true, changesFeed(func(c taskstore.Change) []taskstore.Change {
 		if c.ID != "" && c.Version == 0 {
 			return nil
 		}
-		return []mcptask.Change{c}
+		return []taskstore.Change{c}
 	})},
 	{"a feed changes the order", "Changes/nothing lost,all/random histories", true, func(b *broken) {
-		held := map[string]mcptask.Change{}
-		changesFeed(func(c mcptask.Change) []mcptask.Change {
+		held := map[string]taskstore.Change{}
+		changesFeed(func(c taskstore.Change) []taskstore.Change {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			if former, ok := held[c.ID]; ok {
 				delete(held, c.ID)
-				return []mcptask.Change{c, former}
+				return []taskstore.Change{c, former}
 			}
 			if c.Version%5 == 2 {
 				held[c.ID] = c
 				return nil
 			}
-			return []mcptask.Change{c}
+			return []taskstore.Change{c}
 		})(b)
 	}},
 	{"a slow reader loses changes without being told", "Changes/a slow reader", true, func(b *broken) {
 		missed := 0
-		changesFeed(func(c mcptask.Change) []mcptask.Change {
+		changesFeed(func(c taskstore.Change) []taskstore.Change {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			if c.Missed {
@@ -598,21 +598,21 @@ var faults = []fault{
 					return nil
 				}
 			}
-			return []mcptask.Change{c}
+			return []taskstore.Change{c}
 		})(b)
 	}},
 	{"a feed outlives its store", "Changes/the end", true, func(b *broken) {
 		b.close = func() error { return nil }
 	}},
 	{"a feed ends with an error", "Changes/the end", false, func(b *broken) {
-		b.changes = func(ctx context.Context) iter.Seq2[mcptask.Change, error] {
-			return func(yield func(mcptask.Change, error) bool) {
+		b.changes = func(ctx context.Context) iter.Seq2[taskstore.Change, error] {
+			return func(yield func(taskstore.Change, error) bool) {
 				for c, err := range b.Store.Changes(ctx) {
 					if !yield(c, err) {
 						return
 					}
 				}
-				yield(mcptask.Change{}, context.Canceled)
+				yield(taskstore.Change{}, context.Canceled)
 			}
 		}
 	}},
@@ -621,7 +621,7 @@ var faults = []fault{
 	}},
 	{"a scan begins with the oldest", "Inspector/scan and count,all/random programs", false, func(b *broken) {
 		scan := b.scan
-		b.scan = func(ctx context.Context, filter mcptask.Filter, before mcptask.Position, limit int) ([]mcptask.Record, error) {
+		b.scan = func(ctx context.Context, filter taskstore.Filter, before taskstore.Position, limit int) ([]taskstore.Record, error) {
 			page, err := scan(ctx, filter, before, limit)
 			slices.Reverse(page)
 			return page, err
@@ -629,35 +629,35 @@ var faults = []fault{
 	}},
 	{"finished records are counted", "Inspector/scan and count", false, func(b *broken) {
 		count := b.count
-		b.count = func(ctx context.Context) ([]mcptask.Count, error) {
+		b.count = func(ctx context.Context) ([]taskstore.Count, error) {
 			counts, err := count(ctx)
-			return append(counts, mcptask.Count{Tool: "s", Phase: mcptask.PhaseDone, Count: 1}), err
+			return append(counts, taskstore.Count{Tool: "s", Phase: taskstore.PhaseDone, Count: 1}), err
 		}
 	}},
 	{"the tasks without a worker are no worker's", "Inspector/scan and count", false, func(b *broken) {
 		workers := b.workers
-		b.workers = func(ctx context.Context) ([]mcptask.WorkerLease, error) {
+		b.workers = func(ctx context.Context) ([]taskstore.WorkerLease, error) {
 			list, err := workers(ctx)
-			return slices.DeleteFunc(list, func(w mcptask.WorkerLease) bool { return w.Worker == "" }), err
+			return slices.DeleteFunc(list, func(w taskstore.WorkerLease) bool { return w.Worker == "" }), err
 		}
 	}},
 	{"a filter does not turn the order around", "Inspector/scan and count", false, func(b *broken) {
 		scan := b.scan
-		b.scan = func(ctx context.Context, filter mcptask.Filter, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+		b.scan = func(ctx context.Context, filter taskstore.Filter, after taskstore.Position, limit int) ([]taskstore.Record, error) {
 			filter.OldestFirst = false
 			return scan(ctx, filter, after, limit)
 		}
 	}},
 	{"a filter for a message admits all", "Inspector/scan and count", false, func(b *broken) {
 		scan := b.scan
-		b.scan = func(ctx context.Context, filter mcptask.Filter, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+		b.scan = func(ctx context.Context, filter taskstore.Filter, after taskstore.Position, limit int) ([]taskstore.Record, error) {
 			filter.Message = ""
 			return scan(ctx, filter, after, limit)
 		}
 	}},
 	{"an outcome is written again", "Update/what never changes", false, func(b *broken) {
-		outcomes := map[string]*mcptask.Outcome{}
-		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		outcomes := map[string]*taskstore.Outcome{}
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			stored, err := b.Store.Update(ctx, from, r, quota)
 			if err == nil {
 				outcomes[r.ID], stored.Outcome = r.Outcome, r.Outcome
@@ -666,24 +666,24 @@ var faults = []fault{
 		}
 	}},
 	{"a record that cannot be read fails a list", "all/unreadable records", false, func(b *broken) {
-		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+		b.list = func(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error) {
 			page, err := b.aside.listAside(ctx, principal, after, limit)
-			if slices.ContainsFunc(page, func(r mcptask.Record) bool { _, err := b.get(ctx, r.ID); return err != nil }) {
-				return nil, mcptask.ErrUnreadable
+			if slices.ContainsFunc(page, func(r taskstore.Record) bool { _, err := b.get(ctx, r.ID); return err != nil }) {
+				return nil, taskstore.ErrUnreadable
 			}
 			return page, err
 		}
 	}},
 	{"records that cannot be read end a list", "all/unreadable records", false, func(b *broken) {
-		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+		b.list = func(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error) {
 			page, err := b.aside.listAside(ctx, principal, after, limit)
-			return slices.DeleteFunc(page, func(r mcptask.Record) bool { _, err := b.get(ctx, r.ID); return err != nil }), err
+			return slices.DeleteFunc(page, func(r taskstore.Record) bool { _, err := b.get(ctx, r.ID); return err != nil }), err
 		}
 	}},
 	{"a record that cannot be read fails a lease", "all/unreadable records", false, func(b *broken) {
-		b.lease = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
+		b.lease = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]taskstore.Record, error) {
 			if len(b.aside.aside) > 0 {
-				return nil, mcptask.ErrUnreadable
+				return nil, taskstore.ErrUnreadable
 			}
 			return b.Store.Lease(ctx, worker, lease, tools, limit)
 		}
@@ -692,7 +692,7 @@ var faults = []fault{
 	{"the key of a record that cannot be read is free", "all/unreadable records", false, func(b *broken) { b.create = b.Store.Create }},
 	{"a record that cannot be read stays forever", "all/unreadable records", false, func(b *broken) { b.expire = b.Store.Expire }},
 	{"a record that cannot be read expires at once", "all/unreadable records", false, func(b *broken) {
-		b.expire = func(ctx context.Context, limit int) ([]mcptask.Record, error) {
+		b.expire = func(ctx context.Context, limit int) ([]taskstore.Record, error) {
 			for id, r := range b.aside.aside {
 				r.ExpiresAt = time.Now()
 				b.aside.aside[id] = r
@@ -701,7 +701,7 @@ var faults = []fault{
 		}
 	}},
 	{"an update that fails for its context is done", "all/ended context", false, func(b *broken) {
-		b.update = func(ctx context.Context, from, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			stored, err := b.Store.Update(ctx, from, r, quota)
 			if err == nil {
 				err = ctx.Err()

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // ErrFault is the error of a call that a [Faulty] store makes fail.
@@ -20,7 +20,7 @@ type Faults struct {
 	Refuse float64
 	// Lose performs a call but returns an error, as if the answer were lost.
 	Lose float64
-	// Conflict makes an Update fail with mcptask.ErrConflict without doing anything, as if another
+	// Conflict makes an Update fail with taskstore.ErrConflict without doing anything, as if another
 	// update had been faster.
 	Conflict float64
 	// Miss replaces an item of a feed by one with Missed set.
@@ -34,9 +34,9 @@ type Faults struct {
 
 // Faulty is a store that fails on purpose. It wraps another store, for tests of code that uses a
 // store. Refuse, Lose and Latency apply to every method except Changes and Close. A Faulty is safe
-// for concurrent use. It is not an mcptask.Inspector.
+// for concurrent use. It is not a taskstore.Inspector.
 type Faulty struct {
-	store mcptask.Store
+	store taskstore.Store
 
 	mu     sync.Mutex
 	faults Faults
@@ -46,7 +46,7 @@ type Faulty struct {
 
 // NewFaulty returns a store with the given faults. The seed decides which calls fail, as far as
 // they come in the same order.
-func NewFaulty(s mcptask.Store, faults Faults, seed uint64) *Faulty {
+func NewFaulty(s taskstore.Store, faults Faults, seed uint64) *Faulty {
 	return &Faulty{store: s, faults: faults, random: rand.New(rand.NewPCG(seed, 0))}
 }
 
@@ -92,7 +92,7 @@ func runCall[T any](ctx context.Context, d fate, do func() (T, error)) (T, error
 	case d.refuse:
 		return none, ErrFault
 	case d.conflict:
-		return none, mcptask.ErrConflict
+		return none, taskstore.ErrConflict
 	}
 	v, err := do()
 	if d.lose && err == nil {
@@ -124,47 +124,47 @@ func runAction(ctx context.Context, d fate, do func() error) error {
 	return err
 }
 
-// Create implements mcptask.Store.
-func (f *Faulty) Create(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
-	return runCall(ctx, f.drawFate(false), func() (mcptask.Record, error) { return f.store.Create(ctx, r, quota) })
+// Create implements taskstore.Store.
+func (f *Faulty) Create(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+	return runCall(ctx, f.drawFate(false), func() (taskstore.Record, error) { return f.store.Create(ctx, r, quota) })
 }
 
-// Get implements mcptask.Store.
-func (f *Faulty) Get(ctx context.Context, id string) (mcptask.Record, error) {
-	return runCall(ctx, f.drawFate(false), func() (mcptask.Record, error) { return f.store.Get(ctx, id) })
+// Get implements taskstore.Store.
+func (f *Faulty) Get(ctx context.Context, id string) (taskstore.Record, error) {
+	return runCall(ctx, f.drawFate(false), func() (taskstore.Record, error) { return f.store.Get(ctx, id) })
 }
 
-// Update implements mcptask.Store.
-func (f *Faulty) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
-	return runCall(ctx, f.drawFate(true), func() (mcptask.Record, error) { return f.store.Update(ctx, from, to, quota) })
+// Update implements taskstore.Store.
+func (f *Faulty) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+	return runCall(ctx, f.drawFate(true), func() (taskstore.Record, error) { return f.store.Update(ctx, from, to, quota) })
 }
 
-// List implements mcptask.Store.
-func (f *Faulty) List(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
-	return runCall(ctx, f.drawFate(false), func() ([]mcptask.Record, error) { return f.store.List(ctx, principal, after, limit) })
+// List implements taskstore.Store.
+func (f *Faulty) List(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error) {
+	return runCall(ctx, f.drawFate(false), func() ([]taskstore.Record, error) { return f.store.List(ctx, principal, after, limit) })
 }
 
-// Delete implements mcptask.Store.
-func (f *Faulty) Delete(ctx context.Context, r mcptask.Record) error {
+// Delete implements taskstore.Store.
+func (f *Faulty) Delete(ctx context.Context, r taskstore.Record) error {
 	return runAction(ctx, f.drawFate(false), func() error { return f.store.Delete(ctx, r) })
 }
 
-// Expire implements mcptask.Store.
-func (f *Faulty) Expire(ctx context.Context, limit int) ([]mcptask.Record, error) {
-	return runCall(ctx, f.drawFate(false), func() ([]mcptask.Record, error) { return f.store.Expire(ctx, limit) })
+// Expire implements taskstore.Store.
+func (f *Faulty) Expire(ctx context.Context, limit int) ([]taskstore.Record, error) {
+	return runCall(ctx, f.drawFate(false), func() ([]taskstore.Record, error) { return f.store.Expire(ctx, limit) })
 }
 
-// Changes implements mcptask.Store. Of its faults, only Miss and Cut apply.
-func (f *Faulty) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
-	return func(yield func(mcptask.Change, error) bool) {
+// Changes implements taskstore.Store. Of its faults, only Miss and Cut apply.
+func (f *Faulty) Changes(ctx context.Context) iter.Seq2[taskstore.Change, error] {
+	return func(yield func(taskstore.Change, error) bool) {
 		for c, err := range f.store.Changes(ctx) {
 			missed, cut := f.drawFeedFate()
 			switch {
 			case cut:
-				yield(mcptask.Change{}, ErrFault)
+				yield(taskstore.Change{}, ErrFault)
 				return
 			case missed && err == nil:
-				c = mcptask.Change{Missed: true}
+				c = taskstore.Change{Missed: true}
 			}
 			if !yield(c, err) {
 				return
@@ -184,20 +184,20 @@ func (f *Faulty) drawFeedFate() (missed, cut bool) {
 	return missed, cut
 }
 
-// Lease implements mcptask.Store.
-func (f *Faulty) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
-	return runCall(ctx, f.drawFate(false), func() ([]mcptask.Record, error) { return f.store.Lease(ctx, worker, lease, tools, limit) })
+// Lease implements taskstore.Store.
+func (f *Faulty) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]taskstore.Record, error) {
+	return runCall(ctx, f.drawFate(false), func() ([]taskstore.Record, error) { return f.store.Lease(ctx, worker, lease, tools, limit) })
 }
 
-// Beat implements mcptask.Store.
-func (f *Faulty) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
-	return runCall(ctx, f.drawFate(false), func() (mcptask.Heartbeat, error) { return f.store.Beat(ctx, worker, lease, held) })
+// Beat implements taskstore.Store.
+func (f *Faulty) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (taskstore.Heartbeat, error) {
+	return runCall(ctx, f.drawFate(false), func() (taskstore.Heartbeat, error) { return f.store.Beat(ctx, worker, lease, held) })
 }
 
-// Release implements mcptask.Store.
+// Release implements taskstore.Store.
 func (f *Faulty) Release(ctx context.Context, worker string) error {
 	return runAction(ctx, f.drawFate(false), func() error { return f.store.Release(ctx, worker) })
 }
 
-// Close implements mcptask.Store.
+// Close implements taskstore.Store.
 func (f *Faulty) Close() error { return f.store.Close() }

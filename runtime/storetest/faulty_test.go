@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // TestFaultyStore checks that a Faulty store breaks promises, and that each fault does what it says.
 func TestFaultyStore(t *testing.T) {
 	for _, f := range []Faults{{Refuse: 0.1}, {Lose: 0.1}, {Conflict: 0.1}, {Cut: 0.1}} {
 		bubble.Test(t, func(t *testing.T) {
-			stores := inBubble(func(t testing.TB) mcptask.Store { return NewFaulty(openMemory(t), f, 2) })
+			stores := inBubble(func(t testing.TB) taskstore.Store { return NewFaulty(openMemory(t), f, 2) })
 			failures := append(recorded(t, "Update/whole records", stores), recorded(t, "Changes/every version", stores)...)
 			if len(failures) == 0 {
 				t.Errorf("%+v went unseen", f)
@@ -25,14 +25,14 @@ func TestFaultyStore(t *testing.T) {
 	memory := openMemory(t)
 	s := NewFaulty(memory, Faults{Refuse: 1}, 1)
 	r := (&kit{epoch: time.Now()}).newRecord("t", "p", time.Now())
-	if _, err := s.Create(ctx, r, mcptask.Quota{}); !errors.Is(err, ErrFault) {
+	if _, err := s.Create(ctx, r, taskstore.Quota{}); !errors.Is(err, ErrFault) {
 		t.Errorf("refused: %v", err)
 	}
-	if _, err := memory.Get(ctx, "t"); !errors.Is(err, mcptask.ErrNoRecord) {
+	if _, err := memory.Get(ctx, "t"); !errors.Is(err, taskstore.ErrNoRecord) {
 		t.Errorf("what was refused was done: %v", err)
 	}
 	s.Set(Faults{Lose: 1})
-	if _, err := s.Create(ctx, r, mcptask.Quota{}); !errors.Is(err, ErrFault) {
+	if _, err := s.Create(ctx, r, taskstore.Quota{}); !errors.Is(err, ErrFault) {
 		t.Errorf("lost: %v", err)
 	}
 	r, err := memory.Get(ctx, "t")
@@ -40,7 +40,7 @@ func TestFaultyStore(t *testing.T) {
 		t.Errorf("what was lost was not done: %v", err)
 	}
 	s.Set(Faults{Conflict: 1})
-	if _, err := s.Update(ctx, r, r, mcptask.Quota{}); !errors.Is(err, mcptask.ErrConflict) {
+	if _, err := s.Update(ctx, r, r, taskstore.Quota{}); !errors.Is(err, taskstore.ErrConflict) {
 		t.Errorf("a conflict: %v", err)
 	}
 	if err := s.Release(ctx, "w1"); err != nil {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // testHistories makes random calls on a few records from many goroutines. It compares what each
@@ -125,10 +125,10 @@ func (h *history) copyFloors() map[string]life {
 
 // lifeName distinguishes the lives of an ID by a field that Update does not change. A late update
 // may find its version in another life.
-func lifeName(r mcptask.Record) string { return r.ID + " " + r.Trace }
+func lifeName(r taskstore.Record) string { return r.ID + " " + r.Trace }
 
 // observeRecord checks a record that a call returned. floors is the state before the call.
-func (h *history) observeRecord(what string, floors map[string]life, r mcptask.Record, wrote bool) {
+func (h *history) observeRecord(what string, floors map[string]life, r taskstore.Record, wrote bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l := h.lives[lifeName(r)]
@@ -167,15 +167,15 @@ func (h *history) checkError(what string, err error, allowed ...error) bool {
 
 // create starts a life. Creations and deletions of one ID take turns, so that it is certain which
 // life a deletion ends. Other calls do not wait.
-func (h *history) create(s mcptask.Store, id, unique string) {
+func (h *history) create(s taskstore.Store, id, unique string) {
 	b := h.births[id]
 	b.turn <- struct{}{}
 	defer func() { <-b.turn }()
 	r := h.k.newRecord(id, "p", h.k.epoch)
 	r.Nonce, r.Trace, r.StatusMessage = unique, unique, "created"
 	floors := h.copyFloors()
-	r, err := s.Create(h.k.ctx, r, mcptask.Quota{})
-	if h.checkError("Create", err, mcptask.ErrExists) {
+	r, err := s.Create(h.k.ctx, r, taskstore.Quota{})
+	if h.checkError("Create", err, taskstore.ErrExists) {
 		if b.alive == "" {
 			h.k.Errorf("Create of %s failed although it did not exist: %v", id, err)
 		}
@@ -188,18 +188,18 @@ func (h *history) create(s mcptask.Store, id, unique string) {
 	b.alive = lifeName(r)
 }
 
-func (h *history) delete(s mcptask.Store, id string) {
+func (h *history) delete(s taskstore.Store, id string) {
 	b := h.births[id]
 	b.turn <- struct{}{}
 	defer func() { <-b.turn }()
-	err := mcptask.ErrConflict
-	for errors.Is(err, mcptask.ErrConflict) { // other goroutines update the record
-		var r mcptask.Record
+	err := taskstore.ErrConflict
+	for errors.Is(err, taskstore.ErrConflict) { // other goroutines update the record
+		var r taskstore.Record
 		if r, err = s.Get(h.k.ctx, id); err == nil {
 			err = s.Delete(h.k.ctx, r)
 		}
 	}
-	if h.checkError("Delete", err, mcptask.ErrNoRecord) {
+	if h.checkError("Delete", err, taskstore.ErrNoRecord) {
 		if b.alive != "" {
 			h.k.Errorf("Delete did not find %s, which exists", id)
 		}
@@ -215,24 +215,24 @@ func (h *history) delete(s mcptask.Store, id string) {
 	b.alive = ""
 }
 
-func (h *history) read(s mcptask.Store, id string) {
+func (h *history) read(s taskstore.Store, id string) {
 	floors := h.copyFloors()
-	if r, err := s.Get(h.k.ctx, id); !h.checkError("Get", err, mcptask.ErrNoRecord) {
+	if r, err := s.Get(h.k.ctx, id); !h.checkError("Get", err, taskstore.ErrNoRecord) {
 		h.observeRecord("Get", floors, r, false)
 	}
 }
 
-func (h *history) update(s mcptask.Store, id, unique string) {
+func (h *history) update(s taskstore.Store, id, unique string) {
 	floors := h.copyFloors()
 	r, err := s.Get(h.k.ctx, id)
-	if h.checkError("Get", err, mcptask.ErrNoRecord) {
+	if h.checkError("Get", err, taskstore.ErrNoRecord) {
 		return
 	}
 	h.observeRecord("Get", floors, r, false)
 	change := r
 	change.Nonce, change.StatusMessage = unique, unique
 	floors, version := h.copyFloors(), r.Version
-	if r, err = s.Update(h.k.ctx, r, change, mcptask.Quota{}); !h.checkError("Update", err, mcptask.ErrNoRecord, mcptask.ErrConflict) {
+	if r, err = s.Update(h.k.ctx, r, change, taskstore.Quota{}); !h.checkError("Update", err, taskstore.ErrNoRecord, taskstore.ErrConflict) {
 		h.observeRecord("Update", floors, r, true)
 		if r.Version != version+1 {
 			h.k.Errorf("an update of version %d made version %d", version, r.Version)
@@ -240,7 +240,7 @@ func (h *history) update(s mcptask.Store, id, unique string) {
 	}
 }
 
-func (h *history) lease(s mcptask.Store, worker string) {
+func (h *history) lease(s taskstore.Store, worker string) {
 	floors := h.copyFloors()
 	taken, err := s.Lease(h.k.ctx, worker, leaseTime, []string{"tool"}, 2)
 	if h.checkError("Lease", err) {

@@ -7,14 +7,14 @@ import (
 	"slices"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // scanAll reads all records that a filter admits.
-func (k *kit) scanAll(i mcptask.Inspector, filter mcptask.Filter, limit int) []mcptask.Record {
+func (k *kit) scanAll(i taskstore.Inspector, filter taskstore.Filter, limit int) []taskstore.Record {
 	k.Helper()
-	var all []mcptask.Record
-	for before := (mcptask.Position{}); ; {
+	var all []taskstore.Record
+	for before := (taskstore.Position{}); ; {
 		page, err := i.Scan(k.ctx, filter, before, limit)
 		if err != nil || len(page) > limit {
 			k.Fatalf("scan %+v: %d records at limit %d, %v", filter, len(page), limit, err)
@@ -26,22 +26,22 @@ func (k *kit) scanAll(i mcptask.Inspector, filter mcptask.Filter, limit int) []m
 			k.Fatalf("the scan of %+v does not end", filter)
 		}
 		last := page[len(page)-1]
-		before = mcptask.Position{CreatedAt: last.CreatedAt, ID: last.ID}
+		before = taskstore.Position{CreatedAt: last.CreatedAt, ID: last.ID}
 	}
 }
 
 // trimRecord removes what may be missing in the records of List, Scan and Expire.
-func trimRecord(r mcptask.Record) mcptask.Record {
+func trimRecord(r taskstore.Record) taskstore.Record {
 	r.Arguments, r.Inputs = nil, nil
 	if r.Outcome != nil {
-		r.Outcome = &mcptask.Outcome{Kind: r.Outcome.Kind, IsError: r.Outcome.IsError}
+		r.Outcome = &taskstore.Outcome{Kind: r.Outcome.Kind, IsError: r.Outcome.IsError}
 	}
 	return r
 }
 
 // trimRecords is trimRecord for a list.
-func trimRecords(list []mcptask.Record) []mcptask.Record {
-	var trimmed []mcptask.Record
+func trimRecords(list []taskstore.Record) []taskstore.Record {
+	var trimmed []taskstore.Record
 	for _, r := range list {
 		trimmed = append(trimmed, trimRecord(r))
 	}
@@ -49,44 +49,44 @@ func trimRecords(list []mcptask.Record) []mcptask.Record {
 }
 
 func testInspector(k *kit) {
-	inspector, ok := k.s.(mcptask.Inspector)
+	inspector, ok := k.s.(taskstore.Inspector)
 	if !ok {
-		k.Skip("the store is not an mcptask.Inspector")
+		k.Skip("the store is not a taskstore.Inspector")
 	}
-	phases := []mcptask.Phase{mcptask.PhaseQueued, mcptask.PhaseRunning, mcptask.PhaseInputRequired, mcptask.PhaseDone}
-	var want []mcptask.Record // newest first
+	phases := []taskstore.Phase{taskstore.PhaseQueued, taskstore.PhaseRunning, taskstore.PhaseInputRequired, taskstore.PhaseDone}
+	var want []taskstore.Record // newest first
 	for i := range 24 {
 		r := k.newFullRecord(fmt.Sprintf("t%02d", i*7%24))
 		r.CreatedAt, r.Principal, r.IdempotencyKey = k.minutesAfter(-i/3), []string{"p", "", "q"}[i%3], ""
 		r.Tool, r.Claim.Worker, r.Phase, r.Outcome = []string{"s", "t"}[i/3%2], []string{"", "w1", "w2", "w1"}[i%4], phases[i%4], nil
 		r.StatusMessage = fmt.Sprint("half \x00 way \\'\xff\"? ", i)
 		if r.Done() {
-			r.Outcome = &mcptask.Outcome{Kind: []mcptask.OutcomeKind{mcptask.OutcomeResult, mcptask.OutcomeError, mcptask.OutcomeCancelled}[i%3], IsError: i%2 == 1 && i%3 == 0}
+			r.Outcome = &taskstore.Outcome{Kind: []taskstore.OutcomeKind{taskstore.OutcomeResult, taskstore.OutcomeError, taskstore.OutcomeCancelled}[i%3], IsError: i%2 == 1 && i%3 == 0}
 		}
 		want = append(want, k.createRecord(r))
 	}
-	slices.SortFunc(want, func(a, b mcptask.Record) int {
+	slices.SortFunc(want, func(a, b taskstore.Record) int {
 		return -cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	yes, no := true, false
-	filters := []mcptask.Filter{
-		{}, {Principal: "p"}, {Principal: "nobody"}, {Tool: "s"}, {Worker: "w1"}, {Phase: mcptask.PhaseDone},
-		{Phase: mcptask.PhaseRunning, Tool: "t"}, {Outcome: mcptask.OutcomeError}, {Outcome: mcptask.OutcomeCancelled, Phase: mcptask.PhaseQueued},
-		{Principal: "q", Tool: "t", Worker: "w2", Phase: mcptask.PhaseInputRequired},
-		{Unfinished: true}, {Unfinished: true, Tool: "s"}, {OldestFirst: true}, {OldestFirst: true, Phase: mcptask.PhaseInputRequired},
+	filters := []taskstore.Filter{
+		{}, {Principal: "p"}, {Principal: "nobody"}, {Tool: "s"}, {Worker: "w1"}, {Phase: taskstore.PhaseDone},
+		{Phase: taskstore.PhaseRunning, Tool: "t"}, {Outcome: taskstore.OutcomeError}, {Outcome: taskstore.OutcomeCancelled, Phase: taskstore.PhaseQueued},
+		{Principal: "q", Tool: "t", Worker: "w2", Phase: taskstore.PhaseInputRequired},
+		{Unfinished: true}, {Unfinished: true, Tool: "s"}, {OldestFirst: true}, {OldestFirst: true, Phase: taskstore.PhaseInputRequired},
 		{Message: "? 1"}, {Message: "%"}, {Message: "_"}, {Message: "WAY"}, {Message: "\x00 "}, {Message: "\xff"}, {Message: "\\'"}, {Message: `\'`},
 		{Message: "? 1", Tool: "?", Principal: "?"}, {Tool: "' OR ''='"}, {Principal: "\xff\x00"}, {Worker: "w1' --"},
 		{CreatedFrom: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}, {CreatedUntil: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)},
 		{CreatedFrom: time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)}, {CreatedUntil: time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)},
 		{CreatedFrom: time.UnixMicro(math.MinInt64)}, {CreatedFrom: time.UnixMicro(math.MaxInt64)}, {CreatedUntil: time.UnixMicro(math.MinInt64)},
 		{CreatedUntil: time.UnixMicro(math.MaxInt64)}, {CreatedFrom: k.minutesAfter(-2), CreatedUntil: k.minutesAfter(-5)},
-		{IDPrefix: "t1"}, {IDPrefix: "t07"}, {IDPrefix: "t"}, {IDPrefix: "t070"}, {IDPrefix: "u"}, {IDPrefix: "\xff"}, {IDPrefix: "t\x80"}, {IDPrefix: "t\xff\xff"}, {IDPrefix: "t1\xff"}, {IDPrefix: "t0", Phase: mcptask.PhaseDone},
-		{IsError: &yes}, {IsError: &no}, {IsError: &no, Outcome: mcptask.OutcomeResult}, {IsError: &yes, Unfinished: true},
+		{IDPrefix: "t1"}, {IDPrefix: "t07"}, {IDPrefix: "t"}, {IDPrefix: "t070"}, {IDPrefix: "u"}, {IDPrefix: "\xff"}, {IDPrefix: "t\x80"}, {IDPrefix: "t\xff\xff"}, {IDPrefix: "t1\xff"}, {IDPrefix: "t0", Phase: taskstore.PhaseDone},
+		{IsError: &yes}, {IsError: &no}, {IsError: &no, Outcome: taskstore.OutcomeResult}, {IsError: &yes, Unfinished: true},
 		{Phase: "odd"}, {Outcome: "odd"}, {CreatedFrom: k.minutesAfter(-5)}, {CreatedUntil: k.minutesAfter(-5)},
 		{CreatedFrom: k.minutesAfter(-6), CreatedUntil: k.minutesAfter(-2), Unfinished: true, OldestFirst: true},
 	}
 	for _, filter := range filters {
-		var admitted []mcptask.Record
+		var admitted []taskstore.Record
 		for _, r := range want {
 			if filter.Admits(&r) {
 				admitted = append(admitted, trimRecord(r))
@@ -105,13 +105,13 @@ func testInspector(k *kit) {
 			}
 		}
 	}
-	if none, err := inspector.Scan(k.ctx, mcptask.Filter{}, mcptask.Position{}, 0); err != nil || len(none) != 0 {
+	if none, err := inspector.Scan(k.ctx, taskstore.Filter{}, taskstore.Position{}, 0); err != nil || len(none) != 0 {
 		k.Errorf("scanned at a limit of 0: %s, %v", describeRecords(none...), err)
 	}
 	k.wantCounts(inspector, want)
 	last := want[0]
 	k.deleteRecord(last.ID) // a position stays valid
-	page, err := inspector.Scan(k.ctx, mcptask.Filter{}, mcptask.Position{CreatedAt: last.CreatedAt, ID: last.ID}, 1)
+	page, err := inspector.Scan(k.ctx, taskstore.Filter{}, taskstore.Position{CreatedAt: last.CreatedAt, ID: last.ID}, 1)
 	if err != nil || len(page) != 1 || page[0].ID != want[1].ID {
 		k.Errorf("before the place of a deleted record: %s, %v", describeRecords(page...), err)
 	}
@@ -120,7 +120,7 @@ func testInspector(k *kit) {
 }
 
 // wantWorkers checks the leases before and after one of a worker.
-func (k *kit) wantWorkers(inspector mcptask.Inspector, records []mcptask.Record) {
+func (k *kit) wantWorkers(inspector taskstore.Inspector, records []taskstore.Record) {
 	k.Helper()
 	check := func(when string, leased ...string) {
 		k.Helper()
@@ -164,17 +164,17 @@ func (k *kit) wantWorkers(inspector mcptask.Inspector, records []mcptask.Record)
 }
 
 // wantCounts compares the counts of unfinished records.
-func (k *kit) wantCounts(inspector mcptask.Inspector, records []mcptask.Record) {
+func (k *kit) wantCounts(inspector taskstore.Inspector, records []taskstore.Record) {
 	k.Helper()
-	want, got := map[mcptask.Count]int{}, map[mcptask.Count]int{}
+	want, got := map[taskstore.Count]int{}, map[taskstore.Count]int{}
 	for _, r := range records {
 		if !r.Done() {
-			want[mcptask.Count{Tool: r.Tool, Phase: r.Phase}]++
+			want[taskstore.Count{Tool: r.Tool, Phase: r.Phase}]++
 		}
 	}
 	counts, err := inspector.CountUnfinished(k.ctx)
 	for _, c := range counts {
-		got[mcptask.Count{Tool: c.Tool, Phase: c.Phase}] += c.Count
+		got[taskstore.Count{Tool: c.Tool, Phase: c.Phase}] += c.Count
 	}
 	if d := diffRecords(got, want); err != nil || d != "" {
 		k.Errorf("the counts of unfinished records: %v, %s", err, d)

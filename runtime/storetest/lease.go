@@ -6,14 +6,14 @@ import (
 	"sync"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // leaseTime is the length of leases. No test takes as long.
 const leaseTime = 10 * time.Minute
 
 // beat begins a lease.
-func (k *kit) beat(s mcptask.Store, worker string, held ...string) mcptask.Heartbeat {
+func (k *kit) beat(s taskstore.Store, worker string, held ...string) taskstore.Heartbeat {
 	k.Helper()
 	beat, err := s.Beat(k.ctx, worker, leaseTime, held)
 	if err != nil {
@@ -23,7 +23,7 @@ func (k *kit) beat(s mcptask.Store, worker string, held ...string) mcptask.Heart
 }
 
 // takeLeases leases records and checks which ones.
-func (k *kit) takeLeases(worker string, want ...string) []mcptask.Record {
+func (k *kit) takeLeases(worker string, want ...string) []taskstore.Record {
 	k.Helper()
 	const limit = 50
 	taken, err := k.other.Lease(k.ctx, worker, leaseTime, []string{"tool"}, limit)
@@ -34,7 +34,7 @@ func (k *kit) takeLeases(worker string, want ...string) []mcptask.Record {
 }
 
 // recordIDs returns the sorted IDs of records.
-func recordIDs(records []mcptask.Record) []string {
+func recordIDs(records []taskstore.Record) []string {
 	var ids []string
 	for _, r := range records {
 		ids = append(ids, r.ID)
@@ -44,7 +44,7 @@ func recordIDs(records []mcptask.Record) []string {
 }
 
 // createFor stores a record of a worker.
-func (k *kit) createFor(worker, id string) mcptask.Record {
+func (k *kit) createFor(worker, id string) taskstore.Record {
 	k.Helper()
 	r := k.newRecord(id, "p", k.epoch)
 	r.Claim.Worker = worker
@@ -56,7 +56,7 @@ func testLease(k *kit) {
 		k.createFor(worker, id)
 	}
 	asking := k.newRecord("asking", "q", k.epoch)
-	asking.Phase, asking.Claim.Worker = mcptask.PhaseInputRequired, "never begun"
+	asking.Phase, asking.Claim.Worker = taskstore.PhaseInputRequired, "never begun"
 	k.createRecord(asking)
 	foreign := k.newRecord("foreign", "p", k.epoch)
 	foreign.Tool = "another tool"
@@ -111,8 +111,8 @@ func testFencing(k *kit) {
 	}
 	late := mine
 	late.StatusMessage = "from the dead"
-	_, err := k.s.Update(k.ctx, mine, late, mcptask.Quota{})
-	k.wantError("the former worker's update", err, mcptask.ErrConflict)
+	_, err := k.s.Update(k.ctx, mine, late, taskstore.Quota{})
+	k.wantError("the former worker's update", err, taskstore.ErrConflict)
 	k.beat(k.s, "w1")
 	k.wantRecord("after the former worker's late beat", k.getRecord("t"), want)
 	k.advanceClock(leaseTime - time.Minute) // w2 began a lease by taking
@@ -123,8 +123,8 @@ func testFencing(k *kit) {
 	if back.Version != 3 || back.Claim.Worker != "w1" {
 		k.Errorf("back with its first worker: %s", describeRecords(back))
 	}
-	_, err = k.s.Update(k.ctx, mine, late, mcptask.Quota{})
-	k.wantError("an update from the first time", err, mcptask.ErrConflict)
+	_, err = k.s.Update(k.ctx, mine, late, taskstore.Quota{})
+	k.wantError("an update from the first time", err, taskstore.ErrConflict)
 	k.updateRecord(back, finishRecord(back))
 	k.advanceClock(2 * leaseTime)
 	k.takeLeases("w3") // it is done
@@ -287,7 +287,7 @@ func testLost(k *kit) {
 	back := r
 	back.Claim.Worker = "w1"
 	k.updateRecord(r, back)
-	for _, s := range []mcptask.Store{k.s, k.other} {
+	for _, s := range []taskstore.Store{k.s, k.other} {
 		beat := k.beat(s, "w1", held...)
 		slices.Sort(beat.Lost)
 		if want := []string{"deleted", "done", "expired", "moved", "taken", "unknown"}; !slices.Equal(beat.Lost, want) {
@@ -316,7 +316,7 @@ func testRelease(k *kit) {
 		k.Fatalf("release: %v", err)
 	}
 	for _, f := range feeds {
-		f.want(mcptask.Change{Free: true})
+		f.want(taskstore.Change{Free: true})
 	}
 	k.wantRecord("a release makes no version", k.getRecord("a"), a)
 	change := a

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 func testPages(k *kit) {
@@ -15,7 +15,7 @@ func testPages(k *kit) {
 	// regardless of language.
 	names := []string{"\x01", "A", "Z", "a", "aa", "z", "ä", "€", "\xff"}
 	var want []string
-	var records []mcptask.Record
+	var records []taskstore.Record
 	for i := range 24 {
 		id := fmt.Sprintf("%s%02d", names[(i%3)*3+i/3%3], i)
 		r := k.newRecord(id, "p", k.epoch.Add(time.Duration(i/3)*time.Microsecond))
@@ -37,17 +37,17 @@ func testPages(k *kit) {
 	}
 	// Every position is valid, with or without a record.
 	for _, c := range []struct {
-		after mcptask.Position
+		after taskstore.Position
 		want  int
 	}{
-		{mcptask.Position{}, 0},
-		{mcptask.Position{CreatedAt: k.epoch.Add(-time.Microsecond), ID: "zzz"}, 0},
-		{mcptask.Position{CreatedAt: records[3].CreatedAt}, 3},
-		{mcptask.Position{CreatedAt: records[3].CreatedAt, ID: want[3]}, 4},
-		{mcptask.Position{CreatedAt: records[3].CreatedAt, ID: want[3] + "\x00"}, 4},
-		{mcptask.Position{CreatedAt: records[5].CreatedAt, ID: "\xff\xff"}, 6},
-		{mcptask.Position{CreatedAt: records[23].CreatedAt, ID: want[23]}, 24},
-		{mcptask.Position{CreatedAt: k.minutesAfter(1)}, 24},
+		{taskstore.Position{}, 0},
+		{taskstore.Position{CreatedAt: k.epoch.Add(-time.Microsecond), ID: "zzz"}, 0},
+		{taskstore.Position{CreatedAt: records[3].CreatedAt}, 3},
+		{taskstore.Position{CreatedAt: records[3].CreatedAt, ID: want[3]}, 4},
+		{taskstore.Position{CreatedAt: records[3].CreatedAt, ID: want[3] + "\x00"}, 4},
+		{taskstore.Position{CreatedAt: records[5].CreatedAt, ID: "\xff\xff"}, 6},
+		{taskstore.Position{CreatedAt: records[23].CreatedAt, ID: want[23]}, 24},
+		{taskstore.Position{CreatedAt: k.minutesAfter(1)}, 24},
 	} {
 		page, err := k.other.List(k.ctx, "p", c.after, 2)
 		var got []string
@@ -59,7 +59,7 @@ func testPages(k *kit) {
 		}
 	}
 	k.deleteRecord(want[4])
-	page, err := k.s.List(k.ctx, "p", mcptask.Position{CreatedAt: records[4].CreatedAt, ID: want[4]}, 1)
+	page, err := k.s.List(k.ctx, "p", taskstore.Position{CreatedAt: records[4].CreatedAt, ID: want[4]}, 1)
 	if err != nil || len(page) != 1 || page[0].ID != want[5] {
 		k.Errorf("after the place of a deleted record: %v, %v", page, err)
 	}
@@ -141,7 +141,7 @@ func testListUnderChange(k *kit) {
 			}
 			s, id := k.pickStore(i), fmt.Sprintf("new%d-%d", i, n%50)
 			r := k.newRecord(id, "p", k.epoch.Add(time.Duration(n*37%records)*time.Millisecond+time.Duration(i)))
-			r, err := s.Create(k.ctx, r, mcptask.Quota{})
+			r, err := s.Create(k.ctx, r, taskstore.Quota{})
 			if err != nil {
 				k.Errorf("create: %v", err)
 				return

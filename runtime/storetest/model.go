@@ -5,18 +5,18 @@ import (
 	"slices"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // model is a minimal store for one goroutine. Random programs compare a store with it.
 type model struct {
 	now     time.Time
-	records map[string]mcptask.Record
+	records map[string]taskstore.Record
 	// tombstones has the principals and ends of tombstones, by ID.
 	tombstones map[string]tombstone
 	leases     map[string]time.Time // the ends, by worker
 	// changes has what a feed must have, by ID, in order.
-	changes map[string][]mcptask.Change
+	changes map[string][]taskstore.Change
 }
 
 type tombstone struct {
@@ -26,13 +26,13 @@ type tombstone struct {
 
 func newModel(now time.Time) *model {
 	return &model{
-		now: now, records: map[string]mcptask.Record{}, tombstones: map[string]tombstone{},
-		leases: map[string]time.Time{}, changes: map[string][]mcptask.Change{},
+		now: now, records: map[string]taskstore.Record{}, tombstones: map[string]tombstone{},
+		leases: map[string]time.Time{}, changes: map[string][]taskstore.Change{},
 	}
 }
 
 // put stores a version.
-func (m *model) put(r mcptask.Record) mcptask.Record {
+func (m *model) put(r taskstore.Record) taskstore.Record {
 	r.Version++
 	m.records[r.ID] = r
 	m.changes[r.ID] = append(m.changes[r.ID], changeTo(r))
@@ -42,46 +42,46 @@ func (m *model) put(r mcptask.Record) mcptask.Record {
 // remove removes a record.
 func (m *model) remove(id string) {
 	delete(m.records, id)
-	m.changes[id] = append(m.changes[id], mcptask.Change{ID: id})
+	m.changes[id] = append(m.changes[id], taskstore.Change{ID: id})
 }
 
-func (m *model) create(r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+func (m *model) create(r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 	for _, other := range m.records {
 		if r.IdempotencyKey != "" && other.IdempotencyKey == r.IdempotencyKey && other.Principal == r.Principal && other.Tool == r.Tool {
-			return other, mcptask.ErrExists
+			return other, taskstore.ErrExists
 		}
 	}
 	if _, ok := m.records[r.ID]; ok {
-		return mcptask.Record{}, mcptask.ErrExists
+		return taskstore.Record{}, taskstore.ErrExists
 	}
 	if err := m.checkQuota(r, quota, true); err != nil {
-		return mcptask.Record{}, err
+		return taskstore.Record{}, err
 	}
 	r.Version = 0
 	delete(m.tombstones, r.ID)
 	return m.put(r), nil
 }
 
-func (m *model) get(id string) (mcptask.Record, error) {
+func (m *model) get(id string) (taskstore.Record, error) {
 	if r, ok := m.records[id]; ok {
 		return r, nil
 	}
 	if g, ok := m.tombstones[id]; ok && m.now.Before(g.until) {
-		return mcptask.Record{ID: id, Principal: g.principal}, mcptask.ErrRecordExpired
+		return taskstore.Record{ID: id, Principal: g.principal}, taskstore.ErrRecordExpired
 	}
-	return mcptask.Record{}, mcptask.ErrNoRecord
+	return taskstore.Record{}, taskstore.ErrNoRecord
 }
 
 // checkQuota counts the records, with r replacing the record with its ID.
-func (m *model) checkQuota(r mcptask.Record, quota mcptask.Quota, created bool) error {
+func (m *model) checkQuota(r taskstore.Record, quota taskstore.Quota, created bool) error {
 	scopes := []struct {
-		bound mcptask.Usage
-		fits  func(mcptask.Record) bool
+		bound taskstore.Usage
+		fits  func(taskstore.Record) bool
 	}{
-		{quota.Account, func(other mcptask.Record) bool { return other.Account == r.Account }},
-		{quota.Address, func(other mcptask.Record) bool { return r.Address() != "" && other.Address() == r.Address() }},
-		{quota.Anonymous, func(other mcptask.Record) bool { return other.Principal == "" }},
-		{quota.Server, func(mcptask.Record) bool { return true }},
+		{quota.Account, func(other taskstore.Record) bool { return other.Account == r.Account }},
+		{quota.Address, func(other taskstore.Record) bool { return r.Address() != "" && other.Address() == r.Address() }},
+		{quota.Anonymous, func(other taskstore.Record) bool { return other.Principal == "" }},
+		{quota.Server, func(taskstore.Record) bool { return true }},
 	}
 	for _, s := range scopes {
 		if !s.fits(r) {
@@ -102,11 +102,11 @@ func (m *model) checkQuota(r mcptask.Record, quota mcptask.Quota, created bool) 
 		}
 		switch {
 		case created && s.bound.Stored > 0 && stored > s.bound.Stored:
-			return mcptask.ErrQuotaStored
+			return taskstore.ErrQuotaStored
 		case created && !r.Done() && s.bound.Unfinished > 0 && unfinished > s.bound.Unfinished:
-			return mcptask.ErrQuotaUnfinished
+			return taskstore.ErrQuotaUnfinished
 		case s.bound.Bytes > 0 && bytes > s.bound.Bytes && r.Size() > m.storedSize(r.ID):
-			return mcptask.ErrQuotaBytes
+			return taskstore.ErrQuotaBytes
 		}
 	}
 	return nil
@@ -121,13 +121,13 @@ func (m *model) storedSize(id string) int64 {
 	return r.Size()
 }
 
-func (m *model) update(from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+func (m *model) update(from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 	old, ok := m.records[from.ID]
 	if !ok {
-		return to, mcptask.ErrNoRecord
+		return to, taskstore.ErrNoRecord
 	}
 	if from.Version != old.Version {
-		return to, mcptask.ErrConflict
+		return to, taskstore.ErrConflict
 	}
 	to = keepFixed(to, old)
 	if old.Outcome != nil {
@@ -139,43 +139,43 @@ func (m *model) update(from, to mcptask.Record, quota mcptask.Quota) (mcptask.Re
 	return m.put(to), nil
 }
 
-func (m *model) delete(r mcptask.Record) error {
+func (m *model) delete(r taskstore.Record) error {
 	old, ok := m.records[r.ID]
 	switch {
 	case !ok:
-		return mcptask.ErrNoRecord
+		return taskstore.ErrNoRecord
 	case old.Version != r.Version || !old.CreatedAt.Equal(r.CreatedAt):
-		return mcptask.ErrConflict
+		return taskstore.ErrConflict
 	}
 	m.remove(r.ID)
 	return nil
 }
 
-func (m *model) list(principal string, after mcptask.Position, limit int) []mcptask.Record {
-	place := func(r mcptask.Record, p mcptask.Position) int {
+func (m *model) list(principal string, after taskstore.Position, limit int) []taskstore.Record {
+	place := func(r taskstore.Record, p taskstore.Position) int {
 		return cmp.Or(r.CreatedAt.Compare(p.CreatedAt), cmp.Compare(r.ID, p.ID))
 	}
-	page := m.filter(func(r mcptask.Record) bool { return r.Principal == principal && place(r, after) > 0 })
-	slices.SortFunc(page, func(a, b mcptask.Record) int {
-		return place(a, mcptask.Position{CreatedAt: b.CreatedAt, ID: b.ID})
+	page := m.filter(func(r taskstore.Record) bool { return r.Principal == principal && place(r, after) > 0 })
+	slices.SortFunc(page, func(a, b taskstore.Record) int {
+		return place(a, taskstore.Position{CreatedAt: b.CreatedAt, ID: b.ID})
 	})
 	return page[:min(len(page), limit)]
 }
 
 // expired returns the records that Expire may delete.
-func (m *model) expired() []mcptask.Record {
-	return m.filter(func(r mcptask.Record) bool { return !r.ExpiresAt.After(m.now) })
+func (m *model) expired() []taskstore.Record {
+	return m.filter(func(r taskstore.Record) bool { return !r.ExpiresAt.After(m.now) })
 }
 
 // expire deletes a record that Expire has returned.
-func (m *model) expire(r mcptask.Record) {
+func (m *model) expire(r taskstore.Record) {
 	m.remove(r.ID)
-	m.tombstones[r.ID] = tombstone{r.Principal, m.now.Add(mcptask.TombstoneFor)}
+	m.tombstones[r.ID] = tombstone{r.Principal, m.now.Add(taskstore.TombstoneFor)}
 }
 
 // orphans returns the records that Lease may give to a worker.
-func (m *model) orphans(worker string, tools []string) []mcptask.Record {
-	return m.filter(func(r mcptask.Record) bool {
+func (m *model) orphans(worker string, tools []string) []taskstore.Record {
+	return m.filter(func(r taskstore.Record) bool {
 		return !r.Done() && r.Claim.Worker != worker && !m.now.Before(m.leases[r.Claim.Worker]) && slices.Contains(tools, r.Tool)
 	})
 }
@@ -192,8 +192,8 @@ func (m *model) lost(worker string, held []string) []string {
 	return lost
 }
 
-func (m *model) filter(fits func(mcptask.Record) bool) []mcptask.Record {
-	var records []mcptask.Record
+func (m *model) filter(fits func(taskstore.Record) bool) []taskstore.Record {
+	var records []taskstore.Record
 	for _, r := range m.records {
 		if fits(r) {
 			records = append(records, r)

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // testPrograms makes random calls on the store and on the model, one after another, and compares
@@ -36,14 +36,14 @@ func testPrograms(k *kit) {
 		if k.stores.Advance != nil {
 			steps["advance"] = p.advance
 		}
-		if inspector, ok := k.s.(mcptask.Inspector); ok {
+		if inspector, ok := k.s.(taskstore.Inspector); ok {
 			steps["scan"] = func(t *rapid.T) { p.scan(t, inspector) }
 		}
 		t.Repeat(steps)
 		for _, letter := range letters {
 			p.get(p.name + letter)
 		}
-		var want []mcptask.Change
+		var want []taskstore.Change
 		for _, changes := range p.m.changes {
 			want = append(want, changes...)
 		}
@@ -73,7 +73,7 @@ var (
 	someAccounts   = rapid.SampledFrom([]string{"x", "y", "address h", "address h session x"})
 	someTools      = rapid.SampledFrom([]string{"s", "t"})
 	someKeys       = rapid.SampledFrom([]string{"", "", "k", "l"})
-	somePhases     = rapid.SampledFrom([]mcptask.Phase{mcptask.PhaseQueued, mcptask.PhaseRunning, mcptask.PhaseInputRequired, mcptask.PhaseDone})
+	somePhases     = rapid.SampledFrom([]taskstore.Phase{taskstore.PhaseQueued, taskstore.PhaseRunning, taskstore.PhaseInputRequired, taskstore.PhaseDone})
 	someLimits     = rapid.IntRange(1, 4)
 )
 
@@ -96,19 +96,19 @@ func (p *program) leaseTime(t *rapid.T) time.Duration {
 }
 
 // change draws what an update may change.
-func (p *program) change(t *rapid.T, r *mcptask.Record) {
+func (p *program) change(t *rapid.T, r *taskstore.Record) {
 	r.Phase, r.StatusMessage, r.ExpiresAt = somePhases.Draw(t, "phase"), rapid.StringN(0, 3, -1).Draw(t, "message"), p.time(t)
 	if r.Claim.Worker = p.worker(t); rapid.IntRange(0, 3).Draw(t, "no worker") == 0 {
 		r.Claim.Worker = ""
 	}
 	r.Progress.Done = float64(rapid.IntRange(0, 3).Draw(t, "progress"))
 	if r.Outcome = nil; r.Done() {
-		r.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: []byte(rapid.SampledFrom([]string{"1", "[2]"}).Draw(t, "result"))}
+		r.Outcome = &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: []byte(rapid.SampledFrom([]string{"1", "[2]"}).Draw(t, "result"))}
 	}
 }
 
 // nextStore alternates between the two ways to the store.
-func (p *program) nextStore() mcptask.Store {
+func (p *program) nextStore() taskstore.Store {
 	p.n++
 	return p.k.pickStore(p.n)
 }
@@ -132,10 +132,10 @@ func (p *program) get(id string) {
 	want, wantErr := p.m.get(id)
 	got, err := p.nextStore().Get(p.k.ctx, id)
 	p.compareAnswers("get "+id, got, err, want, wantErr)
-	if errors.Is(err, mcptask.ErrRecordExpired) != errors.Is(wantErr, mcptask.ErrRecordExpired) {
+	if errors.Is(err, taskstore.ErrRecordExpired) != errors.Is(wantErr, taskstore.ErrRecordExpired) {
 		p.t.Fatalf("get %s: the error is %v, want %v", id, err, wantErr)
 	}
-	if errors.Is(err, mcptask.ErrRecordExpired) {
+	if errors.Is(err, taskstore.ErrRecordExpired) {
 		p.compareAnswers("get what has expired", got, nil, want, nil)
 	}
 }
@@ -147,7 +147,7 @@ func (p *program) clearStore() {
 		if err == nil {
 			err = p.k.s.Delete(p.k.ctx, r)
 		}
-		if err != nil && !errors.Is(err, mcptask.ErrNoRecord) {
+		if err != nil && !errors.Is(err, taskstore.ErrNoRecord) {
 			p.k.Errorf("delete: %v", err)
 		}
 	}
@@ -161,7 +161,7 @@ func (p *program) create(t *rapid.T) {
 	want, wantErr := p.m.create(r, quota)
 	got, err := p.nextStore().Create(p.k.ctx, r, quota)
 	p.compareAnswers("create", got, err, want, wantErr)
-	if errors.Is(err, mcptask.ErrExists) {
+	if errors.Is(err, taskstore.ErrExists) {
 		if got.Version != want.Version {
 			t.Fatalf("create: ErrExists with version %d, want %d", got.Version, want.Version)
 		}
@@ -172,14 +172,14 @@ func (p *program) create(t *rapid.T) {
 }
 
 // drawQuota draws a quota for one of the scopes.
-func (p *program) drawQuota(t *rapid.T) mcptask.Quota {
-	bound := mcptask.Usage{Stored: rapid.IntRange(0, 4).Draw(t, "stored"), Unfinished: rapid.IntRange(0, 3).Draw(t, "unfinished"),
+func (p *program) drawQuota(t *rapid.T) taskstore.Quota {
+	bound := taskstore.Usage{Stored: rapid.IntRange(0, 4).Draw(t, "stored"), Unfinished: rapid.IntRange(0, 3).Draw(t, "unfinished"),
 		Bytes: rapid.SampledFrom([]int64{0, 0, 80, 160, 400, 700}).Draw(t, "bytes")}
-	return rapid.SampledFrom([]mcptask.Quota{{Account: bound}, {Address: bound}, {Anonymous: bound}, {Server: bound}}).Draw(t, "quota")
+	return rapid.SampledFrom([]taskstore.Quota{{Account: bound}, {Address: bound}, {Anonymous: bound}, {Server: bound}}).Draw(t, "quota")
 }
 
 // record returns a stored record, or one that is not stored.
-func (p *program) record(t *rapid.T) mcptask.Record {
+func (p *program) record(t *rapid.T) taskstore.Record {
 	id := p.id(t)
 	r, ok := p.m.records[id]
 	if !ok {
@@ -205,12 +205,12 @@ func (p *program) update(t *rapid.T) {
 
 func (p *program) list(t *rapid.T) {
 	principal, limit := somePrincipals.Draw(t, "principal"), someLimits.Draw(t, "limit")
-	after := mcptask.Position{CreatedAt: p.time(t), ID: p.id(t)}
+	after := taskstore.Position{CreatedAt: p.time(t), ID: p.id(t)}
 	switch r := p.record(t); rapid.IntRange(0, 3).Draw(t, "from") {
 	case 0:
-		after = mcptask.Position{}
+		after = taskstore.Position{}
 	case 1, 2:
-		principal, after = r.Principal, mcptask.Position{CreatedAt: r.CreatedAt, ID: r.ID}
+		principal, after = r.Principal, taskstore.Position{CreatedAt: r.CreatedAt, ID: r.ID}
 	}
 	got, err := p.nextStore().List(p.k.ctx, principal, after, limit)
 	p.compareAnswers("list", trimRecords(got), err, trimRecords(p.m.list(principal, after, limit)), nil)
@@ -292,15 +292,15 @@ func (p *program) release(t *rapid.T) {
 func (p *program) advance(t *rapid.T) {
 	d := programStep
 	if rapid.IntRange(0, 15).Draw(t, "far") == 7 {
-		d = mcptask.TombstoneFor
+		d = taskstore.TombstoneFor
 	}
 	p.k.advanceClock(d)
 	p.m.now = p.m.now.Add(d)
 }
 
 // scan compares the records of an operator's view.
-func (p *program) scan(t *rapid.T, inspector mcptask.Inspector) {
-	var filter mcptask.Filter
+func (p *program) scan(t *rapid.T, inspector taskstore.Inspector) {
+	var filter taskstore.Filter
 	switch rapid.IntRange(0, 4).Draw(t, "filter") {
 	case 0:
 		filter.Principal = "p"
@@ -309,11 +309,11 @@ func (p *program) scan(t *rapid.T, inspector mcptask.Inspector) {
 	case 2:
 		filter.Worker = p.worker(t)
 	case 3:
-		filter.Outcome = mcptask.OutcomeResult
+		filter.Outcome = taskstore.OutcomeResult
 	}
 	filter.Unfinished, filter.OldestFirst = rapid.Bool().Draw(t, "unfinished"), rapid.Bool().Draw(t, "oldest first")
-	want := p.m.filter(func(r mcptask.Record) bool { return filter.Admits(&r) })
-	slices.SortFunc(want, func(a, b mcptask.Record) int {
+	want := p.m.filter(func(r taskstore.Record) bool { return filter.Admits(&r) })
+	slices.SortFunc(want, func(a, b taskstore.Record) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	if !filter.OldestFirst {

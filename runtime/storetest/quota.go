@@ -7,17 +7,18 @@ import (
 	"sync/atomic"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // quotaOf limits the number of records of an account.
-func quotaOf(stored, unfinished int) mcptask.Quota {
-	return mcptask.Quota{Account: mcptask.Usage{Stored: stored, Unfinished: unfinished}}
+func quotaOf(stored, unfinished int) taskstore.Quota {
+	return taskstore.Quota{Account: taskstore.Usage{Stored: stored, Unfinished: unfinished}}
 }
 
 // wantQuotaError checks the error of a call that exceeds a limit of a scope.
-func (k *kit) wantQuotaError(what string, err error, scope mcptask.Scope, want error) {
+func (k *kit) wantQuotaError(what string, err error, scope taskstore.Scope, want error) {
 	k.Helper()
-	var got *mcptask.QuotaError
+	var got *taskstore.QuotaError
 	if !errors.As(err, &got) || got.Scope != scope || !errors.Is(err, want) {
 		k.Errorf("%s: the error is %v, want %v of the %s", what, err, want, scope)
 	}
@@ -26,7 +27,7 @@ func (k *kit) wantQuotaError(what string, err error, scope mcptask.Scope, want e
 // owner is the principal and account of a record.
 type owner struct{ principal, account string }
 
-func (o owner) record(k *kit, id string) mcptask.Record {
+func (o owner) record(k *kit, id string) taskstore.Record {
 	r := k.newRecord(id, o.principal, k.epoch)
 	r.Account = o.account
 	return r
@@ -35,34 +36,34 @@ func (o owner) record(k *kit, id string) mcptask.Record {
 // quotaScopes lists the scopes with a quota for only that scope, and with owners inside and outside
 // it.
 var quotaScopes = []struct {
-	scope   mcptask.Scope
-	quota   func(mcptask.Usage) mcptask.Quota
+	scope   taskstore.Scope
+	quota   func(taskstore.Usage) taskstore.Quota
 	in, out [2]owner
 }{
-	{mcptask.ScopeAccount, func(u mcptask.Usage) mcptask.Quota { return mcptask.Quota{Account: u} },
+	{taskstore.ScopeAccount, func(u taskstore.Usage) taskstore.Quota { return taskstore.Quota{Account: u} },
 		[2]owner{{"p", "x"}, {"", "x"}}, [2]owner{{"p", "y"}, {"", ""}}},
-	{mcptask.ScopeAddress, func(u mcptask.Usage) mcptask.Quota { return mcptask.Quota{Address: u} },
+	{taskstore.ScopeAddress, func(u taskstore.Usage) taskstore.Quota { return taskstore.Quota{Address: u} },
 		[2]owner{{"", "address h"}, {"", "address h session x"}}, [2]owner{{"", "address i session x"}, {"p", "address h"}}},
-	{mcptask.ScopeAnonymous, func(u mcptask.Usage) mcptask.Quota { return mcptask.Quota{Anonymous: u} },
+	{taskstore.ScopeAnonymous, func(u taskstore.Usage) taskstore.Quota { return taskstore.Quota{Anonymous: u} },
 		[2]owner{{"", "x"}, {"", ""}}, [2]owner{{"p", "x"}, {"q", ""}}},
-	{mcptask.ScopeServer, func(u mcptask.Usage) mcptask.Quota { return mcptask.Quota{Server: u} },
+	{taskstore.ScopeServer, func(u taskstore.Usage) taskstore.Quota { return taskstore.Quota{Server: u} },
 		[2]owner{{"p", "x"}, {"", "y"}}, [2]owner{}},
 }
 
 func testQuotaScopes(k *kit) {
 	for _, s := range quotaScopes {
 		first, second, third := s.in[0].record(k, "1"), s.in[1].record(k, "2"), s.in[0].record(k, "3")
-		for want, bound := range map[error]mcptask.Usage{
-			mcptask.ErrQuotaStored:     {Stored: 2},
-			mcptask.ErrQuotaUnfinished: {Unfinished: 2},
-			mcptask.ErrQuotaBytes:      {Bytes: first.Size() + second.Size()},
+		for want, bound := range map[error]taskstore.Usage{
+			taskstore.ErrQuotaStored:     {Stored: 2},
+			taskstore.ErrQuotaUnfinished: {Unfinished: 2},
+			taskstore.ErrQuotaBytes:      {Bytes: first.Size() + second.Size()},
 		} {
 			name := fmt.Sprintf("%v of the %s", want, s.scope)
-			create := func(r mcptask.Record) error {
+			create := func(r taskstore.Record) error {
 				_, err := k.pickStore(len(r.ID)).Create(k.ctx, r, s.quota(bound))
 				return err
 			}
-			for _, r := range []mcptask.Record{first, second} {
+			for _, r := range []taskstore.Record{first, second} {
 				if err := create(r); err != nil {
 					k.Errorf("%s: there is room for %s: %v", name, r.ID, err)
 				}
@@ -88,28 +89,32 @@ func testQuotaScopes(k *kit) {
 		}
 	}
 	k.createRecord(k.newRecord("a", "", k.epoch))
-	one := mcptask.Usage{Stored: 1, Unfinished: 1, Bytes: 1}
-	_, err := k.s.Create(k.ctx, k.newRecord("b", "", k.epoch), mcptask.Quota{Account: one, Anonymous: one, Server: one})
-	k.wantQuotaError("beyond every bound", err, mcptask.ScopeAccount, mcptask.ErrQuotaStored)
-	_, err = k.s.Create(k.ctx, k.newRecord("b", "", k.epoch), mcptask.Quota{Anonymous: mcptask.Usage{Unfinished: 1, Bytes: 1}, Server: one})
-	k.wantQuotaError("beyond the bounds of two scopes", err, mcptask.ScopeAnonymous, mcptask.ErrQuotaUnfinished)
+	one := taskstore.Usage{Stored: 1, Unfinished: 1, Bytes: 1}
+	_, err := k.s.Create(k.ctx, k.newRecord("b", "", k.epoch), taskstore.Quota{Account: one, Anonymous: one, Server: one})
+	k.wantQuotaError("beyond every bound", err, taskstore.ScopeAccount, taskstore.ErrQuotaStored)
+	_, err = k.s.Create(k.ctx, k.newRecord("b", "", k.epoch), taskstore.Quota{Anonymous: taskstore.Usage{Unfinished: 1, Bytes: 1}, Server: one})
+	k.wantQuotaError("beyond the bounds of two scopes", err, taskstore.ScopeAnonymous, taskstore.ErrQuotaUnfinished)
 }
 
 func testUpdateBytes(k *kit) {
 	const more = 256 // status messages count in blocks of as many bytes
 	text := strings.Repeat("x", more)
 	// Every part with a variable length adds to the size of a record.
-	parts := map[string]func(r *mcptask.Record, text string){
-		"status":   func(r *mcptask.Record, text string) { r.StatusMessage += text },
-		"question": func(r *mcptask.Record, text string) { r.Inputs = []mcptask.Input{{Params: []byte(text)}} },
-		"schema":   func(r *mcptask.Record, text string) { r.Inputs = []mcptask.Input{{Schema: []byte(text)}} },
-		"answer":   func(r *mcptask.Record, text string) { r.Inputs = []mcptask.Input{{Response: []byte(text)}} },
-		"no answer": func(r *mcptask.Record, text string) {
-			r.Inputs = []mcptask.Input{{Error: &mcptask.Error{Message: text}}}
+	parts := map[string]func(r *taskstore.Record, text string){
+		"status": func(r *taskstore.Record, text string) { r.StatusMessage += text },
+		"question": func(r *taskstore.Record, text string) {
+			r.Inputs = []taskstore.Input{{Request: mcptask.Request{Params: []byte(text)}}}
 		},
-		"result": func(r *mcptask.Record, text string) { r.Outcome = &mcptask.Outcome{Result: []byte(text)} },
-		"error": func(r *mcptask.Record, text string) {
-			r.Outcome = &mcptask.Outcome{Error: &mcptask.Error{Data: []byte(text)}}
+		"schema": func(r *taskstore.Record, text string) {
+			r.Inputs = []taskstore.Input{{Request: mcptask.Request{Schema: []byte(text)}}}
+		},
+		"answer": func(r *taskstore.Record, text string) { r.Inputs = []taskstore.Input{{Response: []byte(text)}} },
+		"no answer": func(r *taskstore.Record, text string) {
+			r.Inputs = []taskstore.Input{{Error: &mcptask.Error{Message: text}}}
+		},
+		"result": func(r *taskstore.Record, text string) { r.Outcome = &taskstore.Outcome{Result: []byte(text)} },
+		"error": func(r *taskstore.Record, text string) {
+			r.Outcome = &taskstore.Outcome{Error: &mcptask.Error{Data: []byte(text)}}
 		},
 	}
 	for _, s := range quotaScopes {
@@ -118,7 +123,7 @@ func testUpdateBytes(k *kit) {
 			first := k.createRecord(s.in[0].record(k, "1"))
 			second := k.createRecord(s.in[1].record(k, "2"))
 			bytes := first.Size() + second.Size() + more
-			quota := s.quota(mcptask.Usage{Stored: 1, Unfinished: 1, Bytes: bytes}) // only the bytes matter
+			quota := s.quota(taskstore.Usage{Stored: 1, Unfinished: 1, Bytes: bytes}) // only the bytes matter
 			grown, grownMore := first, second
 			grow(&grown, text)
 			grow(&grownMore, "y")
@@ -127,11 +132,11 @@ func testUpdateBytes(k *kit) {
 				k.Fatalf("%s: there is room: %v", name, err)
 			}
 			_, err = k.other.Update(k.ctx, second, grownMore, quota)
-			k.wantQuotaError(name, err, s.scope, mcptask.ErrQuotaBytes)
+			k.wantQuotaError(name, err, s.scope, taskstore.ErrQuotaBytes)
 			k.wantRecord(name+", refused", k.getRecord("2"), second)
 			same := second // an update without growth is never refused, whatever the limit
-			same.Phase = mcptask.PhaseRunning
-			if _, err := k.s.Update(k.ctx, second, same, s.quota(mcptask.Usage{Bytes: 1})); err != nil {
+			same.Phase = taskstore.PhaseRunning
+			if _, err := k.s.Update(k.ctx, second, same, s.quota(taskstore.Usage{Bytes: 1})); err != nil {
 				k.Errorf("%s: it does not grow: %v", name, err)
 			}
 			k.takeLeases("another worker", "1", "2") // a new worker is not more bytes
@@ -140,7 +145,7 @@ func testUpdateBytes(k *kit) {
 			} else {
 				shrunk := k.getRecord("1")
 				shrunk.StatusMessage, shrunk.Inputs = "", nil
-				if _, err = k.s.Update(k.ctx, k.getRecord("1"), shrunk, s.quota(mcptask.Usage{Bytes: 1})); err != nil {
+				if _, err = k.s.Update(k.ctx, k.getRecord("1"), shrunk, s.quota(taskstore.Usage{Bytes: 1})); err != nil {
 					k.Errorf("%s: it shrinks: %v", name, err)
 				}
 				k.deleteRecord("1")
@@ -164,14 +169,14 @@ func testUpdateBytes(k *kit) {
 		}
 	}
 	missing := k.newRecord("missing", "p", k.epoch)
-	_, err := k.s.Update(k.ctx, missing, missing, mcptask.Quota{Server: mcptask.Usage{Bytes: 1}})
-	k.wantError("a missing record that is too big", err, mcptask.ErrNoRecord)
+	_, err := k.s.Update(k.ctx, missing, missing, taskstore.Quota{Server: taskstore.Usage{Bytes: 1}})
+	k.wantError("a missing record that is too big", err, taskstore.ErrNoRecord)
 }
 
 func testUpdateBytesRace(k *kit) {
 	const workers, rounds, room, more = 16, 12, 3, 1024
 	// Each goroutine grows its own record. Exactly as many succeed as there is room for.
-	records := make([]mcptask.Record, workers)
+	records := make([]taskstore.Record, workers)
 	var bytes int64
 	for i := range records {
 		r := k.newRecord(fmt.Sprint("t", i), "", k.epoch)
@@ -179,11 +184,11 @@ func testUpdateBytesRace(k *kit) {
 		records[i] = k.createRecord(r)
 		bytes += r.Size()
 	}
-	bound := mcptask.Usage{Bytes: bytes + room*more}
+	bound := taskstore.Usage{Bytes: bytes + room*more}
 	for round := range rounds {
-		quota := mcptask.Quota{Server: bound}
+		quota := taskstore.Quota{Server: bound}
 		if round%2 == 1 {
-			quota = mcptask.Quota{Anonymous: bound}
+			quota = taskstore.Quota{Anonymous: bound}
 		}
 		var grown atomic.Int32
 		runConcurrently(workers, func(i int) {
@@ -194,7 +199,7 @@ func testUpdateBytesRace(k *kit) {
 			case err == nil:
 				records[i] = r
 				grown.Add(1)
-			case !errors.Is(err, mcptask.ErrQuotaBytes):
+			case !errors.Is(err, taskstore.ErrQuotaBytes):
 				k.Errorf("update: %v", err)
 			}
 		})

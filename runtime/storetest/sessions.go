@@ -5,32 +5,32 @@ import (
 	"fmt"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // sessionStore returns a handle as a SessionStore. It skips the test if it is none.
-func (k *kit) sessionStore(s mcptask.Store) mcptask.SessionStore {
+func (k *kit) sessionStore(s taskstore.Store) taskstore.SessionStore {
 	k.Helper()
-	sessions, ok := s.(mcptask.SessionStore)
+	sessions, ok := s.(taskstore.SessionStore)
 	if !ok {
-		k.Skip("the store is not a mcptask.SessionStore")
+		k.Skip("the store is not a taskstore.SessionStore")
 	}
 	return sessions
 }
 
 // getSessionKey returns a store's session key.
-func (k *kit) getSessionKey(s mcptask.SessionStore) []byte {
+func (k *kit) getSessionKey(s taskstore.SessionStore) []byte {
 	k.Helper()
 	key, err := s.SessionKey(k.ctx)
-	if err != nil || len(key) < mcptask.MinSessionKey {
-		k.Errorf("the session key has %d bytes, want at least %d: %v", len(key), mcptask.MinSessionKey, err)
+	if err != nil || len(key) < taskstore.MinSessionKey {
+		k.Errorf("the session key has %d bytes, want at least %d: %v", len(key), taskstore.MinSessionKey, err)
 	}
 	return key
 }
 
 func testSessionKey(k *kit) {
 	const callers = 16
-	handles := [2]mcptask.SessionStore{k.sessionStore(k.s), k.sessionStore(k.other)}
+	handles := [2]taskstore.SessionStore{k.sessionStore(k.s), k.sessionStore(k.other)}
 	keys := make([][]byte, callers)
 	runConcurrently(callers, func(i int) { keys[i] = k.getSessionKey(handles[i%2]) })
 	for _, key := range keys {
@@ -50,7 +50,7 @@ func testSessionKey(k *kit) {
 // wantEnded checks whether both handles remember a session.
 func (k *kit) wantEnded(principal, session string, want bool) {
 	k.Helper()
-	for _, s := range []mcptask.Store{k.s, k.other} {
+	for _, s := range []taskstore.Store{k.s, k.other} {
 		if got, err := k.sessionStore(s).HasEnded(k.ctx, principal, session); got != want || err != nil {
 			k.Errorf("session %q of %q has ended: %v, %v, want %v", session, principal, got, err, want)
 		}
@@ -104,7 +104,7 @@ func testReopenedSessions(k *kit) {
 	if _, err := k.sessionStore(k.s).EndSession(k.ctx, "p", "ended", k.readClock().Add(time.Hour), 1); err != nil {
 		k.Fatal(err)
 	}
-	for _, s := range []mcptask.Store{k.s, k.other} {
+	for _, s := range []taskstore.Store{k.s, k.other} {
 		if err := s.Close(); err != nil {
 			k.Fatalf("close: %v", err)
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // testShared needs two handles. The other tests check the other promises across handles, because
@@ -20,7 +20,7 @@ func testShared(k *kit) {
 	k.wantRecord("seen by both", k.getRecord("t"), first)
 	change := first
 	change.CancelRequested = true
-	second, err := third.Update(k.ctx, first, change, mcptask.Quota{})
+	second, err := third.Update(k.ctx, first, change, taskstore.Quota{})
 	k.wantError("an update by the third handle", err, nil)
 	for _, f := range feeds {
 		f.want(changeTo(first), changeTo(second))
@@ -34,7 +34,7 @@ func testShared(k *kit) {
 		k.Errorf("release: %v", err)
 	}
 	for _, f := range feeds {
-		f.want(mcptask.Change{Free: true})
+		f.want(taskstore.Change{Free: true})
 	}
 	k.takeLeases("w2", "t")
 	leased := k.getRecord("t")
@@ -57,12 +57,12 @@ func testReopened(k *kit) {
 	if k.stores.Reopen == nil {
 		k.Skip("the store is not durable: Stores.Reopen is nil")
 	}
-	var want []mcptask.Record
+	var want []taskstore.Record
 	for i := range 30 {
 		r := k.newFullRecord(fmt.Sprintf("t%02d", i))
 		r.CreatedAt = k.epoch.Add(time.Duration(i) * time.Microsecond)
 		if i%3 == 0 {
-			r.Phase, r.Outcome, r.Claim.Worker = mcptask.PhaseRunning, nil, "w1"
+			r.Phase, r.Outcome, r.Claim.Worker = taskstore.PhaseRunning, nil, "w1"
 		}
 		r = k.createRecord(r)
 		if i%2 == 0 {
@@ -77,7 +77,7 @@ func testReopened(k *kit) {
 	k.expireRecords(5, 1)
 	k.deleteRecord("t29")
 	want = want[:29]
-	for _, s := range []mcptask.Store{k.s, k.other} {
+	for _, s := range []taskstore.Store{k.s, k.other} {
 		if err := s.Close(); err != nil {
 			k.Fatalf("close: %v", err)
 		}
@@ -88,20 +88,20 @@ func testReopened(k *kit) {
 	for _, r := range want {
 		ids = append(ids, r.ID)
 		k.wantRecord("after the restart", k.getRecord(r.ID), r)
-		k.wantCreate("a key after the restart", k.newKeyedRecord("new", r.Principal, r.Tool, r.IdempotencyKey), mcptask.Quota{}, mcptask.ErrExists)
+		k.wantCreate("a key after the restart", k.newKeyedRecord("new", r.Principal, r.Tool, r.IdempotencyKey), taskstore.Quota{}, taskstore.ErrExists)
 	}
 	if got := k.listIDs("p", 7, nil); !slices.Equal(got, ids) {
 		k.Errorf("the list after the restart: %q", got)
 	}
 	k.wantAbsent("t29")
-	k.wantCreate("the records count after the restart", k.newRecord("new", "p", k.epoch), quotaOf(29, 0), mcptask.ErrQuotaStored)
-	k.wantCreate("the unfinished ones count after the restart", k.newRecord("new", "p", k.epoch), quotaOf(0, 10), mcptask.ErrQuotaUnfinished)
+	k.wantCreate("the records count after the restart", k.newRecord("new", "p", k.epoch), quotaOf(29, 0), taskstore.ErrQuotaStored)
+	k.wantCreate("the unfinished ones count after the restart", k.newRecord("new", "p", k.epoch), quotaOf(0, 10), taskstore.ErrQuotaUnfinished)
 	var bytes int64
 	for _, r := range want {
 		bytes += r.Size()
 	}
-	_, err := k.s.Create(k.ctx, k.newRecord("new", "q", k.epoch), mcptask.Quota{Server: mcptask.Usage{Bytes: bytes}})
-	k.wantQuotaError("the bytes count after the restart", err, mcptask.ScopeServer, mcptask.ErrQuotaBytes)
+	_, err := k.s.Create(k.ctx, k.newRecord("new", "q", k.epoch), taskstore.Quota{Server: taskstore.Usage{Bytes: bytes}})
+	k.wantQuotaError("the bytes count after the restart", err, taskstore.ScopeServer, taskstore.ErrQuotaBytes)
 	k.wantTombstone("expired", "q")
 	k.takeLeases("w2")
 	if lost := k.beat(k.s, "w1", "t00").Lost; len(lost) != 0 {

@@ -1,9 +1,9 @@
-// Package storetest tests every promise of [mcptask.Store] against any store. It also provides a
+// Package storetest tests every promise of [taskstore.Store] against any store. It also provides a
 // store that fails on purpose. A store's own test looks like this:
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, storetest.Stores{
-//			Open: func(t testing.TB) mcptask.Store {
+//			Open: func(t testing.TB) taskstore.Store {
 //				s, err := mystore.Open(t.TempDir())
 //				if err != nil {
 //					t.Fatal(err)
@@ -76,9 +76,9 @@
 //     records of the worker.
 //   - Release/at once: the records of the worker, and only those, can be taken at once. The feeds of
 //     all handles say so.
-//   - Inspector/scan and count: if the store is an [mcptask.Inspector]: in either order, with any
+//   - Inspector/scan and count: if the store is an [taskstore.Inspector]: in either order, with any
 //     filter, limit and position, the unfinished by tool and phase, and the leases of workers.
-//   - Sessions/the key: if the store is a [mcptask.SessionStore]: all calls get the same key, at once
+//   - Sessions/the key: if the store is a [taskstore.SessionStore]: all calls get the same key, at once
 //     and through any handle, and another store has another key.
 //   - Sessions/ended: an ended session is remembered for its principal, by all handles, whatever
 //     others end. There is room again once earlier ones have expired.
@@ -118,29 +118,30 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Stores opens the stores under test.
 type Stores struct {
 	// Open opens an empty store. Run closes it.
-	Open func(t testing.TB) mcptask.Store
+	Open func(t testing.TB) taskstore.Store
 	// Share opens a store's database again, as another process would, or from another process. Run
 	// closes the result. A nil Share means that the store is for one process.
-	Share func(t testing.TB, s mcptask.Store) mcptask.Store
+	Share func(t testing.TB, s taskstore.Store) taskstore.Store
 	// Reopen opens the database of a store that Run has closed, as a restarted process would. Run
 	// closes the result. A nil Reopen means that the store is not durable.
-	Reopen func(t testing.TB, closed mcptask.Store) mcptask.Store
+	Reopen func(t testing.TB, closed taskstore.Store) taskstore.Store
 	// Advance moves the clock of a store forward, for all handles of its database. A nil Advance
 	// skips the tests that need it.
-	Advance func(t testing.TB, s mcptask.Store, d time.Duration)
+	Advance func(t testing.TB, s taskstore.Store, d time.Duration)
 	// Damage has functions that make a stored record unreadable for the store, by a name for the way:
 	// they cut it off, or write it as a newer version of the program would. Each changes the record with
 	// an ID beside the store, such as by a statement of SQL, and returns a function that undoes it. The
 	// record has questions, and may have ended. An empty Damage skips the test that needs it.
-	Damage map[string]func(t testing.TB, s mcptask.Store, id string) (undo func())
+	Damage map[string]func(t testing.TB, s taskstore.Store, id string) (undo func())
 }
 
-// Run tests that a store keeps every promise of [mcptask.Store]. The subtests run in parallel, each
+// Run tests that a store keeps every promise of [taskstore.Store]. The subtests run in parallel, each
 // with its own store.
 func Run(t *testing.T, stores Stores) {
 	for _, p := range promises {
@@ -231,14 +232,14 @@ type kit struct {
 	testing.TB
 	ctx context.Context
 	// s and other are two handles of the store, or the same one.
-	s, other mcptask.Store
+	s, other taskstore.Store
 	stores   Stores
 	// epoch is the creation time of test records: about the store's time at the start of the test.
 	epoch time.Time
 }
 
 // closeAtEnd closes the store at the end of the test.
-func (k *kit) closeAtEnd(s mcptask.Store) mcptask.Store {
+func (k *kit) closeAtEnd(s taskstore.Store) taskstore.Store {
 	k.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			k.Errorf("close: %v", err)
@@ -262,7 +263,7 @@ func (k *kit) advanceClock(d time.Duration) {
 }
 
 // pickStore alternates between the two handles.
-func (k *kit) pickStore(i int) mcptask.Store {
+func (k *kit) pickStore(i int) taskstore.Store {
 	if i%2 == 0 {
 		return k.s
 	}
@@ -273,25 +274,25 @@ func (k *kit) pickStore(i int) mcptask.Store {
 func (k *kit) minutesAfter(n int) time.Time { return k.epoch.Add(time.Duration(n) * time.Minute) }
 
 // newRecord returns a queued task of worker w1, which has no lease yet. It expires after an hour.
-func (k *kit) newRecord(id, principal string, created time.Time) mcptask.Record {
-	return mcptask.Record{
+func (k *kit) newRecord(id, principal string, created time.Time) taskstore.Record {
+	return taskstore.Record{
 		ID: id, Principal: principal, Account: "account of " + principal, Tool: "tool", Arguments: []byte(`{"a":1}`),
-		Revision: mcptask.Revision20251125, CanAsk: []string{"elicitation/create"}, Phase: mcptask.PhaseQueued,
-		CreatedAt: created, UpdatedAt: created, ExpiresAt: created.Add(time.Hour), Poll: time.Second, Claim: mcptask.Claim{Worker: "w1"},
+		Revision: mcptask.Revision20251125, CanAsk: []string{"elicitation/create"}, Phase: taskstore.PhaseQueued,
+		CreatedAt: created, UpdatedAt: created, ExpiresAt: created.Add(time.Hour), Poll: time.Second, Claim: taskstore.Claim{Worker: "w1"},
 	}
 }
 
 // finishRecord returns the record as a finished one.
-func finishRecord(r mcptask.Record) mcptask.Record {
-	r.Phase, r.Outcome, r.TerminalAt = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: []byte(`{"content":[]}`)}, r.CreatedAt
+func finishRecord(r taskstore.Record) taskstore.Record {
+	r.Phase, r.Outcome, r.TerminalAt = taskstore.PhaseDone, &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: []byte(`{"content":[]}`)}, r.CreatedAt
 	r.Claim.Worker = ""
 	return r
 }
 
 // createRecord stores a record and fails the test if that is impossible.
-func (k *kit) createRecord(r mcptask.Record) mcptask.Record {
+func (k *kit) createRecord(r taskstore.Record) taskstore.Record {
 	k.Helper()
-	stored, err := k.s.Create(k.ctx, r, mcptask.Quota{})
+	stored, err := k.s.Create(k.ctx, r, taskstore.Quota{})
 	if err != nil {
 		k.Fatalf("create %q: %v", r.ID, err)
 	}
@@ -299,14 +300,14 @@ func (k *kit) createRecord(r mcptask.Record) mcptask.Record {
 }
 
 // wantCreate creates a record and checks the error. A nil error means that it must succeed.
-func (k *kit) wantCreate(what string, r mcptask.Record, quota mcptask.Quota, want error) {
+func (k *kit) wantCreate(what string, r taskstore.Record, quota taskstore.Quota, want error) {
 	k.Helper()
 	_, err := k.s.Create(k.ctx, r, quota)
 	k.wantError(what, err, want)
 }
 
 // expireRecords deletes expired records and checks how many there are.
-func (k *kit) expireRecords(limit, want int) []mcptask.Record {
+func (k *kit) expireRecords(limit, want int) []taskstore.Record {
 	k.Helper()
 	gone, err := k.other.Expire(k.ctx, limit)
 	if err != nil || len(gone) != want {
@@ -316,9 +317,9 @@ func (k *kit) expireRecords(limit, want int) []mcptask.Record {
 }
 
 // updateRecord stores the next version of a record.
-func (k *kit) updateRecord(from, to mcptask.Record) mcptask.Record {
+func (k *kit) updateRecord(from, to taskstore.Record) taskstore.Record {
 	k.Helper()
-	stored, err := k.s.Update(k.ctx, from, to, mcptask.Quota{})
+	stored, err := k.s.Update(k.ctx, from, to, taskstore.Quota{})
 	if err != nil {
 		k.Fatalf("update %q from version %d: %v", from.ID, from.Version, err)
 	}
@@ -326,7 +327,7 @@ func (k *kit) updateRecord(from, to mcptask.Record) mcptask.Record {
 }
 
 // getRecord reads a record that must exist, from both handles.
-func (k *kit) getRecord(id string) mcptask.Record {
+func (k *kit) getRecord(id string) taskstore.Record {
 	k.Helper()
 	got, err := k.s.Get(k.ctx, id)
 	if err != nil {
@@ -345,13 +346,13 @@ func (k *kit) getRecord(id string) mcptask.Record {
 // wantAbsent checks that a record does not exist. It may have expired.
 func (k *kit) wantAbsent(id string) {
 	k.Helper()
-	if got, err := k.s.Get(k.ctx, id); !errors.Is(err, mcptask.ErrNoRecord) {
+	if got, err := k.s.Get(k.ctx, id); !errors.Is(err, taskstore.ErrNoRecord) {
 		k.Errorf("get %q, which should not exist: %s, %v", id, describeRecords(got), err)
 	}
 }
 
 // wantRecord compares two records.
-func (k *kit) wantRecord(what string, got, want mcptask.Record) {
+func (k *kit) wantRecord(what string, got, want taskstore.Record) {
 	k.Helper()
 	if d := diffRecords(got, want); d != "" {
 		k.Errorf("%s: %s", what, d)
@@ -359,7 +360,7 @@ func (k *kit) wantRecord(what string, got, want mcptask.Record) {
 }
 
 // describeRecords identifies records by ID, version, phase, worker and expiry.
-func describeRecords(records ...mcptask.Record) string {
+func describeRecords(records ...taskstore.Record) string {
 	var texts []string
 	for _, r := range records {
 		texts = append(texts, fmt.Sprintf("%q (version %d, %s, of %q, worker %q, expires %s)", r.ID, r.Version, r.Phase, r.Principal,
@@ -400,7 +401,7 @@ func diffRecords(got, want any) string {
 func (k *kit) listIDs(principal string, limit int, between func()) []string {
 	k.Helper()
 	var ids []string
-	for after := (mcptask.Position{}); ; {
+	for after := (taskstore.Position{}); ; {
 		page, err := k.s.List(k.ctx, principal, after, limit)
 		if err != nil {
 			k.Fatalf("list: %v", err)
@@ -421,7 +422,7 @@ func (k *kit) listIDs(principal string, limit int, between func()) []string {
 			return ids
 		}
 		last := page[len(page)-1]
-		after = mcptask.Position{CreatedAt: last.CreatedAt, ID: last.ID}
+		after = taskstore.Position{CreatedAt: last.CreatedAt, ID: last.ID}
 		if between != nil {
 			between()
 		}

@@ -8,18 +8,18 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-func openMemory(testing.TB) mcptask.Store { return mcptask.NewMemoryStore() }
+func openMemory(testing.TB) taskstore.Store { return taskstore.NewMemory() }
 
 // inBubble returns stores for a test in a bubble, in which the clock goes on as the test sleeps.
-func inBubble(open func(t testing.TB) mcptask.Store) Stores {
+func inBubble(open func(t testing.TB) taskstore.Store) Stores {
 	return Stores{
-		Open: open, Advance: func(_ testing.TB, _ mcptask.Store, d time.Duration) { time.Sleep(d) },
-		Damage: map[string]func(t testing.TB, s mcptask.Store, id string) (undo func()){
-			"aside": func(t testing.TB, s mcptask.Store, id string) (undo func()) {
+		Open: open, Advance: func(_ testing.TB, _ taskstore.Store, d time.Duration) { time.Sleep(d) },
+		Damage: map[string]func(t testing.TB, s taskstore.Store, id string) (undo func()){
+			"aside": func(t testing.TB, s taskstore.Store, id string) (undo func()) {
 				b, ok := s.(*broken)
 				if !ok {
 					t.Skip("a store that is slow has no records aside")
@@ -38,7 +38,7 @@ func TestSoundStore(t *testing.T) {
 	for _, latency := range []time.Duration{0, time.Millisecond} {
 		for _, p := range promises {
 			bubble.Run(t, p.name+" "+latency.String(), func(t *testing.T) {
-				p.runTest(t, inBubble(func(t testing.TB) mcptask.Store {
+				p.runTest(t, inBubble(func(t testing.TB) taskstore.Store {
 					if latency == 0 {
 						return newBroken(t) // by no fault
 					}

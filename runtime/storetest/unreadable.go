@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // damaged is the state of a test of one way to damage records.
@@ -13,9 +13,9 @@ type damaged struct {
 	*kit
 	way, tool, principal string
 	// reader is a handle that was opened after the damage, if the store can be shared.
-	reader mcptask.Store
+	reader taskstore.Store
 	// was are the records, by ID, as they were before the damage.
-	was map[string]mcptask.Record
+	was map[string]taskstore.Record
 	ids []string
 	// undo has what undoes the damage, by the ID of a damaged record.
 	undo map[string]func()
@@ -26,7 +26,7 @@ func testUnreadable(k *kit) {
 		k.Skip("no record can be damaged: Stores.Damage is empty")
 	}
 	for _, way := range slices.Sorted(maps.Keys(k.stores.Damage)) {
-		d := &damaged{kit: k, way: way, tool: "tool of " + way, principal: "p of " + way, was: map[string]mcptask.Record{}, undo: map[string]func(){}}
+		d := &damaged{kit: k, way: way, tool: "tool of " + way, principal: "p of " + way, was: map[string]taskstore.Record{}, undo: map[string]func(){}}
 		d.createAll()
 		feed := k.follow(k.other)
 		for _, i := range []int{0, 1, 2, 7, 8, 9, 10, 15} { // at both ends, in a row, and of both kinds
@@ -56,7 +56,7 @@ func (d *damaged) createAll() {
 			r.ExpiresAt = d.minutesAfter(-1)
 		}
 		if i%4 != 3 {
-			r.Phase, r.Outcome, r.TerminalAt = mcptask.PhaseInputRequired, nil, r.CreatedAt
+			r.Phase, r.Outcome, r.TerminalAt = taskstore.PhaseInputRequired, nil, r.CreatedAt
 		}
 		d.was[r.ID], d.ids = d.createRecord(r), append(d.ids, r.ID)
 	}
@@ -67,7 +67,7 @@ func (d *damaged) isDamaged(id string) bool { return d.undo[id] != nil }
 
 // readable returns the IDs of the records that were not damaged, and that are admitted, in the order of
 // their creation.
-func (d *damaged) readable(admits func(r mcptask.Record) bool) []string {
+func (d *damaged) readable(admits func(r taskstore.Record) bool) []string {
 	return slices.DeleteFunc(slices.Clone(d.ids), func(id string) bool { return d.isDamaged(id) || !admits(d.was[id]) })
 }
 
@@ -78,17 +78,17 @@ func (d *damaged) checkGet() {
 			d.wantRecord(d.way+": a record beside", got, d.was[id])
 			continue
 		}
-		d.wantError(d.way+": get", err, mcptask.ErrUnreadable)
-		d.wantRecord(d.way+": what Get returns", got, mcptask.Record{ID: id, Principal: d.principal})
+		d.wantError(d.way+": get", err, taskstore.ErrUnreadable)
+		d.wantRecord(d.way+": what Get returns", got, taskstore.Record{ID: id, Principal: d.principal})
 	}
 }
 
 // checkPages checks a list that was read in pages of a limit. A list may have a damaged record if it does
 // not need the damaged part.
-func (d *damaged) checkPages(what string, limit int, want []string, read func(after mcptask.Position) ([]mcptask.Record, error)) {
+func (d *damaged) checkPages(what string, limit int, want []string, read func(after taskstore.Position) ([]taskstore.Record, error)) {
 	d.Helper()
 	var ids []string
-	for after := (mcptask.Position{}); len(ids) <= len(d.ids); {
+	for after := (taskstore.Position{}); len(ids) <= len(d.ids); {
 		page, err := read(after)
 		if err != nil || len(page) > limit {
 			d.Errorf("%s: %s at limit %d: %d records, %v", d.way, what, limit, len(page), err)
@@ -104,7 +104,7 @@ func (d *damaged) checkPages(what string, limit int, want []string, read func(af
 			break
 		}
 		last := page[len(page)-1]
-		after = mcptask.Position{CreatedAt: last.CreatedAt, ID: last.ID}
+		after = taskstore.Position{CreatedAt: last.CreatedAt, ID: last.ID}
 	}
 	if !slices.Equal(ids, want) {
 		d.Errorf("%s: %s at limit %d: %q, want %q", d.way, what, limit, ids, want)
@@ -112,26 +112,26 @@ func (d *damaged) checkPages(what string, limit int, want []string, read func(af
 }
 
 func (d *damaged) checkList() {
-	want := d.readable(func(mcptask.Record) bool { return true })
+	want := d.readable(func(taskstore.Record) bool { return true })
 	for _, limit := range []int{1, 2, 3, 8, 16, 50} {
-		d.checkPages("List", limit, want, func(after mcptask.Position) ([]mcptask.Record, error) {
+		d.checkPages("List", limit, want, func(after taskstore.Position) ([]taskstore.Record, error) {
 			return d.reader.List(d.ctx, d.principal, after, limit)
 		})
 	}
 }
 
 func (d *damaged) checkInspector() {
-	inspector, ok := d.reader.(mcptask.Inspector)
+	inspector, ok := d.reader.(taskstore.Inspector)
 	if !ok {
 		return
 	}
-	for _, filter := range []mcptask.Filter{{Tool: d.tool}, {Principal: d.principal, OldestFirst: true}, {Tool: d.tool, Unfinished: true}, {IDPrefix: d.way + "-"}} {
-		want := d.readable(func(r mcptask.Record) bool { return filter.Admits(&r) })
+	for _, filter := range []taskstore.Filter{{Tool: d.tool}, {Principal: d.principal, OldestFirst: true}, {Tool: d.tool, Unfinished: true}, {IDPrefix: d.way + "-"}} {
+		want := d.readable(func(r taskstore.Record) bool { return filter.Admits(&r) })
 		if !filter.OldestFirst {
 			slices.Reverse(want)
 		}
 		for _, limit := range []int{1, 3, 50} {
-			d.checkPages(fmt.Sprintf("Scan %+v", filter), limit, want, func(after mcptask.Position) ([]mcptask.Record, error) {
+			d.checkPages(fmt.Sprintf("Scan %+v", filter), limit, want, func(after taskstore.Position) ([]taskstore.Record, error) {
 				return inspector.Scan(d.ctx, filter, after, limit)
 			})
 		}
@@ -139,11 +139,11 @@ func (d *damaged) checkInspector() {
 	counts, err := inspector.CountUnfinished(d.ctx)
 	n := 0
 	for _, c := range counts {
-		if c.Tool == d.tool && c.Phase == mcptask.PhaseInputRequired {
+		if c.Tool == d.tool && c.Phase == taskstore.PhaseInputRequired {
 			n += c.Count
 		}
 	}
-	least := len(d.readable(func(r mcptask.Record) bool { return !r.Done() }))
+	least := len(d.readable(func(r taskstore.Record) bool { return !r.Done() }))
 	if err != nil || n < least || n > least+len(d.undo) {
 		d.Errorf("%s: %d records are counted as unfinished, want %d and up to %d more: %v", d.way, n, least, len(d.undo), err)
 	}
@@ -154,30 +154,30 @@ func (d *damaged) checkInspector() {
 
 // checkCreate checks what new records find of damaged ones, and that the feed goes on.
 func (d *damaged) checkCreate(feed *follower) {
-	newRecord := func(id, key string) mcptask.Record {
+	newRecord := func(id, key string) taskstore.Record {
 		r := d.newRecord(id, d.principal, d.epoch)
 		r.Account, r.Tool, r.IdempotencyKey = "account of "+d.way, d.tool, key
 		return r
 	}
-	create := func(r mcptask.Record, quota mcptask.Quota) error {
+	create := func(r taskstore.Record, quota taskstore.Quota) error {
 		_, err := d.reader.Create(d.ctx, r, quota)
 		return err
 	}
 	id := d.way + " new"
 	for _, taken := range d.ids {
-		want := mcptask.ErrExists
+		want := taskstore.ErrExists
 		if d.isDamaged(taken) {
-			want = mcptask.ErrUnreadable
+			want = taskstore.ErrUnreadable
 		}
-		d.wantError(d.way+": a key that is taken", create(newRecord(id, d.was[taken].IdempotencyKey), mcptask.Quota{}), want)
-		d.wantError(d.way+": an ID that is taken", create(newRecord(taken, ""), mcptask.Quota{}), mcptask.ErrExists)
+		d.wantError(d.way+": a key that is taken", create(newRecord(id, d.was[taken].IdempotencyKey), taskstore.Quota{}), want)
+		d.wantError(d.way+": an ID that is taken", create(newRecord(taken, ""), taskstore.Quota{}), taskstore.ErrExists)
 	}
 	d.wantAbsent(id)
-	d.wantError(d.way+": a quota", create(newRecord(id, ""), quotaOf(len(d.ids), 0)), mcptask.ErrQuotaStored)
+	d.wantError(d.way+": a quota", create(newRecord(id, ""), quotaOf(len(d.ids), 0)), taskstore.ErrQuotaStored)
 	d.wantError(d.way+": a new record", create(newRecord(id, ""), quotaOf(len(d.ids)+1, 0)), nil)
-	feed.want(mcptask.Change{ID: id, Version: 1, Phase: mcptask.PhaseQueued})
+	feed.want(taskstore.Change{ID: id, Version: 1, Phase: taskstore.PhaseQueued})
 	d.deleteRecord(id)
-	feed.want(mcptask.Change{ID: id})
+	feed.want(taskstore.Change{ID: id})
 	if _, err := d.reader.Beat(d.ctx, "w of "+d.way, leaseTime, d.ids); err != nil {
 		d.Errorf("%s: beat: %v", d.way, err)
 	}
@@ -188,7 +188,7 @@ func (d *damaged) checkCreate(feed *follower) {
 
 func (d *damaged) checkLease() {
 	const limit = 3
-	want := d.readable(func(r mcptask.Record) bool { return !r.Done() })
+	want := d.readable(func(r taskstore.Record) bool { return !r.Done() })
 	var ids []string
 	for len(ids) <= len(d.ids) {
 		taken, err := d.reader.Lease(d.ctx, "w of "+d.way, leaseTime, []string{d.tool}, limit)

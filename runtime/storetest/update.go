@@ -6,13 +6,14 @@ import (
 	"sync/atomic"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 func testUpdate(k *kit) {
 	first := k.createRecord(k.newRecord("t", "p", k.epoch))
 	change := first
-	change.Phase, change.StatusMessage, change.UpdatedAt = mcptask.PhaseRunning, "one", k.minutesAfter(1)
-	change.ExpiresAt, change.Attempt, change.Progress = k.minutesAfter(90), 1, mcptask.Progress{Done: 1, Total: 3}
+	change.Phase, change.StatusMessage, change.UpdatedAt = taskstore.PhaseRunning, "one", k.minutesAfter(1)
+	change.ExpiresAt, change.Attempt, change.Progress = k.minutesAfter(90), 1, taskstore.Progress{Done: 1, Total: 3}
 	second := k.updateRecord(first, change)
 	want := change
 	want.Version = 2
@@ -23,8 +24,8 @@ func testUpdate(k *kit) {
 		from.Version = version
 		late := from
 		late.StatusMessage = "late"
-		_, err := k.other.Update(k.ctx, from, late, mcptask.Quota{})
-		k.wantError(fmt.Sprintf("version %d instead of 2", version), err, mcptask.ErrConflict)
+		_, err := k.other.Update(k.ctx, from, late, taskstore.Quota{})
+		k.wantError(fmt.Sprintf("version %d instead of 2", version), err, taskstore.ErrConflict)
 	}
 	k.wantRecord("after refused updates", k.getRecord("t"), want)
 	third := k.updateRecord(second, second) // no change, but a new version
@@ -36,12 +37,12 @@ func testUpdate(k *kit) {
 	}
 	missing := k.newRecord("missing", "p", k.epoch)
 	missing.Version = 1
-	_, err := k.s.Update(k.ctx, missing, missing, mcptask.Quota{})
-	k.wantError("update what is not there", err, mcptask.ErrNoRecord)
+	_, err := k.s.Update(k.ctx, missing, missing, taskstore.Quota{})
+	k.wantError("update what is not there", err, taskstore.ErrNoRecord)
 	k.wantAbsent("missing")
 	k.deleteRecord("t")
-	_, err = k.s.Update(k.ctx, third, third, mcptask.Quota{})
-	k.wantError("update what was deleted", err, mcptask.ErrNoRecord)
+	_, err = k.s.Update(k.ctx, third, third, taskstore.Quota{})
+	k.wantError("update what was deleted", err, taskstore.ErrNoRecord)
 	k.wantAbsent("t")
 }
 
@@ -52,7 +53,7 @@ func testUpdateKeeps(k *kit) {
 	change := k.newFullRecord("other")
 	change.Principal, change.Account, change.Tool, change.Arguments, change.Revision = "q", "other", "other", []byte(`{}`), "other"
 	change.IdempotencyKey, change.CreatedAt = "other", k.minutesAfter(-1)
-	change.Phase, change.Outcome = mcptask.PhaseRunning, nil
+	change.Phase, change.Outcome = taskstore.PhaseRunning, nil
 	updated := k.updateRecord(stored, change)
 	want := keepFixed(change, stored)
 	want.Version = 2
@@ -64,11 +65,11 @@ func testUpdateKeeps(k *kit) {
 	if ids := k.listIDs("p", 5, nil); len(ids) != 1 {
 		k.Errorf("the principal's list: %q", ids)
 	}
-	k.wantCreate("its key", k.newKeyedRecord("2", "p", "tool", "k"), mcptask.Quota{}, mcptask.ErrExists)
+	k.wantCreate("its key", k.newKeyedRecord("2", "p", "tool", "k"), taskstore.Quota{}, taskstore.ErrExists)
 	k.createRecord(k.newKeyedRecord("3", "q", "other", "other"))
-	k.wantCreate("its account", k.newRecord("4", "p", k.epoch), quotaOf(0, 1), mcptask.ErrQuotaUnfinished)
+	k.wantCreate("its account", k.newRecord("4", "p", k.epoch), quotaOf(0, 1), taskstore.ErrQuotaUnfinished)
 	ended := k.updateRecord(updated, finishRecord(updated))
-	for _, outcome := range []*mcptask.Outcome{nil, {Kind: mcptask.OutcomeError, Error: &mcptask.Error{Code: -1}}, {Kind: mcptask.OutcomeResult, Result: []byte(`{"late":true}`)}} {
+	for _, outcome := range []*taskstore.Outcome{nil, {Kind: taskstore.OutcomeError, Error: &mcptask.Error{Code: -1}}, {Kind: taskstore.OutcomeResult, Result: []byte(`{"late":true}`)}} {
 		change := ended
 		change.Outcome, change.StatusMessage = outcome, "after the end"
 		want := change
@@ -93,9 +94,9 @@ func testOneWinner(k *kit) {
 		runConcurrently(writers, func(i int) {
 			mine := current
 			mine.StatusMessage = fmt.Sprintf("%d of round %d", i, round)
-			got, err := k.pickStore(i).Update(k.ctx, current, mine, mcptask.Quota{})
+			got, err := k.pickStore(i).Update(k.ctx, current, mine, taskstore.Quota{})
 			if err != nil {
-				k.wantError("an update that lost", err, mcptask.ErrConflict)
+				k.wantError("an update that lost", err, taskstore.ErrConflict)
 				lost.Add(1)
 				return
 			}
@@ -117,14 +118,14 @@ func testOneWinner(k *kit) {
 // that all parts match.
 func testWhole(k *kit) {
 	const versions = 150 // as fast as it goes, and as many with a read before each
-	write := func(r mcptask.Record, n int) mcptask.Record {
+	write := func(r taskstore.Record, n int) taskstore.Record {
 		text := fmt.Sprint(n)
 		r.StatusMessage, r.Attempt, r.UpdatedAt, r.ExpiresAt = text, n, k.minutesAfter(n), k.minutesAfter(60+n)
-		r.Progress, r.Tries, r.Claim.Worker = mcptask.Progress{Done: float64(n)}, n, text
-		r.Inputs = []mcptask.Input{{Key: text, Response: []byte(text)}}
+		r.Progress, r.Tries, r.Claim.Worker = taskstore.Progress{Done: float64(n)}, n, text
+		r.Inputs = []taskstore.Input{{Request: mcptask.Request{Key: text}, Response: []byte(text)}}
 		return r
 	}
-	whole := func(what string, r mcptask.Record) {
+	whole := func(what string, r taskstore.Record) {
 		want := write(r, r.Attempt)
 		if what == "List" {
 			r, want = trimRecord(r), trimRecord(want)
@@ -148,7 +149,7 @@ func testWhole(k *kit) {
 					case <-reading.Done():
 					}
 				}
-				r, err = s.Update(k.ctx, r, write(r, int(r.Version)+1), mcptask.Quota{})
+				r, err = s.Update(k.ctx, r, write(r, int(r.Version)+1), taskstore.Quota{})
 			}
 			if err != nil {
 				k.Errorf("update: %v", err)
@@ -158,8 +159,8 @@ func testWhole(k *kit) {
 		for version := int64(0); reading.Err() == nil; {
 			r, err := s.Get(k.ctx, "t")
 			if i%3 == 2 {
-				var page []mcptask.Record
-				if page, err = s.List(k.ctx, "p", mcptask.Position{}, 1); err == nil && len(page) == 1 {
+				var page []taskstore.Record
+				if page, err = s.List(k.ctx, "p", taskstore.Position{}, 1); err == nil && len(page) == 1 {
 					r = page[0]
 				}
 			}

@@ -15,8 +15,8 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // Defaults of Options.
@@ -35,7 +35,7 @@ type Options struct {
 	// SubmitOnly lets this process run no handlers, so that other processes run all of them.
 	SubmitOnly bool
 	// Concurrency is how many handlers this process runs at once. 0 means
-	// mcptask.DefaultConcurrency.
+	// taskserver.DefaultConcurrency.
 	Concurrency int
 	// Heartbeat is how long a handler's process may be silent until Temporal gives the run up for
 	// lost. 0 means DefaultHeartbeat, and a second is the least.
@@ -46,7 +46,7 @@ type Options struct {
 	Patience time.Duration
 	// SearchAttributes are those of a task's workflow. They have to be registered in the namespace. nil sets
 	// none, so that nothing of a task but its ID is in Temporal.
-	SearchAttributes func(mcptask.Submission) sdktemporal.SearchAttributes
+	SearchAttributes func(taskserver.Submission) sdktemporal.SearchAttributes
 	// Interceptors are those of the worker, beside the client's. They do not see heartbeats.
 	Interceptors []interceptor.WorkerInterceptor
 }
@@ -54,34 +54,34 @@ type Options struct {
 // setDefaults fills in what is not set, and refuses what cannot be.
 func (o *Options) setDefaults() error {
 	o.TaskQueue = cmp.Or(o.TaskQueue, DefaultTaskQueue)
-	o.Concurrency = cmp.Or(o.Concurrency, mcptask.DefaultConcurrency)
+	o.Concurrency = cmp.Or(o.Concurrency, taskserver.DefaultConcurrency)
 	o.Heartbeat = cmp.Or(o.Heartbeat, DefaultHeartbeat)
 	o.Patience = cmp.Or(o.Patience, DefaultPatience)
 	switch {
 	case o.Concurrency < 0:
-		return fmt.Errorf("temporal: Concurrency %d is below 0: leave it 0 for the default of %d", o.Concurrency, mcptask.DefaultConcurrency)
+		return fmt.Errorf("temporal: Concurrency %d is below 0: leave it 0 for the default of %d", o.Concurrency, taskserver.DefaultConcurrency)
 	case o.Heartbeat < time.Second:
 		return fmt.Errorf("temporal: Heartbeat %v is below a second: leave it 0 for the default of %v", o.Heartbeat, DefaultHeartbeat)
 	}
 	return nil
 }
 
-// executor is a [mcptask.Engine] on Temporal. A task is a workflow with the task's ID, and a run of its handler an
+// executor is a [taskserver.Engine] on Temporal. A task is a workflow with the task's ID, and a run of its handler an
 // activity.
 type executor struct {
 	client  client.Client
 	options Options
-	run     mcptask.RunFunc
+	run     taskserver.RunFunc
 	worker  worker.Worker // nil with SubmitOnly
 
 	closing context.Context // ends when Close begins
 	close   context.CancelFunc
 }
 
-// NewExecutor returns a function for mcptask.Options.Executor. The executor does not close the client. If its worker
-// cannot start, for example because the client does not reach Temporal, mcptask.NewServer returns the error.
-func NewExecutor(c client.Client, options Options) func(mcptask.RunFunc) (mcptask.Executor, error) {
-	return func(run mcptask.RunFunc) (mcptask.Executor, error) {
+// NewExecutor returns a function for taskserver.Options.Executor. The executor does not close the client. If its worker
+// cannot start, for example because the client does not reach Temporal, taskserver.New returns the error.
+func NewExecutor(c client.Client, options Options) func(taskserver.RunFunc) (taskserver.Executor, error) {
+	return func(run taskserver.RunFunc) (taskserver.Executor, error) {
 		if c == nil {
 			return nil, errors.New("temporal: the client is nil")
 		}
@@ -113,18 +113,18 @@ func (x *executor) register(r worker.Registry) {
 	r.RegisterActivityWithOptions(x.runTask, activity.RegisterOptions{Name: activityType})
 }
 
-// Name implements mcptask.Engine.
+// Name implements taskserver.Engine.
 func (x *executor) Name() string { return "temporal/" + x.options.TaskQueue }
 
-// Patience implements mcptask.Engine.
+// Patience implements taskserver.Engine.
 func (x *executor) Patience() time.Duration { return x.options.Patience }
 
 // expiryMargin is how much longer than its task a workflow may live, so that the task ends by itself first.
 const expiryMargin = time.Minute
 
-// Submit implements mcptask.Executor. It starts the task's workflow, unless there is one that runs. If somebody has
+// Submit implements taskserver.Executor. It starts the task's workflow, unless there is one that runs. If somebody has
 // closed the workflow before the task ended, the task gets a new one. The record then says whether the handler has run.
-func (x *executor) Submit(ctx context.Context, task mcptask.Submission) error {
+func (x *executor) Submit(ctx context.Context, task taskserver.Submission) error {
 	left := time.Until(task.Until)
 	if left <= 0 {
 		return nil // the store deletes it
@@ -143,13 +143,13 @@ func (x *executor) Submit(ctx context.Context, task mcptask.Submission) error {
 	return err
 }
 
-// Cancel implements mcptask.Engine.
-func (x *executor) Cancel(ctx context.Context, task mcptask.Submission) error {
+// Cancel implements taskserver.Engine.
+func (x *executor) Cancel(ctx context.Context, task taskserver.Submission) error {
 	return ignoreGone(x.client.CancelWorkflow(ctx, task.TaskID, ""))
 }
 
-// Answered implements mcptask.Engine.
-func (x *executor) Answered(ctx context.Context, task mcptask.Submission) error {
+// Answered implements taskserver.Engine.
+func (x *executor) Answered(ctx context.Context, task taskserver.Submission) error {
 	return ignoreGone(x.client.SignalWorkflow(ctx, task.TaskID, "", answeredSignal, nil))
 }
 
@@ -161,7 +161,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// Close implements mcptask.Executor. It ends running handlers. Those that may run again do so at another worker.
+// Close implements taskserver.Executor. It ends running handlers. Those that may run again do so at another worker.
 func (x *executor) Close(ctx context.Context) error {
 	x.close()
 	if x.worker == nil {

@@ -15,6 +15,8 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/runtime/temporal/internal/flowwire"
 )
 
@@ -52,14 +54,14 @@ func TestKeysAway(t *testing.T) {
 		f.mu.Lock()
 		f.state = func() (flowwire.State, error) { panic("the key server is away") }
 		f.mu.Unlock()
-		told := awaitBuild(t, s, task.ID, "the reason", func(r mcptask.Record) bool {
+		told := awaitBuild(t, s, task.ID, "the reason", func(r taskstore.Record) bool {
 			return r.StatusMessage == "the result of the workflow Build cannot be read yet: its data converter fails"
 		})
 		f.restart("run-1")
 		f.show(flowwire.State{Reports: 5, Done: 5, Total: 5, Message: "built"})
 		f.end(built{Image: "shop:1"}, nil)
 		time.Sleep(10 * time.Hour)
-		if r, err := s.Get(t.Context(), builder, task.ID); err != nil || r.Version != told.Version {
+		if r, err := s.Backend().Get(t.Context(), builder, task.ID); err != nil || r.Version != told.Version {
 			t.Errorf("%q, %v", r.StatusMessage, err)
 		}
 		c.setFail(nil)
@@ -108,7 +110,7 @@ func TestRefusedAnswer(t *testing.T) {
 			f.show(flowwire.State{Questions: askFor("a")})
 			awaitAsked(t, s, task.ID, "Build/a")
 			replyTo(t, s, task.ID, "Build/a", response)
-			awaitBuild(t, s, task.ID, "the reason", func(r mcptask.Record) bool {
+			awaitBuild(t, s, task.ID, "the reason", func(r taskstore.Record) bool {
 				return r.StatusMessage == "the workflow Build waits for an answer, which Temporal does not take"
 			})
 			time.Sleep(10 * time.Minute)
@@ -138,14 +140,14 @@ func TestPanickingSignal(t *testing.T) {
 		c.failCall("signal", away["panic"])
 		replyTo(t, s, task.ID, "Build/a", `{"action":"accept","content":{"approve":true}}`)
 		time.Sleep(10 * time.Minute)
-		awaitBuild(t, s, task.ID, "the reason", func(r mcptask.Record) bool {
+		awaitBuild(t, s, task.ID, "the reason", func(r taskstore.Record) bool {
 			return r.StatusMessage == "an answer for the workflow Build cannot be sent yet: its data converter fails"
 		})
 		c.setFail(nil)
 		if got := f.receive(t); got.Refusal != "" {
 			t.Errorf("%+v", got)
 		}
-		awaitBuild(t, s, task.ID, "the report", func(r mcptask.Record) bool { return r.StatusMessage == "waiting" })
+		awaitBuild(t, s, task.ID, "the report", func(r taskstore.Record) bool { return r.StatusMessage == "waiting" })
 		f.end(built{}, nil)
 		awaitBuild(t, s, task.ID, "its end", isBuilt)
 	})
@@ -156,7 +158,7 @@ func TestPanickingSignal(t *testing.T) {
 
 // beginLaterRun begins a task whose first run makes no request for a workflow, or starts it. It returns the server that goes
 // on with the task in a second run, once prepare has returned.
-func beginLaterRun(t *testing.T, c *fakeTemporal, isStarted bool, prepare func()) (s *mcptask.Server, id string) {
+func beginLaterRun(t *testing.T, c *fakeTemporal, isStarted bool, prepare func()) (s *taskserver.Server, id string) {
 	t.Helper()
 	build := func(ctx context.Context, task *mcptask.Task) (built, error) {
 		if task.Attempt() == 1 && !isStarted { // other work comes first
@@ -165,7 +167,7 @@ func beginLaterRun(t *testing.T, c *fakeTemporal, isStarted bool, prepare func()
 		}
 		return runBuild(c)(ctx, task)
 	}
-	store := mcptask.NewMemoryStore()
+	store := taskstore.NewMemory()
 	first := newBuildServer(t, store, buildPolicy, build)
 	task := beginBuild(t, first)
 	synctest.Wait()
@@ -216,7 +218,7 @@ func TestUnknownStart(t *testing.T) {
 		second, id := beginLaterRun(t, c, true, func() {
 			c.setFail(func(string) error { return away["credentials"]() })
 		})
-		awaitBuild(t, second, id, "the reason", func(r mcptask.Record) bool {
+		awaitBuild(t, second, id, "the reason", func(r taskstore.Record) bool {
 			return r.StatusMessage == "Temporal refuses this server: the task goes on when it no longer does"
 		})
 		time.Sleep(10 * time.Minute)
@@ -267,10 +269,10 @@ func TestReadAgain(t *testing.T) {
 			task := beginBuild(t, s)
 			f := <-c.begun
 			f.show(flowwire.State{Reports: 1, Done: 1, Total: 3, Message: "compiling"})
-			isUnread := func(r mcptask.Record) bool { return strings.Contains(r.StatusMessage, "cannot be read yet") }
+			isUnread := func(r taskstore.Record) bool { return strings.Contains(r.StatusMessage, "cannot be read yet") }
 			awaitBuild(t, s, task.ID, "the reason", isUnread)
 			c.setFail(nil)
-			awaitBuild(t, s, task.ID, "the progress", func(r mcptask.Record) bool { return r.StatusMessage == "compiling (1/3)" })
+			awaitBuild(t, s, task.ID, "the progress", func(r taskstore.Record) bool { return r.StatusMessage == "compiling (1/3)" })
 			c.failCall("get", fail)
 			awaitBuild(t, s, task.ID, "the reason", isUnread)
 			c.setFail(nil)
@@ -296,7 +298,7 @@ func TestLaterRunGoesOn(t *testing.T) {
 			c.setFail(nil)
 			f.show(flowwire.State{})
 		})
-		awaitBuild(t, second, id, "the message", func(r mcptask.Record) bool { return r.StatusMessage == "the workflow Build goes on" })
+		awaitBuild(t, second, id, "the message", func(r taskstore.Record) bool { return r.StatusMessage == "the workflow Build goes on" })
 		f.end(built{}, nil)
 		awaitBuild(t, second, id, "its end", isBuilt)
 	})
@@ -345,7 +347,7 @@ func TestCancelWhileDenied(t *testing.T) {
 		f := <-c.begun
 		synctest.Wait()
 		c.setFail(func(string) error { return serviceerror.NewPermissionDenied("expired", "") })
-		if _, _, err := s.Cancel(t.Context(), builder, task.ID); err != nil {
+		if _, _, err := s.Backend().Cancel(t.Context(), builder, task.ID); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(time.Second)
@@ -366,7 +368,7 @@ func TestCancelOutage(t *testing.T) {
 		c.starting, c.canStart = make(chan struct{}), make(chan struct{})
 		task := beginBuild(t, s)
 		<-c.starting
-		if _, _, err := s.Cancel(t.Context(), builder, task.ID); err != nil {
+		if _, _, err := s.Backend().Cancel(t.Context(), builder, task.ID); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

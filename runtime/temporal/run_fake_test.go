@@ -18,6 +18,8 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/runtime/temporal/internal/flowwire"
 )
 
@@ -314,23 +316,23 @@ var away = map[string]func() error{
 	"panic":       func() error { panic("boom") },
 }
 
-var builder = mcptask.Caller{Principal: "alice", Revision: mcptask.Revision20260728, CanAsk: []string{"elicitation/create"}}
+var builder = taskserver.Caller{Principal: "alice", Revision: mcptask.Revision20260728, CanAsk: []string{"elicitation/create"}}
 
 // buildPolicy is that of the tools of these tests.
 var buildPolicy = mcptask.Policy{Task: mcptask.TaskOptional, TTL: time.Hour, OnLost: mcptask.RestartWhenLost}
 
 // newBuildServer makes a server with the tool build. A nil store is one of its own.
-func newBuildServer(t *testing.T, store mcptask.Store, policy mcptask.Policy, build func(context.Context, *mcptask.Task) (built, error)) *mcptask.Server {
+func newBuildServer(t *testing.T, store taskstore.Store, policy mcptask.Policy, build func(context.Context, *mcptask.Task) (built, error)) *taskserver.Server {
 	t.Helper()
-	return newServerOf(t, mcptask.Options{Store: store}, policy, build)
+	return newServerOf(t, taskserver.Options{Store: store}, policy, build)
 }
 
 // newServerOf makes a server with the tool build.
-func newServerOf(t *testing.T, options mcptask.Options, policy mcptask.Policy, build func(context.Context, *mcptask.Task) (built, error)) *mcptask.Server {
+func newServerOf(t *testing.T, options taskserver.Options, policy mcptask.Policy, build func(context.Context, *mcptask.Task) (built, error)) *taskserver.Server {
 	t.Helper()
 	spec := mcptask.ToolSpec{Name: "build", InputSchema: `{"type":"object"}`, OutputSchema: `{"type":"object"}`, Policy: policy}
 	tool := mcptask.NewTool(spec, func(ctx context.Context, task *mcptask.Task, _ struct{}) (built, error) { return build(ctx, task) })
-	s, err := mcptask.NewServer(options, mcptask.Tools{Service: "Builds", Impl: struct{}{}, Tools: []mcptask.Tool{tool}})
+	s, err := taskserver.New(options, mcptask.Tools{Service: "Builds", Impl: struct{}{}, Tools: []mcptask.Tool{tool}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,9 +352,9 @@ func runBuild(c client.Client) func(context.Context, *mcptask.Task) (built, erro
 }
 
 // beginBuild starts a task.
-func beginBuild(t *testing.T, s *mcptask.Server) mcptask.Record {
+func beginBuild(t *testing.T, s *taskserver.Server) taskstore.Record {
 	t.Helper()
-	reply, err := s.Call(t.Context(), builder, "build", json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
+	reply, err := s.Backend().Call(t.Context(), builder, "build", json.RawMessage(`{}`), taskserver.CallRequest{Mode: taskserver.ModeTask})
 	if err != nil || reply.Task == nil {
 		t.Fatalf("%+v, %v", reply, err)
 	}
@@ -360,14 +362,14 @@ func beginBuild(t *testing.T, s *mcptask.Server) mcptask.Record {
 }
 
 // awaitBuild waits until a task is as wanted.
-func awaitBuild(t *testing.T, s *mcptask.Server, id, what string, wanted func(mcptask.Record) bool) mcptask.Record {
+func awaitBuild(t *testing.T, s *taskserver.Server, id, what string, wanted func(taskstore.Record) bool) taskstore.Record {
 	t.Helper()
-	r, err := s.Get(t.Context(), builder, id)
+	r, err := s.Backend().Get(t.Context(), builder, id)
 	for err == nil && !wanted(r) {
 		if r.Done() {
 			t.Fatalf("the task is over before %s: %s %s", what, r.Phase, buildOutcome(r))
 		}
-		r, err = s.Changed(t.Context(), builder, id, r.Version)
+		r, err = s.Backend().Changed(t.Context(), builder, id, r.Version)
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
@@ -376,18 +378,18 @@ func awaitBuild(t *testing.T, s *mcptask.Server, id, what string, wanted func(mc
 }
 
 // isBuilt says that a task is over.
-func isBuilt(r mcptask.Record) bool { return r.Done() }
+func isBuilt(r taskstore.Record) bool { return r.Done() }
 
 // awaitAsked waits until a task has exactly these questions open.
-func awaitAsked(t *testing.T, s *mcptask.Server, id string, keys ...string) mcptask.Record {
+func awaitAsked(t *testing.T, s *taskserver.Server, id string, keys ...string) taskstore.Record {
 	t.Helper()
-	return awaitBuild(t, s, id, "a question", func(r mcptask.Record) bool { return slices.Equal(openInputs(r), keys) })
+	return awaitBuild(t, s, id, "a question", func(r taskstore.Record) bool { return slices.Equal(openInputs(r), keys) })
 }
 
 // openInputs returns the keys of a task's open questions.
-func openInputs(r mcptask.Record) (keys []string) {
+func openInputs(r taskstore.Record) (keys []string) {
 	for _, in := range r.Inputs {
-		if in.State == mcptask.InputOutstanding {
+		if in.State == taskstore.InputOutstanding {
 			keys = append(keys, in.Key)
 		}
 	}
@@ -396,15 +398,15 @@ func openInputs(r mcptask.Record) (keys []string) {
 }
 
 // replyTo answers a question of a task.
-func replyTo(t *testing.T, s *mcptask.Server, id, key, response string) {
+func replyTo(t *testing.T, s *taskserver.Server, id, key, response string) {
 	t.Helper()
-	if err := s.Answer(t.Context(), builder, id, map[string]json.RawMessage{key: json.RawMessage(response)}); err != nil {
+	if err := s.Backend().Answer(t.Context(), builder, id, map[string]json.RawMessage{key: json.RawMessage(response)}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // buildOutcome returns the result or the error of a task.
-func buildOutcome(r mcptask.Record) string {
+func buildOutcome(r taskstore.Record) string {
 	switch {
 	case r.Outcome == nil:
 		return "none"

@@ -10,6 +10,8 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/runtime/temporal/internal/flowwire"
 )
 
@@ -59,7 +61,7 @@ func TestCannotAsk(t *testing.T) {
 		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
 		mute := builder
 		mute.CanAsk = nil
-		reply, err := s.Call(t.Context(), mute, "build", json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
+		reply, err := s.Backend().Call(t.Context(), mute, "build", json.RawMessage(`{}`), taskserver.CallRequest{Mode: taskserver.ModeTask})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,16 +79,16 @@ func TestCannotAsk(t *testing.T) {
 // open under another key, which no later run of the handler would know.
 func TestRefusalOfRetry(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c, store := newFakeTemporal(), mcptask.NewMemoryStore()
+		c, store := newFakeTemporal(), taskstore.NewMemory()
 		s := newBuildServer(t, store, buildPolicy, runBuild(c))
 		task := beginBuild(t, s)
 		f := <-c.begun
 		f.show(flowwire.State{Run: "run-1", Questions: askFor("a")})
 		awaitAsked(t, s, task.ID, "Build/a")
-		changeStored(t, store, task.ID, func(r *mcptask.Record) {
+		changeStored(t, store, task.ID, func(r *taskstore.Record) {
 			r.Inputs = slices.Clone(r.Inputs)
-			r.Inputs[0].State, r.Inputs[0].Error = mcptask.InputAnswered, mcptask.Errorf(mcptask.CodeInternalError, "no window")
-			r.Phase = mcptask.PhaseRunning
+			r.Inputs[0].State, r.Inputs[0].Error = taskstore.InputAnswered, mcptask.Errorf(mcptask.CodeInternalError, "no window")
+			r.Phase = taskstore.PhaseRunning
 		})
 		for _, run := range []string{"run-1", "run-2"} {
 			f.show(flowwire.State{Run: run})
@@ -96,7 +98,7 @@ func TestRefusalOfRetry(t *testing.T) {
 				t.Errorf("%s: %+v", run, got)
 			}
 		}
-		if r, err := s.Get(t.Context(), builder, task.ID); err != nil || len(openInputs(r)) > 0 {
+		if r, err := s.Backend().Get(t.Context(), builder, task.ID); err != nil || len(openInputs(r)) > 0 {
 			t.Errorf("%v are open, %v", openInputs(r), err)
 		}
 		f.end(built{}, nil)
@@ -108,7 +110,7 @@ func TestRefusalOfRetry(t *testing.T) {
 // workflow to another workflow.
 func TestQuestionsOfTwoWorkflows(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c, store := newFakeTemporal(), mcptask.NewMemoryStore()
+		c, store := newFakeTemporal(), taskstore.NewMemory()
 		handler := func(ctx context.Context, task *mcptask.Task) (built, error) {
 			for _, name := range []string{"Staging", "Production"} {
 				if _, err := Run[built](ctx, task, c, WorkflowOptions{TaskQueue: "builds"}, name); err != nil {
@@ -121,19 +123,19 @@ func TestQuestionsOfTwoWorkflows(t *testing.T) {
 		task := beginBuild(t, first)
 		staging := <-c.begun
 		staging.show(flowwire.State{Questions: askFor("ship")})
-		key := openInputs(awaitBuild(t, first, task.ID, "a question", func(r mcptask.Record) bool { return len(openInputs(r)) == 1 }))[0]
+		key := openInputs(awaitBuild(t, first, task.ID, "a question", func(r taskstore.Record) bool { return len(openInputs(r)) == 1 }))[0]
 		replyTo(t, first, task.ID, key, `{"action":"accept","content":{"approve":true}}`)
 		<-staging.signals
 		staging.show(flowwire.State{})
 		staging.end(built{}, nil)
 		production := <-c.begun
 		production.show(flowwire.State{Questions: askFor("ship")})
-		awaitBuild(t, first, task.ID, "the second question", func(r mcptask.Record) bool { return len(openInputs(r)) == 1 })
+		awaitBuild(t, first, task.ID, "the second question", func(r taskstore.Record) bool { return len(openInputs(r)) == 1 })
 		if err := first.Close(); err != nil {
 			t.Fatal(err)
 		}
 		second := newBuildServer(t, store, buildPolicy, handler)
-		awaitBuild(t, second, task.ID, "the next run", func(r mcptask.Record) bool { return r.Attempt == 2 })
+		awaitBuild(t, second, task.ID, "the next run", func(r taskstore.Record) bool { return r.Attempt == 2 })
 		time.Sleep(time.Minute)
 		if n := len(production.signals); n > 0 {
 			t.Errorf("nobody was asked, and the workflow got %+v", <-production.signals)

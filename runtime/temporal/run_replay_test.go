@@ -17,7 +17,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 var saveHistories = flag.Bool("histories", false, "tests with a server write the histories that TestReplay replays")
@@ -73,15 +73,15 @@ func TestReplay(t *testing.T) {
 func TestServerHistory(t *testing.T) {
 	address := flowAddress(t)
 	for name, c := range map[string]struct {
-		ends []mcptask.RunEnd
-		then func(t *testing.T, x mcptask.Engine, task mcptask.Submission)
+		ends []taskserver.RunEnd
+		then func(t *testing.T, x taskserver.Engine, task taskserver.Submission)
 	}{
-		"task-answered": {[]mcptask.RunEnd{mcptask.RunLeft, mcptask.RunWaits, mcptask.RunOver}, func(t *testing.T, x mcptask.Engine, task mcptask.Submission) {
+		"task-answered": {[]taskserver.RunEnd{taskserver.RunLeft, taskserver.RunWaits, taskserver.RunOver}, func(t *testing.T, x taskserver.Engine, task taskserver.Submission) {
 			if err := x.Answered(t.Context(), task); err != nil {
 				t.Error(err)
 			}
 		}},
-		"task-cancelled": {[]mcptask.RunEnd{mcptask.RunWaits, mcptask.RunOver}, func(t *testing.T, x mcptask.Engine, task mcptask.Submission) {
+		"task-cancelled": {[]taskserver.RunEnd{taskserver.RunWaits, taskserver.RunOver}, func(t *testing.T, x taskserver.Engine, task taskserver.Submission) {
 			if err := x.Cancel(t.Context(), task); err != nil {
 				t.Error(err)
 			}
@@ -91,9 +91,9 @@ func TestServerHistory(t *testing.T) {
 			client := dialFlows(t, address, "default")
 			waits := make(chan struct{})
 			var runs atomic.Int32
-			made, err := NewExecutor(client, Options{TaskQueue: rand.Text()})(func(context.Context, string) mcptask.RunEnd {
+			made, err := NewExecutor(client, Options{TaskQueue: rand.Text()})(func(context.Context, string) taskserver.RunEnd {
 				end := c.ends[int(runs.Add(1))-1]
-				if end == mcptask.RunWaits {
+				if end == taskserver.RunWaits {
 					close(waits)
 				}
 				return end
@@ -102,7 +102,7 @@ func TestServerHistory(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = made.Close(context.Background()) })
-			x, task := made.(mcptask.Engine), mcptask.Submission{TaskID: rand.Text(), Until: time.Now().Add(time.Hour)}
+			x, task := made.(taskserver.Engine), taskserver.Submission{TaskID: rand.Text(), Until: time.Now().Add(time.Hour)}
 			if err := x.Submit(t.Context(), task); err != nil {
 				t.Fatal(err)
 			}

@@ -27,6 +27,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/runtime/temporal/taskflow"
 )
 
@@ -255,11 +257,11 @@ func TestServerRelease(t *testing.T) {
 	}
 	s := newBuildServer(t, nil, buildPolicy, runFlow(c, options, "Release", "shop:1", 1))
 	task := beginBuild(t, s)
-	awaitBuild(t, s, task.ID, "the progress", func(r mcptask.Record) bool { return r.StatusMessage == "releasing (1/2)" })
+	awaitBuild(t, s, task.ID, "the progress", func(r taskstore.Record) bool { return r.StatusMessage == "releasing (1/2)" })
 	awaitAsked(t, s, task.ID, "Release/ship")
 	replyTo(t, s, task.ID, "Release/ship", `{"action":"accept","content":{"approve":true}}`)
 	awaitAsked(t, s, task.ID, "Release/ship@2")
-	awaitBuild(t, s, task.ID, "the progress", func(r mcptask.Record) bool { return r.StatusMessage == "releasing (2/2)" })
+	awaitBuild(t, s, task.ID, "the progress", func(r taskstore.Record) bool { return r.StatusMessage == "releasing (2/2)" })
 	replyTo(t, s, task.ID, "Release/ship@2", `{"action":"accept","content":{"approve":true}}`)
 	r := awaitBuild(t, s, task.ID, "its end", isBuilt)
 	if !strings.Contains(buildOutcome(r), "shop:1 of "+task.ID) || len(r.Inputs) != 2 {
@@ -313,7 +315,7 @@ func TestServerQuestions(t *testing.T) {
 // and does not ask again.
 func TestServerReplica(t *testing.T) {
 	c := dialFlows(t, flowAddress(t), "default")
-	options, store := startFlows(t, c), mcptask.NewMemoryStore()
+	options, store := startFlows(t, c), taskstore.NewMemory()
 	run := func(ctx context.Context, task *mcptask.Task) (built, error) {
 		refused, err := Run[string](ctx, task, c, options, "Patient")
 		return built{Image: refused}, err
@@ -341,8 +343,8 @@ func TestServerCancel(t *testing.T) {
 	c := dialFlows(t, flowAddress(t), "default")
 	s := newBuildServer(t, nil, buildPolicy, runFlow(c, startFlows(t, c), "Stubborn"))
 	task := beginBuild(t, s)
-	awaitBuild(t, s, task.ID, "the message", func(r mcptask.Record) bool { return r.StatusMessage == "waiting" })
-	if _, _, err := s.Cancel(t.Context(), builder, task.ID); err != nil {
+	awaitBuild(t, s, task.ID, "the message", func(r taskstore.Record) bool { return r.StatusMessage == "waiting" })
+	if _, _, err := s.Backend().Cancel(t.Context(), builder, task.ID); err != nil {
 		t.Fatal(err)
 	}
 	if status := awaitFlow(t, c, task.ID+"/Stubborn"); status != enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED {
@@ -421,9 +423,9 @@ func TestServerOutage(t *testing.T) {
 	s := newBuildServer(t, nil, buildPolicy, runFlow(dialFlows(t, p.address, "default"), options, "Foreign", "shop:1"))
 	p.set(false)
 	task := beginBuild(t, s)
-	awaitBuild(t, s, task.ID, "the outage", func(r mcptask.Record) bool { return strings.Contains(r.StatusMessage, "Temporal does not answer") })
+	awaitBuild(t, s, task.ID, "the outage", func(r taskstore.Record) bool { return strings.Contains(r.StatusMessage, "Temporal does not answer") })
 	p.set(true)
-	awaitBuild(t, s, task.ID, "the start", func(r mcptask.Record) bool { return r.StatusMessage == "the workflow has started" })
+	awaitBuild(t, s, task.ID, "the start", func(r taskstore.Record) bool { return r.StatusMessage == "the workflow has started" })
 	p.set(false)
 	if err := direct.SignalWorkflow(t.Context(), task.ID+"/Foreign", "", "go on", nil); err != nil {
 		t.Fatal(err)
@@ -507,7 +509,7 @@ func TestServerExecutor(t *testing.T) {
 	c := dialFlows(t, flowAddress(t), "default")
 	options := startFlows(t, c)
 	executor := NewExecutor(c, Options{TaskQueue: options.TaskQueue + "-tasks", Patience: -1})
-	s := newServerOf(t, mcptask.Options{Store: mcptask.NewMemoryStore(), Executor: executor}, buildPolicy, func(ctx context.Context, task *mcptask.Task) (built, error) {
+	s := newServerOf(t, taskserver.Options{Store: taskstore.NewMemory(), Executor: executor}, buildPolicy, func(ctx context.Context, task *mcptask.Task) (built, error) {
 		if task.Principal() == "bob" {
 			return Run[built](ctx, task, c, options, "Stubborn")
 		}
@@ -522,13 +524,13 @@ func TestServerExecutor(t *testing.T) {
 	if r := awaitBuild(t, s, task.ID, "its end", isBuilt); !strings.Contains(buildOutcome(r), "a: the question was declined, b: the question was declined") {
 		t.Error(buildOutcome(r))
 	}
-	bob := mcptask.Caller{Principal: "bob", Revision: mcptask.Revision20260728}
-	reply, err := s.Call(t.Context(), bob, "build", json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
+	bob := taskserver.Caller{Principal: "bob", Revision: mcptask.Revision20260728}
+	reply, err := s.Backend().Call(t.Context(), bob, "build", json.RawMessage(`{}`), taskserver.CallRequest{Mode: taskserver.ModeTask})
 	if err != nil {
 		t.Fatal(err)
 	}
 	awaitStarted(t, c, reply.Task.ID+"/Stubborn")
-	if _, _, err := s.Cancel(t.Context(), bob, reply.Task.ID); err != nil {
+	if _, _, err := s.Backend().Cancel(t.Context(), bob, reply.Task.ID); err != nil {
 		t.Fatal(err)
 	}
 	if status := awaitFlow(t, c, reply.Task.ID+"/Stubborn"); status != enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED {
@@ -555,7 +557,7 @@ func TestServerHeartbeats(t *testing.T) {
 	}
 	t.Cleanup(c.Close)
 	executor := NewExecutor(c, Options{TaskQueue: "heartbeats-" + rand.Text(), Heartbeat: 6 * time.Second})
-	s := newServerOf(t, mcptask.Options{Store: mcptask.NewMemoryStore(), Executor: executor}, buildPolicy, func(ctx context.Context, _ *mcptask.Task) (built, error) {
+	s := newServerOf(t, taskserver.Options{Store: taskstore.NewMemory(), Executor: executor}, buildPolicy, func(ctx context.Context, _ *mcptask.Task) (built, error) {
 		for left := 2; left > 0; {
 			select {
 			case err := <-taken:
@@ -579,8 +581,8 @@ func TestServerLargeResult(t *testing.T) {
 	c := dialFlows(t, flowAddress(t), "default")
 	s := newBuildServer(t, nil, buildPolicy, runFlow(c, startFlows(t, c), "Large"))
 	task := beginBuild(t, s)
-	awaitBuild(t, s, task.ID, "the message", func(r mcptask.Record) bool { return strings.Contains(r.StatusMessage, "its result is too large") })
-	if _, _, err := s.Cancel(t.Context(), builder, task.ID); err != nil {
+	awaitBuild(t, s, task.ID, "the message", func(r taskstore.Record) bool { return strings.Contains(r.StatusMessage, "its result is too large") })
+	if _, _, err := s.Backend().Cancel(t.Context(), builder, task.ID); err != nil {
 		t.Fatal(err)
 	}
 	_ = c.TerminateWorkflow(t.Context(), task.ID+"/Large", "", "it does not end by itself")

@@ -19,6 +19,8 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/runtime/temporal/internal/flowwire"
 )
 
@@ -77,7 +79,7 @@ func TestPlainCall(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				_, _ = s.Call(ctx, builder, "build", json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModePlain})
+				_, _ = s.Backend().Call(ctx, builder, "build", json.RawMessage(`{}`), taskserver.CallRequest{Mode: taskserver.ModePlain})
 			}()
 			f := <-c.begun
 			if id := f.options.ID; ids[id] || !strings.HasPrefix(id, "plain-") || !strings.HasSuffix(id, "/Build") {
@@ -99,11 +101,11 @@ func TestProgress(t *testing.T) {
 		task := beginBuild(t, s)
 		f := <-c.begun
 		f.show(flowwire.State{Reports: 4, Done: 1, Total: 3, Message: "compiling"})
-		awaitBuild(t, s, task.ID, "the progress", func(r mcptask.Record) bool {
-			return r.Progress == (mcptask.Progress{Done: 1, Total: 3}) && r.StatusMessage == "compiling (1/3)"
+		awaitBuild(t, s, task.ID, "the progress", func(r taskstore.Record) bool {
+			return r.Progress == (taskstore.Progress{Done: 1, Total: 3}) && r.StatusMessage == "compiling (1/3)"
 		})
 		f.show(flowwire.State{Reports: 4, Message: "of a run that continued as new"})
-		awaitBuild(t, s, task.ID, "the message", func(r mcptask.Record) bool {
+		awaitBuild(t, s, task.ID, "the message", func(r taskstore.Record) bool {
 			return r.StatusMessage == "of a run that continued as new"
 		})
 		time.Sleep(time.Minute)
@@ -143,7 +145,7 @@ func TestForeignWorkflow(t *testing.T) {
 		f.show(flowwire.State{Reports: 1, Message: "compiling"})
 		time.Sleep(30 * time.Minute)
 		c.setFail(nil)
-		awaitBuild(t, s, task.ID, "the message", func(r mcptask.Record) bool { return r.StatusMessage == "compiling" })
+		awaitBuild(t, s, task.ID, "the message", func(r taskstore.Record) bool { return r.StatusMessage == "compiling" })
 		f.end(built{}, nil)
 		awaitBuild(t, s, task.ID, "its end", isBuilt)
 	})
@@ -161,11 +163,11 @@ func TestUnreadableState(t *testing.T) {
 			f.mu.Lock()
 			f.state = func() (flowwire.State, error) { panic("boom") }
 			f.mu.Unlock()
-			awaitBuild(t, s, task.ID, "the reason", func(r mcptask.Record) bool {
+			awaitBuild(t, s, task.ID, "the reason", func(r taskstore.Record) bool {
 				return r.StatusMessage == "the workflow Build goes on, but its progress and its questions cannot be read"
 			})
 			f.show(flowwire.State{Reports: round + 1, Message: "readable"})
-			awaitBuild(t, s, task.ID, "the message", func(r mcptask.Record) bool { return r.StatusMessage == "readable" })
+			awaitBuild(t, s, task.ID, "the message", func(r taskstore.Record) bool { return r.StatusMessage == "readable" })
 		}
 		f.end(built{}, nil)
 		awaitBuild(t, s, task.ID, "its end", isBuilt)
@@ -193,11 +195,11 @@ func TestPassingQueryFailure(t *testing.T) {
 			f.mu.Lock()
 			f.state = func() (flowwire.State, error) { panic("boom") }
 			f.mu.Unlock()
-			awaitBuild(t, s, task.ID, "the reason", func(r mcptask.Record) bool { return strings.Contains(r.StatusMessage, "cannot be read") })
+			awaitBuild(t, s, task.ID, "the reason", func(r taskstore.Record) bool { return strings.Contains(r.StatusMessage, "cannot be read") })
 			f.show(round.state)
 			time.Sleep(2 * time.Minute)
-			r, err := s.Get(t.Context(), builder, task.ID)
-			if err != nil || r.StatusMessage != round.want || r.Progress != (mcptask.Progress{Done: round.state.Done, Total: round.state.Total}) {
+			r, err := s.Backend().Get(t.Context(), builder, task.ID)
+			if err != nil || r.StatusMessage != round.want || r.Progress != (taskstore.Progress{Done: round.state.Done, Total: round.state.Total}) {
 				t.Errorf("got %q, %+v, %v, want %q", r.StatusMessage, r.Progress, err, round.want)
 			}
 		}
@@ -228,32 +230,32 @@ func TestLongWorkflow(t *testing.T) {
 // TestCancel checks that the end of a task cancels its workflow, wherever it ends, and that the end of a run does not.
 func TestCancel(t *testing.T) {
 	for name, c := range map[string]struct {
-		end    func(t *testing.T, s *mcptask.Server, store mcptask.Store, id string)
+		end    func(t *testing.T, s *taskserver.Server, store taskstore.Store, id string)
 		reason string
 	}{
-		"cancelled": {func(t *testing.T, s *mcptask.Server, _ mcptask.Store, id string) {
-			_, _, _ = s.Cancel(t.Context(), builder, id)
+		"cancelled": {func(t *testing.T, s *taskserver.Server, _ taskstore.Store, id string) {
+			_, _, _ = s.Backend().Cancel(t.Context(), builder, id)
 		}, "the task was cancelled"},
-		"stopped": {func(t *testing.T, s *mcptask.Server, _ mcptask.Store, id string) {
-			_ = s.Stop(t.Context(), builder, id)
+		"stopped": {func(t *testing.T, s *taskserver.Server, _ taskstore.Store, id string) {
+			_ = s.Backend().Stop(t.Context(), builder, id)
 		}, "the task was cancelled"},
-		"expired": {func(*testing.T, *mcptask.Server, mcptask.Store, string) {}, "the task has expired"},
-		"closed":  {func(_ *testing.T, s *mcptask.Server, _ mcptask.Store, _ string) { _ = s.Close() }, ""},
-		"ended elsewhere": {func(t *testing.T, _ *mcptask.Server, store mcptask.Store, id string) {
-			changeStored(t, store, id, func(r *mcptask.Record) {
-				r.Phase, r.TerminalAt = mcptask.PhaseDone, time.Now()
-				r.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeError, Error: mcptask.Errorf(mcptask.CodeInternalError, "the worker of the task was lost")}
+		"expired": {func(*testing.T, *taskserver.Server, taskstore.Store, string) {}, "the task has expired"},
+		"closed":  {func(_ *testing.T, s *taskserver.Server, _ taskstore.Store, _ string) { _ = s.Close() }, ""},
+		"ended elsewhere": {func(t *testing.T, _ *taskserver.Server, store taskstore.Store, id string) {
+			changeStored(t, store, id, func(r *taskstore.Record) {
+				r.Phase, r.TerminalAt = taskstore.PhaseDone, time.Now()
+				r.Outcome = &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: mcptask.Errorf(mcptask.CodeInternalError, "the worker of the task was lost")}
 			})
 		}, "the task has ended without this run"},
-		"taken by another server": {func(t *testing.T, _ *mcptask.Server, store mcptask.Store, id string) {
-			changeStored(t, store, id, func(r *mcptask.Record) {
-				r.Claim, r.Attempt = mcptask.Claim{Worker: "other", State: mcptask.ClaimRunning}, 2
+		"taken by another server": {func(t *testing.T, _ *taskserver.Server, store taskstore.Store, id string) {
+			changeStored(t, store, id, func(r *taskstore.Record) {
+				r.Claim, r.Attempt = taskstore.Claim{Worker: "other", State: taskstore.ClaimRunning}, 2
 			})
 		}, ""},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
 			temporal := newFakeTemporal()
-			store := mcptask.NewMemoryStore()
+			store := taskstore.NewMemory()
 			s := newBuildServer(t, store, buildPolicy, runBuild(temporal))
 			task := beginBuild(t, s)
 			f := <-temporal.begun
@@ -275,7 +277,7 @@ func TestCancel(t *testing.T) {
 }
 
 // changeStored changes a record as another server does.
-func changeStored(t *testing.T, store mcptask.Store, id string, change func(*mcptask.Record)) {
+func changeStored(t *testing.T, store taskstore.Store, id string, change func(*taskstore.Record)) {
 	t.Helper()
 	r, err := store.Get(t.Context(), id)
 	if err != nil {
@@ -284,7 +286,7 @@ func changeStored(t *testing.T, store mcptask.Store, id string, change func(*mcp
 	changed := r
 	change(&changed)
 	changed.Version++
-	if _, err := store.Update(t.Context(), r, changed, mcptask.Quota{}); err != nil {
+	if _, err := store.Update(t.Context(), r, changed, taskstore.Quota{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -294,7 +296,7 @@ func TestCloseWhileStarting(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newFakeTemporal()
 		c.starting, c.canStart = make(chan struct{}), make(chan struct{})
-		s := newBuildServer(t, mcptask.NewMemoryStore(), buildPolicy, runBuild(c))
+		s := newBuildServer(t, taskstore.NewMemory(), buildPolicy, runBuild(c))
 		beginBuild(t, s)
 		<-c.starting
 		before := time.Now()
@@ -329,8 +331,8 @@ func TestResultPanics(t *testing.T) {
 		f.show(flowwire.State{Questions: askFor("a")})
 		awaitAsked(t, s, task.ID, "Build/a")
 		f.end(7, nil)
-		awaitBuild(t, s, task.ID, "the reason", func(r mcptask.Record) bool { return strings.Contains(r.StatusMessage, "cannot be read yet") })
-		if r := awaitBuild(t, s, task.ID, "its end", isBuilt); r.Outcome.Kind != mcptask.OutcomeError {
+		awaitBuild(t, s, task.ID, "the reason", func(r taskstore.Record) bool { return strings.Contains(r.StatusMessage, "cannot be read yet") })
+		if r := awaitBuild(t, s, task.ID, "its end", isBuilt); r.Outcome.Kind != taskstore.OutcomeError {
 			t.Error(buildOutcome(r))
 		}
 	})
@@ -370,7 +372,7 @@ func TestFinishedWork(t *testing.T) {
 // TestOtherReplica checks that a task goes on elsewhere: the workflow is joined, and its question asked once.
 func TestOtherReplica(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		c, store := newFakeTemporal(), mcptask.NewMemoryStore()
+		c, store := newFakeTemporal(), taskstore.NewMemory()
 		first := newBuildServer(t, store, buildPolicy, runBuild(c))
 		task := beginBuild(t, first)
 		f := <-c.begun
@@ -431,7 +433,7 @@ func TestReset(t *testing.T) {
 		close(f.ended)
 		synctest.Wait()
 		time.Sleep(time.Minute)
-		if r, err := s.Get(t.Context(), builder, task.ID); err != nil || r.Done() {
+		if r, err := s.Backend().Get(t.Context(), builder, task.ID); err != nil || r.Done() {
 			t.Errorf("%s, %v", buildOutcome(r), err)
 		}
 		f.end(nil, failWorkflow(&sdktemporal.TerminatedError{}))
@@ -484,7 +486,7 @@ func TestDistinctIDs(t *testing.T) {
 func TestRunner(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newFakeTemporal()
-		task := mcptask.NewTask("task-1", "", 1, nil)
+		task := mcptask.NewTask(nil, mcptask.TaskInfo{ID: "task-1", Attempt: 1})
 		go func() { (<-c.begun).end(built{Image: "shop:1"}, nil) }()
 		out, err := mcptask.RunWorkflow[built](t.Context(), NewRunner(c, WorkflowOptions{TaskQueue: "builds"}), task, "Build")
 		if out.Image != "shop:1" || err != nil {
@@ -526,12 +528,12 @@ func TestStuckWorkflow(t *testing.T) {
 		s := newBuildServer(t, nil, buildPolicy, runBuild(c))
 		task := beginBuild(t, s)
 		f := <-c.begun
-		awaitBuild(t, s, task.ID, "the message", func(r mcptask.Record) bool {
+		awaitBuild(t, s, task.ID, "the message", func(r taskstore.Record) bool {
 			return r.StatusMessage == "the workflow Build does not go on: its code panics, or its result is too large for Temporal"
 		})
 		c.setFail(nil)
 		f.show(flowwire.State{Reports: 1, Message: "going on"})
-		awaitBuild(t, s, task.ID, "the progress", func(r mcptask.Record) bool { return r.StatusMessage == "going on" })
+		awaitBuild(t, s, task.ID, "the progress", func(r taskstore.Record) bool { return r.StatusMessage == "going on" })
 		f.end(built{}, nil)
 		awaitBuild(t, s, task.ID, "its end", isBuilt)
 	})

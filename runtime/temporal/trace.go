@@ -6,7 +6,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // withTrace lets the interceptors of the client find the trace of a task, as a Record has it, unless ctx has a span.
@@ -15,6 +15,6 @@ func withTrace(ctx context.Context, recorded string) context.Context {
 	if recorded == "" || trace.SpanContextFromContext(ctx).IsValid() {
 		return ctx
 	}
-	parent, state := mcptask.SplitTrace(recorded)
+	parent, state := taskserver.SplitTrace(recorded)
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": parent, "tracestate": state})
 }

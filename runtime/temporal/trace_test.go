@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/testsuite"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 const (
@@ -53,9 +53,9 @@ func TestRunKeepsSpan(t *testing.T) {
 	_, x := newSuite(t)
 	own := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}})
 	var got trace.SpanContext
-	x.run = func(ctx context.Context, _ string) mcptask.RunEnd {
+	x.run = func(ctx context.Context, _ string) taskserver.RunEnd {
 		got = trace.SpanContextFromContext(ctx)
-		return mcptask.RunOver
+		return taskserver.RunOver
 	}
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()

@@ -12,6 +12,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // What Temporal knows of a task. Workflows outlive the processes that started them, so these names and the types below
@@ -135,9 +136,9 @@ func (x *executor) runTask(ctx context.Context, in runInput) (runEnd, error) {
 	case x.closing.Err() != nil: // no handler begins that would be ended at once
 		end(context.Canceled)
 	}
-	ended := make(chan mcptask.RunEnd, 1)
+	ended := make(chan taskserver.RunEnd, 1)
 	go func() {
-		defer guard.Then(nil, "the run of a task", func() { ended <- mcptask.RunLeft })
+		defer guard.Then(nil, "the run of a task", func() { ended <- taskserver.RunLeft })
 		ended <- x.run(run, in.TaskID)
 	}()
 	beating, stopBeating := context.WithCancel(context.WithoutCancel(ctx))
@@ -151,9 +152,9 @@ func (x *executor) runTask(ctx context.Context, in runInput) (runEnd, error) {
 		select {
 		case result := <-ended:
 			switch result {
-			case mcptask.RunLeft:
+			case taskserver.RunLeft:
 				return "", errLeft
-			case mcptask.RunWaits:
+			case taskserver.RunWaits:
 				return runWaits, nil
 			}
 			return runOver, nil

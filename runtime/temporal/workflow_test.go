@@ -17,6 +17,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // newSuite makes an environment in which the workflow of a task runs.
@@ -113,14 +114,14 @@ func TestCancelledWorkflow(t *testing.T) {
 // TestActivity checks what Temporal is told of a run.
 func TestActivity(t *testing.T) {
 	for name, c := range map[string]struct {
-		run  mcptask.RunFunc
+		run  taskserver.RunFunc
 		want runEnd
 		fail bool
 	}{
-		"over":  {func(context.Context, string) mcptask.RunEnd { return mcptask.RunOver }, runOver, false},
-		"waits": {func(context.Context, string) mcptask.RunEnd { return mcptask.RunWaits }, runWaits, false},
-		"left":  {func(context.Context, string) mcptask.RunEnd { return mcptask.RunLeft }, "", true},
-		"panic": {func(context.Context, string) mcptask.RunEnd { panic("boom") }, "", true},
+		"over":  {func(context.Context, string) taskserver.RunEnd { return taskserver.RunOver }, runOver, false},
+		"waits": {func(context.Context, string) taskserver.RunEnd { return taskserver.RunWaits }, runWaits, false},
+		"left":  {func(context.Context, string) taskserver.RunEnd { return taskserver.RunLeft }, "", true},
+		"panic": {func(context.Context, string) taskserver.RunEnd { panic("boom") }, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, x := newSuite(t)
@@ -153,9 +154,9 @@ func TestActivity(t *testing.T) {
 func TestActivityWhileClosing(t *testing.T) {
 	_, x := newSuite(t)
 	var early error
-	x.run = func(ctx context.Context, _ string) mcptask.RunEnd {
+	x.run = func(ctx context.Context, _ string) taskserver.RunEnd {
 		early = ctx.Err()
-		return mcptask.RunLeft
+		return taskserver.RunLeft
 	}
 	x.close()
 	var suite testsuite.WorkflowTestSuite
@@ -182,11 +183,11 @@ func TestActivityCauses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, x := newSuite(t)
 			var got error
-			x.run = func(ctx context.Context, _ string) mcptask.RunEnd {
+			x.run = func(ctx context.Context, _ string) taskserver.RunEnd {
 				c.end(x)
 				<-ctx.Done()
 				got = context.Cause(ctx)
-				return mcptask.RunOver
+				return taskserver.RunOver
 			}
 			runActivity(t, x.runTask, c.in)
 			if !errors.Is(got, c.want) {
@@ -242,13 +243,13 @@ func TestHeartbeats(t *testing.T) {
 				return answer
 			}}
 			var got error
-			x.run = func(ctx context.Context, _ string) mcptask.RunEnd {
+			x.run = func(ctx context.Context, _ string) taskserver.RunEnd {
 				select {
 				case <-ctx.Done():
 				case <-given:
 				}
 				got = context.Cause(ctx)
-				return mcptask.RunOver
+				return taskserver.RunOver
 			}
 			runActivity(t, func(ctx context.Context, in runInput) (runEnd, error) {
 				ctx, end := context.WithCancelCause(ctx)
@@ -287,11 +288,11 @@ func TestHeartbeatHangs(t *testing.T) {
 					<-half.Done()
 					return half.Err()
 				}}
-				x.run = func(ctx context.Context, _ string) mcptask.RunEnd {
+				x.run = func(ctx context.Context, _ string) taskserver.RunEnd {
 					<-hangs
 					<-hangs
 					end(x, ctx)
-					return mcptask.RunOver
+					return taskserver.RunOver
 				}
 				runActivity(t, x.runTask, runInput{TaskID: "a task"})
 				third := heartbeat / 3

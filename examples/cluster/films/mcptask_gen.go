@@ -15,10 +15,10 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// StudioTools binds impl to the tools of Studio, for [mcptask.NewServer].
+// StudioTools binds impl to the tools of Studio, for taskserver.New.
 func StudioTools(impl Studio) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Studio"} // which NewServer refuses
+		return mcptask.Tools{Service: "Studio"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service:      "Studio",

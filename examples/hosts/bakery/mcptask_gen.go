@@ -15,10 +15,10 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// BakeryTools binds impl to the tools of Bakery, for [mcptask.NewServer].
+// BakeryTools binds impl to the tools of Bakery, for taskserver.New.
 func BakeryTools(impl Bakery) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Bakery"} // which NewServer refuses
+		return mcptask.Tools{Service: "Bakery"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service:      "Bakery",

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/postgres"
 	"github.com/mcptaskgen/mcptaskgen/runtime/sqlite"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 // Store is an open store.
 type Store struct {
 	// Store goes into Options.Store. It is nil for memory: then the server makes its own.
-	mcptask.Store
+	taskstore.Store
 }
 
 // Close closes the store. It does nothing for memory, which the server closes.

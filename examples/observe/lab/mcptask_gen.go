@@ -15,10 +15,10 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// LabTools binds impl to the tools of Lab, for [mcptask.NewServer].
+// LabTools binds impl to the tools of Lab, for taskserver.New.
 func LabTools(impl Lab) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Lab"} // which NewServer refuses
+		return mcptask.Tools{Service: "Lab"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service:      "Lab",

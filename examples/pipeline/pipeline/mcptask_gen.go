@@ -15,10 +15,10 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// CITools binds impl to the tools of CI, for [mcptask.NewServer].
+// CITools binds impl to the tools of CI, for taskserver.New.
 func CITools(impl CI) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "CI"} // which NewServer refuses
+		return mcptask.Tools{Service: "CI"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service:      "CI",

@@ -29,6 +29,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/examples/published/generated/sequentialthinking"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 func main() {
@@ -62,7 +63,7 @@ func serve() error {
 			sequentialthinking.SequentialThinkingServer
 		}{}),
 	} {
-		tasks, err := mcptask.NewServer(mcptask.Options{}, tools)
+		tasks, err := taskserver.New(taskserver.Options{}, tools)
 		if err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func File(pkg *model.Package, protocol Protocol) ([]byte, error) {
 			if service.RunsTasks() {
 				tasks, capabilities = true, jen.Id("taskCapabilities").Call()
 			}
-			doc := " of " + service.Name + ", for [" + w.imports[runtimePath] + ".NewServer]."
+			doc := " of " + service.Name + ", for taskserver.New."
 			w.writeToolsFunc(service, doc, service.Name, capabilities)
 			w.writeWorkflows(service)
 		}

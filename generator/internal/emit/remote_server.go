@@ -25,7 +25,7 @@ func (w *writer) writeRemoteServer(service *model.Service) {
 	if tasks {
 		capabilities = w.capabilities()
 	}
-	doc := ", for [" + w.imports[runtimePath] + ".NewServer]. The server lists the tools as they are in the list."
+	doc := ", for taskserver.New. The server lists the tools as they are in the list."
 	w.writeToolsFunc(service, doc, id, capabilities)
 }
 

@@ -35,7 +35,7 @@ func (w *writer) writeToolsFunc(service *model.Service, doc, implements string, 
 	addDoc(w.file.Group, id+" binds "+impl+" to the tools"+doc)
 	w.file.Func().Id(id).Params(jen.Id(impl).Id(implements)).Add(runtimeName("Tools")).Block(
 		// The methods of a nil implementation have no values.
-		jen.If(jen.Id(impl).Op("==").Nil()).Block(jen.Return(literal(runtimeName("Tools"), name)).Comment("which NewServer refuses")),
+		jen.If(jen.Id(impl).Op("==").Nil()).Block(jen.Return(literal(runtimeName("Tools"), name)).Comment("which taskserver.New refuses")),
 		jen.Return(literal(runtimeName("Tools"), members...)),
 	)
 }

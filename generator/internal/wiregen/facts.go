@@ -9,7 +9,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// facts are the constants that package mcptask shares among all released revisions. If two
+// facts are the constants that packages mcptask and spec share among all released revisions. If two
 // revisions describe the same constant, the newer description wins. What only one revision has is
 // in the package of that revision.
 type facts struct {
@@ -54,42 +54,57 @@ func merge[T any](all, values []T, err error, identify func(T) (name string, fix
 	return all, err
 }
 
-// renderFacts renders the constants of package mcptask.
+// isJSONRPC reports whether an error code is of JSON-RPC itself.
+func isJSONRPC(code int) bool { return code >= -32700 && code <= -32600 }
+
+// renderFacts renders the constants of package mcptask: what a handler or a caller may need.
 func renderFacts(all facts, surfaces []*schema.Surface) ([]byte, error) {
 	var f file
 	f.writeStatus(all.statuses)
 
-	var codes, revisions, others, names, capabilities []constant
+	var codes, revisions, others []constant
 	for _, code := range all.codes {
-		codes = append(codes, constant{"Code" + code.Name, code.Doc, strconv.Itoa(code.Code)})
+		if isJSONRPC(code.Code) {
+			codes = append(codes, constant{"Code" + code.Name, code.Doc, strconv.Itoa(code.Code)})
+		}
 	}
 	var byRevision []string
 	for _, s := range surfaces {
 		id := goName(s.Revision)
-		byRevision = append(byRevision, fmt.Sprintf("Revision%[1]s: Declared%[1]s,\n", id))
+		byRevision = append(byRevision, fmt.Sprintf("Revision%s: `%s`,\n", id, s.ServerCapabilities))
 		if isReleased(s) {
 			revisions = append(revisions, constant{"Revision" + id, "is MCP revision " + s.Revision + ".", strconv.Quote(s.Revision)})
 		} else {
 			others = append(others, constant{"Revision" + id, "is off unless you name it. " + s.About, strconv.Quote(s.Revision)})
 		}
-		capabilities = append(capabilities, constant{"Declared" + id,
-			"is the capability object that a server with tasks adds in " + s.Revision + ".", "`" + string(s.ServerCapabilities) + "`"})
 	}
 	slices.Sort(byRevision)
+	f.constants("JSON-RPC error codes.", "", codes)
+	f.constants("Revisions of MCP, as sent on the wire.", "", revisions)
+	f.constants("Revisions that were not released. Their names belong to this project and are never sent.", "", others)
+	f.comment("Declared returns the capabilities that a server with tasks adds, as JSON objects, by revision.")
+	fmt.Fprintf(&f, "func Declared() map[string]string {\nreturn map[string]string{\n%s}\n}\n", strings.Join(byRevision, ""))
+	return f.render("", "mcptask")
+}
+
+// renderSpec renders the constants of package spec: what only the packages of the runtime need.
+func renderSpec(all facts) ([]byte, error) {
+	var f file
+	var codes, names []constant
+	for _, code := range all.codes {
+		if !isJSONRPC(code.Code) {
+			codes = append(codes, constant{"Code" + code.Name, code.Doc, strconv.Itoa(code.Code)})
+		}
+	}
 	for _, extension := range all.extensions {
 		names = append(names, constant{"Extension" + extension.Name, extension.Doc, strconv.Quote(extension.Key)})
 	}
 	for _, key := range all.metaKeys {
 		names = append(names, constant{"Meta" + key.Name, key.Doc, strconv.Quote(key.Key)})
 	}
-	f.constants("JSON-RPC error codes.", "", codes)
-	f.constants("Revisions of MCP, as sent on the wire.", "", revisions)
-	f.constants("Revisions that were not released. Their names belong to this project and are never sent.", "", others)
+	f.constants("Error codes of MCP.", "", codes)
 	f.constants("Keys of the protocol in capabilities (Extension) and in _meta (Meta).", "", names)
-	f.constants("Capabilities of a server with tasks, as JSON objects.", "", capabilities)
-	f.comment("Declared returns the capabilities that a server with tasks adds, by revision.")
-	fmt.Fprintf(&f, "func Declared() map[string]string {\nreturn map[string]string{\n%s}\n}\n", strings.Join(byRevision, ""))
-	return f.render("", "mcptask")
+	return f.render("", "spec")
 }
 
 // writeStatus writes the type Status with its constants and its method.

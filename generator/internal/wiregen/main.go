@@ -60,6 +60,9 @@ func renderFiles(surfaces []*schema.Surface) (output.Files, error) {
 	if files["wire_gen.go"], err = renderFacts(all, surfaces); err != nil {
 		return nil, err
 	}
+	if files["internal/spec/wire_gen.go"], err = renderSpec(all); err != nil {
+		return nil, err
+	}
 	for _, surface := range surfaces {
 		wire, err := renderWire(surface, all)
 		if err != nil {

@@ -50,8 +50,8 @@ func (f *file) render(doc, name string) ([]byte, error) {
 	return format.Source([]byte(top.String() + f.String()))
 }
 
-// renderWire renders the wire types of one revision, and its constants that package mcptask does
-// not have.
+// renderWire renders the wire types of one revision, and its constants that packages mcptask
+// and spec do not have.
 func renderWire(surface *schema.Surface, all facts) ([]byte, error) {
 	b, err := buildTypes(surface)
 	if err != nil {
@@ -84,7 +84,7 @@ func (f *file) writeMethods(surface *schema.Surface) {
 	f.constants("Notifications about tasks.", "", notifications)
 }
 
-// writeOwn writes the statuses and _meta keys that package mcptask does not have.
+// writeOwn writes the statuses and _meta keys that packages mcptask and spec do not have.
 func (f *file) writeOwn(surface *schema.Surface, all facts) {
 	var statuses, keys []constant
 	for _, s := range surface.Statuses {

@@ -9,13 +9,14 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // HTTP serves services until the test ends and returns the URL. Close clients before that.
 func HTTP(t *testing.T, services ...mcptask.Tools) string {
 	t.Helper()
-	tasks, err := mcptask.NewServer(mcptask.Options{}, services...)
+	tasks, err := taskserver.New(taskserver.Options{}, services...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,10 +14,10 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// greeterTools binds impl to the tools of greeter, for [mcptask.NewServer].
+// greeterTools binds impl to the tools of greeter, for taskserver.New.
 func greeterTools(impl greeter) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "greeter"} // which NewServer refuses
+		return mcptask.Tools{Service: "greeter"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service: "greeter",

@@ -95,11 +95,11 @@ type IssuesServer interface {
 	Whoami(ctx context.Context) (*mcptask.Result, error)
 }
 
-// IssuesTools binds impl to the tools, for [mcptask.NewServer]. The server lists the tools as
-// they are in the list.
+// IssuesTools binds impl to the tools, for taskserver.New. The server lists the tools as they
+// are in the list.
 func IssuesTools(impl IssuesServer) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Issues"} // which NewServer refuses
+		return mcptask.Tools{Service: "Issues"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service: "Issues",

@@ -80,11 +80,11 @@ type NotesServer interface {
 	SearchMemory(ctx context.Context, in SearchMemoryInput) (SearchMemoryOutput, error)
 }
 
-// NotesTools binds impl to the tools, for [mcptask.NewServer]. The server lists the tools as
-// they are in the list.
+// NotesTools binds impl to the tools, for taskserver.New. The server lists the tools as they are
+// in the list.
 func NotesTools(impl NotesServer) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Notes"} // which NewServer refuses
+		return mcptask.Tools{Service: "Notes"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service: "Notes",

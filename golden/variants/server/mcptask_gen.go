@@ -14,10 +14,10 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// JobsTools binds impl to the tools of Jobs, for [mcptask.NewServer].
+// JobsTools binds impl to the tools of Jobs, for taskserver.New.
 func JobsTools(impl Jobs) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Jobs"} // which NewServer refuses
+		return mcptask.Tools{Service: "Jobs"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service:      "Jobs",

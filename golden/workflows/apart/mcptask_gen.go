@@ -14,10 +14,10 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// NightlyTools binds impl to the tools of Nightly, for [mcptask.NewServer].
+// NightlyTools binds impl to the tools of Nightly, for taskserver.New.
 func NightlyTools(impl Nightly) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Nightly"} // which NewServer refuses
+		return mcptask.Tools{Service: "Nightly"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service:      "Nightly",

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // TestCheckFindsLostWrites checks that the promises hold on a store of one process, and that the checker finds what is
@@ -20,7 +20,7 @@ func TestCheckFindsLostWrites(t *testing.T) {
 	t.Parallel()
 	t.Run("no write lost", func(t *testing.T) {
 		t.Parallel()
-		store := mcptask.NewMemoryStore()
+		store := taskstore.NewMemory()
 		defer closeStore(t, store)
 		s := serveHere(t, store)
 		s.crowd.hurry = true
@@ -36,7 +36,7 @@ func TestCheckFindsLostWrites(t *testing.T) {
 // findLostWrites lets clients work on a store that loses writes until the checker finds a fault.
 func findLostWrites(t *testing.T, every int) {
 	t.Helper()
-	store := newLossyStore(mcptask.NewMemoryStore(), every)
+	store := newLossyStore(taskstore.NewMemory(), every)
 	defer closeStore(t, store)
 	s := serveHere(t, store)
 	s.crowd.hurry = true
@@ -59,7 +59,7 @@ func findLostWrites(t *testing.T, every int) {
 	}
 }
 
-func closeStore(t *testing.T, store mcptask.Store) {
+func closeStore(t *testing.T, store taskstore.Store) {
 	t.Helper()
 	if err := store.Close(); err != nil {
 		t.Error(err)
@@ -89,7 +89,7 @@ func newSite(t *testing.T, urls []string, sticky bool, people int) *site {
 func (s *site) random() *rand.Rand { return rand.New(rand.NewPCG(s.crowd.seed, 1<<32)) }
 
 // serveHere serves in this process.
-func serveHere(t *testing.T, store mcptask.Store) *site {
+func serveHere(t *testing.T, store taskstore.Store) *site {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
 	s := newSite(t, []string{"http://" + server.Listener.Addr().String()}, true, 16)

@@ -5,12 +5,12 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // lossyStore is a store that acknowledges some writes and loses them.
 type lossyStore struct {
-	mcptask.Store
+	taskstore.Store
 	every int
 
 	mu     sync.Mutex
@@ -21,7 +21,7 @@ type lossyStore struct {
 }
 
 // newLossyStore returns a store that loses one of so many writes.
-func newLossyStore(s mcptask.Store, every int) *lossyStore {
+func newLossyStore(s taskstore.Store, every int) *lossyStore {
 	return &lossyStore{Store: s, every: every, next: rand.IntN(every)} //nolint:gosec // any number will do
 }
 
@@ -45,8 +45,8 @@ func (s *lossyStore) count() (writes, lost int) {
 	return s.writes, s.lost
 }
 
-// Create implements mcptask.Store.
-func (s *lossyStore) Create(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+// Create implements taskstore.Store.
+func (s *lossyStore) Create(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 	if s.loses() {
 		r.Version = 1
 		return r, nil
@@ -54,8 +54,8 @@ func (s *lossyStore) Create(ctx context.Context, r mcptask.Record, quota mcptask
 	return s.Store.Create(ctx, r, quota)
 }
 
-// Update implements mcptask.Store.
-func (s *lossyStore) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+// Update implements taskstore.Store.
+func (s *lossyStore) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 	if s.loses() {
 		to.Version = from.Version + 1
 		return to, nil

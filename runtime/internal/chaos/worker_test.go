@@ -21,6 +21,8 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 const (
@@ -133,17 +135,17 @@ func (n notes) watchClock(ctx context.Context) {
 }
 
 // newServer makes a server of the tools whose runs are written down. A bearer token is the principal.
-func newServer(n notes, store mcptask.Store, sessionKey string) (*mcptask.Server, http.Handler, error) {
-	none := mcptask.Totals{Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Sessions: -1}
-	options := mcptask.Options{
+func newServer(n notes, store taskstore.Store, sessionKey string) (*taskserver.Server, http.Handler, error) {
+	none := taskserver.Totals{Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Sessions: -1}
+	options := taskserver.Options{
 		Store: store, Concurrency: 256, Drain: lease,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
-		Limits: mcptask.Limits{Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Polls: -1, Lists: -1, Sessions: -1, Server: none, Anonymous: none},
+		Limits: taskserver.Limits{Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Polls: -1, Lists: -1, Sessions: -1, Server: none, Anonymous: none},
 	}
 	if sessionKey != "" {
 		options.SessionKey = []byte(sessionKey)
 	}
-	tasks, err := mcptask.NewServer(options, n.tools())
+	tasks, err := taskserver.New(options, n.tools())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -271,7 +273,7 @@ func (r *run) ask(ctx context.Context, task *mcptask.Task, in workInput) error {
 }
 
 // openStore opens a store by its name.
-func openStore(ctx context.Context, name string) (mcptask.Store, error) {
+func openStore(ctx context.Context, name string) (taskstore.Store, error) {
 	kind, place, _ := strings.Cut(name, ":")
 	open := stores[kind]
 	if open == nil {

@@ -7,7 +7,7 @@ import (
 	"context"
 	"errors"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Backend is a database as a [Committer] uses it.
@@ -25,8 +25,8 @@ type Backend interface {
 	// returns ErrStale. It may do so for other reasons too, and return any other error if something in
 	// the plan exists already.
 	Apply(ctx context.Context, last Mark, names []Name, plan *Plan) (after Mark, err error)
-	// Get returns a record as [mcptask.Store] describes.
-	Get(ctx context.Context, id string) (mcptask.Record, error)
+	// Get returns a record as [taskstore.Store] describes.
+	Get(ctx context.Context, id string) (taskstore.Record, error)
 }
 
 // ErrStale is the error of an Apply that must read.
@@ -60,14 +60,14 @@ const (
 
 // State is what a transaction has read. What is not there has no entry.
 type State struct {
-	Accounts map[string]mcptask.Usage
+	Accounts map[string]taskstore.Usage
 	Rows     map[string]*Row // by ID
 	Names    map[Name]string // the IDs
 }
 
 // NewState returns an empty State.
 func NewState() *State {
-	return &State{Accounts: map[string]mcptask.Usage{}, Rows: map[string]*Row{}, Names: map[Name]string{}}
+	return &State{Accounts: map[string]taskstore.Usage{}, Rows: map[string]*Row{}, Names: map[Name]string{}}
 }
 
 // Row is what a decision needs to know of a stored record.
@@ -88,8 +88,8 @@ type Row struct {
 }
 
 // usage returns what the stored record adds to its accounts.
-func (r *Row) usage() mcptask.Usage {
-	u := mcptask.Usage{Stored: 1, Bytes: r.Bytes}
+func (r *Row) usage() taskstore.Usage {
+	u := taskstore.Usage{Stored: 1, Bytes: r.Bytes}
 	if !r.Done {
 		u.Unfinished = 1
 	}
@@ -103,7 +103,7 @@ type Plan struct {
 	// Accounts are the new values of usages, sorted by key. One that is zero is to be deleted.
 	Accounts []AccountUsage
 	// Changes are for the feed.
-	Changes []mcptask.Change
+	Changes []taskstore.Change
 
 	isPartial bool // whether an op writes nothing
 }
@@ -111,7 +111,7 @@ type Plan struct {
 // AccountUsage is the usage of one account.
 type AccountUsage struct {
 	Key   string
-	Usage mcptask.Usage
+	Usage taskstore.Usage
 }
 
 // Write is the write of one record.
@@ -119,7 +119,7 @@ type Write struct {
 	Kind WriteKind
 	// Record is the record to store, with its new version. To remove one, only its ID, Principal
 	// and what the caller gave are set.
-	Record *mcptask.Record
+	Record *taskstore.Record
 	// Row is the record's row after this write. All writes of one record share it.
 	Row *Row
 	// Parts says what an Update changes besides the row.

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"sync"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // CacheBytes is the bound of a store's Cache, in bytes.
@@ -31,7 +31,7 @@ type cached struct {
 	asked     int64
 	created   int64 // see Micros
 	arguments json.RawMessage
-	inputs    []mcptask.Input // not shared with any record
+	inputs    []taskstore.Input // not shared with any record
 	size      int64
 }
 
@@ -120,7 +120,7 @@ func (c *Cache) Note(writes []Write) {
 }
 
 // keep replaces the entry of a whole record, or removes it if the task has ended. The lock is held.
-func (c *Cache) keep(seq, asked int64, r *mcptask.Record) {
+func (c *Cache) keep(seq, asked int64, r *taskstore.Record) {
 	if e, ok := c.entries[r.ID]; ok {
 		if known := e.Value.(*cached); known.seq == seq && known.asked > asked {
 			return // an older record, read before the newer one was written

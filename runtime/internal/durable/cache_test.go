@@ -7,6 +7,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // TestCacheNeedsCurrentParts checks that the cache fills a record only with parts that are those
@@ -14,9 +15,9 @@ import (
 func TestCacheNeedsCurrentParts(t *testing.T) {
 	c := NewCache(1 << 20)
 	r := record("a")
-	r.Arguments, r.Inputs = json.RawMessage("{}"), []mcptask.Input{{Key: "k"}}
+	r.Arguments, r.Inputs = json.RawMessage("{}"), []taskstore.Input{{Request: mcptask.Request{Key: "k"}}}
 	c.keep(1, 3, &r)
-	fill := func(seq, asked int64, created time.Time) (mcptask.Record, bool) {
+	fill := func(seq, asked int64, created time.Time) (taskstore.Record, bool) {
 		found := Found{Seq: seq, Asked: asked, Record: record("a")}
 		found.Record.CreatedAt = created
 		ok := c.fill(&found)
@@ -66,7 +67,7 @@ func TestCacheDropsEndedTasks(t *testing.T) {
 			t.Fatalf("task %d: %d tasks", i, tasks)
 		}
 		ended := r
-		ended.Phase, ended.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeResult}
+		ended.Phase, ended.Outcome = taskstore.PhaseDone, &taskstore.Outcome{Kind: taskstore.OutcomeResult}
 		if i%2 == 0 { // this process
 			c.Note([]Write{{Kind: Update, Record: &ended, Row: &Row{Seq: i, Done: true}, Parts: Parts{Outcome: true}}})
 		}

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // The parts of a record that no query looks at are stored as bytes: lengths and contents one after
@@ -28,14 +29,14 @@ func (e newerError) Error() string {
 
 // EncodeTerms encodes what is fixed at a record's creation, is short and has no column: Revision,
 // ExternalID, CanAsk, Poll and Trace. Arguments, which may be long, are stored as they are.
-func EncodeTerms(r *mcptask.Record) []byte {
+func EncodeTerms(r *taskstore.Record) []byte {
 	return encode(64+len(r.Revision)+len(r.ExternalID)+len(r.Trace)+32*len(r.CanAsk), r, (*coder).terms)
 }
 
 // DecodeTerms sets in a record what EncodeTerms has encoded. It sets nothing if it returns an error.
-func DecodeTerms(b []byte, r *mcptask.Record) error { return decode(b, r, (*coder).terms) }
+func DecodeTerms(b []byte, r *taskstore.Record) error { return decode(b, r, (*coder).terms) }
 
-func (c *coder) terms(r *mcptask.Record) {
+func (c *coder) terms(r *taskstore.Record) {
 	c.string(&r.Revision)
 	c.string(&r.ExternalID)
 	codeList(c, &r.CanAsk, c.string)
@@ -47,38 +48,38 @@ func (c *coder) terms(r *mcptask.Record) {
 
 // EncodeMark encodes the Nonce of a record, and what its Claim has besides the worker. It returns no bytes if the record
 // has none of it, as those of the first versions of the schema.
-func EncodeMark(r *mcptask.Record) []byte {
-	if r.Nonce == "" && (r.Claim == mcptask.Claim{Worker: r.Claim.Worker}) {
+func EncodeMark(r *taskstore.Record) []byte {
+	if r.Nonce == "" && (r.Claim == taskstore.Claim{Worker: r.Claim.Worker}) {
 		return []byte{}
 	}
 	return encode(8+len(r.Nonce)+len(r.Claim.State)+len(r.Claim.Nonce), r, (*coder).mark)
 }
 
 // DecodeMark sets in a record what EncodeMark has encoded.
-func DecodeMark(b []byte, r *mcptask.Record) error {
+func DecodeMark(b []byte, r *taskstore.Record) error {
 	if len(b) == 0 {
 		return nil
 	}
 	return decode(b, r, (*coder).mark)
 }
 
-func (c *coder) mark(r *mcptask.Record) {
+func (c *coder) mark(r *taskstore.Record) {
 	c.string(&r.Nonce)
 	c.string((*string)(&r.Claim.State))
 	c.string(&r.Claim.Nonce)
 }
 
 // EncodeInputs encodes the questions of a record.
-func EncodeInputs(inputs []mcptask.Input) []byte { return encode(64, &inputs, (*coder).inputs) }
+func EncodeInputs(inputs []taskstore.Input) []byte { return encode(64, &inputs, (*coder).inputs) }
 
 // DecodeInputs returns the questions that EncodeInputs has encoded. They share the bytes.
-func DecodeInputs(b []byte) (inputs []mcptask.Input, err error) {
+func DecodeInputs(b []byte) (inputs []taskstore.Input, err error) {
 	err = decode(b, &inputs, (*coder).inputs)
 	return inputs, err
 }
 
-func (c *coder) inputs(inputs *[]mcptask.Input) {
-	codeList(c, inputs, func(in *mcptask.Input) {
+func (c *coder) inputs(inputs *[]taskstore.Input) {
+	codeList(c, inputs, func(in *taskstore.Input) {
 		c.string(&in.Key)
 		c.string(&in.Method)
 		c.bytes((*[]byte)(&in.Params))
@@ -110,7 +111,7 @@ func SplitBody(body []byte) (short, long []byte) {
 }
 
 // EncodeOutcome encodes the result and the error of an outcome. It returns nil if there is none.
-func EncodeOutcome(o *mcptask.Outcome) []byte {
+func EncodeOutcome(o *taskstore.Outcome) []byte {
 	if o == nil {
 		return nil
 	}
@@ -118,24 +119,24 @@ func EncodeOutcome(o *mcptask.Outcome) []byte {
 }
 
 // DecodeOutcome sets the result and the error of an outcome. The outcome shares the bytes.
-func DecodeOutcome(b []byte, o *mcptask.Outcome) error { return decode(b, o, (*coder).outcome) }
+func DecodeOutcome(b []byte, o *taskstore.Outcome) error { return decode(b, o, (*coder).outcome) }
 
-func (c *coder) outcome(o *mcptask.Outcome) {
+func (c *coder) outcome(o *taskstore.Outcome) {
 	c.bytes((*[]byte)(&o.Result))
 	c.error(&o.Error)
 }
 
 // EncodeChanges encodes news for other processes.
-func EncodeChanges(changes []mcptask.Change) []byte { return encode(64, &changes, (*coder).changes) }
+func EncodeChanges(changes []taskstore.Change) []byte { return encode(64, &changes, (*coder).changes) }
 
 // DecodeChanges returns the news that EncodeChanges has encoded.
-func DecodeChanges(b []byte) (changes []mcptask.Change, err error) {
+func DecodeChanges(b []byte) (changes []taskstore.Change, err error) {
 	err = decode(b, &changes, (*coder).changes)
 	return changes, err
 }
 
-func (c *coder) changes(changes *[]mcptask.Change) {
-	codeList(c, changes, func(change *mcptask.Change) {
+func (c *coder) changes(changes *[]taskstore.Change) {
+	codeList(c, changes, func(change *taskstore.Change) {
 		c.flags(&change.Free, &change.Missed)
 		c.string(&change.ID)
 		c.int(&change.Version)

@@ -5,30 +5,32 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // oddRecord has bytes that JSON or UTF-8 would change, and nils beside empty values.
-func oddRecord() mcptask.Record {
-	return mcptask.Record{
-		Nonce: "\xfe", Claim: mcptask.Claim{State: mcptask.ClaimRunning, Nonce: "\x00"}, Revision: "\x002026", ExternalID: "\xc3\x28",
+func oddRecord() taskstore.Record {
+	return taskstore.Record{
+		Nonce: "\xfe", Claim: taskstore.Claim{State: taskstore.ClaimRunning, Nonce: "\x00"}, Revision: "\x002026", ExternalID: "\xc3\x28",
 		CanAsk: []string{"", "elicitation/create", "\xff"}, Poll: 1<<63 - 1, Trace: "a\nb",
-		Inputs: []mcptask.Input{
+		Inputs: []taskstore.Input{
 			{},
 			{Fetched: true},
 			{Parked: true},
 			{Fetched: true, Parked: true, Nonce: "n\x00"},
-			{Key: "k\x00", Method: "m", Params: json.RawMessage{}, Schema: json.RawMessage(" "), State: mcptask.InputAnswered, Response: json.RawMessage("null")},
-			{Key: "e", Error: &mcptask.Error{}},
-			{Key: "f", Error: &mcptask.Error{Code: -32603, Message: "\xff", Data: json.RawMessage("[ ]")}},
+			{Request: mcptask.Request{Key: "k\x00", Method: "m", Params: json.RawMessage{}, Schema: json.RawMessage(" ")}, State: taskstore.InputAnswered, Response: json.RawMessage("null")},
+			{Request: mcptask.Request{Key: "e"}, Error: &mcptask.Error{}},
+			{Request: mcptask.Request{Key: "f"}, Error: &mcptask.Error{Code: -32603, Message: "\xff", Data: json.RawMessage("[ ]")}},
 		},
 	}
 }
 
 // TestCodecKeepsBytes checks that what is encoded comes back byte for byte, with nil as nil.
 func TestCodecKeepsBytes(t *testing.T) {
-	for _, want := range []mcptask.Record{{}, oddRecord()} {
-		var got mcptask.Record
+	for _, want := range []taskstore.Record{{}, oddRecord()} {
+		var got taskstore.Record
 		if err := DecodeTerms(EncodeTerms(&want), &got); err != nil {
 			t.Fatal(err)
 		}
@@ -43,15 +45,15 @@ func TestCodecKeepsBytes(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	for _, want := range []mcptask.Outcome{
+	for _, want := range []taskstore.Outcome{
 		{}, {Result: json.RawMessage{}}, {Result: json.RawMessage("{ }\xff")}, {Error: &mcptask.Error{Code: 1, Message: "m"}},
 	} {
-		var got mcptask.Outcome
+		var got taskstore.Outcome
 		if err := DecodeOutcome(EncodeOutcome(&want), &got); err != nil || !cmp.Equal(want, got) {
 			t.Errorf("%v: %s", err, cmp.Diff(want, got))
 		}
 	}
-	changes := []mcptask.Change{{Free: true}, {Missed: true}, {ID: "\xff", Version: 1 << 40, Phase: mcptask.PhaseDone}, {ID: "gone"}}
+	changes := []taskstore.Change{{Free: true}, {Missed: true}, {ID: "\xff", Version: 1 << 40, Phase: taskstore.PhaseDone}, {ID: "gone"}}
 	if got, err := DecodeChanges(EncodeChanges(changes)); err != nil || !cmp.Equal(changes, got) {
 		t.Errorf("%v: %s", err, cmp.Diff(changes, got))
 	}
@@ -64,17 +66,17 @@ func FuzzDecode(f *testing.F) {
 	f.Add(EncodeTerms(&r))
 	f.Add(EncodeMark(&r))
 	f.Add(EncodeInputs(r.Inputs))
-	f.Add(EncodeOutcome(&mcptask.Outcome{Result: json.RawMessage("{}"), Error: r.Inputs[4].Error}))
-	f.Add(EncodeChanges([]mcptask.Change{{ID: "x", Version: 2, Phase: mcptask.PhaseDone}, {Free: true}}))
+	f.Add(EncodeOutcome(&taskstore.Outcome{Result: json.RawMessage("{}"), Error: r.Inputs[4].Error}))
+	f.Add(EncodeChanges([]taskstore.Change{{ID: "x", Version: 2, Phase: taskstore.PhaseDone}, {Free: true}}))
 	f.Add([]byte{codecVersion, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var call, again mcptask.Record
+		var call, again taskstore.Record
 		if DecodeTerms(b, &call) == nil {
 			if err := DecodeTerms(EncodeTerms(&call), &again); err != nil || !cmp.Equal(call, again) {
 				t.Errorf("%v: %s", err, cmp.Diff(call, again))
 			}
 		}
-		var mark, repeated mcptask.Record
+		var mark, repeated taskstore.Record
 		if DecodeMark(b, &mark) == nil {
 			if err := DecodeMark(EncodeMark(&mark), &repeated); err != nil || !cmp.Equal(mark, repeated) {
 				t.Errorf("%v: %s", err, cmp.Diff(mark, repeated))
@@ -85,7 +87,7 @@ func FuzzDecode(f *testing.F) {
 				t.Errorf("%v: %s", err, cmp.Diff(inputs, again))
 			}
 		}
-		var outcome, second mcptask.Outcome
+		var outcome, second taskstore.Outcome
 		if DecodeOutcome(b, &outcome) == nil {
 			if err := DecodeOutcome(EncodeOutcome(&outcome), &second); err != nil || !cmp.Equal(outcome, second) {
 				t.Errorf("%v: %s", err, cmp.Diff(outcome, second))
@@ -106,11 +108,11 @@ func TestDecodeOldInputs(t *testing.T) {
 		old = append(old, "\x03key\x06method\x07params\x00\x0boutstanding\x00\x00"...)
 		old = append(old, fetched)
 	}
-	want := mcptask.Input{Key: "key", Method: "method", Params: []byte("params"), State: mcptask.InputOutstanding}
+	want := taskstore.Input{Request: mcptask.Request{Key: "key", Method: "method", Params: []byte("params")}, State: taskstore.InputOutstanding}
 	fetched := want
 	fetched.Fetched = true
 	got, err := DecodeInputs(old)
-	if diff := cmp.Diff([]mcptask.Input{want, fetched}, got); err != nil || diff != "" {
+	if diff := cmp.Diff([]taskstore.Input{want, fetched}, got); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Columns are the values of a task's row that are stored in another form than the record has them.
@@ -18,7 +18,7 @@ type Columns struct {
 
 // Decode sets in a record what the columns have. The record shares the bytes. If Decode returns an
 // ErrUnreadable, it has set the times at least.
-func (c *Columns) Decode(r *mcptask.Record) error {
+func (c *Columns) Decode(r *taskstore.Record) error {
 	r.CreatedAt, r.UpdatedAt, r.TerminalAt, r.ExpiresAt = Time(c.Created), Time(c.Updated), Time(c.Terminal), Time(c.Expires)
 	for _, t := range []time.Time{r.CreatedAt, r.UpdatedAt, r.TerminalAt, r.ExpiresAt} {
 		if t.Year() < 0 || t.Year() > 9999 { // such a time has no form in JSON, so that a list with it would fail
@@ -56,5 +56,5 @@ func (c *Columns) Decode(r *mcptask.Record) error {
 
 // newUnreadable makes the error of a record with a part that cannot be decoded.
 func newUnreadable(part string, err error) error {
-	return fmt.Errorf("%w: %s: %w", mcptask.ErrUnreadable, part, err)
+	return fmt.Errorf("%w: %s: %w", taskstore.ErrUnreadable, part, err)
 }

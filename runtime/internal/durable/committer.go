@@ -10,6 +10,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // The bounds of one transaction: how many ops it has, and how many bytes their records have.
@@ -46,8 +47,8 @@ func NewCommitter(b Backend, logger *slog.Logger) *Committer {
 	return c
 }
 
-// Create creates a record as [mcptask.Store] describes. After Close it returns ErrServerClosed.
-func (c *Committer) Create(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+// Create creates a record as [taskstore.Store] describes. After Close it returns ErrServerClosed.
+func (c *Committer) Create(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 	if err := checkRecord(&r); err != nil {
 		return r, fmt.Errorf("mcptask: create: %w", err)
 	}
@@ -62,24 +63,24 @@ func (c *Committer) Create(ctx context.Context, r mcptask.Record, quota mcptask.
 			return r, err
 		case o.err == nil:
 			return o.record, nil
-		case o.existing == "" && errors.Is(o.err, mcptask.ErrExists):
-			return mcptask.Record{}, o.err
+		case o.existing == "" && errors.Is(o.err, taskstore.ErrExists):
+			return taskstore.Record{}, o.err
 		case o.existing == "":
 			return r, o.err
 		}
 		former, err := c.backend.Get(ctx, o.existing)
 		switch {
 		case err == nil && nameOf(&former) == nameOf(&r):
-			return former, mcptask.ErrExists
-		case err != nil && !errors.Is(err, mcptask.ErrNoRecord):
+			return former, taskstore.ErrExists
+		case err != nil && !errors.Is(err, taskstore.ErrNoRecord):
 			return r, err
 		}
 	}
 	return r, fmt.Errorf("mcptask: create task %q: the task with its idempotency key vanished %d times", r.ID, attempts)
 }
 
-// Update updates a record as [mcptask.Store] describes. After Close it returns ErrServerClosed.
-func (c *Committer) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+// Update updates a record as [taskstore.Store] describes. After Close it returns ErrServerClosed.
+func (c *Committer) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 	if err := checkRecord(&to); err != nil {
 		return to, fmt.Errorf("mcptask: update: %w", err)
 	}
@@ -93,8 +94,8 @@ func (c *Committer) Update(ctx context.Context, from, to mcptask.Record, quota m
 	return o.record, nil
 }
 
-// Delete deletes a record as [mcptask.Store] describes. After Close it returns ErrServerClosed.
-func (c *Committer) Delete(ctx context.Context, r mcptask.Record) error {
+// Delete deletes a record as [taskstore.Store] describes. After Close it returns ErrServerClosed.
+func (c *Committer) Delete(ctx context.Context, r taskstore.Record) error {
 	o := &op{kind: Remove, record: copyRecord(&r), counts: true}
 	if err := c.run(ctx, o); err != nil {
 		return err
@@ -102,17 +103,17 @@ func (c *Committer) Delete(ctx context.Context, r mcptask.Record) error {
 	return o.err
 }
 
-// Expire removes up to limit expired records, as [mcptask.Store] describes. find returns up to a number
+// Expire removes up to limit expired records, as [taskstore.Store] describes. find returns up to a number
 // of expired records, oldest first; their arguments, inputs and results may be missing. Expire calls
 // it again until it finds none.
-func (c *Committer) Expire(ctx context.Context, limit int, find func(ctx context.Context, limit int) ([]mcptask.Record, error)) ([]mcptask.Record, error) {
-	var gone []mcptask.Record
+func (c *Committer) Expire(ctx context.Context, limit int, find func(ctx context.Context, limit int) ([]taskstore.Record, error)) ([]taskstore.Record, error) {
+	var gone []taskstore.Record
 	for len(gone) < limit {
 		expired, err := find(ctx, min(mostOps, limit-len(gone)))
 		if err == nil && len(expired) == 0 {
 			break
 		}
-		var buried []mcptask.Record
+		var buried []taskstore.Record
 		if err == nil {
 			buried, err = c.bury(ctx, expired)
 		}
@@ -129,7 +130,7 @@ func (c *Committer) Expire(ctx context.Context, limit int, find func(ctx context
 
 // bury removes expired records and leaves a tombstone of each. It returns those that it has
 // removed, and leaves out those that have changed meanwhile.
-func (c *Committer) bury(ctx context.Context, expired []mcptask.Record) ([]mcptask.Record, error) {
+func (c *Committer) bury(ctx context.Context, expired []taskstore.Record) ([]taskstore.Record, error) {
 	ops := make([]*op, len(expired))
 	for i := range expired {
 		ops[i] = &op{kind: Bury, record: copyRecord(&expired[i]), counts: true}
@@ -137,13 +138,13 @@ func (c *Committer) bury(ctx context.Context, expired []mcptask.Record) ([]mcpta
 	if err := c.run(ctx, ops...); err != nil {
 		return nil, err
 	}
-	var gone []mcptask.Record
+	var gone []taskstore.Record
 	var failed error
 	for i, o := range ops {
 		switch {
 		case o.err == nil:
 			gone = append(gone, expired[i])
-		case !errors.Is(o.err, mcptask.ErrNoRecord) && !errors.Is(o.err, mcptask.ErrConflict):
+		case !errors.Is(o.err, taskstore.ErrNoRecord) && !errors.Is(o.err, taskstore.ErrConflict):
 			failed = o.err
 		}
 	}

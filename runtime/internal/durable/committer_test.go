@@ -13,17 +13,19 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"pgregory.net/rapid"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // shelf is the least Backend: maps. fail is asked before each commit.
 type shelf struct {
 	mu       sync.Mutex
 	seq      int64
-	records  map[string]mcptask.Record
+	records  map[string]taskstore.Record
 	rows     map[string]*Row
-	accounts map[string]mcptask.Usage
+	accounts map[string]taskstore.Usage
 	batches  []int
 	number   int64 // of the last transaction that has written
 	reads    int   // how many transactions have read
@@ -31,7 +33,7 @@ type shelf struct {
 }
 
 func newShelf() *shelf {
-	return &shelf{records: map[string]mcptask.Record{}, rows: map[string]*Row{}, accounts: map[string]mcptask.Usage{}}
+	return &shelf{records: map[string]taskstore.Record{}, rows: map[string]*Row{}, accounts: map[string]taskstore.Usage{}}
 }
 
 func (s *shelf) Transact(ctx context.Context, keys Keys, decide func(*State) *Plan) (before, after Mark, err error) {
@@ -106,7 +108,7 @@ func (s *shelf) carryOut(plan *Plan) (Mark, error) {
 		}
 	}
 	for _, a := range plan.Accounts {
-		if s.accounts[a.Key] = a.Usage; a.Usage == (mcptask.Usage{}) {
+		if s.accounts[a.Key] = a.Usage; a.Usage == (taskstore.Usage{}) {
 			delete(s.accounts, a.Key)
 		}
 	}
@@ -117,13 +119,13 @@ func (s *shelf) carryOut(plan *Plan) (Mark, error) {
 	return Mark{Number: s.number}, nil
 }
 
-func (s *shelf) Get(_ context.Context, id string) (mcptask.Record, error) {
+func (s *shelf) Get(_ context.Context, id string) (taskstore.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r, ok := s.records[id]; ok {
 		return copyRecord(&r), nil
 	}
-	return mcptask.Record{}, mcptask.ErrNoRecord
+	return taskstore.Record{}, taskstore.ErrNoRecord
 }
 
 // newCommitter makes a Committer that is closed at the end of the test.
@@ -151,12 +153,12 @@ func runAll(c *Committer, ops []*op) []error {
 func TestGroupsDecideAsMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := t.Context()
-		memory, s := mcptask.NewMemoryStore(), newShelf()
+		memory, s := taskstore.NewMemory(), newShelf()
 		committers := []*Committer{newCommitter(t, s), newCommitter(t, s)} // of two processes
 		start := time.Unix(1_000_000, 0).UTC()
-		quota := mcptask.Quota{
-			Account: mcptask.Usage{Stored: 5, Unfinished: 3, Bytes: 3000}, Anonymous: mcptask.Usage{Stored: 6, Unfinished: 4, Bytes: 4000},
-			Server: mcptask.Usage{Stored: 9, Unfinished: 7, Bytes: 6000},
+		quota := taskstore.Quota{
+			Account: taskstore.Usage{Stored: 5, Unfinished: 3, Bytes: 3000}, Anonymous: taskstore.Usage{Stored: 6, Unfinished: 4, Bytes: 4000},
+			Server: taskstore.Usage{Stored: 9, Unfinished: 7, Bytes: 6000},
 		}
 		drawID := func() string { return fmt.Sprint("task", rapid.IntRange(0, 5).Draw(t, "task")) }
 		drawText := func() string { return strings.Repeat("x", rapid.IntRange(0, 900).Draw(t, "bytes")) }
@@ -168,8 +170,8 @@ func TestGroupsDecideAsMemory(t *testing.T) {
 				from, err := memory.Get(ctx, id)
 				if err != nil || rapid.IntRange(0, 3).Draw(t, "op") == 0 {
 					principal := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "principal")
-					r := mcptask.Record{
-						ID: id, Version: 7, Principal: principal, Account: principal, Tool: "t", Phase: mcptask.PhaseQueued,
+					r := taskstore.Record{
+						ID: id, Version: 7, Principal: principal, Account: principal, Tool: "t", Phase: taskstore.PhaseQueued,
 						Arguments: json.RawMessage(drawText()), IdempotencyKey: rapid.SampledFrom([]string{"", "", "k", "l"}).Draw(t, "key"), CreatedAt: start,
 					}
 					start = start.Add(time.Microsecond)
@@ -192,9 +194,9 @@ func TestGroupsDecideAsMemory(t *testing.T) {
 				case 0:
 					to.StatusMessage = drawText()
 				case 1:
-					to.Inputs = append(slices.Clone(to.Inputs), mcptask.Input{Key: drawText()})
+					to.Inputs = append(slices.Clone(to.Inputs), taskstore.Input{Request: mcptask.Request{Key: drawText()}})
 				case 2:
-					to.Phase, to.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: json.RawMessage(drawText())}
+					to.Phase, to.Outcome = taskstore.PhaseDone, &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: json.RawMessage(drawText())}
 				}
 				_, err = memory.Update(ctx, from, to, quota)
 				want = append(want, err)
@@ -206,7 +208,7 @@ func TestGroupsDecideAsMemory(t *testing.T) {
 					t.Fatalf("op %d of %d, %v: %v, but memory says %v", i, len(ops), ops[i].kind, got[i], want[i])
 				}
 			}
-			tally := map[string]mcptask.Usage{}
+			tally := map[string]taskstore.Usage{}
 			for id, r := range s.records {
 				stored, err := memory.Get(ctx, id)
 				if diff := cmp.Diff(stored, r); err != nil || diff != "" {
@@ -217,7 +219,7 @@ func TestGroupsDecideAsMemory(t *testing.T) {
 				}
 				for _, key := range accountsOf(&r) {
 					u, more := tally[key], r.Usage()
-					tally[key] = mcptask.Usage{Stored: u.Stored + 1, Unfinished: u.Unfinished + more.Unfinished, Bytes: u.Bytes + more.Bytes}
+					tally[key] = taskstore.Usage{Stored: u.Stored + 1, Unfinished: u.Unfinished + more.Unfinished, Bytes: u.Bytes + more.Bytes}
 				}
 			}
 			if !maps.Equal(tally, s.accounts) {
@@ -228,8 +230,8 @@ func TestGroupsDecideAsMemory(t *testing.T) {
 }
 
 // record returns a small record.
-func record(id string) mcptask.Record {
-	return mcptask.Record{ID: id, Phase: mcptask.PhaseQueued, CreatedAt: time.Unix(1, 0)}
+func record(id string) taskstore.Record {
+	return taskstore.Record{ID: id, Phase: taskstore.PhaseQueued, CreatedAt: time.Unix(1, 0)}
 }
 
 // TestFaultyWriteFailsAlone checks that the writes beside one that the database refuses succeed.
@@ -243,7 +245,7 @@ func TestFaultyWriteFailsAlone(t *testing.T) {
 	}
 	var ops []*op
 	for _, id := range []string{"a", "bad", "b"} {
-		ops = append(ops, newInsert(record(id), mcptask.Quota{}))
+		ops = append(ops, newInsert(record(id), taskstore.Quota{}))
 	}
 	if errs := runAll(newCommitter(t, s), ops); errs[0] != nil || !errors.Is(errs[1], refused) || errs[2] != nil || len(s.records) != 2 {
 		t.Errorf("%v, %d records", errs, len(s.records))
@@ -255,7 +257,7 @@ func TestFaultyWriteFailsAlone(t *testing.T) {
 func TestCommitInDoubtIsNotRepeated(t *testing.T) {
 	s, calls := newShelf(), 0
 	s.fail = func(*Plan) error { calls++; return InDoubt(errors.New("connection lost")) }
-	ops := []*op{newInsert(record("a"), mcptask.Quota{}), newInsert(record("b"), mcptask.Quota{})}
+	ops := []*op{newInsert(record("a"), taskstore.Quota{}), newInsert(record("b"), taskstore.Quota{})}
 	if errs := runAll(newCommitter(t, s), ops); errs[0] == nil || errs[1] == nil || calls != 1 {
 		t.Errorf("%v after %d commits", errs, calls)
 	}
@@ -267,11 +269,11 @@ func TestPanicFailsWrite(t *testing.T) {
 	s := newShelf()
 	s.fail = func(*Plan) error { panic("a fault") }
 	c := newCommitter(t, s)
-	if _, err := c.Create(t.Context(), record("a"), mcptask.Quota{}); err == nil || !strings.Contains(err.Error(), "panicked") {
+	if _, err := c.Create(t.Context(), record("a"), taskstore.Quota{}); err == nil || !strings.Contains(err.Error(), "panicked") {
 		t.Error(err)
 	}
 	s.fail = nil
-	if _, err := c.Create(t.Context(), record("a"), mcptask.Quota{}); err != nil {
+	if _, err := c.Create(t.Context(), record("a"), taskstore.Quota{}); err != nil {
 		t.Error(err)
 	}
 	c.Close()
@@ -294,12 +296,12 @@ func TestWaitingWritesGoTogether(t *testing.T) {
 	c := newCommitter(t, s)
 	leaving, leave := context.WithCancel(t.Context())
 	left := make(chan error)
-	go func() { _, err := c.Create(leaving, record("left"), mcptask.Quota{}); left <- err }()
+	go func() { _, err := c.Create(leaving, record("left"), taskstore.Quota{}); left <- err }()
 	<-entered
 	const others = 20
 	answers := make(chan error, others)
 	for i := range others {
-		go func() { _, err := c.Create(t.Context(), record(fmt.Sprint(i)), mcptask.Quota{}); answers <- err }()
+		go func() { _, err := c.Create(t.Context(), record(fmt.Sprint(i)), taskstore.Quota{}); answers <- err }()
 	}
 	for waiting := 0; waiting < others; { // each comes to wait, whatever it takes
 		c.mu.Lock()
@@ -320,7 +322,7 @@ func TestWaitingWritesGoTogether(t *testing.T) {
 	if !slices.Equal(s.batches, []int{1, others}) {
 		t.Errorf("batches of %v", s.batches)
 	}
-	if _, err := c.Create(t.Context(), record("late"), mcptask.Quota{}); !errors.Is(err, mcptask.ErrServerClosed) {
+	if _, err := c.Create(t.Context(), record("late"), taskstore.Quota{}); !errors.Is(err, mcptask.ErrServerClosed) {
 		t.Error(err)
 	}
 }
@@ -332,12 +334,12 @@ func TestKeyOfVanishedRecord(t *testing.T) {
 	c := newCommitter(t, s)
 	named := record("former")
 	named.IdempotencyKey = "k"
-	former, err := c.Create(t.Context(), named, mcptask.Quota{})
+	former, err := c.Create(t.Context(), named, taskstore.Quota{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	named.ID = "next"
-	if got, err := c.Create(t.Context(), named, mcptask.Quota{}); !errors.Is(err, mcptask.ErrExists) || got.ID != "former" {
+	if got, err := c.Create(t.Context(), named, taskstore.Quota{}); !errors.Is(err, taskstore.ErrExists) || got.ID != "former" {
 		t.Errorf("%q, %v", got.ID, err)
 	}
 	once := true
@@ -349,7 +351,7 @@ func TestKeyOfVanishedRecord(t *testing.T) {
 		}
 		return nil
 	}
-	if got, err := c.Create(t.Context(), named, mcptask.Quota{}); err != nil || got.ID != "next" {
+	if got, err := c.Create(t.Context(), named, taskstore.Quota{}); err != nil || got.ID != "next" {
 		t.Errorf("%q, %v", got.ID, err)
 	}
 }
@@ -360,11 +362,11 @@ func TestUnknownPhaseIsRefused(t *testing.T) {
 	c := newCommitter(t, newShelf())
 	r := record("a")
 	r.Phase = "waiting"
-	if _, err := c.Create(t.Context(), r, mcptask.Quota{}); err == nil || !strings.Contains(err.Error(), `"waiting"`) {
+	if _, err := c.Create(t.Context(), r, taskstore.Quota{}); err == nil || !strings.Contains(err.Error(), `"waiting"`) {
 		t.Error(err)
 	}
-	r.Phase, r.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: "lost"}
-	if _, err := c.Update(t.Context(), r, r, mcptask.Quota{}); err == nil || !strings.Contains(err.Error(), `"lost"`) {
+	r.Phase, r.Outcome = taskstore.PhaseDone, &taskstore.Outcome{Kind: "lost"}
+	if _, err := c.Update(t.Context(), r, r, taskstore.Quota{}); err == nil || !strings.Contains(err.Error(), `"lost"`) {
 		t.Error(err)
 	}
 }
@@ -378,18 +380,18 @@ func TestLoneProcessReadsOnce(t *testing.T) {
 		t.Helper()
 		named := record(id)
 		named.IdempotencyKey = id
-		r, err := c.Create(t.Context(), named, mcptask.Quota{})
+		r, err := c.Create(t.Context(), named, taskstore.Quota{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		to := r
 		to.StatusMessage = "half"
-		if r, err = c.Update(t.Context(), r, to, mcptask.Quota{}); err != nil {
+		if r, err = c.Update(t.Context(), r, to, taskstore.Quota{}); err != nil {
 			t.Fatal(err)
 		}
 		to = r
-		to.Phase, to.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeCancelled}
-		if _, err = c.Update(t.Context(), r, to, mcptask.Quota{}); err != nil {
+		to.Phase, to.Outcome = taskstore.PhaseDone, &taskstore.Outcome{Kind: taskstore.OutcomeCancelled}
+		if _, err = c.Update(t.Context(), r, to, taskstore.Quota{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -415,7 +417,7 @@ func TestLoneProcessReadsOnce(t *testing.T) {
 	if u := s.accounts[ServerAccount]; u.Stored != 22 || u.Unfinished != 0 {
 		t.Errorf("%+v", u)
 	}
-	if _, err := one.Create(t.Context(), record("c"), mcptask.Quota{}); !errors.Is(err, mcptask.ErrExists) {
+	if _, err := one.Create(t.Context(), record("c"), taskstore.Quota{}); !errors.Is(err, taskstore.ErrExists) {
 		t.Error(err)
 	}
 	reads(1)

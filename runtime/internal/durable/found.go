@@ -4,14 +4,14 @@ import (
 	"log/slog"
 	"sync"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Found is a record as a query has found it.
 type Found struct {
 	// Seq and Asked are those of the record's [Row].
 	Seq, Asked int64
-	Record     mcptask.Record
+	Record     taskstore.Record
 	// Err is an ErrUnreadable if the record cannot be read. Then Record has its ID, its times, and the
 	// parts that could be decoded.
 	Err error
@@ -48,7 +48,7 @@ func (s *Sieve) Log(f *Found) {
 	if known || n == mostLogged {
 		return
 	}
-	s.logger.Error("stored task cannot be read, and is left out until it expires", "task", mcptask.LogID(f.Record.Principal, f.Record.ID),
+	s.logger.Error("stored task cannot be read, and is left out until it expires", "task", taskstore.LogID(f.Record.Principal, f.Record.ID),
 		"tool", f.Record.Tool, "expires", f.Record.ExpiresAt, "error", f.Err)
 	if n+1 == mostLogged {
 		s.logger.Error("more stored tasks that cannot be read are not logged", "logged", mostLogged)
@@ -56,8 +56,8 @@ func (s *Sieve) Log(f *Found) {
 }
 
 // Keep returns the records that can be read.
-func (s *Sieve) Keep(found []Found) []mcptask.Record {
-	records := make([]mcptask.Record, 0, len(found))
+func (s *Sieve) Keep(found []Found) []taskstore.Record {
+	records := make([]taskstore.Record, 0, len(found))
 	for i := range found {
 		if f := &found[i]; f.Err != nil {
 			s.Log(f)
@@ -69,8 +69,8 @@ func (s *Sieve) Keep(found []Found) []mcptask.Record {
 }
 
 // KeepAll returns all records. Those that cannot be read have the parts that could be decoded.
-func (s *Sieve) KeepAll(found []Found) []mcptask.Record {
-	records := make([]mcptask.Record, len(found))
+func (s *Sieve) KeepAll(found []Found) []taskstore.Record {
+	records := make([]taskstore.Record, len(found))
 	for i := range found {
 		if found[i].Err != nil {
 			s.Log(&found[i])
@@ -82,8 +82,8 @@ func (s *Sieve) KeepAll(found []Found) []mcptask.Record {
 
 // Page returns up to limit records that can be read. find returns up to limit records after a position,
 // in the order of the page.
-func (s *Sieve) Page(after mcptask.Position, limit int, find func(after mcptask.Position) ([]Found, error)) ([]mcptask.Record, error) {
-	var page []mcptask.Record
+func (s *Sieve) Page(after taskstore.Position, limit int, find func(after taskstore.Position) ([]Found, error)) ([]taskstore.Record, error) {
+	var page []taskstore.Record
 	for {
 		found, err := find(after)
 		if err != nil {
@@ -95,6 +95,6 @@ func (s *Sieve) Page(after mcptask.Position, limit int, find func(after mcptask.
 			return page[:min(len(page), limit)], nil
 		}
 		last := found[len(found)-1].Record
-		after = mcptask.Position{CreatedAt: last.CreatedAt, ID: last.ID}
+		after = taskstore.Position{CreatedAt: last.CreatedAt, ID: last.ID}
 	}
 }

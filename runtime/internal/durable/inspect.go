@@ -3,7 +3,7 @@ package durable
 import (
 	"strings"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Condition is a condition of a query, in which ? stands for each of its values.
@@ -14,7 +14,7 @@ type Condition struct {
 
 // ConditionsOf returns what a filter and a position ask of the columns of table task. contains is the SQL that tells
 // whether the message has some bytes, and principal the SQL that compares the principal: databases differ in these.
-func ConditionsOf(filter mcptask.Filter, after mcptask.Position, principal, contains string) []Condition {
+func ConditionsOf(filter taskstore.Filter, after taskstore.Position, principal, contains string) []Condition {
 	var all []Condition
 	add := func(is bool, sql string, values ...any) {
 		if is {
@@ -38,7 +38,7 @@ func ConditionsOf(filter mcptask.Filter, after mcptask.Position, principal, cont
 	add(filter.Message != "", contains, []byte(filter.Message))
 	add(!filter.CreatedFrom.IsZero(), "created >= ?", Micros(filter.CreatedFrom))
 	add(!filter.CreatedUntil.IsZero(), "created <= ?", Micros(filter.CreatedUntil))
-	if after != (mcptask.Position{}) {
+	if after != (taskstore.Position{}) {
 		sql := "(created, id) < (?, ?)"
 		if filter.OldestFirst {
 			sql = "(created, id) > (?, ?)"
@@ -62,7 +62,7 @@ func prefixEnd(prefix string) []byte {
 }
 
 // OrderOf returns the ORDER BY of a filter.
-func OrderOf(filter mcptask.Filter) string {
+func OrderOf(filter taskstore.Filter) string {
 	if filter.OldestFirst {
 		return " ORDER BY created, id"
 	}
@@ -82,12 +82,12 @@ func JoinConditions(all []Condition) (where string, values []any) {
 }
 
 // CountWorkers returns leases with the numbers of their unfinished records, which counts has by worker.
-func CountWorkers(leases []mcptask.WorkerLease, counts map[string]int) []mcptask.WorkerLease {
+func CountWorkers(leases []taskstore.WorkerLease, counts map[string]int) []taskstore.WorkerLease {
 	for i := range leases {
 		leases[i].Unfinished = counts[leases[i].Worker]
 		delete(counts, leases[i].Worker)
 	}
-	rest := mcptask.WorkerLease{}
+	rest := taskstore.WorkerLease{}
 	for _, n := range counts {
 		rest.Unfinished += n
 	}

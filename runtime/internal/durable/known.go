@@ -3,7 +3,7 @@ package durable
 import (
 	"maps"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // known is what a process knows of its database without reading: what its own last transactions have
@@ -12,7 +12,7 @@ import (
 // not read. It is not safe for concurrent use.
 type known struct {
 	last     Mark // the last transaction; zero if nothing is known
-	accounts map[string]mcptask.Usage
+	accounts map[string]taskstore.Usage
 	rows     map[string]*Row // of tasks that have not ended
 
 	// reads is how many of the next transactions read, after one that did not and was refuted. pause
@@ -65,7 +65,7 @@ func (k *known) state(ops []*op, keys Keys) *State {
 // note takes note of a transaction, and of the one before it.
 func (k *known) note(before, after Mark, s *State, p *Plan) {
 	if k.last == (Mark{}) || k.last != before || len(k.accounts)+len(k.rows) > mostKnown {
-		k.accounts, k.rows = map[string]mcptask.Usage{}, map[string]*Row{}
+		k.accounts, k.rows = map[string]taskstore.Usage{}, map[string]*Row{}
 	}
 	k.last = after
 	maps.Copy(k.accounts, s.Accounts)

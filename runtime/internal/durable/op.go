@@ -8,19 +8,19 @@ import (
 	"slices"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // op is one write that a caller waits for, and its answer.
 type op struct {
 	kind   WriteKind
-	record mcptask.Record // to store or to remove
-	quota  mcptask.Quota
+	record taskstore.Record // to store or to remove
+	quota  taskstore.Quota
 	parts  Parts
-	counts bool          // whether the op may change accounts
-	before mcptask.Usage // for Update: what the record adds to its accounts before
-	from   []byte        // for Update: the mark of the record before
-	mark   []byte        // of the record, except for those to remove
+	counts bool            // whether the op may change accounts
+	before taskstore.Usage // for Update: what the record adds to its accounts before
+	from   []byte          // for Update: the mark of the record before
+	mark   []byte          // of the record, except for those to remove
 
 	// The answer.
 	err      error
@@ -34,14 +34,14 @@ type op struct {
 }
 
 // newInsert makes the op that creates a record.
-func newInsert(r mcptask.Record, quota mcptask.Quota) *op {
+func newInsert(r taskstore.Record, quota taskstore.Quota) *op {
 	r = copyRecord(&r)
 	r.Version = 1
 	return &op{kind: Insert, record: r, quota: quota, counts: true, mark: EncodeMark(&r)}
 }
 
 // newUpdate makes the op that replaces from by to.
-func newUpdate(from, to mcptask.Record, quota mcptask.Quota) *op {
+func newUpdate(from, to taskstore.Record, quota taskstore.Quota) *op {
 	to.KeepFixed(&from)
 	to = copyRecord(&to)
 	to.Version = from.Version + 1
@@ -58,7 +58,7 @@ func newUpdate(from, to mcptask.Record, quota mcptask.Quota) *op {
 }
 
 // copyRecord copies a record, and cuts times to what is stored of them.
-func copyRecord(r *mcptask.Record) mcptask.Record {
+func copyRecord(r *taskstore.Record) taskstore.Record {
 	c := r.Clone()
 	for _, t := range []*time.Time{&c.CreatedAt, &c.UpdatedAt, &c.TerminalAt, &c.ExpiresAt} {
 		*t = Time(Micros(*t))
@@ -67,13 +67,13 @@ func copyRecord(r *mcptask.Record) mcptask.Record {
 }
 
 // copyInputs copies questions.
-func copyInputs(inputs []mcptask.Input) []mcptask.Input {
-	r := mcptask.Record{Inputs: inputs}
+func copyInputs(inputs []taskstore.Input) []taskstore.Input {
+	r := taskstore.Record{Inputs: inputs}
 	return r.Clone().Inputs
 }
 
 // accountsOf returns the keys of a record's accounts.
-func accountsOf(r *mcptask.Record) []string {
+func accountsOf(r *taskstore.Record) []string {
 	keys := []string{AccountPrefix + r.Account, ServerAccount}
 	if r.Principal == "" {
 		keys = append(keys, AnonymousAccount)
@@ -85,7 +85,7 @@ func accountsOf(r *mcptask.Record) []string {
 }
 
 // nameOf returns a record's idempotency key.
-func nameOf(r *mcptask.Record) Name { return Name{r.Principal, r.Tool, r.IdempotencyKey} }
+func nameOf(r *taskstore.Record) Name { return Name{r.Principal, r.Tool, r.IdempotencyKey} }
 
 // collectKeys returns what the transaction of some ops reads.
 func collectKeys(ops []*op) Keys {
@@ -146,10 +146,10 @@ func (d *decision) create(o *op) error {
 	}
 	if id, ok := d.Names[nameOf(r)]; ok && r.IdempotencyKey != "" {
 		o.existing = id
-		return mcptask.ErrExists
+		return taskstore.ErrExists
 	}
 	if d.Rows[r.ID] != nil {
-		return mcptask.ErrExists
+		return taskstore.ErrExists
 	}
 	usage := r.Usage()
 	if err := o.quota.Check(r, d.readTally(r), usage); err != nil {
@@ -173,15 +173,15 @@ func (d *decision) update(o *op) error {
 	row := d.Rows[r.ID]
 	switch {
 	case row == nil:
-		return mcptask.ErrNoRecord
+		return taskstore.ErrNoRecord
 	case o.isRepeated(row):
 		return nil
 	case row.Version != r.Version-1 || !o.isOf(row):
-		return mcptask.ErrConflict
+		return taskstore.ErrConflict
 	}
 	before, after := o.before, r.Usage()
 	if o.counts {
-		if err := o.quota.Check(r, d.readTally(r), mcptask.Usage{Bytes: after.Bytes - before.Bytes}); err != nil {
+		if err := o.quota.Check(r, d.readTally(r), taskstore.Usage{Bytes: after.Bytes - before.Bytes}); err != nil {
 			return err
 		}
 		d.countUsage(r, before, -1)
@@ -211,9 +211,9 @@ func (d *decision) remove(o *op) error {
 	row := d.Rows[r.ID]
 	switch {
 	case row == nil:
-		return mcptask.ErrNoRecord
+		return taskstore.ErrNoRecord
 	case row.Version != r.Version || row.Created != Micros(r.CreatedAt):
-		return mcptask.ErrConflict
+		return taskstore.ErrConflict
 	}
 	delete(d.Rows, r.ID)
 	if d.Names[nameOf(r)] == r.ID {
@@ -229,7 +229,7 @@ func (d *decision) remove(o *op) error {
 func (d *decision) write(o *op, row *Row) {
 	r := &o.record
 	d.plan.Writes = append(d.plan.Writes, Write{Kind: o.kind, Record: r, Row: row, Parts: o.parts})
-	change := mcptask.Change{ID: r.ID}
+	change := taskstore.Change{ID: r.ID}
 	if o.kind == Insert || o.kind == Update {
 		change = r.Change()
 	}
@@ -237,8 +237,8 @@ func (d *decision) write(o *op, row *Row) {
 }
 
 // readTally returns the usage of a record's scopes.
-func (d *decision) readTally(r *mcptask.Record) mcptask.Quota {
-	q := mcptask.Quota{
+func (d *decision) readTally(r *taskstore.Record) taskstore.Quota {
+	q := taskstore.Quota{
 		Account: d.Accounts[AccountPrefix+r.Account], Anonymous: d.Accounts[AnonymousAccount], Server: d.Accounts[ServerAccount],
 	}
 	if address := r.Address(); address != "" {
@@ -248,7 +248,7 @@ func (d *decision) readTally(r *mcptask.Record) mcptask.Quota {
 }
 
 // countUsage adds a usage to a record's accounts if n is 1, and takes it away if n is -1.
-func (d *decision) countUsage(r *mcptask.Record, more mcptask.Usage, n int) {
+func (d *decision) countUsage(r *taskstore.Record, more taskstore.Usage, n int) {
 	for _, key := range accountsOf(r) {
 		u := d.Accounts[key]
 		u.Stored += n * more.Stored

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // zeroTime is the stored form of the zero time.
@@ -30,11 +30,11 @@ func Time(micros int64) time.Time {
 // phases and outcomes are the stored numbers of phases and outcomes. A task is unfinished as long
 // as its number is less than [PhaseDone].
 var (
-	phases = map[mcptask.Phase]int64{
-		mcptask.PhaseQueued: 0, mcptask.PhaseRunning: 1, mcptask.PhaseInputRequired: 2, mcptask.PhaseDone: PhaseDone, "": 3,
+	phases = map[taskstore.Phase]int64{
+		taskstore.PhaseQueued: 0, taskstore.PhaseRunning: 1, taskstore.PhaseInputRequired: 2, taskstore.PhaseDone: PhaseDone, "": 3,
 	}
-	outcomes = map[mcptask.OutcomeKind]int64{
-		mcptask.OutcomeResult: 1, mcptask.OutcomeError: 2, mcptask.OutcomeCancelled: 3, "": 4,
+	outcomes = map[taskstore.OutcomeKind]int64{
+		taskstore.OutcomeResult: 1, taskstore.OutcomeError: 2, taskstore.OutcomeCancelled: 3, "": 4,
 	}
 )
 
@@ -42,10 +42,10 @@ var (
 const PhaseDone = 9
 
 // PhaseNumber returns the stored number of a phase. An unknown phase has -1.
-func PhaseNumber(p mcptask.Phase) int64 { return numberOf(phases, p) }
+func PhaseNumber(p taskstore.Phase) int64 { return numberOf(phases, p) }
 
 // OutcomeNumber returns the stored number of an outcome: 0 for none yet.
-func OutcomeNumber(o *mcptask.Outcome) int64 {
+func OutcomeNumber(o *taskstore.Outcome) int64 {
 	if o == nil {
 		return 0
 	}
@@ -53,10 +53,10 @@ func OutcomeNumber(o *mcptask.Outcome) int64 {
 }
 
 // OutcomeKindNumber returns the stored number of a kind of outcome. An unknown kind has -1.
-func OutcomeKindNumber(k mcptask.OutcomeKind) int64 { return numberOf(outcomes, k) }
+func OutcomeKindNumber(k taskstore.OutcomeKind) int64 { return numberOf(outcomes, k) }
 
 // PhaseOf returns the phase with a stored number.
-func PhaseOf(number int64) (mcptask.Phase, error) {
+func PhaseOf(number int64) (taskstore.Phase, error) {
 	p, ok := valueOf(phases, number)
 	if !ok {
 		return "", fmt.Errorf("the stored number %d is unknown: a newer version of mcptask has written it, or it is damaged", number)
@@ -65,7 +65,7 @@ func PhaseOf(number int64) (mcptask.Phase, error) {
 }
 
 // OutcomeOf returns an outcome of the kind with a stored number: nil for 0.
-func OutcomeOf(number int64, isError bool) (*mcptask.Outcome, error) {
+func OutcomeOf(number int64, isError bool) (*taskstore.Outcome, error) {
 	if number == 0 {
 		return nil, nil //nolint:nilnil // no outcome yet
 	}
@@ -73,11 +73,11 @@ func OutcomeOf(number int64, isError bool) (*mcptask.Outcome, error) {
 	if !ok {
 		return nil, fmt.Errorf("the stored number %d is unknown: a newer version of mcptask has written it, or it is damaged", number)
 	}
-	return &mcptask.Outcome{Kind: kind, IsError: isError}, nil
+	return &taskstore.Outcome{Kind: kind, IsError: isError}, nil
 }
 
 // checkRecord refuses a record that has no stored form.
-func checkRecord(r *mcptask.Record) error {
+func checkRecord(r *taskstore.Record) error {
 	if PhaseNumber(r.Phase) < 0 {
 		return fmt.Errorf("the phase %q of task %q is unknown", r.Phase, r.ID)
 	}

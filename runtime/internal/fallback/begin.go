@@ -11,6 +11,8 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // newTaskHandler returns a handler that calls a tool as a task and waits for it as long as a plain call
@@ -19,8 +21,8 @@ import (
 //
 // In 2026-07-28 the reply has the questions that the caller can answer. The caller repeats the call with
 // the answers and with a state that names the task. The handler then follows that task.
-func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string, w way) Handler {
-	return func(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
+func newTaskHandler(s *taskserver.Backend, caller taskserver.Caller, tool string, w way) Handler {
+	return func(ctx context.Context, arguments json.RawMessage, call taskserver.CallRequest) (taskserver.CallReply, error) {
 		began := time.Now()
 		h := hiddenTask{set: findSet(s, tool), caller: caller, tool: tool, known: call.Task != ""}
 		if progress := call.Progress; progress != nil {
@@ -41,7 +43,7 @@ func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string, w way
 			return reply, err
 		}
 		record := *task
-		watch := func(mcptask.Record) {} // the handler reports to the call that began it
+		watch := func(taskstore.Record) {} // the handler reports to the call that began it
 		if h.known {
 			watch = watchProgress(call.Progress, record)
 		}
@@ -57,7 +59,7 @@ func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string, w way
 // hiddenTask is the task behind a plain call.
 type hiddenTask struct {
 	set
-	caller mcptask.Caller
+	caller taskserver.Caller
 	tool   string
 	// known says that the caller knows the task: the call repeats one that was answered with the
 	// task's questions. Such a task keeps its record, so that a call that is repeated once more has
@@ -69,19 +71,19 @@ type hiddenTask struct {
 
 // begin creates the task, or finds the one that the call names. If there is no task, the reply answers
 // the call.
-func (h hiddenTask) begin(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (task *mcptask.Record, reply mcptask.CallReply, err error) {
+func (h hiddenTask) begin(ctx context.Context, arguments json.RawMessage, call taskserver.CallRequest) (task *taskstore.Record, reply taskserver.CallReply, err error) {
 	if h.known {
 		record, err := h.resume(ctx, call)
 		return &record, reply, err
 	}
-	call.Mode = mcptask.ModeGrace
+	call.Mode = taskserver.ModeGrace
 	reply, err = h.server.Call(ctx, h.caller, h.tool, arguments, call)
 	return reply.Task, reply, err
 }
 
 // resume finds the task that a repeated call names, and gives it the answers that came along. The
 // task ignores answers that it has already.
-func (h hiddenTask) resume(ctx context.Context, call mcptask.CallRequest) (mcptask.Record, error) {
+func (h hiddenTask) resume(ctx context.Context, call taskserver.CallRequest) (taskstore.Record, error) {
 	record, err := h.server.Get(ctx, h.caller, call.Task)
 	switch {
 	case protocol.IsGone(err):
@@ -102,7 +104,7 @@ func (h hiddenTask) resume(ctx context.Context, call mcptask.CallRequest) (mcpta
 
 // waitUntil returns when the call has blocked for as long as it may. The zero time means no limit. began
 // is when the call began.
-func (h hiddenTask) waitUntil(began time.Time, call mcptask.CallRequest) time.Time {
+func (h hiddenTask) waitUntil(began time.Time, call taskserver.CallRequest) time.Time {
 	wait := h.policyWait()
 	switch {
 	case Serves(h.server, h.tool):
@@ -120,25 +122,25 @@ func (h hiddenTask) policyWait() time.Duration {
 }
 
 // reply makes the reply to the call from what wait has returned.
-func (h hiddenTask) reply(ctx context.Context, call mcptask.CallRequest, record mcptask.Record, over bool, failed error) (mcptask.CallReply, error) {
+func (h hiddenTask) reply(ctx context.Context, call taskserver.CallRequest, record taskstore.Record, over bool, failed error) (taskserver.CallReply, error) {
 	switch {
 	case protocol.IsGone(failed):
 		h.abandon(record)
 		return newErrorReply(fmt.Sprintf("%s did not finish within the %v that its work is kept, and was cancelled.", h.tool, record.TTL()))
 	case failed != nil && errors.Is(failed, ctx.Err()):
 		h.stop(ctx, record)
-		return mcptask.CallReply{}, failed
+		return taskserver.CallReply{}, failed
 	case failed != nil:
 		h.abandon(record)
-		return mcptask.CallReply{}, failed
+		return taskserver.CallReply{}, failed
 	case record.Done():
 		return h.replyDone(ctx, record)
 	}
 	switch questions := answerable(h.caller, record); {
 	case call.Retry && len(questions) > 0:
-		return mcptask.CallReply{Task: &record, Questions: questions}, nil
+		return taskserver.CallReply{Task: &record, Questions: questions}, nil
 	case call.TakesTask && len(record.Outstanding()) == 0:
-		return mcptask.CallReply{Task: &record}, nil
+		return taskserver.CallReply{Task: &record}, nil
 	case Serves(h.server, h.tool):
 		return h.replyWithTask(record)
 	case !over: // the task asks what this caller cannot answer
@@ -155,31 +157,31 @@ func (h hiddenTask) reply(ctx context.Context, call mcptask.CallRequest, record 
 }
 
 // replyDone makes the reply for a task that has ended.
-func (h hiddenTask) replyDone(ctx context.Context, record mcptask.Record) (mcptask.CallReply, error) {
+func (h hiddenTask) replyDone(ctx context.Context, record taskstore.Record) (taskserver.CallReply, error) {
 	if !h.known {
 		h.abandon(record)
-		return mcptask.CallReply{Outcome: record.Outcome}, nil
+		return taskserver.CallReply{Outcome: record.Outcome}, nil
 	}
-	if record.Outcome.Kind == mcptask.OutcomeCancelled {
-		return mcptask.CallReply{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the call was cancelled: call %s without params.requestState to start the work anew", h.tool)
+	if record.Outcome.Kind == taskstore.OutcomeCancelled {
+		return taskserver.CallReply{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the call was cancelled: call %s without params.requestState to start the work anew", h.tool)
 	}
 	protocol.AuditRetrieval(ctx, h.server, h.caller, record)
-	return mcptask.CallReply{Outcome: record.Outcome}, nil
+	return taskserver.CallReply{Outcome: record.Outcome}, nil
 }
 
 // replyWithTask makes the reply that describes the task. The generated client, which called without
 // a task, finds the task in its _meta.
-func (h hiddenTask) replyWithTask(record mcptask.Record) (mcptask.CallReply, error) {
+func (h hiddenTask) replyWithTask(record taskstore.Record) (taskserver.CallReply, error) {
 	described, err := protocol.DescribeTask(protocol.ShowQuestions(h.server, h.caller, record))
 	if err != nil {
-		return mcptask.CallReply{}, err
+		return taskserver.CallReply{}, err
 	}
 	outcome, err := h.newTaskOutcome(h.caller, record, map[string]json.RawMessage{protocol.MetaTask: described})
-	return mcptask.CallReply{Task: &record, Outcome: outcome}, err
+	return taskserver.CallReply{Task: &record, Outcome: outcome}, err
 }
 
 // abandon stops and deletes a task that the caller does not know.
-func (h hiddenTask) abandon(record mcptask.Record) {
+func (h hiddenTask) abandon(record taskstore.Record) {
 	if !h.known {
 		h.server.Abandon(record)
 	}
@@ -188,26 +190,26 @@ func (h hiddenTask) abandon(record mcptask.Record) {
 // stop ends a task whose caller no longer waits for it. If the caller knows the task, the record
 // stays, so that a repeated call learns of the end. A task goes on if another call follows it, or if the
 // caller can come back to it with an idempotency key.
-func (h hiddenTask) stop(ctx context.Context, record mcptask.Record) {
+func (h hiddenTask) stop(ctx context.Context, record taskstore.Record) {
 	h.abandon(record)
 	if !h.known || record.IdempotencyKey != "" || !h.follows.leave() {
 		return
 	}
 	if _, _, err := h.server.Cancel(context.WithoutCancel(ctx), h.caller, record.ID); err != nil && !protocol.IsGone(err) {
-		h.server.Logger().Warn("task not cancelled", "task", mcptask.LogID(h.caller.Principal, record.ID), "error", err)
+		h.server.Logger().Warn("task not cancelled", "task", taskstore.LogID(h.caller.Principal, record.ID), "error", err)
 	}
 }
 
 // answerable returns the open questions of a task that the caller can answer.
-func answerable(caller mcptask.Caller, record mcptask.Record) []mcptask.Input {
-	return slices.DeleteFunc(record.Outstanding(), func(in mcptask.Input) bool { return !caller.Answers(in) })
+func answerable(caller taskserver.Caller, record taskstore.Record) []taskstore.Input {
+	return slices.DeleteFunc(record.Outstanding(), func(in taskstore.Input) bool { return !caller.Answers(in.Request) })
 }
 
 // watchProgress returns a function that reports the progress of a task that an earlier call began. It
 // reports that of the record at once. A nil report means that the call does not ask for progress.
-func watchProgress(report mcptask.ProgressFunc, record mcptask.Record) func(mcptask.Record) {
-	var told mcptask.Record
-	watch := func(r mcptask.Record) {
+func watchProgress(report taskserver.ProgressFunc, record taskstore.Record) func(taskstore.Record) {
+	var told taskstore.Record
+	watch := func(r taskstore.Record) {
 		if report == nil || r.Progress == told.Progress && r.StatusMessage == told.StatusMessage {
 			return
 		}

@@ -12,20 +12,22 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Handler answers a call. A flow of the gateway takes it.
-type Handler = func(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error)
+type Handler = func(ctx context.Context, arguments json.RawMessage, call taskserver.CallRequest) (taskserver.CallReply, error)
 
 // set holds the fallback tools of the services that share a prefix.
 type set struct {
-	server *mcptask.Server
+	server *taskserver.Backend
 	prefix string
 	asks   bool
 }
 
 // listSets returns the sets of a server, in the order of declaration.
-func listSets(s *mcptask.Server) []set {
+func listSets(s *taskserver.Backend) []set {
 	var all []set
 	for _, spec := range s.Tools() {
 		service, _ := s.Service(spec.Name)
@@ -44,51 +46,51 @@ func listSets(s *mcptask.Server) []set {
 
 // Serves reports whether a tool has the fallback: it takes tasks, and its service has
 // fallback=tools.
-func Serves(s *mcptask.Server, tool string) bool {
+func Serves(s *taskserver.Backend, tool string) bool {
 	spec, _ := s.Tool(tool)
 	service, ok := s.Service(tool)
 	return ok && protocol.HasFallback(service, spec)
 }
 
 // Helps reports whether a tool is a fallback tool.
-func Helps(s *mcptask.Server, tool string) bool {
+func Helps(s *taskserver.Backend, tool string) bool {
 	_, _, ok := find(s, tool)
 	return ok
 }
 
 // Concerns reports whether the package handles calls of a tool: it has the fallback or is a
 // fallback tool.
-func Concerns(s *mcptask.Server, tool string) bool {
+func Concerns(s *taskserver.Backend, tool string) bool {
 	return Helps(s, tool) || Serves(s, tool)
 }
 
 // Defers reports whether the questions of a task are left to the tool task_answer, for a caller that
 // knows tasks: the task's tool has the fallback and may ask, and the caller cannot show a form.
-func Defers(s *mcptask.Server, caller mcptask.Caller, tool string) bool {
+func Defers(s *taskserver.Backend, caller taskserver.Caller, tool string) bool {
 	return !showsForms(caller) && protocol.FindAnswerTool(s, tool) != ""
 }
 
 // IsPlain reports whether a call begins as a plain one although its caller declares tasks: the task may ask
 // what the caller cannot show, and nobody would learn of the question. If it does not ask within the wait,
 // the answer is the task.
-func IsPlain(s *mcptask.Server, caller mcptask.Caller, tool string) bool {
+func IsPlain(s *taskserver.Backend, caller taskserver.Caller, tool string) bool {
 	return Defers(s, caller, tool) && s.ClientProfile(caller).HidesStatus
 }
 
 // Plan completes what a revision has negotiated of a call: the mode depends on what the caller can be
 // asked as well. carried says that the call has a Carrier. After Plan, nothing changes the mode.
-func Plan(s *mcptask.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest, carried bool) mcptask.CallRequest {
+func Plan(s *taskserver.Backend, caller taskserver.Caller, tool mcptask.ToolSpec, call taskserver.CallRequest, carried bool) taskserver.CallRequest {
 	switch {
-	case call.Mode == mcptask.ModePlain && (call.Retry || carried) && tool.Policy.Task != mcptask.TaskForbidden && len(caller.CanAsk) > 0:
+	case call.Mode == taskserver.ModePlain && (call.Retry || carried) && tool.Policy.Task != mcptask.TaskForbidden && len(caller.CanAsk) > 0:
 		// Only a task keeps a handler that waits for an answer, if the answer comes with a repeated call,
 		// or in a request to any replica.
-		call.Mode = mcptask.ModeFallback
-	case call.Mode == mcptask.ModeGrace && IsPlain(s, caller, tool.Name):
-		call.Mode, call.TakesTask = mcptask.ModeFallback, true
+		call.Mode = taskserver.ModeFallback
+	case call.Mode == taskserver.ModeGrace && IsPlain(s, caller, tool.Name):
+		call.Mode, call.TakesTask = taskserver.ModeFallback, true
 	}
 	switch {
-	case call.Unattended || call.Mode == mcptask.ModePlain:
-	case call.Mode == mcptask.ModeFallback:
+	case call.Unattended || call.Mode == taskserver.ModePlain:
+	case call.Mode == taskserver.ModeFallback:
 		call.ByTool = findSet(s, tool.Name).asks
 	default:
 		call.ByTool = Defers(s, caller, tool.Name)
@@ -97,12 +99,12 @@ func Plan(s *mcptask.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call 
 }
 
 // showsForms reports whether a caller declares that it shows forms to its user.
-func showsForms(caller mcptask.Caller) bool {
+func showsForms(caller taskserver.Caller) bool {
 	return slices.Contains(caller.CanAsk, "elicitation/create")
 }
 
 // findSet returns the fallback tools for a tool. If there are none, the set has only the server.
-func findSet(s *mcptask.Server, tool string) set {
+func findSet(s *taskserver.Backend, tool string) set {
 	if !Serves(s, tool) {
 		return set{server: s}
 	}
@@ -117,15 +119,15 @@ func findSet(s *mcptask.Server, tool string) set {
 
 // Carrier sends a task's questions on the stream of the open call until stop is called. The answers
 // come to the task in other requests.
-type Carrier = func(task mcptask.Record) (stop func())
+type Carrier = func(task taskstore.Record) (stop func())
 
 // Handle returns the handler for a call that the gateway has negotiated, if it calls a fallback tool or
 // has ModeFallback. It returns nil for any other call, which the server answers. A call of a tool without
 // the fallback has ModeFallback if its caller can answer questions by repeating the call. With a carrier,
 // the carrier asks a task's questions in place of the call's Ask.
-func Handle(s *mcptask.Server, caller mcptask.Caller, tool string, call mcptask.CallRequest, session Session, carrier Carrier) Handler {
+func Handle(s *taskserver.Backend, caller taskserver.Caller, tool string, call taskserver.CallRequest, session Session, carrier Carrier) Handler {
 	w := way{session, carrier}
-	if call.Mode == mcptask.ModeFallback {
+	if call.Mode == taskserver.ModeFallback {
 		return newTaskHandler(s, caller, tool, w)
 	}
 	each, kind, ok := find(s, tool)
@@ -133,21 +135,21 @@ func Handle(s *mcptask.Server, caller mcptask.Caller, tool string, call mcptask.
 		return nil
 	}
 	answers := map[string]answerFunc{
-		mcptask.ToolTaskStatus: helper.status, mcptask.ToolTaskResult: helper.result,
-		mcptask.ToolTaskCancel: helper.cancel, mcptask.ToolTaskAnswer: helper.answer,
+		taskserver.ToolTaskStatus: helper.status, taskserver.ToolTaskResult: helper.result,
+		taskserver.ToolTaskCancel: helper.cancel, taskserver.ToolTaskAnswer: helper.answer,
 	}
 	return helper{each, caller, w}.newHandler(answers[kind])
 }
 
 // find splits the name of a fallback tool into its set and its kind.
-func find(s *mcptask.Server, name string) (each set, kind string, ok bool) {
+func find(s *taskserver.Backend, name string) (each set, kind string, ok bool) {
 	for _, kind := range kinds {
 		prefix, ok := strings.CutSuffix(name, kind)
 		if !ok {
 			continue
 		}
 		for _, each := range listSets(s) {
-			if each.prefix == prefix && (each.asks || kind != mcptask.ToolTaskAnswer) {
+			if each.prefix == prefix && (each.asks || kind != taskserver.ToolTaskAnswer) {
 				return each, kind, true
 			}
 		}
@@ -155,7 +157,7 @@ func find(s *mcptask.Server, name string) (each set, kind string, ok bool) {
 	return set{}, "", false
 }
 
-var kinds = [...]string{mcptask.ToolTaskStatus, mcptask.ToolTaskResult, mcptask.ToolTaskCancel, mcptask.ToolTaskAnswer}
+var kinds = [...]string{taskserver.ToolTaskStatus, taskserver.ToolTaskResult, taskserver.ToolTaskCancel, taskserver.ToolTaskAnswer}
 
 func newShutdownError() error {
 	return mcptask.Errorf(mcptask.CodeInternalError, "the server is shutting down")

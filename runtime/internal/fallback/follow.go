@@ -12,9 +12,11 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-type askFunc = func(context.Context, mcptask.Input) (json.RawMessage, error)
+type askFunc = func(context.Context, mcptask.Request) (json.RawMessage, error)
 
 // Session is the session of a call. The zero Session stands for none.
 type Session struct {
@@ -26,7 +28,7 @@ type Session struct {
 
 // wait follows a task for a call until the given time, if it is not zero. It returns an error if the call
 // or the server ends first. over reports whether the time is over.
-func (w way) wait(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, record mcptask.Record, ask askFunc, until time.Time, watch func(mcptask.Record)) (_ mcptask.Record, over bool, err error) {
+func (w way) wait(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, record taskstore.Record, ask askFunc, until time.Time, watch func(taskstore.Record)) (_ taskstore.Record, over bool, err error) {
 	waiting, cancel := context.WithCancel(ctx)
 	if !until.IsZero() {
 		waiting, cancel = context.WithDeadline(ctx, until)
@@ -47,7 +49,7 @@ func (w way) wait(ctx context.Context, s *mcptask.Server, caller mcptask.Caller,
 // follow waits until a task has ended, until it has a question that the call cannot ask, or until
 // ctx ends. The end of ctx is not an error. While follow waits, it asks the task's questions on the
 // open stream of the call, or has the carrier ask them. It calls watch for each new version.
-func (w way) follow(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, record mcptask.Record, ask askFunc, watch func(mcptask.Record)) (mcptask.Record, error) {
+func (w way) follow(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, record taskstore.Record, ask askFunc, watch func(taskstore.Record)) (taskstore.Record, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	a := &asker{way: w, server: s, caller: caller, ask: ask, giveUp: stop}
@@ -77,8 +79,8 @@ type way struct {
 // in the same session. One goroutine uses an asker.
 type asker struct {
 	way
-	server      *mcptask.Server
-	caller      mcptask.Caller
+	server      *taskserver.Backend
+	caller      taskserver.Caller
 	ask         askFunc
 	giveUp      func()
 	stopCarrier func() // nil if the carrier does not ask
@@ -91,16 +93,16 @@ type askedKey struct {
 }
 
 // openQuestions returns the set of the askedKeys of a server.
-func openQuestions(s *mcptask.Server) *sync.Map {
+func openQuestions(s *taskserver.Backend) *sync.Map {
 	type attached struct{}
 	return s.Attached(attached{}, func() any { return new(sync.Map) }).(*sync.Map)
 }
 
 // update asks the task's new questions. It returns false if the caller cannot be asked one.
-func (a *asker) update(ctx context.Context, record mcptask.Record) bool {
+func (a *asker) update(ctx context.Context, record taskstore.Record) bool {
 	for _, in := range record.Outstanding() {
 		switch {
-		case !a.caller.Answers(in):
+		case !a.caller.Answers(in.Request):
 			return false
 		case a.carry(record):
 		case a.ask == nil || a.session.ID == nil:
@@ -113,7 +115,7 @@ func (a *asker) update(ctx context.Context, record mcptask.Record) bool {
 }
 
 // carry has the carrier ask, and reports whether it can.
-func (a *asker) carry(record mcptask.Record) bool {
+func (a *asker) carry(record taskstore.Record) bool {
 	if a.carrier != nil && a.stopCarrier == nil { // the task asks for the first time
 		a.stopCarrier = a.carrier(record)
 	}
@@ -128,7 +130,7 @@ func (a *asker) stop() {
 }
 
 // askOnce asks a question, unless the client has it already. It does not wait.
-func (a *asker) askOnce(ctx context.Context, record mcptask.Record, in mcptask.Input) {
+func (a *asker) askOnce(ctx context.Context, record taskstore.Record, in taskstore.Input) {
 	asked, key := openQuestions(a.server), askedKey{a.session.ID, record.ID, in.Key}
 	if _, has := asked.LoadOrStore(key, nil); has {
 		return
@@ -149,15 +151,15 @@ func (a *asker) askOnce(ctx context.Context, record mcptask.Record, in mcptask.I
 }
 
 // isOpen reports whether a question still waits for its answer.
-func isOpen(r mcptask.Record, key string) bool {
-	return !r.Done() && slices.ContainsFunc(r.Outstanding(), func(in mcptask.Input) bool { return in.Key == key })
+func isOpen(r taskstore.Record, key string) bool {
+	return !r.Done() && slices.ContainsFunc(r.Outstanding(), func(in taskstore.Input) bool { return in.Key == key })
 }
 
 // askQuestion asks one question. If the client fails to show a form, the question stays open for
 // the tool that answers. A question of any other kind is settled with the client's error, because
 // nothing else can answer it.
-func (a *asker) askQuestion(ctx context.Context, task string, in mcptask.Input) {
-	response, err := a.ask(ctx, in)
+func (a *asker) askQuestion(ctx context.Context, task string, in taskstore.Input) {
+	response, err := a.ask(ctx, in.Request)
 	switch {
 	case ctx.Err() != nil:
 		return
@@ -172,7 +174,7 @@ func (a *asker) askQuestion(ctx context.Context, task string, in mcptask.Input) 
 		err = a.server.Respond(ctx, a.caller, task, in.Key, nil, failed)
 	}
 	if err != nil && ctx.Err() == nil {
-		a.server.Notice(slog.LevelWarn, "answer not taken", "task", mcptask.LogID(a.caller.Principal, task), "key", in.Key, "error", err)
+		a.server.Notice(slog.LevelWarn, "answer not taken", "task", taskstore.LogID(a.caller.Principal, task), "key", in.Key, "error", err)
 		a.giveUp()
 	}
 }

@@ -12,13 +12,15 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // TestLateAnswerLogsNoKey checks that the log has no ID of an anonymous caller's task, which is the
 // key to it, even if an answer comes too late.
 func TestLateAnswerLogsNoKey(t *testing.T) {
 	var log strings.Builder
-	server, err := mcptask.NewServer(mcptask.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	server, err := taskserver.New(taskserver.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,10 +28,10 @@ func TestLateAnswerLogsNoKey(t *testing.T) {
 	const gone = "ATASKTHATHASEXPIREDMEANWHILE"
 	ctx, stop := context.WithCancel(t.Context())
 	a := &asker{
-		server: server, giveUp: stop,
-		ask: func(context.Context, mcptask.Input) (json.RawMessage, error) { return json.RawMessage(`{}`), nil },
+		server: server.Backend(), giveUp: stop,
+		ask: func(context.Context, mcptask.Request) (json.RawMessage, error) { return json.RawMessage(`{}`), nil },
 	}
-	a.askQuestion(ctx, gone, mcptask.Input{Key: "step"})
+	a.askQuestion(ctx, gone, taskstore.Input{Request: mcptask.Request{Key: "step"}})
 	if text := log.String(); ctx.Err() == nil || !strings.Contains(text, "answer not taken") || strings.Contains(text, gone) {
 		t.Errorf("given up: %v, log: %s", ctx.Err(), text)
 	}
@@ -37,13 +39,13 @@ func TestLateAnswerLogsNoKey(t *testing.T) {
 
 // unread is a store that cannot be read for a while.
 type unread struct {
-	mcptask.Store
+	taskstore.Store
 	broken atomic.Bool
 }
 
-func (s *unread) Get(ctx context.Context, id string) (mcptask.Record, error) {
+func (s *unread) Get(ctx context.Context, id string) (taskstore.Record, error) {
 	if s.broken.Load() {
-		return mcptask.Record{}, errors.New("the disk is slow")
+		return taskstore.Record{}, errors.New("the disk is slow")
 	}
 	return s.Store.Get(ctx, id)
 }
@@ -52,7 +54,7 @@ func (s *unread) Get(ctx context.Context, id string) (mcptask.Record, error) {
 // time, and not the work.
 func TestStoreFailsDuringCall(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		store := &unread{Store: mcptask.NewMemoryStore()}
+		store := &unread{Store: taskstore.NewMemory()}
 		tool := mcptask.NewTool(mcptask.ToolSpec{Name: "work", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Wait: time.Hour}},
 			func(_ context.Context, task *mcptask.Task, _ struct{}) (string, error) {
 				store.broken.Store(true)
@@ -60,7 +62,7 @@ func TestStoreFailsDuringCall(t *testing.T) {
 				store.broken.Store(false)
 				return "done", nil
 			})
-		server, err := mcptask.NewServer(mcptask.Options{Store: store, Logger: slog.New(slog.DiscardHandler)},
+		server, err := taskserver.New(taskserver.Options{Store: store, Logger: slog.New(slog.DiscardHandler)},
 			mcptask.Tools{Service: "S", Impl: struct{}{}, Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{tool}})
 		if err != nil {
 			t.Fatal(err)
@@ -70,7 +72,7 @@ func TestStoreFailsDuringCall(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		reply, err := newTaskHandler(server, mcptask.Caller{Principal: "p"}, "work", way{})(t.Context(), json.RawMessage(`{}`), mcptask.CallRequest{})
+		reply, err := newTaskHandler(server.Backend(), taskserver.Caller{Principal: "p"}, "work", way{})(t.Context(), json.RawMessage(`{}`), taskserver.CallRequest{})
 		if err != nil || reply.Outcome == nil || !strings.Contains(string(reply.Outcome.Result), `"done"`) {
 			t.Errorf("%+v, %v", reply.Outcome, err)
 		}

@@ -3,7 +3,7 @@ package fallback
 import (
 	"sync"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // followers counts the repeated calls that follow each task in this process. A client may send one call twice,
@@ -21,7 +21,7 @@ type followed struct {
 }
 
 // followersOf returns the followers of a server's tasks.
-func followersOf(s *mcptask.Server) *followers {
+func followersOf(s *taskserver.Backend) *followers {
 	type attached struct{}
 	return s.Attached(attached{}, func() any { return &followers{tasks: map[string]*followed{}} }).(*followers)
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // List changes a result of tools/list for its caller. A caller that declares the extension sees the
@@ -15,7 +15,7 @@ import (
 //
 // The list depends on what the caller declares. So it is marked as private if the revision has
 // caches.
-func List(s *mcptask.Server, caller mcptask.Caller, declares bool, result json.RawMessage) (json.RawMessage, error) {
+func List(s *taskserver.Backend, caller taskserver.Caller, declares bool, result json.RawMessage) (json.RawMessage, error) {
 	if len(listSets(s)) == 0 {
 		return result, nil
 	}

@@ -9,6 +9,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // state is the structured content of an answer that only reports a task.
@@ -53,7 +55,7 @@ const stateSchema = `{"type":"object","description":"The call has not finished: 
 
 // newTaskOutcome returns the answer that reports a task: text for the model, structured content for
 // programs. The status is that of 2025-11-25 in every revision: a tool error counts as a failure.
-func (e set) newTaskOutcome(caller mcptask.Caller, r mcptask.Record, meta map[string]json.RawMessage) (*mcptask.Outcome, error) {
+func (e set) newTaskOutcome(caller taskserver.Caller, r taskstore.Record, meta map[string]json.RawMessage) (*taskstore.Outcome, error) {
 	text, err := e.describeTask(caller, r)
 	if err != nil {
 		return nil, err
@@ -64,7 +66,7 @@ func (e set) newTaskOutcome(caller mcptask.Caller, r mcptask.Record, meta map[st
 		s.PollIntervalMs = max(r.Poll.Milliseconds(), 1)
 		then := "make the next call."
 		if s.Next == nil { // a program would call in a loop
-			then = fmt.Sprintf("tell the user that another client has to answer its question, and call %s then.", e.prefix+mcptask.ToolTaskResult)
+			then = fmt.Sprintf("tell the user that another client has to answer its question, and call %s then.", e.prefix+taskserver.ToolTaskResult)
 		}
 		s.Hint = fmt.Sprintf("%s goes on as this task. Do not call it again: %s", r.Tool, then)
 	}
@@ -84,13 +86,13 @@ func (e set) newTaskOutcome(caller mcptask.Caller, r mcptask.Record, meta map[st
 
 // findNext returns the call that goes on with a task. It returns nil if the task waits for what only another
 // client can answer.
-func (e set) findNext(caller mcptask.Caller, r mcptask.Record) *nextCall {
+func (e set) findNext(caller taskserver.Caller, r taskstore.Record) *nextCall {
 	stuck := false
 	for _, in := range r.Outstanding() {
 		switch {
-		case caller.Answers(in):
+		case caller.Answers(in.Request):
 		case e.isPassedOn(in):
-			return &nextCall{e.prefix + mcptask.ToolTaskAnswer, map[string]string{"task": r.ID, "question": in.Key}}
+			return &nextCall{e.prefix + taskserver.ToolTaskAnswer, map[string]string{"task": r.ID, "question": in.Key}}
 		default:
 			stuck = true
 		}
@@ -98,16 +100,16 @@ func (e set) findNext(caller mcptask.Caller, r mcptask.Record) *nextCall {
 	if stuck {
 		return nil
 	}
-	return &nextCall{e.prefix + mcptask.ToolTaskResult, map[string]string{"task": r.ID}}
+	return &nextCall{e.prefix + taskserver.ToolTaskResult, map[string]string{"task": r.ID}}
 }
 
 // describeTask tells a model the task's state and what to do next.
-func (e set) describeTask(caller mcptask.Caller, r mcptask.Record) (string, error) {
+func (e set) describeTask(caller taskserver.Caller, r taskstore.Record) (string, error) {
 	arguments, err := json.Marshal(map[string]string{"task": r.ID})
 	if err != nil {
 		return "", err
 	}
-	result := fmt.Sprintf("the tool %s with %s", e.prefix+mcptask.ToolTaskResult, arguments)
+	result := fmt.Sprintf("the tool %s with %s", e.prefix+taskserver.ToolTaskResult, arguments)
 	var note string
 	if r.StatusMessage != "" {
 		note = ": " + r.StatusMessage
@@ -124,7 +126,7 @@ func (e set) describeTask(caller mcptask.Caller, r mcptask.Record) (string, erro
 		}
 		return fmt.Sprintf("%s has not finished yet: it goes on as task %s (%s%s).%s In about %s call %s: it waits for the result and gives it. "+
 			"Do not call %s again for this, which would start the work anew; to stop it, call %s.",
-			r.Tool, quote(r.ID), protocol.ProjectStatus20251125(r), note, immediate, formatPause(r.Poll), result, r.Tool, e.prefix+mcptask.ToolTaskCancel), nil
+			r.Tool, quote(r.ID), protocol.ProjectStatus20251125(r), note, immediate, formatPause(r.Poll), result, r.Tool, e.prefix+taskserver.ToolTaskCancel), nil
 	}
 	lines := []string{fmt.Sprintf("%s has not finished yet: it goes on as task %s, which waits for an answer.", r.Tool, quote(r.ID))}
 	for _, in := range open {
@@ -148,57 +150,57 @@ func endSentence(text string) string {
 }
 
 // isPassedOn reports whether a model can pass a question on to its user.
-func (e set) isPassedOn(in mcptask.Input) bool { return e.asks && protocol.IsForm(in) }
+func (e set) isPassedOn(in taskstore.Input) bool { return e.asks && protocol.IsForm(in) }
 
 // describeQuestion says what is asked and how to answer it.
-func (e set) describeQuestion(caller mcptask.Caller, r mcptask.Record, in mcptask.Input) (string, error) {
+func (e set) describeQuestion(caller taskserver.Caller, r taskstore.Record, in taskstore.Input) (string, error) {
 	asked := fmt.Sprintf("Question %s: %s", quote(in.Key), protocol.DescribeQuestion(in))
 	who := "This client"
 	if in.Method == "elicitation/create" {
 		who = "The user"
 	}
-	result, otherwise := e.prefix+mcptask.ToolTaskResult, "If that does not work:"
+	result, otherwise := e.prefix+taskserver.ToolTaskResult, "If that does not work:"
 	byResult := fmt.Sprintf(" %s is asked when %s is called.", who, result)
 	if caller.Revision != mcptask.Revision20260728 { // a session, whose client has the question
 		byResult = fmt.Sprintf(" %s is being asked: call %s to wait for the answer.", who, result)
 		otherwise = "Only if the user sees no question:"
 	}
-	switch can := caller.Answers(in); {
+	switch can := caller.Answers(in.Request); {
 	case can && e.isPassedOn(in):
 		asked += byResult + " " + otherwise
 	case can:
 		return asked + byResult, nil
 	case !e.isPassedOn(in):
 		return fmt.Sprintf("%s This client has not declared that it can do that, and no tool takes the answer. "+
-			"Tell the user that another client has to answer it, or call %s to stop the task.", asked, e.prefix+mcptask.ToolTaskCancel), nil
+			"Tell the user that another client has to answer it, or call %s to stop the task.", asked, e.prefix+taskserver.ToolTaskCancel), nil
 	}
 	arguments, err := json.Marshal(map[string]string{"task": r.ID, "question": in.Key})
 	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%s Ask the user, then call the tool %s with %s and the answer as the member \"answer\", an object that fits the JSON Schema %s; "+
-		"leave the member out if the user declines.", asked, e.prefix+mcptask.ToolTaskAnswer, arguments, in.Schema), nil
+		"leave the member out if the user declines.", asked, e.prefix+taskserver.ToolTaskAnswer, arguments, in.Schema), nil
 }
 
 // newFinishedReply returns the answer for a task that has ended: the result of its call. An error
 // becomes a tool error that the model can read, because the model's own call has not failed.
-func newFinishedReply(r mcptask.Record) (mcptask.CallReply, error) {
+func newFinishedReply(r taskstore.Record) (taskserver.CallReply, error) {
 	switch r.Outcome.Kind {
-	case mcptask.OutcomeError:
+	case taskstore.OutcomeError:
 		return newErrorReply(fmt.Sprintf("The task %s of %s has failed: %s", quote(r.ID), r.Tool, r.Outcome.Error))
-	case mcptask.OutcomeCancelled:
+	case taskstore.OutcomeCancelled:
 		return newErrorReply(fmt.Sprintf("The task %s of %s was cancelled: it has no result.", quote(r.ID), r.Tool))
 	}
-	return mcptask.CallReply{Outcome: r.Outcome}, nil
+	return taskserver.CallReply{Outcome: r.Outcome}, nil
 }
 
 // newErrorReply returns a tool error with a text.
-func newErrorReply(text string) (mcptask.CallReply, error) {
+func newErrorReply(text string) (taskserver.CallReply, error) {
 	o, err := newOutcome(mcptask.ErrorResult(text), nil)
-	return mcptask.CallReply{Outcome: o}, err
+	return taskserver.CallReply{Outcome: o}, err
 }
 
-func newOutcome(result *mcptask.Result, s *state) (*mcptask.Outcome, error) {
+func newOutcome(result *mcptask.Result, s *state) (*taskstore.Outcome, error) {
 	var err error
 	if s != nil {
 		if result.Structured, err = json.Marshal(s); err != nil {
@@ -206,7 +208,7 @@ func newOutcome(result *mcptask.Result, s *state) (*mcptask.Outcome, error) {
 		}
 	}
 	data, err := json.Marshal(result)
-	return &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: data, IsError: result.IsError}, err
+	return &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: data, IsError: result.IsError}, err
 }
 
 // formatPause returns a duration in words, rounded up to whole seconds.

@@ -11,6 +11,8 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 const (
@@ -24,11 +26,11 @@ const (
 
 // Tools returns the fallback tools of a server, for an SDK to register. They are called through the
 // gateway, like all tools.
-func Tools(s *mcptask.Server) []mcptask.ToolSpec {
+func Tools(s *taskserver.Backend) []mcptask.ToolSpec {
 	var specs []mcptask.ToolSpec
 	for _, each := range listSets(s) {
 		for _, kind := range kinds {
-			if each.asks || kind != mcptask.ToolTaskAnswer {
+			if each.asks || kind != taskserver.ToolTaskAnswer {
 				specs = append(specs, each.toolSpec(kind))
 			}
 		}
@@ -37,7 +39,7 @@ func Tools(s *mcptask.Server) []mcptask.ToolSpec {
 }
 
 // Tool returns a fallback tool by its name.
-func Tool(s *mcptask.Server, name string) (mcptask.ToolSpec, bool) {
+func Tool(s *taskserver.Backend, name string) (mcptask.ToolSpec, bool) {
 	each, kind, ok := find(s, name)
 	if !ok {
 		return mcptask.ToolSpec{}, false
@@ -49,16 +51,16 @@ func (e set) toolSpec(kind string) mcptask.ToolSpec {
 	spec := mcptask.ToolSpec{Name: e.prefix + kind, InputSchema: inputTask, Policy: mcptask.Policy{Task: mcptask.TaskForbidden}}
 	reads := mcptask.Annotations{ReadOnly: mcptask.Hint(true), OpenWorld: mcptask.Hint(false)}
 	switch kind {
-	case mcptask.ToolTaskStatus:
+	case taskserver.ToolTaskStatus:
 		spec.Description = "Reports the state of a task without waiting. A call that takes long becomes a task."
 		spec.Annotations = reads
-	case mcptask.ToolTaskResult:
+	case taskserver.ToolTaskResult:
 		spec.Description = "Waits for a task to end and gives its result. If the task takes longer than a call may, it says so: then call it again."
 		spec.Annotations = reads
-	case mcptask.ToolTaskCancel:
+	case taskserver.ToolTaskCancel:
 		spec.Description = "Cancels a task whose result is no longer wanted."
 		spec.Annotations = mcptask.Annotations{Destructive: mcptask.Hint(true), Idempotent: mcptask.Hint(true), OpenWorld: mcptask.Hint(false)}
-	case mcptask.ToolTaskAnswer:
+	case taskserver.ToolTaskAnswer:
 		spec.Description = "Answers a question of a task that waits for the user. Ask the user first; do not answer in the user's place."
 		spec.InputSchema = inputAnswer
 	}
@@ -68,17 +70,17 @@ func (e set) toolSpec(kind string) mcptask.ToolSpec {
 // helper answers calls of the fallback tools for one caller.
 type helper struct {
 	set
-	caller mcptask.Caller
+	caller taskserver.Caller
 	way    way
 }
 
 // answerFunc answers a call of one fallback tool, for the task that its arguments name.
-type answerFunc = func(h helper, ctx context.Context, a arguments, record mcptask.Record, call mcptask.CallRequest) (mcptask.CallReply, error)
+type answerFunc = func(h helper, ctx context.Context, a arguments, record taskstore.Record, call taskserver.CallRequest) (taskserver.CallReply, error)
 
 // newHandler returns the handler of a fallback tool. It reads the arguments and the task. A mistake in
 // them becomes a tool error, which the model can read.
 func (h helper) newHandler(answer answerFunc) Handler {
-	return func(ctx context.Context, data json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
+	return func(ctx context.Context, data json.RawMessage, call taskserver.CallRequest) (taskserver.CallReply, error) {
 		a := arguments{began: time.Now()}
 		if json.Unmarshal(data, &a) != nil || a.Task == "" {
 			return newErrorReply(`The arguments must name the task: {"task":"…"}, as the call that started it has said.`)
@@ -108,9 +110,9 @@ func Task(data json.RawMessage) string {
 }
 
 // explain turns the error for a missing task into a tool error.
-func (h helper) explain(task string, err error) (mcptask.CallReply, error) {
+func (h helper) explain(task string, err error) (taskserver.CallReply, error) {
 	if !protocol.IsGone(err) {
-		return mcptask.CallReply{}, err
+		return taskserver.CallReply{}, err
 	}
 	if errors.Is(err, mcptask.ErrExpired) {
 		return newErrorReply(fmt.Sprintf("The task %s has expired: the time for which it was kept, counted from its creation, is over. "+
@@ -125,18 +127,18 @@ func (h helper) explain(task string, err error) (mcptask.CallReply, error) {
 }
 
 // status reports a task.
-func (h helper) status(_ context.Context, _ arguments, record mcptask.Record, _ mcptask.CallRequest) (mcptask.CallReply, error) {
+func (h helper) status(_ context.Context, _ arguments, record taskstore.Record, _ taskserver.CallRequest) (taskserver.CallReply, error) {
 	outcome, err := h.newTaskOutcome(h.caller, record, nil)
-	return mcptask.CallReply{Outcome: outcome}, err
+	return taskserver.CallReply{Outcome: outcome}, err
 }
 
 // result waits for the task's end, like the call that started it. If a requestor of 2026-07-28 can
 // answer the questions, the reply carries them, and the requestor calls again with the answers.
-func (h helper) result(ctx context.Context, a arguments, record mcptask.Record, call mcptask.CallRequest) (mcptask.CallReply, error) {
+func (h helper) result(ctx context.Context, a arguments, record taskstore.Record, call taskserver.CallRequest) (taskserver.CallReply, error) {
 	var err error
 	if len(call.Answers) > 0 {
 		if err := h.server.Answer(ctx, h.caller, a.Task, call.Answers); err != nil {
-			return mcptask.CallReply{}, err
+			return taskserver.CallReply{}, err
 		}
 		if record, err = h.server.Get(ctx, h.caller, a.Task); err != nil {
 			return h.explain(a.Task, err)
@@ -152,13 +154,13 @@ func (h helper) result(ctx context.Context, a arguments, record mcptask.Record, 
 		return newFinishedReply(record)
 	}
 	if questions := answerable(h.caller, record); call.Retry && len(questions) > 0 {
-		return mcptask.CallReply{Questions: questions}, nil
+		return taskserver.CallReply{Questions: questions}, nil
 	}
 	return h.status(ctx, a, record, call)
 }
 
 // cancel cancels a task, or reports it if it has ended.
-func (h helper) cancel(ctx context.Context, a arguments, _ mcptask.Record, call mcptask.CallRequest) (mcptask.CallReply, error) {
+func (h helper) cancel(ctx context.Context, a arguments, _ taskstore.Record, call taskserver.CallRequest) (taskserver.CallReply, error) {
 	record, done, err := h.server.Cancel(ctx, h.caller, a.Task)
 	switch {
 	case err != nil:
@@ -168,17 +170,17 @@ func (h helper) cancel(ctx context.Context, a arguments, _ mcptask.Record, call 
 	}
 	text := mcptask.TextContent(fmt.Sprintf("The task %s of %s is cancelled.", quote(record.ID), record.Tool))
 	outcome, err := newOutcome(&mcptask.Result{Content: []mcptask.Content{text}}, &state{Task: record.ID, Status: mcptask.StatusCancelled})
-	return mcptask.CallReply{Outcome: outcome}, err
+	return taskserver.CallReply{Outcome: outcome}, err
 }
 
 // answer accepts an answer that the model got from the user.
-func (h helper) answer(ctx context.Context, a arguments, record mcptask.Record, call mcptask.CallRequest) (mcptask.CallReply, error) {
+func (h helper) answer(ctx context.Context, a arguments, record taskstore.Record, call taskserver.CallRequest) (taskserver.CallReply, error) {
 	open := record.Outstanding()
-	i := slices.IndexFunc(open, func(in mcptask.Input) bool { return in.Key == a.Question })
+	i := slices.IndexFunc(open, func(in taskstore.Input) bool { return in.Key == a.Question })
 	if i < 0 || !protocol.IsForm(open[i]) {
 		text, err := h.describeTask(h.caller, record)
 		if err != nil {
-			return mcptask.CallReply{}, err
+			return taskserver.CallReply{}, err
 		}
 		return newErrorReply(fmt.Sprintf("The task has no question %s that this tool could answer. %s", quote(a.Question), text))
 	}
@@ -189,7 +191,7 @@ func (h helper) answer(ctx context.Context, a arguments, record mcptask.Record, 
 	if err := h.server.Answer(ctx, h.caller, a.Task, map[string]json.RawMessage{a.Question: response}); err != nil {
 		var wire *mcptask.Error
 		if !errors.As(err, &wire) || wire.Code != mcptask.CodeInvalidParams {
-			return mcptask.CallReply{}, err
+			return taskserver.CallReply{}, err
 		}
 		return newErrorReply(fmt.Sprintf("%s. The question is still open; its answer must fit the JSON Schema %s", wire.Message, open[i].Schema))
 	}

@@ -1,4 +1,4 @@
-// Package memengine is a small [mcptask.Engine] in memory, for tests. It promises what an engine has to
+// Package memengine is a small [taskserver.Engine] in memory, for tests. It promises what an engine has to
 // promise, as long as its process lives.
 package memengine
 
@@ -11,6 +11,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 const (
@@ -36,7 +37,7 @@ type Cluster struct {
 
 // job is a task that is not over.
 type job struct {
-	submission mcptask.Submission
+	submission taskserver.Submission
 	call       *call // the one that counts, or nil
 	answered   bool  // since the call began
 	cancelled  bool
@@ -52,14 +53,14 @@ type call struct {
 // executor is a member of a cluster.
 type executor struct {
 	cluster *Cluster
-	run     mcptask.RunFunc
+	run     taskserver.RunFunc
 	running sync.WaitGroup
 	calls   map[*call]bool // those that have not returned
 	gone    bool           // closed or dead
 }
 
-// Join makes an executor, as mcptask.Options.Executor wants it.
-func (c *Cluster) Join(run mcptask.RunFunc) (mcptask.Executor, error) {
+// Join makes an executor, as taskserver.Options.Executor wants it.
+func (c *Cluster) Join(run taskserver.RunFunc) (taskserver.Executor, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	x := &executor{cluster: c, run: run, calls: map[*call]bool{}}
@@ -69,7 +70,7 @@ func (c *Cluster) Join(run mcptask.RunFunc) (mcptask.Executor, error) {
 }
 
 // Kill ends an executor as the end of its process would: the cluster ignores what its runs return.
-func Kill(x mcptask.Executor) {
+func Kill(x taskserver.Executor) {
 	member := x.(*executor)
 	c := member.cluster
 	c.mu.Lock()
@@ -199,7 +200,7 @@ func (c *Cluster) start(x *executor, j *job) {
 }
 
 // finish acts upon the end of a call.
-func (c *Cluster) finish(x *executor, ended *call, how mcptask.RunEnd) {
+func (c *Cluster) finish(x *executor, ended *call, how taskserver.RunEnd) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.dispatch()
@@ -211,9 +212,9 @@ func (c *Cluster) finish(x *executor, ended *call, how mcptask.RunEnd) {
 	}
 	j.call = nil
 	switch {
-	case how == mcptask.RunOver:
+	case how == taskserver.RunOver:
 		c.remove(j)
-	case how == mcptask.RunLeft:
+	case how == taskserver.RunLeft:
 		c.enqueueAfter(j, pause)
 	case j.answered || j.cancelled:
 		c.enqueue(j)
@@ -222,8 +223,8 @@ func (c *Cluster) finish(x *executor, ended *call, how mcptask.RunEnd) {
 	}
 }
 
-// Submit implements mcptask.Executor.
-func (x *executor) Submit(ctx context.Context, task mcptask.Submission) error {
+// Submit implements taskserver.Executor.
+func (x *executor) Submit(ctx context.Context, task taskserver.Submission) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -244,7 +245,7 @@ func (x *executor) Submit(ctx context.Context, task mcptask.Submission) error {
 	return nil
 }
 
-// Close implements mcptask.Executor.
+// Close implements taskserver.Executor.
 func (x *executor) Close(ctx context.Context) error {
 	c := x.cluster
 	c.mu.Lock()
@@ -269,20 +270,20 @@ func (x *executor) Close(ctx context.Context) error {
 	}
 }
 
-// Name implements mcptask.Engine.
+// Name implements taskserver.Engine.
 func (x *executor) Name() string { return "memengine" }
 
-// Patience implements mcptask.Engine.
+// Patience implements taskserver.Engine.
 func (x *executor) Patience() time.Duration { return x.cluster.Patience }
 
-// Cancel implements mcptask.Engine.
-func (x *executor) Cancel(_ context.Context, task mcptask.Submission) error {
+// Cancel implements taskserver.Engine.
+func (x *executor) Cancel(_ context.Context, task taskserver.Submission) error {
 	x.cluster.Cancel(task.TaskID)
 	return nil
 }
 
-// Answered implements mcptask.Engine.
-func (x *executor) Answered(_ context.Context, task mcptask.Submission) error {
+// Answered implements taskserver.Engine.
+func (x *executor) Answered(_ context.Context, task taskserver.Submission) error {
 	c := x.cluster
 	c.mu.Lock()
 	defer c.mu.Unlock()

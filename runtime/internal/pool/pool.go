@@ -1,4 +1,4 @@
-// Package pool runs the handlers of tasks in one process. It is the core of package mcptask's local
+// Package pool runs the handlers of tasks in one process. It is the core of package taskserver's local
 // executor.
 package pool
 

@@ -8,9 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // The capabilities that several services declare are merged, and with those that the SDK declares.
@@ -18,12 +21,12 @@ func TestCapabilitiesAreJoined(t *testing.T) {
 	service := func(name, declared string) mcptask.Tools {
 		return mcptask.Tools{Service: name, Impl: 1, Capabilities: mcptask.Capabilities{mcptask.Revision20260728: declared}}
 	}
-	s, err := mcptask.NewServer(mcptask.Options{}, service("A", `{"extensions":{"a":{"b":{}}}}`), service("B", ``), service("C", `{"extensions":{"a":{"c":1}},"x":1}`))
+	s, err := taskserver.New(taskserver.Options{}, service("A", `{"extensions":{"a":{"b":{}}}}`), service("B", ``), service("C", `{"extensions":{"a":{"c":1}},"x":1}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	result, err := protocol.Server20260728{}.Decorate(s, mcptask.Caller{}, "server/discover", json.RawMessage(`{"capabilities":{"tools":{}}}`))
+	result, err := protocol.Server20260728{}.Decorate(s.Backend(), taskserver.Caller{}, "server/discover", json.RawMessage(`{"capabilities":{"tools":{}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +38,7 @@ func TestCapabilitiesAreJoined(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%s", result)
 	}
-	if _, err := mcptask.NewServer(mcptask.Options{}, service("D", `[]`)); err == nil {
+	if _, err := taskserver.New(taskserver.Options{}, service("D", `[]`)); err == nil {
 		t.Error("capabilities that are no object are accepted")
 	}
 }
@@ -49,26 +52,26 @@ func TestReadCapabilities(t *testing.T) {
 		canAsk       []string
 		code         int
 	}{
-		{`{}`, nil, mcptask.CodeMissingClientCapability},
-		{`null`, nil, mcptask.CodeMissingClientCapability},
+		{`{}`, nil, spec.CodeMissingClientCapability},
+		{`null`, nil, spec.CodeMissingClientCapability},
 		{`[]`, nil, mcptask.CodeInvalidParams},
-		{`{"elicitation":{},"sampling":{},"roots":{}}`, []string{form, sampling, roots}, mcptask.CodeMissingClientCapability},
-		{`{"elicitation":{"form":null,"url":null}}`, []string{form}, mcptask.CodeMissingClientCapability},
-		{`{"elicitation":{"url":{}}}`, []string{mcptask.CanAskURL}, mcptask.CodeMissingClientCapability},
-		{`{"elicitation":{"form":{},"url":{}}}`, []string{form, mcptask.CanAskURL}, mcptask.CodeMissingClientCapability},
-		{`{"elicitation":{"form":1},"sampling":true,"roots":null}`, nil, mcptask.CodeMissingClientCapability},
-		{`{"elicitation":{"url":true}}`, nil, mcptask.CodeMissingClientCapability},
-		{`{"elicitation":{"form":1,"url":{}}}`, []string{mcptask.CanAskURL}, mcptask.CodeMissingClientCapability},
+		{`{"elicitation":{},"sampling":{},"roots":{}}`, []string{form, sampling, roots}, spec.CodeMissingClientCapability},
+		{`{"elicitation":{"form":null,"url":null}}`, []string{form}, spec.CodeMissingClientCapability},
+		{`{"elicitation":{"url":{}}}`, []string{taskserver.CanAskURL}, spec.CodeMissingClientCapability},
+		{`{"elicitation":{"form":{},"url":{}}}`, []string{form, taskserver.CanAskURL}, spec.CodeMissingClientCapability},
+		{`{"elicitation":{"form":1},"sampling":true,"roots":null}`, nil, spec.CodeMissingClientCapability},
+		{`{"elicitation":{"url":true}}`, nil, spec.CodeMissingClientCapability},
+		{`{"elicitation":{"form":1,"url":{}}}`, []string{taskserver.CanAskURL}, spec.CodeMissingClientCapability},
 		{`{"extensions":{"EXT":{}}}`, nil, 0},
-		{`{"extensions":{"EXT":null}}`, nil, mcptask.CodeMissingClientCapability},
-		{`{"extensions":{"EXT":1}}`, nil, mcptask.CodeMissingClientCapability},
-		{`{"extensions":null}`, nil, mcptask.CodeMissingClientCapability},
+		{`{"extensions":{"EXT":null}}`, nil, spec.CodeMissingClientCapability},
+		{`{"extensions":{"EXT":1}}`, nil, spec.CodeMissingClientCapability},
+		{`{"extensions":null}`, nil, spec.CodeMissingClientCapability},
 		{`{"extensions":1}`, nil, mcptask.CodeInvalidParams},
 	} {
-		capabilities := strings.ReplaceAll(test.capabilities, "EXT", mcptask.ExtensionTasks)
-		params := wire.NewObject([]byte(`{"_meta":{"` + mcptask.MetaClientCapabilities + `":` + capabilities + `}}`))
+		capabilities := strings.ReplaceAll(test.capabilities, "EXT", spec.ExtensionTasks)
+		params := wire.NewObject([]byte(`{"_meta":{"` + spec.MetaClientCapabilities + `":` + capabilities + `}}`))
 		var d protocol.Server20260728
-		if got := d.CanAsk(params.Object("_meta", mcptask.MetaClientCapabilities)); !slices.Equal(got, test.canAsk) {
+		if got := d.CanAsk(params.Object("_meta", spec.MetaClientCapabilities)); !slices.Equal(got, test.canAsk) {
 			t.Errorf("%s: CanAsk is %q, want %q", capabilities, got, test.canAsk)
 		}
 		var refused *mcptask.Error

@@ -12,6 +12,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 var seeds = []string{
@@ -55,7 +56,7 @@ func FuzzNegotiate(f *testing.F) {
 			_ = d.CanAsk(wire.NewObject(params))
 			for _, support := range []mcptask.TaskSupport{mcptask.TaskForbidden, mcptask.TaskOptional, mcptask.TaskRequired} {
 				spec := mcptask.ToolSpec{Name: "t", Policy: mcptask.Policy{Task: support}}
-				if call, err := d.Negotiate(spec, true, wire.NewObject(params)); err == nil && (call.Mode == mcptask.ModePlain) != (support == mcptask.TaskForbidden) {
+				if call, err := d.Negotiate(spec, true, wire.NewObject(params)); err == nil && (call.Mode == taskserver.ModePlain) != (support == mcptask.TaskForbidden) {
 					t.Errorf("%q: mode %v with a fallback, of a tool that is %s", params, call.Mode, support)
 				}
 				call, err := d.Negotiate(spec, false, wire.NewObject(params))
@@ -67,7 +68,7 @@ func FuzzNegotiate(f *testing.F) {
 					t.Errorf("%q: a ttl of %v", params, *call.TTL)
 				}
 				_, plainly := d.(unofficial.ServerSEP1686) // no tool requires a task there
-				if support == mcptask.TaskForbidden && call.Mode != mcptask.ModePlain || support == mcptask.TaskRequired && call.Mode == mcptask.ModePlain && !plainly {
+				if support == mcptask.TaskForbidden && call.Mode != taskserver.ModePlain || support == mcptask.TaskRequired && call.Mode == taskserver.ModePlain && !plainly {
 					t.Errorf("%q: mode %v of a tool that is %s", params, call.Mode, support)
 				}
 			}
@@ -77,7 +78,7 @@ func FuzzNegotiate(f *testing.F) {
 
 // FuzzMethods answers every task method with any params.
 func FuzzMethods(f *testing.F) {
-	tasks, err := mcptask.NewServer(mcptask.Options{})
+	tasks, err := taskserver.New(taskserver.Options{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -89,14 +90,14 @@ func FuzzMethods(f *testing.F) {
 	fuzzParams(f, func(t *testing.T, params []byte) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		caller := mcptask.Caller{Principal: "p"}
+		caller := taskserver.Caller{Principal: "p"}
 		for _, d := range slices.Concat(protocol.Servers(), unofficial.Servers()) {
 			for _, name := range []string{"tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update", "tasks/delete", "tasks/", ""} {
 				method := d.Method(name)
 				if method == nil {
 					continue
 				}
-				result, err := method(ctx, tasks, caller, wire.NewObject(params))
+				result, err := method(ctx, tasks.Backend(), caller, wire.NewObject(params))
 				switch {
 				case err != nil:
 					refusal(t, params, err)

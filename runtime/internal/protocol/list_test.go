@@ -12,18 +12,20 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // bare is a store whose lists have only what a page of tasks/list shows.
-type bare struct{ mcptask.Store }
+type bare struct{ taskstore.Store }
 
-func (s bare) List(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+func (s bare) List(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error) {
 	page, err := s.Store.List(ctx, principal, after, limit)
 	for i := range page {
 		r := &page[i]
 		r.Arguments, r.Inputs = nil, nil
 		if r.Outcome != nil {
-			r.Outcome = &mcptask.Outcome{Kind: r.Outcome.Kind, IsError: r.Outcome.IsError}
+			r.Outcome = &taskstore.Outcome{Kind: r.Outcome.Kind, IsError: r.Outcome.IsError}
 		}
 	}
 	return page, err
@@ -41,7 +43,7 @@ func TestListShowsWhatStoresLeaveOut(t *testing.T) {
 			_, err := mcptask.Ask[map[string]any](ctx, task, input, "ship", "")
 			return err
 		}
-		server, err := mcptask.NewServer(mcptask.Options{Store: bare{mcptask.NewMemoryStore()}, Logger: slog.New(slog.DiscardHandler)},
+		server, err := taskserver.New(taskserver.Options{Store: bare{taskstore.NewMemory()}, Logger: slog.New(slog.DiscardHandler)},
 			mcptask.Tools{Service: "S", Impl: struct{}{}, Tools: []mcptask.Tool{
 				newTool("ask", ask), newTool("refused", ask),
 				newTool("fail", func(context.Context, *mcptask.Task) error { return mcptask.Errorf(-32055, "the repository is locked") }),
@@ -54,25 +56,25 @@ func TestListShowsWhatStoresLeaveOut(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		caller := mcptask.Caller{Principal: "p", Revision: mcptask.Revision20251125, CanAsk: []string{"elicitation/create"}}
+		caller := taskserver.Caller{Principal: "p", Revision: mcptask.Revision20251125, CanAsk: []string{"elicitation/create"}}
 		ids := map[string]string{}
 		for _, name := range []string{"ask", "refused", "fail"} {
-			reply, err := server.Call(t.Context(), caller, name, json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
+			reply, err := server.Backend().Call(t.Context(), caller, name, json.RawMessage(`{}`), taskserver.CallRequest{Mode: taskserver.ModeTask})
 			if err != nil {
 				t.Fatal(err)
 			}
 			r := *reply.Task
 			for !r.Done() && len(r.Outstanding()) == 0 {
-				if r, err = server.Changed(t.Context(), caller, r.ID, r.Version); err != nil {
+				if r, err = server.Backend().Changed(t.Context(), caller, r.ID, r.Version); err != nil {
 					t.Fatal(err)
 				}
 			}
 			ids[name] = r.ID
 		}
-		if err := server.Answer(t.Context(), caller, ids["refused"], map[string]json.RawMessage{"ship": json.RawMessage(`{"action":"decline"}`)}); err != nil {
+		if err := server.Backend().Answer(t.Context(), caller, ids["refused"], map[string]json.RawMessage{"ship": json.RawMessage(`{"action":"decline"}`)}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := server.Await(t.Context(), caller, ids["refused"]); err != nil {
+		if _, err := server.Backend().Await(t.Context(), caller, ids["refused"]); err != nil {
 			t.Fatal(err)
 		}
 		for _, test := range []struct {
@@ -84,7 +86,7 @@ func TestListShowsWhatStoresLeaveOut(t *testing.T) {
 			{"the proposal", unofficial.ServerSEP1686{}.Method("tasks/list"), []string{`"error":"the repository is locked"`}},
 			{"the guide", unofficial.ServerTaskPatterns{}.Method("tasks/list"), []string{`"error":{"code":-32055,"message":"the repository is locked"}`, `"status":"cancelled"`}},
 		} {
-			page, err := test.list(t.Context(), server, caller, wire.NewObject([]byte(`{}`)))
+			page, err := test.list(t.Context(), server.Backend(), caller, wire.NewObject([]byte(`{}`)))
 			if err != nil {
 				t.Errorf("%s: %v", test.name, err)
 			}

@@ -6,8 +6,11 @@ import (
 	"maps"
 	"slices"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wire20260728"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Subscription is what a subscriptions/listen asks for.
@@ -59,7 +62,7 @@ func (Server20260728) Acknowledged(id json.RawMessage, tasks []string) ([]byte, 
 
 // Changed makes the notification of a task's state. It has what tasks/get would return to the caller,
 // without the type of the result (E-65, E-68).
-func (Server20260728) Changed(ctx context.Context, s *mcptask.Server, id json.RawMessage, caller mcptask.Caller, r mcptask.Record) ([]byte, error) {
+func (Server20260728) Changed(ctx context.Context, s *taskserver.Backend, id json.RawMessage, caller taskserver.Caller, r taskstore.Record) ([]byte, error) {
 	t, err := projectVisible20260728(ctx, s, caller, r)
 	if err != nil {
 		return nil, err
@@ -78,7 +81,7 @@ func (Server20260728) Ended(id json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(wire.SubscriptionsListenResult{Meta: subscriptionID(id), ResultType: wire.ResultTypeComplete})
 }
 
-func subscriptionID(id json.RawMessage) object { return object{mcptask.MetaSubscriptionID: id} }
+func subscriptionID(id json.RawMessage) object { return object{spec.MetaSubscriptionID: id} }
 
 func notification(method string, params any) ([]byte, error) {
 	return json.Marshal(struct {

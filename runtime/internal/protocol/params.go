@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
@@ -119,7 +121,7 @@ func ReadTaskID(params Params) (string, error) {
 
 // ReadIdempotencyKey reads the key from params._meta.
 func ReadIdempotencyKey(params Params) (string, error) {
-	key, err := readText(params, "_meta", mcptask.MetaIdempotencyKey)
+	key, err := readText(params, "_meta", spec.MetaIdempotencyKey)
 	if key == nil || err != nil {
 		return "", err
 	}

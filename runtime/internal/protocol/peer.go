@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wire20260728"
 )
@@ -90,7 +92,7 @@ func NormalizeCode(e *mcptask.Error) *mcptask.Error {
 	}
 	if e.Code == missingCapability && json.Unmarshal(e.Data, &data) == nil && data.Required != nil {
 		known := *e
-		known.Code = mcptask.CodeMissingClientCapability
+		known.Code = spec.CodeMissingClientCapability
 		return &known
 	}
 	return e

@@ -5,6 +5,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // MetaProgress is the key in the _meta of a task under which a server sends the task's progress. The
@@ -19,8 +20,8 @@ type taskProgress struct {
 }
 
 // progressMeta returns the _meta of a task, or nil if its handler has reported no progress.
-func progressMeta(r mcptask.Record) object {
-	if r.Progress == (mcptask.Progress{}) {
+func progressMeta(r taskstore.Record) object {
+	if r.Progress == (taskstore.Progress{}) {
 		return nil
 	}
 	report := r.Report()
@@ -32,7 +33,7 @@ func progressMeta(r mcptask.Record) object {
 }
 
 // encodeTask encodes the projection of a task, with the progress in its _meta.
-func encodeTask(projection any, r mcptask.Record) (json.RawMessage, error) {
+func encodeTask(projection any, r taskstore.Record) (json.RawMessage, error) {
 	task, err := json.Marshal(projection)
 	meta := progressMeta(r)
 	if err != nil || meta == nil {

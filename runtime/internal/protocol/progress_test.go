@@ -7,18 +7,19 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // TestProgress sends a task's progress through each revision, and reads what other servers may send in its place.
 func TestProgress(t *testing.T) {
 	now := time.Now()
-	record := func(done, total float64, status string) mcptask.Record {
-		return mcptask.Record{ID: "T", Phase: mcptask.PhaseRunning, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(time.Hour),
-			Progress: mcptask.Progress{Done: done, Total: total}, StatusMessage: status}
+	record := func(done, total float64, status string) taskstore.Record {
+		return taskstore.Record{ID: "T", Phase: taskstore.PhaseRunning, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(time.Hour),
+			Progress: taskstore.Progress{Done: done, Total: total}, StatusMessage: status}
 	}
 	type report = mcptask.ProgressReport
 	for _, tc := range []struct {
-		record mcptask.Record
+		record taskstore.Record
 		want   report
 	}{
 		{record(1, 3, "build (1/3)"), report{Done: 1, Total: 3, Message: "build"}},

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Server is the receiver's side of a revision.
@@ -21,11 +23,11 @@ type Server interface {
 	// Negotiate decides how a tools/call of one of our tools is answered, or refuses it. params is
 	// the whole params object. fallback says that fallback tools serve a requestor without tasks,
 	// or that the tool is one of them.
-	Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (mcptask.CallRequest, error)
+	Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (taskserver.CallRequest, error)
 	// Created makes the answer to a tools/call that made a task.
-	Created(r mcptask.Record, tool mcptask.ToolSpec) (json.RawMessage, error)
+	Created(r taskstore.Record, tool mcptask.ToolSpec) (json.RawMessage, error)
 	// InputRequired makes the answer to a tools/call whose questions come first.
-	InputRequired(reply mcptask.CallReply) (json.RawMessage, error)
+	InputRequired(reply taskserver.CallReply) (json.RawMessage, error)
 	// Method returns the handler of a task method. It returns nil if the revision does not have
 	// the method.
 	Method(name string) Method
@@ -33,7 +35,7 @@ type Server interface {
 	Blocks(method string) bool
 	// Decorate adds what belongs to tasks to the result of initialize, server/discover or
 	// tools/list. To the result of tools/call it adds what every result of the revision has.
-	Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error)
+	Decorate(s *taskserver.Backend, caller taskserver.Caller, method string, result json.RawMessage) (json.RawMessage, error)
 	// Check refuses a request for a task method if the capabilities that its params declare do not
 	// allow it. The task has not been looked up then.
 	Check(params Params) error
@@ -47,18 +49,18 @@ type Teller interface {
 	Server
 	// TaskID returns the stored ID of the task that the params of a task method name. It returns
 	// "" if they name none.
-	TaskID(s *mcptask.Server, caller mcptask.Caller, params Params) string
+	TaskID(s *taskserver.Backend, caller taskserver.Caller, params Params) string
 	// Show makes the answer to a tasks/get with these params. r is the task that they name.
-	Show(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params, r mcptask.Record) (json.RawMessage, error)
+	Show(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params Params, r taskstore.Record) (json.RawMessage, error)
 	// Question makes the params of a task's question, with the task's metadata. A ttl of more than
 	// 0 asks the client to answer with a task and to keep that task for the ttl.
-	Question(r mcptask.Record, in mcptask.Input, ttl time.Duration) (json.RawMessage, error)
+	Question(r taskstore.Record, in taskstore.Input, ttl time.Duration) (json.RawMessage, error)
 	// Status makes the notification of a task's new state. method is "" if the revision has no such
 	// notification.
-	Status(r mcptask.Record) (method string, params json.RawMessage, err error)
+	Status(r taskstore.Record) (method string, params json.RawMessage, err error)
 	// Related returns the _meta of messages that belong to a task, such as its progress. It
 	// returns nil if they need none.
-	Related(r mcptask.Record) map[string]any
+	Related(r taskstore.Record) map[string]any
 	// Requestor returns the server as the requestor of tasks at a client with these capabilities.
 	Requestor(capabilities json.RawMessage) Requestor
 }
@@ -85,7 +87,7 @@ type Requestor interface {
 }
 
 // Method answers one task method. Errors are JSON-RPC errors.
-type Method func(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error)
+type Method func(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params Params) (json.RawMessage, error)
 
 // Client is the requestor's side of a revision.
 type Client interface {
@@ -167,7 +169,7 @@ type object = map[string]json.RawMessage
 
 // JoinCapabilities joins what the server's services declare. It returns nil if they declare
 // nothing.
-func JoinCapabilities(s *mcptask.Server, revision string) (joined json.RawMessage, err error) {
+func JoinCapabilities(s *taskserver.Backend, revision string) (joined json.RawMessage, err error) {
 	for _, own := range s.Capabilities(revision) {
 		if joined, err = MergeObjects(joined, json.RawMessage(own)); err != nil {
 			return nil, err
@@ -208,7 +210,7 @@ func MergeObjects(a, b json.RawMessage) (json.RawMessage, error) {
 // editTools lets edit change every entry of a tools/list result that is ours. Before, a tool with an
 // entry of its own gets that. If all tools have one, they come in the order of their service, since
 // the SDK sorts them by name.
-func editTools(s *mcptask.Server, result object, edit func(mcptask.ToolSpec, object) error) error {
+func editTools(s *taskserver.Backend, result object, edit func(mcptask.ToolSpec, object) error) error {
 	var tools []object
 	if err := json.Unmarshal(result["tools"], &tools); err != nil {
 		return err
@@ -245,7 +247,7 @@ func editTools(s *mcptask.Server, result object, edit func(mcptask.ToolSpec, obj
 
 // RestoreEntries gives the tools of a tools/list result that have an entry of their own that entry, in
 // a revision that says nothing of tasks in it.
-func RestoreEntries(s *mcptask.Server, result object) error {
+func RestoreEntries(s *taskserver.Backend, result object) error {
 	if !slices.ContainsFunc(s.Tools(), func(spec mcptask.ToolSpec) bool { return spec.Entry != "" }) {
 		return nil
 	}
@@ -283,7 +285,7 @@ func readAskable(capabilities Params) (can []string) {
 			can = append(can, "elicitation/create")
 		}
 		if url.IsObject() {
-			can = append(can, mcptask.CanAskURL)
+			can = append(can, taskserver.CanAskURL)
 		}
 	}
 	if capabilities.Object("sampling").IsObject() {

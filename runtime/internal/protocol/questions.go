@@ -10,6 +10,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wire20260728"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // ShowQuestions returns a task as a caller sees it. While questions are open, their texts replace the
@@ -19,16 +21,16 @@ import (
 // In 2026-07-28 the status input_required comes with questions (E-30), and a caller gets only those that
 // it can answer (T-38). So ShowQuestions shows a task as working if the caller can answer none of its
 // open questions.
-func ShowQuestions(s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) mcptask.Record {
+func ShowQuestions(s *taskserver.Backend, caller taskserver.Caller, r taskstore.Record) taskstore.Record {
 	open := r.Outstanding()
-	if r.Phase != mcptask.PhaseInputRequired || len(open) == 0 {
+	if r.Phase != taskstore.PhaseInputRequired || len(open) == 0 {
 		return r
 	}
 	r.StatusMessage = JoinQuestions(open)
-	if caller.Revision == mcptask.Revision20260728 && !slices.ContainsFunc(open, caller.Answers) {
-		r.Phase = mcptask.PhaseRunning
+	if caller.Revision == mcptask.Revision20260728 && !slices.ContainsFunc(open, func(in taskstore.Input) bool { return caller.Answers(in.Request) }) {
+		r.Phase = taskstore.PhaseRunning
 	}
-	cannotShow := func(in mcptask.Input) bool { return IsForm(in) && !caller.Answers(in) }
+	cannotShow := func(in taskstore.Input) bool { return IsForm(in) && !caller.Answers(in.Request) }
 	if i := slices.IndexFunc(open, cannotShow); i >= 0 {
 		if tool := FindAnswerTool(s, r.Tool); tool != "" {
 			// The questions leave room for how to answer, because the end of a long message is cut off.
@@ -46,13 +48,13 @@ func HasFallback(service mcptask.Tools, spec mcptask.ToolSpec) bool {
 
 // FindAnswerTool returns the name of the fallback tool that takes answers for a tool. It returns "" if
 // there is none, or the tool asks nothing.
-func FindAnswerTool(s *mcptask.Server, tool string) string {
+func FindAnswerTool(s *taskserver.Backend, tool string) string {
 	spec, _ := s.Tool(tool)
 	service, ok := s.Service(tool)
 	if !ok || !HasFallback(service, spec) || !Asks(service, spec) {
 		return ""
 	}
-	return service.Prefix + mcptask.ToolTaskAnswer
+	return service.Prefix + taskserver.ToolTaskAnswer
 }
 
 // Asks reports whether a tool of a service may ask questions.
@@ -62,13 +64,13 @@ func Asks(service mcptask.Tools, spec mcptask.ToolSpec) bool {
 
 // IsForm reports whether a question is a form for a person. A model can pass such a question on to
 // its user.
-func IsForm(in mcptask.Input) bool {
+func IsForm(in taskstore.Input) bool {
 	return in.Method == wire.MethodElicitationCreate && in.Schema != nil
 }
 
 // formatAnswer describes the arguments of the tool task_answer for a form: the answer has the form's
 // fields with their types.
-func formatAnswer(task string, in mcptask.Input) string {
+func formatAnswer(task string, in taskstore.Input) string {
 	var form struct {
 		Properties map[string]struct {
 			Type string `json:"type"`
@@ -89,7 +91,7 @@ func quoteJSON(s string) string {
 }
 
 // JoinQuestions returns what open questions ask, as one text for people.
-func JoinQuestions(open []mcptask.Input) string {
+func JoinQuestions(open []taskstore.Input) string {
 	if len(open) == 1 {
 		return DescribeQuestion(open[0])
 	}
@@ -106,7 +108,7 @@ func JoinQuestions(open []mcptask.Input) string {
 }
 
 // DescribeQuestion returns what a question asks, as text for people and models.
-func DescribeQuestion(in mcptask.Input) string {
+func DescribeQuestion(in taskstore.Input) string {
 	q, err := mcptask.NewQuestion("", in.Key, in.Method, in.Params)
 	switch {
 	case err != nil:

@@ -6,8 +6,12 @@ import (
 	"errors"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wire20251125"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Server20251125 is the receiver's side of tasks in the core of 2025-11-25.
@@ -21,8 +25,8 @@ func (Server20251125) Protocol() string { return mcptask.Revision20251125 }
 
 // Negotiate implements Server: the requestor asks for a task by params.task, and the tool's policy
 // allows it or not (C-10, C-13, C-15).
-func (Server20251125) Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (mcptask.CallRequest, error) {
-	var call mcptask.CallRequest
+func (Server20251125) Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (taskserver.CallRequest, error) {
+	var call taskserver.CallRequest
 	if err := CheckParams(params); err != nil {
 		return call, err
 	}
@@ -37,15 +41,15 @@ func (Server20251125) Negotiate(tool mcptask.ToolSpec, fallback bool, params Par
 		return call, err
 	}
 	key, err := ReadIdempotencyKey(params)
-	return mcptask.CallRequest{Mode: mcptask.ModeTask, TTL: ttl, IdempotencyKey: key}, err
+	return taskserver.CallRequest{Mode: taskserver.ModeTask, TTL: ttl, IdempotencyKey: key}, err
 }
 
 // NegotiateWithoutTask negotiates a call that does not ask for a task. missing names the member that
 // would ask for one.
-func NegotiateWithoutTask(tool mcptask.ToolSpec, fallback bool, params Params, missing string) (call mcptask.CallRequest, err error) {
+func NegotiateWithoutTask(tool mcptask.ToolSpec, fallback bool, params Params, missing string) (call taskserver.CallRequest, err error) {
 	switch {
 	case fallback && tool.Policy.Task != mcptask.TaskForbidden:
-		call.Mode = mcptask.ModeFallback
+		call.Mode = taskserver.ModeFallback
 		call.IdempotencyKey, err = ReadIdempotencyKey(params)
 	case tool.Policy.Task == mcptask.TaskRequired:
 		err = mcptask.Errorf(mcptask.CodeMethodNotFound, "the tool %q must be called as a task: add %s", tool.Name, missing)
@@ -69,7 +73,7 @@ func readTTL(task json.RawMessage) (*time.Duration, error) {
 }
 
 // Created implements Server (C-17, C-19, C-20).
-func (Server20251125) Created(r mcptask.Record, tool mcptask.ToolSpec) (json.RawMessage, error) {
+func (Server20251125) Created(r taskstore.Record, tool mcptask.ToolSpec) (json.RawMessage, error) {
 	meta, err := MakeCreatedMeta(tool)
 	if err != nil {
 		return nil, err
@@ -84,11 +88,11 @@ func MakeCreatedMeta(tool mcptask.ToolSpec) (map[string]json.RawMessage, error) 
 		return nil, nil
 	}
 	quoted, err := json.Marshal(tool.Policy.Immediate)
-	return object{mcptask.MetaModelImmediateResponse: quoted}, err
+	return object{spec.MetaModelImmediateResponse: quoted}, err
 }
 
 // ProjectTask20251125 projects a record; see ProjectStatus20251125 for the status.
-func ProjectTask20251125(r mcptask.Record) wire.Task {
+func ProjectTask20251125(r taskstore.Record) wire.Task {
 	return wire.Task{
 		TaskID:        r.ID,
 		Status:        string(ProjectStatus20251125(r)),
@@ -102,15 +106,15 @@ func ProjectTask20251125(r mcptask.Record) wire.Task {
 
 // ProjectStatus20251125 projects phase and outcome. A task that ended with a tool error has failed in
 // this revision, but its result is retrieved like any other (C-87, T-24).
-func ProjectStatus20251125(r mcptask.Record) mcptask.Status {
+func ProjectStatus20251125(r taskstore.Record) mcptask.Status {
 	switch {
-	case r.Phase == mcptask.PhaseInputRequired:
+	case r.Phase == taskstore.PhaseInputRequired:
 		return mcptask.StatusInputRequired
-	case r.Phase != mcptask.PhaseDone:
+	case r.Phase != taskstore.PhaseDone:
 		return mcptask.StatusWorking
-	case r.Outcome.Kind == mcptask.OutcomeCancelled:
+	case r.Outcome.Kind == taskstore.OutcomeCancelled:
 		return mcptask.StatusCancelled
-	case r.Outcome.Kind == mcptask.OutcomeError || r.Outcome.IsError:
+	case r.Outcome.Kind == taskstore.OutcomeError || r.Outcome.IsError:
 		return mcptask.StatusFailed
 	}
 	return mcptask.StatusCompleted
@@ -121,14 +125,14 @@ func (Server20251125) Method(name string) Method { return Method20251125(name, P
 
 // Method20251125 returns the handler of a task method, as 2025-11-25 has it, which shows tasks by
 // project. It returns nil for any other method.
-func Method20251125[T any](name string, project func(mcptask.Record) T) Method {
+func Method20251125[T any](name string, project func(taskstore.Record) T) Method {
 	switch name {
 	case wire.MethodTasksGet:
 		return showTask(findTask, project)
 	case wire.MethodTasksResult:
 		return waitForResult
 	case wire.MethodTasksList:
-		return func(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
+		return func(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params Params) (json.RawMessage, error) {
 			tasks, next, err := ReadPage(ctx, s, caller, params, project)
 			if err != nil {
 				return nil, err
@@ -145,8 +149,8 @@ func Method20251125[T any](name string, project func(mcptask.Record) T) Method {
 }
 
 // showTask makes a method that shows the task which find returns.
-func showTask[T any](find func(context.Context, *mcptask.Server, mcptask.Caller, Params) (mcptask.Record, error), project func(mcptask.Record) T) Method {
-	return func(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
+func showTask[T any](find func(context.Context, *taskserver.Backend, taskserver.Caller, Params) (taskstore.Record, error), project func(taskstore.Record) T) Method {
+	return func(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params Params) (json.RawMessage, error) {
 		r, err := find(ctx, s, caller, params)
 		if err != nil {
 			return nil, err
@@ -159,22 +163,22 @@ func showTask[T any](find func(context.Context, *mcptask.Server, mcptask.Caller,
 func (Server20251125) Blocks(method string) bool { return method == wire.MethodTasksResult }
 
 // Show implements Teller.
-func (Server20251125) Show(_ context.Context, s *mcptask.Server, caller mcptask.Caller, _ Params, r mcptask.Record) (json.RawMessage, error) {
+func (Server20251125) Show(_ context.Context, s *taskserver.Backend, caller taskserver.Caller, _ Params, r taskstore.Record) (json.RawMessage, error) {
 	return encodeTask(ProjectTask20251125(ShowQuestions(s, caller, r)), r)
 }
 
 // findTask finds the task that the params of a tasks/get name.
-func findTask(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (mcptask.Record, error) {
+func findTask(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params Params) (taskstore.Record, error) {
 	id, err := ReadTaskID(params)
 	if err != nil {
-		return mcptask.Record{}, err
+		return taskstore.Record{}, err
 	}
 	return s.Get(ctx, caller, id)
 }
 
 // waitForResult waits until the task has ended. Then it answers as the call would have, also with an error
 // (C-36 to C-41). A cancelled task has no such answer (T-25).
-func waitForResult(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
+func waitForResult(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params Params) (json.RawMessage, error) {
 	id, err := ReadTaskID(params)
 	if err != nil {
 		return nil, err
@@ -185,9 +189,9 @@ func waitForResult(ctx context.Context, s *mcptask.Server, caller mcptask.Caller
 	}
 	AuditRetrieval(ctx, s, caller, r)
 	switch r.Outcome.Kind {
-	case mcptask.OutcomeError:
+	case taskstore.OutcomeError:
 		return nil, r.Outcome.Error
-	case mcptask.OutcomeCancelled:
+	case taskstore.OutcomeCancelled:
 		return nil, NewCancelledError(id)
 	}
 	if err := TakeRoom(ctx, len(r.Outcome.Result)); err != nil {
@@ -205,19 +209,19 @@ func NewCancelledError(taskID string) error {
 
 // addRelatedTask adds the related-task metadata to an object's _meta (C-41, C-50).
 func addRelatedTask(data json.RawMessage, taskID string) (json.RawMessage, error) {
-	return WithMeta(data, Server20251125{}.Related(mcptask.Record{ID: taskID}))
+	return WithMeta(data, Server20251125{}.Related(taskstore.Record{ID: taskID}))
 }
 
 // ReadPage reads a page of a tasks/list and projects each task. next is the cursor of the page after
 // it, "" if this is the last.
-func ReadPage[T any](ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params, project func(mcptask.Record) T) (tasks []T, next string, err error) {
+func ReadPage[T any](ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params Params, project func(taskstore.Record) T) (tasks []T, next string, err error) {
 	var cursor *string
 	if len(params.Raw()) > 0 {
 		if cursor, err = readText(params, "cursor"); err != nil {
 			return nil, "", err
 		}
 	}
-	var after mcptask.Position
+	var after taskstore.Position
 	if cursor != nil {
 		if after, err = parseCursor(caller.Principal, *cursor); err != nil {
 			return nil, "", err
@@ -235,17 +239,17 @@ func ReadPage[T any](ctx context.Context, s *mcptask.Server, caller mcptask.Call
 	}
 	if more {
 		last := records[len(records)-1]
-		next = newCursor(caller.Principal, mcptask.Position{CreatedAt: last.CreatedAt, ID: last.ID})
+		next = newCursor(caller.Principal, taskstore.Position{CreatedAt: last.CreatedAt, ID: last.ID})
 	}
 	return tasks, next, nil
 }
 
 // cancelTask cancels the task that the params of a tasks/cancel name and returns it. It refuses a
 // task that has ended (C-75, C-77).
-func cancelTask(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (mcptask.Record, error) {
+func cancelTask(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params Params) (taskstore.Record, error) {
 	id, err := ReadTaskID(params)
 	if err != nil {
-		return mcptask.Record{}, err
+		return taskstore.Record{}, err
 	}
 	r, done, err := s.Cancel(ctx, caller, id)
 	if err == nil && done {
@@ -290,7 +294,7 @@ func (d Server20251125) Declare(params, capabilities json.RawMessage) (json.RawM
 func (Server20251125) Check(Params) error { return nil }
 
 // InputRequired implements Server: this revision asks by requests of its own.
-func (Server20251125) InputRequired(mcptask.CallReply) (json.RawMessage, error) {
+func (Server20251125) InputRequired(taskserver.CallReply) (json.RawMessage, error) {
 	return nil, mcptask.Errorf(mcptask.CodeInternalError, "the questions of the call could not be asked")
 }
 
@@ -299,14 +303,14 @@ func (Server20251125) CanAsk(capabilities Params) []string { return readAskable(
 
 // Status implements Teller. The notification has the whole task (C-45) and no related-task metadata
 // beside it (C-48).
-func (Server20251125) Status(r mcptask.Record) (method string, params json.RawMessage, err error) {
+func (Server20251125) Status(r taskstore.Record) (method string, params json.RawMessage, err error) {
 	params, err = encodeTask(ProjectTask20251125(r), r)
 	return wire.NotificationTasksStatus, params, err
 }
 
 // Decorate implements Server: capabilities.tasks in initialize (C-01, C-02) and
 // execution.taskSupport in tools/list (C-14).
-func (d Server20251125) Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
+func (d Server20251125) Decorate(s *taskserver.Backend, caller taskserver.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
 	return DecorateSession(d, s, caller, method, result, AddTaskSupport)
 }
 
@@ -323,7 +327,7 @@ func AddTaskSupport(spec mcptask.ToolSpec, entry object) (err error) {
 
 // DecorateSession is Decorate for revisions in whose sessions each tool's entry says how the tool may
 // be called. support writes that into an entry.
-func DecorateSession(d Server, s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage, support func(mcptask.ToolSpec, object) error) (json.RawMessage, error) {
+func DecorateSession(d Server, s *taskserver.Backend, caller taskserver.Caller, method string, result json.RawMessage, support func(mcptask.ToolSpec, object) error) (json.RawMessage, error) {
 	switch method {
 	case "tools/call":
 		return result, nil
@@ -335,7 +339,7 @@ func DecorateSession(d Server, s *mcptask.Server, caller mcptask.Caller, method 
 
 // declareTasks adds capabilities.tasks to the result of an initialize. Anonymous callers are not
 // offered a list, since they cannot be told apart (C-92).
-func declareTasks(d Server, s *mcptask.Server, caller mcptask.Caller, result object) error {
+func declareTasks(d Server, s *taskserver.Backend, caller taskserver.Caller, result object) error {
 	var version string
 	if json.Unmarshal(result["protocolVersion"], &version) != nil || version != d.Protocol() {
 		return nil
@@ -359,13 +363,13 @@ func declareTasks(d Server, s *mcptask.Server, caller mcptask.Caller, result obj
 }
 
 // TaskID implements Teller (C-63).
-func (Server20251125) TaskID(_ *mcptask.Server, _ mcptask.Caller, params Params) string {
+func (Server20251125) TaskID(_ *taskserver.Backend, _ taskserver.Caller, params Params) string {
 	id, _ := ReadTaskID(params) // what is malformed names none
 	return id
 }
 
 // Question implements Teller (C-15, C-16, C-50, C-62).
-func (Server20251125) Question(r mcptask.Record, in mcptask.Input, ttl time.Duration) (json.RawMessage, error) {
+func (Server20251125) Question(r taskstore.Record, in taskstore.Input, ttl time.Duration) (json.RawMessage, error) {
 	params, err := addRelatedTask(in.Params, r.ID)
 	if err != nil || ttl <= 0 {
 		return params, err
@@ -377,8 +381,8 @@ func (Server20251125) Question(r mcptask.Record, in mcptask.Input, ttl time.Dura
 }
 
 // Related implements Teller (C-61).
-func (Server20251125) Related(r mcptask.Record) map[string]any {
-	return map[string]any{mcptask.MetaRelatedTask: wire.RelatedTaskMetadata{TaskID: r.ID}}
+func (Server20251125) Related(r taskstore.Record) map[string]any {
+	return map[string]any{spec.MetaRelatedTask: wire.RelatedTaskMetadata{TaskID: r.ID}}
 }
 
 // Requestor implements Teller.

@@ -8,8 +8,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wire20260728"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Server20260728 is the receiver's side of the tasks extension on 2026-07-28.
@@ -23,8 +27,8 @@ func (Server20260728) Protocol() string { return mcptask.Revision20260728 }
 
 // Negotiate implements Server: the server decides. The client only declares that it can take a task
 // (E-03 to E-05). A legacy params.task means nothing (E-94).
-func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (mcptask.CallRequest, error) {
-	call := mcptask.CallRequest{Retry: true}
+func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (taskserver.CallRequest, error) {
+	call := taskserver.CallRequest{Retry: true}
 	extension, err := declaresTasks(params)
 	if err != nil {
 		return call, err
@@ -32,20 +36,20 @@ func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params Par
 	if err := readRetry(tool, params, &call); err != nil {
 		return call, err
 	}
-	call.Mode = mcptask.ModeGrace
+	call.Mode = taskserver.ModeGrace
 	switch {
 	case tool.Policy.Task == mcptask.TaskForbidden:
-		call.Mode = mcptask.ModePlain
+		call.Mode = taskserver.ModePlain
 		return call, nil
 	case call.Task != "": // the task is hidden from the client
-		call.Mode = mcptask.ModeFallback
+		call.Mode = taskserver.ModeFallback
 		return call, nil
 	case !extension && fallback:
-		call.Mode = mcptask.ModeFallback
+		call.Mode = taskserver.ModeFallback
 	case !extension && tool.Policy.Task == mcptask.TaskRequired:
 		return call, refuseExtension()
 	case !extension:
-		call.Mode = mcptask.ModePlain
+		call.Mode = taskserver.ModePlain
 	}
 	call.IdempotencyKey, err = ReadIdempotencyKey(params)
 	return call, err
@@ -59,7 +63,7 @@ const stateTask = "task"
 // InputRequired made. The state has the answers of earlier rounds, or names the task that asks. If the tool
 // cannot have asked, what is malformed is no error. The call still gets the answers, because a fallback
 // tool may stand for a tool that asks.
-func readRetry(tool mcptask.ToolSpec, params Params, call *mcptask.CallRequest) error {
+func readRetry(tool mcptask.ToolSpec, params Params, call *taskserver.CallRequest) error {
 	takesTasks, asksFirst := tool.Policy.Task != mcptask.TaskForbidden, len(tool.Questions) > 0
 	state, err := readText(params, "requestState")
 	answers := object{}
@@ -94,7 +98,7 @@ func readInputResponses(params Params) (map[string]json.RawMessage, error) {
 
 // declaresTasks reports whether the request itself declares the extension (E-02, E-91).
 func declaresTasks(params Params) (bool, error) {
-	path := []string{"_meta", mcptask.MetaClientCapabilities, "extensions", mcptask.ExtensionTasks}
+	path := []string{"_meta", spec.MetaClientCapabilities, "extensions", spec.ExtensionTasks}
 	_, err := ReadValue(params, path...)
 	return err == nil && params.Object(path...).IsObject(), err
 }
@@ -102,15 +106,15 @@ func declaresTasks(params Params) (bool, error) {
 // refuseExtension makes the error for a request that does not declare the extension (E-08, E-09,
 // E-77).
 func refuseExtension() *mcptask.Error {
-	err := mcptask.Errorf(mcptask.CodeMissingClientCapability, "the client must declare the extension %s", mcptask.ExtensionTasks)
+	err := mcptask.Errorf(spec.CodeMissingClientCapability, "the client must declare the extension %s", spec.ExtensionTasks)
 	err.Data, _ = json.Marshal(wire.MissingRequiredClientCapabilityErrorData{ // plain strings always marshal
-		RequiredCapabilities: wire.ClientCapabilities{Extensions: object{mcptask.ExtensionTasks: json.RawMessage("{}")}},
+		RequiredCapabilities: wire.ClientCapabilities{Extensions: object{spec.ExtensionTasks: json.RawMessage("{}")}},
 	})
 	return err
 }
 
 // Created implements Server. The answer is flat and has nothing of the outcome (E-11, EX-01).
-func (Server20260728) Created(r mcptask.Record, _ mcptask.ToolSpec) (json.RawMessage, error) {
+func (Server20260728) Created(r taskstore.Record, _ mcptask.ToolSpec) (json.RawMessage, error) {
 	t := projectTask20260728(r)
 	return json.Marshal(wire.CreateTaskResult{
 		ResultType: wire.ResultTypeTask, TaskID: t.TaskID, Status: t.Status, StatusMessage: t.StatusMessage,
@@ -120,7 +124,7 @@ func (Server20260728) Created(r mcptask.Record, _ mcptask.ToolSpec) (json.RawMes
 
 // projectTask20260728 projects a record to the variant of its status (E-29 to E-35). A task with a
 // tool error has completed (E-83). Only a JSON-RPC error makes it fail (E-82).
-func projectTask20260728(r mcptask.Record) wire.GetTaskResult {
+func projectTask20260728(r taskstore.Record) wire.GetTaskResult {
 	t := wire.GetTaskResult{
 		ResultType:     wire.ResultTypeComplete,
 		TaskID:         r.ID,
@@ -132,13 +136,13 @@ func projectTask20260728(r mcptask.Record) wire.GetTaskResult {
 		PollIntervalMs: RoundMilliseconds(r.Poll),
 	}
 	switch {
-	case r.Phase == mcptask.PhaseInputRequired:
+	case r.Phase == taskstore.PhaseInputRequired:
 		t.Status = string(mcptask.StatusInputRequired)
 		t.InputRequests = makeInputRequests(r.Outstanding())
-	case r.Phase != mcptask.PhaseDone:
-	case r.Outcome.Kind == mcptask.OutcomeCancelled:
+	case r.Phase != taskstore.PhaseDone:
+	case r.Outcome.Kind == taskstore.OutcomeCancelled:
 		t.Status = string(mcptask.StatusCancelled)
-	case r.Outcome.Kind == mcptask.OutcomeError:
+	case r.Outcome.Kind == taskstore.OutcomeError:
 		t.Status = string(mcptask.StatusFailed)
 		t.Error = &wire.Error{Code: r.Outcome.Error.Code, Message: r.Outcome.Error.Message, Data: r.Outcome.Error.Data}
 	default:
@@ -164,7 +168,7 @@ func (d Server20260728) Method(name string) Method {
 // Blocks implements Server.
 func (Server20260728) Blocks(string) bool { return false }
 
-func (Server20260728) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
+func (Server20260728) get(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params Params) (json.RawMessage, error) {
 	id, err := ReadTaskID(params)
 	if err != nil {
 		return nil, err
@@ -181,12 +185,12 @@ func (Server20260728) get(ctx context.Context, s *mcptask.Server, caller mcptask
 }
 
 // projectVisible20260728 projects the whole state of a task as a caller may see it.
-func projectVisible20260728(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) (t wire.GetTaskResult, err error) {
+func projectVisible20260728(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, r taskstore.Record) (t wire.GetTaskResult, err error) {
 	r = ShowQuestions(s, caller, r)
 	t = projectTask20260728(r)
 	t.Meta = progressMeta(r)
 	if t.InputRequests != nil { // who reads may be able to do less than who called (T-38)
-		t.InputRequests = makeInputRequests(slices.DeleteFunc(r.Outstanding(), func(in mcptask.Input) bool { return !caller.Answers(in) }))
+		t.InputRequests = makeInputRequests(slices.DeleteFunc(r.Outstanding(), func(in taskstore.Input) bool { return !caller.Answers(in.Request) }))
 	}
 	if r.Done() {
 		AuditRetrieval(ctx, s, caller, r)
@@ -204,7 +208,7 @@ var complete = json.RawMessage(`"` + wire.ResultTypeComplete + `"`)
 
 // update takes answers and acknowledges them (E-46, E-52). It ignores values under keys that are not
 // outstanding, whatever they are (T-31).
-func (Server20260728) update(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
+func (Server20260728) update(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params Params) (json.RawMessage, error) {
 	id, err := ReadTaskID(params)
 	if err != nil {
 		return nil, err
@@ -228,7 +232,7 @@ func (Server20260728) update(ctx context.Context, s *mcptask.Server, caller mcpt
 }
 
 // cancel acknowledges, also if the task has ended (E-54, E-58, EX-04).
-func (Server20260728) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
+func (Server20260728) cancel(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params Params) (json.RawMessage, error) {
 	id, err := ReadTaskID(params)
 	if err != nil {
 		return nil, err
@@ -253,7 +257,7 @@ func (Server20260728) CanAsk(capabilities Params) []string { return readAskable(
 
 // InputRequired implements Server: the client calls again with the answers. The questions come before
 // the task (E-24, EX-13), or from a task that is hidden from the client, which the state names.
-func (Server20260728) InputRequired(reply mcptask.CallReply) (json.RawMessage, error) {
+func (Server20260728) InputRequired(reply taskserver.CallReply) (json.RawMessage, error) {
 	result := wire.InputRequiredResult{ResultType: resultTypeInputRequired, InputRequests: makeInputRequests(reply.Questions)}
 	switch {
 	case reply.Task != nil: // the next call checks that the caller owns it
@@ -278,7 +282,7 @@ func (Server20260728) InputRequired(reply mcptask.CallReply) (json.RawMessage, e
 	return json.Marshal(result)
 }
 
-func makeInputRequests(questions []mcptask.Input) wire.InputRequests {
+func makeInputRequests(questions []taskstore.Input) wire.InputRequests {
 	requests := wire.InputRequests{}
 	for _, in := range questions {
 		requests[in.Key] = wire.InputRequest{Method: in.Method, Params: in.Params}
@@ -288,7 +292,7 @@ func makeInputRequests(questions []mcptask.Input) wire.InputRequests {
 
 // Decorate implements Server: server/discover declares the extension (E-01), never
 // capabilities.tasks (E-95). tools/list says nothing of tasks.
-func (d Server20260728) Decorate(s *mcptask.Server, _ mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
+func (d Server20260728) Decorate(s *taskserver.Backend, _ taskserver.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
 	return EditObject(result, func(o object) error {
 		if o["resultType"] == nil {
 			o["resultType"] = complete
@@ -346,7 +350,7 @@ func (c Client20260728) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, retry
 		if capabilities == nil {
 			capabilities = map[string]any{}
 		}
-		meta[mcptask.MetaClientCapabilities] = capabilities
+		meta[spec.MetaClientCapabilities] = capabilities
 	}
 	return params, nil
 }

@@ -15,8 +15,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // FormatTime formats a time as RFC 3339 in UTC.
@@ -96,7 +100,7 @@ const longestMessage = 1024
 
 // AuditRetrieval tells the audit trail that a caller gets a task's result (C-102). It costs
 // nothing if the logger takes no debug records.
-func AuditRetrieval(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) {
+func AuditRetrieval(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, r taskstore.Record) {
 	if s.Logger().Enabled(ctx, slog.LevelDebug) {
 		s.Audit(ctx, slog.LevelDebug, "result retrieved", "retrieved", caller, r)
 	}
@@ -110,9 +114,9 @@ func NewMalformedError(method string, err error) error {
 // MakeCallParams makes the params of a tools/call that all revisions share.
 func MakeCallParams(call mcptask.ToolCall) map[string]any {
 	params := map[string]any{"name": call.Tool, "arguments": call.Arguments}
-	meta := map[string]any{mcptask.MetaUnattended: true} // a program calls no fallback tools
+	meta := map[string]any{spec.MetaUnattended: true} // a program calls no fallback tools
 	if call.IdempotencyKey != "" {
-		meta[mcptask.MetaIdempotencyKey] = call.IdempotencyKey
+		meta[spec.MetaIdempotencyKey] = call.IdempotencyKey
 	}
 	params["_meta"] = meta
 	return params
@@ -239,7 +243,7 @@ func checkToolResult(result json.RawMessage) error {
 }
 
 // DescribeTask makes the description of a task for the _meta of a result that only tells of it.
-func DescribeTask(r mcptask.Record) (json.RawMessage, error) {
+func DescribeTask(r taskstore.Record) (json.RawMessage, error) {
 	return json.Marshal(ProjectTask20251125(r))
 }
 
@@ -261,7 +265,7 @@ func sumCursor(principal string, data []byte) []byte {
 	return sum[:checksumLen]
 }
 
-func newCursor(principal string, p mcptask.Position) string {
+func newCursor(principal string, p taskstore.Position) string {
 	data, err := json.Marshal(cursor{p.CreatedAt.UnixNano(), p.ID})
 	if err != nil { // a number and a string always marshal
 		return ""
@@ -269,13 +273,13 @@ func newCursor(principal string, p mcptask.Position) string {
 	return base64.RawURLEncoding.EncodeToString(append(sumCursor(principal, data), data...))
 }
 
-func parseCursor(principal, text string) (mcptask.Position, error) {
+func parseCursor(principal, text string) (taskstore.Position, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	var c cursor
 	// Decoding forgives line breaks and spare bits: a cursor of ours has none.
 	if err != nil || base64.RawURLEncoding.EncodeToString(raw) != text || len(raw) < checksumLen || !bytes.Equal(raw[:checksumLen], sumCursor(principal, raw[checksumLen:])) ||
 		json.Unmarshal(raw[checksumLen:], &c) != nil {
-		return mcptask.Position{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the cursor is not one of ours")
+		return taskstore.Position{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the cursor is not one of ours")
 	}
-	return mcptask.Position{CreatedAt: time.Unix(0, c.At).UTC(), ID: c.ID}, nil
+	return taskstore.Position{CreatedAt: time.Unix(0, c.At).UTC(), ID: c.ID}, nil
 }

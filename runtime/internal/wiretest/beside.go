@@ -16,8 +16,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // Each benchmark takes turns between its requests and those of a floor, and reports the ratio of the rates as of-floor.
@@ -58,10 +58,10 @@ func Together(n int, once func(number int64) error) error {
 }
 
 // ServeUnchecked serves the pipeline's tools on a loopback address. Other tests check each message; it does not.
-func ServeUnchecked(b *testing.B, options mcptask.Options) (url string) {
+func ServeUnchecked(b *testing.B, options taskserver.Options) (url string) {
 	b.Helper()
 	options.Logger = slog.New(slog.DiscardHandler)
-	tasks, err := mcptask.NewServer(options, AllRevisionsCITools())
+	tasks, err := taskserver.New(options, AllRevisionsCITools())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -191,12 +191,12 @@ func (l Life) live(client *http.Client, number int64) error {
 }
 
 // Unlimited returns the options of a server that refuses no request, however fast they come.
-func Unlimited() mcptask.Options {
+func Unlimited() taskserver.Options {
 	limits := NoPollLimits
 	limits.Tasks, limits.Running, limits.Bytes = -1, -1, -1
-	limits.Server = mcptask.Totals{Tasks: -1, Running: -1, Bytes: -1}
+	limits.Server = taskserver.Totals{Tasks: -1, Running: -1, Bytes: -1}
 	limits.Anonymous = limits.Server
-	return mcptask.Options{Limits: limits, Concurrency: 4096}
+	return taskserver.Options{Limits: limits, Concurrency: 4096}
 }
 
 // CreateParams are the parameters of a call that makes a task which ends at once.

@@ -15,6 +15,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -33,13 +34,13 @@ const PipeLimit = 2000
 // NewPiped starts a server of tools, with limits, and connects to it.
 func NewPiped(t *testing.T, tools ...mcptask.Tool) *Piped {
 	t.Helper()
-	return NewPipedWith(t, mcptask.Options{MaxBody: PipeLimit, Limits: NoPollLimits}, tools...)
+	return NewPipedWith(t, taskserver.Options{MaxBody: PipeLimit, Limits: NoPollLimits}, tools...)
 }
 
 // NewPipedWith is NewPiped with options.
-func NewPipedWith(t *testing.T, options mcptask.Options, tools ...mcptask.Tool) *Piped {
+func NewPipedWith(t *testing.T, options taskserver.Options, tools ...mcptask.Tool) *Piped {
 	t.Helper()
-	tasks, err := mcptask.NewServer(options, EndlessTools(tools...))
+	tasks, err := taskserver.New(options, EndlessTools(tools...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,13 +63,13 @@ func EndlessTools(tools ...mcptask.Tool) mcptask.Tools {
 
 // PipeTo connects a client to a server. held is how many lines the client buffers before it stops
 // reading.
-func PipeTo(t *testing.T, tasks *mcptask.Server, held int) *Piped {
+func PipeTo(t *testing.T, tasks *taskserver.Server, held int) *Piped {
 	t.Helper()
 	return PipeToRevision(t, LegacyRevision, tasks, held)
 }
 
 // PipeToRevision is PipeTo for a server that speaks a revision in its sessions.
-func PipeToRevision(t *testing.T, revision string, tasks *mcptask.Server, held int) *Piped {
+func PipeToRevision(t *testing.T, revision string, tasks *taskserver.Server, held int) *Piped {
 	t.Helper()
 	sdk := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
 	gosdk.AddTools(sdk, tasks)
@@ -168,13 +169,13 @@ func (p *Piped) WantEnd() {
 }
 
 // PipeTransport is gosdk.StdioTransport on other pipes.
-func PipeTransport(tasks *mcptask.Server, in io.Reader, out io.Writer) mcp.Transport {
+func PipeTransport(tasks *taskserver.Server, in io.Reader, out io.Writer) mcp.Transport {
 	return &pipeTransport{tasks, in, out}
 }
 
 // pipeTransport is an mcp.Transport behind a gateway.
 type pipeTransport struct {
-	tasks *mcptask.Server
+	tasks *taskserver.Server
 	in    io.Reader
 	out   io.Writer
 }
@@ -182,7 +183,7 @@ type pipeTransport struct {
 // Connect implements mcp.Transport.
 func (p *pipeTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 	g := gateway.New(gateway.Config{
-		Server:    p.tasks,
+		Server:    p.tasks.Backend(),
 		Principal: func(context.Context) (string, error) { return gosdk.Local, nil },
 	})
 	reader, writer, err := g.Pipe(ctx, p.in, p.out)

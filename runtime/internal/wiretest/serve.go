@@ -30,6 +30,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -96,7 +97,7 @@ func runChecked(m *testing.M) int {
 
 // Setup is how a test changes its server.
 type Setup struct {
-	Options mcptask.Options
+	Options taskserver.Options
 	HTTP    *mcp.StreamableHTTPOptions
 	// Middleware is the user's middleware. It is added before ours, as the documentation recommends.
 	Middleware mcp.Middleware
@@ -115,7 +116,7 @@ type Setup struct {
 	// Fallback keeps the pipeline's fallback=tools.
 	Fallback bool
 	// NewHandler makes the handler. It is gosdk.NewHandler if it is nil.
-	NewHandler func(*mcptask.Server, func(*http.Request) *mcp.Server, *mcp.StreamableHTTPOptions) http.Handler
+	NewHandler func(*taskserver.Server, func(*http.Request) *mcp.Server, *mcp.StreamableHTTPOptions) http.Handler
 	// Before and SDK are called with the SDK's server, before and after AddTools.
 	Before, SDK func(*mcp.Server)
 	// Revision is the revision that the test is about. If it is the candidate, the server also
@@ -124,7 +125,7 @@ type Setup struct {
 }
 
 // Serve starts a server of the pipeline's tools.
-func Serve(t testing.TB, options mcptask.Options) (url string, tasks *mcptask.Server) {
+func Serve(t testing.TB, options taskserver.Options) (url string, tasks *taskserver.Server) {
 	t.Helper()
 	return ServeWith(t, Setup{Options: options, Panics: true})
 }
@@ -151,17 +152,17 @@ func (p *Peer) NewSibling(revision, token string) *Peer {
 }
 
 // NoPollLimits lets tests poll faster than clients may.
-var NoPollLimits = mcptask.Limits{Polls: -1, Lists: -1}
+var NoPollLimits = taskserver.Limits{Polls: -1, Lists: -1}
 
 // ServeWith starts a server of the pipeline's tools and ExtraTools. A panic in its log fails the
 // test.
-func ServeWith(t testing.TB, s Setup) (url string, tasks *mcptask.Server) {
+func ServeWith(t testing.TB, s Setup) (url string, tasks *taskserver.Server) {
 	t.Helper()
 	logs := &SafeBuffer{}
 	if s.Options.Logger == nil {
 		s.Options.Logger = slog.New(slog.NewTextHandler(logs, nil))
 	}
-	if s.Options.Limits == (mcptask.Limits{}) {
+	if s.Options.Limits == (taskserver.Limits{}) {
 		s.Options.Limits = NoPollLimits
 	}
 	pipelineTools := AllRevisionsCITools()
@@ -177,7 +178,7 @@ func ServeWith(t testing.TB, s Setup) (url string, tasks *mcptask.Server) {
 			services[i].Capabilities = mcptask.Declared()
 		}
 	}
-	tasks, err := mcptask.NewServer(s.Options, services...)
+	tasks, err := taskserver.New(s.Options, services...)
 	if err != nil {
 		t.Fatal(err)
 	}

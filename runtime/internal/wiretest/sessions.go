@@ -7,13 +7,13 @@ import (
 	"sync"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // SessionStore is a memory store that servers of a test share, one after the other or at once. It keeps their
 // sessions, as a store that survives its process does.
 type SessionStore struct {
-	mcptask.Store
+	taskstore.Store
 	// Away makes the methods for sessions fail.
 	Away bool
 	// Full makes EndSession remember nothing.
@@ -25,20 +25,20 @@ type SessionStore struct {
 
 // NewSessionStore returns an empty SessionStore.
 func NewSessionStore() *SessionStore {
-	return &SessionStore{Store: mcptask.NewMemoryStore(), ended: map[[2]string]bool{}}
+	return &SessionStore{Store: taskstore.NewMemory(), ended: map[[2]string]bool{}}
 }
 
 var errAway = errors.New("the store is away")
 
-// SessionKey implements mcptask.SessionStore.
+// SessionKey implements taskstore.SessionStore.
 func (s *SessionStore) SessionKey(context.Context) ([]byte, error) {
 	if s.Away {
 		return nil, errAway
 	}
-	return bytes.Repeat([]byte("s"), mcptask.MinSessionKey), nil
+	return bytes.Repeat([]byte("s"), taskstore.MinSessionKey), nil
 }
 
-// EndSession implements mcptask.SessionStore.
+// EndSession implements taskstore.SessionStore.
 func (s *SessionStore) EndSession(_ context.Context, principal, session string, _ time.Time, _ int) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *SessionStore) EndSession(_ context.Context, principal, session string, 
 	return !s.Full, nil
 }
 
-// HasEnded implements mcptask.SessionStore.
+// HasEnded implements taskstore.SessionStore.
 func (s *SessionStore) HasEnded(_ context.Context, principal, session string) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

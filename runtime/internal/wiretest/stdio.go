@@ -20,6 +20,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -29,7 +30,7 @@ func serveStdio() error {
 	if os.Getenv(EnvServer) == "broken" {
 		impl = broken{}
 	}
-	options, tools := mcptask.Options{Limits: NoPollLimits}, pipeline.CITools(impl)
+	options, tools := taskserver.Options{Limits: NoPollLimits}, pipeline.CITools(impl)
 	negotiated := LegacyRevision
 	if revision := os.Getenv(EnvRevision); revision != "" {
 		options.Revisions, tools.Capabilities = []string{revision}, mcptask.Declared()
@@ -37,7 +38,7 @@ func serveStdio() error {
 			negotiated = revision
 		}
 	}
-	tasks, err := mcptask.NewServer(options, tools)
+	tasks, err := taskserver.New(options, tools)
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func servePrinting() error {
 			child.Stdout = os.Stdout
 			return "printed", child.Run()
 		})
-	tasks, err := mcptask.NewServer(mcptask.Options{}, mcptask.Tools{Service: "S", Impl: struct{}{}, Tools: []mcptask.Tool{print}})
+	tasks, err := taskserver.New(taskserver.Options{}, mcptask.Tools{Service: "S", Impl: struct{}{}, Tools: []mcptask.Tool{print}})
 	if err != nil {
 		return err
 	}

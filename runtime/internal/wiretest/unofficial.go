@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -21,8 +22,8 @@ const (
 )
 
 // WithProposal returns the options of a server that speaks the proposal and the released revisions.
-func WithProposal() mcptask.Options {
-	return mcptask.Options{Revisions: []string{mcptask.RevisionSEP1686, mcptask.Revision20251125, mcptask.Revision20260728}}
+func WithProposal() taskserver.Options {
+	return taskserver.Options{Revisions: []string{mcptask.RevisionSEP1686, mcptask.Revision20251125, mcptask.Revision20260728}}
 }
 
 // ProposalMeta returns the metadata that asks for a task.

@@ -184,7 +184,7 @@ func decodeAnswer[T any](content json.RawMessage, step string) (answer T, err er
 	if err != nil {
 		return answer, err
 	}
-	task := mcptask.NewTask("", "", 1, answeredHost{content})
+	task := mcptask.NewTask(answeredHost{content}, mcptask.TaskInfo{Attempt: 1})
 	return mcptask.Ask[T](context.Background(), task, mcptask.InputSpec{Schema: string(schema)}, step, "")
 }
 
@@ -195,7 +195,7 @@ type answeredHost struct{ content json.RawMessage }
 func (answeredHost) Report(context.Context, float64, float64, string) {}
 
 // Ask implements mcptask.Host.
-func (h answeredHost) Ask(context.Context, mcptask.Input) (json.RawMessage, error) {
+func (h answeredHost) Ask(context.Context, mcptask.Request) (json.RawMessage, error) {
 	return json.Marshal(map[string]any{"action": "accept", "content": h.content})
 }
 

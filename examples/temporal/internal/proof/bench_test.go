@@ -19,6 +19,8 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/sqlite"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/runtime/temporal"
 )
 
@@ -117,7 +119,7 @@ var answer = strings.Repeat("x", 100)
 func newWorkflow(b *testing.B, c client.Client) contender {
 	b.Helper()
 	queue := fmt.Sprintf("bench-%x", rand.Uint64())
-	w := worker.New(c, queue, worker.Options{MaxConcurrentActivityExecutionSize: mcptask.DefaultConcurrency})
+	w := worker.New(c, queue, worker.Options{MaxConcurrentActivityExecutionSize: taskserver.DefaultConcurrency})
 	w.RegisterActivityWithOptions(func(context.Context, string) (string, error) { return answer, nil }, activity.RegisterOptions{Name: "answer"})
 	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, id string) (text string, err error) {
 		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
@@ -145,18 +147,18 @@ func newWorkflow(b *testing.B, c client.Client) contender {
 }
 
 // newServer returns a task of a server.
-func newServer(b *testing.B, name string, executor func(mcptask.RunFunc) (mcptask.Executor, error)) contender {
+func newServer(b *testing.B, name string, executor func(taskserver.RunFunc) (taskserver.Executor, error)) contender {
 	b.Helper()
 	store, err := sqlite.Open(filepath.Join(b.TempDir(), "tasks.db"), sqlite.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	none := mcptask.Totals{Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Sessions: -1}
+	none := taskserver.Totals{Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Sessions: -1}
 	spec := mcptask.ToolSpec{Name: "answer", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskRequired, TTL: time.Hour}}
 	tool := mcptask.NewTool(spec, func(context.Context, *mcptask.Task, struct{}) (string, error) { return answer, nil })
-	server, err := mcptask.NewServer(mcptask.Options{
+	server, err := taskserver.New(taskserver.Options{
 		Store: store, Executor: executor, Logger: slog.New(slog.NewTextHandler(b.Output(), &slog.HandlerOptions{Level: slog.LevelError})),
-		Limits: mcptask.Limits{Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Server: none, Anonymous: none},
+		Limits: taskserver.Limits{Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Server: none, Anonymous: none},
 	}, mcptask.Tools{Service: "Bench", Impl: struct{}{}, Fallback: mcptask.FallbackNone, Tools: []mcptask.Tool{tool}})
 	if err != nil {
 		b.Fatal(err)
@@ -169,14 +171,14 @@ func newServer(b *testing.B, name string, executor func(mcptask.RunFunc) (mcptas
 			b.Error(err)
 		}
 	})
-	caller := mcptask.Caller{Principal: "bench", Revision: mcptask.Revision20260728}
+	caller := taskserver.Caller{Principal: "bench", Revision: mcptask.Revision20260728}
 	return contender{name, func(ctx context.Context) error {
-		reply, err := server.Call(ctx, caller, "answer", nil, mcptask.CallRequest{Mode: mcptask.ModeTask})
+		reply, err := server.Backend().Call(ctx, caller, "answer", nil, taskserver.CallRequest{Mode: taskserver.ModeTask})
 		if err != nil {
 			return err
 		}
-		record, err := server.Await(ctx, caller, reply.Task.ID)
-		if err != nil || record.Outcome.Kind != mcptask.OutcomeResult {
+		record, err := server.Backend().Await(ctx, caller, reply.Task.ID)
+		if err != nil || record.Outcome.Kind != taskstore.OutcomeResult {
 			return fmt.Errorf("%+v, %w", record.Outcome, err)
 		}
 		return nil

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/mcptaskgen/mcptaskgen/examples/temporal/internal/temporalserver"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/executortest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/runtime/temporal"
 )
 
@@ -40,7 +40,7 @@ func TestTemporal(t *testing.T) {
 	)
 	var lines sync.Map // of executors
 	executortest.Run(t, executortest.Harness{
-		New: func(t testing.TB, group string, run mcptask.RunFunc) (mcptask.Executor, error) {
+		New: func(t testing.TB, group string, run taskserver.RunFunc) (taskserver.Executor, error) {
 			line := &cutter{dial: new(net.Dialer).DialContext}
 			dial := func(ctx context.Context, address string) (net.Conn, error) { return line.connect(ctx, "tcp", address) }
 			c, err := client.Dial(client.Options{
@@ -60,7 +60,7 @@ func TestTemporal(t *testing.T) {
 			lines.Store(x, line)
 			return x, err
 		},
-		Kill: func(_ testing.TB, x mcptask.Executor) {
+		Kill: func(_ testing.TB, x taskserver.Executor) {
 			line, _ := lines.Load(x)
 			line.(*cutter).kill()
 		},

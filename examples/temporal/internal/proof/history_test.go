@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // moment is what a run of a handler has come to.
@@ -56,25 +56,25 @@ func readJournal(t *testing.T, path string) (lines []line) {
 
 // end is how a task has ended. Two ends are equal if all who see them see the same.
 type end struct {
-	Kind  mcptask.OutcomeKind
+	Kind  taskstore.OutcomeKind
 	Value string // the result's text, or the error's data
 }
 
 // endOf returns the end of a record, or nil before it.
-func endOf(r mcptask.Record) *end {
+func endOf(r taskstore.Record) *end {
 	if !r.Done() {
 		return nil
 	}
 	e := &end{Kind: r.Outcome.Kind}
 	switch e.Kind {
-	case mcptask.OutcomeResult:
+	case taskstore.OutcomeResult:
 		var result struct{ Content []struct{ Text string } }
 		if err := json.Unmarshal(r.Outcome.Result, &result); err != nil || len(result.Content) != 1 {
 			e.Value = string(r.Outcome.Result)
 			break
 		}
 		e.Value = result.Content[0].Text
-	case mcptask.OutcomeError:
+	case taskstore.OutcomeError:
 		e.Value = string(r.Outcome.Error.Data)
 	}
 	return e
@@ -202,13 +202,13 @@ func (h *history) checkEnd(t *taskHistory, lines []line, f *figures, report func
 			report("was seen as %v, and is %v", e, *t.last)
 		}
 	}
-	if isCancelled := t.last.Kind == mcptask.OutcomeCancelled; isCancelled == t.cancelled.IsZero() {
+	if isCancelled := t.last.Kind == taskstore.OutcomeCancelled; isCancelled == t.cancelled.IsZero() {
 		report("ended as %v, and the cancellation was taken at %v", *t.last, t.cancelled)
 	}
 	switch t.last.Kind {
-	case mcptask.OutcomeCancelled:
+	case taskstore.OutcomeCancelled:
 		f.cancelled++
-	case mcptask.OutcomeResult:
+	case taskstore.OutcomeResult:
 		f.completed++
 		if !slices.ContainsFunc(lines, func(l line) bool { return l.Moment == momentEnd && l.Value == t.last.Value }) {
 			report("no run has returned its result %q", t.last.Value)
@@ -230,8 +230,8 @@ func (h *history) checkEnd(t *taskHistory, lines []line, f *figures, report func
 // TestCheck checks that each fault of a history is found.
 func TestCheck(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(int64(seconds), 0) }
-	cancelled, lost := end{Kind: mcptask.OutcomeCancelled}, end{mcptask.OutcomeError, `{"reason":"worker_lost"}`}
-	result := func(value string) end { return end{mcptask.OutcomeResult, value} }
+	cancelled, lost := end{Kind: taskstore.OutcomeCancelled}, end{taskstore.OutcomeError, `{"reason":"worker_lost"}`}
+	result := func(value string) end { return end{taskstore.OutcomeResult, value} }
 	start := func(second, attempt int, process string) line {
 		return line{At: at(second), Task: "a", Moment: momentStart, Attempt: attempt, Process: process}
 	}

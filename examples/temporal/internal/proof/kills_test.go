@@ -19,6 +19,8 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/examples/temporal/internal/temporalserver"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 const (
@@ -39,7 +41,7 @@ func countKills() int {
 	return 100
 }
 
-var caller = mcptask.Caller{Principal: "proof", Revision: mcptask.Revision20260728, CanAsk: []string{"elicitation/create"}}
+var caller = taskserver.Caller{Principal: "proof", Revision: mcptask.Revision20260728, CanAsk: []string{"elicitation/create"}}
 
 // TestKills kills workers of Temporal again and again, while clients submit tasks, answer their questions and cancel
 // some of them.
@@ -55,12 +57,12 @@ func TestKills(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := mcptask.NewServer(options, tools(notes{}))
+	server, err := taskserver.New(options, tools(notes{}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &crowd{t: t, server: server, tasks: map[string]*taskHistory{}}
-	defer server.Observe(c.observe)()
+	defer server.Backend().Observe(c.observe)()
 	harm, disarm := context.WithCancel(t.Context())
 	defer disarm()
 	f := &fleet{t: t, config: config, kills: countKills(), killed: map[string]time.Time{}, disarm: disarm}
@@ -208,14 +210,14 @@ func (f *fleet) awaitRuns() []line {
 // crowd is the clients.
 type crowd struct {
 	t      *testing.T
-	server *mcptask.Server
+	server *taskserver.Server
 
 	mu    sync.Mutex
 	tasks map[string]*taskHistory
 }
 
 // observe notes the ends of tasks.
-func (c *crowd) observe(r mcptask.Record) {
+func (c *crowd) observe(r taskstore.Record) {
 	e := endOf(r)
 	if e == nil {
 		return
@@ -243,7 +245,7 @@ func (c *crowd) collect() (all []*taskHistory) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, t := range c.tasks {
-		record, err := c.server.Get(c.t.Context(), caller, t.id)
+		record, err := c.server.Backend().Get(c.t.Context(), caller, t.id)
 		if err != nil {
 			c.t.Errorf("task %s of %s is lost: %v", t.id, t.tool, err)
 		}
@@ -267,12 +269,12 @@ func (c *crowd) submit(ctx, harm context.Context) {
 // runTask creates a task, answers its questions, cancels it perhaps, and waits for its end.
 func (c *crowd) runTask(ctx context.Context, tool string) error {
 	arguments := fmt.Appendf(nil, `{"ms":%d}`, 20+rand.IntN(1500))
-	reply, err := c.server.Call(ctx, caller, tool, arguments, mcptask.CallRequest{Mode: mcptask.ModeTask})
+	reply, err := c.server.Backend().Call(ctx, caller, tool, arguments, taskserver.CallRequest{Mode: taskserver.ModeTask})
 	if err != nil {
 		return fmt.Errorf("call of %s: %w", tool, err)
 	}
 	id := reply.Task.ID
-	c.server.Follow(id) // until the end of the test, so that a second end is seen
+	c.server.Backend().Follow(id) // until the end of the test, so that a second end is seen
 	c.mu.Lock()
 	history := c.find(id)
 	history.tool = tool
@@ -288,7 +290,7 @@ func (c *crowd) runTask(ctx context.Context, tool string) error {
 				return
 			}
 			asked := time.Now().Round(0)
-			_, done, err := c.server.Cancel(c.t.Context(), caller, id)
+			_, done, err := c.server.Backend().Cancel(c.t.Context(), caller, id)
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			switch {
@@ -300,7 +302,7 @@ func (c *crowd) runTask(ctx context.Context, tool string) error {
 		})
 	}
 	for version := int64(0); ; {
-		record, err := c.server.Changed(ctx, caller, id, version)
+		record, err := c.server.Backend().Changed(ctx, caller, id, version)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return nil // the check says that it has not ended
@@ -315,7 +317,7 @@ func (c *crowd) runTask(ctx context.Context, tool string) error {
 				break
 			}
 			answer := fmt.Appendf(nil, `{"action":"accept","content":{"word":"%x"}}`, rand.Uint64())
-			if err := c.server.Answer(ctx, caller, id, map[string]json.RawMessage{in.Key: answer}); err != nil && ctx.Err() == nil {
+			if err := c.server.Backend().Answer(ctx, caller, id, map[string]json.RawMessage{in.Key: answer}); err != nil && ctx.Err() == nil {
 				return fmt.Errorf("answer to task %s of %s: %w", id, tool, err)
 			}
 		}

@@ -20,9 +20,10 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/localpg"
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/peer"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/executortest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/postgres"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // riverJob is the job that runs the handler of a task.
@@ -38,7 +39,7 @@ func (riverJob) Kind() string { return "mcptask" }
 // which job runs it.
 type riverExecutor struct {
 	river.WorkerDefaults[riverJob]
-	run    mcptask.RunFunc
+	run    taskserver.RunFunc
 	client *river.Client[pgx.Tx]
 	queue  string
 	line   *cutter
@@ -61,7 +62,7 @@ const riverSlots = 8
 
 // newRiverExecutor makes an executor on the tables of River in a database. Those with the same queue
 // share their tasks.
-func newRiverExecutor(ctx context.Context, dsn, queue string, logger *slog.Logger, run mcptask.RunFunc) (*riverExecutor, error) {
+func newRiverExecutor(ctx context.Context, dsn, queue string, logger *slog.Logger, run taskserver.RunFunc) (*riverExecutor, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, err
@@ -104,13 +105,13 @@ func (x *riverExecutor) Work(ctx context.Context, job *river.Job[riverJob]) erro
 	return nil
 }
 
-// Submit implements mcptask.Executor.
-func (x *riverExecutor) Submit(ctx context.Context, task mcptask.Submission) error {
+// Submit implements taskserver.Executor.
+func (x *riverExecutor) Submit(ctx context.Context, task taskserver.Submission) error {
 	_, err := x.client.Insert(ctx, riverJob{task.TaskID}, &river.InsertOpts{Queue: x.queue})
 	return err
 }
 
-// Close implements mcptask.Executor.
+// Close implements taskserver.Executor.
 func (x *riverExecutor) Close(ctx context.Context) error {
 	x.close()
 	err := x.client.StopAndCancel(ctx)
@@ -143,10 +144,10 @@ func TestRiver(t *testing.T) {
 	dsn := startRiver(t)
 	logger := slog.New(slog.DiscardHandler) // of connections that the tests cut
 	executortest.Run(t, executortest.Harness{
-		New: func(t testing.TB, group string, run mcptask.RunFunc) (mcptask.Executor, error) {
+		New: func(t testing.TB, group string, run taskserver.RunFunc) (taskserver.Executor, error) {
 			return newRiverExecutor(t.Context(), dsn, strings.ToLower(group), logger, run)
 		},
-		Store: func(t testing.TB) mcptask.Store {
+		Store: func(t testing.TB) taskstore.Store {
 			schema := fmt.Sprintf("tasks_%x", rand.Uint64())
 			store, err := postgres.Open(t.Context(), dsn, postgres.Options{Schema: schema, MaxConns: 4, Logger: logger})
 			if err != nil {
@@ -154,7 +155,7 @@ func TestRiver(t *testing.T) {
 			}
 			return store
 		},
-		Kill:    func(_ testing.TB, x mcptask.Executor) { x.(*riverExecutor).line.kill() },
+		Kill:    func(_ testing.TB, x taskserver.Executor) { x.(*riverExecutor).line.kill() },
 		Slots:   riverSlots,
 		Subtest: inParallel,
 	})
@@ -166,28 +167,28 @@ func TestRiverDeliversAgain(t *testing.T) {
 	t.Parallel()
 	dsn := startRiver(t)
 	begun, again := make(chan string, 8), make(chan string, 8)
-	start := func(run mcptask.RunFunc) *riverExecutor {
+	start := func(run taskserver.RunFunc) *riverExecutor {
 		x, err := newRiverExecutor(t.Context(), dsn, "again", slog.New(slog.DiscardHandler), run)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return x
 	}
-	first := start(func(ctx context.Context, id string) mcptask.RunEnd {
+	first := start(func(ctx context.Context, id string) taskserver.RunEnd {
 		begun <- id
 		<-ctx.Done()
-		return mcptask.RunLeft
+		return taskserver.RunLeft
 	})
-	if err := first.Submit(t.Context(), mcptask.Submission{TaskID: "a"}); err != nil {
+	if err := first.Submit(t.Context(), taskserver.Submission{TaskID: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	if id := <-begun; id != "a" {
 		t.Fatalf("the task %s runs", id)
 	}
 	first.line.kill()
-	second := start(func(_ context.Context, id string) mcptask.RunEnd {
+	second := start(func(_ context.Context, id string) taskserver.RunEnd {
 		again <- id
-		return mcptask.RunOver
+		return taskserver.RunOver
 	})
 	if id := <-again; id != "a" {
 		t.Errorf("the task %s runs again", id)

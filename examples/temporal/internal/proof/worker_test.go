@@ -17,6 +17,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/sqlite"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/runtime/temporal"
 )
 
@@ -54,24 +55,24 @@ const heartbeat = time.Second
 
 // options returns the options of a server on the store and on Temporal. The worker and the test differ
 // only in SubmitOnly.
-func (c workerConfig) options(out io.Writer, submitOnly bool) (mcptask.Options, func() error, error) {
+func (c workerConfig) options(out io.Writer, submitOnly bool) (taskserver.Options, func() error, error) {
 	client, err := connect(out, c.Address)
 	if err != nil {
-		return mcptask.Options{}, nil, err
+		return taskserver.Options{}, nil, err
 	}
 	store, err := sqlite.Open(c.Store, sqlite.Options{})
 	if err != nil {
 		client.Close()
-		return mcptask.Options{}, nil, err
+		return taskserver.Options{}, nil, err
 	}
-	none := mcptask.Totals{Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Sessions: -1}
-	options := mcptask.Options{
+	none := taskserver.Totals{Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Sessions: -1}
+	options := taskserver.Options{
 		Store: store,
 		Executor: temporal.NewExecutor(client, temporal.Options{
 			TaskQueue: c.Queue, SubmitOnly: submitOnly, Concurrency: 32, Heartbeat: heartbeat, Patience: time.Second,
 		}),
 		Logger: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelError})),
-		Limits: mcptask.Limits{Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Server: none, Anonymous: none},
+		Limits: taskserver.Limits{Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Server: none, Anonymous: none},
 	}
 	return options, func() error { client.Close(); return store.Close() }, nil
 }
@@ -90,7 +91,7 @@ func work(text string) error {
 	if err != nil {
 		return err
 	}
-	server, err := mcptask.NewServer(options, tools(notes{journal, c.Name}))
+	server, err := taskserver.New(options, tools(notes{journal, c.Name}))
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/examples/temporal/internal/temporalserver"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/runtime/temporal"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -49,7 +51,7 @@ func TestTraceOfExecutor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s.spans.Reset()
 			queue := t.Name() + rand.Text()
-			tasks := s.serve(t, mcptask.Options{Executor: temporal.NewExecutor(s.client, temporal.Options{TaskQueue: queue})},
+			tasks := s.serve(t, taskserver.Options{Executor: temporal.NewExecutor(s.client, temporal.Options{TaskQueue: queue})},
 				mcptask.Policy{Task: mcptask.TaskRequired}, func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
 					_, span := s.tracer.Start(ctx, "handler")
 					defer span.End()
@@ -86,7 +88,7 @@ func TestTraceOfRun(t *testing.T) {
 		for name, c := range namings {
 			t.Run(fmt.Sprint(policy.Task, ", ", name), func(t *testing.T) {
 				s.spans.Reset()
-				tasks := s.serve(t, mcptask.Options{}, policy, func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+				tasks := s.serve(t, taskserver.Options{}, policy, func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
 					if trace.SpanContextFromContext(ctx).IsValid() {
 						return "", fmt.Errorf("the handler has the span %s", spanText(ctx))
 					}
@@ -138,14 +140,14 @@ func newSetup(t *testing.T) *setup {
 // served is a server of the tool "traced".
 type served struct {
 	url   string
-	tasks *mcptask.Server
+	tasks *taskserver.Server
 }
 
 // serve starts a server of the tool "traced".
-func (s *setup) serve(t *testing.T, options mcptask.Options, policy mcptask.Policy, handler func(context.Context, *mcptask.Task, struct{}) (string, error)) served {
+func (s *setup) serve(t *testing.T, options taskserver.Options, policy mcptask.Policy, handler func(context.Context, *mcptask.Task, struct{}) (string, error)) served {
 	t.Helper()
-	options.Store = mcptask.NewMemoryStore()
-	tasks, err := mcptask.NewServer(options, mcptask.Tools{Service: "S", Impl: struct{}{}, Fallback: mcptask.FallbackNone, Tools: []mcptask.Tool{
+	options.Store = taskstore.NewMemory()
+	tasks, err := taskserver.New(options, mcptask.Tools{Service: "S", Impl: struct{}{}, Fallback: mcptask.FallbackNone, Tools: []mcptask.Tool{
 		mcptask.NewTool(mcptask.ToolSpec{Name: "traced", InputSchema: `{"type":"object"}`, Policy: policy}, handler),
 	}})
 	if err != nil {
@@ -216,12 +218,12 @@ func (c call) call(t *testing.T, s served) called {
 	if id == "" {
 		return called{text: answer.Result.Text()}
 	}
-	record, err := s.tasks.Await(t.Context(), mcptask.Caller{}, id)
+	record, err := s.tasks.Backend().Await(t.Context(), taskserver.Caller{}, id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var result mcptask.Result
-	if record.Outcome.Kind != mcptask.OutcomeResult || record.Outcome.IsError || json.Unmarshal(record.Outcome.Result, &result) != nil {
+	if record.Outcome.Kind != taskstore.OutcomeResult || record.Outcome.IsError || json.Unmarshal(record.Outcome.Result, &result) != nil {
 		t.Fatalf("%+v", record.Outcome)
 	}
 	return called{id, result.Text()}

@@ -15,10 +15,10 @@ import (
 // does not compile, run: go get github.com/mcptaskgen/mcptaskgen@latest
 const _ = mcptask.GeneratedV1
 
-// JobsTools binds impl to the tools of Jobs, for [mcptask.NewServer].
+// JobsTools binds impl to the tools of Jobs, for taskserver.New.
 func JobsTools(impl Jobs) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Jobs"} // which NewServer refuses
+		return mcptask.Tools{Service: "Jobs"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service:      "Jobs",
@@ -224,10 +224,10 @@ func (c *JobsClient) ResumeHang(token mcptask.Token, opts ...mcptask.CallOption)
 	return mcptask.Resume[struct{}](c.conn, "jobs_hang", token, opts...)
 }
 
-// FilesTools binds impl to the tools of Files, for [mcptask.NewServer].
+// FilesTools binds impl to the tools of Files, for taskserver.New.
 func FilesTools(impl Files) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Files"} // which NewServer refuses
+		return mcptask.Tools{Service: "Files"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service: "Files",

@@ -81,11 +81,11 @@ type JobsServer interface {
 	Sort(ctx context.Context, in SortInput) (SortOutput, error)
 }
 
-// JobsTools binds impl to the tools, for [mcptask.NewServer]. The server lists the tools as they
-// are in the list.
+// JobsTools binds impl to the tools, for taskserver.New. The server lists the tools as they are
+// in the list.
 func JobsTools(impl JobsServer) mcptask.Tools {
 	if impl == nil {
-		return mcptask.Tools{Service: "Jobs"} // which NewServer refuses
+		return mcptask.Tools{Service: "Jobs"} // which taskserver.New refuses
 	}
 	return mcptask.Tools{
 		Service: "Jobs",

@@ -14,6 +14,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -204,7 +205,7 @@ func TestTransport(t *testing.T) {
 // false.
 func TestLimitBody(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		for _, setup := range []wiretest.Setup{{Options: mcptask.Options{MaxBody: 1000}}, {HTTP: &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: 1000}}} {
+		for _, setup := range []wiretest.Setup{{Options: taskserver.Options{MaxBody: 1000}}, {HTTP: &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: 1000}}} {
 			url, _ := wiretest.ServeWith(t, setup)
 			for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 				p := wiretest.NewPeer(t, url, revision, "")
@@ -250,7 +251,7 @@ func TestBatches(t *testing.T) {
 // TestPrincipalError checks that every request is refused if its principal cannot be determined.
 func TestPrincipalError(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Principal: func(context.Context) (string, error) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: taskserver.Options{Principal: func(context.Context) (string, error) {
 			return "", errors.New("secret: the directory is down")
 		}}})
 		p := &wiretest.Peer{T: t, URL: url, Revision: wiretest.ModernRevision, Caps: wiretest.TasksExtension, Client: &http.Client{Timeout: wiretest.Patience}}

@@ -18,6 +18,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -274,7 +275,7 @@ func TestAskedBefore(t *testing.T) {
 // runs as a task, in both revisions.
 func TestPlainOfARequiredTool(t *testing.T) {
 	wiretest.EachRevision(t, func(t *testing.T, revision string) {
-		url, _ := wiretest.Serve(t, mcptask.Options{})
+		url, _ := wiretest.Serve(t, taskserver.Options{})
 		call, err := wiretest.Connect(t, url, revision, mcptask.Answerer{}).StartRunPipeline(t.Context(), pipeline.RunInput{Repository: "https://example.com/r", Branch: "broken"}, mcptask.Plain())
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // exitTool is a tool whose handler ends its goroutine, as testing.T.FailNow does.
@@ -30,8 +31,8 @@ func TestExitIsAnswered(t *testing.T) {
 	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 		bubble.Run(t, revision, func(t *testing.T) {
 			logs := &wiretest.SafeBuffer{}
-			url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true, Tools: []mcptask.Tools{exits}, Options: mcptask.Options{
-				Concurrency: 1, Limits: mcptask.Limits{Running: 1, Polls: -1}, Logger: slog.New(slog.NewTextHandler(logs, nil)),
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true, Tools: []mcptask.Tools{exits}, Options: taskserver.Options{
+				Concurrency: 1, Limits: taskserver.Limits{Running: 1, Polls: -1}, Logger: slog.New(slog.NewTextHandler(logs, nil)),
 			}})
 			p := wiretest.NewPeer(t, url, revision, "")
 			plain := wiretest.NewPeerWith(t, url, revision, "", `{}`)
@@ -45,7 +46,7 @@ func TestExitIsAnswered(t *testing.T) {
 		})
 	}
 	bubble.Run(t, "pipe", func(t *testing.T) {
-		p := wiretest.NewPipedWith(t, mcptask.Options{Limits: wiretest.NoPollLimits}, exitTool())
+		p := wiretest.NewPipedWith(t, taskserver.Options{Limits: wiretest.NoPollLimits}, exitTool())
 		p.Initialize()
 		for i := range 2 {
 			p.Say(`{"jsonrpc":"2.0","id":"x%d","method":"tools/call","params":{"name":"exit","arguments":{}}}`, i)
@@ -54,19 +55,19 @@ func TestExitIsAnswered(t *testing.T) {
 			}
 		}
 	})
-	hooks := mcptask.Hooks{
-		Request: func(context.Context, mcptask.RequestInfo) (context.Context, func(mcptask.RequestResult)) {
+	hooks := taskserver.Hooks{
+		Request: func(context.Context, taskserver.RequestInfo) (context.Context, func(taskserver.RequestResult)) {
 			runtime.Goexit()
 			return nil, nil
 		},
-		Run: func(ctx context.Context, _ mcptask.RunInfo) (context.Context, func(mcptask.RunResult)) {
-			return ctx, func(mcptask.RunResult) { runtime.Goexit() }
+		Run: func(ctx context.Context, _ taskserver.RunInfo) (context.Context, func(taskserver.RunResult)) {
+			return ctx, func(taskserver.RunResult) { runtime.Goexit() }
 		},
 		Store: func(context.Context, string) (context.Context, func(error)) { runtime.Goexit(); return nil, nil },
-		Task:  func(context.Context, mcptask.TaskEvent) { runtime.Goexit() },
+		Task:  func(context.Context, taskserver.TaskEvent) { runtime.Goexit() },
 	}
 	bubble.Run(t, "hooks", func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true, Options: mcptask.Options{Hooks: []mcptask.Hooks{hooks}, Concurrency: 1}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true, Options: taskserver.Options{Hooks: []taskserver.Hooks{hooks}, Concurrency: 1}})
 		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 			p := wiretest.NewPeer(t, url, revision, "")
 			for range 2 {
@@ -76,7 +77,7 @@ func TestExitIsAnswered(t *testing.T) {
 	})
 	bubble.Run(t, "context", func(t *testing.T) {
 		leaves := func(context.Context, string) (context.Context, error) { runtime.Goexit(); return nil, nil }
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true, Options: mcptask.Options{Context: leaves, Concurrency: 1}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true, Options: taskserver.Options{Context: leaves, Concurrency: 1}})
 		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 			p := wiretest.NewPeer(t, url, revision, "")
 			for range 2 {
@@ -87,7 +88,7 @@ func TestExitIsAnswered(t *testing.T) {
 	})
 	bubble.Run(t, "principal", func(t *testing.T) {
 		leave := false
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true, Options: mcptask.Options{Principal: func(context.Context) (string, error) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true, Options: taskserver.Options{Principal: func(context.Context) (string, error) {
 			if leave {
 				runtime.Goexit()
 			}

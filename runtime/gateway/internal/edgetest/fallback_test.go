@@ -20,6 +20,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -589,8 +590,8 @@ func TestFallbackMute(t *testing.T) {
 // TestFallbackHiddenStatus checks that a program that shows no status messages gets no task that may ask
 // what it cannot show. Nobody would learn of the question.
 func TestFallbackHiddenStatus(t *testing.T) {
-	hides := mcptask.Options{ClientProfile: func(client mcptask.ClientInfo) mcptask.ClientProfile {
-		return mcptask.ClientProfile{HidesStatus: client == mcptask.ClientInfo{Name: "wire", Version: "1"}}
+	hides := taskserver.Options{ClientProfile: func(client taskserver.ClientInfo) taskserver.ClientProfile {
+		return taskserver.ClientProfile{HidesStatus: client == taskserver.ClientInfo{Name: "wire", Version: "1"}}
 	}}
 	eachSlow(t, []string{wiretest.ModernRevision}, wiretest.Setup{Options: hides}, time.Second, func(t *testing.T, url, revision string, _ func()) {
 		p := wiretest.NewPeer(t, url, revision, "")

@@ -12,10 +12,11 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // TestMiddlewareTwice checks that middleware which calls the tool twice creates one task.
@@ -57,13 +58,13 @@ func TestMiddlewareFails(t *testing.T) {
 
 // slowStore delays the creation of a task until it is released.
 type slowStore struct {
-	mcptask.Store
+	taskstore.Store
 
 	begun, release chan struct{}
 }
 
-// Create implements mcptask.Store.
-func (s *slowStore) Create(ctx context.Context, r mcptask.Record, q mcptask.Quota) (mcptask.Record, error) {
+// Create implements taskstore.Store.
+func (s *slowStore) Create(ctx context.Context, r taskstore.Record, q taskstore.Quota) (taskstore.Record, error) {
 	s.begun <- struct{}{}
 	<-s.release
 	return s.Store.Create(ctx, r, q)
@@ -78,7 +79,7 @@ func TestMiddlewareLeaves(t *testing.T) {
 		for name, instead := range map[string]*mcp.CallToolResult{"error": nil, "result": {Content: []mcp.Content{}}} {
 			t.Run(name, func(t *testing.T) {
 				inBubble(t, func(t *testing.T) {
-					store := &slowStore{Store: mcptask.NewMemoryStore(), begun: make(chan struct{}, 1), release: make(chan struct{})}
+					store := &slowStore{Store: taskstore.NewMemory(), begun: make(chan struct{}, 1), release: make(chan struct{})}
 					var calls sync.WaitGroup
 					m := wiretest.WrapCalls(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
 						calls.Go(func() { _, _ = next() })
@@ -88,7 +89,7 @@ func TestMiddlewareLeaves(t *testing.T) {
 						}
 						return instead, nil
 					})
-					url, _ := wiretest.ServeWith(t, wiretest.Setup{Middleware: m, Bearer: true, Options: mcptask.Options{Store: store}})
+					url, _ := wiretest.ServeWith(t, wiretest.Setup{Middleware: m, Bearer: true, Options: taskserver.Options{Store: store}})
 					p := wiretest.NewPeer(t, url, revision, "a")
 					r := p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 3600000}, "task": map[string]any{}})
 					if (r.Error == nil) != (instead != nil) || strings.Contains(string(r.Body), "taskId") {
@@ -303,13 +304,13 @@ func TestClose(t *testing.T) {
 
 // readStore counts how often a record is read for a request.
 type readStore struct {
-	mcptask.Store
+	taskstore.Store
 
 	reads atomic.Int64
 }
 
-// Get implements mcptask.Store.
-func (s *readStore) Get(ctx context.Context, id string) (mcptask.Record, error) {
+// Get implements taskstore.Store.
+func (s *readStore) Get(ctx context.Context, id string) (taskstore.Record, error) {
 	if ctx.Value(http.ServerContextKey) != nil {
 		s.reads.Add(1)
 	}
@@ -319,8 +320,8 @@ func (s *readStore) Get(ctx context.Context, id string) (mcptask.Record, error) 
 // TestPollReadsOnce checks that a poll reads its task once, because a store may be far away.
 func TestPollReadsOnce(t *testing.T) {
 	wiretest.EachRevision(t, func(t *testing.T, revision string) {
-		store := &readStore{Store: mcptask.NewMemoryStore()}
-		url, _ := wiretest.Serve(t, mcptask.Options{Store: store})
+		store := &readStore{Store: taskstore.NewMemory()}
+		url, _ := wiretest.Serve(t, taskserver.Options{Store: store})
 		p := wiretest.NewPeer(t, url, revision, "")
 		id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 		before := store.reads.Load()

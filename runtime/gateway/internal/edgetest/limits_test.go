@@ -18,6 +18,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -27,7 +28,7 @@ func TestLimitPolls(t *testing.T) {
 	rules.Covers(t, "C-95", "B-90", "E-26", "E-77", "E-72")
 	inBubble(t, func(t *testing.T) {
 		const most = 2
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true, Options: mcptask.Options{Limits: mcptask.Limits{Polls: most, Lists: most}}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true, Options: taskserver.Options{Limits: taskserver.Limits{Polls: most, Lists: most}}})
 		for _, revision := range wiretest.AllRevisions {
 			a, b := wiretest.NewPeer(t, url, revision, "a"), wiretest.NewPeer(t, url, revision, "b")
 			methods := []string{"tasks/get", "tasks/cancel", "tasks/result"}
@@ -87,8 +88,8 @@ func TestLimitKept(t *testing.T) {
 	rules.Covers(t, "C-96", "B-91")
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true, Options: mcptask.Options{
-			Limits: mcptask.Limits{Running: 2, Tasks: 3, Arguments: 500, Result: 300, Polls: -1}}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true, Options: taskserver.Options{
+			Limits: taskserver.Limits{Running: 2, Tasks: 3, Arguments: 500, Result: 300, Polls: -1}}})
 		for _, revision := range wiretest.AllRevisions {
 			p := wiretest.NewPeer(t, url, revision, "user-of-"+revision)
 			params := func(tool string, args map[string]any) map[string]any {
@@ -137,8 +138,8 @@ func TestLimitOpen(t *testing.T) {
 					return "", ctx.Err()
 				}
 			})}}
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{held}, Options: mcptask.Options{
-			Limits: mcptask.Limits{Running: most, Waiting: most, Polls: -1}}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{held}, Options: taskserver.Options{
+			Limits: taskserver.Limits{Running: most, Waiting: most, Polls: -1}}})
 		// crowd sends twice as many requests as allowed. It checks that the excess is refused while the others wait,
 		// and that they are answered after their release.
 		crowd := func(name, gate string, send func() *wiretest.Response) {
@@ -188,7 +189,7 @@ func TestLimitAnswers(t *testing.T) {
 		const most = 500
 		big := strings.Repeat("x", most+1)
 		url, tasks := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{wiretest.AskTools()},
-			Options: mcptask.Options{Limits: mcptask.Limits{Arguments: most, Polls: -1}}})
+			Options: taskserver.Options{Limits: taskserver.Limits{Arguments: most, Polls: -1}}})
 		p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 		for _, response := range []string{
 			`"result":{"action":"accept","content":{"note":"n","more":"` + big + `"}}`,
@@ -201,7 +202,7 @@ func TestLimitAnswers(t *testing.T) {
 			if got := f.Next(); wiretest.ToolText(got.Result) != "cannot ask" {
 				t.Errorf("%s", got.Text)
 			}
-			r, err := tasks.Peek(id)
+			r, err := tasks.Backend().Peek(id)
 			if err != nil || len(r.Inputs) != 1 || len(r.Inputs[0].Response) > 0 || r.Inputs[0].Error == nil || r.Inputs[0].Error.Limit() != "arguments" {
 				t.Errorf("%v %+v", err, r.Inputs)
 			}
@@ -219,7 +220,7 @@ func TestLimitAnswers(t *testing.T) {
 func TestLimitWaitingEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		var d wiretest.Driven
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{d.Tools()}, Options: mcptask.Options{Limits: mcptask.Limits{Waiting: 1, Polls: -1}}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{d.Tools()}, Options: taskserver.Options{Limits: taskserver.Limits{Waiting: 1, Polls: -1}}})
 		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
 		id := p.Create("driven", nil)
 		f := p.Result(id)
@@ -239,7 +240,7 @@ func TestLimitWaitingEnds(t *testing.T) {
 // session.
 func TestLimitAnonymous(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Limits: mcptask.Limits{Running: 1, Polls: -1, Anonymous: mcptask.Totals{Running: 6}}}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: taskserver.Options{Limits: taskserver.Limits{Running: 1, Polls: -1, Anonymous: taskserver.Totals{Running: 6}}}})
 		params := map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("endless"), "task": map[string]any{}}
 		for range 3 {
 			p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
@@ -270,7 +271,7 @@ func TestLimitSessions(t *testing.T) {
 		var g *gateway.Gateway
 		var sdk *mcp.Server
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Gateway: &g, SDK: func(s *mcp.Server) { sdk = s },
-			Options: mcptask.Options{Limits: mcptask.Limits{Sessions: most, Polls: -1}}})
+			Options: taskserver.Options{Limits: taskserver.Limits{Sessions: most, Polls: -1}}})
 		victim := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "victim")
 		id := victim.Create("ponder", map[string]any{"ms": 1})
 		first := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "mallory")
@@ -311,7 +312,7 @@ func TestLimitSessions(t *testing.T) {
 func TestLimitSessionsOfWorkers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const most = 4 // of one address
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Limits: mcptask.Limits{Sessions: most + 1, Polls: -1}}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: taskserver.Options{Limits: taskserver.Limits{Sessions: most + 1, Polls: -1}}})
 		victim := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
 		id := victim.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 		initialize := func() *wiretest.Response { return sendInitialize(victim, `{}`) }
@@ -353,7 +354,7 @@ func TestLimitSessionsOfWorkers(t *testing.T) {
 func TestLimitListen(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const most = 3
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Limits: mcptask.Limits{Waiting: most, Polls: 2}}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: taskserver.Options{Limits: taskserver.Limits{Waiting: most, Polls: 2}}})
 		a, b := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "b")
 		ids := []string{a.Create("run_pipeline", wiretest.PipelineArgs("endless")), a.Create("run_pipeline", wiretest.PipelineArgs("endless"))}
 		listen := func(p *wiretest.Peer, filter map[string]any) *wiretest.Response {
@@ -383,8 +384,8 @@ func TestLimitFallback(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		for _, revision := range []string{"2025-06-18", wiretest.LegacyRevision, wiretest.ModernRevision} {
 			logs, gate := &wiretest.SafeBuffer{}, make(chan struct{})
-			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{slowTools(time.Millisecond, gate)}, Options: mcptask.Options{
-				Limits: mcptask.Limits{Polls: 2}, Logger: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))}})
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{slowTools(time.Millisecond, gate)}, Options: taskserver.Options{
+				Limits: taskserver.Limits{Polls: 2}, Logger: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))}})
 			a, b := wiretest.NewPeerWith(t, url, revision, "a", `{}`), wiretest.NewPeerWith(t, url, revision, "b", `{}`)
 			id := a.CallTool("slow_sleep", map[string]any{"ms": -1}).WantTask("working")
 			close(gate)
@@ -413,7 +414,7 @@ func TestLimitFallback(t *testing.T) {
 // small, even if large bodies are allowed. There may be thousands of them.
 func TestLimitLasting(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		url, _ := wiretest.Serve(t, mcptask.Options{})
+		url, _ := wiretest.Serve(t, taskserver.Options{})
 		const bytes = 64 << 10
 		padded := func(more map[string]any) map[string]any {
 			more["padding"] = strings.Repeat("x", bytes)
@@ -469,7 +470,7 @@ func TestLimitLasting(t *testing.T) {
 // TestPipeLimitLasting checks the same on a pipe.
 func TestPipeLimitLasting(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		p := wiretest.NewPipedWith(t, mcptask.Options{})
+		p := wiretest.NewPipedWith(t, taskserver.Options{})
 		p.Initialize()
 		for _, method := range []string{"tasks/result", "initialize"} {
 			line := p.Ask(`{"jsonrpc":"2.0","id":"long","method":%q,"params":{"padding":%q}}`, method, strings.Repeat("x", 64<<10))
@@ -484,7 +485,7 @@ func TestPipeLimitLasting(t *testing.T) {
 // and no other limit counts it.
 func TestLimitProgressToken(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		url, _ := wiretest.Serve(t, mcptask.Options{})
+		url, _ := wiretest.Serve(t, taskserver.Options{})
 		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 			p := wiretest.NewPeer(t, url, revision, "")
 			call := func(token string) *wiretest.Response {
@@ -506,7 +507,7 @@ func TestLimitProgressToken(t *testing.T) {
 // ones go on, and that there is room again once a request is answered.
 func TestPipeMemory(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		p := wiretest.NewPipedWith(t, mcptask.Options{})
+		p := wiretest.NewPipedWith(t, taskserver.Options{})
 		p.Initialize()
 		call := func(id int, size int) string {
 			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"endless","arguments":{"x":%q}}}`, id, strings.Repeat("x", size))

@@ -8,16 +8,17 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // TestTenantCalledLocal checks that an authenticated user with the name of the client on a pipe is served like any
 // other. In a store that a server on pipes uses too, the two do not see each other's tasks.
 func TestTenantCalledLocal(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		store := mcptask.NewMemoryStore()
-		tasks, err := mcptask.NewServer(mcptask.Options{Store: store, Limits: wiretest.NoPollLimits}, wiretest.EndlessTools())
+		store := taskstore.NewMemory()
+		tasks, err := taskserver.New(taskserver.Options{Store: store, Limits: wiretest.NoPollLimits}, wiretest.EndlessTools())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +26,7 @@ func TestTenantCalledLocal(t *testing.T) {
 		pipe := wiretest.PipeTo(t, tasks, 100)
 		pipe.Initialize()
 		hidden := pipe.StartEndless()
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Store: store, Concurrency: 4}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: taskserver.Options{Store: store, Concurrency: 4}})
 		owners := map[string]string{"local": "remote:local", "remote:local": "remote:remote:local", "localhost": "localhost"}
 		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 			for user, owner := range owners {
@@ -69,14 +70,14 @@ func TestTenantCalledLocal(t *testing.T) {
 // that no address is stored. Behind a proxy, a middleware that sets RemoteAddr tells the addresses apart.
 func TestAddresses(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		store := mcptask.NewMemoryStore()
+		store := taskstore.NewMemory()
 		readForwarded := func(next http.Handler, _ *mcp.Server) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				r.RemoteAddr = r.Header.Get("X-Forwarded-For")
 				next.ServeHTTP(w, r)
 			})
 		}
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Wrap: readForwarded, Options: mcptask.Options{Store: store}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Wrap: readForwarded, Options: taskserver.Options{Store: store}})
 		accounts := map[string]bool{}
 		peer := func(revision, address string) *wiretest.Peer {
 			p := wiretest.NewUnopenedPeer(t, url, revision, "", wiretest.TasksExtension)
@@ -144,7 +145,7 @@ func TestAddressesOfSessions(t *testing.T) {
 				next.ServeHTTP(w, r)
 			})
 		}
-		options := mcptask.Options{Limits: mcptask.Limits{Anonymous: mcptask.Totals{Sessions: 8}}}
+		options := taskserver.Options{Limits: taskserver.Limits{Anonymous: taskserver.Totals{Sessions: 8}}}
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Wrap: readForwarded, Options: options})
 		unopened := func(address string) *wiretest.Peer {
 			p := wiretest.NewUnopenedPeer(t, url, wiretest.LegacyRevision, "", `{}`)

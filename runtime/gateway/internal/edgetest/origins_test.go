@@ -9,9 +9,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // pageOrigin is the origin of the pages that the tests allow.
@@ -63,9 +63,9 @@ func TestAllowedOrigins(t *testing.T) {
 	for name, behindTokens := range map[string]bool{"alone": false, "behind tokens": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				setup := wiretest.Setup{Options: mcptask.Options{AllowedOrigins: []string{pageOrigin}}}
+				setup := wiretest.Setup{Options: taskserver.Options{AllowedOrigins: []string{pageOrigin}}}
 				var url string
-				var tasks *mcptask.Server
+				var tasks *taskserver.Server
 				if behindTokens {
 					var front http.Handler
 					setup.Wrap = func(h http.Handler, _ *mcp.Server) http.Handler {

@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -151,7 +151,7 @@ func TestPipeOfAClientThatNeverReads(t *testing.T) {
 func TestPipeLimits(t *testing.T) {
 	rules.Covers(t, "C-95", "E-26")
 	bubble.Test(t, func(t *testing.T) {
-		p := wiretest.NewPipedWith(t, mcptask.Options{MaxBody: wiretest.PipeLimit, Limits: mcptask.Limits{Polls: 1, Lists: 1, Running: 2, Waiting: 1, Arguments: 1000}})
+		p := wiretest.NewPipedWith(t, taskserver.Options{MaxBody: wiretest.PipeLimit, Limits: taskserver.Limits{Polls: 1, Lists: 1, Running: 2, Waiting: 1, Arguments: 1000}})
 		p.Initialize()
 		id := p.StartEndless()
 		refused := func(format string, args ...any) (limit string) {
@@ -203,7 +203,7 @@ func TestPipeLimits(t *testing.T) {
 // SDK would end the session.
 func TestPipeNested(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		p := wiretest.NewPipedWith(t, mcptask.Options{})
+		p := wiretest.NewPipedWith(t, taskserver.Options{})
 		p.Initialize()
 		nest := func(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
 		for levels, want := range map[int]string{1000: `"id":"deep"`, 1001: "more than 1000", 9000: "more than 1000"} {

@@ -23,16 +23,18 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // sessionKey is the key of the replicas.
-var sessionKey = bytes.Repeat([]byte("k"), mcptask.MinSessionKey)
+var sessionKey = bytes.Repeat([]byte("k"), taskstore.MinSessionKey)
 
 // replicas are servers that share a store and a session key.
 type replicas struct {
 	t        *testing.T
 	urls     []string
-	tasks    []*mcptask.Server
+	tasks    []*taskserver.Server
 	gateways []*gateway.Gateway
 	logs     *wiretest.SafeBuffer
 	// begun counts the initialize requests that the SDKs have seen, and finished the notifications that
@@ -46,10 +48,10 @@ type replicas struct {
 func serveReplicas(t *testing.T, n int, change func(i int, s *wiretest.Setup)) *replicas {
 	t.Helper()
 	all := &replicas{t: t, gateways: make([]*gateway.Gateway, n), logs: &wiretest.SafeBuffer{}}
-	store := mcptask.NewMemoryStore()
+	store := taskstore.NewMemory()
 	t.Cleanup(func() { _ = store.Close() })
 	for i := range n {
-		s := wiretest.Setup{Bearer: true, Gateway: &all.gateways[i], Tools: []mcptask.Tools{wiretest.AskTools()}, Options: mcptask.Options{
+		s := wiretest.Setup{Bearer: true, Gateway: &all.gateways[i], Tools: []mcptask.Tools{wiretest.AskTools()}, Options: taskserver.Options{
 			Store: store, SessionKey: sessionKey, Logger: slog.New(slog.NewTextHandler(all.logs, nil)),
 		}, Middleware: func(next mcp.MethodHandler) mcp.MethodHandler {
 			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -113,7 +115,7 @@ func TestSessionOnEveryReplica(t *testing.T) {
 }
 
 // plainStore is a store that is no Inspector.
-type plainStore struct{ mcptask.Store }
+type plainStore struct{ taskstore.Store }
 
 func checkEveryReplica(t *testing.T, change func(int, *wiretest.Setup)) {
 	t.Helper()
@@ -316,7 +318,7 @@ func TestForeignToken(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		all := serveReplicas(t, 3, func(i int, s *wiretest.Setup) {
 			if i == 2 {
-				s.Options.SessionKey = bytes.Repeat([]byte("x"), mcptask.MinSessionKey)
+				s.Options.SessionKey = bytes.Repeat([]byte("x"), taskstore.MinSessionKey)
 			}
 		})
 		a := all.peer("alice", `{}`)
@@ -630,17 +632,17 @@ func TestResumedStreamOnAnotherReplica(t *testing.T) {
 }
 
 // slowClock is a store whose clock is behind, and which is no Inspector.
-type slowClock struct{ mcptask.Store }
+type slowClock struct{ taskstore.Store }
 
-// Beat implements mcptask.Store.
-func (s slowClock) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
+// Beat implements taskstore.Store.
+func (s slowClock) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (taskstore.Heartbeat, error) {
 	beat, err := s.Store.Beat(ctx, worker, lease, held)
 	beat.Now = beat.Now.Add(-2 * mcptask.DefaultTTL)
 	return beat, err
 }
 
-// Expire implements mcptask.Store. By this store's clock nothing expires during the test.
-func (slowClock) Expire(context.Context, int) ([]mcptask.Record, error) { return nil, nil }
+// Expire implements taskstore.Store. By this store's clock nothing expires during the test.
+func (slowClock) Expire(context.Context, int) ([]taskstore.Record, error) { return nil, nil }
 
 // TestSessionOnSlowStore checks that a session finds its earlier and its later tasks at another
 // replica, although the store's clock is so far behind those of the replicas that the tasks have

@@ -9,13 +9,15 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // serveOn starts a server on a store. It returns its URL and a function that closes it.
-func serveOn(t *testing.T, store mcptask.Store) (url string, stop func()) {
+func serveOn(t *testing.T, store taskstore.Store) (url string, stop func()) {
 	t.Helper()
 	url, tasks := wiretest.ServeWith(t, wiretest.Setup{
-		Bearer: true, Tools: []mcptask.Tools{wiretest.AskTools()}, Options: mcptask.Options{Store: store},
+		Bearer: true, Tools: []mcptask.Tools{wiretest.AskTools()}, Options: taskserver.Options{Store: store},
 	})
 	return url, func() {
 		if err := tasks.Close(); err != nil {
@@ -167,12 +169,12 @@ func TestDeleteThatIsNotRemembered(t *testing.T) {
 func TestSessionKeyIsAway(t *testing.T) {
 	store := wiretest.NewSessionStore()
 	store.Away = true
-	_, err := mcptask.NewServer(mcptask.Options{Store: store}, wiretest.AskTools())
+	_, err := taskserver.New(taskserver.Options{Store: store}, wiretest.AskTools())
 	if err == nil || !strings.Contains(err.Error(), "the store is away") || !strings.Contains(err.Error(), "Options.SessionKey") {
 		t.Errorf("%v", err)
 	}
-	own := mcptask.Options{Store: store, SessionKey: sessionKey}
-	tasks, err := mcptask.NewServer(own, wiretest.AskTools())
+	own := taskserver.Options{Store: store, SessionKey: sessionKey}
+	tasks, err := taskserver.New(own, wiretest.AskTools())
 	if err != nil {
 		t.Fatal(fmt.Errorf("with a key of its own: %w", err))
 	}

@@ -7,20 +7,20 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // laggingStore takes 100 ms to read a task.
-type laggingStore struct{ mcptask.Store }
+type laggingStore struct{ taskstore.Store }
 
-// Get implements mcptask.Store.
-func (s laggingStore) Get(ctx context.Context, id string) (mcptask.Record, error) {
+// Get implements taskstore.Store.
+func (s laggingStore) Get(ctx context.Context, id string) (taskstore.Record, error) {
 	time.Sleep(100 * time.Millisecond)
 	return s.Store.Get(ctx, id)
 }
 
-func newLaggingStore() mcptask.Store { return laggingStore{mcptask.NewMemoryStore()} }
+func newLaggingStore() taskstore.Store { return laggingStore{taskstore.NewMemory()} }
 
 // TestRetrySentTwice checks that a repeated call that is cut short leaves the work to another one that is still open,
 // as when a client has lost a connection and sent the call again, and even if that one has only come in.

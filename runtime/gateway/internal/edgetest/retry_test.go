@@ -12,9 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // retrier repeats plain calls of 2026-07-28 that are answered with questions.
@@ -35,7 +39,7 @@ func (c retrier) call(state string, responses ...string) *wiretest.Response {
 func (c retrier) params(state string, responses []string) map[string]any {
 	params := map[string]any{"name": c.tool, "arguments": c.arguments}
 	if c.key != "" {
-		params["_meta"] = map[string]any{mcptask.MetaIdempotencyKey: c.key}
+		params["_meta"] = map[string]any{spec.MetaIdempotencyKey: c.key}
 	}
 	if state != "" {
 		params["requestState"] = state
@@ -131,16 +135,16 @@ func questionTools(ran *atomic.Int32, wait time.Duration) []mcptask.Tools {
 // call makes calls of a client that answers forms.
 func eachRetrier(t *testing.T, wait time.Duration, test func(t *testing.T, p *wiretest.Peer, call func(tool string, arguments map[string]any) retrier, ran *atomic.Int32)) {
 	t.Helper()
-	eachStoredRetrier(t, wait, mcptask.NewMemoryStore, test)
+	eachStoredRetrier(t, wait, func() taskstore.Store { return taskstore.NewMemory() }, test)
 }
 
 // eachStoredRetrier is eachRetrier with a store of the test.
-func eachStoredRetrier(t *testing.T, wait time.Duration, newStore func() mcptask.Store, test func(t *testing.T, p *wiretest.Peer, call func(tool string, arguments map[string]any) retrier, ran *atomic.Int32)) {
+func eachStoredRetrier(t *testing.T, wait time.Duration, newStore func() taskstore.Store, test func(t *testing.T, p *wiretest.Peer, call func(tool string, arguments map[string]any) retrier, ran *atomic.Int32)) {
 	t.Helper()
 	for _, prefix := range []string{"none_", "slow_"} {
 		bubble.Run(t, prefix, func(t *testing.T) {
 			ran := new(atomic.Int32)
-			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: questionTools(ran, wait), Options: mcptask.Options{Store: newStore()}})
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: questionTools(ran, wait), Options: taskserver.Options{Store: newStore()}})
 			p := wiretest.NewPeerWith(t, url, wiretest.ModernRevision, "a", `{"elicitation":{}}`)
 			test(t, p, func(tool string, arguments map[string]any) retrier {
 				return retrier{Peer: p, tool: prefix + tool, arguments: arguments}
@@ -345,7 +349,7 @@ func TestRetryPartly(t *testing.T) {
 func TestRetryLimits(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: questionTools(new(atomic.Int32), time.Minute),
-			Options: mcptask.Options{Limits: mcptask.Limits{Polls: 2, Tasks: 1}}})
+			Options: taskserver.Options{Limits: taskserver.Limits{Polls: 2, Tasks: 1}}})
 		c := retrier{Peer: wiretest.NewPeerWith(t, url, wiretest.ModernRevision, "a", `{"elicitation":{}}`), tool: "none_work"}
 		state := wantAsked(c.call(""), "go", "Go?")
 		for range 4 {
@@ -365,7 +369,7 @@ func TestRetryLimits(t *testing.T) {
 // TestRetryOnPipe answers the question of a plain call of 2026-07-28 on a pipe.
 func TestRetryOnPipe(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		tasks, err := mcptask.NewServer(mcptask.Options{}, questionTools(new(atomic.Int32), time.Minute)...)
+		tasks, err := taskserver.New(taskserver.Options{}, questionTools(new(atomic.Int32), time.Minute)...)
 		if err != nil {
 			t.Fatal(err)
 		}

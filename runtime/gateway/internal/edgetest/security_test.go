@@ -17,6 +17,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -133,7 +134,7 @@ func TestIdempotency(t *testing.T) {
 // whole team is one principal.
 func TestPrincipalOverride(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: taskserver.Options{
 			Principal: func(context.Context) (string, error) { return "team", nil }}})
 		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 			a, b := wiretest.NewPeer(t, url, revision, "a"), wiretest.NewPeer(t, url, revision, "b")
@@ -248,7 +249,7 @@ func TestAnyHost(t *testing.T) {
 // options allow, and that a request with any other name is told of the option.
 func TestAllowedHosts(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{AllowedHosts: []string{"mcp.example.com"}}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: taskserver.Options{AllowedHosts: []string{"mcp.example.com"}}})
 		target, err := neturl.Parse(url)
 		if err != nil {
 			t.Fatal(err)
@@ -285,7 +286,7 @@ func TestAuditRetrieved(t *testing.T) {
 				}
 				return "a result", ctx.Err()
 			})}}
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true, Tools: []mcptask.Tools{held}, Options: mcptask.Options{
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true, Tools: []mcptask.Tools{held}, Options: taskserver.Options{
 			Logger: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))}})
 		for _, revision := range wiretest.AllRevisions {
 			p := wiretest.NewPeer(t, url, revision, "somebody")

@@ -14,6 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -193,7 +194,7 @@ func checkExpiry(t *testing.T, revision string) {
 					gone(m.Call(method, map[string]any{"taskId": id, "inputResponses": map[string]any{}}), http.StatusBadRequest)
 				}
 				time.Sleep(time.Minute) // for the sweep
-				if _, err := tasks.Peek(id); !errors.Is(err, mcptask.ErrRecordExpired) {
+				if _, err := tasks.Backend().Peek(id); !errors.Is(err, taskstore.ErrRecordExpired) {
 					t.Errorf("not deleted: %v", err)
 				}
 			}

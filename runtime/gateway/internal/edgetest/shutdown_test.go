@@ -11,10 +11,10 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // closer counts how often it is closed.
@@ -33,7 +33,7 @@ func (c *closer) Close() error {
 }
 
 // serveHeld starts a server whose SDK has the tool "held". A call closes begun, and waits for release.
-func serveHeld(t *testing.T) (url string, tasks *mcptask.Server, server *http.Server, begun, release chan struct{}) {
+func serveHeld(t *testing.T) (url string, tasks *taskserver.Server, server *http.Server, begun, release chan struct{}) {
 	t.Helper()
 	begun, release = make(chan struct{}), make(chan struct{})
 	url, tasks = wiretest.ServeWith(t, wiretest.Setup{Start: func(s *httptest.Server) {
@@ -146,7 +146,7 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 // Run returns.
 func TestShutdownOfAPipe(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		tasks, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.NoPollLimits}, wiretest.EndlessTools())
+		tasks, err := taskserver.New(taskserver.Options{Limits: wiretest.NoPollLimits}, wiretest.EndlessTools())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,9 +11,12 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 const (
@@ -103,7 +106,7 @@ func TestTraceOfCall(t *testing.T) {
 				if task == "" {
 					continue
 				}
-				if r, err := tasks.Peek(task); err != nil || r.Trace != test.want {
+				if r, err := tasks.Backend().Peek(task); err != nil || r.Trace != test.want {
 					t.Errorf("%s, %s: the record has %q, %v", name, tool, r.Trace, err)
 				}
 			}
@@ -130,7 +133,7 @@ func TestTraceOfRepeatedCall(t *testing.T) {
 	wiretest.EachRevision(t, func(t *testing.T, revision string) {
 		url, tasks := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{tracedTools()}})
 		p := wiretest.NewPeer(t, url, revision, "")
-		meta := map[string]any{mcptask.MetaIdempotencyKey: "a-key-of-sixteen-bytes", "traceparent": sentParent}
+		meta := map[string]any{spec.MetaIdempotencyKey: "a-key-of-sixteen-bytes", "traceparent": sentParent}
 		_, task := callTraced(p, "traced_task", meta)
 		meta["traceparent"] = otherParent
 		r := p.Call("tools/call", map[string]any{"name": "traced_task", "arguments": map[string]any{}, "task": map[string]any{}, "_meta": meta}).OK()
@@ -139,7 +142,7 @@ func TestTraceOfRepeatedCall(t *testing.T) {
 		} else if again := r.Text("task", "taskId"); again != task {
 			t.Errorf("%s and %s", task, again)
 		}
-		if record, err := tasks.Peek(task); err != nil || record.Trace != sentParent {
+		if record, err := tasks.Backend().Peek(task); err != nil || record.Trace != sentParent {
 			t.Errorf("%q, %v", record.Trace, err)
 		}
 	})
@@ -209,7 +212,7 @@ func TestBadTraceChangesNothing(t *testing.T) {
 	wiretest.EachRevision(t, func(t *testing.T, revision string) {
 		logs := &wiretest.SafeBuffer{}
 		logger := slog.New(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{tracedTools()}, Options: mcptask.Options{Logger: logger}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{tracedTools()}, Options: taskserver.Options{Logger: logger}})
 		p := wiretest.NewPeer(t, url, revision, "")
 		call := func(tool string, meta map[string]any, edits ...wiretest.Edit) string {
 			params := map[string]any{"name": tool, "arguments": map[string]any{}, "_meta": meta}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -18,12 +20,13 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // serveOnly starts a server that speaks one of the released revisions.
 func serveOnly(t *testing.T, revision string, tools ...mcptask.Tools) string {
-	url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Revisions: []string{revision}}, Tools: tools})
+	url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: taskserver.Options{Revisions: []string{revision}}, Tools: tools})
 	return url
 }
 
@@ -104,7 +107,7 @@ func TestTurnedOffOnPipes(t *testing.T) {
 	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 	t.Parallel()
 	bubble.Run(t, "2026-07-28", func(t *testing.T) {
-		p := wiretest.NewPipedWith(t, mcptask.Options{Revisions: []string{wiretest.LegacyRevision}})
+		p := wiretest.NewPipedWith(t, taskserver.Options{Revisions: []string{wiretest.LegacyRevision}})
 		for _, method := range []string{"server/discover", "tools/list", "tasks/get", "made/up"} {
 			got := p.Ask(`{"jsonrpc":"2.0","id":7,"method":%q,"params":{"taskId":"x",%s}}`, method, modernMeta)
 			if !strings.Contains(got, `"id":7`) || !strings.Contains(got, "-32022") || !strings.Contains(got, `"supported":["2025-11-25"]`) {
@@ -117,7 +120,7 @@ func TestTurnedOffOnPipes(t *testing.T) {
 		p.Stop()
 	})
 	bubble.Run(t, "sessions", func(t *testing.T) {
-		p := wiretest.NewPipedWith(t, mcptask.Options{Revisions: []string{wiretest.ModernRevision}})
+		p := wiretest.NewPipedWith(t, taskserver.Options{Revisions: []string{wiretest.ModernRevision}})
 		for _, version := range []string{"2024-11-05", wiretest.LegacyRevision} {
 			if got := p.Ask(initialize, version); !strings.Contains(got, "-32022") || !strings.Contains(got, `"supported":["2026-07-28"]`) {
 				t.Errorf("initialize in %s: %s", version, got)
@@ -165,7 +168,7 @@ func TestMadeUpSessions(t *testing.T) {
 
 // serveSDK serves an SDK server with these options, and with tasks in one revision, or in both if revision is "".
 func serveSDK(t *testing.T, options *mcp.ServerOptions, revision string, tools ...mcptask.Tools) (url string) {
-	tasks, err := mcptask.NewServer(mcptask.Options{}, append(tools, wiretest.AllRevisionsCITools())...)
+	tasks, err := taskserver.New(taskserver.Options{}, append(tools, wiretest.AllRevisionsCITools())...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,10 +200,10 @@ func TestUnspokenRevision(t *testing.T) {
 	bubble.Run(t, wiretest.ModernRevision, func(t *testing.T) {
 		p := wiretest.NewPeer(t, serveSDK(t, nil, wiretest.LegacyRevision, must), wiretest.ModernRevision, "")
 		r := p.Call("server/discover", nil).OK()
-		if r.Get("capabilities", "extensions", mcptask.ExtensionTasks) != nil || r.Text("resultType") != "complete" {
+		if r.Get("capabilities", "extensions", spec.ExtensionTasks) != nil || r.Text("resultType") != "complete" {
 			t.Errorf("%s", r.Body)
 		}
-		r = p.Call("tools/call", call).Want(http.StatusBadRequest, mcptask.CodeMissingClientCapability)
+		r = p.Call("tools/call", call).Want(http.StatusBadRequest, spec.CodeMissingClientCapability)
 		if r.Error != nil && !strings.Contains(r.Error.Message, "no tasks in 2026-07-28, only in 2025-11-25") {
 			t.Error(r.Error.Message)
 		}
@@ -304,7 +307,7 @@ func TestUnreadableRequests(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
 		over := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
-		p := wiretest.NewPipedWith(t, mcptask.Options{MaxBody: 3 * wiretest.PipeLimit / 2})
+		p := wiretest.NewPipedWith(t, taskserver.Options{MaxBody: 3 * wiretest.PipeLimit / 2})
 		for what, line := range lines {
 			if answer := p.Ask("%s", line); !hasID([]byte(answer)) {
 				t.Errorf("%s, on a pipe: %s", what, answer)

@@ -19,6 +19,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // TestHostileFlood sends requests as fast as possible. They leave behind only the tasks that they
@@ -70,8 +72,8 @@ func TestHostileFlood(t *testing.T) {
 func TestHostileSessionsLeftOpen(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var g *gateway.Gateway
-		store := mcptask.NewMemoryStore()
-		url, tasks := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Gateway: &g, Options: mcptask.Options{Store: store},
+		store := taskstore.NewMemory()
+		url, tasks := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Gateway: &g, Options: taskserver.Options{Store: store},
 			HTTP: &mcp.StreamableHTTPOptions{SessionTimeout: 4 * time.Second}, Tools: []mcptask.Tools{wiretest.AskTools()}})
 		warm := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 		id := warm.Create("ask", wiretest.AskArguments("one"))
@@ -88,7 +90,7 @@ func TestHostileSessionsLeftOpen(t *testing.T) {
 			p.Client.CloseIdleConnections()
 		})
 		wiretest.Eventually(t, "the gateway holds nothing", func() bool { return g.Counts() == gateway.Counts{} })
-		if r, err := tasks.Peek(id); err != nil || r.Done() {
+		if r, err := tasks.Backend().Peek(id); err != nil || r.Done() {
 			t.Errorf("the task has ended: %v", err)
 		}
 		check()

@@ -11,15 +11,15 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // TestHostileLimits exceeds every limit at once while the victim is served normally. Afterwards the
 // flooding client is served too, and nothing is left behind.
 func TestHostileLimits(t *testing.T) {
 	const most = 8
-	s := wiretest.Setup{Options: mcptask.Options{Limits: mcptask.Limits{Tasks: 4 * most, Running: most, Waiting: most, Arguments: 2000, Result: 2000, Lists: -1, Sessions: most}}}
+	s := wiretest.Setup{Options: taskserver.Options{Limits: taskserver.Limits{Tasks: 4 * most, Running: most, Waiting: most, Arguments: 2000, Result: 2000, Lists: -1, Sessions: most}}}
 	eachAttack(t, s, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
 		ctx, drop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -92,7 +92,7 @@ func TestHostileLimits(t *testing.T) {
 		wiretest.ClosePeer(t, plain)
 		for _, r := range a.records("mallory") {
 			if !r.Done() {
-				if _, _, err := a.tasks.Cancel(t.Context(), mcptask.Caller{Principal: "mallory"}, r.ID); err != nil {
+				if _, _, err := a.tasks.Backend().Cancel(t.Context(), taskserver.Caller{Principal: "mallory"}, r.ID); err != nil {
 					t.Error(err)
 				}
 			}

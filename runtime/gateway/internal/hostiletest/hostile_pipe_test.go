@@ -8,29 +8,30 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // overPipe is a client of a server whose store has another caller's task.
 type overPipe struct {
 	*wiretest.Piped
-	tasks  *mcptask.Server
-	store  mcptask.Store
+	tasks  *taskserver.Server
+	store  taskstore.Store
 	victim string
 }
 
 func newOverPipe(t *testing.T) *overPipe {
 	t.Helper()
-	p := &overPipe{store: mcptask.NewMemoryStore()}
+	p := &overPipe{store: taskstore.NewMemory()}
 	var err error
-	if p.tasks, err = mcptask.NewServer(mcptask.Options{Store: p.store, Logger: slog.New(slog.DiscardHandler)}, wiretest.SecretTools(), wiretest.AskTools(), wiretest.ExtraTools()); err != nil {
+	if p.tasks, err = taskserver.New(taskserver.Options{Store: p.store, Logger: slog.New(slog.DiscardHandler)}, wiretest.SecretTools(), wiretest.AskTools(), wiretest.ExtraTools()); err != nil {
 		t.Fatal(err)
 	}
-	reply, err := p.tasks.Call(t.Context(), mcptask.Caller{Principal: "victim", Revision: wiretest.LegacyRevision, CanAsk: []string{"elicitation/create"}}, "secret_ask",
-		json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
+	reply, err := p.tasks.Backend().Call(t.Context(), taskserver.Caller{Principal: "victim", Revision: wiretest.LegacyRevision, CanAsk: []string{"elicitation/create"}}, "secret_ask",
+		json.RawMessage(`{}`), taskserver.CallRequest{Mode: taskserver.ModeTask})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,10 +71,10 @@ func (p *overPipe) close() {
 		}
 	}
 	p.WantEnd()
-	if r, err := p.tasks.Peek(p.victim); err != nil || r.Done() || r.CancelRequested {
+	if r, err := p.tasks.Backend().Peek(p.victim); err != nil || r.Done() || r.CancelRequested {
 		p.T.Errorf("the victim's task: %+v %v", r, err)
 	}
-	if c := gateway.New(gateway.Config{Server: p.tasks}).Counts(); c != (gateway.Counts{}) {
+	if c := gateway.New(gateway.Config{Server: p.tasks.Backend()}).Counts(); c != (gateway.Counts{}) {
 		p.T.Errorf("left behind: %+v", c)
 	}
 	if err := p.tasks.Close(); err != nil {

@@ -15,19 +15,20 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // attack is a server with a victim's tasks, and its state before the attack.
 type attack struct {
 	t        *testing.T
 	url      string
-	tasks    *mcptask.Server
+	tasks    *taskserver.Server
 	gateway  *gateway.Gateway
-	store    mcptask.Store
+	store    taskstore.Store
 	revision string
 	// The victim's tasks: one works, one asks, one is done.
 	victim                *wiretest.Peer
@@ -76,7 +77,7 @@ func (w *watched) Write(data []byte) (int, error) {
 // newAttack serves a victim. Tests that count goroutines must not run beside other tests.
 func newAttack(t *testing.T, revision string, s wiretest.Setup) *attack {
 	t.Helper()
-	a := &attack{t: t, revision: revision, store: mcptask.NewMemoryStore(), leaks: &leaks{}}
+	a := &attack{t: t, revision: revision, store: taskstore.NewMemory(), leaks: &leaks{}}
 	s.Bearer, s.Gateway = true, &a.gateway
 	s.Options.Store = a.store
 	s.Tools = append(s.Tools, wiretest.SecretTools(), wiretest.AskTools())
@@ -132,9 +133,9 @@ func (a *attack) stored() int {
 }
 
 // records returns the tasks of a principal.
-func (a *attack) records(principal string) []mcptask.Record {
+func (a *attack) records(principal string) []taskstore.Record {
 	a.t.Helper()
-	records, err := a.store.List(context.Background(), principal, mcptask.Position{}, 1<<20)
+	records, err := a.store.List(context.Background(), principal, taskstore.Position{}, 1<<20)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -261,7 +262,7 @@ func TestHostileOwner(t *testing.T) {
 // writes it.
 func TestHostileMetadata(t *testing.T) {
 	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
-		token, closeFlow := gateway.OpenFlow(a.tasks, &gateway.Flow{Caller: mcptask.Caller{Principal: "victim"}, Tool: "secret_done"})
+		token, closeFlow := gateway.OpenFlow(a.tasks.Backend(), &gateway.Flow{Caller: taskserver.Caller{Principal: "victim"}, Tool: "secret_done"})
 		defer closeFlow()
 		forged := map[string]any{
 			gateway.FlowMeta:                         token,
@@ -294,11 +295,11 @@ func TestHostileMetadata(t *testing.T) {
 		if own == "" || own == a.done {
 			t.Errorf("%s", id.Body) // C-24
 		}
-		if r, err := a.tasks.Peek(own); err != nil || r.Principal != "mallory" {
+		if r, err := a.tasks.Backend().Peek(own); err != nil || r.Principal != "mallory" {
 			t.Errorf("the task is %q's: %v", r.Principal, err)
 		}
 		a.tasksBefore++ // the attacker's own
-		if gateway.TakeFlow(a.tasks, token) == nil {
+		if gateway.TakeFlow(a.tasks.Backend(), token) == nil {
 			t.Error("the server accepted the forged token")
 		}
 	})

@@ -10,6 +10,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // Response is a client's response to a request of the server.
@@ -33,7 +34,7 @@ const maxHeldBytes = 16 << 20
 
 // Take takes the client's response to a request of the server. The server checks whether the caller
 // owns the task. Take returns false if the response was neither stored nor kept to be stored later.
-func (m *Mailbox) Take(ctx context.Context, caller mcptask.Caller, ref RequestID, said Response) bool {
+func (m *Mailbox) Take(ctx context.Context, caller taskserver.Caller, ref RequestID, said Response) bool {
 	answer, answers := said, true
 	switch ref.kind {
 	case kindResult:
@@ -65,7 +66,7 @@ func (m *Mailbox) Take(ctx context.Context, caller mcptask.Caller, ref RequestID
 
 // takeTask handles a response in which the client tells of a task. It returns false for any other
 // response; the caller then treats it as the question's answer. An error is the server's.
-func (m *Mailbox) takeTask(ctx context.Context, caller mcptask.Caller, ref RequestID, result json.RawMessage) (bool, error) {
+func (m *Mailbox) takeTask(ctx context.Context, caller taskserver.Caller, ref RequestID, result json.RawMessage) (bool, error) {
 	requestor := m.requestorOf(ref)
 	started, ok, err := requestor.Started(result)
 	if !ok {

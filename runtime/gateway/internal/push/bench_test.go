@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // BenchmarkHandlerWrite measures what a change of a task costs its handler without the store's part, by the number of
@@ -12,9 +12,9 @@ import (
 func BenchmarkHandlerWrite(b *testing.B) {
 	for _, sessions := range []int{0, 1, 100} {
 		b.Run(fmt.Sprint(sessions), func(b *testing.B) {
-			store := mcptask.NewMemoryStore()
+			store := taskstore.NewMemory()
 			h := serve(b, store)
-			r := create(b, store, mcptask.Record{ID: "task", Phase: mcptask.PhaseRunning})
+			r := create(b, store, taskstore.Record{ID: "task", Phase: taskstore.PhaseRunning})
 			for range sessions {
 				s := newPeer(h, "p", `{}`)
 				defer s.Close()

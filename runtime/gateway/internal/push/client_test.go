@@ -17,6 +17,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 const elicits = `{"elicitation":{}}`
@@ -69,9 +71,9 @@ func newReplicatedPeer(h *Hub, name string) *peer {
 }
 
 // serve returns the hub of a server on a store. The server and the store are closed at the end of the test.
-func serve(t testing.TB, store mcptask.Store) *Hub {
+func serve(t testing.TB, store taskstore.Store) *Hub {
 	t.Helper()
-	server, err := mcptask.NewServer(mcptask.Options{Store: store, Logger: slog.New(slog.DiscardHandler)})
+	server, err := taskserver.New(taskserver.Options{Store: store, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,14 +81,14 @@ func serve(t testing.TB, store mcptask.Store) *Hub {
 		_ = server.Close()
 		_ = store.Close()
 	})
-	return New(server, legacy)
+	return New(server.Backend(), legacy)
 }
 
 // create stores a task of principal "p" that ends in an hour.
-func create(t testing.TB, store mcptask.Store, r mcptask.Record) mcptask.Record {
+func create(t testing.TB, store taskstore.Store, r taskstore.Record) taskstore.Record {
 	t.Helper()
 	r.Principal, r.CreatedAt, r.ExpiresAt = "p", time.Now(), time.Now().Add(time.Hour)
-	stored, err := store.Create(t.Context(), r, mcptask.Quota{})
+	stored, err := store.Create(t.Context(), r, taskstore.Quota{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,20 +96,20 @@ func create(t testing.TB, store mcptask.Store, r mcptask.Record) mcptask.Record 
 }
 
 // newQuestion returns a question that waits for its answer.
-func newQuestion(key string) mcptask.Input {
-	return mcptask.Input{Key: key, Method: "elicitation/create", Params: []byte(`{"message":"?"}`),
-		Schema: []byte(`{"type":"object"}`), State: mcptask.InputOutstanding}
+func newQuestion(key string) taskstore.Input {
+	return taskstore.Input{Request: mcptask.Request{Key: key, Method: "elicitation/create", Params: []byte(`{"message":"?"}`),
+		Schema: []byte(`{"type":"object"}`)}, State: taskstore.InputOutstanding}
 }
 
 // asked is a client without a transport. Its stream has the messages that are sent to it. Run it in a bubble, so that
 // the time is its own.
 type asked struct {
 	t       *testing.T
-	server  *mcptask.Server
+	server  *taskserver.Server
 	hub     *Hub
 	session *peer
 	stream  *Stream
-	caller  mcptask.Caller
+	caller  taskserver.Caller
 	task    string
 	log     *strings.Builder
 	store   *faulty
@@ -115,21 +117,21 @@ type asked struct {
 
 // faulty is a store that can be made to fail.
 type faulty struct {
-	mcptask.Store
+	taskstore.Store
 	broken, panics atomic.Bool
 
 	mu    sync.Mutex
 	reads map[string]int // by task ID
 }
 
-func (s *faulty) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+func (s *faulty) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 	if s.broken.Load() {
 		return to, errors.New("the disk is full")
 	}
 	return s.Store.Update(ctx, from, to, quota)
 }
 
-func (s *faulty) Get(ctx context.Context, id string) (mcptask.Record, error) {
+func (s *faulty) Get(ctx context.Context, id string) (taskstore.Record, error) {
 	s.mu.Lock()
 	s.reads[id]++
 	s.mu.Unlock()
@@ -137,7 +139,7 @@ func (s *faulty) Get(ctx context.Context, id string) (mcptask.Record, error) {
 		panic("the disk is gone")
 	}
 	if s.broken.Load() {
-		return mcptask.Record{}, errors.New("the disk is slow")
+		return taskstore.Record{}, errors.New("the disk is slow")
 	}
 	return s.Store.Get(ctx, id)
 }
@@ -163,27 +165,27 @@ type sentMessage struct {
 // newAsked starts a task that asks "one", and reads the question.
 func newAsked(t *testing.T, capabilities string) (*asked, sentMessage) {
 	t.Helper()
-	a := &asked{t: t, log: &strings.Builder{}, store: &faulty{Store: mcptask.NewMemoryStore(), reads: map[string]int{}}}
+	a := &asked{t: t, log: &strings.Builder{}, store: &faulty{Store: taskstore.NewMemory(), reads: map[string]int{}}}
 	tool := mcptask.NewTool(mcptask.ToolSpec{Name: "ask", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskRequired, TTL: time.Hour}},
 		func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
 			answer, err := mcptask.Ask[struct{ Note string }](ctx, task,
 				mcptask.InputSpec{Name: "Note", Message: "?", Schema: `{"type":"object","properties":{"note":{"type":"string"}},"required":["note"]}`}, "one", "")
 			return answer.Note, err
 		})
-	server, err := mcptask.NewServer(mcptask.Options{Store: a.store, Logger: slog.New(slog.NewTextHandler(a.log, nil))},
+	server, err := taskserver.New(taskserver.Options{Store: a.store, Logger: slog.New(slog.NewTextHandler(a.log, nil))},
 		mcptask.Tools{Service: "S", Impl: struct{}{}, Tools: []mcptask.Tool{tool}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.server, a.hub = server, New(server, legacy)
+	a.server, a.hub = server, New(server.Backend(), legacy)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	a.session = a.open(capabilities)
-	a.caller = mcptask.Caller{Principal: "p", Revision: mcptask.Revision20251125, CanAsk: a.session.canAsk}
-	reply, err := server.Call(t.Context(), a.caller, "ask", json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
+	a.caller = taskserver.Caller{Principal: "p", Revision: mcptask.Revision20251125, CanAsk: a.session.canAsk}
+	reply, err := server.Backend().Call(t.Context(), a.caller, "ask", json.RawMessage(`{}`), taskserver.CallRequest{Mode: taskserver.ModeTask})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +211,7 @@ func (a *asked) reconnect() {
 func (a *asked) moveToNewSession() (old *peer) {
 	a.t.Helper()
 	old, a.session = a.session, a.open(takesTasks)
-	r, err := a.server.Peek(a.task)
+	r, err := a.server.Backend().Peek(a.task)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -221,7 +223,7 @@ func (a *asked) moveToNewSession() (old *peer) {
 // cancel cancels the task.
 func (a *asked) cancel() {
 	a.t.Helper()
-	if _, _, err := a.server.Cancel(a.t.Context(), a.caller, a.task); err != nil {
+	if _, _, err := a.server.Backend().Cancel(a.t.Context(), a.caller, a.task); err != nil {
 		a.t.Fatal(err)
 	}
 }
@@ -315,11 +317,11 @@ func (a *asked) replyFrom(s *peer, id, response string) {
 func (a *asked) outcome() string {
 	a.t.Helper()
 	synctest.Wait()
-	r, err := a.server.Get(a.t.Context(), a.caller, a.task)
+	r, err := a.server.Backend().Get(a.t.Context(), a.caller, a.task)
 	if err != nil || !r.Done() {
 		a.t.Fatalf("the task has not ended: %s %v\n%s", r.Phase, err, a.log)
 	}
-	if r.Outcome.Kind == mcptask.OutcomeCancelled {
+	if r.Outcome.Kind == taskstore.OutcomeCancelled {
 		return "cancelled"
 	}
 	return string(r.Outcome.Result)

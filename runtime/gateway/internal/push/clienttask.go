@@ -8,6 +8,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // A client may keep a question as a task (2025-11-25, the Task Patterns guide). The server then
@@ -60,7 +61,7 @@ type clientTask struct {
 
 // startFollowing follows a client's task. It cancels the task if the question is settled, or if
 // another task or another session has the question by now.
-func (m *Mailbox) startFollowing(r mcptask.Record, in mcptask.Input, requestor protocol.Requestor, started mcptask.Snapshot) error {
+func (m *Mailbox) startFollowing(r taskstore.Record, in taskstore.Input, requestor protocol.Requestor, started mcptask.Snapshot) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for other := range m.clientTasks() {

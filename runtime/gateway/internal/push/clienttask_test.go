@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -167,7 +167,7 @@ func TestClientTaskDrops(t *testing.T) {
 		a.session.Close()
 		before := a.store.countReads(a.task)
 		time.Sleep(2 * replyWithin)
-		if n := a.store.countReads(a.task) - before; n > 2 { // its handler looks once in mcptask.StoreWait
+		if n := a.store.countReads(a.task) - before; n > 2 { // its handler looks once in taskserver.StoreWait
 			a.t.Errorf("the task is read %d times to poll a client that has left", n)
 		}
 	})
@@ -369,7 +369,7 @@ func TestClientTaskMalformed(t *testing.T) {
 		a.ends("yes")
 	})
 	askInBubble(t, "one task for two questions", takesTasks, func(a *asked, q sentMessage) {
-		reply, err := a.server.Call(a.t.Context(), a.caller, "ask", json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
+		reply, err := a.server.Backend().Call(a.t.Context(), a.caller, "ask", json.RawMessage(`{}`), taskserver.CallRequest{Mode: taskserver.ModeTask})
 		if err != nil {
 			a.t.Fatal(err)
 		}

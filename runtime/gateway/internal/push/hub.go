@@ -19,14 +19,15 @@ import (
 	"time"
 	"weak"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Hub indexes the tasks that sessions know.
 type Hub struct {
-	server *mcptask.Server
+	server *taskserver.Backend
 	// legacy is the revision of a session that has not shown a task in another one.
 	legacy protocol.Teller
 	// serial numbers the requests about clients' tasks.
@@ -77,11 +78,11 @@ const maxWorkers = 4
 
 // New returns a hub that follows the tasks of a server. The server holds only a weak reference to
 // it, so a process may create many hubs for one server and drop them.
-func New(server *mcptask.Server, legacy protocol.Teller) *Hub {
+func New(server *taskserver.Backend, legacy protocol.Teller) *Hub {
 	h := &Hub{server: server, legacy: legacy, topics: map[string]*topic{}, mailboxes: map[*Mailbox]bool{}, marks: map[string]*Mailbox{}, turns: make(chan struct{}, readers)}
 	h.retries.topics = map[*topic]bool{}
 	weakly := weak.Make(h)
-	stop := server.Observe(func(r mcptask.Record) {
+	stop := server.Observe(func(r taskstore.Record) {
 		if h := weakly.Value(); h != nil {
 			h.observe(r)
 		}
@@ -97,7 +98,7 @@ func New(server *mcptask.Server, legacy protocol.Teller) *Hub {
 
 // observe passes a version of a task to the sessions that know the task. Every write of a handler
 // calls it, so it neither blocks nor makes messages. Versions may arrive twice or late.
-func (h *Hub) observe(r mcptask.Record) {
+func (h *Hub) observe(r taskstore.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.topics[r.ID]
@@ -119,7 +120,7 @@ func hasPassed(at time.Time) bool { return !time.Now().Before(at) }
 // post puts a record into the mailboxes of all sessions that know the task. It replaces a record
 // that a mailbox has not looked at yet. r is nil if the task is gone. post removes the task if it is
 // over. h.mu is held.
-func (h *Hub) post(t *topic, r *mcptask.Record) {
+func (h *Hub) post(t *topic, r *taskstore.Record) {
 	if r != nil {
 		t.version, t.expires = r.Version, r.ExpiresAt
 		if h.hasExpired(r.ExpiresAt) {
@@ -128,7 +129,7 @@ func (h *Hub) post(t *topic, r *mcptask.Record) {
 	}
 	for m := range t.sessions {
 		if m.inbox == nil {
-			m.inbox = map[*topic]*mcptask.Record{}
+			m.inbox = map[*topic]*taskstore.Record{}
 		}
 		m.inbox[t] = r
 		h.schedule(m)
@@ -179,7 +180,7 @@ func (h *Hub) nextReady() *Mailbox {
 
 // takeInbox empties an inbox. The caller holds m.mu, so that it handles all records before the next
 // caller takes more.
-func (h *Hub) takeInbox(m *Mailbox) (inbox map[*topic]*mcptask.Record, found map[string]mcptask.Record) {
+func (h *Hub) takeInbox(m *Mailbox) (inbox map[*topic]*taskstore.Record, found map[string]taskstore.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	inbox, found = m.inbox, m.found
@@ -191,7 +192,7 @@ func (h *Hub) takeInbox(m *Mailbox) (inbox map[*topic]*mcptask.Record, found map
 // waiting counts the session's requests that wait for the task. isNew reports whether the session
 // did not know the task; it may then have missed changes. If the session did know it, join posts
 // the record if it is newer, because another process may have changed the task.
-func (h *Hub) join(m *Mailbox, r mcptask.Record, waiting int) (t *topic, isNew bool) {
+func (h *Hub) join(m *Mailbox, r taskstore.Record, waiting int) (t *topic, isNew bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t = h.topics[r.ID]
@@ -301,7 +302,7 @@ func (t *topic) claim(m *Mailbox, key string) bool {
 // reasons to return false: the answer waits for the store, or another session has a request that
 // waits for the task, whose stream comes first (C-51). The second reason does not count if waits is
 // true: then this session has such a request too.
-func (h *Hub) claimToAsk(m *Mailbox, t *topic, in mcptask.Input, waits bool) bool {
+func (h *Hub) claimToAsk(m *Mailbox, t *topic, in taskstore.Input, waits bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.topics[t.id] != t || t.held[in.Key] != nil {

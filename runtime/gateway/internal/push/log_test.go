@@ -7,8 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // stuck is a log that blocks until it is released.
@@ -27,13 +27,13 @@ func TestLoggerBlocks(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		logger := stuck{slog.NewTextHandler(&log, nil), make(chan struct{})}
-		server, err := mcptask.NewServer(mcptask.Options{Logger: slog.New(logger)})
+		server, err := taskserver.New(taskserver.Options{Logger: slog.New(logger)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newPeer(New(server, legacy), "a", `{}`)
+		s := newPeer(New(server.Backend(), legacy), "a", `{}`)
 		for range 2 * mostLogs {
-			s.Mailbox.Take(t.Context(), mcptask.Caller{}, RequestID{kindCancel, 1, "task", "key"}, Response{})
+			s.Mailbox.Take(t.Context(), taskserver.Caller{}, RequestID{kindCancel, 1, "task", "key"}, Response{})
 		}
 		s.Connect(nil, "").Close()
 		s.Close()

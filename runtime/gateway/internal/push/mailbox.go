@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Client describes the client of a session to its mailbox.
@@ -39,10 +39,10 @@ type Mailbox struct {
 	// The hub's lock guards these fields. inbox holds the newest records that the session has not
 	// looked at; nil stands for a task that is gone. scheduled says that the mailbox is in the
 	// hub's ready list.
-	inbox     map[*topic]*mcptask.Record
+	inbox     map[*topic]*taskstore.Record
 	scheduled bool
 	// found are unfinished tasks that the session has created and that it does not know here, by ID.
-	found map[string]mcptask.Record
+	found map[string]taskstore.Record
 
 	mu      sync.Mutex
 	closed  bool
@@ -97,13 +97,13 @@ func (h *Hub) Open(client Client) *Mailbox {
 
 // Know notes that the session has shown a task's ID, in a revision. The session may then get the
 // task's questions.
-func (m *Mailbox) Know(d protocol.Teller, r mcptask.Record) { m.addTask(d, r, false) }
+func (m *Mailbox) Know(d protocol.Teller, r taskstore.Record) { m.addTask(d, r, false) }
 
 // KnowUnsettled notes a task whose ID is on its way to the session in a reply. If the session does
 // not know the task yet, the task becomes unsettled.
-func (m *Mailbox) KnowUnsettled(d protocol.Teller, r mcptask.Record) { m.addTask(d, r, true) }
+func (m *Mailbox) KnowUnsettled(d protocol.Teller, r taskstore.Record) { m.addTask(d, r, true) }
 
-func (m *Mailbox) addTask(d protocol.Teller, r mcptask.Record, unsettled bool) {
+func (m *Mailbox) addTask(d protocol.Teller, r taskstore.Record, unsettled bool) {
 	if r.Done() {
 		m.showEnd(&r)
 		m.hub.observe(r) // another process may have ended it, which is news to other sessions
@@ -125,7 +125,7 @@ func (m *Mailbox) addTask(d protocol.Teller, r mcptask.Record, unsettled bool) {
 }
 
 // showEnd notes that a reply shows the end of a task. An end in the inbox is told first.
-func (m *Mailbox) showEnd(r *mcptask.Record) {
+func (m *Mailbox) showEnd(r *taskstore.Record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.handleInbox()
@@ -136,7 +136,7 @@ func (m *Mailbox) showEnd(r *mcptask.Record) {
 
 // viewOf returns the view of an unfinished task. It creates the view if needed, and returns nil if
 // the session is over. isNew reports whether the session is new to the hub's topic. m.mu is held.
-func (m *Mailbox) viewOf(d protocol.Teller, r mcptask.Record) (v *view, isNew bool) {
+func (m *Mailbox) viewOf(d protocol.Teller, r taskstore.Record) (v *view, isNew bool) {
 	if m.closed || m.client.Principal() != r.Principal {
 		return nil, false
 	}
@@ -191,7 +191,7 @@ func (m *Mailbox) HasUnsettled() bool { return m.unsettled.Load() > 0 }
 
 // Settle allows a task's questions and status on the session's own stream. seen is the state that
 // the reply to a request shows, or an earlier state. It is nil if there is no reply.
-func (m *Mailbox) Settle(task string, seen *mcptask.Record) {
+func (m *Mailbox) Settle(task string, seen *taskstore.Record) {
 	if m.HasUnsettled() && m.settleTask(task, seen) {
 		m.hub.Refresh(task)
 	}
@@ -216,7 +216,7 @@ func (m *Mailbox) SettleAfter(task string, while time.Duration) {
 
 // settleTask settles a task without refreshing it. It returns true if the task's questions may now
 // be sent.
-func (m *Mailbox) settleTask(task string, seen *mcptask.Record) bool {
+func (m *Mailbox) settleTask(task string, seen *taskstore.Record) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.handleInbox() // a task's end that is in the inbox counts as earlier than the reply
@@ -411,7 +411,7 @@ func (m *Mailbox) handleInbox() {
 
 // sendChanges compares a record with what the session was told, and sends what is new. r is nil if
 // the task is gone. m.mu is held.
-func (m *Mailbox) sendChanges(v *view, r *mcptask.Record) {
+func (m *Mailbox) sendChanges(v *view, r *taskstore.Record) {
 	defer guard.Recover(m.hub.server.Logger(), "sending the news of a task")
 	if r == nil {
 		m.dropView(v)

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // In 2025-11-25 the server sends a question as a request. It uses a stream that the client has
@@ -87,16 +88,16 @@ func (q *question) loseStream(c *Stream) (lost bool) {
 
 // updateQuestion sends a question that waits for its answer, follows one that the client keeps as a
 // task, and takes back one that no longer waits. m.mu is held.
-func (m *Mailbox) updateQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
+func (m *Mailbox) updateQuestion(v *view, r *taskstore.Record, in taskstore.Input) {
 	q := v.questions[in.Key]
-	isOpen := in.State == mcptask.InputOutstanding
+	isOpen := in.State == taskstore.InputOutstanding
 	switch {
 	case isOpen && (q == nil || !q.isAsked()):
 		m.sendQuestion(v, r, in)
 	case isOpen && q.task != nil:
 		m.followClientTask(v, q)
 	case !isOpen && q != nil:
-		m.endQuestion(v, q, in.Key, in.State == mcptask.InputSuperseded)
+		m.endQuestion(v, q, in.Key, in.State == taskstore.InputSuperseded)
 	}
 }
 
@@ -120,7 +121,7 @@ func (m *Mailbox) endQuestion(v *view, q *question, key string, cancel bool) {
 
 // sendQuestion puts a question on the session's best stream, unless another session has been asked.
 // m.mu is held.
-func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
+func (m *Mailbox) sendQuestion(v *view, r *taskstore.Record, in taskstore.Input) {
 	c := m.bestStream(v)
 	switch {
 	case c == nil || !m.canAnswer(in):
@@ -163,13 +164,13 @@ func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 }
 
 // canAnswer reports whether the client answers such a question.
-func (m *Mailbox) canAnswer(in mcptask.Input) bool {
-	return mcptask.Caller{CanAsk: m.client.CanAsk()}.Answers(in)
+func (m *Mailbox) canAnswer(in taskstore.Input) bool {
+	return taskserver.Caller{CanAsk: m.client.CanAsk()}.Answers(in.Request)
 }
 
 // clientTaskLifetime returns how long the client is asked to keep a question as a task: as long as
 // the server's task can wait. 0 asks for a plain request (C-03, C-04).
-func (m *Mailbox) clientTaskLifetime(v *view, q *question, r *mcptask.Record, in mcptask.Input) time.Duration {
+func (m *Mailbox) clientTaskLifetime(v *view, q *question, r *taskstore.Record, in taskstore.Input) time.Duration {
 	if q.again > 0 || !m.client.Requestor(v.revision).Augments(in.Method) {
 		return 0
 	}
@@ -178,5 +179,5 @@ func (m *Mailbox) clientTaskLifetime(v *view, q *question, r *mcptask.Record, in
 
 // logQuestion logs an event about a question.
 func (m *Mailbox) logQuestion(level slog.Level, message, task, key string, attrs ...any) {
-	m.hub.log(level, message, append([]any{"task", mcptask.LogID(m.client.Principal(), task), "key", key}, attrs...)...)
+	m.hub.log(level, message, append([]any{"task", taskstore.LogID(m.client.Principal(), task), "key", key}, attrs...)...)
 }

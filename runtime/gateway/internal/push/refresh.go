@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // A failing store costs only time. A question that must move to another stream moves when its task
@@ -91,7 +91,7 @@ func (h *Hub) refreshTask(task string) {
 	t := h.topics[task]
 	switch {
 	case t == nil:
-	case errors.Is(err, mcptask.ErrNoRecord):
+	case errors.Is(err, taskstore.ErrNoRecord):
 		h.post(t, nil)
 	case err != nil:
 		h.retryLater(task)

@@ -4,8 +4,9 @@ import (
 	"log/slog"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // With a session key, several replicas serve one session at the same time. Each has a mailbox for
@@ -49,7 +50,7 @@ func (m *Mailbox) followSession() {
 		}()
 	}
 	if m.unfollowSession == nil {
-		mark := mcptask.MarkOfSession(name)
+		mark := taskserver.MarkOfSession(name)
 		m.hub.setMark(mark, m)
 		unfollow := m.hub.server.FollowSession(name, find)
 		m.unfollowSession = func() {
@@ -100,7 +101,7 @@ func (m *Mailbox) findTasks(name string, began time.Time) {
 		return
 	}
 	defer m.hub.giveBackTurn()
-	caller := mcptask.Caller{Principal: m.client.Principal(), Session: name}
+	caller := taskserver.Caller{Principal: m.client.Principal(), Session: name}
 	found, err := m.hub.server.FindTasksOfSession(m.hub.server.Closing(), caller, began.Add(-clockMargin))
 	if err != nil && m.hub.server.Closing().Err() == nil {
 		m.hub.log(slog.LevelWarn, "tasks of a session not found", "principal", m.client.Principal(), "error", err)
@@ -114,7 +115,7 @@ func (m *Mailbox) findTasks(name string, began time.Time) {
 
 // addFound adds an unfinished task that the session has created, and that it does not know here.
 // The session's client is taken to know the state shown. m.mu is held.
-func (m *Mailbox) addFound(r *mcptask.Record, shown visible) {
+func (m *Mailbox) addFound(r *taskstore.Record, shown visible) {
 	if r.Revision != m.hub.legacy.Revision() || m.liveView(r.ID) != nil || m.unfollowSession == nil {
 		return
 	}
@@ -160,8 +161,8 @@ func (h *Hub) clearMark(mark string, m *Mailbox) {
 
 // postFound passes a task to the session that has created it, if that does not know the task here.
 // t is nil if no session does. h.mu is held.
-func (h *Hub) postFound(t *topic, r mcptask.Record) {
-	m := h.marks[mcptask.MarkOfTask(r.ID)]
+func (h *Hub) postFound(t *topic, r taskstore.Record) {
+	m := h.marks[taskserver.MarkOfTask(r.ID)]
 	if m == nil || r.Done() || h.hasExpired(r.ExpiresAt) {
 		return
 	}
@@ -171,7 +172,7 @@ func (h *Hub) postFound(t *topic, r mcptask.Record) {
 		}
 	}
 	if m.found == nil {
-		m.found = map[string]mcptask.Record{}
+		m.found = map[string]taskstore.Record{}
 	}
 	m.found[r.ID] = r
 	h.schedule(m)
@@ -181,7 +182,7 @@ func (h *Hub) postFound(t *topic, r mcptask.Record) {
 // leaveToRequests reports whether a question stays off the session's own stream because a request,
 // perhaps at another replica, has got it or may still come for it. It starts a timer that looks at the
 // question again. m.mu is held.
-func (m *Mailbox) leaveToRequests(v *view, r *mcptask.Record, in mcptask.Input) bool {
+func (m *Mailbox) leaveToRequests(v *view, r *taskstore.Record, in taskstore.Input) bool {
 	switch {
 	case !m.isPortable():
 		return false
@@ -204,7 +205,7 @@ func (m *Mailbox) leaveToRequests(v *view, r *mcptask.Record, in mcptask.Input) 
 
 // noteFetched sets Fetched of a question that is on the stream of a request, if other replicas have
 // to know. It does not wait.
-func (m *Mailbox) noteFetched(task string, in mcptask.Input) {
+func (m *Mailbox) noteFetched(task string, in taskstore.Input) {
 	if !m.isPortable() || in.Fetched {
 		return
 	}

@@ -11,33 +11,35 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // TestQuestionIsNotRead checks that a question which waits for the session's own stream costs a read of its task
 // only if it still waits when it is due.
 func TestQuestionIsNotRead(t *testing.T) {
 	for name, c := range map[string]struct {
-		end   func(*peer, *mcptask.Input)
+		end   func(*peer, *taskstore.Input)
 		reads bool
 	}{
-		"waits":             {func(*peer, *mcptask.Input) {}, true},
-		"answered":          {func(_ *peer, in *mcptask.Input) { in.State = mcptask.InputAnswered }, false},
-		"withdrawn":         {func(_ *peer, in *mcptask.Input) { in.State = mcptask.InputSuperseded }, false},
-		"fetched elsewhere": {func(_ *peer, in *mcptask.Input) { in.Fetched = true }, false},
-		"session over":      {func(p *peer, _ *mcptask.Input) { p.Close() }, false},
+		"waits":             {func(*peer, *taskstore.Input) {}, true},
+		"answered":          {func(_ *peer, in *taskstore.Input) { in.State = taskstore.InputAnswered }, false},
+		"withdrawn":         {func(_ *peer, in *taskstore.Input) { in.State = taskstore.InputSuperseded }, false},
+		"fetched elsewhere": {func(_ *peer, in *taskstore.Input) { in.Fetched = true }, false},
+		"session over":      {func(p *peer, _ *taskstore.Input) { p.Close() }, false},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
-			store := &faulty{Store: mcptask.NewMemoryStore(), reads: map[string]int{}}
+			store := &faulty{Store: taskstore.NewMemory(), reads: map[string]int{}}
 			p := newReplicatedPeer(serve(t, store), "session")
 			const poll = time.Minute
-			r := create(t, store, mcptask.Record{ID: "task", Phase: mcptask.PhaseRunning, Claim: mcptask.Claim{Worker: "w"}, Poll: poll})
+			r := create(t, store, taskstore.Record{ID: "task", Phase: taskstore.PhaseRunning, Claim: taskstore.Claim{Worker: "w"}, Poll: poll})
 			p.Know(legacy, r)
 			own := p.Connect(nil, "")
-			write := func(in mcptask.Input) {
+			write := func(in taskstore.Input) {
 				moved := r
-				moved.Inputs = []mcptask.Input{in}
+				moved.Inputs = []taskstore.Input{in}
 				var err error
-				if r, err = store.Update(context.Background(), r, moved, mcptask.Quota{}); err != nil {
+				if r, err = store.Update(context.Background(), r, moved, taskstore.Quota{}); err != nil {
 					t.Fatal(err)
 				}
 				synctest.Wait()
@@ -61,25 +63,25 @@ func TestQuestionIsNotRead(t *testing.T) {
 }
 
 // silent is a store whose feed has no news.
-type silent struct{ mcptask.Store }
+type silent struct{ taskstore.Store }
 
-// Changes implements mcptask.Store.
-func (s silent) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
-	return func(func(mcptask.Change, error) bool) { <-ctx.Done() }
+// Changes implements taskstore.Store.
+func (s silent) Changes(ctx context.Context) iter.Seq2[taskstore.Change, error] {
+	return func(func(taskstore.Change, error) bool) { <-ctx.Done() }
 }
 
 // TestFindsWhatAnotherSessionKnows checks that the session which has created a task on another replica gets its
 // questions even if another session of its principal has named the task here first.
 func TestFindsWhatAnotherSessionKnows(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		store := silent{mcptask.NewMemoryStore()}
+		store := silent{taskstore.NewMemory()}
 		h := serve(t, store)
 		creates, names := newReplicatedPeer(h, "session"), newPeer(h, "p", elicits)
 		own := creates.Connect(nil, "")
 		synctest.Wait() // it has looked for its tasks
-		r := create(t, store, mcptask.Record{
-			ID:    strings.Repeat("A", 26) + mcptask.MarkOfSession(creates.name),
-			Phase: mcptask.PhaseInputRequired, Claim: mcptask.Claim{Worker: "w"}, Revision: mcptask.Revision20251125, Inputs: []mcptask.Input{newQuestion("one")},
+		r := create(t, store, taskstore.Record{
+			ID:    strings.Repeat("A", 26) + taskserver.MarkOfSession(creates.name),
+			Phase: taskstore.PhaseInputRequired, Claim: taskstore.Claim{Worker: "w"}, Revision: mcptask.Revision20251125, Inputs: []taskstore.Input{newQuestion("one")},
 		})
 		names.Know(legacy, r)
 		h.observe(r) // the news comes later
@@ -93,15 +95,15 @@ func TestFindsWhatAnotherSessionKnows(t *testing.T) {
 
 // scanned is a store that counts its scans. They wait for release.
 type scanned struct {
-	mcptask.Store
-	news         chan mcptask.Change
+	taskstore.Store
+	news         chan taskstore.Change
 	release      chan struct{}
 	running, all atomic.Int64
 }
 
-// Changes implements mcptask.Store.
-func (s *scanned) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
-	return func(yield func(mcptask.Change, error) bool) {
+// Changes implements taskstore.Store.
+func (s *scanned) Changes(ctx context.Context) iter.Seq2[taskstore.Change, error] {
+	return func(yield func(taskstore.Change, error) bool) {
 		for {
 			select {
 			case c := <-s.news:
@@ -115,8 +117,8 @@ func (s *scanned) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] 
 	}
 }
 
-// Scan implements mcptask.Inspector.
-func (s *scanned) Scan(ctx context.Context, _ mcptask.Filter, _ mcptask.Position, _ int) ([]mcptask.Record, error) {
+// Scan implements taskstore.Inspector.
+func (s *scanned) Scan(ctx context.Context, _ taskstore.Filter, _ taskstore.Position, _ int) ([]taskstore.Record, error) {
 	s.all.Add(1)
 	s.running.Add(1)
 	defer s.running.Add(-1)
@@ -128,24 +130,24 @@ func (s *scanned) Scan(ctx context.Context, _ mcptask.Filter, _ mcptask.Position
 	}
 }
 
-// CountUnfinished implements mcptask.Inspector.
-func (s *scanned) CountUnfinished(context.Context) ([]mcptask.Count, error) { return nil, nil }
+// CountUnfinished implements taskstore.Inspector.
+func (s *scanned) CountUnfinished(context.Context) ([]taskstore.Count, error) { return nil, nil }
 
-// Workers implements mcptask.Inspector.
-func (s *scanned) Workers(context.Context) ([]mcptask.WorkerLease, error) { return nil, nil }
+// Workers implements taskstore.Inspector.
+func (s *scanned) Workers(context.Context) ([]taskstore.WorkerLease, error) { return nil, nil }
 
 // TestMissedNewsOfManySessions checks that sessions look for their tasks a few at a time, and not once for each time
 // that the feed may have missed something while they wait.
 func TestMissedNewsOfManySessions(t *testing.T) {
 	const sessions, misses, phases = 20, 5, 3
 	bubble.Test(t, func(t *testing.T) {
-		store := &scanned{Store: mcptask.NewMemoryStore(), news: make(chan mcptask.Change), release: make(chan struct{})}
+		store := &scanned{Store: taskstore.NewMemory(), news: make(chan taskstore.Change), release: make(chan struct{})}
 		h := serve(t, store)
 		for i := range sessions {
 			newReplicatedPeer(h, string(rune('a'+i))).Connect(nil, "")
 		}
 		for range misses {
-			store.news <- mcptask.Change{Missed: true}
+			store.news <- taskstore.Change{Missed: true}
 			synctest.Wait()
 		}
 		if n := store.running.Load(); n != readers {
@@ -161,20 +163,20 @@ func TestMissedNewsOfManySessions(t *testing.T) {
 
 // slow is a store whose reads wait for release, if that is set.
 type slow struct {
-	mcptask.Store
+	taskstore.Store
 	release atomic.Pointer[chan struct{}]
 	reading atomic.Int64
 }
 
-// Get implements mcptask.Store.
-func (s *slow) Get(ctx context.Context, id string) (mcptask.Record, error) {
+// Get implements taskstore.Store.
+func (s *slow) Get(ctx context.Context, id string) (taskstore.Record, error) {
 	if release := s.release.Load(); release != nil {
 		s.reading.Add(1)
 		defer s.reading.Add(-1)
 		select {
 		case <-*release:
 		case <-ctx.Done():
-			return mcptask.Record{}, ctx.Err()
+			return taskstore.Record{}, ctx.Err()
 		}
 	}
 	return s.Store.Get(ctx, id)
@@ -185,12 +187,12 @@ func (s *slow) Get(ctx context.Context, id string) (mcptask.Record, error) {
 func TestManyQuestionsAreDue(t *testing.T) {
 	const tasks = 20
 	bubble.Test(t, func(t *testing.T) {
-		store := &slow{Store: mcptask.NewMemoryStore()}
+		store := &slow{Store: taskstore.NewMemory()}
 		p := newReplicatedPeer(serve(t, store), "session")
 		own := p.Connect(nil, "")
 		for i := range tasks {
-			p.Know(legacy, create(t, store, mcptask.Record{
-				ID: string(rune('a' + i)), Phase: mcptask.PhaseInputRequired, Claim: mcptask.Claim{Worker: "w"}, Inputs: []mcptask.Input{newQuestion("one")},
+			p.Know(legacy, create(t, store, taskstore.Record{
+				ID: string(rune('a' + i)), Phase: taskstore.PhaseInputRequired, Claim: taskstore.Claim{Worker: "w"}, Inputs: []taskstore.Input{newQuestion("one")},
 			}))
 		}
 		synctest.Wait()

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // A store that fails for a while costs only time. No question and no answer is lost, and no client is asked twice.
@@ -114,7 +114,7 @@ func TestStoreFailsForAWhile(t *testing.T) {
 		before := a.store.countReads(a.task)
 		begin := time.Now()
 		for i := 0; time.Since(begin) < longestRetry; i++ { // each of these is read for a second
-			a.session.Know(legacy, mcptask.Record{ID: fmt.Sprint("task", i), Principal: "p", ExpiresAt: time.Now().Add(time.Hour)})
+			a.session.Know(legacy, taskstore.Record{ID: fmt.Sprint("task", i), Principal: "p", ExpiresAt: time.Now().Add(time.Hour)})
 		}
 		first := a.store.countReads("task0")
 		if n := a.store.countReads(a.task) - before; 2*n > first {
@@ -125,7 +125,7 @@ func TestStoreFailsForAWhile(t *testing.T) {
 		a.store.broken.Store(true)
 		a.drop()
 		time.Sleep(outage)
-		a.session.Know(legacy, mcptask.Record{ID: "new", Principal: "p", ExpiresAt: time.Now().Add(time.Hour)})
+		a.session.Know(legacy, taskstore.Record{ID: "new", Principal: "p", ExpiresAt: time.Now().Add(time.Hour)})
 		before := a.store.countReads("new")
 		const soon = longestRetry / 2 // a round for the old one may have begun
 		for waited := time.Duration(0); a.store.countReads("new") == before; waited += firstRetry {

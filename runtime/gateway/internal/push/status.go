@@ -3,8 +3,9 @@ package push
 import (
 	"log/slog"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Status notifications (C-44) go to the sessions that know a task, on their own stream or pipe,
@@ -14,7 +15,7 @@ import (
 
 // visible is the part of a task whose change causes a notification.
 type visible struct {
-	phase   mcptask.Phase
+	phase   taskstore.Phase
 	message string
 	expires int64 // in milliseconds, which every store preserves
 }
@@ -23,23 +24,23 @@ type visible struct {
 var unknownState = visible{phase: "unknown"}
 
 // visibleOf returns the part of a task that the session sees.
-func (m *Mailbox) visibleOf(r *mcptask.Record) visible {
+func (m *Mailbox) visibleOf(r *taskstore.Record) visible {
 	shown := m.show(r)
 	v := visible{shown.Phase, shown.StatusMessage, shown.ExpiresAt.UnixMilli()}
-	if v.phase == mcptask.PhaseQueued { // both are "working" on the wire
-		v.phase = mcptask.PhaseRunning
+	if v.phase == taskstore.PhaseQueued { // both are "working" on the wire
+		v.phase = taskstore.PhaseRunning
 	}
 	return v
 }
 
 // show returns a task as the session sees it.
-func (m *Mailbox) show(r *mcptask.Record) mcptask.Record {
-	return protocol.ShowQuestions(m.hub.server, mcptask.Caller{CanAsk: m.client.CanAsk()}, *r)
+func (m *Mailbox) show(r *taskstore.Record) taskstore.Record {
+	return protocol.ShowQuestions(m.hub.server, taskserver.Caller{CanAsk: m.client.CanAsk()}, *r)
 }
 
 // sendStatus sends a changed status. It replaces a status that is still in the stream's queue, so a
 // client that does not read has at most one for each task. m.mu is held.
-func (m *Mailbox) sendStatus(v *view, r *mcptask.Record) {
+func (m *Mailbox) sendStatus(v *view, r *taskstore.Record) {
 	now := m.visibleOf(r)
 	if v.shown == (visible{}) { // the reply that names the task shows this state or a later one
 		v.setShown(now, nil)
@@ -68,13 +69,13 @@ func (m *Mailbox) sendStatus(v *view, r *mcptask.Record) {
 func statusName(task string) string { return "status of " + task }
 
 // statusNotification returns the status notification, or nil if the revision has none.
-func (m *Mailbox) statusNotification(v *view, r *mcptask.Record) (data []byte) {
+func (m *Mailbox) statusNotification(v *view, r *taskstore.Record) (data []byte) {
 	method, params, err := v.revision.Status(m.show(r))
 	if err == nil && method != "" {
 		data, err = encodeRequest("", method, params)
 	}
 	if err != nil {
-		m.hub.log(slog.LevelError, "status not encoded", "task", mcptask.LogID(r.Principal, r.ID), "error", err)
+		m.hub.log(slog.LevelError, "status not encoded", "task", taskstore.LogID(r.Principal, r.ID), "error", err)
 	}
 	return data
 }

@@ -6,26 +6,26 @@ import (
 	"testing"
 	"testing/synctest"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // A stream whose client does not read holds one status for each task: the last.
 func TestStatusesInQueue(t *testing.T) {
-	store := mcptask.NewMemoryStore()
+	store := taskstore.NewMemory()
 	h := serve(t, store)
 	s := newPeer(h, "p", `{}`)
 	defer s.Close()
-	tasks := make([]mcptask.Record, 3)
+	tasks := make([]taskstore.Record, 3)
 	for i := range tasks {
-		tasks[i] = create(t, store, mcptask.Record{ID: fmt.Sprint("task", i), Phase: mcptask.PhaseQueued})
+		tasks[i] = create(t, store, taskstore.Record{ID: fmt.Sprint("task", i), Phase: taskstore.PhaseQueued})
 		s.Know(legacy, tasks[i])
 	}
 	c := s.Connect(nil, "")
 	c.Take()
 	for n := range 10_000 {
 		for i := range tasks {
-			tasks[i].Version, tasks[i].Phase, tasks[i].StatusMessage = tasks[i].Version+1, mcptask.PhaseRunning, fmt.Sprint("message ", n)
+			tasks[i].Version, tasks[i].Phase, tasks[i].StatusMessage = tasks[i].Version+1, taskstore.PhaseRunning, fmt.Sprint("message ", n)
 			h.observe(tasks[i])
 			late := tasks[i]
 			late.Version, late.StatusMessage = late.Version-1, "late"
@@ -42,7 +42,7 @@ func TestStatusesInQueue(t *testing.T) {
 		}
 	}
 	for i := range tasks {
-		tasks[i].Version, tasks[i].Phase, tasks[i].Outcome = tasks[i].Version+1, mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeCancelled}
+		tasks[i].Version, tasks[i].Phase, tasks[i].Outcome = tasks[i].Version+1, taskstore.PhaseDone, &taskstore.Outcome{Kind: taskstore.OutcomeCancelled}
 		h.observe(tasks[i])
 	}
 	if queue = c.Take(); len(queue) != len(tasks) || !strings.Contains(string(queue[0]), `"cancelled"`) {
@@ -62,7 +62,7 @@ func TestEndBesidePoll(t *testing.T) {
 		a.hub.mu.Unlock()
 		a.reply(q.ID, yes)
 		synctest.Wait()
-		r, err := a.server.Get(t.Context(), a.caller, a.task)
+		r, err := a.server.Backend().Get(t.Context(), a.caller, a.task)
 		if err != nil || !r.Done() {
 			t.Fatal(r.Phase, err)
 		}
@@ -77,7 +77,7 @@ func TestEndBesidePoll(t *testing.T) {
 // sessions, but not to its own.
 func TestEndByAnotherProcess(t *testing.T) {
 	askInBubble(t, "", elicits, func(a *asked, q sentMessage) {
-		r, err := a.server.Peek(a.task)
+		r, err := a.server.Backend().Peek(a.task)
 		if err != nil {
 			a.t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestEndByAnotherProcess(t *testing.T) {
 		polls.Know(legacy, r)
 		stream := polls.Connect(nil, "")
 		r.Version++
-		r.Phase, r.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeCancelled}
+		r.Phase, r.Outcome = taskstore.PhaseDone, &taskstore.Outcome{Kind: taskstore.OutcomeCancelled}
 		polls.Know(legacy, r)
 		if m := a.one("notifications/cancelled"); m.Params.RequestID != q.ID {
 			a.t.Errorf("%+v", m)

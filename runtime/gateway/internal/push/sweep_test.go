@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // The hub forgets a task that another process ends or deletes, at the latest at the end of its ttl. If a session's
@@ -42,7 +42,7 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 	}
 	get := func(t *testing.T, a *asked, s *peer) {
 		t.Helper()
-		r, err := a.server.Get(t.Context(), a.caller, a.task)
+		r, err := a.server.Backend().Get(t.Context(), a.caller, a.task)
 		if err != nil {
 			s.Forget(a.task)
 			return
@@ -56,8 +56,8 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Phase, r.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeCancelled}
-		if _, err := a.store.Update(t.Context(), r, r, mcptask.Quota{}); err != nil {
+		r.Phase, r.Outcome = taskstore.PhaseDone, &taskstore.Outcome{Kind: taskstore.OutcomeCancelled}
+		if _, err := a.store.Update(t.Context(), r, r, taskstore.Quota{}); err != nil {
 			t.Fatal(err)
 		}
 		own := asks.Connect(nil, "")

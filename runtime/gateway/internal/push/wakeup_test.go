@@ -11,8 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -40,14 +41,14 @@ func TestNothingIsLost(t *testing.T) {
 // world is one task with many questions, and sessions that come and go.
 type world struct {
 	t      *testing.T
-	store  mcptask.Store
+	store  taskstore.Store
 	hub    *Hub
-	caller mcptask.Caller
+	caller taskserver.Caller
 
 	mu       sync.Mutex
 	sessions []*peer
 	streams  []*reader
-	record   mcptask.Record
+	record   taskstore.Record
 }
 
 // reader is a stream, with the messages that its client has received.
@@ -60,9 +61,9 @@ type reader struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	store := mcptask.NewMemoryStore()
-	w := &world{t: t, store: store, hub: serve(t, store), caller: mcptask.Caller{Principal: "p"}}
-	w.record = create(t, store, mcptask.Record{ID: "task", Phase: mcptask.PhaseRunning, Claim: mcptask.Claim{Worker: "w"}})
+	store := taskstore.NewMemory()
+	w := &world{t: t, store: store, hub: serve(t, store), caller: taskserver.Caller{Principal: "p"}}
+	w.record = create(t, store, taskstore.Record{ID: "task", Phase: taskstore.PhaseRunning, Claim: taskstore.Claim{Worker: "w"}})
 	for range 3 {
 		w.open()
 	}
@@ -117,13 +118,13 @@ func (w *world) write(random *rand.Rand) {
 	r := w.record
 	r.Inputs = slices.Clone(r.Inputs)
 	if open := r.Outstanding(); len(open) > 2 {
-		i := slices.IndexFunc(r.Inputs, func(in mcptask.Input) bool { return in.State == mcptask.InputOutstanding })
-		r.Inputs[i].State = []mcptask.InputState{mcptask.InputAnswered, mcptask.InputSuperseded}[random.IntN(2)]
+		i := slices.IndexFunc(r.Inputs, func(in taskstore.Input) bool { return in.State == taskstore.InputOutstanding })
+		r.Inputs[i].State = []taskstore.InputState{taskstore.InputAnswered, taskstore.InputSuperseded}[random.IntN(2)]
 	} else {
 		r.Inputs = append(r.Inputs, newQuestion(fmt.Sprint(len(r.Inputs))))
 	}
 	r.StatusMessage = fmt.Sprint("message ", r.Version)
-	r, err := w.store.Update(context.Background(), w.record, r, mcptask.Quota{})
+	r, err := w.store.Update(context.Background(), w.record, r, taskstore.Quota{})
 	if err != nil {
 		w.t.Error(err)
 		return
@@ -167,10 +168,10 @@ func (w *world) check(seed uint64) {
 	for _, in := range w.record.Inputs {
 		id := RequestID{task: "task", key: in.Key}.String()
 		want := 0
-		if in.State == mcptask.InputOutstanding && len(w.streams) > 0 {
+		if in.State == taskstore.InputOutstanding && len(w.streams) > 0 {
 			want = 1
 		}
-		if in.State == mcptask.InputOutstanding && asked[id] != want {
+		if in.State == taskstore.InputOutstanding && asked[id] != want {
 			w.t.Fatalf("seed %d: %s is on %d streams of %d", seed, id, asked[id], len(w.streams))
 		}
 	}

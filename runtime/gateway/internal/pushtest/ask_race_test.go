@@ -15,6 +15,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // echoTools have a tool that asks twice. It accepts only the answers to its own questions, and counts them.
@@ -248,7 +250,7 @@ func TestQuestionSurvives(t *testing.T) {
 	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
-			options := mcptask.Options{Store: mcptask.NewMemoryStore()}
+			options := taskserver.Options{Store: taskstore.NewMemory()}
 			first, tasks := wiretest.ServeWith(t, wiretest.Setup{Options: options, Bearer: true, Tools: []mcptask.Tools{wiretest.AskTools()}})
 			p := wiretest.NewAskedPeer(t, first, revision, "a", wiretest.AllCapabilities)
 			give := func(p *wiretest.Peer, id, step, text string) (key string) {
@@ -294,7 +296,7 @@ func TestQuestionSurvives(t *testing.T) {
 		})
 	}
 	// Two processes at once: the handler runs in one, and the client is asked by the other.
-	options := mcptask.Options{Store: mcptask.NewMemoryStore()}
+	options := taskserver.Options{Store: taskstore.NewMemory()}
 	tools := []mcptask.Tools{wiretest.AskTools()}
 	here, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Bearer: true, Tools: tools})
 	there, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Bearer: true, Tools: tools})

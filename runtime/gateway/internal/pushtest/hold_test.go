@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // settling is how long the gateway holds back messages about a task that the client does not know yet.
@@ -32,7 +32,7 @@ func TestNewsFollowTheTask(t *testing.T) {
 			return id, began
 		}
 		inBubble(t, "questions "+name, func(t *testing.T) {
-			url, _ := wiretest.Serve(t, mcptask.Options{})
+			url, _ := wiretest.Serve(t, taskserver.Options{})
 			p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "", `{"elicitation":{}}`)
 			f := p.OpenGet()
 			id, began := create(t, p, f, "two_notes", "input_required") // asks both at once

@@ -18,6 +18,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -359,15 +361,15 @@ func TestListenEnds(t *testing.T) {
 
 // brittle is a store whose next reads fail.
 type brittle struct {
-	mcptask.Store
+	taskstore.Store
 	fail func() error
 	next *atomic.Int32 // how many
 }
 
-// Get implements mcptask.Store.
-func (s brittle) Get(ctx context.Context, id string) (mcptask.Record, error) {
+// Get implements taskstore.Store.
+func (s brittle) Get(ctx context.Context, id string) (taskstore.Record, error) {
 	if s.next.Add(-1) >= 0 {
-		return mcptask.Record{}, s.fail()
+		return taskstore.Record{}, s.fail()
 	}
 	return s.Store.Get(ctx, id)
 }
@@ -384,7 +386,7 @@ func TestListenBroken(t *testing.T) {
 				var d wiretest.Driven
 				var next atomic.Int32
 				url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true, Tools: []mcptask.Tools{d.Tools()},
-					Options: mcptask.Options{Store: brittle{mcptask.NewMemoryStore(), fail, &next}}})
+					Options: taskserver.Options{Store: brittle{taskstore.NewMemory(), fail, &next}}})
 				p := modernPeer(t, url)
 				id := d.StartTask(p)
 				f, _ := p.Subscribe(filterOf(id, others))
@@ -446,9 +448,9 @@ func TestListenAcrossServers(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "E-65")
 	bubble.Test(t, func(t *testing.T) {
-		store := mcptask.NewMemoryStore()
+		store := taskstore.NewMemory()
 		var d wiretest.Driven
-		options := mcptask.Options{Store: store}
+		options := taskserver.Options{Store: store}
 		here, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Tools: []mcptask.Tools{d.Tools()}})
 		there, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Tools: []mcptask.Tools{d.Tools()}})
 		p, q := modernPeer(t, here), modernPeer(t, there)

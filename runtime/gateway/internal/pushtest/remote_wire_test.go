@@ -10,6 +10,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -210,7 +212,7 @@ func TestRemoteStrangers(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		logs := &wiretest.SafeBuffer{}
-		url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))}})
+		url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true, Options: taskserver.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))}})
 		p, other := keepingPeer(t, url), wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "b", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
 		mine, theirs := p.OpenGet(), other.OpenGet()
 		id := p.Create("ask", wiretest.AskArguments("one"))
@@ -241,7 +243,7 @@ func TestRemoteStrangers(t *testing.T) {
 func TestRemoteProcesses(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		options := mcptask.Options{Store: mcptask.NewMemoryStore()}
+		options := taskserver.Options{Store: taskstore.NewMemory()}
 		tools := []mcptask.Tools{wiretest.AskTools()}
 		here, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Bearer: true, Tools: tools})
 		there, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Bearer: true, Tools: tools})

@@ -17,6 +17,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // TestMain lets the tests reach servers in memory.
@@ -42,7 +44,7 @@ type host struct {
 	// means that the host does not call plainly.
 	blocks [2]time.Duration
 	// profile is what the operator says of the host; nil leaves it to the server.
-	profile *mcptask.ClientProfile
+	profile *taskserver.ClientProfile
 }
 
 // always returns givesUp of a host that waits so long in all.
@@ -93,12 +95,12 @@ var hosts = []host{
 	waiting("goose", "goose-desktop", 5*time.Minute, 225*time.Second),
 	waiting("Antigravity", "antigravity-client", 3*time.Minute, 135*time.Second),
 	waiting("Gemini CLI", "gemini-cli-mcp-client", 10*time.Minute, 450*time.Second),
-	waiting("an agent on the TypeScript SDK", "my-agent", time.Minute, mcptask.DefaultWait),
+	waiting("an agent on the TypeScript SDK", "my-agent", time.Minute, taskserver.DefaultWait),
 	{
 		name: "an agent on the TypeScript SDK that progress keeps waiting", client: "my-agent", version: "1.0.0",
 		http:    []timer{{after: time.Minute, resetBy: sawProgress}},
 		pipe:    []timer{{after: time.Minute, resetBy: sawProgress}},
-		givesUp: [4]time.Duration{time.Minute, time.Minute, time.Minute, 0}, blocks: both(mcptask.DefaultWait),
+		givesUp: [4]time.Duration{time.Minute, time.Minute, time.Minute, 0}, blocks: both(taskserver.DefaultWait),
 	},
 	{
 		name: "opencode", client: "opencode", version: "1.0.0",
@@ -109,7 +111,7 @@ var hosts = []host{
 	{
 		name: "an agent on undici", client: "fetching-agent", version: "1.0.0", noPipe: true, // the limits of headers and of a pause in the body
 		http:    []timer{{after: 5 * time.Minute, endedBy: sawHeaders}, {after: 5 * time.Minute, resetBy: sawBytes}},
-		givesUp: [4]time.Duration{5 * time.Minute, 5 * time.Minute, 0, 0}, blocks: both(mcptask.DefaultWait),
+		givesUp: [4]time.Duration{5 * time.Minute, 5 * time.Minute, 0, 0}, blocks: both(taskserver.DefaultWait),
 	},
 	{
 		name: "Codex CLI", client: "codex-mcp-client", version: "0.157.0",
@@ -119,7 +121,7 @@ var hosts = []host{
 	},
 	{
 		name: "a host of 30 seconds that the operator knows", client: "house-agent", version: "3",
-		profile: &mcptask.ClientProfile{Patience: 30 * time.Second},
+		profile: &taskserver.ClientProfile{Patience: 30 * time.Second},
 		http:    []timer{{after: 30 * time.Second}},
 		pipe:    []timer{{after: 30 * time.Second}},
 		givesUp: always(30 * time.Second), blocks: both(22500 * time.Millisecond),
@@ -313,10 +315,10 @@ func (s *site) survey(ctx context.Context, _ *mcptask.Task, _ struct{}) (*mcptas
 // serve starts a server of the tools, or two that share their tasks, and connects a host to it.
 func serve(t *testing.T, h host, w way, u *user, tools mcptask.Tools) *client {
 	t.Helper()
-	options := mcptask.Options{Limits: wiretest.NoPollLimits, Logger: slog.New(slog.DiscardHandler)}
+	options := taskserver.Options{Limits: wiretest.NoPollLimits, Logger: slog.New(slog.DiscardHandler)}
 	if h.profile != nil {
-		options.ClientProfile = func(client mcptask.ClientInfo) (known mcptask.ClientProfile) {
-			if client == (mcptask.ClientInfo{Name: h.client, Version: h.version}) {
+		options.ClientProfile = func(client taskserver.ClientInfo) (known taskserver.ClientProfile) {
+			if client == (taskserver.ClientInfo{Name: h.client, Version: h.version}) {
 				known = *h.profile
 			}
 			return known
@@ -325,16 +327,16 @@ func serve(t *testing.T, h host, w way, u *user, tools mcptask.Tools) *client {
 	var c *client
 	switch {
 	case w.pipe:
-		tasks, err := mcptask.NewServer(options, tools)
+		tasks, err := taskserver.New(options, tools)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = tasks.Close() })
 		c = dial(t, h, w, u, wiretest.PipeTo(t, tasks, 100))
 	case w.replicas:
-		store := mcptask.NewMemoryStore()
+		store := taskstore.NewMemory()
 		t.Cleanup(func() { _ = store.Close() })
-		options.Store, options.SessionKey = store, bytes.Repeat([]byte("k"), mcptask.MinSessionKey)
+		options.Store, options.SessionKey = store, bytes.Repeat([]byte("k"), taskstore.MinSessionKey)
 		var urls [2]string
 		for i := range urls {
 			urls[i], _ = wiretest.ServeWith(t, wiretest.Setup{Options: options, Tools: []mcptask.Tools{tools}})
@@ -446,20 +448,20 @@ func TestOperatorKnows(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		client   string
-		profile  mcptask.ClientProfile
+		profile  taskserver.ClientProfile
 		wait     time.Duration // of the tool
 		progress bool
 		want     time.Duration
 	}{
-		"nothing":                  {client: "my-agent", want: mcptask.DefaultWait},
-		"nothing of a known host":  {client: "gemini-cli-mcp-client", want: mcptask.DefaultWait},
-		"less than the default":    {client: "my-agent", profile: mcptask.ClientProfile{Patience: 20 * time.Second}, want: 15 * time.Second},
-		"less of a known host":     {client: "gemini-cli-mcp-client", profile: mcptask.ClientProfile{Patience: 20 * time.Second}, want: 15 * time.Second},
-		"more":                     {client: "my-agent", profile: mcptask.ClientProfile{Patience: 4 * time.Minute}, want: 3 * time.Minute},
-		"more with progress":       {client: "my-agent", profile: mcptask.ClientProfile{Patience: time.Minute, PatienceWithProgress: 8 * time.Minute}, progress: true, want: 6 * time.Minute},
-		"more only with progress":  {client: "my-agent", profile: mcptask.ClientProfile{Patience: time.Minute, PatienceWithProgress: 8 * time.Minute}, want: 45 * time.Second},
-		"more than the tool waits": {client: "my-agent", profile: mcptask.ClientProfile{Patience: 4 * time.Minute}, wait: time.Minute, want: time.Minute},
-		"less than the tool waits": {client: "my-agent", profile: mcptask.ClientProfile{Patience: time.Minute}, wait: time.Hour, want: 45 * time.Second},
+		"nothing":                  {client: "my-agent", want: taskserver.DefaultWait},
+		"nothing of a known host":  {client: "gemini-cli-mcp-client", want: taskserver.DefaultWait},
+		"less than the default":    {client: "my-agent", profile: taskserver.ClientProfile{Patience: 20 * time.Second}, want: 15 * time.Second},
+		"less of a known host":     {client: "gemini-cli-mcp-client", profile: taskserver.ClientProfile{Patience: 20 * time.Second}, want: 15 * time.Second},
+		"more":                     {client: "my-agent", profile: taskserver.ClientProfile{Patience: 4 * time.Minute}, want: 3 * time.Minute},
+		"more with progress":       {client: "my-agent", profile: taskserver.ClientProfile{Patience: time.Minute, PatienceWithProgress: 8 * time.Minute}, progress: true, want: 6 * time.Minute},
+		"more only with progress":  {client: "my-agent", profile: taskserver.ClientProfile{Patience: time.Minute, PatienceWithProgress: 8 * time.Minute}, want: 45 * time.Second},
+		"more than the tool waits": {client: "my-agent", profile: taskserver.ClientProfile{Patience: 4 * time.Minute}, wait: time.Minute, want: time.Minute},
+		"less than the tool waits": {client: "my-agent", profile: taskserver.ClientProfile{Patience: time.Minute}, wait: time.Hour, want: 45 * time.Second},
 	} {
 		for _, w := range (host{}).ways() {
 			if w.elicits || w.progress != test.progress {
@@ -515,7 +517,7 @@ func (c *client) checkBlocks(want time.Duration) {
 func TestGivesUp(t *testing.T) {
 	t.Parallel()
 	h := waiting("impatient", "impatient-agent", time.Minute, 0)
-	h.profile = &mcptask.ClientProfile{Patience: time.Hour} // the operator is wrong
+	h.profile = &taskserver.ClientProfile{Patience: time.Hour} // the operator is wrong
 	for _, w := range h.ways() {
 		if w.replicas && !w.modern() {
 			continue // the cancellation reaches the server that does not have the call

@@ -15,7 +15,7 @@ import (
 // TestMemoryUnderWay floods a server with bodies and with answers that nobody reads. All of them together take no more
 // than budgetPeak, and small requests are answered beside them.
 func TestMemoryUnderWay(t *testing.T) {
-	const body = 4 << 20 // mcptask.Options.MaxBody
+	const body = 4 << 20 // taskserver.Options.MaxBody
 	values := func(e *enemy, method, value string) message {
 		return e.modern(method, "", `"x":`+siege.List(value, body-1000)+`,`, false)
 	}

@@ -23,15 +23,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk/internal/siege"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // config is what a test chooses about the server under attack.
 type config struct {
-	// Limits are those of mcptask.Options, as JSON, or "" for the defaults.
+	// Limits are those of taskserver.Options, as JSON, or "" for the defaults.
 	Limits string
 	// Bearer asks for a token, whose text becomes the principal. Otherwise, every caller is anonymous.
 	Bearer bool
@@ -113,7 +113,7 @@ func serve(text string) error {
 	if c.TTL == 0 {
 		c.TTL = time.Hour
 	}
-	var limits mcptask.Limits
+	var limits taskserver.Limits
 	if c.Limits != "" {
 		if err := json.Unmarshal([]byte(c.Limits), &limits); err != nil {
 			return err
@@ -121,7 +121,7 @@ func serve(text string) error {
 	}
 	j := &journal{}
 	logger := slog.New(slog.NewTextHandler(j, nil))
-	tasks, err := mcptask.NewServer(mcptask.Options{Logger: logger, Limits: limits, Drain: time.Second}, siege.Tools(c.TTL))
+	tasks, err := taskserver.New(taskserver.Options{Logger: logger, Limits: limits, Drain: time.Second}, siege.Tools(c.TTL))
 	if err != nil {
 		return err
 	}

@@ -12,38 +12,39 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // quota is checked and never reached.
-var quota = mcptask.Quota{
-	Account: mcptask.Usage{Stored: 1e9, Unfinished: 1e9, Bytes: 1e15}, Server: mcptask.Usage{Stored: 1e9, Unfinished: 1e9, Bytes: 1e15},
+var quota = taskstore.Quota{
+	Account: taskstore.Usage{Stored: 1e9, Unfinished: 1e9, Bytes: 1e15}, Server: taskstore.Usage{Stored: 1e9, Unfinished: 1e9, Bytes: 1e15},
 }
 
 // NewTask returns a running task as a server creates it, with arguments of some size.
-func NewTask(size int) mcptask.Record {
+func NewTask(size int) taskstore.Record {
 	now := time.Now()
-	return mcptask.Record{
+	return taskstore.Record{
 		ID: rand.Text(), Principal: "user", Account: "user", Tool: "run_pipeline", Arguments: make(json.RawMessage, size),
 		Revision: mcptask.Revision20260728, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(24 * time.Hour), Poll: 2 * time.Second,
-		Phase: mcptask.PhaseRunning, Claim: mcptask.Claim{Worker: "worker"}, Attempt: 1, Tries: 1,
+		Phase: taskstore.PhaseRunning, Claim: taskstore.Claim{Worker: "worker"}, Attempt: 1, Tries: 1,
 	}
 }
 
 // Finish returns a task as a server stores its end.
-func Finish(r mcptask.Record) mcptask.Record {
-	r.Phase, r.Claim.Worker, r.TerminalAt = mcptask.PhaseDone, "", time.Now()
-	r.UpdatedAt, r.Outcome = r.TerminalAt, &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: make(json.RawMessage, 300)}
+func Finish(r taskstore.Record) taskstore.Record {
+	r.Phase, r.Claim.Worker, r.TerminalAt = taskstore.PhaseDone, "", time.Now()
+	r.UpdatedAt, r.Outcome = r.TerminalAt, &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: make(json.RawMessage, 300)}
 	return r
 }
 
 // LiveOnce stores a new task, and then its end.
-func LiveOnce(ctx context.Context, s mcptask.Store) error {
+func LiveOnce(ctx context.Context, s taskstore.Store) error {
 	_, err := storeFinished(ctx, s, 300)
 	return err
 }
 
 // storeFinished stores a new task with arguments of some size, and then its end. It returns the task's ID.
-func storeFinished(ctx context.Context, s mcptask.Store, size int) (id string, err error) {
+func storeFinished(ctx context.Context, s taskstore.Store, size int) (id string, err error) {
 	r, err := s.Create(ctx, NewTask(size), quota)
 	if err != nil {
 		return "", err
@@ -55,7 +56,7 @@ func storeFinished(ctx context.Context, s mcptask.Store, size int) (id string, e
 // BenchmarkLives creates and ends tasks, beside what a program would write that needs to remember a
 // call and its end: one INSERT and one UPDATE on a table of the same kind. It calls open for each
 // number of clients. open returns a new store, and a function that does the same on a table.
-func BenchmarkLives(b *testing.B, open func(b *testing.B) (s mcptask.Store, liveBare func() error)) {
+func BenchmarkLives(b *testing.B, open func(b *testing.B) (s taskstore.Store, liveBare func() error)) {
 	b.Helper()
 	for _, clients := range []int{1, 16, 64} {
 		b.Run(fmt.Sprint("clients=", clients), func(b *testing.B) {
@@ -67,9 +68,9 @@ func BenchmarkLives(b *testing.B, open func(b *testing.B) (s mcptask.Store, live
 }
 
 // BenchmarkPolls reads tasks that run and tasks that have ended, beside the store in memory.
-func BenchmarkPolls(b *testing.B, s mcptask.Store) {
+func BenchmarkPolls(b *testing.B, s taskstore.Store) {
 	b.Helper()
-	store := func(s mcptask.Store, size int, ended bool) (id string, err error) {
+	store := func(s taskstore.Store, size int, ended bool) (id string, err error) {
 		if ended {
 			return storeFinished(b.Context(), s, size)
 		}
@@ -80,7 +81,7 @@ func BenchmarkPolls(b *testing.B, s mcptask.Store) {
 		for _, ended := range []bool{false, true} {
 			b.Run(fmt.Sprintf("arguments=%d/ended=%v", size, ended), func(b *testing.B) {
 				// poll returns a function that reads one of some tasks.
-				poll := func(s mcptask.Store) func() error {
+				poll := func(s taskstore.Store) func() error {
 					var ids [16]string
 					for i := range ids {
 						var err error
@@ -94,7 +95,7 @@ func BenchmarkPolls(b *testing.B, s mcptask.Store) {
 						return err
 					}
 				}
-				compare(b, 8, 1000, contender{"polls/s", poll(s)}, contender{"memory/s", poll(mcptask.NewMemoryStore())})
+				compare(b, 8, 1000, contender{"polls/s", poll(s)}, contender{"memory/s", poll(taskstore.NewMemory())})
 			})
 		}
 	}
@@ -102,12 +103,12 @@ func BenchmarkPolls(b *testing.B, s mcptask.Store) {
 
 // BenchmarkReports updates the status messages of tasks with long arguments, beside those of tasks
 // with short ones.
-func BenchmarkReports(b *testing.B, s mcptask.Store) {
+func BenchmarkReports(b *testing.B, s taskstore.Store) {
 	b.Helper()
 	const clients = 16
 	// report returns a function that reports on one of some tasks.
 	report := func(size int) func() error {
-		tasks := make(chan mcptask.Record, clients)
+		tasks := make(chan taskstore.Record, clients)
 		for range clients {
 			r, err := s.Create(b.Context(), NewTask(size), quota)
 			if err != nil {

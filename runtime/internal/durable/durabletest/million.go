@@ -14,6 +14,8 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/console"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 const (
@@ -26,7 +28,7 @@ const (
 // Filled is a store with many tasks, which statements of the test have added. The tasks have the
 // numbers from 1 on.
 type Filled interface {
-	mcptask.Store
+	taskstore.Store
 
 	// Fill adds n tasks with the next numbers. The task with number i has the principal "user"
 	// followed by the last digit of i, and was created i microseconds after Epoch. Worker "holder" runs
@@ -80,7 +82,7 @@ func BenchmarkMillion(b *testing.B, open func(b *testing.B, n, held int64) Fille
 func (c *clocked) operate(b *testing.B) {
 	b.Helper()
 	const page = 50
-	inspector := c.Filled.(mcptask.Inspector)
+	inspector := c.Filled.(taskstore.Inspector)
 	calls := map[string]func(context.Context) (int, error){
 		"counts": func(ctx context.Context) (int, error) {
 			list, err := inspector.CountUnfinished(ctx)
@@ -88,13 +90,13 @@ func (c *clocked) operate(b *testing.B) {
 		},
 		"workers": func(ctx context.Context) (int, error) { list, err := inspector.Workers(ctx); return len(list), err },
 	}
-	for name, filter := range map[string]mcptask.Filter{
-		"newest": {}, "running": {Phase: mcptask.PhaseRunning}, "oldest": {Unfinished: true, OldestFirst: true},
-		"principal": {Principal: "user3"}, "ended": {Principal: "user3", Phase: mcptask.PhaseDone}, "text": {Message: "nobody says this"},
+	for name, filter := range map[string]taskstore.Filter{
+		"newest": {}, "running": {Phase: taskstore.PhaseRunning}, "oldest": {Unfinished: true, OldestFirst: true},
+		"principal": {Principal: "user3"}, "ended": {Principal: "user3", Phase: taskstore.PhaseDone}, "text": {Message: "nobody says this"},
 		"id": {IDPrefix: c.IDOf(c.tasks / 2)},
 	} {
 		calls[name] = func(ctx context.Context) (int, error) {
-			list, err := inspector.Scan(ctx, filter, mcptask.Position{}, page)
+			list, err := inspector.Scan(ctx, filter, taskstore.Position{}, page)
 			return len(list), err
 		}
 	}
@@ -123,13 +125,13 @@ func (c *clocked) show(b *testing.B) {
 	const asking = 300 // more than the first page looks at
 	for range asking {
 		r := NewTask(300)
-		r.Phase, r.Timeline = mcptask.PhaseInputRequired, r.Timeline.With(mcptask.Moment{Kind: mcptask.EventAsked, At: r.CreatedAt, Text: "approve"})
-		r.Inputs = []mcptask.Input{{Key: "approve", Method: "elicitation/create", State: mcptask.InputOutstanding, Params: json.RawMessage(`{"message":"Go on?"}`)}}
+		r.Phase, r.Timeline = taskstore.PhaseInputRequired, r.Timeline.With(taskstore.Moment{Kind: taskstore.EventAsked, At: r.CreatedAt, Text: "approve"})
+		r.Inputs = []taskstore.Input{{Request: mcptask.Request{Key: "approve", Method: "elicitation/create", Params: json.RawMessage(`{"message":"Go on?"}`)}, State: taskstore.InputOutstanding}}
 		if _, err := c.Create(b.Context(), r, quota); err != nil {
 			b.Fatal(err)
 		}
 	}
-	server, err := mcptask.NewServer(mcptask.Options{Store: c.Filled, Logger: slog.New(slog.DiscardHandler)})
+	server, err := taskserver.New(taskserver.Options{Store: c.Filled, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -206,7 +208,7 @@ func (c *clocked) turn(b *testing.B) {
 			_, err := c.Get(ctx, c.IDOf(number))
 			return 1, err
 		})
-		after := mcptask.Position{CreatedAt: time.UnixMicro(Epoch + c.tasks/4 + i)}
+		after := taskstore.Position{CreatedAt: time.UnixMicro(Epoch + c.tasks/4 + i)}
 		c.time(b, "list", page, func(ctx context.Context) (int, error) {
 			list, err := c.List(ctx, "user3", after, page)
 			return len(list), err

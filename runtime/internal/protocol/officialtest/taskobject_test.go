@@ -12,9 +12,10 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -161,7 +162,7 @@ func checkUndeclared(t *testing.T, revision string) {
 
 // awayStore is a store that fails while it is away.
 type awayStore struct {
-	mcptask.Store
+	taskstore.Store
 
 	away atomic.Bool
 }
@@ -173,24 +174,24 @@ func (s *awayStore) fails() error {
 	return nil
 }
 
-// Get implements mcptask.Store.
-func (s *awayStore) Get(ctx context.Context, id string) (mcptask.Record, error) {
+// Get implements taskstore.Store.
+func (s *awayStore) Get(ctx context.Context, id string) (taskstore.Record, error) {
 	if err := s.fails(); err != nil {
-		return mcptask.Record{}, err
+		return taskstore.Record{}, err
 	}
 	return s.Store.Get(ctx, id)
 }
 
-// Create implements mcptask.Store.
-func (s *awayStore) Create(ctx context.Context, r mcptask.Record, q mcptask.Quota) (mcptask.Record, error) {
+// Create implements taskstore.Store.
+func (s *awayStore) Create(ctx context.Context, r taskstore.Record, q taskstore.Quota) (taskstore.Record, error) {
 	if err := s.fails(); err != nil {
-		return mcptask.Record{}, err
+		return taskstore.Record{}, err
 	}
 	return s.Store.Create(ctx, r, q)
 }
 
-// List implements mcptask.Store.
-func (s *awayStore) List(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+// List implements taskstore.Store.
+func (s *awayStore) List(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error) {
 	if err := s.fails(); err != nil {
 		return nil, err
 	}
@@ -209,9 +210,9 @@ func TestInternalErrors(t *testing.T) {
 		}
 		for _, method := range methods { // in parallel, because each is retried for a while
 			t.Run(revision+" "+method, func(t *testing.T) {
-				store := &awayStore{Store: mcptask.NewMemoryStore()}
+				store := &awayStore{Store: taskstore.NewMemory()}
 				t.Cleanup(func() { _ = store.Close() })
-				wiretest.RunWithPeer(t, wiretest.Setup{Revision: revision, Bearer: true, Options: mcptask.Options{Store: store}}, func(t *testing.T, p *wiretest.Peer) {
+				wiretest.RunWithPeer(t, wiretest.Setup{Revision: revision, Bearer: true, Options: taskserver.Options{Store: store}}, func(t *testing.T, p *wiretest.Peer) {
 					p.Call("tools/list", nil).OK()
 					id := p.Create("ponder", map[string]any{})
 					p.Until(id, "completed")

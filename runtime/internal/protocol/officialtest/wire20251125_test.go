@@ -16,6 +16,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -76,7 +77,7 @@ func checkCreate(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Options: mcptask.Options{
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Options: taskserver.Options{
 			MaxTTL:    48 * time.Hour,
 			Principal: func(context.Context) (string, error) { return "alice", nil }, // an anonymous caller gets the tool's own ttl
 		}})
@@ -418,7 +419,7 @@ func checkProgress(t *testing.T, revision string) {
 		cancel bool
 	}{{"a string", "tok-1", 600, false}, {"a number", 7, 600, false}, {"a stubborn handler", "tok-2", 4000, true}} {
 		t.Run(test.name, func(t *testing.T) {
-			setup := wiretest.Setup{Revision: revision, Options: mcptask.Options{Drain: wiretest.Patience}} // for the stubborn handler
+			setup := wiretest.Setup{Revision: revision, Options: taskserver.Options{Drain: wiretest.Patience}} // for the stubborn handler
 			wiretest.RunWithPeer(t, setup, func(t *testing.T, p *wiretest.Peer) {
 				messages := p.OpenGet()
 				ponder := func(ms int, token any) (id string) {

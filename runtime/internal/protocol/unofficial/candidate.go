@@ -7,6 +7,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial/wire20251125rc"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Server20251125RC is the receiver's side of the release candidate of 2025-11-25. It differs from the
@@ -19,7 +21,7 @@ type Server20251125RC struct{ protocol.Server20251125 }
 func (Server20251125RC) Revision() string { return mcptask.Revision20251125RC }
 
 // Created implements Server (B-17, B-19, B-20).
-func (Server20251125RC) Created(r mcptask.Record, tool mcptask.ToolSpec) (json.RawMessage, error) {
+func (Server20251125RC) Created(r taskstore.Record, tool mcptask.ToolSpec) (json.RawMessage, error) {
 	meta, err := protocol.MakeCreatedMeta(tool)
 	if err != nil {
 		return nil, err
@@ -28,7 +30,7 @@ func (Server20251125RC) Created(r mcptask.Record, tool mcptask.ToolSpec) (json.R
 }
 
 // task20251125RC projects a record (B-50, B-52, B-55).
-func task20251125RC(r mcptask.Record) wire.Task {
+func task20251125RC(r taskstore.Record) wire.Task {
 	t := protocol.ProjectTask20251125(r)
 	return wire.Task{
 		TaskID: t.TaskID, Status: t.Status, StatusMessage: t.StatusMessage,
@@ -42,19 +44,19 @@ func (Server20251125RC) Method(name string) protocol.Method {
 }
 
 // Show implements Teller.
-func (Server20251125RC) Show(_ context.Context, s *mcptask.Server, caller mcptask.Caller, _ protocol.Params, r mcptask.Record) (json.RawMessage, error) {
+func (Server20251125RC) Show(_ context.Context, s *taskserver.Backend, caller taskserver.Caller, _ protocol.Params, r taskstore.Record) (json.RawMessage, error) {
 	return json.Marshal(task20251125RC(protocol.ShowQuestions(s, caller, r)))
 }
 
 // Status implements Teller (B-42, B-45).
-func (Server20251125RC) Status(r mcptask.Record) (method string, params json.RawMessage, err error) {
+func (Server20251125RC) Status(r taskstore.Record) (method string, params json.RawMessage, err error) {
 	params, err = json.Marshal(task20251125RC(r))
 	return wire.NotificationTasksStatus, params, err
 }
 
 // Decorate implements Server: capabilities.tasks in initialize (B-01, B-02) and
 // annotations.taskHint in tools/list (B-14).
-func (d Server20251125RC) Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
+func (d Server20251125RC) Decorate(s *taskserver.Backend, caller taskserver.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
 	return protocol.DecorateSession(d, s, caller, method, result, func(spec mcptask.ToolSpec, entry object) error {
 		annotations, err := json.Marshal(wire.ToolAnnotations{TaskHint: hint(spec.Policy.Task)})
 		if err != nil {

@@ -5,18 +5,20 @@ import (
 	"errors"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // endReader reads the outcomes of tasks in a list, because a list may leave out their content.
 type endReader struct {
-	server *mcptask.Server
-	caller mcptask.Caller
+	server *taskserver.Backend
+	caller taskserver.Caller
 	failed bool // the store has failed, and no more tasks are read
 }
 
 // read returns a record of a list. If the task has ended with an error, read returns the whole record.
-func (e *endReader) read(ctx context.Context, r mcptask.Record) mcptask.Record {
-	if !r.Done() || r.Outcome.Kind != mcptask.OutcomeError && !r.Outcome.IsError || r.Outcome.Error != nil || r.Outcome.Result != nil {
+func (e *endReader) read(ctx context.Context, r taskstore.Record) taskstore.Record {
+	if !r.Done() || r.Outcome.Kind != taskstore.OutcomeError && !r.Outcome.IsError || r.Outcome.Error != nil || r.Outcome.Result != nil {
 		return r
 	}
 	if !e.failed {
@@ -27,8 +29,8 @@ func (e *endReader) read(ctx context.Context, r mcptask.Record) mcptask.Record {
 		var gone *mcptask.Error
 		e.failed = err != nil && !(errors.As(err, &gone) && gone.Code == mcptask.CodeInvalidParams)
 	}
-	if r.Outcome.Kind == mcptask.OutcomeError {
-		r.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeError, Error: mcptask.Errorf(mcptask.CodeInternalError, "%s", r.StatusMessage)}
+	if r.Outcome.Kind == taskstore.OutcomeError {
+		r.Outcome = &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: mcptask.Errorf(mcptask.CodeInternalError, "%s", r.StatusMessage)}
 	}
 	return r
 }

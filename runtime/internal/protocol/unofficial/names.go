@@ -5,11 +5,12 @@ import (
 	"encoding/base64"
 	"errors"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // nameTask returns the ID by which the requestor of a task calls it.
-func nameTask(r mcptask.Record) string {
+func nameTask(r taskstore.Record) string {
 	if r.ExternalID != "" {
 		return r.ExternalID
 	}
@@ -18,7 +19,7 @@ func nameTask(r mcptask.Record) string {
 
 // nameTaskFor returns the ID by which a caller can call a task. That is the requestor's own name for
 // it if the caller is the requestor, and the stored ID otherwise.
-func nameTaskFor(caller mcptask.Caller, r mcptask.Record) string {
+func nameTaskFor(caller taskserver.Caller, r taskstore.Record) string {
 	if name := nameTask(r); caller.Named(name) == r.ID {
 		return name
 	}
@@ -27,7 +28,7 @@ func nameTaskFor(caller mcptask.Caller, r mcptask.Record) string {
 
 // resolveTaskID returns the stored ID of the task that a caller calls by an ID. A name that the
 // caller made itself goes first.
-func resolveTaskID(s *mcptask.Server, caller mcptask.Caller, id string) string {
+func resolveTaskID(s *taskserver.Backend, caller taskserver.Caller, id string) string {
 	if hasNamed(s, caller, id) {
 		return caller.Named(id)
 	}
@@ -36,9 +37,9 @@ func resolveTaskID(s *mcptask.Server, caller mcptask.Caller, id string) string {
 
 // hasNamed reports whether a caller has a task that it calls by an ID of its own making. It also
 // returns true if the store fails, since there may be one.
-func hasNamed(s *mcptask.Server, caller mcptask.Caller, id string) bool {
+func hasNamed(s *taskserver.Backend, caller taskserver.Caller, id string) bool {
 	_, err := s.Peek(caller.Named(id))
-	return !errors.Is(err, mcptask.ErrNoRecord)
+	return !errors.Is(err, taskstore.ErrNoRecord)
 }
 
 // makeTaskID makes a task ID from parts. The same parts always make the same ID, and no others do.

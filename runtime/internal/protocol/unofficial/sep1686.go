@@ -10,6 +10,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial/wiresep1686"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // ServerSEP1686 is the receiver's side of the proposal SEP-1686. The requestor names its tasks. It hears
@@ -30,7 +32,7 @@ func (ServerSEP1686) Protocol() string { return "" }
 // Signals reports whether a request is of the proposal. A call shows it by the metadata of its
 // task. A request for a task shows it by the related-task metadata of the proposal, or by an ID
 // that the caller has made. Only the proposal has tasks/delete.
-func (d ServerSEP1686) Signals(s *mcptask.Server, caller mcptask.Caller, method string, params protocol.Params) bool {
+func (d ServerSEP1686) Signals(s *taskserver.Backend, caller taskserver.Caller, method string, params protocol.Params) bool {
 	if method == wire.MethodTasksDelete {
 		return true
 	}
@@ -49,8 +51,8 @@ func (d ServerSEP1686) Signals(s *mcptask.Server, caller mcptask.Caller, method 
 
 // Negotiate implements Server: the requestor asks for a task by the task's metadata. A tool that
 // cannot run as a task ignores it, even if it is malformed. No tool requires it.
-func (ServerSEP1686) Negotiate(tool mcptask.ToolSpec, fallback bool, params protocol.Params) (mcptask.CallRequest, error) {
-	var call mcptask.CallRequest
+func (ServerSEP1686) Negotiate(tool mcptask.ToolSpec, fallback bool, params protocol.Params) (taskserver.CallRequest, error) {
+	var call taskserver.CallRequest
 	if _, err := protocol.ReadValue(params, "_meta", wire.MetaTask); err != nil {
 		return call, err
 	}
@@ -60,10 +62,10 @@ func (ServerSEP1686) Negotiate(tool mcptask.ToolSpec, fallback bool, params prot
 	}
 	key, err := protocol.ReadIdempotencyKey(params)
 	if err != nil || !ok {
-		return mcptask.CallRequest{Mode: mcptask.ModeFallback, IdempotencyKey: key}, err
+		return taskserver.CallRequest{Mode: taskserver.ModeFallback, IdempotencyKey: key}, err
 	}
 	id, keep, err := requestedTask(params.Get("_meta", wire.MetaTask))
-	return mcptask.CallRequest{Mode: mcptask.ModeTask, ExternalID: id, TTL: keep, IdempotencyKey: key}, err
+	return taskserver.CallRequest{Mode: taskserver.ModeTask, ExternalID: id, TTL: keep, IdempotencyKey: key}, err
 }
 
 // requestedTask reads the metadata of a task: its ID, and how long to keep it after its end
@@ -82,17 +84,17 @@ func requestedTask(metadata json.RawMessage) (id string, keep *time.Duration, er
 }
 
 // Created implements Server. There is no such answer: see Announcement and Answer.
-func (ServerSEP1686) Created(mcptask.Record, mcptask.ToolSpec) (json.RawMessage, error) {
+func (ServerSEP1686) Created(taskstore.Record, mcptask.ToolSpec) (json.RawMessage, error) {
 	return nil, mcptask.Errorf(mcptask.CodeInternalError, "the call could not be kept open until its task ends")
 }
 
 // InputRequired implements Server: the proposal asks by requests of its own.
-func (ServerSEP1686) InputRequired(reply mcptask.CallReply) (json.RawMessage, error) {
+func (ServerSEP1686) InputRequired(reply taskserver.CallReply) (json.RawMessage, error) {
 	return protocol.Server20251125{}.InputRequired(reply)
 }
 
 // Announcement makes the notification of a new task.
-func (ServerSEP1686) Announcement(r mcptask.Record) (method string, params json.RawMessage, err error) {
+func (ServerSEP1686) Announcement(r taskstore.Record) (method string, params json.RawMessage, err error) {
 	meta, err := relatedSEP1686(nameTask(r))
 	if err != nil {
 		return "", nil, err
@@ -103,22 +105,22 @@ func (ServerSEP1686) Announcement(r mcptask.Record) (method string, params json.
 
 // Answer makes the answer to the call of a task that has ended. It is what a plain call
 // would have been answered with. A cancelled task has no such answer.
-func (ServerSEP1686) Answer(r mcptask.Record) (json.RawMessage, error) {
+func (ServerSEP1686) Answer(r taskstore.Record) (json.RawMessage, error) {
 	return answerSEP1686(r, nameTask(r))
 }
 
-func answerSEP1686(r mcptask.Record, name string) (json.RawMessage, error) {
+func answerSEP1686(r taskstore.Record, name string) (json.RawMessage, error) {
 	switch r.Outcome.Kind {
-	case mcptask.OutcomeError:
+	case taskstore.OutcomeError:
 		return nil, r.Outcome.Error
-	case mcptask.OutcomeCancelled:
+	case taskstore.OutcomeCancelled:
 		return nil, protocol.NewCancelledError(name)
 	}
 	return protocol.WithMeta(r.Outcome.Result, map[string]any{wire.MetaRelatedTask: wire.RelatedTaskMetadata{TaskID: name}})
 }
 
 // Related implements Teller.
-func (ServerSEP1686) Related(r mcptask.Record) map[string]any {
+func (ServerSEP1686) Related(r taskstore.Record) map[string]any {
 	return map[string]any{wire.MetaRelatedTask: wire.RelatedTaskMetadata{TaskID: nameTask(r)}}
 }
 
@@ -129,12 +131,12 @@ func relatedSEP1686(name string) (object, error) {
 
 // Question implements Teller. It never asks the client for a task, because the proposal
 // does not say what a client does with one.
-func (d ServerSEP1686) Question(r mcptask.Record, in mcptask.Input, _ time.Duration) (json.RawMessage, error) {
+func (d ServerSEP1686) Question(r taskstore.Record, in taskstore.Input, _ time.Duration) (json.RawMessage, error) {
 	return protocol.WithMeta(in.Params, d.Related(r))
 }
 
 // Status implements Teller: the proposal has no such notification.
-func (ServerSEP1686) Status(mcptask.Record) (method string, params json.RawMessage, err error) {
+func (ServerSEP1686) Status(taskstore.Record) (method string, params json.RawMessage, err error) {
 	return "", nil, nil
 }
 
@@ -144,7 +146,7 @@ func (ServerSEP1686) Requestor(json.RawMessage) protocol.Requestor {
 }
 
 // TaskID implements Teller.
-func (ServerSEP1686) TaskID(s *mcptask.Server, caller mcptask.Caller, params protocol.Params) string {
+func (ServerSEP1686) TaskID(s *taskserver.Backend, caller taskserver.Caller, params protocol.Params) string {
 	id, err := protocol.ReadTaskID(params)
 	if err != nil { // what is malformed names none
 		return ""
@@ -166,7 +168,7 @@ func (ServerSEP1686) CanAsk(capabilities protocol.Params) []string {
 // Decorate implements Server: capabilities.tasks in initialize, but not in
 // 2025-11-25, whose schema has another form for it: what can be declared is (T-16).
 // The proposal says nothing of tasks in tools/list.
-func (d ServerSEP1686) Decorate(s *mcptask.Server, _ mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
+func (d ServerSEP1686) Decorate(s *taskserver.Backend, _ taskserver.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
 	switch method {
 	case "initialize":
 	case "tools/list":
@@ -200,7 +202,7 @@ func (d ServerSEP1686) Method(name string) protocol.Method {
 }
 
 // taskSEP1686 projects a record under a name.
-func taskSEP1686(r mcptask.Record, name string) wire.TaskInfo {
+func taskSEP1686(r taskstore.Record, name string) wire.TaskInfo {
 	t := wire.TaskInfo{TaskID: name, Status: statusSEP1686(r), KeepAlive: keepAlive(r), PollFrequency: protocol.RoundMilliseconds(r.Poll)}
 	if t.Status == string(mcptask.StatusFailed) {
 		t.Error = protocol.ShortenMessage(r.Outcome.Error.Message)
@@ -210,17 +212,17 @@ func taskSEP1686(r mcptask.Record, name string) wire.TaskInfo {
 
 // statusSEP1686 projects phase and outcome. A task that has been asked to stop is
 // shown as cancelled only when it has stopped.
-func statusSEP1686(r mcptask.Record) string {
+func statusSEP1686(r taskstore.Record) string {
 	switch {
-	case r.Phase == mcptask.PhaseQueued:
+	case r.Phase == taskstore.PhaseQueued:
 		return wire.StatusSubmitted
-	case r.Phase == mcptask.PhaseInputRequired:
+	case r.Phase == taskstore.PhaseInputRequired:
 		return string(mcptask.StatusInputRequired)
-	case r.Phase != mcptask.PhaseDone:
+	case r.Phase != taskstore.PhaseDone:
 		return string(mcptask.StatusWorking)
-	case r.Outcome.Kind == mcptask.OutcomeCancelled:
+	case r.Outcome.Kind == taskstore.OutcomeCancelled:
 		return string(mcptask.StatusCancelled)
-	case r.Outcome.Kind == mcptask.OutcomeError:
+	case r.Outcome.Kind == taskstore.OutcomeError:
 		return string(mcptask.StatusFailed)
 	}
 	return string(mcptask.StatusCompleted)
@@ -228,7 +230,7 @@ func statusSEP1686(r mcptask.Record) string {
 
 // keepAlive returns how many milliseconds a task is kept after its end. Its retention counts from
 // its creation: that is what was left of it at the end, and before the end all of it.
-func keepAlive(r mcptask.Record) *int64 {
+func keepAlive(r taskstore.Record) *int64 {
 	if r.Done() {
 		return protocol.RoundMilliseconds(max(0, r.ExpiresAt.Sub(r.TerminalAt)))
 	}
@@ -237,7 +239,7 @@ func keepAlive(r mcptask.Record) *int64 {
 
 // find reads the task that params name, by an ID that the caller made or by the stored one. name is
 // the ID in params, which the answer repeats.
-func (ServerSEP1686) find(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (r mcptask.Record, name string, err error) {
+func (ServerSEP1686) find(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params protocol.Params) (r taskstore.Record, name string, err error) {
 	if name, err = protocol.ReadTaskID(params); err != nil {
 		return r, "", err
 	}
@@ -245,7 +247,7 @@ func (ServerSEP1686) find(ctx context.Context, s *mcptask.Server, caller mcptask
 	return r, name, err
 }
 
-func (d ServerSEP1686) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
+func (d ServerSEP1686) get(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params protocol.Params) (json.RawMessage, error) {
 	r, _, err := d.find(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
@@ -254,7 +256,7 @@ func (d ServerSEP1686) get(ctx context.Context, s *mcptask.Server, caller mcptas
 }
 
 // Show implements Teller, under the name that was asked for.
-func (ServerSEP1686) Show(_ context.Context, _ *mcptask.Server, _ mcptask.Caller, params protocol.Params, r mcptask.Record) (json.RawMessage, error) {
+func (ServerSEP1686) Show(_ context.Context, _ *taskserver.Backend, _ taskserver.Caller, params protocol.Params, r taskstore.Record) (json.RawMessage, error) {
 	name, err := protocol.ReadTaskID(params)
 	if err != nil {
 		return nil, err
@@ -270,7 +272,7 @@ func (ServerSEP1686) Show(_ context.Context, _ *mcptask.Server, _ mcptask.Caller
 }
 
 // result answers at once, and only for a task that has completed.
-func (d ServerSEP1686) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
+func (d ServerSEP1686) result(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params protocol.Params) (json.RawMessage, error) {
 	r, name, err := d.find(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
@@ -282,9 +284,9 @@ func (d ServerSEP1686) result(ctx context.Context, s *mcptask.Server, caller mcp
 	return answerSEP1686(r, name)
 }
 
-func (ServerSEP1686) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
+func (ServerSEP1686) list(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params protocol.Params) (json.RawMessage, error) {
 	ends := endReader{server: s, caller: caller}
-	tasks, next, err := protocol.ReadPage(ctx, s, caller, params, func(r mcptask.Record) wire.TaskInfo {
+	tasks, next, err := protocol.ReadPage(ctx, s, caller, params, func(r taskstore.Record) wire.TaskInfo {
 		return taskSEP1686(ends.read(ctx, r), nameTaskFor(caller, r))
 	})
 	if err != nil {
@@ -295,7 +297,7 @@ func (ServerSEP1686) list(ctx context.Context, s *mcptask.Server, caller mcptask
 
 // delete removes a task that has ended. It refuses any other task, which has to be cancelled first
 // (A-53 to A-55, T-19).
-func (d ServerSEP1686) delete(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
+func (d ServerSEP1686) delete(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params protocol.Params) (json.RawMessage, error) {
 	r, name, err := d.find(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
@@ -306,7 +308,7 @@ func (d ServerSEP1686) delete(ctx context.Context, s *mcptask.Server, caller mcp
 	s.Audit(ctx, slog.LevelInfo, "task deleted", "deleted", caller, r)
 	r.IdempotencyKey = "" // who has it comes back for nothing
 	s.Abandon(r)
-	if _, err := s.Peek(r.ID); !errors.Is(err, mcptask.ErrNoRecord) {
+	if _, err := s.Peek(r.ID); !errors.Is(err, taskstore.ErrNoRecord) {
 		return nil, mcptask.Errorf(mcptask.CodeInternalError, "the task could not be deleted")
 	}
 	meta, err := relatedSEP1686(name)

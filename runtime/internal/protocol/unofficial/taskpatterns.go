@@ -12,6 +12,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial/wiretaskpatterns"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // ServerTaskPatterns is the receiver's side of tasks as the Task Patterns guide
@@ -24,7 +26,7 @@ func (ServerTaskPatterns) Revision() string { return mcptask.RevisionTaskPattern
 
 // Signals reports whether a request is of the guide. A call gives its task an ID, whatever that
 // is, and does not ask for a task of 2025-11-25. A task method names its task by params.id alone.
-func (ServerTaskPatterns) Signals(_ *mcptask.Server, _ mcptask.Caller, method string, params protocol.Params) bool {
+func (ServerTaskPatterns) Signals(_ *taskserver.Backend, _ taskserver.Caller, method string, params protocol.Params) bool {
 	switch method {
 	case "tools/call":
 		return ServerTaskPatterns{}.Asks(params) && !params.Has("task")
@@ -41,8 +43,8 @@ func (ServerTaskPatterns) Asks(params protocol.Params) bool {
 
 // Negotiate implements Server: the requestor asks for a task by giving it an ID. A repeated call finds
 // the task by that ID (D-05, D-18). The gateway binds the key to the caller's account.
-func (ServerTaskPatterns) Negotiate(tool mcptask.ToolSpec, fallback bool, params protocol.Params) (mcptask.CallRequest, error) {
-	var call mcptask.CallRequest
+func (ServerTaskPatterns) Negotiate(tool mcptask.ToolSpec, fallback bool, params protocol.Params) (taskserver.CallRequest, error) {
+	var call taskserver.CallRequest
 	if err := protocol.CheckParams(params); err != nil {
 		return call, err
 	}
@@ -58,11 +60,11 @@ func (ServerTaskPatterns) Negotiate(tool mcptask.ToolSpec, fallback bool, params
 	if json.Unmarshal(raw, &id) != nil || id == nil || *id == "" || len(*id) > longest || strings.ContainsFunc(*id, unicode.IsControl) {
 		return call, mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta.taskId is not a string of 1 to %d bytes without control characters", longest)
 	}
-	return mcptask.CallRequest{Mode: mcptask.ModeTask, ExternalID: *id, IdempotencyKey: *id}, nil
+	return taskserver.CallRequest{Mode: taskserver.ModeTask, ExternalID: *id, IdempotencyKey: *id}, nil
 }
 
 // Created implements Server (D-06 to D-08).
-func (ServerTaskPatterns) Created(r mcptask.Record, _ mcptask.ToolSpec) (json.RawMessage, error) {
+func (ServerTaskPatterns) Created(r taskstore.Record, _ mcptask.ToolSpec) (json.RawMessage, error) {
 	t := projectTaskPatterns(r, nameTask(r))
 	ttl := int64((r.TTL() + time.Second - 1) / time.Second) // rounded up, so that the task is there for as long as it says
 	task, err := json.Marshal(wire.Task{
@@ -76,7 +78,7 @@ func (ServerTaskPatterns) Created(r mcptask.Record, _ mcptask.ToolSpec) (json.Ra
 
 // projectTaskPatterns projects a record under a name, without its result (D-11). A task with a tool
 // error has completed. Only a JSON-RPC error makes it fail.
-func projectTaskPatterns(r mcptask.Record, name string) wire.GetTaskResult {
+func projectTaskPatterns(r taskstore.Record, name string) wire.GetTaskResult {
 	t := wire.GetTaskResult{
 		ID:            name,
 		Status:        string(projectStatusTaskPatterns(r)),
@@ -91,15 +93,15 @@ func projectTaskPatterns(r mcptask.Record, name string) wire.GetTaskResult {
 }
 
 // projectStatusTaskPatterns projects phase and outcome.
-func projectStatusTaskPatterns(r mcptask.Record) mcptask.Status {
+func projectStatusTaskPatterns(r taskstore.Record) mcptask.Status {
 	switch {
-	case r.Phase == mcptask.PhaseInputRequired:
+	case r.Phase == taskstore.PhaseInputRequired:
 		return mcptask.StatusInputRequired
-	case r.Phase != mcptask.PhaseDone:
+	case r.Phase != taskstore.PhaseDone:
 		return mcptask.StatusWorking
-	case r.Outcome.Kind == mcptask.OutcomeCancelled || endedByRefusal(r):
+	case r.Outcome.Kind == taskstore.OutcomeCancelled || endedByRefusal(r):
 		return mcptask.StatusCancelled
-	case r.Outcome.Kind == mcptask.OutcomeError:
+	case r.Outcome.Kind == taskstore.OutcomeError:
 		return mcptask.StatusFailed
 	}
 	return mcptask.StatusCompleted
@@ -108,7 +110,7 @@ func projectStatusTaskPatterns(r mcptask.Record) mcptask.Status {
 // endedByRefusal reports whether a task ended because its user refused (D-16). The last answer to it
 // is a refusal then, and its tool error says so, because the handler returned mcptask.ErrDeclined,
 // wrapped or not. A handler may also go on without the answer, or fail for another reason.
-func endedByRefusal(r mcptask.Record) bool {
+func endedByRefusal(r taskstore.Record) bool {
 	if !r.Outcome.IsError || !strings.Contains(r.StatusMessage, mcptask.ErrDeclined.Error()) {
 		return false
 	}
@@ -116,7 +118,7 @@ func endedByRefusal(r mcptask.Record) bool {
 		Action string `json:"action"`
 	}
 	for _, in := range r.Inputs {
-		if in.State == mcptask.InputAnswered {
+		if in.State == taskstore.InputAnswered {
 			last.Action = ""
 			_ = json.Unmarshal(in.Response, &last) // an answer of another kind has no action
 		}
@@ -155,7 +157,7 @@ func readName(params protocol.Params) (string, error) {
 }
 
 // TaskID implements Teller: the caller's own name for a task goes first.
-func (ServerTaskPatterns) TaskID(s *mcptask.Server, caller mcptask.Caller, params protocol.Params) string {
+func (ServerTaskPatterns) TaskID(s *taskserver.Backend, caller taskserver.Caller, params protocol.Params) string {
 	name, err := readName(params)
 	if err != nil { // what is malformed names none
 		return ""
@@ -164,7 +166,7 @@ func (ServerTaskPatterns) TaskID(s *mcptask.Server, caller mcptask.Caller, param
 }
 
 // find reads the task that params.id names, for its owner only (D-15, D-20).
-func (d ServerTaskPatterns) find(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (r mcptask.Record, name string, err error) {
+func (d ServerTaskPatterns) find(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params protocol.Params) (r taskstore.Record, name string, err error) {
 	if name, err = readName(params); err != nil {
 		return r, "", err
 	}
@@ -172,7 +174,7 @@ func (d ServerTaskPatterns) find(ctx context.Context, s *mcptask.Server, caller 
 	return r, name, err
 }
 
-func (d ServerTaskPatterns) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
+func (d ServerTaskPatterns) get(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params protocol.Params) (json.RawMessage, error) {
 	r, _, err := d.find(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
@@ -182,7 +184,7 @@ func (d ServerTaskPatterns) get(ctx context.Context, s *mcptask.Server, caller m
 
 // Show implements Teller, under the name that was asked for. The result comes
 // along, as the guide shows it.
-func (ServerTaskPatterns) Show(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params, r mcptask.Record) (json.RawMessage, error) {
+func (ServerTaskPatterns) Show(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params protocol.Params, r taskstore.Record) (json.RawMessage, error) {
 	name, err := readName(params)
 	if err != nil {
 		return nil, err
@@ -199,7 +201,7 @@ func (ServerTaskPatterns) Show(ctx context.Context, s *mcptask.Server, caller mc
 
 // result wraps what a task ended with (D-12, D-13). It refuses a task that has not ended or was
 // cancelled.
-func (d ServerTaskPatterns) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
+func (d ServerTaskPatterns) result(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params protocol.Params) (json.RawMessage, error) {
 	r, name, err := d.find(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
@@ -223,11 +225,11 @@ const mostListed = 1000
 
 // list returns the newest of the caller's tasks, without their results, in the order of their creation.
 // The guide does not say what a list looks like or how long it may get.
-func (ServerTaskPatterns) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, _ protocol.Params) (json.RawMessage, error) {
-	var newest []mcptask.Record
-	var after mcptask.Position
+func (ServerTaskPatterns) list(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, _ protocol.Params) (json.RawMessage, error) {
+	var newest []taskstore.Record
+	var after taskstore.Position
 	for more := true; more; {
-		var page []mcptask.Record
+		var page []taskstore.Record
 		var err error
 		if page, more, err = s.List(ctx, caller, after); err != nil {
 			return nil, err
@@ -236,7 +238,7 @@ func (ServerTaskPatterns) list(ctx context.Context, s *mcptask.Server, caller mc
 			if s.SureNow().Before(r.ExpiresAt) {
 				newest = append(newest, r)
 			}
-			after = mcptask.Position{CreatedAt: r.CreatedAt, ID: r.ID}
+			after = taskstore.Position{CreatedAt: r.CreatedAt, ID: r.ID}
 		}
 		newest = newest[max(0, len(newest)-mostListed):]
 	}
@@ -249,7 +251,7 @@ func (ServerTaskPatterns) list(ctx context.Context, s *mcptask.Server, caller mc
 }
 
 // cancel cancels a task and answers then. It refuses a task that has ended (D-09, D-14).
-func (d ServerTaskPatterns) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
+func (d ServerTaskPatterns) cancel(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params protocol.Params) (json.RawMessage, error) {
 	name, err := readName(params)
 	if err != nil {
 		return nil, err
@@ -265,13 +267,13 @@ func (d ServerTaskPatterns) cancel(ctx context.Context, s *mcptask.Server, calle
 }
 
 // Decorate implements Server (D-01): it adds what 2025-11-25 adds, in sessions of that revision.
-func (d ServerTaskPatterns) Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
+func (d ServerTaskPatterns) Decorate(s *taskserver.Backend, caller taskserver.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
 	return protocol.DecorateSession(d, s, caller, method, result, protocol.AddTaskSupport)
 }
 
 // Question implements Teller: a task's question looks like any other. With a ttl it asks for a task,
 // under an ID that the same question always gets (D-25).
-func (ServerTaskPatterns) Question(r mcptask.Record, in mcptask.Input, ttl time.Duration) (json.RawMessage, error) {
+func (ServerTaskPatterns) Question(r taskstore.Record, in taskstore.Input, ttl time.Duration) (json.RawMessage, error) {
 	if ttl <= 0 {
 		return in.Params, nil
 	}
@@ -289,12 +291,12 @@ func (ServerTaskPatterns) Question(r mcptask.Record, in mcptask.Input, ttl time.
 }
 
 // Status implements Teller: there is no such notification.
-func (ServerTaskPatterns) Status(mcptask.Record) (method string, params json.RawMessage, err error) {
+func (ServerTaskPatterns) Status(taskstore.Record) (method string, params json.RawMessage, err error) {
 	return "", nil, nil
 }
 
 // Related implements Teller: nothing names its task in metadata.
-func (ServerTaskPatterns) Related(mcptask.Record) map[string]any { return nil }
+func (ServerTaskPatterns) Related(taskstore.Record) map[string]any { return nil }
 
 // Requestor implements Teller.
 func (ServerTaskPatterns) Requestor(capabilities json.RawMessage) protocol.Requestor {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 // tool describes a tool, in the first line of the output.
@@ -46,7 +47,7 @@ func main() {
 }
 
 func serve() error {
-	server, err := mcptask.NewServer(mcptask.Options{}, RandomTools(echo{}))
+	server, err := taskserver.New(taskserver.Options{}, RandomTools(echo{}))
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func serve() error {
 	out := bufio.NewWriter(os.Stdout)
 	encoder := json.NewEncoder(out)
 	var tools []tool
-	for _, spec := range server.Tools() {
+	for _, spec := range server.Backend().Tools() {
 		tools = append(tools, tool{spec.Name, json.RawMessage(spec.InputSchema), json.RawMessage(spec.OutputSchema)})
 	}
 	if err := encoder.Encode(tools); err != nil {
@@ -93,9 +94,9 @@ func serve() error {
 }
 
 // call calls a tool. Its handler returns its input.
-func call(server *mcptask.Server, tool string, arguments json.RawMessage) (answer, error) {
-	caller := mcptask.Caller{Principal: "p", Revision: mcptask.Revision20251125}
-	reply, err := server.Call(context.Background(), caller, tool, arguments, mcptask.CallRequest{})
+func call(server *taskserver.Server, tool string, arguments json.RawMessage) (answer, error) {
+	caller := taskserver.Caller{Principal: "p", Revision: mcptask.Revision20251125}
+	reply, err := server.Backend().Call(context.Background(), caller, tool, arguments, taskserver.CallRequest{})
 	if err != nil {
 		return answer{}, err
 	}

@@ -13,6 +13,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -59,7 +60,7 @@ func TestProposalDropped(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		limits := wiretest.NoPollLimits
 		limits.Waiting = 1
-		url, d := serveProposal(t, wiretest.Setup{Options: mcptask.Options{Limits: limits}})
+		url, d := serveProposal(t, wiretest.Setup{Options: taskserver.Options{Limits: limits}})
 		for _, protocol := range []string{wiretest.BeforeTasks, wiretest.LegacyRevision} {
 			p := wiretest.NewAskedPeer(t, url, protocol, "a", wiretest.AllCapabilities)
 			asked, working := "asked in "+protocol, "working in "+protocol

@@ -13,6 +13,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -28,7 +29,7 @@ func serveGuide(t testing.TB) (url string) {
 			}
 			return "", fmt.Errorf("out of stock, after %v", err == nil)
 		})
-	url, _ = wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: wiretest.WithPatterns},
+	url, _ = wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: taskserver.Options{Revisions: wiretest.WithPatterns},
 		Tools: []mcptask.Tools{wiretest.AskTools(), {Service: "Ending", Impl: 1, Tools: []mcptask.Tool{ending}}}})
 	return url
 }
@@ -265,7 +266,7 @@ func TestPatternsOnPipes(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		for _, revisions := range [][]string{wiretest.OnlyPatterns, wiretest.WithPatterns} {
-			p := wiretest.NewPipedWith(t, mcptask.Options{Limits: wiretest.NoPollLimits, Revisions: revisions}, wiretest.AskTools().Tools...)
+			p := wiretest.NewPipedWith(t, taskserver.Options{Limits: wiretest.NoPollLimits, Revisions: revisions}, wiretest.AskTools().Tools...)
 			p.Ask(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":%s,"clientInfo":{"name":"t","version":"1"}}}`, wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
 			p.Say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 			var early []string

@@ -13,6 +13,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -154,7 +156,7 @@ func TestPatternsLimits(t *testing.T) {
 	rules.Covers(t, "D-17", "D-21")
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: wiretest.OnlyPatterns, Limits: mcptask.Limits{Tasks: 3, Running: 2, Polls: 2, Lists: 2}}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: taskserver.Options{Revisions: wiretest.OnlyPatterns, Limits: taskserver.Limits{Tasks: 3, Running: 2, Polls: 2, Lists: 2}}})
 		a, b := newGuide(t, url, "a"), newGuide(t, url, "b")
 		a.begin("1", "run_pipeline", endlessRun).OK()
 		a.begin("2", "run_pipeline", endlessRun).OK()
@@ -188,7 +190,7 @@ func TestPatternsTTL(t *testing.T) {
 				}
 				return "done", ctx.Err()
 			})
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: wiretest.OnlyPatterns},
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: taskserver.Options{Revisions: wiretest.OnlyPatterns},
 			Tools: []mcptask.Tools{{Service: "Brief", Impl: 1, Tools: []mcptask.Tool{tool}}}})
 		p := newGuide(t, url, "a")
 		for id, arguments := range map[string]string{"ends": `{}`, "goes on": `{"stubborn":true}`} {
@@ -213,9 +215,9 @@ func TestPatternsLog(t *testing.T) {
 	rules.Covers(t, "D-18", "D-24")
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		logs, store := &wiretest.SafeBuffer{}, mcptask.NewMemoryStore()
+		logs, store := &wiretest.SafeBuffer{}, taskstore.NewMemory()
 		t.Cleanup(func() { _ = store.Close() })
-		options := mcptask.Options{Revisions: wiretest.OnlyPatterns, Store: store, Limits: wiretest.NoPollLimits,
+		options := taskserver.Options{Revisions: wiretest.OnlyPatterns, Store: store, Limits: wiretest.NoPollLimits,
 			Logger: slog.New(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 		first, before := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: options})
 		p := newGuide(t, first, "alice")
@@ -264,7 +266,7 @@ func TestPatternsAcrossProposal(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		revisions := append([]string{mcptask.RevisionSEP1686}, wiretest.WithPatterns...)
-		url, _ := serveProposal(t, wiretest.Setup{Options: mcptask.Options{Revisions: revisions}})
+		url, _ := serveProposal(t, wiretest.Setup{Options: taskserver.Options{Revisions: revisions}})
 		d, a := newGuideThat(t, url, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 		for _, test := range []struct{ tool, status string }{{"raw", "completed"}, {"locked", "failed"}} {
 			made, proposed := "made in d: "+test.tool, "made in a: "+test.tool

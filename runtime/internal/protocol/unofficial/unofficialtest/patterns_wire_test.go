@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -65,7 +65,7 @@ func runGuide(t *testing.T, test func(t *testing.T, p guide)) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		for _, revisions := range [][]string{wiretest.OnlyPatterns, wiretest.WithPatterns} {
-			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: revisions}})
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: taskserver.Options{Revisions: revisions}})
 			test(t, newGuide(t, url, "a"))
 		}
 	})
@@ -74,7 +74,7 @@ func runGuide(t *testing.T, test func(t *testing.T, p guide)) {
 // runGuideBeside runs a test in a bubble with a server that speaks the guide's tasks and the released revisions.
 func runGuideBeside(t *testing.T, test func(t *testing.T, p guide)) {
 	t.Helper()
-	setup := wiretest.Setup{Revision: wiretest.LegacyRevision, Bearer: true, Options: mcptask.Options{Revisions: wiretest.WithPatterns}}
+	setup := wiretest.Setup{Revision: wiretest.LegacyRevision, Bearer: true, Options: taskserver.Options{Revisions: wiretest.WithPatterns}}
 	wiretest.RunWithPeer(t, setup, func(t *testing.T, p *wiretest.Peer) { test(t, guide{p}) })
 }
 
@@ -107,7 +107,7 @@ func TestPatternsCapabilities(t *testing.T) {
 			}
 		}
 		// An anonymous caller has no list.
-		open, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Revisions: wiretest.OnlyPatterns}})
+		open, _ := wiretest.ServeWith(t, wiretest.Setup{Options: taskserver.Options{Revisions: wiretest.OnlyPatterns}})
 		wantDeclared(t, newGuide(t, open, ""), `{"cancel":{},"requests":{"tools":{"call":{}}}}`)
 	})
 }
@@ -259,7 +259,7 @@ func TestPatternsList(t *testing.T) {
 	runGuide(t, func(t *testing.T, a guide) {
 		b := newGuide(t, a.URL, "b")
 		var want []string
-		for i := range 2 * mcptask.PageSize {
+		for i := range 2 * taskserver.PageSize {
 			want = append(want, fmt.Sprint("t", i))
 			a.begin(want[i], "deploy_service", staging).OK()
 			time.Sleep(time.Millisecond) // the list is in the order of creation
@@ -307,7 +307,7 @@ func TestPatternsOwner(t *testing.T) {
 		a.about("tasks/cancel", "same").OK()
 		b.about("tasks/get", "same").WantMembers(`{"status":"failed"}`)
 		// So may anonymous callers, by their sessions.
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Revisions: wiretest.WithPatterns}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: taskserver.Options{Revisions: wiretest.WithPatterns}})
 		a, b = newGuide(t, url, ""), newGuide(t, url, "")
 		a.begin("same", "run_pipeline", endlessRun).OK()
 		b.about("tasks/get", "same").Want(http.StatusOK, wiretest.InvalidParams)
@@ -330,7 +330,7 @@ func TestPatternsBeside(t *testing.T) {
 		}
 		p.ask("tasks/get", `{"taskId":"`+id+`","id":"mine"}`).WantMembers(`{"taskId":%q}`, id)
 		p.about("tasks/get", "mine").Want(http.StatusOK, wiretest.InvalidParams)
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: wiretest.OnlyPatterns}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: taskserver.Options{Revisions: wiretest.OnlyPatterns}})
 		newGuide(t, url, "a").ask("tools/call", both).WantPlain()
 	})
 }

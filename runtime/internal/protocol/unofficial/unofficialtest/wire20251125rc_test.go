@@ -14,6 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -190,7 +191,7 @@ func TestCandidateCancelledTask(t *testing.T) {
 // candidatePipe is a client on pipes. Its server speaks the candidate in place of the release.
 func candidatePipe(t *testing.T) *wiretest.Piped {
 	t.Helper()
-	tasks, err := mcptask.NewServer(mcptask.Options{Revisions: []string{wiretest.CandidateRevision}, Limits: wiretest.NoPollLimits}, wiretest.EndlessTools())
+	tasks, err := taskserver.New(taskserver.Options{Revisions: []string{wiretest.CandidateRevision}, Limits: wiretest.NoPollLimits}, wiretest.EndlessTools())
 	if err != nil {
 		t.Fatal(err)
 	}

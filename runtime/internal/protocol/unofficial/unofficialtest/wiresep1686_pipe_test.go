@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -22,7 +22,7 @@ func newProposedPipe(t *testing.T, protocol string) (p *wiretest.Piped, d *wiret
 	d = &wiretest.Driven{}
 	options := wiretest.WithProposal()
 	options.Limits = wiretest.NoPollLimits
-	tasks, err := mcptask.NewServer(options, d.Tools(), wiretest.ExtraTools(), wiretest.AskTools())
+	tasks, err := taskserver.New(options, d.Tools(), wiretest.ExtraTools(), wiretest.AskTools())
 	if err != nil {
 		t.Fatal(err)
 	}

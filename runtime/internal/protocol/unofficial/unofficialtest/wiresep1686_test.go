@@ -14,6 +14,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -43,7 +45,7 @@ func runProposal(t *testing.T, s wiretest.Setup, test func(t *testing.T, p *wire
 }
 
 // internal returns the stored ID of the task that a principal calls by this name.
-func internal(principal, id string) string { return mcptask.Caller{Principal: principal}.Named(id) }
+func internal(principal, id string) string { return taskserver.Caller{Principal: principal}.Named(id) }
 
 // TestProposalCall checks that a call as a task is announced, polled and answered.
 func TestProposalCall(t *testing.T) {
@@ -341,12 +343,12 @@ func TestProposalLost(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		now := time.Now()
-		store := mcptask.NewMemoryStore()
-		_, err := store.Create(t.Context(), mcptask.Record{
+		store := taskstore.NewMemory()
+		_, err := store.Create(t.Context(), taskstore.Record{
 			ID: internal("a", "lost"), ExternalID: "lost", Principal: "a", Account: "principal a", Tool: "driven", Arguments: json.RawMessage(`{}`),
-			Revision: mcptask.RevisionSEP1686, Phase: mcptask.PhaseRunning, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(time.Hour),
-			Poll: time.Second, Attempt: 1, Claim: mcptask.Claim{Worker: "dead"},
-		}, mcptask.Quota{})
+			Revision: mcptask.RevisionSEP1686, Phase: taskstore.PhaseRunning, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(time.Hour),
+			Poll: time.Second, Attempt: 1, Claim: taskstore.Claim{Worker: "dead"},
+		}, taskstore.Quota{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -478,7 +480,7 @@ func TestProposalLimits(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		options := wiretest.WithProposal()
-		options.Limits = mcptask.Limits{Running: 1, Polls: 5, Lists: 5}
+		options.Limits = taskserver.Limits{Running: 1, Polls: 5, Lists: 5}
 		brief := mcptask.NewTool(mcptask.ToolSpec{Name: "brief", InputSchema: wiretest.OpenObject, Policy: mcptask.Policy{Task: mcptask.TaskOptional, TTL: 30 * time.Second}},
 			func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
 				<-ctx.Done()
@@ -497,7 +499,7 @@ func TestProposalLimits(t *testing.T) {
 		p.CancelCall(c)
 		c.Next()
 		time.Sleep(time.Minute) // its keepAlive is over
-		if _, err := tasks.Peek(internal("a", "T")); !errors.Is(err, mcptask.ErrNoRecord) {
+		if _, err := tasks.Backend().Peek(internal("a", "T")); !errors.Is(err, taskstore.ErrNoRecord) {
 			t.Fatal("the record stays")
 		}
 		p.CallProposed("tasks/get", "T").Want(http.StatusOK, wiretest.InvalidParams)

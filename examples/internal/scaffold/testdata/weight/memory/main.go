@@ -11,14 +11,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"example.com/hello/reports"
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
 func main() {
 	addr := flag.String("http", "127.0.0.1:8080", "serve /mcp at this `address`")
 	flag.Parse()
-	tasks, err := mcptask.NewServer(mcptask.Options{Logger: slog.New(slog.DiscardHandler)}, reports.ReportsTools(service{}))
+	tasks, err := taskserver.New(taskserver.Options{Logger: slog.New(slog.DiscardHandler)}, reports.ReportsTools(service{}))
 	if err != nil {
 		log.Fatal(err)
 	}

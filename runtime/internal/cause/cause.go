@@ -1,0 +1,19 @@
+// Package cause has the reasons for which a task, a run or a question ends, as packages mcptask and taskserver both know
+// them.
+package cause
+
+import "errors"
+
+// The reasons that stand in the data.reason of an error.
+const (
+	WorkerLost = "worker_lost"
+	Expired    = "expired"
+	Deadline   = "deadline"
+	Cancelled  = "cancelled"
+)
+
+// ErrWithdrawn says that an earlier attempt has withdrawn a question.
+var ErrWithdrawn = errors.New("mcptask: the question was withdrawn")
+
+// ErrNoResult says that a handler has returned nothing.
+var ErrNoResult = errors.New("the handler returned neither a result nor an error")

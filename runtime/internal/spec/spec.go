@@ -1,0 +1,23 @@
+// Package spec has the names of the protocol that the packages of the runtime share: methods, error codes, and keys of
+// capabilities and of _meta. Users of the runtime do not need them.
+package spec
+
+// The requests that a task may send, and the call of a tool.
+const (
+	Elicit   = "elicitation/create"
+	Sample   = "sampling/createMessage"
+	Roots    = "roots/list"
+	CallTool = "tools/call"
+)
+
+// MetaInput is the _meta key that names a question's generated type. It tells a
+// generated client which answerer fits.
+const MetaInput = "io.github.mcptaskgen/input"
+
+// MetaIdempotencyKey is the _meta key of a call's idempotency key.
+const MetaIdempotencyKey = "io.github.mcptaskgen/idempotency-key"
+
+// MetaUnattended is the _meta key by which a call says that nobody answers its questions by the
+// fallback tools. The value is true. A question that the client has not declared then returns
+// ErrCannotAsk to the handler. The generated client sends it with every call.
+const MetaUnattended = "io.github.mcptaskgen/unattended"

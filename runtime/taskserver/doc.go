@@ -1,0 +1,25 @@
+// Package taskserver runs the tools of services and keeps their tasks.
+//
+// [New] makes a [Server] of generated tools. [Options] sets its store, its [Limits], its [Hooks] and its log. The server
+// speaks no protocol. Packages gosdk and mcpgo put it beside a server of an SDK:
+//
+//	tasks, err := taskserver.New(taskserver.Options{}, pipeline.CITools(ci{}))
+//	…
+//	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
+//	gosdk.AddTools(sdk, tasks)
+//	handler := gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)
+//
+// An [Operator] sees and changes the tasks of all principals, for the person who runs the server.
+//
+// # Executors
+//
+// An [Executor] decides when and where handlers run. Without one, they run in this process, as many at once as
+// Options.Concurrency says. An [Engine] keeps tasks alive itself, such as one on a workflow engine. Package executortest
+// tests an executor.
+//
+// # Gateways and adapters
+//
+// [Server.Backend] returns the server as those see it who answer the requests of a protocol or connect an SDK: who calls
+// is a [Caller], [Backend.Call] calls a tool, and the other methods of [Backend] read, answer, cancel and follow
+// tasks. What an SDK does not know is in package gateway.
+package taskserver

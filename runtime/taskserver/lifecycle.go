@@ -1,0 +1,302 @@
+package taskserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
+)
+
+// errTerminal refuses every event after the end (C-29).
+var errTerminal = errors.New("the task has already ended")
+
+// eventKind names what can happen to a task.
+type eventKind string
+
+const (
+	eventStart    eventKind = "start"    // a worker begins to run the handler
+	eventReport   eventKind = "report"   // the handler reports its progress
+	eventAsk      eventKind = "ask"      // the handler asks the requestor
+	eventAnswer   eventKind = "answer"   // the requestor answers
+	eventFetch    eventKind = "fetch"    // the requestor gets a question; see Input.Fetched
+	eventWithdraw eventKind = "withdraw" // the handler no longer waits for an answer
+	eventStop     eventKind = "stop"     // the requestor asks it to stop
+	eventFinish   eventKind = "finish"   // it ends with an outcome
+	eventClaim    eventKind = "claim"    // a server takes it from a worker that was lost, to submit it
+	eventLeave    eventKind = "leave"    // a server that has not started it leaves it to others
+	eventHandOver eventKind = "handover" // a run ends, and another one is to go on
+)
+
+// event is one thing that happens to a task, at one time. The comments name the
+// kinds that use a field.
+type event struct {
+	kind    eventKind
+	at      time.Time
+	nonce   string            // of the write that stores it
+	claim   taskstore.Claim   // start, claim, leave, handover; the nonce is added
+	again   bool              // start, of a run that was stored as begun and has not begun
+	park    []string          // handover, until one of these questions is answered
+	report  *report           // report; finish and handover, if there is one
+	input   mcptask.Request   // ask
+	key     string            // answer, fetch, withdraw
+	answer  json.RawMessage   // answer
+	failed  *mcptask.Error    // answer, if the requestor's side failed
+	outcome taskstore.Outcome // finish
+	lost    bool              // start, claim, finish: the last run was lost
+	// operator is the person who has done it in the requestor's place, or "".
+	operator string
+	// unbounded stores the record even if it goes beyond the account's bytes.
+	unbounded bool
+}
+
+// report is what a handler has said of its progress.
+type report struct {
+	message  string
+	progress taskstore.Progress
+}
+
+// The phases and the states of a claim in which events are allowed.
+var (
+	inAnyPhase = []taskstore.Phase{taskstore.PhaseQueued, taskstore.PhaseRunning, taskstore.PhaseInputRequired}
+	inRun      = []taskstore.Phase{taskstore.PhaseRunning, taskstore.PhaseInputRequired}
+	inQuestion = []taskstore.Phase{taskstore.PhaseInputRequired}
+
+	atAnyone = []taskstore.ClaimState{taskstore.ClaimWaiting, taskstore.ClaimRunning, taskstore.ClaimLeft}
+	atRun    = []taskstore.ClaimState{taskstore.ClaimRunning}
+	atNoRun  = []taskstore.ClaimState{taskstore.ClaimWaiting, taskstore.ClaimLeft}
+)
+
+// transitions is the whole lifecycle: the phases and claims in which an event is allowed, and
+// what it does (C-27 to C-29, E-21). A [taskstore.Store.Lease] is no event: it changes the worker of a claim
+// whose lease has ended, and nothing else.
+var transitions = map[eventKind]struct {
+	from  []taskstore.Phase
+	claim []taskstore.ClaimState
+	apply func(*taskstore.Record, event) error
+}{
+	// A start in running or input_required is a restart: the handler runs again.
+	eventStart:    {inAnyPhase, atAnyone, applyStart},
+	eventReport:   {inRun, atRun, applyReport},
+	eventAsk:      {inRun, atRun, applyAsk},
+	eventAnswer:   {inQuestion, atAnyone, applyAnswer},
+	eventFetch:    {inQuestion, atAnyone, applyFetch},
+	eventWithdraw: {inQuestion, atRun, applyWithdraw},
+	eventStop:     {inAnyPhase, atAnyone, applyStop},
+	eventFinish:   {inAnyPhase, atAnyone, applyFinish},
+	eventClaim:    {inAnyPhase, atAnyone, applyClaim},
+	eventLeave:    {inAnyPhase, atNoRun, applyClaim},
+	eventHandOver: {inRun, atRun, applyHandOver},
+}
+
+// nextRecord is the one transition function: every write of a task's state goes
+// through it. It is pure, and the record that it returns shares no slices with r.
+func nextRecord(r taskstore.Record, e event) (taskstore.Record, error) {
+	switch {
+	case e.kind == "":
+		return r, errVoid
+	case r.Phase == taskstore.PhaseDone:
+		return r, errTerminal
+	}
+	t, ok := transitions[e.kind]
+	if !ok || !slices.Contains(t.from, r.Phase) || !slices.Contains(t.claim, r.Claim.State) {
+		return r, fmt.Errorf("event %s is not allowed in phase %s with the claim %q", e.kind, r.Phase, r.Claim.State)
+	}
+	n := r
+	n.Inputs = slices.Clone(r.Inputs)
+	if e.lost {
+		addMoment(&n, taskstore.EventLost, "", e)
+	}
+	if err := t.apply(&n, e); err != nil {
+		return r, err
+	}
+	n.UpdatedAt, n.Nonce = e.at, e.nonce
+	if kind := e.kind.publicKind(); kind != "" && !e.again {
+		addMoment(&n, kind, describeMoment(&n, e), e)
+	}
+	return n, nil
+}
+
+// publicKind returns what timelines and hooks call the event, or "" if they leave it out.
+func (k eventKind) publicKind() taskstore.EventKind {
+	switch k {
+	case eventStart:
+		return taskstore.EventStarted
+	case eventReport:
+		return taskstore.EventReported
+	case eventAsk:
+		return taskstore.EventAsked
+	case eventAnswer:
+		return taskstore.EventAnswered
+	case eventWithdraw:
+		return taskstore.EventWithdrawn
+	case eventStop:
+		return taskstore.EventStopping
+	case eventHandOver:
+		return taskstore.EventLeft
+	case eventFinish:
+		return taskstore.EventEnded
+	}
+	return ""
+}
+
+// addMoment adds a moment of an event to the timeline.
+func addMoment(r *taskstore.Record, kind taskstore.EventKind, text string, e event) {
+	r.Timeline = r.Timeline.With(taskstore.Moment{Kind: kind, At: e.at, Attempt: r.Attempt, Text: text, Operator: e.operator})
+}
+
+// describeMoment returns the text of the moment of an event that has been applied.
+func describeMoment(r *taskstore.Record, e event) string {
+	switch e.kind {
+	case eventStart:
+		return nameShort(r.Claim.Worker)
+	case eventReport:
+		return r.StatusMessage
+	case eventAsk:
+		return e.input.Key
+	case eventAnswer, eventWithdraw:
+		return e.key
+	case eventFinish:
+		return nameOutcome(r.Outcome)
+	}
+	return ""
+}
+
+// nameShort returns as much of a worker's name as a person needs to tell workers apart.
+func nameShort(worker string) string { return worker[:min(len(worker), 8)] }
+
+// nameOutcome returns how a task has ended, in the words of the audit trail.
+func nameOutcome(o *taskstore.Outcome) string {
+	if o.IsError {
+		return "tool_error"
+	}
+	return string(o.Kind)
+}
+
+// waitsForSlot is the status message of a new task in the line of the local executor.
+const waitsForSlot = "Waits for a free slot."
+
+func applyStart(r *taskstore.Record, e event) error {
+	if r.Phase == taskstore.PhaseQueued {
+		r.Phase = taskstore.PhaseRunning
+	}
+	if r.StatusMessage == waitsForSlot {
+		r.StatusMessage = ""
+	}
+	if !e.again {
+		r.Attempt++
+		r.Tries++
+	}
+	for i := range r.Inputs {
+		r.Inputs[i].Parked = false
+	}
+	return applyClaim(r, e)
+}
+
+func applyClaim(r *taskstore.Record, e event) error {
+	r.Claim = e.claim
+	r.Claim.Nonce = e.nonce
+	return nil
+}
+
+func applyHandOver(r *taskstore.Record, e event) error {
+	_ = applyReport(r, e)
+	r.Tries--
+	for i := range r.Inputs {
+		r.Inputs[i].Parked = slices.Contains(e.park, r.Inputs[i].Key)
+	}
+	return applyClaim(r, e)
+}
+
+func applyReport(r *taskstore.Record, e event) error {
+	if e.report != nil {
+		r.StatusMessage, r.Progress = cutMessage(e.report.message), e.report.progress
+	}
+	return nil
+}
+
+// maxMessage is how many bytes a status message has at most. Clients get no more, and lists of an operator read many.
+const maxMessage = 1024
+
+// cutMessage returns the beginning of a text that is too long for a status message. The outcome has all of it.
+func cutMessage(text string) string {
+	const mark = "..."
+	if len(text) <= maxMessage {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxMessage-len(mark)], "") + mark
+}
+
+func applyAsk(r *taskstore.Record, e event) error {
+	if findInput(r, e.input.Key) >= 0 {
+		return fmt.Errorf("the question %q was asked before", e.input.Key)
+	}
+	r.Inputs = append(r.Inputs, taskstore.Input{Request: e.input, State: taskstore.InputOutstanding})
+	r.Phase = taskstore.PhaseInputRequired
+	return nil
+}
+
+func applyAnswer(r *taskstore.Record, e event) error {
+	answer := e.answer
+	if i := findInput(r, e.key); i >= 0 && answer != nil {
+		answer = keepAnswer(r.Inputs[i].Request, answer)
+	}
+	return settleInput(r, e, taskstore.InputAnswered, answer, e.failed)
+}
+
+func applyFetch(r *taskstore.Record, e event) error {
+	if !isOutstanding(r, e.key) {
+		return fmt.Errorf("the question %q is not outstanding", e.key)
+	}
+	r.Inputs[findInput(r, e.key)].Fetched = true
+	return nil
+}
+
+func applyWithdraw(r *taskstore.Record, e event) error {
+	return settleInput(r, e, taskstore.InputSuperseded, nil, nil)
+}
+
+// settleInput ends a question. The end of the last one lets the task run again (C-52).
+func settleInput(r *taskstore.Record, e event, state taskstore.InputState, answer json.RawMessage, failed *mcptask.Error) error {
+	i := findInput(r, e.key)
+	if !isOutstanding(r, e.key) {
+		return fmt.Errorf("the question %q is not outstanding", e.key)
+	}
+	in := &r.Inputs[i]
+	in.State, in.Response, in.Error, in.Nonce = state, answer, failed, e.nonce
+	if len(r.Outstanding()) == 0 {
+		r.Phase = taskstore.PhaseRunning
+	}
+	return nil
+}
+
+func applyStop(r *taskstore.Record, _ event) error {
+	r.CancelRequested = true
+	return nil
+}
+
+func applyFinish(r *taskstore.Record, e event) error {
+	for i := range r.Inputs {
+		if r.Inputs[i].State == taskstore.InputOutstanding {
+			r.Inputs[i].State = taskstore.InputSuperseded
+		}
+	}
+	outcome := e.outcome
+	_ = applyReport(r, e)
+	r.Phase, r.Outcome, r.TerminalAt, r.Claim = taskstore.PhaseDone, &outcome, e.at, taskstore.Claim{}
+	switch {
+	case outcome.Kind == taskstore.OutcomeError:
+		r.StatusMessage = cutMessage(outcome.Error.Message)
+	case outcome.Kind == taskstore.OutcomeCancelled:
+		r.StatusMessage = "The task was cancelled."
+	case outcome.IsError:
+		r.StatusMessage = cutMessage(readFirstText(outcome.Result))
+	default:
+		r.StatusMessage = ""
+	}
+	return nil
+}

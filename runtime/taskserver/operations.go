@@ -1,0 +1,290 @@
+package taskserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/cause"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
+)
+
+// PageSize is how many tasks List returns at most.
+const PageSize = 50
+
+// NotFound is the answer for a task that does not exist or belongs to another
+// principal: the two cannot be told apart (C-81, C-93, E-74, E-87).
+func (b *Backend) NotFound() *mcptask.Error {
+	if b.KeepsInMemory() {
+		return mcptask.Errorf(mcptask.CodeInvalidParams, "there is no task with that ID: this server keeps tasks in memory, so a restart loses them")
+	}
+	return mcptask.Errorf(mcptask.CodeInvalidParams, "there is no task with that ID")
+}
+
+// KeepsInMemory reports whether the server's store is a memory store, which loses its tasks with the
+// process.
+func (b *Backend) KeepsInMemory() bool {
+	_, memory := b.store.(*taskstore.Memory)
+	return memory
+}
+
+// newExpiredError is the answer to the owner of an expired task, until TombstoneFor has passed.
+func newExpiredError() *mcptask.Error {
+	return withReason(mcptask.Errorf(mcptask.CodeInvalidParams, "the task has expired: its ttl, counted from its creation, is over"), cause.Expired)
+}
+
+// Get returns the caller's task. Errors are JSON-RPC errors.
+func (b *Backend) Get(ctx context.Context, caller Caller, id string) (taskstore.Record, error) {
+	return b.findOwned(ctx, b.newRequestRetry(), caller, id)
+}
+
+// findOwned reads a task and checks that it is the caller's.
+func (b *Backend) findOwned(ctx context.Context, t *storeRetry, caller Caller, id string) (taskstore.Record, error) {
+	record, err := b.getRecord(ctx, t, id)
+	return record, b.checkOwned(ctx, caller, record, err)
+}
+
+// checkOwned turns a store's answer into the error that the caller may see, or nil
+// if the record is the caller's.
+func (b *Backend) checkOwned(ctx context.Context, caller Caller, record taskstore.Record, err error) error {
+	switch {
+	case errors.Is(err, taskstore.ErrRecordExpired) && record.Principal == caller.Principal:
+		return newExpiredError()
+	case isGone(err):
+		return b.NotFound()
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, mcptask.ErrServerClosed):
+		return newShutdownError()
+	case errors.Is(err, taskstore.ErrUnreadable) && record.Principal == caller.Principal:
+		b.Notice(slog.LevelError, "task not read", "task", taskstore.LogID(record.Principal, record.ID), "error", err)
+		return mcptask.Errorf(mcptask.CodeInternalError, "the task cannot be read: what is stored of it is damaged, or a newer version of the server has written it")
+	case errors.Is(err, taskstore.ErrUnreadable):
+		return b.NotFound()
+	case err != nil:
+		b.logger.ErrorContext(ctx, "task not read", "error", err)
+		return mcptask.Errorf(mcptask.CodeInternalError, "the task could not be read")
+	case record.Principal != caller.Principal:
+		if b.auditRates.Allow([2]string{"principal " + caller.Principal, "stranger"}) { // once a second for each
+			b.Audit(ctx, slog.LevelWarn, "task asked for by a stranger", "stranger", caller, record, "owner", record.Principal, "method", caller.Method)
+		}
+		return b.NotFound()
+	case b.isExpired(record):
+		return newExpiredError()
+	}
+	return nil
+}
+
+// Changed waits until the caller's task has a version beyond the given one and
+// returns it. Version 0 returns at once. If the task is deleted meanwhile, the error
+// has the data.reason "expired".
+func (b *Backend) Changed(ctx context.Context, caller Caller, id string, version int64) (taskstore.Record, error) {
+	record, err := b.findOwned(ctx, b.newWaitRetry(), caller, id)
+	if err != nil || record.Version > version {
+		return record, err
+	}
+	return b.waitForChange(ctx, caller, id, version)
+}
+
+// waitForChange waits for a caller who owns the task. A task that is deleted
+// meanwhile has expired, and so has one that is not deleted yet.
+func (b *Backend) waitForChange(ctx context.Context, caller Caller, id string, version int64) (taskstore.Record, error) {
+	record, err := b.awaitVersion(ctx, b.newWaitRetry(), id, version)
+	if isGone(err) || err == nil && b.isExpired(record) {
+		return record, newExpiredError()
+	}
+	return record, b.checkOwned(ctx, caller, record, err)
+}
+
+// Await waits until the caller's task has ended (C-37).
+func (b *Backend) Await(ctx context.Context, caller Caller, id string) (taskstore.Record, error) {
+	record, err := b.findOwned(ctx, b.newWaitRetry(), caller, id)
+	for err == nil && !record.Done() {
+		record, err = b.waitForChange(ctx, caller, id, record.Version)
+	}
+	return record, err
+}
+
+// List returns a page of the caller's tasks after a position, oldest first, and
+// whether there are more. Their Arguments, the content of their outcomes, and Inputs
+// that are not open may be missing. Anonymous callers cannot list (C-92).
+func (b *Backend) List(ctx context.Context, caller Caller, after taskstore.Position) (page []taskstore.Record, more bool, err error) {
+	if caller.Principal == "" {
+		return nil, false, mcptask.Errorf(mcptask.CodeMethodNotFound, "tasks cannot be listed without authentication")
+	}
+	page, err = callStore(ctx, b.newRequestRetry(), "List", func(ctx context.Context) ([]taskstore.Record, error) {
+		return b.store.List(ctx, caller.Principal, after, PageSize+1)
+	})
+	if err != nil {
+		return nil, false, b.checkOwned(ctx, caller, taskstore.Record{}, err)
+	}
+	if more = len(page) > PageSize; more {
+		page = page[:PageSize]
+	}
+	for i := range page {
+		if page[i].Phase == taskstore.PhaseInputRequired && len(page[i].Inputs) == 0 {
+			if err := b.readQuestions(ctx, &page[i]); err != nil {
+				return nil, false, b.checkOwned(ctx, caller, taskstore.Record{}, err)
+			}
+		}
+	}
+	return page, more, nil
+}
+
+// readQuestions reads a record of a list again, because a store may have left out its open questions. If the record is
+// gone or cannot be read, it stays as it is.
+func (b *Backend) readQuestions(ctx context.Context, r *taskstore.Record) error {
+	whole, err := b.getRecord(ctx, b.newRequestRetry(), r.ID)
+	switch {
+	case isGone(err), errors.Is(err, taskstore.ErrUnreadable), err == nil && !whole.CreatedAt.Equal(r.CreatedAt): // another task has the ID
+		return nil
+	case err != nil:
+		return err
+	}
+	whole.Arguments, whole.Inputs = nil, whole.Outstanding()
+	if whole.Outcome != nil { // it has ended meanwhile
+		whole.Outcome = &taskstore.Outcome{Kind: whole.Outcome.Kind, IsError: whole.Outcome.IsError}
+	}
+	*r = whole
+	return nil
+}
+
+// Cancel ends the caller's task as cancelled before it returns, whatever the
+// handler does afterwards (C-77, C-78). done reports that the task had ended before.
+func (b *Backend) Cancel(ctx context.Context, caller Caller, id string) (record taskstore.Record, done bool, err error) {
+	record, err = b.Get(ctx, caller, id)
+	if err != nil {
+		return record, false, err
+	}
+	record, err = b.applyEvent(ctx, record, func(taskstore.Record) event {
+		return event{kind: eventFinish, outcome: taskstore.Outcome{Kind: taskstore.OutcomeCancelled}}
+	})
+	if errors.Is(err, errTerminal) {
+		return record, true, nil
+	}
+	if err := b.checkOwned(ctx, caller, record, err); err != nil {
+		return record, false, err
+	}
+	b.cancelHandler(id, mcptask.ErrCancelled)
+	b.tellEngine(record, "Cancel", Engine.Cancel)
+	return record, false, nil
+}
+
+// Stop asks the caller's task to end. The handler's context ends, and the task ends
+// with whatever the handler returns (E-56, E-57). A task that has ended already
+// stays as it is.
+func (b *Backend) Stop(ctx context.Context, caller Caller, id string) error {
+	record, err := b.Get(ctx, caller, id)
+	if err != nil {
+		return err
+	}
+	record, err = b.applyEvent(ctx, record, func(r taskstore.Record) event {
+		if r.Phase == taskstore.PhaseQueued { // there is no handler that could stop by itself
+			return event{kind: eventFinish, outcome: taskstore.Outcome{Kind: taskstore.OutcomeCancelled}}
+		}
+		return event{kind: eventStop}
+	})
+	if errors.Is(err, errTerminal) {
+		return nil
+	}
+	if err := b.checkOwned(ctx, caller, record, err); err != nil {
+		return err
+	}
+	b.cancelHandler(id, mcptask.ErrCancelled)
+	b.tellEngine(record, "Cancel", Engine.Cancel)
+	b.logger.InfoContext(ctx, "task asked to stop", "task", taskstore.LogID(record.Principal, id), "tool", record.Tool, "principal", record.Principal)
+	return nil
+}
+
+// Answer takes answers to questions of the caller's task. It ignores keys that are
+// not outstanding (E-50). It checks all answers before it takes any, so that a
+// refused answer leaves every question open.
+func (b *Backend) Answer(ctx context.Context, caller Caller, id string, answers map[string]json.RawMessage) (failed error) {
+	defer guard.Then(b.logger, "answer", func() { failed = newInternalError() })
+	record, err := b.Get(ctx, caller, id)
+	if err != nil {
+		return err
+	}
+	open := record.Outstanding()
+	for _, in := range open {
+		if answer, ok := answers[in.Key]; ok {
+			if err := b.answers.Check(ctx, in.Request, answer); err != nil {
+				return mcptask.Errorf(mcptask.CodeInvalidParams, "the answer to %q was not taken: %v", in.Key, err)
+			}
+		}
+	}
+	var answered taskstore.Record
+	defer func() { b.tellEngineOfAnswer(answered) }() // also if a later answer is refused
+	for _, in := range open {
+		answer, ok := answers[in.Key]
+		if !ok {
+			continue
+		}
+		record, err = b.applyEvent(ctx, record, func(r taskstore.Record) event {
+			if !isOutstanding(&r, in.Key) {
+				return event{} // another request has answered it meanwhile
+			}
+			return event{kind: eventAnswer, key: in.Key, answer: answer}
+		})
+		if err == nil || errors.Is(err, errVoid) || errors.Is(err, errTerminal) {
+			answered = record
+			continue
+		}
+		if refusal := b.explainQuota(ctx, caller, err, "tool", record.Tool, "task", taskstore.LogID(record.Principal, id)); refusal != nil {
+			return refusal
+		}
+		if record.ID != "" { // a try whose result was lost may have stored the answer
+			answered = record
+		}
+		return b.checkOwned(ctx, caller, record, err)
+	}
+	return nil
+}
+
+// Respond takes the response to one question as it came. A response that does not
+// fit ends the question with ErrInvalidAnswer. The requestor's own error, failed,
+// ends it with ErrDeclined, ErrInvalidAnswer or ErrCannotAsk, by its code. A response
+// that there is no room for ends it with ErrCannotAsk. A form whose answer a tool
+// takes stays open in spite of such an error. Respond ignores a key that is not
+// outstanding.
+func (b *Backend) Respond(ctx context.Context, caller Caller, id, key string, response json.RawMessage, failed *mcptask.Error) error {
+	record, err := b.Get(ctx, caller, id)
+	if err != nil {
+		return err
+	}
+	var noRoom *mcptask.Error
+	settle := func(r taskstore.Record) event {
+		if !isOutstanding(&r, key) || failed != nil && isAnsweredByTool(&r, key) {
+			return event{}
+		}
+		if noRoom != nil { // the requestor cannot be told, and the handler waits
+			return event{kind: eventAnswer, key: key, failed: noRoom, unbounded: true}
+		}
+		return event{kind: eventAnswer, key: key, answer: response, failed: failed}
+	}
+	record, err = b.applyEvent(ctx, record, settle)
+	if noRoom = b.explainQuota(ctx, caller, err, "tool", record.Tool, "task", taskstore.LogID(record.Principal, id)); noRoom != nil {
+		record, err = b.applyEvent(ctx, record, settle)
+	}
+	if err == nil || errors.Is(err, errVoid) { // a try whose result was lost may have stored the answer
+		b.tellEngineOfAnswer(record)
+	}
+	if errors.Is(err, errVoid) || errors.Is(err, errTerminal) {
+		return nil
+	}
+	return b.checkOwned(ctx, caller, record, err)
+}
+
+// Peek reads any task, for the gateway itself. It does not wait long for a store
+// that fails, since the gateway reads many tasks in turn.
+func (b *Backend) Peek(id string) (taskstore.Record, error) {
+	t := b.newRequestRetry()
+	t.limit = time.Second
+	return b.getRecord(b.drained, t, id)
+}

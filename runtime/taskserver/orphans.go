@@ -1,0 +1,148 @@
+package taskserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/cause"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
+)
+
+// adoptOrphans takes the tasks of dead workers. It queues a task that never ran,
+// and restarts or fails one that ran, as its tool says. It does so again and again, and at once
+// when a worker leaves tasks.
+//
+// It leases them under a name of its own, whose lease is never renewed. So a task that it
+// does not take is free again soon, whether or not the store's answer was lost.
+func (b *Backend) adoptOrphans() time.Duration {
+	for b.closing.Err() == nil {
+		if b.ensureLease(b.closing) != nil {
+			break // its own tasks, whose lease ended while the store was away, are no orphans
+		}
+		b.adoptions++
+		finder := fmt.Sprint(b.worker, "/", b.adoptions)
+		orphans, err := callOnce(b.closing, b.newTaskRetry(), "Lease", func(ctx context.Context) ([]taskstore.Record, error) {
+			return b.store.Lease(ctx, finder, b.claimFor(), b.catalog.listNames(), sweepBatch)
+		})
+		if err != nil {
+			if b.closing.Err() == nil {
+				b.logger.Error("orphaned tasks not taken", "error", err)
+			}
+			break
+		}
+		for _, r := range orphans {
+			if b.isRunnable(r) && !r.CancelRequested {
+				b.restartOrphan(r)
+			} else {
+				b.failOrphan(r)
+			}
+		}
+		if len(orphans) < sweepBatch {
+			break
+		}
+	}
+	return b.renewEvery()
+}
+
+// claimFor is how long a server has to take the orphans that it found. After that
+// they are free again.
+func (b *Backend) claimFor() time.Duration { return b.renewEvery() }
+
+// restartOrphan takes an orphan and submits it. It uses a retry that gives up, since
+// one record that the store does not take must not hold up the other orphans.
+func (b *Backend) restartOrphan(orphan taskstore.Record) {
+	log := b.logger.With("task", taskstore.LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool)
+	claim := event{kind: eventClaim, claim: b.chooseClaim(orphan), lost: isRunLost(&orphan)}
+	r, err := b.moveTask(b.closing, b.newRequestRetry(), orphan, ifSameRun(orphan, claim))
+	switch {
+	case err == nil:
+		err = b.submitClaimed(b.closing, r, orphan.Claim.Worker)
+	case !isOver(err):
+		b.settleClaim(orphan, claim.claim)
+	}
+	switch {
+	case err == nil:
+		log.Info("task resumed", "attempt", r.Attempt+1)
+	case b.closing.Err() == nil:
+		log.Warn("task not resumed", "error", err)
+	}
+}
+
+// submitClaimed submits a task that this server has taken, or returns it to the name that it was found under.
+func (b *Backend) submitClaimed(ctx context.Context, claimed taskstore.Record, finder string) error {
+	err := b.submit(ctx, claimed)
+	if err != nil {
+		b.returnOrphan(claimed, finder)
+	}
+	return err
+}
+
+// settleClaim deals with an orphan whose claim the store has not answered. The store may have the claim all the same, and
+// this server would renew it forever.
+func (b *Backend) settleClaim(orphan taskstore.Record, claim taskstore.Claim) {
+	b.settle(orphan, func(ctx context.Context, t *storeRetry) bool {
+		r, err := b.getRecord(ctx, t, orphan.ID)
+		if err != nil {
+			return isGone(err)
+		}
+		if isSame := r.CreatedAt.Equal(orphan.CreatedAt); isSame && r.Claim.Worker == claim.Worker && r.Claim.State == claim.State {
+			_ = b.submitClaimed(ctx, r, orphan.Claim.Worker) // the executor knows a task that it has already
+		}
+		return true
+	})
+}
+
+// failOrphan ends an orphan that must not run again.
+func (b *Backend) failOrphan(orphan taskstore.Record) {
+	_, err := b.moveTask(b.closing, b.newRequestRetry(), orphan, ifSameRun(orphan, newLostEnd(orphan)))
+	switch {
+	case err == nil:
+		b.warnOfLoss(orphan)
+	case b.closing.Err() == nil && !isOver(err): // it is found again
+		b.logger.Warn("task of a lost worker not ended", "task", taskstore.LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool, "error", err)
+	}
+}
+
+// newLostEnd returns the end of a task that has lost its run: it is cancelled if a requestor has asked for that, and has
+// the error "worker_lost" otherwise.
+func newLostEnd(r taskstore.Record) event {
+	outcome := taskstore.Outcome{Kind: taskstore.OutcomeCancelled}
+	if !r.CancelRequested {
+		lost := withReason(mcptask.Errorf(mcptask.CodeInternalError, "the worker of the task was lost"), cause.WorkerLost)
+		outcome = taskstore.Outcome{Kind: taskstore.OutcomeError, Error: lost}
+	}
+	return event{kind: eventFinish, outcome: outcome, lost: isRunLost(&r)}
+}
+
+// warnOfLoss logs that newLostEnd has ended a task.
+func (b *Backend) warnOfLoss(r taskstore.Record) {
+	b.logger.Warn("task lost with its worker", "task", taskstore.LogID(r.Principal, r.ID), "tool", r.Tool, "attempt", r.Attempt, "tries", r.Tries)
+}
+
+// returnOrphan gives a task that this server has taken and cannot submit back to the
+// name that it was found under. There its lease ends soon; under this server's name
+// it would be renewed forever.
+func (b *Backend) returnOrphan(claimed taskstore.Record, finder string) {
+	back := event{kind: eventLeave, claim: taskstore.Claim{Worker: finder}}
+	b.settle(claimed, func(ctx context.Context, t *storeRetry) bool {
+		_, err := b.moveTask(ctx, t, claimed, ifSameRun(claimed, back))
+		return err == nil || isOver(err) || errors.Is(err, mcptask.ErrServerClosed)
+	})
+}
+
+// isRunnable reports whether a task's handler may be started. It may start a second
+// time only if its tool allows that, even if an executor delivers a task twice.
+func (b *Backend) isRunnable(r taskstore.Record) bool {
+	tool, ok := b.catalog.findTool(r.Tool)
+	return ok && (r.Attempt == 0 || b.allowsRestart(r) && r.Tries < tool.Spec.Policy.Attempts)
+}
+
+// allowsRestart reports whether the tool of a task is here and has onlost=restart.
+func (b *Backend) allowsRestart(r taskstore.Record) bool {
+	tool, ok := b.catalog.findTool(r.Tool)
+	return ok && tool.Spec.Policy.OnLost == mcptask.RestartWhenLost
+}

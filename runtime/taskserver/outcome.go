@@ -1,0 +1,133 @@
+package taskserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/cause"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
+)
+
+// newInternalOutcome makes the outcome of a fault that is not told to the caller.
+func newInternalOutcome() *taskstore.Outcome {
+	return &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: newInternalError()}
+}
+
+// newFailureOutcome makes the outcome of a handler's error. An *Error is a JSON-RPC
+// error. Any other error after the end of the context counts as the cancellation
+// or the missed deadline that ended it. All others are tool errors, which the model
+// reads.
+func newFailureOutcome(ctx context.Context, t *registeredTool, err error) *taskstore.Outcome {
+	var wire *mcptask.Error
+	if errors.As(err, &wire) && wire != nil {
+		return &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: wire}
+	}
+	if ctx.Err() != nil {
+		if errors.Is(context.Cause(ctx), errDeadlineOver) {
+			missed := mcptask.Errorf(mcptask.CodeInternalError, "%s did not finish within its deadline of %v", t.Spec.Name, t.Spec.Policy.Deadline)
+			return &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: withReason(missed, cause.Deadline)}
+		}
+		return &taskstore.Outcome{Kind: taskstore.OutcomeCancelled}
+	}
+	result, encodeErr := value.Marshal(mcptask.ErrorResult(err.Error()))
+	if encodeErr != nil {
+		return newInternalOutcome()
+	}
+	return &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: result, IsError: true}
+}
+
+// encodeResult writes a result as JSON. The result of a raw tool is its structured
+// content.
+func encodeResult(raw bool, result *mcptask.Result) (json.RawMessage, error) {
+	if !raw {
+		return value.Marshal(result)
+	}
+	if len(result.Structured) == 0 {
+		return nil, cause.ErrNoResult
+	}
+	return value.Marshal(result.Structured) // checks it and writes it as one line
+}
+
+// errUnbounded is the outcome of a result that would cost its readers too much.
+var errUnbounded = mcptask.Errorf(mcptask.CodeInternalError, "the tool's result has more than %d objects and arrays within each other, or a number of more than %d characters or with an exponent that is not from %d to %d",
+	validate.MaxDepth, validate.MaxNumber, validate.MinExponent, validate.MaxExponent)
+
+// isBounded reports whether all parts of an encoded result are within the bounds of arguments. isChecked says
+// that a schema has checked the structured content.
+func isBounded(r *mcptask.Result, isChecked bool) bool {
+	for _, c := range r.Content {
+		if !validate.Bounded(json.RawMessage(c)) {
+			return false
+		}
+	}
+	for _, m := range r.Meta {
+		if !validate.Bounded(m) {
+			return false
+		}
+	}
+	return isChecked || validate.Bounded(r.Structured)
+}
+
+// repairOutcome makes a handler's outcome fit to be stored and sent: valid JSON in
+// UTF-8, of one line. Only what is broken is lost.
+func (b *Backend) repairOutcome(tool string, task *mcptask.Task, o *taskstore.Outcome) *taskstore.Outcome {
+	switch {
+	case o.Error != nil:
+		e := *o.Error
+		if len(e.Data) > 0 && (!json.Valid(e.Data) || !validate.Bounded(e.Data)) {
+			b.Notice(slog.LevelError, "the data of a handler's error is not JSON, or beyond the bounds of a result", "tool", tool, "task", taskstore.LogID(task.Principal(), task.ID()))
+			e.Data = nil
+		}
+		e.Message = strings.ToValidUTF8(e.Message, "\uFFFD")
+		e.Data = repairUTF8(e.Data)
+		return &taskstore.Outcome{Kind: o.Kind, Error: &e}
+	case o.Kind == taskstore.OutcomeResult:
+		result := *o
+		result.Result = repairUTF8(o.Result)
+		return &result
+	}
+	return o
+}
+
+// repairUTF8 replaces bytes that are not UTF-8 in valid JSON, which has them only
+// in strings.
+func repairUTF8(data json.RawMessage) json.RawMessage {
+	if utf8.Valid(data) {
+		return data
+	}
+	return bytes.ToValidUTF8(data, []byte("\uFFFD"))
+}
+
+// limitOutcome returns the outcome of a handler, or the error that it is too big
+// to be stored.
+func (b *Backend) limitOutcome(ctx context.Context, caller Caller, id, tool string, o *taskstore.Outcome) *taskstore.Outcome {
+	if most := b.options.Limits.Result; o.Size() > most {
+		return &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: b.Limited(ctx, caller, "result", most, "tool", tool, "task", taskstore.LogID(caller.Principal, id))}
+	}
+	return o
+}
+
+// readFirstText returns the first text in the content blocks of a tool's result,
+// or "".
+func readFirstText(result json.RawMessage) string {
+	var r struct {
+		Content []struct{ Type, Text string } `json:"content"`
+	}
+	_ = json.Unmarshal(result, &r) // any other JSON has no text
+	for _, block := range r.Content {
+		if block.Type == "text" {
+			return block.Text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,141 @@
+package taskserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// TestOutcomes checks what tasks and plain calls make of what a handler returns. An outcome is always
+// valid JSON and UTF-8. Anything else would end the session of its client, or stay in the store.
+func TestOutcomes(t *testing.T) {
+	type key struct{}
+	var nilError *mcptask.Error
+	shared := &mcptask.Result{}
+	spec := mcptask.ToolSpec{InputSchema: `{"type":"object"}`}
+	handled := func(handler func(context.Context) (*mcptask.Result, error)) mcptask.Tool {
+		return mcptask.NewTool(spec, func(ctx context.Context, _ *mcptask.Task, _ struct{}) (*mcptask.Result, error) { return handler(ctx) })
+	}
+	returned := func(r *mcptask.Result, err error) mcptask.Tool {
+		return handled(func(context.Context) (*mcptask.Result, error) { return r, err })
+	}
+	withData := func(data string) mcptask.Tool {
+		return returned(nil, &mcptask.Error{Code: -32000, Message: "no", Data: json.RawMessage(data)})
+	}
+	raw := func(result string) mcptask.Tool {
+		return mcptask.NewRawTool(spec, func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(result), nil })
+	}
+	misfit := spec
+	misfit.OutputSchema = `{"type":"object","required":["x"]}`
+	schemed := spec
+	schemed.OutputSchema = `{"type":"object"}`
+	deep := func(n int) json.RawMessage { return json.RawMessage(strings.Repeat("[", n) + strings.Repeat("]", n)) }
+	tooDeep := deep(validate.MaxDepth + 1)
+	const unbounded = "error the tool's result has more than 1000 objects and arrays within each other, or a number of more than 1000 characters or with an exponent that is not from -307 to 308 (code -32603) "
+	const internal = "error internal error (code -32603) "
+	cases := []struct {
+		name string
+		tool mcptask.Tool
+		want string
+	}{
+		{"deadline", numberTool("", mcptask.Policy{Deadline: time.Second, TTL: time.Hour}, hang), `error deadline did not finish within its deadline of 1s (code -32603) {"reason":"deadline"}`},
+		{"panic", handled(func(context.Context) (*mcptask.Result, error) { panic("secret") }), internal},
+		{"goexit", handled(func(context.Context) (*mcptask.Result, error) { runtime.Goexit(); return nil, nil }), internal},
+		{"plain error", returned(nil, errors.New("no such branch")), `result {"content":[{"text":"no such branch","type":"text"}],"isError":true}`},
+		{"wrapped", returned(nil, fmt.Errorf("wrapped: %w", &mcptask.Error{Code: -32050, Message: "locked", Data: json.RawMessage(`{"by":"x"}`)})), `error locked (code -32050) {"by":"x"}`},
+		{"typed nil", returned(nil, nilError), internal},
+		{"nothing", returned(nil, nil), `result {"content":[{"text":"the handler returned neither a result nor an error","type":"text"}],"isError":true}`},
+		{"shared", returned(shared, nil), `result {"content":[]}`},
+		{"misfit", mcptask.NewTool(misfit, func(context.Context, *mcptask.Task, struct{}) (number, error) { return number{}, nil }), `error the tool's output does not fit its schema (code -32603) `},
+		{"context", handled(func(ctx context.Context) (*mcptask.Result, error) {
+			return &mcptask.Result{Content: []mcptask.Content{mcptask.TextContent(fmt.Sprint(ctx.Value(key{})))}}, nil
+		}), `result {"content":[{"text":"alice's","type":"text"}]}`},
+		{"context ends", handled(func(ctx context.Context) (*mcptask.Result, error) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Hour):
+			}
+			return nil, ctx.Err()
+		}), `result {"content":[{"text":"context deadline exceeded","type":"text"}],"isError":true}`},
+		{"valid data", withData(`{"a":5}`), `error no (code -32000) {"a":5}`},
+		{"invalid data", withData(`{"a":`), `error no (code -32000) `},
+		{"data of two values", withData(`{} {}`), `error no (code -32000) `},
+		{"data that is not UTF-8", withData("[\"a\xff\"]"), "error no (code -32000) [\"a\uFFFD\"]"},
+		{"message that is not UTF-8", returned(nil, &mcptask.Error{Code: -32000, Message: "n\xffo"}), "error n\uFFFDo (code -32000) "},
+		{"invalid structured content", returned(&mcptask.Result{Structured: json.RawMessage(`{`)}, nil), internal},
+		{"nil content", returned(&mcptask.Result{Content: []mcptask.Content{nil}}, nil), internal},
+		{"invalid content", returned(&mcptask.Result{Content: []mcptask.Content{mcptask.Content(`{`)}}, nil), internal},
+		{"invalid _meta", returned(&mcptask.Result{Meta: map[string]json.RawMessage{"a": json.RawMessage(`x`)}}, nil), internal},
+		{"structured content that is not UTF-8", returned(&mcptask.Result{Structured: json.RawMessage("{\"a\":\"\xff\"}")}, nil), "result {\"content\":[],\"structuredContent\":{\"a\":\"\uFFFD\"}}"},
+		{"invalid raw result", raw(`{"a":`), internal},
+		{"raw result of several lines", raw("{\n\"a\":\n5}"), `result {"a":5}`},
+		{"empty raw result", raw(""), internal},
+		{"the deepest structured content", returned(&mcptask.Result{Structured: deep(validate.MaxDepth)}, nil), `result {"content":[],"structuredContent":` + string(deep(validate.MaxDepth)) + `}`},
+		{"structured content that is too deep", returned(&mcptask.Result{Structured: tooDeep}, nil), unbounded},
+		{"structured content of a tool error that is too deep", returned(&mcptask.Result{Structured: tooDeep, IsError: true}, nil), unbounded},
+		{"structured content with an absurd number", returned(&mcptask.Result{Structured: json.RawMessage(`{"n":1e-9999999}`)}, nil), unbounded},
+		{"content that is too deep", returned(&mcptask.Result{Content: []mcptask.Content{mcptask.Content(tooDeep)}}, nil), unbounded},
+		{"_meta that is too deep", returned(&mcptask.Result{Meta: map[string]json.RawMessage{"a": tooDeep}}, nil), unbounded},
+		{"_meta beside a schema", mcptask.NewTool(schemed, func(context.Context, *mcptask.Task, struct{}) (*mcptask.Result, error) {
+			return &mcptask.Result{Structured: json.RawMessage(`{}`), Meta: map[string]json.RawMessage{"a": tooDeep}}, nil
+		}), unbounded},
+		{"raw result that is too deep", raw(string(tooDeep)), unbounded},
+		{"raw result with a long number", raw(`{"n":` + strings.Repeat("1", validate.MaxNumber+1) + `}`), unbounded},
+		{"data that is too deep", withData(string(tooDeep)), `error no (code -32000) `},
+	}
+	log := &logged{}
+	bubble.Test(t, func(t *testing.T) {
+		var tools []mcptask.Tool
+		for _, c := range cases {
+			c.tool.Spec.Name = strings.ReplaceAll(c.name, " ", "_")
+			tools = append(tools, c.tool)
+		}
+		s := newServer(t, Options{Logger: log.logger(), Context: func(ctx context.Context, principal string) (context.Context, error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			context.AfterFunc(ctx, cancel)
+			switch principal {
+			case "bob":
+				return nil, errors.New("secret")
+			case "carol":
+				return nil, nilError
+			}
+			return context.WithValue(ctx, key{}, principal+"'s"), nil
+		}}, tools...)
+		for i, c := range cases {
+			name := tools[i].Spec.Name
+			r := ended(t, s, alice, begin(t, s, alice, name).ID)
+			if got := outcomeText(r.Outcome); got != c.want || !utf8.ValidString(r.StatusMessage) {
+				t.Errorf("%s:\n got %s, %q\nwant %s", c.name, got, r.StatusMessage, c.want)
+			}
+			if c.name == "goexit" {
+				continue // ends the goroutine of a plain call, which is the caller's
+			}
+			if plain, err := call(s, alice, name, ModePlain); err != nil || outcomeText(plain.Outcome) != c.want {
+				t.Errorf("%s, plain:\n got %s, %v\nwant %s", c.name, outcomeText(plain.Outcome), err, c.want)
+			}
+		}
+		for _, principal := range []string{"bob", "carol"} {
+			caller := Caller{Principal: principal}
+			if got := outcomeText(ended(t, s, caller, begin(t, s, caller, "deadline").ID).Outcome); got != internal {
+				t.Errorf("without a context for %s: %s", principal, got)
+			}
+		}
+	})
+	if shared.Content != nil {
+		t.Error("the handler's own result was changed")
+	}
+	if !strings.Contains(log.String(), `panic=secret`) || !strings.Contains(log.String(), "no context for the principal") {
+		t.Errorf("the log does not tell the operator:\n%s", log)
+	}
+}

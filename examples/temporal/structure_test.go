@@ -21,7 +21,7 @@ const module = "github.com/mcptaskgen/mcptaskgen/"
 // all below as well.
 var imports = map[string][]string{
 	"runtime/temporal": {
-		module + "runtime", module + "runtime/internal/guard", module + "runtime/temporal/internal/flowwire",
+		module + "runtime", module + "runtime/taskserver", module + "runtime/internal/guard", module + "runtime/temporal/internal/flowwire",
 		"go.temporal.io/...", "go.opentelemetry.io/otel/...", "google.golang.org/grpc/...",
 	},
 	// Workflows link it, and a program that only runs workflows.
@@ -29,7 +29,7 @@ var imports = map[string][]string{
 	"runtime/temporal/taskflowtest": {module + "runtime/temporal/internal/flowwire", "go.temporal.io/sdk/testsuite"},
 }
 
-// TestStructure checks the module runtime/temporal as tests in package mcptask check the runtime: the exported
+// TestStructure checks the module runtime/temporal as tests in golden/structure check the runtime: the exported
 // names are those in its testdata/api, goroutines begin with a recover, and each package imports only what
 // it may. It is here so that the users of that module need not have what it imports.
 func TestStructure(t *testing.T) {

@@ -81,11 +81,10 @@ func (c *Call[Out]) Token() (token Token, ok bool) {
 	return encodeToken(tokenContent{Tool: p.spec.Tool, TaskID: p.taskID, Expires: p.expires}), true
 }
 
-// Updates yields the call's state now, each change of it, and at last the state that
-// is done. It leaves out a state that differs from the last one only in its time, such as
-// after another worker has taken the task over. It polls at the interval that the server asks for at the time (C-30, E-25),
-// or gets the changes from the server (see Watcher). It answers questions. An error
-// ends it; see Wait.
+// Updates yields the call's state now, each change of it, and at last the state that is done. It leaves out a state
+// that differs from the last one only in its time, such as after another worker has taken the task over. It polls at
+// the interval that the server currently asks for, or gets the changes from the server (see Watcher). It answers
+// questions. An error ends it; see Wait.
 func (c *Call[Out]) Updates(ctx context.Context) iter.Seq2[Snapshot, error] {
 	return func(yield func(Snapshot, error) bool) {
 		news := make(chan struct{}, 1)
@@ -116,12 +115,10 @@ func (c *Call[Out]) Updates(ctx context.Context) iter.Seq2[Snapshot, error] {
 
 // Wait returns the output when the call is done.
 //
-// Errors: *ToolError if the tool says that it failed, *Error if the server does,
-// ErrCancelled, ErrExpired, ErrNotFound, ErrWorkerLost, the context's own, and
-// errors of the transport and internal ones of the server that last for several tries.
-// If the server limits polls, Wait polls more slowly. If the task's ttl has passed and
-// the server still says "working", it has lost the task, and the error is ErrExpired
-// (E-36).
+// Errors: *ToolError if the tool says that it failed, *Error if the server does, ErrCancelled, ErrExpired, ErrNotFound,
+// ErrWorkerLost, the context's own, and errors of the transport and internal ones of the server that last for several
+// tries. If the server limits polls, Wait polls more slowly. If the task's ttl has passed and the server still says
+// "working", it has lost the task, and the error is ErrExpired.
 func (c *Call[Out]) Wait(ctx context.Context) (Out, error) {
 	var out Out
 	for snapshot, err := range c.Updates(ctx) {
@@ -135,9 +132,9 @@ func (c *Call[Out]) Wait(ctx context.Context) (Out, error) {
 	return out, ctx.Err() // Updates ends with an error or a state that is done
 }
 
-// Cancel asks the server to cancel the task. It returns nil if the call is done
-// already. The task may still end in another way in 2026-07-28, and a server may forget
-// a cancelled task at once (C-80): Wait tells.
+// Cancel asks the server to cancel the task. It returns nil if the call is done already. In 2026-07-28 the task may
+// still end in another way. Wait returns how it ended. If the server has already forgotten the cancelled task, Wait
+// returns ErrCancelled.
 func (c *Call[Out]) Cancel(ctx context.Context) error { return c.pending.cancel(ctx) }
 
 // decodeOutput returns the typed output, or the error, of a call that is done.

@@ -32,8 +32,8 @@ func Answer[T any](input InputSpec, f func(context.Context, Question) (T, error)
 }
 
 // AnswerAny makes an Answerer for any form, also of a server that says nothing of the types of its questions. f returns
-// the content, a JSON object that fits the question's schema, or ErrDeclined or ErrDismissed to refuse. It may be called
-// concurrently.
+// the content, a JSON object that fits the question's schema, or ErrDeclined or ErrDismissed to refuse. It may be
+// called concurrently.
 func AnswerAny(f func(context.Context, Question) (json.RawMessage, error)) Answerer {
 	return Answerer{[]inputAnswerer{{answer: func(ctx context.Context, q Question) (any, error) { return f(ctx, q) }}}}
 }

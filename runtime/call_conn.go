@@ -44,7 +44,8 @@ type Watcher interface {
 // Lister is a Conn that may list tasks. The Conn of package gosdk does in 2025-11-25. 2026-07-28 has no list.
 type Lister interface {
 	// ListTasks lists the tasks of the client's principal, from all pages, as far as the server keeps and shows them.
-	// None has its outcome. The error is an *Error with CodeMethodNotFound if the server or the client has no list in the revision.
+	// The snapshots have no results or errors. The error of ListTasks is an *Error with CodeMethodNotFound if the
+	// server or the client has no list in the revision.
 	ListTasks(ctx context.Context) ([]Snapshot, error)
 }
 
@@ -52,7 +53,7 @@ type Lister interface {
 type ToolInfo struct {
 	Name, Title, Description  string
 	InputSchema, OutputSchema json.RawMessage
-	// TaskSupport is what the server declares, or "" in revisions that do not have it.
+	// TaskSupport is the server's declaration, or "" in revisions that do not have it.
 	TaskSupport TaskSupport
 }
 
@@ -75,8 +76,8 @@ type Snapshot struct {
 	Status Status
 	// Message is the server's text on the status.
 	Message string
-	// Progress is what the handler reported last. Servers of this module send it beside the
-	// message. From any other server it has only the message, and Done and Total are 0.
+	// Progress is the handler's last report. Servers of this module send it beside the message. From any other server
+	// it has only the message, and Done and Total are 0.
 	Progress             ProgressReport
 	CreatedAt, UpdatedAt time.Time
 	// TTL is how long the server keeps the task from CreatedAt. A negative TTL means no
@@ -91,8 +92,8 @@ type Snapshot struct {
 	Questions []Question
 }
 
-// ProgressReport is what the handler of a task reported last: done of total, in any unit,
-// and a message. A Total of 0 means unknown.
+// ProgressReport is the last report of a task's handler: done of total, in any unit, and a message. A Total of 0 means
+// unknown.
 type ProgressReport struct {
 	Done, Total float64
 	Message     string
@@ -102,8 +103,8 @@ type ProgressReport struct {
 func (s Snapshot) Done() bool { return s.Status.Terminal() }
 
 // looksOtherThan reports whether a person, or a program that keeps tokens, would see a difference between s and other.
-// Their times do not count, but for tasks that ask without saying what, as in 2025-11-25: there they tell one question from
-// the next.
+// Their times count only for tasks that ask without sending the question, as in 2025-11-25: a new time means a new
+// question.
 func (s Snapshot) looksOtherThan(other Snapshot) bool {
 	isSame := func(a, b Question) bool { return a.Key == b.Key }
 	isAnotherQuestion := s.Status == StatusInputRequired && len(s.Questions) == 0 && !s.UpdatedAt.Equal(other.UpdatedAt)

@@ -163,7 +163,7 @@ func (p *pendingCall) pollIfDue(ctx context.Context) (Snapshot, error) {
 		p.updateQuestions(nil) // ask nothing for a task that is lost
 		return p.last, p.explainError(err)
 	}
-	if !p.last.Done() && p.pace.IsOver() {
+	if !p.last.Done() && p.pace.IsOver() { // the server has lost the task (E-36)
 		p.updateQuestions(nil)
 		return p.last, fmt.Errorf("%s: %w: its ttl is over, and it has not ended", p.subject(), ErrExpired)
 	}
@@ -236,7 +236,7 @@ func (p *pendingCall) explainError(err error) error {
 	}
 	ttlPassed := !p.expires.IsZero() && !time.Now().Before(p.expires)
 	switch {
-	case p.cancelled: // a server may delete a cancelled task at once (C-79)
+	case p.cancelled: // a server may delete a cancelled task at once (C-79, C-80)
 		return &lostTaskError{p.subject() + ": " + ErrCancelled.Error(), ErrCancelled, err}
 	case wire.Reason() == cause.Expired: // the server's words say it
 		return &lostTaskError{fmt.Sprintf("%s: %v", p.subject(), err), ErrExpired, err}

@@ -230,8 +230,8 @@ func TestUpdates(t *testing.T) {
 	})
 }
 
-// TestUpdatesOfHiddenQuestions checks that Updates tells questions apart by their times if the server does not send them, as in
-// 2025-11-25.
+// TestUpdatesOfHiddenQuestions checks that Updates tells questions apart by their times if the server does not send
+// them, as in 2025-11-25.
 func TestUpdatesOfHiddenQuestions(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
@@ -561,7 +561,7 @@ func TestDecodeOutput(t *testing.T) {
 	}
 }
 
-// wantOutput checks what a result decodes into.
+// wantOutput checks the decoded output of a result.
 func wantOutput[Out any](t *testing.T, s Snapshot, want Out) {
 	t.Helper()
 	if out, err := decodeOutput[Out]("t", s); err != nil || !reflect.DeepEqual(out, want) {

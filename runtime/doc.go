@@ -55,9 +55,9 @@
 // # Other names
 //
 // Generated code calls [NewTool], [Run], [Start], [Resume], [Ask] and [Asked]. Clients over other transports implement
-// [Conn]. Servers make a [Task] with [NewTask] and carry out what its handler tells it with a [Host]. Tasks are stored
-// in package taskstore.
+// [Conn]. Servers make a [Task] with [NewTask] and carry out its requests with a [Host]. Tasks are stored in package
+// taskstore.
 //
-// The package keeps a task in one form for all revisions of the protocol. It imports no server, no MCP SDK and no database
-// driver. Those are in its subpackages.
+// The package keeps a task in one form for all revisions of the protocol. It imports no server, no MCP SDK and no
+// database driver. Those are in its subpackages.
 package mcptask

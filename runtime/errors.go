@@ -42,9 +42,9 @@ var (
 	ErrInvalidAnswer = errors.New("the answer does not fit its schema")
 )
 
-// ErrSuperseded is the cause of the end of a run's context if another run has the task, such as one at
-// another server that has taken this server for lost, or if the task has ended without this run. What the run still
-// returns is dropped.
+// ErrSuperseded is the cause of the end of a run's context if another run has the task, such as one at another server
+// that has taken this server for lost, or if the task has ended without this run. The result of the superseded run is
+// dropped.
 var ErrSuperseded = errors.New("another run has the task")
 
 // ErrServerClosed says that the server is closed and takes no work.
@@ -99,8 +99,8 @@ func (e *Error) decodeData() (data struct{ Reason, Limit string }) {
 	return data
 }
 
-// ToolError is a tool result with isError: the tool ran and says what went wrong. A
-// typed client method returns it as its error.
+// ToolError is a tool result with isError: the tool ran and reports its failure. A typed client method returns it as
+// its error.
 type ToolError struct {
 	// Tool is the name of the tool.
 	Tool string

@@ -12,7 +12,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
 )
 
-// TestMismatchWords checks that what only the decoder refuses names its field and no Go type, and that the words are few.
+// TestMismatchWords checks that errors of the decoder name the field and no Go type, and that they are short.
 func TestMismatchWords(t *testing.T) {
 	type inner struct {
 		Small int8             `json:"small"`

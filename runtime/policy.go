@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// TaskSupport says whether a tool may run as a task (C-14).
+// TaskSupport says whether a tool may run as a task.
 type TaskSupport string
 
 // The values of TaskSupport, as they stand on the wire of 2025-11-25.
@@ -14,7 +14,7 @@ const (
 	TaskRequired  TaskSupport = "required"
 )
 
-// LostPolicy says what happens to a running task whose worker died.
+// LostPolicy decides whether a running task fails or restarts when its worker dies.
 type LostPolicy string
 
 // The values of LostPolicy.
@@ -59,19 +59,18 @@ type Policy struct {
 	Wait time.Duration
 	// Deadline bounds the handler's work; 0 means no limit.
 	Deadline time.Duration
-	// OnLost says what happens when the worker dies; "" is FailWhenLost.
+	// OnLost decides whether the task fails or restarts when its worker dies; "" means FailWhenLost.
 	OnLost LostPolicy
-	// Attempts is how many runs of a task may lose their worker, with RestartWhenLost: a
-	// task that kills each of its workers fails after as many, with data.reason
-	// "worker_lost". A run that a closing server has handed over is not counted. 0 means
-	// DefaultAttempts, and 1,000 is the most.
+	// Attempts is how many runs of a task may lose their worker, with RestartWhenLost: a task that kills each of its
+	// workers fails after as many, with data.reason "worker_lost". A run that a closing server has handed over is not
+	// counted. 0 means DefaultAttempts. The maximum is 1,000.
 	//
 	// Servers that share a store should have the same Attempts. A server that has lost a task judges by its own
-	// Attempts whether another server goes on with it. If that one has more, such as while a new version is rolled
-	// out, [Task.Interrupted] wrongly returns false, and the workflow of the task is cancelled. With an [taskserver.Engine],
+	// Attempts whether another server goes on with it. If that one has more, such as while a new version is rolled out,
+	// [Task.Interrupted] wrongly returns false, and the workflow of the task is cancelled. With an [taskserver.Engine],
 	// Attempts does not matter here.
 	Attempts int
-	// Immediate is text for the model while the task runs (C-20).
+	// Immediate is text for the model while the task runs.
 	Immediate string
 }
 

@@ -17,8 +17,8 @@ type Task struct {
 	asked map[string]bool // the keys that this attempt has used
 }
 
-// Host carries out what a Task is told: for a stored task, a plain call, or the
-// script of a test. Its methods are called concurrently. A Host may also have these methods:
+// Host carries out the requests of a Task: for a stored task, a plain call, or the script of a test. Its methods are
+// called concurrently. A Host may also have these methods:
 //
 //   - Interrupted() bool, for [Task.Interrupted]
 //   - LeaveSlot() (takeBack func()), for [Task.WithoutSlot]
@@ -31,8 +31,8 @@ type Host interface {
 	Ask(ctx context.Context, in Request) (json.RawMessage, error)
 }
 
-// TaskInfo is what is known of a task when a run of its handler begins. Its fields are those that the methods of
-// [Task] with their names return.
+// TaskInfo describes a task when a run of its handler begins. The methods of [Task] return the fields that have their
+// names.
 type TaskInfo struct {
 	ID, Principal string
 	Attempt       int
@@ -65,10 +65,9 @@ func (t *Task) Attempt() int { return t.info.Attempt }
 // hooks, middleware or the executor have put one there.
 func (t *Task) Trace() string { return t.info.Trace }
 
-// Progress tells the requestor how far the work is: done of total, in any unit. A
-// total of 0 means unknown. In both revisions it becomes the status message, and
-// also a progress notification if the requestor asked for one (C-67). After the
-// end of the task it does nothing (C-68).
+// Progress tells the requestor how far the work is: done of total, in any unit. A total of 0 means unknown. In both
+// revisions it becomes the status message, and also a progress notification if the requestor asked for one. After the
+// end of the task it does nothing.
 func (t *Task) Progress(ctx context.Context, done, total float64, message string) {
 	t.host.Report(ctx, done, total, message)
 }

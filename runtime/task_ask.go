@@ -108,11 +108,9 @@ func (t *Task) Roots(ctx context.Context, step string) ([]Root, error) {
 	return result.Roots, err
 }
 
-// AskURL asks the requestor's person to open a page, for what must not pass
-// through the client, such as a password or a payment. It returns when the
-// person has agreed to open the page, not when the page is done. Step names the
-// question, as for [Ask]. Errors: ErrDeclined, ErrDismissed, ErrCannotAsk, and
-// the context's own.
+// AskURL asks the requestor's person to open a page, for secrets that must not pass through the client, such as a
+// password or a payment. It returns when the person has agreed to open the page, not when the page is done. Step names
+// the question, as for [Ask]. Errors: ErrDeclined, ErrDismissed, ErrCannotAsk, and the context's own.
 func (t *Task) AskURL(ctx context.Context, step, message, url string) error {
 	response, err := t.sendRequest(ctx, step, spec.Elicit, map[string]any{
 		"mode": "url", "message": message, "url": url, "elicitationId": rand.Text(),

@@ -37,10 +37,9 @@ func (t *Task) Interrupted(ctx context.Context) bool {
 	return ok && ctx.Err() != nil && host.Interrupted()
 }
 
-// WithoutSlot calls wait, which only waits for work elsewhere, such as a job of another system, and
-// lets other handlers have this handler's slot meanwhile. It returns what wait returns. ctx is the
-// handler's. Meanwhile, an [taskserver.Engine] does not end the run, even if another goroutine of the handler waits
-// for an answer.
+// WithoutSlot calls wait, which only waits for work elsewhere, such as a job of another system, and lets other handlers
+// have this handler's slot meanwhile. It returns the error of wait. ctx is the handler's. Meanwhile, an
+// [taskserver.Engine] does not end the run, even if another goroutine of the handler waits for an answer.
 func (t *Task) WithoutSlot(ctx context.Context, wait func(context.Context) error) error {
 	if host, ok := t.host.(interface{ LeaveSlot() (takeBack func()) }); ok {
 		defer host.LeaveSlot()()

@@ -47,12 +47,12 @@ type InputSpec struct {
 // Tool is a ToolSpec with its handler. Make one with NewTool.
 type Tool struct {
 	Spec ToolSpec
-	// Bind decodes arguments for the handler. Its error is of what their schema does not forbid,
-	// such as a time that does not exist.
+	// Bind decodes arguments for the handler. Its error is for values that the schema does not forbid, such as a time
+	// that does not exist.
 	Bind func(arguments json.RawMessage) (BoundCall, error)
 	// IsBare says that the structured content of the handler's result is the whole result; see [NewRawTool].
 	IsBare bool
-	// Fault says what is wrong with the Entry of the Spec, or is nil.
+	// Fault is the error in the Entry of the Spec, or nil.
 	Fault error
 }
 
@@ -82,7 +82,7 @@ func NewTool[In, Out any](spec ToolSpec, handler func(context.Context, *Task, In
 	}}
 }
 
-// readEntry sets what the spec's Entry says.
+// readEntry sets the fields that come from the spec's Entry.
 func (s ToolSpec) readEntry() (ToolSpec, error) {
 	if s.Entry == "" {
 		return s, nil
@@ -112,10 +112,10 @@ func (s ToolSpec) readEntry() (ToolSpec, error) {
 	return s, nil
 }
 
-// NewRawTool binds the handler of a request other than tools/call that becomes a
-// task. The handler's JSON object is the result as it is (C-38). There is no isError,
-// so the handler returns its errors as *Error.
+// NewRawTool binds the handler of a request other than tools/call that becomes a task. The handler's JSON object is the
+// result as it is. There is no isError, so the handler returns its errors as *Error.
 func NewRawTool(spec ToolSpec, handler func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)) Tool {
+	// The result is exactly that of the plain request (C-38).
 	return Tool{Spec: spec, IsBare: true, Bind: func(params json.RawMessage) (BoundCall, error) {
 		return func(ctx context.Context, _ *Task) (*Result, error) {
 			result, err := handler(ctx, params)

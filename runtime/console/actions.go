@@ -21,7 +21,8 @@ import (
 // errMayNot refuses a viewer who may not do something.
 var errMayNot = failure{http.StatusForbidden, "you may not do this here"}
 
-// act does an action of a viewer who may act, and goes to a task's page. What the action refuses is shown on that page.
+// act does an action of a viewer who may act, and goes to a task's page. That page shows the reason if the action is
+// refused.
 func (c *Console) act(w http.ResponseWriter, r request, do func(*taskserver.Operator, taskstore.Record) (next taskstore.Record, err error)) error {
 	if !r.viewer.Act {
 		return errMayNot
@@ -57,7 +58,8 @@ func (c *Console) goTo(w http.ResponseWriter, below string) {
 // errForm says that a form has no answer to a question.
 var errForm = errors.New("the form does not fit")
 
-// explain returns what a viewer is told of an action's error. That of a store may tell of the database, and is for the log.
+// explain returns the text of an action's error for a viewer. The error of a store may have details of the database,
+// and only the log gets it.
 func (c *Console) explain(err error) failure {
 	var wire *mcptask.Error
 	var exceeded *taskstore.QuotaError
@@ -138,8 +140,8 @@ const (
 	revealPrincipal = "principal"
 )
 
-// reveal shows something of a task that is hidden otherwise. It is a POST, so that no link or history does it again, and
-// so that another site cannot.
+// reveal shows something of a task that is hidden otherwise. It is a POST, so that no link or history does it again,
+// and so that another site cannot.
 func (c *Console) reveal(w http.ResponseWriter, r request) error {
 	if !r.viewer.Reveal {
 		return errMayNot

@@ -1,11 +1,12 @@
-// Package console is a page for the operator of a server: the tasks of all principals, live, with the history of each, and
-// if the program allows it, the means to step in.
+// Package console is a page for the operator of a server: the tasks of all principals, live, with the history of each,
+// and if the program allows it, the means to step in.
 //
 //	page, err := console.New(tasks, console.Options{})
 //	mux.Handle("/console/", page)
 //
-// Without Options.Authorize it answers only requests from the machine itself. It changes nothing without Options.Actions,
-// and shows no arguments, results, answers and principals without Options.Reveal. docs/console.md has the rest.
+// Without Options.Authorize it answers only requests from the machine itself. It changes nothing without
+// Options.Actions, and shows no arguments, results, answers and principals without Options.Reveal. docs/console.md has
+// the rest.
 package console
 
 import (
@@ -35,19 +36,19 @@ import (
 type Options struct {
 	// Path is the path under which the page is served, with slashes at both ends. "" means "/console/".
 	Path string
-	// Authorize says who sends a request, or returns an error, which refuses it with 403. It may be called concurrently, and
-	// again with the request of a page that stays open. The error goes to the log, and not to the browser; a Challenge asks it
-	// for a name and a password.
-	// nil admits requests from and to loopback addresses, as the viewer "local", who may do what the other options allow.
-	// Requests that a proxy has forwarded are refused if it says so. Set Authorize behind a proxy.
+	// Authorize says who sends a request, or returns an error, which refuses it with 403. It may be called
+	// concurrently, and again with the request of a page that stays open. The error goes to the log, and not to the
+	// browser; a Challenge asks it for a name and a password. nil admits requests from and to loopback addresses, as
+	// the viewer "local", who may use all that the other options allow. Requests that a proxy has forwarded are refused
+	// if it says so. Set Authorize behind a proxy.
 	Authorize func(*http.Request) (Viewer, error)
 	// Actions lets viewers who may act cancel tasks, answer for their requestors, and run tasks again.
 	Actions bool
-	// Reveal lets viewers who may reveal see the arguments, results, answers and principals of tasks, one at a time. Each
-	// look is in the audit trail.
+	// Reveal lets viewers who may reveal see the arguments, results, answers and principals of tasks, one at a time.
+	// Each look is in the audit trail.
 	Reveal bool
-	// AllowedHosts are names, without a port, by which browsers may call the page. On a loopback address, none means
-	// localhost and its addresses; on another, none means every name.
+	// AllowedHosts are names, without a port, by which browsers may call the page. If there are none, browsers may call
+	// a page on a loopback address by localhost and its addresses, and a page on any other address by every name.
 	AllowedHosts []string
 }
 
@@ -62,7 +63,7 @@ func (c Challenge) Error() string { return "no credentials that fit: asked for "
 type Viewer struct {
 	// Name is the person's, for the audit trail. A viewer without a name can only look.
 	Name string
-	// Act and Reveal allow what the Options of that name allow.
+	// Act and Reveal let the viewer use Options.Actions and Options.Reveal.
 	Act, Reveal bool
 }
 
@@ -219,8 +220,8 @@ func isForwarded(r *http.Request) bool {
 	return false
 }
 
-// isEmbedded reports whether a page of another site loads something of the console, such as an image or a frame. The browser
-// would hide the answer, but the server would still do the work. A link to the console is no such request.
+// isEmbedded reports whether a page of another site loads something of the console, such as an image or a frame. The
+// browser would hide the answer, but the server would still do the work. A link to the console is no such request.
 func isEmbedded(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	isLink := r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"

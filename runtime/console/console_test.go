@@ -615,7 +615,7 @@ func TestLiveGoesOn(t *testing.T) {
 		wants(t, "the stream after a panic", second(), `"totals":`, `"workers":`)
 		wants(t, "the log", d.log.String(), "a live view of the console panicked")
 		third := d.watch("tasks")
-		store.away.Store(true) // what an open page shows grows old
+		store.away.Store(true) // the content of an open page grows old
 		for second() != "" {
 		}
 		wants(t, "the log", d.log.String(), "console failed", "no connection")

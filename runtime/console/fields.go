@@ -16,19 +16,19 @@ import (
 
 // control is an element of the form by which a viewer answers a question.
 type control struct {
-	// Name is that of the element, and Label what a person sees of it.
+	// Name is the name of the element, and Label its text on the page.
 	Name, Label string
-	// Hint says what fits.
+	// Hint describes the values that fit.
 	Hint     string
 	Required bool
-	// Options are what can be chosen, and IsSeveral says that several of them can be.
+	// Options are the choices, and IsSeveral says that a person may make several.
 	Options   []option
 	IsSeveral bool
 	// Value is the text of an element without options, and Type the type of its input, or "" for several lines.
 	Value, Type string
 }
 
-// option is a value that a control may have, in JSON, and what a person sees of it.
+// option is a value that a control may have, in JSON, and its text on the page.
 type option struct {
 	Value, Label string
 	IsChosen     bool
@@ -45,7 +45,7 @@ func optionsOf(f form.Field) []form.Choice {
 	return f.Choices
 }
 
-// newControl returns the control of a form's nth field, with what a viewer has entered or else the default.
+// newControl returns the control of a form's nth field, with the viewer's entry or else the default.
 func newControl(n int, f form.Field, entered url.Values) control {
 	c := control{Name: nameOf(n), Label: cmp.Or(f.Title, f.Name), Required: f.Required, IsSeveral: f.Type == "array", Type: "text"}
 	chosen := entered[c.Name]
@@ -96,8 +96,8 @@ func plainText(value json.RawMessage) string {
 	return string(value)
 }
 
-// readContent returns the content of an answer, as the controls have it. It leaves out optional fields that are empty. The
-// schema of the question is checked later.
+// readContent returns the content of an answer, as the controls have it. It leaves out optional fields that are empty.
+// The schema of the question is checked later.
 func readContent(fields []form.Field, entered url.Values) (json.RawMessage, error) {
 	var members []form.Member
 	var faults []string
@@ -152,5 +152,5 @@ func readField(f form.Field, entered []string) (json.RawMessage, error) {
 	return f.ReadNumber(typed)
 }
 
-// mostOfFault bounds what an error repeats of a form, in bytes.
+// mostOfFault bounds the part of a form that an error repeats, in bytes.
 const mostOfFault = 40

@@ -14,17 +14,17 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// The page of a viewer opens one stream, which has the parts of the page that have changed. After its first message, all
-// streams of the same view share the reading of the store and the making of the parts.
+// The page of a viewer opens one stream, which has the parts of the page that have changed. After its first message,
+// all streams of the same view share the reading of the store and the making of the parts.
 
 const (
 	// refreshEvery is how often a view is made again while somebody looks at it.
 	refreshEvery = time.Second
-	// pauseFactor is how many times as long as the making of a view has taken the next one waits: a search that reads the whole
-	// store must not keep it busy as long as somebody looks.
+	// pauseFactor is how many times as long as the making of a view has taken the next one waits: a search that reads
+	// the whole store must not keep it busy as long as somebody looks.
 	pauseFactor = 10
-	// keepAliveEvery is how often a stream sends a comment, so that proxies keep it open, and asks whether its viewer still may
-	// look.
+	// keepAliveEvery is how often a stream sends a comment, so that proxies keep it open, and asks whether its viewer
+	// still may look.
 	keepAliveEvery = 15 * time.Second
 	// failsFor is how long a view may fail until its streams end, so that its viewers see that the page is not live.
 	failsFor = 10 * time.Second
@@ -35,7 +35,7 @@ const (
 	maxStreams          = 64
 )
 
-// viewKey tells views apart: what they show, and whether their viewers may act.
+// viewKey tells views apart, by their content and by whether their viewers may act.
 type viewKey struct {
 	view string
 	act  bool
@@ -117,7 +117,7 @@ func (c *Console) makeView(ctx context.Context, key viewKey, seen *int64) (fragm
 		}
 		return c.render(o, overviewParts...)
 	case name == "tasks":
-		values, _ := url.ParseQuery(rest) // what cannot be read is left out, as of the page
+		values, _ := url.ParseQuery(rest) // an unreadable part is left out, as on the page
 		l, err := c.readList(ctx, newQuery(values))
 		if err != nil {
 			return nil, err
@@ -195,7 +195,7 @@ func (c *Console) end(key viewKey, v *liveView) {
 	clear(v.viewers)
 }
 
-// refresh makes a view again and again, and gives its viewers what has changed.
+// refresh makes a view again and again, and gives its viewers the changed parts.
 func (c *Console) refresh(ctx context.Context, key viewKey, v *liveView) {
 	defer guard.Recover(c.server.Backend().Logger(), "a live view of the console")
 	defer func() {
@@ -238,9 +238,9 @@ func (c *Console) remake(ctx context.Context, key viewKey, v *liveView) bool {
 	return true
 }
 
-// publish sends each viewer the parts that have changed. A viewer who has joined since the last call gets all parts, because
-// its first ones may be of another version. nil parts say that nothing has changed. A slow viewer gets what it has missed and
-// the new parts in one message.
+// publish sends each viewer the parts that have changed. A viewer who has joined since the last call gets all parts,
+// because its first ones may be of another version. nil parts say that nothing has changed. A slow viewer gets the
+// parts that it has missed and the new ones in one message.
 func (c *Console) publish(v *liveView, parts fragments) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// page is what each template of a whole page gets.
+// page is the data for each template of a whole page.
 type page struct {
 	Title string
 	Path  string
@@ -31,7 +31,7 @@ type page struct {
 	Data   any
 }
 
-// The bounds of what a page shows.
+// The bounds of a page.
 const (
 	pageSize     = 50
 	mostWaiting  = 10
@@ -44,8 +44,8 @@ const (
 	answerLength = 1 << 20
 )
 
-// beginRead waits for one of maxReads places, and returns a context that ends after readsWithin. done frees the place. So
-// pages cannot keep the store from those who call tools. What reads one task needs no place.
+// beginRead waits for one of maxReads places, and returns a context that ends after readsWithin. done frees the place.
+// So pages cannot keep the store from those who call tools. The page of one task needs no place.
 func (c *Console) beginRead(ctx context.Context) (_ context.Context, done func(), err error) {
 	select {
 	case c.reads <- struct{}{}:
@@ -90,7 +90,7 @@ func (c *Console) render(data any, names ...string) (fragments, error) {
 	return parts, nil
 }
 
-// overview is what the first page shows.
+// overview is the data of the first page.
 type overview struct {
 	Path    string
 	Tools   []toolCounts
@@ -122,13 +122,13 @@ func (t *toolCounts) add(c taskstore.Count) {
 type waiting struct {
 	Task taskstore.Record
 	Key  string
-	// Message is what it asks.
+	// Message is the text of the question.
 	Message string
 	// Since is when it was asked.
 	Since time.Time
 }
 
-// readOverview reads what the first page shows.
+// readOverview reads the data of the first page.
 func (c *Console) readOverview(ctx context.Context) (overview, error) {
 	o := overview{Path: c.options.Path, Ends: newEnds(c.server.EndsPerMinute())}
 	ctx, done, err := c.beginRead(ctx)
@@ -158,7 +158,8 @@ func (c *Console) readOverview(ctx context.Context) (overview, error) {
 	if o.Workers, err = c.inspector.Workers(ctx); err != nil {
 		return o, err
 	}
-	// A server that looks for the tasks of lost workers has a lease for what it finds, under its name and a number.
+	// A server that looks for the tasks of lost workers has a lease for those that it finds, under its name and a
+	// number.
 	o.Workers = slices.DeleteFunc(o.Workers, func(w taskstore.WorkerLease) bool { return w.Unfinished == 0 && strings.Contains(w.Worker, "/") })
 	slices.SortFunc(o.Workers, func(a, b taskstore.WorkerLease) int {
 		return cmp.Or(cmp.Compare(b.Unfinished, a.Unfinished), cmp.Compare(a.Worker, b.Worker))
@@ -192,8 +193,9 @@ func (c *Console) readWaiting(ctx context.Context) ([]waiting, error) {
 	return all[:min(len(all), mostWaiting)], nil
 }
 
-// openQuestions returns the keys of the questions that wait, with when they were asked, as far as the timeline tells: it has
-// only the beginning of a long key, and the last moments. The end of a task withdraws its questions, and is no moment of theirs.
+// openQuestions returns the keys of the questions that wait, with when they were asked, as far as the timeline tells:
+// it has only the beginning of a long key, and the last moments. The end of a task withdraws its questions, and is no
+// moment of theirs.
 func openQuestions(r taskstore.Record) []taskstore.Moment {
 	if r.Done() {
 		return nil
@@ -261,8 +263,8 @@ func (c *Console) showOverview(w http.ResponseWriter, r request) error {
 	return c.write(w, http.StatusOK, "overview.html", page{Title: "Overview", View: "overview", Viewer: r.viewer, Data: o})
 }
 
-// reference returns what names a task in a URL: its creation and the beginning of its ID. The whole ID of an anonymous task
-// is the key to it, and URLs are kept in histories and logs.
+// reference returns the name of a task in a URL: its creation and the beginning of its ID. The whole ID of an anonymous
+// task is the key to it, and URLs are kept in histories and logs.
 func reference(r taskstore.Record) string { return newReference(r.CreatedAt, beginningOf(r.ID)) }
 
 func newReference(created time.Time, id string) string {
@@ -272,7 +274,8 @@ func newReference(created time.Time, id string) string {
 // idPrefix is how much of an ID a reference has.
 const idPrefix = 8
 
-// beginningOf returns the beginning of an ID. What has a meaning in a URL is replaced: some IDs are chosen by clients.
+// beginningOf returns the beginning of an ID. Characters with a meaning in a URL are replaced: some IDs are chosen by
+// clients.
 func beginningOf(id string) string {
 	b := []byte(id[:min(len(id), idPrefix)])
 	for i, c := range b {
@@ -346,7 +349,7 @@ func (c *Console) seekTask(ctx context.Context, reference string) (taskstore.Rec
 	}
 }
 
-// detail is what the page of a task shows.
+// detail is the data of a task's page.
 type detail struct {
 	Path      string
 	Task      taskstore.Record
@@ -355,7 +358,7 @@ type detail struct {
 	Questions []question
 	CanAct    bool
 	CanReveal bool
-	// Revealed is what the viewer has asked to see, or "", and Text is that.
+	// Revealed names the hidden part that the viewer has asked to see, or is "", and Text is that part.
 	Revealed, Text string
 	// Problem is why an action was not taken.
 	Problem string
@@ -368,14 +371,14 @@ type question struct {
 	// Site is where the question sends the requestor, if it does.
 	Site     string
 	Controls []control
-	// IsRaw says that the response is written as JSON: it has no form. Raw is what was written.
+	// IsRaw says that the response is written as JSON: it has no form. Raw is the text in that field.
 	IsRaw      bool
 	Raw        string
 	SchemaText string
 	IsOpen     bool
 }
 
-// newDetail makes what the page of a task shows. What a viewer has entered in the form of a question stays.
+// newDetail makes the data of a task's page. The form of a question keeps the viewer's entries.
 func (c *Console) newDetail(r taskstore.Record, viewer Viewer, entered url.Values) detail {
 	d := detail{Path: c.options.Path, Task: r, Reference: reference(r), Moments: r.Timeline.Moments(), CanAct: viewer.Act, CanReveal: viewer.Reveal}
 	slices.Reverse(d.Moments)
@@ -389,7 +392,7 @@ func (c *Console) newDetail(r taskstore.Record, viewer Viewer, entered url.Value
 	return d
 }
 
-// addControls adds what a viewer answers with, with what the viewer has entered.
+// addControls adds the controls for an answer, with the viewer's entries.
 func (q *question) addControls(entered url.Values) {
 	asked, err := form.Parse(q.Schema)
 	q.IsRaw = err != nil || q.Method != "elicitation/create"
@@ -417,7 +420,7 @@ func siteOf(in taskstore.Input) string {
 	return "an address without a host"
 }
 
-// messageOf returns what a question asks. Requests to a model have no message.
+// messageOf returns the text of a question. Requests to a model have no message.
 func messageOf(in taskstore.Input) string {
 	var params struct {
 		Message string `json:"message"`
@@ -440,7 +443,8 @@ func (c *Console) writeTask(w http.ResponseWriter, status int, r request, d deta
 	return c.write(w, status, "task.html", page{Title: "Task of " + d.Task.Tool, View: "tasks/" + d.Reference, Viewer: r.viewer, Data: d})
 }
 
-// backToTask answers who asks by GET for what is a POST, such as a browser that comes back.
+// backToTask answers a GET of a path that takes only a POST, such as from a browser that goes back. It redirects to the
+// task.
 func (c *Console) backToTask(w http.ResponseWriter, r request) error {
 	c.goTo(w, "tasks/"+url.PathEscape(r.PathValue("task")))
 	return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
-// TestStreamsEndWithTheServer checks that pages that follow changes do not hold up the shutdown of their HTTP server once
-// the task server is closed.
+// TestStreamsEndWithTheServer checks that pages that follow changes do not hold up the shutdown of their HTTP server
+// once the task server is closed.
 func TestStreamsEndWithTheServer(t *testing.T) {
 	tasks, err := taskserver.New(taskserver.Options{})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// query is what the list of tasks is asked for.
+// query has the filter of the list of tasks, and the place in it.
 type query struct {
 	Tool, State, Age, Text string
 	// Task is the beginning of the tasks' IDs.
@@ -27,7 +27,7 @@ type query struct {
 	After string
 }
 
-// state is a value of query.State, with what it admits.
+// state is a value of query.State, with its filter.
 type state struct {
 	Name   string
 	Filter taskstore.Filter
@@ -48,7 +48,7 @@ var states = []state{
 	{"cancelled", taskstore.Filter{Outcome: taskstore.OutcomeCancelled}},
 }
 
-// ages are the values of query.Age, with their durations. A negative one admits what is older.
+// ages are the values of query.Age, with their durations. A negative one admits older tasks.
 var ages = []struct {
 	Name string
 	For  time.Duration
@@ -64,8 +64,8 @@ func newQuery(values url.Values) query {
 	}
 }
 
-// cutID returns as much of an ID as a query has: by a longer one, a viewer could find out the whole ID, which is the key to an
-// anonymous task.
+// cutID returns as much of an ID as a query has: by a longer one, a viewer could find out the whole ID, which is the
+// key to an anonymous task.
 func cutID(id string) string { return strings.ToValidUTF8(id[:min(len(id), idPrefix)], "") }
 
 // encode returns the query of a URL.
@@ -112,7 +112,7 @@ func (c *Console) filter(q query) (f taskstore.Filter, err error) {
 	return f, nil
 }
 
-// list is what the page of tasks shows.
+// list is the data of the page of tasks.
 type list struct {
 	Path   string
 	Query  query
@@ -189,8 +189,8 @@ func (c *Console) showTasks(w http.ResponseWriter, r request) error {
 	return c.write(w, http.StatusOK, "tasks.html", page{Title: "Tasks", View: "tasks?" + q.encode(), Viewer: r.viewer, Data: l})
 }
 
-// search goes to the list of what a form looks for. It is a POST: neither a principal nor the ID of an anonymous task, which
-// is the key to it, may stand in a URL.
+// search goes to the list of the tasks that a form asks for. It is a POST: neither a principal nor the ID of an
+// anonymous task, which is the key to it, may stand in a URL.
 func (c *Console) search(w http.ResponseWriter, r request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, answerLength)
 	if err := r.ParseForm(); err != nil {
@@ -230,15 +230,15 @@ func (c *Console) markPrincipal(principal string) string {
 	return "owner " + hex.EncodeToString(c.hash("mark", principal))[:6]
 }
 
-// Principals are sealed in pieces of sealedIn bytes, which hides their length, and only up to maxSealed bytes: a URL has no room
-// for more.
+// Principals are sealed in pieces of sealedIn bytes, which hides their length, and only up to maxSealed bytes: a URL
+// has no room for more.
 const (
 	sealedIn  = 64
 	maxSealed = 1 << 10
 )
 
-// seal encrypts a principal, so that it can stand in a URL. The same principal gives the same text. It returns "" for the
-// anonymous one, and for one that is too long.
+// seal encrypts a principal, so that it can stand in a URL. The same principal gives the same text. It returns "" for
+// the anonymous one, and for one that is too long.
 func (c *Console) seal(principal string) string {
 	if principal == "" || len(principal) > maxSealed {
 		return ""

@@ -27,7 +27,7 @@
 //   - RunFunc/ttl and deadline: they end the handler's context.
 //   - Cancel/queued, Cancel/running, Cancel/asking: the task ends at once. Its handler's context ends if it runs, and
 //     it never starts otherwise. Any server takes the cancellation.
-//   - Stop/running: the task ends with what the handler returns.
+//   - Stop/running: the task ends with the handler's outcome.
 //   - Stop/asking: the task ends.
 //   - Questions/elsewhere: any server takes the answer, which the handler gets.
 //   - Questions/waiting tasks: if the executor is an Engine or has Slots, other tasks run while more tasks wait for
@@ -43,8 +43,7 @@
 //     runs at another server, also while it asks. Any other task ends with the error worker_lost.
 //   - Kill/poison: a task that kills each of its servers fails after as many as its policy says.
 //   - Kill/writes nothing: the result of a run that was taken for lost is dropped.
-//   - Engine/cancellation lost, Engine/answer lost: the task ends although the engine does not learn of what has
-//     happened.
+//   - Engine/cancellation lost, Engine/answer lost: the task ends although the engine misses the event.
 //
 // In all of them, no handler without onlost=restart runs twice, no two runs of a task have the same Attempt, and an
 // Engine calls no RunFunc for a task while an earlier call goes on, unless it has ended the context of that call or
@@ -60,16 +59,16 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// Harness says how to make what is tested.
+// Harness makes the parts of a test.
 type Harness struct {
-	// New makes an executor that calls run. The executors of one group are for servers that share a store. They share
-	// what is behind them, such as a queue. A server closes its executor. A nil New means the executor that servers
-	// have by default.
+	// New makes an executor that calls run. The executors of one group are for servers that share a store. They share a
+	// backend, such as a queue. A server closes its executor. A nil New means the executor that servers have by
+	// default.
 	New func(t testing.TB, group string, run taskserver.RunFunc) (taskserver.Executor, error)
 	// Store opens an empty store for the servers of a group. Run closes it. A nil Store means a memory store.
 	Store func(t testing.TB) taskstore.Store
 	// Kill makes an executor stop as if its process had ended: from then on, nothing that its RunFunc does or returns
-	// reaches what is behind the executor. Run cuts its server off from the store before. The contexts of handlers may
+	// reaches the backend of the executor. Run cuts its server off from the store before. The contexts of handlers may
 	// end with context.Canceled, or not at all. The executor is closed afterwards. Without New, the executor is nil. A
 	// nil Kill skips the tests that need it.
 	Kill func(t testing.TB, x taskserver.Executor)
@@ -85,7 +84,7 @@ const (
 	// lease is how long a server that was killed keeps its tasks during the tests, unless tuning.Lease is set
 	// already.
 	lease = 5 * time.Second
-	// defaultPatience is longer than it takes an engine to find out what it was not told.
+	// defaultPatience is long enough for an engine to find out events that it was not told.
 	defaultPatience = 5 * time.Minute
 )
 

@@ -23,7 +23,7 @@ import (
 // caller calls all tools.
 var caller = taskserver.Caller{Principal: "alice", Revision: mcptask.Revision20260728, CanAsk: []string{"elicitation/create"}}
 
-// kit holds the servers of a test, what their handlers and executors have done, and helpers.
+// kit holds the servers of a test, the calls of their handlers and executors, and helpers.
 type kit struct {
 	testing.TB
 	ctx   context.Context // ends with the patience of the harness
@@ -173,7 +173,7 @@ func (k *kit) other(than *node) *node {
 	return nil
 }
 
-// note changes what the kit knows, and wakes those that wait for it.
+// note makes a change to the kit's records, and wakes those that wait for it.
 func (k *kit) note(change func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -200,7 +200,7 @@ func (k *kit) await(what string, isKnown func() bool) {
 	}
 }
 
-// makeExecutor makes the executor of a server, and watches what it calls and is called.
+// makeExecutor makes the executor of a server, and records the calls by it and to it.
 func (n *node) makeExecutor(run taskserver.RunFunc) (taskserver.Executor, error) {
 	k := n.k
 	x, err := k.h.New(k.TB, k.group, func(ctx context.Context, taskID string) taskserver.RunEnd {

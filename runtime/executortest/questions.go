@@ -101,7 +101,7 @@ func testAttempts(k *kit) {
 	}
 }
 
-// keepUntold keeps servers from telling the engine what happens to tasks.
+// keepUntold keeps servers from telling the engine about events of tasks.
 func keepUntold(nodes ...*node) {
 	for _, n := range nodes {
 		n.setHook(func(method string, _ taskserver.Submission, do func() error) error {

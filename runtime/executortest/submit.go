@@ -15,7 +15,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// toSubmission returns what an executor knows of a task.
+// toSubmission returns the Submission of a task.
 func toSubmission(r taskstore.Record) taskserver.Submission {
 	return taskserver.Submission{TaskID: r.ID, Account: r.Account, Principal: r.Principal, Tool: r.Tool, Until: r.ExpiresAt, Trace: r.Trace}
 }
@@ -30,7 +30,7 @@ func (k *kit) submitAgain(r taskstore.Record, nodes ...*node) {
 	}
 }
 
-// runOthers runs other tasks at servers to their ends, so that an executor has had time for what came before.
+// runOthers runs other tasks at servers to their ends, so that an executor has had time for earlier submissions.
 func (k *kit) runOthers(nodes ...*node) {
 	k.Helper()
 	for _, n := range nodes {

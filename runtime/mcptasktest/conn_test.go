@@ -34,7 +34,7 @@ func hourly() mcptask.Tools {
 	return tools
 }
 
-// TestPollsFindNews checks that polls find what is new in time, although most of them send nothing.
+// TestPollsFindNews checks that polls find news in time, although most of them send nothing.
 func TestPollsFindNews(t *testing.T) {
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
 		bubble.Test(t, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestPollsOfAnother(t *testing.T) {
 	})
 }
 
-// TestClientsThatAnswer checks that the client answers what Options say, and declares nothing else.
+// TestClientsThatAnswer checks that the client answers the questions that Options name, and declares nothing else.
 func TestClientsThatAnswer(t *testing.T) {
 	tools := napping(time.Second)
 	tools.Tools = []mcptask.Tool{mcptask.NewTool(mcptask.ToolSpec{

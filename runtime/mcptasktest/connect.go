@@ -91,8 +91,8 @@ func Connect(t testing.TB, revision string, options Options, tools ...mcptask.To
 	return conn
 }
 
-// testHandler logs what a server without a Logger logs. It leaves out the advice to use a durable
-// store, because a test keeps its tasks in memory on purpose.
+// testHandler keeps the records that a server without a Logger logs. It leaves out the advice to use a durable store,
+// because a test keeps its tasks in memory on purpose.
 type testHandler struct{ slog.Handler }
 
 // Enabled implements slog.Handler.

@@ -18,7 +18,7 @@ import (
 // envFail has TestScriptsThatDoNotFit run the tests that must fail.
 const envFail = "MCPTASKTEST_FAIL"
 
-// misfits are tests whose scripts do not fit, and what they report at the line of NewTask.
+// misfits are tests whose scripts do not fit, and their reports at the line of NewTask.
 var misfits = map[string]struct {
 	test func(*testing.T)
 	want string
@@ -115,7 +115,7 @@ func TestMisfit(t *testing.T) {
 	}
 }
 
-// TestScriptsThatDoNotFit checks what a test reports if its script does not fit, and at which line.
+// TestScriptsThatDoNotFit checks the reports of a test whose script does not fit, and their lines.
 func TestScriptsThatDoNotFit(t *testing.T) {
 	source, err := os.ReadFile("failure_test.go")
 	if err != nil {

@@ -141,7 +141,7 @@ func NewTask(t testing.TB, scripts ...Script) *mcptask.Task {
 		}
 	}
 	host := &scriptedHost{t: t, test: callerPackage(), scripts: slices.Clone(scripts)}
-	// What a cleanup reports has the line that registered it, and not that of the runtime that asks.
+	// The report of a cleanup has the line that registered it, and not that of the runtime that calls it.
 	t.Cleanup(func() {
 		t.Helper()
 		host.mu.Lock()
@@ -149,7 +149,7 @@ func NewTask(t testing.TB, scripts ...Script) *mcptask.Task {
 		for _, problem := range host.problems {
 			t.Errorf("mcptasktest: %s", problem)
 		}
-		if len(host.problems) > 0 { // the handler may have ended early, and they say what is left
+		if len(host.problems) > 0 { // the handler may have ended early, and the problems say why
 			return
 		}
 		for _, s := range host.scripts {

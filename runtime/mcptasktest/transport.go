@@ -54,7 +54,7 @@ func (t *handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	stop := context.AfterFunc(ctx, func() {
 		defer guard.Recover(nil, "the end of a request")
 		if r.Context().Err() != nil {
-			_ = writer.CloseWithError(context.Cause(r.Context())) // what the reader gets, unlike the error of its own end
+			_ = writer.CloseWithError(context.Cause(r.Context())) // for the reader, unlike the error of its own end
 		}
 	})
 	return &http.Response{
@@ -77,7 +77,7 @@ func (b *responseBody) Close() error {
 	return b.PipeReader.Close()
 }
 
-// responseWriter passes what a handler writes to the client at once.
+// responseWriter passes the writes of a handler to the client at once.
 type responseWriter struct {
 	header http.Header
 	body   *io.PipeWriter

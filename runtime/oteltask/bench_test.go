@@ -13,8 +13,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
-// BenchmarkHooks polls a task, and makes tasks that end at once and gets their results, with hooks of OpenTelemetry. The
-// traces and metrics are made and thrown away. Its floor is the same without hooks.
+// BenchmarkHooks polls a task, and makes tasks that end at once and gets their results, with hooks of OpenTelemetry.
+// The traces and metrics are made and thrown away. Its floor is the same without hooks.
 func BenchmarkHooks(b *testing.B) {
 	hooked := wiretest.Unlimited()
 	hooked.Hooks = []taskserver.Hooks{oteltask.Hooks(

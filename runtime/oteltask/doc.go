@@ -1,5 +1,5 @@
-// Package oteltask makes OpenTelemetry traces, metrics and log attributes of what servers and clients
-// do. docs/reference/telemetry.md lists the spans, the metrics and their attributes.
+// Package oteltask makes OpenTelemetry traces, metrics and log attributes of the work of servers and clients.
+// docs/reference/telemetry.md lists the spans, the metrics and their attributes.
 //
 //	hooks := oteltask.Hooks(oteltask.WithTracerProvider(tracers), oteltask.WithMeterProvider(meters))
 //	server, err := taskserver.New(taskserver.Options{Hooks: []taskserver.Hooks{hooks}}, services...)

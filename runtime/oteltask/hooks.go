@@ -24,8 +24,8 @@ import (
 // scope is the name of the instrumentation.
 const scope = "github.com/mcptaskgen/mcptaskgen/runtime/oteltask"
 
-// The names of the semantic conventions for MCP, version 1.41.0. They are written out because the conventions are moving
-// to another module.
+// The names of the semantic conventions for MCP, version 1.41.0. They are written out because the conventions are
+// moving to another module.
 const (
 	keyMethod    = attribute.Key("mcp.method.name")
 	keyRevision  = attribute.Key("mcp.protocol.version")
@@ -50,10 +50,10 @@ const (
 	keyLimit   = attribute.Key("mcptask.limit")
 )
 
-// The error.type of what has no code.
+// The error.type of errors without a code.
 const (
 	errorOther = "_OTHER"
-	// errorCancelled is that of what nobody waits for any more. An alert must not take it for a failure.
+	// errorCancelled is that of an operation that nobody waits for any more. An alert must not take it for a failure.
 	errorCancelled = "cancelled"
 )
 
@@ -64,8 +64,8 @@ type hooks struct {
 	meters
 }
 
-// Hooks returns hooks that make spans and metrics of what a server or a client does. One value may be given to several
-// servers and clients of a process.
+// Hooks returns hooks that make spans and metrics of the work of a server or a client. One value may be given to
+// several servers and clients of a process.
 func Hooks(options ...Option) taskserver.Hooks {
 	h := &hooks{config: newConfig(options)}
 	h.tracer = h.tracerProvider.Tracer(scope)
@@ -115,8 +115,8 @@ func linkTo(span trace.SpanContext) []trace.Link {
 	return []trace.Link{{SpanContext: span}}
 }
 
-// isPoll reports whether a request only reads tasks. A task that is polled each second would have 86,400 spans a day. The
-// name of a fallback tool may begin with a prefix of its service.
+// isPoll reports whether a request only reads tasks. A task that is polled each second would have 86,400 spans a day.
+// The name of a fallback tool may begin with a prefix of its service.
 func isPoll(info taskserver.RequestInfo) bool {
 	switch info.Method {
 	case "tasks/get", "tasks/result", "tasks/list":
@@ -282,8 +282,8 @@ func describeTask(r *taskstore.Record) []attribute.KeyValue {
 	return all
 }
 
-// run implements the hook of runs. A run that no call waits for may begin days after its call, so it begins a trace of its
-// own, with a link to the call. If the executor has put a span into the context, the run is a child of that span: a
+// run implements the hook of runs. A run that no call waits for may begin days after its call, so it begins a trace of
+// its own, with a link to the call. If the executor has put a span into the context, the run is a child of that span: a
 // tracing interceptor of Temporal continues the trace of the call so.
 func (h *hooks) run(ctx context.Context, info taskserver.RunInfo) (context.Context, func(taskserver.RunResult)) {
 	task := info.Task
@@ -311,8 +311,8 @@ func (h *hooks) run(ctx context.Context, info taskserver.RunInfo) (context.Conte
 	}
 }
 
-// nameOutcome returns how a run has ended: in the words of the audit trail, left if a closing server or a question has ended
-// it, or superseded if another run has the task.
+// nameOutcome returns how a run has ended: in the words of the audit trail, left if a closing server or a question has
+// ended it, or superseded if another run has the task.
 func nameOutcome(result taskserver.RunResult) string {
 	switch {
 	case errors.Is(result.Cause, mcptask.ErrSuperseded):

@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// LogHandler returns a handler that adds the attributes trace_id and span_id to each record whose context has a span, and
-// gives the record to the next handler. Use it for taskserver.Options.Logger and for the log of handlers.
+// LogHandler returns a handler that adds the attributes trace_id and span_id to each record whose context has a span,
+// and gives the record to the next handler. Use it for taskserver.Options.Logger and for the log of handlers.
 func LogHandler(next slog.Handler) slog.Handler { return logHandler{next} }
 
 type logHandler struct{ slog.Handler }

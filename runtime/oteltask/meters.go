@@ -83,8 +83,9 @@ func (d durations) record(ctx context.Context, took time.Duration, attributes me
 	d.Record(ctx, max(took, 0).Seconds(), attributes)
 }
 
-// server implements the hook of servers: it observes the tasks in the store until the server closes. Lost runs count from
-// 0: an alert that looks for an increase does not see a counter that begins with 1, and a loss may be the only one.
+// server implements the hook of servers: it observes the tasks in the store until the server closes. Lost runs count
+// from 0: an alert that looks for an increase does not see a counter that begins with 1, and a loss may be the only
+// one.
 func (h *hooks) server(s *taskserver.Server) {
 	for _, tool := range s.Backend().Tools() {
 		if tool.Policy.Task != mcptask.TaskForbidden {
@@ -97,7 +98,7 @@ func (h *hooks) server(s *taskserver.Server) {
 	}
 	observation, err := h.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		counts, err := inspector.CountUnfinished(ctx)
-		sums := map[attribute.Set]int64{} // a filter may leave what tells counts apart
+		sums := map[attribute.Set]int64{} // a filter may drop the attributes that tell counts apart
 		for _, c := range counts {
 			sums[attribute.NewSet(h.keep(keyTool.String(c.Tool), keyPhase.String(string(c.Phase)))...)] += int64(c.Count)
 		}

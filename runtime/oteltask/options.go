@@ -13,10 +13,10 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
-// Option changes what [Hooks] does.
+// Option changes the hooks that [Hooks] returns.
 type Option func(*config)
 
-// config is what the options make.
+// config has the values of the options.
 type config struct {
 	tracerProvider  trace.TracerProvider
 	meterProvider   metric.MeterProvider
@@ -58,8 +58,8 @@ func WithoutMetrics() Option { return WithMeterProvider(metricnoop.NewMeterProvi
 // only has a link to the client's.
 func WithTrustRemote() Option { return func(c *config) { c.trustRemote = true } }
 
-// WithFilter leaves out the requests for which filter returns false: they have no span and no metrics. It is called from
-// many goroutines.
+// WithFilter leaves out the requests for which filter returns false: they have no span and no metrics. It is called
+// from many goroutines.
 func WithFilter(filter func(context.Context, taskserver.RequestInfo) bool) Option {
 	return func(c *config) { c.filter = filter }
 }

@@ -37,7 +37,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// studio is a server, its client, and what OpenTelemetry has heard of them.
+// studio is a server, its client, and their telemetry.
 type studio struct {
 	t      *testing.T
 	spans  *tracetest.InMemoryExporter
@@ -189,7 +189,7 @@ func (s *studio) tell() string {
 	return b.String()
 }
 
-// tellAttribute returns an attribute without what differs from run to run.
+// tellAttribute returns an attribute without a value that differs from run to run.
 func tellAttribute(a attribute.KeyValue) string {
 	switch a.Key {
 	case "mcptask.task.id", "server.port", "jsonrpc.request.id", "mcp.protocol.version":
@@ -230,7 +230,7 @@ func TestSpans(t *testing.T) {
 	})
 }
 
-// tellMetrics returns the names of the metrics with their attributes, and what counts.
+// tellMetrics returns the names of the metrics with their attributes, and the values of counts and gauges.
 func (s *studio) tellMetrics() string {
 	s.t.Helper()
 	var all metricdata.ResourceMetrics
@@ -264,7 +264,7 @@ func (s *studio) tellMetrics() string {
 		}
 	}
 	slices.Sort(lines)
-	lines = slices.DeleteFunc(lines, func(line string) bool { // what the clock decides
+	lines = slices.DeleteFunc(lines, func(line string) bool { // the clock decides whether these come
 		has := func(text string) bool { return strings.Contains(line, text) }
 		return has("store.operation") && !has("=Create") && !has("=Update") || has("conflict") || (has("tasks/get") || has("tasks/result")) && !has("-32602")
 	})
@@ -401,7 +401,7 @@ func TestActiveIsSummed(t *testing.T) {
 	}
 }
 
-// TestStoreErrors checks that failures of the store differ from what is none: its answers, and calls whose requestor has left.
+// TestStoreErrors checks that failures of the store differ from its answers, and from calls whose requestor has left.
 func TestStoreErrors(t *testing.T) {
 	reader := metric.NewManualReader()
 	hooks := oteltask.Hooks(oteltask.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))

@@ -12,7 +12,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// bareTable is what a program would write that needs to remember a call and its end.
+// bareTable is the table of a program that only remembers a call and its end.
 const bareTable = `CREATE TABLE bare (
 	id bytea PRIMARY KEY, version bigint NOT NULL, principal bytea NOT NULL, tool bytea NOT NULL, phase smallint NOT NULL,
 	created bigint NOT NULL, updated bigint NOT NULL, expires bigint NOT NULL, worker bytea NOT NULL, arguments bytea, result bytea

@@ -16,10 +16,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// The feed is read from table change, which has a row for each transaction, in the order of the
-// commits: a row gets its number under the lock that all who write hold. So a cut costs nothing as
-// long as the table still has what came meanwhile. A notification has no content: it says that it is
-// time to look.
+// The feed is read from table change, which has a row for each transaction, in the order of the commits: a row gets its
+// number under the lock that all who write hold. So a cut costs nothing as long as the table still has the rows that
+// came meanwhile. A notification has no content: it says that it is time to look.
 
 const (
 	// lookEvery and lookOften are how often a process looks without a notification: while it
@@ -95,7 +94,7 @@ type following struct {
 	look      chan struct{} // has an element if it is time to look
 	listening atomic.Bool
 
-	// What was read: the number of the last transaction, and the database's time then.
+	// seq is the number of the last transaction that was read, and at the database's time then.
 	seq, at int64
 }
 
@@ -135,7 +134,7 @@ func (g *following) follow(ctx context.Context) {
 const readChanges = `SELECT ` + clock + `, (SELECT coalesce(max(seq), $2::bigint) FROM @schema@.change), c.seq, c.news
 	FROM (SELECT) one LEFT JOIN (SELECT seq, news FROM @schema@.change WHERE seq > $2::bigint ORDER BY seq LIMIT $3) c ON true ORDER BY c.seq`
 
-// publishNew publishes what has been committed since the last call.
+// publishNew publishes the transactions that were committed since the last call.
 func (g *following) publishNew(ctx context.Context) error {
 	for {
 		if more, err := g.publishSome(ctx); err != nil || !more {
@@ -171,8 +170,8 @@ func (g *following) publishSome(ctx context.Context) (more bool, err error) {
 	}); err != nil {
 		return false, err
 	}
-	// A server that lacks the last commits may have taken over. After a long pause, the table may lack
-	// what came meanwhile.
+	// A server that lacks the last commits may have taken over. After a long pause, the table may lack the rows that
+	// came meanwhile.
 	if last < g.seq || now-g.at > changesFor.Microseconds()/2 {
 		read, missed = last, true
 	}
@@ -220,7 +219,7 @@ func (g *following) receive(ctx context.Context, listening func()) error {
 	defer g.listening.Store(false)
 	defer g.poke()
 	for {
-		g.poke() // also for what came before it listened
+		g.poke() // also for transactions from before it listened
 		for {
 			n, err := conn.WaitForNotification(ctx)
 			if err != nil {

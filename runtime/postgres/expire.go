@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// upkeepEvery is how often Expire also removes what is no longer needed besides tasks.
+	// upkeepEvery is how often Expire also removes other rows that are no longer needed.
 	upkeepEvery = 10 * time.Second
 	// upkeepBatch bounds how many rows of each kind that removes.
 	upkeepBatch = 5000

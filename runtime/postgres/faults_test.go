@@ -119,8 +119,8 @@ func TestOpenIsCut(t *testing.T) {
 	}
 }
 
-// TestBackendsAreKilled ends backends at any moment while tasks are created and finished. What was
-// acknowledged is there. What failed may be there.
+// TestBackendsAreKilled ends backends at any moment while tasks are created and finished. Acknowledged writes are
+// there. Failed ones may be there.
 func TestBackendsAreKilled(t *testing.T) {
 	dsn := pgtest.Start(t, pgtest.Options{Durable: true}).Database(t)
 	s := openStore(t, dsn, Options{})

@@ -32,8 +32,8 @@ var fixtureTables = map[int][]string{
 	4: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change"},
 }
 
-// TestMigrateFixtures migrates a populated database of each version of the schema to the newest one, and
-// reads what was stored.
+// TestMigrateFixtures migrates a populated database of each version of the schema to the newest one, and reads the
+// stored records.
 func TestMigrateFixtures(t *testing.T) {
 	steps, err := durable.ReadMigrations(migrationFiles, "migrations")
 	if err != nil {

@@ -26,7 +26,7 @@ const findOrphans = `WITH RECURSIVE workers(id) AS (
 	) t WHERE w.id <> $2::bytea
 		AND NOT EXISTS (SELECT FROM @schema@.worker l WHERE l.id = w.id AND l.id <> '' AND l.until > ` + clock + `) LIMIT $3`
 
-// readOrphans reads the whole records of what findOrphans finds.
+// readOrphans reads the whole records that findOrphans finds.
 const readOrphans = selectWhole + " WHERE t.id IN (" + findOrphans + ")"
 
 // Lease implements [taskstore.Store].

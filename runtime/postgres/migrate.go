@@ -24,7 +24,7 @@ var migrationFiles embed.FS
 // schemaMark stands for the schema's quoted name in SQL.
 const schemaMark = "@schema@"
 
-// schema is the user's name of the schema, and what is derived from it.
+// schema is the user's name of the schema, and the names derived from it.
 type schema struct {
 	name   string
 	quoted string
@@ -110,9 +110,9 @@ BEGIN
 	).Replace(b.String())
 }
 
-// Migrate creates the schema of a database, or brings it up to date. It does nothing if it is. It
-// refuses a schema that a newer version of mcptask has migrated. Any number of processes may call
-// it at once, and processes of the former version may go on.
+// Migrate creates the schema of a database, or brings it up to date. It does nothing if the schema is up to date. It
+// refuses a schema that a newer version of mcptask has migrated. Any number of processes may call it at once, and
+// processes of the former version may go on.
 func Migrate(ctx context.Context, dsn string, o Options) error {
 	config, s, err := parseOptions(dsn, o)
 	if err != nil {

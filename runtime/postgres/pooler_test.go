@@ -34,7 +34,7 @@ func TestStrayNotifications(t *testing.T) {
 	}
 }
 
-// TestOpenSeesPooler checks what Open chooses behind a pooler.
+// TestOpenSeesPooler checks the mode that Open chooses behind a pooler.
 func TestOpenSeesPooler(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)

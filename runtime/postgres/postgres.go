@@ -54,7 +54,7 @@ type Options struct {
 	// NoMigrate makes Open refuse a schema that is missing or old, instead of migrating it. See
 	// [MigrationSQL].
 	NoMigrate bool
-	// Logger gets what goes wrong in the background. nil means slog.Default().
+	// Logger gets the failures in the background. nil means slog.Default().
 	Logger *slog.Logger
 }
 

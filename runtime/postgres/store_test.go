@@ -91,7 +91,7 @@ var damages = map[string]string{
 	"a result that is new":          `UPDATE @schema@.task SET outcome = 1, result = '\x02' WHERE seq = $1`,
 }
 
-// damage changes the row of a task by a statement. It returns what puts the row back.
+// damage changes the row of a task by a statement. It returns a function that puts the row back.
 func damage(t testing.TB, s *Store, id, statement string) (undo func()) {
 	t.Helper()
 	execute := func(statement string, args ...any) {

@@ -18,13 +18,13 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// A transaction that writes has two round trips. The first begins it, takes the lock that all who
-// write share, and reads. The second writes and commits. So transactions go one after the other,
-// and what they read needs no locks of its own. A transaction that need not read has one round trip:
-// its statements write nothing if another transaction has come between.
+// A transaction that writes has two round trips. The first begins it, takes the lock that all who write share, and
+// reads. The second writes and commits. So transactions go one after the other, and the rows that they read need no
+// locks of their own. A transaction that need not read has one round trip: its statements write nothing if another
+// transaction has come between.
 
 const (
-	// beginWriting begins with the isolation in which each statement sees what was committed before
+	// beginWriting begins with the isolation in which each statement sees the transactions that were committed before
 	// it, whatever the database's default is.
 	beginWriting = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 	// lockWriting takes the lock, $1. PostgreSQL ends a transaction that hears nothing of its process for
@@ -235,13 +235,13 @@ func insertedIDs(plan *durable.Plan) [][]byte {
 	return ids
 }
 
-// noteCommit takes note of what was committed.
+// noteCommit takes note of a committed plan.
 func (s *Store) noteCommit(plan *durable.Plan) {
 	s.cache.Note(plan.Writes)
 	s.announce()
 }
 
-// announce lets the feed look at what was committed, here and elsewhere.
+// announce lets the feed look for new transactions, here and elsewhere.
 func (s *Store) announce() {
 	s.follower.poke()
 	s.notifier.poke()
@@ -313,8 +313,8 @@ const seqStep = 1000
 // seqRange is the numbers for new tasks that the process may use.
 type seqRange struct {
 	next, left int64
-	// connects is the store's count when the range was taken. A server to which the store has to connect
-	// again may have lost what the sequence has given, and give it to others.
+	// connects is the store's count when the range was taken. A server to which the store has to connect again may have
+	// lost the state of the sequence, and give the same numbers to others.
 	connects int64
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// bareTable is the hot table with its indexes and all bodies in it: what a program would write that needs
-// to remember a call and its end.
+// bareTable is the hot table with its indexes and all bodies in it, for a program that only remembers a call and its
+// end.
 const bareTable = `CREATE TABLE bare (
 	seq INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, version INTEGER NOT NULL, principal BLOB NOT NULL, tool BLOB NOT NULL,
 	phase INTEGER NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL, expires INTEGER NOT NULL, worker BLOB NOT NULL,

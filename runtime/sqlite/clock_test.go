@@ -110,8 +110,8 @@ func TestClockJump(t *testing.T) {
 	}
 }
 
-// TestClockAfterPause checks that a process that starts after a long pause deletes what has expired, and
-// that it need not wait if the file knows the time.
+// TestClockAfterPause checks that a process that starts after a long pause deletes expired records, and that it need
+// not wait if the file knows the time.
 func TestClockAfterPause(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	m := &machine{wall: time.Now().Round(0)}

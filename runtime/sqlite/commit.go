@@ -62,7 +62,7 @@ func (b backend) Apply(ctx context.Context, last durable.Mark, names []durable.N
 	return after, err
 }
 
-// carryOut writes what a plan says, in the transaction with a number.
+// carryOut writes a plan, in the transaction with the number n.
 func (b backend) carryOut(w *session, n int64, plan *durable.Plan) error {
 	for i := range plan.Writes {
 		d := &plan.Writes[i]
@@ -90,7 +90,7 @@ const (
 	selectName    = "SELECT id FROM task WHERE principal = ? AND tool = ? AND idem = ?"
 )
 
-// loadState reads what a transaction decides upon.
+// loadState reads the state that a transaction decides upon.
 func loadState(w *session, keys durable.Keys) (*durable.State, error) {
 	state := durable.NewState()
 	for _, key := range keys.Accounts {

@@ -24,7 +24,7 @@ func Migrate(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = db.Close() }() // what was committed stays
+	defer func() { _ = db.Close() }() // a committed transaction stays
 	s, err := openWriter(ctx, db, Options{})
 	if err != nil {
 		return explain(path, "open", err)

@@ -55,8 +55,7 @@ func execute(t *testing.T, db *sql.DB, statements string) {
 	}
 }
 
-// TestOpenRefuses checks that what cannot be a store is an error with the path, the cause and the
-// way out.
+// TestOpenRefuses checks that a path that cannot be a store is an error with the path, the cause and the way out.
 func TestOpenRefuses(t *testing.T) {
 	directory := t.TempDir()
 	in := func(name string) string { return filepath.Join(directory, name) }

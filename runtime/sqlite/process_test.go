@@ -19,7 +19,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// childVariable makes the test binary a process that shares a file: what it does, and the file.
+// childVariable makes the test binary a process that shares a file: its value is the role of the process and the file.
 const childVariable = "MCPTASK_SQLITE_CHILD"
 
 func TestMain(m *testing.M) {
@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 // sharedQuota is the quota of TestProcessesShareQuota.
 var sharedQuota = taskstore.Quota{Server: taskstore.Usage{Stored: 60}}
 
-// runChild does what a test wants of another process. It says on its standard output what the store has
-// acknowledged.
+// runChild plays the role of another process in a test. It writes the acknowledged writes of the store to its standard
+// output.
 func runChild(role, path string) (err error) {
 	s, err := Open(path, Options{})
 	if err != nil {
@@ -214,7 +214,7 @@ func TestProcessesHearEachOther(t *testing.T) {
 	}
 }
 
-// TestKill kills a process in the middle of its writes. What it had acknowledged is there.
+// TestKill kills a process in the middle of its writes. The acknowledged writes are there.
 func TestKill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	worker := startChild(t, "work", path)

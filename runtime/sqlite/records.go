@@ -112,8 +112,7 @@ func (s *Store) Get(ctx context.Context, id string) (record taskstore.Record, er
 	return record, err
 }
 
-// readTombstone returns what is left of a record, and ErrRecordExpired. It returns ErrNoRecord if nothing
-// is left.
+// readTombstone returns the rest of an expired record, and ErrRecordExpired. It returns ErrNoRecord if nothing is left.
 func (s *Store) readTombstone(r *session, id string) (taskstore.Record, error) {
 	var principal *string
 	if err := r.query(byTombstone, func(rows *sql.Rows) error {

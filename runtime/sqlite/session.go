@@ -142,7 +142,7 @@ func codeOf(err error) int {
 	return 0
 }
 
-// waysOut say what to do about an error of SQLite, by code.
+// waysOut has the way out of an error of SQLite, by code.
 var waysOut = map[int]string{
 	codes.SQLITE_CANTOPEN: "check that its directory exists and that this user may write there",
 	codes.SQLITE_NOTADB:   "the file is not a SQLite database; name another file",
@@ -154,8 +154,8 @@ var waysOut = map[int]string{
 	codes.SQLITE_IOERR:    "the disk does not work, or the file is on a network file system",
 }
 
-// explain adds the place, the cause and the way out to an error of SQLite. Other errors, such as
-// those of a context, stay what they are.
+// explain adds the place, the cause and the way out to an error of SQLite. It does not change other errors, such as
+// those of a context.
 func explain(path, doing string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

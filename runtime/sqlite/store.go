@@ -4,9 +4,8 @@
 //	store, err := sqlite.Open("tasks.db", sqlite.Options{})
 //	server, err := taskserver.New(taskserver.Options{Store: store}, tools)
 //
-// What the store has acknowledged is on the disk. Writes that come at the same time share one
-// commit, so that many clients write much faster than one. SQLite is linked as Go code: no C
-// compiler and no library are needed.
+// Acknowledged writes are on the disk. Writes that come at the same time share one commit, so that many clients write
+// much faster than one. SQLite is linked as Go code: no C compiler and no library are needed.
 //
 // A task that has ended takes no memory. Of the others, an open store keeps up to 8 MiB of arguments and
 // questions, and about 7 MB of counts for 20,000 tasks and accounts. SQLite itself keeps up to 16 MB of the
@@ -37,7 +36,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// Synchronous says what a power cut may cost.
+// Synchronous says which writes a power cut may lose.
 type Synchronous int
 
 // The values of Synchronous. Neither loses anything if a process is killed.
@@ -54,7 +53,7 @@ const (
 type Options struct {
 	// Synchronous is Full or Normal.
 	Synchronous Synchronous
-	// Logger gets what the store cannot return as an error. nil means slog.Default().
+	// Logger gets the failures that the store cannot return as an error. nil means slog.Default().
 	Logger *slog.Logger
 }
 
@@ -62,7 +61,7 @@ type Options struct {
 type Store struct {
 	path      string
 	now       func() time.Time // tells when something begins
-	past      *steady.Clock    // decides what has ended
+	past      *steady.Clock    // decides which records and leases have ended
 	db        *sql.DB
 	cache     *durable.Cache
 	sieve     *durable.Sieve
@@ -123,8 +122,8 @@ func Open(path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// startClock sets the clock that decides what has ended. The machine's clock may be wrong just now. If it is
-// ahead of all times in the file, the store does not believe it until it has been ahead for a while.
+// startClock sets the clock that decides which records and leases have ended. The machine's clock may be wrong just
+// now. If it is ahead of all times in the file, the store does not believe it until it has been ahead for a while.
 func (s *Store) startClock(ctx context.Context, clock *steady.Clock) error {
 	var latest int64
 	if err := s.read(ctx, "read", func(r *session) (err error) {
@@ -234,7 +233,7 @@ func (s *Store) Close() error {
 	return explain(s.path, "close", err)
 }
 
-// read runs f with a connection that reads. What f reads is of one moment.
+// read runs f with a connection that reads. f sees the database as it was at one moment.
 func (s *Store) read(ctx context.Context, doing string, f func(r *session) error) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -67,7 +67,7 @@ var damages = map[string]string{
 	"a result that is new":          "UPDATE task SET outcome = 1, result = x'02' WHERE id = ?1",
 }
 
-// damage changes the row of a task by a statement. It returns what puts the row back.
+// damage changes the row of a task by a statement. It returns a function that puts the row back.
 func damage(t testing.TB, s taskstore.Store, id, statement string) (undo func()) {
 	t.Helper()
 	db, err := openDatabase(s.(clocked).path)

@@ -63,7 +63,7 @@ func (s *Store) Changes(ctx context.Context) iter.Seq2[taskstore.Change, error] 
 func (t *tail) start(ctx context.Context) (stop func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// What is committed before this moment is what the first Missed of a reader stands for.
+	// The first Missed of a reader stands for the transactions that were committed before this moment.
 	if err := t.store.read(ctx, "read", func(s *session) (err error) {
 		t.last, err = s.queryInt(lastChange)
 		return err
@@ -138,7 +138,7 @@ func readNews(s *session, after, before int64) ([]news, error) {
 	return latest, err
 }
 
-// publish passes news to the feed, except for what it has.
+// publish passes news to the feed, except for those that it has.
 func (t *tail) publish(latest []news) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -149,7 +149,7 @@ func (t *tail) publish(latest []news) {
 		if one.n <= t.last {
 			continue
 		}
-		if one.n != t.last+1 { // what was between is trimmed
+		if one.n != t.last+1 { // the transactions between are trimmed
 			t.feed.Miss()
 		}
 		t.last = one.n
@@ -166,8 +166,8 @@ func (t *tail) poll(ctx context.Context) {
 	}
 }
 
-// watch is poll with a connection of its own: PRAGMA data_version compares with what the same
-// connection saw before.
+// watch is poll with a connection of its own: PRAGMA data_version compares with the value that the same connection saw
+// before.
 func (t *tail) watch(ctx context.Context) error {
 	s, err := t.store.openReader(ctx)
 	if err != nil {

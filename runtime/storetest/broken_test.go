@@ -101,7 +101,7 @@ func (b *broken) CountUnfinished(ctx context.Context) ([]taskstore.Count, error)
 
 func (b *broken) Workers(ctx context.Context) ([]taskstore.WorkerLease, error) { return b.workers(ctx) }
 
-// changesFeed is a fault: the feed has other items. The function returns what the feed has for one.
+// changesFeed is a fault: the feed has other items. The function returns the items of the feed for one change.
 func changesFeed(change func(c taskstore.Change) []taskstore.Change) func(b *broken) {
 	return func(b *broken) {
 		b.changes = func(ctx context.Context) iter.Seq2[taskstore.Change, error] {

@@ -61,8 +61,8 @@ func (f *follower) read() (taskstore.Change, bool) {
 	return c, true
 }
 
-// want reads until all of some changes have come: those of one record in this order, and anything
-// else between them. After a Change with Missed set, what is stored may take their place.
+// want reads until all of some changes have come: those of one record in this order, and anything else between them.
+// After a Change with Missed set, the stored records may take their place.
 func (f *follower) want(changes ...taskstore.Change) {
 	f.k.Helper()
 	changes = slices.Clone(changes)
@@ -108,7 +108,7 @@ func (f *follower) want(changes ...taskstore.Change) {
 	}
 }
 
-// checkStored checks that Get returns at least what the last change of a record says.
+// checkStored checks that Get returns at least the version in the last change of a record.
 func (f *follower) checkStored(c taskstore.Change) error {
 	r, err := f.s.Get(f.k.ctx, c.ID)
 	if err != nil && !errors.Is(err, taskstore.ErrNoRecord) {
@@ -138,7 +138,7 @@ func testChanges(k *kit) {
 	change.Phase = taskstore.PhaseRunning
 	running := k.updateRecord(a, change)
 	wantAll(changeTo(running))
-	// What changes nothing is not in the feed; the follower would notice another version.
+	// A call that changes nothing is not in the feed; the follower would notice another version.
 	_, err := k.other.Create(k.ctx, k.newRecord("a", "p", k.epoch), taskstore.Quota{})
 	k.wantError("create again", err, taskstore.ErrExists)
 	_, err = k.other.Update(k.ctx, a, change, taskstore.Quota{})
@@ -164,7 +164,7 @@ func testChanges(k *kit) {
 	wantAll(want...)
 	again := k.createFor("", "a")
 	wantAll(changeTo(again))
-	later := k.follow(k.other) // has what follows
+	later := k.follow(k.other) // has the changes from here on
 	k.deleteRecord("a")
 	later.want(taskstore.Change{ID: "a"})
 	wantAll(taskstore.Change{ID: "a"})
@@ -277,7 +277,7 @@ func testSlowReader(k *kit) {
 				k.Errorf("%d of %d records have reached their last version", len(done), writers)
 			}
 			if !ok || c.Missed {
-				return // if it missed some, a server reads what is stored
+				return // if it missed some, a server reads the stored records
 			}
 			if c.Version == versions {
 				done[c.ID] = true

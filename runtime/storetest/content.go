@@ -105,8 +105,7 @@ func testContent(k *kit) {
 	}
 }
 
-// keepFixed returns a record with what is fixed at the creation of another, and with its ID and
-// version.
+// keepFixed returns r with the fields that are fixed at the creation of the other record, and with its ID and version.
 func keepFixed(r, created taskstore.Record) taskstore.Record {
 	r.ID, r.Version, r.Principal, r.Account, r.Tool = created.ID, created.Version, created.Principal, created.Account, created.Tool
 	r.Arguments, r.Revision, r.IdempotencyKey = created.Arguments, created.Revision, created.IdempotencyKey

@@ -99,7 +99,7 @@ func testExpireClock(k *kit) {
 	}
 }
 
-// wantTombstone checks what is left of an expired record.
+// wantTombstone checks the rest of an expired record.
 func (k *kit) wantTombstone(id, principal string) {
 	k.Helper()
 	for _, s := range []taskstore.Store{k.s, k.other} {

@@ -15,7 +15,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// elsewhere lets other goroutines run in the middle of what should be one step.
+// elsewhere lets other goroutines run in the middle of a call that should be one step.
 func elsewhere() {
 	for range 3 {
 		runtime.Gosched()

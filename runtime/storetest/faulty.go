@@ -64,7 +64,7 @@ func (f *Faulty) Failed() int {
 	return f.failed
 }
 
-// fate decides what happens to one call.
+// fate decides which faults one call has.
 type fate struct {
 	refuse, lose, conflict bool
 	before, after          time.Duration
@@ -173,7 +173,7 @@ func (f *Faulty) Changes(ctx context.Context) iter.Seq2[taskstore.Change, error]
 	}
 }
 
-// drawFeedFate decides what happens to one item of a feed.
+// drawFeedFate decides which faults one item of a feed has.
 func (f *Faulty) drawFeedFate() (missed, cut bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

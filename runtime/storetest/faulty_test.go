@@ -10,7 +10,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// TestFaultyStore checks that a Faulty store breaks promises, and that each fault does what it says.
+// TestFaultyStore checks that a Faulty store breaks promises, and that each fault does as it says.
 func TestFaultyStore(t *testing.T) {
 	for _, f := range []Faults{{Refuse: 0.1}, {Lose: 0.1}, {Conflict: 0.1}, {Cut: 0.1}} {
 		bubble.Test(t, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// testHistories makes random calls on a few records from many goroutines. It compares what each
-// call sees with what the other calls completed before it began. Followers read the feeds.
+// testHistories makes random calls on a few records from many goroutines. It compares the result of each call with the
+// calls that were completed before it began. Followers read the feeds.
 func testHistories(k *kit) {
 	const goroutines, calls = 8, 150
 	h := &history{k: k, lives: map[string]*life{}, births: map[string]*birth{}}
@@ -90,7 +90,7 @@ func (f *follower) readHistory() {
 	}
 }
 
-// history records what has certainly happened.
+// history records the events that have certainly happened.
 type history struct {
 	k      *kit
 	mu     sync.Mutex

@@ -30,7 +30,7 @@ func (k *kit) scanAll(i taskstore.Inspector, filter taskstore.Filter, limit int)
 	}
 }
 
-// trimRecord removes what may be missing in the records of List, Scan and Expire.
+// trimRecord removes the parts that may be missing in the records of List, Scan and Expire.
 func trimRecord(r taskstore.Record) taskstore.Record {
 	r.Arguments, r.Inputs = nil, nil
 	if r.Outcome != nil {

@@ -15,7 +15,7 @@ type model struct {
 	// tombstones has the principals and ends of tombstones, by ID.
 	tombstones map[string]tombstone
 	leases     map[string]time.Time // the ends, by worker
-	// changes has what a feed must have, by ID, in order.
+	// changes has the changes that a feed must have, by ID, in order.
 	changes map[string][]taskstore.Change
 }
 

@@ -95,7 +95,7 @@ func (p *program) leaseTime(t *rapid.T) time.Duration {
 	return time.Duration(rapid.IntRange(0, 3).Draw(t, "lease"))*programStep + programStep/2
 }
 
-// change draws what an update may change.
+// change draws new values for the fields that an update may change.
 func (p *program) change(t *rapid.T, r *taskstore.Record) {
 	r.Phase, r.StatusMessage, r.ExpiresAt = somePhases.Draw(t, "phase"), rapid.StringN(0, 3, -1).Draw(t, "message"), p.time(t)
 	if r.Claim.Worker = p.worker(t); rapid.IntRange(0, 3).Draw(t, "no worker") == 0 {

@@ -75,7 +75,7 @@ func testEndedSessions(k *kit) {
 	for session, want := range map[string]bool{"a": true, "b": true, "c": false} {
 		k.wantEnded("p", session, want)
 	}
-	for i := range 5 { // what others end does not matter
+	for i := range 5 { // the ends of other principals' sessions do not count
 		end("q", fmt.Sprint("q", i), 10, true)
 	}
 	end("", "a", 1, true)

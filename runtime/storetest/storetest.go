@@ -55,8 +55,8 @@
 //   - Expire/tombstones: an expired record returns ErrRecordExpired with its ID and principal for
 //     TombstoneFor, and ErrNoRecord from then on. Its ID is free. A deleted record leaves nothing.
 //   - Expire/in a race: each record is returned to one caller.
-//   - Changes/every version: the first Change has Missed set. Then each version, deletion and expiry
-//     of every handle comes, in the order of the versions. Get sees at least what the feed says.
+//   - Changes/every version: the first Change has Missed set. Then each version, deletion and expiry of every handle
+//     comes, in the order of the versions. Get returns at least the version in the feed.
 //   - Changes/nothing lost: a change that begins after the first Change is never lost, however fast
 //     the writers are.
 //   - Changes/many readers: each reader gets every change.
@@ -90,8 +90,8 @@
 //   - all/random programs: in one goroutine, the store behaves like a simple model.
 //   - all/random histories: in several goroutines, each version has one writer, reads are never
 //     stale, deleted records stay deleted, and feeds lose nothing.
-//   - all/shared: with Stores.Share, one handle reads and hears what the other writes, and keeps
-//     working when the other is closed.
+//   - all/shared: with Stores.Share, one handle reads and hears the writes of the other, and keeps working when the
+//     other is closed.
 //   - all/reopened: with Stores.Reopen, records, keys, quotas, lists, tombstones and leases survive.
 //
 // The times in the records of a test are near the store's, as Beat returns it. Tests that need

@@ -17,7 +17,7 @@ type damaged struct {
 	// was are the records, by ID, as they were before the damage.
 	was map[string]taskstore.Record
 	ids []string
-	// undo has what undoes the damage, by the ID of a damaged record.
+	// undo has the functions that undo the damage, by the ID of a damaged record.
 	undo map[string]func()
 }
 
@@ -152,7 +152,7 @@ func (d *damaged) checkInspector() {
 	}
 }
 
-// checkCreate checks what new records find of damaged ones, and that the feed goes on.
+// checkCreate checks new records beside damaged ones, and that the feed goes on.
 func (d *damaged) checkCreate(feed *follower) {
 	newRecord := func(id, key string) taskstore.Record {
 		r := d.newRecord(id, d.principal, d.epoch)

@@ -22,10 +22,10 @@ func requiredCapability(in mcptask.Request) string {
 	return in.Method
 }
 
-// explainFailure returns the handler's error for a question that the requestor has answered with a JSON-RPC error. A code
-// outside of the range that JSON-RPC reserves is a refusal. SDKs check the answers that they send, and report a wrong
-// one as invalid params. A client without the URL mode reports that with the same code. The result has only the text of
-// failed: a handler may return it, and the task must not end with the requestor's own error.
+// explainFailure returns the handler's error for a question that the requestor has answered with a JSON-RPC error. A
+// code outside of the range that JSON-RPC reserves is a refusal. SDKs check the answers that they send, and report a
+// wrong one as invalid params. A client without the URL mode reports that with the same code. The result has only the
+// text of failed: a handler may return it, and the task must not end with the requestor's own error.
 func explainFailure(in mcptask.Request, failed *mcptask.Error) error {
 	const lowestReserved, highestReserved = -32768, -32000
 	kind := mcptask.ErrCannotAsk
@@ -38,8 +38,8 @@ func explainFailure(in mcptask.Request, failed *mcptask.Error) error {
 	return fmt.Errorf("%w: %s", kind, failed.Error())
 }
 
-// explainFailures returns a function that asks as ask does, and returns the handler's errors for the requestor's. ask may
-// be nil.
+// explainFailures returns a function that asks as ask does, and returns the handler's errors for the requestor's. ask
+// may be nil.
 func explainFailures(ask askFunc) askFunc {
 	if ask == nil {
 		return nil

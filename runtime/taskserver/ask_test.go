@@ -79,8 +79,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestStoredAnswers checks that a task keeps only those members of an answer that the server reads: nothing has checked the
-// others.
+// TestStoredAnswers checks that a task keeps only those members of an answer that the server reads: nothing has checked
+// the others.
 func TestStoredAnswers(t *testing.T) {
 	form, page := taskstore.Input{Request: mcptask.Request{Method: spec.Elicit, Schema: json.RawMessage(`{}`)}}, taskstore.Input{Request: mcptask.Request{Method: spec.Elicit}}
 	sample, roots := taskstore.Input{Request: mcptask.Request{Method: spec.Sample}}, taskstore.Input{Request: mcptask.Request{Method: spec.Roots}}

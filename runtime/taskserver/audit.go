@@ -7,11 +7,12 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// Audit writes to the audit trail what a caller did with a task (C-101 to C-104).
+// Audit writes an action of a caller on a task to the audit trail.
 func (b *Backend) Audit(ctx context.Context, level slog.Level, message, kind string, caller Caller, r taskstore.Record, attrs ...any) {
 	if !b.logger.Enabled(ctx, level) {
 		return // the default logger takes only warnings, and the attributes take time
 	}
+	// The trail shows an operator the use of tasks, and requests that look like an attack (C-101 to C-104).
 	b.logger.Log(ctx, level, message, append([]any{"audit", kind, "task", taskstore.LogID(r.Principal, r.ID), "tool", r.Tool,
 		"principal", caller.Principal, "revision", caller.Revision}, attrs...)...)
 }

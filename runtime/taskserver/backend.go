@@ -58,7 +58,7 @@ type Backend struct {
 	fetchers   int
 	unfetched  map[string]*unfetched // by task ID
 	renewed    time.Time             // when the last renewal of the lease that succeeded began
-	clock      atomic.Int64          // what the store's time is ahead of this process's, in nanoseconds
+	clock      atomic.Int64          // the lead of the store's clock over this process's, in nanoseconds
 	beaten     atomic.Pointer[moment]
 	past       *steady.Clock // over Now; see SureNow; set before clockKnown
 	clockKnown atomic.Bool   // whether clock is set
@@ -72,7 +72,7 @@ type Backend struct {
 	beating   atomic.Int64  // when keepLease began last, in nanoseconds since 1970
 	creations int           // counts the tasks that are being created, see enterCreation
 	created   chan struct{} // closed when Close has begun and there are no creations left
-	news      int           // counts what the engine is being told, see tellEngine
+	news      int           // counts the calls of tellEngine under way
 	newsTold  chan struct{} // has an element if news may be 0
 
 	adoptNow  chan struct{} // has an element if there may be orphans
@@ -83,7 +83,7 @@ type Backend struct {
 
 	room room // for tasks of anonymous callers
 
-	settling atomic.Int32 // counts what settle does in the background
+	settling atomic.Int32 // counts the goroutines of settle
 
 	closeOnce sync.Once
 	closeErr  error
@@ -199,7 +199,7 @@ func (b *Backend) makeExecutor() error {
 	return nil
 }
 
-// checkEngine returns what keeps an engine from being the executor, or nil.
+// checkEngine returns an error if the engine cannot be the executor.
 func (b *Backend) checkEngine() error {
 	switch {
 	case b.engine == nil:
@@ -236,9 +236,8 @@ func (b *Backend) Options() Options { return b.options }
 // Logger returns the logger for the gateway. It is never nil.
 func (b *Backend) Logger() *slog.Logger { return b.logger }
 
-// Attached returns the value that the server keeps under a key. The first call
-// makes it with create. A gateway keeps there what it shares with the adapter of an
-// SDK.
+// Attached returns the value that the server keeps under a key. The first call makes it with create. A gateway keeps
+// there the state that it shares with the adapter of an SDK.
 func (b *Backend) Attached(key any, create func() any) any {
 	value, ok := b.attached.Load(key)
 	if !ok {

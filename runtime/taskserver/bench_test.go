@@ -126,9 +126,9 @@ func BenchmarkQuestions(b *testing.B) {
 	}
 }
 
-// BenchmarkCreateToResult makes a task in this process and waits for its result. Its
-// floors do the same without a Server: a goroutine that sends on a channel, and what
-// the store has to do for a task, which is to create it, update it and get it.
+// BenchmarkCreateToResult makes a task in this process and waits for its result. Its floors do the same without a
+// Server: a goroutine that sends on a channel, and the calls of the store for a task, which create it, update it and
+// get it.
 func BenchmarkCreateToResult(b *testing.B) {
 	b.Run("goroutine", func(b *testing.B) {
 		s := benchServer(b, nil)

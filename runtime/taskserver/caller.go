@@ -16,15 +16,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// Caller is who sends a request and what it can do, as the gateway found out.
+// Caller describes the sender of a request and its abilities, as the gateway found them.
 type Caller struct {
 	// Principal is compared by equality; "" is anonymous.
 	Principal string
-	// Local reports whether the caller is the only client of this process, such as the client on a pipe. It may have all
-	// slots of the local executor.
+	// Local reports whether the caller is the only client of this process, such as the client on a pipe. It may have
+	// all slots of the local executor.
 	Local bool
-	// Address is a keyed hash of the network address of an anonymous caller, without spaces. "" means that the address is
-	// not known.
+	// Address is a keyed hash of the network address of an anonymous caller, without spaces. "" means that the address
+	// is not known.
 	Address string
 	// Session is the session that the request belongs to, or "".
 	Session string
@@ -114,8 +114,8 @@ const (
 	// ModeGrace answers with the result if it is there within the tool's grace, and
 	// with a task otherwise. The server decides.
 	ModeGrace
-	// ModeFallback is ModeGrace for a requestor that does not know tasks: the gateway
-	// tells it what the task is, or asks it the task's questions.
+	// ModeFallback is ModeGrace for a requestor that does not know tasks: the gateway describes the task to it, or asks
+	// it the task's questions.
 	ModeFallback
 )
 

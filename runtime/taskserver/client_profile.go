@@ -11,15 +11,14 @@ import (
 // known. Common hosts give a call up after 60 seconds.
 const DefaultWait = 45 * time.Second
 
-// ClientInfo is how the program of a client names itself. Nothing proves it.
+// ClientInfo is the name and the version that a client's program gives itself. The server cannot verify them.
 type ClientInfo struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// ClientProfile is what a server knows of a client's program, which is part of a host such as an
-// editor. It decides how the server answers plain calls of tools that have the fallback tools. It never
-// decides who may call or who owns a task.
+// ClientProfile describes a client's program, which is part of a host such as an editor. It decides how the server
+// answers plain calls of tools that have the fallback tools. It never decides who may call or who owns a task.
 type ClientProfile struct {
 	// Patience is how long the host waits for the answer to a call, even if progress or comments
 	// come meanwhile. 0 means that it is not known.
@@ -65,8 +64,8 @@ func (b *Backend) PlainWait(caller Caller, tool string, progress bool) time.Dura
 	return b.ClientProfile(caller).chooseWait(spec.Policy.Wait, progress)
 }
 
-// ClientProfile returns what Options.ClientProfile says of a caller's program. If that is nil, it
-// returns what KnownClient says.
+// ClientProfile returns the profile of a caller's program, from Options.ClientProfile or, if that is nil, from
+// KnownClient.
 func (b *Backend) ClientProfile(caller Caller) (profile ClientProfile) {
 	defer guard.Then(b.logger, "Options.ClientProfile", func() { profile = KnownClient(caller.Client) })
 	if b.options.ClientProfile != nil {
@@ -110,9 +109,8 @@ var knownClients = map[string]ClientProfile{
 	"Code - OSS*":         {Patience: 10 * time.Minute, PrefersPlain: true},
 }
 
-// KnownClient returns the profile of a program that this package knows by name. It returns the zero
-// ClientProfile for any other name. It ignores what a proxy adds, as in "codex-mcp-client (via mcp-remote
-// 0.1.37)".
+// KnownClient returns the profile of a program that this package knows by name. It returns the zero ClientProfile for
+// any other name. It ignores the addition of a proxy, as in "codex-mcp-client (via mcp-remote 0.1.37)".
 func KnownClient(client ClientInfo) ClientProfile {
 	name, _, _ := strings.Cut(client.Name, " (via ")
 	if profile, ok := knownClients[name]; ok {

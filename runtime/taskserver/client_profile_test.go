@@ -42,7 +42,7 @@ func TestKnownClientsDiffer(t *testing.T) {
 	}
 }
 
-// TestPlainWait checks how long a plain call blocks: the tool's wait, within what its client bears.
+// TestPlainWait checks how long a plain call blocks: the tool's wait, within the patience of its client.
 func TestPlainWait(t *testing.T) {
 	profile := func(client ClientInfo) ClientProfile {
 		if client.Name == "" {

@@ -155,7 +155,7 @@ func (b *Backend) awaitCreations(ctx context.Context) error {
 	}
 }
 
-// explainUnstored returns what the caller is told about a task that could not be stored.
+// explainUnstored returns the caller's error for a task that could not be stored.
 func (b *Backend) explainUnstored(ctx context.Context, t *registeredTool, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -167,7 +167,7 @@ func (b *Backend) explainUnstored(ctx context.Context, t *registeredTool, err er
 // newRecord makes the record of a new task.
 func (b *Backend) newRecord(caller Caller, t *registeredTool, arguments json.RawMessage, call CallRequest, answers []taskstore.Input) taskstore.Record {
 	id := b.newTaskID(caller, call.Mode == ModeTask)
-	if call.ExternalID != "" {
+	if call.ExternalID != "" { // the requestor makes the ID (A-13, D-05)
 		id = caller.Named(call.ExternalID)
 	}
 	canAsk := caller.CanAsk

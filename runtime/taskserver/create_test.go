@@ -137,8 +137,8 @@ func TestArgumentsAreDecodedOnce(t *testing.T) {
 	}
 }
 
-// TestDefaultsOfArguments checks that a handler gets the defaults of what a call leaves out, and that the task keeps
-// the arguments as they were sent.
+// TestDefaultsOfArguments checks that a handler gets the defaults of arguments that a call leaves out, and that the
+// task keeps the arguments as they were sent.
 func TestDefaultsOfArguments(t *testing.T) {
 	type search struct {
 		Limit *int8 `json:"limit"`
@@ -498,8 +498,8 @@ func TestUpdatedAtNeverGoesBack(t *testing.T) {
 	})
 }
 
-// TestRefusedNameIsSeen checks that what follows the task of a name hears of a task that another server
-// creates while a call here wants the name.
+// TestRefusedNameIsSeen checks that a follower of a named task sees the task that another server creates while a call
+// here wants the name.
 func TestRefusedNameIsSeen(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := taskstore.NewMemory()
@@ -526,8 +526,8 @@ func TestRefusedNameIsSeen(t *testing.T) {
 	})
 }
 
-// TestLineIsShown checks that a task says while it is in line that it waits for a slot, and no longer. A task that finds a
-// slot never says so, and neither is stored more often for it.
+// TestLineIsShown checks that a task says while it is in line that it waits for a slot, and no longer. A task that
+// finds a slot never says so, and neither is stored more often for it.
 func TestLineIsShown(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newServer(t, Options{Concurrency: 1}, numberTool("hang", mcptask.Policy{Task: mcptask.TaskOptional}, hang), numberTool("double", mcptask.Policy{Task: mcptask.TaskOptional}, double))

@@ -56,8 +56,8 @@ func (b *Backend) forgetTask(r taskstore.Record) {
 }
 
 // settleCreate deals with a record whose Create has failed. The store may have it all the same, or may get it for as
-// long as a lease. A caller with a key or a name may come back for the task, so it is started. Any other caller cannot know
-// its ID, so it is deleted.
+// long as a lease. A caller with a key or a name may come back for the task, so it is started. Any other caller cannot
+// know its ID, so it is deleted.
 func (b *Backend) settleCreate(fresh taskstore.Record) {
 	id, nonce, late := fresh.ID, fresh.Nonce, time.Now().Add(b.lease)
 	b.settle(fresh, func(ctx context.Context, t *storeRetry) bool {

@@ -1,7 +1,7 @@
 // Package taskserver runs the tools of services and keeps their tasks.
 //
-// [New] makes a [Server] of generated tools. [Options] sets its store, its [Limits], its [Hooks] and its log. The server
-// speaks no protocol. Packages gosdk and mcpgo put it beside a server of an SDK:
+// [New] makes a [Server] of generated tools. [Options] sets its store, its [Limits], its [Hooks] and its log. The
+// server speaks no protocol. Packages gosdk and mcpgo put it beside a server of an SDK:
 //
 //	tasks, err := taskserver.New(taskserver.Options{}, pipeline.CITools(ci{}))
 //	…
@@ -14,12 +14,12 @@
 // # Executors
 //
 // An [Executor] decides when and where handlers run. Without one, they run in this process, as many at once as
-// Options.Concurrency says. An [Engine] keeps tasks alive itself, such as one on a workflow engine. Package executortest
-// tests an executor.
+// Options.Concurrency says. An [Engine] keeps tasks alive itself, such as one on a workflow engine. Package
+// executortest tests an executor.
 //
 // # Gateways and adapters
 //
-// [Server.Backend] returns the server as those see it who answer the requests of a protocol or connect an SDK: who calls
-// is a [Caller], [Backend.Call] calls a tool, and the other methods of [Backend] read, answer, cancel and follow
-// tasks. What an SDK does not know is in package gateway.
+// [Server.Backend] returns the server for code that answers the requests of a protocol or connects an SDK. A [Caller]
+// describes the sender of a request, [Backend.Call] calls a tool, and the other methods of [Backend] read, answer,
+// cancel and follow tasks. Package gateway has the parts of the protocol that an SDK does not know.
 package taskserver

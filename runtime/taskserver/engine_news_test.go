@@ -50,7 +50,7 @@ func TestParkedWithoutEngine(t *testing.T) {
 type forgetfulStore struct {
 	taskstore.Store
 	lose atomic.Bool
-	then func() // what happens meanwhile, or nil
+	then func() // called meanwhile, or nil
 }
 
 func (s *forgetfulStore) Update(ctx context.Context, from, to taskstore.Record, q taskstore.Quota) (taskstore.Record, error) {
@@ -64,7 +64,7 @@ func (s *forgetfulStore) Update(ctx context.Context, from, to taskstore.Record, 
 	return r, err
 }
 
-// countingEngine counts what it is told.
+// countingEngine counts the calls of its methods.
 type countingEngine struct {
 	taskserver.Engine
 	answered *atomic.Int32
@@ -156,7 +156,7 @@ func (s skewedStore) Beat(ctx context.Context, worker string, lease time.Duratio
 	return beat, err
 }
 
-// notingExecutor notes what is submitted.
+// notingExecutor notes the submissions.
 type notingExecutor struct{ submitted chan taskserver.Submission }
 
 func (x notingExecutor) Submit(_ context.Context, task taskserver.Submission) error {
@@ -237,8 +237,8 @@ func TestParkedAfterWork(t *testing.T) {
 	})
 }
 
-// TestEngineIsToldOfStoredAnswers checks that the engine learns of an answer if there is no room for another answer of the
-// same request.
+// TestEngineIsToldOfStoredAnswers checks that the engine learns of an answer if there is no room for another answer of
+// the same request.
 func TestEngineIsToldOfStoredAnswers(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		cluster := memengine.Cluster{Patience: time.Second}
@@ -396,8 +396,8 @@ func (s *obliviousStore) Update(ctx context.Context, from, to taskstore.Record, 
 	return r, err
 }
 
-// TestParkedOnce checks that a run which ends to wait for an answer gives back one try, although the store's word for it
-// is lost.
+// TestParkedOnce checks that a run which ends to wait for an answer gives back one try, although the store's word for
+// it is lost.
 func TestParkedOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var cluster memengine.Cluster
@@ -425,7 +425,7 @@ func (x failingEngine) Cancel(context.Context, taskserver.Submission) error {
 	return errors.New("the engine is away")
 }
 
-// TestFailingEngineIsNotTheStore checks that the log of a server does not blame its store for what the engine does.
+// TestFailingEngineIsNotTheStore checks that the log of a server does not blame its store for failures of the engine.
 func TestFailingEngineIsNotTheStore(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var cluster memengine.Cluster

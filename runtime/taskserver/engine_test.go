@@ -18,7 +18,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// What only an engine shows. Package executortest has what all executors promise.
+// The tests of engines alone. Package executortest tests the promises of all executors.
 
 var (
 	carol    = taskserver.Caller{Principal: "carol", Revision: mcptask.Revision20260728, CanAsk: []string{"elicitation/create"}}
@@ -212,7 +212,7 @@ func (x deafEngine) Answered(ctx context.Context, task taskserver.Submission) er
 	return x.tell(func() error { return x.Engine.Answered(ctx, task) })
 }
 
-// TestEngineIsToldAgain checks that an engine that fails for some seconds learns what it did not take.
+// TestEngineIsToldAgain checks that an engine that fails for some seconds gets the missed calls again.
 func TestEngineIsToldAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var cluster memengine.Cluster
@@ -369,7 +369,7 @@ func TestRunFuncIsEarly(t *testing.T) {
 	})
 }
 
-// TestRunEnds checks what the RunFunc returns.
+// TestRunEnds checks the results of the RunFunc.
 func TestRunEnds(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var cluster memengine.Cluster

@@ -8,8 +8,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// errEndedElsewhere is the cause if the task has ended without this run. errors.Is finds ErrSuperseded in it, but no other
-// run goes on with the task.
+// errEndedElsewhere is the cause if the task has ended without this run. errors.Is finds ErrSuperseded in it, but no
+// other run goes on with the task.
 var errEndedElsewhere error = endedElsewhere{}
 
 type endedElsewhere struct{}

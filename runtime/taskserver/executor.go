@@ -72,7 +72,7 @@ type Submission struct {
 	Trace string
 }
 
-// submissionOf returns what an executor knows of the task.
+// submissionOf returns the Submission of a task.
 func submissionOf(r *taskstore.Record) Submission {
 	return Submission{r.ID, r.Account, r.Principal, r.Tool, r.ExpiresAt, r.Trace}
 }
@@ -97,15 +97,15 @@ type Slots interface {
 //     context of that call with ErrSuperseded, if it can reach the process.
 //   - with a context that [mcptask.ErrCancelled] has ended, if somebody cancels the task in the engine.
 //
-// Submit of a task that the engine has changes nothing. Servers submit all unfinished tasks again now and then, in
-// case somebody has deleted one in the engine. They cannot do so if the [taskstore.Store] is not an [taskstore.Inspector].
+// Submit of a task that the engine has changes nothing. Servers submit all unfinished tasks again now and then, in case
+// somebody has deleted one in the engine. They cannot do so if the [taskstore.Store] is not an [taskstore.Inspector].
 type Engine interface {
 	Executor
 	// Name returns the Worker of the records whose handlers the engine runs. It returns the same for all
 	// servers that share the engine and the store.
 	Name() string
-	// Patience returns how long a handler that may restart keeps its place while it waits for an answer.
-	// Then its run returns RunWaits. Servers take less than a second for a second.
+	// Patience returns how long a handler that may restart keeps its place while it waits for an answer. Then its run
+	// returns RunWaits. Values under a second are raised to a second.
 	Patience() time.Duration
 	// Cancel tells the engine that a task has been cancelled or asked to stop. The engine ends the
 	// context of a running handler. If none runs, it calls the RunFunc with an ended context.
@@ -204,8 +204,8 @@ func (b *Backend) nameWorker() string {
 // and the leases keep its tasks alive.
 func (b *Backend) mayPassTasks() bool { return b.engine == nil && b.line == nil }
 
-// claimAfterRun returns the claim of a task after a run that another one is to follow. An engine keeps the task. Otherwise
-// any server may take it.
+// claimAfterRun returns the claim of a task after a run that another one is to follow. An engine keeps the task.
+// Otherwise any server may take it.
 func (b *Backend) claimAfterRun() taskstore.Claim {
 	if b.engine != nil {
 		return taskstore.Claim{Worker: b.engine.Name()}
@@ -222,9 +222,9 @@ func (b *Backend) chooseClaim(orphan taskstore.Record) taskstore.Claim {
 	return taskstore.Claim{Worker: b.nameWorker()}
 }
 
-// tellEngine calls a method of the engine for a task, if there is an engine. name is the method's, for the log. It does so
-// in the background, and tries again for a while. If all tries fail, the engine learns what has happened from its next
-// call of the RunFunc.
+// tellEngine calls a method of the engine for a task, if there is an engine. name is the method's, for the log. It does
+// so in the background, and tries again for a while. If all tries fail, the engine gets the news with its next call of
+// the RunFunc.
 func (b *Backend) tellEngine(r taskstore.Record, name string, tell func(Engine, context.Context, Submission) error) {
 	if b.engine != nil {
 		submission := submissionOf(&r) // r would be copied to the heap for all executors

@@ -71,7 +71,8 @@ func (x pooled) Release(taskserver.Submission) { x.Pool.Release() }
 // Acquire implements taskserver.Slots.
 func (x pooled) Acquire(ctx context.Context, _ taskserver.Submission) { x.Pool.Acquire(ctx) }
 
-// queue passes tasks to the executors of several servers. It knows nothing but what was submitted, however often.
+// queue passes tasks to the executors of several servers. It knows nothing but the submitted IDs, however often each
+// came.
 type queue struct {
 	mu      sync.Mutex
 	waiting []string
@@ -134,7 +135,7 @@ func (x *reader) ack(taskID string) {
 	q.deliver()
 }
 
-// die delivers what is not acknowledged again.
+// die delivers the tasks again that are not acknowledged.
 func (x *reader) die() {
 	q := x.queue
 	q.mu.Lock()

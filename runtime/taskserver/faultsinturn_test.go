@@ -109,7 +109,7 @@ func (t *turn) serve(tools ...mcptask.Tool) *Backend {
 	return s.Backend()
 }
 
-// close closes a server. An error is for the operator, who may see what the store says.
+// close closes a server. An error is for the operator, who may see the store's error.
 func (t *turn) close(s *Backend) {
 	if err := s.server.Close(); err != nil {
 		t.Logf("close: %v", err)

@@ -11,10 +11,10 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// The feed of the store tells what all processes do with tasks. From it the server wakes the
-// requests that wait, stops handlers whose tasks were cancelled or taken elsewhere, tells its
-// observers, and takes tasks that were left. One goroutine reads the feed, however many tasks there
-// are. A few more fetch the changed tasks that handlers and sessions of this process follow.
+// The feed of the store has the changes of tasks by all processes. From it the server wakes the requests that wait,
+// stops handlers whose tasks were cancelled or taken elsewhere, tells its observers, and takes tasks that were left.
+// One goroutine reads the feed, however many tasks there are. A few more fetch the changed tasks that handlers and
+// sessions of this process follow.
 
 // maxFetchers limits how many followed tasks are fetched from the store at once.
 const maxFetchers = 8
@@ -30,8 +30,8 @@ type followed struct {
 	needing int
 	// version is the newest that this process has stored, or has got from the feed.
 	version int64
-	// expected is the version that this process is about to store, or 0. What the feed tells of it is
-	// not new.
+	// expected is the version that this process is about to store, or 0. A change to that version in the feed is not
+	// new.
 	expected int64
 	// waiting are the entries of the task in watches.
 	waiting []*watched
@@ -258,7 +258,7 @@ func (b *Backend) endFetch(id string, err error) {
 	defer b.mu.Unlock()
 	u := b.unfetched[id]
 	switch {
-	case u != nil && u.pending: // and that call will see what this one has missed
+	case u != nil && u.pending: // and that call will see the changes that this one has missed
 	case !failed:
 		delete(b.unfetched, id)
 	default:

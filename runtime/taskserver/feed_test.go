@@ -96,7 +96,7 @@ func TestReportsOnce(t *testing.T) {
 	})
 }
 
-// TestHandOverIsTakenAtOnce checks that what a closing server leaves, running or in line, goes on at another
+// TestHandOverIsTakenAtOnce checks that the tasks that a closing server leaves, running or in line, go on at another
 // server without a pause and without the loss of a try.
 func TestHandOverIsTakenAtOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -237,7 +237,7 @@ func TestUnreadableTasks(t *testing.T) {
 			bad.Store(unreadable[len(unreadable)-1], true)
 		}
 		good := begin(t, a, alice, "t").ID
-		synctest.Wait() // a read that began before line.set could tell of what b does
+		synctest.Wait() // a read that began before line.set could show the writes of b
 		line.set(func(_ context.Context, method string, r *taskstore.Record, do func() error) error {
 			err := do()
 			if method == "Get" {

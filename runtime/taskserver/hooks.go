@@ -7,43 +7,45 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// Hooks observe what a server or a client does. Package oteltask turns them into OpenTelemetry traces and metrics. Any
-// field may be nil.
+// Hooks observe the work of a server or a client. Package oteltask turns them into OpenTelemetry traces and metrics.
+// Any field may be nil.
 //
-// A hook that returns a context runs at the start of an operation. The operation continues with that context, which must
-// be derived from the one given. The returned function, which may be nil, runs at the end of the operation, in the same
-// process. Each call of a hook has a goroutine of its own, and the operation waits for it. A hook that panics or ends its
-// goroutine is logged and ignored.
+// A hook that returns a context runs at the start of an operation. The operation continues with that context, which
+// must be derived from the one given. The returned function, which may be nil, runs at the end of the operation, in the
+// same process. Each call of a hook has a goroutine of its own, and the operation waits for it. A hook that panics or
+// ends its goroutine is logged and ignored.
 //
-// Records passed to hooks hold arguments, results and the full IDs of anonymous tasks. Do not export these; see [taskstore.LogID].
+// Records passed to hooks hold arguments, results and the full IDs of anonymous tasks. Do not export these; see
+// [taskstore.LogID].
 type Hooks struct {
 	// Server is called once with each server that has the hooks, before New returns.
 	// [Server.Closing] ends when the server begins to close.
 	Server func(*Server)
 	// Request is called for each call of a tool, fallback tools included, and for each request about tasks, such as
 	// tasks/get. It is not called for subscriptions, for requests that are refused before they reach a task, or for the
-	// SDK's own requests, such as tools/list: the SDK has middleware for these. If the returned context has a trace, see
-	// [WithTrace], the task of the call gets it.
+	// SDK's own requests, such as tools/list: the SDK has middleware for these. If the returned context has a trace,
+	// see [WithTrace], the task of the call gets it.
 	Request func(context.Context, RequestInfo) (context.Context, func(RequestResult))
 	// ClientRequest is called for each request that a client sends to its server, except subscriptions. The request
 	// carries the trace of the returned context, see [WithTrace], unless it polls a task.
 	ClientRequest func(context.Context, RequestInfo) (context.Context, func(RequestResult))
-	// Run is called for each run of a handler: for each attempt of a task, and for each plain call. The handler gets the
-	// returned context.
+	// Run is called for each run of a handler: for each attempt of a task, and for each plain call. The handler gets
+	// the returned context.
 	Run func(context.Context, RunInfo) (context.Context, func(RunResult))
 	// Question is called when a handler begins to wait for the answer to a question. It is not called if an earlier
 	// attempt already has the answer. The error says why there is no answer, or is nil: ErrCancelled, ErrExpired,
-	// ErrServerClosed, ErrSuperseded if another run waits for the answer now, or another one.
+	// ErrServerClosed, ErrSuperseded if another run waits for the answer now, or any other error.
 	Question func(context.Context, QuestionInfo) (context.Context, func(error))
 	// Store is called for each call of the store's methods Create, Get, Update, List, Delete, Expire, Lease, Beat,
-	// Release and Scan that the server makes. It is not called for the other methods, for what uses [Server.Inspector],
-	// or for the last calls of a server that closes with its store. The store gets the returned context. The error is the
-	// store's, such as ErrConflict.
+	// Release and Scan that the server makes. It is not called for the other methods, for users of [Server.Inspector],
+	// or for the last calls of a server that closes with its store. The store gets the returned context. The error is
+	// the store's, such as ErrConflict.
 	Store func(ctx context.Context, method string) (context.Context, func(error))
-	// Task is called after this process has stored a change of a task, with the context of what has changed it. If
-	// several goroutines change a task, the events may come out of order.
+	// Task is called after this process has stored a change of a task, with the context of the operation that changed
+	// it. If several goroutines change a task, the events may come out of order.
 	Task func(context.Context, TaskEvent)
-	// Limit is called each time a limit refuses something, with its name, such as "tasks" (docs/reference/limits.md).
+	// Limit is called each time a limit refuses something, with the limit's name, such as "tasks"
+	// (docs/reference/limits.md).
 	Limit func(ctx context.Context, limit string)
 }
 
@@ -61,7 +63,8 @@ type RequestInfo struct {
 	ID string
 	// IsPipe says that the request comes or goes on a pipe, and not over HTTP.
 	IsPipe bool
-	// Trace is the trace that the requestor has named, in the form of [taskstore.Record.Trace], or "". It is "" for a client.
+	// Trace is the trace that the requestor has named, in the form of [taskstore.Record.Trace], or "". It is "" for a
+	// client.
 	Trace string
 	// Peer is the server's URL or command, for a client.
 	Peer string
@@ -69,8 +72,8 @@ type RequestInfo struct {
 
 // RequestResult is how a request was answered.
 type RequestResult struct {
-	// Error is the error sent to the requestor, or nil. At a client it is the error that the call has returned. That of a
-	// JSON-RPC response is an *Error.
+	// Error is the error sent to the requestor, or nil. At a client it is the error that the call has returned. That of
+	// a JSON-RPC response is an *Error.
 	Error error
 	// IsToolError says that the result of a tools/call has isError.
 	IsToolError bool
@@ -83,14 +86,14 @@ type RunInfo struct {
 	// Task is the task, as it is stored when the run begins. For a plain call it has no ID, and only Tool, Principal,
 	// Revision, Trace, and 1 as the Attempt.
 	Task taskstore.Record
-	// IsAwaited says that the request that has begun the run waits for its end: a plain call does, and a call in which the
-	// server decides whether there is a task, for a while.
+	// IsAwaited says that the request that has begun the run waits for its end: a plain call does, and a call in which
+	// the server decides whether there is a task, for a while.
 	IsAwaited bool
 }
 
 // RunResult is how a run has ended.
 type RunResult struct {
-	// Outcome is what the handler has returned. It becomes the task's unless Cause tells that another run has the task.
+	// Outcome is the outcome that the handler has returned. It becomes the task's unless Cause is ErrSuperseded.
 	Outcome taskstore.Outcome
 	// Cause is why the context of the handler has ended before it returned, or nil: ErrCancelled, ErrExpired,
 	// ErrSuperseded if another run has the task or goes on with it, context.Canceled if the server closes.
@@ -118,8 +121,8 @@ type TaskEvent struct {
 // traceKey is the context key of a trace.
 type traceKey struct{}
 
-// WithTrace returns a context that belongs to a trace, in the form of [taskstore.Record.Trace]. [Hooks] give their traces to tasks
-// and requests by it.
+// WithTrace returns a context that belongs to a trace, in the form of [taskstore.Record.Trace]. [Hooks] give their
+// traces to tasks and requests by it.
 func WithTrace(ctx context.Context, trace string) context.Context {
 	return context.WithValue(ctx, traceKey{}, trace)
 }
@@ -130,8 +133,8 @@ func TraceOf(ctx context.Context) string {
 	return trace
 }
 
-// FormatTrace returns a W3C trace context in the form of [taskstore.Record.Trace]. It returns "" if traceparent is "". It does not
-// check what it is given.
+// FormatTrace returns a W3C trace context in the form of [taskstore.Record.Trace]. It returns "" if traceparent is "".
+// It does not check its arguments.
 func FormatTrace(traceparent, tracestate string) string {
 	if traceparent == "" || tracestate == "" {
 		return traceparent

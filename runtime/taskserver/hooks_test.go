@@ -20,7 +20,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// hookKey is the key of what hooks put into contexts.
+// hookKey is the key of the value that hooks put into contexts.
 type hookKey struct{}
 
 // listener is told of everything.
@@ -140,7 +140,7 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// TestQuestionEnds checks what hooks are told of a wait that ends without an answer.
+// TestQuestionEnds checks the error that hooks get for a wait that ends without an answer.
 func TestQuestionEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy mcptask.Policy

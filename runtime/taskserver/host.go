@@ -263,7 +263,7 @@ func (h *taskHost) Interrupted() bool {
 }
 
 // isFollowed reports whether another run has the task and goes on with it. A server that takes a lost task for the last
-// time does so to end it. What an engine does with tries, it decides itself.
+// time does so to end it. An engine bounds the tries of its tasks itself.
 func (h *taskHost) isFollowed(cause error) bool {
 	if !errors.Is(cause, mcptask.ErrSuperseded) || errors.Is(cause, errEndedElsewhere) {
 		return false

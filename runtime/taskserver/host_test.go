@@ -83,7 +83,7 @@ func TestLastReport(t *testing.T) {
 			if err := a.server.Close(); err != nil {
 				t.Error(err)
 			}
-			time.Sleep(time.Second) // what is slow ends
+			time.Sleep(time.Second) // slow calls end
 			mu.Lock()
 			defer mu.Unlock()
 			if want := (taskstore.Progress{Done: 2, Total: 4}); end.Progress != want {

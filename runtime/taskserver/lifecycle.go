@@ -15,7 +15,7 @@ import (
 // errTerminal refuses every event after the end (C-29).
 var errTerminal = errors.New("the task has already ended")
 
-// eventKind names what can happen to a task.
+// eventKind names a kind of event in the life of a task.
 type eventKind string
 
 const (
@@ -54,7 +54,7 @@ type event struct {
 	unbounded bool
 }
 
-// report is what a handler has said of its progress.
+// report is a handler's report of its progress.
 type report struct {
 	message  string
 	progress taskstore.Progress
@@ -71,9 +71,9 @@ var (
 	atNoRun  = []taskstore.ClaimState{taskstore.ClaimWaiting, taskstore.ClaimLeft}
 )
 
-// transitions is the whole lifecycle: the phases and claims in which an event is allowed, and
-// what it does (C-27 to C-29, E-21). A [taskstore.Store.Lease] is no event: it changes the worker of a claim
-// whose lease has ended, and nothing else.
+// transitions is the whole lifecycle: the phases and claims in which an event is allowed, and its effect (C-27 to C-29,
+// E-21). A [taskstore.Store.Lease] is no event: it changes the worker of a claim whose lease has ended, and nothing
+// else.
 var transitions = map[eventKind]struct {
 	from  []taskstore.Phase
 	claim []taskstore.ClaimState
@@ -121,7 +121,7 @@ func nextRecord(r taskstore.Record, e event) (taskstore.Record, error) {
 	return n, nil
 }
 
-// publicKind returns what timelines and hooks call the event, or "" if they leave it out.
+// publicKind returns the event's kind in timelines and hooks, or "" if they leave it out.
 func (k eventKind) publicKind() taskstore.EventKind {
 	switch k {
 	case eventStart:
@@ -232,7 +232,7 @@ func cutMessage(text string) string {
 }
 
 func applyAsk(r *taskstore.Record, e event) error {
-	if findInput(r, e.input.Key) >= 0 {
+	if findInput(r, e.input.Key) >= 0 { // a key is used only once (E-42 to E-44)
 		return fmt.Errorf("the question %q was asked before", e.input.Key)
 	}
 	r.Inputs = append(r.Inputs, taskstore.Input{Request: e.input, State: taskstore.InputOutstanding})

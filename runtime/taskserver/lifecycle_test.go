@@ -275,7 +275,7 @@ func TestLifecycleProperty(t *testing.T) {
 		for _, events := range sequences {
 			stored.Go(func() {
 				for _, e := range events {
-					// Most random events are refused. The test looks at what was stored.
+					// Most random events are refused. The test looks at the stored record.
 					_, _ = s.applyEvent(ctx, taskstore.Record{ID: "t"}, func(taskstore.Record) event { return e })
 				}
 			})

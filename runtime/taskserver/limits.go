@@ -14,9 +14,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// Limits bound what an account takes, and what several accounts take together. An account is a
-// principal, or the session of an anonymous caller, or all anonymous callers of one network address
-// without a session.
+// Limits bound the use of the server by one account, and by several accounts together. An account is a principal, or
+// the session of an anonymous caller, or all anonymous callers of one network address without a session.
 //
 // 0 means the default, and a negative number means no bound. The refusal is -32603, with the limit's name
 // in data.limit and the bound in data.max. If the bound is one of Anonymous or Server, data.scope is
@@ -29,13 +28,13 @@ import (
 //
 //	field      default      data.limit  bounds
 //	Tasks      10,000       tasks       the tasks that are stored
-//	Running    1,000        running     those that have not ended, and, counted apart, the calls that are open (C-96)
-//	Waiting    1,000        waiting     the requests that wait for the end of a task, or for changes (E-62)
+//	Running    1,000        running     those that have not ended, and, counted apart, the calls that are open
+//	Waiting    1,000        waiting     the requests that wait for the end of a task, or for changes
 //	Bytes      268,435,456  bytes       the bytes of all tasks that are stored: arguments, questions, answers, results
 //	Arguments  1,048,576    arguments   the bytes of a call's arguments, and of each answer
 //	Result     4,194,304    result      the bytes of a result: a bigger one is not stored, the task ends with this error
 //	Questions  100          questions   the questions of a task in its life: the handler gets this error
-//	Polls      20           polls       the requests for a task in a second, twice as many at once (C-95, E-26)
+//	Polls      20           polls       the requests for a task in a second, twice as many at once
 //	Lists      20           lists       the lists in a second, twice as many at once
 //	Sessions   1,000        sessions    a principal's sessions at a handler; of anonymous callers see Anonymous
 type Limits struct {
@@ -44,13 +43,14 @@ type Limits struct {
 	// 0 means four times the account's bound, and at most half of the server's. For Sessions it means the
 	// account's bound.
 	Anonymous Totals
-	// Server bounds all callers together: the tasks of the store, and what is open in this process. 0 means
-	// 100,000 Tasks, 10,000 Running, Waiting and Sessions, and 1,073,741,824 Bytes, or twice the account's
-	// bound if that is more.
+	// Server bounds all callers together: the tasks of the store, and the calls, waits and sessions that are open in
+	// this process. 0 means 100,000 Tasks, 10,000 Running, Waiting and Sessions, and 1,073,741,824 Bytes, or twice the
+	// account's bound if that is more.
 	Server Totals
 }
 
-// Totals bound what several accounts take together, each as the field of [Limits] with its name.
+// Totals bound the use by several accounts together. Each field bounds the same thing as the field of [Limits] with its
+// name.
 type Totals struct{ Tasks, Running, Waiting, Bytes, Sessions int }
 
 // setDefaults replaces 0 with the default and a negative number with the largest one.
@@ -62,13 +62,13 @@ func (l *Limits) setDefaults() {
 	)
 	limit.Fill(map[*int]int{
 		&l.Tasks:     10_000,
-		&l.Running:   1000,
+		&l.Running:   1000, // bounds the tasks at once (C-96)
 		&l.Waiting:   1000,
 		&l.Bytes:     256 << 20,
 		&l.Arguments: 1 << 20,
 		&l.Result:    4 << 20,
 		&l.Questions: 100,
-		&l.Polls:     20,
+		&l.Polls:     20, // bounds the rate of polls (C-95, E-26)
 		&l.Lists:     20,
 		&l.Sessions:  1000,
 	})
@@ -110,7 +110,7 @@ func (l *Limits) storeQuota() taskstore.Quota {
 	}
 }
 
-// limitAdvice tells the operator and the caller what to do about a limit.
+// limitAdvice tells the operator and the caller the way out of a limit.
 type limitAdvice struct {
 	option string // the option that sets the limit; "" if there is none
 	help   string // for the caller

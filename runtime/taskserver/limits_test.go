@@ -20,7 +20,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// exceeded checks that an error is the refusal of an account's limit, and says what helps.
+// exceeded checks that an error is the refusal of an account's limit, and has the way out.
 func exceeded(t *testing.T, err error, name string, most int) {
 	t.Helper()
 	exceededBy(t, err, "", name, most)

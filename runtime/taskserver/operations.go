@@ -18,9 +18,9 @@ import (
 // PageSize is how many tasks List returns at most.
 const PageSize = 50
 
-// NotFound is the answer for a task that does not exist or belongs to another
-// principal: the two cannot be told apart (C-81, C-93, E-74, E-87).
+// NotFound is the answer for a task that does not exist or belongs to another principal: the two cannot be told apart.
 func (b *Backend) NotFound() *mcptask.Error {
+	// Neither text tells the two cases apart (C-81, C-93, E-74, E-87).
 	if b.KeepsInMemory() {
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "there is no task with that ID: this server keeps tasks in memory, so a restart loses them")
 	}
@@ -102,20 +102,19 @@ func (b *Backend) waitForChange(ctx context.Context, caller Caller, id string, v
 	return record, b.checkOwned(ctx, caller, record, err)
 }
 
-// Await waits until the caller's task has ended (C-37).
+// Await waits until the caller's task has ended.
 func (b *Backend) Await(ctx context.Context, caller Caller, id string) (taskstore.Record, error) {
 	record, err := b.findOwned(ctx, b.newWaitRetry(), caller, id)
-	for err == nil && !record.Done() {
+	for err == nil && !record.Done() { // no answer before the end (C-37)
 		record, err = b.waitForChange(ctx, caller, id, record.Version)
 	}
 	return record, err
 }
 
-// List returns a page of the caller's tasks after a position, oldest first, and
-// whether there are more. Their Arguments, the content of their outcomes, and Inputs
-// that are not open may be missing. Anonymous callers cannot list (C-92).
+// List returns a page of the caller's tasks after a position, oldest first, and whether there are more. Their
+// Arguments, the content of their outcomes, and Inputs that are not open may be missing. Anonymous callers cannot list.
 func (b *Backend) List(ctx context.Context, caller Caller, after taskstore.Position) (page []taskstore.Record, more bool, err error) {
-	if caller.Principal == "" {
+	if caller.Principal == "" { // anonymous callers cannot be told apart (C-92)
 		return nil, false, mcptask.Errorf(mcptask.CodeMethodNotFound, "tasks cannot be listed without authentication")
 	}
 	page, err = callStore(ctx, b.newRequestRetry(), "List", func(ctx context.Context) ([]taskstore.Record, error) {
@@ -155,13 +154,14 @@ func (b *Backend) readQuestions(ctx context.Context, r *taskstore.Record) error 
 	return nil
 }
 
-// Cancel ends the caller's task as cancelled before it returns, whatever the
-// handler does afterwards (C-77, C-78). done reports that the task had ended before.
+// Cancel ends the caller's task as cancelled before it returns, whatever the handler does afterwards. done reports that
+// the task had ended before.
 func (b *Backend) Cancel(ctx context.Context, caller Caller, id string) (record taskstore.Record, done bool, err error) {
 	record, err = b.Get(ctx, caller, id)
 	if err != nil {
 		return record, false, err
 	}
+	// The end is stored before the handler stops, and no later event changes it (C-77, C-78).
 	record, err = b.applyEvent(ctx, record, func(taskstore.Record) event {
 		return event{kind: eventFinish, outcome: taskstore.Outcome{Kind: taskstore.OutcomeCancelled}}
 	})
@@ -176,9 +176,8 @@ func (b *Backend) Cancel(ctx context.Context, caller Caller, id string) (record 
 	return record, false, nil
 }
 
-// Stop asks the caller's task to end. The handler's context ends, and the task ends
-// with whatever the handler returns (E-56, E-57). A task that has ended already
-// stays as it is.
+// Stop asks the caller's task to end. The handler's context ends, and the task ends with the outcome that the handler
+// then returns. A task that has ended already stays as it is.
 func (b *Backend) Stop(ctx context.Context, caller Caller, id string) error {
 	record, err := b.Get(ctx, caller, id)
 	if err != nil {
@@ -188,7 +187,7 @@ func (b *Backend) Stop(ctx context.Context, caller Caller, id string) error {
 		if r.Phase == taskstore.PhaseQueued { // there is no handler that could stop by itself
 			return event{kind: eventFinish, outcome: taskstore.Outcome{Kind: taskstore.OutcomeCancelled}}
 		}
-		return event{kind: eventStop}
+		return event{kind: eventStop} // the task may go on for a while, and end in another way (E-56, E-57)
 	})
 	if errors.Is(err, errTerminal) {
 		return nil
@@ -202,16 +201,15 @@ func (b *Backend) Stop(ctx context.Context, caller Caller, id string) error {
 	return nil
 }
 
-// Answer takes answers to questions of the caller's task. It ignores keys that are
-// not outstanding (E-50). It checks all answers before it takes any, so that a
-// refused answer leaves every question open.
+// Answer takes answers to questions of the caller's task. It ignores keys that are not outstanding. It checks all
+// answers before it takes any, so that a refused answer leaves every question open.
 func (b *Backend) Answer(ctx context.Context, caller Caller, id string, answers map[string]json.RawMessage) (failed error) {
 	defer guard.Then(b.logger, "answer", func() { failed = newInternalError() })
 	record, err := b.Get(ctx, caller, id)
 	if err != nil {
 		return err
 	}
-	open := record.Outstanding()
+	open := record.Outstanding() // other keys are ignored (E-50)
 	for _, in := range open {
 		if answer, ok := answers[in.Key]; ok {
 			if err := b.answers.Check(ctx, in.Request, answer); err != nil {

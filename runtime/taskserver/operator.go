@@ -10,15 +10,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// Operator sees and changes the tasks of all principals, for a person who operates the server. What it does is in the
-// audit trail under the person's name. A change that has begun goes on if its context ends, so that the trail has it. All
-// methods are safe for concurrent use.
+// Operator sees and changes the tasks of all principals, for a person who operates the server. Its actions are in the
+// audit trail under the person's name. A change that has begun goes on if its context ends, so that the trail has it.
+// All methods are safe for concurrent use.
 type Operator struct {
 	backend *Backend
 	name    string
 }
 
-// audit writes to the audit trail what the operator does.
+// audit writes an action of the operator to the audit trail.
 func (o *Operator) audit(ctx context.Context, action string, r taskstore.Record, attrs ...any) {
 	o.backend.logger.InfoContext(ctx, "operator acts", append([]any{"audit", "operator", "action", action, "operator", o.name,
 		"task", taskstore.LogID(r.Principal, r.ID), "tool", r.Tool, "principal", r.Principal}, attrs...)...)
@@ -39,8 +39,8 @@ func (o *Operator) Reveal(ctx context.Context, r taskstore.Record, what string) 
 // ErrTaskEnded says that an operator's action comes too late.
 var ErrTaskEnded = errors.New("mcptask: the task has ended already")
 
-// auditOutcome writes an action to the audit trail, and returns the error to show the person. If the store has failed, the
-// record has the error: the change may be stored.
+// auditOutcome writes an action to the audit trail, and returns the error to show the person. If the store has failed,
+// the record has the error: the change may be stored.
 func (o *Operator) auditOutcome(ctx context.Context, err error, action string, r taskstore.Record, attrs ...any) error {
 	var refused *taskstore.QuotaError
 	switch {
@@ -73,12 +73,12 @@ func (o *Operator) Cancel(ctx context.Context, id string) error {
 	return nil
 }
 
-// ErrNotAsked says that a task does not ask what an operator answers.
+// ErrNotAsked says that the task does not ask the question that an operator answers.
 var ErrNotAsked = errors.New("mcptask: the task does not ask this now")
 
 // Answer answers a question of a task in its requestor's place. The response is that to the question's request, such as
-// {"action":"accept","content":{…}} for a form. The error is ErrNotAsked, ErrTaskEnded, ErrNoRecord, the store's, or says
-// why the response does not fit.
+// {"action":"accept","content":{…}} for a form. The error is ErrNotAsked, ErrTaskEnded, ErrNoRecord, the store's, or
+// says why the response does not fit.
 func (o *Operator) Answer(ctx context.Context, id, key string, response json.RawMessage) error {
 	b := o.backend
 	record, err := o.Task(ctx, id)
@@ -116,9 +116,9 @@ func (o *Operator) Answer(ctx context.Context, id, key string, response json.Raw
 // ErrNoTool says that the server does not have the tool of a task.
 var ErrNoTool = errors.New("mcptask: this server does not have the tool of the task")
 
-// RunAgain makes a new task with the tool, the arguments and the owner of a task, and returns it. The new task has neither
-// the idempotency key nor the name of the old one, and no answers. Its requestor learns of it only from a list. The error
-// is ErrNoTool, ErrNoRecord, that of a limit of the owner's, or the store's.
+// RunAgain makes a new task with the tool, the arguments and the owner of a task, and returns it. The new task has
+// neither the idempotency key nor the name of the old one, and no answers. Its requestor learns of it only from a list.
+// The error is ErrNoTool, ErrNoRecord, that of a limit of the owner's, or the store's.
 func (o *Operator) RunAgain(ctx context.Context, id string) (taskstore.Record, error) {
 	b := o.backend
 	former, err := o.Task(ctx, id)

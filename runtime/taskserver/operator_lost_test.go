@@ -15,7 +15,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// TestOperatorLosesAnswers loses the store's answer to what an operator does, and then also the operator.
+// TestOperatorLosesAnswers loses the store's answer to an operator's action, and then also the operator.
 func TestOperatorLosesAnswers(t *testing.T) {
 	actions := map[string]func(*taskserver.Operator, context.Context, string) error{
 		"answer": func(o *taskserver.Operator, ctx context.Context, id string) error {

@@ -42,27 +42,24 @@ type Options struct {
 	// an error or another principal ends it. Over HTTP, the principal "local" becomes
 	// "remote:local", since "local" is the client on a pipe.
 	Principal func(context.Context) (string, error)
-	// Context builds what a handler may rely on for a principal, such as its
-	// credentials. It is called for every run, on whatever machine: nothing else of
-	// the request survives. nil adds nothing.
+	// Context adds the values to a handler's context that belong to a principal, such as its credentials. It is called
+	// for every run, on whatever machine: nothing else of the request survives. nil adds nothing.
 	Context func(ctx context.Context, principal string) (context.Context, error)
-	// Revisions are the revisions that the server speaks. None means 2025-11-25 and
-	// 2026-07-28. The server refuses every request of another revision, and names those
-	// that it speaks, so that the client can go on in one of them. If 2025-11-25 is named,
-	// the server speaks earlier revisions too, which have no tasks. It speaks a revision that
-	// was never released only if it is named and the services are generated for it.
+	// Revisions are the revisions that the server speaks. If it is empty, they are 2025-11-25 and 2026-07-28. The
+	// server refuses every request of another revision. The refusal names the revisions that it speaks, so that the
+	// client can go on in one of them. If 2025-11-25 is named, the server speaks earlier revisions too, which have no
+	// tasks. It speaks a revision that was never released only if it is named and the services are generated for it.
 	Revisions []string
-	// ClientProfile tells what is known of a client's program, such as how long it waits for an
-	// answer. It is called for plain calls and lists of tools, from many goroutines. nil means
-	// KnownClient.
+	// ClientProfile returns the profile of a client's program, such as how long it waits for an answer. It is called
+	// for plain calls and lists of tools, from many goroutines. nil means KnownClient.
 	ClientProfile func(ClientInfo) ClientProfile
-	// Logger takes what an operator should know; nil means slog.Default for warnings
-	// and errors, such as a handler's panic. Records of the audit trail have the
-	// attribute audit; docs/reference/telemetry.md lists them, and says which of them need a Logger.
+	// Logger takes the log for the operator; nil means slog.Default for warnings and errors, such as a handler's panic.
+	// Records of the audit trail have the attribute audit; docs/reference/telemetry.md lists them, and says which of
+	// them need a Logger.
 	Logger *slog.Logger
-	// Hooks are told what the server does, for traces and metrics. The first is the outermost.
+	// Hooks observe the work of the server, for traces and metrics. The first is the outermost.
 	Hooks []Hooks
-	// Limits bound what each account takes, and all of them together.
+	// Limits bound the use of the server by each account, and by all of them together.
 	Limits Limits
 	// Concurrency is how many task handlers the local executor runs at once. The rest
 	// waits in line. 0 or less means DefaultConcurrency.
@@ -72,9 +69,9 @@ type Options struct {
 	// here. Their network addresses share its slots in the same way, and so do the sessions of
 	// an address. The client on a pipe may always have all slots.
 	Concurrency int
-	// MaxTTL bounds the retention that a requestor may ask for (C-97); 0 or less
-	// means DefaultMaxTTL. A tool's own ttl may be longer. It is the least: a requestor
-	// that asks for less gets the tool's ttl, and so does an anonymous one that asks for more.
+	// MaxTTL bounds the retention that a requestor may ask for; 0 or less means DefaultMaxTTL. A tool's own ttl may be
+	// longer, and is the minimum: a requestor that asks for less gets the tool's ttl. An anonymous requestor always
+	// gets the tool's ttl.
 	MaxTTL time.Duration
 	// MaxBody bounds a request's body in bytes; 0 or less means DefaultMaxBody.
 	MaxBody int64
@@ -90,19 +87,18 @@ type Options struct {
 	// answer alone, such as one that checks tokens, must be wrapped in AllowOrigins of package gosdk
 	// or mcpgo.
 	AllowedOrigins []string
-	// SessionKey lets every server with the same key serve every session of 2025-11-25, so that a
-	// proxy may send each request to another replica and a restart ends no session. It is a
-	// secret of at least MinSessionKey random bytes. nil means the key that the Store makes and
-	// keeps, if it is a [taskstore.SessionStore], as those of packages sqlite and postgres are. With any other
-	// Store, a session lives in the process that has opened it. docs/deploy.md says what the key
-	// changes for clients.
+	// SessionKey lets every server with the same key serve every session of 2025-11-25, so that a proxy may send each
+	// request to another replica and a restart ends no session. It is a secret of at least MinSessionKey random bytes.
+	// nil means the key that the Store makes and keeps, if it is a [taskstore.SessionStore], as those of packages
+	// sqlite and postgres are. With any other Store, a session lives in the process that has opened it. docs/deploy.md
+	// describes the effect of the key on clients.
 	SessionKey []byte
 	// OtherSessionKeys are further keys whose sessions the server takes. To change the key, first
 	// give all replicas the new key here, then make it the SessionKey and put the old one here. The
 	// old key can go SessionLife later.
 	OtherSessionKeys [][]byte
-	// Drain bounds how long Close waits for handlers, and CloseMargin what Close does
-	// after that. 0 or less means DefaultDrain.
+	// Drain bounds how long Close waits for handlers. 0 or less means DefaultDrain. CloseMargin bounds the rest of
+	// Close.
 	Drain time.Duration
 }
 

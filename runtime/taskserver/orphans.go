@@ -81,8 +81,8 @@ func (b *Backend) submitClaimed(ctx context.Context, claimed taskstore.Record, f
 	return err
 }
 
-// settleClaim deals with an orphan whose claim the store has not answered. The store may have the claim all the same, and
-// this server would renew it forever.
+// settleClaim deals with an orphan whose claim the store has not answered. The store may have the claim all the same,
+// and this server would renew it forever.
 func (b *Backend) settleClaim(orphan taskstore.Record, claim taskstore.Claim) {
 	b.settle(orphan, func(ctx context.Context, t *storeRetry) bool {
 		r, err := b.getRecord(ctx, t, orphan.ID)
@@ -107,8 +107,8 @@ func (b *Backend) failOrphan(orphan taskstore.Record) {
 	}
 }
 
-// newLostEnd returns the end of a task that has lost its run: it is cancelled if a requestor has asked for that, and has
-// the error "worker_lost" otherwise.
+// newLostEnd returns the end of a task that has lost its run: it is cancelled if a requestor has asked for that, and
+// has the error "worker_lost" otherwise.
 func newLostEnd(r taskstore.Record) event {
 	outcome := taskstore.Outcome{Kind: taskstore.OutcomeCancelled}
 	if !r.CancelRequested {

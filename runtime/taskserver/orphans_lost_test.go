@@ -215,8 +215,8 @@ func TestStolenStart(t *testing.T) {
 	})
 }
 
-// TestEndIsToldOnce checks that hooks hear once of the end of a task that ends before a server knows that the store has its
-// answer to a question.
+// TestEndIsToldOnce checks that hooks hear once of the end of a task that ends before a server knows that the store has
+// its answer to a question.
 func TestEndIsToldOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := taskstore.NewMemory()

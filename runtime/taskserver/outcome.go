@@ -78,8 +78,8 @@ func isBounded(r *mcptask.Result, isChecked bool) bool {
 	return isChecked || validate.Bounded(r.Structured)
 }
 
-// repairOutcome makes a handler's outcome fit to be stored and sent: valid JSON in
-// UTF-8, of one line. Only what is broken is lost.
+// repairOutcome makes a handler's outcome fit to be stored and sent: valid JSON in UTF-8, of one line. Only the broken
+// parts are lost.
 func (b *Backend) repairOutcome(tool string, task *mcptask.Task, o *taskstore.Outcome) *taskstore.Outcome {
 	switch {
 	case o.Error != nil:

@@ -17,8 +17,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// TestOutcomes checks what tasks and plain calls make of what a handler returns. An outcome is always
-// valid JSON and UTF-8. Anything else would end the session of its client, or stay in the store.
+// TestOutcomes checks the outcomes that tasks and plain calls make of a handler's results and errors. An outcome is
+// always valid JSON and UTF-8. Anything else would end the session of its client, or stay in the store.
 func TestOutcomes(t *testing.T) {
 	type key struct{}
 	var nilError *mcptask.Error

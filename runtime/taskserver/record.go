@@ -59,8 +59,8 @@ func isSameRun(r taskstore.Record, other taskstore.Record) bool {
 // isRunLost reports whether the last run of a task whose worker is gone was lost.
 func isRunLost(r *taskstore.Record) bool { return r.Claim.State == taskstore.ClaimRunning }
 
-// hasWrite reports whether a write has made what the record still has: this version, its claim, or the end of a
-// question. Others may have written since.
+// hasWrite reports whether a part of the record comes from the write with the nonce: this version, its claim, or the
+// end of a question. Others may have written since.
 func hasWrite(r *taskstore.Record, nonce string) bool {
 	return r.Nonce == nonce || r.Claim.Nonce == nonce || slices.ContainsFunc(r.Inputs, func(in taskstore.Input) bool { return in.Nonce == nonce })
 }

@@ -194,7 +194,7 @@ func TestCancelBeforeStart(t *testing.T) {
 	}
 }
 
-// TestSkewedReport checks that what happens to a task has the store's time.
+// TestSkewedReport checks that the events of a task have the store's time.
 func TestSkewedReport(t *testing.T) {
 	for _, skew := range []time.Duration{-5 * time.Minute, 5 * time.Minute} {
 		bubble.Test(t, func(t *testing.T) {

@@ -63,7 +63,7 @@ func TestHungUpkeep(t *testing.T) {
 			if err := a.Close(); time.Since(began) > DefaultDrain+CloseMargin {
 				t.Errorf("closed after %v: %v", time.Since(began), err)
 			}
-			time.Sleep(time.Minute) // what is slow ends
+			time.Sleep(time.Minute) // slow calls end
 		})
 	}
 }

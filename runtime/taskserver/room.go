@@ -14,7 +14,8 @@ import (
 )
 
 // Anonymous callers share their limits with strangers. If the tasks that strangers have finished fill the store, the
-// oldest of them make room for new ones: otherwise one caller could lock all others out until the ttl of its tasks ends.
+// oldest of them make room for new ones: otherwise one caller could lock all others out until the ttl of its tasks
+// ends.
 
 const (
 	// dropBatch is how many tasks are dropped at once, so that the next writes find room too.
@@ -36,8 +37,8 @@ type room struct {
 	places map[string]taskstore.Position
 }
 
-// writeWithRoom makes a write of the record r to the store. If the ended tasks of anonymous callers leave no room for it, it
-// drops the oldest of them and makes the write again.
+// writeWithRoom makes a write of the record r to the store. If the ended tasks of anonymous callers leave no room for
+// it, it drops the oldest of them and makes the write again.
 func (b *Backend) writeWithRoom(ctx context.Context, r *taskstore.Record, write func() (taskstore.Record, error)) (stored taskstore.Record, err error) {
 	for range dropRounds {
 		rounds := b.room.rounds.Load()
@@ -53,8 +54,8 @@ func (b *Backend) writeWithRoom(ctx context.Context, r *taskstore.Record, write 
 }
 
 // chooseDrops returns a function that admits the tasks that may be dropped after a write of r has failed, and a key for
-// them. mayGo is nil if none may be dropped. Only tasks of anonymous callers that cannot be told apart make room for each
-// other. A session can be told apart, so it is refused if its own account is full.
+// them. mayGo is nil if none may be dropped. Only tasks of anonymous callers that cannot be told apart make room for
+// each other. A session can be told apart, so it is refused if its own account is full.
 func chooseDrops(r *taskstore.Record, err error) (key string, mayGo func(*taskstore.Record) bool) {
 	var full *taskstore.QuotaError
 	if r.Principal != "" || !errors.As(err, &full) || errors.Is(err, taskstore.ErrQuotaUnfinished) {
@@ -72,7 +73,8 @@ func chooseDrops(r *taskstore.Record, err error) (key string, mayGo func(*taskst
 }
 
 // makeRoom drops the tasks that ended first among those that mayGo admits. It reports whether there may be room now.
-// rounds is the count before the write that found no room. If another write has made room since, makeRoom drops nothing.
+// rounds is the count before the write that found no room. If another write has made room since, makeRoom drops
+// nothing.
 func (b *Backend) makeRoom(ctx context.Context, rounds int64, key string, mayGo func(*taskstore.Record) bool) bool {
 	b.room.turn.Lock()
 	defer b.room.turn.Unlock()
@@ -96,8 +98,8 @@ func (b *Backend) makeRoom(ctx context.Context, rounds int64, key string, mayGo 
 	return true
 }
 
-// findDrops returns up to dropBatch ended tasks, ordered by when they ended. It looks at a part of the list of anonymous
-// callers' tasks, which begins with the oldest. If none of them may go, the next search goes on from there.
+// findDrops returns up to dropBatch ended tasks, ordered by when they ended. It looks at a part of the list of
+// anonymous callers' tasks, which begins with the oldest. If none of them may go, the next search goes on from there.
 func (b *Backend) findDrops(ctx context.Context, t *storeRetry, key string, mayGo func(*taskstore.Record) bool) []taskstore.Record {
 	place := b.room.places[key]
 	defer func() {

@@ -47,8 +47,8 @@ func TestAnonymousTTL(t *testing.T) {
 	}
 }
 
-// TestEndedTasksLockNobodyOut checks that the ended tasks of anonymous callers are no reason to refuse others, whichever
-// bound they have reached: the tasks that ended first go. A running one, and one that has just ended, stay.
+// TestEndedTasksLockNobodyOut checks that the ended tasks of anonymous callers are no reason to refuse others,
+// whichever bound they have reached: the tasks that ended first go. A running one, and one that has just ended, stay.
 func TestEndedTasksLockNobodyOut(t *testing.T) {
 	const most = 400
 	flood := map[string]func(i int) Caller{
@@ -158,8 +158,8 @@ func (l *listed) take() (records, deletes int) {
 	return records, deletes
 }
 
-// TestRoomCostsLittle checks that a creation which finds no room reads a bounded part of the list, also if nothing in it
-// may go, and finds what may go in the end. Creations at once drop no more than they need.
+// TestRoomCostsLittle checks that a creation which finds no room reads a bounded part of the list, also if nothing in
+// it may go, and that it finds the tasks that may go in the end. Creations at once drop no more than they need.
 func TestRoomCostsLittle(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const most = 2000
@@ -206,8 +206,8 @@ func TestRoomCostsLittle(t *testing.T) {
 	})
 }
 
-// TestAddressHasAShareOfSlots checks that endless tasks of one address, in whatever sessions, do not make another address's
-// task wait. They run all the same if nobody else is there.
+// TestAddressHasAShareOfSlots checks that endless tasks of one address, in whatever sessions, do not make another
+// address's task wait. They run all the same if nobody else is there.
 func TestAddressHasAShareOfSlots(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newServer(t, Options{}, numberTool("hang", mcptask.Policy{Task: mcptask.TaskOptional}, hang), numberTool("double", mcptask.Policy{Task: mcptask.TaskOptional}, double))
@@ -228,7 +228,7 @@ func TestAddressHasAShareOfSlots(t *testing.T) {
 	})
 }
 
-// TestAddressHasAShare checks that an address gets no more than its share of what anonymous callers may have, however
+// TestAddressHasAShare checks that an address gets no more than its share of the room of anonymous callers, however
 // many sessions it opens.
 func TestAddressHasAShare(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

@@ -181,9 +181,9 @@ func (r *run) decide() {
 	}
 }
 
-// awaitOther waits until another run of a task that is starting in this process has begun, or will not begin. An executor
-// may deliver a task twice at once. In between, the record already says that the first run has begun, and this server does
-// not know yet that it has. An engine takes the first run for lost then.
+// awaitOther waits until another run of a task that is starting in this process has begun, or will not begin. An
+// executor may deliver a task twice at once. In between, the record already says that the first run has begun, and this
+// server does not know yet that it has. An engine takes the first run for lost then.
 func (b *Backend) awaitOther(life context.Context, id string, r *run) {
 	if b.engine != nil {
 		return

@@ -302,8 +302,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestOriginStays checks that a record keeps what counts of its caller's way to the server, for a run after a restart.
-// No principal, session or address can pass for another one, or for the client on a pipe.
+// TestOriginStays checks that a record keeps the origin of its caller, for a run after a restart. No principal, session
+// or address can pass for another one, or for the client on a pipe.
 func TestOriginStays(t *testing.T) {
 	accounts := map[string]Caller{}
 	for _, caller := range []Caller{

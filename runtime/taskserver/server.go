@@ -28,8 +28,8 @@ func New(options Options, services ...mcptask.Tools) (*Server, error) {
 // Backend returns the server as gateways and adapters see it.
 func (s *Server) Backend() *Backend { return s.backend }
 
-// Register adds a service to a running server, or nothing of it. An adapter uses it
-// that takes over the tools of an SDK.
+// Register adds a service to a running server. With an error, it adds no part of the service. Adapters that take over
+// the tools of an SDK use it.
 func (s *Server) Register(service mcptask.Tools) error {
 	if err := errors.Join(s.backend.catalog.addService(&service)...); err != nil {
 		return err
@@ -48,13 +48,13 @@ func (s *Server) Inspector() (taskstore.Inspector, bool) {
 	return inspector, ok
 }
 
-// EndsPerMinute returns how many tasks have ended in each of the last 60 minutes, the oldest first. The last number is that
-// of the minute that has not ended. It counts the tasks of all processes that share the store, as far as the store's feed
-// has told this process of them since its start.
+// EndsPerMinute returns how many tasks have ended in each of the last 60 minutes, the oldest first. The last number is
+// that of the minute that has not ended. It counts the tasks of all processes that share the store, as far as the
+// store's feed has told this process of them since its start.
 func (s *Server) EndsPerMinute() []int { return s.backend.ends.list(s.backend.Now()) }
 
-// Ready returns why the server should get no requests now, or nil: it is closing, or it has not reached its store for most
-// of a lease. It asks nobody, so it is cheap. A program asks it for a probe of readiness; package gosdk has a handler.
+// Ready returns an error if the server should get no requests now: it is closing, or it has not reached its store for
+// most of a lease. It makes no call, so it is cheap. Use it for a probe of readiness; package gosdk has a handler.
 func (s *Server) Ready() error {
 	switch {
 	case s.backend.closing.Err() != nil:
@@ -65,8 +65,8 @@ func (s *Server) Ready() error {
 	return nil
 }
 
-// Live returns why the process should be started anew, or nil: the work that goes on beside the requests stands still. A
-// store that is away is no reason, since another process would not reach it either. A program asks it for a probe of
+// Live returns an error if the background work of the server stands still, so that the process should be restarted. It
+// returns nil if only the store is away, since another process would not reach it either. Use it for a probe of
 // liveness; package gosdk has a handler. A server that closes is live until its process ends.
 func (s *Server) Live() error {
 	last := time.Unix(0, s.backend.beating.Load())

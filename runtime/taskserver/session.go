@@ -47,8 +47,8 @@ type sessionEndings interface {
 	HasEnded(ctx context.Context, principal, session string) (bool, error)
 }
 
-// useSessionStore takes the session key from the store, which may be nil. It returns an error if the store does not give
-// the key: a server without it would open sessions that no other process serves.
+// useSessionStore takes the session key from the store, which may be nil. It returns an error if the store does not
+// give the key: a server without it would open sessions that no other process serves.
 func (b *Backend) useSessionStore(store taskstore.SessionStore) error {
 	if store == nil {
 		b.endings = &localEndings{clock: steady.New(time.Now)}
@@ -71,8 +71,8 @@ func (b *Backend) useSessionStore(store taskstore.SessionStore) error {
 	return nil
 }
 
-// EndSession remembers that a caller has ended its session, which began at the given time. It remembers that for as long
-// as the session's ID could open it again. It returns false if the caller has ended too many sessions for that.
+// EndSession remembers that a caller has ended its session, which began at the given time. It remembers that for as
+// long as the session's ID could open it again. It returns false if the caller has ended too many sessions for that.
 func (b *Backend) EndSession(ctx context.Context, caller Caller, began time.Time) (bool, error) {
 	return callStore(ctx, b.newRequestRetry(), "EndSession", func(ctx context.Context) (bool, error) {
 		return b.endings.EndSession(ctx, caller.Principal, caller.Session, began.Add(SessionLife), maxSessionsEnded)
@@ -161,7 +161,7 @@ const unmarkedLength = 26
 // newTaskID returns the ID of a new task of the caller. told says that the caller is told the ID
 // in the answer to its call.
 func (b *Backend) newTaskID(caller Caller, told bool) string {
-	id := rand.Text()
+	id := rand.Text() // it cannot be guessed (C-91, E-86)
 	if b.options.SessionKey == nil || caller.Session == "" || !told {
 		return id
 	}

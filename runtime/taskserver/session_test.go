@@ -62,7 +62,7 @@ func TestFollowSession(t *testing.T) {
 		seen, missed := make(chan taskstore.Record, 100), make(chan bool, 100)
 		defer here.Observe(func(r taskstore.Record) { seen <- r })()
 		unfollow := here.FollowSession("s", func() { missed <- true })
-		synctest.Wait() // the feed has begun: what comes before is only missed
+		synctest.Wait() // the feed has begun: earlier changes are only missed
 		here.takeChange(taskstore.Change{Missed: true})
 		<-missed
 		create := func(session string) string {

@@ -31,8 +31,8 @@ func (b *Backend) hookRun(ctx context.Context, info RunInfo) (_ context.Context,
 	return hook.Call(ctx, b.logger, b.options.Hooks, func(h *Hooks) hook.Begin[RunInfo, RunResult] { return h.Run }, info)
 }
 
-// newRunResult returns what hooks are told of the end of a run. When they are, the contexts of a run that has ended by
-// itself are cancelled too.
+// newRunResult returns the result of a run for the hooks. Even the context of a run that ended by itself is cancelled
+// by then, so that cause is left out.
 func newRunResult(ctx context.Context, outcome taskstore.Outcome) RunResult {
 	cause := context.Cause(ctx)
 	if outcome.Kind != taskstore.OutcomeCancelled && errors.Is(cause, context.Canceled) {
@@ -67,7 +67,7 @@ func (b *Backend) hookAsk(task taskstore.Record, ask askFunc) askFunc {
 	}
 }
 
-// errNoReturn is the error of what has not returned: it has panicked, or ended its goroutine.
+// errNoReturn is the error of a call that has not returned: it has panicked, or ended its goroutine.
 var errNoReturn = errors.New("mcptask: it did not return")
 
 // hookStore makes a call of the store, with the hooks around it.

@@ -9,7 +9,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
-// TestEntries checks what a tool takes from its entry, and which entries New refuses.
+// TestEntries checks which fields a tool takes from its entry, and which entries New refuses.
 func TestEntries(t *testing.T) {
 	serve := func(spec mcptask.ToolSpec) (*taskserver.Server, error) {
 		tool := mcptask.NewTool(spec, func(context.Context, *mcptask.Task, struct{}) (string, error) { return "", nil })

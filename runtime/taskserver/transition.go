@@ -24,10 +24,9 @@ func (b *Backend) applyEvent(ctx context.Context, known taskstore.Record, decide
 	return b.moveTask(ctx, b.newRequestRetry(), known, decide)
 }
 
-// moveTask moves a task by one event: it takes the record that is known, or reads it if only
-// its ID is known, computes the next one, compares and sets. decide sees the record as it is and
-// returns the event, or a zero event to stop. moveTask reads the record again, and decides again, after a
-// conflict and if what is known allows no event.
+// moveTask moves a task by one event: it takes the record that is known, or reads it if only its ID is known, computes
+// the next one, compares and sets. decide sees the record as it is and returns the event, or a zero event to stop.
+// moveTask reads the record again, and decides again, after a conflict and if the known record allows no event.
 func (b *Backend) moveTask(ctx context.Context, t *storeRetry, known taskstore.Record, decide func(taskstore.Record) event) (taskstore.Record, error) {
 	record, isRead, nonce := known, known.Version == 0, rand.Text()
 	var e event
@@ -69,8 +68,8 @@ func (b *Backend) moveTask(ctx context.Context, t *storeRetry, known taskstore.R
 	}
 }
 
-// storeMove stores what an event made of a record, and tells of it. It keeps progress from being sent meanwhile if the
-// task ends.
+// storeMove stores a record that an event has changed, and tells the observers and hooks. It keeps progress from being
+// sent meanwhile if the task ends.
 func (b *Backend) storeMove(ctx context.Context, t *storeRetry, record, moved taskstore.Record, e event) (taskstore.Record, error) {
 	_, giveBack := b.takeProgressTurn(record.ID, moved.Done())
 	defer giveBack()
@@ -96,10 +95,9 @@ func ifSameRun(run taskstore.Record, e event) func(taskstore.Record) event {
 	}
 }
 
-// updateRecord stores what an event made of a record. A task ends even if its
-// account has no room for the outcome: then it ends with an error that says so, and
-// that error is smaller than the outcome. With an error, it returns the record that the store was
-// given last.
+// updateRecord stores a record that an event has changed. A task ends even if its account has no room for the outcome:
+// then it ends with an error that says so, and that error is smaller than the outcome. With an error, it returns the
+// record that the store was given last.
 func (b *Backend) updateRecord(ctx context.Context, t *storeRetry, record, moved taskstore.Record, e event) (taskstore.Record, error) {
 	quota := b.options.Limits.storeQuota()
 	if e.unbounded || e.kind == eventHandOver || e.kind == eventFinish && e.outcome.Kind == taskstore.OutcomeCancelled {

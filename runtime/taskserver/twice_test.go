@@ -46,8 +46,8 @@ func TestDeliveredTwice(t *testing.T) {
 	}
 }
 
-// lateStore answers the Update that begins an attempt only when it may. Before that, it refuses another one, if refuse is
-// not nil, when that is closed.
+// lateStore answers the Update that begins an attempt only when it may. Before that, it refuses another one, if refuse
+// is not nil, when that is closed.
 type lateStore struct {
 	taskstore.Store
 	refuse, may chan struct{}

@@ -142,8 +142,8 @@ func (b *Backend) beat(ctx context.Context, worker string, lease time.Duration, 
 	return hookStore(ctx, b, "Beat", func(ctx context.Context) (taskstore.Heartbeat, error) { return b.store.Beat(ctx, worker, lease, held) })
 }
 
-// setClock notes what the store's time is. The server's own time is good enough if the store
-// may have read its clock at that time. b.mu is held.
+// setClock notes the store's time. The server's own time is good enough if the store may have read its clock at that
+// time. b.mu is held.
 func (b *Backend) setClock(now, began, ended time.Time) {
 	defer func() {
 		b.beaten.Store(&moment{ended, ended.Round(0).Add(time.Duration(b.clock.Load()))})

@@ -13,7 +13,7 @@ import (
 // watch is one wait for the changes of some tasks. A change makes its task due in the watches that have it. The
 // goroutine of a watch reads the tasks that are due, so of many changes meanwhile it sees the last.
 type watch struct {
-	due  []*watched    // what has to be read. Backend.mu guards it.
+	due  []*watched    // the tasks to read. Backend.mu guards it.
 	wake chan struct{} // has an element if something may be due
 	// tasks are the tasks by their IDs, if there may be several. Only the goroutine of the watch uses it.
 	tasks map[string]*watched
@@ -70,8 +70,8 @@ func (f *followed) wake() {
 	}
 }
 
-// takeDue returns the tasks that a watch has to read, and takes the element of wake that tells of them. From then on they
-// are no longer due. The caller reads them afterwards, so that it misses no change.
+// takeDue returns the tasks that a watch has to read, and takes the element of wake that tells of them. From then on
+// they are no longer due. The caller reads them afterwards, so that it misses no change.
 func (b *Backend) takeDue(w *watch) []*watched {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,10 +126,10 @@ func (b *Backend) awaitVersion(ctx context.Context, t *storeRetry, id string, ve
 	}
 }
 
-// Watch yields each of the caller's tasks as it is, and then whenever it has changed, until all of them have ended or are
-// gone. It does not yield a task that is gone, or is another caller's. Of several changes while the loop is busy it yields
-// the last. It starts no goroutine, and is safe for concurrent use. It ends early with an error if ctx ends, the server
-// shuts down, or the store fails for too long.
+// Watch yields each of the caller's tasks as it is, and then whenever it has changed, until all of them have ended or
+// are gone. It does not yield a task that is gone, or is another caller's. Of several changes while the loop is busy it
+// yields the last. It starts no goroutine, and is safe for concurrent use. It ends early with an error if ctx ends, the
+// server shuts down, or the store fails for too long.
 func (b *Backend) Watch(ctx context.Context, caller Caller, ids ...string) iter.Seq2[taskstore.Record, error] {
 	return func(yield func(taskstore.Record, error) bool) {
 		w := newWatch()
@@ -160,8 +160,8 @@ func (b *Backend) Watch(ctx context.Context, caller Caller, ids ...string) iter.
 	}
 }
 
-// yieldWatched reads a task of a watch that is due, and yields it if it has changed. It removes a task that will not change
-// any more. It reports whether the watch goes on.
+// yieldWatched reads a task of a watch that is due, and yields it if it has changed. It removes a task that will not
+// change any more. It reports whether the watch goes on.
 func (b *Backend) yieldWatched(ctx context.Context, caller Caller, e *watched, yield func(taskstore.Record, error) bool) bool {
 	record, err := b.getRecordInTurn(ctx, b.newWaitRetry(), e.id)
 	refusal := b.checkOwned(ctx, caller, record, err)

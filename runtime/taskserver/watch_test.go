@@ -97,8 +97,8 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
-// TestWatchMissesNothing checks that a watch sees the end of a task although the store's feed says nothing, and waits for a
-// store that fails.
+// TestWatchMissesNothing checks that a watch sees the end of a task although the store's feed says nothing, and waits
+// for a store that fails.
 func TestWatchMissesNothing(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := taskstore.NewMemory()

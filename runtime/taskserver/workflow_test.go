@@ -146,8 +146,8 @@ func (*handEngine) Cancel(context.Context, Submission) error   { return nil }
 func (*handEngine) Answered(context.Context, Submission) error { return nil }
 func (*handEngine) Close(context.Context) error                { return nil }
 
-// TestInterruptedByEngine checks that a run whose engine has begun another one is interrupted, even if it has no tries left,
-// and that one whose task is lost is not.
+// TestInterruptedByEngine checks that a run whose engine has begun another one is interrupted, even if it has no tries
+// left, and that one whose task is lost is not.
 func TestInterruptedByEngine(t *testing.T) {
 	for name, c := range map[string]struct {
 		supersede func(t *testing.T, s *Backend, run RunFunc, id string)
@@ -190,8 +190,8 @@ func TestInterruptedByEngine(t *testing.T) {
 	}
 }
 
-// TestLateCallLeavesRun checks that a call of the RunFunc that finds a task lost leaves a run alone that begins at the same
-// server before the task is ended.
+// TestLateCallLeavesRun checks that a call of the RunFunc that finds a task lost leaves a run alone that begins at the
+// same server before the task is ended.
 func TestLateCallLeavesRun(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var engine handEngine

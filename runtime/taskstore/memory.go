@@ -19,14 +19,13 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// Memory is a [Store] that lives as long as the process, and an [Inspector]. It has an index for each kind of look-up,
-// all of which mu guards.
+// Memory is a [Store] that lives as long as the process, and an [Inspector]. It has an index for each kind of look-up.
 type Memory struct {
 	clock func() time.Time // tells when something begins
-	past  *steady.Clock    // decides what has ended
+	past  *steady.Clock    // decides which records and leases have ended
 	feed  feed.Feed[Change]
 
-	mu            sync.Mutex
+	mu            sync.Mutex // guards the fields below
 	closed        bool
 	entries       index.Map[string, *Record]
 	keys          index.Map[[3]string, *Record] // by principal, tool and key
@@ -40,7 +39,7 @@ type Memory struct {
 	oldTombstones []tombstone // all of them, oldest first
 }
 
-// tombstone is what is left of an expired record.
+// tombstone is the rest of an expired record.
 type tombstone struct {
 	id, principal string
 	until         time.Time
@@ -100,6 +99,7 @@ func (s *Memory) Create(_ context.Context, r Record, quota Quota) (Record, error
 	if ok {
 		return Record{}, ErrExists
 	}
+	// s.mu is held, so that no other Create comes between the check and the write (C-96).
 	if err := quota.Check(&r, s.readTally(&r), r.Usage()); err != nil {
 		return r, err
 	}
@@ -377,7 +377,7 @@ func (s *Memory) Scan(_ context.Context, filter Filter, after Position, limit in
 		compare = func(a, b *Record) int { return a.Position().compare(b.Position()) }
 	}
 	var first []*Record
-	var last *Record // what comes after it is not among the first
+	var last *Record // a record after it is not among the first
 	cut := func() {
 		slices.SortFunc(first, compare)
 		if len(first) >= limit {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestMemoryScanKeepsTheFirst compares pages of Scan, which keeps few records while it looks at all, with all records in
-// order.
+// TestMemoryScanKeepsTheFirst compares pages of Scan, which keeps few records while it looks at all, with all records
+// in order.
 func TestMemoryScanKeepsTheFirst(t *testing.T) {
 	s := NewMemory()
 	defer s.Close() //nolint:errcheck // nothing is lost

@@ -45,11 +45,10 @@ func (e *QuotaError) Error() string { return e.Err.Error() + " of the " + string
 // Unwrap returns Err.
 func (e *QuotaError) Unwrap() error { return e.Err }
 
-// Check returns a *QuotaError if a record would exceed the quota, and nil if there
-// is room. tally has the usage of the record's scopes now, and more is what the record
-// would add. If several bounds are exceeded, the error names the narrowest scope, and
-// in it Stored before Unfinished before Bytes. Check never refuses a usage that does
-// not grow. Stores call Check in the step that writes the record.
+// Check returns a *QuotaError if a record would exceed the quota, and nil if there is room. tally has the usage of the
+// record's scopes now, and more is the usage that the record would add. If several bounds are exceeded, the error names
+// the narrowest scope, and in it Stored before Unfinished before Bytes. Check never refuses a usage that does not grow.
+// Stores call Check in the step that writes the record.
 func (q Quota) Check(r *Record, tally Quota, more Usage) error {
 	for _, s := range [...]struct {
 		scope       Scope
@@ -75,7 +74,7 @@ func (q Quota) Check(r *Record, tally Quota, more Usage) error {
 	return nil
 }
 
-// Usage returns what the record adds to its scopes.
+// Usage returns the usage that the record adds to its scopes.
 func (r *Record) Usage() Usage {
 	u := Usage{Stored: 1, Bytes: r.Size()}
 	if !r.Done() {

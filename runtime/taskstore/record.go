@@ -44,8 +44,7 @@ type Outcome struct {
 	Kind OutcomeKind
 	// Result is the JSON of a [mcptask.Result], for OutcomeResult.
 	Result json.RawMessage
-	// IsError is the result's isError: 2025-11-25 calls such a task failed,
-	// 2026-07-28 calls it completed (T-40).
+	// IsError is the result's isError: 2025-11-25 calls such a task failed, 2026-07-28 calls it completed.
 	IsError bool
 	// Error is set for OutcomeError.
 	Error *mcptask.Error
@@ -62,7 +61,7 @@ const (
 	InputSuperseded InputState = "superseded"
 )
 
-// Input is one question of a task. Its key is used only once (E-42 to E-44).
+// Input is one question of a task. Its key is used only once.
 type Input struct {
 	mcptask.Request
 	State    InputState
@@ -88,7 +87,7 @@ type Progress struct{ Done, Total float64 }
 // its slices and pointers. The copies share bytes, such as Arguments, which never
 // change.
 type Record struct {
-	// ID has at least 128 random bits (C-91, E-86).
+	// ID has at least 128 random bits.
 	ID string
 	// Version counts the updates. The Store compares and sets it.
 	Version int64
@@ -108,8 +107,7 @@ type Record struct {
 	Revision string
 	// IdempotencyKey is the requestor's key, or "".
 	IdempotencyKey string
-	// ExternalID is the requestor's own name for the task, in revisions that have such
-	// names (A-13, D-05), or "". See Caller.Named.
+	// ExternalID is the requestor's own name for the task, in revisions that have such names, or "". See Caller.Named.
 	ExternalID string
 	// CanAsk names the request methods that the requestor answers, and tools/call if
 	// a tool takes the answers to forms.
@@ -138,7 +136,7 @@ type Record struct {
 	// ExpiresAt is when the task is deleted, whatever its phase.
 	ExpiresAt time.Time
 
-	// Timeline is what has happened to the task, for its operator.
+	// Timeline has the events of the task, for its operator.
 	Timeline Timeline
 
 	// Attempt counts the runs of the handler, from 1.
@@ -146,11 +144,11 @@ type Record struct {
 	// Tries counts the runs that were not handed over by a closing server; see
 	// [mcptask.Policy.Attempts].
 	Tries int
-	// Claim says who has the task, and what for. It is zero once the task has ended.
+	// Claim names the worker that has the task, and says whether its handler runs. It is zero once the task has ended.
 	Claim Claim
 }
 
-// Claim says who has a task, and what for.
+// Claim names the worker that has a task, and says whether its handler runs.
 type Claim struct {
 	// Worker has the task as long as its lease lasts, see [Store.Beat]. Then another may take
 	// it. "" means that no worker has it.
@@ -160,7 +158,7 @@ type Claim struct {
 	Nonce string
 }
 
-// ClaimState says what a worker has a task for.
+// ClaimState says whether a task waits at its worker, runs there, or was left by it.
 type ClaimState string
 
 // The states of a claim.
@@ -196,7 +194,8 @@ func clonePointer[T any](p *T) *T {
 	return &copied
 }
 
-// KeepFixed gives r what never changes of a stored record, its outcome included. A [Store] calls it in Update.
+// KeepFixed copies the fields that never change from the stored record to r, its outcome included. A [Store] calls it
+// in Update.
 func (r *Record) KeepFixed(stored *Record) {
 	r.ID, r.Version, r.Principal, r.Account, r.Tool = stored.ID, stored.Version, stored.Principal, stored.Account, stored.Tool
 	r.Arguments, r.Revision, r.IdempotencyKey = stored.Arguments, stored.Revision, stored.IdempotencyKey

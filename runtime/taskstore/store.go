@@ -61,10 +61,9 @@ const TombstoneFor = time.Hour
 // the same instant, to the microsecond. nil and zero values stay so, but an empty
 // slice may become nil.
 //
-// A record that the store cannot read holds up no other. Get returns ErrUnreadable for it, and so
-// does a Create with its idempotency key. List, Lease, and the methods of an Inspector leave it out, and
-// the store logs it. Once the record has expired, Expire removes it and returns as much of it as the
-// store can read.
+// A record that the store cannot read does not hold up the others. Get returns ErrUnreadable for it, and so does a
+// Create with its idempotency key. List, Lease, and the methods of an Inspector leave it out, and the store logs it.
+// Once the record has expired, Expire removes it and returns as much of it as the store can read.
 //
 // A store has one clock, which all processes share, such as that of its database. Leases and
 // expiry follow it, so that the clocks of processes may differ.
@@ -76,12 +75,11 @@ const TombstoneFor = time.Hour
 // storetest tests all of it. A store may also be an [Inspector]. One that survives its process should be a
 // [SessionStore] too.
 type Store interface {
-	// Create stores a new record as Version 1 and returns it. If the record has an
-	// IdempotencyKey, and its principal and tool have a record with that key, Create
-	// returns that record and ErrExists. If only the ID is taken, Create returns
-	// ErrExists with Version 0. If the record would exceed the quota, Create returns a
-	// *QuotaError. The quota holds however many records are created at once (C-96). A Create again,
-	// with the same ID and Nonce, returns the record and no error, as long as the record has Version 1.
+	// Create stores a new record as Version 1 and returns it. If the record has an IdempotencyKey, and its principal
+	// and tool have a record with that key, Create returns that record and ErrExists. If only the ID is taken, Create
+	// returns ErrExists with Version 0. If the record would exceed the quota, Create returns a *QuotaError. The quota
+	// holds however many records are created at once. A Create again, with the same ID and Nonce, returns the record
+	// and no error, as long as the record has Version 1.
 	Create(ctx context.Context, r Record, quota Quota) (Record, error)
 	// Get returns the record, or ErrNoRecord. Until TombstoneFor after the record has expired
 	// and Expire has removed it, Get returns ErrRecordExpired, and a Record that has nothing but
@@ -116,11 +114,11 @@ type Store interface {
 	// cut, costs changes: then the feed has a Change with Missed set instead of them. An error
 	// ends the feed. It also ends when ctx ends or the store is closed, without an error.
 	Changes(ctx context.Context) iter.Seq2[Change, error]
-	// Lease gives up to limit unfinished records, in any order, to the worker, and lets its
-	// lease end after the given time at the earliest. It takes records of other workers whose
-	// lease has ended or was never begun, and of no worker (""). It takes only records of the
-	// tools. Each gets a new version, so that the former worker's updates conflict. Nothing of the Claim
-	// changes but its Worker. If there are no records, Lease need not begin the worker's lease.
+	// Lease gives up to limit unfinished records, in any order, to the worker, and lets its lease end after the given
+	// time at the earliest. It takes records of other workers whose lease has ended or was never begun, and of no
+	// worker (""). It takes only records of the tools. Each gets a new version, so that the former worker's updates
+	// conflict. Lease changes only the Worker of the Claim. If there are no records, Lease need not begin the worker's
+	// lease.
 	Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]Record, error)
 	// Beat begins the worker's lease or renews it: from then on the lease lasts for the given
 	// time. It covers all unfinished records that the worker claims, later ones included, and gives
@@ -176,9 +174,8 @@ type Inspector interface {
 // MinSessionKey is how many bytes a session key has at least.
 const MinSessionKey = 32
 
-// SessionStore is a [Store] that keeps what a session of 2025-11-25 needs to outlive the process
-// that has opened it, so that every process with the store serves every session. Its methods are
-// safe for concurrent use.
+// SessionStore is a [Store] that lets a session of 2025-11-25 outlive the process that has opened it, so that every
+// process with the store serves every session. Its methods are safe for concurrent use.
 type SessionStore interface {
 	Store
 	// SessionKey returns the secret that signs session IDs, of at least [MinSessionKey] random

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Timeline is what has happened to a task, oldest first. It is a bounded text that a Store keeps as it is. The zero value
-// has no moments.
+// Timeline has the events of a task, oldest first. It is a bounded text that a Store keeps as it is. The zero value has
+// no moments.
 type Timeline string
 
 // Moment is one event of a Timeline.
@@ -18,15 +18,15 @@ type Moment struct {
 	At time.Time
 	// Attempt is the run that it belongs to, or 0 before the first.
 	Attempt int
-	// Text says more: the worker of a run, the message of a report, the key of a question, the outcome of an end. For a task
-	// that an operator has run again, the Text of its creation is "again" and the ID of the former task, as [LogID] shortens
-	// it. It is cut to MaxMomentText bytes.
+	// Text says more: the worker of a run, the message of a report, the key of a question, the outcome of an end. For a
+	// task that an operator has run again, the Text of its creation is "again" and the ID of the former task, as
+	// [LogID] shortens it. It is cut to MaxMomentText bytes.
 	Text string
 	// Operator is the person who has done it in the requestor's place, or "".
 	Operator string
 }
 
-// EventKind says what has happened to a task.
+// EventKind is the kind of an event in the life of a task.
 type EventKind string
 
 // The kinds of events.
@@ -45,19 +45,20 @@ const (
 	EventWithdrawn EventKind = "withdrawn"
 	// EventStopping means that the requestor has asked the task to stop.
 	EventStopping EventKind = "stopping"
-	// EventLost means that the worker of a run died or was cut off. The task starts again or fails. The event comes once
-	// for each such run, and the task's Attempt tells which it was.
+	// EventLost means that the worker of a run died or was cut off. The task starts again or fails. The event comes
+	// once for each such run, and the task's Attempt tells which it was.
 	EventLost EventKind = "lost"
 	// EventLeft means that a closing server released the task, or its run was parked until a question is answered.
 	EventLeft EventKind = "left"
-	// EventEnded means that the task ended with an outcome, because its ttl is over, or because no client was told of it.
+	// EventEnded means that the task ended with an outcome, because its ttl is over, or because no client was told of
+	// it.
 	EventEnded EventKind = "ended"
 )
 
 // The bounds of a Timeline.
 const (
-	// MaxMoments is how many moments a Timeline has at most. If there are more, the oldest reports are left out, and then
-	// the oldest of the others, but not the first.
+	// MaxMoments is how many moments a Timeline has at most. If there are more, the oldest reports are left out, and
+	// then the oldest of the others, but not the first.
 	MaxMoments = 48
 	// MaxMomentText is how many bytes the Text and the Operator of a Moment have at most.
 	MaxMomentText = 64
@@ -74,7 +75,7 @@ func (t Timeline) With(m Moment) Timeline {
 	for rest := t; rest != ""; count++ {
 		e, ok := rest.cut()
 		if !ok {
-			t = t[:len(t)-len(rest)] // what follows is damaged
+			t = t[:len(t)-len(rest)] // the rest is damaged
 			break
 		}
 		last += e.since
@@ -84,7 +85,7 @@ func (t Timeline) With(m Moment) Timeline {
 		return t + encodeMoment(m, last)
 	}
 	moments := append(t.Moments(), m)
-	if more := len(moments) - 2*MaxMoments; more > 0 { // a newer server may keep more, and what is damaged may be anything
+	if more := len(moments) - 2*MaxMoments; more > 0 { // a newer server may keep more, and a damaged text any number
 		moments = slices.Delete(moments, 1, 1+more)
 	}
 	for len(moments) > MaxMoments {
@@ -118,7 +119,7 @@ func encodeMoment(m Moment, last int64) Timeline {
 	return Timeline(b)
 }
 
-// encodedMoment is a moment as it is encoded, and what follows it.
+// encodedMoment is a moment as it is encoded, and the rest of the timeline.
 type encodedMoment struct {
 	kind, attempt  uint64
 	since          int64 // microseconds
@@ -152,7 +153,7 @@ func (t Timeline) cut() (e encodedMoment, ok bool) {
 	return e, ok
 }
 
-// Moments returns the moments. It leaves out what is damaged, and all after it.
+// Moments returns the moments. It leaves out a damaged moment and all after it.
 func (t Timeline) Moments() []Moment {
 	var moments []Moment
 	at := int64(0)

@@ -39,7 +39,7 @@ func TestTimeline(t *testing.T) {
 	})
 }
 
-// TestTimelineBounds checks what is left out of a long timeline.
+// TestTimelineBounds checks which moments a long timeline leaves out.
 func TestTimelineBounds(t *testing.T) {
 	var timeline Timeline
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

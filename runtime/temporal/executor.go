@@ -37,12 +37,11 @@ type Options struct {
 	// Concurrency is how many handlers this process runs at once. 0 means
 	// taskserver.DefaultConcurrency.
 	Concurrency int
-	// Heartbeat is how long a handler's process may be silent until Temporal gives the run up for
-	// lost. 0 means DefaultHeartbeat, and a second is the least.
+	// Heartbeat is how long a handler's process may be silent until Temporal gives the run up for lost. 0 means
+	// DefaultHeartbeat. The minimum is a second.
 	Heartbeat time.Duration
-	// Patience is how long a handler that waits for an answer keeps its place, if its tool has onlost=restart.
-	// Then its run ends, and the handler runs again after the answer. 0 means DefaultPatience, and a second
-	// is the least.
+	// Patience is how long a handler that waits for an answer keeps its place, if its tool has onlost=restart. Then its
+	// run ends, and the handler runs again after the answer. 0 means DefaultPatience. The minimum is a second.
 	Patience time.Duration
 	// SearchAttributes are those of a task's workflow. They have to be registered in the namespace. nil sets
 	// none, so that nothing of a task but its ID is in Temporal.
@@ -51,7 +50,7 @@ type Options struct {
 	Interceptors []interceptor.WorkerInterceptor
 }
 
-// setDefaults fills in what is not set, and refuses what cannot be.
+// setDefaults fills in the options that are not set, and refuses invalid ones.
 func (o *Options) setDefaults() error {
 	o.TaskQueue = cmp.Or(o.TaskQueue, DefaultTaskQueue)
 	o.Concurrency = cmp.Or(o.Concurrency, taskserver.DefaultConcurrency)

@@ -54,10 +54,9 @@ type WorkflowOptions struct {
 	// runs a type twice gives each run its own Name. Without
 	// it, the second run gets the result of the first, as a handler does that runs again.
 	Name string
-	// Start, if it is not nil, completes the options of a workflow before it starts: timeouts, a
-	// RetryPolicy, search attributes, further fields of the memo. It is called again when the start is
-	// tried again, and concurrently for other tasks. What it sets for ID, for what happens if the ID is in
-	// use, and for TaskQueue is ignored.
+	// Start, if it is not nil, completes the options of a workflow before it starts: timeouts, a RetryPolicy, search
+	// attributes, further fields of the memo. It is called again when the start is tried again, and concurrently for
+	// other tasks. Its values for ID, for the policies on an ID in use, and for TaskQueue are ignored.
 	Start func(ctx context.Context, task *mcptask.Task, options *client.StartWorkflowOptions)
 }
 
@@ -72,8 +71,8 @@ type WorkflowOptions struct {
 //
 // While the workflow runs, the handler gives its slot back. If the workflow uses package taskflow, Run reports its
 // progress and asks its questions. The task knows a question by TYPE/STEP or TYPE/NAME/STEP, with the escapes of
-// WorkflowOptions.Name. Any other workflow works too. A workflow that continues as new, is retried or is reset by an
-// operator is followed.
+// WorkflowOptions.Name. Any other workflow works too. Run follows a workflow that continues as new, is retried, or is
+// reset by an operator.
 //
 // If the context ends because the task is over, Run cancels the workflow and returns the context's error as soon as
 // Temporal has taken the cancellation. It does not wait until the workflow has cleaned up. If the
@@ -135,7 +134,7 @@ type flow struct {
 	name     string // the workflow's type
 	id       string
 	run      client.WorkflowRun // nil until it has started
-	panicked sync.Map           // what has panicked, so that the log has each of them once
+	panicked sync.Map           // the kinds of requests that have panicked, so that the log has each once
 }
 
 // runWorkflow is Run with the result decoded into out. A nil out drops the result.
@@ -167,8 +166,8 @@ func runWorkflow(ctx context.Context, task *mcptask.Task, c client.Client, optio
 	})
 }
 
-// chooseID returns the ID of the workflow of a type. It is never the bare ID of the task: if an executor of this package
-// runs the handler, that is the ID of the executor's own workflow. name is that of WorkflowOptions, or "".
+// chooseID returns the ID of the workflow of a type. It is never the bare ID of the task: if an executor of this
+// package runs the handler, that is the ID of the executor's own workflow. name is that of WorkflowOptions, or "".
 func chooseID(taskID, workflowType, name string) string {
 	if taskID == "" {
 		taskID = "plain-" + rand.Text()
@@ -185,8 +184,8 @@ func escapePart(part string) string { return partEscapes.Replace(part) }
 
 var partEscapes = strings.NewReplacer("%", "%25", "/", "%2F")
 
-// start starts the workflow, or joins it. If a start is refused although an earlier request may have reached Temporal, the
-// workflow is looked for: it is joined if it exists, and the refusal stands if it does not.
+// start starts the workflow, or joins it. If a start is refused although an earlier request may have reached Temporal,
+// the workflow is looked for: it is joined if it exists, and the refusal stands if it does not.
 func (f *flow) start(ctx context.Context, args []any) error {
 	mayExist := f.task.Attempt() > 1
 	told := ""
@@ -324,8 +323,8 @@ func (f *flow) await(ctx context.Context, out any) error {
 	}
 }
 
-// get waits for the result, at most for longestGet. In one Get, the stack of the SDK grows with each run that is continued
-// as new; the next Get goes on from the newest of them.
+// get waits for the result, at most for longestGet. In one Get, the stack of the SDK grows with each run that is
+// continued as new; the next Get goes on from the newest of them.
 func (f *flow) get(ctx context.Context, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, longestGet)
 	defer cancel()
@@ -355,7 +354,7 @@ func (f *flow) joinNewerRun(ctx context.Context, err error) bool {
 }
 
 // cancelUnlessInterrupted cancels the workflow after the context has ended, unless another run of the handler goes on
-// with it. err is what the wait for the workflow has returned. If the workflow is over, its result counts, which may take
+// with it. err is the error of the wait for the workflow. If the workflow is over, its result counts, which may take
 // cancelPatience to read.
 func (f *flow) cancelUnlessInterrupted(ctx context.Context, out any, err error) error {
 	if err == nil || f.task.Interrupted(ctx) {

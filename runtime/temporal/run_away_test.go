@@ -123,8 +123,8 @@ func TestRefusedAnswer(t *testing.T) {
 	}
 }
 
-// TestPanickingSignal checks that an answer is sent again after a panic of the data converter, that the task says so while
-// it panics, and that the log has the panic once.
+// TestPanickingSignal checks that an answer is sent again after a panic of the data converter, that the task says so
+// while it panics, and that the log has the panic once.
 func TestPanickingSignal(t *testing.T) {
 	var log bytes.Buffer // read after the last write
 	former := slog.Default()
@@ -156,8 +156,8 @@ func TestPanickingSignal(t *testing.T) {
 	}
 }
 
-// beginLaterRun begins a task whose first run makes no request for a workflow, or starts it. It returns the server that goes
-// on with the task in a second run, once prepare has returned.
+// beginLaterRun begins a task whose first run makes no request for a workflow, or starts it. It returns the server that
+// goes on with the task in a second run, once prepare has returned.
 func beginLaterRun(t *testing.T, c *fakeTemporal, isStarted bool, prepare func()) (s *taskserver.Server, id string) {
 	t.Helper()
 	build := func(ctx context.Context, task *mcptask.Task) (built, error) {
@@ -195,8 +195,8 @@ func TestJoinWhileAway(t *testing.T) {
 	}
 }
 
-// TestFirstStartOfLaterRun checks that the first start of a workflow fails the task if it is refused, also in a later run of
-// the handler.
+// TestFirstStartOfLaterRun checks that the first start of a workflow fails the task if it is refused, also in a later
+// run of the handler.
 func TestFirstStartOfLaterRun(t *testing.T) {
 	for name, refuse := range away {
 		bubble.Run(t, name, func(t *testing.T) {
@@ -210,8 +210,8 @@ func TestFirstStartOfLaterRun(t *testing.T) {
 	}
 }
 
-// TestUnknownStart checks that a later run waits while it can find out neither whether its workflow exists nor start it, and
-// that the task says why.
+// TestUnknownStart checks that a later run waits while it can find out neither whether its workflow exists nor start
+// it, and that the task says why.
 func TestUnknownStart(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newFakeTemporal()
@@ -256,8 +256,8 @@ func TestLostStart(t *testing.T) {
 	}
 }
 
-// TestReadAgain checks that a task shows the progress again if its workflow runs after requests for the result have failed,
-// and that it says so if they fail again.
+// TestReadAgain checks that a task shows the progress again if its workflow runs after requests for the result have
+// failed, and that it says so if they fail again.
 func TestReadAgain(t *testing.T) {
 	for name, fail := range map[string]func() error{"keys": away["keys"], "panic": away["panic"]} {
 		bubble.Run(t, name, func(t *testing.T) {
@@ -304,8 +304,8 @@ func TestLaterRunGoesOn(t *testing.T) {
 	})
 }
 
-// TestResultAtDeadline checks that the result of a workflow that is over counts if it can be read soon after the deadline,
-// and that nothing waits for the result of a workflow that has failed.
+// TestResultAtDeadline checks that the result of a workflow that is over counts if it can be read soon after the
+// deadline, and that nothing waits for the result of a workflow that has failed.
 func TestResultAtDeadline(t *testing.T) {
 	failures := maps.Clone(away)
 	failures["outage"] = func() error { return errNoTemporal }

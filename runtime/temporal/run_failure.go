@@ -135,8 +135,8 @@ func isOutage(err error) bool {
 	return false
 }
 
-// isCodecFailure reports whether an error comes from a data converter of the client's, such as one that encrypts and does
-// not reach its keys. This may pass. That a value does not fit its type does not.
+// isCodecFailure reports whether an error comes from a data converter of the client's, such as one that encrypts and
+// does not reach its keys. This may pass. That a value does not fit its type does not.
 func isCodecFailure(err error) bool {
 	if _, isService := readCode(err); isService || isEnded(err) {
 		return false

@@ -18,8 +18,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// TestDescribeFailure checks what the model reads of failed workflows: the words of their programs, and
-// nothing of Temporal's.
+// TestDescribeFailure checks the texts of failed workflows for the model: the words of their programs, and nothing of
+// Temporal's.
 func TestDescribeFailure(t *testing.T) {
 	deploy := func(ctx workflow.Context) error {
 		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
@@ -125,8 +125,8 @@ func TestIsUnknownQuery(t *testing.T) {
 	}
 }
 
-// TestDescribeDeepFailure checks that the time to describe a failure grows with the number of its causes, and no faster:
-// Temporal takes thousands of them.
+// TestDescribeDeepFailure checks that the time to describe a failure grows with the number of its causes, and no
+// faster: Temporal takes thousands of them.
 func TestDescribeDeepFailure(t *testing.T) {
 	for _, message := range []string{"", " ", "m"} {
 		err := errors.New("the end")

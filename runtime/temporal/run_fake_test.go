@@ -23,7 +23,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/temporal/internal/flowwire"
 )
 
-// fakeTemporal is a client.Client of a Temporal whose workflows are what the test makes them.
+// fakeTemporal is a client.Client of a Temporal whose workflows the test makes.
 type fakeTemporal struct {
 	client.Client
 	// fail, if it is not nil, returns the error of a call: start, describe, get, query, signal, cancel.
@@ -147,7 +147,7 @@ func (c *fakeTemporal) DescribeWorkflowExecution(_ context.Context, id, _ string
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: info}, nil
 }
 
-// failCall lets each call of a name do what fail does, such as to panic.
+// failCall makes each call of a name run fail, which may panic.
 func (c *fakeTemporal) failCall(name string, fail func() error) {
 	c.setFail(func(call string) error {
 		if call != name {
@@ -261,7 +261,7 @@ func (r fakeRun) Get(ctx context.Context, out any) error {
 	return nil
 }
 
-// show sets what the workflow answers to queries.
+// show sets the workflow's answer to queries.
 func (f *fakeFlow) show(state flowwire.State) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -304,7 +304,7 @@ func askFor(keys ...string) (questions []flowwire.Question) {
 	return questions
 }
 
-// built is what the tools of these tests return.
+// built is the output of the tools of these tests.
 type built struct {
 	Image string `json:"image"`
 }

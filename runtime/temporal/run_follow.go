@@ -128,8 +128,8 @@ func (f *follower) query(ctx context.Context) (state flowwire.State, err error) 
 	return state, nil
 }
 
-// describeQueryFailure says in words for the model why a workflow cannot be followed. It returns "" if it can, or if the
-// reason passes by itself.
+// describeQueryFailure says in words for the model why a workflow cannot be followed. It returns "" if it can, or if
+// the reason passes by itself.
 func describeQueryFailure(err error) string {
 	switch {
 	case isStuck(err):
@@ -163,7 +163,7 @@ func isUnknownQuery(err error) bool {
 	return false
 }
 
-// takeState tells the task what is new in a state. It reports whether anything is.
+// takeState tells the task the news in a state. It reports whether there are any.
 func (f *follower) takeState(ctx context.Context, state flowwire.State) (isNew bool) {
 	newest := report{state.Reports, state.Done, state.Total, state.Message}
 	if newest != f.report && newest.count > 0 { // a run that was continued as new begins with none
@@ -206,7 +206,8 @@ func (f *follower) forgetUnreadResult() {
 	}
 }
 
-// tellReport tells the task the newest report. If there is none, the message that the handler left before is not known here.
+// tellReport tells the task the newest report. If there is none, the message that the handler left before is not known
+// here.
 func (f *follower) tellReport(ctx context.Context) {
 	if f.report.count == 0 {
 		f.task.Message(ctx, "the workflow "+f.name+" goes on")

@@ -15,8 +15,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/temporal/internal/flowwire"
 )
 
-// TestQuestions checks that the task asks what the workflow asks, several questions at once, and that
-// answers and refusals reach the workflow once.
+// TestQuestions checks that the task asks the workflow's questions, several at once, and that answers and refusals
+// reach the workflow once.
 func TestQuestions(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newFakeTemporal()
@@ -75,8 +75,8 @@ func TestCannotAsk(t *testing.T) {
 	})
 }
 
-// TestRefusalOfRetry checks that a workflow that is retried gets the refusal again, and that its question does not stand
-// open under another key, which no later run of the handler would know.
+// TestRefusalOfRetry checks that a workflow that is retried gets the refusal again, and that its question does not
+// stand open under another key, which no later run of the handler would know.
 func TestRefusalOfRetry(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c, store := newFakeTemporal(), taskstore.NewMemory()

@@ -352,7 +352,8 @@ func TestServerCancel(t *testing.T) {
 	}
 }
 
-// TestServerFailure checks the words of failures: of an activity, of an operator, and of what Temporal refuses.
+// TestServerFailure checks the words of failures: of an activity, of an operator, and of requests that Temporal
+// refuses.
 func TestServerFailure(t *testing.T) {
 	c := dialFlows(t, flowAddress(t), "default")
 	options := startFlows(t, c)

@@ -174,8 +174,8 @@ func TestUnreadableState(t *testing.T) {
 	})
 }
 
-// TestPassingQueryFailure checks that the reason why the queries fail goes when they succeed again, also if the workflow
-// has reported nothing since.
+// TestPassingQueryFailure checks that the reason why the queries fail goes when they succeed again, also if the
+// workflow has reported nothing since.
 func TestPassingQueryFailure(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newFakeTemporal()
@@ -315,8 +315,8 @@ type explosive struct{}
 // UnmarshalJSON implements json.Unmarshaler.
 func (*explosive) UnmarshalJSON([]byte) error { panic("boom") }
 
-// TestResultPanics checks that a task waits for better code while the decoder of its result panics, that it says so, and
-// that its end leaves nothing behind.
+// TestResultPanics checks that a task waits for better code while the decoder of its result panics, that it says so,
+// and that its end leaves nothing behind.
 func TestResultPanics(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newFakeTemporal()
@@ -408,8 +408,8 @@ func TestOtherReplica(t *testing.T) {
 	})
 }
 
-// TestReset checks that the run that an operator's reset has begun is joined, also if the credentials are away at first, and
-// that a workflow that was only terminated fails.
+// TestReset checks that the run that an operator's reset has begun is joined, also if the credentials are away at
+// first, and that a workflow that was only terminated fails.
 func TestReset(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		c := newFakeTemporal()

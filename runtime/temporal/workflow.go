@@ -15,8 +15,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
-// What Temporal knows of a task. Workflows outlive the processes that started them, so these names and the types below
-// never change.
+// The names of a task in Temporal. Workflows outlive the processes that started them, so these names and the types
+// below never change.
 const (
 	workflowType   = "mcptask.Task"
 	activityType   = "mcptask.Run"

@@ -111,7 +111,7 @@ func TestCancelledWorkflow(t *testing.T) {
 	}
 }
 
-// TestActivity checks what Temporal is told of a run.
+// TestActivity checks the report of a run to Temporal.
 func TestActivity(t *testing.T) {
 	for name, c := range map[string]struct {
 		run  taskserver.RunFunc
@@ -208,7 +208,8 @@ func (c beatenTemporal) RecordActivityHeartbeatWithOptions(ctx context.Context, 
 	return c.take(ctx, options)
 }
 
-// TestHeartbeats checks that a run goes on while heartbeats fail, that they go on too, and that it ends when one says so.
+// TestHeartbeats checks that a run goes on while heartbeats fail, that they go on too, and that it ends when one says
+// so.
 func TestHeartbeats(t *testing.T) {
 	const short, long = 30 * time.Second, 2 * time.Minute
 	for name, c := range map[string]struct {

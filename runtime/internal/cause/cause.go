@@ -1,5 +1,5 @@
-// Package cause has the reasons for which a task, a run or a question ends, as packages mcptask and taskserver both know
-// them.
+// Package cause has the reasons for which a task, a run or a question ends, as packages mcptask and taskserver both
+// know them.
 package cause
 
 import "errors"

@@ -28,8 +28,8 @@ const (
 	RuleForward     Rule = "no way back"           // no change that was seen is undone
 	RuleKey         Rule = "idempotency"           // one call, or one key, is one task
 	RuleOnce        Rule = "no second run"         // of onlost=fail, and of an attempt
-	RuleResult      Rule = "the result of a run"   // a result is what a run has returned
-	RuleFinished    Rule = "finished work counts"  // what a run has returned becomes the result
+	RuleResult      Rule = "the result of a run"   // a run has returned each result
+	RuleFinished    Rule = "finished work counts"  // the value that a run returns becomes the result
 	RuleExplained   Rule = "explained end"         // a task is lost or cancelled for a reason
 	RuleAnswer      Rule = "answered once"         // all runs get the same answer, which a client gave
 	RuleAnswerKept  Rule = "answers are kept"      // an acknowledged answer closes its question
@@ -71,7 +71,7 @@ type checker struct {
 	faults  []Fault
 }
 
-// Check compares a history with the promises. It returns what is broken, ordered by rule and task.
+// Check compares a history with the promises. It returns the faults, ordered by rule and task.
 func Check(h *History) []Fault {
 	c := newChecker(h)
 	for _, t := range c.tasks {

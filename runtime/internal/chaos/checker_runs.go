@@ -55,7 +55,7 @@ func (c *checker) checkRuns(t *taskHistory) {
 	}
 }
 
-// checkResult checks that the result that clients saw is what a run has returned before.
+// checkResult checks that a run has returned the result before clients saw it.
 func (c *checker) checkResult(t *taskHistory) {
 	end := t.end()
 	if end == nil || end.View.Status != StatusCompleted || end.View.Value == "" {
@@ -105,7 +105,7 @@ func (c *checker) isDisturbed(process string, from, to time.Time) bool {
 	return stopped
 }
 
-// countLosses counts what may cost runs their workers within a time.
+// countLosses counts the harms that may cost runs their workers within a time.
 func (c *checker) countLosses(from, to time.Time) (n int) {
 	for _, harms := range c.harms {
 		for _, d := range harms {

@@ -81,7 +81,7 @@ func view(status Status, value string) *View { return &View{Status: status, Valu
 // asking returns the view of a task whose question "s1" is open.
 func asking() *View { return &View{Status: StatusAsking, Open: []string{"s1"}} }
 
-// TestCheck checks that each rule finds what breaks it, and that none finds more.
+// TestCheck checks that each rule finds its own breaches, and no others.
 func TestCheck(t *testing.T) {
 	const once, twice = "n of attempt 1 in a", "n of attempt 2 in b"
 	begun := create("t", "n", "", ToolFail, 0, 10)

@@ -36,7 +36,7 @@ func (r *recorder) add(o Operation) {
 	r.history.Operations = append(r.history.Operations, o)
 }
 
-// disturb notes what happens to a process. It is called just before a harm, and after a start.
+// disturb notes a harm to a process. It is called just before a harm, and after a start.
 func (r *recorder) disturb(process string, h Harm) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -149,7 +149,7 @@ func (f *fleet) start(i int) {
 	f.workers[i] = w
 }
 
-// readLog returns what the worker has logged.
+// readLog returns the worker's log.
 func (w *worker) readLog() string {
 	text, err := os.ReadFile(w.log.Name())
 	if err != nil {

@@ -14,15 +14,14 @@ import (
 	"time"
 )
 
-// History is what clients, handlers and tests have written down. The order of its elements does not
-// matter.
+// History has the notes of clients, handlers and tests. The order of its elements does not matter.
 type History struct {
 	Operations []Operation
 	Runs       []Run
 	Processes  []Disturbance
 }
 
-// Action is what a client asked for.
+// Action is the kind of an Operation.
 type Action string
 
 // The actions.
@@ -35,7 +34,7 @@ const (
 	ActionAsked  Action = "asked"  // a question that came on a stream; the call is the start of the stream
 )
 
-// Reply says what a client knows of an operation.
+// Reply is a client's knowledge of an operation's result.
 type Reply string
 
 // The replies.
@@ -120,7 +119,7 @@ func (t Tool) restarts() bool { return t == ToolRestart || t == ToolAsk }
 // LostMessage is the text of the error of a task that was lost with its worker.
 const LostMessage = "the worker of the task was lost"
 
-// Moment is what a handler writes down.
+// Moment is a note of a handler.
 type Moment string
 
 // The moments of a run.
@@ -148,7 +147,7 @@ func FormatValue(nonce string, attempt int, process string) string {
 	return fmt.Sprintf("%s of attempt %d in %s", nonce, attempt, process)
 }
 
-// Harm is what happens to a process.
+// Harm is an event that disturbs a process.
 type Harm string
 
 // The harms.
@@ -163,7 +162,7 @@ const (
 	HarmCut Harm = "cut"
 )
 
-// Disturbance is what happened to a process at one time.
+// Disturbance is a Harm to a process at one time.
 type Disturbance struct {
 	At      time.Time
 	Process string
@@ -178,8 +177,8 @@ type Line struct {
 	Disturbance *Disturbance `json:",omitempty"`
 }
 
-// Journal appends lines to a file. What Write has returned from survives the death of the process. It is
-// safe for concurrent use.
+// Journal appends lines to a file. A line survives the death of the process once Write has returned. It is safe for
+// concurrent use.
 type Journal struct {
 	mu   sync.Mutex
 	file *os.File
@@ -279,8 +278,8 @@ func clock(t time.Time) string { return t.UTC().Format("15:04:05.000000") }
 // explained bounds the lines of an explanation.
 const explained = 60
 
-// Explain lists what happened to a task, and to the processes meanwhile, in order. It leaves out reads that
-// have shown nothing new.
+// Explain lists the events of a task, and of the processes meanwhile, in order. It leaves out reads that have shown
+// nothing new.
 func (h *History) Explain(task string) string {
 	type line struct {
 		at   time.Time

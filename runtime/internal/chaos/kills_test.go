@@ -22,8 +22,8 @@ import (
 // sessionKey signs the sessions of replicas.
 const sessionKey = "0123456789abcdef0123456789abcdef"
 
-// settleWithin bounds how long the tasks of a test may take to end after the last harm. It only has to exceed what
-// a busy machine needs to read all of them.
+// settleWithin bounds how long the tasks of a test may take to end after the last harm. It only has to exceed the time
+// that a busy machine needs to read all of them.
 func (f *fleet) settleWithin() time.Duration {
 	return time.Minute + 50*time.Millisecond*time.Duration(f.site.crowd.tasks.Load())
 }
@@ -34,8 +34,8 @@ func TestKills(t *testing.T) {
 	killSQLite(t, 1, 5)
 }
 
-// countKills returns how often a test kills: as the variable MCPTASK_KILLS says, or else a number for every day, of which
-// a short run has a fifth.
+// countKills returns how often a test kills: as the variable MCPTASK_KILLS says, or else a number for every day, of
+// which a short run has a fifth.
 func countKills(t *testing.T, usual int) int {
 	t.Helper()
 	text := os.Getenv("MCPTASK_KILLS")

@@ -14,8 +14,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// TestCheckFindsLostWrites checks that the promises hold on a store of one process, and that the checker finds what is
-// wrong if the same store loses a few writes.
+// TestCheckFindsLostWrites checks that the promises hold on a store of one process, and that the checker finds faults
+// if the same store loses a few writes.
 func TestCheckFindsLostWrites(t *testing.T) {
 	t.Parallel()
 	t.Run("no write lost", func(t *testing.T) {
@@ -45,7 +45,8 @@ func findLostWrites(t *testing.T, every int) {
 		for writes, _ := store.count(); writes < wanted; writes, _ = store.count() {
 			s.crowd.runFor(t.Context(), time.Second)
 		}
-		// What a lost write has left without an end is not waited for. All other tasks take a tenth of this.
+		// The test does not wait for tasks that a lost write has left without an end. All other tasks take a tenth of
+		// this.
 		s.audit(t, 4*time.Second)
 		writes, lost := store.count()
 		if faults := Check(s.history(t)); len(faults) > 0 {
@@ -66,7 +67,7 @@ func closeStore(t *testing.T, store taskstore.Store) {
 	}
 }
 
-// site is what a test has of its servers and clients.
+// site holds the servers and clients of a test.
 type site struct {
 	record   *recorder
 	crowd    *crowd
@@ -174,7 +175,7 @@ func (s *site) check(t *testing.T, patience time.Duration) {
 	}
 }
 
-// summarize counts what is in a history.
+// summarize counts the events in a history.
 func summarize(h *History) string {
 	counts := map[string]int{}
 	unexplained := map[string]int{}
@@ -200,7 +201,7 @@ func summarize(h *History) string {
 // addresses differ from error to error.
 var addresses = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
-// shorten cuts what differs from an error.
+// shorten cuts from an error the parts that differ between runs.
 func shorten(text string) string {
 	return fmt.Sprintf("%.100s", addresses.ReplaceAllString(text, "ADDRESS"))
 }

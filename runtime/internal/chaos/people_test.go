@@ -197,8 +197,8 @@ func (p *person) say(step string) string {
 	return fmt.Sprintf("%s to %s %d", p.name, step, p.random.Uint64())
 }
 
-// audit reads every task that is known until it has ended, in both revisions, and all lists. It reports what is
-// missing after a while; the checker says why that is a fault.
+// audit reads every task that is known until it has ended, in both revisions, and all lists. It reports the tasks that
+// are missing after a while; the checker says why that is a fault.
 func (c *crowd) audit(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, p := range c.people {

@@ -12,8 +12,9 @@ import (
 // skewVariable is how far the clock of a skewed process is ahead, in seconds.
 const skewVariable = "MCPTASK_CHAOS_SKEW"
 
-// buildSkewed builds this test binary with another package time, whose clock is ahead by what skewVariable says. So
-// everything in the process has that clock: the server, the store's driver, the gateway. It returns the binary's path.
+// buildSkewed builds this test binary with another package time, whose clock is ahead by the duration in skewVariable.
+// So everything in the process has that clock: the server, the store's driver, the gateway. It returns the binary's
+// path.
 func buildSkewed(t *testing.T) string {
 	t.Helper()
 	directory := t.TempDir()

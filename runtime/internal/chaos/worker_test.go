@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// lease is how long a worker that has died keeps its tasks. It is longer than a stopped process may hold the lock of
-	// runtime/postgres, and a renewal more.
+	// lease is how long a worker that has died keeps its tasks. It is longer than a stopped process may hold the lock
+	// of runtime/postgres, and a renewal more.
 	lease = 2500 * time.Millisecond
 	// tick is how often a worker looks whether it runs.
 	tick = 50 * time.Millisecond
@@ -35,13 +35,13 @@ const (
 	late = 300 * time.Millisecond
 )
 
-// workerConfig is what a test tells a worker.
+// workerConfig is the configuration of a worker by its test.
 type workerConfig struct {
 	// Name is the name of the process in the history.
 	Name string
 	// Store is sqlite:FILE or postgres:DSN.
 	Store string
-	// Journal is the file for what handlers write down.
+	// Journal is the file for the notes of handlers.
 	Journal string
 	// Skew is how far the clock of the process is ahead. The binary is built so; see buildSkewed.
 	Skew time.Duration
@@ -59,7 +59,7 @@ type notes struct {
 // now returns the time of the machine's clock.
 func (n notes) now() time.Time { return time.Now().Add(-n.skew).Round(0) }
 
-// write appends a line. A handler that cannot write down what it does must not do it.
+// write appends a line. A handler that cannot note its work must not do it.
 func (n notes) write(l Line) {
 	if err := n.journal.Write(l); err != nil && !errors.Is(err, os.ErrClosed) {
 		panic(err)

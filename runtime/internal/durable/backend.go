@@ -1,6 +1,6 @@
-// Package durable has what the stores in databases share: group commit, the encoding of records,
-// a cache of what never changes, and migrations. All decisions about records are made here, in Go,
-// so that they are the same in every database.
+// Package durable has the parts that the stores in databases share: group commit, the encoding of records, a cache of
+// the fields that never change, and migrations. All decisions about records are made here, in Go, so that they are the
+// same in every database.
 package durable
 
 import (
@@ -12,18 +12,16 @@ import (
 
 // Backend is a database as a [Committer] uses it.
 type Backend interface {
-	// Transact runs one transaction. It reads what the keys name, so that nobody else can change it
-	// before the end, passes it to decide, writes the plan and commits. After the commit it tells the
-	// feed of the plan's changes, in the order of the commits. A plan without writes needs no commit.
-	// Transact may call decide again, each time with a new State. It returns the mark of the
-	// transaction before this one, and its own.
+	// Transact runs one transaction. It reads the rows that the keys name, so that nobody else can change them before
+	// the end, passes them to decide, writes the plan and commits. After the commit it tells the feed of the plan's
+	// changes, in the order of the commits. A plan without writes needs no commit. Transact may call decide again, each
+	// time with a new State. It returns the mark of the transaction before this one, and its own.
 	//
 	// An error means that nothing was written, unless it is InDoubt.
 	Transact(ctx context.Context, keys Keys, decide func(*State) *Plan) (before, after Mark, err error)
-	// Apply carries out a plan that was decided upon what is known since the last transaction. If
-	// there was another one since, or if a record has one of the names, Apply writes nothing and
-	// returns ErrStale. It may do so for other reasons too, and return any other error if something in
-	// the plan exists already.
+	// Apply carries out a plan that was decided upon the known state after the last transaction. If there was another
+	// one since, or if a record has one of the names, Apply writes nothing and returns ErrStale. It may do so for other
+	// reasons too, and return any other error if something in the plan exists already.
 	Apply(ctx context.Context, last Mark, names []Name, plan *Plan) (after Mark, err error)
 	// Get returns a record as [taskstore.Store] describes.
 	Get(ctx context.Context, id string) (taskstore.Record, error)
@@ -36,7 +34,7 @@ var ErrStale = errors.New("mcptask: the database has changed meanwhile")
 // zero Mark names none.
 type Mark struct{ Number, At int64 }
 
-// Keys says what a transaction reads. Each list is sorted and has no duplicates.
+// Keys are the keys of the rows that a transaction reads. Each list is sorted and has no duplicates.
 type Keys struct {
 	// Accounts are the keys of the usages that may change.
 	Accounts []string
@@ -49,8 +47,8 @@ type Keys struct {
 // Name is an idempotency key with the principal and the tool that it belongs to.
 type Name struct{ Principal, Tool, Key string }
 
-// The keys of accounts. An account's own key is [AccountPrefix] and its name, that of an address [AddressPrefix] and the
-// address.
+// The keys of accounts. An account's own key is [AccountPrefix] and its name, that of an address [AddressPrefix] and
+// the address.
 const (
 	AccountPrefix    = "a"
 	AddressPrefix    = "d"
@@ -58,7 +56,7 @@ const (
 	ServerAccount    = "s"
 )
 
-// State is what a transaction has read. What is not there has no entry.
+// State has the rows that a transaction has read. A missing row has no entry.
 type State struct {
 	Accounts map[string]taskstore.Usage
 	Rows     map[string]*Row // by ID
@@ -70,7 +68,7 @@ func NewState() *State {
 	return &State{Accounts: map[string]taskstore.Usage{}, Rows: map[string]*Row{}, Names: map[Name]string{}}
 }
 
-// Row is what a decision needs to know of a stored record.
+// Row has the parts of a stored record that a decision needs.
 type Row struct {
 	// Seq is the record's number. No other record ever has it, whatever its ID. The Backend sets
 	// it when it inserts the record.
@@ -87,7 +85,7 @@ type Row struct {
 	Mark []byte
 }
 
-// usage returns what the stored record adds to its accounts.
+// usage returns the usage that the stored record adds to its accounts.
 func (r *Row) usage() taskstore.Usage {
 	u := taskstore.Usage{Stored: 1, Bytes: r.Bytes}
 	if !r.Done {
@@ -96,7 +94,7 @@ func (r *Row) usage() taskstore.Usage {
 	return u
 }
 
-// Plan is what a transaction writes.
+// Plan has the writes of a transaction.
 type Plan struct {
 	// Writes are to be carried out in this order. A record may have several.
 	Writes []Write
@@ -117,12 +115,12 @@ type AccountUsage struct {
 // Write is the write of one record.
 type Write struct {
 	Kind WriteKind
-	// Record is the record to store, with its new version. To remove one, only its ID, Principal
-	// and what the caller gave are set.
+	// Record is the record to store, with its new version. To remove one, only its ID, its Principal and the fields
+	// from the caller are set.
 	Record *taskstore.Record
 	// Row is the record's row after this write. All writes of one record share it.
 	Row *Row
-	// Parts says what an Update changes besides the row.
+	// Parts says which columns an Update changes besides the row.
 	Parts Parts
 }
 

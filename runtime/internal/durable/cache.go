@@ -23,8 +23,8 @@ type Cache struct {
 	order   list.List                // the last used first
 }
 
-// cached is the arguments and the inputs of a record. Its number and creation time are there too: another record may get
-// the same ID, since a caller may name its tasks, and a database may lose its last commits or be restored.
+// cached is the arguments and the inputs of a record. Its number and creation time are there too: another record may
+// get the same ID, since a caller may name its tasks, and a database may lose its last commits or be restored.
 type cached struct {
 	id        string
 	seq       int64
@@ -92,7 +92,7 @@ func (c *Cache) fill(f *Found) bool {
 	return true
 }
 
-// Note takes note of what was committed.
+// Note takes note of committed writes.
 func (c *Cache) Note(writes []Write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -56,8 +56,8 @@ func TestCacheNeedsCurrentParts(t *testing.T) {
 	}
 }
 
-// TestCacheDropsEndedTasks checks that a task that has ended takes no memory, whichever process has ended it, and however
-// often it is read.
+// TestCacheDropsEndedTasks checks that a task that has ended takes no memory, whichever process has ended it, and
+// however often it is read.
 func TestCacheDropsEndedTasks(t *testing.T) {
 	c := NewCache(1 << 20)
 	for i := range int64(30_000) {

@@ -13,11 +13,11 @@ import (
 // The parts of a record that no query looks at are stored as bytes: lengths and contents one after
 // the other. Every byte is kept, and nil stays nil. JSON would change both.
 
-// codecVersion is the first byte of what is encoded. A later version of this package may write
-// another, and reads this one too.
+// codecVersion is the first byte of each encoding. A later version of this package may write another, and reads this
+// one too.
 const codecVersion = 1
 
-// errCorrupt says that stored bytes are not what was encoded.
+// errCorrupt says that stored bytes have changed since they were encoded.
 var errCorrupt = errors.New("the stored bytes are damaged")
 
 // newerError says that stored bytes have a version that this package does not read.
@@ -27,13 +27,13 @@ func (e newerError) Error() string {
 	return fmt.Sprintf("the stored bytes have format %d, and this program reads %d: a newer version of mcptask has written them, or they are damaged", byte(e), codecVersion)
 }
 
-// EncodeTerms encodes what is fixed at a record's creation, is short and has no column: Revision,
-// ExternalID, CanAsk, Poll and Trace. Arguments, which may be long, are stored as they are.
+// EncodeTerms encodes the short fields that are fixed at a record's creation and have no column: Revision, ExternalID,
+// CanAsk, Poll and Trace. Arguments, which may be long, are stored as they are.
 func EncodeTerms(r *taskstore.Record) []byte {
 	return encode(64+len(r.Revision)+len(r.ExternalID)+len(r.Trace)+32*len(r.CanAsk), r, (*coder).terms)
 }
 
-// DecodeTerms sets in a record what EncodeTerms has encoded. It sets nothing if it returns an error.
+// DecodeTerms sets in a record the fields that EncodeTerms has encoded. It sets nothing if it returns an error.
 func DecodeTerms(b []byte, r *taskstore.Record) error { return decode(b, r, (*coder).terms) }
 
 func (c *coder) terms(r *taskstore.Record) {
@@ -46,8 +46,8 @@ func (c *coder) terms(r *taskstore.Record) {
 	c.string(&r.Trace)
 }
 
-// EncodeMark encodes the Nonce of a record, and what its Claim has besides the worker. It returns no bytes if the record
-// has none of it, as those of the first versions of the schema.
+// EncodeMark encodes the Nonce of a record, and its Claim without the worker. It returns no bytes if the record has
+// none of it, as those of the first versions of the schema.
 func EncodeMark(r *taskstore.Record) []byte {
 	if r.Nonce == "" && (r.Claim == taskstore.Claim{Worker: r.Claim.Worker}) {
 		return []byte{}
@@ -55,7 +55,7 @@ func EncodeMark(r *taskstore.Record) []byte {
 	return encode(8+len(r.Nonce)+len(r.Claim.State)+len(r.Claim.Nonce), r, (*coder).mark)
 }
 
-// DecodeMark sets in a record what EncodeMark has encoded.
+// DecodeMark sets in a record the fields that EncodeMark has encoded.
 func DecodeMark(b []byte, r *taskstore.Record) error {
 	if len(b) == 0 {
 		return nil
@@ -144,11 +144,11 @@ func (c *coder) changes(changes *[]taskstore.Change) {
 	})
 }
 
-// coder encodes values or decodes them. Its methods do either, so that each form is described once. An encoder only reads
-// the values. After a fault, a decoder reads zeros.
+// coder encodes values or decodes them. Its methods do either, so that each form is described once. An encoder only
+// reads the values. After a fault, a decoder reads zeros.
 type coder struct {
 	decodes bool
-	b       []byte // what is encoded so far, or what is left to decode
+	b       []byte // the bytes encoded so far, or left to decode
 	bad     bool
 }
 
@@ -159,7 +159,7 @@ func encode[T any](size int, v *T, code func(*coder, *T)) []byte {
 	return c.b
 }
 
-// decode sets v to what b encodes. It sets nothing if it returns an error.
+// decode sets v to the value that b encodes. It sets nothing if it returns an error.
 func decode[T any](b []byte, v *T, code func(*coder, *T)) error {
 	if len(b) > 0 && b[0] > codecVersion {
 		return newerError(b[0])

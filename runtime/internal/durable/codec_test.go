@@ -27,7 +27,7 @@ func oddRecord() taskstore.Record {
 	}
 }
 
-// TestCodecKeepsBytes checks that what is encoded comes back byte for byte, with nil as nil.
+// TestCodecKeepsBytes checks that encoded values come back byte for byte, with nil as nil.
 func TestCodecKeepsBytes(t *testing.T) {
 	for _, want := range []taskstore.Record{{}, oddRecord()} {
 		var got taskstore.Record
@@ -59,8 +59,8 @@ func TestCodecKeepsBytes(t *testing.T) {
 	}
 }
 
-// FuzzDecode checks that damaged bytes are an error, never a panic, and that what can be decoded
-// is the same after a second encoding.
+// FuzzDecode checks that damaged bytes are an error, never a panic, and that a decoded value is the same after a second
+// encoding.
 func FuzzDecode(f *testing.F) {
 	r := oddRecord()
 	f.Add(EncodeTerms(&r))

@@ -16,8 +16,8 @@ type Columns struct {
 	Inputs, Result                      []byte // nil if the row has none, or if they were not read
 }
 
-// Decode sets in a record what the columns have. The record shares the bytes. If Decode returns an
-// ErrUnreadable, it has set the times at least.
+// Decode sets the fields of a record from the columns. The record shares the bytes. If Decode returns an ErrUnreadable,
+// it has set the times at least.
 func (c *Columns) Decode(r *taskstore.Record) error {
 	r.CreatedAt, r.UpdatedAt, r.TerminalAt, r.ExpiresAt = Time(c.Created), Time(c.Updated), Time(c.Terminal), Time(c.Expires)
 	for _, t := range []time.Time{r.CreatedAt, r.UpdatedAt, r.TerminalAt, r.ExpiresAt} {

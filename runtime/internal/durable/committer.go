@@ -214,7 +214,7 @@ func (c *Committer) leave(ops []*op) {
 	}
 }
 
-// lead commits what waits, until the Committer is closed and nothing waits.
+// lead commits the ops that wait, until the Committer is closed and none waits.
 func (c *Committer) lead() {
 	defer guard.Recover(c.logger, "group commit")
 	for {

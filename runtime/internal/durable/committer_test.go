@@ -371,8 +371,8 @@ func TestUnknownPhaseIsRefused(t *testing.T) {
 	}
 }
 
-// TestLoneProcessReadsOnce checks that a process reads what it does not know, and nothing else, and that it
-// notices what others write.
+// TestLoneProcessReadsOnce checks that a process reads only the rows that it does not know, and that it notices the
+// writes of others.
 func TestLoneProcessReadsOnce(t *testing.T) {
 	s := newShelf()
 	one, other := newCommitter(t, s), newCommitter(t, s)

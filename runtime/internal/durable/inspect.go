@@ -12,8 +12,9 @@ type Condition struct {
 	Values []any
 }
 
-// ConditionsOf returns what a filter and a position ask of the columns of table task. contains is the SQL that tells
-// whether the message has some bytes, and principal the SQL that compares the principal: databases differ in these.
+// ConditionsOf returns the conditions of a filter and a position on the columns of table task. contains is the SQL that
+// tells whether the message has some bytes, and principal the SQL that compares the principal: databases differ in
+// these.
 func ConditionsOf(filter taskstore.Filter, after taskstore.Position, principal, contains string) []Condition {
 	var all []Condition
 	add := func(is bool, sql string, values ...any) {

@@ -6,10 +6,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// known is what a process knows of its database without reading: what its own last transactions have
-// read and written. It is true as long as no other transaction has come after them. Most of the time
-// a process is alone, or the only one that writes at that moment; then its transactions need
-// not read. It is not safe for concurrent use.
+// known caches the rows that the last transactions of this process have read and written, so that a transaction need
+// not read them. It is true as long as no other transaction was committed since. Most of the time a process is alone,
+// or the only one that writes at that moment; then the cache spares the read. It is not safe for concurrent use.
 type known struct {
 	last     Mark // the last transaction; zero if nothing is known
 	accounts map[string]taskstore.Usage
@@ -27,8 +26,8 @@ const (
 	longestPause = 64
 )
 
-// state returns what the keys name, or nil if that has to be read. A new record is taken to have a new
-// ID and a new idempotency key: if not, storing it fails.
+// state returns the rows that the keys name, or nil if they have to be read. A new record is taken to have a new ID and
+// a new idempotency key: if not, storing it fails.
 func (k *known) state(ops []*op, keys Keys) *State {
 	if k.last == (Mark{}) {
 		return nil
@@ -78,10 +77,10 @@ func (k *known) note(before, after Mark, s *State, p *Plan) {
 	}
 }
 
-// confirm notes that what was known was true.
+// confirm notes that the cache was true.
 func (k *known) confirm() { k.pause = 0 }
 
-// refute notes that what was known was not true, or not enough.
+// refute notes that the cache was wrong, or lacked a row.
 func (k *known) refute() {
 	k.last = Mark{}
 	k.pause = min(2*k.pause+1, longestPause)

@@ -18,7 +18,7 @@ type op struct {
 	quota  taskstore.Quota
 	parts  Parts
 	counts bool            // whether the op may change accounts
-	before taskstore.Usage // for Update: what the record adds to its accounts before
+	before taskstore.Usage // for Update: the usage of the record before
 	from   []byte          // for Update: the mark of the record before
 	mark   []byte          // of the record, except for those to remove
 
@@ -57,7 +57,7 @@ func newUpdate(from, to taskstore.Record, quota taskstore.Quota) *op {
 	}
 }
 
-// copyRecord copies a record, and cuts times to what is stored of them.
+// copyRecord copies a record, and cuts times to the stored precision.
 func copyRecord(r *taskstore.Record) taskstore.Record {
 	c := r.Clone()
 	for _, t := range []*time.Time{&c.CreatedAt, &c.UpdatedAt, &c.TerminalAt, &c.ExpiresAt} {
@@ -87,7 +87,7 @@ func accountsOf(r *taskstore.Record) []string {
 // nameOf returns a record's idempotency key.
 func nameOf(r *taskstore.Record) Name { return Name{r.Principal, r.Tool, r.IdempotencyKey} }
 
-// collectKeys returns what the transaction of some ops reads.
+// collectKeys returns the keys of the rows that the transaction of some ops reads.
 func collectKeys(ops []*op) Keys {
 	var k Keys
 	for _, o := range ops {
@@ -118,7 +118,7 @@ type decision struct {
 	counts map[string]bool // the accounts that have changed
 }
 
-// decide answers each op and returns what is to be written. Later ops see what earlier ones write.
+// decide answers each op and returns the plan of the writes. Later ops see the writes of earlier ones.
 func decide(ops []*op, s *State) *Plan {
 	d := decision{State: s, counts: map[string]bool{}}
 	for _, o := range ops {
@@ -201,7 +201,7 @@ func (o *op) isOf(row *Row) bool {
 	return row.Created == Micros(o.record.CreatedAt) && row.usage() == o.before && bytes.Equal(row.Mark, o.from)
 }
 
-// isRepeated reports whether the row has what the op writes already: its caller has not got the answer.
+// isRepeated reports whether the row has the op's write already: then its caller has missed the answer.
 func (o *op) isRepeated(row *Row) bool {
 	return o.record.Nonce != "" && row != nil && row.Version == o.record.Version && row.Created == Micros(o.record.CreatedAt) && bytes.Equal(row.Mark, o.mark)
 }

@@ -69,7 +69,7 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// TestMissAndClose checks that Miss replaces what is unread, and that Close ends the readers.
+// TestMissAndClose checks that Miss replaces the unread items, and that Close ends the readers.
 func TestMissAndClose(t *testing.T) {
 	var f Feed[int]
 	var got []int

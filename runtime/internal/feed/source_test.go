@@ -23,7 +23,7 @@ func (w *work) start(context.Context) (stop func(), err error) {
 	return func() { w.stopped++ }, nil
 }
 
-// check compares what was started and stopped.
+// check compares the counts of starts and stops.
 func (w *work) check(t *testing.T, when string, started, stopped int) {
 	t.Helper()
 	if w.started != started || w.stopped != stopped {

@@ -1,8 +1,8 @@
 // Package guard keeps a panic within the goroutine in which it happens.
 //
-// Every goroutine that user data reaches is a [Go] or a [Func], or begins with a deferred [Recover] or [Then], or with a
-// recover of its own. So a panic ends one piece of work, and never the process. TestGoroutinesRecover
-// of package mcptask checks it.
+// Every goroutine that user data reaches is a [Go] or a [Func], or begins with a deferred [Recover] or [Then], or with
+// a recover of its own. So a panic ends one piece of work, and never the process. TestGoroutinesRecover of package
+// mcptask checks it.
 package guard
 
 import (
@@ -48,8 +48,8 @@ func Log(logger *slog.Logger, what string, p any, attrs ...any) {
 	logger.Error(what+" panicked", append(attrs, "panic", p, "stack", string(debug.Stack()))...)
 }
 
-// Apart calls f in a goroutine of its own, waits for it, and reports whether f returned. It is for code that may end its
-// goroutine, as testing.T.FailNow does, while a caller waits for an answer. Apart logs a panic, and the end of the
+// Apart calls f in a goroutine of its own, waits for it, and reports whether f returned. It is for code that may end
+// its goroutine, as testing.T.FailNow does, while a caller waits for an answer. Apart logs a panic, and the end of the
 // goroutine.
 func Apart(logger *slog.Logger, what string, f func()) (returned bool) {
 	done := make(chan struct{})

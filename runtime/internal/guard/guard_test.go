@@ -42,7 +42,8 @@ func TestNothingToStop(t *testing.T) {
 	}
 }
 
-// TestApart checks that Apart survives code that ends its goroutine, and code that panics, and tells both from a return.
+// TestApart checks that Apart survives code that ends its goroutine, and code that panics, and tells both from a
+// return.
 func TestApart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		f    func()

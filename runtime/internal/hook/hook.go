@@ -1,5 +1,5 @@
-// Package hook calls the functions that a program wants to be called at the beginning and the end of something. Each call
-// has a goroutine of its own. If a function panics or ends its goroutine, that is logged and does no harm.
+// Package hook calls the functions that a program wants to be called at the beginning and the end of something. Each
+// call has a goroutine of its own. If a function panics or ends its goroutine, that is logged and does no harm.
 package hook
 
 import (
@@ -10,13 +10,13 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// Begin is called at the beginning. It returns the context of what follows, and a function that is called at the end.
-// Either may be nil.
+// Begin is called at the beginning of an operation. It returns the context of the operation, and a function that is
+// called at the end. Either may be nil.
 type Begin[Info, End any] = func(context.Context, Info) (context.Context, func(End))
 
-// Call calls the functions that pick returns of the hooks, unless they are nil, at the beginning of something. The first
-// is the outermost: the context that it returns is the next one's. end calls what they have returned, the last first.
-// Call it once.
+// Call calls the functions that pick returns of the hooks, unless they are nil, at the beginning of an operation. The
+// first is the outermost: the context that it returns is the next one's. end calls the functions that they have
+// returned, the last first. Call it once.
 func Call[Hook, Info, End any](ctx context.Context, logger *slog.Logger, hooks []Hook, pick func(*Hook) Begin[Info, End], info Info) (_ context.Context, end func(End)) {
 	var ends []func(End)
 	for i := range hooks {

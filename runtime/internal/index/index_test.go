@@ -143,7 +143,7 @@ func TestGivesBack(t *testing.T) {
 	}
 	full := heap() - before
 	for i := range n {
-		if i%1000 != 0 { // what stays lies far apart
+		if i%1000 != 0 { // the keys that stay lie far apart
 			m.Delete(i)
 			s.Remove(i)
 		}

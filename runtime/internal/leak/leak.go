@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Patience is how long what is ending may take to end.
+// Patience is how long goroutines that are ending may take to end.
 const Patience = time.Minute
 
-// Goroutines is what runs at a moment, by ID: a goroutine's kind, and its whole stack.
+// Goroutines are the goroutines that run at a moment, by ID.
 type Goroutines map[string]goroutine
 
 type goroutine struct {
@@ -22,8 +22,8 @@ type goroutine struct {
 	stack string
 }
 
-// Now lists what runs, but for the caller. What is just beginning or ending is waited
-// for, a moment long: it would stand for something that is left behind later.
+// Now lists the goroutines that run, but for the caller. It waits a moment for goroutines that are just beginning or
+// ending: they would stand for others that are left behind later.
 func Now() Goroutines {
 	now := list()
 	for settled, tries := 0, 0; settled < 3 && tries < 1000; tries++ {
@@ -37,9 +37,9 @@ func Now() Goroutines {
 	return now
 }
 
-// NoneLeft waits until nothing runs that did not run before, and fails with the stacks
-// of what does. A goroutine may take the place of another of its kind, such as that
-// of a connection. Tests that run at the same time would be found.
+// NoneLeft waits until no goroutine runs that did not run before, and fails with the stacks of those that do. A
+// goroutine may take the place of another of its kind, such as that of a connection. Tests that run at the same time
+// would be found.
 func (before Goroutines) NoneLeft(t testing.TB) {
 	t.Helper()
 	before.AtMost(t, 0)
@@ -63,7 +63,7 @@ func (before Goroutines) AtMost(t testing.TB, most int) {
 
 // newIn returns the goroutines of after beyond those of before, kind by kind.
 func (before Goroutines) newIn(after Goroutines) (left []goroutine) {
-	places := map[string]int{} // of what has ended
+	places := map[string]int{} // of goroutines that have ended
 	for id, g := range before {
 		if _, runs := after[id]; !runs {
 			places[g.kind]++
@@ -80,7 +80,7 @@ func (before Goroutines) newIn(after Goroutines) (left []goroutine) {
 	return left
 }
 
-// group puts what is of one kind together.
+// group puts goroutines of one kind together.
 func group(left []goroutine) (text []string) {
 	kinds := map[string][]string{}
 	for _, g := range left {

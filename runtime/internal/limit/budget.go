@@ -34,7 +34,7 @@ type Budget[K comparable] struct {
 	mu        sync.Mutex
 	taken     map[K]int
 	line      list.List // of *waiter[K], the first is served first
-	kept      map[K]int // what those in the line keep in memory
+	kept      map[K]int // the memory of those in the line
 	waiting   map[K]int // how many have come when this key had too little room
 	transfers map[*Transfer[K]]struct{}
 	sweeper   *time.Timer // nil while nobody waits
@@ -121,7 +121,7 @@ func count[K comparable](counts *map[K]int, key K, n int) {
 	}
 }
 
-// give gives back what was taken, to those who wait.
+// give returns n units to the budget, for those who wait.
 func (b *Budget[K]) give(n int, bounds []Bound[K]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

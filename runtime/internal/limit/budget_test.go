@@ -173,7 +173,7 @@ func TestBudgetNewestFirst(t *testing.T) {
 	})
 }
 
-// TestBudgetLargest checks that what is larger than a bound gets its room alone.
+// TestBudgetLargest checks that a request larger than a bound gets its room alone.
 func TestBudgetLargest(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var b Budget[string]

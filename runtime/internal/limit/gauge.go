@@ -2,8 +2,8 @@ package limit
 
 import "sync"
 
-// Gauge counts what is open, by key. The zero value is ready to use. It is safe for concurrent
-// use. It keeps only keys that have something open.
+// Gauge counts open things, such as requests, by key. The zero value is ready to use. It is safe for concurrent use. It
+// keeps only keys that have something open.
 type Gauge[K comparable] struct {
 	mu   sync.Mutex
 	open map[K]int

@@ -1,5 +1,5 @@
-// Package memengine is a small [taskserver.Engine] in memory, for tests. It promises what an engine has to
-// promise, as long as its process lives.
+// Package memengine is a small [taskserver.Engine] in memory, for tests. It keeps the promises of an engine as long as
+// its process lives.
 package memengine
 
 import (
@@ -22,7 +22,7 @@ const (
 	look = time.Minute
 )
 
-// Cluster is what the executors of several servers share. The zero value is ready to use.
+// Cluster is the state that the executors of several servers share. The zero value is ready to use.
 type Cluster struct {
 	// Patience is that of the engine.
 	Patience time.Duration
@@ -69,7 +69,7 @@ func (c *Cluster) Join(run taskserver.RunFunc) (taskserver.Executor, error) {
 	return x, nil
 }
 
-// Kill ends an executor as the end of its process would: the cluster ignores what its runs return.
+// Kill ends an executor as the end of its process would: the cluster ignores the results of its runs.
 func Kill(x taskserver.Executor) {
 	member := x.(*executor)
 	c := member.cluster
@@ -164,7 +164,7 @@ func (c *Cluster) enqueueAfter(j *job, d time.Duration) {
 	}))
 }
 
-// dispatch starts what can start. mu is held.
+// dispatch starts the jobs that can start. mu is held.
 func (c *Cluster) dispatch() {
 	var left []*job
 	for _, j := range c.queue {

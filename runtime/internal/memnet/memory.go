@@ -122,7 +122,7 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// CloseWrite ends what this end sends. It can still read.
+// CloseWrite ends the writes of this end. It can still read.
 func (c *conn) CloseWrite() error {
 	c.out.close(&c.out.ended)
 	return nil

@@ -6,8 +6,8 @@ import "context"
 
 type localKey struct{}
 
-// WithLocal marks the context of a request of a client in the server's own process, such as a test. The request may have
-// the principal of the client on a pipe.
+// WithLocal marks the context of a request of a client in the server's own process, such as a test. The request may
+// have the principal of the client on a pipe.
 func WithLocal(ctx context.Context) context.Context { return context.WithValue(ctx, localKey{}, true) }
 
 // IsLocal reports whether WithLocal has marked the context.

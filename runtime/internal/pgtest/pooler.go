@@ -22,9 +22,9 @@ const (
 	SessionMode Mode = "session"
 )
 
-// StartPooler starts a PgBouncer for one test in front of the server of a DSN that Database returned, and returns the DSN of
-// the same database behind it. The pooler has the settings that it has by itself, but takes more
-// connections. It stops as a server does. The test is skipped if PgBouncer is missing.
+// StartPooler starts a PgBouncer for one test in front of the server of a DSN that Database returned, and returns the
+// DSN of the same database behind it. The pooler has the settings that it has by itself, but takes more connections. It
+// stops as a server does. The test is skipped if PgBouncer is missing.
 func StartPooler(t testing.TB, dsn string, mode Mode) string {
 	t.Helper()
 	program, err := findPooler()

@@ -125,8 +125,8 @@ func (x *Pool) start(f func(context.Context), shares []Share) {
 	})
 }
 
-// growStack grows the stack of a new goroutine to the size that the run of a task needs, while there is nothing to copy.
-// Otherwise the runtime would grow it step by step, and copy it each time.
+// growStack grows the stack of a new goroutine to the size that the run of a task needs, while there is nothing to
+// copy. Otherwise the runtime would grow it step by step, and copy it each time.
 //
 //go:noinline
 func growStack() {

@@ -43,8 +43,8 @@ func TestCapabilitiesAreJoined(t *testing.T) {
 	}
 }
 
-// TestReadCapabilities reads what a client of 2026-07-28 declares: which requests it answers, and if it accepts tasks.
-// code is the code with which task methods are refused, or 0 if they are not.
+// TestReadCapabilities reads the capabilities of a client of 2026-07-28: which requests it answers, and if it accepts
+// tasks. code is the code with which task methods are refused, or 0 if they are not.
 func TestReadCapabilities(t *testing.T) {
 	const form, sampling, roots = "elicitation/create", "sampling/createMessage", "roots/list"
 	for _, test := range []struct {

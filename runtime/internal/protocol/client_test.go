@@ -9,7 +9,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// Only the resultType of an answer to a tools/call of 2026-07-28 tells what the answer is. Its other members do not
+// Only the resultType of an answer to a tools/call of 2026-07-28 tells a task from a result. Its other members do not
 // matter.
 func TestResultTypes(t *testing.T) {
 	rules.Covers(t, "E-14")

@@ -132,7 +132,7 @@ func FuzzSubscribe(f *testing.F) {
 	})
 }
 
-// FuzzRequestor reads what a client of 2025-11-25 declares and says about its tasks.
+// FuzzRequestor reads the capabilities of a client of 2025-11-25, and its answers about its tasks.
 func FuzzRequestor(f *testing.F) {
 	const task = `{"taskId":"r","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":null,"pollInterval":5000}`
 	for _, seed := range append([]string{

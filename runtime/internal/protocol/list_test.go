@@ -16,7 +16,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// bare is a store whose lists have only what a page of tasks/list shows.
+// bare is a store whose lists have only the fields that a page of tasks/list shows.
 type bare struct{ taskstore.Store }
 
 func (s bare) List(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// Subscription is what a subscriptions/listen asks for.
+// Subscription is the request of a subscriptions/listen.
 type Subscription struct {
 	// Tasks are the IDs of the tasks to hear of, each once (E-62).
 	Tasks []string
@@ -60,8 +60,8 @@ func (Server20260728) Acknowledged(id json.RawMessage, tasks []string) ([]byte, 
 	})
 }
 
-// Changed makes the notification of a task's state. It has what tasks/get would return to the caller,
-// without the type of the result (E-65, E-68).
+// Changed makes the notification of a task's state. It has the result of tasks/get for the caller, without the type of
+// the result (E-65, E-68).
 func (Server20260728) Changed(ctx context.Context, s *taskserver.Backend, id json.RawMessage, caller taskserver.Caller, r taskstore.Record) ([]byte, error) {
 	t, err := projectVisible20260728(ctx, s, caller, r)
 	if err != nil {

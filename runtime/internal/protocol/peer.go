@@ -50,7 +50,7 @@ func (m *Millis) UnmarshalJSON(data []byte) error {
 	if err != nil || math.IsNaN(f) {
 		return nil
 	}
-	const most = 1 << 53 // what a double tells apart
+	const most = 1 << 53 // a double tells integers apart up to this
 	m.N, m.set = int64(math.Ceil(max(min(f, most), -most))), true
 	return nil
 }

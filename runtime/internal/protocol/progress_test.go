@@ -10,7 +10,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// TestProgress sends a task's progress through each revision, and reads what other servers may send in its place.
+// TestProgress sends a task's progress through each revision, and reads the forms that other servers may send in its
+// place.
 func TestProgress(t *testing.T) {
 	now := time.Now()
 	record := func(done, total float64, status string) taskstore.Record {

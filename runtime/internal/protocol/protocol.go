@@ -33,8 +33,8 @@ type Server interface {
 	Method(name string) Method
 	// Blocks reports whether a method waits for a task's end.
 	Blocks(method string) bool
-	// Decorate adds what belongs to tasks to the result of initialize, server/discover or
-	// tools/list. To the result of tools/call it adds what every result of the revision has.
+	// Decorate adds the members for tasks to the result of initialize, server/discover or tools/list. To the result of
+	// tools/call it adds the members that every result of the revision has.
 	Decorate(s *taskserver.Backend, caller taskserver.Caller, method string, result json.RawMessage) (json.RawMessage, error)
 	// Check refuses a request for a task method if the capabilities that its params declare do not
 	// allow it. The task has not been looked up then.
@@ -98,11 +98,11 @@ type Client interface {
 	// Takes reports whether a server takes calls as tasks. capabilities are those in its answer to
 	// initialize.
 	Takes(capabilities json.RawMessage) bool
-	// Support reads what an entry of tools/list says of a tool. tasks says whether the server has
-	// declared that it takes calls as tasks.
+	// Support reads the task support in a tool's entry of tools/list. tasks says whether the server has declared that
+	// it takes calls as tasks.
 	Support(tool json.RawMessage, tasks bool) mcptask.TaskSupport
-	// Call makes the params of a tools/call. support is what the server says of the tool, "" if it
-	// says nothing. retry is nil the first time.
+	// Call makes the params of a tools/call. support is the tool's task support as the server declares it, or "". retry
+	// is nil the first time.
 	Call(call mcptask.ToolCall, support mcptask.TaskSupport, retry *Retry) (params any, err error)
 	// Started reads the answer to a tools/call. If it returns a Retry, the caller has to put the
 	// answers to the snapshot's questions into it and call again.
@@ -123,7 +123,7 @@ type Lister interface {
 	List(ctx context.Context, send Send, cursor string) (tasks []mcptask.Snapshot, next string, err error)
 }
 
-// Retry is what a client adds when it repeats a call that was answered with questions.
+// Retry has the params that a client adds when it repeats a call that was answered with questions.
 type Retry struct {
 	Responses map[string]json.RawMessage
 	// State goes back to the server unchanged.
@@ -167,8 +167,7 @@ func Clients() []Client {
 // object is a JSON object whose unknown members stay as they are.
 type object = map[string]json.RawMessage
 
-// JoinCapabilities joins what the server's services declare. It returns nil if they declare
-// nothing.
+// JoinCapabilities joins the capabilities of the server's services. It returns nil if they have none.
 func JoinCapabilities(s *taskserver.Backend, revision string) (joined json.RawMessage, err error) {
 	for _, own := range s.Capabilities(revision) {
 		if joined, err = MergeObjects(joined, json.RawMessage(own)); err != nil {

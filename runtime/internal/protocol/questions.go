@@ -90,7 +90,7 @@ func quoteJSON(s string) string {
 	return string(data)
 }
 
-// JoinQuestions returns what open questions ask, as one text for people.
+// JoinQuestions returns the open questions as one text for people.
 func JoinQuestions(open []taskstore.Input) string {
 	if len(open) == 1 {
 		return DescribeQuestion(open[0])
@@ -107,7 +107,7 @@ func JoinQuestions(open []taskstore.Input) string {
 	return strings.Join(texts, " ")
 }
 
-// DescribeQuestion returns what a question asks, as text for people and models.
+// DescribeQuestion returns a question as text for people and models.
 func DescribeQuestion(in taskstore.Input) string {
 	q, err := mcptask.NewQuestion("", in.Key, in.Method, in.Params)
 	switch {

@@ -364,7 +364,7 @@ func declareTasks(d Server, s *taskserver.Backend, caller taskserver.Caller, res
 
 // TaskID implements Teller (C-63).
 func (Server20251125) TaskID(_ *taskserver.Backend, _ taskserver.Caller, params Params) string {
-	id, _ := ReadTaskID(params) // what is malformed names none
+	id, _ := ReadTaskID(params) // a malformed ID names none
 	return id
 }
 
@@ -390,8 +390,8 @@ func (Server20251125) Requestor(capabilities json.RawMessage) Requestor {
 	return NewRequestor20251125(capabilities, IsObject) // C-02
 }
 
-// Requestor20251125 has what a client declares that it takes as tasks. The zero value is for a
-// client that takes none.
+// Requestor20251125 has the requests that a client declares to take as tasks. The zero value is for a client that takes
+// none.
 type Requestor20251125 struct{ elicits, samples, cancels bool }
 
 // NewRequestor20251125 reads the capabilities of a client (C-03, C-04). declares reports whether a

@@ -59,10 +59,10 @@ func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params Par
 // the keys of questions that come before a task begin with "before/".
 const stateTask = "task"
 
-// readRetry reads into call what comes with a repeated call: the answers of this round, and the state that
-// InputRequired made. The state has the answers of earlier rounds, or names the task that asks. If the tool
-// cannot have asked, what is malformed is no error. The call still gets the answers, because a fallback
-// tool may stand for a tool that asks.
+// readRetry reads into call the extra params of a repeated call: the answers of this round, and the state that
+// InputRequired made. The state has the answers of earlier rounds, or names the task that asks. If the tool cannot have
+// asked, a malformed param is no error. The call still gets the answers, because a fallback tool may stand for a tool
+// that asks.
 func readRetry(tool mcptask.ToolSpec, params Params, call *taskserver.CallRequest) error {
 	takesTasks, asksFirst := tool.Policy.Task != mcptask.TaskForbidden, len(tool.Questions) > 0
 	state, err := readText(params, "requestState")
@@ -123,7 +123,7 @@ func (Server20260728) Created(r taskstore.Record, _ mcptask.ToolSpec) (json.RawM
 }
 
 // projectTask20260728 projects a record to the variant of its status (E-29 to E-35). A task with a
-// tool error has completed (E-83). Only a JSON-RPC error makes it fail (E-82).
+// tool error has completed (E-83, T-40). Only a JSON-RPC error makes it fail (E-82).
 func projectTask20260728(r taskstore.Record) wire.GetTaskResult {
 	t := wire.GetTaskResult{
 		ResultType:     wire.ResultTypeComplete,
@@ -314,7 +314,7 @@ func (d Server20260728) Decorate(s *taskserver.Backend, _ taskserver.Caller, met
 
 // Client20260728 is the requestor's side of 2026-07-28.
 type Client20260728 struct {
-	// Capabilities are what the client declares beside the extension.
+	// Capabilities are the client's capabilities beside the extension.
 	Capabilities map[string]any
 }
 
@@ -355,7 +355,7 @@ func (c Client20260728) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, retry
 	return params, nil
 }
 
-// Started implements Client: resultType says what the result is (E-14, T-35).
+// Started implements Client: resultType tells a task from a result (E-14, T-35).
 func (Client20260728) Started(result json.RawMessage) (mcptask.Snapshot, *Retry, error) {
 	var created PeerTask
 	var kind struct {

@@ -174,7 +174,7 @@ func parseTime(text string) time.Time {
 	return time.Time{}
 }
 
-// toDuration converts milliseconds. It cuts them to what a Duration holds.
+// toDuration converts milliseconds. It cuts them to the range of a Duration.
 func toDuration(ms int64) time.Duration {
 	const longest = int64(1<<63-1) / int64(time.Millisecond)
 	return time.Duration(min(ms, longest)) * time.Millisecond
@@ -231,7 +231,7 @@ func checkToolResult(result json.RawMessage) error {
 		IsError    bool              `json:"isError"`
 	}
 	if json.Unmarshal(result, &r) != nil || r.IsError || len(r.Content) > 0 || len(r.Structured) > 0 && string(r.Structured) != "null" {
-		return nil // what cannot be decoded has its own error
+		return nil // a result that cannot be decoded has its own error
 	}
 	switch {
 	case string(r.ResultType) == `"task"` || IsObject(r.Task):

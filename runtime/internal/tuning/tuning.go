@@ -1,5 +1,5 @@
-// Package tuning lets tests change what users cannot. A test that kills processes sets a short lease,
-// so that it need not wait half a minute each time.
+// Package tuning lets tests change constants that users cannot. A test that kills processes sets a short lease, so that
+// it need not wait half a minute each time.
 package tuning
 
 import "time"

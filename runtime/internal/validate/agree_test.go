@@ -182,7 +182,7 @@ func (c *choices) schema() string {
 	return "{" + strings.Join(list, ",") + "}"
 }
 
-// root draws a schema with what others refer to.
+// root draws a schema with the definitions that others refer to.
 func (c *choices) root() string {
 	return `{"type":"object","properties":{"v":` + c.schema() + `},"$defs":{` +
 		`"tree":{"anyOf":[{"type":"object","additionalProperties":{"$ref":"#/$defs/tree"}},{"type":["number","string"]}]},` +
@@ -223,7 +223,7 @@ func agree(t testing.TB, data []byte) {
 		if got != nil && got.Error() == "" {
 			t.Fatalf("schema %s\nvalue %s: a fault without words", schema, value)
 		}
-		// What is filled in fits too, also if it was not checked again.
+		// A value with defaults filled in fits too, also if it was not checked again.
 		filled, err := ours.CheckAndFill(t.Context(), json.RawMessage(value))
 		_, again := ours.check(t.Context(), filled, false)
 		if got != nil && err == nil || len(filled) < len(value) || err == nil && again != nil && !errors.Is(again, errSteps) {
@@ -259,7 +259,7 @@ func FuzzAgree(f *testing.F) {
 	})
 }
 
-// fuzzSchemas have what hostile values aim at.
+// fuzzSchemas have the keywords that hostile values aim at.
 var fuzzSchemas = []string{
 	property(`{"type":"integer","minimum":0,"maximum":100}`),
 	property(`{"items":{"type":"number","multipleOf":0.01,"exclusiveMinimum":-1e300}}`),
@@ -304,7 +304,7 @@ func FuzzCheck(f *testing.F) {
 			if err != nil && len(err.Error()) > 4000 {
 				t.Errorf("%s: %d bytes of faults", fuzzSchemas[i], len(err.Error()))
 			}
-			// What is refused at a bound, the library may spend hours on.
+			// The library may spend hours on a value that is refused at a bound.
 			_, beyond := read(t.Context(), data)
 			if json.Valid(data) && Bounded(data) != (beyond == nil) {
 				t.Errorf("%s: bounded %v, read %v", data, Bounded(data), beyond)

@@ -11,7 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// benchSchema is what a tool typically takes.
+// benchSchema is a typical input schema of a tool.
 const benchSchema = `{"type":"object","additionalProperties":false,"required":["repository","steps"],"properties":{` +
 	`"repository":{"type":"string","minLength":1,"pattern":"^[a-z/]+$"},"branch":{"type":"string"},"retries":{"type":"integer","minimum":0,"maximum":10},` +
 	`"steps":{"type":"array","items":{"$ref":"#/$defs/step"}}},"$defs":{"step":{"type":"object","additionalProperties":false,"required":["name"],"properties":{` +

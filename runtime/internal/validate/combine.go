@@ -42,7 +42,7 @@ func (c *checker) checkAnyOf(r *rule, i int32, seen marks) bool {
 	c.branches++
 	for _, alternative := range r.anyOf {
 		if c.checkInPlace(alternative, i, seen) {
-			if fits = true; seen == nil { // else every alternative that fits marks what it has evaluated
+			if fits = true; seen == nil { // else every alternative that fits marks the members that it has evaluated
 				break
 			}
 		}

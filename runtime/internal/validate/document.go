@@ -321,7 +321,7 @@ func (d *document) string(i int32) string {
 	return decoded
 }
 
-// literal returns a scalar as the text has it. For a string it returns what is between the quotes.
+// literal returns a scalar as the text has it. For a string it returns the text between the quotes.
 func (d *document) literal(i int32) string {
 	n := d.nodes[i]
 	return d.text[n.start : n.start+n.size]

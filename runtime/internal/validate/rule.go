@@ -12,8 +12,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// rule is a compiled schema in the form that a checker walks. What the library keeps in maps is
-// sorted here, and its numbers are decimals.
+// rule is a compiled schema in the form that a checker walks. The maps of the library are sorted lists here, and its
+// numbers are decimals.
 type rule struct {
 	*jsonschema.Schema
 
@@ -57,7 +57,7 @@ type constants struct {
 	keys  map[string]struct{}
 }
 
-// member is what a schema says about the member of a name.
+// member has the rules of a schema for the member of a name.
 type member struct {
 	rule     *rule // nil if the member is only required
 	required bool
@@ -68,7 +68,7 @@ type namePattern struct {
 	rule  *rule
 }
 
-// dependent is what a schema requires if a member is present.
+// dependent has the requirements of a schema if a member is present.
 type dependent struct {
 	name     string
 	required []string

@@ -114,8 +114,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestMemoryIsInProportion sends what the library answers with hundreds of bytes for each byte, or
-// with a big number for a small literal.
+// TestMemoryIsInProportion sends values for which the library takes hundreds of bytes for each byte, or a big number
+// for a small literal.
 func TestMemoryIsInProportion(t *testing.T) {
 	const size = 1 << 18
 	fill := func(item string) string { return strings.TrimSuffix(strings.Repeat(item+",", size/(len(item)+1)), ",") }

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Edit sets or deletes one member of a message. The zero value is not a valid edit. Each of several
-// edits sees what the edits before it have made.
+// Edit sets or deletes one member of a message. The zero value is not a valid edit. Each of several edits sees the
+// changes of the edits before it.
 type Edit struct {
 	path  []string
 	value json.RawMessage // nil deletes the member

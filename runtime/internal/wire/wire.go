@@ -40,8 +40,8 @@ func TrimMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte(byteOrd
 // messageMembers are the members that readers of messages act on.
 var messageMembers = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 
-// Read reads one message. It refuses a batch, which only 2025-03-26 has: it could hide what the reader acts on. With a
-// refusal it returns a message only if the ID or the kind of the message could be read.
+// Read reads one message. It refuses a batch, which only 2025-03-26 has: it could hide messages that the reader acts
+// on. With a refusal it returns a message only if the ID or the kind of the message could be read.
 func Read(data []byte) (m *Message, refusal *mcptask.Error) {
 	if !utf8.Valid(data) { // encoding/json would repair it, but the SDK would not
 		return nil, mcptask.Errorf(mcptask.CodeParseError, "the message is not UTF-8")

@@ -158,7 +158,7 @@ func TestIDKey(t *testing.T) {
 	}
 }
 
-// TestReadEvents reads what a stream may hold.
+// TestReadEvents reads the kinds of lines that a stream may hold.
 func TestReadEvents(t *testing.T) {
 	stream := ": open\n\nevent: message\ndata: {\"a\":\ndata:1}\nid: 3\n\r\nretry: 5\n\ndata: two\r\n\r\ndata\n\ndata: cut"
 	var got []string

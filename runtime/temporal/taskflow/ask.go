@@ -117,8 +117,8 @@ func (t *Task) measureOpen() (size int) {
 // must not be confused.
 func (t *Task) takeKey(ctx workflow.Context, step string) (string, error) {
 	if len(t.keys) == 0 {
-		// What a run leaves in its memo is what the next run begins with. But a retry begins with what the
-		// run itself began with, so that it asks for the same keys.
+		// The next run begins with the memo that this run leaves. But a retry begins with the memo that this run began
+		// with, so that it asks for the same keys.
 		next := t.memo
 		next.Run++
 		if err := workflow.UpsertMemo(ctx, map[string]any{flowwire.MemoTask: next}); err != nil {

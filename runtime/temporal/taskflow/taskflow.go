@@ -51,7 +51,7 @@ func New(ctx workflow.Context) *Task {
 	return t
 }
 
-// readMemo reads what temporal.Run has left in the memo. isStartedByRun is false if there is nothing.
+// readMemo reads the entry of temporal.Run in the memo. isStartedByRun is false if there is nothing.
 func readMemo(ctx workflow.Context) (memo flowwire.Memo, isStartedByRun bool) {
 	payload := workflow.GetInfo(ctx).Memo.GetFields()[flowwire.MemoTask]
 	if payload == nil {

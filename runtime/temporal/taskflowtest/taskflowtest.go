@@ -24,7 +24,7 @@ func StartForTask(t testing.TB, env *testsuite.TestWorkflowEnvironment, taskID s
 	}
 }
 
-// Progress is what a workflow has reported last, and what it asks.
+// Progress is a workflow's last report and its open questions.
 type Progress struct {
 	Done, Total float64
 	Message     string

@@ -53,9 +53,9 @@ func storeFinished(ctx context.Context, s taskstore.Store, size int) (id string,
 	return r.ID, err
 }
 
-// BenchmarkLives creates and ends tasks, beside what a program would write that needs to remember a
-// call and its end: one INSERT and one UPDATE on a table of the same kind. It calls open for each
-// number of clients. open returns a new store, and a function that does the same on a table.
+// BenchmarkLives creates and ends tasks, beside the writes of a program that only remembers a call and its end: one
+// INSERT and one UPDATE on a table of the same kind. It calls open for each number of clients. open returns a new
+// store, and a function that does the same on a table.
 func BenchmarkLives(b *testing.B, open func(b *testing.B) (s taskstore.Store, liveBare func() error)) {
 	b.Helper()
 	for _, clients := range []int{1, 16, 64} {

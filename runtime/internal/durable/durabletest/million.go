@@ -77,8 +77,8 @@ func BenchmarkMillion(b *testing.B, open func(b *testing.B, n, held int64) Fille
 	b.ReportMetric(heapSize()-before, "heap-MB")
 }
 
-// operate measures what an operator's page asks: the newest tasks, those that run, the oldest of them, those of one
-// principal, those with a text that few have, one by its ID, the counts and the workers.
+// operate measures the queries of an operator's page: the newest tasks, those that run, the oldest of them, those of
+// one principal, those with a text that few have, one by its ID, the counts and the workers.
 func (c *clocked) operate(b *testing.B) {
 	b.Helper()
 	const page = 50

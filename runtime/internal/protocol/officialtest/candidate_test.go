@@ -9,8 +9,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// The tests of 2025-11-25 also cover what the release candidate has in common with it. These tests repeat them in the
-// candidate.
+// The tests of 2025-11-25 also cover the parts that the release candidate has in common with it. These tests repeat
+// them in the candidate.
 
 func TestCandidateTaskObject(t *testing.T) {
 	rules.Covers(t, "B-24", "B-50", "B-52", "B-54", "B-55", "B-61")

@@ -20,7 +20,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// TestLegacyCapabilities checks what initialize declares.
+// TestLegacyCapabilities checks the capabilities in initialize.
 func TestLegacyCapabilities(t *testing.T) {
 	rules.Covers(t, "C-01", "C-02", "C-92")
 	t.Parallel()

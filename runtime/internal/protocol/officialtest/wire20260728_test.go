@@ -17,7 +17,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// TestModernDiscover checks what server/discover and tools/list declare about tasks.
+// TestModernDiscover checks the declarations about tasks in server/discover and tools/list.
 func TestModernDiscover(t *testing.T) {
 	rules.Covers(t, "E-01", "E-13", "E-95")
 	wiretest.RunWithPeer(t, wiretest.Setup{Revision: wiretest.ModernRevision}, func(t *testing.T, p *wiretest.Peer) {
@@ -367,8 +367,7 @@ func TestTwoRevisionsOneTask(t *testing.T) {
 	})
 }
 
-// TestModernCancelIsAWish checks that a cancellation of 2026-07-28 is only a wish. The result shows what the handler
-// made of it.
+// TestModernCancelIsAWish checks that a cancellation of 2026-07-28 is only a wish. The handler decides on the result.
 func TestModernCancelIsAWish(t *testing.T) {
 	rules.Covers(t, "E-56", "E-57", "E-58")
 	t.Parallel()

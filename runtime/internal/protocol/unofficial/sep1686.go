@@ -103,8 +103,8 @@ func (ServerSEP1686) Announcement(r taskstore.Record) (method string, params jso
 	return wire.NotificationTasksCreated, params, err
 }
 
-// Answer makes the answer to the call of a task that has ended. It is what a plain call
-// would have been answered with. A cancelled task has no such answer.
+// Answer makes the answer to the call of a task that has ended. It is the same as the answer to a plain
+// call. A cancelled task has no such answer.
 func (ServerSEP1686) Answer(r taskstore.Record) (json.RawMessage, error) {
 	return answerSEP1686(r, nameTask(r))
 }
@@ -129,8 +129,8 @@ func relatedSEP1686(name string) (object, error) {
 	return object{wire.MetaRelatedTask: related}, err
 }
 
-// Question implements Teller. It never asks the client for a task, because the proposal
-// does not say what a client does with one.
+// Question implements Teller. It never asks the client for a task, because the proposal does not define a
+// client's tasks.
 func (d ServerSEP1686) Question(r taskstore.Record, in taskstore.Input, _ time.Duration) (json.RawMessage, error) {
 	return protocol.WithMeta(in.Params, d.Related(r))
 }
@@ -148,7 +148,7 @@ func (ServerSEP1686) Requestor(json.RawMessage) protocol.Requestor {
 // TaskID implements Teller.
 func (ServerSEP1686) TaskID(s *taskserver.Backend, caller taskserver.Caller, params protocol.Params) string {
 	id, err := protocol.ReadTaskID(params)
-	if err != nil { // what is malformed names none
+	if err != nil { // a malformed ID names none
 		return ""
 	}
 	return resolveTaskID(s, caller, id)
@@ -165,9 +165,9 @@ func (ServerSEP1686) CanAsk(capabilities protocol.Params) []string {
 	return protocol.Server20251125{}.CanAsk(capabilities)
 }
 
-// Decorate implements Server: capabilities.tasks in initialize, but not in
-// 2025-11-25, whose schema has another form for it: what can be declared is (T-16).
-// The proposal says nothing of tasks in tools/list.
+// Decorate implements Server: capabilities.tasks in initialize, but not in 2025-11-25, whose schema has another
+// form for it. The server declares there as much as that form can express (T-16). The proposal says nothing of tasks in
+// tools/list.
 func (d ServerSEP1686) Decorate(s *taskserver.Backend, _ taskserver.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
 	switch method {
 	case "initialize":
@@ -228,8 +228,8 @@ func statusSEP1686(r taskstore.Record) string {
 	return string(mcptask.StatusCompleted)
 }
 
-// keepAlive returns how many milliseconds a task is kept after its end. Its retention counts from
-// its creation: that is what was left of it at the end, and before the end all of it.
+// keepAlive returns how many milliseconds a task is kept after its end. Its retention counts from its creation.
+// So keepAlive returns the rest of it at the end, and before the end all of it.
 func keepAlive(r taskstore.Record) *int64 {
 	if r.Done() {
 		return protocol.RoundMilliseconds(max(0, r.ExpiresAt.Sub(r.TerminalAt)))

@@ -11,8 +11,8 @@ import (
 	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial/wiresep1686"
 )
 
-// ClientSEP1686 is the requestor's side of the proposal SEP-1686. Its calls ask for a task by metadata
-// that any server may ignore (A-04), so it need not know what the server takes.
+// ClientSEP1686 is the requestor's side of the proposal SEP-1686. Its calls ask for a task by metadata that any server
+// may ignore (A-04), so it need not know which requests the server takes as tasks.
 type ClientSEP1686 struct{}
 
 // Revision implements Client.
@@ -74,7 +74,7 @@ func (ClientSEP1686) Announced(method string, params json.RawMessage) (taskID st
 	var p struct {
 		Meta map[string]any `json:"_meta"`
 	}
-	_ = json.Unmarshal(params, &p) // what names no task tells of none
+	_ = json.Unmarshal(params, &p) // malformed params name no task
 	_, taskID = protocol.FindRelatedTask(p.Meta)
 	return taskID, true
 }
@@ -89,7 +89,7 @@ func (ClientSEP1686) Cancelled(taskID string, requestID json.RawMessage) (method
 	return wire.NotificationCancelled, wire.CancelledNotificationParams{Meta: nameInMeta(taskID), RequestID: requestID, Reason: "the caller wants the task cancelled"}
 }
 
-// Started implements Client: the answer to a call is what its task ended with (A-06).
+// Started implements Client: the answer to a call is the result or the error of its task (A-06).
 func (ClientSEP1686) Started(result json.RawMessage) (mcptask.Snapshot, *protocol.Retry, error) {
 	s, err := protocol.ReadStarted(result)
 	return s, nil, err
@@ -110,7 +110,7 @@ type peerTaskSEP1686 struct {
 // left open, because it counts from the task's end.
 func newSnapshotSEP1686(t peerTaskSEP1686) (mcptask.Snapshot, error) {
 	var text string
-	_ = json.Unmarshal(t.Error, &text) // what is no text says nothing
+	_ = json.Unmarshal(t.Error, &text) // an error that is no text is left out
 	lost, status := t.Status == wire.StatusUnknown, t.Status
 	switch {
 	case lost:

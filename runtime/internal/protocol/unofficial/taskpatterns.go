@@ -16,9 +16,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// ServerTaskPatterns is the receiver's side of tasks as the Task Patterns guide
-// has them. It is spoken in the sessions of other revisions, by requests that
-// show it, and declares what 2025-11-25 does (D-01).
+// ServerTaskPatterns is the receiver's side of tasks as the Task Patterns guide has them. It is spoken in the sessions
+// of other revisions, by requests that show it, and declares the capabilities of 2025-11-25 (D-01).
 type ServerTaskPatterns struct{ protocol.Server20251125 }
 
 // Revision implements Server.
@@ -141,7 +140,7 @@ func (d ServerTaskPatterns) Method(name string) protocol.Method {
 	return nil
 }
 
-// Blocks implements Server: what has not ended has no result yet.
+// Blocks implements Server: a task that has not ended has no result yet.
 func (ServerTaskPatterns) Blocks(string) bool { return false }
 
 // readName reads params.id (D-10).
@@ -159,7 +158,7 @@ func readName(params protocol.Params) (string, error) {
 // TaskID implements Teller: the caller's own name for a task goes first.
 func (ServerTaskPatterns) TaskID(s *taskserver.Backend, caller taskserver.Caller, params protocol.Params) string {
 	name, err := readName(params)
-	if err != nil { // what is malformed names none
+	if err != nil { // a malformed name names none
 		return ""
 	}
 	return resolveTaskID(s, caller, name)
@@ -199,8 +198,7 @@ func (ServerTaskPatterns) Show(ctx context.Context, s *taskserver.Backend, calle
 	return json.Marshal(t)
 }
 
-// result wraps what a task ended with (D-12, D-13). It refuses a task that has not ended or was
-// cancelled.
+// result wraps the result or the error of a task (D-12, D-13). It refuses a task that has not ended or was cancelled.
 func (d ServerTaskPatterns) result(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params protocol.Params) (json.RawMessage, error) {
 	r, name, err := d.find(ctx, s, caller, params)
 	if err != nil {
@@ -223,8 +221,8 @@ func (d ServerTaskPatterns) result(ctx context.Context, s *taskserver.Backend, c
 // mostListed bounds a list, since lists have no pages in the guide.
 const mostListed = 1000
 
-// list returns the newest of the caller's tasks, without their results, in the order of their creation.
-// The guide does not say what a list looks like or how long it may get.
+// list returns the newest of the caller's tasks, without their results, in the order of their creation. The guide does
+// not define the form of a list or its length.
 func (ServerTaskPatterns) list(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, _ protocol.Params) (json.RawMessage, error) {
 	var newest []taskstore.Record
 	var after taskstore.Position
@@ -266,7 +264,7 @@ func (d ServerTaskPatterns) cancel(ctx context.Context, s *taskserver.Backend, c
 	return json.Marshal(wire.CancelTaskResult{ID: name, Status: string(projectStatusTaskPatterns(r))})
 }
 
-// Decorate implements Server (D-01): it adds what 2025-11-25 adds, in sessions of that revision.
+// Decorate implements Server (D-01): it adds the members that 2025-11-25 adds, in sessions of that revision.
 func (d ServerTaskPatterns) Decorate(s *taskserver.Backend, caller taskserver.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
 	return protocol.DecorateSession(d, s, caller, method, result, protocol.AddTaskSupport)
 }
@@ -303,8 +301,7 @@ func (ServerTaskPatterns) Requestor(capabilities json.RawMessage) protocol.Reque
 	return requestorTaskPatterns{protocol.NewRequestor20251125(capabilities, protocol.IsObject)}
 }
 
-// requestorTaskPatterns has what a client declares that it takes as tasks. Clients declare it as in
-// 2025-11-25.
+// requestorTaskPatterns has the requests that a client declares to take as tasks. Clients declare it as in 2025-11-25.
 type requestorTaskPatterns struct{ protocol.Requestor20251125 }
 
 // ResultWaits implements protocol.Requestor: only a task that has ended has a result.
@@ -363,8 +360,7 @@ func readSnapshotTaskPatterns(method string, raw json.RawMessage) (mcptask.Snaps
 	return protocol.NewSnapshot(t.PeerTask, t.TTL, t.PollInterval)
 }
 
-// readWrapped reads what an answer to tasks/result wraps: a result, or the error that the request
-// ended with.
+// readWrapped reads the content of an answer to tasks/result: a result, or the error that the request ended with.
 func readWrapped(raw json.RawMessage) (json.RawMessage, error) {
 	var answer struct {
 		Result json.RawMessage `json:"result"`

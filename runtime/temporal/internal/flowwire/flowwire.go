@@ -1,7 +1,6 @@
-// Package flowwire defines what package temporal and a workflow that uses package taskflow tell each
-// other: the names of the query, the signal and the memo, and their values. The values are encoded by
-// the data converters of client and worker. Workflows that run when the program is replaced have the
-// old values, so names and members stay as they are.
+// Package flowwire defines the exchange between package temporal and a workflow that uses package taskflow: the names
+// of the query, the signal and the memo, and their values. The values are encoded by the data converters of client and
+// worker. Workflows that run when the program is replaced have the old values, so names and members stay as they are.
 package flowwire
 
 import (
@@ -28,7 +27,7 @@ type Memo struct {
 	Run int `json:"run,omitempty"`
 }
 
-// State is what a workflow tells its task.
+// State is the state that a workflow sends to its task.
 type State struct {
 	// Run is the ID of the run of the workflow.
 	Run string `json:"run,omitempty"`

@@ -17,8 +17,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// The open stream of a call of the proposal SEP-1686: what the server sends on it, and what happens to the task after
-// it is closed.
+// The open stream of a call of the proposal SEP-1686: the messages of the server on it, and the task after it is
+// closed.
 
 // TestProposalStream checks that questions and progress are on the call's stream, between the
 // announcement and the answer.

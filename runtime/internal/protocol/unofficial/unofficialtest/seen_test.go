@@ -22,7 +22,7 @@ func TestProposalSeesLegacy(t *testing.T) {
 		c := a.NewSibling(wiretest.LegacyRevision, "a")
 		id := c.Call("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "task": map[string]any{"ttl": 7200000}}).OK().Text("task", "taskId")
 		d.Tell(id, "begun")
-		// Before the end, the whole retention; afterwards, what is left of it.
+		// Before the end, the whole retention; afterwards, the rest of it.
 		a.CallProposed("tasks/get", id).WantMembers(`{"taskId":%q,"status":"working","keepAlive":7200000,"_meta":{%q:{"taskId":%[1]q}}}`, id, wiretest.ProposalRelated)
 		time.Sleep(20 * time.Millisecond)
 		d.Tell(id, "done")

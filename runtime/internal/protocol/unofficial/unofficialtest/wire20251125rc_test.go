@@ -18,10 +18,10 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// The differences between the release candidate of 2025-11-25 and the release. The files of the release test what both
-// have in common.
+// The differences between the release candidate of 2025-11-25 and the release. The files of the release test the common
+// parts.
 
-// TestCandidateDeclares checks what initialize declares, and what tools/list shows for each tool.
+// TestCandidateDeclares checks the capabilities in initialize, and the task support in tools/list.
 func TestCandidateDeclares(t *testing.T) {
 	rules.Covers(t, "B-01", "B-02", "B-14")
 	t.Parallel()

@@ -215,8 +215,7 @@ func TestProposalOff(t *testing.T) {
 	})
 }
 
-// TestProposalCapabilities checks what initialize declares, and that a client need not declare
-// anything.
+// TestProposalCapabilities checks the capabilities in initialize, and that a client need not declare any.
 func TestProposalCapabilities(t *testing.T) {
 	rules.Covers(t, "A-01")
 	t.Parallel()

@@ -83,7 +83,7 @@ type Backend struct {
 
 	room room // for tasks of anonymous callers
 
-	settling atomic.Int32 // counts the goroutines of settle
+	resolving atomic.Int32 // counts the goroutines of resolve
 
 	closeOnce sync.Once
 	closeErr  error

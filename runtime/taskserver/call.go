@@ -49,7 +49,7 @@ func (b *Backend) Call(ctx context.Context, caller Caller, tool string, argument
 	call.bound = bound
 	plain := taskstore.Record{Principal: caller.Principal, Tool: tool, Revision: caller.Revision, Trace: call.Trace, Attempt: 1}
 	call.Ask = b.hookAsk(plain, explainFailures(call.Ask))
-	answers, reply, err := b.settleUpfrontQuestions(open, caller, t, call)
+	answers, reply, err := b.askUpfront(open, caller, t, call)
 	switch {
 	case err != nil:
 		return CallReply{}, err

@@ -76,7 +76,7 @@ func (b *Backend) beginTask(ctx context.Context, caller Caller, t *registeredToo
 	case errors.Is(err, taskstore.ErrExists):
 		return CallReply{}, false, mcptask.Errorf(mcptask.CodeInvalidParams, "the task ID %q is in use: choose another one for each call", call.ExternalID)
 	case err != nil:
-		b.settleCreate(fresh)
+		b.resolveCreate(fresh)
 		return CallReply{}, false, b.explainUnstored(ctx, t, err)
 	}
 	b.Audit(ctx, slog.LevelInfo, "task created", "created", caller, record)

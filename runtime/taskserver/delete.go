@@ -11,25 +11,25 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// maxSettling bounds how many records settle deals with in the background. Any more stay as they are until their ttl.
-const maxSettling = 10_000
+// maxResolving bounds how many records resolve deals with in the background. Any more stay as they are until their ttl.
+const maxResolving = 10_000
 
-// settle calls try for a record until it returns true: at once, and then in the background.
-func (b *Backend) settle(r taskstore.Record, try func(context.Context, *storeRetry) bool) {
+// resolve calls try for a record until it returns true: at once, and then in the background.
+func (b *Backend) resolve(r taskstore.Record, try func(context.Context, *storeRetry) bool) {
 	t := b.newRequestRetry()
 	t.limit = time.Second // a caller may be waiting
 	// Not b.drained: if the server is closed, no other one must find the record.
 	if try(context.Background(), t) {
 		return
 	}
-	if b.settling.Add(1) > maxSettling {
-		b.settling.Add(-1)
-		b.logger.Error("task not settled: it stays as it is until its ttl", "task", taskstore.LogID(r.Principal, r.ID))
+	if b.resolving.Add(1) > maxResolving {
+		b.resolving.Add(-1)
+		b.logger.Error("task not resolved: it stays as it is until its ttl", "task", taskstore.LogID(r.Principal, r.ID))
 		return
 	}
 	go func() {
 		defer guard.Recover(b.logger, "a task that may be stored")
-		defer b.settling.Add(-1)
+		defer b.resolving.Add(-1)
 		for pause := sweepEvery; ; pause *= 2 {
 			timer := time.NewTimer(pause)
 			select {
@@ -52,15 +52,15 @@ func (b *Backend) forgetTask(r taskstore.Record) {
 	if r.Outcome != nil {
 		r.Outcome = &taskstore.Outcome{Kind: r.Outcome.Kind}
 	}
-	b.settle(r, func(ctx context.Context, t *storeRetry) bool { return b.deleteRecord(ctx, t, r) })
+	b.resolve(r, func(ctx context.Context, t *storeRetry) bool { return b.deleteRecord(ctx, t, r) })
 }
 
-// settleCreate deals with a record whose Create has failed. The store may have it all the same, or may get it for as
+// resolveCreate deals with a record whose Create has failed. The store may have it all the same, or may get it for as
 // long as a lease. A caller with a key or a name may come back for the task, so it is started. Any other caller cannot
 // know its ID, so it is deleted.
-func (b *Backend) settleCreate(fresh taskstore.Record) {
+func (b *Backend) resolveCreate(fresh taskstore.Record) {
 	id, nonce, late := fresh.ID, fresh.Nonce, time.Now().Add(b.lease)
-	b.settle(fresh, func(ctx context.Context, t *storeRetry) bool {
+	b.resolve(fresh, func(ctx context.Context, t *storeRetry) bool {
 		stored, err := b.getRecord(ctx, t, id)
 		switch {
 		case err != nil:

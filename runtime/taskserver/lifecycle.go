@@ -245,7 +245,7 @@ func applyAnswer(r *taskstore.Record, e event) error {
 	if i := findInput(r, e.key); i >= 0 && answer != nil {
 		answer = keepAnswer(r.Inputs[i].Request, answer)
 	}
-	return settleInput(r, e, taskstore.InputAnswered, answer, e.failed)
+	return endInput(r, e, taskstore.InputAnswered, answer, e.failed)
 }
 
 func applyFetch(r *taskstore.Record, e event) error {
@@ -257,11 +257,11 @@ func applyFetch(r *taskstore.Record, e event) error {
 }
 
 func applyWithdraw(r *taskstore.Record, e event) error {
-	return settleInput(r, e, taskstore.InputSuperseded, nil, nil)
+	return endInput(r, e, taskstore.InputSuperseded, nil, nil)
 }
 
-// settleInput ends a question. The end of the last one lets the task run again (C-52).
-func settleInput(r *taskstore.Record, e event, state taskstore.InputState, answer json.RawMessage, failed *mcptask.Error) error {
+// endInput ends a question. The end of the last one lets the task run again (C-52).
+func endInput(r *taskstore.Record, e event, state taskstore.InputState, answer json.RawMessage, failed *mcptask.Error) error {
 	i := findInput(r, e.key)
 	if !isOutstanding(r, e.key) {
 		return fmt.Errorf("the question %q is not outstanding", e.key)

@@ -257,7 +257,7 @@ func (b *Backend) Respond(ctx context.Context, caller Caller, id, key string, re
 		return err
 	}
 	var noRoom *mcptask.Error
-	settle := func(r taskstore.Record) event {
+	answer := func(r taskstore.Record) event {
 		if !isOutstanding(&r, key) || failed != nil && isAnsweredByTool(&r, key) {
 			return event{}
 		}
@@ -266,9 +266,9 @@ func (b *Backend) Respond(ctx context.Context, caller Caller, id, key string, re
 		}
 		return event{kind: eventAnswer, key: key, answer: response, failed: failed}
 	}
-	record, err = b.applyEvent(ctx, record, settle)
+	record, err = b.applyEvent(ctx, record, answer)
 	if noRoom = b.explainQuota(ctx, caller, err, "tool", record.Tool, "task", taskstore.LogID(record.Principal, id)); noRoom != nil {
-		record, err = b.applyEvent(ctx, record, settle)
+		record, err = b.applyEvent(ctx, record, answer)
 	}
 	if err == nil || errors.Is(err, errVoid) { // a try whose result was lost may have stored the answer
 		b.tellEngineOfAnswer(record)

@@ -62,7 +62,7 @@ func (b *Backend) restartOrphan(orphan taskstore.Record) {
 	case err == nil:
 		err = b.submitClaimed(b.closing, r, orphan.Claim.Worker)
 	case !isOver(err):
-		b.settleClaim(orphan, claim.claim)
+		b.resolveClaim(orphan, claim.claim)
 	}
 	switch {
 	case err == nil:
@@ -81,10 +81,10 @@ func (b *Backend) submitClaimed(ctx context.Context, claimed taskstore.Record, f
 	return err
 }
 
-// settleClaim deals with an orphan whose claim the store has not answered. The store may have the claim all the same,
+// resolveClaim deals with an orphan whose claim the store has not answered. The store may have the claim all the same,
 // and this server would renew it forever.
-func (b *Backend) settleClaim(orphan taskstore.Record, claim taskstore.Claim) {
-	b.settle(orphan, func(ctx context.Context, t *storeRetry) bool {
+func (b *Backend) resolveClaim(orphan taskstore.Record, claim taskstore.Claim) {
+	b.resolve(orphan, func(ctx context.Context, t *storeRetry) bool {
 		r, err := b.getRecord(ctx, t, orphan.ID)
 		if err != nil {
 			return isGone(err)
@@ -128,7 +128,7 @@ func (b *Backend) warnOfLoss(r taskstore.Record) {
 // it would be renewed forever.
 func (b *Backend) returnOrphan(claimed taskstore.Record, finder string) {
 	back := event{kind: eventLeave, claim: taskstore.Claim{Worker: finder}}
-	b.settle(claimed, func(ctx context.Context, t *storeRetry) bool {
+	b.resolve(claimed, func(ctx context.Context, t *storeRetry) bool {
 		_, err := b.moveTask(ctx, t, claimed, ifSameRun(claimed, back))
 		return err == nil || isOver(err) || errors.Is(err, mcptask.ErrServerClosed)
 	})

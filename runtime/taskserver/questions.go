@@ -14,12 +14,12 @@ import (
 // that they never equal the keys of steps.
 const upfrontKeyPrefix = "before/"
 
-// settleUpfrontQuestions gets the answers to the questions that a tool asks before
+// askUpfront gets the answers to the questions that a tool asks before
 // its call. It takes those that came with the call, asks while the call is open, or
 // returns a reply that makes the requestor call again. A refusal is a tool error,
 // and the handler does not run. The run of a task also calls it, for the questions
 // that were left to the task.
-func (b *Backend) settleUpfrontQuestions(ctx context.Context, caller Caller, t *registeredTool, call CallRequest) (answers []taskstore.Input, reply *CallReply, err error) {
+func (b *Backend) askUpfront(ctx context.Context, caller Caller, t *registeredTool, call CallRequest) (answers []taskstore.Input, reply *CallReply, err error) {
 	var missing []taskstore.Input
 	for _, spec := range t.Spec.Questions {
 		request, err := spec.Request(upfrontKeyPrefix+spec.Name, spec.Message)

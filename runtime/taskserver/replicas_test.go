@@ -96,8 +96,8 @@ func TestNothingIsLeft(t *testing.T) {
 		if n := running.Load(); n != 0 {
 			t.Errorf("%d handlers run", n)
 		}
-		if n := a.settling.Load(); n != 0 {
-			t.Errorf("%d records are not settled", n)
+		if n := a.resolving.Load(); n != 0 {
+			t.Errorf("%d records are not resolved", n)
 		}
 	})
 }

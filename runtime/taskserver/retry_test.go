@@ -243,7 +243,7 @@ func TestLateCreate(t *testing.T) {
 				t.Fatal("taken")
 			}
 			time.Sleep(2 * leaseFor)
-			if n := a.settling.Load(); n != 0 {
+			if n := a.resolving.Load(); n != 0 {
 				t.Errorf("%d are not forgotten", n)
 			}
 		})

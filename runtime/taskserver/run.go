@@ -303,7 +303,7 @@ func (b *Backend) runAttempt(life context.Context, r *run, record taskstore.Reco
 	defer cancelDeadline()
 	host.attempt = ctx
 	upfront := CallRequest{Answers: collectResponses(&record), Ask: host.Ask}
-	answers, refusal, err := b.settleUpfrontQuestions(ctx, Caller{CanAsk: record.CanAsk}, t, upfront)
+	answers, refusal, err := b.askUpfront(ctx, Caller{CanAsk: record.CanAsk}, t, upfront)
 	switch {
 	case err != nil:
 		outcome = newFailureOutcome(ctx, t, err)

@@ -45,7 +45,7 @@ type Watcher interface {
 type Lister interface {
 	// ListTasks lists the tasks of the client's principal, from all pages, as far as the server keeps and shows them.
 	// The snapshots have no results or errors. The error of ListTasks is an *Error with CodeMethodNotFound if the
-	// server or the client has no list in the revision.
+	// server or the client has no list in the revision, or the client is anonymous.
 	ListTasks(ctx context.Context) ([]Snapshot, error)
 }
 
@@ -76,8 +76,8 @@ type Snapshot struct {
 	Status Status
 	// Message is the server's text on the status.
 	Message string
-	// Progress is the handler's last report. Servers of this module send it beside the message. From any other server
-	// it has only the message, and Done and Total are 0.
+	// Progress is the handler's last report. Its Message is the Message above without the count: the question while one
+	// is open, and usually "" at the end. Only servers of this module send Done and Total. They are 0 otherwise.
 	Progress             ProgressReport
 	CreatedAt, UpdatedAt time.Time
 	// TTL is how long the server keeps the task from CreatedAt. A negative TTL means no

@@ -12,7 +12,7 @@ func IdempotencyKey(key string) CallOption {
 }
 
 // Plain calls without a task if the tool allows it. A tool that requires a task runs
-// as one all the same. A handler that asks midway gets ErrCannotAsk in 2026-07-28.
+// as one all the same. In 2026-07-28 a call whose handler may ask can run as a task that the caller does not see.
 func Plain() CallOption {
 	return func(c *ToolCall) { c.Plain = true }
 }

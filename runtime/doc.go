@@ -52,9 +52,14 @@
 //
 // Package mcptasktest tests handlers, servers and clients without a network.
 //
+// # Without the generator
+//
+// Make each tool with [NewTool], put the tools into a [Tools] and pass it to taskserver.New. [Run] and [Start] call a tool by
+// its name.
+//
 // # Other names
 //
-// Generated code calls [NewTool], [Run], [Start], [Resume], [Ask] and [Asked]. Clients over other transports implement
+// Generated code calls these functions too, and [Resume], [Ask] and [Asked]. Clients over other transports implement
 // [Conn]. Servers make a [Task] with [NewTask] and carry out its requests with a [Host]. Tasks are stored in package
 // taskstore.
 //

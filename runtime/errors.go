@@ -90,7 +90,7 @@ func (e *Error) Is(target error) bool {
 // Reason returns data.reason, or "".
 func (e *Error) Reason() string { return e.decodeData().Reason }
 
-// Limit returns data.limit, one of the names of [taskserver.Limits], or "".
+// Limit returns data.limit, one of the names of taskserver.Limits, or "".
 func (e *Error) Limit() string { return e.decodeData().Limit }
 
 // decodeData reads the members of the data that the runtime knows.

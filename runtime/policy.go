@@ -31,7 +31,9 @@ type Fallback string
 
 // The values of Fallback.
 const (
-	FallbackNone  Fallback = "none"
+	// FallbackNone, or "", answers a plain call with its result, however long that takes; see [Policy.Wait].
+	FallbackNone Fallback = "none"
+	// FallbackTools lets a plain call that takes long go on behind the fallback tools.
 	FallbackTools Fallback = "tools"
 )
 
@@ -67,7 +69,7 @@ type Policy struct {
 	//
 	// Servers that share a store should have the same Attempts. A server that has lost a task judges by its own
 	// Attempts whether another server goes on with it. If that one has more, such as while a new version is rolled out,
-	// [Task.Interrupted] wrongly returns false, and the workflow of the task is cancelled. With an [taskserver.Engine],
+	// [Task.Interrupted] wrongly returns false, and the workflow of the task is cancelled. With a taskserver.Engine,
 	// Attempts does not matter here.
 	Attempts int
 	// Immediate is text for the model while the task runs.

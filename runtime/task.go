@@ -8,7 +8,7 @@ import (
 )
 
 // Task is a handler's view of the task that it runs. It is never nil. Its ID is
-// empty in a plain call. Its methods are safe for concurrent use.
+// empty in a plain call that the server does not run as a task. Its methods are safe for concurrent use.
 type Task struct {
 	host Host
 	info TaskInfo

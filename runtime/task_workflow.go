@@ -28,7 +28,7 @@ func RunWorkflow[Out any](ctx context.Context, runner WorkflowRunner, task *Task
 
 // Interrupted reports whether the context of a handler has ended only for this run, and another one
 // goes on with the task: the tool has onlost=restart, and the server closes, another server has the task, or
-// an [taskserver.Engine] runs the handler again after the answer to its question. Then work that goes on elsewhere,
+// a taskserver.Engine runs the handler again after the answer to its question. Then work that goes on elsewhere,
 // such as a workflow or a job, should not be stopped. In any other case Interrupted returns false: the task was
 // cancelled, has expired, has missed its deadline or has ended without this run, no other run may take it over, it is a
 // plain call, or the handler itself has ended ctx, which may derive from its context.
@@ -39,7 +39,7 @@ func (t *Task) Interrupted(ctx context.Context) bool {
 
 // WithoutSlot calls wait, which only waits for work elsewhere, such as a job of another system, and lets other handlers
 // have this handler's slot meanwhile. It returns the error of wait. ctx is the handler's. Meanwhile, an
-// [taskserver.Engine] does not end the run, even if another goroutine of the handler waits for an answer.
+// taskserver.Engine does not end the run, even if another goroutine of the handler waits for an answer.
 func (t *Task) WithoutSlot(ctx context.Context, wait func(context.Context) error) error {
 	if host, ok := t.host.(interface{ LeaveSlot() (takeBack func()) }); ok {
 		defer host.LeaveSlot()()

@@ -62,7 +62,7 @@ type BoundCall func(ctx context.Context, task *Task) (*Result, error)
 
 // NewTool binds a typed handler to its spec. Out is a struct for structured content,
 // a string for text, *Result for content of the handler's own, or struct{} for no
-// output.
+// output. Nothing else is supported.
 func NewTool[In, Out any](spec ToolSpec, handler func(context.Context, *Task, In) (Out, error)) Tool {
 	spec, fault := spec.readEntry()
 	return Tool{Spec: spec, Fault: fault, Bind: func(arguments json.RawMessage) (BoundCall, error) {
@@ -125,20 +125,21 @@ func NewRawTool(spec ToolSpec, handler func(ctx context.Context, params json.Raw
 }
 
 // Tools is one service bound to its implementation. A generated <Service>Tools
-// returns it, and taskserver.New takes it.
+// returns it, and taskserver.New takes it. Without the generator, make each tool with [NewTool].
 type Tools struct {
 	// Service is the name of the interface.
 	Service string
-	// Impl is the implementation. taskserver.New refuses nil.
+	// Impl is the implementation. taskserver.New refuses nil. Any other value will do if the handlers are not its methods.
 	Impl any
 	// Fallback says how clients without tasks are served.
 	Fallback Fallback
-	// Prefix starts the names of the fallback tools.
+	// Prefix starts the names of the fallback tools, such as "ci_" for ci_task_status.
 	Prefix string
-	// Asks says that handlers ask questions, so that there is a fallback tool to answer them. Generated
-	// code sets it if the package declares inputs, or a tool of the service is a workflow.
+	// Asks says that handlers ask questions, so that there is a fallback tool to answer them. Set it if a handler calls
+	// Ask. Generated code sets it if the package declares inputs, or a tool of the service is a workflow.
 	Asks bool
-	// Capabilities are the capabilities that the gateway declares, by revision.
+	// Capabilities are those that the gateway declares, by revision. Set them to Declared() if you write a Tools by
+	// hand: without them, clients of 2025-11-25 call no tool as a task.
 	Capabilities Capabilities
 	Tools        []Tool
 }

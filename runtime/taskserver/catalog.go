@@ -46,6 +46,11 @@ func (c *catalog) addService(service *mcptask.Tools) []error {
 	if isNil(service.Impl) {
 		a.fault("the implementation is nil")
 	}
+	switch service.Fallback {
+	case "", mcptask.FallbackNone, mcptask.FallbackTools:
+	default:
+		a.fault("its fallback %q is not none or tools", service.Fallback)
+	}
 	a.reserveFallbackTools()
 	for _, t := range service.Tools {
 		a.addTool(t)
@@ -181,6 +186,11 @@ func compileTool(service *mcptask.Tools, t mcptask.Tool) (r *registeredTool, fau
 	if t.Spec.OutputSchema != "" {
 		if r.output, err = validate.Compile(t.Spec.OutputSchema, false); err != nil {
 			faults = append(faults, fmt.Errorf("output schema: %w", err))
+		}
+	}
+	for _, question := range t.Spec.Questions {
+		if _, err = validate.Compile(question.Schema, true); err != nil {
+			faults = append(faults, fmt.Errorf("question %q: %w", question.Name, err))
 		}
 	}
 	return r, faults

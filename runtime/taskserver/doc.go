@@ -19,7 +19,8 @@
 //
 // # Gateways and adapters
 //
-// [Server.Backend] returns the server for code that answers the requests of a protocol or connects an SDK. A [Caller]
-// describes the sender of a request, [Backend.Call] calls a tool, and the other methods of [Backend] read, answer,
-// cancel and follow tasks. Package gateway has the parts of the protocol that an SDK does not know.
+// [Server.Backend] returns the server for gateways and adapters. A gateway reads the requests of a protocol. It finds the
+// [Caller], and calls [Backend.Call] for a tool and the other methods for tasks. Package gateway is one, for HTTP and
+// pipes. An adapter of an SDK does not call them itself: it registers gateway.Tools, and each of these tools takes its
+// gateway.Flow and runs it.
 package taskserver

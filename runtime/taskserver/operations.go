@@ -27,8 +27,8 @@ func (b *Backend) NotFound() *mcptask.Error {
 	return mcptask.Errorf(mcptask.CodeInvalidParams, "there is no task with that ID")
 }
 
-// KeepsInMemory reports whether the server's store is a memory store, which loses its tasks with the
-// process.
+// KeepsInMemory reports whether the server's store is a *taskstore.Memory, which loses its tasks with the process. It
+// does not see one within a store of another type.
 func (b *Backend) KeepsInMemory() bool {
 	_, memory := b.store.(*taskstore.Memory)
 	return memory

@@ -204,6 +204,10 @@ func TestNewServerReportsEverythingAtOnce(t *testing.T) {
 				s.Name = "file"
 				s.OutputSchema = `{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}`
 			}),
+			tool(func(s *mcptask.ToolSpec) {
+				s.Name = "asks"
+				s.Questions = []mcptask.InputSpec{{Name: "Approval", Schema: `{`}}
+			}),
 			tool(func(s *mcptask.ToolSpec) { s.Name = "support"; s.Policy.Task = "maybe" }),
 			tool(func(s *mcptask.ToolSpec) { s.Name = "lost"; s.Policy.OnLost = "shrug" }),
 			tool(func(s *mcptask.ToolSpec) {
@@ -226,8 +230,8 @@ func TestNewServerReportsEverythingAtOnce(t *testing.T) {
 				s.Name = "both"
 				s.Policy.OnLost, s.OutputSchema = "shrug", `{}`
 			}),
-		}, Capabilities: mcptask.Capabilities{"x": `[]`}}}, []string{
-			"implementation is nil",
+		}, Capabilities: mcptask.Capabilities{"x": `[]`}, Fallback: "some"}}, []string{
+			"implementation is nil", `its fallback "some" is not none or tools`, `tool "asks": question "Approval": it is not JSON`,
 			`tool "handmade": it has no handler`,
 			`tool "no spaces": its name`,
 			`tool "in": input schema: its root must have`,

@@ -19,7 +19,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// Memory is a [Store] that lives as long as the process, and an [Inspector]. It has an index for each kind of look-up.
+// Memory is a [Store] that lives as long as the process, and an [Inspector].
 type Memory struct {
 	clock func() time.Time // tells when something begins
 	past  *steady.Clock    // decides which records and leases have ended

@@ -9,9 +9,9 @@ type Scope string
 
 // The scopes, from the narrowest to the widest.
 const (
-	// ScopeAccount is one account, see [taskserver.Caller.Account].
+	// ScopeAccount is one account, see taskserver.Caller.Account.
 	ScopeAccount Scope = "account"
-	// ScopeAddress is all anonymous callers of one network address, see [taskserver.Caller.Address].
+	// ScopeAddress is all anonymous callers of one network address, see taskserver.Caller.Address.
 	ScopeAddress Scope = "address"
 	// ScopeAnonymous is all anonymous callers, whatever sessions they have.
 	ScopeAnonymous Scope = "anonymous"

@@ -75,7 +75,7 @@ type Input struct {
 	// session's own stream at another server does not carry it a second time.
 	Fetched bool
 	// Parked says that the run which asked has ended, and that another one begins when a question
-	// is answered; see [taskserver.Engine].
+	// is answered; see taskserver.Engine.
 	Parked bool
 }
 
@@ -85,7 +85,7 @@ type Progress struct{ Done, Total float64 }
 
 // Record is one task as it is stored. A Store takes and returns copies of it, and of
 // its slices and pointers. The copies share bytes, such as Arguments, which never
-// change.
+// change. The server sets all fields but two: a Store sets the Version and, in Lease, the Worker of the Claim.
 type Record struct {
 	// ID has at least 128 random bits.
 	ID string
@@ -99,7 +99,7 @@ type Record struct {
 
 	// Principal owns the task. "" is anonymous: then the ID is the key to it.
 	Principal string
-	// Account is the account that the task counts against; see Caller.Account.
+	// Account is the account that the task counts against; see taskserver.Caller.Account.
 	Account   string
 	Tool      string
 	Arguments json.RawMessage
@@ -107,7 +107,7 @@ type Record struct {
 	Revision string
 	// IdempotencyKey is the requestor's key, or "".
 	IdempotencyKey string
-	// ExternalID is the requestor's own name for the task, in revisions that have such names, or "". See Caller.Named.
+	// ExternalID is the requestor's own name for the task, in revisions that have such names, or "". See taskserver.Caller.Named.
 	ExternalID string
 	// CanAsk names the request methods that the requestor answers, and tools/call if
 	// a tool takes the answers to forms.
@@ -117,7 +117,7 @@ type Record struct {
 	Poll time.Duration
 	// Trace is the trace that the request belongs to: the traceparent of W3C Trace Context and,
 	// after a line break, the tracestate if there is one. It names the server's span of the request
-	// if a hook has made one, see [taskserver.WithTrace], and otherwise the span that the client has named. ""
+	// if a hook has made one, see taskserver.WithTrace, and otherwise the span that the client has named. ""
 	// means none.
 	Trace string
 

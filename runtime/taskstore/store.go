@@ -73,7 +73,7 @@ const TombstoneFor = time.Hour
 // same call again: Create and Update know a record that they have stored by its Nonce. They change
 // nothing then, and return the record. A record without a Nonce has no such protection. Package
 // storetest tests all of it. A store may also be an [Inspector]. One that survives its process should be a
-// [SessionStore] too.
+// [SessionStore] too. A type that embeds a Store hides both: it has to forward their methods.
 type Store interface {
 	// Create stores a new record as Version 1 and returns it. If the record has an IdempotencyKey, and its principal
 	// and tool have a record with that key, Create returns that record and ErrExists. If only the ID is taken, Create
@@ -87,9 +87,9 @@ type Store interface {
 	Get(ctx context.Context, id string) (Record, error)
 	// Update replaces the record from, as the store has returned it, by to, stores that as the
 	// next version and returns it. It returns ErrConflict if the stored version is not
-	// from.Version, and ErrNoRecord if the record is gone. The caller changes nothing that is
-	// fixed at the creation (see [Record]) nor an Outcome: a store need not write them again,
-	// and returns them as they were. If the record grows and its bytes would exceed the quota,
+	// from.Version or has another Nonce, and ErrNoRecord if the record is gone. The caller changes nothing that is
+	// fixed at the creation nor an Outcome: a store need not write them again, and returns them as they were;
+	// see [Record.KeepFixed]. If the record grows and its bytes would exceed the quota,
 	// Update changes nothing and returns a *QuotaError. It ignores the quota's other bounds. An Update
 	// again, from the same version and with the same Nonce, returns the record and no error, as long as
 	// no other write has followed.
@@ -117,7 +117,7 @@ type Store interface {
 	// Lease gives up to limit unfinished records, in any order, to the worker, and lets its lease end after the given
 	// time at the earliest. It takes records of other workers whose lease has ended or was never begun, and of no
 	// worker (""). It takes only records of the tools. Each gets a new version, so that the former worker's updates
-	// conflict. Lease changes only the Worker of the Claim. If there are no records, Lease need not begin the worker's
+	// conflict. Lease changes only the Version and the Worker of the Claim. If there are no records, Lease need not begin the worker's
 	// lease.
 	Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]Record, error)
 	// Beat begins the worker's lease or renews it: from then on the lease lasts for the given

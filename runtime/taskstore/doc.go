@@ -4,6 +4,5 @@
 // Package storetest tests implementations of Store. A Store may be an [Inspector] too, which shows the tasks of all
 // principals to an operator, and a [SessionStore], so that sessions of 2025-11-25 outlive their process. The Record has
 // the life of a task: [Phase] and [Outcome] say how far it is, each [Input] is one of its questions, and the
-// [Timeline] has
-// its events.
+// [Timeline] has its events.
 package taskstore

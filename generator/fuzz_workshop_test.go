@@ -212,8 +212,8 @@ func (w *workshop) check(tb testing.TB, path string, sources map[string][]byte) 
 // The names of the files of a package.
 const sourceName, otherName = "a.go", "b.go"
 
-// load does what package load does, without the go command. It returns nil if the source does
-// not parse.
+// load loads a package as package load does, without the go command. It returns nil if the source
+// does not parse.
 func (w *workshop) load(tb testing.TB, source []byte, problems *diag.List) *load.Package {
 	tb.Helper()
 	path := filepath.Join(w.dir, sourceName)

@@ -4,7 +4,7 @@
 // [Generate] is the entry point. It changes nothing: it reads packages and returns files. The code that
 // writes, compares and tests files starts from its result.
 //
-// The generator decides what a declaration leaves open:
+// A declaration leaves some choices open. The generator makes them:
 //   - Methods of an embedded interface are tools too if the interface is declared in the same
 //     package. Other embedded interfaces are errors, because their comments are not loaded.
 //   - A service's prefix comes before the name of each of its tools, including names set with
@@ -19,24 +19,22 @@
 //   - Comments become descriptions, without the Go names that they start with. Those of types
 //     contribute their first sentence. Those of the standard library are left out because they change
 //     with the Go release.
-//   - A named string type with at least two constants in its package is an enum of these constants. So
-//     is an integer type, unless they look like flags. That is a guess, which prints a note, unless
-//     the type says //mcptask:enum or //mcptask:open. Types of the standard library are never enums.
-//     Values without a constant are refused, including "". If a field may be empty, use omitempty or
-//     declare a constant for the empty value. A field can be open with jsonschema:"type=string" or
-//     "type=integer". A field's own enum= overrides the constants.
+//   - A named string type with at least two constants in its package is an enum of these constants. So is an integer
+//     type, unless they look like flags. The generator guesses that and prints a note, unless the type has
+//     //mcptask:enum or //mcptask:open. Types of the standard library are never enums. Values without a constant are
+//     refused, including "". If a field may be empty, use omitempty or declare a constant for the empty value. A field
+//     can be open with jsonschema:"type=string" or "type=integer". A field's own enum= overrides the constants.
 //   - A tool with workflow= has onlost=restart, whatever its service says, because another server can wait for
 //     the workflow as well. In a package with such a tool, the function that describes an input is
 //     exported, unless only the client's half is generated.
 //   - A declaration behind a build constraint produces a generated file behind the same constraint.
-//   - Of generated files only the first line is read, which records their flags. A run depends on an
-//     earlier one only by these, and only with Config.Own. A tool's types cannot use a generated
+//   - The generator reads only the first line of generated files, which records their flags. It uses these flags only
+//     with Config.Own, so otherwise a run does not depend on earlier ones. A tool's types cannot use a generated
 //     identifier.
 //
-// With Flags.Tools, the input is a server's list of tools. The file then has a typed client, and a
-// function that binds an implementation to the tools. The list is what [RecordTools] returns, the
-// result of tools/list, its array of tools, the JSON-RPC response, a recorded session, or several pages,
-// in one array or one after another.
+// With Flags.Tools, the input is a server's list of tools. The file then has a typed client, and a function that binds
+// an implementation to the tools. The list is the output of [RecordTools], the result of tools/list, its array of
+// tools, the JSON-RPC response, a recorded session, or several pages, in one array or one after another.
 //
 // A generated server lists the tools as the list has them. If the runtime cannot offer one of the
 // tools, the server's half is left out with a note; with ServerOnly that is an error.
@@ -44,8 +42,9 @@
 // The names of methods leave out a prefix that all of at least three tools have, unless it is a verb.
 // A schema becomes a type by these rules:
 //   - The input and output of a tool are structs named after its method. Types inside them are
-//     named after their property, or after their key if they are under $defs. Equal types are one.
-//     If different types want the same name, each is named after the type that contains it too.
+//     named after their property, or after their key if they are under $defs. Equal types become
+//     one. If different types want the same name, each is named after the type that contains it
+//     too.
 //   - An optional property is omitted if it is zero. If zero is a valid value and not the default,
 //     the field is a pointer. A slice or map is omitted if it is nil.
 //   - nil stands for null. A property that may be null or missing is omitted if it is nil.
@@ -56,13 +55,13 @@
 //     property is required if all require it. A union of strings, numbers or lists is the type that
 //     holds all of them.
 //   - If no Go type holds all valid values and few others, the type is json.RawMessage and a
-//     comment says why. In an input, an alternative that says little does not count, and a comment
+//     comment gives the reason. In an input, a loose alternative does not count, and a comment
 //     names it: any string beside a boolean, a list or an object, and any value beside a type.
 //   - Additional properties are kept in AdditionalProperties if the schema mentions them, and are
 //     ignored otherwise.
 //   - A tool without an output schema returns its *mcptask.Result.
-//   - Start and Resume are generated unless the list says that the tool is never a task. A list of
-//     2025-11-25 says so if it does not state the tool's task support.
+//   - Start and Resume are generated unless the tool is never a task by the list. In a list of
+//     2025-11-25, that holds for a tool whose task support is not stated.
 package generator
 
 import (
@@ -90,18 +89,17 @@ import (
 // OutputName is the default name of the generated file in each package. The flag Out overrides it.
 const OutputName = commandline.OutputName
 
-// Config selects the packages and what is generated for them. The zero value selects the package in
-// the current directory.
+// Config selects the packages and the code that is generated for them. The zero value selects the
+// package in the current directory.
 type Config struct {
 	Dir      string   // the working directory; empty means the process's own
 	Patterns []string // packages in the syntax of go list; empty means the package in Dir
-	// Flags say what is generated. Their paths are relative to Dir. With Flags.Tools, a list of tools
-	// is read instead of packages.
+	// Flags select the code to generate. Their paths are relative to Dir. With Flags.Tools, a list of tools is read
+	// instead of packages.
 	commandline.Flags
-	// Own makes each package decide with which flags its files are generated: by the //go:generate
-	// lines in it, or else by the first lines of its generated files. Such lines may also name lists
-	// of tools, and references to write with mcptaskgen docs. Of Flags, only Tags is used, for files
-	// that have no tags of their own.
+	// Own takes the flags from each package: from its //go:generate lines, or else from the first lines of its
+	// generated files. Such lines may also name lists of tools, and references to write with mcptaskgen docs. Of Flags,
+	// only Tags is used, for files that have no tags of their own.
 	Own bool
 	// Step, if set, receives the duration of each step.
 	Step func(name string, took time.Duration)
@@ -112,10 +110,10 @@ type Config struct {
 
 // Generate reads the packages and returns their generated files. It writes nothing.
 //
-// The result depends on cfg and on what Generate reads: the packages and their dependencies, by the go
-// command with its environment, the comments of these dependencies' types, the first lines of generated
-// files, and the files that flags and directives name. With cfg.Own, //go:generate lines may also refer
-// to environment variables.
+// The result depends on cfg and on these inputs: the packages and their dependencies, the comments of these
+// dependencies' types, the first lines of generated files, and the files that flags and directives name. Packages are
+// found by the go command with its environment. With cfg.Own, //go:generate lines may also refer to environment
+// variables.
 //
 // Its error lists every mistake of every package. Each has the form path/file.go:12:3: message,
 // followed by the source line, a caret and a hint. The rest of a package does not need to compile
@@ -340,7 +338,7 @@ func (g *generation) generateFile(ctx context.Context, fset *token.FileSet, pkg 
 	g.models = append(g.models, m)
 }
 
-// addFile adds a generated file. If both a line and a header say how it is generated, the line wins.
+// addFile adds a generated file. If both a line and a header have its flags, the line wins.
 func (g *generation) addFile(path string, content []byte, c Command) {
 	if o, ok := g.commands[path]; ok {
 		switch byLine := c.Line.IsValid(); {
@@ -378,7 +376,7 @@ func (g *generation) fail(c Command, err error) {
 	}
 }
 
-// finish returns what was generated, or all errors.
+// finish returns the generated files, or all errors.
 func (g *generation) finish() (Output, error) {
 	if err := diag.Join(append([]error{g.problems.Err(g.dir)}, g.errs...)...); err != nil {
 		return Output{}, err

@@ -13,7 +13,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 )
 
-// Command says how a file is generated.
+// Command has the settings with which a file is generated.
 type Command struct {
 	// Dir is the absolute directory that paths in the flags are relative to: that of the package, or
 	// the working directory for a list of tools that was named there.
@@ -29,10 +29,9 @@ type Command struct {
 	mustDeclare bool              // go generate fails if the package declares nothing
 }
 
-// findCommands returns the commands for the files of a package: those of its //go:generate lines and
-// those in the first lines of its generated files. If lines of the package say how it is generated,
-// its files decide nothing. If there is neither a line nor a file, the package is generated without
-// flags.
+// findCommands returns the commands for the files of a package: those of its //go:generate lines and those in the first
+// lines of its generated files. If the package has such lines, its files do not count. If there is neither a line nor a
+// file, the package is generated without flags.
 func (g *generation) findCommands(fset *token.FileSet, pkg *load.Package) []Command {
 	if isOfFiles(pkg) {
 		return []Command{{Dir: pkg.Dir}}
@@ -59,8 +58,8 @@ func (g *generation) findCommands(fset *token.FileSet, pkg *load.Package) []Comm
 	return commands
 }
 
-// isOfFiles reports whether a package has the files that were named, which do not tell what package they are
-// part of.
+// isOfFiles reports whether a package was loaded as a list of files. The go command does not tell which package these
+// are part of.
 func isOfFiles(pkg *load.Package) bool { return pkg.PkgPath == "command-line-arguments" }
 
 // moduleDir returns the directory of a package's module, or that of the package if it is in none.

@@ -14,7 +14,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// protocolFor reads what a generated file says about MCP, once for all files with the same revisions.
+// protocolFor returns the statuses and capabilities for a generated file. It reads them once for all files with the
+// same revisions.
 func (g *generation) protocolFor(c Command) (emit.Protocol, error) {
 	flags := c.Relative(c.Dir, g.dir)
 	key := fmt.Sprintf("%q %q", flags.Revisions, flags.Schemas)
@@ -30,8 +31,8 @@ func (g *generation) protocolFor(c Command) (emit.Protocol, error) {
 	return g.protocols[key], err
 }
 
-// readProtocol reads what every generated file says about MCP. A status that no released revision has
-// is left out: the runtime never shows it.
+// readProtocol reads the statuses and capabilities of revisions. A status that no released revision has is left out,
+// because the runtime never shows it.
 func readProtocol(revisions []string) (emit.Protocol, error) {
 	var protocol emit.Protocol
 	surfaces, shown := map[string]*schema.Surface{}, map[string]bool{}
@@ -62,9 +63,9 @@ func readProtocol(revisions []string) (emit.Protocol, error) {
 	return protocol, nil
 }
 
-// readRevisions returns the revisions to generate for, oldest first: those that the flags name and
-// those of their schema files, relative to dir. notes describes what the schema files have and the
-// runtime does not support.
+// readRevisions returns the revisions to generate for, oldest first. They are those that the flags
+// name and those of the flags' schema files, relative to dir. notes describes the parts of the
+// schema files that the runtime does not support.
 func readRevisions(dir string, flags commandline.Flags) (revisions []string, notes []string, err error) {
 	wanted := slices.Clone(flags.Revisions)
 	schemas, err := schemafile.Read(dir, flags.Schemas)

@@ -20,7 +20,7 @@ type RecordConfig struct {
 	URL     string
 	Header  http.Header // of the requests to URL
 	Command []string    // a program and its arguments
-	// Stderr gets what the program writes to its standard error. nil drops it.
+	// Stderr gets the program's standard error. nil drops it.
 	Stderr io.Writer
 	// Revision is the revision to speak. Empty means 2025-11-25, or 2026-07-28 if the server does
 	// not speak that.

@@ -39,7 +39,7 @@ var scaffoldTemplates = []string{"http", "bearer", "stdio", "postgres"}
 // ScaffoldTemplates returns the names of the programs that a scaffold can be. The first is the default.
 func ScaffoldTemplates() []string { return slices.Clone(scaffoldTemplates) }
 
-// ScaffoldConfig says which scaffold to make, and where.
+// ScaffoldConfig selects a scaffold and its place.
 type ScaffoldConfig struct {
 	// Dir is the directory. Empty means the current one. It does not need to exist, but it must be in a
 	// module and contain no Go files.
@@ -59,7 +59,7 @@ type Scaffold struct {
 	dir      string // absolute
 	shown    string // as the caller wrote it
 	template string
-	command  string     // what the program is called
+	command  string     // the program's name
 	prepare  [][]string // the arguments of go that make the files a program
 }
 
@@ -126,7 +126,7 @@ func (s Scaffold) render(declared string) error {
 	return nil
 }
 
-// majorVersion matches the end of a module's path that is no part of a program's name.
+// majorVersion matches the end of a module's path that is not part of a program's name.
 var majorVersion = regexp.MustCompile(`/v[0-9]+$`)
 
 // directoryName matches directory names that the go command accepts as a package.
@@ -176,8 +176,8 @@ func (s Scaffold) Write() error {
 	return err
 }
 
-// Prepare adds what the program needs to go.mod, and generates. It calls step with each command before it
-// runs it. The commands may download modules.
+// Prepare adds the program's dependencies to go.mod, and generates. It calls step with each command before it runs it.
+// The commands may download modules.
 func (s Scaffold) Prepare(ctx context.Context, step func(command string)) error {
 	for i, args := range s.prepare {
 		step("go " + strings.Join(args, " "))
@@ -192,7 +192,7 @@ func (s Scaffold) Prepare(ctx context.Context, step func(command string)) error 
 	return nil
 }
 
-// Next says what was written and what to run next.
+// Next returns the text that lists the written files and the commands to run next.
 func (s Scaffold) Next() (string, error) {
 	data := struct {
 		Files                                 []string

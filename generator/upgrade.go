@@ -28,10 +28,9 @@ type UpgradeConfig struct {
 	Revisions []string
 }
 
-// PlanUpgrade generates packages for other revisions of the protocol, with the flags of their lines for
-// go generate or of the first lines of their generated files. The output has the generated files, and
-// the source files whose lines change. Its notes say what is left to do by hand. PlanUpgrade writes
-// nothing.
+// PlanUpgrade generates packages for other revisions of the protocol, with the flags of their lines for go generate or
+// of the first lines of their generated files. The output has the generated files, and the source files whose lines
+// change. Its notes list the changes that are left to do by hand. PlanUpgrade writes nothing.
 //
 // Flags that name revisions, or schema files of revisions, name the new ones afterwards, in the line
 // too. Flags that name none stay unchanged and still mean all released revisions. Errors are those of
@@ -75,7 +74,7 @@ type upgrader struct {
 	notes    []string
 }
 
-// revise returns the flags with the wanted revisions, and notes what people must do so that they stay.
+// revise returns the flags with the wanted revisions, and adds notes on the changes that people must make to keep them.
 func (u *upgrader) revise(c Command) commandline.Flags {
 	flags, wanted := c.Flags, strings.Join(u.wanted, ",")
 	place := fmt.Sprintf("%s:%d: note: ", diag.Relative(u.dir, c.at.Filename), c.at.Line)

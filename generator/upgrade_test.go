@@ -22,7 +22,7 @@ func TestNameRevisions(t *testing.T) {
 	}
 }
 
-// TestRevisedLines checks that a line is only taken as revised if it means what it meant, but for the revisions.
+// TestRevisedLines checks that a line is only taken as revised if nothing but its revisions has changed.
 func TestRevisedLines(t *testing.T) {
 	u := upgrader{wanted: []string{"2026-07-28"}}
 	for line, want := range map[string]bool{

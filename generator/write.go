@@ -23,14 +23,14 @@ type Output struct {
 	Dir string
 	// Files holds the generated files by slash-separated path relative to Dir.
 	Files map[string][]byte
-	// Commands says how each of Files is generated.
+	// Commands has the settings with which each of Files is generated.
 	Commands map[string]Command
 	// LeftOver lists files that have a generated file's header but that this run does not produce:
 	// files of packages that no longer declare anything, and files with another name.
 	LeftOver []Difference
-	// Notes tells what the generator decided for the user, and which features of the run's schema
-	// files generated code does not support. A note about a declaration is one line and begins with
-	// its place, as in path/file.go:12:6: note: message.
+	// Notes lists the generator's decisions, and the features of the run's schema files that
+	// generated code does not support. A note about a declaration is one line and begins with its
+	// place, as in path/file.go:12:6: note: message.
 	Notes []string
 
 	own  bool             // each package decided about its flags
@@ -99,10 +99,10 @@ func (o Output) checkStay(names []string) error {
 type Difference struct {
 	Path   string // slash-separated and relative to the working directory
 	Reason string // such as "is stale"
-	Remedy string // what to do
+	Remedy string // such as "run mcptaskgen"
 }
 
-// String says what is wrong with the file and what to do.
+// String returns the path, the reason and the remedy as one line.
 func (d Difference) String() string { return d.Path + " " + d.Reason + "; " + d.Remedy }
 
 // Compare lists the files that are not up to date, sorted by path. A file whose lines end in CRLF, as
@@ -131,7 +131,7 @@ func (o Output) Compare() ([]Difference, error) {
 	return differences, nil
 }
 
-// describeStale says why a file is not up to date.
+// describeStale returns the reason why a file is not up to date.
 func (o Output) describeStale(name string) (string, error) {
 	old, err := output.Read(o.Dir, name)
 	if err != nil || old == nil {
@@ -155,8 +155,8 @@ func shownDirectory(working, dir string) string {
 	return "./" + rel
 }
 
-// Diff returns what Write and Prune would change, as a unified diff with paths relative to the
-// working directory. The diff is empty if everything is up to date.
+// Diff returns the changes that Write and Prune would make, as a unified diff with paths relative
+// to the working directory. The diff is empty if everything is up to date.
 func (o Output) Diff() (string, error) {
 	names, err := output.Files(o.Files).Diff(o.Dir)
 	if err != nil {
@@ -192,8 +192,8 @@ func (o Output) Diff() (string, error) {
 // except if a prepared file cannot be moved into place. The error and the list then say which files
 // were written.
 //
-// A file that a //go:generate line or the first line of a generated file names is not written outside of its module, with
-// symbolic links followed, nor into a directory of version control.
+// A //go:generate line, or the first line of a generated file, can name a file. Write does not write such a file
+// outside of its module, nor into a directory of version control. It follows symbolic links to check that.
 func (o Output) Write() ([]string, error) {
 	stale, err := output.Files(o.Files).Diff(o.Dir)
 	if err == nil {

@@ -32,7 +32,7 @@ func TestAnalyzers(t *testing.T) {
 			t.Errorf("%s: %v", action, action.Err)
 		}
 		if action.Analyzer == analyzer.Stale && strings.Contains(action.Package.PkgPath, "/golden/compat/") {
-			continue // what an earlier version wrote stays as it is
+			continue // the output of an earlier version stays as it is
 		}
 		for _, d := range action.Diagnostics {
 			t.Errorf("%s: %s", action.Package.Fset.Position(d.Pos), d.Message)

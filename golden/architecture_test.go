@@ -13,8 +13,8 @@ import (
 
 var room = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 
-// TestRooms compares the list of packages in docs/dev/architecture.md with the directories that have Go files. A row that
-// ends in /... covers what is below it too, except what is internal there.
+// TestRooms compares the list of packages in docs/dev/architecture.md with the directories that have Go files. A row
+// that ends in /... covers the directories below it too, except internal ones.
 func TestRooms(t *testing.T) {
 	const root = ".."
 	text := readFile(t, "../docs/dev/architecture.md")
@@ -164,7 +164,8 @@ func TestGoVersions(t *testing.T) {
 // walked matches a name of the code with the file that declares it.
 var walked = regexp.MustCompile("`(?:mcptask\\.)?([\\w.]+)` in `([\\w./]+\\.go)`")
 
-// TestWalk checks each file in which docs/dev/architecture.md says that a name is declared.
+// TestWalk checks that each name is declared in the file that docs/dev/architecture.md gives for
+// it.
 func TestWalk(t *testing.T) {
 	text := readFile(t, "../docs/dev/architecture.md")
 	names := walked.FindAllStringSubmatch(text, -1)

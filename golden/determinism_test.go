@@ -32,8 +32,8 @@ func copyPackages(t *testing.T, root, dir string, packages []string) string {
 	return dir
 }
 
-// TestDeterminism generates golden packages in different ways. Neither the directory, nor the order of packages, nor the
-// settings of the go command, nor the number of processors, nor what an earlier run wrote changes a byte.
+// TestDeterminism generates golden packages in different ways. Neither the directory, nor the order of packages, nor
+// the settings of the go command, nor the number of processors, nor the output of an earlier run changes a byte.
 func TestDeterminism(t *testing.T) {
 	packages := []string{"enums/palette/shade", "enums/palette", "enums", "generics", "pipeline", "questions", "services"}
 	chosen := []string{"./services", "./questions", "./pipeline", "./generics", "./enums"}

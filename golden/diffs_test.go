@@ -40,7 +40,7 @@ var edits = []struct {
 	{"remove-tool", "\n\n\t// LintFile checks one file at once.\n\tLintFile(ctx context.Context, in LintInput) (LintReport, error)\n", "\n"},
 }
 
-// applyEdit makes the edit with that name. One named BASE/NAME begins with what BASE makes of the declaration.
+// applyEdit makes the edit with that name. One named BASE/NAME begins with the result of BASE.
 func applyEdit(t *testing.T, declaration, name string) string {
 	t.Helper()
 	if base := path.Dir(name); base != "." {
@@ -58,8 +58,8 @@ func applyEdit(t *testing.T, declaration, name string) string {
 	return ""
 }
 
-// TestDiffs edits the declaration of the pipeline. A reviewer of the generated file reads only what has changed: the
-// unified diff after each edit is the one in diffs. An edit without a diff there changes nothing.
+// TestDiffs edits the declaration of the pipeline. A reviewer of the generated file reads only the changes: the unified
+// diff after each edit is the one in diffs. An edit without a diff there changes nothing.
 func TestDiffs(t *testing.T) {
 	declaration := readFile(t, "pipeline/pipeline.go")
 	root := t.TempDir()

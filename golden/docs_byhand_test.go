@@ -27,7 +27,7 @@ func TestDocsByHand(t *testing.T) {
 	}
 }
 
-// serve starts a server and returns when it says that it serves: it listens by then.
+// serve starts a server and returns when it announces that it serves. It listens by then.
 func (m docsModule) serve(program string) {
 	m.t.Helper()
 	cmd := m.prepare(context.WithoutCancel(m.t.Context()), program)

@@ -12,8 +12,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
-// TestDocsMessages finds each message that docs/troubleshooting.md says is ours in the code, or among the errors of
-// the generator. "…" in a message stands for what differs.
+// TestDocsMessages finds each message that docs/troubleshooting.md lists as ours in the code, or among the errors of
+// the generator. "…" in a message stands for the parts that differ.
 func TestDocsMessages(t *testing.T) {
 	code := readSources(t)
 	page := readFile(t, "../docs/troubleshooting.md")
@@ -44,8 +44,8 @@ func TestDocsMessages(t *testing.T) {
 	}
 }
 
-// readSources returns what can say something to a user: the code of the module, without its tests, and the errors that
-// the tests expect of the generator. A message that is written over several lines is not found.
+// readSources returns the sources of messages: the code of the module, without its tests, and the errors that the tests
+// expect of the generator. A message that is written over several lines is not found.
 func readSources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

@@ -16,8 +16,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pages"
 )
 
-// TestDocsCompile vets all code that the pages put "In" a file, runs the commands of consoles, and looks for what the
-// pages show of the generated file. TestDocsTemporal in examples/temporal does so for the page about Temporal.
+// TestDocsCompile vets all code that the pages put "In" a file, runs the commands of consoles, and looks for the parts
+// of the generated file that the pages show. TestDocsTemporal in examples/temporal does so for the page about Temporal.
 func TestDocsCompile(t *testing.T) {
 	t.Parallel()
 	m := makeDocsModule(t)
@@ -46,7 +46,7 @@ type docsModule struct {
 	address   string // of the server by hand
 	consoles  []pages.Block
 	shown     []pages.Block // parts of the generated file of the program by hand
-	printed   string        // what the client by hand prints, as the page says
+	printed   string        // the output of the client by hand, as the page says
 }
 
 // in returns the module for a subtest.
@@ -133,7 +133,7 @@ func (m docsModule) tidy() {
 	}
 }
 
-// checkConsole runs the commands of a console and compares what they print. A line of dots stands for any lines.
+// checkConsole runs the commands of a console and compares their output. A line of dots stands for any lines.
 func (m docsModule) checkConsole(b pages.Block) {
 	m.t.Helper()
 	for _, session := range strings.Split("\n"+b.Code, "\n$ ")[1:] {
@@ -170,7 +170,7 @@ func (m docsModule) run(program string, args ...string) string {
 	return string(out)
 }
 
-// skipWithout skips the test. It fails the test if MCPTASK_REQUIRE says that everything has to run.
+// skipWithout skips the test. It fails the test if everything has to run by MCPTASK_REQUIRE.
 func skipWithout(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("MCPTASK_REQUIRE") == "all" {

@@ -82,7 +82,7 @@ func TestDocsSnippets(t *testing.T) {
 	}
 }
 
-// renderScaffold returns what mcptaskgen init writes into an empty module.
+// renderScaffold returns the files that mcptaskgen init writes into an empty module.
 func renderScaffold(t *testing.T) generator.Scaffold {
 	t.Helper()
 	dir := t.TempDir()
@@ -326,7 +326,7 @@ func (c commandCheck) checkTool(at string, args []string) {
 	}
 }
 
-// TestDocsRevisions finds a row for every revision in the list of revisions, which says whether it is released.
+// TestDocsRevisions finds a row for every revision in the list of revisions, which tells whether it is released.
 func TestDocsRevisions(t *testing.T) {
 	text := readFile(t, "../docs/reference/revisions.md")
 	for _, revision := range schema.Revisions() {

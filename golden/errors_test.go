@@ -16,7 +16,7 @@ import (
 // errorModule is the path of the module that the error cases are written for.
 const errorModule = "example.com/p"
 
-// errorCase is an archive of errors: a module, and in the file stderr what the generator says of it.
+// errorCase is an archive of errors: a module, and in the file stderr the generator's errors.
 type errorCase struct {
 	path, directory string // directory holds it in the module that all cases share
 	patterns        []string
@@ -25,8 +25,8 @@ type errorCase struct {
 	got             string
 }
 
-// TestErrors runs the generator on each archive and compares what it says with the file stderr. The cases are packages
-// of one module, because the go command takes longer than everything else and so runs for all of them at once. With
+// TestErrors runs the generator on each archive and compares its errors with the file stderr. The cases are packages of
+// one module, because the go command takes longer than everything else and so runs for all of them at once. With
 // -update, and if the message has no place that tells the case, a case is a module of its own.
 func TestErrors(t *testing.T) {
 	archives, err := filepath.Glob("errors/*.txtar")
@@ -104,7 +104,7 @@ func (c *errorCase) writeTo(t *testing.T, dir string) {
 	}
 }
 
-// update writes what the generator said into the archive.
+// update writes the generator's errors into the archive.
 func (c *errorCase) update(t *testing.T) {
 	t.Helper()
 	archive, err := txtar.ParseFile(c.path)
@@ -123,8 +123,8 @@ var (
 	caseLine   = regexp.MustCompile(`^(case-[\w-]+)/[\w./-]+:\d+:\d+: `)
 )
 
-// generateTogether fills in what the generator says of each case. An error that keeps a package from being loaded hides
-// the mistakes in all others, so the cases that were told leave and the others have another turn.
+// generateTogether fills in the generator's errors for each case. An error that keeps a package from being loaded hides
+// the mistakes in all others. So the cases with an error leave, and the others have another turn.
 func generateTogether(t *testing.T, dir string, pending []*errorCase) {
 	t.Helper()
 	for len(pending) > 0 {

@@ -1,5 +1,5 @@
-// Package golden_test holds the generated files of this module and the documents to what they should say. With -update it
-// writes the golden files.
+// Package golden_test checks the generated files of this module and the documents. With -update it writes the golden
+// files.
 package golden_test
 
 import (
@@ -140,7 +140,7 @@ func writeFile(t *testing.T, path, content string) {
 	}
 }
 
-// TestFilesSay finds what other parts of the repository rely on.
+// TestFilesSay finds texts that other parts of the repository rely on.
 func TestFilesSay(t *testing.T) {
 	for _, test := range []struct{ path, pattern, why string }{
 		{".golangci.yml", `(?m)^    generated: disable$`, "users' linters read generated code, so ours do"},

@@ -15,7 +15,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// TestDocsLimits compares what the pages tell an operator about limits with the limits and defaults of a server.
+// TestDocsLimits compares the limits and defaults in the operator's pages with those of a server.
 func TestDocsLimits(t *testing.T) {
 	rules.Covers(t, "C-90", "C-99", "C-100", "B-86", "B-94", "B-95", "A-69", "A-74")
 	text := readFile(t, "../docs/reference/limits.md")

@@ -8,7 +8,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator"
 )
 
-// TestReference generates the reference of packages that use everything a declaration can say.
+// TestReference generates the reference of packages that use everything a declaration can have.
 func TestReference(t *testing.T) {
 	const path = "reference.md"
 	got, err := generator.Docs(t.Context(), generator.Config{

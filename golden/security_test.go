@@ -20,7 +20,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
-// row is a row of a table of SECURITY.md: what is bounded, its value, and where it comes from.
+// row is a row of a table of SECURITY.md: the thing that is bounded, the bound, and its source.
 var row = regexp.MustCompile("(?m)^\\| [^|]+ \\| ([0-9,]+)( [A-Za-z]+)? \\| `([^`|]+)` \\|$")
 
 // TestSecurityClaims compares SECURITY.md with the code: the tests that it names exist, and its numbers are those of the
@@ -122,8 +122,8 @@ func intOf(t *testing.T, source string, from reflect.Value, name string) int64 {
 	return from.Int()
 }
 
-// readConstants reads the constants of a directory, those of its tests included. What else is there need not type-check:
-// only package time is imported.
+// readConstants reads the constants of a directory, those of its tests included. The rest of the directory need not
+// type-check: only package time is imported.
 func readConstants(t *testing.T, dir string) *types.Scope {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))

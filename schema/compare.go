@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Kind says how two schemas differ.
+// Kind is a way in which two schemas differ.
 type Kind string
 
 // The kinds of a difference.
@@ -24,8 +24,8 @@ const (
 
 // Difference is one place in which two schemas differ.
 type Difference struct {
-	// Pointer is the place as a JSON pointer, such as /$defs/Task/properties/ttl. If the place is in
-	// the second schema only by a reference, it is that in the definition.
+	// Pointer is the place as a JSON pointer, such as /$defs/Task/properties/ttl. If the second schema has the place
+	// only by a reference, the pointer is that in the definition.
 	Pointer string
 	Kind    Kind
 	// From and To are the contents as JSON without words. "" means that there is none.
@@ -52,10 +52,11 @@ func shorten(text string) string {
 	return text
 }
 
-// Compare lists the differences between two schemas, sorted by place. These are no differences:
+// Compare lists the differences between two schemas, sorted by place. These do not count as
+// differences:
 //   - titles, descriptions, comments and examples, and the order of things;
-//   - whether a schema is referred to or written out, and the name of a definition that is the same
-//     otherwise;
+//   - whether a schema is referred to or written out, and the name of a definition that is
+//     otherwise the same;
 //   - a constant and an enum of one value, anyOf of enums and one enum, anyOf of plain types and a
 //     list of types, and keywords that are always true.
 func Compare(from, to *Document) []Difference {
@@ -150,7 +151,7 @@ type comparison struct {
 	found    []Difference
 }
 
-// sorted returns the differences by place. If the second schema writes out what the first one refers to, a
+// sorted returns the differences by place. If the second schema repeats a definition that the first one refers to, a
 // difference there is listed once, at the shortest place.
 func (c *comparison) sorted() []Difference {
 	content := func(d Difference) string { return string(d.Kind) + d.From + d.To }
@@ -338,7 +339,7 @@ func (c *comparison) compareMembers(at place, from, to []any) {
 	}
 }
 
-// labelOf returns what tells a member of an anyOf from the others: its constant properties, or else its
+// labelOf returns a label that sets a member of an anyOf apart from the others: its constant properties, or else its
 // type.
 func labelOf(schema any, definitions map[string]any) string {
 	for refName(schema) != "" { // Parse refuses cycles

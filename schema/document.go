@@ -78,8 +78,8 @@ func Members(object json.RawMessage) ([]Member, error) {
 }
 
 // Parse reads a published schema file: an object with $defs, or with definitions as before JSON
-// Schema 2019-09. It checks what [Compare] reads of every definition, so that an error names the
-// place in the file.
+// Schema 2019-09. It checks the parts of every definition that [Compare] reads, so that an error
+// names the place in the file.
 func Parse(data []byte) (*Document, error) {
 	if !json.Valid(data) {
 		var into any
@@ -206,7 +206,8 @@ func refName(schema any) string {
 }
 
 // checkCycles refuses a definition that refers to itself only through $ref, allOf, anyOf and oneOf,
-// because it has no meaning. done are the definitions that were checked, chain those that led here.
+// because it has no meaning. done has the definitions that were checked. chain has those that led
+// here.
 func checkCycles(name string, definitions map[string]any, done map[string]bool, chain []string) error {
 	if i := slices.Index(chain, name); i >= 0 {
 		return fmt.Errorf("%s: the definition refers to itself: %s -> %[1]s", name, strings.Join(chain[i:], " -> "))

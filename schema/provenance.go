@@ -4,7 +4,7 @@ package schema
 type Provenance struct {
 	// Standing describes the status of the revision in plain words.
 	Standing string `json:"standing"`
-	// Note says how the facts were collected.
+	// Note tells how the facts were collected.
 	Note string `json:"note"`
 	// Documents are the texts that count if no schema states a fact, or states it wrongly.
 	Documents []Text `json:"documents,omitempty"`

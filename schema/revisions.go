@@ -26,7 +26,7 @@ const (
 
 var standings = []Standing{Released, ReleaseCandidate, Proposal, Unofficial}
 
-// allRevisions returns what surface.json says of every revision, oldest first.
+// allRevisions returns the surface.json of every revision, oldest first.
 var allRevisions = sync.OnceValues(func() ([]Surface, error) {
 	entries, err := files.ReadDir(".")
 	if err != nil {

@@ -17,7 +17,7 @@ type Rule struct {
 	Actor string
 	// Text states the rule in one sentence.
 	Text string
-	// NotObservable says why no test can check the rule. It is empty if a test can.
+	// NotObservable is the reason why no test can check the rule. It is empty if a test can.
 	NotObservable string
 }
 

@@ -1,7 +1,6 @@
 // Package schema holds the task surface of each MCP revision as data: its definitions as JSON
-// Schema 2020-12, facts that JSON Schema cannot express (methods, error codes, statuses,
-// capabilities), and the sources of these facts. The package reads the data, and compares schema
-// files.
+// Schema 2020-12, and facts that JSON Schema cannot express (methods, error codes, statuses,
+// capabilities), with their sources. The package reads the data, and compares schema files.
 //
 // All functions are pure and safe for concurrent use.
 package schema
@@ -19,7 +18,7 @@ import (
 //go:embed */surface.json */tasks.schema.json */provenance.json */rules.txt
 var files embed.FS
 
-// Surface is what one revision says about tasks. Its JSON form is surface.json.
+// Surface describes the tasks of one revision. Its JSON form is surface.json.
 //
 // Every Doc in it, except that of a definition, is a sentence that starts with a verb ("Means that
 // …") and follows the name that it describes.
@@ -59,7 +58,8 @@ type Surface struct {
 }
 
 // Patch is a place at which a surface deliberately differs from the official schema, because the
-// specification's text contradicts the schema. The official value at this place is no difference.
+// specification's text contradicts the schema. The official value at this place does not count as a
+// difference.
 type Patch struct {
 	Definition string `json:"definition"`
 	// Pointer is the place in the definition, as a JSON pointer.

@@ -19,7 +19,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// toolCall says what to call.
+// toolCall is a call of a tool.
 type toolCall struct {
 	name string
 	// words are the arguments as a person types them: see terminal.Arguments. They add to arguments, a JSON object or nil.
@@ -50,8 +50,8 @@ func (i interruption) code() int {
 }
 
 const (
-	// onePress is for how long further interrupts belong to one press of Ctrl-C. The terminal sends it to the go command and
-	// to the tool that the go command runs, and the go command passes its own on to the tool.
+	// onePress is for how long further interrupts belong to one press of Ctrl-C. The terminal sends it both to the go
+	// command and to the tool that the go command runs. The go command then passes its own on to the tool.
 	onePress = 300 * time.Millisecond
 	// secondInterrupt is how long the person has for the second Ctrl-C, which cancels the task.
 	secondInterrupt = 2 * time.Second
@@ -121,7 +121,7 @@ func (c *config) run(ctx context.Context, do action) error {
 	return f
 }
 
-// check returns an error for what would fail only after the tool has begun.
+// check returns an error for flags that would fail only after the tool has begun.
 func (c *config) check() error {
 	if c.sample != "" {
 		if _, err := exec.LookPath(strings.Fields(c.sample)[0]); err != nil {
@@ -134,7 +134,7 @@ func (c *config) check() error {
 	return nil
 }
 
-// findTool returns what the server says of a tool.
+// findTool returns a tool of the server's list.
 func (s *session) findTool(ctx context.Context, name string) (mcptask.ToolInfo, error) {
 	tools, err := s.conn.ListTools(ctx)
 	if err != nil {
@@ -150,8 +150,8 @@ func (s *session) findTool(ctx context.Context, name string) (mcptask.ToolInfo, 
 	return mcptask.ToolInfo{}, usageFailure(terminal.Unknown("the server", "tool", name, names))
 }
 
-// awaitEnd stops the command with a cause if the person presses Ctrl-C, if the system ends the command by a signal, or if a
-// task asks what nobody here can answer.
+// awaitEnd stops the command with a cause: the person presses Ctrl-C, the system ends the command by a signal, or a
+// task asks a question that nobody here can answer.
 func (s *session) awaitEnd(ctx context.Context, stop context.CancelCauseFunc) {
 	select {
 	case <-ctx.Done():
@@ -162,7 +162,7 @@ func (s *session) awaitEnd(ctx context.Context, stop context.CancelCauseFunc) {
 	}
 }
 
-// explain returns the failure for an error of the command, or for what stopped it before.
+// explain returns the failure for an error of the command, or for the cause that stopped it before.
 func (s *session) explain(ctx context.Context, err error) *failure {
 	var known *failure
 	if !errors.As(err, &known) {
@@ -178,7 +178,7 @@ func (s *session) explain(ctx context.Context, err error) *failure {
 	return describeFailure(err, s.task)
 }
 
-// needAnswer returns the failure of a command whose task asks what nobody here can answer. task may be "".
+// needAnswer returns the failure of a command whose task asks a question that nobody here can answer. task may be "".
 func (s *session) needAnswer(task string, q openQuestion) *failure {
 	f := &failure{code: exitAsks, kind: "needs_answer", task: task, question: newQuestion(q.Question)}
 	text := "an answer is needed: " + terminal.Printable(q.Message, false)
@@ -235,8 +235,8 @@ func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*m
 	return err
 }
 
-// leave ends the wait for a task after a signal. After Ctrl-C it offers that a second one cancels the task. A second one
-// counts only after that offer.
+// leave ends the wait for a task after a signal. After Ctrl-C it offers that a second Ctrl-C cancels the task. A second
+// one counts only after that offer.
 func (s *session) leave(ctx context.Context, by interruption, call *mcptask.Call[*mcptask.Result]) error {
 	id := call.TaskID()
 	left := describeFailure(by, id)
@@ -358,7 +358,7 @@ func (s *session) printEnd(last mcptask.Snapshot, result *mcptask.Result) error 
 			return nil
 		}
 	}
-	if result == nil || result.IsError { // the failure says it
+	if result == nil || result.IsError { // the failure has its text
 		return nil
 	}
 	text, files := terminal.ReadResult(result)

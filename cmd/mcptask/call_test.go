@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(tests{m}, map[string]func(){"callserver": serveCalls, "mcptask": main})
 }
 
-// tests are the tests of this package, and what comes after them.
+// tests runs the tests of this package, and then removes the programs that they built.
 type tests struct{ *testing.M }
 
 // Run implements testscript.TestingM.
@@ -35,7 +35,7 @@ func (t tests) Run() int {
 	return t.M.Run()
 }
 
-// removePrograms removes what tests have built.
+// removePrograms removes the programs that tests have built.
 var removePrograms = func() {}
 
 // approval is the form of the tools of the tests.

@@ -19,7 +19,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// TestNameProgram checks what the printed commands begin with.
+// TestNameProgram checks the beginning of printed commands.
 func TestNameProgram(t *testing.T) {
 	hash := strings.Repeat("0f", 32)
 	for path, want := range map[string]string{
@@ -104,8 +104,8 @@ func TestOneCtrlC(t *testing.T) {
 	}
 }
 
-// TestRefusals checks the exit codes and words for what a server answers that is neither a result nor a refusal in the
-// protocol's terms.
+// TestRefusals checks the exit codes and words for answers that are neither a result nor a refusal in the protocol's
+// terms.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name, kind string

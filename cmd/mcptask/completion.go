@@ -34,9 +34,9 @@ which it asks the server. It starts no programs.
 // completeWord is the command that the scripts call. Its arguments are the words up to the cursor.
 const completeWord = "__complete"
 
-// completionScripts are the scripts, by shell. Bash breaks words at = and : too, so its script joins them again, and leaves
-// out what is before the last break. The words may be a server's, and Bash writes them to the command line as they are, so
-// the script quotes them. The other shells do that themselves.
+// completionScripts are the scripts, by shell. Bash breaks words at = and : too, so its script joins them again, and
+// leaves out the text before the last break. The words may be a server's, and Bash writes them to the command line as
+// they are, so the script quotes them. The other shells do that themselves.
 var completionScripts = map[string]string{
 	"bash": `_mcptask() {
   local line="${COMP_LINE:0:COMP_POINT}" words current kept reply
@@ -78,7 +78,8 @@ complete -c mcptask -a '(__mcptask_complete)'
 // completeWithin is how long a person waits for completions.
 const completeWithin = 3 * time.Second
 
-// complete prints how the last of the words may go on, a line each. There is nobody to tell errors.
+// complete prints the completions of the last of the words, a line each. It ignores errors, because
+// nobody could read them.
 func complete(ctx context.Context, words []string, stdout io.Writer) {
 	if len(words) == 0 {
 		return
@@ -132,7 +133,7 @@ func findCompletions(ctx context.Context, words []string, current string) []stri
 	return completions
 }
 
-// findWords returns what the last of the words behind the server may be.
+// findWords returns the completions of the last of the words behind the server.
 func (s *session) findWords(ctx context.Context, command string, words []string) (completions []string, err error) {
 	isFirst := len(words) == 1
 	switch {
@@ -155,8 +156,8 @@ func (s *session) findWords(ctx context.Context, command string, words []string)
 	return nil, nil
 }
 
-// completeArguments returns how the words behind a tool may go on: NAME= for each argument that words do not have yet, or
-// NAME=VALUE if the last word, which is being typed, has the name and there are values to choose from.
+// completeArguments returns the completions of the words behind a tool: NAME= for each argument that words do not have
+// yet, or NAME=VALUE if the last word, which is being typed, has the name and there are values to choose from.
 func completeArguments(tool mcptask.ToolInfo, words []string) (completions []string) {
 	given := map[string]bool{}
 	for _, word := range words[:len(words)-1] {

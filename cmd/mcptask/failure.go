@@ -17,7 +17,7 @@ const (
 	exitUsage       = 2 // also an error that has no code of its own
 	exitDenied      = 3
 	exitUnreachable = 4
-	exitFailed      = 5 // the tool, or the server, says that it failed
+	exitFailed      = 5 // the tool or the server reports a failure
 	exitCancelled   = 6
 	exitGone        = 7  // expired, not known, or its worker was lost
 	exitAsks        = 8  // an answer is needed
@@ -114,8 +114,8 @@ func describeFailure(err error, task string) *failure {
 	return f
 }
 
-// isTooMany reports whether a server refuses a request because there were too many. Without an error of the protocol, the SDK
-// and package gosdk say so only in words.
+// isTooMany reports whether a server refuses a request because there were too many. Without an error of the protocol,
+// only the texts of the SDK and of package gosdk show it.
 func isTooMany(err error) bool {
 	var wire *mcptask.Error
 	if errors.As(err, &wire) {
@@ -126,7 +126,7 @@ func isTooMany(err error) bool {
 	return strings.Contains(text, http.StatusText(http.StatusTooManyRequests)) || strings.Contains(text, "HTTP status 429")
 }
 
-// malformed matches the errors of answers that cannot be read. The SDK says so only in words.
+// malformed matches the errors of answers that cannot be read. Only the text of the SDK shows it.
 var malformed = regexp.MustCompile(`is malformed|malformed message|failed to decode response|unmarshal|invalid message version tag|unsupported content type`)
 
 // reworded is an error in other words.
@@ -152,7 +152,8 @@ func withoutSubject(err error) error {
 // sdkSteps matches the steps of the SDK before an error, and the names of options of Go programs after it.
 var sdkSteps = regexp.MustCompile(`(?s)^gosdk: connect to .* in [-\w]+(?:, then [-\w]+)?: |^.*(?:calling|sending) "[^"]*": |^.*: (the server(?: has| wrote|'s standard output cannot) .*)$| \(ClientOptions\..*\)$`)
 
-// withoutSteps returns a transport error without what only concerns the programmer of a client.
+// withoutSteps returns a transport error without the parts that only concern the programmer of a
+// client.
 func withoutSteps(err error) error {
 	var transport *url.Error
 	if errors.As(err, &transport) {
@@ -165,7 +166,8 @@ func withoutSteps(err error) error {
 	return reworded{err, words}
 }
 
-// isDenied reports whether a server wants to know who calls. The SDK says so only in words.
+// isDenied reports whether a server refuses the caller, with the status 401 or 403. Only the text
+// of the SDK shows it.
 func isDenied(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, http.StatusText(http.StatusUnauthorized)) || strings.Contains(text, http.StatusText(http.StatusForbidden))

@@ -115,7 +115,7 @@ const (
 
 var formats = []string{formatText, formatJSON, formatLines}
 
-// config says how a command works. Parsing the flags sets most of it.
+// config is the configuration of a command. Parsing the flags sets most of it.
 type config struct {
 	serverFlags target.Flags
 	server      server
@@ -264,7 +264,7 @@ func bindCall(flags *pflag.FlagSet, config *config) func([]string) (action, erro
 	}
 }
 
-// readArguments reads what --args names.
+// readArguments reads the arguments from the value of --args, or from the file that it names.
 func readArguments(text string) (json.RawMessage, error) {
 	switch path, isFile := strings.CutPrefix(text, "@"); {
 	case isFile:

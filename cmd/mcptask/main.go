@@ -35,12 +35,12 @@ mcptask help COMMAND says more.
 // command is a command that connects to a server.
 type command struct {
 	name, usage string
-	// bind declares the flags that only this command has. It returns how to read the words after the server, which returns
-	// what to do on it.
+	// bind declares the flags that only this command has. It returns a function that reads the words after the server
+	// and returns the action.
 	bind func(flags *pflag.FlagSet, config *config) func(rest []string) (action, error)
 }
 
-// action is what a command does on a server.
+// action is the work of a command on a server.
 type action func(ctx context.Context, s *session) error
 
 func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
@@ -85,7 +85,8 @@ func commandNames() (names []string) {
 	return append(names, "completion", "version")
 }
 
-// flagSet returns the command's flags, what they set, and how to read the words after the server.
+// flagSet returns the command's flags, the config that they set, and the function that reads the
+// words after the server.
 func (c command) flagSet() (*pflag.FlagSet, *config, func(rest []string) (action, error)) {
 	flags := pflag.NewFlagSet("mcptask "+c.name, pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)

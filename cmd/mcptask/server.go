@@ -44,7 +44,7 @@ func (s server) commandLine(command string, words ...string) string {
 	return programName() + " " + strings.Join(line, " ")
 }
 
-// sayGoesOn says that a task goes on, and how to wait for it.
+// sayGoesOn returns the text that a task goes on, with the command that waits for it.
 func (s server) sayGoesOn(task string) string {
 	goesOn := "The task goes on."
 	if s.URL == "" {
@@ -53,13 +53,14 @@ func (s server) sayGoesOn(task string) string {
 	return goesOn + " This waits for it:\n  " + s.commandLine("watch", task)
 }
 
-// programName returns what a person types to run this program.
+// programName returns the command that a person types to run this program.
 var programName = sync.OnceValue(func() string {
 	path, _ := os.Executable() // without it, this is not of the build cache
 	return nameProgram(path)
 })
 
-// nameProgram returns what runs the program of a path. The go command runs those in its build cache, which is not on PATH.
+// nameProgram returns the command that runs the program of a path. The go command runs programs in its build cache,
+// which is not on PATH.
 func nameProgram(path string) string {
 	if inBuildCache.MatchString(filepath.ToSlash(path)) {
 		return "go tool mcptask"
@@ -70,8 +71,8 @@ func nameProgram(path string) string {
 // inBuildCache matches the paths of executables that the go command keeps or has just built.
 var inBuildCache = regexp.MustCompile(`/[0-9a-f]{2}/[0-9a-f]{64}-d/mcptask(\.exe)?$|/go-build[0-9]+/b[0-9]+/exe/mcptask(\.exe)?$`)
 
-// quoteWord quotes a word for a shell if it needs that. The result is printable: what has been taken out of it at a
-// terminal could take a quote along.
+// quoteWord quotes a word for a shell if it needs that. The result is printable. If a terminal removed characters from
+// it, a quote could go with them.
 func quoteWord(word string) string {
 	if terminal.Printable(word, false) != word {
 		quoted := strconv.QuoteToASCII(word) // whose escapes bash and zsh know
@@ -86,13 +87,13 @@ func quoteWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// connect connects to the server. What a program writes to its standard error goes to stderr.
+// connect connects to the server. The standard error of a program goes to stderr.
 func (s server) connect(ctx context.Context, options gosdk.ClientOptions, stderr io.Writer) (mcptask.Conn, error) {
 	options.Revision = s.Revision
 	if s.URL == "" {
 		command := exec.CommandContext(context.WithoutCancel(ctx), s.Command[0], s.Command[1:]...) //nolint:gosec // the person names the program
 		command.Stderr = stderr
-		command.WaitDelay = time.Second // for what it has started and left, which may have its standard error
+		command.WaitDelay = time.Second // for processes that it has left behind, which may have its standard error
 		detach(command)
 		conn, err := gosdk.ConnectCommand(ctx, command, options)
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {

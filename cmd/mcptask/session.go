@@ -23,7 +23,7 @@ import (
 // connectWithin bounds how long a server may take until it can be called.
 const connectWithin = 30 * time.Second
 
-// settleWithin is how long an answer is given to reach the server before the command ends for something else.
+// settleWithin is how long the command waits for an answer to reach the server before it ends for another reason.
 const settleWithin = time.Second
 
 // session is one run of a command: the connection to a server, and the terminal of the person.
@@ -31,18 +31,18 @@ type session struct {
 	*config
 	conn     mcptask.Conn
 	terminal *terminal.Terminal
-	task     string // what the command is about, or ""
+	task     string // the command's task, or ""
 	// asked gets the first question that nobody here can answer.
 	asked chan openQuestion
 	// answered has a value once a question is answered.
 	answered chan struct{}
-	// single says that the answer of the command line is for one question.
+	// single means that the answer of the command line is for one question.
 	single bool
 	// only is the key or the type of the only question to answer, or "".
 	only string
-	// several says that there are several tasks, so that a question has to name its own.
+	// several means that there are several tasks, so that a question has to name its own.
 	several bool
-	// lost says that the server could not be reached last.
+	// lost means that the last attempt did not reach the server.
 	lost atomic.Bool
 
 	mu    sync.Mutex
@@ -103,7 +103,7 @@ func (s *session) connect(ctx context.Context) error {
 	return nil
 }
 
-// fullConn is what the connections of package gosdk can do.
+// fullConn has the methods of package gosdk's connections.
 type fullConn interface {
 	mcptask.Conn
 	mcptask.Watcher
@@ -123,7 +123,7 @@ func (c readsConn) Task(ctx context.Context, id string) (mcptask.Snapshot, error
 	return snapshot, err
 }
 
-// noteRead says that the server cannot be reached, once until it answers again.
+// noteRead tells the person that the server cannot be reached, once until it answers again.
 func (s *session) noteRead(ctx context.Context, err error) {
 	var wire *mcptask.Error
 	if err == nil || errors.As(err, &wire) {
@@ -140,11 +140,11 @@ func (s *session) noteRead(ctx context.Context, err error) {
 func (s *session) close() {
 	s.terminal.Close()
 	if s.conn != nil {
-		_ = s.conn.Close() // there is nobody to tell
+		_ = s.conn.Close() // nobody could read the error
 	}
 }
 
-// tail keeps the end of what a program writes, and passes all of it on.
+// tail keeps the end of a program's output, and passes all of it on.
 type tail struct {
 	next io.Writer
 	mu   sync.Mutex
@@ -163,7 +163,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return t.next.Write(p)
 }
 
-// String returns what is kept.
+// String returns the kept end.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -216,7 +216,7 @@ func (s *session) isForAnother(q mcptask.Question) bool {
 // isNamed reports whether the person has named a question.
 func (s *session) isNamed(q mcptask.Question) bool { return q.Key == s.only || q.Input == s.only }
 
-// checkNames returns an error if the person has answers, or has named a question, and none is for this one.
+// checkNames returns an error if the person has named another question, or has only answers to other questions.
 func (s *session) checkNames(q mcptask.Question) error {
 	names := "neither a key nor a type"
 	switch {
@@ -269,7 +269,7 @@ func (s *session) taker() *mcptask.Question {
 	return s.taken
 }
 
-// noteAnswer says that a question is answered.
+// noteAnswer signals that a question is answered.
 func (s *session) noteAnswer() {
 	select {
 	case s.answered <- struct{}{}:
@@ -280,7 +280,7 @@ func (s *session) noteAnswer() {
 // leaveOpen reports a question that nobody here can answer, and waits until the command ends. An error would tell the
 // server that nobody will ever answer.
 func (s *session) leaveOpen(ctx context.Context, q mcptask.Question, fault error) error {
-	if len(s.answers) > 0 { // the end of the command would take along what other questions are answered
+	if len(s.answers) > 0 { // the end of the command could lose the answers to other questions
 		select {
 		case <-time.After(settleWithin):
 		case <-ctx.Done():

@@ -89,7 +89,7 @@ type seat struct {
 	*ptytest.PTY
 	t       *testing.T
 	process *exec.Cmd
-	stdout  bytes.Buffer // with what is not for the person
+	stdout  bytes.Buffer // not shown to the person
 }
 
 // sit runs the command on a terminal of the given width. Its standard output goes elsewhere, as in a pipe.
@@ -195,7 +195,7 @@ func TestTerminalCtrlC(t *testing.T) {
 	})
 }
 
-// TestTerminalCtrlCConnecting ends commands whose server takes the connection and says nothing.
+// TestTerminalCtrlCConnecting ends commands whose server takes the connection and sends nothing.
 func TestTerminalCtrlCConnecting(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"call", "URL", "run_pipeline"}, {"watch", "URL", "TASK"}, {"cancel", "URL", "TASK"}, {"tasks", "URL"}, {"tools", "URL"}} {

@@ -12,7 +12,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// describeTools prints what a tool takes, or what tools the server has if words are empty.
+// describeTools prints the arguments of a tool, or the tools of the server if words is empty.
 func describeTools(words []string) action {
 	return func(ctx context.Context, s *session) error {
 		if len(words) > 0 {

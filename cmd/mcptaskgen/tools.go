@@ -71,7 +71,8 @@ func toolsCommand() command {
 	}}
 }
 
-// removeControls removes what could drive a terminal from an error, which may be the server's.
+// removeControls removes control characters, which could drive a terminal, from an error, which may
+// be the server's.
 func removeControls(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {

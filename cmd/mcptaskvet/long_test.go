@@ -10,7 +10,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/cmd/internal/scripts"
 )
 
-// TestLongScripts runs the scripts that compile what is generated, in a module that requires this one.
+// TestLongScripts runs the scripts that compile generated code, in a module that requires this one.
 func TestLongScripts(t *testing.T) {
 	bin := t.TempDir()
 	scripts.Command(t, "go", "build", "-o", bin+string(filepath.Separator), "../mcptaskgen")

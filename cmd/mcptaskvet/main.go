@@ -36,7 +36,7 @@ func reportStale(args []string) bool {
 	}
 	loaded, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax | packages.NeedModule}, args[first:]...)
 	if err != nil {
-		return false // multichecker says the same
+		return false // multichecker reports the same
 	}
 	broken := slices.DeleteFunc(loaded, func(p *packages.Package) bool { return len(p.Errors) == 0 || len(p.Syntax) == 0 })
 	graph, err := checker.Analyze([]*analysis.Analyzer{analyzer.Stale}, broken, nil)

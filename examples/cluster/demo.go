@@ -36,13 +36,13 @@ type film struct {
 	name, revision, taskID string
 	call                   *mcptask.Call[films.FilmReport]
 
-	// The fields below are for one reader at a time: first of the goroutine that follows the
-	// call, and after its end of the demo.
+	// The fields below have one reader at a time: first the goroutine that follows the call, and
+	// after its end the demo.
 	report films.FilmReport
 	err    error
 }
 
-// news is what the one who follows a film has seen of it.
+// news is a change of a film that its follower has seen.
 type news struct {
 	film    *film
 	message string // of the status
@@ -65,8 +65,8 @@ func (p *people) answer() mcptask.Answerer {
 	})
 }
 
-// run starts films with a client of each revision, kills a replica that is at work, and checks what
-// becomes of the films.
+// run starts films with a client of each revision, kills a replica that is at work, and checks the
+// outcome of the films.
 func (d demo) run(ctx context.Context) error {
 	var all []*film
 	var asked people
@@ -145,7 +145,7 @@ func (d demo) follow(ctx context.Context, all []*film) error {
 	return nil
 }
 
-// follow tells what becomes of a film, until its end.
+// follow reports the changes of a film until its end.
 func (f *film) follow(ctx context.Context, seen chan<- news) {
 	for s, err := range f.call.Updates(ctx) {
 		if err != nil {
@@ -187,7 +187,7 @@ func (d demo) killBusiest(places map[*film]int) error {
 	return nil
 }
 
-// checkFilms prints what has become of each film, and compares it with the store.
+// checkFilms prints the outcome of each film, and compares it with the store.
 func (d demo) checkFilms(ctx context.Context, all []*film) error {
 	var faults []error
 	completed, again := 0, 0

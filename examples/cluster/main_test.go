@@ -9,7 +9,7 @@ import (
 
 func TestMain(m *testing.M) { peer.Main(m, main) }
 
-// TestBadFlags checks that errors say what to do.
+// TestBadFlags checks that errors tell the way out.
 func TestBadFlags(t *testing.T) {
 	for want, m := range map[string]mode{
 		"-replica and -call exclude each other": {replica: 1, url: "http://127.0.0.1/mcp"},

@@ -20,7 +20,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
-// principal is whose tasks all tasks are: the token of the clients is that of one user.
+// principal is the owner of all tasks: the token of the clients is that of one user.
 const principal = "demo"
 
 // serveReplica serves one replica until ctx ends.

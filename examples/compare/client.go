@@ -149,8 +149,8 @@ func (c *client) poll(ctx context.Context, id string) error {
 // turns is the number of turns that each of several works gets in one measurement.
 const turns = 4
 
-// measure lets all clients do each of several things for a while, and returns how often each was done in a second. They
-// take turns, so that a moment in which the machine is slow is slow for all of them.
+// measure lets all clients do each of several things for a while, and returns how often each was done in a second. The
+// things take turns, so that a slow moment of the machine affects all of them.
 func measure(ctx context.Context, while time.Duration, works ...func(context.Context) error) (rates []float64, err error) {
 	rates = make([]float64, len(works))
 	took := make([]time.Duration, len(works))

@@ -1,6 +1,6 @@
-// Command compare measures how fast tasks are: on each store, in both released revisions, and beside mcp-go, which has
-// the same tools and gets the same requests. Each figure is a ratio to an echo of JSON through net/http, or to the bare
-// driver of a database, that was measured next to it. To write the figures into docs/performance.md, run:
+// Command compare measures how fast tasks are: on each store, in both released revisions, and beside mcp-go with the
+// same tools and requests. Each figure is a ratio to a floor that was measured next to it. The floor is an echo of JSON
+// through net/http, or the bare driver of a database. To write the figures into docs/performance.md, run:
 //
 //	make bench
 //
@@ -65,7 +65,7 @@ func run(ctx context.Context, out, notes io.Writer, s settings) error {
 	return writePage(s.page, text)
 }
 
-// measurements are what the rounds have found. The keys of the ratios are a row and a column.
+// measurements are the findings of the rounds. The keys of the ratios are a row and a column.
 type measurements struct {
 	load             string // of the machine, before
 	toEcho, toDriver map[[2]string][]float64
@@ -155,7 +155,7 @@ func (m *measurements) measureRates(ctx context.Context, t *target, while time.D
 
 // measureMemory measures the heap that tasks take after their end.
 func (m *measurements) measureMemory(ctx context.Context, t *target, tasks int64) error {
-	if err := repeat(ctx, 2*clients, t.live); err != nil { // what the first tasks need, and later ones share
+	if err := repeat(ctx, 2*clients, t.live); err != nil { // the first tasks make data that later ones share
 		return err
 	}
 	before := heapInUse()
@@ -168,7 +168,7 @@ func (m *measurements) measureMemory(ctx context.Context, t *target, tasks int64
 
 // heapInUse returns the bytes of the heap that are reachable.
 func heapInUse() int64 {
-	for range 3 { // pools keep what they have for two collections
+	for range 3 { // pools keep their objects for two collections
 		runtime.GC()
 	}
 	var stats runtime.MemStats

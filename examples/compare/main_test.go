@@ -10,7 +10,7 @@ import (
 )
 
 // TestCompare measures everything for a moment, and writes the tables into a copy of the page. It checks that each
-// target has the figures that it should have, not what they are.
+// target has the figures that it should have, but not their values.
 func TestCompare(t *testing.T) {
 	s := settings{rounds: 1, while: 10 * time.Millisecond, tasks: 20}
 	m, err := compare(t.Context(), t.Output(), s)

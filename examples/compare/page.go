@@ -94,7 +94,7 @@ func readLoad() string {
 	return load
 }
 
-// writePage replaces what is between the marks of a page.
+// writePage replaces the text between the marks of a page.
 func writePage(name, text string) error {
 	page, err := os.ReadFile(name)
 	if err != nil {

@@ -43,9 +43,9 @@ type target struct {
 // work is something that a target does again and again.
 type work struct {
 	row      string
-	requests float64 // how many requests it is; 1 if it is none
+	requests float64 // the number of its requests; 1 if it makes none
 	do       func(context.Context) error
-	bare     func(context.Context) error // what a program would do with the bare driver instead; nil if there is no database
+	bare     func(context.Context) error // the same work with the bare driver; nil if there is no database
 	prepare  func(context.Context) error // called once before; nil if nothing is to be prepared
 }
 
@@ -78,7 +78,7 @@ func (t *target) serve(ctx context.Context, handler http.Handler) (url string, e
 	return "http://" + listener.Addr().String(), nil
 }
 
-// connect makes a client of a revision and adds what it can do. bareLife does the same as a life on a database.
+// connect makes a client of a revision and adds its works. bareLife does the same as a life on a database.
 func (t *target) connect(ctx context.Context, url, revision string, bareLife func(context.Context) error) (*client, error) {
 	c, err := newClient(ctx, url, revision)
 	if err != nil {

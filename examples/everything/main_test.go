@@ -55,15 +55,15 @@ func (s *shared) Write(p []byte) (int, error) {
 	return s.text.Write(p)
 }
 
-// String is what was written.
+// String returns the text written so far.
 func (s *shared) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.String()
 }
 
-// TestToolsAreTheServers compares tools.json with what the server lists. It lists more to clients that
-// can do more, and at times later.
+// TestToolsAreTheServers compares tools.json with the server's list. It lists more to clients that can do more, and at
+// times later.
 func TestToolsAreTheServers(t *testing.T) {
 	t.Parallel()
 	conn, err := gosdk.ConnectCommand(t.Context(), exec.CommandContext(t.Context(), node(t), script, "stdio"), gosdk.ClientOptions{})

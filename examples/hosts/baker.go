@@ -13,7 +13,7 @@ import (
 
 // baker implements the declared tools.
 type baker struct {
-	// takes is how long baking takes if the call does not say.
+	// takes is how long baking takes if the call gives no time.
 	takes time.Duration
 	log   *slog.Logger
 }

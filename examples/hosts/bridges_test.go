@@ -15,8 +15,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 )
 
-// A bridge stands between a client and our server. The client is the generated one, so that what fails is the bridge's.
-// Each route has the transport on the client's side first.
+// A bridge stands between a client and our server. The client is the generated one, so that each failure is the
+// bridge's. Each route has the transport on the client's side first.
 var (
 	mcpRemote = host{
 		name: "mcp-remote", module: "mcp-remote",
@@ -31,7 +31,7 @@ var (
 		name: "supergateway", module: "supergateway",
 		routes: bridges("stdio to HTTP", false, map[string]map[string]failing{
 			mcptask.Revision20251125: {
-				// It declares what its client declares, and answers for it.
+				// It declares the capabilities of its client, but answers for it.
 				"question": {words: `the requestor cannot be asked: Method not found`},
 				"sampling": {words: `the requestor cannot be asked: Method not found`},
 			},
@@ -105,7 +105,8 @@ type bridge struct {
 // portArgument stands for a free port in the arguments of serve.
 const portArgument = "PORT"
 
-// serve starts a bridge that listens at a port, and waits until it does. What bridges say of that is not always true.
+// serve starts a bridge that listens at a port, and waits until it does. It does not rely on the bridge's output, which
+// is not always true.
 func (c *bridge) serve(t *testing.T, path string, args ...string) {
 	t.Helper()
 	port := freePort(t)
@@ -183,7 +184,7 @@ func (c *bridge) list(t *testing.T) reply {
 	return said
 }
 
-// show is what a user sees of a result or an error, and what the bridge says.
+// show returns the text of a result or an error for a user, and the output of the bridge.
 func (c *bridge) show(result *mcptask.Result, err error) reply {
 	var said reply
 	if result != nil {

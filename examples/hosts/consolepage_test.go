@@ -106,8 +106,8 @@ var looks = []look{{1280, "light"}, {1280, "dark"}, {360, "light"}, {360, "dark"
 // operatorPage is a tab with the operator's page.
 type operatorPage struct {
 	tab context.Context
-	// next returns the next message of the browser's console: what the script writes, exceptions, and what the browser
-	// refuses.
+	// next returns the next message of the browser's console: the output of the script, exceptions, and the browser's
+	// refusals.
 	next func() (chromedp.ConsoleMessage, error, bool)
 }
 
@@ -459,7 +459,7 @@ func testConsoleRestart(t *testing.T, s *operated) {
 	s.process.interrupt(t)
 	s.process.wait(t)
 	p.shows(t, "#live", "not live")
-	// A proxy says that the server is away.
+	// A proxy reports that the server is away.
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", s.address)
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,8 @@ const (
 	ending    = 1.5
 )
 
-// moves finds what moves on a screen on which nothing happens: the spinner and the clock.
+// moves matches the text that moves on a screen on which nothing happens: the spinner and the
+// clock.
 var moves = regexp.MustCompile(`(?m)^[\x{2800}-\x{28ff}]|[0-9:]+s?$`)
 
 // playerPage plays a recording.
@@ -110,7 +111,7 @@ func TestDemoPicture(t *testing.T) {
 	delays[len(delays)-1] = 500
 	reduced := reduce(frames)
 	moved := slices.Clone(reduced)
-	for i := 1; i < len(reduced); i++ { // a frame has what is new in it
+	for i := 1; i < len(reduced); i++ { // a frame has only the part that changes
 		moved[i], _ = reduced[i].SubImage(difference(reduced[i-1], reduced[i])).(*image.Paletted)
 	}
 	var out bytes.Buffer
@@ -131,7 +132,7 @@ func readTimes(t *testing.T, cast []byte) (times []float64) {
 		if err := json.Unmarshal(line, &[]any{&at}); err != nil {
 			t.Fatal(err)
 		}
-		at += 0.001 // the player shows what came before a time
+		at += 0.001 // the player shows the changes before a time
 		if len(times) > 1 && at-times[len(times)-1] < 0.03 {
 			times = times[:len(times)-1]
 		}
@@ -140,10 +141,11 @@ func readTimes(t *testing.T, cast []byte) (times []float64) {
 	return times
 }
 
-// interval is how long the picture shows what the recording has at a time.
+// interval is how long the picture shows the screen of the recording at a time.
 type interval struct{ at, length float64 }
 
-// cutWaiting returns what the picture shows of a recording, from the times of its changes.
+// cutWaiting returns the intervals of a recording that the picture shows, from the times of its
+// changes.
 func cutWaiting(times []float64, show func(at float64) string) (shown []interval) {
 	screens := make([]string, len(times))
 	for i, at := range times {
@@ -165,7 +167,7 @@ func cutWaiting(times []float64, show func(at float64) string) (shown []interval
 	return append(shown, interval{times[len(times)-1], 0})
 }
 
-// evaluate returns what a promise of the page becomes.
+// evaluate returns the value of a promise of the page.
 func evaluate[T any](tab context.Context, t *testing.T, script string) T {
 	t.Helper()
 	value, err := chromedp.Run(tab, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))

@@ -58,13 +58,13 @@ func goRoutes(connect connector) []route {
 // connector connects a client that asks the user.
 type connector func(t *testing.T, s *server, revision string, user *user) goClient
 
-// user answers what a client asks.
+// user answers the questions of a client.
 type user struct {
 	answer object
 	line   string
 }
 
-// goClient is a client in Go. Its methods return what it decoded.
+// goClient is a client in Go. Its methods return the decoded results.
 type goClient struct {
 	list func(ctx context.Context) (any, error)
 	call func(ctx context.Context, tool string, args object) (any, error)
@@ -77,7 +77,7 @@ type goProgram struct {
 	client goClient
 }
 
-// say is what a program prints.
+// say returns the output of a program.
 func say(result any, err error) reply {
 	if err != nil {
 		return reply{err.Error()}
@@ -91,7 +91,7 @@ func say(result any, err error) reply {
 
 func (p *goProgram) list(t *testing.T) reply { return say(p.client.list(t.Context())) }
 
-// call calls a tool. If the server was away, the program connects again, and asks again what it may ask twice.
+// call calls a tool. If the server was away, the program connects again, and repeats calls that it may repeat.
 func (p *goProgram) call(t *testing.T, tool string, args object) reply {
 	result, err := p.client.call(t.Context(), tool, args)
 	if err != nil && strings.HasPrefix(tool, "task_") {
@@ -197,7 +197,7 @@ func newMCPGoClient(client *mcpgo.Client) goClient {
 	}
 }
 
-// mcpGoUser answers what the client of mcp-go asks.
+// mcpGoUser answers the questions of mcp-go's client.
 type mcpGoUser struct{ user *user }
 
 // Elicit implements client.ElicitationHandler.

@@ -30,7 +30,7 @@ var hosts = []host{
 
 // host is a published program that speaks MCP to our server.
 type host struct {
-	// name and module are what the table calls it, and the npm package that it comes in.
+	// name is its name in the table. module is its npm package.
 	name, module string
 	// version finds the version of a program that is not in an npm package. It may be nil.
 	version func(t *testing.T) string
@@ -40,15 +40,15 @@ type host struct {
 
 // route is one transport and one revision of a host.
 type route struct {
-	// over and revision are what the table calls them.
+	// over and revision are their names in the table.
 	over, revision string
-	// stdio says that the client starts the server as a command. Otherwise it gets a URL.
+	// stdio means that the client starts the server as a command. Otherwise it gets a URL.
 	stdio bool
-	// polls says that the client accepts a task in answer to a call, and waits for it.
+	// polls means that the client accepts a task in answer to a call, and waits for it.
 	polls bool
-	// keeps says that the client keeps its connection between calls. Short cases then share it.
+	// keeps means that the client keeps its connection between calls. Short cases then share it.
 	keeps bool
-	// once says that each call is a process of its own, which over stdio has a server of its own.
+	// once means that each call is a process of its own. Over stdio each has a server of its own.
 	once bool
 	// open makes the driver of one case. It may also implement tasker, asker, sampler and caller.
 	open func(t *testing.T, s *server) driver
@@ -60,7 +60,7 @@ type route struct {
 type failing struct {
 	// words is the pattern of the client's own words.
 	words string
-	// note is what the table says. If it is "", the table has what matches words.
+	// note is the text of the table. If it is "", the table has the words of the client.
 	note string
 }
 
@@ -102,8 +102,8 @@ type sampler interface {
 
 // caller is a driver that can do something during a call.
 type caller interface {
-	// during calls a tool and runs what meanwhile, which may interrupt the client as a person does. It returns
-	// when the call has ended.
+	// during calls a tool and runs meanwhile, which may interrupt the client as a person does. It returns when the call
+	// has ended.
 	during(t *testing.T, tool string, args object, meanwhile func(interrupt func())) reply
 }
 
@@ -119,7 +119,7 @@ func toJSON(o object) string {
 	return string(data)
 }
 
-// reply is what a client showed.
+// reply is the output of a client.
 type reply struct{ text string }
 
 // has reports whether the client showed a text.
@@ -240,7 +240,7 @@ func (c *stage) question(t *testing.T) outcome {
 	return c.finish(t, said, "9 loaves of rye are ordered")
 }
 
-// praise is what the model says.
+// praise is the model's line.
 const praise = "Rye is the king of breads."
 
 // sampling calls a tool that asks the client's model.
@@ -327,13 +327,13 @@ func (c *stage) restart(t *testing.T) outcome {
 	return c.finish(t, said, done)
 }
 
-// goesOn says why work is not stopped.
+// goesOn is the reason why work is not stopped.
 const goesOn = "If it is interrupted, it does not tell the server, and the work goes on."
 
-// anew says why work that takes long never ends.
+// anew is the reason why long work never ends.
 const anew = "Each call starts the server anew, and with it the work: what takes longer than `wait` never ends."
 
-// finish does what the server's answers say until the result is there, as a model does.
+// finish follows the server's answers until the result is there, as a model does.
 func (c *stage) finish(t *testing.T, said reply, result string) outcome {
 	t.Helper()
 	kind := works
@@ -454,7 +454,7 @@ func TestHosts(t *testing.T) {
 	compareResults(t, got)
 }
 
-// compareResults compares what the cases that ran did with the committed rows, or with -update writes it there.
+// compareResults compares the rows of the cases that ran with the committed rows, or with -update writes them there.
 func compareResults(t *testing.T, got []row) {
 	t.Helper()
 	key := func(r row) [4]string { return [4]string{r.client, r.over, r.revision, r.name} }

@@ -20,13 +20,13 @@ var inspectorCLI = host{
 
 var inspectorCannot = map[string]failing{"sampling": {words: noModel}, "restart": givesUp}
 
-// givesUp has several words: which of them the Inspector shows depends on what it does when the server goes away.
+// givesUp has several words: the Inspector's choice depends on its work at the time when the server goes away.
 var givesUp = failing{
 	words: `Task execution is closed|Task-enabled session is closed|MCP client request failed|the server is shutting down`,
 	note:  "If the server goes away while it waits for a task, it gives up.",
 }
 
-// What the server answers if a client lacks a capability.
+// The server's answers if a client lacks a capability.
 const (
 	noModel = `the requestor cannot be asked: its client has not declared that it answers sampling/createMessage`
 	noForms = `the requestor cannot be asked: its client has not declared that it answers elicitation/create`

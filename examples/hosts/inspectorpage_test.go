@@ -31,10 +31,10 @@ var inspectorWeb = host{
 	},
 }
 
-// pageCannot has what the page cannot do in both revisions.
+// pageCannot has the cases in which the page fails in both revisions.
 var pageCannot = map[string]failing{"restart": givesUp}
 
-// pageScript has what a person does in the page.
+// pageScript has the actions of a person in the page.
 //
 //go:embed inspectorpage.js
 var pageScript string
@@ -131,13 +131,13 @@ func (b *browser) start(t *testing.T) {
 	}
 }
 
-// until calls a function of pageScript until it says that it is done.
+// until calls a function of pageScript until it returns that it is done.
 func (p *page) until(t *testing.T, function string, args ...any) {
 	t.Helper()
 	p.within(t, time.Minute, function, args...)
 }
 
-// within calls a function of pageScript until it says that it is done, for some time.
+// within calls a function of pageScript until it returns that it is done, for some time.
 func (p *page) within(t *testing.T, limit time.Duration, function string, args ...any) {
 	t.Helper()
 	var values []string
@@ -227,7 +227,7 @@ func (p *page) sample(t *testing.T, tool string, args object, line string) reply
 	return p.outcome(t)
 }
 
-// value is what a function of pageScript answers, as text.
+// value returns the result of a function of pageScript, as text.
 func (p *page) value(t *testing.T, call string) string {
 	t.Helper()
 	text, err := chromedp.Run(p.tab, chromedp.Evaluate[string]("String(inspector."+call+")"))
@@ -237,10 +237,10 @@ func (p *page) value(t *testing.T, call string) string {
 	return text
 }
 
-// text is what the page shows.
+// text returns the text of the page.
 func (p *page) text(t *testing.T) string { return p.value(t, "text()") }
 
-// TestInspectorPage does what a person does in the page and the table does not have.
+// TestInspectorPage acts as a person does in the page, in ways that the table does not have.
 func TestInspectorPage(t *testing.T) {
 	findPackages(t)
 	binary := peer.Build(t, ".")

@@ -1,9 +1,10 @@
-// Command hosts is a server for trying hosts: its tools do what hosts treat in different ways.
+// Command hosts is a server for trying hosts. Its tools use features that hosts treat in different
+// ways.
 //
 //	hosts -http 127.0.0.1:8080   serves /mcp until it is interrupted
 //	hosts -stdio                 serves one client on standard input and output
 //
-// Its tests run published clients against it. What each of them can do is in docs/connect-clients.md.
+// Its tests run published clients against it. The results are in docs/connect-clients.md.
 //
 // The server keeps its tasks in memory. With -store sqlite:FILE they survive the server.
 package main
@@ -105,7 +106,7 @@ func serve(ctx context.Context, out io.Writer, m mode) error {
 	return gosdk.Shutdown(stopping, server, tasks, store)
 }
 
-// openLog opens the log, and returns what closes it.
+// openLog opens the log, and returns a function that closes it.
 func openLog(file string) (*slog.Logger, func(), error) {
 	if file == "" {
 		return slog.New(slog.NewTextHandler(os.Stderr, nil)), func() {}, nil

@@ -22,7 +22,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// originPage calls a server in both revisions, and returns what a page can see of the answers.
+// originPage calls a server in both revisions, and returns the parts of the answers that a page can
+// see.
 const originPage = `<!doctype html><title>a client</title><script>
 const version = "io.modelcontextprotocol/protocolVersion", capabilities = "io.modelcontextprotocol/clientCapabilities"
 async function message(response) {

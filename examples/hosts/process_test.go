@@ -25,7 +25,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/peer"
 )
 
-// bound ends what hangs. Nothing that works takes as long: the longest work takes three minutes.
+// bound is how long tests wait for programs that hang. The longest work takes three minutes.
 const bound = 6 * time.Minute
 
 // modules is where npm ci puts the clients.
@@ -160,21 +160,21 @@ func (c terminal) command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// killGroup kills a program and what it started.
+// killGroup kills a program and its children.
 func killGroup(cmd *exec.Cmd) {
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 }
 
-// run runs a program to its end and returns what it showed.
+// run runs a program to its end and returns its output.
 func (c terminal) run(t *testing.T, args ...string) reply {
 	t.Helper()
 	return c.start(t, args...).wait(t)
 }
 
-// stillWaits is what a person sees of a program that does not end.
+// stillWaits is the last line of the output of a program that does not end.
 const stillWaits = "The client still waits."
 
-// wait waits for the end of the program and returns what it showed. It ends a program that does not end.
+// wait waits for the end of the program and returns its output. It ends a program that does not end.
 func (p *process) wait(t *testing.T) reply {
 	t.Helper()
 	select {
@@ -187,7 +187,7 @@ func (p *process) wait(t *testing.T) reply {
 	}
 }
 
-// interrupt does what Ctrl-C does.
+// interrupt acts as Ctrl-C.
 func (p *process) interrupt(t *testing.T) {
 	t.Helper()
 	if err := syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -221,7 +221,7 @@ func (s *transcript) String() string {
 	return s.text.String()
 }
 
-// wait waits for a pattern, in which ^ and $ are a line's, and returns what matches.
+// wait waits for a pattern, in which ^ and $ are a line's, and returns the match.
 func (s *transcript) wait(t *testing.T, pattern string) string {
 	t.Helper()
 	expression := regexp.MustCompile("(?m)" + pattern)
@@ -252,7 +252,7 @@ type server struct {
 	url string
 	// command starts the server over stdio. It is nil over HTTP.
 	command []string
-	// log is what all processes of the server log: when baking begins and ends.
+	// log is the log of all processes of the server: when baking begins and ends.
 	log *transcript
 
 	process *exec.Cmd
@@ -277,7 +277,7 @@ func newServer(t *testing.T, binary string, stdio bool) *server {
 	return s
 }
 
-// readLog makes a pipe with a name, and reads what is written there.
+// readLog makes a named pipe, and reads from it.
 func readLog(t *testing.T, path string) *transcript {
 	t.Helper()
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -334,7 +334,7 @@ func (s *server) stop(t *testing.T) {
 // away is how long a server that restarts is away.
 const away = 3 * time.Second
 
-// servesPipe is what a server on stdio logs first.
+// servesPipe matches the first line of the log of a server on stdio.
 var servesPipe = regexp.MustCompile(`msg=serving pid=(\d+)`)
 
 // restart stops the server and starts it again. Over stdio the client starts it, so that all that run are interrupted. Over

@@ -20,11 +20,11 @@ var cases = []string{"list", "quick", "long", "task", "question", "sampling", "c
 const (
 	works    = "works"
 	fallback = "fallback" // works through the fallback tools
-	cannot   = "cannot"   // the client cannot, and the note has what it shows or does
-	fails    = "fails"    // the note says whose fault it is
+	cannot   = "cannot"   // the client cannot, and the note has its output or its behavior
+	fails    = "fails"    // the note names the side at fault
 )
 
-// row is what one client did in one case.
+// row is the result of one client in one case.
 type row struct {
 	client, version, over, revision, name, outcome, note string
 }
@@ -34,7 +34,7 @@ func (r *row) fields() []*string {
 	return []*string{&r.client, &r.version, &r.over, &r.revision, &r.name, &r.outcome, &r.note}
 }
 
-// route is what the rows of one line of the table have in common.
+// route returns the columns that the rows of one line of the table share.
 func (r *row) route() [4]string { return [4]string{r.client, r.version, r.over, r.revision} }
 
 const (

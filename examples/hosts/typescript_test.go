@@ -50,7 +50,7 @@ func interopVersion(name string) func(*testing.T) string {
 	}
 }
 
-// script is a program that does what it is told line by line, and answers in lines.
+// script is a program that reads commands line by line, and answers in lines.
 type script struct {
 	in  io.Writer
 	out *bufio.Reader

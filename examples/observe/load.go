@@ -22,10 +22,10 @@ import (
 // customers is how many customers there are in each revision. Each has one order at a time.
 const customers = 5
 
-// order is what a customer orders. It returns an error if it does not end as it should.
+// order is one order of a customer. It returns an error if it does not end as it should.
 type order func(ctx context.Context, client *lab.LabClient) error
 
-// orders are what customers order, one after another.
+// orders are the orders of a customer, one after another.
 var orders = []order{develop, printPhoto, scan, scan, printPhoto, changeMind, scanScratched, writeTooMuch}
 
 // runLoad lets customers place orders over HTTP until outer ends or an order fails. Their client has the hooks of the
@@ -38,7 +38,8 @@ func (p *program) runLoad(outer context.Context, url string, orders []order) err
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 		conn, err := gosdk.Connect(ctx, url, gosdk.ClientOptions{
 			Revision: revision, Hooks: []taskserver.Hooks{p.hooks}, Answer: lab.AnswerPaper(choosePaper),
-			// In 2025-11-25 questions are tasks of the client. A customer who leaves need not be warned of losing them.
+			// In 2025-11-25 questions are tasks of the client. A customer who leaves needs no warning that they are
+			// lost.
 			Tasks: taskserver.Options{Logger: slog.New(slog.DiscardHandler)},
 		})
 		if err != nil {
@@ -99,7 +100,7 @@ func scan(ctx context.Context, client *lab.LabClient) error {
 	return err
 }
 
-// scanScratched orders what fails.
+// scanScratched orders a scan that fails.
 func scanScratched(ctx context.Context, client *lab.LabClient) error {
 	_, err := client.ScanNegative(ctx, lab.ScanInput{Negative: "portrait", IsScratched: true})
 	var failure *mcptask.ToolError

@@ -86,7 +86,7 @@ func run(ctx context.Context, out io.Writer, m mode) error {
 	return errors.Join(err, p.stop(stopping))
 }
 
-// explain says where everything is, and what to do next.
+// explain prints the addresses, and the next steps.
 func (p *program) explain(out io.Writer, m mode) {
 	fmt.Fprintf(out, "serving %s\n", p.url)
 	fmt.Fprintf(out, "metrics %s/metrics\n", p.probesURL)

@@ -66,7 +66,7 @@ func TestBrokenOrder(t *testing.T) {
 	}
 }
 
-// eventually waits until check returns "". Otherwise check returns what is missing.
+// eventually waits until check returns "". Otherwise check describes the part that is missing.
 func eventually(t *testing.T, check func() string) {
 	t.Helper()
 	timeout := time.After(2 * time.Minute)
@@ -169,7 +169,7 @@ var (
 	windows   = regexp.MustCompile(`\[[^\]]*\]`)
 	names     = regexp.MustCompile(`[a-zA-Z_]\w*\s*\(?`)
 	operators = []string{"or", "unless", "group_left"}
-	ofScraper = []string{"up", "job", "instance", ""} // names that Prometheus makes itself, and what is between none
+	ofScraper = []string{"up", "job", "instance", ""} // Prometheus makes these names; "" is that of an empty list
 )
 
 // findNames returns the metrics and the labels in an expression.
@@ -250,7 +250,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// checkProbes returns what is wrong with the probes, and with the metric of readiness.
+// checkProbes returns the fault of the probes or of the metric of readiness, or "".
 func checkProbes(t *testing.T, p *program, wantReady int) string {
 	t.Helper()
 	if code, body := fetch(t, p.probesURL+"/readyz"); code != wantReady {
@@ -269,7 +269,7 @@ func checkProbes(t *testing.T, p *program, wantReady int) string {
 	return ""
 }
 
-// TestFiles checks what neither Prometheus nor Grafana checks.
+// TestFiles checks rules that neither Prometheus nor Grafana checks.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	alerts := map[string]bool{}
@@ -342,7 +342,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestBadFlags checks that errors say which flag is wrong.
+// TestBadFlags checks that errors name the flag that is wrong.
 func TestBadFlags(t *testing.T) {
 	t.Parallel()
 	for want, m := range map[string]mode{

@@ -110,7 +110,8 @@ func startPrometheus(t *testing.T, lab *program) scraper {
 // listening matches the line in which Prometheus, version 2 or 3, tells its address.
 var listening = regexp.MustCompile(`msg="Listening on" (?:component=web )?address=([\d.]+:\d+)`)
 
-// ask asks Prometheus. It returns what is missing, such as because Prometheus has not read its data yet.
+// ask asks Prometheus. missing describes the part that is missing, such as because Prometheus has not read its data
+// yet.
 func (s scraper) ask(t *testing.T, path string, data any) (missing string) {
 	t.Helper()
 	code, body := fetch(t, s.url+path)
@@ -127,7 +128,8 @@ func (s scraper) ask(t *testing.T, path string, data any) (missing string) {
 	return ""
 }
 
-// checkRules returns what is missing until all alerts were evaluated. An alert that cannot be evaluated fails the test.
+// checkRules describes the part that is missing until all alerts were evaluated. An alert that cannot be evaluated
+// fails the test.
 func (s scraper) checkRules(t *testing.T, want []rule) (missing string) {
 	t.Helper()
 	var data struct {
@@ -155,7 +157,7 @@ func (s scraper) checkRules(t *testing.T, want []rule) (missing string) {
 	return ""
 }
 
-// checkQuery returns what is missing until a query has a number as its answer.
+// checkQuery describes the part that is missing until a query has a number as its answer.
 func (s scraper) checkQuery(t *testing.T, query string) (missing string) {
 	t.Helper()
 	var data struct{ Result []struct{ Value [2]any } }
@@ -171,7 +173,7 @@ func (s scraper) checkQuery(t *testing.T, query string) (missing string) {
 	return fmt.Sprintf("no data for %s: %v", query, data.Result)
 }
 
-// checkVariable returns what is missing until a variable has all tools to choose from.
+// checkVariable describes the part that is missing until a variable has all tools to choose from.
 func (s scraper) checkVariable(t *testing.T, definition string) (missing string) {
 	t.Helper()
 	parts := regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`).FindStringSubmatch(definition)

@@ -40,7 +40,7 @@ type program struct {
 	tasks      *taskserver.Server
 	server     *http.Server
 	operations *http.Server
-	closers    []io.Closer // what is closed when the lab has stopped, in this order
+	closers    []io.Closer // closed when the lab has stopped, in this order
 }
 
 // closer is a function as an io.Closer.
@@ -122,7 +122,7 @@ func (p *program) measureReadiness() error {
 	return err
 }
 
-// handleOperations returns what operators ask for.
+// handleOperations returns the handler of the metrics and the probes.
 func (p *program) handleOperations() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", p.telemetry.handler())
@@ -149,8 +149,8 @@ func (p *program) serve(ctx context.Context, addr string, handler http.Handler) 
 	return server, listener.Addr().String(), nil
 }
 
-// stop stops what has started. The probes and the metrics come last, so that they tell of the rest: the lab is not
-// ready while it stops.
+// stop stops the parts that have started. The probes and the metrics come last, so that they can report that the lab is
+// not ready while it stops.
 func (p *program) stop(ctx context.Context) error {
 	var faults []error
 	if p.tasks != nil {

@@ -56,7 +56,7 @@ func (t *telemetry) handler() http.Handler {
 	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{})
 }
 
-// shutDown exports what is left.
+// shutDown exports the remaining spans and metrics.
 func (t *telemetry) shutDown(ctx context.Context) error {
 	faults := []error{t.meters.Shutdown(ctx), t.tracers.Shutdown(ctx)}
 	if t.spans != nil {

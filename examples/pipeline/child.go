@@ -21,7 +21,7 @@ type child struct {
 	cmd       *exec.Cmd // nil once it has ended
 	stdin     io.Closer
 	exited    chan error
-	// said is what the processes wrote to standard error.
+	// said is the standard error of the processes.
 	said strings.Builder
 }
 
@@ -77,7 +77,7 @@ func (c *child) pid() int { return c.cmd.Process.Pid }
 
 func (c *child) url() string { return "http://" + c.addr + "/mcp" }
 
-// output returns what the processes wrote to standard error. It ends the last one.
+// output returns the standard error of the processes. It ends the last one.
 func (c *child) output() string {
 	_ = c.stop() // there is an error already
 	return c.said.String()

@@ -71,7 +71,7 @@ type mode struct {
 	keep                   keeping
 }
 
-// keeping says where the server keeps its tasks and its sessions, and at which address an operator sees them.
+// keeping has the places of the server's tasks and sessions, and the address of the operator's page.
 type keeping struct {
 	store, sessionKey, console string
 }
@@ -166,7 +166,7 @@ func runDemo(ctx context.Context, out *os.File, m mode) (err error) {
 func newServer(store taskstore.Store, keep keeping) (*taskserver.Server, *mcp.Server, error) {
 	level := slog.LevelWarn
 	if keep.console != "" {
-		level = slog.LevelInfo // for the audit trail of what an operator does
+		level = slog.LevelInfo // for the audit trail of an operator's actions
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	options := taskserver.Options{Store: store, Logger: logger}

@@ -23,8 +23,8 @@ const (
 	rows    = 27
 )
 
-// record runs the demo at a terminal of its own, and writes what it shows into a file, in version 2 of asciinema's format.
-// What the person types goes to the demo.
+// record runs the demo at a terminal of its own, and writes the demo's output into a file, in version 2 of asciinema's
+// format. The demo gets the person's input.
 func record(ctx context.Context, out *os.File, m mode) (err error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -64,13 +64,13 @@ func record(ctx context.Context, out *os.File, m mode) (err error) {
 		return err
 	}
 	shown := io.MultiReader(strings.NewReader("$ "+command+"\r\n"), screen)
-	if _, err := io.Copy(io.MultiWriter(out, c), shown); err != nil && !errors.Is(err, syscall.EIO) { // which Linux says at the end
+	if _, err := io.Copy(io.MultiWriter(out, c), shown); err != nil && !errors.Is(err, syscall.EIO) { // the end (Linux)
 		return errors.Join(err, cmd.Wait())
 	}
 	return cmd.Wait()
 }
 
-// cast writes what a terminal shows as events of asciinema.
+// cast writes the output of a terminal as events of asciinema.
 type cast struct {
 	encoder *json.Encoder
 	began   time.Time

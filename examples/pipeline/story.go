@@ -25,9 +25,9 @@ var errLeft = errors.New("ended by Ctrl-C")
 type story struct {
 	t   *terminal.Terminal
 	out *os.File
-	// isColored says that the lines of the story have weight and color.
+	// isColored means that the lines of the story have weight and color.
 	isColored bool
-	// brief leaves the parts out that are not about one task, its server and a person.
+	// brief leaves out the parts that are not about one task, its server and a person.
 	brief bool
 	// connect connects to the server in a revision.
 	connect func(ctx context.Context, revision string, answer mcptask.Answerer) (mcptask.Conn, error)
@@ -42,11 +42,11 @@ type story struct {
 	killedAt time.Time
 
 	mu sync.Mutex
-	// cancelTask is what Ctrl-C does once instead of ending the demo. If it is nil, Ctrl-C ends the demo.
+	// cancelTask is called once at Ctrl-C, in place of ending the demo. If it is nil, Ctrl-C ends the demo.
 	cancelTask func()
 }
 
-// newStory returns a story that is told on a terminal, or in lines if the file is none.
+// newStory returns a story that is told on a terminal, or in lines if out is not a terminal.
 func newStory(in, out *os.File, leave context.CancelCauseFunc) *story {
 	s := &story{out: out, leave: leave}
 	s.t = terminal.New(in, out, s.interrupt)
@@ -61,7 +61,7 @@ func connectTo(url string) func(context.Context, string, mcptask.Answerer) (mcpt
 	}
 }
 
-// interrupt does what Ctrl-C does.
+// interrupt handles Ctrl-C.
 func (s *story) interrupt() {
 	s.mu.Lock()
 	cancel := s.cancelTask
@@ -74,7 +74,7 @@ func (s *story) interrupt() {
 	s.leave(errLeft)
 }
 
-// setInterrupt says what the next Ctrl-C does.
+// setInterrupt sets the action of the next Ctrl-C.
 func (s *story) setInterrupt(cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,8 +114,8 @@ const (
 	green = "32"
 )
 
-// paint prints a line in a color, past the terminal, which writes none in color. No bar may be on the screen. If nobody
-// reads the output any more, it ends the demo.
+// paint prints a line in a color. It bypasses the terminal, which prints without colors, so no bar may be on the
+// screen. If the output is closed, it ends the demo.
 func (s *story) paint(color, format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if s.isColored {
@@ -161,7 +161,7 @@ func (s *story) answer() mcptask.Answerer {
 	})
 }
 
-// askPerson asks a question at a terminal. The error says if the person refused.
+// askPerson asks a question at a terminal. The error tells whether the person refused.
 func askPerson(ctx context.Context, t *terminal.Terminal, q mcptask.Question) (approval pipeline.Approval, err error) {
 	content, err := t.Ask(ctx, q)
 	if err != nil {
@@ -180,7 +180,8 @@ func (s *story) startPipeline(ctx context.Context, branch string) (*mcptask.Call
 	return call, nil
 }
 
-// follow shows a task until its end. note may change what is shown. The error is that of the connection.
+// follow shows a task until its end. note may change the snapshot before it is shown. The error is that of the
+// connection.
 func (s *story) follow(ctx context.Context, call *mcptask.Call[pipeline.RunReport], note func(*mcptask.Snapshot)) (last mcptask.Snapshot, err error) {
 	for snapshot, err := range call.Updates(ctx) {
 		if err != nil {
@@ -252,7 +253,7 @@ func (s *story) killServer(ctx context.Context) error {
 
 // showFirstStage shows a pipeline until its first stage is over, and returns the next one.
 func (s *story) showFirstStage(ctx context.Context, call *mcptask.Call[pipeline.RunReport]) (stage string, err error) {
-	bar := terminal.New(nil, s.out, nil) // closing it takes the bar of a task away that goes on
+	bar := terminal.New(nil, s.out, nil) // closing it removes the bar of a task that goes on
 	defer bar.Close()
 	for snapshot, err := range call.Updates(ctx) {
 		if err != nil {
@@ -349,13 +350,13 @@ func (s *story) showFailures(ctx context.Context) error {
 	return nil
 }
 
-// outcome is what a revision did in calls that both revisions made.
+// outcome is the outcome of a revision in calls that both revisions made.
 type outcome struct {
 	failed mcptask.Status
 	isTask bool
 }
 
-// showRevisions says what differs between the revisions, once the server has done so.
+// showRevisions prints the differences between the revisions, once the server has shown them.
 func (s *story) showRevisions(ctx context.Context) error {
 	s.title("The same server speaks " + mcptask.Revision20251125 + " too, at the same URL. Three things differ:")
 	for revision, want := range map[string]outcome{

@@ -16,10 +16,10 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/peer"
 )
 
-// commandLine is a command line of mcptaskgen, with the server's place left open, and what comes of it.
+// commandLine is a command line of mcptaskgen, with the server's place left open, and its result.
 type commandLine struct {
 	args   []string // the command and its flags
-	rest   []string // what comes after the server
+	rest   []string // the words after the server
 	code   int
 	stdout string // a part of it
 	stderr string // a part of it

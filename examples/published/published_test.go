@@ -207,7 +207,7 @@ func generate(t *testing.T, s server, list []byte) string {
 	return string(out.Files[cfg.Out])
 }
 
-// TestServed compares what a server made from a list lists with the list, and what is generated from
+// TestServed compares the list of a server that is generated from a list with that list, and the code generated from
 // both.
 func TestServed(t *testing.T) {
 	url := serve(t)
@@ -222,7 +222,7 @@ func TestServed(t *testing.T) {
 			if d := cmp.Diff(generate(t, s, read(t, s.path())), generate(t, s, list)); d != "" {
 				t.Errorf("the list of the generated server generates another file (-list +served):\n%s", d)
 			}
-			// In 2026-07-28 no tool says whether it may be a task.
+			// In 2026-07-28 no tool states whether it may be a task.
 			for _, tool := range want {
 				delete(tool, "execution")
 			}
@@ -234,7 +234,7 @@ func TestServed(t *testing.T) {
 	}
 }
 
-// run makes the program's calls of a server and returns what they print.
+// run makes the program's calls of a server and returns their output.
 func run(t *testing.T, name string, at ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -10,7 +10,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator"
 )
 
-// TestRecorded compares each list with what the published server lists.
+// TestRecorded compares each list with that of the published server.
 func TestRecorded(t *testing.T) {
 	t.Setenv("FIRECRAWL_API_KEY", "fc-test") // it starts with any key
 	for _, s := range servers {

@@ -14,8 +14,8 @@ import (
 
 const root = "../.."
 
-// TestDocsTemporal writes all files that docs/temporal.md puts code "In" into a module, generates and vets it, and runs its
-// test. The module requires what the example requires, and needs no module proxy.
+// TestDocsTemporal writes all files that docs/temporal.md puts code "In" into a module, generates and vets it, and runs
+// its test. The module has the requirements of the example, and needs no module proxy.
 func TestDocsTemporal(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(root, pages.Temporal))
 	if err != nil {
@@ -46,7 +46,7 @@ func TestDocsTemporal(t *testing.T) {
 	runGo(t, dir, "test", "./shipping") // in memory, without a server
 }
 
-// makeModule makes a module that requires what the example requires, with the modules of this checkout.
+// makeModule makes a module with the requirements of the example, with the modules of this checkout.
 func makeModule(t *testing.T) string {
 	t.Helper()
 	const path = "github.com/mcptaskgen/mcptaskgen"

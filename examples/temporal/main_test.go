@@ -44,7 +44,7 @@ $`)
 	}
 }
 
-// TestBadFlags checks that errors say what to do.
+// TestBadFlags checks that errors tell the way out.
 func TestBadFlags(t *testing.T) {
 	for want, m := range map[string]mode{
 		"-role worker needs -temporal and -store":           {role: "worker", temporal: "127.0.0.1:7233"},

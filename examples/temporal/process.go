@@ -15,7 +15,7 @@ import (
 // ready begins the first line that a role prints. The URL of a server follows.
 const ready = "ready"
 
-// process is a role that runs in a process of its own.
+// process is a role in its own process.
 type process struct {
 	name, url string // url is "" for a worker
 	cmd       *exec.Cmd

@@ -31,7 +31,8 @@ const (
 	stopWithin = 20 * time.Second
 )
 
-// node is what the server and the workers share: the store, and their way to Temporal.
+// node has the parts that the server and the workers share: the store, and their client of
+// Temporal.
 type node struct {
 	store  *sqlite.Store
 	client client.Client
@@ -54,8 +55,8 @@ func dial(ctx context.Context, m mode) (client.Client, error) {
 	return c, nil
 }
 
-// openNode opens the store and connects to Temporal. The tasks of the node run here, unless submitOnly says that
-// other processes run them.
+// openNode opens the store and connects to Temporal. The tasks of the node run here, unless submitOnly means that other
+// processes run them.
 func openNode(ctx context.Context, m mode, submitOnly bool) (n *node, err error) {
 	n = &node{}
 	defer func() {
@@ -81,7 +82,7 @@ func openNode(ctx context.Context, m mode, submitOnly bool) (n *node, err error)
 	return n, err
 }
 
-// close closes what openNode has opened.
+// close closes the parts that openNode has opened.
 func (n *node) close() error {
 	var faults []error
 	if n.tasks != nil {

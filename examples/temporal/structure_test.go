@@ -17,8 +17,8 @@ var update = flag.Bool("update", false, "rewrite the files in runtime/temporal/t
 // module precedes the import paths of the repository's packages.
 const module = "github.com/mcptaskgen/mcptaskgen/"
 
-// imports are what the packages of the module runtime/temporal may import besides the standard library. "/..." means
-// all below as well.
+// imports are the packages that those of the module runtime/temporal may import besides the standard library. "/..."
+// means all below as well.
 var imports = map[string][]string{
 	"runtime/temporal": {
 		module + "runtime", module + "runtime/taskserver", module + "runtime/internal/guard", module + "runtime/temporal/internal/flowwire",
@@ -29,9 +29,9 @@ var imports = map[string][]string{
 	"runtime/temporal/taskflowtest": {module + "runtime/temporal/internal/flowwire", "go.temporal.io/sdk/testsuite"},
 }
 
-// TestStructure checks the module runtime/temporal as tests in golden/structure check the runtime: the exported
-// names are those in its testdata/api, goroutines begin with a recover, and each package imports only what
-// it may. It is here so that the users of that module need not have what it imports.
+// TestStructure checks the module runtime/temporal as tests in golden/structure check the runtime: the exported names
+// are those in its testdata/api, goroutines begin with a recover, and each package imports only the packages that it
+// may. It is here so that the users of that module do not need the modules that it imports.
 func TestStructure(t *testing.T) {
 	loaded, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,

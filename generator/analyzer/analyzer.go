@@ -2,9 +2,8 @@
 // in go vet, in editors and in every other driver of golang.org/x/tools/go/analysis. Command
 // mcptaskvet runs them too.
 //
-// [Stale] finds generated files that differ from what the generator would write now. [Directive]
-// finds directives that the generator refuses. None of them uses facts, so a driver analyzes only the
-// packages it was asked for.
+// [Stale] finds generated files that are out of date. [Directive] finds directives that the generator refuses. None of
+// them uses facts, so a driver analyzes only the packages it was asked for.
 package analyzer
 
 import "golang.org/x/tools/go/analysis"
@@ -14,7 +13,7 @@ func Analyzers() []*analysis.Analyzer {
 	return []*analysis.Analyzer{Directive, Stale}
 }
 
-// Stale reports a generated file that is missing, left over, or not what the generator would write.
+// Stale reports a generated file that is missing, left over or out of date.
 var Stale = newAnalyzer("mcptaskstale", `report generated files that are out of date
 
 The package is generated again, as its //go:generate line says, or a line in a directory above that covers
@@ -32,7 +31,7 @@ These are the errors of mcptaskgen, reported even in packages that it never runs
 attached to nothing, a comment that only looks like a directive, an unknown key, or a directive above a
 method that is not a tool.`, func(f *findings) []analysis.Diagnostic { return f.mistakes })
 
-// newAnalyzer returns an analyzer that reports some of what the generator finds.
+// newAnalyzer returns an analyzer that reports some of the generator's findings.
 func newAnalyzer(name, doc string, pick func(*findings) []analysis.Diagnostic) *analysis.Analyzer {
 	return &analysis.Analyzer{
 		Name: name, Doc: doc, Requires: []*analysis.Analyzer{generation}, RunDespiteErrors: true,

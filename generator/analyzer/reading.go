@@ -90,7 +90,8 @@ func (r *reader) readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// scanComments looks for directives in a file, and for what else concerns the generator.
+// scanComments looks for directives, for the header of a generated file, and for go:generate lines
+// of mcptaskgen.
 func (r *reader) scanComments(file *ast.File) {
 	if _, generated := load.FindHeader(file); generated {
 		r.concerned = true

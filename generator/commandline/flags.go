@@ -1,5 +1,5 @@
-// Package commandline reads and writes the flags of mcptaskgen that decide what is generated: those of
-// the command, those of a //go:generate line, and those in the first line of a generated file.
+// Package commandline reads and writes the flags of mcptaskgen that change the generated code: those of the command,
+// those of a //go:generate line, and those in the first line of a generated file.
 package commandline
 
 import (
@@ -19,8 +19,8 @@ import (
 // OutputName is the default name of the generated file in each package.
 const OutputName = "mcptask_gen.go"
 
-// Flags are the flags that decide what is generated. The zero value means that none is given. Paths
-// are relative to the directory of the command, of the line or of the generated file.
+// Flags are the flags that change the generated code. The zero value means that none is given.
+// Paths are relative to the directory of the command, of the line or of the generated file.
 type Flags struct {
 	// Out is the base name of the generated file in each package. Empty means [OutputName]. With
 	// Tools, it is the path of the file. Empty then means Tools with _gen.go instead of its extension.
@@ -129,8 +129,8 @@ func (f Flags) Relative(from, to string) Flags {
 	return f
 }
 
-// String returns the flags as text that a //go:generate line can have after mcptaskgen: in one order,
-// each once, without those that say what is the default. Revisions are in the order of their age.
+// String returns the flags as text that a //go:generate line can have after mcptaskgen: in one order, each once,
+// without those that repeat a default. Revisions are ordered by age.
 func (f Flags) String() string {
 	if f.Out == f.defaultOut() {
 		f.Out = ""
@@ -186,7 +186,7 @@ func quoteWord(word string) string {
 }
 
 // parse reads the words after mcptaskgen: the flags, and the packages after them. It accepts and
-// ignores the command's flags that do not change what is generated.
+// ignores the command's flags that do not change the generated code.
 func (f *Flags) parse(words []string) (packages []string, err error) {
 	set := pflag.NewFlagSet("mcptaskgen", pflag.ContinueOnError)
 	set.Usage = func() {}

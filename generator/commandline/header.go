@@ -22,7 +22,7 @@ func (f Flags) Header() string {
 // Header is the first line of a generated file.
 type Header struct {
 	Flags Flags
-	// Err says why the flags cannot be read. A newer version may have other flags.
+	// Err is the reason why the flags cannot be read. A newer version may have other flags.
 	Err error
 }
 

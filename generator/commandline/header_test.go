@@ -10,7 +10,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 )
 
-// goGenerated is what the go command and its tools look for.
+// goGenerated matches the line that the go command and its tools look for.
 var goGenerated = regexp.MustCompile(`^// Code generated .* DO NOT EDIT\.$`)
 
 // TestHeader writes flags into a first line and reads them again.

@@ -1,6 +1,6 @@
-// Package compat_test checks that what released versions wrote goes on working, and that generated code says so if its
-// runtime is too old. It imports none of the packages below it, so that it can say why one of them does not compile. With
-// -update it writes the list of the names that a constant promises, unless the constant is released.
+// Package compat_test checks that the output of released versions goes on working, and that generated code reports a
+// runtime that is too old. It imports none of the packages below it, so that it can report why one of them does not
+// compile. With -update it writes the list of the names that a constant promises, unless the constant is released.
 package compat_test
 
 import (
@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestFrozen checks that every released version is kept, that what it wrote is untouched, and that nothing generates it
-// again.
+// TestFrozen checks that the output of every released version is kept, that it is unchanged, and that nothing generates
+// it again.
 func TestFrozen(t *testing.T) {
 	versions := versions(t)
 	directories := map[string]bool{}
@@ -54,8 +54,8 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// TestSampleIsWhole checks that the sample uses everything of the runtime that generated code can use. What is kept of a
-// version then stands for whatever it wrote.
+// TestSampleIsWhole checks that the sample uses everything of the runtime that generated code can use. The kept output
+// of a version then stands for all its output.
 func TestSampleIsWhole(t *testing.T) {
 	sample := map[string]bool{}
 	for _, use := range uses(t, "./"+released.Next+"/...") {
@@ -76,8 +76,8 @@ func TestSampleIsWhole(t *testing.T) {
 	}
 }
 
-// TestPromises compares what generated code uses of the runtime with what its constant promises, and that
-// with what the runtime has.
+// TestPromises compares the names of the runtime that generated code uses with those that its constant promises, and
+// checks that the runtime has all of these.
 func TestPromises(t *testing.T) {
 	exported, err := released.Exported(".")
 	if err != nil {

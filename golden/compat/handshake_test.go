@@ -14,8 +14,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/compat/internal/released"
 )
 
-// TestReleased runs the tests of the sample on what each released version wrote, which stands in the place of the sample.
-// A version may have tests of its own in its directory. They run there, and the sample's tests of that package do not.
+// TestReleased runs the tests of the sample on the output of each released version, in the place of the sample. A
+// version may have tests of its own in its directory. They run there, and the sample's tests of that package do not.
 func TestReleased(t *testing.T) {
 	sample, err := released.Files(released.Next)
 	if err != nil {
@@ -70,8 +70,8 @@ func runOverlaid(t *testing.T, replace map[string]string, command string, args .
 
 var undefined = regexp.MustCompile(`(?m)^(.+_gen\.go):(\d+):\d+: undefined: mcptask\.(GeneratedV\d+)$`)
 
-// TestHandshake builds what the generator writes today with a runtime that does not have its constant,
-// which an older one is. The compiler points to a line, and the comment above it says what to do.
+// TestHandshake builds the generator's present output with a runtime that does not have its constant, such as an older
+// one. The compiler points to a line, and the comment above it tells the way out.
 func TestHandshake(t *testing.T) {
 	older := filepath.Join(t.TempDir(), "handshake.go")
 	if err := os.WriteFile(older, []byte("package mcptask\n"), 0o644); err != nil {

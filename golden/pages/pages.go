@@ -29,7 +29,8 @@ type Block struct {
 // leadFile matches the end of a paragraph that names the file of the code below it.
 var leadFile = regexp.MustCompile("(In|From)\\s`([^`]+)`:$")
 
-// File returns what a block is to its file: In or From, or "" if its lead names none.
+// File returns the relation of a block to its file, In or From, and the file. Both are "" if its
+// lead names none.
 func (b Block) File() (relation, name string) {
 	if lead := leadFile.FindStringSubmatch(b.Lead); lead != nil {
 		return strings.ToUpper(lead[1][:1]) + lead[1][1:], lead[2]

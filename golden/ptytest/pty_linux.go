@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Patience is how long what must happen may take.
+// Patience is how long a test waits for an event.
 const Patience = time.Minute
 
-// PTY is a pseudo-terminal and what a person sees on it.
+// PTY is a pseudo-terminal with the screen that a person sees.
 type PTY struct {
 	t             testing.TB
 	master, Slave *os.File
@@ -86,8 +86,8 @@ func (p *PTY) readScreen() {
 	}
 }
 
-// Attach gives a command the terminal, as a shell does in its foreground: for what is not set of its input and outputs, and
-// for its signals.
+// Attach gives a command the terminal, as a shell does in its foreground: as its input and outputs, if they are not
+// set, and for its signals.
 func (p *PTY) Attach(cmd *exec.Cmd) {
 	if cmd.Stdin == nil {
 		cmd.Stdin = p.Slave
@@ -104,7 +104,7 @@ func (p *PTY) Attach(cmd *exec.Cmd) {
 // HangUp takes the terminal away.
 func (p *PTY) HangUp() { _ = p.master.Close() }
 
-// Look returns what is on the screen.
+// Look returns the text on the screen.
 func (p *PTY) Look() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -33,7 +33,8 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// take takes what the data begins with. It returns 0 if more has to come.
+// take takes one element from the beginning of the data. It returns 0 if the element is not
+// complete.
 func (s *screen) take(data []byte) int {
 	switch data[0] {
 	case '\r':
@@ -138,7 +139,7 @@ func (s *screen) move(parameters string, final byte) {
 	}
 }
 
-// String returns what is on the screen.
+// String returns the text on the screen.
 func (s *screen) String() string {
 	var b strings.Builder
 	for _, cells := range s.rows {

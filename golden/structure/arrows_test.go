@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// arrow says what the packages of a directory may import.
+// arrow lists the packages that those of a directory may import.
 type arrow struct {
 	// from is a package of this module. With "/..." it means the package and all below it that
 	// have no arrow of their own.
@@ -14,7 +14,7 @@ type arrow struct {
 	// imports are packages of this module, or other modules. "/..." means all below as well. The
 	// standard library and packages of the same arrow are always allowed.
 	imports []string
-	// tests are what their tests may import as well.
+	// tests are packages that their tests may import as well.
 	tests []string
 }
 
@@ -40,7 +40,7 @@ var arrows = []arrow{
 	})},
 	{"cmd/...", []string{"generator/...", "schema", "github.com/spf13/pflag", "golang.org/x/tools/..."}, testLibraries},
 
-	// What the commands, the generator and the runtime share. It imports nothing.
+	// Packages that the commands, the generator and the runtime share. They import nothing.
 	{"internal/indent", nil, []string{"pgregory.net/rapid"}},
 	{"internal/form", nil, nil},
 
@@ -131,7 +131,7 @@ var arrows = []arrow{
 	{"runtime/internal/memnet", nil, runtimeTests},
 	{"runtime/internal/wiretest", slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."}), runtimeTests},
 
-	// For tests of the documents, of the code and of what a person sees, in this module and in those below it.
+	// For tests of the documents, of the code and of a person's screen, in this module and in those below it.
 	{"golden/pages", nil, nil},
 	{"golden/structure", []string{"golang.org/x/tools/go/packages"}, nil},
 	{"golden/ptytest", []string{"golang.org/x/sys/unix"}, nil},
@@ -144,12 +144,12 @@ var arrows = []arrow{
 // anyLibrary means all packages of other modules.
 const anyLibrary = "*"
 
-// leaves are what package mcptask uses.
+// leaves are the packages that package mcptask uses.
 var leaves = []string{
 	"runtime/internal/cause", "runtime/internal/guard", "runtime/internal/pace", "runtime/internal/spec", "runtime/internal/text", "runtime/internal/validate", "runtime/internal/value",
 }
 
-// engineLeaves are what the engine uses beside them.
+// engineLeaves are the packages that the engine uses beside them.
 var engineLeaves = []string{
 	"runtime/internal/account", "runtime/internal/hook", "runtime/internal/limit", "runtime/internal/pool", "runtime/internal/steady", "runtime/internal/tuning",
 }
@@ -157,15 +157,15 @@ var engineLeaves = []string{
 // testLibraries are libraries for tests.
 var testLibraries = []string{"github.com/google/go-cmp/...", "golang.org/x/tools/...", "github.com/rogpeppe/go-internal/..."}
 
-// runtimeTests are what tests of the runtime may import, its own kits and the numbered rules among
-// them. They do not import the generator.
+// runtimeTests are the packages that tests of the runtime may import, its own kits and the numbered
+// rules among them. They do not import the generator.
 var runtimeTests = []string{
 	"golden/...", "schema/rules", "schema/wirecheck", "runtime", "runtime/taskserver", "runtime/taskstore", "runtime/internal/cause", "runtime/internal/spec", "runtime/gateway", "runtime/gosdk/...", "runtime/mcptasktest/...", "runtime/internal/leak",
 	"runtime/internal/memnet", "runtime/internal/wiretest", "github.com/google/go-cmp/...", "github.com/santhosh-tekuri/jsonschema/v6", "pgregory.net/rapid",
 }
 
-// wireTests are what tests of the wire may import: they see the gateway and the protocol from the
-// outside, through gosdk.
+// wireTests are the packages that tests of the wire may import. These tests see the gateway and the
+// protocol from the outside, through gosdk.
 var wireTests = slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."})
 
 // covers reports whether a pattern means the package at path.
@@ -188,7 +188,7 @@ func findArrow(path string) (found arrow) {
 	return found
 }
 
-// TestArrows checks that each package imports only what its arrow allows.
+// TestArrows checks that each package imports only the packages that its arrow allows.
 func TestArrows(t *testing.T) {
 	listed, checked := listPackages(t), 0
 	for path, p := range listed {

@@ -1,4 +1,4 @@
-// Package structure checks what holds for the code of the runtime, for the tests of this module and of those below it.
+// Package structure checks rules for the code of the runtime. It is for the tests of this module and of those below it.
 package structure
 
 import (

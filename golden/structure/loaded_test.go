@@ -80,7 +80,7 @@ func listPackages(t *testing.T) map[string]listedPackage {
 	return listed
 }
 
-// findLinked returns what a program links that imports these packages.
+// findLinked returns the packages that a program links if it imports the given ones.
 func findLinked(listed map[string]listedPackage, imports ...string) map[string]bool {
 	linked := map[string]bool{}
 	var visit func(path string)

@@ -12,7 +12,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// keeper keeps what its tools get.
+// keeper keeps the arguments of its tools.
 type keeper struct {
 	wrote    notes.WriteMemoryInput
 	searched notes.SearchMemoryInput
@@ -28,8 +28,8 @@ func (k *keeper) SearchMemory(_ context.Context, in notes.SearchMemoryInput) (no
 	return notes.SearchMemoryOutput{}, nil
 }
 
-// TestDefaultsOfAList checks that a server that is generated from a list gets the list's defaults for what its client
-// leaves out.
+// TestDefaultsOfAList checks that a server that is generated from a list gets the list's defaults for arguments that
+// its client leaves out.
 func TestDefaultsOfAList(t *testing.T) {
 	impl := &keeper{}
 	client := notes.NewNotesClient(mcptasktest.Connect(wirecheck.TB(t), mcptask.Revision20260728, mcptasktest.Options{}, notes.NotesTools(impl)))

@@ -11,7 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/internal/diffs"
 )
 
-// TestDiffs changes the list of issues. A reviewer of the generated client reads only what has changed: the unified diff
+// TestDiffs changes the list of issues. A reviewer of the generated client reads only the changes: the unified diff
 // after each edit is the one in diffs. An edit without a diff there changes nothing.
 func TestDiffs(t *testing.T) {
 	list, err := os.ReadFile("issues/tools.json")

@@ -13,7 +13,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 )
 
-// TestErrors reads the list of each archive and compares what the generator says with the file stderr.
+// TestErrors reads the list of each archive and compares the generator's errors with the file stderr.
 func TestErrors(t *testing.T) {
 	archives, err := filepath.Glob("errors/*.txtar")
 	if err != nil || len(archives) == 0 {

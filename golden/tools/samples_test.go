@@ -55,11 +55,11 @@ var generated = map[string]map[string][2]any{
 	},
 }
 
-// loose are the arguments whose comments say that the server also accepts a string.
+// loose are the arguments for which the server also accepts a string, by their comments.
 var loose = []string{"idOrObject", "oneOrMany"}
 
-// TestSamples makes values of every schema: what the schema admits decodes into the generated type, and
-// what that encodes to is the same value and admitted again.
+// TestSamples makes values of every schema. A value that the schema admits decodes into the generated type. The type
+// encodes it as the same value, which is admitted again.
 func TestSamples(t *testing.T) {
 	lists, err := filepath.Glob("*/*.json")
 	if err != nil || len(lists) != len(generated) {
@@ -185,8 +185,8 @@ func normal(t *testing.T, value any) any {
 	return back
 }
 
-// compare tells what is not the same. Properties that no schema names may be missing, and so may those
-// that are null or have the zero value that is their default.
+// compare describes the first difference. Properties that no schema names may be missing, and so may those that are
+// null or have the zero value that is their default.
 func compare(sent, got any) string {
 	switch s := sent.(type) {
 	case map[string]any:

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestPipelineList compares pipeline/tools.json with what the server of golden/pipeline lists.
+// TestPipelineList compares pipeline/tools.json with the list of the server of golden/pipeline.
 func TestPipelineList(t *testing.T) {
 	answers := ours.AnswerApproval(func(context.Context, mcptask.Question) (ours.Approval, error) {
 		return ours.Approval{}, mcptask.ErrDeclined

@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// ErrFormless says that a person cannot fill a form for a schema: it takes an answer as JSON.
+// ErrFormless means that a person cannot fill a form for a schema: it takes an answer as JSON.
 var ErrFormless = errors.New("the schema does not describe a form: answer with JSON")
 
-// Form is what a question's schema asks a person for.
+// Form has the fields that a question's schema asks a person for.
 type Form struct {
 	Fields []Field
 	// Members are those of the schema.
@@ -24,7 +24,7 @@ type Field struct {
 	Property
 	Name     string
 	Required bool
-	// Choices are the values that it may have, or that the items of a list may have. None means that any fits.
+	// Choices are the values that it may have, or that the items of a list may have. If it is empty, any value fits.
 	Choices []Choice
 	// Schema is the schema of the field.
 	Schema json.RawMessage
@@ -165,7 +165,7 @@ func newChoices(values []json.RawMessage, names []string, options []titled) []Ch
 	return choices
 }
 
-// withoutPassword replaces the format password, which a form may not have, by writeOnly. Both hide what is typed.
+// withoutPassword replaces the format password, which a form may not have, by writeOnly. Both hide the typed text.
 func withoutPassword(schema json.RawMessage) json.RawMessage {
 	members, err := DecodeMembers(schema)
 	if err != nil {
@@ -179,9 +179,9 @@ func withoutPassword(schema json.RawMessage) json.RawMessage {
 	return EncodeMembers(append(members, Member{"writeOnly", json.RawMessage("true")}))
 }
 
-// newPlaces returns the indexes of choices, by the text of their values and by what these mean: 1 and 1.0 are the same. The
-// text comes first, because large integers that differ are the same in floating point. A value that comes twice has its
-// first index.
+// newPlaces returns the indexes of choices, by the text of their values and by their meaning: 1 and 1.0 are the same.
+// The text comes first, because large integers that differ are the same in floating point. A value that comes twice has
+// its first index.
 func newPlaces(choices []Choice) map[string]int {
 	places := map[string]int{}
 	add := func(key string, at int) {
@@ -198,7 +198,7 @@ func newPlaces(choices []Choice) map[string]int {
 	return places
 }
 
-// meaningOf returns a text that a string, number or boolean has in common with all that are equal to it. It is no JSON.
+// meaningOf returns a text that is the same for all equal strings, numbers or booleans. It is not JSON.
 func meaningOf(value json.RawMessage) string {
 	var v any
 	if json.Unmarshal(value, &v) != nil {
@@ -244,7 +244,7 @@ func (f Field) DefaultChoices() []int {
 	return found
 }
 
-// Describe says in words what a text or a number must be.
+// Describe describes in words the texts or numbers that the field takes.
 func (f Field) Describe() string {
 	switch p := f.Property; {
 	case p.Type == "string":
@@ -269,7 +269,7 @@ func (f Field) Describe() string {
 	}
 }
 
-// FormatRange formats the bounds of a length. 0 is no bound.
+// FormatRange formats the bounds of a length. 0 means no bound.
 func FormatRange(least, most int64, before, after string) string {
 	switch {
 	case least > 0 && most > 0:

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// maxRepeated bounds what an error repeats of what a person typed, in characters.
+// maxRepeated bounds the part of a person's input that an error repeats, in characters.
 const maxRepeated = 60
 
 // ReadNumber returns the number that a person typed for the field, in JSON, which has neither +3 nor 007.

@@ -63,9 +63,9 @@ func findBreaks(data []byte) (broken int) {
 // afterName stands for the space between the name of a member and its value.
 const afterName = -1
 
-// walk calls text for each part of a valid JSON text, without the white space between them. It calls space for each place at
-// which an indented text has space, with the level of the object or array there, which is 1 for the outermost, and with the
-// indentation of the line that begins, or afterName.
+// walk calls text for each part of a valid JSON text, without the white space between them. It calls space for each
+// place at which an indented text has space. level is that of the object or array there, 1 for the outermost.
+// indentation is that of the line that begins, or afterName.
 func walk(data []byte, text func(part []byte), space func(level, indentation int)) {
 	level := 0
 	for i := 0; i < len(data); i++ {

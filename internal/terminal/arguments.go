@@ -14,12 +14,12 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// Arguments makes the arguments of a call from words that a person types. NAME=VALUE is read by the type that the tool's
-// schema gives the argument: text stays as it is, numbers and booleans are those of JSON, and a NAME that is given more
-// than once makes a list. NAME:=JSON takes any value. The words add to base, a JSON object that may be nil.
+// Arguments makes the arguments of a call from words that a person types. NAME=VALUE is read by the type that the
+// tool's schema gives the argument. Text stays as it is. Numbers and booleans are those of JSON. A NAME that is given
+// more than once makes a list. NAME:=JSON takes any value. The words add to base, a JSON object that may be nil.
 //
-// The error names the word or the argument, and says what the tool wants. A schema that cannot be read refuses nothing: the
-// server checks.
+// The error names the word or the argument, and the values that the tool takes. A schema that cannot be read refuses
+// nothing: the server checks.
 func Arguments(ctx context.Context, tool mcptask.ToolInfo, base json.RawMessage, words []string) (json.RawMessage, error) {
 	arguments := map[string]json.RawMessage{}
 	if len(base) > 0 {
@@ -97,7 +97,7 @@ func DescribeArguments(tool mcptask.ToolInfo) []Argument {
 
 // propertyNames returns the names of the properties of a schema, in its order.
 func propertyNames(schema json.RawMessage) (names []string) {
-	members, _ := form.DecodeMembers(schema) // one that is no object has none
+	members, _ := form.DecodeMembers(schema) // a schema that is not an object has none
 	for _, m := range members {
 		if m.Name == "properties" {
 			properties, _ := form.DecodeMembers(m.Value)
@@ -109,8 +109,8 @@ func propertyNames(schema json.RawMessage) (names []string) {
 	return names
 }
 
-// Unknown returns the error for a name that is not among the known ones. It suggests the nearest known name, or else lists
-// them. owner is what has the names, such as a tool, and kind what they name, such as "argument".
+// Unknown returns the error for a name that is not among the known ones. It suggests the nearest known name, or else
+// lists them. owner has the names, such as a tool. kind is the kind of thing that they name, such as "argument".
 func Unknown(owner, kind, name string, known []string) error {
 	const most = 20
 	text := fmt.Sprintf("%s has no %s %.60q", owner, kind, name)
@@ -168,7 +168,7 @@ func encode(value any) (json.RawMessage, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-// schema is what this package reads of a JSON Schema.
+// schema has the keywords of a JSON Schema that this package reads.
 type schema struct {
 	root map[string]any // where $ref begins
 	node any
@@ -207,7 +207,7 @@ func (s schema) members() map[string]any {
 	return m
 }
 
-// property returns the schema of a property. ok is false if the object declares others and does not say that it takes
+// property returns the schema of a property. ok is false if the object declares others and does not state that it takes
 // more.
 func (s schema) property(name string) (p schema, ok bool) {
 	m := s.members()
@@ -226,7 +226,8 @@ func (s schema) property(name string) (p schema, ok bool) {
 // maxBranches bounds how many branches of anyOf, oneOf and allOf are read. They may refer to each other.
 const maxBranches = 200
 
-// kinds returns the types that the schema allows. None means that it does not say.
+// kinds returns the types that the schema allows. An empty result means that it does not limit
+// them.
 func (s schema) kinds() []string {
 	branches := maxBranches
 	return s.kindsWithin(&branches)
@@ -283,7 +284,7 @@ func (s schema) values() (values []string) {
 // maxLists bounds how many lists within one another are described. One may refer to itself.
 const maxLists = 4
 
-// describeKind says in words what values a schema allows. lists is the number of lists that may lie in one another.
+// describeKind describes in words the values that a schema allows. lists is the number of lists that may be nested.
 func (s schema) describeKind(lists int) string {
 	const most = 20
 	values, kinds := s.values(), s.kinds()

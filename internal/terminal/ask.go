@@ -167,7 +167,7 @@ func (d dialog) indent(text string, paint func(string) string) []string {
 	return lines
 }
 
-// askForm asks what a schema wants.
+// askForm asks for the fields of a schema.
 func (d dialog) askForm(ctx context.Context, schema json.RawMessage) (json.RawMessage, error) {
 	parsed, err := form.Parse(schema)
 	switch {
@@ -218,7 +218,7 @@ func (d dialog) askField(ctx context.Context, f field) (json.RawMessage, error) 
 	})
 }
 
-// askValue asks until read takes what was entered. The errors of read are shown.
+// askValue asks until read takes the input. It shows the errors of read.
 func (d dialog) askValue(prompt string, isHidden bool, read func(typed string) (json.RawMessage, error)) (json.RawMessage, error) {
 	if columns(prompt) > max(d.width-16, d.width/2) { // no room to type beside it
 		d.t.say(d.indent(strings.TrimSpace(prompt), d.t.look.bold)...)
@@ -254,7 +254,8 @@ func (d dialog) askConsent() (json.RawMessage, error) {
 	return json.RawMessage("{}"), err
 }
 
-// askJSON asks for the whole content as JSON: no form can be made from the schema, nor is it safe to follow.
+// askJSON asks for the whole content as JSON. It is for schemas that cannot be made into a form or are not safe to
+// follow.
 func (d dialog) askJSON(schema json.RawMessage) (json.RawMessage, error) {
 	d.t.say(d.indent("No form can be made from the schema of the answer. Type it as one line of JSON. Ctrl-D declines.", d.t.look.warn)...)
 	d.t.say(d.indent(brief(string(schema), maxSchema), d.t.look.faint)...)
@@ -267,12 +268,13 @@ func (d dialog) askJSON(schema json.RawMessage) (json.RawMessage, error) {
 	})
 }
 
-// sayFault says what is wrong with what was entered.
+// sayFault shows the fault of the input.
 func (d dialog) sayFault(err error) {
 	d.t.say(d.indent("✗ "+brief(err.Error(), maxFault), d.t.look.bad)...)
 }
 
-// explain turns the end of a dialog into an error of Ask, and returns the line that says so, or "".
+// explain turns the end of a dialog into an error of Ask, and returns the line that announces it,
+// or "".
 func (t *Terminal) explain(ctx context.Context, err error) (line string, _ error) {
 	switch {
 	case err == nil, errors.Is(err, mcptask.ErrDeclined):

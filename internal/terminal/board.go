@@ -16,7 +16,7 @@ const (
 	maxState = 500
 )
 
-// state is what a person sees of a task.
+// state is the state of a task as a person sees it.
 type state struct {
 	name        string
 	status      mcptask.Status
@@ -26,8 +26,8 @@ type state struct {
 	began       time.Time
 }
 
-// newState takes what is shown from a snapshot. The time of the creation is the server's. If its clock is ahead
-// of this one, the time counts from now.
+// newState makes a state from a snapshot. The time of the creation is the server's. If its clock is ahead of this one,
+// the time counts from now.
 func newState(name string, s mcptask.Snapshot, now time.Time) state {
 	shown := state{
 		name: brief(name, maxName), status: s.Status, message: brief(cmp.Or(s.Message, s.Progress.Message), maxState),
@@ -84,7 +84,7 @@ func (s state) share() (share float64, ok bool) {
 	return 0, false
 }
 
-// joinWords joins what is not empty.
+// joinWords joins the words that are not empty.
 func joinWords(words ...string) string {
 	var b strings.Builder
 	for _, word := range words {
@@ -100,7 +100,7 @@ func joinWords(words ...string) string {
 type board struct {
 	open  map[string]state
 	ended map[string]mcptask.Status
-	// last is what changed last.
+	// last is the state that changed last.
 	last state
 }
 
@@ -184,8 +184,8 @@ func (b *board) summary(most int, now time.Time, look style) string {
 	return look.bold(head) + message + look.faint(elapsed)
 }
 
-// drawState draws the line of one task. What matters less goes first if the window is narrow: the bar, the
-// message, the time.
+// drawState draws the line of one task. If the window is narrow, the less important parts go first: the bar, then the
+// message, then the time.
 func drawState(s state, most int, now time.Time, look style) string {
 	mark := look.accent(spinner(now))
 	if s.status == mcptask.StatusInputRequired {
@@ -233,7 +233,7 @@ func drawBar(share float64, cells int, look style) string {
 	return look.good(strings.Repeat("━", full)) + look.faint(strings.Repeat("─", cells-full))
 }
 
-// spinner returns what turns while time passes.
+// spinner returns a character that changes with time and seems to turn.
 func spinner(now time.Time) string {
 	frames := []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
 	return frames[int(uint64(now.UnixMilli()/drawEvery.Milliseconds())%uint64(len(frames)))]

@@ -26,7 +26,7 @@ const (
 // field is a field of a form.
 type field struct{ form.Field }
 
-// choiceLabel returns what a choice is called.
+// choiceLabel returns the label of a choice.
 func (f field) choiceLabel(at int) string {
 	c := f.Choices[at]
 	return cmp.Or(brief(c.Title, maxChoice), showValue(c.Value, maxChoice))
@@ -41,13 +41,13 @@ func showValue(value json.RawMessage, most int) string {
 	return brief(string(value), most)
 }
 
-// isHidden reports whether what is typed stays off the screen.
+// isHidden reports whether the typed text stays off the screen.
 func (f field) isHidden() bool { return f.WriteOnly && len(f.Choices) == 0 }
 
 // isSeveral reports whether the value is a list of choices.
 func (f field) isSeveral() bool { return f.Type == "array" }
 
-// prompt returns what stands before what the person types: the name of the field, what it takes, and its default.
+// prompt returns the text before the person's input: the name of the field, the values that it takes, and its default.
 func (f field) prompt() string {
 	label := cmp.Or(brief(f.Title, maxLabel), brief(f.Name, maxLabel), "value")
 	label = fmt.Sprintf("  %s (%s)", label, brief(f.kind(), maxLabel))
@@ -57,7 +57,7 @@ func (f field) prompt() string {
 	return label + ": "
 }
 
-// kind says in words what the field takes.
+// kind describes in words the values that the field takes.
 func (f field) kind() string {
 	p := f.Property
 	var kind string
@@ -174,7 +174,7 @@ func readBoolean(typed string) (json.RawMessage, error) {
 	return nil, fmt.Errorf("%q is not y or n", shorten(typed, maxDefault))
 }
 
-// check returns what is wrong with a value, in words for a person. It does not repeat a hidden value.
+// check returns the fault of a value as an error in words for a person. It does not repeat a hidden value.
 func (f field) check(ctx context.Context, value json.RawMessage) error {
 	properties := form.EncodeMembers([]form.Member{{Name: f.Name, Value: f.Schema}})
 	err := checkMembers(ctx, []form.Member{{Name: "properties", Value: properties}}, form.EncodeMembers([]form.Member{{Name: f.Name, Value: value}}))
@@ -193,8 +193,8 @@ func checkMembers(ctx context.Context, members []form.Member, content json.RawMe
 	return Check(ctx, form.EncodeMembers(append(members, form.Member{Name: "type", Value: json.RawMessage(`"object"`)})), content)
 }
 
-// Check returns what is wrong with an object by its schema, in words for a person. Of a schema that cannot be read, the server
-// judges.
+// Check checks an object against its schema. The error names the fault in words for a person. If the schema cannot be
+// read, Check returns nil and the server decides.
 func Check(ctx context.Context, schema, content json.RawMessage) error {
 	response := fmt.Appendf(nil, `{"action":"accept","content":%s}`, content)
 	err := new(mcptask.Checker).Check(ctx, mcptask.Request{Method: "elicitation/create", Schema: schema}, response)

@@ -15,23 +15,23 @@ import (
 const (
 	// escapeDelay is how long an escape may be apart from the rest of its sequence. The Esc key takes effect after it.
 	escapeDelay = 60 * time.Millisecond
-	// maxTyped bounds the reads of a terminal that wait for a question. What is typed beyond is lost.
+	// maxTyped bounds the reads of a terminal that wait for a question. Further input is lost.
 	maxTyped = 64
-	// maxEmptyReads is how often the keyboard may say that it has ended, as it does for Ctrl-D between questions.
+	// maxEmptyReads bounds the reads in a row that report the end of the input, as for Ctrl-D between questions.
 	maxEmptyReads = 32
 )
 
 var (
 	errNoKeyboard = errors.New("the keyboard is gone")
-	// errInterrupted says that the person pressed Ctrl-C.
+	// errInterrupted means that the person pressed Ctrl-C.
 	errInterrupted = errors.New("the question was interrupted")
 )
 
 // The marks of a terminal around pasted text.
 var pasteStart, pasteEnd = []byte("\x1b[200~"), []byte("\x1b[201~")
 
-// keyboard reads what a person types. One goroutine reads, because a read of a terminal cannot be stopped. It ends
-// with the terminal, or with the process.
+// keyboard reads a person's input. One goroutine reads, because a read of a terminal cannot be stopped. It ends with
+// the terminal, or with the process.
 type keyboard struct {
 	in    *os.File
 	start sync.Once
@@ -61,7 +61,7 @@ func (k *keyboard) read() {
 	}
 }
 
-// forget forgets what was typed before the question was on the screen.
+// forget discards input that was typed before the question was on the screen.
 func (k *keyboard) forget() {
 	flushInput(k.in)
 	for {
@@ -76,13 +76,13 @@ func (k *keyboard) forget() {
 	}
 }
 
-// typist reads what is typed for one question. Its errors are errInterrupted for Ctrl-C, ErrDismissed for Esc, errNoKeyboard,
-// errClosed, and the cause of the end of its context.
+// typist reads the input for one question. Its errors are errInterrupted for Ctrl-C, ErrDismissed for Esc,
+// errNoKeyboard, errClosed, and the cause of the end of its context.
 type typist struct {
 	*keyboard
 	ctx         context.Context //nolint:containedctx // of the question
 	closed      <-chan struct{}
-	held, ready []byte // the beginning of a sequence, and what can be read
+	held, ready []byte // the beginning of a sequence, and the bytes that can be read
 	isPasting   bool
 }
 

@@ -12,16 +12,17 @@ import (
 // maxMarks bounds how many combining marks follow each other. A pile of them would cover other lines.
 const maxMarks = 8
 
-// sequences matches escape sequences, each of which may begin with ESC and a letter, or with one character of C1: those that
-// end in a letter, strings such as the title of the window, and then what is left of sequences that do not end.
+// sequences matches escape sequences. Each may begin with ESC and a letter, or with one character of C1. The first
+// alternative matches sequences that end in a letter, and the second strings such as the title of the window. The
+// others match the remaining escapes, such as the beginning of a sequence that does not end.
 var sequences = regexp.MustCompile(`(?:\x1b\[|\x{9b})[ -?]*[@-~]|` +
 	`(?:\x1b[\]PX^_]|[\x{90}\x{98}\x{9d}-\x{9f}])[^\x00-\x1f\x{80}-\x{9f}]*(?:\x07|\x1b\\|\x{9c})|` +
 	`\x1b[ -/]+[0-~]|\x1b[ -~]`)
 
-// Printable returns the text of a server without what could drive a terminal or deceive its reader: control
-// characters, escape sequences, marks that change the direction of text, and characters that cannot be seen.
-// Bytes that are not UTF-8 become U+FFFD. If keepLines is true, ends of lines stay and become "\n". Otherwise
-// they become spaces, and so does a tab.
+// Printable returns the text of a server without characters that could drive a terminal or deceive its reader: control
+// characters, escape sequences, marks that change the direction of text, and characters that cannot be seen. Bytes that
+// are not UTF-8 become U+FFFD. If keepLines is true, ends of lines stay and become "\n". Otherwise they become spaces,
+// and so does a tab.
 func Printable(s string, keepLines bool) string {
 	s = sequences.ReplaceAllString(strings.ToValidUTF8(s, "\ufffd"), "")
 	lineEnd := ' '
@@ -59,7 +60,7 @@ func shorten(s string, most int) string {
 }
 
 // columns returns how many columns of a terminal a text takes at most. Terminals differ for emoji of several
-// characters. Then it is rather too many, so that no line wraps.
+// characters. Then it returns too many rather than too few, so that no line wraps.
 func columns(s string) int {
 	n := 0
 	for _, r := range s {
@@ -70,9 +71,9 @@ func columns(s string) int {
 
 func runeColumns(r rune) int {
 	switch {
-	case r < 0x300: // no marks and nothing wide
+	case r < 0x300: // here are no marks or wide characters
 		return 1
-	case r == '\ufe0f': // makes an emoji of what is before it
+	case r == '\ufe0f': // makes an emoji of the character before it
 		return 1
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) || r >= 0x1160 && r <= 0x11ff:
 		return 0

@@ -37,7 +37,7 @@ func (p pty) openWith(interrupt func()) *Terminal {
 	return terminal
 }
 
-// answer is what a question returned.
+// answer is the result of a question.
 type answer struct {
 	content json.RawMessage
 	err     error
@@ -404,7 +404,7 @@ func TestHangUp(t *testing.T) {
 	p.returns(answered, "", mcptask.ErrCannotAsk)
 }
 
-// TestHostileServer shows and asks what a server would send to harm.
+// TestHostileServer shows texts and asks questions that a hostile server could send.
 func TestHostileServer(t *testing.T) {
 	p := openPTY(t, 80)
 	terminal := p.open()

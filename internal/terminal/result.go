@@ -18,12 +18,12 @@ import (
 type File struct {
 	// Name is a name for the file, without a directory: that of the resource, or the kind of the block.
 	Name string
-	// MediaType is what the server says, such as image/png.
+	// MediaType is the server's, such as image/png.
 	MediaType string
 	Data      []byte
 }
 
-// ReadResult returns what a person reads of a result, and the files in it. The text has the text blocks in order, the
+// ReadResult returns the text of a result for a person, and the files in it. The text has the text blocks in order, the
 // links, and the text of resources. Structured content takes the place of a text that is the same JSON, or that is
 // missing, and is indented. The text is as the server sent it: see Printable.
 func ReadResult(r *mcptask.Result) (text string, files []File) {
@@ -102,7 +102,8 @@ func extensionOf(mediaType string) string {
 	return ".bin"
 }
 
-// baseName returns the last part of a URI as the name of a file. A part that is none is "resource".
+// baseName returns the last part of a URI as the name of a file. If that is not a name, it returns
+// "resource".
 func baseName(uri, extension string) string {
 	path, _, _ := strings.Cut(uri, "?")
 	path, _, _ = strings.Cut(path, "#")

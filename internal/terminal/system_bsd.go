@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flushInput forgets what was typed and not read.
+// flushInput discards input that was typed and not read.
 func flushInput(in *os.File) {
 	_ = unix.IoctlSetPointerInt(int(in.Fd()), unix.TIOCFLUSH, unix.TCIFLUSH) // then it counts as typed
 }

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flushInput forgets what was typed and not read.
+// flushInput discards input that was typed and not read.
 func flushInput(in *os.File) {
 	_ = unix.IoctlSetInt(int(in.Fd()), unix.TCFLSH, unix.TCIFLUSH) // then it counts as typed
 }

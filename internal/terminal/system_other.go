@@ -4,7 +4,7 @@ package terminal
 
 import "os"
 
-// flushInput forgets what was typed and not read. On this system it cannot.
+// flushInput would discard input that was typed and not read. On this system it does nothing.
 func flushInput(*os.File) {}
 
 // enableSequences makes a terminal take escape sequences.

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// flushInput forgets what was typed and not read.
+// flushInput discards input that was typed and not read.
 func flushInput(in *os.File) {
 	_ = windows.FlushConsoleInputBuffer(windows.Handle(in.Fd())) // then it counts as typed
 }

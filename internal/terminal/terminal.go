@@ -1,5 +1,5 @@
-// Package terminal shows the tasks that a program calls to a person at a terminal, and asks the person what the
-// tasks ask.
+// Package terminal shows the tasks that a program calls to a person at a terminal, and asks the person the questions of
+// the tasks.
 //
 // A [Terminal] keeps one line on the screen, with a bar and the time. It asks forms field by field, by their
 // schema. If there is no terminal, it writes a line for each change and asks nobody.
@@ -21,7 +21,7 @@ import (
 // drawEvery is how often the line is drawn again.
 const drawEvery = 100 * time.Millisecond
 
-// errClosed says that the terminal was closed.
+// errClosed means that the terminal was closed.
 var errClosed = errors.New("the terminal is closed")
 
 // The sequences that the terminal is driven with.
@@ -36,28 +36,29 @@ type Terminal struct {
 	in, out   *os.File
 	interrupt func()
 	look      style
-	// isTerminal says that out is a terminal, and isLive that it takes escape sequences.
+	// isTerminal means that out is a terminal, and isLive that it takes escape sequences.
 	isTerminal, isLive bool
 	keys               *keyboard
 	turn               chan struct{} // has an element while a question is asked
 	closed             chan struct{}
 
-	mu             sync.Mutex // guards what follows, and what is written
+	mu             sync.Mutex // guards the fields below, and writes to out
 	board          board
 	drawing        bool // a goroutine draws the line
 	isCursorHidden bool
 	hasLine        bool           // the line is on the screen
 	question       *term.Terminal // edits the answer of the question that is asked, or nil
-	raw            *term.State    // what in was before the question, or nil
-	console        func()         // undoes what New changed
+	raw            *term.State    // the state of in before the question, or nil
+	console        func()         // undoes the changes of New
 }
 
-// New returns a terminal. It writes nothing yet. The line and the questions go to out, which is usually os.Stderr. If out is
-// nil, nothing is written. If in is nil, or either is no terminal, nobody is asked. From the first question on the Terminal
-// reads in until the process ends: nothing else can read it.
+// New returns a terminal. It writes nothing yet. The line and the questions go to out, which is usually os.Stderr. If
+// out is nil, nothing is written. If in is nil, or if in or out is not a terminal, nobody is asked. From the first
+// question on, the Terminal reads in until the process ends, and nothing else can read it.
 //
-// interrupt is called when the person presses Ctrl-C at a question: then the terminal sends no signal. The terminal is
-// restored before, so that the next Ctrl-C is a signal. The question goes on waiting until its context ends.
+// interrupt is called when the person presses Ctrl-C at a question, because then the terminal sends no signal. Before
+// the call the terminal is restored, so that the next Ctrl-C is a signal. The question goes on waiting until its
+// context ends.
 func New(in, out *os.File, interrupt func()) *Terminal {
 	t := &Terminal{
 		in: in, out: out, interrupt: interrupt, console: func() {}, keys: newKeyboard(in),
@@ -86,10 +87,10 @@ func (t *Terminal) isClosed() bool {
 	}
 }
 
-// Show shows the state of a task. name is what the person calls it, and tells tasks apart. At a terminal, Show
-// draws the line: what the task does, how far it is, and the time since its creation. With several names, the
-// line has the number of tasks in each state and the last change. A state that is done takes its name off the
-// line. Without a terminal, Show writes a line for each change.
+// Show shows the state of a task. name is the person's name for it, and must differ between tasks. At a terminal, Show
+// draws the line: the task's message, its progress, and the time since its creation. With several names, the line has
+// the number of tasks in each state and the last change. A state that is done takes its name off the line. Without a
+// terminal, Show writes a line for each change.
 func (t *Terminal) Show(name string, s mcptask.Snapshot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,14 +143,14 @@ func (t *Terminal) drawNext() bool {
 	return t.drawing
 }
 
-// Printf writes a whole line above what is on the screen, or several if the text has ends of lines. The text is made
-// Printable, so it has no colors.
+// Printf writes a whole line above the line or the question on the screen, or several if the text has ends of lines.
+// The text is made Printable, so it has no colors.
 func (t *Terminal) Printf(format string, args ...any) {
 	text := Printable(fmt.Sprintf(format, args...), true)
 	t.say(strings.Split(strings.TrimSuffix(text, "\n"), "\n")...)
 }
 
-// say writes lines above what is on the screen.
+// say writes lines above the line or the question on the screen.
 func (t *Terminal) say(lines ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,7 +178,7 @@ func (t *Terminal) Close() {
 
 // The methods below need t.mu.
 
-// write writes to out. If that fails, there is no place to say so.
+// write writes to out. If that fails, there is no place to report it.
 func (t *Terminal) write(s string) { _, _ = t.out.WriteString(s) }
 
 // size returns the columns and rows of the window.
@@ -189,8 +190,8 @@ func (t *Terminal) size() (width, height int) {
 	return width, height
 }
 
-// drawLine draws the line that lives, unless a question is on the screen. The last column stays empty, because some
-// terminals begin a new line at it.
+// drawLine draws the live line, unless a question is on the screen. The last column stays empty, because some terminals
+// begin a new line at it.
 func (t *Terminal) drawLine() {
 	if t.question != nil || !t.drawing || t.isClosed() {
 		return
@@ -220,10 +221,10 @@ func (t *Terminal) eraseLine() {
 	}
 }
 
-// print writes lines above what is on the screen.
+// print writes lines above the line or the question on the screen.
 func (t *Terminal) print(lines ...string) {
 	if t.question != nil {
-		_, _ = t.question.Write([]byte(strings.Join(lines, "\n") + "\n")) // there is no place to say that it fails
+		_, _ = t.question.Write([]byte(strings.Join(lines, "\n") + "\n")) // there is no place to report a failure
 		return
 	}
 	t.eraseLine()

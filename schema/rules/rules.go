@@ -15,7 +15,7 @@ import (
 )
 
 // Most is the maximum number of rules that a test function and its subtests may claim. A test that
-// claims more says little about each.
+// claims more proves little about each.
 const Most = 8
 
 // OutVariable is the environment variable with the name of the file that receives the records, one

@@ -34,7 +34,7 @@ func (f *fake) Errorf(format string, args ...any) {
 	f.failed, f.said = true, append(f.said, fmt.Sprintf(format, args...))
 }
 
-// end ends the test and returns what is recorded by then.
+// end ends the test and returns the records so far.
 func (f *fake) end(t *testing.T, out string) string {
 	t.Helper()
 	for _, c := range slices.Backward(f.cleanups) {

@@ -94,7 +94,7 @@ var untapped = map[string]string{
 	"runtime/gosdk/example_test.go serveExample":                                  "as ExampleNewHandler",
 }
 
-// helpers are the directories of what tests share.
+// helpers are the directories of packages that tests share.
 var helpers = []string{"golden/internal/", "examples/internal/", "runtime/internal/wiretest/"}
 
 // TestEverywhere finds tests with a server whose messages are not checked. A server in its own process cannot have the
@@ -159,7 +159,8 @@ func TestEverywhere(t *testing.T) {
 	}
 }
 
-// called is the name of what a node calls or makes, with its package.
+// called returns the name of the function that a node calls or of the type that it makes, with its
+// package.
 func called(n ast.Node) string {
 	var what ast.Expr
 	switch n := n.(type) {

@@ -138,7 +138,7 @@ func (c *Checker) checkSent(message json.RawMessage, revision string, find func(
 	return request.checkResponse(message)
 }
 
-// checkResponse checks what only the request and the response together show.
+// checkResponse checks the rules that need both the request and the response.
 func (a *pendingRequest) checkResponse(response json.RawMessage) error {
 	result, ok := member(response, "result")
 	if !ok || a.method != "tools/call" {

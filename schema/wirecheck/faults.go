@@ -10,7 +10,7 @@ import (
 // maxFaults is the maximum number of reported faults per tap.
 const maxFaults = 10
 
-// faults collects what a tap found wrong. They are reported at the end of the test, because a
+// faults collects the faults that a tap found. They are reported at the end of the test, because a
 // handler may outlive the test function.
 type faults struct {
 	mu   sync.Mutex

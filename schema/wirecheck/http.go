@@ -71,7 +71,7 @@ func (t *httpTap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		version: r.Header.Get(versionHeader), session: r.Header.Get(sessionHeader)}
 	defer func() {
 		if p := recover(); p != nil {
-			panic(p) // the connection breaks, so what was sent is not a response
+			panic(p) // the connection breaks, so the data sent is not a response
 		}
 		x.requests() // a GET may get the response to one
 		x.checkEnd()
@@ -79,7 +79,7 @@ func (t *httpTap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t.next.ServeHTTP(x, r)
 }
 
-// readBody records what the server reads of a request.
+// readBody records the part of a request's body that the server reads.
 type readBody struct {
 	io.ReadCloser
 
@@ -144,7 +144,7 @@ func (x *reply) Write(data []byte) (int, error) {
 		x.code = http.StatusOK
 	}
 	switch {
-	case x.disconnected: // what was cut off is no message, and neither is what the server still tries
+	case x.disconnected: // neither the part sent nor later writes are a message
 	case x.isStream():
 		for _, message := range x.events.feed(data) {
 			x.checkMessage(message)

@@ -108,8 +108,8 @@ func (c *Checker) checkPatterns(method, of string, result json.RawMessage, membe
 	return nil
 }
 
-// checkPatternsState checks what the schema does not: a task has no ttl (D-11), and its members
-// match its status (D-13).
+// checkPatternsState checks rules that are not in the schema: a task has no ttl (D-11), and its
+// members match its status (D-13).
 func checkPatternsState(task json.RawMessage) error {
 	status, _ := member(task, "status")
 	allowed := map[string][]string{`"completed"`: {"result"}, `"failed"`: {"error"}}[string(status)]

@@ -50,8 +50,8 @@ var proposalResults = map[string]string{
 	"tools/call": "CallToolResult", "tasks/get": "GetTaskResult", "tasks/result": "CallToolResult", "tasks/list": "ListTasksResult", "tasks/delete": "DeleteTaskResult",
 }
 
-// checkProposal checks a result, including what the schema does not: every result about a task
-// names it, and a failed task says why.
+// checkProposal checks a result, also for rules that are not in the schema: every result about a
+// task names it, and a failed task has a reason.
 func (c *Checker) checkProposal(method string, result json.RawMessage, members map[string]json.RawMessage) error {
 	definition := proposalResults[method]
 	if definition == "" {

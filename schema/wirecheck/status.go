@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// This file checks what the schemas do not cover: which HTTP status goes with which message.
+// This file checks a rule that is not in the schemas: which HTTP status goes with which message.
 
 // checkEmpty checks a response without a body.
 func (x *reply) checkEmpty(left bool) error {

@@ -142,8 +142,8 @@ func TestPipeTap(t *testing.T) {
 	}
 }
 
-// wantFault fails the test unless the tap of two pipes finds the fault, in what a server writes after
-// what its client has written. "" is no fault.
+// wantFault fails the test unless the tap of two pipes finds the fault in a server's output, after the input from its
+// client. "" means no fault.
 func wantFault(t *testing.T, said, spoken, want string) {
 	t.Helper()
 	in, out, faults, err := Process(Legacy, strings.NewReader(said), io.Discard)

@@ -244,7 +244,7 @@ func (c *Checker) checkModern(method string, result json.RawMessage, members map
 	if strings.Contains(string(result), "io.modelcontextprotocol/related-task") { // EX-08
 		return fmt.Errorf("%s: related-task in %s", method, Modern)
 	}
-	// Check what the schema does not (T-36): which members go with which status.
+	// Check a rule that is not in the schema (T-36): which members go with which status.
 	allowed := map[string][]string{
 		"working": {}, "cancelled": {}, "input_required": {"inputRequests"}, "completed": {"result"}, "failed": {"error"},
 	}
@@ -330,8 +330,8 @@ func (c *Checker) Message(revision string, message json.RawMessage) error {
 	return c.validate(revision, m.Method, message, definition)
 }
 
-// checkSubscribed checks messages of a subscription for what the schema does not: each names its
-// subscription (E-68), and describes a task as tasks/get would (E-65, T-36).
+// checkSubscribed checks messages of a subscription for rules that are not in the schema: each
+// names its subscription (E-68), and describes a task as tasks/get would (E-65, T-36).
 func (c *Checker) checkSubscribed(method string, params map[string]json.RawMessage) error {
 	if _, ok := member(params["_meta"], metaSubscription); !ok {
 		return fmt.Errorf("%s names no subscription", method)

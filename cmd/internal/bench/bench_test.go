@@ -22,7 +22,7 @@ import (
 func BenchmarkGenerate(b *testing.B) {
 	dir, bin := newSubject(b)
 	ours, stringer := filepath.Join(bin, "mcptaskgen"), filepath.Join(bin, "stringer")
-	for range 2 { // what each writes changes what the go command has cached for the other
+	for range 2 { // the output of each changes the go command's cache for the other
 		runProcess(b, dir, ours)
 		runProcess(b, dir, stringer, "-type=State")
 	}
@@ -90,7 +90,7 @@ func newSubject(b *testing.B) (dir, bin string) {
 	return dir, bin
 }
 
-// process is what one run of a program took.
+// process has the measurements of one run of a program.
 type process struct {
 	wall   time.Duration
 	peak   float64 // memory in bytes of the program or of the go command that it runs, whichever is larger
@@ -113,7 +113,7 @@ func runProcess(b *testing.B, dir, name string, args ...string) process {
 
 var verboseStep = regexp.MustCompile(`(?m)^mcptaskgen: (generate|write) +(\S+)$`)
 
-// afterLoading adds up what --verbose prints, except for the time that loading packages took.
+// afterLoading adds up the times that --verbose prints, except for the loading of packages.
 func (p process) afterLoading(b *testing.B) (sum time.Duration) {
 	b.Helper()
 	steps := verboseStep.FindAllStringSubmatch(p.stderr, -1)

@@ -1,4 +1,4 @@
-// Package build describes what a command was built from.
+// Package build describes the build of a command.
 package build
 
 import (
@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Describe describes the build of a program by what the go command recorded in it: the version of the module, the commit if
-// the program was built in a checkout, and the version of Go.
+// Describe describes the build of a program: the version of the module, the commit if the program was built in a
+// checkout, and the version of Go. It reads the record that the go command left in the program.
 func Describe(name string) string {
 	info, _ := debug.ReadBuildInfo()
 	return describe(name, info)
 }
 
-// describe is Describe for what the go command recorded, which may be nil.
+// describe is Describe for a record of the go command, which may be nil.
 func describe(name string, info *debug.BuildInfo) string {
 	version := "(devel)"
 	settings := map[string]string{}

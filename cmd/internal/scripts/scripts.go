@@ -28,7 +28,7 @@ func Run(t *testing.T, params testscript.Params, files, environment map[string]s
 	params.Setup = func(env *testscript.Env) error {
 		env.Setenv("GOCACHE", caches[0])
 		env.Setenv("GOMODCACHE", caches[1])
-		env.Setenv("GOFLAGS", "-mod=mod -trimpath") // what one checkout has compiled serves another
+		env.Setenv("GOFLAGS", "-mod=mod -trimpath") // packages that one checkout has compiled serve another
 		env.Setenv("GOPROXY", "off")
 		env.Setenv("GOWORK", "off")
 		for name, value := range environment {
@@ -58,8 +58,8 @@ func Command(t *testing.T, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// RequireCheckout returns the go.mod and go.sum of a module that needs the runtime as it is here. They are what go get and
-// go mod tidy would leave if this checkout was released.
+// RequireCheckout returns the go.mod and go.sum of a module that needs the runtime as it is here. go get and go mod
+// tidy would write the same if this checkout was released.
 func RequireCheckout(t *testing.T) (mod, sum string) {
 	t.Helper()
 	read := func(name string) string {

@@ -19,7 +19,7 @@ type Server struct {
 	Header   http.Header // of the requests to URL
 	Command  []string    // a program and its arguments
 	Revision string      // as --revision has it, or ""
-	// Flags are those that the person gave for the server and that are no secrets.
+	// Flags are the flags for the server that the person gave, without secrets.
 	Flags []string
 }
 

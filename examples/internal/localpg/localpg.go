@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// ErrMissing says that PostgreSQL is not installed, and what to install.
+// ErrMissing means that PostgreSQL is not installed. Its text names the package to install.
 var ErrMissing = errors.New("PostgreSQL is not installed: install it (apt-get install postgresql, brew install postgresql)")
 
 // Server is a temporary PostgreSQL. It listens on a socket in its own directory, and on no port.
@@ -29,8 +29,9 @@ type Server struct {
 // stopWithin is how long the server has to stop.
 const stopWithin = 20 * time.Second
 
-// watch runs the server until its standard input ends, at the latest with the process that has
-// started it, and deletes the directory. $1 is the directory, and the rest is the command.
+// watch runs the server until its standard input ends, and then deletes the directory. The input
+// ends at the latest with the process that has started it. $1 is the directory, and the rest is the
+// command.
 const watch = `directory=$1; shift
 "$@" & server=$!
 cat >/dev/null
@@ -89,7 +90,7 @@ func (s *Server) start(ctx context.Context, initdb, postgres string, settings []
 	if out, err := create.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", initdb, err, out)
 	}
-	// It may forget what it wrote if the machine crashes, since its directory is thrown away.
+	// It may lose data if the machine crashes, since its directory is thrown away.
 	args := []string{"-c", watch, "watch", s.directory, postgres, "-D", data, "-k", s.directory}
 	for _, setting := range append([]string{"listen_addresses=", "fsync=off", "max_connections=200"}, settings...) {
 		args = append(args, "-c", setting)

@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// unprivileged returns what prepares a command to run in the directory without the rights of root,
-// which PostgreSQL refuses. The command gets a process group of its own, so that an interrupt at the
-// terminal leaves it to Close.
+// unprivileged returns a function that prepares a command to run in the directory without the rights of root, because
+// PostgreSQL refuses to run as root. The command gets a process group of its own, so that an interrupt at the terminal
+// leaves it to Close.
 func unprivileged(directory string) (func(*exec.Cmd), error) {
 	attributes := syscall.SysProcAttr{Setpgid: true}
 	if os.Geteuid() == 0 {

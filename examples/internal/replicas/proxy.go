@@ -44,7 +44,7 @@ func NewProxy(servers ...string) (*Proxy, error) {
 		Rewrite:       func(*httputil.ProxyRequest) {}, // RoundTrip chooses the server
 		Transport:     p,
 		FlushInterval: -1,                                                      // pass streams through without buffering
-		ErrorLog:      slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // a cut stream is no news
+		ErrorLog:      slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // a cut stream is expected
 		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
 	return p, nil

@@ -49,7 +49,7 @@ func post(t *testing.T, url string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// newNumbered starts a server that answers with its number and what it was sent.
+// newNumbered starts a server that answers with its number and the request's body.
 func newNumbered(number int) *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

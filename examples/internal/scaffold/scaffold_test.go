@@ -19,7 +19,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/peer"
 )
 
-// published is what write_report returns if the person agrees, as mcptask call prints it.
+// published is the result of write_report if the person agrees, as mcptask call prints it.
 const published = "{\n  \"text\": \"All is well in the north.\",\n  \"published\": true\n}\n"
 
 // publish are the arguments of write_report for a report that is published, and the person's answer.
@@ -131,8 +131,8 @@ type program struct {
 	environment []string
 }
 
-// writeProgram lets init write a template into a new module, and does with it what a user does: it is formatted, vetted,
-// up to date and built, and its test passes.
+// writeProgram lets init write a template into a new module, and treats it as a user does: it is formatted, vetted, up
+// to date and built, and its test passes.
 func writeProgram(t *testing.T, template string) *program {
 	t.Helper()
 	p := initProgram(t, template)
@@ -198,7 +198,7 @@ func (p *program) mcptask(args ...string) string {
 	return p.run("go", append([]string{"tool", "mcptask"}, args...)...)
 }
 
-// exitCode runs a command in the module and returns its exit code and what it has said.
+// exitCode runs a command in the module and returns its exit code and its output.
 func (p *program) exitCode(name string, args ...string) (int, string) {
 	p.t.Helper()
 	cmd := p.command(name, args...)
@@ -213,7 +213,7 @@ func (p *program) exitCode(name string, args ...string) (int, string) {
 type server struct {
 	t   testing.TB
 	cmd *exec.Cmd
-	log *bufio.Reader // what it says after its URL
+	log *bufio.Reader // its output after its URL
 	url string
 }
 

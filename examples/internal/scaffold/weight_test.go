@@ -16,11 +16,11 @@ import (
 // starts is how often BenchmarkWeight starts each server.
 const starts = 21
 
-// weight is what a server costs before it has work.
+// weight is the cost of a server before it has work.
 type weight struct {
 	size, stripped int64         // bytes of the binary, and of that without symbols and debug information
 	packages       int           // that it links, with those of the standard library
-	build, cpu     time.Duration // what a build with an empty cache takes, and the processor time of it
+	build, cpu     time.Duration // the time of a build with an empty cache, and its processor time
 	answer         time.Duration // from the start of the process to its first answer
 }
 

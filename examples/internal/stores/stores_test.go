@@ -21,7 +21,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestBadValues checks that each error names the flag and says what to do.
+// TestBadValues checks that each error names the flag and the way out.
 func TestBadValues(t *testing.T) {
 	for value, want := range map[string]string{
 		"sqlight:x": `"sqlight:x" is not a store: write memory`,

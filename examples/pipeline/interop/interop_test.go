@@ -9,7 +9,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/peer"
 )
 
-// What the TypeScript SDK 1.x does over every transport, and over each.
+// The steps of the TypeScript SDK 1.x over every transport, and over each.
 var (
 	sdk1 = []string{
 		"connect", "list tools", "call a tool as a task", "read a task again", "cancel a task", "an unknown task is refused",
@@ -22,7 +22,7 @@ var (
 	sdk1Stdio = []string{"list tasks", "the end of its input ends the server"}
 )
 
-// What the TypeScript client 2.x does in every revision.
+// client2 has the steps of the TypeScript client 2.x in every revision.
 var client2 = []string{
 	"connect", "call a tool as a task", "read a task again", "take a task up by its reference", "a failed task",
 	"cancel a task", "an unknown task is refused", "call a tool that is never a task", "answer a question",
@@ -52,7 +52,7 @@ func TestTypeScript2SpeaksBothRevisions(t *testing.T) {
 	}
 }
 
-// What the TypeScript client 2.x does in every revision without tasks.
+// plain2 has the steps of the TypeScript client 2.x in every revision without tasks.
 var plain2 = []string{"connect", "answer the question of a plain call", "refuse the question of a plain call", "end the session"}
 
 func TestTypeScript2AsksInPlainCalls(t *testing.T) {
@@ -85,7 +85,7 @@ func node(t *testing.T, name string) string {
 	return peer.Node(t, "../../conformance")
 }
 
-// passes holds what a program printed against the steps that it has to pass.
+// passes compares the output of a program with the steps that it has to pass.
 func passes(t *testing.T, out string, lists ...[]string) {
 	t.Helper()
 	for _, steps := range lists {

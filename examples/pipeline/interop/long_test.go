@@ -58,7 +58,7 @@ func TestTypeScript2OverReplicas(t *testing.T) {
 	checkSpread(t, proxy, 1)
 }
 
-// What the TypeScript SDK 1.x does while a replica is killed.
+// killed has the steps of the TypeScript SDK 1.x while a replica is killed.
 var killed = []string{
 	"connect", "start tasks on all replicas", "all tasks end", "read all tasks again", "answer a question", "end the session",
 }

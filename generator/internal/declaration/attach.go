@@ -11,14 +11,14 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
 )
 
-// place describes what a comment group is attached to.
+// place describes the code that a comment group is attached to.
 type place struct {
 	what  string // for messages: "above a function"
 	node  ast.Node
 	kinds []string // the directives allowed there
 }
 
-// expectedPlaces says what each kind of directive must be above.
+// expectedPlaces names the code that must follow each kind of directive.
 var expectedPlaces = map[string]string{
 	"service": "an interface type",
 	"tool":    "a method of a service interface",

@@ -78,8 +78,8 @@ func (r *reader) claimWorkflows(service *model.Service) {
 	}
 }
 
-// claimProtocolNames reserves the names of the protocol, such as TaskStatus, that the package does not
-// declare itself. Those that it does stand in out.Own, and a note names what to use instead.
+// claimProtocolNames reserves the names of the protocol, such as TaskStatus, that the package does not declare itself.
+// The names that it does declare are in out.Own, and a note gives the name in the runtime to use instead.
 func (r *reader) claimProtocolNames(out *model.Package) {
 	out.Own = map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(r.protocol)) {

@@ -67,8 +67,8 @@ func (b *block) has(key string) bool {
 	return ok
 }
 
-// allowsFallback reports whether a service gets the fallback tools as soon as one of its tools may run as
-// a task: it says fallback=tools, or nothing.
+// allowsFallback reports whether a service gets the fallback tools as soon as one of its tools may run as a task: it
+// has fallback=tools, or no fallback=.
 func (b *block) allowsFallback() bool {
 	s, set := b.get("fallback")
 	return set && s.text == "tools" || !b.has("fallback")
@@ -127,7 +127,7 @@ func (r *reader) addProblem(pos token.Pos, message, hint string) {
 	r.problems.Add(r.fset.Position(pos), message, hint)
 }
 
-// addNote records what the generator decided for the user at a position in the source.
+// addNote records a decision of the generator about a position in the source.
 func (r *reader) addNote(pos token.Pos, message string) {
 	r.problems.AddNote(r.fset.Position(pos), message)
 }

@@ -83,8 +83,8 @@ func (r *reader) describeCycle(message string, steps []types.Error) string {
 	return text
 }
 
-// fieldWith names a struct's field whose type holds another type, as Struct.Field. It returns the name
-// of the type itself if it is no struct of this package.
+// fieldWith names a struct's field whose type holds another type, as Struct.Field. It returns the name of the type
+// itself if it is not a struct of this package.
 func (r *reader) fieldWith(name, other string) string {
 	for _, spec := range r.specs {
 		fields, ok := spec.Type.(*ast.StructType)

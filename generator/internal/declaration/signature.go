@@ -186,8 +186,8 @@ func IsNamed(t types.Type, path, name string) bool {
 	return ok && named.Obj().Name() == name && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == path
 }
 
-// isContextLike reports whether a type is no context.Context and yet was probably meant as one, because
-// it has its methods.
+// isContextLike reports whether a type is not context.Context but was probably meant as one, because it has its
+// methods.
 func isContextLike(t types.Type) bool {
 	if IsNamed(t, "context", "Context") {
 		return false
@@ -207,7 +207,7 @@ func isPointer(t types.Type) bool {
 	return ok
 }
 
-// elementType returns what a pointer points to, or the type itself.
+// elementType returns the element type of a pointer, or the type itself.
 func elementType(t types.Type) types.Type {
 	if p, ok := t.Underlying().(*types.Pointer); ok {
 		return p.Elem()

@@ -17,7 +17,7 @@ var commonPackages = []string{
 	"context", "encoding/json", "html/template", "math/big", "net", "net/netip", "net/url", "text/template", "time",
 }
 
-// suggestName suggests what an undefined name may mean: a package to import, or a similar name.
+// suggestName suggests a meaning of an undefined name: a package to import, or a similar name.
 func (r *reader) suggestName(message string) string {
 	name, ok := strings.CutPrefix(message, "undefined: ")
 	if !ok {

@@ -15,10 +15,10 @@ import (
 type Problem struct {
 	Pos     token.Position
 	Message string
-	Hint    string // what to write instead; may be empty
+	Hint    string // the text to write instead; may be empty
 	Source  string // the line of Pos; empty if it cannot be read
-	// Old is the misspelt word at Pos, and New is what was probably meant. Both are empty if nothing
-	// comes near.
+	// Old is the misspelt word at Pos, and New is the word that was probably meant. Both are empty if no known word is
+	// near.
 	Old, New string
 }
 
@@ -26,7 +26,7 @@ type Problem struct {
 // concurrent use.
 type List struct {
 	problems []Problem
-	notes    []Problem // what a reader of the source should know and what is no mistake
+	notes    []Problem // decisions of the generator that are not mistakes
 }
 
 // Add records a problem at a position; hint may be empty.
@@ -47,8 +47,7 @@ func (l *List) AddMisspelling(pos token.Position, message, prefix, word string, 
 	l.problems = append(l.problems, p)
 }
 
-// AddNote records what the generator decided for the user at a position. The message also says how to
-// decide otherwise.
+// AddNote records a decision of the generator about a position. The message also tells the user how to change it.
 func (l *List) AddNote(pos token.Position, message string) {
 	l.notes = append(l.notes, Problem{Pos: pos, Message: message})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
 )
 
-// show formats what Scan has read for a table: key@offset=value@offset, then the errors.
+// show formats the result of Scan for a table: key@offset=value@offset, then the errors.
 func show(text string) string {
 	d, errs := directive.Scan(100, text)
 	parts := []string{d.Kind}

@@ -64,7 +64,7 @@ func File(pkg *model.Package, protocol Protocol) ([]byte, error) {
 	return w.render(pkg.Path)
 }
 
-// render formats the file. source names what it is generated from.
+// render formats the file. source names the input, for errors.
 func (w *writer) render(source string) ([]byte, error) {
 	var b bytes.Buffer
 	if err := w.file.Render(&b); err != nil {
@@ -108,7 +108,7 @@ func (w *writer) writeHeader(template string, data any) error {
 	lines := commentLines(explanation)
 	if w.pkg.Constraint != "" {
 		// Append the constraint to a line comment: jennifer copies text that begins with //
-		// verbatim. It would turn other text of two lines into a block comment, and that is no
+		// verbatim. It would turn other text of two lines into a block comment, which is not a
 		// constraint.
 		lines[len(lines)-1] += "\n\n//go:build " + w.pkg.Constraint
 	}

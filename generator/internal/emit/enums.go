@@ -6,7 +6,8 @@ import (
 	"github.com/dave/jennifer/jen"
 )
 
-// Protocol is what every generated file says about MCP, read from the schemas of its revisions.
+// Protocol has the names and capabilities of MCP that every generated file has. They are read from
+// the schemas of its revisions.
 type Protocol struct {
 	Statuses     []string // as on the wire
 	Capabilities []Capability

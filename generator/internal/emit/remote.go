@@ -112,8 +112,8 @@ func (w *writer) writeEnumConstants(d *model.DeclaredType) {
 	})
 }
 
-// writeMarshalMethod writes MarshalJSON, which returns what encodes v as fields, a type without
-// methods.
+// writeMarshalMethod writes MarshalJSON. Its body ends with encode, which encodes v as fields, a
+// type without methods.
 func (w *writer) writeMarshalMethod(d *model.DeclaredType, encode jen.Code) {
 	doc := "MarshalJSON implements json.Marshaler."
 	if len(d.Filled) > 0 {

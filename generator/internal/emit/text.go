@@ -50,12 +50,12 @@ func stringLiteral(s string) *jen.Statement {
 	return code
 }
 
-// notRaw finds what a raw string literal cannot hold, or gofmt would change. It takes a code span in
-// backticks as a whole.
+// notRaw finds text that a raw string literal cannot hold or that gofmt would change. It takes a code span in backticks
+// as a whole.
 var notRaw = regexp.MustCompile("`[^`\"\\\\\\x00-\\x1f\\x7f\\x{feff}\\x{fffd}]*`|[`\\x{feff}\\x{fffd}\\x00-\\x08\\x0b-\\x1f\\x7f]")
 
-// rawLiteral returns a raw string literal. What it cannot hold is between its parts, in literals of
-// its own.
+// rawLiteral returns a raw string literal. Text that it cannot hold is between its parts, in
+// literals of its own.
 func rawLiteral(s string) *jen.Statement {
 	others := notRaw.FindAllStringIndex(s, mostPieces+1)
 	if len(others) > mostPieces {

@@ -58,7 +58,7 @@ func FuzzLiterals(f *testing.F) {
 	})
 }
 
-// TestRawLiteral checks that only what cannot stand in a raw literal is outside of it.
+// TestRawLiteral checks that only characters that a raw literal cannot hold are outside of it.
 func TestRawLiteral(t *testing.T) {
 	for text, want := range map[string]string{
 		"{\n  \"a\": \"b\\\\c\"\n}":  "`{\n  \"a\": \"b\\\\c\"\n}`",

@@ -11,7 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
 )
 
-// The directives above a type that say what its schema is.
+// The directives above a type that give its schema.
 const (
 	schemaDirective = "schema" // its keywords, or the type that has its schema
 	enumDirective   = "enum"   // its constants are all of its values
@@ -21,7 +21,7 @@ const (
 // errReported is the problem of a type that [Deriver.CheckDeclared] has reported.
 var errReported = errors.New("reported where the type is declared")
 
-// CheckDeclared reports what is wrong with a directive above a type of the package.
+// CheckDeclared reports the faults of a directive above a type of the package.
 func (d *Deriver) CheckDeclared(kind string, obj types.Object, at token.Pos, fail Fail) {
 	named, ok := types.Unalias(obj.Type()).(*types.Named)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema/testdata/kinds"
 )
 
-// TestDeclared derives types that say what they are in JSON.
+// TestDeclared derives types that declare their JSON.
 func TestDeclared(t *testing.T) {
 	pkg, err := loadedKinds()
 	if err != nil {

@@ -37,7 +37,7 @@ func (g *graph) assemble(root *definition) *schema {
 	}
 	nameDefinitions(shared)
 	g.expand(root.schema, root)
-	root.schema.Description = "" // the tool's own description says more
+	root.schema.Description = "" // the tool's own description is better
 	if len(shared) > 0 {
 		root.schema.Definitions = map[string]*schema{}
 	}

@@ -25,7 +25,7 @@ const (
 	// Result is a tool's output. It is open, so that a server can add a field before its clients
 	// do.
 	Result
-	// Question is what a person answers. It is flat, and open because clients add members to
+	// Question is a form that a person answers. It is flat, and open because clients add members to
 	// answers.
 	Question
 )
@@ -51,7 +51,7 @@ type Deriver struct {
 	enums   map[string]*enum      // nil for a type that is not an enum
 }
 
-// New makes a Deriver for a package. It calls note for what it guesses.
+// New makes a Deriver for a package. It calls note with each guess.
 func New(fset *token.FileSet, pkg *load.Package, note func(pos token.Pos, message string)) *Deriver {
 	return &Deriver{
 		pkg: pkg.Types, docs: newDocs(fset, pkg), scope: pkg.Scope, note: note,
@@ -72,7 +72,7 @@ type graph struct {
 	queue       []*definition // in the order of discovery
 	order       []string      // of the names under $defs
 
-	references map[*schema]*definition // schemas in whose place another one stands
+	references map[*schema]*definition // schemas that another one replaces
 	nullable   map[*schema]bool        // schemas that also admit null
 	enumOf     map[*schema]*enum       // schemas of types that are enums
 

@@ -31,11 +31,11 @@ type choice struct {
 	doc    string
 }
 
-// findEnum returns the enum of a type, or nil. The type says what it is with //mcptask:enum or
-// //mcptask:open. Otherwise, a string type with two or more constants of exactly this type in its
+// findEnum returns the enum of a type, or nil. A directive //mcptask:enum or //mcptask:open above
+// it decides. Without one, a string type with two or more constants of exactly this type in its
 // package is an enum. So is an integer type, unless its constants are flags, which combine (see
-// [areFlags]). That and a single constant are guesses, which print a note. Only exported constants
-// count, unless none is exported.
+// [areFlags]). An enum of integers is a guess, which prints a note. So is the decision that a type
+// with a single constant is not an enum. Only exported constants count, unless none is exported.
 //
 // Types of the standard library are not enums, because Go releases add constants and generated code
 // must not change with them. A type that encoding/json encodes by a method is text.
@@ -93,7 +93,7 @@ func (g *graph) checkEnum(named *types.Named, kind string) error {
 	return &refusal{fmt.Sprintf("mcptask:%s of %s has no effect, because %s", kind, named.Obj().Name(), why), hint}
 }
 
-// whyNoEnum says why a type with constants cannot be an enum, or returns "".
+// whyNoEnum returns the reason why a type with constants cannot be an enum, or "".
 func whyNoEnum(named *types.Named) string {
 	basic, ok := named.Underlying().(*types.Basic)
 	if !ok || basic.Info()&(types.IsString|types.IsInteger) == 0 {
@@ -105,8 +105,8 @@ func whyNoEnum(named *types.Named) string {
 	return ""
 }
 
-// guessEnum reports whether constants look like all the values of their type. guess says what was
-// guessed, if that is not certain.
+// guessEnum reports whether constants look like all the values of their type. guess describes the
+// guess, if it is not certain.
 func guessEnum(name string, choices []choice) (isEnum bool, guess string) {
 	switch {
 	case len(choices) == 0:

@@ -77,9 +77,9 @@ func checkJSONTag(f field, tag reflect.StructTag) error {
 	return nil
 }
 
-// findPointerMarshaler finds a type in the values of a map whose marshal method is on its pointer.
-// encoding/json cannot take the address of map values, so it would encode the fields instead. seen
-// holds the types that were searched.
+// findPointerMarshaler searches the values of a map. It returns a type whose marshal method is on
+// its pointer, or nil. encoding/json cannot take the address of map values, so it would encode the
+// fields instead. seen holds the types that were searched.
 func findPointerMarshaler(t types.Type, seen map[types.Type]bool) types.Type {
 	t = types.Unalias(t)
 	if seen[t] {

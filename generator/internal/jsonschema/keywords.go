@@ -58,14 +58,14 @@ var keywords = map[string]keyword{
 	"default":          {scalars, setDefault},
 }
 
-// typeKeywords say what a value is, in place of its Go type.
+// typeKeywords give the type of a value in place of its Go type.
 var typeKeywords = []string{"type", "oneof_type", "anyof_type", "oneof_ref", "anyof_ref"}
 
 // groupKeywords put fields into groups. A value must have all fields of exactly one group (oneof) or of
 // at least one (anyof).
 var groupKeywords = map[string]func(*schema) *[]*schema{"oneof_required": oneOf, "anyof_required": anyOf}
 
-// repeated are the keywords that each of several values has.
+// repeated are the keywords that may occur several times, once for each value.
 var repeated = []string{"enum", "example"}
 
 // flagKeywords have no value.
@@ -236,9 +236,9 @@ type part struct {
 	hasValue         bool
 }
 
-// describe applies the parts of a tag to a schema. Those of a list, such as minItems, and the default describe
-// the outermost list, texts describe the whole, and all others the values at the end. where says
-// where the parts are, for messages.
+// describe applies the parts of a tag to a schema. Parts for lists, such as minItems, and the default describe the
+// outermost list. Texts describe the whole. All others describe the values at the end. where is the place of the parts,
+// for messages.
 func describe(whole *schema, parts []part, where string) []error {
 	var problems []error
 	list, leaf := ends(whole)
@@ -286,8 +286,9 @@ func hasKey(parts []part, key string) bool {
 	return slices.ContainsFunc(parts, func(p part) bool { return p.key == key })
 }
 
-// dropBound returns a bound of a schema, or "" if that is of the Go type alone and says nothing:
-// choices say more, and most clients count in float64, which does not hold the wide ones.
+// dropBound returns a bound of a schema. It returns "" for a bound of the Go type alone that is of
+// no use: choices are stricter, and most clients count in float64, which does not hold the wide
+// bounds.
 func dropBound(s *schema, bound, ofType json.Number) json.Number {
 	if bound == ofType && (s.Enum != nil || slices.Contains([]json.Number{minInt64, maxInt64, maxUint64, minFloat32, maxFloat32}, bound)) {
 		return ""
@@ -416,8 +417,8 @@ func checkBounds(ofType, s *schema, where string) (problems []error) {
 	return problems
 }
 
-// hasMultiple reports whether there is a multiple between two bounds, which is an integer if the
-// schema says so.
+// hasMultiple reports whether there is a multiple between two bounds, which must be an integer if
+// the schema's type is integer.
 func hasMultiple(s *schema, low, high bound) bool {
 	step := rational(s.MultipleOf)
 	if s.Type == "integer" {
@@ -437,7 +438,7 @@ func isWithin(n json.Number, s *schema) bool {
 	return (s.Minimum == "" || rational(n).Cmp(rational(s.Minimum)) >= 0) && (s.Maximum == "" || rational(n).Cmp(rational(s.Maximum)) <= 0)
 }
 
-// beyondType refuses what is beyond the bounds of its Go type.
+// beyondType refuses a value beyond the bounds of its Go type.
 func beyondType(what string, ofType *schema) *refusal {
 	return &refusal{what + " is not a value of the Go type", fmt.Sprintf("its values are %s to %s", ofType.Minimum, ofType.Maximum)}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 )
 
-// keywordOrder is the order of the keywords of a schema: what it is, then its parts, then its limits,
-// then the keywords that are not listed here, and the definitions.
+// keywordOrder is the order of the keywords of a schema: its type and description, its parts, its limits, all other
+// keywords, and the definitions.
 var keywordOrder = []string{
 	"$ref", "type", "format", "title", "description", "enum", "const", "default", "properties",
 	"patternProperties", "required", "additionalProperties", "items", "anyOf", "oneOf",
@@ -85,7 +85,7 @@ func toValue(value any, order []string) *jsontree.Node {
 // isEmpty reports whether a schema admits every value.
 func isEmpty(s *schema) bool { return reflect.ValueOf(*s).IsZero() }
 
-// formatSchema formats a schema for people. What has no parts is on one line, if it is short.
+// formatSchema formats a schema for people. A value without parts is on one line if it is short.
 func formatSchema(schema *jsontree.Node) string {
 	return schema.Spread(func(m jsontree.Member) bool { return isOpen(m) || weight(m.Value) > maxWeight })
 }
@@ -101,7 +101,7 @@ func weight(n *jsontree.Node) int {
 			return maxWeight + 1
 		}
 		if m.Name == "description" {
-			sum++ // it is long, and would hide what follows
+			sum++ // it is long, and would hide the keywords after it
 		}
 	}
 	for _, item := range n.Items {

@@ -6,7 +6,7 @@ import (
 	"go/types"
 )
 
-// encodingMethods are the methods with which a type says itself what its JSON is.
+// encodingMethods are the methods by which a type encodes itself.
 var encodingMethods = []string{"MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"}
 
 // hasMethod reports whether a type or a pointer to it has one of the methods. Methods of an

@@ -48,14 +48,14 @@ var (
 
 const escapes = `\\[pP]\{[^}]*\}|\\[pP].|\\x[^{].|\\.`
 
-// patternReader finds what JavaScript reads otherwise than Go.
+// patternReader finds the elements that JavaScript reads otherwise than Go.
 type patternReader struct {
 	inClass  bool
-	position bool            // what was read last matches a position, not text
+	position bool            // the last element matches a position, not text
 	names    map[string]bool // of groups
 }
 
-// read reads one element. If it is not in every dialect, read returns what it is, and what to do.
+// read reads one element. If it is not in every dialect, read returns its name and a hint.
 func (p *patternReader) read(text, rest string) (fault, hint string) {
 	afterPosition := p.position
 	p.position = false
@@ -85,13 +85,13 @@ func (p *patternReader) read(text, rest string) (fault, hint string) {
 	return "", ""
 }
 
-// posixClasses has what to write in place of the classes that only Go knows.
+// posixClasses has the characters to write in place of the classes that only Go knows.
 var posixClasses = map[string]string{
 	"alnum": "0-9A-Za-z", "alpha": "A-Za-z", "digit": "0-9", "lower": "a-z", "upper": "A-Z", "word": "0-9A-Za-z_",
 	"xdigit": "0-9A-Fa-f", "space": `\s`, "blank": `\t and a space`,
 }
 
-// readEscape reads a backslash and what belongs to it.
+// readEscape reads a backslash with its characters.
 func (p *patternReader) readEscape(text, rest string) (fault, hint string) {
 	kind := text[1:2]
 	many := strings.Contains("dDsSwWpP", kind)
@@ -130,7 +130,7 @@ var escapeHints = map[string]string{
 	"x": "write the character itself",
 }
 
-// readGroup reads the start of a group that says what it is.
+// readGroup reads the start of a group that begins with "(?".
 func (p *patternReader) readGroup(text string) (fault, hint string) {
 	_, name, _ := strings.Cut(strings.TrimSuffix(text, ">"), "<")
 	switch {

@@ -253,8 +253,8 @@ func (s samples) written(rt reflect.Type) any {
 	return value
 }
 
-// admitted returns a random value that a schema admits. The schema decides its shape. The Go type decides what the
-// schema leaves open, such as the size of an integer or the form of an address.
+// admitted returns a random value that a schema admits. The schema decides its shape. The Go type decides the rest,
+// such as the size of an integer or the form of an address.
 func (s samples) admitted(root, schema map[string]any, rt reflect.Type, quoted bool, depth int) any {
 	schema = resolve(root, schema)
 	for rt != nil && rt.Kind() == reflect.Pointer {

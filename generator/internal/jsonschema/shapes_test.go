@@ -395,8 +395,8 @@ func withoutNulls(value any) any {
 
 const samplesEach = 40
 
-// TestShapesAdmitValues checks that a schema admits what encoding/json encodes, and that
-// decoding gives the same value.
+// TestShapesAdmitValues checks that a schema admits the JSON of encoding/json, and that decoding
+// gives the same value.
 func TestShapesAdmitValues(t *testing.T) {
 	eachShape(t, byTag, func(t *testing.T, rt reflect.Type, text string, _ jsonschema.Use) {
 		schema := checkSchema(t, text)
@@ -423,8 +423,8 @@ func TestShapesAdmitValues(t *testing.T) {
 	})
 }
 
-// TestShapesReadWhatTheyAdmit checks that the Go type decodes what the schema admits, and that
-// the schema admits what the type encodes again.
+// TestShapesReadWhatTheyAdmit checks that the Go type decodes the values that the schema admits,
+// and that the schema admits them when they are encoded again.
 func TestShapesReadWhatTheyAdmit(t *testing.T) {
 	eachShape(t, byTag, func(t *testing.T, rt reflect.Type, text string, _ jsonschema.Use) {
 		schema, root := checkSchema(t, text), decodeJSON(t, text).(map[string]any)

@@ -63,8 +63,8 @@ func (g *graph) buildDefinition(d *definition) {
 	d.schema = s
 }
 
-// noteDefault says if a default is never used, or if it takes the place of a value that clients in Go
-// mean to send.
+// noteDefault adds a note if a default is never used, or if it takes the place of a value that clients in Go mean to
+// send.
 func (g *graph) noteDefault(f field, s *schema, tag tag, required bool) {
 	wayOut := "make it optional with omitempty"
 	if tag.required {

@@ -66,7 +66,7 @@ func (t *table) addProperties(o *jsontree.Node, path string) {
 	}
 }
 
-// addField adds one value and what it contains.
+// addField adds one value and its parts.
 func (t *table) addField(schema *jsontree.Node, path string, required bool) {
 	t.inner = nil
 	f := Field{Path: path, Required: required, Type: t.describeType(schema, path)}

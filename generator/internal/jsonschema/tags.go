@@ -16,11 +16,11 @@ import (
 type tag struct {
 	required, nullable bool
 	description        string  // the whole tag, in the style of the Go SDK
-	leaf               *schema // what the tag says of the type; nil if it says nothing
+	leaf               *schema // the type that the tag gives; nil if it gives none
 	parts, groups      []part
 }
 
-// tagPlace says in messages where the parts of a tag are.
+// tagPlace is the place of the parts of a tag, for messages.
 const tagPlace = "jsonschema tag"
 
 // readTag parses the jsonschema tag of a field.
@@ -88,7 +88,7 @@ func checkDescription(text string, words []string) error {
 	return nil
 }
 
-// readType returns what the parts say of the type, or nil.
+// readType returns the type that the parts give, or nil.
 func readType(parts []part, where string) (leaf *schema, err error) {
 	for _, p := range parts {
 		if !slices.Contains(typeKeywords, p.key) || !p.hasValue {

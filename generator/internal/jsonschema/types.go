@@ -10,10 +10,10 @@ import (
 	invopop "github.com/invopop/jsonschema"
 )
 
-// schema is a typed JSON schema. What it cannot say, such as several types, is in its Extras.
+// schema is a typed JSON schema. Its Extras have the rest, such as several types.
 type schema = invopop.Schema
 
-// refusal says why a type has no schema.
+// refusal is the reason why a type has no schema.
 type refusal struct {
 	message, hint string
 }
@@ -117,8 +117,8 @@ func (g *graph) partsOf(t types.Type, leaf *schema) (*schema, error) {
 	return g.leafOf(t, leaf)
 }
 
-// encodesItself reports whether encoding/json does not look into a list, map or pointer, because the
-// type says itself what its JSON is.
+// encodesItself reports whether encoding/json does not look into a list, map or pointer, because the type gives its own
+// JSON.
 func (g *graph) encodesItself(t types.Type) bool {
 	if named, ok := t.(*types.Named); ok && g.docs.find(named.Obj()).directives[schemaDirective] != nil {
 		return true

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/text/message"
 )
 
-// SchemaError says why a value is no JSON Schema.
+// SchemaError is the reason why a value is not a JSON Schema.
 type SchemaError struct {
 	At      *Node // the mistake, or the whole schema
 	Message string
@@ -44,7 +44,7 @@ func (n *Node) CompileSchema() (*Schema, error) {
 	return nil, fault
 }
 
-// Refuse says why the schema does not admit a value, or returns "".
+// Refuse returns the reason why the schema does not admit a value, or "".
 func (s *Schema) Refuse(value *Node) string {
 	decoded, err := validator.UnmarshalJSON(strings.NewReader(value.Compact()))
 	if err != nil {

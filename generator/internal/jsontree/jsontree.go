@@ -53,7 +53,7 @@ func NewArray(items ...*Node) *Node { return &Node{Kind: Array, Items: items} }
 // NewObject returns an object.
 func NewObject(members ...Member) *Node { return &Node{Kind: Object, Members: members} }
 
-// Get returns a member of an object. It returns nil if n has no such member, is nil or is no object.
+// Get returns a member of an object. It returns nil if n has no such member, is nil or is not an object.
 func (n *Node) Get(name string) *Node {
 	if n == nil {
 		return nil
@@ -85,7 +85,7 @@ func (n *Node) index(name string) int {
 	return slices.IndexFunc(n.Members, func(m Member) bool { return m.Name == name })
 }
 
-// Text returns the value of a string. ok is false if n is nil or no string.
+// Text returns the value of a string. ok is false if n is nil or not a string.
 func (n *Node) Text() (s string, ok bool) {
 	if n == nil {
 		return "", false

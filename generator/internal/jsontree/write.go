@@ -13,10 +13,10 @@ func (n *Node) Compact() string { return layout{comma: ",", colon: ":"}.format(n
 // Spaced returns the value as JSON on one line, with a space after each comma and colon.
 func (n *Node) Spaced() string { return layout{comma: ", ", colon: ": "}.format(n) }
 
-// Spread returns the value as JSON with a line for each of its members or items. spread says whether a
-// value inside, which is that of a member or an item without a name, is laid out like this too. All
-// others are as by Spaced, so spread must hold for whatever contains a value for which it holds.
-// Values deeper than 32 levels are on one line too.
+// Spread returns the value as JSON with a line for each of its members or items. spread reports whether a value inside
+// is laid out like this too. It gets a member, or an item as a member without a name. All other values are on one line,
+// as by Spaced. So if spread holds for a value, it must hold for each value that contains it. Values deeper than 32
+// levels are on one line too.
 func (n *Node) Spread(spread func(Member) bool) string {
 	return layout{", ", ": ", func(m Member) bool { return m.Value == n || spread(m) }}.format(n)
 }
@@ -25,7 +25,7 @@ func (n *Node) Spread(spread func(Member) bool) string {
 // times the number of its lines.
 const maxIndentation = 64
 
-// layout says how values are written. Without spread, they are on one line.
+// layout is the way in which values are written. Without spread, they are on one line.
 type layout struct {
 	comma, colon string
 	spread       func(Member) bool

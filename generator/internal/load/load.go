@@ -53,8 +53,8 @@ const mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFil
 	packages.NeedExportFile
 
 // Load loads the packages, sorted by path. It does not return type errors, because generated
-// symbols are missing before the first generation. It keeps mistakes in files without declarations
-// in Mistakes.
+// symbols are missing before the first generation. Mistakes in files without declarations are in
+// the Mistakes of their package.
 func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 	fset := token.NewFileSet()
 	generated := &generatedFiles{}
@@ -112,8 +112,8 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 	return fset, result, nil
 }
 
-// explainNothing says why no packages were loaded. What the go command says, such as that go.mod needs
-// updates, is lost if it lists no package.
+// explainNothing says why no packages were loaded. If the go command lists no package, its message is lost, such as
+// that go.mod needs updates.
 func explainNothing(ctx context.Context, cfg Config) error {
 	patterns := strings.Join(cfg.Patterns, " ")
 	list := exec.CommandContext(ctx, "go", slices.Concat([]string{"list", "-tags=" + cfg.Tags, "--"}, cfg.Patterns)...)

@@ -26,7 +26,7 @@ func FileName(fset *token.FileSet, file *ast.File) string {
 	return name
 }
 
-// FindSources returns the files of an analysis that are no tests, and their directory.
+// FindSources returns the files of an analysis that are not tests, and their directory.
 func FindSources(pass *analysis.Pass) (files []*ast.File, dir string) {
 	for _, file := range pass.Files {
 		name := FileName(pass.Fset, file)

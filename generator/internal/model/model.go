@@ -25,12 +25,13 @@ type Package struct {
 	Own map[string]bool
 }
 
-// MayAsk reports whether handlers of a service may ask questions while they run: the package declares inputs, or one of
-// the service's tools is a workflow, whose inputs may stand in another package.
+// MayAsk reports whether handlers of a service may ask questions while they run. They may if the package declares
+// inputs, or if one of the service's tools is a workflow, whose inputs may be in another package.
 func (p *Package) MayAsk(s *Service) bool { return len(p.Inputs) > 0 || len(s.Workflows()) > 0 }
 
-// AsksInWorkflows reports whether workflows may ask for the inputs of the package: one of its tools is a workflow, or
-// it has no services, so that a workflow's package and that of its tool can both import it.
+// AsksInWorkflows reports whether workflows may ask for the inputs of the package. They may if one of its tools is a
+// workflow. They also may if it has no services, because then a workflow's package and that of its tool can both import
+// it.
 func (p *Package) AsksInWorkflows() bool {
 	return len(p.Services) == 0 || slices.ContainsFunc(p.Services, func(s *Service) bool { return len(s.Workflows()) > 0 })
 }
@@ -116,7 +117,7 @@ type Tool struct {
 	// InputSchema and OutputSchema are JSON, laid out for people. InputSchema is empty if the tool has
 	// no arguments, and OutputSchema unless OutKind is Structured.
 	InputSchema, OutputSchema string
-	// InputWritten and OutputWritten say that the schema is not derived from the type.
+	// InputWritten and OutputWritten mean that the schema is not derived from the type.
 	InputWritten, OutputWritten bool
 	// InputConst and OutputConst name the constants with the schemas; see [Package.NameSchemas].
 	InputConst, OutputConst string
@@ -129,7 +130,7 @@ type Tool struct {
 	Entry, EntryConst string
 }
 
-// OutKind says how a tool returns its output.
+// OutKind is the way in which a tool returns its output.
 type OutKind int
 
 // The kinds of output.
@@ -150,7 +151,8 @@ const (
 	Required  Support = "required"
 )
 
-// Policy says how a tool runs. A zero duration or number is omitted from generated code.
+// Policy has the limits and the rules for the runs of a tool. A zero duration or number is omitted
+// from generated code.
 type Policy struct {
 	Task                             Support
 	TTL, Poll, Grace, Wait, Deadline time.Duration

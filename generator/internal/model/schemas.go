@@ -23,10 +23,9 @@ type schemaUse struct {
 	name   *string
 }
 
-// NameSchemas names the constants with the schemas. Each schema has one. It is named after its type
-// and its use, such as runReportResult, so that the names do not depend on the tools and their order.
-// It is named after the tool instead if the schema is hand-written, the type has no name, or the name
-// would stand for two schemas or is taken.
+// NameSchemas names the constants with the schemas. Each schema has one. It is named after its type and its use, such
+// as runReportResult, so that the names do not depend on the tools and their order. It is named after the tool instead
+// if the schema is hand-written, if the type has no name, or if the name is taken or would stand for two schemas.
 func (p *Package) NameSchemas(taken func(name string) bool) {
 	uses := p.schemaUses()
 	keys := map[string][]string{}

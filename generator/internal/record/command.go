@@ -24,7 +24,7 @@ type command struct {
 	stdout *io.PipeReader // ends after the program, with the error of its Wait
 	lines  *bufio.Reader  // of stdout
 	cancel context.CancelFunc
-	noise  string // the first line that is no message
+	noise  string // the first line that is not a message
 }
 
 func startCommand(ctx context.Context, cfg Config) (*command, error) {
@@ -54,7 +54,7 @@ func startCommand(ctx context.Context, cfg Config) (*command, error) {
 	return &command{stdin: stdin, stdout: out, lines: bufio.NewReader(bounded{out, &left}), cancel: cancel}, nil
 }
 
-// send leaves it to receive to find that the program has ended.
+// send ignores errors of the pipe. If the program has ended, receive reports it.
 func (c *command) send(_ context.Context, m message, _ string) error {
 	data, err := json.Marshal(m)
 	if err == nil {
@@ -82,7 +82,7 @@ func (c *command) receive() (m message, err error) {
 	}
 }
 
-// explainEnd says how the program ended and what it wrote instead of a message.
+// explainEnd tells how the program ended, with the text that it wrote instead of a message.
 func (c *command) explainEnd(err error) error {
 	if errors.Is(err, errTooMuch) {
 		c.cancel() // it would go on

@@ -30,7 +30,7 @@ type httpLink struct {
 	left   int           // the bytes that the server may still send
 	body   io.ReadCloser // of the response to the last request
 	events *bufio.Reader // of body, if that is a stream
-	whole  []byte        // the response, if it is no stream and was not received yet
+	whole  []byte        // the response, if it is not a stream and was not received yet
 }
 
 func newHTTPLink(cfg Config) *httpLink {
@@ -84,7 +84,7 @@ func (l *httpLink) send(ctx context.Context, m message, revision string) error {
 }
 
 // checkStatus returns an error for a status that is not success, unless the body is a JSON-RPC
-// message, which says more.
+// message, which has more details.
 func checkStatus(response *http.Response, body []byte) error {
 	var m message
 	switch code := response.StatusCode; {
@@ -137,7 +137,7 @@ func readEvent(events *bufio.Reader) (data []byte, err error) {
 	}
 }
 
-// close ends the session, as far as the server lets it.
+// close ends the session, if the server allows it.
 func (l *httpLink) close() {
 	_ = l.body.Close()
 	if l.header.Get(sessionHeader) != "" {

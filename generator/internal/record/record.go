@@ -1,6 +1,6 @@
 // Package record asks an MCP server for its list of tools, over HTTP or on the pipes of a command.
-// It keeps what the server sends byte for byte: the types of an SDK would drop what they do not
-// know.
+// It keeps the server's messages byte for byte. The types of an SDK would drop members that they do
+// not know.
 package record
 
 import (
@@ -24,7 +24,7 @@ type Config struct {
 	URL     string
 	Header  http.Header // of the requests to URL
 	Command []string    // a program and its arguments
-	// Stderr gets what the program writes to its standard error.
+	// Stderr gets the program's standard error.
 	Stderr io.Writer
 	// Revision is the revision to speak. Empty means [sessions], or [stateless] if the server does
 	// not speak that.
@@ -41,7 +41,7 @@ const (
 // Revisions lists the values of Config.Revision.
 func Revisions() []string { return []string{sessions, stateless} }
 
-// Bounds of what a server may send. Real lists are far below them.
+// Bounds of a server's output. Real lists are far below them.
 const (
 	maxBytes = 16 << 20 // of everything
 	maxPages = 1000
@@ -69,15 +69,14 @@ func Tools(ctx context.Context, cfg Config) ([]byte, error) {
 	return append(indent.JSON(b.Bytes()), '\n'), err
 }
 
-// recording is what a server answered to initialize or server/discover, and the tools of all pages in
-// the server's order.
+// recording has a server's answer to initialize or server/discover, and the tools of all pages in the server's order.
 type recording struct {
 	Initialize *about            `json:"initialize,omitempty"`
 	Discover   *about            `json:"server/discover,omitempty"`
 	Tools      []json.RawMessage `json:"tools"`
 }
 
-// about is what a recording keeps of the server's first answer.
+// about is the part of the server's first answer that a recording keeps.
 type about struct {
 	Revision     string          `json:"protocolVersion,omitempty"`
 	Revisions    json.RawMessage `json:"supportedVersions,omitempty"`
@@ -136,7 +135,7 @@ func (p *peer) record(ctx context.Context, revision string) (list recording, err
 	}
 	if revision == stateless || revision == "" && errors.As(err, &refused) {
 		p.revision = stateless
-		// A server that refused initialize too said there what is wrong.
+		// If the server refused initialize too, that refusal has the reason.
 		if fault := p.request(ctx, "server/discover", map[string]any{}, &list.Discover); fault == nil || refused == nil {
 			err = fault
 		}
@@ -147,8 +146,8 @@ func (p *peer) record(ctx context.Context, revision string) (list recording, err
 	return list, err
 }
 
-// client names this program to servers. taskClient is what it declares in 2026-07-28, where servers list other
-// tools for clients that have no tasks or answer no questions.
+// client names this program to servers. taskClient has the capabilities that it declares in 2026-07-28, because there
+// servers list other tools for clients without tasks or without questions.
 var (
 	client     = map[string]string{"name": "mcptaskgen", "version": "1"}
 	taskClient = map[string]any{"elicitation": map[string]any{}, "extensions": map[string]any{"io.modelcontextprotocol/tasks": map[string]any{}}}
@@ -201,7 +200,7 @@ func (p *peer) post(ctx context.Context, m message) error {
 	return p.send(ctx, m, p.revision)
 }
 
-// request sends a request and decodes its result. In between it answers what the server asks.
+// request sends a request and decodes its result. In between it answers the server's requests.
 func (p *peer) request(ctx context.Context, method string, params map[string]any, result any) error {
 	p.id++
 	p.method = method
@@ -235,7 +234,7 @@ func (p *peer) request(ctx context.Context, method string, params map[string]any
 	}
 }
 
-// decode decodes what a server sent. Its error does not name Go types.
+// decode decodes data of the server. Its error does not name Go types.
 func decode(data []byte, v any) error {
 	data = bytes.TrimPrefix(data, []byte("\ufeff")) // a byte order mark, which some programs on Windows write
 	err := json.Unmarshal(data, v)
@@ -256,7 +255,7 @@ func (p *peer) answer(ctx context.Context, m message) error {
 	return p.post(ctx, message{ID: m.ID, Error: &refusal{-32601, "method not found"}})
 }
 
-// bounded reads what a server sends.
+// bounded reads a server's output up to a limit.
 type bounded struct {
 	io.Reader
 	left *int // the bytes that the server may still send

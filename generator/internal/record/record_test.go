@@ -16,8 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// asServer is the environment variable that makes the test binary a server. It names what the server
-// does wrong.
+// asServer is the environment variable that makes the test binary a server. Its value names the server's fault.
 const asServer = "MCPTASK_TEST_AS_SERVER"
 
 func TestMain(m *testing.M) {
@@ -30,7 +29,7 @@ func TestMain(m *testing.M) {
 
 const initialized = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"},"instructions":"Do."}`
 
-// recorded is what the recording of the scripted servers is.
+// recorded is the recording of the scripted servers.
 const recorded = `{
   "initialize": {
     "protocolVersion": "2025-11-25",
@@ -262,7 +261,7 @@ func TestDeepList(t *testing.T) {
 	}
 }
 
-// TestBadServers checks what the errors say.
+// TestBadServers checks the texts of the errors.
 func TestBadServers(t *testing.T) {
 	list := func(result string) func(http.ResponseWriter, message) {
 		return func(w http.ResponseWriter, m message) { reply(w, m, result) }

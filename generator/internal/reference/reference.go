@@ -153,7 +153,8 @@ func lifecycleEdges(states []state) []edge {
 	return list
 }
 
-// edgeLabels say what moves a task into a state. An unknown state gets an arrow without a label.
+// edgeLabels name the event that moves a task into a state. An unknown state gets an arrow without
+// a label.
 var edgeLabels = map[string]string{
 	"working":        "the answer",
 	"input_required": "a question",

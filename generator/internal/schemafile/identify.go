@@ -24,8 +24,8 @@ type Schema struct {
 type Difference struct {
 	schema.Difference
 	Pos token.Position
-	// Optional means that the schema adds something that peers do without: the messages of the known
-	// revision are valid, and its readers ignore the addition.
+	// Optional means that the schema adds something that peers do not need: the messages of the known revision are
+	// valid, and its readers ignore the addition.
 	Optional bool
 }
 
@@ -35,7 +35,7 @@ func (s *Schema) Fits() bool {
 	return !slices.ContainsFunc(s.Differences, func(d Difference) bool { return !d.Optional })
 }
 
-// Report lists the differences from the nearest revision with their places, and says what to do. It
+// Report lists the differences from the nearest revision with their places, and ways to go on. It
 // returns "" if there are none.
 func (s *Schema) Report() string {
 	if len(s.Differences) == 0 {
@@ -91,7 +91,7 @@ func identify(set []*file) (*Schema, error) {
 }
 
 // isOptional reports whether a difference is a new property, which is optional unless another
-// difference requires it, or a new definition that is no request.
+// difference requires it, or a new definition that is not a request.
 func isOptional(document *schema.Document, d schema.Difference) bool {
 	steps := strings.Split(d.Pointer, "/")
 	if d.Kind != schema.Added || len(steps) > 3 {

@@ -30,7 +30,7 @@ type declaration struct {
 	final *types.Named
 }
 
-// origin says where a type comes from.
+// origin is the place that a type comes from.
 type origin struct {
 	root      string       // the name of a tool's input or output; empty inside one
 	what      string       // "the input of the tool x"
@@ -80,7 +80,7 @@ func (o origin) longName(parent string) string {
 	return joinName(cmp.Or(parent, o.prefix), name)
 }
 
-// describe describes the type. several says that it comes from several places.
+// describe describes the type. several means that it comes from several places.
 func (o origin) describe(parent string, several bool) string {
 	text := o.what
 	switch {
@@ -240,8 +240,8 @@ func (g *goTypes) mergeShapes() [][]*declaration {
 	return slices.Collect(slices.Chunk(g.declared, 1)) // merge nothing
 }
 
-// describeShape describes what a type is, with the shapes of the types that it uses. The input or
-// output of a tool keeps a type of its own.
+// describeShape describes a type, with the shapes of the types that it uses. The input or output of
+// a tool keeps a type of its own.
 func (d *declaration) describeShape(g *goTypes) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %d;", d.origin.root, d.shape)
@@ -284,7 +284,7 @@ func (g *goTypes) finalType(t types.Type) types.Type {
 	return g.rewrite(t, func(d *declaration) types.Type { return d.final })
 }
 
-// finish fills in what depends on names.
+// finish fills in the fields that depend on names.
 func (d *declaration) finish(g *goTypes, same []*declaration) {
 	d.Name = d.final.Obj().Name()
 	if d.Type != nil {

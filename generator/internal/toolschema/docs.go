@@ -39,7 +39,7 @@ func toolDoc(t *tool, method string, side model.Side) string {
 	return formatProse(doc...)
 }
 
-// constDoc returns the doc comment of a constant, or "" if there is nothing to say.
+// constDoc returns the doc comment of a constant, or "" if it needs none.
 func constDoc(id, text string) string {
 	if text == "" {
 		return ""

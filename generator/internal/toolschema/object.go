@@ -125,7 +125,7 @@ func (s *schema) equalTo(other *schema) bool {
 	return s.canonicalText() == other.canonicalText()
 }
 
-// remainder says which additional properties an object may have.
+// remainder tells which additional properties an object may have.
 type remainder int
 
 const (
@@ -134,8 +134,8 @@ const (
 	restSome                       // properties with a schema
 )
 
-// additionalProperties says which additional properties an object may have. elem is nil if they can
-// be anything.
+// additionalProperties tells which additional properties an object may have. elem is nil if they
+// can be anything.
 func (r *resolver) additionalProperties(s *schema, properties []*property) (rest remainder, elem *schema) {
 	var elems []*schema
 	for _, part := range s.parts {
@@ -219,7 +219,7 @@ func (g *goTypes) fillStruct(d *declaration, properties []*property) {
 }
 
 // fieldType returns the type of a field. It is a pointer if nil stands for absence or null and the
-// type has no nil, or if absence would look like a zero value that is not the default.
+// type has no nil. It also is one if absence would look like a zero value that is not the default.
 func fieldType(f form, p *property) types.Type {
 	pointer := types.NewPointer(f.typ)
 	switch {

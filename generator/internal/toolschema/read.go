@@ -65,7 +65,7 @@ type tool struct {
 	at                       *jsontree.Node
 	name, title, description string
 	input, output            *jsontree.Node
-	support                  model.Support // empty if the server does not say
+	support                  model.Support // empty if the server does not state it
 	hints                    []string
 }
 
@@ -195,7 +195,7 @@ func (l *toolList) readString(n *jsontree.Node, name string) string {
 	return s
 }
 
-// hints are the annotations that describe what a tool does.
+// hints are the annotations that describe a tool's effects.
 var hints = []struct{ key, yes, no string }{
 	{"readOnlyHint", "read-only", "not read-only"},
 	{"destructiveHint", "destructive", "not destructive"},
@@ -302,8 +302,8 @@ func (l *toolList) unstatedSupport(revisions []string) model.Support {
 	return model.Optional
 }
 
-// mayServeTask reports whether a server of the list may run a tool as a task. A list that does not say
-// so makes no promise of it.
+// mayServeTask reports whether a server of the list may run a tool as a task. A list that does not state it makes no
+// promise.
 func (l *toolList) mayServeTask(t *tool, unstated model.Support) bool {
 	if t.support == "" {
 		return unstated != model.Forbidden && l.about.Get("supportedVersions") != nil
@@ -328,7 +328,7 @@ func (l *toolList) nameMethods(sorted []*tool) map[*tool]string {
 }
 
 // sharedPrefix returns the length of a prefix that all names have, such as browser_ or API-. One or
-// two tools, or a verb, prove no prefix: get_user and get_team are about what is got.
+// two tools, or a verb, prove no prefix: get_user and get_team differ in their objects.
 func (l *toolList) sharedPrefix() int {
 	if len(l.tools) < 3 {
 		return 0
@@ -347,7 +347,7 @@ func (l *toolList) sharedPrefix() int {
 	return end
 }
 
-// verbs are what tools often do.
+// verbs are words that names of tools often begin with.
 var verbs = strings.Fields("add ask build call check clear close convert copy count create delete describe do download edit execute export fetch " +
 	"find generate get import insert is list load lookup make manage move open patch post put query read remove render reset resolve retrieve run " +
 	"save scan scrape search select send set show start stop sync test toggle translate trigger update upload validate view write")

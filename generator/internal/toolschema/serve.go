@@ -29,7 +29,7 @@ func (l *toolList) checkServer(side model.Side) model.Side {
 	return side
 }
 
-// serverFault says why no server of the runtime can offer a tool, and where.
+// serverFault returns the reason why no server of the runtime can offer a tool, and its place.
 func (t *tool) serverFault() (at *jsontree.Node, fault string) {
 	if !model.IsToolName(t.name) {
 		return t.at, "the name " + words.QuoteJSON(t.name) + " is not 1 to 128 letters, digits, underscores, hyphens or dots"

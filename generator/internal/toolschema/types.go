@@ -23,9 +23,9 @@ type form struct {
 	// isStruct means that typ is a struct. recursive means that this struct is still being
 	// declared.
 	isStruct, recursive bool
-	// open names the open part of the type, and why says why there is no better type.
+	// open names the open part of the type. why is the reason why there is no better type.
 	open, why string
-	// also says what the server accepts beside the values of the type, such as "a string".
+	// also names the values that the server accepts beside those of the type, such as "a string".
 	also string
 }
 
@@ -262,7 +262,7 @@ func numberType(s *schema, kind string) types.Type {
 	return jsonNumber
 }
 
-// number returns the value of a keyword, or "" if it is no number.
+// number returns the value of a keyword, or "" if it is not a number.
 func (s *schema) number(keyword string) json.Number {
 	if n := s.firstValue(keyword); n != nil {
 		number, _ := n.Value.(json.Number)

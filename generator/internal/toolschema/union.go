@@ -156,10 +156,10 @@ func (g *goTypes) unionForm(s *schema, kinds []string, from origin) form {
 	return rawForm("it is " + describeKinds(found))
 }
 
-// dropLoose returns the schema of an argument without an alternative that says little: a string of
-// any form beside a boolean, a list or an object, or any value beside a typed one. Servers accept
-// these for callers that do not keep to types. A number beside a string stays: IDs are either. also
-// describes what was dropped, or is "" if nothing was.
+// dropLoose returns the schema of an argument without a loose alternative: a string of any form
+// beside a boolean, a list or an object, or any value beside a typed one. Servers accept these for
+// callers that do not keep to types. A number beside a string stays: IDs are either. also describes
+// the alternative that was dropped, or is "" if none was.
 func (g *goTypes) dropLoose(s *schema, kinds []string) (typed *schema, also string) {
 	if !g.isInput || s.never || s.gathered {
 		return nil, ""
@@ -199,7 +199,7 @@ func (g *goTypes) dropLoose(s *schema, kinds []string) (typed *schema, also stri
 // isEither reports whether strings beside values of a kind have a meaning of their own.
 func isEither(kind string) bool { return kind == "string" || kind == "number" || kind == "integer" }
 
-// limitsStrings reports whether a schema says which strings are valid.
+// limitsStrings reports whether a schema limits the strings that are valid.
 func (s *schema) limitsStrings() bool {
 	_, limited := s.enumValues()
 	return limited || len(s.unions) > 0 || slices.ContainsFunc([]string{"format", "pattern", "minLength", "maxLength", "contentEncoding"}, func(keyword string) bool {

@@ -10,8 +10,8 @@ import (
 )
 
 // facts are the constants that packages mcptask and spec share among all released revisions. If two
-// revisions describe the same constant, the newer description wins. What only one revision has is
-// in the package of that revision.
+// revisions describe the same constant, the newer description wins. Constants of a single revision
+// are in the package of that revision.
 type facts struct {
 	statuses   []schema.Status
 	codes      []schema.ErrorCode
@@ -36,8 +36,8 @@ func collectFacts(surfaces []*schema.Surface) (all facts, err error) {
 
 func isReleased(s *schema.Surface) bool { return s.Standing == schema.Released }
 
-// merge replaces or adds the values of a revision. identify returns what a value is called and what all
-// revisions must agree on. The first error is kept.
+// merge replaces or adds the values of a revision. identify returns a value's name, and the part that must be the same
+// in all revisions. The first error is kept.
 func merge[T any](all, values []T, err error, identify func(T) (name string, fixed any)) ([]T, error) {
 	for _, value := range values {
 		name, fixed := identify(value)
@@ -57,7 +57,7 @@ func merge[T any](all, values []T, err error, identify func(T) (name string, fix
 // isJSONRPC reports whether an error code is of JSON-RPC itself.
 func isJSONRPC(code int) bool { return code >= -32700 && code <= -32600 }
 
-// renderFacts renders the constants of package mcptask: what a handler or a caller may need.
+// renderFacts renders the constants of package mcptask: those that a handler or a caller may need.
 func renderFacts(all facts, surfaces []*schema.Surface) ([]byte, error) {
 	var f file
 	f.writeStatus(all.statuses)
@@ -87,7 +87,8 @@ func renderFacts(all facts, surfaces []*schema.Surface) ([]byte, error) {
 	return f.render("", "mcptask")
 }
 
-// renderSpec renders the constants of package spec: what only the packages of the runtime need.
+// renderSpec renders the constants of package spec: those that only the packages of the runtime
+// need.
 func renderSpec(all facts) ([]byte, error) {
 	var f file
 	var codes, names []constant

@@ -109,9 +109,9 @@ func (b *builder) addDefinition(name string) error {
 	return nil
 }
 
-// findPayload recognizes a message by its constant method or its jsonrpc member. It returns what
-// the message carries and the suffix for the type's name. suffix is empty if the definition is not
-// a message.
+// findPayload recognizes a message by its constant method or its jsonrpc member. It returns the
+// content of the message and the suffix for the type's name. suffix is empty if the definition is
+// not a message.
 func findPayload(members []member) (inner *node, suffix string) {
 	get := func(name string) *node {
 		for _, m := range members {
@@ -225,7 +225,7 @@ func (b *builder) typeOf(name string, n *node, within []string) (goType, error) 
 // isMap reports whether a definition becomes a map.
 func (n *node) isMap() bool { return n.Additional.open || n.Additional.values != nil }
 
-// isStruct reports whether a definition that is no map becomes a struct. Others get no type.
+// isStruct reports whether a definition that is not a map becomes a struct. Others get no type.
 func (b *builder) isStruct(n *node) bool {
 	return n.Additional.closed || len(n.Properties) > 0 || len(n.AllOf) > 0 || len(n.AnyOf) > 0 && b.isTagged(n.AnyOf)
 }

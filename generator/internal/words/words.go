@@ -66,9 +66,9 @@ func FitsTag(name string) bool {
 	})
 }
 
-// ForReader rewrites the doc comment of a Go name for somebody who does not see the name: "Branch is
-// the branch to build" becomes "The branch to build", and "Build builds it" becomes "Builds it". Text
-// in which the name is part of a phrase, such as "Timeout of each try", keeps it.
+// ForReader rewrites the doc comment of a Go name for readers who do not see the name. "Branch is the branch to build"
+// becomes "The branch to build", and "Build builds it" becomes "Builds it". Text in which the name is part of a phrase,
+// such as "Timeout of each try", keeps it.
 func ForReader(name, doc string) string {
 	rest, ok := strings.CutPrefix(doc, name+" ")
 	if !ok {

@@ -1,5 +1,5 @@
-// Freeze keeps what the generator writes today as the output of a version, in golden/compat. It runs in
-// the root of the repository: make freeze VERSION=v0.1.0.
+// Freeze keeps the generator's present output as that of a version, in golden/compat. It runs in the root of the
+// repository: make freeze VERSION=v0.1.0.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package diffs compares what an edit changes in generated text with the unified diff that is kept of it.
+// Package diffs compares the changes that an edit makes to generated text with the unified diff that is kept of them.
 package diffs
 
 import (

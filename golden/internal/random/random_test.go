@@ -1,5 +1,5 @@
-// Package random tests schemas and decoding with random types and values: what encoding/json writes fits its schema,
-// as three validators read it, and what a schema admits is decoded, or refused with its place.
+// Package random tests schemas and decoding with random types and values. The output of encoding/json fits its schema,
+// as three validators read it. A value that a schema admits is decoded, or refused with its place.
 package random
 
 import (
@@ -142,7 +142,7 @@ func checkWritten(t *testing.T, tools []*tool, faults *faults) {
 	})
 }
 
-// faults collects what is wrong, by what it is.
+// faults collects the faults by kind.
 type faults struct {
 	*testing.T
 
@@ -176,7 +176,7 @@ func (f *faults) report() {
 	}
 }
 
-// answer is what the program answers.
+// answer is an answer of the program.
 type answer struct {
 	Value   json.RawMessage
 	Refusal string
@@ -240,8 +240,8 @@ func exactly(text json.RawMessage) any {
 // goWords are words of Go that a caller does not know.
 var goWords = regexp.MustCompile(`unmarshal|\bGo\b|struct|main\.|json:|u?int(8|16|32|64)|float(32|64)|strconv`)
 
-// misworded returns what is wrong with the refusal of a value, or "".
-// A type's own decoding method does not know the place of a value that fits the schema.
+// misworded returns the fault of the refusal of a value, or "". A type's own decoding method does
+// not know the place of a value that fits the schema.
 func misworded(refusal string, value json.RawMessage, fits bool) string {
 	if word := goWords.FindString(refusal); word != "" {
 		return "a refusal speaks of Go: " + word
@@ -302,7 +302,7 @@ func start(t *testing.T, name string, args ...string) *program {
 	p.in, p.out = in, bufio.NewReaderSize(out, 1<<20)
 	t.Cleanup(func() {
 		in.Close()
-		_ = cmd.Wait() // exchange has reported what was wrong
+		_ = cmd.Wait() // exchange has reported the fault
 	})
 	return p
 }

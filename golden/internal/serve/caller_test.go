@@ -54,7 +54,7 @@ func (*callerCI) LintFile(context.Context, pipeline.LintInput) (pipeline.LintRep
 	return pipeline.LintReport{}, nil
 }
 
-// callerPrinted is what the client prints in every revision.
+// callerPrinted is the client's output in every revision.
 const callerPrinted = `run: true 1
 same task: true
 resumed: completed true

@@ -74,7 +74,8 @@ func resolves(ref string, root map[string]any) bool {
 	return defs[name] != nil
 }
 
-// checkFlat checks that a question has only what the protocol allows, because clients have forms for nothing else.
+// checkFlat checks that a question has only the keywords that the protocol allows, because clients have forms for
+// nothing else.
 func checkFlat(t *testing.T, where string, raw json.RawMessage) {
 	t.Helper()
 	var schema struct {

@@ -1,5 +1,5 @@
-// Package serve serves the golden packages to their own generated clients and checks what goes over
-// the wire. It is for tests.
+// Package serve serves the golden packages to their own generated clients and checks the messages
+// on the wire. It is for tests.
 package serve
 
 import (
@@ -23,7 +23,7 @@ import (
 )
 
 // Session is a server of one package with a client, in one revision. It is a connection that checks
-// what goes over it against the schemas that the server lists.
+// its values against the schemas that the server lists.
 type Session struct {
 	mcptask.Conn
 
@@ -35,8 +35,8 @@ type Session struct {
 	called, asked map[string]bool
 }
 
-// Each serves services in every revision, in a bubble in which waiting takes no time, and lets use call them.
-// Every tool has to be called, and the questions for the types named in want to be asked.
+// Each serves services in every revision, in a bubble in which waiting takes no time, and lets use call them. use must
+// call every tool, and the tools must ask the questions for the types named in want.
 func Each(t *testing.T, answer func(*Session) mcptask.Answerer, want []string, use func(*Session), services ...mcptask.Tools) {
 	t.Helper()
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {

@@ -1,4 +1,4 @@
-// Package nasty has names, unions and limits that Go has no like of.
+// Package nasty has names, unions and limits without a counterpart in Go.
 package nasty
 
 //go:generate go tool mcptaskgen --tools tools.json --client-only

@@ -112,7 +112,7 @@ func (c contender) doMany(ctx context.Context, n, atOnce int) error {
 	return context.Cause(ctx)
 }
 
-// answer is what the tool and the activity return.
+// answer is the result of the tool and of the activity.
 var answer = strings.Repeat("x", 100)
 
 // newWorkflow returns a workflow with one activity. It has the options that a task's workflow has.

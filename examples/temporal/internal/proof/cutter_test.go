@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// cutter makes connections until it is cut. Then the system behind an executor sees what it would see if the
-// executor's process had ended.
+// cutter makes connections until it is cut. To the system behind an executor this looks as if the executor's process
+// had ended.
 type cutter struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 

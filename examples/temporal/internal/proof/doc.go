@@ -1,2 +1,2 @@
-// Package proof tests executors on real engines. It kills their workers, and measures what tasks cost on them.
+// Package proof tests executors on real engines. It kills their workers, and measures the cost of tasks on them.
 package proof

@@ -14,7 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// moment is what a run of a handler has come to.
+// moment is a point that a run of a handler has reached.
 type moment string
 
 const (
@@ -24,7 +24,7 @@ const (
 	momentCancelled moment = "cancelled" // the handler has seen the end of its context
 )
 
-// line is a line of the journal, in which handlers write down what they do, apart from the store.
+// line is a line of the journal, in which handlers record their actions, apart from the store.
 type line struct {
 	At      time.Time
 	Process string
@@ -80,7 +80,7 @@ func endOf(r taskstore.Record) *end {
 	return e
 }
 
-// taskHistory is what the test has done with a task and seen of it.
+// taskHistory has the test's actions on a task and its observations.
 type taskHistory struct {
 	id, tool string
 	// seen are the ends that the server's feed has told.
@@ -118,7 +118,7 @@ func (f figures) String() string {
 // restarts reports whether a tool may run again.
 func restarts(tool string) bool { return !strings.HasSuffix(tool, "_fail") }
 
-// check compares a history with what is promised. It returns what is broken.
+// check compares a history with the promises. It returns those that are broken.
 func (h *history) check() (f figures, faults []string) {
 	f = figures{tasks: len(h.tasks), kills: len(h.killed)}
 	byTask := map[string][]line{}

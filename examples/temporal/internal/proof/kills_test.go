@@ -202,7 +202,7 @@ func (f *fleet) awaitRuns() []line {
 			}
 		}
 		if left == 0 || pause(ctx, 100*time.Millisecond) != nil {
-			return lines // of which the check says what is missing
+			return lines // the check reports missing lines
 		}
 	}
 }

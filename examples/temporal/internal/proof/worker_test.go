@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// workerConfig is what a test tells a worker.
+// workerConfig is the configuration that a test gives a worker.
 type workerConfig struct {
 	// Name is the name of the process in the journal.
 	Name string
@@ -106,8 +106,8 @@ type notes struct {
 	process string
 }
 
-// write appends a line, by one call, so that lines of several processes do not mix. A handler that cannot write down
-// what it does must not do it.
+// write appends a line, by one call, so that lines of several processes do not mix. A handler that cannot record an
+// action must not act.
 func (n notes) write(l line) {
 	l.At, l.Process = time.Now().Round(0), n.process
 	data, err := json.Marshal(l)

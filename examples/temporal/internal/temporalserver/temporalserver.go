@@ -23,7 +23,7 @@ import (
 // Variable is the environment variable with the host:port of a server that runs already.
 const Variable = "MCPTASK_TEMPORAL"
 
-// ErrMissing says that there is no server, and how to get one.
+// ErrMissing means that there is no server. Its text tells how to get one.
 var ErrMissing = errors.New("the Temporal test server is not built: run make temporal-server, or set " + Variable)
 
 const (
@@ -82,7 +82,7 @@ func ForTest(t testing.TB) *Server {
 	return s
 }
 
-// Build builds the test server, which takes minutes the first time, and says so on out. It does nothing if the
+// Build builds the test server, which takes minutes the first time. It announces that on out. It does nothing if the
 // server is built, or if [Variable] names one.
 func Build(ctx context.Context, out io.Writer) error {
 	if os.Getenv(Variable) != "" {
@@ -104,8 +104,8 @@ func Build(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// findProgram returns the path that the test server has once it is built: in bin of its module, which it looks
-// for in the working directory and above.
+// findProgram returns the path of the test server's program, in bin of its module. It looks for that module in the
+// working directory and above. The program exists once it is built.
 func findProgram() (string, error) {
 	directory, err := os.Getwd()
 	if err != nil {

@@ -36,7 +36,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// TestMissing checks what is said if the server is not built, and that a running server needs no program.
+// TestMissing checks the error if the server is not built, and that a running server needs no program.
 func TestMissing(t *testing.T) {
 	t.Setenv(Variable, "")
 	t.Chdir(t.TempDir())
@@ -54,7 +54,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestProgramFails checks that a program that ends without an address is an error with what it said.
+// TestProgramFails checks that a program that ends without an address is an error with its output.
 func TestProgramFails(t *testing.T) {
 	t.Setenv(Variable, "")
 	t.Chdir(t.TempDir())

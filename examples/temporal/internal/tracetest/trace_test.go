@@ -171,7 +171,7 @@ type call struct {
 	meta   string // members of _meta, with a comma behind
 }
 
-// called is what a call of the tool came to.
+// called is the result of a call of the tool.
 type called struct{ task, text string }
 
 // call calls the tool and waits for its result.

@@ -16,9 +16,9 @@ var (
 	generate    = regexp.MustCompile(`\n+//go:generate .*\n`)
 )
 
-// Freeze copies the sample to the directory of a version, without the lines that would generate it again,
-// and lists the version. If another version wrote the same, it lists that one's directory. What a version
-// wrote that the changelog has released is never replaced. Freeze returns a sentence that says what it did.
+// Freeze copies the sample to the directory of a version, without the lines that would generate it again, and lists the
+// version. If another version wrote the same, it lists that one's directory. The output of a version that the changelog
+// has released is never replaced. Freeze returns a sentence about its work.
 func Freeze(compat, changelog, version string) (string, error) {
 	if !versionName.MatchString(version) {
 		return "", fmt.Errorf("%q is not a version such as v0.1.0", version)

@@ -36,7 +36,7 @@ func freeze(t *testing.T, compat, changelog, version, want string) {
 	}
 }
 
-// TestFreeze releases three versions, one of which writes what the one before wrote.
+// TestFreeze releases three versions, one of which writes the same as the one before.
 func TestFreeze(t *testing.T) {
 	compat := t.TempDir()
 	put(t, compat, "a/a.go", "package a\n\nimport \"m/golden/compat/next/b\"\n\n//go:generate go tool mcptaskgen\n\n// A is B.\ntype A = b.B\n")
@@ -57,7 +57,7 @@ func TestFreeze(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
 
-	// Not released yet, so that it may be replaced, with what is gone from the sample.
+	// Not released yet, so it may be replaced, here without a file that the sample no longer has.
 	put(t, compat, "a/mcptask_gen.go", "package a\n\nconst second = 2\n")
 	if err := os.Remove(filepath.Join(compat, "next", "b", "b.go")); err != nil {
 		t.Fatal(err)

@@ -19,10 +19,10 @@ const runtimePath = "github.com/mcptaskgen/mcptaskgen/runtime"
 // Handshake is the name of a constant that generated code names.
 var Handshake = regexp.MustCompile(`^GeneratedV[1-9]\d*$`)
 
-// Use is what one generated file names of the runtime.
+// Use has the names of the runtime that one generated file uses.
 type Use struct {
 	Path string
-	// Handshakes are the constants that say how new a runtime it needs: one.
+	// Handshakes are the constants that require a minimum version of the runtime. There is one.
 	Handshakes []string
 	// Names are the others, sorted: Run, and Policy.TTL for fields and methods.
 	Names []string
@@ -68,8 +68,8 @@ func Uses(dir string, patterns ...string) ([]Use, error) {
 	return uses, nil
 }
 
-// namesIn are the names of the runtime in a file, sorted. One that the runtime has lost is a selector
-// that means nothing.
+// namesIn are the names of the runtime in a file, sorted. A name that the runtime no longer has is a selector without
+// an object.
 func namesIn(file *ast.File, info *types.Info, members map[types.Object]string) []string {
 	var names []string
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -145,8 +145,8 @@ func Exported(dir string) (map[string]bool, error) {
 	return names, nil
 }
 
-// Promised reads which names a runtime has that has a constant: those of its list, and of the lists of
-// all constants before it.
+// Promised reads the names of a runtime that has a constant: those of the constant's list, and of the lists of all
+// constants before it.
 func Promised(compat, handshake string) ([]string, error) {
 	var n int
 	if _, err := fmt.Sscanf(handshake, "GeneratedV%d", &n); err != nil {

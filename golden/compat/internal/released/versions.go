@@ -1,5 +1,5 @@
-// Package released keeps what each released version of the generator wrote, and knows which names of the
-// runtime that needs. Directories are those of golden/compat.
+// Package released keeps the output of each released version of the generator, and knows which names of the runtime
+// that output needs. Directories are those of golden/compat.
 package released
 
 import (
@@ -64,7 +64,7 @@ func write(compat string, versions []Version) error {
 
 var heading = regexp.MustCompile(`(?m)^## \[(\d+\.\d+\.\d+)\]`)
 
-// InChangelog lists the versions that a changelog says are released, such as v0.1.0.
+// InChangelog lists the released versions of a changelog, such as v0.1.0.
 func InChangelog(text string) []string {
 	var names []string
 	for _, match := range heading.FindAllStringSubmatch(text, -1) {
@@ -73,7 +73,7 @@ func InChangelog(text string) []string {
 	return names
 }
 
-// Hash tells whether generated files are still what they were.
+// Hash returns a hash of generated files, which shows whether they have changed.
 func Hash(files map[string][]byte) string {
 	var names []string
 	for name := range files {
@@ -89,7 +89,7 @@ func Hash(files map[string][]byte) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// Files reads a directory and what is below it, by paths with slashes.
+// Files reads the files of a directory and of those below it, by paths with slashes.
 func Files(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

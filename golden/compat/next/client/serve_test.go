@@ -21,7 +21,8 @@ func (impl) Run(ctx context.Context, task *mcptask.Task, in server.Job) (server.
 	return server.Done{Text: in.Name}, nil
 }
 
-// TestHalves: what one program has of a declaration calls what another has, in each revision.
+// TestHalves calls a server that has one half of a declaration with a client that has the other
+// half, in each revision.
 func TestHalves(t *testing.T) {
 	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(revision, func(t *testing.T) {

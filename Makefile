@@ -9,11 +9,11 @@ BENCH ?= .
 test:
 	go test work
 
-# The tests with the build tag long, which go test work leaves out, whole. CI runs them with -short, in which the
-# longest run samples of themselves. Then the harder forms of two of them, for as long as KILLS and SIEGETIME say.
+# All that .ci/run leaves out or has a sample of, whole: hours. Then fuzzing, and the harder forms of two tests, for as
+# long as FUZZTIME, KILLS and SIEGETIME say. CONTRIBUTING.md says who runs it, and when.
 soak:
-	bash .ci/run long
-	$(MAKE) chaos siege
+	bash .ci/run soak
+	$(MAKE) fuzz chaos siege
 
 # Published clients and bridges against the server in examples/hosts, for about four minutes. ARGS=-update writes what
 # they did into docs/connect-clients.md.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"sync"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
@@ -10,47 +11,47 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// In a session that other replicas serve too, the answer to a question may arrive at a replica
-// that has not asked it. The SDK cannot take it there: it numbers its requests for itself, so the
-// number may even be that of another question. So most questions belong to a task, which the request's
-// ID names:
+// The task behind a plain call asks on the call's own stream, which the gateway writes to, beside the SDK. The ID of the
+// request names the task, so the answer may arrive at any replica. If the answer to the call has no stream, or the client's
+// connection has broken, the session's own stream carries the question, or the one that resumes the call's.
 //
-//   - A call that makes a task has its tool's first questions asked by the task.
-//   - The task behind a plain call asks on the call's own stream, which the gateway writes to, beside
-//     the SDK.
-//   - A tool that never runs as a task asks by the SDK, if this process has opened the session. The
-//     answer must come to this process. In a session that another process has opened, its questions
-//     return ErrCannotAsk: the answer could come to that process, where the SDK's handler may have asked
-//     under the same number.
+// A call without a task behind it asks by the SDK, which numbers its requests for itself. So the answer must come to this
+// process. In a session that another process has opened, such a question returns ErrCannotAsk: the answer could come to that
+// process, where the SDK's handler may have asked under the same number. A call that makes a task there has its tool's first
+// questions asked by the task.
 
-// newCarrier returns the carrier of the questions of a session's call. It returns nil if the SDK asks them, or if
-// the call has no stream.
-func (g *Gateway) newCarrier(x exchange, s *session, d protocol.Teller) fallback.Carrier {
-	post, ok := x.(*httpExchange)
-	if !ok || s == nil || s.portable == nil {
-		return nil
-	}
-	response := post.respondToCall()
-	if g.config.JSON || !response.streams {
-		return nil
-	}
-	return func(task taskstore.Record) (stop func()) {
-		box := g.mailbox(s)
-		box.Know(d, task)
-		return g.sendQuestions(box.ConnectCall(d, task.ID), task.ID, response.sendAll)
+// newCarrier returns the carrier of the questions of a session's call. send sends messages before the answer to the call.
+// isOpen is false if the answer has no stream.
+func (g *Gateway) newCarrier(x exchange, s *session, d protocol.Teller, send func([][]byte), isOpen bool) fallback.Carrier {
+	client := x.context() // forward changes x
+	return func(task taskstore.Record, giveUp func()) (stop func()) {
+		if !g.canAsk(client, s, isOpen) {
+			return nil
+		}
+		c := g.mailbox(s).ConnectCall(d, task, giveUp, isOpen && client.Err() == nil)
+		left := context.AfterFunc(client, guard.Func(g.server.Logger(), "a call whose client has left", c.Interrupt))
+		end := g.sendQuestions(client, c, task.ID, send)
+		return func() { left(); end() }
 	}
 }
 
-// sendQuestions sends a task's questions on the stream of a request until stop is called.
-func (g *Gateway) sendQuestions(c *push.Stream, task string, send func([][]byte)) (stop func()) {
-	over := make(chan struct{})
+// canAsk reports whether there is a stream for the questions of a call, or the client may open one.
+func (g *Gateway) canAsk(client context.Context, s *session, isOpen bool) bool {
+	return isOpen && (client.Err() == nil || g.config.Resumes) || g.mailbox(s).HasStream()
+}
+
+// sendQuestions sends a task's questions on the stream of a request until stop is called, or the client has left.
+func (g *Gateway) sendQuestions(client context.Context, c *push.Stream, task string, send func([][]byte)) (stop func()) {
+	ctx, over := context.WithCancel(client)
 	var writer sync.WaitGroup
-	writer.Go(guard.Func(g.server.Logger(), "the questions on the stream of a request", func() { sendQueued(c, send, over) }))
+	writer.Go(guard.Func(g.server.Logger(), "the questions on the stream of a request", func() { sendQueued(ctx, c, send) }))
 	return func() {
 		g.hub.Refresh(task) // send retractions before the answer
-		close(over)
+		over()
 		writer.Wait()
-		send(c.Take())
+		if client.Err() == nil {
+			send(c.Take())
+		}
 		c.Close()
 	}
 }

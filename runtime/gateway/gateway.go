@@ -50,6 +50,8 @@ type Config struct {
 	// JSON says that the SDK answers with JSON if it can. The response to a call then begins with its
 	// answer. Otherwise it begins within a second, as a stream that is kept alive.
 	JSON bool
+	// Resumes says that clients can resume the streams of calls by Last-Event-ID.
+	Resumes bool
 	// Direct answers calls of the server's tools in the gateway. It is for an SDK whose types
 	// cannot carry a task. The SDK's middleware does not see these calls.
 	Direct bool
@@ -222,11 +224,8 @@ func (g *Gateway) forwardGet(w http.ResponseWriter, r *http.Request, principal s
 		}
 		defer done()
 	}
-	if last := r.Header.Get("Last-Event-Id"); last != "" && !strings.HasPrefix(last, ownEvents) {
-		g.resumeCall(w, r)
-		return
-	}
-	g.serveStandalone(w, r, s)
+	last := r.Header.Get("Last-Event-Id")
+	g.serveStream(w, r, s, last != "" && !strings.HasPrefix(last, ownEvents))
 }
 
 // asUnsafeRequest returns a copy of a request for the check of its origin. That check trusts

@@ -249,7 +249,12 @@ func (x *httpExchange) carryQuestions(d protocol.Teller, task string) (stop func
 	}
 	c := x.g.mailbox(x.session).Connect(d, task)
 	x.openStream()
-	return x.g.sendQuestions(c, task, x.out.sendAll)
+	return x.g.sendQuestions(x.context(), c, task, x.out.sendAll)
+}
+
+func (x *httpExchange) openCall() (send func([][]byte), isOpen bool) {
+	response := x.respondToCall()
+	return response.sendAll, !x.g.config.JSON && response.streams
 }
 
 func (x *httpExchange) flush() { _ = http.NewResponseController(x.w).Flush() } // fails if the client has disconnected

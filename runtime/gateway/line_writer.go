@@ -44,6 +44,13 @@ func newLineWriter(w io.Writer, logger *slog.Logger, leave func()) *lineWriter {
 // state, however slowly the client reads.
 func (o *lineWriter) put(line []byte) { o.putWithin(line, 0) }
 
+// putAll is put for several lines.
+func (o *lineWriter) putAll(lines [][]byte) {
+	for _, line := range lines {
+		o.put(line)
+	}
+}
+
 // putBuffered waits only if the client leaves too much unread.
 func (o *lineWriter) putBuffered(line []byte) { o.putWithin(line, maxUnreadBytes) }
 

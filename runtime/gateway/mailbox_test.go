@@ -144,7 +144,7 @@ func TestStreamFlowsBeforeItsTasksAreRead(t *testing.T) {
 		w := &watched{header: http.Header{}}
 		var serving sync.WaitGroup
 		serving.Go(func() {
-			g.serveStandalone(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody), s)
+			g.serveStream(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody), s, false)
 		})
 		text := func() string {
 			w.mu.Lock()

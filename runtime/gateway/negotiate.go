@@ -50,16 +50,16 @@ func (g *Gateway) callInSession(x exchange, s *session, caller taskserver.Caller
 	}
 	call = g.unofficial.bindKey(caller, call)
 	call.Unattended, call.Trace = m.isUnattended(), x.trace()
-	carrier := g.newCarrier(x, s, d)
-	call = fallback.Plan(g.server, caller, *tool, call, carrier != nil)
+	send, isOpen := x.openCall()
+	call = fallback.Plan(g.server, caller, *tool, call, s != nil && s.portable != nil && isOpen)
 	if s != nil && s.portable != nil && call.Mode == taskserver.ModeTask && slices.Contains(s.canAsk, "elicitation/create") {
 		call.Later = true // the task asks what the tool needs first
 	}
-	var session fallback.Session
+	var carrier fallback.Carrier
 	if s != nil {
-		session = fallback.Session{ID: s, Ended: s.ended}
+		carrier = g.newCarrier(x, s, d, send, isOpen)
 	}
-	flow := g.newCallFlow(x, d, caller, *tool, call, session, carrier)
+	flow := g.newCallFlow(x, d, caller, *tool, call, carrier)
 	flow.mute = s != nil && s.portable != nil && (call.Mode != taskserver.ModePlain || s.portable.rebuilt)
 	flow.Related = func(taskID string) map[string]any {
 		return d.Related(taskstore.Record{ID: taskID, ExternalID: call.ExternalID})
@@ -113,7 +113,7 @@ func (g *Gateway) callModern(x exchange, caller taskserver.Caller) {
 	}
 	call.Unattended, call.Trace = m.isUnattended(), x.trace()
 	call = fallback.Plan(g.server, caller, *tool, call, false)
-	flow := g.newCallFlow(x, g.modern, caller, *tool, call, fallback.Session{}, nil)
+	flow := g.newCallFlow(x, g.modern, caller, *tool, call, nil)
 	flow.Stateless = true
 	x.forward(flow, g.withholdParams(flow, m.Params)...)
 }
@@ -165,10 +165,10 @@ func (g *Gateway) findTool(m *message) (*mcptask.ToolSpec, string) {
 }
 
 // newCallFlow returns the flow of a tools/call.
-func (g *Gateway) newCallFlow(x exchange, d protocol.Server, caller taskserver.Caller, tool mcptask.ToolSpec, call taskserver.CallRequest, session fallback.Session, carrier fallback.Carrier) *Flow {
+func (g *Gateway) newCallFlow(x exchange, d protocol.Server, caller taskserver.Caller, tool mcptask.ToolSpec, call taskserver.CallRequest, carrier fallback.Carrier) *Flow {
 	flow := g.newFlow(d, caller, "tools/call")
 	flow.Tool, flow.Call, flow.request = tool.Name, call, g.newCallInfo(x, caller, tool.Name)
-	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call, session, carrier)
+	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call, carrier)
 	if call.Task != "" || fallback.Helps(g.server, tool.Name) {
 		flow.Handle = g.countPolls(caller, flow.Handle)
 	}

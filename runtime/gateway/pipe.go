@@ -352,9 +352,5 @@ func (p *pipe) writeQuestions() {
 	defer guard.Then(p.g.server.Logger(), "the writing of questions", p.stop)
 	c := p.g.mailbox(p.session).Connect(nil, "")
 	defer c.Close()
-	sendQueued(c, func(messages [][]byte) {
-		for _, message := range messages {
-			p.out.put(message)
-		}
-	}, p.ctx.Done())
+	sendQueued(p.ctx, c, p.out.putAll)
 }

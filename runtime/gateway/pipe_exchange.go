@@ -168,6 +168,8 @@ func (x *pipeExchange) send(message []byte) {
 // carryQuestions implements exchange. A pipe has one stream, which already carries the questions.
 func (x *pipeExchange) carryQuestions(protocol.Teller, string) (stop func()) { return func() {} }
 
+func (x *pipeExchange) openCall() (send func([][]byte), isOpen bool) { return x.p.out.putAll, true }
+
 // cancel implements exchange. It returns false if the SDK serves the request too. The SDK would keep the
 // cancellation of a request that is not open for the next one with its ID.
 func (x *pipeExchange) cancel(request json.RawMessage) bool {

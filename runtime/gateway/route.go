@@ -51,6 +51,9 @@ type exchange interface {
 	// carryQuestions sends a task's questions before the answer until stop is called. It does
 	// nothing if the answer has no stream of its own.
 	carryQuestions(d protocol.Teller, task string) (stop func())
+	// openCall returns a function that sends messages before the answer to a call. isOpen is false if the answer has no
+	// stream.
+	openCall() (send func([][]byte), isOpen bool)
 	// flush sends buffered bytes.
 	flush()
 	// cancel ends a request of the sender's that the gateway answers. It returns false if the SDK

@@ -37,7 +37,7 @@ type sharedResponse struct {
 	streams bool            // the client accepts a stream
 	// header is that of the SDK's handler, or of writeAnswer. It may change while messages are sent here.
 	header http.Header
-	// opened is called once, when the handler begins a stream. The lock is held.
+	// opened is called once, when the stream begins. The lock is held.
 	opened func()
 	// take handles the data of one of the handler's events. It returns false if the client gets the event as it is. A nil
 	// take passes all events on unread.
@@ -74,16 +74,6 @@ func (x *httpExchange) respondToCall() *sharedResponse {
 // ownEvents begins the IDs of the events of a session's own stream. The official SDK puts the name of a stream before
 // the underscore, and a session's own stream has no name.
 const ownEvents = "_"
-
-// resumeCall serves a GET that resumes the stream of a call, from the events that the SDK has stored. It begins the
-// response soon, because the SDK would wait for the next event.
-func (g *Gateway) resumeCall(w http.ResponseWriter, r *http.Request) {
-	response := newSharedResponse(w)
-	defer response.end()
-	response.startKeepAlive()
-	g.forwardStream(g.config.Stateful, response, r)
-	response.WriteHeader(http.StatusOK) // unless the SDK has begun it: there may be no event left
-}
 
 // startKeepAlive has the response begin soon, and comments follow until the end.
 func (r *sharedResponse) startKeepAlive() {
@@ -143,12 +133,20 @@ func (r *sharedResponse) begin(code int) {
 	}
 	r.answerBegun = true
 	r.isSSE = code == http.StatusOK && strings.HasPrefix(r.header.Get("Content-Type"), "text/event-stream")
-	if r.isSSE && r.opened != nil {
-		r.opened()
+	if r.isSSE {
+		r.noteOpened()
 	}
 	if !r.begunHere {
 		maps.Copy(r.w.Header(), r.header)
 		r.w.WriteHeader(code)
+	}
+}
+
+// noteOpened calls opened if it was not called. r.mu is held.
+func (r *sharedResponse) noteOpened() {
+	if opened := r.opened; opened != nil {
+		r.opened = nil
+		opened()
 	}
 }
 
@@ -209,6 +207,7 @@ func (r *sharedResponse) beginStream() bool {
 		h.Set("X-Accel-Buffering", "no")
 		r.w.WriteHeader(http.StatusOK)
 		r.sendComment("open")
+		r.noteOpened()
 	}
 	return true
 }

@@ -203,7 +203,7 @@ func (h *heldCall) handle(ctx context.Context, arguments json.RawMessage, call t
 	announce()
 	over := func() {}
 	if h.carriesQuestions {
-		over = sync.OnceFunc(g.sendQuestions(box.Connect(h.d, record.ID), record.ID, func(messages [][]byte) {
+		over = sync.OnceFunc(g.sendQuestions(h.x.context(), box.Connect(h.d, record.ID), record.ID, func(messages [][]byte) {
 			for _, message := range messages {
 				h.send(message)
 			}

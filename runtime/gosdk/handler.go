@@ -69,6 +69,7 @@ func newConfig(tasks *taskserver.Backend, revision string, getServer func(*http.
 		CrossOrigin:    options.CrossOriginProtection,
 		AnyHost:        options.DisableLocalhostProtection,
 		JSON:           options.JSONResponse,
+		Resumes:        options.EventStore != nil,
 		MaxBody:        options.MaxRequestBodyBytes,
 		SessionTimeout: options.SessionTimeout,
 	}

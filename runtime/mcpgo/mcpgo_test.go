@@ -26,9 +26,9 @@ import (
 )
 
 // newServer returns an mcp-go server with the tools of tasks, until the test ends.
-func newServer(t *testing.T, options taskserver.Options, tools mcptask.Tools) (*taskserver.Server, *server.MCPServer) {
+func newServer(t *testing.T, options taskserver.Options, tools ...mcptask.Tools) (*taskserver.Server, *server.MCPServer) {
 	t.Helper()
-	tasks, err := taskserver.New(options, tools)
+	tasks, err := taskserver.New(options, tools...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,45 +137,26 @@ func TestTasksInFrontOfMCPGo(t *testing.T) {
 	}
 }
 
-// A plain call asks by its answer in 2026-07-28. In 2025-11-25 mcp-go has no stream for its question, and it goes on by
-// the fallback tools.
+// A plain call asks by its answer in 2026-07-28, and on its stream in 2025-11-25. If the client answers no questions, the call goes on by the fallback tools.
 func TestFallback(t *testing.T) {
 	tasks, s := newServer(t, taskserver.Options{}, pipeline.CITools(wiretest.CI{}))
 	url := serve(t, tasks, s)
+	in := pipeline.DeployInput{Service: "api", Environment: "production"}
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 		t.Run(revision, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			conn := connect(t, url, revision)
-			in := pipeline.DeployInput{Service: "api", Environment: "production"}
-			if revision == mcptask.Revision20260728 {
-				if report, err := mcptask.Run[pipeline.DeployReport](ctx, conn, "deploy_service", in, mcptask.Plain()); err != nil || report.Version != "1.2.3" {
-					t.Errorf("%+v, %v", report, err)
-				}
-				return
-			}
-			call, err := mcptask.Start[*mcptask.Result](ctx, conn, "deploy_service", in, mcptask.Plain())
-			if err != nil {
-				t.Fatal(err)
-			}
-			var task string
-			for snapshot, err := range call.Updates(ctx) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				task = snapshot.TaskID
-				break
-			}
-			if _, err := mcptask.Run[*mcptask.Result](ctx, conn, "task_answer", map[string]any{
-				"task": task, "question": "ship", "answer": map[string]any{"approve": true},
-			}); err != nil {
-				t.Fatal(err)
-			}
-			report, err := mcptask.Run[pipeline.DeployReport](ctx, conn, "task_result", map[string]any{"task": task})
-			if err != nil || report.Version != "1.2.3" {
+			if report, err := mcptask.Run[pipeline.DeployReport](ctx, conn, "deploy_service", in, mcptask.Plain()); err != nil || report.Version != "1.2.3" {
 				t.Errorf("%+v, %v", report, err)
 			}
 		})
+	}
+	p := wiretest.NewPeerWith(t, url, wiretest.LegacyRevision, "", `{}`)
+	task := p.CallTool("deploy_service", map[string]any{"service": "api", "environment": "production"}).OK().Text("structuredContent", "task")
+	p.CallTool("task_answer", map[string]any{"task": task, "question": "ship", "answer": map[string]any{"approve": true}}).OK()
+	if r := p.CallTool("task_result", map[string]any{"task": task}).OK(); r.Text("structuredContent", "version") != "1.2.3" {
+		t.Errorf("%s", r.Body)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +20,7 @@ import (
 //
 // In 2026-07-28 the reply has the questions that the caller can answer. The caller repeats the call with
 // the answers and with a state that names the task. The handler then follows that task.
-func newTaskHandler(s *taskserver.Backend, caller taskserver.Caller, tool string, w way) Handler {
+func newTaskHandler(s *taskserver.Backend, caller taskserver.Caller, tool string, carrier Carrier) Handler {
 	return func(ctx context.Context, arguments json.RawMessage, call taskserver.CallRequest) (taskserver.CallReply, error) {
 		began := time.Now()
 		h := hiddenTask{set: findSet(s, tool), caller: caller, tool: tool, known: call.Task != ""}
@@ -47,7 +46,7 @@ func newTaskHandler(s *taskserver.Backend, caller taskserver.Caller, tool string
 		if h.known {
 			watch = watchProgress(call.Progress, record)
 		}
-		record, over, err := w.wait(ctx, s, caller, record, call.Ask, h.waitUntil(began, call), watch)
+		record, over, err := carrier.wait(ctx, s, caller, record, h.waitUntil(began, call), watch)
 		reply, err = h.reply(ctx, call, record, over, err)
 		if h.known && reply.Task != nil {
 			h.follows.pass()
@@ -198,11 +197,6 @@ func (h hiddenTask) stop(ctx context.Context, record taskstore.Record) {
 	if _, _, err := h.server.Cancel(context.WithoutCancel(ctx), h.caller, record.ID); err != nil && !protocol.IsGone(err) {
 		h.server.Logger().Warn("task not cancelled", "task", taskstore.LogID(h.caller.Principal, record.ID), "error", err)
 	}
-}
-
-// answerable returns the open questions of a task that the caller can answer.
-func answerable(caller taskserver.Caller, record taskstore.Record) []taskstore.Input {
-	return slices.DeleteFunc(record.Outstanding(), func(in taskstore.Input) bool { return !caller.Answers(in.Request) })
 }
 
 // watchProgress returns a function that reports the progress of a task that an earlier call began. It

@@ -13,7 +13,6 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
-	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Handler answers a call. A flow of the gateway takes it.
@@ -78,10 +77,10 @@ func IsPlain(s *taskserver.Backend, caller taskserver.Caller, tool string) bool 
 }
 
 // Plan completes what a revision has negotiated of a call: the mode depends on what the caller can be
-// asked as well. carried says that the call has a Carrier. After Plan, nothing changes the mode.
-func Plan(s *taskserver.Backend, caller taskserver.Caller, tool mcptask.ToolSpec, call taskserver.CallRequest, carried bool) taskserver.CallRequest {
+// asked as well. anywhere says that answers may arrive at any replica. After Plan, nothing changes the mode.
+func Plan(s *taskserver.Backend, caller taskserver.Caller, tool mcptask.ToolSpec, call taskserver.CallRequest, anywhere bool) taskserver.CallRequest {
 	switch {
-	case call.Mode == taskserver.ModePlain && (call.Retry || carried) && tool.Policy.Task != mcptask.TaskForbidden && len(caller.CanAsk) > 0:
+	case call.Mode == taskserver.ModePlain && (call.Retry || anywhere) && tool.Policy.Task != mcptask.TaskForbidden && len(caller.CanAsk) > 0:
 		// Only a task keeps a handler that waits for an answer, if the answer comes with a repeated call,
 		// or in a request to any replica.
 		call.Mode = taskserver.ModeFallback
@@ -117,18 +116,12 @@ func findSet(s *taskserver.Backend, tool string) set {
 	return set{server: s}
 }
 
-// Carrier sends a task's questions on the stream of the open call until stop is called. The answers
-// come to the task in other requests.
-type Carrier = func(task taskstore.Record) (stop func())
-
 // Handle returns the handler for a call that the gateway has negotiated, if it calls a fallback tool or
 // has ModeFallback. It returns nil for any other call, which the server answers. A call of a tool without
-// the fallback has ModeFallback if its caller can answer questions by repeating the call. With a carrier,
-// the carrier asks a task's questions in place of the call's Ask.
-func Handle(s *taskserver.Backend, caller taskserver.Caller, tool string, call taskserver.CallRequest, session Session, carrier Carrier) Handler {
-	w := way{session, carrier}
+// the fallback has ModeFallback if its caller can answer questions by repeating the call.
+func Handle(s *taskserver.Backend, caller taskserver.Caller, tool string, call taskserver.CallRequest, carrier Carrier) Handler {
 	if call.Mode == taskserver.ModeFallback {
-		return newTaskHandler(s, caller, tool, w)
+		return newTaskHandler(s, caller, tool, carrier)
 	}
 	each, kind, ok := find(s, tool)
 	if !ok {
@@ -138,7 +131,7 @@ func Handle(s *taskserver.Backend, caller taskserver.Caller, tool string, call t
 		taskserver.ToolTaskStatus: helper.status, taskserver.ToolTaskResult: helper.result,
 		taskserver.ToolTaskCancel: helper.cancel, taskserver.ToolTaskAnswer: helper.answer,
 	}
-	return helper{each, caller, w}.newHandler(answers[kind])
+	return helper{each, caller, carrier}.newHandler(answers[kind])
 }
 
 // find splits the name of a fallback tool into its set and its kind.

@@ -70,8 +70,8 @@ func (e set) toolSpec(kind string) mcptask.ToolSpec {
 // helper answers calls of the fallback tools for one caller.
 type helper struct {
 	set
-	caller taskserver.Caller
-	way    way
+	caller  taskserver.Caller
+	carrier Carrier
 }
 
 // answerFunc answers a call of one fallback tool, for the task that its arguments name.
@@ -145,7 +145,7 @@ func (h helper) result(ctx context.Context, a arguments, record taskstore.Record
 		}
 	}
 	until := a.began.Add(h.server.PlainWait(h.caller, record.Tool, call.Progress != nil))
-	record, _, err = h.way.wait(ctx, h.server, h.caller, record, call.Ask, until, watchProgress(call.Progress, record))
+	record, _, err = h.carrier.wait(ctx, h.server, h.caller, record, until, watchProgress(call.Progress, record))
 	switch {
 	case err != nil:
 		return h.explain(a.Task, err)

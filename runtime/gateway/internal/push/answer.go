@@ -11,6 +11,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // Response is a client's response to a request of the server.
@@ -54,14 +55,25 @@ func (m *Mailbox) Take(ctx context.Context, caller taskserver.Caller, ref Reques
 	if answer.Error != nil {
 		size += len(answer.Error.Message) + len(answer.Error.Data)
 	}
+	m.noteReply(ref, false)
 	return m.storeAnswer(ctx, &heldAnswer{m, ref, size, func(ctx context.Context) error {
 		if ref.kind == kindQuestion && said.Error == nil {
 			if isTask, err := m.takeTask(ctx, caller, ref, said.Result); isTask || err != nil {
 				return err
 			}
 		}
-		return m.hub.server.Respond(ctx, caller, ref.task, ref.key, answer.Result, answer.Error)
+		err := m.hub.server.Respond(ctx, caller, ref.task, ref.key, answer.Result, answer.Error)
+		if err == nil && answer.Error != nil && m.isOpen(ref) {
+			m.noteReply(ref, true)
+		}
+		return err
 	}})
+}
+
+// isOpen reports whether a question waits for its answer, by the store.
+func (m *Mailbox) isOpen(ref RequestID) bool {
+	r, err := m.hub.server.Peek(ref.task)
+	return err == nil && slices.ContainsFunc(r.Outstanding(), func(in taskstore.Input) bool { return in.Key == ref.key })
 }
 
 // takeTask handles a response in which the client tells of a task. It returns false for any other

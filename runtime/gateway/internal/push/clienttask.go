@@ -20,8 +20,7 @@ import (
 // session. The record only knows that the question is open, so the question is asked again after a
 // restart.
 //
-// Questions of calls that are not tasks go through the SDK. Its types cannot ask for a task, so
-// these questions remain ordinary requests.
+// The client of a plain call is not asked to keep its questions as tasks: it may not know the call's task.
 
 const (
 	// shortestPoll and longestPoll bound the polling interval that a client chooses.
@@ -168,14 +167,14 @@ func (m *Mailbox) followClientTask(v *view, q *question) {
 func (m *Mailbox) sendRequest(c *Stream, t *clientTask, p *sentRequest, kind requestKind, params func(string) (string, any)) {
 	p.retract()
 	id, data := m.encodeRequest(t, kind, params)
-	*p = sentRequest{c, id}
+	*p = sentRequest{on: c, id: id}
 	c.put(id, data)
 }
 
 func (m *Mailbox) encodeRequest(t *clientTask, kind requestKind, params func(string) (string, any)) (id string, data []byte) {
 	id = RequestID{kind, m.hub.serial.Add(1), t.task, t.key}.String()
 	method, values := params(t.id)
-	data, _ = encodeRequest(id, method, values) // strings always marshal
+	data, _ = EncodeRequest(id, method, values) // strings always marshal
 	return id, data
 }
 

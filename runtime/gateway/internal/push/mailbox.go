@@ -62,6 +62,7 @@ type view struct {
 	topic     *topic
 	revision  protocol.Teller      // in which the session has shown the task's ID
 	blocked   []*Stream            // streams of requests that wait for the task
+	calls     []*Stream            // those of calls under way, also if their clients have left
 	questions map[string]*question // that the session was asked, by key
 
 	// shown is the state that the session was told last. shownOn is the stream that carried it, or
@@ -76,6 +77,9 @@ type view struct {
 	// found says that the view is unsettled because another replica has created the task, or this
 	// one has created it and has not yet encoded the reply.
 	found bool
+	// hidden says that the session does not know the task's ID. It is asked the task's questions while a call waits for the
+	// task, and told nothing else.
+	hidden bool
 }
 
 func (v *view) setShown(now visible, on *Stream) { v.shown, v.shownOn = now, on }
@@ -110,14 +114,18 @@ func (m *Mailbox) addTask(d protocol.Teller, r taskstore.Record, unsettled bool)
 		return
 	}
 	m.mu.Lock()
-	isKnown := m.liveView(r.ID) != nil
-	v, isNew := m.viewOf(d, r)
-	if v != nil && unsettled && (!isKnown || v.found) {
-		v.setShown(m.visibleOf(&r), nil) // the reply shows this state
-		m.setUnsettled(v, true)
-		v.found = false
+	former := m.liveView(r.ID)
+	isKnown := former != nil && !former.hidden
+	v, unseen := m.viewOf(d, r)
+	if v != nil {
+		unseen, v.hidden = unseen || v.hidden, false
+		if unsettled && (!isKnown || v.found) {
+			v.setShown(m.visibleOf(&r), nil) // the reply shows this state
+			m.setUnsettled(v, true)
+			v.found = false
+		}
+		unseen = unseen && !v.unsettled
 	}
-	unseen := isNew && !v.unsettled
 	m.mu.Unlock()
 	if unseen { // the task may have changed since it was read; if it is unsettled, Settle looks for changes
 		m.hub.Refresh(r.ID)
@@ -248,20 +256,47 @@ func (m *Mailbox) Connect(d protocol.Teller, task string) *Stream {
 	return c
 }
 
-// ConnectCall is Connect for the stream of a call, which may end before its task does. Send what Take
-// returns before you close the stream: its questions stay with the client, and no other call's stream
-// carries them again.
-func (m *Mailbox) ConnectCall(d protocol.Teller, task string) *Stream {
-	c := &Stream{task: task, revision: d, call: true}
-	waiting := m.connect(c)
+// ConnectCall opens the stream of a call that waits for a task, which may end before its task does. The client need not
+// know the task. A question that Take has returned stays with the client, and the session is not asked again, unless the
+// client fails to show it. Then giveUp is called. isOpen says that the call has a stream. If not, the session's own carries
+// the call's questions. Close the stream in any case.
+func (m *Mailbox) ConnectCall(d protocol.Teller, r taskstore.Record, giveUp func(), isOpen bool) *Stream {
+	c := &Stream{mailbox: m, task: r.ID, call: true, giveUp: giveUp, wake: make(chan struct{}, 1)}
+	m.mu.Lock()
+	v := m.liveView(r.ID)
+	if v == nil {
+		if v, _ = m.viewOf(d, r); v != nil {
+			v.hidden = true
+		}
+	}
+	if v != nil {
+		v.calls = append(v.calls, c)
+		m.retryFailed(v)
+	}
+	m.mu.Unlock()
+	waiting := []string{r.ID}
+	if isOpen {
+		waiting = m.connect(c)
+	}
 	m.hub.Refresh(waiting...)
 	return c
 }
 
+// Interrupt says that the client of a call has left. The session's own stream carries the messages that Take has not
+// returned.
+func (c *Stream) Interrupt() { c.mailbox.hub.Refresh(c.mailbox.disconnect(c, false)...) }
+
+// HasStream reports whether a stream of the session's own is open.
+func (m *Mailbox) HasStream() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.streams) > 0
+}
+
 // ConnectBeside opens the session's own stream without waiting for its tasks to be read. The
-// reading ends with ctx.
-func (m *Mailbox) ConnectBeside(ctx context.Context) *Stream {
-	c := new(Stream)
+// reading ends with ctx. spare says that the stream is meant for calls. It carries other messages only for want of another.
+func (m *Mailbox) ConnectBeside(ctx context.Context, spare bool) *Stream {
+	c := &Stream{spare: spare}
 	waiting := m.connect(c)
 	guard.Go(m.hub.server.Logger(), "looking for what a new stream is to say", func() { m.hub.refresh(ctx, waiting) })
 	return c
@@ -276,8 +311,14 @@ func (m *Mailbox) connect(c *Stream) (waiting []string) {
 		return nil
 	}
 	if c.task == "" {
-		m.streams = append(m.streams, c)
-		m.followSession()
+		i := slices.IndexFunc(m.streams, func(other *Stream) bool { return other.spare && !c.spare })
+		if i < 0 {
+			i = len(m.streams)
+		}
+		m.streams = slices.Insert(m.streams, i, c)
+		if !c.spare {
+			m.followSession()
+		}
 		waiting = slices.Collect(maps.Keys(m.views))
 	} else if v := m.liveView(c.task); v != nil {
 		v.blocked = append(v.blocked, c)
@@ -288,11 +329,13 @@ func (m *Mailbox) connect(c *Stream) (waiting []string) {
 	return waiting
 }
 
-// Close closes a stream. Its unanswered questions move to another stream, unless ConnectCall opened it.
-func (c *Stream) Close() { c.mailbox.hub.Refresh(c.mailbox.disconnect(c)...) }
+// Close closes a stream. Its unanswered questions move to another stream. A question that a client may have got on the
+// stream of a call stays there.
+func (c *Stream) Close() { c.mailbox.hub.Refresh(c.mailbox.disconnect(c, true)...) }
 
-// disconnect removes a stream. It returns the tasks whose messages may be lost with it.
-func (m *Mailbox) disconnect(c *Stream) []string {
+// disconnect removes a stream. over says that its request is over too. It returns the tasks whose messages may be lost
+// with the stream.
+func (m *Mailbox) disconnect(c *Stream, over bool) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	left := map[string]bool{}
@@ -307,6 +350,9 @@ func (m *Mailbox) disconnect(c *Stream) []string {
 		if views = nil; v != nil {
 			views = map[string]*view{c.task: v}
 			v.blocked = removeStream(v.blocked, c)
+			if over {
+				v.calls = removeStream(v.calls, c)
+			}
 			m.hub.setWaiting(v.topic, m, len(v.blocked))
 			left[c.task] = true // another session may have given precedence to this stream
 		}
@@ -320,10 +366,11 @@ func (m *Mailbox) disconnect(c *Stream) []string {
 		}
 		for key, q := range v.questions {
 			lost, unsent := q.loseStream(c), q.task != nil && m.bestStream(v) == nil
-			if unsent || lost && q.task == nil {
+			kept := c.call && q.request.on == c // another session's call may ask all the same
+			if unsent || kept || lost && q.task == nil {
 				m.hub.release(m, v.topic, key)
 			}
-			if unsent || lost {
+			if unsent || kept || lost {
 				left[id] = true
 			}
 		}

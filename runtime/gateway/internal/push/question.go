@@ -12,9 +12,9 @@ import (
 // In 2025-11-25 the server sends a question as a request. It uses a stream that the client has
 // open: the stream of a request that waits for the task (C-51), or else the session's own stream
 // (C-53). Each question is on one stream at a time. If that stream closes without an answer, the
-// question moves to the next stream. The stream of a call that goes on as a task (fallback=tools) is an
-// exception: it ends with the call's answer, and the client keeps the question. The file replica.go has
-// one more rule, for sessions that other replicas serve too.
+// question moves to the next stream. The stream of a plain call with a task behind it is an exception: it
+// ends with the call's answer, and the client keeps the question. The file replica.go has one more rule,
+// for sessions that other replicas serve too.
 
 // question is a question that a session was asked. The mailbox's lock guards it.
 type question struct {
@@ -50,6 +50,8 @@ func (q *question) isAsked() bool { return q.request.id != "" || q.task != nil }
 type sentRequest struct {
 	on *Stream
 	id string
+	// replied says that the client has replied, and failed that its reply is an error which leaves the question open.
+	replied, failed bool
 }
 
 // notAwaited is the reason that a client reads when a question is cancelled.
@@ -71,19 +73,46 @@ func (p *sentRequest) cancel() {
 
 // loseStream notes that a stream is closed. It returns true if a request was on it.
 func (q *question) loseStream(c *Stream) (lost bool) {
-	if c.call {
-		return false
-	}
 	requests := []*sentRequest{&q.request}
 	if q.task != nil {
 		requests = append(requests, &q.task.get, &q.task.result)
 	}
 	for _, p := range requests {
-		if p.on == c {
+		if p.on == c && (!c.call || p != &q.request || c.retract(p.id)) {
 			*p, lost = sentRequest{}, true
 		}
 	}
 	return lost
+}
+
+// noteReply notes that the client has replied to a question. m.mu is not held.
+func (m *Mailbox) noteReply(ref RequestID, failed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.liveView(ref.task)
+	q := v.question(ref.key)
+	if q.request.id != ref.String() {
+		return
+	}
+	q.request.replied = true
+	if !failed {
+		return
+	}
+	q.request.failed = true
+	for _, c := range v.calls { // their model can use the tool that answers
+		c.giveUp()
+	}
+}
+
+// retryFailed has the questions that the client has failed to show asked again. m.mu is held.
+func (m *Mailbox) retryFailed(v *view) {
+	for key, q := range v.questions {
+		if q.request.failed {
+			q.stopTimer()
+			delete(v.questions, key)
+			m.hub.release(m, v.topic, key)
+		}
+	}
 }
 
 // updateQuestion sends a question that waits for its answer, follows one that the client keeps as a
@@ -96,8 +125,9 @@ func (m *Mailbox) updateQuestion(v *view, r *taskstore.Record, in taskstore.Inpu
 		m.sendQuestion(v, r, in)
 	case isOpen && q.task != nil:
 		m.followClientTask(v, q)
-	case !isOpen && q != nil:
-		m.endQuestion(v, q, in.Key, in.State == taskstore.InputSuperseded)
+	case !isOpen && q != nil: // the client of a call may show a form that a tool has answered
+		isCall := v.hidden || q.request.on != nil && q.request.on.call
+		m.endQuestion(v, q, in.Key, in.State == taskstore.InputSuperseded || isCall && !m.isPortable())
 	}
 }
 
@@ -105,12 +135,12 @@ func (m *Mailbox) updateQuestion(v *view, r *taskstore.Record, in taskstore.Inpu
 // Otherwise it was answered, perhaps in another session. m.mu is held.
 func (m *Mailbox) endQuestion(v *view, q *question, key string, cancel bool) {
 	switch on := q.request.on; {
-	case cancel && on != nil && on.call && !slices.Contains(v.blocked, on): // the call is over
-		m.send(q.request.id, Cancelled(q.request.id, notAwaited))
-	case cancel:
-		q.request.cancel()
-	default:
+	case !cancel || q.request.replied:
 		q.request.retract()
+	case on != nil && on.call && !slices.Contains(v.blocked, on): // the call is over
+		m.send(q.request.id, Cancelled(q.request.id, notAwaited))
+	default:
+		q.request.cancel()
 	}
 	delete(v.questions, key)
 	q.stopTimer()
@@ -126,7 +156,7 @@ func (m *Mailbox) sendQuestion(v *view, r *taskstore.Record, in taskstore.Input)
 	switch {
 	case c == nil || !m.canAnswer(in):
 		return
-	case c.task == "" && (m.leaveToRequests(v, r, in) || v.unsettled):
+	case c.task == "" && (v.hidden && len(v.calls) == 0 || m.leaveToRequests(v, r, in) || v.unsettled):
 		return
 	case c.call && in.Fetched:
 		return
@@ -143,12 +173,12 @@ func (m *Mailbox) sendQuestion(v *view, r *taskstore.Record, in taskstore.Input)
 		id.kind, id.serial = kindAgain, q.again
 	}
 	params, err := in.Params, error(nil)
-	if !c.call { // the client of a plain call may know no task
+	if !c.call && !v.hidden { // the client of a plain call may know no task
 		params, err = d.Question(*r, in, m.clientTaskLifetime(v, q, r, in))
 	}
 	var request []byte
 	if err == nil {
-		request, err = encodeRequest(id.String(), in.Method, params)
+		request, err = EncodeRequest(id.String(), in.Method, params)
 	}
 	if err != nil {
 		m.hub.release(m, v.topic, in.Key) // another session may have it in another revision
@@ -156,7 +186,7 @@ func (m *Mailbox) sendQuestion(v *view, r *taskstore.Record, in taskstore.Input)
 		return
 	}
 	v.questions[in.Key] = q
-	q.request = sentRequest{c, id.String()}
+	q.request = sentRequest{on: c, id: id.String()}
 	c.put(q.request.id, request)
 	if c.task != "" {
 		m.noteFetched(r.ID, in)

@@ -41,6 +41,9 @@ func (m *Mailbox) show(r *taskstore.Record) taskstore.Record {
 // sendStatus sends a changed status. It replaces a status that is still in the stream's queue, so a
 // client that does not read has at most one for each task. m.mu is held.
 func (m *Mailbox) sendStatus(v *view, r *taskstore.Record) {
+	if v.hidden {
+		return
+	}
 	now := m.visibleOf(r)
 	if v.shown == (visible{}) { // the reply that names the task shows this state or a later one
 		v.setShown(now, nil)
@@ -72,7 +75,7 @@ func statusName(task string) string { return "status of " + task }
 func (m *Mailbox) statusNotification(v *view, r *taskstore.Record) (data []byte) {
 	method, params, err := v.revision.Status(m.show(r))
 	if err == nil && method != "" {
-		data, err = encodeRequest("", method, params)
+		data, err = EncodeRequest("", method, params)
 	}
 	if err != nil {
 		m.hub.log(slog.LevelError, "status not encoded", "task", taskstore.LogID(r.Principal, r.ID), "error", err)

@@ -17,10 +17,13 @@ type Stream struct {
 	// knows each task.
 	revision protocol.Teller
 	// call says that this is the stream of a call, which may end before its task does. A question that
-	// the client got there stays with the client.
-	call  bool
-	queue []message
-	wake  chan struct{} // has a buffer of one, so that put never blocks
+	// the client got there stays with the client. giveUp ends the call's wait.
+	call   bool
+	giveUp func()
+	// spare says that a session's own stream is meant for calls. Others are preferred.
+	spare bool
+	queue  []message
+	wake   chan struct{} // has a buffer of one, so that put never blocks
 }
 
 // message is a question, a cancellation, or a task's status. Its name identifies it in the queue:
@@ -63,12 +66,12 @@ func (c *Stream) retract(name string) bool {
 
 // Cancelled returns a notification that cancels a request. The ID is a string, or any ID as JSON.
 func Cancelled(requestID any, reason string) []byte {
-	data, _ := encodeRequest("", "notifications/cancelled", map[string]any{"requestId": requestID, "reason": reason}) // an ID always marshals
+	data, _ := EncodeRequest("", "notifications/cancelled", map[string]any{"requestId": requestID, "reason": reason}) // an ID always marshals
 	return data
 }
 
-// encodeRequest returns a request, or a notification if id is "".
-func encodeRequest(id, method string, params any) ([]byte, error) {
+// EncodeRequest returns a request, or a notification if id is "".
+func EncodeRequest(id, method string, params any) ([]byte, error) {
 	return json.Marshal(struct {
 		JSONRPC string `json:"jsonrpc"`
 		ID      string `json:"id,omitempty"`

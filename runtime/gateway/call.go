@@ -45,7 +45,7 @@ func (c *Call) Send(message []byte) bool {
 // goroutine of the client's request. id is the ID of the sent request. It must be unique in the session. Call forget when
 // the response is no longer needed. Only a call in a session can expect a response.
 func (c *Call) Expect(id string, answer func(response []byte)) (forget func()) {
-	return c.x.g.sessions.expect(c.x.session, id, answer)
+	return c.x.g.sessions.expect(c.x.session, id, func(m *message) { answer(m.Bytes()) })
 }
 
 // findRunner returns the runner of a call. It returns nil if the SDK's handler has to serve the call: the handler refuses

@@ -2,12 +2,17 @@ package gateway
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
 	"sync"
 
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
@@ -15,10 +20,9 @@ import (
 // request names the task, so the answer may arrive at any replica. If the answer to the call has no stream, or the client's
 // connection has broken, the session's own stream carries the question, or the one that resumes the call's.
 //
-// A call without a task behind it asks by the SDK, which numbers its requests for itself. So the answer must come to this
+// A call without a task behind it asks there too, under an ID that only this process knows. So the answer must come to this
 // process. In a session that another process has opened, such a question returns ErrCannotAsk: the answer could come to that
-// process, where the SDK's handler may have asked under the same number. A call that makes a task there has its tool's first
-// questions asked by the task.
+// process. A call that makes a task there has its tool's first questions asked by the task.
 
 // newCarrier returns the carrier of the questions of a session's call. send sends messages before the answer to the call.
 // isOpen is false if the answer has no stream.
@@ -32,6 +36,43 @@ func (g *Gateway) newCarrier(x exchange, s *session, d protocol.Teller, send fun
 		left := context.AfterFunc(client, guard.Func(g.server.Logger(), "a call whose client has left", c.Interrupt))
 		end := g.sendQuestions(client, c, task.ID, send)
 		return func() { left(); end() }
+	}
+}
+
+// newAsk returns the function that asks the questions of a session's call that has no task.
+func (g *Gateway) newAsk(x exchange, s *session, caller taskserver.Caller, send func([][]byte), isOpen bool) func(context.Context, mcptask.Request) (json.RawMessage, error) {
+	client := x.context()
+	return func(ctx context.Context, in mcptask.Request) (json.RawMessage, error) {
+		if !g.canAsk(client, s, isOpen) {
+			return nil, fmt.Errorf("%w: its client has left, or has opened no stream for the question", mcptask.ErrCannotAsk)
+		}
+		id, responses := "mcptask-ask-"+rand.Text(), make(chan *message, 1)
+		question, err := push.EncodeRequest(id, in.Method, in.Params)
+		if err != nil {
+			return nil, err
+		}
+		defer g.sessions.expect(s, id, func(m *message) { responses <- m })()
+		say := func(data []byte) {
+			if isOpen && client.Err() == nil {
+				send([][]byte{data})
+			} else {
+				g.mailbox(s).Post(id, data)
+			}
+		}
+		say(question)
+		select {
+		case m := <-responses:
+			response, failed := limitAnswer(ctx, g.server, caller, m.Result, m.Error)
+			if failed != nil {
+				return nil, failed
+			}
+			return response, nil
+		case <-ctx.Done():
+			if !g.mailbox(s).Retract(id) {
+				say(push.Cancelled(id, "the call no longer waits for the answer"))
+			}
+			return nil, context.Cause(ctx)
+		}
 	}
 }
 

@@ -82,7 +82,7 @@ func encodeProgress(token json.RawMessage, done, total float64, message string, 
 
 // callDirectly runs a tool without the SDK.
 func (x *httpExchange) callDirectly(flow *Flow) (json.RawMessage, error) {
-	reply, err := flow.Run(x.r.Context(), x.g.server, flow.Tool, x.m.Params.Get("arguments"), Callbacks{Progress: x.progressHook()})
+	reply, err := flow.Run(x.r.Context(), x.g.server, flow.Tool, x.m.Params.Get("arguments"), x.progressHook())
 	switch {
 	case err != nil:
 		return nil, err

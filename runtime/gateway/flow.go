@@ -13,12 +13,6 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
-// Callbacks send messages to the caller during a call. They are an SDK's.
-type Callbacks struct {
-	Progress taskserver.ProgressFunc
-	Ask      func(context.Context, mcptask.Request) (json.RawMessage, error)
-}
-
 // Flow carries one request through code that is not the gateway's. The gateway opens it, and the
 // adapter of an SDK takes it. A tool that is called without a flow fails closed, because its caller
 // is not established.
@@ -50,8 +44,6 @@ type Flow struct {
 
 	// held answers the call when its task has ended. It is nil in the released revisions.
 	held *heldCall
-	// mute says that the call cannot ask through the SDK.
-	mute bool
 
 	// request is what the server's hooks are told of the call.
 	request taskserver.RequestInfo
@@ -73,8 +65,8 @@ type Flow struct {
 }
 
 // Run calls the tool once for the flow, however often Run is called: a middleware that calls next
-// twice does not create two tasks. The callbacks do what only the SDK can do for the call.
-func (f *Flow) Run(ctx context.Context, s *taskserver.Backend, tool string, arguments json.RawMessage, callbacks Callbacks) (reply taskserver.CallReply, err error) {
+// twice does not create two tasks. send sends the progress of the call to its caller. It may be nil.
+func (f *Flow) Run(ctx context.Context, s *taskserver.Backend, tool string, arguments json.RawMessage, send taskserver.ProgressFunc) (reply taskserver.CallReply, err error) {
 	f.running.Lock()
 	defer f.running.Unlock()
 	if reply, ok := f.Reply(); ok {
@@ -86,24 +78,24 @@ func (f *Flow) Run(ctx context.Context, s *taskserver.Backend, tool string, argu
 	err = mcptask.Errorf(mcptask.CodeInternalError, "internal error") // the answer if the handler ends its goroutine
 	if f.Handle == nil && f.Call.Mode != taskserver.ModePlain {       // the task's handler has a goroutine of its own
 		defer guard.Then(s.Logger(), "call", func() {})
-		return f.run(ctx, s, arguments, callbacks)
+		return f.run(ctx, s, arguments, send)
 	}
-	guard.Apart(s.Logger(), "call", func() { reply, err = f.run(ctx, s, arguments, callbacks) })
+	guard.Apart(s.Logger(), "call", func() { reply, err = f.run(ctx, s, arguments, send) })
 	return reply, err
 }
 
 // run does the work of Run.
-func (f *Flow) run(ctx context.Context, s *taskserver.Backend, arguments json.RawMessage, callbacks Callbacks) (reply taskserver.CallReply, err error) {
+func (f *Flow) run(ctx context.Context, s *taskserver.Backend, arguments json.RawMessage, send taskserver.ProgressFunc) (reply taskserver.CallReply, err error) {
 	ctx, end := s.BeginRequest(ctx, f.request)
 	result := taskserver.RequestResult{Error: errNoAnswer}
 	defer func() { end(result) }()
-	reply, err = f.call(ctx, s, arguments, callbacks)
+	reply, err = f.call(ctx, s, arguments, send)
 	result = newRequestResult(reply, err)
 	return reply, err
 }
 
 // call calls the tool.
-func (f *Flow) call(ctx context.Context, s *taskserver.Backend, arguments json.RawMessage, callbacks Callbacks) (taskserver.CallReply, error) {
+func (f *Flow) call(ctx context.Context, s *taskserver.Backend, arguments json.RawMessage, send taskserver.ProgressFunc) (taskserver.CallReply, error) {
 	if f.Ended != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
@@ -127,16 +119,13 @@ func (f *Flow) call(ctx context.Context, s *taskserver.Backend, arguments json.R
 		defer end()
 		call.Returned, endStart = returned, end
 	}
-	call.Progress = callbacks.Progress
+	call.Progress = send
 	if f.held != nil {
 		call.Progress = f.held.progress()
-	} else if callbacks.Progress != nil {
-		progress := newProgress(callbacks.Progress, f.newAge(ctx, s, arguments))
+	} else if send != nil {
+		progress := newProgress(send, f.newAge(ctx, s, arguments))
 		defer progress.stop()
 		call.Progress = progress.report
-	}
-	if !f.mute {
-		call.Ask = limitAnswers(s, f.Caller, callbacks.Ask)
 	}
 	var reply taskserver.CallReply
 	var err error

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
@@ -133,23 +132,3 @@ func limitAnswer(ctx context.Context, s *taskserver.Backend, caller taskserver.C
 	}
 	return response, failed
 }
-
-// limitAnswers limits the size of the answers that arrive during a call.
-func limitAnswers(s *taskserver.Backend, caller taskserver.Caller, ask askFunc) askFunc {
-	if ask == nil {
-		return nil
-	}
-	return func(ctx context.Context, in mcptask.Request) (json.RawMessage, error) {
-		response, err := ask(ctx, in)
-		failed := (*mcptask.Error)(nil)
-		if err != nil && !errors.As(err, &failed) {
-			return nil, err
-		}
-		if response, failed = limitAnswer(ctx, s, caller, response, failed); failed != nil {
-			return nil, failed
-		}
-		return response, nil
-	}
-}
-
-type askFunc = func(context.Context, mcptask.Request) (json.RawMessage, error)

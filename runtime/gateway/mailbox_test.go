@@ -30,7 +30,7 @@ func TestQuestionFollowsSlowReply(t *testing.T) {
 				flow := TakeFlow(server.Backend(), r.Header.Get(FlowHeader))
 				call := func() {
 					defer close(made)
-					reply, err := flow.Run(t.Context(), server.Backend(), "ask", nil, Callbacks{})
+					reply, err := flow.Run(t.Context(), server.Backend(), "ask", nil, nil)
 					if err == nil {
 						_, err = flow.Encode(reply)
 					}

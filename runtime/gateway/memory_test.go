@@ -351,7 +351,7 @@ func TestCallsBeginInTurn(t *testing.T) {
 					share := &share{g: g}
 					defer share.release()
 					flow := &Flow{Tool: "tool", Call: taskserver.CallRequest{Mode: taskserver.ModePlain}, share: share}
-					if reply, err := flow.Run(t.Context(), g.server, "tool", nil, Callbacks{}); err != nil || reply.Outcome == nil {
+					if reply, err := flow.Run(t.Context(), g.server, "tool", nil, nil); err != nil || reply.Outcome == nil {
 						t.Error(err)
 					}
 				})

@@ -58,9 +58,11 @@ func (g *Gateway) callInSession(x exchange, s *session, caller taskserver.Caller
 	var carrier fallback.Carrier
 	if s != nil {
 		carrier = g.newCarrier(x, s, d, send, isOpen)
+		if s.portable == nil || call.Mode == taskserver.ModePlain && !s.portable.rebuilt {
+			call.Ask = g.newAsk(x, s, caller, send, isOpen)
+		}
 	}
 	flow := g.newCallFlow(x, d, caller, *tool, call, carrier)
-	flow.mute = s != nil && s.portable != nil && (call.Mode != taskserver.ModePlain || s.portable.rebuilt)
 	flow.Related = func(taskID string) map[string]any {
 		return d.Related(taskstore.Record{ID: taskID, ExternalID: call.ExternalID})
 	}

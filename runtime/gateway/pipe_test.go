@@ -83,7 +83,7 @@ func serveLines(server *taskserver.Server, in io.Reader, out io.WriteCloser, daw
 			flow.Connected("", "2025-11-25", nil)
 		case flow != nil && flow.Tool != "":
 			var reply taskserver.CallReply
-			if reply, err = flow.Run(context.Background(), server.Backend(), m.Params.Name, m.Params.Arguments, Callbacks{}); err == nil {
+			if reply, err = flow.Run(context.Background(), server.Backend(), m.Params.Name, m.Params.Arguments, nil); err == nil {
 				result, err = flow.Encode(reply)
 			}
 			time.Sleep(dawdles)

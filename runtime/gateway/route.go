@@ -173,7 +173,7 @@ func (g *Gateway) deliverResponse(s *session, m *message) bool {
 	id, _ := wire.Text(m.ID)
 	answer := g.sessions.takeExpected(s, id)
 	if answer != nil {
-		answer(m.Bytes())
+		answer(m)
 	}
 	return answer != nil
 }

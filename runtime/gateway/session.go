@@ -65,7 +65,7 @@ type session struct {
 	// waiting cancels the requests under way that the gateway answers or runs, by ID.
 	waiting map[string]context.CancelFunc
 	// expected receives the responses to requests of calls, by ID.
-	expected map[string]func(response []byte)
+	expected map[string]func(response *message)
 
 	// mailbox holds the messages that the server sends in the session. opened creates it once.
 	mailbox *push.Mailbox
@@ -353,18 +353,18 @@ func (t *sessions) addCall(s *session, request json.RawMessage, cancel context.C
 }
 
 // expect has answer called with the response to a request of the server, once, until forget is called.
-func (t *sessions) expect(s *session, id string, answer func(response []byte)) (forget func()) {
+func (t *sessions) expect(s *session, id string, answer func(response *message)) (forget func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s.expected == nil {
-		s.expected = map[string]func([]byte){}
+		s.expected = map[string]func(*message){}
 	}
 	s.expected[id] = answer
 	return func() { t.takeExpected(s, id) }
 }
 
 // takeExpected returns the function that expects a response, and forgets it. It returns nil if there is none.
-func (t *sessions) takeExpected(s *session, id string) (answer func(response []byte)) {
+func (t *sessions) takeExpected(s *session, id string) (answer func(response *message)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	answer = s.expected[id]

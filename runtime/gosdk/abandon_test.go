@@ -27,7 +27,7 @@ func TestAbandonLogsNoKey(t *testing.T) {
 		flow := &gateway.Flow{Handle: func(context.Context, json.RawMessage, taskserver.CallRequest) (taskserver.CallReply, error) {
 			return taskserver.CallReply{Task: &taskstore.Record{ID: gone}}, nil
 		}}
-		if _, err := flow.Run(t.Context(), tasks.Backend(), "", nil, gateway.Callbacks{}); err != nil {
+		if _, err := flow.Run(t.Context(), tasks.Backend(), "", nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		cancelAbandoned(t.Context(), tasks.Backend(), flow)

@@ -75,8 +75,8 @@ func (c *sdkCall) endSending() {
 	}
 }
 
-// end notes that the middleware has returned, and closes the sender. If a request of the server still waits, because a
-// task has taken over the call's question, the sender stays open until the response, or until the session ends.
+// end notes that the middleware has returned, and closes the sender. If a request of the server still waits, the sender
+// stays open until the response, or until the session ends.
 func (c *sdkCall) end() {
 	c.mu.Lock()
 	c.over = true

@@ -59,7 +59,7 @@ func attachMiddleware(server *mcp.Server, tasks *taskserver.Backend) *sdkServer 
 		}
 	}, weak.Make(all))
 	server.AddReceivingMiddleware(newMiddleware(tasks, sdk))
-	server.AddSendingMiddleware(keepResponse, sendOnCalls)
+	server.AddSendingMiddleware(sendOnCalls)
 	return sdk
 }
 
@@ -192,14 +192,11 @@ func (t taskTools) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 	if f == nil {
 		return nil, toSDKError(mcptask.Errorf(mcptask.CodeInternalError, "the tool %q can be called only through the task gateway", req.Params.Name))
 	}
-	var callbacks gateway.Callbacks
+	var progress taskserver.ProgressFunc
 	if token := req.Params.GetProgressToken(); token != nil {
-		callbacks.Progress = newProgressFunc(ctx, req.Session, f.flow, token)
+		progress = newProgressFunc(ctx, req.Session, f.flow, token)
 	}
-	if !f.flow.Stateless {
-		callbacks.Ask = newAsker(req.Session)
-	}
-	reply, err := f.flow.Run(ctx, t.tasks, req.Params.Name, req.Params.Arguments, callbacks)
+	reply, err := f.flow.Run(ctx, t.tasks, req.Params.Name, req.Params.Arguments, progress)
 	switch {
 	case err != nil:
 		return nil, toSDKError(err)
@@ -239,63 +236,6 @@ func newProgressFunc(ctx context.Context, session *mcp.ServerSession, flow *gate
 		}
 		// Progress is best effort: the client may be gone.
 		_ = session.NotifyProgress(send, params)
-	}
-}
-
-// newAsker returns a function that asks on the stream of an open call (2025-11-25).
-func newAsker(session *mcp.ServerSession) func(context.Context, mcptask.Request) (json.RawMessage, error) {
-	return func(ctx context.Context, in mcptask.Request) (json.RawMessage, error) {
-		var response mcp.Result
-		var err error
-		ctx = context.WithValue(ctx, responseKey{}, &response)
-		switch in.Method {
-		case "elicitation/create":
-			params := new(mcp.ElicitParams)
-			if err := json.Unmarshal(in.Params, params); err != nil {
-				return nil, err
-			}
-			if in.Schema != nil {
-				params.RequestedSchema = in.Schema
-			}
-			_, err = session.Elicit(ctx, params)
-		case "sampling/createMessage":
-			params := new(mcp.CreateMessageParams)
-			if err := json.Unmarshal(in.Params, params); err != nil {
-				return nil, err
-			}
-			_, err = session.CreateMessage(ctx, params)
-		case "roots/list":
-			_, err = session.ListRoots(ctx, nil)
-		default:
-			return nil, mcptask.ErrCannotAsk
-		}
-		switch {
-		case response != nil: // we check whether it fits
-			return json.Marshal(response)
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		}
-		if failed := (*mcptask.Error)(nil); errors.As(fromSDKError(err), &failed) {
-			return nil, failed
-		}
-		if misfit := (*json.UnmarshalTypeError)(nil); errors.As(err, &misfit) {
-			return nil, fmt.Errorf("%w: %s", mcptask.ErrInvalidAnswer, err.Error())
-		}
-		return nil, fmt.Errorf("%w: %s", mcptask.ErrCannotAsk, err.Error())
-	}
-}
-
-type responseKey struct{}
-
-// keepResponse is sending middleware. It keeps the response to a question, because the SDK drops a
-// response that does not fit the question.
-func keepResponse(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		result, err := next(ctx, method, req)
-		if kept, ok := ctx.Value(responseKey{}).(*mcp.Result); ok && err == nil {
-			*kept = result
-		}
-		return result, err
 	}
 }
 

@@ -4,8 +4,6 @@
 //   - Its handlers cannot return our tasks, so the gateway answers calls of task tools itself.
 //     mcp-go's hooks, middleware and filters do not see these calls. It serves its other tools as
 //     before.
-//   - A call of 2025-11-25 that has no task cannot ask: with fallback=none, the question returns
-//     ErrCannotAsk. In 2026-07-28, and inside a task, questions work.
 //   - The progress of a plain call is sent as notifications on the call's stream. That of a task is
 //     sent as its status message only.
 //   - mcp-go does not report the end of a session. The gateway forgets a session when the client

@@ -137,9 +137,10 @@ func TestTasksInFrontOfMCPGo(t *testing.T) {
 	}
 }
 
-// A plain call asks by its answer in 2026-07-28, and on its stream in 2025-11-25. If the client answers no questions, the call goes on by the fallback tools.
+// A plain call asks by its answer in 2026-07-28, and on its stream in 2025-11-25. A tool that never runs as a task asks too.
+// If the client answers no questions, the call goes on by the fallback tools.
 func TestFallback(t *testing.T) {
-	tasks, s := newServer(t, taskserver.Options{}, pipeline.CITools(wiretest.CI{}))
+	tasks, s := newServer(t, taskserver.Options{}, pipeline.CITools(wiretest.CI{}), wiretest.AskTools())
 	url := serve(t, tasks, s)
 	in := pipeline.DeployInput{Service: "api", Environment: "production"}
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
@@ -152,7 +153,13 @@ func TestFallback(t *testing.T) {
 			}
 		})
 	}
-	p := wiretest.NewPeerWith(t, url, wiretest.LegacyRevision, "", `{}`)
+	p := wiretest.NewPeerWith(t, url, wiretest.LegacyRevision, "", wiretest.AllCapabilities)
+	f := p.Send("tools/call", map[string]any{"name": "never_a_task", "arguments": map[string]any{}})
+	p.Respond(f.NextQuestion("").ID, wiretest.AcceptNote("yes"))
+	if m := f.Next(); wiretest.ToolText(m.Result) != "yes" {
+		t.Errorf("%s", m.Text)
+	}
+	p = wiretest.NewPeerWith(t, url, wiretest.LegacyRevision, "", `{}`)
 	task := p.CallTool("deploy_service", map[string]any{"service": "api", "environment": "production"}).OK().Text("structuredContent", "task")
 	p.CallTool("task_answer", map[string]any{"task": task, "question": "ship", "answer": map[string]any{"approve": true}}).OK()
 	if r := p.CallTool("task_result", map[string]any{"task": task}).OK(); r.Text("structuredContent", "version") != "1.2.3" {

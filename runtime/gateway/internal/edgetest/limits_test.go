@@ -206,7 +206,7 @@ func TestLimitAnswers(t *testing.T) {
 			if err != nil || len(r.Inputs) != 1 || len(r.Inputs[0].Response) > 0 || r.Inputs[0].Error == nil || r.Inputs[0].Error.Limit() != "arguments" {
 				t.Errorf("%v %+v", err, r.Inputs)
 			}
-			f = p.Send("tools/call", map[string]any{"name": "ask", "arguments": wiretest.AskArguments("one")}) // through the SDK
+			f = p.Send("tools/call", map[string]any{"name": "ask", "arguments": wiretest.AskArguments("one")}) // without a task
 			p.Respond(f.NextQuestion("").ID, response)
 			if got := f.Next(); wiretest.ToolText(got.Result) != "cannot ask" {
 				t.Errorf("%s", got.Text)

@@ -90,3 +90,23 @@ func TestFollowUpOnCall(t *testing.T) {
 		a.one("tasks/get")
 	})
 }
+
+// TestSpareStream checks that a stream which is meant for calls carries other messages only if there is no other, and that a
+// question which was posted without a stream waits for one.
+func TestSpareStream(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		p := newPeer(serve(t, taskstore.NewMemory()), "p", elicits)
+		p.Post("a", []byte("a"))
+		p.Post("b", []byte("b"))
+		if !p.Retract("a") {
+			t.Error("not taken back")
+		}
+		spare := p.ConnectBeside(t.Context(), true)
+		p.Send([]byte("c"))
+		own := p.ConnectBeside(t.Context(), false)
+		p.Post("d", []byte("d"))
+		if got := texts(spare) + " " + texts(own); got != "bc d" || p.Retract("d") {
+			t.Errorf("%q", got)
+		}
+	})
+}

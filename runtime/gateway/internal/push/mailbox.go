@@ -48,6 +48,7 @@ type Mailbox struct {
 	closed  bool
 	views   map[string]*view // by task ID
 	streams []*Stream        // the session's own
+	unsent  []message        // of Post, without a stream so far
 	// pendingCancels are tasks that the client has yet to cancel, by the client's task IDs.
 	pendingCancels map[string]*pendingCancel
 	// unfollowSession ends the search for tasks that other replicas create in the session. It is
@@ -316,6 +317,10 @@ func (m *Mailbox) connect(c *Stream) (waiting []string) {
 			i = len(m.streams)
 		}
 		m.streams = slices.Insert(m.streams, i, c)
+		for _, each := range m.unsent {
+			c.put(each.name, each.data)
+		}
+		m.unsent = nil
 		if !c.spare {
 			m.followSession()
 		}
@@ -416,6 +421,25 @@ func (m *Mailbox) Send(data []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.send("", data)
+}
+
+// Post sends a message on the session's own stream. If none is open, the next one carries it.
+func (m *Mailbox) Post(name string, data []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.streams) == 0 {
+		m.unsent = append(m.unsent, message{name, data})
+	}
+	m.send(name, data)
+}
+
+// Retract takes back a message of Post. It returns false if the client may have read it.
+func (m *Mailbox) Retract(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	posted := len(m.unsent)
+	m.unsent = slices.DeleteFunc(m.unsent, func(each message) bool { return each.name == name })
+	return len(m.unsent) < posted || slices.ContainsFunc(m.streams, func(c *Stream) bool { return c.retract(name) })
 }
 
 // send is Send for a message with a name in the queue. m.mu is held.

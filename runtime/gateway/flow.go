@@ -15,8 +15,9 @@ import (
 
 // Flow carries one request through code that is not the gateway's. The gateway opens it, and the
 // adapter of an SDK takes it. A tool that is called without a flow fails closed, because its caller
-// is not established.
+// is not established. The gateway sets the fields, but for Session.
 type Flow struct {
+	// Caller is who sends the request.
 	Caller taskserver.Caller
 	// Stateless says that the request belongs to no session. Nothing can be sent beside its answer.
 	Stateless bool
@@ -25,6 +26,7 @@ type Flow struct {
 	// Tool is the tool that the call was negotiated for. It is "" if the request does not call one
 	// of the server's tools.
 	Tool string
+	// Call says how to answer the call. Run passes it to Backend.Call.
 	Call taskserver.CallRequest
 	// Handle answers the call instead of Backend.Call. It may be nil.
 	Handle func(ctx context.Context, arguments json.RawMessage, call taskserver.CallRequest) (taskserver.CallReply, error)
@@ -207,8 +209,8 @@ func flowsOf(s *taskserver.Backend) *sync.Map {
 	return s.Attached(flowsKey{}, func() any { return new(sync.Map) }).(*sync.Map)
 }
 
-// OpenFlow registers a flow under a new random token. Call closeFlow when the request ends, because
-// a flow that the SDK has not taken would stay forever.
+// OpenFlow registers a flow under a new random token, for a gateway, or for an adapter that runs a [Call] in its SDK. Call
+// closeFlow when the request ends, because a flow that the SDK has not taken would stay forever.
 func OpenFlow(s *taskserver.Backend, f *Flow) (token string, closeFlow func()) {
 	token = rand.Text()
 	flowsOf(s).Store(token, f)

@@ -1,11 +1,18 @@
 // Package gateway stands in front of an MCP server, over HTTP ([Gateway]) or over a pair of pipes
 // ([Gateway.Pipe]), and owns the task traffic. It answers tasks/* itself. It opens a [Flow] for
-// every call of a task tool. It sends questions and status changes to the clients that own the
-// tasks. It forwards everything else unchanged.
+// every call of a task tool, and for every request whose result it decorates. It sends questions and status changes to
+// the clients that own the tasks. It forwards everything else unchanged.
 //
 // The gateway checks the caller, the origin, the session and the rate of every request, so nothing
 // behind it checks them again. It depends on no SDK. Use it through gosdk or mcpgo, or write an
-// adapter that takes the flows.
+// adapter of another SDK:
+//
+//   - It registers [Tools] in the SDK.
+//   - For each request it takes the flow by the token in [FlowHeader], or in _meta on a pipe, with [TakeFlow].
+//   - The handler of each tool calls [Flow.Run]. It answers with the reply's outcome: a result, an error, or an error that
+//     the call was cancelled. If there is no outcome, Flow.Encode returns the answer.
+//   - For an initialize it sets Flow.Session and calls Flow.Connected. Then it applies Flow.Decorate to the result, as to
+//     that of any other request.
 package gateway
 
 import (

@@ -27,7 +27,8 @@ func lifetimesOf(s *taskserver.Backend) *lifetimes {
 
 // StopStreams ends the streams of all gateways of a server that answer no request: the sessions'
 // own streams and the SDK's subscriptions. Call it when the server is closed. Streams that are
-// opened later end at once. It does not wait, and may be called again.
+// opened later end at once. It does not wait, and may be called again. The order is: Close of the server, StopStreams,
+// Shutdown of the HTTP server, StopSessions.
 func StopStreams(s *taskserver.Backend) { lifetimesOf(s).stopStreams() }
 
 // StopSessions ends the sessions of all gateways of a server, including the SDK's sessions, and its

@@ -22,8 +22,8 @@ type Stream struct {
 	giveUp func()
 	// spare says that a session's own stream is meant for calls. Others are preferred.
 	spare bool
-	queue  []message
-	wake   chan struct{} // has a buffer of one, so that put never blocks
+	queue []message
+	wake  chan struct{} // has a buffer of one, so that put never blocks
 }
 
 // message is a question, a cancellation, or a task's status. Its name identifies it in the queue:

@@ -28,14 +28,8 @@ var scenarios = map[string]int{
 
 var score = regexp.MustCompile(`Passed: (\d+)/(\d+), (\d+) failed`)
 
-// TestOfficialSuite runs the scenarios against this server, with replies as
-// event streams and as JSON.
-func TestOfficialSuite(t *testing.T) {
-	suite := findSuite(t)
-	for reply, args := range map[string][]string{"SSE": nil, "JSON": {"-json"}} {
-		t.Run(reply, func(t *testing.T) { runSuite(t, suite, peer.ServeSelf(t, args...)) })
-	}
-}
+// TestOfficialSuite runs the scenarios against this server, with replies as event streams.
+func TestOfficialSuite(t *testing.T) { runSuite(t, findSuite(t), peer.ServeSelf(t)) }
 
 // findSuite returns the path of the suite. It skips the test if the suite is missing.
 func findSuite(t *testing.T) string {

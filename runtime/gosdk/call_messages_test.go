@@ -116,7 +116,7 @@ func heapSize() int64 {
 
 // TestQuestionsAreForgotten checks that a call does not keep its former questions.
 func TestQuestionsAreForgotten(t *testing.T) {
-	const questions, size = 300, 100_000
+	const questions, size = 60, 100_000
 	bubble.Test(t, func(t *testing.T) {
 		var grown int64
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Middleware: around(func(ctx context.Context, req *mcp.CallToolRequest, next func() (mcp.Result, error)) (mcp.Result, error) {

@@ -180,6 +180,9 @@ func TestToldAtOnce(t *testing.T) {
 
 // TestThousandShareOne: a thousand calls share one subscription, and the next thousand share another.
 func TestThousandShareOne(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a thousand calls take long")
+	}
 	eachWay(t, func(t *testing.T, connect connector) {
 		b := newBoard(t)
 		conn := connect(&b.scripted, gosdk.ClientOptions{})

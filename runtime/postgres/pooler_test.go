@@ -12,6 +12,9 @@ import (
 
 // TestStoreBehindPooler runs the kit behind a pooler that gives each transaction any connection to the server.
 func TestStoreBehindPooler(t *testing.T) {
+	if testing.Short() {
+		t.Skip("TestStore runs the kit without a pooler")
+	}
 	t.Parallel()
 	testStore(t, pgtest.StartPooler(t, pgtest.Database(t), pgtest.TransactionMode), Options{MaxConns: 4})
 }

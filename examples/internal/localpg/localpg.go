@@ -139,7 +139,7 @@ func awaitReady(log io.Reader) error {
 
 // DSN returns the connection string of the database.
 func (s *Server) DSN() string {
-	return "host=" + s.directory + " user=mcptask dbname=postgres"
+	return "host=" + s.directory + " user=mcptask dbname=postgres connect_timeout=60" // of a busy machine
 }
 
 // Close stops the server and deletes the database.

@@ -69,7 +69,8 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 		},
 	}
 	// Comments of other packages are in the files that export data names, so GOFLAGS=-trimpath must not cut the names.
-	config.BuildFlags = []string{"-trimpath=false"}
+	// Export data of a command would hold the state of its repository, which takes several runs of git to find.
+	config.BuildFlags = []string{"-trimpath=false", "-buildvcs=false"}
 	if cfg.Tags != "" {
 		config.BuildFlags = append(config.BuildFlags, "-tags="+cfg.Tags)
 	}

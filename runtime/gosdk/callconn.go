@@ -101,6 +101,9 @@ func (c *sdkCall) closeSender() {
 	}
 }
 
+// rejectedCode is the SDK's code for a request that was not sent.
+const rejectedCode = -32005
+
 // errNotSent reports that a message cannot go on the stream of its call. The SDK keeps the session open after an error with
 // this code.
 var errNotSent = &jsonrpc.Error{Code: rejectedCode, Message: "the message cannot be sent: its call is over, or has no stream"}

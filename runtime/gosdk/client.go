@@ -3,7 +3,6 @@ package gosdk
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -90,46 +89,37 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 	if err := options.setMaxMessage(); err != nil {
 		return nil, err
 	}
-	var own *ownTransport // nil if the caller owns the connections
+	release := func() {} // unless the connections are ours
 	client := options.HTTPClient
 	if client == nil {
 		client = &http.Client{}
 		if shared, ok := http.DefaultTransport.(*http.Transport); ok {
-			own = newOwnTransport(shared.Clone())
+			own := shared.Clone()
 			own.MaxIdleConnsPerHost, own.MaxResponseHeaderBytes = idleConns, maxHeader
-			client.Transport = own
+			client.Transport, release = own, own.CloseIdleConnections
 		}
 	}
-	bounded := *client
-	bounded.Transport = limitedTransport{cmp.Or(client.Transport, http.DefaultTransport), options.MaxMessage}
-	if bounded.CheckRedirect == nil {
-		bounded.CheckRedirect = checkRedirect
+	ours := *client
+	if ours.CheckRedirect == nil {
+		ours.CheckRedirect = checkRedirect
 	}
 	if options.Bearer != nil {
 		server, err := neturl.Parse(url)
 		if err != nil {
 			return nil, fmt.Errorf("gosdk: %w", err)
 		}
-		bounded.Transport = bearerTransport{bounded.Transport, originOf(server), options.Bearer}
+		ours.Transport = bearerTransport{cmp.Or(client.Transport, http.DefaultTransport), originOf(server), options.Bearer}
 	}
-	client = &bounded
-	c, err := connectOver(ctx, url, options, func(b sessionCallbacks) dialed {
-		wire := &httpTransport{client: client, sessionCallbacks: b}
-		over := *client
-		over.Transport = wire
-		listening := *client
-		listening.Timeout = 0 // a subscription lasts
-		return dialed{
-			Transport: &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &over}, capabilities: wire.capabilities,
-			listen: subscriber{&listening, url, options.MaxMessage}.listen,
-			poller: &poller{client: client, url: url},
-		}
+	lasting := ours
+	lasting.Timeout = 0
+	c, err := connectOver(ctx, url, options, func(c *conn, inbox *inbox) (transport, error) {
+		return &httpTransport{client: &ours, lasting: &lasting, url: url, max: c.options.MaxMessage, inbox: inbox}, nil
 	})
 	if err != nil {
-		own.close()
+		release()
 		return nil, err
 	}
-	c.release = own.close
+	c.release = release
 	return c, nil
 }
 
@@ -146,36 +136,8 @@ func (o *ClientOptions) setMaxMessage() error {
 // once.
 const idleConns = 16
 
-// dialed is an SDK transport with what the SDK does not expose of it.
-type dialed struct {
-	mcp.Transport
-	// capabilities returns those that the server declared in its answer to initialize, or nil.
-	capabilities func() json.RawMessage
-	// endCause returns why the peer is gone for good, or nil while it is there. The field is nil if
-	// a lost peer can be reconnected to.
-	endCause func() error
-	// onEnd sets a function to call when the peer is gone. It is nil if endCause is.
-	onEnd func(func())
-	// listen opens a subscription beside the transport. It is nil if the transport carries
-	// subscriptions itself.
-	listen func(ctx context.Context, params map[string]any, hear notificationFunc) error
-	// poller polls tasks beside the transport. It is nil if nothing can be sent beside it.
-	poller *poller
-}
-
-// sessionCallbacks are what our transports do beyond the SDK's.
-type sessionCallbacks struct {
-	// lifetime ends with the session.
-	lifetime  context.Context
-	intercept interceptor
-	// onReply is told the ID of each server request that was answered.
-	onReply func(id json.RawMessage)
-	// declare adds to the params of initialize. nil adds nothing.
-	declare func(params json.RawMessage) (json.RawMessage, error)
-}
-
-// connectOver opens a connection over any SDK transport.
-func connectOver(ctx context.Context, peer string, options ClientOptions, dial func(sessionCallbacks) dialed) (*conn, error) {
+// connectOver opens a connection over any transport.
+func connectOver(ctx context.Context, peer string, options ClientOptions, dial func(*conn, *inbox) (transport, error)) (*conn, error) {
 	if err := options.setMaxMessage(); err != nil {
 		return nil, err
 	}

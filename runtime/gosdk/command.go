@@ -1,26 +1,23 @@
 package gosdk
 
 import (
+	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // ConnectCommand starts a server as a subprocess and connects to it over its standard input and
@@ -38,14 +35,18 @@ func ConnectCommand(ctx context.Context, cmd *exec.Cmd, options ClientOptions) (
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
 	process := &command{cmd: cmd, max: options.MaxMessage, logger: options.Logger}
-	wire := &lineTransport{inner: process}
-	c, err := connectOver(ctx, cmd.Path, options, func(b sessionCallbacks) dialed {
-		wire.sessionCallbacks = b
-		return dialed{Transport: wire, capabilities: wire.capabilities, endCause: wire.endCause, onEnd: wire.onEnd}
+	var over *lineTransport
+	c, err := connectOver(ctx, cmd.Path, options, func(c *conn, inbox *inbox) (transport, error) {
+		in, out, err := process.start()
+		if err != nil {
+			return nil, err
+		}
+		over = newLineTransport(in, out, inbox, c.watches.reportDisconnect)
+		return over, nil
 	})
 	if err != nil {
-		if cause := wire.endCause(); cause != nil {
-			err = fmt.Errorf("%w: %w", err, cause)
+		if over != nil && over.endCause() != nil {
+			err = fmt.Errorf("%w: %w", err, over.endCause())
 		}
 		if line := process.other.Load(); line != nil { // it may be no server
 			err = fmt.Errorf("%w; its standard output has a line that is not an MCP message: %q", err, *line)
@@ -55,8 +56,7 @@ func ConnectCommand(ctx context.Context, cmd *exec.Cmd, options ClientOptions) (
 	return c, nil
 }
 
-// command is an mcp.Transport over a subprocess. The SDK's own transport has no configurable limit
-// on messages, and ends at a line that is not one.
+// command is a server in a subprocess.
 type command struct {
 	cmd    *exec.Cmd
 	max    int // bytes of a message
@@ -67,24 +67,25 @@ type command struct {
 // endTimeout is how long a process has to exit before it gets a stronger signal.
 const endTimeout = 5 * time.Second
 
-// Connect implements mcp.Transport.
-func (c *command) Connect(ctx context.Context) (mcp.Connection, error) {
+// start starts the process. It returns the messages of its standard output, and its standard input.
+func (c *command) start() (io.ReadCloser, io.WriteCloser, error) {
 	stdout, err := c.cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	stdin, err := c.cmd.StdinPipe()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := c.cmd.Start(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	// Only the input is closed: what the process still writes must be read.
 	messages := newMessageReader(stdout, c.max, c.logger)
 	messages.other = &c.other
-	over := &mcp.IOTransport{Reader: io.NopCloser(messages), Writer: &processInput{stdin, c.cmd}, MaxLineLength: -1} // the reader bounds them
-	return over.Connect(ctx)
+	return struct {
+		io.Reader
+		io.Closer
+	}{messages, stdout}, &processInput{stdin, c.cmd}, nil
 }
 
 // processInput is the standard input of a process. Closing it ends the process.
@@ -113,35 +114,80 @@ func (i *processInput) Close() error {
 	return errors.New("gosdk: the server's process did not exit after it was killed")
 }
 
-// lineTransport is an mcp.Transport that does for lines what httpTransport does for HTTP. It
-// restores the carried methods, reads what the SDK's types drop, and intercepts what the SDK must
-// not see.
+// lineTransport is a session over the lines of a server's standard input and output.
 type lineTransport struct {
-	inner mcp.Transport
-	sessionCallbacks
+	in     io.ReadCloser
+	out    io.WriteCloser
+	inbox  *inbox
+	onEnd  func()        // called when reading fails
+	ended  chan struct{} // closed when readErr is set
+	writes sync.Mutex
 
-	mu       sync.Mutex
-	declared json.RawMessage // by the server, in its answer to initialize
-	readErr  error           // why reading failed: there is no other connection
-	endHook  func()          // called when reading fails
+	mu      sync.Mutex
+	waiting map[string]*waitingRequest // by ID
+	readErr error                      // why reading failed: there is no other connection
 }
 
-func (t *lineTransport) onEnd(last func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.endHook = last
+// waitingRequest is a request without a response yet.
+type waitingRequest struct {
+	*request
+	answer chan *wire.Message
 }
 
-func (t *lineTransport) capabilities() json.RawMessage {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.declared
+// newLineTransport begins to read the lines of a server.
+func newLineTransport(in io.ReadCloser, out io.WriteCloser, inbox *inbox, onEnd func()) *lineTransport {
+	t := &lineTransport{in: in, out: out, inbox: inbox, onEnd: onEnd, ended: make(chan struct{}), waiting: map[string]*waitingRequest{}}
+	inbox.transport = t
+	guard.Go(inbox.logger, "the reading of a server's output", t.readLines)
+	return t
 }
 
+// setVersion implements transport: a line has no header.
+func (t *lineTransport) setVersion(string) {}
+
+// endCause implements transport.
 func (t *lineTransport) endCause() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.readErr
+}
+
+// readLines reads messages until that fails.
+func (t *lineTransport) readLines() {
+	defer t.onEnd()
+	lines := bufio.NewReader(t.in)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if m, fault := readMessage(line); fault == nil && m != nil {
+			t.receive(m)
+		}
+		if err != nil {
+			t.fail(err)
+			return
+		}
+	}
+}
+
+// receive takes a message of the server.
+func (t *lineTransport) receive(m *wire.Message) {
+	id := m.ID
+	if m.Method == protocol.TaskChanged || m.Method == protocol.Acknowledged {
+		id = protocol.ReadSubscriptionID(m.Params.Raw())
+	}
+	t.mu.Lock()
+	r := t.waiting[string(id)]
+	t.mu.Unlock()
+	switch {
+	case m.IsResponse() && r != nil:
+		select {
+		case r.answer <- m:
+		default: // the server has answered twice
+		}
+	case !m.IsResponse() && (r == nil || m.ID != nil):
+		t.inbox.receive(m, nil)
+	case !m.IsResponse():
+		t.inbox.receive(m, r.hear)
+	}
 }
 
 // fail records why reading failed.
@@ -154,175 +200,53 @@ func (t *lineTransport) fail(err error) {
 		err = fmt.Errorf("the server's standard output cannot be read: %w", err)
 	}
 	t.mu.Lock()
-	first, last := t.readErr == nil, t.endHook
-	if first {
-		t.readErr = err
-	}
-	t.mu.Unlock()
-	if first && last != nil {
-		last()
-	}
+	defer t.mu.Unlock()
+	t.readErr = err
+	close(t.ended)
 }
 
-// Connect implements mcp.Transport.
-func (t *lineTransport) Connect(ctx context.Context) (mcp.Connection, error) {
-	inner, err := t.inner.Connect(ctx)
-	if err != nil {
+// roundTrip implements transport.
+func (t *lineTransport) roundTrip(ctx context.Context, r *request) (*wire.Message, error) {
+	waiting := &waitingRequest{r, make(chan *wire.Message, 1)}
+	t.mu.Lock()
+	t.waiting[string(r.id)] = waiting
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.waiting, string(r.id))
+	}()
+	r.isSent.Store(true)
+	if err := t.send(ctx, r.method, r.encode()); err != nil {
 		return nil, err
 	}
-	return &lineConn{Connection: inner, transport: t, opened: map[jsonrpc.ID]string{}, hearing: map[string]notificationFunc{}}, nil
-}
-
-// lineConn is one connection of a lineTransport.
-type lineConn struct {
-	mcp.Connection
-	transport *lineTransport
-
-	mu       sync.Mutex
-	opened   map[jsonrpc.ID]string // initialize and server/discover, until they are answered
-	revision string                // the negotiated one, "" before
-	// hearing has the subscriptions by the JSON of their request IDs.
-	hearing map[string]notificationFunc
-}
-
-// Write implements mcp.Connection.
-func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
-	if response, ok := m.(*jsonrpc.Response); ok {
-		if id, err := json.Marshal(response.ID.Raw()); err == nil {
-			defer c.transport.onReply(id)
-		}
-	}
-	if request, ok := m.(*jsonrpc.Request); ok {
-		if held := heldCallFrom(ctx); held != nil {
-			switch {
-			case request.IsCall():
-				id := json.RawMessage(fmt.Sprint(request.ID.Raw())) // the SDK uses numbers
-				held.requestID.Store(&id)
-			case held.silent.Load(): // the SDK's cancellation: ours was sent
-				return nil
-			}
-		}
-		if method, carried := strings.CutPrefix(request.Method, aliasPrefix); carried {
-			renamed := *request
-			renamed.Method = method
-			m = &renamed
-		}
-		c.mu.Lock()
-		if request.Method == "initialize" || request.Method == discover {
-			c.opened[request.ID] = request.Method
-		}
-		if hear, ok := ctx.Value(hearKey{}).(notificationFunc); ok && request.IsCall() {
-			id := fmt.Sprint(request.ID.Raw()) // the SDK uses numbers
-			c.hearing[id] = hear
-			context.AfterFunc(ctx, func() { defer guard.Recover(nil, "the end of a subscription"); c.unsubscribe(id) })
-		}
-		c.mu.Unlock()
-		if request.Method == "initialize" && c.transport.declare != nil {
-			params, err := c.transport.declare(request.Params)
-			if err != nil {
-				return err
-			}
-			declared := *request
-			declared.Params = params
-			m = &declared
-		}
-	}
-	return c.Connection.Write(ctx, m)
-}
-
-func (c *lineConn) unsubscribe(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.hearing, id)
-}
-
-// Read implements mcp.Connection.
-func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
-	for {
-		m, err := c.Connection.Read(ctx)
-		if err != nil {
-			if ctx.Err() == nil {
-				c.transport.fail(err)
-			}
-			return m, err
-		}
-		switch m := m.(type) {
-		case *jsonrpc.Response:
-			c.inspectResponse(m)
-		case *jsonrpc.Request:
-			if c.deliverNotification(m) || c.intercept(m) {
-				continue
-			}
-		}
+	select {
+	case m := <-waiting.answer:
 		return m, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-t.inbox.ctx.Done():
+		return nil, errSessionLost
+	case <-t.ended:
+		return nil, t.endCause()
 	}
 }
 
-// inspectResponse reads the answer that opens the session, and rewrites what the SDK would misread.
-func (c *lineConn) inspectResponse(response *jsonrpc.Response) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	method := c.opened[response.ID]
-	delete(c.opened, response.ID)
-	switch method {
-	case "initialize":
-		var result struct {
-			ProtocolVersion string `json:"protocolVersion"`
-		}
-		_ = json.Unmarshal(response.Result, &result) // an error negotiates nothing
-		c.revision = result.ProtocolVersion
-		c.transport.mu.Lock()
-		defer c.transport.mu.Unlock()
-		c.transport.declared = decodeResultCapabilities(response.Result)
-	case discover:
-		rewriteResponse(response, rejectWrongKind)
-	default:
-		rewriteResponse(response, hideCode)
+// send implements transport.
+func (t *lineTransport) send(ctx context.Context, _ string, message []byte) error {
+	t.writes.Lock()
+	defer t.writes.Unlock()
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
+	_, err := t.out.Write(append(message, '\n'))
+	return err
 }
 
-func rewriteResponse(response *jsonrpc.Response, rewrite rewriteFunc) {
-	a := answer{result: response.Result}
-	if response.Error != nil && !errors.As(response.Error, &a.err) {
-		return
-	}
-	if rewrite(&a) {
-		response.Result, response.Error = a.result, a.err
-	}
-}
-
-// deliverNotification takes the notifications of our subscriptions, which the SDK cannot handle.
-func (c *lineConn) deliverNotification(request *jsonrpc.Request) bool {
-	if request.IsCall() || request.Method != protocol.TaskChanged && request.Method != protocol.Acknowledged {
-		return false
-	}
-	c.mu.Lock()
-	hear := c.hearing[string(protocol.ReadSubscriptionID(request.Params))]
-	c.mu.Unlock()
-	if hear == nil {
-		return request.Method == protocol.TaskChanged
-	}
-	hear(request.Method, request.Params)
-	return true
-}
-
-// intercept offers a request or a notification to the interceptor.
-func (c *lineConn) intercept(m *jsonrpc.Request) bool {
-	message, err := jsonrpc.EncodeMessage(m)
-	if err != nil {
-		return false
-	}
-	c.mu.Lock()
-	revision := c.revision
-	c.mu.Unlock()
-	return c.transport.intercept(message, messageSource{revision: revision, send: c.send})
-}
-
-// send writes a message directly to the connection.
-func (c *lineConn) send(ctx context.Context, message []byte) error {
-	m, err := jsonrpc.DecodeMessage(message)
-	if err != nil {
-		return err
-	}
-	return c.Connection.Write(ctx, m)
+// close implements transport.
+func (t *lineTransport) close() error {
+	err := t.out.Close()
+	_ = t.in.Close() // nothing more is read
+	<-t.ended
+	return err
 }

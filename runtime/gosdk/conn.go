@@ -6,31 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
-// conn is an mcptask.Conn on the SDK's client. The SDK carries the requests. What its types cannot
-// express travels as raw params and results (see transport.go).
+// conn is an mcptask.Conn. It opens a new session if the server has lost the current one.
 type conn struct {
 	peer    string // for messages
-	dial    func(sessionCallbacks) dialed
+	dial    func(c *conn, inbox *inbox) (transport, error)
 	options ClientOptions
 	chosen  protocol.Client // of options.Revision, nil if that is ""
 	release func()          // closes what Connect made beside the session
 	watches *watches
 	// held translates calls and polls in sep-1686. It is nil in any other revision.
 	held *heldCalls
-	// receiver runs the server's requests as tasks. It is nil if none can be.
+	// receiver answers the server's requests, and runs some as tasks.
 	receiver *receiver
 	// lifetime ends when the connection is closed.
 	lifetime context.Context
@@ -88,12 +83,11 @@ func (c *conn) connect(ctx context.Context, broken *link) (*link, error) {
 
 // connectError returns the error of a connection that could not be opened.
 func (c *conn) connectError(err error) error {
-	tried, hint := c.options.Revision, ""
+	tried, hint, status := c.options.Revision, "", statusError(0)
 	if tried == "" {
 		tried = mcptask.Revision20260728 + ", then " + mcptask.Revision20251125
 	}
-	// The SDK reports only the text of the status.
-	if strings.HasSuffix(err.Error(), http.StatusText(http.StatusUnauthorized)) {
+	if errors.As(err, &status) && status == http.StatusUnauthorized {
 		hint = " (ClientOptions.Bearer sends a token, ClientOptions.HTTPClient can add what else the server asks for)"
 	}
 	return fmt.Errorf("gosdk: connect to %s in %s: %w%s", c.peer, tried, err, hint)
@@ -131,7 +125,7 @@ func (c *conn) dropLink(broken *link) {
 // tries nothing else.
 func (c *conn) openLink(ctx context.Context) (*link, error) {
 	l, err := c.openLinkIn(ctx, c.chosen)
-	if err != nil || c.chosen != nil || l.endCause != nil || l.extension || l.protocol.Revision() != mcptask.Revision20260728 {
+	if err != nil || c.chosen != nil || l.isPipe || l.extension || l.protocol.Revision() != mcptask.Revision20260728 {
 		return l, err
 	}
 	older, err := c.openLinkIn(ctx, protocol.Client20251125{})
@@ -148,86 +142,25 @@ func (c *conn) openLink(ctx context.Context) (*link, error) {
 
 // openLinkIn opens a session in a revision, or in the newest that the server speaks if chosen is
 // nil.
-func (c *conn) openLinkIn(ctx context.Context, chosen protocol.Client) (opened *link, err error) {
-	l := &link{receiving: c.receiver.beginSession(), maxMessage: c.options.MaxMessage,
-		hooks: c.options.Hooks, logger: c.options.Logger, peer: c.peer}
-	defer func() {
-		if err != nil {
-			l.receiving.end()
+func (c *conn) openLinkIn(ctx context.Context, chosen protocol.Client) (*link, error) {
+	l := &link{options: &c.options, peer: c.peer}
+	l.inbox = c.receiver.newInbox(func(method string, params json.RawMessage) {
+		if method == "notifications/tools/list_changed" {
+			l.forgetTools()
 		}
-	}()
-	capabilities := &mcp.ClientCapabilities{}
-	capabilities.AddExtension(spec.ExtensionTasks, nil)
-	options := &mcp.ClientOptions{Capabilities: capabilities, Logger: c.options.Logger}
-	c.declareAnswers(capabilities, options)
-	client := mcp.NewClient(c.options.Implementation, options)
-	client.AddReceivingMiddleware(c.recoverPanics, copyRelatedTask, l.forgetChangedTools)
-	for _, method := range carried {
-		if err := mcp.AddSendingCustomMethod[*rawParams, *rawResult](client, method.alias()); err != nil {
-			return nil, err
-		}
-	}
-	for _, root := range c.options.Roots {
-		client.AddRoots(&mcp.Root{URI: root.URI, Name: root.Name})
-	}
-	callbacks := l.receiving.newCallbacks()
-	if c.held != nil {
-		receive := callbacks.intercept
-		callbacks.intercept = func(message []byte, from messageSource) bool {
-			return c.held.intercept(message, from) || receive(message, from)
-		}
-	}
-	wire := c.dial(callbacks)
-	l.wire = &connKeeper{Transport: wire.Transport}
-	if wire.onEnd != nil {
-		wire.onEnd(c.watches.reportDisconnect)
-	}
-	var want string
-	if chosen != nil {
-		want = chosen.Protocol()
-	}
-	// The SDK requests its stream with a context of its own.
-	defer context.AfterFunc(ctx, l.receiving.end)()
-	session, err := client.Connect(ctx, l.wire, &mcp.ClientSessionOptions{ProtocolVersion: want})
+		c.held.noteAnnouncement(method, params)
+	})
+	over, err := c.dial(c, l.inbox)
 	if err != nil {
 		return nil, err
 	}
-	negotiated := session.InitializeResult().ProtocolVersion
-	if want != "" && negotiated != want {
-		_ = session.Close()
-		return nil, fmt.Errorf("the server speaks %s, not %s", negotiated, want)
+	_, l.isPipe = over.(*lineTransport)
+	l.transport, l.inbox.transport = over, over
+	if err := l.negotiate(ctx, c, chosen); err != nil {
+		_ = l.close() // nothing has used it
+		return nil, err
 	}
-	l.session, l.endCause, l.listen, l.meta = session, wire.endCause, wire.listen, c.requestMeta(negotiated)
-	if l.poller = wire.poller; l.poller != nil {
-		go l.awaitEnd()
-	}
-	switch {
-	case negotiated >= mcptask.Revision20260728:
-		if l.pollMeta, err = json.Marshal(l.meta); err != nil {
-			_ = session.Close()
-			return nil, err
-		}
-		l.protocol = protocol.Client20260728{Capabilities: c.answerCapabilities()}
-	case chosen != nil:
-		l.protocol = chosen
-	default:
-		l.protocol = protocol.Client20251125{}
-	}
-	if server := session.InitializeResult().Capabilities; server != nil {
-		_, l.extension = server.Extensions[spec.ExtensionTasks]
-	}
-	l.tasks = negotiated == l.protocol.Protocol() && l.protocol.Takes(wire.capabilities())
 	return l, nil
-}
-
-// recoverPanics turns a panic over a message from the server into an error response.
-func (c *conn) recoverPanics(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
-		defer guard.Then(c.options.Logger, "a message of the server's", func() {
-			result, err = nil, &jsonrpc.Error{Code: mcptask.CodeInternalError, Message: "internal error"}
-		}, "method", method)
-		return next(ctx, method, req)
-	}
 }
 
 // Revision implements mcptask.Conn.
@@ -262,7 +195,7 @@ func (c *conn) answerQuestion(ctx context.Context, q mcptask.Question) (response
 		response, ok, err = nil, true, errors.New("gosdk: the answerer panicked")
 	}, "method", q.Method, "task", q.TaskID)
 	switch {
-	case q.Method == "sampling/createMessage" && c.options.Sample != nil:
+	case q.Method == spec.Sample && c.options.Sample != nil:
 		var request mcptask.SampleRequest
 		if err := json.Unmarshal(q.Params, &request); err != nil {
 			return nil, true, fmt.Errorf("gosdk: %s: %w", q.Method, err)
@@ -273,9 +206,8 @@ func (c *conn) answerQuestion(ctx context.Context, q mcptask.Question) (response
 		}
 		response, err := json.Marshal(result)
 		return response, true, err
-	case q.Method == "roots/list" && c.options.Roots != nil:
-		response, err := json.Marshal(map[string]any{"roots": c.options.Roots})
-		return response, true, err
+	case q.Method == spec.Roots && c.options.Roots != nil:
+		return encodeRoots(c.options.Roots), true, nil
 	case q.URL != "" && c.options.OpenURL != nil:
 		return mcptask.Agreed(c.options.OpenURL(ctx, q))
 	}
@@ -322,13 +254,10 @@ func (c *conn) withLink(ctx context.Context, work func(*link) error) error {
 	if err != nil && c.lifetime.Err() != nil && ctx.Err() == nil {
 		return errClosed
 	}
-	if err != nil && l.endCause != nil {
-		if cause := l.endCause(); cause != nil {
-			return fmt.Errorf("gosdk: %s: %w: %w", c.peer, mcptask.ErrDisconnected, cause)
-		}
-		return err
+	if cause := l.transport.endCause(); err != nil && cause != nil {
+		return fmt.Errorf("gosdk: %s: %w: %w", c.peer, mcptask.ErrDisconnected, cause)
 	}
-	if !errors.Is(err, mcp.ErrSessionMissing) && !errors.Is(err, mcp.ErrConnectionClosed) {
+	if l.isPipe || !errors.Is(err, errSessionLost) {
 		return err
 	}
 	if l, err = c.connect(ctx, l); err != nil {
@@ -446,7 +375,7 @@ func (c *conn) Task(ctx context.Context, taskID string) (s mcptask.Snapshot, err
 		if c.held != nil {
 			s, err = c.held.readTask(ctx, l, taskID)
 		} else {
-			s, err = l.protocol.Task(ctx, l.poll, taskID)
+			s, err = l.protocol.Task(ctx, l.send, taskID)
 		}
 		if wire := (*mcptask.Error)(nil); errors.As(err, &wire) && wire.Code == mcptask.CodeMethodNotFound { // of a plain call
 			err = fmt.Errorf("gosdk: the call goes on as a task, but the server cannot report tasks in %s (ClientOptions.Revision can name another): %w",

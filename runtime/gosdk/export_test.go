@@ -30,12 +30,10 @@ func NewMessageReader(r io.Reader, most int, logger *slog.Logger) io.Reader {
 	return newMessageReader(r, most, logger)
 }
 
-// ConnectOver is ConnectCommand with a transport in the place of a command.
-func ConnectOver(ctx context.Context, inner mcp.Transport, options ClientOptions) (mcptask.Conn, error) {
-	wire := &lineTransport{inner: inner}
-	c, err := connectOver(ctx, "pipe", options, func(b sessionCallbacks) dialed {
-		wire.sessionCallbacks = b
-		return dialed{Transport: wire, capabilities: wire.capabilities, endCause: wire.endCause, onEnd: wire.onEnd}
+// ConnectOver is ConnectCommand with pipes in the place of a command.
+func ConnectOver(ctx context.Context, pipes *mcp.IOTransport, options ClientOptions) (mcptask.Conn, error) {
+	c, err := connectOver(ctx, "pipe", options, func(c *conn, inbox *inbox) (transport, error) {
+		return newLineTransport(pipes.Reader, pipes.Writer, inbox, c.watches.reportDisconnect), nil
 	})
 	if err != nil {
 		return nil, err

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
@@ -51,27 +48,15 @@ type heldCalls struct {
 
 // heldCall is one call that the server has yet to answer, or whose answer has yet to be read.
 type heldCall struct {
-	link   *link
-	taskID string
-	// hangUp stops waiting for the answer. It tells the server nothing if silent is set.
+	link    *link
+	request *request
+	taskID  string
+	// hangUp stops waiting for the answer. It tells the server nothing if the request is silent.
 	hangUp              context.CancelFunc
 	announced, answered chan struct{}
-	// requestID is set when the request is sent, taken when the server has begun to answer. silent keeps the SDK from
-	// sending a cancellation of its own.
-	requestID     atomic.Pointer[json.RawMessage]
-	taken, silent atomic.Bool
 	// result and err are the answer. They are set when answered is closed.
 	result json.RawMessage
 	err    error
-}
-
-// heldKey is the context key of the *heldCall of a request.
-type heldKey struct{}
-
-// heldCallFrom returns the held call in the context of its request, or nil for any other request.
-func heldCallFrom(ctx context.Context) *heldCall {
-	o, _ := ctx.Value(heldKey{}).(*heldCall)
-	return o
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -95,29 +80,23 @@ func (h *heldCalls) forget(taskID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if o := h.calls[taskID]; o != nil {
-		o.silent.Store(true)
+		o.request.isSilent.Store(true)
 		o.hangUp()
 		delete(h.calls, taskID)
 	}
 }
 
-// intercept is an interceptor. It takes the announcements, which the SDK does not know.
-func (h *heldCalls) intercept(message []byte, _ messageSource) bool {
-	var m struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
-		ID     json.RawMessage `json:"id"`
+// noteAnnouncement notes that the server announces a task.
+func (h *heldCalls) noteAnnouncement(method string, params json.RawMessage) {
+	if h == nil {
+		return
 	}
-	if json.Unmarshal(message, &m) != nil || m.ID != nil {
-		return false
-	}
-	taskID, ok := h.protocol.Announced(m.Method, m.Params)
+	taskID, _ := h.protocol.Announced(method, params)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if o := h.calls[taskID]; o != nil && !isClosed(o.announced) {
 		close(o.announced)
 	}
-	return ok
 }
 
 // start sends a call. A call with the idempotency key of an open one joins that one.
@@ -130,16 +109,24 @@ func (h *heldCalls) start(ctx context.Context, l *link, params any, taskID strin
 	if o := h.calls[taskID]; o != nil && o.link == l && !isClosed(o.answered) {
 		return o, nil
 	}
-	o := &heldCall{link: l, taskID: taskID, announced: make(chan struct{}), answered: make(chan struct{})}
 	// The call must outlive its caller's context. Only cancel cancels it.
-	ctx, o.hangUp = context.WithCancel(context.WithValue(context.WithoutCancel(ctx), heldKey{}, o))
+	ctx, hangUp := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, end := l.begin(ctx, "tools/call", params)
+	r, err := l.newRequest(ctx, "tools/call", params)
+	if err != nil {
+		hangUp()
+		end(nil, err)
+		return nil, err
+	}
+	o := &heldCall{link: l, request: r, taskID: taskID, hangUp: hangUp, announced: make(chan struct{}), answered: make(chan struct{})}
 	h.calls[taskID] = o
 	h.running.Go(func() {
 		defer guard.Recover(nil, "a call")
 		defer o.hangUp()
 		o.err = errors.New("gosdk: the call panicked")
 		defer h.keepAnswer(o)
-		o.result, o.err = l.send(ctx, "tools/call", params)
+		o.result, o.err = l.sendRequest(ctx, r)
+		end(o.result, o.err)
 	})
 	return o, nil
 }
@@ -263,7 +250,7 @@ func (h *heldCalls) takeAnswer(ctx context.Context, o *heldCall, call mcptask.To
 
 // findTask looks for the task of a call that was cut off. A call that is found can still be cancelled.
 func (h *heldCalls) findTask(ctx context.Context, o *heldCall, call mcptask.ToolCall) (mcptask.Snapshot, error) {
-	if o.link.endCause != nil || ctx.Err() != nil || h.conn.lifetime.Err() != nil { // the server or the caller is gone
+	if o.link.isPipe || ctx.Err() != nil || h.conn.lifetime.Err() != nil { // the server or the caller is gone
 		h.forget(o.taskID)
 		return mcptask.Snapshot{}, o.err
 	}
@@ -273,7 +260,7 @@ func (h *heldCalls) findTask(ctx context.Context, o *heldCall, call mcptask.Tool
 			return s, nil
 		}
 		var wire *mcptask.Error
-		if n == maxSearches || !o.taken.Load() || errors.As(err, &wire) {
+		if n == maxSearches || !o.request.isTaken.Load() || errors.As(err, &wire) {
 			break
 		}
 		select {
@@ -283,7 +270,7 @@ func (h *heldCalls) findTask(ctx context.Context, o *heldCall, call mcptask.Tool
 		}
 	}
 	h.forget(o.taskID)
-	if o.taken.Load() && call.IdempotencyKey == "" {
+	if o.request.isTaken.Load() && call.IdempotencyKey == "" {
 		return mcptask.Snapshot{}, fmt.Errorf("gosdk: %s may have been called, but the connection was lost before the answer: %v", call.Tool, o.err) //nolint:errorlint // wrapped, it would have the call made again
 	}
 	return mcptask.Snapshot{}, o.err
@@ -343,19 +330,14 @@ func (h *heldCalls) cancelTask(ctx context.Context, l *link, taskID string) erro
 // was cut off. The task's state shows the effect (A-47), and an answer that still comes is
 // accepted.
 func (h *heldCalls) sendCancel(ctx context.Context, o *heldCall) error {
-	id := o.requestID.Load()
-	if id == nil {
-		return nil // not sent yet: hanging up is enough
+	if !o.request.isSent.Load() {
+		return nil // hanging up is enough
 	}
-	method, params := h.protocol.Cancelled(o.taskID, *id)
-	data, err := json.Marshal(params)
-	if err != nil {
-		return err
+	method, params := h.protocol.Cancelled(o.taskID, o.request.id)
+	if err := o.link.notify(ctx, method, params); err != nil {
+		return fmt.Errorf("gosdk: cancel the call of the task: %w", err)
 	}
-	if err := o.link.wire.connection.Write(ctx, &jsonrpc.Request{Method: method, Params: data}); err != nil {
-		return fmt.Errorf("gosdk: cancel the call of the task: %w", unaliasedError{err})
-	}
-	o.silent.Store(true)
+	o.request.isSilent.Store(true)
 	time.AfterFunc(cancelledTimeout, o.hangUp)
 	return nil
 }

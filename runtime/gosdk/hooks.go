@@ -13,18 +13,17 @@ import (
 // begin tells the client's hooks of a request. The request is sent with the context that begin returns, and end is called
 // once with the answer. It does not tell of subscriptions, which last.
 func (l *link) begin(ctx context.Context, method string, params any) (_ context.Context, end func(json.RawMessage, error)) {
-	if len(l.hooks) == 0 || method == protocol.Listen {
+	if len(l.options.Hooks) == 0 || method == protocol.Listen {
 		return ctx, func(json.RawMessage, error) {}
 	}
-	isPipe := l.endCause != nil // only a command's transport has it
-	info := taskserver.RequestInfo{Method: method, Revision: l.protocol.Revision(), Peer: l.peer, IsPipe: isPipe}
+	info := taskserver.RequestInfo{Method: method, Revision: l.protocol.Revision(), Peer: l.peer, IsPipe: l.isPipe}
 	if members, ok := params.(map[string]any); ok && method == "tools/call" {
 		info.Tool, _ = members["name"].(string)
 	}
 	pick := func(h *taskserver.Hooks) hook.Begin[taskserver.RequestInfo, taskserver.RequestResult] {
 		return h.ClientRequest
 	}
-	ctx, ended := hook.Call(ctx, l.logger, l.hooks, pick, info)
+	ctx, ended := hook.Call(ctx, l.options.Logger, l.options.Hooks, pick, info)
 	return ctx, func(response json.RawMessage, err error) {
 		result := taskserver.RequestResult{Error: err}
 		if method == "tools/call" && err == nil {
@@ -51,17 +50,15 @@ func readCallResult(result json.RawMessage) (isError bool, taskID string) {
 	return answer.IsError, taskID
 }
 
-// addTrace adds the trace of a context to the _meta of a request.
-func (p *rawParams) addTrace(ctx context.Context) {
+// traceMeta returns the members of a request's _meta that name the trace of a context.
+func traceMeta(ctx context.Context) map[string]any {
+	meta := map[string]any{}
 	parent, state := taskserver.SplitTrace(taskserver.TraceOf(ctx))
-	if parent == "" {
-		return
+	if parent != "" {
+		meta["traceparent"] = parent
 	}
-	if p.Meta == nil {
-		p.Meta = map[string]any{}
+	if parent != "" && state != "" {
+		meta["tracestate"] = state
 	}
-	p.Meta["traceparent"] = parent
-	if state != "" {
-		p.Meta["tracestate"] = state
-	}
+	return meta
 }

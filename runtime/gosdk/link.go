@@ -3,43 +3,33 @@ package gosdk
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
-	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // link is one session and what was negotiated in it.
 type link struct {
-	session   *mcp.ClientSession
-	wire      *connKeeper
-	receiving *receiving
+	transport transport
+	inbox     *inbox
 	protocol  protocol.Client
-	endCause  func() error // see dialed
-	listen    func(ctx context.Context, params map[string]any, hear notificationFunc) error
-	meta      map[string]any // for requests outside the session
-	// poller polls tasks beside the session. It is nil if only the session can. pollMeta is the _meta
-	// of its requests, or nil.
-	poller   *poller
-	pollMeta json.RawMessage
-	// over is set when the session has ended. What polls beside it would not notice that.
-	over atomic.Bool
-	// maxMessage is ClientOptions.MaxMessage.
-	maxMessage int
-	hooks      []taskserver.Hooks
-	logger     *slog.Logger
-	peer       string // for hooks
+	isPipe    bool
+	// meta is in the _meta of each request.
+	meta     map[string]any
+	requests atomic.Int64 // counts those that were made
+	options  *ClientOptions
+	peer     string // for hooks
 	// tasks reports whether the server accepts task-augmented tool calls (C-08).
 	tasks bool
 	// extension reports whether the server declares the extension of 2026-07-28.
@@ -51,86 +41,167 @@ type link struct {
 	awaited map[string]bool
 }
 
-// connKeeper is a transport that remembers its connection.
-type connKeeper struct {
-	mcp.Transport
-	connection mcp.Connection
-}
+// discover asks a server of 2026-07-28 for what it has.
+const discover = "server/discover"
 
-// Connect implements mcp.Transport.
-func (k *connKeeper) Connect(ctx context.Context) (connection mcp.Connection, err error) {
-	k.connection, err = k.Transport.Connect(ctx)
-	return k.connection, err
-}
+// earlier are the protocol versions before 2026-07-28 that the client speaks, most of them without tasks.
+var earlier = []string{mcptask.Revision20251125, "2025-06-18", "2025-03-26", "2024-11-05"}
 
-// awaitEnd notes the end of the session.
-func (l *link) awaitEnd() {
-	defer guard.Recover(nil, "the wait for the end of a session")
-	_ = l.session.Wait() // the next request returns the reason
-	l.over.Store(true)
-}
-
-// close ends the session with all its requests. The SDK's Close alone would wait for them.
-func (l *link) close() error {
-	l.receiving.end()
-	err := l.wire.connection.Close()
-	if closed := l.session.Close(); err == nil {
-		err = closed
+// negotiate opens the session in a revision, or in the newest that the server speaks if chosen is nil.
+func (l *link) negotiate(ctx context.Context, c *conn, chosen protocol.Client) error {
+	if chosen == nil || chosen.Protocol() == mcptask.Revision20260728 {
+		if err := l.discover(ctx, c); err == nil {
+			return nil
+		} else if chosen != nil {
+			return err
+		}
 	}
-	return err
+	return l.initialize(ctx, c, chosen)
+}
+
+// discover opens a session of 2026-07-28.
+func (l *link) discover(ctx context.Context, c *conn) error {
+	l.protocol = protocol.Client20260728{Capabilities: c.capabilities()}
+	l.transport.setVersion(mcptask.Revision20260728)
+	l.meta = map[string]any{
+		mcp.MetaKeyProtocolVersion:  mcptask.Revision20260728,
+		mcp.MetaKeyClientInfo:       c.options.Implementation,
+		spec.MetaClientCapabilities: c.declaredCapabilities(),
+	}
+	data, err := l.send(ctx, discover, struct{}{})
+	if err != nil {
+		return err
+	}
+	var result struct {
+		SupportedVersions []string
+		Capabilities      struct{ Extensions map[string]json.RawMessage }
+	}
+	if err := json.Unmarshal(data, &result); err != nil {
+		return protocol.NewMalformedError(discover, err)
+	}
+	if !slices.Contains(result.SupportedVersions, mcptask.Revision20260728) {
+		return fmt.Errorf("the server speaks %s, not %s", strings.Join(result.SupportedVersions, ", "), mcptask.Revision20260728)
+	}
+	_, l.extension = result.Capabilities.Extensions[spec.ExtensionTasks]
+	return nil
+}
+
+// initialize opens a session of an earlier revision.
+func (l *link) initialize(ctx context.Context, c *conn, chosen protocol.Client) error {
+	if l.protocol = chosen; chosen == nil {
+		l.protocol = protocol.Client20251125{}
+	}
+	l.transport.setVersion("")
+	l.meta = nil
+	params, err := json.Marshal(map[string]any{
+		"protocolVersion": l.protocol.Protocol(), "clientInfo": c.options.Implementation, "capabilities": c.declaredCapabilities(),
+	})
+	if err == nil && c.receiver.capabilities != nil {
+		params, err = c.receiver.protocol.Declare(params, c.receiver.capabilities)
+	}
+	if err != nil {
+		return err
+	}
+	data, err := l.send(ctx, "initialize", json.RawMessage(params))
+	if err != nil {
+		return err
+	}
+	var result struct {
+		ProtocolVersion string
+		Capabilities    json.RawMessage
+	}
+	if err := json.Unmarshal(data, &result); err != nil {
+		return protocol.NewMalformedError("initialize", err)
+	}
+	version := result.ProtocolVersion
+	if isWanted := chosen == nil || version == chosen.Protocol(); !isWanted || !slices.Contains(earlier, version) {
+		return fmt.Errorf("the server speaks %s, not %s", version, l.protocol.Protocol())
+	}
+	l.tasks = version == l.protocol.Protocol() && l.protocol.Takes(result.Capabilities)
+	l.transport.setVersion(version)
+	l.inbox.setVersion(version)
+	if err := l.notify(ctx, "notifications/initialized", struct{}{}); err != nil {
+		return err
+	}
+	if over, ok := l.transport.(*httpTransport); ok {
+		over.startListening(ctx)
+	}
+	return nil
+}
+
+// close ends the session with all its requests.
+func (l *link) close() error {
+	l.inbox.end()
+	return l.transport.close()
+}
+
+// newRequest returns a request with params of any shape.
+func (l *link) newRequest(ctx context.Context, method string, params any) (*request, error) {
+	data, err := json.Marshal(params)
+	if err != nil {
+		return nil, fmt.Errorf("gosdk: encode %s: %w", method, err)
+	}
+	add := traceMeta(ctx)
+	meta := wire.NewObject(data).Object("_meta")
+	for key, value := range l.meta {
+		if meta == nil || !meta.Has(key) {
+			add[key] = value
+		}
+	}
+	if data, err = protocol.WithMeta(data, add); err != nil {
+		return nil, fmt.Errorf("gosdk: encode %s: %w", method, err)
+	}
+	return &request{id: strconv.AppendInt(nil, l.requests.Add(1), 10), method: method, params: data}, nil
 }
 
 // send sends a request of any shape and returns its result.
 func (l *link) send(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	ctx, end := l.begin(ctx, method, params)
-	result, err := l.sendNoting(ctx, method, params, &refusal{})
+	r, err := l.newRequest(ctx, method, params)
+	var result json.RawMessage
+	if err == nil {
+		result, err = l.sendRequest(ctx, r)
+	}
 	end(result, err)
 	return result, err
 }
 
-// sendNoting is send with a note of what HTTP says about the request.
-func (l *link) sendNoting(ctx context.Context, method string, params any, refusal *refusal) (json.RawMessage, error) {
-	raw, err := newRawParams(params)
-	if err != nil {
-		return nil, fmt.Errorf("gosdk: encode %s: %w", method, err)
-	}
-	raw.addTrace(ctx)
-	result, err := mcp.CallCustomMethod[*rawParams, *rawResult](context.WithValue(ctx, refusalKey{}, refusal),
-		l.session, carriedMethod(method).alias(), raw)
-	if err != nil {
-		switch err = fromSDKError(err); {
-		case refusal.tooLong.Load():
-			err = tooLongError{l.maxMessage}
-		case refusal.after > 0:
-			err = retryLaterError{err, refusal.after}
-		case refusal.taken && errors.Is(err, mcp.ErrSessionMissing):
-			err = unansweredError{err}
-		}
+// sendRequest sends a request and returns its result. If ctx ends before, it cancels the request.
+func (l *link) sendRequest(ctx context.Context, r *request) (json.RawMessage, error) {
+	m, err := l.transport.roundTrip(ctx, r)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		l.cancelRequest(r)
+		return nil, fmt.Errorf("%s: %w", r.method, ctx.Err())
+	case err != nil:
 		return nil, err
+	case m.Error != nil:
+		return nil, protocol.NormalizeCode(m.Error)
 	}
-	return result.body, l.protocol.ResultKind(method, result.body)
+	return m.Result, l.protocol.ResultKind(r.method, m.Result)
 }
 
-// rejectedCode is the SDK's code for a request that never reached the server's protocol (see
-// hideCode).
-const rejectedCode = -32005
-
-// fromSDKError converts a JSON-RPC error of the SDK to ours. An error that only looks like one and
-// comes from the transport stays as it is, because it may be temporary.
-func fromSDKError(err error) error {
-	var wire *jsonrpc.Error
-	if !errors.As(err, &wire) || wire.Code == rejectedCode || errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, mcp.ErrConnectionClosed) {
-		return unaliasedError{err}
+// cancelRequest tells the server that the client no longer waits for a request. It does not wait. A subscription over
+// HTTP ends with its stream.
+func (l *link) cancelRequest(r *request) {
+	if r.isSilent.Load() || !r.isSent.Load() || r.method == protocol.Listen && !l.isPipe {
+		return
 	}
-	return protocol.NormalizeCode(&mcptask.Error{Code: restoreCode(wire.Code), Message: wire.Message, Data: wire.Data})
+	l.inbox.startWork(func() {
+		ctx, stop := context.WithTimeout(l.inbox.ctx, endTimeout)
+		defer stop()
+		_ = l.notify(ctx, "notifications/cancelled", map[string]any{"requestId": r.id, "reason": "the caller no longer waits"})
+	})
 }
 
-// unaliasedError is an SDK error that shows the protocol's names of the methods.
-type unaliasedError struct{ error }
-
-func (e unaliasedError) Error() string { return strings.ReplaceAll(e.error.Error(), aliasPrefix, "") }
-
-func (e unaliasedError) Unwrap() error { return e.error }
+// notify sends a notification.
+func (l *link) notify(ctx context.Context, method string, params any) error {
+	data, err := json.Marshal(params)
+	if err != nil {
+		return fmt.Errorf("gosdk: encode %s: %w", method, err)
+	}
+	return l.transport.send(ctx, method, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":%s}`, method, data))
+}
 
 // listTasks lists the tasks, from all pages.
 func (l *link) listTasks(ctx context.Context) ([]mcptask.Snapshot, error) {
@@ -163,9 +234,9 @@ func (l *link) listTools(ctx context.Context) ([]mcptask.ToolInfo, error) {
 		if err != nil {
 			return nil, err
 		}
-		if size += len(raw); size/maxListed > l.maxMessage {
+		if size += len(raw); size/maxListed > l.options.MaxMessage {
 			return nil, fmt.Errorf("gosdk: the server's list of tools has more than %d bytes (%d times ClientOptions.MaxMessage)",
-				maxListed*l.maxMessage, maxListed)
+				maxListed*l.options.MaxMessage, maxListed)
 		}
 		var page struct {
 			Tools      []json.RawMessage `json:"tools"`
@@ -214,19 +285,11 @@ func (l *link) rememberTools(tools []mcptask.ToolInfo) {
 	}
 }
 
-// forgetChangedTools is middleware that forgets the tools when the server says that they have
-// changed. A handler of the SDK could do the same. But in 2026-07-28, which needs no memory of
-// tools, the SDK would open a subscription for it and wait for the answer. A proxy that holds
-// streams back would then block Connect.
-func (l *link) forgetChangedTools(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if method == "notifications/tools/list_changed" {
-			l.mu.Lock()
-			l.tools = nil
-			l.mu.Unlock()
-		}
-		return next(ctx, method, req)
-	}
+// forgetTools forgets the tools, because the server has changed them.
+func (l *link) forgetTools() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tools = nil
 }
 
 // taskSupport returns a tool's task support. It lists the tools once.

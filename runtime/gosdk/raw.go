@@ -32,27 +32,3 @@ func (r *rawResult) UnmarshalJSON(data []byte) error {
 	r.body = bytes.Clone(data)
 	return nil
 }
-
-// rawParams are params of any shape.
-type rawParams struct {
-	mcp.ParamsBase
-	body json.RawMessage
-}
-
-// MarshalJSON adds the _meta that the SDK has set to the body's.
-func (p *rawParams) MarshalJSON() ([]byte, error) { return protocol.WithMeta(p.body, p.Meta) }
-
-// newRawParams encodes params. It copies their _meta to where the SDK looks for it.
-func newRawParams(params any) (*rawParams, error) {
-	body, err := json.Marshal(params)
-	if err != nil {
-		return nil, err
-	}
-	var with struct {
-		Meta map[string]any `json:"_meta"`
-	}
-	if err := json.Unmarshal(body, &with); err != nil {
-		return nil, err
-	}
-	return &rawParams{ParamsBase: mcp.ParamsBase{Meta: with.Meta}, body: body}, nil
-}

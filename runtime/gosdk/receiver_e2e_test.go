@@ -121,7 +121,7 @@ func TestRequestsAsTasks(t *testing.T) {
 			OpenURL: func(context.Context, mcptask.Question) error { return mcptask.ErrDeclined },
 		})
 		ctx := within(t, wiretest.Patience)
-		for tool, want := range map[string]string{"sample": `assistant m {"type":"text","text":"Sum up."}`, "url": "declined"} {
+		for tool, want := range map[string]string{"sample": `assistant m {"text":"Sum up.","type":"text"}`, "url": "declined"} {
 			if got, err := mcptask.Run[string](ctx, conn, tool, wiretest.AskInput{}); err != nil || got != want {
 				t.Errorf("%s: %q, %v", tool, got, err)
 			}

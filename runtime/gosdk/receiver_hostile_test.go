@@ -141,10 +141,10 @@ func TestReceiverCloses(t *testing.T) {
 			}
 		}
 		c := a.conn.(*conn)
-		if s := c.current.receiving; s.busy != 0 || len(s.replies) != 0 || c.receiver.tasks.Closing().Err() == nil {
+		if s := c.current.inbox; s.busy != 0 || len(s.replies) != 0 || c.receiver.tasks.Closing().Err() == nil {
 			t.Errorf("%d replies are under way, the tasks end by %v", s.busy, c.receiver.tasks.Closing().Err())
 		}
-		if s := c.current.receiving; s.startReply(func() {}) {
+		if s := c.current.inbox; s.startWork(func() {}) {
 			t.Error("a request was accepted after Close")
 		}
 		store := c.options.Tasks.Store

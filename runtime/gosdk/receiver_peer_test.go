@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
@@ -463,10 +461,8 @@ func (a *inquirer) overPipes(options ClientOptions) {
 			write(message)
 		}
 	}()
-	wire := &lineTransport{inner: &mcp.IOTransport{Reader: clientReads, Writer: clientWrites}}
-	conn, err := connectOver(a.t.Context(), "a pipe", options, func(b sessionCallbacks) dialed {
-		wire.sessionCallbacks = b
-		return dialed{Transport: wire, capabilities: wire.capabilities, endCause: wire.endCause}
+	conn, err := connectOver(a.t.Context(), "a pipe", options, func(_ *conn, inbox *inbox) (transport, error) {
+		return newLineTransport(clientReads, clientWrites, inbox, func() {}), nil
 	})
 	if err != nil {
 		a.t.Fatal(err)

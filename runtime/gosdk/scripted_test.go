@@ -353,7 +353,7 @@ func (s *scripted) dialPipe(options gosdk.ClientOptions) (mcptask.Conn, error) {
 }
 
 // pipes returns the client's end of a pair of pipes, and a function that closes the server's end.
-func (s *scripted) pipes() (wire mcp.Transport, end func()) {
+func (s *scripted) pipes() (wire *mcp.IOTransport, end func()) {
 	fromClient, toServer := io.Pipe()
 	fromServer, toClient := io.Pipe()
 	s.work.Go(func() {

@@ -51,7 +51,7 @@ func serveHTTP(t testing.TB, revision string, tasks *taskserver.Server, sdk *mcp
 
 // servePipes serves one session on pipes, and checks it as serveHTTP does. kill closes the pipes as the end of a
 // process does.
-func servePipes(t *testing.T, revision string, tasks *taskserver.Server, sdk *mcp.Server) (wire mcp.Transport, kill func()) {
+func servePipes(t *testing.T, revision string, tasks *taskserver.Server, sdk *mcp.Server) (wire *mcp.IOTransport, kill func()) {
 	t.Helper()
 	fromClient, toServer := io.Pipe()
 	fromServer, toClient := io.Pipe()
@@ -102,7 +102,7 @@ func eachServedWay(t *testing.T, revision string, options taskserver.Options, se
 }
 
 // dialOver is dial with a transport in the place of a URL.
-func dialOver(t testing.TB, wire mcp.Transport, options gosdk.ClientOptions) mcptask.Conn {
+func dialOver(t testing.TB, wire *mcp.IOTransport, options gosdk.ClientOptions) mcptask.Conn {
 	t.Helper()
 	conn, err := gosdk.ConnectOver(t.Context(), wire, options)
 	if err != nil {

@@ -4,10 +4,6 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
@@ -23,11 +19,8 @@ func (c *conn) Watch(taskID string, heard func(bool, *mcptask.Snapshot)) (live b
 func (c *conn) Ended() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.lifetime.Err() != nil || c.current != nil && c.current.endCause != nil && c.current.endCause() != nil
+	return c.lifetime.Err() != nil || c.current != nil && c.current.transport.endCause() != nil
 }
-
-// notificationFunc receives the method and the params of a notification.
-type notificationFunc func(method string, params json.RawMessage)
 
 // subscribe runs a subscription until it ends.
 func (c *conn) subscribe(ctx context.Context, ids []string, s *subscription) error {
@@ -39,7 +32,11 @@ func (c *conn) subscribe(ctx context.Context, ids []string, s *subscription) err
 	if !ok {
 		return errNoSubscriptions
 	}
-	return l.subscribe(ctx, d.Subscription(ids), func(method string, params json.RawMessage) {
+	r, err := l.newRequest(ctx, protocol.Listen, d.Subscription(ids))
+	if err != nil {
+		return err
+	}
+	r.hear = func(method string, params json.RawMessage) {
 		switch method {
 		case protocol.Acknowledged:
 			if agreed, tasks, err := d.Agreed(params); err == nil {
@@ -54,30 +51,7 @@ func (c *conn) subscribe(ctx context.Context, ids []string, s *subscription) err
 			c.logState(state)
 			c.watches.deliverState(true, state)
 		}
-	})
-}
-
-// subscribe opens a subscription and hears until it ends. Over HTTP it opens its own stream,
-// because the SDK drops what comes on one.
-func (l *link) subscribe(ctx context.Context, params map[string]any, hear notificationFunc) error {
-	if l.listen == nil {
-		_, err := l.send(context.WithValue(ctx, hearKey{}, hear), protocol.Listen, params)
-		return err
 	}
-	params["_meta"] = l.meta
-	return l.listen(ctx, params, hear)
-}
-
-// hearKey is the context key of the function that hears a subscription on a pipe.
-type hearKey struct{}
-
-// requestMeta returns what the SDK puts into the _meta of each request.
-func (c *conn) requestMeta(revision string) map[string]any {
-	capabilities := c.answerCapabilities()
-	capabilities["extensions"] = map[string]any{spec.ExtensionTasks: struct{}{}}
-	return map[string]any{
-		mcp.MetaKeyProtocolVersion:  revision,
-		mcp.MetaKeyClientInfo:       c.options.Implementation,
-		spec.MetaClientCapabilities: capabilities,
-	}
+	_, err = l.sendRequest(ctx, r)
+	return err
 }

@@ -86,9 +86,6 @@ type ClientOptions struct {
 // fails, if the server refuses, or if the server does not speak the revision. Close the connection
 // when it is no longer needed. Its tasks go on.
 func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Conn, error) {
-	if err := options.setMaxMessage(); err != nil {
-		return nil, err
-	}
 	release := func() {} // unless the connections are ours
 	client := options.HTTPClient
 	if client == nil {
@@ -123,34 +120,22 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 	return c, nil
 }
 
-// setMaxMessage checks MaxMessage and sets its default. Repeated calls have no further effect.
-func (o *ClientOptions) setMaxMessage() error {
-	if o.MaxMessage < 0 {
-		return fmt.Errorf("gosdk: ClientOptions.MaxMessage is %d: give a number of bytes, or 0 for %d", o.MaxMessage, DefaultMaxMessage)
-	}
-	o.MaxMessage = cmp.Or(o.MaxMessage, DefaultMaxMessage)
-	return nil
-}
-
 // idleConns is how many idle connections to the server are kept: as many as one Settled uses at
 // once.
 const idleConns = 16
 
 // connectOver opens a connection over any transport.
 func connectOver(ctx context.Context, peer string, options ClientOptions, dial func(*conn, *inbox) (transport, error)) (*conn, error) {
-	if err := options.setMaxMessage(); err != nil {
-		return nil, err
+	if options.MaxMessage < 0 {
+		return nil, fmt.Errorf("gosdk: ClientOptions.MaxMessage is %d: give a number of bytes, or 0 for %d", options.MaxMessage, DefaultMaxMessage)
 	}
+	options.MaxMessage = cmp.Or(options.MaxMessage, DefaultMaxMessage)
 	named, err := findClient(options.Revision)
 	if err != nil {
 		return nil, err
 	}
-	if options.Implementation == nil {
-		options.Implementation = &mcp.Implementation{Name: "mcptaskgen", Version: "1"}
-	}
-	if options.Logger == nil {
-		options.Logger = slog.New(slog.DiscardHandler)
-	}
+	options.Implementation = cmp.Or(options.Implementation, &mcp.Implementation{Name: "mcptaskgen", Version: "1"})
+	options.Logger = cmp.Or(options.Logger, slog.New(slog.DiscardHandler))
 	c := &conn{peer: peer, dial: dial, options: options, chosen: named, release: func() {},
 		opening: make(chan struct{}, 1), answering: make(chan struct{}, maxReplies)}
 	c.lifetime, c.end = context.WithCancel(context.Background())
@@ -158,7 +143,7 @@ func connectOver(ctx context.Context, peer string, options ClientOptions, dial f
 		listen: c.subscribe, tasks: map[string]map[*watch]bool{}, refused: map[string]bool{}, streams: map[*subscription]bool{},
 	}
 	if d, ok := named.(unofficial.ClientSEP1686); ok {
-		c.held = &heldCalls{conn: c, protocol: d, calls: map[string]*heldCall{}}
+		c.open = &openCalls{conn: c, protocol: d, calls: map[string]*openCall{}}
 	}
 	if c.receiver, err = newReceiver(c); err != nil {
 		return nil, err

@@ -1,16 +1,13 @@
 package gosdk
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,65 +25,43 @@ import (
 // Close ends the process. It closes the process's standard input, and kills the process if it does
 // not exit in time. If the process exits by itself, every call fails with mcptask.ErrDisconnected.
 func ConnectCommand(ctx context.Context, cmd *exec.Cmd, options ClientOptions) (mcptask.Conn, error) {
-	if err := options.setMaxMessage(); err != nil {
-		return nil, err
-	}
-	if options.Logger == nil {
-		options.Logger = slog.New(slog.DiscardHandler)
-	}
-	process := &command{cmd: cmd, max: options.MaxMessage, logger: options.Logger}
 	var over *lineTransport
-	c, err := connectOver(ctx, cmd.Path, options, func(c *conn, inbox *inbox) (transport, error) {
-		in, out, err := process.start()
-		if err != nil {
-			return nil, err
-		}
-		over = newLineTransport(in, out, inbox, c.watches.reportDisconnect)
-		return over, nil
+	c, err := connectOver(ctx, cmd.Path, options, func(c *conn, inbox *inbox) (_ transport, err error) {
+		over, err = startCommand(cmd, c, inbox)
+		return over, err
 	})
-	if err != nil {
-		if over != nil && over.endCause() != nil {
-			err = fmt.Errorf("%w: %w", err, over.endCause())
+	if err != nil && over != nil {
+		if cause := over.endCause(); cause != nil {
+			err = fmt.Errorf("%w: %w", err, cause)
 		}
-		if line := process.other.Load(); line != nil { // it may be no server
+		if line := over.messages.other.Load(); line != nil { // it may be no server
 			err = fmt.Errorf("%w; its standard output has a line that is not an MCP message: %q", err, *line)
 		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// command is a server in a subprocess.
-type command struct {
-	cmd    *exec.Cmd
-	max    int // bytes of a message
-	logger *slog.Logger
-	other  atomic.Pointer[string] // as in messageReader
+// startCommand starts a server as a subprocess.
+func startCommand(cmd *exec.Cmd, c *conn, inbox *inbox) (*lineTransport, error) {
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return newLineTransport(c, inbox, stdout, &processInput{stdin, cmd}), nil
 }
 
 // endTimeout is how long a process has to exit before it gets a stronger signal.
 const endTimeout = 5 * time.Second
-
-// start starts the process. It returns the messages of its standard output, and its standard input.
-func (c *command) start() (io.ReadCloser, io.WriteCloser, error) {
-	stdout, err := c.cmd.StdoutPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	stdin, err := c.cmd.StdinPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := c.cmd.Start(); err != nil {
-		return nil, nil, err
-	}
-	messages := newMessageReader(stdout, c.max, c.logger)
-	messages.other = &c.other
-	return struct {
-		io.Reader
-		io.Closer
-	}{messages, stdout}, &processInput{stdin, c.cmd}, nil
-}
 
 // processInput is the standard input of a process. Closing it ends the process.
 type processInput struct {
@@ -116,12 +91,13 @@ func (i *processInput) Close() error {
 
 // lineTransport is a session over the lines of a server's standard input and output.
 type lineTransport struct {
-	in     io.ReadCloser
-	out    io.WriteCloser
-	inbox  *inbox
-	onEnd  func()        // called when reading fails
-	ended  chan struct{} // closed when readErr is set
-	writes sync.Mutex
+	messages *messageReader
+	in       io.Closer
+	out      io.WriteCloser
+	inbox    *inbox
+	onEnd    func()        // called when reading fails
+	ended    chan struct{} // closed when readErr is set
+	writes   sync.Mutex
 
 	mu      sync.Mutex
 	waiting map[string]*waitingRequest // by ID
@@ -135,10 +111,13 @@ type waitingRequest struct {
 }
 
 // newLineTransport begins to read the lines of a server.
-func newLineTransport(in io.ReadCloser, out io.WriteCloser, inbox *inbox, onEnd func()) *lineTransport {
-	t := &lineTransport{in: in, out: out, inbox: inbox, onEnd: onEnd, ended: make(chan struct{}), waiting: map[string]*waitingRequest{}}
+func newLineTransport(c *conn, inbox *inbox, in io.ReadCloser, out io.WriteCloser) *lineTransport {
+	t := &lineTransport{
+		messages: newMessageReader(in, c.options.MaxMessage, c.options.Logger), in: in, out: out,
+		inbox: inbox, onEnd: c.watches.reportDisconnect, ended: make(chan struct{}), waiting: map[string]*waitingRequest{},
+	}
 	inbox.transport = t
-	guard.Go(inbox.logger, "the reading of a server's output", t.readLines)
+	guard.Go(c.options.Logger, "the reading of a server's output", t.readMessages)
 	return t
 }
 
@@ -152,19 +131,16 @@ func (t *lineTransport) endCause() error {
 	return t.readErr
 }
 
-// readLines reads messages until that fails.
-func (t *lineTransport) readLines() {
+// readMessages reads messages until that fails.
+func (t *lineTransport) readMessages() {
 	defer t.onEnd()
-	lines := bufio.NewReader(t.in)
 	for {
-		line, err := lines.ReadBytes('\n')
-		if m, fault := readMessage(line); fault == nil && m != nil {
-			t.receive(m)
-		}
+		m, err := t.messages.next()
 		if err != nil {
 			t.fail(err)
 			return
 		}
+		t.receive(m)
 	}
 }
 
@@ -186,7 +162,7 @@ func (t *lineTransport) receive(m *wire.Message) {
 	case !m.IsResponse() && (r == nil || m.ID != nil):
 		t.inbox.receive(m, nil)
 	case !m.IsResponse():
-		t.inbox.receive(m, r.hear)
+		t.inbox.receive(m, r.notified)
 	}
 }
 

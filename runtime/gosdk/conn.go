@@ -23,8 +23,8 @@ type conn struct {
 	chosen  protocol.Client // of options.Revision, nil if that is ""
 	release func()          // closes what Connect made beside the session
 	watches *watches
-	// held translates calls and polls in sep-1686. It is nil in any other revision.
-	held *heldCalls
+	// open translates calls and polls in sep-1686. It is nil in any other revision.
+	open *openCalls
 	// receiver answers the server's requests, and runs some as tasks.
 	receiver *receiver
 	// lifetime ends when the connection is closed.
@@ -121,7 +121,7 @@ func (c *conn) dropLink(broken *link) {
 }
 
 // openLink opens a session. If the options name no revision, and the server speaks 2026-07-28 but
-// has no tasks there, openLink tries 2025-11-25 too. A pipe carries only one session, so there it
+// has no tasks there, openLink tries 2025-11-25 too. A pipe has only one session, so there it
 // tries nothing else.
 func (c *conn) openLink(ctx context.Context) (*link, error) {
 	l, err := c.openLinkIn(ctx, c.chosen)
@@ -148,7 +148,7 @@ func (c *conn) openLinkIn(ctx context.Context, chosen protocol.Client) (*link, e
 		if method == "notifications/tools/list_changed" {
 			l.forgetTools()
 		}
-		c.held.noteAnnouncement(method, params)
+		c.open.noteAnnouncement(method, params)
 	})
 	over, err := c.dial(c, l.inbox)
 	if err != nil {
@@ -221,7 +221,7 @@ func (c *conn) answerQuestion(ctx context.Context, q mcptask.Question) (response
 // Close implements mcptask.Conn. It ends the calls under way and the server's requests that run as
 // tasks. An answerer must return when its context ends.
 func (c *conn) Close() error {
-	c.held.close()
+	c.open.close()
 	c.mu.Lock()
 	current, closed := c.current, c.lifetime.Err() != nil
 	c.end()
@@ -236,7 +236,7 @@ func (c *conn) Close() error {
 		err = current.close()
 	}
 	c.broken.Wait()
-	c.held.wait()
+	c.open.wait()
 	if failed := c.receiver.close(); err == nil {
 		err = failed
 	}
@@ -300,9 +300,9 @@ func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.S
 			if err != nil {
 				return err
 			}
-			if c.held != nil {
-				if taskID := c.held.protocol.Expects(params); taskID != "" {
-					s, err = c.held.callTool(ctx, l, call, params, taskID)
+			if c.open != nil {
+				if taskID := c.open.protocol.Expects(params); taskID != "" {
+					s, err = c.open.callTool(ctx, l, call, params, taskID)
 					if err == nil {
 						c.logCreated(call, s)
 					}
@@ -372,8 +372,8 @@ func (c *conn) answerAll(ctx context.Context, questions []mcptask.Question, resp
 // Task implements mcptask.Conn.
 func (c *conn) Task(ctx context.Context, taskID string) (s mcptask.Snapshot, err error) {
 	err = c.withLink(ctx, func(l *link) error {
-		if c.held != nil {
-			s, err = c.held.readTask(ctx, l, taskID)
+		if c.open != nil {
+			s, err = c.open.readTask(ctx, l, taskID)
 		} else {
 			s, err = l.protocol.Task(ctx, l.send, taskID)
 		}
@@ -407,8 +407,8 @@ func (c *conn) logState(s mcptask.Snapshot) {
 // CancelTask implements mcptask.Conn.
 func (c *conn) CancelTask(ctx context.Context, taskID string) error {
 	err := c.withLink(ctx, func(l *link) error {
-		if c.held != nil {
-			return c.held.cancelTask(ctx, l, taskID)
+		if c.open != nil {
+			return c.open.cancelTask(ctx, l, taskID)
 		}
 		return l.protocol.Cancel(ctx, l.send, taskID)
 	})

@@ -25,15 +25,22 @@ func NewSDKHandler(tasks *taskserver.Server, getServer func(*http.Request) *mcp.
 	return gateway.New(config)
 }
 
-// NewMessageReader returns the reader of a command's standard output.
-func NewMessageReader(r io.Reader, most int, logger *slog.Logger) io.Reader {
-	return newMessageReader(r, most, logger)
+// ReadMessages returns the messages on a command's standard output, one a line.
+func ReadMessages(r io.Reader, most int, logger *slog.Logger) (lines string, err error) {
+	messages := newMessageReader(r, most, logger)
+	for {
+		m, err := messages.next()
+		if err != nil {
+			return lines, err
+		}
+		lines += string(m.Bytes()) + "\n"
+	}
 }
 
 // ConnectOver is ConnectCommand with pipes in the place of a command.
 func ConnectOver(ctx context.Context, pipes *mcp.IOTransport, options ClientOptions) (mcptask.Conn, error) {
 	c, err := connectOver(ctx, "pipe", options, func(c *conn, inbox *inbox) (transport, error) {
-		return newLineTransport(pipes.Reader, pipes.Writer, inbox, c.watches.reportDisconnect), nil
+		return newLineTransport(c, inbox, pipes.Reader, pipes.Writer), nil
 	})
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package gosdk
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/hook"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
@@ -11,9 +12,9 @@ import (
 )
 
 // begin tells the client's hooks of a request. The request is sent with the context that begin returns, and end is called
-// once with the answer. It does not tell of subscriptions, which last.
+// once with the answer. It does not tell of subscriptions, which last, and of the opening of a session.
 func (l *link) begin(ctx context.Context, method string, params any) (_ context.Context, end func(json.RawMessage, error)) {
-	if len(l.options.Hooks) == 0 || method == protocol.Listen {
+	if len(l.options.Hooks) == 0 || slices.Contains([]string{protocol.Listen, discover, "initialize"}, method) {
 		return ctx, func(json.RawMessage, error) {}
 	}
 	info := taskserver.RequestInfo{Method: method, Revision: l.protocol.Revision(), Peer: l.peer, IsPipe: l.isPipe}

@@ -51,6 +51,7 @@ type httpTransport struct {
 
 	mu                 sync.Mutex
 	sessionID, version string
+	isLost             bool // the server does not know the session
 }
 
 // endCause implements transport: a server over HTTP may always come back.
@@ -185,6 +186,13 @@ func (t *httpTransport) readAnswer(ctx context.Context, r *request, response *ht
 	return nil, err
 }
 
+// hasSession reports whether the server has a session to end.
+func (t *httpTransport) hasSession() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sessionID != "" && !t.isLost
+}
+
 // loseSession reports whether a response with the status 404 says that the session is lost. If m is such a response to a
 // request with an unknown method, the session goes on.
 func (t *httpTransport) loseSession(m *wire.Message) bool {
@@ -193,7 +201,7 @@ func (t *httpTransport) loseSession(m *wire.Message) bool {
 	if t.sessionID == "" || m != nil && m.Error != nil && m.Error.Code == mcptask.CodeMethodNotFound {
 		return false
 	}
-	t.sessionID = ""
+	t.isLost = true
 	return true
 }
 
@@ -246,7 +254,7 @@ func (t *httpTransport) readStream(ctx context.Context, r *request, response *ht
 				answer = m
 				return true
 			}
-			t.inbox.receive(m, r.hear)
+			t.inbox.receive(m, r.notified)
 			return false
 		})
 		if answer != nil {
@@ -254,13 +262,14 @@ func (t *httpTransport) readStream(ctx context.Context, r *request, response *ht
 			return answer, nil
 		}
 		_ = response.Body.Close() // the stream has ended
+		if progress {
+			failures = 0
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case at.id == "" || errors.As(err, new(tooLongError)):
+		case at.id == "" || failures > maxResumptions || errors.As(err, new(tooLongError)):
 			return nil, fmt.Errorf("the stream ended before the response: %w", err)
-		case progress:
-			failures = 0
 		}
 		if response, err = t.resume(ctx, at, &failures); err != nil {
 			return nil, err
@@ -307,12 +316,15 @@ func (t *httpTransport) openStream(ctx context.Context, at position) (*http.Resp
 // drain reads the rest of a stream after the response, so that the connection can be reused. A server that does not end
 // the stream would keep the connection busy, so the time is limited.
 func (t *httpTransport) drain(body io.ReadCloser, end func()) {
-	t.inbox.startWork(func() {
+	drain := func() {
 		defer end()
 		defer time.AfterFunc(endTimeout, guard.Func(nil, "the end of a stream", end)).Stop()
 		_, _ = io.CopyN(io.Discard, body, captureLimit)
 		_ = body.Close()
-	})
+	}
+	if !t.inbox.startWork(drain) { // the connection is closed, and the body ends at once
+		drain()
+	}
 }
 
 // startListening opens the stream on which a server of 2025-11-25 sends messages of its own. It returns when the server
@@ -360,7 +372,7 @@ func (t *httpTransport) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
 	r, err := t.newRequest(ctx, http.MethodDelete, nil)
-	if err != nil || r.Header.Get("Mcp-Session-Id") == "" {
+	if err != nil || !t.hasSession() {
 		return err
 	}
 	response, err := t.client.Do(r)

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
@@ -63,16 +65,16 @@ func (s *inbox) setVersion(version string) {
 	s.version = version
 }
 
-// receive takes a message. hear gets the notifications if they belong to a subscription. receive ignores responses, and
-// returns quickly, because the stream waits for it.
-func (s *inbox) receive(m *wire.Message, hear notificationFunc) {
+// receive takes a message. A notification of a subscription goes to notified, and any other, with notified nil, to the
+// session. receive ignores responses, and returns quickly, because the stream waits for it.
+func (s *inbox) receive(m *wire.Message, notified notificationFunc) {
 	switch {
 	case m.IsRequest():
 		s.startAnswer(m)
 	case m.Method == "notifications/cancelled":
 		s.cancelReply(m.Params)
-	case m.Method != "" && hear != nil:
-		hear(m.Method, m.Params.Raw())
+	case m.Method != "" && notified != nil:
+		notified(m.Method, m.Params.Raw())
 	case m.Method != "":
 		s.notified(m.Method, m.Params.Raw())
 	}
@@ -165,18 +167,31 @@ func (s *inbox) answer(ctx context.Context, m *wire.Message) (json.RawMessage, e
 	case !isKnown:
 		return nil, mcptask.Errorf(mcptask.CodeMethodNotFound, "the client does not answer %s", m.Method)
 	}
-	schema, err := s.schemas.Compile([]byte(kind.schema))
-	if err != nil { // cannot happen: it is ours
-		return nil, err
-	}
-	if err := schema.Check(ctx, m.Params.Raw()); err != nil {
-		return nil, newInvalidParams("%v", err)
+	if err := checkParams(kind.schema, m.Params.Raw()); err != nil {
+		return nil, newInvalidParams("the params do not fit the protocol: %v", err)
 	}
 	result, err := kind.answer(ctx, m.Method, m.Params.Raw())
 	if err != nil {
 		return nil, err
 	}
 	return s.nameTask(m, result)
+}
+
+// checkParams checks the params of a request against their schema.
+func checkParams(schema string, params json.RawMessage) error {
+	var value any
+	if err := json.Unmarshal(params, &value); err != nil {
+		return err
+	}
+	var parsed jsonschema.Schema
+	if err := json.Unmarshal([]byte(schema), &parsed); err != nil {
+		return err
+	}
+	resolved, err := parsed.Resolve(nil)
+	if err != nil {
+		return err
+	}
+	return resolved.Validate(value)
 }
 
 // nameTask adds to a result the task that the request names (A-38, C-61).

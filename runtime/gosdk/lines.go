@@ -10,78 +10,73 @@ import (
 	"log/slog"
 	"sync/atomic"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// messageReader reads the standard output of a server and passes on only the lines that are messages. Programs print
-// greetings and logs there, and the SDK ends the session at the first line that it cannot read.
+// messageReader reads the messages on the standard output of a server. It skips lines that are not messages, because
+// programs print greetings and logs there.
 type messageReader struct {
 	lines  *bufio.Reader
 	max    int // bytes of a line, and of the lines between two messages
 	logger *slog.Logger
 
-	ready   []byte // to be read next
-	skipped int    // bytes of other lines since the last message
+	ready   []*wire.Message // to be returned next
+	skipped int             // bytes of other lines since the last message
 	// other is the first of the other lines, shortened, once it has been logged.
-	other *atomic.Pointer[string]
-	err   error
+	other atomic.Pointer[string]
 }
 
 func newMessageReader(r io.Reader, most int, logger *slog.Logger) *messageReader {
-	return &messageReader{lines: bufio.NewReader(r), max: most, logger: logger, other: new(atomic.Pointer[string])}
+	return &messageReader{lines: bufio.NewReader(r), max: most, logger: logger}
 }
 
-// Read implements io.Reader.
-func (m *messageReader) Read(p []byte) (int, error) {
-	for len(m.ready) == 0 && m.err == nil {
-		m.readLine()
+// next returns the next message. After an error, it returns no more messages.
+func (m *messageReader) next() (*wire.Message, error) {
+	for {
+		if len(m.ready) > 0 {
+			message := m.ready[0]
+			m.ready = m.ready[1:]
+			return message, nil
+		}
+		line, err := m.readLine()
+		if errors.As(err, new(tooLongError)) || err != nil && len(line) == 0 {
+			return nil, err
+		}
+		if m.ready = splitMessages(line); m.ready != nil {
+			m.skipped = 0
+			continue
+		}
+		if m.other.Load() == nil && len(line) > 0 {
+			shown := text.Shorten(string(line), maxNoted)
+			m.other.Store(&shown)
+			m.logger.Warn("the server's standard output has a line that is not an MCP message; such lines are skipped", "line", shown)
+		}
+		if m.skipped += len(line) + 1; m.skipped > m.max {
+			return nil, floodError{m.max}
+		}
 	}
-	n := copy(p, m.ready)
-	if m.ready = m.ready[n:]; n == 0 && len(p) > 0 {
-		return 0, m.err
-	}
-	return n, nil
 }
 
-// readLine reads a line. It sets ready if the line is a message.
-func (m *messageReader) readLine() {
-	var line []byte
-	for end := false; !end; {
+// readLine returns the next line without white space around it. The last line may come with an error.
+func (m *messageReader) readLine() (line []byte, err error) {
+	for {
 		part, err := m.lines.ReadSlice('\n')
 		switch line = append(line, part...); {
 		case len(line) > m.max:
-			m.err = tooLongError{m.max}
-			return
-		case err == nil:
-			end = true
+			return nil, tooLongError{m.max}
 		case !errors.Is(err, bufio.ErrBufferFull):
-			m.err, end = err, true
+			return bytes.TrimSpace(wire.TrimMark(line)), err
 		}
-	}
-	line = bytes.TrimSpace(wire.TrimMark(line))
-	if messages := splitMessages(line); messages != nil {
-		m.ready, m.skipped = messages, 0
-		return
-	}
-	if m.other.Load() == nil && len(line) > 0 {
-		shown := text.Shorten(string(line), maxNoted)
-		m.other.Store(&shown)
-		m.logger.Warn("the server's standard output has a line that is not an MCP message; such lines are skipped", "line", shown)
-	}
-	if m.skipped += len(line) + 1; m.skipped > m.max && m.err == nil {
-		m.err = floodError{m.max}
 	}
 }
 
 // maxNoted is how many bytes of a line that is not a message are logged.
 const maxNoted = 200
 
-// splitMessages returns each message in a line, with a line for each: the only one, those of a batch, or several without a
-// line end between them. It returns nil if anything in the line is not a message.
-func splitMessages(line []byte) (messages []byte) {
+// splitMessages returns the messages in a line: the only one, those of a batch, or several without a line end between
+// them. It returns nil if anything in the line is not a message.
+func splitMessages(line []byte) (messages []*wire.Message) {
 	values := json.NewDecoder(bytes.NewReader(line))
 	for {
 		var value json.RawMessage
@@ -95,11 +90,14 @@ func splitMessages(line []byte) (messages []byte) {
 		if value[0] == '[' && json.Unmarshal(value, &batch) != nil {
 			return nil
 		}
-		for _, message := range batch {
-			if _, err := jsonrpc.DecodeMessage(message); err != nil {
+		for _, data := range batch {
+			m, err := readMessage(data)
+			if err != nil {
 				return nil
 			}
-			messages = append(append(messages, message...), '\n')
+			if m != nil {
+				messages = append(messages, m)
+			}
 		}
 	}
 }

@@ -38,8 +38,8 @@ func TestMessageReader(t *testing.T) {
 	} {
 		for _, cut := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.DataErrReader, func(r io.Reader) io.Reader { return r }} {
 			var log strings.Builder
-			got, err := io.ReadAll(gosdk.NewMessageReader(cut(strings.NewReader(c.in)), most, slog.New(slog.NewTextHandler(&log, nil))))
-			if string(got) != c.want || (err != nil) != (c.fault != "") || err != nil && !strings.Contains(err.Error(), c.fault) {
+			got, err := gosdk.ReadMessages(cut(strings.NewReader(c.in)), most, slog.New(slog.NewTextHandler(&log, nil)))
+			if got != c.want || errors.Is(err, io.EOF) != (c.fault == "") || !strings.Contains(err.Error(), c.fault) {
 				t.Errorf("%s: %q, %v, want %q", c.name, got, err, c.want)
 			}
 			if n := strings.Count(log.String(), "WARN"); n > 1 || n == 1 != (c.noted != "") || !strings.Contains(log.String(), c.noted) {
@@ -48,7 +48,7 @@ func TestMessageReader(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	if _, err := io.ReadAll(gosdk.NewMessageReader(iotest.ErrReader(broken), most, slog.New(slog.DiscardHandler))); !errors.Is(err, broken) {
+	if _, err := gosdk.ReadMessages(iotest.ErrReader(broken), most, slog.New(slog.DiscardHandler)); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 }

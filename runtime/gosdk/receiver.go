@@ -13,7 +13,6 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
@@ -29,7 +28,6 @@ type receiver struct {
 	roots     []mcptask.Root
 	// capabilities declare the tasks to the server. They are nil if no request becomes a task.
 	capabilities json.RawMessage
-	schemas      validate.Cache
 	logger       *slog.Logger
 	work         sync.WaitGroup // counts the work that startWork has begun
 
@@ -66,7 +64,7 @@ func newReceiver(c *conn) (*receiver, error) {
 		r.kinds[spec.Sample] = requestKind{sampleParams, c.answerRequest}
 		methods = append(methods, spec.Sample)
 	}
-	if c.held != nil {
+	if c.open != nil {
 		return r, nil // the revision ignores the wish for a task
 	}
 	var err error

@@ -461,8 +461,8 @@ func (a *inquirer) overPipes(options ClientOptions) {
 			write(message)
 		}
 	}()
-	conn, err := connectOver(a.t.Context(), "a pipe", options, func(_ *conn, inbox *inbox) (transport, error) {
-		return newLineTransport(clientReads, clientWrites, inbox, func() {}), nil
+	conn, err := connectOver(a.t.Context(), "a pipe", options, func(c *conn, inbox *inbox) (transport, error) {
+		return newLineTransport(c, inbox, clientReads, clientWrites), nil
 	})
 	if err != nil {
 		a.t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -360,12 +359,7 @@ func (s *scripted) pipes() (wire *mcp.IOTransport, end func()) {
 		s.pipe(fromClient, toClient)
 		_ = toClient.Close()
 	})
-	messages := gosdk.NewMessageReader(fromServer, gosdk.DefaultMaxMessage, slog.New(slog.DiscardHandler))
-	closer := struct {
-		io.Reader
-		io.Closer
-	}{messages, fromServer}
-	return &mcp.IOTransport{Reader: closer, Writer: toServer}, func() { _, _ = toClient.Close(), fromClient.Close() }
+	return &mcp.IOTransport{Reader: fromServer, Writer: toServer}, func() { _, _ = toClient.Close(), fromClient.Close() }
 }
 
 // connect is dial for a test that expects it to succeed.

@@ -36,7 +36,7 @@ func (c *conn) subscribe(ctx context.Context, ids []string, s *subscription) err
 	if err != nil {
 		return err
 	}
-	r.hear = func(method string, params json.RawMessage) {
+	r.notified = func(method string, params json.RawMessage) {
 		switch method {
 		case protocol.Acknowledged:
 			if agreed, tasks, err := d.Agreed(params); err == nil {

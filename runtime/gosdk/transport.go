@@ -30,8 +30,8 @@ type request struct {
 	id     json.RawMessage
 	method string
 	params json.RawMessage
-	// hear gets the notifications of a subscription. It is nil for any other request.
-	hear notificationFunc
+	// notified gets the notifications of a subscription. It is nil for any other request.
+	notified notificationFunc
 	// isSent is set before the request is sent, and isTaken when the server has begun to answer.
 	isSent, isTaken atomic.Bool
 	// isSilent keeps the end of the context from sending a cancellation.

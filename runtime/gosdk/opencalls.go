@@ -33,21 +33,21 @@ const (
 	maxUnread = 1000
 )
 
-// heldCalls lets a connection of sep-1686 work like one of 2025-11-25. There, a call is answered when its task has
-// ended, and a notification announces the task before. heldCalls answers a call when its task is announced, and keeps
+// openCalls lets a connection of sep-1686 work like one of 2025-11-25. In sep-1686 a call stays open until its task has
+// ended, and a notification announces the task before. openCalls answers a call when its task is announced, and keeps
 // the server's answer for the next poll of the task. It is safe for concurrent use.
-type heldCalls struct {
+type openCalls struct {
 	conn     *conn
 	protocol unofficial.ClientSEP1686
 	running  sync.WaitGroup // counts the calls
 
 	mu     sync.Mutex
-	calls  map[string]*heldCall // by the ID of their task
+	calls  map[string]*openCall // by the ID of their task
 	closed bool
 }
 
-// heldCall is one call that the server has yet to answer, or whose answer has yet to be read.
-type heldCall struct {
+// openCall is one call that the server has yet to answer, or whose answer has yet to be read.
+type openCall struct {
 	link    *link
 	request *request
 	taskID  string
@@ -69,14 +69,14 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // get returns the call of a task, or nil.
-func (h *heldCalls) get(taskID string) *heldCall {
+func (h *openCalls) get(taskID string) *openCall {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.calls[taskID]
 }
 
 // forget hangs up the call of a task that has ended or is gone.
-func (h *heldCalls) forget(taskID string) {
+func (h *openCalls) forget(taskID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if o := h.calls[taskID]; o != nil {
@@ -87,7 +87,7 @@ func (h *heldCalls) forget(taskID string) {
 }
 
 // noteAnnouncement notes that the server announces a task.
-func (h *heldCalls) noteAnnouncement(method string, params json.RawMessage) {
+func (h *openCalls) noteAnnouncement(method string, params json.RawMessage) {
 	if h == nil {
 		return
 	}
@@ -100,7 +100,7 @@ func (h *heldCalls) noteAnnouncement(method string, params json.RawMessage) {
 }
 
 // start sends a call. A call with the idempotency key of an open one joins that one.
-func (h *heldCalls) start(ctx context.Context, l *link, params any, taskID string) (*heldCall, error) {
+func (h *openCalls) start(ctx context.Context, l *link, params any, taskID string) (*openCall, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -118,7 +118,7 @@ func (h *heldCalls) start(ctx context.Context, l *link, params any, taskID strin
 		end(nil, err)
 		return nil, err
 	}
-	o := &heldCall{link: l, request: r, taskID: taskID, hangUp: hangUp, announced: make(chan struct{}), answered: make(chan struct{})}
+	o := &openCall{link: l, request: r, taskID: taskID, hangUp: hangUp, announced: make(chan struct{}), answered: make(chan struct{})}
 	h.calls[taskID] = o
 	h.running.Go(func() {
 		defer guard.Recover(nil, "a call")
@@ -133,7 +133,7 @@ func (h *heldCalls) start(ctx context.Context, l *link, params any, taskID strin
 
 // keepAnswer keeps the answer to a call for its caller or the next poll. A caller that waits for the task gets a result
 // at once, unless its reader has to delete the task.
-func (h *heldCalls) keepAnswer(o *heldCall) {
+func (h *openCalls) keepAnswer(o *openCall) {
 	close(o.answered)
 	isRead := false
 	if o.err == nil && !h.conn.options.DeleteTasks {
@@ -150,7 +150,7 @@ func (h *heldCalls) keepAnswer(o *heldCall) {
 }
 
 // readResult returns the state of a task whose call was answered with a result.
-func (h *heldCalls) readResult(o *heldCall) (mcptask.Snapshot, error) {
+func (h *openCalls) readResult(o *openCall) (mcptask.Snapshot, error) {
 	s, _, err := h.protocol.Started(o.result)
 	s.TaskID = o.taskID
 	return s, err
@@ -159,7 +159,7 @@ func (h *heldCalls) readResult(o *heldCall) (mcptask.Snapshot, error) {
 // callTool calls a tool. It returns when the task is announced or the call is answered, whichever
 // is first. A proxy may hold the announcement back, so it also asks for the task of a silent call, with
 // growing pauses, until the server knows it.
-func (h *heldCalls) callTool(ctx context.Context, l *link, call mcptask.ToolCall, params any, taskID string) (mcptask.Snapshot, error) {
+func (h *openCalls) callTool(ctx context.Context, l *link, call mcptask.ToolCall, params any, taskID string) (mcptask.Snapshot, error) {
 	o, err := h.start(ctx, l, params, taskID)
 	if err != nil {
 		return mcptask.Snapshot{}, err
@@ -196,7 +196,7 @@ func (h *heldCalls) callTool(ctx context.Context, l *link, call mcptask.ToolCall
 }
 
 // look reads the task of a call, for as long as the call has neither an answer nor an announcement.
-func (h *heldCalls) look(ctx context.Context, l *link, o *heldCall) (mcptask.Snapshot, error) {
+func (h *openCalls) look(ctx context.Context, l *link, o *openCall) (mcptask.Snapshot, error) {
 	ctx, stop := context.WithTimeout(ctx, firstLookDelay)
 	defer stop()
 	guard.Go(h.conn.options.Logger, "a look for a task", func() {
@@ -212,7 +212,7 @@ func (h *heldCalls) look(ctx context.Context, l *link, o *heldCall) (mcptask.Sna
 
 // abandon cancels a call whose caller has left before there is a task. A call with an idempotency key goes on, because
 // its caller may come back for the task.
-func (h *heldCalls) abandon(ctx context.Context, o *heldCall, call mcptask.ToolCall) {
+func (h *openCalls) abandon(ctx context.Context, o *openCall, call mcptask.ToolCall) {
 	if call.IdempotencyKey != "" {
 		return
 	}
@@ -224,7 +224,7 @@ func (h *heldCalls) abandon(ctx context.Context, o *heldCall, call mcptask.ToolC
 
 // takeAnswer returns what the call was answered with. If its task is announced, only a result is the task's outcome: a
 // server that stops may refuse all open requests.
-func (h *heldCalls) takeAnswer(ctx context.Context, o *heldCall, call mcptask.ToolCall) (mcptask.Snapshot, error) {
+func (h *openCalls) takeAnswer(ctx context.Context, o *openCall, call mcptask.ToolCall) (mcptask.Snapshot, error) {
 	var wire *mcptask.Error
 	isAnnounced := isClosed(o.announced)
 	switch {
@@ -249,7 +249,7 @@ func (h *heldCalls) takeAnswer(ctx context.Context, o *heldCall, call mcptask.To
 }
 
 // findTask looks for the task of a call that was cut off. A call that is found can still be cancelled.
-func (h *heldCalls) findTask(ctx context.Context, o *heldCall, call mcptask.ToolCall) (mcptask.Snapshot, error) {
+func (h *openCalls) findTask(ctx context.Context, o *openCall, call mcptask.ToolCall) (mcptask.Snapshot, error) {
 	if o.link.isPipe || ctx.Err() != nil || h.conn.lifetime.Err() != nil { // the server or the caller is gone
 		h.forget(o.taskID)
 		return mcptask.Snapshot{}, o.err
@@ -278,7 +278,7 @@ func (h *heldCalls) findTask(ctx context.Context, o *heldCall, call mcptask.Tool
 
 // readTask reads a task. If its call was answered with a result, that is the outcome. If it was answered with an error,
 // the error says more than the state of the failed task.
-func (h *heldCalls) readTask(ctx context.Context, l *link, taskID string) (s mcptask.Snapshot, err error) {
+func (h *openCalls) readTask(ctx context.Context, l *link, taskID string) (s mcptask.Snapshot, err error) {
 	o := h.get(taskID)
 	isAnswered := o != nil && isClosed(o.answered)
 	var answer, gone *mcptask.Error
@@ -303,7 +303,7 @@ func (h *heldCalls) readTask(ctx context.Context, l *link, taskID string) (s mcp
 
 // deleteTask deletes a task whose outcome was read, if the options say so. The server
 // may refuse.
-func (h *heldCalls) deleteTask(ctx context.Context, l *link, taskID string) {
+func (h *openCalls) deleteTask(ctx context.Context, l *link, taskID string) {
 	options := h.conn.options
 	if !options.DeleteTasks {
 		return
@@ -319,7 +319,7 @@ func (h *heldCalls) deleteTask(ctx context.Context, l *link, taskID string) {
 }
 
 // cancelTask cancels the call that made a task. Only its session can.
-func (h *heldCalls) cancelTask(ctx context.Context, l *link, taskID string) error {
+func (h *openCalls) cancelTask(ctx context.Context, l *link, taskID string) error {
 	if o := h.get(taskID); o != nil && o.link == l {
 		return h.sendCancel(ctx, o)
 	}
@@ -329,7 +329,7 @@ func (h *heldCalls) cancelTask(ctx context.Context, l *link, taskID string) erro
 // sendCancel tells the server that the call is cancelled, even if the stream of its answer
 // was cut off. The task's state shows the effect, and an answer that still comes is
 // accepted.
-func (h *heldCalls) sendCancel(ctx context.Context, o *heldCall) error {
+func (h *openCalls) sendCancel(ctx context.Context, o *openCall) error {
 	if !o.request.isSent.Load() {
 		return nil // hanging up is enough
 	}
@@ -343,7 +343,7 @@ func (h *heldCalls) sendCancel(ctx context.Context, o *heldCall) error {
 }
 
 // close lets no more calls begin. wait waits for the calls, which end with their sessions.
-func (h *heldCalls) close() {
+func (h *openCalls) close() {
 	if h != nil {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -351,7 +351,7 @@ func (h *heldCalls) close() {
 	}
 }
 
-func (h *heldCalls) wait() {
+func (h *openCalls) wait() {
 	if h != nil {
 		h.running.Wait()
 	}

@@ -76,7 +76,7 @@ func schemaFor[T any](given any) (string, error) {
 	return string(data), err
 }
 
-// convertResult converts what a handler returned, as the SDK would, to the result of a task.
+// convertResult converts the result or the error of a handler to the result of a task, as the SDK would.
 func convertResult(result *mcp.CallToolResult, out, none any, err error) (*mcptask.Result, error) {
 	var wire *jsonrpc.Error
 	switch {

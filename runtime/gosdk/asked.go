@@ -13,7 +13,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
 )
 
-// codeDeclined says that the user refused a request. It is that of the specification's example for sampling.
+// codeDeclined is the code of a request that the user refused. The specification has it in its example for sampling.
 const codeDeclined = -1
 
 // capabilities returns the capabilities for the requests that the client answers.

@@ -162,8 +162,8 @@ func endlessTool(ended chan<- error) mcptask.Tools {
 		})}}
 }
 
-// TestEndOfCall checks what ends a call: in a session its client's cancellation and the end of the session, and not that
-// the client disconnects; without a session, that the client disconnects.
+// TestEndOfCall checks the events that end a call. In a session these are the client's cancellation and the end of the
+// session. A client that disconnects ends a call only if there is no session.
 func TestEndOfCall(t *testing.T) {
 	run := func(name, revision string, test func(t *testing.T, p *wiretest.Peer, leave func(), ended <-chan error)) {
 		bubble.Run(t, name, func(t *testing.T) {

@@ -22,8 +22,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// No message tells the release candidate from the release. These tests check on which paths a server speaks it, and
-// what happens to a client of the other revision.
+// No message tells the release candidate from the release. These tests check on which paths a server speaks it, and how
+// it treats a client of the other revision.
 
 // One principal sees the same tasks on both paths, each in its revision.
 func TestCandidateBesideTheRelease(t *testing.T) {

@@ -23,7 +23,7 @@ type ClientOptions struct {
 	// Sample answers a task's requests to a model. It returns ErrDeclined if the user refuses. nil
 	// declares that the client has no model.
 	Sample func(context.Context, mcptask.SampleRequest) (*mcptask.SampleResult, error)
-	// Roots are the places that the user has opened. nil declares that the client tells no roots.
+	// Roots are the places that the user has opened. nil declares that the client has no roots.
 	Roots []mcptask.Root
 	// OpenURL shows a page to the user. It returns ErrDeclined or ErrDismissed to refuse. nil
 	// declares that the client cannot show pages.
@@ -72,13 +72,13 @@ type ClientOptions struct {
 	// are not messages are skipped, and Logger gets the first. More than MaxMessage bytes of them
 	// between two messages end the connection too.
 	MaxMessage int
-	// Hooks are told what the client does, for traces and metrics. Of each, only ClientRequest matters.
+	// Hooks hear of each request, for traces and metrics. Of each, only ClientRequest matters.
 	Hooks []taskserver.Hooks
 	// Implementation names the client to the server. nil names this package.
 	Implementation *mcp.Implementation
-	// Logger logs what happens to each task, with its ID: created, cancelled, settled. It also gets
-	// the SDK's records. nil discards them. The log is the only registry of tasks: a program that
-	// must find its tasks again keeps their tokens, which hold the tool, the task and its expiry.
+	// Logger gets a record of each change of a task, with the task's ID: created, cancelled, settled.
+	// nil discards the records. The log is the only registry of tasks: a program that must find its
+	// tasks again keeps their tokens, which hold the tool, the task and its expiry.
 	Logger *slog.Logger
 }
 

@@ -131,7 +131,7 @@ func TestEndlessStandaloneStream(t *testing.T) {
 	})
 }
 
-// TestEndlessOutput: the client ends a command whose message does not end, and the error says what was too long.
+// TestEndlessOutput: the client ends a command whose message does not end, and the error names the limit.
 func TestEndlessOutput(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]string{"a line": `{"x":"`, "lines": "[\n", "spaces": " "} {

@@ -196,7 +196,7 @@ func TestUnknownRevision(t *testing.T) {
 	}
 }
 
-// TestClientLogs: the client logs what happens to each task, with its ID.
+// TestClientLogs: the client logs each change of a task, with the task's ID.
 func TestClientLogs(t *testing.T) {
 	rules.Covers(t, "C-105", "C-106", "B-100", "B-101")
 	everyRevision(t, func(t *testing.T, revision string) {

@@ -284,7 +284,7 @@ func TestProposedSilence(t *testing.T) {
 	})
 }
 
-// TestProposedStates: what a waiting caller gets for each state of the proposal.
+// TestProposedStates checks the outcome that a waiting caller gets for each state of the proposal.
 func TestProposedStates(t *testing.T) {
 	for status, tc := range map[string]struct {
 		more, result reply

@@ -262,7 +262,7 @@ func TestClientCancels(t *testing.T) {
 	})
 }
 
-// TestDraftCode: -32003 with its data means what -32021 means now (0.3). Without the data, the client does not
+// TestDraftCode: -32003 with its data has the meaning that -32021 has now (0.3). Without the data, the client does not
 // interpret it.
 func TestDraftCode(t *testing.T) {
 	for data, want := range map[string]int{

@@ -21,7 +21,7 @@ type conn struct {
 	dial    func(c *conn, inbox *inbox) (transport, error)
 	options ClientOptions
 	chosen  protocol.Client // of options.Revision, nil if that is ""
-	release func()          // closes what Connect made beside the session
+	release func()          // closes the HTTP connections that Connect made
 	watches *watches
 	// open translates calls and polls in sep-1686. It is nil in any other revision.
 	open *openCalls

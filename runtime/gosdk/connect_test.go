@@ -20,7 +20,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
-// overheard is a server that records what it receives.
+// overheard is a server that records the requests that it receives.
 type overheard struct {
 	mu       sync.Mutex
 	requests []string // method, authorization and body of each

@@ -16,7 +16,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
-// repeated finds what an error says twice: a package's name, or one part right after itself.
+// repeated finds a repetition in an error: a package's name, or one part right after itself.
 func repeated(text string) string {
 	for _, name := range []string{"mcptask: ", "gosdk: ", "invalid arguments", "question", "run_pipeline", "deploy_service", "lint_file"} {
 		if strings.Count(text, name) > 1 {

@@ -60,7 +60,7 @@ type eventStream struct {
 // forgotten.
 const ownStream = ""
 
-// errEventsGone says that a stream cannot be resumed.
+// errEventsGone means that a stream cannot be resumed.
 var errEventsGone = errors.New("gosdk: the events of this stream are not kept any more: send the call again")
 
 // find returns a stream and marks it as used. It returns nil if the stream is not kept. s.mu is held.

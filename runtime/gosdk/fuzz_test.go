@@ -199,7 +199,7 @@ func (s *fuzzed) serve(t testing.TB, handler http.Handler, r *http.Request) *htt
 	return w
 }
 
-// Limits for an input and for what it may cost.
+// Limits for an input and for its costs.
 const (
 	// fuzzBody bounds a request's body, in bytes.
 	fuzzBody = 1 << 16

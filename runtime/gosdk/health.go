@@ -14,7 +14,7 @@ func ReadyHandler(tasks *taskserver.Server) http.Handler { return probe(tasks.Re
 // [taskserver.Server.Live]. Serve it as [ReadyHandler].
 func LiveHandler(tasks *taskserver.Server) http.Handler { return probe(tasks.Live) }
 
-// probe answers with what check returns.
+// probe answers with the result of check.
 func probe(check func() error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -22,6 +22,6 @@ func probe(check func() error) http.Handler {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		_, _ = w.Write([]byte("ok\n")) // who has left needs no answer
+		_, _ = w.Write([]byte("ok\n")) // the prober may have left
 	})
 }

@@ -43,7 +43,7 @@ const (
 // heldPoll is the interval at which the server asks to be polled.
 const heldPoll = 5 * time.Second
 
-// BenchmarkHeld holds many calls whose tasks do not end. It measures what that costs the client and the server, which
+// BenchmarkHeld holds many calls whose tasks do not end. It measures the costs of the client and of the server, which
 // is this binary again: the processor time as a share of one core, the memory that is in use after a collection, and the
 // goroutines. The server's goroutines include one of each handler.
 func BenchmarkHeld(b *testing.B) {
@@ -98,7 +98,7 @@ func BenchmarkHeld(b *testing.B) {
 	}
 }
 
-// usage is what a process uses. Each field is exported for JSON.
+// usage has the resources that a process uses. Each field is exported for JSON.
 type usage struct {
 	Processor  time.Duration
 	Memory     uint64
@@ -119,7 +119,7 @@ func readUsage() (usage, error) {
 	return u, nil
 }
 
-// measureHeld waits for a while and reports what both processes have used meanwhile.
+// measureHeld waits for a while and reports the resources that both processes have used meanwhile.
 func measureHeld(b *testing.B, url string, window time.Duration) {
 	b.Helper()
 	profile := func(process string) (path string) {

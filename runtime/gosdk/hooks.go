@@ -11,8 +11,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// begin tells the client's hooks of a request. The request is sent with the context that begin returns, and end is called
-// once with the answer. It does not tell of subscriptions, which last, and of the opening of a session.
+// begin reports a request to the client's hooks. Send the request with the context that begin returns, and call end once
+// with the answer. begin does not report subscriptions, which last, or the requests that open a session.
 func (l *link) begin(ctx context.Context, method string, params any) (_ context.Context, end func(json.RawMessage, error)) {
 	if len(l.options.Hooks) == 0 || slices.Contains([]string{protocol.Listen, discover, "initialize"}, method) {
 		return ctx, func(json.RawMessage, error) {}
@@ -35,7 +35,7 @@ func (l *link) begin(ctx context.Context, method string, params any) (_ context.
 }
 
 // readCallResult reads from the result of a tools/call whether it has isError, and the task
-// that it tells of, as LogID returns it.
+// that it names, as LogID returns it.
 func readCallResult(result json.RawMessage) (isError bool, taskID string) {
 	var answer struct {
 		IsError bool   `json:"isError"`

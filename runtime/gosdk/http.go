@@ -193,8 +193,8 @@ func (t *httpTransport) hasSession() bool {
 	return t.sessionID != "" && !t.isLost
 }
 
-// loseSession reports whether a response with the status 404 says that the session is lost. If m is such a response to a
-// request with an unknown method, the session goes on.
+// loseSession reports whether a response with the status 404 means that the session is lost. The session goes on if m is
+// the error of an unknown method.
 func (t *httpTransport) loseSession(m *wire.Message) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

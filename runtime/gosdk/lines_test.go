@@ -13,7 +13,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 )
 
-// TestMessageReader checks which lines of a server's standard output pass, and what ends it.
+// TestMessageReader checks which lines of a server's standard output pass, and which faults end it.
 func TestMessageReader(t *testing.T) {
 	t.Parallel()
 	const ping, answer = `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":"a","result":{}}`

@@ -19,7 +19,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// link is one session and what was negotiated in it.
+// link is one session with its negotiated revision and capabilities.
 type link struct {
 	transport transport
 	inbox     *inbox
@@ -41,7 +41,7 @@ type link struct {
 	awaited map[string]bool
 }
 
-// discover asks a server of 2026-07-28 for what it has.
+// discover asks a server of 2026-07-28 for its versions and capabilities.
 const discover = "server/discover"
 
 // earlier are the protocol versions before 2026-07-28 that the client speaks, most of them without tasks.

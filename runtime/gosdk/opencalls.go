@@ -222,8 +222,8 @@ func (h *openCalls) abandon(ctx context.Context, o *openCall, call mcptask.ToolC
 	h.forget(o.taskID)
 }
 
-// takeAnswer returns what the call was answered with. If its task is announced, only a result is the task's outcome: a
-// server that stops may refuse all open requests.
+// takeAnswer returns the state of the task from the answer to the call. If the task is announced, only a result is the
+// outcome of the task: a server that stops may refuse all open requests.
 func (h *openCalls) takeAnswer(ctx context.Context, o *openCall, call mcptask.ToolCall) (mcptask.Snapshot, error) {
 	var wire *mcptask.Error
 	isAnnounced := isClosed(o.announced)

@@ -11,7 +11,7 @@ import (
 // maxRedirects bounds the redirects of one request.
 const maxRedirects = 10
 
-// origin identifies a server. What is meant for one origin must not reach another.
+// origin identifies a server. Messages and tokens for one origin must not reach another.
 type origin struct{ scheme, host, port string }
 
 func originOf(u *url.URL) origin {

@@ -9,7 +9,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
-// rawResult is a result that the SDK carries without decoding it.
+// rawResult is a result that the SDK sends without decoding it.
 type rawResult struct {
 	mcp.ResultBase
 	body   json.RawMessage

@@ -162,7 +162,7 @@ func TestReceiverCloses(t *testing.T) {
 	})
 }
 
-// The client bounds what a server's requests can make it do. It refuses junk or leaves it to the SDK.
+// The client bounds the work that a server's requests can cause. It refuses or ignores junk.
 func TestReceiverBounds(t *testing.T) {
 	eachWay(t, nil, func(t *testing.T, a *inquirer) {
 		id := a.create("wait")

@@ -14,7 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// The client declares what its options can answer. It runs nothing else as a task.
+// The client declares the requests that its options answer. It runs no other request as a task.
 func TestReceiverDeclares(t *testing.T) {
 	rules.Covers(t, "C-01", "C-02", "C-05", "C-06", "C-07", "C-21")
 	checkReceiverDeclares(t, mcptask.Revision20251125)
@@ -177,7 +177,7 @@ func checkReceiverTells(t *testing.T, a *inquirer) {
 	}
 }
 
-// tasks/result returns what the plain request would have returned, errors included, as soon as there is a result.
+// tasks/result returns the result or the error of the same request without a task, as soon as there is one.
 func TestReceiverResults(t *testing.T) {
 	rules.Covers(t, "C-36", "C-37", "C-38", "C-39", "C-40", "C-41", "C-83", "C-86")
 	eachWayIn(t, mcptask.Revision20251125, nil, checkReceiverResults)

@@ -43,7 +43,7 @@ func (s *sdkServer) newResult(data json.RawMessage, err error) (mcp.Result, erro
 	return &rawResult{body: data, server: s}, nil
 }
 
-// reportSession tells the flow of an initialize which session it opened.
+// reportSession reports to the flow of an initialize the session that it opened.
 func (s *sdkServer) reportSession(flow *gateway.Flow, req mcp.Request, result mcp.Result) {
 	opened, ok := req.GetSession().(*mcp.ServerSession)
 	init, isInit := result.(*mcp.InitializeResult)

@@ -1,9 +1,9 @@
-// Package gosdk connects the runtime to the official Go SDK of MCP
-// (github.com/modelcontextprotocol/go-sdk).
+// Package gosdk connects the runtime to servers of the official Go SDK of MCP (github.com/modelcontextprotocol/go-sdk),
+// and has a client for any server.
 //
-// A server calls [AddTools], and serves with [NewHandler] over HTTP or with [StdioTransport] over
-// standard input and output. A client connects with [Connect] or [ConnectCommand]. A client also
-// runs the server's own requests as tasks if the server asks for that.
+// A server calls [AddTools], and serves with [NewHandler] over HTTP or with [StdioTransport] over standard input and
+// output. A client connects with [Connect] or [ConnectCommand]. A client also runs the server's own requests as tasks if
+// the server asks for that.
 package gosdk
 
 import (
@@ -220,7 +220,7 @@ func (t taskTools) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 
 // newProgressFunc returns a function that sends the progress of a call. For a plain call it uses
 // the call's own stream. For a task it uses the session's standalone stream, because the call's
-// stream is closed by then. Progress of a task carries its ID (C-61, C-67).
+// stream is closed by then. Progress of a task names its ID (C-61, C-67).
 func newProgressFunc(ctx context.Context, session *mcp.ServerSession, flow *gateway.Flow, token any) taskserver.ProgressFunc {
 	return func(taskID string, done, total float64, message string) {
 		params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: done, Total: total, Message: message}

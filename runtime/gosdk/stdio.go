@@ -20,9 +20,8 @@ const Local = "local"
 //
 //	sdk.Run(ctx, gosdk.StdioTransport(tasks))
 //
-// The session has standard output for itself: what the program and its children print meanwhile goes to
-// standard error. (On Windows that holds for what is written to os.Stdout after the session has
-// begun.) The session ends with standard input.
+// The session has standard output for itself: other output of the program and its children goes to standard error. (On
+// Windows that holds only for writes to os.Stdout after the session has begun.) The session ends with standard input.
 func StdioTransport(tasks *taskserver.Server) mcp.Transport {
 	return &pipeTransport{tasks: tasks.Backend(), in: os.Stdin}
 }

@@ -265,7 +265,7 @@ func TestStdioAnswersWhatWasAsked(t *testing.T) {
 	}
 }
 
-// TestPrintingHandler checks that what a handler, a logger and a child print to standard output does not reach the client,
+// TestPrintingHandler checks that output of a handler, a logger and a child to standard output does not reach the client,
 // and that the program has its standard output back after the session.
 func TestPrintingHandler(t *testing.T) {
 	t.Parallel()

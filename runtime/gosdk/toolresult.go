@@ -64,10 +64,9 @@ func readTextResult(object *wire.Object) *mcp.CallToolResult {
 	return result
 }
 
-// patchResult returns own with the changes between before and after. own is a tool's result as the
-// tool made it. before is the same result in the SDK's type, and after is what the user's
-// middleware returned of it. So members that the type drops survive, and the changes of the
-// middleware count.
+// patchResult returns own with the changes between before and after. own is a tool's result as the tool made it. before
+// is the same result in the SDK's type, and after is the result that the user's middleware returned. So members that the
+// type drops survive, and the changes of the middleware count.
 func patchResult(own, before, after json.RawMessage) (json.RawMessage, error) {
 	if bytes.Equal(before, after) {
 		return own, nil

@@ -46,7 +46,7 @@ func (r *request) encode() []byte {
 // notificationFunc receives the method and the params of a notification.
 type notificationFunc func(method string, params json.RawMessage)
 
-// errSessionLost says that the server no longer knows the session, or that the session is closed.
+// errSessionLost means that the server no longer knows the session, or that the session is closed.
 var errSessionLost = errors.New("the session has ended")
 
 // unansweredError is the end of a session in which a request was taken but not answered.

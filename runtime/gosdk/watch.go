@@ -31,7 +31,7 @@ const (
 	maxWait     = 5 * time.Minute
 )
 
-// errNoSubscriptions says that the server has no subscriptions to tasks.
+// errNoSubscriptions means that the server has no subscriptions to tasks.
 var errNoSubscriptions = errors.New("the server has no subscriptions to tasks")
 
 // watches subscribes to the tasks that calls wait for. Up to streamSize tasks share a subscription,
@@ -116,7 +116,7 @@ func (w *watches) watchContext(ctx context.Context, taskID string) context.Conte
 	return ctx
 }
 
-// isCovered reports whether the server tells of a task. w.mu is held.
+// isCovered reports whether a subscription covers a task. w.mu is held.
 func (w *watches) isCovered(taskID string) bool {
 	for s := range w.streams {
 		if s.live[taskID] {
@@ -268,7 +268,7 @@ func (g *generation) countArrival(err error) {
 	}
 }
 
-// deliverState passes on a state to the calls that wait for the task. live says that it came with a
+// deliverState passes on a state to the calls that wait for the task. live reports whether it came with a
 // subscription. deliverState reports whether there are any such calls.
 func (w *watches) deliverState(live bool, state mcptask.Snapshot) bool {
 	w.mu.Lock()

@@ -31,7 +31,7 @@ func Answer[T any](input InputSpec, f func(context.Context, Question) (T, error)
 	return Answerer{[]inputAnswerer{{input, answer}}}
 }
 
-// AnswerAny makes an Answerer for any form, also of a server that says nothing of the types of its questions. f returns
+// AnswerAny makes an Answerer for any form, also of a server that does not name the types of its questions. f returns
 // the content, a JSON object that fits the question's schema, or ErrDeclined or ErrDismissed to refuse. It may be
 // called concurrently.
 func AnswerAny(f func(context.Context, Question) (json.RawMessage, error)) Answerer {

@@ -33,7 +33,7 @@ type Conn interface {
 // polls only rarely, to be safe. A call on any other Conn polls.
 type Watcher interface {
 	// Watch calls heard with each state that the server sends of a task, until stop.
-	// live says whether more may come, and the result says so at the start. When the
+	// live reports whether more may come, and the result is its value at the start. When the
 	// connection has ended, Watch calls heard without a state. heard does not block, and
 	// is not called before Watch returns. stop does not wait for a call of heard.
 	Watch(taskID string, heard func(live bool, state *Snapshot)) (live bool, stop func())

@@ -73,7 +73,7 @@ func (p *pendingCall) checkQuestion(q Question) error {
 	return nil
 }
 
-// refuseQuestions tells the next caller that waits of unanswered questions. p.mu is
+// refuseQuestions reports unanswered questions to the next caller that waits. p.mu is
 // held.
 func (p *pendingCall) refuseQuestions(err error) {
 	p.refusal = fmt.Errorf("%s: %w", p.subject(), err)

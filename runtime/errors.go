@@ -12,33 +12,33 @@ import (
 // and of those below have no prefix, because most of them come within an error that names
 // the tool or the question.
 var (
-	// ErrCancelled says that the task was cancelled.
+	// ErrCancelled means that the task was cancelled.
 	ErrCancelled = errors.New("the task was cancelled")
-	// ErrExpired says that the task's ttl has passed and the task is gone.
+	// ErrExpired means that the task's ttl has passed and the task is gone.
 	ErrExpired = errors.New("the task has expired")
-	// ErrNotFound says that the server has no such task, or that the task belongs to
+	// ErrNotFound means that the server has no such task, or that the task belongs to
 	// another principal. The two cannot be told apart.
 	ErrNotFound = errors.New("there is no such task")
-	// ErrWorkerLost says that the process that ran the task died and that the
+	// ErrWorkerLost means that the process that ran the task died and that the
 	// tool does not allow a second run.
 	ErrWorkerLost = errors.New("the worker of the task was lost")
 )
 
-// ErrDisconnected says that the connection has ended for good, for example because a
+// ErrDisconnected means that the connection has ended for good, for example because a
 // server that was started as a subprocess has exited. Calls no longer wait for its
 // tasks. Test with errors.Is.
 var ErrDisconnected = errors.New("the connection has ended")
 
 // The errors of a question without an answer. Test with errors.Is.
 var (
-	// ErrDeclined says that the person refused.
+	// ErrDeclined means that the person refused.
 	ErrDeclined = errors.New("the question was declined")
-	// ErrDismissed says that the person closed the question without choosing.
+	// ErrDismissed means that the person closed the question without choosing.
 	ErrDismissed = errors.New("the question was dismissed")
-	// ErrCannotAsk says that the requestor cannot be asked: it did not declare that it
+	// ErrCannotAsk means that the requestor cannot be asked: it did not declare that it
 	// answers such questions, it failed to answer, or there is no way to send it one.
 	ErrCannotAsk = errors.New("the requestor cannot be asked")
-	// ErrInvalidAnswer says that the answer does not fit the question's schema.
+	// ErrInvalidAnswer means that the answer does not fit the question's schema.
 	ErrInvalidAnswer = errors.New("the answer does not fit its schema")
 )
 
@@ -47,7 +47,7 @@ var (
 // dropped.
 var ErrSuperseded = errors.New("another run has the task")
 
-// ErrServerClosed says that the server is closed and takes no work.
+// ErrServerClosed means that the server is closed and takes no work.
 var ErrServerClosed = errors.New("the server is closed")
 
 // Error is a JSON-RPC error. A handler that returns one, wrapped or not, ends its

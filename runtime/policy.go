@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// TaskSupport says whether a tool may run as a task.
+// TaskSupport determines whether a tool may run as a task.
 type TaskSupport string
 
 // The values of TaskSupport, as they stand on the wire of 2025-11-25.
@@ -26,7 +26,7 @@ const (
 	RestartWhenLost LostPolicy = "restart"
 )
 
-// Fallback says how clients without tasks are served.
+// Fallback determines how clients without tasks are served.
 type Fallback string
 
 // The values of Fallback.
@@ -44,9 +44,9 @@ const (
 	DefaultAttempts = 5
 )
 
-// Policy says how a tool runs.
+// Policy determines how a tool runs.
 type Policy struct {
-	// Task says whether the tool may run as a task; "" is TaskForbidden.
+	// Task determines whether the tool may run as a task. "" means TaskForbidden.
 	Task TaskSupport
 	// TTL is how long a task is kept, counted from its creation; 0 means DefaultTTL. A
 	// task that still runs then is cancelled.

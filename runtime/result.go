@@ -14,7 +14,7 @@ type Result struct {
 	Content []Content `json:"content"`
 	// Structured is a JSON value that fits the tool's output schema.
 	Structured json.RawMessage `json:"structuredContent,omitempty"`
-	// IsError says that the tool failed in a way that the model should read.
+	// IsError reports whether the tool failed in a way that the model should read.
 	IsError bool `json:"isError,omitempty"`
 	// Meta is the result's _meta.
 	Meta map[string]json.RawMessage `json:"_meta,omitempty"`

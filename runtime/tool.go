@@ -10,7 +10,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
 )
 
-// ToolSpec describes a tool to clients, and says how it runs.
+// ToolSpec describes a tool to clients and determines how it runs.
 type ToolSpec struct {
 	Name, Title, Description string
 	// InputSchema is a JSON Schema 2020-12 with type object. NoArguments is that of a tool
@@ -50,7 +50,7 @@ type Tool struct {
 	// Bind decodes arguments for the handler. Its error is for values that the schema does not forbid, such as a time
 	// that does not exist.
 	Bind func(arguments json.RawMessage) (BoundCall, error)
-	// IsBare says that the structured content of the handler's result is the whole result; see [NewRawTool].
+	// IsBare reports whether the structured content of the handler's result is the whole result; see [NewRawTool].
 	IsBare bool
 	// Fault is the error in the Entry of the Spec, or nil.
 	Fault error
@@ -131,11 +131,11 @@ type Tools struct {
 	Service string
 	// Impl is the implementation. taskserver.New refuses nil. Any other value will do if the handlers are not its methods.
 	Impl any
-	// Fallback says how clients without tasks are served.
+	// Fallback determines how clients without tasks are served.
 	Fallback Fallback
 	// Prefix starts the names of the fallback tools, such as "ci_" for ci_task_status.
 	Prefix string
-	// Asks says that handlers ask questions, so that there is a fallback tool to answer them. Set it if a handler calls
+	// Asks adds a fallback tool that answers the questions of handlers. Set it if a handler calls
 	// Ask. Generated code sets it if the package declares inputs, or a tool of the service is a workflow.
 	Asks bool
 	// Capabilities are those that the gateway declares, by revision. Set them to Declared() if you write a Tools by

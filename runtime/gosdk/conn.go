@@ -310,8 +310,8 @@ func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.S
 				}
 			}
 			raw, err := l.send(ctx, "tools/call", params)
-			if lost := (unansweredError{}); call.IdempotencyKey == "" && errors.As(err, &lost) {
-				return fmt.Errorf("gosdk: %s may have been called, but its session ended before the answer: %v", call.Tool, lost.error) //nolint:errorlint // wrapped, it would have the call made again
+			if call.IdempotencyKey == "" && errors.Is(err, errUnanswered) { // wrapped, it would have the call made again
+				return fmt.Errorf("gosdk: %s may have been called, but its session ended before the answer", call.Tool)
 			}
 			var wire *mcptask.Error
 			if call.Plain && errors.As(err, &wire) && wire.Code == spec.CodeMissingClientCapability {

@@ -246,20 +246,12 @@ func (l *link) listTools(ctx context.Context) ([]mcptask.ToolInfo, error) {
 			return nil, fmt.Errorf("gosdk: the server's answer to tools/list is malformed: %w", err)
 		}
 		for _, entry := range page.Tools {
-			var t struct {
-				Name         string          `json:"name"`
-				Title        string          `json:"title"`
-				Description  string          `json:"description"`
-				InputSchema  json.RawMessage `json:"inputSchema"`
-				OutputSchema json.RawMessage `json:"outputSchema"`
-			}
+			var t mcptask.ToolInfo
 			if err := json.Unmarshal(entry, &t); err != nil {
 				return nil, fmt.Errorf("gosdk: the server's answer to tools/list is malformed: %w", err)
 			}
-			tools = append(tools, mcptask.ToolInfo{
-				Name: t.Name, Title: t.Title, Description: t.Description,
-				InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, TaskSupport: l.protocol.Support(entry, l.tasks),
-			})
+			t.TaskSupport = l.protocol.Support(entry, l.tasks)
+			tools = append(tools, t)
 		}
 		if page.NextCursor == "" || page.NextCursor == params["cursor"] {
 			l.rememberTools(tools)

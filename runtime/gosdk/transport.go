@@ -49,15 +49,13 @@ type notificationFunc func(method string, params json.RawMessage)
 // errSessionLost means that the server no longer knows the session, or that the session is closed.
 var errSessionLost = errors.New("the session has ended")
 
-// unansweredError is the end of a session in which a request was taken but not answered.
-type unansweredError struct{ error }
-
-func (e unansweredError) Unwrap() error { return e.error }
+// errUnanswered is the end of a session in which a request was taken but not answered.
+var errUnanswered = fmt.Errorf("%w before the answer", errSessionLost)
 
 // newLostError returns the error of a request whose session has ended.
 func (r *request) newLostError() error {
 	if r.isTaken.Load() {
-		return unansweredError{errSessionLost}
+		return errUnanswered
 	}
 	return errSessionLost
 }

@@ -82,8 +82,7 @@ type Console struct {
 	cipher    cipher.AEAD   // of principals in URLs
 	reads     chan struct{} // has an element for each read of the store
 
-	mu    sync.Mutex
-	views map[viewKey]*liveView
+	mu sync.Mutex
 	// streams counts the open streams, and streamsOf those of each viewer, by name.
 	streams   int
 	streamsOf map[string]int
@@ -104,7 +103,7 @@ func New(server *taskserver.Server, options Options) (*Console, error) {
 		return nil, errors.New("console: the server's store is no taskstore.Inspector, which shows the tasks of all principals: implement it, or use a store of this module")
 	}
 	c := &Console{server: server, inspector: inspector, options: options, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(),
-		key: []byte(rand.Text()), reads: make(chan struct{}, maxReads), views: map[viewKey]*liveView{}, streamsOf: map[string]int{}}
+		key: []byte(rand.Text()), reads: make(chan struct{}, maxReads), streamsOf: map[string]int{}}
 	block, err := aes.NewCipher(c.hash("cipher", ""))
 	if err == nil {
 		c.cipher, err = cipher.NewGCM(block)

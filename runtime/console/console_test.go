@@ -612,7 +612,9 @@ func TestLiveGoesOn(t *testing.T) {
 			wants(t, "the first message", next(), `{"`, `"totals":`, `"workers":`)
 		}
 		store.broken.Store(true) // for the view that is made next
-		wants(t, "the stream after a panic", second(), `"totals":`, `"workers":`)
+		d.start(alice, "render", `{}`)
+		wants(t, "a stream after a panic", second(), `"totals":`)
+		wants(t, "the other stream", first(), `"totals":`)
 		wants(t, "the log", d.log.String(), "a live view of the console panicked")
 		third := d.watch("tasks")
 		store.away.Store(true) // the content of an open page grows old

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -14,19 +15,16 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// The page of a viewer opens one stream, which has the parts of the page that have changed. After its first message,
-// all streams of the same view share the reading of the store and the making of the parts.
-
 const (
-	// refreshEvery is how often a view is made again while somebody looks at it.
+	// refreshEvery is how often a view is made again for each open page.
 	refreshEvery = time.Second
 	// pauseFactor is how many times as long as the making of a view has taken the next one waits: a search that reads
-	// the whole store must not keep it busy as long as somebody looks.
+	// the whole store must not keep it busy as long as a page is open.
 	pauseFactor = 10
 	// keepAliveEvery is how often a stream sends a comment, so that proxies keep it open, and asks whether its viewer
 	// still may look.
 	keepAliveEvery = 15 * time.Second
-	// failsFor is how long a view may fail until its streams end, so that its viewers see that the page is not live.
+	// failsFor is how long a view may fail until its stream ends, so that the viewer sees that the page is not live.
 	failsFor = 10 * time.Second
 	// sendWithin bounds how long a viewer may take to read a message.
 	sendWithin = 10 * time.Second
@@ -35,35 +33,28 @@ const (
 	maxStreams          = 64
 )
 
-// viewKey tells views apart, by their content and by whether their viewers may act.
-type viewKey struct {
-	view string
-	act  bool
-}
-
-// liveView is a view that somebody looks at. Console.mu guards it.
+// liveView is the part of an open page that follows the store.
 type liveView struct {
-	// viewers maps the channel of each stream to whether it was sent all parts since it joined.
-	viewers map[chan fragments]bool
+	console *Console
+	name    string
+	mayAct  bool
 	last    fragments
-	stop    context.CancelFunc
-	version int64 // of the task that last shows; only refresh uses it
+	version int64 // of the task that last shows
 }
 
-// stream sends the changes of a view. The first message has all parts: the page may be older than the stream.
+// stream sends the parts of a page that change. The first message has all parts: the page may be older than the
+// stream.
 func (c *Console) stream(w http.ResponseWriter, r request) error {
 	release, ok := c.reserve(r.viewer)
 	if !ok {
 		return failure{http.StatusServiceUnavailable, "too many pages are open: this one does not change by itself"}
 	}
 	defer release()
-	key := viewKey{r.URL.Query().Get("view"), r.viewer.Act}
-	parts, err := c.makeView(r.Context(), key, new(int64))
+	v := &liveView{console: c, name: r.URL.Query().Get("view"), mayAct: r.viewer.Act}
+	changed, err := v.remake(r.Context())
 	if err != nil {
 		return err
 	}
-	news, leave := c.join(key, parts)
-	defer leave()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	control := http.NewResponseController(w)
@@ -73,41 +64,59 @@ func (c *Console) stream(w http.ResponseWriter, r request) error {
 		_, err := w.Write(message)
 		return err == nil && control.Flush() == nil
 	}
-	if !send([]byte(": open\n\n")) {
-		return nil
-	}
-	keepAlive := time.NewTicker(keepAliveEvery)
-	defer keepAlive.Stop()
+	identified, pause := time.Now(), refreshEvery
+	var failing time.Time // since when, or zero
 	for {
-		message := []byte(": \n\n")
+		if len(changed) > 0 {
+			data, err := json.Marshal(changed) // one line
+			if err != nil || !send(fmt.Appendf(nil, "data: %s\n\n", data)) {
+				return nil
+			}
+		}
+		if time.Since(identified) >= keepAliveEvery {
+			identified = time.Now()
+			if viewer, err := c.identify(r.Request); err != nil || viewer != r.viewer || !send([]byte(": \n\n")) {
+				return nil // identify has logged it; the browser asks again, and is refused or gets another view
+			}
+		}
 		select {
 		case <-r.Context().Done():
 			return nil
 		case <-c.server.Closing().Done():
 			return nil
-		case parts, ok := <-news:
-			if !ok {
-				return nil // the view fails
-			}
-			data, err := json.Marshal(parts) // one line
-			if err != nil {
-				return nil // cannot happen: they are strings
-			}
-			message = append(append([]byte("data: "), data...), "\n\n"...)
-		case <-keepAlive.C:
-			if viewer, err := c.identify(r.Request); err != nil || viewer != r.viewer {
-				return nil // identify has logged it; the browser asks again, and is refused or gets another view
-			}
+		case <-time.After(pause):
 		}
-		if !send(message) {
+		began := time.Now()
+		changed, err = v.remake(r.Context())
+		switch {
+		case err == nil, errors.Is(err, errNoTask), errors.Is(err, errBusy): // it has expired, or has to wait: it stays as it was
+			failing, pause = time.Time{}, max(refreshEvery, pauseFactor*time.Since(began))
+		case failing.IsZero():
+			failing, pause = began, refreshEvery
+		case time.Since(failing) >= failsFor:
 			return nil
+		}
+		if err != nil && !failing.IsZero() && r.Context().Err() == nil {
+			c.server.Backend().Notice(slog.LevelError, "console failed", "error", err)
 		}
 	}
 }
 
+// remake makes a view once more, and returns the parts that have changed.
+func (v *liveView) remake(ctx context.Context) (changed fragments, err error) {
+	defer guard.Then(v.console.server.Backend().Logger(), "a live view of the console", func() { err = errors.New("the view panicked: see the log") })
+	parts, err := v.console.makeView(ctx, v)
+	changed = maps.Clone(parts)
+	maps.DeleteFunc(changed, func(name, part string) bool { return v.last[name] == part })
+	if parts != nil {
+		v.last = parts
+	}
+	return changed, err
+}
+
 // makeView makes the parts of a view. Those of a task are nil if it still has the version that was seen last.
-func (c *Console) makeView(ctx context.Context, key viewKey, seen *int64) (fragments, error) {
-	name, rest, _ := strings.Cut(key.view, "?")
+func (c *Console) makeView(ctx context.Context, v *liveView) (fragments, error) {
+	name, rest, _ := strings.Cut(v.name, "?")
 	reference, isTask := strings.CutPrefix(name, "tasks/")
 	switch {
 	case name == "overview":
@@ -125,15 +134,15 @@ func (c *Console) makeView(ctx context.Context, key viewKey, seen *int64) (fragm
 		return c.render(l, "list")
 	case isTask:
 		record, err := c.seekTask(ctx, reference)
-		if err != nil || record.Version == *seen {
+		if err != nil || record.Version == v.version {
 			return nil, err
 		}
 		if record, err = c.readTask(ctx, record.ID); err != nil {
 			return nil, err
 		}
-		parts, err := c.render(c.newDetail(record, Viewer{Act: key.act}, nil), detailParts...)
+		parts, err := c.render(c.newDetail(record, Viewer{Act: v.mayAct}, nil), detailParts...)
 		if err == nil {
-			*seen = record.Version
+			v.version = record.Version
 		}
 		return parts, err
 	}
@@ -157,117 +166,4 @@ func (c *Console) reserve(viewer Viewer) (release func(), ok bool) {
 			delete(c.streamsOf, viewer.Name)
 		}
 	}, true
-}
-
-// join adds a viewer, who gets these parts, to a view until leave is called. The first one starts it.
-func (c *Console) join(key viewKey, parts fragments) (news chan fragments, leave func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	news = make(chan fragments, 1)
-	news <- maps.Clone(parts)
-	v := c.views[key]
-	isNew := v == nil
-	if isNew {
-		ctx, stop := context.WithCancel(c.server.Closing())
-		v = &liveView{viewers: map[chan fragments]bool{}, last: parts, stop: stop}
-		c.views[key] = v
-		go c.refresh(ctx, key, v)
-	}
-	v.viewers[news] = isNew
-	return news, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if delete(v.viewers, news); len(v.viewers) == 0 {
-			c.end(key, v)
-		}
-	}
-}
-
-// end ends a view and its streams. c.mu is held.
-func (c *Console) end(key viewKey, v *liveView) {
-	v.stop()
-	if c.views[key] == v {
-		delete(c.views, key)
-	}
-	for news := range v.viewers {
-		close(news)
-	}
-	clear(v.viewers)
-}
-
-// refresh makes a view again and again, and gives its viewers the changed parts.
-func (c *Console) refresh(ctx context.Context, key viewKey, v *liveView) {
-	defer guard.Recover(c.server.Backend().Logger(), "a live view of the console")
-	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.end(key, v)
-	}()
-	pause := refreshEvery
-	var failing time.Time // since when, or zero
-	for failing.IsZero() || time.Since(failing) < failsFor {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-		began := time.Now()
-		switch isMade := c.remake(ctx, key, v); {
-		case isMade:
-			failing, pause = time.Time{}, max(refreshEvery, pauseFactor*time.Since(began))
-		case failing.IsZero():
-			failing, pause = began, refreshEvery
-		}
-	}
-}
-
-// remake makes a view once more. It returns false if that fails.
-func (c *Console) remake(ctx context.Context, key viewKey, v *liveView) bool {
-	defer guard.Recover(c.server.Backend().Logger(), "a live view of the console") // the next one may do better
-	parts, err := c.makeView(ctx, key, &v.version)
-	switch {
-	case errors.Is(err, errNoTask), errors.Is(err, errBusy): // it has expired, or has to wait: it stays as it was
-		return true
-	case err != nil:
-		if ctx.Err() == nil {
-			c.server.Backend().Notice(slog.LevelError, "console failed", "error", err)
-		}
-		return false
-	}
-	c.publish(v, parts)
-	return true
-}
-
-// publish sends each viewer the parts that have changed. A viewer who has joined since the last call gets all parts,
-// because its first ones may be of another version. nil parts say that nothing has changed. A slow viewer gets the
-// parts that it has missed and the new ones in one message.
-func (c *Console) publish(v *liveView, parts fragments) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if parts == nil {
-		parts = v.last
-	}
-	changed := fragments{}
-	for name, part := range parts {
-		if v.last[name] != part {
-			changed[name] = part
-		}
-	}
-	v.last = parts
-	for news, hasAll := range v.viewers {
-		next := maps.Clone(changed)
-		if !hasAll {
-			next, v.viewers[news] = maps.Clone(parts), true
-		}
-		if len(next) == 0 {
-			continue
-		}
-		select {
-		case missed := <-news:
-			maps.Copy(missed, next)
-			next = missed
-		default:
-		}
-		news <- next
-	}
 }

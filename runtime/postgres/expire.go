@@ -51,8 +51,9 @@ func (s *Store) upkeep(ctx context.Context) error {
 	}
 	shift := s.shift.Load()
 	return s.transact(ctx, func(*pgx.Batch) {}, func(b *pgx.Batch) bool {
+		// The last change always stays: the numbers of tasks follow from it.
 		b.Queue(s.schema.sql(`DELETE FROM @schema@.change WHERE seq IN (SELECT seq FROM @schema@.change WHERE seq <
-			coalesce((SELECT seq FROM @schema@.change WHERE at >= `+clock+` - $2::bigint ORDER BY seq LIMIT 1), 9223372036854775807)
+			coalesce((SELECT seq FROM @schema@.change WHERE at >= `+clock+` - $2::bigint ORDER BY seq LIMIT 1), (SELECT max(seq) FROM @schema@.change))
 			ORDER BY seq LIMIT $3)`), shift, changesFor.Microseconds(), upkeepBatch)
 		b.Queue(s.schema.sql(`DELETE FROM @schema@.tombstone WHERE id IN (SELECT id FROM @schema@.tombstone WHERE until <= `+clock+
 			` ORDER BY until LIMIT $2)`), shift, upkeepBatch)

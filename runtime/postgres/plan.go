@@ -50,55 +50,50 @@ func newStatement(columns, text string) (st statement) {
 // The columns of table task that a report changes, and those that other updates change too.
 const (
 	reportColumns = "id bytea, version bigint, cancel boolean, message bytea, done float8, total float8, updated bigint, terminal bigint, " +
-		"attempt bigint, tries bigint, timeline bytea, bytes bigint, asked bigint, mark bytea"
+		"attempt bigint, tries bigint, timeline bytea, bytes bigint, mark bytea"
 	moveColumns = reportColumns + ", phase bigint, outcome bigint, is_error boolean, expires bigint, worker bytea"
 )
 
-// The statements that write. They write nothing unless mayWrite is true.
+// The statements that write.
 var (
 	insertTasks = newStatement(moveColumns+", result bytea, seq bigint, principal bytea, account bytea, tool bytea, idem bytea, name bytea, "+
-		"terms bytea, arguments bytea, created bigint", "INSERT INTO @schema@.task (@columns@) SELECT * FROM @rows@ WHERE "+mayWrite)
+		"terms bytea, arguments bytea, created bigint", "INSERT INTO @schema@.task (@columns@) SELECT * FROM @rows@")
 	// reportTasks changes no column that an index has.
 	reportTasks  = newStatement(reportColumns, updateTasks)
 	moveTasks    = newStatement(moveColumns, updateTasks)
 	finishTasks  = newStatement(moveColumns+", result bytea", updateTasks)
-	insertBodies = newStatement("seq bigint, body bytea", "INSERT INTO @schema@.arguments (@columns@) SELECT * FROM @rows@ WHERE "+mayWrite)
-	upsertInputs = newStatement("seq bigint, body bytea", "INSERT INTO @schema@.inputs (@columns@) SELECT * FROM @rows@ WHERE "+mayWrite+
+	insertBodies = newStatement("seq bigint, body bytea", "INSERT INTO @schema@.arguments (@columns@) SELECT * FROM @rows@")
+	upsertInputs = newStatement("seq bigint, body bytea", "INSERT INTO @schema@.inputs (@columns@) SELECT * FROM @rows@"+
 		" ON CONFLICT (seq) DO UPDATE SET body = excluded.body")
-	insertOutcomes   = newStatement("seq bigint, body bytea", "INSERT INTO @schema@.outcome (@columns@) SELECT * FROM @rows@ WHERE "+mayWrite)
+	insertOutcomes   = newStatement("seq bigint, body bytea", "INSERT INTO @schema@.outcome (@columns@) SELECT * FROM @rows@")
 	upsertTombstones = newStatement("id bytea, principal bytea, until bigint", "INSERT INTO @schema@.tombstone (@columns@) "+
-		"SELECT u.id, u.principal, "+databaseClock+" + u.until FROM @rows@ WHERE "+mayWrite+
+		"SELECT u.id, u.principal, "+databaseClock+" + u.until FROM @rows@"+
 		" ON CONFLICT (id) DO UPDATE SET principal = excluded.principal, until = excluded.until")
 	upsertAccounts = newStatement("account bytea, stored bigint, unfinished bigint, bytes bigint", "INSERT INTO @schema@.account (@columns@) "+
-		"SELECT * FROM @rows@ WHERE "+mayWrite+" ON CONFLICT (account) DO UPDATE SET stored = excluded.stored, "+
+		"SELECT * FROM @rows@ ON CONFLICT (account) DO UPDATE SET stored = excluded.stored, "+
 		"unfinished = excluded.unfinished, bytes = excluded.bytes")
 )
 
 const (
-	updateTasks      = "UPDATE @schema@.task t SET @set@ FROM @rows@ WHERE t.id = u.id AND " + mayWrite
-	deleteTasks      = "DELETE FROM @schema@.task WHERE id = ANY($1::bytea[]) AND " + mayWrite
-	deleteArguments  = "DELETE FROM @schema@.arguments WHERE seq = ANY($1::bigint[]) AND " + mayWrite
-	deleteInputs     = "DELETE FROM @schema@.inputs WHERE seq = ANY($1::bigint[]) AND " + mayWrite
-	deleteOutcomes   = "DELETE FROM @schema@.outcome WHERE seq = ANY($1::bigint[]) AND " + mayWrite
-	deleteTombstones = "DELETE FROM @schema@.tombstone WHERE id = ANY($1::bytea[]) AND " + mayWrite
-	deleteAccounts   = "DELETE FROM @schema@.account WHERE account = ANY($1::bytea[]) AND " + mayWrite
-	insertChange     = "INSERT INTO @schema@.change (at, news) SELECT " + clock + ", $2 WHERE " + mayWrite + " RETURNING seq, at"
+	updateTasks      = "UPDATE @schema@.task t SET @set@ FROM @rows@ WHERE t.id = u.id"
+	deleteTasks      = "DELETE FROM @schema@.task WHERE id = ANY($1::bytea[])"
+	deleteArguments  = "DELETE FROM @schema@.arguments WHERE seq = ANY($1::bigint[])"
+	deleteInputs     = "DELETE FROM @schema@.inputs WHERE seq = ANY($1::bigint[])"
+	deleteOutcomes   = "DELETE FROM @schema@.outcome WHERE seq = ANY($1::bigint[])"
+	deleteTombstones = "DELETE FROM @schema@.tombstone WHERE id = ANY($1::bytea[])"
+	deleteAccounts   = "DELETE FROM @schema@.account WHERE account = ANY($1::bytea[])"
+	insertChange     = "INSERT INTO @schema@.change (at, news) VALUES (" + clock + ", $2)"
 )
 
-// queuePlan queues the statements that carry out a plan. They set mark to that of the transaction,
-// unless they write nothing.
-func (s *Store) queuePlan(b *pgx.Batch, plan *durable.Plan, mark *durable.Mark) {
+// queuePlan queues the statements that carry out a plan.
+func (s *Store) queuePlan(b *pgx.Batch, plan *durable.Plan) {
 	for rest := plan.Writes; len(rest) > 0; {
 		n := countApart(rest)
 		s.queueWrites(b, rest[:n])
 		rest = rest[n:]
 	}
 	s.queueAccounts(b, plan.Accounts)
-	*mark = durable.Mark{}
-	s.queueChanges(b, plan.Changes).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&mark.Number, &mark.At}, func() error { return nil })
-		return err
-	})
+	s.queueChanges(b, plan.Changes)
 }
 
 // countApart returns how many of the first writes are of different records, so that they may be
@@ -174,7 +169,6 @@ func (s *Store) queueWrites(b *pgx.Batch, list []durable.Write) {
 			}
 			continue
 		case durable.Insert:
-			w.Row.Seq = s.seqs.take()
 			short, long := durable.SplitBody(r.Arguments)
 			inserted = append(inserted, append(append(moveValues(w), result), insertValues(w, short)...))
 			arguments = appendBody(arguments, w, long)
@@ -225,7 +219,7 @@ func reportValues(w *durable.Write) []any {
 	r := w.Record
 	return append(make([]any, 0, 32), []byte(r.ID), r.Version, r.CancelRequested, []byte(r.StatusMessage), r.Progress.Done, r.Progress.Total,
 		durable.Micros(r.UpdatedAt), durable.Micros(r.TerminalAt), int64(r.Attempt), int64(r.Tries),
-		[]byte(r.Timeline), w.Row.Bytes, w.Row.Asked, w.Row.Mark)
+		[]byte(r.Timeline), w.Row.Bytes, w.Row.Mark)
 }
 
 // moveValues returns the values of moveColumns.
@@ -265,6 +259,6 @@ func (s *Store) queueAccounts(b *pgx.Batch, list []durable.AccountUsage) {
 }
 
 // queueChanges queues news for the feeds of all processes.
-func (s *Store) queueChanges(b *pgx.Batch, list []taskstore.Change) *pgx.QueuedQuery {
-	return b.Queue(s.schema.sql(insertChange), s.shift.Load(), durable.EncodeChanges(list))
+func (s *Store) queueChanges(b *pgx.Batch, list []taskstore.Change) {
+	b.Queue(s.schema.sql(insertChange), s.shift.Load(), durable.EncodeChanges(list))
 }

@@ -13,12 +13,7 @@ import (
 
 // Get implements [taskstore.Store].
 func (s *Store) Get(ctx context.Context, id string) (taskstore.Record, error) {
-	found, err := s.cache.Read(id, func(whole bool) ([]durable.Found, error) {
-		if whole {
-			return collectWhole(s.pool.Query(ctx, s.schema.sql(selectWhole+" WHERE t.id = $1"), []byte(id)))
-		}
-		return collectBare(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t WHERE t.id = $1"), []byte(id)))
-	})
+	found, err := collectWhole(s.pool.Query(ctx, s.schema.sql(selectWhole+" WHERE t.id = $1"), []byte(id)))
 	switch {
 	case err != nil:
 		return taskstore.Record{}, fmt.Errorf("postgres: get: %w", err)

@@ -8,7 +8,7 @@ import (
 )
 
 // rowColumns are the columns of table task that scanRow reads.
-const rowColumns = `t.seq, t.asked, t.id, t.version, t.principal, t.account, t.tool, t.idem, t.phase, t.outcome, t.is_error, t.cancel,
+const rowColumns = `t.seq, t.id, t.version, t.principal, t.account, t.tool, t.idem, t.phase, t.outcome, t.is_error, t.cancel,
 	t.terms, t.message, t.done, t.total, t.created, t.updated, t.terminal, t.expires, t.attempt, t.tries, t.worker, t.timeline, t.mark`
 
 // scanFound reads the rowColumns, and the bodies after them if the row has been selected by
@@ -19,7 +19,7 @@ func scanFound(from pgx.Row, whole bool) (found durable.Found, err error) {
 	var id, principal, account, tool, idem, message, worker, timeline []byte
 	var attempt, tries int64
 	columns := []any{
-		&found.Seq, &found.Asked, &id, &r.Version, &principal, &account, &tool, &idem, &c.Phase, &c.Outcome, &c.IsError, &r.CancelRequested,
+		&found.Seq, &id, &r.Version, &principal, &account, &tool, &idem, &c.Phase, &c.Outcome, &c.IsError, &r.CancelRequested,
 		&c.Terms, &message, &r.Progress.Done, &r.Progress.Total, &c.Created, &c.Updated, &c.Terminal, &c.Expires, &attempt, &tries, &worker, &timeline, &c.Mark,
 	}
 	if whole {

@@ -66,12 +66,6 @@ func copyRecord(r *taskstore.Record) taskstore.Record {
 	return c
 }
 
-// copyInputs copies questions.
-func copyInputs(inputs []taskstore.Input) []taskstore.Input {
-	r := taskstore.Record{Inputs: inputs}
-	return r.Clone().Inputs
-}
-
 // accountsOf returns the keys of a record's accounts.
 func accountsOf(r *taskstore.Record) []string {
 	keys := []string{AccountPrefix + r.Account, ServerAccount}
@@ -132,7 +126,6 @@ func decide(ops []*op, s *State) *Plan {
 			o.err = d.remove(o)
 		}
 	}
-	d.plan.isPartial = len(d.plan.Writes) < len(ops)
 	for _, key := range slices.Sorted(maps.Keys(d.counts)) {
 		d.plan.Accounts = append(d.plan.Accounts, AccountUsage{key, s.Accounts[key]})
 	}
@@ -156,9 +149,6 @@ func (d *decision) create(o *op) error {
 		return err
 	}
 	row := &Row{Version: r.Version, Created: Micros(r.CreatedAt), Bytes: usage.Bytes, Done: r.Done(), Mark: o.mark}
-	if len(r.Inputs) > 0 {
-		row.Asked = r.Version
-	}
 	d.Rows[r.ID] = row
 	if r.IdempotencyKey != "" {
 		d.Names[nameOf(r)] = r.ID
@@ -188,9 +178,6 @@ func (d *decision) update(o *op) error {
 		d.countUsage(r, after, 1)
 	}
 	row.Version, row.Bytes, row.Done, row.Mark = r.Version, after.Bytes, r.Done(), o.mark
-	if o.parts.Inputs {
-		row.Asked = r.Version
-	}
 	d.write(o, row)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
@@ -26,15 +27,31 @@ type follower struct {
 	missed bool
 }
 
-// follow begins to read a feed. Changes that begin after it returns are in the feed.
+// beginTimeout limits the time until a feed begins.
+const beginTimeout = 20 * time.Second
+
+// follow begins to read a feed. Changes that begin after it returns are in the feed. It ends the test if the feed does
+// not begin with Missed, because whoever reads the feed would wait until the test's timeout.
 func (k *kit) follow(s taskstore.Store) *follower {
 	k.Helper()
 	f := &follower{k: k, s: s}
-	f.next, f.stop = iter.Pull2(s.Changes(k.ctx))
-	k.Cleanup(f.stop)
-	if c, ok := f.read(); ok && !c.Missed {
-		k.Errorf("a feed begins with %+v", c)
+	ctx, cancel := context.WithCancel(k.ctx)
+	f.next, f.stop = iter.Pull2(s.Changes(ctx))
+	k.Cleanup(func() {
+		f.stop()
+		cancel()
+	})
+	late := time.AfterFunc(beginTimeout, cancel)
+	c, err, ok := f.next()
+	switch isInTime := late.Stop(); {
+	case !isInTime:
+		k.Fatalf("a feed has no change for %v: its first Change has Missed set, and comes at once", beginTimeout)
+	case err != nil || !ok:
+		k.Fatalf("a feed ended before its first change, which has Missed set: %v", err)
+	case c != taskstore.Change{Missed: true}:
+		k.Fatalf("a feed begins with %+v: its first Change has Missed set, and nothing else", c)
 	}
+	f.seen = map[string]int64{}
 	return f
 }
 
@@ -42,7 +59,11 @@ func (k *kit) follow(s taskstore.Store) *follower {
 func (f *follower) read() (taskstore.Change, bool) {
 	f.k.Helper()
 	c, err, ok := f.next()
-	if !ok || err != nil {
+	switch {
+	case f.k.ctx.Err() != nil:
+		f.k.Errorf("the feed ended with the time of the test: it has lost a change, and no Change with Missed set tells of that")
+		return c, false
+	case !ok || err != nil:
 		f.k.Errorf("the feed ended: %v", err)
 		return c, false
 	}
@@ -233,6 +254,7 @@ func testChangesRace(k *kit) {
 
 func testManyReaders(k *kit) {
 	const readers, records = 50, 20
+	k.follow(k.other).stop()
 	ready := make(chan struct{})
 	var reading atomic.Int32
 	runConcurrently(readers+1, func(i int) {
@@ -304,6 +326,7 @@ func testSlowReader(k *kit) {
 }
 
 func testChangesEnd(k *kit) {
+	k.follow(k.s).stop()
 	ctx, cancel := context.WithCancel(k.ctx)
 	defer cancel()
 	for c, err := range k.s.Changes(ctx) { // its reader leaves

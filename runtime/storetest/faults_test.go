@@ -601,6 +601,34 @@ var faults = []fault{
 			return []taskstore.Change{c}
 		})(b)
 	}},
+	{"a feed does not say where it begins", "Changes/every version,Changes/nothing lost,Changes/many readers,Changes/a slow reader,Changes/the end," +
+		"all/random programs,all/random histories", false, changesFeed(func(c taskstore.Change) []taskstore.Change {
+		if c.Missed {
+			return nil
+		}
+		return []taskstore.Change{c}
+	})},
+	{"an update forgets the name of the write", "all/random programs", false, func(b *broken) {
+		b.update = func(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+			to.Nonce = from.Nonce
+			return b.Store.Update(ctx, from, to, quota)
+		}
+	}},
+	{"an update forgets the state of the claim", "all/random programs", false, func(b *broken) {
+		b.update = func(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+			to.Claim.State = from.Claim.State
+			return b.Store.Update(ctx, from, to, quota)
+		}
+	}},
+	{"a lease forgets the state of the claim", "all/random programs", false, func(b *broken) {
+		b.lease = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]taskstore.Record, error) {
+			taken, err := b.Store.Lease(ctx, worker, lease, tools, limit)
+			for i := range taken {
+				taken[i].Claim.State = taskstore.ClaimWaiting
+			}
+			return taken, err
+		}
+	}},
 	{"a feed outlives its store", "Changes/the end", true, func(b *broken) {
 		b.close = func() error { return nil }
 	}},

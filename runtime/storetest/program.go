@@ -74,6 +74,7 @@ var (
 	someTools      = rapid.SampledFrom([]string{"s", "t"})
 	someKeys       = rapid.SampledFrom([]string{"", "", "k", "l"})
 	somePhases     = rapid.SampledFrom([]taskstore.Phase{taskstore.PhaseQueued, taskstore.PhaseRunning, taskstore.PhaseInputRequired, taskstore.PhaseDone})
+	someClaims     = rapid.SampledFrom([]taskstore.ClaimState{taskstore.ClaimWaiting, taskstore.ClaimRunning, taskstore.ClaimLeft})
 	someLimits     = rapid.IntRange(1, 4)
 )
 
@@ -98,7 +99,10 @@ func (p *program) leaseTime(t *rapid.T) time.Duration {
 // change draws new values for the fields that an update may change.
 func (p *program) change(t *rapid.T, r *taskstore.Record) {
 	r.Phase, r.StatusMessage, r.ExpiresAt = somePhases.Draw(t, "phase"), rapid.StringN(0, 3, -1).Draw(t, "message"), p.time(t)
-	if r.Claim.Worker = p.worker(t); rapid.IntRange(0, 3).Draw(t, "no worker") == 0 {
+	// Each write has another name, or none.
+	r.Nonce = rapid.SampledFrom([]string{"", fmt.Sprint(p.name, "write ", p.n)}).Draw(t, "nonce")
+	r.Claim = taskstore.Claim{Worker: p.worker(t), State: someClaims.Draw(t, "claim"), Nonce: r.Nonce}
+	if rapid.IntRange(0, 3).Draw(t, "no worker") == 0 {
 		r.Claim.Worker = ""
 	}
 	r.Progress.Done = float64(rapid.IntRange(0, 3).Draw(t, "progress"))

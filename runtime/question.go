@@ -108,21 +108,9 @@ func (input InputSpec) Request(key, message string) (Request, error) {
 	return Request{Key: key, Method: spec.Elicit, Params: params, Schema: json.RawMessage(input.Schema)}, nil
 }
 
-// Checker checks the answers to questions. It keeps the schemas that it has compiled; a nil Checker compiles each
-// of them anew. The zero value is ready to use. All methods are safe for concurrent use.
-type Checker struct{ schemas validate.Cache }
-
-// compile returns a compiled schema.
-func (c *Checker) compile(schema json.RawMessage) (*validate.Schema, error) {
-	if c == nil {
-		return validate.Compile(string(schema), true)
-	}
-	return c.schemas.Compile(schema)
-}
-
-// Check returns an error if a response does not fit its request or the question's schema. It stops when ctx ends
+// CheckAnswer returns an error if a response does not fit its request or the question's schema. It stops when ctx ends
 // and returns the cause.
-func (c *Checker) Check(ctx context.Context, in Request, response json.RawMessage) error {
+func CheckAnswer(ctx context.Context, in Request, response json.RawMessage) error {
 	if in.Method != spec.Elicit {
 		return checkRequestResult(in.Method, response)
 	}
@@ -133,7 +121,7 @@ func (c *Checker) Check(ctx context.Context, in Request, response json.RawMessag
 	if err != nil || in.Schema == nil {
 		return err
 	}
-	schema, err := c.compile(in.Schema)
+	schema, err := validate.Compile(string(in.Schema), true)
 	if err != nil {
 		return err
 	}

@@ -41,8 +41,6 @@ type TaskInfo struct {
 	// the same order.
 	Questions []InputSpec
 	Answers   []json.RawMessage
-	// Checker checks the answers to the handler's questions; nil compiles each schema anew.
-	Checker *Checker
 }
 
 // NewTask makes the Task of one run of a handler. Servers call it, and tests of handlers.

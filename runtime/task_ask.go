@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/cause"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
 )
 
@@ -144,7 +145,7 @@ func (t *Task) askStep(ctx context.Context, step string, in Request) (json.RawMe
 		return nil, fmt.Errorf("mcptask: the name of the step %q is not UTF-8", step)
 	}
 	if in.Schema != nil { // no answer would be taken
-		if _, err := t.info.Checker.compile(in.Schema); err != nil {
+		if _, err := validate.Compile(string(in.Schema), true); err != nil {
 			return nil, fmt.Errorf("%s: the question has a schema that no answer fits: %w", step, err)
 		}
 	}
@@ -155,7 +156,7 @@ func (t *Task) askStep(ctx context.Context, step string, in Request) (json.RawMe
 			continue
 		}
 		if err == nil {
-			err = t.info.Checker.Check(ctx, in, response) // 2025-11-25 stores responses unchecked
+			err = CheckAnswer(ctx, in, response) // 2025-11-25 stores responses unchecked
 		}
 		return response, err
 	}

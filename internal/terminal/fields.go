@@ -197,7 +197,7 @@ func checkMembers(ctx context.Context, members []form.Member, content json.RawMe
 // read, Check returns nil and the server decides.
 func Check(ctx context.Context, schema, content json.RawMessage) error {
 	response := fmt.Appendf(nil, `{"action":"accept","content":%s}`, content)
-	err := new(mcptask.Checker).Check(ctx, mcptask.Request{Method: "elicitation/create", Schema: schema}, response)
+	err := mcptask.CheckAnswer(ctx, mcptask.Request{Method: "elicitation/create", Schema: schema}, response)
 	if !errors.Is(err, mcptask.ErrInvalidAnswer) {
 		return nil
 	}

@@ -214,7 +214,7 @@ func (h *scriptedHost) Ask(ctx context.Context, in mcptask.Request) (json.RawMes
 	}
 	invalid := err
 	if err == nil {
-		invalid = new(mcptask.Checker).Check(ctx, in, response)
+		invalid = mcptask.CheckAnswer(ctx, in, response)
 	}
 	if invalid != nil && ctx.Err() == nil {
 		h.report("replace it by an answer that fits", kind, q, "the scripted answer for step %q is invalid: %v", in.Key, invalid)

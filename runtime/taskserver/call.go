@@ -109,7 +109,6 @@ func (b *Backend) runPlainCall(ctx context.Context, run taskstore.Record, caller
 		Trace:     call.Trace,
 		Questions: t.Spec.Questions,
 		Answers:   listResponses(answers),
-		Checker:   &b.answers,
 	})
 	wait := t.Spec.Policy.Wait
 	ctx, cancelWait := limit.Timeout(ctx, wait, errWaitOver)

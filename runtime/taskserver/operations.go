@@ -212,7 +212,7 @@ func (b *Backend) Answer(ctx context.Context, caller Caller, id string, answers 
 	open := record.Outstanding() // other keys are ignored (E-50)
 	for _, in := range open {
 		if answer, ok := answers[in.Key]; ok {
-			if err := b.answers.Check(ctx, in.Request, answer); err != nil {
+			if err := mcptask.CheckAnswer(ctx, in.Request, answer); err != nil {
 				return mcptask.Errorf(mcptask.CodeInvalidParams, "the answer to %q was not taken: %v", in.Key, err)
 			}
 		}

@@ -89,7 +89,7 @@ func (o *Operator) Answer(ctx context.Context, id, key string, response json.Raw
 	if !isOutstanding(&record, key) {
 		return fmt.Errorf("%w: %q", ErrNotAsked, key)
 	}
-	if err := b.answers.Check(ctx, record.Inputs[i].Request, response); err != nil {
+	if err := mcptask.CheckAnswer(ctx, record.Inputs[i].Request, response); err != nil {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)

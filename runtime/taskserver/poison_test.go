@@ -82,7 +82,7 @@ func TestCheckEndsWithItsCaller(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	in := mcptask.Request{Method: spec.Elicit, Schema: json.RawMessage(`{"type":"object"}`)}
-	err := new(mcptask.Checker).Check(ctx, in, json.RawMessage(`{"action":"accept","content":`+string(large)+`}`))
+	err := mcptask.CheckAnswer(ctx, in, json.RawMessage(`{"action":"accept","content":`+string(large)+`}`))
 	if !errors.Is(err, context.Canceled) || errors.Is(err, mcptask.ErrInvalidAnswer) {
 		t.Errorf("%v", err)
 	}

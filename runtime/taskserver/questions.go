@@ -46,7 +46,7 @@ func (b *Backend) askUpfront(ctx context.Context, caller Caller, t *registeredTo
 				return refuseUpfront(spec, err)
 			}
 		}
-		if err := b.answers.Check(ctx, request, response); err != nil {
+		if err := mcptask.CheckAnswer(ctx, request, response); err != nil {
 			if endedByCaller(ctx) {
 				return nil, nil, ctx.Err()
 			}

@@ -317,7 +317,6 @@ func (b *Backend) runAttempt(life context.Context, r *run, record taskstore.Reco
 			Trace:     record.Trace,
 			Questions: t.Spec.Questions,
 			Answers:   listResponses(answers),
-			Checker:   &b.answers,
 		})
 		bound := r.bound
 		if r.bound = nil; bound == nil { // the handler may run for long, and need the arguments only at first

@@ -113,7 +113,7 @@ func moveReferences(node any) {
 		}
 		for key, value := range node {
 			reference, ok := value.(string)
-			if ok && (key == "$ref" || key == "$dynamicRef") && (reference == "#" || len(reference) > 1 && reference[:2] == "#/") {
+			if ok && key == "$ref" && (reference == "#" || len(reference) > 1 && reference[:2] == "#/") {
 				node[key] = "#/anyOf/0" + reference[1:]
 				continue
 			}

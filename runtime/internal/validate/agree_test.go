@@ -112,7 +112,7 @@ func (c *choices) schema() string {
 	}
 	names := func() string { return c.of(`["a"]`, `["a","b"]`, `["x1"]`, `[]`) }
 	for range c.pick(5) {
-		switch c.pick(34) {
+		switch c.pick(33) {
 		case 0, 1:
 			keywords["type"] = c.of(`"object"`, `"array"`, `"string"`, `"number"`, `"integer"`, `"null"`, `["string","null"]`, `["array","object"]`, `["integer","boolean"]`)
 		case 2, 3:
@@ -170,8 +170,6 @@ func (c *choices) schema() string {
 		case 31:
 			keywords["$ref"] = c.of(`"#/$defs/tree"`, `"#/$defs/list"`, `"#/$defs/drawn"`, `"#/properties/v"`)
 		case 32:
-			keywords["$dynamicRef"] = c.of(`"#here"`, `"#/$defs/tree"`)
-		case 33:
 			keywords["default"] = c.value()
 		}
 	}
@@ -187,7 +185,6 @@ func (c *choices) root() string {
 	return `{"type":"object","properties":{"v":` + c.schema() + `},"$defs":{` +
 		`"tree":{"anyOf":[{"type":"object","additionalProperties":{"$ref":"#/$defs/tree"}},{"type":["number","string"]}]},` +
 		`"list":{"type":"array","items":{"$ref":"#/$defs/list"},"uniqueItems":true},` +
-		`"here":{"$dynamicAnchor":"here","type":["object","string"]},` +
 		`"drawn":` + c.schema() + `}}`
 }
 
@@ -272,7 +269,6 @@ var fuzzSchemas = []string{
 	property(`{"format":"regex","not":{"minLength":3}}`),
 	property(`{"contains":{"type":"integer"},"minContains":2,"maxContains":3,"unevaluatedItems":{"type":"string"}}`),
 	property(`{"anyOf":[{"properties":{"a":{"type":"integer"}},"required":["a"]},{"properties":{"b":{"type":"integer"}}}],"unevaluatedProperties":false}`),
-	property(`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`),
 }
 
 // FuzzCheck checks that no value costs more than its bytes allow, and that benign values get the library's verdict.

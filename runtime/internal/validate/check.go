@@ -103,7 +103,7 @@ func (c *checker) checkValue(r *rule, i int32, seen marks) bool {
 	if seen == nil && (n.kind == kindObject && r.unevaluatedMembers != nil || n.kind == kindArray && r.unevaluatedItems != nil) {
 		seen = c.newMarks(i)
 	}
-	ok := c.checkReferences(r, i, seen)
+	ok := r.ref == nil || c.checkInPlace(r.ref, i, seen)
 	if !ok && c.brief() {
 		return false
 	}
@@ -228,31 +228,6 @@ func (c *checker) isFormat(r *rule, i int32) bool {
 		}
 		return fmt.Sprintf("%s is not a valid %s: write one such as %s", c.show(i), r.Format.Name, formatExamples[r.Format.Name])
 	})
-}
-
-// checkReferences checks the schemas that a schema refers to.
-func (c *checker) checkReferences(r *rule, i int32, seen marks) bool {
-	ok := r.ref == nil || c.checkInPlace(r.ref, i, seen)
-	if r.dynamic != nil && (ok || !c.brief()) {
-		target := r.dynamic.initial
-		if r.redirects {
-			target = c.redirect(r.dynamic)
-		}
-		ok = c.checkInPlace(target, i, seen) && ok
-	}
-	return ok
-}
-
-// redirect returns the outermost schema with the anchor of a dynamic reference.
-func (c *checker) redirect(d *dynamic) *rule {
-	c.spend(len(c.around) / 16)
-	for _, f := range c.around {
-		root := f.rule.root
-		if root != nil && (d.anchor != "" && root.DynamicAnchor == d.anchor || d.anchor == "" && root.RecursiveAnchor) {
-			return root
-		}
-	}
-	return d.initial
 }
 
 // checkInPlace checks the same value against another schema. If the value fits, the children that

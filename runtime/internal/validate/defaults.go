@@ -183,29 +183,7 @@ func (t *translator) addDefaults(v *Schema) {
 	done := map[*rule]bool{}
 	for _, r := range rules {
 		addPresets(r, done)
-		v.mayRefusePresets = v.mayRefusePresets || r.mayRefusePresets()
 	}
-}
-
-// mayRefusePresets reports whether a value may fit the rule only as long as the value, or one in it, has no presets.
-// A preset fits the schema of its property. So this takes a keyword that looks at an object from elsewhere: through a
-// bound of its members, an alternative, a condition, or a second schema for the same object or for the elements of the
-// same array.
-func (r *rule) mayRefusePresets() bool {
-	objects, arrays := 0, 0
-	for _, in := range r.inPlace {
-		if len(in.members) > 0 || in.countsMembers {
-			objects++
-		}
-		if in.items != nil || len(in.prefix) > 0 {
-			arrays++
-		}
-	}
-	isConstant := func(c *constants) bool { return c != nil && c.kinds&(kindObject|kindArray) != 0 }
-	return objects > 1 || arrays > 1 || r.MaxProperties != nil || r.UniqueItems || len(r.patterns)+len(r.dependents) > 0 ||
-		r.anyOf != nil && r.onlyAlternative() == nil || r.oneOf != nil && r.onlyAlternative() == nil ||
-		r.not != nil || r.when != nil || r.names != nil || r.contains != nil || r.dynamic != nil ||
-		r.unevaluatedMembers != nil || r.unevaluatedItems != nil || isConstant(r.constant) || isConstant(r.enum)
 }
 
 // addPresets adds the defaults of a rule's properties, filled in the same way. A default within

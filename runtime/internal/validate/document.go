@@ -1,12 +1,10 @@
 package validate
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"math"
 	"slices"
 	"strconv"
@@ -60,8 +58,6 @@ type document struct {
 	nodes []node
 	// repeated is a name that its object has twice, or 0.
 	repeated int32
-	seed     maphash.Seed
-	hashes   []hashed // scratch
 }
 
 type node struct {
@@ -70,11 +66,6 @@ type node struct {
 	start   int32
 	size    int32 // bytes of a scalar, without the quotes; values of an array; members of an object
 	next    int32 // the node after this one and all that is in it
-}
-
-type hashed struct {
-	hash uint64
-	node int32
 }
 
 // read indexes a JSON text. It refuses a text that exceeds the bounds. Its work and memory are
@@ -273,11 +264,11 @@ func isBounded(literal string) bool {
 // counts, so one could be checked and the other used.
 func (d *document) findRepeated(of int32) {
 	const few = 8
+	count := 0
 	switch size := d.nodes[of].size; {
 	case d.repeated > 0 || size < 2:
 	case size <= few:
 		var names [few]string
-		count := 0
 		for name := of + 1; name < d.nodes[of].next; name = d.nodes[name+1].next {
 			names[count] = d.string(name)
 			if slices.Contains(names[:count], names[count]) {
@@ -287,24 +278,13 @@ func (d *document) findRepeated(of int32) {
 			count++
 		}
 	default:
-		if d.hashes == nil {
-			d.seed = maphash.MakeSeed()
-		}
-		d.hashes = d.hashes[:0]
+		names := make(map[string]struct{}, size)
 		for name := of + 1; name < d.nodes[of].next; name = d.nodes[name+1].next {
-			d.hashes = append(d.hashes, hashed{maphash.String(d.seed, d.string(name)), name})
-		}
-		slices.SortFunc(d.hashes, func(a, b hashed) int {
-			if a.hash != b.hash {
-				return cmp.Compare(a.hash, b.hash)
-			}
-			return int(a.node - b.node)
-		})
-		for i := 1; i < len(d.hashes); i++ {
-			if a, b := d.hashes[i-1], d.hashes[i]; a.hash == b.hash && d.string(a.node) == d.string(b.node) {
-				d.repeated = b.node
+			if names[d.string(name)] = struct{}{}; len(names) == count {
+				d.repeated = name
 				return
 			}
+			count = len(names)
 		}
 	}
 }

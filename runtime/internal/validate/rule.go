@@ -25,7 +25,6 @@ type rule struct {
 	below    *decimal
 
 	ref                           *rule
-	dynamic                       *dynamic
 	allOf, anyOf, oneOf           []*rule
 	not, when, whenTrue, whenElse *rule
 
@@ -44,8 +43,6 @@ type rule struct {
 	countsItems        bool // every item counts as evaluated
 	contains           *rule
 	unevaluatedItems   *rule
-	root               *rule // the root of its document, or nil
-	redirects          bool  // an outer schema may redirect dynamic
 
 	inPlace []*rule // all rules that apply wherever it does, itself first; nil if there are no defaults
 	presets []preset
@@ -75,44 +72,16 @@ type dependent struct {
 	rule     *rule
 }
 
-// dynamic is a reference that an outer schema may redirect.
-type dynamic struct {
-	anchor  string // "" for $recursiveRef
-	initial *rule
-}
-
 // translator converts compiled schemas to rules.
 type translator struct {
-	rules     map[*jsonschema.Schema]*rule
-	dynamic   bool // the schema has references that an outer schema may redirect
-	documents map[string]bool
-	err       error
+	rules map[*jsonschema.Schema]*rule
+	err   error
 }
 
-// translate converts a compiled schema to rules. source is its text.
-func translate(schema *jsonschema.Schema, source string) (*Schema, error) {
-	t := &translator{rules: map[*jsonschema.Schema]*rule{}, documents: map[string]bool{}}
+// translate converts a compiled schema to rules.
+func translate(schema *jsonschema.Schema) (*Schema, error) {
+	t := &translator{rules: map[*jsonschema.Schema]*rule{}}
 	first := t.addRule(schema)
-	// The library does not say how an outer schema redirects a reference. The roots of the
-	// documents show it, unless the schema itself redirects in one of several resources.
-	resources := strings.Count(source, `"$id"`) + len(t.documents)
-	if schema.ID != "" {
-		resources--
-	}
-	redirects := strings.Contains(source, `"$dynamicAnchor"`) || strings.Contains(source, `"$recursiveAnchor"`)
-	if t.err == nil && t.dynamic && redirects && resources > 1 {
-		t.err = errors.New("it uses $dynamicRef or $recursiveRef across several resources: use $ref")
-	}
-	roots := map[string]*rule{}
-	for _, r := range t.rules {
-		if url, pointer, _ := strings.Cut(r.Location, "#"); pointer == "" {
-			roots[url] = r
-		}
-	}
-	for _, r := range t.rules {
-		url, _, _ := strings.Cut(r.Location, "#")
-		r.root = roots[url]
-	}
 	if t.err != nil {
 		return nil, t.err
 	}
@@ -130,9 +99,9 @@ func (t *translator) addRule(s *jsonschema.Schema) *rule {
 	}
 	r := &rule{Schema: s}
 	t.rules[s] = r
-	url, _, _ := strings.Cut(s.Location, "#")
-	t.documents[url] = true
-
+	if s.DynamicRef != nil || s.RecursiveRef != nil {
+		t.err = errors.New("it uses $dynamicRef or $recursiveRef: use $ref")
+	}
 	if s.Types != nil {
 		for _, name := range s.Types.ToStrings() {
 			for k := kindNull; k != 0; k <<= 1 {
@@ -150,7 +119,7 @@ func (t *translator) addRule(s *jsonschema.Schema) *rule {
 	}
 	r.min, r.max = t.convertBound(s.Minimum), t.convertBound(s.Maximum)
 	r.above, r.below = t.convertBound(s.ExclusiveMinimum), t.convertBound(s.ExclusiveMaximum)
-	t.addReferences(r)
+	r.ref = t.addRule(s.Ref)
 	r.allOf, r.anyOf, r.oneOf = t.addRules(s.AllOf), t.addRules(s.AnyOf), t.addRules(s.OneOf)
 	r.not, r.when, r.whenTrue, r.whenElse = t.addRule(s.Not), t.addRule(s.If), t.addRule(s.Then), t.addRule(s.Else)
 	t.addObjectRules(r)
@@ -191,27 +160,6 @@ func (t *translator) encodeConstants(values ...any) *constants {
 		c.keys[string((&checker{document: d, ctx: context.Background(), budget: unlimited}).appendKey(nil, 0))] = struct{}{}
 	}
 	return c
-}
-
-func (t *translator) addReferences(r *rule) {
-	r.ref = t.addRule(r.Ref)
-	var target *jsonschema.Schema
-	var anchor string
-	var redirected bool
-	switch {
-	case r.DynamicRef != nil:
-		target, anchor = r.DynamicRef.Ref, r.DynamicRef.Anchor
-		redirected = anchor != "" && target.DynamicAnchor == anchor
-	case r.RecursiveRef != nil:
-		target = r.RecursiveRef
-		redirected = target.RecursiveAnchor
-	default:
-		return
-	}
-	r.dynamic = &dynamic{initial: t.addRule(target)}
-	if r.dynamic.anchor = anchor; redirected {
-		t.dynamic, r.redirects = true, true
-	}
 }
 
 func (t *translator) addObjectRules(r *rule) {

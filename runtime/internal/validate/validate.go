@@ -21,14 +21,12 @@ const unlimited = math.MaxInt
 
 // Schema checks JSON against one compiled schema. It is safe for concurrent use.
 type Schema struct {
-	rule *rule
-	// hasDefaults says that the rules have presets, and mayRefusePresets that a value that fits may not fit any more
-	// once it has them.
-	hasDefaults, mayRefusePresets bool
+	rule        *rule
+	hasDefaults bool // the rules have presets
 }
 
 // Compile compiles a JSON Schema 2020-12 whose root has type object. It refuses references to other
-// documents, and loads nothing. formats turns on the check of formats, for example of times in
+// documents and dynamic references, and loads nothing. formats turns on the check of formats, for example of times in
 // answers, which must decode.
 func Compile(schema string, formats bool) (*Schema, error) {
 	if _, err := read(context.Background(), []byte(schema)); err != nil {
@@ -55,7 +53,7 @@ func Compile(schema string, formats bool) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return translate(compiled, schema)
+	return translate(compiled)
 }
 
 type noLoader struct{}
@@ -90,7 +88,7 @@ func (v *Schema) CheckAndFill(ctx context.Context, value json.RawMessage) (json.
 	if err != nil {
 		return filled, err
 	}
-	if v.mayRefusePresets && len(filled) > len(value) {
+	if len(filled) > len(value) {
 		if refused := v.Check(ctx, filled); refused != nil {
 			filled = value
 		}

@@ -87,6 +87,18 @@ func TestSchemasHaveTheSameBounds(t *testing.T) {
 	}
 }
 
+// TestDynamicReferencesAreRefused checks that a schema whose references depend on those who refer to it does not compile.
+func TestDynamicReferencesAreRefused(t *testing.T) {
+	for _, schema := range []string{
+		property(`{"$dynamicRef":"#"}`), property(`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`),
+		`{"$schema":"https://json-schema.org/draft/2019-09/schema","type":"object","properties":{"v":{"$recursiveRef":"#"}}}`,
+	} {
+		if _, err := Compile(schema, false); err == nil || !strings.Contains(err.Error(), "use $ref") {
+			t.Errorf("%s: %v", schema, err)
+		}
+	}
+}
+
 func TestDepthIsBounded(t *testing.T) {
 	s := compile(t, `{"type":"object","additionalProperties":{"$ref":"#/$defs/n"},"$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"}}}}`, false)
 	nested := func(depth int) json.RawMessage {

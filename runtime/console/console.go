@@ -25,9 +25,9 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
@@ -81,11 +81,7 @@ type Console struct {
 	key       []byte        // of the marks of principals
 	cipher    cipher.AEAD   // of principals in URLs
 	reads     chan struct{} // has an element for each read of the store
-
-	mu sync.Mutex
-	// streams counts the open streams, and streamsOf those of each viewer, by name.
-	streams   int
-	streamsOf map[string]int
+	streams   limit.Gauge[string]
 }
 
 // New makes the page of a server. It returns an error if the store of the server is no [taskstore.Inspector], or if
@@ -103,7 +99,7 @@ func New(server *taskserver.Server, options Options) (*Console, error) {
 		return nil, errors.New("console: the server's store is no taskstore.Inspector, which shows the tasks of all principals: implement it, or use a store of this module")
 	}
 	c := &Console{server: server, inspector: inspector, options: options, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(),
-		key: []byte(rand.Text()), reads: make(chan struct{}, maxReads), streamsOf: map[string]int{}}
+		key: []byte(rand.Text()), reads: make(chan struct{}, maxReads)}
 	block, err := aes.NewCipher(c.hash("cipher", ""))
 	if err == nil {
 		c.cipher, err = cipher.NewGCM(block)

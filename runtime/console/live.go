@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
 )
 
 const (
@@ -45,8 +46,8 @@ type liveView struct {
 // stream sends the parts of a page that change. The first message has all parts: the page may be older than the
 // stream.
 func (c *Console) stream(w http.ResponseWriter, r request) error {
-	release, ok := c.reserve(r.viewer)
-	if !ok {
+	release, _ := c.streams.Take(1, limit.Bound[string]{Key: "viewer " + r.viewer.Name, Most: maxStreamsPerViewer}, limit.Bound[string]{Key: "all", Most: maxStreams})
+	if release == nil {
 		return failure{http.StatusServiceUnavailable, "too many pages are open: this one does not change by itself"}
 	}
 	defer release()
@@ -147,23 +148,4 @@ func (c *Console) makeView(ctx context.Context, v *liveView) (fragments, error) 
 		return parts, err
 	}
 	return nil, failure{http.StatusNotFound, "there is no such view"}
-}
-
-// reserve takes the place of a stream, until release is called. It returns false if there are too many.
-func (c *Console) reserve(viewer Viewer) (release func(), ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.streams >= maxStreams || c.streamsOf[viewer.Name] >= maxStreamsPerViewer {
-		return nil, false
-	}
-	c.streams++
-	c.streamsOf[viewer.Name]++
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.streams--
-		if c.streamsOf[viewer.Name]--; c.streamsOf[viewer.Name] == 0 {
-			delete(c.streamsOf, viewer.Name)
-		}
-	}, true
 }

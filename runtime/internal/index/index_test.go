@@ -99,30 +99,6 @@ func TestSorted(t *testing.T) {
 	})
 }
 
-func TestSignals(t *testing.T) {
-	var s Signals[string]
-	ended := func(c <-chan struct{}) bool {
-		select {
-		case <-c:
-			return true
-		default:
-			return false
-		}
-	}
-	first, same, other := s.Next("a"), s.Next("a"), s.Next("b")
-	s.Wake("a")
-	s.Wake("nobody's")
-	again := s.Next("a")
-	if !ended(first) || !ended(same) || ended(other) || ended(again) {
-		t.Error("a wake-up went astray")
-	}
-	s.WakeAll()
-	s.WakeAll()
-	if !ended(other) || !ended(again) || ended(s.Next("a")) {
-		t.Error("not everybody woke, once")
-	}
-}
-
 // TestGivesBack checks that neither container keeps the memory of a hundred thousand elements that
 // are gone.
 func TestGivesBack(t *testing.T) {

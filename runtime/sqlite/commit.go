@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
@@ -36,8 +34,8 @@ func (b backend) Transact(ctx context.Context, keys durable.Keys, decide func(*d
 				return err
 			}
 		}
-		for some := range slices.Chunk(plan.Accounts, mostAccounts) {
-			if err := storeUsage(w.session, some); err != nil {
+		for _, usage := range plan.Accounts {
+			if err := storeUsage(w.session, usage); err != nil {
 				return err
 			}
 		}
@@ -89,36 +87,19 @@ func loadState(w *session, keys durable.Keys) (*durable.State, error) {
 	return state, nil
 }
 
-// mostAccounts is how many accounts one statement stores. One task has up to four.
-const mostAccounts = 4
+const (
+	upsertAccount = "INSERT INTO account VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET " +
+		"stored = excluded.stored, unfinished = excluded.unfinished, bytes = excluded.bytes"
+	deleteAccount = "DELETE FROM account WHERE key = ?"
+)
 
-// upsertAccounts are the statements that store one to four accounts.
-var upsertAccounts = func() (statements [mostAccounts]string) {
-	for i := range statements {
-		statements[i] = "INSERT INTO account VALUES (?, ?, ?, ?)" + strings.Repeat(", (?, ?, ?, ?)", i) + " ON CONFLICT (key) DO UPDATE SET " +
-			"stored = excluded.stored, unfinished = excluded.unfinished, bytes = excluded.bytes"
+// storeUsage stores the usage of an account.
+func storeUsage(w *session, a durable.AccountUsage) (err error) {
+	if a.Usage == (taskstore.Usage{}) {
+		_, err = w.exec(deleteAccount, []byte(a.Key))
+	} else {
+		_, err = w.exec(upsertAccount, []byte(a.Key), a.Usage.Stored, a.Usage.Unfinished, a.Usage.Bytes)
 	}
-	return statements
-}()
-
-const deleteAccount = "DELETE FROM account WHERE key = ?"
-
-// storeUsage stores up to mostAccounts usages.
-func storeUsage(w *session, accounts []durable.AccountUsage) error {
-	args := make([]any, 0, 4*mostAccounts)
-	for _, a := range accounts {
-		if a.Usage != (taskstore.Usage{}) {
-			args = append(args, []byte(a.Key), a.Usage.Stored, a.Usage.Unfinished, a.Usage.Bytes)
-			continue
-		}
-		if _, err := w.exec(deleteAccount, []byte(a.Key)); err != nil {
-			return err
-		}
-	}
-	if len(args) == 0 {
-		return nil
-	}
-	_, err := w.exec(upsertAccounts[len(args)/4-1], args...)
 	return err
 }
 

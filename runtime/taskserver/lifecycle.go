@@ -71,26 +71,27 @@ var (
 	atNoRun  = []taskstore.ClaimState{taskstore.ClaimWaiting, taskstore.ClaimLeft}
 )
 
-// transitions is the whole lifecycle: the phases and claims in which an event is allowed, and its effect (C-27 to C-29,
-// E-21). A [taskstore.Store.Lease] is no event: it changes the worker of a claim whose lease has ended, and nothing
+// transitions is the whole lifecycle: the phases and claims in which an event is allowed, its effect, and its kind in
+// timelines and hooks, or "" if they leave it out (C-27 to C-29, E-21). A [taskstore.Store.Lease] is no event: it changes the worker of a claim whose lease has ended, and nothing
 // else.
 var transitions = map[eventKind]struct {
-	from  []taskstore.Phase
-	claim []taskstore.ClaimState
-	apply func(*taskstore.Record, event) error
+	from   []taskstore.Phase
+	claim  []taskstore.ClaimState
+	apply  func(*taskstore.Record, event) error
+	public taskstore.EventKind
 }{
 	// A start in running or input_required is a restart: the handler runs again.
-	eventStart:    {inAnyPhase, atAnyone, applyStart},
-	eventReport:   {inRun, atRun, applyReport},
-	eventAsk:      {inRun, atRun, applyAsk},
-	eventAnswer:   {inQuestion, atAnyone, applyAnswer},
-	eventFetch:    {inQuestion, atAnyone, applyFetch},
-	eventWithdraw: {inQuestion, atRun, applyWithdraw},
-	eventStop:     {inAnyPhase, atAnyone, applyStop},
-	eventFinish:   {inAnyPhase, atAnyone, applyFinish},
-	eventClaim:    {inAnyPhase, atAnyone, applyClaim},
-	eventLeave:    {inAnyPhase, atNoRun, applyClaim},
-	eventHandOver: {inRun, atRun, applyHandOver},
+	eventStart:    {inAnyPhase, atAnyone, applyStart, taskstore.EventStarted},
+	eventReport:   {inRun, atRun, applyReport, taskstore.EventReported},
+	eventAsk:      {inRun, atRun, applyAsk, taskstore.EventAsked},
+	eventAnswer:   {inQuestion, atAnyone, applyAnswer, taskstore.EventAnswered},
+	eventFetch:    {inQuestion, atAnyone, applyFetch, ""},
+	eventWithdraw: {inQuestion, atRun, applyWithdraw, taskstore.EventWithdrawn},
+	eventStop:     {inAnyPhase, atAnyone, applyStop, taskstore.EventStopping},
+	eventFinish:   {inAnyPhase, atAnyone, applyFinish, taskstore.EventEnded},
+	eventClaim:    {inAnyPhase, atAnyone, applyClaim, ""},
+	eventLeave:    {inAnyPhase, atNoRun, applyClaim, ""},
+	eventHandOver: {inRun, atRun, applyHandOver, taskstore.EventLeft},
 }
 
 // nextRecord is the one transition function: every write of a task's state goes
@@ -115,33 +116,10 @@ func nextRecord(r taskstore.Record, e event) (taskstore.Record, error) {
 		return r, err
 	}
 	n.UpdatedAt, n.Nonce = e.at, e.nonce
-	if kind := e.kind.publicKind(); kind != "" && !e.again {
-		addMoment(&n, kind, describeMoment(&n, e), e)
+	if t.public != "" && !e.again {
+		addMoment(&n, t.public, describeMoment(&n, e), e)
 	}
 	return n, nil
-}
-
-// publicKind returns the event's kind in timelines and hooks, or "" if they leave it out.
-func (k eventKind) publicKind() taskstore.EventKind {
-	switch k {
-	case eventStart:
-		return taskstore.EventStarted
-	case eventReport:
-		return taskstore.EventReported
-	case eventAsk:
-		return taskstore.EventAsked
-	case eventAnswer:
-		return taskstore.EventAnswered
-	case eventWithdraw:
-		return taskstore.EventWithdrawn
-	case eventStop:
-		return taskstore.EventStopping
-	case eventHandOver:
-		return taskstore.EventLeft
-	case eventFinish:
-		return taskstore.EventEnded
-	}
-	return ""
 }
 
 // addMoment adds a moment of an event to the timeline.

@@ -141,7 +141,7 @@ func (b *Backend) announceChange(ctx context.Context, r taskstore.Record, e even
 		}
 		b.tellHooks(ctx, TaskEvent{Kind: taskstore.EventLost, Task: lost})
 	}
-	if kind := e.kind.publicKind(); kind != taskstore.EventEnded { // auditEnd tells of all ends
+	if kind := transitions[e.kind].public; kind != taskstore.EventEnded { // auditEnd tells of all ends
 		b.tellHooks(ctx, TaskEvent{Kind: kind, Task: r})
 	}
 	if r.Done() {

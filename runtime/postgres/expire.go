@@ -38,7 +38,7 @@ func (s *Store) Expire(ctx context.Context, limit int) ([]taskstore.Record, erro
 
 // findExpired returns up to limit expired records, without their bodies.
 func (s *Store) findExpired(ctx context.Context, limit int) ([]taskstore.Record, error) {
-	expired, err := collectBare(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t WHERE t.expires <= "+clock+
+	expired, err := collectFound(s.pool.Query(ctx, s.schema.sql(selectBare+" WHERE t.expires <= "+clock+
 		" ORDER BY t.expires LIMIT $2"), s.shift.Load(), limit))
 	return s.sieve.KeepAll(expired), err
 }

@@ -1,7 +1,6 @@
 package generator
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"go/token"
@@ -9,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
@@ -153,39 +150,6 @@ func shownDirectory(working, dir string) string {
 		return rel
 	}
 	return "./" + rel
-}
-
-// Diff returns the changes that Write and Prune would make, as a unified diff with paths relative
-// to the working directory. The diff is empty if everything is up to date.
-func (o Output) Diff() (string, error) {
-	names, err := output.Files(o.Files).Diff(o.Dir)
-	if err != nil {
-		return "", err
-	}
-	for _, d := range o.LeftOver {
-		names = append(names, d.Path)
-	}
-	slices.Sort(names)
-	var b strings.Builder
-	for _, name := range names {
-		old, err := output.Read(o.Dir, name)
-		if err != nil {
-			return "", err
-		}
-		from, to := "a/"+name, "b/"+name
-		content, written := o.Files[name]
-		if old == nil {
-			from = "/dev/null"
-		}
-		if !written {
-			to = "/dev/null"
-		}
-		text := diff.Diff(from, output.WithoutCR(old), to, content)
-		// Drop the first line, "diff a b": neither patch nor people need it.
-		_, text, _ = bytes.Cut(text, []byte("\n"))
-		b.Write(text)
-	}
-	return b.String(), nil
 }
 
 // Write brings the generated files up to date and returns those it wrote. It writes all files or none,

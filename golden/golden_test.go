@@ -37,8 +37,8 @@ func TestGenerated(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if text, err := out.Diff(); text != "" || err != nil {
-		t.Errorf("generated files are stale: %v\n%s", err, text)
+	if stale, err := out.Compare(); len(stale) > 0 || err != nil {
+		t.Errorf("generated files are stale: %v\n%v", err, stale)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 const generateUsage = `mcptaskgen generates MCP tool servers and clients, with tasks, from Go interfaces.
 
 Usage:
-  mcptaskgen [flags] [packages]       generate; with --check or --diff, only compare
+  mcptaskgen [flags] [packages]       generate; with --check, only compare
   mcptaskgen init [flags] [dir]       write a first declaration, server and test
   mcptaskgen tools [flags] URL        record the list of tools of an MCP server
   mcptaskgen docs [flags] [packages]  print a reference of the declared tools as Markdown
@@ -78,16 +78,15 @@ that begin like generated files are ever removed.
 
 // generateFlags are the flags of the command without a subcommand.
 type generateFlags struct {
-	check, diff, prune bool
-	flags              commandline.Flags
-	verbose, version   bool
+	check, prune     bool
+	flags            commandline.Flags
+	verbose, version bool
 }
 
 func generateCommand() command {
 	return command{usage: generateUsage, after: generateAfter, bind: func(flags *pflag.FlagSet) func(context.Context, invocation) int {
 		var f generateFlags
 		flags.BoolVar(&f.check, "check", false, "write nothing; list the files that are stale, missing or left over,\nand say on standard error why and what to run")
-		flags.BoolVar(&f.diff, "diff", false, "write nothing; print a unified diff of what would change,\nwith left-over files as removed")
 		flags.BoolVar(&f.prune, "prune", false, "remove generated files that this run does not produce any more;\nwithout it they are named and stay")
 		f.flags.Add(flags)
 		flags.BoolVar(&f.verbose, "verbose", false, "say on standard error how long each step took and what was written")
@@ -128,7 +127,7 @@ func (f *generateFlags) run(ctx context.Context, i invocation) int {
 // finish writes or compares the files.
 func (f *generateFlags) finish(i invocation, out generator.Output) int {
 	name, do, begin := "write", f.writeFiles, time.Now()
-	if f.check || f.diff {
+	if f.check {
 		name, do = "compare", f.compareFiles
 	}
 	code := do(i, out)
@@ -147,23 +146,15 @@ func (f *generateFlags) logVerbose(i invocation, format string, args ...any) {
 	}
 }
 
-// compareFiles prints the files that are not up to date, or a diff of them.
+// compareFiles prints the files that are not up to date.
 func (f *generateFlags) compareFiles(i invocation, out generator.Output) int {
 	differences, err := out.Compare()
 	if err != nil {
 		return i.printError(err)
 	}
-	if f.diff {
-		text, err := out.Diff()
-		if err != nil {
-			return i.printError(err)
-		}
-		fmt.Fprint(i.stdout, text)
-	} else {
-		for _, d := range differences {
-			fmt.Fprintln(i.stdout, d.Path)
-			fmt.Fprintf(i.stderr, "mcptaskgen: %s\n", d)
-		}
+	for _, d := range differences {
+		fmt.Fprintln(i.stdout, d.Path)
+		fmt.Fprintf(i.stderr, "mcptaskgen: %s\n", d)
 	}
 	if len(differences) == 0 {
 		return exitOK

@@ -22,7 +22,7 @@ const (
 )
 
 const exitCodes = `
-Exit codes: 0 when all is well, 1 when --check or --diff found differences, 2 on errors.
+Exit codes: 0 when all is well, 1 when --check found differences, 2 on errors.
 `
 
 func main() {

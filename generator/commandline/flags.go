@@ -191,7 +191,7 @@ func (f *Flags) parse(words []string) (packages []string, err error) {
 	set := pflag.NewFlagSet("mcptaskgen", pflag.ContinueOnError)
 	set.Usage = func() {}
 	f.Add(set)
-	for _, name := range []string{"check", "diff", "prune", "verbose", "version"} {
+	for _, name := range []string{"check", "prune", "verbose", "version"} {
 		set.Bool(name, false, "")
 	}
 	err = set.Parse(words)

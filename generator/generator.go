@@ -154,7 +154,6 @@ type generation struct {
 	models   []*model.Package // one for each package, sorted by import path in the end
 	notes    []string
 	stays    []string // generated files that may be left over unless this run writes them
-	prune    string   // the command that removes them, if it is one for all
 }
 
 type readKey struct {
@@ -191,10 +190,6 @@ func (g *generation) readPackages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(g.cfg.Patterns) == 0 {
-		patterns = []string{packages[0].PkgPath} // it is the same from everywhere in the module
-	}
-	g.prune = strings.Join(slices.Concat([]string{"mcptaskgen --prune"}, g.cfg.Words(), patterns), " ")
 	generated := g.startStep("generate")
 	for _, pkg := range packages {
 		g.addPackage(ctx, fset, pkg)
@@ -385,13 +380,9 @@ func (g *generation) finish() (Output, error) {
 	out.Notes, out.own = append(g.notes, g.problems.Notes(g.dir)...), g.cfg.Own
 	slices.Sort(g.stays)
 	for _, path := range slices.Compact(g.stays) {
-		prune := g.prune
-		if g.cfg.Own {
-			prune = "mcptaskgen --prune " + shownDirectory(g.dir, filepath.Dir(path))
-		}
 		if g.files[path] == nil {
 			out.LeftOver = append(out.LeftOver, Difference{
-				Path: diag.Relative(g.dir, path), Reason: "is left over, because nothing produces it any more", Remedy: "remove it, or run " + prune,
+				Path: diag.Relative(g.dir, path), Reason: "is left over, because nothing produces it any more", Remedy: "remove it",
 			})
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"go/token"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -92,7 +91,7 @@ func (o Output) checkStay(names []string) error {
 	return problems.Err(o.Dir)
 }
 
-// Difference is a file that Write would write or Prune would remove.
+// Difference is a file that Write would write, or a left-over file.
 type Difference struct {
 	Path   string // slash-separated and relative to the working directory
 	Reason string // such as "is stale"
@@ -173,16 +172,4 @@ func (o Output) Write() ([]string, error) {
 		err = fmt.Errorf("%w; written before that: %s", err, strings.Join(changed, ", "))
 	}
 	return changed, err
-}
-
-// Prune removes the left-over files and returns those it removed. Each of them has the header of a
-// generated file.
-func (o Output) Prune() (removed []string, err error) {
-	for _, d := range o.LeftOver {
-		if err := os.Remove(diag.Absolute(o.Dir, filepath.FromSlash(d.Path))); err != nil {
-			return removed, err
-		}
-		removed = append(removed, d.Path)
-	}
-	return removed, nil
 }

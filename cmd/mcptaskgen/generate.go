@@ -78,16 +78,14 @@ that begin like generated files are ever removed.
 
 // generateFlags are the flags of the command without a subcommand.
 type generateFlags struct {
-	check, prune     bool
-	flags            commandline.Flags
-	verbose, version bool
+	flags                   commandline.Flags
+	check, verbose, version bool
 }
 
 func generateCommand() command {
 	return command{usage: generateUsage, after: generateAfter, bind: func(flags *pflag.FlagSet) func(context.Context, invocation) int {
 		var f generateFlags
 		flags.BoolVar(&f.check, "check", false, "write nothing; list the files that are stale, missing or left over,\nand say on standard error why and what to run")
-		flags.BoolVar(&f.prune, "prune", false, "remove generated files that this run does not produce any more;\nwithout it they are named and stay")
 		f.flags.Add(flags)
 		flags.BoolVar(&f.verbose, "verbose", false, "say on standard error how long each step took and what was written")
 		flags.BoolVar(&f.version, "version", false, "do what mcptaskgen version does")
@@ -104,11 +102,7 @@ func (f *generateFlags) run(ctx context.Context, i invocation) int {
 			return i.printError(fmt.Errorf("the command comes first: mcptaskgen %s; to name a package, write ./%[1]s", arg))
 		}
 	}
-	err := f.flags.Check(i.args)
-	if f.prune && f.flags.ReadsTools() {
-		err = errors.New("--prune is for packages and cannot be used with --tools")
-	}
-	if err != nil {
+	if err := f.flags.Check(i.args); err != nil {
 		return i.printError(fmt.Errorf("mcptaskgen: %w", err))
 	}
 	out, err := generator.Generate(ctx, generator.Config{
@@ -179,18 +173,8 @@ func (f *generateFlags) writeFiles(i invocation, out generator.Output) int {
 	if err != nil {
 		return i.printError(err)
 	}
-	if !f.prune {
-		for _, d := range out.LeftOver {
-			fmt.Fprintf(i.stderr, "mcptaskgen: %s\n", d)
-		}
-		return exitOK
-	}
-	removed, err := out.Prune()
-	for _, path := range removed {
-		f.logVerbose(i, "removed %s", path)
-	}
-	if err != nil {
-		return i.printError(err)
+	for _, d := range out.LeftOver {
+		fmt.Fprintf(i.stderr, "mcptaskgen: %s\n", d)
 	}
 	return exitOK
 }

@@ -29,7 +29,7 @@ func (r *reader) compareFiles(out generator.Output) error {
 		}
 		switch file := r.fileOf(path); {
 		case !written:
-			d.Message += ": remove it, or run mcptaskgen --prune " + r.pass.Pkg.Path()
+			d.Message += ": remove it"
 			if file != nil && !r.first.IsValid() {
 				d.Pos = file.Package
 			}

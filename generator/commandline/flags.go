@@ -135,11 +135,7 @@ func (f Flags) String() string {
 	if f.Out == f.defaultOut() {
 		f.Out = ""
 	}
-	return strings.Join(f.Words(), " ")
-}
-
-// Words returns the flags as String does, with an Out that is the default.
-func (f Flags) Words() (words []string) {
+	var words []string
 	add := func(name string, values ...string) {
 		for _, value := range values {
 			if value != "" {
@@ -160,7 +156,7 @@ func (f Flags) Words() (words []string) {
 	add("tools", f.Tools)
 	add("package", f.Package)
 	add("service", f.Service)
-	return words
+	return strings.Join(words, " ")
 }
 
 // SortRevisions returns revisions once each, oldest first. Unknown ones come last.
@@ -191,7 +187,7 @@ func (f *Flags) parse(words []string) (packages []string, err error) {
 	set := pflag.NewFlagSet("mcptaskgen", pflag.ContinueOnError)
 	set.Usage = func() {}
 	f.Add(set)
-	for _, name := range []string{"check", "prune", "verbose", "version"} {
+	for _, name := range []string{"check", "verbose", "version"} {
 		set.Bool(name, false, "")
 	}
 	err = set.Parse(words)

@@ -40,14 +40,13 @@ again. A second Ctrl-C cancels the task.
 Flags:
 `
 
-const watchUsage = `mcptask watch waits for tasks of an MCP server, and prints their results.
+const watchUsage = `mcptask watch waits for a task of an MCP server, and prints its result.
 
 Usage:
-  mcptask watch [flags] URL TASK...
-  mcptask watch [flags] -- CMD [ARG]... -- TASK...
+  mcptask watch [flags] URL TASK
+  mcptask watch [flags] -- CMD [ARG]... -- TASK
 
-TASK is the ID of a task. - reads IDs from standard input, one a line. Of several tasks it prints one
-line each, in the order in which they end. The exit code is that of the first TASK that failed.
+TASK is the ID of a task.
 
 Flags:
 `
@@ -213,7 +212,7 @@ var commands = []command{
 	{"call", callUsage, bindCall},
 	{"watch", watchUsage, func(flags *pflag.FlagSet, config *config) func([]string) (action, error) {
 		config.bindWait(flags)
-		return readTasks(watch)
+		return readWatch
 	}},
 	{"answer", answerUsage, func(flags *pflag.FlagSet, config *config) func([]string) (action, error) {
 		config.bindTasks(flags)
@@ -221,7 +220,7 @@ var commands = []command{
 	}},
 	{"cancel", cancelUsage, func(flags *pflag.FlagSet, config *config) func([]string) (action, error) {
 		config.bindTasks(flags)
-		return readTasks(cancelTasks)
+		return readCancel
 	}},
 	{"tasks", tasksUsage, func(flags *pflag.FlagSet, config *config) func([]string) (action, error) {
 		config.bindTasks(flags)
@@ -270,40 +269,25 @@ func readArguments(text string) (json.RawMessage, error) {
 	case isFile:
 		return os.ReadFile(path) //nolint:gosec // the person names the file
 	case text == "-":
-		return readInput()
+		return io.ReadAll(io.LimitReader(os.Stdin, 64<<20))
 	}
 	return json.RawMessage(text), nil
 }
 
-// readInput reads standard input, up to 64 MiB.
-func readInput() ([]byte, error) { return io.ReadAll(io.LimitReader(os.Stdin, 64<<20)) }
-
-// readTasks returns how to read the IDs of tasks, each once. - stands for those on standard input.
-func readTasks(do func(ctx context.Context, s *session, ids []string) error) func([]string) (action, error) {
-	return func(words []string) (action, error) {
-		var ids []string
-		for _, word := range words {
-			if word != "-" {
-				ids = append(ids, word)
-				continue
-			}
-			content, err := readInput()
-			if err != nil {
-				return nil, fmt.Errorf("read IDs from standard input: %w", err)
-			}
-			ids = append(ids, strings.Fields(string(content))...)
-		}
-		if len(ids) == 0 {
-			return nil, errors.New("name a task after the server")
-		}
-		seen := map[string]bool{}
-		ids = slices.DeleteFunc(ids, func(id string) bool {
-			again := seen[id]
-			seen[id] = true
-			return again
-		})
-		return func(ctx context.Context, s *session) error { return do(ctx, s, ids) }, nil
+// readWatch reads the ID of a task to wait for.
+func readWatch(rest []string) (action, error) {
+	if len(rest) != 1 {
+		return nil, errors.New("name one task after the server")
 	}
+	return func(ctx context.Context, s *session) error { return s.watch(ctx, rest[0]) }, nil
+}
+
+// readCancel reads the IDs of tasks to cancel.
+func readCancel(rest []string) (action, error) {
+	if len(rest) == 0 {
+		return nil, errors.New("name a task after the server")
+	}
+	return func(ctx context.Context, s *session) error { return s.cancelTasks(ctx, rest) }, nil
 }
 
 // readAnswer reads a task, the key of its question, and the answer.

@@ -20,7 +20,7 @@ const usage = `mcptask calls the tools of an MCP server, and watches, answers an
 
 Usage:
   mcptask call URL TOOL [ARGUMENT]...  call a tool, and wait for its result
-  mcptask watch URL TASK...            wait for tasks
+  mcptask watch URL TASK               wait for a task
   mcptask answer URL TASK [ANSWER]     answer a question of a task
   mcptask cancel URL TASK...           cancel tasks
   mcptask tasks URL                    list your tasks

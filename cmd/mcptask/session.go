@@ -40,8 +40,6 @@ type session struct {
 	single bool
 	// only is the key or the type of the only question to answer, or "".
 	only string
-	// several means that there are several tasks, so that a question has to name its own.
-	several bool
 	// lost means that the last attempt did not reach the server.
 	lost atomic.Bool
 
@@ -197,7 +195,7 @@ func (s *session) answer(ctx context.Context, q mcptask.Question) (json.RawMessa
 		if fault != nil {
 			s.terminal.Printf("%v", fault)
 		}
-		content, err = s.terminal.Ask(ctx, s.nameTask(q))
+		content, err = s.terminal.Ask(ctx, q)
 		if errors.Is(err, mcptask.ErrCannotAsk) { // the terminal has gone
 			return nil, s.leaveOpen(ctx, q, nil)
 		}
@@ -237,14 +235,6 @@ func (s *session) checkNames(q mcptask.Question) error {
 		return fmt.Errorf("no --answer is for this question, which has %s", names)
 	}
 	return nil
-}
-
-// nameTask puts the task before the message of a question if the person waits for several.
-func (s *session) nameTask(q mcptask.Question) mcptask.Question {
-	if s.several && q.TaskID != "" {
-		q.Message = q.TaskID + " asks: " + q.Message
-	}
-	return q
 }
 
 // take reports whether a question may have the answer of the command line. If that is for one question, the first takes it.
@@ -326,7 +316,7 @@ func (s *session) openURL(ctx context.Context, q mcptask.Question) error {
 	case !s.canAsk():
 		return s.leaveOpen(ctx, q, s.checkNames(q))
 	default:
-		err = s.terminal.OpenURL(ctx, s.nameTask(q))
+		err = s.terminal.OpenURL(ctx, q)
 		if errors.Is(err, mcptask.ErrCannotAsk) {
 			return s.leaveOpen(ctx, q, nil)
 		}

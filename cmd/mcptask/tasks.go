@@ -20,82 +20,13 @@ func (s *session) resume(id string) (*mcptask.Call[*mcptask.Result], error) {
 	return mcptask.Resume[*mcptask.Result](s.conn, "", mcptask.NewToken("", id))
 }
 
-// watch waits for tasks and prints their results. Of several tasks it prints a line each, in the order in which they end. The
-// error is that of the first ID whose task has failed.
-func watch(ctx context.Context, s *session, ids []string) error {
-	var all []*mcptask.Call[*mcptask.Result]
-	for _, id := range ids {
-		call, err := s.resume(id)
-		if err != nil {
-			return usageFailure(err)
-		}
-		all = append(all, call)
-	}
-	if len(all) == 1 {
-		return s.follow(ctx, ids[0], all[0])
-	}
-	s.several = true
-	return s.followAll(ctx, all)
-}
-
-// followAll waits for several tasks.
-func (s *session) followAll(ctx context.Context, all []*mcptask.Call[*mcptask.Result]) error {
-	failures := map[string]*failure{}
-	left := map[string]bool{}
-	for _, call := range all {
-		left[call.TaskID()] = true
-		if isTerminal(s.stderr) { // elsewhere each state is a line, and none is known yet
-			s.show(call.TaskID(), mcptask.Snapshot{TaskID: call.TaskID(), Status: mcptask.StatusWorking})
-		}
-	}
-	for call, err := range mcptask.Settled(ctx, all...) {
-		if call == nil {
-			if interrupted := (interruption{}); errors.As(context.Cause(ctx), &interrupted) {
-				s.terminal.Printf("%d tasks go on. The same command waits for them again.", len(left))
-			}
-			return err
-		}
-		delete(left, call.TaskID())
-		if err != nil {
-			failures[call.TaskID()] = describeFailure(err, call.TaskID())
-		}
-		if err := s.printSettled(ctx, call, err); err != nil {
-			return usageFailure(err)
-		}
-	}
-	for _, call := range all {
-		if failure := failures[call.TaskID()]; failure != nil {
-			return failure
-		}
-	}
-	return nil
-}
-
-// printSettled prints how one of several tasks has ended.
-func (s *session) printSettled(ctx context.Context, call *mcptask.Call[*mcptask.Result], err error) error {
-	last := mcptask.Snapshot{TaskID: call.TaskID(), Status: mcptask.StatusFailed}
-	if err == nil {
-		last.Status = mcptask.StatusCompleted
-		last.Result, _ = call.Wait(ctx) // it has ended without an error
-	}
-	var tool *mcptask.ToolError
-	switch {
-	case errors.As(err, &tool):
-		last.Result = tool.Result
-	case errors.Is(err, mcptask.ErrCancelled):
-		last.Status = mcptask.StatusCancelled
-	case err != nil && !errors.As(err, &last.Error):
-		last.Error = &mcptask.Error{Message: withoutSubject(err).Error()}
-	}
-	s.show(call.TaskID(), last)
-	if s.format != formatText {
-		return s.printLine(describeState(last))
-	}
-	line := call.TaskID() + "\t" + string(last.Status)
+// watch waits for a task and prints its result.
+func (s *session) watch(ctx context.Context, id string) error {
+	call, err := s.resume(id)
 	if err != nil {
-		line += "\t" + terminal.Printable(withoutSubject(err).Error(), false)
+		return usageFailure(err)
 	}
-	return s.print(line)
+	return s.follow(ctx, id, call)
 }
 
 // answerTask answers a question of a task, and prints the task as JSON if the format is. key may be the question's type
@@ -164,7 +95,7 @@ func (s *session) hasArrived(ctx context.Context, before, now mcptask.Snapshot) 
 }
 
 // cancelTasks cancels tasks. The error is the first one's.
-func cancelTasks(ctx context.Context, s *session, ids []string) error {
+func (s *session) cancelTasks(ctx context.Context, ids []string) error {
 	var first error
 	for _, id := range ids {
 		after, err := s.cancel(ctx, id)

@@ -306,39 +306,6 @@ func TestTerminalLostServer(t *testing.T) {
 	})
 }
 
-// TestTerminalSeveral waits for two tasks that ask, with the results on the terminal too.
-func TestTerminalSeveral(t *testing.T) {
-	inRevisions(t, func(t *testing.T, server *pipelineServer, revision string) {
-		var ids []string
-		for range 2 {
-			cmd := exec.CommandContext(t.Context(), "mcptask", "call", "--quiet", "--detach", "--revision", revision, server.url,
-				"deploy_service", "service=api", "environment=production")
-			id, err := cmd.Output()
-			if err != nil {
-				t.Fatal(err)
-			}
-			ids = append(ids, strings.TrimSpace(string(id)))
-		}
-		s := &seat{PTY: ptytest.Open(t, 120, func(rune) int { return 1 }), t: t}
-		s.process = exec.CommandContext(t.Context(), "mcptask", "watch", "--revision", revision, server.url, ids[0], ids[1])
-		s.process.Env = append(os.Environ(), "TERM=xterm")
-		s.Attach(s.process)
-		s.process.Stdout = s.process.Stderr
-		if err := s.process.Start(); err != nil {
-			t.Fatal(err)
-		}
-		s.Sees("asks: Ship api to production?")
-		s.Types("y\r")
-		s.Sees(" completed")
-		s.Sees("approve (y/n) [n]: ")
-		s.Types("y\r")
-		s.ends(0, "")
-		for _, id := range ids {
-			s.Sees("? " + id + " asks: Ship api to production?")
-		}
-	})
-}
-
 // TestTerminalHangUp takes the terminal away from a command that goes on without it. The question stays open.
 func TestTerminalHangUp(t *testing.T) {
 	inRevisions(t, func(t *testing.T, server *pipelineServer, revision string) {

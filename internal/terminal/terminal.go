@@ -43,8 +43,9 @@ type Terminal struct {
 	closed             chan struct{}
 
 	mu             sync.Mutex // guards the fields below, and writes to out
-	board          board
-	drawing        bool // a goroutine draws the line
+	shown          state      // the last one
+	isShowing      bool       // shown is of a task that has not ended
+	drawing        bool       // a goroutine draws the line
 	isCursorHidden bool
 	hasLine        bool           // the line is on the screen
 	question       *term.Terminal // edits the answer of the question that is asked, or nil
@@ -87,10 +88,9 @@ func (t *Terminal) isClosed() bool {
 	}
 }
 
-// Show shows the state of a task. name is the person's name for it, and must differ between tasks. At a terminal, Show
-// draws the line: the task's message, its progress, and the time since its creation. With several names, the line has
-// the number of tasks in each state and the last change. A state that is done takes its name off the line. Without a
-// terminal, Show writes a line for each change.
+// Show shows the state of a task. name is the person's name for it. At a terminal, Show draws the line: the task's message,
+// its progress, and the time since its creation. A state that is done takes the line away. Without a terminal, Show
+// writes a line for each change.
 func (t *Terminal) Show(name string, s mcptask.Snapshot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,14 +98,19 @@ func (t *Terminal) Show(name string, s mcptask.Snapshot) {
 		return
 	}
 	now := time.Now()
-	switch changed := t.board.show(name, s, now); {
-	case !t.isLive && changed:
-		line := t.board.last.String()
-		if took := now.Sub(t.board.last.began); s.Done() && took >= time.Second {
+	before := t.shown
+	t.shown, t.isShowing = newState(name, s, now), !s.Done()
+	if s.CreatedAt.IsZero() && !before.began.IsZero() {
+		t.shown.began = before.began
+	}
+	switch {
+	case !t.isLive && t.shown.String() != before.String():
+		line := t.shown.String()
+		if took := now.Sub(t.shown.began); s.Done() && took >= time.Second {
 			line += " (" + formatElapsed(took) + ")"
 		}
 		t.print(line)
-	case t.isLive && len(t.board.open) == 0:
+	case t.isLive && !t.isShowing:
 		t.removeLine()
 	case t.isLive && !t.drawing:
 		t.drawing = true
@@ -138,7 +143,7 @@ func (t *Terminal) closeInPanic() {
 func (t *Terminal) drawNext() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.drawing = len(t.board.open) > 0 && !t.isClosed()
+	t.drawing = t.isShowing && !t.isClosed()
 	t.drawLine()
 	return t.drawing
 }
@@ -202,7 +207,7 @@ func (t *Terminal) drawLine() {
 		t.write(hideCursor)
 	}
 	t.hasLine = true
-	t.write("\r" + t.board.line(max(width-1, 1), time.Now(), t.look) + clearRight)
+	t.write("\r" + t.shown.draw(max(width-1, 1), time.Now(), t.look) + clearRight)
 }
 
 // removeLine takes the line off the screen and shows the cursor.

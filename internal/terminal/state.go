@@ -96,97 +96,9 @@ func joinWords(words ...string) string {
 	return b.String()
 }
 
-// board has the tasks that are shown. A task that is done counts until all are.
-type board struct {
-	open  map[string]state
-	ended map[string]mcptask.Status
-	// last is the state that changed last.
-	last state
-}
-
-// show takes a new state. It reports whether a person sees a difference.
-func (b *board) show(name string, s mcptask.Snapshot, now time.Time) (changed bool) {
-	if b.open == nil {
-		b.open, b.ended = map[string]state{}, map[string]mcptask.Status{}
-	}
-	shown := newState(name, s, now)
-	before, isKnown := b.open[name]
-	if isKnown && s.CreatedAt.IsZero() {
-		shown.began = before.began
-	}
-	_, hasEnded := b.ended[name]
-	if s.Done() {
-		delete(b.open, name)
-		b.ended[name] = s.Status
-		changed = !hasEnded
-	} else {
-		delete(b.ended, name)
-		b.open[name] = shown
-		changed = !isKnown || before.String() != shown.String()
-	}
-	if changed {
-		b.last = shown
-	}
-	if len(b.open) == 0 {
-		clear(b.ended)
-	}
-	return changed
-}
-
-// line draws the tasks in at most the given number of columns.
-func (b *board) line(most int, now time.Time, look style) string {
-	if len(b.open)+len(b.ended) == 1 {
-		for _, s := range b.open {
-			return drawState(s, most, now, look)
-		}
-	}
-	return b.summary(most, now, look)
-}
-
-// summary draws how many tasks are in which state, and the last change.
-func (b *board) summary(most int, now time.Time, look style) string {
-	counts := map[mcptask.Status]int{}
-	began := now
-	for _, s := range b.open {
-		counts[s.status]++
-		if s.began.Before(began) {
-			began = s.began
-		}
-	}
-	for _, status := range b.ended {
-		counts[status]++
-	}
-	var words []string
-	for _, c := range []struct {
-		status mcptask.Status
-		word   string
-	}{
-		{mcptask.StatusWorking, "working"}, {mcptask.StatusInputRequired, "ask"}, {mcptask.StatusFailed, "failed"},
-		{mcptask.StatusCancelled, "cancelled"}, {mcptask.StatusCompleted, "done"},
-	} {
-		n := counts[c.status]
-		if c.status == mcptask.StatusInputRequired && n == 1 {
-			c.word = "asks"
-		}
-		if n > 0 {
-			words = append(words, fmt.Sprintf("%d %s", n, c.word))
-		}
-	}
-	head, elapsed := spinner(now)+" "+strings.Join(words, ", "), "  "+formatElapsed(now.Sub(began))
-	room := most - columns(head) - columns(elapsed)
-	if room < 0 {
-		return look.bold(fit(head, most))
-	}
-	message := ""
-	if room > 10 {
-		message = "  " + fit(b.last.String(), room-2)
-	}
-	return look.bold(head) + message + look.faint(elapsed)
-}
-
-// drawState draws the line of one task. If the window is narrow, the less important parts go first: the bar, then the
+// draw draws the state in one line of at most the given number of columns. If the window is narrow, the less important parts go first: the bar, then the
 // message, then the time.
-func drawState(s state, most int, now time.Time, look style) string {
+func (s state) draw(most int, now time.Time, look style) string {
 	mark := look.accent(spinner(now))
 	if s.status == mcptask.StatusInputRequired {
 		mark = look.warn("?")

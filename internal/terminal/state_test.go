@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -47,9 +46,7 @@ func TestLine(t *testing.T) {
 		{"sequences", snapshot("working", 0, 0, 0, "a\x1b[2J\nb"), 79, "⠋ render  a b  0s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var b board
-			b.show("render", c.s, noon)
-			got := b.line(c.width, noon, style{})
+			got := newState("render", c.s, noon).draw(c.width, noon, style{})
 			if got != c.want || columns(got) > c.width {
 				t.Errorf("\ngot  %q\nwant %q", got, c.want)
 			}
@@ -61,50 +58,14 @@ func TestLine(t *testing.T) {
 func TestLineFits(t *testing.T) {
 	for _, message := range []string{"", "short", strings.Repeat("大小 ", 40)} {
 		for _, name := range []string{"", "render", strings.Repeat("大", 50)} {
-			var one, several board
-			one.show(name, snapshot("working", time.Hour, 3, 4, message), noon)
-			for i := range 1000 {
-				several.show(fmt.Sprint(name, i), snapshot("working", time.Hour, 3, 4, message), noon)
-			}
+			shown := newState(name, snapshot("working", time.Hour, 3, 4, message), noon)
 			for width := 1; width < 200; width++ {
-				for _, line := range []string{one.line(width, noon, style{}), several.line(width, noon, style{})} {
-					if columns(line) > width {
-						t.Fatalf("%q has more than %d columns", line, width)
-					}
+				if line := shown.draw(width, noon, style{}); columns(line) > width {
+					t.Fatalf("%q has more than %d columns", line, width)
 				}
 			}
 		}
 	}
-}
-
-func TestBoard(t *testing.T) {
-	var b board
-	show := func(name string, s mcptask.Snapshot, changed bool, line string) {
-		t.Helper()
-		if got := b.show(name, s, noon); got != changed {
-			t.Errorf("%s: changed is %v", name, got)
-		}
-		if (len(b.open) == 0) != (line == "") {
-			t.Errorf("open: %v", b.open)
-		}
-		if line != "" {
-			if got := b.line(99, noon, style{}); got != line {
-				t.Errorf("\ngot  %q\nwant %q", got, line)
-			}
-		}
-	}
-	working := snapshot("working", 5*time.Second, 0, 0, "")
-	show("a", working, true, "⠋ a  5s")
-	show("a", working, false, "⠋ a  5s")
-	working.CreatedAt = time.Time{}
-	show("a", working, false, "⠋ a  5s")
-	show("b", snapshot("input_required", 0, 0, 0, "Ship?"), true, "⠋ 1 working, 1 asks  b: asks: Ship?  5s")
-	show("c", snapshot("failed", 0, 0, 0, "no disk"), true, "⠋ 1 working, 1 asks, 1 failed  c: failed: no disk  5s")
-	show("c", snapshot("failed", 0, 0, 0, "no disk"), false, "⠋ 1 working, 1 asks, 1 failed  c: failed: no disk  5s")
-	show("d", snapshot("cancelled", 0, 0, 0, ""), true, "⠋ 1 working, 1 asks, 1 failed, 1 cancelled  d: cancelled  5s")
-	show("a", snapshot("completed", 0, 0, 0, ""), true, "⠋ 1 asks, 1 failed, 1 cancelled, 1 done  a: done  0s")
-	show("b", snapshot("completed", 0, 0, 0, ""), true, "")
-	show("e", snapshot("working", 0, 0, 0, "again"), true, "⠋ e  again  0s")
 }
 
 func TestDescribe(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"time"
@@ -123,11 +122,6 @@ func (c *config) run(ctx context.Context, do action) error {
 
 // check returns an error for flags that would fail only after the tool has begun.
 func (c *config) check() error {
-	if c.sample != "" {
-		if _, err := exec.LookPath(strings.Fields(c.sample)[0]); err != nil {
-			return fmt.Errorf("--sample: %w", err)
-		}
-	}
 	if info, err := os.Stat(c.save); c.save != "" && (err != nil || !info.IsDir()) {
 		return fmt.Errorf("--save: %s is not a directory", c.save)
 	}

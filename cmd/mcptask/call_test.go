@@ -118,13 +118,6 @@ func callTools() mcptask.Tools {
 		mcptask.NewTool(mcptask.ToolSpec{Name: "draw", InputSchema: open}, func(context.Context, *mcptask.Task, struct{}) (*mcptask.Result, error) {
 			return &mcptask.Result{Content: []mcptask.Content{mcptask.TextContent("here"), mcptask.ImageContent([]byte("pixels"), "image/png")}}, nil
 		}),
-		mcptask.NewTool(mcptask.ToolSpec{Name: "think", InputSchema: open, Policy: task}, func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
-			result, err := task.Sample(ctx, "think", mcptask.SampleRequest{MaxTokens: 10, Messages: []mcptask.SampleMessage{{Role: "user", Content: mcptask.TextContent("well?")}}})
-			if err != nil {
-				return "", err
-			}
-			return result.Content.Text(), nil
-		}),
 		mcptask.NewTool(mcptask.ToolSpec{Name: "fail", InputSchema: open, Policy: task}, func(context.Context, *mcptask.Task, struct{}) (string, error) {
 			return "", errors.New("the disk is full")
 		}),

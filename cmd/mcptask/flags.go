@@ -132,7 +132,6 @@ type config struct {
 	answerFlags             []string
 	// answers has answers by the key or the type of their question. "*" answers any. "decline" and "cancel" refuse.
 	answers map[string]string
-	sample  string // a program with its arguments, or ""
 	save    string // the directory for the files of results, or ""
 }
 
@@ -154,7 +153,6 @@ func (c *config) bindWait(flags *pflag.FlagSet) {
 	c.bindTasks(flags)
 	flags.StringArrayVar(&c.answerFlags, "answer", nil, "answer a question, as `KEY=JSON`; the key, the type or * names it, and decline\nand cancel refuse it; may be repeated")
 	flags.BoolVar(&c.noInput, "no-input", false, "ask nobody: end with exit code 8 and the question if an answer is needed")
-	flags.StringVar(&c.sample, "sample", "", "a `program` that answers requests to a model: it reads the request as JSON and\nwrites the result, or text")
 	flags.StringVar(&c.save, "save", "", "write images, sounds and files of the result into this `directory`")
 }
 

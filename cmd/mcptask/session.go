@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -72,9 +71,6 @@ func newSession(c *config) *session {
 func (s *session) connect(ctx context.Context) error {
 	options := gosdk.ClientOptions{Answer: mcptask.AnswerAny(s.answer), OpenURL: s.openURL}
 	options.Tasks.Logger = slog.New(slog.DiscardHandler) // of the tasks that a server makes of its questions
-	if s.sample != "" {
-		options.Sample = s.sampleModel
-	}
 	stderr := io.Discard
 	if s.verbose {
 		stderr = s.stderr
@@ -339,24 +335,3 @@ func (s *session) show(name string, snapshot mcptask.Snapshot) {
 
 // canAsk reports whether a person answers questions.
 func (s *session) canAsk() bool { return !s.noInput && s.terminal.CanAsk() }
-
-// sampleModel lets the program that the command line names answer for a model.
-func (s *session) sampleModel(ctx context.Context, request mcptask.SampleRequest) (*mcptask.SampleResult, error) {
-	input, err := json.Marshal(request)
-	if err != nil {
-		return nil, err
-	}
-	words := strings.Fields(s.sample)
-	command := exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // the person names the program
-	command.Stdin, command.Stderr = bytes.NewReader(input), s.stderr
-	output, err := command.Output()
-	if err != nil {
-		return nil, fmt.Errorf("--sample %s: %w", words[0], err)
-	}
-	var result mcptask.SampleResult
-	if json.Unmarshal(output, &result) == nil && result.Role != "" {
-		return &result, nil
-	}
-	text := mcptask.TextContent(strings.TrimSpace(string(output)))
-	return &mcptask.SampleResult{Role: "assistant", Content: text, Model: words[0]}, nil
-}

@@ -48,15 +48,8 @@ func (i interruption) code() int {
 	return exitInterrupted
 }
 
-const (
-	// onePress is for how long further interrupts belong to one press of Ctrl-C. The terminal sends it both to the go
-	// command and to the tool that the go command runs. The go command then passes its own on to the tool.
-	onePress = 300 * time.Millisecond
-	// secondInterrupt is how long the person has for the second Ctrl-C, which cancels the task.
-	secondInterrupt = 2 * time.Second
-	// cancelWithin bounds that cancellation.
-	cancelWithin = 10 * time.Second
-)
+// cancelWithin bounds how long reading the state of a cancelled task may take.
+const cancelWithin = 10 * time.Second
 
 // run calls the tool and prints its result.
 func (c toolCall) run(ctx context.Context, s *session) error {
@@ -194,7 +187,7 @@ func (s *session) needAnswer(task string, q openQuestion) *failure {
 	return f
 }
 
-// follow shows a call until it is done, and prints its result. Ctrl-C leaves a task running. A second Ctrl-C cancels it.
+// follow shows a call until it is done, and prints its result. Ctrl-C leaves a task running.
 func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*mcptask.Result]) error {
 	s.task = call.TaskID()
 	var last mcptask.Snapshot
@@ -202,7 +195,10 @@ func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*m
 		var interrupted interruption
 		switch {
 		case err != nil && errors.As(context.Cause(ctx), &interrupted):
-			return s.leave(ctx, interrupted, call)
+			if s.task != "" {
+				s.terminal.Printf("%s", s.server.sayGoesOn(s.task))
+			}
+			return describeFailure(interrupted, s.task)
 		case err != nil:
 			return err
 		}
@@ -227,44 +223,6 @@ func (s *session) follow(ctx context.Context, name string, call *mcptask.Call[*m
 		return usageFailure(printed)
 	}
 	return err
-}
-
-// leave ends the wait for a task after a signal. After Ctrl-C it offers that a second Ctrl-C cancels the task. A second
-// one counts only after that offer.
-func (s *session) leave(ctx context.Context, by interruption, call *mcptask.Call[*mcptask.Result]) error {
-	id := call.TaskID()
-	left := describeFailure(by, id)
-	if id == "" {
-		return left
-	}
-	s.terminal.Printf("%s", s.server.sayGoesOn(id))
-	if by.signal != os.Interrupt {
-		return left
-	}
-	timer := time.NewTimer(onePress)
-	defer timer.Stop()
-	for isTold, isPressed := false, false; !isPressed; {
-		select {
-		case <-timer.C:
-			if isTold {
-				return left
-			}
-			isTold = true
-			s.terminal.Printf("Ctrl-C once more cancels it.")
-			timer.Reset(secondInterrupt)
-		case signal := <-s.interrupts:
-			if signal != os.Interrupt {
-				return describeFailure(interruption{signal}, id)
-			}
-			isPressed = isTold
-		}
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
-	defer cancel()
-	if err := call.Cancel(ctx); err != nil {
-		return describeFailure(fmt.Errorf("the task was not cancelled: %w", err), id)
-	}
-	return &failure{code: exitCancelled, kind: "cancelled", task: id, error: errors.New("the task was cancelled")}
 }
 
 // state is a task as a program reads it.

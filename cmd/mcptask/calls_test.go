@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,12 +10,9 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/cmd/internal/target"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // TestNameProgram checks the beginning of printed commands.
@@ -31,76 +27,6 @@ func TestNameProgram(t *testing.T) {
 		if got := nameProgram(path); got != want {
 			t.Errorf("%s for %s, want %s", got, path, want)
 		}
-	}
-}
-
-// cancelConn counts the cancellations of its tasks.
-type cancelConn struct {
-	mcptask.Conn
-	cancelled int
-}
-
-func (c *cancelConn) CancelTask(context.Context, string) error {
-	c.cancelled++
-	return nil
-}
-
-func (*cancelConn) Revision() string { return mcptask.Revision20260728 }
-
-// TestOneCtrlC checks that one press of Ctrl-C leaves the task running, though the go command passes on a copy of the signal,
-// and that another press cancels it.
-func TestOneCtrlC(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		at    []time.Duration // further signals, after the first
-		exit  int
-		after time.Duration
-	}{
-		{"alone", nil, exitInterrupted, onePress + secondInterrupt},
-		{"with its copy", []time.Duration{0}, exitInterrupted, onePress + secondInterrupt},
-		{"with a late copy", []time.Duration{onePress / 2, onePress - 1}, exitInterrupted, onePress + secondInterrupt},
-		{"twice", []time.Duration{onePress + 1}, exitCancelled, onePress + 1},
-		{"twice, with copies", []time.Duration{0, time.Second, time.Second}, exitCancelled, time.Second},
-		{"too late", []time.Duration{onePress + secondInterrupt + 1}, exitInterrupted, onePress + secondInterrupt},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer func() { _ = null.Close() }()
-				config := &config{stdin: null, stdout: null, stderr: null, interrupts: make(chan os.Signal, 2), noInput: true, quiet: true}
-				s, conn := newSession(config), &cancelConn{}
-				s.conn = conn
-				defer s.terminal.Close()
-				call, err := s.resume("t")
-				if err != nil {
-					t.Fatal(err)
-				}
-				began := time.Now()
-				for _, at := range c.at {
-					time.AfterFunc(at, func() {
-						select {
-						case config.interrupts <- os.Interrupt:
-						default:
-						}
-					})
-				}
-				failed := new(failure)
-				if err := s.leave(t.Context(), interruption{os.Interrupt}, call); !errors.As(err, &failed) || failed.code != c.exit {
-					t.Errorf("%v, want exit code %d", err, c.exit)
-				}
-				if wants := c.exit == exitCancelled; conn.cancelled > 1 || (conn.cancelled == 1) != wants {
-					t.Errorf("the task was cancelled %d times", conn.cancelled)
-				}
-				if took := time.Since(began); took != c.after {
-					t.Errorf("it ended after %v, want %v", took, c.after)
-				}
-				time.Sleep(time.Minute)
-				synctest.Wait()
-			})
-		})
 	}
 }
 

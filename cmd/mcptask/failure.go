@@ -104,7 +104,7 @@ func describeFailure(err error, task string) *failure {
 		f.code, f.kind = exitFailed, "server_error"
 	case isDenied(err):
 		f.code, f.kind = exitDenied, "denied"
-		f.error = fmt.Errorf("%w; --token-env, --bearer or --header sends what the server asks for", withoutSteps(err))
+		f.error = fmt.Errorf("%w; --token-env or --header sends what the server asks for", withoutSteps(err))
 	case malformed.MatchString(err.Error()):
 		f.code, f.kind = exitMalformed, "malformed"
 		f.error = fmt.Errorf("the server's answer is malformed: %w", withoutSteps(f.error))

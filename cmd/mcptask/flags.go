@@ -35,7 +35,7 @@ Flags may follow a URL, but not the second --: there, all words are for the tool
 
 A tool that may run as a task runs as one. Progress and questions go to the terminal, and only the
 result goes to standard output. Ctrl-C leaves the task running and prints the command that waits for it
-again. A second Ctrl-C cancels the task.
+again. mcptask cancel cancels it.
 
 Flags:
 `

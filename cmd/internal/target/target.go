@@ -25,15 +25,14 @@ type Server struct {
 
 // Flags are the flags of commands that connect to a server.
 type Flags struct {
-	header                  []string
-	token, bearer, revision string
+	header          []string
+	token, revision string
 }
 
 // Bind declares the flags. revision is the help of --revision.
 func (f *Flags) Bind(flags *pflag.FlagSet, revision string) {
 	flags.StringArrayVarP(&f.header, "header", "H", nil, "send this `header` to the URL, as \"Name: value\"; may be repeated")
 	flags.StringVar(&f.token, "token-env", "", "send the value of this environment `variable` to the URL as a bearer token")
-	flags.StringVar(&f.bearer, "bearer", "", "send this `token` to the URL; others can see it in the list of processes")
 	flags.StringVar(&f.revision, "revision", "", revision)
 }
 
@@ -51,8 +50,8 @@ func (f *Flags) Read(args []string, dash int) (server Server, rest []string, err
 		if i := lastDash(args); i > 0 {
 			server.Command, rest = args[:i], args[i+1:]
 		}
-		if len(f.header) > 0 || f.token != "" || f.bearer != "" {
-			return server, nil, errors.New("--header, --bearer and --token-env are for a URL; give a program what it needs in its environment")
+		if len(f.header) > 0 || f.token != "" {
+			return server, nil, errors.New("--header and --token-env are for a URL; give a program what it needs in its environment")
 		}
 		return server, rest, nil
 	}
@@ -91,13 +90,11 @@ func (f *Flags) readHeader() (http.Header, error) {
 		}
 		header.Add(name, strings.TrimSpace(value))
 	}
-	token := f.bearer
 	if f.token != "" {
-		if token = strings.TrimSpace(os.Getenv(f.token)); token == "" {
+		token := strings.TrimSpace(os.Getenv(f.token))
+		if token == "" {
 			return nil, fmt.Errorf("--token-env: the environment variable %s is empty or not set", f.token)
 		}
-	}
-	if token != "" {
 		header.Set("Authorization", "Bearer "+token)
 	}
 	return header, nil

@@ -116,8 +116,8 @@ type Config struct {
 // variables.
 //
 // Its error lists every mistake of every package. Each has the form path/file.go:12:3: message,
-// followed by the source line, a caret and a hint. The rest of a package does not need to compile
-// or even parse, as long as the declarations and the types they use do.
+// followed by the source line, a caret and a hint. The rest of a package needs to parse, but not
+// to compile, as long as the declarations and the types they use do.
 //
 // Generate is safe for concurrent use.
 func Generate(ctx context.Context, cfg Config) (Output, error) {

@@ -29,7 +29,6 @@ type reader struct {
 	docs           map[*ast.TypeSpec]*ast.CommentGroup
 	specs          []*ast.TypeSpec // every type of the package, in order
 	interfaces     map[types.Object]*ast.TypeSpec
-	readInterface  map[*ast.InterfaceType]bool // interfaces that contribute methods to a service
 	inputs         map[types.Object]*model.Input
 	positions      map[any]token.Pos    // the position of the name of a service, tool or input
 	serviceMethods map[ast.Node]bool    // methods that belong to a service
@@ -83,7 +82,6 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, pr
 		directives:     map[ast.Node]*block{},
 		docs:           map[*ast.TypeSpec]*ast.CommentGroup{},
 		interfaces:     map[types.Object]*ast.TypeSpec{},
-		readInterface:  map[*ast.InterfaceType]bool{},
 		inputs:         map[types.Object]*model.Input{},
 		positions:      map[any]token.Pos{},
 		serviceMethods: map[ast.Node]bool{},
@@ -93,7 +91,6 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, pr
 		faults:         map[token.Pos]bool{},
 	}
 	r.deriver = jsonschema.New(fset, pkg, r.addNote)
-	before := problems.Len()
 	files := slices.Clone(pkg.Files)
 	slices.SortFunc(files, func(a, b *ast.File) int {
 		return cmp.Compare(fset.Position(a.Package).Filename, fset.Position(b.Package).Filename)
@@ -116,9 +113,6 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, pr
 	}
 	r.readConstraint(out, files)
 	r.claimNames(out)
-	if problems.Len() > before || r.mayNeedBrokenFiles(out) {
-		pkg.ReportMistakes(problems) // a mistake there may be the cause
-	}
 	return out
 }
 

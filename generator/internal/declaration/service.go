@@ -88,7 +88,6 @@ func (r *reader) readMethods(service *model.Service, iface *ast.InterfaceType, b
 	}
 	open[iface] = true
 	defer func() { open[iface] = false }()
-	r.readInterface[iface] = true
 	for _, field := range iface.Methods.List {
 		if len(field.Names) == 0 {
 			r.readEmbedded(service, field, b, done, open)

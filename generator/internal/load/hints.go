@@ -36,7 +36,7 @@ func hintFor(cfg Config, message string) string {
 	case strings.Contains(message, "no Go files in"):
 		return "name packages, such as ./..., or begin with mcptaskgen init"
 	case strings.Contains(message, "found packages"):
-		return "a directory holds one package, and its tests"
+		return "a directory holds one package, and its tests; if it has a new name, remove the generated file, which has the old one"
 	}
 	for _, pattern := range cfg.Patterns {
 		if !strings.HasPrefix(message, "package "+pattern+" is not in std") {

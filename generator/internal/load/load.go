@@ -41,9 +41,6 @@ type Package struct {
 	Generated []GeneratedFile
 	// Files holds the syntax of hand-written files.
 	Files []*ast.File
-	// Mistakes are errors in files without declarations. Load does not return them: they matter only if
-	// a declaration depends on such a file.
-	Mistakes []diag.Problem
 
 	scopes *scopeCache
 }
@@ -53,8 +50,7 @@ const mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFil
 	packages.NeedExportFile
 
 // Load loads the packages, sorted by path. It does not return type errors, because generated
-// symbols are missing before the first generation. Mistakes in files without declarations are in
-// the Mistakes of their package.
+// symbols are missing before the first generation.
 func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 	fset := token.NewFileSet()
 	generated := &generatedFiles{}
@@ -75,12 +71,6 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 		config.BuildFlags = append(config.BuildFlags, "-tags="+cfg.Tags)
 	}
 	loaded, err := packages.Load(config, cfg.Patterns...)
-	if err == nil {
-		// Loading again is slow, so do it only if a package was renamed.
-		if config.Overlay = overlayRenamed(loaded); len(config.Overlay) > 0 {
-			loaded, err = packages.Load(config, cfg.Patterns...)
-		}
-	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot load %s: %w", strings.Join(cfg.Patterns, " "), err)
 	}
@@ -139,7 +129,7 @@ func removeBodies(file *ast.File, err error) (*ast.File, error) {
 }
 
 // reportErrors reports the list and parse errors of the package or of one it imports. It skips
-// errors in generated files and defers those that may not matter.
+// errors in generated files.
 func (p *Package) reportErrors(problems *diag.List, cfg Config, generated *generatedFiles, from *packages.Package) {
 	for _, e := range from.Errors {
 		if e.Kind == packages.TypeError {
@@ -160,9 +150,7 @@ func (p *Package) reportErrors(problems *diag.List, cfg Config, generated *gener
 		if pos.Filename == "" && !strings.Contains(message, from.PkgPath) {
 			message = from.PkgPath + ": " + message
 		}
-		if !p.deferError(pos, message) {
-			problems.Add(pos, message, hintFor(cfg, message))
-		}
+		problems.Add(pos, message, hintFor(cfg, message))
 	}
 }
 

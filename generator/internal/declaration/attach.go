@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
 )
 
@@ -51,7 +50,6 @@ func (r *reader) attachDirectives(file *ast.File) {
 			if directive.IsDirective(comment.Text) {
 				r.bindDirective(comment, p, attached)
 			} else if stray, meant := directive.FindStray(comment.Text); meant {
-				r.noteMisplaced(comment, stray.Kind)
 				form := directive.Prefix + stray.Kind
 				if stray.Kind == "" {
 					form = directive.Prefix + strings.Join(directive.Kinds, ", "+directive.Prefix)
@@ -78,7 +76,6 @@ func (r *reader) addDeclPlaces(decl *ast.GenDecl, add func(*ast.CommentGroup, pl
 		if !decl.Lparen.IsValid() && doc == nil {
 			doc = decl.Doc
 		}
-		r.docs[spec] = doc // kept out of the syntax tree, which an analyzer shares with others
 		add(spec.Comment, place{what: "at the end of a line"})
 		switch t := spec.Type.(type) {
 		case *ast.InterfaceType:
@@ -113,7 +110,6 @@ func (r *reader) bindDirective(comment *ast.Comment, p place, attached bool) {
 	if !slices.Contains(directive.Kinds, d.Kind) {
 		r.problems.AddMisspelling(r.fset.Position(comment.Pos()), "unknown directive mcptask:"+d.Kind, directive.Prefix, d.Kind, directive.Kinds,
 			"the directives are "+directive.Prefix+strings.Join(directive.Kinds, ", "+directive.Prefix))
-		r.noteMisplaced(comment, diag.Nearest(strings.ToLower(d.Kind), directive.Kinds))
 		return
 	}
 	for _, e := range errs {
@@ -121,12 +117,10 @@ func (r *reader) bindDirective(comment *ast.Comment, p place, attached bool) {
 	}
 	switch {
 	case !attached:
-		r.noteMisplaced(comment, d.Kind)
 		r.addProblem(comment.Pos(), fmt.Sprintf("mcptask:%s is not above any declaration", d.Kind),
 			fmt.Sprintf("put it directly above %s, without a blank line between", expectedPlaces[d.Kind]))
 		return
 	case !slices.Contains(p.kinds, d.Kind):
-		r.noteMisplaced(comment, d.Kind)
 		r.addProblem(comment.Pos(), fmt.Sprintf("mcptask:%s is %s", d.Kind, p.what),
 			"put it directly above "+expectedPlaces[d.Kind])
 		return
@@ -145,11 +139,4 @@ func (r *reader) bindDirective(comment *ast.Comment, p place, attached bool) {
 		r.directives[p.node] = &block{pos: comment.Pos(), settings: settings{}}
 	}
 	r.mergeSettings(r.directives[p.node].settings, d)
-}
-
-// noteMisplaced notes a directive for a service that is not bound to an interface.
-func (r *reader) noteMisplaced(comment *ast.Comment, kind string) {
-	if kind == "service" {
-		r.misplaced = append(r.misplaced, comment.Pos())
-	}
 }

@@ -26,8 +26,7 @@ type reader struct {
 	deriver  *jsonschema.Deriver
 
 	directives     map[ast.Node]*block // directives by the type or method they are above
-	docs           map[*ast.TypeSpec]*ast.CommentGroup
-	specs          []*ast.TypeSpec // every type of the package, in order
+	specs          []*ast.TypeSpec     // every type of the package, in order
 	interfaces     map[types.Object]*ast.TypeSpec
 	inputs         map[types.Object]*model.Input
 	positions      map[any]token.Pos    // the position of the name of a service, tool or input
@@ -38,7 +37,6 @@ type reader struct {
 	protocol       map[string]string    // identifiers of the protocol in generated code, and their names in the runtime
 	faults         map[token.Pos]bool   // mistakes for which a type was reported as one that does not compile
 	repeated       int                  // reports that were left out because of faults
-	misplaced      []token.Pos          // directives for services that are not above an interface
 }
 
 // block holds the settings of the directives above one type or method.
@@ -80,7 +78,6 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, pr
 	r := &reader{
 		fset: fset, pkg: pkg, problems: problems,
 		directives:     map[ast.Node]*block{},
-		docs:           map[*ast.TypeSpec]*ast.CommentGroup{},
 		interfaces:     map[types.Object]*ast.TypeSpec{},
 		inputs:         map[types.Object]*model.Input{},
 		positions:      map[any]token.Pos{},
@@ -146,28 +143,12 @@ func (r *reader) objectOf(name *ast.Ident) types.Object {
 	return r.pkg.TypesInfo.Defs[name]
 }
 
-// reportStrayTools reports directives above methods that are not tools. They are tools once a misplaced
-// directive near their interface is mended, which was reported already.
+// reportStrayTools reports directives above methods that are not tools.
 func (r *reader) reportStrayTools() {
 	for node, b := range r.directives {
-		if _, method := node.(*ast.Field); method && !r.serviceMethods[node] && !r.hasMisplacedService(b.pos) {
+		if _, method := node.(*ast.Field); method && !r.serviceMethods[node] {
 			r.addProblem(b.pos, "mcptask:tool is above a method of an interface that is not a service",
 				"put //mcptask:service above the interface")
 		}
 	}
-}
-
-// hasMisplacedService reports whether a misplaced directive for a service is inside the type at a
-// position, or between it and the type before it.
-func (r *reader) hasMisplacedService(pos token.Pos) bool {
-	from, to := token.NoPos, token.NoPos
-	for _, spec := range r.specs {
-		switch {
-		case spec.End() < pos:
-			from = max(from, spec.End())
-		case spec.Pos() <= pos:
-			to = spec.End()
-		}
-	}
-	return slices.ContainsFunc(r.misplaced, func(at token.Pos) bool { return from < at && at < to })
 }

@@ -38,14 +38,10 @@ func (r *reader) explainInvalid(p param, culprit types.Object) (token.Pos, strin
 		}
 	}
 	imported, imports := token.NoPos, ""
-	for i, e := range r.pkg.TypeErrors {
+	for _, e := range r.pkg.TypeErrors {
 		switch {
 		case e.Pos >= from && e.Pos < to:
-			message := e.Msg + r.suggestName(e.Msg)
-			if strings.HasPrefix(e.Msg, "invalid recursive type") {
-				message = r.describeCycle(e.Msg, r.pkg.TypeErrors[i+1:])
-			}
-			return e.Pos, r.describeLine(e.Pos) + ": " + message
+			return e.Pos, r.describeLine(e.Pos) + ": " + e.Msg + r.suggestName(e.Msg)
 		case imports == "" && strings.HasPrefix(e.Msg, "could not import"):
 			imported, imports = e.Pos, r.describeLine(e.Pos)+": "+e.Msg
 		}
@@ -58,55 +54,13 @@ func (r *reader) explainInvalid(p param, culprit types.Object) (token.Pos, strin
 	return cmp.Or(imported, from), imports
 }
 
-// describeCycle describes a type that contains itself. The compiler's next errors have the steps of the
-// cycle.
-func (r *reader) describeCycle(message string, steps []types.Error) string {
-	var path []string
-	if name, ok := strings.CutSuffix(strings.TrimPrefix(message, "invalid recursive type: "), " refers to itself"); ok {
-		path = append(path, r.fieldWith(name, name))
+// suggestName explains an undefined name that the generated file declares.
+func (r *reader) suggestName(message string) string {
+	name, _ := strings.CutPrefix(message, "undefined: ")
+	if instead, ok := r.protocol[name]; ok {
+		return "; the generated file declares it, and is not read for the types of tools: write mcptask." + instead
 	}
-	for _, step := range steps {
-		from, to, ok := strings.Cut(strings.TrimPrefix(step.Msg, "\t"), " refers to ")
-		if !ok || !strings.HasPrefix(step.Msg, "\t") {
-			break
-		}
-		path = append(path, r.fieldWith(from, to))
-	}
-	if len(path) == 0 {
-		return message
-	}
-	first, _, isField := strings.Cut(path[0], ".")
-	text := first + " contains itself: " + strings.Join(append(path, first), " -> ")
-	if isField {
-		text += "; make one of these fields a pointer or a slice"
-	}
-	return text
-}
-
-// fieldWith names a struct's field whose type holds another type, as Struct.Field. It returns the name of the type
-// itself if it is not a struct of this package.
-func (r *reader) fieldWith(name, other string) string {
-	for _, spec := range r.specs {
-		fields, ok := spec.Type.(*ast.StructType)
-		if !ok || spec.Name.Name != name {
-			continue
-		}
-		for _, field := range fields.Fields.List {
-			holds := false
-			ast.Inspect(field.Type, func(n ast.Node) bool {
-				id, ok := n.(*ast.Ident)
-				holds = holds || ok && id.Name == other
-				return !holds
-			})
-			switch {
-			case holds && len(field.Names) > 0:
-				return name + "." + field.Names[0].Name
-			case holds:
-				return name + "." + other
-			}
-		}
-	}
-	return name
+	return ""
 }
 
 // isInvalid reports whether t is the invalid type.

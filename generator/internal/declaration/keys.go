@@ -78,25 +78,11 @@ type settings map[string]setting
 
 // mergeSettings adds the arguments of a directive and reports invalid ones.
 func (r *reader) mergeSettings(into settings, d directive.Directive) {
-	for i := 0; i < len(d.Args); i++ {
-		arg := d.Args[i]
-		if words := countLostWords(d.Kind, d.Args[i:]); words > 0 {
-			whole := arg.Value
-			for _, word := range d.Args[i+1 : i+1+words] {
-				whole += " " + word.Key
-			}
-			i++
-			r.addProblem(d.Args[i].Pos, fmt.Sprintf("%q follows %s=%s", d.Args[i].Key, arg.Key, arg.Value),
-				fmt.Sprintf("quote a text of several words: write %s=%q", arg.Key, whole))
-			i += words - 1
-		}
-		if arg.Word {
-			hint := directive.Form
-			if strings.HasSuffix(arg.Key, ",") {
-				hint = directive.NoComma
-			}
-			r.addProblem(arg.Pos, fmt.Sprintf("%q is not an argument", arg.Key), hint)
-			continue
+	for i, arg := range d.Args {
+		if before := d.Args[max(0, i-1)]; i > 0 && isLostWord(d.Kind, before, arg) {
+			r.addProblem(arg.Pos, fmt.Sprintf("%q follows %s=%s", arg.Key, before.Key, before.Value),
+				fmt.Sprintf("quote a text of several words: write %s=\"%s %s ...\"", before.Key, before.Value, arg.Key))
+			return
 		}
 		k, ok := r.findKey(d.Kind, arg)
 		if !ok {
@@ -120,21 +106,11 @@ func (r *reader) mergeSettings(into settings, d directive.Directive) {
 	}
 }
 
-// countLostWords counts the words after an unquoted text that probably belong to it.
-func countLostWords(kind string, args []directive.Arg) int {
-	first := args[0]
-	k, ok := lookupKey(kind, first.Key)
-	if !ok || k.form != text || !first.HasValue || first.Quoted {
-		return 0
-	}
-	words := 0
-	for _, arg := range args[1:] {
-		if _, ok := lookupKey(kind, strings.TrimSuffix(arg.Key, ",")); ok || arg.HasValue {
-			break
-		}
-		words++
-	}
-	return words
+// isLostWord reports whether an argument probably belongs to the unquoted text before it.
+func isLostWord(kind string, before, arg directive.Arg) bool {
+	k, ok := lookupKey(kind, before.Key)
+	_, isKey := lookupKey(kind, arg.Key)
+	return ok && k.form == text && before.HasValue && !before.Quoted && !isKey && !arg.HasValue
 }
 
 // lookupKey returns the key with that name of a directive.

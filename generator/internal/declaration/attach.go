@@ -76,6 +76,7 @@ func (r *reader) addDeclPlaces(decl *ast.GenDecl, add func(*ast.CommentGroup, pl
 		if !decl.Lparen.IsValid() && doc == nil {
 			doc = decl.Doc
 		}
+		r.docs[spec] = doc // kept out of the syntax tree, which an analyzer shares with others
 		add(spec.Comment, place{what: "at the end of a line"})
 		switch t := spec.Type.(type) {
 		case *ast.InterfaceType:

@@ -26,7 +26,8 @@ type reader struct {
 	deriver  *jsonschema.Deriver
 
 	directives     map[ast.Node]*block // directives by the type or method they are above
-	specs          []*ast.TypeSpec     // every type of the package, in order
+	docs           map[*ast.TypeSpec]*ast.CommentGroup
+	specs          []*ast.TypeSpec // every type of the package, in order
 	interfaces     map[types.Object]*ast.TypeSpec
 	inputs         map[types.Object]*model.Input
 	positions      map[any]token.Pos    // the position of the name of a service, tool or input
@@ -78,6 +79,7 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, pr
 	r := &reader{
 		fset: fset, pkg: pkg, problems: problems,
 		directives:     map[ast.Node]*block{},
+		docs:           map[*ast.TypeSpec]*ast.CommentGroup{},
 		interfaces:     map[types.Object]*ast.TypeSpec{},
 		inputs:         map[types.Object]*model.Input{},
 		positions:      map[any]token.Pos{},

@@ -68,7 +68,7 @@ func (r *reader) readInputs(out *model.Package) {
 			r.addProblem(spec.Name.Pos(), name+" is an alias", "declare an input as a new type: remove the =")
 			continue
 		}
-		input := &model.Input{Name: name, Type: obj.Type()}
+		input := &model.Input{Name: name, Doc: r.docs[spec].Text(), Type: obj.Type()}
 		if s, ok := b.get("message"); ok {
 			input.Message = s.text
 		} else if b.has("message") {

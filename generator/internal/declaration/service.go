@@ -58,7 +58,7 @@ func (r *reader) reserveFallbackTools(service *model.Service) {
 }
 
 func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *block) *model.Service {
-	service := &model.Service{Name: spec.Name.Name}
+	service := &model.Service{Name: spec.Name.Name, Doc: r.docs[spec].Text()}
 	r.positions[service] = spec.Name.Pos()
 	if s, ok := b.get("prefix"); ok {
 		service.Prefix = s.text

@@ -48,7 +48,7 @@ func TestScan(t *testing.T) {
 		{`//mcptask:tool a = "b c" d`, "tool\nd@25\n! 17 a has a space before its ="},
 		{`//mcptask:tool 5=a b`, "tool\nb@19\n! 15 \"5=a\" is not an argument"},
 		{`//mcptask:tool a=b, c`, "tool\nc@20\n! 18 there is a comma after a"},
-		{`//mcptask:tool a=Ship it? 2 b`, "tool\na@15=Ship@17\nit?@22\n2@26\nb@28"},
+		{`//mcptask:tool a=Ship it? 2 b`, "tool\na@15=Ship@17\nb@28\n! 22 \"it?\" is not an argument\n! 26 \"2\" is not an argument"},
 		{`//mcptask:tool a="Ship" it?`, "tool\na@15=Ship@17\n! 24 \"it?\" is not an argument"},
 		{`//mcptask:tool a // why`, "tool\na@15\n! 17 \"//\" is not an argument"},
 	} {

@@ -29,7 +29,6 @@ type Arg struct {
 	Value    string // unquoted
 	HasValue bool   // false for a key without a value
 	Quoted   bool   // the value is a Go string
-	Word     bool   // Key is not a valid key; it may belong to the unquoted value before it
 	Pos      token.Pos
 	ValuePos token.Pos // valid if HasValue
 }
@@ -43,8 +42,8 @@ type Error struct {
 
 // Hints about the syntax of arguments.
 const (
-	Form    = "arguments are key, key=value or key=\"Go string\", separated by spaces"
-	NoComma = "separate arguments by spaces only"
+	form    = "arguments are key, key=value or key=\"Go string\", separated by spaces"
+	noComma = "separate arguments by spaces only"
 )
 
 // Scan reads the text of a line comment that starts with [Prefix] at pos. It returns everything it
@@ -56,7 +55,6 @@ func Scan(pos token.Pos, text string) (Directive, []Error) {
 	for s.skipSpace(); s.at < len(s.text); s.skipSpace() {
 		if arg, ok := s.takeArg(); ok {
 			d.Args = append(d.Args, arg)
-			s.open = arg.HasValue && !arg.Quoted || s.open && !arg.HasValue
 		}
 	}
 	return d, s.errs
@@ -66,7 +64,6 @@ type scanner struct {
 	text string
 	base token.Pos
 	at   int
-	open bool // after an unquoted value and only words since
 	errs []Error
 }
 
@@ -99,14 +96,12 @@ func (s *scanner) takeArg() (Arg, bool) {
 	arg.Key = s.takeUntil("= \t\r")
 	if !isKey(arg.Key) {
 		word := arg.Key + s.takeUntil(" \t\r")
-		hint := Form
+		hint := form
 		switch {
 		case strings.HasPrefix(word, "="):
 			hint = "write key=value"
-		case s.open && !strings.Contains(word, "=") && !strings.HasPrefix(word, "//"):
-			return Arg{Key: word, Word: true, Pos: arg.Pos}, true
 		case strings.HasSuffix(word, ","):
-			hint = NoComma
+			hint = noComma
 		case strings.HasPrefix(word, "//"):
 			hint = "a directive extends to the end of its line; put the comment on its own line"
 			s.at = len(s.text)
@@ -138,7 +133,7 @@ func (s *scanner) takeArg() (Arg, bool) {
 		s.at = len(s.text)
 		return Arg{}, false
 	case strings.HasSuffix(arg.Value, ","):
-		s.addError(arg.ValuePos+token.Pos(len(arg.Value)-1), "there is a comma after "+arg.Key, NoComma)
+		s.addError(arg.ValuePos+token.Pos(len(arg.Value)-1), "there is a comma after "+arg.Key, noComma)
 		return Arg{}, false
 	}
 	return arg, true

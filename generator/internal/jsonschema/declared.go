@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"go/token"
 	"go/types"
-	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
 )
@@ -64,7 +63,7 @@ func (g *graph) declaredSchema(named *types.Named) (s *schema, ok bool, err erro
 	for i, arg := range d.Args {
 		if before := d.Args[max(0, i-1)]; !arg.HasValue && before.HasValue && !before.Quoted && nearestKeyword(arg.Key, "") == "" {
 			return nil, true, &refusal{fmt.Sprintf("%q follows %s=%s in the %s", arg.Key, before.Key, before.Value, where),
-				fmt.Sprintf("quote a value of several words: write %s=%q", before.Key, before.Value+" "+joinWords(d.Args[i:]))}
+				fmt.Sprintf("quote a value of several words: write %s=%q", before.Key, before.Value+" "+arg.Key+" ...")}
 		}
 		p := part{text: arg.Key, key: arg.Key, value: arg.Value, hasValue: arg.HasValue}
 		if p.hasValue {
@@ -83,18 +82,6 @@ func (g *graph) declaredSchema(named *types.Named) (s *schema, ok bool, err erro
 	}
 	s.Description = cmp.Or(s.Description, note.doc)
 	return s, true, nil
-}
-
-// joinWords joins the arguments before the next one with a value.
-func joinWords(args []directive.Arg) string {
-	var words []string
-	for _, arg := range args {
-		if arg.HasValue {
-			break
-		}
-		words = append(words, arg.Key)
-	}
-	return strings.Join(words, " ")
 }
 
 // namedSchema returns the name in as=, or "".

@@ -28,6 +28,6 @@ func TestAnalyzers(t *testing.T) {
 		}
 		return nil, nil //nolint:nilnil // no analyzer has a result
 	}
-	analysistest.RunWithSuggestedFixes(t, analysistest.TestData(), all,
+	analysistest.Run(t, analysistest.TestData(), all,
 		"./ci", "./directives", "./leftover", "./missing", "./plain", "./stale")
 }

@@ -115,15 +115,14 @@ func (r *reader) scanComments(file *ast.File) {
 	}
 }
 
-func (r *reader) addMistake(pos token.Pos, message, hint string) *analysis.Diagnostic {
+func (r *reader) addMistake(pos token.Pos, message, hint string) {
 	if hint != "" {
 		message += "; " + hint
 	}
 	if slices.ContainsFunc(r.mistakes, func(o analysis.Diagnostic) bool { return o.Pos == pos && o.Message == message }) {
-		return nil
+		return
 	}
-	r.mistakes = append(r.mistakes, analysis.Diagnostic{Pos: pos, Message: message, SuggestedFixes: r.suggestSpelling(pos)})
-	return &r.mistakes[len(r.mistakes)-1]
+	r.mistakes = append(r.mistakes, analysis.Diagnostic{Pos: pos, Message: message})
 }
 
 // generate generates the package again, and reports mistakes or files that differ.
@@ -156,12 +155,7 @@ func (r *reader) addError(err error) {
 			p.Message = fmt.Sprintf("%s: %s", p.Pos, p.Message)
 			pos = r.fallbackPosition()
 		}
-		if d := r.addMistake(pos, p.Message, p.Hint); d != nil && ok && p.Old != "" && r.hasText(pos, p.Old) {
-			d.SuggestedFixes = []analysis.SuggestedFix{{
-				Message:   "write " + p.New,
-				TextEdits: []analysis.TextEdit{{Pos: pos, End: pos + token.Pos(len(p.Old)), NewText: []byte(p.New)}},
-			}}
-		}
+		r.addMistake(pos, p.Message, p.Hint)
 	}
 }
 

@@ -17,9 +17,6 @@ type Problem struct {
 	Message string
 	Hint    string // the text to write instead; may be empty
 	Source  string // the line of Pos; empty if it cannot be read
-	// Old is the misspelt word at Pos, and New is the word that was probably meant. Both are empty if no known word is
-	// near.
-	Old, New string
 }
 
 // List collects problems and notes. The zero value is ready to use. A List is not safe for
@@ -35,13 +32,13 @@ func (l *List) Add(pos token.Position, message, hint string) {
 }
 
 // AddMisspelling records a problem about a word at a position. If a candidate is [Nearest] to the word,
-// the hint asks for it. prefix comes before the word and before the candidates. Otherwise hint is used.
+// the hint asks for it, with prefix before it. Otherwise hint is used.
 func (l *List) AddMisspelling(pos token.Position, message, prefix, word string, candidates []string, hint string) {
 	p := Problem{Pos: pos, Message: message, Hint: hint}
 	if near := Nearest(strings.ToLower(word), candidates); near != "" {
-		p.Hint, p.Old, p.New = DidYouMean(strings.ToLower(word), candidates), prefix+word, prefix+near
+		p.Hint = DidYouMean(strings.ToLower(word), candidates)
 		if prefix != "" {
-			p.Hint = fmt.Sprintf("did you mean %s?", p.New)
+			p.Hint = fmt.Sprintf("did you mean %s?", prefix+near)
 		}
 	}
 	l.problems = append(l.problems, p)

@@ -78,8 +78,7 @@ func Members(object json.RawMessage) ([]Member, error) {
 }
 
 // Parse reads a published schema file: an object with $defs, or with definitions as before JSON
-// Schema 2019-09. It checks the parts of every definition that [Compare] reads, so that an error
-// names the place in the file.
+// Schema 2019-09. It checks the references between the definitions.
 func Parse(data []byte) (*Document, error) {
 	if !json.Valid(data) {
 		var into any
@@ -112,7 +111,7 @@ func Parse(data []byte) (*Document, error) {
 	}
 	values, done := document.valuesByName(), map[string]bool{}
 	for _, definition := range document.Definitions {
-		if err := checkSchema(definition.Name, definition.value, values); err != nil {
+		if err := checkReferences(definition.Name, definition.value, values); err != nil {
 			return nil, err
 		}
 	}
@@ -239,90 +238,24 @@ func directReferences(schema any) (names []string) {
 	return names
 }
 
-// checkSchema refuses schemas that cannot be compared.
-func checkSchema(path string, schema any, definitions map[string]any) error {
-	object, ok := schema.(map[string]any)
-	if !ok {
-		if _, ok := schema.(bool); ok {
-			return nil
-		}
-		return fmt.Errorf("%s: a schema must be an object or a boolean", path)
-	}
-	for _, keyword := range sortedKeys(object) {
-		if err := checkKeyword(path+"."+keyword, keyword, object[keyword], definitions); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func checkKeyword(path, keyword string, value any, definitions map[string]any) error {
-	switch keyword {
-	case "properties", "patternProperties":
-		object, ok := value.(map[string]any)
-		if !ok {
-			return fmt.Errorf("%s: must be an object", path)
-		}
-		for _, name := range sortedKeys(object) {
-			if err := checkSchema(path+"."+name, object[name], definitions); err != nil {
+// checkReferences refuses references that do not lead to a definition.
+func checkReferences(path string, value any, definitions map[string]any) error {
+	switch value := value.(type) {
+	case []any:
+		for i, item := range value {
+			if err := checkReferences(fmt.Sprintf("%s[%d]", path, i), item, definitions); err != nil {
 				return err
 			}
 		}
-	case "items", "additionalProperties", "propertyNames", "not", "contains", "if", "then", "else":
-		return checkSchema(path, value, definitions)
-	case "anyOf", "oneOf", "allOf":
-		list, ok := value.([]any)
-		if !ok || len(list) == 0 {
-			return fmt.Errorf("%s: must be a list of schemas", path)
+	case map[string]any:
+		if ref, ok := value["$ref"].(string); ok && definitions[refName(value)] == nil {
+			return fmt.Errorf("%s.$ref: %s does not lead to a definition of the same file", path, ref)
 		}
-		for i, member := range list {
-			if err := checkSchema(fmt.Sprintf("%s[%d]", path, i), member, definitions); err != nil {
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			if err := checkReferences(path+"."+name, value[name], definitions); err != nil {
 				return err
 			}
 		}
-	case "required":
-		if _, ok := stringList(value); !ok {
-			return fmt.Errorf("%s: must be a list of strings", path)
-		}
-	case "type":
-		if _, ok := value.(string); ok {
-			return nil
-		}
-		if list, ok := stringList(value); !ok || len(list) == 0 {
-			return fmt.Errorf("%s: must be a string or a list of strings", path)
-		}
-	case "enum":
-		if list, ok := value.([]any); !ok || len(list) == 0 {
-			return fmt.Errorf("%s: must be a list of values", path)
-		}
-	case "$ref":
-		name := refName(map[string]any{"$ref": value})
-		if name == "" {
-			return fmt.Errorf("%s: %v is not a reference to a definition of the same file", path, value)
-		}
-		if _, ok := definitions[name]; !ok {
-			return fmt.Errorf("%s: unknown definition %q", path, name)
-		}
 	}
 	return nil
-}
-
-func stringList(value any) ([]string, bool) {
-	list, ok := value.([]any)
-	if !ok {
-		return nil, false
-	}
-	var out []string
-	for _, item := range list {
-		text, ok := item.(string)
-		if !ok {
-			return nil, false
-		}
-		out = append(out, text)
-	}
-	return out, true
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	return slices.Sorted(maps.Keys(m))
 }

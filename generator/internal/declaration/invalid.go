@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"strconv"
 	"strings"
 )
 
@@ -54,9 +55,12 @@ func (r *reader) explainInvalid(p param, culprit types.Object) (token.Pos, strin
 	return cmp.Or(imported, from), imports
 }
 
-// suggestName explains an undefined name that the generated file declares.
+// suggestName explains an undefined name that the generated file declares, and that of the runtime.
 func (r *reader) suggestName(message string) string {
 	name, _ := strings.CutPrefix(message, "undefined: ")
+	if name == "mcptask" {
+		return "; import mcptask " + strconv.Quote(Runtime)
+	}
 	if instead, ok := r.protocol[name]; ok {
 		return "; the generated file declares it, and is not read for the types of tools: write mcptask." + instead
 	}

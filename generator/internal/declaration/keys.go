@@ -81,7 +81,7 @@ func (r *reader) mergeSettings(into settings, d directive.Directive) {
 	for i, arg := range d.Args {
 		if before := d.Args[max(0, i-1)]; i > 0 && isLostWord(d.Kind, before, arg) {
 			r.addProblem(arg.Pos, fmt.Sprintf("%q follows %s=%s", arg.Key, before.Key, before.Value),
-				fmt.Sprintf("quote a text of several words: write %s=\"%s %s ...\"", before.Key, before.Value, arg.Key))
+				fmt.Sprintf("quote a text of several words: write %s=\"%s ...\"", before.Key, before.Value))
 			return
 		}
 		k, ok := r.findKey(d.Kind, arg)

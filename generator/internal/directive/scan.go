@@ -42,7 +42,7 @@ type Error struct {
 
 // Hints about the syntax of arguments.
 const (
-	form    = "arguments are key, key=value or key=\"Go string\", separated by spaces"
+	form    = "arguments are key, key=value or key=\"Go string\", separated by spaces; quote a text of several words"
 	noComma = "separate arguments by spaces only"
 )
 

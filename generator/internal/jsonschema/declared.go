@@ -63,7 +63,7 @@ func (g *graph) declaredSchema(named *types.Named) (s *schema, ok bool, err erro
 	for i, arg := range d.Args {
 		if before := d.Args[max(0, i-1)]; !arg.HasValue && before.HasValue && !before.Quoted && nearestKeyword(arg.Key, "") == "" {
 			return nil, true, &refusal{fmt.Sprintf("%q follows %s=%s in the %s", arg.Key, before.Key, before.Value, where),
-				fmt.Sprintf("quote a value of several words: write %s=%q", before.Key, before.Value+" "+arg.Key+" ...")}
+				fmt.Sprintf("quote a value of several words: write %s=%q", before.Key, before.Value+" ...")}
 		}
 		p := part{text: arg.Key, key: arg.Key, value: arg.Value, hasValue: arg.HasValue}
 		if p.hasValue {

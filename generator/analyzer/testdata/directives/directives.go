@@ -13,7 +13,7 @@ type S interface {
 //
 /* want `this looks like a directive but is not one: a directive must not have a space after //; write it as //mcptask:service, on its own line` */ // mcptask: Service prefix=x
 type T interface {
-	//mcptask:tool
+	/* want `mcptask:tool is above a method of an interface that is not a service` */ //mcptask:tool
 	Run(ctx context.Context) error
 }
 

@@ -123,10 +123,7 @@ func (g *graph) expand(s *schema, root *definition) {
 func inline(s, target *schema) {
 	own := *s
 	*s = *target
-	s.Title, s.Description, s.Anchor = cmp.Or(own.Title, s.Title), cmp.Or(own.Description, s.Description), cmp.Or(own.Anchor, s.Anchor)
-	for key, value := range own.Extras {
-		setExtra(s, key, value)
-	}
+	s.Title, s.Description = cmp.Or(own.Title, s.Title), cmp.Or(own.Description, s.Description)
 }
 
 // children lists the schemas inside a schema that typeOf has built.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -29,16 +28,11 @@ var (
 	chosen  = []string{"string", "number", "integer"}
 )
 
-// keywords has every keyword but those of a struct (see groupKeywords).
+// keywords has every keyword with a value.
 var keywords = map[string]keyword{
 	"title":            {nil, member(func(s *schema) any { return &s.Title })},
 	"description":      {nil, member(func(s *schema) any { return &s.Description })},
-	"anchor":           {nil, member(func(s *schema) any { return &s.Anchor })},
 	"type":             {nil, setType},
-	"oneof_type":       {nil, alternatives(oneOf, setType)},
-	"anyof_type":       {nil, alternatives(anyOf, setType)},
-	"oneof_ref":        {nil, alternatives(oneOf, member(func(s *schema) any { return &s.Ref }))},
-	"anyof_ref":        {nil, alternatives(anyOf, member(func(s *schema) any { return &s.Ref }))},
 	"format":           {strs, member(func(s *schema) any { return &s.Format })},
 	"minLength":        {strs, member(func(s *schema) any { return &s.MinLength })},
 	"maxLength":        {strs, member(func(s *schema) any { return &s.MaxLength })},
@@ -58,13 +52,6 @@ var keywords = map[string]keyword{
 	"default":          {scalars, setDefault},
 }
 
-// typeKeywords give the type of a value in place of its Go type.
-var typeKeywords = []string{"type", "oneof_type", "anyof_type", "oneof_ref", "anyof_ref"}
-
-// groupKeywords put fields into groups. A value must have all fields of exactly one group (oneof) or of
-// at least one (anyof).
-var groupKeywords = map[string]func(*schema) *[]*schema{"oneof_required": oneOf, "anyof_required": anyOf}
-
 // repeated are the keywords that may occur several times, once for each value.
 var repeated = []string{"enum", "example"}
 
@@ -72,13 +59,11 @@ var repeated = []string{"enum", "example"}
 var flagKeywords = []string{"required", "nullable"}
 
 // isKeyword reports whether a name is a keyword with a value.
-func isKeyword(name string) bool {
-	return keywords[name].set != nil || groupKeywords[name] != nil
-}
+func isKeyword(name string) bool { return keywords[name].set != nil }
 
 // nearestKeyword returns the keyword that a name may stand for on a JSON type, or "".
 func nearestKeyword(name, kind string) string {
-	names := slices.Concat(flagKeywords, slices.Collect(maps.Keys(groupKeywords)))
+	names := slices.Clone(flagKeywords)
 	for keyword, k := range keywords {
 		if len(k.kinds) == 0 || slices.Contains(k.kinds, kind) || kind == "" {
 			names = append(names, keyword)
@@ -95,10 +80,6 @@ func writeKeyword(name string) string {
 	}
 	return "write " + name + "=value"
 }
-
-func oneOf(s *schema) *[]*schema { return &s.OneOf }
-
-func anyOf(s *schema) *[]*schema { return &s.AnyOf }
 
 // member returns a function that reads a value into a member of a schema, as the Go type of the
 // member says.
@@ -215,21 +196,6 @@ func setType(s *schema, value string) error {
 	return nil
 }
 
-// alternatives returns a function that reads values with semicolons between them, each into an
-// alternative of its own.
-func alternatives(of func(*schema) *[]*schema, set func(*schema, string) error) func(*schema, string) error {
-	return func(s *schema, values string) error {
-		for value := range strings.SplitSeq(values, ";") {
-			alternative := &schema{}
-			if err := set(alternative, value); err != nil {
-				return err
-			}
-			*of(s) = append(*of(s), alternative)
-		}
-		return nil
-	}
-}
-
 // part is one part of a tag in the style of invopop: required, or key=value.
 type part struct {
 	text, key, value string
@@ -255,7 +221,7 @@ func describe(whole *schema, parts []part, where string) []error {
 		case list != nil && (slices.Contains(k.kinds, "array") || p.key == "default"):
 			at = list
 		}
-		if slices.Contains(typeKeywords, p.key) {
+		if p.key == "type" {
 			continue // readType has read it
 		}
 		if p.key == "default" && list == nil && leaf != whole {

@@ -33,7 +33,7 @@ var shapes = named(
 	kinds.Tree{}, kinds.Ring{}, kinds.Link{}, kinds.HoldsTrees{}, kinds.TreeOfTrees{}, kinds.OtherNode{}, kinds.Node{},
 	kinds.EmbedsItself{}, kinds.EmbedsNameless{}, kinds.EmbedsPointerToList{}, kinds.Lists{}, kinds.Letters{}, kinds.Ärger{}, kinds.Öl{}, kinds.Rose{}, kinds.Pairs{}, kinds.GenericAliases{}, kinds.Ranges{}, kinds.NamedInstance{},
 	kinds.Redefined{}, kinds.RedefinedTwice{}, kinds.Aliases{}, kinds.Others{}, kinds.Nameless{},
-	kinds.Tags{}, kinds.TextTags{}, kinds.NumberTags{}, kinds.TypeTags{}, kinds.Groups{},
+	kinds.Tags{}, kinds.TextTags{}, kinds.NumberTags{}, kinds.TypeTags{},
 )
 
 // instances are the types whose names are aliases.
@@ -43,7 +43,7 @@ var instances = map[string]reflect.Type{
 }
 
 // byTag are the types whose tags allow less than the Go type does.
-var byTag = []string{"Tags", "TextTags", "NumberTags", "TypeTags", "Groups"}
+var byTag = []string{"Tags", "TextTags", "NumberTags", "TypeTags"}
 
 func named(values ...any) map[string]reflect.Type {
 	all := map[string]reflect.Type{}

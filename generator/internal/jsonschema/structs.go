@@ -53,9 +53,6 @@ func (g *graph) buildDefinition(d *definition) {
 		if property.Default != nil && g.use == Argument && g.docs.isOwn(f.variable) {
 			g.noteDefault(f, property, tag, required)
 		}
-		for _, p := range tag.groups {
-			addToGroup(groupKeywords[p.key](s), p.value, f.name)
-		}
 	}
 	if named, ok := d.t.(*types.Named); ok {
 		s.Description = g.docs.find(named.Obj()).doc
@@ -107,16 +104,6 @@ func isAlwaysWritten(t types.Type) bool {
 	return false
 }
 
-// addToGroup adds a field to the group of a title.
-func addToGroup(groups *[]*schema, title, name string) {
-	i := slices.IndexFunc(*groups, func(s *schema) bool { return s.Title == title })
-	if i < 0 {
-		i = len(*groups)
-		*groups = append(*groups, &schema{Title: title})
-	}
-	(*groups)[i].Required = append((*groups)[i].Required, name)
-}
-
 // readMember returns the tag and the schema of a field. The schema is nil if there is none, which is
 // reported.
 func (g *graph) readMember(f field) (tag, *schema) {
@@ -138,9 +125,6 @@ func (g *graph) readMember(f field) (tag, *schema) {
 		own = ""
 	}
 	problems := describe(s, tag.parts, tagPlace)
-	if extras, ok := f.tag.Lookup("jsonschema_extras"); ok {
-		problems = append(problems, readExtras(s, extras)...)
-	}
 	if len(problems) > 0 {
 		return tag, g.refuse(f, problems...)
 	}

@@ -17,7 +17,7 @@ type tag struct {
 	required, nullable bool
 	description        string  // the whole tag, in the style of the Go SDK
 	leaf               *schema // the type that the tag gives; nil if it gives none
-	parts, groups      []part
+	parts              []part
 }
 
 // tagPlace is the place of the parts of a tag, for messages.
@@ -26,7 +26,10 @@ const tagPlace = "jsonschema tag"
 // readTag parses the jsonschema tag of a field.
 func readTag(st reflect.StructTag) (t tag, err error) {
 	text, ok := st.Lookup("jsonschema")
+	_, extras := st.Lookup("jsonschema_extras")
 	switch {
+	case extras:
+		return t, &refusal{"jsonschema_extras has no meaning", "remove it, or write the schema by hand"}
 	case !ok && strings.Contains(string(st), "jsonschema:"):
 		return t, &refusal{"the struct tag is malformed, so its jsonschema part is not read", "write key:\"value\" pairs separated by single spaces"}
 	case !ok:
@@ -51,8 +54,6 @@ func readTag(st reflect.StructTag) (t tag, err error) {
 			t.required = true
 		case p.key == "nullable" && !p.hasValue:
 			t.nullable = true
-		case groupKeywords[p.key] != nil && p.value != "":
-			t.groups = append(t.groups, p)
 		default:
 			t.parts = append(t.parts, p)
 		}
@@ -91,7 +92,7 @@ func checkDescription(text string, words []string) error {
 // readType returns the type that the parts give, or nil.
 func readType(parts []part, where string) (leaf *schema, err error) {
 	for _, p := range parts {
-		if !slices.Contains(typeKeywords, p.key) || !p.hasValue {
+		if p.key != "type" || !p.hasValue {
 			continue
 		}
 		if leaf == nil {
@@ -118,29 +119,4 @@ func splitParts(text string) []string {
 		}
 	}
 	return append(parts, text[start:])
-}
-
-// readExtras adds the members that a jsonschema_extras tag names. A member that is named twice is a
-// list.
-func readExtras(s *schema, text string) (problems []error) {
-	for _, word := range splitParts(text) {
-		key, value, ok := strings.Cut(word, "=")
-		if !ok {
-			problems = append(problems, &refusal{fmt.Sprintf("%q has no meaning in the jsonschema_extras tag", word), "write key=value"})
-			continue
-		}
-		var v any = value
-		if b, err := readBool(value); err == nil {
-			v = b
-		}
-		if before, twice := s.Extras[key]; twice {
-			list, _ := before.([]any)
-			v = append(list, v)
-			if list == nil {
-				v = []any{before, v}
-			}
-		}
-		setExtra(s, key, v)
-	}
-	return problems
 }

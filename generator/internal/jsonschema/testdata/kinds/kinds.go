@@ -30,8 +30,8 @@ type Tags struct {
 	Integer int      `json:"integer,omitempty" jsonschema:"required,enum=1,enum=2"`
 	Flag    bool     `json:"flag" jsonschema:"default=true,description=a flag"`
 	List    []string `json:"list" jsonschema:"minItems=1,maxItems=3,uniqueItems=true,enum=a,enum=b"`
-	Extra   string   `json:"extra" jsonschema_extras:"x-a=b" jsonschema_description:"extra, of course"`
-	Either  any      `json:"either" jsonschema:"oneof_type=string;integer"`
+	Extra   string   `json:"extra" jsonschema_description:"extra, of course"`
+	Either  any      `json:"either"`
 	Dated   string   `json:"dated" jsonschema:"format=date,readOnly=true"`
 }
 

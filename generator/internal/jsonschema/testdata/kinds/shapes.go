@@ -600,18 +600,8 @@ type NumberTags struct {
 
 type TypeTags struct {
 	A any            `json:"a" jsonschema:"type=string"`
-	C any            `json:"c" jsonschema:"oneof_type=string;number"`
-	D any            `json:"d" jsonschema:"anyof_type=boolean;null"`
-	F string         `json:"f" jsonschema_extras:"x-order=1,x-b=c"`
 	G string         `json:"g" jsonschema_description:"a text, with a comma"`
 	H map[string]int `json:"h" jsonschema:"title=H"`
-}
-
-type Groups struct {
-	A string `json:"a,omitempty" jsonschema:"oneof_required=one"`
-	B string `json:"b,omitempty" jsonschema:"oneof_required=two"`
-	C string `json:"c,omitempty" jsonschema:"anyof_required=x"`
-	D string `json:"d,omitempty" jsonschema:"anyof_required=y"`
 }
 
 var _ = []any{Unexported{}.a, Unexported{}.c, Unexported{}.d, OnlyHidden{}.a, lower{}.low}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -20,21 +19,8 @@ type Response struct {
 	Error  *mcptask.Error  `json:"error"`
 }
 
-// heldAnswer is a client's answer that the store has not accepted yet. A question has at most one,
-// because the first answer counts.
-type heldAnswer struct {
-	mailbox *Mailbox
-	ref     RequestID
-	size    int
-	deliver func(context.Context) error
-}
-
-// maxHeldBytes limits the bytes of all held answers. If an answer exceeds it, its question is
-// asked again.
-const maxHeldBytes = 16 << 20
-
 // Take takes the client's response to a request of the server. The server checks whether the caller
-// owns the task. Take returns false if the response was neither stored nor kept to be stored later.
+// owns the task. If the store fails, Take returns false, and the question is asked again later.
 func (m *Mailbox) Take(ctx context.Context, caller taskserver.Caller, ref RequestID, said Response) bool {
 	answer, answers := said, true
 	switch ref.kind {
@@ -47,27 +33,31 @@ func (m *Mailbox) Take(ctx context.Context, caller taskserver.Caller, ref Reques
 		m.confirmCancel(ref)
 		return true
 	}
-	if !answers {
-		m.hub.Refresh(ref.task)
-		return true
-	}
-	size := len(answer.Result)
-	if answer.Error != nil {
-		size += len(answer.Error.Message) + len(answer.Error.Data)
-	}
-	m.noteReply(ref, false)
-	return m.storeAnswer(ctx, &heldAnswer{m, ref, size, func(ctx context.Context) error {
-		if ref.kind == kindQuestion && said.Error == nil {
-			if isTask, err := m.takeTask(ctx, caller, ref, said.Result); isTask || err != nil {
-				return err
+	if answers {
+		m.noteReply(ref, false)
+		if err := m.storeAnswer(ctx, caller, ref, said, answer); err != nil {
+			m.noteLost(ref, err)
+			if !protocol.IsGone(err) {
+				return false
 			}
 		}
-		err := m.hub.server.Respond(ctx, caller, ref.task, ref.key, answer.Result, answer.Error)
-		if err == nil && answer.Error != nil && m.isOpen(ref) {
-			m.noteReply(ref, true)
+	}
+	m.hub.Refresh(ref.task)
+	return true
+}
+
+// storeAnswer gives an answer to the task, or follows the client's task that said tells of.
+func (m *Mailbox) storeAnswer(ctx context.Context, caller taskserver.Caller, ref RequestID, said, answer Response) error {
+	if ref.kind == kindQuestion && said.Error == nil {
+		if isTask, err := m.takeTask(ctx, caller, ref, said.Result); isTask || err != nil {
+			return err
 		}
-		return err
-	}})
+	}
+	err := m.hub.server.Respond(ctx, caller, ref.task, ref.key, answer.Result, answer.Error)
+	if err == nil && answer.Error != nil && m.isOpen(ref) {
+		m.noteReply(ref, true)
+	}
+	return err
 }
 
 // isOpen reports whether a question waits for its answer, by the store.
@@ -106,109 +96,20 @@ func (m *Mailbox) takeTask(ctx context.Context, caller taskserver.Caller, ref Re
 	return false, nil
 }
 
-// storeAnswer stores an answer, or keeps it until the store accepts it. It returns false if the
-// answer is lost. The question is then asked again.
-func (m *Mailbox) storeAnswer(ctx context.Context, a *heldAnswer) bool {
-	err := a.deliver(ctx)
-	stored := err == nil || protocol.IsGone(err)
-	if !stored && m.keepAnswer(a) {
-		return true
-	}
-	if err != nil {
-		m.noteLost(a.ref, err)
-	}
-	if stored {
-		m.hub.Refresh(a.ref.task)
-	}
-	return stored
-}
-
-// keepAnswer keeps an answer until the store accepts it, if the session has been asked the
-// question. If there is no room, the question is asked again.
-func (m *Mailbox) keepAnswer(a *heldAnswer) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	v := m.liveView(a.ref.task)
-	if v == nil { // the task may belong to another process or another caller
-		return false
-	}
-	q := v.question(a.ref.key)
-	if m.hub.holdAnswer(a, q.isAsked()) {
-		return true
-	}
-	q.request = sentRequest{}
-	m.hub.release(m, v.topic, a.ref.key)
-	return false
-}
-
-// noteLost logs an answer that is lost. If a task at the client gave the answer, the server keeps
-// following that task.
+// noteLost logs an answer that is lost. If the store has failed, the question is asked again, or the task at the client
+// that gave the answer is.
 func (m *Mailbox) noteLost(ref RequestID, err error) {
 	m.logQuestion(slog.LevelInfo, "response to a question not taken", ref.task, ref.key, "error", err)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if t := m.clientTaskOf(ref); t != nil {
-		t.answered, t.result = false, sentRequest{}
+	v := m.liveView(ref.task)
+	q := v.question(ref.key)
+	if q.task != nil {
+		q.task.answered, q.task.result = false, sentRequest{}
 	}
-}
-
-// holdAnswer keeps an answer until the store accepts it, and schedules another attempt. It returns
-// false if there is no room, or if the answer is not worth keeping.
-func (h *Hub) holdAnswer(a *heldAnswer, worth bool) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	t := h.topics[a.ref.task]
-	if t == nil {
-		return false
+	if v != nil && !protocol.IsGone(err) {
+		q.request = sentRequest{}
+		m.hub.release(m, v.topic, ref.key)
+		m.hub.retryLater(v.topic)
 	}
-	h.retryLater(a.ref.task)
-	switch {
-	case t.held[a.ref.key] != nil: // the first answer counts
-		return true
-	case !worth || h.heldBytes+a.size > maxHeldBytes || h.server.Closing().Err() != nil:
-		return false
-	}
-	t.held[a.ref.key] = a
-	h.heldBytes += a.size
-	return true
-}
-
-// storeHeld tries to store the held answers of a task. It returns false if the store fails again;
-// another attempt is then scheduled.
-func (h *Hub) storeHeld(task string) bool {
-	h.mu.Lock()
-	var answers []*heldAnswer
-	if t := h.topics[task]; t != nil {
-		answers = slices.Collect(maps.Values(t.held))
-	}
-	h.mu.Unlock()
-	for _, a := range answers {
-		err := a.deliver(h.server.Closing())
-		if !h.dropHeld(a, err) {
-			return false
-		}
-		if err != nil {
-			a.mailbox.noteLost(a.ref, err)
-		}
-	}
-	return true
-}
-
-// dropHeld removes an answer that the store has accepted, or that nothing waits for. If the store
-// has failed, it returns false and schedules another attempt.
-func (h *Hub) dropHeld(a *heldAnswer, err error) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	t := h.topics[a.ref.task]
-	switch {
-	case t == nil || t.held[a.ref.key] != a:
-	case err != nil && !protocol.IsGone(err):
-		h.retryLater(a.ref.task)
-		return false
-	default:
-		delete(t.held, a.ref.key)
-		h.heldBytes -= a.size
-		h.removeUnused(t)
-	}
-	return true
 }

@@ -41,14 +41,12 @@ type Hub struct {
 	ready       []*Mailbox        // with records to look at, oldest first
 	workers     int               // counts the goroutines that empty the mailboxes in ready
 	expiryTimer *time.Timer       // runs while there are topics
-	retries     retries
-	heldBytes   int // size of the held answers in all topics
 
 	logs logs
 }
 
-// topic is an unfinished task that some session knows, or a task with answers for the store. The
-// hub's lock guards it, but its ID never changes.
+// topic is an unfinished task that some session knows. The hub's lock guards it, but its ID never
+// changes.
 type topic struct {
 	id string
 	// unfollow ends the server's interest in the task's changes by other processes.
@@ -63,11 +61,9 @@ type topic struct {
 	// claims records which session has been asked a question, by key. No other session is asked
 	// until the claim is released.
 	claims map[string]*Mailbox
-	// held are answers that the store has not accepted yet, by key.
-	held map[string]*heldAnswer
-	// pause is the time from the last failure of the store to retryAt, when it is tried again.
+	// retries says that the store has failed, and that the task is read again after pause.
+	retries bool
 	pause   time.Duration
-	retryAt time.Time
 }
 
 // maxWorkers limits the goroutines that make messages. They end when there is nothing to do.
@@ -77,7 +73,6 @@ const maxWorkers = 4
 // it, so a process may create many hubs for one server and drop them.
 func New(server *taskserver.Backend, legacy protocol.Teller) *Hub {
 	h := &Hub{server: server, legacy: legacy, topics: map[string]*topic{}, mailboxes: map[*Mailbox]bool{}, turns: make(chan struct{}, readers)}
-	h.retries.topics = map[*topic]bool{}
 	weakly := weak.Make(h)
 	stop := server.Observe(func(r taskstore.Record) {
 		if h := weakly.Value(); h != nil {
@@ -107,9 +102,6 @@ func (h *Hub) observe(r taskstore.Record) {
 
 // hasExpired reports whether a task has expired by the store's clock.
 func (h *Hub) hasExpired(expires time.Time) bool { return !h.server.SureNow().Before(expires) }
-
-// hasPassed reports whether a time has passed by the clock of this process.
-func hasPassed(at time.Time) bool { return !time.Now().Before(at) }
 
 // post puts a record into the mailboxes of all sessions that know the task. It replaces a record
 // that a mailbox has not looked at yet. r is nil if the task is gone. post removes the task if it is
@@ -192,7 +184,7 @@ func (h *Hub) join(m *Mailbox, r taskstore.Record, waiting int) (t *topic, isNew
 	if t == nil {
 		t = &topic{
 			id: r.ID, unfollow: h.server.Follow(r.ID), version: r.Version, expires: r.ExpiresAt,
-			sessions: map[*Mailbox]int{}, claims: map[string]*Mailbox{}, held: map[string]*heldAnswer{},
+			sessions: map[*Mailbox]int{}, claims: map[string]*Mailbox{},
 		}
 		h.topics[r.ID] = t
 		if h.expiryTimer == nil {
@@ -247,10 +239,10 @@ func (h *Hub) leave(m *Mailbox) (left []string) {
 	return left
 }
 
-// removeUnused removes a task that no session knows and that has no held answers. It returns true
-// if it has removed the task. h.mu is held.
+// removeUnused removes a task that no session knows. It returns true if it has removed the task. h.mu
+// is held.
 func (h *Hub) removeUnused(t *topic) bool {
-	if len(t.sessions)+len(t.held) > 0 {
+	if len(t.sessions) > 0 {
 		return false
 	}
 	h.remove(t)
@@ -259,13 +251,9 @@ func (h *Hub) removeUnused(t *topic) bool {
 
 // remove removes a task. h.mu is held.
 func (h *Hub) remove(t *topic) {
-	for _, a := range t.held {
-		h.heldBytes -= a.size
-	}
 	t.setKeeper(nil)
 	t.unfollow()
 	delete(h.topics, t.id)
-	delete(h.retries.topics, t)
 }
 
 // setWaiting stores how many requests of a session wait for a task. Their streams get questions
@@ -291,14 +279,13 @@ func (t *topic) claim(m *Mailbox, key string) bool {
 	return t.claims[key] == m
 }
 
-// claimToAsk claims a question that is to be sent. Besides another session's claim, there are two
-// reasons to return false: the answer waits for the store, or another session has a request that
-// waits for the task, whose stream comes first (C-51). The second reason does not count if waits is
-// true: then this session has such a request too.
+// claimToAsk claims a question that is to be sent. Besides another session's claim, there is one
+// reason to return false: another session has a request that waits for the task, whose stream comes
+// first (C-51). That does not count if waits is true: then this session has such a request too.
 func (h *Hub) claimToAsk(m *Mailbox, t *topic, in taskstore.Input, waits bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.topics[t.id] != t || t.held[in.Key] != nil {
+	if h.topics[t.id] != t {
 		return false
 	}
 	if t.claims[in.Key] == nil && !waits {

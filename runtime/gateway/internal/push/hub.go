@@ -41,8 +41,6 @@ type Hub struct {
 	ready       []*Mailbox        // with records to look at, oldest first
 	workers     int               // counts the goroutines that empty the mailboxes in ready
 	expiryTimer *time.Timer       // runs while there are topics
-
-	logs logs
 }
 
 // topic is an unfinished task that some session knows. The hub's lock guards it, but its ID never

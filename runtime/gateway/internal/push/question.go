@@ -194,5 +194,5 @@ func (m *Mailbox) clientTaskLifetime(v *view, q *question, r *taskstore.Record, 
 
 // logQuestion logs an event about a question.
 func (m *Mailbox) logQuestion(level slog.Level, message, task, key string, attrs ...any) {
-	m.hub.log(level, message, append([]any{"task", taskstore.LogID(m.client.Principal(), task), "key", key}, attrs...)...)
+	m.hub.server.Notice(level, message, append([]any{"task", taskstore.LogID(m.client.Principal(), task), "key", key}, attrs...)...)
 }

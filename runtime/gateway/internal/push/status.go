@@ -78,7 +78,7 @@ func (m *Mailbox) statusNotification(v *view, r *taskstore.Record) (data []byte)
 		data, err = EncodeRequest("", method, params)
 	}
 	if err != nil {
-		m.hub.log(slog.LevelError, "status not encoded", "task", taskstore.LogID(r.Principal, r.ID), "error", err)
+		m.hub.server.Notice(slog.LevelError, "status not encoded", "task", taskstore.LogID(r.Principal, r.ID), "error", err)
 	}
 	return data
 }

@@ -11,8 +11,7 @@ type Counts struct {
 	Streams int
 	// Watched counts unfinished tasks whose ID some session knows.
 	Watched int
-	// Followed counts tasks at clients: those that hold a question of the server's, and those that
-	// are yet to be cancelled.
+	// Followed counts tasks at clients that hold a question of the server's.
 	Followed int
 	// Flows counts calls that are inside the SDK. It includes all gateways of the server.
 	Flows int

@@ -125,7 +125,6 @@ func New(config Config) *Gateway {
 		g.unofficial = &unofficialRevisions{g: g, revisions: g.signalled}
 	}
 	g.hub = push.New(config.Server, g.legacy)
-	g.sessions.busy = func(s *session) bool { return g.mailbox(s).KeepsTasks() }
 	if config.MaxBody > 0 {
 		g.maxBody = config.MaxBody
 	}

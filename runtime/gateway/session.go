@@ -106,9 +106,6 @@ func (s *session) newCaller(g *Gateway, method string) taskserver.Caller {
 // sessions is the table of open sessions.
 type sessions struct {
 	timeout time.Duration
-	// busy reports whether a session has unfinished tasks. nil means that no session has any. It
-	// may be called while the table is locked.
-	busy    func(*session) bool
 	mu      sync.Mutex
 	open    map[string]*session
 	opening int               // counts sessions that are being opened
@@ -156,7 +153,7 @@ func (t *sessions) ownerOf(principal string) *owner {
 // session of the principal that has the most sessions. The caller must expire the removed session,
 // spared. full says which limit is reached, or "".
 // If there is no spare session, done is nil. So a flood of sessions ends its own sessions. Sessions
-// in use or with running tasks stay open.
+// in use stay open.
 func (t *sessions) makeRoom(principal, address string, most, inAll int) (done func(), spared *session, full taskstore.Scope) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -191,14 +188,14 @@ func (t *sessions) makeRoom(principal, address string, most, inAll int) (done fu
 }
 
 // findSpare returns the session that its owner misses least, or nil. It chooses among the idle
-// sessions without running tasks. If address is not "", it chooses only among those of the address. It
+// sessions. If address is not "", it chooses only among those of the address. It
 // prefers a session that has never sent a request, then the longest idle one. t.mu is held.
 func (t *sessions) findSpare(o *owner, address string) (spared *session) {
 	for e := o.idle.Front(); e != nil; e = e.Next() {
 		s := e.Value.(*session)
 		switch {
 		case address != "" && s.address != address:
-		case s.used.Load() && spared != nil, t.busy != nil && t.busy(s):
+		case s.used.Load() && spared != nil:
 		case !s.used.Load():
 			return s
 		default:

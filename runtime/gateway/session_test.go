@@ -161,16 +161,16 @@ func TestRoomForSessions(t *testing.T) {
 }
 
 // TestSpareSessions checks that a session which was only opened goes before one that has sent a
-// request, however long each is idle. A session whose tasks run does not go at all.
+// request, however long each is idle. A session in use does not go at all.
 func TestSpareSessions(t *testing.T) {
-	busy := map[string]bool{}
-	r := roomTest{&sessions{open: map[string]*session{}, busy: func(s *session) bool { return busy[s.id] }}, t, 4, 6}
+	r := roomTest{&sessions{open: map[string]*session{}}, t, 4, 6}
+	ends := map[string]func(){}
+	use := func(id string) { ends[id] = r.beginUse(id) }
 	for _, id := range []string{"victim", "worked", "opened 1", "opened 2"} {
 		r.wantOpen(id, "", "")
 	}
-	r.get("victim").used.Store(true)
 	r.get("worked").used.Store(true)
-	busy["victim"] = true
+	use("victim")
 	r.wantOpen("3", "", "opened 1, for the account")
 	r.wantOpen("4", "", "opened 2, for the account")
 	r.wantOpen("5", "", "3, for the account")
@@ -178,18 +178,20 @@ func TestSpareSessions(t *testing.T) {
 	r.get("5").used.Store(true)
 	r.wantOpen("6", "", "worked, for the account")
 	r.wantOpen("7", "", "6, for the account")
-	busy["4"], busy["5"], busy["7"] = true, true, true
+	use("4")
+	use("5")
+	use("7")
 	r.wantOpen("8", "", "no room of the account")
 	// If the whole server is full, the principal with the most sessions loses one of those that can
 	// be spared.
 	r.wantOpen("a1", "a", "")
 	r.wantOpen("a2", "a", "")
 	r.wantOpen("b1", "b", "a1, for the server")
-	busy["b1"] = true // else b has as many as a
+	use("b1") // else b has as many as a
 	r.wantOpen("a3", "a", "a2, for the server")
-	busy["a3"] = true
+	use("a3")
 	r.wantOpen("c", "c", "no room of the server")
-	delete(busy, "5")
+	ends["5"]()
 	r.wantOpen("c", "c", "5, for the server")
 	for id := range r.open {
 		r.end(id)
@@ -202,7 +204,7 @@ func TestSpareSessions(t *testing.T) {
 // TestRoomInAll opens many sessions at once. There are never more than the server may have.
 func TestRoomInAll(t *testing.T) {
 	const inAll = 5
-	table := sessions{open: map[string]*session{}, busy: func(*session) bool { return true }}
+	table := sessions{open: map[string]*session{}}
 	var all sync.WaitGroup
 	for i := range 100 {
 		all.Go(func() {

@@ -306,49 +306,6 @@ func TestLimitSessions(t *testing.T) {
 	})
 }
 
-// TestLimitSessionsOfWorkers floods the server with sessions of anonymous callers, some of which
-// send requests. The session that has named a running task last stays open. If all sessions have
-// running tasks, a new one is refused.
-func TestLimitSessionsOfWorkers(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		const most = 4 // of one address
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: taskserver.Options{Limits: taskserver.Limits{Sessions: most + 1, Polls: -1}}})
-		victim := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
-		id := victim.Create("run_pipeline", wiretest.PipelineArgs("endless"))
-		initialize := func() *wiretest.Response { return sendInitialize(victim, `{}`) }
-		flood := func() {
-			for range 2 * most {
-				initialize().OK()
-				wiretest.NewPeer(t, url, wiretest.LegacyRevision, "").Call("tools/list", nil).OK()
-			}
-		}
-		flood()
-		victim.Task("tasks/get", id).OK()
-		again := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "") // the same client, after it has lost its session
-		again.Task("tasks/get", id).OK()
-		flood()
-		again.Task("tasks/get", id).OK()
-		if r := victim.Task("tasks/get", id); r.Status != http.StatusNotFound {
-			t.Errorf("one task keeps two sessions: %s", r.Body)
-		}
-		workers := []*wiretest.Peer{again}
-		for len(workers) < most {
-			p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
-			p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
-			workers = append(workers, p)
-		}
-		r := initialize().Want(http.StatusOK, wiretest.InternalError)
-		if want := fmt.Sprintf(`{"limit":"sessions","max":%d,"scope":"address"}`, most); r.Error != nil && string(r.Error.Data) != want {
-			t.Errorf("%s, want %s", r.Error.Data, want)
-		}
-		again.Task("tasks/cancel", id).OK()
-		wiretest.Eventually(t, "there is room after the task has ended", func() bool { return initialize().Error == nil })
-		for _, p := range workers[1:] {
-			p.Call("tools/list", nil).OK()
-		}
-	})
-}
-
 // TestLimitListen checks that every subscription counts as a waiting request, and as one poll for
 // each task that it names, because it reports each task at once.
 func TestLimitListen(t *testing.T) {

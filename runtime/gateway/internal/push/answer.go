@@ -29,8 +29,7 @@ func (m *Mailbox) Take(ctx context.Context, caller taskserver.Caller, ref Reques
 	case kindGet:
 		answer.Result = nil
 		answer.Error, answers = m.takeState(ref, said)
-	case kindCancel:
-		m.confirmCancel(ref)
+	case kindCancel: // an error says that the task has ended
 		return true
 	}
 	if answers {

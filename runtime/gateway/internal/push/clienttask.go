@@ -297,73 +297,23 @@ func (m *Mailbox) unfollowClientTask(t *clientTask) {
 	}
 }
 
-// maxPendingCancels limits the tasks that a session's client has yet to cancel. maxCancels limits
-// how often the server sends each cancellation.
-const (
-	maxPendingCancels = 1024
-	maxCancels        = 3
-)
-
-// pendingCancel is the tasks/cancel of a client's task, until the client replies.
-type pendingCancel struct {
-	sentRequest
-	request []byte
-	times   int // how often it was sent
-}
-
 // cancelClientTask cancels a task at its client. It uses tasks/cancel, because the request that
-// created the task has been answered (C-73, C-74). m.mu is held.
+// created the task has been answered (C-73, C-74). If the client has no stream, or loses the message
+// with it, the task ends with its retention. m.mu is held.
 func (m *Mailbox) cancelClientTask(t *clientTask) {
-	if !t.requestor.Cancels() || m.closed || m.pendingCancels[t.id] != nil {
+	if !t.requestor.Cancels() || m.closed {
 		return
 	}
-	if len(m.pendingCancels) >= maxPendingCancels {
-		m.logQuestion(slog.LevelWarn, "a client's task is left to its retention: too many are to be cancelled", t.task, t.key)
-		return
-	}
-	p := &pendingCancel{}
-	p.id, p.request = m.encodeRequest(t, kindCancel, t.requestor.Cancel)
-	m.pendingCancels[t.id] = p
 	// Prefer the session's own stream. A stream of tasks/result is about to close, and a message on
 	// it could be lost.
 	c := m.bestStream(nil)
 	if c == nil {
 		c = m.bestStream(m.views[t.task])
 	}
-	if c != nil {
-		p.send(c)
+	if c != nil { // a client that does not read has one for each question
+		name := "cancellation for " + t.task + "/" + t.key
+		c.retract(name)
+		_, data := m.encodeRequest(t, kindCancel, t.requestor.Cancel)
+		c.put(name, data)
 	}
-}
-
-func (p *pendingCancel) send(c *Stream) {
-	p.on = c
-	p.times++
-	c.put(p.id, p.request)
-}
-
-// resendCancels sends on a new stream the cancellations that earlier streams may have lost. m.mu is
-// held.
-func (m *Mailbox) resendCancels(c *Stream) {
-	for id, p := range m.pendingCancels {
-		switch {
-		case p.on != nil:
-		case p.times >= maxCancels: // the client does not answer
-			delete(m.pendingCancels, id)
-		default:
-			p.send(c)
-		}
-	}
-}
-
-// confirmCancel takes the reply to tasks/cancel. An error also confirms: the task has ended.
-func (m *Mailbox) confirmCancel(ref RequestID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for id, p := range m.pendingCancels {
-		if p.id == ref.String() {
-			delete(m.pendingCancels, id)
-			return
-		}
-	}
-	m.logStale(ref)
 }

@@ -53,9 +53,6 @@ type topic struct {
 	expires  time.Time
 	// sessions maps each session to the number of its requests that wait for the task.
 	sessions map[*Mailbox]int
-	// keeper is the session that has shown the task last. A flood of sessions does not end a
-	// keeper. A task has one keeper, so a caller keeps at most as many sessions as it has tasks.
-	keeper *Mailbox
 	// claims records which session has been asked a question, by key. No other session is asked
 	// until the claim is released.
 	claims map[string]*Mailbox
@@ -171,8 +168,7 @@ func (h *Hub) takeInbox(m *Mailbox) (inbox map[*topic]*taskstore.Record) {
 	return inbox
 }
 
-// join adds a session to those that know an unfinished task, and makes it the task's keeper.
-// waiting counts the session's requests that wait for the task. isNew reports whether the session
+// join adds a session to those that know an unfinished task. waiting counts the session's requests that wait for the task. isNew reports whether the session
 // did not know the task; it may then have missed changes. If the session did know it, join posts
 // the record if it is newer, because another process may have changed the task.
 func (h *Hub) join(m *Mailbox, r taskstore.Record, waiting int) (t *topic, isNew bool) {
@@ -192,22 +188,11 @@ func (h *Hub) join(m *Mailbox, r taskstore.Record, waiting int) (t *topic, isNew
 	_, known := t.sessions[m]
 	isNew = !known
 	t.sessions[m] = waiting
-	t.setKeeper(m)
 	if !isNew && r.Version > t.version {
 		posted := r
 		h.post(t, &posted)
 	}
 	return t, isNew
-}
-
-// setKeeper makes a session the keeper. With nil there is no keeper. The hub's lock is held.
-func (t *topic) setKeeper(m *Mailbox) {
-	if t.keeper != nil {
-		t.keeper.kept.Add(-1)
-	}
-	if t.keeper = m; m != nil {
-		m.kept.Add(1)
-	}
 }
 
 // leave removes a session from all tasks that it knows. It returns those that other sessions still
@@ -222,13 +207,6 @@ func (h *Hub) leave(m *Mailbox) (left []string) {
 			continue
 		}
 		delete(t.sessions, m)
-		if t.keeper == m {
-			t.setKeeper(nil)
-			for other := range t.sessions {
-				t.setKeeper(other)
-				break
-			}
-		}
 		maps.DeleteFunc(t.claims, func(_ string, by *Mailbox) bool { return by == m })
 		if !h.removeUnused(t) {
 			left = append(left, t.id)
@@ -249,7 +227,6 @@ func (h *Hub) removeUnused(t *topic) bool {
 
 // remove removes a task. h.mu is held.
 func (h *Hub) remove(t *topic) {
-	t.setKeeper(nil)
 	t.unfollow()
 	delete(h.topics, t.id)
 }
@@ -328,7 +305,7 @@ func (h *Hub) removeExpired() {
 // Counts reports how much a hub holds at a moment.
 type Counts struct {
 	// Streams counts open streams. Watched counts tasks that some session knows. Followed counts
-	// tasks at clients that the server follows or has yet to cancel.
+	// tasks at clients that the server follows.
 	Streams, Watched, Followed int
 }
 

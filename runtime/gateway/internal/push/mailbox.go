@@ -31,7 +31,6 @@ type Client interface {
 type Mailbox struct {
 	hub    *Hub
 	client Client
-	kept   atomic.Int64 // counts the tasks whose keeper the session is
 	// unsettled counts the views that are unsettled.
 	unsettled atomic.Int64
 
@@ -46,8 +45,6 @@ type Mailbox struct {
 	views   map[string]*view // by task ID
 	streams []*Stream        // the session's own
 	unsent  []message        // of Post, without a stream so far
-	// pendingCancels are tasks that the client has yet to cancel, by the client's task IDs.
-	pendingCancels map[string]*pendingCancel
 }
 
 // view is what a session knows about one task. The mailbox's lock guards it.
@@ -76,7 +73,7 @@ func (v *view) setShown(now visible, on *Stream) { v.shown, v.shownOn = now, on 
 
 // Open returns the mailbox of a new session. Close it with the session.
 func (h *Hub) Open(client Client) *Mailbox {
-	m := &Mailbox{hub: h, client: client, views: map[string]*view{}, pendingCancels: map[string]*pendingCancel{}}
+	m := &Mailbox{hub: h, client: client, views: map[string]*view{}}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.mailboxes[m] = true
@@ -315,7 +312,6 @@ func (m *Mailbox) connect(c *Stream) (waiting []string) {
 		m.hub.setWaiting(v.topic, m, len(v.blocked))
 		waiting = []string{c.task}
 	}
-	m.resendCancels(c)
 	return waiting
 }
 
@@ -362,11 +358,6 @@ func (m *Mailbox) disconnect(c *Stream, over bool) []string {
 			}
 		}
 	}
-	for _, p := range m.pendingCancels {
-		if p.on == c {
-			p.on = nil
-		}
-	}
 	return slices.Collect(maps.Keys(left))
 }
 
@@ -384,13 +375,10 @@ func (m *Mailbox) Close() {
 	left := m.hub.leave(m)
 	clear(m.views)
 	m.unsettled.Store(0)
-	m.streams, m.pendingCancels = nil, nil
+	m.streams = nil
 	m.mu.Unlock()
 	m.hub.Refresh(left...)
 }
-
-// KeepsTasks reports whether the session is the keeper of an unfinished task. It takes no lock.
-func (m *Mailbox) KeepsTasks() bool { return m.kept.Load() > 0 }
 
 // Send sends a message on the session's own stream, if one is open.
 func (m *Mailbox) Send(data []byte) {
@@ -497,7 +485,6 @@ func (m *Mailbox) addCounts(c *Counts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c.Streams += len(m.streams)
-	c.Followed += len(m.pendingCancels)
 	for range m.clientTasks() {
 		c.Followed++
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -211,7 +210,6 @@ func (x *httpExchange) answer(work work) {
 		}
 	}
 	switch {
-	case errors.Is(err, errAnswered):
 	case x.out != nil:
 		x.out.send(encodeAnswer(ctx, x.m, result, err))
 	case err == nil:

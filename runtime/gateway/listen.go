@@ -19,9 +19,10 @@ import (
 // processes, because the gateway follows the store. A subscriber that reads slowly gets the latest
 // state.
 //
-// If the subscription names only tasks, the gateway answers it and ends the stream when all tasks
-// have ended or are gone. If it names other kinds of notifications too, the SDK's stream continues.
-// When the server closes, the gateway also answers the request. Only the answer reports the end:
+// The gateway answers the subscription, and ends the stream when all tasks have ended or are gone. If
+// the subscription names other kinds of notifications too, it gets none of these: the acknowledgement
+// has the tasks alone (E-63), and the SDK serves another subscription to the rest. When the server
+// closes, the gateway also answers the request. Only the answer reports the end:
 // the specification's page on cancellation also asks for a notifications/cancelled, but its page on
 // subscriptions and the SDKs have dropped that.
 
@@ -44,8 +45,6 @@ type subscription struct {
 	id json.RawMessage
 	// tasks are the IDs of the caller's tasks.
 	tasks []string
-	// others says that the subscription names other kinds of notifications too.
-	others bool
 	// close releases what the subscription counts for.
 	close func()
 }
@@ -62,9 +61,6 @@ func (g *Gateway) answerListen(x exchange, caller taskserver.Caller) {
 			return nil, err
 		}
 		defer s.close()
-		if s.others {
-			return g.answerMergedListen(ctx, x, s)
-		}
 		x.send(s.encodeAcknowledgement())
 		return s.answer(ctx, s.followTasks(ctx, x.send))
 	}})
@@ -78,10 +74,10 @@ func (g *Gateway) subscribe(ctx context.Context, caller taskserver.Caller, m *me
 	if err != nil {
 		return nil, err
 	}
-	if len(asked.Tasks) > maxTaskIDs {
-		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "params.notifications.taskIds names %d tasks, at most %d are allowed", len(asked.Tasks), maxTaskIDs)
+	if len(asked) > maxTaskIDs {
+		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "params.notifications.taskIds names %d tasks, at most %d are allowed", len(asked), maxTaskIDs)
 	}
-	for _, id := range asked.Tasks { // the state of each task is sent at once, so it counts as a poll
+	for _, id := range asked { // the state of each task is sent at once, so it counts as a poll
 		if err := g.countPoll(ctx, caller, id); err != nil {
 			return nil, err
 		}
@@ -90,15 +86,15 @@ func (g *Gateway) subscribe(ctx context.Context, caller taskserver.Caller, m *me
 	if refusal != nil {
 		return nil, refusal
 	}
-	follows, refusal := countUses(ctx, g.server, caller, &g.counts.followed, "followed", 1+len(asked.Tasks),
+	follows, refusal := countUses(ctx, g.server, caller, &g.counts.followed, "followed", 1+len(asked),
 		[3]int{maxFollowed, maxFollowedByAnonymous, maxFollowedInAll})
 	if refusal != nil {
 		waits()
 		return nil, refusal
 	}
 	free := func() { follows(); waits() }
-	s := &subscription{g: g, caller: caller, id: m.ID, others: asked.Others, close: free}
-	for _, id := range asked.Tasks {
+	s := &subscription{g: g, caller: caller, id: m.ID, close: free}
+	for _, id := range asked {
 		switch _, err := g.server.Get(ctx, caller, id); {
 		case err == nil:
 			s.tasks = append(s.tasks, id)
@@ -136,6 +132,15 @@ func (s *subscription) followTasks(ctx context.Context, write func([]byte)) (err
 		}
 	}
 	return nil
+}
+
+// encodeAcknowledgement returns the acknowledgement of the tasks (E-63).
+func (s *subscription) encodeAcknowledgement() []byte {
+	data, err := protocol.Server20260728{}.Acknowledged(s.id, s.tasks)
+	if err != nil { // cannot happen: an ID and strings always marshal
+		return nil
+	}
+	return data
 }
 
 // answer returns the answer to the request: the error that stopped the subscription, or its result.

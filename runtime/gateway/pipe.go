@@ -42,7 +42,6 @@ type pipe struct {
 	requests   map[string]pipeRequest // requests without an answer, by ID
 	ended      bool                   // no new work begins
 	delivering bool                   // a reply of the SDK's is being written
-	merged     map[string]*merge      // subscriptions that the gateway and the SDK serve together, by ID
 	replied    chan struct{}          // has a buffer of one; gets a value when a request is answered
 	sdkDone    chan struct{}          // closed when the SDK has ended its output
 	reports    heldReports
@@ -85,7 +84,6 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 		g: g, toSDK: toSDK, fromSDK: fromSDK,
 		session:  &session{id: rand.Text(), principal: principal, requestor: protocol.Requestor20251125{}},
 		requests: map[string]pipeRequest{},
-		merged:   map[string]*merge{},
 		replied:  make(chan struct{}, 1),
 		sdkDone:  make(chan struct{}),
 	}
@@ -226,7 +224,7 @@ func (p *pipe) deliver(line []byte) {
 	if !replied.announcement.hasTask() {           // the token of a task lives on
 		p.reports.drop(replied.progress)
 	}
-	if !replied.cancelled && (said == nil || !p.passMerged(said)) {
+	if !replied.cancelled {
 		p.out.put(line)
 	}
 	p.noteWritten()
@@ -242,12 +240,10 @@ func (p *pipe) noteReply(replyID json.RawMessage, method string) (passed pipeReq
 	id := wire.IDKey(replyID)
 	p.mu.Lock()
 	passed = p.requests[id]
-	if !passed.ours { // the gateway answers a merged subscription itself
-		delete(p.requests, id)
-	}
+	delete(p.requests, id)
 	p.delivering = true
 	p.mu.Unlock()
-	if !passed.ours && passed.end != nil {
+	if passed.end != nil {
 		passed.end()
 	}
 	return passed
@@ -324,10 +320,7 @@ func (p *pipe) addRequest(m *message, added pipeRequest) *mcptask.Error {
 func (p *pipe) expectReply(m *message, passed pipeRequest) (refusal *mcptask.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if refusal = p.addRequest(m, passed); refusal == nil {
-		delete(p.merged, wire.IDKey(m.ID)) // the ID now belongs to this request
-	}
-	return refusal
+	return p.addRequest(m, passed)
 }
 
 // endListens releases the counts of all subscriptions when the pipe has ended.

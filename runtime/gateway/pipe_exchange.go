@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -145,7 +144,7 @@ func (x *pipeExchange) answer(work work) {
 			}
 		}
 		// The client has cancelled the request, or is gone.
-		silent := ctx.Err() != nil && err != nil && p.g.server.Closing().Err() == nil || errors.Is(err, errAnswered)
+		silent := ctx.Err() != nil && err != nil && p.g.server.Closing().Err() == nil
 		p.mu.Lock()
 		delete(p.requests, id) // before the reply, after which the client may reuse the ID
 		p.mu.Unlock()
@@ -186,7 +185,7 @@ func (x *pipeExchange) cancel(request json.RawMessage) bool {
 	if r.ours || r.lasts {
 		r.end() // the ID stays in use until there is an answer
 	}
-	return !open || r.ours && p.merged[key] == nil
+	return !open || r.ours
 }
 
 func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {

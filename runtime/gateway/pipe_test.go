@@ -263,44 +263,6 @@ func TestPipeListenAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestPipeMergedListen checks that a subscription which the SDK has answered goes on for its tasks:
-// its ID is in use, and the client can cancel it.
-func TestPipeMergedListen(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		p := newPiped(t, askingServer(t), 0)
-		p.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","task":{}}}`)
-		var created struct {
-			Result struct{ Task struct{ TaskID string } }
-		}
-		if err := json.Unmarshal([]byte(p.hear()), &created); err != nil {
-			t.Fatal(err)
-		}
-		p.hear() // the question
-		listen := func() {
-			p.say(`{"jsonrpc":"2.0","id":20,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true,"taskIds":[%q]},%s}}`, created.Result.Task.TaskID, taskMeta)
-		}
-		for range 2 {
-			listen()
-			synctest.Wait() // the SDK has it
-			p.say(`{"jsonrpc":"2.0","id":"-","method":"test/answer","params":{"name":"20"}}`)
-			for told, replied := false, false; !told || !replied; {
-				line := p.hear()
-				if strings.Contains(line, `"id":20`) {
-					t.Fatalf("it has ended: %s", line)
-				}
-				told = told || strings.Contains(line, `"notifications/tasks"`)
-				replied = replied || strings.Contains(line, `"id":"-"`)
-			}
-			listen()
-			if line := p.hear(); !strings.Contains(line, "under way") {
-				t.Fatalf("the ID is free: %s", line)
-			}
-			p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":20}}`)
-			time.Sleep(time.Second) // polls are limited
-		}
-	})
-}
-
 // TestPipeCancelledPoll checks that a request which the client cancels gets no answer.
 func TestPipeCancelledPoll(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

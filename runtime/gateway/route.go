@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -64,9 +63,6 @@ type exchange interface {
 	forward(flow *Flow, edits ...wire.Edit)
 	// forwardOpen forwards a request that stays open. It calls done when the request ends.
 	forwardOpen(done func())
-	// forwardMerged forwards a subscription and sends the SDK's part of it to m, until that part or
-	// ctx ends. It returns true if the SDK has refused the request in a way that m cannot see.
-	forwardMerged(ctx context.Context, m *merge) (refused bool)
 }
 
 // refusalKind is the reason for a refusal, for transports that report the reasons differently.
@@ -90,9 +86,6 @@ type work struct {
 	// nil.
 	written func()
 }
-
-// errAnswered is returned by work if the SDK has already written the answer.
-var errAnswered = errors.New("the SDK has answered")
 
 // route decides what happens to a message. This is the main road of the gateway.
 func (g *Gateway) route(x exchange) {

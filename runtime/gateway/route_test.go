@@ -78,8 +78,6 @@ func (x *recorded) forward(flow *Flow, edits ...wire.Edit) {
 	x.note("forward flow=%v tool=%q edits=%d", flow != nil, tool, len(edits))
 }
 
-func (x *recorded) forwardMerged(context.Context, *merge) bool { x.note("forward merged"); return true }
-
 // TestRoute checks what the gateway does with each kind of message, on any transport.
 func TestRoute(t *testing.T) {
 	g := New(Config{Server: newServer(t, taskserver.Options{}, idleTool()).Backend(), Stateful: http.NotFoundHandler(), Stateless: http.NotFoundHandler()})
@@ -119,7 +117,7 @@ func TestRoute(t *testing.T) {
 		{"a subscription in a session", `"id":1,"method":"subscriptions/listen"`, false, true, "refuse -32601"},
 		{"one of the SDK's", `"id":1,"method":"subscriptions/listen","params":{"notifications":{},` + taskMeta + `}`, true, false, "forward open"},
 		{"one to tasks", `"id":1,"method":"subscriptions/listen","params":{"notifications":{"taskIds":[]},` + taskMeta + `}`, true, false, "send|answer waits=true failed=false"},
-		{"one to both", `"id":1,"method":"subscriptions/listen","params":{"notifications":{"taskIds":[],"toolsListChanged":true},` + taskMeta + `}`, true, false, "forward merged|answer waits=true failed=true"},
+		{"one to both", `"id":1,"method":"subscriptions/listen","params":{"notifications":{"taskIds":[],"toolsListChanged":true},` + taskMeta + `}`, true, false, "send|answer waits=true failed=false"},
 		{"discovery", `"id":1,"method":"server/discover","params":{` + taskMeta + `}`, true, false, "forward flow=true tool=\"\" edits=0"},
 		{"anything else", `"id":1,"method":"resources/list"`, false, true, "forward flow=false tool=\"\" edits=0"},
 		{"an initialize that is too big", `"id":1,"method":"initialize","params":[` + strings.Repeat("1,", maxInitializeValues) + `1]`, false, false, "refuse -32600"},

@@ -27,7 +27,7 @@ const keepAlive = 15 * time.Second
 const longestRefusal = 200
 
 // sharedResponse is a response that the gateway and the SDK's handler write together. It forwards what the handler
-// writes, or takes some of its events. If the gateway has a message to send first, or if a call is not answered soon, the
+// writes. If the gateway has a message to send first, or if a call is not answered soon, the
 // gateway begins the response as a stream, and turns the handler's JSON into an event. Comments keep a waiting stream
 // alive, so that neither the client nor a proxy takes it for dead. The SDK writes one event at a time: a lock around every
 // write keeps events whole. sharedResponse is safe for concurrent use.
@@ -39,19 +39,14 @@ type sharedResponse struct {
 	header http.Header
 	// opened is called once, when the stream begins. The lock is held.
 	opened func()
-	// take handles the data of one of the handler's events. It returns false if the client gets the event as it is. A nil
-	// take passes all events on unread.
-	take func(event []byte, write func([]byte)) bool
 
 	mu          sync.Mutex
 	alive       *time.Timer // sends the next comment; nil if there are none
 	begunHere   bool        // the gateway has begun the stream
 	answerBegun bool        // the SDK's handler or writeAnswer has begun its response
 	isSSE       bool        // that response is a stream
-	answerEnded bool        // that response is over
 	over        bool
-	// body is the JSON of that response, if the gateway has begun the stream. If there is a take, it is the beginning of an
-	// incomplete event.
+	// body is the JSON of that response, if the gateway has begun the stream.
 	body bytes.Buffer
 }
 
@@ -122,7 +117,7 @@ func (r *sharedResponse) WriteHeader(code int) {
 
 // begin sends the header of the handler's response. r.mu is held.
 func (r *sharedResponse) begin(code int) {
-	if r.answerBegun || r.answerEnded {
+	if r.answerBegun || r.over {
 		return
 	}
 	if code < http.StatusOK { // an informational response comes before the response itself
@@ -150,39 +145,25 @@ func (r *sharedResponse) noteOpened() {
 	}
 }
 
-// Write implements http.ResponseWriter. If there is a take, Write collects whole events for it.
+// Write implements http.ResponseWriter.
 func (r *sharedResponse) Write(data []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.answerEnded {
+	if r.over {
 		return len(data), nil // the response is over
 	}
 	r.begin(http.StatusOK)
-	switch {
-	case r.begunHere && !r.isSSE:
+	if r.begunHere && !r.isSSE {
 		return r.body.Write(data)
-	case !r.isSSE || r.take == nil:
-		return r.w.Write(data)
 	}
-	r.body.Write(data)
-	for {
-		event, rest, ok := wire.CutEvent(r.body.Bytes())
-		if !ok {
-			return len(data), nil
-		}
-		whole := r.body.Next(r.body.Len() - len(rest))
-		if !r.take(bytes.Clone(event.Data()), r.sendMessage) { // body changes with the next event
-			_, _ = r.w.Write(whole) // fails if the client has disconnected
-			r.flush()
-		}
-	}
+	return r.w.Write(data)
 }
 
 // Flush implements http.Flusher. The stream of a session begins before it has an event.
 func (r *sharedResponse) Flush() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.answerEnded {
+	if r.over {
 		return
 	}
 	if r.opened != nil {
@@ -249,15 +230,6 @@ func (r *sharedResponse) sendAll(messages [][]byte) {
 	}
 }
 
-// endAnswer ends the handler's part of the response. begun reports whether the handler has written anything, and refused
-// whether that is not a stream.
-func (r *sharedResponse) endAnswer() (begun, refused bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.answerEnded = true
-	return r.answerBegun, r.answerBegun && !r.isSSE
-}
-
 // end sends the SDK's JSON as an event and closes the response. Call it once, before the HTTP handler
 // returns: the response is invalid after that.
 func (r *sharedResponse) end() {
@@ -266,7 +238,7 @@ func (r *sharedResponse) end() {
 	if r.begunHere && !r.isSSE && r.id != nil {
 		r.sendMessage(r.compactAnswer())
 	}
-	r.answerEnded, r.over = true, true
+	r.over = true
 	if r.alive != nil {
 		r.alive.Stop()
 	}

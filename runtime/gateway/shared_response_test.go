@@ -110,7 +110,7 @@ func TestCallResponseEnded(t *testing.T) {
 		response.startKeepAlive()
 		response.mu.Lock() // as end does
 		time.Sleep(openAfter)
-		response.answerEnded, response.over, w.returned = true, true, true
+		response.over, w.returned = true, true
 		response.mu.Unlock()
 		time.Sleep(time.Minute)
 	})
@@ -168,7 +168,7 @@ func TestSharedResponse(t *testing.T) {
 	r.WriteHeader(http.StatusOK)
 	const event = "data: 1\n\n"
 	_, _ = r.Write([]byte(event))
-	r.endAnswer()
+	r.end()
 	_, _ = r.Write([]byte(event))
 	if !slices.Equal(w.statuses, []int{http.StatusEarlyHints, http.StatusOK}) || opened != 1 || w.Body.String() != event {
 		t.Errorf("statuses %v, opened %d times: %q", w.statuses, opened, w.Body)

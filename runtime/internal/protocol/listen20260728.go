@@ -13,40 +13,24 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// Subscription is the request of a subscriptions/listen.
-type Subscription struct {
-	// Tasks are the IDs of the tasks to hear of, each once (E-62).
-	Tasks []string
-	// Others says that the request asks for other kinds of notifications as well.
-	Others bool
-}
-
 // NamesTasks reports whether a subscriptions/listen asks for tasks, even if it does so in a malformed
 // way.
 func (Server20260728) NamesTasks(params Params) bool {
 	return params.Has("notifications", "taskIds") && string(params.Get("notifications", "taskIds")) != "null"
 }
 
-// Subscribe reads a subscriptions/listen that names tasks.
-func (Server20260728) Subscribe(params Params) (Subscription, error) {
+// Subscribe reads a subscriptions/listen that names tasks. It returns the ID of each task once (E-62).
+func (Server20260728) Subscribe(params Params) (tasks []string, err error) {
 	var asked wire.SubscriptionFilter
 	if err := decodeValue(params, &asked, "notifications"); err != nil {
-		return Subscription{}, err
+		return nil, err
 	}
-	var s Subscription
-	seen := map[string]bool{}
 	for _, id := range asked.TaskIDs {
-		if !seen[id] {
-			seen[id] = true
-			s.Tasks = append(s.Tasks, id)
+		if !slices.Contains(tasks, id) {
+			tasks = append(tasks, id)
 		}
 	}
-	for kind, value := range params.Object("notifications").All() {
-		if kind != "taskIds" && !slices.Contains([]string{"false", "null", "[]"}, string(value)) {
-			s.Others = true
-		}
-	}
-	return s, nil
+	return tasks, nil
 }
 
 // Acknowledged makes the first message of a subscription, which lists the tasks that the subscriber

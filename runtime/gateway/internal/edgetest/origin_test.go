@@ -136,7 +136,7 @@ func (f forwardedFor) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f.RoundTripper.RoundTrip(r)
 }
 
-// TestAddressesOfSessions checks that sessions of one address, which its tasks keep open, leave room for those of another.
+// TestAddressesOfSessions checks that sessions of one address, which its streams keep open, leave room for those of another.
 func TestAddressesOfSessions(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		readForwarded := func(next http.Handler, _ *mcp.Server) http.Handler {
@@ -155,7 +155,7 @@ func TestAddressesOfSessions(t *testing.T) {
 		open := func(address string) *wiretest.Peer {
 			p := unopened(address)
 			p.Initialize()
-			p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+			p.OpenGet()
 			return p
 		}
 		const most = 6

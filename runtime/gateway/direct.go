@@ -139,14 +139,6 @@ func (h *bufferedResponse) copyTo(w http.ResponseWriter) {
 	_, _ = w.Write(h.body.Bytes()) // fails if the client has disconnected
 }
 
-// hasNoCode reports whether the response is an error with the code 0, which the SDK uses if it has none.
-func (h *bufferedResponse) hasNoCode() bool {
-	var message struct {
-		Error *mcptask.Error `json:"error"`
-	}
-	return json.Unmarshal(h.message(), &message) == nil && message.Error != nil && message.Error.Code == 0
-}
-
 // result returns the result of the response.
 func (h *bufferedResponse) result() (json.RawMessage, bool) {
 	var message struct {

@@ -22,6 +22,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -98,7 +99,7 @@ type Gateway struct {
 	// lives in one process. sdk is Config.Stateful; with keys, Config.Stateful is translated.
 	keys     sessionKeys
 	sdk      http.Handler
-	rebuilds rebuilds
+	rebuilds sync.Map // func() rebuilt by session ID, of the sessions that are being opened again
 	speech
 	unofficial *unofficialRevisions // nil unless the server's options name one
 }

@@ -45,10 +45,6 @@ type httpExchange struct {
 
 	session *session
 	endUse  func() // ends the use of the session; nil if there is no session
-	// unchecked holds the answer to a request without a session until leave has checked it for the client. Both are
-	// nil for other requests.
-	unchecked *bufferedResponse
-	client    http.ResponseWriter
 
 	// out is the stream that carries the gateway's answer. It is nil if the answer is JSON.
 	out *sharedResponse
@@ -73,14 +69,10 @@ func (x *httpExchange) caller() taskserver.Caller {
 }
 
 // enter implements exchange. It reports a missing session before any other error. An initialize opens
-// a new session, whatever open session it names, because some clients send the ID of their former one.
+// a new session, whatever session it names, because some clients send the ID of their former one.
 func (x *httpExchange) enter() (*session, taskserver.Caller, bool) {
 	id := x.r.Header.Get(sessionHeader)
 	if x.m.Method == "initialize" {
-		if status, refusal := x.g.checkInitialize(x.context(), x.principal, id); refusal != nil {
-			refuse(x.w, status, x.replyID(), refusal)
-			return nil, taskserver.Caller{}, false
-		}
 		x.r.Header.Del(sessionHeader)
 		return nil, x.caller(), true
 	}
@@ -104,32 +96,17 @@ func (x *httpExchange) enter() (*session, taskserver.Caller, bool) {
 
 // needsNoSession reports whether the message may come without the ID of a session. The official SDK has an option to
 // give its sessions no IDs, and then serves each request alone. Until an initialize has shown whether the option is set,
-// the SDK gets the request, and leave checks its answer.
+// the SDK gets the request.
 func (x *httpExchange) needsNoSession() bool {
 	_, ours := x.m.answeredRequest()
-	switch givesIDs := x.g.sessionIDs.Load(); {
-	case ours || strings.HasPrefix(x.m.Method, "tasks/") || x.g.config.Direct:
-		return false
-	case givesIDs != nil:
-		return !*givesIDs
-	case x.m.IsRequest():
-		x.unchecked, x.client = newBufferedResponse(), x.w
-		x.w = x.unchecked
-	}
-	return true
+	givesIDs := x.g.sessionIDs.Load()
+	return !ours && !strings.HasPrefix(x.m.Method, "tasks/") && !x.g.config.Direct && (givesIDs == nil || !*givesIDs)
 }
 
-// leave releases what the exchange holds.
+// leave ends the use of the session.
 func (x *httpExchange) leave() {
 	if x.endUse != nil {
 		x.endUse()
-	}
-	switch {
-	case x.unchecked == nil:
-	case x.unchecked.code >= http.StatusBadRequest, x.unchecked.hasNoCode(): // the SDK wants an initialize first
-		refuse(x.client, http.StatusBadRequest, x.replyID(), missingSessionError())
-	default:
-		x.unchecked.copyTo(x.client)
 	}
 }
 

@@ -23,7 +23,6 @@ func TestForeignSession(t *testing.T) {
 		want         int
 	}{
 		{http.MethodPost, ping, http.StatusForbidden},
-		{http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`, http.StatusForbidden},
 		{http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, http.StatusForbidden},
 		{http.MethodPost, `{"jsonrpc":"2.0","id":1,"result":{}}`, http.StatusForbidden},
 		{http.MethodPost, `{"jsonrpc":"2.0","id":"mcptask/TASK/step","result":{"action":"cancel"}}`, http.StatusForbidden},

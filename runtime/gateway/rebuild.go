@@ -56,15 +56,8 @@ func newPortable(t *sessionToken, rebuilt bool) *portable {
 	return p
 }
 
-// rebuilds has the sessions that are being opened again.
-type rebuilds struct {
-	mu      sync.Mutex
-	running map[string]*rebuild // by ID
-}
-
-// rebuild is one attempt to open a session again. Its fields are set when done is closed.
-type rebuild struct {
-	done    chan struct{}
+// rebuilt is what an attempt to open a session again has returned.
+type rebuilt struct {
 	session *session
 	status  int
 	refusal *mcptask.Error
@@ -131,36 +124,15 @@ func noSessionError() *mcptask.Error {
 
 // rebuildOnce opens a session again, or waits for another request that does so.
 func (g *Gateway) rebuildOnce(r *http.Request, principal, id string, t *sessionToken) (*session, int, *mcptask.Error) {
-	b := &g.rebuilds
-	b.mu.Lock()
-	one := b.running[id]
-	if one != nil {
-		b.mu.Unlock()
-		select {
-		case <-one.done:
-			return one.session, one.status, one.refusal
-		case <-r.Context().Done():
-			return nil, http.StatusServiceUnavailable, mcptask.Errorf(mcptask.CodeInternalError, "the client has left")
+	once, _ := g.rebuilds.LoadOrStore(id, sync.OnceValue(func() (b rebuilt) {
+		defer g.rebuilds.Delete(id)                           // also if the user's code panics
+		if b.session = g.sessions.get(id); b.session == nil { // no other request has just been faster
+			b.session, b.status, b.refusal = g.rebuildSession(r, principal, id, t)
 		}
-	}
-	if s := g.sessions.get(id); s != nil { // the other request has just been faster
-		b.mu.Unlock()
-		return s, 0, nil
-	}
-	one = &rebuild{done: make(chan struct{}), status: http.StatusInternalServerError, refusal: mcptask.Errorf(mcptask.CodeInternalError, "internal error")}
-	if b.running == nil {
-		b.running = map[string]*rebuild{}
-	}
-	b.running[id] = one
-	b.mu.Unlock()
-	defer func() { // also if the user's code panics
-		b.mu.Lock()
-		delete(b.running, id)
-		b.mu.Unlock()
-		close(one.done)
-	}()
-	one.session, one.status, one.refusal = g.rebuildSession(r, principal, id, t)
-	return one.session, one.status, one.refusal
+		return b
+	}))
+	b := once.(func() rebuilt)()
+	return b.session, b.status, b.refusal
 }
 
 // rebuildSession opens a session again.
@@ -306,53 +278,21 @@ func (x *httpExchange) initializeSigned(flow *Flow, edits ...wire.Edit) {
 	held.copyTo(w)
 }
 
-// deleteSession ends a session for its client. A session that is not open here need not be opened for that. If the
-// client has ended so many sessions that the store remembers no more, deleteSession refuses the DELETE.
+// deleteSession ends a session for its client. If the client has ended so many sessions that the store remembers no more,
+// deleteSession refuses the DELETE.
 func (g *Gateway) deleteSession(w http.ResponseWriter, r *http.Request, principal string) {
-	id := r.Header.Get(sessionHeader)
-	if g.sessions.get(id) == nil {
-		g.deleteClosedSession(w, r, principal, id)
-		return
-	}
 	s, status, refusal := g.findSession(r, principal)
 	switch {
 	case refusal != nil:
 		refuse(w, status, nil, refusal)
 		return
-	case s.portable == nil: // nothing opens it again, so it only matters to an initialize that names it
-		_, _ = g.server.EndSession(r.Context(), taskserver.Caller{Principal: principal, Session: s.id}, g.server.Now())
-	case !g.noteEnded(w, r, principal, &s.portable.sessionToken):
+	case s.portable != nil && !g.noteEnded(w, r, principal, &s.portable.sessionToken):
 		return
 	}
 	g.sessions.endSession(s) // before the SDK, which waits for the session's calls
 	r = r.Clone(r.Context())
 	r.Header.Set(sessionHeader, s.sdkID())
 	g.sdk.ServeHTTP(w, r)
-}
-
-// deleteClosedSession ends a session that is not open here.
-func (g *Gateway) deleteClosedSession(w http.ResponseWriter, r *http.Request, principal, id string) {
-	t, owns := g.keys.verify(id, principal, g.server.Now())
-	status, refusal := http.StatusNotFound, noSessionError()
-	switch {
-	case t == nil:
-	case !owns:
-		status, refusal = http.StatusForbidden, foreignSessionError()
-	default:
-		status, refusal = g.checkEnded(r.Context(), principal, t.Name)
-	}
-	if refusal != nil {
-		refuse(w, status, nil, refusal)
-		return
-	}
-	if !g.noteEnded(w, r, principal, t) {
-		return
-	}
-	if s := g.sessions.get(id); s != nil { // another request has just opened it
-		g.sessions.endSession(s)
-		s.expire()
-	}
-	w.WriteHeader(http.StatusNoContent)
 }
 
 // noteEnded remembers that a session has ended. It returns false if it has refused the request.
@@ -367,28 +307,6 @@ func (g *Gateway) noteEnded(w http.ResponseWriter, r *http.Request, principal st
 		refuse(w, http.StatusMethodNotAllowed, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this caller has ended too many sessions: this one ends when it is idle"))
 	}
 	return noted && err == nil
-}
-
-// checkInitialize returns a status and an error if an initialize names a session that its client has ended, or one of
-// another caller. id is the session's, or "".
-func (g *Gateway) checkInitialize(ctx context.Context, principal, id string) (int, *mcptask.Error) {
-	if id == "" {
-		return 0, nil
-	}
-	if s := g.sessions.get(id); s != nil {
-		if s.principal != principal {
-			return http.StatusForbidden, foreignSessionError()
-		}
-		return 0, nil
-	}
-	name := id
-	if t, owns := g.keys.verify(id, principal, g.server.Now()); t != nil {
-		if !owns {
-			return http.StatusForbidden, foreignSessionError()
-		}
-		name = t.Name
-	}
-	return g.checkEnded(ctx, principal, name)
 }
 
 // openStreamOf returns the session of a GET, or the status and the error that refuse it.

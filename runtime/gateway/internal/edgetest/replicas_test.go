@@ -450,7 +450,7 @@ func TestRebuiltSessionsAreLimited(t *testing.T) {
 		}
 		peers[0].Call("tools/list", nil).OK() // its session makes room for itself
 		for _, p := range peers[:2] {
-			p.Create("run_pipeline", wiretest.PipelineArgs("endless")) // now it keeps its session
+			p.OpenGet() // now it keeps its session
 		}
 		peers[2].Call("tools/list", nil).Want(http.StatusServiceUnavailable, wiretest.InternalError)
 	})

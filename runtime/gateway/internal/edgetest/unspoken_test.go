@@ -149,6 +149,9 @@ func TestMadeUpSessions(t *testing.T) {
 			for _, method := range []string{"tools/list", "tools/call", "tasks/get", "resources/list", "made/up"} {
 				body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"seven","method":%q,"params":{"name":"sdk_tool","arguments":{},"taskId":"x"}}`, method)
 				for session, status := range map[string]int{"": http.StatusBadRequest, "made-up": http.StatusNotFound} {
+					if session == "" && !known && method != "tasks/get" {
+						continue // the SDK may be one that gives its sessions no IDs
+					}
 					r := p.Post(body, wiretest.WithHeader("Mcp-Session-Id", session)).Want(status, wiretest.InvalidRequest)
 					if string(r.ID) != `"seven"` {
 						t.Errorf("%s, session %q: the answer has no ID: %s", method, session, r.Body)

@@ -64,7 +64,7 @@ func (g *Gateway) readLargeBody(w *boundedResponse, r *http.Request, body io.Rea
 	if r.ContentLength >= 0 {
 		read.Grow(int(size) - read.Len() + bytes.MinRead)
 	}
-	_, err := read.ReadFrom(watchedReader{body, transfer.Move})
+	_, err := read.ReadFrom(measuredReader{body, transfer.Move})
 	if !transfer.Close() {
 		err = errSlowBody
 	}
@@ -82,14 +82,14 @@ func (g *Gateway) readLargeBody(w *boundedResponse, r *http.Request, body io.Rea
 // errSlowBody says that a body came so slowly that others got its memory.
 var errSlowBody = errors.New("gateway: the body comes too slowly")
 
-// watchedReader calls move with the length of each read.
-type watchedReader struct {
+// measuredReader calls move with the length of each read.
+type measuredReader struct {
 	io.Reader
 	move func(n int) bool
 }
 
 // Read implements io.Reader.
-func (w watchedReader) Read(p []byte) (int, error) {
+func (w measuredReader) Read(p []byte) (int, error) {
 	n, err := w.Reader.Read(p)
 	w.move(n)
 	return n, err

@@ -54,7 +54,7 @@ func (c *Call) Expect(id string, answer func(response []byte)) (forget func()) {
 func (x *httpExchange) findRunner(flow *Flow, response *sharedResponse) Runner {
 	params := x.m.Params
 	switch {
-	case x.g.config.FindRunner == nil, flow.held != nil, flow.withheld != nil:
+	case x.g.config.FindRunner == nil, flow.waiting != nil, flow.withheld != nil:
 		return nil
 	case !flow.Stateless && (x.session == nil || params.Has("inputResponses") || params.Has("requestState")):
 		return nil // the SDK reads these params in a session

@@ -12,13 +12,13 @@ import (
 // errCallerGone ends a response that lasts longer than the credentials of its request.
 var errCallerGone = errors.New("the credentials of the request are no longer valid")
 
-// watchCaller returns a context that ends with the credentials of a request: when they expire, or when
+// endWithCaller returns a context that ends with the credentials of a request: when they expire, or when
 // Principal no longer returns the principal. It asks Principal once every keepAlive. Call stop when the
 // request ends.
 //
 // A stream, a subscription and a request that waits for a task need it. A call does not: it was allowed when it
 // began, and its work would be lost.
-func (g *Gateway) watchCaller(ctx context.Context, principal string) (_ context.Context, stop func()) {
+func (g *Gateway) endWithCaller(ctx context.Context, principal string) (_ context.Context, stop func()) {
 	var expires time.Time
 	if g.config.Expires != nil {
 		expires = g.config.Expires(ctx)
@@ -26,7 +26,7 @@ func (g *Gateway) watchCaller(ctx context.Context, principal string) (_ context.
 	if !expires.IsZero() && time.Until(expires) <= 0 {
 		expires = time.Now().Add(keepAlive) // the credentials were accepted all the same: clocks differ
 	}
-	watched, cancel := context.WithCancelCause(ctx)
+	valid, cancel := context.WithCancelCause(ctx)
 	go func() {
 		defer guard.Then(g.server.Logger(), "the check of a caller", func() { cancel(errCallerGone) })
 		for {
@@ -35,7 +35,7 @@ func (g *Gateway) watchCaller(ctx context.Context, principal string) (_ context.
 				wait = min(wait, time.Until(expires))
 			}
 			select {
-			case <-watched.Done():
+			case <-valid.Done():
 				return
 			case <-time.After(wait):
 			}
@@ -44,7 +44,7 @@ func (g *Gateway) watchCaller(ctx context.Context, principal string) (_ context.
 				return
 			}
 			switch now, err := g.identify(ctx); {
-			case watched.Err() != nil:
+			case valid.Err() != nil:
 				return
 			case err != nil || now != principal:
 				g.server.Notice(slog.LevelInfo, "request ended, because its caller has changed", "principal", principal, "error", err)
@@ -53,5 +53,5 @@ func (g *Gateway) watchCaller(ctx context.Context, principal string) (_ context.
 			}
 		}
 	}()
-	return watched, func() { cancel(nil) }
+	return valid, func() { cancel(nil) }
 }

@@ -26,16 +26,16 @@ func (x *httpExchange) direct(flow *Flow) {
 		write(w, http.StatusOK, wire.EncodeReply(x.m.ID, result, nil))
 		return
 	}
-	held := newBufferedResponse()
-	x.next().ServeHTTP(held, x.r)
-	result, ok := held.result()
+	buffered := newBufferedResponse()
+	x.next().ServeHTTP(buffered, x.r)
+	result, ok := buffered.result()
 	if !ok {
-		held.copyTo(w)
+		buffered.copyTo(w)
 		return
 	}
-	maps.Copy(w.Header(), held.header)
+	maps.Copy(w.Header(), buffered.header)
 	if flow.Connected != nil {
-		held.connect(flow, result)
+		buffered.connect(flow, result)
 	}
 	decorated, err := flow.Decorate(result)
 	if err != nil {
@@ -43,7 +43,7 @@ func (x *httpExchange) direct(flow *Flow) {
 		return
 	}
 	w.Header().Del("Content-Length")
-	write(w, held.code, wire.EncodeReply(x.m.ID, decorated, nil))
+	write(w, buffered.code, wire.EncodeReply(x.m.ID, decorated, nil))
 }
 
 // progressHook returns a function that sends the progress of a plain call on the call's stream, or nil

@@ -44,8 +44,8 @@ type Flow struct {
 	// Ended ends when the answer can no longer reach the client. It may be nil.
 	Ended context.Context
 
-	// held answers the call when its task has ended. It is nil in the released revisions.
-	held *heldCall
+	// waiting answers the call when its task has ended. It is nil in the released revisions.
+	waiting *waitingCall
 
 	// request is what the server's hooks are told of the call.
 	request taskserver.RequestInfo
@@ -122,8 +122,8 @@ func (f *Flow) call(ctx context.Context, s *taskserver.Backend, arguments json.R
 		call.Returned, endStart = returned, end
 	}
 	call.Progress = send
-	if f.held != nil {
-		call.Progress = f.held.progress()
+	if f.waiting != nil {
+		call.Progress = f.waiting.progress()
 	} else if send != nil {
 		progress := newProgress(send, f.newAge(ctx, s, arguments))
 		defer progress.stop()

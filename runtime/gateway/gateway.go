@@ -218,7 +218,7 @@ func (g *Gateway) forwardGet(w http.ResponseWriter, r *http.Request, principal s
 		refuse(w, status, nil, refusal)
 		return
 	}
-	ctx, stop := g.watchCaller(r.Context(), principal)
+	ctx, stop := g.endWithCaller(r.Context(), principal)
 	defer stop()
 	r = r.WithContext(ctx)
 	defer g.sessions.beginUse(s.id)()

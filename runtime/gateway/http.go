@@ -161,7 +161,7 @@ func (x *httpExchange) refuse(kind refusalKind, err *mcptask.Error) {
 
 func (x *httpExchange) answer(work work) {
 	if work.waits {
-		defer x.watchCaller()()
+		defer x.endWithCaller()()
 	}
 	ctx, cancel := context.WithCancel(x.r.Context())
 	defer cancel()
@@ -256,9 +256,9 @@ func (x *httpExchange) setBody(edits ...wire.Edit) error {
 	return err
 }
 
-// watchCaller ends the request with the credentials of its caller until stop is called.
-func (x *httpExchange) watchCaller() (stop func()) {
-	ctx, stop := x.g.watchCaller(x.r.Context(), x.principal)
+// endWithCaller ends the request with the credentials of its caller until stop is called.
+func (x *httpExchange) endWithCaller() (stop func()) {
+	ctx, stop := x.g.endWithCaller(x.r.Context(), x.principal)
 	x.r = x.r.WithContext(ctx)
 	return stop
 }
@@ -267,8 +267,8 @@ func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
 	if flow != nil {
 		flow.share = x.share
 	}
-	if flow != nil && flow.held != nil {
-		defer x.watchCaller()()
+	if flow != nil && flow.waiting != nil {
+		defer x.endWithCaller()()
 	}
 	if flow != nil && flow.Tool != "" {
 		own := *x.r // net/http reads its request when the response begins, perhaps in another goroutine
@@ -317,7 +317,7 @@ func (x *httpExchange) closeFlow(closeFlow func()) {
 
 func (x *httpExchange) forwardOpen(done func()) {
 	defer done()
-	defer x.watchCaller()()
+	defer x.endWithCaller()()
 	if err := x.setBody(); err != nil {
 		x.refuse(refusedRequest, wireError(err))
 		return

@@ -69,7 +69,7 @@ func (g *Gateway) callInSession(x exchange, s *session, caller taskserver.Caller
 	if s != nil {
 		g.announceTask(flow, s, d)
 	}
-	g.unofficial.holdCall(x, flow, s, d)
+	g.unofficial.waitForEnd(x, flow, s, d)
 	x.forward(flow)
 }
 

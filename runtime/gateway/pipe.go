@@ -44,7 +44,7 @@ type pipe struct {
 	delivering bool                   // a reply of the SDK's is being written
 	replied    chan struct{}          // has a buffer of one; gets a value when a request is answered
 	sdkDone    chan struct{}          // closed when the SDK has ended its output
-	reports    heldReports
+	reports    delayedReports
 	// detach removes the pipe from the server's lifetimes. The sessions' lifetime otherwise ends
 	// the pipe.
 	detach func() bool
@@ -217,7 +217,7 @@ func (p *pipe) deliver(line []byte) {
 		said = nil
 	}
 	if said != nil && said.Method == "notifications/progress" {
-		p.reports.hold(string(said.Params.Get("progressToken")), line)
+		p.reports.delay(string(said.Params.Get("progressToken")), line)
 		return
 	}
 	replied := p.noteReply(reply.ID, reply.Method) // before the reply, after which the client may reuse the ID

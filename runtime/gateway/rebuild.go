@@ -216,10 +216,10 @@ func (g *Gateway) replay(r *http.Request, body []byte, inner string, flow *Flow)
 		defer closeFlow()
 		request.Header.Set(FlowHeader, token)
 	}
-	held := newBufferedResponse()
-	g.sdk.ServeHTTP(held, request)
-	if result, ok := held.result(); ok && flow != nil && g.config.Direct {
-		held.connect(flow, result)
+	buffered := newBufferedResponse()
+	g.sdk.ServeHTTP(buffered, request)
+	if result, ok := buffered.result(); ok && flow != nil && g.config.Direct {
+		buffered.connect(flow, result)
 	}
 }
 
@@ -268,14 +268,14 @@ func (x *httpExchange) initializeSigned(flow *Flow, edits ...wire.Edit) {
 		x.g.trackSession(x.r, s, wait)
 		opened = s
 	}
-	w, held := x.w, newBufferedResponse()
-	x.w = held
+	w, buffered := x.w, newBufferedResponse()
+	x.w = buffered
 	x.forward(flow, edits...)
 	x.w = w
 	if opened != nil {
-		held.header.Set(sessionHeader, opened.id)
+		buffered.header.Set(sessionHeader, opened.id)
 	}
-	held.copyTo(w)
+	buffered.copyTo(w)
 }
 
 // deleteSession ends a session for its client. If the client has ended so many sessions that the store remembers no more,

@@ -116,31 +116,31 @@ func (u *unofficialRevisions) bindKey(caller taskserver.Caller, call taskserver.
 	return call
 }
 
-// holdCall lets the flow of a call of SEP-1686 answer it when its task has ended.
-func (u *unofficialRevisions) holdCall(x exchange, flow *Flow, s *session, d protocol.Teller) {
+// waitForEnd lets the flow of a call of SEP-1686 answer it when its task has ended.
+func (u *unofficialRevisions) waitForEnd(x exchange, flow *Flow, s *session, d protocol.Teller) {
 	proposal, ok := d.(unofficial.ServerSEP1686)
 	if !ok || flow.Call.Mode != taskserver.ModeTask || s == nil {
 		return
 	}
-	held := &heldCall{g: u.g, x: x, session: s, d: proposal, flow: flow, announced: make(chan struct{})}
+	waiting := &waitingCall{g: u.g, x: x, session: s, d: proposal, flow: flow, announced: make(chan struct{})}
 	switch x := x.(type) {
 	case *httpExchange:
 		response := x.respondToCall()
-		held.send, held.carriesQuestions = response.send, response.streams
+		waiting.send, waiting.carriesQuestions = response.send, response.streams
 	case *pipeExchange: // it has one stream, which carries the session's questions
-		held.send = func(message []byte) bool { x.p.out.put(message); return true }
+		waiting.send = func(message []byte) bool { x.p.out.put(message); return true }
 	}
-	flow.held, flow.Handle = held, held.handle
+	flow.waiting, flow.Handle = waiting, waiting.handle
 }
 
-// heldCall is a call of SEP-1686 that made a task. It stays open until the task has ended. The client receives, in this
+// waitingCall is a call of SEP-1686 that made a task. It stays open until the task has ended. The client receives, in this
 // order, the announcement of the task, the messages about the task, and the answer. Over HTTP all of these
 // travel on the stream of the POST. If the client does not accept a stream there, it gets the messages on the session's
 // standalone stream, if one is open. Otherwise it polls with the ID that it has chosen itself.
 //
 // Closing the stream does not affect the task. The SDK still gets the answer, for a stream that is
 // resumed, and tasks/result returns it.
-type heldCall struct {
+type waitingCall struct {
 	g       *Gateway
 	x       exchange
 	session *session
@@ -158,7 +158,7 @@ type heldCall struct {
 
 // progress returns a function that reports progress on the stream of the call once the task is announced. It returns nil
 // if the client has not asked for progress.
-func (h *heldCall) progress() taskserver.ProgressFunc {
+func (h *waitingCall) progress() taskserver.ProgressFunc {
 	token := h.x.message().progressToken()
 	if token == nil {
 		return nil
@@ -172,7 +172,7 @@ func (h *heldCall) progress() taskserver.ProgressFunc {
 }
 
 // handle creates the task, announces it, and waits until it has ended.
-func (h *heldCall) handle(ctx context.Context, arguments json.RawMessage, call taskserver.CallRequest) (taskserver.CallReply, error) {
+func (h *waitingCall) handle(ctx context.Context, arguments json.RawMessage, call taskserver.CallRequest) (taskserver.CallReply, error) {
 	g, caller := h.g, h.flow.Caller
 	done, refusal := g.countWaiting(ctx, caller)
 	if refusal != nil {
@@ -233,7 +233,7 @@ func (h *heldCall) handle(ctx context.Context, arguments json.RawMessage, call t
 }
 
 // announce sends the announcement of the task.
-func (h *heldCall) announce(r taskstore.Record) {
+func (h *waitingCall) announce(r taskstore.Record) {
 	method, params, err := h.d.Announcement(r)
 	var data []byte
 	if err == nil {
@@ -247,7 +247,7 @@ func (h *heldCall) announce(r taskstore.Record) {
 }
 
 // sendOrPush sends a message before the answer, or on the session's standalone stream.
-func (h *heldCall) sendOrPush(message []byte) {
+func (h *waitingCall) sendOrPush(message []byte) {
 	if !h.send(message) {
 		h.g.mailbox(h.session).Send(message)
 	}

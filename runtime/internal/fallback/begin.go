@@ -42,11 +42,11 @@ func newTaskHandler(s *taskserver.Backend, caller taskserver.Caller, tool string
 			return reply, err
 		}
 		record := *task
-		watch := func(taskstore.Record) {} // the handler reports to the call that began it
+		tell := func(taskstore.Record) {} // the handler reports to the call that began it
 		if h.known {
-			watch = watchProgress(call.Progress, record)
+			tell = newProgressTeller(call.Progress, record)
 		}
-		record, over, err := carrier.wait(ctx, s, caller, record, h.waitUntil(began, call), watch)
+		record, over, err := carrier.wait(ctx, s, caller, record, h.waitUntil(began, call), tell)
 		reply, err = h.reply(ctx, call, record, over, err)
 		if h.known && reply.Task != nil {
 			h.follows.pass()
@@ -199,17 +199,17 @@ func (h hiddenTask) stop(ctx context.Context, record taskstore.Record) {
 	}
 }
 
-// watchProgress returns a function that reports the progress of a task that an earlier call began. It
+// newProgressTeller returns a function that reports the progress of a task that an earlier call began. It
 // reports that of the record at once. A nil report means that the call does not ask for progress.
-func watchProgress(report taskserver.ProgressFunc, record taskstore.Record) func(taskstore.Record) {
+func newProgressTeller(report taskserver.ProgressFunc, record taskstore.Record) func(taskstore.Record) {
 	var told taskstore.Record
-	watch := func(r taskstore.Record) {
+	tell := func(r taskstore.Record) {
 		if report == nil || r.Progress == told.Progress && r.StatusMessage == told.StatusMessage {
 			return
 		}
 		told = r
 		report("", r.Progress.Done, r.Progress.Total, r.StatusMessage)
 	}
-	watch(record)
-	return watch
+	tell(record)
+	return tell
 }

@@ -17,14 +17,14 @@ type Carrier func(task taskstore.Record, giveUp func()) (stop func())
 
 // wait follows a task for a call until the given time, if it is not zero. It returns an error if the call
 // or the server ends first. over reports whether the time is over.
-func (c Carrier) wait(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, record taskstore.Record, until time.Time, watch func(taskstore.Record)) (_ taskstore.Record, over bool, err error) {
+func (c Carrier) wait(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, record taskstore.Record, until time.Time, tell func(taskstore.Record)) (_ taskstore.Record, over bool, err error) {
 	waiting, cancel := context.WithCancel(ctx)
 	if !until.IsZero() {
 		waiting, cancel = context.WithDeadline(ctx, until)
 	}
 	defer cancel()
 	defer context.AfterFunc(s.Closing(), cancel)()
-	record, err = c.follow(waiting, s, caller, record, watch)
+	record, err = c.follow(waiting, s, caller, record, tell)
 	switch {
 	case err != nil || record.Done():
 	case s.Closing().Err() != nil:
@@ -36,9 +36,9 @@ func (c Carrier) wait(ctx context.Context, s *taskserver.Backend, caller taskser
 }
 
 // follow waits until a task has ended, until it has a question that the call cannot ask, or until
-// ctx ends. The end of ctx is not an error. While follow waits, the carrier asks the task's questions. follow calls watch
+// ctx ends. The end of ctx is not an error. While follow waits, the carrier asks the task's questions. follow calls tell
 // for each new version.
-func (c Carrier) follow(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, record taskstore.Record, watch func(taskstore.Record)) (taskstore.Record, error) {
+func (c Carrier) follow(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, record taskstore.Record, tell func(taskstore.Record)) (taskstore.Record, error) {
 	ctx, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	var stop func()
@@ -60,7 +60,7 @@ func (c Carrier) follow(ctx context.Context, s *taskserver.Backend, caller tasks
 			return record, err
 		}
 		record = latest
-		watch(record)
+		tell(record)
 	}
 	return record, nil
 }

@@ -145,7 +145,7 @@ func (h helper) result(ctx context.Context, a arguments, record taskstore.Record
 		}
 	}
 	until := a.began.Add(h.server.PlainWait(h.caller, record.Tool, call.Progress != nil))
-	record, _, err = h.carrier.wait(ctx, h.server, h.caller, record, until, watchProgress(call.Progress, record))
+	record, _, err = h.carrier.wait(ctx, h.server, h.caller, record, until, newProgressTeller(call.Progress, record))
 	switch {
 	case err != nil:
 		return h.explain(a.Task, err)

@@ -1,6 +1,6 @@
 package gateway
 
-// Counts reports how much a gateway holds at a moment, for an operator's gauges (C-101). All counts
+// Counts reports how much a gateway holds at a moment, for an operator's gauges. All counts
 // return to zero when the clients have disconnected.
 type Counts struct {
 	// Sessions counts open sessions, in the revisions that have them.
@@ -19,7 +19,7 @@ type Counts struct {
 
 // Counts returns the current counts. It may be called at any time.
 func (g *Gateway) Counts() Counts {
-	var c Counts
+	var c Counts // C-101
 	g.sessions.mu.Lock()
 	c.Sessions = len(g.sessions.open)
 	for _, s := range g.sessions.open {

@@ -32,7 +32,7 @@ type Flow struct {
 	Handle func(ctx context.Context, arguments json.RawMessage, call taskserver.CallRequest) (taskserver.CallReply, error)
 	// Encode returns the wire form of a reply without an outcome.
 	Encode func(taskserver.CallReply) (json.RawMessage, error)
-	// Decorate adds to another request's result what an SDK does not know, such as the tasks
+	// Decorate adds to another request's result the members that an SDK does not know, such as the tasks
 	// capability. If it is nil, the result stays unchanged.
 	Decorate func(result json.RawMessage) (json.RawMessage, error)
 	// Connected receives the session and the negotiated revision of an initialize, and a function
@@ -47,7 +47,7 @@ type Flow struct {
 	// waiting answers the call when its task has ended. It is nil in the released revisions.
 	waiting *waitingCall
 
-	// request is what the server's hooks are told of the call.
+	// request is the description of the call for the server's hooks.
 	request taskserver.RequestInfo
 
 	// withheld are the call's arguments if the SDK cannot read them. It is nil if the SDK gets

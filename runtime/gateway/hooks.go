@@ -10,7 +10,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// newRequestInfo returns what the server's hooks are told of a request.
+// newRequestInfo returns the description of a request for the server's hooks.
 func newRequestInfo(x exchange, caller taskserver.Caller) taskserver.RequestInfo {
 	m := x.message()
 	return taskserver.RequestInfo{Method: m.Method, Revision: caller.Revision, ID: string(m.ID), IsPipe: x.isPipe(), Trace: x.trace()}
@@ -23,7 +23,7 @@ func (g *Gateway) newCallInfo(x exchange, caller taskserver.Caller, tool string)
 	return info
 }
 
-// answerWithHooks answers a request with what work returns, and tells the server's hooks of it.
+// answerWithHooks answers a request with the result of work, and tells the server's hooks of it.
 func (g *Gateway) answerWithHooks(x exchange, caller taskserver.Caller, work work) {
 	if len(g.server.Options().Hooks) > 0 {
 		info, run := newRequestInfo(x, caller), work.run
@@ -42,7 +42,7 @@ func (g *Gateway) answerWithHooks(x exchange, caller taskserver.Caller, work wor
 // errNoAnswer answers a request whose work panicked or ended its goroutine. The server's hooks get it too.
 var errNoAnswer = mcptask.Errorf(mcptask.CodeInternalError, "internal error")
 
-// newRequestResult returns what hooks are told of the answer to a call.
+// newRequestResult returns the description of the answer to a call for hooks.
 func newRequestResult(reply taskserver.CallReply, err error) taskserver.RequestResult {
 	result := taskserver.RequestResult{Error: err, IsToolError: reply.Outcome != nil && reply.Outcome.IsError}
 	if reply.Task != nil {

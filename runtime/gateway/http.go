@@ -128,7 +128,7 @@ func (x *httpExchange) checkNames(named bool) *mcptask.Error {
 
 func (x *httpExchange) isPipe() bool { return false }
 
-// trace implements exchange. What the message says counts more than the headers, which may be those of a proxy.
+// trace implements exchange. The message counts more than the headers, which may be those of a proxy.
 func (x *httpExchange) trace() string {
 	if trace := x.m.readTrace(); trace != "" {
 		return trace

@@ -102,7 +102,7 @@ func (o *lineWriter) flush(most time.Duration) bool {
 	return o.size == 0
 }
 
-// end stops the writing. It drops what is unwritten after the given time.
+// end stops the writing. It drops the lines that are unwritten after the given time.
 func (o *lineWriter) end(most time.Duration) {
 	flushed := o.flush(most)
 	o.mu.Lock()

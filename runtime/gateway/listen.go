@@ -45,7 +45,7 @@ type subscription struct {
 	id json.RawMessage
 	// tasks are the IDs of the caller's tasks.
 	tasks []string
-	// close releases what the subscription counts for.
+	// close ends the counts of the subscription.
 	close func()
 }
 

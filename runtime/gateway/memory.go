@@ -25,7 +25,7 @@ const (
 	// quarters of it, and the server twice as much.
 	memoryShare = 8
 	// bodyCopies is how many copies of a body there are until it is handled: as it came, as it was
-	// edited, and what the SDK makes of it.
+	// edited, and the SDK's values.
 	bodyCopies = 4
 	// valueCost is how many bytes the smallest value of a body takes once the SDK has decoded it.
 	valueCost = 128
@@ -47,7 +47,7 @@ const (
 	startPatience = 30 * time.Second
 )
 
-// memoryKind says for what memory is taken. Each kind has bounds of its own: a message that holds one
+// memoryKind is the purpose of taken memory. Each kind has bounds of its own: a message that holds one
 // kind and waits for the next does not wait for messages that do the same.
 type memoryKind int
 
@@ -218,7 +218,7 @@ func (s *share) release() {
 	}
 }
 
-// takeResult takes memory for a result that is about to be encoded, beyond what the request has taken.
+// takeResult takes memory for a result that is about to be encoded, beyond the memory that the request has.
 func (s *share) takeResult(ctx context.Context, size int) *mcptask.Error {
 	if s == nil || size <= smallMessage {
 		return nil

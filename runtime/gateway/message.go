@@ -21,7 +21,7 @@ type message struct {
 	meta meta
 }
 
-// meta is what a request declares in params._meta (2026-07-28).
+// meta has the declarations of a request in params._meta (2026-07-28).
 type meta struct {
 	Version      *string
 	Capabilities *wire.Object
@@ -91,10 +91,10 @@ func readMeta(params *wire.Object) (said meta) {
 	return said
 }
 
-// longestClient bounds what is kept of a client's name and of its version, in bytes.
+// longestClient bounds the kept part of a client's name and of its version, in bytes.
 const longestClient = 100
 
-// readClient reads a clientInfo. It ignores what is malformed.
+// readClient reads a clientInfo. It ignores malformed members.
 func readClient(info json.RawMessage) taskserver.ClientInfo {
 	said := wire.NewObject(info)
 	read := func(member string) string {

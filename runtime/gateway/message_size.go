@@ -20,7 +20,7 @@ const (
 	// answers to questions. The index entry of a member takes eighty bytes, and the smallest member
 	// has five.
 	maxLastingValues = 2000
-	// maxMembers limits the members of what the gateway indexes: a message, its params and their
+	// maxMembers limits the members of each object that the gateway indexes: a message, its params and their
 	// _meta.
 	maxMembers = 10_000
 	// maxProgressToken limits the bytes of a progress token, which stays in memory until its task

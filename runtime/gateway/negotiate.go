@@ -53,7 +53,7 @@ func (g *Gateway) callInSession(x exchange, s *session, caller taskserver.Caller
 	send, isOpen := x.openCall()
 	call = fallback.Plan(g.server, caller, *tool, call, s != nil && s.portable != nil && isOpen)
 	if s != nil && s.portable != nil && call.Mode == taskserver.ModeTask && slices.Contains(s.canAsk, "elicitation/create") {
-		call.Later = true // the task asks what the tool needs first
+		call.Later = true // the task asks the tool's first questions
 	}
 	var carrier fallback.Carrier
 	if s != nil {
@@ -120,7 +120,7 @@ func (g *Gateway) callModern(x exchange, caller taskserver.Caller) {
 	x.forward(flow, g.withholdParams(flow, m.Params)...)
 }
 
-// withholdParams returns edits that remove from a call what the SDK cannot read. The flow keeps the
+// withholdParams returns edits that remove from a call the params that the SDK cannot read. The flow keeps the
 // removed parts.
 //
 // The SDK refuses malformed answers, which the gateway has already read (T-31). It also decodes the

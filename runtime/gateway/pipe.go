@@ -65,7 +65,7 @@ type pipeRequest struct {
 	// progress is the token by which the client recognizes the reports of the request, as text, or "".
 	progress     string
 	announcement *announcement // is told when the reply is written; may be nil
-	memory       int           // what the request takes; see measureMessage
+	memory       int           // taken by the request; see measureMessage
 }
 
 // lastReplies limits how long the end of the input waits for replies that are still missing.
@@ -210,7 +210,7 @@ func (p *pipe) deliver(line []byte) {
 	switch isRead := refusal == nil; {
 	case isRead:
 		reply.ID, reply.Method = said.ID, said.Method
-	case json.Unmarshal(line, &reply) != nil: // what a client may not send can be a reply all the same
+	case json.Unmarshal(line, &reply) != nil: // a line that a client may not send can be a reply all the same
 		p.out.put(line)
 		return
 	default:

@@ -85,7 +85,7 @@ func (x *pipeExchange) initialize(flow *Flow) {
 	flow.Connected = func(_, version string, _ func() error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.session.revision == "" { // once: what pushes to the session reads it without the lock
+		if p.session.revision == "" { // once: the mailbox reads it without the lock
 			p.session.setNegotiated(p.g, version, capabilities, client)
 		}
 	}

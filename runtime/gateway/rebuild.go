@@ -37,7 +37,7 @@ const (
 	lookForEnd = time.Minute
 )
 
-// portable is what a session has that other replicas can open.
+// portable is the part of a session that other replicas can open.
 type portable struct {
 	sessionToken
 	// rebuilt says that another process has opened the session first.
@@ -56,7 +56,7 @@ func newPortable(t *sessionToken, rebuilt bool) *portable {
 	return p
 }
 
-// rebuilt is what an attempt to open a session again has returned.
+// rebuilt is the result of an attempt to open a session again.
 type rebuilt struct {
 	session *session
 	status  int
@@ -170,8 +170,8 @@ func (g *Gateway) rebuildSession(r *http.Request, principal, id string, t *sessi
 	return s, 0, nil
 }
 
-// encodeInitialize returns the request that opens the session again. taskless leaves out what the
-// client says of its tasks, because the SDK's types may not fit it.
+// encodeInitialize returns the request that opens the session again. taskless leaves out the
+// client's declaration of tasks, because the SDK's types may not fit it.
 func (t *sessionToken) encodeInitialize(taskless bool) []byte {
 	capabilities, client := t.Capabilities, t.Client
 	if capabilities == nil {

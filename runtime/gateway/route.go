@@ -13,7 +13,7 @@ import (
 )
 
 // exchange is one message and the way back to its sender. HTTP and pipes each implement it. They
-// read, write and close. route decides what happens to a message.
+// read, write and close. route chooses the handler of a message.
 type exchange interface {
 	// context ends when the sender disconnects.
 	context() context.Context
@@ -43,7 +43,7 @@ type exchange interface {
 	accept()
 	// refuse answers with an error. It ignores a message that has no answer.
 	refuse(kind refusalKind, err *mcptask.Error)
-	// answer answers with what work returns. On a pipe it does not wait for the work.
+	// answer answers with the result of work. On a pipe it does not wait for the work.
 	answer(work work)
 	// send sends a message before the answer. It is safe for concurrent use.
 	send(message []byte)
@@ -87,7 +87,7 @@ type work struct {
 	written func()
 }
 
-// route decides what happens to a message. This is the main road of the gateway.
+// route chooses the handler of a message. This is the main road of the gateway.
 func (g *Gateway) route(x exchange) {
 	m := x.message()
 	if request, ok := m.answeredRequest(); ok {
@@ -131,7 +131,7 @@ func (g *Gateway) deliverAnswer(x exchange, request push.RequestID) {
 	x.accept()
 }
 
-// routeNotification decides what happens to a notification, or to a response. A response goes to the call
+// routeNotification chooses the handler of a notification or of a response. A response goes to the call
 // that expects it, or to the SDK. A cancellation may end a request that waits here for a task. The task
 // itself continues (C-74).
 func (g *Gateway) routeNotification(x exchange) {
@@ -171,7 +171,7 @@ func (g *Gateway) deliverResponse(s *session, m *message) bool {
 	return answer != nil
 }
 
-// routeSession decides what happens to a request of 2025-11-25 or earlier.
+// routeSession chooses the handler of a request of 2025-11-25 or earlier.
 func (g *Gateway) routeSession(x exchange) {
 	m := x.message()
 	aboutTask := strings.HasPrefix(m.Method, "tasks/")
@@ -196,7 +196,7 @@ func (g *Gateway) routeSession(x exchange) {
 	}
 }
 
-// routeModern decides what happens to a request of 2026-07-28.
+// routeModern chooses the handler of a request of 2026-07-28.
 func (g *Gateway) routeModern(x exchange) {
 	m := x.message()
 	caller := x.caller()

@@ -29,7 +29,7 @@ const (
 	versionHeader = "MCP-Protocol-Version"
 )
 
-// session is what the gateway knows of a session of 2025-11-25 or earlier.
+// session is an open session of 2025-11-25 or earlier.
 type session struct {
 	id        string
 	principal string

@@ -26,8 +26,8 @@ const keepAlive = 15 * time.Second
 // longestRefusal bounds the bytes of the SDK's text in an error.
 const longestRefusal = 200
 
-// sharedResponse is a response that the gateway and the SDK's handler write together. It forwards what the handler
-// writes. If the gateway has a message to send first, or if a call is not answered soon, the
+// sharedResponse is a response that the gateway and the SDK's handler write together. It forwards the bytes of the
+// handler. If the gateway has a message to send first, or if a call is not answered soon, the
 // gateway begins the response as a stream, and turns the handler's JSON into an event. Comments keep a waiting stream
 // alive, so that neither the client nor a proxy takes it for dead. The SDK writes one event at a time: a lock around every
 // write keeps events whole. sharedResponse is safe for concurrent use.

@@ -7,7 +7,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
-// lifetimes holds two contexts that end what the gateways of a server keep open for clients. They
+// lifetimes holds two contexts that end the streams and the sessions of a server's gateways. They
 // end with [StopStreams] and [StopSessions].
 type lifetimes struct {
 	streams, sessions         context.Context

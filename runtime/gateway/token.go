@@ -17,9 +17,9 @@ import (
 //
 //	mcptask1.PAYLOAD.SIGNATURE
 //
-// PAYLOAD is the base64url of a JSON object, and SIGNATURE that of an HMAC-SHA256 of what stands
-// before it. The token has what a replica needs to open the session again. It is signed and not
-// encrypted: it has what the client has said of itself, and no secret. The principal is in it as a
+// PAYLOAD is the base64url of a JSON object, and SIGNATURE that of an HMAC-SHA256 of the
+// text before it. A replica opens the session again with the token alone. It is signed and not
+// encrypted: it has the client's declaration of itself, and no secret. The principal is in it as a
 // keyed hash, so whoever reads the token cannot even guess the principal.
 
 const (
@@ -30,7 +30,7 @@ const (
 	longestToken = 4 << 10
 )
 
-// sessionToken is what a session's ID says.
+// sessionToken is the content of a session's ID.
 type sessionToken struct {
 	// Name is the session's name on every replica, in [taskserver.Caller]. It is random.
 	Name string `json:"n"`
@@ -38,8 +38,8 @@ type sessionToken struct {
 	Owner []byte `json:"o"`
 	// Began is when the session began by the store's clock, in seconds since 1970.
 	Began int64 `json:"b"`
-	// Revision is the protocol version that was negotiated. Capabilities and Client are what the
-	// client has said in its initialize.
+	// Revision is the protocol version that was negotiated. Capabilities and Client are
+	// members of the client's initialize.
 	Revision     string          `json:"r"`
 	Capabilities json.RawMessage `json:"c,omitempty"`
 	Client       json.RawMessage `json:"i,omitempty"`
@@ -80,8 +80,8 @@ func hash(key []byte, text string) []byte {
 	return h.Sum(nil)
 }
 
-// sign returns the ID of a new session, and the token in it. t has all but Name and Owner. If what the
-// client says of itself is too long for an ID, sign leaves out all but the client's name and version.
+// sign returns the ID of a new session, and the token in it. t has all but Name and Owner. If the
+// client's declaration of itself is too long for an ID, sign leaves out all but the client's name and version.
 // It returns "" if the rest is too long too.
 func (k sessionKeys) sign(principal string, t sessionToken) (string, *sessionToken) {
 	t.Name, t.Owner = rand.Text(), hash(k[0].own, principal)
@@ -91,7 +91,7 @@ func (k sessionKeys) sign(principal string, t sessionToken) (string, *sessionTok
 			Name    string `json:"name"`
 			Version string `json:"version"`
 		}
-		_ = json.Unmarshal(t.Client, &client) // what it cannot read stays out
+		_ = json.Unmarshal(t.Client, &client) // an unreadable member stays out
 		t.Client, _ = json.Marshal(client)    // strings always marshal
 		id = k.encode(&t)
 	}

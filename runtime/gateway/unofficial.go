@@ -16,7 +16,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// This file is what the gateway does for the revisions that were never released. No protocol version names them: a
+// This file serves the revisions that were never released. No protocol version names them: a
 // session of any protocol may use them, and the form of a request shows which one it uses.
 
 // signalled is a revision that requests show by their form.
@@ -31,7 +31,7 @@ type signalled interface {
 type unofficialRevisions struct {
 	g         *Gateway
 	revisions []signalled
-	// shown has what requests of a session have shown last: *session to *atomic.Pointer[signalled].
+	// shown has the last revision that requests of a session have shown: *session to *atomic.Pointer[signalled].
 	shown sync.Map
 }
 

@@ -120,7 +120,7 @@ func (h hiddenTask) policyWait() time.Duration {
 	return spec.Policy.Wait
 }
 
-// reply makes the reply to the call from what wait has returned.
+// reply makes the reply to the call from the results of wait.
 func (h hiddenTask) reply(ctx context.Context, call taskserver.CallRequest, record taskstore.Record, over bool, failed error) (taskserver.CallReply, error) {
 	switch {
 	case protocol.IsGone(failed):
@@ -142,7 +142,7 @@ func (h hiddenTask) reply(ctx context.Context, call taskserver.CallRequest, reco
 		return taskserver.CallReply{Task: &record}, nil
 	case Serves(h.server, h.tool):
 		return h.replyWithTask(record)
-	case !over: // the task asks what this caller cannot answer
+	case !over: // the task asks a question that this caller cannot answer
 		return newErrorReply(fmt.Sprintf("%s waits for an answer that this client has not declared that it can give. %s",
 			h.tool, protocol.JoinQuestions(record.Outstanding())))
 	}

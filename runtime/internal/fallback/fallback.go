@@ -70,14 +70,14 @@ func Defers(s *taskserver.Backend, caller taskserver.Caller, tool string) bool {
 }
 
 // IsPlain reports whether a call begins as a plain one although its caller declares tasks: the task may ask
-// what the caller cannot show, and nobody would learn of the question. If it does not ask within the wait,
+// a question that the caller cannot show, and nobody would learn of the question. If it does not ask within the wait,
 // the answer is the task.
 func IsPlain(s *taskserver.Backend, caller taskserver.Caller, tool string) bool {
 	return Defers(s, caller, tool) && s.ClientProfile(caller).HidesStatus
 }
 
-// Plan completes what a revision has negotiated of a call: the mode depends on what the caller can be
-// asked as well. anywhere says that answers may arrive at any replica. After Plan, nothing changes the mode.
+// Plan completes the plan of a call that a revision has negotiated: the mode depends on the caller's
+// capabilities as well. anywhere says that answers may arrive at any replica. After Plan, nothing changes the mode.
 func Plan(s *taskserver.Backend, caller taskserver.Caller, tool mcptask.ToolSpec, call taskserver.CallRequest, anywhere bool) taskserver.CallRequest {
 	switch {
 	case call.Mode == taskserver.ModePlain && (call.Retry || anywhere) && tool.Policy.Task != mcptask.TaskForbidden && len(caller.CanAsk) > 0:

@@ -8,12 +8,12 @@ import (
 )
 
 // List changes a result of tools/list for its caller. A caller that declares the extension sees the
-// fallback tools only if its tasks may ask what it cannot show; see Defers. Any other caller sees
+// fallback tools only if its tasks may ask questions that it cannot show; see Defers. Any other caller sees
 // them, and learns that it may call the tools behind them plainly: their output may be that of a
 // running task, and tasks are not required. Otherwise plain calls would be refused (C-13). A program
 // whose profile says PrefersPlain learns that optional tools take no tasks.
 //
-// The list depends on what the caller declares. So it is marked as private if the revision has
+// The list depends on the capabilities of the caller. So it is marked as private if the revision has
 // caches.
 func List(s *taskserver.Backend, caller taskserver.Caller, declares bool, result json.RawMessage) (json.RawMessage, error) {
 	if len(listSets(s)) == 0 {

@@ -27,7 +27,7 @@ type state struct {
 	Next *nextCall `json:"next,omitempty"`
 }
 
-// question is what a task waits for.
+// question is an open question of a task.
 type question struct {
 	Key  string `json:"key"`
 	Text string `json:"text"`
@@ -84,8 +84,8 @@ func (e set) newTaskOutcome(caller taskserver.Caller, r taskstore.Record, meta m
 	return newOutcome(&mcptask.Result{Content: []mcptask.Content{mcptask.TextContent(text)}, Meta: meta}, s)
 }
 
-// findNext returns the call that goes on with a task. It returns nil if the task waits for what only another
-// client can answer.
+// findNext returns the call that goes on with a task. It returns nil if the task waits for an answer that only another
+// client can give.
 func (e set) findNext(caller taskserver.Caller, r taskstore.Record) *nextCall {
 	stuck := false
 	for _, in := range r.Outstanding() {
@@ -103,7 +103,7 @@ func (e set) findNext(caller taskserver.Caller, r taskstore.Record) *nextCall {
 	return &nextCall{e.prefix + taskserver.ToolTaskResult, map[string]string{"task": r.ID}}
 }
 
-// describeTask tells a model the task's state and what to do next.
+// describeTask tells a model the task's state and the next step.
 func (e set) describeTask(caller taskserver.Caller, r taskstore.Record) (string, error) {
 	arguments, err := json.Marshal(map[string]string{"task": r.ID})
 	if err != nil {
@@ -152,7 +152,7 @@ func endSentence(text string) string {
 // isPassedOn reports whether a model can pass a question on to its user.
 func (e set) isPassedOn(in taskstore.Input) bool { return e.asks && protocol.IsForm(in) }
 
-// describeQuestion says what is asked and how to answer it.
+// describeQuestion describes a question and the way to answer it.
 func (e set) describeQuestion(caller taskserver.Caller, r taskstore.Record, in taskstore.Input) (string, error) {
 	asked := fmt.Sprintf("Question %s: %s", quote(in.Key), protocol.DescribeQuestion(in))
 	who := "This client"

@@ -107,7 +107,7 @@ func (m *Mailbox) revisionOf(task string) protocol.Teller {
 	return m.hub.legacy
 }
 
-// setState stores what a client reports about its task.
+// setState stores a client's report about its task.
 func (t *clientTask) setState(s mcptask.Snapshot) {
 	t.status, t.interval = s.Status, mcptask.DefaultPoll
 	if s.Poll > 0 {

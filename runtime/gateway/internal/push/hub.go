@@ -2,7 +2,7 @@
 // tasks ask, takes the answers, and sends the changes of status.
 //
 // Each session has one [Mailbox]. Its lock guards everything about the session: its streams, the
-// tasks that it knows, what it was told about each task, and its open questions. The [Hub] only
+// tasks that it knows, the state of each that it was told, and its open questions. The [Hub] only
 // knows which mailboxes follow which task. A change of a task goes through the hub into these
 // mailboxes. Workers then turn it into messages.
 //

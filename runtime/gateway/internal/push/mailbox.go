@@ -47,7 +47,7 @@ type Mailbox struct {
 	unsent  []message        // of Post, without a stream so far
 }
 
-// view is what a session knows about one task. The mailbox's lock guards it.
+// view is a session's knowledge of one task. The mailbox's lock guards it.
 type view struct {
 	topic     *topic
 	revision  protocol.Teller      // in which the session has shown the task's ID
@@ -440,7 +440,7 @@ func (m *Mailbox) handleInbox() {
 	}
 }
 
-// sendChanges compares a record with what the session was told, and sends what is new. r is nil if
+// sendChanges compares a record with the state that the session was told, and sends the changes. r is nil if
 // the task is gone. m.mu is held.
 func (m *Mailbox) sendChanges(v *view, r *taskstore.Record) {
 	defer guard.Recover(m.hub.server.Logger(), "sending the news of a task")

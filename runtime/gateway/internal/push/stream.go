@@ -57,7 +57,7 @@ func (c *Stream) put(name string, data []byte) {
 }
 
 // retract removes a message that the writer has not taken yet. It returns true if it has removed
-// one. So the queue of a client that does not read holds only what is still open.
+// one. So the queue of a client that does not read holds only open questions and the last status.
 func (c *Stream) retract(name string) bool {
 	queued := len(c.queue)
 	c.queue = slices.DeleteFunc(c.queue, func(m message) bool { return m.name == name })

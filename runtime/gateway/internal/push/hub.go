@@ -168,9 +168,10 @@ func (h *Hub) takeInbox(m *Mailbox) (inbox map[*topic]*taskstore.Record) {
 	return inbox
 }
 
-// join adds a session to those that know an unfinished task. waiting counts the session's requests that wait for the task. isNew reports whether the session
-// did not know the task; it may then have missed changes. If the session did know it, join posts
-// the record if it is newer, because another process may have changed the task.
+// join adds a session to those that know an unfinished task. waiting counts the session's requests
+// that wait for the task. isNew reports whether the session did not know the task; it may then have
+// missed changes. If the session did know it, join posts the record if it is newer, because another
+// process may have changed the task.
 func (h *Hub) join(m *Mailbox, r taskstore.Record, waiting int) (t *topic, isNew bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -22,7 +22,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -99,7 +98,7 @@ type Gateway struct {
 	// lives in one process. sdk is Config.Stateful; with keys, Config.Stateful is translated.
 	keys     sessionKeys
 	sdk      http.Handler
-	rebuilds sync.Map // func() rebuilt by session ID, of the sessions that are being opened again
+	rebuilds rebuilds
 	speech
 	unofficial *unofficialRevisions // nil unless the server's options name one
 }

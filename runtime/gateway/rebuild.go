@@ -56,8 +56,15 @@ func newPortable(t *sessionToken, rebuilt bool) *portable {
 	return p
 }
 
-// rebuilt is the result of an attempt to open a session again.
-type rebuilt struct {
+// rebuilds has the sessions that are being opened again.
+type rebuilds struct {
+	mu      sync.Mutex
+	running map[string]*rebuild // by ID
+}
+
+// rebuild is one attempt to open a session again. Its fields are set when done is closed.
+type rebuild struct {
+	done    chan struct{}
 	session *session
 	status  int
 	refusal *mcptask.Error
@@ -124,15 +131,36 @@ func noSessionError() *mcptask.Error {
 
 // rebuildOnce opens a session again, or waits for another request that does so.
 func (g *Gateway) rebuildOnce(r *http.Request, principal, id string, t *sessionToken) (*session, int, *mcptask.Error) {
-	once, _ := g.rebuilds.LoadOrStore(id, sync.OnceValue(func() (b rebuilt) {
-		defer g.rebuilds.Delete(id)                           // also if the user's code panics
-		if b.session = g.sessions.get(id); b.session == nil { // no other request has just been faster
-			b.session, b.status, b.refusal = g.rebuildSession(r, principal, id, t)
+	b := &g.rebuilds
+	b.mu.Lock()
+	one := b.running[id]
+	if one != nil {
+		b.mu.Unlock()
+		select {
+		case <-one.done:
+			return one.session, one.status, one.refusal
+		case <-r.Context().Done():
+			return nil, http.StatusServiceUnavailable, mcptask.Errorf(mcptask.CodeInternalError, "the client has left")
 		}
-		return b
-	}))
-	b := once.(func() rebuilt)()
-	return b.session, b.status, b.refusal
+	}
+	if s := g.sessions.get(id); s != nil { // the other request has just been faster
+		b.mu.Unlock()
+		return s, 0, nil
+	}
+	one = &rebuild{done: make(chan struct{}), status: http.StatusInternalServerError, refusal: mcptask.Errorf(mcptask.CodeInternalError, "internal error")}
+	if b.running == nil {
+		b.running = map[string]*rebuild{}
+	}
+	b.running[id] = one
+	b.mu.Unlock()
+	defer func() { // also if the user's code panics
+		b.mu.Lock()
+		delete(b.running, id)
+		b.mu.Unlock()
+		close(one.done)
+	}()
+	one.session, one.status, one.refusal = g.rebuildSession(r, principal, id, t)
+	return one.session, one.status, one.refusal
 }
 
 // rebuildSession opens a session again.
@@ -170,8 +198,8 @@ func (g *Gateway) rebuildSession(r *http.Request, principal, id string, t *sessi
 	return s, 0, nil
 }
 
-// encodeInitialize returns the request that opens the session again. taskless leaves out the
-// client's declaration of tasks, because the SDK's types may not fit it.
+// encodeInitialize returns the request that opens the session again. taskless leaves out what the
+// client says of its tasks, because the SDK's types may not fit it.
 func (t *sessionToken) encodeInitialize(taskless bool) []byte {
 	capabilities, client := t.Capabilities, t.Client
 	if capabilities == nil {
@@ -278,9 +306,14 @@ func (x *httpExchange) initializeSigned(flow *Flow, edits ...wire.Edit) {
 	buffered.copyTo(w)
 }
 
-// deleteSession ends a session for its client. If the client has ended so many sessions that the store remembers no more,
-// deleteSession refuses the DELETE.
+// deleteSession ends a session for its client. A session that is not open here need not be opened for that. If the
+// client has ended so many sessions that the store remembers no more, deleteSession refuses the DELETE.
 func (g *Gateway) deleteSession(w http.ResponseWriter, r *http.Request, principal string) {
+	id := r.Header.Get(sessionHeader)
+	if g.sessions.get(id) == nil {
+		g.deleteClosedSession(w, r, principal, id)
+		return
+	}
 	s, status, refusal := g.findSession(r, principal)
 	switch {
 	case refusal != nil:
@@ -293,6 +326,31 @@ func (g *Gateway) deleteSession(w http.ResponseWriter, r *http.Request, principa
 	r = r.Clone(r.Context())
 	r.Header.Set(sessionHeader, s.sdkID())
 	g.sdk.ServeHTTP(w, r)
+}
+
+// deleteClosedSession ends a session that is not open here.
+func (g *Gateway) deleteClosedSession(w http.ResponseWriter, r *http.Request, principal, id string) {
+	t, owns := g.keys.verify(id, principal, g.server.Now())
+	status, refusal := http.StatusNotFound, noSessionError()
+	switch {
+	case t == nil:
+	case !owns:
+		status, refusal = http.StatusForbidden, foreignSessionError()
+	default:
+		status, refusal = g.checkEnded(r.Context(), principal, t.Name)
+	}
+	if refusal != nil {
+		refuse(w, status, nil, refusal)
+		return
+	}
+	if !g.noteEnded(w, r, principal, t) {
+		return
+	}
+	if s := g.sessions.get(id); s != nil { // another request has just opened it
+		g.sessions.endSession(s)
+		s.expire()
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // noteEnded remembers that a session has ended. It returns false if it has refused the request.

@@ -55,7 +55,11 @@ func Read(data []byte) (m *Message, refusal *mcptask.Error) {
 	}
 	m = &Message{whole: NewObject(data)}
 	fault := m.whole.Fault(messageMembers)
-	version, ok := m.readMembers()
+	read := m.readMembers
+	if fault != "" {
+		read = m.readAmbiguous
+	}
+	version, ok := read()
 	badID := m.ID != nil && !ValidID(m.ID)
 	switch {
 	case !ok:
@@ -86,4 +90,20 @@ func (m *Message) readMembers() (version string, ok bool) {
 		return "", false
 	}
 	return version, m.whole.isObject || string(m.whole.raw) == "null"
+}
+
+// readAmbiguous reads the members of an ambiguous message as encoding/json does, so that the
+// refusal has the ID that most readers find.
+func (m *Message) readAmbiguous() (version string, ok bool) {
+	var read struct {
+		JSONRPC string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Method  string          `json:"method"`
+		Params  json.RawMessage `json:"params"`
+		Result  json.RawMessage `json:"result"`
+		Error   *mcptask.Error  `json:"error"`
+	}
+	ok = json.Unmarshal(m.whole.raw, &read) == nil
+	m.ID, m.Method, m.Params, m.Result, m.Error = read.ID, read.Method, NewObject(read.Params), read.Result, read.Error
+	return read.JSONRPC, ok
 }

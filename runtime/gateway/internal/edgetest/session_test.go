@@ -52,7 +52,6 @@ func checkSessions(t *testing.T, revision string) {
 			}
 		}
 		for _, body := range []string{
-			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"b","version":"1"}}}`,
 			`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
 			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
 			`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`,
@@ -65,6 +64,10 @@ func checkSessions(t *testing.T, revision string) {
 			if r := b.Post(body, wiretest.WithHeader("Mcp-Session-Id", a.Session)); r.Status != http.StatusForbidden {
 				t.Errorf("%s in another caller's session: %d %s", body, r.Status, r.Body)
 			}
+		}
+		if r := b.Post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"b","version":"1"}}}`,
+			wiretest.WithHeader("Mcp-Session-Id", a.Session)); r.Error != nil || r.Header.Get("Mcp-Session-Id") == a.Session {
+			t.Errorf("initialize: %d %s", r.Status, r.Body)
 		}
 		for _, method := range []string{http.MethodGet, http.MethodDelete} {
 			for _, last := range []string{"", "_0", "x_1"} {

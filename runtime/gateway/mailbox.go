@@ -44,8 +44,13 @@ func (c pushClient) Requestor(d protocol.Teller) protocol.Requestor {
 	return c.s.requestor
 }
 
-// IsPortable implements push.Client.
-func (c pushClient) IsPortable() bool { return c.s.portable != nil }
+// Session implements push.Client.
+func (c pushClient) Session() (name string, began time.Time) {
+	if c.s.portable == nil {
+		return "", time.Time{}
+	}
+	return c.s.portable.Name, c.s.portable.began()
+}
 
 // takeAnswer delivers a client's response to a request of the server's. It returns false if the
 // response was neither stored nor kept to be stored later.

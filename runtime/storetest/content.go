@@ -19,7 +19,7 @@ func (k *kit) newFullRecord(id string) taskstore.Record {
 	r.UpdatedAt, r.TerminalAt, r.Attempt, r.Tries = k.minutesAfter(1), k.minutesAfter(2), 3, 2
 	r.Nonce, r.Claim = "nonce of "+id, taskstore.Claim{Worker: "w1", State: taskstore.ClaimRunning, Nonce: "another nonce"}
 	r.Inputs = []taskstore.Input{
-		{Request: mcptask.Request{Key: "a", Method: "elicitation/create", Params: []byte(`{"message":"?"}`), Schema: []byte(`{}`)}, State: taskstore.InputAnswered, Response: []byte(`{"action":"accept"}`), Nonce: "a nonce", Parked: true},
+		{Request: mcptask.Request{Key: "a", Method: "elicitation/create", Params: []byte(`{"message":"?"}`), Schema: []byte(`{}`)}, State: taskstore.InputAnswered, Response: []byte(`{"action":"accept"}`), Nonce: "a nonce", Fetched: true, Parked: true},
 		{Request: mcptask.Request{Key: "b", Method: "roots/list"}, State: taskstore.InputAnswered, Error: &mcptask.Error{Code: -32050, Message: "no", Data: []byte(`[1]`)}},
 		{Request: mcptask.Request{Key: "c"}, State: taskstore.InputSuperseded},
 	}

@@ -50,7 +50,8 @@ type Backend struct {
 	mu        sync.Mutex
 	running   map[string]*run // the handlers of this process, by task ID
 	observers map[*int]func(taskstore.Record)
-	followed  map[string]*followed // by task ID
+	sessions  map[string]map[*int]func() // followed sessions, by mark; see FollowSession
+	followed  map[string]*followed       // by task ID
 	// toFetch are the tasks whose records are needed, and fetchers counts the goroutines that read them.
 	toFetch    map[string]bool
 	fetchers   int
@@ -110,6 +111,7 @@ func newBackend(options Options, services ...mcptask.Tools) (*Backend, error) {
 		running:    map[string]*run{},
 		observers:  map[*int]func(taskstore.Record){},
 		followed:   map[string]*followed{},
+		sessions:   map[string]map[*int]func(){},
 		toFetch:    map[string]bool{},
 		unfetched:  map[string]*unfetched{},
 	}

@@ -80,7 +80,7 @@ func (c Caller) Named(external string) string {
 }
 
 // isNamed reports whether an ID is one of Named. The server's own IDs are shorter.
-func isNamed(id string) bool { return len(id) == base64.RawURLEncoding.EncodedLen(sha256.Size) }
+func isNamed(id string) bool { return len(id) > unmarkedLength+markLength }
 
 // Answers reports whether the caller answers such a request.
 func (c Caller) Answers(in mcptask.Request) bool {

@@ -166,7 +166,7 @@ func (b *Backend) explainUnstored(ctx context.Context, t *registeredTool, err er
 
 // newRecord makes the record of a new task.
 func (b *Backend) newRecord(caller Caller, t *registeredTool, arguments json.RawMessage, call CallRequest, answers []taskstore.Input) taskstore.Record {
-	id := rand.Text()          // it cannot be guessed (C-91, E-86)
+	id := b.newTaskID(caller, call.Mode == ModeTask)
 	if call.ExternalID != "" { // the requestor makes the ID (A-13, D-05)
 		id = caller.Named(call.ExternalID)
 	}

@@ -180,8 +180,9 @@ func (b *Backend) takeChange(c taskstore.Change) {
 	switch {
 	case c.Missed:
 		b.fetchSoon(b.noteMissed()...)
+		b.notifySessions()
 	case b.isExpected(c):
-	case c.ID != "" && b.noteChange(c.ID, c.Version):
+	case c.ID != "" && (b.noteChange(c.ID, c.Version) || b.isOfFollowedSession(c)):
 		b.fetchSoon(c.ID)
 	}
 }
@@ -278,7 +279,7 @@ func (b *Backend) endFetch(id string, err error) {
 func (b *Backend) fetchAgain(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if f := b.followed[id]; f == nil || f.needing == 0 {
+	if f := b.followed[id]; (f == nil || f.needing == 0) && b.sessions[MarkOfTask(id)] == nil {
 		delete(b.unfetched, id)
 		return
 	}

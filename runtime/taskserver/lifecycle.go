@@ -23,6 +23,7 @@ const (
 	eventReport   eventKind = "report"   // the handler reports its progress
 	eventAsk      eventKind = "ask"      // the handler asks the requestor
 	eventAnswer   eventKind = "answer"   // the requestor answers
+	eventFetch    eventKind = "fetch"    // the requestor gets a question; see Input.Fetched
 	eventWithdraw eventKind = "withdraw" // the handler no longer waits for an answer
 	eventStop     eventKind = "stop"     // the requestor asks it to stop
 	eventFinish   eventKind = "finish"   // it ends with an outcome
@@ -84,6 +85,7 @@ var transitions = map[eventKind]struct {
 	eventReport:   {inRun, atRun, applyReport, taskstore.EventReported},
 	eventAsk:      {inRun, atRun, applyAsk, taskstore.EventAsked},
 	eventAnswer:   {inQuestion, atAnyone, applyAnswer, taskstore.EventAnswered},
+	eventFetch:    {inQuestion, atAnyone, applyFetch, ""},
 	eventWithdraw: {inQuestion, atRun, applyWithdraw, taskstore.EventWithdrawn},
 	eventStop:     {inAnyPhase, atAnyone, applyStop, taskstore.EventStopping},
 	eventFinish:   {inAnyPhase, atAnyone, applyFinish, taskstore.EventEnded},
@@ -222,6 +224,14 @@ func applyAnswer(r *taskstore.Record, e event) error {
 		answer = keepAnswer(r.Inputs[i].Request, answer)
 	}
 	return endInput(r, e, taskstore.InputAnswered, answer, e.failed)
+}
+
+func applyFetch(r *taskstore.Record, e event) error {
+	if !isOutstanding(r, e.key) {
+		return fmt.Errorf("the question %q is not outstanding", e.key)
+	}
+	r.Inputs[findInput(r, e.key)].Fetched = true
+	return nil
 }
 
 func applyWithdraw(r *taskstore.Record, e event) error {

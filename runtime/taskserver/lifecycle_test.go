@@ -34,6 +34,7 @@ func allEvents() []event {
 		{kind: eventReport, at: at, report: &report{"half", taskstore.Progress{Done: 1, Total: 2}}},
 		{kind: eventAsk, at: at, input: mcptask.Request{Key: "new", Method: spec.Elicit}},
 		{kind: eventAnswer, at: at, key: "open", answer: json.RawMessage(`{"action":"decline"}`)},
+		{kind: eventFetch, at: at, key: "open"},
 		{kind: eventWithdraw, at: at, key: "open"},
 		{kind: eventStop, at: at},
 		{kind: eventFinish, at: at, outcome: taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: json.RawMessage(`{"content":[]}`)}},
@@ -68,15 +69,15 @@ func TestNext(t *testing.T) {
 		taskstore.PhaseRunning: {eventStart: taskstore.PhaseRunning, eventReport: taskstore.PhaseRunning, eventAsk: taskstore.PhaseInputRequired,
 			eventStop: taskstore.PhaseRunning, eventFinish: taskstore.PhaseDone, eventClaim: taskstore.PhaseRunning, eventLeave: taskstore.PhaseRunning, eventHandOver: taskstore.PhaseRunning},
 		taskstore.PhaseInputRequired: {eventStart: taskstore.PhaseInputRequired, eventReport: taskstore.PhaseInputRequired, eventAsk: taskstore.PhaseInputRequired,
-			eventAnswer: taskstore.PhaseRunning, eventWithdraw: taskstore.PhaseRunning, eventStop: taskstore.PhaseInputRequired, eventFinish: taskstore.PhaseDone,
+			eventAnswer: taskstore.PhaseRunning, eventFetch: taskstore.PhaseInputRequired, eventWithdraw: taskstore.PhaseRunning, eventStop: taskstore.PhaseInputRequired, eventFinish: taskstore.PhaseDone,
 			eventClaim: taskstore.PhaseInputRequired, eventLeave: taskstore.PhaseInputRequired, eventHandOver: taskstore.PhaseInputRequired},
 		taskstore.PhaseDone: {},
 	}
 	// A handler reports, asks and hands over only while it runs. A task whose handler runs is not left.
 	claims := map[taskstore.ClaimState][]eventKind{
-		taskstore.ClaimWaiting: {eventStart, eventAnswer, eventStop, eventFinish, eventClaim, eventLeave},
-		taskstore.ClaimLeft:    {eventStart, eventAnswer, eventStop, eventFinish, eventClaim, eventLeave},
-		taskstore.ClaimRunning: {eventStart, eventReport, eventAsk, eventAnswer, eventWithdraw, eventStop, eventFinish, eventClaim, eventHandOver},
+		taskstore.ClaimWaiting: {eventStart, eventAnswer, eventFetch, eventStop, eventFinish, eventClaim, eventLeave},
+		taskstore.ClaimLeft:    {eventStart, eventAnswer, eventFetch, eventStop, eventFinish, eventClaim, eventLeave},
+		taskstore.ClaimRunning: {eventStart, eventReport, eventAsk, eventAnswer, eventFetch, eventWithdraw, eventStop, eventFinish, eventClaim, eventHandOver},
 		"unknown":              {},
 	}
 	for _, phase := range []taskstore.Phase{taskstore.PhaseQueued, taskstore.PhaseRunning, taskstore.PhaseInputRequired, taskstore.PhaseDone, "nowhere"} {
@@ -170,6 +171,15 @@ func TestNextDetails(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a question is fetched while it is open", func(t *testing.T) {
+		r := step(t, recordIn(taskstore.PhaseInputRequired), event{kind: eventFetch, key: "open"})
+		if r.Inputs[0].Fetched || !r.Inputs[1].Fetched || !isOutstanding(&r, "open") {
+			t.Errorf("%+v", r.Inputs)
+		}
+		if _, err := nextRecord(r, event{kind: eventFetch, key: "old"}); err == nil {
+			t.Error("an answered question was fetched")
+		}
+	})
 	t.Run("a restart counts and moves the task", func(t *testing.T) {
 		r := step(t, recordIn(taskstore.PhaseRunning), event{kind: eventStart, claim: taskstore.Claim{Worker: "w2", State: taskstore.ClaimRunning}})
 		if r.Attempt != 2 || r.Claim.Worker != "w2" {
@@ -228,7 +238,7 @@ func TestLifecycleProperty(t *testing.T) {
 	keys := rapid.SampledFrom([]string{"a", "b", "c"})
 	anyEvent := rapid.Custom(func(t *rapid.T) event {
 		e := event{
-			kind:   rapid.SampledFrom([]eventKind{eventStart, eventReport, eventAsk, eventAsk, eventAnswer, eventAnswer, eventWithdraw, eventStop, eventFinish, eventClaim, eventLeave, eventHandOver}).Draw(t, "kind"),
+			kind:   rapid.SampledFrom([]eventKind{eventStart, eventReport, eventAsk, eventAsk, eventAnswer, eventAnswer, eventFetch, eventWithdraw, eventStop, eventFinish, eventClaim, eventLeave, eventHandOver}).Draw(t, "kind"),
 			report: rapid.SampledFrom([]*report{nil, {"x", taskstore.Progress{Done: 1, Total: 2}}, {"y", taskstore.Progress{}}}).Draw(t, "report"),
 			key:    keys.Draw(t, "key"),
 			input:  mcptask.Request{Key: keys.Draw(t, "input"), Method: spec.Elicit},

@@ -104,3 +104,28 @@ func TestOperator(t *testing.T) {
 		}
 	}
 }
+
+// TestRunAgainHasNoSession runs a principal's task again on a server whose sessions mark their tasks.
+func TestRunAgainHasNoSession(t *testing.T) {
+	tool := mcptask.NewTool(mcptask.ToolSpec{Name: "t", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
+		func(context.Context, *mcptask.Task, struct{}) (string, error) { return "", nil })
+	s, err := New(Options{SessionKey: bytes.Repeat([]byte("k"), 32)}, mcptask.Tools{Service: "S", Impl: t, Tools: []mcptask.Tool{tool}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for owner, isMarked := range map[*Caller]bool{{Principal: "alice"}: false, {}: false, {Session: "of nobody"}: true} {
+		owner.Revision = mcptask.Revision20251125
+		reply, err := s.Backend().Call(t.Context(), *owner, "t", json.RawMessage(`{}`), CallRequest{Mode: ModeTask})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := s.Operator("olga").RunAgain(t.Context(), reply.Task.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mark := MarkOfTask(again.ID); mark != MarkOfTask(reply.Task.ID) || (mark != "") != isMarked {
+			t.Errorf("%+v: the task has the mark %q, and the former one %q", owner, mark, MarkOfTask(reply.Task.ID))
+		}
+	}
+}

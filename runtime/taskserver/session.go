@@ -2,6 +2,9 @@ package taskserver
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
 	"fmt"
 	"maps"
 	"sync"
@@ -140,4 +143,159 @@ func (l *localEndings) HasEnded(_ context.Context, principal, session string) (b
 	defer l.mu.Unlock()
 	_, ended := l.until[principal][session]
 	return ended, nil
+}
+
+// A task that a session creates has an ID that ends with a mark of the session, if the server has
+// a session key. So a replica that has the session's stream knows the session's new tasks in the
+// store's feed, whichever replica has created them. The mark does not tell the session's name, and
+// the ID before it has all the random bits that it would have without the mark.
+
+// markLength is the length of a session's mark. Two sessions have the same mark with a
+// probability of 2^-40, and then their principals differ or the task is shown to one more client
+// of its owner.
+const markLength = 8
+
+// unmarkedLength is the length of an ID before its mark.
+const unmarkedLength = 26
+
+// newTaskID returns the ID of a new task of the caller. told says that the caller is told the ID
+// in the answer to its call.
+func (b *Backend) newTaskID(caller Caller, told bool) string {
+	id := rand.Text() // it cannot be guessed (C-91, E-86)
+	if b.options.SessionKey == nil || caller.Session == "" || !told {
+		return id
+	}
+	return id + MarkOfSession(caller.Session)
+}
+
+// MarkOfSession returns the mark of a session, with which the IDs of its tasks end. session is the
+// one in [Caller].
+func MarkOfSession(session string) string {
+	sum := sha256.Sum256([]byte("mcptask session\x00" + session))
+	return base32.StdEncoding.EncodeToString(sum[:])[:markLength]
+}
+
+// MarkOfTask returns the mark of the session that has created a task, or "" if the ID has none.
+func MarkOfTask(id string) string {
+	if len(id) != unmarkedLength+markLength {
+		return ""
+	}
+	return id[unmarkedLength:]
+}
+
+// FollowSession is [Backend.Follow] for all tasks that a session creates, on whatever replica. It
+// needs Options.SessionKey. It calls missed, which must not block, when changes may have been
+// missed; FindTasksOfSession then finds the session's tasks. The calls may go on for a moment
+// after unfollow is called.
+func (b *Backend) FollowSession(session string, missed func()) (unfollow func()) {
+	mark, key := MarkOfSession(session), new(int)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.sessions[mark] == nil {
+		b.sessions[mark] = map[*int]func(){}
+	}
+	b.sessions[mark][key] = missed
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if delete(b.sessions[mark], key); len(b.sessions[mark]) == 0 {
+			delete(b.sessions, mark)
+		}
+	}
+}
+
+// isOfFollowedSession reports whether a change is of a task that nothing here follows yet, although
+// its session is followed.
+func (b *Backend) isOfFollowedSession(c taskstore.Change) bool {
+	mark := MarkOfTask(c.ID)
+	if mark == "" || c.Version == 0 || c.Phase == taskstore.PhaseDone {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sessions[mark] != nil && b.followed[c.ID] == nil
+}
+
+// notifySessions tells the followers of sessions that changes may have been missed.
+func (b *Backend) notifySessions() {
+	b.mu.Lock()
+	var all []func()
+	for _, followers := range b.sessions {
+		for _, missed := range followers {
+			all = append(all, missed)
+		}
+	}
+	b.mu.Unlock()
+	for _, missed := range all {
+		missed()
+	}
+}
+
+// NoteFetched sets Fetched of a question that waits for its answer. It ignores any other.
+func (b *Backend) NoteFetched(ctx context.Context, id, key string) error {
+	_, err := b.applyEvent(ctx, taskstore.Record{ID: id}, func(r taskstore.Record) event {
+		if i := findInput(&r, key); i < 0 || r.Inputs[i].Fetched || !isOutstanding(&r, key) {
+			return event{}
+		}
+		return event{kind: eventFetch, key: key}
+	})
+	if isOver(err) {
+		return nil
+	}
+	return err
+}
+
+// maxFound bounds the records that FindTasksOfSession looks at.
+const maxFound = 1000
+
+// FindTasksOfSession returns the unfinished tasks that the caller's session has created, on
+// whatever replica. Their arguments and questions may be missing. since is when the session began.
+// It needs Options.SessionKey. Its cost is bounded: it looks at the newest 1,000 unfinished tasks of
+// each phase, or, if the store is not an Inspector, at the oldest 1,000 since the session began.
+func (b *Backend) FindTasksOfSession(ctx context.Context, caller Caller, since time.Time) (found []taskstore.Record, err error) {
+	inspector, ok := b.store.(taskstore.Inspector)
+	if !ok {
+		return b.listTasksOfSession(ctx, caller, since)
+	}
+	for _, phase := range []taskstore.Phase{taskstore.PhaseQueued, taskstore.PhaseRunning, taskstore.PhaseInputRequired} {
+		page, err := callStore(ctx, b.newRequestRetry(), "Scan", func(ctx context.Context) ([]taskstore.Record, error) {
+			return inspector.Scan(ctx, taskstore.Filter{Principal: caller.Principal, Phase: phase}, taskstore.Position{}, maxFound)
+		})
+		if err != nil {
+			return found, b.checkOwned(ctx, caller, taskstore.Record{}, err)
+		}
+		found = appendTasksOfSession(found, page, caller)
+	}
+	return found, nil
+}
+
+// listTasksOfSession is FindTasksOfSession for a store that is not an Inspector.
+func (b *Backend) listTasksOfSession(ctx context.Context, caller Caller, since time.Time) (found []taskstore.Record, err error) {
+	after := taskstore.Position{CreatedAt: since}
+	for seen := 0; seen < maxFound; {
+		page, err := callStore(ctx, b.newRequestRetry(), "List", func(ctx context.Context) ([]taskstore.Record, error) {
+			return b.store.List(ctx, caller.Principal, after, PageSize)
+		})
+		if err != nil {
+			return found, b.checkOwned(ctx, caller, taskstore.Record{}, err)
+		}
+		found = appendTasksOfSession(found, page, caller)
+		if seen += len(page); len(page) < PageSize {
+			break
+		}
+		last := page[len(page)-1]
+		after = taskstore.Position{CreatedAt: last.CreatedAt, ID: last.ID}
+	}
+	return found, nil
+}
+
+// appendTasksOfSession appends those records of a page that are of the caller's session.
+func appendTasksOfSession(found, page []taskstore.Record, caller Caller) []taskstore.Record {
+	mark := MarkOfSession(caller.Session)
+	for _, r := range page {
+		if !r.Done() && r.Principal == caller.Principal && MarkOfTask(r.ID) == mark {
+			found = append(found, r)
+		}
+	}
+	return found
 }

@@ -2,9 +2,11 @@ package taskserver
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/steady"
@@ -31,6 +33,61 @@ func TestSessionKeys(t *testing.T) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
+}
+
+// TestMarks checks that the mark of a session is in the IDs of the tasks that the session is told of, and
+// in no other.
+func TestMarks(t *testing.T) {
+	with := &Backend{options: Options{SessionKey: bytes.Repeat([]byte("k"), taskstore.MinSessionKey)}}
+	caller := Caller{Session: "s"}
+	id := with.newTaskID(caller, true)
+	if MarkOfTask(id) != MarkOfSession("s") || MarkOfTask(id) == MarkOfSession("t") || strings.Contains(id, "/") {
+		t.Errorf("the ID is %q", id)
+	}
+	for name, id := range map[string]string{
+		"not told": with.newTaskID(caller, false), "no session": with.newTaskID(Caller{Principal: "p"}, true), "no key": new(Backend).newTaskID(caller, true),
+	} {
+		if MarkOfTask(id) != "" || len(id) != unmarkedLength {
+			t.Errorf("%s: %q", name, id)
+		}
+	}
+}
+
+// TestFollowSession checks that observers see a task which another server creates in a followed session,
+// and that the follower hears when changes may have been missed.
+func TestFollowSession(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := taskstore.NewMemory()
+		here := newServer(t, Options{Store: store, SessionKey: bytes.Repeat([]byte("k"), taskstore.MinSessionKey)})
+		seen, missed := make(chan taskstore.Record, 100), make(chan bool, 100)
+		defer here.Observe(func(r taskstore.Record) { seen <- r })()
+		unfollow := here.FollowSession("s", func() { missed <- true })
+		synctest.Wait() // the feed has begun: earlier changes are only missed
+		here.takeChange(taskstore.Change{Missed: true})
+		<-missed
+		create := func(session string) string {
+			id := here.newTaskID(Caller{Session: session}, true)
+			r := taskstore.Record{ID: id, Principal: "p", Phase: taskstore.PhaseRunning, Claim: taskstore.Claim{Worker: "another"}}
+			r.ExpiresAt = time.Now().Add(DefaultMaxTTL)
+			if _, err := store.Create(context.Background(), r, taskstore.Quota{}); err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		create("t")
+		want := create("s")
+		if r := <-seen; r.ID != want {
+			t.Errorf("saw %s", r.ID)
+		}
+		unfollow()
+		if len(here.sessions) > 0 || here.isOfFollowedSession(taskstore.Change{ID: want, Version: 1}) {
+			t.Error("the session is still followed")
+		}
+		found, err := here.FindTasksOfSession(t.Context(), Caller{Principal: "p", Session: "s"}, time.Now())
+		if err != nil || len(found) != 1 || found[0].ID != want {
+			t.Errorf("found %+v, %v", found, err)
+		}
+	})
 }
 
 // TestLocalEndings checks that a process remembers the sessions that its clients have ended, whatever others end, and

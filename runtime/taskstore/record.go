@@ -70,6 +70,10 @@ type Input struct {
 	Error *mcptask.Error
 	// Nonce is the [Record.Nonce] of the write that ended the question.
 	Nonce string
+	// Fetched says that a request which waits for the task has carried the question, in a
+	// session that several servers serve. From then on only such requests carry it. So the
+	// session's own stream at another server does not carry it a second time.
+	Fetched bool
 	// Parked says that the run which asked has ended, and that another one begins when a question
 	// is answered; see taskserver.Engine.
 	Parked bool

@@ -76,7 +76,7 @@ func (c *coder) inputs(inputs *[]taskstore.Input) {
 		c.string((*string)(&in.State))
 		c.bytes((*[]byte)(&in.Response))
 		c.error(&in.Error)
-		c.flags(&in.Parked)
+		c.flags(&in.Fetched, &in.Parked)
 		c.string(&in.Nonce)
 	})
 }

@@ -17,8 +17,9 @@ func oddRecord() taskstore.Record {
 		CanAsk: []string{"", "elicitation/create", "\xff"}, Poll: 1<<63 - 1, Trace: "a\nb",
 		Inputs: []taskstore.Input{
 			{},
+			{Fetched: true},
 			{Parked: true},
-			{Parked: true, Nonce: "n\x00"},
+			{Fetched: true, Parked: true, Nonce: "n\x00"},
 			{Request: mcptask.Request{Key: "k\x00", Method: "m", Params: json.RawMessage{}, Schema: json.RawMessage(" ")}, State: taskstore.InputAnswered, Response: json.RawMessage("null")},
 			{Request: mcptask.Request{Key: "e"}, Error: &mcptask.Error{}},
 			{Request: mcptask.Request{Key: "f"}, Error: &mcptask.Error{Code: -32603, Message: "\xff", Data: json.RawMessage("[ ]")}},

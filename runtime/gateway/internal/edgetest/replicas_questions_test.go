@@ -2,6 +2,7 @@ package edgetest
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,6 +41,26 @@ func TestQuestionOnOneStream(t *testing.T) {
 			}
 			wantNothing()
 		}
+	})
+}
+
+// TestQuestionOfPollingClient checks that a client gets a question on its own stream if it only
+// polls, or asks for the result as JSON. It then gets the question once, and a retraction.
+func TestQuestionOfPollingClient(t *testing.T) {
+	rules.Covers(t, "C-53")
+	inBubble(t, func(t *testing.T) {
+		_, a, b := serveTwoReplicas(t, nil)
+		own := a.OpenGet()
+		id := b.Create("ask", wiretest.AskArguments("one"))
+		b.Until(id, "input_required")
+		var result sync.WaitGroup
+		result.Go(func() { b.Task("tasks/result", id, wiretest.JSONOnly) })
+		q := own.NextQuestion(id)
+		time.Sleep(10 * time.Second)
+		own.WantSilence()
+		b.Task("tasks/cancel", id).OK()
+		own.NextCancellation(q)
+		result.Wait()
 	})
 }
 

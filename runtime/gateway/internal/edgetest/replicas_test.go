@@ -107,11 +107,15 @@ func TestSessionOnEveryReplica(t *testing.T) {
 		"an event store": func(_ int, s *wiretest.Setup) {
 			s.HTTP = &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}
 		},
+		"no Inspector":    func(_ int, s *wiretest.Setup) { s.Options.Store = plainStore{s.Options.Store} },
 		"unofficial ones": func(_ int, s *wiretest.Setup) { s.Options.Revisions = wiretest.WithProposal().Revisions },
 	} {
 		t.Run(name, func(t *testing.T) { checkEveryReplica(t, change) })
 	}
 }
+
+// plainStore is a store that is no Inspector.
+type plainStore struct{ taskstore.Store }
 
 func checkEveryReplica(t *testing.T, change func(int, *wiretest.Setup)) {
 	t.Helper()
@@ -125,10 +129,8 @@ func checkEveryReplica(t *testing.T, change func(int, *wiretest.Setup)) {
 		id := b.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 		asks := a.Create("ask", wiretest.AskArguments("one"))
 		a.Until(asks, "input_required")
-		stream := b.OpenGet()
-		result := b.Result(asks) // its replica does not know the task
-		c.Respond(result.NextQuestion(asks).ID, wiretest.AcceptNote("yes"))
-		stream.WantSilence()
+		stream := b.OpenGet() // its replica does not know the task
+		c.Respond(stream.NextQuestion(asks).ID, wiretest.AcceptNote("yes"))
 		if text := b.TaskText(asks); text != "yes" {
 			t.Errorf("%q", text)
 		}
@@ -155,27 +157,44 @@ func checkEveryReplica(t *testing.T, change func(int, *wiretest.Setup)) {
 	})
 }
 
-// TestStatusOfStreamsReplica checks that a session's stream has the status of tasks that its replica knows: those
-// that it has created, and those that a request there has named.
-func TestStatusOfStreamsReplica(t *testing.T) {
+// TestQuestionOnAnyReplica checks that a task's question goes out on the session's stream, whichever
+// replica has it, and that any replica takes the answer.
+func TestQuestionOnAnyReplica(t *testing.T) {
 	for _, token := range []string{"alice", ""} {
 		t.Run("token "+token, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				all := serveReplicas(t, 2, func(_ int, s *wiretest.Setup) { s.Bearer = token != "" })
+				all := serveReplicas(t, 3, func(_ int, s *wiretest.Setup) { s.Bearer = token != "" })
 				a := all.peer(token, wiretest.AllCapabilities)
-				b := all.at(a, 1)
+				b, c := all.at(a, 1), all.at(a, 2)
 				b.Statuses = true
-				stream := b.OpenGet()
-				created, named := b.Create("run_pipeline", wiretest.PipelineArgs("endless")), a.Create("run_pipeline", wiretest.PipelineArgs("endless"))
-				b.Until(named, "working")
-				for _, id := range []string{created, named} {
-					a.Task("tasks/cancel", id).OK()
-					for ended := false; !ended; {
-						m := stream.Next()
-						if m.Method != "notifications/tasks/status" {
-							t.Fatalf("unexpected: %s", m.Text)
-						}
-						ended = m.Params.TaskID == id && strings.Contains(m.Text, `"cancelled"`)
+				early := a.Create("ask", wiretest.AskArguments("one"))
+				a.Until(early, "input_required")
+				stream := b.OpenGet() // it has to look for the tasks that are there
+				answers := map[string]string{early: "early"}
+				late := c.Create("ask", wiretest.AskArguments("one")) // and for those that come
+				answers[late] = "late"
+				seen := map[string]bool{}
+				for len(answers) > 0 {
+					m := stream.Next()
+					if m.Method == "notifications/tasks/status" {
+						seen[m.Params.TaskID] = true
+						continue
+					}
+					task := m.Params.Meta.Related.TaskID
+					if answers[task] == "" {
+						t.Fatalf("unexpected: %s", m.Text)
+					}
+					a.Respond(m.ID, wiretest.AcceptNote(answers[task]))
+					if text := c.TaskText(task); text != answers[task] {
+						t.Errorf("%s ended with %q", task, text)
+					}
+					delete(answers, task)
+				}
+				for len(seen) < 2 { // the end of each is news for the stream
+					if m := stream.Next(); m.Method == "notifications/tasks/status" {
+						seen[m.Params.TaskID] = true
+					} else {
+						t.Fatalf("unexpected: %s", m.Text)
 					}
 				}
 			})
@@ -244,11 +263,28 @@ func TestCancelledQuestionOnAnotherReplica(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		all := serveReplicas(t, 3, nil)
 		a := all.peer("alice", wiretest.AllCapabilities)
+		stream := all.at(a, 1).OpenGet()
 		id := a.Create("ask", wiretest.AskArguments("one"))
-		stream := all.at(a, 1).Result(id)
 		q := stream.NextQuestion(id)
 		all.at(a, 2).Task("tasks/cancel", id).OK()
 		stream.NextCancellation(q)
+	})
+}
+
+// TestQuestionsOfOtherSessions checks that a session gets the questions of its own tasks only, although
+// its principal has other sessions.
+func TestQuestionsOfOtherSessions(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		all := serveReplicas(t, 2, nil)
+		one, two := all.peer("alice", wiretest.AllCapabilities), all.peer("alice", wiretest.AllCapabilities)
+		of1, of2 := all.at(one, 1).OpenGet(), all.at(two, 1).OpenGet()
+		id := one.Create("ask", wiretest.AskArguments("one"))
+		q := of1.NextQuestion(id)
+		of2.WantSilence()
+		one.Respond(q.ID, wiretest.AcceptNote("mine"))
+		if text := two.TaskText(id); text != "mine" {
+			t.Errorf("%q", text)
+		}
 	})
 }
 
@@ -257,8 +293,8 @@ func TestCancelledQuestionOnAnotherReplica(t *testing.T) {
 func TestReplicaStops(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		all, a, b := serveTwoReplicas(t, nil)
+		stream := a.OpenGet()
 		id := b.Create("ask", wiretest.AskArguments("one"))
-		stream := a.Result(id)
 		stream.NextQuestion(id)
 		if err := gosdk.Shutdown(t.Context(), nil, all.tasks[0]); err != nil {
 			t.Error(err)
@@ -268,7 +304,7 @@ func TestReplicaStops(t *testing.T) {
 		if r := a.Task("tasks/get", id); r.Status == http.StatusNotFound {
 			t.Errorf("the client is told to begin anew: %s", r.Body)
 		}
-		stream = b.Result(id)
+		stream = b.OpenGet()
 		b.Respond(stream.NextQuestion(id).ID, wiretest.AcceptNote("on"))
 		if text := b.TaskText(id); text != "on" {
 			t.Errorf("%q", text)
@@ -552,13 +588,6 @@ func TestClientOverReplicas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var report pipeline.DeployReport
-		waited := make(chan error, 1)
-		go func() {
-			var err error
-			report, err = call.Wait(t.Context())
-			waited <- err
-		}()
 		<-asked
 		idle := (int(all.called.Load()) + 1) % len(all.urls) // it does not run the handler, which must not run twice
 		proxy.kill(idle)
@@ -566,7 +595,7 @@ func TestClientOverReplicas(t *testing.T) {
 			t.Error(err)
 		}
 		close(answered)
-		if err := <-waited; err != nil || report.Version != "1.2.3" {
+		if report, err := call.Wait(t.Context()); err != nil || report.Version != "1.2.3" {
 			t.Errorf("%+v %v", report, err)
 		}
 		endless, err := client.StartRunPipeline(t.Context(), pipeline.RunInput{Repository: "https://example.com/r", Branch: "endless"})
@@ -592,16 +621,41 @@ func TestClientOverReplicas(t *testing.T) {
 // session.
 func TestResumedStreamOnAnotherReplica(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		_, _, b := serveTwoReplicas(t, nil)
+		_, a, b := serveTwoReplicas(t, nil)
 		if status := b.Status(http.MethodGet, "", wiretest.WithHeader("Last-Event-ID", "ABC_1")); status != http.StatusBadRequest {
 			t.Errorf("the stream of a call: %d", status)
 		}
 		stream := b.Open(http.MethodGet, "", wiretest.WithHeader("Last-Event-ID", "_7"))
-		b.Statuses = true
-		id := b.Create("run_pipeline", wiretest.PipelineArgs("endless"))
-		b.Task("tasks/cancel", id).OK()
-		if m := stream.Next(); m.Method != "notifications/tasks/status" || m.Params.TaskID != id {
-			t.Errorf("unexpected: %s", m.Text)
-		}
+		id := a.Create("ask", wiretest.AskArguments("one"))
+		stream.NextQuestion(id)
+	})
+}
+
+// slowClock is a store whose clock is behind, and which is no Inspector.
+type slowClock struct{ taskstore.Store }
+
+// Beat implements taskstore.Store.
+func (s slowClock) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (taskstore.Heartbeat, error) {
+	beat, err := s.Store.Beat(ctx, worker, lease, held)
+	beat.Now = beat.Now.Add(-2 * mcptask.DefaultTTL)
+	return beat, err
+}
+
+// Expire implements taskstore.Store. By this store's clock nothing expires during the test.
+func (slowClock) Expire(context.Context, int) ([]taskstore.Record, error) { return nil, nil }
+
+// TestSessionOnSlowStore checks that a session finds its earlier and its later tasks at another
+// replica, although the store's clock is so far behind those of the replicas that the tasks have
+// expired by these.
+func TestSessionOnSlowStore(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		all := serveReplicas(t, 2, func(_ int, s *wiretest.Setup) { s.Options.Store = slowClock{s.Options.Store} })
+		synctest.Wait() // for the store's time
+		a := all.peer("alice", wiretest.AllCapabilities)
+		id := a.Create("ask", wiretest.AskArguments("one"))
+		a.Until(id, "input_required")
+		own := all.at(a, 1).OpenGet()
+		own.NextQuestion(id)
+		own.NextQuestion(a.Create("ask", wiretest.AskArguments("two")))
 	})
 }

@@ -52,12 +52,13 @@ func TestSessionSurvivesRestart(t *testing.T) {
 		p.Call("tools/list", nil).OK()
 		p.Task("tasks/get", done).OK()
 		p.Task("tasks/result", done).OK()
+		get := p.OpenGet()
 		id := p.Create("ask", wiretest.AskArguments("one"))
-		get := p.Result(id)
 		p.Respond(get.NextQuestion(id).ID, wiretest.AcceptNote("ok"))
 		if text := p.TaskText(id); text != "ok" {
 			t.Error(text)
 		}
+		get.Stop()
 		for name, session := range map[string]string{"that it has": p.Session, "of another server": "mcp-session-1", "forged": p.Session + "x"} {
 			if r, opened := initializeWith(p, session); r.Status != http.StatusOK || opened == "" || opened == session {
 				t.Errorf("initialize with a session %s: %d %s, session %q", name, r.Status, r.Body, opened)

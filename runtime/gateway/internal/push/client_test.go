@@ -33,7 +33,7 @@ type peer struct {
 	principal string
 	canAsk    []string
 	requestor protocol.Requestor
-	portable  bool // other replicas serve the session too
+	name      string // of a session that other replicas serve too
 }
 
 // Principal implements Client.
@@ -42,8 +42,8 @@ func (p *peer) Principal() string { return p.principal }
 // CanAsk implements Client.
 func (p *peer) CanAsk() []string { return p.canAsk }
 
-// IsPortable implements Client.
-func (p *peer) IsPortable() bool { return p.portable }
+// Session implements Client.
+func (p *peer) Session() (string, time.Time) { return p.name, time.Time{} }
 
 // Requestor implements Client.
 func (p *peer) Requestor(protocol.Teller) protocol.Requestor { return p.requestor }
@@ -60,6 +60,13 @@ func (p *peer) followed() map[string]*clientTask {
 func newPeer(h *Hub, principal, capabilities string) *peer {
 	p := &peer{principal: principal, canAsk: legacy.CanAsk(wire.NewObject([]byte(capabilities))), requestor: legacy.Requestor([]byte(capabilities))}
 	p.Mailbox = h.Open(p)
+	return p
+}
+
+// newReplicatedPeer returns a peer whose session other replicas serve too.
+func newReplicatedPeer(h *Hub, name string) *peer {
+	p := newPeer(h, "p", elicits)
+	p.name = name
 	return p
 }
 

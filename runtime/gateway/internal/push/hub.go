@@ -35,12 +35,15 @@ type Hub struct {
 	// turns has an element for each use of the store that no request waits for.
 	turns chan struct{}
 
-	mu          sync.Mutex
-	topics      map[string]*topic // by task ID
-	mailboxes   map[*Mailbox]bool // the open ones
-	ready       []*Mailbox        // with records to look at, oldest first
-	workers     int               // counts the goroutines that empty the mailboxes in ready
-	expiryTimer *time.Timer       // runs while there are topics
+	mu        sync.Mutex
+	topics    map[string]*topic // by task ID
+	mailboxes map[*Mailbox]bool // the open ones
+	// marks has the sessions whose tasks the hub follows, whichever replica creates them, by the
+	// mark that is part of the tasks' IDs.
+	marks       map[string]*Mailbox
+	ready       []*Mailbox  // with records to look at, oldest first
+	workers     int         // counts the goroutines that empty the mailboxes in ready
+	expiryTimer *time.Timer // runs while there are topics
 }
 
 // topic is an unfinished task that some session knows. The hub's lock guards it, but its ID never
@@ -67,7 +70,7 @@ const maxWorkers = 4
 // New returns a hub that follows the tasks of a server. The server holds only a weak reference to
 // it, so a process may create many hubs for one server and drop them.
 func New(server *taskserver.Backend, legacy protocol.Teller) *Hub {
-	h := &Hub{server: server, legacy: legacy, topics: map[string]*topic{}, mailboxes: map[*Mailbox]bool{}, turns: make(chan struct{}, readers)}
+	h := &Hub{server: server, legacy: legacy, topics: map[string]*topic{}, mailboxes: map[*Mailbox]bool{}, marks: map[string]*Mailbox{}, turns: make(chan struct{}, readers)}
 	weakly := weak.Make(h)
 	stop := server.Observe(func(r taskstore.Record) {
 		if h := weakly.Value(); h != nil {
@@ -89,6 +92,9 @@ func (h *Hub) observe(r taskstore.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.topics[r.ID]
+	if len(h.marks) > 0 {
+		h.postFound(t, r)
+	}
 	if t != nil && (r.Version > t.version || r.Version == t.version && h.hasExpired(r.ExpiresAt)) {
 		posted := r // only this copy is on the heap
 		h.post(t, &posted)
@@ -161,11 +167,12 @@ func (h *Hub) nextReady() *Mailbox {
 
 // takeInbox empties an inbox. The caller holds m.mu, so that it handles all records before the next
 // caller takes more.
-func (h *Hub) takeInbox(m *Mailbox) (inbox map[*topic]*taskstore.Record) {
+func (h *Hub) takeInbox(m *Mailbox) (inbox map[*topic]*taskstore.Record, found map[string]taskstore.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	inbox, m.inbox = m.inbox, nil
-	return inbox
+	inbox, found = m.inbox, m.found
+	m.inbox, m.found = nil, nil
+	return inbox, found
 }
 
 // join adds a session to those that know an unfinished task. waiting counts the session's requests

@@ -23,8 +23,9 @@ type Client interface {
 	// Requestor returns the server's side of tasks at the client. The argument is the revision in
 	// which the session knows the server's task.
 	Requestor(protocol.Teller) protocol.Requestor
-	// IsPortable reports whether other replicas serve the session too.
-	IsPortable() bool
+	// Session returns the name of a session that other replicas serve too, and when it began. The
+	// name is "" if the session lives in this process alone.
+	Session() (name string, began time.Time)
 }
 
 // Mailbox holds everything that the server sends to one session. It is safe for concurrent use.
@@ -39,12 +40,19 @@ type Mailbox struct {
 	// hub's ready list.
 	inbox     map[*topic]*taskstore.Record
 	scheduled bool
+	// found are unfinished tasks that the session has created and that it does not know here, by ID.
+	found map[string]taskstore.Record
 
 	mu      sync.Mutex
 	closed  bool
 	views   map[string]*view // by task ID
 	streams []*Stream        // the session's own
 	unsent  []message        // of Post, without a stream so far
+	// unfollowSession ends the search for tasks that other replicas create in the session. It is
+	// nil if there is no search, because the session has no stream of its own here.
+	unfollowSession func()
+	// finding says that a goroutine looks for such tasks, and findAgain that it has to look again.
+	finding, findAgain bool
 }
 
 // view is a session's knowledge of one task. The mailbox's lock guards it.
@@ -64,6 +72,9 @@ type view struct {
 	// meantime. The view then exists only for late.
 	unsettled, timed bool
 	late             []byte
+	// found says that the view is unsettled because another replica has created the task, or this
+	// one has created it and has not yet encoded the reply.
+	found bool
 	// hidden says that the session does not know the task's ID. It is asked the task's questions while a call waits for the
 	// task, and told nothing else.
 	hidden bool
@@ -106,9 +117,10 @@ func (m *Mailbox) addTask(d protocol.Teller, r taskstore.Record, unsettled bool)
 	v, unseen := m.viewOf(d, r)
 	if v != nil {
 		unseen, v.hidden = unseen || v.hidden, false
-		if unsettled && !isKnown {
+		if unsettled && (!isKnown || v.found) {
 			v.setShown(m.visibleOf(&r), nil) // the reply shows this state
 			m.setUnsettled(v, true)
+			v.found = false
 		}
 		unseen = unseen && !v.unsettled
 	}
@@ -306,6 +318,9 @@ func (m *Mailbox) connect(c *Stream) (waiting []string) {
 			c.put(each.name, each.data)
 		}
 		m.unsent = nil
+		if !c.spare {
+			m.followSession()
+		}
 		waiting = slices.Collect(maps.Keys(m.views))
 	} else if v := m.liveView(c.task); v != nil {
 		v.blocked = append(v.blocked, c)
@@ -328,6 +343,9 @@ func (m *Mailbox) disconnect(c *Stream, over bool) []string {
 	views := m.views
 	if c.task == "" {
 		m.streams = removeStream(m.streams, c)
+		if len(m.streams) == 0 {
+			m.stopFollowingSession()
+		}
 	} else {
 		v := m.liveView(c.task)
 		if views = nil; v != nil {
@@ -372,6 +390,12 @@ func (m *Mailbox) Close() {
 	for t := range m.clientTasks() {
 		t.timer.Stop()
 	}
+	for _, v := range m.views {
+		for _, q := range v.questions {
+			q.stopTimer()
+		}
+	}
+	m.stopFollowingSession()
 	left := m.hub.leave(m)
 	clear(m.views)
 	m.unsettled.Store(0)
@@ -433,7 +457,11 @@ func (m *Mailbox) work() {
 
 // handleInbox looks at every record in the inbox. m.mu is held.
 func (m *Mailbox) handleInbox() {
-	for t, r := range m.hub.takeInbox(m) {
+	inbox, found := m.hub.takeInbox(m)
+	for _, r := range found {
+		m.addFound(&r, m.visibleOf(&r))
+	}
+	for t, r := range inbox {
 		if v := m.liveView(t.id); v != nil && v.topic == t {
 			m.sendChanges(v, r)
 		}

@@ -13,10 +13,8 @@ import (
 // open: the stream of a request that waits for the task (C-51), or else the session's own stream
 // (C-53). Each question is on one stream at a time. If that stream closes without an answer, the
 // question moves to the next stream. The stream of a plain call with a task behind it is an exception: it
-// ends with the call's answer, and the client keeps the question.
-//
-// If other replicas serve the session too, a question uses only streams of requests: the session's own stream and such a
-// request may be at different replicas, and the client would be asked twice.
+// ends with the call's answer, and the client keeps the question. The file replica.go has one more rule,
+// for sessions that other replicas serve too.
 
 // question is a question that a session was asked. The mailbox's lock guards it.
 type question struct {
@@ -25,6 +23,16 @@ type question struct {
 	task *clientTask
 	// again is the serial of a question that is asked again because the client has lost its task.
 	again uint64
+	// due is when the session's own stream may carry the question; see leaveToRequests. timer
+	// has the task read then. It stops when the question no longer waits for that.
+	due   time.Time
+	timer *time.Timer
+}
+
+func (q *question) stopTimer() {
+	if q.timer != nil {
+		q.timer.Stop()
+	}
 }
 
 // question returns a question that the session was asked, or a new one. v may be nil.
@@ -100,6 +108,7 @@ func (m *Mailbox) noteReply(ref RequestID, failed bool) {
 func (m *Mailbox) retryFailed(v *view) {
 	for key, q := range v.questions {
 		if q.request.failed {
+			q.stopTimer()
 			delete(v.questions, key)
 			m.hub.release(m, v.topic, key)
 		}
@@ -118,7 +127,7 @@ func (m *Mailbox) updateQuestion(v *view, r *taskstore.Record, in taskstore.Inpu
 		m.followClientTask(v, q)
 	case !isOpen && q != nil: // the client of a call may show a form that a tool has answered
 		isCall := v.hidden || q.request.on != nil && q.request.on.call
-		m.endQuestion(v, q, in.Key, in.State == taskstore.InputSuperseded || isCall && !m.client.IsPortable())
+		m.endQuestion(v, q, in.Key, in.State == taskstore.InputSuperseded || isCall && !m.isPortable())
 	}
 }
 
@@ -134,6 +143,7 @@ func (m *Mailbox) endQuestion(v *view, q *question, key string, cancel bool) {
 		q.request.cancel()
 	}
 	delete(v.questions, key)
+	q.stopTimer()
 	if q.task != nil {
 		m.unfollowClientTask(q.task)
 	}
@@ -146,7 +156,9 @@ func (m *Mailbox) sendQuestion(v *view, r *taskstore.Record, in taskstore.Input)
 	switch {
 	case c == nil || !m.canAnswer(in):
 		return
-	case c.task == "" && (v.unsettled || len(v.calls) == 0 && (v.hidden || m.client.IsPortable())):
+	case c.task == "" && (v.hidden && len(v.calls) == 0 || m.leaveToRequests(v, r, in) || v.unsettled):
+		return
+	case c.call && in.Fetched:
 		return
 	case !m.hub.claimToAsk(m, v.topic, in, c.task != ""):
 		return
@@ -176,6 +188,9 @@ func (m *Mailbox) sendQuestion(v *view, r *taskstore.Record, in taskstore.Input)
 	v.questions[in.Key] = q
 	q.request = sentRequest{on: c, id: id.String()}
 	c.put(q.request.id, request)
+	if c.task != "" {
+		m.noteFetched(r.ID, in)
+	}
 }
 
 // canAnswer reports whether the client answers such a question.

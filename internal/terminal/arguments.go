@@ -109,18 +109,52 @@ func propertyNames(schema json.RawMessage) (names []string) {
 	return names
 }
 
-// Unknown returns the error for a name that is not among the known ones, with a list of these. owner has the names, such as
-// a tool. kind is the kind of thing that they name, such as "argument".
+// Unknown returns the error for a name that is not among the known ones. It suggests the nearest known name, or else
+// lists them. owner has the names, such as a tool. kind is the kind of thing that they name, such as "argument".
 func Unknown(owner, kind, name string, known []string) error {
 	const most = 20
 	text := fmt.Sprintf("%s has no %s %.60q", owner, kind, name)
-	switch {
+	switch near := nearest(name, known); {
+	case near != "":
+		return fmt.Errorf("%s; did you mean %s?", text, near)
 	case len(known) > most:
 		return fmt.Errorf("%s; it has %s and %d more", text, strings.Join(known[:most], ", "), len(known)-most)
 	case len(known) > 0:
 		return fmt.Errorf("%s; it has %s", text, strings.Join(known, ", "))
 	}
 	return fmt.Errorf("%s: it has none", text)
+}
+
+// nearest returns the known name that a mistyped one is likely to mean, or "".
+func nearest(name string, known []string) (best string) {
+	least := len(name)/3 + 2 // more edits make another word
+	for _, candidate := range known {
+		if d := distance(strings.ToLower(name), strings.ToLower(candidate)); d < least {
+			best, least = candidate, d
+		}
+	}
+	return best
+}
+
+// distance counts the bytes to insert, remove or replace to make b from a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for i := range row {
+		row[i] = i
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := before
+			if a[i] != b[j] {
+				cost++
+			}
+			before = row[j+1]
+			row[j+1] = min(cost, row[j]+1, before+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // encode writes a value as JSON and leaves < > and & as they are.

@@ -58,7 +58,7 @@ func TestArguments(t *testing.T) {
 		{"branch=main replicas=many", "", `!replicas: got "many", want an integer`},
 		{"branch=main force=yes", "", `!force: got "yes", want true or false`},
 		{"branch=a branch=b", "", `!branch: got 2 values, want one`},
-		{"branhc=main", "", `!deploy has no argument "branhc"; it has any, branch, force, id, level, note, place, ports, ratio, replicas, tags`},
+		{"branhc=main", "", `!deploy has no argument "branhc"; did you mean branch?`},
 		{"branch=main elephant=1", "", `!deploy has no argument "elephant"; it has any, branch, `},
 		{"branch=main replicas:=x", "", `!replicas: "x" is not JSON; give text as replicas=x`},
 		{"main", "", `!"main" is not an argument: write NAME=VALUE or NAME:=JSON`},

@@ -10,15 +10,6 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pgtest"
 )
 
-// TestStoreBehindPooler runs the kit behind a pooler that gives each transaction any connection to the server.
-func TestStoreBehindPooler(t *testing.T) {
-	if testing.Short() {
-		t.Skip("TestStore runs the kit without a pooler")
-	}
-	t.Parallel()
-	testStore(t, pgtest.StartPooler(t, pgtest.Database(t), pgtest.TransactionMode), Options{MaxConns: 4})
-}
-
 // TestStrayNotifications checks that the connections of a store do not keep notifications that come to
 // them, because a pooler gave them a connection to the server that listens for another client.
 func TestStrayNotifications(t *testing.T) {

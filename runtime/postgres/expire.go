@@ -38,7 +38,7 @@ func (s *Store) Expire(ctx context.Context, limit int) ([]taskstore.Record, erro
 
 // findExpired returns up to limit expired records, without their bodies.
 func (s *Store) findExpired(ctx context.Context, limit int) ([]taskstore.Record, error) {
-	expired, err := collectFound(s.pool.Query(ctx, s.schema.sql(selectBare+" WHERE t.expires <= "+clock+
+	expired, err := collectBare(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t WHERE t.expires <= "+clock+
 		" ORDER BY t.expires LIMIT $2"), s.shift.Load(), limit))
 	return s.sieve.KeepAll(expired), err
 }
@@ -51,9 +51,8 @@ func (s *Store) upkeep(ctx context.Context) error {
 	}
 	shift := s.shift.Load()
 	return s.transact(ctx, func(*pgx.Batch) {}, func(b *pgx.Batch) bool {
-		// The last change always stays: the numbers of tasks follow from it.
 		b.Queue(s.schema.sql(`DELETE FROM @schema@.change WHERE seq IN (SELECT seq FROM @schema@.change WHERE seq <
-			coalesce((SELECT seq FROM @schema@.change WHERE at >= `+clock+` - $2::bigint ORDER BY seq LIMIT 1), (SELECT max(seq) FROM @schema@.change))
+			coalesce((SELECT seq FROM @schema@.change WHERE at >= `+clock+` - $2::bigint ORDER BY seq LIMIT 1), 9223372036854775807)
 			ORDER BY seq LIMIT $3)`), shift, changesFor.Microseconds(), upkeepBatch)
 		b.Queue(s.schema.sql(`DELETE FROM @schema@.tombstone WHERE id IN (SELECT id FROM @schema@.tombstone WHERE until <= `+clock+
 			` ORDER BY until LIMIT $2)`), shift, upkeepBatch)

@@ -166,12 +166,13 @@ func TestBackendsAreKilled(t *testing.T) {
 }
 
 // TestServerLosesCommits lets a server forget the last commits, as one does that takes over, or that ends
-// with synchronous_commit=off. Then tasks get numbers that lost ones had.
+// with synchronous_commit=off. Then the sequence gives numbers again that a process has used.
 func TestServerLosesCommits(t *testing.T) {
 	dsn := pgtest.Database(t)
 	s := openStore(t, dsn, Options{})
 	create(t, s, newTask("lost", "a"))
 	query(t, dsn, "TRUNCATE mcptask.task, mcptask.account, mcptask.change")
+	query(t, dsn, "SELECT setval('mcptask.task_seq', 1, false)")
 	terminate(t, dsn, "%")
 	other := openStore(t, dsn, Options{})
 	for i := range 3 {

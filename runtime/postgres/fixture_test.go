@@ -27,6 +27,9 @@ var writeFixture = flag.Bool("write-fixture", false, "write testdata of the newe
 // version that adds a table adds it here.
 var fixtureTables = map[int][]string{
 	1: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change"},
+	2: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change"},
+	3: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change"},
+	4: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change"},
 }
 
 // TestMigrateFixtures migrates a populated database of each version of the schema to the newest one, and reads the
@@ -64,8 +67,10 @@ func TestMigrateFixtures(t *testing.T) {
 					t.Fatalf("%s: %v", table, err)
 				}
 			}
-			if _, err := conn.Exec(t.Context(), "SELECT setval('mcptask.change_seq_seq', 1000)"); err != nil {
-				t.Fatal(err)
+			for _, sequence := range []string{"SELECT setval('mcptask.task_seq', 1001)", "SELECT setval('mcptask.change_seq_seq', 1000)"} {
+				if _, err := conn.Exec(t.Context(), sequence); err != nil {
+					t.Fatal(err)
+				}
 			}
 			want := fixtureRecords()
 			s := openStore(t, dsn, Options{})

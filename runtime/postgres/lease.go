@@ -71,7 +71,7 @@ func (s *Store) takeOrphans(ctx context.Context, worker string, lease time.Durat
 	err := s.transact(ctx,
 		func(b *pgx.Batch) {
 			b.Queue(s.schema.sql(readOrphans), args()...).Query(func(rows pgx.Rows) (err error) {
-				orphans, err = collectFound(rows, nil)
+				orphans, err = collectWhole(rows, nil)
 				return err
 			})
 		},

@@ -5,8 +5,12 @@
 //
 // Writes that come at the same time share a transaction, and no transaction waits for more to come.
 // The transactions of all processes go one after the other. So nothing can deadlock, and the order of
-// changes is that of the commits. A transaction takes two round trips. Questions, long arguments and long outcomes have
-// tables of their own, so that a report does not write them again. The store keeps no tasks in memory.
+// changes is that of the commits. While no other process writes, most transactions take one round trip.
+// Otherwise they take two. Questions, long arguments and long outcomes have tables of their own, so that a report does
+// not write them again.
+//
+// A task that has ended takes no memory. Of the others, an open store keeps up to 8 MiB of arguments and questions, and
+// about 7 MB of counts for 20,000 tasks and accounts.
 //
 // A process learns from a notification (LISTEN) that others have written. It also looks every
 // second without one. Only the database's clock counts.
@@ -60,7 +64,10 @@ type Store struct {
 	schema    schema
 	logger    *slog.Logger
 	committer *durable.Committer
+	cache     *durable.Cache
 	sieve     *durable.Sieve
+	seqs      seqRange     // of the committer alone
+	connects  atomic.Int64 // how many connections the pool has made
 
 	feed     *feed.Source[taskstore.Change]
 	follower *follower
@@ -116,7 +123,11 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default() //nolint:forbidigo // what goes wrong in the background is never silent
 	}
-	s := &Store{schema: schema, logger: o.Logger, sieve: durable.NewSieve(o.Logger), shift: new(atomic.Int64), lookOften: lookOften, mostSilence: mostSilence}
+	s := &Store{schema: schema, logger: o.Logger, cache: durable.NewCache(durable.CacheBytes), sieve: durable.NewSieve(o.Logger), shift: new(atomic.Int64), lookOften: lookOften, mostSilence: mostSilence}
+	config.AfterConnect = func(context.Context, *pgx.Conn) error {
+		s.connects.Add(1)
+		return nil
+	}
 	if s.pool, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), config); err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}

@@ -200,7 +200,7 @@ func TestOpenAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if steps := query(t, dsn, "SELECT version FROM mcptask.schema_version"); !slices.Equal(steps, []string{"1"}) {
+	if steps := query(t, dsn, "SELECT version FROM mcptask.schema_version"); !slices.Equal(steps, []string{"1", "2", "3", "4"}) {
 		t.Errorf("migrated to %v", steps)
 	}
 }
@@ -283,8 +283,8 @@ func TestDSN(t *testing.T) {
 	}
 }
 
-// TestTakenIDCostsNoConnection creates a task whose ID is taken. A statement that fails would cost the store the
-// connection.
+// TestTakenIDCostsNoConnection creates a task whose ID is taken, by a store that need not read. A
+// statement that fails would cost it the connection.
 func TestTakenIDCostsNoConnection(t *testing.T) {
 	s := openStore(t, pgtest.Database(t), Options{MaxConns: 1})
 	r := create(t, s, newTask("taken", "a"))

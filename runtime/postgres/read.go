@@ -13,7 +13,12 @@ import (
 
 // Get implements [taskstore.Store].
 func (s *Store) Get(ctx context.Context, id string) (taskstore.Record, error) {
-	found, err := collectFound(s.pool.Query(ctx, s.schema.sql(selectWhole+" WHERE t.id = $1"), []byte(id)))
+	found, err := s.cache.Read(id, func(whole bool) ([]durable.Found, error) {
+		if whole {
+			return collectWhole(s.pool.Query(ctx, s.schema.sql(selectWhole+" WHERE t.id = $1"), []byte(id)))
+		}
+		return collectBare(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t WHERE t.id = $1"), []byte(id)))
+	})
 	switch {
 	case err != nil:
 		return taskstore.Record{}, fmt.Errorf("postgres: get: %w", err)
@@ -43,7 +48,7 @@ func (s *Store) List(ctx context.Context, principal string, after taskstore.Posi
 		return nil, ctx.Err()
 	}
 	page, err := s.sieve.Page(after, limit, func(after taskstore.Position) ([]durable.Found, error) {
-		return collectFound(s.pool.Query(ctx, s.schema.sql(selectBare+`
+		return collectBare(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+` FROM @schema@.task t
 			WHERE sha256(t.principal) = sha256($1::bytea) AND t.principal = $1 AND (t.created, t.id) > ($2::bigint, $3::bytea)
 			ORDER BY t.created, t.id LIMIT $4`), []byte(principal), durable.Micros(after.CreatedAt), []byte(after.ID), limit))
 	})
@@ -67,7 +72,7 @@ func (s *Store) Scan(ctx context.Context, filter taskstore.Filter, after tasksto
 			}
 			where = strings.Replace(where, "?", fmt.Sprintf("$%d::%s", i+2, kind), 1)
 		}
-		return collectFound(s.pool.Query(ctx, s.schema.sql(selectBare+where+durable.OrderOf(filter)+" LIMIT $1"), append([]any{limit}, values...)...))
+		return collectBare(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t"+where+durable.OrderOf(filter)+" LIMIT $1"), append([]any{limit}, values...)...))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("postgres: scan: %w", err)

@@ -20,7 +20,8 @@ import (
 
 // A transaction that writes has two round trips. The first begins it, takes the lock that all who write share, and
 // reads. The second writes and commits. So transactions go one after the other, and the rows that they read need no
-// locks of their own.
+// locks of their own. A transaction that need not read has one round trip: its statements write nothing if another
+// transaction has come between.
 
 const (
 	// beginWriting begins with the isolation in which each statement sees the transactions that were committed before
@@ -36,9 +37,17 @@ const (
 		CASE current_setting('idle_in_transaction_session_timeout') WHEN '0' THEN '5s' ELSE current_setting('idle_in_transaction_session_timeout') END, true),
 	set_config('plan_cache_mode', 'force_generic_plan', true),
 	set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
-	pg_advisory_xact_lock($1::bigint)`
-	// lastChange is the number of the last transaction that has written, under the lock.
-	lastChange = `SELECT coalesce(max(seq), 0) FROM @schema@.change`
+	set_config('mcptask.write', 'on', true), pg_advisory_xact_lock($1::bigint)`
+	// ifLast forbids the statements that follow to write, unless the last transaction has the mark $1, $2
+	// and no task has one of the names $3 or of the IDs $4. Inserting such a task would fail, and the
+	// connection with it.
+	ifLast = `SELECT set_config('mcptask.write', 'off', true)
+	WHERE NOT EXISTS (SELECT FROM (` + selectLast + `) last WHERE (seq, at) = ($1::bigint, $2::bigint))
+	OR EXISTS (SELECT FROM @schema@.task WHERE name = ANY($3::bytea[]))
+	OR EXISTS (SELECT FROM @schema@.task WHERE id = ANY($4::bytea[]))`
+	selectLast = `SELECT seq, at FROM @schema@.change ORDER BY seq DESC LIMIT 1`
+	// mayWrite is true unless ifLast forbids it.
+	mayWrite = `current_setting('mcptask.write') = 'on'`
 
 	// endSilent ends the transaction that has the lock $1, if PostgreSQL waits for the rest of a batch and
 	// has heard nothing for $2 microseconds. The timeout above is only for the time between batches.
@@ -155,31 +164,81 @@ func isPassing(err error) bool {
 }
 
 // Transact implements [durable.Backend].
-func (s *Store) Transact(ctx context.Context, keys durable.Keys, decide func(*durable.State) *durable.Plan) error {
+func (s *Store) Transact(ctx context.Context, keys durable.Keys, decide func(*durable.State) *durable.Plan) (before, after durable.Mark, err error) {
 	var state *durable.State
 	var plan *durable.Plan
-	var last int64
-	err := s.transact(ctx,
+	err = s.transact(ctx,
 		func(b *pgx.Batch) {
-			state = durable.NewState()
+			state, before = durable.NewState(), durable.Mark{}
 			s.queueState(b, keys, state)
-			b.Queue(s.schema.sql(lastChange)).QueryRow(func(r pgx.Row) error { return r.Scan(&last) })
+			b.Queue(s.schema.sql(selectLast)).Query(func(rows pgx.Rows) error {
+				_, err := pgx.ForEachRow(rows, []any{&before.Number, &before.At}, func() error { return nil })
+				return err
+			})
 		},
 		func(b *pgx.Batch) bool {
 			if plan = decide(state); len(plan.Writes) == 0 {
 				return false
 			}
-			plan.SetNumbers(last + 1)
-			s.queuePlan(b, plan)
+			s.queuePlan(b, plan, &after)
 			return true
 		})
 	if err != nil {
-		return fmt.Errorf("postgres: %w", err)
+		return before, durable.Mark{}, fmt.Errorf("postgres: %w", err)
 	}
 	if len(plan.Writes) > 0 {
-		s.announce()
+		s.noteCommit(plan)
 	}
-	return nil
+	return before, after, nil
+}
+
+// Apply implements [durable.Backend].
+func (s *Store) Apply(ctx context.Context, last durable.Mark, names []durable.Name, plan *durable.Plan) (after durable.Mark, err error) {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return after, fmt.Errorf("postgres: %w", err)
+	}
+	defer conn.Release()
+	if !s.hasSeqs(len(plan.Writes)) {
+		return after, durable.ErrStale
+	}
+	var b pgx.Batch
+	b.Queue(beginWriting)
+	b.Queue(lockWriting, s.schema.lock)
+	hashes := make([][]byte, len(names))
+	for i, name := range names {
+		hashes[i] = hashName(name)
+	}
+	b.Queue(s.schema.sql(ifLast), last.Number, last.At, hashes, insertedIDs(plan))
+	s.queuePlan(&b, plan, &after)
+	queueCommit(&b)
+	switch err := s.sendLocking(ctx, conn, &b); {
+	case err != nil && wroteNothing(err):
+		return durable.Mark{}, fmt.Errorf("postgres: %w", err)
+	case err != nil:
+		return durable.Mark{}, durable.InDoubt(fmt.Errorf("postgres: %w", err))
+	case after == (durable.Mark{}):
+		return after, durable.ErrStale
+	}
+	s.noteCommit(plan)
+	return after, nil
+}
+
+// insertedIDs returns the IDs of the records that a plan inserts.
+func insertedIDs(plan *durable.Plan) [][]byte {
+	var ids [][]byte
+	for i := range plan.Writes {
+		if w := &plan.Writes[i]; w.Kind == durable.Insert {
+			ids = append(ids, []byte(w.Record.ID))
+		}
+	}
+	return ids
+}
+
+// noteCommit takes note of a committed plan.
+func (s *Store) noteCommit(plan *durable.Plan) {
+	s.cache.Note(plan.Writes)
+	s.announce()
 }
 
 // announce lets the feed look for new transactions, here and elsewhere.
@@ -190,6 +249,16 @@ func (s *Store) announce() {
 
 // queueState queues the queries that read a State.
 func (s *Store) queueState(b *pgx.Batch, keys durable.Keys, state *durable.State) {
+	if connects := s.connects.Load(); !s.hasSeqs(len(keys.IDs)) {
+		b.Queue("SELECT nextval($1::text::regclass)", s.schema.sql("@schema@.task_seq")).QueryRow(func(r pgx.Row) error {
+			var next int64
+			if err := r.Scan(&next); err != nil {
+				return err
+			}
+			s.seqs = seqRange{next: next, left: seqStep, connects: connects}
+			return nil
+		})
+	}
 	if len(keys.Accounts) > 0 {
 		names := map[string]string{} // by stored name
 		stored := make([][]byte, len(keys.Accounts))
@@ -208,11 +277,11 @@ func (s *Store) queueState(b *pgx.Batch, keys durable.Keys, state *durable.State
 				return err
 			})
 	}
-	b.Queue(s.schema.sql("SELECT id, seq, version, created, bytes, phase >= 9, mark FROM @schema@.task WHERE id = ANY($1::bytea[])"), byteStrings(keys.IDs)).
+	b.Queue(s.schema.sql("SELECT id, seq, version, created, bytes, phase >= 9, asked, mark FROM @schema@.task WHERE id = ANY($1::bytea[])"), byteStrings(keys.IDs)).
 		Query(func(rows pgx.Rows) error {
 			var id []byte
 			var r durable.Row
-			_, err := pgx.ForEachRow(rows, []any{&id, &r.Seq, &r.Version, &r.Created, &r.Bytes, &r.Done, &r.Mark}, func() error {
+			_, err := pgx.ForEachRow(rows, []any{&id, &r.Seq, &r.Version, &r.Created, &r.Bytes, &r.Done, &r.Asked, &r.Mark}, func() error {
 				row := r
 				state.Rows[string(id)] = &row
 				return nil
@@ -236,6 +305,29 @@ func (s *Store) queueState(b *pgx.Batch, keys durable.Keys, state *durable.State
 				return err
 			})
 	}
+}
+
+// seqStep is the increment of the sequence of task numbers.
+const seqStep = 1000
+
+// seqRange is the numbers for new tasks that the process may use.
+type seqRange struct {
+	next, left int64
+	// connects is the store's count when the range was taken. A server to which the store has to connect again may have
+	// lost the state of the sequence, and give the same numbers to others.
+	connects int64
+}
+
+// hasSeqs reports whether the process may use n more numbers. Call it after the connection is made.
+func (s *Store) hasSeqs(n int) bool {
+	return s.seqs.left >= int64(n) && s.seqs.connects == s.connects.Load()
+}
+
+// take takes a number.
+func (r *seqRange) take() int64 {
+	r.next++
+	r.left--
+	return r.next - 1
 }
 
 // accountName returns the stored name of an account, which an index allows whatever its length.

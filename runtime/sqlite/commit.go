@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
@@ -14,38 +16,77 @@ type backend struct{ *Store }
 
 // Transact implements [durable.Backend]. A transaction that writes has the file to itself, so
 // that it needs no other locks.
-func (b backend) Transact(ctx context.Context, keys durable.Keys, decide func(*durable.State) *durable.Plan) error {
-	return b.write(ctx, "write to", func(w *transaction) error {
+func (b backend) Transact(ctx context.Context, keys durable.Keys, decide func(*durable.State) *durable.Plan) (before, after durable.Mark, err error) {
+	var plan *durable.Plan
+	err = b.write(ctx, "write to", func(w *transaction) error {
 		state, err := loadState(w.session, keys)
 		if err != nil {
 			return err
 		}
-		plan := decide(state)
-		if len(plan.Writes) == 0 {
+		if plan = decide(state); len(plan.Writes) == 0 {
 			return nil
 		}
 		n, err := w.record(plan.Changes)
 		if err != nil {
 			return err
 		}
-		plan.SetNumbers(n)
-		for i := range plan.Writes {
-			if err := b.writeRecord(w.session, &plan.Writes[i]); err != nil {
-				return err
-			}
-		}
-		for _, usage := range plan.Accounts {
-			if err := storeUsage(w.session, usage); err != nil {
-				return err
-			}
-		}
-		return nil
+		before, after = durable.Mark{Number: n - 1}, durable.Mark{Number: n}
+		return b.carryOut(w.session, n, plan)
 	})
+	if err == nil {
+		b.cache.Note(plan.Writes)
+	}
+	return before, after, err
 }
+
+// Apply implements [durable.Backend].
+func (b backend) Apply(ctx context.Context, last durable.Mark, names []durable.Name, plan *durable.Plan) (after durable.Mark, err error) {
+	err = b.write(ctx, "write to", func(w *transaction) error {
+		n, err := w.record(plan.Changes)
+		if err != nil {
+			return err
+		}
+		after = durable.Mark{Number: n}
+		state, err := loadState(w.session, durable.Keys{Names: names})
+		if err == nil && (n != last.Number+1 || len(state.Names) > 0) {
+			err = durable.ErrStale
+		}
+		if err != nil {
+			return err
+		}
+		return b.carryOut(w.session, n, plan)
+	})
+	if err == nil {
+		b.cache.Note(plan.Writes)
+	}
+	return after, err
+}
+
+// carryOut writes a plan, in the transaction with the number n.
+func (b backend) carryOut(w *session, n int64, plan *durable.Plan) error {
+	for i := range plan.Writes {
+		d := &plan.Writes[i]
+		if d.Kind == durable.Insert {
+			d.Row.Seq = n<<seqBits + int64(i)
+		}
+		if err := b.writeRecord(w, d); err != nil {
+			return err
+		}
+	}
+	for some := range slices.Chunk(plan.Accounts, mostAccounts) {
+		if err := storeUsage(w, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seqBits is how many bits of a task's number tell tasks of one transaction apart.
+const seqBits = 16
 
 const (
 	selectAccount = "SELECT stored, unfinished, bytes FROM account WHERE key = ?"
-	selectRow     = "SELECT seq, version, created, bytes, phase, mark FROM task WHERE id = ?"
+	selectRow     = "SELECT seq, version, created, bytes, phase, asked, mark FROM task WHERE id = ?"
 	selectName    = "SELECT id FROM task WHERE principal = ? AND tool = ? AND idem = ?"
 )
 
@@ -66,7 +107,7 @@ func loadState(w *session, keys durable.Keys) (*durable.State, error) {
 		if err := w.query(selectRow, func(rows *sql.Rows) error {
 			var row durable.Row
 			var phase int64
-			err := rows.Scan(&row.Seq, &row.Version, &row.Created, &row.Bytes, &phase, &row.Mark)
+			err := rows.Scan(&row.Seq, &row.Version, &row.Created, &row.Bytes, &phase, &row.Asked, &row.Mark)
 			row.Done = phase >= durable.PhaseDone
 			state.Rows[id] = &row
 			return err
@@ -87,28 +128,45 @@ func loadState(w *session, keys durable.Keys) (*durable.State, error) {
 	return state, nil
 }
 
-const (
-	upsertAccount = "INSERT INTO account VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET " +
-		"stored = excluded.stored, unfinished = excluded.unfinished, bytes = excluded.bytes"
-	deleteAccount = "DELETE FROM account WHERE key = ?"
-)
+// mostAccounts is how many accounts one statement stores. One task has up to four.
+const mostAccounts = 4
 
-// storeUsage stores the usage of an account.
-func storeUsage(w *session, a durable.AccountUsage) (err error) {
-	if a.Usage == (taskstore.Usage{}) {
-		_, err = w.exec(deleteAccount, []byte(a.Key))
-	} else {
-		_, err = w.exec(upsertAccount, []byte(a.Key), a.Usage.Stored, a.Usage.Unfinished, a.Usage.Bytes)
+// upsertAccounts are the statements that store one to four accounts.
+var upsertAccounts = func() (statements [mostAccounts]string) {
+	for i := range statements {
+		statements[i] = "INSERT INTO account VALUES (?, ?, ?, ?)" + strings.Repeat(", (?, ?, ?, ?)", i) + " ON CONFLICT (key) DO UPDATE SET " +
+			"stored = excluded.stored, unfinished = excluded.unfinished, bytes = excluded.bytes"
 	}
+	return statements
+}()
+
+const deleteAccount = "DELETE FROM account WHERE key = ?"
+
+// storeUsage stores up to mostAccounts usages.
+func storeUsage(w *session, accounts []durable.AccountUsage) error {
+	args := make([]any, 0, 4*mostAccounts)
+	for _, a := range accounts {
+		if a.Usage != (taskstore.Usage{}) {
+			args = append(args, []byte(a.Key), a.Usage.Stored, a.Usage.Unfinished, a.Usage.Bytes)
+			continue
+		}
+		if _, err := w.exec(deleteAccount, []byte(a.Key)); err != nil {
+			return err
+		}
+	}
+	if len(args) == 0 {
+		return nil
+	}
+	_, err := w.exec(upsertAccounts[len(args)/4-1], args...)
 	return err
 }
 
 const (
 	insertTask = "INSERT INTO task (seq, id, version, principal, account, tool, idem, phase, outcome, is_error, cancel, message, " +
-		"done, total, created, updated, terminal, expires, attempt, tries, worker, timeline, bytes, mark, terms, arguments, result) " +
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		"done, total, created, updated, terminal, expires, attempt, tries, worker, timeline, bytes, asked, mark, terms, arguments, result) " +
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 	setReport = "UPDATE task SET version = ?, outcome = ?, is_error = ?, cancel = ?, message = ?, done = ?, total = ?, " +
-		"updated = ?, terminal = ?, attempt = ?, tries = ?, timeline = ?, bytes = ?, mark = ?"
+		"updated = ?, terminal = ?, attempt = ?, tries = ?, timeline = ?, bytes = ?, asked = ?, mark = ?"
 	// updateReport changes no column of an index. So most updates rewrite one row and nothing else.
 	updateReport    = setReport + " WHERE seq = ?"
 	updateTask      = setReport + ", phase = ?, worker = ? WHERE seq = ?"
@@ -152,7 +210,7 @@ func insertRecord(w *session, r *taskstore.Record, row *durable.Row) error {
 	if _, err := w.exec(insertTask, row.Seq, []byte(r.ID), r.Version, []byte(r.Principal), []byte(r.Account), []byte(r.Tool), idem,
 		durable.PhaseNumber(r.Phase), durable.OutcomeNumber(r.Outcome), isError(r), r.CancelRequested, []byte(r.StatusMessage),
 		r.Progress.Done, r.Progress.Total, durable.Micros(r.CreatedAt), durable.Micros(r.UpdatedAt), durable.Micros(r.TerminalAt),
-		durable.Micros(r.ExpiresAt), r.Attempt, r.Tries, []byte(r.Claim.Worker), []byte(r.Timeline), row.Bytes, row.Mark, durable.EncodeTerms(r),
+		durable.Micros(r.ExpiresAt), r.Attempt, r.Tries, []byte(r.Claim.Worker), []byte(r.Timeline), row.Bytes, row.Asked, row.Mark, durable.EncodeTerms(r),
 		arguments, result); err != nil {
 		return err
 	}
@@ -169,10 +227,10 @@ func updateRecord(w *session, r *taskstore.Record, row *durable.Row, parts durab
 		inputs = durable.EncodeInputs(r.Inputs)
 	}
 	query := updateReport
-	args := make([]any, 0, 18)
+	args := make([]any, 0, 19)
 	args = append(args, r.Version, durable.OutcomeNumber(r.Outcome), isError(r), r.CancelRequested, []byte(r.StatusMessage),
 		r.Progress.Done, r.Progress.Total, durable.Micros(r.UpdatedAt), durable.Micros(r.TerminalAt), r.Attempt, r.Tries,
-		[]byte(r.Timeline), row.Bytes, row.Mark)
+		[]byte(r.Timeline), row.Bytes, row.Asked, row.Mark)
 	switch {
 	case parts.Outcome:
 		query = updateEnd

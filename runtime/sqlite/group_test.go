@@ -129,7 +129,7 @@ func writeAny(ctx context.Context, s *Store, random *rand.Rand, quota taskstore.
 func TestPlans(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
 	for _, query := range []string{
-		selectRow, selectName, wholeByID, barePage, bareExpired, byTombstone, deleteOldTombstones, deadWorkers, selectOrphans,
+		selectRow, selectName, bareByID, wholeByID, barePage, bareExpired, byTombstone, deleteOldTombstones, deadWorkers, selectOrphans,
 		selectHeld, hasWork, countUnfinished, updateReport, updateTask, updateEnd, updateExpiry, deleteTask, selectNews, trimChanges,
 		selectBare + "WHERE 1 ORDER BY created DESC, id DESC LIMIT ?",
 		selectBare + "WHERE 1 AND principal = ? AND (created, id) < (?, ?) ORDER BY created DESC, id DESC LIMIT ?",

@@ -73,7 +73,7 @@ func TestOpenRefuses(t *testing.T) {
 		{in("none/tasks.db"), "there is no directory " + in("none") + "; create it first"},
 		{in("text"), "not a SQLite database; name another file"},
 		{in("foreign"), "tables of another program; name a file of its own"},
-		{in("newer"), "schema version 77, and this program knows versions up to 1: run a program with the newer version"},
+		{in("newer"), "schema version 77, and this program knows versions up to 4: run a program with the newer version"},
 	}
 	if runtime.GOOS == "linux" { // not even root can write there
 		cases = append(cases, struct{ path, want string }{"/proc/tasks.db", "this user may write there"})

@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	columns = "SELECT seq, id, version, principal, account, tool, idem, phase, outcome, is_error <> 0, cancel <> 0, message, " +
+	columns = "SELECT seq, asked, id, version, principal, account, tool, idem, phase, outcome, is_error <> 0, cancel <> 0, message, " +
 		"done, total, created, updated, terminal, expires, attempt, tries, worker, timeline, terms, mark, "
 	selectBare  = columns + "NULL, NULL, NULL FROM task "
 	selectWhole = columns + "coalesce(arguments, (SELECT body FROM arguments WHERE arguments.seq = task.seq)), " +
 		"(SELECT body FROM inputs WHERE inputs.seq = task.seq), " +
 		"coalesce(result, (SELECT body FROM outcome WHERE outcome.seq = task.seq)) FROM task "
 
+	bareByID            = selectBare + "WHERE id = ?"
 	wholeByID           = selectWhole + "WHERE id = ?"
 	barePage            = selectBare + "WHERE principal = ? AND (created, id) > (?, ?) ORDER BY created, id LIMIT ?"
 	bareExpired         = selectBare + "WHERE expires <= ? ORDER BY expires LIMIT ?"
@@ -31,7 +32,7 @@ func scanFound(rows *sql.Rows) (found durable.Found, err error) {
 	var c durable.Columns
 	var done, total sql.NullFloat64
 	var idem []byte
-	if err := rows.Scan(&found.Seq, &r.ID, &r.Version, &r.Principal, &r.Account, &r.Tool, &idem, &c.Phase, &c.Outcome, &c.IsError,
+	if err := rows.Scan(&found.Seq, &found.Asked, &r.ID, &r.Version, &r.Principal, &r.Account, &r.Tool, &idem, &c.Phase, &c.Outcome, &c.IsError,
 		&r.CancelRequested, &r.StatusMessage, &done, &total, &c.Created, &c.Updated, &c.Terminal, &c.Expires, &r.Attempt, &r.Tries, &r.Claim.Worker,
 		&r.Timeline, &c.Terms, &c.Mark, (*[]byte)(&r.Arguments), &c.Inputs, &c.Result); err != nil {
 		return found, err
@@ -86,7 +87,13 @@ func (s *Store) Delete(ctx context.Context, r taskstore.Record) error {
 // Get implements [taskstore.Store].
 func (s *Store) Get(ctx context.Context, id string) (record taskstore.Record, err error) {
 	err = s.read(ctx, "read", func(r *session) error {
-		found, err := queryFound(context.Background(), r, wholeByID, []byte(id))
+		found, err := s.cache.Read(id, func(whole bool) ([]durable.Found, error) {
+			query := bareByID
+			if whole {
+				query = wholeByID
+			}
+			return queryFound(context.Background(), r, query, []byte(id))
+		})
 		if err != nil {
 			return err
 		}

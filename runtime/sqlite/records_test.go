@@ -25,7 +25,7 @@ func TestDamagedTask(t *testing.T) {
 	}
 	execute(t, openFile(t, path), "UPDATE inputs SET body = x'00'")
 	var log strings.Builder
-	s, err := Open(path, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s, err := Open(path, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}) // with an empty cache
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,5 +86,28 @@ func TestListReadsNoBodies(t *testing.T) {
 	page, err := s.List(t.Context(), r.Principal, taskstore.Position{}, 1)
 	if err != nil || len(page) != 1 || page[0].Arguments != nil || page[0].Inputs != nil || page[0].Outcome.Result != nil {
 		t.Errorf("listed %+v, %v", page, err)
+	}
+}
+
+// TestEndedTasksTakeNoMemory checks that the store keeps nothing of a task that has ended, not even after it was read.
+func TestEndedTasksTakeNoMemory(t *testing.T) {
+	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
+	for range 100 {
+		r, err := s.Create(t.Context(), durabletest.NewTask(300), taskstore.Quota{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tasks, _ := s.cache.Usage(); tasks != 1 {
+			t.Fatalf("%d tasks", tasks)
+		}
+		if _, err := s.Update(t.Context(), r, durabletest.Finish(r), taskstore.Quota{}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Get(t.Context(), r.ID); err != nil || !got.Done() {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		if tasks, bytes := s.cache.Usage(); tasks != 0 || bytes != 0 {
+			t.Fatalf("%d tasks, %d bytes", tasks, bytes)
+		}
 	}
 }

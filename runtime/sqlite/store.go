@@ -7,8 +7,9 @@
 // Acknowledged writes are on the disk. Writes that come at the same time share one commit, so that many clients write
 // much faster than one. SQLite is linked as Go code: no C compiler and no library are needed.
 //
-// The store keeps no tasks in memory. SQLite itself keeps up to 16 MB of the file's pages for writes, and 2 MB for each
-// connection that reads.
+// A task that has ended takes no memory. Of the others, an open store keeps up to 8 MiB of arguments and
+// questions, and about 7 MB of counts for 20,000 tasks and accounts. SQLite itself keeps up to 16 MB of the
+// file's pages for writes, and 2 MB for each connection that reads.
 //
 // Keep the file on a local disk. To back it up while processes use it, run
 // `sqlite3 tasks.db "VACUUM INTO 'backup.db'"`. A copy of the file alone lacks the newest writes,
@@ -62,6 +63,7 @@ type Store struct {
 	now       func() time.Time // tells when something begins
 	past      *steady.Clock    // decides which records and leases have ended
 	db        *sql.DB
+	cache     *durable.Cache
 	sieve     *durable.Sieve
 	committer *durable.Committer
 	tail      tail
@@ -105,7 +107,7 @@ func Open(path string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		path: path, now: time.Now, db: db, sieve: durable.NewSieve(o.Logger), writer: writer,
+		path: path, now: time.Now, db: db, cache: durable.NewCache(durable.CacheBytes), sieve: durable.NewSieve(o.Logger), writer: writer,
 		turn: make(chan struct{}, 1), ending: make(chan struct{}), readers: make(chan *session, max(4, runtime.GOMAXPROCS(0))),
 	}
 	for range cap(s.readers) {

@@ -1,5 +1,6 @@
-// Package durable has the parts that the stores in databases share: group commit, the encoding of records, and
-// migrations. All decisions about records are made here, in Go, so that they are the same in every database.
+// Package durable has the parts that the stores in databases share: group commit, the encoding of records, a cache of
+// the fields that never change, and migrations. All decisions about records are made here, in Go, so that they are the
+// same in every database.
 package durable
 
 import (
@@ -14,13 +15,24 @@ type Backend interface {
 	// Transact runs one transaction. It reads the rows that the keys name, so that nobody else can change them before
 	// the end, passes them to decide, writes the plan and commits. After the commit it tells the feed of the plan's
 	// changes, in the order of the commits. A plan without writes needs no commit. Transact may call decide again, each
-	// time with a new State.
+	// time with a new State. It returns the mark of the transaction before this one, and its own.
 	//
 	// An error means that nothing was written, unless it is InDoubt.
-	Transact(ctx context.Context, keys Keys, decide func(*State) *Plan) error
+	Transact(ctx context.Context, keys Keys, decide func(*State) *Plan) (before, after Mark, err error)
+	// Apply carries out a plan that was decided upon the known state after the last transaction. If there was another
+	// one since, or if a record has one of the names, Apply writes nothing and returns ErrStale. It may do so for other
+	// reasons too, and return any other error if something in the plan exists already.
+	Apply(ctx context.Context, last Mark, names []Name, plan *Plan) (after Mark, err error)
 	// Get returns a record as [taskstore.Store] describes.
 	Get(ctx context.Context, id string) (taskstore.Record, error)
 }
+
+// ErrStale is the error of an Apply that must read.
+var ErrStale = errors.New("mcptask: the database has changed meanwhile")
+
+// Mark names a transaction that has written. No two transactions of a database have the same. The
+// zero Mark names none.
+type Mark struct{ Number, At int64 }
 
 // Keys are the keys of the rows that a transaction reads. Each list is sorted and has no duplicates.
 type Keys struct {
@@ -58,7 +70,8 @@ func NewState() *State {
 
 // Row has the parts of a stored record that a decision needs.
 type Row struct {
-	// Seq is the record's number, see [Plan.SetNumbers]. No other record ever has it, whatever its ID.
+	// Seq is the record's number. No other record ever has it, whatever its ID. The Backend sets
+	// it when it inserts the record.
 	Seq int64
 	// Version and Created are the record's version and creation time, see [Micros].
 	Version, Created int64
@@ -66,6 +79,8 @@ type Row struct {
 	Bytes int64
 	// Done says that the task has ended.
 	Done bool
+	// Asked is the version that wrote the inputs, or 0 if there never were any.
+	Asked int64
 	// Mark is the record's mark, see [EncodeMark].
 	Mark []byte
 }
@@ -87,17 +102,8 @@ type Plan struct {
 	Accounts []AccountUsage
 	// Changes are for the feed.
 	Changes []taskstore.Change
-}
 
-// SetNumbers sets the numbers of the new records. transaction is a number that no other transaction has which inserts
-// records.
-func (p *Plan) SetNumbers(transaction int64) {
-	const bits = 16 // tell the records of one transaction apart
-	for i, w := range p.Writes {
-		if w.Kind == Insert {
-			w.Row.Seq = transaction<<bits + int64(i)
-		}
-	}
+	isPartial bool // whether an op writes nothing
 }
 
 // AccountUsage is the usage of one account.

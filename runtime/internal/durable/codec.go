@@ -40,17 +40,28 @@ func (c *coder) terms(r *taskstore.Record) {
 	c.string(&r.Revision)
 	c.string(&r.ExternalID)
 	codeList(c, &r.CanAsk, c.string)
+	var retention int64 // earlier: from the task's end
+	c.int(&retention)
 	c.int((*int64)(&r.Poll))
 	c.string(&r.Trace)
 }
 
-// EncodeMark encodes the Nonce of a record, and its Claim without the worker.
+// EncodeMark encodes the Nonce of a record, and its Claim without the worker. It returns no bytes if the record has
+// none of it, as those of the first versions of the schema.
 func EncodeMark(r *taskstore.Record) []byte {
+	if r.Nonce == "" && (r.Claim == taskstore.Claim{Worker: r.Claim.Worker}) {
+		return []byte{}
+	}
 	return encode(8+len(r.Nonce)+len(r.Claim.State)+len(r.Claim.Nonce), r, (*coder).mark)
 }
 
 // DecodeMark sets in a record the fields that EncodeMark has encoded.
-func DecodeMark(b []byte, r *taskstore.Record) error { return decode(b, r, (*coder).mark) }
+func DecodeMark(b []byte, r *taskstore.Record) error {
+	if len(b) == 0 {
+		return nil
+	}
+	return decode(b, r, (*coder).mark)
+}
 
 func (c *coder) mark(r *taskstore.Record) {
 	c.string(&r.Nonce)
@@ -76,8 +87,10 @@ func (c *coder) inputs(inputs *[]taskstore.Input) {
 		c.string((*string)(&in.State))
 		c.bytes((*[]byte)(&in.Response))
 		c.error(&in.Error)
-		c.flags(&in.Fetched, &in.Parked)
-		c.string(&in.Nonce)
+		hasNonce := in.Nonce != ""
+		if c.flags(&in.Fetched, &in.Parked, &hasNonce); hasNonce {
+			c.string(&in.Nonce)
+		}
 	})
 }
 

@@ -100,3 +100,19 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestDecodeOldInputs checks that questions are read that were stored before their last byte had more than Fetched.
+func TestDecodeOldInputs(t *testing.T) {
+	old := []byte{codecVersion, 2}
+	for fetched := range byte(2) {
+		old = append(old, "\x03key\x06method\x07params\x00\x0boutstanding\x00\x00"...)
+		old = append(old, fetched)
+	}
+	want := taskstore.Input{Request: mcptask.Request{Key: "key", Method: "method", Params: []byte("params")}, State: taskstore.InputOutstanding}
+	fetched := want
+	fetched.Fetched = true
+	got, err := DecodeInputs(old)
+	if diff := cmp.Diff([]taskstore.Input{want, fetched}, got); err != nil || diff != "" {
+		t.Errorf("%v, %s", err, diff)
+	}
+}

@@ -26,6 +26,7 @@ type Committer struct {
 	backend Backend
 	logger  *slog.Logger
 	leader  sync.WaitGroup // the goroutine that commits; one that is new each time would have to grow its stack
+	known   known          // of the leader
 	wake    chan struct{}  // has an element if the leader has to look
 
 	mu      sync.Mutex
@@ -279,7 +280,33 @@ func (c *Committer) transact(ops []*op) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return c.backend.Transact(ctx, collectKeys(ops), func(s *State) *Plan { return decide(ops, s) })
+	keys := collectKeys(ops)
+	if state := c.known.state(ops, keys); state != nil {
+		if plan := decide(ops, state); !plan.isPartial {
+			after, err := c.backend.Apply(ctx, c.known.last, keys.Names, plan)
+			if err == nil {
+				c.known.confirm()
+				c.known.note(c.known.last, after, state, plan)
+				return nil
+			}
+			c.known.refute()
+			if isInDoubt(err) || ctx.Err() != nil {
+				return err
+			}
+			// Nothing was written: the next transaction reads.
+		}
+	}
+	var state *State
+	var plan *Plan
+	before, after, err := c.backend.Transact(ctx, keys, func(s *State) *Plan {
+		state = s
+		plan = decide(ops, s)
+		return plan
+	})
+	if err == nil && after != (Mark{}) {
+		c.known.note(before, after, state, plan)
+	}
+	return err
 }
 
 // begin returns the context of a transaction. It ends when no caller waits for it.

@@ -22,10 +22,13 @@ import (
 // shelf is the least Backend: maps. fail is asked before each commit.
 type shelf struct {
 	mu       sync.Mutex
+	seq      int64
 	records  map[string]taskstore.Record
 	rows     map[string]*Row
 	accounts map[string]taskstore.Usage
 	batches  []int
+	number   int64 // of the last transaction that has written
+	reads    int   // how many transactions have read
 	fail     func(plan *Plan) error
 }
 
@@ -33,12 +36,13 @@ func newShelf() *shelf {
 	return &shelf{records: map[string]taskstore.Record{}, rows: map[string]*Row{}, accounts: map[string]taskstore.Usage{}}
 }
 
-func (s *shelf) Transact(ctx context.Context, keys Keys, decide func(*State) *Plan) error {
+func (s *shelf) Transact(ctx context.Context, keys Keys, decide func(*State) *Plan) (before, after Mark, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := ctx.Err(); err != nil {
-		return err
+		return before, after, err
 	}
+	s.reads++
 	state := NewState()
 	for _, key := range keys.Accounts {
 		if u, ok := s.accounts[key]; ok {
@@ -56,21 +60,46 @@ func (s *shelf) Transact(ctx context.Context, keys Keys, decide func(*State) *Pl
 			state.Names[nameOf(&r)] = id
 		}
 	}
-	return s.carryOut(decide(state))
+	plan := decide(state)
+	before = Mark{Number: s.number}
+	after, err = s.carryOut(plan)
+	return before, after, err
+}
+
+func (s *shelf) Apply(_ context.Context, last Mark, names []Name, plan *Plan) (after Mark, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last.Number != s.number {
+		return after, ErrStale
+	}
+	for _, r := range s.records {
+		if slices.Contains(names, nameOf(&r)) {
+			return after, ErrStale
+		}
+	}
+	for _, w := range plan.Writes {
+		if w.Kind == Insert && s.rows[w.Record.ID] != nil {
+			return after, errors.New("a record has the ID")
+		}
+	}
+	return s.carryOut(plan)
 }
 
 // carryOut carries out a plan. The lock is held.
-func (s *shelf) carryOut(plan *Plan) error {
+func (s *shelf) carryOut(plan *Plan) (Mark, error) {
 	if s.fail != nil {
 		if err := s.fail(plan); err != nil {
-			return err
+			return Mark{}, err
 		}
 	}
-	plan.SetNumbers(int64(len(s.batches)))
 	s.batches = append(s.batches, len(plan.Writes))
 	for _, w := range plan.Writes {
 		switch w.Kind {
-		case Insert, Update:
+		case Insert:
+			s.seq++
+			w.Row.Seq = s.seq
+			fallthrough
+		case Update:
 			row := *w.Row
 			s.records[w.Record.ID], s.rows[w.Record.ID] = copyRecord(w.Record), &row
 		case Remove, Bury:
@@ -83,7 +112,11 @@ func (s *shelf) carryOut(plan *Plan) error {
 			delete(s.accounts, a.Key)
 		}
 	}
-	return nil
+	if len(plan.Writes) == 0 {
+		return Mark{}, nil
+	}
+	s.number++
+	return Mark{Number: s.number}, nil
 }
 
 func (s *shelf) Get(_ context.Context, id string) (taskstore.Record, error) {
@@ -181,7 +214,7 @@ func TestGroupsDecideAsMemory(t *testing.T) {
 				if diff := cmp.Diff(stored, r); err != nil || diff != "" {
 					t.Fatalf("%v: %s", err, diff)
 				}
-				if row := s.rows[id]; row.Version != r.Version || row.Bytes != r.Size() || row.Done != r.Done() {
+				if row := s.rows[id]; row.Version != r.Version || row.Bytes != r.Size() || row.Done != r.Done() || (row.Asked > 0) != (len(r.Inputs) > 0) {
 					t.Fatalf("%+v of %+v", row, r)
 				}
 				for _, key := range accountsOf(&r) {
@@ -336,4 +369,56 @@ func TestUnknownPhaseIsRefused(t *testing.T) {
 	if _, err := c.Update(t.Context(), r, r, taskstore.Quota{}); err == nil || !strings.Contains(err.Error(), `"lost"`) {
 		t.Error(err)
 	}
+}
+
+// TestLoneProcessReadsOnce checks that a process reads only the rows that it does not know, and that it notices the
+// writes of others.
+func TestLoneProcessReadsOnce(t *testing.T) {
+	s := newShelf()
+	one, other := newCommitter(t, s), newCommitter(t, s)
+	live := func(c *Committer, id string) {
+		t.Helper()
+		named := record(id)
+		named.IdempotencyKey = id
+		r, err := c.Create(t.Context(), named, taskstore.Quota{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := r
+		to.StatusMessage = "half"
+		if r, err = c.Update(t.Context(), r, to, taskstore.Quota{}); err != nil {
+			t.Fatal(err)
+		}
+		to = r
+		to.Phase, to.Outcome = taskstore.PhaseDone, &taskstore.Outcome{Kind: taskstore.OutcomeCancelled}
+		if _, err = c.Update(t.Context(), r, to, taskstore.Quota{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reads := func(want int) {
+		t.Helper()
+		if s.reads != want {
+			t.Errorf("%d transactions have read, want %d", s.reads, want)
+		}
+		s.reads = 0
+	}
+	for i := range 10 {
+		live(one, fmt.Sprint(i))
+	}
+	reads(1)
+	live(other, "b")
+	reads(1)
+	live(one, "c") // finds out, and is careful once more
+	reads(2)
+	for i := range 10 {
+		live(one, fmt.Sprint("d", i))
+	}
+	reads(0)
+	if u := s.accounts[ServerAccount]; u.Stored != 22 || u.Unfinished != 0 {
+		t.Errorf("%+v", u)
+	}
+	if _, err := one.Create(t.Context(), record("c"), taskstore.Quota{}); !errors.Is(err, taskstore.ErrExists) {
+		t.Error(err)
+	}
+	reads(1)
 }

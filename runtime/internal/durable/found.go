@@ -9,9 +9,9 @@ import (
 
 // Found is a record as a query has found it.
 type Found struct {
-	// Seq is that of the record's [Row].
-	Seq    int64
-	Record taskstore.Record
+	// Seq and Asked are those of the record's [Row].
+	Seq, Asked int64
+	Record     taskstore.Record
 	// Err is an ErrUnreadable if the record cannot be read. Then Record has its ID, its times, and the
 	// parts that could be decoded.
 	Err error

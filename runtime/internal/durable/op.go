@@ -66,6 +66,12 @@ func copyRecord(r *taskstore.Record) taskstore.Record {
 	return c
 }
 
+// copyInputs copies questions.
+func copyInputs(inputs []taskstore.Input) []taskstore.Input {
+	r := taskstore.Record{Inputs: inputs}
+	return r.Clone().Inputs
+}
+
 // accountsOf returns the keys of a record's accounts.
 func accountsOf(r *taskstore.Record) []string {
 	keys := []string{AccountPrefix + r.Account, ServerAccount}
@@ -126,6 +132,7 @@ func decide(ops []*op, s *State) *Plan {
 			o.err = d.remove(o)
 		}
 	}
+	d.plan.isPartial = len(d.plan.Writes) < len(ops)
 	for _, key := range slices.Sorted(maps.Keys(d.counts)) {
 		d.plan.Accounts = append(d.plan.Accounts, AccountUsage{key, s.Accounts[key]})
 	}
@@ -149,6 +156,9 @@ func (d *decision) create(o *op) error {
 		return err
 	}
 	row := &Row{Version: r.Version, Created: Micros(r.CreatedAt), Bytes: usage.Bytes, Done: r.Done(), Mark: o.mark}
+	if len(r.Inputs) > 0 {
+		row.Asked = r.Version
+	}
 	d.Rows[r.ID] = row
 	if r.IdempotencyKey != "" {
 		d.Names[nameOf(r)] = r.ID
@@ -178,6 +188,9 @@ func (d *decision) update(o *op) error {
 		d.countUsage(r, after, 1)
 	}
 	row.Version, row.Bytes, row.Done, row.Mark = r.Version, after.Bytes, r.Done(), o.mark
+	if o.parts.Inputs {
+		row.Asked = r.Version
+	}
 	d.write(o, row)
 	return nil
 }

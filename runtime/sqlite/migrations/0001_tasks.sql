@@ -25,16 +25,14 @@ CREATE TABLE task (
   done REAL, total REAL,                 -- the progress; NULL: not a number
   created INTEGER NOT NULL, updated INTEGER NOT NULL, terminal INTEGER NOT NULL, expires INTEGER NOT NULL,
   attempt INTEGER NOT NULL, tries INTEGER NOT NULL, worker BLOB NOT NULL,
-  timeline BLOB NOT NULL,                -- the events of the task, for its operator
   bytes INTEGER NOT NULL,                -- what the task adds to its accounts
-  mark BLOB NOT NULL,                    -- names the last write, and says what the worker has the task for
-  terms BLOB NOT NULL,                   -- revision, external ID, methods of the requestor, poll, trace
+  asked INTEGER NOT NULL,                -- the version that wrote the inputs; 0: there were none
+  terms BLOB NOT NULL,                   -- revision, external ID, methods of the requestor, keep, poll, trace
   arguments BLOB, result BLOB            -- the bodies, if they are short; NULL: see below
 ) STRICT;
 CREATE UNIQUE INDEX task_idem ON task (principal, tool, idem) WHERE idem IS NOT NULL;
 CREATE INDEX task_list ON task (principal, created, id);
 CREATE INDEX task_created ON task (created, id);
-CREATE INDEX task_open ON task (created, id) WHERE phase < 9; -- an operator looks at them first
 CREATE INDEX task_expires ON task (expires);
 CREATE INDEX task_worker ON task (worker, tool) WHERE phase < 9;
 
@@ -50,18 +48,3 @@ CREATE INDEX tombstone_until ON tombstone (until);
 -- What other processes read of the latest commits, one row for each. The last row always stays, so that
 -- no number is given twice.
 CREATE TABLE change (n INTEGER PRIMARY KEY, news BLOB NOT NULL) STRICT;
-
--- The secret with which servers sign session IDs.
-CREATE TABLE session_key (
-  one    INTEGER PRIMARY KEY CHECK (one = 1),
-  secret BLOB NOT NULL
-) STRICT;
-
--- The sessions that their clients have ended, until their IDs are void anyway.
-CREATE TABLE ended_session (
-  principal BLOB    NOT NULL,
-  session   BLOB    NOT NULL,
-  until     INTEGER NOT NULL,
-  PRIMARY KEY (principal, session)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX ended_session_until ON ended_session (until);

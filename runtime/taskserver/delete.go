@@ -55,11 +55,15 @@ func (b *Backend) forgetTask(r taskstore.Record) {
 	b.resolve(r, func(ctx context.Context, t *storeRetry) bool { return b.deleteRecord(ctx, t, r) })
 }
 
-// resolveCreate deals with a record whose Create has failed. The store may have it all the same, or may get it for as
-// long as a lease. A caller with a key or a name may come back for the task, so it is started. Any other caller cannot
+// latestWrite is how long after a call of the store has failed the store may still carry it out, as a database may that
+// waits for a lock.
+const latestWrite = 30 * time.Second
+
+// resolveCreate deals with a record whose Create has failed. The store may have it all the same, or may get it until
+// latestWrite. A caller with a key or a name may come back for the task, so it is started. Any other caller cannot
 // know its ID, so it is deleted.
 func (b *Backend) resolveCreate(fresh taskstore.Record) {
-	id, nonce, late := fresh.ID, fresh.Nonce, time.Now().Add(b.lease)
+	id, nonce, late := fresh.ID, fresh.Nonce, time.Now().Add(latestWrite)
 	b.resolve(fresh, func(ctx context.Context, t *storeRetry) bool {
 		stored, err := b.getRecord(ctx, t, id)
 		switch {

@@ -82,12 +82,16 @@ func (b *Backend) submitClaimed(ctx context.Context, claimed taskstore.Record, f
 }
 
 // resolveClaim deals with an orphan whose claim the store has not answered. The store may have the claim all the same,
-// and this server would renew it forever.
+// or may get it until latestWrite, and this server would renew it forever.
 func (b *Backend) resolveClaim(orphan taskstore.Record, claim taskstore.Claim) {
+	late := time.Now().Add(latestWrite)
 	b.resolve(orphan, func(ctx context.Context, t *storeRetry) bool {
 		r, err := b.getRecord(ctx, t, orphan.ID)
-		if err != nil {
+		switch {
+		case err != nil:
 			return isGone(err)
+		case r.Version == orphan.Version: // any other write refuses a later claim
+			return !time.Now().Before(late)
 		}
 		if isSame := r.CreatedAt.Equal(orphan.CreatedAt); isSame && r.Claim.Worker == claim.Worker && r.Claim.State == claim.State {
 			_ = b.submitClaimed(ctx, r, orphan.Claim.Worker) // the executor knows a task that it has already

@@ -184,6 +184,35 @@ func TestClaimInDoubt(t *testing.T) {
 	})
 }
 
+// TestLateClaim checks that a task runs if the store takes a server's claim on it only after the server has looked
+// whether it did.
+func TestLateClaim(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		memory := taskstore.NewMemory()
+		store := &tapStore{Store: memory}
+		createOrphan(t, store, "orphan")
+		var claim func() error
+		store.set(func(_ context.Context, method string, _ *taskstore.Record, do func() error) error {
+			switch {
+			case method == "Update":
+				claim = do
+				return errStore
+			case method == "Get" && claim != nil:
+				store.set(nil)
+				return errors.Join(do(), claim())
+			}
+			return do()
+		})
+		s := newServer(t, Options{Store: store}, numberTool("double", mcptask.Policy{Task: mcptask.TaskOptional}, double))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		time.Sleep(2 * StorePatience)
+		if r, err := s.Await(ctx, alice, "orphan"); err != nil || r.Attempt != 1 || r.Outcome.Kind != taskstore.OutcomeResult {
+			t.Errorf("attempt %d, %+v, %v", r.Attempt, r.Outcome, err)
+		}
+	})
+}
+
 // TestStolenStart checks that a server does not run the handler of a task that another one has taken before the store's
 // answer to the start.
 func TestStolenStart(t *testing.T) {

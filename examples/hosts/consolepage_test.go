@@ -64,7 +64,8 @@ func (s *operated) start(t *testing.T) {
 	s.process.out.wait(t, `^the operator's page: http://`+regexp.QuoteMeta(s.address)+`/console/$`)
 }
 
-// run starts a pipeline as a task. That of the branch "slow" runs until it is cancelled: ten minutes are longer than any test.
+// run starts a pipeline as a task. That of the branch "slow" runs until it is cancelled: ten minutes are longer than
+// any test.
 func (s *operated) run(t *testing.T, repository, branch string) *mcptask.Call[pipeline.RunReport] {
 	t.Helper()
 	call, err := s.client.StartRunPipeline(t.Context(), pipeline.RunInput{Repository: repository, Branch: branch})

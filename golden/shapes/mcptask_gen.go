@@ -51,6 +51,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:         "shapes.no_input",
+				Description:  "Takes no input.",
 				InputSchema:  mcptask2.NoArguments,
 				OutputSchema: reportResult,
 				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
@@ -63,6 +64,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.no_output",
+				Description: "Has no output.",
 				InputSchema: inputArguments,
 				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy: mcptask2.Policy{
@@ -88,6 +90,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.text",
+				Description: "Has text as its output.",
 				InputSchema: inputArguments,
 				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy: mcptask2.Policy{
@@ -99,6 +102,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.content",
+				Description: "Has content of its own.",
 				InputSchema: inputArguments,
 				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy: mcptask2.Policy{
@@ -108,6 +112,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			}, impl_.Content),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:         "shapes.pointers",
+				Description:  "Has pointers to structs.",
 				InputSchema:  inputArguments,
 				OutputSchema: reportResult,
 				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
@@ -120,6 +125,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:         "shapes.alias",
+				Description:  "Has aliases of structs.",
 				InputSchema:  inputArguments,
 				OutputSchema: reportResult,
 				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
@@ -132,6 +138,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:         "shapes.anonymous",
+				Description:  "Has structs without a name.",
 				InputSchema:  shapesAnonymousArguments,
 				OutputSchema: shapesAnonymousResult,
 				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
@@ -152,6 +159,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.empty",
+				Description: "Has empty structs.",
 				InputSchema: mcptask2.NoArguments,
 				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy: mcptask2.Policy{
@@ -163,6 +171,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:         "shapes.shadowed",
+				Description:  "Has types with the names of a package and of a parameter.",
 				InputSchema:  mcptaskArguments,
 				OutputSchema: ctxResult,
 				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
@@ -175,6 +184,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:         "shapes.options",
+				Description:  "Has a name and hints.",
 				InputSchema:  shapesOptionsArguments,
 				OutputSchema: mcptaskResult,
 				Annotations: mcptask2.Annotations{
@@ -192,6 +202,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:         "shapes.by_hand",
+				Description:  "Has a schema that is written by hand.",
 				InputSchema:  shapesByHandArguments,
 				OutputSchema: reportResult,
 				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
@@ -204,6 +215,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:         "shapes.policies",
+				Description:  "Has a whole policy.",
 				InputSchema:  inputArguments,
 				OutputSchema: reportResult,
 				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
@@ -263,6 +275,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.a23456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_1",
+				Description: "Has the longest name.",
 				InputSchema: mcptask2.NoArguments,
 				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy: mcptask2.Policy{
@@ -301,7 +314,7 @@ func (c *ShapesClient) Nothing(ctx_ context.Context, opts_ ...mcptask2.CallOptio
 	return err
 }
 
-// NoInput calls the tool shapes.no_input.
+// NoInput takes no input.
 func (c *ShapesClient) NoInput(ctx_ context.Context, opts_ ...mcptask2.CallOption) (Report, error) {
 	return mcptask2.Run[Report](ctx_, c.conn, "shapes.no_input", struct{}{}, opts_...)
 }
@@ -316,7 +329,7 @@ func (c *ShapesClient) ResumeNoInput(token mcptask2.Token, opts_ ...mcptask2.Cal
 	return mcptask2.Resume[Report](c.conn, "shapes.no_input", token, opts_...)
 }
 
-// NoOutput calls the tool shapes.no_output.
+// NoOutput has no output.
 func (c *ShapesClient) NoOutput(ctx_ context.Context, in Input, opts_ ...mcptask2.CallOption) error {
 	_, err := mcptask2.Run[struct{}](ctx_, c.conn, "shapes.no_output", in, opts_...)
 	return err
@@ -338,12 +351,12 @@ func (c *ShapesClient) ResumeTaskAlone(token mcptask2.Token, opts_ ...mcptask2.C
 	return mcptask2.Resume[struct{}](c.conn, "shapes.task_alone", token, opts_...)
 }
 
-// Text calls the tool shapes.text.
+// Text has text as its output.
 func (c *ShapesClient) Text(ctx_ context.Context, in Input, opts_ ...mcptask2.CallOption) (string, error) {
 	return mcptask2.Run[string](ctx_, c.conn, "shapes.text", in, opts_...)
 }
 
-// Content calls the tool shapes.content.
+// Content has content of its own.
 func (c *ShapesClient) Content(ctx_ context.Context, in Input, opts_ ...mcptask2.CallOption) (*mcptask2.Result, error) {
 	return mcptask2.Run[*mcptask2.Result](ctx_, c.conn, "shapes.content", in, opts_...)
 }
@@ -358,17 +371,17 @@ func (c *ShapesClient) ResumeContent(token mcptask2.Token, opts_ ...mcptask2.Cal
 	return mcptask2.Resume[*mcptask2.Result](c.conn, "shapes.content", token, opts_...)
 }
 
-// Pointers calls the tool shapes.pointers.
+// Pointers has pointers to structs.
 func (c *ShapesClient) Pointers(ctx_ context.Context, in *Input, opts_ ...mcptask2.CallOption) (*Report, error) {
 	return mcptask2.Run[*Report](ctx_, c.conn, "shapes.pointers", in, opts_...)
 }
 
-// Alias calls the tool shapes.alias.
+// Alias has aliases of structs.
 func (c *ShapesClient) Alias(ctx_ context.Context, in InputAlias, opts_ ...mcptask2.CallOption) (ReportAlias, error) {
 	return mcptask2.Run[ReportAlias](ctx_, c.conn, "shapes.alias", in, opts_...)
 }
 
-// Anonymous calls the tool shapes.anonymous.
+// Anonymous has structs without a name.
 func (c *ShapesClient) Anonymous(ctx_ context.Context, in struct {
 	Name string `json:"name,omitempty" jsonschema:"minLength=2"`
 	Deep struct {
@@ -383,27 +396,27 @@ func (c *ShapesClient) Anonymous(ctx_ context.Context, in struct {
 	}](ctx_, c.conn, "shapes.anonymous", in, opts_...)
 }
 
-// Empty calls the tool shapes.empty.
+// Empty has empty structs.
 func (c *ShapesClient) Empty(ctx_ context.Context, in struct{}, opts_ ...mcptask2.CallOption) (struct{}, error) {
 	return mcptask2.Run[struct{}](ctx_, c.conn, "shapes.empty", in, opts_...)
 }
 
-// Shadowed calls the tool shapes.shadowed.
+// Shadowed has types with the names of a package and of a parameter.
 func (c *ShapesClient) Shadowed(ctx_ context.Context, in mcptask, opts_ ...mcptask2.CallOption) (ctx, error) {
 	return mcptask2.Run[ctx](ctx_, c.conn, "shapes.shadowed", in, opts_...)
 }
 
-// Options calls the tool shapes.options.
+// Options has a name and hints.
 func (c *ShapesClient) Options(ctx_ context.Context, in opts, opts_ ...mcptask2.CallOption) (mcptask, error) {
 	return mcptask2.Run[mcptask](ctx_, c.conn, "shapes.options", in, opts_...)
 }
 
-// ByHand calls the tool shapes.by_hand.
+// ByHand has a schema that is written by hand.
 func (c *ShapesClient) ByHand(ctx_ context.Context, in Custom, opts_ ...mcptask2.CallOption) (Report, error) {
 	return mcptask2.Run[Report](ctx_, c.conn, "shapes.by_hand", in, opts_...)
 }
 
-// Policies calls the tool shapes.policies.
+// Policies has a whole policy.
 func (c *ShapesClient) Policies(ctx_ context.Context, in Input, opts_ ...mcptask2.CallOption) (Report, error) {
 	return mcptask2.Run[Report](ctx_, c.conn, "shapes.policies", in, opts_...)
 }
@@ -460,8 +473,7 @@ func (c *ShapesClient) ListURLs(ctx_ context.Context, opts_ ...mcptask2.CallOpti
 	return err
 }
 
-// LongestName calls the tool
-// shapes.a23456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_1.
+// LongestName has the longest name.
 func (c *ShapesClient) LongestName(ctx_ context.Context, opts_ ...mcptask2.CallOption) error {
 	_, err := mcptask2.Run[struct{}](ctx_, c.conn, "shapes.a23456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_1", struct{}{}, opts_...)
 	return err

@@ -33,16 +33,23 @@ type Shapes interface {
 	base
 
 	Nothing(context.Context) error
+	// NoInput takes no input.
 	NoInput(ctx context.Context, task *mt.Task) (Report, error)
+	// NoOutput has no output.
 	NoOutput(ctx context.Context, in Input) error
 	// TaskAlone takes a task alone.
 	//
 	//mcptask:tool immediate="I am on it.\nAsk me later: \"soon\"."
 	TaskAlone(ctx context.Context, task *mt.Task) error
+	// Text has text as its output.
 	Text(ctx context.Context, time Input) (string, error)
+	// Content has content of its own.
 	Content(ctx context.Context, task *mt.Task, mcptask Input) (*mt.Result, error)
+	// Pointers has pointers to structs.
 	Pointers(ctx context.Context, in *Input) (*Report, error)
+	// Alias has aliases of structs.
 	Alias(ctx context.Context, in InputAlias) (ReportAlias, error)
+	// Anonymous has structs without a name.
 	Anonymous(ctx context.Context, in struct {
 		// Name is in an anonymous struct.
 		Name string `json:"name,omitempty" jsonschema:"minLength=2"`
@@ -50,12 +57,20 @@ type Shapes interface {
 	}) (struct {
 		OK bool `json:"ok"`
 	}, error)
+	// Empty has empty structs.
 	Empty(ctx context.Context, in struct{}) (struct{}, error)
+	// Shadowed has types with the names of a package and of a parameter.
 	Shadowed(ctx context.Context, in mcptask) (ctx, error)
+	// Options has a name and hints.
+	//
 	//mcptask:tool name=options readonly idempotent=true destructive=false
 	Options(ctx context.Context, in opts) (mcptask, error)
+	// ByHand has a schema that is written by hand.
+	//
 	//mcptask:tool schema=schema.json
 	ByHand(ctx context.Context, in Custom) (Report, error)
+	// Policies has a whole policy.
+	//
 	//mcptask:tool task=required ttl=90m poll=1500ms grace=1s wait=2m30s deadline=1h onlost=fail
 	Policies(ctx context.Context, in Input) (Report, error)
 
@@ -74,6 +89,8 @@ type Shapes interface {
 	HTTPServerURL(context.Context) error
 	// ListURLs is list_urls.
 	ListURLs(context.Context) error
+	// LongestName has the longest name.
+	//
 	//mcptask:tool name=a23456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_1
 	LongestName(context.Context, *mt.Task) error
 }

@@ -96,8 +96,8 @@ func joinWords(words ...string) string {
 	return b.String()
 }
 
-// draw draws the state in one line of at most the given number of columns. If the window is narrow, the less important parts go first: the bar, then the
-// message, then the time.
+// draw draws the state in one line of at most the given number of columns. If the window is narrow, the less important
+// parts go first: the bar, then the message, then the time.
 func (s state) draw(most int, now time.Time, look style) string {
 	mark := look.accent(spinner(now))
 	if s.status == mcptask.StatusInputRequired {

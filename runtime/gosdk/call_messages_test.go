@@ -46,8 +46,8 @@ const rootsAnswer = `{"jsonrpc":"2.0","id":%s,"result":{"roots":[{"uri":"file://
 // everybody is the principal of all users.
 func everybody(context.Context) (string, error) { return "everybody", nil }
 
-// TestCallIsOfItsUser checks that another user of the same principal can neither answer the question of a call nor cancel it, as the
-// SDK refuses that user in the session.
+// TestCallIsOfItsUser checks that another user of the same principal can neither answer the question of a call nor
+// cancel it, as the SDK refuses that user in the session.
 func TestCallIsOfItsUser(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)

@@ -229,8 +229,8 @@ func TestEndOfCall(t *testing.T) {
 	})
 }
 
-// TestServerOfRequest checks that a request of 2026-07-28 asks once for its SDK server, and gets it, whether the SDK's handler
-// serves the call or not.
+// TestServerOfRequest checks that a request of 2026-07-28 asks once for its SDK server, and gets it, whether the SDK's
+// handler serves the call or not.
 func TestServerOfRequest(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		made := 0

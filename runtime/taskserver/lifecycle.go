@@ -72,8 +72,8 @@ var (
 )
 
 // transitions is the whole lifecycle: the phases and claims in which an event is allowed, its effect, and its kind in
-// timelines and hooks, or "" if they leave it out (C-27 to C-29, E-21). A [taskstore.Store.Lease] is no event: it changes the worker of a claim whose lease has ended, and nothing
-// else.
+// timelines and hooks, or "" if they leave it out (C-27 to C-29, E-21). A [taskstore.Store.Lease] is no event: it
+// changes the worker of a claim whose lease has ended, and nothing else.
 var transitions = map[eventKind]struct {
 	from   []taskstore.Phase
 	claim  []taskstore.ClaimState

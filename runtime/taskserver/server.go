@@ -14,9 +14,9 @@ import (
 // protocol itself: the handlers and adapters of packages gosdk and mcpgo do. All methods are safe for concurrent use.
 type Server struct{ backend *Backend }
 
-// New makes a server of bound services. Duplicate tools, schemas that do
-// not compile and a nil implementation are errors; New reports all of them at
-// once, but of a policy only the first. Services may also come later, see [Server.Register]. Close the server to stop its tasks.
+// New makes a server of bound services. Duplicate tools, schemas that do not compile and a nil implementation are
+// errors; New reports all of them at once, but of a policy only the first. Services may also come later, see
+// [Server.Register]. Close the server to stop its tasks.
 func New(options Options, services ...mcptask.Tools) (*Server, error) {
 	backend, err := newBackend(options, services...)
 	if err != nil {

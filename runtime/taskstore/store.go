@@ -117,8 +117,8 @@ type Store interface {
 	// Lease gives up to limit unfinished records, in any order, to the worker, and lets its lease end after the given
 	// time at the earliest. It takes records of other workers whose lease has ended or was never begun, and of no
 	// worker (""). It takes only records of the tools. Each gets a new version, so that the former worker's updates
-	// conflict. Lease changes only the Version and the Worker of the Claim. If there are no records, Lease need not begin the worker's
-	// lease.
+	// conflict. Lease changes only the Version and the Worker of the Claim. If there are no records, Lease need not begin
+	// the worker's lease.
 	Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]Record, error)
 	// Beat begins the worker's lease or renews it: from then on the lease lasts for the given
 	// time. It covers all unfinished records that the worker claims, later ones included, and gives

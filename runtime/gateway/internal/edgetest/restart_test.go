@@ -38,7 +38,8 @@ func initializeWith(p *wiretest.Peer, session string) (r *wiretest.Response, ope
 }
 
 // TestSessionSurvivesRestart checks that a session goes on after a restart on a store that keeps its key, with no
-// option set: its requests, its tasks, its own stream. An initialize opens a new session, whatever session it names. The next restart does not bring that one back.
+// option set: its requests, its tasks, its own stream. An initialize opens a new session, whatever session it names.
+// The next restart does not bring that one back.
 func TestSessionSurvivesRestart(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		store := wiretest.NewSessionStore()

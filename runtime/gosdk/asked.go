@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	"github.com/mcptaskgen/mcptaskgen/internal/form"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // codeDeclined is the code of a request that the user refused. The specification has it in its example for sampling.
@@ -67,8 +67,7 @@ func (c *conn) answerRequest(ctx context.Context, method string, params json.Raw
 	return response, nil
 }
 
-// checkSchema refuses a question with a schema that the protocol does not allow. It must run before
-// anything compiles the schema: compiling a schema that refers to itself crashes the process.
+// checkSchema refuses a question with a schema that the protocol does not allow.
 func (c *conn) checkSchema(q mcptask.Question) error {
 	err := form.Check(q.Schema)
 	if err != nil {
@@ -80,37 +79,21 @@ func (c *conn) checkSchema(q mcptask.Question) error {
 // answerElicitation answers an elicitation. It checks an accepted answer against the question's schema and fills in
 // defaults.
 func (c *conn) answerElicitation(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	var p struct {
-		Schema *jsonschema.Schema `json:"requestedSchema"`
-	}
-	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, newInvalidParams("the requestedSchema is malformed: %v", err)
-	}
 	response, err := c.answerRequest(ctx, method, params)
-	if err != nil || p.Schema == nil {
+	requested := wire.NewObject(params).Get("requestedSchema")
+	answer := wire.NewObject(response)
+	content := answer.Get("content")
+	if action, _ := answer.Text("action"); err != nil || requested == nil || action != "accept" || content == nil {
 		return response, err
 	}
-	var answer struct {
-		Action  string         `json:"action"`
-		Content map[string]any `json:"content"`
-	}
-	if err := json.Unmarshal(response, &answer); err != nil {
-		return nil, err
-	}
-	if answer.Action != "accept" || answer.Content == nil {
-		return response, nil
-	}
-	schema, err := p.Schema.Resolve(nil)
+	schema, err := validate.Compile(string(requested), true)
 	if err != nil {
 		return nil, newInvalidParams("the requested schema cannot be used: %v", err)
 	}
-	if err := schema.Validate(answer.Content); err != nil {
+	if content, err = schema.CheckAndFill(ctx, content); err != nil {
 		return nil, newInvalidParams("the answer does not fit the requested schema: %v", err)
 	}
-	if err := schema.ApplyDefaults(&answer.Content); err != nil {
-		return nil, newInvalidParams("the defaults of the requested schema cannot be used: %v", err)
-	}
-	return json.Marshal(answer)
+	return answer.Edited(wire.Set(content, "content"))
 }
 
 // encodeRoots returns the result of roots/list.

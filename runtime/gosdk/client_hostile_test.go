@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,7 +19,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // hourly are the members of a task whose server asks for one poll an hour.
@@ -101,6 +105,50 @@ func TestCloseEndsAll(t *testing.T) {
 			}))
 		}
 	}
+}
+
+// stuckWriter is the input of a server that stops reading it.
+type stuckWriter struct {
+	io.WriteCloser
+	stuck  atomic.Bool
+	closed chan struct{}
+}
+
+// Write implements io.Writer.
+func (w *stuckWriter) Write(line []byte) (int, error) {
+	if w.stuck.Load() {
+		<-w.closed
+	}
+	return w.WriteCloser.Write(line)
+}
+
+// Close implements io.Closer.
+func (w *stuckWriter) Close() error {
+	close(w.closed)
+	return w.WriteCloser.Close()
+}
+
+// TestServerStopsReading checks that calls end with their contexts although a server does not read its input.
+func TestServerStopsReading(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		tasks, sdk := newServer(t, taskserver.Options{}, pipeline.CITools(wiretest.CI{}))
+		pipes, _ := servePipes(t, wirecheck.Legacy, tasks, sdk)
+		in := &stuckWriter{WriteCloser: pipes.Writer, closed: make(chan struct{})}
+		pipes.Writer = in
+		conn := dialOver(t, pipes, gosdk.ClientOptions{})
+		in.stuck.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var calls sync.WaitGroup
+		for range 2 { // the second waits for the first
+			calls.Go(func() {
+				if _, err := conn.ListTools(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+			})
+		}
+		calls.Wait()
+	})
 }
 
 // TestReconnectingHangs: if a server does not answer a new session, callers wait no longer than their contexts allow,

@@ -97,7 +97,7 @@ type lineTransport struct {
 	inbox    *inbox
 	onEnd    func()        // called when reading fails
 	ended    chan struct{} // closed when readErr is set
-	writes   sync.Mutex
+	writing  chan struct{} // has a value while a line is written
 
 	mu      sync.Mutex
 	waiting map[string]*waitingRequest // by ID
@@ -114,7 +114,7 @@ type waitingRequest struct {
 func newLineTransport(c *conn, inbox *inbox, in io.ReadCloser, out io.WriteCloser) *lineTransport {
 	t := &lineTransport{
 		messages: newMessageReader(in, c.options.MaxMessage, c.options.Logger), in: in, out: out,
-		inbox: inbox, onEnd: c.watches.reportDisconnect, ended: make(chan struct{}), waiting: map[string]*waitingRequest{},
+		inbox: inbox, onEnd: c.watches.reportDisconnect, ended: make(chan struct{}), writing: make(chan struct{}, 1), waiting: map[string]*waitingRequest{},
 	}
 	inbox.transport = t
 	guard.Go(c.options.Logger, "the reading of a server's output", t.readMessages)
@@ -208,15 +208,29 @@ func (t *lineTransport) roundTrip(ctx context.Context, r *request) (*wire.Messag
 	}
 }
 
-// send implements transport.
+// send implements transport. If ctx ends while the server does not read its input, the line is written in the background.
 func (t *lineTransport) send(ctx context.Context, _ string, message []byte) error {
-	t.writes.Lock()
-	defer t.writes.Unlock()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	_, err := t.out.Write(append(message, '\n'))
-	return err
+	select {
+	case t.writing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	written := make(chan error, 1)
+	go func() {
+		defer guard.Recover(nil, "the writing to a server's input")
+		defer func() { <-t.writing }()
+		_, err := t.out.Write(append(message, '\n'))
+		written <- err
+	}()
+	select {
+	case err := <-written:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // close implements transport.

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
@@ -167,7 +165,7 @@ func (s *inbox) answer(ctx context.Context, m *wire.Message) (json.RawMessage, e
 	case !isKnown:
 		return nil, mcptask.Errorf(mcptask.CodeMethodNotFound, "the client does not answer %s", m.Method)
 	}
-	if err := checkParams(kind.schema, m.Params.Raw()); err != nil {
+	if err := kind.check(ctx, m.Params.Raw()); err != nil {
 		return nil, newInvalidParams("the params do not fit the protocol: %v", err)
 	}
 	result, err := kind.answer(ctx, m.Method, m.Params.Raw())
@@ -175,23 +173,6 @@ func (s *inbox) answer(ctx context.Context, m *wire.Message) (json.RawMessage, e
 		return nil, err
 	}
 	return s.nameTask(m, result)
-}
-
-// checkParams checks the params of a request against their schema.
-func checkParams(schema string, params json.RawMessage) error {
-	var value any
-	if err := json.Unmarshal(params, &value); err != nil {
-		return err
-	}
-	var parsed jsonschema.Schema
-	if err := json.Unmarshal([]byte(schema), &parsed); err != nil {
-		return err
-	}
-	resolved, err := parsed.Resolve(nil)
-	if err != nil {
-		return err
-	}
-	return resolved.Validate(value)
 }
 
 // nameTask adds to a result the task that the request names (A-38, C-61).

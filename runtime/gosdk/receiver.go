@@ -13,6 +13,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
@@ -39,7 +40,25 @@ type receiver struct {
 // requestKind is a request that may become a task if the server asks for that.
 type requestKind struct {
 	schema string // the schema of the params that the answer needs
-	answer func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+	// compiled compiles the schema once: most connections never need it.
+	compiled func() (*validate.Schema, error)
+	answer   answerFunc
+}
+
+// answerFunc returns the result of a request.
+type answerFunc = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+
+func newRequestKind(schema string, answer answerFunc) requestKind {
+	return requestKind{schema, sync.OnceValues(func() (*validate.Schema, error) { return validate.Compile(schema, false) }), answer}
+}
+
+// check checks the params of a request.
+func (k requestKind) check(ctx context.Context, params json.RawMessage) error {
+	schema, err := k.compiled()
+	if err != nil {
+		return err
+	}
+	return schema.Check(ctx, params)
 }
 
 // These schemas refuse params that the protocol does not allow.
@@ -57,11 +76,11 @@ func newReceiver(c *conn) (*receiver, error) {
 		roots: c.options.Roots, logger: c.options.Logger}
 	var methods []string
 	if !c.options.Answer.Empty() || c.options.OpenURL != nil {
-		r.kinds[spec.Elicit] = requestKind{elicitParams, c.answerElicitation}
+		r.kinds[spec.Elicit] = newRequestKind(elicitParams, c.answerElicitation)
 		methods = append(methods, spec.Elicit)
 	}
 	if c.options.Sample != nil {
-		r.kinds[spec.Sample] = requestKind{sampleParams, c.answerRequest}
+		r.kinds[spec.Sample] = newRequestKind(sampleParams, c.answerRequest)
 		methods = append(methods, spec.Sample)
 	}
 	if c.open != nil {

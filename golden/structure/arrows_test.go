@@ -84,7 +84,7 @@ var arrows = []arrow{
 	// The way of a request, from the SDK inwards.
 	{"runtime/gosdk", []string{
 		"runtime", "runtime/taskserver", "runtime/taskstore", "runtime/internal/spec", "runtime/gateway", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/wire", "internal/form", "runtime/internal/guard", "runtime/internal/hook",
-		"runtime/internal/text",
+		"runtime/internal/text", "runtime/internal/validate",
 		"github.com/modelcontextprotocol/go-sdk/...", "github.com/google/jsonschema-go/...",
 	}, runtimeTests},
 	{"runtime/gosdk/internal/...", []string{"runtime/..."}, slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."})},

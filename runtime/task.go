@@ -46,6 +46,21 @@ type TaskInfo struct {
 // NewTask makes the Task of one run of a handler. Servers call it, and tests of handlers.
 func NewTask(host Host, info TaskInfo) *Task { return &Task{host: host, info: info} }
 
+type taskKey struct{}
+
+// NewContext returns a context that carries the task. Servers call it for each run of a handler, and tests of handlers
+// that call [FromContext].
+func NewContext(ctx context.Context, task *Task) context.Context {
+	return context.WithValue(ctx, taskKey{}, task)
+}
+
+// FromContext returns the task of the handler that ctx belongs to, also in a plain call; see [Task]. It returns false
+// if no server of this package runs the handler.
+func FromContext(ctx context.Context) (*Task, bool) {
+	task, ok := ctx.Value(taskKey{}).(*Task)
+	return task, ok
+}
+
 // ID returns the task's ID, or "" in a plain call.
 func (t *Task) ID() string { return t.info.ID }
 

@@ -28,7 +28,7 @@ func (b *Backend) Call(ctx context.Context, caller Caller, tool string, argument
 	if len(arguments) == 0 || bytes.Equal(arguments, []byte("null")) {
 		arguments = json.RawMessage("{}")
 	}
-	bound, err := t.bindArguments(ctx, arguments)
+	bound, err := t.bindArguments(ctx, arguments, call.Bind)
 	if err != nil {
 		if ctx.Err() != nil {
 			return CallReply{}, ctx.Err()
@@ -63,8 +63,12 @@ func (b *Backend) Call(ctx context.Context, caller Caller, tool string, argument
 	return b.createTask(ctx, caller, t, arguments, call, answers)
 }
 
-// bindArguments checks arguments against their schema, and binds the handler to them and their defaults.
-func (t *registeredTool) bindArguments(ctx context.Context, arguments json.RawMessage) (mcptask.BoundCall, error) {
+// bindArguments checks arguments against their schema, and binds the handler to them and their defaults. It uses bind,
+// or the tool's own if bind is nil.
+func (t *registeredTool) bindArguments(ctx context.Context, arguments json.RawMessage, bind func(json.RawMessage) (mcptask.BoundCall, error)) (mcptask.BoundCall, error) {
+	if bind == nil {
+		bind = t.Bind
+	}
 	var err error
 	if t.IsBare {
 		err = t.input.Check(ctx, arguments)
@@ -74,7 +78,7 @@ func (t *registeredTool) bindArguments(ctx context.Context, arguments json.RawMe
 	if err != nil {
 		return nil, err
 	}
-	return t.Bind(arguments)
+	return bind(arguments)
 }
 
 // bindStored binds the handler to the arguments of a task that was stored. If its declaration has changed since, they

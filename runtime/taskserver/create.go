@@ -92,6 +92,9 @@ func (b *Backend) beginTask(ctx context.Context, caller Caller, t *registeredToo
 	if slot != nil {
 		err = slot.start(record)
 	} else {
+		if call.Bind != nil {
+			b.bound.Store(record.ID, call.bound)
+		}
 		err = b.submit(ctx, record)
 	}
 	switch {

@@ -47,7 +47,7 @@ func (b *Backend) resolve(r taskstore.Record, try func(context.Context, *storeRe
 
 // forgetTask deletes a task that was not announced. As long as the store fails, it counts against its account's limits.
 func (b *Backend) forgetTask(r taskstore.Record) {
-	b.progress.Delete(r.ID)
+	b.forgetCall(r.ID)
 	r.Arguments = nil // the rest is small, but for an outcome
 	if r.Outcome != nil {
 		r.Outcome = &taskstore.Outcome{Kind: r.Outcome.Kind}

@@ -177,7 +177,7 @@ func listShares(task Submission) []pool.Share {
 // Such a task no longer counts for any limit, so the line would grow without bound.
 func (b *Backend) withdrawSubmission(taskID string) {
 	if b.line != nil && b.line.withdraw(taskID) {
-		b.progress.Delete(taskID)
+		b.forgetCall(taskID)
 	}
 }
 

@@ -174,7 +174,7 @@ func (b *Backend) takeChange(c taskstore.Change) {
 	}
 	// A name may have a later task than the one that has ended.
 	if c.ID != "" && (c.Version == 0 || c.Phase == taskstore.PhaseDone) && !isNamed(c.ID) {
-		b.progress.Delete(c.ID) // of a task that was created here and has run elsewhere
+		b.forgetCall(c.ID) // of a task that was created here and has run elsewhere
 		b.withdrawSubmission(c.ID)
 	}
 	switch {

@@ -167,7 +167,7 @@ func (b *Backend) enterRun(id string, createdAt time.Time) (r *run, leave func()
 		r.decide()
 		if b.running[id] == r {
 			delete(b.running, id)
-			b.progress.Delete(id)
+			b.forgetCall(id)
 		}
 	}
 }
@@ -320,6 +320,9 @@ func (b *Backend) runAttempt(life context.Context, r *run, record taskstore.Reco
 		})
 		bound := r.bound
 		if r.bound = nil; bound == nil { // the handler may run for long, and need the arguments only at first
+			bound = b.takeBound(record)
+		}
+		if bound == nil {
 			bound = t.bindStored(record.Arguments)
 		}
 		outcome = b.limitOutcome(ctx, callerOf(&record), record.ID, record.Tool, b.invokeHandler(ctx, t, task, bound))
@@ -360,7 +363,7 @@ func (b *Backend) invokeHandler(ctx context.Context, t *registeredTool, task *mc
 		}
 		handlerCtx = built
 	}
-	result, err := call(handlerCtx, task)
+	result, err := call(mcptask.NewContext(handlerCtx, task), task)
 	if err != nil {
 		return newFailureOutcome(ctx, t, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
@@ -145,7 +146,7 @@ func (b *Backend) announceChange(ctx context.Context, r taskstore.Record, e even
 		b.tellHooks(ctx, TaskEvent{Kind: kind, Task: r})
 	}
 	if r.Done() {
-		b.progress.Delete(r.ID)
+		b.forgetCall(r.ID)
 		b.withdrawSubmission(r.ID)
 		if e.kind == eventFinish { // otherwise the task has ended since, and whoever has ended it tells of that
 			b.auditEnd(ctx, r, nameOutcome(r.Outcome))
@@ -200,4 +201,18 @@ func (b *Backend) takeProgressTurn(id string, wanted bool) (send ProgressFunc, g
 		}
 	}
 	return nil, func() {}
+}
+
+// takeBound returns the handler of the call that has made the task, for the first run, or nil. See CallRequest.Bind.
+func (b *Backend) takeBound(r taskstore.Record) mcptask.BoundCall {
+	if bound, ok := b.bound.LoadAndDelete(r.ID); ok && r.Attempt == 1 {
+		return bound.(mcptask.BoundCall)
+	}
+	return nil
+}
+
+// forgetCall forgets what the call of a task has left here.
+func (b *Backend) forgetCall(id string) {
+	b.progress.Delete(id)
+	b.bound.Delete(id)
 }

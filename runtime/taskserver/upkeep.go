@@ -227,7 +227,7 @@ func (b *Backend) announceExpiry(ctx context.Context, r taskstore.Record) {
 		r.ExpiresAt = sure
 	}
 	b.stopRun(r, mcptask.ErrExpired)
-	b.progress.Delete(r.ID)
+	b.forgetCall(r.ID)
 	b.withdrawSubmission(r.ID)
 	if !r.Done() {
 		b.notifyObservers(r)

@@ -115,9 +115,9 @@ func (b *batch) delete(w http.ResponseWriter, r *http.Request) {
 	defer b.mu.Unlock()
 	switch j := b.jobs[key]; {
 	case j == nil:
-		b.jobs[key] = &job{State: jobCancelled}
+		b.jobs[key] = &job{State: jobCancelled, Error: "before it began"}
 	case j.State == jobRunning:
-		j.State = jobCancelled
+		j.State, j.Error = jobCancelled, "while it ran"
 		b.cancels[key]()
 	}
 	b.answer(w, key)

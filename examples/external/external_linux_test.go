@@ -386,8 +386,10 @@ func readFile(t *testing.T, name string) string {
 // await polls until a state is reached.
 func await(t *testing.T, what string, isReached func() bool) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // so that a failed test ends its servers
+	defer cancel()
 	for !isReached() {
-		if err := pause(t.Context(), 5*time.Millisecond); err != nil {
+		if err := pause(ctx, 5*time.Millisecond); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}

@@ -16,8 +16,8 @@ const stopChild = 3 * time.Second
 
 // runChild runs a child process until it ends or ctx ends. It gives each line of the child's standard output to report.
 func runChild(ctx context.Context, report func(line string), program string, args ...string) error {
-	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // the caller names the program
-	cmd.WaitDelay = stopChild                         // then the child is killed, and its output is not read any more
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.WaitDelay = stopChild // then the child is killed, and its output is not read any more
 	release := bindChild(cmd)
 	defer release()
 	if _, err := cmd.StdinPipe(); err != nil { // its end tells the child that this process is gone

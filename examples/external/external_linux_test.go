@@ -208,7 +208,7 @@ type testBatch struct {
 func startTestBatch(t *testing.T) *testBatch {
 	t.Helper()
 	tb := &testBatch{parts: make(chan struct{})}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	b := newBatch(ctx, tb, func(ctx context.Context) error {
 		select {
 		case <-tb.parts:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -65,15 +66,23 @@ func (s state) String() string {
 	return strings.TrimSuffix(joinWords(s.name+":", brief(string(s.status), maxName)+":", s.message), ":")
 }
 
-// count returns how far the task is, or "" if it gives no numbers.
+// count returns how far the task is. It returns "" if the task gives no numbers, or only one that its message is about.
 func (s state) count() string {
 	if _, ok := s.share(); ok {
-		return fmt.Sprintf("%.6g/%.6g", s.done, s.total)
+		return formatNumber(s.done) + "/" + formatNumber(s.total)
 	}
-	if s.done > 0 && !math.IsInf(s.done, 0) {
-		return fmt.Sprintf("%.6g", s.done)
+	if s.done > 0 && !math.IsInf(s.done, 0) && s.message == "" {
+		return formatNumber(s.done)
 	}
 	return ""
+}
+
+// formatNumber returns a number with six digits, or all those before the point.
+func formatNumber(f float64) string {
+	if math.Abs(f) >= 1e6 {
+		return strconv.FormatFloat(f, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(f, 'g', 6, 64)
 }
 
 // share returns done of total, from 0 to 1. ok is false if the task gives no numbers.

@@ -76,6 +76,10 @@ func TestDescribe(t *testing.T) {
 	for want, s := range map[string]mcptask.Snapshot{
 		"a: working":                  snapshot("working", 0, 0, 0, ""),
 		"a: 1/2 half":                 snapshot("working", 0, 1, 2, "half"),
+		"a: restored":                 snapshot("working", 0, 2.58064e8, 0, "restored"),
+		"a: 258064384":                snapshot("working", 0, 258064384, 0, ""),
+		"a: 2.00333":                  snapshot("working", 0, 2.003330957, 0, ""),
+		"a: 12345678/98765432 bytes":  snapshot("working", 0, 12345678, 98765432, "bytes"),
 		"a: asks":                     snapshot("input_required", 0, 0, 0, ""),
 		"a: asks 2 questions: Ship?":  asks,
 		"a: done":                     snapshot("completed", 0, 1, 2, "half"),

@@ -234,15 +234,16 @@ func (r Record) Report() mcptask.ProgressReport {
 	switch count := r.Progress.Status(""); {
 	case report.Message == count:
 		report.Message = ""
-	case count != "":
+	case report.Total > 0:
 		report.Message = strings.TrimSuffix(report.Message, " ("+count+")")
 	}
 	return report
 }
 
-// Status writes the progress and a message as a status message.
+// Status writes the progress and a message as a status message. Beside a message, it leaves out a count whose total is
+// not known: the message says what the number is of.
 func (p Progress) Status(message string) string {
-	if p.Done == 0 && p.Total == 0 {
+	if p.Done == 0 && p.Total == 0 || message != "" && p.Total <= 0 {
 		return message
 	}
 	count := strconv.FormatFloat(p.Done, 'f', -1, 64)

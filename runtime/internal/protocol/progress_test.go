@@ -24,7 +24,8 @@ func TestProgress(t *testing.T) {
 		want   report
 	}{
 		{record(1, 3, "build (1/3)"), report{Done: 1, Total: 3, Message: "build"}},
-		{record(1.5, 0, "(1) of many (1.5)"), report{Done: 1.5, Total: 0, Message: "(1) of many"}},
+		{record(1.5, 0, "(1) of many"), report{Done: 1.5, Total: 0, Message: "(1) of many"}},
+		{record(5, 0, "step (5)"), report{Done: 5, Total: 0, Message: "step (5)"}},
 		{record(2, -1, "2"), report{Done: 2, Total: 0, Message: ""}},
 		{record(0, 4, "0/4"), report{Done: 0, Total: 4, Message: ""}},
 		{record(0, 0, "hello (1/3)"), report{Done: 0, Total: 0, Message: "hello (1/3)"}},

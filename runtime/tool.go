@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/cause"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
@@ -142,6 +143,30 @@ type Tools struct {
 	// hand: without them, clients of 2025-11-25 call no tool as a task.
 	Capabilities Capabilities
 	Tools        []Tool
+	// Fault is the error of [Tools.With], or nil. taskserver.New returns it.
+	Fault error
+}
+
+// With returns a copy of the service in which change has changed the policy of a tool, for example to values from flags.
+// If the service has no such tool, or the policy is then invalid, taskserver.New returns an error. tool is the name that
+// clients see, with the service's prefix.
+func (t Tools) With(tool string, change func(*Policy)) Tools {
+	t.Tools = slices.Clone(t.Tools)
+	names := make([]string, len(t.Tools))
+	for i := range t.Tools {
+		if names[i] = t.Tools[i].Spec.Name; names[i] != tool {
+			continue
+		}
+		spec := &t.Tools[i].Spec
+		change(&spec.Policy)
+		if spec.Entry != "" { // which may say another task support
+			_, fault := ToolSpec{Entry: spec.Entry, Policy: spec.Policy}.readEntry()
+			t.Tools[i].Fault = errors.Join(t.Tools[i].Fault, fault)
+		}
+		return t
+	}
+	t.Fault = errors.Join(t.Fault, fmt.Errorf("With(%q): it has no such tool, only %q", tool, names))
+	return t
 }
 
 // Capabilities maps a revision to the JSON object that is merged into the

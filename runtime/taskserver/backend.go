@@ -35,9 +35,11 @@ type Backend struct {
 	line     *localExecutor // the executor, if it is the local one
 	logger   *slog.Logger
 	catalog  catalog
-	endings  sessionEndings // the store, if it keeps them
-	worker   string         // the name under which this server leases tasks
-	lease    time.Duration  // of this worker; see leaseFor
+	// memoryWarning is done once warnOfMemoryStore has warned.
+	memoryWarning sync.Once
+	endings       sessionEndings // the store, if it keeps them
+	worker        string         // the name under which this server leases tasks
+	lease         time.Duration  // of this worker; see leaseFor
 
 	auditRates *limit.Rates[[2]string] // of audit records, by account and kind
 	notices    limit.Notices

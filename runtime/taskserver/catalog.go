@@ -45,6 +45,8 @@ func (c *catalog) addService(service *mcptask.Tools) []error {
 	a := addition{catalog: c, service: service, tools: map[string]*registeredTool{}, reserved: maps.Clone(c.reserved)}
 	if isNil(service.Impl) {
 		a.fault("the implementation is nil")
+	} else if service.Fault != nil {
+		a.fault("%w", service.Fault)
 	}
 	switch service.Fallback {
 	case "", mcptask.FallbackNone, mcptask.FallbackTools:
@@ -196,10 +198,10 @@ func compileTool(service *mcptask.Tools, t mcptask.Tool) (r *registeredTool, fau
 	return r, faults
 }
 
-// warnOfMemoryStore logs the tools that have onlost=restart although the store keeps no task
-// that could run again after the process.
+// warnOfMemoryStore logs the tools that have onlost=restart although nobody has chosen a store, and the server's own
+// keeps no task that could run again after the process. It does so once.
 func (b *Backend) warnOfMemoryStore(services ...mcptask.Tools) {
-	if !b.KeepsInMemory() {
+	if !b.ownStore {
 		return
 	}
 	var names []string
@@ -212,8 +214,10 @@ func (b *Backend) warnOfMemoryStore(services ...mcptask.Tools) {
 		}
 	}
 	if len(names) > 0 {
-		b.logger.Warn("tasks of tools with onlost=restart are lost with the process: "+
-			"set Options.Store to a durable store, such as runtime/sqlite", "tools", names)
+		b.memoryWarning.Do(func() {
+			b.logger.Warn("tasks of tools with onlost=restart are lost with the process: set Options.Store to a durable store, "+
+				"such as that of runtime/sqlite, or to taskstore.NewMemory() if they may be lost", "tools", names)
+		})
 	}
 }
 

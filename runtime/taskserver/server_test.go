@@ -297,7 +297,7 @@ func TestNewServerFillsIn(t *testing.T) {
 }
 
 // TestMemoryStoreWarning checks that a server says that tasks cannot restart after its process if
-// the store is in memory. It says so once for all tools that it is made with.
+// nobody has chosen a store. It says so once.
 func TestMemoryStoreWarning(t *testing.T) {
 	restarts := mcptask.Policy{Task: mcptask.TaskOptional, OnLost: mcptask.RestartWhenLost}
 	plain := numberTool("plain", mcptask.Policy{OnLost: mcptask.RestartWhenLost}, double)
@@ -315,10 +315,11 @@ func TestMemoryStoreWarning(t *testing.T) {
 		want     []string // the tools of each warning
 	}{
 		{"a store of its own", nil, services, nil, []string{`tools="[first second]"`}},
-		{"a memory store", taskstore.NewMemory(), services, nil, []string{`tools="[first second]"`}},
+		{"a memory store that was chosen", taskstore.NewMemory(), services, nil, nil},
 		{"another store", &tapStore{Store: taskstore.NewMemory()}, services, nil, nil},
 		{"no tool restarts", nil, []mcptask.Tools{{Service: "A", Impl: 1, Tools: []mcptask.Tool{plain, fails}}}, nil, nil},
-		{"tools that are added", nil, services[:1], services[1:], []string{"tools=[first]", "tools=[second]"}},
+		{"tools that are added", nil, services[:1], services[1:], []string{"tools=[first]"}},
+		{"tools that are all added", nil, nil, services, []string{"tools=[first]"}},
 		{"tools that are refused", nil, services[:1], services[:1], []string{"tools=[first]"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 )
 
 // DefaultWait is how long a plain call blocks if its tool sets no wait and its client's host is not
-// known. Common hosts give a call up after 60 seconds.
-const DefaultWait = 45 * time.Second
+// known. Some hosts give a call up after 30 seconds.
+const DefaultWait = 25 * time.Second
 
 // ClientInfo is the name and the version that a client's program gives itself. The server cannot verify them.
 type ClientInfo struct {

@@ -18,6 +18,8 @@ func FuzzDirectives(f *testing.F) {
 		{"task=required ttl=24h\n//mcptask:service readonly", "name=x readonly=false destructive idempotent openworld", "message=`a b`"},
 		{"onlost=restart deadline=1h", `title="\x00\u2028\"\\" immediate="` + strings.Repeat("long ", 50) + `"`, `message="*/ // \n"`},
 		{"onlost=restart attempts=3", "attempts=1000", ""},
+		{"onleave=keep", "onleave=stop", ""},
+		{"fallback=none prefix=a_", "onleave=keep name=a_x", ""},
 		{"attempts=-1", "onlost=restart attempts=99999999999999999999", ""},
 		{"ttl=1ns poll=9999999h", "ttl=-1h name=" + strings.Repeat("n", 128), "message"},
 		{"wait=1.5h grace=1µs\r", "schema=none.json outputschema=../x.json", "mesage=\"\x1b[31m\""},

@@ -64,6 +64,7 @@ type (
 	Status        string
 	TaskSupport   string
 	Lost          string
+	Leave         string
 	Fallback      string
 	Conn          interface{ Close() error }
 	CallOption    func()
@@ -76,6 +77,7 @@ type (
 		Task                             TaskSupport
 		TTL, Poll, Grace, Wait, Deadline time.Duration
 		OnLost                           Lost
+		OnLeave                          Leave
 		Attempts                         int
 		Immediate                        string
 	}
@@ -101,6 +103,7 @@ type (
 const (
 	TaskForbidden, TaskOptional, TaskRequired TaskSupport = "", "o", "r"
 	RestartWhenLost                           Lost        = "r"
+	KeepOnLeave                               Leave       = "k"
 	FallbackTools                             Fallback    = "t"
 )
 

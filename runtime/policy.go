@@ -26,6 +26,17 @@ const (
 	RestartWhenLost LostPolicy = "restart"
 )
 
+// LeavePolicy decides whether the work of a call stops when its caller leaves.
+type LeavePolicy string
+
+// The values of LeavePolicy.
+const (
+	// StopOnLeave stops the work and deletes the record of its task. If the caller knows the task, it is cancelled instead.
+	StopOnLeave LeavePolicy = "stop"
+	// KeepOnLeave lets the work go on. The task is kept until its TTL ends, and the fallback tool task_list finds it.
+	KeepOnLeave LeavePolicy = "keep"
+)
+
 // Fallback determines how clients without tasks are served.
 type Fallback string
 
@@ -63,6 +74,10 @@ type Policy struct {
 	Deadline time.Duration
 	// OnLost decides whether the task fails or restarts when its worker dies; "" means FailWhenLost.
 	OnLost LostPolicy
+	// OnLeave decides what happens to the work when the caller leaves before it has an answer, the result or the task:
+	// it closes its connection, or cancels the call, as hosts do when they lose patience. "" means StopOnLeave.
+	// KeepOnLeave needs a tool that may run as a task, and the fallback tools.
+	OnLeave LeavePolicy
 	// Attempts is how many runs of a task may lose their worker, with RestartWhenLost: a task that kills each of its
 	// workers fails after as many, with data.reason "worker_lost". A run that a closing server has handed over is not
 	// counted. 0 means DefaultAttempts. The maximum is 1,000.

@@ -34,8 +34,9 @@ func BuildsTools(impl Builds) mcptask.Tools {
 				InputSchema:  jobArguments,
 				OutputSchema: reportResult,
 				Policy: mcptask.Policy{
-					Task: mcptask.TaskOptional,
-					TTL:  time.Hour,
+					Task:    mcptask.TaskOptional,
+					TTL:     time.Hour,
+					OnLeave: mcptask.KeepOnLeave,
 				},
 			}, impl.Run),
 			mcptask.NewTool(mcptask.ToolSpec{

@@ -11,7 +11,7 @@ import (
 
 // Builds is the first service.
 //
-//mcptask:service prefix=builds_ ttl=1h
+//mcptask:service prefix=builds_ ttl=1h onleave=keep
 type Builds interface {
 	// Run has a method of the same name in the other service.
 	Run(ctx context.Context, task *mcptask.Task, in Job) (Report, error)

@@ -60,6 +60,9 @@ type Flow struct {
 	// of sessions.
 	announced *announcement
 
+	// keeps says that the work goes on if its reply cannot reach the client.
+	keeps bool
+
 	running sync.Mutex // held during the call
 	mu      sync.Mutex
 	reply   *taskserver.CallReply
@@ -189,8 +192,12 @@ func (f *Flow) setReply(reply taskserver.CallReply) {
 }
 
 // Leave says that the request is answered in another way, perhaps during the call. The reply cannot
-// reach the client, so left receives it, now or when it is ready.
+// reach the client, so left receives it, now or when it is ready. If the tool says onleave=keep, left receives
+// nothing, because it may stop the work.
 func (f *Flow) Leave(left func(taskserver.CallReply)) {
+	if f.keeps {
+		return
+	}
 	f.mu.Lock()
 	reply := f.reply
 	if reply == nil {

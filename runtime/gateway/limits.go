@@ -30,20 +30,35 @@ func countsOf(s *taskserver.Backend) *counts {
 // does not look up the task, so a made-up ID counts like any other. Every principal has requests of
 // its own.
 func (g *Gateway) checkRate(ctx context.Context, caller taskserver.Caller, m *message) *mcptask.Error {
-	limits := g.server.Options().Limits
 	id, ok := m.Params.Text("taskId")
 	if !ok || id == "" {
 		id, _ = m.Params.Text("id") // the Task Patterns guide names a task by this member
 	}
 	switch {
 	case m.Method == "tasks/list":
-		if !g.counts.lists.Allow([2]string{caller.Principal, caller.Session}) {
-			return g.server.Limited(ctx, caller, "lists", limits.Lists)
-		}
+		return g.countList(ctx, caller)
 	case id != "": // without an ID, the method refuses the request
 		return g.countPoll(ctx, caller, id)
 	}
 	return nil
+}
+
+// countList counts a request for the list of tasks.
+func (g *Gateway) countList(ctx context.Context, caller taskserver.Caller) *mcptask.Error {
+	if !g.counts.lists.Allow([2]string{caller.Principal, caller.Session}) {
+		return g.server.Limited(ctx, caller, "lists", g.server.Options().Limits.Lists)
+	}
+	return nil
+}
+
+// countLists counts each call of the fallback tool that lists tasks.
+func (g *Gateway) countLists(caller taskserver.Caller, next fallback.Handler) fallback.Handler {
+	return func(ctx context.Context, arguments json.RawMessage, call taskserver.CallRequest) (taskserver.CallReply, error) {
+		if err := g.countList(ctx, caller); err != nil {
+			return taskserver.CallReply{}, err
+		}
+		return next(ctx, arguments, call)
+	}
 }
 
 // countPoll counts a request for a task.

@@ -170,8 +170,12 @@ func (g *Gateway) findTool(m *message) (*mcptask.ToolSpec, string) {
 func (g *Gateway) newCallFlow(x exchange, d protocol.Server, caller taskserver.Caller, tool mcptask.ToolSpec, call taskserver.CallRequest, carrier fallback.Carrier) *Flow {
 	flow := g.newFlow(d, caller, "tools/call")
 	flow.Tool, flow.Call, flow.request = tool.Name, call, g.newCallInfo(x, caller, tool.Name)
-	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call, carrier)
-	if call.Task != "" || fallback.Helps(g.server, tool.Name) {
+	flow.Handle = fallback.Handle(x.context(), g.server, caller, tool.Name, call, carrier)
+	flow.keeps = tool.Policy.OnLeave == mcptask.KeepOnLeave
+	switch {
+	case fallback.IsList(g.server, tool.Name):
+		flow.Handle = g.countLists(caller, flow.Handle)
+	case call.Task != "" || fallback.Helps(g.server, tool.Name):
 		flow.Handle = g.countPolls(caller, flow.Handle)
 	}
 	flow.Encode = func(reply taskserver.CallReply) (json.RawMessage, error) {

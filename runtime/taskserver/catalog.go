@@ -21,6 +21,7 @@ const (
 	ToolTaskResult = "task_result"
 	ToolTaskCancel = "task_cancel"
 	ToolTaskAnswer = "task_answer"
+	ToolTaskList   = "task_list"
 )
 
 // catalog has the tools of a server, checked and compiled.
@@ -92,7 +93,7 @@ func (a *addition) reserveFallbackTools() {
 	if a.service.Fallback != mcptask.FallbackTools {
 		return
 	}
-	for _, name := range []string{ToolTaskStatus, ToolTaskResult, ToolTaskCancel, ToolTaskAnswer} {
+	for _, name := range []string{ToolTaskStatus, ToolTaskResult, ToolTaskCancel, ToolTaskAnswer, ToolTaskList} {
 		name = a.service.Prefix + name
 		a.reserved[name] = a.service.Service
 		if other := a.catalog.tools[name]; other != nil {
@@ -174,7 +175,7 @@ func compileTool(service *mcptask.Tools, t mcptask.Tool) (r *registeredTool, fau
 	}
 	r = &registeredTool{Tool: t, service: service}
 	var err error
-	if r.Spec.Policy, err = normalizePolicy(t.Spec.Policy); err != nil {
+	if r.Spec.Policy, err = normalizePolicy(service, t.Spec.Policy); err != nil {
 		faults = append(faults, err)
 	}
 	if r.input, err = validate.Compile(t.Spec.InputSchema, true); err != nil {

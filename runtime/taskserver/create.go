@@ -228,7 +228,7 @@ func (b *Backend) chooseRetention(caller Caller, policy mcptask.Policy, call Cal
 
 // awaitGrace waits until the task ends, asks its first question, or grace is over.
 // A task that has ended was never announced, so its record is deleted. A task whose
-// caller has left is stopped.
+// caller has left is stopped, unless the tool says onleave=keep.
 func (b *Backend) awaitGrace(ctx context.Context, record taskstore.Record, grace time.Duration) (CallReply, error) {
 	waiting, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -241,6 +241,8 @@ func (b *Backend) awaitGrace(ctx context.Context, record taskstore.Record, grace
 		latest = r
 	}
 	switch {
+	case ctx.Err() != nil && b.keepsOnLeave(latest.Tool):
+		return CallReply{}, ctx.Err()
 	case latest.Done():
 		b.Abandon(latest)
 		return CallReply{Outcome: latest.Outcome}, nil
@@ -249,6 +251,12 @@ func (b *Backend) awaitGrace(ctx context.Context, record taskstore.Record, grace
 		return CallReply{}, ctx.Err()
 	}
 	return CallReply{Task: &latest}, nil
+}
+
+// keepsOnLeave reports whether a tool's work goes on when its caller leaves.
+func (b *Backend) keepsOnLeave(tool string) bool {
+	spec, _ := b.Tool(tool)
+	return spec.Policy.OnLeave == mcptask.KeepOnLeave
 }
 
 // Abandon stops and deletes a task that was not announced to its caller. A task

@@ -1,6 +1,7 @@
 package taskserver
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,8 +15,8 @@ const maxAttempts = 1000
 // 2026-07-28), and time.Duration ends earlier.
 const maxDuration = 100 * 365 * 24 * time.Hour
 
-// normalizePolicy fills in defaults and refuses invalid values.
-func normalizePolicy(p mcptask.Policy) (mcptask.Policy, error) {
+// normalizePolicy fills in defaults and refuses values that are invalid for a tool of the service.
+func normalizePolicy(service *mcptask.Tools, p mcptask.Policy) (mcptask.Policy, error) {
 	if p.Task == "" {
 		p.Task = mcptask.TaskForbidden
 	}
@@ -27,6 +28,9 @@ func normalizePolicy(p mcptask.Policy) (mcptask.Policy, error) {
 	}
 	if p.OnLost == "" {
 		p.OnLost = mcptask.FailWhenLost
+	}
+	if p.OnLeave == "" {
+		p.OnLeave = mcptask.StopOnLeave
 	}
 	if p.Attempts == 0 && p.OnLost == mcptask.RestartWhenLost {
 		p.Attempts = mcptask.DefaultAttempts
@@ -40,6 +44,18 @@ func normalizePolicy(p mcptask.Policy) (mcptask.Policy, error) {
 	case mcptask.FailWhenLost, mcptask.RestartWhenLost:
 	default:
 		return p, fmt.Errorf("lost policy %q is not fail or restart", p.OnLost)
+	}
+	switch p.OnLeave {
+	case mcptask.StopOnLeave:
+	case mcptask.KeepOnLeave:
+		if p.Task == mcptask.TaskForbidden {
+			return p, errors.New("onleave=keep needs a task that can go on: set Task to TaskOptional or TaskRequired")
+		}
+		if service.Fallback != mcptask.FallbackTools {
+			return p, errors.New("onleave=keep needs the fallback tools, which find the task again: set the Fallback of the service to FallbackTools")
+		}
+	default:
+		return p, fmt.Errorf("leave policy %q is not stop or keep", p.OnLeave)
 	}
 	switch {
 	case p.Attempts < 0 || p.Attempts > maxAttempts:

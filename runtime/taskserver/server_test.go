@@ -210,6 +210,12 @@ func TestNewServerReportsEverythingAtOnce(t *testing.T) {
 			}),
 			tool(func(s *mcptask.ToolSpec) { s.Name = "support"; s.Policy.Task = "maybe" }),
 			tool(func(s *mcptask.ToolSpec) { s.Name = "lost"; s.Policy.OnLost = "shrug" }),
+			tool(func(s *mcptask.ToolSpec) { s.Name = "left"; s.Policy.OnLeave = "shrug" }),
+			tool(func(s *mcptask.ToolSpec) { s.Name = "kept"; s.Policy.OnLeave = mcptask.KeepOnLeave }),
+			tool(func(s *mcptask.ToolSpec) {
+				s.Name = "unfound"
+				s.Policy.Task, s.Policy.OnLeave = mcptask.TaskOptional, mcptask.KeepOnLeave
+			}),
 			tool(func(s *mcptask.ToolSpec) {
 				s.Name = "tireless"
 				s.Policy.OnLost, s.Policy.Attempts = mcptask.RestartWhenLost, 1001
@@ -243,6 +249,9 @@ func TestNewServerReportsEverythingAtOnce(t *testing.T) {
 			`tool "file": output schema`, "file:///etc/passwd: put the definition under $defs",
 			`tool "support": task support "maybe"`,
 			`tool "lost": lost policy "shrug"`,
+			`tool "left": leave policy "shrug"`,
+			`tool "kept": onleave=keep needs a task that can go on`,
+			`tool "unfound": onleave=keep needs the fallback tools`,
 			`tool "tireless": attempts 1001 is not between 1 and 1000`,
 			`tool "backward": attempts -1 is not between 1 and 1000`,
 			`tool "once": attempts 3 has no effect`, "set OnLost to RestartWhenLost, or leave Attempts 0",
@@ -274,7 +283,7 @@ func TestNewServerFillsIn(t *testing.T) {
 	s := newServer(t, Options{}, numberTool("a", mcptask.Policy{}, double), numberTool("b", mcptask.Policy{Task: mcptask.TaskRequired, TTL: time.Minute}, double),
 		numberTool("restarts", mcptask.Policy{OnLost: mcptask.RestartWhenLost}, double), numberTool("seldom", mcptask.Policy{OnLost: mcptask.RestartWhenLost, Attempts: 2}, double))
 	spec, ok := s.Tool("a")
-	if want := (mcptask.Policy{Task: mcptask.TaskForbidden, TTL: mcptask.DefaultTTL, Poll: mcptask.DefaultPoll, OnLost: mcptask.FailWhenLost}); !ok || spec.Policy != want {
+	if want := (mcptask.Policy{Task: mcptask.TaskForbidden, TTL: mcptask.DefaultTTL, Poll: mcptask.DefaultPoll, OnLost: mcptask.FailWhenLost, OnLeave: mcptask.StopOnLeave}); !ok || spec.Policy != want {
 		t.Errorf("%+v", spec.Policy)
 	}
 	if spec, _ := s.Tool("b"); spec.Policy.TTL != time.Minute || spec.Policy.Task != mcptask.TaskRequired {

@@ -103,6 +103,7 @@ await step('list tools', async () => {
   assert.deepEqual(support, {
     run_pipeline: 'optional', deploy_service: 'optional', lint_file: 'forbidden',
     task_status: 'forbidden', task_result: 'forbidden', task_cancel: 'forbidden', task_answer: 'forbidden',
+    ...(http ? {} : { task_list: 'forbidden' }), // over HTTP nobody signs in
   });
 });
 

@@ -75,6 +75,14 @@ func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *bl
 	} else if s, ok := b.get("attempts"); ok && !b.restarts {
 		r.addProblem(s.pos, fmt.Sprintf("attempts=%d has no effect: no tool of %s has onlost=restart", s.count, service.Name), attemptsHint)
 	}
+	if s, ok := b.get("onleave"); ok && s.text == "keep" {
+		switch fallback, set := b.get("fallback"); {
+		case set && fallback.text == "none":
+			r.addProblem(s.pos, keepWithoutFallback, keepFallbackHint)
+		case len(service.Tools) > 0 && !service.RunsTasks():
+			r.addProblem(s.pos, "onleave=keep has no effect: no tool of "+service.Name+" may run as a task", keepHint)
+		}
+	}
 	service.Fallback = b.allowsFallback() && service.RunsTasks()
 	return service
 }
@@ -163,6 +171,10 @@ func (r *reader) readName(service *model.Service, tool *model.Tool, method *ast.
 	name, pos := snakeCase(method.Name), method.Pos()
 	if s, ok := b.get("name"); ok {
 		name, pos = s.text, s.valuePos
+		if short, ok := strings.CutPrefix(name, service.Prefix); ok && service.Prefix != "" && short != "" {
+			r.addNote(pos, fmt.Sprintf("prefix=%s is put before name=%s, so the tool is named %s%s; write name=%s for %s",
+				service.Prefix, name, service.Prefix, name, short, name))
+		}
 	}
 	tool.Name = service.Prefix + name
 	if !model.IsToolName(tool.Name) {
@@ -226,6 +238,7 @@ func (r *reader) readPolicy(tool *model.Tool, method *ast.Ident, own, defaults *
 	r.checkTTL("deadline", p.Deadline, p, own, defaults)
 	r.checkTTL("poll", p.Poll, p, own, defaults)
 	r.readRestart(p, own, defaults)
+	r.readLeave(p, method, own, defaults)
 	if s, ok := find("immediate"); ok {
 		p.Immediate = s.text
 	}
@@ -236,7 +249,7 @@ func (r *reader) readPolicy(tool *model.Tool, method *ast.Ident, own, defaults *
 func (r *reader) checkWait(own, defaults *block) {
 	if s, ok := findSetting("wait", own, defaults); ok && s.duration == 0 {
 		r.addProblem(s.pos, "wait=0s means no limit, but with fallback=tools a plain call needs one",
-			"remove it for the default of 45s, set a duration such as wait=5m, or set fallback=none on the service")
+			"remove it for the default of 25s, set a duration such as wait=5m, or set fallback=none on the service")
 	}
 }
 
@@ -294,6 +307,30 @@ func (r *reader) readRestart(p *model.Policy, own, defaults *block) {
 		r.addProblem(s.pos, fmt.Sprintf("attempts=%d has no effect without onlost=restart", s.count), attemptsHint)
 	}
 }
+
+// readLeave sets whether the work goes on when its caller leaves. The fallback tools have to find it then. A service's
+// onleave=keep is the default of the tools that may run as tasks. The others may stand beside them.
+func (r *reader) readLeave(p *model.Policy, method *ast.Ident, own, defaults *block) {
+	s, ok := findSetting("onleave", own, defaults)
+	switch {
+	case !ok || s.text != "keep":
+	case p.Task != model.Forbidden:
+		p.Keep = true
+	case own.has("onleave"):
+		r.addProblem(s.pos, fmt.Sprintf("onleave=keep on %s, which never runs as a task", method.Name), keepHint)
+	}
+	if fallback, none := defaults.get("fallback"); none && fallback.text == "none" && p.Keep && own.has("onleave") {
+		r.addProblem(s.pos, keepWithoutFallback, keepFallbackHint)
+	}
+}
+
+const (
+	keepWithoutFallback = "onleave=keep with fallback=none: no tool would find the work again"
+	keepFallbackHint    = "remove one of the two"
+)
+
+// keepHint is the way out of onleave=keep for tools that never run as tasks.
+const keepHint = "add a *mcptask.Task parameter after the context, or remove onleave"
 
 // checkTTL reports a duration that is longer than the task is kept.
 func (r *reader) checkTTL(key string, value time.Duration, p *model.Policy, own, defaults *block) {

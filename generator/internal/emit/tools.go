@@ -95,6 +95,9 @@ func policyMembers(p model.Policy) []jen.Code {
 	if p.Restart {
 		members = append(members, member("OnLost", runtimeName("RestartWhenLost")))
 	}
+	if p.Keep {
+		members = append(members, member("OnLeave", runtimeName("KeepOnLeave")))
+	}
 	if p.Attempts != 0 {
 		members = append(members, member("Attempts", intLiteral(int64(p.Attempts))))
 	}

@@ -88,12 +88,12 @@ func (s *Service) Workflows() []*Tool {
 
 // FallbackTools returns the names of the tools for clients without tasks. The last one, task_answer,
 // exists only if handlers may ask, see [Package.MayAsk]. Its name is reserved in any case, so that adding an input
-// breaks no other service.
+// breaks no other service. task_list is listed only to callers with a principal.
 func (s *Service) FallbackTools() []string {
 	if !s.Fallback {
 		return nil
 	}
-	return []string{s.Prefix + "task_status", s.Prefix + "task_result", s.Prefix + "task_cancel", s.Prefix + "task_answer"}
+	return []string{s.Prefix + "task_status", s.Prefix + "task_result", s.Prefix + "task_cancel", s.Prefix + "task_list", s.Prefix + "task_answer"}
 }
 
 // Tool is a method of a service.
@@ -157,6 +157,7 @@ type Policy struct {
 	Task                             Support
 	TTL, Poll, Grace, Wait, Deadline time.Duration
 	Restart                          bool // onlost=restart
+	Keep                             bool // onleave=keep
 	Attempts                         int  // only if Restart
 	Immediate                        string
 }

@@ -223,6 +223,9 @@ func describePolicy(t *model.Tool) []policy {
 		if p.Attempts > 0 {
 			add("attempts", fmt.Sprint(p.Attempts), "how many runs may lose their process before the task fails")
 		}
+		if p.Keep {
+			add("onleave", "keep", "the work goes on if the caller leaves before it has an answer")
+		}
 	}
 	if p.Immediate != "" {
 		add("immediate", renderCell(p.Immediate), "what the model is told while the task runs")

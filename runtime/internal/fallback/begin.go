@@ -16,14 +16,16 @@ import (
 
 // newTaskHandler returns a handler that calls a tool as a task and waits for it as long as a plain call
 // may block. Until the wait is over, the client does not know the task. So a task that ends in time
-// leaves no record, and a task whose caller leaves is stopped.
+// leaves no record, and a task whose caller leaves is stopped. If the tool says onleave=keep, a task whose caller leaves
+// goes on, and keeps its record.
 //
 // In 2026-07-28 the reply has the questions that the caller can answer. The caller repeats the call with
 // the answers and with a state that names the task. The handler then follows that task.
-func newTaskHandler(s *taskserver.Backend, caller taskserver.Caller, tool string, carrier Carrier) Handler {
+func newTaskHandler(client context.Context, s *taskserver.Backend, caller taskserver.Caller, tool string, carrier Carrier) Handler {
 	return func(ctx context.Context, arguments json.RawMessage, call taskserver.CallRequest) (taskserver.CallReply, error) {
 		began := time.Now()
-		h := hiddenTask{set: findSet(s, tool), caller: caller, tool: tool, known: call.Task != ""}
+		spec, _ := s.Tool(tool)
+		h := hiddenTask{set: findSet(s, tool), caller: caller, tool: tool, client: client, known: call.Task != "", keeps: spec.Policy.OnLeave == mcptask.KeepOnLeave}
 		if progress := call.Progress; progress != nil {
 			var over atomic.Bool
 			defer over.Store(true)
@@ -60,6 +62,9 @@ type hiddenTask struct {
 	set
 	caller taskserver.Caller
 	tool   string
+	client context.Context // ends when the client's connection does
+	// keeps says that the work goes on if the caller leaves.
+	keeps bool
 	// known says that the caller knows the task: the call repeats one that was answered with the
 	// task's questions. Such a task keeps its record, so that a call that is repeated once more has
 	// the same result.
@@ -75,7 +80,9 @@ func (h hiddenTask) begin(ctx context.Context, arguments json.RawMessage, call t
 		record, err := h.resume(ctx, call)
 		return &record, reply, err
 	}
-	call.Mode = taskserver.ModeGrace
+	if !h.keeps { // otherwise the task must not be deleted before it is known whether the client is there
+		call.Mode = taskserver.ModeGrace
+	}
 	reply, err = h.server.Call(ctx, h.caller, h.tool, arguments, call)
 	return reply.Task, reply, err
 }
@@ -158,7 +165,9 @@ func (h hiddenTask) reply(ctx context.Context, call taskserver.CallRequest, reco
 // replyDone makes the reply for a task that has ended.
 func (h hiddenTask) replyDone(ctx context.Context, record taskstore.Record) (taskserver.CallReply, error) {
 	if !h.known {
-		h.abandon(record)
+		if left := ctx.Err() != nil || h.client.Err() != nil; !left || !h.keeps {
+			h.server.Abandon(record)
+		}
 		return taskserver.CallReply{Outcome: record.Outcome}, nil
 	}
 	if record.Outcome.Kind == taskstore.OutcomeCancelled {
@@ -179,19 +188,19 @@ func (h hiddenTask) replyWithTask(record taskstore.Record) (taskserver.CallReply
 	return taskserver.CallReply{Task: &record, Outcome: outcome}, err
 }
 
-// abandon stops and deletes a task that the caller does not know.
+// abandon stops and deletes a task that the caller does not know, unless the tool keeps it.
 func (h hiddenTask) abandon(record taskstore.Record) {
-	if !h.known {
+	if !h.known && !h.keeps {
 		h.server.Abandon(record)
 	}
 }
 
 // stop ends a task whose caller no longer waits for it. If the caller knows the task, the record
 // stays, so that a repeated call learns of the end. A task goes on if another call follows it, or if the
-// caller can come back to it with an idempotency key.
+// caller can come back to it with an idempotency key, or the tool keeps it.
 func (h hiddenTask) stop(ctx context.Context, record taskstore.Record) {
 	h.abandon(record)
-	if !h.known || record.IdempotencyKey != "" || !h.follows.leave() {
+	if !h.known || h.keeps || record.IdempotencyKey != "" || !h.follows.leave() {
 		return
 	}
 	if _, _, err := h.server.Cancel(context.WithoutCancel(ctx), h.caller, record.ID); err != nil && !protocol.IsGone(err) {

@@ -118,14 +118,18 @@ func findSet(s *taskserver.Backend, tool string) set {
 
 // Handle returns the handler for a call that the gateway has negotiated, if it calls a fallback tool or
 // has ModeFallback. It returns nil for any other call, which the server answers. A call of a tool without
-// the fallback has ModeFallback if its caller can answer questions by repeating the call.
-func Handle(s *taskserver.Backend, caller taskserver.Caller, tool string, call taskserver.CallRequest, carrier Carrier) Handler {
+// the fallback has ModeFallback if its caller can answer questions by repeating the call. client ends when the
+// client's connection does, which need not end the call.
+func Handle(client context.Context, s *taskserver.Backend, caller taskserver.Caller, tool string, call taskserver.CallRequest, carrier Carrier) Handler {
 	if call.Mode == taskserver.ModeFallback {
-		return newTaskHandler(s, caller, tool, carrier)
+		return newTaskHandler(client, s, caller, tool, carrier)
 	}
 	each, kind, ok := find(s, tool)
 	if !ok {
 		return nil
+	}
+	if kind == taskserver.ToolTaskList {
+		return helper{each, caller, carrier}.list
 	}
 	answers := map[string]answerFunc{
 		taskserver.ToolTaskStatus: helper.status, taskserver.ToolTaskResult: helper.result,
@@ -150,7 +154,13 @@ func find(s *taskserver.Backend, name string) (each set, kind string, ok bool) {
 	return set{}, "", false
 }
 
-var kinds = [...]string{taskserver.ToolTaskStatus, taskserver.ToolTaskResult, taskserver.ToolTaskCancel, taskserver.ToolTaskAnswer}
+var kinds = [...]string{taskserver.ToolTaskStatus, taskserver.ToolTaskResult, taskserver.ToolTaskCancel, taskserver.ToolTaskAnswer, taskserver.ToolTaskList}
+
+// IsList reports whether a tool is the fallback tool that lists tasks.
+func IsList(s *taskserver.Backend, tool string) bool {
+	_, kind, _ := find(s, tool)
+	return kind == taskserver.ToolTaskList
+}
 
 func newShutdownError() error {
 	return mcptask.Errorf(mcptask.CodeInternalError, "the server is shutting down")

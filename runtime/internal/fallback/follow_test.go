@@ -51,7 +51,7 @@ func TestStoreFailsDuringCall(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		reply, err := newTaskHandler(server.Backend(), taskserver.Caller{Principal: "p"}, "work", nil)(t.Context(), json.RawMessage(`{}`), taskserver.CallRequest{})
+		reply, err := newTaskHandler(t.Context(), server.Backend(), taskserver.Caller{Principal: "p"}, "work", nil)(t.Context(), json.RawMessage(`{}`), taskserver.CallRequest{})
 		if err != nil || reply.Outcome == nil || !strings.Contains(string(reply.Outcome.Result), `"done"`) {
 			t.Errorf("%+v, %v", reply.Outcome, err)
 		}

@@ -11,7 +11,8 @@ import (
 // fallback tools only if its tasks may ask questions that it cannot show; see Defers. Any other caller sees
 // them, and learns that it may call the tools behind them plainly: their output may be that of a
 // running task, and tasks are not required. Otherwise plain calls would be refused (C-13). A program
-// whose profile says PrefersPlain learns that optional tools take no tasks.
+// whose profile says PrefersPlain learns that optional tools take no tasks. Only a caller with a principal
+// sees task_list.
 //
 // The list depends on the capabilities of the caller. So it is marked as private if the revision has
 // caches.
@@ -36,8 +37,10 @@ func List(s *taskserver.Backend, caller taskserver.Caller, declares bool, result
 		if err := json.Unmarshal(entry["name"], &name); err != nil {
 			return nil, err
 		}
-		each, _, helps := find(s, name)
+		each, kind, helps := find(s, name)
 		switch {
+		case kind == taskserver.ToolTaskList && caller.Principal == "":
+			continue // anonymous callers cannot be told apart
 		case helps && declares && (!each.asks || showsForms(caller)):
 			continue
 		case (!declares || IsPlain(s, caller, name)) && Serves(s, name):

@@ -200,10 +200,11 @@ func newErrorReply(text string) (taskserver.CallReply, error) {
 	return taskserver.CallReply{Outcome: o}, err
 }
 
-func newOutcome(result *mcptask.Result, s *state) (*taskstore.Outcome, error) {
+// newOutcome returns a result as an outcome. content is its structured content, or nil.
+func newOutcome(result *mcptask.Result, content any) (*taskstore.Outcome, error) {
 	var err error
-	if s != nil {
-		if result.Structured, err = json.Marshal(s); err != nil {
+	if content != nil {
+		if result.Structured, err = json.Marshal(content); err != nil {
 			return nil, err
 		}
 	}

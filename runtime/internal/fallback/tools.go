@@ -63,6 +63,10 @@ func (e set) toolSpec(kind string) mcptask.ToolSpec {
 	case taskserver.ToolTaskAnswer:
 		spec.Description = "Answers a question of a task that waits for the user. Ask the user first; do not answer in the user's place."
 		spec.InputSchema = inputAnswer
+	case taskserver.ToolTaskList:
+		spec.Description = "Lists your tasks that have not ended, and those that have ended in the last hour, newest first, with the call that gives the result of each. " +
+			"Call it if the task of a call is not known, for example because the call was given up."
+		spec.InputSchema, spec.OutputSchema, spec.Annotations = inputList, listSchema, reads
 	}
 	return spec
 }

@@ -19,7 +19,7 @@ type Jobs interface {
 	Build(ctx context.Context, task *mcptask.Task, in BuildInput) (*Report, error)
 	// Deploy asks while it runs.
 	//
-	//mcptask:tool grace=5ms openworld
+	//mcptask:tool grace=5ms openworld onleave=keep
 	Deploy(ctx context.Context, task *mcptask.Task, in BuildInput) (Report, error)
 	// Remove asks before it begins.
 	//

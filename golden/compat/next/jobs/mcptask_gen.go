@@ -51,10 +51,11 @@ func JobsTools(impl Jobs) mcptask.Tools {
 				OutputSchema: reportResult,
 				Annotations:  mcptask.Annotations{OpenWorld: mcptask.Hint(true)},
 				Policy: mcptask.Policy{
-					Task:  mcptask.TaskOptional,
-					TTL:   time.Hour,
-					Poll:  100 * time.Millisecond,
-					Grace: 5 * time.Millisecond,
+					Task:    mcptask.TaskOptional,
+					TTL:     time.Hour,
+					Poll:    100 * time.Millisecond,
+					Grace:   5 * time.Millisecond,
+					OnLeave: mcptask.KeepOnLeave,
 				},
 			}, impl.Deploy),
 			mcptask.NewTool(mcptask.ToolSpec{

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
@@ -32,7 +33,7 @@ func Adopt(tasks *taskserver.Server, entry json.RawMessage, policy mcptask.Polic
 	if err != nil {
 		return err
 	}
-	all := tasks.Backend().Attached(adoptedKey{}, func() any { return &adoptedTools{byName: map[string]*adoptedTool{}} }).(*adoptedTools)
+	all := adoptedToolsOf(tasks.Backend())
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if known := all.byName[spec.Name]; known != nil {
@@ -73,7 +74,25 @@ func newAdoptedSpec(entry json.RawMessage, policy mcptask.Policy) (spec mcptask.
 	}, nil
 }
 
+// IsAdopted reports whether a tool was registered by [Adopt].
+func IsAdopted(s *taskserver.Backend, tool string) bool {
+	all := adoptedToolsOf(s)
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return all.byName[tool] != nil
+}
+
+// FallbackTools returns the fallback tools for the tasks of a tool. The adapter of an SDK registers them beside a tool that
+// was adopted.
+func FallbackTools(s *taskserver.Backend, tool string) []mcptask.ToolSpec {
+	return fallback.ToolsFor(s, tool)
+}
+
 type adoptedKey struct{}
+
+func adoptedToolsOf(s *taskserver.Backend) *adoptedTools {
+	return s.Attached(adoptedKey{}, func() any { return &adoptedTools{byName: map[string]*adoptedTool{}} }).(*adoptedTools)
+}
 
 // adoptedTools has the adopted tools of a server.
 type adoptedTools struct {

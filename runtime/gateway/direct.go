@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -18,7 +19,7 @@ import (
 func (x *httpExchange) direct(flow *Flow) {
 	w := x.w
 	if flow.Tool != "" {
-		result, err := x.callDirectly(flow)
+		result, err := x.g.callDirectly(x.r.Context(), flow, x.m, x.progressHook())
 		if err != nil {
 			x.refuse(refusedRequest, wireError(err))
 			return
@@ -81,8 +82,8 @@ func encodeProgress(token json.RawMessage, done, total float64, message string, 
 }
 
 // callDirectly runs a tool without the SDK.
-func (x *httpExchange) callDirectly(flow *Flow) (json.RawMessage, error) {
-	reply, err := flow.Run(x.r.Context(), x.g.server, flow.Tool, x.m.Params.Get("arguments"), x.progressHook())
+func (g *Gateway) callDirectly(ctx context.Context, flow *Flow, m *message, progress taskserver.ProgressFunc) (json.RawMessage, error) {
+	reply, err := flow.Run(ctx, g.server, flow.Tool, m.Params.Get("arguments"), progress)
 	switch {
 	case err != nil:
 		return nil, err
@@ -94,6 +95,16 @@ func (x *httpExchange) callDirectly(flow *Flow) (json.RawMessage, error) {
 		return nil, mcptask.Errorf(mcptask.CodeInternalError, "the call was cancelled")
 	}
 	return flow.Decorate(reply.Outcome.Result)
+}
+
+// connect tells the flow of an initialize of its session, which has the ID session, or "". result is that of the response.
+func (f *Flow) connect(session string, result json.RawMessage) {
+	var negotiated struct {
+		ProtocolVersion string `json:"protocolVersion"`
+	}
+	if json.Unmarshal(result, &negotiated) == nil {
+		f.Connected(session, negotiated.ProtocolVersion, nil)
+	}
 }
 
 // bufferedResponse buffers a response until its result is complete. It is for methods that answer
@@ -122,12 +133,7 @@ func (h *bufferedResponse) Flush() {}
 
 // connect tells the flow of an initialize of its session. result is that of the response.
 func (h *bufferedResponse) connect(flow *Flow, result json.RawMessage) {
-	var negotiated struct {
-		ProtocolVersion string `json:"protocolVersion"`
-	}
-	if json.Unmarshal(result, &negotiated) == nil {
-		flow.Connected(h.header.Get(sessionHeader), negotiated.ProtocolVersion, nil)
-	}
+	flow.connect(h.header.Get(sessionHeader), result)
 }
 
 // copyTo sends the response.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -234,8 +235,9 @@ func TakeFlow(s *taskserver.Backend, token string) *Flow {
 	return f.(*Flow)
 }
 
-// Tools returns the tools that the adapter of an SDK registers: the tools of the server and the
-// fallback tools of its services.
+// Tools returns the tools that the adapter of an SDK registers: the tools of the server, but for those that [Adopt] has
+// taken from the SDK, and the fallback tools of its services.
 func Tools(s *taskserver.Backend) []mcptask.ToolSpec {
-	return append(s.Tools(), fallback.Tools(s)...)
+	own := slices.DeleteFunc(s.Tools(), func(spec mcptask.ToolSpec) bool { return IsAdopted(s, spec.Name) })
+	return append(own, fallback.Tools(s)...)
 }

@@ -152,13 +152,16 @@ func (s *speech) nameTaskRevisions(tool mcptask.ToolSpec, revision string, refus
 	return refusal
 }
 
-// findTool returns the tool of a tools/call, which may be a fallback tool. If the tool is not ours,
-// it returns nil and the name.
+// findTool returns the tool of a tools/call, which may be a fallback tool. If the tool is not ours, or if it was
+// adopted from another server of the SDK, findTool returns nil and the name.
 func (g *Gateway) findTool(m *message) (*mcptask.ToolSpec, string) {
 	name, _ := m.Params.Text("name")
 	spec, ok := g.server.Tool(name)
 	if !ok {
 		spec, ok = fallback.Tool(g.server, name)
+	}
+	if ok && g.config.FindBinder != nil {
+		_, ok = g.config.FindBinder(name, taskserver.Caller{}, nil)
 	}
 	if !ok {
 		return nil, name
@@ -169,6 +172,9 @@ func (g *Gateway) findTool(m *message) (*mcptask.ToolSpec, string) {
 // newCallFlow returns the flow of a tools/call.
 func (g *Gateway) newCallFlow(x exchange, d protocol.Server, caller taskserver.Caller, tool mcptask.ToolSpec, call taskserver.CallRequest, carrier fallback.Carrier) *Flow {
 	flow := g.newFlow(d, caller, "tools/call")
+	if g.config.FindBinder != nil {
+		call.Bind, _ = g.config.FindBinder(tool.Name, caller, x.message().Params.Get("_meta"))
+	}
 	flow.Tool, flow.Call, flow.request = tool.Name, call, g.newCallInfo(x, caller, tool.Name)
 	flow.Handle = fallback.Handle(x.context(), g.server, caller, tool.Name, call, carrier)
 	flow.keeps = tool.Policy.OnLeave == mcptask.KeepOnLeave

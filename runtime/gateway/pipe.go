@@ -66,6 +66,8 @@ type pipeRequest struct {
 	progress     string
 	announcement *announcement // is told when the reply is written; may be nil
 	memory       int           // taken by the request; see measureMessage
+	// flow completes the result of an SDK whose types cannot carry tasks. It is nil for other SDKs.
+	flow *Flow
 }
 
 // lastReplies limits how long the end of the input waits for replies that are still missing.
@@ -220,6 +222,9 @@ func (p *pipe) deliver(line []byte) {
 		p.reports.delay(string(said.Params.Get("progressToken")), line)
 		return
 	}
+	if p.g.config.Direct && reply.Method == "" {
+		line = p.completeReply(reply.ID, line)
+	}
 	replied := p.noteReply(reply.ID, reply.Method) // before the reply, after which the client may reuse the ID
 	if !replied.announcement.hasTask() {           // the token of a task lives on
 		p.reports.drop(replied.progress)
@@ -229,6 +234,28 @@ func (p *pipe) deliver(line []byte) {
 	}
 	p.noteWritten()
 	replied.announcement.noteWritten()
+}
+
+// completeReply completes a reply of an SDK whose types cannot carry tasks. The next message of the client is read only
+// once an initialize has its reply, so the session is negotiated by then.
+func (p *pipe) completeReply(id json.RawMessage, line []byte) []byte {
+	p.mu.Lock()
+	flow := p.requests[wire.IDKey(id)].flow
+	p.mu.Unlock()
+	var reply struct {
+		Result json.RawMessage `json:"result"`
+	}
+	if flow == nil || json.Unmarshal(line, &reply) != nil || reply.Result == nil {
+		return line
+	}
+	if flow.Connected != nil {
+		flow.connect("", reply.Result)
+	}
+	result, err := flow.Decorate(reply.Result)
+	if err != nil {
+		return wire.EncodeReply(id, nil, wireError(err))
+	}
+	return wire.EncodeResult(id, result)
 }
 
 // noteReply notes that the SDK has answered a request, and returns the request. Until noteWritten is

@@ -45,6 +45,8 @@ type pipeExchange struct {
 	m *message
 	// ctx ends with the pipe, or with the request once the gateway answers it.
 	ctx context.Context
+	// share is the memory of the answer, once the gateway answers the request.
+	share *share
 }
 
 // newShare returns the share for the answer to a request. The request itself counts in addRequest.
@@ -89,7 +91,11 @@ func (x *pipeExchange) initialize(flow *Flow) {
 			p.session.setNegotiated(p.g, version, capabilities, client)
 		}
 	}
-	x.forward(flow)
+	var edits []wire.Edit
+	if p.g.config.Direct && x.m.Params.Object("capabilities").Has("tasks") { // as over HTTP
+		edits = append(edits, wire.Delete("params", "capabilities", "tasks"))
+	}
+	x.forward(flow, edits...)
 	p.waitUntil(lastReplies, func() bool {
 		r, waits := p.requests[wire.IDKey(x.m.ID)]
 		return !waits || r.ours || r.lasts // then initialize was refused: another request has its ID
@@ -135,11 +141,11 @@ func (x *pipeExchange) answer(work work) {
 	defer p.mu.Unlock() // until the work has begun: waitForWork must not miss it
 	p.work.Go(guard.Func(p.g.server.Logger(), "a request on pipes", func() {
 		defer cancel()
-		share := p.newShare()
-		defer share.release()
-		result, err := p.g.runWork(share.withRoom(ctx), x.m, work)
+		x.share = p.newShare()
+		defer x.share.release()
+		result, err := p.g.runWork(x.share.withRoom(ctx), x.m, work)
 		if err == nil {
-			if refusal := share.takeResult(ctx, len(result)); refusal != nil {
+			if refusal := x.share.takeResult(ctx, len(result)); refusal != nil {
 				result, err = nil, refusal
 			}
 		}
@@ -191,15 +197,20 @@ func (x *pipeExchange) cancel(request json.RawMessage) bool {
 func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {
 	p := x.p
 	var passed pipeRequest
-	if flow != nil {
+	switch {
+	case flow == nil:
+	case p.g.config.Direct && flow.Tool != "":
+		x.callDirectly(flow)
+		return
+	case p.g.config.Direct:
+		passed.flow = flow
+	default:
 		flow.Ended = p.ctx
 		token, closeFlow := OpenFlow(p.g.server, flow)
 		// The SDK takes the flow at once or never: it may refuse the request, or leave it
 		// unanswered.
 		life := time.AfterFunc(flowLife, func() { defer guard.Recover(p.g.server.Logger(), "the end of a flow"); closeFlow() })
-		if flow.announced != nil { // the questions follow the reply on the same stream
-			flow.announced.then = func(task string) { p.g.mailbox(p.session).SettleAfter(task, 0) }
-		}
+		p.settleAfterReply(flow)
 		share := p.newShare()
 		unused := context.AfterFunc(p.ctx, func() { defer guard.Recover(p.g.server.Logger(), "the end of a pipe"); share.release() })
 		flow.share = share
@@ -222,6 +233,46 @@ func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {
 		passed.end()
 	}
 	x.refuse(refusedRequest, refusal)
+}
+
+// settleAfterReply has the questions of a call's task follow the reply at once, on the same stream.
+func (p *pipe) settleAfterReply(flow *Flow) {
+	if flow.announced != nil {
+		flow.announced.then = func(task string) { p.g.mailbox(p.session).SettleAfter(task, 0) }
+	}
+}
+
+// callDirectly answers a call of one of the server's tools without the SDK.
+func (x *pipeExchange) callDirectly(flow *Flow) {
+	p := x.p
+	flow.Ended = p.ctx
+	p.settleAfterReply(flow)
+	x.answer(work{
+		run: func(ctx context.Context) (json.RawMessage, error) {
+			flow.share = x.share
+			token := x.m.progressToken()
+			if token == nil {
+				return p.g.callDirectly(ctx, flow, x.m, nil)
+			}
+			result, err := p.g.callDirectly(ctx, flow, x.m, func(task string, done, total float64, message string) {
+				if task != "" && flow.Stateless {
+					return // 2026-07-28 has no progress of tasks (E-67)
+				}
+				var meta map[string]any
+				if task != "" && flow.Related != nil {
+					meta = flow.Related(task)
+				}
+				if data := encodeProgress(token, done, total, message, meta); data != nil {
+					p.reports.delay(string(token), data)
+				}
+			})
+			if !flow.announced.hasTask() { // the token of a task lives on
+				p.reports.drop(string(token))
+			}
+			return result, err
+		},
+		written: flow.announced.noteWritten,
+	})
 }
 
 // forwardOpen implements exchange. The subscription counts as a waiting request until it is

@@ -29,13 +29,17 @@ const (
 func Tools(s *taskserver.Backend) []mcptask.ToolSpec {
 	var specs []mcptask.ToolSpec
 	for _, each := range listSets(s) {
-		for _, kind := range kinds {
-			if each.asks || kind != taskserver.ToolTaskAnswer {
-				specs = append(specs, each.toolSpec(kind))
-			}
-		}
+		specs = append(specs, each.toolSpecs()...)
 	}
 	return specs
+}
+
+// ToolsFor returns the fallback tools for the tasks of a tool.
+func ToolsFor(s *taskserver.Backend, tool string) []mcptask.ToolSpec {
+	if !Serves(s, tool) {
+		return nil
+	}
+	return findSet(s, tool).toolSpecs()
 }
 
 // Tool returns a fallback tool by its name.
@@ -45,6 +49,15 @@ func Tool(s *taskserver.Backend, name string) (mcptask.ToolSpec, bool) {
 		return mcptask.ToolSpec{}, false
 	}
 	return each.toolSpec(kind), true
+}
+
+func (e set) toolSpecs() (specs []mcptask.ToolSpec) {
+	for _, kind := range kinds {
+		if e.asks || kind != taskserver.ToolTaskAnswer {
+			specs = append(specs, e.toolSpec(kind))
+		}
+	}
+	return specs
 }
 
 func (e set) toolSpec(kind string) mcptask.ToolSpec {

@@ -92,7 +92,7 @@ var arrows = []arrow{
 		"go.opentelemetry.io/otel/...", "github.com/modelcontextprotocol/go-sdk/mcp",
 	})},
 	{"runtime/console", []string{"internal/indent", "runtime", "runtime/taskserver", "runtime/taskstore", "internal/form", "runtime/internal/guard", "runtime/internal/limit", "runtime/internal/text"}, slices.Concat(runtimeTests, []string{"github.com/chromedp/..."})},
-	{"runtime/mcpgo", []string{"runtime", "runtime/taskserver", "runtime/taskstore", "runtime/gateway", "github.com/mark3labs/mcp-go/..."}, runtimeTests},
+	{"runtime/mcpgo", []string{"runtime", "runtime/taskserver", "runtime/taskstore", "runtime/gateway", "runtime/internal/guard", "github.com/mark3labs/mcp-go/..."}, runtimeTests},
 	{"runtime/gateway/...", []string{
 		"runtime", "runtime/taskserver", "runtime/taskstore", "runtime/internal/spec", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/fallback", "runtime/internal/wire", "runtime/internal/guard",
 		"runtime/internal/limit", "runtime/internal/origin", "runtime/internal/text", "runtime/internal/validate",

@@ -1,10 +1,11 @@
-// Package mcpgo adds tasks to servers built with github.com/mark3labs/mcp-go. It is a smaller
-// version of package gosdk, with limits that come from that SDK:
+// Package mcpgo adds tasks to servers built with github.com/mark3labs/mcp-go. [AddTaskTool] makes a tool of such a server a
+// task, and its handler stays as it is. [AddTools] adds generated tools. [NewHandler] serves them over streamable HTTP, and
+// [ServeStdio] over standard input and output. The package has limits that come from that SDK:
 //
 //   - Its handlers cannot return our tasks, so the gateway answers calls of task tools itself.
-//     mcp-go's hooks, middleware and filters do not see these calls. It serves its other tools as
-//     before.
-//   - The progress of a plain call is sent as notifications on the call's stream. That of a task is
+//     mcp-go's hooks, middleware and filters do not see the calls of generated tools. They see each run of an
+//     AddTaskTool tool. mcp-go serves its other tools as before.
+//   - Over HTTP, the progress of a plain call is sent as notifications on the call's stream. That of a task is
 //     sent as its status message only.
 //   - mcp-go does not report the end of a session. The gateway forgets a session when the client
 //     deletes it, or after Options.SessionTimeout.
@@ -13,8 +14,8 @@
 // session, and a restart does not end it, as with gosdk. mcp-go sees an initialize in each process
 // that serves the session.
 //
-// Do not use the server's own task support (WithTaskCapabilities, AddTaskTool) with this package,
-// because the gateway answers all tasks/* methods.
+// Do not use the server's own task support (WithTaskCapabilities, mcp-go's AddTaskTool) with this package,
+// because the gateway answers all tasks/* methods. NewHandler logs such leftovers as errors, and ServeStdio refuses them.
 package mcpgo
 
 import (
@@ -32,12 +33,19 @@ import (
 )
 
 // AddTools registers the tools of tasks and the fallback tools of its services with an mcp-go
-// server, so that the server lists them. A call that does not come through NewHandler fails,
-// because its caller is unknown.
+// server, so that the server lists them. A call that does not come through NewHandler or ServeStdio
+// fails, because its caller is unknown.
 func AddTools(s *server.MCPServer, tasks *taskserver.Server) {
-	for _, spec := range gateway.Tools(tasks.Backend()) {
+	adoptionsOf(tasks.Backend()).note(s, "")
+	addSpecs(s, gateway.Tools(tasks.Backend()))
+}
+
+// addSpecs registers tools that only a gateway can call.
+func addSpecs(s *server.MCPServer, specs []mcptask.ToolSpec) {
+	for _, spec := range specs {
 		s.AddTool(convertTool(spec), func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return nil, mcptask.Errorf(mcptask.CodeInternalError, "the tool %q can be called only through the task gateway", req.Params.Name)
+			return nil, mcptask.Errorf(mcptask.CodeInternalError,
+				"the tool %q can be called only through the task gateway: serve with mcpgo.NewHandler or mcpgo.ServeStdio", req.Params.Name)
 		})
 	}
 }
@@ -75,11 +83,18 @@ func AllowOrigins(tasks *taskserver.Server, next http.Handler) http.Handler {
 }
 
 // NewHandler adds tasks to an mcp-go server over streamable HTTP, in 2025-11-25 and 2026-07-28 at
-// the same URL. inner must serve the server that AddTools was called on, and keep sessions
-// (server.WithStateful(true)).
+// the same URL. inner must serve the server that AddTools or AddTaskTool was called on. To find leftovers of mcp-go's own
+// tasks, NewHandler asks that server for its tools and capabilities, which hooks see.
 func NewHandler(tasks *taskserver.Server, inner *server.StreamableHTTPServer, options Options) http.Handler {
+	all := adoptionsOf(tasks.Backend())
+	find := all.serverOf(inner)
+	if s := find(); s != nil {
+		if err := checkLeftovers(s); err != nil {
+			tasks.Backend().Logger().Error("mcp-go's own tasks do not work behind mcpgo.NewHandler", "error", err)
+		}
+	}
 	return gateway.New(gateway.Config{
-		Server: tasks.Backend(), Stateful: inner, Stateless: inner, Direct: true,
+		Server: tasks.Backend(), Stateful: inner, Stateless: inner, Direct: true, FindBinder: all.binderFor(find),
 		Principal: options.Principal, SessionTimeout: options.SessionTimeout,
 	})
 }

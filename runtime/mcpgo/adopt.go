@@ -1,0 +1,193 @@
+package mcpgo
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"weak"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+)
+
+// AddTaskTool adds a tool that runs as a task behind NewHandler and ServeStdio. It takes the arguments of
+// s.AddTool, and the policy of the task. A Policy.Task of "" means the tool's own Execution, or TaskOptional. The tool is
+// listed as mcp-go lists it, and the fallback tools beside it.
+//
+// The handler stays as it is. Each run of it is a tools/call that mcp-go handles with a session of its own, so middleware,
+// hooks and filters see the run. The context is that of the run: [taskserver.Options.Context] adds what a
+// server.HTTPContextFunc adds to a request. mcptask.FromContext returns the task, also in a plain call.
+//
+// Progress notifications are the task's progress. Elicitation, sampling and requests for roots are questions of the task;
+// the same question has the same answer when the handler runs again. mcp-go cannot send any other notification from a run.
+// The log warns of the first one of each kind.
+//
+// The same tool may be added to several servers. Then a call runs on the server that it came through, and a task that was
+// stored before a restart runs on the server that was last given the tool. A tool that differs from the one before is an
+// error. After an error, s is as it was.
+//
+// If the server is served without NewHandler or ServeStdio, calls run plainly, as without tasks.
+func AddTaskTool(s *server.MCPServer, tasks *taskserver.Server, tool mcp.Tool, handler server.ToolHandlerFunc, policy mcptask.Policy) error {
+	if execution := tool.Execution; execution != nil { // mcp-go would refuse plain calls
+		if tool.Execution = nil; policy.Task == "" {
+			policy.Task = mcptask.TaskSupport(execution.TaskSupport)
+		}
+	}
+	all := adoptionsOf(tasks.Backend())
+	before := s.GetTool(tool.Name)
+	entry, err := addTool(s, tool, func(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if _, ok := mcptask.FromContext(ctx); !ok {
+			all.warnOnce("a tool runs plainly: serve with mcpgo.NewHandler or mcpgo.ServeStdio to run it as a task", "tool", tool.Name)
+		}
+		return handler(ctx, request)
+	})
+	if err == nil {
+		err = gateway.Adopt(tasks, entry, policy, all.newBinder(s, tool.Name, nil, nil))
+	}
+	if err != nil {
+		if before != nil {
+			s.AddTools(*before)
+		} else {
+			s.DeleteTools(tool.Name)
+		}
+		return fmt.Errorf("mcpgo: %w", err)
+	}
+	all.note(s, tool.Name)
+	addSpecs(s, gateway.FallbackTools(tasks.Backend(), tool.Name))
+	return nil
+}
+
+// addTool adds a tool and returns its entry in the list.
+func addTool(s *server.MCPServer, tool mcp.Tool, handler server.ToolHandlerFunc) (entry json.RawMessage, err error) {
+	if tool.Name == "" {
+		return nil, fmt.Errorf("the tool has no name")
+	}
+	defer func() { // mcp-go refuses tools so
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	s.AddTool(tool, handler)
+	return json.Marshal(s.GetTool(tool.Name).Tool)
+}
+
+// adoptions knows which of mcp-go's servers have which adopted tools. It is safe for concurrent use.
+type adoptions struct {
+	tasks *taskserver.Backend
+	// warned has the warnings that were logged.
+	warned sync.Map
+
+	mu      sync.Mutex
+	servers map[weak.Pointer[server.MCPServer]]map[string]bool
+}
+
+type adoptionsKey struct{}
+
+func adoptionsOf(tasks *taskserver.Backend) *adoptions {
+	return tasks.Attached(adoptionsKey{}, func() any {
+		return &adoptions{tasks: tasks, servers: map[weak.Pointer[server.MCPServer]]map[string]bool{}}
+	}).(*adoptions)
+}
+
+// note notes that a server has tools of tasks, and which of them was adopted. tool may be "".
+func (a *adoptions) note(s *server.MCPServer, tool string) {
+	s.AddNotificationHandler(methodIdentify, identify)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for known := range a.servers {
+		if known.Value() == nil { // the program has dropped it
+			delete(a.servers, known)
+		}
+	}
+	key := weak.Make(s)
+	if a.servers[key] == nil {
+		a.servers[key] = map[string]bool{}
+	}
+	a.servers[key][tool] = true
+}
+
+// has reports whether a tool was adopted from a server.
+func (a *adoptions) has(s *server.MCPServer, tool string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.servers[weak.Make(s)][tool]
+}
+
+// warnOnce logs a warning, once for the values of its attributes.
+func (a *adoptions) warnOnce(text string, attrs ...any) {
+	if _, known := a.warned.LoadOrStore(fmt.Sprint(append([]any{text}, attrs...)...), nil); !known {
+		a.tasks.Logger().Warn(text, attrs...)
+	}
+}
+
+// binderFor returns the [gateway.Config.FindBinder] of a gateway in front of a server. find returns the server, or nil if
+// it is not known.
+func (a *adoptions) binderFor(find func() *server.MCPServer) func(string, taskserver.Caller, json.RawMessage) (gateway.Binder, bool) {
+	return func(tool string, caller taskserver.Caller, meta json.RawMessage) (gateway.Binder, bool) {
+		if !gateway.IsAdopted(a.tasks, tool) {
+			return nil, true
+		}
+		s := find()
+		if s == nil || !a.has(s, tool) {
+			return nil, false
+		}
+		return a.newBinder(s, tool, &caller, meta), true
+	}
+}
+
+// newBinder returns the binder of the calls of a tool. caller and meta are nil if the call is not known.
+func (a *adoptions) newBinder(s *server.MCPServer, tool string, caller *taskserver.Caller, meta json.RawMessage) gateway.Binder {
+	return func(arguments json.RawMessage) (mcptask.BoundCall, error) {
+		return func(ctx context.Context, task *mcptask.Task) (*mcptask.Result, error) {
+			return a.run(ctx, s, newRunSession(a, task, tool, caller), meta, arguments)
+		}, nil
+	}
+}
+
+// run has mcp-go handle a call.
+func (a *adoptions) run(ctx context.Context, s *server.MCPServer, session *runSession, meta, arguments json.RawMessage) (*mcptask.Result, error) {
+	all := map[string]json.RawMessage{}
+	if meta != nil {
+		if err := json.Unmarshal(meta, &all); err != nil {
+			return nil, fmt.Errorf("the _meta of the call is malformed: %w", err)
+		}
+	}
+	// Where clients answer questions by a repeated call, mcp-go sends no requests. The session has an answer.
+	delete(all, mcp.MetaKeyProtocolVersion)
+	if all["progressToken"] == nil { // many handlers report only if there is one
+		all["progressToken"] = json.RawMessage(`"` + session.id + `"`)
+	}
+	message, err := json.Marshal(map[string]any{
+		"jsonrpc": mcp.JSONRPC_VERSION, "id": rand.Text(), "method": mcp.MethodToolsCall,
+		"params": map[string]any{"name": session.tool, "arguments": arguments, "_meta": all},
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer session.passOn(ctx)()
+	data, err := json.Marshal(s.HandleMessage(s.WithContext(ctx, session), message))
+	if err != nil {
+		return nil, err
+	}
+	var reply struct {
+		Result *mcptask.Result `json:"result"`
+		Error  *mcptask.Error  `json:"error"`
+	}
+	switch err := json.Unmarshal(data, &reply); {
+	case err != nil:
+		return nil, err
+	case reply.Error != nil && ctx.Err() != nil: // the handler has ended with its context
+		return nil, ctx.Err()
+	case reply.Error != nil:
+		return nil, reply.Error
+	case reply.Result == nil:
+		return nil, mcptask.Errorf(mcptask.CodeInternalError, "the tool %q has no result", session.tool)
+	}
+	return reply.Result, nil
+}

@@ -1,0 +1,4 @@
+package mcpgo
+
+// ServeStdioOn is ServeStdio on other pipes.
+var ServeStdioOn = serveStdio

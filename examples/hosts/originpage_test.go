@@ -87,8 +87,7 @@ func TestOtherOrigin(t *testing.T) {
 		"mcpgo": func(tasks *taskserver.Server) http.Handler {
 			s := mcpgoserver.NewMCPServer("ci", "1", mcpgoserver.WithToolCapabilities(true))
 			mcpgo.AddTools(s, tasks)
-			inner := mcpgoserver.NewStreamableHTTPServer(s, mcpgoserver.WithStateful(true))
-			return mcpgo.AllowOrigins(tasks, authenticated(mcpgo.NewHandler(tasks, inner, mcpgo.Options{})))
+			return mcpgo.AllowOrigins(tasks, authenticated(mcpgo.NewHandler(tasks, s, mcpgo.Options{})))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -95,9 +95,8 @@ func adoptionsOf(tasks *taskserver.Backend) *adoptions {
 	}).(*adoptions)
 }
 
-// note notes that a server has tools of tasks, and which of them was adopted. tool may be "".
+// note notes that a tool was adopted from a server.
 func (a *adoptions) note(s *server.MCPServer, tool string) {
-	s.AddNotificationHandler(methodIdentify, identify)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for known := range a.servers {
@@ -126,15 +125,13 @@ func (a *adoptions) warnOnce(text string, attrs ...any) {
 	}
 }
 
-// binderFor returns the [gateway.Config.FindBinder] of a gateway in front of a server. find returns the server, or nil if
-// it is not known.
-func (a *adoptions) binderFor(find func() *server.MCPServer) func(string, taskserver.Caller, json.RawMessage) (gateway.Binder, bool) {
+// binderFor returns the [gateway.Config.FindBinder] of a gateway in front of a server.
+func (a *adoptions) binderFor(s *server.MCPServer) func(string, taskserver.Caller, json.RawMessage) (gateway.Binder, bool) {
 	return func(tool string, caller taskserver.Caller, meta json.RawMessage) (gateway.Binder, bool) {
 		if !gateway.IsAdopted(a.tasks, tool) {
 			return nil, true
 		}
-		s := find()
-		if s == nil || !a.has(s, tool) {
+		if !a.has(s, tool) {
 			return nil, false
 		}
 		return a.newBinder(s, tool, &caller, meta), true

@@ -36,7 +36,6 @@ import (
 // server, so that the server lists them. A call that does not come through NewHandler or ServeStdio
 // fails, because its caller is unknown.
 func AddTools(s *server.MCPServer, tasks *taskserver.Server) {
-	adoptionsOf(tasks.Backend()).note(s, "")
 	addSpecs(s, gateway.Tools(tasks.Backend()))
 }
 
@@ -82,19 +81,17 @@ func AllowOrigins(tasks *taskserver.Server, next http.Handler) http.Handler {
 	return gateway.AllowOrigins(tasks.Backend(), next)
 }
 
-// NewHandler adds tasks to an mcp-go server over streamable HTTP, in 2025-11-25 and 2026-07-28 at
-// the same URL. inner must serve the server that AddTools or AddTaskTool was called on. To find leftovers of mcp-go's own
-// tasks, NewHandler asks that server for its tools and capabilities, which hooks see.
-func NewHandler(tasks *taskserver.Server, inner *server.StreamableHTTPServer, options Options) http.Handler {
-	all := adoptionsOf(tasks.Backend())
-	find := all.serverOf(inner)
-	if s := find(); s != nil {
-		if err := checkLeftovers(s); err != nil {
-			tasks.Backend().Logger().Error("mcp-go's own tasks do not work behind mcpgo.NewHandler", "error", err)
-		}
+// NewHandler serves an mcp-go server with tasks over streamable HTTP, in 2025-11-25 and 2026-07-28 at the same URL. inner
+// are the options of mcp-go's own handler. To find leftovers of mcp-go's own tasks, NewHandler asks the server for its tools
+// and capabilities, which hooks see.
+func NewHandler(tasks *taskserver.Server, s *server.MCPServer, options Options, inner ...server.StreamableHTTPOption) http.Handler {
+	if err := checkLeftovers(s); err != nil {
+		tasks.Backend().Logger().Error("mcp-go's own tasks do not work behind mcpgo.NewHandler", "error", err)
 	}
+	sdk := server.NewStreamableHTTPServer(s, inner...)
 	return gateway.New(gateway.Config{
-		Server: tasks.Backend(), Stateful: inner, Stateless: inner, Direct: true, FindBinder: all.binderFor(find),
-		Principal: options.Principal, SessionTimeout: options.SessionTimeout,
+		Server: tasks.Backend(), Stateful: sdk, Stateless: sdk, Direct: true,
+		FindBinder: adoptionsOf(tasks.Backend()).binderFor(s),
+		Principal:  options.Principal, SessionTimeout: options.SessionTimeout,
 	})
 }

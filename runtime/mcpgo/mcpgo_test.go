@@ -42,10 +42,11 @@ func newServer(t *testing.T, options taskserver.Options, tools ...mcptask.Tools)
 // message has to fit its schema.
 func serve(t *testing.T, tasks *taskserver.Server, s *server.MCPServer) (url string) {
 	t.Helper()
-	inner := server.NewStreamableHTTPServer(s, server.WithStateful(true))
-	var handler http.Handler = inner
-	if tasks != nil {
-		handler = mcpgo.NewHandler(tasks, inner, mcpgo.Options{})
+	var handler http.Handler
+	if tasks == nil {
+		handler = server.NewStreamableHTTPServer(s, server.WithStateful(true))
+	} else {
+		handler = mcpgo.NewHandler(tasks, s, mcpgo.Options{}, server.WithStateful(true))
 	}
 	web := httptest.NewServer(wirecheck.Handler(t, handler))
 	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })

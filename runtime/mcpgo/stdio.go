@@ -32,7 +32,7 @@ func serveStdio(ctx context.Context, s *server.MCPServer, tasks *taskserver.Serv
 	g := gateway.New(gateway.Config{
 		Server: tasks.Backend(), Direct: true,
 		Principal:  func(context.Context) (string, error) { return Local, nil },
-		FindBinder: adoptionsOf(tasks.Backend()).binderFor(func() *server.MCPServer { return s }),
+		FindBinder: adoptionsOf(tasks.Backend()).binderFor(s),
 	})
 	reader, writer, err := g.Pipe(ctx, in, out)
 	if err != nil {

@@ -5,105 +5,322 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
 
-	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
-// AddTaskTool adds an SDK tool that runs as a task. The handler stays as it is. AddTaskTool takes
-// the arguments of mcp.AddTool and the policy of the task. As in the SDK, a missing schema is
-// derived from In or Out.
+// AddTaskTool is mcp.AddTool for a tool that runs as a task. The handler stays as it is, and the SDK lists the tool, checks
+// its arguments and encodes its output as before. In the handler, [mcptask.FromContext] returns the task, also in a plain
+// call. The context ends with the task, not with the request. If the handler panics, the task fails. AddTaskTool also adds
+// the fallback tools. If the tool is invalid, it returns an error and adds nothing. A policy.Task of "" means
+// [mcptask.TaskOptional].
 //
-// The handler's context ends with the task, not with the request. Its request has only the
-// parameters: a handler that uses the session is not supported. If the handler panics, the task
-// fails. If the tool is invalid, AddTaskTool returns an error and adds nothing.
+// The session of the handler's request belongs to the run. NotifyProgress becomes the progress of the task: the request
+// always has a progress token. Elicit, CreateMessage and ListRoots become questions of the task, in all revisions. Nothing
+// else can be sent: the first attempt logs a warning, a notification is dropped, and a request returns an error. The
+// request has the _meta, the headers and the token of its call. A run after a restart has only the user's ID.
+//
+// A program may add the tool to several servers, such as one for each session. Equal tools are then one tool, and unequal
+// ones an error. A call runs the handler of the server that it came through. A run after a restart has the handler that was
+// added last, so add the tool to one server at the start of the program.
+//
+// A call that does not come through a gateway runs without a task, as mcp.AddTool's would, and logs a warning.
 func AddTaskTool[In, Out any](server *mcp.Server, tasks *taskserver.Server, tool *mcp.Tool, handler mcp.ToolHandlerFor[In, Out], policy mcptask.Policy) error {
-	spec := mcptask.ToolSpec{Name: tool.Name, Title: tool.Title, Description: tool.Description, Policy: policy}
-	input, err := schemaFor[In](tool.InputSchema)
-	if err != nil {
-		return fmt.Errorf("gosdk: tool %q: input schema: %w", tool.Name, err)
+	backend := tasks.Backend()
+	var options mcp.ServerOptions
+	if tool.InputSchema == nil && tool.OutputSchema == nil { // the cache would keep each schema that the program makes
+		options.SchemaCache = backend.Attached(schemaCacheKey{}, func() any { return mcp.NewSchemaCache() }).(*mcp.SchemaCache)
 	}
-	spec.InputSchema = input
-	var none any
-	if _, untyped := any(new(Out)).(*any); !untyped || tool.OutputSchema != nil {
-		if spec.OutputSchema, err = schemaFor[Out](tool.OutputSchema); err != nil {
-			return fmt.Errorf("gosdk: tool %q: output schema: %w", tool.Name, err)
-		}
-		none = *new(Out)
-	}
-	if a := tool.Annotations; a != nil {
-		spec.Annotations = mcptask.Annotations{
-			ReadOnly: mcptask.Hint(a.ReadOnlyHint), Idempotent: mcptask.Hint(a.IdempotentHint),
-			Destructive: a.DestructiveHint, OpenWorld: a.OpenWorldHint,
-		}
-	}
-	adopted := mcptask.NewTool(spec, func(ctx context.Context, _ *mcptask.Task, in In) (*mcptask.Result, error) {
-		arguments, err := json.Marshal(in)
-		if err != nil {
-			return nil, err
-		}
-		request := &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: tool.Name, Arguments: arguments}}
-		result, out, err := handler(ctx, request, in)
-		return convertResult(result, out, none, err)
+	a := &adoptedTool{name: tool.Name, tasks: backend, own: mcp.NewServer(&mcp.Implementation{Name: tool.Name}, &options)}
+	a.handle = findReceivingHandler(a.own)
+	err := recoverError(func() {
+		mcp.AddTool(a.own, tool, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
+			run, _ := ctx.Value(adoptedRunKey{}).(*adoptedRun)
+			var out Out
+			if run == nil || run.isCheck {
+				return nil, out, errArgumentsFit
+			}
+			if run.request != nil {
+				req = run.request
+			}
+			result, out, err := handler(ctx, req, in)
+			run.failed = err
+			return result, out, err
+		})
 	})
-	if err := tasks.Register(mcptask.Tools{
-		Service: tool.Name, Impl: handler, Tools: []mcptask.Tool{adopted},
-		Capabilities: mcptask.Declared(),
-	}); err != nil {
+	if err != nil {
+		return fmt.Errorf("gosdk: %w", err)
+	}
+	listed, err := a.list()
+	if err != nil {
 		return err
 	}
-	attachMiddleware(server, tasks.Backend()).addTool(server, tasks.Backend(), spec)
+	entry, err := json.Marshal(listed)
+	if err != nil {
+		return fmt.Errorf("gosdk: tool %q: %w", tool.Name, err)
+	}
+	if err := gateway.Adopt(tasks, entry, policy, a.newBind(nil, nil)); err != nil {
+		return fmt.Errorf("gosdk: %w", err)
+	}
+	sdk := attachMiddleware(server, backend)
+	if strings.Contains(string(entry), "x-mcp-header") {
+		sdk.annotated.Store(tool.Name, nil)
+	}
+	server.AddTool(listed, a.call)
+	for _, spec := range gateway.FallbackTools(backend, tool.Name) {
+		if _, known := sdk.added.Load(spec.Name); !known {
+			sdk.addTool(server, backend, spec)
+		}
+	}
 	return nil
 }
 
-// schemaFor returns the given schema as JSON. If given is nil, it derives the schema of T.
-func schemaFor[T any](given any) (string, error) {
-	if given == nil {
-		if _, untyped := any(new(T)).(*any); untyped {
-			return `{"type":"object"}`, nil
+type schemaCacheKey struct{}
+
+// recoverError calls f and returns its panic as an error.
+func recoverError(f func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
 		}
-		derived, err := jsonschema.For[T](nil)
-		if err != nil {
-			return "", err
-		}
-		given = derived
-	}
-	data, err := json.Marshal(given)
-	return string(data), err
+	}()
+	f()
+	return nil
 }
 
-// convertResult converts the result or the error of a handler to the result of a task, as the SDK would.
-func convertResult(result *mcp.CallToolResult, out, none any, err error) (*mcptask.Result, error) {
-	var wire *jsonrpc.Error
+// adoptedTool is a tool of a server of the program. It does not hold that server.
+type adoptedTool struct {
+	name  string
+	tasks *taskserver.Backend
+	// own has the tool alone. It checks arguments, calls the handler and encodes its output, as the program's server would.
+	own *mcp.Server
+	// handle is own's handler of requests.
+	handle mcp.MethodHandler
+}
+
+// adoptedRun is a call in the adoptedTool's own server.
+type adoptedRun struct {
+	// isCheck ends the call with errArgumentsFit in place of the handler.
+	isCheck bool
+	// request is the request that the handler gets. If it is nil, the handler gets that of the own server.
+	request *mcp.CallToolRequest
+	failed  error // the handler's
+}
+
+type adoptedRunKey struct{}
+
+// errArgumentsFit ends a call that only checks the arguments.
+var errArgumentsFit = &jsonrpc.Error{Code: mcptask.CodeInternalError, Message: "the arguments fit"}
+
+// request sends a request to the own server, in a session of its own. conn gets what the session sends.
+func (a *adoptedTool) request(ctx context.Context, conn *runConn, params *mcp.InitializeParams, method string, newRequest func(*mcp.ServerSession) mcp.Request) (mcp.Result, error) {
+	session, err := a.own.Connect(context.WithoutCancel(ctx), conn, &mcp.ServerSessionOptions{State: &mcp.ServerSessionState{
+		InitializeParams: params, InitializedParams: &mcp.InitializedParams{},
+		LogLevel: "debug", // so that Log reaches conn
+	}})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		_ = conn.Close() // without this, the session would wait for the responses to its requests
+		_ = session.Close()
+	}()
+	return a.handle(ctx, method, newRequest(session))
+}
+
+// list returns the tool as the SDK lists it.
+func (a *adoptedTool) list() (*mcp.Tool, error) {
+	result, err := a.request(context.Background(), newRunConn(nil, nil, a), unasked, "tools/list", func(session *mcp.ServerSession) mcp.Request {
+		return &mcp.ListToolsRequest{Session: session}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("gosdk: tool %q is not listed: %w", a.name, err)
+	}
+	return result.(*mcp.ListToolsResult).Tools[0], nil
+}
+
+// invoke calls the tool.
+func (a *adoptedTool) invoke(ctx context.Context, run *adoptedRun, conn *runConn, client *mcp.InitializeParams, params *mcp.CallToolParamsRaw, extra *mcp.RequestExtra) (*mcp.CallToolResult, error) {
+	ctx = context.WithValue(ctx, adoptedRunKey{}, run)
+	result, err := a.request(ctx, conn, client, "tools/call", func(session *mcp.ServerSession) mcp.Request {
+		return &mcp.CallToolRequest{Session: session, Params: params, Extra: extra}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return result.(*mcp.CallToolResult), nil
+}
+
+// unasked is for calls whose session sends nothing. In 2026-07-28 the SDK returns input requests to the caller.
+var unasked = &mcp.InitializeParams{ProtocolVersion: mcptask.Revision20260728, Capabilities: &mcp.ClientCapabilities{}}
+
+// call is the handler of the tool on the program's server.
+func (a *adoptedTool) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	f, _ := ctx.Value(flightKey{}).(*flight)
+	if f == nil || f.flow.Tool != a.name {
+		return a.callPlainly(ctx, req)
+	}
+	if f.flow.Call.Bind == nil { // middleware may call a tool twice
+		bind := a.newBind(req, newInitializeParams(req.Session, f.flow.Caller.CanAsk))
+		f.flow.Call.Bind = func(arguments json.RawMessage) (mcptask.BoundCall, error) {
+			var err error
+			if f.refused, err = a.check(ctx, arguments); err != nil {
+				return nil, err
+			}
+			return bind(arguments)
+		}
+	}
+	result, err := taskTools{a.tasks}.run(ctx, f, req)
+	if f.refused == nil || err != nil {
+		return result, err
+	}
+	f.result, f.typed = nil, nil
+	return withoutType(f.refused), nil
+}
+
+// check returns an error if the arguments do not fit the tool, and the SDK's answer.
+func (a *adoptedTool) check(ctx context.Context, arguments json.RawMessage) (refused *mcp.CallToolResult, err error) {
+	refused, err = a.invoke(ctx, &adoptedRun{isCheck: true}, newRunConn(nil, nil, a), unasked, &mcp.CallToolParamsRaw{Name: a.name, Arguments: arguments}, nil)
 	switch {
-	case errors.As(err, &wire):
-		return nil, &mcptask.Error{Code: int(wire.Code), Message: wire.Message, Data: wire.Data}
+	case errors.Is(err, errArgumentsFit):
+		return nil, nil
 	case err != nil:
 		return nil, err
 	}
-	if result == nil {
-		result = &mcp.CallToolResult{}
+	return refused, errors.New(textOf(refused))
+}
+
+// textOf returns the text of an answer of the SDK's.
+func textOf(result *mcp.CallToolResult) (text string) {
+	for _, content := range result.Content {
+		if block, ok := content.(*mcp.TextContent); ok {
+			text += block.Text
+		}
+	}
+	return text
+}
+
+// callPlainly calls the handler as the program's server would.
+func (a *adoptedTool) callPlainly(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	warnOnce(a.tasks, "plain "+a.name, "a call runs without a task, since it has not come through the gateway: serve with gosdk.NewHandler, "+
+		"gosdk.StdioTransport or gosdk.Transport, and add the tool to a server before the first call", "tool", a.name)
+	result, err := a.invoke(ctx, &adoptedRun{request: req}, newRunConn(nil, nil, a), unasked, req.Params, req.Extra)
+	if err != nil {
+		return nil, err
+	}
+	return withoutType(result), nil
+}
+
+// withoutType returns a copy of a result for a session of another revision, which sets the type of the result.
+func withoutType(result *mcp.CallToolResult) *mcp.CallToolResult {
+	untyped := &mcp.CallToolResult{
+		Meta: result.Meta, Content: result.Content, StructuredContent: result.StructuredContent,
+		InputRequests: result.InputRequests, RequestState: result.RequestState,
+	}
+	if err := result.GetError(); err != nil {
+		untyped.SetError(err)
+	}
+	untyped.IsError = result.IsError
+	return untyped
+}
+
+// newBind returns a Binder for the runs of a call, or, if req is nil, for runs whose call is not known.
+func (a *adoptedTool) newBind(req *mcp.CallToolRequest, client *mcp.InitializeParams) gateway.Binder {
+	if client == nil {
+		client = newInitializeParams(nil, []string{spec.Elicit, taskserver.CanAskURL, spec.Sample, spec.Roots}) // the task itself knows
+	}
+	return mcptask.NewTool(mcptask.ToolSpec{Name: a.name}, func(ctx context.Context, task *mcptask.Task, arguments json.RawMessage) (*mcptask.Result, error) {
+		params := &mcp.CallToolParamsRaw{Name: a.name, Arguments: arguments}
+		extra := &mcp.RequestExtra{}
+		switch {
+		case req != nil:
+			params.Meta = maps.Clone(req.Params.Meta)
+			if req.Extra != nil {
+				*extra = *req.Extra
+				extra.Header = req.Extra.Header.Clone()
+				extra.Header.Del(gateway.FlowHeader)
+				if extra.CloseSSEStream != nil {
+					extra.CloseSSEStream = func(mcp.CloseSSEStreamArgs) {} // the stream does not belong to the run
+				}
+			}
+		case task.Principal() != "" && task.Principal() != Local:
+			extra.TokenInfo = &auth.TokenInfo{UserID: task.Principal()}
+		}
+		if params.GetProgressToken() == nil { // handlers report only if there is one
+			params.SetProgressToken("task")
+		}
+		run := new(adoptedRun)
+		result, err := a.invoke(ctx, run, newRunConn(ctx, task, a), client, params, extra)
+		return a.convert(ctx, run, result, err)
+	}).Bind
+}
+
+// convert converts what the SDK returns for a run.
+func (a *adoptedTool) convert(ctx context.Context, run *adoptedRun, result *mcp.CallToolResult, err error) (*mcptask.Result, error) {
+	switch failed := run.failed.(type) { //nolint:errorlint // as the SDK does
+	case nil:
+	case *jsonrpc.Error:
+		return nil, &mcptask.Error{Code: int(failed.Code), Message: failed.Message, Data: failed.Data}
+	default: // the server makes the same text of it, unless it is the end of the task
+		return nil, failed
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			err = mcptask.Errorf(mcptask.CodeInternalError, "%v", err)
+		}
+		return nil, err
 	}
 	data, err := json.Marshal(result)
 	if err != nil {
 		return nil, err
 	}
-	adopted := new(mcptask.Result)
-	if err := json.Unmarshal(data, adopted); err != nil {
-		return nil, err
+	converted := new(mcptask.Result)
+	return converted, json.Unmarshal(data, converted)
+}
+
+// newInitializeParams describes a client to a handler. session is the client's, or nil.
+func newInitializeParams(session *mcp.ServerSession, canAsk []string) *mcp.InitializeParams {
+	params := &mcp.InitializeParams{ProtocolVersion: mcptask.Revision20251125, Capabilities: &mcp.ClientCapabilities{}}
+	if session != nil && session.InitializeParams() != nil {
+		params.ClientInfo = session.InitializeParams().ClientInfo
 	}
-	if out == nil && none == nil {
-		return adopted, nil
+	declared := params.Capabilities
+	form, url := slices.Contains(canAsk, spec.Elicit), slices.Contains(canAsk, taskserver.CanAskURL)
+	if form || url {
+		declared.Elicitation = &mcp.ElicitationCapabilities{}
 	}
-	if adopted.Structured, err = json.Marshal(out); err != nil {
-		return nil, err
+	if form {
+		declared.Elicitation.Form = &mcp.FormElicitationCapabilities{}
 	}
-	if result.Content == nil {
-		adopted.Content = []mcptask.Content{mcptask.TextContent(string(adopted.Structured))}
+	if url {
+		declared.Elicitation.URL = &mcp.URLElicitationCapabilities{}
 	}
-	return adopted, nil
+	if slices.Contains(canAsk, spec.Sample) {
+		declared.Sampling = &mcp.SamplingCapabilities{}
+	}
+	if slices.Contains(canAsk, spec.Roots) {
+		declared.RootsV2 = &mcp.RootCapabilities{}
+	}
+	return params
+}
+
+type warnedKey struct{}
+
+// warnOnce logs a warning once for each key.
+func warnOnce(tasks *taskserver.Backend, key, message string, attrs ...any) {
+	warned := tasks.Attached(warnedKey{}, func() any { return new(sync.Map) }).(*sync.Map)
+	if _, known := warned.LoadOrStore(key, nil); !known {
+		tasks.Logger().Warn(message, attrs...)
+	}
 }

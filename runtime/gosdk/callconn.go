@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -116,9 +115,7 @@ type callConn struct {
 	// prefix begins the IDs of requests, because the SDK numbers those of each session from 1.
 	prefix string
 
-	responses chan jsonrpc.Message
-	closing   sync.Once
-	closed    chan struct{}
+	responses
 
 	mu   sync.Mutex
 	open map[string]func() // has the gateway forget a request, by ID
@@ -127,7 +124,7 @@ type callConn struct {
 func newCallConn(call *sdkCall, session string) *callConn {
 	return &callConn{
 		call: call, session: session, prefix: "mcptask-call-" + rand.Text() + "-",
-		responses: make(chan jsonrpc.Message), closed: make(chan struct{}), open: map[string]func(){},
+		responses: newResponses(), open: map[string]func(){},
 	}
 }
 
@@ -223,35 +220,14 @@ func (c *callConn) send(request *jsonrpc.Request) error {
 	return nil
 }
 
-// receive passes a response to Read.
-func (c *callConn) receive(response jsonrpc.Message) {
-	select {
-	case c.responses <- response:
-	case <-c.closed:
-	}
-}
-
-// Read implements mcp.Connection. It returns the responses to requests.
-func (c *callConn) Read(ctx context.Context) (jsonrpc.Message, error) {
-	select {
-	case response := <-c.responses:
-		return response, nil
-	case <-c.closed:
-		return nil, io.EOF
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // Close implements mcp.Connection.
 func (c *callConn) Close() error {
-	c.closing.Do(func() {
-		close(c.closed)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for _, forget := range c.open {
-			forget()
-		}
-	})
-	return nil
+	c.mu.Lock()
+	open := c.open
+	c.open = map[string]func(){}
+	c.mu.Unlock()
+	for _, forget := range open {
+		forget()
+	}
+	return c.responses.Close()
 }

@@ -20,6 +20,8 @@ type sdkServer struct {
 	server weak.Pointer[mcp.Server]
 	// annotated has the names of the tools whose schema has x-mcp-header. The SDK's handler checks their headers.
 	annotated sync.Map
+	// added has the names of the tools of AddTools and the fallback tools.
+	added sync.Map
 	// info is the server's name and version in results of 2026-07-28. It is nil until the SDK has made such a result,
 	// which also shows that the server speaks the revision.
 	info atomic.Pointer[json.RawMessage]

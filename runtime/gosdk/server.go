@@ -1,8 +1,8 @@
 // Package gosdk connects the runtime to servers of the official Go SDK of MCP (github.com/modelcontextprotocol/go-sdk),
 // and has a client for any server.
 //
-// A server calls [AddTools], and serves with [NewHandler] over HTTP or with [StdioTransport] over standard input and
-// output. A client connects with [Connect] or [ConnectCommand]. A client also runs the server's own requests as tasks if
+// A server calls [AddTools], and serves with [NewHandler] over HTTP, with [StdioTransport] over standard input and
+// output, or with [Transport] over any other transport. A client connects with [Connect] or [ConnectCommand]. A client also runs the server's own requests as tasks if
 // the server asks for that.
 package gosdk
 
@@ -76,6 +76,7 @@ func (s *sdkServer) addTool(server *mcp.Server, tasks *taskserver.Backend, spec 
 	if strings.Contains(spec.InputSchema, "x-mcp-header") {
 		s.annotated.Store(spec.Name, nil)
 	}
+	s.added.Store(spec.Name, nil)
 	server.AddTool(newSDKTool(spec), taskTools{tasks}.call)
 }
 
@@ -105,6 +106,8 @@ type flight struct {
 	flow *gateway.Flow
 	// result is the tool's own. typed is how the SDK encodes its type of it.
 	result, typed json.RawMessage
+	// refused is the SDK's answer to arguments that do not fit an adopted tool. It is nil for others.
+	refused *mcp.CallToolResult
 }
 
 // newMiddleware returns the middleware that takes the flow of a request, and encodes results that
@@ -190,8 +193,14 @@ type taskTools struct{ tasks *taskserver.Backend }
 func (t taskTools) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	f, _ := ctx.Value(flightKey{}).(*flight)
 	if f == nil {
-		return nil, toSDKError(mcptask.Errorf(mcptask.CodeInternalError, "the tool %q can be called only through the task gateway", req.Params.Name))
+		return nil, toSDKError(mcptask.Errorf(mcptask.CodeInternalError, "the tool %q can be called only through the task gateway: "+
+			"serve with gosdk.NewHandler, gosdk.StdioTransport or gosdk.Transport", req.Params.Name))
 	}
+	return t.run(ctx, f, req)
+}
+
+// run is call with the flight of the request.
+func (t taskTools) run(ctx context.Context, f *flight, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var progress taskserver.ProgressFunc
 	if token := req.Params.GetProgressToken(); token != nil {
 		progress = newProgressFunc(ctx, req.Session, f.flow, token)

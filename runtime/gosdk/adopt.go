@@ -291,8 +291,8 @@ func (a *adoptedTool) convert(ctx context.Context, run *adoptedRun, result *mcp.
 
 // newInitializeParams describes a client to a handler. session is the client's, or nil.
 func newInitializeParams(session *mcp.ServerSession, canAsk []string) *mcp.InitializeParams {
-	params := &mcp.InitializeParams{ProtocolVersion: mcptask.Revision20251125, Capabilities: &mcp.ClientCapabilities{}}
-	if session != nil && session.InitializeParams() != nil {
+	params := &mcp.InitializeParams{ProtocolVersion: mcptask.Revision20251125, Capabilities: &mcp.ClientCapabilities{}, ClientInfo: &mcp.Implementation{}}
+	if session != nil && session.InitializeParams() != nil && session.InitializeParams().ClientInfo != nil {
 		params.ClientInfo = session.InitializeParams().ClientInfo
 	}
 	declared := params.Capabilities

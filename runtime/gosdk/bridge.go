@@ -143,4 +143,3 @@ func (w bridgeWriter) Write(data []byte) (int, error) {
 	}
 	return len(data), nil
 }
-

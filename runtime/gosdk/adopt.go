@@ -70,7 +70,7 @@ func AddTaskTool[In, Out any](server *mcp.Server, tasks *taskserver.Server, tool
 	if err != nil {
 		return fmt.Errorf("gosdk: tool %q: %w", tool.Name, err)
 	}
-	if err := gateway.Adopt(tasks, entry, policy, a.newBind(nil, nil)); err != nil {
+	if err := gateway.Adopt(tasks, entry, policy, a.newBind(nil)); err != nil {
 		return fmt.Errorf("gosdk: %w", err)
 	}
 	sdk := attachMiddleware(server, backend)
@@ -172,7 +172,7 @@ func (a *adoptedTool) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 		return a.callPlainly(ctx, req)
 	}
 	if f.flow.Call.Bind == nil { // middleware may call a tool twice
-		bind := a.newBind(req, newInitializeParams(req.Session, f.flow.Caller.CanAsk))
+		bind := a.newBind(newCallFacts(req, f.flow.Caller.CanAsk))
 		f.flow.Call.Bind = func(arguments json.RawMessage) (mcptask.BoundCall, error) {
 			var err error
 			if f.refused, err = a.check(ctx, arguments); err != nil {
@@ -235,33 +235,45 @@ func withoutType(result *mcp.CallToolResult) *mcp.CallToolResult {
 	return untyped
 }
 
-// newBind returns a Binder for the runs of a call, or, if req is nil, for runs whose call is not known.
-func (a *adoptedTool) newBind(req *mcp.CallToolRequest, client *mcp.InitializeParams) gateway.Binder {
-	if client == nil {
-		client = newInitializeParams(nil, []string{spec.Elicit, taskserver.CanAskURL, spec.Sample, spec.Roots}) // the task itself knows
-	}
-	return mcptask.NewTool(mcptask.ToolSpec{Name: a.name}, func(ctx context.Context, task *mcptask.Task, arguments json.RawMessage) (*mcptask.Result, error) {
-		params := &mcp.CallToolParamsRaw{Name: a.name, Arguments: arguments}
-		extra := &mcp.RequestExtra{}
-		switch {
-		case req != nil:
-			params.Meta = maps.Clone(req.Params.Meta)
-			if req.Extra != nil {
-				*extra = *req.Extra
-				extra.Header = req.Extra.Header.Clone()
-				extra.Header.Del(gateway.FlowHeader)
-				if extra.CloseSSEStream != nil {
-					extra.CloseSSEStream = func(mcp.CloseSSEStreamArgs) {} // the stream does not belong to the run
-				}
-			}
-		case task.Principal() != "" && task.Principal() != Local:
-			extra.TokenInfo = &auth.TokenInfo{UserID: task.Principal()}
+// callFacts has what a handler may read of a call. It does not hold the session.
+type callFacts struct {
+	meta   mcp.Meta
+	extra  mcp.RequestExtra
+	client *mcp.InitializeParams
+}
+
+// newCallFacts returns the facts of a call by a client that answers the methods of canAsk.
+func newCallFacts(req *mcp.CallToolRequest, canAsk []string) *callFacts {
+	facts := &callFacts{meta: req.Params.Meta, client: newInitializeParams(canAsk)}
+	if extra := req.Extra; extra != nil {
+		facts.extra = mcp.RequestExtra{TokenInfo: extra.TokenInfo, Header: extra.Header.Clone()}
+		facts.extra.Header.Del(gateway.FlowHeader)
+		if extra.CloseSSEStream != nil {
+			facts.extra.CloseSSEStream = func(mcp.CloseSSEStreamArgs) {} // the stream is not the run's
 		}
+	}
+	if client := req.Session.InitializeParams(); client != nil && client.ClientInfo != nil {
+		facts.client.ClientInfo = client.ClientInfo
+	}
+	return facts
+}
+
+// newBind returns a Binder for the runs of a call, or, if facts is nil, for runs whose call is not known.
+func (a *adoptedTool) newBind(facts *callFacts) gateway.Binder {
+	return mcptask.NewTool(mcptask.ToolSpec{Name: a.name}, func(ctx context.Context, task *mcptask.Task, arguments json.RawMessage) (*mcptask.Result, error) {
+		of := facts
+		if of == nil { // the task itself knows which questions its client answers
+			of = &callFacts{client: newInitializeParams([]string{spec.Elicit, taskserver.CanAskURL, spec.Sample, spec.Roots})}
+			if user := task.Principal(); user != "" && user != Local {
+				of.extra.TokenInfo = &auth.TokenInfo{UserID: user}
+			}
+		}
+		params, extra := &mcp.CallToolParamsRaw{Meta: maps.Clone(of.meta), Name: a.name, Arguments: arguments}, of.extra
 		if params.GetProgressToken() == nil { // handlers report only if there is one
 			params.SetProgressToken("task")
 		}
 		run := new(adoptedRun)
-		result, err := a.invoke(ctx, run, newRunConn(ctx, task, a), client, params, extra)
+		result, err := a.invoke(ctx, run, newRunConn(ctx, task, a), of.client, params, &extra)
 		return a.convert(ctx, run, result, err)
 	}).Bind
 }
@@ -289,12 +301,9 @@ func (a *adoptedTool) convert(ctx context.Context, run *adoptedRun, result *mcp.
 	return converted, json.Unmarshal(data, converted)
 }
 
-// newInitializeParams describes a client to a handler. session is the client's, or nil.
-func newInitializeParams(session *mcp.ServerSession, canAsk []string) *mcp.InitializeParams {
+// newInitializeParams describes to a handler a client that answers the methods of canAsk.
+func newInitializeParams(canAsk []string) *mcp.InitializeParams {
 	params := &mcp.InitializeParams{ProtocolVersion: mcptask.Revision20251125, Capabilities: &mcp.ClientCapabilities{}, ClientInfo: &mcp.Implementation{}}
-	if session != nil && session.InitializeParams() != nil && session.InitializeParams().ClientInfo != nil {
-		params.ClientInfo = session.InitializeParams().ClientInfo
-	}
 	declared := params.Capabilities
 	form, url := slices.Contains(canAsk, spec.Elicit), slices.Contains(canAsk, taskserver.CanAskURL)
 	if form || url {

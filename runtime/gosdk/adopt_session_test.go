@@ -261,8 +261,9 @@ func sayAll(ctx context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.Cal
 	add("context", "", err)
 	opened, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Mode: "url", Message: "Pay.", URL: "https://example.com/pay", ElicitationID: "1"})
 	add("url", opened.Action, err)
-	add("log", "", req.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "info", Data: "hello"}))
-	add("log again", "", req.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "info", Data: "hello"}))
+	for range 2 {
+		add("log", "", req.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "info", Data: "hello"})) //nolint:staticcheck // servers may send it for now
+	}
 	add("ping", "", req.Session.Ping(ctx, nil))
 	add("client", req.Session.InitializeParams().ClientInfo.Name, nil)
 	brief, cancel := context.WithTimeout(ctx, time.Second)

@@ -1,6 +1,7 @@
 package gosdk
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -170,6 +171,12 @@ func (a *adoptedTool) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	f, _ := ctx.Value(flightKey{}).(*flight)
 	if f == nil || f.flow.Tool != a.name {
 		return a.callPlainly(ctx, req)
+	}
+	// The server refuses what is not an object in its own words.
+	if data := bytes.TrimSpace(req.Params.Arguments); f.flow.Call.Mode != taskserver.ModeTask && len(data) > 0 && data[0] != '{' && string(data) != "null" {
+		if refused, err := a.check(ctx, data); err != nil && refused != nil {
+			return withoutType(refused), nil
+		}
 	}
 	if f.flow.Call.Bind == nil { // middleware may call a tool twice
 		bind := a.newBind(newCallFacts(req, f.flow.Caller.CanAsk))

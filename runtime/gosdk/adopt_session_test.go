@@ -212,7 +212,7 @@ func TestAdoptedAsBare(t *testing.T) {
 		if !reflect.DeepEqual(listed, want) {
 			t.Errorf("listed is\n%+v\nwant\n%+v", listed, want)
 		}
-		for _, bad := range []string{`{}`, `{"service":1,"steps":1}`, `{"service":"api","steps":1.5}`, `{"service":"api","steps":1,"more":true}`, `null`} {
+		for _, bad := range []string{`{}`, `{"service":1,"steps":1}`, `{"service":"api","steps":1.5}`, `{"service":"api","steps":1,"more":true}`, `null`, `[1]`, `"x"`} {
 			got, _ := ours.shipPlainly(t, json.RawMessage(bad))
 			want, _ := bare.shipPlainly(t, json.RawMessage(bad))
 			if !got.IsError || !reflect.DeepEqual(got, want) {

@@ -202,6 +202,7 @@ func TestAdoptedRestart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			t.Cleanup(func() { _ = tasks.Close() })
 			sdk := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
 			for _, each := range []string{"older " + name, name} {
 				if err := gosdk.AddTaskTool(sdk, tasks, tool, func(ctx context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
@@ -230,7 +231,6 @@ func TestAdoptedRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		second, sdk := begin("second")
-		t.Cleanup(func() { _ = second.Close() })
 		call, err = mcptask.Resume[string](dial(t, serveHTTP(t, wirecheck.Legacy, second, sdk), gosdk.ClientOptions{}), "tool", token)
 		if err != nil {
 			t.Fatal(err)

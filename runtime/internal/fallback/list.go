@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
@@ -11,8 +13,7 @@ import (
 // fallback tools only if its tasks may ask questions that it cannot show; see Defers. Any other caller sees
 // them, and learns that it may call the tools behind them plainly: their output may be that of a
 // running task, and tasks are not required. Otherwise plain calls would be refused (C-13). A program
-// whose profile says PrefersPlain learns that optional tools take no tasks. Only a caller with a principal
-// sees task_list.
+// whose profile says PrefersPlain learns that optional tools take no tasks.
 //
 // The list depends on the capabilities of the caller. So it is marked as private if the revision has
 // caches.
@@ -20,64 +21,56 @@ func List(s *taskserver.Backend, caller taskserver.Caller, declares bool, result
 	if len(listSets(s)) == 0 {
 		return result, nil
 	}
-	var list map[string]json.RawMessage
-	if err := json.Unmarshal(result, &list); err != nil {
-		return nil, err
-	}
-	if list["cacheScope"] != nil {
-		list["cacheScope"] = json.RawMessage(`"private"`)
-	}
-	var tools []map[string]json.RawMessage
-	if err := json.Unmarshal(list["tools"], &tools); err != nil {
-		return nil, err
-	}
-	shown := []map[string]json.RawMessage{}
-	for _, entry := range tools {
-		var name string
-		if err := json.Unmarshal(entry["name"], &name); err != nil {
-			return nil, err
+	return protocol.EditObject(result, func(list map[string]json.RawMessage) error {
+		if list["cacheScope"] != nil {
+			list["cacheScope"] = json.RawMessage(`"private"`)
 		}
-		each, kind, helps := find(s, name)
-		switch {
-		case kind == taskserver.ToolTaskList && caller.Principal == "":
-			continue // anonymous callers cannot be told apart
-		case helps && declares && (!each.asks || showsForms(caller)):
-			continue
-		case (!declares || IsPlain(s, caller, name)) && Serves(s, name):
-			if err := offerPlain(entry, s.ClientProfile(caller).PrefersPlain); err != nil {
-				return nil, err
-			}
-		}
-		shown = append(shown, entry)
-	}
-	var err error
-	if list["tools"], err = json.Marshal(shown); err != nil {
-		return nil, err
-	}
-	return json.Marshal(list)
-}
-
-// offerPlain changes the entry of a tool that has the fallback. prefersPlain says that a tool whose tasks
-// are optional takes no tasks.
-func offerPlain(entry map[string]json.RawMessage, prefersPlain bool) error {
-	var execution map[string]json.RawMessage
-	offered := map[string]string{`"required"`: `"optional"`}
-	if prefersPlain {
-		offered[`"optional"`] = `"forbidden"`
-	}
-	if json.Unmarshal(entry["execution"], &execution) == nil && offered[string(execution["taskSupport"])] != "" {
-		execution["taskSupport"] = json.RawMessage(offered[string(execution["taskSupport"])])
-		var err error
-		if entry["execution"], err = json.Marshal(execution); err != nil {
+		var tools []json.RawMessage
+		if err := json.Unmarshal(list["tools"], &tools); err != nil {
 			return err
 		}
-	}
-	if entry["outputSchema"] == nil {
+		shown := []json.RawMessage{}
+		for _, entry := range tools {
+			name, _ := wire.NewObject(entry).Text("name")
+			each, kind, helps := find(s, name)
+			switch {
+			case kind == taskserver.ToolTaskList && caller.Principal == "":
+				continue // anonymous callers cannot be told apart
+			case helps && declares && (!each.asks || showsForms(caller)):
+				continue
+			case (!declares || IsPlain(s, caller, name)) && Serves(s, name):
+				var err error
+				if entry, err = offerPlain(entry, s.ClientProfile(caller).PrefersPlain); err != nil {
+					return err
+				}
+			}
+			shown = append(shown, entry)
+		}
+		list["tools"] = wire.JoinArray(shown)
 		return nil
+	})
+}
+
+// offerPlain returns the entry of a tool that has the fallback. prefersPlain says that a tool whose tasks
+// are optional takes no tasks.
+func offerPlain(entry json.RawMessage, prefersPlain bool) (json.RawMessage, error) {
+	o := wire.NewObject(entry)
+	var edits []wire.Edit
+	offered := map[string]string{"required": "optional"}
+	if prefersPlain {
+		offered["optional"] = "forbidden"
 	}
-	wide, err := widen(entry["outputSchema"])
-	entry["outputSchema"] = wide
-	return err
+	if support, _ := o.Text("execution", "taskSupport"); offered[support] != "" {
+		edits = append(edits, wire.Set(json.RawMessage(`"`+offered[support]+`"`), "execution", "taskSupport"))
+	}
+	if output := o.Get("outputSchema"); output != nil {
+		wide, err := widen(output)
+		if err != nil {
+			return nil, err
+		}
+		edits = append(edits, wire.Set(wide, "outputSchema"))
+	}
+	return o.Edited(edits...)
 }
 
 // widen makes an output schema admit the structured content of a running task. Clients that check

@@ -4,12 +4,15 @@
 package protocol
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
@@ -196,21 +199,23 @@ func MergeObjects(a, b json.RawMessage) (json.RawMessage, error) {
 	if json.Unmarshal(a, &into) != nil || json.Unmarshal(b, &from) != nil || into == nil {
 		return b, nil // not two objects: nothing to join
 	}
-	for key, value := range from {
-		joined, err := MergeObjects(into[key], value)
-		if err != nil {
-			return nil, err
+	return EditObject(a, func(o object) error {
+		for key, value := range from {
+			joined, err := MergeObjects(o[key], value)
+			if err != nil {
+				return err
+			}
+			o[key] = joined
 		}
-		into[key] = joined
-	}
-	return json.Marshal(into)
+		return nil
+	})
 }
 
 // editTools lets edit change every entry of a tools/list result that is ours. Before, a tool with an
 // entry of its own gets that. If all tools have one, they come in the order of their service, since
 // the SDK sorts them by name.
 func editTools(s *taskserver.Backend, result object, edit func(mcptask.ToolSpec, object) error) error {
-	var tools []object
+	var tools []json.RawMessage
 	if err := json.Unmarshal(result["tools"], &tools); err != nil {
 		return err
 	}
@@ -218,30 +223,33 @@ func editTools(s *taskserver.Backend, result object, edit func(mcptask.ToolSpec,
 	for i, spec := range s.Tools() {
 		order[spec.Name] = i
 	}
-	nameOf := func(entry object) (name string) {
-		_ = json.Unmarshal(entry["name"], &name) // another name is not ours
+	nameOf := func(entry json.RawMessage) string {
+		name, _ := wire.NewObject(entry).Text("name") // another name is not ours
 		return name
 	}
-	for _, entry := range tools {
-		if spec, ok := s.Tool(nameOf(entry)); ok {
-			if spec.Entry != "" {
-				listed++
-				clear(entry)
-				if err := json.Unmarshal([]byte(spec.Entry), &entry); err != nil {
-					return err
-				}
-			}
-			if err := edit(spec, entry); err != nil {
+	for i, entry := range tools {
+		spec, ok := s.Tool(nameOf(entry))
+		if !ok {
+			continue
+		}
+		if spec.Entry != "" {
+			listed++
+			var own bytes.Buffer
+			if err := json.Compact(&own, []byte(spec.Entry)); err != nil {
 				return err
 			}
+			entry = own.Bytes()
+		}
+		var err error
+		if tools[i], err = EditObject(entry, func(o object) error { return edit(spec, o) }); err != nil {
+			return err
 		}
 	}
 	if listed == len(tools) {
-		slices.SortStableFunc(tools, func(a, b object) int { return order[nameOf(a)] - order[nameOf(b)] })
+		slices.SortStableFunc(tools, func(a, b json.RawMessage) int { return order[nameOf(a)] - order[nameOf(b)] })
 	}
-	data, err := json.Marshal(tools)
-	result["tools"] = data
-	return err
+	result["tools"] = wire.JoinArray(tools)
+	return nil
 }
 
 // RestoreEntries gives the tools of a tools/list result that have an entry of their own that entry, in
@@ -258,8 +266,8 @@ func RestoreEntries(s *taskserver.Backend, result object) error {
 	})
 }
 
-// EditObject decodes an object, lets edit change it and encodes it again. It takes null for an
-// object without members.
+// EditObject lets edit change the members of an object. Members that it does not change keep their bytes and their place.
+// It takes null for an object without members.
 func EditObject(data json.RawMessage, edit func(object) error) (json.RawMessage, error) {
 	var o object
 	if err := json.Unmarshal(data, &o); err != nil {
@@ -268,10 +276,25 @@ func EditObject(data json.RawMessage, edit func(object) error) (json.RawMessage,
 	if o == nil {
 		o = object{}
 	}
+	before := maps.Clone(o)
 	if err := edit(o); err != nil {
 		return nil, err
 	}
-	return json.Marshal(o)
+	var edits []wire.Edit
+	for name := range before {
+		if _, kept := o[name]; !kept {
+			edits = append(edits, wire.Delete(name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if value := o[name]; before[name] == nil || !bytes.Equal(value, before[name]) {
+			edits = append(edits, wire.Set(value, name))
+		}
+	}
+	if len(edits) == 0 && len(before) == 0 {
+		return json.RawMessage("{}"), nil
+	}
+	return wire.NewObject(data).Edited(edits...)
 }
 
 // readAskable lists the requests that a client's capabilities say it answers. It ignores a

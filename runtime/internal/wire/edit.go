@@ -130,3 +130,15 @@ func selectEdits(name string, edits []Edit, depth int) (mine []Edit) {
 	}
 	return mine
 }
+
+// JoinArray returns the array of values, which keep their bytes.
+func JoinArray(values []json.RawMessage) json.RawMessage {
+	array := []byte{'['}
+	for i, value := range values {
+		if i > 0 {
+			array = append(array, ',')
+		}
+		array = append(array, value...)
+	}
+	return append(array, ']')
+}

@@ -130,6 +130,7 @@ var arrows = []arrow{
 	{"runtime/internal/pgtest", nil, nil},
 	{"runtime/internal/memnet", nil, runtimeTests},
 	{"runtime/internal/wiretest", slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."}), runtimeTests},
+	{"runtime/internal/passthrough", []string{"runtime", "runtime/internal/guard"}, nil},
 
 	// For tests of the documents, of the code and of a person's screen, in this module and in those below it.
 	{"golden/pages", nil, nil},
@@ -161,7 +162,7 @@ var testLibraries = []string{"github.com/google/go-cmp/...", "golang.org/x/tools
 // rules among them. They do not import the generator.
 var runtimeTests = []string{
 	"golden/...", "schema/rules", "schema/wirecheck", "runtime", "runtime/taskserver", "runtime/taskstore", "runtime/internal/cause", "runtime/internal/spec", "runtime/gateway", "runtime/gosdk/...", "runtime/mcptasktest/...", "runtime/internal/leak",
-	"runtime/internal/memnet", "runtime/internal/wiretest", "github.com/google/go-cmp/...", "github.com/santhosh-tekuri/jsonschema/v6", "pgregory.net/rapid",
+	"runtime/internal/memnet", "runtime/internal/passthrough", "runtime/internal/wiretest", "github.com/google/go-cmp/...", "github.com/santhosh-tekuri/jsonschema/v6", "pgregory.net/rapid",
 }
 
 // wireTests are the packages that tests of the wire may import. These tests see the gateway and the

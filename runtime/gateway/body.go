@@ -14,19 +14,28 @@ import (
 )
 
 // admitMedia refuses a body that is not plain JSON. It returns false if it has refused the request.
-func admitMedia(w http.ResponseWriter, h http.Header) bool {
-	var refusal *mcptask.Error
-	coding := strings.Join(h.Values("Content-Encoding"), ", ")
-	if media, _, err := mime.ParseMediaType(h.Get("Content-Type")); err != nil || media != "application/json" {
-		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the Content-Type must be application/json")
-	} else if coding != "" && !strings.EqualFold(coding, "identity") {
-		w.Header().Set("Accept-Encoding", "identity")
-		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the Content-Encoding %.100q is not supported: send the body without it", coding)
+func (g *Gateway) admitMedia(w http.ResponseWriter, r *http.Request) bool {
+	coding := strings.Join(r.Header.Values("Content-Encoding"), ", ")
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		r.Body, r.ContentLength = http.NoBody, 0 // the SDK refuses it, and must not serve it
+		g.sdkOf(r).ServeHTTP(w, r)
+		return false
 	}
-	if refusal != nil {
-		refuse(w, http.StatusUnsupportedMediaType, nil, refusal)
+	if coding == "" || strings.EqualFold(coding, "identity") {
+		return true
 	}
-	return refusal == nil
+	w.Header().Set("Accept-Encoding", "identity")
+	refuse(w, http.StatusUnsupportedMediaType, nil, mcptask.Errorf(mcptask.CodeInvalidRequest,
+		"the Content-Encoding %.100q is not supported: send the body without it", coding))
+	return false
+}
+
+// sdkOf returns the SDK's handler for a request whose body says nothing of its revision.
+func (g *Gateway) sdkOf(r *http.Request) http.Handler {
+	if isModernVersion(r.Header.Get(versionHeader)) {
+		return g.config.Stateless
+	}
+	return g.config.Stateful
 }
 
 // readBody reads a body within the limit. It takes memory once more than smallMessage bytes have come.

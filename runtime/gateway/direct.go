@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -34,7 +35,6 @@ func (x *httpExchange) direct(flow *Flow) {
 		buffered.copyTo(w)
 		return
 	}
-	maps.Copy(w.Header(), buffered.header)
 	if flow.Connected != nil {
 		buffered.connect(flow, result)
 	}
@@ -43,8 +43,8 @@ func (x *httpExchange) direct(flow *Flow) {
 		refuse(w, http.StatusOK, x.m.ID, wireError(err))
 		return
 	}
-	w.Header().Del("Content-Length")
-	write(w, buffered.code, wire.EncodeReply(x.m.ID, decorated, nil))
+	buffered.replaceResult(result, decorated)
+	buffered.copyTo(w)
 }
 
 // progressHook returns a function that sends the progress of a plain call on the call's stream, or nil
@@ -134,6 +134,17 @@ func (h *bufferedResponse) Flush() {}
 // connect tells the flow of an initialize of its session. result is that of the response.
 func (h *bufferedResponse) connect(flow *Flow, result json.RawMessage) {
 	flow.connect(h.header.Get(sessionHeader), result)
+}
+
+// replaceResult puts another result in the place of that of the response.
+func (h *bufferedResponse) replaceResult(result, other json.RawMessage) {
+	text := h.body.Bytes()
+	at := bytes.LastIndex(text, result)
+	if at < 0 || bytes.Equal(result, other) {
+		return
+	}
+	h.body = *bytes.NewBuffer(slices.Concat(text[:at], other, text[at+len(result):]))
+	h.header.Del("Content-Length")
 }
 
 // copyTo sends the response.

@@ -43,6 +43,9 @@ type Config struct {
 	Stateful http.Handler
 	// Stateless serves the revisions without sessions (2026-07-28 and later).
 	Stateless http.Handler
+	// Sessionless serves messages of the revisions with sessions that name no known session. It is for an SDK whose user
+	// has turned sessions off. If it is nil, Stateful serves them.
+	Sessionless http.Handler
 	// Principal identifies the caller if the server's options have no Principal. If both are nil,
 	// every caller is anonymous.
 	Principal func(context.Context) (string, error)
@@ -166,7 +169,9 @@ func (g *Gateway) ServeHTTP(response http.ResponseWriter, r *http.Request) {
 		}
 	case isModernVersion(r.Header.Get(versionHeader)) && !g.serveRequests:
 		refuse(w, http.StatusBadRequest, nil, g.unsupportedError(r.Header.Get(versionHeader)))
-	case isModernVersion(r.Header.Get(versionHeader)) || !g.serveSessions:
+	case isModernVersion(r.Header.Get(versionHeader)):
+		g.config.Stateless.ServeHTTP(w, r) // it refuses the method
+	case !g.serveSessions:
 		w.Header().Set("Allow", http.MethodPost)
 		w.WriteHeader(http.StatusMethodNotAllowed)
 	case r.Method != http.MethodGet && r.Method != http.MethodDelete:
@@ -180,7 +185,7 @@ func (g *Gateway) ServeHTTP(response http.ResponseWriter, r *http.Request) {
 func (g *Gateway) admitRequest(w http.ResponseWriter, r *http.Request) (principal string, ok bool) {
 	status := http.StatusForbidden
 	var refusal *mcptask.Error
-	if !g.config.AnyHost && g.hasReboundHost(r) {
+	if !g.admitsHost(r) {
 		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest,
 			"the Host header %.100q is not allowed for a server on a loopback address: name the host in taskserver.Options.AllowedHosts", r.Host)
 	} else if !hasAllowedOrigin(g.server, r) && g.config.CrossOrigin.Check(asUnsafeRequest(r)) != nil {
@@ -201,31 +206,50 @@ func (g *Gateway) admitRequest(w http.ResponseWriter, r *http.Request) (principa
 	return principal, refusal == nil
 }
 
-// forwardSessionRequest forwards a GET or DELETE of a session. It refuses the request if the session does not exist,
-// because an SDK might open a stream for it.
+// forwardSessionRequest forwards a GET or DELETE of a session. The SDK decides what to do if the gateway does not know the
+// session.
 func (g *Gateway) forwardSessionRequest(w http.ResponseWriter, r *http.Request, principal string) {
 	id := r.Header.Get(sessionHeader)
 	switch {
-	case id == "":
-		refuse(w, http.StatusBadRequest, nil, missingSessionError())
-	case r.Method == http.MethodDelete:
-		g.deleteSession(w, r, principal)
-	default:
+	case r.Method != http.MethodDelete:
 		g.forwardGet(w, r, principal)
+	case id == "":
+		g.sessionless().ServeHTTP(w, r)
+	default:
+		g.deleteSession(w, r, principal)
 	}
+}
+
+// sessionless returns the SDK's handler for the revisions with sessions if the gateway does not know the session.
+func (g *Gateway) sessionless() http.Handler {
+	if g.config.Sessionless != nil {
+		return g.config.Sessionless
+	}
+	return g.config.Stateful
 }
 
 // forwardGet forwards a GET, which opens the session's own stream or resumes one. A session may have several streams:
 // all but the first count as requests that wait.
 func (g *Gateway) forwardGet(w http.ResponseWriter, r *http.Request, principal string) {
 	s, status, refusal := g.openStreamOf(r, principal)
-	if refusal != nil {
+	isUnknown := status == http.StatusNotFound && !g.isSigned(r.Header.Get(sessionHeader))
+	if refusal != nil && !isUnknown {
 		refuse(w, status, nil, refusal)
 		return
 	}
 	ctx, stop := g.endWithCaller(r.Context(), principal)
 	defer stop()
 	r = r.WithContext(ctx)
+	if isUnknown { // the SDK may open a stream for it
+		done, refusal := g.countWaiting(ctx, g.locate(r, taskserver.Caller{Principal: principal, Method: "GET"}))
+		if refusal != nil {
+			refuse(w, http.StatusTooManyRequests, nil, refusal)
+			return
+		}
+		defer done()
+		g.forwardStream(g.sessionless(), w, r)
+		return
+	}
 	defer g.sessions.beginUse(s.id)()
 	defer s.streams.Add(-1)
 	if s.streams.Add(1) > 1 {
@@ -256,15 +280,23 @@ func asUnsafeRequest(r *http.Request) *http.Request {
 // compare as text.
 func isModernVersion(version string) bool { return version >= mcptask.Revision20260728 }
 
-// hasReboundHost reports whether a request reached a loopback address under a foreign name.
-func (g *Gateway) hasReboundHost(r *http.Request) bool {
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok || local == nil || !isLoopback(hostOf(local.String())) {
-		return false
-	}
+// admitsHost reports whether a request may name its host. A request that reaches a loopback address may not name a foreign
+// host. If the SDK checks that too, as a Direct one does, its own option counts as well.
+func (g *Gateway) admitsHost(r *http.Request) bool {
 	host := hostOf(r.Host)
 	isCalled := func(name string) bool { return strings.EqualFold(name, host) }
-	return !isLoopback(host) && !slices.ContainsFunc(g.server.Options().AllowedHosts, isCalled)
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if g.config.AnyHost || !ok || local == nil || !isLoopback(hostOf(local.String())) || isLoopback(host) ||
+		slices.ContainsFunc(g.server.Options().AllowedHosts, isCalled) {
+		return true
+	}
+	if !g.config.Direct {
+		return false
+	}
+	probe, checked := r.Clone(r.Context()), newBufferedResponse()
+	probe.Method, probe.Header, probe.Body, probe.ContentLength = http.MethodHead, http.Header{}, http.NoBody, 0
+	g.sdk.ServeHTTP(checked, probe)
+	return checked.code != http.StatusForbidden
 }
 
 // hostOf returns an address without its port.

@@ -18,12 +18,19 @@ const (
 	nameHeader   = "Mcp-Name"
 )
 
+// parameterHeaders is the prefix of the headers that repeat arguments of a call.
+const parameterHeaders = "Mcp-Param-"
+
 // checkRepeated refuses a protocol header that occurs twice with different values. A proxy might
 // act on one value and the server on the other. net/http keeps repeated headers apart.
 func checkRepeated(h http.Header) *mcptask.Error {
 	for name, values := range h {
-		if !strings.HasPrefix(name, "Mcp-") {
-			continue
+		switch name {
+		case sessionHeader, http.CanonicalHeaderKey(versionHeader), methodHeader, nameHeader:
+		default:
+			if !strings.HasPrefix(name, parameterHeaders) {
+				continue
+			}
 		}
 		for _, value := range values {
 			if value != values[0] {

@@ -18,7 +18,7 @@ import (
 
 // readPost reads the message of a POST. It returns nil if it has already answered the request.
 func (g *Gateway) readPost(w *boundedResponse, r *http.Request, principal string) *httpExchange {
-	if !admitMedia(w, r.Header) {
+	if !g.admitMedia(w, r) {
 		return nil
 	}
 	body, ok := g.readBody(w, r)
@@ -26,6 +26,9 @@ func (g *Gateway) readPost(w *boundedResponse, r *http.Request, principal string
 		return nil
 	}
 	m, refusal := parseMessage(body)
+	if refusal != nil && g.forwardBatch(w, r, principal, body) {
+		return nil
+	}
 	if refusal != nil {
 		refuse(w, http.StatusBadRequest, m.ID, refusal)
 		return nil
@@ -69,18 +72,27 @@ func (x *httpExchange) caller() taskserver.Caller {
 }
 
 // enter implements exchange. It reports a missing session before any other error. An initialize opens
-// a new session, whatever session it names, because some clients send the ID of their former one.
+// a new session, whatever session it names, because some clients send the ID of their former one. If the gateway does not
+// know the session of a message that is not about tasks, the SDK decides whether to serve it.
 func (x *httpExchange) enter() (*session, taskserver.Caller, bool) {
 	id := x.r.Header.Get(sessionHeader)
 	if x.m.Method == "initialize" {
 		x.r.Header.Del(sessionHeader)
 		return nil, x.caller(), true
 	}
-	if id == "" && x.needsNoSession() {
+	ours := x.g.isOurs(x.m)
+	if id == "" && (!ours || x.needsNoSession()) {
 		return nil, x.caller(), true
 	}
 	s, endUse, status, refusal := x.g.useSession(x.r, x.principal)
+	switch {
+	case !ours && status == http.StatusNotFound && !x.g.isSigned(id):
+		return nil, x.caller(), true
+	case ours && refusal == nil:
+		status, refusal = http.StatusBadRequest, checkSessionVersion(x.r, s)
+	}
 	if refusal != nil {
+		endUse()
 		refuse(x.w, status, x.replyID(), refusal)
 		return nil, taskserver.Caller{}, false
 	}
@@ -98,10 +110,49 @@ func (x *httpExchange) enter() (*session, taskserver.Caller, bool) {
 // give its sessions no IDs, and then serves each request alone. Until an initialize has shown whether the option is set,
 // the SDK gets the request.
 func (x *httpExchange) needsNoSession() bool {
-	_, ours := x.m.answeredRequest()
+	if x.m.Method != "tools/call" {
+		return false
+	}
 	givesIDs := x.g.sessionIDs.Load()
-	return !ours && !strings.HasPrefix(x.m.Method, "tasks/") && !x.g.config.Direct && (givesIDs == nil || !*givesIDs)
+	return givesIDs == nil && !x.g.config.Direct || givesIDs != nil && !*givesIDs
 }
+
+// isOurs reports whether a message is about tasks: it calls a tool of the server's, or answers a question of a task, or has
+// a method of tasks.
+func (g *Gateway) isOurs(m *message) bool {
+	if _, answers := m.answeredRequest(); answers || m.isTaskNotification() || strings.HasPrefix(m.Method, "tasks/") {
+		return true
+	}
+	tool, _ := g.findTool(m)
+	return m.Method == "tools/call" && tool != nil
+}
+
+// forwardBatch forwards a batch of 2025-03-26, the one revision that has batches, in a session. It returns false if
+// another revision gets the batch, or if a message of it is not for the SDK alone.
+func (g *Gateway) forwardBatch(w http.ResponseWriter, r *http.Request, principal string, body []byte) bool {
+	var batch []json.RawMessage
+	s := g.sessions.get(r.Header.Get(sessionHeader))
+	if s == nil || s.revision != revisionWithBatches || json.Unmarshal(body, &batch) != nil {
+		return false
+	}
+	for _, each := range batch {
+		m, refusal := parseMessage(each)
+		if refusal != nil || m.meta.Version != nil || m.Method == "initialize" || g.isOurs(m) {
+			return false
+		}
+	}
+	s, endUse, _, refusal := g.useSession(r, principal)
+	if refusal != nil {
+		return false
+	}
+	defer endUse()
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	g.config.Stateful.ServeHTTP(w, r)
+	return true
+}
+
+// revisionWithBatches is the protocol version whose clients may send several messages in one body.
+const revisionWithBatches = "2025-03-26"
 
 // leave ends the use of the session.
 func (x *httpExchange) leave() {
@@ -241,8 +292,11 @@ func (x *httpExchange) cancel(request json.RawMessage) bool {
 
 // next returns the SDK's handler for the message.
 func (x *httpExchange) next() http.Handler {
-	if x.modern() {
+	switch {
+	case x.modern():
 		return x.g.config.Stateless
+	case x.session == nil && x.m.Method != "initialize":
+		return x.g.sessionless()
 	}
 	return x.g.config.Stateful
 }

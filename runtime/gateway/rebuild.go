@@ -263,12 +263,14 @@ func (h translated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s := h.g.sessions.get(id)
-	if s == nil { // the SDK's own IDs are not for clients
+	switch {
+	case s != nil:
+		r = r.Clone(r.Context())
+		r.Header.Set(sessionHeader, s.sdkID())
+	case h.g.isSigned(id), h.g.sessions.hasInner(id): // the SDK's own IDs are not for clients
 		refuse(w, http.StatusNotFound, nil, noSessionError())
 		return
 	}
-	r = r.Clone(r.Context())
-	r.Header.Set(sessionHeader, s.sdkID())
 	h.g.sdk.ServeHTTP(w, r)
 }
 
@@ -315,6 +317,9 @@ func (g *Gateway) deleteSession(w http.ResponseWriter, r *http.Request, principa
 		return
 	}
 	s, status, refusal := g.findSession(r, principal)
+	if refusal == nil {
+		status, refusal = http.StatusBadRequest, checkSessionVersion(r, s)
+	}
 	switch {
 	case refusal != nil:
 		refuse(w, status, nil, refusal)
@@ -339,7 +344,11 @@ func (g *Gateway) deleteClosedSession(w http.ResponseWriter, r *http.Request, pr
 	default:
 		status, refusal = g.checkEnded(r.Context(), principal, t.Name)
 	}
-	if refusal != nil {
+	switch {
+	case t == nil && !g.isSigned(id):
+		g.sessionless().ServeHTTP(w, r)
+		return
+	case refusal != nil:
 		refuse(w, status, nil, refusal)
 		return
 	}

@@ -108,6 +108,7 @@ type sessions struct {
 	timeout time.Duration
 	mu      sync.Mutex
 	open    map[string]*session
+	inner   map[string]bool   // the SDK's IDs of sessions whose clients have another one
 	opening int               // counts sessions that are being opened
 	owners  map[string]*owner // by principal; an owner without sessions is removed
 	// addresses counts the sessions of anonymous callers by address, with those that are being opened.
@@ -226,6 +227,7 @@ func (t *sessions) removeUnusedOwner(principal string) {
 // remove removes a session from the table. t.mu is held.
 func (t *sessions) remove(s *session) {
 	delete(t.open, s.id)
+	delete(t.inner, s.inner)
 	t.countAddress(s.address, -1)
 	if s.idle != nil {
 		s.idle.Stop()
@@ -244,6 +246,13 @@ func (t *sessions) get(id string) *session {
 	return t.open[id]
 }
 
+// hasInner reports whether the SDK, but not the client, knows an open session by an ID.
+func (t *sessions) hasInner(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.inner[id]
+}
+
 // add opens a session. expire is called when the session has been idle for too long, after it is
 // removed.
 func (t *sessions) add(s *session, expire func()) {
@@ -255,6 +264,12 @@ func (t *sessions) add(s *session, expire func()) {
 		former.end()
 	}
 	t.open[s.id], s.expire = s, expire
+	if s.inner != "" && s.inner != s.id {
+		if t.inner == nil {
+			t.inner = map[string]bool{}
+		}
+		t.inner[s.inner] = true
+	}
 	o := t.ownerOf(s.principal)
 	o.open++
 	t.countAddress(s.address, 1)
@@ -416,20 +431,22 @@ func (g *Gateway) makeRoom(ctx context.Context, caller taskserver.Caller) (done 
 }
 
 // findSession returns the session of a request, or the refusal that the transport prescribes: 400
-// without the header or with another protocol version, 404 for an unknown session.
+// without the header, 404 for an unknown session.
 func (g *Gateway) findSession(r *http.Request, principal string) (*session, int, *mcptask.Error) {
 	id := r.Header.Get(sessionHeader)
 	if id == "" {
 		return nil, http.StatusBadRequest, missingSessionError()
 	}
-	s, status, refusal := g.openSession(r, principal, id)
-	if refusal != nil {
-		return nil, status, refusal
+	return g.openSession(r, principal, id)
+}
+
+// checkSessionVersion refuses a request whose header names another revision than that of its session.
+func checkSessionVersion(r *http.Request, s *session) *mcptask.Error {
+	version := r.Header.Get(versionHeader)
+	if version == "" || version == s.revision {
+		return nil
 	}
-	if version := r.Header.Get(versionHeader); version != "" && version != s.revision {
-		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is %q, but the session speaks %s", versionHeader, wire.ShortenName(version), s.revision)
-	}
-	return s, 0, nil
+	return mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is %q, but the session speaks %s", versionHeader, wire.ShortenName(version), s.revision)
 }
 
 // useSession returns the session of a request as findSession does, and keeps it from being idle until

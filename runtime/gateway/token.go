@@ -101,6 +101,11 @@ func (k sessionKeys) sign(principal string, t sessionToken) (string, *sessionTok
 	return id, &t
 }
 
+// isSigned reports whether an ID has the form of those that the gateway gives its sessions. No SDK gives such an ID.
+func (g *Gateway) isSigned(id string) bool {
+	return g.keys != nil && strings.HasPrefix(id, tokenPrefix)
+}
+
 // encode returns a signed token, or "" if the client's part of it is no JSON.
 func (k sessionKeys) encode(t *sessionToken) string {
 	payload, err := json.Marshal(t)

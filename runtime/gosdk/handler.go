@@ -32,7 +32,8 @@ import (
 // when the call returns, when the client cancels the call, or when the session ends. The handler of a tool has a context of
 // its own, to which only [taskserver.Options.Context] adds.
 //
-// NewHandler ignores the option Stateless, because it serves both kinds of sessions. It refuses
+// NewHandler serves sessions also with the option Stateless, because tasks of 2025-11-25 belong to one. The option lets
+// clients use all but tasks without a session. NewHandler refuses
 // requests from pages of other origins unless [taskserver.Options.AllowedOrigins] has them. A program that
 // answers preflights itself can admit more by the option CrossOriginProtection. The principal is the
 // UserID of the SDK's bearer token, unless the options of tasks say otherwise. Streams, subscriptions
@@ -88,6 +89,9 @@ func newConfig(tasks *taskserver.Backend, revision string, getServer func(*http.
 	// A client of 2026-07-28 cancels a call by closing its stream.
 	stateless.PropagateRequestCancellation = true
 	config.Stateful = mcp.NewStreamableHTTPHandler(getServer, &stateful)
+	if options.Stateless {
+		config.Sessionless = mcp.NewStreamableHTTPHandler(getServer, &options)
+	}
 	config.Stateless = mcp.NewStreamableHTTPHandler(reuseServer(getServer), &stateless)
 	return config
 }

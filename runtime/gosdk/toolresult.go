@@ -112,7 +112,11 @@ func encodeResult(result mcp.Result) (json.RawMessage, error) {
 	if raw, ok := result.(*rawResult); ok && raw != nil && len(raw.Meta) == 0 {
 		return raw.body, nil
 	}
-	data, err := json.Marshal(result)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // as the SDK
+	err := encoder.Encode(result)
+	data := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 	if err == nil && !wire.NewObject(data).IsObject() {
 		err = errNoResult
 	}

@@ -11,17 +11,25 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
-// TestMadeUpSessions checks that mcp-go opens no stream and no session for a GET, a DELETE or a call whose session does
-// not exist.
+// TestMadeUpSessions checks that a call of a task tool needs a session that exists, and that the streams that mcp-go opens
+// for other sessions are bounded.
 func TestMadeUpSessions(t *testing.T) {
-	tasks, s := newServer(t, taskserver.Options{}, pipeline.CITools(wiretest.CI{}))
+	tasks, s := newServer(t, taskserver.Options{Limits: taskserver.Limits{Waiting: 2}}, pipeline.CITools(wiretest.CI{}))
 	p := wiretest.NewUnopenedPeer(t, serve(t, tasks, s), wiretest.LegacyRevision, "", "{}")
 	call := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"lint_file","arguments":{"path":"x"}}}`
-	for method, body := range map[string]string{"GET": "", "DELETE": "", "POST": call} {
-		for session, want := range map[string]int{"": http.StatusBadRequest, "made-up": http.StatusNotFound} {
-			if got := p.Status(method, body, wiretest.WithHeader("Mcp-Session-Id", session)); got != want {
-				t.Errorf("%s of session %q: %d, want %d", method, session, got, want)
-			}
+	for session, want := range map[string]int{"": http.StatusBadRequest, "made-up": http.StatusNotFound} {
+		if got := p.Status("POST", call, wiretest.WithHeader("Mcp-Session-Id", session)); got != want {
+			t.Errorf("a call in session %q: %d, want %d", session, got, want)
+		}
+	}
+	for i, want := range []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests} {
+		res, err := p.Client.Do(p.NewRequest(t.Context(), http.MethodGet, "", wiretest.WithHeader("Mcp-Session-Id", fmt.Sprint("made-up-", i))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = res.Body.Close() })
+		if res.StatusCode != want {
+			t.Errorf("stream %d: %d, want %d", i, res.StatusCode, want)
 		}
 	}
 }

@@ -68,11 +68,12 @@ var foreignTexts = map[int][]string{
 		"Accept must contain ", "malformed Last-Event-ID ", "failed to replay events", "stream replay unsupported", "malformed payload: ", "JSON RPC not handled: ", "invalid request: missing ",
 		"can't send Last-Event-ID ", "no server available",
 	},
-	http.StatusForbidden:        {"session user mismatch"},
-	http.StatusUnauthorized:     {"no bearer token", "invalid token"},
-	http.StatusNotFound:         {"session not found", "session is closing"},
-	http.StatusMethodNotAllowed: {"Method Not Allowed"},
-	http.StatusConflict:         {"stream ID conflicts with ongoing stream"},
+	http.StatusForbidden:            {"session user mismatch"},
+	http.StatusUnauthorized:         {"no bearer token", "invalid token"},
+	http.StatusNotFound:             {"session not found", "session is closing"},
+	http.StatusMethodNotAllowed:     {"Method Not Allowed"},
+	http.StatusConflict:             {"stream ID conflicts with ongoing stream"},
+	http.StatusUnsupportedMediaType: {"Content-Type must be "},
 }
 
 func checkForeignText(code int, text string) error {

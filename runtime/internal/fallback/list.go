@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
@@ -13,7 +14,8 @@ import (
 // fallback tools only if its tasks may ask questions that it cannot show; see Defers. Any other caller sees
 // them, and learns that it may call the tools behind them plainly: their output may be that of a
 // running task, and tasks are not required. Otherwise plain calls would be refused (C-13). A program
-// whose profile says PrefersPlain learns that optional tools take no tasks.
+// whose profile says PrefersPlain learns that optional tools take no tasks. Only a caller with a principal
+// sees task_list.
 //
 // The list depends on the capabilities of the caller. So it is marked as private if the revision has
 // caches.
@@ -22,7 +24,7 @@ func List(s *taskserver.Backend, caller taskserver.Caller, declares bool, result
 		return result, nil
 	}
 	return protocol.EditObject(result, func(list map[string]json.RawMessage) error {
-		if list["cacheScope"] != nil {
+		if list["cacheScope"] != nil && caller.Revision == mcptask.Revision20260728 { // older revisions have no caches
 			list["cacheScope"] = json.RawMessage(`"private"`)
 		}
 		var tools []json.RawMessage

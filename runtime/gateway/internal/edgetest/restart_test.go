@@ -67,7 +67,7 @@ func TestSessionSurvivesRestart(t *testing.T) {
 		}
 		unknown := p.Session
 		p.Session = "mcp-session-1"
-		p.Call("tools/list", nil).Want(http.StatusNotFound, wiretest.InvalidRequest)
+		p.Task("tasks/get", "x").Want(http.StatusNotFound, wiretest.InvalidRequest)
 		p.Session = unknown
 		if status := p.Status(http.MethodDelete, ""); status != http.StatusNoContent {
 			t.Errorf("DELETE: %d", status)

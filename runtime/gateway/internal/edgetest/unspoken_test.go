@@ -136,8 +136,8 @@ func TestTurnedOffOnPipes(t *testing.T) {
 	})
 }
 
-// TestMadeUpSessions checks that a message without a session is refused with 400, one with a made-up session with 404, and
-// that the answer to a request has its ID.
+// TestMadeUpSessions checks that a message about tasks without a session is refused with 400, one with a made-up session
+// with 404, and that the answer to a request has its ID.
 func TestMadeUpSessions(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
@@ -146,8 +146,8 @@ func TestMadeUpSessions(t *testing.T) {
 				wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
 			}
 			p := wiretest.NewUnopenedPeer(t, url, wiretest.LegacyRevision, "", "{}")
-			for _, method := range []string{"tools/list", "tools/call", "tasks/get", "resources/list", "made/up"} {
-				body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"seven","method":%q,"params":{"name":"sdk_tool","arguments":{},"taskId":"x"}}`, method)
+			for _, method := range []string{"tools/call", "tasks/get"} {
+				body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"seven","method":%q,"params":{"name":"run_pipeline","arguments":{},"taskId":"x"}}`, method)
 				for session, status := range map[string]int{"": http.StatusBadRequest, "made-up": http.StatusNotFound} {
 					if session == "" && !known && method != "tasks/get" {
 						continue // the SDK may be one that gives its sessions no IDs

@@ -227,10 +227,10 @@ func TestAdoptedRestart(t *testing.T) {
 		}
 		token, _ := call.Token()
 		<-begun
+		second, sdk := begin("second") // before the hand-over, so that both of its tools are there
 		if err := first.Close(); err != nil {
 			t.Fatal(err)
 		}
-		second, sdk := begin("second")
 		call, err = mcptask.Resume[string](dial(t, serveHTTP(t, wirecheck.Legacy, second, sdk), gosdk.ClientOptions{}), "tool", token)
 		if err != nil {
 			t.Fatal(err)

@@ -218,6 +218,30 @@ func TestClosedServerHandsOver(t *testing.T) {
 	}
 }
 
+// TestClosedServerHandsOverFaults checks that a tool error counts as an error if the handler returns it because the server
+// closes, as handlers of SDKs do whose child process is killed.
+func TestClosedServerHandsOverFaults(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := taskstore.NewMemory()
+		tool := mcptask.NewTool(mcptask.ToolSpec{Name: "t", InputSchema: numberSchema, Policy: restart},
+			func(ctx context.Context, _ *mcptask.Task, in number) (*mcptask.Result, error) {
+				if _, err := after(time.Minute)(ctx, nil, in); err != nil {
+					return mcptask.ErrorResult("signal: killed"), nil
+				}
+				return &mcptask.Result{Content: []mcptask.Content{mcptask.TextContent("done")}}, nil
+			})
+		a, b := newServer(t, Options{Store: store}, tool), newServer(t, Options{Store: store}, tool)
+		id := begin(t, a, alice, "t").ID
+		time.Sleep(time.Second)
+		if err := a.server.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if r := ended(t, b, alice, id); r.Attempt != 2 || r.Outcome.IsError {
+			t.Errorf("attempt %d: %s", r.Attempt, outcomeText(r.Outcome))
+		}
+	})
+}
+
 // TestLongDrain checks that a handler that takes longer than a lease to end keeps its task.
 func TestLongDrain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

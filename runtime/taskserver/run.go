@@ -367,6 +367,9 @@ func (b *Backend) invokeHandler(ctx context.Context, t *registeredTool, task *mc
 	if err != nil {
 		return newFailureOutcome(ctx, t, err)
 	}
+	if result.IsError && errors.Is(context.Cause(ctx), context.Canceled) { // the server closes, which may be all that went wrong
+		return &taskstore.Outcome{Kind: taskstore.OutcomeCancelled}
+	}
 	if t.output != nil && !result.IsError {
 		// Finished work counts even if the context has ended meanwhile.
 		if err := t.output.Check(context.WithoutCancel(ctx), result.Structured); err != nil {

@@ -1,5 +1,5 @@
 # What CI does is in .ci/run; these are the parts that one wants by hand.
-.PHONY: test soak hosts race lint generate golden freeze release apidiff rules bench benchmarks bench-generator weight fuzz siege chaos screenshot console-picture moving-picture temporal temporal-server bench-temporal ci
+.PHONY: test soak hosts race lint generate golden freeze release apidiff rules bench benchmarks bench-generator weight cost fuzz siege chaos screenshot console-picture moving-picture temporal temporal-server bench-temporal ci
 
 # How long each fuzz target runs, and which benchmarks: make fuzz FUZZTIME=5m, make benchmarks BENCH=Get
 FUZZTIME ?= 30s
@@ -100,6 +100,11 @@ bench-generator:
 # time from the start to the first answer. It takes minutes.
 weight:
 	go test -tags long -run '^$$' -bench Weight -benchtime 1x -timeout 1h ./examples/internal/scaffold
+
+# What it costs a server to make one of its tools a task: lines, modules, the release of Go and the binary, before and
+# after. It writes the figures into the pages about the two SDKs, and takes minutes.
+cost:
+	go run ./examples/brownfield -write
 
 # Every fuzz target, one after the other.
 fuzz:

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/diff"
+
 	"github.com/mcptaskgen/mcptaskgen/generator"
 	"github.com/mcptaskgen/mcptaskgen/golden/pages"
 	"github.com/mcptaskgen/mcptaskgen/schema"
@@ -60,6 +62,8 @@ func TestDocsSnippets(t *testing.T) {
 				if !strings.Contains(string(scaffold.Files[name]), b.Code) {
 					t.Errorf("%s: mcptaskgen init does not write this code into %s", b.At, name)
 				}
+			case b.Language == "diff":
+				checkDiff(t, b)
 			case relation == "From":
 				source, err := os.ReadFile(filepath.Join("..", name))
 				if err != nil {
@@ -78,6 +82,24 @@ func TestDocsSnippets(t *testing.T) {
 			case b.Language == "bash":
 				t.Errorf("%s: a block of bash has to be From a file", b.At)
 			}
+		}
+	}
+}
+
+// checkDiff looks for the parts of a diff, between lines of @@, in that of the server of examples/brownfield that the block
+// is From: after one of its tools became a task, and before.
+func checkDiff(t *testing.T, b pages.Block) {
+	t.Helper()
+	_, name := b.File()
+	before := strings.Replace(name, "-after/", "-before/", 1)
+	if before == name {
+		t.Errorf("%s: a diff has to be From the main.go of a server after the change", b.At)
+		return
+	}
+	whole := string(diff.Diff(before, []byte(readFile(t, "../"+before)), name, []byte(readFile(t, "../"+name))))
+	for part := range strings.SplitSeq(b.Code, "@@\n") {
+		if !strings.Contains(whole, part) {
+			t.Errorf("%s: this is not in the diff any more:\n%s\nwhich is\n%s", b.At, part, whole)
 		}
 	}
 }

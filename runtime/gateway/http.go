@@ -141,7 +141,7 @@ func (g *Gateway) forwardBatch(w http.ResponseWriter, r *http.Request, principal
 			return false
 		}
 	}
-	s, endUse, _, refusal := g.useSession(r, principal)
+	_, endUse, _, refusal := g.useSession(r, principal)
 	if refusal != nil {
 		return false
 	}

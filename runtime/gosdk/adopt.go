@@ -142,7 +142,7 @@ func (a *adoptedTool) request(ctx context.Context, conn *runConn, params *mcp.In
 
 // list returns the tool as the SDK lists it.
 func (a *adoptedTool) list() (*mcp.Tool, error) {
-	result, err := a.request(context.Background(), newRunConn(nil, nil, a), unasked, "tools/list", func(session *mcp.ServerSession) mcp.Request {
+	result, err := a.request(context.Background(), newRunConn(context.Background(), nil, a), unasked, "tools/list", func(session *mcp.ServerSession) mcp.Request {
 		return &mcp.ListToolsRequest{Session: session}
 	})
 	if err != nil {
@@ -198,7 +198,7 @@ func (a *adoptedTool) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 
 // check returns an error if the arguments do not fit the tool, and the SDK's answer.
 func (a *adoptedTool) check(ctx context.Context, arguments json.RawMessage) (refused *mcp.CallToolResult, err error) {
-	refused, err = a.invoke(ctx, &adoptedRun{isCheck: true}, newRunConn(nil, nil, a), unasked, &mcp.CallToolParamsRaw{Name: a.name, Arguments: arguments}, nil)
+	refused, err = a.invoke(ctx, &adoptedRun{isCheck: true}, newRunConn(ctx, nil, a), unasked, &mcp.CallToolParamsRaw{Name: a.name, Arguments: arguments}, nil)
 	switch {
 	case errors.Is(err, errArgumentsFit):
 		return nil, nil
@@ -222,7 +222,7 @@ func textOf(result *mcp.CallToolResult) (text string) {
 func (a *adoptedTool) callPlainly(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	warnOnce(a.tasks, "plain "+a.name, "a call runs without a task, since it has not come through the gateway: serve with gosdk.NewHandler, "+
 		"gosdk.StdioTransport or gosdk.Transport, and add the tool to a server before the first call", "tool", a.name)
-	result, err := a.invoke(ctx, &adoptedRun{request: req}, newRunConn(nil, nil, a), unasked, req.Params, req.Extra)
+	result, err := a.invoke(ctx, &adoptedRun{request: req}, newRunConn(ctx, nil, a), unasked, req.Params, req.Extra)
 	if err != nil {
 		return nil, err
 	}

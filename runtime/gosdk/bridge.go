@@ -82,7 +82,7 @@ func (c *bridgeConn) fail(err error) {
 // readClient passes the client's messages to the gateway.
 func (c *bridgeConn) readClient() {
 	defer close(c.done)
-	defer c.fromClient.Close()
+	defer func() { _ = c.fromClient.Close() }()
 	for {
 		message, err := c.client.Read(c.ctx)
 		if err != nil {

@@ -74,7 +74,7 @@ func newCorpusServer() *mcp.Server {
 	mcp.AddTool(s, &mcp.Tool{Name: "reports"}, func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		progress := &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1, Total: 2, Message: "half"}
 		return nil, nil, errors.Join(r.Session.NotifyProgress(ctx, progress),
-			r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "error", Logger: "l", Data: "logged"}))
+			r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "error", Logger: "l", Data: "logged"})) //nolint:staticcheck // servers may send it for now
 	})
 	mcp.AddTool(s, &mcp.Tool{Name: "asks"}, func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		_, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "who?", RequestedSchema: map[string]any{

@@ -123,7 +123,8 @@ func TestAdopted(t *testing.T) {
 		}
 		waiting := p.Create("work", arguments("waits"))
 		p.UntilMessage(waiting, "half of it (1/2)")
-		if <-ids; <-sessions == <-sessions {
+		<-ids
+		if first, second := <-sessions, <-sessions; first == second {
 			t.Error("two runs have one session")
 		}
 		if got, calls := runs.Load(), hooked.Load(); got != 2 || calls != 2 {
@@ -262,12 +263,12 @@ func TestAdoptedRequests(t *testing.T) {
 			return nil, err
 		}
 		params := mcp.CreateMessageParams{MaxTokens: 9, Messages: []mcp.SamplingMessage{{Role: mcp.RoleUser, Content: mcp.NewTextContent("Why?")}}}
-		sampled, err := s.RequestSampling(ctx, mcp.CreateMessageRequest{CreateMessageParams: params})
+		sampled, err := s.RequestSampling(ctx, mcp.CreateMessageRequest{CreateMessageParams: params}) //nolint:staticcheck // servers may ask for now
 		if err != nil {
 			return nil, err
 		}
 		params.Tools = []mcp.Tool{workTool()}
-		_, refused := s.RequestSampling(ctx, mcp.CreateMessageRequest{CreateMessageParams: params})
+		_, refused := s.RequestSampling(ctx, mcp.CreateMessageRequest{CreateMessageParams: params}) //nolint:staticcheck // servers may ask for now
 		return mcp.NewToolResultText(fmt.Sprint(roots.Roots[0].URI, " ", mcp.GetTextFromContent(sampled.Content), " ", refused)), nil
 	})
 	url := serve(t, tasks, s)

@@ -120,7 +120,7 @@ func TestStdioWithMCPGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // it fails if the server has ended with an error
 	var initialize mcp.InitializeRequest
 	initialize.Params.ProtocolVersion = mcp.LATEST_LEGACY_PROTOCOL_VERSION
 	initialize.Params.ClientInfo = mcp.Implementation{Name: "t", Version: "1"}

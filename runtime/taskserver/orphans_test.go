@@ -225,8 +225,9 @@ func TestClosedServerHandsOverFaults(t *testing.T) {
 		store := taskstore.NewMemory()
 		tool := mcptask.NewTool(mcptask.ToolSpec{Name: "t", InputSchema: numberSchema, Policy: restart},
 			func(ctx context.Context, _ *mcptask.Task, in number) (*mcptask.Result, error) {
-				if _, err := after(time.Minute)(ctx, nil, in); err != nil {
-					return mcptask.ErrorResult("signal: killed"), nil
+				_, err := after(time.Minute)(ctx, nil, in)
+				if err != nil {
+					return mcptask.ErrorResult("signal: killed"), nil //nolint:nilerr // as such handlers do
 				}
 				return &mcptask.Result{Content: []mcptask.Content{mcptask.TextContent("done")}}, nil
 			})

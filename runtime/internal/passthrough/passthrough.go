@@ -90,11 +90,17 @@ func newSide(t *testing.T, revision string, former, now http.Handler, ours map[s
 // open opens a session.
 func (s *side) open() string {
 	headers := map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-	res, _ := s.do(s.t.Context(), request{method: http.MethodPost, headers: headers, body: initializing(s.revision)}, "")
+	res, err := s.do(s.t.Context(), request{method: http.MethodPost, headers: headers, body: initializing(s.revision)}, "")
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	_, _ = io.Copy(io.Discard, res.Body)
 	id := res.Header.Get(sessionHeader)
 	headers[versionHeader] = s.revision
-	res, _ = s.do(s.t.Context(), request{method: http.MethodPost, headers: headers, body: `{"jsonrpc":"2.0","method":"notifications/initialized"}`}, id)
+	res, err = s.do(s.t.Context(), request{method: http.MethodPost, headers: headers, body: `{"jsonrpc":"2.0","method":"notifications/initialized"}`}, id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	_, _ = io.Copy(io.Discard, res.Body)
 	return id
 }

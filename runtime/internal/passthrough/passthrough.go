@@ -181,10 +181,12 @@ func (s *side) send(q request) answer {
 	case q.then == leaves && isStream: // it is enough that there is a stream
 	case isStream:
 		var answering sync.WaitGroup
+		reading, end := context.WithCancel(ctx)
 		if q.then != "" {
-			answering.Go(guard.Func(nil, "the client", func() { s.respond(ctx, q.then, session) }))
+			answering.Go(guard.Func(nil, "the client", func() { s.repeat(reading, q.then, session) }))
 		}
 		body = s.readStream(ctx, res.Body, session, q.then != "")
+		end()
 		answering.Wait()
 	default:
 		body, _ = io.ReadAll(res.Body)
@@ -215,6 +217,17 @@ func (s *side) respond(ctx context.Context, body, session string) (status int) {
 	}
 	_, _ = io.Copy(io.Discard, res.Body)
 	return res.StatusCode
+}
+
+// repeat posts a message of a client until ctx ends, since an SDK may send the headers of a stream before it knows the stream.
+func (s *side) repeat(ctx context.Context, body, session string) {
+	for ctx.Err() == nil {
+		s.respond(ctx, body, session)
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // readStream reads a stream: up to its end, or one event of it. It answers the server's requests.

@@ -57,7 +57,7 @@ const (
 
 // Policy determines how a tool runs.
 type Policy struct {
-	// Task determines whether the tool may run as a task. "" means TaskForbidden.
+	// Task determines whether the tool may run as a task. "" means TaskForbidden, and TaskOptional in an AddTaskTool.
 	Task TaskSupport
 	// TTL is how long a task is kept, counted from its creation; 0 means DefaultTTL. A
 	// task that still runs then is cancelled.

@@ -138,6 +138,9 @@ func newBackend(options Options, services ...mcptask.Tools) (*Backend, error) {
 			faults = append(faults, fmt.Errorf("mcptask: Options.AllowedOrigins: %q is not an origin as browsers write it: give scheme and host in small letters, such as https://app.example.com, without a path, a default port or a wildcard", origin))
 		}
 	}
+	if options.Store != nil && isNil(options.Store) {
+		faults = append(faults, fmt.Errorf("mcptask: Options.Store is a nil %T: leave Store nil itself to keep tasks in memory, as a variable of type taskstore.Store does", options.Store))
+	}
 	sessionStore, _ := options.Store.(taskstore.SessionStore)
 	faults = append(faults, options.checkSessionKeys(sessionStore != nil)...)
 	for i := range services {

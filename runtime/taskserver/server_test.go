@@ -442,3 +442,14 @@ func TestUnknownRevision(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestNilStore checks that a nil pointer to a store is a mistake that is named.
+func TestNilStore(t *testing.T) {
+	var store *failing
+	if _, err := New(Options{Store: store}); err == nil || !strings.Contains(err.Error(), "a nil *taskserver.failing") {
+		t.Error(err)
+	}
+}
+
+// failing is a store whose methods panic.
+type failing struct{ taskstore.Store }

@@ -44,8 +44,8 @@ var differences = []difference{
 		adds:     []string{declaresSession},
 	},
 	{
-		title: "`server/discover`", change: "`extensions` has the tasks",
-		reason: "MUST: a server declares its extensions", option: "`Options.Revisions` without 2026-07-28",
+		title: "`server/discover`", change: "`extensions` names the tasks extension",
+		reason: "tasks: clients learn from it that the server has tasks", option: "`Options.Revisions` without 2026-07-28",
 		requests: []string{"server/discover"}, revisions: []string{mcptask.Revision20260728}, adds: []string{declaresRequest},
 	},
 	{
@@ -56,7 +56,7 @@ var differences = []difference{
 	},
 	{
 		title: "a tool that is no task, called with `task`, in 2025-11-25", change: "error -32601 instead of a result",
-		reason: "MUST: such a tool refuses a task", requests: []string{"a call that declares a task"}, revisions: []string{mcptask.Revision20251125},
+		reason: "SHOULD: such a tool refuses a task", requests: []string{"a call that declares a task"}, revisions: []string{mcptask.Revision20251125},
 	},
 	{
 		title: "an `initialize` that names an old session", change: "a new session instead of 404",
@@ -109,15 +109,15 @@ var differences = []difference{
 	},
 	{
 		title: "a `DELETE` whose `MCP-Protocol-Version` is not that of the session", change: "400, and the session stays",
-		reason: "tasks: the end of a session ends its waits and streams", requests: []string{"DELETE in another revision"},
+		reason: "tasks: a request by mistake must not end the waits and streams of a session", requests: []string{"DELETE in another revision"},
 	},
 	{
 		title: "a byte order mark", change: "an answer instead of 400",
 		reason: "RFC 8259 allows a reader to ignore it", requests: []string{"a byte order mark"},
 	},
 	{
-		title: "a `Content-Encoding`", change: "415 instead of an answer, as if the body were plain",
-		reason: "the body would be read in another way than its header says", requests: []string{"a Content-Encoding"},
+		title: "a `Content-Encoding`", change: "415; the SDK reads the body as if it were plain",
+		reason: "the header says that the body is not plain JSON", requests: []string{"a Content-Encoding"},
 	},
 }
 

@@ -74,9 +74,9 @@ type Policy struct {
 	Deadline time.Duration
 	// OnLost decides whether the task fails or restarts when its worker dies; "" means FailWhenLost.
 	OnLost LostPolicy
-	// OnLeave decides what happens to the work when the caller leaves before it has an answer, the result or the task:
-	// it closes its connection, or cancels the call, as hosts do when they lose patience. "" means StopOnLeave.
-	// KeepOnLeave needs a tool that may run as a task, and the fallback tools.
+	// OnLeave decides what happens to the work when the caller leaves before it has the result or the task. A caller
+	// leaves by closing its connection, or by cancelling the call, as hosts do when they lose patience. "" means
+	// StopOnLeave. KeepOnLeave needs a tool that may run as a task, and the fallback tools.
 	OnLeave LeavePolicy
 	// Attempts is how many runs of a task may lose their worker, with RestartWhenLost: a task that kills each of its
 	// workers fails after as many, with data.reason "worker_lost". A run that a closing server has handed over is not

@@ -159,13 +159,13 @@ func (t Tools) With(tool string, change func(*Policy)) Tools {
 		}
 		spec := &t.Tools[i].Spec
 		change(&spec.Policy)
-		if spec.Entry != "" { // which may say another task support
+		if spec.Entry != "" { // it may name another task support
 			_, fault := ToolSpec{Entry: spec.Entry, Policy: spec.Policy}.readEntry()
 			t.Tools[i].Fault = errors.Join(t.Tools[i].Fault, fault)
 		}
 		return t
 	}
-	t.Fault = errors.Join(t.Fault, fmt.Errorf("With(%q): it has no such tool, only %q", tool, names))
+	t.Fault = errors.Join(t.Fault, fmt.Errorf("With(%q): there is no such tool, only %q", tool, names))
 	return t
 }
 

@@ -21,10 +21,10 @@ type Binder = func(arguments json.RawMessage) (mcptask.BoundCall, error)
 // Adopt registers a tool of an SDK's server with tasks. entry is the tool as the SDK lists it. The SDK checks the
 // arguments and the output. A Policy.Task of "" means TaskOptional.
 //
-// A program may have the tool on several servers of the SDK, such as one for each session. The same entry and policy are
-// then one tool, and others an error that names the difference. bind serves the runs that no call to this process has
-// begun, such as one after a restart: the last one that was registered counts. A call that comes through a server has its
-// own; see [taskserver.CallRequest.Bind].
+// A program may have the tool on several servers of the SDK, such as one for each session. Registrations with the same
+// entry and policy are one tool. If they differ, Adopt returns an error that names the difference. The bind that was
+// registered last serves the runs that no call to this process has begun, such as one after a restart. Other runs have
+// the [taskserver.CallRequest.Bind] of their call.
 func Adopt(tasks *taskserver.Server, entry json.RawMessage, policy mcptask.Policy, bind Binder) error {
 	if policy.Task == "" {
 		policy.Task = mcptask.TaskOptional
@@ -38,7 +38,7 @@ func Adopt(tasks *taskserver.Server, entry json.RawMessage, policy mcptask.Polic
 	defer all.mu.Unlock()
 	if known := all.byName[spec.Name]; known != nil {
 		if err := known.compare(entry, policy); err != nil {
-			return fmt.Errorf("the tool %q is added a second time, %w: add the same tool to each server, or give it another name", spec.Name, err)
+			return fmt.Errorf("the tool %q is added a second time %w: add the same tool to each server, or give it another name", spec.Name, err)
 		}
 		known.bind.Store(&bind)
 		return nil
@@ -82,13 +82,24 @@ func IsAdopted(s *taskserver.Backend, tool string) bool {
 	return all.byName[tool] != nil
 }
 
-// FallbackTools returns the fallback tools for the tasks of a tool. The adapter of an SDK registers them beside a tool that
-// was adopted.
+// FallbackTools returns the fallback tools for the tasks of a tool. The adapter of an SDK registers them beside an adopted
+// tool.
 func FallbackTools(s *taskserver.Backend, tool string) []mcptask.ToolSpec {
 	return fallback.ToolsFor(s, tool)
 }
 
-type adoptedKey struct{}
+// WarnOnce logs a warning, once for the values of its attributes.
+func WarnOnce(s *taskserver.Backend, text string, attrs ...any) {
+	warned := s.Attached(warnedKey{}, func() any { return new(sync.Map) }).(*sync.Map)
+	if _, known := warned.LoadOrStore(fmt.Sprint(append([]any{text}, attrs...)...), nil); !known {
+		s.Logger().Warn(text, attrs...)
+	}
+}
+
+type (
+	adoptedKey struct{}
+	warnedKey  struct{}
+)
 
 func adoptedToolsOf(s *taskserver.Backend) *adoptedTools {
 	return s.Attached(adoptedKey{}, func() any { return &adoptedTools{byName: map[string]*adoptedTool{}} }).(*adoptedTools)

@@ -61,7 +61,7 @@ type Flow struct {
 	// of sessions.
 	announced *announcement
 
-	// keeps says that the work goes on if its reply cannot reach the client.
+	// keeps says that the tool has onleave=keep.
 	keeps bool
 
 	running sync.Mutex // held during the call
@@ -235,8 +235,8 @@ func TakeFlow(s *taskserver.Backend, token string) *Flow {
 	return f.(*Flow)
 }
 
-// Tools returns the tools that the adapter of an SDK registers: the tools of the server, but for those that [Adopt] has
-// taken from the SDK, and the fallback tools of its services.
+// Tools returns the tools that the adapter of an SDK registers: the tools of the server without those of [Adopt], which
+// the SDK has, and the fallback tools of all services.
 func Tools(s *taskserver.Backend) []mcptask.ToolSpec {
 	own := slices.DeleteFunc(s.Tools(), func(spec mcptask.ToolSpec) bool { return IsAdopted(s, spec.Name) })
 	return append(own, fallback.Tools(s)...)

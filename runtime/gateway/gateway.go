@@ -66,10 +66,10 @@ type Config struct {
 	// Direct answers calls of the server's tools in the gateway. It is for an SDK whose types
 	// cannot carry a task. The SDK's middleware does not see these calls.
 	Direct bool
-	// FindBinder returns what binds the arguments of a call if its tool was adopted from the SDK's server behind the
-	// gateway; see [Adopt]. It returns nil for a tool that was not adopted, and false if the tool was adopted from
-	// other servers only: then the SDK answers the call. meta is the member _meta of the call's params, or nil. A nil
-	// FindBinder leaves the choice of the handler to the SDK, or to the tool. FindBinder is for Direct.
+	// FindBinder returns the Binder of a call if its tool was adopted from the SDK's server behind the gateway; see
+	// [Adopt]. It returns nil for a tool that was not adopted. It returns false if the tool was adopted from other
+	// servers only: then the SDK answers the call. meta is the member _meta of the call's params, or nil. FindBinder is
+	// for Direct. If it is nil, the SDK or the tool chooses the handler.
 	FindBinder func(tool string, caller taskserver.Caller, meta json.RawMessage) (Binder, bool)
 	// FindRunner returns a runner for a call of one of the server's tools that comes in by HTTP. It
 	// returns nil if Stateful or Stateless has to serve the call. If FindRunner is nil, they serve

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -27,16 +26,17 @@ import (
 // the fallback tools. If the tool is invalid, it returns an error and adds nothing. A policy.Task of "" means
 // [mcptask.TaskOptional].
 //
-// The session of the handler's request belongs to the run. NotifyProgress becomes the progress of the task: the request
-// always has a progress token. Elicit, CreateMessage and ListRoots become questions of the task, in all revisions. Nothing
-// else can be sent: the first attempt logs a warning, a notification is dropped, and a request returns an error. The
-// request has the _meta, the headers and the token of its call. A run after a restart has only the user's ID.
+// The session of the handler's request belongs to the run. NotifyProgress reports the progress of the task: the request
+// always has a progress token. Elicit, CreateMessage and ListRoots ask the questions of the task, in all revisions. The
+// session can send nothing else: the first attempt logs a warning, a notification is dropped, and a request returns an
+// error. The request has the _meta, the headers and the token of its call. A run after a restart has only the user's ID.
 //
-// A program may add the tool to several servers, such as one for each session. Equal tools are then one tool, and unequal
-// ones an error. A call runs the handler of the server that it came through. A run after a restart has the handler that was
-// added last, so add the tool to one server at the start of the program.
+// A program may add the tool to several servers, such as one for each session. Equal tools are then one tool. If a tool
+// differs, AddTaskTool returns an error that names the difference. A call runs the handler of the server that it came
+// through. A run after a restart has the handler that was added last, so add the tool to one server at the start of the
+// program.
 //
-// A call that does not come through a gateway runs without a task, as mcp.AddTool's would, and logs a warning.
+// A call that does not come through a gateway runs without a task, as with mcp.AddTool, and logs a warning.
 func AddTaskTool[In, Out any](server *mcp.Server, tasks *taskserver.Server, tool *mcp.Tool, handler mcp.ToolHandlerFor[In, Out], policy mcptask.Policy) error {
 	backend := tasks.Backend()
 	var options mcp.ServerOptions
@@ -100,7 +100,7 @@ func recoverError(f func()) (err error) {
 	return nil
 }
 
-// adoptedTool is a tool of a server of the program. It does not hold that server.
+// adoptedTool is a tool that was added to a server of the program. It does not hold that server.
 type adoptedTool struct {
 	name  string
 	tasks *taskserver.Backend
@@ -116,7 +116,7 @@ type adoptedRun struct {
 	isCheck bool
 	// request is the request that the handler gets. If it is nil, the handler gets that of the own server.
 	request *mcp.CallToolRequest
-	failed  error // the handler's
+	failed  error // the error of the handler
 }
 
 type adoptedRunKey struct{}
@@ -163,7 +163,8 @@ func (a *adoptedTool) invoke(ctx context.Context, run *adoptedRun, conn *runConn
 	return result.(*mcp.CallToolResult), nil
 }
 
-// unasked is for calls whose session sends nothing. In 2026-07-28 the SDK returns input requests to the caller.
+// unasked describes a client for calls whose session sends nothing. In 2026-07-28 the SDK returns input requests to the
+// caller.
 var unasked = &mcp.InitializeParams{ProtocolVersion: mcptask.Revision20260728, Capabilities: &mcp.ClientCapabilities{}}
 
 // call is the handler of the tool on the program's server.
@@ -172,7 +173,7 @@ func (a *adoptedTool) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	if f == nil || f.flow.Tool != a.name {
 		return a.callPlainly(ctx, req)
 	}
-	// The server refuses what is not an object in its own words.
+	// The SDK refuses arguments that are no object with a text of its own.
 	if data := bytes.TrimSpace(req.Params.Arguments); f.flow.Call.Mode != taskserver.ModeTask && len(data) > 0 && data[0] != '{' && string(data) != "null" {
 		if refused, err := a.check(ctx, data); err != nil && refused != nil {
 			return withoutType(refused), nil
@@ -208,7 +209,7 @@ func (a *adoptedTool) check(ctx context.Context, arguments json.RawMessage) (ref
 	return refused, errors.New(textOf(refused))
 }
 
-// textOf returns the text of an answer of the SDK's.
+// textOf returns the text of a result.
 func textOf(result *mcp.CallToolResult) (text string) {
 	for _, content := range result.Content {
 		if block, ok := content.(*mcp.TextContent); ok {
@@ -220,7 +221,7 @@ func textOf(result *mcp.CallToolResult) (text string) {
 
 // callPlainly calls the handler as the program's server would.
 func (a *adoptedTool) callPlainly(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	warnOnce(a.tasks, "plain "+a.name, "a call runs without a task, since it has not come through the gateway: serve with gosdk.NewHandler, "+
+	gateway.WarnOnce(a.tasks, "a call runs without a task, since it has not come through the gateway: serve with gosdk.NewHandler, "+
 		"gosdk.StdioTransport or gosdk.Transport, and add the tool to a server before the first call", "tool", a.name)
 	result, err := a.invoke(ctx, &adoptedRun{request: req}, newRunConn(ctx, nil, a), unasked, req.Params, req.Extra)
 	if err != nil {
@@ -329,14 +330,4 @@ func newInitializeParams(canAsk []string) *mcp.InitializeParams {
 		declared.RootsV2 = &mcp.RootCapabilities{}
 	}
 	return params
-}
-
-type warnedKey struct{}
-
-// warnOnce logs a warning once for each key.
-func warnOnce(tasks *taskserver.Backend, key, message string, attrs ...any) {
-	warned := tasks.Attached(warnedKey{}, func() any { return new(sync.Map) }).(*sync.Map)
-	if _, known := warned.LoadOrStore(key, nil); !known {
-		tasks.Logger().Warn(message, attrs...)
-	}
 }

@@ -11,7 +11,7 @@ import (
 
 // NewHandler serves SDK servers with tasks over streamable HTTP. It speaks 2025-11-25, earlier
 // revisions without tasks, and 2026-07-28 on the same URL. It mirrors mcp.NewStreamableHTTPHandler.
-// Call AddTools, with the same tasks, on each server that getServer returns.
+// Call AddTools or AddTaskTool, with the same tasks, for each server that getServer returns.
 //
 // With a store on SQLite or PostgreSQL, or with taskserver.Options.SessionKey, any replica serves a
 // session of 2025-11-25, and a restart does not end it. The SDK server then sees an initialize in each
@@ -32,12 +32,11 @@ import (
 // when the call returns, when the client cancels the call, or when the session ends. The handler of a tool has a context of
 // its own, to which only [taskserver.Options.Context] adds.
 //
-// NewHandler serves sessions also with the option Stateless, because tasks of 2025-11-25 belong to one. The option lets
-// clients use all but tasks without a session. NewHandler refuses
-// requests from pages of other origins unless [taskserver.Options.AllowedOrigins] has them. A program that
-// answers preflights itself can admit more by the option CrossOriginProtection. The principal is the
-// UserID of the SDK's bearer token, unless the options of tasks say otherwise. Streams, subscriptions
-// and waits for a task end when that token expires.
+// NewHandler also serves sessions with the option Stateless, because tasks of 2025-11-25 belong to one. With the option,
+// clients can use all but tasks without a session. NewHandler refuses requests from pages of other origins unless
+// [taskserver.Options.AllowedOrigins] has them. A program that answers preflights itself can admit more by the option
+// CrossOriginProtection. The principal is the UserID of the SDK's bearer token, unless the options of tasks say otherwise.
+// Streams, subscriptions and waits for a task end when that token expires.
 func NewHandler(tasks *taskserver.Server, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) http.Handler {
 	return NewRevisionHandler(tasks, "", getServer, opts)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
 )
@@ -55,8 +56,8 @@ func (r *responses) Close() error {
 	return nil
 }
 
-// runConn is the transport of the session that the handler of an adopted tool has. It turns the session's messages into
-// progress and questions of the task. It implements mcp.Transport and mcp.Connection.
+// runConn is the transport of the session in which the handler of an adopted tool runs. It turns the session's messages
+// into progress and questions of the task. It implements mcp.Transport and mcp.Connection.
 type runConn struct {
 	responses
 	run  context.Context
@@ -101,9 +102,9 @@ func (c *runConn) Write(ctx context.Context, message jsonrpc.Message) error {
 	return nil
 }
 
-// warn warns of a message that nobody gets.
+// warn logs a warning about a message that is dropped.
 func (c *runConn) warn(method string) {
-	warnOnce(c.tool.tasks, method+" "+c.tool.name, "the handler of a task tool sends a message that a task cannot carry, and that is dropped: "+
+	gateway.WarnOnce(c.tool.tasks, "a message of a handler is dropped, because a task cannot carry it: "+
 		"use NotifyProgress, Elicit, CreateMessage or ListRoots, or the methods of the task that mcptask.FromContext returns",
 		"tool", c.tool.name, "method", method)
 }
@@ -139,7 +140,7 @@ func (c *runConn) ask(ctx context.Context, method string, params json.RawMessage
 		decoder := json.NewDecoder(bytes.NewReader(params))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&request); err != nil {
-			return nil, fmt.Errorf("a task cannot carry this request of %s, only the members of mcptask.SampleRequest: %w", method, err)
+			return nil, fmt.Errorf("a task cannot carry this request of %s: use only the members of mcptask.SampleRequest: %w", method, err)
 		}
 		return c.task.Sample(ctx, "sample", request)
 	case spec.Roots:

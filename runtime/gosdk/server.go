@@ -1,9 +1,10 @@
 // Package gosdk connects the runtime to servers of the official Go SDK of MCP (github.com/modelcontextprotocol/go-sdk),
 // and has a client for any server.
 //
-// A server calls [AddTools], and serves with [NewHandler] over HTTP, with [StdioTransport] over standard input and
-// output, or with [Transport] over any other transport. A client connects with [Connect] or [ConnectCommand]. A client also runs the server's own requests as tasks if
-// the server asks for that.
+// A server calls [AddTools] for generated tools, or [AddTaskTool] for a tool of the SDK. It serves with [NewHandler] over
+// HTTP, with [StdioTransport] over standard input and output, or with [Transport] over any other transport. A client
+// connects with [Connect] or [ConnectCommand]. A client also runs the server's own requests as tasks if the server asks
+// for that.
 package gosdk
 
 import (

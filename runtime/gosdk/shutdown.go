@@ -14,9 +14,9 @@ import (
 //  1. It closes tasks, as [taskserver.Server.Close] does. New calls of task tools are refused. The
 //     contexts of handlers end, and handlers have Options.Drain to return. Requests that wait for a
 //     task are answered, and subscriptions end.
-//  2. It ends the streams that the clients of NewHandler keep open, and shuts the HTTP server down. That waits until
-//     calls of the SDK's own tools are answered, and closes the connections. A nil server means no
-//     HTTP server.
+//  2. It ends the streams that clients of NewHandler keep open, and shuts the HTTP server down. That
+//     waits until calls of the SDK's own tools are answered, and closes the connections. A nil server
+//     means no HTTP server.
 //  3. It ends the sessions. StdioTransport sees the end of its input, so that the SDK server's Run
 //     returns.
 //  4. It closes the others, such as an Options.Store, one after another.

@@ -17,22 +17,23 @@ import (
 )
 
 // AddTaskTool adds a tool that runs as a task behind NewHandler and ServeStdio. It takes the arguments of
-// s.AddTool, and the policy of the task. A Policy.Task of "" means the tool's own Execution, or TaskOptional. The tool is
-// listed as mcp-go lists it, and the fallback tools beside it.
+// s.AddTool, and the policy of the task. A Policy.Task of "" means the tool's own Execution, or [mcptask.TaskOptional]. The
+// tool is listed as mcp-go lists it. AddTaskTool also adds the fallback tools.
 //
 // The handler stays as it is. Each run of it is a tools/call that mcp-go handles with a session of its own, so middleware,
-// hooks and filters see the run. The context is that of the run: [taskserver.Options.Context] adds what a
-// server.HTTPContextFunc adds to a request. mcptask.FromContext returns the task, also in a plain call.
+// hooks and filters see the run. In the handler, [mcptask.FromContext] returns the task, also in a plain call. The context
+// ends with the task, not with the request. It has no values of a server.HTTPContextFunc: [taskserver.Options.Context]
+// adds values.
 //
-// Progress notifications are the task's progress. Elicitation, sampling and requests for roots are questions of the task;
-// the same question has the same answer when the handler runs again. mcp-go cannot send any other notification from a run.
-// The log warns of the first one of each kind.
+// Progress notifications report the task's progress. Elicitation, sampling and requests for roots ask questions of the
+// task. The same question has the same answer when the handler runs again. Other notifications are dropped, and the first
+// one of each kind logs a warning.
 //
-// The same tool may be added to several servers. Then a call runs on the server that it came through, and a task that was
-// stored before a restart runs on the server that was last given the tool. A tool that differs from the one before is an
-// error. After an error, s is as it was.
+// A program may add the tool to several servers. Equal tools are then one tool. If a tool differs, AddTaskTool returns an
+// error that names the difference, and s is as it was. A call runs on the server that it came through. A run after a
+// restart has the server that was given the tool last.
 //
-// If the server is served without NewHandler or ServeStdio, calls run plainly, as without tasks.
+// A call that does not come through NewHandler or ServeStdio runs without a task, and logs a warning.
 func AddTaskTool(s *server.MCPServer, tasks *taskserver.Server, tool mcp.Tool, handler server.ToolHandlerFunc, policy mcptask.Policy) error {
 	if execution := tool.Execution; execution != nil { // mcp-go would refuse plain calls
 		if tool.Execution = nil; policy.Task == "" {
@@ -43,7 +44,8 @@ func AddTaskTool(s *server.MCPServer, tasks *taskserver.Server, tool mcp.Tool, h
 	before := s.GetTool(tool.Name)
 	entry, err := addTool(s, tool, func(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if _, ok := mcptask.FromContext(ctx); !ok {
-			all.warnOnce("a tool runs plainly: serve with mcpgo.NewHandler or mcpgo.ServeStdio to run it as a task", "tool", tool.Name)
+			gateway.WarnOnce(tasks.Backend(), "a call runs without a task, since it has not come through the gateway: "+
+				"serve with mcpgo.NewHandler or mcpgo.ServeStdio", "tool", tool.Name)
 		}
 		return handler(ctx, request)
 	})
@@ -68,7 +70,7 @@ func addTool(s *server.MCPServer, tool mcp.Tool, handler server.ToolHandlerFunc)
 	if tool.Name == "" {
 		return nil, fmt.Errorf("the tool has no name")
 	}
-	defer func() { // mcp-go refuses tools so
+	defer func() { // mcp-go panics if it refuses a tool
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%v", p)
 		}
@@ -80,8 +82,6 @@ func addTool(s *server.MCPServer, tool mcp.Tool, handler server.ToolHandlerFunc)
 // adoptions knows which of mcp-go's servers have which adopted tools. It is safe for concurrent use.
 type adoptions struct {
 	tasks *taskserver.Backend
-	// warned has the warnings that were logged.
-	warned sync.Map
 
 	mu      sync.Mutex
 	servers map[weak.Pointer[server.MCPServer]]map[string]bool
@@ -118,13 +118,6 @@ func (a *adoptions) has(s *server.MCPServer, tool string) bool {
 	return a.servers[weak.Make(s)][tool]
 }
 
-// warnOnce logs a warning, once for the values of its attributes.
-func (a *adoptions) warnOnce(text string, attrs ...any) {
-	if _, known := a.warned.LoadOrStore(fmt.Sprint(append([]any{text}, attrs...)...), nil); !known {
-		a.tasks.Logger().Warn(text, attrs...)
-	}
-}
-
 // binderFor returns the [gateway.Config.FindBinder] of a gateway in front of a server.
 func (a *adoptions) binderFor(s *server.MCPServer) func(string, taskserver.Caller, json.RawMessage) (gateway.Binder, bool) {
 	return func(tool string, caller taskserver.Caller, meta json.RawMessage) (gateway.Binder, bool) {
@@ -155,7 +148,7 @@ func (a *adoptions) run(ctx context.Context, s *server.MCPServer, session *runSe
 			return nil, fmt.Errorf("the _meta of the call is malformed: %w", err)
 		}
 	}
-	// Where clients answer questions by a repeated call, mcp-go sends no requests. The session has an answer.
+	// mcp-go sends no requests in 2026-07-28, in which clients answer questions by a repeated call. The session can ask.
 	delete(all, mcp.MetaKeyProtocolVersion)
 	if all["progressToken"] == nil { // many handlers report only if there is one
 		all["progressToken"] = json.RawMessage(`"` + session.id + `"`)

@@ -2,9 +2,9 @@
 // task, and its handler stays as it is. [AddTools] adds generated tools. [NewHandler] serves them over streamable HTTP, and
 // [ServeStdio] over standard input and output. The package has limits that come from that SDK:
 //
-//   - Its handlers cannot return our tasks, so the gateway answers calls of task tools itself.
-//     mcp-go's hooks, middleware and filters do not see the calls of generated tools. They see each run of an
-//     AddTaskTool tool. mcp-go serves its other tools as before.
+//   - Its types cannot carry tasks, so the gateway answers calls of task tools itself. mcp-go's hooks, middleware and
+//     filters do not see the calls of generated tools. They see each run of a tool of AddTaskTool. mcp-go serves its other
+//     tools as before.
 //   - Over HTTP, the progress of a plain call is sent as notifications on the call's stream. That of a task is
 //     sent as its status message only.
 //   - mcp-go does not report the end of a session. The gateway forgets a session when the client
@@ -82,8 +82,8 @@ func AllowOrigins(tasks *taskserver.Server, next http.Handler) http.Handler {
 }
 
 // NewHandler serves an mcp-go server with tasks over streamable HTTP, in 2025-11-25 and 2026-07-28 at the same URL. inner
-// are the options of mcp-go's own handler. To find leftovers of mcp-go's own tasks, NewHandler asks the server for its tools
-// and capabilities, which hooks see.
+// has the options of mcp-go's own handler. NewHandler asks the server for its tools and capabilities, to log what is left
+// over of mcp-go's own tasks. Hooks of the server see these two requests.
 func NewHandler(tasks *taskserver.Server, s *server.MCPServer, options Options, inner ...server.StreamableHTTPOption) http.Handler {
 	if err := checkLeftovers(s); err != nil {
 		tasks.Backend().Logger().Error("mcp-go's own tasks do not work behind mcpgo.NewHandler", "error", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
@@ -94,7 +95,7 @@ func (s *runSession) GetClientCapabilities() mcp.ClientCapabilities { return s.c
 // SetClientCapabilities implements server.SessionWithClientInfo.
 func (s *runSession) SetClientCapabilities(mcp.ClientCapabilities) {}
 
-// passOn begins to pass on notifications. stop passes on those that were sent before, and ends.
+// passOn starts to pass on notifications. stop passes on those that were sent before, and returns.
 func (s *runSession) passOn(ctx context.Context) (stop func()) {
 	over, done := make(chan struct{}), make(chan struct{})
 	guard.Go(s.adoptions.tasks.Logger(), "the notifications of a tool", func() {
@@ -125,8 +126,8 @@ func (s *runSession) passOn(ctx context.Context) (stop func()) {
 // notify passes on a notification.
 func (s *runSession) notify(ctx context.Context, n mcp.JSONRPCNotification) {
 	if n.Method != "notifications/progress" {
-		s.adoptions.warnOnce("a run of a tool cannot send this notification, and leaves it out: "+
-			"use the methods of mcptask.FromContext(ctx), such as Message, or the program's own log", "tool", s.tool, "method", n.Method)
+		gateway.WarnOnce(s.adoptions.tasks, "a message of a handler is dropped, because a task cannot carry it: "+
+			"use the methods of the task that mcptask.FromContext returns, such as Message, or the program's own log", "tool", s.tool, "method", n.Method)
 		return
 	}
 	var progress struct {
@@ -138,7 +139,7 @@ func (s *runSession) notify(ctx context.Context, n mcp.JSONRPCNotification) {
 		err = json.Unmarshal(data, &progress)
 	}
 	if err != nil {
-		s.adoptions.warnOnce("a tool has sent malformed progress", "tool", s.tool, "error", err)
+		gateway.WarnOnce(s.adoptions.tasks, "a handler has sent malformed progress, which is dropped", "tool", s.tool, "error", err)
 		return
 	}
 	s.task.Progress(ctx, progress.Progress, progress.Total, progress.Message)

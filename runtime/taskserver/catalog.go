@@ -199,8 +199,8 @@ func compileTool(service *mcptask.Tools, t mcptask.Tool) (r *registeredTool, fau
 	return r, faults
 }
 
-// warnOfMemoryStore logs the tools that have onlost=restart although nobody has chosen a store, and the server's own
-// keeps no task that could run again after the process. It does so once.
+// warnOfMemoryStore logs the tools that have onlost=restart if Options.Store is not set: the server's own store keeps no task
+// that could run again after the process. It logs once.
 func (b *Backend) warnOfMemoryStore(services ...mcptask.Tools) {
 	if !b.ownStore {
 		return

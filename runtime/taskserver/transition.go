@@ -211,7 +211,7 @@ func (b *Backend) takeBound(r taskstore.Record) mcptask.BoundCall {
 	return nil
 }
 
-// forgetCall forgets what the call of a task has left here.
+// forgetCall forgets the progress function and the handler of the call that has made a task.
 func (b *Backend) forgetCall(id string) {
 	b.progress.Delete(id)
 	b.bound.Delete(id)

@@ -34,7 +34,7 @@ func TestWith(t *testing.T) {
 		tools mcptask.Tools
 		want  []string
 	}{
-		"unknown tools": {hour("A").With("c", nil), []string{`service S: With("A"): it has no such tool, only ["a" "b" "listed"]`, `With("c")`}},
+		"unknown tools": {hour("A").With("c", nil), []string{`service S: With("A"): there is no such tool, only ["a" "b" "listed"]`, `With("c")`}},
 		"invalid":       {change(func(p *mcptask.Policy) { p.OnLost = "shrug" })("a"), []string{`tool "a": lost policy "shrug"`}},
 		"of an entry":   {change(func(p *mcptask.Policy) { p.Task = mcptask.TaskRequired })("listed"), []string{`tool "listed": its Policy has the task support required and its Entry optional`}},
 		"nil":           {mcptask.Tools{Service: "S"}.With("a", nil), []string{"the implementation is nil"}},

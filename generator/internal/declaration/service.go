@@ -330,7 +330,7 @@ const (
 )
 
 // keepHint is the way out of onleave=keep for tools that never run as tasks.
-const keepHint = "add a *mcptask.Task parameter after the context, or remove onleave"
+const keepHint = "let the tool run as a task, by a *mcptask.Task parameter and without task=forbidden, or remove onleave"
 
 // checkTTL reports a duration that is longer than the task is kept.
 func (r *reader) checkTTL(key string, value time.Duration, p *model.Policy, own, defaults *block) {

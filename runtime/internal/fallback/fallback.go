@@ -119,7 +119,7 @@ func findSet(s *taskserver.Backend, tool string) set {
 // Handle returns the handler for a call that the gateway has negotiated, if it calls a fallback tool or
 // has ModeFallback. It returns nil for any other call, which the server answers. A call of a tool without
 // the fallback has ModeFallback if its caller can answer questions by repeating the call. client ends when the
-// client's connection does, which need not end the call.
+// client's connection does. The call may go on then.
 func Handle(client context.Context, s *taskserver.Backend, caller taskserver.Caller, tool string, call taskserver.CallRequest, carrier Carrier) Handler {
 	if call.Mode == taskserver.ModeFallback {
 		return newTaskHandler(client, s, caller, tool, carrier)

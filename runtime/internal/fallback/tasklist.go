@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	mostListed = 10        // tasks in a list
-	listsEnded = time.Hour // how long a task is listed after its end
-	mostPages  = 40        // pages of the store that one list reads
-	firstSpan  = 4 * time.Second
+	mostListed = 10              // tasks in a list
+	listsEnded = time.Hour       // how long a task is listed after its end
+	mostPages  = 40              // pages of the store that one list reads
+	firstSpan  = 4 * time.Second // before now, which a list of many tasks reads first
 )
 
 const (
@@ -49,8 +49,8 @@ type listedTask struct {
 	Next          nextCall       `json:"next"`
 }
 
-// list is the handler of task_list. It lists the caller's tasks of the set's tools that have not ended, and
-// those that have ended of late.
+// list is the handler of task_list. It lists the caller's tasks of the set's tools that have not ended, or have ended in
+// the last hour.
 func (h helper) list(ctx context.Context, _ json.RawMessage, _ taskserver.CallRequest) (taskserver.CallReply, error) {
 	if h.caller.Principal == "" {
 		return newErrorReply(fmt.Sprintf("%s shows only the tasks of a caller that the server knows, and this call has no authentication. "+

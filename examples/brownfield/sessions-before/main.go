@@ -1,4 +1,4 @@
-// This server runs builds. It serves one client on standard input and output, or many over HTTP, where each session
+// This server runs builds. It serves one client on standard input and output, or many over HTTP. Each session over HTTP
 // has an SDK server for its user. A proxy in front has checked who the user is.
 package main
 

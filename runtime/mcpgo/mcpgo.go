@@ -83,7 +83,7 @@ func AllowOrigins(tasks *taskserver.Server, next http.Handler) http.Handler {
 
 // NewHandler serves an mcp-go server with tasks over streamable HTTP, in 2025-11-25 and 2026-07-28 at the same URL. inner
 // has the options of mcp-go's own handler. NewHandler asks the server for its tools and capabilities, to log what is left
-// over of mcp-go's own tasks. Hooks of the server see these two requests.
+// over of mcp-go's own tasks. Hooks of the server see these requests.
 func NewHandler(tasks *taskserver.Server, s *server.MCPServer, options Options, inner ...server.StreamableHTTPOption) http.Handler {
 	if err := checkLeftovers(s); err != nil {
 		tasks.Backend().Logger().Error("mcp-go's own tasks do not work behind mcpgo.NewHandler", "error", err)

@@ -585,17 +585,3 @@ func callInto(t *testing.T, session *mcp.ClientSession, c call, value any) {
 		t.Fatal(err)
 	}
 }
-
-// TestDiffs bounds the lines that a maintainer reviews.
-func TestDiffs(t *testing.T) {
-	const most = 60
-	for _, s := range servers {
-		removed, added, err := changedLines(t.Context(), "../..", s.name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if added == 0 || removed+added >= most {
-			t.Errorf("%s: %d lines go and %d come, which have to be less than %d together", s.name, removed, added, most)
-		}
-	}
-}

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
@@ -23,8 +22,8 @@ type Binder = func(arguments json.RawMessage) (mcptask.BoundCall, error)
 //
 // A program may have the tool on several servers of the SDK, such as one for each session. Registrations with the same
 // entry and policy are one tool. If they differ, Adopt returns an error that names the difference. The bind that was
-// registered last serves the runs that no call to this process has begun, such as one after a restart. Other runs have
-// the [taskserver.CallRequest.Bind] of their call.
+// registered first serves the runs that no call to this process has begun, such as one after a restart: later ones may
+// belong to a user. Other runs have the [taskserver.CallRequest.Bind] of their call.
 func Adopt(tasks *taskserver.Server, entry json.RawMessage, policy mcptask.Policy, bind Binder) error {
 	if policy.Task == "" {
 		policy.Task = mcptask.TaskOptional
@@ -40,15 +39,12 @@ func Adopt(tasks *taskserver.Server, entry json.RawMessage, policy mcptask.Polic
 		if err := known.compare(entry, policy); err != nil {
 			return fmt.Errorf("the tool %q is added a second time %w: add the same tool to each server, or give it another name", spec.Name, err)
 		}
-		known.bind.Store(&bind)
 		return nil
 	}
 	tool := &adoptedTool{entry: bytes.Clone(entry), policy: policy}
-	tool.bind.Store(&bind)
-	newest := func(arguments json.RawMessage) (mcptask.BoundCall, error) { return (*tool.bind.Load())(arguments) }
 	err = tasks.Register(mcptask.Tools{
 		Service: spec.Name, Impl: tool, Fallback: mcptask.FallbackTools, Capabilities: mcptask.Declared(),
-		Tools: []mcptask.Tool{{Spec: spec, Bind: newest}},
+		Tools: []mcptask.Tool{{Spec: spec, Bind: bind}},
 	})
 	if err == nil {
 		all.byName[spec.Name] = tool
@@ -115,7 +111,6 @@ type adoptedTools struct {
 type adoptedTool struct {
 	entry  json.RawMessage
 	policy mcptask.Policy
-	bind   atomic.Pointer[Binder] // of the last registration
 }
 
 // compare returns an error that names the first difference from another registration.

@@ -33,8 +33,8 @@ import (
 //
 // A program may add the tool to several servers, such as one for each session. Equal tools are then one tool. If a tool
 // differs, AddTaskTool returns an error that names the difference. A call runs the handler of the server that it came
-// through. A run after a restart has the handler that was added last, so add the tool to one server at the start of the
-// program.
+// through. A run after a restart, or in another process, has the handler that was added first. So if servers belong to
+// users, add the tool to one that belongs to none at the start of the program.
 //
 // A call that does not come through a gateway runs without a task, as with mcp.AddTool, and logs a warning.
 func AddTaskTool[In, Out any](server *mcp.Server, tasks *taskserver.Server, tool *mcp.Tool, handler mcp.ToolHandlerFor[In, Out], policy mcptask.Policy) error {

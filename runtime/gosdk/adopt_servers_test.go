@@ -190,7 +190,7 @@ func TestAdoptedWithoutGateway(t *testing.T) {
 	})
 }
 
-// TestAdoptedRestart checks that the run after a restart has the handler that was added last, and the user's ID.
+// TestAdoptedRestart checks that the run after a restart has the handler that was added first, and the user's ID.
 func TestAdoptedRestart(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := taskstore.NewMemory()
@@ -204,7 +204,7 @@ func TestAdoptedRestart(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = tasks.Close() })
 			sdk := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
-			for _, each := range []string{"older " + name, name} {
+			for _, each := range []string{name, "later " + name} {
 				if err := gosdk.AddTaskTool(sdk, tasks, tool, func(ctx context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 					task, _ := mcptask.FromContext(ctx)
 					begun <- struct{}{}

@@ -31,7 +31,7 @@ import (
 //
 // A program may add the tool to several servers. Equal tools are then one tool. If a tool differs, AddTaskTool returns an
 // error that names the difference, and s is as it was. A call runs on the server that it came through. A run after a
-// restart has the server that was given the tool last.
+// restart, or in another process, has the server that was given the tool first.
 //
 // A call that does not come through NewHandler or ServeStdio runs without a task, and logs a warning.
 func AddTaskTool(s *server.MCPServer, tasks *taskserver.Server, tool mcp.Tool, handler server.ToolHandlerFunc, policy mcptask.Policy) error {

@@ -389,7 +389,7 @@ func TestUnequalTools(t *testing.T) {
 	}
 }
 
-// TestRestart checks that a task of a tool with onlost=restart runs on the server that was last given the tool.
+// TestRestart checks that a task of a tool with onlost=restart runs on the server that was first given the tool.
 func TestRestart(t *testing.T) {
 	store := taskstore.NewMemory()
 	defer func() { _ = store.Close() }()

@@ -48,7 +48,7 @@ type Backend struct {
 
 	attached sync.Map // see Attached
 	progress sync.Map // chan ProgressFunc by task ID, see takeProgressTurn
-	bound    sync.Map // the mcptask.BoundCall of a call with a Bind, by the ID of its task, until the task has a slot
+	bound    sync.Map // the mcptask.BoundCall of a call with a Bind, by the ID of its task, until the task has ended
 
 	mu        sync.Mutex
 	running   map[string]*run // the handlers of this process, by task ID

@@ -159,8 +159,8 @@ type CallRequest struct {
 	// Progress takes progress if the caller asked for it; nil drops it.
 	Progress ProgressFunc
 	// Bind binds the call's arguments in place of the tool's own Bind, unless it is nil. An adapter sets it for a tool that
-	// several servers of its SDK have, so that the handler is that of the server that the call came to. A later run of
-	// the task, or one in another process, uses the tool's own.
+	// several servers of its SDK have, so that the handler is that of the server that the call came to. A run of the
+	// task in another process uses the tool's own.
 	Bind func(arguments json.RawMessage) (mcptask.BoundCall, error)
 	// Returned is called when the handler of a call without a task has returned, before its result is
 	// encoded. Its error answers the call in place of the result. It may be nil.

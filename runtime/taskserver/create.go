@@ -76,9 +76,10 @@ func (b *Backend) beginTask(ctx context.Context, caller Caller, t *registeredToo
 	case errors.Is(err, taskstore.ErrExists):
 		return CallReply{}, false, mcptask.Errorf(mcptask.CodeInvalidParams, "the task ID %q is in use: choose another one for each call", call.ExternalID)
 	case err != nil:
-		b.resolveCreate(fresh)
+		b.resolveCreate(fresh, call)
 		return CallReply{}, false, b.explainUnstored(ctx, t, err)
 	}
+	b.keepBound(record, call)
 	b.Audit(ctx, slog.LevelInfo, "task created", "created", caller, record)
 	b.tellHooks(ctx, TaskEvent{Kind: taskstore.EventCreated, Task: record})
 	if slot != nil {
@@ -92,9 +93,6 @@ func (b *Backend) beginTask(ctx context.Context, caller Caller, t *registeredToo
 	if slot != nil {
 		err = slot.start(record)
 	} else {
-		if call.Bind != nil {
-			b.bound.Store(record.ID, call.bound)
-		}
 		err = b.submit(ctx, record)
 	}
 	switch {

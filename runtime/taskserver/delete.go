@@ -62,7 +62,7 @@ const latestWrite = 30 * time.Second
 // resolveCreate deals with a record whose Create has failed. The store may have it all the same, or may get it until
 // latestWrite. A caller with a key or a name may come back for the task, so it is started. Any other caller cannot
 // know its ID, so it is deleted.
-func (b *Backend) resolveCreate(fresh taskstore.Record) {
+func (b *Backend) resolveCreate(fresh taskstore.Record, call CallRequest) {
 	id, nonce, late := fresh.ID, fresh.Nonce, time.Now().Add(latestWrite)
 	b.resolve(fresh, func(ctx context.Context, t *storeRetry) bool {
 		stored, err := b.getRecord(ctx, t, id)
@@ -74,6 +74,7 @@ func (b *Backend) resolveCreate(fresh taskstore.Record) {
 		case stored.IdempotencyKey == "" && stored.ExternalID == "":
 			return b.deleteRecord(ctx, t, stored)
 		}
+		b.keepBound(stored, call)
 		if err := b.submit(ctx, stored); err != nil {
 			b.leaveUnsubmitted(stored, err)
 		}

@@ -167,7 +167,7 @@ func (b *Backend) enterRun(id string, createdAt time.Time) (r *run, leave func()
 		r.decide()
 		if b.running[id] == r {
 			delete(b.running, id)
-			b.forgetCall(id)
+			b.progress.Delete(id)
 		}
 	}
 }
@@ -320,7 +320,7 @@ func (b *Backend) runAttempt(life context.Context, r *run, record taskstore.Reco
 		})
 		bound := r.bound
 		if r.bound = nil; bound == nil { // the handler may run for long, and need the arguments only at first
-			bound = b.takeBound(record)
+			bound = b.findBound(record.ID)
 		}
 		if bound == nil {
 			bound = t.bindStored(record.Arguments)

@@ -203,12 +203,18 @@ func (b *Backend) takeProgressTurn(id string, wanted bool) (send ProgressFunc, g
 	return nil, func() {}
 }
 
-// takeBound returns the handler of the call that has made the task, for the first run, or nil. See CallRequest.Bind.
-func (b *Backend) takeBound(r taskstore.Record) mcptask.BoundCall {
-	if bound, ok := b.bound.LoadAndDelete(r.ID); ok && r.Attempt == 1 {
-		return bound.(mcptask.BoundCall)
+// keepBound keeps the handler of the call that has made a task, for all runs here. See CallRequest.Bind.
+func (b *Backend) keepBound(r taskstore.Record, call CallRequest) {
+	if call.Bind != nil {
+		b.bound.Store(r.ID, call.bound)
 	}
-	return nil
+}
+
+// findBound returns the handler that keepBound keeps, or nil.
+func (b *Backend) findBound(id string) mcptask.BoundCall {
+	bound, _ := b.bound.Load(id)
+	call, _ := bound.(mcptask.BoundCall)
+	return call
 }
 
 // forgetCall forgets the progress function and the handler of the call that has made a task.

@@ -2,6 +2,8 @@ package taskserver
 
 import (
 	"context"
+	"encoding/json"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -167,4 +169,37 @@ func TestGivenUpRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBoundRuns checks that all runs of a task in the process of its call have the handler of the call, and that the end
+// of the task forgets the handler.
+func TestBoundRuns(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		x := &lossyExecutor{lives: make(chan context.CancelCauseFunc, 10)}
+		newExecutor := func(run RunFunc) (Executor, error) { x.run = run; return x, nil }
+		policy := mcptask.Policy{Task: mcptask.TaskRequired, OnLost: mcptask.RestartWhenLost}
+		s := newServer(t, Options{Executor: newExecutor}, numberTool("double", policy, double))
+		reply, err := s.Call(t.Context(), alice, "double", []byte(`{"n":21}`), CallRequest{Mode: ModeTask, Bind: func(json.RawMessage) (mcptask.BoundCall, error) {
+			return func(ctx context.Context, task *mcptask.Task) (*mcptask.Result, error) {
+				if task.Attempt() == 1 {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return &mcptask.Result{Structured: json.RawMessage(`{"n":7}`)}, nil
+			}, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		(<-x.lives)(mcptask.ErrSuperseded)
+		if err := x.Submit(t.Context(), submissionOf(reply.Task)); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		r, err := s.Get(t.Context(), alice, reply.Task.ID)
+		if err != nil || !strings.Contains(outcomeText(r.Outcome), `{"n":7}`) || s.findBound(r.ID) != nil {
+			t.Errorf("%d runs, %s, %v", r.Attempt, outcomeText(r.Outcome), err)
+		}
+	})
 }

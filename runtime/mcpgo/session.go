@@ -104,16 +104,11 @@ func (s *runSession) passOn(ctx context.Context) (stop func()) {
 			select {
 			case n := <-s.notifications:
 				s.notify(ctx, n)
-				continue
-			default:
-			}
-			select {
-			case n := <-s.notifications:
-				s.notify(ctx, n)
-			case <-over:
-				if len(s.notifications) == 0 {
-					return
+			case <-over: // a goroutine that the handler has left may send more
+				for range len(s.notifications) {
+					s.notify(ctx, <-s.notifications)
 				}
+				return
 			}
 		}
 	})

@@ -193,6 +193,7 @@ func TestBoundRuns(t *testing.T) {
 		}
 		synctest.Wait()
 		(<-x.lives)(mcptask.ErrSuperseded)
+		synctest.Wait()
 		if err := x.Submit(t.Context(), submissionOf(reply.Task)); err != nil {
 			t.Error(err)
 		}

@@ -77,7 +77,7 @@ func Each(t *testing.T, answer func(*Session) mcptask.Answerer, want []string, u
 }
 
 // ofFallback matches the names of the tools that fallback=tools adds.
-var ofFallback = regexp.MustCompile(`(^|_)task_(status|result|cancel|answer)$`)
+var ofFallback = regexp.MustCompile(`(^|_)task_(status|result|list|cancel|answer)$`)
 
 type unchecked struct{}
 

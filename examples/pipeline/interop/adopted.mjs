@@ -2,13 +2,14 @@
 //   node adopted.mjs ORDERS
 // ORDERS is a JSON object with the calls short and long, and with runs: each has sdk (1 or 2), revision, and as target a
 // URL, or a command and its arguments. A run makes the calls as programs without tasks do, or the long one as a task if it
-// has asTask. The output is a JSON list with what each run got.
+// has asTask. If the client has missed a report of the long call, of which there are as many as reports says, or all of a
+// task, the run makes the call again, up to as often as tries says. The output is a JSON list with what each run got.
 import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { resultFromTaskOutcome } from '@modelcontextprotocol/ext-tasks/client';
 import * as sdk1 from './connect1.mjs';
 import * as sdk2 from './connect2.mjs';
 
-const { short, long, runs } = JSON.parse(process.argv[2]);
+const { short, long, reports, tries, runs } = JSON.parse(process.argv[2]);
 const retention = 60_000;
 const people = {
   elicit: () => { throw new Error('nothing was to be asked'); },
@@ -66,13 +67,16 @@ async function perform(run) {
   await program.open(run);
   const { tools } = await program.client.listTools();
   const done = { tools, short: [], messages: [] };
-  if (run.asTask) {
-    done.result = await program.callAsTask(long, ({ statusMessage }) => statusMessage && done.messages.push(statusMessage));
-  } else {
-    for (const request of short) {
-      done.short.push(await program.call(request));
+  for (const request of run.asTask ? [] : short) {
+    done.short.push(await program.call(request));
+  }
+  for (let left = tries; left > 0 && done.messages.length < (run.asTask ? 1 : reports); left--) {
+    done.messages = [];
+    if (run.asTask) {
+      done.result = await program.callAsTask(long, ({ statusMessage }) => statusMessage && done.messages.push(statusMessage));
+    } else {
+      done.result = await program.call(long, ({ message }) => done.messages.push(message));
     }
-    done.result = await program.call(long, ({ message }) => done.messages.push(message));
   }
   await program.client.close();
   return done;

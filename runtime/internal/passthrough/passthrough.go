@@ -156,9 +156,28 @@ func (s *side) do(ctx context.Context, q request, session string) (*http.Respons
 	}
 	res, err := s.client.Do(r)
 	if err == nil {
-		s.t.Cleanup(func() { _ = res.Body.Close() })
+		opened, url := res.Header.Get(sessionHeader), r.URL.String()
+		s.t.Cleanup(func() {
+			_ = res.Body.Close()
+			if opened != "" {
+				s.end(url, opened)
+			}
+		})
 	}
 	return res, err
+}
+
+// end ends a session, unless it has ended, so that its goroutines do not slow later tests down.
+func (s *side) end(url, session string) {
+	r, err := http.NewRequestWithContext(context.WithoutCancel(s.t.Context()), http.MethodDelete, url, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set(sessionHeader, session)
+	r.Header.Set(versionHeader, s.revision)
+	if res, err := s.client.Do(r); err == nil {
+		_ = res.Body.Close()
+	}
 }
 
 // send sends a request of the corpus, and answers what the server asks before its answer.

@@ -108,7 +108,7 @@ func TestCheck(t *testing.T) {
 		o.View = &View{Status: StatusWorking, Message: FormatReport(attempt, step)}
 		return o
 	}
-	lost := op(ActionRead, 5000, 5010, view(StatusFailed, "-32603 "+LostMessage))
+	lost := op(ActionRead, 15000, 15010, view(StatusFailed, "-32603 "+LostMessage))
 	killed := []Disturbance{harm(40, HarmKilled)}
 	for _, c := range []struct {
 		name       string

@@ -23,7 +23,8 @@ func (g *Gateway) callInSession(x exchange, s *session, caller taskserver.Caller
 	tool, name := g.findTool(m)
 	d := g.findRevision(s, caller, m)
 	if tool == nil {
-		if d != nil && m.Params.Has("task") { // the SDK's own tools never become tasks
+		// The SDK's own tools never become tasks. The revisions that were not released ask for a task in other members.
+		if d != nil && (m.Params.Has("task") || d.Revision() != mcptask.Revision20251125) {
 			none := mcptask.ToolSpec{Name: name, Policy: mcptask.Policy{Task: mcptask.TaskForbidden}}
 			if _, err := d.Negotiate(none, false, m.Params); err != nil {
 				x.refuse(refusedRequest, wireError(err))

@@ -25,6 +25,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/peer"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // interop has the programs on the published TypeScript clients.
@@ -210,7 +211,7 @@ func (s served) newProxy(t *testing.T, address string) string {
 			r.Out.Header.Set(s.header, s.value)
 		}
 	}}
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	proxy := httptest.NewServer(wirecheck.Handler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A proxy that still reads the body when the reply begins would drop the reply.
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -218,7 +219,7 @@ func (s served) newProxy(t *testing.T, address string) string {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		forward.ServeHTTP(w, r)
-	}))
+	})))
 	t.Cleanup(func() { proxy.CloseClientConnections(); proxy.Close() })
 	return proxy.URL + target.Path
 }

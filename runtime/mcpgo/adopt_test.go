@@ -22,6 +22,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcpgo"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // workTool is a tool as its owner wrote it, before there were tasks.
@@ -472,7 +473,7 @@ func TestInnerOptions(t *testing.T) {
 			s.AddTool(mcp.NewTool("own"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				return mcp.NewToolResultText("own"), nil
 			})
-			web := httptest.NewServer(mcpgo.NewHandler(tasks, s, mcpgo.Options{}, options...))
+			web := httptest.NewServer(wirecheck.Handler(t, mcpgo.NewHandler(tasks, s, mcpgo.Options{}, options...)))
 			t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
 			conn := connect(t, web.URL+"/mcp", mcptask.Revision20251125)
 			for tool, want := range map[string]string{"work": "Ada has worked", "own": "own"} {
@@ -487,7 +488,7 @@ func TestInnerOptions(t *testing.T) {
 // TestShutdown checks that Shutdown ends a server whose client holds a stream open.
 func TestShutdown(t *testing.T) {
 	tasks, s := adopt(t, taskserver.Options{}, work)
-	web := httptest.NewServer(mcpgo.NewHandler(tasks, s, mcpgo.Options{}))
+	web := httptest.NewServer(wirecheck.Handler(t, mcpgo.NewHandler(tasks, s, mcpgo.Options{})))
 	t.Cleanup(web.Close)
 	p := wiretest.NewPeer(t, web.URL+"/mcp", wiretest.LegacyRevision, "")
 	res, err := p.Client.Do(p.NewRequest(t.Context(), http.MethodGet, ""))

@@ -71,7 +71,7 @@ var foreignTexts = map[int][]string{
 	http.StatusForbidden:            {"session user mismatch"},
 	http.StatusUnauthorized:         {"no bearer token", "invalid token"},
 	http.StatusNotFound:             {"session not found", "session is closing"},
-	http.StatusMethodNotAllowed:     {"Method Not Allowed"},
+	http.StatusMethodNotAllowed:     {"Method Not Allowed", "Streaming is disabled on this server"},
 	http.StatusConflict:             {"stream ID conflicts with ongoing stream"},
 	http.StatusUnsupportedMediaType: {"Content-Type must be "},
 }

@@ -549,11 +549,11 @@ type brokenStore struct {
 	away   atomic.Bool // for reads
 }
 
-func (s *brokenStore) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+func (s *brokenStore) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 	if s.broken.Load() {
 		return to, errors.New("user=root password=hunter2 at db.internal")
 	}
-	return s.Store.Update(ctx, from, to, quota)
+	return s.Store.Update(ctx, from, to, quota, steps...)
 }
 
 // CountUnfinished panics once if the store is broken.

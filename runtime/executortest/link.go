@@ -54,11 +54,11 @@ func (l *link) Get(ctx context.Context, id string) (taskstore.Record, error) {
 }
 
 // Update implements taskstore.Store.
-func (l *link) Update(ctx context.Context, from, to taskstore.Record, q taskstore.Quota) (taskstore.Record, error) {
+func (l *link) Update(ctx context.Context, from, to taskstore.Record, q taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 	if err := l.err(); err != nil {
 		return taskstore.Record{}, err
 	}
-	return l.Store.Update(ctx, from, to, q)
+	return l.Store.Update(ctx, from, to, q, steps...)
 }
 
 // List implements taskstore.Store.

@@ -57,8 +57,8 @@ func (s *turnStore) Get(ctx context.Context, id string) (taskstore.Record, error
 	return turned(s, "Get", func() (taskstore.Record, error) { return s.Store.Get(ctx, id) })
 }
 
-func (s *turnStore) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
-	return turned(s, "Update", func() (taskstore.Record, error) { return s.Store.Update(ctx, from, to, quota) })
+func (s *turnStore) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
+	return turned(s, "Update", func() (taskstore.Record, error) { return s.Store.Update(ctx, from, to, quota, steps...) })
 }
 
 func (s *turnStore) Delete(ctx context.Context, r taskstore.Record) error {

@@ -50,7 +50,7 @@ func newStatement(columns, text string) (st statement) {
 // The columns of table task that a report changes, and those that other updates change too.
 const (
 	reportColumns = "id bytea, version bigint, cancel boolean, message bytea, done float8, total float8, updated bigint, terminal bigint, " +
-		"attempt bigint, tries bigint, timeline bytea, bytes bigint, asked bigint, mark bytea"
+		"attempt bigint, tries bigint, timeline bytea, bytes bigint, asked bigint, mark bytea, step_bytes bigint, worked bigint"
 	moveColumns = reportColumns + ", phase bigint, outcome bigint, is_error boolean, expires bigint, worker bytea"
 )
 
@@ -65,6 +65,8 @@ var (
 	insertBodies = newStatement("seq bigint, body bytea", "INSERT INTO @schema@.arguments (@columns@) SELECT * FROM @rows@ WHERE "+mayWrite)
 	upsertInputs = newStatement("seq bigint, body bytea", "INSERT INTO @schema@.inputs (@columns@) SELECT * FROM @rows@ WHERE "+mayWrite+
 		" ON CONFLICT (seq) DO UPDATE SET body = excluded.body")
+	upsertSteps = newStatement("task bigint, name bytea, body bytea", "INSERT INTO @schema@.step (@columns@) SELECT * FROM @rows@ WHERE "+mayWrite+
+		" ON CONFLICT (task, name) DO UPDATE SET body = excluded.body")
 	insertOutcomes   = newStatement("seq bigint, body bytea", "INSERT INTO @schema@.outcome (@columns@) SELECT * FROM @rows@ WHERE "+mayWrite)
 	upsertTombstones = newStatement("id bytea, principal bytea, until bigint", "INSERT INTO @schema@.tombstone (@columns@) "+
 		"SELECT u.id, u.principal, "+databaseClock+" + u.until FROM @rows@ WHERE "+mayWrite+
@@ -80,6 +82,7 @@ const (
 	deleteArguments  = "DELETE FROM @schema@.arguments WHERE seq = ANY($1::bigint[]) AND " + mayWrite
 	deleteInputs     = "DELETE FROM @schema@.inputs WHERE seq = ANY($1::bigint[]) AND " + mayWrite
 	deleteOutcomes   = "DELETE FROM @schema@.outcome WHERE seq = ANY($1::bigint[]) AND " + mayWrite
+	deleteSteps      = "DELETE FROM @schema@.step WHERE task = ANY($1::bigint[]) AND " + mayWrite
 	deleteTombstones = "DELETE FROM @schema@.tombstone WHERE id = ANY($1::bytea[]) AND " + mayWrite
 	deleteAccounts   = "DELETE FROM @schema@.account WHERE account = ANY($1::bytea[]) AND " + mayWrite
 	insertChange     = "INSERT INTO @schema@.change (at, news) SELECT " + clock + ", $2 WHERE " + mayWrite + " RETURNING seq, at"
@@ -156,7 +159,7 @@ func collect[T any](rows [][]any, i int) []T {
 func (s *Store) queueWrites(b *pgx.Batch, list []durable.Write) {
 	var gone, removed [][]byte
 	var seqs []int64
-	var buried, inserted, reported, moved, finished, arguments, inputs, outcomes [][]any
+	var buried, inserted, reported, moved, finished, arguments, inputs, outcomes, steps [][]any
 	for i := range list {
 		w := &list[i]
 		r := w.Record
@@ -188,6 +191,9 @@ func (s *Store) queueWrites(b *pgx.Batch, list []durable.Write) {
 				reported = append(reported, reportValues(w))
 			}
 		}
+		for n := range w.Steps {
+			steps = append(steps, []any{w.Row.Seq, []byte(w.Steps[n].Name), durable.EncodeStep(&w.Steps[n])})
+		}
 		outcomes = appendBody(outcomes, w, longResult)
 		if w.Parts.Inputs || w.Kind == durable.Insert && len(r.Inputs) > 0 {
 			inputs = appendBody(inputs, w, durable.EncodeInputs(r.Inputs))
@@ -195,7 +201,7 @@ func (s *Store) queueWrites(b *pgx.Batch, list []durable.Write) {
 	}
 	if len(gone) > 0 {
 		b.Queue(s.schema.sql(deleteTasks), gone)
-		for _, sql := range []string{deleteArguments, deleteInputs, deleteOutcomes} {
+		for _, sql := range []string{deleteArguments, deleteInputs, deleteOutcomes, deleteSteps} {
 			b.Queue(s.schema.sql(sql), seqs)
 		}
 	}
@@ -209,6 +215,7 @@ func (s *Store) queueWrites(b *pgx.Batch, list []durable.Write) {
 	s.queue(b, moveTasks, moved)
 	s.queue(b, finishTasks, finished)
 	s.queue(b, upsertInputs, inputs)
+	s.queue(b, upsertSteps, steps)
 	s.queue(b, insertOutcomes, outcomes)
 }
 
@@ -225,7 +232,7 @@ func reportValues(w *durable.Write) []any {
 	r := w.Record
 	return append(make([]any, 0, 32), []byte(r.ID), r.Version, r.CancelRequested, []byte(r.StatusMessage), r.Progress.Done, r.Progress.Total,
 		durable.Micros(r.UpdatedAt), durable.Micros(r.TerminalAt), int64(r.Attempt), int64(r.Tries),
-		[]byte(r.Timeline), w.Row.Bytes, w.Row.Asked, w.Row.Mark)
+		[]byte(r.Timeline), w.Row.Bytes, w.Row.Asked, w.Row.Mark, r.StepBytes, int64(r.Worked))
 }
 
 // moveValues returns the values of moveColumns.

@@ -195,8 +195,8 @@ func (s *Store) Create(ctx context.Context, r taskstore.Record, quota taskstore.
 }
 
 // Update implements [taskstore.Store].
-func (s *Store) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
-	return s.committer.Update(ctx, from, to, quota)
+func (s *Store) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
+	return s.committer.Update(ctx, from, to, quota, steps...)
 }
 
 // Delete implements [taskstore.Store].

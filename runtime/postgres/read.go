@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -40,6 +41,33 @@ func (s *Store) Get(ctx context.Context, id string) (taskstore.Record, error) {
 		return taskstore.Record{ID: id, Principal: string(principals[0])}, taskstore.ErrRecordExpired
 	}
 	return taskstore.Record{}, taskstore.ErrNoRecord
+}
+
+// Steps implements [taskstore.Store].
+func (s *Store) Steps(ctx context.Context, id string) ([]taskstore.Step, error) {
+	rows, err := s.pool.Query(ctx, s.schema.sql("SELECT s.name, s.body FROM @schema@.task t LEFT JOIN @schema@.step s ON s.task = t.seq WHERE t.id = $1"), []byte(id))
+	if err != nil {
+		return nil, fmt.Errorf("postgres: steps: %w", err)
+	}
+	isStored := false
+	var steps []taskstore.Step
+	var name, body []byte
+	if _, err := pgx.ForEachRow(rows, []any{&name, &body}, func() error {
+		if isStored = true; body == nil { // the task has none
+			return nil
+		}
+		step := taskstore.Step{Name: string(name)}
+		err := durable.DecodeStep(bytes.Clone(body), &step)
+		steps = append(steps, step)
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("postgres: steps: %w", err)
+	}
+	if !isStored {
+		return nil, taskstore.ErrNoRecord
+	}
+	taskstore.SortSteps(steps)
+	return steps, nil
 }
 
 // List implements [taskstore.Store]. Its records have no Arguments, no Inputs and no results.

@@ -9,7 +9,7 @@ import (
 
 // rowColumns are the columns of table task that scanRow reads.
 const rowColumns = `t.seq, t.asked, t.id, t.version, t.principal, t.account, t.tool, t.idem, t.phase, t.outcome, t.is_error, t.cancel,
-	t.terms, t.message, t.done, t.total, t.created, t.updated, t.terminal, t.expires, t.attempt, t.tries, t.worker, t.timeline, t.mark`
+	t.terms, t.message, t.done, t.total, t.created, t.updated, t.terminal, t.expires, t.attempt, t.tries, t.worker, t.timeline, t.mark, t.step_bytes, t.worked`
 
 // scanFound reads the rowColumns, and the bodies after them if the row has been selected by
 // selectWhole.
@@ -20,7 +20,7 @@ func scanFound(from pgx.Row, whole bool) (found durable.Found, err error) {
 	var attempt, tries int64
 	columns := []any{
 		&found.Seq, &found.Asked, &id, &r.Version, &principal, &account, &tool, &idem, &c.Phase, &c.Outcome, &c.IsError, &r.CancelRequested,
-		&c.Terms, &message, &r.Progress.Done, &r.Progress.Total, &c.Created, &c.Updated, &c.Terminal, &c.Expires, &attempt, &tries, &worker, &timeline, &c.Mark,
+		&c.Terms, &message, &r.Progress.Done, &r.Progress.Total, &c.Created, &c.Updated, &c.Terminal, &c.Expires, &attempt, &tries, &worker, &timeline, &c.Mark, &r.StepBytes, (*int64)(&r.Worked),
 	}
 	if whole {
 		columns = append(columns, (*[]byte)(&r.Arguments), &c.Inputs, &c.Result)

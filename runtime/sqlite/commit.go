@@ -163,10 +163,10 @@ func storeUsage(w *session, accounts []durable.AccountUsage) error {
 
 const (
 	insertTask = "INSERT INTO task (seq, id, version, principal, account, tool, idem, phase, outcome, is_error, cancel, message, " +
-		"done, total, created, updated, terminal, expires, attempt, tries, worker, timeline, bytes, asked, mark, terms, arguments, result) " +
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		"done, total, created, updated, terminal, expires, attempt, tries, worker, timeline, bytes, asked, mark, step_bytes, worked, terms, arguments, result) " +
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 	setReport = "UPDATE task SET version = ?, outcome = ?, is_error = ?, cancel = ?, message = ?, done = ?, total = ?, " +
-		"updated = ?, terminal = ?, attempt = ?, tries = ?, timeline = ?, bytes = ?, asked = ?, mark = ?"
+		"updated = ?, terminal = ?, attempt = ?, tries = ?, timeline = ?, bytes = ?, asked = ?, mark = ?, step_bytes = ?, worked = ?"
 	// updateReport changes no column of an index. So most updates rewrite one row and nothing else.
 	updateReport    = setReport + " WHERE seq = ?"
 	updateTask      = setReport + ", phase = ?, worker = ? WHERE seq = ?"
@@ -174,6 +174,7 @@ const (
 	updateExpiry    = "UPDATE task SET expires = ? WHERE seq = ?"
 	insertArguments = "INSERT INTO arguments VALUES (?, ?)"
 	upsertInputs    = "INSERT INTO inputs VALUES (?, ?) ON CONFLICT (seq) DO UPDATE SET body = excluded.body"
+	upsertStep      = "INSERT INTO step VALUES (?, ?, ?) ON CONFLICT (task, name) DO UPDATE SET body = excluded.body"
 	insertOutcome   = "INSERT INTO outcome VALUES (?, ?)"
 	deleteTask      = "DELETE FROM task WHERE seq = ?"
 	deleteTombstone = "DELETE FROM tombstone WHERE id = ?"
@@ -187,7 +188,10 @@ func (b backend) writeRecord(w *session, d *durable.Write) error {
 	case durable.Insert:
 		return insertRecord(w, r, row)
 	case durable.Update:
-		return updateRecord(w, r, row, d.Parts)
+		if err := updateRecord(w, r, row, d.Parts); err != nil {
+			return err
+		}
+		return storeSteps(w, row.Seq, d.Steps)
 	}
 	if _, err := w.exec(deleteTask, row.Seq); err != nil { // and its bodies
 		return err
@@ -210,7 +214,7 @@ func insertRecord(w *session, r *taskstore.Record, row *durable.Row) error {
 	if _, err := w.exec(insertTask, row.Seq, []byte(r.ID), r.Version, []byte(r.Principal), []byte(r.Account), []byte(r.Tool), idem,
 		durable.PhaseNumber(r.Phase), durable.OutcomeNumber(r.Outcome), isError(r), r.CancelRequested, []byte(r.StatusMessage),
 		r.Progress.Done, r.Progress.Total, durable.Micros(r.CreatedAt), durable.Micros(r.UpdatedAt), durable.Micros(r.TerminalAt),
-		durable.Micros(r.ExpiresAt), r.Attempt, r.Tries, []byte(r.Claim.Worker), []byte(r.Timeline), row.Bytes, row.Asked, row.Mark, durable.EncodeTerms(r),
+		durable.Micros(r.ExpiresAt), r.Attempt, r.Tries, []byte(r.Claim.Worker), []byte(r.Timeline), row.Bytes, row.Asked, row.Mark, r.StepBytes, int64(r.Worked), durable.EncodeTerms(r),
 		arguments, result); err != nil {
 		return err
 	}
@@ -227,10 +231,10 @@ func updateRecord(w *session, r *taskstore.Record, row *durable.Row, parts durab
 		inputs = durable.EncodeInputs(r.Inputs)
 	}
 	query := updateReport
-	args := make([]any, 0, 19)
+	args := make([]any, 0, 21)
 	args = append(args, r.Version, durable.OutcomeNumber(r.Outcome), isError(r), r.CancelRequested, []byte(r.StatusMessage),
 		r.Progress.Done, r.Progress.Total, durable.Micros(r.UpdatedAt), durable.Micros(r.TerminalAt), r.Attempt, r.Tries,
-		[]byte(r.Timeline), row.Bytes, row.Asked, row.Mark)
+		[]byte(r.Timeline), row.Bytes, row.Asked, row.Mark, r.StepBytes, int64(r.Worked))
 	switch {
 	case parts.Outcome:
 		query = updateEnd
@@ -265,6 +269,16 @@ func storeBodies(w *session, seq int64, arguments, inputs, outcome []byte) error
 			continue
 		}
 		if _, err := w.exec(b.query, seq, b.body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// storeSteps stores steps of the task with a number.
+func storeSteps(w *session, seq int64, steps []taskstore.Step) error {
+	for i := range steps {
+		if _, err := w.exec(upsertStep, seq, []byte(steps[i].Name), durable.EncodeStep(&steps[i])); err != nil {
 			return err
 		}
 	}

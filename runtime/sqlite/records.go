@@ -11,7 +11,7 @@ import (
 
 const (
 	columns = "SELECT seq, asked, id, version, principal, account, tool, idem, phase, outcome, is_error <> 0, cancel <> 0, message, " +
-		"done, total, created, updated, terminal, expires, attempt, tries, worker, timeline, terms, mark, "
+		"done, total, created, updated, terminal, expires, attempt, tries, worker, timeline, terms, mark, step_bytes, worked, "
 	selectBare  = columns + "NULL, NULL, NULL FROM task "
 	selectWhole = columns + "coalesce(arguments, (SELECT body FROM arguments WHERE arguments.seq = task.seq)), " +
 		"(SELECT body FROM inputs WHERE inputs.seq = task.seq), " +
@@ -21,6 +21,7 @@ const (
 	wholeByID           = selectWhole + "WHERE id = ?"
 	barePage            = selectBare + "WHERE principal = ? AND (created, id) > (?, ?) ORDER BY created, id LIMIT ?"
 	bareExpired         = selectBare + "WHERE expires <= ? ORDER BY expires LIMIT ?"
+	selectSteps         = "SELECT step.name, step.body FROM task LEFT JOIN step ON step.task = task.seq WHERE task.id = ?"
 	byTombstone         = "SELECT principal FROM tombstone WHERE id = ? AND until > ?"
 	oldTombstones       = "SELECT count(*) FROM (SELECT 1 FROM tombstone WHERE until <= ? LIMIT 1)"
 	deleteOldTombstones = "DELETE FROM tombstone WHERE id IN (SELECT id FROM tombstone WHERE until <= ? ORDER BY until LIMIT ?)"
@@ -34,7 +35,7 @@ func scanFound(rows *sql.Rows) (found durable.Found, err error) {
 	var idem []byte
 	if err := rows.Scan(&found.Seq, &found.Asked, &r.ID, &r.Version, &r.Principal, &r.Account, &r.Tool, &idem, &c.Phase, &c.Outcome, &c.IsError,
 		&r.CancelRequested, &r.StatusMessage, &done, &total, &c.Created, &c.Updated, &c.Terminal, &c.Expires, &r.Attempt, &r.Tries, &r.Claim.Worker,
-		&r.Timeline, &c.Terms, &c.Mark, (*[]byte)(&r.Arguments), &c.Inputs, &c.Result); err != nil {
+		&r.Timeline, &c.Terms, &c.Mark, &r.StepBytes, (*int64)(&r.Worked), (*[]byte)(&r.Arguments), &c.Inputs, &c.Result); err != nil {
 		return found, err
 	}
 	r.IdempotencyKey, r.Progress = string(idem), taskstore.Progress{Done: floatOf(done), Total: floatOf(total)}
@@ -75,8 +76,8 @@ func (s *Store) Create(ctx context.Context, r taskstore.Record, quota taskstore.
 }
 
 // Update implements [taskstore.Store].
-func (s *Store) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
-	return s.committer.Update(ctx, from, to, quota)
+func (s *Store) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
+	return s.committer.Update(ctx, from, to, quota, steps...)
 }
 
 // Delete implements [taskstore.Store].
@@ -110,6 +111,32 @@ func (s *Store) Get(ctx context.Context, id string) (record taskstore.Record, er
 		return nil
 	})
 	return record, err
+}
+
+// Steps implements [taskstore.Store].
+func (s *Store) Steps(ctx context.Context, id string) (steps []taskstore.Step, err error) {
+	isStored := false
+	err = s.read(ctx, "read", func(r *session) error {
+		return r.query(selectSteps, func(rows *sql.Rows) error {
+			var name, body []byte
+			isStored = true
+			if err := rows.Scan(&name, &body); err != nil || body == nil { // the task has none
+				return err
+			}
+			step := taskstore.Step{Name: string(name)}
+			err := durable.DecodeStep(body, &step)
+			steps = append(steps, step)
+			return err
+		}, []byte(id))
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !isStored:
+		return nil, taskstore.ErrNoRecord
+	}
+	taskstore.SortSteps(steps)
+	return steps, nil
 }
 
 // readTombstone returns the rest of an expired record, and ErrRecordExpired. It returns ErrNoRecord if nothing is left.

@@ -18,7 +18,7 @@ import (
 // The methods of a store that change a record, and those that list records.
 type (
 	createFunc = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error)
-	updateFunc = func(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error)
+	updateFunc = func(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error)
 	feedFunc   = func(ctx context.Context) iter.Seq2[taskstore.Change, error]
 	listFunc   = func(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error)
 	leaseFunc  = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]taskstore.Record, error)
@@ -31,6 +31,7 @@ type broken struct {
 	mu      sync.Mutex
 	create  createFunc
 	update  updateFunc
+	steps   func(ctx context.Context, id string) ([]taskstore.Step, error)
 	get     func(ctx context.Context, id string) (taskstore.Record, error)
 	list    listFunc
 	delete  func(ctx context.Context, r taskstore.Record) error
@@ -51,7 +52,7 @@ func newBroken(t testing.TB) *broken {
 	i := s.(taskstore.Inspector)
 	aside := &setAside{Store: s, aside: map[string]taskstore.Record{}}
 	return &broken{
-		Store: s, aside: aside, create: aside.Create, update: s.Update, get: aside.Get, list: s.List, delete: s.Delete, expire: aside.Expire,
+		Store: s, aside: aside, create: aside.Create, update: s.Update, steps: s.Steps, get: aside.Get, list: s.List, delete: s.Delete, expire: aside.Expire,
 		changes: s.Changes, lease: s.Lease, beat: s.Beat, release: s.Release, close: s.Close, scan: i.Scan, count: i.CountUnfinished,
 		workers: i.Workers,
 	}
@@ -63,8 +64,12 @@ func (b *broken) Create(ctx context.Context, r taskstore.Record, quota taskstore
 
 func (b *broken) Get(ctx context.Context, id string) (taskstore.Record, error) { return b.get(ctx, id) }
 
-func (b *broken) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
-	return b.update(ctx, from, to, quota)
+func (b *broken) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
+	return b.update(ctx, from, to, quota, steps...)
+}
+
+func (b *broken) Steps(ctx context.Context, id string) ([]taskstore.Step, error) {
+	return b.steps(ctx, id)
 }
 
 func (b *broken) List(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error) {
@@ -131,9 +136,9 @@ func storesOther(change func(r *taskstore.Record, quota *taskstore.Quota)) func(
 // updatesQuota is a fault: Update applies another quota.
 func updatesQuota(change func(r taskstore.Record, quota *taskstore.Quota)) func(b *broken) {
 	return func(b *broken) {
-		b.update = func(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+		b.update = func(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 			change(to, &quota)
-			return b.Store.Update(ctx, from, to, quota)
+			return b.Store.Update(ctx, from, to, quota, steps...)
 		}
 	}
 }

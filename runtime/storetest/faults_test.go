@@ -47,7 +47,7 @@ type fault struct {
 // calls hang is found when the test's time is over.
 var faults = []fault{
 	{"the last writer wins", "Update/compare and set,Update/one winner,Lease/fencing,all/random programs", false, func(b *broken) {
-		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 			return force(ctx, b.Store, r)
 		}
 	}},
@@ -60,23 +60,23 @@ var faults = []fault{
 		}
 	}},
 	{"an update again is a conflict", "Update/again,Update/lost answers", false, func(b *broken) {
-		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 			if now, err := b.Store.Get(ctx, r.ID); err == nil && now.Version == from.Version+1 {
 				return r, taskstore.ErrConflict
 			}
-			return b.Store.Update(ctx, from, r, quota)
+			return b.Store.Update(ctx, from, r, quota, steps...)
 		}
 	}},
 	{"an update again makes a version", "Update/again,Update/lost answers", false, func(b *broken) {
-		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 			if now, err := b.Store.Get(ctx, r.ID); err == nil && now.Version == from.Version+1 && now.Nonce == r.Nonce && r.Nonce != "" {
 				from = now
 			}
-			return b.Store.Update(ctx, from, r, quota)
+			return b.Store.Update(ctx, from, r, quota, steps...)
 		}
 	}},
 	{"compare and set in two steps", "Update/one winner,all/random histories", false, func(b *broken) {
-		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 			now, err := b.Store.Get(ctx, r.ID)
 			if err != nil {
 				return r, err
@@ -89,8 +89,8 @@ var faults = []fault{
 		}
 	}},
 	{"an update restores a deleted record", "Update/compare and set,all/random programs", false, func(b *broken) {
-		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
-			stored, err := b.Store.Update(ctx, from, r, quota)
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
+			stored, err := b.Store.Update(ctx, from, r, quota, steps...)
 			if errors.Is(err, taskstore.ErrNoRecord) {
 				return b.Store.Create(ctx, from, taskstore.Quota{})
 			}
@@ -99,8 +99,8 @@ var faults = []fault{
 	}},
 	{"an update takes a new tool", "Update/what never changes,all/random programs", false, func(b *broken) {
 		tools := map[string]string{}
-		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
-			stored, err := b.Store.Update(ctx, from, r, quota)
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
+			stored, err := b.Store.Update(ctx, from, r, quota, steps...)
 			if err == nil {
 				stored.Tool = r.Tool
 				tools[r.ID] = r.Tool
@@ -277,8 +277,8 @@ var faults = []fault{
 			}
 			return r, err
 		}
-		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
-			r, err := b.Store.Update(ctx, from, r, quota)
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
+			r, err := b.Store.Update(ctx, from, r, quota, steps...)
 			if isQuota(err) {
 				err = errors.Unwrap(err)
 			}
@@ -301,11 +301,11 @@ var faults = []fault{
 		}
 	})},
 	{"a full scope refuses every update", "Update/quota of bytes", false, func(b *broken) {
-		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 			if quota.Server.Bytes == 1 {
 				return r, &taskstore.QuotaError{Scope: taskstore.ScopeServer, Err: taskstore.ErrQuotaBytes}
 			}
-			return b.Store.Update(ctx, from, r, quota)
+			return b.Store.Update(ctx, from, r, quota, steps...)
 		}
 	}},
 	{"add the bytes and write in two steps", "Update/quota of bytes in a race", false, func(b *broken) {
@@ -314,7 +314,7 @@ var faults = []fault{
 			sizes[r.ID] = r.Size()
 			return b.Store.Create(ctx, r, quota)
 		}
-		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 			b.mu.Lock()
 			bytes, grows := r.Size(), r.Size() > sizes[r.ID]
 			for id, size := range sizes {
@@ -327,7 +327,7 @@ var faults = []fault{
 				return r, &taskstore.QuotaError{Scope: taskstore.ScopeServer, Err: taskstore.ErrQuotaBytes}
 			}
 			elsewhere()
-			r, err := b.Store.Update(ctx, from, r, taskstore.Quota{})
+			r, err := b.Store.Update(ctx, from, r, taskstore.Quota{}, steps...)
 			b.mu.Lock()
 			sizes[r.ID] = r.Size()
 			b.mu.Unlock()
@@ -471,11 +471,11 @@ var faults = []fault{
 			}
 			return taken, err
 		}
-		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 			if former[r.ID] == from.Version {
 				return force(ctx, b.Store, r)
 			}
-			return b.Store.Update(ctx, from, r, quota)
+			return b.Store.Update(ctx, from, r, quota, steps...)
 		}
 	}},
 	{"an orphan goes to two workers", "Lease/in a race,all/random histories", false, func(b *broken) {
@@ -609,15 +609,15 @@ var faults = []fault{
 		return []taskstore.Change{c}
 	})},
 	{"an update forgets the name of the write", "all/random programs", false, func(b *broken) {
-		b.update = func(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+		b.update = func(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 			to.Nonce = from.Nonce
-			return b.Store.Update(ctx, from, to, quota)
+			return b.Store.Update(ctx, from, to, quota, steps...)
 		}
 	}},
 	{"an update forgets the state of the claim", "all/random programs", false, func(b *broken) {
-		b.update = func(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+		b.update = func(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 			to.Claim.State = from.Claim.State
-			return b.Store.Update(ctx, from, to, quota)
+			return b.Store.Update(ctx, from, to, quota, steps...)
 		}
 	}},
 	{"a lease forgets the state of the claim", "all/random programs", false, func(b *broken) {
@@ -685,8 +685,8 @@ var faults = []fault{
 	}},
 	{"an outcome is written again", "Update/what never changes", false, func(b *broken) {
 		outcomes := map[string]*taskstore.Outcome{}
-		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
-			stored, err := b.Store.Update(ctx, from, r, quota)
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
+			stored, err := b.Store.Update(ctx, from, r, quota, steps...)
 			if err == nil {
 				outcomes[r.ID], stored.Outcome = r.Outcome, r.Outcome
 			}
@@ -729,8 +729,8 @@ var faults = []fault{
 		}
 	}},
 	{"an update that fails for its context is done", "all/ended context", false, func(b *broken) {
-		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
-			stored, err := b.Store.Update(ctx, from, r, quota)
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
+			stored, err := b.Store.Update(ctx, from, r, quota, steps...)
 			if err == nil {
 				err = ctx.Err()
 			}

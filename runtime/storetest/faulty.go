@@ -135,8 +135,8 @@ func (f *Faulty) Get(ctx context.Context, id string) (taskstore.Record, error) {
 }
 
 // Update implements taskstore.Store.
-func (f *Faulty) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
-	return runCall(ctx, f.drawFate(true), func() (taskstore.Record, error) { return f.store.Update(ctx, from, to, quota) })
+func (f *Faulty) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
+	return runCall(ctx, f.drawFate(true), func() (taskstore.Record, error) { return f.store.Update(ctx, from, to, quota, steps...) })
 }
 
 // List implements taskstore.Store.
@@ -182,6 +182,11 @@ func (f *Faulty) drawFeedFate() (missed, cut bool) {
 		f.failed++
 	}
 	return missed, cut
+}
+
+// Steps implements taskstore.Store.
+func (f *Faulty) Steps(ctx context.Context, id string) ([]taskstore.Step, error) {
+	return runCall(ctx, f.drawFate(false), func() ([]taskstore.Step, error) { return f.store.Steps(ctx, id) })
 }
 
 // Lease implements taskstore.Store.

@@ -53,8 +53,8 @@ type forgetfulStore struct {
 	then func() // called meanwhile, or nil
 }
 
-func (s *forgetfulStore) Update(ctx context.Context, from, to taskstore.Record, q taskstore.Quota) (taskstore.Record, error) {
-	r, err := s.Store.Update(ctx, from, to, q)
+func (s *forgetfulStore) Update(ctx context.Context, from, to taskstore.Record, q taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
+	r, err := s.Store.Update(ctx, from, to, q, steps...)
 	if s.lose.CompareAndSwap(true, false) {
 		if s.then != nil {
 			s.then()
@@ -331,14 +331,14 @@ type partedStore struct {
 var errAway = errors.New("no route to the store")
 
 // Update implements taskstore.Store.
-func (s *partedStore) Update(ctx context.Context, from, to taskstore.Record, q taskstore.Quota) (taskstore.Record, error) {
+func (s *partedStore) Update(ctx context.Context, from, to taskstore.Record, q taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 	if s.isArmed.Load() && to.Attempt > from.Attempt {
 		s.isAway.Store(true)
 	}
 	if s.isAway.Load() {
 		return taskstore.Record{}, errAway
 	}
-	return s.Store.Update(ctx, from, to, q)
+	return s.Store.Update(ctx, from, to, q, steps...)
 }
 
 // Get implements taskstore.Store.
@@ -388,8 +388,8 @@ type obliviousStore struct {
 }
 
 // Update implements taskstore.Store.
-func (s *obliviousStore) Update(ctx context.Context, from, to taskstore.Record, q taskstore.Quota) (taskstore.Record, error) {
-	r, err := s.Store.Update(ctx, from, to, q)
+func (s *obliviousStore) Update(ctx context.Context, from, to taskstore.Record, q taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
+	r, err := s.Store.Update(ctx, from, to, q, steps...)
 	if err == nil && to.Tries < from.Tries && s.lost.Add(1) <= 3 {
 		return taskstore.Record{}, errAway
 	}

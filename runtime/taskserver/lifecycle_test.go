@@ -222,10 +222,10 @@ type recordingStore struct {
 	history []taskstore.Record
 }
 
-func (s *recordingStore) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+func (s *recordingStore) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, err := s.Store.Update(ctx, from, to, quota)
+	r, err := s.Store.Update(ctx, from, to, quota, steps...)
 	if err == nil {
 		s.history = append(s.history, r)
 	}

@@ -61,8 +61,8 @@ func (s *tapStore) Get(ctx context.Context, id string) (r taskstore.Record, err 
 	return r, err
 }
 
-func (s *tapStore) Update(ctx context.Context, from, to taskstore.Record, q taskstore.Quota) (taskstore.Record, error) {
-	err := s.call(ctx, "Update", &to, func() (err error) { to, err = s.Store.Update(ctx, from, to, q); return err })
+func (s *tapStore) Update(ctx context.Context, from, to taskstore.Record, q taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
+	err := s.call(ctx, "Update", &to, func() (err error) { to, err = s.Store.Update(ctx, from, to, q, steps...); return err })
 	return to, err
 }
 

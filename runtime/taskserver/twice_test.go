@@ -56,7 +56,7 @@ type lateStore struct {
 	updates     atomic.Int32
 }
 
-func (s *lateStore) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+func (s *lateStore) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 	n := s.updates.Add(1)
 	if s.refuse == nil {
 		n++
@@ -65,7 +65,7 @@ func (s *lateStore) Update(ctx context.Context, from, to taskstore.Record, quota
 		<-s.refuse
 		return taskstore.Record{}, taskstore.ErrNoRecord
 	}
-	stored, err := s.Store.Update(ctx, from, to, quota)
+	stored, err := s.Store.Update(ctx, from, to, quota, steps...)
 	if n == 2 {
 		<-s.may
 	}

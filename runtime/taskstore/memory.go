@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -28,11 +29,12 @@ type Memory struct {
 	mu            sync.Mutex // guards the fields below
 	closed        bool
 	entries       index.Map[string, *Record]
-	keys          index.Map[[3]string, *Record] // by principal, tool and key
-	counts        index.Map[string, Usage]      // by account, and by address
-	all           Quota                         // of the other scopes, all accounts together
-	lists         *index.Sorted[*Record]        // by principal, in the order of List
-	working       *index.Sorted[*Record]        // the unfinished by worker
+	steps         index.Map[string, map[string]Step] // by ID and name
+	keys          index.Map[[3]string, *Record]      // by principal, tool and key
+	counts        index.Map[string, Usage]           // by account, and by address
+	all           Quota                              // of the other scopes, all accounts together
+	lists         *index.Sorted[*Record]             // by principal, in the order of List
+	working       *index.Sorted[*Record]             // the unfinished by worker
 	expiry        *index.Sorted[*Record]
 	leases        map[string]time.Time // the ends of leases, by worker
 	tombstones    index.Map[string, tombstone]
@@ -131,7 +133,7 @@ func (s *Memory) Get(_ context.Context, id string) (Record, error) {
 }
 
 // Update implements Store.
-func (s *Memory) Update(_ context.Context, from, to Record, quota Quota) (Record, error) {
+func (s *Memory) Update(_ context.Context, from, to Record, quota Quota, steps ...Step) (Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok := s.entries.Get(from.ID)
@@ -147,7 +149,36 @@ func (s *Memory) Update(_ context.Context, from, to Record, quota Quota) (Record
 	if err := quota.Check(e, s.readTally(e), Usage{Bytes: to.Size() - e.Size()}); err != nil {
 		return to, err
 	}
+	s.putSteps(e.ID, steps)
 	return s.replaceRecord(e, to.Clone()), nil
+}
+
+// putSteps stores steps of a task.
+func (s *Memory) putSteps(id string, steps []Step) {
+	if len(steps) == 0 {
+		return
+	}
+	stored, _ := s.steps.Get(id)
+	if stored == nil {
+		stored = map[string]Step{}
+		s.steps.Set(id, stored)
+	}
+	for _, step := range steps {
+		stored[step.Name] = step
+	}
+}
+
+// Steps implements Store.
+func (s *Memory) Steps(_ context.Context, id string) ([]Step, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.entries.Get(id); !ok {
+		return nil, ErrNoRecord
+	}
+	stored, _ := s.steps.Get(id)
+	steps := slices.Collect(maps.Values(stored))
+	SortSteps(steps)
+	return steps, nil
 }
 
 // isWrittenBy reports whether the write with a nonce has made this version.
@@ -261,6 +292,7 @@ func (s *Memory) removeRecord(e *Record) {
 	s.unindexRecord(e)
 	s.lists.Remove(e)
 	s.entries.Delete(e.ID)
+	s.steps.Delete(e.ID)
 	s.keys.Delete(e.idempotencyIndex())
 	s.feed.Publish(Change{ID: e.ID})
 }

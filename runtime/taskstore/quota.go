@@ -104,7 +104,7 @@ func (r *Record) Size() int64 {
 	if r.Outcome != nil {
 		n += r.Outcome.Size()
 	}
-	return int64(n)
+	return int64(n) + r.StepBytes
 }
 
 // Size returns how many bytes of the outcome count, in [Record.Size].

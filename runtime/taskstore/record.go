@@ -128,6 +128,11 @@ type Record struct {
 	Progress        Progress
 	CancelRequested bool
 	Inputs          []Input
+	// StepBytes is how many bytes the task's steps have, see [Step.Size].
+	StepBytes int64
+	// Worked is how long the runs of the handler have worked, as far as that was stored: without the time in which they
+	// waited for a slot, an answer, a [mcptask.Sleep] or a [mcptask.Task.WithoutSlot].
+	Worked time.Duration
 
 	// UpdatedAt and the times below are of the store's clock.
 	UpdatedAt time.Time

@@ -92,8 +92,12 @@ type Store interface {
 	// see [Record.KeepFixed]. If the record grows and its bytes would exceed the quota,
 	// Update changes nothing and returns a *QuotaError. It ignores the quota's other bounds. An Update
 	// again, from the same version and with the same Nonce, returns the record and no error, as long as
-	// no other write has followed.
-	Update(ctx context.Context, from, to Record, quota Quota) (Record, error)
+	// no other write has followed. In the same transaction, Update stores the steps. A step replaces the one of the task
+	// that has its name.
+	Update(ctx context.Context, from, to Record, quota Quota, steps ...Step) (Record, error)
+	// Steps returns all steps of a task, oldest first, and those of the same time by name. It returns ErrNoRecord if
+	// there is no record. The steps of a task are deleted with it.
+	Steps(ctx context.Context, id string) ([]Step, error)
 	// List returns up to limit records of a principal after the position: oldest
 	// first, and those of the same time by the bytes of their IDs. Their Arguments, Inputs, and
 	// results may be missing. Its cost depends on limit, not on the store's size.

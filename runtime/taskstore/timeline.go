@@ -18,7 +18,7 @@ type Moment struct {
 	At time.Time
 	// Attempt is the run that it belongs to, or 0 before the first.
 	Attempt int
-	// Text says more: the worker of a run, the message of a report, the key of a question, the outcome of an end. For a
+	// Text says more: the worker of a run, the message of a report, the key of a question or a step, the outcome of an end. For a
 	// task that an operator has run again, the Text of its creation is "again" and the ID of the former task, as
 	// [LogID] shortens it. It is cut to MaxMomentText bytes.
 	Text string
@@ -41,6 +41,8 @@ const (
 	EventAsked EventKind = "asked"
 	// EventAnswered means that a question was answered.
 	EventAnswered EventKind = "answered"
+	// EventStep means that a step was stored. The Text is its name.
+	EventStep EventKind = "step"
 	// EventWithdrawn means that the handler no longer asks a question.
 	EventWithdrawn EventKind = "withdrawn"
 	// EventStopping means that the requestor has asked the task to stop.
@@ -67,6 +69,7 @@ const (
 // momentKinds are the kinds by their number in an encoded moment. New ones come at the end.
 var momentKinds = []EventKind{
 	"", EventCreated, EventStarted, EventReported, EventAsked, EventAnswered, EventWithdrawn, EventStopping, EventLost, EventLeft, EventEnded,
+	EventStep,
 }
 
 // With returns the timeline with one more moment at its end.

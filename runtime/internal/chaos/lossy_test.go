@@ -55,10 +55,10 @@ func (s *lossyStore) Create(ctx context.Context, r taskstore.Record, quota tasks
 }
 
 // Update implements taskstore.Store.
-func (s *lossyStore) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+func (s *lossyStore) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 	if s.loses() {
 		to.Version = from.Version + 1
 		return to, nil
 	}
-	return s.Store.Update(ctx, from, to, quota)
+	return s.Store.Update(ctx, from, to, quota, steps...)
 }

@@ -122,6 +122,8 @@ type Write struct {
 	Row *Row
 	// Parts says which columns an Update changes besides the row.
 	Parts Parts
+	// Steps are the steps that an Update stores, each in the place of the one with its name.
+	Steps []taskstore.Step
 }
 
 // WriteKind says how a record is written.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
@@ -124,6 +125,26 @@ func DecodeOutcome(b []byte, o *taskstore.Outcome) error { return decode(b, o, (
 func (c *coder) outcome(o *taskstore.Outcome) {
 	c.bytes((*[]byte)(&o.Result))
 	c.error(&o.Error)
+}
+
+// EncodeStep encodes a step without its name.
+func EncodeStep(s *taskstore.Step) []byte { return encode(24+len(s.Value), s, (*coder).step) }
+
+// DecodeStep sets in a step what EncodeStep has encoded. The step shares the bytes.
+func DecodeStep(b []byte, s *taskstore.Step) error {
+	if err := decode(b, s, (*coder).step); err != nil {
+		return newUnreadable("its step "+strconv.Quote(s.Name), err)
+	}
+	return nil
+}
+
+func (c *coder) step(s *taskstore.Step) {
+	c.string((*string)(&s.Kind))
+	at, attempt := Micros(s.At), int64(s.Attempt)
+	c.int(&at)
+	c.int(&attempt)
+	c.bytes((*[]byte)(&s.Value))
+	s.At, s.Attempt = Time(at), int(attempt)
 }
 
 // EncodeChanges encodes news for other processes.

@@ -80,11 +80,11 @@ func (c *Committer) Create(ctx context.Context, r taskstore.Record, quota taskst
 }
 
 // Update updates a record as [taskstore.Store] describes. After Close it returns ErrServerClosed.
-func (c *Committer) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+func (c *Committer) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 	if err := checkRecord(&to); err != nil {
 		return to, fmt.Errorf("mcptask: update: %w", err)
 	}
-	o := newUpdate(from, to, quota)
+	o := newUpdate(from, to, quota, steps)
 	if err := c.run(ctx, o); err != nil {
 		return to, err
 	}
@@ -242,7 +242,7 @@ func (c *Committer) takeWaiting() (ops []*op, closed bool) {
 	for ; n < len(c.waiting) && len(ops) < mostOps && size < mostBytes; n++ {
 		if o := c.waiting[n]; !o.left {
 			ops = append(ops, o)
-			size += o.record.Size()
+			size += o.size()
 		}
 	}
 	clear(c.waiting[:n])

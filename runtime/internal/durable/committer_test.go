@@ -200,7 +200,7 @@ func TestGroupsDecideAsMemory(t *testing.T) {
 				}
 				_, err = memory.Update(ctx, from, to, quota)
 				want = append(want, err)
-				ops = append(ops, newUpdate(from, to, quota))
+				ops = append(ops, newUpdate(from, to, quota, nil))
 			}
 			got := runAll(rapid.SampledFrom(committers).Draw(t, "process"), ops)
 			for i := range want {

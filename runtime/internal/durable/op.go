@@ -16,6 +16,7 @@ type op struct {
 	kind   WriteKind
 	record taskstore.Record // to store or to remove
 	quota  taskstore.Quota
+	steps  []taskstore.Step // for Update: to store with the record
 	parts  Parts
 	counts bool            // whether the op may change accounts
 	before taskstore.Usage // for Update: the usage of the record before
@@ -41,13 +42,13 @@ func newInsert(r taskstore.Record, quota taskstore.Quota) *op {
 }
 
 // newUpdate makes the op that replaces from by to.
-func newUpdate(from, to taskstore.Record, quota taskstore.Quota) *op {
+func newUpdate(from, to taskstore.Record, quota taskstore.Quota, steps []taskstore.Step) *op {
 	to.KeepFixed(&from)
 	to = copyRecord(&to)
 	to.Version = from.Version + 1
 	before := from.Usage()
 	return &op{
-		kind: Update, record: to, quota: quota, counts: before != to.Usage(), before: before, from: EncodeMark(&from), mark: EncodeMark(&to),
+		kind: Update, record: to, quota: quota, steps: slices.Clone(steps), counts: before != to.Usage(), before: before, from: EncodeMark(&from), mark: EncodeMark(&to),
 		parts: Parts{
 			Inputs:  len(from.Inputs)+len(to.Inputs) > 0 && !reflect.DeepEqual(from.Inputs, to.Inputs),
 			Outcome: from.Outcome == nil && to.Outcome != nil,
@@ -55,6 +56,15 @@ func newUpdate(from, to taskstore.Record, quota taskstore.Quota) *op {
 			Expiry:  !from.ExpiresAt.Equal(to.ExpiresAt),
 		},
 	}
+}
+
+// size returns about how many bytes the op writes.
+func (o *op) size() int64 {
+	n := o.record.Size() - o.record.StepBytes
+	for i := range o.steps {
+		n += o.steps[i].Size()
+	}
+	return n
 }
 
 // copyRecord copies a record, and cuts times to the stored precision.
@@ -228,7 +238,7 @@ func (d *decision) remove(o *op) error {
 // which is harmless in one transaction.
 func (d *decision) write(o *op, row *Row) {
 	r := &o.record
-	d.plan.Writes = append(d.plan.Writes, Write{Kind: o.kind, Record: r, Row: row, Parts: o.parts})
+	d.plan.Writes = append(d.plan.Writes, Write{Kind: o.kind, Record: r, Row: row, Parts: o.parts, Steps: o.steps})
 	change := taskstore.Change{ID: r.ID}
 	if o.kind == Insert || o.kind == Update {
 		change = r.Change()

@@ -124,11 +124,11 @@ type faulty struct {
 	reads map[string]int // by task ID
 }
 
-func (s *faulty) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+func (s *faulty) Update(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 	if s.broken.Load() {
 		return to, errors.New("the disk is full")
 	}
-	return s.Store.Update(ctx, from, to, quota)
+	return s.Store.Update(ctx, from, to, quota, steps...)
 }
 
 func (s *faulty) Get(ctx context.Context, id string) (taskstore.Record, error) {

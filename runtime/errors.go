@@ -22,6 +22,8 @@ var (
 	// ErrWorkerLost means that the process that ran the task died and that the
 	// tool does not allow a second run.
 	ErrWorkerLost = errors.New("the worker of the task was lost")
+	// ErrDeadline means that the handler worked for longer than the tool's deadline.
+	ErrDeadline = errors.New("the tool's deadline is over")
 )
 
 // ErrDisconnected means that the connection has ended for good, for example because a
@@ -70,13 +72,15 @@ func Errorf(code int, format string, args ...any) *Error {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s (code %d)", e.Message, e.Code) }
 
-// Is reports whether data.reason stands for the target: ErrWorkerLost, ErrExpired or
+// Is reports whether data.reason stands for the target: ErrWorkerLost, ErrDeadline, ErrExpired or
 // ErrCancelled.
 func (e *Error) Is(target error) bool {
 	var reason string
 	switch target {
 	case ErrWorkerLost:
 		reason = cause.WorkerLost
+	case ErrDeadline:
+		reason = cause.Deadline
 	case ErrExpired:
 		reason = cause.Expired
 	case ErrCancelled:

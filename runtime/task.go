@@ -2,19 +2,22 @@ package mcptask
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"strconv"
 	"sync"
+	"time"
 )
 
 // Task is a handler's view of the task that it runs. It is never nil. Its ID is
 // empty in a plain call that the server does not run as a task. Its methods are safe for concurrent use.
 type Task struct {
-	host Host
-	info TaskInfo
+	host   Host
+	info   TaskInfo
+	random string // in the place of an ID, in a plain call
 
 	mu    sync.Mutex
-	asked map[string]bool // the keys that this attempt has used
+	taken map[string]bool // the keys of questions and steps that this run has used
 }
 
 // Host carries out the requests of a Task: for a stored task, a plain call, or the script of a test. Its methods are
@@ -24,6 +27,7 @@ type Task struct {
 //   - LeaveSlot() (takeBack func()), for [Task.WithoutSlot]
 //   - Returned() error, which is called when the handler has returned, before its result is encoded. Its error
 //     answers the call in place of the result.
+//   - those of [StepHost]
 type Host interface {
 	// Report takes progress. A total of 0 means unknown.
 	Report(ctx context.Context, done, total float64, message string)
@@ -35,8 +39,10 @@ type Host interface {
 // names.
 type TaskInfo struct {
 	ID, Principal string
-	Attempt       int
-	Trace         string
+	// Created is when the task was created. It is zero in a plain call.
+	Created time.Time
+	Attempt int
+	Trace   string
 	// Questions are those that were asked before the task, see [ToolSpec], and Answers the responses to them, in
 	// the same order.
 	Questions []InputSpec
@@ -44,7 +50,13 @@ type TaskInfo struct {
 }
 
 // NewTask makes the Task of one run of a handler. Servers call it, and tests of handlers.
-func NewTask(host Host, info TaskInfo) *Task { return &Task{host: host, info: info} }
+func NewTask(host Host, info TaskInfo) *Task {
+	t := &Task{host: host, info: info}
+	if info.ID == "" {
+		t.random = rand.Text()
+	}
+	return t
+}
 
 type taskKey struct{}
 
@@ -90,19 +102,18 @@ func (t *Task) Message(ctx context.Context, message string) {
 	t.host.Report(ctx, 0, 0, message)
 }
 
-// takeStepKey returns the wire key of a step: its name, or step#2 when the handler
-// asks it a second time. Each attempt counts from the start, so that the same step
-// gets the stored answer.
+// takeStepKey returns the key of a step or a question: its name, or name#2 if the run has used the name already. Each
+// run counts from the start, so that it gets what an earlier one has stored.
 func (t *Task) takeStepKey(step string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.asked == nil {
-		t.asked = map[string]bool{}
+	if t.taken == nil {
+		t.taken = map[string]bool{}
 	}
 	key := step
-	for n := 2; t.asked[key]; n++ {
+	for n := 2; t.taken[key]; n++ {
 		key = step + "#" + strconv.Itoa(n)
 	}
-	t.asked[key] = true
+	t.taken[key] = true
 	return key
 }

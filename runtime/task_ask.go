@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/cause"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
@@ -138,11 +137,8 @@ func (t *Task) sendRequest(ctx context.Context, step, method string, params any)
 // the question of that key, the key cannot be used again (E-42), and the step
 // takes its next one.
 func (t *Task) askStep(ctx context.Context, step string, in Request) (json.RawMessage, error) {
-	if step == "" {
-		return nil, errors.New("mcptask: a question needs the name of its step")
-	}
-	if !utf8.ValidString(step) { // it is part of the ID by which the answer comes back
-		return nil, fmt.Errorf("mcptask: the name of the step %q is not UTF-8", step)
+	if err := checkStepName(step); err != nil {
+		return nil, err
 	}
 	if in.Schema != nil { // no answer would be taken
 		if _, err := validate.Compile(string(in.Schema), true); err != nil {

@@ -107,7 +107,11 @@ func (b *Backend) runPlainCall(ctx context.Context, run taskstore.Record, caller
 	if b.closing.Err() != nil {
 		return nil, newShutdownError()
 	}
-	task := mcptask.NewTask(callHost{caller, call}, mcptask.TaskInfo{
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := startStopwatch(0, t.Spec.Policy.Deadline, func() { cancel(mcptask.ErrDeadline) })
+	defer watch.stop()
+	task := mcptask.NewTask(callHost{caller, call, watch}, mcptask.TaskInfo{
 		Principal: caller.Principal,
 		Attempt:   1,
 		Trace:     call.Trace,
@@ -117,8 +121,6 @@ func (b *Backend) runPlainCall(ctx context.Context, run taskstore.Record, caller
 	wait := t.Spec.Policy.Wait
 	ctx, cancelWait := limit.Timeout(ctx, wait, errWaitOver)
 	defer cancelWait()
-	ctx, cancelDeadline := limit.Timeout(ctx, t.Spec.Policy.Deadline, errDeadlineOver)
-	defer cancelDeadline()
 	ctx, ended := b.hookRun(ctx, RunInfo{Task: run, IsAwaited: true})
 	outcome := newInternalOutcome() // which stays if the handler ends its goroutine
 	defer func() { ended(newRunResult(ctx, *outcome)) }()
@@ -140,6 +142,7 @@ func (b *Backend) runPlainCall(ctx context.Context, run taskstore.Record, caller
 type callHost struct {
 	caller Caller
 	call   CallRequest
+	watch  *stopwatch
 }
 
 // Report implements Host.
@@ -162,5 +165,9 @@ func (h callHost) Ask(ctx context.Context, in mcptask.Request) (json.RawMessage,
 	if err := h.caller.checkCanAsk(in, h.call.Ask != nil); err != nil {
 		return nil, err
 	}
+	defer h.watch.pause()()
 	return h.call.Ask(ctx, in)
 }
+
+// LeaveSlot lets the deadline wait for [mcptask.Task.WithoutSlot]. A plain call has no slot.
+func (h callHost) LeaveSlot() (takeBack func()) { return h.watch.pause() }

@@ -36,7 +36,11 @@ type Hooks struct {
 	// attempt already has the answer. The error says why there is no answer, or is nil: ErrCancelled, ErrExpired,
 	// ErrServerClosed, ErrSuperseded if another run waits for the answer now, or any other error.
 	Question func(context.Context, QuestionInfo) (context.Context, func(error))
-	// Store is called for each call of the store's methods Create, Get, Update, List, Delete, Expire, Lease, Beat,
+	// Step is called when a handler begins the work of a step, see [mcptask.Step], or begins to sleep, see
+	// [mcptask.Sleep]. The work gets the returned context. Step is not called if an earlier run has stored the result.
+	// The error is that of the work or of storing its result, or nil.
+	Step func(context.Context, StepInfo) (context.Context, func(error))
+	// Store is called for each call of the store's methods Create, Get, Update, Steps, List, Delete, Expire, Lease, Beat,
 	// Release and Scan that the server makes. It is not called for the other methods, for users of [Server.Inspector],
 	// or for the last calls of a server that closes with its store. The store gets the returned context. The error is
 	// the store's, such as ErrConflict.
@@ -106,6 +110,16 @@ type QuestionInfo struct {
 	Task taskstore.Record
 	// Key is the question's, and Method that of its request, such as elicitation/create.
 	Key, Method string
+}
+
+// StepInfo describes a step of a handler.
+type StepInfo struct {
+	// Task is the task as in RunInfo.
+	Task taskstore.Record
+	// Name is the step's key within its task.
+	Name string
+	// Kind is StepDone or StepSleep.
+	Kind taskstore.StepKind
 }
 
 // TaskEvent is a change of a task that was stored.

@@ -26,9 +26,11 @@ type taskHost struct {
 	// attempt is the handler's context, and cancel ends it.
 	attempt context.Context
 	cancel  context.CancelCauseFunc
+	watch   *stopwatch
 	waiting atomic.Int32 // goroutines of the handler that wait without its slot
+	steps   runSteps
 
-	writing sync.Mutex // held while a report is stored
+	writing sync.Mutex // held while a report or a step is stored
 
 	mu      sync.Mutex
 	ended   bool
@@ -96,35 +98,48 @@ func (h *taskHost) nextReport() *report {
 		h.timer.Stop()
 		h.timer = nil
 	}
-	h.stored = time.Now()
+	if h.pending != nil {
+		h.stored = time.Now()
+	}
 	return h.pending
 }
 
-// storeReport stores the pending report, if there is one. It returns false if the task
-// did not take it. Until it is stored, the end of the task or of the attempt takes it along.
-func (h *taskHost) storeReport(ctx context.Context) bool {
+// storeNews stores what the handler has told and is not stored yet: the pending report, the saved positions, and a step,
+// if there is one. What could not be stored is pending until the next time, and the end of the attempt takes it along.
+func (h *taskHost) storeNews(ctx context.Context, t *storeRetry, step *taskstore.Step) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	h.mu.Lock()
 	r := h.nextReport()
 	h.mu.Unlock()
-	if r == nil {
-		return true
+	e := event{kind: eventReport, report: r, worked: h.watch.read()}
+	switch e.steps, e.stepBytes = h.steps.take(step); {
+	case step != nil:
+		e.kind, e.key = eventStep, step.Name
+	case r == nil && len(e.steps) == 0:
+		return nil
+	case r == nil:
+		e.kind = eventSave
 	}
-	known := h.backend.knownRecord(h.record)
-	_, err := h.backend.applyEvent(ctx, known, ifSameRun(h.record, event{kind: eventReport, report: r}))
-	if err != nil {
-		// The task has ended, or there is no room, or the next report succeeds.
-		_ = h.explainQuota(ctx, err)
+	if _, err := h.backend.moveTask(ctx, t, h.backend.knownRecord(h.record), ifSameRun(h.record, e)); err != nil {
 		h.cancelIfLost(err)
-		return false
+		return err
 	}
+	h.steps.keep(e.steps)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.pending == r {
 		h.pending = nil
 	}
-	return true
+	return nil
+}
+
+// storeReport stores the pending report, if there is one. It returns false if the task did not take it: it has ended, or
+// there is no room, or the next report succeeds.
+func (h *taskHost) storeReport(ctx context.Context) bool {
+	err := h.storeNews(ctx, h.backend.newRequestRetry(), nil)
+	_ = h.explainQuota(ctx, err)
+	return err == nil
 }
 
 // Ask implements Host. It stores the question before anyone can see it, releases
@@ -154,7 +169,7 @@ func (h *taskHost) Ask(ctx context.Context, in mcptask.Request) (_ json.RawMessa
 		record, err = b.awaitVersion(ctx, b.newTaskRetry(), id, record.Version)
 		if err != nil {
 			h.withdrawQuestion(ctx, in.Key)
-			return nil, h.explainUnasked(ctx, in.Key, err)
+			return nil, h.explainUnstored(ctx, in.Key, err)
 		}
 		if !record.Done() && !isSameRun(h.record, record) {
 			h.cancel(mcptask.ErrSuperseded)
@@ -222,9 +237,10 @@ func (h *taskHost) listParked() []string {
 // releaseSlot gives the handler's slot to the next waiting task, until acquire is called. A handler has one
 // slot, however many of its goroutines wait.
 func (h *taskHost) releaseSlot() (acquire func()) {
+	resume := h.watch.pause()
 	slots := h.backend.slots
 	if slots == nil {
-		return func() {}
+		return resume
 	}
 	if h.waiting.Add(1) == 1 {
 		slots.Release(submissionOf(&h.record))
@@ -233,6 +249,7 @@ func (h *taskHost) releaseSlot() (acquire func()) {
 		if h.waiting.Add(-1) == 0 {
 			slots.Acquire(h.attempt, submissionOf(&h.record))
 		}
+		resume()
 	}
 }
 
@@ -282,7 +299,7 @@ func (h *taskHost) storeQuestion(ctx context.Context, in mcptask.Request) (tasks
 		if isStored || tooMany {
 			return event{}
 		}
-		return ifSameRun(h.record, event{kind: eventAsk, input: in})(r)
+		return ifSameRun(h.record, event{kind: eventAsk, input: in, worked: h.watch.read()})(r)
 	})
 	if tooMany {
 		return record, b.Limited(ctx, callerOf(&h.record), "questions", most, "task", taskstore.LogID(h.record.Principal, id), "tool", h.record.Tool)
@@ -290,10 +307,7 @@ func (h *taskHost) storeQuestion(ctx context.Context, in mcptask.Request) (tasks
 	if err == nil || errors.Is(err, errVoid) {
 		return record, nil
 	}
-	if refusal := h.explainQuota(ctx, err); refusal != nil {
-		return record, refusal
-	}
-	return record, h.explainUnasked(ctx, in.Key, err)
+	return record, h.explainUnstored(ctx, in.Key, err)
 }
 
 // explainQuota returns the refusal for a *QuotaError, and nil for any other error.
@@ -340,10 +354,13 @@ func (h *taskHost) withdrawQuestion(ctx context.Context, key string) {
 	}
 }
 
-// explainUnasked returns the handler's error for a question that could not be asked
-// or awaited. It logs the store's own error and hides it from the handler, which may
-// pass its errors on.
-func (h *taskHost) explainUnasked(ctx context.Context, key string, err error) error {
+// explainUnstored returns the handler's error for a question that could not be asked or awaited, or for a step that
+// could not be read or stored. It logs the store's own error and hides it from the handler, which may pass its errors
+// on.
+func (h *taskHost) explainUnstored(ctx context.Context, key string, err error) error {
+	if refusal := h.explainQuota(ctx, err); refusal != nil {
+		return refusal
+	}
 	h.cancelIfLost(err)
 	switch {
 	case ctx.Err() != nil:
@@ -353,7 +370,7 @@ func (h *taskHost) explainUnasked(ctx context.Context, key string, err error) er
 		err = mcptask.ErrExpired
 	default:
 		if !errors.Is(err, mcptask.ErrServerClosed) {
-			h.backend.logger.ErrorContext(ctx, "question not asked", "task", taskstore.LogID(h.record.Principal, h.record.ID), "key", key, "error", err)
+			h.backend.logger.ErrorContext(ctx, "question or step not stored", "task", taskstore.LogID(h.record.Principal, h.record.ID), "key", key, "error", err)
 		}
 		err = mcptask.ErrServerClosed // the store is called again and again until then
 	}

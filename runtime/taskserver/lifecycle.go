@@ -24,6 +24,8 @@ const (
 	eventAsk      eventKind = "ask"      // the handler asks the requestor
 	eventAnswer   eventKind = "answer"   // the requestor answers
 	eventFetch    eventKind = "fetch"    // the requestor gets a question; see Input.Fetched
+	eventStep     eventKind = "step"     // the handler stores a step
+	eventSave     eventKind = "save"     // the handler stores positions
 	eventWithdraw eventKind = "withdraw" // the handler no longer waits for an answer
 	eventStop     eventKind = "stop"     // the requestor asks it to stop
 	eventFinish   eventKind = "finish"   // it ends with an outcome
@@ -41,13 +43,18 @@ type event struct {
 	claim   taskstore.Claim   // start, claim, leave, handover; the nonce is added
 	again   bool              // start, of a run that was stored as begun and has not begun
 	park    []string          // handover, until one of these questions is answered
-	report  *report           // report; finish and handover, if there is one
+	report  *report           // report; step, finish and handover, if there is one
 	input   mcptask.Request   // ask
-	key     string            // answer, fetch, withdraw
+	key     string            // answer, fetch, withdraw, step
 	answer  json.RawMessage   // answer
 	failed  *mcptask.Error    // answer, if the requestor's side failed
 	outcome taskstore.Outcome // finish
 	lost    bool              // start, claim, finish: the last run was lost
+	// steps are stored with the record, and make its steps grow by stepBytes: step, save, report, handover.
+	steps     []taskstore.Step
+	stepBytes int64
+	// worked is how long the handler has worked, or 0 if that is not known.
+	worked time.Duration
 	// operator is the person who has done it in the requestor's place, or "".
 	operator string
 	// unbounded stores the record even if it goes beyond the account's bytes.
@@ -84,6 +91,8 @@ var transitions = map[eventKind]struct {
 	eventStart:    {inAnyPhase, atAnyone, applyStart, taskstore.EventStarted},
 	eventReport:   {inRun, atRun, applyReport, taskstore.EventReported},
 	eventAsk:      {inRun, atRun, applyAsk, taskstore.EventAsked},
+	eventStep:     {inRun, atRun, applyReport, taskstore.EventStep},
+	eventSave:     {inRun, atRun, applyReport, ""},
 	eventAnswer:   {inQuestion, atAnyone, applyAnswer, taskstore.EventAnswered},
 	eventFetch:    {inQuestion, atAnyone, applyFetch, ""},
 	eventWithdraw: {inQuestion, atRun, applyWithdraw, taskstore.EventWithdrawn},
@@ -116,6 +125,7 @@ func nextRecord(r taskstore.Record, e event) (taskstore.Record, error) {
 		return r, err
 	}
 	n.UpdatedAt, n.Nonce = e.at, e.nonce
+	n.StepBytes, n.Worked = n.StepBytes+e.stepBytes, max(n.Worked, e.worked)
 	if t.public != "" && !e.again {
 		addMoment(&n, t.public, describeMoment(&n, e), e)
 	}
@@ -136,7 +146,7 @@ func describeMoment(r *taskstore.Record, e event) string {
 		return r.StatusMessage
 	case eventAsk:
 		return e.input.Key
-	case eventAnswer, eventWithdraw:
+	case eventAnswer, eventWithdraw, eventStep:
 		return e.key
 	case eventFinish:
 		return nameOutcome(r.Outcome)

@@ -34,11 +34,13 @@ import (
 //	Arguments  1,048,576    arguments   the bytes of a call's arguments, and of each answer
 //	Result     4,194,304    result      the bytes of a result: a bigger one is not stored, the task ends with this error
 //	Questions  100          questions   the questions of a task in its life: the handler gets this error
+//	Step       262,144      step        the bytes of the value of a step, as JSON: the handler gets this error
+//	Steps      4,194,304    steps       the bytes of all steps of a task: the handler gets this error
 //	Polls      20           polls       the requests for a task in a second, twice as many at once
 //	Lists      20           lists       the lists in a second, twice as many at once
 //	Sessions   1,000        sessions    a principal's sessions at a handler; of anonymous callers see Anonymous
 type Limits struct {
-	Tasks, Running, Waiting, Bytes, Arguments, Result, Questions, Polls, Lists, Sessions int
+	Tasks, Running, Waiting, Bytes, Arguments, Result, Questions, Step, Steps, Polls, Lists, Sessions int
 	// Anonymous bounds all anonymous callers together, since each may open as many sessions as it likes.
 	// 0 means four times the account's bound, and at most half of the server's. For Sessions it means the
 	// account's bound.
@@ -68,6 +70,8 @@ func (l *Limits) setDefaults() {
 		&l.Arguments: 1 << 20,
 		&l.Result:    4 << 20,
 		&l.Questions: 100,
+		&l.Step:      256 << 10,
+		&l.Steps:     4 << 20,
 		&l.Polls:     20, // bounds the rate of polls (C-95, E-26)
 		&l.Lists:     20,
 		&l.Sessions:  1000,
@@ -125,6 +129,8 @@ var accountAdvice = map[string]limitAdvice{
 	"arguments": {"Limits.Arguments", "send less"},
 	"result":    {"Limits.Result", "ask the tool for less"},
 	"questions": {"Limits.Questions", "ask less often in one task"},
+	"step":      {"Limits.Step", "store less in one step: keep files elsewhere, and store where they are"},
+	"steps":     {"Limits.Steps", "store less in the steps of one task"},
 	"polls":     {"Limits.Polls", "poll more slowly"},
 	"lists":     {"Limits.Lists", "list less often"},
 	"sessions":  {"Limits.Sessions", "try again later"},

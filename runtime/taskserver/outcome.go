@@ -33,7 +33,7 @@ func newFailureOutcome(ctx context.Context, t *registeredTool, err error) *tasks
 		return &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: wire}
 	}
 	if ctx.Err() != nil {
-		if errors.Is(context.Cause(ctx), errDeadlineOver) {
+		if errors.Is(context.Cause(ctx), mcptask.ErrDeadline) {
 			missed := mcptask.Errorf(mcptask.CodeInternalError, "%s did not finish within its deadline of %v", t.Spec.Name, t.Spec.Policy.Deadline)
 			return &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: withReason(missed, cause.Deadline)}
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
@@ -14,9 +13,8 @@ import (
 
 // The causes of the end of a handler's context.
 var (
-	errWaitOver     = errors.New("mcptask: the wait of a plain call is over")
-	errDeadlineOver = errors.New("mcptask: the tool's deadline is over")
-	errParked       = errors.New("mcptask: the run ends until the question is answered")
+	errWaitOver = errors.New("mcptask: the wait of a plain call is over")
+	errParked   = errors.New("mcptask: the run ends until the question is answered")
 )
 
 // run is a handler of this process. Backend.mu guards it.
@@ -282,7 +280,14 @@ func (b *Backend) runAttempt(life context.Context, r *run, record taskstore.Reco
 	if record.CancelRequested {
 		early = mcptask.ErrCancelled
 	}
+	t, ok := b.catalog.findTool(record.Tool)
 	host := &taskHost{backend: b, record: record, cancel: cancel}
+	var deadline time.Duration
+	if ok {
+		deadline = t.Spec.Policy.Deadline
+	}
+	host.watch = startStopwatch(record.Worked, deadline, func() { cancel(mcptask.ErrDeadline) })
+	defer host.watch.stop()
 	ctx, ended := b.hookRun(ctx, RunInfo{Task: record, IsAwaited: r.isAwaited})
 	// This outcome stays if the handler ends its goroutine, as testing.T.FailNow does.
 	outcome := newInternalOutcome()
@@ -290,17 +295,14 @@ func (b *Backend) runAttempt(life context.Context, r *run, record taskstore.Reco
 		end = b.finishAttempt(ctx, host, *outcome)
 		ended(newRunResult(ctx, *outcome))
 	}()
-	t, ok := b.catalog.findTool(record.Tool)
 	if early != nil || !ok { // whoever has started it knows that the tool is here
 		cancel(early)
 		outcome = &taskstore.Outcome{Kind: taskstore.OutcomeCancelled}
 		return RunOver
 	}
-	// The handler ends when the task's ttl or the tool's deadline is over.
+	// The handler ends when the task's ttl is over, or the tool's deadline.
 	ctx, cancelTTL := context.WithTimeoutCause(ctx, record.ExpiresAt.Sub(b.SureNow()), mcptask.ErrExpired)
 	defer cancelTTL()
-	ctx, cancelDeadline := limit.Timeout(ctx, t.Spec.Policy.Deadline, errDeadlineOver)
-	defer cancelDeadline()
 	host.attempt = ctx
 	upfront := CallRequest{Answers: collectResponses(&record), Ask: host.Ask}
 	answers, refusal, err := b.askUpfront(ctx, Caller{CanAsk: record.CanAsk}, t, upfront)
@@ -313,6 +315,7 @@ func (b *Backend) runAttempt(life context.Context, r *run, record taskstore.Reco
 		task := mcptask.NewTask(host, mcptask.TaskInfo{
 			ID:        record.ID,
 			Principal: record.Principal,
+			Created:   record.CreatedAt,
 			Attempt:   record.Attempt,
 			Trace:     record.Trace,
 			Questions: t.Spec.Questions,
@@ -392,7 +395,7 @@ func (b *Backend) invokeHandler(ctx context.Context, t *registeredTool, task *mc
 // finishAttempt stores the outcome of an attempt, unless another run has the task.
 func (b *Backend) finishAttempt(ctx context.Context, host *taskHost, outcome taskstore.Outcome) RunEnd {
 	attempt := host.record
-	end := event{kind: eventFinish, outcome: outcome, report: host.takeReport()}
+	end := event{kind: eventFinish, outcome: outcome, report: host.takeReport(), worked: host.watch.read()}
 	how := RunOver
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, mcptask.ErrSuperseded):
@@ -412,6 +415,9 @@ func (b *Backend) finishAttempt(ctx context.Context, host *taskHost, outcome tas
 		default:
 			return how
 		}
+	}
+	if end.kind == eventHandOver { // the positions are of no use to an ended task
+		end.steps, end.stepBytes = host.steps.take(nil)
 	}
 	stored, err := b.moveTask(withValuesOf(ctx, b.drained), b.newTaskRetry(), b.knownRecord(attempt), ifSameRun(attempt, end))
 	switch {

@@ -53,6 +53,11 @@ func (b *Backend) hookQuestion(ctx context.Context, task taskstore.Record, in mc
 	}
 }
 
+// hookStep tells hooks that a handler begins a step.
+func (b *Backend) hookStep(ctx context.Context, info StepInfo) (_ context.Context, end func(error)) {
+	return hook.Call(ctx, b.logger, b.options.Hooks, func(h *Hooks) hook.Begin[StepInfo, error] { return h.Step }, info)
+}
+
 // hookAsk returns ask, which may be nil, with the hooks of questions around it.
 func (b *Backend) hookAsk(task taskstore.Record, ask askFunc) askFunc {
 	if ask == nil || len(b.options.Hooks) == 0 {

@@ -51,6 +51,9 @@ func (b *Backend) moveTask(ctx context.Context, t *storeRetry, known taskstore.R
 		if e.at = b.Now(); e.at.Before(record.UpdatedAt) {
 			e.at = record.UpdatedAt // another process knows the store's time only roughly
 		}
+		for i := range e.steps {
+			e.steps[i].At, e.steps[i].Attempt = e.at, record.Attempt
+		}
 		moved, err := nextRecord(record, e)
 		switch {
 		case err == nil:
@@ -104,7 +107,7 @@ func (b *Backend) updateRecord(ctx context.Context, t *storeRetry, record, moved
 	if e.unbounded || e.kind == eventHandOver || e.kind == eventFinish && e.outcome.Kind == taskstore.OutcomeCancelled {
 		quota = taskstore.Quota{}
 	}
-	stored, err := b.writeUpdate(ctx, t, record, moved, quota)
+	stored, err := b.writeUpdate(ctx, t, record, moved, quota, e.steps...)
 	if err == nil || e.kind != eventFinish {
 		return stored, err
 	}
@@ -120,9 +123,11 @@ func (b *Backend) updateRecord(ctx context.Context, t *storeRetry, record, moved
 }
 
 // writeUpdate makes the store's Update until it is answered: the store knows a write that it has stored already.
-func (b *Backend) writeUpdate(ctx context.Context, t *storeRetry, from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+func (b *Backend) writeUpdate(ctx context.Context, t *storeRetry, from, to taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 	stored, err := b.writeWithRoom(ctx, &from, func() (taskstore.Record, error) {
-		return callStore(ctx, t, "Update", func(ctx context.Context) (taskstore.Record, error) { return b.store.Update(ctx, from, to, quota) })
+		return callStore(ctx, t, "Update", func(ctx context.Context) (taskstore.Record, error) {
+			return b.store.Update(ctx, from, to, quota, steps...)
+		})
 	})
 	if err != nil {
 		return to, err

@@ -1,0 +1,275 @@
+package taskserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
+)
+
+// savePause is the time between two writes of positions. A position may be that old after a crash.
+const savePause = 100 * time.Millisecond
+
+// runSteps has the steps of a task, as its run knows them. The run is the only one that writes them: a write of another
+// run gets a conflict.
+type runSteps struct {
+	reading sync.Mutex // held while the steps of earlier runs are read
+
+	mu     sync.Mutex
+	isRead bool
+	stored map[string]taskstore.Step
+	saved  map[string]taskstore.Step // positions that are not stored yet
+	bytes  int64                     // of both, without the positions that others replace
+	timer  *time.Timer               // stores the saved positions; nil if none is set
+	last   time.Time                 // when they were stored last
+	failed error                     // why they could not be stored; for the next Save
+}
+
+// find returns a step.
+func (s *runSteps) find(name string) (taskstore.Step, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	step, ok := s.saved[name]
+	if !ok {
+		step, ok = s.stored[name]
+	}
+	return step, ok
+}
+
+// add counts a step that is about to be stored. It returns by how many bytes the task's steps grow, and false if they
+// would have more than most bytes.
+func (s *runSteps) add(step *taskstore.Step, most int) (more int64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	former, ok := s.saved[step.Name]
+	if !ok {
+		former, ok = s.stored[step.Name]
+	}
+	if more = step.Size(); ok {
+		more -= former.Size()
+	}
+	if more > 0 && s.bytes+more > int64(most) {
+		return 0, false
+	}
+	s.bytes += more
+	return more, true
+}
+
+// drop undoes add.
+func (s *runSteps) drop(more int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bytes -= more
+}
+
+// take returns the positions that are not stored yet, and the step with them unless it is nil. more is by how many
+// bytes they make the stored steps grow.
+func (s *runSteps) take(step *taskstore.Step) (steps []taskstore.Step, more int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
+	for _, saved := range s.saved {
+		steps = append(steps, saved)
+	}
+	if len(steps) > 0 {
+		s.last = time.Now()
+	}
+	if step != nil {
+		steps = append(steps, *step)
+	}
+	for i := range steps {
+		more += steps[i].Size()
+		if former, ok := s.stored[steps[i].Name]; ok {
+			more -= former.Size()
+		}
+	}
+	return steps, more
+}
+
+// keep notes that steps are stored.
+func (s *runSteps) keep(steps []taskstore.Step) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stored == nil {
+		s.stored = map[string]taskstore.Step{}
+	}
+	for _, step := range steps {
+		s.stored[step.Name] = step
+		if saved, ok := s.saved[step.Name]; ok && bytes.Equal(saved.Value, step.Value) { // otherwise it was saved again
+			delete(s.saved, step.Name)
+		}
+	}
+}
+
+// readSteps reads the steps of earlier runs, once.
+func (h *taskHost) readSteps(ctx context.Context) error {
+	s := &h.steps
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	if s.isRead {
+		return nil
+	}
+	if h.record.Attempt > 1 {
+		b := h.backend
+		steps, err := callStore(ctx, b.newTaskRetry(), "Steps", func(ctx context.Context) ([]taskstore.Step, error) {
+			return b.store.Steps(ctx, h.record.ID)
+		})
+		if err != nil {
+			return err
+		}
+		s.keep(steps)
+		s.mu.Lock()
+		for i := range steps {
+			s.bytes += steps[i].Size()
+		}
+		s.mu.Unlock()
+	}
+	s.isRead = true
+	return nil
+}
+
+// findStep returns a step that an earlier run has stored, or that this run has.
+func (h *taskHost) findStep(ctx context.Context, name string, kind taskstore.StepKind) (json.RawMessage, bool, error) {
+	if err := h.readSteps(ctx); err != nil {
+		return nil, false, h.explainUnstored(ctx, name, err)
+	}
+	step, ok := h.steps.find(name)
+	if ok && step.Kind != kind {
+		return nil, false, fmt.Errorf("step %q: the task has it as a %s, and this is a %s: they need different names", name, step.Kind, kind)
+	}
+	if !ok && ctx.Err() != nil { // the work would be for nothing
+		return nil, false, context.Cause(ctx)
+	}
+	return step.Value, ok, nil
+}
+
+// RunStep implements mcptask.StepHost.
+func (h *taskHost) RunStep(ctx context.Context, key string, f func(context.Context) (json.RawMessage, error)) (value json.RawMessage, err error) {
+	if value, ok, err := h.findStep(ctx, key, taskstore.StepDone); ok || err != nil {
+		return value, err
+	}
+	ctx, end := h.backend.hookStep(ctx, StepInfo{Task: h.record, Name: key, Kind: taskstore.StepDone})
+	defer func() { end(err) }()
+	err = errNoReturn
+	if value, err = f(ctx); err != nil {
+		return nil, err
+	}
+	err = h.storeStep(ctx, taskstore.Step{Name: key, Kind: taskstore.StepDone, Value: value})
+	return value, err
+}
+
+// Sleep implements mcptask.StepHost.
+func (h *taskHost) Sleep(ctx context.Context, key string, d time.Duration) (err error) {
+	value, ok, err := h.findStep(ctx, key, taskstore.StepSleep)
+	if err != nil {
+		return err
+	}
+	until := h.backend.SureNow().Add(d)
+	if ok {
+		if err := json.Unmarshal(value, &until); err != nil {
+			return fmt.Errorf("step %q: its stored time cannot be read: %w", key, err)
+		}
+	} else {
+		if value, err = json.Marshal(until.UTC()); err != nil {
+			return fmt.Errorf("step %q: %w", key, err)
+		}
+		if err := h.storeStep(ctx, taskstore.Step{Name: key, Kind: taskstore.StepSleep, Value: value}); err != nil {
+			return err
+		}
+	}
+	ctx, end := h.backend.hookStep(ctx, StepInfo{Task: h.record, Name: key, Kind: taskstore.StepSleep})
+	defer func() { end(err) }()
+	defer h.LeaveSlot()()
+	timer := time.NewTimer(until.Sub(h.backend.SureNow()))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Load implements mcptask.StepHost.
+func (h *taskHost) Load(ctx context.Context, name string) (json.RawMessage, bool, error) {
+	return h.findStep(ctx, name, taskstore.StepPosition)
+}
+
+// Save implements mcptask.StepHost. Positions are stored at most every savePause, the newest of each.
+func (h *taskHost) Save(ctx context.Context, name string, value json.RawMessage) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if _, _, err := h.findStep(ctx, name, taskstore.StepPosition); err != nil {
+		return err
+	}
+	step := taskstore.Step{Name: name, Kind: taskstore.StepPosition, Value: value}
+	if _, err := h.admitStep(ctx, &step); err != nil {
+		return err
+	}
+	s := &h.steps
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.saved == nil {
+		s.saved = map[string]taskstore.Step{}
+	}
+	s.saved[name] = step
+	if s.timer == nil {
+		s.timer = time.AfterFunc(savePause-time.Since(s.last), func() {
+			defer guard.Recover(h.backend.logger, "storing of a position")
+			if err := h.storeNews(h.backend.drained, h.backend.newTaskRetry(), nil); err != nil {
+				err = h.explainUnstored(h.attempt, name, err)
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.failed = err
+			}
+		})
+	}
+	err := s.failed
+	s.failed = nil
+	return err
+}
+
+// storeStep stores a step before it returns. Finished work counts even if the context has ended meanwhile.
+func (h *taskHost) storeStep(ctx context.Context, step taskstore.Step) error {
+	more, err := h.admitStep(ctx, &step)
+	if err != nil {
+		return err
+	}
+	if err := h.storeNews(withValuesOf(ctx, h.backend.drained), h.backend.newTaskRetry(), &step); err != nil {
+		h.steps.drop(more)
+		return h.explainUnstored(ctx, step.Name, err)
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, mcptask.ErrSuperseded) {
+		return cause
+	}
+	return nil
+}
+
+// admitStep counts a step, and returns by how many bytes the task's steps grow. It refuses a step that is too big, or
+// that the task has no room for.
+func (h *taskHost) admitStep(ctx context.Context, step *taskstore.Step) (more int64, err error) {
+	b := h.backend
+	refuse := func(name string, most int) (int64, error) {
+		return 0, b.Limited(ctx, callerOf(&h.record), name, most, "task", taskstore.LogID(h.record.Principal, h.record.ID), "tool", h.record.Tool, "step", step.Name)
+	}
+	if most := b.options.Limits.Step; len(step.Value) > most {
+		return refuse("step", most)
+	}
+	more, ok := h.steps.add(step, b.options.Limits.Steps)
+	if !ok {
+		return refuse("steps", b.options.Limits.Steps)
+	}
+	return more, nil
+}

@@ -117,3 +117,10 @@ func (t *Task) takeStepKey(step string) string {
 	t.taken[key] = true
 	return key
 }
+
+// giveBackStepKey undoes takeStepKey.
+func (t *Task) giveBackStepKey(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.taken, key)
+}

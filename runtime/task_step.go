@@ -35,7 +35,8 @@ type StepHost interface {
 //
 // The name is that of the step within the task, such as "upload". If a run uses a name again, or uses the name of a
 // question, the later step is name#2, so each run must use its names in the same order. The result is stored as JSON,
-// and Step returns what JSON keeps of it. An error of f is returned and not stored.
+// and Step returns what JSON keeps of it. An error of f is returned and not stored: the handler may call Step again with
+// the name.
 //
 // In a plain call Step stores nothing. Errors: those of f, an *[Error] if the value or the task is beyond a limit, an
 // error with the name and the type if the stored value does not fit T, and the cause of the end of ctx, such as
@@ -61,6 +62,7 @@ func Step[T any](ctx context.Context, task *Task, name string, f func(context.Co
 		data, err = work(ctx)
 	}
 	if err != nil {
+		task.giveBackStepKey(key) // the handler may try again
 		return none, err
 	}
 	return decodeStep[T](key, data)

@@ -207,7 +207,7 @@ func TestCannotAsk(t *testing.T) {
 			tool, want string
 		}{
 			{Caller{Principal: "alice"}, "t", mcptask.ErrCannotAsk.Error() + ": its client has not declared that it answers elicitation/create"},
-			{alice, "nameless", "needs the name of its step"},
+			{alice, "nameless", "needs a name"},
 			{alice, "garbled", "UTF-8"}, // the name is part of a question's ID at the client
 		} {
 			if got := outcomeText(ended(t, s, c.caller, begin(t, s, c.caller, c.tool).ID).Outcome); !strings.Contains(got, c.want) {

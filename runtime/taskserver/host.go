@@ -30,7 +30,9 @@ type taskHost struct {
 	waiting atomic.Int32 // goroutines of the handler that wait without its slot
 	steps   runSteps
 
-	writing sync.Mutex // held while a report or a step is stored
+	// turn has an element while a report or a step is stored, or the steps are read. Others wait for it for as long as
+	// the store is away.
+	turn chan struct{}
 
 	mu      sync.Mutex
 	ended   bool
@@ -107,8 +109,8 @@ func (h *taskHost) nextReport() *report {
 // storeNews stores what the handler has told and is not stored yet: the pending report, the saved positions, and a step,
 // if there is one. What could not be stored is pending until the next time, and the end of the attempt takes it along.
 func (h *taskHost) storeNews(ctx context.Context, t *storeRetry, step *taskstore.Step) error {
-	h.writing.Lock()
-	defer h.writing.Unlock()
+	h.turn <- struct{}{}
+	defer func() { <-h.turn }()
 	h.mu.Lock()
 	r := h.nextReport()
 	h.mu.Unlock()

@@ -227,7 +227,7 @@ func TestLimitDefaults(t *testing.T) {
 	}
 	none := Totals{-1, -1, -1, -1, -1}
 	unlimited := Limits{
-		Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Arguments: -1, Result: -1, Questions: -1, Polls: -1, Lists: -1, Sessions: -1, Anonymous: none, Server: none,
+		Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Arguments: -1, Result: -1, Questions: -1, Step: -1, Steps: -1, Polls: -1, Lists: -1, Sessions: -1, Anonymous: none, Server: none,
 	}
 	s := newServer(t, Options{Limits: unlimited}, numberTool("double", mcptask.Policy{Task: mcptask.TaskOptional}, double))
 	for range 20 {
@@ -235,7 +235,7 @@ func TestLimitDefaults(t *testing.T) {
 		begin(t, s, Caller{Revision: mcptask.Revision20260728}, "double")
 	}
 	if got := newServer(t, Options{}).Options().Limits; got != (Limits{
-		Tasks: 10_000, Running: 1000, Waiting: 1000, Bytes: 256 << 20, Arguments: 1 << 20, Result: 4 << 20, Questions: 100, Polls: 20, Lists: 20, Sessions: 1000,
+		Tasks: 10_000, Running: 1000, Waiting: 1000, Bytes: 256 << 20, Arguments: 1 << 20, Result: 4 << 20, Questions: 100, Step: 256 << 10, Steps: 4 << 20, Polls: 20, Lists: 20, Sessions: 1000,
 		Anonymous: Totals{40_000, 4000, 4000, 512 << 20, 1000}, Server: Totals{100_000, 10_000, 10_000, 1 << 30, 10_000},
 	}) {
 		t.Errorf("the defaults are not those of this list: %+v", got)

@@ -281,7 +281,7 @@ func (b *Backend) runAttempt(life context.Context, r *run, record taskstore.Reco
 		early = mcptask.ErrCancelled
 	}
 	t, ok := b.catalog.findTool(record.Tool)
-	host := &taskHost{backend: b, record: record, cancel: cancel}
+	host := &taskHost{backend: b, record: record, cancel: cancel, turn: make(chan struct{}, 1)}
 	var deadline time.Duration
 	if ok {
 		deadline = t.Spec.Policy.Deadline

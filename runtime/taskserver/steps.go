@@ -21,14 +21,13 @@ const savePause = 100 * time.Millisecond
 // runSteps has the steps of a task, as its run knows them. The run is the only one that writes them: a write of another
 // run gets a conflict.
 type runSteps struct {
-	reading sync.Mutex // held while the steps of earlier runs are read
+	isRead bool // whether those of earlier runs were read; taskHost.turn guards it
 
 	mu     sync.Mutex
-	isRead bool
 	stored map[string]taskstore.Step
 	saved  map[string]taskstore.Step // positions that are not stored yet
 	bytes  int64                     // of both, without the positions that others replace
-	timer  *time.Timer               // stores the saved positions; nil if none is set
+	isDue  bool                      // whether a timer is going to store the saved positions
 	last   time.Time                 // when they were stored last
 	failed error                     // why they could not be stored; for the next Save
 }
@@ -75,10 +74,6 @@ func (s *runSteps) drop(more int64) {
 func (s *runSteps) take(step *taskstore.Step) (steps []taskstore.Step, more int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.timer != nil {
-		s.timer.Stop()
-		s.timer = nil
-	}
 	for _, saved := range s.saved {
 		steps = append(steps, saved)
 	}
@@ -115,8 +110,8 @@ func (s *runSteps) keep(steps []taskstore.Step) {
 // readSteps reads the steps of earlier runs, once.
 func (h *taskHost) readSteps(ctx context.Context) error {
 	s := &h.steps
-	s.reading.Lock()
-	defer s.reading.Unlock()
+	h.turn <- struct{}{}
+	defer func() { <-h.turn }()
 	if s.isRead {
 		return nil
 	}
@@ -225,20 +220,31 @@ func (h *taskHost) Save(ctx context.Context, name string, value json.RawMessage)
 		s.saved = map[string]taskstore.Step{}
 	}
 	s.saved[name] = step
-	if s.timer == nil {
-		s.timer = time.AfterFunc(savePause-time.Since(s.last), func() {
-			defer guard.Recover(h.backend.logger, "storing of a position")
-			if err := h.storeNews(h.backend.drained, h.backend.newTaskRetry(), nil); err != nil {
-				err = h.explainUnstored(h.attempt, name, err)
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				s.failed = err
-			}
-		})
-	}
+	h.scheduleSave()
 	err := s.failed
 	s.failed = nil
 	return err
+}
+
+// scheduleSave stores the saved positions when it is their time. runSteps.mu is held.
+func (h *taskHost) scheduleSave() {
+	s := &h.steps
+	if s.isDue {
+		return
+	}
+	s.isDue = true
+	time.AfterFunc(savePause-time.Since(s.last), func() {
+		defer guard.Recover(h.backend.logger, "storing of a position")
+		err := h.storeNews(h.backend.drained, h.backend.newTaskRetry(), nil)
+		if err != nil {
+			err = h.explainUnstored(h.attempt, "a position", err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.isDue, s.failed = false, err; err == nil && len(s.saved) > 0 { // saved meanwhile
+			h.scheduleSave()
+		}
+	})
 }
 
 // storeStep stores a step before it returns. Finished work counts even if the context has ended meanwhile.

@@ -25,25 +25,23 @@ func (ci) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunIn
 	if in.Branch == "locked" {
 		return pipeline.RunReport{}, mcptask.Errorf(codeLocked, "the repository %s is locked", in.Repository)
 	}
-	begin := time.Now()
 	report := pipeline.RunReport{Stages: []pipeline.Stage{}}
 	for i, name := range stages {
-		task.Progress(ctx, float64(i), float64(len(stages)), name)
-		took, err := work(ctx, in.Branch, name)
+		stage, err := mcptask.Step(ctx, task, name, func(ctx context.Context) (pipeline.Stage, error) {
+			task.Progress(ctx, float64(i), float64(len(stages)), name)
+			return work(ctx, in.Branch, name)
+		})
 		if err != nil {
 			return report, err
 		}
-		if in.Branch == "broken" && name == "build" {
-			return report, errors.New("build: main.go:12:3: undefined: frobnicate")
-		}
-		report.Stages = append(report.Stages, pipeline.Stage{Name: name, Seconds: took.Seconds()})
+		report.Stages = append(report.Stages, stage)
+		report.Seconds += stage.Seconds
 	}
-	report.Seconds = time.Since(begin).Seconds()
 	return report, nil
 }
 
 // work takes a moment, or ten minutes for the tests of the branch "slow", unless ctx ends first.
-func work(ctx context.Context, branch, stage string) (time.Duration, error) {
+func work(ctx context.Context, branch, stage string) (pipeline.Stage, error) {
 	takes := 500 * time.Millisecond
 	if branch == "slow" && stage == "test" {
 		takes = 10 * time.Minute
@@ -51,10 +49,13 @@ func work(ctx context.Context, branch, stage string) (time.Duration, error) {
 	begin := time.Now()
 	select {
 	case <-time.After(takes):
-		return time.Since(begin), nil
 	case <-ctx.Done():
-		return 0, context.Cause(ctx)
+		return pipeline.Stage{}, context.Cause(ctx)
 	}
+	if branch == "broken" && stage == "build" {
+		return pipeline.Stage{}, errors.New("build: main.go:12:3: undefined: frobnicate")
+	}
+	return pipeline.Stage{Name: stage, Seconds: time.Since(begin).Seconds()}, nil
 }
 
 // DeployService implements pipeline.CI.

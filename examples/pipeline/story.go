@@ -37,9 +37,6 @@ type story struct {
 	leave context.CancelCauseFunc
 
 	ci *pipeline.CIClient // in 2026-07-28
-	// killed is the call whose server was killed, and killedAt is when.
-	killed   *mcptask.Call[pipeline.RunReport]
-	killedAt time.Time
 
 	mu sync.Mutex
 	// cancelTask is called once at Ctrl-C, in place of ending the demo. If it is nil, Ctrl-C ends the demo.
@@ -91,10 +88,10 @@ func (s *story) tell(ctx context.Context) error {
 	s.ci = pipeline.NewCIClient(conn)
 	s.t.Printf("This is its generated client, in MCP %s. Ctrl-C ends the demo.", conn.Revision())
 	parts := []func(context.Context) error{
-		s.showResult, s.killServer, s.showQuestion, s.showCancel, s.showFailures, s.showRecovery, s.showRevisions,
+		s.showResult, s.showRestart, s.showQuestion, s.showCancel, s.showFailures, s.showRevisions,
 	}
 	if s.brief {
-		parts = []func(context.Context) error{s.showResult, s.killServer, s.showQuestion, s.showRecovery}
+		parts = []func(context.Context) error{s.showResult, s.showRestart, s.showQuestion}
 	}
 	for _, part := range parts {
 		if s.pause(ctx, 2*time.Second); ctx.Err() != nil {
@@ -220,17 +217,17 @@ func (s *story) showResult(ctx context.Context) error {
 	return s.waitPipeline(ctx, call, noNote)
 }
 
-// killServer kills the server while a task runs, and starts it again.
-func (s *story) killServer(ctx context.Context) error {
+// showRestart kills the server while a task runs, and starts it again.
+func (s *story) showRestart(ctx context.Context) error {
 	if s.server == nil {
 		return nil
 	}
-	s.title("The server is killed in the middle of a task.")
+	s.title("The server is killed in the middle of a task. Each stage is a step, so the task goes on there.")
 	call, err := s.startPipeline(ctx, "main")
 	if err != nil {
 		return err
 	}
-	stage, err := s.showFirstStage(ctx, call)
+	stage, err := s.awaitThirdStage(ctx, call)
 	if err != nil {
 		return err
 	}
@@ -238,21 +235,28 @@ func (s *story) killServer(ctx context.Context) error {
 	if err := s.server.kill(); err != nil {
 		return err
 	}
-	s.killed, s.killedAt = call, time.Now()
-	s.say("It is at stage %s.", stage)
-	s.paint(red, "  Killed process %d.", killed)
+	s.paint(red, "  Killed process %d at stage %s.", killed, stage)
 	s.pause(ctx, time.Second)
 	if err := s.server.start(ctx); err != nil {
 		return err
 	}
+	started := time.Now()
 	s.say("Process %d serves in its place, with the same SQLite file.", s.server.pid())
-	s.pause(ctx, time.Second)
-	s.say("In about 30 s it sees that nobody works on the task, and runs it. Meanwhile:")
-	return nil
+	goesOn := false
+	return s.waitPipeline(ctx, call, func(snapshot *mcptask.Snapshot) {
+		switch isTaken := snapshot.UpdatedAt.After(started); {
+		case goesOn:
+		case !isTaken:
+			snapshot.Message = fmt.Sprintf("waits for process %d", s.server.pid())
+		default:
+			goesOn = true
+			s.say("%.1f s later it goes on at stage %s.", snapshot.UpdatedAt.Sub(started).Seconds(), snapshot.Message)
+		}
+	})
 }
 
-// showFirstStage shows a pipeline until its first stage is over, and returns the next one.
-func (s *story) showFirstStage(ctx context.Context, call *mcptask.Call[pipeline.RunReport]) (stage string, err error) {
+// awaitThirdStage shows a pipeline until its third stage runs, and returns that.
+func (s *story) awaitThirdStage(ctx context.Context, call *mcptask.Call[pipeline.RunReport]) (stage string, err error) {
 	bar := terminal.New(nil, s.out, nil) // closing it removes the bar of a task that goes on
 	defer bar.Close()
 	for snapshot, err := range call.Updates(ctx) {
@@ -260,32 +264,12 @@ func (s *story) showFirstStage(ctx context.Context, call *mcptask.Call[pipeline.
 			return "", err
 		}
 		bar.Show("run_pipeline", snapshot)
-		if snapshot.Progress.Done >= 1 {
+		if snapshot.Progress.Done >= 2 {
 			s.pause(ctx, 300*time.Millisecond)
 			return snapshot.Message, nil
 		}
 	}
 	return "", errors.New("the pipeline ended before its server was killed")
-}
-
-// showRecovery shows the task that the killed server left.
-func (s *story) showRecovery(ctx context.Context) error {
-	if s.killed == nil {
-		return nil
-	}
-	s.title("The killed server's task goes on: its declaration says onlost=restart.")
-	taken := false
-	return s.waitPipeline(ctx, s.killed, func(snapshot *mcptask.Snapshot) {
-		wasTaken := snapshot.UpdatedAt.After(s.killedAt)
-		switch {
-		case !wasTaken:
-			snapshot.Message = fmt.Sprintf("waits for process %d", s.server.pid())
-		case !taken:
-			s.say("%.0f s after the kill, process %d takes it up and runs it again.",
-				snapshot.UpdatedAt.Sub(s.killedAt).Seconds(), s.server.pid())
-		}
-		taken = wasTaken
-	})
 }
 
 func (s *story) showQuestion(ctx context.Context) error {

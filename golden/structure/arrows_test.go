@@ -111,7 +111,7 @@ var arrows = []arrow{
 
 	// The stores in databases.
 	{"runtime/internal/durable", []string{"runtime", "runtime/taskstore", "runtime/internal/guard"}, runtimeTests},
-	{"runtime/sqlite", []string{"runtime", "runtime/taskstore", "runtime/internal/durable", "runtime/internal/feed", "runtime/internal/guard", "runtime/internal/steady", "modernc.org/sqlite/..."},
+	{"runtime/sqlite", []string{"runtime", "runtime/taskstore", "runtime/internal/durable", "runtime/internal/feed", "runtime/internal/guard", "runtime/internal/steady", "github.com/gofrs/flock", "modernc.org/sqlite/..."},
 		slices.Concat(runtimeTests, []string{"runtime/storetest", "runtime/internal/durable/durabletest"})},
 	{"runtime/postgres", []string{"runtime", "runtime/taskstore", "runtime/internal/durable", "runtime/internal/feed", "runtime/internal/guard", "github.com/jackc/pgx/v5/..."},
 		slices.Concat(runtimeTests, []string{"runtime/storetest", "runtime/internal/durable/durabletest", "runtime/internal/pgtest"})},

@@ -5,6 +5,7 @@ go 1.25.0
 replace github.com/mcptaskgen/mcptaskgen => ../..
 
 require (
+	github.com/gofrs/flock v0.13.0
 	github.com/google/go-cmp v0.7.0
 	github.com/mcptaskgen/mcptaskgen v0.1.0
 	modernc.org/sqlite v1.47.0

@@ -120,6 +120,7 @@ func (s *Store) findOrphans(r *session, worker string, tools []string, limit int
 func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (taskstore.Heartbeat, error) {
 	var beat taskstore.Heartbeat
 	err := s.write(ctx, "write to", func(w *transaction) error {
+		s.lives.prove(worker)
 		beat.Now = s.now()
 		if _, err := w.exec(setLease, []byte(worker), durable.Micros(beat.Now.Add(lease))); err != nil {
 			return err
@@ -163,10 +164,19 @@ func (s *Store) Release(ctx context.Context, worker string) error {
 		if _, err := w.exec(endLease, []byte(worker)); err != nil {
 			return err
 		}
-		n, err := w.queryInt(hasWork, []byte(worker))
-		if err == nil && n > 0 {
-			_, err = w.record([]taskstore.Change{{Free: true}})
+		if err := w.freeTasks(worker); err != nil {
+			return err
 		}
-		return err
+		s.lives.leave(worker)
+		return nil
 	})
+}
+
+// freeTasks tells the feed that the tasks of a worker without a lease are free, if there are any.
+func (w *transaction) freeTasks(worker string) error {
+	n, err := w.queryInt(hasWork, []byte(worker))
+	if err == nil && n > 0 {
+		_, err = w.record([]taskstore.Change{{Free: true}})
+	}
+	return err
 }

@@ -101,18 +101,27 @@ func runChild(role, path string) (err error) {
 			})
 		}
 		group.Wait()
+	case "hold": // has a task and a lease of an hour for each worker, until it is killed
+		for _, worker := range heldWorkers {
+			if err := holdTask(ctx, s, worker); err != nil {
+				return err
+			}
+		}
+		fmt.Println("ready")
+		_, _ = io.Copy(io.Discard, os.Stdin)
 	}
 	return nil
 }
 
 // child is another process.
 type child struct {
-	t     *testing.T
+	t     testing.TB
 	cmd   *exec.Cmd
 	lines *bufio.Scanner
+	input io.Closer
 }
 
-func startChild(t *testing.T, role, path string) *child {
+func startChild(t testing.TB, role, path string) *child {
 	t.Helper()
 	c := &child{t: t, cmd: exec.CommandContext(t.Context(), os.Args[0])}
 	c.cmd.Env = append(os.Environ(), childVariable+"="+role+" "+path)
@@ -122,6 +131,9 @@ func startChild(t *testing.T, role, path string) *child {
 		t.Fatal(err)
 	}
 	c.lines = bufio.NewScanner(io.Reader(out))
+	if c.input, err = c.cmd.StdinPipe(); err != nil { // ends with the test
+		t.Fatal(err)
+	}
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

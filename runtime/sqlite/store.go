@@ -67,6 +67,7 @@ type Store struct {
 	sieve     *durable.Sieve
 	committer *durable.Committer
 	tail      tail
+	lives     lives
 	readers   chan *session // those that are free; nil for one that is not open yet
 	endOnce   sync.Once
 	ending    chan struct{} // closed by Close
@@ -93,6 +94,9 @@ const openTimeout = 30 * time.Second
 func Open(path string, o Options) (*Store, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
+	if o.Logger == nil {
+		o.Logger = slog.Default() //nolint:forbidigo // what goes wrong in the background is never silent
+	}
 	db, err := openDatabase(path)
 	if err != nil {
 		return nil, err
@@ -119,6 +123,7 @@ func Open(path string, o Options) (*Store, error) {
 	}
 	s.tail.init(s, o.Logger)
 	s.committer = durable.NewCommitter(backend{s}, o.Logger)
+	s.lives.init(ctx, s, o.Logger)
 	return s, nil
 }
 
@@ -220,9 +225,11 @@ func (s *Store) Close() error {
 	var err error
 	s.endOnce.Do(func() {
 		s.committer.Close()
+		s.lives.stop()
 		close(s.ending)
 		s.tail.close()
 		s.turn <- struct{}{}
+		s.lives.close()
 		for range cap(s.readers) {
 			if r := <-s.readers; r != nil {
 				err = errors.Join(err, r.close())

@@ -128,6 +128,9 @@ type Store interface {
 	// time. It covers all unfinished records that the worker claims, later ones included, and gives
 	// them no new version. Beat returns the store's time, and those of the held IDs whose records
 	// are no longer unfinished records of the worker.
+	//
+	// A store that knows that the worker's process has died may end its lease, as Release does. A worker whose name has
+	// a slash is no single process, so only time and Release end its lease.
 	Beat(ctx context.Context, worker string, lease time.Duration, held []string) (Heartbeat, error)
 	// Release ends the worker's lease at once. If the worker has unfinished records, the feed has
 	// a Change with Free set.

@@ -21,6 +21,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/tuning"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
@@ -47,6 +48,8 @@ type workerConfig struct {
 	Skew time.Duration
 	// SessionKey signs the sessions, or is "".
 	SessionKey string
+	// Lease is how long a worker that may have died keeps its tasks, or 0: the usual lease.
+	Lease time.Duration
 }
 
 // notes writes into the journal of a process.
@@ -72,6 +75,9 @@ func work(text string) error {
 	var c workerConfig
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return err
+	}
+	if c.Lease > 0 {
+		tuning.Lease = c.Lease
 	}
 	journal, err := OpenJournal(c.Journal)
 	if err != nil {

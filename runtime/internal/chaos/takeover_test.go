@@ -1,0 +1,69 @@
+//go:build long && unix
+
+package chaos
+
+import (
+	"net/http"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestTakeoverSQLite measures the time from the kill of a server until the handler of its task runs again. The lease is
+// far longer. MCPTASK_KILLS says how often.
+func TestTakeoverSQLite(t *testing.T) {
+	for what, replicas := range map[string]int{"by another server": 2, "by the same server, started again": 1} {
+		t.Run(what, func(t *testing.T) {
+			measureTakeover(t, workerConfig{Store: "sqlite:" + filepath.Join(t.TempDir(), "tasks.db")}, replicas, countKills(t, 20))
+		})
+	}
+}
+
+// measureTakeover kills the first of several servers again and again, and logs how long its task waited.
+func measureTakeover(t *testing.T, config workerConfig, replicas, kills int) {
+	t.Helper()
+	config.Lease, config.SessionKey = time.Hour, sessionKey
+	f := newFleet(t, config, replicas, 0)
+	f.startAll()
+	l := &link{name: "p", revision: modern, principal: "p", record: f.site.record, http: &http.Client{}, choose: func() string { return f.site.crowd.urls[0] }}
+	random := f.site.random()
+	var took []time.Duration
+	for range kills {
+		made := l.create(t.Context(), ToolRestart, workInput{Nonce: "n", MS: int(time.Hour.Milliseconds())}, "", "")
+		if made.Task == "" {
+			t.Fatalf("no task: %s", made.Error)
+		}
+		f.awaitRun(made.Task, 1)
+		time.Sleep(time.Duration(random.Int64N(int64(time.Second)))) // at any moment between two looks
+		killed := now()
+		f.end(f.workers[0], syscall.SIGKILL)
+		if replicas == 1 {
+			f.start(0)
+		}
+		took = append(took, f.awaitRun(made.Task, 2).Sub(killed))
+		if replicas > 1 {
+			f.start(0)
+		}
+		f.awaitAll()
+		l.cancel(t.Context(), made.Task)
+	}
+	slices.Sort(took)
+	t.Logf("%d kills: the handler ran again after %v, and %v at worst", len(took), took[len(took)/2].Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond))
+}
+
+// awaitRun waits until an attempt of a task runs, and returns when it began.
+func (f *fleet) awaitRun(task string, attempt int) time.Time {
+	f.t.Helper()
+	for f.t.Context().Err() == nil {
+		for _, r := range f.site.history(f.t).Runs {
+			if r.Task == task && r.Attempt == attempt && r.Moment == MomentStart {
+				return r.At
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	f.t.Fatalf("attempt %d has not begun", attempt)
+	return time.Time{}
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
@@ -70,6 +71,10 @@ func (f *follower) start(ctx context.Context) (stop func(), err error) {
 		s.running.Go(func() {
 			defer guard.Recover(s.logger, "notifications")
 			g.listen(following)
+		})
+		s.running.Go(func() {
+			defer guard.Recover(s.logger, "search for dead workers")
+			g.watch(following)
 		})
 	}
 	return func() {
@@ -195,7 +200,7 @@ func (g *following) listen(ctx context.Context) {
 			g.store.logger.Warn("notifications of the database failed, and are tried again", "error", err)
 		}
 		select {
-		case <-time.After(retryPause(failures)):
+		case <-time.After(min(retryPause(failures), longestReconnect)):
 		case <-ctx.Done():
 		}
 	}
@@ -214,22 +219,42 @@ func (g *following) receive(ctx context.Context, listening func()) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+s.schema.channel); err != nil {
 		return err
 	}
+	life, err := s.prove(ctx, conn)
+	defer life.hide() // before the connection is closed
+	if err != nil {
+		return err
+	}
 	listening()
 	g.listening.Store(true)
 	defer g.listening.Store(false)
 	defer g.poke()
-	for {
-		g.poke() // also for transactions from before it listened
-		for {
-			n, err := conn.WaitForNotification(ctx)
-			if err != nil {
+	g.poke() // also for transactions from before it listened
+	for keep := time.Now(); ; {
+		if now := time.Now(); !now.Before(keep) {
+			if err := life.keep(ctx); err != nil {
 				return err
 			}
-			if n.Payload != s.notifier.sender {
-				break
-			}
+			keep = now.Add(keepEvery)
+		}
+		n, err := awaitNotification(ctx, conn, time.Until(keep))
+		switch {
+		case err != nil:
+			return err
+		case n != nil && n.Payload != s.notifier.sender:
+			g.poke()
 		}
 	}
+}
+
+// awaitNotification waits for a notification. It returns nil if there is none for the given time.
+func awaitNotification(ctx context.Context, conn *pgx.Conn, longest time.Duration) (*pgconn.Notification, error) {
+	waiting, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	n, err := conn.WaitForNotification(waiting)
+	if err != nil && waiting.Err() != nil && ctx.Err() == nil && !conn.IsClosed() {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	return n, err
 }
 
 // notifier tells other processes that something was committed. It does so beside the commits, which

@@ -121,6 +121,7 @@ func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, he
 	if err != nil {
 		return taskstore.Heartbeat{}, fmt.Errorf("postgres: beat: %w", err)
 	}
+	s.workers.add(worker, lease)
 	beat := taskstore.Heartbeat{Now: durable.Time(now)}
 	for _, id := range lost {
 		beat.Lost = append(beat.Lost, string(id))
@@ -130,6 +131,7 @@ func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, he
 
 // Release implements [taskstore.Store].
 func (s *Store) Release(ctx context.Context, worker string) error {
+	s.workers.remove(worker)
 	isFree := false
 	err := s.transact(ctx,
 		func(b *pgx.Batch) {

@@ -71,6 +71,7 @@ type Store struct {
 
 	feed     *feed.Source[taskstore.Change]
 	follower *follower
+	workers  workers
 	notifier *notifier
 
 	closing context.Context

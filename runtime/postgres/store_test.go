@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,8 +16,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// TestMain makes random programs few, because a database is slow. -rapid.checks asks for more.
+// TestMain runs a process that works on a store, or the tests. It makes random programs few, because a database is slow. -rapid.checks asks for more.
 func TestMain(m *testing.M) {
+	if worker, dsn, ok := strings.Cut(os.Getenv(childVariable), " "); ok {
+		if err := runChild(worker, dsn); err != nil {
+			fmt.Fprintln(os.Stderr, "worker:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if os.Getenv("RAPID_CHECKS") == "" {
 		if err := flag.Set("rapid.checks", "5"); err != nil {
 			panic(err)

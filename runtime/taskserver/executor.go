@@ -120,7 +120,7 @@ type Engine interface {
 const (
 	// engineLease is how long tasks stay with an engine after the last of its servers has gone. Then
 	// servers without it may take them.
-	engineLease = time.Hour
+	engineLease = taskstore.LastingLease
 	// submitAgain is the longest time until the tasks of an engine are submitted again.
 	submitAgain = 10 * time.Minute
 )

@@ -53,6 +53,10 @@ type Position struct {
 // has expired.
 const TombstoneFor = time.Hour
 
+// LastingLease is the shortest lease that outlasts the processes that beat it, such as that of a workflow engine. A
+// shorter lease is that of one process: a [Store] that sees this process die may end it at once, as Release does.
+const LastingLease = time.Hour
+
 // Store keeps the records of tasks. All methods are safe for concurrent use, in one
 // process and, for stores that several processes share, across them.
 //
@@ -127,10 +131,7 @@ type Store interface {
 	// Beat begins the worker's lease or renews it: from then on the lease lasts for the given
 	// time. It covers all unfinished records that the worker claims, later ones included, and gives
 	// them no new version. Beat returns the store's time, and those of the held IDs whose records
-	// are no longer unfinished records of the worker.
-	//
-	// A store that knows that the worker's process has died may end its lease, as Release does. A worker whose name has
-	// a slash is no single process, so only time and Release end its lease.
+	// are no longer unfinished records of the worker. See [LastingLease] for leases that may end early.
 	Beat(ctx context.Context, worker string, lease time.Duration, held []string) (Heartbeat, error)
 	// Release ends the worker's lease at once. If the worker has unfinished records, the feed has
 	// a Change with Free set.

@@ -37,6 +37,7 @@ type Server struct {
 	directory string
 	port      string // it names the Unix socket too
 	stop      func()
+	start     func(context.Context) error
 }
 
 // Programs is the environment variable that names the directory of PostgreSQL's programs, such as
@@ -79,7 +80,7 @@ func Start(t testing.TB, options Options) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.stop)
+	t.Cleanup(func() { s.stop() }) // that of the last start
 	return s
 }
 
@@ -237,7 +238,48 @@ func start(options Options) (_ *Server, err error) {
 		s.Address = net.JoinHostPort(listen, s.port)
 	}
 	settings = append(settings, "listen_addresses="+listen, "port="+s.port)
-	return s, s.run(ctx, unprivileged, postgres, data, settings)
+	s.start = func(ctx context.Context) error { return s.run(ctx, unprivileged, postgres, data, settings) }
+	return s, s.start(ctx)
+}
+
+// Restart ends the server by a signal, such as SIGINT for a fast and SIGQUIT for an immediate end, and starts it again
+// with the same databases.
+func (s *Server) Restart(t testing.TB, signal os.Signal) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	file := filepath.Join(s.directory, "data", "postmaster.pid")
+	if err := signalServer(file, signal); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := os.Stat(file); err == nil; _, err = os.Stat(file) {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the server does not end: %v", ctx.Err())
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if err := s.start(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// signalServer sends a signal to the server that has written a file.
+func signalServer(file string, signal os.Signal) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	number, _, _ := strings.Cut(string(text), "\n")
+	id, err := strconv.Atoi(number)
+	if err != nil {
+		return err
+	}
+	server, err := os.FindProcess(id)
+	if err != nil {
+		return err
+	}
+	return server.Signal(signal)
 }
 
 // run starts the server's process, and waits until it answers.
@@ -250,7 +292,8 @@ func (s *Server) run(ctx context.Context, unprivileged func(*exec.Cmd), postgres
 	if err != nil {
 		return err
 	}
-	s.stop = stop
+	before := s.stop
+	s.stop = func() { stop(); before() }
 	return awaitAnswer(ctx, s.directory, s.dsn("postgres"))
 }
 

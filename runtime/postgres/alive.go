@@ -1,0 +1,278 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
+)
+
+// A process that dies loses its connections within milliseconds. So the connection that listens holds an advisory lock,
+// whose key is in table alive for each worker of the process. Every process that listens looks for workers whose locks
+// are free. A living process that has lost its connection takes its rows out of the table, or has a new lock, before
+// that counts. Whatever else fails, the leases decide.
+
+const (
+	// watchEvery is how often a process looks for dead workers.
+	watchEvery = 250 * time.Millisecond
+	// confirmLooks is how many looks in a row must find the same lock free. The living have the time between to
+	// connect again.
+	confirmLooks = 3
+	// longestGap is the longest time between two looks in a row. After a longer one, the process may have been stopped,
+	// and others too.
+	longestGap = time.Second
+	// keepEvery is how often the connection that listens is tried, and gets the rows of new workers.
+	keepEvery = time.Second
+	// hideTimeout bounds the statement that takes the rows of a lost connection out of the table.
+	hideTimeout = 250 * time.Millisecond
+	// longestReconnect is the longest pause between attempts to connect again.
+	longestReconnect = time.Second
+)
+
+const (
+	// boot is the server's start in SQL, in microseconds.
+	boot = "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint"
+	// keepSession lets a session be idle, and ends it half a minute after its peer was lost. A server may lack some of
+	// the settings. Setting them all at the start would fail then.
+	keepSession = `SELECT set_config(name, value, false) FROM pg_settings JOIN (VALUES ('idle_session_timeout', '0'),
+		('tcp_keepalives_idle', '10'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '4')) wanted(name, value) USING (name)`
+	clientAddress = "SELECT coalesce(host(inet_client_addr()), ''), coalesce(inet_client_port(), 0)"
+	lockAlive     = "SELECT pg_advisory_lock($1::bigint)"
+	deleteOld     = "DELETE FROM @schema@.alive WHERE boot <> " + boot
+	// showAlive makes the rows of the key $1 those of the workers $2. It writes nothing if they are that already.
+	showAlive = `WITH gone AS (DELETE FROM @schema@.alive WHERE key = $1::bigint AND worker <> ALL($2::bytea[]))
+		INSERT INTO @schema@.alive (worker, key, boot) SELECT w.id, $1::bigint, ` + boot + ` FROM unnest($2::bytea[]) w(id)
+			WHERE NOT EXISTS (SELECT FROM @schema@.alive a WHERE a.worker = w.id AND a.key = $1::bigint)
+		ON CONFLICT (worker) DO UPDATE SET key = excluded.key, boot = excluded.boot`
+	hideAlive = "DELETE FROM @schema@.alive WHERE key = $1::bigint"
+	// isFree is true for a row of this server's start whose lock nobody holds.
+	isFree   = "boot = " + boot + " AND pg_try_advisory_xact_lock_shared(key)"
+	findFree = "SELECT worker, key FROM @schema@.alive WHERE " + isFree
+	// readFree tells whether the row of worker $1 and key $2 is free, and whether the worker has unfinished tasks.
+	readFree = "SELECT EXISTS (SELECT FROM @schema@.alive WHERE worker = $1::bytea AND key = $2::bigint AND " + isFree + `),
+		EXISTS (SELECT FROM @schema@.task WHERE worker = $1::bytea AND phase < 9)`
+	// endFree ends the lease of worker $1, unless its process has another lock than the key $2 by now.
+	endFree = "WITH gone AS (DELETE FROM @schema@.alive WHERE worker = $1::bytea AND key = $2::bigint AND " + isFree + ` RETURNING worker)
+		DELETE FROM @schema@.worker w USING gone WHERE w.id = gone.worker`
+)
+
+// workers are those that have called Beat of a store, and not Release. The zero value is ready to use.
+type workers struct {
+	mu  sync.Mutex
+	ids map[string]bool
+}
+
+// add adds a worker, unless its lease is to outlast the process.
+func (w *workers) add(id string, lease time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ids == nil {
+		w.ids = map[string]bool{}
+	}
+	if lease < taskstore.LastingLease {
+		w.ids[id] = true
+	}
+}
+
+func (w *workers) remove(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.ids, id)
+}
+
+// list returns the workers in the order in which every process writes them.
+func (w *workers) list() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.ids))
+}
+
+// proof is the lock of a connection that listens. Without one, its key is 0.
+type proof struct {
+	store *Store
+	conn  *pgx.Conn
+	key   int64
+}
+
+// prove takes a lock with a random key of 64 bits, so that it meets no lock of another program. If somebody else may end
+// the connection while the process lives, or if the database refuses, there is no lock, and the leases decide.
+func (s *Store) prove(ctx context.Context, conn *pgx.Conn) (*proof, error) {
+	p := &proof{store: s, conn: conn}
+	ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
+	defer cancel()
+	var host string
+	var port uint16
+	_, err := conn.Exec(ctx, keepSession)
+	if err == nil {
+		err = conn.QueryRow(ctx, clientAddress).Scan(&host, &port)
+	}
+	if err != nil || !isDirect(conn.PgConn().Conn().LocalAddr(), host, port) {
+		return p, p.allow(err)
+	}
+	var random [8]byte
+	rand.Read(random[:]) // it never fails
+	p.key = int64(binary.NativeEndian.Uint64(random[:]) | 1)
+	if _, err = conn.Exec(ctx, lockAlive, p.key); err == nil {
+		_, err = conn.Exec(ctx, s.schema.sql(deleteOld))
+	}
+	return p, p.allow(err)
+}
+
+// isDirect reports whether the server sees a connection come from its local address. Otherwise there is a proxy between
+// them, which may end while the process lives, or something that hides one.
+func isDirect(local net.Addr, host string, port uint16) bool {
+	switch a := local.(type) {
+	case *net.UnixAddr:
+		return host == ""
+	case *net.TCPAddr:
+		seen, err := netip.ParseAddr(host)
+		return err == nil && netip.AddrPortFrom(seen.Unmap(), port) == netip.AddrPortFrom(a.AddrPort().Addr().Unmap().WithZone(""), a.AddrPort().Port())
+	}
+	return false
+}
+
+// keep shows the store's workers in table alive. It fails if the connection is lost.
+func (p *proof) keep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
+	defer cancel()
+	if p.key == 0 {
+		return p.conn.Ping(ctx)
+	}
+	_, err := p.conn.Exec(ctx, p.store.schema.sql(showAlive), p.key, byteStrings(p.store.workers.list()))
+	return p.allow(err)
+}
+
+// allow gives the proof up if the database has refused a statement, such as for a role without rights to table alive.
+// Any other error is that of a connection.
+func (p *proof) allow(err error) error {
+	if err == nil || isPassing(err) || p.conn.IsClosed() {
+		return err
+	}
+	p.store.logger.Warn("the database refuses the worker's proof of life, so its death is noticed only when its lease ends; the role needs its rights on all tables of the schema",
+		"error", err)
+	p.hide()
+	p.key = 0
+	return nil
+}
+
+// hide takes the rows of the lock out of the table. If the connection is lost, the pool may have others.
+func (p *proof) hide() {
+	if p.key == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), hideTimeout)
+	defer cancel()
+	sql := p.store.schema.sql(hideAlive)
+	if !p.conn.IsClosed() {
+		if _, err := p.conn.Exec(ctx, sql, p.key); err == nil {
+			return
+		}
+	}
+	for range attempts { // connections of the pool may be lost too
+		if _, err := p.store.pool.Exec(ctx, sql, p.key); err == nil || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// free is a row of table alive whose lock nobody holds.
+type free struct {
+	worker string
+	key    int64
+}
+
+// watch ends the leases of dead workers until ctx ends.
+func (g *following) watch(ctx context.Context) {
+	var found map[free]int // how many looks in a row have found each
+	var last time.Time
+	for failures := 0; ; {
+		pause := watchEvery
+		now := time.Now().Round(0) // by a clock that goes on while the machine sleeps
+		if gap := now.Sub(last); gap < 0 || gap > longestGap {
+			found = nil
+		}
+		last = now
+		var err error
+		if found, err = g.store.endDead(ctx, found); err == nil {
+			failures = 0
+		} else if failures++; ctx.Err() == nil {
+			if failures == 1 {
+				g.store.logger.Warn("search for dead workers failed, and is tried again", "error", err)
+			}
+			pause = retryPause(failures)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// endDead looks once for workers whose locks are free, and ends the leases of those for which that is confirmed.
+func (s *Store) endDead(ctx context.Context, before map[free]int) (found map[free]int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, s.schema.sql(findFree))
+	if err != nil {
+		return nil, err
+	}
+	var worker []byte
+	var key int64
+	if _, err := pgx.ForEachRow(rows, []any{&worker, &key}, func() error {
+		if found == nil {
+			found = map[free]int{}
+		}
+		row := free{string(worker), key}
+		found[row] = before[row] + 1
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	for row, looks := range found {
+		if looks < confirmLooks {
+			continue
+		}
+		if err := s.endDeadWorker(ctx, row); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// endDeadWorker ends the lease of a worker, as Release does, if its lock is still free.
+func (s *Store) endDeadWorker(ctx context.Context, row free) error {
+	var isDead, hasTasks bool
+	err := s.transact(ctx,
+		func(b *pgx.Batch) {
+			b.Queue(s.schema.sql(readFree), []byte(row.worker), row.key).
+				QueryRow(func(r pgx.Row) error { return r.Scan(&isDead, &hasTasks) })
+		},
+		func(b *pgx.Batch) bool {
+			if !isDead {
+				return false
+			}
+			b.Queue(s.schema.sql(endFree), []byte(row.worker), row.key)
+			if hasTasks {
+				s.queueChanges(b, []taskstore.Change{{Free: true}})
+			}
+			return true
+		})
+	if err != nil {
+		return fmt.Errorf("postgres: end the lease of a dead worker: %w", err)
+	}
+	if isDead {
+		s.announce()
+	}
+	return nil
+}

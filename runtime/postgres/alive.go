@@ -31,6 +31,9 @@ const (
 	// longestGap is the longest time between two looks in a row. After a longer one, the process may have been stopped,
 	// and others too.
 	longestGap = time.Second
+	// trustAfter is how long a process does not look after it has lost a connection itself: others may have lost theirs
+	// too, and connect slowly to a server that all come back to at once.
+	trustAfter = 10 * time.Second
 	// keepEvery is how often the connection that listens is tried, and gets the rows of new workers.
 	keepEvery = time.Second
 	// hideTimeout bounds the statement that takes the rows of a lost connection out of the table.
@@ -195,28 +198,36 @@ type free struct {
 func (g *following) watch(ctx context.Context) {
 	var found map[free]int // how many looks in a row have found each
 	var last time.Time
-	for failures := 0; ; {
-		pause := watchEvery
+	for isFailing := false; ; {
 		now := time.Now().Round(0) // by a clock that goes on while the machine sleeps
 		if gap := now.Sub(last); gap < 0 || gap > longestGap {
 			found = nil
 		}
 		last = now
-		var err error
-		if found, err = g.store.endDead(ctx, found); err == nil {
-			failures = 0
-		} else if failures++; ctx.Err() == nil {
-			if failures == 1 {
-				g.store.logger.Warn("search for dead workers failed, and is tried again", "error", err)
+		if g.isTrusted() {
+			var err error
+			found, err = g.store.endDead(ctx, found)
+			if err != nil && ctx.Err() == nil {
+				g.lost.Store(time.Now().UnixNano())
+				if !isFailing {
+					g.store.logger.Warn("search for dead workers failed, and is tried again", "error", err)
+				}
 			}
-			pause = retryPause(failures)
+			isFailing = err != nil
+		} else {
+			found = nil
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(watchEvery):
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// isTrusted reports whether the process hears of the server, and has lost no connection lately.
+func (g *following) isTrusted() bool {
+	return g.listening.Load() && time.Now().UnixNano()-g.lost.Load() > g.store.trustAfter.Nanoseconds()
 }
 
 // endDead looks once for workers whose locks are free, and ends the leases of those for which that is confirmed.

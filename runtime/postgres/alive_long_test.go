@@ -7,7 +7,7 @@ import "testing"
 // TestLivingKeepTasksLong does harm to ten living workers again and again.
 func TestLivingKeepTasksLong(t *testing.T) {
 	t.Parallel()
-	harmLiving(t, 10, 20)
+	harmLiving(t, 10, 10)
 }
 
 // TestStoppedWorkerLong stops a process for twenty seconds at least: each round has two pauses between looks.

@@ -116,6 +116,14 @@ func wantLeases(t testing.TB, dsn string, workers ...string) {
 	}
 }
 
+// openHarmed opens a store that may lose its connections, without a word, and soon trusts again in what it sees.
+func openHarmed(t testing.TB, dsn string) *Store {
+	t.Helper()
+	s := openStore(t, dsn, Options{Logger: slog.New(slog.DiscardHandler)})
+	s.trustAfter = 2 * time.Second
+	return s
+}
+
 // beat lets a worker of a store whose feed is read begin its lease.
 func beat(t testing.TB, s *Store, worker string) {
 	t.Helper()
@@ -145,6 +153,9 @@ func TestKilledWorker(t *testing.T) {
 	wait := newsOf(t, s)
 	r := createFor(t, s, "dead")
 	worker := startWorker(t, dsn, "dead")
+	if rows := query(t, dsn, "SELECT convert_from(worker, 'UTF8') FROM mcptask.alive"); len(rows) != 1 {
+		t.Errorf("rows of %v: the lease of the engine outlasts the process", rows)
+	}
 	if err := worker.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +219,7 @@ func harmLiving(t *testing.T, number, rounds int) {
 			dsn := server.Database(t)
 			var living []string
 			for i := range number {
-				s := openStore(t, dsn, Options{Logger: slog.New(slog.DiscardHandler)})
+				s := openHarmed(t, dsn)
 				living = append(living, fmt.Sprint("living", i))
 				beat(t, s, living[i])
 				createFor(t, s, living[i])
@@ -234,7 +245,7 @@ func TestCutWorkerHidesItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := openStore(t, dsn, Options{Logger: slog.New(slog.DiscardHandler)})
+	s := openHarmed(t, dsn)
 	beat(t, s, "living")
 	createFor(t, s, "living")
 	awaitProof(t, dsn, "living")
@@ -255,8 +266,8 @@ func TestCutWorkerHidesItself(t *testing.T) {
 func TestPooledWorkerHasNoProof(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
-	beat(t, openStore(t, dsn, Options{}), "direct")
-	s := openStore(t, pgtest.StartPooler(t, dsn, pgtest.SessionMode), Options{Logger: slog.New(slog.DiscardHandler)})
+	beat(t, openHarmed(t, dsn), "direct")
+	s := openHarmed(t, pgtest.StartPooler(t, dsn, pgtest.SessionMode))
 	beat(t, s, "pooled")
 	createFor(t, s, "pooled")
 	awaitProof(t, dsn, "direct")

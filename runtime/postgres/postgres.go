@@ -83,8 +83,8 @@ type Store struct {
 	keptUp atomic.Int64
 	// shift is added to the database's clock, in microseconds. Only tests set it.
 	shift *atomic.Int64
-	// lookOften and mostSilence are the constants, except in tests.
-	lookOften, mostSilence time.Duration
+	// lookOften, mostSilence and trustAfter are the constants, except in tests.
+	lookOften, mostSilence, trustAfter time.Duration
 }
 
 var (
@@ -124,7 +124,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default() //nolint:forbidigo // what goes wrong in the background is never silent
 	}
-	s := &Store{schema: schema, logger: o.Logger, cache: durable.NewCache(durable.CacheBytes), sieve: durable.NewSieve(o.Logger), shift: new(atomic.Int64), lookOften: lookOften, mostSilence: mostSilence}
+	s := &Store{schema: schema, logger: o.Logger, cache: durable.NewCache(durable.CacheBytes), sieve: durable.NewSieve(o.Logger), shift: new(atomic.Int64), lookOften: lookOften, mostSilence: mostSilence, trustAfter: trustAfter}
 	config.AfterConnect = func(context.Context, *pgx.Conn) error {
 		s.connects.Add(1)
 		return nil

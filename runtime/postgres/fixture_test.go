@@ -30,7 +30,8 @@ var fixtureTables = map[int][]string{
 	2: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change"},
 	3: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change"},
 	4: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change"},
-	5: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change"},
+	5: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change", "step"},
+	6: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change", "step"},
 }
 
 // TestMigrateFixtures migrates a populated database of each version of the schema to the newest one, and reads the

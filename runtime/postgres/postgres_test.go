@@ -200,7 +200,7 @@ func TestOpenAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if steps := query(t, dsn, "SELECT version FROM mcptask.schema_version"); !slices.Equal(steps, []string{"1", "2", "3", "4", "5"}) {
+	if steps := query(t, dsn, "SELECT version FROM mcptask.schema_version"); !slices.Equal(steps, []string{"1", "2", "3", "4", "5", "6"}) {
 		t.Errorf("migrated to %v", steps)
 	}
 }

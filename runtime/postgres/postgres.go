@@ -12,6 +12,10 @@
 // A task that has ended takes no memory. Of the others, an open store keeps up to 8 MiB of arguments and questions, and
 // about 7 MB of counts for 20,000 tasks and accounts.
 //
+// If a process dies, others end the leases of its workers within a second, by an advisory lock of the connection that
+// listens. Its key is random. A store has this connection while its feed is read, as a server does. Behind a pooler, a
+// proxy or NAT there is no lock, and the leases end by themselves.
+//
 // A process learns from a notification (LISTEN) that others have written. It also looks every
 // second without one. Only the database's clock counts.
 package postgres
@@ -49,7 +53,7 @@ type Options struct {
 	// pool_max_conns of the DSN, or 8.
 	MaxConns int
 	// NoListen makes the store look for changes of other processes twice a second, instead of a
-	// connection that listens. Open sets it if it sees a pooler such as PgBouncer.
+	// connection that listens. Then the death of a process is noticed only when its lease ends. Open sets it if it sees a pooler such as PgBouncer.
 	NoListen bool
 	// NoMigrate makes Open refuse a schema that is missing or old, instead of migrating it. See
 	// [MigrationSQL].

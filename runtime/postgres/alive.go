@@ -208,7 +208,7 @@ func (g *following) watch(ctx context.Context) {
 			var err error
 			found, err = g.store.endDead(ctx, found)
 			if err != nil && ctx.Err() == nil {
-				g.lost.Store(time.Now().UnixNano())
+				g.noteLoss()
 				if !isFailing {
 					g.store.logger.Warn("search for dead workers failed, and is tried again", "error", err)
 				}
@@ -227,7 +227,14 @@ func (g *following) watch(ctx context.Context) {
 
 // isTrusted reports whether the process hears of the server, and has lost no connection lately.
 func (g *following) isTrusted() bool {
-	return g.listening.Load() && time.Now().UnixNano()-g.lost.Load() > g.store.trustAfter.Nanoseconds()
+	lost := g.lost.Load()
+	return g.listening.Load() && (lost == nil || time.Since(*lost) > g.store.trustAfter)
+}
+
+// noteLoss takes note of a connection that is lost.
+func (g *following) noteLoss() {
+	now := time.Now()
+	g.lost.Store(&now)
 }
 
 // endDead looks once for workers whose locks are free, and ends the leases of those for which that is confirmed.

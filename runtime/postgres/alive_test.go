@@ -262,6 +262,27 @@ func TestCutWorkerHidesItself(t *testing.T) {
 	wantLeases(t, dsn, "living")
 }
 
+// TestLossCostsTrust checks that a process that has lost its connection does not judge others for a while: they may have
+// lost theirs too.
+func TestLossCostsTrust(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	s := openHarmed(t, dsn)
+	s.trustAfter = time.Hour
+	beat(t, s, "living")
+	awaitProof(t, dsn, "living")
+	g := s.follower.current.Load()
+	if !g.isTrusted() {
+		t.Error("it does not look")
+	}
+	terminate(t, dsn, listening)
+	wiretest.Eventually(t, "it has noticed", func() bool { return g.lost.Load() != nil })
+	awaitProof(t, dsn, "living")
+	if g.isTrusted() {
+		t.Error("it looks again at once")
+	}
+}
+
 // TestPooledWorkerHasNoProof ends the connections of a pooler. Workers behind it are not taken for dead.
 func TestPooledWorkerHasNoProof(t *testing.T) {
 	t.Parallel()

@@ -98,7 +98,7 @@ type following struct {
 	store     *Store
 	look      chan struct{} // has an element if it is time to look
 	listening atomic.Bool
-	lost      atomic.Int64 // when it has lost a connection last, in nanoseconds since 1970
+	lost      atomic.Pointer[time.Time] // when it has lost a connection last
 
 	// seq is the number of the last transaction that was read, and at the database's time then.
 	seq, at int64
@@ -197,7 +197,7 @@ func (g *following) listen(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		g.lost.Store(time.Now().UnixNano())
+		g.noteLoss()
 		if failures == 0 {
 			g.store.logger.Warn("notifications of the database failed, and are tried again", "error", err)
 		}

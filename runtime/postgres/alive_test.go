@@ -98,11 +98,17 @@ func awaitProof(t testing.TB, dsn string, workers ...string) {
 func awaitLooks(t testing.TB, dsn string) {
 	t.Helper()
 	dead := rand.Text()
-	query(t, dsn, "INSERT INTO mcptask.worker VALUES ($1, 9223372036854775807)", []byte(dead))
-	query(t, dsn, "INSERT INTO mcptask.alive VALUES ($1, hashtextextended($2, 1), "+boot+")", []byte(dead), dead)
+	insertFree(t, dsn, dead, boot)
 	wiretest.Eventually(t, "the lease of a dead worker ends", func() bool {
 		return len(query(t, dsn, "SELECT 1 FROM mcptask.worker WHERE id = $1", []byte(dead))) == 0
 	})
+}
+
+// insertFree inserts the lease of a worker, and a row of a server's start whose lock nobody holds.
+func insertFree(t testing.TB, dsn, worker, boot string) {
+	t.Helper()
+	query(t, dsn, "INSERT INTO mcptask.worker VALUES ($1, 9223372036854775807)", []byte(worker))
+	query(t, dsn, "INSERT INTO mcptask.alive VALUES ($1, hashtextextended($2, 1), "+boot+")", []byte(worker), worker)
 }
 
 // wantLeases checks that workers have their leases.
@@ -232,6 +238,36 @@ func harmLiving(t *testing.T, number, rounds int) {
 			}
 			awaitProof(t, dsn, living...)
 		})
+	}
+}
+
+// TestOtherBoot checks that a lock that ended with the server says nothing about its worker.
+func TestOtherBoot(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	beat(t, openStore(t, dsn, Options{}), "living")
+	awaitProof(t, dsn, "living")
+	insertFree(t, dsn, "before", boot+" - 1")
+	awaitLooks(t, dsn)
+	wantLeases(t, dsn, "before")
+}
+
+// TestConfirmation checks that it takes several looks in a row to end a lease.
+func TestConfirmation(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	s := openStore(t, dsn, Options{}) // it does not look by itself, since nobody reads its feed
+	insertFree(t, dsn, "free", boot)
+	var found map[free]int
+	for i := range confirmLooks {
+		wantLeases(t, dsn, "free")
+		var err error
+		if found, err = s.endDead(t.Context(), found); err != nil || len(found) != 1 {
+			t.Fatalf("look %d: %v, %v", i, found, err)
+		}
+	}
+	if rows := query(t, dsn, "SELECT id FROM mcptask.worker"); len(rows) > 0 {
+		t.Errorf("%d leases are left", len(rows))
 	}
 }
 

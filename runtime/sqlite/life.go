@@ -16,6 +16,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 const (
@@ -88,14 +89,11 @@ func (l *lives) pathOf(worker string) string {
 // sumBytes is how much of a hash the path of a file has.
 const sumBytes = 16
 
-// isOneProcess reports whether a worker dies with its process. An engine, whose name has a slash, does not. A server that
-// looks for tasks does so under a name with a slash, and its short lease frees them.
-func isOneProcess(worker string) bool { return !strings.Contains(worker, "/") }
-
-// prove makes sure that the worker's file is locked. Call it in the transaction that begins or renews the lease: whoever
+// prove makes sure that the worker's file is locked, unless the worker outlasts its process. Call it in the transaction that begins or renews the lease: whoever
 // gets the file before its lock then fails to end the lease.
-func (l *lives) prove(worker string) {
-	if !isOneProcess(worker) {
+func (l *lives) prove(worker string, lease time.Duration) {
+	if lease >= taskstore.LastingLease {
+		l.leave(worker)
 		return
 	}
 	if l.files == nil {
@@ -221,9 +219,6 @@ func (l *lives) look(ctx context.Context) error {
 		return err
 	}
 	for _, one := range leases {
-		if !isOneProcess(one.worker) {
-			continue
-		}
 		file := lockUnused(l.pathOf(one.worker))
 		if file == nil {
 			continue

@@ -22,9 +22,12 @@ import (
 // The workers of a child that holds tasks.
 const (
 	oddWorker    = "w\x00\xff..\\:*?\n"
-	sharedWorker = "shared"    // the test's process is this worker too
-	engineWorker = "engine/of" // is no process
+	sharedWorker = "shared" // the test's process is this worker too
+	engineWorker = "engine" // outlasts its process
 )
+
+// longLease is the lease of workers that may die.
+const longLease = taskstore.LastingLease - time.Minute
 
 var heldWorkers = []string{oddWorker, sharedWorker, engineWorker}
 
@@ -35,7 +38,11 @@ func holdTask(ctx context.Context, s *Store, worker string) error {
 	if _, err := s.Create(ctx, r, taskstore.Quota{}); err != nil {
 		return err
 	}
-	_, err := s.Beat(ctx, worker, time.Hour, nil)
+	lease := longLease
+	if worker == engineWorker {
+		lease = taskstore.LastingLease
+	}
+	_, err := s.Beat(ctx, worker, lease, nil)
 	return err
 }
 
@@ -51,7 +58,7 @@ func startHolder(t testing.TB, path string) *child {
 
 func beat(t testing.TB, s *Store, worker string) {
 	t.Helper()
-	if _, err := s.Beat(t.Context(), worker, time.Hour, nil); err != nil {
+	if _, err := s.Beat(t.Context(), worker, longLease, nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -102,8 +102,7 @@ type Slots interface {
 type Engine interface {
 	Executor
 	// Name returns the Worker of the records whose handlers the engine runs. It returns the same for all
-	// servers that share the engine and the store. Let it have a slash, as in "engine/jobs": a store may take any other
-	// worker for a process, and frees its tasks once that has died.
+	// servers that share the engine and the store.
 	Name() string
 	// Patience returns how long a handler that may restart keeps its place while it waits for an answer. Then its run
 	// returns RunWaits. Values under a second are raised to a second.

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // TestTakeoverSQLite measures the time from the kill of a server until the handler of its task runs again. The lease is
@@ -24,7 +26,7 @@ func TestTakeoverSQLite(t *testing.T) {
 // measureTakeover kills the first of several servers again and again, and logs how long its task waited.
 func measureTakeover(t *testing.T, config workerConfig, replicas, kills int) {
 	t.Helper()
-	config.Lease, config.SessionKey = time.Hour, sessionKey
+	config.Lease, config.SessionKey = taskstore.LastingLease-time.Minute, sessionKey
 	f := newFleet(t, config, replicas, 0)
 	f.startAll()
 	l := &link{name: "p", revision: modern, principal: "p", record: f.site.record, http: &http.Client{}, choose: func() string { return f.site.crowd.urls[0] }}

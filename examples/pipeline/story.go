@@ -237,10 +237,10 @@ func (s *story) showRestart(ctx context.Context) error {
 	}
 	s.paint(red, "  Killed process %d at stage %s.", killed, stage)
 	s.pause(ctx, time.Second)
+	started := time.Now()
 	if err := s.server.start(ctx); err != nil {
 		return err
 	}
-	started := time.Now()
 	s.say("Process %d serves in its place, with the same SQLite file.", s.server.pid())
 	goesOn := false
 	return s.waitPipeline(ctx, call, func(snapshot *mcptask.Snapshot) {
@@ -250,7 +250,7 @@ func (s *story) showRestart(ctx context.Context) error {
 			snapshot.Message = fmt.Sprintf("waits for process %d", s.server.pid())
 		default:
 			goesOn = true
-			s.say("%.1f s later it goes on at stage %s.", snapshot.UpdatedAt.Sub(started).Seconds(), snapshot.Message)
+			s.say("%.1f s after its start it goes on at stage %s.", snapshot.UpdatedAt.Sub(started).Seconds(), snapshot.Message)
 		}
 	})
 }

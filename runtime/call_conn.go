@@ -77,7 +77,8 @@ type Snapshot struct {
 	// Message is the server's text on the status.
 	Message string
 	// Progress is the handler's last report. Its Message is the Message above without the count: the question while one
-	// is open, and usually "" at the end. Only servers of this module send Done and Total. They are 0 otherwise.
+	// is open, and usually "" at the end. Only servers of this module send Done and Total. They are 0 otherwise, and if a
+	// task has succeeded after a last report below its total.
 	Progress             ProgressReport
 	CreatedAt, UpdatedAt time.Time
 	// TTL is how long the server keeps the task from CreatedAt. A negative TTL means no

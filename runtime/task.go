@@ -92,7 +92,8 @@ func (t *Task) Trace() string { return t.info.Trace }
 
 // Progress tells the requestor how far the work is: done of total, in any unit. A total of 0 means unknown. In both
 // revisions it becomes the status message, and also a progress notification if the requestor asked for one. If the total
-// is unknown, the status message leaves out done beside a message. After the end of the task Progress does nothing.
+// is unknown, the status message leaves out done beside a message. After the end of the task Progress does nothing. A task
+// that succeeds drops a last report below its total. One that fails or is cancelled keeps it.
 func (t *Task) Progress(ctx context.Context, done, total float64, message string) {
 	t.host.Report(ctx, done, total, message)
 }

@@ -25,18 +25,17 @@ func TestCalls(t *testing.T) {
 		checkResumed(t, ci, checkPipeline(t, ci, false))
 	})
 	each("progress", func(t *testing.T, ci *pipeline.CIClient, _ string) {
-		call := startRun(t, ci, "", "build", "test")
-		var last mcptask.ProgressReport
-		for s, err := range call.Updates(within(t, wiretest.Patience)) {
-			if err != nil {
-				t.Fatal(err)
+		for last, want := range map[string]mcptask.ProgressReport{"test": {}, "fails": {Done: 1, Total: 2}} {
+			var end mcptask.ProgressReport
+			for s, err := range startRun(t, ci, "", "build", last).Updates(within(t, wiretest.Patience)) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				end = s.Progress
 			}
-			if s.Progress.Total > 0 {
-				last = s.Progress
+			if end.Done != want.Done || end.Total != want.Total {
+				t.Errorf("%s: %+v at the end, want %+v", last, end, want)
 			}
-		}
-		if last.Done != 1 || last.Total != 2 {
-			t.Errorf("the last that it said is %+v", last)
 		}
 	})
 	each("a panic", func(t *testing.T, ci *pipeline.CIClient, _ string) {

@@ -32,8 +32,8 @@ func TestLastReport(t *testing.T) {
 		return refuseEnded(ctx, method, r, do)
 	}
 	last := func(ctx context.Context, task *mcptask.Task) {
-		task.Progress(ctx, 1, 4, "first")
-		task.Progress(ctx, 2, 4, "last")
+		task.Progress(ctx, 1, 2, "first")
+		task.Progress(ctx, 2, 2, "last")
 	}
 	for name, c := range map[string]struct {
 		tap    tap
@@ -51,15 +51,15 @@ func TestLastReport(t *testing.T) {
 		}},
 		"it comes after the end of the context": {refuseEnded, restart, func(ctx context.Context, task *mcptask.Task) {
 			<-ctx.Done()
-			task.Progress(ctx, 2, 4, "last")
+			task.Progress(ctx, 2, 2, "last")
 		}},
 		"it comes after the end of the context, and may not run again": {refuseEnded, mcptask.Policy{}, func(ctx context.Context, task *mcptask.Task) {
-			task.Progress(ctx, 1, 4, "first")
+			task.Progress(ctx, 1, 2, "first")
 			<-ctx.Done()
-			task.Progress(ctx, 2, 4, "last")
+			task.Progress(ctx, 2, 2, "last")
 		}},
 		"there is no room for it for a moment": {before(first(1, func(context.Context) error { return taskstore.ErrQuotaBytes }), "Update"), mcptask.Policy{}, func(ctx context.Context, task *mcptask.Task) {
-			task.Progress(ctx, 2, 4, "last")
+			task.Progress(ctx, 2, 2, "last")
 		}},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestLastReport(t *testing.T) {
 			time.Sleep(time.Second) // slow calls end
 			mu.Lock()
 			defer mu.Unlock()
-			if want := (taskstore.Progress{Done: 2, Total: 4}); end.Progress != want {
+			if want := (taskstore.Progress{Done: 2, Total: 2}); end.Progress != want {
 				t.Errorf("%+v, want %+v", end.Progress, want)
 			}
 		})

@@ -285,6 +285,9 @@ func applyFinish(r *taskstore.Record, e event) error {
 		r.StatusMessage = cutMessage(readFirstText(outcome.Result))
 	default:
 		r.StatusMessage = ""
+		if p := r.Progress; p.Total > 0 && p.Done < p.Total { // the work is complete, so its last report is out of date
+			r.Progress = taskstore.Progress{}
+		}
 	}
 	return nil
 }

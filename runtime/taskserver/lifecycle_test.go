@@ -215,6 +215,39 @@ func TestNextDetails(t *testing.T) {
 	})
 }
 
+// TestStaleReport checks that a task that succeeds drops a last report below its total, also one that comes with the end,
+// and that any other end keeps it.
+func TestStaleReport(t *testing.T) {
+	none := taskstore.Progress{}
+	result := taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: json.RawMessage(`{"content":[]}`)}
+	fault := taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: json.RawMessage(`{"content":[],"isError":true}`), IsError: true}
+	for _, c := range []struct {
+		last    taskstore.Progress
+		outcome taskstore.Outcome
+		want    taskstore.Progress
+	}{
+		{taskstore.Progress{Done: 4, Total: 5}, result, none},
+		{taskstore.Progress{Done: 5, Total: 5}, result, taskstore.Progress{Done: 5, Total: 5}},
+		{taskstore.Progress{Done: 6, Total: 5}, result, taskstore.Progress{Done: 6, Total: 5}},
+		{taskstore.Progress{Done: 4}, result, taskstore.Progress{Done: 4}},
+		{taskstore.Progress{Done: -4}, result, taskstore.Progress{Done: -4}},
+		{taskstore.Progress{Done: 4, Total: 5}, fault, taskstore.Progress{Done: 4, Total: 5}},
+		{taskstore.Progress{Done: 4, Total: 5}, taskstore.Outcome{Kind: taskstore.OutcomeError, Error: mcptask.Errorf(-1, "locked")}, taskstore.Progress{Done: 4, Total: 5}},
+		{taskstore.Progress{Done: 4, Total: 5}, taskstore.Outcome{Kind: taskstore.OutcomeCancelled}, taskstore.Progress{Done: 4, Total: 5}},
+	} {
+		stored := recordIn(taskstore.PhaseRunning)
+		stored.Progress = c.last
+		pending := recordIn(taskstore.PhaseRunning)
+		pending.Progress = taskstore.Progress{Done: 1, Total: 5}
+		for before, last := range map[*taskstore.Record]*report{&stored: nil, &pending: {"step", c.last}} {
+			r, err := nextRecord(*before, event{kind: eventFinish, outcome: c.outcome, report: last})
+			if err != nil || r.Progress != c.want {
+				t.Errorf("%+v, then %s: %+v, %v, want %+v", c.last, nameOutcome(&c.outcome), r.Progress, err, c.want)
+			}
+		}
+	}
+}
+
 // recordingStore keeps every version that Update stores, in order.
 type recordingStore struct {
 	taskstore.Store

@@ -80,7 +80,7 @@ type Input struct {
 }
 
 // Progress is how far the work of a task is: done of total, in any unit. A total of 0
-// means unknown.
+// means unknown. A task that has succeeded has none below its total.
 type Progress struct{ Done, Total float64 }
 
 // Record is one task as it is stored. A Store takes and returns copies of it, and of

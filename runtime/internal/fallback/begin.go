@@ -209,11 +209,13 @@ func (h hiddenTask) stop(ctx context.Context, record taskstore.Record) {
 }
 
 // newProgressTeller returns a function that reports the progress of a task that an earlier call began. It
-// reports that of the record at once. A nil report means that the call does not ask for progress.
+// reports that of the record at once, and skips records without a report. A nil report means that the call does not ask
+// for progress.
 func newProgressTeller(report taskserver.ProgressFunc, record taskstore.Record) func(taskstore.Record) {
 	var told taskstore.Record
 	tell := func(r taskstore.Record) {
-		if report == nil || r.Progress == told.Progress && r.StatusMessage == told.StatusMessage {
+		isEmpty := r.Progress == taskstore.Progress{} && r.StatusMessage == ""
+		if report == nil || isEmpty || r.Progress == told.Progress && r.StatusMessage == told.StatusMessage {
 			return
 		}
 		told = r

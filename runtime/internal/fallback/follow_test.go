@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -56,4 +58,21 @@ func TestStoreFailsDuringCall(t *testing.T) {
 			t.Errorf("%+v, %v", reply.Outcome, err)
 		}
 	})
+}
+
+// TestTellProgress checks that a call hears of each report once, and of no end without a report.
+func TestTellProgress(t *testing.T) {
+	var told []string
+	record := func(done, total float64, message string) taskstore.Record {
+		return taskstore.Record{Progress: taskstore.Progress{Done: done, Total: total}, StatusMessage: message}
+	}
+	tell := newProgressTeller(func(_ string, done, total float64, message string) {
+		told = append(told, fmt.Sprint(done, total, message))
+	}, record(4, 5, "e"))
+	for _, r := range []taskstore.Record{record(4, 5, "e"), record(0, 0, "")} {
+		tell(r)
+	}
+	if want := []string{"4 5e"}; !slices.Equal(told, want) {
+		t.Errorf("%q, want %q", told, want)
+	}
 }

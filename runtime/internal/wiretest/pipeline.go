@@ -15,7 +15,7 @@ import (
 // CI implements the pipeline's tools for the tests.
 type CI struct{}
 
-// RunPipeline does what the branch says, and takes 100 milliseconds for each step.
+// RunPipeline does what the branch says, and takes 100 milliseconds for each step. The step "fails" fails.
 func (CI) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunInput) (pipeline.RunReport, error) {
 	switch in.Branch {
 	case "broken":
@@ -35,6 +35,9 @@ func (CI) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunIn
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
 			return report, ctx.Err()
+		}
+		if name == "fails" {
+			return report, errors.New("a step failed")
 		}
 		report.Steps = append(report.Steps, pipeline.Step{Name: name, Passed: true})
 	}

@@ -184,7 +184,7 @@ func (b *Backend) Stop(ctx context.Context, caller Caller, id string) error {
 		return err
 	}
 	record, err = b.applyEvent(ctx, record, func(r taskstore.Record) event {
-		if r.Phase == taskstore.PhaseQueued { // there is no handler that could stop by itself
+		if r.Claim.State != taskstore.ClaimRunning { // there is no handler that could stop by itself
 			return event{kind: eventFinish, outcome: taskstore.Outcome{Kind: taskstore.OutcomeCancelled}}
 		}
 		return event{kind: eventStop} // the task may go on for a while, and end in another way (E-56, E-57)
@@ -197,6 +197,9 @@ func (b *Backend) Stop(ctx context.Context, caller Caller, id string) error {
 	}
 	b.cancelHandler(id, mcptask.ErrCancelled)
 	b.tellEngine(record, "Cancel", Engine.Cancel)
+	if !record.Done() && record.Claim.Worker != b.nameWorker() {
+		b.kick(b.adoptNow) // its worker may be dead, and then nobody else stops it soon
+	}
 	b.logger.InfoContext(ctx, "task asked to stop", "task", taskstore.LogID(record.Principal, id), "tool", record.Tool, "principal", record.Principal)
 	return nil
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/cause"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
@@ -34,13 +36,7 @@ func (b *Backend) adoptOrphans() time.Duration {
 			}
 			break
 		}
-		for _, r := range orphans {
-			if b.isRunnable(r) && !r.CancelRequested {
-				b.restartOrphan(r)
-			} else {
-				b.failOrphan(r)
-			}
-		}
+		b.adoptAll(orphans)
 		if len(orphans) < sweepBatch {
 			break
 		}
@@ -52,17 +48,48 @@ func (b *Backend) adoptOrphans() time.Duration {
 // they are free again.
 func (b *Backend) claimFor() time.Duration { return b.renewEvery() }
 
-// restartOrphan takes an orphan and submits it. It uses a retry that gives up, since
+// maxAdopters bounds how many orphans are adopted side by side. Each of them costs a few writes of the store, which is
+// mostly waiting.
+const maxAdopters = 16
+
+// adoptAll adopts orphans side by side, and returns when all are adopted.
+func (b *Backend) adoptAll(orphans []taskstore.Record) {
+	var adopters sync.WaitGroup
+	places := make(chan struct{}, maxAdopters)
+	for _, r := range orphans {
+		places <- struct{}{}
+		adopters.Go(func() {
+			defer func() { <-places }()
+			defer guard.Recover(b.logger, "adoption of a task")
+			b.adoptOrphan(r)
+		})
+	}
+	adopters.Wait()
+}
+
+// adoptOrphan takes an orphan and submits it, or ends it if it must not run again. It uses a retry that gives up, since
 // one record that the store does not take must not hold up the other orphans.
-func (b *Backend) restartOrphan(orphan taskstore.Record) {
+func (b *Backend) adoptOrphan(orphan taskstore.Record) {
 	log := b.logger.With("task", taskstore.LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool)
-	claim := event{kind: eventClaim, claim: b.chooseClaim(orphan), lost: isRunLost(&orphan)}
-	r, err := b.moveTask(b.closing, b.newRequestRetry(), orphan, ifSameRun(orphan, claim))
+	var e event
+	r, err := b.moveTask(b.closing, b.newRequestRetry(), orphan, func(r taskstore.Record) event {
+		e = b.decideAdoption(r) // a requestor may cancel the task meanwhile
+		return ifSameRun(orphan, e)(r)
+	})
+	if e.kind == eventFinish {
+		switch {
+		case err == nil:
+			b.warnOfLoss(orphan)
+		case b.closing.Err() == nil && !isOver(err): // it is found again
+			log.Warn("task of a lost worker not ended", "error", err)
+		}
+		return
+	}
 	switch {
 	case err == nil:
 		err = b.submitClaimed(b.closing, r, orphan.Claim.Worker)
 	case !isOver(err):
-		b.resolveClaim(orphan, claim.claim)
+		b.resolveClaim(orphan, e.claim)
 	}
 	switch {
 	case err == nil:
@@ -70,6 +97,15 @@ func (b *Backend) restartOrphan(orphan taskstore.Record) {
 	case b.closing.Err() == nil:
 		log.Warn("task not resumed", "error", err)
 	}
+}
+
+// decideAdoption returns the claim of an orphan that may run, or the end of any other. A task that was asked to stop
+// does not run again.
+func (b *Backend) decideAdoption(orphan taskstore.Record) event {
+	if orphan.CancelRequested || !b.isRunnable(orphan) {
+		return newLostEnd(orphan)
+	}
+	return event{kind: eventClaim, claim: b.chooseClaim(orphan), lost: isRunLost(&orphan)}
 }
 
 // submitClaimed submits a task that this server has taken, or returns it to the name that it was found under.
@@ -98,17 +134,6 @@ func (b *Backend) resolveClaim(orphan taskstore.Record, claim taskstore.Claim) {
 		}
 		return true
 	})
-}
-
-// failOrphan ends an orphan that must not run again.
-func (b *Backend) failOrphan(orphan taskstore.Record) {
-	_, err := b.moveTask(b.closing, b.newRequestRetry(), orphan, ifSameRun(orphan, newLostEnd(orphan)))
-	switch {
-	case err == nil:
-		b.warnOfLoss(orphan)
-	case b.closing.Err() == nil && !isOver(err): // it is found again
-		b.logger.Warn("task of a lost worker not ended", "task", taskstore.LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool, "error", err)
-	}
 }
 
 // newLostEnd returns the end of a task that has lost its run: it is cancelled if a requestor has asked for that, and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,6 +130,65 @@ func storesOther(change func(r *taskstore.Record, quota *taskstore.Quota)) func(
 		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
 			change(&r, &quota)
 			return b.Store.Create(ctx, r, quota)
+		}
+	}
+}
+
+// keepsSteps is a fault: the store does not get the steps of updates. put gets them instead, by their names, with the
+// error of the update and the steps that the task has.
+func keepsSteps(put func(stored, steps map[string]taskstore.Step, err error)) func(b *broken) {
+	return func(b *broken) {
+		all := map[string]map[string]taskstore.Step{} // by ID
+		b.create = func(ctx context.Context, r taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+			stored, err := b.aside.Create(ctx, r, quota)
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if err == nil {
+				delete(all, r.ID)
+			}
+			return stored, err
+		}
+		b.update = func(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
+			to, err := b.Store.Update(ctx, from, to, quota)
+			named := map[string]taskstore.Step{}
+			for _, step := range steps {
+				named[step.Name] = step
+			}
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if all[from.ID] == nil {
+				all[from.ID] = map[string]taskstore.Step{}
+			}
+			put(all[from.ID], named, err)
+			return to, err
+		}
+		b.steps = func(ctx context.Context, id string) ([]taskstore.Step, error) {
+			if _, err := b.Store.Get(ctx, id); err != nil {
+				return nil, taskstore.ErrNoRecord
+			}
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			steps := slices.Collect(maps.Values(all[id]))
+			taskstore.SortSteps(steps)
+			return steps, nil
+		}
+	}
+}
+
+// copySteps stores steps unless their update has failed.
+func copySteps(stored, steps map[string]taskstore.Step, err error) {
+	if err == nil {
+		maps.Copy(stored, steps)
+	}
+}
+
+// changesSteps is a fault: Steps returns other steps.
+func changesSteps(change func(steps []taskstore.Step)) func(b *broken) {
+	return func(b *broken) {
+		b.steps = func(ctx context.Context, id string) ([]taskstore.Step, error) {
+			steps, err := b.Store.Steps(ctx, id)
+			change(steps)
+			return steps, err
 		}
 	}
 }

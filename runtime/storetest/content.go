@@ -17,6 +17,7 @@ func (k *kit) newFullRecord(id string) taskstore.Record {
 	r.Poll, r.Trace = 1500*time.Microsecond, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\na=b"
 	r.Phase, r.StatusMessage, r.Progress, r.CancelRequested = taskstore.PhaseDone, "half way", taskstore.Progress{Done: 0.1, Total: 1e300}, true
 	r.UpdatedAt, r.TerminalAt, r.Attempt, r.Tries = k.minutesAfter(1), k.minutesAfter(2), 3, 2
+	r.StepBytes, r.Worked = 1<<40+1, 90*time.Minute+time.Nanosecond
 	r.Nonce, r.Claim = "nonce of "+id, taskstore.Claim{Worker: "w1", State: taskstore.ClaimRunning, Nonce: "another nonce"}
 	r.Inputs = []taskstore.Input{
 		{Request: mcptask.Request{Key: "a", Method: "elicitation/create", Params: []byte(`{"message":"?"}`), Schema: []byte(`{}`)}, State: taskstore.InputAnswered, Response: []byte(`{"action":"accept"}`), Nonce: "a nonce", Fetched: true, Parked: true},
@@ -28,19 +29,25 @@ func (k *kit) newFullRecord(id string) taskstore.Record {
 	return r
 }
 
-func testContent(k *kit) {
-	var every strings.Builder // every byte, including NUL and invalid UTF-8
-	for b := range 256 {
-		every.WriteByte(byte(b))
+// everyByte returns a string with every byte, including NUL and invalid UTF-8.
+func everyByte() string {
+	var every [256]byte
+	for b := range every {
+		every[b] = byte(b)
 	}
-	odd := k.newFullRecord("odd " + every.String())
+	return string(every[:])
+}
+
+func testContent(k *kit) {
+	every := everyByte()
+	odd := k.newFullRecord("odd " + every)
 	for _, s := range []*string{
 		&odd.Principal, &odd.Account, &odd.Tool, &odd.Revision, &odd.IdempotencyKey, &odd.ExternalID, &odd.Trace,
 		&odd.StatusMessage, &odd.Nonce, &odd.Claim.Worker, (*string)(&odd.Claim.State), &odd.Claim.Nonce, &odd.CanAsk[0], &odd.Inputs[0].Key, &odd.Inputs[0].Nonce, &odd.Inputs[0].Method, &odd.Inputs[1].Error.Message, &odd.Outcome.Error.Message,
 	} {
-		*s += every.String()
+		*s += every
 	}
-	odd.Timeline += taskstore.Timeline(every.String())
+	odd.Timeline += taskstore.Timeline(every)
 	const megabyte = 1 << 20
 	huge := finishRecord(k.newRecord("huge", "p", k.epoch))
 	huge.Arguments = []byte(`"` + strings.Repeat("ä", megabyte) + `"`)

@@ -34,11 +34,16 @@ func testContext(k *kit) {
 	}
 	change := r
 	change.StatusMessage = "new"
-	if _, err := k.s.Update(ctx, r, change, taskstore.Quota{}); !refused("Update", err) {
-		r = change
+	var steps []taskstore.Step
+	if _, err := k.s.Update(ctx, r, change, taskstore.Quota{}, k.newStep("a", "1", 0)); !refused("Update", err) {
+		r, steps = change, []taskstore.Step{k.newStep("a", "1", 0)}
 		r.Version++
 	}
 	k.wantRecord("after Update", k.getRecord("t"), r)
+	k.wantSteps("after Update", "t", steps...)
+	if got, err := k.s.Steps(ctx, "t"); !refused("Steps", err) && len(got) != len(steps) {
+		k.Errorf("Steps: %d", len(got))
+	}
 	if taken, err := k.s.Lease(ctx, "w2", leaseTime, []string{"tool"}, 5); !refused("Lease", err) && len(taken) == 1 {
 		r.Claim.Worker, r.Version = "w2", r.Version+1
 	}

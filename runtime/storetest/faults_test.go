@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -73,6 +74,66 @@ var faults = []fault{
 				from = now
 			}
 			return b.Store.Update(ctx, from, r, quota, steps...)
+		}
+	}},
+	{"an update stores no steps", "Update/steps,Update/steps again,Update/steps in a race,all/ended context,all/random programs", false,
+		keepsSteps(func(stored, steps map[string]taskstore.Step, err error) {})},
+	{"an update that fails stores its steps", "Update/steps,Update/steps again,Update/steps in a race,all/random programs", false,
+		keepsSteps(func(stored, steps map[string]taskstore.Step, err error) { maps.Copy(stored, steps) })},
+	{"an update again stores its steps", "Update/steps again", false, keepsSteps(copySteps)},
+	{"a step does not replace another", "Update/steps,Update/steps in a race,all/random programs", false,
+		keepsSteps(func(stored, steps map[string]taskstore.Step, err error) {
+			former := maps.Clone(stored)
+			copySteps(stored, steps, err)
+			maps.Copy(stored, former)
+		})},
+	{"an update with steps forgets the others", "Update/steps,Update/steps again,Update/steps in a race,all/random programs", false,
+		keepsSteps(func(stored, steps map[string]taskstore.Step, err error) {
+			if err == nil && len(steps) > 0 {
+				clear(stored)
+			}
+			copySteps(stored, steps, err)
+		})},
+	{"a new record has the steps of a former one", "Update/steps,all/random programs", false, func(b *broken) {
+		keepsSteps(copySteps)(b)
+		b.create = b.aside.Create
+	}},
+	{"an update that fails for its context stores its steps", "all/ended context", false, func(b *broken) {
+		keepsSteps(func(stored, steps map[string]taskstore.Step, _ error) { maps.Copy(stored, steps) })(b)
+		update := b.update
+		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
+			if ctx.Err() != nil {
+				from.Version--
+			}
+			stored, err := update(ctx, from, r, quota, steps...)
+			return stored, cmp.Or(ctx.Err(), err)
+		}
+	}},
+	{"steps come by their names", "Update/steps,Update/steps in a race", false, changesSteps(func(steps []taskstore.Step) {
+		slices.SortFunc(steps, func(a, b taskstore.Step) int { return strings.Compare(a.Name, b.Name) })
+	})},
+	{"steps of the same time come in any order", "Update/steps", false, changesSteps(func(steps []taskstore.Step) {
+		slices.SortFunc(steps, func(a, b taskstore.Step) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(b.Name, a.Name)) })
+	})},
+	{"the times of steps are rounded", "Update/steps,Update/steps again", false, changesSteps(func(steps []taskstore.Step) {
+		for i := range steps {
+			steps[i].At = steps[i].At.Truncate(time.Millisecond)
+		}
+	})},
+	{"the names of steps end at NUL", "Update/steps", false, changesSteps(func(steps []taskstore.Step) {
+		for i := range steps {
+			steps[i].Name, _, _ = strings.Cut(steps[i].Name, "\x00")
+		}
+	})},
+	{"the values of steps are other JSON", "Update/steps", false, changesSteps(func(steps []taskstore.Step) {
+		for i := range steps {
+			steps[i].Value = bytes.TrimSpace(steps[i].Value)
+		}
+	})},
+	{"a missing record has no steps", "Update/steps,all/random programs", false, func(b *broken) {
+		b.steps = func(ctx context.Context, id string) ([]taskstore.Step, error) {
+			steps, _ := b.Store.Steps(ctx, id)
+			return steps, nil
 		}
 	}},
 	{"compare and set in two steps", "Update/one winner,all/random histories", false, func(b *broken) {

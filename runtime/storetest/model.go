@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 type model struct {
 	now     time.Time
 	records map[string]taskstore.Record
+	steps   map[string]map[string]taskstore.Step // by ID and name
 	// tombstones has the principals and ends of tombstones, by ID.
 	tombstones map[string]tombstone
 	leases     map[string]time.Time // the ends, by worker
@@ -26,7 +28,7 @@ type tombstone struct {
 
 func newModel(now time.Time) *model {
 	return &model{
-		now: now, records: map[string]taskstore.Record{}, tombstones: map[string]tombstone{},
+		now: now, records: map[string]taskstore.Record{}, steps: map[string]map[string]taskstore.Step{}, tombstones: map[string]tombstone{},
 		leases: map[string]time.Time{}, changes: map[string][]taskstore.Change{},
 	}
 }
@@ -42,6 +44,7 @@ func (m *model) put(r taskstore.Record) taskstore.Record {
 // remove removes a record.
 func (m *model) remove(id string) {
 	delete(m.records, id)
+	delete(m.steps, id)
 	m.changes[id] = append(m.changes[id], taskstore.Change{ID: id})
 }
 
@@ -121,7 +124,7 @@ func (m *model) storedSize(id string) int64 {
 	return r.Size()
 }
 
-func (m *model) update(from, to taskstore.Record, quota taskstore.Quota) (taskstore.Record, error) {
+func (m *model) update(from, to taskstore.Record, quota taskstore.Quota, steps []taskstore.Step) (taskstore.Record, error) {
 	old, ok := m.records[from.ID]
 	if !ok {
 		return to, taskstore.ErrNoRecord
@@ -136,7 +139,23 @@ func (m *model) update(from, to taskstore.Record, quota taskstore.Quota) (taskst
 	if err := m.checkQuota(to, quota, false); err != nil {
 		return to, err
 	}
+	for _, step := range steps {
+		if m.steps[to.ID] == nil {
+			m.steps[to.ID] = map[string]taskstore.Step{}
+		}
+		m.steps[to.ID][step.Name] = step
+	}
 	return m.put(to), nil
+}
+
+// stepsOf returns what Steps must return.
+func (m *model) stepsOf(id string) ([]taskstore.Step, error) {
+	if _, ok := m.records[id]; !ok {
+		return nil, taskstore.ErrNoRecord
+	}
+	steps := slices.Collect(maps.Values(m.steps[id]))
+	taskstore.SortSteps(steps)
+	return steps, nil
 }
 
 func (m *model) delete(r taskstore.Record) error {

@@ -133,8 +133,12 @@ func (p *program) compareAnswers(what string, got any, err error, want any, want
 
 // get reads a record, whether it exists or not.
 func (p *program) get(id string) {
+	s := p.nextStore()
+	wantSteps, wantErr := p.m.stepsOf(id)
+	steps, err := s.Steps(p.k.ctx, id)
+	p.compareAnswers("steps of "+id, steps, err, wantSteps, wantErr)
 	want, wantErr := p.m.get(id)
-	got, err := p.nextStore().Get(p.k.ctx, id)
+	got, err := s.Get(p.k.ctx, id)
 	p.compareAnswers("get "+id, got, err, want, wantErr)
 	if errors.Is(err, taskstore.ErrRecordExpired) != errors.Is(wantErr, taskstore.ErrRecordExpired) {
 		p.t.Fatalf("get %s: the error is %v, want %v", id, err, wantErr)
@@ -201,9 +205,14 @@ func (p *program) update(t *rapid.T) {
 		to.Principal, to.Account, to.Tool, to.CreatedAt = somePrincipals.Draw(t, "principal"), someAccounts.Draw(t, "account"), someTools.Draw(t, "tool"), p.time(t)
 		to.IdempotencyKey, to.Arguments, to.Poll, to.Trace = someKeys.Draw(t, "key"), []byte(`{"new":true}`), time.Hour, "new"
 	}
+	var steps []taskstore.Step
+	for i := range rapid.IntRange(0, 2).Draw(t, "steps") {
+		steps = append(steps, p.k.newStep(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "step"), fmt.Sprint(p.n), i))
+		to.StepBytes++
+	}
 	quota := p.drawQuota(t)
-	want, wantErr := p.m.update(from, to, quota)
-	got, err := p.nextStore().Update(p.k.ctx, from, to, quota)
+	want, wantErr := p.m.update(from, to, quota, steps)
+	got, err := p.nextStore().Update(p.k.ctx, from, to, quota, steps...)
 	p.compareAnswers("update", got, err, want, wantErr)
 }
 

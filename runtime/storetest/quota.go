@@ -112,6 +112,7 @@ func testUpdateBytes(k *kit) {
 		"no answer": func(r *taskstore.Record, text string) {
 			r.Inputs = []taskstore.Input{{Error: &mcptask.Error{Message: text}}}
 		},
+		"steps":  func(r *taskstore.Record, text string) { r.StepBytes += int64(len(text)) },
 		"result": func(r *taskstore.Record, text string) { r.Outcome = &taskstore.Outcome{Result: []byte(text)} },
 		"error": func(r *taskstore.Record, text string) {
 			r.Outcome = &taskstore.Outcome{Error: &mcptask.Error{Data: []byte(text)}}
@@ -144,7 +145,7 @@ func testUpdateBytes(k *kit) {
 				k.deleteRecord("1")
 			} else {
 				shrunk := k.getRecord("1")
-				shrunk.StatusMessage, shrunk.Inputs = "", nil
+				shrunk.StatusMessage, shrunk.Inputs, shrunk.StepBytes = "", nil, 0
 				if _, err = k.s.Update(k.ctx, k.getRecord("1"), shrunk, s.quota(taskstore.Usage{Bytes: 1})); err != nil {
 					k.Errorf("%s: it shrinks: %v", name, err)
 				}

@@ -66,7 +66,7 @@ func testReopened(k *kit) {
 		}
 		r = k.createRecord(r)
 		if i%2 == 0 {
-			r = k.updateRecord(r, r)
+			r = k.updateSteps(r, k.newStep("b", r.ID, 1), k.newStep("a", "1", i))
 		}
 		want = append(want, r)
 	}
@@ -85,9 +85,15 @@ func testReopened(k *kit) {
 	k.s = k.closeAtEnd(k.stores.Reopen(k, k.s))
 	k.other = k.s
 	var ids []string
-	for _, r := range want {
+	for i, r := range want {
 		ids = append(ids, r.ID)
 		k.wantRecord("after the restart", k.getRecord(r.ID), r)
+		var steps []taskstore.Step
+		if i%2 == 0 {
+			steps = []taskstore.Step{k.newStep("b", r.ID, 1), k.newStep("a", "1", i)}
+			taskstore.SortSteps(steps)
+		}
+		k.wantSteps("after the restart", r.ID, steps...)
 		k.wantCreate("a key after the restart", k.newKeyedRecord("new", r.Principal, r.Tool, r.IdempotencyKey), taskstore.Quota{}, taskstore.ErrExists)
 	}
 	if got := k.listIDs("p", 7, nil); !slices.Equal(got, ids) {

@@ -41,6 +41,11 @@
 //   - Update/quota of bytes: a record that would exceed the bytes of a scope stays unchanged. A
 //     record that does not grow is never refused.
 //   - Update/quota of bytes in a race: the quota holds however many records grow at once.
+//   - Update/steps: the steps of an update are stored with it, and replace those with their names. Names,
+//     values and times stay exact, and every handle returns them oldest first, then by name. An update
+//     that fails stores none. They are deleted with their record.
+//   - Update/steps again: an Update again, with the same Nonce, changes no step, and lost answers lose none.
+//   - Update/steps in a race: of many updates of a version, only the steps of the one that succeeds are stored.
 //   - Update/one winner: one of many updates of a version succeeds, in each of many rounds.
 //   - Update/whole records: a reader never sees parts of two versions.
 //   - Delete/what was seen: only the current version of the same record is deleted, never a new
@@ -92,7 +97,7 @@
 //     stale, deleted records stay deleted, and feeds lose nothing.
 //   - all/shared: with Stores.Share, one handle reads and hears the writes of the other, and keeps working when the
 //     other is closed.
-//   - all/reopened: with Stores.Reopen, records, keys, quotas, lists, tombstones and leases survive.
+//   - all/reopened: with Stores.Reopen, records, steps, keys, quotas, lists, tombstones and leases survive.
 //
 // The times in the records of a test are near the store's, as Beat returns it. Tests that need
 // Stores.Advance are skipped without it.
@@ -169,6 +174,9 @@ var promises = []promise{
 	{"Update/what never changes", testUpdateKeeps},
 	{"Update/quota of bytes", testUpdateBytes},
 	{"Update/quota of bytes in a race", testUpdateBytesRace},
+	{"Update/steps", testSteps},
+	{"Update/steps again", testStepsAgain},
+	{"Update/steps in a race", testStepsRace},
 	{"Update/one winner", testOneWinner},
 	{"Update/whole records", testWhole},
 	{"Delete/what was seen", testDelete},

@@ -2,7 +2,9 @@ package durable
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -53,6 +55,14 @@ func TestCodecKeepsBytes(t *testing.T) {
 			t.Errorf("%v: %s", err, cmp.Diff(want, got))
 		}
 	}
+	for _, want := range []taskstore.Step{
+		{}, {Name: "\xff", Value: json.RawMessage{}}, {Kind: "new\x00", Value: json.RawMessage(" {}\xff"), At: time.UnixMicro(-1).UTC(), Attempt: 1 << 40},
+	} {
+		got := taskstore.Step{Name: want.Name}
+		if err := DecodeStep(EncodeStep(&want), &got); err != nil || !cmp.Equal(want, got) {
+			t.Errorf("%v: %s", err, cmp.Diff(want, got))
+		}
+	}
 	changes := []taskstore.Change{{Free: true}, {Missed: true}, {ID: "\xff", Version: 1 << 40, Phase: taskstore.PhaseDone}, {ID: "gone"}}
 	if got, err := DecodeChanges(EncodeChanges(changes)); err != nil || !cmp.Equal(changes, got) {
 		t.Errorf("%v: %s", err, cmp.Diff(changes, got))
@@ -67,6 +77,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(EncodeMark(&r))
 	f.Add(EncodeInputs(r.Inputs))
 	f.Add(EncodeOutcome(&taskstore.Outcome{Result: json.RawMessage("{}"), Error: r.Inputs[4].Error}))
+	f.Add(EncodeStep(&taskstore.Step{Kind: taskstore.StepDone, Value: json.RawMessage("{}"), At: time.Unix(1, 0), Attempt: 2}))
 	f.Add(EncodeChanges([]taskstore.Change{{ID: "x", Version: 2, Phase: taskstore.PhaseDone}, {Free: true}}))
 	f.Add([]byte{codecVersion, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -92,6 +103,14 @@ func FuzzDecode(f *testing.F) {
 			if err := DecodeOutcome(EncodeOutcome(&outcome), &second); err != nil || !cmp.Equal(outcome, second) {
 				t.Errorf("%v: %s", err, cmp.Diff(outcome, second))
 			}
+		}
+		var step, same taskstore.Step
+		if err := DecodeStep(b, &step); err == nil {
+			if err := DecodeStep(EncodeStep(&step), &same); err != nil || !cmp.Equal(step, same) {
+				t.Errorf("%v: %s", err, cmp.Diff(step, same))
+			}
+		} else if !errors.Is(err, taskstore.ErrUnreadable) {
+			t.Error(err)
 		}
 		if changes, err := DecodeChanges(b); err == nil {
 			if again, err := DecodeChanges(EncodeChanges(changes)); err != nil || !cmp.Equal(changes, again) {

@@ -48,7 +48,7 @@ func newUpdate(from, to taskstore.Record, quota taskstore.Quota, steps []tasksto
 	to.Version = from.Version + 1
 	before := from.Usage()
 	return &op{
-		kind: Update, record: to, quota: quota, steps: slices.Clone(steps), counts: before != to.Usage(), before: before, from: EncodeMark(&from), mark: EncodeMark(&to),
+		kind: Update, record: to, quota: quota, steps: lastSteps(steps), counts: before != to.Usage(), before: before, from: EncodeMark(&from), mark: EncodeMark(&to),
 		parts: Parts{
 			Inputs:  len(from.Inputs)+len(to.Inputs) > 0 && !reflect.DeepEqual(from.Inputs, to.Inputs),
 			Outcome: from.Outcome == nil && to.Outcome != nil,
@@ -56,6 +56,17 @@ func newUpdate(from, to taskstore.Record, quota taskstore.Quota, steps []tasksto
 			Expiry:  !from.ExpiresAt.Equal(to.ExpiresAt),
 		},
 	}
+}
+
+// lastSteps returns the steps without those that a later one replaces: a statement of SQL cannot write a row twice.
+func lastSteps(steps []taskstore.Step) []taskstore.Step {
+	var last []taskstore.Step
+	for i := range steps {
+		if !slices.ContainsFunc(steps[i+1:], func(later taskstore.Step) bool { return later.Name == steps[i].Name }) {
+			last = append(last, steps[i])
+		}
+	}
+	return last
 }
 
 // size returns about how many bytes the op writes.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,8 +31,8 @@ var fixtureTables = map[int][]string{
 	2: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change"},
 	3: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change"},
 	4: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change"},
-	5: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change", "step"},
-	6: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change", "step"},
+	5: {"task", "arguments", "inputs", "outcome", "step", "account", "worker", "tombstone", "change"},
+	6: {"task", "arguments", "inputs", "outcome", "step", "account", "worker", "tombstone", "change"},
 }
 
 // TestMigrateFixtures migrates a populated database of each version of the schema to the newest one, and reads the
@@ -78,6 +79,16 @@ func TestMigrateFixtures(t *testing.T) {
 			s := openStore(t, dsn, Options{})
 			for i := range want {
 				want[i].Version = 1
+			}
+			if slices.Contains(fixtureTables[version], "step") {
+				stepped, wantSteps := fixtureSteps()
+				want = append(want, stepped)
+				steps, err := s.Steps(t.Context(), stepped.ID)
+				if err != nil || !cmp.Equal(steps, wantSteps) {
+					t.Errorf("%v: %s", err, cmp.Diff(wantSteps, steps))
+				}
+			}
+			for i := range want {
 				got, err := s.Get(t.Context(), want[i].ID)
 				if err != nil || !cmp.Equal(got, want[i]) {
 					t.Errorf("%v: %s", err, cmp.Diff(want[i], got))
@@ -91,6 +102,9 @@ func TestMigrateFixtures(t *testing.T) {
 			}
 			create(t, s, newTask("new", "a"))
 			checkAccounts(t, dsn)
+			if left := query(t, dsn, "SELECT * FROM mcptask.step"); len(left) > 0 {
+				t.Errorf("steps of deleted tasks: %v", left)
+			}
 		})
 	}
 }
@@ -120,6 +134,19 @@ func fixtureRecords() []taskstore.Record {
 	return []taskstore.Record{plain, asked, done, failed}
 }
 
+// fixtureSteps returns the steps of a further task of the fixtures that have steps, and the task.
+func fixtureSteps() (r taskstore.Record, steps []taskstore.Step) {
+	at := time.Date(2026, 11, 28, 3, 4, 5, 6000, time.UTC)
+	steps = []taskstore.Step{
+		{Name: "up\x00load\xff", Kind: taskstore.StepDone, Value: []byte(` {"n": 1.0}`), At: at, Attempt: 1},
+		{Name: "row", Kind: taskstore.StepPosition, Value: []byte("7"), At: at.Add(time.Microsecond), Attempt: 2},
+	}
+	return taskstore.Record{
+		ID: "stepped", Version: 2, Principal: "p", Account: "a", Tool: "tool", CreatedAt: at, UpdatedAt: at, ExpiresAt: at.AddDate(1000, 0, 0),
+		Phase: taskstore.PhaseRunning, StepBytes: steps[0].Size() + steps[1].Size(), Worked: time.Minute + time.Nanosecond,
+	}, steps
+}
+
 // populate writes a fixture.
 func populate(t *testing.T, directory string, tables []string) {
 	t.Helper()
@@ -136,6 +163,10 @@ func populate(t *testing.T, directory string, tables []string) {
 	}
 	for _, r := range fixtureRecords() {
 		create(t, s, r)
+	}
+	stepped, steps := fixtureSteps()
+	if _, err := s.Update(t.Context(), create(t, s, stepped), stepped, taskstore.Quota{}, steps...); err != nil {
+		t.Fatal(err)
 	}
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,10 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pgtest"
@@ -20,7 +23,11 @@ func TestWritesOfOneTask(t *testing.T) {
 		for i, kind := range []durable.WriteKind{durable.Insert, durable.Update, last} {
 			written := r
 			written.Version = int64(i) + 1
-			plan.Writes = append(plan.Writes, durable.Write{Kind: kind, Record: &written, Row: row})
+			var steps []taskstore.Step
+			if kind == durable.Update {
+				steps = []taskstore.Step{{Name: "a", Attempt: i}}
+			}
+			plan.Writes = append(plan.Writes, durable.Write{Kind: kind, Record: &written, Row: row, Steps: steps})
 		}
 		if _, _, err := s.Transact(t.Context(), durable.Keys{IDs: []string{r.ID}}, func(*durable.State) *durable.Plan { return plan }); err != nil {
 			t.Fatal(err)
@@ -28,6 +35,10 @@ func TestWritesOfOneTask(t *testing.T) {
 		got, err := s.Get(t.Context(), r.ID)
 		if isGone := errors.Is(err, taskstore.ErrNoRecord); isGone != (last == durable.Remove) || !isGone && got.Version != 3 {
 			t.Errorf("after the last write, of kind %d: version %d, %v", last, got.Version, err)
+		}
+		steps, err := s.Steps(t.Context(), r.ID)
+		if isGone := errors.Is(err, taskstore.ErrNoRecord); isGone != (last == durable.Remove) || !isGone && (len(steps) != 1 || steps[0].Attempt != 2) {
+			t.Errorf("after the last write, of kind %d: steps %+v, %v", last, steps, err)
 		}
 	}
 }
@@ -46,5 +57,52 @@ func TestNumbersOfTasks(t *testing.T) {
 	create(t, one, newTask("last", "a"))
 	if doubles := query(t, dsn, "SELECT seq FROM mcptask.task GROUP BY seq HAVING count(*) > 1"); len(doubles) > 0 {
 		t.Errorf("several tasks have the numbers %v", doubles)
+	}
+}
+
+// TestStepsUseIndex checks that the cost of a task's steps does not grow with the number of tasks.
+func TestStepsUseIndex(t *testing.T) {
+	s := openStore(t, pgtest.Database(t), Options{})
+	tx, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())                                                    //nolint:errcheck // it has only read
+	if _, err := tx.Exec(t.Context(), "SET LOCAL enable_seqscan = off"); err != nil { // which is faster as long as the table is empty
+		t.Fatal(err)
+	}
+	for sql, arg := range map[string]any{selectSteps: []byte("t"), deleteSteps: []int64{1, 2}} {
+		rows, err := tx.Query(t.Context(), "EXPLAIN "+s.schema.sql(sql), arg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		plan := strings.Join(lines, "\n")
+		if err != nil || !strings.Contains(plan, "step_pkey") || strings.Contains(plan, "Seq Scan") {
+			t.Errorf("%s: %v\n%s", sql, err, plan)
+		}
+	}
+}
+
+// TestUnreadableStep checks that a damaged step is an error of Steps, which has its name, and of nothing else.
+func TestUnreadableStep(t *testing.T) {
+	dsn := pgtest.Database(t)
+	s := openStore(t, dsn, Options{})
+	update := func(r taskstore.Record, steps ...taskstore.Step) taskstore.Record {
+		t.Helper()
+		r, err := s.Update(t.Context(), r, r, taskstore.Quota{}, steps...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	r := update(create(t, s, newTask("t", "a")), taskstore.Step{Name: "a"}, taskstore.Step{Name: "b"})
+	query(t, dsn, `UPDATE mcptask.step SET body = '\x02'::bytea || substr(body, 2) WHERE name = 'b' RETURNING 1`)
+	if steps, err := s.Steps(t.Context(), "t"); !errors.Is(err, taskstore.ErrUnreadable) || !strings.Contains(err.Error(), `step "b"`) {
+		t.Errorf("%+v, %v", steps, err)
+	}
+	update(r, taskstore.Step{Name: "b"})
+	if steps, err := s.Steps(t.Context(), "t"); err != nil || len(steps) != 2 {
+		t.Errorf("after it was replaced: %+v, %v", steps, err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pgtest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
@@ -125,7 +125,7 @@ func TestLife(t *testing.T) {
 	}
 	asked := r
 	asked.Phase, asked.Inputs = taskstore.PhaseInputRequired, []taskstore.Input{{Request: mcptask.Request{Key: "q", Method: "elicitation/create"}, State: taskstore.InputOutstanding}}
-	asked, err := s.Update(t.Context(), r, asked, taskstore.Quota{})
+	asked, err := s.Update(t.Context(), r, asked, taskstore.Quota{}, taskstore.Step{Name: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestLife(t *testing.T) {
 	if got, err := other.Get(t.Context(), "t"); !errors.Is(err, taskstore.ErrRecordExpired) || got.Principal != "a" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, table := range []string{"task", "arguments", "inputs", "outcome", "account"} {
+	for _, table := range []string{"task", "arguments", "inputs", "outcome", "step", "account"} {
 		if rows := query(t, dsn, "SELECT * FROM mcptask."+table); len(rows) > 0 {
 			t.Errorf("%s has %d rows", table, len(rows))
 		}
@@ -200,7 +200,11 @@ func TestOpenAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if steps := query(t, dsn, "SELECT version FROM mcptask.schema_version"); !slices.Equal(steps, []string{"1", "2", "3", "4", "5", "6"}) {
+	migrations, err := durable.ReadMigrations(migrationFiles, "migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if steps := query(t, dsn, "SELECT version FROM mcptask.schema_version"); len(steps) != len(migrations) {
 		t.Errorf("migrated to %v", steps)
 	}
 }

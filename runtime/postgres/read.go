@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -43,9 +42,12 @@ func (s *Store) Get(ctx context.Context, id string) (taskstore.Record, error) {
 	return taskstore.Record{}, taskstore.ErrNoRecord
 }
 
+// selectSteps has one row without a step if the task has none.
+const selectSteps = "SELECT s.name, s.body FROM @schema@.task t LEFT JOIN @schema@.step s ON s.task = t.seq WHERE t.id = $1"
+
 // Steps implements [taskstore.Store].
 func (s *Store) Steps(ctx context.Context, id string) ([]taskstore.Step, error) {
-	rows, err := s.pool.Query(ctx, s.schema.sql("SELECT s.name, s.body FROM @schema@.task t LEFT JOIN @schema@.step s ON s.task = t.seq WHERE t.id = $1"), []byte(id))
+	rows, err := s.pool.Query(ctx, s.schema.sql(selectSteps), []byte(id))
 	if err != nil {
 		return nil, fmt.Errorf("postgres: steps: %w", err)
 	}
@@ -57,7 +59,7 @@ func (s *Store) Steps(ctx context.Context, id string) ([]taskstore.Step, error) 
 			return nil
 		}
 		step := taskstore.Step{Name: string(name)}
-		err := durable.DecodeStep(bytes.Clone(body), &step)
+		err := durable.DecodeStep(body, &step)
 		steps = append(steps, step)
 		return err
 	}); err != nil {

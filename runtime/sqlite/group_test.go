@@ -34,6 +34,7 @@ func checkTally(t *testing.T, s *Store) {
 	for _, table := range []string{"arguments", "inputs", "outcome"} {
 		queries["orphans in "+table] = "SELECT count(*) FROM " + table + " WHERE seq NOT IN (SELECT seq FROM task)"
 	}
+	queries["orphans in step"] = "SELECT count(*) FROM step WHERE task NOT IN (SELECT seq FROM task)"
 	for what, query := range queries {
 		if err := s.read(t.Context(), "read", func(r *session) error {
 			n, err := r.queryInt(query)
@@ -113,9 +114,9 @@ func writeAny(ctx context.Context, s *Store, random *rand.Rand, quota taskstore.
 		_, err = s.Update(ctx, r, durabletest.Finish(r), quota)
 	default:
 		next := r
-		next.StatusMessage = strings.Repeat("x", random.IntN(1000))
+		next.StatusMessage, next.StepBytes = strings.Repeat("x", random.IntN(1000)), random.Int64N(1000)
 		next.Inputs = append(next.Inputs, taskstore.Input{Request: mcptask.Request{Key: fmt.Sprint(len(next.Inputs))}, State: taskstore.InputOutstanding})
-		_, err = s.Update(ctx, r, next, quota)
+		_, err = s.Update(ctx, r, next, quota, taskstore.Step{Name: fmt.Sprint(random.IntN(3))})
 	}
 	var exceeded *taskstore.QuotaError
 	if errors.As(err, &exceeded) || errors.Is(err, taskstore.ErrExists) || errors.Is(err, taskstore.ErrConflict) || errors.Is(err, taskstore.ErrNoRecord) {
@@ -131,7 +132,7 @@ func TestPlans(t *testing.T) {
 	for _, query := range []string{
 		selectRow, selectName, bareByID, wholeByID, barePage, bareExpired, byTombstone, deleteOldTombstones, deadWorkers, selectOrphans,
 		selectHeld, hasWork, countUnfinished, updateReport, updateTask, updateEnd, updateExpiry, deleteTask, selectNews, trimChanges,
-		selectBare + "WHERE 1 ORDER BY created DESC, id DESC LIMIT ?",
+		selectSteps, upsertStep, selectBare + "WHERE 1 ORDER BY created DESC, id DESC LIMIT ?",
 		selectBare + "WHERE 1 AND principal = ? AND (created, id) < (?, ?) ORDER BY created DESC, id DESC LIMIT ?",
 	} {
 		var plan []string
@@ -153,6 +154,9 @@ func TestPlans(t *testing.T) {
 			}
 		}
 		if query == selectOrphans && !strings.Contains(strings.Join(plan, "\n"), "INDEX task_worker (worker=? AND tool=? AND rowid>?)") {
+			t.Errorf("%s\n%s", query, strings.Join(plan, "\n"))
+		}
+		if query == selectSteps && !strings.Contains(strings.Join(plan, "\n"), "SEARCH step USING PRIMARY KEY (task=?)") {
 			t.Errorf("%s\n%s", query, strings.Join(plan, "\n"))
 		}
 		if query == selectHeld && !strings.HasSuffix(strings.Join(plan, "\n"), "(id=?)") {

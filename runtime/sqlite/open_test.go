@@ -65,6 +65,10 @@ func TestOpenRefuses(t *testing.T) {
 	execute(t, openFile(t, in("foreign")), "CREATE TABLE task (name TEXT)")
 	openStore(t, in("newer"))
 	execute(t, openFile(t, in("newer")), "INSERT INTO schema_version VALUES (77)")
+	steps, err := durable.ReadMigrations(migrations, "migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
 	cases := []struct{ path, want string }{
 		{"", "give the path of a file"},
 		{":memory:", "taskstore.NewMemory"},
@@ -73,7 +77,7 @@ func TestOpenRefuses(t *testing.T) {
 		{in("none/tasks.db"), "there is no directory " + in("none") + "; create it first"},
 		{in("text"), "not a SQLite database; name another file"},
 		{in("foreign"), "tables of another program; name a file of its own"},
-		{in("newer"), "schema version 77, and this program knows versions up to 4: run a program with the newer version"},
+		{in("newer"), fmt.Sprintf("schema version 77, and this program knows versions up to %d: run a program with the newer version", len(steps))},
 	}
 	if runtime.GOOS == "linux" { // not even root can write there
 		cases = append(cases, struct{ path, want string }{"/proc/tasks.db", "this user may write there"})
@@ -249,6 +253,22 @@ func fixtureTasks() []taskstore.Record {
 	return []taskstore.Record{full, done, failed}
 }
 
+// fixtureSteps are the steps of a further task of the fixtures that have steps, and the task.
+func fixtureSteps() (r taskstore.Record, steps []taskstore.Step) {
+	at := time.Date(2026, 11, 28, 12, 0, 0, 123_000, time.UTC)
+	steps = []taskstore.Step{
+		{Name: "up\x00load\xff", Kind: taskstore.StepDone, Value: []byte(` {"n": 1.0}`), At: at, Attempt: 1},
+		{Name: "row", Kind: taskstore.StepPosition, Value: []byte("7"), At: at.Add(time.Microsecond), Attempt: 2},
+	}
+	return taskstore.Record{
+		ID: "stepped", Version: 2, Principal: "p", Account: "p", Tool: "run", CreatedAt: at, UpdatedAt: at, ExpiresAt: at.AddDate(100, 0, 0),
+		Phase: taskstore.PhaseRunning, StepBytes: steps[0].Size() + steps[1].Size(), Worked: time.Minute + time.Nanosecond,
+	}, steps
+}
+
+// firstStepVersion is the version of the schema from which on fixtures have steps.
+const firstStepVersion = 5
+
 // TestMigrations opens a populated file of each earlier version of the schema.
 func TestMigrations(t *testing.T) {
 	steps, err := durable.ReadMigrations(migrations, "migrations")
@@ -266,7 +286,7 @@ func TestMigrations(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "tasks.db")
 		execute(t, openFile(t, path), string(fixture))
 		s := openStore(t, path)
-		checkFixture(t, s)
+		checkFixture(t, s, step.Version)
 		if version, err := s.writer.queryInt("SELECT max(version) FROM schema_version"); err != nil || version != int64(len(steps)) {
 			t.Errorf("version %d, %v", version, err)
 		}
@@ -279,9 +299,18 @@ func TestMigrations(t *testing.T) {
 }
 
 // checkFixture checks that a store has the fixture's tasks and works.
-func checkFixture(t *testing.T, s *Store) {
+func checkFixture(t *testing.T, s *Store, version int) {
 	t.Helper()
-	for _, want := range fixtureTasks() {
+	tasks := fixtureTasks()
+	if version >= firstStepVersion {
+		stepped, want := fixtureSteps()
+		tasks = append(tasks, stepped)
+		steps, err := s.Steps(t.Context(), stepped.ID)
+		if diff := cmp.Diff(want, steps); err != nil || diff != "" {
+			t.Errorf("%v: %s", err, diff)
+		}
+	}
+	for _, want := range tasks {
 		got, err := s.Get(t.Context(), want.ID)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%v: %s", err, diff)
@@ -311,13 +340,21 @@ func dumpFixture(t *testing.T, version int) {
 			t.Fatal(err)
 		}
 	}
+	stepped, steps := fixtureSteps()
+	r, err := s.Create(t.Context(), stepped, taskstore.Quota{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Update(t.Context(), r, stepped, taskstore.Quota{}, steps...); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.Beat(t.Context(), "worker", time.Hour, nil); err != nil {
 		t.Fatal(err)
 	}
 	var b strings.Builder
 	b.WriteString("-- A populated file of this version, as its users have it. Do not change it.\n" + MigrationSQL() + "\n")
 	db := openFile(t, path)
-	for _, table := range []string{"worker", "account", "task", "arguments", "inputs", "outcome", "change"} {
+	for _, table := range []string{"worker", "account", "task", "arguments", "inputs", "outcome", "step", "change"} {
 		b.WriteString(dumpTable(t, db, table))
 	}
 	b.WriteString("INSERT INTO tombstone VALUES (CAST('expired' AS BLOB), CAST('q' AS BLOB), 9000000000000000);\n")

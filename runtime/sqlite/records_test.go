@@ -43,6 +43,29 @@ func TestDamagedTask(t *testing.T) {
 	}
 }
 
+// TestUnreadableStep checks that a damaged step is an error of Steps, which has its name, and of nothing else.
+func TestUnreadableStep(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tasks.db")
+	s := openStore(t, path)
+	r, err := s.Create(t.Context(), durabletest.NewTask(10), taskstore.Quota{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err = s.Update(t.Context(), r, r, taskstore.Quota{}, taskstore.Step{Name: "a"}, taskstore.Step{Name: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, openFile(t, path), "UPDATE step SET body = CAST(x'02' || substr(body, 2) AS BLOB) WHERE name = x'62'")
+	if steps, err := s.Steps(t.Context(), r.ID); !errors.Is(err, taskstore.ErrUnreadable) || !strings.Contains(err.Error(), `step "b"`) {
+		t.Errorf("%+v, %v", steps, err)
+	}
+	if r, err = s.Update(t.Context(), r, r, taskstore.Quota{}, taskstore.Step{Name: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	if steps, err := s.Steps(t.Context(), r.ID); err != nil || len(steps) != 2 {
+		t.Errorf("after it was replaced: %+v, %v", steps, err)
+	}
+}
+
 // TestNewerNews checks that a feed goes on after news that a newer version has written, and that other
 // processes can write.
 func TestNewerNews(t *testing.T) {

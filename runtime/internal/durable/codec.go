@@ -132,7 +132,11 @@ func EncodeStep(s *taskstore.Step) []byte { return encode(24+len(s.Value), s, (*
 
 // DecodeStep sets in a step what EncodeStep has encoded. The step shares the bytes.
 func DecodeStep(b []byte, s *taskstore.Step) error {
-	if err := decode(b, s, (*coder).step); err != nil {
+	err := decode(b, s, (*coder).step)
+	if err == nil && !isInJSON(s.At) {
+		err = errCorrupt
+	}
+	if err != nil {
 		return newUnreadable("its step "+strconv.Quote(s.Name), err)
 	}
 	return nil

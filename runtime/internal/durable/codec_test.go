@@ -3,6 +3,7 @@ package durable
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +63,10 @@ func TestCodecKeepsBytes(t *testing.T) {
 		if err := DecodeStep(EncodeStep(&want), &got); err != nil || !cmp.Equal(want, got) {
 			t.Errorf("%v: %s", err, cmp.Diff(want, got))
 		}
+	}
+	far := taskstore.Step{Name: "far", At: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)}
+	if err := DecodeStep(EncodeStep(&far), &far); !errors.Is(err, taskstore.ErrUnreadable) || !strings.Contains(err.Error(), `step "far"`) {
+		t.Errorf("a time without a form in JSON: %v", err)
 	}
 	changes := []taskstore.Change{{Free: true}, {Missed: true}, {ID: "\xff", Version: 1 << 40, Phase: taskstore.PhaseDone}, {ID: "gone"}}
 	if got, err := DecodeChanges(EncodeChanges(changes)); err != nil || !cmp.Equal(changes, got) {

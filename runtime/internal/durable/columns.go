@@ -21,7 +21,7 @@ type Columns struct {
 func (c *Columns) Decode(r *taskstore.Record) error {
 	r.CreatedAt, r.UpdatedAt, r.TerminalAt, r.ExpiresAt = Time(c.Created), Time(c.Updated), Time(c.Terminal), Time(c.Expires)
 	for _, t := range []time.Time{r.CreatedAt, r.UpdatedAt, r.TerminalAt, r.ExpiresAt} {
-		if t.Year() < 0 || t.Year() > 9999 { // such a time has no form in JSON, so that a list with it would fail
+		if !isInJSON(t) {
 			return newUnreadable("its times", errCorrupt)
 		}
 	}
@@ -53,6 +53,9 @@ func (c *Columns) Decode(r *taskstore.Record) error {
 	}
 	return nil
 }
+
+// isInJSON reports whether a time has a form in JSON. A list with another one would fail.
+func isInJSON(t time.Time) bool { return t.Year() >= 0 && t.Year() <= 9999 }
 
 // newUnreadable makes the error of a record with a part that cannot be decoded.
 func newUnreadable(part string, err error) error {

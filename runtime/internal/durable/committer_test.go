@@ -24,6 +24,7 @@ type shelf struct {
 	mu       sync.Mutex
 	seq      int64
 	records  map[string]taskstore.Record
+	steps    map[string]map[string]taskstore.Step // by ID and name
 	rows     map[string]*Row
 	accounts map[string]taskstore.Usage
 	batches  []int
@@ -33,7 +34,7 @@ type shelf struct {
 }
 
 func newShelf() *shelf {
-	return &shelf{records: map[string]taskstore.Record{}, rows: map[string]*Row{}, accounts: map[string]taskstore.Usage{}}
+	return &shelf{records: map[string]taskstore.Record{}, steps: map[string]map[string]taskstore.Step{}, rows: map[string]*Row{}, accounts: map[string]taskstore.Usage{}}
 }
 
 func (s *shelf) Transact(ctx context.Context, keys Keys, decide func(*State) *Plan) (before, after Mark, err error) {
@@ -98,12 +99,21 @@ func (s *shelf) carryOut(plan *Plan) (Mark, error) {
 		case Insert:
 			s.seq++
 			w.Row.Seq = s.seq
+			s.steps[w.Record.ID] = map[string]taskstore.Step{}
 			fallthrough
 		case Update:
 			row := *w.Row
 			s.records[w.Record.ID], s.rows[w.Record.ID] = copyRecord(w.Record), &row
+			names := map[string]bool{}
+			for _, step := range w.Steps {
+				if names[step.Name] {
+					return Mark{}, fmt.Errorf("a statement cannot write step %q twice", step.Name)
+				}
+				names[step.Name], s.steps[w.Record.ID][step.Name] = true, step
+			}
 		case Remove, Bury:
 			delete(s.records, w.Record.ID)
+			delete(s.steps, w.Record.ID)
 			delete(s.rows, w.Record.ID)
 		}
 	}
@@ -198,9 +208,14 @@ func TestGroupsDecideAsMemory(t *testing.T) {
 				case 2:
 					to.Phase, to.Outcome = taskstore.PhaseDone, &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: json.RawMessage(drawText())}
 				}
-				_, err = memory.Update(ctx, from, to, quota)
+				var steps []taskstore.Step
+				for i := range rapid.IntRange(0, 3).Draw(t, "steps") {
+					steps = append(steps, taskstore.Step{Name: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "step"), Value: json.RawMessage(drawText()), At: start, Attempt: i})
+					to.StepBytes += int64(len(steps[i].Value))
+				}
+				_, err = memory.Update(ctx, from, to, quota, steps...)
 				want = append(want, err)
-				ops = append(ops, newUpdate(from, to, quota, nil))
+				ops = append(ops, newUpdate(from, to, quota, steps))
 			}
 			got := runAll(rapid.SampledFrom(committers).Draw(t, "process"), ops)
 			for i := range want {
@@ -212,6 +227,12 @@ func TestGroupsDecideAsMemory(t *testing.T) {
 			for id, r := range s.records {
 				stored, err := memory.Get(ctx, id)
 				if diff := cmp.Diff(stored, r); err != nil || diff != "" {
+					t.Fatalf("%v: %s", err, diff)
+				}
+				steps, err := memory.Steps(ctx, id)
+				got := slices.Collect(maps.Values(s.steps[id]))
+				taskstore.SortSteps(got)
+				if diff := cmp.Diff(steps, got); err != nil || diff != "" {
 					t.Fatalf("%v: %s", err, diff)
 				}
 				if row := s.rows[id]; row.Version != r.Version || row.Bytes != r.Size() || row.Done != r.Done() || (row.Asked > 0) != (len(r.Inputs) > 0) {
@@ -324,6 +345,28 @@ func TestWaitingWritesGoTogether(t *testing.T) {
 	}
 	if _, err := c.Create(t.Context(), record("late"), taskstore.Quota{}); !errors.Is(err, mcptask.ErrServerClosed) {
 		t.Error(err)
+	}
+}
+
+// TestBytesOfTransaction checks that a transaction takes as many ops as it may have bytes, and that steps count which an
+// op stores, but not those that its task has.
+func TestBytesOfTransaction(t *testing.T) {
+	c := &Committer{}
+	for i := range 6 {
+		from := record(fmt.Sprint(i))
+		from.StepBytes = 10 * mostBytes
+		c.waiting = append(c.waiting, newUpdate(from, from, taskstore.Quota{}, []taskstore.Step{{Name: "a", Value: make(json.RawMessage, mostBytes/2)}}))
+	}
+	var sizes []int
+	for {
+		ops, _ := c.takeWaiting()
+		if len(ops) == 0 {
+			break
+		}
+		sizes = append(sizes, len(ops))
+	}
+	if !slices.Equal(sizes, []int{2, 2, 2}) {
+		t.Errorf("transactions of %v", sizes)
 	}
 }
 

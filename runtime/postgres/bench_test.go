@@ -12,7 +12,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// bareTable is the table of a program that only remembers a call and its end.
+// bareTable has the table of a program that only remembers a call and its end, and one of the form of that of the steps.
 const bareTable = `CREATE TABLE bare (
 	id bytea PRIMARY KEY, version bigint NOT NULL, principal bytea NOT NULL, tool bytea NOT NULL, phase smallint NOT NULL,
 	created bigint NOT NULL, updated bigint NOT NULL, expires bigint NOT NULL, worker bytea NOT NULL, arguments bytea, result bytea
@@ -20,7 +20,8 @@ const bareTable = `CREATE TABLE bare (
 CREATE INDEX ON bare (principal, created, id);
 CREATE INDEX ON bare (created, id);
 CREATE INDEX ON bare (expires);
-CREATE INDEX ON bare (worker, tool) WHERE phase < 9;`
+CREATE INDEX ON bare (worker, tool) WHERE phase < 9;
+CREATE TABLE bare_step (task bigint NOT NULL, name bytea NOT NULL, body bytea NOT NULL, PRIMARY KEY (task, name));`
 
 // bare writes with one statement a commit.
 type bare struct{ pool *pgxpool.Pool }
@@ -71,4 +72,16 @@ func BenchmarkPoll(b *testing.B) {
 
 func BenchmarkReport(b *testing.B) {
 	durabletest.BenchmarkReports(b, openStore(b, pgtest.Start(b, pgtest.Options{Durable: true}).Database(b), Options{}))
+}
+
+func BenchmarkStep(b *testing.B) {
+	server := pgtest.Start(b, pgtest.Options{Durable: true})
+	durabletest.BenchmarkSteps(b, func(b *testing.B) (taskstore.Store, func(task int64, name, body []byte) error) {
+		dsn := server.Database(b)
+		bare := openBare(b, dsn)
+		return openStore(b, dsn, Options{}), func(task int64, name, body []byte) error {
+			_, err := bare.pool.Exec(b.Context(), "INSERT INTO bare_step VALUES ($1, $2, $3)", task, name, body)
+			return err
+		}
+	})
 }

@@ -22,10 +22,13 @@ CREATE INDEX bare_created ON bare (created, id);
 CREATE INDEX bare_expires ON bare (expires);
 CREATE INDEX bare_worker ON bare (worker, tool) WHERE phase < 9;`
 
+// bareStepTable is a table of the form of that of the steps.
+const bareStepTable = `CREATE TABLE bare_step (task INTEGER NOT NULL, name BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY (task, name)) STRICT, WITHOUT ROWID;`
+
 // bare writes with one statement a commit.
 type bare struct {
-	db             *sql.DB
-	insert, update *sql.Stmt
+	db                         *sql.DB
+	insert, update, insertStep *sql.Stmt
 }
 
 func openBare(b *testing.B) *bare {
@@ -36,7 +39,7 @@ func openBare(b *testing.B) *bare {
 	}
 	b.Cleanup(func() { _ = db.Close() })
 	db.SetMaxOpenConns(1)
-	for _, statement := range []string{"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA cache_size=-16000", bareTable} {
+	for _, statement := range []string{"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA cache_size=-16000", bareTable, bareStepTable} {
 		if _, err := db.Exec(statement); err != nil {
 			b.Fatal(err)
 		}
@@ -46,6 +49,9 @@ func openBare(b *testing.B) *bare {
 		b.Fatal(err)
 	}
 	if p.update, err = db.Prepare("UPDATE bare SET version = version + 1, phase = 9, updated = ?, worker = x'', result = ? WHERE id = ? AND version = 1"); err != nil {
+		b.Fatal(err)
+	}
+	if p.insertStep, err = db.Prepare("INSERT INTO bare_step VALUES (?, ?, ?)"); err != nil {
 		b.Fatal(err)
 	}
 	return p
@@ -80,3 +86,13 @@ func BenchmarkTaskLife(b *testing.B) {
 func BenchmarkPoll(b *testing.B) { durabletest.BenchmarkPolls(b, openBench(b)) }
 
 func BenchmarkReport(b *testing.B) { durabletest.BenchmarkReports(b, openBench(b)) }
+
+func BenchmarkStep(b *testing.B) {
+	durabletest.BenchmarkSteps(b, func(b *testing.B) (taskstore.Store, func(task int64, name, body []byte) error) {
+		bare := openBare(b)
+		return openBench(b), func(task int64, name, body []byte) error {
+			_, err := bare.insertStep.Exec(task, name, body)
+			return err
+		}
+	})
+}

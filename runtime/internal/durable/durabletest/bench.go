@@ -128,6 +128,39 @@ func BenchmarkReports(b *testing.B, s taskstore.Store) {
 	compare(b, clients, 256, contender{"long/s", report(100_000)}, contender{"short/s", report(300)})
 }
 
+// BenchmarkSteps stores steps of 200 bytes, each client those of a task of its own, beside the INSERT of such a row into
+// a table of the same form. It calls open for each number of clients.
+func BenchmarkSteps(b *testing.B, open func(b *testing.B) (s taskstore.Store, insertBare func(task int64, name, body []byte) error)) {
+	b.Helper()
+	for _, clients := range []int{1, 16, 64} {
+		b.Run(fmt.Sprint("clients=", clients), func(b *testing.B) {
+			s, insertBare := open(b)
+			tasks := make(chan taskstore.Record, clients)
+			for range clients {
+				r, err := s.Create(b.Context(), NewTask(300), quota)
+				if err != nil {
+					b.Fatal(err)
+				}
+				tasks <- r
+			}
+			store := func() error {
+				r := <-tasks
+				next, step := r, taskstore.Step{Name: fmt.Sprint("step ", r.Version), Kind: taskstore.StepDone, Value: make(json.RawMessage, 200), At: time.Now(), Attempt: 1}
+				next.Nonce, next.UpdatedAt, next.StepBytes = rand.Text(), step.At, r.StepBytes+step.Size()
+				next.Worked += time.Second
+				next, err := s.Update(b.Context(), r, next, quota, step)
+				tasks <- next
+				return err
+			}
+			var rows atomic.Int64
+			compare(b, clients, 64*min(clients, 8), contender{"steps/s", store}, contender{"bare/s", func() error {
+				n := rows.Add(1)
+				return insertBare(n%int64(clients), fmt.Append(nil, "step ", n), make([]byte, 220))
+			}})
+		})
+	}
+}
+
 // contender is something to measure, and the unit of its rate.
 type contender struct {
 	unit string

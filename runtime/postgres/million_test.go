@@ -24,6 +24,8 @@ const fillTasks = `WITH added AS (
 		INSERT INTO @schema@.arguments SELECT i, convert_to(repeat('x', 300), 'UTF8') FROM generate_series($1::bigint, $2::bigint) i
 	), ended AS (
 		INSERT INTO @schema@.outcome SELECT i, $6::bytea FROM generate_series(greatest($1::bigint, $3::bigint + 1), $2::bigint) i
+	), stepped AS (
+		INSERT INTO @schema@.step SELECT i, convert_to('step ' || n, 'UTF8'), $7::bytea FROM generate_series($1::bigint, $2::bigint) i, generate_series(0, 9) n
 	)
 	INSERT INTO @schema@.account SELECT convert_to('auser' || n, 'UTF8'), 1000000000, 0, 1000000000000 FROM generate_series(0, 9) n
 	ON CONFLICT DO NOTHING`
@@ -39,7 +41,7 @@ func (f *filled) Fill(b *testing.B, n, held int64, expires time.Time) {
 	b.Helper()
 	r := durabletest.NewTask(300)
 	outcome := durable.EncodeOutcome(durabletest.Finish(r).Outcome)
-	f.exec(b, fillTasks, f.last+1, f.last+n, held, durable.Micros(expires), durable.EncodeTerms(&r), outcome)
+	f.exec(b, fillTasks, f.last+1, f.last+n, held, durable.Micros(expires), durable.EncodeTerms(&r), outcome, durable.EncodeStep(durabletest.FilledStep()))
 	f.last += n
 }
 
@@ -58,7 +60,7 @@ func (f *filled) exec(b *testing.B, sql string, args ...any) {
 
 func BenchmarkMillion(b *testing.B) {
 	if testing.Short() {
-		b.Skip("it takes minutes, and 2 GB of disk")
+		b.Skip("it takes minutes, and 4 GB of disk")
 	}
 	server := pgtest.Start(b, pgtest.Options{Durable: true})
 	durabletest.BenchmarkMillion(b, func(b *testing.B, n, held int64) durabletest.Filled {
@@ -66,7 +68,7 @@ func BenchmarkMillion(b *testing.B) {
 		f := &filled{Store: openStore(b, server.Database(b), Options{})}
 		f.Fill(b, n, held, time.Now().Add(24*time.Hour))
 		f.exec(b, "SELECT setval('@schema@.task_seq', 1000000000)")
-		for _, table := range []string{"task", "arguments", "outcome"} {
+		for _, table := range []string{"task", "arguments", "outcome", "step"} {
 			f.exec(b, "VACUUM ANALYZE @schema@."+table)
 		}
 		f.exec(b, "CHECKPOINT")

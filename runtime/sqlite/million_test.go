@@ -21,7 +21,9 @@ const (
 		iif(i <= ?3, CAST('holder' AS BLOB), x''), 700, 0, ?5 FROM number`
 	fillArguments = numbers + "INSERT INTO arguments SELECT -i, zeroblob(300) FROM number"
 	fillOutcomes  = numbers + "INSERT INTO outcome SELECT -i, ?4 FROM number WHERE i > ?3"
-	fillAccounts  = `WITH RECURSIVE number (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM number WHERE i < 9)
+	fillSteps     = numbers + `, nth (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM nth WHERE n < 9)
+		INSERT INTO step SELECT -i, CAST('step ' || n AS BLOB), ?3 FROM number, nth`
+	fillAccounts = `WITH RECURSIVE number (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM number WHERE i < 9)
 		INSERT OR IGNORE INTO account SELECT CAST('auser' || i AS BLOB), 1000000000, 0, 1000000000000 FROM number`
 )
 
@@ -45,6 +47,7 @@ func (f filled) Fill(b *testing.B, n, held int64, expires time.Time) {
 			{fillTasks, []any{first, last, held, durable.Micros(expires), durable.EncodeTerms(&r)}},
 			{fillArguments, []any{first, last}},
 			{fillOutcomes, []any{first, last, held, durable.EncodeOutcome(durabletest.Finish(r).Outcome)}},
+			{fillSteps, []any{first, last, durable.EncodeStep(durabletest.FilledStep())}},
 			{fillAccounts, nil},
 		} {
 			if _, err := w.exec(s.query, s.args...); err != nil {
@@ -63,7 +66,7 @@ func (f filled) IDOf(number int64) string { return fmt.Sprintf("%08x", uint32(nu
 
 func BenchmarkMillion(b *testing.B) {
 	if testing.Short() {
-		b.Skip("it takes minutes, and 2 GB of disk")
+		b.Skip("it takes minutes, and 8 GB of disk")
 	}
 	durabletest.BenchmarkMillion(b, func(b *testing.B, n, held int64) durabletest.Filled {
 		b.Helper()

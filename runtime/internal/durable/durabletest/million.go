@@ -32,11 +32,17 @@ type Filled interface {
 
 	// Fill adds n tasks with the next numbers. The task with number i has the principal "user"
 	// followed by the last digit of i, and was created i microseconds after Epoch. Worker "holder" runs
-	// the tasks with numbers up to held. The others are done.
+	// the tasks with numbers up to held. The others are done. Each has ten steps as FilledStep
+	// returns them.
 	Fill(b *testing.B, n, held int64, expires time.Time)
 
 	// IDOf returns the ID of a task of Fill.
 	IDOf(number int64) string
+}
+
+// FilledStep returns a step of a task of a Filled, without its name.
+func FilledStep() *taskstore.Step {
+	return &taskstore.Step{Kind: taskstore.StepDone, Value: make(json.RawMessage, 100), At: time.UnixMicro(Epoch), Attempt: 1}
 }
 
 // Epoch is when about the tasks of a Filled were created, in microseconds since 1970.
@@ -44,7 +50,7 @@ const Epoch = 1600000000000000
 
 // BenchmarkMillion compares the cost of calls on a store with 1,000,000 tasks to that on one with
 // 1,000: the ratios of the median times. It also measures the memory of the process, and the
-// heartbeat of a worker that holds 10,000 tasks, and the reads of an operator. It takes minutes and up to 2 GB of disk.
+// heartbeat of a worker that holds 10,000 tasks, and the reads of an operator. It takes minutes and up to 8 GB of disk.
 //
 // open makes a store, fills it with n tasks, and brings it to rest.
 func BenchmarkMillion(b *testing.B, open func(b *testing.B, n, held int64) Filled) {
@@ -207,6 +213,10 @@ func (c *clocked) turn(b *testing.B) {
 		c.time(b, "get", 1, func(ctx context.Context) (int, error) {
 			_, err := c.Get(ctx, c.IDOf(number))
 			return 1, err
+		})
+		c.time(b, "steps", 10, func(ctx context.Context) (int, error) {
+			steps, err := c.Steps(ctx, c.IDOf(number))
+			return len(steps), err
 		})
 		after := taskstore.Position{CreatedAt: time.UnixMicro(Epoch + c.tasks/4 + i)}
 		c.time(b, "list", page, func(ctx context.Context) (int, error) {

@@ -34,7 +34,7 @@ const (
 	// trustAfter is how long a process does not look after it has lost a connection itself: others may have lost theirs
 	// too, and connect slowly to a server that all come back to at once.
 	trustAfter = 10 * time.Second
-	// keepEvery is how often the connection that listens is tried, and gets the rows of new workers.
+	// keepEvery is how often the connection that listens is tried, and the rows of its workers with it.
 	keepEvery = time.Second
 	// hideTimeout bounds the statement that takes the rows of a lost connection out of the table.
 	hideTimeout = 250 * time.Millisecond
@@ -71,20 +71,31 @@ const (
 
 // workers are those that have called Beat of a store, and not Release. The zero value is ready to use.
 type workers struct {
-	mu  sync.Mutex
-	ids map[string]bool
+	mu    sync.Mutex
+	ids   map[string]bool
+	isNew bool // whether one has come since takeNew
 }
 
-// add adds a worker, unless its lease is to outlast the process.
-func (w *workers) add(id string, lease time.Duration) {
+// add adds a worker, unless its lease is to outlast the process. It reports whether the worker is new.
+func (w *workers) add(id string, lease time.Duration) (isNew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if lease >= taskstore.LastingLease || w.ids[id] {
+		return false
+	}
 	if w.ids == nil {
 		w.ids = map[string]bool{}
 	}
-	if lease < taskstore.LastingLease {
-		w.ids[id] = true
-	}
+	w.ids[id], w.isNew = true, true
+	return true
+}
+
+// takeNew reports whether a worker has come since the last call.
+func (w *workers) takeNew() (isNew bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	isNew, w.isNew = w.isNew, false
+	return isNew
 }
 
 func (w *workers) remove(id string) {

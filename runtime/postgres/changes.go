@@ -232,7 +232,7 @@ func (g *following) receive(ctx context.Context, listening func()) error {
 	defer g.poke()
 	g.poke() // also for transactions from before it listened
 	for keep := time.Now(); ; {
-		if now := time.Now(); !now.Before(keep) {
+		if now := time.Now(); s.workers.takeNew() || !now.Before(keep) {
 			if err := life.keep(ctx); err != nil {
 				return err
 			}

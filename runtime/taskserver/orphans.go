@@ -59,8 +59,8 @@ func (b *Backend) adoptAll(orphans []taskstore.Record) {
 	for _, r := range orphans {
 		places <- struct{}{}
 		adopters.Go(func() {
-			defer func() { <-places }()
 			defer guard.Recover(b.logger, "adoption of a task")
+			defer func() { <-places }()
 			b.adoptOrphan(r)
 		})
 	}

@@ -3,6 +3,8 @@
 package chaos
 
 import (
+	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,6 +16,20 @@ func TestKillsSQLite(t *testing.T) { killSQLite(t, 1, countKills(t, 40)) }
 
 // TestKillsSharedSQLite kills servers that share a file.
 func TestKillsSharedSQLite(t *testing.T) { killSQLite(t, 2, countKills(t, 10)) }
+
+// TestKillsInSteps kills servers that work in steps. The only server and one of several get half of the kills each.
+func TestKillsInSteps(t *testing.T) {
+	for _, replicas := range []int{1, 3} {
+		t.Run(fmt.Sprint("SQLite/", replicas), func(t *testing.T) {
+			t.Parallel()
+			killInSteps(t, "sqlite:"+filepath.Join(t.TempDir(), "tasks.db"), replicas, countKills(t, 100))
+		})
+		t.Run(fmt.Sprint("PostgreSQL/", replicas), func(t *testing.T) {
+			t.Parallel()
+			killInSteps(t, "postgres:"+pgtest.Database(t), replicas, countKills(t, 100))
+		})
+	}
+}
 
 // TestCheckFindsOneInTenThousand checks that the checker finds a fault if a store loses one write in ten thousand.
 func TestCheckFindsOneInTenThousand(t *testing.T) {

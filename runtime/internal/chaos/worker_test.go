@@ -50,6 +50,8 @@ type workerConfig struct {
 	SessionKey string
 	// Lease is how long a worker that may have died keeps its tasks, or 0: the usual lease.
 	Lease time.Duration
+	// Effects is the file of effects, or "".
+	Effects string `json:",omitempty"`
 }
 
 // notes writes into the journal of a process.
@@ -57,6 +59,7 @@ type notes struct {
 	journal *Journal
 	process string
 	skew    time.Duration
+	effects effects
 }
 
 // now returns the time of the machine's clock.
@@ -83,7 +86,12 @@ func work(text string) error {
 	if err != nil {
 		return err
 	}
-	n := notes{journal, c.Name, c.Skew}
+	n := notes{journal: journal, process: c.Name, skew: c.Skew}
+	if c.Effects != "" {
+		if n.effects, err = openEffects(c.Effects); err != nil {
+			return err
+		}
+	}
 	store, err := openStore(context.Background(), c.Store)
 	if err != nil {
 		return err
@@ -202,8 +210,12 @@ func (n notes) tools() mcptask.Tools {
 			return r.finish(ctx, do(r, ctx, task, in))
 		})
 	}
+	steps := mcptask.ToolSpec{Name: string(toolSteps), InputSchema: workSchema, Policy: mcptask.Policy{
+		Task: mcptask.TaskRequired, TTL: time.Hour, OnLost: mcptask.RestartWhenLost, Attempts: 1000,
+	}}
 	return mcptask.Tools{Service: "Chaos", Impl: struct{}{}, Fallback: mcptask.FallbackNone, Capabilities: mcptask.Declared(), Tools: []mcptask.Tool{
 		newTool(ToolRestart, (*run).work), newTool(ToolFail, (*run).work), newTool(ToolWatch, (*run).watch), newTool(ToolAsk, (*run).ask),
+		mcptask.NewTool(steps, n.takeSteps),
 	}}
 }
 

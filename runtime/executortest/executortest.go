@@ -27,6 +27,8 @@
 //   - RunFunc/ttl and deadline: they end the handler's context.
 //   - Cancel/queued, Cancel/running, Cancel/asking: the task ends at once. Its handler's context ends if it runs, and
 //     it never starts otherwise. Any server takes the cancellation.
+//   - Cancel/sleeping: so does a task whose handler sleeps. If the executor has Slots, other tasks run while more tasks
+//     sleep than it runs at once.
 //   - Stop/running: the task ends with the handler's outcome.
 //   - Stop/asking: the task ends.
 //   - Questions/elsewhere: any server takes the answer, which the handler gets.
@@ -34,15 +36,20 @@
 //     answers than it runs at once. All get their answers.
 //   - Questions/one of two: a handler that waits for any of two answers goes on with one.
 //   - Questions/attempts: the runs of a handler that waits are no attempts, see [mcptask.Policy].
+//   - Questions/steps: a handler that waits runs no step twice, whether it runs again after the answer or not.
 //   - Close/goes on elsewhere: a handler that may restart sees the end of its context, and its task runs at another
 //     server.
 //   - Close/fails: a task whose handler may not restart ends with the error worker_lost.
 //   - Close/queued: tasks that have not started run at another server.
+//   - Close/steps: a step that is done after Close has begun is stored, and the last positions are handed over.
 //   - Close/ended context: Close returns if its context has ended, and the handler runs on.
 //   - Kill/restarts, Kill/asking, Kill/fails: if the process of the server ends, a task whose handler may restart
 //     runs at another server, also while it asks. Any other task ends with the error worker_lost.
 //   - Kill/poison: a task that kills each of its servers fails after as many as its policy says.
 //   - Kill/writes nothing: the result of a run that was taken for lost is dropped.
+//   - Kill/steps: the next run does no stored step again. It gets the values, the positions and the keys of the first run,
+//     and sleeps only for the rest.
+//   - Kill/stores nothing: a run that was taken for lost stores no step.
 //   - Engine/cancellation lost, Engine/answer lost: the task ends although the engine misses the event.
 //
 // In all of them, no handler without onlost=restart runs twice, no two runs of a task have the same Attempt, and an
@@ -128,21 +135,26 @@ var promises = []promise{
 	{"Cancel/queued", testCancelQueued},
 	{"Cancel/running", testCancelRunning},
 	{"Cancel/asking", testCancelAsking},
+	{"Cancel/sleeping", testCancelSleeping},
 	{"Stop/running", testStopRunning},
 	{"Stop/asking", testStopAsking},
 	{"Questions/elsewhere", testAnswerElsewhere},
 	{"Questions/waiting tasks", testWaitingTasks},
 	{"Questions/one of two", testOneOfTwo},
 	{"Questions/attempts", testAttempts},
+	{"Questions/steps", testAskingSteps},
 	{"Close/goes on elsewhere", testCloseRestarts},
 	{"Close/fails", testCloseFails},
 	{"Close/queued", testCloseQueued},
+	{"Close/steps", testCloseSteps},
 	{"Close/ended context", testCloseEnded},
 	{"Kill/restarts", testKillRestarts},
 	{"Kill/asking", testKillAsking},
 	{"Kill/fails", testKillFails},
 	{"Kill/poison", testPoison},
 	{"Kill/writes nothing", testWritesNothing},
+	{"Kill/steps", testKillSteps},
+	{"Kill/stores nothing", testStaleSteps},
 	{"Engine/cancellation lost", testCancelLost},
 	{"Engine/answer lost", testAnswerLost},
 }

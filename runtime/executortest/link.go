@@ -61,6 +61,14 @@ func (l *link) Update(ctx context.Context, from, to taskstore.Record, q taskstor
 	return l.Store.Update(ctx, from, to, q, steps...)
 }
 
+// Steps implements taskstore.Store.
+func (l *link) Steps(ctx context.Context, id string) ([]taskstore.Step, error) {
+	if err := l.err(); err != nil {
+		return nil, err
+	}
+	return l.Store.Steps(ctx, id)
+}
+
 // List implements taskstore.Store.
 func (l *link) List(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error) {
 	if err := l.err(); err != nil {

@@ -27,8 +27,8 @@
 //   - RunFunc/ttl and deadline: they end the handler's context.
 //   - Cancel/queued, Cancel/running, Cancel/asking: the task ends at once. Its handler's context ends if it runs, and
 //     it never starts otherwise. Any server takes the cancellation.
-//   - Cancel/sleeping: so does a task whose handler sleeps. If the executor has Slots, other tasks run while more tasks
-//     sleep than it runs at once.
+//   - Cancel/sleeping: so does a task whose handler sleeps. A handler that sleeps is not taken for lost. If the executor
+//     has Slots, other tasks run while more tasks sleep than it runs at once.
 //   - Stop/running: the task ends with the handler's outcome.
 //   - Stop/asking: the task ends.
 //   - Questions/elsewhere: any server takes the answer, which the handler gets.

@@ -224,7 +224,11 @@ func testAskingSteps(k *kit) {
 
 func testCancelSleeping(k *kit) {
 	sleeps := tool{"sleeps", restarts, func(h *handling) (string, error) {
-		return "", mcptask.Sleep(h.ctx, h.task, "nap", never)
+		nap, err := time.ParseDuration(h.text)
+		if err != nil {
+			return "", err
+		}
+		return h.text, mcptask.Sleep(h.ctx, h.task, "nap", nap)
 	}}
 	tools := []tool{echo(fails), sleeps}
 	a, b := k.start(tools...), k.start(tools...)
@@ -233,7 +237,10 @@ func testCancelSleeping(k *kit) {
 	if hasSlots || k.h.New == nil {
 		asleep = 2*k.h.Slots + 1
 	}
-	ids := a.beginMany("sleeps", asleep)
+	var ids []string
+	for range asleep {
+		ids = append(ids, a.begin("sleeps", never.String()))
+	}
 	for _, id := range ids {
 		a.awaitSteps(id, "nap")
 	}
@@ -244,5 +251,8 @@ func testCancelSleeping(k *kit) {
 		h.wantCause(mcptask.ErrCancelled)
 		k.wantCancelled(a.awaitEnd(id))
 	}
-	k.wantRuns(1, ids...)
+	const nap = "20s" // longer than the patience of most executors with a silent process
+	slept := a.begin("sleeps", nap)
+	k.wantText(a.awaitEnd(slept), nap)
+	k.wantRuns(1, append(ids, slept)...)
 }

@@ -163,28 +163,33 @@ func testCloseSteps(k *kit) {
 		}
 		return value, err
 	}}
-	saved := make(chan struct{})
+	goOn, saved := make(chan struct{}), make(chan struct{})
 	saves := tool{"saves", restarts, func(h *handling) (string, error) {
 		row, ok, err := mcptask.Load[int](h.ctx, h.task, "row")
 		if ok || err != nil {
 			return strconv.Itoa(row), err
 		}
-		for row := range 10 { // the last of them are not stored yet when the server closes
-			if err := mcptask.Save(h.ctx, h.task, "row", row); err != nil {
-				return "", err
-			}
+		err = mcptask.Save(h.ctx, h.task, "row", 1)
+		_, _ = h.hold(goOn)
+		if err == nil {
+			err = mcptask.Save(h.ctx, h.task, "row", 2)
 		}
 		close(saved)
+		if err != nil {
+			return "", err
+		}
 		return h.hold(nil)
 	}}
 	a := k.start(works, saves)
 	worked, kept := a.begin("works", ""), a.begin("saves", "")
 	k.awaitClosed("the work", begun)
-	k.awaitClosed("the positions", saved)
+	a.awaitSteps(kept, "row")
 	b := k.start(works, saves)
+	close(goOn)
+	k.awaitClosed("the second position", saved) // which is not stored yet
 	a.close(true)
 	k.wantText(b.awaitEnd(worked), "run 1")
-	k.wantText(b.awaitEnd(kept), "9")
+	k.wantText(b.awaitEnd(kept), "2")
 	k.wantRuns(2, worked, kept)
 }
 

@@ -93,6 +93,41 @@ func TestPlainCall(t *testing.T) {
 	})
 }
 
+// TestStepsAroundWorkflow checks that a later run joins the workflow and does no stored step again, whose work may be a
+// workflow of its own.
+func TestStepsAroundWorkflow(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c, store := newFakeTemporal(), taskstore.NewMemory()
+		build := func(ctx context.Context, task *mcptask.Task) (built, error) {
+			base, err := mcptask.Step(ctx, task, "base", func(ctx context.Context) (built, error) {
+				return Run[built](ctx, task, c, WorkflowOptions{TaskQueue: "builds"}, "Base")
+			})
+			if err != nil {
+				return base, err
+			}
+			return Run[built](ctx, task, c, WorkflowOptions{TaskQueue: "builds"}, "Build", base.Image)
+		}
+		first := newBuildServer(t, store, buildPolicy, build)
+		task := beginBuild(t, first)
+		(<-c.begun).end(built{Image: "base:1"}, nil)
+		f := <-c.begun
+		before := c.counted("start")
+		if err := first.Close(); err != nil {
+			t.Error(err)
+		}
+		second := newBuildServer(t, store, buildPolicy, build)
+		awaitBuild(t, second, task.ID, "its second run", func(r taskstore.Record) bool { return r.Attempt == 2 })
+		time.Sleep(time.Minute)
+		f.end(built{Image: "shop:1"}, nil)
+		if r := awaitBuild(t, second, task.ID, "its end", isBuilt); !strings.Contains(buildOutcome(r), "shop:1") || f.args[0] != "base:1" {
+			t.Errorf("%s, with the arguments %v", buildOutcome(r), f.args)
+		}
+		if n := c.counted("start") - before; n != 1 {
+			t.Errorf("the second run starts or joins %d workflows, want one", n)
+		}
+	})
+}
+
 // TestProgress checks that the newest report becomes the task's, and that a quiet workflow is asked less often.
 func TestProgress(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

@@ -32,12 +32,15 @@ func TestStepsOutliveKills(t *testing.T) {
 	})
 }
 
+// usualLease is the lease of servers outside of tests.
+const usualLease = 30 * time.Second
+
 // killInSteps kills servers of a store at random moments while they work in steps.
 func killInSteps(t *testing.T, store string, replicas, kills int) {
 	t.Helper()
 	const people = 16
 	config := workerConfig{Store: store, SessionKey: sessionKey, Effects: filepath.Join(t.TempDir(), "effects"),
-		Lease: 30 * time.Second} // that of users, whose times the test prints
+		Lease: usualLease} // so that the test prints the times of users
 	if file, err := openEffects(config.Effects); err != nil || file.file.Close() != nil { // so that it is there
 		t.Fatal(err)
 	}
@@ -66,6 +69,10 @@ func killInSteps(t *testing.T, store string, replicas, kills int) {
 		if next := f.awaitSteps(log, killed); len(next) > 0 {
 			first = append(first, slices.MinFunc(next, time.Time.Compare).Sub(at))
 			last = append(last, slices.MaxFunc(next, time.Time.Compare).Sub(at))
+			if took := last[len(last)-1]; took > usualLease/2 {
+				t.Logf("kill %d: %v after its first effect %s was killed, and some of its tasks waited for its lease: %v",
+					kill, at.Sub(log.begin(killed)).Round(time.Millisecond), killed, took.Round(time.Millisecond))
+			}
 		}
 	}
 	f.awaitAll()

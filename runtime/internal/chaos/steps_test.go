@@ -84,6 +84,11 @@ func (l *effectLog) read(t *testing.T) []effect {
 	return l.lines
 }
 
+// begin returns when a process has written its first line.
+func (l *effectLog) begin(process string) time.Time {
+	return l.lines[slices.IndexFunc(l.lines, func(e effect) bool { return e.Process == process })].At
+}
+
 // takeSteps does ten steps. Each works a while before and after its effect. The value of a step is the run that did it.
 func (n notes) takeSteps(ctx context.Context, task *mcptask.Task, in workInput) (string, error) {
 	var values []string

@@ -70,7 +70,9 @@ type Policy struct {
 	// Wait is how long a plain call may block. 0 leaves it to the server: with the fallback tools
 	// the call blocks as long as taskserver.Backend.PlainWait says, and without them there is no limit.
 	Wait time.Duration
-	// Deadline bounds the handler's work; 0 means no limit.
+	// Deadline bounds how long the handler works, in all runs of the task together; 0 means no limit. The time in which it
+	// waits for a slot, for an answer, in Sleep or in WithoutSlot does not count. Then the task fails, and
+	// errors.Is(err, ErrDeadline) holds.
 	Deadline time.Duration
 	// OnLost decides whether the task fails or restarts when its worker dies; "" means FailWhenLost.
 	OnLost LostPolicy

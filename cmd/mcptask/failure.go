@@ -95,6 +95,8 @@ func describeFailure(err error, task string) *failure {
 		f.code, f.kind = exitGone, "gone"
 	case errors.Is(err, mcptask.ErrWorkerLost):
 		f.code, f.kind = exitGone, "worker_lost"
+	case errors.Is(err, mcptask.ErrDeadline):
+		f.code, f.kind = exitFailed, "deadline"
 	case errors.As(err, &tool):
 		f.code, f.kind = exitFailed, "tool_failed"
 	case isTooMany(err):

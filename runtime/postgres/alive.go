@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
@@ -36,6 +37,9 @@ const (
 	trustAfter = 10 * time.Second
 	// keepEvery is how often the connection that listens is tried, and the rows of its workers with it.
 	keepEvery = time.Second
+	// showWithin bounds how long a worker waits for its row before it begins. If it dies before it has one, its tasks wait
+	// for its lease.
+	showWithin = 500 * time.Millisecond
 	// hideTimeout bounds the statement that takes the rows of a lost connection out of the table.
 	hideTimeout = 250 * time.Millisecond
 	// longestReconnect is the longest pause between attempts to connect again.
@@ -71,23 +75,40 @@ const (
 
 // workers are those that have called Beat of a store, and not Release. The zero value is ready to use.
 type workers struct {
-	mu    sync.Mutex
-	ids   map[string]bool
+	mu sync.Mutex
+	// ids has the workers, each with a channel that is closed once the worker was shown in table alive.
+	ids   map[string]chan struct{}
 	isNew bool // whether one has come since takeNew
 }
 
-// add adds a worker, unless its lease is to outlast the process. It reports whether the worker is new.
-func (w *workers) add(id string, lease time.Duration) (isNew bool) {
+// add adds a worker, unless its lease is to outlast the process. If the worker is new, add returns its channel.
+func (w *workers) add(id string, lease time.Duration) (shown <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if lease >= taskstore.LastingLease || w.ids[id] {
-		return false
+	if lease >= taskstore.LastingLease || w.ids[id] != nil {
+		return nil
 	}
 	if w.ids == nil {
-		w.ids = map[string]bool{}
+		w.ids = map[string]chan struct{}{}
 	}
-	w.ids[id], w.isNew = true, true
-	return true
+	w.isNew = true
+	w.ids[id] = make(chan struct{})
+	return w.ids[id]
+}
+
+// noteShown notes that workers were shown, or will not be.
+func (w *workers) noteShown(ids []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range ids {
+		select {
+		case <-w.ids[id]:
+		default:
+			if w.ids[id] != nil {
+				close(w.ids[id])
+			}
+		}
+	}
 }
 
 // takeNew reports whether a worker has come since the last call.
@@ -109,6 +130,32 @@ func (w *workers) list() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Sorted(maps.Keys(w.ids))
+}
+
+// show waits until a new worker is in table alive, for a while. From the first worker on, the store listens.
+func (s *Store) show(ctx context.Context, shown <-chan struct{}) {
+	if shown == nil || !s.follower.listens || s.closing.Err() != nil {
+		return
+	}
+	s.living.Do(func() {
+		s.running.Go(func() {
+			defer guard.Recover(s.logger, "the proof of life")
+			for s.closing.Err() == nil {
+				for range s.feed.Read(s.closing, taskstore.Change{}) { //nolint:revive // it listens for as long as somebody reads
+				}
+				select {
+				case <-time.After(keepEvery):
+				case <-s.closing.Done():
+				}
+			}
+		})
+	})
+	s.notifier.poke() // the connection that listens
+	select {
+	case <-shown:
+	case <-time.After(showWithin):
+	case <-ctx.Done():
+	}
 }
 
 // proof is the lock of a connection that listens. Without one, its key is 0.
@@ -159,10 +206,12 @@ func isDirect(local net.Addr, host string, port uint16) bool {
 func (p *proof) keep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
 	defer cancel()
+	workers := p.store.workers.list()
+	defer p.store.workers.noteShown(workers)
 	if p.key == 0 {
 		return p.conn.Ping(ctx)
 	}
-	_, err := p.conn.Exec(ctx, p.store.schema.sql(showAlive), p.key, byteStrings(p.store.workers.list()))
+	_, err := p.conn.Exec(ctx, p.store.schema.sql(showAlive), p.key, byteStrings(workers))
 	return p.allow(err)
 }
 

@@ -121,9 +121,7 @@ func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, he
 	if err != nil {
 		return taskstore.Heartbeat{}, fmt.Errorf("postgres: beat: %w", err)
 	}
-	if s.workers.add(worker, lease) {
-		s.notifier.poke() // the connection that listens, which shows the worker in table alive
-	}
+	s.show(ctx, s.workers.add(worker, lease))
 	beat := taskstore.Heartbeat{Now: durable.Time(now)}
 	for _, id := range lost {
 		beat.Lost = append(beat.Lost, string(id))

@@ -82,6 +82,7 @@ type Store struct {
 	close   context.CancelFunc
 	closed  sync.Once
 	running sync.WaitGroup // the store's goroutines
+	living  sync.Once      // starts the proof that the workers live
 
 	// The time of the last upkeep, for Expire.
 	keptUp atomic.Int64

@@ -30,7 +30,7 @@ import (
 //	Tasks      10,000       tasks       the tasks that are stored
 //	Running    1,000        running     those that have not ended, and, counted apart, the calls that are open
 //	Waiting    1,000        waiting     the requests that wait for the end of a task, or for changes
-//	Bytes      268,435,456  bytes       the bytes of all tasks that are stored: arguments, questions, answers, results
+//	Bytes      268,435,456  bytes       the bytes of all tasks that are stored: arguments, questions, answers, steps, results
 //	Arguments  1,048,576    arguments   the bytes of a call's arguments, and of each answer
 //	Result     4,194,304    result      the bytes of a result: a bigger one is not stored, the task ends with this error
 //	Questions  100          questions   the questions of a task in its life: the handler gets this error

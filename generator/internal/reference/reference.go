@@ -212,7 +212,7 @@ func describePolicy(t *model.Tool) []policy {
 		add("wait", words.Duration(p.Wait), "how long a call without a task may block")
 	}
 	if p.Deadline > 0 {
-		add("deadline", words.Duration(p.Deadline), "how long the work may take")
+		add("deadline", words.Duration(p.Deadline), "how long the tool may work, without the time in which it waits")
 	}
 	if p.Task != model.Forbidden {
 		lost := policy{"onlost", "fail", "a task fails if the process that runs it dies"}

@@ -113,11 +113,15 @@ func (h *taskHost) storeNews(ctx context.Context, t *storeRetry, step *taskstore
 	defer func() { <-h.turn }()
 	h.mu.Lock()
 	r := h.nextReport()
+	isSilent := h.stored.IsZero() && h.record.Progress == (taskstore.Progress{}) // the handler has reported nothing
 	h.mu.Unlock()
 	e := event{kind: eventReport, report: r, worked: h.watch.read()}
 	switch e.steps, e.stepBytes = h.steps.take(step); {
 	case step != nil:
 		e.kind, e.key = eventStep, step.Name
+		if isSilent {
+			e.report = &report{message: describeStep(step)}
+		}
 	case r == nil && len(e.steps) == 0:
 		return nil
 	case r == nil:

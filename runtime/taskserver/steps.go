@@ -279,3 +279,13 @@ func (h *taskHost) admitStep(ctx context.Context, step *taskstore.Step) (more in
 	}
 	return more, nil
 }
+
+// describeStep returns the status message of a task whose handler has reported nothing, when a step is stored. It stays
+// true when the next step begins: no write tells of a beginning.
+func describeStep(step *taskstore.Step) string {
+	var until time.Time
+	if step.Kind == taskstore.StepSleep && json.Unmarshal(step.Value, &until) == nil {
+		return fmt.Sprintf("The sleep %q ends at %s UTC.", step.Name, until.UTC().Format(time.DateTime))
+	}
+	return fmt.Sprintf("The step %q is done.", step.Name)
+}

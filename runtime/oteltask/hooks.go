@@ -76,6 +76,7 @@ func Hooks(options ...Option) taskserver.Hooks {
 		ClientRequest: h.clientRequest,
 		Run:           h.run,
 		Question:      h.question,
+		Step:          h.step,
 		Store:         h.store,
 		Task:          h.task,
 		Limit:         h.limit,
@@ -331,33 +332,53 @@ func nameOutcome(result taskserver.RunResult) string {
 
 // question implements the hook of questions.
 func (h *hooks) question(ctx context.Context, info taskserver.QuestionInfo) (context.Context, func(error)) {
-	began := time.Now()
-	ctx, span := h.tracer.Start(ctx, "mcptask.ask "+info.Key,
-		trace.WithAttributes(h.keep(append(describeTask(&info.Task), keyStep.String(info.Key))...)...))
+	return h.startStep(ctx, "mcptask.ask", info.Key, &info.Task, &h.questionDuration)
+}
+
+// step implements the hook of steps. The duration of a sleep tells nothing: the handler has chosen it.
+func (h *hooks) step(ctx context.Context, info taskserver.StepInfo) (context.Context, func(error)) {
+	if info.Kind == taskstore.StepSleep {
+		return h.startStep(ctx, "mcptask.sleep", info.Name, &info.Task, nil)
+	}
+	return h.startStep(ctx, "mcptask.step", info.Name, &info.Task, &h.stepDuration)
+}
+
+// startStep starts the span of a question or a step. At its end it measures the duration, unless measured is nil.
+func (h *hooks) startStep(ctx context.Context, kind, name string, task *taskstore.Record, measured *durations) (context.Context, func(error)) {
+	began, tool := time.Now(), keyTool.String(task.Tool)
+	ctx, span := h.tracer.Start(ctx, kind+" "+name, trace.WithAttributes(h.keep(append(describeTask(task), keyStep.String(name))...)...))
 	return ctx, func(err error) {
-		measured := []attribute.KeyValue{keyTool.String(info.Task.Tool)}
+		all := []attribute.KeyValue{tool}
 		if err != nil {
-			failure := keyErrorType.String(nameQuestionError(err))
-			measured = append(measured, failure)
+			failure := keyErrorType.String(nameStepError(ctx, err))
+			all = append(all, failure)
 			span.SetAttributes(h.keep(failure)...)
 			if failure.Value.AsString() != errorCancelled {
 				span.SetStatus(codes.Error, "")
 			}
 		}
-		h.questionDuration.record(ctx, time.Since(began), h.with(measured...))
+		if measured != nil {
+			measured.record(ctx, time.Since(began), h.with(all...))
+		}
 		span.End()
 	}
 }
 
-// nameQuestionError returns the error.type of a question without an answer. It is errorCancelled if the run no longer
-// waits, although nothing has failed.
-func nameQuestionError(err error) string {
+// nameStepError returns the error.type of a question without an answer, or of a step without a result. It is
+// errorCancelled if the run no longer goes on, although nothing has failed.
+func nameStepError(ctx context.Context, err error) string {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) { // as handlers return it
+		err = context.Cause(ctx)
+	}
 	for _, end := range []error{mcptask.ErrCancelled, mcptask.ErrSuperseded, mcptask.ErrServerClosed, context.Canceled} {
 		if errors.Is(err, end) {
 			return errorCancelled
 		}
 	}
-	if errors.Is(err, mcptask.ErrExpired) {
+	switch {
+	case errors.Is(err, mcptask.ErrDeadline):
+		return "deadline"
+	case errors.Is(err, mcptask.ErrExpired):
 		return "expired"
 	}
 	return errorOther

@@ -23,14 +23,15 @@ var (
 
 // meters are the metrics.
 type meters struct {
-	meter                           metric.Meter
-	serverDuration, clientDuration  durations // of requests
-	taskDuration, queueDuration     durations
-	questionDuration, storeDuration durations
-	tasksCreated, tasksEnded        metric.Int64Counter
-	runsLost, limitRefusals         metric.Int64Counter
-	runsActive                      metric.Int64UpDownCounter
-	tasksActive                     metric.Int64ObservableGauge
+	meter                          metric.Meter
+	serverDuration, clientDuration durations // of requests
+	taskDuration, queueDuration    durations
+	questionDuration, stepDuration durations
+	storeDuration                  durations
+	tasksCreated, tasksEnded       metric.Int64Counter
+	runsLost, limitRefusals        metric.Int64Counter
+	runsActive                     metric.Int64UpDownCounter
+	tasksActive                    metric.Int64ObservableGauge
 }
 
 // newMeters makes the metrics. A meter that refuses one reports it to OpenTelemetry's error handler, and returns one
@@ -59,6 +60,7 @@ func newMeters(m metric.Meter) meters {
 		taskDuration:     histogram("mcptask.task.duration", "Time from the creation of a task to its end.", taskBounds),
 		queueDuration:    histogram("mcptask.task.queue.duration", "Time from the creation of a task to its first run.", taskBounds),
 		questionDuration: histogram("mcptask.question.duration", "Time that a handler waits for an answer.", taskBounds),
+		stepDuration:     histogram("mcptask.step.duration", "Duration of the work of a step, and of storing its result.", taskBounds),
 		storeDuration:    histogram("mcptask.store.duration", "Duration of a call of the store.", storeBounds),
 		tasksCreated:     count("mcptask.tasks.created", "{task}", "Tasks that were created."),
 		tasksEnded:       count("mcptask.tasks.ended", "{task}", "Tasks that have ended."),

@@ -125,7 +125,14 @@ func (s *studio) render(ctx context.Context, task *mcptask.Task, in renderInput)
 			<-s.responded
 		}
 	}
-	return in.File, nil
+	if err := mcptask.Sleep(ctx, task, "cool down", time.Millisecond); err != nil {
+		return "", err
+	}
+	return mcptask.Step(ctx, task, "encode", func(ctx context.Context) (string, error) {
+		_, span := s.tracer.Tracer("studio").Start(ctx, "x264")
+		defer span.End()
+		return in.File, nil
+	})
 }
 
 // noteResponse is the hook of the client's requests.
@@ -441,31 +448,44 @@ func TestRequestErrors(t *testing.T) {
 	}
 }
 
-// TestQuestionErrors checks that a question without an answer is not measured as an answered one, and that its span has
-// an error only if something has failed.
-func TestQuestionErrors(t *testing.T) {
-	reader, spans := metric.NewManualReader(), tracetest.NewInMemoryExporter()
-	hooks := oteltask.Hooks(oteltask.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))),
-		oteltask.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))))
-	for tool, err := range map[string]error{
-		"answered": nil, "broken": errors.New("broken"), "refused": mcptask.ErrCannotAsk, "expired": mcptask.ErrExpired,
-		"cancelled": fmt.Errorf("step: %w", mcptask.ErrCancelled), "superseded": mcptask.ErrSuperseded,
-		"closed": mcptask.ErrServerClosed, "left": context.Canceled,
-	} {
-		_, end := hooks.Question(t.Context(), taskserver.QuestionInfo{Task: taskstore.Record{Tool: tool}, Key: tool})
-		end(err)
-	}
+// TestStepErrors checks that a question without an answer and a step without a result are not measured as good ones, and
+// that their spans have an error only if something has failed.
+func TestStepErrors(t *testing.T) {
+	late, end := context.WithCancelCause(t.Context())
+	end(mcptask.ErrDeadline)
 	want := map[string]string{
-		"answered": "", "broken": "_OTHER", "refused": "_OTHER", "expired": "expired",
+		"answered": "", "broken": "_OTHER", "refused": "_OTHER", "expired": "expired", "deadline": "deadline", "late": "deadline",
 		"cancelled": "cancelled", "superseded": "cancelled", "closed": "cancelled", "left": "cancelled",
 	}
-	if diff := cmp.Diff(want, readErrorTypes(t, reader, "gen_ai.tool.name")); diff != "" {
-		t.Error(diff)
-	}
-	for _, span := range spans.GetSpans() {
-		tool := strings.TrimPrefix(span.Name, "mcptask.ask ")
-		if isError := want[tool] == "_OTHER" || want[tool] == "expired"; (span.Status.Code == codes.Error) != isError {
-			t.Errorf("%s: the span has the status %v", tool, span.Status.Code)
+	for kind, hook := range map[string]func(taskserver.Hooks, context.Context, string) func(error){
+		"ask": func(h taskserver.Hooks, ctx context.Context, tool string) func(error) {
+			_, end := h.Question(ctx, taskserver.QuestionInfo{Task: taskstore.Record{Tool: tool}, Key: tool})
+			return end
+		},
+		"step": func(h taskserver.Hooks, ctx context.Context, tool string) func(error) {
+			_, end := h.Step(ctx, taskserver.StepInfo{Task: taskstore.Record{Tool: tool}, Name: tool, Kind: taskstore.StepDone})
+			return end
+		},
+	} {
+		reader, spans := metric.NewManualReader(), tracetest.NewInMemoryExporter()
+		hooks := oteltask.Hooks(oteltask.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))),
+			oteltask.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))))
+		for tool, err := range map[string]error{
+			"answered": nil, "broken": errors.New("broken"), "refused": mcptask.ErrCannotAsk, "expired": mcptask.ErrExpired,
+			"cancelled": fmt.Errorf("step: %w", mcptask.ErrCancelled), "superseded": mcptask.ErrSuperseded,
+			"closed": mcptask.ErrServerClosed, "left": context.Canceled, "deadline": mcptask.ErrDeadline,
+		} {
+			hook(hooks, t.Context(), tool)(err)
+		}
+		hook(hooks, late, "late")(late.Err())
+		if diff := cmp.Diff(want, readErrorTypes(t, reader, "gen_ai.tool.name")); diff != "" {
+			t.Errorf("%s: %s", kind, diff)
+		}
+		for _, span := range spans.GetSpans() {
+			tool := strings.TrimPrefix(span.Name, "mcptask."+kind+" ")
+			if isError := want[tool] != "" && want[tool] != "cancelled"; (span.Status.Code == codes.Error) != isError {
+				t.Errorf("%s: the span has the status %v", span.Name, span.Status.Code)
+			}
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (c *Console) act(w http.ResponseWriter, r request, do func(*taskserver.Oper
 	if latest, err := c.findTask(r.Context(), r.PathValue("task")); err == nil {
 		record = latest
 	}
-	d := c.newDetail(record, r.viewer, r.PostForm)
+	d := c.newDetail(r.Context(), record, r.viewer, r.PostForm)
 	f := c.explain(err)
 	d.Problem = f.text
 	return c.writeTask(w, f.status, r, d)
@@ -137,6 +137,7 @@ const (
 	revealArguments = "arguments"
 	revealResult    = "result"
 	revealAnswers   = "answers"
+	revealSteps     = "steps"
 	revealPrincipal = "principal"
 )
 
@@ -151,7 +152,7 @@ func (c *Console) reveal(w http.ResponseWriter, r request) error {
 		return err
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, answerLength)
-	d := c.newDetail(record, r.viewer, nil)
+	d := c.newDetail(r.Context(), record, r.viewer, nil)
 	switch d.Revealed = r.PostFormValue("what"); d.Revealed {
 	case revealArguments:
 		d.Text = string(indent.JSON(record.Arguments))
@@ -161,6 +162,12 @@ func (c *Console) reveal(w http.ResponseWriter, r request) error {
 		var all strings.Builder
 		for _, in := range record.Inputs {
 			fmt.Fprintf(&all, "%s: %s\n", in.Key, indent.JSON(in.Response))
+		}
+		d.Text = all.String()
+	case revealSteps:
+		var all strings.Builder
+		for _, step := range d.Steps {
+			fmt.Fprintf(&all, "%s: %s\n", step.Name, indent.JSON(step.Value))
 		}
 		d.Text = all.String()
 	case revealPrincipal:

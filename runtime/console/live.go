@@ -141,8 +141,9 @@ func (c *Console) makeView(ctx context.Context, v *liveView) (fragments, error) 
 		if record, err = c.readTask(ctx, record.ID); err != nil {
 			return nil, err
 		}
-		parts, err := c.render(c.newDetail(record, Viewer{Act: v.mayAct}, nil), detailParts...)
-		if err == nil {
+		d := c.newDetail(ctx, record, Viewer{Act: v.mayAct}, nil)
+		parts, err := c.render(d, detailParts...)
+		if err == nil && !d.StepsFailed {
 			v.version = record.Version
 		}
 		return parts, err

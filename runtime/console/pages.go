@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -37,6 +38,7 @@ const (
 	mostWaiting  = 10
 	scanWaiting  = 200      // the oldest tasks that ask; see Console.readWaiting
 	mostShown    = 64 << 10 // bytes of a revealed text
+	mostSteps    = 200      // on the page of a task
 	mostMessage  = 300      // bytes of a message in a list
 	maxReads     = 2        // overviews and lists at once
 	readsWithin  = 10 * time.Second
@@ -356,8 +358,13 @@ type detail struct {
 	Reference string
 	Moments   []taskstore.Moment
 	Questions []question
-	CanAct    bool
-	CanReveal bool
+	// Steps are the newest mostSteps, and EarlierSteps is how many others there are.
+	Steps        []taskstore.Step
+	EarlierSteps int
+	// StepsFailed says that the steps cannot be read.
+	StepsFailed bool
+	CanAct      bool
+	CanReveal   bool
 	// Revealed names the hidden part that the viewer has asked to see, or is "", and Text is that part.
 	Revealed, Text string
 	// Problem is why an action was not taken.
@@ -379,7 +386,7 @@ type question struct {
 }
 
 // newDetail makes the data of a task's page. The form of a question keeps the viewer's entries.
-func (c *Console) newDetail(r taskstore.Record, viewer Viewer, entered url.Values) detail {
+func (c *Console) newDetail(ctx context.Context, r taskstore.Record, viewer Viewer, entered url.Values) detail {
 	d := detail{Path: c.options.Path, Task: r, Reference: reference(r), Moments: r.Timeline.Moments(), CanAct: viewer.Act, CanReveal: viewer.Reveal}
 	slices.Reverse(d.Moments)
 	for _, in := range r.Inputs {
@@ -389,7 +396,23 @@ func (c *Console) newDetail(r taskstore.Record, viewer Viewer, entered url.Value
 		}
 		d.Questions = append(d.Questions, q)
 	}
+	c.addSteps(ctx, &d)
 	return d
+}
+
+// addSteps adds the steps of the task. The rest of the page does without them.
+func (c *Console) addSteps(ctx context.Context, d *detail) {
+	if d.Task.StepBytes == 0 {
+		return
+	}
+	reading, cancel := context.WithTimeout(ctx, readsWithin)
+	defer cancel()
+	steps, err := c.server.Operator("").Steps(reading, d.Task.ID)
+	if d.StepsFailed = err != nil; d.StepsFailed && ctx.Err() == nil {
+		c.server.Backend().Notice(slog.LevelError, "console failed", "task", taskstore.LogID(d.Task.Principal, d.Task.ID), "error", err)
+	}
+	d.EarlierSteps = max(0, len(steps)-mostSteps)
+	d.Steps = steps[d.EarlierSteps:]
 }
 
 // addControls adds the controls for an answer, with the viewer's entries.
@@ -429,14 +452,14 @@ func messageOf(in taskstore.Input) string {
 	return params.Message
 }
 
-var detailParts = []string{"status", "questions", "actions", "timeline"}
+var detailParts = []string{"status", "questions", "steps", "actions", "timeline"}
 
 func (c *Console) showTask(w http.ResponseWriter, r request) error {
 	record, err := c.findTask(r.Context(), r.PathValue("task"))
 	if err != nil {
 		return err
 	}
-	return c.writeTask(w, http.StatusOK, r, c.newDetail(record, r.viewer, nil))
+	return c.writeTask(w, http.StatusOK, r, c.newDetail(r.Context(), record, r.viewer, nil))
 }
 
 func (c *Console) writeTask(w http.ResponseWriter, status int, r request, d detail) error {
@@ -473,12 +496,59 @@ func (c *Console) functions() template.FuncMap {
 		"machine":  func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 		"human":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
 		"viewer":   describeViewer,
+		"duration": formatDuration,
+		"size":     formatSize,
+		"kind":     nameStepKind,
 		"worker":   func(name string) string { return text.Shorten(name, idPrefix) },
 		"state":    stateOf,
 		"words":    func(name any) string { return strings.ReplaceAll(fmt.Sprint(name), "_", " ") },
 		"progress": func(r taskstore.Record) bool { return r.Progress.Total > 0 && !r.Done() },
 		"number":   func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) },
 	}
+}
+
+// formatDuration returns a duration as a person says it, such as 2h 10m.
+func formatDuration(d time.Duration) string {
+	const day = 24 * time.Hour
+	two := func(big, small time.Duration, units string) string {
+		return fmt.Sprintf("%d%c %d%c", d/big, units[0], d%big/small, units[1])
+	}
+	switch {
+	case d >= day:
+		return two(day, time.Hour, "dh")
+	case d >= time.Hour:
+		return two(time.Hour, time.Minute, "hm")
+	case d >= time.Minute:
+		return two(time.Minute, time.Second, "ms")
+	case d >= time.Second:
+		return d.Truncate(time.Second).String()
+	}
+	return d.Truncate(time.Millisecond).String()
+}
+
+// formatSize returns a number of bytes as a person says it.
+func formatSize(value json.RawMessage) string {
+	switch n := len(value); {
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	default:
+		return fmt.Sprintf("%d B", n)
+	}
+}
+
+// nameStepKind says what the value of a step is.
+func nameStepKind(kind taskstore.StepKind) string {
+	switch kind {
+	case taskstore.StepDone:
+		return "result"
+	case taskstore.StepPosition:
+		return "saved position"
+	case taskstore.StepSleep:
+		return "end of a sleep"
+	}
+	return string(kind)
 }
 
 // stateOf names the state of a task: its phase, or how it has ended.

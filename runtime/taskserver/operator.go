@@ -30,6 +30,14 @@ func (o *Operator) Task(ctx context.Context, id string) (taskstore.Record, error
 	return o.backend.getRecord(ctx, t, id)
 }
 
+// Steps returns the steps of a task, oldest first, with their values, or ErrNoRecord. It tries once. It is not in the
+// audit trail; see [Operator.Reveal].
+func (o *Operator) Steps(ctx context.Context, id string) ([]taskstore.Step, error) {
+	return callOnce(ctx, o.backend.newRequestRetry(), "Steps", func(ctx context.Context) ([]taskstore.Step, error) {
+		return o.backend.store.Steps(ctx, id)
+	})
+}
+
 // Reveal writes to the audit trail that the person looks at something of a task that is hidden otherwise, such as its
 // arguments.
 func (o *Operator) Reveal(ctx context.Context, r taskstore.Record, what string) {

@@ -5,8 +5,8 @@
 //	mux.Handle("/console/", page)
 //
 // Without Options.Authorize it answers only requests from the machine itself. It changes nothing without
-// Options.Actions, and shows no arguments, results, answers and principals without Options.Reveal. docs/console.md has
-// the rest.
+// Options.Actions, and shows no arguments, results, answers, values of steps and principals without
+// Options.Reveal. docs/console.md has the rest.
 package console
 
 import (
@@ -44,8 +44,8 @@ type Options struct {
 	Authorize func(*http.Request) (Viewer, error)
 	// Actions lets viewers who may act cancel tasks, answer for their requestors, and run tasks again.
 	Actions bool
-	// Reveal lets viewers who may reveal see the arguments, results, answers and principals of tasks, one at a time.
-	// Each look is in the audit trail.
+	// Reveal lets viewers who may reveal see the arguments, results, answers, values of steps and principals of tasks,
+	// one at a time. Each look is in the audit trail.
 	Reveal bool
 	// AllowedHosts are names, without a port, by which browsers may call the page. If there are none, browsers may call
 	// a page on a loopback address by localhost and its addresses, and a page on any other address by every name.

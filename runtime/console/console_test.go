@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/console"
@@ -376,6 +377,76 @@ func TestReveal(t *testing.T) {
 	}
 }
 
+// unreadSteps is a store whose steps cannot be read while it is broken.
+type unreadSteps struct{ *brokenStore }
+
+func (s unreadSteps) Steps(ctx context.Context, id string) ([]taskstore.Step, error) {
+	if s.broken.Load() {
+		return nil, errors.New("user=root password=hunter2 at db.internal")
+	}
+	return s.Store.Steps(ctx, id)
+}
+
+// TestSteps looks at the steps of a task, reveals them, and looks at the task while they cannot be read.
+func TestSteps(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := unreadSteps{newBrokenStore()}
+		d := openWith(t, store, console.Options{Reveal: true})
+		now := d.tasks.Backend().Now()
+		record, err := store.Create(t.Context(), taskstore.Record{ID: "stepper", Tool: "render", Principal: alice.Principal, Revision: alice.Revision, Phase: taskstore.PhaseDone,
+			Outcome: &taskstore.Outcome{Kind: taskstore.OutcomeCancelled}, CreatedAt: now, UpdatedAt: now, TerminalAt: now, ExpiresAt: now.Add(time.Hour)}, taskstore.Quota{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps := []taskstore.Step{
+			{Name: "up<load>", Kind: taskstore.StepDone, Value: json.RawMessage(`"hunter2"`), At: now.Add(time.Second), Attempt: 1},
+			{Name: "row", Kind: taskstore.StepPosition, Value: json.RawMessage(strings.Repeat(" ", 2000) + "7"), At: now.Add(2 * time.Second), Attempt: 2},
+			{Name: "cool down", Kind: taskstore.StepSleep, Value: json.RawMessage(`"2000-01-01T07:30:00Z"`), At: now.Add(3 * time.Second), Attempt: 3},
+		}
+		for n := range 200 {
+			steps = append(steps, taskstore.Step{Name: fmt.Sprint("frame ", n), Kind: taskstore.StepDone, Value: json.RawMessage("1"), At: now, Attempt: 1})
+		}
+		to := record
+		to.Nonce, to.Worked = "steps", 2*time.Hour+10*time.Minute+59*time.Second
+		for i := range steps {
+			to.StepBytes += steps[i].Size()
+		}
+		if _, err := store.Update(t.Context(), record, to, taskstore.Quota{}, steps...); err != nil {
+			t.Fatal(err)
+		}
+		page := d.pageOf("render")
+		got := d.get(page)
+		row := func(name, kind, run, size string) string {
+			return `<th scope="row">` + name + `</th><td>` + kind + `</td><td><time [^>]*>[^<]*</time></td><td>` + run + `</td><td>` + size + `</td></tr>`
+		}
+		for _, want := range []string{
+			row("up&lt;load&gt;", "result", "1", "9 B") + `\s*<tr id="step-row">` + row("row", "saved position", "2", "2.0 KiB"),
+			row("cool down", "end of a sleep", "3", "22 B"),
+		} {
+			if !regexp.MustCompile(want).MatchString(got) {
+				t.Errorf("no %s in\n%s", want, got)
+			}
+		}
+		wants(t, "the page", got, "The newest 200: 3 earlier ones are left out.", "<dt>worked</dt><dd>2h 10m</dd>")
+		lacks(t, "the page", got, "hunter2", "07:30:00")
+		_, _, revealed := d.request(http.MethodPost, page+"/reveal", url.Values{"what": {"steps"}})
+		wants(t, "the revealed steps", revealed, "up&lt;load&gt;: &#34;hunter2&#34;\n")
+		wants(t, "the audit trail", d.log.String(), "action=reveal operator=local task=stepper tool=render principal=alice@example.com what=steps")
+		next := d.watch(page)
+		wants(t, "the first message", next(), "cool down")
+
+		store.broken.Store(true)
+		got = d.get(page)
+		wants(t, "the page without steps", got, "The steps cannot be read", "<dt>worked</dt>", `id="timeline"`)
+		lacks(t, "the page without steps", got, "db.internal", "cool down")
+		wants(t, "the log", d.log.String(), "db.internal")
+		next = d.watch(page)
+		wants(t, "a stream without steps", next(), "cannot be read")
+		store.broken.Store(false)
+		wants(t, "the same stream", next(), "cool down")
+	})
+}
+
 // TestRevealDeepValue checks that a deep value takes no more memory than a flat one when a viewer reveals it.
 func TestRevealDeepValue(t *testing.T) {
 	d := open(t, console.Options{Reveal: true})
@@ -586,6 +657,7 @@ func (d *desk) watch(view string) (next func() string) {
 	}
 	d.t.Cleanup(func() { _ = response.Body.Close() })
 	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 1<<20)
 	return func() string {
 		for lines.Scan() {
 			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {

@@ -25,8 +25,9 @@ type testConn struct {
 
 	mu    sync.Mutex
 	polls map[string]workingPoll // the last polls, by task
-	// closed sends every poll to the connection, which says that it has ended.
-	closed bool
+	// sendsAll sends every poll to the connection: somebody inspects the messages, or the connection has ended and
+	// says so.
+	sendsAll bool
 }
 
 // workingPoll is a poll that found a task working.
@@ -49,7 +50,7 @@ func (c *testConn) Task(ctx context.Context, taskID string) (mcptask.Snapshot, e
 	version := c.readVersion(ctx, taskID)
 	c.mu.Lock()
 	last, known := c.polls[taskID]
-	noNews := known && !c.closed && ctx.Err() == nil && last.version == version && time.Since(last.at) >= c.spacing
+	noNews := known && !c.sendsAll && ctx.Err() == nil && last.version == version && time.Since(last.at) >= c.spacing
 	if noNews {
 		last.at = time.Now()
 		c.polls[taskID] = last
@@ -72,7 +73,7 @@ func (c *testConn) Task(ctx context.Context, taskID string) (mcptask.Snapshot, e
 // Close implements mcptask.Conn.
 func (c *testConn) Close() error {
 	c.mu.Lock()
-	c.closed = true
+	c.sendsAll = true
 	c.mu.Unlock()
 	return c.Conn.Close()
 }

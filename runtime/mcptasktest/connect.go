@@ -33,6 +33,13 @@ type Options struct {
 	// OpenURL shows a page to the user. It returns mcptask.ErrDeclined or mcptask.ErrDismissed to
 	// refuse. nil declares that the client cannot show pages.
 	OpenURL func(context.Context, mcptask.Question) error
+	// Interrupt is called at each point of a run: before the work of a step, after its result is stored, and at the
+	// beginning and the end of a mcptask.Sleep. If it returns true, the run ends there as if its process had been
+	// killed, and another process had taken the task. The run's context ends with mcptask.ErrSuperseded, and what it
+	// does from then on is not stored. If the tool has onlost=restart, the next run begins, which counts for
+	// Policy.Attempts. Otherwise, or if these are used up, the task ends with mcptask.ErrWorkerLost. The handler waits
+	// while Interrupt runs, and Interrupt is called from many goroutines. Most tests use Once. nil means never.
+	Interrupt func(Point) bool
 	// Server holds the server's options. A nil Principal makes Local the caller. Local may have all
 	// slots, as a client on standard input and output may. Nil Revisions enable the revision of the
 	// test, even one that is off by default. A nil Logger means slog.Default for warnings and errors,
@@ -55,6 +62,9 @@ func Connect(t testing.TB, revision string, options Options, tools ...mcptask.To
 	}
 	if options.Server.Logger == nil {
 		options.Server.Logger = slog.New(testHandler{slog.Default().Handler()}) //nolint:forbidigo // a server without a logger has this one too
+	}
+	if options.Interrupt != nil {
+		options.Server.Hooks = append(slices.Clone(options.Server.Hooks), newHooks(options.Interrupt))
 	}
 	tasks, err := taskserver.New(options.Server, tools...)
 	if err != nil {
@@ -85,8 +95,10 @@ func Connect(t testing.TB, revision string, options Options, tools ...mcptask.To
 		}
 		wire.requests.Wait()
 	})
-	if watcher, ok := conn.(mcptask.Watcher); ok && !inspected {
-		return newTestConn(conn, watcher, tasks)
+	if watcher, ok := conn.(mcptask.Watcher); ok {
+		c := newTestConn(conn, watcher, tasks)
+		c.sendsAll = inspected
+		return c
 	}
 	return conn
 }

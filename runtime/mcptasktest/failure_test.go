@@ -1,6 +1,7 @@
 package mcptasktest_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -38,6 +39,14 @@ var misfits = map[string]struct {
 		mcptasktest.NewTask(t, mcptasktest.AcceptURL("pay")) // reported here: unasked
 	}, `mcptasktest: the handler never asked at step "pay"; its questions were at no step
 	remove mcptasktest.AcceptURL("pay"), or correct the step`},
+	"stored": {func(t *testing.T) {
+		task := mcptasktest.NewTask(t, mcptasktest.Stored("uplaod", 1)) // reported here: stored
+		got, err := mcptask.Step(t.Context(), task, "upload", func(context.Context) (int, error) { return 2, nil })
+		if got != 2 || err != nil {
+			t.Errorf("the handler got %v, %v", got, err)
+		}
+	}, `mcptasktest: the handler never came to step "uplaod"; its steps were "upload"
+	remove mcptasktest.Stored("uplaod", …), or correct the step`},
 	"type": {func(t *testing.T) {
 		task := mcptasktest.NewTask(t, mcptasktest.Accept("ship", pipeline.LintInput{Path: "x"})) // reported here: type
 		_, err := ci{}.DeployService(t.Context(), task, pipeline.DeployInput{})                   // called here: type

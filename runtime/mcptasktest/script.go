@@ -13,6 +13,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
 // The kinds of questions. They are methods, except kindURL and kindAny.
@@ -24,14 +25,16 @@ const (
 	kindAny   = ""
 )
 
-// Script is the scripted answer to one question of a handler. Create one with Accept, Decline or
-// Dismiss for a generated question, AcceptURL, DeclineURL or DismissURL for AskURL, Sample,
-// SampleText or DeclineSample for Sample, Roots for Roots, and CannotAsk for any of them.
+// Script is the scripted answer to one question of a handler, or the stored value of a step. Create
+// one with Accept, Decline or Dismiss for a generated question, AcceptURL, DeclineURL or DismissURL
+// for AskURL, Sample, SampleText or DeclineSample for Sample, Roots for Roots, CannotAsk for any of
+// them, and Stored for a step.
 type Script struct {
 	step, kind string
 	input      string // the name of a form's type
 	code       string // the Go expression that makes this script
 	response   func() (json.RawMessage, error)
+	isStored   bool // response returns the value of a step
 }
 
 // Accept answers the question of a step.
@@ -115,6 +118,14 @@ func CannotAsk(step string) Script {
 	return newScript("CannotAsk", kindAny, step, func() (json.RawMessage, error) { return nil, mcptask.ErrCannotAsk })
 }
 
+// Stored says that an earlier run of the task has stored a value: as the result of mcptask.Step, which does not call its
+// function then, or with mcptask.Save. The handler's task.Attempt is 2.
+func Stored[T any](step string, value T) Script {
+	return Script{step: step, isStored: true, code: fmt.Sprintf("mcptasktest.Stored(%q, …)", step), response: func() (json.RawMessage, error) {
+		return json.Marshal(value)
+	}}
+}
+
 func newScript(function, kind, step string, response func() (json.RawMessage, error)) Script {
 	return Script{step: step, kind: kind, code: fmt.Sprintf("mcptasktest.%s(%q)", function, step), response: response}
 }
@@ -125,7 +136,7 @@ func respond(response string) func() (json.RawMessage, error) {
 
 // fits reports whether the script answers questions of this kind.
 func (s Script) fits(kind string, q mcptask.Question) bool {
-	return s.kind == kindAny || s.kind == kind && (s.input == q.Input || q.Input == "")
+	return !s.isStored && s.kind == kindAny || s.kind == kind && (s.input == q.Input || q.Input == "")
 }
 
 // NewTask returns a task for the test of one handler that is called directly. Its questions get the
@@ -133,6 +144,9 @@ func (s Script) fits(kind string, q mcptask.Question) bool {
 // question, gets mcptask.ErrCannotAsk and fails the test. An answer that its schema refuses fails the
 // test too. So does a script that no question used, if nothing else was wrong with the questions. All
 // of them are reported when the test ends, at the line that calls NewTask. Progress is logged.
+//
+// mcptask.Save keeps values for mcptask.Load. mcptask.Sleep is logged and returns at once, so that hours of work take no
+// time. To test a later run of a task, script the values that it finds with Stored.
 func NewTask(t testing.TB, scripts ...Script) *mcptask.Task {
 	t.Helper()
 	for i, s := range scripts {
@@ -140,7 +154,7 @@ func NewTask(t testing.TB, scripts ...Script) *mcptask.Task {
 			t.Fatalf("mcptasktest: step %q has two scripts; if the handler asks it again, the second step is %s#2", s.step, s.step)
 		}
 	}
-	host := &scriptedHost{t: t, test: callerPackage(), scripts: slices.Clone(scripts)}
+	host := &scriptedHost{t: t, test: callerPackage(), scripts: slices.Clone(scripts), stored: map[string]taskstore.Step{}}
 	// The report of a cleanup has the line that registered it, and not that of the runtime that calls it.
 	t.Cleanup(func() {
 		t.Helper()
@@ -153,11 +167,18 @@ func NewTask(t testing.TB, scripts ...Script) *mcptask.Task {
 			return
 		}
 		for _, s := range host.scripts {
-			t.Errorf("mcptasktest: the handler never asked at step %q; its questions were at %s\n\tremove %s, or correct the step",
-				s.step, listOr(host.asked, "no step"), s.code)
+			did, verb := "its questions were at "+listOr(host.asked, "no step"), "asked at"
+			if s.isStored {
+				did, verb = "its steps were "+listOr(host.steps, "none"), "came to"
+			}
+			t.Errorf("mcptasktest: the handler never %s step %q; %s\n\tremove %s, or correct the step", verb, s.step, did, s.code)
 		}
 	})
-	return mcptask.NewTask(host, mcptask.TaskInfo{ID: "mcptasktest", Principal: Local, Attempt: 1})
+	attempt := 1
+	if slices.ContainsFunc(scripts, func(s Script) bool { return s.isStored }) {
+		attempt = 2
+	}
+	return mcptask.NewTask(host, mcptask.TaskInfo{ID: "mcptasktest", Principal: Local, Attempt: attempt})
 }
 
 // scriptedHost is the mcptask.Host behind NewTask.
@@ -169,6 +190,8 @@ type scriptedHost struct {
 	scripts  []Script // those that were not used yet
 	asked    []string // the steps of the questions
 	problems []string // to be reported when the test ends
+	steps    []string // the names of steps and positions, in the order of their first use
+	stored   map[string]taskstore.Step
 }
 
 // Report implements mcptask.Host.

@@ -3,8 +3,10 @@ package mcptasktest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -73,5 +75,48 @@ func TestScriptedAnswers(t *testing.T) {
 		if !errors.Is(err, tc.want) {
 			t.Errorf("%v, want %v", err, tc.want)
 		}
+	}
+}
+
+// TestScriptedSteps calls a handler directly: in its first run, and in a later one.
+func TestScriptedSteps(t *testing.T) {
+	handler := func(ctx context.Context, task *mcptask.Task) (rows []int, err error) {
+		first, err := mcptask.Step(ctx, task, "first", func(context.Context) (int, error) { return 7, nil })
+		if err != nil {
+			return nil, err
+		}
+		row, ok, err := mcptask.Load[int](ctx, task, "row")
+		if !ok {
+			row = first
+		}
+		for ; err == nil && row < 10; row++ {
+			rows = append(rows, row)
+			err = mcptask.Save(ctx, task, "row", row+1)
+		}
+		if last, _, err := mcptask.Load[int](ctx, task, "row"); last != 10 || err != nil {
+			t.Errorf("the position is %d, %v", last, err)
+		}
+		return rows, errors.Join(err, mcptask.Sleep(ctx, task, "night", 1000*time.Hour))
+	}
+	for want, scripts := range map[string][]mcptasktest.Script{
+		"1 [7 8 9] <nil>": nil,
+		"2 [9] <nil>":     {mcptasktest.Stored("first", 3), mcptasktest.Stored("row", 9)},
+	} {
+		task := mcptasktest.NewTask(t, scripts...)
+		rows, err := handler(t.Context(), task)
+		if got := fmt.Sprint(task.Attempt(), rows, err); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	task := mcptasktest.NewTask(t, mcptasktest.Stored("row", "text"))
+	_, _, err := mcptask.Load[int](t.Context(), task, "row")
+	_, other := mcptask.Step(t.Context(), task, "row", func(context.Context) (int, error) { return 0, nil })
+	if err == nil || other == nil || !strings.Contains(other.Error(), "need different names") {
+		t.Errorf("a value of another type: %v; a step with the name of a position: %v", err, other)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := mcptask.Step(ctx, task, "late", func(context.Context) (int, error) { return 0, nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("a step after the end: %v", err)
 	}
 }

@@ -162,6 +162,7 @@ func newBackend(options Options, services ...mcptask.Tools) (*Backend, error) {
 		b.endUpkeep()
 		return nil, err
 	}
+	b.attached.Store(tuning.LoseRuns{}, b.loseRuns)
 	b.beating.Store(time.Now().UnixNano())
 	b.startUpkeep()
 	b.tellHooksOfServer()

@@ -281,8 +281,8 @@ func (h *taskHost) countElsewhere(change int) {
 // Interrupted reports whether the run has ended, and another one goes on with the task.
 func (h *taskHost) Interrupted() bool {
 	cause := context.Cause(h.attempt)
-	mayGoOn := h.isFollowed(cause) || errors.Is(cause, context.Canceled) || errors.Is(cause, errParked)
-	return mayGoOn && h.backend.allowsRestart(h.record) && !h.backend.ownStore
+	outlives := !h.backend.ownStore && (errors.Is(cause, context.Canceled) || errors.Is(cause, errParked))
+	return (outlives || h.isFollowed(cause)) && h.backend.allowsRestart(h.record)
 }
 
 // isFollowed reports whether another run has the task and goes on with it. A server that takes a lost task for the last

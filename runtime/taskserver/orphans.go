@@ -44,6 +44,26 @@ func (b *Backend) adoptOrphans() time.Duration {
 	return b.renewEvery()
 }
 
+// loseRuns ends the run of a task as if this process had died and another one had found the task: the attempt of the
+// task with the ID, or the runs of all tasks if the ID is "". It returns how many there were. It needs the local
+// executor. Tests call it, see [tuning.LoseRuns].
+func (b *Backend) loseRuns(id string, attempt int) (lost int) {
+	var cancels []context.CancelCauseFunc
+	var orphans []taskstore.Record
+	b.mu.Lock()
+	for _, r := range b.running {
+		if b.line != nil && r.record.Version > 0 && (id == "" || r.record.ID == id && r.record.Attempt == attempt) {
+			cancels, orphans = append(cancels, r.cancel), append(orphans, r.record)
+		}
+	}
+	b.mu.Unlock()
+	for _, cancel := range cancels {
+		cancel(mcptask.ErrSuperseded)
+	}
+	b.adoptAll(orphans)
+	return len(orphans)
+}
+
 // claimFor is how long a server has to take the orphans that it found. After that
 // they are free again.
 func (b *Backend) claimFor() time.Duration { return b.renewEvery() }

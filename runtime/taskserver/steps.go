@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
@@ -155,7 +153,10 @@ func (h *taskHost) RunStep(ctx context.Context, key string, f func(context.Conte
 		return value, err
 	}
 	ctx, end := h.backend.hookStep(ctx, StepInfo{Task: h.record, Name: key, Kind: taskstore.StepDone})
-	defer func() { end(err) }()
+	defer func() { err = end(err) }()
+	if err = context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	err = errNoReturn
 	if value, err = f(ctx); err != nil {
 		return nil, err
@@ -184,7 +185,7 @@ func (h *taskHost) Sleep(ctx context.Context, key string, d time.Duration) (err 
 		}
 	}
 	ctx, end := h.backend.hookStep(ctx, StepInfo{Task: h.record, Name: key, Kind: taskstore.StepSleep})
-	defer func() { end(err) }()
+	defer func() { err = end(err) }()
 	defer h.LeaveSlot()()
 	timer := time.NewTimer(until.Sub(h.backend.SureNow()))
 	defer timer.Stop()
@@ -256,9 +257,6 @@ func (h *taskHost) storeStep(ctx context.Context, step taskstore.Step) error {
 	if err := h.storeNews(withValuesOf(ctx, h.backend.drained), h.backend.newTaskRetry(), &step); err != nil {
 		h.steps.drop(more)
 		return h.explainUnstored(ctx, step.Name, err)
-	}
-	if cause := context.Cause(ctx); errors.Is(cause, mcptask.ErrSuperseded) {
-		return cause
 	}
 	return nil
 }

@@ -53,9 +53,17 @@ func (b *Backend) hookQuestion(ctx context.Context, task taskstore.Record, in mc
 	}
 }
 
-// hookStep tells hooks that a handler begins a step.
-func (b *Backend) hookStep(ctx context.Context, info StepInfo) (_ context.Context, end func(error)) {
-	return hook.Call(ctx, b.logger, b.options.Hooks, func(h *Hooks) hook.Begin[StepInfo, error] { return h.Step }, info)
+// hookStep tells hooks that a handler begins a step. end returns the error of the step. That is ErrSuperseded if
+// another run has the task by then.
+func (b *Backend) hookStep(ctx context.Context, info StepInfo) (_ context.Context, end func(error) error) {
+	ctx, ended := hook.Call(ctx, b.logger, b.options.Hooks, func(h *Hooks) hook.Begin[StepInfo, error] { return h.Step }, info)
+	return ctx, func(err error) error {
+		ended(err)
+		if cause := context.Cause(ctx); err == nil && errors.Is(cause, mcptask.ErrSuperseded) {
+			return cause
+		}
+		return err
+	}
 }
 
 // hookAsk returns ask, which may be nil, with the hooks of questions around it.

@@ -117,7 +117,7 @@ var arrows = []arrow{
 		slices.Concat(runtimeTests, []string{"runtime/storetest", "runtime/internal/durable/durabletest", "runtime/internal/pgtest"})},
 
 	// For tests: users' own, and the runtime's.
-	{"runtime/mcptasktest", []string{"runtime", "runtime/taskserver", "runtime/taskstore", "runtime/gosdk", "runtime/internal/guard", "runtime/internal/origin", "runtime/internal/text", "github.com/modelcontextprotocol/go-sdk/mcp"}, runtimeTests},
+	{"runtime/mcptasktest", []string{"runtime", "runtime/taskserver", "runtime/taskstore", "runtime/gosdk", "runtime/internal/guard", "runtime/internal/origin", "runtime/internal/text", "runtime/internal/tuning", "github.com/modelcontextprotocol/go-sdk/mcp"}, runtimeTests},
 	{"runtime/mcptasktest/bubble", nil, nil},
 	{"runtime/storetest", []string{"runtime", "runtime/taskstore", "github.com/google/go-cmp/...", "pgregory.net/rapid"}, runtimeTests},
 	{"runtime/executortest", []string{"runtime", "runtime/taskserver", "runtime/taskstore", "runtime/internal/guard", "runtime/internal/tuning"}, slices.Concat(runtimeTests, []string{"runtime/internal/memengine"})},

@@ -226,7 +226,7 @@ func TestVainInterruptions(t *testing.T) {
 	}
 	r.end()
 	bubble.Test(t, func(t *testing.T) {
-		mcptasktest.Interrupt(&r, mcptasktest.Connect(t, mcptask.Revision20260728, mcptasktest.Options{}))
+		mcptasktest.Interrupt(&r, mcptasktest.Connect(wirecheck.TB(t), mcptask.Revision20260728, mcptasktest.Options{}))
 	})
 	mcptasktest.Interrupt(&r, nil)
 	want := []string{

@@ -74,6 +74,8 @@ var untapped = map[string]string{
 	"runtime/mcptasktest/example_resume_test.go TestResumedCall":                  "reads as a user's test does; gosdk's tests have the same traffic",
 	"runtime/mcptasktest/example_resume_test.go TestResumedCallIsGone":            "as TestResumedCall",
 	"runtime/mcptasktest/hours_test.go TestSixHours":                              "reads as a user's test does, and most polls are not sent",
+	"runtime/mcptasktest/example_steps_test.go TestEachStepRunsOnce":              "reads as a user's test does; TestInterrupt has the same traffic",
+	"runtime/mcptasktest/example_steps_test.go ExampleOnce":                       "as TestEachStepRunsOnce",
 	"runtime/mcptasktest/conn_test.go TestPollsEnd":                               "as TestPollsFindNews",
 	"runtime/mcptasktest/conn_test.go TestPollsFindNews":                          "as TestSixHours: with the tap all polls are sent",
 	"runtime/mcptasktest/conn_test.go TestPollsMeetLimits":                        "as TestPollsFindNews",

@@ -10,16 +10,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pgtest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// TestTakeoverSQLite measures the time from the kill of a server until the handler of its task runs again. The lease is
-// far longer. MCPTASK_KILLS says how often.
-func TestTakeoverSQLite(t *testing.T) {
-	for what, replicas := range map[string]int{"by another server": 2, "by the same server, started again": 1} {
-		t.Run(what, func(t *testing.T) {
-			measureTakeover(t, workerConfig{Store: "sqlite:" + filepath.Join(t.TempDir(), "tasks.db")}, replicas, countKills(t, 20))
-		})
+// TestTakeover measures the time from the kill of a server until the handler of its task runs again. The lease is far
+// longer. MCPTASK_KILLS says how often.
+func TestTakeover(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T) string{
+		"SQLite":     func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "tasks.db") },
+		"PostgreSQL": func(t *testing.T) string { return "postgres:" + pgtest.Database(t) },
+	} {
+		for what, replicas := range map[string]int{"by another server": 2, "by the same server, started again": 1} {
+			t.Run(name+" "+what, func(t *testing.T) {
+				measureTakeover(t, workerConfig{Store: open(t)}, replicas, countKills(t, 20))
+			})
+		}
 	}
 }
 

@@ -141,7 +141,10 @@ func (s *Store) show(ctx context.Context, shown <-chan struct{}) {
 		s.running.Go(func() {
 			defer guard.Recover(s.logger, "the proof of life")
 			for s.closing.Err() == nil {
-				for range s.feed.Read(s.closing, taskstore.Change{}) { //nolint:revive // it listens for as long as somebody reads
+				for _, err := range s.feed.Read(s.closing, taskstore.Change{}) { // it listens for as long as somebody reads
+					if err != nil {
+						break // others log it
+					}
 				}
 				select {
 				case <-time.After(keepEvery):

@@ -68,7 +68,7 @@ func (l *effectLog) read(t *testing.T) []effect {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it is only read
 	data, err := io.ReadAll(io.NewSectionReader(file, l.end, math.MaxInt64-l.end))
 	if err != nil {
 		t.Fatal(err)

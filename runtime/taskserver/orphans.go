@@ -57,10 +57,10 @@ func (b *Backend) loseRuns(id string, attempt int) (lost int) {
 		}
 	}
 	b.mu.Unlock()
+	b.adoptAll(orphans) // first: a run that knows of its end can store nothing more
 	for _, cancel := range cancels {
 		cancel(mcptask.ErrSuperseded)
 	}
-	b.adoptAll(orphans)
 	return len(orphans)
 }
 

@@ -294,6 +294,9 @@ func (r *reader) readRestart(p *model.Policy, own, defaults *block) {
 		if own.has("onlost") && lost.text == "fail" {
 			r.addProblem(lost.pos, "onlost=fail on a workflow, which goes on if the server dies", "remove it: a workflow has onlost=restart, so that another run of the handler waits for it")
 		}
+		if s, ok := own.get("deadline"); ok {
+			r.addProblem(s.pos, "deadline on a workflow, which does not work in this process", "remove it: bound the workflow by its WorkflowExecutionTimeout, and its task by ttl")
+		}
 		p.Restart, p.Attempts = true, model.WorkflowAttempts
 	}
 	if p.Restart || lost.bad {

@@ -36,7 +36,7 @@ type StepHost interface {
 // The name is that of the step within the task, such as "upload". If a run uses a name again, or uses the name of a
 // question, the later step is name#2, so each run must use its names in the same order. The result is stored as JSON,
 // and Step returns what JSON keeps of it. An error of f is returned and not stored: the handler may call Step again with
-// the name.
+// the name. If it goes on without the step instead, as a loop over many parts may, each step needs a name of its own.
 //
 // In a plain call Step stores nothing. Errors: those of f, an *[Error] if the value or the task is beyond a limit, an
 // error with the name and the type if the stored value does not fit T, and the cause of the end of ctx, such as
@@ -131,7 +131,8 @@ func Sleep(ctx context.Context, task *Task, name string, d time.Duration) error 
 }
 
 // StepKey returns a key by which the world outside can tell that a request was made before, such as the
-// Idempotency-Key of a payment. It is the same in every run of the task, and no other task or name has it. It does not
+// Idempotency-Key of a payment. It is the same in every run of the task, and no other task or name has it. A step whose
+// name a run has used before needs its whole name, such as "pay#2". It does not
 // reveal the task's ID. In a plain call it is the same until the handler returns.
 func StepKey(task *Task, name string) string {
 	sum := sha256.Sum256([]byte(task.seed() + "\x00" + name))

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	neturl "net/url"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -92,7 +93,7 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 		client = &http.Client{}
 		if shared, ok := http.DefaultTransport.(*http.Transport); ok {
 			own := shared.Clone()
-			own.MaxIdleConnsPerHost, own.MaxResponseHeaderBytes = idleConns, maxHeader
+			own.MaxIdleConnsPerHost, own.MaxResponseHeaderBytes, own.IdleConnTimeout = idleConns, maxHeader, idleFor
 			client.Transport, release = own, own.CloseIdleConnections
 		}
 	}
@@ -123,6 +124,9 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 // idleConns is how many idle connections to the server are kept: as many as one Settled uses at
 // once.
 const idleConns = 16
+
+// idleFor is how long they are kept. A connection that is still being made while the client closes stays that long.
+const idleFor = 30 * time.Second
 
 // connectOver opens a connection over any transport.
 func connectOver(ctx context.Context, peer string, options ClientOptions, dial func(*conn, *inbox) (transport, error)) (*conn, error) {

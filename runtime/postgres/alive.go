@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -81,18 +82,20 @@ type workers struct {
 	isNew bool // whether one has come since takeNew
 }
 
-// add adds a worker, unless its lease is to outlast the process. If the worker is new, add returns its channel.
+// add adds a worker, and returns its channel. It returns nil if the lease of the worker is to outlast the process.
 func (w *workers) add(id string, lease time.Duration) (shown <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if lease >= taskstore.LastingLease || w.ids[id] != nil {
+	if lease >= taskstore.LastingLease {
 		return nil
 	}
 	if w.ids == nil {
 		w.ids = map[string]chan struct{}{}
 	}
-	w.isNew = true
-	w.ids[id] = make(chan struct{})
+	if w.ids[id] == nil {
+		w.isNew = true
+		w.ids[id] = make(chan struct{})
+	}
 	return w.ids[id]
 }
 
@@ -136,6 +139,11 @@ func (w *workers) list() []string {
 func (s *Store) show(ctx context.Context, shown <-chan struct{}) {
 	if shown == nil || !s.follower.listens || s.closing.Err() != nil {
 		return
+	}
+	select {
+	case <-shown:
+		return
+	default:
 	}
 	s.living.Do(func() {
 		s.running.Go(func() {
@@ -210,12 +218,15 @@ func (p *proof) keep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
 	defer cancel()
 	workers := p.store.workers.list()
-	defer p.store.workers.noteShown(workers)
 	if p.key == 0 {
+		p.store.workers.noteShown(workers) // there is nothing to wait for
 		return p.conn.Ping(ctx)
 	}
 	_, err := p.conn.Exec(ctx, p.store.schema.sql(showAlive), p.key, byteStrings(workers))
-	return p.allow(err)
+	if err = p.allow(err); err == nil {
+		p.store.workers.noteShown(workers)
+	}
+	return err
 }
 
 // allow gives the proof up if the database has refused a statement, such as for a role without rights to table alive.
@@ -271,7 +282,9 @@ func (g *following) watch(ctx context.Context) {
 			var err error
 			found, err = g.store.endDead(ctx, found)
 			if err != nil && ctx.Err() == nil {
-				g.noteLoss()
+				if !errors.Is(err, context.DeadlineExceeded) { // which a writer that was killed may cause
+					g.noteLoss()
+				}
 				if !isFailing {
 					g.store.logger.Warn("search for dead workers failed, and is tried again", "error", err)
 				}

@@ -110,6 +110,7 @@ func (s *Store) queueLease(b *pgx.Batch, worker string, lease time.Duration, orp
 
 // Beat implements [taskstore.Store]. It is one statement, and waits for no writer of tasks.
 func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (taskstore.Heartbeat, error) {
+	s.show(ctx, s.workers.add(worker, lease))
 	var now int64
 	var lost [][]byte
 	err := s.pool.QueryRow(ctx, s.schema.sql(`WITH beat AS (
@@ -121,7 +122,6 @@ func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, he
 	if err != nil {
 		return taskstore.Heartbeat{}, fmt.Errorf("postgres: beat: %w", err)
 	}
-	s.show(ctx, s.workers.add(worker, lease))
 	beat := taskstore.Heartbeat{Now: durable.Time(now)}
 	for _, id := range lost {
 		beat.Lost = append(beat.Lost, string(id))

@@ -109,8 +109,10 @@ func (h *taskHost) nextReport() *report {
 // storeNews stores what the handler has told and is not stored yet: the pending report, the saved positions, and a step,
 // if there is one. What could not be stored is pending until the next time, and the end of the attempt takes it along.
 func (h *taskHost) storeNews(ctx context.Context, t *storeRetry, step *taskstore.Step) error {
-	h.turn <- struct{}{}
-	defer func() { <-h.turn }()
+	if err := h.takeTurn(ctx); err != nil {
+		return err
+	}
+	defer h.giveTurn()
 	h.mu.Lock()
 	r := h.nextReport()
 	isSilent := h.stored.IsZero() && h.record.Progress == (taskstore.Progress{}) // the handler has reported nothing
@@ -139,6 +141,18 @@ func (h *taskHost) storeNews(ctx context.Context, t *storeRetry, step *taskstore
 	}
 	return nil
 }
+
+// takeTurn waits for its turn, unless ctx ends.
+func (h *taskHost) takeTurn(ctx context.Context) error {
+	select {
+	case h.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (h *taskHost) giveTurn() { <-h.turn }
 
 // storeReport stores the pending report, if there is one. It returns false if the task did not take it: it has ended, or
 // there is no room, or the next report succeeds.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
@@ -19,7 +20,7 @@ const savePause = 100 * time.Millisecond
 // runSteps has the steps of a task, as its run knows them. The run is the only one that writes them: a write of another
 // run gets a conflict.
 type runSteps struct {
-	isRead bool // whether those of earlier runs were read; taskHost.turn guards it
+	isRead atomic.Bool // whether those of earlier runs were read
 
 	mu     sync.Mutex
 	stored map[string]taskstore.Step
@@ -108,9 +109,14 @@ func (s *runSteps) keep(steps []taskstore.Step) {
 // readSteps reads the steps of earlier runs, once.
 func (h *taskHost) readSteps(ctx context.Context) error {
 	s := &h.steps
-	h.turn <- struct{}{}
-	defer func() { <-h.turn }()
-	if s.isRead {
+	if s.isRead.Load() {
+		return nil
+	}
+	if err := h.takeTurn(ctx); err != nil {
+		return err
+	}
+	defer h.giveTurn()
+	if s.isRead.Load() {
 		return nil
 	}
 	if h.record.Attempt > 1 {
@@ -128,7 +134,7 @@ func (h *taskHost) readSteps(ctx context.Context) error {
 		}
 		s.mu.Unlock()
 	}
-	s.isRead = true
+	s.isRead.Store(true)
 	return nil
 }
 
@@ -139,12 +145,17 @@ func (h *taskHost) findStep(ctx context.Context, name string, kind taskstore.Ste
 	}
 	step, ok := h.steps.find(name)
 	if ok && step.Kind != kind {
-		return nil, false, fmt.Errorf("step %q: the task has it as a %s, and this is a %s: they need different names", name, step.Kind, kind)
+		return nil, false, fmt.Errorf("step %q: the task has stored it by %s, and this call is %s: give them different names", name, nameCall(step.Kind), nameCall(kind))
 	}
 	if !ok && ctx.Err() != nil { // the work would be for nothing
 		return nil, false, context.Cause(ctx)
 	}
 	return step.Value, ok, nil
+}
+
+// nameCall returns the function that stores steps of a kind.
+func nameCall(kind taskstore.StepKind) string {
+	return map[taskstore.StepKind]string{taskstore.StepDone: "Step", taskstore.StepPosition: "Save", taskstore.StepSleep: "Sleep"}[kind]
 }
 
 // RunStep implements mcptask.StepHost.

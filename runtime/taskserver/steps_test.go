@@ -211,7 +211,7 @@ func TestStepsRefused(t *testing.T) {
 		}, ok},
 		"a step for a position": {func(ctx context.Context, task *mcptask.Task) error {
 			return errors.Join(mcptask.Save(ctx, task, "a", 1), step(ctx, task, "a", ""))
-		}, `step \"a\": the task has it as a position, and this is a done: they need different names`},
+		}, `step \"a\": the task has stored it by Save, and this call is Step: give them different names`},
 		"another type": {func(ctx context.Context, task *mcptask.Task) error {
 			if err := mcptask.Save(ctx, task, "a", "text"); err != nil {
 				return err

@@ -195,6 +195,9 @@ func (h *taskHost) Sleep(ctx context.Context, key string, d time.Duration) (err 
 			return err
 		}
 	}
+	if ok && !until.After(h.backend.SureNow()) { // it ended before this run, which keeps its slot
+		return nil
+	}
 	ctx, end := h.backend.hookStep(ctx, StepInfo{Task: h.record, Name: key, Kind: taskstore.StepSleep})
 	defer func() { err = end(err) }()
 	defer h.LeaveSlot()()

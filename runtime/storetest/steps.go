@@ -178,7 +178,7 @@ func testStepsRace(k *kit) {
 		var winner atomic.Pointer[[]taskstore.Step]
 		runConcurrently(writers, func(i int) {
 			steps := []taskstore.Step{
-				k.newStep("position", fmt.Sprint(i), rounds), k.newStep(fmt.Sprint("of ", i, " in round ", round), fmt.Sprint(i), round),
+				k.newStep("position", fmt.Sprintf("[%d,%d]", i, round), rounds), k.newStep(fmt.Sprint("of ", i, " in round ", round), fmt.Sprint(i), round),
 			}
 			if _, err := k.pickStore(i).Update(k.ctx, current, current, taskstore.Quota{}, steps...); err == nil {
 				winner.Store(&steps)

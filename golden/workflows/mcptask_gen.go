@@ -140,8 +140,8 @@ func (w ReleasesWorkflows) Withdraw(ctx context.Context, task *mcptask.Task, ans
 
 // ReleasesClient calls the tools of Releases on a server. The method of a tool waits for the
 // result. It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
-// the call, and mcptask.ErrCancelled, ErrExpired, ErrNotFound or ErrWorkerLost if the task ended
-// without a result.
+// the call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if
+// the task ended without a result.
 type ReleasesClient struct {
 	conn mcptask.Conn
 }
@@ -271,8 +271,8 @@ func (w UpkeepWorkflows) Sweep(ctx context.Context, task *mcptask.Task) error {
 
 // UpkeepClient calls the tools of Upkeep on a server. The method of a tool waits for the result.
 // It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused the
-// call, and mcptask.ErrCancelled, ErrExpired, ErrNotFound or ErrWorkerLost if the task ended
-// without a result.
+// call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the
+// task ended without a result.
 type UpkeepClient struct {
 	conn mcptask.Conn
 }

@@ -29,8 +29,8 @@ var _ Issues = (*IssuesClient)(nil)
 
 // IssuesClient calls the tools of Issues on a server. The method of a tool waits for the result.
 // It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused the
-// call, and mcptask.ErrCancelled, ErrExpired, ErrNotFound or ErrWorkerLost if the task ended
-// without a result.
+// call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the
+// task ended without a result.
 type IssuesClient struct {
 	conn mcptask.Conn
 }

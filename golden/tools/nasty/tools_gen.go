@@ -41,8 +41,8 @@ var _ Nasty = (*NastyClient)(nil)
 
 // NastyClient calls the tools of Nasty on a server. The method of a tool waits for the result.
 // It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused the
-// call, and mcptask.ErrCancelled, ErrExpired, ErrNotFound or ErrWorkerLost if the task ended
-// without a result.
+// call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the
+// task ended without a result.
 type NastyClient struct {
 	conn mcptask.Conn
 }

@@ -27,8 +27,8 @@ var _ Notes = (*NotesClient)(nil)
 
 // NotesClient calls the tools of Notes on a server. The method of a tool waits for the result.
 // It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused the
-// call, and mcptask.ErrCancelled, ErrExpired, ErrNotFound or ErrWorkerLost if the task ended
-// without a result.
+// call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the
+// task ended without a result.
 type NotesClient struct {
 	conn mcptask.Conn
 }

@@ -55,8 +55,8 @@ func (w NightlyWorkflows) Release(ctx context.Context, task *mcptask.Task, in Ve
 
 // NightlyClient calls the tools of Nightly on a server. The method of a tool waits for the
 // result. It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
-// the call, and mcptask.ErrCancelled, ErrExpired, ErrNotFound or ErrWorkerLost if the task ended
-// without a result.
+// the call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if
+// the task ended without a result.
 type NightlyClient struct {
 	conn mcptask.Conn
 }

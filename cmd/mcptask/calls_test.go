@@ -83,6 +83,10 @@ func TestRefusals(t *testing.T) {
 	if f := describeFailure(limited, ""); f.code != exitTooMany || f.kind != "too_many_requests" {
 		t.Errorf("%v (%s, %d)", f, f.kind, f.code)
 	}
+	late := fmt.Errorf("the task: %w", &mcptask.Error{Code: mcptask.CodeInternalError, Message: "build did not finish within its deadline of 1m", Data: []byte(`{"reason":"deadline"}`)})
+	if f := describeFailure(late, "t"); f.code != exitFailed || f.kind != "deadline" || f.task != "t" || strings.Contains(f.Error(), "the task:") {
+		t.Errorf("%v (%s, %d)", f, f.kind, f.code)
+	}
 }
 
 // TestWrongAnswer checks that a wrong answer of the command line is called that, and not a missing one.

@@ -99,7 +99,7 @@ type RunInfo struct {
 type RunResult struct {
 	// Outcome is the outcome that the handler has returned. It becomes the task's unless Cause is ErrSuperseded.
 	Outcome taskstore.Outcome
-	// Cause is why the context of the handler has ended before it returned, or nil: ErrCancelled, ErrExpired,
+	// Cause is why the context of the handler has ended before it returned, or nil: ErrCancelled, ErrDeadline, ErrExpired,
 	// ErrSuperseded if another run has the task or goes on with it, context.Canceled if the server closes.
 	Cause error
 }

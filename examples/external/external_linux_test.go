@@ -18,7 +18,6 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/peer"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
-	"github.com/mcptaskgen/mcptaskgen/runtime/sqlite"
 )
 
 // asParent makes the test binary start a child that does not watch its input, print the child's ID, and wait.
@@ -63,9 +62,6 @@ func TestWorkIsDoneOnce(t *testing.T) {
 
 			first.stop(t, test.end)
 			await(t, "the end of the first child", func() bool { return isDead(child) })
-			if test.end == syscall.SIGKILL {
-				endLeases(t, dir)
-			}
 			second := startServer(t, dir, b.url, time.Millisecond)
 			defer second.stop(t, syscall.SIGTERM)
 			client = second.connect(t, test.revision)
@@ -293,25 +289,6 @@ func (s testServer) connect(t *testing.T, revision string) *reports.ReportsClien
 	}
 	t.Cleanup(func() { _ = conn.Close() }) // its server may have gone
 	return reports.NewReportsClient(conn)
-}
-
-// endLeases ends the leases of servers that were killed, as half a minute would.
-func endLeases(t *testing.T, dir string) {
-	t.Helper()
-	store, err := sqlite.Open(filepath.Join(dir, "tasks.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = store.Close() }() // nothing was left to write
-	workers, err := store.Workers(t.Context())
-	if err != nil || len(workers) == 0 {
-		t.Fatalf("%v, %v", workers, err)
-	}
-	for _, worker := range workers {
-		if err := store.Release(t.Context(), worker.Worker); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // resume continues a call at another server, and returns its result.

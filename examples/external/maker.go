@@ -26,7 +26,8 @@ type maker struct {
 // run that still has the task gives the file its name.
 func (m maker) ExportReport(ctx context.Context, task *mcptask.Task, in reports.ExportInput) (reports.Export, error) {
 	file := filepath.Join(m.dir, in.Name+".csv")
-	unfinished := func(run int) string { return fmt.Sprintf("%s.%s.%d", file, task.ID(), run) }
+	key := mcptask.StepKey(task, "export") // the same in every run
+	unfinished := func(run int) string { return fmt.Sprintf("%s.%s.%d", file, key, run) }
 	for run := 1; run < task.Attempt(); run++ {
 		// A former run that still lives cannot give its file the name any more.
 		if err := os.Remove(unfinished(run)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -53,9 +54,9 @@ func (m maker) ExportReport(ctx context.Context, task *mcptask.Task, in reports.
 	return reports.Export{File: file, Run: task.Attempt()}, nil
 }
 
-// AnalyzeReport implements reports.Reports. The job outlives the server. A later run finds it by the ID of the task.
+// AnalyzeReport implements reports.Reports. The job outlives the server. A later run finds it by its key.
 func (m maker) AnalyzeReport(ctx context.Context, task *mcptask.Task, in reports.AnalyzeInput) (reports.Analysis, error) {
-	key := task.ID()
+	key := mcptask.StepKey(task, "analyze") // the same in every run
 	spec := jobSpec{Parts: in.Parts}
 	spec.Until, _ = ctx.Deadline() // the ttl's end: no server may be there to cancel the job
 	found, err := m.batch.submit(ctx, key, spec)

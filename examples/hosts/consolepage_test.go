@@ -313,6 +313,7 @@ func consolePages(t *testing.T, s *operated) map[string]string {
 		t.Fatal(err)
 	}
 	add("a task that has ended")
+	p.shows(t, "#steps", "checkout")
 	if _, err := s.run(t, "shop", "broken").Wait(t.Context()); err == nil {
 		t.Fatal("the pipeline did not break")
 	}

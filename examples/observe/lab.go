@@ -24,16 +24,16 @@ func (photoLab) DevelopFilm(ctx context.Context, task *mcptask.Task, in lab.Deve
 	return lab.Film{Film: in.Film, Run: task.Attempt()}, nil
 }
 
-// PrintPhoto implements lab.Lab. A run after a crash gets the answer that the first one got.
+// PrintPhoto implements lab.Lab. A run after a crash gets the answer that the first one got, and the photo if it was
+// exposed.
 func (photoLab) PrintPhoto(ctx context.Context, task *mcptask.Task, in lab.PrintInput) (lab.Print, error) {
 	paper, err := lab.AskPaper(ctx, task, "paper", fmt.Sprintf("Which paper for %s?", in.Photo))
 	if err != nil {
 		return lab.Print{}, err
 	}
-	if err := pause(ctx, 200*time.Millisecond); err != nil {
-		return lab.Print{}, err
-	}
-	return lab.Print{Photo: in.Photo, Glossy: paper.Glossy, Run: task.Attempt()}, nil
+	return mcptask.Step(ctx, task, "expose", func(ctx context.Context) (lab.Print, error) {
+		return lab.Print{Photo: in.Photo, Glossy: paper.Glossy, Run: task.Attempt()}, pause(ctx, 200*time.Millisecond)
+	})
 }
 
 // ScanNegative implements lab.Lab.

@@ -323,12 +323,16 @@ func TestRun(t *testing.T) {
 		told <- string(all)
 	}()
 	eventually(t, func() string {
+		parents := map[spanContext]bool{} // of the steps, which end before their runs
 		for _, s := range readSpans(t, traces) {
-			if s.Name == "mcptask.run print_photo" {
+			if s.Name == "mcptask.step expose" {
+				parents[s.Parent] = true
+			}
+			if s.Name == "mcptask.run print_photo" && parents[s.SpanContext] {
 				return ""
 			}
 		}
-		return "no photo was printed"
+		return "no photo was printed in a step of its run"
 	})
 	stop()
 	if err := <-ended; err != nil {

@@ -85,7 +85,7 @@ func TestDemoPicture(t *testing.T) {
 	}
 	times := readTimes(t, cast)
 	screen := show(times[len(times)-1])
-	for _, want := range []string{"Killed process ", "Ship api to production?", " s after the kill, process ", "The task is completed: 4 stages"} {
+	for _, want := range []string{"Killed process ", "Ship api to production?", " s after its start it goes on at stage test (2/4).", "The task is completed: 4 stages"} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("%q is missing at the end of the recording:\n%s", want, screen)
 		}

@@ -36,7 +36,8 @@ type story struct {
 	// leave ends the demo.
 	leave context.CancelCauseFunc
 
-	ci *pipeline.CIClient // in 2026-07-28
+	conn mcptask.Conn // in 2026-07-28
+	ci   *pipeline.CIClient
 
 	mu sync.Mutex
 	// cancelTask is called once at Ctrl-C, in place of ending the demo. If it is nil, Ctrl-C ends the demo.
@@ -85,7 +86,7 @@ func (s *story) tell(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	s.ci = pipeline.NewCIClient(conn)
+	s.conn, s.ci = conn, pipeline.NewCIClient(conn)
 	s.t.Printf("This is its generated client, in MCP %s. Ctrl-C ends the demo.", conn.Revision())
 	parts := []func(context.Context) error{
 		s.showResult, s.showRestart, s.showQuestion, s.showCancel, s.showFailures, s.showRevisions,
@@ -94,7 +95,7 @@ func (s *story) tell(ctx context.Context) error {
 		parts = []func(context.Context) error{s.showResult, s.showRestart, s.showQuestion}
 	}
 	for _, part := range parts {
-		if s.pause(ctx, 2*time.Second); ctx.Err() != nil {
+		if s.pause(ctx, 1200*time.Millisecond); ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err := part(ctx); err != nil {
@@ -177,26 +178,21 @@ func (s *story) startPipeline(ctx context.Context, branch string) (*mcptask.Call
 	return call, nil
 }
 
-// follow shows a task until its end. note may change the snapshot before it is shown. The error is that of the
-// connection.
-func (s *story) follow(ctx context.Context, call *mcptask.Call[pipeline.RunReport], note func(*mcptask.Snapshot)) (last mcptask.Snapshot, err error) {
+// follow shows a task until its end. The error is that of the connection.
+func (s *story) follow(ctx context.Context, call *mcptask.Call[pipeline.RunReport]) (last mcptask.Snapshot, err error) {
 	for snapshot, err := range call.Updates(ctx) {
 		if err != nil {
 			return last, err
 		}
-		note(&snapshot)
 		s.t.Show("run_pipeline", snapshot)
 		last = snapshot
 	}
 	return last, nil
 }
 
-// noNote shows a task as it is.
-func noNote(*mcptask.Snapshot) {}
-
 // waitPipeline shows a pipeline until its end, and prints its report.
-func (s *story) waitPipeline(ctx context.Context, call *mcptask.Call[pipeline.RunReport], note func(*mcptask.Snapshot)) error {
-	last, err := s.follow(ctx, call, note)
+func (s *story) waitPipeline(ctx context.Context, call *mcptask.Call[pipeline.RunReport]) error {
+	last, err := s.follow(ctx, call)
 	if err != nil {
 		return err
 	}
@@ -214,7 +210,7 @@ func (s *story) showResult(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.waitPipeline(ctx, call, noNote)
+	return s.waitPipeline(ctx, call)
 }
 
 // showRestart kills the server while a task runs, and starts it again.
@@ -242,17 +238,16 @@ func (s *story) showRestart(ctx context.Context) error {
 		return err
 	}
 	s.say("Process %d serves in its place, with the same SQLite file.", s.server.pid())
-	goesOn := false
-	return s.waitPipeline(ctx, call, func(snapshot *mcptask.Snapshot) {
-		switch isTaken := snapshot.UpdatedAt.After(started); {
-		case goesOn:
-		case !isTaken:
-			snapshot.Message = fmt.Sprintf("waits for process %d", s.server.pid())
-		default:
-			goesOn = true
-			s.say("%.1f s after its start it goes on at stage %s.", snapshot.UpdatedAt.Sub(started).Seconds(), snapshot.Message)
-		}
-	})
+	snapshot, err := s.conn.Task(ctx, call.TaskID())
+	for err == nil && !snapshot.UpdatedAt.After(started) { // Updates would not show it: it looks the same as before
+		time.Sleep(50 * time.Millisecond)
+		snapshot, err = s.conn.Task(ctx, call.TaskID())
+	}
+	if err != nil {
+		return err
+	}
+	s.say("%.1f s after its start it goes on at stage %s.", snapshot.UpdatedAt.Sub(started).Seconds(), snapshot.Message)
+	return s.waitPipeline(ctx, call)
 }
 
 // awaitThirdStage shows a pipeline until its third stage runs, and returns that.
@@ -297,13 +292,13 @@ func (s *story) showCancel(ctx context.Context) error {
 	cancelled := make(chan error, 1)
 	cancel := sync.OnceFunc(func() { cancelled <- call.Cancel(ctx) })
 	if s.t.CanAsk() {
-		wait = patience / 2
+		wait = 3 * time.Second
 		s.say("Ctrl-C now cancels this task instead. After %v the demo cancels it itself.", wait)
 		s.setInterrupt(cancel)
 		defer s.setInterrupt(nil)
 	}
 	defer time.AfterFunc(wait, cancel).Stop()
-	last, err := s.follow(ctx, call, noNote)
+	last, err := s.follow(ctx, call)
 	if err != nil {
 		return err
 	}

@@ -183,7 +183,7 @@ func (d demo) killBusiest(places map[*film]int) error {
 	if err := d.replicas.Kill(busiest); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "killed replica %d with %d films in work; its lease ends within 30 seconds\n", busiest, most)
+	fmt.Fprintf(d.out, "killed replica %d with %d films in work; the others take them in about a second\n", busiest, most)
 	return nil
 }
 

@@ -39,7 +39,8 @@ const (
 const (
 	// count is how many replicas there are.
 	count = 3
-	// demoWithin is how long the clients may take. A lease of a killed replica lasts 30 seconds.
+	// demoWithin is how long the clients may take. If a proxy of the database hides the death of the killed replica, its
+	// lease lasts 30 seconds.
 	demoWithin = 3 * time.Minute
 )
 

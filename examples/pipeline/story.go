@@ -218,7 +218,7 @@ func (s *story) showRestart(ctx context.Context) error {
 	if s.server == nil {
 		return nil
 	}
-	s.title("The server is killed in the middle of a task. Each stage is a step, so the task goes on there.")
+	s.title("The server is killed in the middle of a task, which goes on at that stage.")
 	call, err := s.startPipeline(ctx, "main")
 	if err != nil {
 		return err

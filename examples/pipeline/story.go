@@ -126,9 +126,13 @@ func (s *story) paint(color, format string, args ...any) {
 
 // pause lets a person read. Without a terminal it does not wait.
 func (s *story) pause(ctx context.Context, length time.Duration) {
-	if !s.t.CanAsk() {
-		return
+	if s.t.CanAsk() {
+		wait(ctx, length)
 	}
+}
+
+// wait waits, unless ctx ends first.
+func wait(ctx context.Context, length time.Duration) {
 	select {
 	case <-time.After(length):
 	case <-ctx.Done():
@@ -240,7 +244,7 @@ func (s *story) showRestart(ctx context.Context) error {
 	s.say("Process %d serves in its place, with the same SQLite file.", s.server.pid())
 	snapshot, err := s.conn.Task(ctx, call.TaskID())
 	for err == nil && !snapshot.UpdatedAt.After(started) { // Updates would not show it: it looks the same as before
-		time.Sleep(50 * time.Millisecond)
+		wait(ctx, 50*time.Millisecond)
 		snapshot, err = s.conn.Task(ctx, call.TaskID())
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -17,7 +18,14 @@ type Task struct {
 	random string // in the place of an ID, in a plain call
 
 	mu    sync.Mutex
-	taken map[string]bool // the keys of questions and steps that this run has used
+	names map[string]nameUse
+}
+
+// nameUse is what a run has done with a name.
+type nameUse struct {
+	isKey      bool // of a question or a step
+	isPosition bool
+	next       int // name#next is the first key of the name that may be free, see [Task.takeStepKey]
 }
 
 // Host carries out the requests of a Task: for a stored task, a plain call, or the script of a test. Its methods are
@@ -104,24 +112,65 @@ func (t *Task) Message(ctx context.Context, message string) {
 }
 
 // takeStepKey returns the key of a step or a question: its name, or name#2 if the run has used the name already. Each
-// run counts from the start, so that it gets what an earlier one has stored.
-func (t *Task) takeStepKey(step string) string {
+// run counts from the start, so that it gets what an earlier one has stored. giveBack frees the key. takeStepKey refuses
+// the name of a position.
+func (t *Task) takeStepKey(step string) (key string, giveBack func(), err error) {
+	if err := checkStepName(step); err != nil {
+		return "", nil, err
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.taken == nil {
-		t.taken = map[string]bool{}
+	if t.names == nil {
+		t.names = map[string]nameUse{}
 	}
-	key := step
-	for n := 2; t.taken[key]; n++ {
-		key = step + "#" + strconv.Itoa(n)
+	n := max(t.names[step].next, 1)
+	for key = keyOf(step, n); t.names[key].isKey; key = keyOf(step, n) {
+		n++
 	}
-	t.taken[key] = true
-	return key
+	if t.names[key].isPosition {
+		return "", nil, fmt.Errorf("mcptask: the name %q is that of a Save or Load of this run: give the step or the question another name", key)
+	}
+	t.setKey(step, key, true, n+1)
+	return key, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.setKey(step, key, false, min(n, t.names[step].next))
+	}, nil
 }
 
-// giveBackStepKey undoes takeStepKey.
-func (t *Task) giveBackStepKey(key string) {
+// keyOf returns the n-th key of a name, from 1.
+func keyOf(name string, n int) string {
+	if n == 1 {
+		return name
+	}
+	return name + "#" + strconv.Itoa(n)
+}
+
+// setKey notes whether a key is taken, and the next number of its name. t.mu is held.
+func (t *Task) setKey(name, key string, isKey bool, next int) {
+	use := t.names[key]
+	use.isKey = isKey
+	t.names[key] = use
+	use = t.names[name]
+	use.next = next
+	t.names[name] = use
+}
+
+// usePosition notes the name of a position. It refuses the name of a step or a question.
+func (t *Task) usePosition(name string) error {
+	if err := checkStepName(name); err != nil {
+		return err
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.taken, key)
+	if t.names == nil {
+		t.names = map[string]nameUse{}
+	}
+	use := t.names[name]
+	if use.isKey {
+		return fmt.Errorf("mcptask: the name %q is that of a step or a question of this run: give the position another name", name)
+	}
+	use.isPosition = true
+	t.names[name] = use
+	return nil
 }

@@ -137,16 +137,16 @@ func (t *Task) sendRequest(ctx context.Context, step, method string, params any)
 // the question of that key, the key cannot be used again (E-42), and the step
 // takes its next one.
 func (t *Task) askStep(ctx context.Context, step string, in Request) (json.RawMessage, error) {
-	if err := checkStepName(step); err != nil {
-		return nil, err
-	}
 	if in.Schema != nil { // no answer would be taken
 		if _, err := validate.Compile(string(in.Schema), true); err != nil {
 			return nil, fmt.Errorf("%s: the question has a schema that no answer fits: %w", step, err)
 		}
 	}
 	for {
-		in.Key = t.takeStepKey(step)
+		var err error
+		if in.Key, _, err = t.takeStepKey(step); err != nil {
+			return nil, err
+		}
 		response, err := t.host.Ask(ctx, in)
 		if errors.Is(err, cause.ErrWithdrawn) {
 			continue

@@ -21,7 +21,7 @@ type StepHost interface {
 	Host
 	// RunStep returns the stored value of a step. If there is none, it calls f and stores the value that f returns.
 	RunStep(ctx context.Context, key string, f func(context.Context) (json.RawMessage, error)) (json.RawMessage, error)
-	// Save stores a position soon.
+	// Save stores a position within 100 ms.
 	Save(ctx context.Context, name string, value json.RawMessage) error
 	// Load returns a position. It returns false if there is none.
 	Load(ctx context.Context, name string) (json.RawMessage, bool, error)
@@ -34,8 +34,8 @@ type StepHost interface {
 // outside an idempotency key then, such as [StepKey].
 //
 // The name is that of the step within the task, such as "upload". If a run uses a name again, or uses the name of a
-// question, the later step is name#2, so each run must use its names in the same order. The result is stored as JSON,
-// and Step returns what JSON keeps of it. An error of f is returned and not stored: the handler may call Step again with
+// question, the later step is name#2, so each run must use its names in the same order. Step refuses a name that the
+// run has given to [Save] or [Load]. The result is stored as JSON, and Step returns what JSON keeps of it. An error of f is returned and not stored: the handler may call Step again with
 // the name. If it goes on without the step instead, as a loop over many parts may, each step needs a name of its own.
 //
 // In a plain call Step stores nothing. Errors: those of f, an *[Error] if the value or the task is beyond a limit, an
@@ -43,10 +43,16 @@ type StepHost interface {
 // [ErrSuperseded] if another run has the task.
 func Step[T any](ctx context.Context, task *Task, name string, f func(context.Context) (T, error)) (T, error) {
 	var none T
-	if err := checkStepName(name); err != nil {
+	key, giveBack, err := task.takeStepKey(name)
+	if err != nil {
 		return none, err
 	}
-	key := task.takeStepKey(name)
+	isDone := false
+	defer func() {
+		if !isDone { // f has failed or panicked, and the handler may try again
+			giveBack()
+		}
+	}()
 	work := func(ctx context.Context) (json.RawMessage, error) {
 		result, err := f(ctx)
 		if err != nil {
@@ -55,27 +61,28 @@ func Step[T any](ctx context.Context, task *Task, name string, f func(context.Co
 		return encodeStep(key, result)
 	}
 	var data json.RawMessage
-	var err error
 	if host, ok := task.host.(StepHost); ok {
 		data, err = host.RunStep(ctx, key, work)
 	} else {
 		data, err = work(ctx)
 	}
 	if err != nil {
-		task.giveBackStepKey(key) // the handler may try again
 		return none, err
 	}
+	isDone = true
 	return decodeStep[T](key, data)
 }
 
 // Save keeps the position of a loop, such as the last row that is done: [Load] returns it in a later run. It replaces
 // the value that was saved under the name. Save does not wait until the position is stored: after a crash the position
-// may be up to 100 ms old. So a loop may save as often as it likes.
+// may be up to 100 ms old. So a loop may save as often as it likes. A step or a question needs another name.
 //
 // In a plain call Save stores nothing. Errors: an *[Error] if the value or the task is beyond a limit, and the cause of
-// the end of ctx. Save returns an error of the former Save too, if that could not be stored.
+// the end of ctx. In the latter case, the next run gets the position if the server hands the task over. If the store has
+// refused earlier positions, and nothing has stored them since, the next Save returns that error once. It keeps its own
+// position all the same, and tries to store all of them again.
 func Save[T any](ctx context.Context, task *Task, name string, value T) error {
-	if err := checkStepName(name); err != nil {
+	if err := task.usePosition(name); err != nil {
 		return err
 	}
 	data, err := encodeStep(name, value)
@@ -92,7 +99,7 @@ func Save[T any](ctx context.Context, task *Task, name string, value T) error {
 // errors are those of [Step].
 func Load[T any](ctx context.Context, task *Task, name string) (T, bool, error) {
 	var none T
-	if err := checkStepName(name); err != nil {
+	if err := task.usePosition(name); err != nil {
 		return none, false, err
 	}
 	host, ok := task.host.(StepHost)
@@ -111,10 +118,10 @@ func Load[T any](ctx context.Context, task *Task, name string) (T, bool, error) 
 // restart waits only for the rest: Sleep stores when it ends under name, which is the name of a step, see [Step]. It
 // returns the cause of the end of ctx if that ends first.
 func Sleep(ctx context.Context, task *Task, name string, d time.Duration) error {
-	if err := checkStepName(name); err != nil {
+	key, _, err := task.takeStepKey(name)
+	if err != nil {
 		return err
 	}
-	key := task.takeStepKey(name)
 	if host, ok := task.host.(StepHost); ok {
 		return host.Sleep(ctx, key, d)
 	}
@@ -178,7 +185,7 @@ func decodeStep[T any](key string, data json.RawMessage) (T, error) {
 	var decoded T
 	if err := json.Unmarshal(data, &decoded); err != nil {
 		var none T
-		return none, fmt.Errorf("step %q: its stored value is no %v: %w; a step whose type has changed needs a new name", key, reflect.TypeFor[T](), err)
+		return none, fmt.Errorf("step %q: the stored value does not fit the type %v: %w: if the type has changed, give the step a new name", key, reflect.TypeFor[T](), err)
 	}
 	return decoded, nil
 }

@@ -2,6 +2,7 @@ package mcptasktest
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -178,7 +179,7 @@ func NewTask(t testing.TB, scripts ...Script) *mcptask.Task {
 	if slices.ContainsFunc(scripts, func(s Script) bool { return s.isStored }) {
 		attempt = 2
 	}
-	return mcptask.NewTask(host, mcptask.TaskInfo{ID: "mcptasktest", Principal: Local, Attempt: attempt})
+	return mcptask.NewTask(host, mcptask.TaskInfo{ID: rand.Text(), Principal: Local, Attempt: attempt})
 }
 
 // scriptedHost is the mcptask.Host behind NewTask.

@@ -68,9 +68,6 @@ func (h *scriptedHost) findStep(ctx context.Context, name string, kind taskstore
 		step, ok = taskstore.Step{Name: name, Kind: kind, Value: value}, true
 		h.stored[name] = step
 	}
-	if ok && step.Kind != kind {
-		return nil, false, fmt.Errorf("step %q: the task has it as a %s, and this is a %s: they need different names", name, step.Kind, kind)
-	}
 	if !ok && ctx.Err() != nil {
 		return nil, false, context.Cause(ctx)
 	}

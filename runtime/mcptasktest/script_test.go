@@ -109,9 +109,12 @@ func TestScriptedSteps(t *testing.T) {
 		}
 	}
 	task := mcptasktest.NewTask(t, mcptasktest.Stored("row", "text"))
+	if mcptask.StepKey(task, "a") == mcptask.StepKey(mcptasktest.NewTask(t), "a") {
+		t.Error("two tasks have one key")
+	}
 	_, _, err := mcptask.Load[int](t.Context(), task, "row")
 	_, other := mcptask.Step(t.Context(), task, "row", func(context.Context) (int, error) { return 0, nil })
-	if err == nil || other == nil || !strings.Contains(other.Error(), "need different names") {
+	if err == nil || other == nil || !strings.Contains(other.Error(), "give the step or the question another name") {
 		t.Errorf("a value of another type: %v; a step with the name of a position: %v", err, other)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -211,14 +211,14 @@ func TestStepsRefused(t *testing.T) {
 		}, ok},
 		"a step for a position": {func(ctx context.Context, task *mcptask.Task) error {
 			return errors.Join(mcptask.Save(ctx, task, "a", 1), step(ctx, task, "a", ""))
-		}, `step \"a\": the task has stored it by Save, and this call is Step: give them different names`},
+		}, `the name \"a\" is that of a Save or Load of this run: give the step or the question another name`},
 		"another type": {func(ctx context.Context, task *mcptask.Task) error {
 			if err := mcptask.Save(ctx, task, "a", "text"); err != nil {
 				return err
 			}
 			_, _, err := mcptask.Load[number](ctx, task, "a")
 			return err
-		}, `step \"a\": its stored value is no taskserver.number: json: cannot unmarshal string`},
+		}, `step \"a\": the stored value does not fit the type taskserver.number: json: cannot unmarshal string`},
 		"its own error": {func(ctx context.Context, task *mcptask.Task) error {
 			tries := 0
 			for range 3 {

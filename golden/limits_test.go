@@ -56,7 +56,7 @@ func TestDocsLimits(t *testing.T) {
 		fmt.Sprintf("| bytes of a revealed text that are shown | %d KiB |", bound("mostShown")>>10),
 		fmt.Sprintf("| bytes of a form, such as an answer | %d MiB |", bound("answerLength")>>20),
 		fmt.Sprintf("| bytes of a message in a list or in the overview | %d |", bound("mostMessage")),
-		fmt.Sprintf("the oldest reports are left out. | %d |", taskstore.MaxMoments))
+		fmt.Sprintf("the oldest reports and steps are left out. | %d |", taskstore.MaxMoments))
 	for _, want := range wants {
 		if !strings.Contains(text, want) {
 			t.Errorf("docs/reference/limits.md does not say %q", want)

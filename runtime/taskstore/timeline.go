@@ -59,8 +59,8 @@ const (
 
 // The bounds of a Timeline.
 const (
-	// MaxMoments is how many moments a Timeline has at most. If there are more, the oldest reports are left out, and
-	// then the oldest of the others, but not the first.
+	// MaxMoments is how many moments a Timeline has at most. If there are more, the oldest reports and steps are left
+	// out, and then the oldest of the others, but not the first.
 	MaxMoments = 48
 	// MaxMomentText is how many bytes the Text and the Operator of a Moment have at most.
 	MaxMomentText = 64
@@ -92,7 +92,7 @@ func (t Timeline) With(m Moment) Timeline {
 		moments = slices.Delete(moments, 1, 1+more)
 	}
 	for len(moments) > MaxMoments {
-		oldest := slices.IndexFunc(moments, func(m Moment) bool { return m.Kind == EventReported })
+		oldest := slices.IndexFunc(moments, func(m Moment) bool { return m.Kind == EventReported || m.Kind == EventStep })
 		if oldest < 0 {
 			oldest = 1
 		}

@@ -63,6 +63,10 @@ func TestTimelineBounds(t *testing.T) {
 	if got := tell(); !strings.HasPrefix(got, "created0 started0 reported955 ") || !strings.HasSuffix(got, " reported999 asked0 ") || len(timeline.Moments()) != MaxMoments {
 		t.Error(got)
 	}
+	add(EventStep, 100)
+	if got := tell(); !strings.HasPrefix(got, "created0 started0 asked0 step55 ") || !strings.HasSuffix(got, " step99 ") || len(timeline.Moments()) != MaxMoments {
+		t.Error(got)
+	}
 	add(EventAnswered, 100)
 	if got := tell(); !strings.HasPrefix(got, "created0 answered53 ") || !strings.HasSuffix(got, " answered99 ") || len(timeline.Moments()) != MaxMoments {
 		t.Error(got)

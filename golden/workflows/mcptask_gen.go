@@ -6,6 +6,7 @@ package workflows
 
 import (
 	"context"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
@@ -97,7 +98,10 @@ func ReleasesTools(impl Releases) mcptask.Tools {
 				Description:  "Checks a version here.",
 				InputSchema:  buildInputArguments,
 				OutputSchema: buildReportResult,
-				Policy:       mcptask.Policy{Task: mcptask.TaskOptional},
+				Policy: mcptask.Policy{
+					Task:     mcptask.TaskOptional,
+					Deadline: time.Hour,
+				},
 			}, impl.Check),
 		},
 	}

@@ -235,9 +235,9 @@ func (r *reader) readPolicy(tool *model.Tool, method *ast.Ident, own, defaults *
 	if defaults.allowsFallback() && p.Task != model.Forbidden {
 		r.checkWait(own, defaults)
 	}
+	r.readRestart(p, own, defaults)
 	r.checkTTL("deadline", p.Deadline, p, own, defaults)
 	r.checkTTL("poll", p.Poll, p, own, defaults)
-	r.readRestart(p, own, defaults)
 	r.readLeave(p, method, own, defaults)
 	if s, ok := find("immediate"); ok {
 		p.Immediate = s.text
@@ -286,7 +286,8 @@ func isWorkflowName(name string) bool {
 const attemptsHint = "add onlost=restart if the handler may run more than once, or remove attempts"
 
 // readRestart sets whether a task whose worker died runs again, and how often. A service's attempts
-// is the default of the tools that restart. The others may stand beside them. A workflow always restarts.
+// is the default of the tools that restart. The others may stand beside them. A workflow always restarts, and
+// a service's deadline does not bound it: the time in which its handler waits for it does not count.
 func (r *reader) readRestart(p *model.Policy, own, defaults *block) {
 	lost, ok := findSetting("onlost", own, defaults)
 	p.Restart = ok && lost.text == "restart"
@@ -297,7 +298,7 @@ func (r *reader) readRestart(p *model.Policy, own, defaults *block) {
 		if s, ok := own.get("deadline"); ok {
 			r.addProblem(s.pos, "deadline on a workflow, which does not work in this process", "remove it: bound the workflow by its WorkflowExecutionTimeout, and its task by ttl")
 		}
-		p.Restart, p.Attempts = true, model.WorkflowAttempts
+		p.Restart, p.Attempts, p.Deadline = true, model.WorkflowAttempts, 0
 	}
 	if p.Restart || lost.bad {
 		defaults.restarts = true

@@ -57,11 +57,13 @@ func (b *Backend) loseRuns(id string, attempt int) (lost int) {
 		}
 	}
 	b.mu.Unlock()
-	b.adoptAll(orphans) // first: a run that knows of its end can store nothing more
-	for _, cancel := range cancels {
-		cancel(mcptask.ErrSuperseded)
+	for i, isTaken := range b.adoptAll(orphans) { // first: a run that knows of its end can store nothing more
+		if isTaken {
+			cancels[i](mcptask.ErrSuperseded)
+			lost++
+		}
 	}
-	return len(orphans)
+	return lost
 }
 
 // claimFor is how long a server has to take the orphans that it found. After that
@@ -72,30 +74,34 @@ func (b *Backend) claimFor() time.Duration { return b.renewEvery() }
 // mostly waiting.
 const maxAdopters = 16
 
-// adoptAll adopts orphans side by side, and returns when all are adopted.
-func (b *Backend) adoptAll(orphans []taskstore.Record) {
+// adoptAll adopts orphans side by side. When it is done with all of them, it returns which ones it has taken.
+func (b *Backend) adoptAll(orphans []taskstore.Record) (taken []bool) {
+	taken = make([]bool, len(orphans))
 	var adopters sync.WaitGroup
 	places := make(chan struct{}, maxAdopters)
-	for _, r := range orphans {
+	for i, r := range orphans {
 		places <- struct{}{}
 		adopters.Go(func() {
 			defer guard.Recover(b.logger, "adoption of a task")
 			defer func() { <-places }()
-			b.adoptOrphan(r)
+			taken[i] = b.adoptOrphan(r)
 		})
 	}
 	adopters.Wait()
+	return taken
 }
 
-// adoptOrphan takes an orphan and submits it, or ends it if it must not run again. It uses a retry that gives up, since
-// one record that the store does not take must not hold up the other orphans.
-func (b *Backend) adoptOrphan(orphan taskstore.Record) {
+// adoptOrphan takes an orphan and submits it, or ends it if it must not run again. It returns false if the store did not
+// take that. It uses a retry that gives up, since one record that the store does not take must not hold up the other
+// orphans.
+func (b *Backend) adoptOrphan(orphan taskstore.Record) (isTaken bool) {
 	log := b.logger.With("task", taskstore.LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool)
 	var e event
 	r, err := b.moveTask(b.closing, b.newRequestRetry(), orphan, func(r taskstore.Record) event {
 		e = b.decideAdoption(r) // a requestor may cancel the task meanwhile
 		return ifSameRun(orphan, e)(r)
 	})
+	isTaken = err == nil
 	if e.kind == eventFinish {
 		switch {
 		case err == nil:
@@ -103,7 +109,7 @@ func (b *Backend) adoptOrphan(orphan taskstore.Record) {
 		case b.closing.Err() == nil && !isOver(err): // it is found again
 			log.Warn("task of a lost worker not ended", "error", err)
 		}
-		return
+		return isTaken
 	}
 	switch {
 	case err == nil:
@@ -117,6 +123,7 @@ func (b *Backend) adoptOrphan(orphan taskstore.Record) {
 	case b.closing.Err() == nil:
 		log.Warn("task not resumed", "error", err)
 	}
+	return isTaken
 }
 
 // decideAdoption returns the claim of an orphan that may run, or the end of any other. A task that was asked to stop

@@ -23,7 +23,7 @@ var (
 	// tool does not allow a second run.
 	ErrWorkerLost = errors.New("the worker of the task was lost")
 	// ErrDeadline means that the handler worked for longer than the tool's deadline.
-	ErrDeadline = errors.New("the tool's deadline is over")
+	ErrDeadline = errors.New("the task exceeded the tool's deadline")
 )
 
 // ErrDisconnected means that the connection has ended for good, for example because a

@@ -71,7 +71,8 @@ type Policy struct {
 	// the call blocks as long as taskserver.Backend.PlainWait says, and without them there is no limit.
 	Wait time.Duration
 	// Deadline bounds how long the handler works, in all runs of the task together; 0 means no limit. The time in which it
-	// waits for a slot, for an answer, in Sleep or in WithoutSlot does not count. Then the task fails, and
+	// waits for a slot, for an answer, in Sleep or in WithoutSlot does not count: the deadline stands still while any
+	// goroutine of the handler waits so, even if others work. Beyond the deadline the task fails, and
 	// errors.Is(err, ErrDeadline) holds.
 	// A run whose process died counts up to its last stored report, step or question.
 	Deadline time.Duration

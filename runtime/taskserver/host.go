@@ -115,6 +115,7 @@ func (h *taskHost) storeNews(ctx context.Context, t *storeRetry, step *taskstore
 	defer h.giveTurn()
 	h.mu.Lock()
 	r := h.nextReport()
+	ended := h.ended
 	isSilent := h.stored.IsZero() && h.record.Progress == (taskstore.Progress{}) // the handler has reported nothing
 	h.mu.Unlock()
 	e := event{kind: eventReport, report: r, worked: h.watch.read()}
@@ -124,6 +125,8 @@ func (h *taskHost) storeNews(ctx context.Context, t *storeRetry, step *taskstore
 		if isSilent {
 			e.report = &report{message: describeStep(step)}
 		}
+	case ended: // the end of the attempt takes the positions along, or they are of no use
+		return errTerminal
 	case r == nil && len(e.steps) == 0:
 		return nil
 	case r == nil:

@@ -50,7 +50,7 @@ type event struct {
 	failed  *mcptask.Error    // answer, if the requestor's side failed
 	outcome taskstore.Outcome // finish
 	lost    bool              // start, claim, finish: the last run was lost
-	// steps are stored with the record, and make its steps grow by stepBytes: step, save, report, handover.
+	// steps are stored with the record, whose steps have stepBytes bytes then: step, save, report, handover.
 	steps     []taskstore.Step
 	stepBytes int64
 	// worked is how long the handler has worked, or 0 if that is not known.
@@ -125,7 +125,10 @@ func nextRecord(r taskstore.Record, e event) (taskstore.Record, error) {
 		return r, err
 	}
 	n.UpdatedAt, n.Nonce = e.at, e.nonce
-	n.StepBytes, n.Worked = n.StepBytes+e.stepBytes, max(n.Worked, e.worked)
+	n.Worked = max(n.Worked, e.worked)
+	if len(e.steps) > 0 {
+		n.StepBytes = e.stepBytes
+	}
 	if t.public != "" && !e.again {
 		addMoment(&n, t.public, describeMoment(&n, e), e)
 	}

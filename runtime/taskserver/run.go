@@ -392,6 +392,9 @@ func (b *Backend) invokeHandler(ctx context.Context, t *registeredTool, task *mc
 	return &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: data, IsError: result.IsError}
 }
 
+// handOverPatience is how long a handover waits for a write of the handler's news that is under way.
+const handOverPatience = time.Second
+
 // finishAttempt stores the outcome of an attempt, unless another run has the task.
 func (b *Backend) finishAttempt(ctx context.Context, host *taskHost, outcome taskstore.Outcome) RunEnd {
 	attempt := host.record
@@ -417,6 +420,11 @@ func (b *Backend) finishAttempt(ctx context.Context, host *taskHost, outcome tas
 		}
 	}
 	if end.kind == eventHandOver { // the positions are of no use to an ended task
+		within, cancel := context.WithTimeout(b.drained, handOverPatience)
+		defer cancel()
+		if host.takeTurn(within) == nil { // otherwise one of the two writes gets a conflict
+			defer host.giveTurn()
+		}
 		end.steps, end.stepBytes = host.steps.take(nil)
 	}
 	stored, err := b.moveTask(withValuesOf(ctx, b.drained), b.newTaskRetry(), b.knownRecord(attempt), ifSameRun(attempt, end))

@@ -23,9 +23,10 @@ type runSteps struct {
 	isRead atomic.Bool // whether those of earlier runs were read
 
 	mu     sync.Mutex
-	stored map[string]taskstore.Step
+	stored map[string]taskstore.Step // without the results that the handler has got
+	total  int64                     // bytes of the stored ones
 	saved  map[string]taskstore.Step // positions that are not stored yet
-	bytes  int64                     // of both, without the positions that others replace
+	bytes  int64                     // of all, without the positions that others replace
 	isDue  bool                      // whether a timer is going to store the saved positions
 	last   time.Time                 // when they were stored last
 	failed error                     // why they could not be stored; for the next Save
@@ -42,8 +43,8 @@ func (s *runSteps) find(name string) (taskstore.Step, bool) {
 	return step, ok
 }
 
-// add counts a step that is about to be stored. It returns by how many bytes the task's steps grow, and false if they
-// would have more than most bytes.
+// add counts a step that is about to be stored, and keeps a position until then. It returns by how many bytes the task's
+// steps grow, and false if they would have more than most bytes.
 func (s *runSteps) add(step *taskstore.Step, most int) (more int64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,6 +59,12 @@ func (s *runSteps) add(step *taskstore.Step, most int) (more int64, ok bool) {
 		return 0, false
 	}
 	s.bytes += more
+	if step.Kind == taskstore.StepPosition {
+		if s.saved == nil {
+			s.saved = map[string]taskstore.Step{}
+		}
+		s.saved[step.Name] = *step
+	}
 	return more, true
 }
 
@@ -68,9 +75,9 @@ func (s *runSteps) drop(more int64) {
 	s.bytes -= more
 }
 
-// take returns the positions that are not stored yet, and the step with them unless it is nil. more is by how many
-// bytes they make the stored steps grow.
-func (s *runSteps) take(step *taskstore.Step) (steps []taskstore.Step, more int64) {
+// take returns the positions that are not stored yet, and the step with them unless it is nil. total is how many bytes
+// all stored steps have then: a write that is made again does not count them twice.
+func (s *runSteps) take(step *taskstore.Step) (steps []taskstore.Step, total int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, saved := range s.saved {
@@ -82,13 +89,19 @@ func (s *runSteps) take(step *taskstore.Step) (steps []taskstore.Step, more int6
 	if step != nil {
 		steps = append(steps, *step)
 	}
+	total = s.total
 	for i := range steps {
-		more += steps[i].Size()
-		if former, ok := s.stored[steps[i].Name]; ok {
-			more -= former.Size()
-		}
+		total += s.growth(&steps[i])
 	}
-	return steps, more
+	return steps, total
+}
+
+// growth returns by how many bytes a step makes the stored ones grow. s.mu is held.
+func (s *runSteps) growth(step *taskstore.Step) int64 {
+	if former, ok := s.stored[step.Name]; ok {
+		return step.Size() - former.Size()
+	}
+	return step.Size()
 }
 
 // keep notes that steps are stored.
@@ -98,7 +111,9 @@ func (s *runSteps) keep(steps []taskstore.Step) {
 	if s.stored == nil {
 		s.stored = map[string]taskstore.Step{}
 	}
+	s.failed = nil // the saved positions were among them, or are stored later
 	for _, step := range steps {
+		s.total += s.growth(&step)
 		s.stored[step.Name] = step
 		if saved, ok := s.saved[step.Name]; ok && bytes.Equal(saved.Value, step.Value) { // otherwise it was saved again
 			delete(s.saved, step.Name)
@@ -106,10 +121,19 @@ func (s *runSteps) keep(steps []taskstore.Step) {
 	}
 }
 
+// dropResult frees the memory of a result that the handler has got: a run gets each once.
+func (s *runSteps) dropResult(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	step := s.stored[name]
+	step.Value = nil
+	s.stored[name] = step
+}
+
 // readSteps reads the steps of earlier runs, once.
 func (h *taskHost) readSteps(ctx context.Context) error {
 	s := &h.steps
-	if s.isRead.Load() {
+	if h.record.Attempt == 1 || s.isRead.Load() {
 		return nil
 	}
 	if err := h.takeTurn(ctx); err != nil {
@@ -119,21 +143,17 @@ func (h *taskHost) readSteps(ctx context.Context) error {
 	if s.isRead.Load() {
 		return nil
 	}
-	if h.record.Attempt > 1 {
-		b := h.backend
-		steps, err := callStore(ctx, b.newTaskRetry(), "Steps", func(ctx context.Context) ([]taskstore.Step, error) {
-			return b.store.Steps(ctx, h.record.ID)
-		})
-		if err != nil {
-			return err
-		}
-		s.keep(steps)
-		s.mu.Lock()
-		for i := range steps {
-			s.bytes += steps[i].Size()
-		}
-		s.mu.Unlock()
+	b := h.backend
+	steps, err := callStore(ctx, b.newTaskRetry(), "Steps", func(ctx context.Context) ([]taskstore.Step, error) {
+		return b.store.Steps(ctx, h.record.ID)
+	})
+	if err != nil {
+		return err
 	}
+	s.keep(steps)
+	s.mu.Lock()
+	s.bytes = s.total
+	s.mu.Unlock()
 	s.isRead.Store(true)
 	return nil
 }
@@ -147,7 +167,7 @@ func (h *taskHost) findStep(ctx context.Context, name string, kind taskstore.Ste
 	if ok && step.Kind != kind {
 		return nil, false, fmt.Errorf("step %q: the task has stored it by %s, and this call is %s: give them different names", name, nameCall(step.Kind), nameCall(kind))
 	}
-	if !ok && ctx.Err() != nil { // the work would be for nothing
+	if !ok && kind != taskstore.StepPosition && ctx.Err() != nil { // the work would be for nothing
 		return nil, false, context.Cause(ctx)
 	}
 	return step.Value, ok, nil
@@ -160,6 +180,11 @@ func nameCall(kind taskstore.StepKind) string {
 
 // RunStep implements mcptask.StepHost.
 func (h *taskHost) RunStep(ctx context.Context, key string, f func(context.Context) (json.RawMessage, error)) (value json.RawMessage, err error) {
+	defer func() {
+		if err == nil {
+			h.steps.dropResult(key)
+		}
+	}()
 	if value, ok, err := h.findStep(ctx, key, taskstore.StepDone); ok || err != nil {
 		return value, err
 	}
@@ -216,11 +241,9 @@ func (h *taskHost) Load(ctx context.Context, name string) (json.RawMessage, bool
 	return h.findStep(ctx, name, taskstore.StepPosition)
 }
 
-// Save implements mcptask.StepHost. Positions are stored at most every savePause, the newest of each.
+// Save implements mcptask.StepHost. Positions are stored at most every savePause, the newest of each. When the server
+// closes, the last ones are handed over.
 func (h *taskHost) Save(ctx context.Context, name string, value json.RawMessage) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
 	if _, _, err := h.findStep(ctx, name, taskstore.StepPosition); err != nil {
 		return err
 	}
@@ -231,11 +254,10 @@ func (h *taskHost) Save(ctx context.Context, name string, value json.RawMessage)
 	s := &h.steps
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.saved == nil {
-		s.saved = map[string]taskstore.Step{}
-	}
-	s.saved[name] = step
 	h.scheduleSave()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	err := s.failed
 	s.failed = nil
 	return err
@@ -256,8 +278,12 @@ func (h *taskHost) scheduleSave() {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.isDue, s.failed = false, err; err == nil && len(s.saved) > 0 { // saved meanwhile
+		switch s.isDue = false; {
+		case len(s.saved) == 0: // a step may have taken them along
+		case err == nil: // saved meanwhile
 			h.scheduleSave()
+		default:
+			s.failed = err
 		}
 	})
 }
@@ -292,8 +318,8 @@ func (h *taskHost) admitStep(ctx context.Context, step *taskstore.Step) (more in
 	return more, nil
 }
 
-// describeStep returns the status message of a task whose handler has reported nothing, when a step is stored. It stays
-// true when the next step begins: no write tells of a beginning.
+// describeStep returns the status message of a task whose handler has reported nothing, when a step is stored. It
+// reports a finished step because no write marks the beginning of the next one.
 func describeStep(step *taskstore.Step) string {
 	var until time.Time
 	if step.Kind == taskstore.StepSleep && json.Unmarshal(step.Value, &until) == nil {

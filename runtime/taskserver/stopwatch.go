@@ -7,35 +7,36 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// stopwatch counts the time that a handler works. It stands while the handler waits. It is safe for concurrent use.
+// stopwatch counts the time that a handler works. It stands still while any goroutine of the run waits, even if others
+// work meanwhile. It is safe for concurrent use.
 type stopwatch struct {
 	mu      sync.Mutex
 	worked  time.Duration // before started
-	started time.Time     // zero while it stands
+	started time.Time     // zero while it stands still
 	pauses  int           // how many goroutines of the handler wait
 
-	limit time.Duration // when it rings; 0 means never
-	ring  func()
-	timer *time.Timer
+	limit  time.Duration // at which it calls expire; 0 means none
+	expire func()
+	timer  *time.Timer
 }
 
-// startStopwatch makes a stopwatch that goes on from worked, and calls ring when the time reaches a limit. A limit of 0
-// or less means that it never rings.
-func startStopwatch(worked, limit time.Duration, ring func()) *stopwatch {
-	w := &stopwatch{worked: worked, limit: limit, ring: ring}
+// startStopwatch returns a stopwatch that counts on from worked. It calls expire when the time reaches the limit. A limit
+// of 0 or less means no limit.
+func startStopwatch(worked, limit time.Duration, expire func()) *stopwatch {
+	w := &stopwatch{worked: worked, limit: limit, expire: expire}
 	w.start()
 	return w
 }
 
-// start lets it run. w.mu is held, or w is new.
+// start begins to count. w.mu is held, or w is new.
 func (w *stopwatch) start() {
 	w.started = time.Now()
 	if w.limit > 0 {
-		w.timer = time.AfterFunc(w.limit-w.worked, guard.Func(nil, "a deadline", w.ring))
+		w.timer = time.AfterFunc(w.limit-w.worked, guard.Func(nil, "a deadline", w.expire))
 	}
 }
 
-// halt lets it stand. w.mu is held.
+// halt stops counting. w.mu is held.
 func (w *stopwatch) halt() {
 	if w.started.IsZero() {
 		return
@@ -47,7 +48,7 @@ func (w *stopwatch) halt() {
 	}
 }
 
-// pause lets it stand until resume is called, and until all others that have paused it have resumed it.
+// pause stops the count until resume is called, and all others that have paused it have resumed it too.
 func (w *stopwatch) pause() (resume func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,7 +73,7 @@ func (w *stopwatch) read() time.Duration {
 	return w.worked + time.Since(w.started)
 }
 
-// stop ends it.
+// stop ends the count for good.
 func (w *stopwatch) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -165,11 +166,9 @@ func (c *Console) reveal(w http.ResponseWriter, r request) error {
 		}
 		d.Text = all.String()
 	case revealSteps:
-		var all strings.Builder
-		for _, step := range d.Steps {
-			fmt.Fprintf(&all, "%s: %s\n", step.Name, indent.JSON(step.Value))
+		if d.Text, err = c.readStepValues(r.Context(), record); err != nil {
+			return err
 		}
-		d.Text = all.String()
 	case revealPrincipal:
 		d.Text = record.Principal
 		if d.Text == "" {
@@ -181,6 +180,25 @@ func (c *Console) reveal(w http.ResponseWriter, r request) error {
 	d.Text = text.Shorten(d.Text, mostShown)
 	c.server.Operator(r.viewer.Name).Reveal(r.Context(), record, d.Revealed)
 	return c.writeTask(w, http.StatusOK, r, d)
+}
+
+// readStepValues returns the values of the newest steps of a task, newest first, since long texts are cut at their end.
+func (c *Console) readStepValues(ctx context.Context, r taskstore.Record) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, readsWithin)
+	defer cancel()
+	steps, err := c.server.Operator("").StepValues(ctx, r.ID)
+	if err != nil {
+		return "", err
+	}
+	var all strings.Builder
+	earlier := max(0, len(steps)-mostSteps)
+	if earlier > 0 {
+		fmt.Fprintf(&all, "The newest %d: %d earlier ones are left out.\n", mostSteps, earlier)
+	}
+	for _, step := range slices.Backward(steps[earlier:]) {
+		fmt.Fprintf(&all, "%s: %s\n", step.Name, indent.JSON(step.Value))
+	}
+	return all.String(), nil
 }
 
 // resultText returns the result of a task, or its error, as JSON.

@@ -378,19 +378,32 @@ func TestReveal(t *testing.T) {
 }
 
 // unreadSteps is a store whose steps cannot be read while it is broken.
-type unreadSteps struct{ *brokenStore }
+type unreadSteps struct {
+	*brokenStore
+	reads *atomic.Int32 // of values
+}
 
 func (s unreadSteps) Steps(ctx context.Context, id string) ([]taskstore.Step, error) {
+	s.reads.Add(1)
 	if s.broken.Load() {
-		return nil, errors.New("user=root password=hunter2 at db.internal")
+		return nil, errUnread
 	}
 	return s.Store.Steps(ctx, id)
 }
 
+func (s unreadSteps) ListSteps(ctx context.Context, id string) ([]taskstore.StepSummary, error) {
+	if s.broken.Load() {
+		return nil, errUnread
+	}
+	return s.Inspector.ListSteps(ctx, id)
+}
+
+var errUnread = errors.New("user=root password=hunter2 at db.internal")
+
 // TestSteps looks at the steps of a task, reveals them, and looks at the task while they cannot be read.
 func TestSteps(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		store := unreadSteps{newBrokenStore()}
+		store := unreadSteps{newBrokenStore(), new(atomic.Int32)}
 		d := openWith(t, store, console.Options{Reveal: true})
 		now := d.tasks.Backend().Now()
 		record, err := store.Create(t.Context(), taskstore.Record{ID: "stepper", Tool: "render", Principal: alice.Principal, Revision: alice.Revision, Phase: taskstore.PhaseDone,
@@ -429,13 +442,19 @@ func TestSteps(t *testing.T) {
 		}
 		wants(t, "the page", got, "The newest 200: 3 earlier ones are left out.", "<dt>worked</dt><dd>2h 10m</dd>")
 		lacks(t, "the page", got, "hunter2", "07:30:00")
+		if n := store.reads.Load(); n != 0 {
+			t.Errorf("the page has read the values %d times", n)
+		}
 		_, _, revealed := d.request(http.MethodPost, page+"/reveal", url.Values{"what": {"steps"}})
-		wants(t, "the revealed steps", revealed, "up&lt;load&gt;: &#34;hunter2&#34;\n")
+		wants(t, "the revealed steps", revealed, "The newest 200: 3 earlier ones are left out.\ncool down: ", "up&lt;load&gt;: &#34;hunter2&#34;\n")
 		wants(t, "the audit trail", d.log.String(), "action=reveal operator=local task=stepper tool=render principal=alice@example.com what=steps")
 		next := d.watch(page)
 		wants(t, "the first message", next(), "cool down")
 
 		store.broken.Store(true)
+		if status, _, got := d.request(http.MethodPost, page+"/reveal", url.Values{"what": {"steps"}}); status != http.StatusInternalServerError || strings.Contains(got, "db.internal") {
+			t.Errorf("steps that cannot be read are revealed: HTTP %d, %s", status, got)
+		}
 		got = d.get(page)
 		wants(t, "the page without steps", got, "The steps cannot be read", "<dt>worked</dt>", `id="timeline"`)
 		lacks(t, "the page without steps", got, "db.internal", "cool down")

@@ -359,7 +359,7 @@ type detail struct {
 	Moments   []taskstore.Moment
 	Questions []question
 	// Steps are the newest mostSteps, and EarlierSteps is how many others there are.
-	Steps        []taskstore.Step
+	Steps        []taskstore.StepSummary
 	EarlierSteps int
 	// StepsFailed says that the steps cannot be read.
 	StepsFailed bool
@@ -527,8 +527,8 @@ func formatDuration(d time.Duration) string {
 }
 
 // formatSize returns a number of bytes as a person says it.
-func formatSize(value json.RawMessage) string {
-	switch n := len(value); {
+func formatSize(n int) string {
+	switch {
 	case n >= 1<<20:
 		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 	case n >= 1<<10:

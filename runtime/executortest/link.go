@@ -158,6 +158,14 @@ func (l inspectable) CountUnfinished(ctx context.Context) ([]taskstore.Count, er
 	return l.inspector.CountUnfinished(ctx)
 }
 
+// ListSteps implements taskstore.Inspector.
+func (l inspectable) ListSteps(ctx context.Context, id string) ([]taskstore.StepSummary, error) {
+	if err := l.err(); err != nil {
+		return nil, err
+	}
+	return l.inspector.ListSteps(ctx, id)
+}
+
 // Workers implements taskstore.Inspector.
 func (l inspectable) Workers(ctx context.Context) ([]taskstore.WorkerLease, error) {
 	if err := l.err(); err != nil {

@@ -71,7 +71,7 @@ func TestStepsUseIndex(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "SET LOCAL enable_seqscan = off"); err != nil { // which is faster as long as the table is empty
 		t.Fatal(err)
 	}
-	for sql, arg := range map[string]any{selectSteps: []byte("t"), deleteSteps: []int64{1, 2}} {
+	for sql, arg := range map[string]any{selectSteps: []byte("t"), selectStepHeads: []byte("t"), deleteSteps: []int64{1, 2}} {
 		rows, err := tx.Query(t.Context(), "EXPLAIN "+s.schema.sql(sql), arg)
 		if err != nil {
 			t.Fatal(err)

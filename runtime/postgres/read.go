@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -47,19 +48,37 @@ const selectSteps = "SELECT s.name, s.body FROM @schema@.task t LEFT JOIN @schem
 
 // Steps implements [taskstore.Store].
 func (s *Store) Steps(ctx context.Context, id string) ([]taskstore.Step, error) {
-	rows, err := s.pool.Query(ctx, s.schema.sql(selectSteps), []byte(id))
+	steps, err := readSteps(ctx, s, selectSteps, id, func(body []byte, name string) (taskstore.Step, error) {
+		step := taskstore.Step{Name: name}
+		err := durable.DecodeStep(body, &step)
+		return step, err
+	})
+	taskstore.SortSteps(steps)
+	return steps, err
+}
+
+// selectStepHeads is selectSteps without the values.
+var selectStepHeads = strings.Replace(selectSteps, "s.body", "substr(s.body, 1, "+strconv.Itoa(durable.StepHead)+")", 1)
+
+// ListSteps implements [taskstore.Inspector].
+func (s *Store) ListSteps(ctx context.Context, id string) ([]taskstore.StepSummary, error) {
+	return readSteps(ctx, s, selectStepHeads, id, durable.DecodeStepHead)
+}
+
+// readSteps returns what a function decodes of the steps of a task.
+func readSteps[T any](ctx context.Context, s *Store, query, id string, decode func(body []byte, name string) (T, error)) ([]T, error) {
+	rows, err := s.pool.Query(ctx, s.schema.sql(query), []byte(id))
 	if err != nil {
 		return nil, fmt.Errorf("postgres: steps: %w", err)
 	}
 	isStored := false
-	var steps []taskstore.Step
+	var steps []T
 	var name, body []byte
 	if _, err := pgx.ForEachRow(rows, []any{&name, &body}, func() error {
 		if isStored = true; body == nil { // the task has none
 			return nil
 		}
-		step := taskstore.Step{Name: string(name)}
-		err := durable.DecodeStep(body, &step)
+		step, err := decode(body, string(name))
 		steps = append(steps, step)
 		return err
 	}); err != nil {
@@ -68,7 +87,6 @@ func (s *Store) Steps(ctx context.Context, id string) ([]taskstore.Step, error) 
 	if !isStored {
 		return nil, taskstore.ErrNoRecord
 	}
-	taskstore.SortSteps(steps)
 	return steps, nil
 }
 

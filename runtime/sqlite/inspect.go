@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"strconv"
+	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
@@ -73,4 +75,12 @@ func (s *Store) Workers(ctx context.Context) ([]taskstore.WorkerLease, error) {
 		return nil, err
 	}
 	return durable.CountWorkers(leases, counts), nil
+}
+
+// selectStepHeads is selectSteps without the values.
+var selectStepHeads = strings.Replace(selectSteps, "step.body", "substr(step.body, 1, "+strconv.Itoa(durable.StepHead)+")", 1)
+
+// ListSteps implements [taskstore.Inspector].
+func (s *Store) ListSteps(ctx context.Context, id string) ([]taskstore.StepSummary, error) {
+	return readSteps(ctx, s, selectStepHeads, id, durable.DecodeStepHead)
 }

@@ -114,17 +114,27 @@ func (s *Store) Get(ctx context.Context, id string) (record taskstore.Record, er
 }
 
 // Steps implements [taskstore.Store].
-func (s *Store) Steps(ctx context.Context, id string) (steps []taskstore.Step, err error) {
+func (s *Store) Steps(ctx context.Context, id string) ([]taskstore.Step, error) {
+	steps, err := readSteps(ctx, s, selectSteps, id, func(body []byte, name string) (taskstore.Step, error) {
+		step := taskstore.Step{Name: name}
+		err := durable.DecodeStep(body, &step)
+		return step, err
+	})
+	taskstore.SortSteps(steps)
+	return steps, err
+}
+
+// readSteps returns what a function decodes of the steps of a task.
+func readSteps[T any](ctx context.Context, s *Store, query, id string, decode func(body []byte, name string) (T, error)) (steps []T, err error) {
 	isStored := false
 	err = s.read(ctx, "read", func(r *session) error {
-		return r.query(selectSteps, func(rows *sql.Rows) error {
+		return r.query(query, func(rows *sql.Rows) error {
 			var name, body []byte
 			isStored = true
 			if err := rows.Scan(&name, &body); err != nil || body == nil { // the task has none
 				return err
 			}
-			step := taskstore.Step{Name: string(name)}
-			err := durable.DecodeStep(body, &step)
+			step, err := decode(body, string(name))
 			steps = append(steps, step)
 			return err
 		}, []byte(id))
@@ -135,7 +145,6 @@ func (s *Store) Steps(ctx context.Context, id string) (steps []taskstore.Step, e
 	case !isStored:
 		return nil, taskstore.ErrNoRecord
 	}
-	taskstore.SortSteps(steps)
 	return steps, nil
 }
 

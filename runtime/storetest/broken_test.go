@@ -45,6 +45,7 @@ type broken struct {
 	scan    func(ctx context.Context, filter taskstore.Filter, before taskstore.Position, limit int) ([]taskstore.Record, error)
 	count   func(ctx context.Context) ([]taskstore.Count, error)
 	workers func(ctx context.Context) ([]taskstore.WorkerLease, error)
+	heads   func(ctx context.Context, id string) ([]taskstore.StepSummary, error)
 }
 
 // newBroken returns a memory store without a fault yet.
@@ -55,7 +56,7 @@ func newBroken(t testing.TB) *broken {
 	return &broken{
 		Store: s, aside: aside, create: aside.Create, update: s.Update, steps: s.Steps, get: aside.Get, list: s.List, delete: s.Delete, expire: aside.Expire,
 		changes: s.Changes, lease: s.Lease, beat: s.Beat, release: s.Release, close: s.Close, scan: i.Scan, count: i.CountUnfinished,
-		workers: i.Workers,
+		workers: i.Workers, heads: i.ListSteps,
 	}
 }
 
@@ -106,6 +107,10 @@ func (b *broken) Scan(ctx context.Context, filter taskstore.Filter, before tasks
 func (b *broken) CountUnfinished(ctx context.Context) ([]taskstore.Count, error) { return b.count(ctx) }
 
 func (b *broken) Workers(ctx context.Context) ([]taskstore.WorkerLease, error) { return b.workers(ctx) }
+
+func (b *broken) ListSteps(ctx context.Context, id string) ([]taskstore.StepSummary, error) {
+	return b.heads(ctx, id)
+}
 
 // changesFeed is a fault: the feed has other items. The function returns the items of the feed for one change.
 func changesFeed(change func(c taskstore.Change) []taskstore.Change) func(b *broken) {

@@ -136,6 +136,16 @@ var faults = []fault{
 			return steps, nil
 		}
 	}},
+	{"a list of steps has the sizes of what is stored", "Update/steps", false, func(b *broken) {
+		heads := b.heads
+		b.heads = func(ctx context.Context, id string) ([]taskstore.StepSummary, error) {
+			list, err := heads(ctx, id)
+			for i := range list {
+				list[i].ValueSize++
+			}
+			return list, err
+		}
+	}},
 	{"compare and set in two steps", "Update/one winner,all/random histories", false, func(b *broken) {
 		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 			now, err := b.Store.Get(ctx, r.ID)

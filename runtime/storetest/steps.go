@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,6 +37,14 @@ func (k *kit) wantSteps(what, id string, want ...taskstore.Step) {
 		if d := diffRecords(got, want); d != "" {
 			k.Errorf("%s: the steps of %q: %s", what, id, d)
 		}
+		if inspector, ok := s.(taskstore.Inspector); ok {
+			got, err := inspector.ListSteps(k.ctx, id)
+			k.wantError(what+": the list of steps of "+id, err, nil)
+			slices.SortFunc(got, func(a, b taskstore.StepSummary) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Name, b.Name)) })
+			if d := diffRecords(got, taskstore.SummarizeSteps(want)); d != "" {
+				k.Errorf("%s: the list of steps of %q: %s", what, id, d)
+			}
+		}
 	}
 }
 
@@ -47,6 +56,10 @@ func (k *kit) wantNoSteps(what, id string) {
 		k.wantError("the steps of "+what, err, taskstore.ErrNoRecord)
 		if len(got) > 0 {
 			k.Errorf("%s has %d steps", what, len(got))
+		}
+		if inspector, ok := s.(taskstore.Inspector); ok {
+			_, err := inspector.ListSteps(k.ctx, id)
+			k.wantError("the list of steps of "+what, err, taskstore.ErrNoRecord)
 		}
 	}
 }

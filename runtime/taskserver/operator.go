@@ -1,10 +1,12 @@
 package taskserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
@@ -30,9 +32,22 @@ func (o *Operator) Task(ctx context.Context, id string) (taskstore.Record, error
 	return o.backend.getRecord(ctx, t, id)
 }
 
-// Steps returns the steps of a task, oldest first, with their values, or ErrNoRecord. It tries once. It is not in the
+// Steps returns the steps of a task without their values, oldest first, or ErrNoRecord. It tries once.
+func (o *Operator) Steps(ctx context.Context, id string) ([]taskstore.StepSummary, error) {
+	steps, err := callOnce(ctx, o.backend.newRequestRetry(), "ListSteps", func(ctx context.Context) ([]taskstore.StepSummary, error) {
+		if inspector, ok := o.backend.store.(taskstore.Inspector); ok {
+			return inspector.ListSteps(ctx, id)
+		}
+		steps, err := o.backend.store.Steps(ctx, id)
+		return taskstore.SummarizeSteps(steps), err
+	})
+	slices.SortFunc(steps, func(a, b taskstore.StepSummary) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Name, b.Name)) })
+	return steps, err
+}
+
+// StepValues returns the steps of a task with their values, oldest first, or ErrNoRecord. It tries once. It is not in the
 // audit trail; see [Operator.Reveal].
-func (o *Operator) Steps(ctx context.Context, id string) ([]taskstore.Step, error) {
+func (o *Operator) StepValues(ctx context.Context, id string) ([]taskstore.Step, error) {
 	return callOnce(ctx, o.backend.newRequestRetry(), "Steps", func(ctx context.Context) ([]taskstore.Step, error) {
 		return o.backend.store.Steps(ctx, id)
 	})

@@ -143,7 +143,9 @@ func TestRefusedPosition(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		line := &tapStore{Store: taskstore.NewMemory()}
 		s := newServer(t, Options{Store: line}, numberTool("t", mcptask.Policy{}, func(ctx context.Context, task *mcptask.Task, in number) (number, error) {
-			line.set(before(func(context.Context) error { return &taskstore.QuotaError{Scope: taskstore.ScopeAccount, Err: taskstore.ErrQuotaBytes} }, "Update"))
+			line.set(before(func(context.Context) error {
+				return &taskstore.QuotaError{Scope: taskstore.ScopeAccount, Err: taskstore.ErrQuotaBytes}
+			}, "Update"))
 			err := mcptask.Save(ctx, task, "row", 1)
 			time.Sleep(time.Second)
 			line.set(nil)

@@ -450,6 +450,12 @@ func (s *Memory) CountUnfinished(context.Context) ([]Count, error) {
 	return list, nil
 }
 
+// ListSteps implements Inspector.
+func (s *Memory) ListSteps(ctx context.Context, id string) ([]StepSummary, error) {
+	steps, err := s.Steps(ctx, id)
+	return SummarizeSteps(steps), err
+}
+
 // Workers implements Inspector.
 func (s *Memory) Workers(context.Context) ([]WorkerLease, error) {
 	s.mu.Lock()

@@ -21,6 +21,25 @@ type Step struct {
 	Attempt int
 }
 
+// StepSummary describes a step without its value.
+type StepSummary struct {
+	Name string
+	Kind StepKind
+	// ValueSize is how many bytes the value has.
+	ValueSize int
+	At        time.Time
+	Attempt   int
+}
+
+// SummarizeSteps returns the summaries of steps.
+func SummarizeSteps(steps []Step) []StepSummary {
+	list := make([]StepSummary, len(steps))
+	for i, s := range steps {
+		list[i] = StepSummary{Name: s.Name, Kind: s.Kind, ValueSize: len(s.Value), At: s.At, Attempt: s.Attempt}
+	}
+	return list
+}
+
 // StepKind says what the value of a step is.
 type StepKind string
 

@@ -177,6 +177,9 @@ type Inspector interface {
 	// A lease that has ended may be missing. The unfinished records of workers without a lease, and of no worker,
 	// are counted for the worker "".
 	Workers(ctx context.Context) ([]WorkerLease, error)
+	// ListSteps returns the steps of a task without their values, in any order. It returns ErrNoRecord if there is no
+	// record.
+	ListSteps(ctx context.Context, id string) ([]StepSummary, error)
 }
 
 // MinSessionKey is how many bytes a session key has at least.

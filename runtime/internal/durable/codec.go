@@ -132,7 +132,11 @@ func EncodeStep(s *taskstore.Step) []byte { return encode(24+len(s.Value), s, (*
 
 // DecodeStep sets in a step what EncodeStep has encoded. The step shares the bytes.
 func DecodeStep(b []byte, s *taskstore.Step) error {
-	err := decode(b, s, (*coder).step)
+	return checkStep(s, decode(b, s, (*coder).step))
+}
+
+// checkStep returns the error of decoding a step.
+func checkStep(s *taskstore.Step, err error) error {
 	if err == nil && !isInJSON(s.At) {
 		err = errCorrupt
 	}
@@ -142,12 +146,32 @@ func DecodeStep(b []byte, s *taskstore.Step) error {
 	return nil
 }
 
+// StepHead is how many of the bytes of EncodeStep DecodeStepHead needs.
+const StepHead = 512
+
+// DecodeStepHead returns the summary of a step from the first StepHead bytes that EncodeStep has encoded.
+func DecodeStepHead(b []byte, name string) (taskstore.StepSummary, error) {
+	var size uint64
+	s := taskstore.Step{Name: name}
+	err := decode(b, &s, func(c *coder, s *taskstore.Step) {
+		c.stepHead(s)
+		size = max(c.number(0), 1) - 1
+		c.take(uint64(len(c.b)))
+	})
+	return taskstore.StepSummary{Name: name, Kind: s.Kind, ValueSize: int(min(size, math.MaxInt32)), At: s.At, Attempt: s.Attempt}, checkStep(&s, err) //nolint:gosec // it fits
+}
+
 func (c *coder) step(s *taskstore.Step) {
+	c.stepHead(s)
+	c.bytes((*[]byte)(&s.Value))
+}
+
+// stepHead has what a step has before its value.
+func (c *coder) stepHead(s *taskstore.Step) {
 	c.string((*string)(&s.Kind))
 	at, attempt := Micros(s.At), int64(s.Attempt)
 	c.int(&at)
 	c.int(&attempt)
-	c.bytes((*[]byte)(&s.Value))
 	s.At, s.Attempt = Time(at), int(attempt)
 }
 

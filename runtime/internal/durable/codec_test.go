@@ -63,6 +63,10 @@ func TestCodecKeepsBytes(t *testing.T) {
 		if err := DecodeStep(EncodeStep(&want), &got); err != nil || !cmp.Equal(want, got) {
 			t.Errorf("%v: %s", err, cmp.Diff(want, got))
 		}
+		want.Value = append(want.Value, make(json.RawMessage, 2*StepHead)...)
+		if got, err := DecodeStepHead(EncodeStep(&want)[:StepHead], want.Name); err != nil || got != taskstore.SummarizeSteps([]taskstore.Step{want})[0] {
+			t.Errorf("%+v, %v", got, err)
+		}
 	}
 	far := taskstore.Step{Name: "far", At: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)}
 	if err := DecodeStep(EncodeStep(&far), &far); !errors.Is(err, taskstore.ErrUnreadable) || !strings.Contains(err.Error(), `step "far"`) {

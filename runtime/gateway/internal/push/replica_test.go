@@ -136,6 +136,11 @@ func (s *scanned) CountUnfinished(context.Context) ([]taskstore.Count, error) { 
 // Workers implements taskstore.Inspector.
 func (s *scanned) Workers(context.Context) ([]taskstore.WorkerLease, error) { return nil, nil }
 
+// ListSteps implements taskstore.Inspector.
+func (s *scanned) ListSteps(context.Context, string) ([]taskstore.StepSummary, error) {
+	return nil, nil
+}
+
 // TestMissedNewsOfManySessions checks that sessions look for their tasks a few at a time, and not once for each time
 // that the feed may have missed something while they wait.
 func TestMissedNewsOfManySessions(t *testing.T) {

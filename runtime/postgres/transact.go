@@ -32,10 +32,12 @@ const (
 	// stays.
 	//
 	// All statements of these transactions find rows by key, whatever their arguments are. So PostgreSQL
-	// plans each statement once, with indexes, even if a table was empty then.
+	// plans each statement once, with indexes, even if a table was empty then. A table without an index that fits is
+	// still scanned, and the plan's cost is then so high that PostgreSQL would compile it. That takes seconds on a busy
+	// machine, so jit is off.
 	lockWriting = `SELECT set_config('idle_in_transaction_session_timeout',
 		CASE current_setting('idle_in_transaction_session_timeout') WHEN '0' THEN '5s' ELSE current_setting('idle_in_transaction_session_timeout') END, true),
-	set_config('plan_cache_mode', 'force_generic_plan', true),
+	set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true),
 	set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
 	set_config('mcptask.write', 'on', true), pg_advisory_xact_lock($1::bigint)`
 	// ifLast forbids the statements that follow to write, unless the last transaction has the mark $1, $2

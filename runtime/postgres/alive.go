@@ -30,8 +30,8 @@ const (
 	// confirmLooks is how many looks in a row must find the same lock free. The living have the time between to
 	// connect again.
 	confirmLooks = 3
-	// longestGap is the longest time between two looks in a row. After a longer one, the process may have been stopped,
-	// and others too.
+	// longestGap is the longest time from the end of a look to the next one. After a longer one, the process may have been
+	// stopped, and others too.
 	longestGap = time.Second
 	// trustAfter is how long a process does not look after it has lost a connection itself: others may have lost theirs
 	// too, and connect slowly to a server that all come back to at once.
@@ -40,7 +40,7 @@ const (
 	keepEvery = time.Second
 	// showWithin bounds how long a worker waits for its row before it begins. If it dies before it has one, its tasks wait
 	// for its lease.
-	showWithin = 500 * time.Millisecond
+	showWithin = 2 * time.Second
 	// hideTimeout bounds the statement that takes the rows of a lost connection out of the table.
 	hideTimeout = 250 * time.Millisecond
 	// longestReconnect is the longest pause between attempts to connect again.
@@ -66,12 +66,17 @@ const (
 	// isFree is true for a row of this server's start whose lock nobody holds.
 	isFree   = "boot = " + boot + " AND pg_try_advisory_xact_lock_shared(key)"
 	findFree = "SELECT worker, key FROM @schema@.alive WHERE " + isFree
-	// readFree tells whether the row of worker $1 and key $2 is free, and whether the worker has unfinished tasks.
-	readFree = "SELECT EXISTS (SELECT FROM @schema@.alive WHERE worker = $1::bytea AND key = $2::bigint AND " + isFree + `),
-		EXISTS (SELECT FROM @schema@.task WHERE worker = $1::bytea AND phase < 9)`
-	// endFree ends the lease of worker $1, unless its process has another lock than the key $2 by now.
-	endFree = "WITH gone AS (DELETE FROM @schema@.alive WHERE worker = $1::bytea AND key = $2::bigint AND " + isFree + ` RETURNING worker)
-		DELETE FROM @schema@.worker w USING gone WHERE w.id = gone.worker`
+	// oneOf is true for a row of the workers $1 and their keys $2.
+	oneOf = "(worker, key) IN (SELECT * FROM unnest($1::bytea[], $2::bigint[]))"
+	// ofGone has the names of workers that are gone, and those under which their processes found orphans, as ranges.
+	ofGone = `, names AS (SELECT worker AS low, worker || '\x00'::bytea AS high FROM gone UNION ALL SELECT worker || '/'::bytea, worker || '0'::bytea FROM gone)
+		`
+	// readFree tells whether rows are free, and whether their workers have unfinished tasks.
+	readFree = "WITH gone AS (SELECT worker FROM @schema@.alive WHERE " + oneOf + " AND " + isFree + ")" + ofGone +
+		"SELECT EXISTS (SELECT FROM gone), EXISTS (SELECT FROM names JOIN @schema@.task ON worker >= low AND worker < high WHERE phase < 9)"
+	// endFree ends the leases of workers, unless their processes have other locks by now.
+	endFree = "WITH gone AS (DELETE FROM @schema@.alive WHERE " + oneOf + " AND " + isFree + " RETURNING worker)" + ofGone +
+		"DELETE FROM @schema@.worker USING names WHERE id >= low AND id < high"
 )
 
 // workers are those that have called Beat of a store, and not Release. The zero value is ready to use.
@@ -80,6 +85,8 @@ type workers struct {
 	// ids has the workers, each with a channel that is closed once the worker was shown in table alive.
 	ids   map[string]chan struct{}
 	isNew bool // whether one has come since takeNew
+	// stop ends the reading of the feed that keeps the connection that listens. It is nil if there is none.
+	stop context.CancelFunc
 }
 
 // add adds a worker, and returns its channel. It returns nil if the lease of the worker is to outlast the process.
@@ -122,10 +129,36 @@ func (w *workers) takeNew() (isNew bool) {
 	return isNew
 }
 
+// remove removes a worker. With the last one ends what start has started.
 func (w *workers) remove(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.ids, id)
+	if delete(w.ids, id); len(w.ids) == 0 && w.stop != nil {
+		w.stop()
+		w.stop = nil
+	}
+}
+
+// start starts a function for as long as there are workers, unless it runs or the store closes.
+func (w *workers) start(s *Store, run func(context.Context)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stop != nil || len(w.ids) == 0 || s.closing.Err() != nil {
+		return
+	}
+	var ctx context.Context
+	ctx, w.stop = context.WithCancel(s.closing)
+	s.running.Go(func() {
+		defer guard.Recover(s.logger, "the proof of life")
+		run(ctx)
+	})
+}
+
+// end ends a store, so that nothing starts any more.
+func (w *workers) end(closeStore context.CancelFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	closeStore()
 }
 
 // list returns the workers in the order in which every process writes them.
@@ -135,9 +168,9 @@ func (w *workers) list() []string {
 	return slices.Sorted(maps.Keys(w.ids))
 }
 
-// show waits until a new worker is in table alive, for a while. From the first worker on, the store listens.
+// show waits until a new worker is in table alive, for a while. The store listens for as long as it has workers.
 func (s *Store) show(ctx context.Context, shown <-chan struct{}) {
-	if shown == nil || !s.follower.listens || s.closing.Err() != nil {
+	if shown == nil || !s.follower.listens {
 		return
 	}
 	select {
@@ -145,27 +178,28 @@ func (s *Store) show(ctx context.Context, shown <-chan struct{}) {
 		return
 	default:
 	}
-	s.living.Do(func() {
-		s.running.Go(func() {
-			defer guard.Recover(s.logger, "the proof of life")
-			for s.closing.Err() == nil {
-				for _, err := range s.feed.Read(s.closing, taskstore.Change{}) { // it listens for as long as somebody reads
-					if err != nil {
-						break // others log it
-					}
-				}
-				select {
-				case <-time.After(keepEvery):
-				case <-s.closing.Done():
-				}
-			}
-		})
-	})
+	s.workers.start(s, s.keepListening)
 	s.notifier.poke() // the connection that listens
 	select {
 	case <-shown:
 	case <-time.After(showWithin):
+	case <-s.closing.Done():
 	case <-ctx.Done():
+	}
+}
+
+// keepListening reads the feed until ctx ends, so that the store listens.
+func (s *Store) keepListening(ctx context.Context) {
+	for ctx.Err() == nil {
+		for _, err := range s.feed.Read(ctx, taskstore.Change{}) {
+			if err != nil {
+				break // others log it
+			}
+		}
+		select {
+		case <-time.After(keepEvery):
+		case <-ctx.Done():
+		}
 	}
 }
 
@@ -273,11 +307,9 @@ func (g *following) watch(ctx context.Context) {
 	var found map[free]int // how many looks in a row have found each
 	var last time.Time
 	for isFailing := false; ; {
-		now := time.Now().Round(0) // by a clock that goes on while the machine sleeps
-		if gap := now.Sub(last); gap < 0 || gap > longestGap {
+		if gap := time.Now().Round(0).Sub(last); gap < 0 || gap > longestGap {
 			found = nil
 		}
-		last = now
 		if g.isTrusted() {
 			var err error
 			found, err = g.store.endDead(ctx, found)
@@ -293,6 +325,7 @@ func (g *following) watch(ctx context.Context) {
 		} else {
 			found = nil
 		}
+		last = time.Now().Round(0) // by a clock that goes on while the machine sleeps
 		select {
 		case <-time.After(watchEvery):
 		case <-ctx.Done():
@@ -333,37 +366,42 @@ func (s *Store) endDead(ctx context.Context, before map[free]int) (found map[fre
 	}); err != nil {
 		return nil, err
 	}
+	var confirmed []free
 	for row, looks := range found {
-		if looks < confirmLooks {
-			continue
-		}
-		if err := s.endDeadWorker(ctx, row); err != nil {
-			return nil, err
+		if looks >= confirmLooks {
+			confirmed = append(confirmed, row)
 		}
 	}
-	return found, nil
+	if len(confirmed) == 0 {
+		return found, nil
+	}
+	return found, s.endLeases(ctx, confirmed)
 }
 
-// endDeadWorker ends the lease of a worker, as Release does, if its lock is still free.
-func (s *Store) endDeadWorker(ctx context.Context, row free) error {
+// endLeases ends the leases of workers, as Release does, if their locks are still free.
+func (s *Store) endLeases(ctx context.Context, rows []free) error {
+	workers, keys := make([][]byte, len(rows)), make([]int64, len(rows))
+	for i, row := range rows {
+		workers[i], keys[i] = []byte(row.worker), row.key
+	}
 	var isDead, hasTasks bool
 	err := s.transact(ctx,
 		func(b *pgx.Batch) {
-			b.Queue(s.schema.sql(readFree), []byte(row.worker), row.key).
+			b.Queue(s.schema.sql(readFree), workers, keys).
 				QueryRow(func(r pgx.Row) error { return r.Scan(&isDead, &hasTasks) })
 		},
 		func(b *pgx.Batch) bool {
 			if !isDead {
 				return false
 			}
-			b.Queue(s.schema.sql(endFree), []byte(row.worker), row.key)
+			b.Queue(s.schema.sql(endFree), workers, keys)
 			if hasTasks {
 				s.queueChanges(b, []taskstore.Change{{Free: true}})
 			}
 			return true
 		})
 	if err != nil {
-		return fmt.Errorf("postgres: end the lease of a dead worker: %w", err)
+		return fmt.Errorf("postgres: end the leases of dead workers: %w", err)
 	}
 	if isDead {
 		s.announce()

@@ -271,6 +271,71 @@ func TestConfirmation(t *testing.T) {
 	}
 }
 
+// TestDeadFinder checks that several leases end at once, those of the names under which the dead found orphans too, and
+// no others.
+func TestDeadFinder(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	s := openStore(t, dsn, Options{})
+	r := createFor(t, s, "w/1")
+	for _, worker := range []string{"w", "w2"} {
+		insertFree(t, dsn, worker, boot)
+	}
+	for _, worker := range []string{"w/1", "w/2", "w-1", "w0", "v/1"} {
+		query(t, dsn, "INSERT INTO mcptask.worker VALUES (convert_to($1, 'UTF8'), 9223372036854775807)", worker)
+	}
+	var freed []taskstore.Change
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var found map[free]int
+	for c, err := range s.Changes(ctx) {
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case c.Missed:
+			for range confirmLooks {
+				if found, err = s.endDead(ctx, found); err != nil {
+					t.Fatal(err)
+				}
+			}
+		case c.Free:
+			freed = append(freed, c)
+			cancel()
+		}
+	}
+	if got := query(t, dsn, "SELECT encode(id, 'escape') FROM mcptask.worker ORDER BY id"); !slices.Equal(got, []string{"v/1", "w-1", "w0"}) {
+		t.Errorf("the leases of %q are left", got)
+	}
+	if taken, err := s.Lease(t.Context(), "next", time.Minute, []string{r.Tool}, 10); err != nil || len(taken) != 1 || len(freed) != 1 {
+		t.Errorf("%d tasks were taken after %d changes, %v", len(taken), len(freed), err)
+	}
+}
+
+// TestNoWorkerListens checks that a store listens only while it has a worker, or its feed is read, and that none starts
+// to listen after its end.
+func TestNoWorkerListens(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, pgtest.Database(t), Options{})
+	for range 2 {
+		if _, err := s.Beat(t.Context(), "w", longLease, nil); err != nil {
+			t.Fatal(err)
+		}
+		if g := s.follower.current.Load(); g == nil || !g.listening.Load() {
+			t.Error("it does not listen")
+		}
+		if err := s.Release(t.Context(), "w"); err != nil {
+			t.Fatal(err)
+		}
+		wiretest.Eventually(t, "it listens no more", func() bool { return s.follower.current.Load() == nil })
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.workers.add("w", longLease)
+	s.workers.start(s, func(context.Context) { t.Error("it starts") })
+	s.running.Wait()
+}
+
 // TestCutWorkerHidesItself ends the connection that listens of a worker that cannot connect again. It is not taken for
 // dead, since its row is gone.
 func TestCutWorkerHidesItself(t *testing.T) {

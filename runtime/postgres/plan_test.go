@@ -84,6 +84,40 @@ func TestStepsUseIndex(t *testing.T) {
 	}
 }
 
+// TestSettings checks that PostgreSQL compiles no statement under the lock of the writes, which would take seconds on a busy
+// machine, and that a session which waits for the lock ends with its process.
+func TestSettings(t *testing.T) {
+	s := openStore(t, pgtest.Database(t), Options{})
+	const has = "SELECT current_setting('jit'), coalesce(current_setting('client_connection_check_interval', true), '')"
+	var jit, check, version string
+	if err := s.transact(t.Context(), func(b *pgx.Batch) {
+		b.Queue(has).QueryRow(func(r pgx.Row) error { return r.Scan(&jit, &check) })
+		b.Queue("SELECT current_setting('server_version_num')").QueryRow(func(r pgx.Row) error { return r.Scan(&version) })
+	}, func(*pgx.Batch) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	if jit != "off" || version >= "140000" && check != "250ms" {
+		t.Errorf("jit is %s, and the check of the client is every %s", jit, check)
+	}
+}
+
+// TestDeadsTasksUseIndex checks that it takes no look at all tasks to know whether dead workers have some.
+func TestDeadsTasksUseIndex(t *testing.T) {
+	s := openStore(t, pgtest.Database(t), Options{})
+	var lines []string
+	if err := s.transact(t.Context(), func(b *pgx.Batch) {
+		b.Queue("EXPLAIN "+s.schema.sql(readFree), [][]byte{[]byte("w")}, []int64{1}).Query(func(rows pgx.Rows) (err error) {
+			lines, err = pgx.CollectRows(rows, pgx.RowTo[string])
+			return err
+		})
+	}, func(*pgx.Batch) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	if plan := strings.Join(lines, "\n"); !strings.Contains(plan, "Index Cond: ((worker >=") {
+		t.Error(plan)
+	}
+}
+
 // TestUnreadableStep checks that a damaged step is an error of Steps, which has its name, and of nothing else.
 func TestUnreadableStep(t *testing.T) {
 	dsn := pgtest.Database(t)

@@ -12,9 +12,9 @@
 // A task that has ended takes no memory. Of the others, an open store keeps up to 8 MiB of arguments and questions, and
 // about 7 MB of counts for 20,000 tasks and accounts.
 //
-// If a process dies, others end the leases of its workers within a second, by an advisory lock of the connection that
-// listens. Its key is random. A store has this connection while its feed is read, as a server does. Behind a pooler, a
-// proxy or NAT there is no lock, and the leases end by themselves.
+// If a process dies, others end the leases of its workers after about a second. They know of its death by an advisory
+// lock with a random key, which its connection that listens holds. A store has this connection while it has a worker or
+// its feed is read. Behind a pooler, a proxy or NAT there is no lock, and the leases end by themselves.
 //
 // A process learns from a notification (LISTEN) that others have written. It also looks every
 // second without one. Only the database's clock counts.
@@ -53,7 +53,8 @@ type Options struct {
 	// pool_max_conns of the DSN, or 8.
 	MaxConns int
 	// NoListen makes the store look for changes of other processes twice a second, instead of a
-	// connection that listens. Then the death of a process is noticed only when its lease ends. Open sets it if it sees a pooler such as PgBouncer.
+	// connection that listens. Then the death of a process is noticed only when its lease ends. Open sets it if it sees
+	// a pooler such as PgBouncer.
 	NoListen bool
 	// NoMigrate makes Open refuse a schema that is missing or old, instead of migrating it. See
 	// [MigrationSQL].
@@ -82,7 +83,6 @@ type Store struct {
 	close   context.CancelFunc
 	closed  sync.Once
 	running sync.WaitGroup // the store's goroutines
-	living  sync.Once      // starts the proof that the workers live
 
 	// The time of the last upkeep, for Expire.
 	keptUp atomic.Int64
@@ -102,6 +102,10 @@ const (
 	defaultMaxConns = 8
 	// connectTimeout bounds one attempt to connect if the DSN has no connect_timeout.
 	connectTimeout = 5 * time.Second
+	// checkClient lets PostgreSQL end a session that waits for the lock of the writes and whose process has died. Servers
+	// before PostgreSQL 14 lack the setting. A time that the user has set stays.
+	checkClient = `SELECT set_config('client_connection_check_interval', '250ms', false)
+		WHERE current_setting('client_connection_check_interval', true) = '0'`
 )
 
 // Open opens the store in the database that a DSN names, a URL or key=value pairs, as
@@ -130,8 +134,14 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 		o.Logger = slog.Default() //nolint:forbidigo // what goes wrong in the background is never silent
 	}
 	s := &Store{schema: schema, logger: o.Logger, cache: durable.NewCache(durable.CacheBytes), sieve: durable.NewSieve(o.Logger), shift: new(atomic.Int64), lookOften: lookOften, mostSilence: mostSilence, trustAfter: trustAfter}
-	config.AfterConnect = func(context.Context, *pgx.Conn) error {
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		s.connects.Add(1)
+		if !pooled {
+			_, err := conn.Exec(ctx, checkClient, pgx.QueryExecModeExec)
+			if refused := new(pgconn.PgError); !errors.As(err, &refused) { // a server may be unable to check
+				return err
+			}
+		}
 		return nil
 	}
 	if s.pool, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), config); err != nil {
@@ -214,7 +224,7 @@ func (s *Store) Delete(ctx context.Context, r taskstore.Record) error {
 func (s *Store) Close() error {
 	s.closed.Do(func() {
 		s.committer.Close()
-		s.close()
+		s.workers.end(s.close)
 		s.feed.Close()
 		s.running.Wait()
 		s.pool.Close()

@@ -120,7 +120,9 @@ func (s *Store) findOrphans(r *session, worker string, tools []string, limit int
 func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (taskstore.Heartbeat, error) {
 	var beat taskstore.Heartbeat
 	err := s.write(ctx, "write to", func(w *transaction) error {
-		s.lives.prove(worker, lease)
+		if s.lives.prove(worker, lease) {
+			w.undo = func() { s.lives.leave(worker) }
+		}
 		beat.Now = s.now()
 		if _, err := w.exec(setLease, []byte(worker), durable.Micros(beat.Now.Add(lease))); err != nil {
 			return err

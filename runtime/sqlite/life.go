@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -26,6 +27,8 @@ const (
 	looksPerSweep = int(time.Minute / lookEvery)
 	// lockTries is how often a worker tries to lock its file. Each look or sweep of another process may spoil one try.
 	lockTries = 10
+	// lockPause is the pause between two tries.
+	lockPause = time.Millisecond
 )
 
 const (
@@ -80,21 +83,24 @@ func (l *lives) close() {
 	}
 }
 
-// pathOf returns the path of a worker's file. The worker's name may have any bytes and any length.
+// pathOf returns the path of a worker's file, which is also that of the names under which its process finds orphans. The
+// worker's name may have any bytes and any length.
 func (l *lives) pathOf(worker string) string {
-	sum := sha256.Sum256([]byte(worker))
+	process, _, _ := strings.Cut(worker, "/")
+	sum := sha256.Sum256([]byte(process))
 	return l.prefix + hex.EncodeToString(sum[:sumBytes])
 }
 
 // sumBytes is how much of a hash the path of a file has.
 const sumBytes = 16
 
-// prove makes sure that the worker's file is locked, unless the worker outlasts its process. Call it in the transaction that begins or renews the lease: whoever
-// gets the file before its lock then fails to end the lease.
-func (l *lives) prove(worker string, lease time.Duration) {
+// prove makes sure that the worker's file is locked, unless the worker outlasts its process. It reports whether the lock
+// is new. Call it in the transaction that begins or renews the lease: whoever gets the file before its lock then fails to
+// end the lease.
+func (l *lives) prove(worker string, lease time.Duration) (isNew bool) {
 	if lease >= taskstore.LastingLease {
 		l.leave(worker)
-		return
+		return false
 	}
 	if l.files == nil {
 		l.files = map[string]*flock.Flock{}
@@ -104,7 +110,7 @@ func (l *lives) prove(worker string, lease time.Duration) {
 	path := l.pathOf(worker)
 	if file := l.files[worker]; file != nil {
 		if isAt(path, file) {
-			return
+			return false
 		}
 		_ = file.Unlock() // somebody has removed the file
 		delete(l.files, worker)
@@ -117,25 +123,34 @@ func (l *lives) prove(worker string, lease time.Duration) {
 	case file != nil:
 		l.files[worker] = file
 	}
+	return file != nil
 }
 
 // lockFile makes a file if there is none, and locks it. It returns nil if others have spoiled all tries.
-func lockFile(path string) (*flock.Flock, error) {
-	for range lockTries {
+func lockFile(path string) (_ *flock.Flock, err error) {
+	for try := range lockTries {
+		if try > 0 {
+			<-time.After(lockPause)
+		}
 		file := flock.New(path)
-		switch ok, err := file.TryRLock(); {
-		case err != nil:
-			_ = os.Remove(path) // it has no lock, so that the worker would seem dead
-			return nil, err
-		case !ok: // who looks or sweeps has it
-			_ = os.Remove(path)
-		case isAt(path, file):
+		var isLocked bool
+		if isLocked, err = file.TryRLock(); isLocked && isAt(path, file) {
 			return file, nil
-		default: // who looks or sweeps has removed it
+		} else if isLocked { // who looks or sweeps has removed it
 			_ = file.Unlock()
+			continue
+		}
+		// Who looks or sweeps has it, or nobody may lock it. A file without the worker's lock makes the worker seem dead.
+		// Windows may not remove a file that others have open.
+		failed := err != nil
+		if removed := os.Remove(path); !errors.Is(removed, os.ErrNotExist) {
+			err = errors.Join(err, removed)
+		}
+		if failed {
+			break
 		}
 	}
-	return nil, nil
+	return nil, err
 }
 
 // isAt reports whether a locked file still has its path.
@@ -207,37 +222,51 @@ func (l *lives) look(ctx context.Context) error {
 		worker string
 		until  int64
 	}
-	var leases []lease
+	var dead []lease
+	files := map[string]*flock.Flock{} // by path; nil if the worker lives, or if nothing is known
+	end := func(file *flock.Flock) { _ = file.Unlock() }
+	defer func() {
+		for _, file := range files {
+			if file != nil {
+				end(file)
+			}
+		}
+	}()
 	if err := l.store.read(ctx, "read", func(r *session) error {
 		return r.query(selectWorkers, func(rows *sql.Rows) error {
 			var one lease
 			err := rows.Scan(&one.worker, &one.until)
-			leases = append(leases, one)
+			path := l.pathOf(one.worker)
+			if _, ok := files[path]; !ok {
+				files[path] = lockUnused(path)
+			}
+			if files[path] != nil {
+				dead = append(dead, one)
+			}
 			return err
 		})
-	}); err != nil {
+	}); err != nil || len(dead) == 0 {
 		return err
 	}
-	for _, one := range leases {
-		file := lockUnused(l.pathOf(one.worker))
-		if file == nil {
-			continue
-		}
-		if err := l.store.write(ctx, "write to", func(w *transaction) error {
+	if err := l.store.write(ctx, "write to", func(w *transaction) error {
+		for _, one := range dead {
 			ended, err := w.exec(endSameLease, []byte(one.worker), one.until)
 			if err != nil {
 				return err
 			}
-			if n, err := ended.RowsAffected(); err != nil || n == 0 {
+			n, err := ended.RowsAffected()
+			if err == nil && n > 0 {
+				err = w.freeTasks(one.worker)
+			}
+			if err != nil {
 				return err
 			}
-			return w.freeTasks(one.worker)
-		}); err != nil {
-			_ = file.Unlock()
-			return err
 		}
-		discard(file)
+		return nil
+	}); err != nil {
+		return err
 	}
+	end = discard
 	return nil
 }
 

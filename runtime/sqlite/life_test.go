@@ -46,6 +46,22 @@ func holdTask(ctx context.Context, s *Store, worker string) error {
 	return err
 }
 
+const (
+	finder    = oddWorker + "/1" // a name under which the process of oddWorker finds orphans
+	foundTool = "found"
+)
+
+// findTask makes a process the finder of a task.
+func findTask(ctx context.Context, s *Store) error {
+	r := durabletest.NewTask(10)
+	r.Tool = foundTool
+	if _, err := s.Create(ctx, r, taskstore.Quota{}); err != nil {
+		return err
+	}
+	_, err := s.Lease(ctx, finder, longLease, []string{r.Tool}, 1)
+	return err
+}
+
 // startHolder starts a child that holds tasks.
 func startHolder(t testing.TB, path string) *child {
 	t.Helper()
@@ -74,7 +90,7 @@ func wantTaken(t *testing.T, s *Store, workers ...string) {
 	for _, r := range all {
 		former[r.ID] = r.Claim.Worker
 	}
-	taken, err := s.Lease(t.Context(), "taker/1", time.Hour, []string{durabletest.NewTask(0).Tool}, 100)
+	taken, err := s.Lease(t.Context(), "taker/1", time.Hour, []string{durabletest.NewTask(0).Tool, foundTool}, 100)
 	var got []string
 	for _, r := range taken {
 		got = append(got, former[r.ID])
@@ -131,7 +147,7 @@ func TestKilledWorker(t *testing.T) {
 	search(t, s)
 	wantTaken(t, s)
 	awaitFree(t, s, func() { _ = other.cmd.Process.Kill() })
-	wantTaken(t, s, oddWorker)
+	wantTaken(t, s, oddWorker, finder)
 	_ = other.cmd.Wait()
 	search(t, s)
 	wantTaken(t, s)
@@ -152,7 +168,7 @@ func TestKilledAlone(t *testing.T) {
 		t.Skip(err)
 	}
 	s := openStore(t, link)
-	wantTaken(t, s, oddWorker, sharedWorker)
+	wantTaken(t, s, oddWorker, finder, sharedWorker)
 	if left, err := filepath.Glob(filepath.Join(directory, "*-worker-*")); err != nil || len(left) > 0 {
 		t.Errorf("files are left: %q, %v", left, err)
 	}
@@ -198,6 +214,23 @@ func TestLostFile(t *testing.T) {
 	}
 	if wantTaken(t, other, "w"); fileExists(t, file) {
 		t.Error("the file is left")
+	}
+}
+
+// TestFailedBeat checks that a worker which could not begin its lease leaves no file.
+func TestFailedBeat(t *testing.T) {
+	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"))
+	if err := s.write(t.Context(), "write to", func(w *transaction) error {
+		_, err := w.exec("ALTER TABLE worker RENAME TO away")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Beat(t.Context(), "w", longLease, nil); err == nil {
+		t.Error("there is a lease")
+	}
+	if fileExists(t, s.lives.pathOf("w")) {
+		t.Error("there is a file")
 	}
 }
 

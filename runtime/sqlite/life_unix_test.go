@@ -27,5 +27,5 @@ func TestStoppedWorker(t *testing.T) {
 	}
 	_ = other.cmd.Wait()
 	search(t, s)
-	wantTaken(t, s, oddWorker, sharedWorker)
+	wantTaken(t, s, oddWorker, finder, sharedWorker)
 }

@@ -107,6 +107,9 @@ func runChild(role, path string) (err error) {
 				return err
 			}
 		}
+		if err := findTask(ctx, s); err != nil {
+			return err
+		}
 		fmt.Println("ready")
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	}

@@ -283,7 +283,7 @@ func (s *Store) write(ctx context.Context, doing string, f func(w *transaction) 
 		return ctx.Err()
 	}
 	defer func() { <-s.turn }()
-	w := &transaction{session: s.writer, tail: &s.tail}
+	w := &transaction{session: s.writer, tail: &s.tail, undo: func() {}}
 	if err := w.begin(ctx); err != nil {
 		return explain(s.path, doing, err)
 	}
@@ -291,6 +291,7 @@ func (s *Store) write(ctx context.Context, doing string, f func(w *transaction) 
 	defer func() {
 		if !committed { // an error, or a panic
 			w.rollBack()
+			w.undo()
 		}
 	}()
 	if err := f(w); err != nil {
@@ -309,4 +310,5 @@ type transaction struct {
 	*session
 	tail   *tail
 	latest []news // for the feed
+	undo   func() // takes back what f has done outside of the database
 }

@@ -102,7 +102,7 @@ func serveHere(t *testing.T, store taskstore.Store) *site {
 	ctx, cancel := context.WithCancel(context.Background())
 	var clock sync.WaitGroup
 	clock.Go(func() { n.watchClock(ctx) })
-	tasks, handler, err := newServer(n, store, "")
+	tasks, handler, err := newServer(n, store, "", usualConcurrency)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,6 +35,8 @@ const (
 	tick = 50 * time.Millisecond
 	// late is how long a worker may be kept from running without a note.
 	late = 300 * time.Millisecond
+	// usualConcurrency is how many handlers a worker runs at once.
+	usualConcurrency = 256
 )
 
 // workerConfig is the configuration of a worker by its test.
@@ -50,6 +53,8 @@ type workerConfig struct {
 	SessionKey string
 	// Lease is how long a worker that may have died keeps its tasks, or 0: the usual lease.
 	Lease time.Duration
+	// Concurrency is how many handlers run at once, or 0: 256.
+	Concurrency int `json:",omitempty"`
 	// Effects is the file of effects, or "".
 	Effects string `json:",omitempty"`
 }
@@ -96,7 +101,7 @@ func work(text string) error {
 	if err != nil {
 		return err
 	}
-	tasks, handler, err := newServer(n, store, c.SessionKey)
+	tasks, handler, err := newServer(n, store, c.SessionKey, cmp.Or(c.Concurrency, usualConcurrency))
 	if err != nil {
 		return err
 	}
@@ -149,10 +154,10 @@ func (n notes) watchClock(ctx context.Context) {
 }
 
 // newServer makes a server of the tools whose runs are written down. A bearer token is the principal.
-func newServer(n notes, store taskstore.Store, sessionKey string) (*taskserver.Server, http.Handler, error) {
+func newServer(n notes, store taskstore.Store, sessionKey string, concurrency int) (*taskserver.Server, http.Handler, error) {
 	none := taskserver.Totals{Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Sessions: -1}
 	options := taskserver.Options{
-		Store: store, Concurrency: 256, Drain: lease,
+		Store: store, Concurrency: concurrency, Drain: lease,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 		Limits: taskserver.Limits{Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Polls: -1, Lists: -1, Sessions: -1, Server: none, Anonymous: none},
 	}

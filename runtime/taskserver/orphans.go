@@ -19,7 +19,8 @@ import (
 // when a worker leaves tasks.
 //
 // It leases them under a name of its own, whose lease is never renewed. So a task that it
-// does not take is free again soon, whether or not the store's answer was lost.
+// does not take is free again soon, whether or not the store's answer was lost. The name begins with that of this server,
+// so that the store can end that lease if the process dies.
 func (b *Backend) adoptOrphans() time.Duration {
 	for b.closing.Err() == nil {
 		if b.ensureLease(b.closing) != nil {

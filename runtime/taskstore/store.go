@@ -54,7 +54,8 @@ type Position struct {
 const TombstoneFor = time.Hour
 
 // LastingLease is the shortest lease that outlasts the processes that beat it, such as that of a workflow engine. A
-// shorter lease is that of one process: a [Store] that sees this process die may end it at once, as Release does.
+// shorter lease is that of one process: a [Store] that sees this process die may end it at once, as Release does. It may
+// then also end the leases of workers that have the same name, followed by a slash and more: they are of the same process.
 const LastingLease = time.Hour
 
 // Store keeps the records of tasks. All methods are safe for concurrent use, in one

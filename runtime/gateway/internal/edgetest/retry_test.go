@@ -103,6 +103,7 @@ func questionTools(ran *atomic.Int32, wait time.Duration) []mcptask.Tools {
 						_, err := task.Roots(ctx, "where")
 						roots <- err
 					}()
+					time.Sleep(time.Millisecond) // the questions come in this order
 					answer, err := mcptask.Ask[wiretest.NoteInput](ctx, task, wiretest.NoteSpec, "go", "Go?")
 					if err != nil {
 						return "", err

@@ -112,6 +112,14 @@ func (l *link) Changes(ctx context.Context) iter.Seq2[taskstore.Change, error] {
 	}
 }
 
+// Waiting implements taskstore.Store.
+func (l *link) Waiting(ctx context.Context, tools []string, after string, limit int) ([]taskstore.Waiting, error) {
+	if err := l.err(); err != nil {
+		return nil, err
+	}
+	return l.Store.Waiting(ctx, tools, after, limit)
+}
+
 // Lease implements taskstore.Store.
 func (l *link) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]taskstore.Record, error) {
 	if err := l.err(); err != nil {

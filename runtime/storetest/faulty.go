@@ -189,6 +189,11 @@ func (f *Faulty) Steps(ctx context.Context, id string) ([]taskstore.Step, error)
 	return runCall(ctx, f.drawFate(false), func() ([]taskstore.Step, error) { return f.store.Steps(ctx, id) })
 }
 
+// Waiting implements taskstore.Store.
+func (f *Faulty) Waiting(ctx context.Context, tools []string, after string, limit int) ([]taskstore.Waiting, error) {
+	return runCall(ctx, f.drawFate(false), func() ([]taskstore.Waiting, error) { return f.store.Waiting(ctx, tools, after, limit) })
+}
+
 // Lease implements taskstore.Store.
 func (f *Faulty) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]taskstore.Record, error) {
 	return runCall(ctx, f.drawFate(false), func() ([]taskstore.Record, error) { return f.store.Lease(ctx, worker, lease, tools, limit) })

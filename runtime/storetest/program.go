@@ -74,7 +74,7 @@ var (
 	someTools      = rapid.SampledFrom([]string{"s", "t"})
 	someKeys       = rapid.SampledFrom([]string{"", "", "k", "l"})
 	somePhases     = rapid.SampledFrom([]taskstore.Phase{taskstore.PhaseQueued, taskstore.PhaseRunning, taskstore.PhaseInputRequired, taskstore.PhaseDone})
-	someClaims     = rapid.SampledFrom([]taskstore.ClaimState{taskstore.ClaimWaiting, taskstore.ClaimRunning, taskstore.ClaimLeft})
+	someClaims     = rapid.SampledFrom([]taskstore.ClaimState{taskstore.ClaimWaiting, taskstore.ClaimRunning})
 	someLimits     = rapid.IntRange(1, 4)
 )
 

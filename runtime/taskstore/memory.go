@@ -35,6 +35,7 @@ type Memory struct {
 	all           Quota                              // of the other scopes, all accounts together
 	lists         *index.Sorted[*Record]             // by principal, in the order of List
 	working       *index.Sorted[*Record]             // the unfinished by worker
+	waiting       *index.Sorted[*Record]             // those of them without a worker, by tool and account
 	expiry        *index.Sorted[*Record]
 	leases        map[string]time.Time // the ends of leases, by worker
 	tombstones    index.Map[string, tombstone]
@@ -57,6 +58,7 @@ func NewMemoryAt(clock func() time.Time) *Memory {
 		past:    steady.New(clock),
 		lists:   index.NewSorted(compareByPrincipal),
 		working: index.NewSorted(compareByWorker),
+		waiting: index.NewSorted(compareByTurn),
 		expiry:  index.NewSorted(compareByExpiry),
 		leases:  map[string]time.Time{},
 	}
@@ -78,6 +80,10 @@ func compareByPrincipal(a, b *Record) int {
 
 func compareByWorker(a, b *Record) int {
 	return cmp.Or(cmp.Compare(a.Claim.Worker, b.Claim.Worker), a.Position().compare(b.Position()))
+}
+
+func compareByTurn(a, b *Record) int {
+	return cmp.Or(cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Account, b.Account), a.Position().compare(b.Position()))
 }
 
 func compareByExpiry(a, b *Record) int {
@@ -205,6 +211,9 @@ func (s *Memory) indexRecord(e *Record) {
 	if !e.Done() {
 		s.working.Insert(e)
 	}
+	if e.IsFree() {
+		s.waiting.Insert(e)
+	}
 	s.countRecord(e, 1)
 }
 
@@ -212,6 +221,7 @@ func (s *Memory) indexRecord(e *Record) {
 func (s *Memory) unindexRecord(e *Record) {
 	s.expiry.Remove(e)
 	s.working.Remove(e)
+	s.waiting.Remove(e)
 	s.countRecord(e, -1)
 }
 
@@ -339,6 +349,42 @@ func (s *Memory) Changes(ctx context.Context) iter.Seq2[Change, error] {
 	}
 }
 
+// Waiting implements Store.
+func (s *Memory) Waiting(_ context.Context, tools []string, after string, limit int) ([]Waiting, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []Waiting
+	for _, tool := range slices.Compact(slices.Sorted(slices.Values(tools))) {
+		for _, isBehind := range []bool{true, false} {
+			// next finds the first task of the tool whose account is behind last, on this side of after.
+			next := func(last *Record) []*Record {
+				return s.waiting.Range(1, func(e *Record) int {
+					switch c := cmp.Compare(e.Tool, tool); {
+					case c != 0:
+						return c
+					case last != nil && e.Account <= last.Account, isBehind && e.Account <= after:
+						return -1
+					case !isBehind && e.Account > after:
+						return 1
+					}
+					return 0
+				})
+			}
+			first := next(nil)
+			for accounts := 0; accounts < limit && len(first) > 0; accounts++ {
+				e := first[0]
+				for _, e := range s.waiting.Range(limit, func(other *Record) int {
+					return cmp.Or(cmp.Compare(other.Tool, tool), cmp.Compare(other.Account, e.Account))
+				}) {
+					found = append(found, Waiting{e.ID, e.Account, e.Principal, e.Tool, e.CreatedAt})
+				}
+				first = next(e)
+			}
+		}
+	}
+	return SortTurns(found, after, limit), nil
+}
+
 // Lease implements Store.
 func (s *Memory) Lease(_ context.Context, worker string, lease time.Duration, tools []string, limit int) ([]Record, error) {
 	s.mu.Lock()
@@ -346,7 +392,7 @@ func (s *Memory) Lease(_ context.Context, worker string, lease time.Duration, to
 	past := s.past.Now()
 	var taken []Record
 	for _, e := range s.working.Filter(limit, func(e *Record) bool {
-		return e.Claim.Worker != worker && !past.Before(s.leases[e.Claim.Worker]) && slices.Contains(tools, e.Tool)
+		return e.Claim.Worker != "" && e.Claim.Worker != worker && !past.Before(s.leases[e.Claim.Worker]) && slices.Contains(tools, e.Tool)
 	}) {
 		r := *e
 		r.Claim.Worker = worker

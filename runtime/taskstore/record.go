@@ -156,26 +156,23 @@ type Record struct {
 // Claim names the worker that has a task, and says whether its handler runs.
 type Claim struct {
 	// Worker has the task as long as its lease lasts, see [Store.Beat]. Then another may take
-	// it. "" means that no worker has it.
+	// it. "" means that no worker has it: it waits, and any may take it, see [Store.Waiting].
 	Worker string
 	State  ClaimState
 	// Nonce is the [Record.Nonce] of the write that made the claim. So no two claims are equal.
 	Nonce string
 }
 
-// ClaimState says whether a task waits at its worker, runs there, or was left by it.
+// ClaimState says whether a task waits or runs.
 type ClaimState string
 
 // The states of a claim.
 const (
-	// ClaimWaiting is a task that no handler runs. Its worker has submitted it to an executor, or is
-	// about to. The executor may pass it to another server.
+	// ClaimWaiting is a task that no handler runs. If it has a worker, that has submitted it to an executor, or is about
+	// to. The executor may pass it to another server.
 	ClaimWaiting ClaimState = ""
 	// ClaimRunning is a task whose handler runs at its worker, or was lost with it.
 	ClaimRunning ClaimState = "running"
-	// ClaimLeft is a task that a server has left because it cannot run it. Others take it soon. A task
-	// without a worker that is waiting is taken at once.
-	ClaimLeft ClaimState = "left"
 )
 
 // Clone returns a copy of the record, and of its slices and pointers. The copies share bytes, which never change.
@@ -211,6 +208,9 @@ func (r *Record) KeepFixed(stored *Record) {
 	}
 }
 
+// IsFree reports whether the task waits, and any worker may take it.
+func (r *Record) IsFree() bool { return !r.Done() && r.Claim.Worker == "" }
+
 // Done reports whether the task has ended.
 func (r *Record) Done() bool { return r.Phase == PhaseDone }
 
@@ -230,7 +230,7 @@ func (r *Record) Outstanding() []Input {
 
 // Change returns the news of a record in the feed of its store.
 func (r *Record) Change() Change {
-	return Change{ID: r.ID, Version: r.Version, Phase: r.Phase, Free: !r.Done() && r.Claim.Worker == "" && r.Claim.State == ClaimWaiting}
+	return Change{ID: r.ID, Version: r.Version, Phase: r.Phase, Free: r.IsFree()}
 }
 
 // Report returns the task's progress, and its status message without the count.

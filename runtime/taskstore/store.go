@@ -123,11 +123,16 @@ type Store interface {
 	// cut, costs changes: then the feed has a Change with Missed set instead of them. An error
 	// ends the feed. It also ends when ctx ends or the store is closed, without an error.
 	Changes(ctx context.Context) iter.Seq2[Change, error]
+	// Waiting returns up to limit tasks that wait: the unfinished records of the tools without a worker (""). It takes
+	// none of them: a worker does so with an Update. The tasks come in turns: first the oldest of each account, then the
+	// second of each, and so on. In each turn come first the accounts behind the given one, in the order of their
+	// bytes, and then the others. Tasks of the same time come by the bytes of their IDs. A record that the store cannot
+	// read may be among them. The cost depends on limit and on the tools, not on how many tasks wait.
+	Waiting(ctx context.Context, tools []string, after string, limit int) ([]Waiting, error)
 	// Lease gives up to limit unfinished records, in any order, to the worker, and lets its lease end after the given
-	// time at the earliest. It takes records of other workers whose lease has ended or was never begun, and of no
-	// worker (""). It takes only records of the tools. Each gets a new version, so that the former worker's updates
-	// conflict. Lease changes only the Version and the Worker of the Claim. If there are no records, Lease need not begin
-	// the worker's lease.
+	// time at the earliest. It takes records of other workers whose lease has ended or was never begun. It takes only
+	// records of the tools. Each gets a new version, so that the former worker's updates conflict. Lease changes only
+	// the Version and the Worker of the Claim. If there are no records, Lease need not begin the worker's lease.
 	Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]Record, error)
 	// Beat begins the worker's lease or renews it: from then on the lease lasts for the given
 	// time. It covers all unfinished records that the worker claims, later ones included, and gives
@@ -160,7 +165,7 @@ type Change struct {
 	Phase Phase
 	// Missed says that any record may have changed before this.
 	Missed bool
-	// Free says that there may be records for Lease.
+	// Free says that there may be records for Waiting, or, if the news is of no record, for Lease.
 	Free bool
 }
 

@@ -76,6 +76,10 @@ type Policy struct {
 	// errors.Is(err, ErrDeadline) holds.
 	// A run whose process died counts up to its last stored report, step or question.
 	Deadline time.Duration
+	// Concurrency bounds how many handlers of the tool's tasks run at once in this process; 0 means no bound but
+	// taskserver.Options.Concurrency. More tasks wait in line. A handler that waits for an answer, in Sleep or in
+	// WithoutSlot does not count. The maximum is 1,000,000. It needs a tool that may run as a task, and the local executor.
+	Concurrency int
 	// OnLost decides whether the task fails or restarts when its worker dies; "" means FailWhenLost.
 	OnLost LostPolicy
 	// OnLeave decides what happens to the work when the caller leaves before it has the result or the task. A caller

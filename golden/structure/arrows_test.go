@@ -78,7 +78,7 @@ var arrows = []arrow{
 	{"runtime/internal/steady", nil, nil},
 	{"runtime/internal/pace", []string{"runtime/internal/guard"}, runtimeTests},
 	{"runtime/internal/limit", []string{"runtime/internal/guard", "runtime/internal/text", "golang.org/x/time/rate"}, runtimeTests},
-	{"runtime/internal/pool", []string{"runtime/internal/guard", "runtime/internal/index"}, runtimeTests},
+	{"runtime/internal/pool", []string{"runtime/internal/guard"}, runtimeTests},
 	{"runtime/internal/validate", []string{"runtime/internal/text", "github.com/santhosh-tekuri/jsonschema/v6"}, nil},
 
 	// The way of a request, from the SDK inwards.

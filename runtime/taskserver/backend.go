@@ -30,9 +30,9 @@ type Backend struct {
 	store    taskstore.Store
 	ownStore bool
 	executor Executor
-	engine   Engine         // the executor, if it is one
-	slots    Slots          // the executor, if it has slots
-	line     *localExecutor // the executor, if it is the local one
+	engine   Engine // the executor, if it is one
+	slots    Slots  // the executor, if it has slots
+	line     *line  // the executor, if it is the local one
 	logger   *slog.Logger
 	catalog  catalog
 	// memoryWarning is done once warnOfMemoryStore has warned.
@@ -172,8 +172,8 @@ func newBackend(options Options, services ...mcptask.Tools) (*Backend, error) {
 // makeExecutor makes the executor. The user's function may call the RunFunc before it returns: such calls wait.
 func (b *Backend) makeExecutor() error {
 	if b.options.Executor == nil {
-		x := newLocalExecutor(b.runTask, b.options.Concurrency)
-		b.executor, b.slots, b.line = x, x, &x
+		b.line = newLine(b, b.options.Concurrency)
+		b.executor, b.slots = b.line, b.line
 		return nil
 	}
 	made, isMade := make(chan struct{}), false

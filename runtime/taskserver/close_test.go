@@ -42,8 +42,8 @@ func TestCloseEndsTasks(t *testing.T) {
 	})
 }
 
-// TestCloseDuringCreate checks that a task whose creation ends after Close has begun is refused and
-// deleted, so that no other server runs it.
+// TestCloseDuringCreate checks that a task whose creation ends after Close has begun is refused and deleted, so that no
+// other server runs it, unless it waits for any server.
 func TestCloseDuringCreate(t *testing.T) {
 	const duration = 4 * time.Second // of the creation
 	for name, c := range map[string]struct {
@@ -55,7 +55,8 @@ func TestCloseDuringCreate(t *testing.T) {
 		"in vain":          {DefaultDrain, errStore, mcptask.Errorf(mcptask.CodeInternalError, "the task could not be stored")},
 		"after the drain":  {time.Second, nil, newShutdownError()},
 	} {
-		for _, concurrency := range []int{1, DefaultConcurrency} { // in line, and with a reserved slot
+		for _, concurrency := range []int{1, DefaultConcurrency} { // without a slot, and with one
+			waits := concurrency == 1 && c.failed == nil
 			bubble.Run(t, name, func(t *testing.T) {
 				store := taskstore.NewMemory()
 				var runs atomic.Int32
@@ -80,7 +81,7 @@ func TestCloseDuringCreate(t *testing.T) {
 				var call sync.WaitGroup
 				call.Go(func() {
 					_, err := a.Backend().Call(t.Context(), alice, "t", json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeTask})
-					if wireError(err).Error() != c.answer.Error() {
+					if waits && err != nil || !waits && wireError(err).Error() != c.answer.Error() {
 						t.Errorf("answered with %v", err)
 					}
 				})
@@ -95,7 +96,11 @@ func TestCloseDuringCreate(t *testing.T) {
 				call.Wait()
 				time.Sleep(2 * leaseFor)
 				left, err := store.List(t.Context(), alice.Principal, taskstore.Position{}, 10)
-				if err != nil || len(left) != 1 || left[0].Tool == "t" || runs.Load() != 0 {
+				want := 0
+				if waits {
+					want = 1
+				}
+				if err != nil || len(left) != 1+want || !waits && left[0].Tool == "t" || int(runs.Load()) != want {
 					t.Errorf("%d tasks are left, %d have run, %v", len(left), runs.Load(), err)
 				}
 			})

@@ -54,7 +54,7 @@ func (b *Backend) beginTask(ctx context.Context, caller Caller, t *registeredToo
 	fresh := b.newRecord(caller, t, arguments, call, answers)
 	slot := b.reserve(&fresh, call)
 	if slot == nil && b.line != nil {
-		fresh.StatusMessage = waitsForSlot
+		fresh.StatusMessage, fresh.Claim.Worker = waitsForSlot, ""
 	}
 	b.expectChange(fresh.ID, 1)
 	record, err := b.insertRecord(ctx, fresh, b.options.Limits.storeQuota())
@@ -90,9 +90,14 @@ func (b *Backend) beginTask(ctx context.Context, caller Caller, t *registeredToo
 		turn <- call.Progress
 		b.progress.Store(record.ID, turn)
 	}
-	if slot != nil {
+	switch {
+	case slot != nil:
 		err = slot.start(record)
-	} else {
+	case b.line != nil:
+		if b.noteWaiting(); b.ownStore && b.closing.Err() != nil {
+			err = mcptask.ErrServerClosed
+		}
+	default:
 		err = b.submit(ctx, record)
 	}
 	switch {
@@ -109,7 +114,7 @@ func (b *Backend) beginTask(ctx context.Context, caller Caller, t *registeredToo
 // again until it is taken.
 func (b *Backend) leaveUnsubmitted(record taskstore.Record, err error) {
 	b.logger.Warn("task not submitted: it will be submitted again", "task", taskstore.LogID(record.Principal, record.ID), "tool", record.Tool, "error", err)
-	b.returnOrphan(record, "")
+	b.returnOrphan(record, b.nameNobody())
 }
 
 // enterCreation reports whether a task may still be created. If so, the caller calls leaveCreation.

@@ -75,7 +75,9 @@ func (b *Backend) resolveCreate(fresh taskstore.Record, call CallRequest) {
 			return b.deleteRecord(ctx, t, stored)
 		}
 		b.keepBound(stored, call)
-		if err := b.submit(ctx, stored); err != nil {
+		if stored.IsFree() {
+			b.noteWaiting()
+		} else if err := b.submit(ctx, stored); err != nil {
 			b.leaveUnsubmitted(stored, err)
 		}
 		return true
@@ -100,7 +102,6 @@ func (b *Backend) deleteRecord(ctx context.Context, t *storeRetry, r taskstore.R
 		if err != nil && !isGone(err) {
 			return errors.Is(err, mcptask.ErrServerClosed)
 		}
-		b.withdrawSubmission(r.ID)
 		if err == nil && !r.Done() {
 			b.auditEnd(ctx, r, "abandoned")
 			r.ExpiresAt = b.SureNow() // so that those who watch it forget it

@@ -3,14 +3,9 @@ package taskserver
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/account"
-
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pool"
-
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
@@ -124,63 +119,6 @@ const (
 	submitAgain = 10 * time.Minute
 )
 
-// localExecutor runs handlers in this process.
-type localExecutor struct{ *pool.Pool }
-
-// newLocalExecutor makes an executor with a number of slots.
-func newLocalExecutor(run RunFunc, slots int) localExecutor {
-	return localExecutor{pool.New(func(ctx context.Context, taskID string) { run(ctx, taskID) }, slots)}
-}
-
-// Submit implements Executor.
-func (x localExecutor) Submit(_ context.Context, task Submission) error {
-	return x.Pool.Submit(task.TaskID, listShares(task)...)
-}
-
-// Release implements Slots.
-func (x localExecutor) Release(task Submission) { x.Pool.Release(listShares(task)...) }
-
-// Acquire implements Slots.
-func (x localExecutor) Acquire(ctx context.Context, task Submission) {
-	x.Pool.Acquire(ctx, listShares(task)...)
-}
-
-// reserve takes a slot for the handler of a task that is not stored yet, if one is free. The caller
-// then calls start or Release.
-func (x localExecutor) reserve(task Submission) bool { return x.Reserve(listShares(task)...) }
-
-// start runs f in the slot that reserve has taken.
-func (x localExecutor) start(task Submission, f func(context.Context)) error {
-	return x.Start(f, listShares(task)...)
-}
-
-// withdraw removes a task from the line, and reports whether it was there.
-func (x localExecutor) withdraw(taskID string) bool { return x.Withdraw(taskID) }
-
-// listShares returns the path to a task's group in the pool. The group is the task's
-// account. All accounts of anonymous callers lie in one group, and in it all those of one
-// address in another, so that opening more sessions brings no more slots. The only client of
-// the process may have all slots.
-func listShares(task Submission) []pool.Share {
-	own := pool.Share{Key: task.Account, All: strings.HasPrefix(task.Account, account.Local)}
-	if task.Principal != "" || own.All {
-		return []pool.Share{own}
-	}
-	anonymous := pool.Share{Key: string(taskstore.ScopeAnonymous)}
-	if address, _ := account.CutAddress(task.Account); address != "" {
-		return []pool.Share{anonymous, {Key: account.Address + address}, own}
-	}
-	return []pool.Share{anonymous, own}
-}
-
-// withdrawSubmission removes a task that is over from this process's line.
-// Such a task no longer counts for any limit, so the line would grow without bound.
-func (b *Backend) withdrawSubmission(taskID string) {
-	if b.line != nil && b.line.withdraw(taskID) {
-		b.forgetCall(taskID)
-	}
-}
-
 // submit submits a stored task. The end of ctx, which may be that of a request, does not matter. A panic of the
 // executor is an error.
 func (b *Backend) submit(ctx context.Context, r taskstore.Record) (err error) {
@@ -200,12 +138,15 @@ func (b *Backend) nameWorker() string {
 	return b.worker
 }
 
+// nameNobody returns a Worker that never has a lease: servers take its tasks with their next regular look for orphans.
+func (b *Backend) nameNobody() string { return b.worker + "/nobody" }
+
 // mayPassTasks reports whether the executor is neither an engine nor the local one. It may pass tasks to other servers,
 // and the leases keep its tasks alive.
 func (b *Backend) mayPassTasks() bool { return b.engine == nil && b.line == nil }
 
 // claimAfterRun returns the claim of a task after a run that another one is to follow. An engine keeps the task.
-// Otherwise any server may take it.
+// Otherwise it waits for any server.
 func (b *Backend) claimAfterRun() taskstore.Claim {
 	if b.engine != nil {
 		return taskstore.Claim{Worker: b.engine.Name()}
@@ -213,9 +154,13 @@ func (b *Backend) claimAfterRun() taskstore.Claim {
 	return taskstore.Claim{}
 }
 
-// chooseClaim returns the claim of a lost task that this server is about to submit again. A task that has never run is
-// that of the server even if there is an engine, which may not have it.
+// chooseClaim returns the claim of a lost task that is to run again. With the local executor it waits for any server.
+// Otherwise this server is about to submit it. A task that has never run is that of the server even if there is an
+// engine, which may not have it.
 func (b *Backend) chooseClaim(orphan taskstore.Record) taskstore.Claim {
+	if b.line != nil {
+		return taskstore.Claim{}
+	}
 	if orphan.Attempt == 0 {
 		return taskstore.Claim{Worker: b.worker}
 	}

@@ -24,7 +24,7 @@ func TestExecutors(t *testing.T) {
 	t.Run("pool", func(t *testing.T) {
 		executortest.Run(t, executortest.Harness{
 			New: func(_ testing.TB, _ string, run taskserver.RunFunc) (taskserver.Executor, error) {
-				return pooled{pool.New(func(ctx context.Context, taskID string) { run(ctx, taskID) }, slots)}, nil
+				return pooled{pool.New(slots, func() {}), run}, nil
 			},
 			Kill: func(testing.TB, taskserver.Executor) {}, Slots: slots, Subtest: bubble.Run,
 		})
@@ -58,18 +58,23 @@ func TestExecutors(t *testing.T) {
 }
 
 // pooled is an executor of one process.
-type pooled struct{ *pool.Pool }
+type pooled struct {
+	*pool.Pool
+	run taskserver.RunFunc
+}
 
 // Submit implements taskserver.Executor.
 func (x pooled) Submit(_ context.Context, task taskserver.Submission) error {
-	return x.Pool.Submit(task.TaskID)
+	return x.Run(pool.Place{}, func(ctx context.Context) { x.run(ctx, task.TaskID) })
 }
 
 // Release implements taskserver.Slots.
-func (x pooled) Release(taskserver.Submission) { x.Pool.Release() }
+func (x pooled) Release(taskserver.Submission) { x.Pool.Release(pool.Place{}) }
 
 // Acquire implements taskserver.Slots.
-func (x pooled) Acquire(ctx context.Context, _ taskserver.Submission) { x.Pool.Acquire(ctx) }
+func (x pooled) Acquire(ctx context.Context, _ taskserver.Submission) {
+	x.Pool.Acquire(ctx, pool.Place{})
+}
 
 // queue passes tasks to the executors of several servers. It knows nothing but the submitted IDs, however often each
 // came.

@@ -169,13 +169,18 @@ func (b *Backend) takeChange(c taskstore.Change) {
 	if c.Version > 0 && c.Phase == taskstore.PhaseDone {
 		b.ends.count(b.Now())
 	}
-	if c.Missed || c.Free {
+	switch {
+	case c.Missed, c.Free && c.ID == "":
 		b.kick(b.adoptNow)
+		if b.line != nil {
+			b.kick(b.line.now)
+		}
+	case c.Free:
+		b.noteFree()
 	}
 	// A name may have a later task than the one that has ended.
 	if c.ID != "" && (c.Version == 0 || c.Phase == taskstore.PhaseDone) && !isNamed(c.ID) {
 		b.forgetCall(c.ID) // of a task that was created here and has run elsewhere
-		b.withdrawSubmission(c.ID)
 	}
 	switch {
 	case c.Missed:

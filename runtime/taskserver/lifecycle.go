@@ -29,7 +29,7 @@ const (
 	eventWithdraw eventKind = "withdraw" // the handler no longer waits for an answer
 	eventStop     eventKind = "stop"     // the requestor asks it to stop
 	eventFinish   eventKind = "finish"   // it ends with an outcome
-	eventClaim    eventKind = "claim"    // a server takes it from a worker that was lost, to submit it
+	eventClaim    eventKind = "claim"    // a server takes it from a worker that was lost, so that it runs again
 	eventLeave    eventKind = "leave"    // a server that has not started it leaves it to others
 	eventHandOver eventKind = "handover" // a run ends, and another one is to go on
 )
@@ -73,9 +73,9 @@ var (
 	inRun      = []taskstore.Phase{taskstore.PhaseRunning, taskstore.PhaseInputRequired}
 	inQuestion = []taskstore.Phase{taskstore.PhaseInputRequired}
 
-	atAnyone = []taskstore.ClaimState{taskstore.ClaimWaiting, taskstore.ClaimRunning, taskstore.ClaimLeft}
+	atAnyone = []taskstore.ClaimState{taskstore.ClaimWaiting, taskstore.ClaimRunning}
 	atRun    = []taskstore.ClaimState{taskstore.ClaimRunning}
-	atNoRun  = []taskstore.ClaimState{taskstore.ClaimWaiting, taskstore.ClaimLeft}
+	atNoRun  = []taskstore.ClaimState{taskstore.ClaimWaiting}
 )
 
 // transitions is the whole lifecycle: the phases and claims in which an event is allowed, its effect, and its kind in
@@ -167,9 +167,6 @@ func nameOutcome(o *taskstore.Outcome) string {
 	}
 	return string(o.Kind)
 }
-
-// waitsForSlot is the status message of a new task in the line of the local executor.
-const waitsForSlot = "Waits for a free slot."
 
 func applyStart(r *taskstore.Record, e event) error {
 	if r.Phase == taskstore.PhaseQueued {

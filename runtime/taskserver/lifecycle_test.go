@@ -39,7 +39,7 @@ func allEvents() []event {
 		{kind: eventStop, at: at},
 		{kind: eventFinish, at: at, outcome: taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: json.RawMessage(`{"content":[]}`)}},
 		{kind: eventClaim, at: at, claim: taskstore.Claim{Worker: "w2"}},
-		{kind: eventLeave, at: at, claim: taskstore.Claim{State: taskstore.ClaimLeft}},
+		{kind: eventLeave, at: at},
 		{kind: eventHandOver, at: at},
 		{kind: "nonsense", at: at},
 	}
@@ -76,7 +76,6 @@ func TestNext(t *testing.T) {
 	// A handler reports, asks and hands over only while it runs. A task whose handler runs is not left.
 	claims := map[taskstore.ClaimState][]eventKind{
 		taskstore.ClaimWaiting: {eventStart, eventAnswer, eventFetch, eventStop, eventFinish, eventClaim, eventLeave},
-		taskstore.ClaimLeft:    {eventStart, eventAnswer, eventFetch, eventStop, eventFinish, eventClaim, eventLeave},
 		taskstore.ClaimRunning: {eventStart, eventReport, eventAsk, eventAnswer, eventFetch, eventWithdraw, eventStop, eventFinish, eventClaim, eventHandOver},
 		"unknown":              {},
 	}
@@ -118,7 +117,7 @@ func TestNext(t *testing.T) {
 					t.Errorf("updated %v, version %d, by %q", after.UpdatedAt, after.Version, after.Nonce)
 				}
 				claim, moved := map[eventKind]taskstore.Claim{
-					eventStart: {Worker: "w2", State: taskstore.ClaimRunning, Nonce: "n2"}, eventClaim: {Worker: "w2", State: taskstore.ClaimWaiting, Nonce: "n2"}, eventLeave: {Worker: "", State: taskstore.ClaimLeft, Nonce: "n2"},
+					eventStart: {Worker: "w2", State: taskstore.ClaimRunning, Nonce: "n2"}, eventClaim: {Worker: "w2", State: taskstore.ClaimWaiting, Nonce: "n2"}, eventLeave: {Worker: "", State: taskstore.ClaimWaiting, Nonce: "n2"},
 					eventHandOver: {Worker: "", State: taskstore.ClaimWaiting, Nonce: "n2"}, eventFinish: {},
 				}[e.kind]
 				if moved && after.Claim != claim || !moved && after.Claim != before.Claim {
@@ -283,7 +282,7 @@ func TestLifecycleProperty(t *testing.T) {
 		case eventClaim:
 			e.claim = taskstore.Claim{Worker: worker}
 		case eventLeave:
-			e.claim = rapid.SampledFrom([]taskstore.Claim{{Worker: worker}, {}, {State: taskstore.ClaimLeft}}).Draw(t, "claim")
+			e.claim = rapid.SampledFrom([]taskstore.Claim{{Worker: worker}, {}}).Draw(t, "claim")
 		case eventHandOver:
 			e.claim = rapid.SampledFrom([]taskstore.Claim{{Worker: worker}, {}}).Draw(t, "claim")
 		}
@@ -337,7 +336,7 @@ func checkStep(t *rapid.T, before, after taskstore.Record) {
 		t.Fatalf("outcome and end are not set together: %+v", after)
 	}
 	if isRun := after.Claim.State == taskstore.ClaimRunning; isRun && (after.Attempt == 0 || after.Claim.Worker == "" || after.Phase == taskstore.PhaseQueued) ||
-		after.Done() && after.Claim != (taskstore.Claim{}) || after.Claim.State == taskstore.ClaimLeft && after.Claim.Worker != "" {
+		after.Done() && after.Claim != (taskstore.Claim{}) {
 		t.Fatalf("a task in phase %s, after %d runs, has the claim %+v", after.Phase, after.Attempt, after.Claim)
 	}
 	if after.Nonce == before.Nonce || after.Claim != before.Claim && after.Claim.Nonce != after.Nonce && !after.Done() {

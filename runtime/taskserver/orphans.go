@@ -42,6 +42,9 @@ func (b *Backend) adoptOrphans() time.Duration {
 			break
 		}
 	}
+	if b.line == nil {
+		b.takeWaiting()
+	}
 	return b.renewEvery()
 }
 
@@ -92,9 +95,8 @@ func (b *Backend) adoptAll(orphans []taskstore.Record) (taken []bool) {
 	return taken
 }
 
-// adoptOrphan takes an orphan and submits it, or ends it if it must not run again. It returns false if the store did not
-// take that. It uses a retry that gives up, since one record that the store does not take must not hold up the other
-// orphans.
+// adoptOrphan lets an orphan run again, or ends it if it must not. It returns false if the store did not take that. It
+// uses a retry that gives up, since one record that the store does not take must not hold up the other orphans.
 func (b *Backend) adoptOrphan(orphan taskstore.Record) (isTaken bool) {
 	log := b.logger.With("task", taskstore.LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool)
 	var e event
@@ -113,6 +115,8 @@ func (b *Backend) adoptOrphan(orphan taskstore.Record) (isTaken bool) {
 		return isTaken
 	}
 	switch {
+	case b.line != nil:
+		b.noteWaiting() // even if the store's answer was lost: whoever takes it finds out
 	case err == nil:
 		err = b.submitClaimed(b.closing, r, orphan.Claim.Worker)
 	case !isOver(err):
@@ -120,9 +124,9 @@ func (b *Backend) adoptOrphan(orphan taskstore.Record) (isTaken bool) {
 	}
 	switch {
 	case err == nil:
-		log.Info("task resumed", "attempt", r.Attempt+1)
+		log.Info("task of a lost worker is to run again", "attempt", r.Attempt+1)
 	case b.closing.Err() == nil:
-		log.Warn("task not resumed", "error", err)
+		log.Warn("task of a lost worker not taken", "error", err)
 	}
 	return isTaken
 }
@@ -140,6 +144,9 @@ func (b *Backend) decideAdoption(orphan taskstore.Record) event {
 func (b *Backend) submitClaimed(ctx context.Context, claimed taskstore.Record, finder string) error {
 	err := b.submit(ctx, claimed)
 	if err != nil {
+		if finder == "" { // it waited for any server
+			finder = b.nameNobody()
+		}
 		b.returnOrphan(claimed, finder)
 	}
 	return err

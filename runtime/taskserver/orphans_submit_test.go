@@ -9,15 +9,37 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pool"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
+// slotExecutor is an executor of a user's, with slots and a line of its own.
+type slotExecutor struct {
+	*pool.Pool
+	run RunFunc
+}
+
+func newSlotExecutor(run RunFunc, slots int) slotExecutor {
+	return slotExecutor{pool.New(slots, func() {}), run}
+}
+
+// Submit implements Executor.
+func (x slotExecutor) Submit(_ context.Context, task Submission) error {
+	return x.Run(pool.Place{}, func(ctx context.Context) { x.run(ctx, task.TaskID) })
+}
+
+// Release implements Slots.
+func (x slotExecutor) Release(Submission) { x.Pool.Release(pool.Place{}) }
+
+// Acquire implements Slots.
+func (x slotExecutor) Acquire(ctx context.Context, _ Submission) { x.Pool.Acquire(ctx, pool.Place{}) }
+
 // busyExecutor takes nothing for a while.
 type busyExecutor struct {
-	localExecutor
+	slotExecutor
 	busy atomic.Bool
 }
 
@@ -26,7 +48,7 @@ func (x *busyExecutor) Submit(ctx context.Context, task Submission) error {
 	if x.busy.Load() {
 		return errors.New("try again later")
 	}
-	return x.localExecutor.Submit(ctx, task)
+	return x.slotExecutor.Submit(ctx, task)
 }
 
 // createOrphan stores a queued task of a worker that is dead.
@@ -48,7 +70,7 @@ func TestExecutorRefusesOrphan(t *testing.T) {
 		x := &busyExecutor{}
 		x.busy.Store(true)
 		s := newServer(t, Options{Store: store, Executor: func(run RunFunc) (Executor, error) {
-			x.localExecutor = newLocalExecutor(run, 1)
+			x.slotExecutor = newSlotExecutor(run, 1)
 			return x, nil
 		}}, numberTool("double", mcptask.Policy{Task: mcptask.TaskOptional}, double))
 		time.Sleep(time.Minute)
@@ -106,7 +128,7 @@ func TestClaimedTask(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := newServer(t, Options{Store: store, Executor: func(run RunFunc) (Executor, error) { return newLocalExecutor(run, 1), nil }},
+			s := newServer(t, Options{Store: store, Executor: func(run RunFunc) (Executor, error) { return newSlotExecutor(run, 1), nil }},
 				numberTool("double", c.policy, double))
 			if end := s.runTask(t.Context(), "claimed"); end != RunOver {
 				t.Errorf("the run ends with %d", end)

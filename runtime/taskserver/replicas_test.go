@@ -90,8 +90,8 @@ func TestNothingIsLeft(t *testing.T) {
 		for name, m := range map[string]*sync.Map{"progress": &a.progress} {
 			m.Range(func(key, _ any) bool { t.Errorf("%s has %v", name, key); return true })
 		}
-		if free, queued := a.executor.(localExecutor).Load(); free != slots || queued != 0 || most.Load() != slots {
-			t.Errorf("%d slots are free of %d, %d wait, %d ran at once", free, slots, queued, most.Load())
+		if free := a.line.Free(); free != slots || most.Load() != slots {
+			t.Errorf("%d slots are free of %d, %d ran at once", free, slots, most.Load())
 		}
 		if n := running.Load(); n != 0 {
 			t.Errorf("%d handlers run", n)

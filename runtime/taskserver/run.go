@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pool"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
@@ -59,6 +60,11 @@ func (b *Backend) runTask(life context.Context, id string) (end RunEnd) {
 	}
 	r, leave := b.enterRun(id, time.Time{})
 	defer leave()
+	return b.runEntered(life, id, r)
+}
+
+// runEntered is runTask for a run that is entered.
+func (b *Backend) runEntered(life context.Context, id string, r *run) (end RunEnd) {
 	b.awaitOther(life, id, r)
 	if !b.clockKnown.Load() { // an executor of the user's has been fast
 		_ = b.ensureLease(life) // if it fails, the first renewal that succeeds makes up for it
@@ -97,7 +103,7 @@ func (b *Backend) decideStart(r taskstore.Record) (begin event, end RunEnd) {
 	isOwn := b.engine == nil && r.Claim.State == taskstore.ClaimRunning && r.Claim.Worker == b.worker
 	start := event{kind: eventStart, claim: taskstore.Claim{Worker: b.nameWorker(), State: taskstore.ClaimRunning}, lost: isRunLost(&r)}
 	switch {
-	case r.Done(), b.isHeldByOther(r), isOwn && (b.isRunning(r) || b.closing.Err() != nil):
+	case r.Done(), b.isHeldByOther(r), isOwn && (b.isRunning(r) || b.closing.Err() != nil), b.line != nil && !isOwn && !r.IsFree():
 		return event{}, RunOver // the run that has it goes on
 	case !isHere:
 		return event{}, RunLeft
@@ -131,9 +137,9 @@ func (b *Backend) endUnstarted(life context.Context, id string) RunEnd {
 // passed it on from a server that lives and renews its lease, so leaveUnstarted gives the task to all servers.
 func (b *Backend) leaveUnstarted(id string) RunEnd {
 	if b.mayPassTasks() {
-		left := taskstore.Claim{State: taskstore.ClaimLeft} // this server could get it again
+		left := taskstore.Claim{Worker: b.nameNobody()} // this server could get it again
 		if b.closing.Err() != nil {
-			left.State = taskstore.ClaimWaiting
+			left.Worker = ""
 		}
 		_, err := b.moveTask(b.drained, b.newRequestRetry(), taskstore.Record{ID: id}, func(r taskstore.Record) event {
 			if r.Claim.State == taskstore.ClaimRunning {
@@ -208,19 +214,22 @@ func (b *Backend) awaitOther(life context.Context, id string, r *run) {
 
 // reservation is a free slot for the handler of a task that is not stored yet.
 type reservation struct {
-	backend    *Backend
-	submission Submission
-	run        *run
-	leave      func()
+	backend *Backend
+	place   pool.Place
+	run     *run
+	leave   func()
 }
 
 // reserve takes a slot for a new task, if one is free, and makes the record that of a running
 // task. So the start of the handler need not be stored apart. It returns nil otherwise.
 func (b *Backend) reserve(fresh *taskstore.Record, call CallRequest) *reservation {
-	if b.line == nil || !b.line.reserve(submissionOf(fresh)) {
+	if b.line == nil || !b.line.isEmpty() {
 		return nil
 	}
-	v := &reservation{backend: b, submission: submissionOf(fresh)}
+	v := &reservation{backend: b, place: b.line.place(fresh.Account, fresh.Principal, fresh.Tool)}
+	if !b.line.Reserve(v.place) {
+		return nil
+	}
 	v.run, v.leave = b.enterRun(fresh.ID, fresh.CreatedAt) // before the task is stored, so that no cancellation is missed
 	v.run.isAwaited, v.run.bound = call.Mode != ModeTask, call.bound
 	fresh.Phase, fresh.Attempt, fresh.Tries, fresh.Claim.State = taskstore.PhaseRunning, 1, 1, taskstore.ClaimRunning
@@ -232,13 +241,13 @@ func (b *Backend) reserve(fresh *taskstore.Record, call CallRequest) *reservatio
 func (v *reservation) giveUp() {
 	if v != nil {
 		v.leave()
-		v.backend.line.Release(v.submission)
+		v.backend.line.Pool.Release(v.place)
 	}
 }
 
 // start runs the handler of the task, which is stored.
 func (v *reservation) start(record taskstore.Record) error {
-	err := v.backend.line.start(v.submission, func(life context.Context) {
+	err := v.backend.line.Start(v.place, func(life context.Context) {
 		defer guard.Recover(v.backend.logger, "task")
 		defer v.leave()
 		v.backend.runAttempt(life, v.run, record)
@@ -517,6 +526,13 @@ func (b *Backend) listRuns() []string {
 		}
 	}
 	return ids
+}
+
+// hasStarted reports whether the attempt of a run has begun.
+func (b *Backend) hasStarted(r *run) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return r.record.Version > 0
 }
 
 // hasBegun reports whether an attempt of a task has begun here.

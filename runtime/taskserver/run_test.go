@@ -323,7 +323,7 @@ func TestOriginStays(t *testing.T) {
 		if got := record.Address(); got != caller.Address {
 			t.Errorf("%+v comes back with the address %q", caller, got)
 		}
-		shares := listShares(submissionOf(&record))
+		shares := listShares(record.Account, record.Principal)
 		wanted := 1 // how many levels
 		if !caller.Local && caller.Principal == "" {
 			wanted++

@@ -103,6 +103,11 @@ func (s *tapStore) Lease(ctx context.Context, worker string, lease time.Duration
 	return taken, err
 }
 
+func (s *tapStore) Waiting(ctx context.Context, tools []string, after string, limit int) (waiting []taskstore.Waiting, err error) {
+	err = s.call(ctx, "Waiting", nil, func() (err error) { waiting, err = s.Store.Waiting(ctx, tools, after, limit); return err })
+	return waiting, err
+}
+
 func (s *tapStore) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (beat taskstore.Heartbeat, err error) {
 	err = s.call(ctx, "Beat", nil, func() (err error) { beat, err = s.Store.Beat(ctx, worker, lease, held); return err })
 	return beat, err

@@ -152,7 +152,6 @@ func (b *Backend) announceChange(ctx context.Context, r taskstore.Record, e even
 	}
 	if r.Done() {
 		b.forgetCall(r.ID)
-		b.withdrawSubmission(r.ID)
 		if e.kind == eventFinish { // otherwise the task has ended since, and whoever has ended it tells of that
 			b.auditEnd(ctx, r, nameOutcome(r.Outcome))
 		}

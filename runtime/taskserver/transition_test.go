@@ -19,7 +19,7 @@ func TestOvertakenWrite(t *testing.T) {
 	}{
 		"a start":    {taskstore.PhaseQueued, event{kind: eventStart, claim: taskstore.Claim{Worker: "w2", State: taskstore.ClaimRunning}}},
 		"a claim":    {taskstore.PhaseRunning, event{kind: eventClaim, claim: taskstore.Claim{Worker: "w2"}}},
-		"a leave":    {taskstore.PhaseQueued, event{kind: eventLeave, claim: taskstore.Claim{State: taskstore.ClaimLeft}}},
+		"a leave":    {taskstore.PhaseQueued, event{kind: eventLeave}},
 		"a handover": {taskstore.PhaseRunning, event{kind: eventHandOver}},
 		"an answer":  {taskstore.PhaseInputRequired, event{kind: eventAnswer, key: "open", answer: json.RawMessage(`{"action":"decline"}`)}},
 	} {

@@ -38,6 +38,9 @@ func (b *Backend) startUpkeep() {
 	b.startLoop("reading of changed tasks", StoreWait, b.fetchNow, b.startFetchers)
 	b.startLoop("expiry", sweepEvery, nil, b.deleteExpired)
 	b.startLoop("adoption", b.renewEvery(), b.adoptNow, b.adoptOrphans)
+	if b.line != nil {
+		b.startLoop("waiting tasks", 0, b.line.now, b.line.startWaiting)
+	}
 	if b.engine != nil {
 		b.startLoop("check of the engine's tasks", spread(submitAgain), nil, b.submitUnfinished)
 	}
@@ -228,7 +231,6 @@ func (b *Backend) announceExpiry(ctx context.Context, r taskstore.Record) {
 	}
 	b.stopRun(r, mcptask.ErrExpired)
 	b.forgetCall(r.ID)
-	b.withdrawSubmission(r.ID)
 	if !r.Done() {
 		b.notifyObservers(r)
 		b.auditEnd(ctx, r, "expired")

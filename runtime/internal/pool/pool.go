@@ -1,4 +1,4 @@
-// Package pool runs the handlers of tasks in one process. It is the core of package taskserver's local
+// Package pool has the slots of the handlers that run in one process. It is the core of package taskserver's local
 // executor.
 package pool
 
@@ -9,119 +9,111 @@ import (
 	"sync"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/index"
 )
 
 // ErrClosed says that the pool is closed and takes no work.
 var ErrClosed = errors.New("mcptask: the executor is closed")
 
-// Pool runs handlers in goroutines, at most a given number at once. An idle Pool has no
-// goroutine. It shares its slots fairly, see [Share].
+// Pool runs handlers in goroutines, at most a given number at once. An idle Pool has no goroutine. Work that finds no
+// slot does not wait in the Pool, unless it has had one before: such handlers come first, in the order in which they
+// came back.
 type Pool struct {
-	run  func(ctx context.Context, taskID string)
-	base context.Context
-	stop context.CancelFunc
+	base  context.Context
+	stop  context.CancelFunc
+	freed func()
 
-	mu      sync.Mutex
-	slots   int
-	root    group
-	queued  int
-	tasks   index.Map[string, *waiter] // the tasks in line, by ID
-	closed  bool
-	running sync.WaitGroup
+	mu        sync.Mutex
+	slots     int
+	root      group
+	tools     map[string]int // the slots of each tool
+	returning list.List      // of *waiter
+	closed    bool
+	running   sync.WaitGroup
 }
 
-// waiter is a task to start, or a handler that wants its slot back.
+// Place is what a handler's slot counts for.
+type Place struct {
+	Tool string
+	// Most bounds the slots of the tool. 0 means no bound.
+	Most int
+	// Shares is the path from the widest group to the narrowest.
+	Shares []Share
+}
+
+// waiter is a handler that wants its slot back.
 type waiter struct {
-	taskID string
-	shares []Share
-	slot   chan struct{}
-
-	group *group
-	place *list.Element // in the group's line; nil after it has left the line
+	place Place
+	slot  chan struct{}
+	entry *list.Element // nil once it has the slot
 }
 
-// New makes a pool with concurrency slots. It calls run for each task that is submitted.
-func New(run func(ctx context.Context, taskID string), concurrency int) *Pool {
+// New makes a pool with a number of slots. It calls freed whenever a slot is free that nobody in the pool waits for.
+func New(slots int, freed func()) *Pool {
 	base, stop := context.WithCancel(context.Background())
-	return &Pool{run: run, base: base, stop: stop, slots: concurrency}
+	return &Pool{base: base, stop: stop, freed: freed, slots: slots, tools: map[string]int{}}
 }
 
-// Submit schedules a task in the group at the end of the path, which goes from the widest group
-// to the narrowest. After Close it returns ErrClosed.
-func (x *Pool) Submit(taskID string, shares ...Share) error {
+// hold adds n to the slots of a place. x.mu is held.
+func (x *Pool) hold(p Place, n int) {
+	x.root.find(p.Shares).hold(n)
+	if x.tools[p.Tool] += n; x.tools[p.Tool] == 0 {
+		delete(x.tools, p.Tool)
+	}
+}
+
+// hasRoom reports whether the pool and the tool have a free slot. x.mu is held.
+func (x *Pool) hasRoom(p Place) bool {
+	return x.root.held < x.slots && (p.Most <= 0 || x.tools[p.Tool] < p.Most)
+}
+
+// Reserve takes a slot if one is free, and the tool and the groups may have one more. It reports whether it did. The
+// caller then calls Start or Release.
+func (x *Pool) Reserve(p Place) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed || !x.hasRoom(p) || !x.root.admits(p.Shares, x.slots-x.root.held) {
+		return false
+	}
+	x.hold(p, 1)
+	return true
+}
+
+// Start calls f in the slot that Reserve has taken, and then frees it. After Close it returns
+// ErrClosed, and the caller still has the slot.
+func (x *Pool) Start(p Place, f func(context.Context)) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closed {
 		return ErrClosed
 	}
-	w := &waiter{taskID: taskID, shares: shares}
-	x.tasks.Set(taskID, w)
-	x.enqueue(x.root.find(shares), w)
+	x.start(func() {
+		growStack()
+		defer x.Release(p)
+		f(x.base)
+	})
 	return nil
 }
 
-// Withdraw removes a task from the line, because it has ended before its turn and should not take
-// memory until then. It returns false if the task is not in line: it runs, or has run.
-func (x *Pool) Withdraw(taskID string) bool {
+// Run calls f once there is a slot, whatever the shares are, and then frees it. After Close it returns ErrClosed.
+func (x *Pool) Run(p Place, f func(context.Context)) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	w, ok := x.tasks.Get(taskID)
-	if ok {
-		x.dequeue(w)
-		w.group.hold(0)
+	if x.closed {
+		return ErrClosed
 	}
-	return ok
+	x.start(func() {
+		x.Acquire(x.base, p)
+		defer x.Release(p)
+		f(x.base)
+	})
+	return nil
 }
 
-// enqueue puts a waiter into the line. x.mu is held.
-func (x *Pool) enqueue(g *group, w *waiter) {
-	w.group, w.place = g, g.waiting.PushBack(w)
-	g.enlist()
-	x.queued++
-	x.dispatch()
-}
-
-// dequeue removes a waiter from the line. The caller calls its group's hold next. x.mu is held.
-func (x *Pool) dequeue(w *waiter) {
-	w.group.drop(w.place)
-	w.place = nil
-	x.queued--
-	if same, _ := x.tasks.Get(w.taskID); same == w { // unless the task has been submitted again
-		x.tasks.Delete(w.taskID)
-	}
-}
-
-// dispatch gives free slots to the waiters whose turn it is. x.mu is held.
-func (x *Pool) dispatch() {
-	for {
-		g := x.root.turn(x.slots - x.root.held)
-		if g == nil {
-			return
-		}
-		next := g.waiting.Front().Value.(*waiter)
-		x.dequeue(next)
-		if next.slot != nil {
-			g.hold(1)
-			close(next.slot)
-			continue
-		}
-		if x.closed { // the task stays in the store
-			g.hold(0)
-			continue
-		}
-		g.hold(1)
-		x.start(func(ctx context.Context) { x.run(ctx, next.taskID) }, next.shares)
-	}
-}
-
-// start calls f in a goroutine that has a slot.
-func (x *Pool) start(f func(context.Context), shares []Share) {
+// start calls f in a goroutine that Close waits for.
+func (x *Pool) start(f func()) {
 	x.running.Go(func() {
 		defer guard.Recover(nil, "the run of a task") // after the slot is free
-		growStack()
-		defer x.Release(shares...)
-		f(x.base)
+		f()
 	})
 }
 
@@ -137,73 +129,72 @@ func growStack() {
 //go:noinline
 func fill(frame *[8 << 10]byte) { frame[0] = 1 }
 
-// Reserve takes a slot if one is free for the group and no other waiter is before it in line. It
-// reports whether it did. The caller then calls Start or Release.
-func (x *Pool) Reserve(shares ...Share) bool {
+// Release gives the caller's slot back.
+func (x *Pool) Release(p Place) {
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.closed {
-		return false
-	}
-	w := &waiter{slot: make(chan struct{})}
-	x.enqueue(x.root.find(shares), w)
-	if w.place != nil {
-		x.dequeue(w)
-		w.group.hold(0)
-		return false
-	}
-	return true
-}
-
-// Start calls f in the slot that Reserve has taken, and then frees it. After Close it returns
-// ErrClosed, and the caller still has the slot.
-func (x *Pool) Start(f func(context.Context), shares ...Share) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.closed {
-		return ErrClosed
-	}
-	x.start(f, shares)
-	return nil
-}
-
-// Release gives the caller's slot to the next in line.
-func (x *Pool) Release(shares ...Share) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.root.find(shares).hold(-1)
+	x.hold(p, -1)
 	x.dispatch()
+	isFree := x.root.held < x.slots && !x.closed
+	x.mu.Unlock()
+	if isFree {
+		x.freed()
+	}
 }
 
-// Acquire takes a slot again. It waits in line until ctx ends.
-func (x *Pool) Acquire(ctx context.Context, shares ...Share) {
-	w := &waiter{slot: make(chan struct{})}
+// Acquire takes a slot again, whatever the shares are. It waits until ctx ends.
+func (x *Pool) Acquire(ctx context.Context, p Place) {
+	w := &waiter{place: p, slot: make(chan struct{})}
 	x.mu.Lock()
-	x.enqueue(x.root.find(shares), w)
+	w.entry = x.returning.PushBack(w)
+	x.dispatch()
 	x.mu.Unlock()
 	select {
 	case <-w.slot:
 	case <-ctx.Done():
-		// A cancelled handler is about to return, so it does not wait in line. It takes in
-		// advance the slot that it will release.
+		// A cancelled handler is about to return, so it does not wait. It takes in advance the slot that it will release.
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		if w.place != nil {
-			x.dequeue(w)
-			w.group.hold(1)
+		x.grant(w)
+	}
+}
+
+// dispatch gives free slots to the handlers that want theirs back. x.mu is held.
+func (x *Pool) dispatch() {
+	for e := x.returning.Front(); e != nil; {
+		w := e.Value.(*waiter)
+		e = e.Next()
+		if x.hasRoom(w.place) {
+			x.grant(w)
 		}
 	}
 }
 
-// Load returns how many slots are free and how many waiters are in line.
-func (x *Pool) Load() (free, queued int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.slots - x.root.held, x.queued
+// grant gives a handler its slot, unless it has one. x.mu is held.
+func (x *Pool) grant(w *waiter) {
+	if w.entry == nil {
+		return
+	}
+	x.returning.Remove(w.entry)
+	w.entry = nil
+	x.hold(w.place, 1)
+	close(w.slot)
 }
 
-// Close ends the contexts of running handlers and waits for them, at most until ctx ends. Tasks
-// that have not started stay in the store.
+// Free returns how many slots are free.
+func (x *Pool) Free() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return max(0, x.slots-x.root.held)
+}
+
+// IsFull reports whether a tool has as many slots as it may have.
+func (x *Pool) IsFull(tool string, most int) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return most > 0 && x.tools[tool] >= most
+}
+
+// Close ends the contexts of running handlers and waits for them, at most until ctx ends.
 func (x *Pool) Close(ctx context.Context) error {
 	x.mu.Lock()
 	x.closed = true

@@ -1,0 +1,346 @@
+package taskserver
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/account"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pool"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
+)
+
+// A task that finds no free slot waits in the store and belongs to nobody. Any server with a free slot and the tool
+// takes it: it reads whose turn it is, reserves a slot, and stores that the run has begun. Only one server succeeds with
+// that. Servers look when a task begins to wait, when a slot becomes free, and now and then.
+
+const (
+	// mostHeads bounds how many waiting tasks a look reads at once. spareHeads of them are beyond the free slots, since
+	// some may not start now: their accounts have all that they may have.
+	mostHeads  = 64
+	spareHeads = 16
+	// mostPages bounds how often a look that can start nothing goes on to further accounts.
+	mostPages = 8
+	// mostDelay is the longest pause before a server looks for a task that another one tells of. The pause is random, so
+	// that servers do not all reach for the same task.
+	mostDelay = 10 * time.Millisecond
+)
+
+// line is the local executor: it runs handlers in the slots of this process. The tasks that wait are in the store.
+type line struct {
+	*pool.Pool
+	backend *Backend
+	now     chan struct{} // has an element if there may be something to start
+	// known counts the signs that tasks wait, and seen is its value at the beginning of the last look that has left
+	// nothing to start. While they differ, a new task takes no slot: those who wait come first.
+	known, seen atomic.Int64
+	// isLeft says that the last look has left tasks that may start when a slot becomes free.
+	isLeft atomic.Bool
+	// isDelayed says that a look begins within mostDelay.
+	isDelayed atomic.Bool
+
+	// Only the goroutine that looks uses these.
+
+	turn    string          // the account that has had the last turn
+	refused map[string]bool // the tasks that could not be started, until the next regular look
+
+	places places
+}
+
+// newLine makes the local executor.
+func newLine(b *Backend, slots int) *line {
+	x := &line{backend: b, now: make(chan struct{}, 1)}
+	x.Pool = pool.New(slots, func() {
+		if x.isLeft.Load() || !x.isEmpty() {
+			b.kick(x.now)
+		}
+	})
+	return x
+}
+
+// Submit implements Executor. It is for a run that is stored as begun: the store's answer to its creation was lost.
+func (x *line) Submit(_ context.Context, task Submission) error {
+	return x.Run(x.place(task.Account, task.Principal, task.Tool), func(life context.Context) { x.backend.runTask(life, task.TaskID) })
+}
+
+// Release implements Slots.
+func (x *line) Release(task Submission) {
+	x.Pool.Release(x.place(task.Account, task.Principal, task.Tool))
+}
+
+// Acquire implements Slots.
+func (x *line) Acquire(ctx context.Context, task Submission) {
+	x.Pool.Acquire(ctx, x.place(task.Account, task.Principal, task.Tool))
+}
+
+// place returns what a handler's slot counts for.
+func (x *line) place(of, principal, tool string) pool.Place {
+	return pool.Place{Tool: tool, Most: x.backend.mostRuns(tool), Shares: listShares(of, principal)}
+}
+
+// listShares returns the path to an account's group in the pool. All accounts of anonymous callers lie in one group, and
+// in it all those of one address in another, so that opening more sessions brings no more slots. The only client of the
+// process may have all slots.
+func listShares(of, principal string) []pool.Share {
+	own := pool.Share{Key: of, All: strings.HasPrefix(of, account.Local)}
+	if principal != "" || own.All {
+		return []pool.Share{own}
+	}
+	anonymous := pool.Share{Key: string(taskstore.ScopeAnonymous)}
+	if address, _ := account.CutAddress(of); address != "" {
+		return []pool.Share{anonymous, {Key: account.Address + address}, own}
+	}
+	return []pool.Share{anonymous, own}
+}
+
+// mostRuns returns how many handlers of a tool may run at once in this process. 0 means no bound.
+func (b *Backend) mostRuns(tool string) int {
+	t, ok := b.catalog.findTool(tool)
+	if !ok {
+		return 0
+	}
+	return t.Spec.Policy.Concurrency
+}
+
+// isEmpty reports whether nothing waits that could start, as far as this server knows.
+func (x *line) isEmpty() bool { return x.known.Load() == x.seen.Load() }
+
+// noteWaiting lets the server look for waiting tasks, at once.
+func (b *Backend) noteWaiting() {
+	b.line.known.Add(1)
+	b.kick(b.line.now)
+}
+
+// noteFree lets the server look for waiting tasks soon: the feed tells of one.
+func (b *Backend) noteFree() {
+	x := b.line
+	if x == nil {
+		b.kick(b.adoptNow)
+		return
+	}
+	x.known.Add(1)
+	if x.Free() > 0 && x.isDelayed.CompareAndSwap(false, true) { // otherwise the next free slot brings a look
+		time.AfterFunc(rand.N(mostDelay), func() {
+			defer guard.Recover(b.logger, "waiting tasks")
+			x.isDelayed.Store(false)
+			b.kick(x.now)
+		})
+	}
+}
+
+// startWaiting starts as many waiting tasks as find a slot. It returns how long to wait until the next regular look.
+func (x *line) startWaiting() time.Duration {
+	b := x.backend
+	for b.closing.Err() == nil && x.look() {
+	}
+	clear(x.refused)
+	x.places.warn(b)
+	return b.renewEvery()
+}
+
+// look reads whose turn it is, and starts what finds a slot. It reports whether another look may start more.
+func (x *line) look() (again bool) {
+	b, known, after := x.backend, x.known.Load(), x.turn
+	for range mostPages {
+		free := x.Free()
+		if free == 0 {
+			return false // a slot that becomes free brings a look
+		}
+		tools, areAll := x.listTools()
+		limit := min(free+spareHeads, mostHeads)
+		heads, err := b.readWaiting(tools, after, limit)
+		if err != nil {
+			return false
+		}
+		started := x.startAll(heads)
+		accounts := map[string]bool{}
+		for _, head := range heads {
+			accounts[head.Account] = true
+		}
+		switch {
+		case len(heads) == limit && started > 0:
+			x.isLeft.Store(true)
+			return true
+		case len(heads) < limit, len(accounts) < limit: // it has seen all accounts
+			if x.isLeft.Store(started < len(heads) || !areAll); x.Free() > 0 {
+				x.seen.Store(known)
+			}
+			return false
+		}
+		after = heads[limit-1].Account
+	}
+	x.isLeft.Store(true)
+	return false
+}
+
+// listTools returns the tools whose tasks may start, and whether these are all.
+func (x *line) listTools() (tools []string, areAll bool) {
+	all := x.backend.catalog.listNames()
+	tools = slices.DeleteFunc(slices.Clone(all), func(tool string) bool { return x.IsFull(tool, x.backend.mostRuns(tool)) })
+	return tools, len(tools) == len(all)
+}
+
+// readWaiting reads waiting tasks.
+func (b *Backend) readWaiting(tools []string, after string, limit int) ([]taskstore.Waiting, error) {
+	heads, err := callOnce(b.closing, b.newTaskRetry(), "Waiting", func(ctx context.Context) ([]taskstore.Waiting, error) {
+		return b.store.Waiting(ctx, tools, after, limit)
+	})
+	if err != nil && b.closing.Err() == nil {
+		b.logger.Error("waiting tasks not read", "error", err)
+	}
+	return heads, err
+}
+
+// startAll starts the tasks that find a slot, waits until their runs have begun, or will not begin, and returns how
+// many have begun.
+func (x *line) startAll(heads []taskstore.Waiting) (started int) {
+	b := x.backend
+	if len(heads) > 0 && b.ensureLease(b.closing) != nil {
+		return 0
+	}
+	runs := map[string]*run{}
+	for _, head := range heads {
+		place := x.place(head.Account, head.Principal, head.Tool)
+		if x.refused[head.ID] || !x.Reserve(place) {
+			continue
+		}
+		r, leave := b.enterRun(head.ID, time.Time{})
+		err := x.Start(place, func(life context.Context) {
+			defer guard.Recover(b.logger, "task")
+			defer leave()
+			b.runEntered(life, head.ID, r)
+		})
+		if err != nil { // the server closes
+			leave()
+			x.Pool.Release(place)
+			return started
+		}
+		runs[head.ID], x.turn = r, head.Account
+	}
+	for id, r := range runs {
+		select {
+		case <-r.decided:
+		case <-b.closing.Done():
+			return started
+		}
+		if b.hasStarted(r) {
+			started++
+		} else {
+			x.refuse(id)
+		}
+	}
+	return started
+}
+
+// refuse leaves a task alone until the next regular look.
+func (x *line) refuse(id string) {
+	if x.refused == nil {
+		x.refused = map[string]bool{}
+	}
+	x.refused[id] = true
+}
+
+// takeWaiting takes waiting tasks for an executor that has its own line, and submits them.
+func (b *Backend) takeWaiting() {
+	for after := ""; b.closing.Err() == nil; {
+		heads, err := b.readWaiting(b.catalog.listNames(), after, mostHeads)
+		if err != nil {
+			return
+		}
+		var found []taskstore.Record
+		for _, head := range heads {
+			if r, err := b.getRecord(b.closing, b.newRequestRetry(), head.ID); err == nil && r.IsFree() {
+				found = append(found, r)
+			}
+		}
+		b.adoptAll(found)
+		if len(heads) < mostHeads || len(found) == 0 {
+			return
+		}
+		after = heads[mostHeads-1].Account
+	}
+}
+
+// waitsForSlot is the status message of a task that waits for a slot.
+const waitsForSlot = "Waits for a free slot."
+
+const (
+	// mostPlaces bounds how many places in line are known.
+	mostPlaces = 1000
+	// placesAge is how old they may be.
+	placesAge = time.Second
+	// warnEvery is how often the log is told that tasks wait, and warnAge how long one must have waited.
+	warnEvery = time.Minute
+	warnAge   = 5 * time.Second
+)
+
+// places are the places of waiting tasks in line, as of a while ago.
+type places struct {
+	mu     sync.Mutex
+	isRead bool // whether a goroutine reads them
+	at     time.Time
+	byID   map[string]int
+	oldest time.Time // the creation of the oldest of them
+	warned time.Time
+}
+
+// read returns the places, at most placesAge old, unless another goroutine reads them.
+func (p *places) read(b *Backend) (byID map[string]int, oldest time.Time) {
+	p.mu.Lock()
+	if p.isRead || time.Since(p.at) < placesAge {
+		defer p.mu.Unlock()
+		return p.byID, p.oldest
+	}
+	p.isRead = true
+	p.mu.Unlock()
+	waiting, err := b.readWaiting(b.catalog.listNames(), "", mostPlaces)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.isRead = false
+	if err == nil {
+		p.at, p.oldest, p.byID = time.Now(), time.Time{}, make(map[string]int, len(waiting))
+		for i, w := range waiting {
+			if p.byID[w.ID] = i; p.oldest.IsZero() || w.CreatedAt.Before(p.oldest) {
+				p.oldest = w.CreatedAt
+			}
+		}
+	}
+	return p.byID, p.oldest
+}
+
+// warn tells the log once a minute that tasks wait.
+func (p *places) warn(b *Backend) {
+	if b.line.isEmpty() && !b.line.isLeft.Load() || time.Since(p.warned) < warnEvery {
+		return
+	}
+	byID, oldest := p.read(b)
+	if age := b.Now().Sub(oldest); len(byID) > 0 && age >= warnAge {
+		p.warned = time.Now()
+		b.logger.Warn("tasks wait for a free slot: see Options.Concurrency, and concurrency of their tools", "waiting", len(byID), "oldest", age.Round(time.Second), "free", b.line.Free())
+	}
+}
+
+// ShowPlace sets the status message of a task that waits for a slot: it says how many tasks are before it. The caller
+// shows the record, and does not store it.
+func (b *Backend) ShowPlace(r *taskstore.Record) {
+	if b.line == nil || !r.IsFree() {
+		return
+	}
+	r.StatusMessage = waitsForSlot
+	byID, _ := b.line.places.read(b)
+	switch place, ok := byID[r.ID]; {
+	case ok && place == 0:
+		r.StatusMessage = "Waits for a free slot, as the next."
+	case ok:
+		r.StatusMessage = fmt.Sprintf("Waits for a free slot, %d before it.", place)
+	case len(byID) == mostPlaces:
+		r.StatusMessage = fmt.Sprintf("Waits for a free slot, more than %d before it.", mostPlaces)
+	}
+}

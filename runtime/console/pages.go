@@ -322,6 +322,7 @@ func (c *Console) readTask(ctx context.Context, id string) (taskstore.Record, er
 	case errors.Is(err, taskstore.ErrUnreadable):
 		return record, errUnreadable
 	}
+	c.server.Backend().ShowPlace(&record)
 	return record, err
 }
 

@@ -177,6 +177,9 @@ func (c *Console) readList(ctx context.Context, q query) (list, error) {
 		q.After = newReference(last.CreatedAt, last.ID[:min(len(last.ID), idPrefix)])
 		l.Older = "?" + q.encode()
 	}
+	for i := range l.Tasks {
+		c.server.Backend().ShowPlace(&l.Tasks[i])
+	}
 	return l, nil
 }
 

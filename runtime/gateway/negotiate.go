@@ -189,7 +189,7 @@ func (g *Gateway) newCallFlow(x exchange, d protocol.Server, caller taskserver.C
 		if reply.Task == nil || len(reply.Questions) > 0 {
 			return d.InputRequired(reply)
 		}
-		return d.Created(protocol.ShowQuestions(g.server, caller, *reply.Task), tool)
+		return d.Created(protocol.ShowTask(g.server, caller, *reply.Task), tool)
 	}
 	return flow
 }

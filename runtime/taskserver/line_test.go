@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -108,6 +109,175 @@ func TestLineKeepsALaterTask(t *testing.T) {
 		s.takeChange(taskstore.Change{ID: reply.Task.ID})
 		if r := ended(t, s, alice, reply.Task.ID); outcomeText(r.Outcome) != doubled {
 			t.Errorf("%s", outcomeText(r.Outcome))
+		}
+	})
+}
+
+// TestIdleServerHelps checks that an idle server runs the tasks that wait at a busy one, within a second.
+func TestIdleServerHelps(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := taskstore.NewMemory()
+		var runs atomic.Int32
+		tool := numberTool("t", mcptask.Policy{}, counting(&runs, after(time.Hour)))
+		a := newServer(t, Options{Store: store, Concurrency: 4}, tool)
+		newServer(t, Options{Store: store, Concurrency: 4}, tool)
+		newServer(t, Options{Store: store, Concurrency: 4}, numberTool("other", mcptask.Policy{}, double))
+		for range 9 {
+			begin(t, a, alice, "t")
+		}
+		time.Sleep(time.Second)
+		if n := runs.Load(); n != 8 {
+			t.Errorf("%d of 9 tasks run at two servers with 4 slots each", n)
+		}
+		if time.Sleep(time.Hour); runs.Load() != 9 {
+			t.Errorf("%d of 9 tasks have run", runs.Load())
+		}
+	})
+}
+
+// TestDeadServersLine checks that tasks which wait at a server run elsewhere at once if it dies, whatever becomes of
+// its own runs.
+func TestDeadServersLine(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := taskstore.NewMemory()
+		first := &tapStore{Store: store}
+		a := newServer(t, Options{Store: first, Concurrency: 1}, numberTool("t", mcptask.Policy{}, after(time.Hour)))
+		begin(t, a, alice, "t")
+		waiting := begin(t, a, alice, "t")
+		time.Sleep(time.Minute)
+		first.set(cut)
+		began := time.Now()
+		b := newServer(t, Options{Store: store}, numberTool("t", mcptask.Policy{}, double))
+		if r := ended(t, b, alice, waiting.ID); outcomeText(r.Outcome) != doubled || time.Since(began) > time.Second {
+			t.Errorf("%s after %v", outcomeText(r.Outcome), time.Since(began))
+		}
+		first.set(nil)
+	})
+}
+
+// TestTurns checks that accounts take turns, and that the tasks of each come in their order.
+func TestTurns(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var order []string
+		s := newServer(t, Options{Concurrency: 1}, numberTool("t", mcptask.Policy{}, func(ctx context.Context, task *mcptask.Task, in number) (number, error) {
+			order = append(order, task.Principal()) // one at a time: no lock needed
+			return after(time.Second)(ctx, task, in)
+		}))
+		for _, who := range []string{"first", "a", "a", "a", "a", "b", "b", "c"} {
+			begin(t, s, Caller{Principal: who, Revision: mcptask.Revision20251125}, "t")
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		if got := strings.Join(order, " "); got != "first a b c a b a a" {
+			t.Errorf("the order is %s", got)
+		}
+	})
+}
+
+// TestToolBound checks that no more handlers of a tool run at once than it says, and that others run meanwhile. A
+// handler that waits for an answer does not count.
+func TestToolBound(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var now, most, runs atomic.Int32
+		work := func(ctx context.Context, task *mcptask.Task, in number) (number, error) {
+			if n := now.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			defer now.Add(-1)
+			return after(time.Minute)(ctx, task, in)
+		}
+		s := newServer(t, Options{}, numberTool("bounded", mcptask.Policy{Concurrency: 2}, counting(&runs, work)), numberTool("double", mcptask.Policy{}, double),
+			numberTool("apart", mcptask.Policy{Concurrency: 1}, func(ctx context.Context, task *mcptask.Task, in number) (number, error) {
+				return in, task.WithoutSlot(ctx, func(ctx context.Context) error {
+					_, err := work(ctx, task, in)
+					return err
+				})
+			}))
+		for range 7 {
+			begin(t, s, alice, "bounded")
+		}
+		began := time.Now()
+		for range 3 {
+			ended(t, s, alice, begin(t, s, alice, "double").ID)
+		}
+		if waited := time.Since(began); waited > time.Second || runs.Load() != 2 {
+			t.Errorf("%d run, and others wait for %v", runs.Load(), waited)
+		}
+		if time.Sleep(4 * time.Minute); runs.Load() != 7 || most.Load() != 2 {
+			t.Errorf("%d have run, %d at once", runs.Load(), most.Load())
+		}
+		for range 3 {
+			begin(t, s, alice, "apart")
+		}
+		if time.Sleep(time.Second); now.Load() != 3 {
+			t.Errorf("%d run without a slot", now.Load())
+		}
+	})
+}
+
+// TestPlaceInLine checks what a task that waits says of itself, and the log of all of them.
+func TestPlaceInLine(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var log logged
+		s := newServer(t, Options{Concurrency: 1, Logger: log.logger()}, numberTool("t", mcptask.Policy{}, after(time.Hour)))
+		show := func(id string) string {
+			r, err := s.Get(t.Context(), alice, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.ShowPlace(&r)
+			return r.StatusMessage
+		}
+		var ids []string
+		for range 4 {
+			ids = append(ids, begin(t, s, alice, "t").ID)
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(2 * placesAge)
+		for i, want := range []string{"", "Waits for a free slot, as the next.", "Waits for a free slot, 1 before it.", "Waits for a free slot, 2 before it."} {
+			if got := show(ids[i]); got != want {
+				t.Errorf("task %d says %q, want %q", i, got, want)
+			}
+		}
+		time.Sleep(10 * time.Minute)
+		if n := strings.Count(log.String(), "tasks wait for a free slot"); n < 9 || n > 11 || !strings.Contains(log.String(), "waiting=3") {
+			t.Errorf("%d times in ten minutes:\n%s", n, log.String())
+		}
+		time.Sleep(time.Hour)
+		if got := show(ids[1]); got != "" {
+			t.Errorf("a task that runs says %q", got)
+		}
+	})
+}
+
+// TestTaskThatCannotStart checks that a task that cannot be read holds up neither the others nor the store.
+func TestTaskThatCannotStart(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var reads, looks atomic.Int32
+		store := &tapStore{Store: taskstore.NewMemory()}
+		s := newServer(t, Options{Store: store, Concurrency: 1}, numberTool("brief", mcptask.Policy{}, after(time.Second)), numberTool("t", mcptask.Policy{}, double))
+		begin(t, s, alice, "brief")
+		bad := begin(t, s, alice, "t").ID
+		store.set(func(_ context.Context, method string, r *taskstore.Record, do func() error) error {
+			switch {
+			case method == "Waiting":
+				looks.Add(1)
+			case method == "Get":
+				if err := do(); err != nil || r.ID != bad {
+					return err
+				}
+				reads.Add(1)
+				return taskstore.ErrUnreadable
+			}
+			return do()
+		})
+		good := begin(t, s, alice, "t")
+		time.Sleep(time.Minute)
+		if r, err := store.Store.Get(t.Context(), good.ID); err != nil || !r.Done() {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if reads.Load() == 0 || reads.Load() > 20 || looks.Load() > 60 {
+			t.Errorf("%d reads, %d looks in a minute", reads.Load(), looks.Load())
 		}
 	})
 }

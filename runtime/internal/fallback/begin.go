@@ -180,7 +180,7 @@ func (h hiddenTask) replyDone(ctx context.Context, record taskstore.Record) (tas
 // replyWithTask makes the reply that describes the task. The generated client, which called without
 // a task, finds the task in its _meta.
 func (h hiddenTask) replyWithTask(record taskstore.Record) (taskserver.CallReply, error) {
-	described, err := protocol.DescribeTask(protocol.ShowQuestions(h.server, h.caller, record))
+	described, err := protocol.DescribeTask(protocol.ShowTask(h.server, h.caller, record))
 	if err != nil {
 		return taskserver.CallReply{}, err
 	}

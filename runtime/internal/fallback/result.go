@@ -109,6 +109,7 @@ func (e set) describeTask(caller taskserver.Caller, r taskstore.Record) (string,
 	if err != nil {
 		return "", err
 	}
+	e.server.ShowPlace(&r)
 	result := fmt.Sprintf("the tool %s with %s", e.prefix+taskserver.ToolTaskResult, arguments)
 	var note string
 	if r.StatusMessage != "" {

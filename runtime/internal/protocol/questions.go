@@ -14,16 +14,17 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// ShowQuestions returns a task as a caller sees it. While questions are open, their texts replace the
+// ShowTask returns a task as a caller sees it. While questions are open, their texts replace the
 // status message. If the caller cannot be asked a question that the tool task_answer takes, the message
-// says how to call that tool.
+// says how to call that tool. A task that waits for a slot says so.
 //
 // In 2026-07-28 the status input_required comes with questions (E-30), and a caller gets only those that
-// it can answer (T-38). So ShowQuestions shows a task as working if the caller can answer none of its
+// it can answer (T-38). So ShowTask shows a task as working if the caller can answer none of its
 // open questions.
-func ShowQuestions(s *taskserver.Backend, caller taskserver.Caller, r taskstore.Record) taskstore.Record {
+func ShowTask(s *taskserver.Backend, caller taskserver.Caller, r taskstore.Record) taskstore.Record {
 	open := r.Outstanding()
 	if r.Phase != taskstore.PhaseInputRequired || len(open) == 0 {
+		s.ShowPlace(&r)
 		return r
 	}
 	r.StatusMessage = JoinQuestions(open)

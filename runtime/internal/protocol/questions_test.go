@@ -12,9 +12,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// TestShowQuestions checks that open questions stand in the status message, and nothing else of the
+// TestShowTask checks that open questions stand in the status message, and nothing else of the
 // task changes but the status in 2026-07-28.
-func TestShowQuestions(t *testing.T) {
+func TestShowTask(t *testing.T) {
 	tool := func(name string, policy mcptask.Policy) mcptask.Tool {
 		return mcptask.NewTool(mcptask.ToolSpec{Name: name, InputSchema: `{"type":"object"}`, Policy: policy},
 			func(context.Context, *mcptask.Task, struct{}) (string, error) { return "", nil })
@@ -70,7 +70,7 @@ func TestShowQuestions(t *testing.T) {
 				t.Errorf("%+v, %v, want %s: %s", shown, err, test.status, test.want)
 			}
 			caller.Revision = mcptask.Revision20251125
-			if older := ShowQuestions(server.Backend(), caller, r); older.Phase != r.Phase || older.StatusMessage != test.want || r.StatusMessage != "building" {
+			if older := ShowTask(server.Backend(), caller, r); older.Phase != r.Phase || older.StatusMessage != test.want || r.StatusMessage != "building" {
 				t.Errorf("in 2025-11-25: %s %q", older.Phase, older.StatusMessage)
 			}
 		})

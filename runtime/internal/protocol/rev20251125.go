@@ -155,7 +155,7 @@ func showTask[T any](find func(context.Context, *taskserver.Backend, taskserver.
 		if err != nil {
 			return nil, err
 		}
-		return encodeTask(project(ShowQuestions(s, caller, r)), r)
+		return encodeTask(project(ShowTask(s, caller, r)), r)
 	}
 }
 
@@ -164,7 +164,7 @@ func (Server20251125) Blocks(method string) bool { return method == wire.MethodT
 
 // Show implements Teller.
 func (Server20251125) Show(_ context.Context, s *taskserver.Backend, caller taskserver.Caller, _ Params, r taskstore.Record) (json.RawMessage, error) {
-	return encodeTask(ProjectTask20251125(ShowQuestions(s, caller, r)), r)
+	return encodeTask(ProjectTask20251125(ShowTask(s, caller, r)), r)
 }
 
 // findTask finds the task that the params of a tasks/get name.
@@ -234,7 +234,7 @@ func ReadPage[T any](ctx context.Context, s *taskserver.Backend, caller taskserv
 	tasks = []T{}
 	for _, r := range records {
 		if s.SureNow().Before(r.ExpiresAt) {
-			tasks = append(tasks, project(ShowQuestions(s, caller, r)))
+			tasks = append(tasks, project(ShowTask(s, caller, r)))
 		}
 	}
 	if more {

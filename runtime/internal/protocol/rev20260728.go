@@ -186,7 +186,7 @@ func (Server20260728) get(ctx context.Context, s *taskserver.Backend, caller tas
 
 // projectVisible20260728 projects the whole state of a task as a caller may see it.
 func projectVisible20260728(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, r taskstore.Record) (t wire.GetTaskResult, err error) {
-	r = ShowQuestions(s, caller, r)
+	r = ShowTask(s, caller, r)
 	t = projectTask20260728(r)
 	t.Meta = progressMeta(r)
 	if t.InputRequests != nil { // who reads may be able to do less than who called (T-38)

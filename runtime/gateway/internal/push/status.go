@@ -35,7 +35,7 @@ func (m *Mailbox) visibleOf(r *taskstore.Record) visible {
 
 // show returns a task as the session sees it.
 func (m *Mailbox) show(r *taskstore.Record) taskstore.Record {
-	return protocol.ShowQuestions(m.hub.server, taskserver.Caller{CanAsk: m.client.CanAsk()}, *r)
+	return protocol.ShowTask(m.hub.server, taskserver.Caller{CanAsk: m.client.CanAsk()}, *r)
 }
 
 // sendStatus sends a changed status. It replaces a status that is still in the stream's queue, so a

@@ -45,7 +45,7 @@ func (Server20251125RC) Method(name string) protocol.Method {
 
 // Show implements Teller.
 func (Server20251125RC) Show(_ context.Context, s *taskserver.Backend, caller taskserver.Caller, _ protocol.Params, r taskstore.Record) (json.RawMessage, error) {
-	return json.Marshal(task20251125RC(protocol.ShowQuestions(s, caller, r)))
+	return json.Marshal(task20251125RC(protocol.ShowTask(s, caller, r)))
 }
 
 // Status implements Teller (B-42, B-45).

@@ -3,6 +3,7 @@ package taskserver
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -48,15 +49,15 @@ type line struct {
 
 	// Only the goroutine that looks uses these.
 
-	turn    string          // the account that has had the last turn
-	refused map[string]bool // the tasks that could not be started, until the next regular look
+	turn    string               // the account that has had the last turn
+	refused map[string]time.Time // when tasks could not be started; they are left alone for a while
 
 	places places
 }
 
 // newLine makes the local executor.
 func newLine(b *Backend, slots int) *line {
-	x := &line{backend: b, now: make(chan struct{}, 1)}
+	x := &line{backend: b, now: make(chan struct{}, 1), refused: map[string]time.Time{}}
 	x.Pool = pool.New(slots, func() {
 		if x.isLeft.Load() || !x.isEmpty() {
 			b.kick(x.now)
@@ -140,7 +141,7 @@ func (x *line) startWaiting() time.Duration {
 	b := x.backend
 	for b.closing.Err() == nil && x.look() {
 	}
-	clear(x.refused)
+	maps.DeleteFunc(x.refused, func(_ string, at time.Time) bool { return time.Since(at) >= b.renewEvery() })
 	x.places.warn(b)
 	return b.renewEvery()
 }
@@ -208,7 +209,7 @@ func (x *line) startAll(heads []taskstore.Waiting) (started int) {
 	runs := map[string]*run{}
 	for _, head := range heads {
 		place := x.place(head.Account, head.Principal, head.Tool)
-		if x.refused[head.ID] || !x.Reserve(place) {
+		if _, isRefused := x.refused[head.ID]; isRefused || !x.Reserve(place) {
 			continue
 		}
 		r, leave := b.enterRun(head.ID, time.Time{})
@@ -233,18 +234,10 @@ func (x *line) startAll(heads []taskstore.Waiting) (started int) {
 		if b.hasStarted(r) {
 			started++
 		} else {
-			x.refuse(id)
+			x.refused[id] = time.Now()
 		}
 	}
 	return started
-}
-
-// refuse leaves a task alone until the next regular look.
-func (x *line) refuse(id string) {
-	if x.refused == nil {
-		x.refused = map[string]bool{}
-	}
-	x.refused[id] = true
 }
 
 // takeWaiting takes waiting tasks for an executor that has its own line, and submits them.

@@ -206,35 +206,42 @@ func (x *line) startAll(heads []taskstore.Waiting) (started int) {
 	if len(heads) > 0 && b.ensureLease(b.closing) != nil {
 		return 0
 	}
-	runs := map[string]*run{}
+	type begun struct {
+		*run
+		id  string
+		end RunEnd
+	}
+	var runs []*begun
 	for _, head := range heads {
 		place := x.place(head.Account, head.Principal, head.Tool)
 		if _, isRefused := x.refused[head.ID]; isRefused || !x.Reserve(place) {
 			continue
 		}
 		r, leave := b.enterRun(head.ID, time.Time{})
+		of := &begun{r, head.ID, RunLeft}
 		err := x.Start(place, func(life context.Context) {
 			defer guard.Recover(b.logger, "task")
 			defer leave()
-			b.runEntered(life, head.ID, r)
+			of.end = b.runEntered(life, of.id, r)
 		})
 		if err != nil { // the server closes
 			leave()
 			x.Pool.Release(place)
 			return started
 		}
-		runs[head.ID], x.turn = r, head.Account
+		runs, x.turn = append(runs, of), head.Account
 	}
-	for id, r := range runs {
+	for _, r := range runs {
 		select {
 		case <-r.decided:
 		case <-b.closing.Done():
 			return started
 		}
-		if b.hasStarted(r) {
+		switch {
+		case b.hasStarted(r.run):
 			started++
-		} else {
-			x.refused[id] = time.Now()
+		case r.end == RunLeft: // otherwise another server has it, or it has ended
+			x.refused[r.id] = time.Now()
 		}
 	}
 	return started

@@ -158,9 +158,9 @@ func TestDeadServersLine(t *testing.T) {
 // TestTurns checks that accounts take turns, and that the tasks of each come in their order.
 func TestTurns(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		var order []string
+		order := make(chan string, 8)
 		s := newServer(t, Options{Concurrency: 1}, numberTool("t", mcptask.Policy{}, func(ctx context.Context, task *mcptask.Task, in number) (number, error) {
-			order = append(order, task.Principal()) // one at a time: no lock needed
+			order <- task.Principal()
 			return after(time.Second)(ctx, task, in)
 		}))
 		for _, who := range []string{"first", "a", "a", "a", "a", "b", "b", "c"} {
@@ -168,8 +168,10 @@ func TestTurns(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Minute)
-		if got := strings.Join(order, " "); got != "first a b c a b a a" {
-			t.Errorf("the order is %s", got)
+		for i, want := range strings.Fields("first a b c a b a a") {
+			if got := <-order; got != want {
+				t.Errorf("the turn %d is that of %s, want %s", i, got, want)
+			}
 		}
 	})
 }

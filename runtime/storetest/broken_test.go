@@ -22,6 +22,7 @@ type (
 	updateFunc = func(ctx context.Context, from, to taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error)
 	feedFunc   = func(ctx context.Context) iter.Seq2[taskstore.Change, error]
 	listFunc   = func(ctx context.Context, principal string, after taskstore.Position, limit int) ([]taskstore.Record, error)
+	waitFunc   = func(ctx context.Context, tools []string, after string, limit int) ([]taskstore.Waiting, error)
 	leaseFunc  = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]taskstore.Record, error)
 )
 
@@ -38,6 +39,7 @@ type broken struct {
 	delete  func(ctx context.Context, r taskstore.Record) error
 	expire  func(ctx context.Context, limit int) ([]taskstore.Record, error)
 	changes feedFunc
+	waiting waitFunc
 	lease   leaseFunc
 	beat    func(ctx context.Context, worker string, lease time.Duration, held []string) (taskstore.Heartbeat, error)
 	release func(ctx context.Context, worker string) error
@@ -55,7 +57,7 @@ func newBroken(t testing.TB) *broken {
 	aside := &setAside{Store: s, aside: map[string]taskstore.Record{}}
 	return &broken{
 		Store: s, aside: aside, create: aside.Create, update: s.Update, steps: s.Steps, get: aside.Get, list: s.List, delete: s.Delete, expire: aside.Expire,
-		changes: s.Changes, lease: s.Lease, beat: s.Beat, release: s.Release, close: s.Close, scan: i.Scan, count: i.CountUnfinished,
+		changes: s.Changes, waiting: s.Waiting, lease: s.Lease, beat: s.Beat, release: s.Release, close: s.Close, scan: i.Scan, count: i.CountUnfinished,
 		workers: i.Workers, heads: i.ListSteps,
 	}
 }
@@ -86,6 +88,10 @@ func (b *broken) Expire(ctx context.Context, limit int) ([]taskstore.Record, err
 
 func (b *broken) Changes(ctx context.Context) iter.Seq2[taskstore.Change, error] {
 	return b.changes(ctx)
+}
+
+func (b *broken) Waiting(ctx context.Context, tools []string, after string, limit int) ([]taskstore.Waiting, error) {
+	return b.waiting(ctx, tools, after, limit)
 }
 
 func (b *broken) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]taskstore.Record, error) {
@@ -194,6 +200,18 @@ func changesSteps(change func(steps []taskstore.Step)) func(b *broken) {
 			steps, err := b.Store.Steps(ctx, id)
 			change(steps)
 			return steps, err
+		}
+	}
+}
+
+// changesWaiting is a fault: Waiting returns another list. The function gets a list of all tasks that wait, and returns
+// it before it is cut at the limit.
+func changesWaiting(change func(b *broken, list []taskstore.Waiting) []taskstore.Waiting) func(b *broken) {
+	return func(b *broken) {
+		b.waiting = func(ctx context.Context, tools []string, after string, limit int) ([]taskstore.Waiting, error) {
+			list, err := b.Store.Waiting(ctx, tools, after, 1000)
+			list = change(b, list)
+			return list[:min(len(list), limit)], err
 		}
 	}
 }

@@ -44,6 +44,9 @@ func testContext(k *kit) {
 	if got, err := k.s.Steps(ctx, "t"); !refused("Steps", err) && len(got) != len(steps) {
 		k.Errorf("Steps: %d", len(got))
 	}
+	if list, err := k.s.Waiting(ctx, []string{"tool"}, "", 5); !refused("Waiting", err) && len(list) > 0 {
+		k.Errorf("Waiting: %+v", list)
+	}
 	if taken, err := k.s.Lease(ctx, "w2", leaseTime, []string{"tool"}, 5); !refused("Lease", err) && len(taken) == 1 {
 		r.Claim.Worker, r.Version = "w2", r.Version+1
 	}

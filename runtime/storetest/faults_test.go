@@ -47,7 +47,7 @@ type fault struct {
 // faults lists stores that break a promise, with the tests that must find each. A fault that makes
 // calls hang is found when the test's time is over.
 var faults = []fault{
-	{"the last writer wins", "Update/compare and set,Update/one winner,Lease/fencing,all/random programs", false, func(b *broken) {
+	{"the last writer wins", "Update/compare and set,Update/one winner,Waiting/in a race,Lease/fencing,all/random programs", false, func(b *broken) {
 		b.update = func(ctx context.Context, from, r taskstore.Record, quota taskstore.Quota, steps ...taskstore.Step) (taskstore.Record, error) {
 			return force(ctx, b.Store, r)
 		}
@@ -533,6 +533,119 @@ var faults = []fault{
 			return gone, nil
 		}
 	}},
+	{"the limit of a list of waiting tasks is one more", "Waiting/whose,Waiting/turns,all/random programs", false, func(b *broken) {
+		b.waiting = func(ctx context.Context, tools []string, after string, limit int) ([]taskstore.Waiting, error) {
+			return b.Store.Waiting(ctx, tools, after, limit+1)
+		}
+	}},
+	{"the tasks of any tool wait", "Waiting/whose,Waiting/turns,all/random programs", false, func(b *broken) {
+		b.waiting = func(ctx context.Context, _ []string, after string, limit int) ([]taskstore.Waiting, error) {
+			return b.Store.Waiting(ctx, []string{"tool", "another tool", "s", "t", "t\x00\xff"}, after, limit)
+		}
+	}},
+	{"a tool that is named twice counts twice", "Waiting/whose,Waiting/turns", false, func(b *broken) {
+		b.waiting = func(ctx context.Context, tools []string, after string, limit int) ([]taskstore.Waiting, error) {
+			var all []taskstore.Waiting
+			for _, tool := range tools {
+				list, err := b.Store.Waiting(ctx, []string{tool}, after, limit)
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, list...)
+			}
+			return taskstore.SortTurns(all, after, limit), nil
+		}
+	}},
+	{"only queued tasks wait", "Waiting/whose,all/random programs", false, changesWaiting(func(b *broken, list []taskstore.Waiting) []taskstore.Waiting {
+		return slices.DeleteFunc(list, func(w taskstore.Waiting) bool {
+			r, err := b.Store.Get(context.Background(), w.ID)
+			return err == nil && r.Phase != taskstore.PhaseQueued
+		})
+	})},
+	{"a task that was listed does not wait", "Waiting/whose,Waiting/turns,Waiting/in a race,all/random programs", false, func(b *broken) {
+		listed := map[string]bool{}
+		changesWaiting(func(_ *broken, list []taskstore.Waiting) []taskstore.Waiting {
+			list = slices.DeleteFunc(list, func(w taskstore.Waiting) bool { return listed[w.ID] })
+			for _, w := range list {
+				listed[w.ID] = true
+			}
+			return list
+		})(b)
+	}},
+	{"a task that had a worker does not wait", "Waiting/whose,all/random programs", false, changesWaiting(func(b *broken, list []taskstore.Waiting) []taskstore.Waiting {
+		return slices.DeleteFunc(list, func(w taskstore.Waiting) bool {
+			r, err := b.Store.Get(context.Background(), w.ID)
+			return err == nil && r.Version > 1
+		})
+	})},
+	{"a task that has got a worker waits until it ends", "Waiting/whose,Waiting/in a race,all/random programs", false, func(b *broken) {
+		var former []taskstore.Waiting
+		b.waiting = func(ctx context.Context, tools []string, after string, limit int) ([]taskstore.Waiting, error) {
+			list, err := b.Store.Waiting(ctx, tools, after, 1000)
+			former = slices.DeleteFunc(former, func(w taskstore.Waiting) bool {
+				r, err := b.Store.Get(ctx, w.ID)
+				return err != nil || r.Done() || !slices.Contains(tools, w.Tool) || slices.Contains(list, w)
+			})
+			former = append(former, list...)
+			return taskstore.SortTurns(slices.Clone(former), after, limit), err
+		}
+	}},
+	{"the oldest tasks come first, without turns", "Waiting/turns,all/random programs", false, changesWaiting(func(_ *broken, list []taskstore.Waiting) []taskstore.Waiting {
+		slices.SortStableFunc(list, func(a, b taskstore.Waiting) int { return a.CreatedAt.Compare(b.CreatedAt) })
+		return list
+	})},
+	{"the newest task of an account comes first", "Waiting/whose,Waiting/turns,Waiting/in a race,all/random programs", false, changesWaiting(func(_ *broken, list []taskstore.Waiting) []taskstore.Waiting {
+		slices.Reverse(list)
+		return list
+	})},
+	{"tasks of the same time wait in any order", "Waiting/turns,all/random programs", false, changesWaiting(func(_ *broken, list []taskstore.Waiting) []taskstore.Waiting {
+		for i := range list {
+			for j := range list[:i] {
+				if list[i].Account == list[j].Account && list[i].CreatedAt.Equal(list[j].CreatedAt) {
+					list[i], list[j] = list[j], list[i]
+				}
+			}
+		}
+		return list
+	})},
+	{"turns begin with the first account", "Waiting/turns,all/random programs", false, func(b *broken) {
+		b.waiting = func(ctx context.Context, tools []string, _ string, limit int) ([]taskstore.Waiting, error) {
+			return b.Store.Waiting(ctx, tools, "", limit)
+		}
+	}},
+	{"turns end with the last account", "Waiting/turns,all/random programs", false, func(b *broken) {
+		b.waiting = func(ctx context.Context, tools []string, after string, limit int) ([]taskstore.Waiting, error) {
+			list, err := b.Store.Waiting(ctx, tools, after, 1000)
+			list = slices.DeleteFunc(list, func(w taskstore.Waiting) bool { return w.Account <= after })
+			return list[:min(len(list), limit)], err
+		}
+	}},
+	{"the accounts of waiting tasks end at NUL", "Waiting/turns", false, changesWaiting(func(_ *broken, list []taskstore.Waiting) []taskstore.Waiting {
+		for i := range list {
+			list[i].Account, _, _ = strings.Cut(list[i].Account, "\x00")
+		}
+		return list
+	})},
+	{"a lease takes tasks that wait", "Waiting/whose,Lease/whose,all/random programs", false, func(b *broken) {
+		b.lease = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]taskstore.Record, error) {
+			taken, err := b.Store.Lease(ctx, worker, lease, tools, limit)
+			list, _ := b.Store.Waiting(ctx, tools, "", limit-len(taken))
+			for _, w := range list {
+				if r, err := b.Store.Get(ctx, w.ID); err == nil {
+					to := r
+					to.Claim.Worker = worker
+					if to, err = b.Store.Update(ctx, r, to, taskstore.Quota{}); err == nil {
+						taken = append(taken, to)
+					}
+				}
+			}
+			return taken, err
+		}
+	}},
+	{"the feed does not say that a task waits", "Waiting/whose,all/random programs", false, changesFeed(func(c taskstore.Change) []taskstore.Change {
+		c.Free = c.Free && c.ID == ""
+		return []taskstore.Change{c}
+	})},
 	{"a lease without fencing", "Lease/fencing", false, func(b *broken) {
 		former := map[string]int64{}
 		b.lease = func(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]taskstore.Record, error) {

@@ -192,10 +192,15 @@ func (m *model) expire(r taskstore.Record) {
 	m.tombstones[r.ID] = tombstone{r.Principal, m.now.Add(taskstore.TombstoneFor)}
 }
 
+// waiting returns what Waiting must return.
+func (m *model) waiting(tools []string, after string, limit int) []taskstore.Waiting {
+	return waitingOf(slices.Collect(maps.Values(m.records)), tools, after, limit)
+}
+
 // orphans returns the records that Lease may give to a worker.
 func (m *model) orphans(worker string, tools []string) []taskstore.Record {
 	return m.filter(func(r taskstore.Record) bool {
-		return !r.Done() && r.Claim.Worker != worker && !m.now.Before(m.leases[r.Claim.Worker]) && slices.Contains(tools, r.Tool)
+		return !r.Done() && r.Claim.Worker != "" && r.Claim.Worker != worker && !m.now.Before(m.leases[r.Claim.Worker]) && slices.Contains(tools, r.Tool)
 	})
 }
 

@@ -29,6 +29,7 @@ func testPrograms(k *kit) {
 			"list":    p.list,
 			"delete":  p.delete,
 			"expire":  p.expire,
+			"waiting": p.waiting,
 			"lease":   p.lease,
 			"beat":    p.beat,
 			"release": p.release,
@@ -89,6 +90,10 @@ func (p *program) worker(t *rapid.T) string {
 // time draws a moment around the model's time.
 func (p *program) time(t *rapid.T) time.Time {
 	return p.m.now.Add(time.Duration(rapid.IntRange(-2, 3).Draw(t, "time"))*programStep + programStep/2)
+}
+
+func (p *program) tools(t *rapid.T) []string {
+	return rapid.SampledFrom([][]string{{"s", "t"}, {"s", "t"}, {"t"}, nil}).Draw(t, "tools")
 }
 
 // leaseTime draws the length of a lease.
@@ -255,10 +260,16 @@ func (p *program) expire(t *rapid.T) {
 	}
 }
 
+func (p *program) waiting(t *rapid.T) {
+	tools, after, limit := p.tools(t), someAccounts.Draw(t, "after"), someLimits.Draw(t, "limit")
+	got, err := p.nextStore().Waiting(p.k.ctx, tools, after, limit)
+	p.compareAnswers("waiting", got, err, p.m.waiting(tools, after, limit), nil)
+}
+
 // lease accepts any of the available records.
 func (p *program) lease(t *rapid.T) {
 	worker, lease, limit := p.worker(t), p.leaseTime(t), someLimits.Draw(t, "limit")
-	tools := rapid.SampledFrom([][]string{{"s", "t"}, {"s", "t"}, {"t"}, nil}).Draw(t, "tools")
+	tools := p.tools(t)
 	orphans := p.m.orphans(worker, tools)
 	taken, err := p.nextStore().Lease(p.k.ctx, worker, lease, tools, limit)
 	if err != nil || len(taken) != min(len(orphans), limit) {

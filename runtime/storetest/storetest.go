@@ -69,8 +69,14 @@
 //     the changes later, or Missed.
 //   - Changes/the end: a feed ends with its context, with its reader, and with its store.
 //   - Close/the end: Create fails afterwards. A second Close does nothing.
-//   - Lease/whose: unfinished records of the tools whose worker has no lease are taken, up to the
-//     limit. Those of the worker itself, of a worker with a lease, and finished ones are not.
+//   - Waiting/whose: the unfinished records of the tools without a worker wait, up to the limit, whatever
+//     their phases and the leases are. One that gets a worker, ends, expires or is deleted leaves the list.
+//     One that is handed back comes again. The feed says that it is free.
+//   - Waiting/turns: accounts take turns, from any account on, with any limit. The oldest task of an
+//     account comes first, and those of the same time by ID. Names keep every byte.
+//   - Waiting/in a race: one of the workers that take a task gets it, and all lists are without it then.
+//   - Lease/whose: unfinished records of the tools whose worker has no lease are taken, up to the limit. Those
+//     of the worker itself, of a worker with a lease or of no worker, and finished ones are not.
 //   - Lease/fencing: a lease holds until its end. Then another worker gets a new version, which
 //     fences off the former worker. The new worker's lease has begun.
 //   - Lease/clocks: the times in records, which are of any clock, do not change a lease.
@@ -193,6 +199,9 @@ var promises = []promise{
 	{"Changes/a slow reader", testSlowReader},
 	{"Changes/the end", testChangesEnd},
 	{"Close/the end", testClose},
+	{"Waiting/whose", testWaiting},
+	{"Waiting/turns", testTurns},
+	{"Waiting/in a race", testWaitingRace},
 	{"Lease/whose", testLease},
 	{"Lease/fencing", testFencing},
 	{"Lease/clocks", testLeaseClocks},

@@ -40,16 +40,18 @@ func testUnreadable(k *kit) {
 		d.checkList()
 		d.checkInspector()
 		d.checkCreate(feed)
+		d.checkWaiting()
 		d.checkLease()
 		d.checkExpire()
 	}
 }
 
-// createAll stores 16 records of no worker. Every fourth has ended, and every third has expired.
+// createAll stores 16 records of a worker without a lease. Every fourth waits instead, every fourth has ended, and every
+// third has expired.
 func (d *damaged) createAll() {
 	for i := range 16 {
 		r := d.newFullRecord(fmt.Sprintf("%s-%02d", d.way, i))
-		r.Principal, r.Account, r.Tool, r.Claim.Worker = d.principal, "account of "+d.way, d.tool, ""
+		r.Principal, r.Account, r.Tool, r.Claim.Worker = d.principal, "account of "+d.way, d.tool, "former of "+d.way
 		r.CreatedAt = d.minutesAfter(i - 30)
 		r.ExpiresAt = d.minutesAfter(60)
 		if i%3 == 0 {
@@ -57,6 +59,9 @@ func (d *damaged) createAll() {
 		}
 		if i%4 != 3 {
 			r.Phase, r.Outcome, r.TerminalAt = taskstore.PhaseInputRequired, nil, r.CreatedAt
+		}
+		if i%4 == 2 {
+			r.Claim.Worker = ""
 		}
 		d.was[r.ID], d.ids = d.createRecord(r), append(d.ids, r.ID)
 	}
@@ -186,9 +191,23 @@ func (d *damaged) checkCreate(feed *follower) {
 	}
 }
 
+// checkWaiting checks the tasks that wait. Damaged ones may be among them.
+func (d *damaged) checkWaiting() {
+	list, err := d.reader.Waiting(d.ctx, []string{d.tool}, "", 50)
+	var ids []string
+	for _, w := range list {
+		if !d.isDamaged(w.ID) {
+			ids = append(ids, w.ID)
+		}
+	}
+	if want := d.readable(func(r taskstore.Record) bool { return r.IsFree() }); err != nil || !slices.Equal(ids, want) {
+		d.Errorf("%s: %q wait, want %q: %v", d.way, ids, want, err)
+	}
+}
+
 func (d *damaged) checkLease() {
 	const limit = 3
-	want := d.readable(func(r taskstore.Record) bool { return !r.Done() })
+	want := d.readable(func(r taskstore.Record) bool { return !r.Done() && r.Claim.Worker != "" })
 	var ids []string
 	for len(ids) <= len(d.ids) {
 		taken, err := d.reader.Lease(d.ctx, "w of "+d.way, leaseTime, []string{d.tool}, limit)

@@ -132,7 +132,7 @@ func TestPlans(t *testing.T) {
 	for _, query := range []string{
 		selectRow, selectName, bareByID, wholeByID, barePage, bareExpired, byTombstone, deleteOldTombstones, deadWorkers, selectOrphans,
 		selectHeld, hasWork, countUnfinished, updateReport, updateTask, updateEnd, updateExpiry, deleteTask, selectNews, trimChanges,
-		selectSteps, selectStepHeads, upsertStep, selectBare + "WHERE 1 ORDER BY created DESC, id DESC LIMIT ?",
+		selectSteps, selectStepHeads, upsertStep, selectWaiting, selectBare + "WHERE 1 ORDER BY created DESC, id DESC LIMIT ?",
 		selectBare + "WHERE 1 AND principal = ? AND (created, id) < (?, ?) ORDER BY created DESC, id DESC LIMIT ?",
 	} {
 		var plan []string

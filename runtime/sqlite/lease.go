@@ -14,9 +14,9 @@ import (
 
 const (
 	// deadWorkers walks the index from worker to worker, so that its cost is that of the workers and not
-	// of their tasks.
+	// of their tasks. It passes over the tasks without a worker.
 	deadWorkers = `WITH RECURSIVE busy (id) AS (
-		SELECT (SELECT worker FROM task WHERE phase < 9 ORDER BY worker LIMIT 1)
+		SELECT (SELECT worker FROM task WHERE phase < 9 AND worker > x'' ORDER BY worker LIMIT 1)
 		UNION ALL
 		SELECT (SELECT worker FROM task WHERE phase < 9 AND worker > busy.id ORDER BY worker LIMIT 1) FROM busy WHERE busy.id IS NOT NULL
 	) SELECT id FROM busy WHERE id IS NOT NULL AND id <> ?1 AND NOT EXISTS (SELECT 1 FROM worker WHERE worker.id = busy.id AND until > ?2)`

@@ -33,6 +33,7 @@ var fixtureTables = map[int][]string{
 	4: {"task", "arguments", "inputs", "outcome", "account", "worker", "tombstone", "change"},
 	5: {"task", "arguments", "inputs", "outcome", "step", "account", "worker", "tombstone", "change"},
 	6: {"task", "arguments", "inputs", "outcome", "step", "account", "worker", "tombstone", "change"},
+	7: {"task", "arguments", "inputs", "outcome", "step", "account", "worker", "tombstone", "change"},
 }
 
 // TestMigrateFixtures migrates a populated database of each version of the schema to the newest one, and reads the

@@ -12,11 +12,11 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// findOrphans finds tasks of the tools, $4, whose worker is neither $2 nor has a lease. It leaves out the
-// tasks with the numbers $5, which cannot be read. It steps through the index from worker to worker, so
+// findOrphans finds tasks of the tools, $4, that have a worker, which is neither $2 nor has a lease. It leaves
+// out the tasks with the numbers $5, which cannot be read. It steps through the index from worker to worker, so
 // that its cost depends only on the workers and on the tasks that it finds.
 const findOrphans = `WITH RECURSIVE workers(id) AS (
-		(SELECT worker FROM @schema@.task WHERE phase < 9 ORDER BY worker LIMIT 1)
+		(SELECT worker FROM @schema@.task WHERE phase < 9 AND worker > '' ORDER BY worker LIMIT 1)
 		UNION ALL
 		SELECT (SELECT t.worker FROM @schema@.task t WHERE t.phase < 9 AND t.worker > w.id ORDER BY t.worker LIMIT 1)
 		FROM workers w WHERE w.id IS NOT NULL
@@ -24,7 +24,7 @@ const findOrphans = `WITH RECURSIVE workers(id) AS (
 	SELECT t.id FROM workers w CROSS JOIN LATERAL (
 		SELECT o.id FROM @schema@.task o WHERE o.worker = w.id AND o.phase < 9 AND o.tool = ANY($4::bytea[]) AND o.seq <> ALL($5::bigint[]) LIMIT $3
 	) t WHERE w.id <> $2::bytea
-		AND NOT EXISTS (SELECT FROM @schema@.worker l WHERE l.id = w.id AND l.id <> '' AND l.until > ` + clock + `) LIMIT $3`
+		AND NOT EXISTS (SELECT FROM @schema@.worker l WHERE l.id = w.id AND l.until > ` + clock + `) LIMIT $3`
 
 // readOrphans reads the whole records that findOrphans finds.
 const readOrphans = selectWhole + " WHERE t.id IN (" + findOrphans + ")"

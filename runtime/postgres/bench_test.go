@@ -85,3 +85,19 @@ func BenchmarkStep(b *testing.B) {
 		}
 	})
 }
+
+// fillWaiting adds $1 tasks of $2 accounts that worker $3 has.
+const fillWaiting = `INSERT INTO @schema@.task (seq, id, version, principal, account, tool, idem, terms, phase, outcome, is_error, cancel, message,
+		done, total, created, updated, terminal, expires, attempt, tries, worker, bytes, asked)
+	SELECT i, sha256(convert_to(i::text, 'UTF8')), 1, 'p', convert_to('user' || i % $2::bigint, 'UTF8'), 'tool', '', '', 0, 0, false, false, '',
+		0, 0, i, i, 0, 1e18, 0, 0, $3::bytea, 0, 0 FROM generate_series(1, $1::bigint) i`
+
+func BenchmarkWaiting(b *testing.B) {
+	durabletest.BenchmarkWaiting(b, func(b *testing.B, tasks, accounts int, worker string) taskstore.Store {
+		s := openStore(b, pgtest.Database(b), Options{})
+		if _, err := s.pool.Exec(b.Context(), s.schema.sql(fillWaiting), tasks, accounts, []byte(worker)); err != nil {
+			b.Fatal(err)
+		}
+		return s
+	})
+}

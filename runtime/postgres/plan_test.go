@@ -3,6 +3,8 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -138,5 +140,63 @@ func TestUnreadableStep(t *testing.T) {
 	update(r, taskstore.Step{Name: "b"})
 	if steps, err := s.Steps(t.Context(), "t"); err != nil || len(steps) != 2 {
 		t.Errorf("after it was replaced: %+v, %v", steps, err)
+	}
+}
+
+// TestWaitingUsesIndex checks that the cost of a list of waiting tasks does not grow with the number of tasks, whatever
+// PostgreSQL knows about them.
+func TestWaitingUsesIndex(t *testing.T) {
+	s := openStore(t, pgtest.Database(t), Options{})
+	conn, err := s.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), s.schema.sql(sql), args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("PREPARE waiting(bytea[], bytea, bigint) AS "+selectWaiting, pgx.QueryExecModeSimpleProtocol)
+	check := func(when string) {
+		t.Helper()
+		exec("DISCARD PLANS")
+		var b pgx.Batch
+		b.Queue(forceWaiting)
+		var lines []string
+		b.Queue("EXPLAIN (ANALYZE, BUFFERS) EXECUTE waiting('{tool,other}', 'user3', 64)").Query(func(rows pgx.Rows) (err error) {
+			lines, err = pgx.CollectRows(rows, pgx.RowTo[string])
+			return err
+		})
+		err := conn.SendBatch(t.Context(), &b).Close()
+		plan := strings.Join(lines, "\n")
+		pages := 0
+		if len(lines) > 1 {
+			for _, n := range regexp.MustCompile(`\d+`).FindAllString(lines[1], -1) { // such as Buffers: shared hit=3 read=1
+				page, _ := strconv.Atoi(n)
+				pages += page
+			}
+		}
+		if err != nil || strings.Count(plan, " using task_waiting on task") != 5 || strings.Count(plan, " on task ") != 5 || strings.Contains(plan, "Sort") || pages > 1000 {
+			t.Errorf("%s: %d pages, %v\n%s", when, pages, err, plan)
+		}
+	}
+	check("an empty table")
+	exec(fillWaiting, 10, 2, []byte{})
+	exec("VACUUM ANALYZE @schema@.task")
+	check("a small table")
+	exec("TRUNCATE @schema@.task")
+	exec(fillWaiting, 10_000, 100, []byte{})
+	exec("UPDATE @schema@.task SET phase = 9")
+	exec("VACUUM ANALYZE @schema@.task")
+	check("nothing waits")
+	exec("UPDATE @schema@.task SET phase = 0, account = CASE WHEN seq <= 5000 THEN 'user1' ELSE account END")
+	check("with the statistics of before")
+	exec("ANALYZE @schema@.task")
+	check("with other statistics")
+	var sort string
+	if err := conn.QueryRow(t.Context(), "SELECT current_setting('enable_sort')").Scan(&sort); err != nil || sort != "on" {
+		t.Errorf("afterwards enable_sort is %q, %v", sort, err)
 	}
 }

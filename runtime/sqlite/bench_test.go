@@ -96,3 +96,20 @@ func BenchmarkStep(b *testing.B) {
 		}
 	})
 }
+
+// fillWaiting adds ?1 tasks of ?2 accounts that worker ?3 has.
+const fillWaiting = `WITH RECURSIVE number (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM number WHERE i < ?1)
+	INSERT INTO task (id, version, principal, account, tool, phase, outcome, is_error, cancel, message, done, total, created, updated, terminal, expires,
+		attempt, tries, worker, bytes, asked, terms)
+	SELECT CAST(printf('%08x', i * 2654435761 % 4294967296) AS BLOB), 1, x'70', CAST('user' || (i % ?2) AS BLOB), CAST('tool' AS BLOB), 0, 0, 0, 0, x'',
+		0, 0, i, i, 0, 1000000000000000000, 0, 0, ?3, 0, 0, x'' FROM number`
+
+func BenchmarkWaiting(b *testing.B) {
+	durabletest.BenchmarkWaiting(b, func(b *testing.B, tasks, accounts int, worker string) taskstore.Store {
+		s := openBench(b)
+		if _, err := s.writer.exec(fillWaiting, tasks, accounts, []byte(worker)); err != nil {
+			b.Fatal(err)
+		}
+		return s
+	})
+}

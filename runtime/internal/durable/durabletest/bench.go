@@ -167,6 +167,38 @@ type contender struct {
 	do   func() error
 }
 
+// BenchmarkWaiting lists waiting tasks: none of 10,000 that run, of one account, of 100 accounts, and of very many tasks,
+// beside a list that finds nothing. It calls open for each number of tasks. open returns a new store with unfinished tasks of tool "tool" that have a
+// worker. Their accounts are "user0", "user1" and so on.
+func BenchmarkWaiting(b *testing.B, open func(b *testing.B, tasks, accounts int, worker string) taskstore.Store) {
+	b.Helper()
+	for _, c := range []struct {
+		tasks, accounts int
+		worker          string
+	}{{10_000, 100, "holder"}, {10_000, 1, ""}, {10_000, 100, ""}, {1_000_000, 100, ""}} {
+		if testing.Short() && c.tasks > 10_000 {
+			continue
+		}
+		b.Run(fmt.Sprintf("tasks=%d/accounts=%d/waiting=%v", c.tasks, c.accounts, c.worker == ""), func(b *testing.B) {
+			s := open(b, c.tasks, c.accounts, c.worker)
+			for _, limit := range []int{1, 16, 64, 1000} {
+				b.Run(fmt.Sprint("limit=", limit), func(b *testing.B) {
+					compare(b, 1, 16, contender{"waiting/s", func() error {
+						list, err := s.Waiting(b.Context(), []string{"tool"}, "user37", limit)
+						if err == nil && (c.worker == "" && len(list) != limit || c.worker != "" && len(list) > 0) {
+							err = fmt.Errorf("%d tasks at limit %d", len(list), limit)
+						}
+						return err
+					}}, contender{"empty/s", func() error {
+						_, err := s.List(b.Context(), "nobody", taskstore.Position{}, 1)
+						return err
+					}})
+				})
+			}
+		})
+	}
+}
+
 // compare measures two contenders, b.N times each. They take turns, because the speed of a disk
 // changes. The ratio is the first one's rate in parts of the second one's.
 func compare(b *testing.B, clients, turn int, first, second contender) {

@@ -76,6 +76,7 @@ type (
 	Policy        struct {
 		Task                             TaskSupport
 		TTL, Poll, Grace, Wait, Deadline time.Duration
+		Concurrency                      int
 		OnLost                           Lost
 		OnLeave                          Leave
 		Attempts                         int

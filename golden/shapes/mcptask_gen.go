@@ -220,12 +220,13 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				OutputSchema: reportResult,
 				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy: mcptask2.Policy{
-					Task:     mcptask2.TaskRequired,
-					TTL:      90 * time2.Minute,
-					Poll:     1500 * time2.Millisecond,
-					Grace:    time2.Second,
-					Wait:     150 * time2.Second,
-					Deadline: time2.Hour,
+					Task:        mcptask2.TaskRequired,
+					TTL:         90 * time2.Minute,
+					Poll:        1500 * time2.Millisecond,
+					Grace:       time2.Second,
+					Wait:        150 * time2.Second,
+					Deadline:    time2.Hour,
+					Concurrency: 4,
 				},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in Input) (Report, error) {
 				return impl_.Policies(ctx_, in)

@@ -71,7 +71,7 @@ type Shapes interface {
 	ByHand(ctx context.Context, in Custom) (Report, error)
 	// Policies has a whole policy.
 	//
-	//mcptask:tool task=required ttl=90m poll=1500ms grace=1s wait=2m30s deadline=1h onlost=fail
+	//mcptask:tool task=required ttl=90m poll=1500ms grace=1s wait=2m30s deadline=1h concurrency=4 onlost=fail
 	Policies(ctx context.Context, in Input) (Report, error)
 
 	// AVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResults has a description that goes on and on, because whoever wrote it had much to say about what the tool does and never thought of whoever has to read it: neither the model nor the person who reviews `the generated file`. It has "quotes", a \ backslash and ümläüte.

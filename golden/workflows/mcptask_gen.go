@@ -99,8 +99,9 @@ func ReleasesTools(impl Releases) mcptask.Tools {
 				InputSchema:  buildInputArguments,
 				OutputSchema: buildReportResult,
 				Policy: mcptask.Policy{
-					Task:     mcptask.TaskOptional,
-					Deadline: time.Hour,
+					Task:        mcptask.TaskOptional,
+					Deadline:    time.Hour,
+					Concurrency: 2,
 				},
 			}, impl.Check),
 		},

@@ -9,9 +9,9 @@ import (
 
 //go:generate go tool mcptaskgen
 
-// Releases ships software. What it says of lost tasks, and its deadline, are for the tool that is written in Go.
+// Releases ships software. What it says of lost tasks and of slots, and its deadline, are for the tool that is written in Go.
 //
-//mcptask:service onlost=fail deadline=1h
+//mcptask:service onlost=fail deadline=1h concurrency=2
 type Releases interface {
 	// Build builds a version.
 	//

@@ -103,7 +103,7 @@ func newBackend(options Options, services ...mcptask.Tools) (*Backend, error) {
 		auditRates: limit.NewRates[[2]string](1, 1),
 		store:      options.Store,
 		logger:     options.Logger,
-		catalog:    catalog{tools: map[string]*registeredTool{}, reserved: map[string]string{}, revisions: named},
+		catalog:    catalog{tools: map[string]*registeredTool{}, reserved: map[string]string{}, revisions: named, runsElsewhere: options.Executor != nil},
 		worker:     rand.Text(),
 		lease:      cmp.Or(tuning.Lease, leaseFor),
 		adoptNow:   make(chan struct{}, 1),

@@ -35,6 +35,8 @@ type catalog struct {
 	// revisions are the revisions that the server's options name. Each service must
 	// know them.
 	revisions []string
+	// runsElsewhere is whether Options.Executor is set, which does not bound single tools.
+	runsElsewhere bool
 	// reserved maps the names of fallback tools to the service that has them.
 	reserved map[string]string
 }
@@ -107,6 +109,9 @@ func (a *addition) addTool(t mcptask.Tool) {
 	compiled, faults := compileTool(a.service, t)
 	for _, err := range faults {
 		a.fault("tool %q: %w", name, err)
+	}
+	if n := compiled.Spec.Policy.Concurrency; n > 0 && a.catalog.runsElsewhere {
+		a.fault("tool %q: concurrency %d bounds only the local executor: leave Concurrency 0, and bound the tool in Options.Executor", name, n)
 	}
 	other := a.catalog.tools[name]
 	if other == nil {

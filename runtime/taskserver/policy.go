@@ -11,6 +11,9 @@ import (
 // maxAttempts bounds Policy.Attempts, because each attempt may cost a process its life.
 const maxAttempts = 1000
 
+// maxConcurrency bounds Policy.Concurrency.
+const maxConcurrency = 1_000_000
+
 // maxDuration bounds every duration. The wire ends at 2^53-1 milliseconds (schema of
 // 2026-07-28), and time.Duration ends earlier.
 const maxDuration = 100 * 365 * 24 * time.Hour
@@ -62,6 +65,12 @@ func normalizePolicy(service *mcptask.Tools, p mcptask.Policy) (mcptask.Policy, 
 		return p, fmt.Errorf("attempts %d is not between 1 and %d, nor 0 for the default of %d", p.Attempts, maxAttempts, mcptask.DefaultAttempts)
 	case p.Attempts > 0 && p.OnLost != mcptask.RestartWhenLost:
 		return p, fmt.Errorf("attempts %d has no effect on a tool that does not restart: set OnLost to RestartWhenLost, or leave Attempts 0", p.Attempts)
+	}
+	switch {
+	case p.Concurrency < 0 || p.Concurrency > maxConcurrency:
+		return p, fmt.Errorf("concurrency %d is not between 1 and %d, nor 0 for no bound", p.Concurrency, maxConcurrency)
+	case p.Concurrency > 0 && p.Task == mcptask.TaskForbidden:
+		return p, fmt.Errorf("concurrency %d needs a tool whose calls can wait in line: set Task to TaskOptional or TaskRequired, or leave Concurrency 0", p.Concurrency)
 	}
 	for _, key := range []struct {
 		name  string

@@ -224,6 +224,9 @@ func TestNewServerReportsEverythingAtOnce(t *testing.T) {
 				s.Name = "backward"
 				s.Policy.OnLost, s.Policy.Attempts = mcptask.RestartWhenLost, -1
 			}),
+			tool(func(s *mcptask.ToolSpec) { s.Name = "alone"; s.Policy.Concurrency = 1 }),
+			tool(func(s *mcptask.ToolSpec) { s.Name = "lazy"; s.Policy.Concurrency = -1 }),
+			tool(func(s *mcptask.ToolSpec) { s.Name = "crowd"; s.Policy.Concurrency = 1_000_001 }),
 			tool(func(s *mcptask.ToolSpec) { s.Name = "once"; s.Policy.Attempts = 3 }),
 			tool(func(s *mcptask.ToolSpec) { s.Name = "negative"; s.Policy.Grace = -1 }),
 			tool(func(s *mcptask.ToolSpec) { s.Name = "huge"; s.Policy.TTL = 1<<63 - 1 }),
@@ -254,6 +257,8 @@ func TestNewServerReportsEverythingAtOnce(t *testing.T) {
 			`tool "unfound": onleave=keep needs the fallback tools`,
 			`tool "tireless": attempts 1001 is not between 1 and 1000`,
 			`tool "backward": attempts -1 is not between 1 and 1000`,
+			`tool "alone": concurrency 1 needs a tool whose calls can wait in line: set Task to TaskOptional`,
+			`tool "lazy": concurrency -1 is not between 1 and 1000000`, `tool "crowd": concurrency 1000001 is not between`,
 			`tool "once": attempts 3 has no effect`, "set OnLost to RestartWhenLost, or leave Attempts 0",
 			`tool "negative": grace -1ns is not between 0 and`,
 			`tool "huge": ttl`,

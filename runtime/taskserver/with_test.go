@@ -53,3 +53,24 @@ func TestWith(t *testing.T) {
 		}
 	}
 }
+
+// TestConcurrencyNeedsTheLocalExecutor checks that no tool has a bound that its executor would not keep.
+func TestConcurrencyNeedsTheLocalExecutor(t *testing.T) {
+	tools := mcptask.Tools{Service: "S", Impl: 1, Tools: []mcptask.Tool{numberTool("a", mcptask.Policy{Task: mcptask.TaskOptional, Concurrency: 2}, double)}}
+	const want = `tool "a": concurrency 2 bounds only the local executor`
+	options := Options{Executor: func(RunFunc) (Executor, error) { return idle{}, nil }}
+	if _, err := New(options, tools); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("New: %v", err)
+	}
+	s := newServer(t, options, numberTool("b", mcptask.Policy{}, double)).server
+	if err := s.Register(tools); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Register: %v", err)
+	}
+	without := tools.With("a", func(p *mcptask.Policy) { p.Concurrency = 0 })
+	if err := s.Register(without); err != nil {
+		t.Error(err)
+	}
+	if spec, _ := newServer(t, Options{}, tools.Tools...).Tool("a"); spec.Policy.Concurrency != 2 {
+		t.Errorf("%+v", spec.Policy)
+	}
+}

@@ -50,6 +50,7 @@ var keys = []key{
 	{name: "grace", form: duration, on: []string{"tool", "service"}, example: "200ms"},
 	{name: "wait", form: duration, on: []string{"tool", "service"}, example: "20s"},
 	{name: "deadline", form: duration, least: time.Millisecond, on: []string{"tool", "service"}, example: "1h"},
+	{name: "concurrency", form: count, most: 1_000_000, on: []string{"tool", "service"}, example: "4"},
 	{name: "onlost", form: choice, choices: []string{"fail", "restart"}, on: []string{"tool", "service"}},
 	{name: "onleave", form: choice, choices: []string{"stop", "keep"}, on: []string{"tool", "service"}},
 	{name: "attempts", form: count, most: 1000, on: []string{"tool", "service"}, example: "3"},

@@ -75,6 +75,9 @@ func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *bl
 	} else if s, ok := b.get("attempts"); ok && !b.restarts {
 		r.addProblem(s.pos, fmt.Sprintf("attempts=%d has no effect: no tool of %s has onlost=restart", s.count, service.Name), attemptsHint)
 	}
+	if s, ok := b.get("concurrency"); ok && len(service.Tools) > 0 && !slices.ContainsFunc(service.Tools, waitsInLine) {
+		r.addProblem(s.pos, fmt.Sprintf("concurrency=%d has no effect: no tool of %s waits in line", s.count, service.Name), concurrencyHint)
+	}
 	if s, ok := b.get("onleave"); ok && s.text == "keep" {
 		switch fallback, set := b.get("fallback"); {
 		case set && fallback.text == "none":
@@ -238,6 +241,7 @@ func (r *reader) readPolicy(tool *model.Tool, method *ast.Ident, own, defaults *
 	r.readRestart(p, own, defaults)
 	r.checkTTL("deadline", p.Deadline, p, own, defaults)
 	r.checkTTL("poll", p.Poll, p, own, defaults)
+	r.readConcurrency(p, method, own, defaults)
 	r.readLeave(p, method, own, defaults)
 	if s, ok := find("immediate"); ok {
 		p.Immediate = s.text
@@ -280,6 +284,29 @@ const longestWorkflowName = 1000
 func isWorkflowName(name string) bool {
 	unprintable := func(c rune) bool { return !unicode.IsPrint(c) }
 	return len(name) <= longestWorkflowName && utf8.ValidString(name) && !strings.ContainsFunc(name, unprintable)
+}
+
+// concurrencyHint is the way out of concurrency= for tools that never wait in line.
+const concurrencyHint = "let the tool run as a task, by a *mcptask.Task parameter and without task=forbidden, or remove concurrency"
+
+// waitsInLine reports whether calls of a tool can wait for a slot: as tasks of a handler that holds one.
+func waitsInLine(tool *model.Tool) bool {
+	return tool.Policy.Task != model.Forbidden && tool.Workflow == ""
+}
+
+// readConcurrency sets how many handlers of a tool run at once. A service's concurrency is the default of the tools
+// whose calls can wait in line. The others may stand beside them.
+func (r *reader) readConcurrency(p *model.Policy, method *ast.Ident, own, defaults *block) {
+	s, ok := findSetting("concurrency", own, defaults)
+	switch isOwn, isWorkflow := own.has("concurrency"), own.has("workflow"); {
+	case !ok:
+	case !isWorkflow && p.Task != model.Forbidden:
+		p.Concurrency = s.count
+	case isOwn && isWorkflow:
+		r.addProblem(s.pos, "concurrency on a workflow, which holds no slot of this process", "remove it, and bound the workers of the workflow's task queue")
+	case isOwn:
+		r.addProblem(s.pos, fmt.Sprintf("concurrency=%d on %s, whose calls cannot wait in line without a task", s.count, method.Name), concurrencyHint)
+	}
 }
 
 // attemptsHint is the way out of attempts= for tools that do not restart.

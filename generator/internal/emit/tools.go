@@ -92,6 +92,9 @@ func policyMembers(p model.Policy) []jen.Code {
 			members = append(members, member(setting.key, durationExpr(setting.value)))
 		}
 	}
+	if p.Concurrency != 0 {
+		members = append(members, member("Concurrency", intLiteral(int64(p.Concurrency))))
+	}
 	if p.Restart {
 		members = append(members, member("OnLost", runtimeName("RestartWhenLost")))
 	}

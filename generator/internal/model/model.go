@@ -156,6 +156,7 @@ const (
 type Policy struct {
 	Task                             Support
 	TTL, Poll, Grace, Wait, Deadline time.Duration
+	Concurrency                      int
 	Restart                          bool // onlost=restart
 	Keep                             bool // onleave=keep
 	Attempts                         int  // only if Restart

@@ -214,6 +214,9 @@ func describePolicy(t *model.Tool) []policy {
 	if p.Deadline > 0 {
 		add("deadline", words.Duration(p.Deadline), "how long the tool may work, without the time in which it waits")
 	}
+	if p.Concurrency > 0 {
+		add("concurrency", fmt.Sprint(p.Concurrency), "how many calls a process works on at once; more wait in line")
+	}
 	if p.Task != model.Forbidden {
 		lost := policy{"onlost", "fail", "a task fails if the process that runs it dies"}
 		if p.Restart {

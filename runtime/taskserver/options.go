@@ -61,13 +61,12 @@ type Options struct {
 	Hooks []Hooks
 	// Limits bound the use of the server by each account, and by all of them together.
 	Limits Limits
-	// Concurrency is how many task handlers the local executor runs at once. The rest
-	// waits in line. 0 or less means DefaultConcurrency.
+	// Concurrency is how many task handlers the local executor runs at once. The rest waits in line. 0 or less means
+	// DefaultConcurrency. A tool may have a lower bound of its own, its Policy.Concurrency.
 	//
-	// Accounts take turns. If there are four slots or more, one account has at most three
-	// quarters of them, so that another finds a free one. All anonymous callers are one account
-	// here. Their network addresses share its slots in the same way, and so do the sessions of
-	// an address. The client on a pipe may always have all slots.
+	// Accounts take turns. An account gets no further slot once it has seven times the slots that stay free, so that
+	// another finds one. All anonymous callers are one account here. Their network addresses share its slots in the same
+	// way, and so do the sessions of an address. The client on a pipe may always have all slots.
 	Concurrency int
 	// MaxTTL bounds the retention that a requestor may ask for; 0 or less means DefaultMaxTTL. A tool's own ttl may be
 	// longer, and is the minimum: a requestor that asks for less gets the tool's ttl. An anonymous requestor always

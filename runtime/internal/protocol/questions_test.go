@@ -60,7 +60,7 @@ func TestShowTask(t *testing.T) {
 		"a long one, and mute": {"a_ship", []taskstore.Input{form("ship", strings.Repeat("ä", 3000))}, nil, strings.Repeat("ä", 256) + "…" + hint, "working"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := taskstore.Record{ID: "T", Tool: test.tool, Phase: taskstore.PhaseInputRequired, StatusMessage: "building", Inputs: test.inputs}
+			r := taskstore.Record{ID: "T", Tool: test.tool, Phase: taskstore.PhaseInputRequired, StatusMessage: "building", Inputs: test.inputs, Claim: taskstore.Claim{Worker: "w"}}
 			if name == "settled" {
 				r.Phase = taskstore.PhaseRunning
 			}

@@ -26,7 +26,7 @@ func TestTenantCalledLocal(t *testing.T) {
 		pipe := wiretest.PipeTo(t, tasks, 100)
 		pipe.Initialize()
 		hidden := pipe.StartEndless()
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: taskserver.Options{Store: store, Concurrency: 4}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: taskserver.Options{Store: store, Concurrency: 8}})
 		owners := map[string]string{"local": "remote:local", "remote:local": "remote:remote:local", "localhost": "localhost"}
 		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 			for user, owner := range owners {
@@ -59,7 +59,7 @@ func TestTenantCalledLocal(t *testing.T) {
 		}
 		// The name brings no slots.
 		p, other := wiretest.NewPeer(t, url, wiretest.ModernRevision, "local"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "b")
-		for range 4 {
+		for range 8 {
 			p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 		}
 		other.Until(other.Create("raw", nil), "completed")

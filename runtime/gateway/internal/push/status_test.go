@@ -26,6 +26,7 @@ func TestStatusesInQueue(t *testing.T) {
 	for n := range 10_000 {
 		for i := range tasks {
 			tasks[i].Version, tasks[i].Phase, tasks[i].StatusMessage = tasks[i].Version+1, taskstore.PhaseRunning, fmt.Sprint("message ", n)
+			tasks[i].Claim.Worker = "w"
 			h.observe(tasks[i])
 			late := tasks[i]
 			late.Version, late.StatusMessage = late.Version-1, "late"

@@ -257,6 +257,7 @@ func TestProposalLife(t *testing.T) {
 		for _, id := range []string{"second", "third", "fourth"} {
 			calls[id] = p.Propose(id, "driven", nil)
 			p.CallProposed("tasks/get", id).WantMembers(`{"status":"submitted"}`)
+			time.Sleep(time.Millisecond) // those of one time may come in any order
 		}
 		quick := p.Propose("quick", "ponder", nil)
 		p.CallProposed("tasks/get", "quick").WantMembers(`{"status":"submitted"}`)

@@ -188,8 +188,8 @@ func TestToolBound(t *testing.T) {
 			defer now.Add(-1)
 			return after(time.Minute)(ctx, task, in)
 		}
-		s := newServer(t, Options{}, numberTool("bounded", mcptask.Policy{Concurrency: 2}, counting(&runs, work)), numberTool("double", mcptask.Policy{}, double),
-			numberTool("apart", mcptask.Policy{Concurrency: 1}, func(ctx context.Context, task *mcptask.Task, in number) (number, error) {
+		s := newServer(t, Options{}, numberTool("bounded", mcptask.Policy{Task: mcptask.TaskOptional, Concurrency: 2}, counting(&runs, work)), numberTool("double", mcptask.Policy{}, double),
+			numberTool("apart", mcptask.Policy{Task: mcptask.TaskOptional, Concurrency: 1}, func(ctx context.Context, task *mcptask.Task, in number) (number, error) {
 				return in, task.WithoutSlot(ctx, func(ctx context.Context) error {
 					_, err := work(ctx, task, in)
 					return err

@@ -27,8 +27,11 @@ const (
 	// some may not start now: their accounts have all that they may have.
 	mostHeads  = 64
 	spareHeads = 16
-	// mostPages bounds how often a look that can start nothing goes on to further accounts.
+	// mostPages bounds how often a look that can start nothing goes on to further accounts. It reads pageHeads tasks then.
 	mostPages = 8
+	pageHeads = 256
+	// startPatience is how long a look waits for runs to begin. The store may be slow with the task of one of them.
+	startPatience = time.Second
 	// mostDelay is the longest pause before a server looks for a task that another one tells of. The pause is random, so
 	// that servers do not all reach for the same task.
 	mostDelay = 10 * time.Millisecond
@@ -40,16 +43,16 @@ type line struct {
 	backend *Backend
 	now     chan struct{} // has an element if there may be something to start
 	// known counts the signs that tasks wait, and seen is its value at the beginning of the last look that has left
-	// nothing to start. While they differ, a new task takes no slot: those who wait come first.
+	// nothing to start. Each sign stands for at most one task, and those who wait come before new tasks, see mayReserve.
 	known, seen atomic.Int64
-	// isLeft says that the last look has left tasks that may start when a slot becomes free.
+	// isLeft says that there may be tasks that start when a slot becomes free: a look goes on, or has left some.
 	isLeft atomic.Bool
 	// isDelayed says that a look begins within mostDelay.
 	isDelayed atomic.Bool
 
 	// Only the goroutine that looks uses these.
 
-	turn    string               // the account that has had the last turn
+	turn    string               // the account that has had the last turn, or has been looked at last
 	refused map[string]time.Time // when tasks could not be started; they are left alone for a while
 
 	places places
@@ -59,7 +62,10 @@ type line struct {
 func newLine(b *Backend, slots int) *line {
 	x := &line{backend: b, now: make(chan struct{}, 1), refused: map[string]time.Time{}}
 	x.Pool = pool.New(slots, func() {
-		if x.isLeft.Load() || !x.isEmpty() {
+		if x.isLeft.Load() {
+			x.known.Add(1) // the slot is for a task that was left
+		}
+		if !x.isEmpty() {
 			b.kick(x.now)
 		}
 	})
@@ -113,6 +119,12 @@ func (b *Backend) mostRuns(tool string) int {
 // isEmpty reports whether nothing waits that could start, as far as this server knows.
 func (x *line) isEmpty() bool { return x.known.Load() == x.seen.Load() }
 
+// mayReserve reports whether a new task may take a free slot: there are more of them than tasks that may wait for one.
+// If its tool has a bound, those tasks may be the tool's, so there must be none.
+func (x *line) mayReserve(place pool.Place) bool {
+	return x.isEmpty() || place.Most == 0 && int64(x.Free()) > x.known.Load()-x.seen.Load()
+}
+
 // noteWaiting lets the server look for waiting tasks, at once.
 func (b *Backend) noteWaiting() {
 	b.line.known.Add(1)
@@ -137,48 +149,61 @@ func (b *Backend) noteFree() {
 }
 
 // startWaiting starts as many waiting tasks as find a slot. It returns how long to wait until the next regular look.
-func (x *line) startWaiting() time.Duration {
+func (x *line) startWaiting() (next time.Duration) {
 	b := x.backend
-	for b.closing.Err() == nil && x.look() {
+	next = b.renewEvery()
+	for again := true; again && b.closing.Err() == nil; {
+		var err error
+		if again, err = x.look(); err != nil {
+			next = b.renewAgain()
+		}
 	}
 	maps.DeleteFunc(x.refused, func(_ string, at time.Time) bool { return time.Since(at) >= b.renewEvery() })
 	x.places.warn(b)
-	return b.renewEvery()
+	return next
 }
 
 // look reads whose turn it is, and starts what finds a slot. It reports whether another look may start more.
-func (x *line) look() (again bool) {
+func (x *line) look() (again bool, err error) {
 	b, known, after := x.backend, x.known.Load(), x.turn
-	for range mostPages {
+	x.isLeft.Store(true) // a slot that becomes free from now on brings another look
+	accounts := map[string]bool{}
+	for page := range mostPages {
 		free := x.Free()
 		if free == 0 {
-			return false // a slot that becomes free brings a look
+			return false, nil
 		}
 		tools, areAll := x.listTools()
 		limit := min(free+spareHeads, mostHeads)
+		if page > 0 {
+			limit = pageHeads
+		}
 		heads, err := b.readWaiting(tools, after, limit)
 		if err != nil {
-			return false
+			return false, err
 		}
-		started := x.startAll(heads)
-		accounts := map[string]bool{}
+		started, err := x.startAll(heads)
+		if err != nil {
+			return false, err
+		}
+		former := len(accounts)
 		for _, head := range heads {
 			accounts[head.Account] = true
 		}
 		switch {
 		case len(heads) == limit && started > 0:
-			x.isLeft.Store(true)
-			return true
-		case len(heads) < limit, len(accounts) < limit: // it has seen all accounts
-			if x.isLeft.Store(started < len(heads) || !areAll); x.Free() > 0 {
+			return true, nil
+		case len(accounts)-former < limit: // it has seen all accounts
+			x.isLeft.Store(started < len(heads) || page > 0 || !areAll)
+			if x.Free() > 0 {
 				x.seen.Store(known)
 			}
-			return false
+			return false, nil
 		}
 		after = heads[limit-1].Account
 	}
-	x.isLeft.Store(true)
-	return false
+	x.turn = after
+	return false, nil
 }
 
 // listTools returns the tools whose tasks may start, and whether these are all.
@@ -201,10 +226,13 @@ func (b *Backend) readWaiting(tools []string, after string, limit int) ([]taskst
 
 // startAll starts the tasks that find a slot, waits until their runs have begun, or will not begin, and returns how
 // many have begun.
-func (x *line) startAll(heads []taskstore.Waiting) (started int) {
+func (x *line) startAll(heads []taskstore.Waiting) (started int, err error) {
 	b := x.backend
-	if len(heads) > 0 && b.ensureLease(b.closing) != nil {
-		return 0
+	if len(heads) == 0 {
+		return 0, nil
+	}
+	if err := b.ensureLease(b.closing); err != nil {
+		return 0, err
 	}
 	type begun struct {
 		*run
@@ -214,7 +242,7 @@ func (x *line) startAll(heads []taskstore.Waiting) (started int) {
 	var runs []*begun
 	for _, head := range heads {
 		place := x.place(head.Account, head.Principal, head.Tool)
-		if _, isRefused := x.refused[head.ID]; isRefused || !x.Reserve(place) {
+		if _, isRefused := x.refused[head.ID]; isRefused || b.isStarting(head.ID) || !x.Reserve(place) {
 			continue
 		}
 		r, leave := b.enterRun(head.ID, time.Time{})
@@ -227,15 +255,18 @@ func (x *line) startAll(heads []taskstore.Waiting) (started int) {
 		if err != nil { // the server closes
 			leave()
 			x.Pool.Release(place)
-			return started
+			return 0, err
 		}
 		runs, x.turn = append(runs, of), head.Account
 	}
+	late := time.After(startPatience)
 	for _, r := range runs {
 		select {
 		case <-r.decided:
+		case <-late: // they keep their slots, and the others go on
+			return started, nil
 		case <-b.closing.Done():
-			return started
+			return started, nil
 		}
 		switch {
 		case b.hasStarted(r.run):
@@ -244,7 +275,7 @@ func (x *line) startAll(heads []taskstore.Waiting) (started int) {
 			x.refused[r.id] = time.Now()
 		}
 	}
-	return started
+	return started, nil
 }
 
 // takeWaiting takes waiting tasks for an executor that has its own line, and submits them.
@@ -260,8 +291,7 @@ func (b *Backend) takeWaiting() {
 				found = append(found, r)
 			}
 		}
-		b.adoptAll(found)
-		if len(heads) < mostHeads || len(found) == 0 {
+		if taken := b.adoptAll(found); len(heads) < mostHeads || !slices.Contains(taken, true) {
 			return
 		}
 		after = heads[mostHeads-1].Account
@@ -303,9 +333,9 @@ func (p *places) read(b *Backend) (byID map[string]int, oldest time.Time) {
 	waiting, err := b.readWaiting(b.catalog.listNames(), "", mostPlaces)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.isRead = false
+	p.isRead, p.at = false, time.Now() // a store that fails is not asked by each request
 	if err == nil {
-		p.at, p.oldest, p.byID = time.Now(), time.Time{}, make(map[string]int, len(waiting))
+		p.oldest, p.byID = time.Time{}, make(map[string]int, len(waiting))
 		for i, w := range waiting {
 			if p.byID[w.ID] = i; p.oldest.IsZero() || w.CreatedAt.Before(p.oldest) {
 				p.oldest = w.CreatedAt

@@ -223,11 +223,11 @@ type reservation struct {
 // reserve takes a slot for a new task, if one is free, and makes the record that of a running
 // task. So the start of the handler need not be stored apart. It returns nil otherwise.
 func (b *Backend) reserve(fresh *taskstore.Record, call CallRequest) *reservation {
-	if b.line == nil || !b.line.isEmpty() {
+	if b.line == nil {
 		return nil
 	}
 	v := &reservation{backend: b, place: b.line.place(fresh.Account, fresh.Principal, fresh.Tool)}
-	if !b.line.Reserve(v.place) {
+	if !b.line.mayReserve(v.place) || !b.line.Reserve(v.place) {
 		return nil
 	}
 	v.run, v.leave = b.enterRun(fresh.ID, fresh.CreatedAt) // before the task is stored, so that no cancellation is missed
@@ -533,6 +533,14 @@ func (b *Backend) hasStarted(r *run) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return r.record.Version > 0
+}
+
+// isStarting reports whether a run of a task is entered here, and its attempt has not begun.
+func (b *Backend) isStarting(id string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.running[id]
+	return r != nil && r.record.Version == 0
 }
 
 // hasBegun reports whether an attempt of a task has begun here.

@@ -61,7 +61,11 @@ func DecodeMark(b []byte, r *taskstore.Record) error {
 	if len(b) == 0 {
 		return nil
 	}
-	return decode(b, r, (*coder).mark)
+	err := decode(b, r, (*coder).mark)
+	if r.Claim.State == "left" { // by an earlier version, for any server
+		r.Claim.State = taskstore.ClaimWaiting
+	}
+	return err
 }
 
 func (c *coder) mark(r *taskstore.Record) {

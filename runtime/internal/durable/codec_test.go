@@ -48,6 +48,10 @@ func TestCodecKeepsBytes(t *testing.T) {
 			t.Error(diff)
 		}
 	}
+	left := taskstore.Record{Claim: taskstore.Claim{State: "left"}} // by an earlier version
+	if err := DecodeMark(EncodeMark(&left), &left); err != nil || left.Claim.State != taskstore.ClaimWaiting {
+		t.Errorf("%q, %v", left.Claim.State, err)
+	}
 	for _, want := range []taskstore.Outcome{
 		{}, {Result: json.RawMessage{}}, {Result: json.RawMessage("{ }\xff")}, {Error: &mcptask.Error{Code: 1, Message: "m"}},
 	} {

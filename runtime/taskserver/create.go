@@ -53,13 +53,20 @@ func (b *Backend) beginTask(ctx context.Context, caller Caller, t *registeredToo
 	}
 	fresh := b.newRecord(caller, t, arguments, call, answers)
 	slot := b.reserve(&fresh, call)
+	isEarly := false
 	if slot == nil && b.line != nil {
 		fresh.StatusMessage, fresh.Claim.Worker = waitsForSlot, ""
+		if isEarly = !isNamed(fresh.ID); isEarly { // a look may start the task as soon as it is stored
+			b.keepCall(fresh.ID, call)
+		}
 	}
 	b.expectChange(fresh.ID, 1)
 	record, err := b.insertRecord(ctx, fresh, b.options.Limits.storeQuota())
 	if err != nil {
 		slot.giveUp()
+		if isEarly {
+			b.forgetCall(fresh.ID)
+		}
 		b.missChange(fresh.ID) // another task may have its name, and be followed here
 	} else {
 		b.noteChange(record.ID, record.Version)
@@ -79,16 +86,13 @@ func (b *Backend) beginTask(ctx context.Context, caller Caller, t *registeredToo
 		b.resolveCreate(fresh, call)
 		return CallReply{}, false, b.explainUnstored(ctx, t, err)
 	}
-	b.keepBound(record, call)
+	if !isEarly {
+		b.keepCall(record.ID, call)
+	}
 	b.Audit(ctx, slog.LevelInfo, "task created", "created", caller, record)
 	b.tellHooks(ctx, TaskEvent{Kind: taskstore.EventCreated, Task: record})
 	if slot != nil {
 		b.tellHooks(ctx, TaskEvent{Kind: taskstore.EventStarted, Task: record})
-	}
-	if call.Progress != nil {
-		turn := make(chan ProgressFunc, 1)
-		turn <- call.Progress
-		b.progress.Store(record.ID, turn)
 	}
 	switch {
 	case slot != nil:

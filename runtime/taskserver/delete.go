@@ -74,7 +74,8 @@ func (b *Backend) resolveCreate(fresh taskstore.Record, call CallRequest) {
 		case stored.IdempotencyKey == "" && stored.ExternalID == "":
 			return b.deleteRecord(ctx, t, stored)
 		}
-		b.keepBound(stored, call)
+		call.Progress = nil // the caller has got an error
+		b.keepCall(id, call)
 		if stored.IsFree() {
 			b.noteWaiting()
 		} else if err := b.submit(ctx, stored); err != nil {

@@ -2,7 +2,9 @@ package taskserver
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -169,6 +171,62 @@ func TestNewTaskOfABoundedTool(t *testing.T) {
 			if got := <-order; got != want {
 				t.Errorf("%s runs before %s", got, want)
 			}
+		}
+	})
+}
+
+// TestBoundHandlerWaits checks that a task which waits runs with the handler of its call, however soon it starts.
+func TestBoundHandlerWaits(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var s *Backend
+		store := &tapStore{Store: taskstore.NewMemory()}
+		s = newServer(t, Options{Store: store, Concurrency: 1}, numberTool("hang", mcptask.Policy{Task: mcptask.TaskOptional}, hang), numberTool("t", mcptask.Policy{Task: mcptask.TaskOptional}, double))
+		former := begin(t, s, alice, "hang")
+		store.set(func(ctx context.Context, method string, r *taskstore.Record, do func() error) error {
+			err := do()
+			if method == "Create" { // the slot is free before the store has answered
+				_, _, _ = s.Cancel(ctx, alice, former.ID)
+				time.Sleep(time.Second)
+			}
+			return err
+		})
+		reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeTask, Bind: func(json.RawMessage) (mcptask.BoundCall, error) {
+			return func(context.Context, *mcptask.Task) (*mcptask.Result, error) { return mcptask.ErrorResult("bound"), nil }, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := ended(t, s, alice, reply.Task.ID); !strings.Contains(outcomeText(r.Outcome), "bound") {
+			t.Errorf("%s", outcomeText(r.Outcome))
+		}
+		if _, isKept := s.bound.Load(reply.Task.ID); isKept {
+			t.Error("the handler is kept after the end")
+		}
+	})
+}
+
+// TestExecutorLineOnce checks that a server with an executor of its own reads the line once if the store takes none of
+// its claims.
+func TestExecutorLineOnce(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := taskstore.NewMemory()
+		busy := newServer(t, Options{Store: store, Concurrency: 1}, numberTool("t", mcptask.Policy{}, hang))
+		for range mostHeads + 1 {
+			begin(t, busy, alice, "t")
+		}
+		var looks atomic.Int32
+		refusing := &tapStore{Store: store, tap: func(_ context.Context, method string, _ *taskstore.Record, do func() error) error {
+			switch method {
+			case "Waiting":
+				looks.Add(1)
+			case "Update":
+				return taskstore.ErrQuotaBytes
+			}
+			return do()
+		}}
+		newServer(t, Options{Store: refusing, Executor: func(run RunFunc) (Executor, error) { return newSlotExecutor(run, 1), nil }, Logger: (&logged{}).logger()}, numberTool("t", mcptask.Policy{}, double))
+		if time.Sleep(time.Minute); looks.Load() == 0 || looks.Load() > 10 {
+			t.Errorf("%d looks in a minute", looks.Load())
 		}
 	})
 }

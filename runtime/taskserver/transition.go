@@ -207,14 +207,20 @@ func (b *Backend) takeProgressTurn(id string, wanted bool) (send ProgressFunc, g
 	return nil, func() {}
 }
 
-// keepBound keeps the handler of the call that has made a task, for all runs here. See CallRequest.Bind.
-func (b *Backend) keepBound(r taskstore.Record, call CallRequest) {
+// keepCall keeps the progress function and the handler of the call that makes a task, for all runs here. See
+// CallRequest.Bind.
+func (b *Backend) keepCall(id string, call CallRequest) {
 	if call.Bind != nil {
-		b.bound.Store(r.ID, call.bound)
+		b.bound.Store(id, call.bound)
+	}
+	if call.Progress != nil {
+		turn := make(chan ProgressFunc, 1)
+		turn <- call.Progress
+		b.progress.Store(id, turn)
 	}
 }
 
-// findBound returns the handler that keepBound keeps, or nil.
+// findBound returns the handler that keepCall keeps, or nil.
 func (b *Backend) findBound(id string) mcptask.BoundCall {
 	bound, _ := b.bound.Load(id)
 	call, _ := bound.(mcptask.BoundCall)

@@ -367,7 +367,7 @@ func (b *Backend) ShowPlace(r *taskstore.Record) {
 	byID, _ := b.line.places.read(b)
 	switch place, ok := byID[r.ID]; {
 	case ok && place == 0:
-		r.StatusMessage = "Waits for a free slot, as the next."
+		r.StatusMessage = "Waits for a free slot, next in line."
 	case ok:
 		r.StatusMessage = fmt.Sprintf("Waits for a free slot, %d before it.", place)
 	case len(byID) == mostPlaces:

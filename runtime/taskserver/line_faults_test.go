@@ -230,3 +230,23 @@ func TestExecutorLineOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestToolAddedLater checks that a server takes the tasks of a tool as soon as it has the tool.
+func TestToolAddedLater(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := taskstore.NewMemory()
+		tool := numberTool("t", mcptask.Policy{}, hang)
+		busy := newServer(t, Options{Store: store, Concurrency: 1}, tool)
+		begin(t, busy, alice, "t")
+		waiting := begin(t, busy, alice, "t")
+		s := newServer(t, Options{Store: store})
+		time.Sleep(time.Second)
+		began := time.Now()
+		if err := s.server.Register(mcptask.Tools{Service: "Later", Impl: struct{}{}, Tools: []mcptask.Tool{numberTool("t", mcptask.Policy{}, double)}}); err != nil {
+			t.Fatal(err)
+		}
+		if ended(t, s, alice, waiting.ID); time.Since(began) > time.Second {
+			t.Errorf("its task has waited for %v", time.Since(began))
+		}
+	})
+}

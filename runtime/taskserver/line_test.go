@@ -237,7 +237,7 @@ func TestPlaceInLine(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(2 * placesAge)
-		for i, want := range []string{"", "Waits for a free slot, as the next.", "Waits for a free slot, 1 before it.", "Waits for a free slot, 2 before it."} {
+		for i, want := range []string{"", "Waits for a free slot, next in line.", "Waits for a free slot, 1 before it.", "Waits for a free slot, 2 before it."} {
 			if got := show(ids[i]); got != want {
 				t.Errorf("task %d says %q, want %q", i, got, want)
 			}

@@ -31,8 +31,12 @@ func (s *Server) Backend() *Backend { return s.backend }
 // Register adds a service to a running server. With an error, it adds no part of the service. Adapters that take over
 // the tools of an SDK use it.
 func (s *Server) Register(service mcptask.Tools) error {
+	former := len(s.backend.catalog.listNames())
 	if err := errors.Join(s.backend.catalog.addService(&service)...); err != nil {
 		return err
+	}
+	if len(s.backend.catalog.listNames()) > former { // tasks of the new tools may be there already
+		s.backend.takeChange(taskstore.Change{Free: true})
 	}
 	s.backend.warnOfMemoryStore(service)
 	return nil

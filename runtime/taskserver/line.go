@@ -159,6 +159,7 @@ func (x *line) startWaiting() (next time.Duration) {
 		}
 	}
 	maps.DeleteFunc(x.refused, func(_ string, at time.Time) bool { return time.Since(at) >= b.renewEvery() })
+	x.places.setTurn(x.turn)
 	x.places.warn(b)
 	return next
 }
@@ -316,6 +317,7 @@ type places struct {
 	mu     sync.Mutex
 	isRead bool // whether a goroutine reads them
 	at     time.Time
+	after  string // the account that has had the last turn
 	byID   map[string]int
 	oldest time.Time // the creation of the oldest of them
 	warned time.Time
@@ -329,8 +331,9 @@ func (p *places) read(b *Backend) (byID map[string]int, oldest time.Time) {
 		return p.byID, p.oldest
 	}
 	p.isRead = true
+	after := p.after
 	p.mu.Unlock()
-	waiting, err := b.readWaiting(b.catalog.listNames(), "", mostPlaces)
+	waiting, err := b.readWaiting(b.catalog.listNames(), after, mostPlaces)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.isRead, p.at = false, time.Now() // a store that fails is not asked by each request
@@ -343,6 +346,13 @@ func (p *places) read(b *Backend) (byID map[string]int, oldest time.Time) {
 		}
 	}
 	return p.byID, p.oldest
+}
+
+// setTurn notes which account has had the last turn.
+func (p *places) setTurn(account string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.after = account
 }
 
 // warn tells the log once a minute that tasks wait.

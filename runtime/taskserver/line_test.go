@@ -253,6 +253,23 @@ func TestPlaceInLine(t *testing.T) {
 	})
 }
 
+// TestPlaceAfterATurn checks that the places are those of the accounts whose turn is next.
+func TestPlaceAfterATurn(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		s := newServer(t, Options{Concurrency: 1}, numberTool("t", mcptask.Policy{}, after(time.Hour)))
+		ids := map[string]string{} // the last task of each account
+		for _, who := range []string{"c", "b", "a", "b", "c"} {
+			ids[who] = begin(t, s, Caller{Principal: who, Revision: mcptask.Revision20251125}, "t").ID
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(2*time.Hour + time.Minute) // c, a, and now the first of b
+		r, err := s.store.Get(t.Context(), ids["c"])
+		if s.ShowPlace(&r); err != nil || r.StatusMessage != "Waits for a free slot, next in line." {
+			t.Errorf("%q, %v", r.StatusMessage, err)
+		}
+	})
+}
+
 // TestTaskThatCannotStart checks that a task that cannot be read holds up neither the others nor the store.
 func TestTaskThatCannotStart(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

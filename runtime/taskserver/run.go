@@ -103,7 +103,7 @@ func (b *Backend) decideStart(r taskstore.Record) (begin event, end RunEnd) {
 	isOwn := b.engine == nil && r.Claim.State == taskstore.ClaimRunning && r.Claim.Worker == b.worker
 	start := event{kind: eventStart, claim: taskstore.Claim{Worker: b.nameWorker(), State: taskstore.ClaimRunning}, lost: isRunLost(&r)}
 	switch {
-	case r.Done(), b.isHeldByOther(r), isOwn && (b.isRunning(r) || b.closing.Err() != nil), b.line != nil && !isOwn && !r.IsFree():
+	case r.Done(), b.RunsElsewhere(r), isOwn && (b.isRunning(r) || b.closing.Err() != nil), b.line != nil && !isOwn && !r.IsFree():
 		return event{}, RunOver // the run that has it goes on
 	case !isHere:
 		return event{}, RunLeft
@@ -342,8 +342,8 @@ func (b *Backend) runAttempt(life context.Context, r *run, record taskstore.Reco
 	return RunOver
 }
 
-// isHeldByOther reports whether the handler of a task runs, or has run, at another worker that may be alive.
-func (b *Backend) isHeldByOther(r taskstore.Record) bool {
+// RunsElsewhere reports whether the handler of a task runs, or has run, at another worker that may be alive.
+func (b *Backend) RunsElsewhere(r taskstore.Record) bool {
 	return r.Claim.State == taskstore.ClaimRunning && r.Claim.Worker != b.worker && r.Claim.Worker != b.nameWorker()
 }
 

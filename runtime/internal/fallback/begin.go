@@ -44,9 +44,16 @@ func newTaskHandler(client context.Context, s *taskserver.Backend, caller taskse
 			return reply, err
 		}
 		record := *task
-		tell := func(taskstore.Record) {} // the handler reports to the call that began it
+		var tell func(taskstore.Record)
 		if h.known {
 			tell = newProgressTeller(call.Progress, record)
+		} else { // a handler of this process reports to the call that began it
+			report := newProgressTeller(call.Progress, taskstore.Record{})
+			tell = func(r taskstore.Record) {
+				if s.RunsElsewhere(r) {
+					report(r)
+				}
+			}
 		}
 		record, over, err := carrier.wait(ctx, s, caller, record, h.waitUntil(began, call), tell)
 		reply, err = h.reply(ctx, call, record, over, err)

@@ -60,6 +60,50 @@ func TestStoreFailsDuringCall(t *testing.T) {
 	})
 }
 
+// TestProgressFromElsewhere checks that a call hears of the progress of its task if the task has waited for a slot and
+// runs at another server.
+func TestProgressFromElsewhere(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := taskstore.NewMemory()
+		serve := func(work func(context.Context, *mcptask.Task, struct{}) (string, error)) *taskserver.Server {
+			tool := mcptask.NewTool(mcptask.ToolSpec{Name: "work", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Wait: time.Hour}}, work)
+			server, err := taskserver.New(taskserver.Options{Store: store, Concurrency: 1},
+				mcptask.Tools{Service: "S", Impl: struct{}{}, Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{tool}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := server.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			return server
+		}
+		caller := taskserver.Caller{Principal: "p"}
+		busy := serve(func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		}).Backend()
+		if _, err := busy.Call(t.Context(), caller, "work", nil, taskserver.CallRequest{Mode: taskserver.ModeTask}); err != nil {
+			t.Fatal(err)
+		}
+		serve(func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+			for i := range 2 {
+				task.Progress(ctx, float64(i+1), 3, "part")
+				time.Sleep(time.Minute)
+			}
+			return "done", nil
+		})
+		var told []float64
+		reply, err := newTaskHandler(t.Context(), busy, caller, "work", nil)(t.Context(), json.RawMessage(`{}`), taskserver.CallRequest{
+			Progress: func(_ string, done, _ float64, _ string) { told = append(told, done) },
+		})
+		if err != nil || reply.Outcome == nil || !slices.Equal(told, []float64{1, 2}) {
+			t.Errorf("%v, %+v, %v", told, reply.Outcome, err)
+		}
+	})
+}
+
 // TestTellProgress checks that a call hears of each report once, and of no end without a report.
 func TestTellProgress(t *testing.T) {
 	var told []string

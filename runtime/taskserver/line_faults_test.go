@@ -191,7 +191,9 @@ func TestBoundHandlerWaits(t *testing.T) {
 			return err
 		})
 		reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeTask, Bind: func(json.RawMessage) (mcptask.BoundCall, error) {
-			return func(context.Context, *mcptask.Task) (*mcptask.Result, error) { return mcptask.ErrorResult("bound"), nil }, nil
+			return func(context.Context, *mcptask.Task) (*mcptask.Result, error) {
+				return mcptask.ErrorResult("bound"), nil
+			}, nil
 		}})
 		if err != nil {
 			t.Fatal(err)

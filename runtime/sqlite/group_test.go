@@ -132,8 +132,8 @@ func TestPlans(t *testing.T) {
 	for _, query := range []string{
 		selectRow, selectName, bareByID, wholeByID, barePage, bareExpired, byTombstone, deleteOldTombstones, deadWorkers, selectOrphans,
 		selectHeld, hasWork, countUnfinished, updateReport, updateTask, updateEnd, updateExpiry, deleteTask, selectNews, trimChanges,
-		selectSteps, selectStepHeads, upsertStep, selectWaiting, selectBare + "WHERE 1 ORDER BY created DESC, id DESC LIMIT ?",
-		selectBare + "WHERE 1 AND principal = ? AND (created, id) < (?, ?) ORDER BY created DESC, id DESC LIMIT ?",
+		selectSteps, selectStepHeads, upsertStep, firstTool, selectWaiting, selectBare + "WHERE 1 ORDER BY created DESC, id DESC LIMIT +?",
+		selectBare + "WHERE 1 AND principal = ? AND (created, id) < (?, ?) ORDER BY created DESC, id DESC LIMIT +?",
 	} {
 		var plan []string
 		if err := s.read(t.Context(), "read", func(r *session) error {
@@ -146,6 +146,9 @@ func TestPlans(t *testing.T) {
 			}, make([]any, strings.Count(query, "?"))...)
 		}); err != nil {
 			t.Fatalf("%s: %v", query, err)
+		}
+		if strings.Contains(query, "LIMIT ?") {
+			t.Errorf("%s\nis compiled again for each limit, see prepare", query)
 		}
 		for _, step := range plan {
 			scansAll := strings.HasPrefix(step, "SCAN task") && !strings.Contains(step, "USING") || strings.HasPrefix(step, "SCAN tombstone") || strings.HasPrefix(step, "SCAN change")

@@ -17,7 +17,7 @@ func (s *Store) Scan(ctx context.Context, filter taskstore.Filter, after tasksto
 	}
 	return s.sieve.Page(after, limit, func(after taskstore.Position) ([]durable.Found, error) {
 		where, args := durable.JoinConditions(durable.ConditionsOf(filter, after, "principal = ?", "instr(message, ?) > 0"))
-		return s.readBare(ctx, selectBare+where+durable.OrderOf(filter)+" LIMIT ?", append(args, limit)...)
+		return s.readBare(ctx, selectBare+where+durable.OrderOf(filter)+" LIMIT +?", append(args, limit)...)
 	})
 }
 

@@ -20,7 +20,7 @@ const (
 		UNION ALL
 		SELECT (SELECT worker FROM task WHERE phase < 9 AND worker > busy.id ORDER BY worker LIMIT 1) FROM busy WHERE busy.id IS NOT NULL
 	) SELECT id FROM busy WHERE id IS NOT NULL AND id <> ?1 AND NOT EXISTS (SELECT 1 FROM worker WHERE worker.id = busy.id AND until > ?2)`
-	selectOrphans = selectWhole + "WHERE phase < 9 AND worker = ? AND tool = ? AND seq > ? ORDER BY seq LIMIT ?"
+	selectOrphans = selectWhole + "WHERE phase < 9 AND worker = ? AND tool = ? AND seq > ? ORDER BY seq LIMIT +?"
 	takeOrphan    = "UPDATE task SET version = version + 1, worker = ? WHERE seq = ?"
 	extendLease   = "INSERT INTO worker VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET until = max(until, excluded.until)"
 	setLease      = "INSERT INTO worker VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET until = excluded.until"

@@ -19,12 +19,12 @@ const (
 
 	bareByID            = selectBare + "WHERE id = ?"
 	wholeByID           = selectWhole + "WHERE id = ?"
-	barePage            = selectBare + "WHERE principal = ? AND (created, id) > (?, ?) ORDER BY created, id LIMIT ?"
-	bareExpired         = selectBare + "WHERE expires <= ? ORDER BY expires LIMIT ?"
+	barePage            = selectBare + "WHERE principal = ? AND (created, id) > (?, ?) ORDER BY created, id LIMIT +?"
+	bareExpired         = selectBare + "WHERE expires <= ? ORDER BY expires LIMIT +?"
 	selectSteps         = "SELECT step.name, step.body FROM task LEFT JOIN step ON step.task = task.seq WHERE task.id = ?"
 	byTombstone         = "SELECT principal FROM tombstone WHERE id = ? AND until > ?"
 	oldTombstones       = "SELECT count(*) FROM (SELECT 1 FROM tombstone WHERE until <= ? LIMIT 1)"
-	deleteOldTombstones = "DELETE FROM tombstone WHERE id IN (SELECT id FROM tombstone WHERE until <= ? ORDER BY until LIMIT ?)"
+	deleteOldTombstones = "DELETE FROM tombstone WHERE id IN (SELECT id FROM tombstone WHERE until <= ? ORDER BY until LIMIT +?)"
 )
 
 // scanFound reads a row of selectBare or selectWhole.

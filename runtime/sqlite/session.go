@@ -45,7 +45,8 @@ func (s *session) close() error {
 	return s.conn.Close()
 }
 
-// prepare returns the prepared statement of a query, one of a fixed number of texts.
+// prepare returns the prepared statement of a query, one of a fixed number of texts. They have LIMIT +?, because SQLite
+// would compile a statement with LIMIT ? again for each value.
 func (s *session) prepare(query string) (*sql.Stmt, error) {
 	stmt, ok := s.prepared[query]
 	if ok {

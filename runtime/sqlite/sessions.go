@@ -37,11 +37,11 @@ const expiredAtOnce = 100
 // EndSession implements [taskstore.SessionStore].
 func (s *Store) EndSession(ctx context.Context, principal, name string, until time.Time, most int) (ended bool, err error) {
 	err = s.write(ctx, "write", func(w *transaction) error {
-		if _, err := w.exec("DELETE FROM ended_session WHERE (principal, session) IN (SELECT principal, session FROM ended_session WHERE until <= ? LIMIT ?)",
+		if _, err := w.exec("DELETE FROM ended_session WHERE (principal, session) IN (SELECT principal, session FROM ended_session WHERE until <= ? LIMIT +?)",
 			durable.Micros(s.past.Now()), expiredAtOnce); err != nil {
 			return err
 		}
-		n, err := w.queryInt("SELECT count(*) FROM (SELECT 1 FROM ended_session WHERE principal = ? LIMIT ?)", []byte(principal), most)
+		n, err := w.queryInt("SELECT count(*) FROM (SELECT 1 FROM ended_session WHERE principal = ? LIMIT +?)", []byte(principal), most)
 		if ended = n < int64(most); err != nil || !ended {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -68,13 +69,18 @@ func (f *follower) start(ctx context.Context) (stop func(), err error) {
 		g.follow(following)
 	})
 	if f.listens {
+		heard := make(chan struct{})
 		s.running.Go(func() {
 			defer guard.Recover(s.logger, "notifications")
-			g.listen(following)
+			g.listen(following, sync.OnceFunc(func() { close(heard) }))
 		})
 		s.running.Go(func() {
 			defer guard.Recover(s.logger, "search for dead workers")
-			g.watch(following)
+			select {
+			case <-heard:
+				g.watch(following)
+			case <-following.Done():
+			}
 		})
 	}
 	return func() {
@@ -190,10 +196,13 @@ func (g *following) publishSome(ctx context.Context) (more bool, err error) {
 	return n == lookBatch, nil
 }
 
-// listen waits for notifications until ctx ends, and connects again when it must.
-func (g *following) listen(ctx context.Context) {
+// listen waits for notifications until ctx ends, and connects again when it must. It calls heard whenever it listens again.
+func (g *following) listen(ctx context.Context, heard func()) {
 	for failures := 0; ctx.Err() == nil; failures++ {
-		err := g.receive(ctx, func() { failures = 0 })
+		err := g.receive(ctx, func() {
+			failures = 0
+			heard()
+		})
 		if ctx.Err() != nil {
 			return
 		}
@@ -226,9 +235,9 @@ func (g *following) receive(ctx context.Context, listening func()) error {
 	if err != nil {
 		return err
 	}
-	listening()
 	g.listening.Store(true)
 	defer g.listening.Store(false)
+	listening()
 	defer g.poke()
 	g.poke() // also for transactions from before it listened
 	for keep := time.Now(); ; {

@@ -34,7 +34,7 @@ const (
 	startPatience = time.Second
 	// mostDelay is the longest pause before a server looks for a task that another one tells of. The pause is random, so
 	// that servers do not all reach for the same task.
-	mostDelay = 10 * time.Millisecond
+	mostDelay = 50 * time.Millisecond
 )
 
 // line is the local executor: it runs handlers in the slots of this process. The tasks that wait are in the store.

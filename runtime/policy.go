@@ -74,7 +74,7 @@ type Policy struct {
 	// waits for a slot, for an answer, in Sleep or in WithoutSlot does not count: the deadline stands still while any
 	// goroutine of the handler waits so, even if others work. Beyond the deadline the task fails, and
 	// errors.Is(err, ErrDeadline) holds.
-	// A run whose process died counts up to its last stored report, step or question.
+	// A run whose process died counts up to its last stored report, step, position or question.
 	Deadline time.Duration
 	// Concurrency bounds how many handlers of the tool's tasks run at once in this process; 0 means no bound but
 	// taskserver.Options.Concurrency. More tasks wait in line. A handler that waits for an answer, in Sleep or in

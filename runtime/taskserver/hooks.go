@@ -40,8 +40,8 @@ type Hooks struct {
 	// [mcptask.Sleep]. The work gets the returned context. Step is not called if an earlier run has stored the result.
 	// The error is that of the work or of storing its result, or nil.
 	Step func(context.Context, StepInfo) (context.Context, func(error))
-	// Store is called for each call of the store's methods Create, Get, Update, Steps, List, Delete, Expire, Lease, Beat,
-	// Release and Scan that the server makes. It is not called for the other methods, for users of [Server.Inspector],
+	// Store is called for each call of the store's methods Create, Get, Update, Steps, List, Delete, Expire, Waiting, Lease,
+	// Beat, Release, Scan and Workers that the server makes. It is not called for the other methods, for users of [Server.Inspector],
 	// or for the last calls of a server that closes with its store. The store gets the returned context. The error is
 	// the store's, such as ErrConflict.
 	Store func(ctx context.Context, method string) (context.Context, func(error))

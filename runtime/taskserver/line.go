@@ -35,6 +35,9 @@ const (
 	// mostDelay is the longest pause before a server looks for a task that another one tells of. The pause is random, so
 	// that servers do not all reach for the same task.
 	mostDelay = 50 * time.Millisecond
+	// orphansFirst is how long a new server leaves waiting tasks alone if other workers have tasks, unless it finds orphans
+	// before. Otherwise work that a dead process had begun would wait behind work that has not begun.
+	orphansFirst = time.Second
 )
 
 // line is the local executor: it runs handlers in the slots of this process. The tasks that wait are in the store.
@@ -47,8 +50,8 @@ type line struct {
 	known, seen atomic.Int64
 	// isLeft says that there may be tasks that start when a slot becomes free: a look goes on, or has left some.
 	isLeft atomic.Bool
-	// isDelayed says that a look begins within mostDelay.
-	isDelayed atomic.Bool
+	// isDelayed says that a look begins within mostDelay, and isHeld that the first one has not begun, see orphansFirst.
+	isDelayed, isHeld atomic.Bool
 
 	// Only the goroutine that looks uses these.
 
@@ -69,7 +72,31 @@ func newLine(b *Backend, slots int) *line {
 			b.kick(x.now)
 		}
 	})
+	if !b.ownStore {
+		x.isHeld.Store(true)
+		time.AfterFunc(orphansFirst, func() {
+			defer guard.Recover(b.logger, "waiting tasks")
+			x.open()
+		})
+	}
 	return x
+}
+
+// expectsOrphans reports whether other workers have tasks: one of them may be the former process of this server.
+func (b *Backend) expectsOrphans() bool {
+	inspector, ok := b.store.(taskstore.Inspector)
+	if !ok {
+		return true
+	}
+	workers, err := callOnce(b.closing, b.newTaskRetry(), "Workers", inspector.Workers)
+	return err != nil || slices.ContainsFunc(workers, func(w taskstore.WorkerLease) bool { return w.Worker != "" && w.Worker != b.worker && w.Unfinished > 0 })
+}
+
+// open lets the looks begin.
+func (x *line) open() {
+	if x.isHeld.CompareAndSwap(true, false) {
+		x.backend.kick(x.now)
+	}
 }
 
 // Submit implements Executor. It is for a run that is stored as begun: the store's answer to its creation was lost.
@@ -168,6 +195,9 @@ func (x *line) startWaiting() (next time.Duration) {
 func (x *line) look() (again bool, err error) {
 	b, known, after := x.backend, x.known.Load(), x.turn
 	x.isLeft.Store(true) // a slot that becomes free from now on brings another look
+	if x.isHeld.Load() {
+		return false, nil
+	}
 	accounts := map[string]bool{}
 	for page := range mostPages {
 		free := x.Free()
@@ -318,17 +348,22 @@ type places struct {
 	isRead bool // whether a goroutine reads them
 	at     time.Time
 	after  string // the account that has had the last turn
-	byID   map[string]int
-	oldest time.Time // the creation of the oldest of them
+	byID   map[string]place
 	warned time.Time
 }
 
+// place is the place of a task in line.
+type place struct {
+	number int
+	since  time.Time // when the task was first seen in line
+}
+
 // read returns the places, at most placesAge old, unless another goroutine reads them.
-func (p *places) read(b *Backend) (byID map[string]int, oldest time.Time) {
+func (p *places) read(b *Backend) (byID map[string]place) {
 	p.mu.Lock()
 	if p.isRead || time.Since(p.at) < placesAge {
 		defer p.mu.Unlock()
-		return p.byID, p.oldest
+		return p.byID
 	}
 	p.isRead = true
 	after := p.after
@@ -338,14 +373,17 @@ func (p *places) read(b *Backend) (byID map[string]int, oldest time.Time) {
 	defer p.mu.Unlock()
 	p.isRead, p.at = false, time.Now() // a store that fails is not asked by each request
 	if err == nil {
-		p.oldest, p.byID = time.Time{}, make(map[string]int, len(waiting))
+		former := p.byID
+		p.byID = make(map[string]place, len(waiting))
 		for i, w := range waiting {
-			if p.byID[w.ID] = i; p.oldest.IsZero() || w.CreatedAt.Before(p.oldest) {
-				p.oldest = w.CreatedAt
+			since := p.at
+			if f, ok := former[w.ID]; ok {
+				since = f.since
 			}
+			p.byID[w.ID] = place{i, since}
 		}
 	}
-	return p.byID, p.oldest
+	return p.byID
 }
 
 // setTurn notes which account has had the last turn.
@@ -360,10 +398,14 @@ func (p *places) warn(b *Backend) {
 	if b.line.isEmpty() && !b.line.isLeft.Load() || time.Since(p.warned) < warnEvery {
 		return
 	}
-	byID, oldest := p.read(b)
-	if age := b.Now().Sub(oldest); len(byID) > 0 && age >= warnAge {
+	var longest time.Duration
+	byID := p.read(b)
+	for _, at := range byID {
+		longest = max(longest, time.Since(at.since))
+	}
+	if longest >= warnAge {
 		p.warned = time.Now()
-		b.logger.Warn("tasks wait for a free slot: see Options.Concurrency, and concurrency of their tools", "waiting", len(byID), "oldest", age.Round(time.Second), "free", b.line.Free())
+		b.logger.Warn("tasks wait for a free slot: see Options.Concurrency, and concurrency of their tools", "waiting", len(byID), "longest", longest.Round(time.Second), "free", b.line.Free())
 	}
 }
 
@@ -374,12 +416,12 @@ func (b *Backend) ShowPlace(r *taskstore.Record) {
 		return
 	}
 	r.StatusMessage = waitsForSlot
-	byID, _ := b.line.places.read(b)
-	switch place, ok := byID[r.ID]; {
-	case ok && place == 0:
+	byID := b.line.places.read(b)
+	switch at, ok := byID[r.ID]; {
+	case ok && at.number == 0:
 		r.StatusMessage = "Waits for a free slot, next in line."
 	case ok:
-		r.StatusMessage = fmt.Sprintf("Waits for a free slot, %d before it.", place)
+		r.StatusMessage = fmt.Sprintf("Waits for a free slot, %d before it.", at.number)
 	case len(byID) == mostPlaces:
 		r.StatusMessage = fmt.Sprintf("Waits for a free slot, more than %d before it.", mostPlaces)
 	}

@@ -50,7 +50,7 @@ func TestLineAfterLostRaces(t *testing.T) {
 		newServer(t, Options{Store: raced, Concurrency: 4}, tool)
 		time.Sleep(5 * time.Second)
 		idle.Store(false)
-		if time.Sleep(6 * time.Second); runs.Load() != 5 {
+		if time.Sleep(7 * time.Second); runs.Load() != 5 {
 			t.Errorf("%d run", runs.Load())
 		}
 	})

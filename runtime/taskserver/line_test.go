@@ -122,6 +122,7 @@ func TestIdleServerHelps(t *testing.T) {
 		a := newServer(t, Options{Store: store, Concurrency: 4}, tool)
 		newServer(t, Options{Store: store, Concurrency: 4}, tool)
 		newServer(t, Options{Store: store, Concurrency: 4}, numberTool("other", mcptask.Policy{}, double))
+		time.Sleep(2 * orphansFirst)
 		for range 9 {
 			begin(t, a, alice, "t")
 		}
@@ -148,7 +149,7 @@ func TestDeadServersLine(t *testing.T) {
 		first.set(cut)
 		began := time.Now()
 		b := newServer(t, Options{Store: store}, numberTool("t", mcptask.Policy{}, double))
-		if r := ended(t, b, alice, waiting.ID); outcomeText(r.Outcome) != doubled || time.Since(began) > time.Second {
+		if r := ended(t, b, alice, waiting.ID); outcomeText(r.Outcome) != doubled || time.Since(began) > orphansFirst+time.Second {
 			t.Errorf("%s after %v", outcomeText(r.Outcome), time.Since(began))
 		}
 		first.set(nil)
@@ -299,5 +300,30 @@ func TestTaskThatCannotStart(t *testing.T) {
 		if reads.Load() == 0 || reads.Load() > 20 || looks.Load() > 60 {
 			t.Errorf("%d reads, %d looks in a minute", reads.Load(), looks.Load())
 		}
+	})
+}
+
+// TestOrphansFirst checks that a server that is started again goes on with what its former process had begun, before it
+// begins with what waited.
+func TestOrphansFirst(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := taskstore.NewMemory()
+		first := &tapStore{Store: store}
+		tool := numberTool("t", restart, after(time.Hour))
+		a := newServer(t, Options{Store: first, Concurrency: 1}, tool)
+		begun := begin(t, a, alice, "t")
+		time.Sleep(time.Millisecond)
+		begin(t, a, alice, "t")
+		time.Sleep(time.Minute)
+		first.set(cut)
+		if err := store.Release(t.Context(), a.worker); err != nil { // as a store does that sees the process die
+			t.Fatal(err)
+		}
+		b := newServer(t, Options{Store: store, Concurrency: 1}, tool)
+		time.Sleep(2 * orphansFirst)
+		if r, err := store.Get(t.Context(), begun.ID); err != nil || r.Claim.Worker != b.worker || r.Attempt != 2 {
+			t.Errorf("the task that had begun waits: %+v, %v", r, err)
+		}
+		first.set(nil)
 	})
 }

@@ -38,6 +38,9 @@ func (b *Backend) adoptOrphans() time.Duration {
 			break
 		}
 		b.adoptAll(orphans)
+		if b.line != nil && b.line.isHeld.Load() && (len(orphans) > 0 || !b.expectsOrphans()) {
+			b.line.open()
+		}
 		if len(orphans) < sweepBatch {
 			break
 		}

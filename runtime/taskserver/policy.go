@@ -68,7 +68,7 @@ func normalizePolicy(service *mcptask.Tools, p mcptask.Policy) (mcptask.Policy, 
 	}
 	switch {
 	case p.Concurrency < 0 || p.Concurrency > maxConcurrency:
-		return p, fmt.Errorf("concurrency %d is not between 1 and %d, nor 0 for no bound", p.Concurrency, maxConcurrency)
+		return p, fmt.Errorf("concurrency %d is not between 1 and %d: leave it 0 for no bound", p.Concurrency, maxConcurrency)
 	case p.Concurrency > 0 && p.Task == mcptask.TaskForbidden:
 		return p, fmt.Errorf("concurrency %d needs a tool whose calls can wait in line: set Task to TaskOptional or TaskRequired, or leave Concurrency 0", p.Concurrency)
 	}

@@ -115,8 +115,8 @@ func (c *Call[Out]) Updates(ctx context.Context) iter.Seq2[Snapshot, error] {
 
 // Wait returns the output when the call is done.
 //
-// Errors: *ToolError if the tool says that it failed, *Error if the server does, ErrCancelled, ErrExpired, ErrNotFound,
-// ErrWorkerLost, ErrDeadline, the context's own, and errors of the transport and internal ones of the server that last
+// Errors: *ToolError if the tool says that it failed, *Error if the server does, ErrCancelled, ErrChanged, ErrExpired,
+// ErrNotFound, ErrWorkerLost, ErrDeadline, the context's own, and errors of the transport and internal ones of the server that last
 // for several tries. If the server limits polls, Wait polls more slowly. If the task's ttl has passed and the server still says
 // "working", it has lost the task, and the error is ErrExpired.
 func (c *Call[Out]) Wait(ctx context.Context) (Out, error) {

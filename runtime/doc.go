@@ -46,7 +46,7 @@
 // task, cancel it, or hand out a token to resume it in another process. [Settled]
 // waits for many calls. [IdempotencyKey], [Plain] and [TTL] are options of a call.
 // A failed call returns a [ToolError], an [Error], or one of [ErrCancelled],
-// [ErrExpired], [ErrNotFound], [ErrWorkerLost] and [ErrDeadline].
+// [ErrChanged], [ErrExpired], [ErrNotFound], [ErrWorkerLost] and [ErrDeadline].
 //
 // # Tests
 //

@@ -24,6 +24,8 @@ var (
 	ErrWorkerLost = errors.New("the worker of the task was lost")
 	// ErrDeadline means that the handler worked for longer than the tool's deadline.
 	ErrDeadline = errors.New("the task exceeded the tool's deadline")
+	// ErrChanged means that the tool was declared anew while the task was stored, and that its arguments no longer fit.
+	ErrChanged = errors.New("the task was started under an earlier declaration")
 )
 
 // ErrDisconnected means that the connection has ended for good, for example because a
@@ -72,8 +74,8 @@ func Errorf(code int, format string, args ...any) *Error {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s (code %d)", e.Message, e.Code) }
 
-// Is reports whether data.reason stands for the target: ErrWorkerLost, ErrDeadline, ErrExpired or
-// ErrCancelled.
+// Is reports whether data.reason stands for the target: ErrWorkerLost, ErrDeadline, ErrChanged,
+// ErrExpired or ErrCancelled.
 func (e *Error) Is(target error) bool {
 	var reason string
 	switch target {
@@ -81,6 +83,8 @@ func (e *Error) Is(target error) bool {
 		reason = cause.WorkerLost
 	case ErrDeadline:
 		reason = cause.Deadline
+	case ErrChanged:
+		reason = cause.Changed
 	case ErrExpired:
 		reason = cause.Expired
 	case ErrCancelled:

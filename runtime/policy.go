@@ -26,6 +26,17 @@ const (
 	RestartWhenLost LostPolicy = "restart"
 )
 
+// ChangePolicy decides whether a stored task runs if the declaration has changed and its arguments no longer fit.
+type ChangePolicy string
+
+// The values of ChangePolicy.
+const (
+	// FailOnChange ends the task with an error for which errors.Is(err, ErrChanged) holds.
+	FailOnChange ChangePolicy = "fail"
+	// RunOnChange runs the handler with the arguments as they are, if its input can hold them.
+	RunOnChange ChangePolicy = "run"
+)
+
 // LeavePolicy decides whether the work of a call stops when its caller leaves.
 type LeavePolicy string
 
@@ -82,6 +93,9 @@ type Policy struct {
 	Concurrency int
 	// OnLost decides whether the task fails or restarts when its worker dies; "" means FailWhenLost.
 	OnLost LostPolicy
+	// OnChange decides whether a run after a restart takes arguments that no longer fit the tool's input schema; "" means
+	// FailOnChange.
+	OnChange ChangePolicy
 	// OnLeave decides what happens to the work when the caller leaves before it has the result or the task. A caller
 	// leaves by closing its connection, or by cancelling the call, as hosts do when they lose patience. "" means
 	// StopOnLeave. KeepOnLeave needs a tool that may run as a task, and the fallback tools.

@@ -14,6 +14,8 @@ import (
 // ToolSpec describes a tool to clients and determines how it runs.
 type ToolSpec struct {
 	Name, Title, Description string
+	// Was are former names of the tool. Calls and stored tasks under one of them are the tool's. No list has them.
+	Was []string
 	// InputSchema is a JSON Schema 2020-12 with type object. NoArguments is that of a tool
 	// without arguments. The handler of NewTool gets its defaults for the properties that a call
 	// leaves out.

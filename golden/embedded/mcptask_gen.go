@@ -47,8 +47,8 @@ func EmbeddedTools(impl Embedded) mcptask.Tools {
 
 // EmbeddedClient calls the tools of Embedded on a server. The method of a tool waits for the
 // result. It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
-// the call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if
-// the task ended without a result.
+// the call, and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or
+// ErrWorkerLost if the task ended without a result.
 type EmbeddedClient struct {
 	conn mcptask.Conn
 }

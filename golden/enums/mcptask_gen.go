@@ -71,9 +71,9 @@ func EnumsTools(impl Enums) mcptask.Tools {
 }
 
 // EnumsClient calls the tools of Enums on a server. The method of a tool waits for the result.
-// It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused the
-// call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the
-// task ended without a result.
+// It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
+// the call, and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or
+// ErrWorkerLost if the task ended without a result.
 type EnumsClient struct {
 	conn mcptask.Conn
 }

@@ -58,8 +58,8 @@ func ForeignTools(impl Foreign) mcptask.Tools {
 
 // ForeignClient calls the tools of Foreign on a server. The method of a tool waits for the
 // result. It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
-// the call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if
-// the task ended without a result.
+// the call, and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or
+// ErrWorkerLost if the task ended without a result.
 type ForeignClient struct {
 	conn mcptask.Conn
 }

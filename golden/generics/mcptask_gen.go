@@ -65,8 +65,8 @@ func GenericsTools(impl Generics) mcptask.Tools {
 
 // GenericsClient calls the tools of Generics on a server. The method of a tool waits for the
 // result. It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
-// the call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if
-// the task ended without a result.
+// the call, and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or
+// ErrWorkerLost if the task ended without a result.
 type GenericsClient struct {
 	conn mcptask.Conn
 }

@@ -65,8 +65,8 @@ func CITools(impl CI) mcptask.Tools {
 
 // CIClient calls the tools of CI on a server. The method of a tool waits for the result. It
 // returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused the call,
-// and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the task
-// ended without a result.
+// and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if
+// the task ended without a result.
 type CIClient struct {
 	conn mcptask.Conn
 }

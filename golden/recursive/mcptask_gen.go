@@ -56,8 +56,8 @@ func RecursiveTools(impl Recursive) mcptask.Tools {
 
 // RecursiveClient calls the tools of Recursive on a server. The method of a tool waits for the
 // result. It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
-// the call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if
-// the task ended without a result.
+// the call, and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or
+// ErrWorkerLost if the task ended without a result.
 type RecursiveClient struct {
 	conn mcptask.Conn
 }

@@ -56,9 +56,9 @@ func BuildsTools(impl Builds) mcptask.Tools {
 }
 
 // BuildsClient calls the tools of Builds on a server. The method of a tool waits for the result.
-// It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused the
-// call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the
-// task ended without a result.
+// It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
+// the call, and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or
+// ErrWorkerLost if the task ended without a result.
 type BuildsClient struct {
 	conn mcptask.Conn
 }
@@ -132,8 +132,8 @@ func ReleasesTools(impl Releases) mcptask.Tools {
 
 // ReleasesClient calls the tools of Releases on a server. The method of a tool waits for the
 // result. It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
-// the call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if
-// the task ended without a result.
+// the call, and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or
+// ErrWorkerLost if the task ended without a result.
 type ReleasesClient struct {
 	conn mcptask.Conn
 }

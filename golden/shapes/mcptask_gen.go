@@ -291,9 +291,9 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 }
 
 // ShapesClient calls the tools of Shapes on a server. The method of a tool waits for the result.
-// It returns *mcptask2.ToolError if the tool failed, *mcptask2.Error if the server refused the
-// call, and mcptask2.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the
-// task ended without a result.
+// It returns *mcptask2.ToolError if the tool failed, *mcptask2.Error if the server refused
+// the call, and mcptask2.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or
+// ErrWorkerLost if the task ended without a result.
 type ShapesClient struct {
 	conn mcptask2.Conn
 }

@@ -35,6 +35,7 @@ func ReleasesTools(impl Releases) mcptask.Tools {
 				Policy: mcptask.Policy{
 					Task:     mcptask.TaskOptional,
 					OnLost:   mcptask.RestartWhenLost,
+					OnChange: mcptask.RunOnChange,
 					Attempts: 1000,
 				},
 			}, impl.Build),
@@ -46,6 +47,7 @@ func ReleasesTools(impl Releases) mcptask.Tools {
 				Policy: mcptask.Policy{
 					Task:     mcptask.TaskRequired,
 					OnLost:   mcptask.RestartWhenLost,
+					OnChange: mcptask.RunOnChange,
 					Attempts: 20,
 				},
 				Questions: []mcptask.InputSpec{
@@ -71,6 +73,7 @@ func ReleasesTools(impl Releases) mcptask.Tools {
 				Policy: mcptask.Policy{
 					Task:     mcptask.TaskOptional,
 					OnLost:   mcptask.RestartWhenLost,
+					OnChange: mcptask.RunOnChange,
 					Attempts: 1000,
 				},
 			}, impl.Explain),
@@ -82,6 +85,7 @@ func ReleasesTools(impl Releases) mcptask.Tools {
 				Policy: mcptask.Policy{
 					Task:     mcptask.TaskOptional,
 					OnLost:   mcptask.RestartWhenLost,
+					OnChange: mcptask.RunOnChange,
 					Attempts: 1000,
 				},
 				Questions: []mcptask.InputSpec{ApprovalInput()},
@@ -145,8 +149,8 @@ func (w ReleasesWorkflows) Withdraw(ctx context.Context, task *mcptask.Task, ans
 
 // ReleasesClient calls the tools of Releases on a server. The method of a tool waits for the
 // result. It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
-// the call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if
-// the task ended without a result.
+// the call, and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or
+// ErrWorkerLost if the task ended without a result.
 type ReleasesClient struct {
 	conn mcptask.Conn
 }
@@ -252,6 +256,7 @@ func UpkeepTools(impl Upkeep) mcptask.Tools {
 				Policy: mcptask.Policy{
 					Task:     mcptask.TaskOptional,
 					OnLost:   mcptask.RestartWhenLost,
+					OnChange: mcptask.RunOnChange,
 					Attempts: 50,
 				},
 			}, func(ctx context.Context, task *mcptask.Task, _ struct{}) (struct{}, error) {
@@ -275,9 +280,9 @@ func (w UpkeepWorkflows) Sweep(ctx context.Context, task *mcptask.Task) error {
 }
 
 // UpkeepClient calls the tools of Upkeep on a server. The method of a tool waits for the result.
-// It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused the
-// call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the
-// task ended without a result.
+// It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
+// the call, and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or
+// ErrWorkerLost if the task ended without a result.
 type UpkeepClient struct {
 	conn mcptask.Conn
 }

@@ -32,6 +32,9 @@ func normalizePolicy(service *mcptask.Tools, p mcptask.Policy) (mcptask.Policy, 
 	if p.OnLost == "" {
 		p.OnLost = mcptask.FailWhenLost
 	}
+	if p.OnChange == "" {
+		p.OnChange = mcptask.FailOnChange
+	}
 	if p.OnLeave == "" {
 		p.OnLeave = mcptask.StopOnLeave
 	}
@@ -47,6 +50,11 @@ func normalizePolicy(service *mcptask.Tools, p mcptask.Policy) (mcptask.Policy, 
 	case mcptask.FailWhenLost, mcptask.RestartWhenLost:
 	default:
 		return p, fmt.Errorf("lost policy %q is not fail or restart", p.OnLost)
+	}
+	switch p.OnChange {
+	case mcptask.FailOnChange, mcptask.RunOnChange:
+	default:
+		return p, fmt.Errorf("change policy %q is not fail or run", p.OnChange)
 	}
 	switch p.OnLeave {
 	case mcptask.StopOnLeave:

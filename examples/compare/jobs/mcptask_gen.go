@@ -56,8 +56,8 @@ func JobsTools(impl Jobs) mcptask.Tools {
 
 // JobsClient calls the tools of Jobs on a server. The method of a tool waits for the result. It
 // returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused the call,
-// and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the task
-// ended without a result.
+// and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if
+// the task ended without a result.
 type JobsClient struct {
 	conn mcptask.Conn
 }

@@ -34,10 +34,10 @@ type Everything interface {
 
 var _ Everything = (*EverythingClient)(nil)
 
-// EverythingClient calls the tools of Everything on a server. The method of a tool waits for the
-// result. It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
-// the call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if
-// the task ended without a result.
+// EverythingClient calls the tools of Everything on a server. The method of a tool waits for
+// the result. It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server
+// refused the call, and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound
+// or ErrWorkerLost if the task ended without a result.
 type EverythingClient struct {
 	conn mcptask.Conn
 }

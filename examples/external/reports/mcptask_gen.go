@@ -57,8 +57,8 @@ func ReportsTools(impl Reports) mcptask.Tools {
 
 // ReportsClient calls the tools of Reports on a server. The method of a tool waits for the
 // result. It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
-// the call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if
-// the task ended without a result.
+// the call, and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or
+// ErrWorkerLost if the task ended without a result.
 type ReportsClient struct {
 	conn mcptask.Conn
 }

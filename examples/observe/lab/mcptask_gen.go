@@ -67,8 +67,8 @@ func LabTools(impl Lab) mcptask.Tools {
 
 // LabClient calls the tools of Lab on a server. The method of a tool waits for the result. It
 // returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused the call,
-// and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the task
-// ended without a result.
+// and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if
+// the task ended without a result.
 type LabClient struct {
 	conn mcptask.Conn
 }

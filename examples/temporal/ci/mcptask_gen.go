@@ -45,6 +45,7 @@ func CITools(impl CI) mcptask.Tools {
 					Task:     mcptask.TaskRequired,
 					Poll:     200 * time.Millisecond,
 					OnLost:   mcptask.RestartWhenLost,
+					OnChange: mcptask.RunOnChange,
 					Attempts: 1000,
 				},
 			}, impl.RunPipeline),
@@ -67,8 +68,8 @@ func (w CIWorkflows) RunPipeline(ctx context.Context, task *mcptask.Task, in Pip
 
 // CIClient calls the tools of CI on a server. The method of a tool waits for the result. It
 // returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused the call,
-// and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the task
-// ended without a result.
+// and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if
+// the task ended without a result.
 type CIClient struct {
 	conn mcptask.Conn
 }

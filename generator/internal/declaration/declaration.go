@@ -35,6 +35,7 @@ type reader struct {
 	claims         map[string]claim     // identifiers of the generated file
 	imported       map[string]token.Pos // identifiers that imports declare in the other files
 	tools          map[string]token.Pos // tools by their MCP name
+	former         map[string]token.Pos // former names of tools
 	protocol       map[string]string    // identifiers of the protocol in generated code, and their names in the runtime
 	faults         map[token.Pos]bool   // mistakes for which a type was reported as one that does not compile
 	repeated       int                  // reports that were left out because of faults
@@ -86,6 +87,7 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, pr
 		serviceMethods: map[ast.Node]bool{},
 		claims:         map[string]claim{},
 		tools:          map[string]token.Pos{},
+		former:         map[string]token.Pos{},
 		protocol:       protocol,
 		faults:         map[token.Pos]bool{},
 	}

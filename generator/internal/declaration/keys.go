@@ -40,6 +40,7 @@ type key struct {
 // defaults for its tools.
 var keys = []key{
 	{name: "name", form: text, on: []string{"tool"}},
+	{name: "was", form: text, on: []string{"tool"}},
 	{name: "title", form: text, on: []string{"tool"}},
 	{name: "schema", form: text, on: []string{"tool"}},
 	{name: "outputschema", form: text, on: []string{"tool"}},
@@ -52,6 +53,7 @@ var keys = []key{
 	{name: "deadline", form: duration, least: time.Millisecond, on: []string{"tool", "service"}, example: "1h"},
 	{name: "concurrency", form: count, most: 1_000_000, on: []string{"tool", "service"}, example: "4"},
 	{name: "onlost", form: choice, choices: []string{"fail", "restart"}, on: []string{"tool", "service"}},
+	{name: "onchange", form: choice, choices: []string{"fail", "run"}, on: []string{"tool", "service"}},
 	{name: "onleave", form: choice, choices: []string{"stop", "keep"}, on: []string{"tool", "service"}},
 	{name: "attempts", form: count, most: 1000, on: []string{"tool", "service"}, example: "3"},
 	{name: "immediate", form: text, on: []string{"tool", "service"}},

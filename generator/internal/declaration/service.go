@@ -35,6 +35,7 @@ func (r *reader) readServices(out *model.Package) {
 		}
 		out.Services = append(out.Services, r.readService(spec, iface, b))
 	}
+	r.checkFormerNames()
 	for _, service := range out.Services {
 		r.reserveFallbackTools(service)
 	}
@@ -193,6 +194,38 @@ func (r *reader) readName(service *model.Service, tool *model.Tool, method *ast.
 		return
 	}
 	r.tools[tool.Name] = pos
+	r.readFormerNames(tool, b)
+}
+
+// readFormerNames sets the names that a tool had before. They are whole, because a prefix may have changed too.
+func (r *reader) readFormerNames(tool *model.Tool, b *block) {
+	s, ok := b.get("was")
+	if !ok {
+		return
+	}
+	for name := range strings.SplitSeq(s.text, ",") {
+		before, taken := r.former[name]
+		switch {
+		case !model.IsToolName(name):
+			r.addProblem(s.valuePos, fmt.Sprintf("was=%s: %q is not a valid tool name", s.text, name), "write the names as clients know them, with the prefix of their service, and commas between them")
+		case name == tool.Name:
+			r.addProblem(s.valuePos, fmt.Sprintf("was=%s is the name that the tool has now", name), "remove it, or give the tool another name with name=")
+		case taken:
+			r.addProblem(s.valuePos, fmt.Sprintf("%s already has was=%s", r.describeLine(before), name), "only one tool can take the place of another: remove one of the two")
+		default:
+			r.former[name] = s.valuePos
+			tool.Was = append(tool.Was, name)
+		}
+	}
+}
+
+// checkFormerNames reports the former names that tools of the package have today.
+func (r *reader) checkFormerNames() {
+	for name, pos := range r.former {
+		if now, taken := r.tools[name]; taken {
+			r.addProblem(pos, fmt.Sprintf("was=%s, but %s declares the tool %[1]q", name, r.describeLine(now)), "a call of that name is for the other tool: remove it here")
+		}
+	}
 }
 
 // describeLine names the file and line of a position, for a message about another one.
@@ -242,6 +275,7 @@ func (r *reader) readPolicy(tool *model.Tool, method *ast.Ident, own, defaults *
 	r.checkTTL("deadline", p.Deadline, p, own, defaults)
 	r.checkTTL("poll", p.Poll, p, own, defaults)
 	r.readConcurrency(p, method, own, defaults)
+	r.readChange(p, method, own, defaults)
 	r.readLeave(p, method, own, defaults)
 	if s, ok := find("immediate"); ok {
 		p.Immediate = s.text
@@ -338,6 +372,26 @@ func (r *reader) readRestart(p *model.Policy, own, defaults *block) {
 		r.addProblem(s.pos, fmt.Sprintf("attempts=%d has no effect without onlost=restart", s.count), attemptsHint)
 	}
 }
+
+// readChange sets whether a stored task runs although its arguments no longer fit. Another run for a workflow only waits
+// for it, and does not read them.
+func (r *reader) readChange(p *model.Policy, method *ast.Ident, own, defaults *block) {
+	s, ok := findSetting("onchange", own, defaults)
+	switch {
+	case own.has("workflow"):
+		if s, ok := own.get("onchange"); ok {
+			r.addProblem(s.pos, "onchange on a workflow, which has got its arguments already", "remove it: the server goes on to wait for the workflow")
+		}
+		p.RunChanged = true
+	case p.Task != model.Forbidden:
+		p.RunChanged = ok && s.text == "run"
+	case own.has("onchange"):
+		r.addProblem(s.pos, fmt.Sprintf("onchange=%s on %s, which never runs as a task", s.text, method.Name), changeHint)
+	}
+}
+
+// changeHint is the way out of onchange= for tools that never run as tasks.
+const changeHint = "let the tool run as a task, by a *mcptask.Task parameter and without task=forbidden, or remove onchange"
 
 // readLeave sets whether the work goes on when its caller leaves. The fallback tools have to find it then. A service's
 // onleave=keep is the default of the tools that may run as tasks. The others may stand beside them.

@@ -11,7 +11,7 @@ func (w *writer) writeClient(service *model.Service) {
 	id, conn, mcptask := model.ClientType(service.Name), w.locals["conn"], w.imports[runtimePath]
 	addDoc(w.file.Group, id+" calls the tools of "+service.Name+" on a server. The method of a tool waits for the result. It returns "+
 		"*"+mcptask+".ToolError if the tool failed, *"+mcptask+".Error if the server refused the call, and "+
-		mcptask+".ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the task ended without a result.")
+		mcptask+".ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the task ended without a result.")
 	w.file.Type().Id(id).Struct(jen.Id("conn").Add(runtimeName("Conn")))
 	constructor := model.ClientFunc(service.Name)
 	addDoc(w.file.Group, constructor+" returns a client that uses "+conn+". It does not close "+conn+".")

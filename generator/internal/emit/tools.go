@@ -54,6 +54,13 @@ func (w *writer) toolSpec(tool *model.Tool) jen.Code {
 	if tool.Title != "" {
 		fields = append(fields, member("Title", stringLiteral(tool.Title)))
 	}
+	if len(tool.Was) > 0 {
+		var names []jen.Code
+		for _, name := range tool.Was {
+			names = append(names, jen.Lit(name))
+		}
+		fields = append(fields, member("Was", jen.Index().String().Values(names...)))
+	}
 	if tool.Description != "" {
 		fields = append(fields, member("Description", stringLiteral(tool.Description)))
 	}
@@ -97,6 +104,9 @@ func policyMembers(p model.Policy) []jen.Code {
 	}
 	if p.Restart {
 		members = append(members, member("OnLost", runtimeName("RestartWhenLost")))
+	}
+	if p.RunChanged {
+		members = append(members, member("OnChange", runtimeName("RunOnChange")))
 	}
 	if p.Keep {
 		members = append(members, member("OnLeave", runtimeName("KeepOnLeave")))

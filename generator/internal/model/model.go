@@ -99,8 +99,9 @@ func (s *Service) FallbackTools() []string {
 // Tool is a method of a service.
 type Tool struct {
 	Method      string
-	Doc         string // the method's doc comment, without directives
-	Name        string // on the wire, with the service's prefix
+	Doc         string   // the method's doc comment, without directives
+	Name        string   // on the wire, with the service's prefix
+	Was         []string // former names on the wire
 	Title       string
 	Description string
 
@@ -158,6 +159,7 @@ type Policy struct {
 	TTL, Poll, Grace, Wait, Deadline time.Duration
 	Concurrency                      int
 	Restart                          bool // onlost=restart
+	RunChanged                       bool // onchange=run
 	Keep                             bool // onleave=keep
 	Attempts                         int  // only if Restart
 	Immediate                        string

@@ -226,6 +226,9 @@ func describePolicy(t *model.Tool) []policy {
 		if p.Attempts > 0 {
 			add("attempts", fmt.Sprint(p.Attempts), "how many runs may lose their process before the task fails")
 		}
+		if p.RunChanged {
+			add("onchange", "run", "a stored task runs although its arguments no longer fit")
+		}
 		if p.Keep {
 			add("onleave", "keep", "the work goes on if the caller leaves before it has an answer")
 		}

@@ -37,8 +37,8 @@ func greeterTools(impl greeter) mcptask.Tools {
 
 // greeterClient calls the tools of greeter on a server. The method of a tool waits for the
 // result. It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
-// the call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if
-// the task ended without a result.
+// the call, and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or
+// ErrWorkerLost if the task ended without a result.
 type greeterClient struct {
 	conn mcptask.Conn
 }

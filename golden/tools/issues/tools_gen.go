@@ -28,9 +28,9 @@ type Issues interface {
 var _ Issues = (*IssuesClient)(nil)
 
 // IssuesClient calls the tools of Issues on a server. The method of a tool waits for the result.
-// It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused the
-// call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the
-// task ended without a result.
+// It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
+// the call, and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or
+// ErrWorkerLost if the task ended without a result.
 type IssuesClient struct {
 	conn mcptask.Conn
 }

@@ -26,9 +26,9 @@ type Notes interface {
 var _ Notes = (*NotesClient)(nil)
 
 // NotesClient calls the tools of Notes on a server. The method of a tool waits for the result.
-// It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused the
-// call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the
-// task ended without a result.
+// It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
+// the call, and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or
+// ErrWorkerLost if the task ended without a result.
 type NotesClient struct {
 	conn mcptask.Conn
 }

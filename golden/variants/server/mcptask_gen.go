@@ -39,6 +39,7 @@ func JobsTools(impl Jobs) mcptask.Tools {
 				Policy: mcptask.Policy{
 					Task:     mcptask.TaskOptional,
 					OnLost:   mcptask.RestartWhenLost,
+					OnChange: mcptask.RunOnChange,
 					Attempts: 1000,
 				},
 			}, impl.Plan),

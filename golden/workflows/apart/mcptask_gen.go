@@ -34,6 +34,7 @@ func NightlyTools(impl Nightly) mcptask.Tools {
 				Policy: mcptask.Policy{
 					Task:     mcptask.TaskOptional,
 					OnLost:   mcptask.RestartWhenLost,
+					OnChange: mcptask.RunOnChange,
 					Attempts: 1000,
 				},
 			}, impl.Release),
@@ -55,8 +56,8 @@ func (w NightlyWorkflows) Release(ctx context.Context, task *mcptask.Task, in Ve
 
 // NightlyClient calls the tools of Nightly on a server. The method of a tool waits for the
 // result. It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
-// the call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if
-// the task ended without a result.
+// the call, and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or
+// ErrWorkerLost if the task ended without a result.
 type NightlyClient struct {
 	conn mcptask.Conn
 }

@@ -10,6 +10,7 @@ const (
 	Expired    = "expired"
 	Deadline   = "deadline"
 	Cancelled  = "cancelled"
+	Changed    = "declaration_changed"
 )
 
 // ErrWithdrawn says that an earlier attempt has withdrawn a question.

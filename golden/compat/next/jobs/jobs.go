@@ -15,7 +15,7 @@ import (
 type Jobs interface {
 	// Build has a typed output, and is always a task.
 	//
-	//mcptask:tool title="Build it" task=required deadline=30m concurrency=8 onlost=restart attempts=3 immediate="It is being built."
+	//mcptask:tool title="Build it" task=required deadline=30m concurrency=8 onlost=restart attempts=3 onchange=run was=jobs_make immediate="It is being built."
 	Build(ctx context.Context, task *mcptask.Task, in BuildInput) (*Report, error)
 	// Deploy asks while it runs.
 	//

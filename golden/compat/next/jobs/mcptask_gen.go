@@ -31,6 +31,7 @@ func JobsTools(impl Jobs) mcptask.Tools {
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "jobs_build",
 				Title:        "Build it",
+				Was:          []string{"jobs_make"},
 				Description:  "Has a typed output, and is always a task.",
 				InputSchema:  buildInputArguments,
 				OutputSchema: reportResult,
@@ -41,6 +42,7 @@ func JobsTools(impl Jobs) mcptask.Tools {
 					Deadline:    30 * time.Minute,
 					Concurrency: 8,
 					OnLost:      mcptask.RestartWhenLost,
+					OnChange:    mcptask.RunOnChange,
 					Attempts:    3,
 					Immediate:   "It is being built.",
 				},
@@ -123,8 +125,8 @@ func JobsTools(impl Jobs) mcptask.Tools {
 
 // JobsClient calls the tools of Jobs on a server. The method of a tool waits for the result. It
 // returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused the call,
-// and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the task
-// ended without a result.
+// and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if
+// the task ended without a result.
 type JobsClient struct {
 	conn mcptask.Conn
 }
@@ -259,9 +261,9 @@ func FilesTools(impl Files) mcptask.Tools {
 }
 
 // FilesClient calls the tools of Files on a server. The method of a tool waits for the result.
-// It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused the
-// call, and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the
-// task ended without a result.
+// It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
+// the call, and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or
+// ErrWorkerLost if the task ended without a result.
 type FilesClient struct {
 	conn mcptask.Conn
 }

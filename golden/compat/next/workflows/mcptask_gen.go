@@ -34,6 +34,7 @@ func JobsTools(impl Jobs) mcptask.Tools {
 				Policy: mcptask.Policy{
 					Task:     mcptask.TaskOptional,
 					OnLost:   mcptask.RestartWhenLost,
+					OnChange: mcptask.RunOnChange,
 					Attempts: 1000,
 				},
 				Questions: []mcptask.InputSpec{ApprovalInput()},
@@ -52,6 +53,7 @@ func JobsTools(impl Jobs) mcptask.Tools {
 				Policy: mcptask.Policy{
 					Task:     mcptask.TaskOptional,
 					OnLost:   mcptask.RestartWhenLost,
+					OnChange: mcptask.RunOnChange,
 					Attempts: 1000,
 				},
 			}, func(ctx context.Context, task *mcptask.Task, _ struct{}) (struct{}, error) {
@@ -95,8 +97,8 @@ func (w JobsWorkflows) Clean(ctx context.Context, task *mcptask.Task) error {
 
 // JobsClient calls the tools of Jobs on a server. The method of a tool waits for the result. It
 // returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused the call,
-// and mcptask.ErrCancelled, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if the task
-// ended without a result.
+// and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or ErrWorkerLost if
+// the task ended without a result.
 type JobsClient struct {
 	conn mcptask.Conn
 }

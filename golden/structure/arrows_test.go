@@ -43,15 +43,16 @@ var arrows = []arrow{
 	// Packages that the commands, the generator and the runtime share. They import nothing.
 	{"internal/indent", nil, []string{"pgregory.net/rapid"}},
 	{"internal/form", nil, nil},
+	{"internal/nearest", nil, nil},
 
 	// The screen of a person, for mcptask and for an example.
 	{"internal/terminal", []string{
-		"internal/form", "internal/indent", "runtime", "golang.org/x/term", "golang.org/x/text/width", "golang.org/x/sys/...",
+		"internal/form", "internal/indent", "internal/nearest", "runtime", "golang.org/x/term", "golang.org/x/text/width", "golang.org/x/sys/...",
 	}, []string{"golden/ptytest"}},
 
 	// The generator.
 	{"generator/...", []string{
-		"internal/indent", "schema", "templates", "github.com/dave/jennifer/...", "github.com/invopop/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6",
+		"internal/indent", "internal/nearest", "schema", "templates", "github.com/dave/jennifer/...", "github.com/invopop/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6",
 		"github.com/pb33f/ordered-map/v2", "github.com/spf13/pflag", "golang.org/x/text/...", "golang.org/x/tools/...",
 		"github.com/rogpeppe/go-internal/...",
 	}, testLibraries},
@@ -83,7 +84,7 @@ var arrows = []arrow{
 
 	// The way of a request, from the SDK inwards.
 	{"runtime/gosdk", []string{
-		"runtime", "runtime/taskserver", "runtime/taskstore", "runtime/internal/spec", "runtime/gateway", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/wire", "internal/form", "runtime/internal/guard", "runtime/internal/hook",
+		"runtime", "runtime/taskserver", "runtime/taskstore", "runtime/internal/spec", "runtime/gateway", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/wire", "internal/form", "internal/nearest", "runtime/internal/guard", "runtime/internal/hook",
 		"runtime/internal/text", "runtime/internal/validate",
 		"github.com/modelcontextprotocol/go-sdk/...", "github.com/google/jsonschema-go/...",
 	}, runtimeTests},
@@ -252,7 +253,7 @@ func TestServerLinksLittle(t *testing.T) {
 	listed := listPackages(t)
 	expected := findLinked(listed, module+"runtime", "github.com/modelcontextprotocol/go-sdk/mcp")
 	for path := range findLinked(listed, module+"runtime/gosdk") {
-		if expected[path] || strings.HasPrefix(path, module+"runtime/") || path == module+"internal/form" {
+		if expected[path] || strings.HasPrefix(path, module+"runtime/") || path == module+"internal/form" || path == module+"internal/nearest" {
 			continue
 		}
 		if !listed[path].Standard || slices.ContainsFunc(heavy, func(pattern string) bool { return covers(pattern, path) }) {

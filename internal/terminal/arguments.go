@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/internal/form"
+	"github.com/mcptaskgen/mcptaskgen/internal/nearest"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
@@ -114,7 +115,7 @@ func propertyNames(schema json.RawMessage) (names []string) {
 func Unknown(owner, kind, name string, known []string) error {
 	const most = 20
 	text := fmt.Sprintf("%s has no %s %.60q", owner, kind, name)
-	switch near := nearest(name, known); {
+	switch near := nearest.Name(name, known, len(name)/3+1); {
 	case near != "":
 		return fmt.Errorf("%s; did you mean %s?", text, near)
 	case len(known) > most:
@@ -123,38 +124,6 @@ func Unknown(owner, kind, name string, known []string) error {
 		return fmt.Errorf("%s; it has %s", text, strings.Join(known, ", "))
 	}
 	return fmt.Errorf("%s: it has none", text)
-}
-
-// nearest returns the known name that a mistyped one is likely to mean, or "".
-func nearest(name string, known []string) (best string) {
-	least := len(name)/3 + 2 // more edits make another word
-	for _, candidate := range known {
-		if d := distance(strings.ToLower(name), strings.ToLower(candidate)); d < least {
-			best, least = candidate, d
-		}
-	}
-	return best
-}
-
-// distance counts the bytes to insert, remove or replace to make b from a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for i := range row {
-		row[i] = i
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost++
-			}
-			before = row[j+1]
-			row[j+1] = min(cost, row[j]+1, before+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // encode writes a value as JSON and leaves < > and & as they are.

@@ -1,15 +1,20 @@
 package gosdk
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"weak"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcptaskgen/mcptaskgen/internal/nearest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
@@ -43,6 +48,36 @@ func (s *sdkServer) newResult(data json.RawMessage, err error) (mcp.Result, erro
 		return nil, toSDKError(err)
 	}
 	return &rawResult{body: data, server: s}, nil
+}
+
+// explainUnknown adds to the SDK's error for a tool that does not exist the nearest tool of tasks. It looks among those
+// that the server's middleware lets the caller see.
+func (s *sdkServer) explainUnknown(ctx context.Context, tasks *taskserver.Backend, req *mcp.CallToolRequest, err error) error {
+	name, server := req.Params.Name, s.server.Value()
+	var unknown *jsonrpc.Error
+	if server == nil || !errors.As(err, &unknown) || unknown.Message != fmt.Sprintf("unknown tool %q", name) {
+		return err
+	}
+	result, unlisted := findReceivingHandler(server)(ctx, "tools/list", &mcp.ListToolsRequest{Session: req.Session, Params: new(mcp.ListToolsParams), Extra: req.Extra})
+	listed, ok := result.(*mcp.ListToolsResult)
+	if unlisted != nil || !ok {
+		return err
+	}
+	var names []string
+	for _, tool := range listed.Tools {
+		if _, ok := tasks.Tool(tool.Name); ok {
+			names = append(names, tool.Name)
+		}
+	}
+	near := nearest.Name(name, names, len(name)/3+1)
+	if near == "" {
+		return err
+	}
+	explained := *unknown
+	if explained.Message += fmt.Sprintf("; the nearest is %q", near); !gateway.IsAdopted(tasks, near) {
+		explained.Message += fmt.Sprintf(". If that is its new name, was=%s in its declaration keeps the old one", name)
+	}
+	return &explained
 }
 
 // reportSession reports to the flow of an initialize the session that it opened.

@@ -118,7 +118,11 @@ func newMiddleware(tasks *taskserver.Backend, sdk *sdkServer) mcp.Middleware {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			flow := takeFlow(tasks, req)
 			if flow == nil {
-				return next(ctx, method, req)
+				result, err := next(ctx, method, req)
+				if call, ok := req.(*mcp.CallToolRequest); ok && err != nil {
+					err = sdk.explainUnknown(ctx, tasks, call, err)
+				}
+				return result, err
 			}
 			f := &flight{flow: flow}
 			result, err := next(context.WithValue(ctx, flightKey{}, f), method, req)

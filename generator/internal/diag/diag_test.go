@@ -46,17 +46,6 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	keys := []string{"name", "title", "task", "ttl", "poll", "readonly"}
-	for word, want := range map[string]string{
-		"tll": "ttl", "tlt": "ttl", "titel": "title", "readOnly": "readonly", "nam": "name", "pol": "poll", "wibble": "", "": "",
-	} {
-		if got := diag.Nearest(word, keys); got != want {
-			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
-		}
-	}
-}
-
 // TestListing checks that the source line is below the message, and the caret below the mistake.
 func TestListing(t *testing.T) {
 	long := strings.Repeat("x", 200)

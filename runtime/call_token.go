@@ -18,6 +18,19 @@ func NewToken(tool, taskID string) Token {
 	return encodeToken(tokenContent{Tool: tool, TaskID: taskID})
 }
 
+// Renamed returns the token for the name that its tool has now, if the token has one of the former names. It returns any
+// other token as it is. The client of a tool with was= uses it, so that a token from before the change still resumes its
+// call.
+func (t Token) Renamed(tool string, was ...string) Token {
+	for _, former := range was {
+		if c, err := decodeToken(t, former); err == nil {
+			c.Tool = tool
+			return encodeToken(c)
+		}
+	}
+	return t
+}
+
 // tokenContent is the JSON in a token. The tool's name prevents a token from
 // resuming a call of another tool.
 type tokenContent struct {

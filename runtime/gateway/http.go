@@ -33,6 +33,7 @@ func (g *Gateway) readPost(w *boundedResponse, r *http.Request, principal string
 		refuse(w, http.StatusBadRequest, m.ID, refusal)
 		return nil
 	}
+	m = g.renameCall(m, r.Header)
 	w.id = m.ID
 	return &httpExchange{g: g, w: w, r: r, m: m, principal: principal, share: &w.share}
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
@@ -75,6 +76,28 @@ func parseMessage(body []byte) (m *message, refusal *mcptask.Error) {
 	}
 	m.meta = readMeta(m.Params)
 	return m, nil
+}
+
+// renameCall returns a call under a former name of a tool as one under its name. So the SDK, its middleware and hooks know
+// one name. It renames the header as well, which is nil on a pipe. It returns any other message as it is.
+func (g *Gateway) renameCall(m *message, header http.Header) *message {
+	if m.Method != "tools/call" {
+		return m
+	}
+	name, _ := m.Params.Text("name")
+	tool, ok := g.server.Tool(name)
+	if !ok || tool.Name == name {
+		return m
+	}
+	body, err := m.Edited(wire.Set(json.RawMessage(`"`+tool.Name+`"`), "params", "name")) // no character of a name needs an escape
+	renamed, refusal := parseMessage(body)
+	if err != nil || refusal != nil { // the message has been read before
+		return m
+	}
+	if said, _ := decodeHeader(header.Get(nameHeader)); said == name {
+		header.Set(nameHeader, tool.Name)
+	}
+	return renamed
 }
 
 // readMeta reads the metadata of a request. It ignores malformed metadata.

@@ -34,7 +34,7 @@ func (p *pipe) readMessage(line []byte) *pipeExchange {
 		// other forever.
 		p.g.server.Notice(slog.LevelInfo, "response without a request's id dropped")
 	default:
-		return &pipeExchange{p: p, m: m, ctx: p.ctx}
+		return &pipeExchange{p: p, m: p.g.renameCall(m, nil), ctx: p.ctx}
 	}
 	return nil
 }

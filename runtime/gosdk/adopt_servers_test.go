@@ -107,7 +107,7 @@ func TestAdoptedTwice(t *testing.T) {
 	for want, err := range map[string]error{
 		`description "sums" after "adds"`: add(other, &mcp.Tool{Name: "sum", Description: "sums"}, mcptask.Policy{}),
 		`TTL 1h0m0s in its policy`:        add(other, &mcp.Tool{Name: "sum", Description: "adds"}, mcptask.Policy{TTL: time.Hour}),
-		`also in service CI`:              add(other, &mcp.Tool{Name: "lint_file"}, mcptask.Policy{}),
+		`and a tool of service CI`:        add(other, &mcp.Tool{Name: "lint_file"}, mcptask.Policy{}),
 		`input schema must have type`:     add(other, &mcp.Tool{Name: "bad", InputSchema: json.RawMessage(`{"type":"string"}`)}, mcptask.Policy{}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -290,7 +290,7 @@ func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.S
 		return s, fmt.Errorf("the TTL is %v: give a positive duration, or 0 to leave it to the server", call.TTL)
 	}
 	err = c.withLink(ctx, func(l *link) error {
-		support, err := l.taskSupport(ctx, call.Tool)
+		support, isKnown, err := l.taskSupport(ctx, call.Tool)
 		if err != nil {
 			return err
 		}
@@ -316,6 +316,10 @@ func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.S
 			var wire *mcptask.Error
 			if call.Plain && errors.As(err, &wire) && wire.Code == spec.CodeMissingClientCapability {
 				call.Plain = false // the tool requires a task
+				continue
+			}
+			if !isKnown && errors.As(err, &wire) && wire.Code == mcptask.CodeMethodNotFound {
+				support, isKnown = mcptask.TaskRequired, true // as it may be of a former name, which no list has
 				continue
 			}
 			if err != nil {

@@ -284,23 +284,25 @@ func (l *link) forgetTools() {
 	l.tools = nil
 }
 
-// taskSupport returns a tool's task support. It lists the tools once.
-func (l *link) taskSupport(ctx context.Context, tool string) (mcptask.TaskSupport, error) {
+// taskSupport returns a tool's task support. It lists the tools once. isKnown is false if the server takes calls as tasks, and
+// its list does not have the tool.
+func (l *link) taskSupport(ctx context.Context, tool string) (support mcptask.TaskSupport, isKnown bool, err error) {
 	if !l.tasks {
-		return "", nil
+		return "", true, nil
 	}
 	l.mu.Lock()
-	info, known := l.tools[tool]
+	info, isKnown := l.tools[tool]
 	l.mu.Unlock()
-	if known {
-		return info.TaskSupport, nil
+	if isKnown {
+		return info.TaskSupport, true, nil
 	}
 	if _, err := l.listTools(ctx); err != nil {
-		return "", err
+		return "", false, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.tools[tool].TaskSupport, nil
+	info, isKnown = l.tools[tool]
+	return info.TaskSupport, isKnown, nil
 }
 
 // awaitResult requests the result of a task that asks, once (C-51), because some servers send a

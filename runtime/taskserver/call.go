@@ -47,7 +47,7 @@ func (b *Backend) Call(ctx context.Context, caller Caller, tool string, argument
 		call.Trace = trace
 	}
 	call.bound = bound
-	plain := taskstore.Record{Principal: caller.Principal, Tool: tool, Revision: caller.Revision, Trace: call.Trace, Attempt: 1}
+	plain := taskstore.Record{Principal: caller.Principal, Tool: t.Spec.Name, Revision: caller.Revision, Trace: call.Trace, Attempt: 1}
 	call.Ask = b.hookAsk(plain, explainFailures(call.Ask))
 	answers, reply, err := b.askUpfront(open, caller, t, call)
 	switch {

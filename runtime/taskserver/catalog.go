@@ -1,6 +1,7 @@
 package taskserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,12 +27,13 @@ const (
 
 // catalog has the tools of a server, checked and compiled.
 type catalog struct {
-	mu    sync.RWMutex
+	mu sync.RWMutex
+	// tools has each tool under its name and under its former names.
 	tools map[string]*registeredTool
-	// order has the names of the tools, and services the services, in the order of
+	// order has the names of the tools, names their former ones too, and services the services, in the order of
 	// declaration.
-	order    []string
-	services []*mcptask.Tools
+	order, names []string
+	services     []*mcptask.Tools
 	// revisions are the revisions that the server's options name. Each service must
 	// know them.
 	revisions []string
@@ -65,26 +67,34 @@ func (c *catalog) addService(service *mcptask.Tools) []error {
 		return a.faults
 	}
 	maps.Copy(c.tools, a.tools)
-	c.order, c.reserved = append(c.order, a.order...), a.reserved
+	c.order, c.names, c.reserved = append(c.order, a.order...), append(c.names, a.names...), a.reserved
 	c.services = append(c.services, service)
 	return nil
 }
 
-// listNames returns the names of all tools.
+// listNames returns the names of all tools, and their former names: stored tasks may have them.
 func (c *catalog) listNames() []string {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return slices.Clone(c.order)
+	return slices.Clone(c.names)
+}
+
+// currentName returns the name that a tool has now. It returns the given name if the tool is not here.
+func (c *catalog) currentName(tool string) string {
+	if t, ok := c.findTool(tool); ok {
+		return t.Spec.Name
+	}
+	return tool
 }
 
 // addition is a service on its way into the catalog.
 type addition struct {
-	catalog  *catalog
-	service  *mcptask.Tools
-	tools    map[string]*registeredTool
-	order    []string
-	reserved map[string]string // the catalog's and the service's own
-	faults   []error
+	catalog      *catalog
+	service      *mcptask.Tools
+	tools        map[string]*registeredTool
+	order, names []string
+	reserved     map[string]string // the catalog's and the service's own
+	faults       []error
 }
 
 func (a *addition) fault(format string, args ...any) {
@@ -99,7 +109,7 @@ func (a *addition) reserveFallbackTools() {
 		name = a.service.Prefix + name
 		a.reserved[name] = a.service.Service
 		if other := a.catalog.tools[name]; other != nil {
-			a.fault("its fallback tool %q is a tool of service %s: give one of them a prefix", name, other.service.Service)
+			a.fault("its fallback tool %q is %s: give one of them a prefix", name, other.describeName(name))
 		}
 	}
 }
@@ -113,20 +123,39 @@ func (a *addition) addTool(t mcptask.Tool) {
 	if n := compiled.Spec.Policy.Concurrency; n > 0 && a.catalog.runsElsewhere {
 		a.fault("tool %q: concurrency %d bounds only the local executor: leave Concurrency 0, and bound the tool in Options.Executor", name, n)
 	}
-	other := a.catalog.tools[name]
-	if other == nil {
-		other = a.tools[name]
+	if a.enter(name, compiled) {
+		a.order = append(a.order, name)
 	}
-	if other != nil {
-		a.fault("tool %q is also in service %s: give one of them a prefix or a name", name, other.service.Service)
-		return
+	for _, was := range t.Spec.Was {
+		switch {
+		case !toolNamePattern.MatchString(was):
+			a.fault("tool %q: its former name %q is not %s", name, was, toolNameRule)
+		case was == name:
+			a.fault("tool %q: its former name is the one that it has now: remove it from Was", name)
+		default:
+			a.enter(was, compiled)
+		}
 	}
-	if by, ok := a.reserved[name]; ok {
-		a.fault("tool %q is a fallback tool of service %s: give one of them a prefix or a name", name, by)
-		return
+}
+
+// enter enters a tool under its name or a former one, unless that belongs to another tool.
+func (a *addition) enter(name string, tool *registeredTool) bool {
+	other := cmp.Or(a.catalog.tools[name], a.tools[name])
+	by, isReserved := a.reserved[name]
+	wayOut := "give one of them a prefix or a name"
+	if tool.Spec.Name != name || other != nil && other.Spec.Name != name {
+		wayOut = "remove the former name, which is in Was, or in was= of a declaration"
 	}
-	a.tools[name] = compiled
-	a.order = append(a.order, name)
+	switch {
+	case other != nil:
+		a.fault("%q is %s, and %s: %s", name, tool.describeName(name), other.describeName(name), wayOut)
+	case isReserved:
+		a.fault("%q is %s, and a fallback tool of service %s: %s", name, tool.describeName(name), by, wayOut)
+	default:
+		a.tools[name], a.names = tool, append(a.names, name)
+		return true
+	}
+	return false
 }
 
 func (a *addition) checkCapabilities() {
@@ -146,7 +175,7 @@ func (a *addition) checkCapabilities() {
 	}
 }
 
-// findTool returns a tool by its name.
+// findTool returns a tool by its name, or by a former one.
 func (c *catalog) findTool(name string) (*registeredTool, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -162,10 +191,18 @@ type registeredTool struct {
 	output  *validate.Schema // nil if the tool has no output schema
 }
 
-// maxToolName bounds the bytes of a tool's name.
-const maxToolName = 128
+// describeName says what a name is of the tool.
+func (t *registeredTool) describeName(name string) string {
+	if t.Spec.Name == name {
+		return "a tool of service " + t.service.Service
+	}
+	return fmt.Sprintf("a former name of the tool %q of service %s", t.Spec.Name, t.service.Service)
+}
 
-var toolNamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+// toolNameRule says which names tools may have.
+const toolNameRule = "1 to 128 letters, digits, underscores, hyphens or dots"
+
+var toolNamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
 // compileTool checks a tool, compiles its schemas and returns all its faults.
 func compileTool(service *mcptask.Tools, t mcptask.Tool) (r *registeredTool, faults []error) {
@@ -175,8 +212,8 @@ func compileTool(service *mcptask.Tools, t mcptask.Tool) (r *registeredTool, fau
 	if t.Bind == nil {
 		faults = append(faults, errors.New("it has no handler: make it with NewTool"))
 	}
-	if len(t.Spec.Name) > maxToolName || !toolNamePattern.MatchString(t.Spec.Name) {
-		faults = append(faults, errors.New("its name is not 1 to 128 letters, digits, underscores, hyphens or dots"))
+	if !toolNamePattern.MatchString(t.Spec.Name) {
+		faults = append(faults, errors.New("its name is not "+toolNameRule))
 	}
 	r = &registeredTool{Tool: t, service: service}
 	var err error
@@ -238,7 +275,7 @@ func (b *Backend) Tools() []mcptask.ToolSpec {
 	return specs
 }
 
-// Tool returns a tool's spec with its policy's defaults filled in.
+// Tool returns a tool's spec with its policy's defaults filled in. The tool may be called by a former name.
 func (b *Backend) Tool(name string) (mcptask.ToolSpec, bool) {
 	t, ok := b.catalog.findTool(name)
 	if !ok {
@@ -247,7 +284,7 @@ func (b *Backend) Tool(name string) (mcptask.ToolSpec, bool) {
 	return t.Spec, true
 }
 
-// Service returns the service that a tool belongs to.
+// Service returns the service that a tool belongs to. The tool may be called by a former name.
 func (b *Backend) Service(tool string) (mcptask.Tools, bool) {
 	t, ok := b.catalog.findTool(tool)
 	if !ok {

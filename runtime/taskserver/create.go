@@ -52,6 +52,15 @@ func (b *Backend) beginTask(ctx context.Context, caller Caller, t *registeredToo
 		return CallReply{}, false, b.explainUnstored(ctx, t, err)
 	}
 	fresh := b.newRecord(caller, t, arguments, call, answers)
+	if fresh.IdempotencyKey != "" {
+		switch former, err := b.findFormer(ctx, fresh, t.Spec.Was); {
+		case err != nil:
+			return CallReply{}, false, b.explainUnstored(ctx, t, err)
+		case former.Version > 0:
+			reply, err = replyRepeated(former, arguments, call.Mode)
+			return reply, false, err
+		}
+	}
 	slot := b.reserve(&fresh, call)
 	isEarly := false
 	if slot == nil && b.line != nil {
@@ -276,6 +285,26 @@ func (b *Backend) Abandon(r taskstore.Record) {
 			b.tellEngine(r, "Cancel", Engine.Cancel)
 		}
 	}
+}
+
+// findFormer finds the task that has the idempotency key of a new record under a former name of its tool. The Version is 0
+// if there is none. A Create that exceeds its quota stores nothing, and returns the record that has the key.
+func (b *Backend) findFormer(ctx context.Context, fresh taskstore.Record, was []string) (taskstore.Record, error) {
+	t := b.newRequestRetry()
+	for _, name := range was {
+		fresh.ID, fresh.Nonce, fresh.Tool = rand.Text(), rand.Text(), name
+		former, err := callStore(ctx, t, "Create", func(ctx context.Context) (taskstore.Record, error) {
+			return b.store.Create(ctx, fresh, taskstore.Quota{Server: taskstore.Usage{Bytes: 1}})
+		})
+		switch {
+		case errors.Is(err, taskstore.ErrQuotaBytes):
+		case !errors.Is(err, taskstore.ErrExists):
+			return taskstore.Record{}, err
+		case !b.isExpired(former):
+			return former, nil
+		}
+	}
+	return taskstore.Record{}, nil
 }
 
 // insertRecord stores a new record. It replaces one that has expired and is not

@@ -116,7 +116,7 @@ func (x *line) Acquire(ctx context.Context, task Submission) {
 
 // place returns what a handler's slot counts for.
 func (x *line) place(of, principal, tool string) pool.Place {
-	return pool.Place{Tool: tool, Most: x.backend.mostRuns(tool), Shares: listShares(of, principal)}
+	return pool.Place{Tool: x.backend.catalog.currentName(tool), Most: x.backend.mostRuns(tool), Shares: listShares(of, principal)}
 }
 
 // listShares returns the path to an account's group in the pool. All accounts of anonymous callers lie in one group, and
@@ -240,7 +240,9 @@ func (x *line) look() (again bool, err error) {
 // listTools returns the tools whose tasks may start, and whether these are all.
 func (x *line) listTools() (tools []string, areAll bool) {
 	all := x.backend.catalog.listNames()
-	tools = slices.DeleteFunc(slices.Clone(all), func(tool string) bool { return x.IsFull(tool, x.backend.mostRuns(tool)) })
+	tools = slices.DeleteFunc(slices.Clone(all), func(tool string) bool {
+		return x.IsFull(x.backend.catalog.currentName(tool), x.backend.mostRuns(tool))
+	})
 	return tools, len(tools) == len(all)
 }
 

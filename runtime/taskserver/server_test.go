@@ -184,7 +184,7 @@ func TestNewServerReportsEverythingAtOnce(t *testing.T) {
 		{"a tool in two services", []mcptask.Tools{
 			{Service: "A", Impl: 1, Tools: []mcptask.Tool{tool(func(*mcptask.ToolSpec) {})}},
 			{Service: "B", Impl: 1, Tools: []mcptask.Tool{tool(func(*mcptask.ToolSpec) {})}},
-		}, []string{`service B: tool "t" is also in service A`, "prefix"}},
+		}, []string{`service B: "t" is a tool of service B, and a tool of service A`, "prefix"}},
 		{"everything that is wrong with tools", []mcptask.Tools{{Service: "A", Impl: nilImpl, Tools: []mcptask.Tool{
 			{Spec: mcptask.ToolSpec{Name: "handmade", InputSchema: numberSchema}},
 			tool(func(s *mcptask.ToolSpec) { s.Name = "no spaces" }),
@@ -377,8 +377,8 @@ func TestFallbackNamesAreReserved(t *testing.T) {
 	}{
 		{[]mcptask.Tools{service("A", "", mcptask.FallbackTools, "a"), service("B", "", mcptask.FallbackTools, "b")}, ""},
 		{[]mcptask.Tools{service("A", "x_", mcptask.FallbackTools, "task_status"), service("B", "", mcptask.FallbackNone, "task_result")}, ""},
-		{[]mcptask.Tools{service("A", "", mcptask.FallbackTools, "task_status")}, `tool "task_status" is a fallback tool of service A`},
-		{[]mcptask.Tools{service("A", "x_", mcptask.FallbackTools), service("B", "", mcptask.FallbackNone, "x_task_answer")}, `tool "x_task_answer" is a fallback tool of service A`},
+		{[]mcptask.Tools{service("A", "", mcptask.FallbackTools, "task_status")}, `"task_status" is a tool of service A, and a fallback tool of service A`},
+		{[]mcptask.Tools{service("A", "x_", mcptask.FallbackTools), service("B", "", mcptask.FallbackNone, "x_task_answer")}, `"x_task_answer" is a tool of service B, and a fallback tool of service A`},
 		{[]mcptask.Tools{service("B", "", mcptask.FallbackNone, "x_task_cancel"), service("A", "x_", mcptask.FallbackTools)}, `its fallback tool "x_task_cancel" is a tool of service B`},
 	} {
 		s, err := New(Options{}, test.services...)

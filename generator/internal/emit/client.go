@@ -57,7 +57,15 @@ func (w *writer) writeStartCall(client string, tool *model.Tool) {
 
 func (w *writer) writeResumeCall(client string, tool *model.Tool) {
 	id, token := "Resume"+tool.Method, w.locals["token"]
-	resume := runtimeName("Resume").Types(w.outType(tool)).Call(w.connection(), stringLiteral(tool.Name), jen.Id(token), w.options())
+	current := jen.Id(token)
+	if len(tool.Was) > 0 {
+		names := []jen.Code{stringLiteral(tool.Name)}
+		for _, name := range tool.Was {
+			names = append(names, jen.Lit(name))
+		}
+		current = current.Dot("Renamed").Call(names...)
+	}
+	resume := runtimeName("Resume").Types(w.outType(tool)).Call(w.connection(), stringLiteral(tool.Name), current, w.options())
 	w.writeClientMethod(client, id, id+" resumes a call of "+tool.Method+" by its token, even in another process.",
 		[]jen.Code{jen.Id(token).Add(runtimeName("Token")), w.optionsParam()}, w.callResults(tool), jen.Return(resume))
 }

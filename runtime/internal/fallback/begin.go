@@ -104,7 +104,7 @@ func (h hiddenTask) resume(ctx context.Context, call taskserver.CallRequest) (ta
 			"Call %s without it to start the work anew", h.tool)
 	case err != nil:
 		return record, err
-	case record.Tool != h.tool:
+	case !h.isOf(record):
 		return record, mcptask.Errorf(mcptask.CodeInvalidParams, "params.requestState is that of a call of %s: repeat that call, or call %s without it", record.Tool, h.tool)
 	case len(call.Answers) == 0:
 		return record, nil
@@ -113,6 +113,12 @@ func (h hiddenTask) resume(ctx context.Context, call taskserver.CallRequest) (ta
 		return record, err
 	}
 	return h.server.Get(ctx, h.caller, record.ID)
+}
+
+// isOf reports whether a record is of a call of the tool, perhaps under a former name.
+func (h hiddenTask) isOf(record taskstore.Record) bool {
+	spec, _ := h.server.Tool(record.Tool)
+	return spec.Name == h.tool
 }
 
 // waitUntil returns when the call has blocked for as long as it may. The zero time means no limit. began

@@ -148,7 +148,7 @@ func (c *JobsClient) StartBuild(ctx context.Context, in BuildInput, opts ...mcpt
 
 // ResumeBuild resumes a call of Build by its token, even in another process.
 func (c *JobsClient) ResumeBuild(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[*Report], error) {
-	return mcptask.Resume[*Report](c.conn, "jobs_build", token, opts...)
+	return mcptask.Resume[*Report](c.conn, "jobs_build", token.Renamed("jobs_build", "jobs_make"), opts...)
 }
 
 // Deploy asks while it runs.

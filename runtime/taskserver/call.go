@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/cause"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
 
@@ -81,19 +82,18 @@ func (t *registeredTool) bindArguments(ctx context.Context, arguments json.RawMe
 	return bind(arguments)
 }
 
-// bindStored binds the handler to the arguments of a task that was stored. If its declaration has changed since, they
-// may not fit their schema any more, and get no defaults then.
-func (t *registeredTool) bindStored(arguments json.RawMessage) mcptask.BoundCall {
-	return func(ctx context.Context, task *mcptask.Task) (*mcptask.Result, error) {
-		if filled, err := t.input.CheckAndFill(context.WithoutCancel(ctx), arguments); err == nil && !t.IsBare {
-			arguments = filled
-		}
-		bound, err := t.Bind(arguments)
-		if err != nil {
-			return mcptask.ErrorResult(fmt.Sprintf("invalid arguments: %v", err)), nil
-		}
-		return bound(ctx, task)
+// bindStored binds the handler to the arguments of a task that was stored. Its tool may have been declared anew since.
+// If they do not fit the schema of now, the error is ErrChanged, unless the tool says onchange=run: then the handler gets
+// them as they are, without defaults.
+func (t *registeredTool) bindStored(arguments json.RawMessage) (mcptask.BoundCall, error) {
+	bound, err := t.bindArguments(context.Background(), arguments, nil)
+	if err != nil && t.Spec.Policy.OnChange == mcptask.RunOnChange {
+		bound, err = t.Bind(arguments)
 	}
+	if err != nil {
+		return nil, withReason(mcptask.Errorf(mcptask.CodeInternalError, "started under an earlier declaration: %v", err), cause.Changed)
+	}
+	return bound, nil
 }
 
 // newErrorReply makes the reply of a tool error.

@@ -170,6 +170,8 @@ type CallRequest struct {
 	operator, again string
 	// bound calls the handler with the arguments. It is nil if they were not checked in this process.
 	bound mcptask.BoundCall
+	// inRun says that a run of the call's task asks the questions before it.
+	inRun bool
 }
 
 // ProgressFunc takes the progress of a call; taskID is "" for a plain one.

@@ -167,17 +167,18 @@ func (h *taskHost) storeReport(ctx context.Context) bool {
 
 // Ask implements Host. It stores the question before anyone can see it, releases
 // the handler's slot and waits. A step that was answered in an earlier attempt
-// returns at once.
+// returns at once. The question may be another form of the one that was asked; see placeQuestion.
 func (h *taskHost) Ask(ctx context.Context, in mcptask.Request) (_ json.RawMessage, err error) {
 	b, id := h.backend, h.record.ID
 	if err := (Caller{CanAsk: h.record.CanAsk}).checkCanAsk(in, true); err != nil {
 		return nil, err
 	}
 	h.storeReport(ctx)
-	record, err := h.storeQuestion(ctx, in)
+	record, key, err := h.storeQuestion(ctx, in)
 	if err != nil {
 		return nil, err
 	}
+	in.Key = key
 	if response, ok, err := readAnswer(record, in.Key); ok || err != nil {
 		return response, err
 	}
@@ -312,25 +313,25 @@ func (h *taskHost) isFollowed(cause error) bool {
 	return h.backend.engine != nil || ok && h.record.Tries < tool.Spec.Policy.Attempts
 }
 
-// storeQuestion stores a question, unless an earlier attempt has stored it.
-func (h *taskHost) storeQuestion(ctx context.Context, in mcptask.Request) (taskstore.Record, error) {
+// storeQuestion stores a question, unless an earlier attempt has stored it. It returns the key under which it is stored.
+func (h *taskHost) storeQuestion(ctx context.Context, in mcptask.Request) (record taskstore.Record, key string, err error) {
 	b, id := h.backend, h.record.ID
 	most, tooMany := b.options.Limits.Questions, false
-	record, err := b.moveTask(ctx, b.newTaskRetry(), b.knownRecord(h.record), func(r taskstore.Record) event {
-		isStored := findInput(&r, in.Key) >= 0
-		tooMany = !isStored && len(r.Inputs) >= most
-		if isStored || tooMany {
+	record, err = b.moveTask(ctx, b.newTaskRetry(), b.knownRecord(h.record), func(r taskstore.Record) (e event) {
+		key, e = placeQuestion(&r, in)
+		if tooMany = e.kind == eventAsk && len(r.Inputs) >= most; tooMany || e.kind == "" {
 			return event{}
 		}
-		return ifSameRun(h.record, event{kind: eventAsk, input: in, worked: h.watch.read()})(r)
+		e.worked = h.watch.read()
+		return ifSameRun(h.record, e)(r)
 	})
 	if tooMany {
-		return record, b.Limited(ctx, callerOf(&h.record), "questions", most, "task", taskstore.LogID(h.record.Principal, id), "tool", h.record.Tool)
+		return record, key, b.Limited(ctx, callerOf(&h.record), "questions", most, "task", taskstore.LogID(h.record.Principal, id), "tool", h.record.Tool)
 	}
 	if err == nil || errors.Is(err, errVoid) {
-		return record, nil
+		return record, key, nil
 	}
-	return record, h.explainUnstored(ctx, in.Key, err)
+	return record, key, h.explainUnstored(ctx, in.Key, err)
 }
 
 // explainQuota returns the refusal for a *QuotaError, and nil for any other error.

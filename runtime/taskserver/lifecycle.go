@@ -223,6 +223,10 @@ func applyAsk(r *taskstore.Record, e event) error {
 	if findInput(r, e.input.Key) >= 0 { // a key is used only once (E-42 to E-44)
 		return fmt.Errorf("the question %q was asked before", e.input.Key)
 	}
+	if i := findInput(r, e.key); i >= 0 && r.Inputs[i].State == taskstore.InputOutstanding {
+		r.Inputs[i].State, r.Inputs[i].Nonce = taskstore.InputSuperseded, e.nonce
+		addMoment(r, taskstore.EventWithdrawn, e.key, e)
+	}
 	r.Inputs = append(r.Inputs, taskstore.Input{Request: e.input, State: taskstore.InputOutstanding})
 	r.Phase = taskstore.PhaseInputRequired
 	return nil

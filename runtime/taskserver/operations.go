@@ -204,16 +204,16 @@ func (b *Backend) Stop(ctx context.Context, caller Caller, id string) error {
 	return nil
 }
 
-// Answer takes answers to questions of the caller's task. It ignores keys that are not outstanding. It checks all
-// answers before it takes any, so that a refused answer leaves every question open.
+// Answer takes answers to questions of the caller's task. It ignores keys that are not outstanding, but an answer to a
+// question that was asked anew in another form counts for that one if it fits. It checks all answers before it takes
+// any, so that a refused answer leaves every question open.
 func (b *Backend) Answer(ctx context.Context, caller Caller, id string, answers map[string]json.RawMessage) (failed error) {
 	defer guard.Then(b.logger, "answer", func() { failed = newInternalError() })
 	record, err := b.Get(ctx, caller, id)
 	if err != nil {
 		return err
 	}
-	open := record.Outstanding() // other keys are ignored (E-50)
-	for _, in := range open {
+	for _, in := range record.Outstanding() { // other keys are ignored (E-50)
 		if answer, ok := answers[in.Key]; ok {
 			if err := mcptask.CheckAnswer(ctx, in.Request, answer); err != nil {
 				return mcptask.Errorf(mcptask.CodeInvalidParams, "the answer to %q was not taken: %v", in.Key, err)
@@ -222,16 +222,21 @@ func (b *Backend) Answer(ctx context.Context, caller Caller, id string, answers 
 	}
 	var answered taskstore.Record
 	defer func() { b.tellEngineOfAnswer(answered) }() // also if a later answer is refused
-	for _, in := range open {
+	for _, in := range record.Inputs {
 		answer, ok := answers[in.Key]
 		if !ok {
 			continue
 		}
+		key := currentForm(&record, in.Key, answer)
+		if _, isDouble := answers[key]; key != in.Key && isDouble || !isOutstanding(&record, key) {
+			continue
+		}
 		record, err = b.applyEvent(ctx, record, func(r taskstore.Record) event {
-			if !isOutstanding(&r, in.Key) {
+			key := currentForm(&r, in.Key, answer)
+			if !isOutstanding(&r, key) {
 				return event{} // another request has answered it meanwhile
 			}
-			return event{kind: eventAnswer, key: in.Key, answer: answer}
+			return event{kind: eventAnswer, key: key, answer: answer}
 		})
 		if err == nil || errors.Is(err, errVoid) || errors.Is(err, errTerminal) {
 			answered = record
@@ -253,7 +258,7 @@ func (b *Backend) Answer(ctx context.Context, caller Caller, id string, answers 
 // ends it with ErrDeclined, ErrInvalidAnswer or ErrCannotAsk, by its code. A response
 // that there is no room for ends it with ErrCannotAsk. A form whose answer a tool
 // takes stays open in spite of such an error. Respond ignores a key that is not
-// outstanding.
+// outstanding, as Answer does.
 func (b *Backend) Respond(ctx context.Context, caller Caller, id, key string, response json.RawMessage, failed *mcptask.Error) error {
 	record, err := b.Get(ctx, caller, id)
 	if err != nil {
@@ -261,6 +266,10 @@ func (b *Backend) Respond(ctx context.Context, caller Caller, id, key string, re
 	}
 	var noRoom *mcptask.Error
 	answer := func(r taskstore.Record) event {
+		key := key
+		if failed == nil {
+			key = currentForm(&r, key, response)
+		}
 		if !isOutstanding(&r, key) || failed != nil && isAnsweredByTool(&r, key) {
 			return event{}
 		}

@@ -108,6 +108,7 @@ func (o *Operator) Answer(ctx context.Context, id, key string, response json.Raw
 	if err != nil {
 		return err
 	}
+	key = currentForm(&record, key, response)
 	i := findInput(&record, key)
 	if !isOutstanding(&record, key) {
 		return fmt.Errorf("%w: %q", ErrNotAsked, key)

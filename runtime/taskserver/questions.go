@@ -18,7 +18,7 @@ const upfrontKeyPrefix = "before/"
 // its call. It takes those that came with the call, asks while the call is open, or
 // returns a reply that makes the requestor call again. A refusal is a tool error,
 // and the handler does not run. The run of a task also calls it, for the questions
-// that were left to the task.
+// that were left to the task, and for those whose form has changed since they were answered.
 func (b *Backend) askUpfront(ctx context.Context, caller Caller, t *registeredTool, call CallRequest) (answers []taskstore.Input, reply *CallReply, err error) {
 	var missing []taskstore.Input
 	for _, spec := range t.Spec.Questions {
@@ -28,6 +28,9 @@ func (b *Backend) askUpfront(ctx context.Context, caller Caller, t *registeredTo
 		}
 		in := taskstore.Input{Request: request}
 		response, ok := call.Answers[in.Key]
+		if ok && call.inRun && errors.Is(mcptask.CheckAnswer(ctx, request, response), mcptask.ErrInvalidAnswer) {
+			ok = false
+		}
 		switch {
 		case ok:
 		case call.Retry && caller.Answers(request):

@@ -313,8 +313,20 @@ func (b *Backend) runAttempt(life context.Context, r *run, record taskstore.Reco
 	ctx, cancelTTL := context.WithTimeoutCause(ctx, record.ExpiresAt.Sub(b.SureNow()), mcptask.ErrExpired)
 	defer cancelTTL()
 	host.attempt = ctx
-	upfront := CallRequest{Answers: collectResponses(&record), Ask: host.Ask}
-	answers, refusal, err := b.askUpfront(ctx, Caller{CanAsk: record.CanAsk}, t, upfront)
+	bound := r.bound
+	if r.bound = nil; bound == nil { // the handler may run for long, and need the arguments only at first
+		bound = b.findBound(record.ID)
+	}
+	var answers []taskstore.Input
+	var refusal *CallReply
+	var err error
+	if bound == nil {
+		bound, err = t.bindStored(record.Arguments)
+	}
+	if err == nil {
+		upfront := CallRequest{Answers: collectResponses(&record), Ask: host.Ask, inRun: true}
+		answers, refusal, err = b.askUpfront(ctx, Caller{CanAsk: record.CanAsk}, t, upfront)
+	}
 	switch {
 	case err != nil:
 		outcome = newFailureOutcome(ctx, t, err)
@@ -330,13 +342,6 @@ func (b *Backend) runAttempt(life context.Context, r *run, record taskstore.Reco
 			Questions: t.Spec.Questions,
 			Answers:   listResponses(answers),
 		})
-		bound := r.bound
-		if r.bound = nil; bound == nil { // the handler may run for long, and need the arguments only at first
-			bound = b.findBound(record.ID)
-		}
-		if bound == nil {
-			bound = t.bindStored(record.Arguments)
-		}
 		outcome = b.limitOutcome(ctx, callerOf(&record), record.ID, record.Tool, b.invokeHandler(ctx, t, task, bound))
 	}
 	return RunOver

@@ -288,7 +288,7 @@ func TestNewServerFillsIn(t *testing.T) {
 	s := newServer(t, Options{}, numberTool("a", mcptask.Policy{}, double), numberTool("b", mcptask.Policy{Task: mcptask.TaskRequired, TTL: time.Minute}, double),
 		numberTool("restarts", mcptask.Policy{OnLost: mcptask.RestartWhenLost}, double), numberTool("seldom", mcptask.Policy{OnLost: mcptask.RestartWhenLost, Attempts: 2}, double))
 	spec, ok := s.Tool("a")
-	if want := (mcptask.Policy{Task: mcptask.TaskForbidden, TTL: mcptask.DefaultTTL, Poll: mcptask.DefaultPoll, OnLost: mcptask.FailWhenLost, OnLeave: mcptask.StopOnLeave}); !ok || spec.Policy != want {
+	if want := (mcptask.Policy{Task: mcptask.TaskForbidden, TTL: mcptask.DefaultTTL, Poll: mcptask.DefaultPoll, OnLost: mcptask.FailWhenLost, OnChange: mcptask.FailOnChange, OnLeave: mcptask.StopOnLeave}); !ok || spec.Policy != want {
 		t.Errorf("%+v", spec.Policy)
 	}
 	if spec, _ := s.Tool("b"); spec.Policy.TTL != time.Minute || spec.Policy.Task != mcptask.TaskRequired {

@@ -1,0 +1,254 @@
+package taskserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
+)
+
+// echo takes any arguments and returns them.
+func echo(_ context.Context, _ *mcptask.Task, in map[string]any) (map[string]any, error) { return in, nil }
+
+// TestChangedArguments declares a tool anew while its tasks are stored: one that has run, and one that has waited.
+func TestChangedArguments(t *testing.T) {
+	type typed struct {
+		N string `json:"n"`
+	}
+	tool := func(properties string, change mcptask.ChangePolicy) mcptask.ToolSpec {
+		p := restart
+		p.OnChange = change
+		return mcptask.ToolSpec{Name: "t", InputSchema: `{"type":"object",` + properties + `}`, Policy: p}
+	}
+	const missing = `"properties":{"n":{},"codec":{"type":"string"}},"required":["codec"]`
+	const changed = `error started under an earlier declaration: `
+	const reason = ` (code -32603) {"reason":"declaration_changed"}`
+	for name, c := range map[string]struct {
+		tool mcptask.Tool
+		want string
+	}{
+		"same":     {mcptask.NewTool(tool(`"properties":{"n":{"type":"integer"}}`, ""), echo), `{"n":21}`},
+		"default":  {mcptask.NewTool(tool(`"properties":{"n":{},"codec":{"default":"av1"}}`, ""), echo), `{"codec":"av1","n":21}`},
+		"required": {mcptask.NewTool(tool(missing, ""), echo), changed + `missing property "codec"` + reason},
+		"retyped":  {mcptask.NewTool(tool(`"properties":{"n":{"type":"string"}}`, ""), echo), changed + `n: got number, want string` + reason},
+		"enum":     {mcptask.NewTool(tool(`"properties":{"n":{"enum":[1]}}`, mcptask.FailOnChange), echo), changed + `n: got 21, want 1` + reason},
+		"decoded":  {mcptask.NewTool(tool(`"properties":{"n":{}}`, ""), func(context.Context, *mcptask.Task, typed) (string, error) { return "", nil }), changed + `n: got number, want string` + reason},
+		"run":      {mcptask.NewTool(tool(missing, mcptask.RunOnChange), echo), `{"n":21}`},
+		"no run": {mcptask.NewTool(tool(missing, mcptask.RunOnChange), func(context.Context, *mcptask.Task, typed) (string, error) { return "", nil }),
+			changed + `n: got number, want string` + reason},
+		"bare": {mcptask.NewRawTool(tool(missing, ""), func(_ context.Context, params json.RawMessage) (json.RawMessage, error) { return params, nil }),
+			changed + `missing property "codec"` + reason},
+		"asks first": {mcptask.NewTool(func() mcptask.ToolSpec {
+			spec := tool(missing, "")
+			spec.Questions = []mcptask.InputSpec{approvalInput}
+			return spec
+		}(), echo), changed + `missing property "codec"` + reason},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			store := taskstore.NewMemory()
+			first := newServer(t, Options{Store: store, Concurrency: 1}, numberTool("t", restart, hang))
+			ids := []string{begin(t, first, alice, "t").ID, begin(t, first, alice, "t").ID}
+			synctest.Wait()
+			if err := first.server.Close(); err != nil {
+				t.Fatal(err)
+			}
+			second := newServer(t, Options{Store: store}, c.tool)
+			for i, id := range ids {
+				r := ended(t, second, alice, id)
+				if got := outcomeText(r.Outcome); r.Attempt != 2-i || got != c.want && !strings.HasSuffix(got, `"structuredContent":`+c.want+`}`) {
+					t.Errorf("attempt %d: %s, want %s", r.Attempt, got, c.want)
+				}
+				if isChanged := strings.HasPrefix(c.want, changed); r.Outcome.Error != nil && errors.Is(r.Outcome.Error, mcptask.ErrChanged) != isChanged {
+					t.Errorf("%v is ErrChanged: %v", r.Outcome.Error, !isChanged)
+				}
+			}
+		})
+	}
+}
+
+// TestChangedForm declares a question anew while it is open, or after it was answered and before the run has gone on.
+func TestChangedForm(t *testing.T) {
+	rules.Covers(t, "E-42")
+	const (
+		form    = `{"type":"object","properties":{"approve":{"type":"boolean","description":"yes or no"}},"required":["approve"]}`
+		worded  = `{"required":["approve"],"type":"object","properties":{"approve":{"default":false,"type":"boolean"}}}`
+		more    = `{"type":"object","properties":{"approve":{"type":"boolean"},"note":{"type":"string"}},"required":["approve"]}`
+		paid    = `{"type":"object","properties":{"paid":{"type":"boolean"},"approve":{"type":"boolean"}},"required":["approve","paid"]}`
+		retyped = `{"type":"object","properties":{"approve":{"type":"string","enum":["yes","no"]}},"required":["approve"]}`
+
+		plain = "Ship it?"
+		again = "The form has changed since it was answered. Ship it?"
+		both  = `{"action":"accept","content":{"approve":true,"paid":true}}`
+		word  = `{"action":"accept","content":{"approve":"yes"}}`
+		late  = "ship"
+		anew  = "ship~form2"
+	)
+	type response struct{ key, answer string }
+	for name, c := range map[string]struct {
+		form     string
+		answered string // before the change
+		asked    string // the key of the open question after it, or ""
+		message  string
+		schema   string // of the open question, if it differs from form
+		then     []response
+		want     string
+	}{
+		"open, worded anew":   {form: worded, asked: late, message: plain, schema: form, then: []response{{late, yes}}, want: `{"approve":true}`},
+		"open":                {form: more, asked: anew, message: plain, then: []response{{anew, no}}, want: `{"approve":false}`},
+		"open, late fits":     {form: more, asked: anew, message: plain, then: []response{{late, yes}}, want: `{"approve":true}`},
+		"open, late no":       {form: more, asked: anew, message: plain, then: []response{{late, `{"action":"decline"}`}}, want: "declined"},
+		"open, late shut":     {form: more, asked: anew, message: plain, then: []response{{late, `{"action":"cancel"}`}, {anew, yes}}, want: `{"approve":true}`},
+		"open, late misfit":   {form: paid, asked: anew, message: plain, then: []response{{late, yes}, {anew, both}}, want: `{"approve":true,"paid":true}`},
+		"answered, fits":      {form: more, answered: yes, want: `{"approve":true}`},
+		"answered, no":        {form: retyped, answered: `{"action":"decline"}`, want: "declined"},
+		"answered, misfit":    {form: paid, answered: yes, asked: anew, message: again, schema: strings.Replace(paid, `"approve":{"type":"boolean"`, `"approve":{"type":"boolean","default":true`, 1), then: []response{{anew, both}}, want: `{"approve":true,"paid":true}`},
+		"answered, retyped":   {form: retyped, answered: yes, asked: anew, message: again, then: []response{{late, word}, {anew, word}}, want: `{"approve":"yes"}`},
+		"answered, both keys": {form: retyped, answered: yes, asked: anew, message: again, then: []response{{anew, word}}, want: `{"approve":"yes"}`},
+	} {
+		for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
+			for _, isUpfront := range []bool{false, true} {
+				bubble.Run(t, strings.Join([]string{name, revision, map[bool]string{true: "before"}[isUpfront]}, " "), func(t *testing.T) {
+					asker, prefix := alice, ""
+					asker.Revision = revision
+					call := CallRequest{Mode: ModeTask}
+					if isUpfront {
+						prefix, call.Later = upfrontKeyPrefix, true
+					}
+					respond := func(s *Backend, id string, a response) {
+						t.Helper()
+						var err error
+						if revision == mcptask.Revision20251125 {
+							err = s.Respond(t.Context(), asker, id, prefix+a.key, json.RawMessage(a.answer), nil)
+						} else {
+							err = answer(t, s, asker, id, prefix+a.key, a.answer)
+						}
+						if err != nil {
+							t.Error(err)
+						}
+						synctest.Wait()
+					}
+					service := func(schema string, held chan struct{}) mcptask.Tool {
+						input := mcptask.InputSpec{Name: "ship", Message: plain, Schema: schema}
+						tool := mcptask.ToolSpec{Name: "t", InputSchema: numberSchema, Policy: restart}
+						if isUpfront {
+							tool.Questions = []mcptask.InputSpec{input}
+						}
+						return mcptask.NewTool(tool, func(ctx context.Context, task *mcptask.Task, _ number) (got map[string]any, err error) {
+							if isUpfront {
+								got, err = mcptask.Asked[map[string]any](task, 0)
+							} else {
+								got, err = mcptask.Ask[map[string]any](ctx, task, input, "ship", "")
+							}
+							if held != nil {
+								<-ctx.Done()
+								return nil, ctx.Err()
+							}
+							return got, err
+						})
+					}
+					store := taskstore.NewMemory()
+					first := newServer(t, Options{Store: store}, service(form, make(chan struct{})))
+					reply, err := first.Call(t.Context(), asker, "t", json.RawMessage(`{"n":21}`), call)
+					if err != nil {
+						t.Fatal(err)
+					}
+					id := reply.Task.ID
+					asks(t, first, asker, id)
+					if c.answered != "" {
+						respond(first, id, response{"ship", c.answered})
+						if isUpfront && strings.Contains(c.answered, "decline") {
+							return // the task has ended
+						}
+					}
+					if err := first.server.Close(); err != nil {
+						t.Fatal(err)
+					}
+					second := newServer(t, Options{Store: store}, service(c.form, nil))
+					synctest.Wait()
+					r, err := second.Get(t.Context(), asker, id)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if open := r.Outstanding(); c.asked != "" {
+						schema := c.form
+						if c.schema != "" {
+							schema = c.schema
+						}
+						if len(open) != 1 || open[0].Key != prefix+c.asked || string(open[0].Schema) != schema {
+							t.Fatalf("asked: %+v", open)
+						}
+						q, err := mcptask.NewQuestion(id, "", spec.Elicit, open[0].Params)
+						if err != nil || q.Message != c.message || string(q.Schema) != schema || q.Input != "ship" {
+							t.Errorf("%+v, %v", q, err)
+						}
+					} else if len(open) > 0 {
+						t.Fatalf("asked: %+v", open)
+					}
+					for i, a := range c.then {
+						if r, err := second.Get(t.Context(), asker, id); err != nil || r.Done() {
+							t.Errorf("before answer %d: %s, %v", i, outcomeText(r.Outcome), err)
+						}
+						respond(second, id, a)
+					}
+					if got := outcomeText(ended(t, second, asker, id).Outcome); !strings.Contains(got, c.want) {
+						t.Errorf("%s, want %s", got, c.want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestFormTwice changes a form twice while its question is open, and then back to what it was when it was answered.
+func TestFormTwice(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := taskstore.NewMemory()
+		var id string
+		for i, c := range []struct{ schema, asked, answer string }{
+			{`{"type":"object","properties":{"approve":{"type":"boolean"}},"required":["approve"]}`, "ship", yes},
+			{`{"type":"object","properties":{"approve":{"type":"string"}},"required":["approve"]}`, "ship~form2", ""},
+			{`{"type":"object","properties":{"approve":{"type":"integer"}},"required":["approve"]}`, "ship~form3", ""},
+			{`{"type":"object","properties":{"approve":{"type":"boolean"},"note":{"type":"string"}}}`, "", ""},
+		} {
+			s := newServer(t, Options{Store: store}, mcptask.NewTool(mcptask.ToolSpec{Name: "t", InputSchema: numberSchema, Policy: restart},
+				func(ctx context.Context, task *mcptask.Task, _ number) (string, error) {
+					a, err := mcptask.Ask[map[string]any](ctx, task, mcptask.InputSpec{Name: "ship", Schema: c.schema}, "ship", "")
+					if i == 0 && err == nil {
+						<-ctx.Done()
+						return "", ctx.Err()
+					}
+					text, _ := json.Marshal(a)
+					return string(text), err
+				}))
+			if i == 0 {
+				id = begin(t, s, alice, "t").ID
+			}
+			synctest.Wait()
+			r, err := s.Get(t.Context(), alice, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if open := r.Outstanding(); c.asked == "" && (len(open) > 0 || !strings.Contains(outcomeText(r.Outcome), `{\"approve\":true}`)) || c.asked != "" && (len(open) != 1 || open[0].Key != c.asked) {
+				t.Errorf("%d: %s, %+v", i, outcomeText(r.Outcome), open)
+			}
+			if c.answer != "" {
+				if err := answer(t, s, alice, id, c.asked, c.answer); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+			}
+			if err := s.server.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,191 @@
+package taskserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
+)
+
+// A question whose form has changed since it was stored is asked anew under a key of its own: a key is used only once
+// (E-42). It is not the next key of the step, since that may have the answer to another question of the handler.
+const formMark = "~form"
+
+// changedForm begins the message of a question that was answered under another form.
+const changedForm = "The form has changed since it was answered. "
+
+// nameForm returns the key of the n-th form of a question, from 1.
+func nameForm(key string, n int) string {
+	if n == 1 {
+		return key
+	}
+	return fmt.Sprint(key, formMark, n)
+}
+
+// listForms returns the forms of a question that a task has stored, oldest first.
+func listForms(r *taskstore.Record, key string) (forms []taskstore.Input) {
+	for {
+		i := findInput(r, nameForm(key, len(forms)+1))
+		if i < 0 {
+			return forms
+		}
+		forms = append(forms, r.Inputs[i])
+	}
+}
+
+// placeQuestion returns the key under which a task has a question of its handler, and the event that stores it there.
+// There is no event if the task has the question, or an answer that fits it.
+func placeQuestion(r *taskstore.Record, in mcptask.Request) (key string, e event) {
+	forms := listForms(r, in.Key)
+	if len(forms) == 0 {
+		return in.Key, event{kind: eventAsk, input: in}
+	}
+	newest := forms[len(forms)-1]
+	var given json.RawMessage // the newest answer
+	for _, form := range slices.Backward(forms) {
+		switch {
+		case form.State != taskstore.InputAnswered:
+		case form.Error != nil || isSameForm(form.Request, in) || fitsForm(form.Request, in, form.Response):
+			if newest.State == taskstore.InputOutstanding { // the form is again what it was
+				return form.Key, event{kind: eventWithdraw, key: newest.Key}
+			}
+			return form.Key, event{}
+		case given == nil:
+			given = form.Response
+		}
+	}
+	if newest.State != taskstore.InputAnswered && isSameForm(newest.Request, in) {
+		return newest.Key, event{}
+	}
+	in = askAnew(in, given)
+	in.Key = nameForm(in.Key, len(forms)+1)
+	return in.Key, event{kind: eventAsk, input: in, key: newest.Key}
+}
+
+// currentForm returns the key of the question that an answer to the one with the key counts for: another one if that
+// was asked anew in another form, which the answer fits. A dismissal counts only for the form that was dismissed, since
+// a client may dismiss a question because it was withdrawn.
+func currentForm(r *taskstore.Record, key string, response json.RawMessage) string {
+	i := findInput(r, key)
+	if i < 0 || r.Inputs[i].State != taskstore.InputSuperseded {
+		return key
+	}
+	first := key
+	if at := strings.LastIndex(key, formMark); at >= 0 {
+		first = key[:at]
+	}
+	forms := listForms(r, first)
+	newest := len(forms) - 1
+	_, err := mcptask.AcceptedContent(response)
+	if newest < 0 || forms[newest].State != taskstore.InputOutstanding || errors.Is(err, mcptask.ErrDismissed) || !fitsForm(r.Inputs[i].Request, forms[newest].Request, response) {
+		return key
+	}
+	return forms[newest].Key
+}
+
+// fitsForm reports whether an answer to one question answers another one.
+func fitsForm(asked, in mcptask.Request, response json.RawMessage) bool {
+	return requiredCapability(asked) == requiredCapability(in) && mcptask.CheckAnswer(context.Background(), in, response) == nil
+}
+
+// isSameForm reports whether two questions ask for the same: the text of a question, and the descriptions and defaults of
+// its properties, do not matter.
+func isSameForm(a, b mcptask.Request) bool {
+	return requiredCapability(a) == requiredCapability(b) &&
+		(bytes.Equal(a.Schema, b.Schema) || reflect.DeepEqual(readForm(a.Schema), readForm(b.Schema)))
+}
+
+// readForm decodes a schema without what isSameForm leaves out.
+func readForm(schema json.RawMessage) any {
+	v, err := value.Decode[any](schema)
+	if err != nil {
+		return string(schema)
+	}
+	return stripSchema(v)
+}
+
+// stripSchema strips a decoded schema for readForm, in place.
+func stripSchema(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for _, schema := range v {
+			stripSchema(schema)
+		}
+	case map[string]any:
+		for name, member := range v {
+			switch name {
+			case "description", "default", "$comment", "examples":
+				delete(v, name)
+			case "required", "enum": // sets
+				if set, ok := member.([]any); ok {
+					slices.SortFunc(set, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+				}
+			case "const":
+			case "properties", "$defs":
+				if named, ok := member.(map[string]any); ok {
+					for _, schema := range named {
+						stripSchema(schema)
+					}
+				}
+			default:
+				stripSchema(member)
+			}
+		}
+	}
+	return v
+}
+
+// askAnew returns a question with an answer to another form of it as defaults, as far as they fit. response may be nil.
+func askAnew(in mcptask.Request, response json.RawMessage) mcptask.Request {
+	content, err := mcptask.AcceptedContent(response)
+	if in.Schema == nil || err != nil {
+		return in
+	}
+	params := wire.NewObject(in.Params)
+	message, _ := params.Text("message")
+	quoted, err := value.Marshal(changedForm + message)
+	schema := withDefaults(in.Schema, content)
+	edited, editErr := params.Edited(wire.Set(quoted, "message"), wire.Set(schema, "requestedSchema"))
+	if err != nil || editErr != nil { // the params are this module's own
+		return in
+	}
+	in.Schema, in.Params = schema, edited
+	return in
+}
+
+// withDefaults returns the schema of a form with those members of content as defaults that fit their properties.
+func withDefaults(schema, content json.RawMessage) json.RawMessage {
+	form := wire.NewObject(schema)
+	loose, err := form.Edited(wire.Delete("required"))
+	if err != nil {
+		return schema
+	}
+	compiled, err := validate.Compile(string(loose), true)
+	if err != nil {
+		return schema
+	}
+	var edits []wire.Edit
+	given := wire.NewObject(content).All()
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		one, err := value.Marshal(map[string]json.RawMessage{name: given[name]})
+		if err == nil && form.Has("properties", name) && compiled.Check(context.Background(), one) == nil {
+			edits = append(edits, wire.Set(given[name], "properties", name, "default"))
+		}
+	}
+	if filled, err := form.Edited(edits...); err == nil {
+		return filled
+	}
+	return schema
+}

@@ -91,6 +91,9 @@ type Snapshot struct {
 	Error  *Error
 	// Questions are the questions that wait for an answer.
 	Questions []Question
+	// Stale says why the server cannot run the task as it is stored, or is "": its tool is gone or was declared anew.
+	// Only servers of this module say so.
+	Stale string
 }
 
 // ProgressReport is the last report of a task's handler: done of total, in any unit, and a message. A Total of 0 means

@@ -237,13 +237,14 @@ type state struct {
 	Questions []*question     `json:"questions,omitempty"`
 	Result    *mcptask.Result `json:"result,omitempty"`
 	Error     *mcptask.Error  `json:"error,omitempty"`
+	Stale     string          `json:"stale,omitempty"`
 }
 
 // describeState describes a task.
 func describeState(s mcptask.Snapshot) state {
 	described := state{
 		Task: s.TaskID, Status: s.Status, Message: s.Message, Done: s.Progress.Done, Total: s.Progress.Total,
-		CreatedAt: nonZero(s.CreatedAt), UpdatedAt: nonZero(s.UpdatedAt), Result: s.Result, Error: s.Error,
+		CreatedAt: nonZero(s.CreatedAt), UpdatedAt: nonZero(s.UpdatedAt), Result: s.Result, Error: s.Error, Stale: s.Stale,
 	}
 	for _, q := range s.Questions {
 		described.Questions = append(described.Questions, newQuestion(q))

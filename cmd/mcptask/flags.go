@@ -129,6 +129,7 @@ type config struct {
 	format                  string
 	timeout                 time.Duration // of the command. A task goes on. 0 means no limit.
 	noInput, quiet, verbose bool
+	stale                   bool // of tasks, only those that are
 	answerFlags             []string
 	// answers has answers by the key or the type of their question. "*" answers any. "decline" and "cancel" refuse.
 	answers map[string]string
@@ -222,6 +223,7 @@ var commands = []command{
 	}},
 	{"tasks", tasksUsage, func(flags *pflag.FlagSet, config *config) func([]string) (action, error) {
 		config.bindTasks(flags)
+		flags.BoolVar(&config.stale, "stale", false, "list only tasks that the server cannot run as they are stored, and say why")
 		return func(rest []string) (action, error) {
 			config.takeListRevision()
 			return printTasks, checkWords(rest, 0)

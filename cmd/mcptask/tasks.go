@@ -147,6 +147,9 @@ func printTasks(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	if s.stale {
+		tasks = slices.DeleteFunc(tasks, func(t mcptask.Snapshot) bool { return t.Stale == "" })
+	}
 	slices.SortFunc(tasks, func(a, b mcptask.Snapshot) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	return s.printList(tasks)
 }
@@ -187,7 +190,7 @@ func (s *session) printList(tasks []mcptask.Snapshot) error {
 	}
 	w := tabwriter.NewWriter(s.stdout, 0, 0, 2, ' ', 0)
 	for _, task := range tasks {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", terminal.Printable(task.TaskID, false), terminal.Printable(string(task.Status), false), task.CreatedAt.Local().Format(time.DateTime), terminal.Printable(task.Message, false))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", terminal.Printable(task.TaskID, false), terminal.Printable(string(task.Status), false), task.CreatedAt.Local().Format(time.DateTime), terminal.Printable(cmp.Or(task.Stale, task.Message), false))
 	}
 	return w.Flush()
 }

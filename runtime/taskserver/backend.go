@@ -62,6 +62,7 @@ type Backend struct {
 	renewed    time.Time             // when the last renewal of the lease that succeeded began
 	clock      atomic.Int64          // the lead of the store's clock over this process's, in nanoseconds
 	beaten     atomic.Pointer[moment]
+	stale      atomic.Pointer[staleReasons]
 	past       *steady.Clock // over Now; see SureNow; set before clockKnown
 	clockKnown atomic.Bool   // whether clock is set
 

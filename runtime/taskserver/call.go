@@ -85,7 +85,7 @@ func (t *registeredTool) bindArguments(ctx context.Context, arguments json.RawMe
 // bindStored binds the handler to the arguments of a task that was stored. Its tool may have been declared anew since.
 // If they do not fit the schema of now, the error is ErrChanged, unless the tool says onchange=run: then the handler gets
 // them as they are, without defaults.
-func (t *registeredTool) bindStored(arguments json.RawMessage) (mcptask.BoundCall, error) {
+func (t *registeredTool) bindStored(arguments json.RawMessage) (mcptask.BoundCall, *mcptask.Error) {
 	bound, err := t.bindArguments(context.Background(), arguments, nil)
 	if err != nil && t.Spec.Policy.OnChange == mcptask.RunOnChange {
 		bound, err = t.Bind(arguments)

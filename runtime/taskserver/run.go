@@ -321,7 +321,10 @@ func (b *Backend) runAttempt(life context.Context, r *run, record taskstore.Reco
 	var refusal *CallReply
 	var err error
 	if bound == nil {
-		bound, err = t.bindStored(record.Arguments)
+		var misfit *mcptask.Error
+		if bound, misfit = t.bindStored(record.Arguments); misfit != nil {
+			err = misfit
+		}
 	}
 	if err == nil {
 		upfront := CallRequest{Answers: collectResponses(&record), Ask: host.Ask, inRun: true}

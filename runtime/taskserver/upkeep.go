@@ -38,6 +38,9 @@ func (b *Backend) startUpkeep() {
 	b.startLoop("reading of changed tasks", StoreWait, b.fetchNow, b.startFetchers)
 	b.startLoop("expiry", sweepEvery, nil, b.deleteExpired)
 	b.startLoop("adoption", b.renewEvery(), b.adoptNow, b.adoptOrphans)
+	if _, ok := b.store.(taskstore.Inspector); ok && !b.ownStore {
+		b.startLoop("check of stored tasks", b.lease, nil, b.lookForStale) // the leases of dead workers have ended by then
+	}
 	if b.line != nil {
 		b.startLoop("waiting tasks", 0, b.line.now, b.line.startWaiting)
 	}

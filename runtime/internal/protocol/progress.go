@@ -12,6 +12,10 @@ import (
 // statusMessage has it only as text.
 const MetaProgress = "io.github.mcptaskgen/progress"
 
+// MetaStale is the key in the _meta of a task under which a server says why it cannot run the task as it is stored. In
+// the _meta of a list, its value is an object with the reasons by task ID.
+const MetaStale = "io.github.mcptaskgen/stale"
+
 // taskProgress is the value under MetaProgress. Its members are named as in a progress notification.
 type taskProgress struct {
 	Progress float64 `json:"progress"`
@@ -19,7 +23,20 @@ type taskProgress struct {
 	Message  string  `json:"message,omitempty"`
 }
 
-// progressMeta returns the _meta of a task, or nil if its handler has reported no progress.
+// taskMeta returns the _meta of a task: its progress, and why it is stale. It returns nil if it has neither.
+func taskMeta(r taskstore.Record, stale string) object {
+	meta := progressMeta(r)
+	if stale == "" {
+		return meta
+	}
+	if meta == nil {
+		meta = object{}
+	}
+	meta[MetaStale], _ = json.Marshal(stale) // a string always marshals
+	return meta
+}
+
+// progressMeta returns the progress of a task, or nil if its handler has reported none.
 func progressMeta(r taskstore.Record) object {
 	if r.Progress == (taskstore.Progress{}) {
 		return nil
@@ -32,10 +49,16 @@ func progressMeta(r taskstore.Record) object {
 	return object{MetaProgress: data}
 }
 
-// encodeTask encodes the projection of a task, with the progress in its _meta.
-func encodeTask(projection any, r taskstore.Record) (json.RawMessage, error) {
+// readStale reads why a peer's task is stale from a place in the _meta, or "".
+func readStale(meta json.RawMessage, place ...string) string {
+	reason, _ := wire.NewObject(meta).Text(place...)
+	return reason
+}
+
+// encodeTask encodes the projection of a task, with its _meta.
+func encodeTask(projection any, r taskstore.Record, stale string) (json.RawMessage, error) {
 	task, err := json.Marshal(projection)
-	meta := progressMeta(r)
+	meta := taskMeta(r, stale)
 	if err != nil || meta == nil {
 		return task, err
 	}

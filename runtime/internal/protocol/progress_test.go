@@ -32,7 +32,7 @@ func TestProgress(t *testing.T) {
 		{record(2, 3, "The task was cancelled."), report{Done: 2, Total: 3, Message: "The task was cancelled."}},
 		{record(math.Inf(1), 3, "soon"), report{Done: 0, Total: 0, Message: "soon"}}, // JSON has no infinity
 	} {
-		legacy, err := encodeTask(ProjectTask20251125(tc.record), tc.record)
+		legacy, err := encodeTask(ProjectTask20251125(tc.record), tc.record, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -133,14 +133,25 @@ func Method20251125[T any](name string, project func(taskstore.Record) T) Method
 		return waitForResult
 	case wire.MethodTasksList:
 		return func(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, params Params) (json.RawMessage, error) {
-			tasks, next, err := ReadPage(ctx, s, caller, params, project)
+			stale := map[string]string{}
+			tasks, next, err := ReadPage(ctx, s, caller, params, func(r taskstore.Record) T {
+				if reason := s.Stale(&r); reason != "" {
+					stale[r.ID] = reason
+				}
+				return project(r)
+			})
 			if err != nil {
 				return nil, err
 			}
+			var meta map[string]any
+			if len(stale) > 0 {
+				meta = map[string]any{MetaStale: stale}
+			}
 			return json.Marshal(struct {
-				Tasks      []T    `json:"tasks"`
-				NextCursor string `json:"nextCursor,omitempty"`
-			}{tasks, next})
+				Meta       map[string]any `json:"_meta,omitempty"`
+				Tasks      []T            `json:"tasks"`
+				NextCursor string         `json:"nextCursor,omitempty"`
+			}{meta, tasks, next})
 		}
 	case wire.MethodTasksCancel:
 		return showTask(cancelTask, project)
@@ -155,7 +166,7 @@ func showTask[T any](find func(context.Context, *taskserver.Backend, taskserver.
 		if err != nil {
 			return nil, err
 		}
-		return encodeTask(project(ShowTask(s, caller, r)), r)
+		return encodeTask(project(ShowTask(s, caller, r)), r, s.Stale(&r))
 	}
 }
 
@@ -164,7 +175,7 @@ func (Server20251125) Blocks(method string) bool { return method == wire.MethodT
 
 // Show implements Teller.
 func (Server20251125) Show(_ context.Context, s *taskserver.Backend, caller taskserver.Caller, _ Params, r taskstore.Record) (json.RawMessage, error) {
-	return encodeTask(ProjectTask20251125(ShowTask(s, caller, r)), r)
+	return encodeTask(ProjectTask20251125(ShowTask(s, caller, r)), r, s.Stale(&r))
 }
 
 // findTask finds the task that the params of a tasks/get name.
@@ -304,7 +315,7 @@ func (Server20251125) CanAsk(capabilities Params) []string { return readAskable(
 // Status implements Teller. The notification has the whole task (C-45) and no related-task metadata
 // beside it (C-48).
 func (Server20251125) Status(r taskstore.Record) (method string, params json.RawMessage, err error) {
-	params, err = encodeTask(ProjectTask20251125(r), r)
+	params, err = encodeTask(ProjectTask20251125(r), r, "")
 	return wire.NotificationTasksStatus, params, err
 }
 
@@ -589,8 +600,9 @@ func (Client20251125) List(ctx context.Context, send Send, cursor string) (tasks
 		return nil, "", err
 	}
 	var page struct {
-		Tasks      []PeerTask `json:"tasks"`
-		NextCursor string     `json:"nextCursor"`
+		Meta       json.RawMessage `json:"_meta"`
+		Tasks      []PeerTask      `json:"tasks"`
+		NextCursor string          `json:"nextCursor"`
 	}
 	if err := json.Unmarshal(raw, &page); err != nil {
 		return nil, "", NewMalformedError(wire.MethodTasksList, err)
@@ -600,6 +612,7 @@ func (Client20251125) List(ctx context.Context, send Send, cursor string) (tasks
 		if err != nil {
 			return nil, "", err
 		}
+		s.Stale = readStale(page.Meta, MetaStale, s.TaskID)
 		tasks = append(tasks, s)
 	}
 	return tasks, page.NextCursor, nil

@@ -188,7 +188,7 @@ func (Server20260728) get(ctx context.Context, s *taskserver.Backend, caller tas
 func projectVisible20260728(ctx context.Context, s *taskserver.Backend, caller taskserver.Caller, r taskstore.Record) (t wire.GetTaskResult, err error) {
 	r = ShowTask(s, caller, r)
 	t = projectTask20260728(r)
-	t.Meta = progressMeta(r)
+	t.Meta = taskMeta(r, s.Stale(&r))
 	if t.InputRequests != nil { // who reads may be able to do less than who called (T-38)
 		t.InputRequests = makeInputRequests(slices.DeleteFunc(r.Outstanding(), func(in taskstore.Input) bool { return !caller.Answers(in.Request) }))
 	}

@@ -189,7 +189,7 @@ func serveHostile(w http.ResponseWriter, r *http.Request) {
 			tool("list", `"lists": {"type": "array", "items": {"$ref": "#/properties/lists"}}`),
 		}, ", ") + `]}`
 	case "tasks/list":
-		answer = `"result": {"tasks": [` + strings.ReplaceAll(fmt.Sprintf(task, "ID"), "ID", `a\nb`) + `]}`
+		answer = `"result": {"_meta": {"io.github.mcptaskgen/stale": {"late": "no tool\u001b"}}, "tasks": [` + strings.ReplaceAll(fmt.Sprintf(task, "ID"), "ID", `a\nb`) + ", " + fmt.Sprintf(task, "late") + `]}`
 	case "tools/call":
 		switch request.Params.Name {
 		case "flag":

@@ -232,6 +232,21 @@ func TestPages(t *testing.T) {
 	wants(t, "the ended task", d.get(d.pageOf("render")), `<span class="state result">result</span>`, "<strong>ended</strong> <span>result</span>")
 }
 
+// TestStale shows the tasks of a tool that no server has.
+func TestStale(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := taskstore.NewMemory()
+		d := openWith(t, store, console.Options{})
+		now := d.tasks.Backend().Now()
+		if _, err := store.Create(t.Context(), taskstore.Record{ID: "left", Tool: "gone", Phase: taskstore.PhaseQueued, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}, taskstore.Quota{}); err != nil {
+			t.Fatal(err)
+		}
+		lacks(t, "the overview", d.get(""), "do not fit")
+		time.Sleep(time.Minute)
+		wants(t, "the overview", d.get(""), `<li>1 unfinished of <a href="/console/tasks?tool=gone&amp;state=unfinished">gone</a>: no server is known to have the tool</li>`)
+	})
+}
+
 func TestFilter(t *testing.T) {
 	d := open(t, console.Options{Reveal: true})
 	bob := alice

@@ -100,6 +100,26 @@ type overview struct {
 	Ends    ends
 	Workers []taskstore.WorkerLease
 	Waiting []waiting
+	Stale   []stale
+}
+
+// stale is how many tasks of a tool do not fit the server, and why.
+type stale struct {
+	Tool, Why string
+	Count     int
+}
+
+// listStale lists the tasks that do not fit the server, by tool.
+func (c *Console) listStale() (all []stale) {
+	found := c.server.StaleTasks()
+	for tool, n := range found.Unserved {
+		all = append(all, stale{tool, "no server is known to have the tool", n})
+	}
+	for tool, n := range found.Changed {
+		all = append(all, stale{tool, "their arguments do not fit its declaration of now", n})
+	}
+	slices.SortFunc(all, func(a, b stale) int { return cmp.Compare(a.Tool, b.Tool) })
+	return all
 }
 
 // toolCounts counts the unfinished tasks of a tool.
@@ -132,7 +152,7 @@ type waiting struct {
 
 // readOverview reads the data of the first page.
 func (c *Console) readOverview(ctx context.Context) (overview, error) {
-	o := overview{Path: c.options.Path, Ends: newEnds(c.server.EndsPerMinute())}
+	o := overview{Path: c.options.Path, Ends: newEnds(c.server.EndsPerMinute()), Stale: c.listStale()}
 	ctx, done, err := c.beginRead(ctx)
 	if err != nil {
 		return o, err
@@ -255,7 +275,7 @@ func newEnds(minutes []int) ends {
 	return e
 }
 
-var overviewParts = []string{"totals", "tools", "waiting", "workers"}
+var overviewParts = []string{"totals", "stale", "tools", "waiting", "workers"}
 
 func (c *Console) showOverview(w http.ResponseWriter, r request) error {
 	o, err := c.readOverview(r.Context())

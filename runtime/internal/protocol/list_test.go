@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
@@ -95,6 +96,49 @@ func TestListShowsWhatStoresLeaveOut(t *testing.T) {
 					t.Errorf("%s: %s lacks %s", test.name, page, want)
 				}
 			}
+		}
+	})
+}
+
+// TestStale tells a client in both revisions why a task is stale.
+func TestStale(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := taskstore.NewMemory()
+		server, err := taskserver.New(taskserver.Options{Store: store, Logger: slog.New(slog.DiscardHandler)}, mcptask.Tools{Service: "S", Impl: struct{}{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = server.Close() }()
+		now := server.Backend().Now()
+		for _, tool := range []string{"gone", "renamed"} {
+			r := taskstore.Record{ID: tool, Principal: "p", Tool: tool, Phase: taskstore.PhaseQueued, CreatedAt: now, ExpiresAt: now.Add(time.Hour), Poll: time.Second}
+			if _, err := store.Create(t.Context(), r, taskstore.Quota{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		send := func(speaks protocol.Server) protocol.Send {
+			return func(ctx context.Context, method string, params any) (json.RawMessage, error) {
+				data, err := json.Marshal(params)
+				if err != nil {
+					return nil, err
+				}
+				return speaks.Method(method)(ctx, server.Backend(), taskserver.Caller{Principal: "p"}, wire.NewObject(data))
+			}
+		}
+		for _, want := range []string{"", `no server is known to have its tool "gone"`} {
+			legacy, err := protocol.Client20251125{}.Task(t.Context(), send(protocol.Server20251125{}), "gone")
+			if err != nil || legacy.Stale != want {
+				t.Errorf("%q, %v", legacy.Stale, err)
+			}
+			modern, err := protocol.Client20260728{}.Task(t.Context(), send(protocol.Server20260728{}), "gone")
+			if err != nil || modern.Stale != want {
+				t.Errorf("%q, %v", modern.Stale, err)
+			}
+			tasks, _, err := protocol.Client20251125{}.List(t.Context(), send(protocol.Server20251125{}), "")
+			if err != nil || len(tasks) != 2 || tasks[0].Stale != want {
+				t.Errorf("%+v, %v", tasks, err)
+			}
+			time.Sleep(time.Minute)
 		}
 	})
 }

@@ -71,7 +71,7 @@ func AddTaskTool[In, Out any](server *mcp.Server, tasks *taskserver.Server, tool
 	if err != nil {
 		return fmt.Errorf("gosdk: tool %q: %w", tool.Name, err)
 	}
-	if err := gateway.Adopt(tasks, entry, policy, a.newBind(nil)); err != nil {
+	if err := gateway.Adopt(tasks, entry, policy, a.bindStored); err != nil {
 		return fmt.Errorf("gosdk: %w", err)
 	}
 	sdk := attachMiddleware(server, backend)
@@ -264,6 +264,14 @@ func newCallFacts(req *mcp.CallToolRequest, canAsk []string) *callFacts {
 		facts.client.ClientInfo = client.ClientInfo
 	}
 	return facts
+}
+
+// bindStored is the Binder of runs whose call is not known. The tool may have been declared anew since the call.
+func (a *adoptedTool) bindStored(arguments json.RawMessage) (mcptask.BoundCall, error) {
+	if refused, err := a.check(context.Background(), arguments); refused != nil {
+		return nil, err
+	}
+	return a.newBind(nil)(arguments)
 }
 
 // newBind returns a Binder for the runs of a call, or, if facts is nil, for runs whose call is not known.

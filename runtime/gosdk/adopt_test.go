@@ -3,6 +3,7 @@ package gosdk_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -83,4 +85,45 @@ func TestAddTaskTool(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestChangedTaskTool restarts a server whose tool has another input by then.
+func TestChangedTaskTool(t *testing.T) {
+	type wider struct {
+		Numbers []int  `json:"numbers"`
+		Codec   string `json:"codec"`
+	}
+	policy := mcptask.Policy{Task: mcptask.TaskRequired, OnLost: mcptask.RestartWhenLost, Poll: 20 * time.Millisecond}
+	store := taskstore.NewMemory()
+	tasks, sdk := newServer(t, taskserver.Options{Store: store})
+	began := make(chan struct{})
+	if err := gosdk.AddTaskTool(sdk, tasks, &mcp.Tool{Name: "sum"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ sumInput) (*mcp.CallToolResult, sumOutput, error) {
+		close(began)
+		<-ctx.Done()
+		return nil, sumOutput{}, ctx.Err()
+	}, policy); err != nil {
+		t.Fatal(err)
+	}
+	call, err := mcptask.Start[sumOutput](t.Context(), dial(t, serveHTTP(t, wirecheck.Legacy, tasks, sdk), gosdk.ClientOptions{}), "sum", sumInput{Numbers: []int{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	if err := tasks.Close(); err != nil {
+		t.Fatal(err)
+	}
+	token, _ := call.Token()
+	again, sdk := newServer(t, taskserver.Options{Store: store})
+	if err := gosdk.AddTaskTool(sdk, again, &mcp.Tool{Name: "sum"}, func(context.Context, *mcp.CallToolRequest, wider) (*mcp.CallToolResult, sumOutput, error) {
+		return nil, sumOutput{}, errors.New("it ran")
+	}, policy); err != nil {
+		t.Fatal(err)
+	}
+	resumed, err := mcptask.Resume[sumOutput](dial(t, serveHTTP(t, wirecheck.Legacy, again, sdk), gosdk.ClientOptions{}), "sum", token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := resumed.Wait(t.Context()); !errors.Is(err, mcptask.ErrChanged) || !strings.Contains(err.Error(), "started under an earlier declaration: ") || !strings.Contains(err.Error(), "codec") {
+		t.Error(err)
+	}
 }

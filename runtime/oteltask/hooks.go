@@ -305,7 +305,11 @@ func (h *hooks) run(ctx context.Context, info taskserver.RunInfo) (context.Conte
 		span.SetAttributes(h.keep(keyOutcome.String(outcome))...)
 		switch outcome {
 		case "error", "tool_error", "expired", "superseded":
-			span.SetAttributes(h.keep(keyErrorType.String(outcome))...)
+			failure := outcome
+			if changed := result.Outcome.Error; changed != nil && errors.Is(changed, mcptask.ErrChanged) {
+				failure = "declaration_changed"
+			}
+			span.SetAttributes(h.keep(keyErrorType.String(failure))...)
 			span.SetStatus(codes.Error, "")
 		}
 		span.End()

@@ -590,6 +590,24 @@ func TestRunOfFilteredRequest(t *testing.T) {
 	}
 }
 
+// TestRunErrors checks that the span of a run says why it has failed.
+func TestRunErrors(t *testing.T) {
+	spans := tracetest.NewInMemoryExporter()
+	hooks := oteltask.Hooks(oteltask.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))), oteltask.WithoutMetrics())
+	for want, outcome := range map[string]taskstore.Outcome{
+		"error":               {Kind: taskstore.OutcomeError, Error: mcptask.Errorf(-32050, "locked")},
+		"tool_error":          {Kind: taskstore.OutcomeResult, IsError: true},
+		"declaration_changed": {Kind: taskstore.OutcomeError, Error: &mcptask.Error{Data: json.RawMessage(`{"reason":"declaration_changed"}`)}},
+	} {
+		spans.Reset()
+		_, end := hooks.Run(t.Context(), taskserver.RunInfo{Task: taskstore.Record{Tool: "t", Attempt: 1}})
+		end(taskserver.RunResult{Outcome: outcome})
+		if got := spans.GetSpans()[0].Attributes; !slices.Contains(got, attribute.String("error.type", want)) {
+			t.Errorf("%v, want %s", got, want)
+		}
+	}
+}
+
 // TestRunOfExecutor checks that a run that no call waits for begins a trace of its own, unless its executor has a span.
 func TestRunOfExecutor(t *testing.T) {
 	remote := "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -497,4 +498,50 @@ func TestParkedQuestion(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestChangedWhileParked declares a tool anew while its run is parked. The next run meets the declaration of then, whatever
+// the earlier one has done.
+func TestChangedWhileParked(t *testing.T) {
+	const old = `{"type":"object","properties":{"Text":{"type":"string"}}}`
+	tool := func(arguments, form string) mcptask.Tool {
+		return mcptask.NewTool(mcptask.ToolSpec{Name: "ask", InputSchema: arguments, Policy: restarts}, func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+			answer, err := mcptask.Ask[map[string]any](ctx, task, mcptask.InputSpec{Name: "Text", Schema: form}, "step", "")
+			return fmt.Sprint(answer), err
+		})
+	}
+	for name, c := range map[string]struct {
+		arguments, form string
+		keys            []string
+		want            string
+	}{
+		"arguments": {`{"type":"object","required":["codec"]}`, old, []string{"step"}, "missing property"},
+		"form":      {mcptask.NoArguments, `{"type":"object","properties":{"Text":{"type":"string"},"Paid":{"type":"string"}},"required":["Paid"]}`, []string{"step", "step~form2"}, "map[Paid:yes]"},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			cluster, store := memengine.Cluster{Patience: time.Second}, taskstore.NewMemory()
+			first := startServer(t, store, cluster.Join, tool(mcptask.NoArguments, old))
+			id := call(t, first, "ask")
+			time.Sleep(time.Minute)
+			if err := first.Close(); err != nil {
+				t.Fatal(err)
+			}
+			second := startServer(t, store, cluster.Join, tool(c.arguments, c.form))
+			for i, key := range c.keys {
+				r, err := second.Backend().Get(t.Context(), carol, id)
+				if err != nil || len(r.Outstanding()) != 1 || r.Outstanding()[0].Key != key {
+					t.Fatalf("%+v, %v", r.Outstanding(), err)
+				}
+				response := []string{`{"action":"accept","content":{"Text":"yes"}}`, `{"action":"accept","content":{"Paid":"yes"}}`}[i]
+				if err := second.Backend().Answer(t.Context(), carol, id, map[string]json.RawMessage{key: json.RawMessage(response)}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+			}
+			r, err := second.Backend().Await(t.Context(), carol, id)
+			if got := fmt.Sprint(r.Outcome.Error, string(r.Outcome.Result)); err != nil || !strings.Contains(got, c.want) {
+				t.Errorf("%s, %v, want %s", got, err, c.want)
+			}
+		})
+	}
 }

@@ -84,6 +84,7 @@ func TestChangedForm(t *testing.T) {
 		more    = `{"type":"object","properties":{"approve":{"type":"boolean"},"note":{"type":"string"}},"required":["approve"]}`
 		paid    = `{"type":"object","properties":{"paid":{"type":"boolean"},"approve":{"type":"boolean"}},"required":["approve","paid"]}`
 		retyped = `{"type":"object","properties":{"approve":{"type":"string","enum":["yes","no"]}},"required":["approve"]}`
+		sorted  = `{"properties":{"approve":{"enum":["yes","no"],"type":"string"}},"required":["approve"],"type":"object"}`
 
 		plain = "Ship it?"
 		again = "The form has changed since it was answered. Ship it?"
@@ -110,9 +111,9 @@ func TestChangedForm(t *testing.T) {
 		"open, late misfit":   {form: paid, asked: anew, message: plain, then: []response{{late, yes}, {anew, both}}, want: `{"approve":true,"paid":true}`},
 		"answered, fits":      {form: more, answered: yes, want: `{"approve":true}`},
 		"answered, no":        {form: retyped, answered: `{"action":"decline"}`, want: "declined"},
-		"answered, misfit":    {form: paid, answered: yes, asked: anew, message: again, schema: strings.Replace(paid, `"approve":{"type":"boolean"`, `"approve":{"type":"boolean","default":true`, 1), then: []response{{anew, both}}, want: `{"approve":true,"paid":true}`},
-		"answered, retyped":   {form: retyped, answered: yes, asked: anew, message: again, then: []response{{late, word}, {anew, word}}, want: `{"approve":"yes"}`},
-		"answered, both keys": {form: retyped, answered: yes, asked: anew, message: again, then: []response{{anew, word}}, want: `{"approve":"yes"}`},
+		"answered, misfit":    {form: paid, answered: yes, asked: anew, message: again, schema: `{"properties":{"paid":{"type":"boolean"},"approve":{"default":true,"type":"boolean"}},"required":["approve","paid"],"type":"object"}`, then: []response{{anew, both}}, want: `{"approve":true,"paid":true}`},
+		"answered, retyped":   {form: retyped, answered: yes, asked: anew, message: again, schema: sorted, then: []response{{late, word}, {anew, word}}, want: `{"approve":"yes"}`},
+		"answered, both keys": {form: retyped, answered: yes, asked: anew, message: again, schema: sorted, then: []response{{anew, word}}, want: `{"approve":"yes"}`},
 	} {
 		for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 			for _, isUpfront := range []bool{false, true} {

@@ -6,14 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
@@ -153,38 +151,70 @@ func askAnew(in mcptask.Request, response json.RawMessage) mcptask.Request {
 	if in.Schema == nil || err != nil {
 		return in
 	}
-	params := wire.NewObject(in.Params)
-	message, _ := params.Text("message")
-	quoted, err := value.Marshal(changedForm + message)
-	schema := withDefaults(in.Schema, content)
-	edited, editErr := params.Edited(wire.Set(quoted, "message"), wire.Set(schema, "requestedSchema"))
-	if err != nil || editErr != nil { // the params are this module's own
+	params, err := value.Decode[map[string]any](in.Params)
+	if err != nil {
+		return in
+	}
+	schema := addDefaults(in.Schema, content)
+	params["message"], params["requestedSchema"] = fmt.Sprint(changedForm, params["message"]), schema
+	edited, err := value.Marshal(params)
+	if err != nil {
 		return in
 	}
 	in.Schema, in.Params = schema, edited
 	return in
 }
 
-// withDefaults returns the schema of a form with those members of content as defaults that fit their properties.
-func withDefaults(schema, content json.RawMessage) json.RawMessage {
-	form := wire.NewObject(schema)
-	loose, err := form.Edited(wire.Delete("required"))
+// addDefaults returns the schema of a form with those members of content as defaults that fit their properties. The
+// properties keep their order, in which a person is asked for them. If it cannot be read, it stays as it is.
+func addDefaults(schema, content json.RawMessage) json.RawMessage {
+	form, err := value.Decode[map[string]json.RawMessage](schema)
+	given, contentErr := value.Decode[map[string]json.RawMessage](content)
+	if err != nil || contentErr != nil {
+		return schema
+	}
+	required := form["required"]
+	delete(form, "required") // one property is checked at a time
+	loose, err := value.Marshal(form)
 	if err != nil {
 		return schema
 	}
-	compiled, err := validate.Compile(string(loose), true)
+	checker, err := validate.Compile(string(loose), true)
 	if err != nil {
 		return schema
 	}
-	var edits []wire.Edit
-	given := wire.NewObject(content).All()
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		one, err := value.Marshal(map[string]json.RawMessage{name: given[name]})
-		if err == nil && form.Has("properties", name) && compiled.Check(context.Background(), one) == nil {
-			edits = append(edits, wire.Set(given[name], "properties", name, "default"))
+	properties := json.NewDecoder(bytes.NewReader(form["properties"]))
+	if _, err = properties.Token(); err != nil {
+		return schema
+	}
+	var edited []byte
+	for properties.More() {
+		name, err := properties.Token()
+		var property map[string]json.RawMessage
+		if err != nil || properties.Decode(&property) != nil {
+			return schema
 		}
+		text := fmt.Sprint(name)
+		if answer := given[text]; answer != nil {
+			if one, err := value.Marshal(map[string]json.RawMessage{text: answer}); err == nil && checker.Check(context.Background(), one) == nil {
+				property["default"] = answer
+			}
+		}
+		member, err := value.Marshal(map[string]any{text: property})
+		if err != nil {
+			return schema
+		}
+		edited = append(append(edited, ','), member[1:len(member)-1]...)
 	}
-	if filled, err := form.Edited(edits...); err == nil {
+	if len(edited) == 0 {
+		return schema
+	}
+	edited[0] = '{'
+	form["properties"] = append(edited, '}')
+	if required != nil {
+		form["required"] = required
+	}
+	if filled, err := value.Marshal(form); err == nil {
 		return filled
 	}
 	return schema

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
@@ -14,7 +15,7 @@ import (
 // TestNextVersion rolls out a version of a program that asks for more, while a person has the form of the last one. The
 // server of the subtest closes at its end, and the next one has its store.
 func TestNextVersion(t *testing.T) {
-	policy := mcptask.Policy{Task: mcptask.TaskRequired, OnLost: mcptask.RestartWhenLost}
+	policy := mcptask.Policy{Task: mcptask.TaskRequired, OnLost: mcptask.RestartWhenLost, Poll: 20 * time.Millisecond}
 	version := func(form string) mcptask.Tools {
 		return mcptask.Tools{Service: "Shop", Impl: 1, Capabilities: mcptask.Declared(), Tools: []mcptask.Tool{mcptask.NewTool(mcptask.ToolSpec{Name: "ship", InputSchema: mcptask.NoArguments, Policy: policy},
 			func(ctx context.Context, task *mcptask.Task, _ struct{}) (map[string]any, error) {

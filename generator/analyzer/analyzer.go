@@ -2,15 +2,15 @@
 // in go vet, in editors and in every other driver of golang.org/x/tools/go/analysis. Command
 // mcptaskvet runs them too.
 //
-// [Stale] finds generated files that are out of date. [Directive] finds directives that the generator refuses. None of
-// them uses facts, so a driver analyzes only the packages it was asked for.
+// [Stale] finds generated files that are out of date. [Directive] finds directives that the generator refuses. [Code] finds
+// error codes that a handler may not use. None of them uses facts, so a driver analyzes only the packages it was asked for.
 package analyzer
 
 import "golang.org/x/tools/go/analysis"
 
 // Analyzers returns all analyzers. They are safe for concurrent use.
 func Analyzers() []*analysis.Analyzer {
-	return []*analysis.Analyzer{Directive, Stale}
+	return []*analysis.Analyzer{Code, Directive, Stale}
 }
 
 // Stale reports a generated file that is missing, left over or out of date.

@@ -29,5 +29,5 @@ func TestAnalyzers(t *testing.T) {
 		return nil, nil //nolint:nilnil // no analyzer has a result
 	}
 	analysistest.Run(t, analysistest.TestData(), all,
-		"./ci", "./directives", "./leftover", "./missing", "./plain", "./stale")
+		"./ci", "./codes", "./directives", "./leftover", "./missing", "./plain", "./stale")
 }

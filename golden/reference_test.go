@@ -12,7 +12,7 @@ import (
 func TestReference(t *testing.T) {
 	const path = "reference.md"
 	got, err := generator.Docs(t.Context(), generator.Config{
-		Patterns: []string{"./enums", "./kinds", "./pipeline", "./questions", "./recursive", "./services"},
+		Patterns: []string{"./enums", "./failures", "./kinds", "./pipeline", "./questions", "./recursive", "./services"},
 	})
 	if err != nil {
 		t.Fatal(err)

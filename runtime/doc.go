@@ -47,6 +47,7 @@
 // waits for many calls. [IdempotencyKey], [Plain] and [TTL] are options of a call.
 // A failed call returns a [ToolError], an [Error], or one of [ErrCancelled],
 // [ErrChanged], [ErrExpired], [ErrNotFound], [ErrWorkerLost] and [ErrDeadline].
+// [errors.As] finds a type under //mcptask:error in it, and [CodeOf] returns its code.
 //
 // # Tests
 //

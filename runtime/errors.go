@@ -4,8 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/cause"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 )
 
 // The errors of a call without a result. Test with errors.Is. The texts of these errors
@@ -58,7 +62,8 @@ var ErrServerClosed = errors.New("the server is closed")
 // call or task with exactly this error. Any other error becomes a tool error, which
 // the model can read and act on.
 type Error struct {
-	// Code is a JSON-RPC or MCP error code, such as [CodeInvalidParams].
+	// Code is a JSON-RPC or MCP error code. The codes from -32768 to -32000 are reserved: of them, a handler may return
+	// only [CodeInvalidParams] and [CodeInternalError], and the server replaces any other by CodeInternalError.
 	Code int `json:"code"`
 	// Message is for people. It must not reveal internals.
 	Message string `json:"message"`
@@ -108,7 +113,9 @@ func (e *Error) decodeData() (data struct{ Reason, Limit string }) {
 }
 
 // ToolError is a tool result with isError: the tool ran and reports its failure. A typed client method returns it as
-// its error.
+// its error. [errors.As] finds a type under //mcptask:error in it if the tool has returned that error.
+//
+// A handler that returns a ToolError, such as that of a tool it has called, passes on its result.
 type ToolError struct {
 	// Tool is the name of the tool.
 	Tool string
@@ -123,4 +130,61 @@ func (e *ToolError) Error() string {
 		text = "the tool reported an error without a text"
 	}
 	return e.Tool + ": " + text
+}
+
+// ToolErrorCode returns the code of the tool's error, or "" if it has none.
+func (e *ToolError) ToolErrorCode() string { return e.decodeMeta().Code }
+
+// Data returns the fields of an error with a code, as JSON, or nil.
+func (e *ToolError) Data() json.RawMessage { return e.decodeMeta().Data }
+
+// decodeMeta reads the code and the fields of a typed error.
+func (e *ToolError) decodeMeta() (typed struct {
+	Code string
+	Data json.RawMessage
+}) {
+	if e.Result != nil {
+		_ = json.Unmarshal(e.Result.Meta[spec.MetaError], &typed) // any other JSON has no code
+	}
+	return typed
+}
+
+// As implements the interface of [errors.As]: it sets target if its type has the error's code and the fields fit it.
+func (e *ToolError) As(target any) (found bool) {
+	defer guard.Then(nil, "the decoding of an error", func() { found = false })
+	typed := e.decodeMeta()
+	into := reflect.ValueOf(target).Elem()
+	t, isPointer := into.Type(), into.Kind() == reflect.Pointer
+	if isPointer {
+		t = t.Elem()
+	}
+	if typed.Code == "" || t.Kind() != reflect.Struct {
+		return false
+	}
+	pointer := reflect.New(t)
+	decoded := pointer
+	if !isPointer {
+		decoded = pointer.Elem()
+	}
+	if coded, ok := decoded.Interface().(cause.Coded); !ok || coded.ToolErrorCode() != typed.Code {
+		return false
+	}
+	if typed.Data != nil {
+		data, _ := validate.PlainIntegers(typed.Data)
+		if json.Unmarshal(data, pointer.Interface()) != nil {
+			return false
+		}
+	}
+	into.Set(decoded)
+	return true
+}
+
+// CodeOf returns the code of the typed error in err: that of a type under //mcptask:error, or of a [ToolError]. It
+// returns "" if there is none.
+func CodeOf(err error) string {
+	var coded cause.Coded
+	if !errors.As(err, &coded) {
+		return ""
+	}
+	return coded.ToolErrorCode()
 }

@@ -47,6 +47,15 @@ type InputSpec struct {
 	Schema string
 }
 
+// ErrorSpec describes an error that tools return: a type under //mcptask:error.
+type ErrorSpec struct {
+	// Code is the code by which clients know the error.
+	Code        string
+	Description string
+	// Schema is the JSON Schema of the error's fields.
+	Schema string
+}
+
 // Tool is a ToolSpec with its handler. Make one with NewTool.
 type Tool struct {
 	Spec ToolSpec
@@ -144,7 +153,9 @@ type Tools struct {
 	// Capabilities are those that the gateway declares, by revision. Set them to Declared() if you write a Tools by
 	// hand: without them, clients of 2025-11-25 call no tool as a task.
 	Capabilities Capabilities
-	Tools        []Tool
+	// Errors describes the typed errors of the package. A handler may return others too.
+	Errors []ErrorSpec
+	Tools  []Tool
 	// Fault is the error of [Tools.With], or nil. taskserver.New returns it.
 	Fault error
 }

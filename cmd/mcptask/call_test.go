@@ -121,8 +121,22 @@ func callTools() mcptask.Tools {
 		mcptask.NewTool(mcptask.ToolSpec{Name: "fail", InputSchema: open, Policy: task}, func(context.Context, *mcptask.Task, struct{}) (string, error) {
 			return "", errors.New("the disk is full")
 		}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "missing", InputSchema: open, Policy: task}, func(context.Context, *mcptask.Task, struct{}) (string, error) {
+			return "", notFound{"a01"}
+		}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "locked", InputSchema: open, Policy: task}, func(context.Context, *mcptask.Task, struct{}) (string, error) {
+			return "", &mcptask.Error{Code: 1003, Message: "locked", Data: json.RawMessage(`{"by":"ann"}`)}
+		}),
 	}}
 }
+
+// notFound is a typed error, with the method that is generated for one.
+type notFound struct {
+	Asset string `json:"asset"`
+}
+
+func (n notFound) Error() string       { return "there is no asset " + n.Asset }
+func (notFound) ToolErrorCode() string { return "not_found" }
 
 // TestScripts runs the commands against a server over HTTP and as a program, in both revisions.
 func TestScripts(t *testing.T) {

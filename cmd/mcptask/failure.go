@@ -35,6 +35,14 @@ type failure struct {
 	task string // the task that goes on, or that has failed, or ""
 	// question is the question that needs an answer, or nil.
 	question *question
+	// cause is the error of the tool or the server that has a code, or nil.
+	cause *codedError
+}
+
+// codedError is the JSON form of an error with a code: the text of a tool's, or the number of a server's.
+type codedError struct {
+	Code any             `json:"code"`
+	Data json.RawMessage `json:"data,omitempty"`
 }
 
 // Unwrap returns the cause.
@@ -58,16 +66,17 @@ func newQuestion(q mcptask.Question) *question {
 // encode returns the failure as JSON in one line.
 func (f *failure) encode() string {
 	type fields struct {
-		Code     string    `json:"code"`
-		Message  string    `json:"message"`
-		Exit     int       `json:"exit"`
-		Task     string    `json:"task,omitempty"`
-		Question *question `json:"question,omitempty"`
+		Code     string      `json:"code"`
+		Message  string      `json:"message"`
+		Exit     int         `json:"exit"`
+		Task     string      `json:"task,omitempty"`
+		Question *question   `json:"question,omitempty"`
+		Cause    *codedError `json:"cause,omitempty"`
 	}
-	line := map[string]fields{"error": {f.kind, f.Error(), f.code, f.task, f.question}}
+	line := map[string]fields{"error": {f.kind, f.Error(), f.code, f.task, f.question, f.cause}}
 	text, err := json.Marshal(line)
 	if err != nil { // a question's schema that is not JSON
-		line["error"] = fields{f.kind, f.Error(), f.code, f.task, nil}
+		line["error"] = fields{f.kind, f.Error(), f.code, f.task, nil, f.cause}
 		text, _ = json.Marshal(line)
 	}
 	return string(text)
@@ -86,6 +95,9 @@ func describeFailure(err error, task string) *failure {
 	var tool *mcptask.ToolError
 	var wire *mcptask.Error
 	var interrupted interruption
+	if errors.As(err, &wire) {
+		f.cause = &codedError{wire.Code, wire.Data}
+	}
 	switch {
 	case errors.As(err, &interrupted):
 		f.code, f.kind = interrupted.code(), "interrupted"
@@ -99,10 +111,14 @@ func describeFailure(err error, task string) *failure {
 		f.code, f.kind = exitFailed, "deadline"
 	case errors.As(err, &tool):
 		f.code, f.kind = exitFailed, "tool_failed"
+		if code := tool.ToolErrorCode(); code != "" {
+			f.cause = &codedError{code, tool.Data()}
+			f.error = fmt.Errorf("%w (code %s)", f.error, code)
+		}
 	case isTooMany(err):
 		f.code, f.kind = exitTooMany, "too_many_requests"
 		f.error = fmt.Errorf("the server has had too many requests: try again later: %w", withoutSteps(f.error))
-	case errors.As(err, &wire):
+	case wire != nil:
 		f.code, f.kind = exitFailed, "server_error"
 	case isDenied(err):
 		f.code, f.kind = exitDenied, "denied"

@@ -113,6 +113,9 @@ type adoptedTool struct {
 	policy mcptask.Policy
 }
 
+// Adopted marks the handler as one of an SDK, which the server does not judge.
+func (*adoptedTool) Adopted() {}
+
 // compare returns an error that names the first difference from another registration.
 func (t *adoptedTool) compare(entry json.RawMessage, policy mcptask.Policy) error {
 	before, now := reflect.ValueOf(t.policy), reflect.ValueOf(policy)

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcptaskgen/mcptaskgen/golden/failures"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
@@ -32,6 +33,8 @@ func sum(ctx context.Context, req *mcp.CallToolRequest, in sumInput) (*mcp.CallT
 	switch in.Fail {
 	case "tool":
 		return nil, sumOutput{}, errors.New("cannot add")
+	case "typed":
+		return nil, sumOutput{}, failures.NewNotFound("a01", nil)
 	case "protocol":
 		return nil, sumOutput{}, &jsonrpc.Error{Code: -32050, Message: "locked"}
 	case "panic":
@@ -77,6 +80,10 @@ func TestAddTaskTool(t *testing.T) {
 		}
 		var toolErr *mcptask.ToolError
 		if _, err := mcptask.Run[sumOutput](t.Context(), conn, "sum", sumInput{Numbers: []int{}, Fail: "tool"}); !errors.As(err, &toolErr) || toolErr.Result.Text() != "cannot add" {
+			t.Error(err)
+		}
+		var notFound *failures.NotFound
+		if _, err := mcptask.Run[sumOutput](t.Context(), conn, "sum", sumInput{Numbers: []int{}, Fail: "typed"}); !errors.As(err, &notFound) || notFound.Asset != "a01" {
 			t.Error(err)
 		}
 		for fail, code := range map[string]int{"protocol": -32050, "panic": mcptask.CodeInternalError} {

@@ -77,7 +77,7 @@ func TestErrorsSayItOnce(t *testing.T) {
 		}{
 			"a panic":             {run("panic"), `^run_pipeline: internal error \(code -32603\)$`},
 			"a tool error":        {run("broken"), `^run_pipeline: the branch does not build$`},
-			"a JSON-RPC error":    {run("refused"), `^run_pipeline: the repository is locked \(code -32050\)$`},
+			"a JSON-RPC error":    {run("refused"), `^run_pipeline: the repository is locked \(code 4050\)$`},
 			"invalid arguments":   {tool("deploy_service", map[string]any{"service": 5}), `^deploy_service: invalid arguments: `},
 			"a missing argument":  {tool("lint_file", map[string]any{}), `^lint_file: invalid arguments: `},
 			"an unknown tool":     {tool("no_such_tool", map[string]any{}), `^no_such_tool: unknown tool`},

@@ -25,7 +25,7 @@ type patternsJobs struct{}
 func (patternsJobs) Run(ctx context.Context, task *mcptask.Task, in patterns.Job) (patterns.Done, error) {
 	switch in.Name {
 	case "refused":
-		return patterns.Done{}, mcptask.Errorf(-32050, "locked")
+		return patterns.Done{}, mcptask.Errorf(4050, "locked")
 	case "broken":
 		return patterns.Done{}, errors.New("it is broken")
 	case "endless":
@@ -72,7 +72,7 @@ func TestPatternsGenerated(t *testing.T) {
 			t.Error(err)
 		}
 		var wire *mcptask.Error
-		if _, err := jobs.Run(ctx, patterns.Job{Name: "refused"}); !errors.As(err, &wire) || wire.Code != -32050 || wire.Message != "locked" {
+		if _, err := jobs.Run(ctx, patterns.Job{Name: "refused"}); !errors.As(err, &wire) || wire.Code != 4050 || wire.Message != "locked" {
 			t.Error(err)
 		}
 		key := mcptask.IdempotencyKey("a key of sixteen bytes")

@@ -173,7 +173,7 @@ func checkPipeline(t testing.TB, ci *pipeline.CIClient, approves bool) mcptask.T
 		t.Error(err)
 	}
 	var wire *mcptask.Error
-	if _, err := startRun(t, ci, "refused").Wait(ctx); !errors.As(err, &wire) || wire.Code != -32050 || wire.Message != "the repository is locked" {
+	if _, err := startRun(t, ci, "refused").Wait(ctx); !errors.As(err, &wire) || wire.Code != 4050 || wire.Message != "the repository is locked" {
 		t.Error(err)
 	}
 	endless := startRun(t, ci, "endless")

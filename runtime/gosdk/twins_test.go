@@ -72,8 +72,8 @@ func quickTools() mcptask.Tools {
 		mcptask.NewTool(spec("panics"), func(context.Context, *mcptask.Task, struct{}) (string, error) { panic("a bug") }),
 		mcptask.NewTool(spec("not_found"), fails(wiretest.MethodNotFound, `{"a":[1]}`)),
 		mcptask.NewTool(spec("bad_params"), fails(wiretest.InvalidParams, "")),
-		mcptask.NewTool(spec("locked_up"), fails(-32050, `"text"`)),
-		mcptask.NewTool(spec("odd_data"), fails(-32055, `{`)),
+		mcptask.NewTool(spec("locked_up"), fails(4050, `"text"`)),
+		mcptask.NewTool(spec("odd_data"), fails(4055, `{`)),
 		mcptask.NewTool(annotated, func(context.Context, *mcptask.Task, struct{}) (string, error) { return "there", nil }),
 	}}
 }

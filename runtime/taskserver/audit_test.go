@@ -65,7 +65,7 @@ func TestAuditLife(t *testing.T) {
 			numberTool("slow", graceful, hang),
 			numberTool("confirm", mcptask.Policy{Task: mcptask.TaskOptional}, func(context.Context, *mcptask.Task, number) (number, error) { return number{}, mcptask.ErrDeclined }),
 			numberTool("fails", mcptask.Policy{Task: mcptask.TaskOptional}, func(context.Context, *mcptask.Task, number) (number, error) {
-				return number{}, mcptask.Errorf(-32055, "no")
+				return number{}, mcptask.Errorf(4055, "no")
 			}))
 		want := map[string]string{}
 		for tool, how := range map[string]string{"double": "result", "confirm": "tool_error", "fails": "error"} {

@@ -73,7 +73,7 @@ func testStoreFaults(t *testing.T, seed uint64) {
 			return counted{}, ctx.Err()
 		}
 		if in.N%10 == 0 {
-			return counted{}, mcptask.Errorf(-32050, "ten")
+			return counted{}, mcptask.Errorf(4050, "ten")
 		}
 		return counted{2 * in.N}, nil
 	})
@@ -109,7 +109,7 @@ func testStoreFaults(t *testing.T, seed uint64) {
 					t.Errorf("task %d ended with %+v", n, r.Outcome)
 				}
 			case n%10 == 0:
-				if r.Outcome.Kind != taskstore.OutcomeError || r.Outcome.Error.Code != -32050 {
+				if r.Outcome.Kind != taskstore.OutcomeError || r.Outcome.Error.Code != 4050 {
 					t.Errorf("task %d ended with %+v", n, r.Outcome)
 				}
 			default:

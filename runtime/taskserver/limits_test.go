@@ -128,9 +128,9 @@ func TestLimitResult(t *testing.T) {
 	tools := map[string]func() (string, error){
 		"text":  func() (string, error) { return big, nil },
 		"tool":  func() (string, error) { return "", errors.New(big) },
-		"error": func() (string, error) { return "", mcptask.Errorf(-32055, "%s", big) },
+		"error": func() (string, error) { return "", mcptask.Errorf(4055, "%s", big) },
 		"data": func() (string, error) {
-			err := mcptask.Errorf(-32055, "no")
+			err := mcptask.Errorf(4055, "no")
 			err.Data = json.RawMessage(`"` + big + `"`)
 			return "", err
 		},

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/cause"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
@@ -24,13 +26,15 @@ func newInternalOutcome() *taskstore.Outcome {
 }
 
 // newFailureOutcome makes the outcome of a handler's error. An *Error is a JSON-RPC
-// error. Any other error after the end of the context counts as the cancellation
-// or the missed deadline that ended it. All others are tool errors, which the model
-// reads.
-func newFailureOutcome(ctx context.Context, t *registeredTool, err error) *taskstore.Outcome {
+// error, unless a typed error wraps it. Any other error after the end of the context
+// counts as the cancellation or the missed deadline that ended it. All others are tool
+// errors, which the model reads.
+func (b *Backend) newFailureOutcome(ctx context.Context, t *registeredTool, err error) *taskstore.Outcome {
+	var coded cause.Coded
+	_ = errors.As(err, &coded)
 	var wire *mcptask.Error
-	if errors.As(err, &wire) && wire != nil {
-		return &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: wire}
+	if !errors.As(coded, &wire) && errors.As(err, &wire) && wire != nil {
+		return &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: b.replaceReserved(t, wire)}
 	}
 	if ctx.Err() != nil {
 		if errors.Is(context.Cause(ctx), mcptask.ErrDeadline) {
@@ -39,11 +43,91 @@ func newFailureOutcome(ctx context.Context, t *registeredTool, err error) *tasks
 		}
 		return &taskstore.Outcome{Kind: taskstore.OutcomeCancelled}
 	}
-	result, encodeErr := value.Marshal(mcptask.ErrorResult(err.Error()))
+	result := mcptask.ErrorResult(err.Error())
+	if failed, ok := coded.(*mcptask.ToolError); ok && failed.Result != nil {
+		result = passToolError(ctx, t, err, failed)
+	} else if coded != nil {
+		b.addCode(t, result, coded)
+	}
+	data, encodeErr := value.Marshal(result)
 	if encodeErr != nil {
 		return newInternalOutcome()
 	}
-	return &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: result, IsError: true}
+	if !isBounded(result, false) {
+		return &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: errUnbounded}
+	}
+	return &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: data, IsError: true}
+}
+
+// addCode adds the code and the fields of a typed error to its result. Fields that cannot be sent are left out.
+func (b *Backend) addCode(t *registeredTool, result *mcptask.Result, coded cause.Coded) {
+	typed := struct {
+		Code string          `json:"code"`
+		Data json.RawMessage `json:"data,omitempty"`
+	}{Code: coded.ToolErrorCode()}
+	if typed.Code == "" {
+		return
+	}
+	var err error
+	if typed.Data, err = value.Marshal(coded); err == nil && !validate.Bounded(typed.Data) {
+		err = errUnbounded
+	}
+	if err != nil {
+		b.Notice(slog.LevelError, "the fields of a handler's error cannot be sent", "tool", t.Spec.Name, "code", typed.Code, "error", err)
+		typed.Data = nil
+	}
+	if meta, err := value.Marshal(typed); err == nil {
+		result.Meta = map[string]json.RawMessage{spec.MetaError: meta}
+	}
+}
+
+// passToolError returns the result in a ToolError that a handler returns within err. If err has more to say, its text
+// takes the place of those in the result. The members of _meta that are about another task are left out, and structured
+// content that does not fit the tool's own schema.
+func passToolError(ctx context.Context, t *registeredTool, err error, failed *mcptask.ToolError) *mcptask.Result {
+	passed := *failed.Result
+	passed.IsError = true
+	if err != error(failed) || passed.Text() == "" { //nolint:errorlint // whether the error is wrapped
+		text := strings.TrimPrefix(err.Error(), t.Spec.Name+": ") // to which clients add it
+		passed.Content = []mcptask.Content{mcptask.TextContent(text)}
+		for _, c := range failed.Result.Content {
+			if c.Text() == "" {
+				passed.Content = append(passed.Content, c)
+			}
+		}
+	}
+	if t.output != nil && t.output.Check(ctx, passed.Structured) != nil {
+		passed.Structured = nil
+	}
+	passed.Meta = maps.Clone(passed.Meta)
+	maps.DeleteFunc(passed.Meta, func(key string, _ json.RawMessage) bool {
+		owner, _, _ := strings.Cut(key, "/")
+		return key != spec.MetaError && (owner == "io.modelcontextprotocol" || owner == "io.github.mcptaskgen")
+	})
+	return &passed
+}
+
+// Codes that JSON-RPC and MCP reserve. A client may take one of a handler for an error of the protocol.
+const firstReserved, lastReserved = -32768, -32000
+
+// replaceReserved returns a handler's JSON-RPC error with the code of an internal error if its own code is reserved. The
+// log says so once for each code. The handlers of requests other than tools/call, and those of an SDK, may use all codes.
+func (b *Backend) replaceReserved(t *registeredTool, e *mcptask.Error) *mcptask.Error {
+	_, isAdopted := t.service.Impl.(interface{ Adopted() })
+	switch {
+	case e.Code < firstReserved || e.Code > lastReserved, e.Code == mcptask.CodeInvalidParams, e.Code == mcptask.CodeInternalError:
+		return e
+	case t.IsBare || isAdopted:
+		return e
+	}
+	type reserved int
+	if _, known := b.attached.LoadOrStore(reserved(e.Code), nil); !known {
+		b.logger.Error("a handler returned an error with a reserved code, which is replaced by -32603: use one outside of -32768 to -32000",
+			"tool", t.Spec.Name, "code", e.Code, "error", e.Message)
+	}
+	replaced := *e
+	replaced.Code = mcptask.CodeInternalError
+	return &replaced
 }
 
 // encodeResult writes a result as JSON. The result of a raw tool is its structured

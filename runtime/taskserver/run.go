@@ -332,7 +332,7 @@ func (b *Backend) runAttempt(life context.Context, r *run, record taskstore.Reco
 	}
 	switch {
 	case err != nil:
-		outcome = newFailureOutcome(ctx, t, err)
+		outcome = b.newFailureOutcome(ctx, t, err)
 	case refusal != nil:
 		outcome = refusal.Outcome
 	default:
@@ -385,7 +385,7 @@ func (b *Backend) invokeHandler(ctx context.Context, t *registeredTool, task *mc
 	}
 	result, err := call(mcptask.NewContext(handlerCtx, task), task)
 	if err != nil {
-		return newFailureOutcome(ctx, t, err)
+		return b.newFailureOutcome(ctx, t, err)
 	}
 	if result.IsError && errors.Is(context.Cause(ctx), context.Canceled) { // the server closes, which may be all that went wrong
 		return &taskstore.Outcome{Kind: taskstore.OutcomeCancelled}

@@ -22,6 +22,7 @@ var expectedPlaces = map[string]string{
 	"service": "an interface type",
 	"tool":    "a method of a service interface",
 	"input":   "a struct type",
+	"error":   "a struct type",
 	"schema":  "a type that is not an alias",
 	"enum":    "a type with constants",
 	"open":    "a type with constants",
@@ -90,7 +91,7 @@ func (r *reader) addDeclPlaces(decl *ast.GenDecl, add func(*ast.CommentGroup, pl
 				add(method.Doc, place{what: "above a method of an interface", node: method, kinds: []string{"tool"}})
 			}
 		case *ast.StructType:
-			add(doc, place{what: "above a struct", node: spec, kinds: []string{"input", "schema"}})
+			add(doc, place{what: "above a struct", node: spec, kinds: []string{"input", "error", "schema"}})
 			for _, field := range t.Fields.List {
 				add(field.Doc, place{what: "above a field of a struct"})
 				add(field.Comment, place{what: "at the end of a line"})
@@ -136,8 +137,12 @@ func (r *reader) bindDirective(comment *ast.Comment, p place, attached bool) {
 		r.deriver.CheckDeclared(d.Kind, r.objectOf(p.node.(*ast.TypeSpec).Name), comment.Pos(), r.addProblem)
 		return
 	}
-	if r.directives[p.node] == nil {
-		r.directives[p.node] = &block{pos: comment.Pos(), settings: settings{}}
+	switch b := r.directives[p.node]; {
+	case b == nil:
+		r.directives[p.node] = &block{pos: comment.Pos(), kind: d.Kind, settings: settings{}}
+	case b.kind != d.Kind:
+		r.addProblem(comment.Pos(), fmt.Sprintf("mcptask:%s and mcptask:%s are above the same type", b.kind, d.Kind), "declare two types, or remove one of the two")
+		return
 	}
 	r.mergeSettings(r.directives[p.node].settings, d)
 }

@@ -54,6 +54,9 @@ func (r *reader) claimNames(out *model.Package) {
 			r.claimName(name, pos, "input "+input.Name)
 		}
 	}
+	for _, e := range out.Errors {
+		r.claimName(model.ErrorSpecFunc(e.Name), r.positions[e], "error "+e.Name)
+	}
 	out.NameSchemas(func(name string) bool {
 		_, claimed := r.claims[name]
 		_, imported := r.imported[name]

@@ -1,4 +1,4 @@
-// Package declaration reads the services and inputs that a package declares, and reports all
+// Package declaration reads the services, inputs and errors that a package declares, and reports all
 // mistakes in them at once.
 package declaration
 
@@ -30,7 +30,7 @@ type reader struct {
 	specs          []*ast.TypeSpec // every type of the package, in order
 	interfaces     map[types.Object]*ast.TypeSpec
 	inputs         map[types.Object]*model.Input
-	positions      map[any]token.Pos    // the position of the name of a service, tool or input
+	positions      map[any]token.Pos    // the position of the name of a service, tool, input or error
 	serviceMethods map[ast.Node]bool    // methods that belong to a service
 	claims         map[string]claim     // identifiers of the generated file
 	imported       map[string]token.Pos // identifiers that imports declare in the other files
@@ -44,6 +44,7 @@ type reader struct {
 // block holds the settings of the directives above one type or method.
 type block struct {
 	pos      token.Pos
+	kind     string // of its directives
 	settings settings
 	restarts bool // of a service: it has a tool with onlost=restart
 }
@@ -107,9 +108,10 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, pr
 		}
 	}
 	r.readInputs(out)
+	r.readErrors(out)
 	r.readServices(out)
 	r.reportStrayTools()
-	if len(out.Services) == 0 && len(out.Inputs) == 0 {
+	if len(out.Services) == 0 && len(out.Inputs) == 0 && len(out.Errors) == 0 {
 		return nil
 	}
 	r.readConstraint(out, files)

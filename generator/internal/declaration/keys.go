@@ -64,6 +64,7 @@ var keys = []key{
 	{name: "prefix", form: text, on: []string{"service"}},
 	{name: "fallback", form: choice, choices: []string{"tools", "none"}, on: []string{"service"}},
 	{name: "message", form: text, on: []string{"input"}},
+	{name: "code", form: text, on: []string{"error"}},
 }
 
 // setting is the checked value of a key.

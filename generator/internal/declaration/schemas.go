@@ -51,23 +51,10 @@ func (r *reader) readSchemaFile(s setting) string {
 func (r *reader) readInputs(out *model.Package) {
 	for _, spec := range r.specs {
 		b := r.directives[spec]
-		if _, ok := spec.Type.(*ast.StructType); b == nil || !ok {
+		if b == nil || b.kind != "input" || !r.checkDeclared(spec, "an input", "the functions that ask for it are named after it") {
 			continue
 		}
-		name := spec.Name.Name
-		if spec.TypeParams != nil {
-			r.addProblem(spec.TypeParams.Pos(), name+" is generic", "an input cannot have type parameters")
-			continue
-		}
-		obj := r.objectOf(spec.Name)
-		if name == "_" || obj == nil {
-			r.addProblem(spec.Name.Pos(), "an input needs a name", "the functions that ask for it are named after it")
-			continue
-		}
-		if spec.Assign.IsValid() {
-			r.addProblem(spec.Name.Pos(), name+" is an alias", "declare an input as a new type: remove the =")
-			continue
-		}
+		name, obj := spec.Name.Name, r.objectOf(spec.Name)
 		input := &model.Input{Name: name, Doc: r.docs[spec].Text(), Type: obj.Type()}
 		if s, ok := b.get("message"); ok {
 			input.Message = s.text
@@ -83,4 +70,20 @@ func (r *reader) readInputs(out *model.Package) {
 		}
 		input.Schema = r.deriver.Derive(obj.Type(), jsonschema.Question, spec.Name.Pos(), r.addProblem)
 	}
+}
+
+// checkDeclared reports whether a type may be an input or an error: a named struct without type parameters.
+func (r *reader) checkDeclared(spec *ast.TypeSpec, what, why string) bool {
+	name := spec.Name.Name
+	switch {
+	case spec.TypeParams != nil:
+		r.addProblem(spec.TypeParams.Pos(), name+" is generic", what+" cannot have type parameters")
+	case name == "_" || r.objectOf(spec.Name) == nil:
+		r.addProblem(spec.Name.Pos(), what+" needs a name", why)
+	case spec.Assign.IsValid():
+		r.addProblem(spec.Name.Pos(), name+" is an alias", "declare "+what+" as a new type: remove the =")
+	default:
+		return true
+	}
+	return false
 }

@@ -56,6 +56,7 @@ func File(pkg *model.Package, protocol Protocol) ([]byte, error) {
 		}
 	}
 	w.writeInputs()
+	w.writeErrors()
 	if tasks {
 		w.writeCapabilities()
 	}

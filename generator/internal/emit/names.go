@@ -103,6 +103,9 @@ func declaredNames(pkg *model.Package) []string {
 		names = append(names, model.InputNames(input.Name, pkg.AsksInWorkflows())...)
 		names = append(names, input.SchemaConst)
 	}
+	for _, e := range pkg.Errors {
+		names = append(names, model.ErrorSpecFunc(e.Name), e.SchemaConst)
+	}
 	return names
 }
 

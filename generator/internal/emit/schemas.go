@@ -18,6 +18,11 @@ func (w *writer) writeSchemas() {
 				write(tool.OutputConst, tool.OutputSchema)
 			}
 		}
+		for _, e := range w.pkg.Errors {
+			if len(w.pkg.Services) > 0 {
+				write(e.SchemaConst, e.Schema)
+			}
+		}
 	}
 	for _, input := range w.pkg.Inputs {
 		write(input.SchemaConst, input.Schema)

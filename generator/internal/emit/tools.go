@@ -31,6 +31,13 @@ func (w *writer) writeToolsFunc(service *model.Service, doc, implements string, 
 	for _, tool := range service.Tools {
 		tools = append(tools, runtimeName("NewTool").Call(w.toolSpec(tool), w.handler(tool)))
 	}
+	if len(w.pkg.Errors) > 0 {
+		var errors []jen.Code
+		for _, e := range w.pkg.Errors {
+			errors = append(errors, jen.Id(model.ErrorSpecFunc(e.Name)).Call())
+		}
+		members = append(members, member("Errors", literal(jen.Index().Add(runtimeName("ErrorSpec")), errors...)))
+	}
 	members = append(members, member("Tools", jen.Index().Add(runtimeName("Tool"), bracketed("{", "}", true, tools))))
 	addDoc(w.file.Group, id+" binds "+impl+" to the tools"+doc)
 	w.file.Func().Id(id).Params(jen.Id(impl).Id(implements)).Add(runtimeName("Tools")).Block(

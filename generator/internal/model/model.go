@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Package is a package that declares services or inputs.
+// Package is a package that declares services, inputs or errors.
 type Package struct {
 	Path, Name, Dir string
 	Header          string // the first line of the generated file
@@ -16,6 +16,7 @@ type Package struct {
 	Constraint string
 	Services   []*Service
 	Inputs     []*Input
+	Errors     []*Error
 	// Side selects the half of the code to generate.
 	Side Side
 	// Taken holds the identifiers that the package's own files declare.
@@ -187,6 +188,19 @@ type Input struct {
 	Type    types.Type
 	Message string
 	Schema  string // JSON, laid out for people
+	// SchemaConst names the constant with the schema.
+	SchemaConst string
+}
+
+// Error is a //mcptask:error type.
+type Error struct {
+	Name        string
+	Doc         string
+	Description string
+	Code        string
+	Type        types.Type
+	Pointer     bool   // the pointer implements error, and not the value
+	Schema      string // of its fields, JSON, laid out for people
 	// SchemaConst names the constant with the schema.
 	SchemaConst string
 }

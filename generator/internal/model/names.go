@@ -42,6 +42,12 @@ func AnswerFunc(input string) string { return prefixName("Answer", input) }
 // SpecFunc names the function that describes an input; see [Package.SpecFunc].
 func SpecFunc(input string) string { return lowerFirstWord(input) + "Input" }
 
+// ErrorSpecFunc names the function that describes an error.
+func ErrorSpecFunc(name string) string { return lowerFirstWord(name) + "Spec" }
+
+// CodeMethod names the method that returns the code of an error.
+const CodeMethod = "ToolErrorCode"
+
 // WorkflowSpecFunc names the function that describes an input to workflows. It is exported if the input
 // is.
 func WorkflowSpecFunc(input string) string { return input + "Input" }

@@ -13,6 +13,7 @@ const (
 	argumentsSuffix = "Arguments"
 	resultSuffix    = "Result"
 	answerSuffix    = "Answer"
+	dataSuffix      = "Data"
 )
 
 // schemaUse is a place that needs the constant of a schema.
@@ -79,6 +80,9 @@ func (p *Package) schemaUses() []schemaUse {
 	}
 	for _, input := range p.Inputs {
 		add(&input.SchemaConst, input.Schema, lowerFirstWord(input.Name), answerSuffix, input.Type)
+	}
+	for _, e := range p.Errors {
+		add(&e.SchemaConst, e.Schema, lowerFirstWord(e.Name), dataSuffix, e.Type)
 	}
 	return uses
 }

@@ -24,6 +24,7 @@ type page struct {
 	Packages []string
 	Services []service
 	Inputs   []input
+	Errors   []failure
 	States   []state
 }
 
@@ -61,6 +62,12 @@ type input struct {
 	Fields             []row
 }
 
+// failure is an error that a tool may return.
+type failure struct {
+	Code, Doc string
+	Fields    []row
+}
+
 // state is one status of a task.
 type state struct {
 	Name, Doc string
@@ -92,6 +99,13 @@ func Write(packages []*model.Package) (string, error) {
 				return "", fmt.Errorf("%s.%s: %w", pkg.Path, in.Name, err)
 			}
 			p.Inputs = append(p.Inputs, input{Name: in.Name, Doc: renderProse(words.ForReader(in.Name, in.Doc)), Message: renderCell(in.Message), Fields: fields})
+		}
+		for _, e := range pkg.Errors {
+			fields, err := fieldRows(e.Schema)
+			if err != nil {
+				return "", fmt.Errorf("%s.%s: %w", pkg.Path, e.Name, err)
+			}
+			p.Errors = append(p.Errors, failure{Code: e.Code, Doc: renderProse(words.ForReader(e.Name, e.Doc)), Fields: fields})
 		}
 	}
 	text, err := templates.Render("reference.md.tmpl", p)

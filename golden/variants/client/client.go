@@ -40,3 +40,14 @@ type Approval struct {
 	// Approve must be true to go on.
 	Approve bool `json:"approve"`
 }
+
+// Locked says that another job holds the lock.
+//
+//mcptask:error code=locked
+type Locked struct {
+	// Holder is the job with the lock.
+	Holder string `json:"holder"`
+}
+
+// Error implements error.
+func (l *Locked) Error() string { return "locked by " + l.Holder }

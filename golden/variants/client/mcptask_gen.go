@@ -71,6 +71,11 @@ func AnswerApproval(f func(context.Context, mcptask.Question) (Approval, error))
 	return mcptask.Answer(approvalInput(), f)
 }
 
+// ToolErrorCode returns the code by which clients know Locked.
+func (*Locked) ToolErrorCode() string {
+	return "locked"
+}
+
 // TaskStatus is the status of a task as its requestor sees it.
 type TaskStatus = mcptask.Status
 

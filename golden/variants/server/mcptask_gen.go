@@ -23,6 +23,7 @@ func JobsTools(impl Jobs) mcptask.Tools {
 		Service:      "Jobs",
 		Impl:         impl,
 		Capabilities: taskCapabilities(),
+		Errors:       []mcptask.ErrorSpec{lockedSpec()},
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "run",
@@ -77,6 +78,20 @@ func AskApproval(ctx context.Context, task *mcptask.Task, step, message string) 
 	return mcptask.Ask[Approval](ctx, task, ApprovalInput(), step, message)
 }
 
+// ToolErrorCode returns the code by which clients know Locked.
+func (*Locked) ToolErrorCode() string {
+	return "locked"
+}
+
+// lockedSpec describes Locked to the runtime.
+func lockedSpec() mcptask.ErrorSpec {
+	return mcptask.ErrorSpec{
+		Code:        "locked",
+		Description: "Says that another job holds the lock.",
+		Schema:      lockedData,
+	}
+}
+
 // taskCapabilities returns the task capabilities in each protocol revision. The server leaves
 // out those that it cannot offer to a caller.
 func taskCapabilities() mcptask.Capabilities {
@@ -113,6 +128,14 @@ const doneResult = `{
     "text": {"type": "string", "description": "What there is to say."}
   },
   "required": ["text"]
+}`
+
+const lockedData = `{
+  "type": "object",
+  "properties": {
+    "holder": {"type": "string", "description": "The job with the lock."}
+  },
+  "required": ["holder"]
 }`
 
 const approvalAnswer = `{

@@ -13,6 +13,12 @@ const (
 	Changed    = "declaration_changed"
 )
 
+// Coded is an error with a code, such as a type under //mcptask:error.
+type Coded interface {
+	error
+	ToolErrorCode() string
+}
+
 // ErrWithdrawn says that an earlier attempt has withdrawn a question.
 var ErrWithdrawn = errors.New("mcptask: the question was withdrawn")
 

@@ -47,7 +47,7 @@ func TestListShowsWhatStoresLeaveOut(t *testing.T) {
 		server, err := taskserver.New(taskserver.Options{Store: bare{taskstore.NewMemory()}, Logger: slog.New(slog.DiscardHandler)},
 			mcptask.Tools{Service: "S", Impl: struct{}{}, Tools: []mcptask.Tool{
 				newTool("ask", ask), newTool("refused", ask),
-				newTool("fail", func(context.Context, *mcptask.Task) error { return mcptask.Errorf(-32055, "the repository is locked") }),
+				newTool("fail", func(context.Context, *mcptask.Task) error { return mcptask.Errorf(4055, "the repository is locked") }),
 			}})
 		if err != nil {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func TestListShowsWhatStoresLeaveOut(t *testing.T) {
 		}{
 			{"2025-11-25", protocol.Server20251125{}.Method("tasks/list"), []string{`"statusMessage":"Ship it?"`, `"statusMessage":"the repository is locked"`}},
 			{"the proposal", unofficial.ServerSEP1686{}.Method("tasks/list"), []string{`"error":"the repository is locked"`}},
-			{"the guide", unofficial.ServerTaskPatterns{}.Method("tasks/list"), []string{`"error":{"code":-32055,"message":"the repository is locked"}`, `"status":"cancelled"`}},
+			{"the guide", unofficial.ServerTaskPatterns{}.Method("tasks/list"), []string{`"error":{"code":4055,"message":"the repository is locked"}`, `"status":"cancelled"`}},
 		} {
 			page, err := test.list(t.Context(), server.Backend(), caller, wire.NewObject([]byte(`{}`)))
 			if err != nil {

@@ -17,6 +17,9 @@ const MetaInput = "io.github.mcptaskgen/input"
 // MetaIdempotencyKey is the _meta key of a call's idempotency key.
 const MetaIdempotencyKey = "io.github.mcptaskgen/idempotency-key"
 
+// MetaError is the _meta key of a tool error's code and data, which programs read.
+const MetaError = "io.github.mcptaskgen/error"
+
 // MetaUnattended is the _meta key by which a call says that nobody answers its questions by the
 // fallback tools. The value is true. A question that the client has not declared then returns
 // ErrCannotAsk to the handler. The generated client sends it with every call.

@@ -89,7 +89,7 @@ func (d *Driven) run(ctx context.Context, task *mcptask.Task, _ struct{}) (strin
 			case "done":
 				return "done", nil
 			case "fail":
-				return "", mcptask.Errorf(-32055, "failed as told")
+				return "", mcptask.Errorf(4055, "failed as told")
 			case "ask":
 				var err error
 				if answer, err = mcptask.Ask[NoteInput](ctx, task, NoteSpec, "note", "A note?"); err != nil && !errors.Is(err, mcptask.ErrDeclined) {

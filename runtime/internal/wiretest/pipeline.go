@@ -21,7 +21,7 @@ func (CI) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunIn
 	case "broken":
 		return pipeline.RunReport{}, errors.New("the branch does not build")
 	case "refused":
-		return pipeline.RunReport{}, mcptask.Errorf(-32050, "the repository is locked")
+		return pipeline.RunReport{}, mcptask.Errorf(4050, "the repository is locked")
 	case "panic":
 		panic("a bug in the handler")
 	case "endless":

@@ -346,7 +346,7 @@ func ExtraTools() mcptask.Tools {
 			}),
 		mcptask.NewTool(mcptask.ToolSpec{Name: "locked", InputSchema: OpenObject, Policy: optional},
 			func(context.Context, *mcptask.Task, struct{}) (string, error) {
-				err := mcptask.Errorf(-32055, "the repository is locked")
+				err := mcptask.Errorf(4055, "the repository is locked")
 				err.Data = json.RawMessage(`{"by":"somebody","since":[1,2]}`)
 				return "", fmt.Errorf("wrapped: %w", err)
 			}),

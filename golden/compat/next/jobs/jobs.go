@@ -99,3 +99,14 @@ type Approval struct {
 	Approve bool `json:"approve"`
 	Mode    Mode `json:"mode,omitempty"`
 }
+
+// Busy says that the queue is full.
+//
+//mcptask:error code=busy
+type Busy struct {
+	// Length is the number of jobs before this one.
+	Length int `json:"length"`
+}
+
+// Error implements error.
+func (b *Busy) Error() string { return "the queue is full" }

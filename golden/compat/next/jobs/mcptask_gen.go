@@ -27,6 +27,7 @@ func JobsTools(impl Jobs) mcptask.Tools {
 		Prefix:       "jobs_",
 		Asks:         true,
 		Capabilities: taskCapabilities(),
+		Errors:       []mcptask.ErrorSpec{busySpec()},
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "jobs_build",
@@ -236,6 +237,7 @@ func FilesTools(impl Files) mcptask.Tools {
 	return mcptask.Tools{
 		Service: "Files",
 		Impl:    impl,
+		Errors:  []mcptask.ErrorSpec{busySpec()},
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:        "describe",
@@ -303,6 +305,20 @@ func AskApproval(ctx context.Context, task *mcptask.Task, step, message string) 
 // AnswerApproval returns an Answerer that answers questions for Approval by calling f.
 func AnswerApproval(f func(context.Context, mcptask.Question) (Approval, error)) mcptask.Answerer {
 	return mcptask.Answer(approvalInput(), f)
+}
+
+// ToolErrorCode returns the code by which clients know Busy.
+func (*Busy) ToolErrorCode() string {
+	return "busy"
+}
+
+// busySpec describes Busy to the runtime.
+func busySpec() mcptask.ErrorSpec {
+	return mcptask.ErrorSpec{
+		Code:        "busy",
+		Description: "Says that the queue is full.",
+		Schema:      busyData,
+	}
 }
 
 // taskCapabilities returns the task capabilities in each protocol revision. The server leaves
@@ -395,6 +411,14 @@ const pageOfEntryOfModeAndPriorityResult = `{
     }
   },
   "required": ["items"]
+}`
+
+const busyData = `{
+  "type": "object",
+  "properties": {
+    "length": {"type": "integer", "description": "The number of jobs before this one."}
+  },
+  "required": ["length"]
 }`
 
 const approvalAnswer = `{

@@ -383,11 +383,11 @@ func TestErrorDataIsNoJSON(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := wiretest.NewPiped(t, mcptask.NewTool(mcptask.ToolSpec{Name: "broken", InputSchema: wiretest.OpenObject, Policy: mcptask.Policy{Task: mcptask.TaskOptional}},
 			func(context.Context, *mcptask.Task, struct{}) (struct{}, error) {
-				return struct{}{}, &mcptask.Error{Code: -32000, Message: "br\xffoken", Data: json.RawMessage(`{"a":`)}
+				return struct{}{}, &mcptask.Error{Code: 4000, Message: "br\xffoken", Data: json.RawMessage(`{"a":`)}
 			}))
 		p.Initialize()
 		for range 2 {
-			if reply := p.Ask(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"broken"}}`); !strings.Contains(reply, `"code":-32000`) {
+			if reply := p.Ask(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"broken"}}`); !strings.Contains(reply, `"code":4000`) {
 				t.Errorf("%s", reply)
 			}
 		}

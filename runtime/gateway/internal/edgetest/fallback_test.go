@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/mcptaskgen/mcptaskgen/golden/failures"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
@@ -84,7 +85,15 @@ func slowTools(wait time.Duration, gate <-chan struct{}) mcptask.Tools {
 				case <-gate:
 				case <-ctx.Done():
 				}
-				return "", mcptask.Errorf(-32055, "the repository is locked")
+				return "", mcptask.Errorf(4055, "the repository is locked")
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "slow_missing", InputSchema: wiretest.OpenObject, Policy: policy},
+			func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
+				select {
+				case <-gate:
+				case <-ctx.Done():
+				}
+				return "", failures.NewNotFound("a01", nil)
 			}),
 	}}
 }
@@ -167,6 +176,7 @@ func TestFallback(t *testing.T) {
 			t.Errorf("answered after %v", took)
 		}
 		locked := p.CallTool("slow_locked", nil).WantTask("working")
+		missing := p.CallTool("slow_missing", nil).WantTask("working")
 		id := r.WantTask("working")
 		if got := p.CallTool("slow_task_status", map[string]any{"task": id}).WantTask("working"); got != id {
 			t.Errorf("the status of %s", got)
@@ -214,6 +224,9 @@ func TestFallback(t *testing.T) {
 			r.WantTask("working")
 		}
 		r.WantText(true, "the repository is locked")
+		r = p.CallTool("slow_task_result", map[string]any{"task": missing})
+		r.WantText(true, "there is no asset a01")
+		r.WantMembers(`{"_meta":{"io.github.mcptaskgen/error":{"code":"not_found","data":{"asset":"a01"}}}}`)
 	})
 }
 

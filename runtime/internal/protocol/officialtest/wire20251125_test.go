@@ -219,8 +219,8 @@ func checkResult(t *testing.T, revision string) {
 			}
 		}
 		// C-39: the same error.
-		plain := p.CallTool("locked", map[string]any{}).Want(200, -32055)
-		r := p.Task("tasks/result", p.Create("locked", nil)).Want(200, -32055)
+		plain := p.CallTool("locked", map[string]any{}).Want(200, 4055)
+		r := p.Task("tasks/result", p.Create("locked", nil)).Want(200, 4055)
 		if !reflect.DeepEqual(r.Error, plain.Error) || len(r.Error.Data) == 0 {
 			t.Errorf("%s, plainly %s", r.Body, plain.Body)
 		}

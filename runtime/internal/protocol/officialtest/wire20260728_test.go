@@ -134,8 +134,8 @@ func TestModernFailed(t *testing.T) {
 			args map[string]any
 			want string
 		}{
-			{"locked", map[string]any{}, `{"status":"failed","statusMessage":"the repository is locked","error":{"code":-32055,"data":{"by":"somebody","since":[1,2]},"message":"the repository is locked"}}`},
-			{"run_pipeline", wiretest.PipelineArgs("refused"), `{"status":"failed","statusMessage":"the repository is locked","error":{"code":-32050,"data":null,"message":"the repository is locked"}}`},
+			{"locked", map[string]any{}, `{"status":"failed","statusMessage":"the repository is locked","error":{"code":4055,"data":{"by":"somebody","since":[1,2]},"message":"the repository is locked"}}`},
+			{"run_pipeline", wiretest.PipelineArgs("refused"), `{"status":"failed","statusMessage":"the repository is locked","error":{"code":4050,"data":null,"message":"the repository is locked"}}`},
 			{"run_pipeline", wiretest.PipelineArgs("panic"), `{"status":"failed","statusMessage":"internal error","error":{"code":-32603,"data":null,"message":"internal error"}}`},
 			{"run_pipeline", wiretest.PipelineArgs("broken"), `{"status":"completed","error":null,"result":{"isError":true,"content":[{"type":"text","text":"the branch does not build"}]}}`},
 		} {

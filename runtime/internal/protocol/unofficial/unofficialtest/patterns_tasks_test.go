@@ -58,7 +58,7 @@ func TestPatternsAcross(t *testing.T) {
 						t.Errorf("%s, in 2025-11-25 %s", got, inC)
 					}
 				case test.fails:
-					wire := c.Task("tasks/result", id).Want(http.StatusOK, -32055).Error
+					wire := c.Task("tasks/result", id).Want(http.StatusOK, 4055).Error
 					d.about("tasks/result", name).WantMembers(`{"error":{"code":%d,"message":%q}}`, wire.Code, wire.Message)
 					fromE.WantMembers(`{"error":{"message":%q}}`, wire.Message)
 				default:

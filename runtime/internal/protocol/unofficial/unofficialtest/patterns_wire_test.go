@@ -226,8 +226,8 @@ func TestPatternsResult(t *testing.T) {
 		for _, test := range []struct{ id, tool, arguments, status, poll, outcome string }{
 			{"completes", "raw", `{}`, "completed", "100", `"result":` + string(plain.Result)},
 			{"a tool error completes", "two_notes", `{}`, "completed", "100", `"result":` + string(toolError.Result)},
-			{"fails", "run_pipeline", refusedRun, "failed", "2000", `"error":{"code":-32050,"message":"the repository is locked"}`},
-			{"fails with data", "locked", `{}`, "failed", "100", `"error":{"code":-32055,"message":"the repository is locked"}`},
+			{"fails", "run_pipeline", refusedRun, "failed", "2000", `"error":{"code":4050,"message":"the repository is locked"}`},
+			{"fails with data", "locked", `{}`, "failed", "100", `"error":{"code":4055,"message":"the repository is locked"}`},
 		} {
 			p.begin(test.id, test.tool, test.arguments).OK()
 			named := fmt.Sprintf(`{"id":%q,"status":%q,`, test.id, test.status)

@@ -85,7 +85,7 @@ func TestLegacySeesProposal(t *testing.T) {
 		c.Until(internal("a", "B"), "failed")
 		c.Task("tasks/result", internal("a", "B")).WantMembers(`{"isError":true}`)
 		a.Propose("L", "locked", nil).NextAnswer()
-		c.Task("tasks/result", internal("a", "L")).Want(http.StatusOK, -32055)
+		c.Task("tasks/result", internal("a", "L")).Want(http.StatusOK, 4055)
 		// A cancellation in 2025-11-25 ends the task in the proposal and answers the call.
 		call = a.Propose("C", "run_pipeline", wiretest.PipelineArgs("endless"))
 		c.Task("tasks/cancel", internal("a", "C")).OK()

@@ -108,7 +108,7 @@ func TestProposalPipeCancel(t *testing.T) {
 		}
 		p.Exchange(`{"jsonrpc":"2.0","id":"d","result":{`+relatedT+`}}`, `{"jsonrpc":"2.0","id":"d","method":"tasks/delete","params":{"taskId":"T"}}`)
 		call(3, "locked") // the ID is free again
-		p.WantLines(created, `{"jsonrpc":"2.0","id":3,"error":{"code":-32055,"message":"the repository is locked","data":{"by":"somebody","since":[1,2]}}}`)
+		p.WantLines(created, `{"jsonrpc":"2.0","id":3,"error":{"code":4055,"message":"the repository is locked","data":{"by":"somebody","since":[1,2]}}}`)
 		p.Say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
 		p.Exchange(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"failed","error":"the repository is locked","keepAlive":86400000,"pollFrequency":100,`+relatedT+`}}`, `{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T"}}`)
 	})

@@ -307,7 +307,7 @@ func TestProposalFailed(t *testing.T) {
 			code    int // of the answer
 			message string
 		}{
-			{"locked", nil, -32055, "the repository is locked"},
+			{"locked", nil, 4055, "the repository is locked"},
 			{"run_pipeline", wiretest.PipelineArgs("panic"), wiretest.InternalError, "internal error"},
 		} {
 			last := p.Propose(test.message, test.tool, test.args).NextAnswer()

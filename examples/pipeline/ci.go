@@ -16,7 +16,7 @@ import (
 type ci struct{}
 
 // codeLocked is a JSON-RPC error code of this server.
-const codeLocked = -32050
+const codeLocked = 4050
 
 var stages = []string{"checkout", "build", "test", "package"}
 
@@ -53,7 +53,7 @@ func work(ctx context.Context, branch, stage string) (pipeline.Stage, error) {
 		return pipeline.Stage{}, context.Cause(ctx)
 	}
 	if branch == "broken" && stage == "build" {
-		return pipeline.Stage{}, errors.New("build: main.go:12:3: undefined: frobnicate")
+		return pipeline.Stage{}, &pipeline.StageFailed{Stage: stage, Log: "main.go:12:3: undefined: frobnicate"}
 	}
 	return pipeline.Stage{Name: stage, Seconds: time.Since(begin).Seconds()}, nil
 }

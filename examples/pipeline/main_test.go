@@ -42,7 +42,7 @@ func TestStory(t *testing.T) {
 			"its generated client, in MCP 2026-07-28", "run_pipeline is task ", "run_pipeline: 2/4 test\n",
 			"The task is completed: 4 stages in 2.0 s.",
 			"Ship api to production? Without a terminal, the demo answers yes itself.", "Version 1.4.2 is shipped.", "The task is cancelled",
-			"ToolError: build: main.go:12:3", "the repository shop is locked (code -32050)",
+			"StageFailed: build: main.go:12:3", "the repository shop is locked (code 4050)",
 			"A tool error makes the task failed.", "The client chooses which calls are tasks.", "A question is a request of its own.",
 		} {
 			if !strings.Contains(string(told), want) {

@@ -319,11 +319,11 @@ func (s *story) showCancel(ctx context.Context) error {
 func (s *story) showFailures(ctx context.Context) error {
 	s.title("In Go, a tool that fails is another error than a server that refuses.")
 	_, err := s.ci.RunPipeline(ctx, pipeline.RunInput{Repository: "shop", Branch: "broken"})
-	var toolErr *mcptask.ToolError
-	if !errors.As(err, &toolErr) {
+	var failed *pipeline.StageFailed
+	if !errors.As(err, &failed) {
 		return fmt.Errorf("the broken branch ended with %w", err)
 	}
-	s.say("It fails, *mcptask.ToolError: %s", toolErr.Result.Text())
+	s.say("It fails, *pipeline.StageFailed: %v", failed)
 	_, err = s.ci.RunPipeline(ctx, pipeline.RunInput{Repository: "shop", Branch: "locked"})
 	var wire *mcptask.Error
 	if !errors.As(err, &wire) || wire.Code != codeLocked {

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { resultFromTaskOutcome } from '@modelcontextprotocol/ext-tasks/client';
 import { connect } from './connect2.mjs';
-import { step, watchedFetch } from './step.mjs';
+import { stageFailed, step, watchedFetch } from './step.mjs';
 
 const [url, revision] = process.argv.slice(2);
 if (!url || !['2025-11-25', '2026-07-28'].includes(revision)) {
@@ -80,6 +80,9 @@ await step('take a task up by its reference', async () => {
 await step('a failed task', async () => {
   const { outcome } = await (await pipeline('broken')).settle();
   assert.match(failure(outcome), modern ? /frobnicate/ : /./);
+  if (modern) {
+    assert.deepEqual(resultFromTaskOutcome(outcome)._meta['io.github.mcptaskgen/error'], stageFailed);
+  }
 });
 
 await step('cancel a task', async () => {

@@ -13,7 +13,7 @@ import (
 var (
 	sdk1 = []string{
 		"connect", "list tools", "call a tool as a task", "read a task again", "cancel a task", "an unknown task is refused",
-		"call a tool that is never a task", "answer a question", "refuse a question", "cancel a task that asks",
+		"call a tool that is never a task", "the code of a typed error", "answer a question", "refuse a question", "cancel a task that asks",
 	}
 	sdk1HTTP = []string{
 		"no list for anonymous callers", "answer a question on the result's stream", "refuse a question on the result's stream",
@@ -53,7 +53,7 @@ func TestTypeScript2SpeaksBothRevisions(t *testing.T) {
 }
 
 // plain2 has the steps of the TypeScript client 2.x in every revision without tasks.
-var plain2 = []string{"connect", "answer the question of a plain call", "refuse the question of a plain call", "end the session"}
+var plain2 = []string{"connect", "answer the question of a plain call", "refuse the question of a plain call", "the code of a typed error", "end the session"}
 
 func TestTypeScript2AsksInPlainCalls(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,7 @@
 //   node plain2.mjs http://127.0.0.1:8080/mcp 2026-07-28
 import assert from 'node:assert/strict';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { step } from './step.mjs';
+import { stageFailed, step } from './step.mjs';
 
 const [url, revision] = process.argv.slice(2);
 if (!url || !['2025-11-25', '2026-07-28'].includes(revision)) {
@@ -36,6 +36,12 @@ await step('refuse the question of a plain call', async () => {
   const { isError, content } = await deploy('billing');
   assert.equal(isError, true);
   assert.match(content[0].text, /billing was not shipped/);
+});
+
+await step('the code of a typed error', async () => {
+  const { isError, _meta } = await client.callTool({ name: 'run_pipeline', arguments: { repository: 'shop', branch: 'broken' } });
+  assert.equal(isError, true);
+  assert.deepEqual(_meta['io.github.mcptaskgen/error'], stageFailed);
 });
 
 await step('end the session', () => client.close());

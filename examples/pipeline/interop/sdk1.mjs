@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { CallToolResultSchema, ErrorCode } from '@modelcontextprotocol/sdk/types.js';
 import { connect as connectClient } from './connect1.mjs';
-import { step, watchedFetch } from './step.mjs';
+import { stageFailed, step, watchedFetch } from './step.mjs';
 
 const [target, ...args] = process.argv.slice(2);
 if (!target) {
@@ -153,6 +153,13 @@ await step('an unknown task is refused', () =>
 await step('call a tool that is never a task', async () => {
   const lint = await peer.client.callTool({ name: 'lint_file', arguments: { path: 'main.go' } });
   assert.ok(Array.isArray(lint.structuredContent.findings));
+});
+
+await step('the code of a typed error', async () => {
+  const { created } = await run(peer, pipeline('broken'));
+  const { isError, _meta } = await peer.tasks.getTaskResult(created.taskId, CallToolResultSchema);
+  assert.equal(isError, true);
+  assert.deepEqual(_meta['io.github.mcptaskgen/error'], stageFailed);
 });
 
 await step('answer a question', async () => {

@@ -58,3 +58,6 @@ async function note(response, via, questions) {
     // The client has left the stream.
   }
 }
+
+// What the typed error of the branch "broken" has for programs.
+export const stageFailed = { code: 'stage_failed', data: { stage: 'build', log: 'main.go:12:3: undefined: frobnicate' } };

@@ -26,6 +26,7 @@ func CITools(impl CI) mcptask.Tools {
 		Fallback:     mcptask.FallbackTools,
 		Asks:         true,
 		Capabilities: taskCapabilities(),
+		Errors:       []mcptask.ErrorSpec{stageFailedSpec()},
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "run_pipeline",
@@ -137,6 +138,20 @@ func AnswerApproval(f func(context.Context, mcptask.Question) (Approval, error))
 	return mcptask.Answer(approvalInput(), f)
 }
 
+// ToolErrorCode returns the code by which clients know StageFailed.
+func (*StageFailed) ToolErrorCode() string {
+	return "stage_failed"
+}
+
+// stageFailedSpec describes StageFailed to the runtime.
+func stageFailedSpec() mcptask.ErrorSpec {
+	return mcptask.ErrorSpec{
+		Code:        "stage_failed",
+		Description: "Says that a stage of a pipeline failed.",
+		Schema:      stageFailedData,
+	}
+}
+
 // taskCapabilities returns the task capabilities in each protocol revision. The server leaves
 // out those that it cannot offer to a caller.
 func taskCapabilities() mcptask.Capabilities {
@@ -242,6 +257,15 @@ const lintReportResult = `{
     }
   },
   "required": ["findings"]
+}`
+
+const stageFailedData = `{
+  "type": "object",
+  "properties": {
+    "stage": {"type": "string", "description": "The stage that failed."},
+    "log": {"type": "string", "description": "The end of its log."}
+  },
+  "required": ["stage", "log"]
 }`
 
 const approvalAnswer = `{

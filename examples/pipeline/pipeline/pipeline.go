@@ -87,3 +87,16 @@ type LintReport struct {
 	// Findings has one line a finding.
 	Findings []string `json:"findings"`
 }
+
+// StageFailed says that a stage of a pipeline failed.
+//
+//mcptask:error code=stage_failed
+type StageFailed struct {
+	// Stage is the stage that failed.
+	Stage string `json:"stage"`
+	// Log is the end of its log.
+	Log string `json:"log"`
+}
+
+// Error implements error.
+func (e *StageFailed) Error() string { return e.Stage + ": " + e.Log }

@@ -60,6 +60,7 @@ type Backend struct {
 	fetchers   int
 	unfetched  map[string]*unfetched // by task ID
 	renewed    time.Time             // when the last renewal of the lease that succeeded began
+	began      time.Time             // when the server was made
 	clock      atomic.Int64          // the lead of the store's clock over this process's, in nanoseconds
 	beaten     atomic.Pointer[moment]
 	stale      atomic.Pointer[staleReasons]
@@ -122,7 +123,7 @@ func newBackend(options Options, services ...mcptask.Tools) (*Backend, error) {
 	if b.logger == nil {
 		b.logger = slog.New(warningHandler{slog.Default().Handler()})
 	}
-	b.server = &Server{b}
+	b.server, b.began = &Server{b}, b.Now()
 	var faults []error
 	for _, revision := range options.Revisions {
 		if mcptask.Declared()[revision] == "" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
@@ -253,4 +254,55 @@ func TestFormTwice(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestNextVersion runs a server of the next version beside one of this version, which has a free slot for the task that
+// its declaration refuses.
+func TestNextVersion(t *testing.T) {
+	release := make(chan struct{})
+	wait := func(ctx context.Context, _ *mcptask.Task, in map[string]any) (map[string]any, error) {
+		select {
+		case <-release:
+			return in, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	version := func(properties string) mcptask.Tool {
+		return mcptask.NewTool(mcptask.ToolSpec{
+			Name: "t", InputSchema: `{"type":"object","properties":{` + properties + `},"additionalProperties":false}`, Policy: restart,
+		}, wait)
+	}
+	for name, goesOn := range map[string]bool{"the next version has a slot again": true, "the next version is gone": false} {
+		bubble.Run(t, name, func(t *testing.T) {
+			release = make(chan struct{})
+			store := taskstore.NewMemory()
+			this := newServer(t, Options{Store: store}, version(`"n":{}`))
+			time.Sleep(time.Second)
+			next := newServer(t, Options{Store: store, Concurrency: 1}, version(`"n":{},"title":{}`))
+			var ids []string
+			for range 2 {
+				reply, err := next.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1,"title":"new"}`), CallRequest{Mode: ModeTask})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, reply.Task.ID)
+			}
+			time.Sleep(time.Minute)
+			if r, err := this.Get(t.Context(), alice, ids[1]); err != nil || r.Attempt != 0 {
+				t.Fatalf("attempt %d, %v, want a task that waits for the next version", r.Attempt, err)
+			}
+			want := `"title":"new"`
+			if goesOn {
+				close(release)
+			} else if err := next.server.Close(); err != nil {
+				t.Fatal(err)
+			} else {
+				want = "started under an earlier declaration: "
+			}
+			if got := outcomeText(ended(t, this, alice, ids[1]).Outcome); !strings.Contains(got, want) {
+				t.Errorf("%s, want %s", got, want)
+			}
+		})
+	}
 }

@@ -105,7 +105,7 @@ func (b *Backend) decideStart(r taskstore.Record) (begin event, end RunEnd) {
 	switch {
 	case r.Done(), b.RunsElsewhere(r), isOwn && (b.isRunning(r) || b.closing.Err() != nil), b.line != nil && !isOwn && !r.IsFree():
 		return event{}, RunOver // the run that has it goes on
-	case !isHere:
+	case !isHere, b.isForOthers(&r):
 		return event{}, RunLeft
 	case isOwn && b.line != nil: // it was created as running, and the store's answer was lost
 		start.again, start.lost = true, false
@@ -116,6 +116,20 @@ func (b *Backend) decideStart(r taskstore.Record) (begin event, end RunEnd) {
 		return start, RunOver // an engine starts lost runs again itself
 	}
 	return newLostEnd(r), RunLeft
+}
+
+// misfitPatience is how long a server leaves a task to others whose arguments do not fit its tool.
+const misfitPatience = 10 * time.Minute
+
+// isForOthers reports whether a task is left to other servers: its arguments do not fit its tool, and it is from after the
+// start of this server. So the next version of the program may have created it, which is being rolled out.
+func (b *Backend) isForOthers(r *taskstore.Record) bool {
+	tool, _ := b.catalog.findTool(r.Tool)
+	if b.engine != nil || !r.CreatedAt.After(b.began) || b.SureNow().Sub(r.CreatedAt) > misfitPatience || b.findBound(r.ID) != nil || r.CancelRequested {
+		return false
+	}
+	_, misfit := tool.bindStored(r.Arguments)
+	return misfit != nil
 }
 
 // endUnstarted is runTask with a context that has ended.

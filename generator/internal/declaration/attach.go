@@ -26,6 +26,7 @@ var expectedPlaces = map[string]string{
 	"schema":  "a type that is not an alias",
 	"enum":    "a type with constants",
 	"open":    "a type with constants",
+	"allow":   "a service, a tool or an input",
 }
 
 // attachDirectives reads the directives of a file and binds each to the declaration below it.
@@ -81,17 +82,17 @@ func (r *reader) addDeclPlaces(decl *ast.GenDecl, add func(*ast.CommentGroup, pl
 		add(spec.Comment, place{what: "at the end of a line"})
 		switch t := spec.Type.(type) {
 		case *ast.InterfaceType:
-			add(doc, place{what: "above an interface", node: spec, kinds: []string{"service"}})
+			add(doc, place{what: "above an interface", node: spec, kinds: []string{"service", "allow"}})
 			for _, method := range t.Methods.List {
 				add(method.Comment, place{what: "at the end of a line"})
 				if len(method.Names) == 0 {
 					add(method.Doc, place{what: "above an embedded interface"})
 					continue
 				}
-				add(method.Doc, place{what: "above a method of an interface", node: method, kinds: []string{"tool"}})
+				add(method.Doc, place{what: "above a method of an interface", node: method, kinds: []string{"tool", "allow"}})
 			}
 		case *ast.StructType:
-			add(doc, place{what: "above a struct", node: spec, kinds: []string{"input", "error", "schema"}})
+			add(doc, place{what: "above a struct", node: spec, kinds: []string{"input", "error", "schema", "allow"}})
 			for _, field := range t.Fields.List {
 				add(field.Doc, place{what: "above a field of a struct"})
 				add(field.Comment, place{what: "at the end of a line"})
@@ -128,6 +129,9 @@ func (r *reader) bindDirective(comment *ast.Comment, p place, attached bool) {
 		return
 	}
 	switch d.Kind {
+	case "allow":
+		r.readAllow(p.node, d)
+		return
 	case "enum", "open":
 		for _, arg := range d.Args {
 			r.addProblem(arg.Pos, "mcptask:"+d.Kind+" has no arguments", "")

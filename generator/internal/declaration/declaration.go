@@ -31,6 +31,7 @@ type reader struct {
 	interfaces     map[types.Object]*ast.TypeSpec
 	inputs         map[types.Object]*model.Input
 	positions      map[any]token.Pos    // the position of the name of a service, tool, input or error
+	allows         map[ast.Node][]allow // what //mcptask:allow allows, by the type or method they are above
 	serviceMethods map[ast.Node]bool    // methods that belong to a service
 	claims         map[string]claim     // identifiers of the generated file
 	imported       map[string]token.Pos // identifiers that imports declare in the other files
@@ -85,6 +86,7 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, pr
 		interfaces:     map[types.Object]*ast.TypeSpec{},
 		inputs:         map[types.Object]*model.Input{},
 		positions:      map[any]token.Pos{},
+		allows:         map[ast.Node][]allow{},
 		serviceMethods: map[ast.Node]bool{},
 		claims:         map[string]claim{},
 		tools:          map[string]token.Pos{},
@@ -101,7 +103,7 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, pr
 		r.attachDirectives(file)
 		r.collectTypes(file)
 	}
-	out := &model.Package{Path: pkg.PkgPath, Name: pkg.Name, Dir: pkg.Dir, Taken: map[string]bool{}}
+	out := &model.Package{Path: pkg.PkgPath, Name: pkg.Name, Dir: pkg.Dir, Taken: map[string]bool{}, Position: fset.Position}
 	if pkg.Types != nil {
 		for _, name := range pkg.Types.Scope().Names() {
 			out.Taken[name] = true
@@ -111,6 +113,7 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, pr
 	r.readErrors(out)
 	r.readServices(out)
 	r.reportStrayTools()
+	r.reportStrayAllows()
 	if len(out.Services) == 0 && len(out.Inputs) == 0 && len(out.Errors) == 0 {
 		return nil
 	}

@@ -65,6 +65,8 @@ var keys = []key{
 	{name: "fallback", form: choice, choices: []string{"tools", "none"}, on: []string{"service"}},
 	{name: "message", form: text, on: []string{"input"}},
 	{name: "code", form: text, on: []string{"error"}},
+	{name: "breaking", form: text, on: []string{"allow"}},
+	{name: "reason", form: text, on: []string{"allow"}},
 }
 
 // setting is the checked value of a key.

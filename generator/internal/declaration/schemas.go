@@ -55,7 +55,7 @@ func (r *reader) readInputs(out *model.Package) {
 			continue
 		}
 		name, obj := spec.Name.Name, r.objectOf(spec.Name)
-		input := &model.Input{Name: name, Doc: r.docs[spec].Text(), Type: obj.Type()}
+		input := &model.Input{Name: name, Doc: r.docs[spec].Text(), Type: obj.Type(), Pos: r.fset.Position(spec.Name.Pos()), Allows: r.allowed(spec)}
 		if s, ok := b.get("message"); ok {
 			input.Message = s.text
 		} else if b.has("message") {

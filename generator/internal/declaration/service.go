@@ -59,7 +59,7 @@ func (r *reader) reserveFallbackTools(service *model.Service) {
 }
 
 func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *block) *model.Service {
-	service := &model.Service{Name: spec.Name.Name, Doc: r.docs[spec].Text()}
+	service := &model.Service{Name: spec.Name.Name, Doc: r.docs[spec].Text(), Pos: r.fset.Position(spec.Name.Pos()), Allows: r.allowed(spec)}
 	r.positions[service] = spec.Name.Pos()
 	if s, ok := b.get("prefix"); ok {
 		service.Prefix = s.text
@@ -151,7 +151,7 @@ func (r *reader) readTool(service *model.Service, field *ast.Field, defaults *bl
 	b := r.directives[field]
 	method := field.Names[0]
 	doc := field.Doc.Text()
-	tool := &model.Tool{Method: method.Name, Doc: doc, Description: words.ForReader(method.Name, jsonschema.Description(doc))}
+	tool := &model.Tool{Method: method.Name, Doc: doc, Description: words.ForReader(method.Name, jsonschema.Description(doc)), Pos: r.fset.Position(method.Pos()), Allows: r.allowed(field)}
 	r.positions[tool] = method.Pos()
 	if tool.Description == "" {
 		r.addNote(method.Pos(), fmt.Sprintf("the tool %s has no comment, so a model sees no more than its name; write above it what it does", method.Name))

@@ -14,7 +14,7 @@ import (
 const Prefix = "//mcptask:"
 
 // Kinds lists the valid directives.
-var Kinds = []string{"service", "tool", "input", "error", "schema", "enum", "open"}
+var Kinds = []string{"service", "tool", "input", "error", "schema", "enum", "open", "allow"}
 
 // Directive is one line: //mcptask:kind key key=value key="Go string".
 type Directive struct {

@@ -2,6 +2,7 @@
 package model
 
 import (
+	"go/token"
 	"go/types"
 	"slices"
 	"time"
@@ -24,6 +25,14 @@ type Package struct {
 	// Own holds the identifiers of the protocol that the package declares or imports itself, so that
 	// the generated file does not declare them.
 	Own map[string]bool
+	// Position returns the place of a declaration, such as that of a field of a struct.
+	Position func(token.Pos) token.Position
+}
+
+// Allow is a directive that allows what breaks callers or stored tasks.
+type Allow struct {
+	Pos   token.Position
+	Rules []string
 }
 
 // MayAsk reports whether handlers of a service may ask questions while they run. They may if the package declares
@@ -69,6 +78,8 @@ type Service struct {
 	Prefix   string
 	Fallback bool // it has the fallback tools: a tool may run as a task, and it does not say fallback=none
 	Tools    []*Tool
+	Pos      token.Position
+	Allows   []Allow
 }
 
 // RunsTasks reports whether a tool of the service may run as a task.
@@ -130,6 +141,9 @@ type Tool struct {
 	// Entry is the tool in a list of tools, as JSON laid out for people. EntryConst names its constant.
 	// Both are empty for a declared tool.
 	Entry, EntryConst string
+
+	Pos    token.Position
+	Allows []Allow
 }
 
 // OutKind is the way in which a tool returns its output.
@@ -190,6 +204,8 @@ type Input struct {
 	Schema  string // JSON, laid out for people
 	// SchemaConst names the constant with the schema.
 	SchemaConst string
+	Pos         token.Position
+	Allows      []Allow
 }
 
 // Error is a //mcptask:error type.

@@ -182,10 +182,7 @@ func newGeneration(cfg Config) (*generation, error) {
 }
 
 func (g *generation) readPackages(ctx context.Context) error {
-	patterns := g.cfg.Patterns
-	if len(patterns) == 0 {
-		patterns = []string{"."}
-	}
+	patterns := g.patterns()
 	fset, packages, err := g.load(ctx, patterns, g.cfg.Tags)
 	if err != nil {
 		return err
@@ -377,7 +374,7 @@ func (g *generation) finish() (Output, error) {
 		return Output{}, err
 	}
 	out := newOutput(g.dir, g.files, g.commands)
-	out.Notes, out.own = append(g.notes, g.problems.Notes(g.dir)...), g.cfg.Own
+	out.Notes, out.own, out.run = append(g.notes, g.problems.Notes(g.dir)...), g.cfg.Own, g
 	slices.Sort(g.stays)
 	for _, path := range slices.Compact(g.stays) {
 		if g.files[path] == nil {

@@ -29,6 +29,7 @@ type Output struct {
 	// place, as in path/file.go:12:6: note: message.
 	Notes []string
 
+	run  *generation      // nil for a reference
 	own  bool             // each package decided about its flags
 	stay map[string]bound // the bounds of files that the command line does not name, by path as in Files
 }

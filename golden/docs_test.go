@@ -229,7 +229,7 @@ func commandFlags(t *testing.T) map[string][]string {
 	declared := regexp.MustCompile(`(?:flags|set)\.\w+\((?:&[\w.]+, )?"([a-z-]+)"`)
 	for name, file := range map[string]string{
 		"": "cmd/mcptaskgen/generate.go", "docs": "cmd/mcptaskgen/docs.go", "schema": "cmd/mcptaskgen/schema.go",
-		"upgrade": "cmd/mcptaskgen/upgrade.go", "init": "cmd/mcptaskgen/init.go", "shared": "generator/commandline/flags.go",
+		"upgrade": "cmd/mcptaskgen/upgrade.go", "init": "cmd/mcptaskgen/init.go", "breaking": "cmd/mcptaskgen/breaking.go", "shared": "generator/commandline/flags.go",
 	} {
 		source := readFile(t, "../"+file)
 		for _, flag := range declared.FindAllStringSubmatch(source, -1) {

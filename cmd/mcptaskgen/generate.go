@@ -23,6 +23,8 @@ Usage:
   mcptaskgen init [flags] [dir]       write a first declaration, server and test
   mcptaskgen tools [flags] URL        record the list of tools of an MCP server
   mcptaskgen docs [flags] [packages]  print a reference of the declared tools as Markdown
+  mcptaskgen breaking --against REF|DIR [packages]
+                                      say what breaks callers and stored tasks
   mcptaskgen schema ...               list the revisions of MCP, or compare their schemas
   mcptaskgen upgrade [flags] [packages]
                                       generate for another revision
@@ -80,12 +82,14 @@ that begin like generated files are ever removed.
 type generateFlags struct {
 	flags                   commandline.Flags
 	check, verbose, version bool
+	breaking                breakingFlags
 }
 
 func generateCommand() command {
 	return command{usage: generateUsage, after: generateAfter, bind: func(flags *pflag.FlagSet) func(context.Context, invocation) int {
 		var f generateFlags
 		flags.BoolVar(&f.check, "check", false, "write nothing; list the files that are stale, missing or left over,\nand say on standard error why and what to run")
+		flags.StringVar(&f.breaking.cfg.Against, "against", "", "with --check, do what mcptaskgen breaking does too")
 		f.flags.Add(flags)
 		flags.BoolVar(&f.verbose, "verbose", false, "say on standard error how long each step took and what was written")
 		flags.BoolVar(&f.version, "version", false, "do what mcptaskgen version does")
@@ -102,6 +106,9 @@ func (f *generateFlags) run(ctx context.Context, i invocation) int {
 			return i.printError(fmt.Errorf("the command comes first: mcptaskgen %s; to name a package, write ./%[1]s", arg))
 		}
 	}
+	if f.breaking.cfg.Against != "" && !f.check {
+		return i.printError(errors.New("mcptaskgen: --against compares, and writes nothing; add --check, or run mcptaskgen breaking --against " + f.breaking.cfg.Against))
+	}
 	if err := f.flags.Check(i.args); err != nil {
 		return i.printError(fmt.Errorf("mcptaskgen: %w", err))
 	}
@@ -115,7 +122,11 @@ func (f *generateFlags) run(ctx context.Context, i invocation) int {
 	for _, note := range out.Notes {
 		fmt.Fprintln(i.stderr, note)
 	}
-	return f.finish(i, out)
+	code := f.finish(i, out)
+	if f.breaking.cfg.Against != "" {
+		code = max(code, f.breaking.print(ctx, i, out))
+	}
+	return code
 }
 
 // finish writes or compares the files.

@@ -22,7 +22,7 @@ const (
 )
 
 const exitCodes = `
-Exit codes: 0 when all is well, 1 when --check found differences, 2 on errors.
+Exit codes: 0 when all is well, 1 when --check found differences or breaking has findings, 2 on errors.
 `
 
 func main() {
@@ -63,7 +63,7 @@ func (i invocation) printText(text string, err error) int {
 
 // namedCommands returns the subcommands. Without a subcommand, mcptaskgen generates code.
 func namedCommands() []command {
-	return []command{initCommand(), toolsCommand(), docsCommand(), schemaCommand(), upgradeCommand(), versionCommand()}
+	return []command{initCommand(), toolsCommand(), docsCommand(), breakingCommand(), schemaCommand(), upgradeCommand(), versionCommand()}
 }
 
 // commandNames returns the names of the subcommands.

@@ -63,6 +63,44 @@ func BenchmarkGenerateLarge(b *testing.B) {
 	b.ReportMetric(float64(bytes.Count(text, []byte("\n"))), "lines")
 }
 
+// BenchmarkBreakingLarge compares a package of 200 tools over 12 types with a commit in which each type had a field less.
+func BenchmarkBreakingLarge(b *testing.B) {
+	dir, bin := newSubject(b)
+	large := filepath.Join(dir, "large")
+	if err := os.Mkdir(large, 0o755); err != nil {
+		b.Fatal(err)
+	}
+	source := largeSource(200, 12)
+	write := func(source []byte) {
+		if err := os.WriteFile(filepath.Join(large, "large.go"), source, 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	write(source)
+	ours := filepath.Join(bin, "mcptaskgen")
+	runProcess(b, large, ours)
+	runProcess(b, dir, "git", "init", "-q")
+	runProcess(b, dir, "git", "add", ".")
+	runProcess(b, dir, "git", "-c", "user.name=b", "-c", "user.email=b@example.com", "commit", "-q", "-m", "old")
+	write(bytes.ReplaceAll(source, []byte(" struct {\n"), []byte(" struct {\n\tAdded string `json:\"added,omitempty\"`\n")))
+	steps := map[string]time.Duration{}
+	for b.Loop() {
+		p := runProcess(b, large, ours, "breaking", "--against", "git:HEAD", "--verbose")
+		for _, step := range breakingStep.FindAllStringSubmatch(p.stderr, -1) {
+			took, err := time.ParseDuration(step[2])
+			if err != nil {
+				b.Fatal(err)
+			}
+			steps[step[1]] += took
+		}
+	}
+	for step, took := range steps {
+		b.ReportMetric(took.Seconds()*1e3/float64(b.N), "ms-"+step)
+	}
+}
+
+var breakingStep = regexp.MustCompile(`(?m)^mcptaskgen: (\w+) +(\S+)$`)
+
 // newSubject builds both programs into bin and copies the package into a module of its own. The
 // module has the checkout's requirements, because the package links the runtime.
 func newSubject(b *testing.B) (dir, bin string) {

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/mcptaskgen/mcptaskgen/generator"
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
+)
+
+const breakingUsage = `mcptaskgen breaking says what the declarations of now break for callers and stored tasks of another state.
+
+Usage:
+  mcptaskgen breaking --against git:main [flags] [packages]
+  mcptaskgen breaking --against ../other-checkout [flags] [packages]
+
+It compares what it would generate now with the generated files of the other state: their tools, schemas,
+policies, questions and errors. git:REF is a commit, such as git:main or git:v1.2.0. Anything else is the
+directory of another checkout of the same module. Nothing is fetched, written or run.
+
+Each finding has the place of the declaration and a rule, such as argument-required. To allow one, write
+above the method, the service or the input:
+
+  //mcptask:allow breaking=argument-required reason="no caller is left"
+
+Packages are patterns as for go list. The default is the package in the current directory.
+
+Flags:
+`
+
+type breakingFlags struct {
+	cfg     generator.BreakingConfig
+	format  string
+	tags    string
+	verbose bool
+}
+
+func breakingCommand() command {
+	return command{name: "breaking", usage: breakingUsage, after: exitCodes, bind: func(flags *pflag.FlagSet) func(context.Context, invocation) int {
+		var f breakingFlags
+		flags.StringVar(&f.cfg.Against, "against", "", "the other state: git:REF, or a directory")
+		flags.StringArrayVar(&f.cfg.Allow, "allow", nil, "leave out the findings of a rule; may be repeated")
+		flags.BoolVar(&f.cfg.Models, "models", false, "report changed descriptions too, which only models read")
+		flags.StringVar(&f.format, "format", "text", "text, json, or github for annotations in a pull request")
+		flags.StringVar(&f.tags, "tags", "", "the build tags of the declarations, comma-separated")
+		flags.BoolVar(&f.verbose, "verbose", false, "say on standard error how long each step took")
+		return f.run
+	}}
+}
+
+func (f *breakingFlags) run(ctx context.Context, i invocation) int {
+	switch {
+	case f.cfg.Against == "":
+		return i.printError(errors.New("mcptaskgen breaking: name the other state with --against, such as --against git:main"))
+	case f.format != "text" && f.format != "json" && f.format != "github":
+		return i.printError(fmt.Errorf("mcptaskgen breaking: --format %s is unknown; use text, json or github", f.format))
+	}
+	steps := generateFlags{verbose: f.verbose}
+	begin := time.Now()
+	out, err := generator.Generate(ctx, generator.Config{
+		Patterns: i.args, Flags: commandline.Flags{Tags: f.tags}, Own: true, Step: steps.logSteps(i),
+	})
+	if err != nil {
+		return i.printError(err)
+	}
+	code := f.print(ctx, i, out)
+	steps.logSteps(i)("all", time.Since(begin))
+	return code
+}
+
+// print compares the generated files with the other state and prints the findings.
+func (f *breakingFlags) print(ctx context.Context, i invocation, out generator.Output) int {
+	findings, notes, err := out.Breaking(ctx, f.cfg)
+	if err != nil {
+		return i.printError(fmt.Errorf("mcptaskgen breaking: %w", err))
+	}
+	for _, note := range notes {
+		fmt.Fprintln(i.stderr, note)
+	}
+	for _, finding := range findings {
+		switch f.format {
+		case "json":
+			fmt.Fprintln(i.stdout, jsonFinding(finding))
+		case "github":
+			fmt.Fprintln(i.stdout, githubFinding(finding))
+		default:
+			fmt.Fprintf(i.stdout, "%s\n\thint: %s\n", finding, finding.Hint)
+		}
+	}
+	if len(findings) > 0 {
+		return exitDifferences
+	}
+	return exitOK
+}
+
+// jsonFinding returns a finding as an object on one line.
+func jsonFinding(f generator.Finding) string {
+	text, _ := json.Marshal(struct { // strings and numbers always have JSON
+		File    string   `json:"file"`
+		Line    int      `json:"line,omitempty"`
+		Column  int      `json:"column,omitempty"`
+		Rule    string   `json:"rule"`
+		Message string   `json:"message"`
+		Breaks  []string `json:"breaks"`
+		Hint    string   `json:"hint"`
+	}{f.Pos.Filename, f.Pos.Line, f.Pos.Column, f.Rule, f.Message, f.Breaks, f.Hint})
+	return string(text)
+}
+
+// Escapes of a workflow command of GitHub Actions. A property has two more.
+var (
+	githubData     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	githubProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+)
+
+// githubFinding returns a finding as an annotation of GitHub Actions.
+func githubFinding(f generator.Finding) string {
+	place := "file=" + githubProperty.Replace(f.Pos.Filename)
+	if f.Pos.IsValid() {
+		place += fmt.Sprintf(",line=%d,col=%d", f.Pos.Line, f.Pos.Column)
+	}
+	return fmt.Sprintf("::error %s,title=%s::%s", place, githubProperty.Replace(f.Rule),
+		githubData.Replace(fmt.Sprintf("%s (breaks %s); %s", f.Message, strings.Join(f.Breaks, " and "), f.Hint)))
+}

@@ -190,6 +190,9 @@ func allowsOf(m *model.Package) (list []model.Allow) {
 	for _, in := range m.Inputs {
 		list = append(list, in.Allows...)
 	}
+	for _, e := range m.Errors {
+		list = append(list, e.Allows...)
+	}
 	return list
 }
 
@@ -233,6 +236,12 @@ func (g *generation) place(f breaking.Finding) (pos token.Position, allows []mod
 		if f.Input != nil && in.Name == f.Input.Name {
 			move(in.Pos, in.Type)
 			allows = append(allows, in.Allows...)
+		}
+	}
+	for _, e := range m.Errors {
+		if f.Error != nil && e.Code == f.Error.Code {
+			move(e.Pos, e.Type)
+			allows = append(allows, e.Allows...)
 		}
 	}
 	return pos, allows

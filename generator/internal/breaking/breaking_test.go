@@ -50,12 +50,16 @@ func JobsTools(impl Jobs) mcptask.Tools {
 				return struct{}{}, impl.Stop(ctx)
 			}),
 		},
-		Errors: []mcptask.ErrorSpec{{Code: "not_found", Description: "None.", Schema: notFound}},
+		Errors: []mcptask.ErrorSpec{notFoundSpec()},
 	}
 }
 
 func approvalInput() mcptask.InputSpec {
 	return mcptask.InputSpec{Name: "Approval", Message: "Ship it?", Schema: answer}
+}
+
+func notFoundSpec() mcptask.ErrorSpec {
+	return mcptask.ErrorSpec{Code: "not_found", Description: "None.", Schema: notFound}
 }
 
 const in = "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"}},\"additionalProperties\":false}"

@@ -75,7 +75,7 @@ func Read(name string, src []byte) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{file: f, consts: map[string]ast.Expr{}, texts: map[string]string{"NoArguments": noArguments}, inputs: map[string]string{}, schemas: map[string]*jsontree.Node{}}
+	r := &reader{file: f, consts: map[string]ast.Expr{}, texts: map[string]string{"NoArguments": noArguments}, inputs: map[string]string{}, errors: map[string]*ast.CompositeLit{}, schemas: map[string]*jsontree.Node{}}
 	ast.Inspect(file, r.collect)
 	ast.Inspect(file, r.readLiteral)
 	return f, nil
@@ -90,8 +90,9 @@ const maxText = 1 << 24
 type reader struct {
 	file   *File
 	consts map[string]ast.Expr
-	texts  map[string]string // the constants that were read
-	inputs map[string]string // the names of inputs by the function that describes them
+	texts  map[string]string            // the constants that were read
+	inputs map[string]string            // the names of inputs by the function that describes them
+	errors map[string]*ast.CompositeLit // the errors by the function that describes them
 	// schemas are those that were read, by their text. Tools share them.
 	schemas map[string]*jsontree.Node
 }
@@ -111,6 +112,8 @@ func (r *reader) collect(n ast.Node) bool {
 				if name := r.text(members(lit)["Name"]); name != "" {
 					r.inputs[n.Name.Name] = name
 				}
+			} else if ok && typeName(lit.Type) == "ErrorSpec" {
+				r.errors[n.Name.Name] = lit
 			}
 			return true
 		})
@@ -151,7 +154,11 @@ func (r *reader) readService(m map[string]ast.Expr) {
 		}
 	}
 	for _, item := range elements(m["Errors"]) {
-		if lit, ok := item.(*ast.CompositeLit); ok {
+		lit, ok := item.(*ast.CompositeLit)
+		if call, calls := item.(*ast.CallExpr); calls {
+			lit, ok = r.errors[selected(call.Fun)], r.errors[selected(call.Fun)] != nil
+		}
+		if ok {
 			e := members(lit)
 			s.Errors = append(s.Errors, &Error{Code: r.text(e["Code"]), Description: r.text(e["Description"]), Schema: r.schema(e["Schema"])})
 		}

@@ -23,7 +23,7 @@ func (r *reader) readErrors(out *model.Package) {
 		}
 		name, obj := spec.Name.Name, r.objectOf(spec.Name)
 		doc := r.docs[spec].Text()
-		e := &model.Error{Name: name, Doc: doc, Description: words.ForReader(name, jsonschema.Description(doc)), Type: obj.Type()}
+		e := &model.Error{Name: name, Doc: doc, Description: words.ForReader(name, jsonschema.Description(doc)), Type: obj.Type(), Pos: r.fset.Position(spec.Name.Pos()), Allows: r.allowed(spec)}
 		r.positions[e] = spec.Name.Pos()
 		if e.Description == "" {
 			r.addNote(spec.Name.Pos(), fmt.Sprintf("the error %s has no comment, so a reader of the reference sees no more than its code; write above it what it means", name))

@@ -219,4 +219,6 @@ type Error struct {
 	Schema      string // of its fields, JSON, laid out for people
 	// SchemaConst names the constant with the schema.
 	SchemaConst string
+	Pos         token.Position
+	Allows      []Allow
 }

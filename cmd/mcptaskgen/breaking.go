@@ -69,13 +69,13 @@ func (f *breakingFlags) run(ctx context.Context, i invocation) int {
 	if err != nil {
 		return i.printError(err)
 	}
-	code := f.print(ctx, i, out)
+	code := f.report(ctx, i, out)
 	steps.logSteps(i)("all", time.Since(begin))
 	return code
 }
 
-// print compares the generated files with the other state and prints the findings.
-func (f *breakingFlags) print(ctx context.Context, i invocation, out generator.Output) int {
+// report compares the generated files with the other state and prints the findings.
+func (f *breakingFlags) report(ctx context.Context, i invocation, out generator.Output) int {
 	findings, notes, err := out.Breaking(ctx, f.cfg)
 	if err != nil {
 		return i.printError(fmt.Errorf("mcptaskgen breaking: %w", err))

@@ -124,7 +124,7 @@ func (f *generateFlags) run(ctx context.Context, i invocation) int {
 	}
 	code := f.finish(i, out)
 	if f.breaking.cfg.Against != "" {
-		code = max(code, f.breaking.print(ctx, i, out))
+		code = max(code, f.breaking.report(ctx, i, out))
 	}
 	return code
 }

@@ -130,7 +130,7 @@ func (c *comparer) matchTools() {
 		func(o, n place) bool { return o.dir() == n.dir() && o.service.Name == n.service.Name },
 		func(o, n place) bool { return o.dir() == n.dir() },
 		func(o, n place) bool { return o.service.Name == n.service.Name },
-		func(o, n place) bool { return true },
+		func(place, place) bool { return true },
 	} {
 		for _, o := range c.old.tools {
 			for _, i := range byName[o.tool.Name] {

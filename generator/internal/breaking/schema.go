@@ -94,7 +94,7 @@ func canonical(n *jsontree.Node, isMap bool) string {
 	}
 	var parts []string
 	for _, m := range n.Members {
-		value := ""
+		var value string
 		switch {
 		case !isMap && slices.Contains(annotations, m.Name):
 			continue

@@ -73,7 +73,7 @@ func ReadState(ctx context.Context, dir, against string, keep func(modules []str
 		s.Files = append(s.Files, f)
 	}
 	if len(s.Files) == 0 {
-		return nil, fmt.Errorf("there are no generated files of these packages in %s; name a state that has some, or other packages, such as ./...", against)
+		return nil, fmt.Errorf("there are no generated files of these packages in %s; name a state that has some, or other packages, as ./... does", against)
 	}
 	slices.SortFunc(s.Files, func(a, b *File) int { return cmp.Compare(a.Path, b.Path) })
 	return s, nil
@@ -294,7 +294,7 @@ func (g *gitSource) ask(object string) ([]byte, error) {
 // stop ends the process that reads.
 func (g *gitSource) stop() {
 	if g.cmd != nil && g.cmd.Process != nil {
-		g.in.Close()     //nolint:errcheck,gosec // the process ends by it
+		g.in.Close()     //nolint:gosec // the process ends by it
 		_ = g.cmd.Wait() // all that it had to say was read
 	}
 }

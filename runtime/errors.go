@@ -63,7 +63,8 @@ var ErrServerClosed = errors.New("the server is closed")
 // the model can read and act on.
 type Error struct {
 	// Code is a JSON-RPC or MCP error code. The codes from -32768 to -32000 are reserved: of them, a handler may return
-	// only [CodeInvalidParams] and [CodeInternalError], and the server replaces any other by CodeInternalError.
+	// only [CodeInvalidParams], [CodeInternalError], -32021 for a capability that the client lacks, and -32042 for a page
+	// that a person has to visit. The server replaces any other by CodeInternalError.
 	Code int `json:"code"`
 	// Message is for people. It must not reveal internals.
 	Message string `json:"message"`

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/types"
+	"slices"
 
 	"golang.org/x/tools/go/analysis"
 
@@ -15,8 +16,8 @@ var Code = &analysis.Analyzer{
 	Name: "mcptaskcode",
 	Doc: `report constant error codes that JSON-RPC and MCP reserve
 
-The codes from -32768 to -32000 are reserved. A handler may use mcptask.CodeInvalidParams and
-mcptask.CodeInternalError of them. The server replaces any other by mcptask.CodeInternalError. Calls of
+The codes from -32768 to -32000 are reserved. A handler may use mcptask.CodeInvalidParams,
+mcptask.CodeInternalError, -32021 and -32042 of them. The server replaces any other by mcptask.CodeInternalError. Calls of
 mcptask.Errorf are checked, and literals of mcptask.Error.`,
 	RunDespiteErrors: true,
 	Run: func(pass *analysis.Pass) (any, error) {
@@ -24,7 +25,7 @@ mcptask.Errorf are checked, and literals of mcptask.Error.`,
 			ast.Inspect(file, func(node ast.Node) bool {
 				if code := findCode(pass.TypesInfo, node); code != nil {
 					value, exact := constant.Int64Val(constant.ToInt(pass.TypesInfo.Types[code].Value))
-					if exact && -32768 <= value && value <= -32000 && value != -32602 && value != -32603 {
+					if exact && -32768 <= value && value <= -32000 && !slices.Contains(allowed, value) {
 						pass.Reportf(code.Pos(), "the error code %d is reserved; use one outside of -32768 to -32000", value)
 					}
 				}
@@ -34,6 +35,9 @@ mcptask.Errorf are checked, and literals of mcptask.Error.`,
 		return nil, nil //nolint:nilnil // it has no result
 	},
 }
+
+// allowed are the reserved codes that handlers may use.
+var allowed = []int64{-32602, -32603, -32021, -32042}
 
 // findCode returns the constant code of an error that a node makes, or nil.
 func findCode(info *types.Info, node ast.Node) ast.Expr {

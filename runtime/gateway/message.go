@@ -89,12 +89,16 @@ func (g *Gateway) renameCall(m *message, header http.Header) *message {
 	if !ok || tool.Name == name {
 		return m
 	}
+	said := header.Get(nameHeader)
+	if decoded, _ := decodeHeader(said); said != "" && decoded != name { // the SDK refuses headers that do not match the body (E-72)
+		return m
+	}
 	body, err := m.Edited(wire.Set(json.RawMessage(`"`+tool.Name+`"`), "params", "name")) // no character of a name needs an escape
 	renamed, refusal := parseMessage(body)
 	if err != nil || refusal != nil { // the message has been read before
 		return m
 	}
-	if said, _ := decodeHeader(header.Get(nameHeader)); said == name {
+	if said != "" {
 		header.Set(nameHeader, tool.Name)
 	}
 	return renamed

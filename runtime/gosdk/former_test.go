@@ -104,6 +104,7 @@ func TestFormerNameOnTheWire(t *testing.T) {
 		}
 		for name, edits := range map[string][]wiretest.Edit{
 			"another tool":     {region, wiretest.WithHeader("Mcp-Name", "transcode")},
+			"its name of now":  {region, wiretest.WithHeader("Mcp-Name", "place")},
 			"another argument": {wiretest.WithHeader("Mcp-Param-Region", "y")},
 		} {
 			if r := p.Call("tools/call", call, edits...); r.Error == nil || r.Error.Code != wiretest.HeaderMismatch {

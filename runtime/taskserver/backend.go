@@ -59,8 +59,8 @@ type Backend struct {
 	toFetch    map[string]bool
 	fetchers   int
 	unfetched  map[string]*unfetched // by task ID
+	misfits    map[string]time.Time  // since when tasks are left to others, by ID; see isForOthers
 	renewed    time.Time             // when the last renewal of the lease that succeeded began
-	began      time.Time             // when the server was made
 	clock      atomic.Int64          // the lead of the store's clock over this process's, in nanoseconds
 	beaten     atomic.Pointer[moment]
 	stale      atomic.Pointer[staleReasons]
@@ -119,11 +119,12 @@ func newBackend(options Options, services ...mcptask.Tools) (*Backend, error) {
 		sessions:   map[string]map[*int]func(){},
 		toFetch:    map[string]bool{},
 		unfetched:  map[string]*unfetched{},
+		misfits:    map[string]time.Time{},
 	}
 	if b.logger == nil {
 		b.logger = slog.New(warningHandler{slog.Default().Handler()})
 	}
-	b.server, b.began = &Server{b}, b.Now()
+	b.server = &Server{b}
 	var faults []error
 	for _, revision := range options.Revisions {
 		if mcptask.Declared()[revision] == "" {

@@ -277,8 +277,6 @@ func TestNextVersion(t *testing.T) {
 		bubble.Run(t, name, func(t *testing.T) {
 			release = make(chan struct{})
 			store := taskstore.NewMemory()
-			this := newServer(t, Options{Store: store}, version(`"n":{}`))
-			time.Sleep(time.Second)
 			next := newServer(t, Options{Store: store, Concurrency: 1}, version(`"n":{},"title":{}`))
 			var ids []string
 			for range 2 {
@@ -288,6 +286,8 @@ func TestNextVersion(t *testing.T) {
 				}
 				ids = append(ids, reply.Task.ID)
 			}
+			time.Sleep(time.Minute)
+			this := newServer(t, Options{Store: store}, version(`"n":{}`)) // a process of the old version has started again
 			time.Sleep(time.Minute)
 			if r, err := this.Get(t.Context(), alice, ids[1]); err != nil || r.Attempt != 0 {
 				t.Fatalf("attempt %d, %v, want a task that waits for the next version", r.Attempt, err)

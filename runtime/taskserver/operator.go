@@ -142,7 +142,8 @@ var ErrNoTool = errors.New("mcptask: this server does not have the tool of the t
 
 // RunAgain makes a new task with the tool, the arguments and the owner of a task, and returns it. The new task has
 // neither the idempotency key nor the name of the old one, and no answers. Its requestor learns of it only from a list.
-// The error is ErrNoTool, ErrNoRecord, that of a limit of the owner's, or the store's.
+// The error is ErrNoTool, ErrNoRecord, mcptask.ErrChanged if the arguments no longer fit the tool, that of a limit of the
+// owner's, or the store's.
 func (o *Operator) RunAgain(ctx context.Context, id string) (taskstore.Record, error) {
 	b := o.backend
 	former, err := o.Task(ctx, id)
@@ -152,6 +153,9 @@ func (o *Operator) RunAgain(ctx context.Context, id string) (taskstore.Record, e
 	t, ok := b.catalog.findTool(former.Tool)
 	if !ok {
 		return taskstore.Record{}, fmt.Errorf("%w: %q: use a server of the same store that has it", ErrNoTool, former.Tool)
+	}
+	if _, misfit := t.bindStored(former.Arguments); misfit != nil {
+		return taskstore.Record{}, misfit
 	}
 	call := CallRequest{Mode: ModeTask, Trace: TraceOf(ctx), operator: o.name, again: "again " + taskstore.LogID("", former.ID)}
 	ctx = context.WithoutCancel(ctx)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -110,12 +111,18 @@ func passToolError(ctx context.Context, t *registeredTool, err error, failed *mc
 // Codes that JSON-RPC and MCP reserve. A client may take one of a handler for an error of the protocol.
 const firstReserved, lastReserved = -32768, -32000
 
+// passedCodes are reserved codes that a handler may use: they tell a client what to do.
+var passedCodes = []int{
+	mcptask.CodeInvalidParams, mcptask.CodeInternalError, spec.CodeMissingClientCapability,
+	-32042, // a person has to visit a page first, in 2025-11-25
+}
+
 // replaceReserved returns a handler's JSON-RPC error with the code of an internal error if its own code is reserved. The
 // log says so once for each code. The handlers of requests other than tools/call, and those of an SDK, may use all codes.
 func (b *Backend) replaceReserved(t *registeredTool, e *mcptask.Error) *mcptask.Error {
 	_, isAdopted := t.service.Impl.(interface{ Adopted() })
 	switch {
-	case e.Code < firstReserved || e.Code > lastReserved, e.Code == mcptask.CodeInvalidParams, e.Code == mcptask.CodeInternalError:
+	case e.Code < firstReserved || e.Code > lastReserved, slices.Contains(passedCodes, e.Code):
 		return e
 	case t.IsBare || isAdopted:
 		return e

@@ -3,6 +3,9 @@ package taskserver
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
@@ -121,15 +124,51 @@ func (b *Backend) decideStart(r taskstore.Record) (begin event, end RunEnd) {
 // misfitPatience is how long a server leaves a task to others whose arguments do not fit its tool.
 const misfitPatience = 10 * time.Minute
 
-// isForOthers reports whether a task is left to other servers: its arguments do not fit its tool, and it is from after the
-// start of this server. So the next version of the program may have created it, which is being rolled out.
+// mostMisfits bounds the tasks that a server leaves to others, as it knows them.
+const mostMisfits = 4096
+
+// isForOthers reports whether a task is left to other servers: its arguments do not fit its tool here, and other workers
+// live. One of them may have the next version of the program, which is being rolled out and has created the task.
 func (b *Backend) isForOthers(r *taskstore.Record) bool {
 	tool, _ := b.catalog.findTool(r.Tool)
-	if b.engine != nil || !r.CreatedAt.After(b.began) || b.SureNow().Sub(r.CreatedAt) > misfitPatience || b.findBound(r.ID) != nil || r.CancelRequested {
+	if r.CancelRequested || b.findBound(r.ID) != nil {
 		return false
 	}
-	_, misfit := tool.bindStored(r.Arguments)
-	return misfit != nil
+	if _, misfit := tool.bindStored(r.Arguments); misfit == nil || !b.hasCompany() {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	since, isKnown := b.misfits[r.ID]
+	switch {
+	case isKnown:
+	case len(b.misfits) == mostMisfits:
+		maps.DeleteFunc(b.misfits, func(_ string, since time.Time) bool { return time.Since(since) > 2*misfitPatience })
+		if len(b.misfits) == mostMisfits { // they are left for as long as there is no room
+			return true
+		}
+		fallthrough
+	default:
+		since = time.Now()
+		b.misfits[r.ID] = since
+	}
+	return time.Since(since) < misfitPatience
+}
+
+// hasCompany reports whether other workers live, or may live.
+func (b *Backend) hasCompany() bool {
+	if b.ownStore {
+		return false
+	}
+	inspector, ok := b.store.(taskstore.Inspector)
+	if !ok {
+		return true
+	}
+	workers, err := callOnce(b.drained, b.newRequestRetry(), "Workers", inspector.Workers)
+	return err != nil || slices.ContainsFunc(workers, func(w taskstore.WorkerLease) bool {
+		name, _, _ := strings.Cut(w.Worker, "/") // a finder of orphans has the name of its server
+		return name != "" && name != b.worker && (b.engine == nil || name != b.engine.Name()) && w.Until.After(b.Now())
+	})
 }
 
 // endUnstarted is runTask with a context that has ended.

@@ -93,7 +93,7 @@ func (b *Backend) findStale(ctx context.Context) (*staleReasons, error) {
 	}
 	isAlive := map[string]bool{}
 	for _, lease := range leases {
-		isAlive[lease.Worker] = lease.Worker != "" && lease.Until.After(b.Now())
+		isAlive[lease.Worker] = lease.Worker != "" && lease.Until.After(b.Now()) && (b.engine == nil || lease.Worker != b.engine.Name())
 	}
 	isServed := map[string]bool{}
 	unserved := map[string]string{} // tool by task
@@ -112,7 +112,7 @@ func (b *Backend) findStale(ctx context.Context) (*staleReasons, error) {
 				isServed[r.Tool] = true
 			case !isHere:
 				unserved[r.ID] = r.Tool
-			case tool.Spec.Policy.OnChange == mcptask.RunOnChange, b.hasBegun(r.ID):
+			case tool.Spec.Policy.OnChange == mcptask.RunOnChange, r.Claim.State == taskstore.ClaimRunning && isAlive[r.Claim.Worker]:
 			default:
 				if err := b.findMisfit(ctx, t, r, tool, found); err != nil {
 					return nil, err

@@ -2,6 +2,7 @@ package breaking
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -26,6 +27,8 @@ type Finding struct {
 	// Property is the path of the argument, or of the member of the result if Result is set.
 	Property []string
 	Result   bool
+
+	old *contract.Tool // the tool of the old state; nil if the finding is about something else
 }
 
 // Compare compares the files of two states. Without withModels, it does not look at descriptions.
@@ -107,17 +110,25 @@ func (c *comparer) add(rule string, at Finding, format string, args ...any) {
 	if at.Breaks == nil {
 		at.Breaks = at.Rule.Breaks
 	}
-	if at.Hint == "" {
+	if at.old != nil && at.old.Task == "forbidden" { // it has no stored tasks
+		at.Breaks = slices.DeleteFunc(slices.Clone(at.Breaks), func(s string) bool { return s == tasks })
+	}
+	switch {
+	case at.File != nil && at.File.List != "":
+		at.Hint = "the server has changed: adapt your calls, then run again with --allow " + rule
+	case at.Hint == "":
 		at.Hint = strings.ReplaceAll(at.Rule.WayOut, "`", "")
 	}
 	c.findings = append(c.findings, at)
 }
 
-// at returns the place of a new tool.
-func at(p place) Finding { return Finding{File: p.file, Service: p.service, Tool: p.tool} }
+// at returns the place of a finding about a tool.
+func at(o, n place) Finding {
+	return Finding{File: n.file, Service: n.service, Tool: n.tool, old: o.tool}
+}
 
 // matchTools finds the new tool of each old one: by its name, first in the same service, then in the same package, then
-// anywhere. Then it looks for tools that have another name, and reports what is left.
+// anywhere. Then it looks for tools that have another name, and reports the tools that are gone.
 func (c *comparer) matchTools() {
 	c.match = map[*contract.Tool]*place{}
 	byName := map[string][]int{}
@@ -142,36 +153,64 @@ func (c *comparer) matchTools() {
 			}
 		}
 	}
+	c.matchMethods()
+	c.matchSchemas()
 	for _, o := range c.old.tools {
 		if c.match[o.tool] == nil {
-			c.reportGone(o)
+			file, service := c.findService(o)
+			c.add("tool-gone", Finding{File: file, Old: o.file.Path, Service: service, old: o.tool}, "the tool %q is gone", o.tool.Name)
 		}
 	}
 }
 
-// reportGone reports a tool whose name is no longer served.
-func (c *comparer) reportGone(o place) {
-	for _, alike := range []func(old, now *contract.Tool) bool{
-		func(old, now *contract.Tool) bool { return old.Method != "" && old.Method == now.Method },
-		func(old, now *contract.Tool) bool {
-			hasSchemas := old.Output != nil || old.Input.Get("properties") != nil && len(old.Input.Get("properties").Members) > 0
-			return hasSchemas && canonical(old.Input, false) == canonical(now.Input, false) && canonical(old.Output, false) == canonical(now.Output, false)
-		},
-	} {
+// matchMethods finds the tools that have another name and the same method of the same service.
+func (c *comparer) matchMethods() {
+	for _, o := range c.old.tools {
 		for i := range c.now.tools {
 			n := &c.now.tools[i]
-			if c.taken[n.tool] || n.dir() != o.dir() || n.service.Name != o.service.Name || !alike(o.tool, n.tool) {
-				continue
+			if c.match[o.tool] == nil && !c.taken[n.tool] && n.dir() == o.dir() && n.service.Name == o.service.Name && o.tool.Method != "" && o.tool.Method == n.tool.Method {
+				c.reportRenamed(o, n, "write %s on it: calls and stored tasks of the old name go on")
 			}
-			c.match[o.tool], c.taken[n.tool] = n, true
-			f := at(*n)
-			f.Hint = "write was=" + strings.Join(append([]string{o.tool.Name}, n.tool.Was...), ",") + " on it: calls and stored tasks of the old name go on"
-			c.add("tool-renamed", f, "the tool %q is named %q now", o.tool.Name, n.tool.Name)
-			return
 		}
 	}
-	file, service := c.findService(o)
-	c.add("tool-gone", Finding{File: file, Old: o.file.Path, Service: service}, "the tool %q is gone", o.tool.Name)
+}
+
+// matchSchemas finds the tools that have another name and another method, if one gone tool and one new tool of a service
+// have the same schemas. Of several, it cannot tell which is which.
+func (c *comparer) matchSchemas() {
+	key := func(p place) string {
+		return strings.Join([]string{p.dir(), p.service.Name, canonical(p.tool.Input, false), canonical(p.tool.Output, false)}, "\n")
+	}
+	matched := map[*contract.Tool]bool{}
+	for _, n := range c.match {
+		matched[n.tool] = true
+	}
+	added := map[string][]*place{}
+	for i, n := range c.now.tools {
+		if !matched[n.tool] {
+			added[key(n)] = append(added[key(n)], &c.now.tools[i])
+		}
+	}
+	gone := map[string][]place{}
+	for _, o := range c.old.tools {
+		hasSchemas := o.tool.Output != nil || o.tool.Input.Get("properties") != nil && len(o.tool.Input.Get("properties").Members) > 0
+		if c.match[o.tool] == nil && hasSchemas {
+			gone[key(o)] = append(gone[key(o)], o)
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(gone)) {
+		if len(gone[k]) == 1 && len(added[k]) == 1 {
+			c.reportRenamed(gone[k][0], added[k][0], "if it is the same tool, write %s on it")
+		}
+	}
+}
+
+// reportRenamed matches a tool with one of another name. The hint has a verb for the directive.
+func (c *comparer) reportRenamed(o place, n *place, hint string) {
+	c.match[o.tool], c.taken[n.tool] = n, true
+	f := at(o, *n)
+	f.Hint = fmt.Sprintf(hint, "was="+strings.Join(append([]string{o.tool.Name}, n.tool.Was...), ","))
+	c.add("tool-renamed", f, "the tool %q is named %q now", o.tool.Name, n.tool.Name)
 }
 
 // findService returns what is left of the service of an old tool: the service, another file of the package, or nil.
@@ -201,15 +240,15 @@ func (c *comparer) compareTool(o, n place) {
 	}
 	for _, name := range old.Was {
 		if !slices.Contains(served, name) {
-			f := at(n)
+			f := at(o, n)
 			f.Hint = "write was=" + name + " on it again"
 			c.add("tool-gone", f, "%q, a former name of the tool %q, is no longer served", name, now.Name)
 		}
 	}
 	for _, f := range c.compare(old.Input, now.Input, "arguments") {
-		finding := at(n)
+		finding := at(o, n)
 		finding.Property = f.path
-		if now.RunChanged {
+		if now.RunChanged && f.kind != "type" { // the handler cannot decode another type, so the task ends
 			finding.Breaks = []string{callers}
 		}
 		c.add("argument-"+f.kind, finding, "%s %s", subject("the argument", "the arguments", f.path, now.Name), f.problem)
@@ -217,10 +256,10 @@ func (c *comparer) compareTool(o, n place) {
 	switch {
 	case old.Output == nil: // there was nothing to read
 	case now.Output == nil:
-		c.add("result-gone", at(n), "the result of %q has no structured content any more", now.Name)
+		c.add("result-gone", at(o, n), "the result of %q has no structured content any more", now.Name)
 	default:
 		for _, f := range c.compare(old.Output, now.Output, "result") {
-			finding := at(n)
+			finding := at(o, n)
 			finding.Property, finding.Result = f.path, true
 			c.add("result-"+f.kind, finding, "%s %s", subject("the member", "the result", f.path, now.Name), f.problem)
 		}
@@ -228,7 +267,7 @@ func (c *comparer) compareTool(o, n place) {
 	c.compareCalls(o, n)
 	c.compareQuestions(o, n)
 	if c.models && (old.Description != now.Description || old.Title != now.Title) {
-		c.add("description", at(n), "the title or the description of %q has changed", now.Name)
+		c.add("description", at(o, n), "the title or the description of %q has changed", now.Name)
 	}
 }
 
@@ -248,13 +287,14 @@ func (c *comparer) compareCalls(o, n place) {
 	switch was, is := o.tool.Task, n.tool.Task; {
 	case was == "" || is == "": // a list that does not say
 	case was != "forbidden" && is == "forbidden":
-		f := at(n)
+		f := at(o, n)
 		f.Breaks = []string{callers, tasks}
 		c.add("task-support", f, "%q no longer runs as a task: it had task=%s", n.tool.Name, was)
 	case plain(was) && !plain(is):
-		c.add("task-support", at(n), "%q has task=required now, so calls without a task are refused", n.tool.Name)
-	case o.tool.Restart && !n.tool.Restart && is != "forbidden":
-		c.add("restart-gone", at(n), "a task of %q fails now if its process dies: it had onlost=restart", n.tool.Name)
+		c.add("task-support", at(o, n), "%q has task=required now, so calls without a task are refused", n.tool.Name)
+	}
+	if o.tool.Restart && !n.tool.Restart && o.tool.Task != "forbidden" && n.tool.Task != "forbidden" && n.tool.Task != "" {
+		c.add("restart-gone", at(o, n), "a task of %q fails now if its process dies: it had onlost=restart", n.tool.Name)
 	}
 }
 
@@ -262,12 +302,12 @@ func (c *comparer) compareCalls(o, n place) {
 func (c *comparer) compareQuestions(o, n place) {
 	for _, name := range o.tool.Questions {
 		if !slices.Contains(n.tool.Questions, name) {
-			c.add("question-gone", at(n), "%q no longer asks for %s before its task begins", n.tool.Name, name)
+			c.add("question-gone", at(o, n), "%q no longer asks for %s before its task begins", n.tool.Name, name)
 		}
 	}
 	for _, name := range n.tool.Questions {
 		if !slices.Contains(o.tool.Questions, name) {
-			c.add("question-new", at(n), "%q asks for %s now before its task begins", n.tool.Name, name)
+			c.add("question-new", at(o, n), "%q asks for %s now before its task begins", n.tool.Name, name)
 		}
 	}
 }
@@ -320,8 +360,8 @@ func (c *comparer) compareInputs(file *contract.File) {
 	}
 }
 
-// findInput returns the input with that name in a package. If there is none, it returns a file of the package, or else a
-// file anywhere with an input of that name.
+// findInput returns the input with that name in a package, or else an input of that name that another package did not have
+// before. If there is none, it returns a file of the package.
 func (c *comparer) findInput(dir, name string) (left *contract.File, input *contract.Input) {
 	for _, here := range []bool{true, false} {
 		for _, f := range c.now.files {

@@ -85,11 +85,13 @@ func TestCompare(t *testing.T) {
 		{"renamed with its method", `"jobs_build"`, `"jobs_compile"`, `tool-renamed ("jobs_build" "jobs_compile"): ` + both},
 		{"renamed with was", "\"jobs_build\",\n\t\t\t\tWas:          []string{", "\"jobs_compile\",\n\t\t\t\tWas:          []string{\"jobs_build\", ", ""},
 		{"former name gone", `[]string{"jobs_make"}`, "nil", `tool-gone ("jobs_make" "jobs_build"): ` + both},
-		{"gone", `"jobs_stop"`, `""`, `tool-gone ("jobs_stop"): ` + both},
+		{"gone", `"jobs_stop"`, `""`, `tool-gone ("jobs_stop"): ` + calls},
 		{"renamed with its schemas", `"jobs_build"|impl.Build`, `"jobs_all"|impl.All`, `tool-renamed ("jobs_build" "jobs_all"): ` + both},
-		{"another tool without arguments", `"jobs_stop"|impl.Stop(`, `"jobs_end"|impl.End(`, `tool-gone ("jobs_stop"): ` + both},
+		{"another tool without arguments", `"jobs_stop"|impl.Stop(`, `"jobs_end"|impl.End(`, `tool-gone ("jobs_stop"): ` + calls},
 		{"argument", `{\"a\":{\"type\":\"string\"}}`, `{\"a\":{\"type\":\"integer\"}}`, `argument-type ("jobs_build"): ` + both},
-		{"argument with onchange", `{\"a\":{\"type\":\"string\"}}|OnLost:`, `{\"a\":{\"type\":\"integer\"}}|OnChange: mcptask.RunOnChange, OnLost:`, `argument-type ("jobs_build"): ` + calls},
+		{"another type with onchange", `{\"a\":{\"type\":\"string\"}}|OnLost:`, `{\"a\":{\"type\":\"integer\"}}|OnChange: mcptask.RunOnChange, OnLost:`, `argument-type ("jobs_build"): ` + both},
+		{"no argument with onchange", `{\"a\":{\"type\":\"string\"}}|OnLost:`, `{}|OnChange: mcptask.RunOnChange, OnLost:`, `argument-gone ("jobs_build"): ` + calls},
+		{"required without restart", "Task:   mcptask.TaskOptional|mcptask.FallbackTools|OnLost:", "Task:   mcptask.TaskRequired|nil|Other:", "fallback-gone (): " + calls + `; restart-gone ("jobs_build"): ` + stored},
 		{"result", `"required":["ok"]`, `"required":[]`, `result-optional ("jobs_build"): ` + calls},
 		{"no result", "OutputSchema: out", "Output: out", `result-gone ("jobs_build"): ` + calls},
 		{"forbidden", "Task:   mcptask.TaskOptional", "Task:   mcptask.TaskForbidden", `task-support ("jobs_build"): ` + both},
@@ -119,6 +121,31 @@ func TestCompare(t *testing.T) {
 		got := summarize(breaking.Compare([]*contract.File{read(t, "/m/jobs/a_gen.go", sample)}, []*contract.File{read(t, "/m/jobs/b_gen.go", changed)}, true))
 		if got != test.want {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+		}
+	}
+}
+
+// TestRenamed renames tools with equal schemas, which are told apart by their methods, or not at all.
+func TestRenamed(t *testing.T) {
+	spec := func(name, method string) string {
+		return "mcptask.NewTool(mcptask.ToolSpec{Name: \"" + name + "\", InputSchema: in, OutputSchema: out}, impl." + method + "),\n"
+	}
+	const first = "\t\t\tmcptask.NewTool(mcptask.ToolSpec{\n\t\t\t\tName:         \"jobs_build\""
+	file := func(tools string) []*contract.File {
+		return []*contract.File{read(t, "/m/jobs/a_gen.go", strings.Replace(sample, first, tools+first, 1))}
+	}
+	for _, test := range []struct{ name, old, now, want, hint string }{
+		{"method after another tool", spec("a", "A") + spec("b", "B"), spec("c", "B"), `tool-gone ("a"): callers; tool-renamed ("b" "c"): callers`, "write was=b on it: calls"},
+		{"schemas", spec("a", "A"), spec("c", "C"), `tool-renamed ("a" "c"): callers`, "if it is the same tool, write was=a on it"},
+		{"two gone", spec("a", "A") + spec("b", "B"), spec("c", "C"), `tool-gone ("a"): callers; tool-gone ("b"): callers`, ""},
+		{"two new", spec("a", "A"), spec("c", "C") + spec("d", "D"), `tool-gone ("a"): callers`, ""},
+	} {
+		got := breaking.Compare(file(test.old), file(test.now), false)
+		if s := summarize(got); s != test.want {
+			t.Errorf("%s: got %s, want %s", test.name, s, test.want)
+		}
+		if !slices.ContainsFunc(got, func(f breaking.Finding) bool { return strings.HasPrefix(f.Hint, test.hint) }) {
+			t.Errorf("%s: no finding has the hint %s", test.name, test.hint)
 		}
 	}
 }

@@ -3,7 +3,7 @@ package breaking
 
 import "slices"
 
-// Those that a change breaks.
+// The values of Finding.Breaks.
 const (
 	callers = "callers"
 	tasks   = "stored tasks"

@@ -46,10 +46,10 @@ func (f Finding) String() string {
 }
 
 // Breaking compares the generated files with those of another state and returns what breaks callers and stored tasks,
-// sorted by place. The notes name the //mcptask:allow directives that allow nothing.
+// sorted by place. The notes name the //mcptask:allow directives that are not needed.
 //
 // Files of the other state count if they belong to the packages of the run, or to those that its patterns matched then.
-// Breaking runs no code of either state, and reads git with three runs of the git command, without the network.
+// Breaking runs no code of either state. It reads git with the git command, without the network.
 func (o Output) Breaking(ctx context.Context, cfg BreakingConfig) (findings []Finding, notes []string, err error) {
 	rules := breaking.RuleNames()
 	for _, name := range cfg.Allow {
@@ -86,8 +86,9 @@ func (o Output) Breaking(ctx context.Context, cfg BreakingConfig) (findings []Fi
 	}
 	for _, m := range o.run.models {
 		for _, a := range allowsOf(m) {
-			if !used[a.Pos] {
-				list.AddNote(a.Pos, "mcptask:allow allows nothing here: nothing of "+strings.Join(a.Rules, ", ")+" has changed; remove it when the other state has the change too")
+			// Without models, a directive about descriptions may still be needed.
+			if !used[a.Pos] && (cfg.Models || !slices.Contains(a.Rules, "description")) {
+				list.AddNote(a.Pos, "this mcptask:allow is not needed: there are no findings of "+strings.Join(a.Rules, " or ")+" here; remove it")
 			}
 		}
 	}
@@ -216,8 +217,16 @@ func (g *generation) place(f breaking.Finding) (pos token.Position, allows []mod
 			pos = field
 		}
 	}
+	named := func(s *model.Service) bool { return f.Service != nil && s.Name == f.Service.Name }
+	if f.Input == nil && len(m.Services) > 0 && !slices.ContainsFunc(m.Services, named) {
+		// The service is gone. Any other service of the package may allow that.
+		pos = m.Services[0].Pos
+		for _, s := range m.Services {
+			allows = append(allows, s.Allows...)
+		}
+	}
 	for _, s := range m.Services {
-		if f.Service == nil || s.Name != f.Service.Name {
+		if !named(s) {
 			continue
 		}
 		pos, allows = s.Pos, append(allows, s.Allows...)

@@ -25,7 +25,7 @@ policies, questions and errors. git:REF is a commit, such as git:main or git:v1.
 directory of another checkout of the same module. Nothing is fetched, written or run.
 
 Each finding has the place of the declaration and a rule, such as argument-required. To allow one, write
-above the method, the service or the input:
+above the method, the service, the input or the error:
 
   //mcptask:allow breaking=argument-required reason="no caller is left"
 

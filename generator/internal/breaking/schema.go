@@ -74,7 +74,7 @@ var annotations = []string{
 
 // keywords whose value is a schema for each name, and those whose value is no schema.
 var (
-	schemaMaps = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
+	schemaMaps = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
 	plainData  = []string{"enum", "const", "required", "type", "dependentRequired"}
 )
 
@@ -452,8 +452,14 @@ func (c *comparison) fitPlain(a, b *jsontree.Node, path []string) []fault {
 		return c.fitValues(values, b, path)
 	}
 	var faults []fault
-	if values, ok := valuesOf(b); ok && !slices.Equal(have, []string{"boolean"}) {
-		return []fault{{"values", path, fmt.Sprintf(c.word("takes only %s now", "is not one of %s any more"), describeValues(values))}}
+	if values, ok := valuesOf(b); ok {
+		all, countable := allValues(have)
+		if !countable {
+			return []fault{{"values", path, fmt.Sprintf(c.word("takes only %s now", "is not one of %s any more"), describeValues(values))}}
+		}
+		if faults := c.fitValues(all, b, path); len(faults) > 0 {
+			return faults
+		}
 	}
 	for _, t := range have {
 		switch t {
@@ -468,6 +474,21 @@ func (c *comparison) fitPlain(a, b *jsontree.Node, path []string) []fault {
 		}
 	}
 	return append(faults, c.fitOpaque(a, b, path)...)
+}
+
+// allValues returns all values of some types, if each of the types has one or two.
+func allValues(types []string) (values []*jsontree.Node, countable bool) {
+	for _, t := range types {
+		switch t {
+		case "boolean":
+			values = append(values, &jsontree.Node{Kind: jsontree.Boolean, Value: true}, &jsontree.Node{Kind: jsontree.Boolean, Value: false})
+		case "null":
+			values = append(values, &jsontree.Node{Kind: jsontree.Null})
+		default:
+			return nil, false
+		}
+	}
+	return values, true
 }
 
 // fitValues checks listed values one by one.
@@ -518,10 +539,23 @@ func describeValues(values []*jsontree.Node) string {
 func (c *comparison) fitNumbers(a, b *jsontree.Node, path []string) []fault {
 	faults := c.fitBounds(a, b, path, "minimum", "maximum")
 	faults = append(faults, c.fitBounds(a, b, path, "exclusiveMinimum", "exclusiveMaximum")...)
-	if now := b.Get("multipleOf"); now != nil && (a.Get("multipleOf") == nil || a.Get("multipleOf").Compact() != now.Compact()) {
+	if now := b.Get("multipleOf"); now != nil && !isMultiple(a.Get("multipleOf"), now) {
 		faults = append(faults, c.bound(path, "multipleOf", a.Get("multipleOf"), now)...)
 	}
 	return faults
+}
+
+// isMultiple reports whether each multiple of was is a multiple of now.
+func isMultiple(was, now *jsontree.Node) bool {
+	if was != nil && was.Compact() == now.Compact() {
+		return true
+	}
+	if number(was) == nil || number(now) == nil || number(now).Sign() == 0 {
+		return false
+	}
+	x, okX := new(big.Rat).SetString(was.Compact())
+	y, okY := new(big.Rat).SetString(now.Compact())
+	return okX && okY && x.Quo(x, y).IsInt()
 }
 
 // fitBounds compares a lower and an upper bound.
@@ -546,13 +580,43 @@ func (c *comparison) fitBounds(a, b *jsontree.Node, path []string, least, most s
 		if was == nil && sign > 0 && now.Sign() <= 0 && (name == "minLength" || name == "minItems" || name == "minProperties") {
 			continue
 		}
-		if was == nil || now.Cmp(was)*sign > 0 {
+		if (was == nil || now.Cmp(was)*sign > 0) && !integersFit(a, name, now, sign) {
 			faults = append(faults, c.bound(path, name, a.Get(name), b.Get(name))...)
 		}
 	}
 	slices.SortFunc(faults, func(x, y fault) int { return strings.Compare(x.problem, y.problem) })
 	return faults
 }
+
+// integersFit reports whether a schema takes only integers, and none beyond a bound of another schema.
+func integersFit(a *jsontree.Node, name string, now *big.Float, sign int) bool {
+	other := otherBound(name)
+	if other == "" || acceptsNumbers(a) {
+		return false
+	}
+	// With the sign, each bound is a lower one.
+	signed := func(f *big.Float) *big.Float { return new(big.Float).Mul(f, big.NewFloat(float64(sign))) }
+	now = signed(now)
+	for _, own := range []string{name, other} {
+		bound := number(a.Get(own))
+		if bound == nil {
+			continue
+		}
+		bound = signed(bound)
+		whole, _ := bound.Int(nil) // towards zero
+		least := new(big.Float).SetPrec(400).SetInt(whole)
+		if order := least.Cmp(bound); order < 0 || order == 0 && strings.HasPrefix(own, "exclusive") {
+			least.Add(least, big.NewFloat(1))
+		}
+		if order := least.Cmp(now); order > 0 || order == 0 && !strings.HasPrefix(name, "exclusive") {
+			return true
+		}
+	}
+	return false
+}
+
+// acceptsNumbers reports whether a schema takes numbers that are no integers.
+func acceptsNumbers(n *jsontree.Node) bool { return slices.Contains(typesOf(n), "number") }
 
 func otherBound(name string) string {
 	switch name {
@@ -608,6 +672,9 @@ func (c *comparison) fitItems(a, b *jsontree.Node, path []string) []fault {
 	item := func(n *jsontree.Node, i int) *jsontree.Node {
 		if list := n.Get("prefixItems"); list != nil && i < len(list.Items) {
 			return list.Items[i]
+		}
+		if list := n.Get("items"); list != nil && list.Kind == jsontree.Array {
+			return anyValue // fitOpaque compares the list
 		}
 		return orAny(n.Get("items"))
 	}
@@ -697,7 +764,8 @@ func (c *comparison) fitMembers(a, b *jsontree.Node, path []string) []fault {
 var opaque = map[string]string{
 	"pattern": "string", "format": "",
 	"contains": "array", "minContains": "array", "maxContains": "array", "unevaluatedItems": "array",
-	"patternProperties": "object", "propertyNames": "object", "dependentRequired": "object", "dependentSchemas": "object", "unevaluatedProperties": "object",
+	"items": "array", "additionalItems": "array", // items only if it is a list of schemas
+	"patternProperties": "object", "propertyNames": "object", "dependentRequired": "object", "dependentSchemas": "object", "unevaluatedProperties": "object", "dependencies": "object",
 	"not": "", "if": "", "then": "", "else": "",
 }
 
@@ -705,10 +773,14 @@ var opaque = map[string]string{
 func (c *comparison) fitOpaque(a, b *jsontree.Node, path []string) []fault {
 	var faults []fault
 	types := typesOf(a)
+	same := func(name string, was, now *jsontree.Node) bool {
+		return c.same(jsontree.NewObject(jsontree.Member{Name: name, Value: was}), jsontree.NewObject(jsontree.Member{Name: name, Value: now}))
+	}
 	for _, name := range slices.Sorted(maps.Keys(opaque)) {
 		now, was, of := b.Get(name), a.Get(name), opaque[name]
 		switch {
-		case now == nil || was != nil && c.same(was, now) || of != "" && !slices.Contains(types, of):
+		case now == nil || was != nil && same(name, was, now) || of != "" && !slices.Contains(types, of):
+		case name == "items" && now.Kind != jsontree.Array:
 		case name == "format" && c.reversed:
 			faults = append(faults, fault{"type", path, fmt.Sprintf("had the format %s and has %s now", now.Compact(), describeKeyword(was))})
 		case c.reversed && name == "pattern":

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -88,6 +90,7 @@ func (f *breakingFlags) report(ctx context.Context, i invocation, out generator.
 		case "json":
 			fmt.Fprintln(i.stdout, jsonFinding(finding))
 		case "github":
+			finding.Pos.Filename = pathInRepository(out.Dir, finding.Pos.Filename)
 			fmt.Fprintln(i.stdout, githubFinding(finding))
 		default:
 			fmt.Fprintf(i.stdout, "%s\n\thint: %s\n", finding, finding.Hint)
@@ -118,6 +121,26 @@ var (
 	githubData     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	githubProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
+
+// pathInRepository returns the slash-separated path of a file from the top of its git repository, or the name as it is if
+// there is none.
+func pathInRepository(dir, name string) string {
+	full := name
+	if !filepath.IsAbs(name) {
+		full = filepath.Join(dir, name)
+	}
+	for top := dir; ; top = filepath.Dir(top) {
+		if _, err := os.Stat(filepath.Join(top, ".git")); err == nil {
+			if rel, err := filepath.Rel(top, full); err == nil {
+				name = rel
+			}
+			return filepath.ToSlash(name)
+		}
+		if top == filepath.Dir(top) {
+			return filepath.ToSlash(name)
+		}
+	}
+}
 
 // githubFinding returns a finding as an annotation of GitHub Actions.
 func githubFinding(f generator.Finding) string {

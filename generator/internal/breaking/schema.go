@@ -748,7 +748,11 @@ func (c *comparison) fitMembers(a, b *jsontree.Node, path []string) []fault {
 	switch {
 	case rest.Is(false):
 	case more.Is(false):
-		faults = append(faults, fault{"form", at("*"), c.word("are refused now", "are new")})
+		take := "no longer takes other members"
+		if len(path) == 0 { // the arguments
+			take = "no longer take other members"
+		}
+		faults = append(faults, fault{"form", path, c.word(take, "may have other members now")})
 	default:
 		faults = append(faults, c.fit(rest, more, at("*"))...)
 		for _, p := range properties(b) {

@@ -1,4 +1,4 @@
-// Package changes meets forty changes of a declaration with what knew the declaration before: the report of mcptaskgen
+// Package changes meets fifty changes of a declaration with what knew the declaration before: the report of mcptaskgen
 // breaking, a client, stored tasks and open questions.
 package changes
 

@@ -64,6 +64,7 @@ type (
 	Status        string
 	TaskSupport   string
 	Lost          string
+	Change        string
 	Leave         string
 	Fallback      string
 	Conn          interface{ Close() error }
@@ -78,15 +79,18 @@ type (
 		TTL, Poll, Grace, Wait, Deadline time.Duration
 		Concurrency                      int
 		OnLost                           Lost
+		OnChange                         Change
 		OnLeave                          Leave
 		Attempts                         int
 		Immediate                        string
 	}
 	Annotations struct{ ReadOnly, Destructive, Idempotent, OpenWorld *bool }
 	InputSpec   struct{ Name, Message, Schema string }
+	ErrorSpec   struct{ Code, Description, Schema string }
 	ToolSpec    struct {
 		Entry string
 		Name, Title, Description, InputSchema, OutputSchema string
+		Was                                                 []string
 		Annotations                                         Annotations
 		Policy                                              Policy
 		Questions                                           []InputSpec
@@ -97,6 +101,7 @@ type (
 		Fallback        Fallback
 		Asks            bool
 		Capabilities    Capabilities
+		Errors          []ErrorSpec
 		Tools           []Tool
 	}
 )
@@ -104,9 +109,12 @@ type (
 const (
 	TaskForbidden, TaskOptional, TaskRequired TaskSupport = "", "o", "r"
 	RestartWhenLost                           Lost        = "r"
+	RunOnChange                               Change      = "r"
 	KeepOnLeave                               Leave       = "k"
 	FallbackTools                             Fallback    = "t"
 )
+
+func (t Token) Renamed(string, ...string) Token { return t }
 
 func Hint(v bool) *bool { return &v }
 

@@ -190,6 +190,8 @@ func (f *Flags) parse(words []string) (packages []string, err error) {
 	for _, name := range []string{"check", "verbose", "version"} {
 		set.Bool(name, false, "")
 	}
+	set.String("against", "", "")
+	set.StringArray("allow", nil, "")
 	err = set.Parse(words)
 	return set.Args(), err
 }

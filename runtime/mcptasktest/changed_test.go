@@ -10,6 +10,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // TestNextVersion rolls out a version of a program that asks for more, while a person has the form of the last one. The
@@ -28,7 +29,7 @@ func TestNextVersion(t *testing.T) {
 			var token mcptask.Token
 			asked := make(chan string, 2)
 			t.Run("before", func(t *testing.T) {
-				conn := mcptasktest.Connect(t, revision, mcptasktest.Options{Server: taskserver.Options{Store: store}, Answer: mcptask.AnswerAny(func(ctx context.Context, q mcptask.Question) (json.RawMessage, error) {
+				conn := mcptasktest.Connect(wirecheck.TB(t), revision, mcptasktest.Options{Server: taskserver.Options{Store: store}, Answer: mcptask.AnswerAny(func(ctx context.Context, q mcptask.Question) (json.RawMessage, error) {
 					asked <- q.Message
 					<-ctx.Done() // the person thinks
 					return nil, ctx.Err()
@@ -45,7 +46,7 @@ func TestNextVersion(t *testing.T) {
 				cancel()
 				<-ended
 			})
-			conn := mcptasktest.Connect(t, revision, mcptasktest.Options{Server: taskserver.Options{Store: store}, Answer: mcptask.AnswerAny(func(_ context.Context, q mcptask.Question) (json.RawMessage, error) {
+			conn := mcptasktest.Connect(wirecheck.TB(t), revision, mcptasktest.Options{Server: taskserver.Options{Store: store}, Answer: mcptask.AnswerAny(func(_ context.Context, q mcptask.Question) (json.RawMessage, error) {
 				asked <- q.Message
 				return json.RawMessage(`{"approve":true,"paid":true}`), nil
 			})}, version(`{"type":"object","properties":{"approve":{"type":"boolean"},"paid":{"type":"boolean"}},"required":["approve","paid"]}`))

@@ -18,6 +18,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 
 	media "example.com/changed/v0"
 )
@@ -64,7 +65,7 @@ func callAll(t *testing.T, tools mcptask.Tools) (news []string) {
 	agree := media.AnswerApproval(func(context.Context, mcptask.Question) (media.Approval, error) {
 		return media.Approval{Agreed: true}, nil
 	})
-	client := media.NewMediaClient(mcptasktest.Connect(t, mcptask.Revision20260728, mcptasktest.Options{Answer: agree}, tools))
+	client := media.NewMediaClient(mcptasktest.Connect(wirecheck.TB(t), mcptask.Revision20260728, mcptasktest.Options{Answer: agree}, tools))
 	note := func(tool string, got any, err error, want any) {
 		if end := describe(got, err, want); end != "as before" {
 			news = append(news, tool+": "+end)
@@ -110,7 +111,7 @@ func restart(t *testing.T, point string, tools mcptask.Tools) (end string) {
 			}
 			return json.RawMessage(`{"agreed":true,"note":"fine","seats":60}`), nil
 		}
-		conn := mcptasktest.Connect(t, mcptask.Revision20260728, mcptasktest.Options{
+		conn := mcptasktest.Connect(wirecheck.TB(t), mcptask.Revision20260728, mcptasktest.Options{
 			Answer: mcptask.AnswerAny(answer), Server: taskserver.Options{Store: store},
 		}, media.Tools(point, func() { reached <- struct{}{} }))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -142,7 +143,7 @@ func restart(t *testing.T, point string, tools mcptask.Tools) (end string) {
 			asked = append(asked, q.Message)
 			return fill(q.Schema), nil
 		}
-		conn := mcptasktest.Connect(t, mcptask.Revision20260728, mcptasktest.Options{
+		conn := mcptasktest.Connect(wirecheck.TB(t), mcptask.Revision20260728, mcptasktest.Options{
 			Answer: mcptask.AnswerAny(answer), Server: taskserver.Options{Store: store},
 		}, tools)
 		time.Sleep(time.Second) // until the version has asked again

@@ -169,7 +169,7 @@ func summarize(findings []breaking.Finding) string {
 // TestMoved moves tools and questions to another package, and removes one of two services with the same tools.
 func TestMoved(t *testing.T) {
 	old := []*contract.File{read(t, "/m/jobs/a_gen.go", sample)}
-	moved := []*contract.File{read(t, "/m/work/b_gen.go", strings.ReplaceAll(sample, `"Jobs"`, `"Work"`))}
+	moved := []*contract.File{read(t, "/m/moved/b_gen.go", strings.ReplaceAll(sample, `"Jobs"`, `"Work"`))}
 	if got := breaking.Compare(old, moved, true); len(got) > 0 {
 		t.Errorf("a move breaks %s", summarize(got))
 	}

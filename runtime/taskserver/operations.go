@@ -204,9 +204,10 @@ func (b *Backend) Stop(ctx context.Context, caller Caller, id string) error {
 	return nil
 }
 
-// Answer takes answers to questions of the caller's task. It ignores keys that are not outstanding, but an answer to a
-// question that was asked anew in another form counts for that one if it fits. It checks all answers before it takes
-// any, so that a refused answer leaves every question open.
+// Answer takes answers to questions of the caller's task. It ignores keys that are not outstanding, with one exception: an
+// answer to a question that was asked anew in another form counts for that one if it fits, since a person has given it.
+// E-50 says that a server should ignore it. Answer checks all answers before it takes any, so that a refused answer leaves
+// every question open.
 func (b *Backend) Answer(ctx context.Context, caller Caller, id string, answers map[string]json.RawMessage) (failed error) {
 	defer guard.Then(b.logger, "answer", func() { failed = newInternalError() })
 	record, err := b.Get(ctx, caller, id)

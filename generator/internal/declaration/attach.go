@@ -26,7 +26,7 @@ var expectedPlaces = map[string]string{
 	"schema":  "a type that is not an alias",
 	"enum":    "a type with constants",
 	"open":    "a type with constants",
-	"allow":   "a service, a tool, an input or an error",
+	"allow":   "a service, a tool (for its arguments and its result too), a type under mcptask:input, or one under mcptask:error",
 }
 
 // attachDirectives reads the directives of a file and binds each to the declaration below it.

@@ -167,7 +167,7 @@ func (b *Backend) hasCompany() bool {
 	workers, err := callOnce(b.drained, b.newRequestRetry(), "Workers", inspector.Workers)
 	return err != nil || slices.ContainsFunc(workers, func(w taskstore.WorkerLease) bool {
 		name, _, _ := strings.Cut(w.Worker, "/") // a finder of orphans has the name of its server
-		return name != "" && name != b.worker && (b.engine == nil || name != b.engine.Name()) && w.Until.After(b.Now())
+		return name != "" && name != b.worker && w.Worker != b.nameWorker() && w.Until.After(b.Now())
 	})
 }
 

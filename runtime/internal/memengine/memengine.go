@@ -271,7 +271,7 @@ func (x *executor) Close(ctx context.Context) error {
 }
 
 // Name implements taskserver.Engine.
-func (x *executor) Name() string { return "memengine" }
+func (x *executor) Name() string { return "memengine/tasks" }
 
 // Patience implements taskserver.Engine.
 func (x *executor) Patience() time.Duration { return x.cluster.Patience }

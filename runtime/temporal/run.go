@@ -83,7 +83,7 @@ type WorkflowOptions struct {
 // workflow.
 //
 // The error of a failed workflow has the message of its cause, without the words of Temporal around it:
-// no IDs of runs, no names of workers. While Temporal cannot be reached, Run tries again until the
+// no IDs of runs, no names of workers. errors.As finds a typed error that taskflow.EncodeError has encoded. While Temporal cannot be reached, Run tries again until the
 // context ends.
 func Run[Out any](ctx context.Context, task *mcptask.Task, c client.Client, options WorkflowOptions, workflow any, args ...any) (Out, error) {
 	var out Out
@@ -306,7 +306,7 @@ func (f *flow) await(ctx context.Context, out any) error {
 			return err
 		case isEnded(err):
 			if isNewer := f.joinNewerRun(ctx, err); !isNewer {
-				return errors.New(describeFailure(err, "the workflow "+f.name))
+				return newFailure(err, "the workflow "+f.name)
 			}
 			continue
 		case isOutage(err), isDenied(err):

@@ -2,6 +2,7 @@ package temporal
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"regexp"
 	"slices"
@@ -13,12 +14,50 @@ import (
 	sdktemporal "go.temporal.io/sdk/temporal"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
+	"github.com/mcptaskgen/mcptaskgen/runtime/temporal/internal/flowwire"
 )
 
 // isEnded reports whether the error says that the workflow has ended without a result.
 func isEnded(err error) bool {
 	var ended *sdktemporal.WorkflowExecutionError
 	return errors.As(err, &ended)
+}
+
+// typedFailure is the error of a workflow with a typed error in it.
+type typedFailure struct {
+	text  string
+	typed *mcptask.ToolError
+}
+
+// Error implements error.
+func (e *typedFailure) Error() string { return e.text }
+
+// Unwrap returns the typed error, which the server passes on.
+func (e *typedFailure) Unwrap() error { return e.typed }
+
+// newFailure returns the error of a failed workflow, with the outermost typed error that taskflow.EncodeError has encoded.
+func newFailure(err error, subject string) error {
+	text := describeFailure(err, subject)
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		app, ok := e.(*sdktemporal.ApplicationError) //nolint:errorlint // each layer is looked at
+		if !ok || app.Type() != flowwire.TypedErrorType {
+			continue
+		}
+		var typed flowwire.TypedError
+		if app.Details(&typed) != nil {
+			continue
+		}
+		if meta, err := value.Marshal(typed); err == nil {
+			result := mcptask.ErrorResult(text)
+			result.Meta = map[string]json.RawMessage{spec.MetaError: meta}
+			return &typedFailure{text, &mcptask.ToolError{Tool: subject, Result: result}}
+		}
+	}
+	return errors.New(text)
 }
 
 // describeFailure says in words for the model why a workflow, or a part of it, has failed. subject names it,

@@ -1,5 +1,5 @@
 // Package flowwire defines the exchange between package temporal and a workflow that uses package taskflow: the names
-// of the query, the signal and the memo, and their values. The values are encoded by the data converters of client and
+// of the query, the signal, the memo and the error, and their values. The values are encoded by the data converters of client and
 // worker. Workflows that run when the program is replaced have the old values, so names and members stay as they are.
 package flowwire
 
@@ -17,7 +17,15 @@ const (
 	SignalAnswer = "mcptask.answer"
 	// MemoTask is the field of the memo that has the Memo.
 	MemoTask = "mcptask.task"
+	// TypedErrorType is the type of an ApplicationError whose first detail is a TypedError.
+	TypedErrorType = "mcptask.Error"
 )
+
+// TypedError is the code and the fields of a type under //mcptask:error, as a result's _meta has them.
+type TypedError struct {
+	Code string          `json:"code"`
+	Data json.RawMessage `json:"data,omitempty"`
+}
 
 // Memo says that package temporal has started the workflow.
 type Memo struct {

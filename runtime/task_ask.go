@@ -142,10 +142,12 @@ func (t *Task) askStep(ctx context.Context, step string, in Request) (json.RawMe
 			return nil, fmt.Errorf("%s: the question has a schema that no answer fits: %w", step, err)
 		}
 	}
-	for {
+	for isNewForm := ctx.Value(cause.NewForm{}) != nil; ; isNewForm = false {
 		var err error
-		if in.Key, _, err = t.takeStepKey(step); err != nil {
-			return nil, err
+		if in.Key = step; !isNewForm {
+			if in.Key, _, err = t.takeStepKey(step); err != nil {
+				return nil, err
+			}
 		}
 		response, err := t.host.Ask(ctx, in)
 		if errors.Is(err, cause.ErrWithdrawn) {

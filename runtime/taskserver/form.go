@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -101,48 +100,7 @@ func fitsForm(asked, in mcptask.Request, response json.RawMessage) bool {
 // isSameForm reports whether two questions ask for the same: the text of a question, and the descriptions and defaults of
 // its properties, do not matter.
 func isSameForm(a, b mcptask.Request) bool {
-	return requiredCapability(a) == requiredCapability(b) &&
-		(bytes.Equal(a.Schema, b.Schema) || reflect.DeepEqual(readForm(a.Schema), readForm(b.Schema)))
-}
-
-// readForm decodes a schema without what isSameForm leaves out.
-func readForm(schema json.RawMessage) any {
-	v, err := value.Decode[any](schema)
-	if err != nil {
-		return string(schema)
-	}
-	return stripSchema(v)
-}
-
-// stripSchema strips a decoded schema for readForm, in place.
-func stripSchema(v any) any {
-	switch v := v.(type) {
-	case []any:
-		for _, schema := range v {
-			stripSchema(schema)
-		}
-	case map[string]any:
-		for name, member := range v {
-			switch name {
-			case "description", "default", "$comment", "examples":
-				delete(v, name)
-			case "required", "enum": // sets
-				if set, ok := member.([]any); ok {
-					slices.SortFunc(set, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
-				}
-			case "const":
-			case "properties", "$defs":
-				if named, ok := member.(map[string]any); ok {
-					for _, schema := range named {
-						stripSchema(schema)
-					}
-				}
-			default:
-				stripSchema(member)
-			}
-		}
-	}
-	return v
+	return requiredCapability(a) == requiredCapability(b) && value.IsSameForm(a.Schema, b.Schema)
 }
 
 // askAnew returns a question with an answer to another form of it as defaults, as far as they fit. response may be nil.

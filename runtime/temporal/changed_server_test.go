@@ -7,14 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
+	"github.com/mcptaskgen/mcptaskgen/runtime/temporal/taskflow"
 )
 
 // The declarations of a tool before and after a change.
@@ -46,7 +52,7 @@ func (d declaration) change(edit func(*declaration)) declaration {
 	return d
 }
 
-// tool returns the tool. Without a form, its handler works until its server closes if it may begin again.
+// tool returns the tool.
 func (d declaration) tool() mcptask.Tool {
 	spec := mcptask.ToolSpec{Name: d.name, InputSchema: d.arguments, Policy: buildPolicy}
 	spec.Policy.OnChange = d.onChange
@@ -188,6 +194,30 @@ func TestServerChanged(t *testing.T) {
 	}
 }
 
+// TestStaleOfQueue checks that a server counts the tasks of its queue that do not fit its tools. No record says which worker
+// runs a task, so those that others run count too.
+func TestStaleOfQueue(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		c, store, options := newFakeTemporal(), taskstore.NewMemory(), Options{SubmitOnly: true}
+		first := before.serve(t, c, store, options)
+		changeStored(t, store, before.begin(t, first, `{}`), func(r *taskstore.Record) {
+			r.Claim, r.Attempt = taskstore.Claim{Worker: "temporal/" + DefaultTaskQueue, State: taskstore.ClaimRunning}, 1
+			r.Phase = taskstore.PhaseRunning
+		})
+		for want, edit := range map[string]func(*declaration){
+			"{map[build:1] map[]}": func(d *declaration) { d.name = "make" },
+			"{map[] map[]}":        func(d *declaration) { d.name, d.was = "make", "build" },
+			"{map[] map[build:1]}": func(d *declaration) { d.arguments = withTitle },
+		} {
+			changed := before.change(edit).serve(t, c, store, options)
+			time.Sleep(time.Minute)
+			if found := changed.StaleTasks(); fmt.Sprint(found) != want {
+				t.Errorf("%+v, want %s", found, want)
+			}
+		}
+	})
+}
+
 // TestServerRollout has old and new servers share a queue. A worker that cannot run a task leaves it in Temporal, until one
 // comes that can.
 func TestServerRollout(t *testing.T) {
@@ -232,5 +262,119 @@ func TestServerRollout(t *testing.T) {
 				t.Error(buildOutcome(r))
 			}
 		})
+	}
+}
+
+// askFlow returns a workflow that asks, and works after the answer.
+func askFlow[T any](step, form string) func(workflow.Context) (string, error) {
+	return func(ctx workflow.Context) (string, error) {
+		input := mcptask.InputSpec{Name: "Approval", Message: "Ship it?", Schema: form}
+		answer, err := taskflow.Ask[T](ctx, taskflow.New(ctx), input, step, "")
+		if err != nil {
+			return "", err
+		}
+		_, err = callPush(ctx, "it")
+		return fmt.Sprint(answer), err
+	}
+}
+
+// runAsk runs a worker with a version of the workflow, until stop is called.
+func runAsk(t *testing.T, c client.Client, queue string, flow any) (stop func()) {
+	t.Helper()
+	w := worker.New(c, queue, worker.Options{})
+	w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: "Ask"})
+	w.RegisterActivityWithOptions(pushImage, activity.RegisterOptions{Name: "Push"})
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return sync.OnceFunc(w.Stop)
+}
+
+// TestServerChangedFlow replaces the worker of a workflow whose question is open. The server goes on.
+func TestServerChangedFlow(t *testing.T) {
+	c := dialFlows(t, flowAddress(t), "default")
+	for name, x := range map[string]struct {
+		step, form, early string // early is the answer while there is no worker
+		key, response     string
+		want              string
+	}{
+		"a form":                      {"ship", paidForm, "", "Ask/ship~form2", paidAnswer, paid},
+		"a form, answered meanwhile":  {"ship", paidForm, approveAnswer, "Ask/ship~form2", paidAnswer, paid},
+		"a form that the answer fits": {"ship", strings.Replace(approveForm, "integer", "number", 1), approveAnswer, "", "", asBefore},
+		"the description of a form":   {"ship", strings.Replace(approveForm, `"type":"integer"`, `"type":"integer","description":"How many."`, 1), "", "Ask/ship", approveAnswer, asBefore},
+		"a step":                      {"go", approveForm, "", "Ask/go", approveAnswer, asBefore},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			options := WorkflowOptions{TaskQueue: rand.Text(), Poll: 50 * time.Millisecond}
+			stop := runAsk(t, c, options.TaskQueue, askFlow[map[string]any]("ship", approveForm))
+			s := newBuildServer(t, nil, buildPolicy, func(ctx context.Context, task *mcptask.Task) (built, error) {
+				answer, err := Run[string](ctx, task, c, options, "Ask")
+				return built{Image: answer}, err
+			})
+			task := beginBuild(t, s)
+			awaitAsked(t, s, task.ID, "Ask/ship")
+			stop()
+			if x.early != "" {
+				replyTo(t, s, task.ID, "Ask/ship", x.early)
+			}
+			changed := askFlow[map[string]any](x.step, x.form)
+			defer runAsk(t, c, options.TaskQueue, changed)()
+			if x.key != "" {
+				r := awaitAsked(t, s, task.ID, x.key)
+				asked := string(r.Outstanding()[0].Params)
+				if anew := strings.Contains(asked, "The form has changed since it was answered. Ship it?") && strings.Contains(asked, `"default":true`); anew != (x.early != "") {
+					t.Errorf("%s asks %s", x.key, asked)
+				}
+				replyTo(t, s, task.ID, x.key, x.response)
+			}
+			if r := awaitBuild(t, s, task.ID, "its end", isBuilt); !strings.Contains(buildOutcome(r), x.want) {
+				t.Errorf("%s, want %s", buildOutcome(r), x.want)
+			}
+			replayer := worker.NewWorkflowReplayer()
+			replayer.RegisterWorkflowWithOptions(changed, workflow.RegisterOptions{Name: "Ask"})
+			if err := replayer.ReplayWorkflowHistory(quiet{}, readHistory(t, c, task.ID+"/Ask", "")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestServerChangedHistory replays a workflow that has had its answer with changed code. The answer is a part of the
+// history, and nobody is asked anew.
+func TestServerChangedHistory(t *testing.T) {
+	c := dialFlows(t, flowAddress(t), "default")
+	queue := rand.Text()
+	defer runAsk(t, c, queue, askFlow[map[string]any]("ship", approveForm))()
+	s := newBuildServer(t, nil, buildPolicy, func(ctx context.Context, task *mcptask.Task) (built, error) {
+		answer, err := Run[string](ctx, task, c, WorkflowOptions{TaskQueue: queue, Poll: 50 * time.Millisecond}, "Ask")
+		return built{Image: answer}, err
+	})
+	task := beginBuild(t, s)
+	awaitAsked(t, s, task.ID, "Ask/ship")
+	replyTo(t, s, task.ID, "Ask/ship", approveAnswer)
+	awaitBuild(t, s, task.ID, "its end", isBuilt)
+	guarded := func(ctx workflow.Context) (string, error) {
+		step := "go"
+		if workflow.GetVersion(ctx, "step", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+			step = "ship"
+		}
+		return askFlow[map[string]any](step, approveForm)(ctx)
+	}
+	for name, x := range map[string]struct {
+		flow  any
+		fails bool
+	}{
+		"a required member":     {askFlow[map[string]any]("ship", paidForm), false},
+		"another type":          {askFlow[struct{ Approve string }]("ship", approveForm), true},
+		"another step":          {askFlow[map[string]any]("go", approveForm), true},
+		"another step, guarded": {guarded, false},
+	} {
+		replayer := worker.NewWorkflowReplayer()
+		replayer.RegisterWorkflowWithOptions(x.flow, workflow.RegisterOptions{Name: "Ask"})
+		err := replayer.ReplayWorkflowHistory(quiet{}, readHistory(t, c, task.ID+"/Ask", ""))
+		if isNondeterministic := err != nil && strings.Contains(err.Error(), "TMPRL1100"); isNondeterministic != x.fails || err != nil && !x.fails {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,7 +13,9 @@ import (
 	"go.temporal.io/api/serviceerror"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/cause"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
 	"github.com/mcptaskgen/mcptaskgen/runtime/temporal/internal/flowwire"
 )
 
@@ -59,6 +62,15 @@ type relayedQuestion struct {
 	run    string                          // the run of the workflow that gets the answer
 	cancel context.CancelFunc              // ends the question
 	answer atomic.Pointer[flowwire.Answer] // nil while the question is open
+	// forms has the schemas with which it was asked, this one last. While old and new workers share a queue, either form
+	// may come.
+	forms   []json.RawMessage
+	isAsked chan struct{} // closed when the task has asked
+}
+
+// hasForm reports whether the question was asked in the form of q.
+func (r *relayedQuestion) hasForm(q flowwire.Question) bool {
+	return slices.ContainsFunc(r.forms, func(asked json.RawMessage) bool { return value.IsSameForm(asked, q.Input.Schema) })
 }
 
 // startFollower follows a workflow until ctx ends.
@@ -216,31 +228,68 @@ func (f *follower) tellReport(ctx context.Context) {
 	f.task.Progress(ctx, f.report.done, f.report.total, f.report.message)
 }
 
-// takeQuestion asks a question that is open in a run of the workflow, if it is new. If an earlier run got the
+// takeQuestion asks a question that is open in a run of the workflow, if it or its form is new. If an earlier run got the
 // answer, this run gets it too: a retry asks again, and a reset may drop signals. So the follower keeps all answers.
 // Refusals are among them: the task would ask again under another key, which the next run of the handler does not know.
 func (f *follower) takeQuestion(ctx context.Context, run string, q flowwire.Question) {
-	relayed := f.questions[q.Key]
+	former := f.questions[q.Key]
 	switch {
-	case relayed == nil:
+	case former == nil, !former.hasForm(q):
 		asking, cancel := context.WithCancel(ctx)
-		relayed = &relayedQuestion{run: run, cancel: cancel}
+		relayed := &relayedQuestion{run: run, isAsked: make(chan struct{}), cancel: cancel}
+		if former != nil {
+			former.cancel()
+			relayed.forms = former.forms
+			asking = context.WithValue(asking, cause.NewForm{}, true)
+		}
+		relayed.forms = append(slices.Clip(relayed.forms), q.Input.Schema)
 		f.questions[q.Key] = relayed
 		f.work.Go(func() {
 			defer guard.Recover(nil, "an answer for the workflow "+f.name)
 			defer cancel()
-			if answer, ok := f.ask(asking, q); ok {
+			if former != nil {
+				<-former.isAsked
+			}
+			answer, ok := f.ask(asking, q)
+			close(relayed.isAsked)
+			if ok && f.fitsWorkflow(asking, relayed, answer) {
 				relayed.answer.Store(&answer)
-				f.sendAnswer(ctx, answer)
+				f.sendAnswer(asking, answer)
 			}
 		})
-	case relayed.run != run && relayed.answer.Load() != nil:
-		relayed.run = run
+	case former.run != run && former.answer.Load() != nil:
+		former.run = run
 		f.work.Go(func() {
 			defer guard.Recover(nil, "an answer for the workflow "+f.name)
-			f.sendAnswer(ctx, *relayed.answer.Load())
+			f.sendAnswer(ctx, *former.answer.Load())
 		})
 	}
+}
+
+// fitsWorkflow reports whether an answer is to be sent. It is not if the workflow now asks in a form that follow has not
+// seen yet: its workers may have been replaced. fitsWorkflow waits for a worker, without which no answer has an effect.
+func (f *follower) fitsWorkflow(ctx context.Context, relayed *relayedQuestion, answer flowwire.Answer) bool {
+	if answer.Refusal != "" {
+		return true
+	}
+	var backoff backoff
+	for {
+		state, err := f.query(ctx)
+		switch i := slices.IndexFunc(state.Questions, func(q flowwire.Question) bool { return q.Key == answer.Key }); {
+		case ctx.Err() != nil:
+			return false
+		case err == nil:
+			return i < 0 || relayed.hasForm(state.Questions[i])
+		case !isOutage(err) && !isWithoutWorker(err), !backoff.wait(ctx):
+			return ctx.Err() == nil
+		}
+	}
+}
+
+// isWithoutWorker reports whether Temporal refuses a query because no worker has come for a while.
+func isWithoutWorker(err error) bool {
+	var refused *serviceerror.FailedPrecondition
+	return errors.As(err, &refused) && strings.Contains(refused.Message, "no poller")
 }
 
 // ask asks a question of the workflow in its task. ok is false if there is nothing to send: the workflow no longer

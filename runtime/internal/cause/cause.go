@@ -1,5 +1,5 @@
-// Package cause has the reasons for which a task, a run or a question ends, as packages mcptask and taskserver both
-// know them.
+// Package cause has the reasons for which a task, a run or a question ends, and for which a question is asked again, as
+// packages mcptask and taskserver both know them.
 package cause
 
 import "errors"
@@ -24,3 +24,7 @@ var ErrWithdrawn = errors.New("mcptask: the question was withdrawn")
 
 // ErrNoResult says that a handler has returned nothing.
 var ErrNoResult = errors.New("the handler returned neither a result nor an error")
+
+// NewForm is the key of a value of contexts: a step that the run has asked already is asked again because its form has
+// changed. It is the same question and not the step's next one.
+type NewForm struct{}

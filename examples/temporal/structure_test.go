@@ -21,11 +21,15 @@ const module = "github.com/mcptaskgen/mcptaskgen/"
 // means all below as well.
 var imports = map[string][]string{
 	"runtime/temporal": {
-		module + "runtime", module + "runtime/taskserver", module + "runtime/internal/guard", module + "runtime/temporal/internal/flowwire",
+		module + "runtime", module + "runtime/taskserver", module + "runtime/temporal/internal/flowwire",
+		module + "runtime/internal/cause", module + "runtime/internal/guard", module + "runtime/internal/spec", module + "runtime/internal/value",
 		"go.temporal.io/...", "go.opentelemetry.io/otel/...", "google.golang.org/grpc/...",
 	},
 	// Workflows link it, and a program that only runs workflows.
-	"runtime/temporal/taskflow":     {module + "runtime", module + "runtime/temporal/internal/flowwire", "go.temporal.io/api/...", "go.temporal.io/sdk/workflow"},
+	"runtime/temporal/taskflow": {
+		module + "runtime", module + "runtime/internal/cause", module + "runtime/internal/value", module + "runtime/temporal/internal/flowwire",
+		"go.temporal.io/api/...", "go.temporal.io/sdk/temporal", "go.temporal.io/sdk/workflow",
+	},
 	"runtime/temporal/taskflowtest": {module + "runtime/temporal/internal/flowwire", "go.temporal.io/sdk/testsuite"},
 }
 

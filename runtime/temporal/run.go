@@ -83,8 +83,8 @@ type WorkflowOptions struct {
 // workflow.
 //
 // The error of a failed workflow has the message of its cause, without the words of Temporal around it:
-// no IDs of runs, no names of workers. errors.As finds a typed error that taskflow.EncodeError has encoded. While Temporal cannot be reached, Run tries again until the
-// context ends.
+// no IDs of runs, no names of workers. errors.As finds a typed error that taskflow.EncodeError has encoded. While Temporal
+// cannot be reached, Run tries again until the context ends.
 func Run[Out any](ctx context.Context, task *mcptask.Task, c client.Client, options WorkflowOptions, workflow any, args ...any) (Out, error) {
 	var out Out
 	if err := runWorkflow(ctx, task, c, options, workflow, &out, args); err != nil {

@@ -65,7 +65,7 @@ type relayedQuestion struct {
 	// forms has the schemas with which it was asked, this one last. While old and new workers share a queue, either form
 	// may come.
 	forms   []json.RawMessage
-	isAsked chan struct{} // closed when the task has asked
+	isAsked chan struct{} // closed when the task no longer asks it
 }
 
 // hasForm reports whether the question was asked in the form of q.
@@ -247,12 +247,11 @@ func (f *follower) takeQuestion(ctx context.Context, run string, q flowwire.Ques
 		f.work.Go(func() {
 			defer guard.Recover(nil, "an answer for the workflow "+f.name)
 			defer cancel()
+			defer close(relayed.isAsked)
 			if former != nil {
 				<-former.isAsked
 			}
-			answer, ok := f.ask(asking, q)
-			close(relayed.isAsked)
-			if ok && f.fitsWorkflow(asking, relayed, answer) {
+			if answer, ok := f.ask(asking, q); ok && f.fitsWorkflow(asking, relayed, answer) {
 				relayed.answer.Store(&answer)
 				f.sendAnswer(asking, answer)
 			}

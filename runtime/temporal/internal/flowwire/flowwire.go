@@ -1,6 +1,7 @@
 // Package flowwire defines the exchange between package temporal and a workflow that uses package taskflow: the names
-// of the query, the signal, the memo and the error, and their values. The values are encoded by the data converters of client and
-// worker. Workflows that run when the program is replaced have the old values, so names and members stay as they are.
+// of the query, the signal, the memo and the error, and their values. The values are encoded by the data converters of
+// client and worker. Workflows that run when the program is replaced have the old values, so names and members stay as
+// they are.
 package flowwire
 
 import (

@@ -41,7 +41,8 @@ func Compare(old, now []*contract.File, withModels bool) []Finding {
 		}
 	}
 	for _, file := range old {
-		c.compareServices(file)
+		c.compareFallbacks(file)
+		c.compareErrors(file)
 		c.compareInputs(file)
 	}
 	return c.findings
@@ -86,7 +87,7 @@ type comparer struct {
 // schemaPair is a comparison of two schemas. Tools share schemas, so it is made once.
 type schemaPair struct {
 	old, now *jsontree.Node
-	use      string // arguments, result or answer
+	use      string // arguments, result, answer or texts
 }
 
 // compare returns the faults of a use of two schemas.
@@ -94,9 +95,12 @@ func (c *comparer) compare(old, now *jsontree.Node, use string) []fault {
 	key := schemaPair{old, now, use}
 	faults, ok := c.done[key]
 	if !ok {
-		if use == "result" {
+		switch use {
+		case "result":
 			faults = compareResults(old, now)
-		} else {
+		case "texts":
+			faults = compareTexts(old, now)
+		default:
 			faults = compareInputs(old, now, use == "arguments")
 		}
 		c.done[key] = faults
@@ -157,8 +161,12 @@ func (c *comparer) matchTools() {
 	c.matchSchemas()
 	for _, o := range c.old.tools {
 		if c.match[o.tool] == nil {
-			file, service := c.findService(o)
-			c.add("tool-gone", Finding{File: file, Old: o.file.Path, Service: service, old: o.tool}, "the tool %q is gone", o.tool.Name)
+			f := c.left(o.file)
+			if file, service := c.findService(o.dir(), o.service); service != nil {
+				f.File, f.Service = file, service
+			}
+			f.old = o.tool
+			c.add("tool-gone", f, "the tool %q is gone", o.tool.Name)
 		}
 	}
 }
@@ -213,23 +221,36 @@ func (c *comparer) reportRenamed(o place, n *place, hint string) {
 	c.add("tool-renamed", f, "the tool %q is named %q now", o.tool.Name, n.tool.Name)
 }
 
-// findService returns what is left of the service of an old tool: the service, another file of the package, or nil.
-func (c *comparer) findService(o place) (*contract.File, *contract.Service) {
-	var left *contract.File
+// findService returns what a service of an old package is now: the one of its name, or else the one that has most of its
+// tools. It returns nil if there is neither.
+func (c *comparer) findService(dir string, old *contract.Service) (file *contract.File, service *contract.Service) {
 	for _, f := range c.now.files {
-		if path.Dir(f.Path) != o.dir() {
-			continue
-		}
 		for _, s := range f.Services {
-			if s.Name == o.service.Name {
+			if path.Dir(f.Path) == dir && s.Name == old.Name {
 				return f, s
 			}
 		}
-		if left == nil {
-			left = f
+	}
+	counts := map[*contract.Service]int{}
+	for _, tool := range old.Tools {
+		if n := c.match[tool]; n != nil {
+			if counts[n.service]++; counts[n.service] > counts[service] {
+				file, service = n.file, n.service
+			}
 		}
 	}
-	return left, nil
+	return file, service
+}
+
+// left returns the place of a finding about something of an old file that is gone: a file that its package has now.
+func (c *comparer) left(old *contract.File) Finding {
+	f := Finding{Old: old.Path}
+	for _, now := range c.now.files {
+		if f.File == nil && path.Dir(now.Path) == path.Dir(old.Path) {
+			f.File = now
+		}
+	}
+	return f
 }
 
 func (c *comparer) compareTool(o, n place) {
@@ -251,32 +272,56 @@ func (c *comparer) compareTool(o, n place) {
 		if now.RunChanged && f.kind != "type" { // the handler cannot decode another type, so the task ends
 			finding.Breaks = []string{callers}
 		}
-		c.add("argument-"+f.kind, finding, "%s %s", subject("the argument", "the arguments", f.path, now.Name), f.problem)
+		c.add("argument-"+f.kind, finding, "%s of %q %s", subject("the argument", "the arguments", f.path), now.Name, f.problem)
 	}
 	switch {
 	case old.Output == nil: // there was nothing to read
 	case now.Output == nil:
-		c.add("result-gone", at(o, n), "the result of %q has no structured content any more", now.Name)
+		c.add("result-gone", at(o, n), "the result of %q is text now and has no structured content any more", now.Name)
 	default:
 		for _, f := range c.compare(old.Output, now.Output, "result") {
 			finding := at(o, n)
 			finding.Property, finding.Result = f.path, true
-			c.add("result-"+f.kind, finding, "%s %s", subject("the member", "the result", f.path, now.Name), f.problem)
+			c.add("result-"+f.kind, finding, "%s of %q %s", subject("the member", "the result", f.path), now.Name, f.problem)
 		}
 	}
 	c.compareCalls(o, n)
 	c.compareQuestions(o, n)
-	if c.models && (old.Description != now.Description || old.Title != now.Title) {
-		c.add("description", at(o, n), "the title or the description of %q has changed", now.Name)
+	var changed []string
+	if old.Title != now.Title {
+		changed = append(changed, "the title")
+	}
+	if old.Description != now.Description {
+		changed = append(changed, "the description")
+	}
+	changed = append(changed, c.findTexts(old.Input, now.Input, "the argument", "the arguments")...)
+	changed = append(changed, c.findTexts(old.Output, now.Output, "the result member", "the result")...)
+	c.addTexts(at(o, n), changed, now.Name)
+}
+
+// findTexts names the members of a schema whose texts have changed.
+func (c *comparer) findTexts(old, now *jsontree.Node, one, whole string) (names []string) {
+	if c.models && old != nil && now != nil {
+		for _, f := range c.compare(old, now, "texts") {
+			names = append(names, subject(one, whole, f.path))
+		}
+	}
+	return names
+}
+
+// addTexts reports the parts of a tool or a question whose texts have changed.
+func (c *comparer) addTexts(f Finding, changed []string, name string) {
+	if c.models && len(changed) > 0 {
+		c.add("description", f, "the text of %q has changed: %s", name, listFirst(changed))
 	}
 }
 
-// subject names a property of a tool.
-func subject(one, whole string, path []string, tool string) string {
+// subject names a member of a schema.
+func subject(one, whole string, path []string) string {
 	if len(path) == 0 {
-		return fmt.Sprintf("%s of %q", whole, tool)
+		return whole
 	}
-	return fmt.Sprintf("%s %s of %q", one, strings.ReplaceAll(strings.Join(path, "."), ".[]", "[]"), tool)
+	return one + " " + strings.ReplaceAll(strings.Join(path, "."), ".[]", "[]")
 }
 
 // compareCalls reports kinds of calls that are refused now.
@@ -312,32 +357,45 @@ func (c *comparer) compareQuestions(o, n place) {
 	}
 }
 
-// compareServices compares what the services of an old file have beside their tools.
-func (c *comparer) compareServices(file *contract.File) {
+// compareFallbacks compares the fallback tools of the services of an old file.
+func (c *comparer) compareFallbacks(file *contract.File) {
 	for _, old := range file.Services {
-		nowFile, now := c.findService(place{file: file, service: old})
-		if now == nil {
-			continue // its tools are reported, or they are elsewhere
+		nowFile, now := c.findService(path.Dir(file.Path), old)
+		if !old.Fallback || now == nil || nowFile.List != "" {
+			continue
+		}
+		name := now.Name
+		if name != old.Name {
+			name += ", which has the tools of " + old.Name + ","
 		}
 		f := Finding{File: nowFile, Service: now}
 		switch {
-		case old.Fallback && !now.Fallback:
-			c.add("fallback-gone", f, "the service %s no longer has the fallback tools", now.Name)
-		case old.Fallback && old.Prefix != now.Prefix:
-			c.add("fallback-gone", f, "the fallback tools of %s were named %stask_status and so on, and are named %stask_status now", now.Name, old.Prefix, now.Prefix)
+		case !now.Fallback:
+			c.add("fallback-gone", f, "the service %s no longer has the fallback tools", name)
+		case old.Prefix != now.Prefix:
+			c.add("fallback-gone", f, "the fallback tools of %s were named %stask_status and so on, and are named %stask_status now", name, old.Prefix, now.Prefix)
 		}
-		for _, e := range old.Errors {
-			i := slices.IndexFunc(now.Errors, func(n *contract.Error) bool { return n.Code == e.Code })
-			if i < 0 {
-				c.add("error-gone", f, "the error %s of the service %s is gone", e.Code, now.Name)
-				continue
-			}
-			f := f
-			f.Error = now.Errors[i]
-			for _, fault := range c.compare(e.Schema, f.Error.Schema, "result") {
-				f.Property = fault.path
-				c.add("error-member", f, "%s %s", subject("the member", "the data", fault.path, e.Code), fault.problem)
-			}
+	}
+}
+
+// compareErrors compares the errors of an old file, unless all that could return them is gone.
+func (c *comparer) compareErrors(file *contract.File) {
+	if len(file.Services) > 0 && len(c.findDirs(file)) == 0 {
+		return
+	}
+	for _, old := range file.Errors {
+		nowFile, now := find(c, file, func(f *contract.File) *contract.Error {
+			return first(f.Errors, func(e *contract.Error) bool { return e.Code == old.Code })
+		})
+		if now == nil {
+			c.add("error-gone", c.left(file), "the error %s is gone", old.Code)
+			continue
+		}
+		if old.Schema == nil || now.Schema == nil {
+			continue // only the codes are known
+		}
+		for _, f := range c.compare(old.Schema, now.Schema, "result") {
+			c.add("error-member", Finding{File: nowFile, Error: now, Property: f.path}, "%s of %q %s", subject("the member", "the data", f.path), now.Code, f.problem)
 		}
 	}
 }
@@ -345,45 +403,61 @@ func (c *comparer) compareServices(file *contract.File) {
 // compareInputs compares the questions of an old file.
 func (c *comparer) compareInputs(file *contract.File) {
 	for _, old := range file.Inputs {
-		nowFile, now := c.findInput(path.Dir(file.Path), old.Name)
+		nowFile, now := find(c, file, func(f *contract.File) *contract.Input {
+			return first(f.Inputs, func(in *contract.Input) bool { return in.Name == old.Name })
+		})
 		if now == nil {
-			f := Finding{File: nowFile, Old: file.Path}
-			if nowFile != nil && len(nowFile.Services) > 0 {
-				f.Service = nowFile.Services[0]
-			}
-			c.add("question-gone", f, "the question %s is gone", old.Name)
+			c.add("question-gone", c.left(file), "the question %s is gone", old.Name)
 			continue
 		}
+		place := Finding{File: nowFile, Input: now}
 		for _, f := range c.compare(old.Schema, now.Schema, "answer") {
-			c.add("question-form", Finding{File: nowFile, Input: now, Property: f.path}, "%s %s", subject("the field", "the form", f.path, now.Name), f.problem)
+			place := place
+			place.Property = f.path
+			c.add("question-form", place, "%s of %q %s", subject("the field", "the form", f.path), now.Name, f.problem)
 		}
+		var changed []string
+		if old.Message != now.Message {
+			changed = append(changed, "the message")
+		}
+		c.addTexts(place, append(changed, c.findTexts(old.Schema, now.Schema, "the field", "the form")...), now.Name)
 	}
 }
 
-// findInput returns the input with that name in a package, or else an input of that name that another package did not have
-// before. If there is none, it returns a file of the package.
-func (c *comparer) findInput(dir, name string) (left *contract.File, input *contract.Input) {
-	for _, here := range []bool{true, false} {
+// first returns the first value that fits, or nil.
+func first[V any](list []*V, fits func(*V) bool) *V {
+	if i := slices.IndexFunc(list, fits); i >= 0 {
+		return list[i]
+	}
+	return nil
+}
+
+// find returns what a declaration of an old file is now, if get returns the one of its name in a file. It looks in the same
+// package, then in those of the services that have the tools now, then in packages that did not have it before.
+func find[V any](c *comparer, old *contract.File, get func(*contract.File) *V) (*contract.File, *V) {
+	dirs := c.findDirs(old)
+	for _, accepts := range []func(dir string) bool{
+		func(dir string) bool { return dir == path.Dir(old.Path) },
+		func(dir string) bool { return slices.Contains(dirs, dir) },
+		func(dir string) bool {
+			return !slices.ContainsFunc(c.old.files, func(f *contract.File) bool { return path.Dir(f.Path) == dir && get(f) != nil })
+		},
+	} {
 		for _, f := range c.now.files {
-			if here != (path.Dir(f.Path) == dir) {
-				continue
-			}
-			for _, in := range f.Inputs {
-				if in.Name == name && (here || !c.hadInput(path.Dir(f.Path), name)) {
-					return f, in
-				}
-			}
-			if here && left == nil {
-				left = f
+			if v := get(f); v != nil && accepts(path.Dir(f.Path)) {
+				return f, v
 			}
 		}
 	}
-	return left, nil
+	return nil, nil
 }
 
-// hadInput reports whether a package had an input of that name before.
-func (c *comparer) hadInput(dir, name string) bool {
-	return slices.ContainsFunc(c.old.files, func(f *contract.File) bool {
-		return path.Dir(f.Path) == dir && slices.ContainsFunc(f.Inputs, func(in *contract.Input) bool { return in.Name == name })
-	})
+// findDirs returns the packages of what the services of an old file are now.
+func (c *comparer) findDirs(old *contract.File) (dirs []string) {
+	for _, s := range old.Services {
+		if f, _ := c.findService(path.Dir(old.Path), s); f != nil {
+			dirs = append(dirs, path.Dir(f.Path))
+		}
+	}
+	return dirs
 }

@@ -108,7 +108,12 @@ func TestCompare(t *testing.T) {
 		{"error gone", `Code: "not_found"`, `Code: "absent"`, "error-gone (): " + calls},
 		{"member of an error", `"asset":{"type":"string"}`, `"asset":{"type":"integer"}`, `error-member ("not_found"): ` + calls},
 		{"description", "Builds it.", "Makes it.", `description ("jobs_build"): models`},
+		{"texts of schemas", `{\"type\":\"string\"}|"ok":{"type":"boolean"}`, `{\"type\":\"string\",\"default\":\"x\"}|"ok":{"type":"boolean","description":"It is."}`, `description ("jobs_build"): models`},
+		{"message of a question", `"Ship it?"`, `"May it go?"`, `description ("Approval"): models`},
+		{"field of a question", `"approve":{"type":"boolean"}`, `"approve":{"type":"boolean","title":"Yes"}`, `description ("Approval"): models`},
 		{"another service of the same tools", `"Jobs"`, `"Work"`, ""},
+		{"another service without the fallback", `"Jobs"|mcptask.FallbackTools`, `"Work"|nil`, "fallback-gone (): " + calls},
+		{"another service and error", `"Jobs"|Code: "not_found"`, `"Work"|Code: "absent"`, "error-gone (): " + calls},
 	} {
 		changed := sample
 		froms, tos := strings.Split(test.from, "|"), strings.Split(test.to, "|")
@@ -121,6 +126,32 @@ func TestCompare(t *testing.T) {
 		got := summarize(breaking.Compare([]*contract.File{read(t, "/m/jobs/a_gen.go", sample)}, []*contract.File{read(t, "/m/jobs/b_gen.go", changed)}, true))
 		if got != test.want {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+		}
+	}
+}
+
+// TestTexts compares what the messages of --models name.
+func TestTexts(t *testing.T) {
+	const deep = `{"$ref":"#/$defs/T","$defs":{"T":{"type":"object","description":"%s","properties":{"a":{"anyOf":[{"type":"array","items":{"title":"%[1]s"}},{"$ref":"#"}]},"b":{"additionalProperties":{"examples":["%[1]s"]}}}}}}`
+	many := func(text string) string {
+		var members []string
+		for i := range 7 {
+			members = append(members, fmt.Sprintf(`"m%d":{"default":%q}`, i, text))
+		}
+		return `{"type":"object","properties":{` + strings.Join(members, ",") + `}}`
+	}
+	file := func(title, in, out string) []*contract.File {
+		return []*contract.File{read(t, "/m/a_gen.go", fmt.Sprintf("package m\n\nvar _ = mcptask.Tools{Tools: []mcptask.Tool{mcptask.NewTool(mcptask.ToolSpec{Name: \"x\", Title: %q, InputSchema: %q, OutputSchema: %q}, nil)}}\n", title, in, out))}
+	}
+	for _, test := range []struct{ name, in, nowIn, out, nowOut, want string }{
+		{"members", fmt.Sprintf(deep, "x"), fmt.Sprintf(deep, "y"), `{"title":"x"}`, `{"title":"y"}`, "the title, the arguments, the argument a[], the argument b.*, the result"},
+		{"many", many("x"), many("y"), "{}", "{}", "the title, the argument m0, the argument m1, the argument m2, the argument m3, 3 others"},
+		{"new member", `{"properties":{}}`, `{"properties":{"a":{"title":"x"}}}`, `{"properties":{"a":{}}}`, `{"properties":{"a":{"title":"x"}}}`, "the title, the result member a"},
+	} {
+		for _, f := range breaking.Compare(file("A", test.in, test.out), file("B", test.nowIn, test.nowOut), true) {
+			if got := strings.TrimPrefix(f.Message, `the text of "x" has changed: `); f.Rule.Name == "description" && got != test.want {
+				t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+			}
 		}
 	}
 }
@@ -172,6 +203,20 @@ func TestMoved(t *testing.T) {
 	moved := []*contract.File{read(t, "/m/moved/b_gen.go", strings.ReplaceAll(sample, `"Jobs"`, `"Work"`))}
 	if got := breaking.Compare(old, moved, true); len(got) > 0 {
 		t.Errorf("a move breaks %s", summarize(got))
+	}
+	merged := append(moved, read(t, "/m/other/c_gen.go", "package other\n\nfunc (e) ToolErrorCode() string { return \"disk_full\" }\n"))
+	for code, want := range map[string]string{"not_found": "", "disk_full": "", "absent": "error-gone (): callers"} {
+		file := read(t, "/m/errors/d_gen.go", "package errors\n\nfunc (e) ToolErrorCode() string { return \""+code+"\" }\n")
+		if got := summarize(breaking.Compare([]*contract.File{file}, merged, true)); got != want {
+			t.Errorf("without the error %s of a package without services: got %s, want %s", code, got, want)
+		}
+	}
+	if got := breaking.Compare(merged, merged[:1], false); len(got) != 1 || got[0].Old != "/m/other/c_gen.go" {
+		t.Errorf("removing a package of errors breaks %s", summarize(got))
+	}
+	had := read(t, "/m/moved/b_gen.go", "package moved\n\nfunc (e) ToolErrorCode() string { return \"not_found\" }\n")
+	if got := breaking.Compare(append(old, had), moved, true); len(got) > 0 {
+		t.Errorf("a move into a package with the same error breaks %s", summarize(got))
 	}
 	two := append(moved, old...)
 	if got := breaking.Compare(two, moved, false); len(got) != 3 || got[0].Old != "/m/jobs/a_gen.go" || got[0].File != nil {

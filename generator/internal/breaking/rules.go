@@ -28,7 +28,7 @@ var Rules = []Rule{
 	{"argument-values", "an argument takes fewer values", []string{callers, tasks}, "keep the old values, and map them in the handler"},
 	{"argument-bounds", "a bound of an argument is narrower", []string{callers, tasks}, "keep the bound, and check the narrower one in the handler"},
 	{"argument-form", "the pattern, the format or the combination of schemas of an argument has changed so that old values may not fit", []string{callers, tasks}, "check by hand whether old values fit, and allow the finding if they do"},
-	{"result-gone", "a member of a result is gone", []string{callers}, "keep the member until no caller reads it"},
+	{"result-gone", "a member of a result is gone, or the result is text now", []string{callers}, "keep the member until no caller reads it"},
 	{"result-optional", "a member of a result may be missing now", []string{callers}, "write the member always"},
 	{"result-type", "a result or a member of it has another type or format, or may be null now", []string{callers}, "add a member of the new type under another name"},
 	{"result-values", "a result has new values", []string{callers}, "tell callers to expect values that they do not know, then allow the finding"},
@@ -41,7 +41,7 @@ var Rules = []Rule{
 	{"question-form", "an answer to the old form of a question may not fit", []string{callers, tasks}, "make new fields optional, and keep the types and values of the others"},
 	{"error-gone", "a declared error is gone", []string{callers}, "keep the error type until no caller looks for its code"},
 	{"error-member", "a member of an error is gone, may be missing, or has another type", []string{callers}, "keep the member, and add another beside it"},
-	{"description", "a model reads another description; reported with `--models` only", []string{models}, "try the new text with the models that call the tool"},
+	{"description", "a model or an asked person reads another text; reported with `--models` only", []string{models}, "try the new text with the models that call the tool"},
 }
 
 // RuleNames returns the names of all rules.

@@ -524,13 +524,13 @@ func (c *comparison) fitValues(values []*jsontree.Node, b *jsontree.Node, path [
 }
 
 func describeValues(values []*jsontree.Node) string {
-	var texts []string
-	for _, v := range values {
-		if len(texts) == 5 {
-			texts = append(texts, fmt.Sprintf("%d others", len(values)-5))
-			break
-		}
-		texts = append(texts, v.Compact())
+	return listFirst(compactItems(jsontree.NewArray(values...)))
+}
+
+// listFirst lists texts with commas. Of many it counts those after the first five.
+func listFirst(texts []string) string {
+	if more := len(texts) - 5; more > 0 {
+		texts = append(slices.Clone(texts[:5]), fmt.Sprintf("%d others", more))
 	}
 	return strings.Join(texts, ", ")
 }

@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
@@ -20,6 +21,7 @@ type File struct {
 	List     string // the slash-separated path of the list of tools that the file comes from; "" if there is none
 	Services []*Service
 	Inputs   []*Input
+	Errors   []*Error
 }
 
 // Service is a group of tools.
@@ -27,7 +29,6 @@ type Service struct {
 	Name, Prefix string
 	Fallback     bool // it has the fallback tools
 	Tools        []*Tool
-	Errors       []*Error
 }
 
 // Tool is one tool.
@@ -49,10 +50,10 @@ type Input struct {
 	Schema        *jsontree.Node
 }
 
-// Error is an error that tools of a service return.
+// Error is a type of error that tools return.
 type Error struct {
-	Code, Description string
-	Schema            *jsontree.Node
+	Code   string
+	Schema *jsontree.Node // nil if the file has no service
 }
 
 // oldHeader is the first line of generated files before it recorded the flags.
@@ -75,7 +76,7 @@ func Read(name string, src []byte) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{file: f, consts: map[string]ast.Expr{}, texts: map[string]string{"NoArguments": noArguments}, inputs: map[string]string{}, errors: map[string]*ast.CompositeLit{}, schemas: map[string]*jsontree.Node{}}
+	r := &reader{file: f, consts: map[string]ast.Expr{}, texts: map[string]string{"NoArguments": noArguments}, inputs: map[string]string{}, schemas: map[string]*jsontree.Node{}}
 	ast.Inspect(file, r.collect)
 	ast.Inspect(file, r.readLiteral)
 	return f, nil
@@ -90,9 +91,8 @@ const maxText = 1 << 24
 type reader struct {
 	file   *File
 	consts map[string]ast.Expr
-	texts  map[string]string            // the constants that were read
-	inputs map[string]string            // the names of inputs by the function that describes them
-	errors map[string]*ast.CompositeLit // the errors by the function that describes them
+	texts  map[string]string // the constants that were read
+	inputs map[string]string // the names of inputs by the function that describes them
 	// schemas are those that were read, by their text. Tools share them.
 	schemas map[string]*jsontree.Node
 }
@@ -112,8 +112,6 @@ func (r *reader) collect(n ast.Node) bool {
 				if name := r.text(members(lit)["Name"]); name != "" {
 					r.inputs[n.Name.Name] = name
 				}
-			} else if ok && typeName(lit.Type) == "ErrorSpec" {
-				r.errors[n.Name.Name] = lit
 			}
 			return true
 		})
@@ -121,8 +119,14 @@ func (r *reader) collect(n ast.Node) bool {
 	return true
 }
 
-// readLiteral reads the values of the run time's types that describe services and inputs.
+// readLiteral reads the values of the run time's types that describe services, inputs and errors, and the codes that errors
+// return.
 func (r *reader) readLiteral(n ast.Node) bool {
+	if f, ok := n.(*ast.FuncDecl); ok && f.Name.Name == "ToolErrorCode" && f.Body != nil && len(f.Body.List) == 1 {
+		if result, ok := f.Body.List[0].(*ast.ReturnStmt); ok && len(result.Results) == 1 {
+			r.addError(&Error{Code: r.text(result.Results[0])})
+		}
+	}
 	lit, ok := n.(*ast.CompositeLit)
 	if !ok {
 		return true
@@ -137,8 +141,22 @@ func (r *reader) readLiteral(n ast.Node) bool {
 		if name := r.text(m["Name"]); name != "" {
 			r.file.Inputs = append(r.file.Inputs, &Input{Name: name, Message: r.text(m["Message"]), Schema: r.schema(m["Schema"])})
 		}
+	case "ErrorSpec":
+		r.addError(&Error{Code: r.text(m["Code"]), Schema: r.schema(m["Schema"])})
 	}
 	return true
+}
+
+// addError adds an error, or the schema of one that has been added.
+func (r *reader) addError(e *Error) {
+	i := slices.IndexFunc(r.file.Errors, func(o *Error) bool { return o.Code == e.Code })
+	switch {
+	case e.Code == "":
+	case i < 0:
+		r.file.Errors = append(r.file.Errors, e)
+	case e.Schema != nil:
+		r.file.Errors[i] = e
+	}
 }
 
 func (r *reader) readService(m map[string]ast.Expr) {
@@ -151,16 +169,6 @@ func (r *reader) readService(m map[string]ast.Expr) {
 					s.Tools = append(s.Tools, tool)
 				}
 			}
-		}
-	}
-	for _, item := range elements(m["Errors"]) {
-		lit, ok := item.(*ast.CompositeLit)
-		if call, calls := item.(*ast.CallExpr); calls {
-			lit, ok = r.errors[selected(call.Fun)], r.errors[selected(call.Fun)] != nil
-		}
-		if ok {
-			e := members(lit)
-			s.Errors = append(s.Errors, &Error{Code: r.text(e["Code"]), Description: r.text(e["Description"]), Schema: r.schema(e["Schema"])})
 		}
 	}
 	r.file.Services = append(r.file.Services, s)

@@ -72,9 +72,13 @@ func describe(f *contract.File) string {
 			}
 			b.WriteString("\n")
 		}
-		for _, e := range s.Errors {
-			fmt.Fprintf(&b, "  error %s %q %s\n", e.Code, e.Description, e.Schema.Compact())
+	}
+	for _, e := range f.Errors {
+		fmt.Fprintf(&b, "error %s", e.Code)
+		if e.Schema != nil {
+			b.WriteString(" " + e.Schema.Compact())
 		}
+		b.WriteString("\n")
 	}
 	for _, in := range f.Inputs {
 		fmt.Fprintf(&b, "%s %q %s\n", in.Name, in.Message, in.Schema.Compact())
@@ -169,7 +173,7 @@ func TestHostile(t *testing.T) {
 		"values of another kind":  spec(`1, mcptask.NewTool(), mcptask.NewTool(1), mcptask.NewTool(mcptask.ToolSpec{Name: 1, Was: 2, Policy: 3, Questions: f()})`),
 		"members without keys":    spec(`mcptask.NewTool(mcptask.ToolSpec{"a", nil, {}})`),
 		"a schema that is not":    spec(`mcptask.NewTool(mcptask.ToolSpec{Name: "a", InputSchema: "{", Entry: "[]"})`),
-		"errors of another kind":  "package p\n\nvar _ = mcptask.Tools{Errors: []mcptask.ErrorSpec{1, {}, f()}, Tools: nil}\n",
+		"errors of another kind":  "package p\n\nvar _ = mcptask.Tools{Errors: []mcptask.ErrorSpec{1, {}, f()}, Tools: nil}\nfunc f() mcptask.ErrorSpec { return mcptask.ErrorSpec{} }\nfunc (e) ToolErrorCode() { return }\nfunc (d) ToolErrorCode() string { return 1 }\n",
 		"a selector without name": spec(`mcptask.NewTool(f().x.y, 1, func() {})`),
 	} {
 		f, err := contract.Read("a_gen.go", []byte(src))

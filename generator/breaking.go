@@ -3,6 +3,7 @@ package generator
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"go/token"
 	"go/types"
@@ -66,6 +67,9 @@ func (o Output) Breaking(ctx context.Context, cfg BreakingConfig) (findings []Fi
 		return nil, nil, err
 	}
 	old, err := contract.ReadState(ctx, o.Dir, cfg.Against, o.run.covers)
+	if errors.Is(err, contract.ErrNoFiles) && o.run.nothing != nil {
+		return nil, nil, fmt.Errorf("there is nothing to compare in %s or now: %w", cfg.Against, o.run.nothing)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -218,11 +222,14 @@ func (g *generation) place(f breaking.Finding) (pos token.Position, allows []mod
 		}
 	}
 	named := func(s *model.Service) bool { return f.Service != nil && s.Name == f.Service.Name }
-	if f.Input == nil && len(m.Services) > 0 && !slices.ContainsFunc(m.Services, named) {
-		// The service is gone. Any other service of the package may allow that.
-		pos = m.Services[0].Pos
+	if f.Input == nil && !slices.ContainsFunc(m.Services, named) {
+		// What declared it is gone. Any service of the package may allow that, and anything else if there is none.
 		for _, s := range m.Services {
+			pos = m.Services[0].Pos
 			allows = append(allows, s.Allows...)
+		}
+		if len(m.Services) == 0 {
+			allows = allowsOf(m)
 		}
 	}
 	for _, s := range m.Services {

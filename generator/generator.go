@@ -71,6 +71,7 @@ import (
 	"errors"
 	"fmt"
 	"go/token"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -101,6 +102,9 @@ type Config struct {
 	// generated files. Such lines may also name lists of tools, and references to write with mcptaskgen docs. Of Flags,
 	// only Tags is used, for files that have no tags of their own.
 	Own bool
+	// Removed accepts packages that declare nothing, and directories without a package. [Output.Breaking] reports what
+	// they declared before.
+	Removed bool
 	// Step, if set, receives the duration of each step.
 	Step func(name string, took time.Duration)
 
@@ -153,6 +157,7 @@ type generation struct {
 	commands map[string]Command
 	models   []*model.Package // one for each package, sorted by import path in the end
 	notes    []string
+	nothing  error    // says that the packages declare nothing
 	stays    []string // generated files that may be left over unless this run writes them
 }
 
@@ -183,9 +188,18 @@ func newGeneration(cfg Config) (*generation, error) {
 
 func (g *generation) readPackages(ctx context.Context) error {
 	patterns := g.patterns()
-	fset, packages, err := g.load(ctx, patterns, g.cfg.Tags)
-	if err != nil {
-		return err
+	existing := patterns
+	if g.cfg.Removed {
+		existing = slices.DeleteFunc(slices.Clone(patterns), g.isRemoved)
+	}
+	var fset *token.FileSet
+	var packages []*load.Package
+	if len(existing) > 0 {
+		var err error
+		fset, packages, err = g.load(ctx, existing, g.cfg.Tags)
+		if err != nil && !(g.cfg.Removed && errors.Is(err, load.ErrNoPackages)) {
+			return err
+		}
 	}
 	generated := g.startStep("generate")
 	for _, pkg := range packages {
@@ -194,9 +208,26 @@ func (g *generation) readPackages(ctx context.Context) error {
 	generated()
 	g.generateRetagged(ctx)
 	if len(g.files) == 0 && len(g.stays) == 0 && g.problems.Len() == 0 && len(g.errs) == 0 {
-		return newNothingError(patterns, packages)
+		g.nothing = newNothingError(patterns, packages)
 	}
-	return nil
+	if g.cfg.Removed {
+		return nil
+	}
+	return g.nothing
+}
+
+// isRemoved reports whether a pattern is a directory without a Go package.
+func (g *generation) isRemoved(pattern string) bool {
+	dir, below := strings.CutSuffix(filepath.ToSlash(pattern), "/...")
+	if dir = filepath.FromSlash(g.patternDir(dir)); dir == "" || filepath.Ext(pattern) == ".go" {
+		return false // an import path, or a file
+	}
+	if below {
+		_, err := os.Stat(dir)
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	sources, err := filepath.Glob(filepath.Join(escapeGlob(dir), "*.go"))
+	return err == nil && len(sources) == 0
 }
 
 func (g *generation) load(ctx context.Context, patterns []string, tags string) (*token.FileSet, []*load.Package, error) {

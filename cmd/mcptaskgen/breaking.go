@@ -48,7 +48,7 @@ func breakingCommand() command {
 		var f breakingFlags
 		flags.StringVar(&f.cfg.Against, "against", "", "the other state: git:REF, or a directory")
 		flags.StringArrayVar(&f.cfg.Allow, "allow", nil, "leave out the findings of a rule; may be repeated")
-		flags.BoolVar(&f.cfg.Models, "models", false, "report changed descriptions too, which only models read")
+		flags.BoolVar(&f.cfg.Models, "models", false, "report changed texts too, such as descriptions")
 		flags.StringVar(&f.format, "format", "text", "text, json, or github for annotations in a pull request")
 		flags.StringVar(&f.tags, "tags", "", "the build tags of the declarations, comma-separated")
 		flags.BoolVar(&f.verbose, "verbose", false, "say on standard error how long each step took")
@@ -66,7 +66,7 @@ func (f *breakingFlags) run(ctx context.Context, i invocation) int {
 	steps := generateFlags{verbose: f.verbose}
 	begin := time.Now()
 	out, err := generator.Generate(ctx, generator.Config{
-		Patterns: i.args, Flags: commandline.Flags{Tags: f.tags}, Own: true, Step: steps.logSteps(i),
+		Patterns: i.args, Flags: commandline.Flags{Tags: f.tags}, Own: true, Removed: true, Step: steps.logSteps(i),
 	})
 	if err != nil {
 		return i.printError(err)

@@ -117,7 +117,7 @@ func (f *generateFlags) run(ctx context.Context, i invocation) int {
 		return i.printError(fmt.Errorf("mcptaskgen: %w", err))
 	}
 	out, err := generator.Generate(ctx, generator.Config{
-		Patterns: i.args, Flags: f.flags, Step: f.logSteps(i),
+		Patterns: i.args, Flags: f.flags, Step: f.logSteps(i), Removed: f.breaking.cfg.Against != "",
 		Own: !f.flags.ChangesFile() && os.Getenv("GOFILE") == "", // go generate sets it, and gives the flags of its line
 	})
 	if err != nil {

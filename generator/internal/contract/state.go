@@ -26,6 +26,9 @@ type State struct {
 	Modules []string
 }
 
+// ErrNoFiles means that a state has nothing to compare with.
+var ErrNoFiles = errors.New("there are no generated files of these packages")
+
 // source reads the files of a state by their absolute slash-separated path.
 type source interface {
 	// list returns the files that may be generated files, and those named go.mod.
@@ -73,7 +76,7 @@ func ReadState(ctx context.Context, dir, against string, keep func(modules []str
 		s.Files = append(s.Files, f)
 	}
 	if len(s.Files) == 0 {
-		return nil, fmt.Errorf("there are no generated files of these packages in %s; name a state that has some, or other packages, as ./... does", against)
+		return nil, fmt.Errorf("%w in %s; name a state that has some, or other packages, as ./... does", ErrNoFiles, against)
 	}
 	slices.SortFunc(s.Files, func(a, b *File) int { return cmp.Compare(a.Path, b.Path) })
 	return s, nil

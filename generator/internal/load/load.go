@@ -6,6 +6,7 @@ package load
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -103,6 +104,9 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 	return fset, result, nil
 }
 
+// ErrNoPackages means that the go command knows of no package.
+var ErrNoPackages = errors.New("no packages match")
+
 // explainNothing says why no packages were loaded. If the go command lists no package, its message is lost, such as
 // that go.mod needs updates.
 func explainNothing(ctx context.Context, cfg Config) error {
@@ -112,7 +116,7 @@ func explainNothing(ctx context.Context, cfg Config) error {
 	if said, err := list.CombinedOutput(); err != nil && len(said) > 0 {
 		return fmt.Errorf("cannot load %s: %s", patterns, bytes.TrimSpace(said))
 	}
-	return fmt.Errorf("no packages match %s; run mcptaskgen inside a Go module, with patterns in the syntax of go list", patterns)
+	return fmt.Errorf("%w %s; run mcptaskgen inside a Go module, with patterns in the syntax of go list", ErrNoPackages, patterns)
 }
 
 // removeBodies removes function bodies before type checking. They declare nothing that a tool could

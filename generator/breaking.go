@@ -76,7 +76,7 @@ func (o Output) Breaking(ctx context.Context, cfg BreakingConfig) (findings []Fi
 	var list diag.List
 	used := map[token.Position]bool{}
 	for _, f := range breaking.Compare(old.Files, now, cfg.Models) {
-		pos, allows := o.run.place(f)
+		pos, allows := o.run.locate(f)
 		allowed := slices.Contains(cfg.Allow, f.Rule.Name)
 		for _, a := range allows {
 			if slices.Contains(a.Rules, f.Rule.Name) {
@@ -201,8 +201,8 @@ func allowsOf(m *model.Package) (list []model.Allow) {
 	return list
 }
 
-// place returns the place of a finding, and the directives that may allow it.
-func (g *generation) place(f breaking.Finding) (pos token.Position, allows []model.Allow) {
+// locate returns the place of a finding, and the directives that may allow it.
+func (g *generation) locate(f breaking.Finding) (pos token.Position, allows []model.Allow) {
 	if f.File == nil {
 		return token.Position{Filename: f.Old}, nil
 	}

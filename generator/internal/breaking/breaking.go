@@ -43,24 +43,24 @@ func Compare(old, now []*contract.File, withModels bool) []Finding {
 	for _, file := range old {
 		c.compareFallbacks(file)
 		c.compareErrors(file)
-		c.compareInputs(file)
+		c.compareForms(file)
 	}
 	return c.findings
 }
 
-// place is a tool and where it stands.
-type place struct {
+// servedTool is a tool of a service.
+type servedTool struct {
 	file    *contract.File
 	service *contract.Service
 	tool    *contract.Tool
 }
 
-func (p place) dir() string { return path.Dir(p.file.Path) }
+func (t servedTool) dir() string { return path.Dir(t.file.Path) }
 
 // state is an index of the files of a state.
 type state struct {
 	files []*contract.File
-	tools []place
+	tools []servedTool
 }
 
 func index(files []*contract.File) state {
@@ -68,7 +68,7 @@ func index(files []*contract.File) state {
 	for _, f := range files {
 		for _, service := range f.Services {
 			for _, tool := range service.Tools {
-				s.tools = append(s.tools, place{f, service, tool})
+				s.tools = append(s.tools, servedTool{f, service, tool})
 			}
 		}
 	}
@@ -78,8 +78,8 @@ func index(files []*contract.File) state {
 type comparer struct {
 	old, now state
 	models   bool
-	match    map[*contract.Tool]*place // of the old tools
-	taken    map[*contract.Tool]bool   // new tools that have an old one
+	match    map[*contract.Tool]*servedTool // of the old tools
+	taken    map[*contract.Tool]bool        // new tools that have an old one
 	done     map[schemaPair][]fault
 	findings []Finding
 }
@@ -97,55 +97,55 @@ func (c *comparer) compare(old, now *jsontree.Node, use string) []fault {
 	if !ok {
 		switch use {
 		case "result":
-			faults = compareResults(old, now)
+			faults = findResultFaults(old, now)
 		case "texts":
-			faults = compareTexts(old, now)
+			faults = findTextFaults(old, now)
 		default:
-			faults = compareInputs(old, now, use == "arguments")
+			faults = findInputFaults(old, now, use == "arguments")
 		}
 		c.done[key] = faults
 	}
 	return faults
 }
 
-func (c *comparer) add(rule string, at Finding, format string, args ...any) {
-	at.Rule = findRule(rule)
-	at.Message = fmt.Sprintf(format, args...)
-	if at.Breaks == nil {
-		at.Breaks = at.Rule.Breaks
+func (c *comparer) add(rule string, f Finding, format string, args ...any) {
+	f.Rule = findRule(rule)
+	f.Message = fmt.Sprintf(format, args...)
+	if f.Breaks == nil {
+		f.Breaks = f.Rule.Breaks
 	}
-	if at.old != nil && at.old.Task == "forbidden" { // it has no stored tasks
-		at.Breaks = slices.DeleteFunc(slices.Clone(at.Breaks), func(s string) bool { return s == tasks })
+	if f.old != nil && f.old.Task == "forbidden" { // it has no stored tasks
+		f.Breaks = slices.DeleteFunc(slices.Clone(f.Breaks), func(s string) bool { return s == tasks })
 	}
 	switch {
-	case at.File != nil && at.File.List != "":
-		at.Hint = "the server has changed: adapt your calls, then run again with --allow " + rule
-	case at.Hint == "":
-		at.Hint = strings.ReplaceAll(at.Rule.WayOut, "`", "")
+	case f.File != nil && f.File.List != "":
+		f.Hint = "the server has changed: adapt your calls, then run again with --allow " + rule
+	case f.Hint == "":
+		f.Hint = strings.ReplaceAll(f.Rule.WayOut, "`", "")
 	}
-	c.findings = append(c.findings, at)
+	c.findings = append(c.findings, f)
 }
 
-// at returns the place of a finding about a tool.
-func at(o, n place) Finding {
+// newToolFinding returns a finding about a tool, so far without a rule.
+func newToolFinding(o, n servedTool) Finding {
 	return Finding{File: n.file, Service: n.service, Tool: n.tool, old: o.tool}
 }
 
 // matchTools finds the new tool of each old one: by its name, first in the same service, then in the same package, then
 // anywhere. Then it looks for tools that have another name, and reports the tools that are gone.
 func (c *comparer) matchTools() {
-	c.match = map[*contract.Tool]*place{}
+	c.match = map[*contract.Tool]*servedTool{}
 	byName := map[string][]int{}
 	for i, n := range c.now.tools {
 		for _, name := range append([]string{n.tool.Name}, n.tool.Was...) {
 			byName[name] = append(byName[name], i)
 		}
 	}
-	for _, near := range []func(o, n place) bool{
-		func(o, n place) bool { return o.dir() == n.dir() && o.service.Name == n.service.Name },
-		func(o, n place) bool { return o.dir() == n.dir() },
-		func(o, n place) bool { return o.service.Name == n.service.Name },
-		func(place, place) bool { return true },
+	for _, near := range []func(o, n servedTool) bool{
+		func(o, n servedTool) bool { return o.dir() == n.dir() && o.service.Name == n.service.Name },
+		func(o, n servedTool) bool { return o.dir() == n.dir() },
+		func(o, n servedTool) bool { return o.service.Name == n.service.Name },
+		func(_, _ servedTool) bool { return true },
 	} {
 		for _, o := range c.old.tools {
 			for _, i := range byName[o.tool.Name] {
@@ -161,8 +161,8 @@ func (c *comparer) matchTools() {
 	c.matchSchemas()
 	for _, o := range c.old.tools {
 		if c.match[o.tool] == nil {
-			f := c.left(o.file)
-			if file, service := c.findService(o.dir(), o.service); service != nil {
+			f := c.newGoneFinding(o.file)
+			if file, service := c.findService(o.file, o.service); service != nil {
 				f.File, f.Service = file, service
 			}
 			f.old = o.tool
@@ -186,22 +186,22 @@ func (c *comparer) matchMethods() {
 // matchSchemas finds the tools that have another name and another method, if one gone tool and one new tool of a service
 // have the same schemas. Of several, it cannot tell which is which.
 func (c *comparer) matchSchemas() {
-	key := func(p place) string {
-		return strings.Join([]string{p.dir(), p.service.Name, canonical(p.tool.Input, false), canonical(p.tool.Output, false)}, "\n")
+	key := func(t servedTool) string {
+		return strings.Join([]string{t.dir(), t.service.Name, canonical(t.tool.Input, false), canonical(t.tool.Output, false)}, "\n")
 	}
 	matched := map[*contract.Tool]bool{}
 	for _, n := range c.match {
 		matched[n.tool] = true
 	}
-	added := map[string][]*place{}
+	added := map[string][]*servedTool{}
 	for i, n := range c.now.tools {
 		if !matched[n.tool] {
 			added[key(n)] = append(added[key(n)], &c.now.tools[i])
 		}
 	}
-	gone := map[string][]place{}
+	gone := map[string][]servedTool{}
 	for _, o := range c.old.tools {
-		hasSchemas := o.tool.Output != nil || o.tool.Input.Get("properties") != nil && len(o.tool.Input.Get("properties").Members) > 0
+		hasSchemas := o.tool.Output != nil || len(o.tool.Input.MembersOf("properties")) > 0
 		if c.match[o.tool] == nil && hasSchemas {
 			gone[key(o)] = append(gone[key(o)], o)
 		}
@@ -214,26 +214,26 @@ func (c *comparer) matchSchemas() {
 }
 
 // reportRenamed matches a tool with one of another name. The hint has a verb for the directive.
-func (c *comparer) reportRenamed(o place, n *place, hint string) {
+func (c *comparer) reportRenamed(o servedTool, n *servedTool, hint string) {
 	c.match[o.tool], c.taken[n.tool] = n, true
-	f := at(o, *n)
+	f := newToolFinding(o, *n)
 	f.Hint = fmt.Sprintf(hint, "was="+strings.Join(append([]string{o.tool.Name}, n.tool.Was...), ","))
 	c.add("tool-renamed", f, "the tool %q is named %q now", o.tool.Name, n.tool.Name)
 }
 
-// findService returns what a service of an old package is now: the one of its name, or else the one that has most of its
-// tools. It returns nil if there is neither.
-func (c *comparer) findService(dir string, old *contract.Service) (file *contract.File, service *contract.Service) {
+// findService returns what a service of an old file is now: the one of its name, or else the one that has most of its tools.
+// A list of tools does not take the place of a declaration. It returns nil if there is neither.
+func (c *comparer) findService(oldFile *contract.File, old *contract.Service) (file *contract.File, service *contract.Service) {
 	for _, f := range c.now.files {
 		for _, s := range f.Services {
-			if path.Dir(f.Path) == dir && s.Name == old.Name {
+			if path.Dir(f.Path) == path.Dir(oldFile.Path) && s.Name == old.Name {
 				return f, s
 			}
 		}
 	}
 	counts := map[*contract.Service]int{}
 	for _, tool := range old.Tools {
-		if n := c.match[tool]; n != nil {
+		if n := c.match[tool]; n != nil && (n.file.List == "") == (oldFile.List == "") {
 			if counts[n.service]++; counts[n.service] > counts[service] {
 				file, service = n.file, n.service
 			}
@@ -242,8 +242,8 @@ func (c *comparer) findService(dir string, old *contract.Service) (file *contrac
 	return file, service
 }
 
-// left returns the place of a finding about something of an old file that is gone: a file that its package has now.
-func (c *comparer) left(old *contract.File) Finding {
+// newGoneFinding returns a finding about something of an old file that is gone, at a file that its package has now.
+func (c *comparer) newGoneFinding(old *contract.File) Finding {
 	f := Finding{Old: old.Path}
 	for _, now := range c.now.files {
 		if f.File == nil && path.Dir(now.Path) == path.Dir(old.Path) {
@@ -253,7 +253,7 @@ func (c *comparer) left(old *contract.File) Finding {
 	return f
 }
 
-func (c *comparer) compareTool(o, n place) {
+func (c *comparer) compareTool(o, n servedTool) {
 	old, now := o.tool, n.tool
 	var served []string
 	for _, other := range c.now.tools {
@@ -261,13 +261,13 @@ func (c *comparer) compareTool(o, n place) {
 	}
 	for _, name := range old.Was {
 		if !slices.Contains(served, name) {
-			f := at(o, n)
+			f := newToolFinding(o, n)
 			f.Hint = "write was=" + name + " on it again"
 			c.add("tool-gone", f, "%q, a former name of the tool %q, is no longer served", name, now.Name)
 		}
 	}
 	for _, f := range c.compare(old.Input, now.Input, "arguments") {
-		finding := at(o, n)
+		finding := newToolFinding(o, n)
 		finding.Property = f.path
 		if now.RunChanged && f.kind != "type" { // the handler cannot decode another type, so the task ends
 			finding.Breaks = []string{callers}
@@ -277,16 +277,16 @@ func (c *comparer) compareTool(o, n place) {
 	switch {
 	case old.Output == nil: // there was nothing to read
 	case now.Output == nil:
-		c.add("result-gone", at(o, n), "the result of %q is text now and has no structured content any more", now.Name)
+		c.add("result-gone", newToolFinding(o, n), "the result of %q is text now and has no structured content any more", now.Name)
 	default:
 		for _, f := range c.compare(old.Output, now.Output, "result") {
-			finding := at(o, n)
+			finding := newToolFinding(o, n)
 			finding.Property, finding.Result = f.path, true
 			c.add("result-"+f.kind, finding, "%s of %q %s", subject("the member", "the result", f.path), now.Name, f.problem)
 		}
 	}
 	c.compareCalls(o, n)
-	c.compareQuestions(o, n)
+	c.compareAskedBefore(o, n)
 	var changed []string
 	if old.Title != now.Title {
 		changed = append(changed, "the title")
@@ -296,7 +296,7 @@ func (c *comparer) compareTool(o, n place) {
 	}
 	changed = append(changed, c.findTexts(old.Input, now.Input, "the argument", "the arguments")...)
 	changed = append(changed, c.findTexts(old.Output, now.Output, "the result member", "the result")...)
-	c.addTexts(at(o, n), changed, now.Name)
+	c.addTexts(newToolFinding(o, n), changed, now.Name)
 }
 
 // findTexts names the members of a schema whose texts have changed.
@@ -325,34 +325,34 @@ func subject(one, whole string, path []string) string {
 }
 
 // compareCalls reports kinds of calls that are refused now.
-func (c *comparer) compareCalls(o, n place) {
+func (c *comparer) compareCalls(o, n servedTool) {
 	// Without the fallback tools, a call without a task is refused by a tool that needs one. A report of lost fallback tools
 	// stands elsewhere.
 	plain := func(task string) bool { return task != "required" || o.service.Fallback }
 	switch was, is := o.tool.Task, n.tool.Task; {
 	case was == "" || is == "": // a list that does not say
 	case was != "forbidden" && is == "forbidden":
-		f := at(o, n)
+		f := newToolFinding(o, n)
 		f.Breaks = []string{callers, tasks}
 		c.add("task-support", f, "%q no longer runs as a task: it had task=%s", n.tool.Name, was)
 	case plain(was) && !plain(is):
-		c.add("task-support", at(o, n), "%q has task=required now, so calls without a task are refused", n.tool.Name)
+		c.add("task-support", newToolFinding(o, n), "%q has task=required now, so calls without a task are refused", n.tool.Name)
 	}
 	if o.tool.Restart && !n.tool.Restart && o.tool.Task != "forbidden" && n.tool.Task != "forbidden" && n.tool.Task != "" {
-		c.add("restart-gone", at(o, n), "a task of %q fails now if its process dies: it had onlost=restart", n.tool.Name)
+		c.add("restart-gone", newToolFinding(o, n), "a task of %q fails now if its process dies: it had onlost=restart", n.tool.Name)
 	}
 }
 
-// compareQuestions compares the questions that are asked before the task exists.
-func (c *comparer) compareQuestions(o, n place) {
+// compareAskedBefore compares the questions that are asked before the task exists.
+func (c *comparer) compareAskedBefore(o, n servedTool) {
 	for _, name := range o.tool.Questions {
 		if !slices.Contains(n.tool.Questions, name) {
-			c.add("question-gone", at(o, n), "%q no longer asks for %s before its task begins", n.tool.Name, name)
+			c.add("question-gone", newToolFinding(o, n), "%q no longer asks for %s before its task begins", n.tool.Name, name)
 		}
 	}
 	for _, name := range n.tool.Questions {
 		if !slices.Contains(o.tool.Questions, name) {
-			c.add("question-new", at(o, n), "%q asks for %s now before its task begins", n.tool.Name, name)
+			c.add("question-new", newToolFinding(o, n), "%q asks for %s now before its task begins", n.tool.Name, name)
 		}
 	}
 }
@@ -360,8 +360,8 @@ func (c *comparer) compareQuestions(o, n place) {
 // compareFallbacks compares the fallback tools of the services of an old file.
 func (c *comparer) compareFallbacks(file *contract.File) {
 	for _, old := range file.Services {
-		nowFile, now := c.findService(path.Dir(file.Path), old)
-		if !old.Fallback || now == nil || nowFile.List != "" {
+		nowFile, now := c.findService(file, old)
+		if !old.Fallback || now == nil {
 			continue
 		}
 		name := now.Name
@@ -380,15 +380,15 @@ func (c *comparer) compareFallbacks(file *contract.File) {
 
 // compareErrors compares the errors of an old file, unless all that could return them is gone.
 func (c *comparer) compareErrors(file *contract.File) {
-	if len(file.Services) > 0 && len(c.findDirs(file)) == 0 {
+	if len(file.Services) > 0 && len(c.findPackages(file)) == 0 {
 		return
 	}
 	for _, old := range file.Errors {
-		nowFile, now := find(c, file, func(f *contract.File) *contract.Error {
-			return first(f.Errors, func(e *contract.Error) bool { return e.Code == old.Code })
+		nowFile, now := findDeclaration(c, file, func(f *contract.File) *contract.Error {
+			return findFirst(f.Errors, func(e *contract.Error) bool { return e.Code == old.Code })
 		})
 		if now == nil {
-			c.add("error-gone", c.left(file), "the error %s is gone", old.Code)
+			c.add("error-gone", c.newGoneFinding(file), "the error %s is gone", old.Code)
 			continue
 		}
 		if old.Schema == nil || now.Schema == nil {
@@ -400,42 +400,39 @@ func (c *comparer) compareErrors(file *contract.File) {
 	}
 }
 
-// compareInputs compares the questions of an old file.
-func (c *comparer) compareInputs(file *contract.File) {
+// compareForms compares the questions of an old file.
+func (c *comparer) compareForms(file *contract.File) {
 	for _, old := range file.Inputs {
-		nowFile, now := find(c, file, func(f *contract.File) *contract.Input {
-			return first(f.Inputs, func(in *contract.Input) bool { return in.Name == old.Name })
+		nowFile, now := findDeclaration(c, file, func(f *contract.File) *contract.Input {
+			return findFirst(f.Inputs, func(in *contract.Input) bool { return in.Name == old.Name })
 		})
 		if now == nil {
-			c.add("question-gone", c.left(file), "the question %s is gone", old.Name)
+			c.add("question-gone", c.newGoneFinding(file), "the question %s is gone", old.Name)
 			continue
 		}
-		place := Finding{File: nowFile, Input: now}
 		for _, f := range c.compare(old.Schema, now.Schema, "answer") {
-			place := place
-			place.Property = f.path
-			c.add("question-form", place, "%s of %q %s", subject("the field", "the form", f.path), now.Name, f.problem)
+			c.add("question-form", Finding{File: nowFile, Input: now, Property: f.path}, "%s of %q %s", subject("the field", "the form", f.path), now.Name, f.problem)
 		}
 		var changed []string
 		if old.Message != now.Message {
 			changed = append(changed, "the message")
 		}
-		c.addTexts(place, append(changed, c.findTexts(old.Schema, now.Schema, "the field", "the form")...), now.Name)
+		c.addTexts(Finding{File: nowFile, Input: now}, append(changed, c.findTexts(old.Schema, now.Schema, "the field", "the form")...), now.Name)
 	}
 }
 
-// first returns the first value that fits, or nil.
-func first[V any](list []*V, fits func(*V) bool) *V {
+// findFirst returns the first value that fits, or nil.
+func findFirst[V any](list []*V, fits func(*V) bool) *V {
 	if i := slices.IndexFunc(list, fits); i >= 0 {
 		return list[i]
 	}
 	return nil
 }
 
-// find returns what a declaration of an old file is now, if get returns the one of its name in a file. It looks in the same
+// findDeclaration returns what a declaration of an old file is now, if get returns the one of its name in a file. It looks in the same
 // package, then in those of the services that have the tools now, then in packages that did not have it before.
-func find[V any](c *comparer, old *contract.File, get func(*contract.File) *V) (*contract.File, *V) {
-	dirs := c.findDirs(old)
+func findDeclaration[V any](c *comparer, old *contract.File, get func(*contract.File) *V) (*contract.File, *V) {
+	dirs := c.findPackages(old)
 	for _, accepts := range []func(dir string) bool{
 		func(dir string) bool { return dir == path.Dir(old.Path) },
 		func(dir string) bool { return slices.Contains(dirs, dir) },
@@ -452,10 +449,10 @@ func find[V any](c *comparer, old *contract.File, get func(*contract.File) *V) (
 	return nil, nil
 }
 
-// findDirs returns the packages of what the services of an old file are now.
-func (c *comparer) findDirs(old *contract.File) (dirs []string) {
+// findPackages returns the packages of what the services of an old file are now.
+func (c *comparer) findPackages(old *contract.File) (dirs []string) {
 	for _, s := range old.Services {
-		if f, _ := c.findService(path.Dir(old.Path), s); f != nil {
+		if f, _ := c.findService(old, s); f != nil {
 			dirs = append(dirs, path.Dir(f.Path))
 		}
 	}

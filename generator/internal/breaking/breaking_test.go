@@ -214,6 +214,11 @@ func TestMoved(t *testing.T) {
 	if got := breaking.Compare(merged, merged[:1], false); len(got) != 1 || got[0].Old != "/m/other/c_gen.go" {
 		t.Errorf("removing a package of errors breaks %s", summarize(got))
 	}
+	list := read(t, "/m/list/c_gen.go", strings.ReplaceAll(sample, "jobs_stop", "jobs_end"))
+	list.List = "/m/list/list.json"
+	if got := breaking.Compare(old, []*contract.File{list}, false); len(got) != 1 || got[0].File != nil {
+		t.Errorf("a list of tools in place of a service breaks %s", summarize(got))
+	}
 	had := read(t, "/m/moved/b_gen.go", "package moved\n\nfunc (e) ToolErrorCode() string { return \"not_found\" }\n")
 	if got := breaking.Compare(append(old, had), moved, true); len(got) > 0 {
 		t.Errorf("a move into a package with the same error breaks %s", summarize(got))

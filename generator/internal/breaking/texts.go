@@ -11,8 +11,8 @@ import (
 // readable are the keywords that models and people read, beside those that are compared.
 var readable = []string{"title", "description", "default", "examples", "example", "deprecated"}
 
-// compareTexts returns the members that both schemas have, and that have other texts now.
-func compareTexts(old, now *jsontree.Node) (faults []fault) {
+// findTextFaults returns the members that both schemas have, and that have other texts now.
+func findTextFaults(old, now *jsontree.Node) (faults []fault) {
 	was, is := readTexts(old), readTexts(now)
 	for _, key := range slices.Sorted(maps.Keys(was)) {
 		if text, ok := is[key]; ok && text != was[key] {
@@ -48,20 +48,14 @@ func (r *textReader) read(n *jsontree.Node, path string) {
 			r.texts[path] += name + text.Compact()
 		}
 	}
-	if ref := n.Get("$ref"); ref != nil {
-		r.read(resolve(r.root, ref), path)
+	if ref, ok := n.Get("$ref").Text(); ok {
+		r.read(r.root.Follow(ref), path)
 	}
-	for _, name := range []string{"allOf", "anyOf", "oneOf"} {
-		if list := n.Get(name); list != nil {
-			for _, item := range list.Items {
-				r.read(item, path)
-			}
-		}
+	for _, item := range slices.Concat(n.ItemsOf("allOf"), n.ItemsOf("anyOf"), n.ItemsOf("oneOf")) {
+		r.read(item, path)
 	}
-	if properties := n.Get("properties"); properties != nil {
-		for _, p := range properties.Members {
-			r.read(p.Value, path+"\x00"+p.Name)
-		}
+	for _, p := range n.MembersOf("properties") {
+		r.read(p.Value, path+"\x00"+p.Name)
 	}
 	r.read(n.Get("items"), path+"\x00[]")
 	r.read(n.Get("additionalProperties"), path+"\x00*")

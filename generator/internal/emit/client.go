@@ -59,11 +59,7 @@ func (w *writer) writeResumeCall(client string, tool *model.Tool) {
 	id, token := "Resume"+tool.Method, w.locals["token"]
 	current := jen.Id(token)
 	if len(tool.Was) > 0 {
-		names := []jen.Code{stringLiteral(tool.Name)}
-		for _, name := range tool.Was {
-			names = append(names, jen.Lit(name))
-		}
-		current = current.Dot("Renamed").Call(names...)
+		current = current.Dot("Renamed").Call(append([]jen.Code{stringLiteral(tool.Name)}, formerNames(tool)...)...)
 	}
 	resume := runtimeName("Resume").Types(w.outType(tool)).Call(w.connection(), stringLiteral(tool.Name), current, w.options())
 	w.writeClientMethod(client, id, id+" resumes a call of "+tool.Method+" by its token, even in another process.",

@@ -47,6 +47,14 @@ func (w *writer) writeToolsFunc(service *model.Service, doc, implements string, 
 	)
 }
 
+// formerNames returns the names that a tool had before.
+func formerNames(tool *model.Tool) (names []jen.Code) {
+	for _, name := range tool.Was {
+		names = append(names, jen.Lit(name))
+	}
+	return names
+}
+
 // toolSpec returns the description of a tool.
 func (w *writer) toolSpec(tool *model.Tool) jen.Code {
 	policy := member("Policy", literal(runtimeName("Policy"), policyMembers(tool.Policy)...))
@@ -62,11 +70,7 @@ func (w *writer) toolSpec(tool *model.Tool) jen.Code {
 		fields = append(fields, member("Title", stringLiteral(tool.Title)))
 	}
 	if len(tool.Was) > 0 {
-		var names []jen.Code
-		for _, name := range tool.Was {
-			names = append(names, jen.Lit(name))
-		}
-		fields = append(fields, member("Was", jen.Index().String().Values(names...)))
+		fields = append(fields, member("Was", jen.Index().String().Values(formerNames(tool)...)))
 	}
 	if tool.Description != "" {
 		fields = append(fields, member("Description", stringLiteral(tool.Description)))

@@ -3,8 +3,10 @@
 package jsontree
 
 import (
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Node is a JSON value. The zero Node is null.
@@ -70,6 +72,45 @@ func (n *Node) Step(step string) *Node {
 		return n.Items[i]
 	}
 	return n.Get(step)
+}
+
+// Follow returns the value that a reference in the root n points to, such as #/$defs/T, or nil.
+func (n *Node) Follow(reference string) *Node {
+	pointer, local := strings.CutPrefix(reference, "#")
+	steps := strings.Split(pointer, "/")
+	if !local || steps[0] != "" {
+		return nil // another document, or an anchor
+	}
+	for _, step := range steps[1:] {
+		if plain, err := url.PathUnescape(step); err == nil {
+			step = plain
+		}
+		if n = n.Step(strings.NewReplacer("~1", "/", "~0", "~").Replace(step)); n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
+// ItemsOf returns the items of a member that is an array.
+func (n *Node) ItemsOf(name string) []*Node {
+	if list := n.Get(name); list != nil {
+		return list.Items
+	}
+	return nil
+}
+
+// MembersOf returns the members of a member that is an object.
+func (n *Node) MembersOf(name string) []Member {
+	if object := n.Get(name); object != nil {
+		return object.Members
+	}
+	return nil
+}
+
+// Without returns a copy of an object that lacks some members. The values are not copied.
+func (n *Node) Without(names ...string) *Node {
+	return NewObject(slices.DeleteFunc(slices.Clone(n.Members), func(m Member) bool { return slices.Contains(names, m.Name) })...)
 }
 
 // Set replaces a member of an object in its place, or adds it as the last one.

@@ -87,7 +87,7 @@ func (r *resolver) findName(n *jsontree.Node) (def *jsontree.Node, name string) 
 		}
 		text, ok := n.Get("$ref").Text()
 		fragment, local := strings.CutPrefix(text, "#")
-		target := r.followPointer(fragment)
+		target := r.root.Follow("#" + fragment)
 		if !ok || !local || target == nil || !hasOnlyAnnotations(n, "$ref") {
 			break
 		}
@@ -154,7 +154,7 @@ func (r *resolver) addReference(s *schema, ref *jsontree.Node) {
 	if !local || fragment != "" && fragment[0] != '/' {
 		return // another document or an anchor; see foreignReference
 	}
-	target := r.followPointer(fragment)
+	target := r.root.Follow("#" + fragment)
 	if target == nil {
 		r.reportOnce(ref, "$ref "+words.QuoteJSON(text)+" does not lead to a schema", suggestReference(fragment, r.root))
 		return
@@ -175,21 +175,6 @@ func (s *schema) foreignReference() string {
 		}
 	}
 	return ""
-}
-
-// followPointer returns the target of a JSON pointer, or nil.
-func (r *resolver) followPointer(pointer string) *jsontree.Node {
-	steps := strings.Split(pointer, "/")
-	if steps[0] != "" {
-		return nil // an anchor
-	}
-	n := r.root
-	for _, step := range steps[1:] {
-		if n = n.Step(unescapePointer(step)); n == nil {
-			break
-		}
-	}
-	return n
 }
 
 func unescapePointer(step string) string {

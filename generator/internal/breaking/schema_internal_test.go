@@ -104,6 +104,8 @@ func TestSchemas(t *testing.T) {
 		{"maximum of 64 bits", a(`{"type":"integer","maximum":9223372036854775807}`), a(`{"type":"integer","maximum":9223372036854775806}`), "bounds a", ""},
 		{"exclusive now", a(`{"type":"number","minimum":1}`), a(`{"type":"number","exclusiveMinimum":1}`), "bounds a", ""},
 		{"exclusive before", a(`{"type":"number","exclusiveMinimum":1}`), a(`{"type":"number","minimum":1}`), "", ""},
+		{"exclusive at the stricter of two", a(`{"type":"number","minimum":3,"exclusiveMinimum":1}`), a(`{"type":"number","exclusiveMinimum":3}`), "bounds a", ""},
+		{"between them", a(`{"type":"number","minimum":3,"exclusiveMinimum":1}`), a(`{"type":"number","exclusiveMinimum":2.5}`), "", ""},
 		{"exclusive below", a(`{"type":"number","minimum":2}`), a(`{"type":"number","exclusiveMinimum":1}`), "", ""},
 		{"exclusive before, of integers", a(`{"type":"integer","exclusiveMinimum":0}`), a(`{"type":"integer","minimum":1}`), "", ""},
 		{"exclusive before, of numbers", a(`{"type":"number","exclusiveMinimum":0}`), a(`{"type":"number","minimum":1}`), "bounds a", ""},

@@ -73,6 +73,13 @@ func (o Output) Breaking(ctx context.Context, cfg BreakingConfig) (findings []Fi
 	if err != nil {
 		return nil, nil, err
 	}
+	for _, pattern := range o.run.patterns() {
+		dir := o.run.patternDir(strings.TrimSuffix(filepath.ToSlash(pattern), "/..."))
+		wasThere := func(f *contract.File) bool { return strings.HasPrefix(f.Path, dir+"/") }
+		if !o.run.cfg.ReadsTools() && o.run.isRemoved(pattern) && !slices.ContainsFunc(old.Files, wasThere) {
+			return nil, nil, fmt.Errorf("%s has no declarations, neither in %s nor now; correct the pattern", pattern, cfg.Against)
+		}
+	}
 	var list diag.List
 	used := map[token.Position]bool{}
 	for _, f := range breaking.Compare(old.Files, now, cfg.Models) {

@@ -214,6 +214,11 @@ func TestMoved(t *testing.T) {
 	if got := breaking.Compare(merged, merged[:1], false); len(got) != 1 || got[0].Old != "/m/other/c_gen.go" {
 		t.Errorf("removing a package of errors breaks %s", summarize(got))
 	}
+	stays := read(t, "/m/jobs/a_gen.go", "package jobs\n\nfunc (e) ToolErrorCode() string { return \"not_found\" }\n")
+	without := read(t, "/m/moved/b_gen.go", strings.ReplaceAll(sample, `"not_found"`, `"absent"`))
+	if got := breaking.Compare(old, []*contract.File{stays, without}, true); len(got) > 0 {
+		t.Errorf("a move that leaves the error behind breaks %s", summarize(got))
+	}
 	list := read(t, "/m/list/c_gen.go", strings.ReplaceAll(sample, "jobs_stop", "jobs_end"))
 	list.List = "/m/list/list.json"
 	if got := breaking.Compare(old, []*contract.File{list}, false); len(got) != 1 || got[0].File != nil {

@@ -11,7 +11,7 @@ import (
 // readable are the keywords that models and people read, beside those that are compared.
 var readable = []string{"title", "description", "default", "examples", "example", "deprecated"}
 
-// findTextFaults returns the members that both schemas have, and that have other texts now.
+// findTextFaults returns a fault with only a path for each member that both schemas have and whose texts have changed.
 func findTextFaults(old, now *jsontree.Node) (faults []fault) {
 	was, is := readTexts(old), readTexts(now)
 	for _, key := range slices.Sorted(maps.Keys(was)) {

@@ -144,7 +144,7 @@ func (e *ToolError) decodeMeta() (typed struct {
 	Code string
 	Data json.RawMessage
 }) {
-	if e.Result != nil {
+	if e != nil && e.Result != nil {
 		_ = json.Unmarshal(e.Result.Meta[spec.MetaError], &typed) // any other JSON has no code
 	}
 	return typed

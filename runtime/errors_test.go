@@ -84,7 +84,7 @@ func TestTypedErrors(t *testing.T) {
 	if panics := (*panicking)(nil); errors.As(hostile, &panics) {
 		t.Error("a panic is no error of that type")
 	}
-	if got := []string{CodeOf(nil), CodeOf(errors.New("x")), CodeOf(&ToolError{}), CodeOf(fmt.Errorf("x: %w", filled{})), CodeOf(Errorf(1, "x"))}; strings.Join(got, " ") != "   filled " {
+	if got := []string{CodeOf(nil), CodeOf(errors.New("x")), CodeOf(&ToolError{}), CodeOf((*ToolError)(nil)), CodeOf(fmt.Errorf("x: %w", filled{})), CodeOf(Errorf(1, "x"))}; strings.Join(got, " ") != "    filled " {
 		t.Errorf("%q", got)
 	}
 }

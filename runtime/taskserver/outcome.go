@@ -45,13 +45,14 @@ func (b *Backend) newFailureOutcome(ctx context.Context, t *registeredTool, err 
 		return &taskstore.Outcome{Kind: taskstore.OutcomeCancelled}
 	}
 	result := mcptask.ErrorResult(err.Error())
-	if failed, ok := coded.(*mcptask.ToolError); ok && failed.Result != nil {
+	if failed, ok := coded.(*mcptask.ToolError); ok && failed != nil && failed.Result != nil {
 		result = passToolError(ctx, t, err, failed)
 	} else if coded != nil {
 		b.addCode(t, result, coded)
 	}
 	data, encodeErr := value.Marshal(result)
-	if encodeErr != nil {
+	if encodeErr != nil { // a ToolError that is not of a call
+		b.Notice(slog.LevelError, "a handler's error not encoded", "tool", t.Spec.Name, "error", encodeErr)
 		return newInternalOutcome()
 	}
 	if !isBounded(result, false) {

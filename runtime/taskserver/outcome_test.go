@@ -89,6 +89,8 @@ func TestOutcomes(t *testing.T) {
 		{"wrapped tool error", returned(nil, fmt.Errorf("wrapped_tool_error: again: %w", failed)), passed("again: encode: full")},
 		{"tool error without a text", returned(nil, &mcptask.ToolError{Tool: "encode", Result: &mcptask.Result{IsError: true}}), `result {"content":[{"text":"encode: the tool reported an error without a text","type":"text"}],"isError":true}`},
 		{"tool error without a result", returned(nil, &mcptask.ToolError{Tool: "encode"}), `result {"content":[{"text":"encode: the tool reported an error without a text","type":"text"}],"isError":true}`},
+		{"nil tool error", returned(nil, fmt.Errorf("x: %w", (*mcptask.ToolError)(nil))), `result {"content":[{"text":"x: \u003cnil\u003e","type":"text"}],"isError":true}`},
+		{"tool error that is not JSON", returned(nil, &mcptask.ToolError{Result: &mcptask.Result{Structured: json.RawMessage("{")}}), internal},
 		{"tool error beside a schema", mcptask.NewTool(misfit, func(context.Context, *mcptask.Task, struct{}) (number, error) { return number{}, failed }), strings.Replace(passed("full"), `"structuredContent":{"n":1},`, "", 1)},
 		{"tool error that is too deep", returned(nil, &mcptask.ToolError{Result: &mcptask.Result{Structured: tooDeep}}), unbounded},
 		{"nothing", returned(nil, nil), `result {"content":[{"text":"the handler returned neither a result nor an error","type":"text"}],"isError":true}`},

@@ -59,7 +59,7 @@ type Backend struct {
 	toFetch    map[string]bool
 	fetchers   int
 	unfetched  map[string]*unfetched // by task ID
-	misfits    map[string]time.Time  // since when tasks are left to others, by ID; see isForOthers
+	misfits    map[string]time.Time  // since when tasks are left to others, by ID and attempt; see isForOthers
 	renewed    time.Time             // when the last renewal of the lease that succeeded began
 	clock      atomic.Int64          // the lead of the store's clock over this process's, in nanoseconds
 	beaten     atomic.Pointer[moment]

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
 
@@ -84,8 +85,14 @@ func (t *registeredTool) bindArguments(ctx context.Context, arguments json.RawMe
 
 // bindStored binds the handler to the arguments of a task that was stored. Its tool may have been declared anew since.
 // If they do not fit the schema of now, the error is ErrChanged, unless the tool says onchange=run: then the handler gets
-// them as they are, without defaults.
-func (t *registeredTool) bindStored(arguments json.RawMessage) (mcptask.BoundCall, *mcptask.Error) {
+// them as they are, without defaults. If their decoding panics, so does the bound call, which its caller expects.
+func (t *registeredTool) bindStored(arguments json.RawMessage) (bound mcptask.BoundCall, misfit *mcptask.Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			why := fmt.Sprintf("%v\n%s", p, debug.Stack())
+			bound = func(context.Context, *mcptask.Task) (*mcptask.Result, error) { panic(why) }
+		}
+	}()
 	bound, err := t.bindArguments(context.Background(), arguments, nil)
 	if err != nil && t.Spec.Policy.OnChange == mcptask.RunOnChange {
 		bound, err = t.Bind(arguments)

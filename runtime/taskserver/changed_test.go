@@ -22,6 +22,16 @@ func echo(_ context.Context, _ *mcptask.Task, in map[string]any) (map[string]any
 	return in, nil
 }
 
+// panicking are arguments whose decoding panics, unless there are none.
+type panicking struct{ N *panicking }
+
+func (*panicking) UnmarshalJSON(data []byte) error {
+	if string(data) != "{}" {
+		panic("in UnmarshalJSON")
+	}
+	return nil
+}
+
 // TestChangedArguments declares a tool anew while its tasks are stored: one that has run, and one that has waited.
 func TestChangedArguments(t *testing.T) {
 	type typed struct {
@@ -50,6 +60,7 @@ func TestChangedArguments(t *testing.T) {
 			changed + `n: got number, want string` + reason},
 		"bare": {mcptask.NewRawTool(tool(missing, ""), func(_ context.Context, params json.RawMessage) (json.RawMessage, error) { return params, nil }),
 			changed + `missing property "codec"` + reason},
+		"panics": {mcptask.NewTool(tool(`"properties":{"n":{}}`, ""), func(context.Context, *mcptask.Task, panicking) (string, error) { return "", nil }), "error internal error (code -32603) "},
 		"asks first": {mcptask.NewTool(func() mcptask.ToolSpec {
 			spec := tool(missing, "")
 			spec.Questions = []mcptask.InputSpec{approvalInput}
@@ -64,7 +75,7 @@ func TestChangedArguments(t *testing.T) {
 			if err := first.server.Close(); err != nil {
 				t.Fatal(err)
 			}
-			second := newServer(t, Options{Store: store}, c.tool)
+			second := newServer(t, Options{Store: store, Logger: (&logged{}).logger()}, c.tool)
 			for i, id := range ids {
 				r := ended(t, second, alice, id)
 				if got := outcomeText(r.Outcome); r.Attempt != 2-i || got != c.want && !strings.HasSuffix(got, `"structuredContent":`+c.want+`}`) {
@@ -305,4 +316,46 @@ func TestNextVersion(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLeftAgain checks that a task is left to others for as long again if it runs elsewhere meanwhile and loses that run.
+func TestLeftAgain(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		release := make(chan struct{}, 1)
+		version := func(properties string) mcptask.Tool {
+			schema := `{"type":"object","properties":{` + properties + `},"additionalProperties":false}`
+			return mcptask.NewTool(mcptask.ToolSpec{Name: "t", InputSchema: schema, Policy: restart}, func(ctx context.Context, _ *mcptask.Task, in map[string]any) (map[string]any, error) {
+				select {
+				case <-release:
+				case <-ctx.Done():
+				}
+				return in, ctx.Err()
+			})
+		}
+		store, quiet := taskstore.NewMemory(), (&logged{}).logger()
+		newServer(t, Options{Store: store}, numberTool("other", restart, hang)) // it lives to the end
+		next := newServer(t, Options{Store: store, Logger: quiet, Concurrency: 1}, version(`"n":{},"title":{}`))
+		this := newServer(t, Options{Store: store, Logger: quiet}, version(`"n":{}`))
+		var id string
+		for range 2 { // the second one waits, and is seen by both
+			reply, err := next.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1,"title":"new"}`), CallRequest{Mode: ModeTask})
+			if err != nil {
+				t.Fatal(err)
+			}
+			id = reply.Task.ID
+		}
+		time.Sleep(time.Minute)
+		release <- struct{}{}
+		time.Sleep(2 * misfitPatience)
+		if err := next.server.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(misfitPatience / 2)
+		if r, err := this.Get(t.Context(), alice, id); err != nil || r.Done() || r.Attempt != 1 {
+			t.Errorf("attempt %d: %s, %v", r.Attempt, outcomeText(r.Outcome), err)
+		}
+		if got := outcomeText(ended(t, this, alice, id).Outcome); !strings.Contains(got, "started under an earlier declaration") {
+			t.Error(got)
+		}
+	})
 }

@@ -3,6 +3,7 @@ package taskserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -137,9 +138,10 @@ func (b *Backend) isForOthers(r *taskstore.Record) bool {
 	if _, misfit := tool.bindStored(r.Arguments); misfit == nil || !b.hasCompany() {
 		return false
 	}
+	key := fmt.Sprint(r.ID, "/", r.Attempt) // a run elsewhere shows that others fit it, and a later loss of that run begins anew
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	since, isKnown := b.misfits[r.ID]
+	since, isKnown := b.misfits[key]
 	switch {
 	case isKnown:
 	case len(b.misfits) == mostMisfits:
@@ -150,7 +152,7 @@ func (b *Backend) isForOthers(r *taskstore.Record) bool {
 		fallthrough
 	default:
 		since = time.Now()
-		b.misfits[r.ID] = since
+		b.misfits[key] = since
 	}
 	return time.Since(since) < misfitPatience
 }

@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
 )
 
 // Task is a handler's view of the task that it runs. It is never nil. Its ID is
@@ -113,11 +116,12 @@ func (t *Task) Message(ctx context.Context, message string) {
 
 // takeStepKey returns the key of a step or a question: its name, or name#2 if the run has used the name already. Each
 // run counts from the start, so that it gets what an earlier one has stored. giveBack frees the key. takeStepKey refuses
-// the name of a position.
+// the name of a position, and changes a name that a server would take for that of a question's other form.
 func (t *Task) takeStepKey(step string) (key string, giveBack func(), err error) {
 	if err := checkStepName(step); err != nil {
 		return "", nil, err
 	}
+	step = strings.ReplaceAll(step, spec.FormMark, "~-form")
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.names == nil {

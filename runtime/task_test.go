@@ -23,10 +23,10 @@ func TestStepKeys(t *testing.T) {
 		got = append(got, key)
 		return giveBack
 	}
-	for _, step := range []string{"a", "b", "a", "a#2", "a", "a#3", "a#2"} {
+	for _, step := range []string{"a", "b", "a", "a#2", "a", "a#3", "a#2", "a~form2", "a~-form2"} {
 		take(step)
 	}
-	if s := fmt.Sprint(got); s != "[a b a#2 a#2#2 a#3 a#3#2 a#2#3]" {
+	if s := fmt.Sprint(got); s != "[a b a#2 a#2#2 a#3 a#3#2 a#2#3 a~-form2 a~-form2#2]" {
 		t.Error(s)
 	}
 	got = nil

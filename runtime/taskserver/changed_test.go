@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -222,49 +223,137 @@ func TestChangedForm(t *testing.T) {
 	}
 }
 
-// TestFormTwice changes a form twice while its question is open, and then back to what it was when it was answered.
-func TestFormTwice(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		store := taskstore.NewMemory()
-		var id string
-		for i, c := range []struct{ schema, asked, answer string }{
-			{`{"type":"object","properties":{"approve":{"type":"boolean"}},"required":["approve"]}`, "ship", yes},
-			{`{"type":"object","properties":{"approve":{"type":"string"}},"required":["approve"]}`, "ship~form2", ""},
-			{`{"type":"object","properties":{"approve":{"type":"integer"}},"required":["approve"]}`, "ship~form3", ""},
-			{`{"type":"object","properties":{"approve":{"type":"boolean"},"note":{"type":"string"}}}`, "", ""},
-		} {
-			s := newServer(t, Options{Store: store}, mcptask.NewTool(mcptask.ToolSpec{Name: "t", InputSchema: numberSchema, Policy: restart},
-				func(ctx context.Context, task *mcptask.Task, _ number) (string, error) {
-					a, err := mcptask.Ask[map[string]any](ctx, task, mcptask.InputSpec{Name: "ship", Schema: c.schema}, "ship", "")
-					if i == 0 && err == nil {
-						<-ctx.Done()
-						return "", ctx.Err()
-					}
-					text, _ := json.Marshal(a)
-					return string(text), err
-				}))
-			if i == 0 {
-				id = begin(t, s, alice, "t").ID
-			}
-			synctest.Wait()
-			r, err := s.Get(t.Context(), alice, id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if open := r.Outstanding(); c.asked == "" && (len(open) > 0 || !strings.Contains(outcomeText(r.Outcome), `{\"approve\":true}`)) || c.asked != "" && (len(open) != 1 || open[0].Key != c.asked) {
-				t.Errorf("%d: %s, %+v", i, outcomeText(r.Outcome), open)
-			}
-			if c.answer != "" {
-				if err := answer(t, s, alice, id, c.asked, c.answer); err != nil {
-					t.Error(err)
+// TestFormAgain changes a form again and again: while its question is open, and back to what it was when it was answered.
+func TestFormAgain(t *testing.T) {
+	form := func(kind string) string {
+		return `{"type":"object","properties":{"approve":{"type":"` + kind + `"}},"required":["approve"]}`
+	}
+	const optional = `{"type":"object","properties":{"approve":{"type":"boolean"},"note":{"type":"string"}}}`
+	type version struct{ schema, asked, answer string }
+	for name, versions := range map[string][]version{
+		"back":           {{form("boolean"), "ship", yes}, {form("string"), "ship~form2", ""}, {form("integer"), "ship~form3", ""}, {optional, "", ""}},
+		"back and forth": {{form("boolean"), "ship", yes}, {form("string"), "ship~form2", ""}, {form("boolean"), "", ""}, {form("string"), "ship~form3", ""}, {optional, "", ""}},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			store := taskstore.NewMemory()
+			var id string
+			for i, c := range versions {
+				s := newServer(t, Options{Store: store}, mcptask.NewTool(mcptask.ToolSpec{Name: "t", InputSchema: numberSchema, Policy: restart},
+					func(ctx context.Context, task *mcptask.Task, _ number) (string, error) {
+						a, err := mcptask.Ask[map[string]any](ctx, task, mcptask.InputSpec{Name: "ship", Schema: c.schema}, "ship", "")
+						if i < len(versions)-1 && err == nil {
+							<-ctx.Done()
+							return "", ctx.Err()
+						}
+						text, _ := json.Marshal(a)
+						return string(text), err
+					}))
+				if i == 0 {
+					id = begin(t, s, alice, "t").ID
 				}
 				synctest.Wait()
+				r, err := s.Get(t.Context(), alice, id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if open := r.Outstanding(); c.asked == "" && len(open) > 0 || c.asked != "" && (len(open) != 1 || open[0].Key != c.asked) {
+					t.Errorf("%d: %+v", i, open)
+				}
+				if isLast := i == len(versions)-1; isLast != strings.Contains(outcomeText(r.Outcome), `{\"approve\":true}`) {
+					t.Errorf("%d: %s", i, outcomeText(r.Outcome))
+				}
+				if c.answer != "" {
+					if err := answer(t, s, alice, id, c.asked, c.answer); err != nil {
+						t.Error(err)
+					}
+					synctest.Wait()
+				}
+				if err := s.server.Close(); err != nil {
+					t.Error(err)
+				}
 			}
-			if err := s.server.Close(); err != nil {
-				t.Error(err)
-			}
+		})
+	}
+}
+
+// TestAddDefaults checks which answers become defaults of a form.
+func TestAddDefaults(t *testing.T) {
+	const form, given = `{"properties":{"b":{"type":"string"},"a":{"type":"integer"}},"required":["a"],"type":"object"}`, `{"a":1,"b":"x","c":true}`
+	const open, secret = `{"properties":{"b":{"type":"string"}},"type":"object"}`, `{"properties":{"b":{"type":"string","writeOnly":true}},"type":"object"}`
+	for _, c := range []struct{ schema, content, former, want string }{
+		{form, given, form, `{"properties":{"b":{"default":"x","type":"string"},"a":{"default":1,"type":"integer"}},"required":["a"],"type":"object"}`},
+		{form, `{"a":"1","b":null}`, form, form},
+		{form, `[]`, form, form},
+		{secret, given, form, secret},
+		{open, given, secret, open},
+		{open, given, `{"properties":5}`, `{"properties":{"b":{"default":"x","type":"string"}},"type":"object"}`},
+		{`{"properties":{"b":true},"type":"object"}`, given, form, `{"properties":{"b":true},"type":"object"}`},
+		{`{"properties":{"b":null},"type":"object"}`, given, form, `{"properties":{"b":null},"type":"object"}`},
+		{`{"type":"object"}`, given, form, `{"type":"object"}`},
+		{`true`, given, form, `true`},
+	} {
+		if got := addDefaults(json.RawMessage(c.schema), json.RawMessage(c.content), json.RawMessage(c.former)); string(got) != c.want {
+			t.Errorf("%s with %s: %s, want %s", c.schema, c.content, got, c.want)
 		}
-	})
+	}
+}
+
+// TestFormBesideQuestions checks that a task does not take other questions for forms of one: a later question of its step,
+// which was answered after the handler had withdrawn the first, or that of a step with the name of a form.
+func TestFormBesideQuestions(t *testing.T) {
+	const more = `{"type":"object","properties":{"approve":{"type":"boolean"},"note":{"type":"string"}}}`
+	for name, c := range map[string]struct {
+		first  string // its question is withdrawn after a minute, if it is not answered; the step "ship" asks then
+		waits  bool   // whether that minute passes
+		answer int    // the question that is answered before the restart
+		want   string // the questions after it
+	}{
+		"a later one":               {"ship", true, 1, "ship superseded, ship#2 answered, "},
+		"one named as a form":       {"ship~form2", false, 0, "ship~-form2 answered, ship superseded, ship~form2 outstanding, "},
+		"one named as a form, late": {"ship~form", true, 0, "ship~-form superseded, ship outstanding, ship~-form#2 outstanding, "},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			store := taskstore.NewMemory()
+			var id string
+			for i, schema := range []string{approvalInput.Schema, more} {
+				s := newServer(t, Options{Store: store}, mcptask.NewTool(mcptask.ToolSpec{Name: "t", InputSchema: numberSchema, Policy: restart},
+					func(ctx context.Context, task *mcptask.Task, _ number) (string, error) {
+						input := mcptask.InputSpec{Name: "ship", Schema: schema}
+						brief, cancel := context.WithTimeout(ctx, time.Minute)
+						defer cancel()
+						_, err := mcptask.Ask[map[string]any](brief, task, input, c.first, "")
+						if err != nil || c.first != "ship" {
+							_, err = mcptask.Ask[map[string]any](ctx, task, input, "ship", "")
+						}
+						if i == 0 {
+							<-ctx.Done()
+						}
+						return "", errors.Join(err, ctx.Err())
+					}))
+				if i == 0 {
+					if id = begin(t, s, alice, "t").ID; c.waits {
+						time.Sleep(2 * time.Minute)
+					}
+					asked := asks(t, s, alice, id)
+					if err := answer(t, s, alice, id, asked.Inputs[c.answer].Key, yes); err != nil {
+						t.Fatal(err)
+					}
+				}
+				synctest.Wait()
+				r, err := s.Get(t.Context(), alice, id)
+				got := ""
+				for _, in := range r.Inputs {
+					got += fmt.Sprint(in.Key, " ", in.State, ", ")
+				}
+				if err != nil || i == 1 && got != c.want {
+					t.Errorf("%s, %v", got, err)
+				}
+				if err := s.server.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
 }
 
 // TestNextVersion runs a server of the next version beside one of this version, which has a free slot for the task that

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
 
@@ -16,19 +18,16 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
 
-// A question whose form has changed since it was stored is asked anew under a key of its own: a key is used only once
-// (E-42). It is not the next key of the step, since that may have the answer to another question of the handler.
-const formMark = "~form"
-
 // changedForm begins the message of a question that was answered under another form.
 const changedForm = "The form has changed since it was answered. "
 
-// nameForm returns the key of the n-th form of a question, from 1.
+// nameForm returns the key of the n-th form of a question, from 1. Each form has a key of its own: a key is used only once
+// (E-42). It is not the next key of the step, since that may have the answer to another question of the handler.
 func nameForm(key string, n int) string {
 	if n == 1 {
 		return key
 	}
-	return fmt.Sprint(key, formMark, n)
+	return fmt.Sprint(key, spec.FormMark, n)
 }
 
 // listForms returns the forms of a question that a task has stored, oldest first.
@@ -50,8 +49,8 @@ func placeQuestion(r *taskstore.Record, in mcptask.Request) (key string, e event
 		return in.Key, event{kind: eventAsk, input: in}
 	}
 	newest := forms[len(forms)-1]
-	var given json.RawMessage // the newest answer
-	for _, form := range slices.Backward(forms) {
+	var given *taskstore.Input // the newest answer
+	for i, form := range slices.Backward(forms) {
 		switch {
 		case form.State != taskstore.InputAnswered:
 		case form.Error != nil || isSameForm(form.Request, in) || fitsForm(form.Request, in, form.Response):
@@ -60,13 +59,15 @@ func placeQuestion(r *taskstore.Record, in mcptask.Request) (key string, e event
 			}
 			return form.Key, event{}
 		case given == nil:
-			given = form.Response
+			given = &forms[i]
 		}
 	}
-	if newest.State != taskstore.InputAnswered && isSameForm(newest.Request, in) {
-		return newest.Key, event{}
+	switch {
+	case newest.State == taskstore.InputOutstanding && isSameForm(newest.Request, in), newest.State == taskstore.InputSuperseded && given == nil:
+		return newest.Key, event{} // it is open, or its handler has withdrawn it
+	case given != nil:
+		in = askAnew(in, *given)
 	}
-	in = askAnew(in, given)
 	in.Key = nameForm(in.Key, len(forms)+1)
 	return in.Key, event{kind: eventAsk, input: in, key: newest.Key}
 }
@@ -80,7 +81,7 @@ func currentForm(r *taskstore.Record, key string, response json.RawMessage) stri
 		return key
 	}
 	first := key
-	if at := strings.LastIndex(key, formMark); at >= 0 {
+	if at := strings.LastIndex(key, spec.FormMark); at >= 0 {
 		first = key[:at]
 	}
 	forms := listForms(r, first)
@@ -103,9 +104,9 @@ func isSameForm(a, b mcptask.Request) bool {
 	return requiredCapability(a) == requiredCapability(b) && value.IsSameForm(a.Schema, b.Schema)
 }
 
-// askAnew returns a question with an answer to another form of it as defaults, as far as they fit. response may be nil.
-func askAnew(in mcptask.Request, response json.RawMessage) mcptask.Request {
-	content, err := mcptask.AcceptedContent(response)
+// askAnew returns a question with an answer to another form of it as defaults, as far as they fit and are no secrets.
+func askAnew(in mcptask.Request, given taskstore.Input) mcptask.Request {
+	content, err := mcptask.AcceptedContent(given.Response)
 	if in.Schema == nil || err != nil {
 		return in
 	}
@@ -113,7 +114,7 @@ func askAnew(in mcptask.Request, response json.RawMessage) mcptask.Request {
 	if err != nil {
 		return in
 	}
-	schema := addDefaults(in.Schema, content)
+	schema := addDefaults(in.Schema, content, given.Schema)
 	params["message"], params["requestedSchema"] = fmt.Sprint(changedForm, params["message"]), schema
 	edited, err := value.Marshal(params)
 	if err != nil {
@@ -123,13 +124,20 @@ func askAnew(in mcptask.Request, response json.RawMessage) mcptask.Request {
 	return in
 }
 
-// addDefaults returns the schema of a form with those members of content as defaults that fit their properties. The
-// properties keep their order, in which a person is asked for them. If it cannot be read, it stays as it is.
-func addDefaults(schema, content json.RawMessage) json.RawMessage {
+// addDefaults returns the schema of a form with those members of content as defaults that fit their properties, and are
+// secrets neither in it nor in the schema that they were given for. The properties keep their order, in which a person is
+// asked for them. If it cannot be read, it stays as it is.
+func addDefaults(schema, content, former json.RawMessage) json.RawMessage {
 	form, err := value.Decode[map[string]json.RawMessage](schema)
 	given, contentErr := value.Decode[map[string]json.RawMessage](content)
 	if err != nil || contentErr != nil {
 		return schema
+	}
+	for _, s := range []json.RawMessage{schema, former} {
+		fields, _ := value.Decode[struct {
+			Properties map[string]struct{ WriteOnly bool }
+		}](s)
+		maps.DeleteFunc(given, func(name string, _ json.RawMessage) bool { return fields.Properties[name].WriteOnly })
 	}
 	required := form["required"]
 	delete(form, "required") // one property is checked at a time

@@ -20,6 +20,10 @@ const MetaIdempotencyKey = "io.github.mcptaskgen/idempotency-key"
 // MetaError is the _meta key of a tool error's code and data, which programs read.
 const MetaError = "io.github.mcptaskgen/error"
 
+// FormMark is between the key of a question and the number of its form, in the key of a question that is asked anew in
+// another form. No name of a step has it.
+const FormMark = "~form"
+
 // MetaUnattended is the _meta key by which a call says that nobody answers its questions by the
 // fallback tools. The value is true. A question that the client has not declared then returns
 // ErrCannotAsk to the handler. The generated client sends it with every call.

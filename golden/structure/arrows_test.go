@@ -92,7 +92,7 @@ var arrows = []arrow{
 	{"runtime/oteltask", []string{"runtime", "runtime/taskserver", "runtime/taskstore", "runtime/internal/guard", "runtime/internal/text", "go.opentelemetry.io/otel/..."}, slices.Concat(runtimeTests, []string{
 		"go.opentelemetry.io/otel/...", "github.com/modelcontextprotocol/go-sdk/mcp",
 	})},
-	{"runtime/console", []string{"internal/indent", "runtime", "runtime/taskserver", "runtime/taskstore", "internal/form", "runtime/internal/guard", "runtime/internal/limit", "runtime/internal/text"}, slices.Concat(runtimeTests, []string{"github.com/chromedp/..."})},
+	{"runtime/console", []string{"internal/indent", "runtime", "runtime/taskserver", "runtime/taskstore", "internal/form", "runtime/internal/spec", "runtime/internal/guard", "runtime/internal/limit", "runtime/internal/text"}, slices.Concat(runtimeTests, []string{"github.com/chromedp/..."})},
 	{"runtime/mcpgo", []string{"runtime", "runtime/taskserver", "runtime/taskstore", "runtime/gateway", "runtime/internal/guard", "github.com/mark3labs/mcp-go/..."}, runtimeTests},
 	{"runtime/gateway/...", []string{
 		"runtime", "runtime/taskserver", "runtime/taskstore", "runtime/internal/spec", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/fallback", "runtime/internal/wire", "runtime/internal/guard",

@@ -73,7 +73,7 @@ func open(t *testing.T, options console.Options) *desk {
 func openWith(t *testing.T, store taskstore.Store, options console.Options) *desk {
 	t.Helper()
 	d := &desk{t: t, finish: make(chan struct{}, 10), client: &http.Client{Transport: memnet.NewTransport(), CheckRedirect: stay}}
-	policy := mcptask.Policy{Task: mcptask.TaskRequired}
+	policy := mcptask.Policy{Task: mcptask.TaskRequired, OnLost: mcptask.RestartWhenLost}
 	render := mcptask.NewTool(mcptask.ToolSpec{Name: "render", InputSchema: `{"type":"object"}`, Policy: policy},
 		func(ctx context.Context, task *mcptask.Task, in renderInput) (string, error) {
 			task.Progress(ctx, 1, 4, "frame <1>")
@@ -416,6 +416,39 @@ func (s unreadSteps) ListSteps(ctx context.Context, id string) ([]taskstore.Step
 var errUnread = errors.New("user=root password=hunter2 at db.internal")
 
 // TestSteps looks at the steps of a task, reveals them, and looks at the task while they cannot be read.
+// TestAskedAnew checks that a question which is asked anew in another form does not show what was answered, which its
+// schema has as defaults.
+func TestAskedAnew(t *testing.T) {
+	store := taskstore.NewMemory()
+	policy := mcptask.Policy{Task: mcptask.TaskRequired, OnLost: mcptask.RestartWhenLost}
+	first, err := taskserver.New(taskserver.Options{Store: store}, mcptask.Tools{Service: "Studio", Impl: 1, Tools: []mcptask.Tool{
+		mcptask.NewTool(mcptask.ToolSpec{Name: "ship", InputSchema: `{"type":"object"}`, Policy: policy}, func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+			_, err := mcptask.Ask[map[string]any](ctx, task, mcptask.InputSpec{Name: "Approval", Schema: `{"type":"object","properties":{"note":{"type":"string"}}}`}, "approve", "")
+			<-ctx.Done()
+			return "", errors.Join(err, ctx.Err())
+		})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := &desk{t: t, tasks: first}
+	id := before.start(alice, "ship", `{}`)
+	before.awaitState(alice, id, asks)
+	if err := first.Backend().Answer(t.Context(), alice, id, map[string]json.RawMessage{"approve": json.RawMessage(`{"action":"accept","content":{"note":"for my eyes only"}}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d := openWith(t, store, console.Options{Actions: true, Reveal: true, Authorize: func(*http.Request) (console.Viewer, error) { return console.Viewer{Name: "ops", Act: true}, nil }})
+	r := d.awaitState(alice, id, asks)
+	if asked := r.Outstanding()[0]; !strings.Contains(string(asked.Schema), "for my eyes only") {
+		t.Fatalf("%+v", asked)
+	}
+	page := d.get(d.pageOf("ship"))
+	wants(t, "the page", page, "approve~form2", "Approve it?")
+	lacks(t, "the page", page, "for my eyes only")
+}
+
 func TestSteps(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := unreadSteps{newBrokenStore(), new(atomic.Int32)}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/internal/form"
 	"github.com/mcptaskgen/mcptaskgen/internal/indent"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
@@ -404,6 +405,7 @@ type question struct {
 	Raw        string
 	SchemaText string
 	IsOpen     bool
+	isAnew     bool // asked anew in another form: its defaults may be an answer, which is hidden
 }
 
 // newDetail makes the data of a task's page. The form of a question keeps the viewer's entries.
@@ -411,7 +413,10 @@ func (c *Console) newDetail(ctx context.Context, r taskstore.Record, viewer View
 	d := detail{Path: c.options.Path, Task: r, Reference: reference(r), Moments: r.Timeline.Moments(), CanAct: viewer.Act, CanReveal: viewer.Reveal}
 	slices.Reverse(d.Moments)
 	for _, in := range r.Inputs {
-		q := question{Input: in, IsOpen: in.State == taskstore.InputOutstanding, SchemaText: string(indent.JSON(in.Schema)), Message: messageOf(in), Site: siteOf(in)}
+		q := question{Input: in, IsOpen: in.State == taskstore.InputOutstanding, Message: messageOf(in), Site: siteOf(in)}
+		if q.isAnew = strings.Contains(in.Key, spec.FormMark); !q.isAnew {
+			q.SchemaText = string(indent.JSON(in.Schema))
+		}
 		if q.IsOpen && viewer.Act {
 			q.addControls(entered)
 		}
@@ -445,6 +450,9 @@ func (q *question) addControls(entered url.Values) {
 		own, q.Raw = entered, entered.Get("response")
 	}
 	for n, f := range asked.Fields {
+		if q.isAnew {
+			f.Default = nil
+		}
 		q.Controls = append(q.Controls, newControl(n, f, own))
 	}
 }

@@ -114,24 +114,64 @@ func TestFormerNameOnTheWire(t *testing.T) {
 	})
 }
 
-// TestNearestIsVisible checks that the error for an unknown tool names no tool that middleware hides from the caller.
+// TestNearestIsVisible checks that the error for an unknown tool names no tool that middleware hides from the caller, and that
+// it takes no second request through middleware which lets one pass at a time.
 func TestNearestIsVisible(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		tasks, sdk := newServer(t, taskserver.Options{}, renamedTools(mcptask.FallbackTools))
-		sdk.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
-			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-				result, err := next(ctx, method, req)
-				if listed, ok := result.(*mcp.ListToolsResult); ok {
-					listed.Tools = slices.DeleteFunc(listed.Tools, func(tool *mcp.Tool) bool { return tool.Name == "transcode" })
-				}
-				return result, err
+	const unknown, hint = `unknown tool "transcod"`, `; the nearest is "transcode". If that is its new name, was=transcod in its declaration keeps the old one`
+	hide := func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			result, err := next(ctx, method, req)
+			if listed, ok := result.(*mcp.ListToolsResult); ok {
+				listed.Tools = slices.DeleteFunc(listed.Tools, func(tool *mcp.Tool) bool { return tool.Name == "transcode" })
+			}
+			return result, err
+		}
+	}
+	slot := make(chan struct{}, 1)
+	queue := func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method != "tools/call" && method != "tools/list" {
+				return next(ctx, method, req)
+			}
+			select {
+			case slot <- struct{}{}:
+				defer func() { <-slot }()
+			default:
+				t.Errorf("%s within another request", method)
+			}
+			return next(ctx, method, req)
+		}
+	}
+	for name, c := range map[string]struct {
+		before, after mcp.Middleware
+		want          string
+	}{
+		"hidden inside":  {hide, nil, unknown},
+		"hidden outside": {nil, hide, unknown},
+		"queued inside":  {queue, nil, unknown + hint},
+		"queued outside": {nil, queue, unknown},
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			tasks, err := taskserver.New(taskserver.Options{}, renamedTools(mcptask.FallbackTools))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = tasks.Close() })
+			sdk := mcp.NewServer(&mcp.Implementation{Name: "s"}, nil)
+			if c.before != nil {
+				sdk.AddReceivingMiddleware(c.before)
+			}
+			gosdk.AddTools(sdk, tasks)
+			if c.after != nil {
+				sdk.AddReceivingMiddleware(c.after)
+			}
+			slot = make(chan struct{}, 1)
+			conn := dial(t, serveHTTP(t, wiretest.LegacyRevision, tasks, sdk), gosdk.ClientOptions{})
+			_, err = mcptask.Run[string](within(t, time.Minute), conn, "transcod", struct{}{})
+			var refused *mcptask.Error
+			if !errors.As(err, &refused) || refused.Message != c.want {
+				t.Error(err)
 			}
 		})
-		conn := dial(t, serveHTTP(t, wiretest.LegacyRevision, tasks, sdk), gosdk.ClientOptions{})
-		_, err := mcptask.Run[string](within(t, time.Minute), conn, "transcod", struct{}{})
-		var refused *mcptask.Error
-		if !errors.As(err, &refused) || refused.Message != `unknown tool "transcod"` {
-			t.Error(err)
-		}
-	})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"weak"
@@ -27,6 +28,8 @@ type sdkServer struct {
 	annotated sync.Map
 	// added has the names of the tools of AddTools and the fallback tools.
 	added sync.Map
+	// code is that of the middleware of tasks.
+	code uintptr
 	// info is the server's name and version in results of 2026-07-28. It is nil until the SDK has made such a result,
 	// which also shows that the server speaks the revision.
 	info atomic.Pointer[json.RawMessage]
@@ -51,14 +54,16 @@ func (s *sdkServer) newResult(data json.RawMessage, err error) (mcp.Result, erro
 }
 
 // explainUnknown adds to the SDK's error for a tool that does not exist the nearest tool of tasks. It looks among those
-// that the server's middleware lets the caller see.
-func (s *sdkServer) explainUnknown(ctx context.Context, tasks *taskserver.Backend, req *mcp.CallToolRequest, err error) error {
+// that next, the middleware that was added before, lets the caller see. Middleware that was added after may hide further
+// tools and may hold a lock while it serves the call. So the error stays as it is if there is any.
+func (s *sdkServer) explainUnknown(ctx context.Context, next mcp.MethodHandler, tasks *taskserver.Backend, req *mcp.CallToolRequest, err error) error {
 	name, server := req.Params.Name, s.server.Value()
 	var unknown *jsonrpc.Error
-	if server == nil || !errors.As(err, &unknown) || unknown.Message != fmt.Sprintf("unknown tool %q", name) {
+	if server == nil || !errors.As(err, &unknown) || unknown.Message != fmt.Sprintf("unknown tool %q", name) ||
+		reflect.ValueOf(findReceivingHandler(server)).Pointer() != s.code {
 		return err
 	}
-	result, unlisted := findReceivingHandler(server)(ctx, "tools/list", &mcp.ListToolsRequest{Session: req.Session, Params: new(mcp.ListToolsParams), Extra: req.Extra})
+	result, unlisted := next(ctx, "tools/list", &mcp.ListToolsRequest{Session: req.Session, Params: new(mcp.ListToolsParams), Extra: req.Extra})
 	listed, ok := result.(*mcp.ListToolsResult)
 	if unlisted != nil || !ok {
 		return err

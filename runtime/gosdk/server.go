@@ -115,12 +115,12 @@ type flight struct {
 // the SDK's types cannot express.
 func newMiddleware(tasks *taskserver.Backend, sdk *sdkServer) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
-		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		handler := func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			flow := takeFlow(tasks, req)
 			if flow == nil {
 				result, err := next(ctx, method, req)
 				if call, ok := req.(*mcp.CallToolRequest); ok && err != nil {
-					err = sdk.explainUnknown(ctx, tasks, call, err)
+					err = sdk.explainUnknown(ctx, next, tasks, call, err)
 				}
 				return result, err
 			}
@@ -150,6 +150,8 @@ func newMiddleware(tasks *taskserver.Backend, sdk *sdkServer) mcp.Middleware {
 			}
 			return sdk.newResult(flow.Decorate(data))
 		}
+		sdk.code = reflect.ValueOf(handler).Pointer()
+		return handler
 	}
 }
 

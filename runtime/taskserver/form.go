@@ -80,10 +80,7 @@ func currentForm(r *taskstore.Record, key string, response json.RawMessage) stri
 	if i < 0 || r.Inputs[i].State != taskstore.InputSuperseded {
 		return key
 	}
-	first := key
-	if at := strings.LastIndex(key, spec.FormMark); at >= 0 {
-		first = key[:at]
-	}
+	first, _, _ := strings.Cut(key, spec.FormMark)
 	forms := listForms(r, first)
 	newest := len(forms) - 1
 	_, err := mcptask.AcceptedContent(response)
@@ -91,6 +88,20 @@ func currentForm(r *taskstore.Record, key string, response json.RawMessage) stri
 		return key
 	}
 	return forms[newest].Key
+}
+
+// isMisfitOfForm reports whether an answer, or the requestor's own error, says no more than that a question which was
+// asked anew was not answered in its form of now. The program of the requestor may know the earlier form only.
+func isMisfitOfForm(r *taskstore.Record, key string, response json.RawMessage, failed *mcptask.Error) bool {
+	i := findInput(r, key)
+	if i < 0 || !strings.Contains(key, spec.FormMark) {
+		return false
+	}
+	err := mcptask.CheckAnswer(context.Background(), r.Inputs[i].Request, response)
+	if failed != nil {
+		err = explainFailure(r.Inputs[i].Request, failed)
+	}
+	return errors.Is(err, mcptask.ErrInvalidAnswer)
 }
 
 // fitsForm reports whether an answer to one question answers another one.

@@ -258,7 +258,9 @@ func (b *Backend) Answer(ctx context.Context, caller Caller, id string, answers 
 // fit ends the question with ErrInvalidAnswer. The requestor's own error, failed,
 // ends it with ErrDeclined, ErrInvalidAnswer or ErrCannotAsk, by its code. A response
 // that there is no room for ends it with ErrCannotAsk. A form whose answer a tool
-// takes stays open in spite of such an error. Respond ignores a key that is not
+// takes stays open in spite of such an error. A question that was asked anew stays
+// open if the response does not fit it, or the error is that of a wrong answer: no
+// task ends because a form has changed. Respond ignores a key that is not
 // outstanding, as Answer does.
 func (b *Backend) Respond(ctx context.Context, caller Caller, id, key string, response json.RawMessage, failed *mcptask.Error) error {
 	record, err := b.Get(ctx, caller, id)
@@ -271,7 +273,7 @@ func (b *Backend) Respond(ctx context.Context, caller Caller, id, key string, re
 		if failed == nil {
 			key = currentForm(&r, key, response)
 		}
-		if !isOutstanding(&r, key) || failed != nil && isAnsweredByTool(&r, key) {
+		if !isOutstanding(&r, key) || failed != nil && isAnsweredByTool(&r, key) || isMisfitOfForm(&r, key, response, failed) {
 			return event{}
 		}
 		if noRoom != nil { // the requestor cannot be told, and the handler waits

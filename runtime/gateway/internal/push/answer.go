@@ -6,9 +6,11 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
@@ -53,8 +55,11 @@ func (m *Mailbox) storeAnswer(ctx context.Context, caller taskserver.Caller, ref
 		}
 	}
 	err := m.hub.server.Respond(ctx, caller, ref.task, ref.key, answer.Result, answer.Error)
-	if err == nil && answer.Error != nil && m.isOpen(ref) {
+	if err == nil && (answer.Error != nil || strings.Contains(ref.key, spec.FormMark)) && m.isOpen(ref) {
 		m.noteReply(ref, true)
+		if strings.Contains(ref.key, spec.FormMark) {
+			m.logQuestion(slog.LevelWarn, "an answer does not fit the form that the question has now: it stays open", ref.task, ref.key)
+		}
 	}
 	return err
 }

@@ -28,8 +28,8 @@ var (
 	ErrWorkerLost = errors.New("the worker of the task was lost")
 	// ErrDeadline means that the handler worked for longer than the tool's deadline.
 	ErrDeadline = errors.New("the task exceeded the tool's deadline")
-	// ErrChanged means that the tool was declared anew while the task was stored, and that its arguments no longer fit.
-	ErrChanged = errors.New("the task was started under an earlier declaration")
+	// ErrChanged means that the tool is not declared as it was when the task was stored, so that its arguments do not fit.
+	ErrChanged = errors.New("the task was started under another declaration")
 )
 
 // ErrDisconnected means that the connection has ended for good, for example because a

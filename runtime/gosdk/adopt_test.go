@@ -130,7 +130,7 @@ func TestChangedTaskTool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := resumed.Wait(t.Context()); !errors.Is(err, mcptask.ErrChanged) || !strings.Contains(err.Error(), "started under an earlier declaration: ") || !strings.Contains(err.Error(), "codec") {
+	if _, err := resumed.Wait(t.Context()); !errors.Is(err, mcptask.ErrChanged) || !strings.Contains(err.Error(), "started under another declaration: ") || !strings.Contains(err.Error(), "codec") {
 		t.Error(err)
 	}
 }

@@ -98,7 +98,7 @@ func (t *registeredTool) bindStored(arguments json.RawMessage) (bound mcptask.Bo
 		bound, err = t.Bind(arguments)
 	}
 	if err != nil {
-		return nil, withReason(mcptask.Errorf(mcptask.CodeInternalError, "started under an earlier declaration: %v", err), cause.Changed)
+		return nil, withReason(mcptask.Errorf(mcptask.CodeInternalError, "started under another declaration: %v", err), cause.Changed)
 	}
 	return bound, nil
 }

@@ -44,7 +44,7 @@ func TestChangedArguments(t *testing.T) {
 		return mcptask.ToolSpec{Name: "t", InputSchema: `{"type":"object",` + properties + `}`, Policy: p}
 	}
 	const missing = `"properties":{"n":{},"codec":{"type":"string"}},"required":["codec"]`
-	const changed = `error started under an earlier declaration: `
+	const changed = `error started under another declaration: `
 	const reason = ` (code -32603) {"reason":"declaration_changed"}`
 	for name, c := range map[string]struct {
 		tool mcptask.Tool
@@ -389,10 +389,15 @@ func TestNextVersion(t *testing.T) {
 				ids = append(ids, reply.Task.ID)
 			}
 			time.Sleep(time.Minute)
-			this := newServer(t, Options{Store: store}, version(`"n":{}`)) // a process of the old version has started again
+			var log logged
+			this := newServer(t, Options{Store: store, Logger: log.logger()}, version(`"n":{}`)) // a process of the old version has started again
 			time.Sleep(time.Minute)
-			if r, err := this.Get(t.Context(), alice, ids[1]); err != nil || r.Attempt != 0 {
+			r, err := this.Get(t.Context(), alice, ids[1])
+			if err != nil || r.Attempt != 0 {
 				t.Fatalf("attempt %d, %v, want a task that waits for the next version", r.Attempt, err)
+			}
+			if this.ShowPlace(&r); !strings.HasPrefix(r.StatusMessage, "Left to other servers until 2000-01-01T00:1") || strings.Contains(log.String(), "tasks wait for a free slot") {
+				t.Errorf("%q, %s", r.StatusMessage, &log)
 			}
 			want := `"title":"new"`
 			if goesOn {
@@ -400,10 +405,13 @@ func TestNextVersion(t *testing.T) {
 			} else if err := next.server.Close(); err != nil {
 				t.Fatal(err)
 			} else {
-				want = "started under an earlier declaration: "
+				want = "started under another declaration: "
 			}
 			if got := outcomeText(ended(t, this, alice, ids[1]).Outcome); !strings.Contains(got, want) {
 				t.Errorf("%s, want %s", got, want)
+			}
+			if strings.Contains(log.String(), "a stored task ends") == goesOn {
+				t.Errorf("%s", &log)
 			}
 		})
 	}
@@ -445,7 +453,7 @@ func TestLeftAgain(t *testing.T) {
 		if r, err := this.Get(t.Context(), alice, id); err != nil || r.Done() || r.Attempt != 1 {
 			t.Errorf("attempt %d: %s, %v", r.Attempt, outcomeText(r.Outcome), err)
 		}
-		if got := outcomeText(ended(t, this, alice, id).Outcome); !strings.Contains(got, "started under an earlier declaration") {
+		if got := outcomeText(ended(t, this, alice, id).Outcome); !strings.Contains(got, "started under another declaration") {
 			t.Error(got)
 		}
 	})

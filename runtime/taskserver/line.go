@@ -401,20 +401,27 @@ func (p *places) warn(b *Backend) {
 		return
 	}
 	var longest time.Duration
-	byID := p.read(b)
-	for _, at := range byID {
-		longest = max(longest, time.Since(at.since))
+	waiting := 0
+	for id, at := range p.read(b) {
+		if _, isLeft := b.leftUntil(id); !isLeft {
+			waiting++
+			longest = max(longest, time.Since(at.since))
+		}
 	}
 	if longest >= warnAge {
 		p.warned = time.Now()
-		b.logger.Warn("tasks wait for a free slot: see Options.Concurrency, and concurrency of their tools", "waiting", len(byID), "longest", longest.Round(time.Second), "free", b.line.Free())
+		b.logger.Warn("tasks wait for a free slot: see Options.Concurrency, and concurrency of their tools", "waiting", waiting, "longest", longest.Round(time.Second), "free", b.line.Free())
 	}
 }
 
-// ShowPlace sets the status message of a task that waits for a slot: it says how many tasks are before it. The caller
-// shows the record, and does not store it.
+// ShowPlace sets the status message of a task that waits for a slot: it says how many tasks are before it, or that the task
+// is left to other servers. The caller shows the record, and does not store it.
 func (b *Backend) ShowPlace(r *taskstore.Record) {
 	if b.line == nil || !r.IsFree() {
+		return
+	}
+	if until, isLeft := b.leftUntil(r.ID); isLeft {
+		r.StatusMessage = "Left to other servers until " + until.UTC().Format(time.RFC3339) + ": its arguments do not fit this one."
 		return
 	}
 	r.StatusMessage = waitsForSlot

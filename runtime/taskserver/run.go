@@ -3,7 +3,7 @@ package taskserver
 import (
 	"context"
 	"errors"
-	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -138,23 +138,35 @@ func (b *Backend) isForOthers(r *taskstore.Record) bool {
 	if _, misfit := tool.bindStored(r.Arguments); misfit == nil || !b.hasCompany() {
 		return false
 	}
-	key := fmt.Sprint(r.ID, "/", r.Attempt) // a run elsewhere shows that others fit it, and a later loss of that run begins anew
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	since, isKnown := b.misfits[key]
-	switch {
-	case isKnown:
-	case len(b.misfits) == mostMisfits:
-		maps.DeleteFunc(b.misfits, func(_ string, since time.Time) bool { return time.Since(since) > 2*misfitPatience })
+	m, isKnown := b.misfits[r.ID]
+	if !isKnown && len(b.misfits) == mostMisfits {
+		maps.DeleteFunc(b.misfits, func(_ string, m misfit) bool { return time.Since(m.since) > 2*misfitPatience })
 		if len(b.misfits) == mostMisfits { // they are left for as long as there is no room
 			return true
 		}
-		fallthrough
-	default:
-		since = time.Now()
-		b.misfits[key] = since
 	}
-	return time.Since(since) < misfitPatience
+	if !isKnown || m.attempt != r.Attempt { // a run elsewhere shows that others fit it, and a later loss of that run begins anew
+		m = misfit{r.Attempt, time.Now()}
+		b.misfits[r.ID] = m
+	}
+	return time.Since(m.since) < misfitPatience
+}
+
+// misfit is a task that is left to other servers.
+type misfit struct {
+	attempt int
+	since   time.Time
+}
+
+// leftUntil returns how long a task is left to other servers. It returns false if it is not.
+func (b *Backend) leftUntil(id string) (time.Time, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m, ok := b.misfits[id]
+	until := m.since.Add(misfitPatience)
+	return until, ok && time.Now().Before(until)
 }
 
 // hasCompany reports whether other workers live, or may live.
@@ -378,6 +390,7 @@ func (b *Backend) runAttempt(life context.Context, r *run, record taskstore.Reco
 	if bound == nil {
 		var misfit *mcptask.Error
 		if bound, misfit = t.bindStored(record.Arguments); misfit != nil {
+			b.Notice(slog.LevelWarn, "a stored task ends: its arguments do not fit its tool", "task", taskstore.LogID(record.Principal, record.ID), "tool", record.Tool, "error", misfit)
 			err = misfit
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -13,8 +14,9 @@ import (
 )
 
 const (
-	// staleEvery is how often a server looks for stale tasks, after a first time soon after its start.
-	staleEvery = time.Hour
+	// staleEvery is how often a server looks for stale tasks, after a first time soon after its start. staleLog is how often
+	// it logs them, unless their numbers have changed.
+	staleEvery, staleLog = 5 * time.Minute, time.Hour
 	// stalePage is how many tasks are read together, and stalePause the pause after them.
 	stalePage  = 64
 	stalePause = time.Second
@@ -32,8 +34,8 @@ type StaleTasks struct {
 	Changed map[string]int
 }
 
-// StaleTasks returns what the server has found when it looked last: half a minute after its start, and then each hour,
-// among the 4,096 oldest unfinished tasks. It finds none if the store is no [taskstore.Inspector].
+// StaleTasks returns what the server has found when it looked last: half a minute after its start, and then every five
+// minutes, among the 4,096 oldest unfinished tasks. It finds none if the store is no [taskstore.Inspector].
 func (s *Server) StaleTasks() StaleTasks {
 	if found := s.backend.stale.Load(); found != nil {
 		return found.StaleTasks
@@ -45,6 +47,7 @@ func (s *Server) StaleTasks() StaleTasks {
 type staleReasons struct {
 	StaleTasks
 	byTask map[string]string // by ID, in a sentence
+	logged time.Time         // when the log was told of as many; zero if there are none
 }
 
 // Stale returns why a task does not fit the server, as of the last look; see [Server.StaleTasks]. It returns "" if it
@@ -66,8 +69,15 @@ func (b *Backend) lookForStale() time.Duration {
 		}
 		return staleEvery
 	}
+	if former := b.stale.Load(); former != nil && reflect.DeepEqual(former.StaleTasks, found.StaleTasks) {
+		found.logged = former.logged
+	}
+	isDue := len(found.byTask) > 0 && (found.logged.IsZero() || time.Since(found.logged) >= staleLog)
+	if isDue {
+		found.logged = time.Now()
+	}
 	b.stale.Store(found)
-	if len(found.byTask) > 0 {
+	if isDue {
 		b.logger.Warn("unfinished tasks do not fit the tools of this server: list them with mcptask tasks --stale, or on the operator's page",
 			"no_tool", total(found.Unserved), "tools", slices.Sorted(maps.Keys(found.Unserved)),
 			"changed", total(found.Changed), "changed_tools", slices.Sorted(maps.Keys(found.Changed)))
@@ -85,7 +95,7 @@ func total(counts map[string]int) (n int) {
 
 // findStale looks at the oldest unfinished tasks.
 func (b *Backend) findStale(ctx context.Context) (*staleReasons, error) {
-	found := &staleReasons{StaleTasks{map[string]int{}, map[string]int{}}, map[string]string{}}
+	found := &staleReasons{StaleTasks: StaleTasks{map[string]int{}, map[string]int{}}, byTask: map[string]string{}}
 	inspector, t := b.store.(taskstore.Inspector), b.newTaskRetry()
 	leases, err := callOnce(ctx, t, "Workers", inspector.Workers)
 	if err != nil {

@@ -137,7 +137,7 @@ func TestServerChanged(t *testing.T) {
 		err           error
 	}{
 		"nothing":                             {before: works, after: works.change(func(d *declaration) { d.works = false }), want: "map[]"},
-		"a required argument":                 {before: works, after: needsTitle, want: `started under an earlier declaration: missing property "title"`, err: mcptask.ErrChanged},
+		"a required argument":                 {before: works, after: needsTitle, want: `started under another declaration: missing property "title"`, err: mcptask.ErrChanged},
 		"a required argument, onchange=run":   {before: works, after: needsTitle.change(func(d *declaration) { d.onChange = mcptask.RunOnChange }), want: "map[]"},
 		"another name with was":               {before: works, after: renamed.change(func(d *declaration) { d.was = "build" }), want: "map[]"},
 		"a form, open":                        {before: before, after: requirePaid, replies: []reply{{"ship~form2", paidAnswer}}, want: paid},

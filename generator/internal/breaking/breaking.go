@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/contract"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // Finding is a change that breaks something.
@@ -286,6 +287,7 @@ func (c *comparer) compareTool(o, n servedTool) {
 		}
 	}
 	c.compareCalls(o, n)
+	c.compareLimits(o, n)
 	c.compareAskedBefore(o, n)
 	var changed []string
 	if old.Title != now.Title {
@@ -340,6 +342,33 @@ func (c *comparer) compareCalls(o, n servedTool) {
 	}
 	if o.tool.Restart && !n.tool.Restart && o.tool.Task != "forbidden" && n.tool.Task != "forbidden" && n.tool.Task != "" {
 		c.add("restart-gone", newToolFinding(o, n), "a task of %q fails now if its process dies: it had onlost=restart", n.tool.Name)
+	}
+}
+
+// compareLimits reports limits that are lower. A stored task keeps the end of its own ttl, and a deadline bounds calls without
+// a task too.
+func (c *comparer) compareLimits(o, n servedTool) {
+	report := func(limit, was, is string, breaks ...string) {
+		f := newToolFinding(o, n)
+		f.Breaks = breaks
+		c.add("limit-lower", f, "%q has %s=%s now, and had %s", n.tool.Name, limit, is, was)
+	}
+	old, now := o.tool, n.tool
+	if now.Deadline > 0 && (old.Deadline == 0 || now.Deadline < old.Deadline) {
+		was := "none"
+		if old.Deadline > 0 {
+			was = words.Duration(old.Deadline)
+		}
+		report("deadline", was, words.Duration(now.Deadline), callers, tasks)
+	}
+	if old.Task == "forbidden" || now.Task == "forbidden" {
+		return
+	}
+	if now.TTL > 0 && now.TTL < old.TTL {
+		report("ttl", words.Duration(old.TTL), words.Duration(now.TTL), callers)
+	}
+	if old.Restart && now.Restart && now.Attempts > 0 && now.Attempts < old.Attempts {
+		report("attempts", fmt.Sprint(old.Attempts), fmt.Sprint(now.Attempts), tasks)
 	}
 }
 

@@ -22,7 +22,7 @@ type Rule struct {
 var Rules = []Rule{
 	{"tool-gone", "a tool, or a former name of it, is no longer served", []string{callers, tasks}, "keep the tool until no caller and no stored task needs it; if another tool takes its place, write `was=` there"},
 	{"tool-renamed", "a tool has another name", []string{callers, tasks}, "write `was=old_name` on the tool, or pin the name with `name=`"},
-	{"argument-required", "an argument is new and required, or is required now", []string{callers, tasks}, "make it optional with `omitempty`, and give it a default in the handler"},
+	{"argument-required", "an argument is new and required, or is required now", []string{callers, tasks}, "make it optional: `omitempty` with `jsonschema:\"default=...\"`, or a default in the handler; for stored tasks alone, `onchange=run`"},
 	{"argument-gone", "an argument is refused or ignored now", []string{callers, tasks}, "keep the field, and ignore it in the handler"},
 	{"argument-type", "an argument has another type, or may no longer be null", []string{callers, tasks}, "add an argument of the new type under another name"},
 	{"argument-values", "an argument takes fewer values", []string{callers, tasks}, "keep the old values, and map them in the handler"},
@@ -36,7 +36,8 @@ var Rules = []Rule{
 	{"task-support", "calls that ran as a task, or without one, are refused now", []string{callers}, "set `task=optional`"},
 	{"fallback-gone", "clients without tasks no longer find the fallback tools", []string{callers}, "keep `fallback=tools` and the prefix of the service"},
 	{"restart-gone", "a running task whose process dies fails now, and started again before", []string{tasks}, "keep `onlost=restart` until the running tasks have ended"},
-	{"question-gone", "a question is no longer asked", []string{callers, tasks}, "keep the question until no task waits for an answer"},
+	{"limit-lower", "the ttl, deadline or attempts of a tool are lower now", []string{callers, tasks}, "keep the limit until callers and running tasks need no more"},
+	{"question-gone", "a question is no longer asked", []string{callers}, "keep the type and its name until no old client answers it"},
 	{"question-new", "a tool asks before its task begins, and did not before", []string{callers}, "ask while the task runs, if the caller can be asked"},
 	{"question-form", "an answer to the old form of a question may not fit", []string{callers, tasks}, "make new fields optional, and keep the types and values of the others"},
 	{"error-gone", "a declared error is gone", []string{callers}, "keep the error type until no caller looks for its code"},

@@ -10,9 +10,11 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
 
 // File is the contract of one generated file.
@@ -40,6 +42,8 @@ type Tool struct {
 	Input, Output       *jsontree.Node // the schemas; nil if there is none, or it is not JSON
 	Task                string         // forbidden, optional or required; "" if a list does not say
 	Restart, RunChanged bool           // onlost=restart, onchange=run
+	TTL, Deadline       time.Duration  // a ttl of 0 is unknown, and a deadline of 0 is none
+	Attempts            int64          // 0 if it is unknown
 	Questions           []string       // the inputs that are asked for before the task exists
 	Pos                 token.Position // in a list of tools
 }
@@ -195,6 +199,13 @@ func (r *reader) readTool(m map[string]ast.Expr) *Tool {
 		}
 		t.Restart = selected(p["OnLost"]) == "RestartWhenLost"
 		t.RunChanged = selected(p["OnChange"]) == "RunOnChange"
+		t.TTL, t.Deadline, t.Attempts = model.DefaultTTL, time.Duration(number(p["Deadline"])), model.DefaultAttempts
+		if p["TTL"] != nil {
+			t.TTL = time.Duration(number(p["TTL"]))
+		}
+		if p["Attempts"] != nil {
+			t.Attempts = number(p["Attempts"])
+		}
 	}
 	for _, question := range elements(m["Questions"]) {
 		if call, ok := question.(*ast.CallExpr); ok {
@@ -242,6 +253,26 @@ func (r *reader) text(e ast.Expr) string {
 		return s
 	}
 	return ""
+}
+
+// units are the units of durations.
+var units = map[string]time.Duration{
+	"Hour": time.Hour, "Minute": time.Minute, "Second": time.Second,
+	"Millisecond": time.Millisecond, "Microsecond": time.Microsecond, "Nanosecond": time.Nanosecond,
+}
+
+// number returns the value of a number, a unit of time or a product of them, or 0.
+func number(e ast.Expr) int64 {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		n, _ := strconv.ParseInt(e.Value, 0, 64)
+		return n
+	case *ast.BinaryExpr:
+		if e.Op == token.MUL {
+			return number(e.X) * number(e.Y)
+		}
+	}
+	return int64(units[selected(e)])
 }
 
 // findMethod returns the method of impl that handles a tool: the handler itself, or what it calls.

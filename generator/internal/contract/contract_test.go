@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/breaking"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/contract"
@@ -138,6 +139,23 @@ func TestReadGolden(t *testing.T) {
 	for _, tool := range f.Services[0].Tools {
 		if tool.Input == nil || tool.Method == "" || !tool.Pos.IsValid() {
 			t.Errorf("%s: %+v", tool.Name, tool)
+		}
+	}
+}
+
+// TestLimits reads the limits of a policy.
+func TestLimits(t *testing.T) {
+	for policy, want := range map[string]contract.Tool{
+		"": {TTL: 24 * time.Hour, Attempts: 5},
+		"TTL: time.Hour, Deadline: 1500 * time.Millisecond, Attempts: 7": {TTL: time.Hour, Deadline: 1500 * time.Millisecond, Attempts: 7},
+		"TTL: ttl(), Deadline: -time.Hour, Attempts: `7`":                {},
+	} {
+		f, err := contract.Read("a_gen.go", []byte("package p\n\nvar _ = mcptask.Tools{Tools: []mcptask.Tool{mcptask.NewTool(mcptask.ToolSpec{Name: `a`, Policy: mcptask.Policy{"+policy+"}})}}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Services[0].Tools[0]; got.TTL != want.TTL || got.Deadline != want.Deadline || got.Attempts != want.Attempts {
+			t.Errorf("%s: got ttl %v, deadline %v and %d attempts", policy, got.TTL, got.Deadline, got.Attempts)
 		}
 	}
 }

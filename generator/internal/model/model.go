@@ -186,8 +186,9 @@ const WorkflowAttempts = 1000
 
 // Defaults of the runtime for settings of a policy that are zero.
 const (
-	DefaultTTL  = 24 * time.Hour
-	DefaultPoll = time.Second
+	DefaultTTL      = 24 * time.Hour
+	DefaultPoll     = time.Second
+	DefaultAttempts = 5
 )
 
 // Annotations are a tool's hints. nil means that a hint is not set.

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcptaskgen/mcptaskgen/generator"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 var update = flag.Bool("update", false, "write the table again")
@@ -82,7 +83,9 @@ var changes = []struct {
 	{"always a task", []string{"//mcptask:tool onlost=restart\n", "//mcptask:tool onlost=restart task=required\n"}},
 	{"no second run any more", []string{"//mcptask:tool onlost=restart\n", "//mcptask:tool\n"}},
 	{"no fallback tools any more", []string{"//mcptask:service", "//mcptask:service fallback=none"}},
-	{"a shorter time to live", []string{"//mcptask:tool onlost=restart\n", "//mcptask:tool onlost=restart ttl=1h\n"}},
+	{"a shorter time to live", []string{"//mcptask:tool onlost=restart\n", "//mcptask:tool onlost=restart ttl=50ms\n"}},
+	{"a deadline", []string{"//mcptask:tool onlost=restart\n", "//mcptask:tool onlost=restart deadline=50ms\n"}},
+	{"fewer attempts", []string{"//mcptask:tool onlost=restart\n", "//mcptask:tool onlost=restart attempts=1\n"}},
 
 	{"a member added to a form", []string{"\t// Seats is", "\tRoom string `json:\"room,omitempty\"`\n\t// Seats is"}},
 	{"a required member added to a form", []string{"\t// Seats is", "\tPaid bool `json:\"paid\"`\n\t// Seats is"}},
@@ -90,6 +93,10 @@ var changes = []struct {
 	{"a bound of a form made tighter", []string{"maximum=100", "maximum=50"}},
 	{"the text of a form changed", []string{"Publish it?", "May it go out?"}},
 	{"a form renamed", []string{"Approval", "Consent"}},
+	{"a question removed", []string{
+		"\tanswer, err := AskApproval(ctx, task, \"approve\", \"\")\n\tif err != nil {\n\t\treturn PublishReport{}, err\n\t}\n", "\tanswer := Approval{Agreed: true}\n",
+		"//mcptask:input message=\"Publish it?\"", "",
+	}},
 	{"a question asked before the task", []string{
 		"Publish(ctx context.Context, task *mcptask.Task, in PublishInput)", "Publish(ctx context.Context, task *mcptask.Task, in PublishInput, answer Approval)",
 		"\tanswer, err := AskApproval(ctx, task, \"approve\", \"\")\n\tif err != nil {\n\t\treturn PublishReport{}, err\n\t}\n", "",
@@ -134,6 +141,11 @@ func TestChanges(t *testing.T) {
 			if line.text != "" && line.text != "as before" {
 				fmt.Fprintf(&table, "\t%s: %s\n", line.what, line.text)
 			}
+		}
+	}
+	for _, limit := range []string{fmt.Sprintf("had %gh", mcptask.DefaultTTL.Hours()), fmt.Sprint("had ", mcptask.DefaultAttempts)} {
+		if !strings.Contains(table.String(), limit+"\n") {
+			t.Errorf("no finding %s: the generator has another default than the runtime", limit)
 		}
 	}
 	compare(t, "testdata/table.txt", table.String())

@@ -4,6 +4,7 @@ package media
 import (
 	"context"
 	"fmt"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
@@ -138,6 +139,11 @@ func (s studio) reach(ctx context.Context, point string) error {
 func (s studio) Transcode(ctx context.Context, _ *mcptask.Task, in TranscodeInput) (TranscodeReport, error) {
 	if err := s.reach(ctx, "transcode"); err != nil {
 		return TranscodeReport{}, err
+	}
+	select {
+	case <-time.After(100 * time.Millisecond): // of work
+	case <-ctx.Done():
+		return TranscodeReport{}, ctx.Err()
 	}
 	return TranscodeReport{Path: fmt.Sprint(in.Film, ".", in.Codec), State: Done, Frames: 24}, nil
 }

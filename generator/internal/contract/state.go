@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -115,6 +116,9 @@ func (f *File) AddList(read func(path string) ([]byte, error)) error {
 
 func openSource(ctx context.Context, dir, against string) (source, func(), error) {
 	if ref, ok := strings.CutPrefix(against, "git:"); ok {
+		if ref == "" {
+			return nil, nil, errors.New("--against git: names no commit; write one after git:, such as git:main")
+		}
 		g, err := openGit(ctx, dir, ref)
 		if err != nil {
 			return nil, nil, err
@@ -129,25 +133,39 @@ func openSource(ctx context.Context, dir, against string) (source, func(), error
 		return nil, nil, fmt.Errorf("%s is not a directory; name a commit as git:main, or the directory of another checkout", against)
 	}
 	// Both are directories of the same module, whichever of its directories they are.
-	from, to := moduleRoot(root), moduleRoot(dir)
-	if from == "" || to == "" {
-		from, to = root, dir
+	from, old := findModule(root)
+	to, now := findModule(dir)
+	if old != now {
+		return nil, nil, fmt.Errorf("--against %s: %s, and %s; name a directory of the same module in another checkout, or a commit as git:main",
+			against, describeModule(root, old), describeModule(dir, now))
 	}
 	return directory{filepath.ToSlash(from), filepath.ToSlash(to)}, func() {}, nil
 }
 
-// moduleRoot returns the directory at or above dir that has a go.mod, or "".
-func moduleRoot(dir string) string {
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
+// moduleLine is the line of a go.mod that has the path of the module.
+var moduleLine = regexp.MustCompile("(?m)^module[ \\t]+[\"`]?([^\\s\"`]+)")
+
+// findModule returns the directory at or above dir that has a go.mod, and the path of its module. If there is none, it
+// returns dir itself.
+func findModule(dir string) (root, module string) {
+	for root = dir; ; root = filepath.Dir(root) {
+		if text, err := os.ReadFile(filepath.Join(root, "go.mod")); err == nil { //nolint:gosec // a go.mod of the user
+			if match := moduleLine.FindSubmatch(text); match != nil {
+				module = string(match[1])
+			}
+			return root, module
 		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return ""
+		if root == filepath.Dir(root) {
+			return dir, ""
 		}
-		dir = up
 	}
+}
+
+func describeModule(dir, module string) string {
+	if module == "" {
+		return "no go.mod in or above " + dir + " names a module"
+	}
+	return dir + " belongs to the module " + module
 }
 
 // directory is a source whose files are at another place.
@@ -232,7 +250,7 @@ func openGit(ctx context.Context, dir, ref string) (*gitSource, error) {
 	// A name that starts with - would be an option.
 	wanted := "main"
 	hash, err := []byte(nil), errors.New("no name of a commit")
-	if ref != "" && ref[0] != '-' {
+	if ref[0] != '-' {
 		wanted = strings.TrimPrefix(ref, "origin/")
 		hash, err = gitOutput(ctx, dir, "rev-parse", "--verify", "--quiet", ref+"^{commit}")
 	}

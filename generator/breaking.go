@@ -25,7 +25,7 @@ import (
 type BreakingConfig struct {
 	// Against is the old state: git:REF for a commit, or the directory of another checkout of the module.
 	Against string
-	// Allow lists rules whose findings are left out. A declaration can also allow a rule with //mcptask:allow.
+	// Allow lists rules whose findings are allowed. A declaration can also allow a rule with //mcptask:allow.
 	Allow []string
 	// Models includes the changes that only models notice.
 	Models bool
@@ -39,15 +39,20 @@ type Finding struct {
 	Message string
 	Hint    string
 	Breaks  []string // of callers, stored tasks and models
+	// Allowed is the reason of the directive that allows the finding, or "--allow". "" means that nothing allows it.
+	Allowed string
 }
 
-// String returns the place, the rule, the message and what it breaks as one line.
+// String returns the place, the rule, the message and what it breaks, or why it is allowed, as one line.
 func (f Finding) String() string {
+	if f.Allowed != "" {
+		return fmt.Sprintf("%s: allowed: %s: %s (%s)", f.Pos, f.Rule, f.Message, f.Allowed)
+	}
 	return fmt.Sprintf("%s: %s: %s (breaks %s)", f.Pos, f.Rule, f.Message, strings.Join(f.Breaks, " and "))
 }
 
 // Breaking compares the generated files with those of another state and returns what breaks callers and stored tasks,
-// sorted by place. The notes name the //mcptask:allow directives that are not needed.
+// sorted by place, with what is allowed. The notes name the //mcptask:allow directives that are not needed.
 //
 // Files of the other state count if they belong to the packages of the run, or to those that its patterns matched then.
 // Breaking runs no code of either state. It reads git with the git command, without the network.
@@ -84,16 +89,17 @@ func (o Output) Breaking(ctx context.Context, cfg BreakingConfig) (findings []Fi
 	used := map[token.Position]bool{}
 	for _, f := range breaking.Compare(old.Files, now, cfg.Models) {
 		pos, allows := o.run.locate(f)
-		allowed := slices.Contains(cfg.Allow, f.Rule.Name)
+		pos.Filename = diag.Relative(o.Dir, filepath.FromSlash(pos.Filename))
+		finding := Finding{Pos: pos, Rule: f.Rule.Name, Message: f.Message, Hint: f.Hint, Breaks: f.Breaks}
+		if slices.Contains(cfg.Allow, f.Rule.Name) {
+			finding.Allowed = "--allow"
+		}
 		for _, a := range allows {
 			if slices.Contains(a.Rules, f.Rule.Name) {
-				allowed, used[a.Pos] = true, true
+				finding.Allowed, used[a.Pos] = a.Reason, true
 			}
 		}
-		if !allowed {
-			pos.Filename = diag.Relative(o.Dir, filepath.FromSlash(pos.Filename))
-			findings = append(findings, Finding{Pos: pos, Rule: f.Rule.Name, Message: f.Message, Hint: f.Hint, Breaks: f.Breaks})
-		}
+		findings = append(findings, finding)
 	}
 	for _, m := range o.run.models {
 		for _, a := range allowsOf(m) {

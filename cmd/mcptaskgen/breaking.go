@@ -27,9 +27,13 @@ policies, questions and errors. git:REF is a commit, such as git:main or git:v1.
 directory of another checkout of the same module. Nothing is fetched, written or run.
 
 Each finding has the place of the declaration and a rule, such as argument-required. To allow one, write
-above the method, the service, the input or the error:
+above the method (for its arguments and result too), the service, or the type under mcptask:input or
+mcptask:error:
 
   //mcptask:allow breaking=argument-required reason="no caller is left"
+
+An allowed finding is still printed, with the reason, but does not count for the exit code. Remove the
+directive after the merge: it would allow the next finding of the rule there too.
 
 Packages are patterns as for go list. The default is the package in the current directory.
 
@@ -47,7 +51,7 @@ func breakingCommand() command {
 	return command{name: "breaking", usage: breakingUsage, after: exitCodes, bind: func(flags *pflag.FlagSet) func(context.Context, invocation) int {
 		var f breakingFlags
 		flags.StringVar(&f.cfg.Against, "against", "", "the other state: git:REF, or a directory")
-		flags.StringArrayVar(&f.cfg.Allow, "allow", nil, "leave out the findings of a rule; may be repeated")
+		flags.StringArrayVar(&f.cfg.Allow, "allow", nil, "allow the findings of a rule; may be repeated")
 		flags.BoolVar(&f.cfg.Models, "models", false, "report changed texts too, such as descriptions")
 		flags.StringVar(&f.format, "format", "text", "text, json, or github for annotations in a pull request")
 		flags.StringVar(&f.tags, "tags", "", "the build tags of the declarations, comma-separated")
@@ -85,21 +89,24 @@ func (f *breakingFlags) report(ctx context.Context, i invocation, out generator.
 	for _, note := range notes {
 		fmt.Fprintln(i.stderr, note)
 	}
+	code := exitOK
 	for _, finding := range findings {
-		switch f.format {
-		case "json":
+		if finding.Allowed == "" {
+			code = exitDifferences
+		}
+		switch {
+		case f.format == "json":
 			fmt.Fprintln(i.stdout, jsonFinding(finding))
-		case "github":
+		case f.format == "github":
 			finding.Pos.Filename = pathInRepository(out.Dir, finding.Pos.Filename)
 			fmt.Fprintln(i.stdout, githubFinding(finding))
+		case finding.Allowed != "":
+			fmt.Fprintln(i.stderr, finding)
 		default:
 			fmt.Fprintf(i.stdout, "%s\n\thint: %s\n", finding, finding.Hint)
 		}
 	}
-	if len(findings) > 0 {
-		return exitDifferences
-	}
-	return exitOK
+	return code
 }
 
 // jsonFinding returns a finding as an object on one line.
@@ -112,7 +119,8 @@ func jsonFinding(f generator.Finding) string {
 		Message string   `json:"message"`
 		Breaks  []string `json:"breaks"`
 		Hint    string   `json:"hint"`
-	}{f.Pos.Filename, f.Pos.Line, f.Pos.Column, f.Rule, f.Message, f.Breaks, f.Hint})
+		Allowed string   `json:"allowed,omitempty"`
+	}{f.Pos.Filename, f.Pos.Line, f.Pos.Column, f.Rule, f.Message, f.Breaks, f.Hint, f.Allowed})
 	return string(text)
 }
 
@@ -148,6 +156,9 @@ func githubFinding(f generator.Finding) string {
 	if f.Pos.IsValid() {
 		place += fmt.Sprintf(",line=%d,col=%d", f.Pos.Line, f.Pos.Column)
 	}
-	return fmt.Sprintf("::error %s,title=%s::%s", place, githubProperty.Replace(f.Rule),
-		githubData.Replace(fmt.Sprintf("%s (breaks %s); %s", f.Message, strings.Join(f.Breaks, " and "), f.Hint)))
+	kind, text := "error", fmt.Sprintf("%s (breaks %s); %s", f.Message, strings.Join(f.Breaks, " and "), f.Hint)
+	if f.Allowed != "" {
+		kind, text = "notice", fmt.Sprintf("allowed: %s (%s)", f.Message, f.Allowed)
+	}
+	return fmt.Sprintf("::%s %s,title=%s::%s", kind, place, githubProperty.Replace(f.Rule), githubData.Replace(text))
 }

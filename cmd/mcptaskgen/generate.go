@@ -90,7 +90,7 @@ func generateCommand() command {
 		var f generateFlags
 		flags.BoolVar(&f.check, "check", false, "write nothing; list the files that are stale, missing or left over,\nand say on standard error why and what to run")
 		flags.StringVar(&f.breaking.cfg.Against, "against", "", "with --check, do what mcptaskgen breaking does too")
-		flags.StringArrayVar(&f.breaking.cfg.Allow, "allow", nil, "with --against, leave out the findings of a rule; may be repeated")
+		flags.StringArrayVar(&f.breaking.cfg.Allow, "allow", nil, "with --against, allow the findings of a rule; may be repeated")
 		f.flags.Add(flags)
 		flags.BoolVar(&f.verbose, "verbose", false, "say on standard error how long each step took and what was written")
 		flags.BoolVar(&f.version, "version", false, "do what mcptaskgen version does")
@@ -111,7 +111,7 @@ func (f *generateFlags) run(ctx context.Context, i invocation) int {
 		return i.printError(errors.New("mcptaskgen: --against compares, and writes nothing; add --check, or run mcptaskgen breaking --against " + f.breaking.cfg.Against))
 	}
 	if len(f.breaking.cfg.Allow) > 0 && f.breaking.cfg.Against == "" {
-		return i.printError(errors.New("mcptaskgen: --allow leaves out findings of --against; add --check --against git:REF"))
+		return i.printError(errors.New("mcptaskgen: --allow allows findings of --against; add --check --against git:REF"))
 	}
 	if err := f.flags.Check(i.args); err != nil {
 		return i.printError(fmt.Errorf("mcptaskgen: %w", err))

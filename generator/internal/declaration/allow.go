@@ -14,8 +14,9 @@ import (
 
 // allow is a //mcptask:allow directive.
 type allow struct {
-	pos   token.Pos
-	rules []string
+	pos    token.Pos
+	rules  []string
+	reason string
 }
 
 // readAllow reads a directive that allows what mcptaskgen breaking would report. There may be several above one
@@ -23,7 +24,7 @@ type allow struct {
 func (r *reader) readAllow(node ast.Node, d directive.Directive) {
 	s := settings{}
 	r.mergeSettings(s, d)
-	a := allow{pos: d.Pos}
+	a := allow{pos: d.Pos, reason: s["reason"].text}
 	for _, key := range []string{"breaking", "reason"} {
 		if _, ok := s[key]; !ok {
 			r.addProblem(d.Pos, "mcptask:allow has no "+key+"=", `write //mcptask:allow breaking=argument-required reason="why no caller minds"`)
@@ -44,7 +45,7 @@ func (r *reader) readAllow(node ast.Node, d directive.Directive) {
 // allowed returns what the directives above a type or method allow.
 func (r *reader) allowed(node ast.Node) (list []model.Allow) {
 	for _, a := range r.allows[node] {
-		list = append(list, model.Allow{Pos: r.fset.Position(a.pos), Rules: a.rules})
+		list = append(list, model.Allow{Pos: r.fset.Position(a.pos), Rules: a.rules, Reason: a.reason})
 	}
 	return list
 }

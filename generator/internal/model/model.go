@@ -31,8 +31,9 @@ type Package struct {
 
 // Allow is a directive that allows what breaks callers or stored tasks.
 type Allow struct {
-	Pos   token.Position
-	Rules []string
+	Pos    token.Position
+	Rules  []string
+	Reason string
 }
 
 // MayAsk reports whether handlers of a service may ask questions while they run. They may if the package declares

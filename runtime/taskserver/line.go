@@ -368,14 +368,16 @@ func (p *places) read(b *Backend) (byID map[string]place) {
 		return p.byID
 	}
 	p.isRead = true
-	after := p.after
+	former, after := p.byID, p.after
+	if time.Since(p.at) > 2*warnEvery { // those who wait are read more often: nobody has waited meanwhile
+		former = nil
+	}
 	p.mu.Unlock()
 	waiting, err := b.readWaiting(b.catalog.listNames(), after, mostPlaces)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.isRead, p.at = false, time.Now() // a store that fails is not asked by each request
 	if err == nil {
-		former := p.byID
 		p.byID = make(map[string]place, len(waiting))
 		for i, w := range waiting {
 			since := p.at

@@ -254,6 +254,22 @@ func TestPlaceInLine(t *testing.T) {
 	})
 }
 
+// TestWaitsAnew checks that a task that waits for a second time does not count as waiting from the first time on.
+func TestWaitsAnew(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		s := newServer(t, Options{Concurrency: 1}, numberTool("t", mcptask.Policy{}, after(time.Hour)))
+		begin(t, s, alice, "t")
+		id := begin(t, s, alice, "t").ID
+		began := time.Now()
+		for ago, want := range map[time.Duration]time.Time{time.Minute: began.Add(-time.Hour), 10 * time.Minute: began} {
+			p := places{at: began.Add(-ago), byID: map[string]place{id: {0, began.Add(-time.Hour)}}}
+			if got := p.read(s)[id].since; !got.Equal(want) {
+				t.Errorf("read %v ago: it waits since %v, want %v", ago, got, want)
+			}
+		}
+	})
+}
+
 // TestPlaceAfterATurn checks that the places are those of the accounts whose turn is next.
 func TestPlaceAfterATurn(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

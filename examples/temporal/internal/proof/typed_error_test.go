@@ -1,4 +1,4 @@
-package temporal
+package proof
 
 import (
 	"context"
@@ -19,13 +19,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
+	"github.com/mcptaskgen/mcptaskgen/runtime/temporal"
 	"github.com/mcptaskgen/mcptaskgen/runtime/temporal/taskflow"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // library publishes nothing. The name of the asset says who finds out.
 type library struct {
 	c       client.Client
-	options WorkflowOptions
+	options temporal.WorkflowOptions
 }
 
 // Publish implements failures.Library.
@@ -33,7 +35,7 @@ func (l library) Publish(ctx context.Context, task *mcptask.Task, in failures.As
 	if in.Name == "handler" {
 		return failures.Report{}, fmt.Errorf("handler: %w", failures.NewNotFound(in.Name, nil))
 	}
-	report, err := Run[failures.Report](ctx, task, l.c, l.options, publishFlow, in)
+	report, err := temporal.Run[failures.Report](ctx, task, l.c, l.options, publishFlow, in)
 	if missing := (*failures.NotFound)(nil); errors.As(err, &missing) != (in.Name != "untyped") {
 		return report, errors.New("the handler does not find the type")
 	}
@@ -57,11 +59,12 @@ func publishFlow(ctx workflow.Context, in failures.Asset) (report failures.Repor
 	return report, nil
 }
 
-// TestServerTypedErrors checks that the generated client finds a typed error again, whether a handler, a workflow or an
+// TestTypedErrors checks that the generated client finds a typed error again, whether a handler, a workflow or an
 // activity has returned it, and that a workflow has to encode it.
-func TestServerTypedErrors(t *testing.T) {
-	c := dialFlows(t, flowAddress(t), "default")
-	options := WorkflowOptions{TaskQueue: rand.Text(), Poll: 50 * time.Millisecond}
+func TestTypedErrors(t *testing.T) {
+	t.Parallel()
+	c := dial(t)
+	options := temporal.WorkflowOptions{TaskQueue: rand.Text(), Poll: 50 * time.Millisecond}
 	w := worker.New(c, options.TaskQueue, worker.Options{})
 	w.RegisterWorkflow(publishFlow)
 	w.RegisterActivityWithOptions(func(_ context.Context, in failures.Asset) error {
@@ -72,8 +75,8 @@ func TestServerTypedErrors(t *testing.T) {
 	}
 	t.Cleanup(w.Stop)
 	tools := failures.LibraryTools(library{c, options}).With("publish", func(p *mcptask.Policy) { p.OnLost = mcptask.RestartWhenLost })
-	conn := mcptasktest.Connect(t, mcptask.Revision20260728, mcptasktest.Options{Server: taskserver.Options{
-		Store: taskstore.NewMemory(), Executor: NewExecutor(c, Options{TaskQueue: rand.Text()}),
+	conn := mcptasktest.Connect(wirecheck.TB(t), mcptask.Revision20260728, mcptasktest.Options{Server: taskserver.Options{
+		Store: taskstore.NewMemory(), Executor: temporal.NewExecutor(c, temporal.Options{TaskQueue: rand.Text()}),
 	}}, tools)
 	for name, text := range map[string]string{
 		"handler": "publish: handler: there is no asset handler", "workflow": "publish: workflow: there is no asset workflow",

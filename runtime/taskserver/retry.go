@@ -202,11 +202,13 @@ func (b *Backend) getRecord(ctx context.Context, t *storeRetry, id string) (task
 func (b *Backend) stopIfEnded(r taskstore.Record) {
 	switch {
 	case r.Done() && r.Outcome.Kind != taskstore.OutcomeCancelled:
-		b.stopRun(r, errEndedElsewhere)
+		b.stopRun(r.ID, errEndedElsewhere, isRunOf(r))
 	case r.Done(), r.CancelRequested:
-		b.stopRun(r, mcptask.ErrCancelled)
-	case b.isStolen(r):
-		b.stopRun(r, mcptask.ErrSuperseded)
+		b.stopRun(r.ID, mcptask.ErrCancelled, isRunOf(r))
+	default:
+		b.stopRun(r.ID, mcptask.ErrSuperseded, func(of *run) bool {
+			return isRunOf(r)(of) && of.record.Version > 0 && r.Version > of.record.Version && !isSameRun(r, of.record)
+		})
 	}
 }
 

@@ -539,9 +539,15 @@ func (c mixedContext) Value(key any) any { return c.values.Value(key) }
 
 // cancelHandler ends the context of a task's handler if it runs in this process.
 func (b *Backend) cancelHandler(id string, cause error) {
+	b.stopRun(id, cause, func(*run) bool { return true })
+}
+
+// stopRun ends the context of a task's handler if its run is meant. It decides and ends in one step: another run of the task
+// may begin at any time.
+func (b *Backend) stopRun(id string, cause error, isMeant func(*run) bool) {
 	b.mu.Lock()
 	var cancel context.CancelCauseFunc
-	if r := b.running[id]; r != nil {
+	if r := b.running[id]; r != nil && isMeant(r) {
 		if cancel = r.cancel; cancel == nil {
 			r.early = cause
 		}
@@ -552,16 +558,9 @@ func (b *Backend) cancelHandler(id string, cause error) {
 	}
 }
 
-// stopRun ends the context of a task's handler, unless the handler is that of a later task with the
-// same name.
-func (b *Backend) stopRun(record taskstore.Record, cause error) {
-	b.mu.Lock()
-	r := b.running[record.ID]
-	isLater := r != nil && !r.createdAt.IsZero() && !r.createdAt.Equal(record.CreatedAt)
-	b.mu.Unlock()
-	if !isLater {
-		b.cancelHandler(record.ID, cause)
-	}
+// isRunOf returns a function that reports whether a run is of a task, and not of a later one with the same name.
+func isRunOf(task taskstore.Record) func(*run) bool {
+	return func(r *run) bool { return r.createdAt.IsZero() || r.createdAt.Equal(task.CreatedAt) }
 }
 
 // noteRun notes a version of a record for the run that it belongs to.
@@ -581,14 +580,6 @@ func (b *Backend) knownRecord(attempt taskstore.Record) taskstore.Record {
 		return r.record
 	}
 	return attempt
-}
-
-// isStolen reports whether a record shows that another run has a task that runs here.
-func (b *Backend) isStolen(record taskstore.Record) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r := b.running[record.ID]
-	return r != nil && r.record.Version > 0 && record.Version > r.record.Version && !isSameRun(record, r.record)
 }
 
 // listRuns returns the tasks whose handlers run here.

@@ -3,7 +3,9 @@ package taskserver
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -166,6 +168,32 @@ func TestPositionsAreCountedOnce(t *testing.T) {
 	for range 3 {
 		if _, ok := s.add(&position, 100); !ok || s.bytes != position.Size() {
 			t.Fatalf("%v, %d bytes", ok, s.bytes)
+		}
+	}
+}
+
+// TestLoseRunsWhileRead loses the run of a task again and again, while many read its record. None of them takes the next
+// run for the one that was lost.
+func TestLoseRunsWhileRead(t *testing.T) {
+	s := newServer(t, Options{Store: taskstore.NewMemory(), Logger: (&logged{}).logger()}, numberTool("t", mcptask.Policy{Task: mcptask.TaskRequired, OnLost: mcptask.RestartWhenLost, Attempts: 1000}, hang))
+	id := begin(t, s, alice, "t").ID
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for range 8 {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = s.Get(ctx, alice, id)
+			}
+		})
+	}
+	for n := range 300 {
+		for s.loseRuns(id, n+1) == 0 {
+			if ctx.Err() != nil {
+				t.Fatalf("no run after %d were lost", n)
+			}
+			runtime.Gosched()
 		}
 	}
 }

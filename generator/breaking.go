@@ -235,14 +235,15 @@ func (g *generation) locate(f breaking.Finding) (pos token.Position, allows []mo
 		}
 	}
 	named := func(s *model.Service) bool { return f.Service != nil && s.Name == f.Service.Name }
-	if f.Input == nil && !slices.ContainsFunc(m.Services, named) {
-		// What declared it is gone. Any service of the package may allow that, and anything else if there is none.
+	isGone := f.Input == nil && f.Error == nil && !slices.ContainsFunc(m.Services, named)
+	switch {
+	case !isGone:
+	case len(m.Services) == 0:
+		allows = allowsOf(m) // any declaration of the package may allow it
+	default: // any service of the package may allow it
+		pos = m.Services[0].Pos
 		for _, s := range m.Services {
-			pos = m.Services[0].Pos
 			allows = append(allows, s.Allows...)
-		}
-		if len(m.Services) == 0 {
-			allows = allowsOf(m)
 		}
 	}
 	for _, s := range m.Services {

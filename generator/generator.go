@@ -216,7 +216,7 @@ func (g *generation) readPackages(ctx context.Context) error {
 	return g.nothing
 }
 
-// isRemoved reports whether a pattern is a directory without a Go package.
+// isRemoved reports whether a pattern names a directory that is gone, or that has no Go files.
 func (g *generation) isRemoved(pattern string) bool {
 	dir, below := strings.CutSuffix(filepath.ToSlash(pattern), "/...")
 	if dir = filepath.FromSlash(g.patternDir(dir)); dir == "" || filepath.Ext(pattern) == ".go" {

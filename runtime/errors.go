@@ -28,7 +28,8 @@ var (
 	ErrWorkerLost = errors.New("the worker of the task was lost")
 	// ErrDeadline means that the handler worked for longer than the tool's deadline.
 	ErrDeadline = errors.New("the task exceeded the tool's deadline")
-	// ErrChanged means that the tool is not declared as it was when the task was stored, so that its arguments do not fit.
+	// ErrChanged means that the tool's declaration differs from the one under which the task was stored, and the task's
+	// arguments do not fit it.
 	ErrChanged = errors.New("the task was started under another declaration")
 )
 

@@ -114,14 +114,17 @@ func (t *Task) Message(ctx context.Context, message string) {
 	t.host.Report(ctx, 0, 0, message)
 }
 
+// escapeStep returns a step's name without the mark by which a server tells the forms of a question apart.
+func escapeStep(step string) string { return strings.ReplaceAll(step, spec.FormMark, "~-form") }
+
 // takeStepKey returns the key of a step or a question: its name, or name#2 if the run has used the name already. Each
 // run counts from the start, so that it gets what an earlier one has stored. giveBack frees the key. takeStepKey refuses
-// the name of a position, and changes a name that a server would take for that of a question's other form.
+// the name of a position.
 func (t *Task) takeStepKey(step string) (key string, giveBack func(), err error) {
 	if err := checkStepName(step); err != nil {
 		return "", nil, err
 	}
-	step = strings.ReplaceAll(step, spec.FormMark, "~-form")
+	step = escapeStep(step)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.names == nil {

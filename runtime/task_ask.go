@@ -142,12 +142,13 @@ func (t *Task) askStep(ctx context.Context, step string, in Request) (json.RawMe
 			return nil, fmt.Errorf("%s: the question has a schema that no answer fits: %w", step, err)
 		}
 	}
-	for isNewForm := ctx.Value(cause.NewForm{}) != nil; ; isNewForm = false {
+	isNewForm := ctx.Value(cause.NewForm{}) != nil
+	for {
 		var err error
-		if in.Key = step; !isNewForm {
-			if in.Key, _, err = t.takeStepKey(step); err != nil {
-				return nil, err
-			}
+		if isNewForm { // the same question, and not the step's next one
+			in.Key, isNewForm = escapeStep(step), false
+		} else if in.Key, _, err = t.takeStepKey(step); err != nil {
+			return nil, err
 		}
 		response, err := t.host.Ask(ctx, in)
 		if errors.Is(err, cause.ErrWithdrawn) {

@@ -142,7 +142,7 @@ func printTasks(ctx context.Context, s *session) error {
 	var wire *mcptask.Error
 	if errors.As(err, &wire) && wire.Code == mcptask.CodeMethodNotFound {
 		return &failure{code: exitFailed, kind: "no_list", error: errors.New("the server lists no tasks: it does not know who calls, or speaks a revision " +
-			"without a list. If it has authentication, send a token with --token-env. Its log and the output of mcptask call --detach name tasks too")}
+			"without a list. If it has authentication, send a token with --token-env. The IDs of tasks are also in its log and in the output of mcptask call --detach")}
 	}
 	if err != nil {
 		return err

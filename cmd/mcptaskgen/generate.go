@@ -111,7 +111,7 @@ func (f *generateFlags) run(ctx context.Context, i invocation) int {
 		return i.printError(errors.New("mcptaskgen: --against compares, and writes nothing; add --check, or run mcptaskgen breaking --against " + f.breaking.cfg.Against))
 	}
 	if len(f.breaking.cfg.Allow) > 0 && f.breaking.cfg.Against == "" {
-		return i.printError(errors.New("mcptaskgen: --allow allows findings of --against; add --check --against git:REF"))
+		return i.printError(errors.New("mcptaskgen: --allow needs --against; add --check --against git:REF"))
 	}
 	if err := f.flags.Check(i.args); err != nil {
 		return i.printError(fmt.Errorf("mcptaskgen: %w", err))

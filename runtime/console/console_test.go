@@ -415,7 +415,6 @@ func (s unreadSteps) ListSteps(ctx context.Context, id string) ([]taskstore.Step
 
 var errUnread = errors.New("user=root password=hunter2 at db.internal")
 
-// TestSteps looks at the steps of a task, reveals them, and looks at the task while they cannot be read.
 // TestAskedAnew checks that a question which is asked anew in another form does not show what was answered, which its
 // schema has as defaults.
 func TestAskedAnew(t *testing.T) {
@@ -449,6 +448,7 @@ func TestAskedAnew(t *testing.T) {
 	lacks(t, "the page", page, "for my eyes only")
 }
 
+// TestSteps looks at the steps of a task, reveals them, and looks at the task while they cannot be read.
 func TestSteps(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := unreadSteps{newBrokenStore(), new(atomic.Int32)}

@@ -414,7 +414,7 @@ func (c *Console) newDetail(ctx context.Context, r taskstore.Record, viewer View
 	slices.Reverse(d.Moments)
 	for _, in := range r.Inputs {
 		q := question{Input: in, IsOpen: in.State == taskstore.InputOutstanding, Message: messageOf(in), Site: siteOf(in)}
-		if q.isAnew = strings.Contains(in.Key, spec.FormMark); !q.isAnew {
+		if q.isAnew = spec.IsAskedAnew(in.Key); !q.isAnew {
 			q.SchemaText = string(indent.JSON(in.Schema))
 		}
 		if q.IsOpen && viewer.Act {

@@ -28,8 +28,9 @@ type sdkServer struct {
 	annotated sync.Map
 	// added has the names of the tools of AddTools and the fallback tools.
 	added sync.Map
-	// code is that of the middleware of tasks.
-	code uintptr
+	// middlewareCode is the code pointer of the middleware of tasks. By it, explainUnknown sees whether that is the
+	// outermost one.
+	middlewareCode uintptr
 	// info is the server's name and version in results of 2026-07-28. It is nil until the SDK has made such a result,
 	// which also shows that the server speaks the revision.
 	info atomic.Pointer[json.RawMessage]
@@ -53,14 +54,14 @@ func (s *sdkServer) newResult(data json.RawMessage, err error) (mcp.Result, erro
 	return &rawResult{body: data, server: s}, nil
 }
 
-// explainUnknown adds to the SDK's error for a tool that does not exist the nearest tool of tasks. It looks among those
-// that next, the middleware that was added before, lets the caller see. Middleware that was added after may hide further
-// tools and may hold a lock while it serves the call. So the error stays as it is if there is any.
+// explainUnknown adds the nearest tool of tasks to the SDK's error for a tool that does not exist. It looks among the tools
+// that next lists, so that middleware which was added before can hide some. If middleware was added later, the error stays
+// as it is: that may hide more tools, and may hold a lock while it serves the call.
 func (s *sdkServer) explainUnknown(ctx context.Context, next mcp.MethodHandler, tasks *taskserver.Backend, req *mcp.CallToolRequest, err error) error {
 	name, server := req.Params.Name, s.server.Value()
 	var unknown *jsonrpc.Error
 	if server == nil || !errors.As(err, &unknown) || unknown.Message != fmt.Sprintf("unknown tool %q", name) ||
-		reflect.ValueOf(findReceivingHandler(server)).Pointer() != s.code {
+		reflect.ValueOf(findReceivingHandler(server)).Pointer() != s.middlewareCode {
 		return err
 	}
 	result, unlisted := next(ctx, "tools/list", &mcp.ListToolsRequest{Session: req.Session, Params: new(mcp.ListToolsParams), Extra: req.Extra})

@@ -150,7 +150,7 @@ func newMiddleware(tasks *taskserver.Backend, sdk *sdkServer) mcp.Middleware {
 			}
 			return sdk.newResult(flow.Decorate(data))
 		}
-		sdk.code = reflect.ValueOf(handler).Pointer()
+		sdk.middlewareCode = reflect.ValueOf(handler).Pointer()
 		return handler
 	}
 }

@@ -89,7 +89,7 @@ func (s signal) WithAttrs([]slog.Attr) slog.Handler       { return s }
 func (s signal) WithGroup(string) slog.Handler            { return s }
 
 func (s signal) Handle(_ context.Context, r slog.Record) error {
-	if strings.Contains(r.Message, "does not fit the form") {
+	if strings.Contains(r.Message, "does not fit the new form") {
 		s <- struct{}{}
 	}
 	return nil

@@ -59,7 +59,7 @@ type Backend struct {
 	toFetch    map[string]bool
 	fetchers   int
 	unfetched  map[string]*unfetched // by task ID
-	misfits    map[string]misfit     // by task ID; see isForOthers
+	left       map[string]leftTask   // by task ID; see isForOthers
 	renewed    time.Time             // when the last renewal of the lease that succeeded began
 	clock      atomic.Int64          // the lead of the store's clock over this process's, in nanoseconds
 	beaten     atomic.Pointer[moment]
@@ -119,7 +119,7 @@ func newBackend(options Options, services ...mcptask.Tools) (*Backend, error) {
 		sessions:   map[string]map[*int]func(){},
 		toFetch:    map[string]bool{},
 		unfetched:  map[string]*unfetched{},
-		misfits:    map[string]misfit{},
+		left:       map[string]leftTask{},
 	}
 	if b.logger == nil {
 		b.logger = slog.New(warningHandler{slog.Default().Handler()})

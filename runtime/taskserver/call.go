@@ -83,9 +83,9 @@ func (t *registeredTool) bindArguments(ctx context.Context, arguments json.RawMe
 	return bind(arguments)
 }
 
-// bindStored binds the handler to the arguments of a task that was stored. Its tool may have been declared anew since.
-// If they do not fit the schema of now, the error is ErrChanged, unless the tool says onchange=run: then the handler gets
-// them as they are, without defaults. If their decoding panics, so does the bound call, which its caller expects.
+// bindStored binds the handler to the arguments of a stored task, whose tool may have been declared anew since. If they do
+// not fit its present schema, the error is ErrChanged. With onchange=run, the handler gets them as they are, without
+// defaults. If decoding them panics, bindStored returns a call that panics, since callers recover the panics of calls.
 func (t *registeredTool) bindStored(arguments json.RawMessage) (bound mcptask.BoundCall, misfit *mcptask.Error) {
 	defer func() {
 		if p := recover(); p != nil {

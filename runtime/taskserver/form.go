@@ -90,18 +90,18 @@ func currentForm(r *taskstore.Record, key string, response json.RawMessage) stri
 	return forms[newest].Key
 }
 
-// isMisfitOfForm reports whether an answer, or the requestor's own error, says no more than that a question which was
-// asked anew was not answered in its form of now. The program of the requestor may know the earlier form only.
+// isMisfitOfForm reports whether a question was asked anew in another form, and the answer or the requestor's error shows
+// only that the answer does not fit that form. The requestor's program may know only the earlier one.
 func isMisfitOfForm(r *taskstore.Record, key string, response json.RawMessage, failed *mcptask.Error) bool {
 	i := findInput(r, key)
-	if i < 0 || !strings.Contains(key, spec.FormMark) {
+	if i < 0 || !spec.IsAskedAnew(key) {
 		return false
 	}
-	err := mcptask.CheckAnswer(context.Background(), r.Inputs[i].Request, response)
+	in := r.Inputs[i].Request
 	if failed != nil {
-		err = explainFailure(r.Inputs[i].Request, failed)
+		return errors.Is(explainFailure(in, failed), mcptask.ErrInvalidAnswer)
 	}
-	return errors.Is(err, mcptask.ErrInvalidAnswer)
+	return errors.Is(mcptask.CheckAnswer(context.Background(), in, response), mcptask.ErrInvalidAnswer)
 }
 
 // fitsForm reports whether an answer to one question answers another one.
@@ -135,9 +135,9 @@ func askAnew(in mcptask.Request, given taskstore.Input) mcptask.Request {
 	return in
 }
 
-// addDefaults returns the schema of a form with those members of content as defaults that fit their properties, and are
-// secrets neither in it nor in the schema that they were given for. The properties keep their order, in which a person is
-// asked for them. If it cannot be read, it stays as it is.
+// addDefaults returns the schema of a form with members of content as defaults, if they fit their properties. It leaves out
+// secrets: properties that are write-only in it or in the former schema. The properties keep their order, in which a person
+// is asked for them. addDefaults returns a schema that it cannot read unchanged.
 func addDefaults(schema, content, former json.RawMessage) json.RawMessage {
 	form, err := value.Decode[map[string]json.RawMessage](schema)
 	given, contentErr := value.Decode[map[string]json.RawMessage](content)

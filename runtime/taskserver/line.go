@@ -369,7 +369,7 @@ func (p *places) read(b *Backend) (byID map[string]place) {
 	}
 	p.isRead = true
 	former, after := p.byID, p.after
-	if time.Since(p.at) > 2*warnEvery { // those who wait are read more often: nobody has waited meanwhile
+	if time.Since(p.at) > 2*warnEvery { // while tasks wait, places are read more often, so none has waited since
 		former = nil
 	}
 	p.mu.Unlock()
@@ -423,7 +423,7 @@ func (b *Backend) ShowPlace(r *taskstore.Record) {
 		return
 	}
 	if until, isLeft := b.leftUntil(r.ID); isLeft {
-		r.StatusMessage = "Left to other servers until " + until.UTC().Format(time.RFC3339) + ": its arguments do not fit this one."
+		r.StatusMessage = "Left to other servers until " + until.UTC().Format(time.RFC3339) + ": the arguments do not fit the tool of this server."
 		return
 	}
 	r.StatusMessage = waitsForSlot

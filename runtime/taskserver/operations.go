@@ -204,10 +204,9 @@ func (b *Backend) Stop(ctx context.Context, caller Caller, id string) error {
 	return nil
 }
 
-// Answer takes answers to questions of the caller's task. It ignores keys that are not outstanding, with one exception: an
-// answer to a question that was asked anew in another form counts for that one if it fits, since a person has given it.
-// E-50 says that a server should ignore it. Answer checks all answers before it takes any, so that a refused answer leaves
-// every question open.
+// Answer takes answers to questions of the caller's task. It ignores keys that are not outstanding, with one exception: if
+// the question was asked anew in another form and the answer fits that form, it counts. Answer checks all answers before it
+// takes any, so that a refused answer leaves every question open.
 func (b *Backend) Answer(ctx context.Context, caller Caller, id string, answers map[string]json.RawMessage) (failed error) {
 	defer guard.Then(b.logger, "answer", func() { failed = newInternalError() })
 	record, err := b.Get(ctx, caller, id)
@@ -228,7 +227,7 @@ func (b *Backend) Answer(ctx context.Context, caller Caller, id string, answers 
 		if !ok {
 			continue
 		}
-		key := currentForm(&record, in.Key, answer)
+		key := currentForm(&record, in.Key, answer) // E-50 says to ignore an earlier form, but a person has answered it
 		if _, isDouble := answers[key]; key != in.Key && isDouble || !isOutstanding(&record, key) {
 			continue
 		}

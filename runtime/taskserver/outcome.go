@@ -51,8 +51,8 @@ func (b *Backend) newFailureOutcome(ctx context.Context, t *registeredTool, err 
 		b.addCode(t, result, coded)
 	}
 	data, encodeErr := value.Marshal(result)
-	if encodeErr != nil { // a ToolError that is not of a call
-		b.Notice(slog.LevelError, "a handler's error not encoded", "tool", t.Spec.Name, "error", encodeErr)
+	if encodeErr != nil { // a ToolError whose result is not valid JSON
+		b.Notice(slog.LevelError, "error of a handler not encoded", "tool", t.Spec.Name, "error", encodeErr)
 		return newInternalOutcome()
 	}
 	if !isBounded(result, false) {

@@ -206,9 +206,7 @@ func (b *Backend) stopIfEnded(r taskstore.Record) {
 	case r.Done(), r.CancelRequested:
 		b.stopRun(r.ID, mcptask.ErrCancelled, isRunOf(r))
 	default:
-		b.stopRun(r.ID, mcptask.ErrSuperseded, func(of *run) bool {
-			return isRunOf(r)(of) && of.record.Version > 0 && r.Version > of.record.Version && !isSameRun(r, of.record)
-		})
+		b.stopRun(r.ID, mcptask.ErrSuperseded, isStolenBy(r))
 	}
 }
 

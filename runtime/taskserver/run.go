@@ -128,6 +128,12 @@ const misfitPatience = 10 * time.Minute
 // mostMisfits bounds the tasks that a server leaves to others, as it knows them.
 const mostMisfits = 4096
 
+// leftTask is a task that is left to other servers, after as many attempts, and since when.
+type leftTask struct {
+	attempt int
+	since   time.Time
+}
+
 // isForOthers reports whether a task is left to other servers: its arguments do not fit its tool here, and other workers
 // live. One of them may have the next version of the program, which is being rolled out and has created the task.
 func (b *Backend) isForOthers(r *taskstore.Record) bool {
@@ -140,31 +146,25 @@ func (b *Backend) isForOthers(r *taskstore.Record) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m, isKnown := b.misfits[r.ID]
-	if !isKnown && len(b.misfits) == mostMisfits {
-		maps.DeleteFunc(b.misfits, func(_ string, m misfit) bool { return time.Since(m.since) > 2*misfitPatience })
-		if len(b.misfits) == mostMisfits { // they are left for as long as there is no room
+	m, isKnown := b.left[r.ID]
+	if !isKnown && len(b.left) == mostMisfits {
+		maps.DeleteFunc(b.left, func(_ string, m leftTask) bool { return time.Since(m.since) > 2*misfitPatience })
+		if len(b.left) == mostMisfits { // they are left for as long as there is no room
 			return true
 		}
 	}
-	if !isKnown || m.attempt != r.Attempt { // a run elsewhere shows that others fit it, and a later loss of that run begins anew
-		m = misfit{r.Attempt, time.Now()}
-		b.misfits[r.ID] = m
+	if !isKnown || m.attempt != r.Attempt { // a run elsewhere shows that others can run it, so a later loss begins the wait anew
+		m = leftTask{r.Attempt, time.Now()}
+		b.left[r.ID] = m
 	}
 	return time.Since(m.since) < misfitPatience
 }
 
-// misfit is a task that is left to other servers.
-type misfit struct {
-	attempt int
-	since   time.Time
-}
-
-// leftUntil returns how long a task is left to other servers. It returns false if it is not.
+// leftUntil returns until when a task is left to other servers. It returns false if it is not.
 func (b *Backend) leftUntil(id string) (time.Time, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m, ok := b.misfits[id]
+	m, ok := b.left[id]
 	until := m.since.Add(misfitPatience)
 	return until, ok && time.Now().Before(until)
 }
@@ -542,8 +542,8 @@ func (b *Backend) cancelHandler(id string, cause error) {
 	b.stopRun(id, cause, func(*run) bool { return true })
 }
 
-// stopRun ends the context of a task's handler if its run is meant. It decides and ends in one step: another run of the task
-// may begin at any time.
+// stopRun ends the context of a task's handler if its run is meant. It judges the run that it ends, since another run of the
+// task may begin at any time.
 func (b *Backend) stopRun(id string, cause error, isMeant func(*run) bool) {
 	b.mu.Lock()
 	var cancel context.CancelCauseFunc
@@ -561,6 +561,13 @@ func (b *Backend) stopRun(id string, cause error, isMeant func(*run) bool) {
 // isRunOf returns a function that reports whether a run is of a task, and not of a later one with the same name.
 func isRunOf(task taskstore.Record) func(*run) bool {
 	return func(r *run) bool { return r.createdAt.IsZero() || r.createdAt.Equal(task.CreatedAt) }
+}
+
+// isStolenBy returns a function that reports whether a record shows that another run has taken the task of a run.
+func isStolenBy(task taskstore.Record) func(*run) bool {
+	return func(r *run) bool {
+		return isRunOf(task)(r) && r.record.Version > 0 && task.Version > r.record.Version && !isSameRun(task, r.record)
+	}
 }
 
 // noteRun notes a version of a record for the run that it belongs to.

@@ -34,8 +34,8 @@ type StaleTasks struct {
 	Changed map[string]int
 }
 
-// StaleTasks returns what the server has found when it looked last: half a minute after its start, and then every five
-// minutes, among the 4,096 oldest unfinished tasks. It finds none if the store is no [taskstore.Inspector].
+// StaleTasks returns what the last look of the server has found. It looks half a minute after its start, and then every five
+// minutes, at the 4,096 oldest unfinished tasks. It finds none if the store is no [taskstore.Inspector].
 func (s *Server) StaleTasks() StaleTasks {
 	if found := s.backend.stale.Load(); found != nil {
 		return found.StaleTasks
@@ -47,7 +47,7 @@ func (s *Server) StaleTasks() StaleTasks {
 type staleReasons struct {
 	StaleTasks
 	byTask map[string]string // by ID, in a sentence
-	logged time.Time         // when the log was told of as many; zero if there are none
+	logged time.Time         // when these counts were last logged; zero if they were not
 }
 
 // Stale returns why a task does not fit the server, as of the last look; see [Server.StaleTasks]. It returns "" if it

@@ -102,12 +102,14 @@ func (d declaration) begin(t *testing.T, s *taskserver.Server, arguments string)
 // isWorking says that the handler of a task works.
 func isWorking(r taskstore.Record) bool { return r.StatusMessage == "working" }
 
-// awaitParked waits until the workflow of a task has nothing to do but to wait for an answer. A worker that stops before
-// could take its next step along, which Temporal gives up after ten seconds.
+// awaitParked waits until the workflow of a task only waits for an answer. A worker that stopped earlier could take the next
+// step with it, which Temporal gives up only after ten seconds.
 func awaitParked(t *testing.T, c client.Client, id string) {
 	t.Helper()
-	for {
-		described, err := c.DescribeWorkflowExecution(t.Context(), id, "")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for ; ; time.Sleep(20 * time.Millisecond) {
+		described, err := c.DescribeWorkflowExecution(ctx, id, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,13 +244,15 @@ func TestServerRollout(t *testing.T) {
 			front := x.creates.serve(t, c, store, atFront)
 			wrong := x.leaves.serve(t, c, store, options)
 			id := x.creates.begin(t, front, x.arguments)
-			for failure := ""; !strings.Contains(failure, "does not have the tool"); {
-				described, err := c.DescribeWorkflowExecution(t.Context(), id, "")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			for failure := ""; !strings.Contains(failure, "does not have the tool"); time.Sleep(20 * time.Millisecond) {
+				described, err := c.DescribeWorkflowExecution(ctx, id, "")
 				if err == nil && len(described.GetPendingActivities()) > 0 {
 					failure = described.GetPendingActivities()[0].GetLastFailure().GetMessage()
 				}
-				if t.Context().Err() != nil {
-					t.Fatal(err)
+				if ctx.Err() != nil {
+					t.Fatalf("the worker has not left the task: %q, %v", failure, err)
 				}
 			}
 			if r, err := front.Backend().Get(t.Context(), builder, id); err != nil || r.Done() || r.Attempt > 0 {

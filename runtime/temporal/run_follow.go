@@ -64,8 +64,8 @@ type relayedQuestion struct {
 	answer atomic.Pointer[flowwire.Answer] // nil while the question is open
 	// forms has the schemas with which it was asked, this one last. While old and new workers share a queue, either form
 	// may come.
-	forms   []json.RawMessage
-	isAsked chan struct{} // closed when the task no longer asks it
+	forms []json.RawMessage
+	done  chan struct{} // closed when the task no longer asks it
 }
 
 // hasForm reports whether the question was asked in the form of q.
@@ -236,7 +236,7 @@ func (f *follower) takeQuestion(ctx context.Context, run string, q flowwire.Ques
 	switch {
 	case former == nil, !former.hasForm(q):
 		asking, cancel := context.WithCancel(ctx)
-		relayed := &relayedQuestion{run: run, isAsked: make(chan struct{}), cancel: cancel}
+		relayed := &relayedQuestion{run: run, done: make(chan struct{}), cancel: cancel}
 		if former != nil {
 			former.cancel()
 			relayed.forms = former.forms
@@ -247,11 +247,11 @@ func (f *follower) takeQuestion(ctx context.Context, run string, q flowwire.Ques
 		f.work.Go(func() {
 			defer guard.Recover(nil, "an answer for the workflow "+f.name)
 			defer cancel()
-			defer close(relayed.isAsked)
+			defer close(relayed.done)
 			if former != nil {
-				<-former.isAsked
+				<-former.done
 			}
-			if answer, ok := f.ask(asking, q); ok && f.fitsWorkflow(asking, relayed, answer) {
+			if answer, ok := f.ask(asking, q); ok && f.isFormCurrent(asking, relayed, answer) {
 				relayed.answer.Store(&answer)
 				f.sendAnswer(asking, answer)
 			}
@@ -265,9 +265,10 @@ func (f *follower) takeQuestion(ctx context.Context, run string, q flowwire.Ques
 	}
 }
 
-// fitsWorkflow reports whether an answer is to be sent. It is not if the workflow now asks in a form that follow has not
-// seen yet: its workers may have been replaced. fitsWorkflow waits for a worker, without which no answer has an effect.
-func (f *follower) fitsWorkflow(ctx context.Context, relayed *relayedQuestion, answer flowwire.Answer) bool {
+// isFormCurrent reports whether the workflow still asks in a form that the answer was given for. If its workers were replaced,
+// it may ask in another form, which follow has not seen yet. isFormCurrent waits for a worker, since no answer has an effect
+// without one.
+func (f *follower) isFormCurrent(ctx context.Context, relayed *relayedQuestion, answer flowwire.Answer) bool {
 	if answer.Refusal != "" {
 		return true
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 )
 
-// end is an end of an interval, and is compared as a lower one: the value of an upper end is negated.
+// end is one end of an interval. The value of an upper end is negated, so that both ends compare as lower ones.
 type end struct {
 	value *big.Rat // nil if the interval has no such end
 	open  bool     // the value is not in the interval

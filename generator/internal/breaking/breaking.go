@@ -222,8 +222,8 @@ func (c *comparer) reportRenamed(o servedTool, n *servedTool, hint string) {
 	c.add("tool-renamed", f, "the tool %q is named %q now", o.tool.Name, n.tool.Name)
 }
 
-// findService returns what a service of an old file is now: the one of its name, or else the one that has most of its tools.
-// A list of tools does not take the place of a declaration. It returns nil if there is neither.
+// findService returns what a service of an old file is now: the one of its name, or else the one that has most of its
+// tools. A list of tools does not take the place of a declaration. It returns nil if there is neither.
 func (c *comparer) findService(oldFile *contract.File, old *contract.Service) (file *contract.File, service *contract.Service) {
 	for _, f := range c.now.files {
 		for _, s := range f.Services {
@@ -345,8 +345,7 @@ func (c *comparer) compareCalls(o, n servedTool) {
 	}
 }
 
-// compareLimits reports limits that are lower. A stored task keeps the end of its own ttl, and a deadline bounds calls without
-// a task too.
+// compareLimits reports limits that are lower now. A stored task keeps its ttl. A deadline also bounds calls without a task.
 func (c *comparer) compareLimits(o, n servedTool) {
 	report := func(limit, was, is string, breaks ...string) {
 		f := newToolFinding(o, n)
@@ -458,8 +457,9 @@ func findFirst[V any](list []*V, fits func(*V) bool) *V {
 	return nil
 }
 
-// findDeclaration returns what a declaration of an old file is now, if get returns the one of its name in a file. It looks in the same
-// package, then in those of the services that have the tools now, then in packages that did not have it before.
+// findDeclaration finds the declaration that has taken the place of one in an old file. get returns the declaration of that
+// name in a file, or nil. It looks in the same package, then in the packages that have the tools of the old file's services
+// now, then in packages that did not have the declaration before.
 func findDeclaration[V any](c *comparer, old *contract.File, get func(*contract.File) *V) (*contract.File, *V) {
 	dirs := c.findPackages(old)
 	for _, accepts := range []func(dir string) bool{
@@ -478,7 +478,7 @@ func findDeclaration[V any](c *comparer, old *contract.File, get func(*contract.
 	return nil, nil
 }
 
-// findPackages returns the packages of what the services of an old file are now.
+// findPackages returns the directories of the packages that have the services of an old file now.
 func (c *comparer) findPackages(old *contract.File) (dirs []string) {
 	for _, s := range old.Services {
 		if f, _ := c.findService(old, s); f != nil {

@@ -42,7 +42,7 @@ func (r *textReader) read(n *jsontree.Node, path string) {
 	}
 	r.open[n] = true
 	defer delete(r.open, n)
-	r.texts[path] += ""
+	r.texts[path] += "" // so that a member without texts counts too
 	for _, name := range readable {
 		if text := n.Get(name); text != nil {
 			r.texts[path] += name + text.Compact()

@@ -82,14 +82,19 @@ func (n *Node) Follow(reference string) *Node {
 		return nil // another document, or an anchor
 	}
 	for _, step := range steps[1:] {
-		if plain, err := url.PathUnescape(step); err == nil {
-			step = plain
-		}
-		if n = n.Step(strings.NewReplacer("~1", "/", "~0", "~").Replace(step)); n == nil {
+		if n = n.Step(UnescapeStep(step)); n == nil {
 			return nil
 		}
 	}
 	return n
+}
+
+// UnescapeStep returns the name that a step of a reference stands for.
+func UnescapeStep(step string) string {
+	if plain, err := url.PathUnescape(step); err == nil {
+		step = plain
+	}
+	return strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
 }
 
 // ItemsOf returns the items of a member that is an array.

@@ -3,7 +3,6 @@ package toolschema
 import (
 	"cmp"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -86,12 +85,11 @@ func (r *resolver) findName(n *jsontree.Node) (def *jsontree.Node, name string) 
 			continue
 		}
 		text, ok := n.Get("$ref").Text()
-		fragment, local := strings.CutPrefix(text, "#")
-		target := r.root.Follow("#" + fragment)
-		if !ok || !local || target == nil || !hasOnlyAnnotations(n, "$ref") {
+		target := r.root.Follow(text)
+		if !ok || target == nil || !hasOnlyAnnotations(n, "$ref") {
 			break
 		}
-		def, name = target, unescapePointer(fragment[strings.LastIndexByte(fragment, '/')+1:])
+		def, name = target, jsontree.UnescapeStep(text[strings.LastIndexAny(text, "#/")+1:])
 		n = target
 	}
 	return def, name
@@ -154,7 +152,7 @@ func (r *resolver) addReference(s *schema, ref *jsontree.Node) {
 	if !local || fragment != "" && fragment[0] != '/' {
 		return // another document or an anchor; see foreignReference
 	}
-	target := r.root.Follow("#" + fragment)
+	target := r.root.Follow(text)
 	if target == nil {
 		r.reportOnce(ref, "$ref "+words.QuoteJSON(text)+" does not lead to a schema", suggestReference(fragment, r.root))
 		return
@@ -175,13 +173,6 @@ func (s *schema) foreignReference() string {
 		}
 	}
 	return ""
-}
-
-func unescapePointer(step string) string {
-	if plain, err := url.PathUnescape(step); err == nil {
-		step = plain
-	}
-	return strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
 }
 
 func suggestReference(fragment string, root *jsontree.Node) string {

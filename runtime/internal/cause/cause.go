@@ -25,6 +25,6 @@ var ErrWithdrawn = errors.New("mcptask: the question was withdrawn")
 // ErrNoResult says that a handler has returned nothing.
 var ErrNoResult = errors.New("the handler returned neither a result nor an error")
 
-// NewForm is the key of a value of contexts: a step that the run has asked already is asked again because its form has
-// changed. It is the same question and not the step's next one.
+// NewForm is the key of a context value. It says that a step asks its question again because the form has changed, so that
+// the question keeps its key and does not take the step's next one.
 type NewForm struct{}

@@ -2,6 +2,8 @@
 // capabilities and of _meta. Users of the runtime do not need them.
 package spec
 
+import "strings"
+
 // The requests that a task may send, and the call of a tool.
 const (
 	Elicit   = "elicitation/create"
@@ -20,9 +22,12 @@ const MetaIdempotencyKey = "io.github.mcptaskgen/idempotency-key"
 // MetaError is the _meta key of a tool error's code and data, which programs read.
 const MetaError = "io.github.mcptaskgen/error"
 
-// FormMark is between the key of a question and the number of its form, in the key of a question that is asked anew in
-// another form. No name of a step has it.
+// FormMark stands between the key of a question and the number of its form, if the question was asked anew in another form.
+// Package mcptask keeps it out of the names of steps.
 const FormMark = "~form"
+
+// IsAskedAnew reports whether a key is that of a question that was asked anew.
+func IsAskedAnew(key string) bool { return strings.Contains(key, FormMark) }
 
 // MetaUnattended is the _meta key by which a call says that nobody answers its questions by the
 // fallback tools. The value is true. A question that the client has not declared then returns

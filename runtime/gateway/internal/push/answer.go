@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
@@ -55,13 +54,15 @@ func (m *Mailbox) storeAnswer(ctx context.Context, caller taskserver.Caller, ref
 		}
 	}
 	err := m.hub.server.Respond(ctx, caller, ref.task, ref.key, answer.Result, answer.Error)
-	if err == nil && (answer.Error != nil || strings.Contains(ref.key, spec.FormMark)) && m.isOpen(ref) {
-		m.noteReply(ref, true)
-		if strings.Contains(ref.key, spec.FormMark) {
-			m.logQuestion(slog.LevelWarn, "an answer does not fit the form that the question has now: it stays open", ref.task, ref.key)
-		}
+	isAnew := spec.IsAskedAnew(ref.key)
+	if err != nil || answer.Error == nil && !isAnew || !m.isOpen(ref) {
+		return err
 	}
-	return err
+	m.noteReply(ref, true)
+	if isAnew && (answer.Error == nil || answer.Error.Code == mcptask.CodeInvalidParams) {
+		m.logQuestion(slog.LevelWarn, "an answer does not fit the new form of its question, which stays open", ref.task, ref.key)
+	}
+	return nil
 }
 
 // isOpen reports whether a question waits for its answer, by the store.

@@ -360,11 +360,11 @@ func readAnswer(r taskstore.Record, key string) (response json.RawMessage, ok bo
 	return nil, false, nil
 }
 
-// withdrawQuestion withdraws a question that the handler no longer waits for. When
-// the server closes, the question stays: the next attempt asks for the same step.
+// withdrawQuestion withdraws a question that the handler no longer waits for, unless it asks for the same step again: in the
+// next attempt, as when the server closes, or in this one in another form.
 func (h *taskHost) withdrawQuestion(ctx context.Context, key string) {
-	cause := context.Cause(h.attempt)
-	if h.backend.closing.Err() != nil || errors.Is(cause, mcptask.ErrSuperseded) || errors.Is(cause, errParked) {
+	why := context.Cause(h.attempt)
+	if h.backend.closing.Err() != nil || errors.Is(why, mcptask.ErrSuperseded) || errors.Is(why, errParked) || errors.Is(context.Cause(ctx), cause.ErrAskedAnew) {
 		return
 	}
 	_, err := h.backend.applyEvent(context.WithoutCancel(ctx), h.backend.knownRecord(h.record), func(r taskstore.Record) event {

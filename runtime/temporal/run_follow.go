@@ -60,7 +60,7 @@ type report struct {
 // relayedQuestion is a question of the workflow that the task asks.
 type relayedQuestion struct {
 	run    string                          // the run of the workflow that gets the answer
-	cancel context.CancelFunc              // ends the question
+	cancel context.CancelCauseFunc         // ends the question
 	answer atomic.Pointer[flowwire.Answer] // nil while the question is open
 	// forms has the schemas with which it was asked, this one last. While old and new workers share a queue, either form
 	// may come.
@@ -194,7 +194,7 @@ func (f *follower) takeState(ctx context.Context, state flowwire.State) (isNew b
 	}
 	for key, q := range f.questions {
 		if !open[key] && q.answer.Load() == nil {
-			q.cancel() // the workflow no longer waits for it
+			q.cancel(nil) // the workflow no longer waits for it
 			delete(f.questions, key)
 		}
 	}
@@ -235,10 +235,10 @@ func (f *follower) takeQuestion(ctx context.Context, run string, q flowwire.Ques
 	former := f.questions[q.Key]
 	switch {
 	case former == nil, !former.hasForm(q):
-		asking, cancel := context.WithCancel(ctx)
+		asking, cancel := context.WithCancelCause(ctx)
 		relayed := &relayedQuestion{run: run, done: make(chan struct{}), cancel: cancel}
 		if former != nil {
-			former.cancel()
+			former.cancel(cause.ErrAskedAnew)
 			relayed.forms = former.forms
 			asking = context.WithValue(asking, cause.NewForm{}, true)
 		}
@@ -246,7 +246,7 @@ func (f *follower) takeQuestion(ctx context.Context, run string, q flowwire.Ques
 		f.questions[q.Key] = relayed
 		f.work.Go(func() {
 			defer guard.Recover(nil, "an answer for the workflow "+f.name)
-			defer cancel()
+			defer cancel(nil)
 			defer close(relayed.done)
 			if former != nil {
 				<-former.done

@@ -22,6 +22,10 @@ type Coded interface {
 // ErrWithdrawn says that an earlier attempt has withdrawn a question.
 var ErrWithdrawn = errors.New("mcptask: the question was withdrawn")
 
+// ErrAskedAnew is the cause of a context that ends the wait for an answer because the question is asked anew in another form,
+// which withdraws it.
+var ErrAskedAnew = errors.New("mcptask: the question is asked anew")
+
 // ErrNoResult says that a handler has returned nothing.
 var ErrNoResult = errors.New("the handler returned neither a result nor an error")
 

@@ -82,7 +82,10 @@ func TestEndOfTTLElsewhere(t *testing.T) {
 			}))
 		asking := begin(t, s, alice, "asks")
 		asks(t, s, alice, asking.ID)
-		first, queued := begin(t, s, alice, "hang"), begin(t, s, alice, "queued")
+		time.Sleep(time.Millisecond) // until the slot is free
+		first := begin(t, s, alice, "hang")
+		time.Sleep(time.Millisecond) // tasks of one instant have no order
+		queued := begin(t, s, alice, "queued")
 		var waiting sync.WaitGroup
 		for _, id := range []string{asking.ID, queued.ID} {
 			waiting.Go(func() {

@@ -202,11 +202,11 @@ func (b *Backend) getRecord(ctx context.Context, t *storeRetry, id string) (task
 func (b *Backend) stopIfEnded(r taskstore.Record) {
 	switch {
 	case r.Done() && r.Outcome.Kind != taskstore.OutcomeCancelled:
-		b.stopRun(r.ID, errEndedElsewhere, isRunOf(r))
+		b.stopRun(r, errEndedElsewhere, isRunOf)
 	case r.Done(), r.CancelRequested:
-		b.stopRun(r.ID, mcptask.ErrCancelled, isRunOf(r))
+		b.stopRun(r, mcptask.ErrCancelled, isRunOf)
 	default:
-		b.stopRun(r.ID, mcptask.ErrSuperseded, isStolenBy(r))
+		b.stopRun(r, mcptask.ErrSuperseded, isStolenBy)
 	}
 }
 

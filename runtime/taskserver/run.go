@@ -539,15 +539,15 @@ func (c mixedContext) Value(key any) any { return c.values.Value(key) }
 
 // cancelHandler ends the context of a task's handler if it runs in this process.
 func (b *Backend) cancelHandler(id string, cause error) {
-	b.stopRun(id, cause, func(*run) bool { return true })
+	b.stopRun(taskstore.Record{ID: id}, cause, func(*run, taskstore.Record) bool { return true })
 }
 
 // stopRun ends the context of a task's handler if its run is meant. It judges the run that it ends, since another run of the
 // task may begin at any time.
-func (b *Backend) stopRun(id string, cause error, isMeant func(*run) bool) {
+func (b *Backend) stopRun(record taskstore.Record, cause error, isMeant func(*run, taskstore.Record) bool) {
 	b.mu.Lock()
 	var cancel context.CancelCauseFunc
-	if r := b.running[id]; r != nil && isMeant(r) {
+	if r := b.running[record.ID]; r != nil && isMeant(r, record) {
 		if cancel = r.cancel; cancel == nil {
 			r.early = cause
 		}
@@ -558,16 +558,14 @@ func (b *Backend) stopRun(id string, cause error, isMeant func(*run) bool) {
 	}
 }
 
-// isRunOf returns a function that reports whether a run is of a task, and not of a later one with the same name.
-func isRunOf(task taskstore.Record) func(*run) bool {
-	return func(r *run) bool { return r.createdAt.IsZero() || r.createdAt.Equal(task.CreatedAt) }
+// isRunOf reports whether a run is of the task of a record, and not of a later one with the same name.
+func isRunOf(r *run, record taskstore.Record) bool {
+	return r.createdAt.IsZero() || r.createdAt.Equal(record.CreatedAt)
 }
 
-// isStolenBy returns a function that reports whether a record shows that another run has taken the task of a run.
-func isStolenBy(task taskstore.Record) func(*run) bool {
-	return func(r *run) bool {
-		return isRunOf(task)(r) && r.record.Version > 0 && task.Version > r.record.Version && !isSameRun(task, r.record)
-	}
+// isStolenBy reports whether a record shows that another run has taken the task of a run.
+func isStolenBy(r *run, record taskstore.Record) bool {
+	return isRunOf(r, record) && r.record.Version > 0 && record.Version > r.record.Version && !isSameRun(record, r.record)
 }
 
 // noteRun notes a version of a record for the run that it belongs to.

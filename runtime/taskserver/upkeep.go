@@ -232,7 +232,7 @@ func (b *Backend) announceExpiry(ctx context.Context, r taskstore.Record) {
 	if sure := b.SureNow(); r.ExpiresAt.After(sure) { // the store was sure earlier
 		r.ExpiresAt = sure
 	}
-	b.stopRun(r.ID, mcptask.ErrExpired, isRunOf(r))
+	b.stopRun(r, mcptask.ErrExpired, isRunOf)
 	b.forgetCall(r.ID)
 	if !r.Done() {
 		b.notifyObservers(r)

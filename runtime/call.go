@@ -40,7 +40,7 @@ func Run[Out, In any](ctx context.Context, conn Conn, tool string, in In, opts .
 
 // Start calls a tool and returns as soon as there is a task, or the result.
 func Start[Out, In any](ctx context.Context, conn Conn, tool string, in In, opts ...CallOption) (*Call[Out], error) {
-	arguments, err := value.Marshal(in)
+	arguments, err := encodeInput(in)
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode the arguments: %w", tool, err)
 	}

@@ -30,12 +30,12 @@ func TestMismatchWords(t *testing.T) {
 		`{"large":9223372036854775808}`:          "large: got number 9223372036854775808, want an integer from -9223372036854775808 to 9223372036854775807",
 		`{"large":1e999999999}`:                  "large: got number 1e999999999, want an integer from -9223372036854775808 to 9223372036854775807",
 		`{"on":{}}`:                              "on: got object, want boolean",
-		`{"when":"noon"}`:                        `parsing time "noon" as "2006-01-02T15:04:05Z07:00": cannot parse "noon" as "2006"`,
-		`{"exact":"1x"}`:                         `invalid number literal, trying to unmarshal "\"1x\"" into Number`,
+		`{"when":"noon"}`:                        `when: parsing time "noon" as "2006-01-02T15:04:05Z07:00": cannot parse "noon" as "2006"`,
+		`{"exact":"1x"}`:                         `exact: invalid number literal, trying to unmarshal "\"1x\"" into Number`,
 		`{"list":{"n":"1"}}`:                     "list: got object, want array",
-		`{"list":[{"n":1},{"n":1.0},{"n":"1"}]}`: "list.n: got string, want number",
-		`{"list":[7]}`:                           "list: got number, want object",
-		`{"pair":{"7":[{"n":[]}]}}`:              "pair.n: got array, want number",
+		`{"list":[{"n":1},{"n":1.0},{"n":"1"}]}`: "list.2.n: got string, want number",
+		`{"list":[7]}`:                           "list.0: got number, want object",
+		`{"pair":{"7":[{"n":[]}]}}`:              "pair.7.0.n: got array, want number",
 		`[]`:                                     "got array, want object",
 		`{`:                                      "unexpected end of JSON input",
 	} {
@@ -108,7 +108,7 @@ func TestOthersNameTheirFields(t *testing.T) {
 		if got, err := tc.decode(`{"steps":[{"n":2.0},{"n":1e2}]}`); err != nil || len(got.Steps) != 2 || got.Steps[1].N != 100 {
 			t.Errorf("%s: %+v, %v", tc.name, got, err)
 		}
-		want := tc.prefix + "steps.n: got number 2.5, want an integer from -9223372036854775808 to 9223372036854775807"
+		want := tc.prefix + "steps.1.n: got number 2.5, want an integer from -9223372036854775808 to 9223372036854775807"
 		if _, err := tc.decode(`{"steps":[{"n":2.0},{"n":2.5}]}`); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s…", tc.name, err, want)
 		}

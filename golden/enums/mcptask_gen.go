@@ -85,12 +85,12 @@ func NewEnumsClient(conn mcptask.Conn) *EnumsClient {
 
 // Run takes enums of this package.
 func (c *EnumsClient) Run(ctx context.Context, in Job, opts ...mcptask.CallOption) (Job, error) {
-	return mcptask.Run[Job](ctx, c.conn, "run", in, opts...)
+	return mcptask.Run[Job](ctx, c.conn, "run", mcptask.PlainInput(in, jobArguments), opts...)
 }
 
 // StartRun starts Run and returns as soon as the server has accepted the call.
 func (c *EnumsClient) StartRun(ctx context.Context, in Job, opts ...mcptask.CallOption) (*mcptask.Call[Job], error) {
-	return mcptask.Start[Job](ctx, c.conn, "run", in, opts...)
+	return mcptask.Start[Job](ctx, c.conn, "run", mcptask.PlainInput(in, jobArguments), opts...)
 }
 
 // ResumeRun resumes a call of Run by its token, even in another process.
@@ -105,7 +105,7 @@ func (c *EnumsClient) Paint(ctx context.Context, in Wall, opts ...mcptask.CallOp
 
 // Collect takes enums in lists and maps.
 func (c *EnumsClient) Collect(ctx context.Context, in Lists, opts ...mcptask.CallOption) (Lists, error) {
-	return mcptask.Run[Lists](ctx, c.conn, "collect", in, opts...)
+	return mcptask.Run[Lists](ctx, c.conn, "collect", mcptask.PlainInput(in, listsArguments), opts...)
 }
 
 // Choose asks for enums, before it starts and once more when it has.
@@ -208,9 +208,9 @@ const jobArguments = `{
     },
     "open": {"type": "string", "description": "Takes any text."},
     "null": {
-      "type": ["string", "null"],
+      "type": "string",
       "description": "Has no comments at its constants.",
-      "enum": ["", "web", null]
+      "enum": ["", "web"]
     },
     "quoted": {
       "type": "string",
@@ -225,7 +225,7 @@ const jobArguments = `{
     },
     "other": {"type": "string"}
   },
-  "required": ["target", "rights", "open", "null", "quoted", "month", "alias", "other"],
+  "required": ["target", "rights", "open", "quoted", "month", "alias", "other"],
   "additionalProperties": false
 }`
 
@@ -353,7 +353,7 @@ const listsArguments = `{
   "type": "object",
   "properties": {
     "modes": {
-      "type": ["array", "null"],
+      "type": "array",
       "items": {
         "type": "string",
         "description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
@@ -361,9 +361,9 @@ const listsArguments = `{
       }
     },
     "nested": {
-      "type": ["array", "null"],
+      "type": "array",
       "items": {
-        "type": ["array", "null"],
+        "type": "array",
         "items": {
           "type": "string",
           "description": "A colour that a wall can have.\nred: like a brick\ngreen: Like the grass.",
@@ -382,15 +382,15 @@ const listsArguments = `{
       "maxItems": 3
     },
     "maybe": {
-      "type": ["array", "null"],
+      "type": "array",
       "items": {
-        "type": ["string", "null"],
+        "type": "string",
         "description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
-        "enum": ["fast", "full", "old", null]
+        "enum": ["fast", "full", "old"]
       }
     },
     "by_name": {
-      "type": ["object", "null"],
+      "type": "object",
       "additionalProperties": {
         "type": "string",
         "description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
@@ -398,13 +398,13 @@ const listsArguments = `{
       }
     },
     "counts": {
-      "type": ["object", "null"],
+      "type": "object",
       "additionalProperties": {"type": "integer"},
       "propertyNames": {"description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.", "enum": ["fast", "full", "old"]}
     },
     "queue": {
-      "type": ["object", "null"],
-      "patternProperties": {"^-?[0-9]+$": {"type": ["array", "null"], "items": {"type": "string"}}},
+      "type": "object",
+      "patternProperties": {"^-?[0-9]+$": {"type": "array", "items": {"type": "string"}}},
       "additionalProperties": false,
       "propertyNames": {"description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all others", "enum": ["-1", "0", "1"]}
     },
@@ -413,7 +413,7 @@ const listsArguments = `{
       "description": "Generic.",
       "properties": {
         "items": {
-          "type": ["array", "null"],
+          "type": "array",
           "items": {
             "type": "string",
             "description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
@@ -425,22 +425,22 @@ const listsArguments = `{
       "additionalProperties": false
     },
     "bytes": {
-      "type": ["string", "null"],
+      "type": "string",
       "description": "encoding/json writes a string",
       "contentEncoding": "base64"
     },
     "deep": {
-      "type": ["object", "null"],
+      "type": "object",
       "additionalProperties": {
         "type": "object",
         "description": "Generic.",
         "properties": {
           "items": {
-            "type": ["array", "null"],
+            "type": "array",
             "items": {
-              "type": ["integer", "null"],
+              "type": "integer",
               "description": "A number that nothing explains but its constants' names.\n1: SizeSmall\n2: SizeLarge",
-              "enum": [1, 2, null]
+              "enum": [1, 2]
             }
           }
         },
@@ -450,18 +450,18 @@ const listsArguments = `{
       "propertyNames": {"description": "Has no comments at its constants.", "enum": ["", "web"]}
     },
     "durable": {
-      "type": ["object", "null"],
+      "type": "object",
       "description": "In nanoseconds.",
       "additionalProperties": {"type": "integer"},
       "propertyNames": {"description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.", "enum": ["fast", "full", "old"]}
     },
     "waits": {
-      "type": ["array", "null"],
+      "type": "array",
       "description": "how long each took. In nanoseconds.",
       "items": {"type": "integer"}
     },
     "anyone": {
-      "type": ["array", "null"],
+      "type": "array",
       "items": {
         "type": "object",
         "properties": {
@@ -498,7 +498,7 @@ const listsResult = `{
   "type": "object",
   "properties": {
     "modes": {
-      "type": ["array", "null"],
+      "type": "array",
       "items": {
         "type": "string",
         "description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
@@ -506,9 +506,9 @@ const listsResult = `{
       }
     },
     "nested": {
-      "type": ["array", "null"],
+      "type": "array",
       "items": {
-        "type": ["array", "null"],
+        "type": "array",
         "items": {
           "type": "string",
           "description": "A colour that a wall can have.\nred: like a brick\ngreen: Like the grass.",
@@ -527,7 +527,7 @@ const listsResult = `{
       "maxItems": 3
     },
     "maybe": {
-      "type": ["array", "null"],
+      "type": "array",
       "items": {
         "type": ["string", "null"],
         "description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
@@ -535,7 +535,7 @@ const listsResult = `{
       }
     },
     "by_name": {
-      "type": ["object", "null"],
+      "type": "object",
       "additionalProperties": {
         "type": "string",
         "description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
@@ -543,13 +543,13 @@ const listsResult = `{
       }
     },
     "counts": {
-      "type": ["object", "null"],
+      "type": "object",
       "additionalProperties": {"type": "integer"},
       "propertyNames": {"description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.", "enum": ["fast", "full", "old"]}
     },
     "queue": {
-      "type": ["object", "null"],
-      "patternProperties": {"^-?[0-9]+$": {"type": ["array", "null"], "items": {"type": "string"}}},
+      "type": "object",
+      "patternProperties": {"^-?[0-9]+$": {"type": "array", "items": {"type": "string"}}},
       "additionalProperties": false,
       "propertyNames": {"description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all others", "enum": ["-1", "0", "1"]}
     },
@@ -558,7 +558,7 @@ const listsResult = `{
       "description": "Generic.",
       "properties": {
         "items": {
-          "type": ["array", "null"],
+          "type": "array",
           "items": {
             "type": "string",
             "description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
@@ -569,18 +569,18 @@ const listsResult = `{
       "required": ["items"]
     },
     "bytes": {
-      "type": ["string", "null"],
+      "type": "string",
       "description": "encoding/json writes a string",
       "contentEncoding": "base64"
     },
     "deep": {
-      "type": ["object", "null"],
+      "type": "object",
       "additionalProperties": {
         "type": "object",
         "description": "Generic.",
         "properties": {
           "items": {
-            "type": ["array", "null"],
+            "type": "array",
             "items": {
               "type": ["integer", "null"],
               "description": "A number that nothing explains but its constants' names.\n1: SizeSmall\n2: SizeLarge",
@@ -593,18 +593,18 @@ const listsResult = `{
       "propertyNames": {"description": "Has no comments at its constants.", "enum": ["", "web"]}
     },
     "durable": {
-      "type": ["object", "null"],
+      "type": "object",
       "description": "In nanoseconds.",
       "additionalProperties": {"type": "integer"},
       "propertyNames": {"description": "How a job runs.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.", "enum": ["fast", "full", "old"]}
     },
     "waits": {
-      "type": ["array", "null"],
+      "type": "array",
       "description": "how long each took. In nanoseconds.",
       "items": {"type": "integer"}
     },
     "anyone": {
-      "type": ["array", "null"],
+      "type": "array",
       "items": {
         "type": "object",
         "properties": {

@@ -91,7 +91,7 @@ func (c *ForeignClient) ResumeNear(token mcptask.Token, opts ...mcptask.CallOpti
 
 // Both takes the types of one name, of all three packages.
 func (c *ForeignClient) Both(ctx context.Context, in Both, opts ...mcptask.CallOption) (*Both, error) {
-	return mcptask.Run[*Both](ctx, c.conn, "both", in, opts...)
+	return mcptask.Run[*Both](ctx, c.conn, "both", mcptask.PlainInput(in, bothArguments), opts...)
 }
 
 // taskCapabilities returns the task capabilities in each protocol revision. The server leaves
@@ -133,16 +133,7 @@ const otherContextArguments = `{
 const bothResult = `{
   "type": "object",
   "properties": {
-    "here": {"$ref": "#/$defs/foreign.Node"},
-    "there": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.other.Node"},
-    "elsewhere": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node"},
-    "again": {"$ref": "#/$defs/foreign.Node"},
-    "theirs": {"type": ["array", "null"], "items": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.other.Node"}},
-    "others": {"type": ["array", "null"], "items": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node"}}
-  },
-  "required": ["here", "there", "elsewhere", "theirs", "others"],
-  "$defs": {
-    "foreign.Node": {
+    "here": {
       "type": "object",
       "description": "The first Node.",
       "properties": {
@@ -150,7 +141,7 @@ const bothResult = `{
       },
       "required": ["id"]
     },
-    "github.com.mcptaskgen.mcptaskgen.golden.foreign.other.Node": {
+    "there": {
       "type": "object",
       "description": "Has the name of a type in another package.",
       "properties": {
@@ -158,15 +149,46 @@ const bothResult = `{
       },
       "required": ["label"]
     },
-    "github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node": {
+    "elsewhere": {
       "type": "object",
       "description": "Another Node.",
       "properties": {
         "weight": {"type": "number", "minimum": 0}
       },
       "required": ["weight"]
+    },
+    "again": {
+      "type": "object",
+      "description": "The first Node.",
+      "properties": {
+        "id": {"type": "integer"}
+      },
+      "required": ["id"]
+    },
+    "theirs": {
+      "type": "array",
+      "items": {
+        "type": "object",
+        "description": "Has the name of a type in another package.",
+        "properties": {
+          "label": {"type": "string", "description": "What people call it."}
+        },
+        "required": ["label"]
+      }
+    },
+    "others": {
+      "type": "array",
+      "items": {
+        "type": "object",
+        "description": "Another Node.",
+        "properties": {
+          "weight": {"type": "number", "minimum": 0}
+        },
+        "required": ["weight"]
+      }
     }
-  }
+  },
+  "required": ["here", "there", "elsewhere", "theirs", "others"]
 }`
 
 const otherNodeArguments = `{
@@ -189,17 +211,7 @@ const otherNodeResult = `{
 const bothArguments = `{
   "type": "object",
   "properties": {
-    "here": {"$ref": "#/$defs/foreign.Node"},
-    "there": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.other.Node"},
-    "elsewhere": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node"},
-    "again": {"$ref": "#/$defs/foreign.Node"},
-    "theirs": {"type": ["array", "null"], "items": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.other.Node"}},
-    "others": {"type": ["array", "null"], "items": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node"}}
-  },
-  "required": ["here", "there", "elsewhere", "theirs", "others"],
-  "additionalProperties": false,
-  "$defs": {
-    "foreign.Node": {
+    "here": {
       "type": "object",
       "description": "The first Node.",
       "properties": {
@@ -208,7 +220,7 @@ const bothArguments = `{
       "required": ["id"],
       "additionalProperties": false
     },
-    "github.com.mcptaskgen.mcptaskgen.golden.foreign.other.Node": {
+    "there": {
       "type": "object",
       "description": "Has the name of a type in another package.",
       "properties": {
@@ -217,7 +229,7 @@ const bothArguments = `{
       "required": ["label"],
       "additionalProperties": false
     },
-    "github.com.mcptaskgen.mcptaskgen.golden.foreign.elsewhere.other.Node": {
+    "elsewhere": {
       "type": "object",
       "description": "Another Node.",
       "properties": {
@@ -225,6 +237,41 @@ const bothArguments = `{
       },
       "required": ["weight"],
       "additionalProperties": false
+    },
+    "again": {
+      "type": "object",
+      "description": "The first Node.",
+      "properties": {
+        "id": {"type": "integer"}
+      },
+      "required": ["id"],
+      "additionalProperties": false
+    },
+    "theirs": {
+      "type": "array",
+      "items": {
+        "type": "object",
+        "description": "Has the name of a type in another package.",
+        "properties": {
+          "label": {"type": "string", "description": "What people call it."}
+        },
+        "required": ["label"],
+        "additionalProperties": false
+      }
+    },
+    "others": {
+      "type": "array",
+      "items": {
+        "type": "object",
+        "description": "Another Node.",
+        "properties": {
+          "weight": {"type": "number", "minimum": 0}
+        },
+        "required": ["weight"],
+        "additionalProperties": false
+      }
     }
-  }
+  },
+  "required": ["here", "there", "elsewhere", "theirs", "others"],
+  "additionalProperties": false
 }`

@@ -78,12 +78,12 @@ func NewGenericsClient(conn mcptask.Conn) *GenericsClient {
 
 // Turn turns a page: an instance as input, an instance of instances as output.
 func (c *GenericsClient) Turn(ctx context.Context, in Page[Item], opts ...mcptask.CallOption) (Page[Pair[string, *Item]], error) {
-	return mcptask.Run[Page[Pair[string, *Item]]](ctx, c.conn, "turn", in, opts...)
+	return mcptask.Run[Page[Pair[string, *Item]]](ctx, c.conn, "turn", mcptask.PlainInput(in, pageOfItemArguments), opts...)
 }
 
 // StartTurn starts Turn and returns as soon as the server has accepted the call.
 func (c *GenericsClient) StartTurn(ctx context.Context, in Page[Item], opts ...mcptask.CallOption) (*mcptask.Call[Page[Pair[string, *Item]]], error) {
-	return mcptask.Start[Page[Pair[string, *Item]]](ctx, c.conn, "turn", in, opts...)
+	return mcptask.Start[Page[Pair[string, *Item]]](ctx, c.conn, "turn", mcptask.PlainInput(in, pageOfItemArguments), opts...)
 }
 
 // ResumeTurn resumes a call of Turn by its token, even in another process.
@@ -93,17 +93,17 @@ func (c *GenericsClient) ResumeTurn(token mcptask.Token, opts ...mcptask.CallOpt
 
 // Same takes two instances of one type, which differ, and an alias of a third.
 func (c *GenericsClient) Same(ctx context.Context, in Both, opts ...mcptask.CallOption) (Both, error) {
-	return mcptask.Run[Both](ctx, c.conn, "same", in, opts...)
+	return mcptask.Run[Both](ctx, c.conn, "same", mcptask.PlainInput(in, bothArguments), opts...)
 }
 
 // Constrained has a parameter with a constraint, and a pointer to an instance.
 func (c *GenericsClient) Constrained(ctx context.Context, in *Range[float64], opts ...mcptask.CallOption) (*Range[int], error) {
-	return mcptask.Run[*Range[int]](ctx, c.conn, "constrained", in, opts...)
+	return mcptask.Run[*Range[int]](ctx, c.conn, "constrained", mcptask.PlainInput(in, rangeOfFloat64Arguments), opts...)
 }
 
 // Tree is generic and holds itself.
 func (c *GenericsClient) Tree(ctx context.Context, in Tree[Item], opts ...mcptask.CallOption) (Tree[Item], error) {
-	return mcptask.Run[Tree[Item]](ctx, c.conn, "tree", in, opts...)
+	return mcptask.Run[Tree[Item]](ctx, c.conn, "tree", mcptask.PlainInput(in, treeOfItemArguments), opts...)
 }
 
 // taskCapabilities returns the task capabilities in each protocol revision. The server leaves
@@ -131,7 +131,7 @@ const pageOfItemArguments = `{
   "type": "object",
   "properties": {
     "items": {
-      "type": ["array", "null"],
+      "type": "array",
       "description": "What is on it.",
       "items": {
         "type": "object",
@@ -153,7 +153,7 @@ const pageOfPairOfStringAndItemResult = `{
   "type": "object",
   "properties": {
     "items": {
-      "type": ["array", "null"],
+      "type": "array",
       "description": "What is on it.",
       "items": {
         "type": "object",
@@ -185,7 +185,7 @@ const bothArguments = `{
       "description": "A page of a list.",
       "properties": {
         "items": {
-          "type": ["array", "null"],
+          "type": "array",
           "description": "What is on it.",
           "items": {"type": "string"}
         },
@@ -194,20 +194,62 @@ const bothArguments = `{
       "required": ["items"],
       "additionalProperties": false
     },
-    "numbers": {"$ref": "#/$defs/generics.Page_int"},
-    "again": {"$ref": "#/$defs/generics.Page_int"},
+    "numbers": {
+      "type": "object",
+      "description": "A page of a list.",
+      "properties": {
+        "items": {
+          "type": "array",
+          "description": "What is on it.",
+          "items": {"type": "integer"}
+        },
+        "next": {"type": "string"}
+      },
+      "required": ["items"],
+      "additionalProperties": false
+    },
+    "again": {
+      "type": "object",
+      "description": "A page of a list.",
+      "properties": {
+        "items": {
+          "type": "array",
+          "description": "What is on it.",
+          "items": {"type": "integer"}
+        },
+        "next": {"type": "string"}
+      },
+      "required": ["items"],
+      "additionalProperties": false
+    },
     "names": {
       "type": "object",
       "description": "Has two parameters.",
       "properties": {
         "key": {"type": "string"},
-        "value": {"type": ["array", "null"], "items": {"type": "string"}}
+        "value": {"type": "array", "items": {"type": "string"}}
       },
       "required": ["key", "value"],
       "additionalProperties": false
     },
-    "by_name": {"type": ["object", "null"], "additionalProperties": {"$ref": "#/$defs/generics.Page_int"}},
-    "set": {"type": ["object", "null"], "additionalProperties": {"type": "boolean"}},
+    "by_name": {
+      "type": "object",
+      "additionalProperties": {
+        "type": "object",
+        "description": "A page of a list.",
+        "properties": {
+          "items": {
+            "type": "array",
+            "description": "What is on it.",
+            "items": {"type": "integer"}
+          },
+          "next": {"type": "string"}
+        },
+        "required": ["items"],
+        "additionalProperties": false
+      }
+    },
+    "set": {"type": "object", "additionalProperties": {"type": "boolean"}},
     "local": {
       "type": "object",
       "description": "Has two parameters.",
@@ -227,23 +269,7 @@ const bothArguments = `{
     }
   },
   "required": ["texts", "numbers", "names", "by_name", "set", "local"],
-  "additionalProperties": false,
-  "$defs": {
-    "generics.Page_int": {
-      "type": "object",
-      "description": "A page of a list.",
-      "properties": {
-        "items": {
-          "type": ["array", "null"],
-          "description": "What is on it.",
-          "items": {"type": "integer"}
-        },
-        "next": {"type": "string"}
-      },
-      "required": ["items"],
-      "additionalProperties": false
-    }
-  }
+  "additionalProperties": false
 }`
 
 const bothResult = `{
@@ -254,7 +280,7 @@ const bothResult = `{
       "description": "A page of a list.",
       "properties": {
         "items": {
-          "type": ["array", "null"],
+          "type": "array",
           "description": "What is on it.",
           "items": {"type": "string"}
         },
@@ -262,19 +288,58 @@ const bothResult = `{
       },
       "required": ["items"]
     },
-    "numbers": {"$ref": "#/$defs/generics.Page_int"},
-    "again": {"$ref": "#/$defs/generics.Page_int"},
+    "numbers": {
+      "type": "object",
+      "description": "A page of a list.",
+      "properties": {
+        "items": {
+          "type": "array",
+          "description": "What is on it.",
+          "items": {"type": "integer"}
+        },
+        "next": {"type": "string"}
+      },
+      "required": ["items"]
+    },
+    "again": {
+      "type": "object",
+      "description": "A page of a list.",
+      "properties": {
+        "items": {
+          "type": "array",
+          "description": "What is on it.",
+          "items": {"type": "integer"}
+        },
+        "next": {"type": "string"}
+      },
+      "required": ["items"]
+    },
     "names": {
       "type": "object",
       "description": "Has two parameters.",
       "properties": {
         "key": {"type": "string"},
-        "value": {"type": ["array", "null"], "items": {"type": "string"}}
+        "value": {"type": "array", "items": {"type": "string"}}
       },
       "required": ["key", "value"]
     },
-    "by_name": {"type": ["object", "null"], "additionalProperties": {"$ref": "#/$defs/generics.Page_int"}},
-    "set": {"type": ["object", "null"], "additionalProperties": {"type": "boolean"}},
+    "by_name": {
+      "type": "object",
+      "additionalProperties": {
+        "type": "object",
+        "description": "A page of a list.",
+        "properties": {
+          "items": {
+            "type": "array",
+            "description": "What is on it.",
+            "items": {"type": "integer"}
+          },
+          "next": {"type": "string"}
+        },
+        "required": ["items"]
+      }
+    },
+    "set": {"type": "object", "additionalProperties": {"type": "boolean"}},
     "local": {
       "type": "object",
       "description": "Has two parameters.",
@@ -291,31 +356,16 @@ const bothResult = `{
       "required": ["key", "value"]
     }
   },
-  "required": ["texts", "numbers", "names", "by_name", "set", "local"],
-  "$defs": {
-    "generics.Page_int": {
-      "type": "object",
-      "description": "A page of a list.",
-      "properties": {
-        "items": {
-          "type": ["array", "null"],
-          "description": "What is on it.",
-          "items": {"type": "integer"}
-        },
-        "next": {"type": "string"}
-      },
-      "required": ["items"]
-    }
-  }
+  "required": ["texts", "numbers", "names", "by_name", "set", "local"]
 }`
 
 const rangeOfFloat64Arguments = `{
   "type": "object",
   "properties": {
     "from": {"type": "number"},
-    "to": {"type": ["number", "null"], "description": "null is without end"}
+    "to": {"type": "number", "description": "null is without end"}
   },
-  "required": ["from", "to"],
+  "required": ["from"],
   "additionalProperties": false
 }`
 
@@ -341,7 +391,7 @@ const treeOfItemArguments = `{
       "additionalProperties": false
     },
     "left": {"$ref": "#"},
-    "children": {"type": ["array", "null"], "items": {"$ref": "#"}}
+    "children": {"type": "array", "items": {"$ref": "#"}}
   },
   "required": ["value", "children"],
   "additionalProperties": false
@@ -359,7 +409,7 @@ const treeOfItemResult = `{
       "required": ["name"]
     },
     "left": {"$ref": "#"},
-    "children": {"type": ["array", "null"], "items": {"$ref": "#"}}
+    "children": {"type": "array", "items": {"$ref": "#"}}
   },
   "required": ["value", "children"]
 }`

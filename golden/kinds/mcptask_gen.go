@@ -51,7 +51,7 @@ func NewKindsClient(conn mcptask.Conn) *KindsClient {
 
 // Same returns what it gets.
 func (c *KindsClient) Same(ctx context.Context, in Fields, opts ...mcptask.CallOption) (Fields, error) {
-	return mcptask.Run[Fields](ctx, c.conn, "same", in, opts...)
+	return mcptask.Run[Fields](ctx, c.conn, "same", mcptask.PlainInput(in, fieldsArguments), opts...)
 }
 
 // TaskStatus is the status of a task as its requestor sees it.
@@ -81,19 +81,19 @@ const fieldsArguments = `{
     "quoted": {"type": "string", "pattern": "^-?(0|[1-9][0-9]*)$"},
     "string": {"type": "string", "enum": ["a", "b,c"], "default": "a"},
     "plain": {"type": "string", "description": "a plain description, with a comma"},
-    "bytes": {"type": ["string", "null"], "contentEncoding": "base64"},
+    "bytes": {"type": "string", "contentEncoding": "base64"},
     "array": {
       "type": "array",
       "items": {"type": "integer"},
       "minItems": 3,
       "maxItems": 3
     },
-    "nested": {"type": ["array", "null"], "items": {"type": ["array", "null"], "items": {"type": "string"}}},
-    "pointer": {"type": ["string", "null"]},
-    "enum": {"type": ["string", "null"], "enum": ["x", "y", null]},
+    "nested": {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
+    "pointer": {"type": "string"},
+    "enum": {"type": "string", "enum": ["x", "y"]},
     "left": {"type": "string"},
-    "map": {"type": ["object", "null"], "additionalProperties": {"type": ["integer", "null"]}},
-    "numbers": {"type": ["object", "null"], "patternProperties": {"^-?[0-9]+$": {"type": "string"}}, "additionalProperties": false},
+    "map": {"type": "object", "additionalProperties": {"type": "integer"}},
+    "numbers": {"type": "object", "patternProperties": {"^-?[0-9]+$": {"type": "string"}}, "additionalProperties": false},
     "unsigned": {"type": "object", "patternProperties": {"^[0-9]+$": {}}, "additionalProperties": false},
     "hosts": {"type": "object", "additionalProperties": {"type": "string"}},
     "any": {},
@@ -125,8 +125,6 @@ const fieldsArguments = `{
     "bytes",
     "array",
     "nested",
-    "pointer",
-    "enum",
     "map",
     "numbers",
     "any",
@@ -157,19 +155,19 @@ const fieldsResult = `{
     "quoted": {"type": "string", "pattern": "^-?(0|[1-9][0-9]*)$"},
     "string": {"type": "string", "enum": ["a", "b,c"], "default": "a"},
     "plain": {"type": "string", "description": "a plain description, with a comma"},
-    "bytes": {"type": ["string", "null"], "contentEncoding": "base64"},
+    "bytes": {"type": "string", "contentEncoding": "base64"},
     "array": {
       "type": "array",
       "items": {"type": "integer"},
       "minItems": 3,
       "maxItems": 3
     },
-    "nested": {"type": ["array", "null"], "items": {"type": ["array", "null"], "items": {"type": "string"}}},
+    "nested": {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
     "pointer": {"type": ["string", "null"]},
     "enum": {"type": ["string", "null"], "enum": ["x", "y", null]},
     "left": {"type": "string"},
-    "map": {"type": ["object", "null"], "additionalProperties": {"type": ["integer", "null"]}},
-    "numbers": {"type": ["object", "null"], "patternProperties": {"^-?[0-9]+$": {"type": "string"}}, "additionalProperties": false},
+    "map": {"type": "object", "additionalProperties": {"type": ["integer", "null"]}},
+    "numbers": {"type": "object", "patternProperties": {"^-?[0-9]+$": {"type": "string"}}, "additionalProperties": false},
     "unsigned": {"type": "object", "patternProperties": {"^[0-9]+$": {}}, "additionalProperties": false},
     "hosts": {"type": "object", "additionalProperties": {"type": "string"}},
     "any": {},

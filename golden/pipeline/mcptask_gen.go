@@ -179,7 +179,7 @@ const runReportResult = `{
   "properties": {
     "passed": {"type": "boolean", "description": "Reports whether every step passed."},
     "steps": {
-      "type": ["array", "null"],
+      "type": "array",
       "items": {
         "type": "object",
         "description": "One step of a pipeline.",
@@ -239,7 +239,7 @@ const lintReportResult = `{
   "type": "object",
   "properties": {
     "findings": {
-      "type": ["array", "null"],
+      "type": "array",
       "items": {
         "type": "object",
         "description": "One problem.",

@@ -69,17 +69,17 @@ func NewRecursiveClient(conn mcptask.Conn) *RecursiveClient {
 
 // Grow takes a type that holds itself in every way.
 func (c *RecursiveClient) Grow(ctx context.Context, in Tree, opts ...mcptask.CallOption) (Tree, error) {
-	return mcptask.Run[Tree](ctx, c.conn, "grow", in, opts...)
+	return mcptask.Run[Tree](ctx, c.conn, "grow", mcptask.PlainInput(in, treeArguments), opts...)
 }
 
 // Chain takes a type that leads to one that holds itself.
 func (c *RecursiveClient) Chain(ctx context.Context, in List, opts ...mcptask.CallOption) (List, error) {
-	return mcptask.Run[List](ctx, c.conn, "chain", in, opts...)
+	return mcptask.Run[List](ctx, c.conn, "chain", mcptask.PlainInput(in, listArguments), opts...)
 }
 
 // Ring takes types that hold each other.
 func (c *RecursiveClient) Ring(ctx context.Context, in Author, opts ...mcptask.CallOption) (Author, error) {
-	return mcptask.Run[Author](ctx, c.conn, "ring", in, opts...)
+	return mcptask.Run[Author](ctx, c.conn, "ring", mcptask.PlainInput(in, authorArguments), opts...)
 }
 
 // TaskStatus is the status of a task as its requestor sees it.
@@ -99,16 +99,11 @@ const treeArguments = `{
   "properties": {
     "name": {"type": "string"},
     "left": {"$ref": "#"},
-    "right": {
-      "anyOf": [
-        {"$ref": "#"},
-        {"type": "null"}
-      ]
-    },
-    "children": {"type": ["array", "null"], "items": {"$ref": "#"}},
+    "right": {"$ref": "#"},
+    "children": {"type": "array", "items": {"$ref": "#"}},
     "named": {"type": "object", "additionalProperties": {"$ref": "#"}}
   },
-  "required": ["name", "right", "children"],
+  "required": ["name", "children"],
   "additionalProperties": false
 }`
 
@@ -123,7 +118,7 @@ const treeResult = `{
         {"type": "null"}
       ]
     },
-    "children": {"type": ["array", "null"], "items": {"$ref": "#"}},
+    "children": {"type": "array", "items": {"$ref": "#"}},
     "named": {"type": "object", "additionalProperties": {"$ref": "#"}}
   },
   "required": ["name", "right", "children"]
@@ -132,26 +127,11 @@ const treeResult = `{
 const listArguments = `{
   "type": "object",
   "properties": {
-    "head": {
-      "anyOf": [
-        {"$ref": "#/$defs/recursive.Item"},
-        {"type": "null"}
-      ]
-    },
-    "rose": {
-      "anyOf": [
-        {"$ref": "#/$defs/recursive.Rose"},
-        {"type": "null"}
-      ]
-    },
-    "maze": {
-      "anyOf": [
-        {"$ref": "#/$defs/recursive.Maze"},
-        {"type": "null"}
-      ]
-    }
+    "head": {"$ref": "#/$defs/recursive.Item"},
+    "rose": {"$ref": "#/$defs/recursive.Rose"},
+    "maze": {"$ref": "#/$defs/recursive.Maze"}
   },
-  "required": ["head", "rose", "maze"],
+  "required": ["rose", "maze"],
   "additionalProperties": false,
   "$defs": {
     "recursive.Item": {
@@ -164,24 +144,8 @@ const listArguments = `{
       "required": ["value"],
       "additionalProperties": false
     },
-    "recursive.Rose": {
-      "type": "array",
-      "items": {
-        "anyOf": [
-          {"$ref": "#/$defs/recursive.Rose"},
-          {"type": "null"}
-        ]
-      }
-    },
-    "recursive.Maze": {
-      "type": "object",
-      "additionalProperties": {
-        "anyOf": [
-          {"$ref": "#/$defs/recursive.Maze"},
-          {"type": "null"}
-        ]
-      }
-    }
+    "recursive.Rose": {"type": "array", "items": {"$ref": "#/$defs/recursive.Rose"}},
+    "recursive.Maze": {"type": "object", "additionalProperties": {"$ref": "#/$defs/recursive.Maze"}}
   }
 }`
 
@@ -194,18 +158,8 @@ const listResult = `{
         {"type": "null"}
       ]
     },
-    "rose": {
-      "anyOf": [
-        {"$ref": "#/$defs/recursive.Rose"},
-        {"type": "null"}
-      ]
-    },
-    "maze": {
-      "anyOf": [
-        {"$ref": "#/$defs/recursive.Maze"},
-        {"type": "null"}
-      ]
-    }
+    "rose": {"$ref": "#/$defs/recursive.Rose"},
+    "maze": {"$ref": "#/$defs/recursive.Maze"}
   },
   "required": ["head", "rose", "maze"],
   "$defs": {
@@ -218,24 +172,8 @@ const listResult = `{
       },
       "required": ["value"]
     },
-    "recursive.Rose": {
-      "type": "array",
-      "items": {
-        "anyOf": [
-          {"$ref": "#/$defs/recursive.Rose"},
-          {"type": "null"}
-        ]
-      }
-    },
-    "recursive.Maze": {
-      "type": "object",
-      "additionalProperties": {
-        "anyOf": [
-          {"$ref": "#/$defs/recursive.Maze"},
-          {"type": "null"}
-        ]
-      }
-    }
+    "recursive.Rose": {"type": "array", "items": {"$ref": "#/$defs/recursive.Rose"}},
+    "recursive.Maze": {"type": "object", "additionalProperties": {"$ref": "#/$defs/recursive.Maze"}}
   }
 }`
 
@@ -243,15 +181,7 @@ const authorArguments = `{
   "type": "object",
   "properties": {
     "name": {"type": "string"},
-    "books": {
-      "type": ["array", "null"],
-      "items": {
-        "anyOf": [
-          {"$ref": "#/$defs/recursive.Book"},
-          {"type": "null"}
-        ]
-      }
-    }
+    "books": {"type": "array", "items": {"$ref": "#/$defs/recursive.Book"}}
   },
   "required": ["name", "books"],
   "additionalProperties": false,
@@ -261,7 +191,7 @@ const authorArguments = `{
       "description": "Has authors.",
       "properties": {
         "title": {"type": "string"},
-        "authors": {"type": ["array", "null"], "items": {"$ref": "#"}}
+        "authors": {"type": "array", "items": {"$ref": "#"}}
       },
       "required": ["title", "authors"],
       "additionalProperties": false
@@ -274,7 +204,7 @@ const authorResult = `{
   "properties": {
     "name": {"type": "string"},
     "books": {
-      "type": ["array", "null"],
+      "type": "array",
       "items": {
         "anyOf": [
           {"$ref": "#/$defs/recursive.Book"},
@@ -290,7 +220,7 @@ const authorResult = `{
       "description": "Has authors.",
       "properties": {
         "title": {"type": "string"},
-        "authors": {"type": ["array", "null"], "items": {"$ref": "#"}}
+        "authors": {"type": "array", "items": {"$ref": "#"}}
       },
       "required": ["title", "authors"]
     }

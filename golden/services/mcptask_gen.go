@@ -228,7 +228,7 @@ const jobArguments = `{
 const reportResult = `{
   "type": "object",
   "properties": {
-    "names": {"type": ["array", "null"], "items": {"type": "string"}}
+    "names": {"type": "array", "items": {"type": "string"}}
   },
   "required": ["names"]
 }`

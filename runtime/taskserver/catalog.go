@@ -59,6 +59,7 @@ func (c *catalog) addService(service *mcptask.Tools) []error {
 		a.fault("its fallback %q is not none or tools", service.Fallback)
 	}
 	a.reserveFallbackTools()
+	a.compileErrors()
 	for _, t := range service.Tools {
 		a.addTool(t)
 	}
@@ -92,6 +93,7 @@ type addition struct {
 	catalog      *catalog
 	service      *mcptask.Tools
 	tools        map[string]*registeredTool
+	errors       map[string]*validate.Schema // of the fields of typed errors, by code
 	order, names []string
 	reserved     map[string]string // the catalog's and the service's own
 	faults       []error
@@ -114,9 +116,21 @@ func (a *addition) reserveFallbackTools() {
 	}
 }
 
+func (a *addition) compileErrors() {
+	a.errors = map[string]*validate.Schema{}
+	for _, e := range a.service.Errors {
+		compiled, err := validate.Compile(e.Schema, false)
+		if err != nil {
+			a.fault("error %q: %w", e.Code, err)
+		}
+		a.errors[e.Code] = compiled
+	}
+}
+
 func (a *addition) addTool(t mcptask.Tool) {
 	name := t.Spec.Name
 	compiled, faults := compileTool(a.service, t)
+	compiled.errors = a.errors
 	for _, err := range faults {
 		a.fault("tool %q: %w", name, err)
 	}
@@ -189,6 +203,7 @@ type registeredTool struct {
 	service *mcptask.Tools
 	input   *validate.Schema
 	output  *validate.Schema // nil if the tool has no output schema
+	errors  map[string]*validate.Schema
 }
 
 // describeName says what a name is of the tool.

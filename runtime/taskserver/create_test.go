@@ -76,9 +76,9 @@ func TestUnreadableArgumentsCreateNothing(t *testing.T) {
 		Name: "t", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskOptional}, Questions: []mcptask.InputSpec{approvalInput},
 	}, func(context.Context, *mcptask.Task, plan) (string, error) { ran = true; return "", nil }))
 	for arguments, want := range map[string]string{
-		`{"when":"tomorrow"}`:              `invalid arguments: parsing time "tomorrow" as`,
-		`{"when":"2026-02-30T00:00:00Z"}`:  `invalid arguments: parsing time "2026-02-30T00:00:00Z": day out of range`,
-		`{"by_day":{"mon":{"level":300}}}`: `invalid arguments: by_day.level: got number 300, want an integer from -128 to 127`,
+		`{"when":"tomorrow"}`:              `invalid arguments: when: parsing time "tomorrow" as`,
+		`{"when":"2026-02-30T00:00:00Z"}`:  `invalid arguments: when: parsing time "2026-02-30T00:00:00Z": day out of range`,
+		`{"by_day":{"mon":{"level":300}}}`: `invalid arguments: by_day.mon.level: got number 300, want an integer from -128 to 127`,
 		`{"steps":{}}`:                     `invalid arguments: steps: got object, want array`,
 		`[]`:                               `invalid arguments: `,
 	} {

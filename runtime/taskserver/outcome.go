@@ -50,6 +50,7 @@ func (b *Backend) newFailureOutcome(ctx context.Context, t *registeredTool, err 
 	} else if coded != nil {
 		b.addCode(t, result, coded)
 	}
+	t.plainError(result)
 	data, encodeErr := value.Marshal(result)
 	if encodeErr != nil { // a ToolError whose result is not valid JSON
 		b.Notice(slog.LevelError, "error of a handler not encoded", "tool", t.Spec.Name, "error", encodeErr)
@@ -61,12 +62,28 @@ func (b *Backend) newFailureOutcome(ctx context.Context, t *registeredTool, err 
 	return &taskstore.Outcome{Kind: taskstore.OutcomeResult, Result: data, IsError: true}
 }
 
+// typedError is a typed error in the _meta of a result.
+type typedError struct {
+	Code string          `json:"code"`
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// plainError writes the nil lists and maps in the fields of a typed error as its schema has them.
+func (t *registeredTool) plainError(result *mcptask.Result) {
+	typed, err := value.Decode[typedError](result.Meta[spec.MetaError])
+	schema := t.errors[typed.Code]
+	if err != nil || schema == nil || typed.Data == nil {
+		return
+	}
+	typed.Data = schema.PlainResult(typed.Data)
+	if meta, err := value.Marshal(typed); err == nil {
+		result.Meta[spec.MetaError] = meta
+	}
+}
+
 // addCode adds the code and the fields of a typed error to its result. Fields that cannot be sent are left out.
 func (b *Backend) addCode(t *registeredTool, result *mcptask.Result, coded cause.Coded) {
-	typed := struct {
-		Code string          `json:"code"`
-		Data json.RawMessage `json:"data,omitempty"`
-	}{Code: coded.ToolErrorCode()}
+	typed := typedError{Code: coded.ToolErrorCode()}
 	if typed.Code == "" {
 		return
 	}
@@ -136,6 +153,23 @@ func (b *Backend) replaceReserved(t *registeredTool, e *mcptask.Error) *mcptask.
 	replaced := *e
 	replaced.Code = mcptask.CodeInternalError
 	return &replaced
+}
+
+// checkResult checks the structured content of a handler's result, and returns the result with the nil lists and maps in
+// it as the tool's output schema has them.
+func (t *registeredTool) checkResult(ctx context.Context, result *mcptask.Result) (*mcptask.Result, error) {
+	plain, err := t.output.CheckResult(ctx, result.Structured)
+	if err != nil || bytes.Equal(plain, result.Structured) {
+		return result, err
+	}
+	changed := *result // the handler may keep and share its own
+	changed.Structured, changed.Content = plain, slices.Clone(result.Content)
+	for i, c := range changed.Content {
+		if c.Text() == string(result.Structured) { // which it repeats for clients that read only text
+			changed.Content[i] = mcptask.TextContent(string(plain))
+		}
+	}
+	return &changed, nil
 }
 
 // encodeResult writes a result as JSON. The result of a raw tool is its structured

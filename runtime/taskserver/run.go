@@ -460,7 +460,7 @@ func (b *Backend) invokeHandler(ctx context.Context, t *registeredTool, task *mc
 	}
 	if t.output != nil && !result.IsError {
 		// Finished work counts even if the context has ended meanwhile.
-		if err := t.output.Check(context.WithoutCancel(ctx), result.Structured); err != nil {
+		if result, err = t.checkResult(context.WithoutCancel(ctx), result); err != nil {
 			b.logger.ErrorContext(ctx, "output does not fit its schema", "tool", t.Spec.Name, "task", logID, "error", err)
 			return &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: mcptask.Errorf(mcptask.CodeInternalError, "the tool's output does not fit its schema")}
 		}

@@ -191,7 +191,7 @@ const runReportResult = `{
   "type": "object",
   "properties": {
     "stages": {
-      "type": ["array", "null"],
+      "type": "array",
       "description": "Lists the stages that passed, in order.",
       "items": {
         "type": "object",
@@ -251,7 +251,7 @@ const lintReportResult = `{
   "type": "object",
   "properties": {
     "findings": {
-      "type": ["array", "null"],
+      "type": "array",
       "description": "Has one line a finding.",
       "items": {"type": "string"}
     }

@@ -196,7 +196,7 @@ const pipelineReportResult = `{
   "type": "object",
   "properties": {
     "stages": {
-      "type": ["array", "null"],
+      "type": "array",
       "description": "The stages that have passed.",
       "items": {"type": "string"}
     }

@@ -79,7 +79,11 @@ func (w *writer) callArguments(tool *model.Tool) (params, arguments []jen.Code) 
 	arguments = []jen.Code{jen.Id(ctx), w.connection(), stringLiteral(tool.Name)}
 	if tool.In != nil {
 		params = append(params, jen.Id(in).Add(w.typeExpr(tool.In)))
-		arguments = append(arguments, jen.Id(in))
+		given := jen.Id(in)
+		if tool.InputPlain {
+			given = runtimeName("PlainInput").Call(jen.Id(in), jen.Id(tool.InputConst))
+		}
+		arguments = append(arguments, given)
 	} else {
 		arguments = append(arguments, jen.Struct().Values())
 	}

@@ -1,7 +1,6 @@
 package emit
 
-// writeSchemas writes each schema once. They come last because they are long. Only the server needs
-// those of tools.
+// writeSchemas writes each schema once. They come last because they are long. Clients need few of those of tools.
 func (w *writer) writeSchemas() {
 	written := map[string]bool{"": true}
 	write := func(id, text string) {
@@ -11,13 +10,17 @@ func (w *writer) writeSchemas() {
 			w.file.Const().Id(id).Op("=").Add(rawLiteral(text))
 		}
 	}
-	if w.pkg.Side.Serves() {
-		for _, service := range w.pkg.Services {
-			for _, tool := range service.Tools {
+	for _, service := range w.pkg.Services {
+		for _, tool := range service.Tools {
+			if w.pkg.Side.Serves() || tool.InputPlain {
 				write(tool.InputConst, tool.InputSchema)
+			}
+			if w.pkg.Side.Serves() {
 				write(tool.OutputConst, tool.OutputSchema)
 			}
 		}
+	}
+	if w.pkg.Side.Serves() {
 		for _, e := range w.pkg.Errors {
 			if len(w.pkg.Services) > 0 {
 				write(e.SchemaConst, e.Schema)

@@ -18,23 +18,27 @@ type definition struct {
 	schema *schema
 	uses   []*definition // once per reference in schema
 	name   string        // under $defs; empty if the schema is inlined where it is used
+	size   int           // the number of schemas that it has when it is inlined; 0 if it is not known yet
+	ready  bool          // its references are resolved
 }
 
-// assemble inlines every definition, except those used twice or by themselves, which go under $defs.
-// A root that uses itself is "#".
+// maxInlined is the number of schemas in one from which on types that are used twice stand under $defs.
+const maxInlined = 4000
+
+// assemble inlines every definition, except those that use themselves, which go under $defs. A root that uses itself is
+// "#". If inlining would make the schema too large, the definitions that are used twice go under $defs too.
 func (g *graph) assemble(root *definition) *schema {
-	count := map[*definition]int{}
-	for _, d := range g.queue {
-		for _, used := range d.uses {
-			count[used]++
-		}
-	}
 	var shared []*definition
 	for _, d := range g.queue {
-		if d != root && (count[d] > 1 || d.reaches(d, map[*definition]bool{})) {
+		if d.reaches(d, map[*definition]bool{}) {
+			d.size = 1
 			shared = append(shared, d)
 		}
 	}
+	if root.countSchemas() > maxInlined {
+		shared = g.usedTwice(shared)
+	}
+	shared = slices.DeleteFunc(shared, func(d *definition) bool { return d == root })
 	nameDefinitions(shared)
 	g.expand(root.schema, root)
 	root.schema.Description = "" // the tool's own description is better
@@ -47,6 +51,33 @@ func (g *graph) assemble(root *definition) *schema {
 		g.order = append(g.order, d.name)
 	}
 	return root.schema
+}
+
+// usedTwice returns the definitions that are used twice, or are among others.
+func (g *graph) usedTwice(others []*definition) []*definition {
+	count := map[*definition]int{}
+	for _, d := range g.queue {
+		for _, used := range d.uses {
+			count[used]++
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(g.queue), func(d *definition) bool { return count[d] < 2 && !slices.Contains(others, d) })
+}
+
+// countSchemas returns the size of a definition.
+func (d *definition) countSchemas() int {
+	if d.size > 0 {
+		return d.size
+	}
+	size := 1
+	if d.schema.Properties != nil {
+		size += d.schema.Properties.Len()
+	}
+	for _, used := range d.uses {
+		size = min(size+used.countSchemas(), maxInlined+1)
+	}
+	d.size = size
+	return size
 }
 
 // reaches reports whether a definition refers to another, directly or through others.
@@ -105,7 +136,10 @@ func (g *graph) expand(s *schema, root *definition) {
 		case d.name != "":
 			s.Ref = "#/$defs/" + d.name
 		default:
-			g.expand(d.schema, root)
+			if !d.ready {
+				d.ready = true
+				g.expand(d.schema, root)
+			}
 			inline(s, d.schema)
 		}
 	} else {
@@ -118,8 +152,7 @@ func (g *graph) expand(s *schema, root *definition) {
 	}
 }
 
-// inline puts the schema of a definition in the place of its only reference, whose title and text go
-// first.
+// inline puts the schema of a definition in the place of a reference, whose title and text go first.
 func inline(s, target *schema) {
 	own := *s
 	*s = *target

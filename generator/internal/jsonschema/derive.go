@@ -48,6 +48,7 @@ type Deriver struct {
 	note  func(pos token.Pos, message string)
 
 	derived map[derivation]string // tools share types
+	nils    map[types.Type]bool   // the arguments for which encoding/json writes null where their schema has none
 	enums   map[string]*enum      // nil for a type that is not an enum
 }
 
@@ -55,7 +56,7 @@ type Deriver struct {
 func New(fset *token.FileSet, pkg *load.Package, note func(pos token.Pos, message string)) *Deriver {
 	return &Deriver{
 		pkg: pkg.Types, docs: newDocs(fset, pkg), scope: pkg.Scope, note: note,
-		derived: map[derivation]string{}, enums: map[string]*enum{},
+		derived: map[derivation]string{}, nils: map[types.Type]bool{}, enums: map[string]*enum{},
 	}
 }
 
@@ -74,6 +75,7 @@ type graph struct {
 
 	references map[*schema]*definition // schemas that another one replaces
 	nullable   map[*schema]bool        // schemas that also admit null
+	writesNull bool                    // encoding/json writes null for values that are nil
 	enumOf     map[*schema]*enum       // schemas of types that are enums
 
 	building  *definition            // whose fields are being read
@@ -83,9 +85,9 @@ type graph struct {
 // Derive returns the formatted schema of a type, or reports why there is none. It differs from the
 // result of invopop's reflector in these ways:
 //   - The root is the type itself, without $schema and $id.
-//   - A struct is inlined, unless it is used twice or by itself. Then it is under $defs.
+//   - A struct is inlined, unless it is used by itself. Then it is under $defs.
 //   - Fields of embedded structs follow encoding/json.
-//   - A slice, map or pointer that is not omitted when empty admits null.
+//   - A pointer in a result that is not omitted when empty admits null. In arguments it is not required.
 //   - Integers of 8, 16 and 32 bits and unsigned ones have their bounds. A number in a string has a
 //     pattern.
 //   - json.Number and big.Int are numbers. net.IP is a string without a format.
@@ -96,10 +98,7 @@ type graph struct {
 //   - A type with constants is an enum of them, described by their comments. See findEnum.
 //   - A type may have a schema of its own. See declaredSchema.
 func (d *Deriver) Derive(t types.Type, use Use, at token.Pos, fail Fail) string {
-	t = types.Unalias(t)
-	if p, ok := t.Underlying().(*types.Pointer); ok {
-		t = types.Unalias(p.Elem())
-	}
+	t = pointee(types.Unalias(t))
 	if text, ok := d.derived[derivation{t, use}]; ok {
 		return text
 	}
@@ -110,9 +109,13 @@ func (d *Deriver) Derive(t types.Type, use Use, at token.Pos, fail Fail) string 
 	}
 	if !g.failed {
 		d.derived[derivation{t, use}] = text
+		d.nils[t] = d.nils[t] || use == Argument && g.writesNull
 	}
 	return text
 }
+
+// WritesNull reports whether encoding/json writes null for nil values in arguments of a type, whose schema has no null.
+func (d *Deriver) WritesNull(t types.Type) bool { return d.nils[pointee(types.Unalias(t))] }
 
 func (d *Deriver) newGraph(use Use, at token.Pos, fail Fail) *graph {
 	return &graph{

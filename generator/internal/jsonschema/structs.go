@@ -46,7 +46,7 @@ func (g *graph) buildDefinition(d *definition) {
 			continue
 		}
 		s.Properties.Set(f.name, property)
-		required := tag.required || !f.optional
+		required := tag.required || !f.optional && !g.mayBeNil(f)
 		if required {
 			s.Required = append(s.Required, f.name)
 		}
@@ -58,6 +58,12 @@ func (g *graph) buildDefinition(d *definition) {
 		s.Description = g.docs.find(named.Obj()).doc
 	}
 	d.schema = s
+}
+
+// mayBeNil reports whether a field is left out of arguments when it is a nil pointer.
+func (g *graph) mayBeNil(f field) bool {
+	_, pointer := types.Unalias(f.variable.Type()).Underlying().(*types.Pointer)
+	return pointer && g.use == Argument
 }
 
 // noteDefault adds a note if a default is never used, or if it takes the place of a value that clients in Go mean to

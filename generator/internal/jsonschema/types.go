@@ -65,9 +65,10 @@ const (
 	minFloat32, maxFloat32        = "-3.4028234663852886e+38", "3.4028234663852886e+38"
 )
 
-// typeOf returns the schema of the JSON that encoding/json writes for a type. It admits null for nil,
-// unless omitted is set, because such a value is left out. If leaf is set, it is the schema of the
-// values at the end: those of lists and maps, and those that pointers point to.
+// typeOf returns the schema of the JSON that is sent for a type. In a result, it admits null for a nil pointer, unless
+// omitted is set, because such a value is left out. The runtime writes nil lists and maps as empty ones, and leaves out nil
+// pointers in arguments. If leaf is set, it is the schema of the values at the end: those of lists and maps, and those that
+// pointers point to.
 func (g *graph) typeOf(t types.Type, omitted bool, leaf *schema) (*schema, error) {
 	t = types.Unalias(t)
 	if g.encodesItself(t) {
@@ -87,8 +88,11 @@ func (g *graph) typeOf(t types.Type, omitted bool, leaf *schema) (*schema, error
 		return s, err
 	}
 	switch t.Underlying().(type) {
-	case *types.Pointer, *types.Slice, *types.Map:
-		g.nullable[s] = true
+	case *types.Pointer:
+		g.nullable[s] = g.use == Result
+		g.writesNull = true
+	case *types.Slice, *types.Map:
+		g.writesNull = true
 	}
 	return s, nil
 }

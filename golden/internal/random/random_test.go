@@ -1,5 +1,5 @@
-// Package random tests schemas and decoding with random types and values. The output of encoding/json fits its schema,
-// as three validators read it. A value that a schema admits is decoded, or refused with its place.
+// Package random tests schemas and decoding with random types and values. What is sent fits its schema, as three
+// validators read it. A value that a schema admits is decoded, or refused with its place.
 package random
 
 import (
@@ -55,19 +55,30 @@ func TestRandomTypes(t *testing.T) {
 		var written, answers []answer
 		p.exchange(t, map[string]any{"tool": tool.Name, "values": writtenEach}, &written)
 		for _, a := range written {
-			tool.written = append(tool.written, a.Value)
-		}
-		values := slices.Clone(tool.written)
-		for i := range sentEach {
-			if i%2 == 0 {
-				values = append(values, mutate(random, pick(random, tool.written)))
+			tool.sent = append(tool.sent, a.Sent)
+			if a.Refusal != "" {
+				faults.add(tool, "the tool refuses what the type writes", a.Refusal, a.Written)
 			} else {
+				tool.returned = append(tool.returned, a.Value)
+			}
+		}
+		var values []json.RawMessage
+		for i := range sentEach {
+			switch i % 4 {
+			case 0, 1:
+				values = append(values, mutate(random, pick(random, tool.sent)))
+			case 2:
+				values = append(values, mutate(random, pick(random, written).Written)) // with nulls
+			default:
 				values = append(values, tool.admitted(random))
 			}
 		}
 		p.exchange(t, map[string]any{"tool": tool.Name, "arguments": values}, &answers)
 		for i, a := range answers {
-			fits := accepts(tool.input, values[i])
+			if wrong := changed(exactly(values[i]), exactly(a.Sent)); wrong != "" {
+				faults.add(tool, "a client sends something else", wrong, values[i])
+			}
+			fits := accepts(tool.input, a.Sent)
 			switch {
 			case strings.HasPrefix(a.Refusal, "the tool's output does not fit"):
 				decoded++ // the zero value of a member that was not sent is none of its enum
@@ -75,13 +86,11 @@ func TestRandomTypes(t *testing.T) {
 				decoded++
 			case a.Refusal == "":
 				faults.add(tool, "the tool takes what its schema refuses", "", values[i])
-			case i < writtenEach && fits: // otherwise it is reported below
-				faults.add(tool, "the tool refuses what the type writes", a.Refusal, values[i])
 			default:
 				if fits {
 					refused++
 				}
-				if wrong := misworded(a.Refusal, values[i], fits); wrong != "" {
+				if wrong := misworded(a.Refusal, values[i]); wrong != "" {
 					faults.add(tool, wrong, a.Refusal, values[i])
 				}
 			}
@@ -95,20 +104,59 @@ func TestRandomTypes(t *testing.T) {
 	faults.report()
 }
 
-// checkWritten checks with all validators that the schemas take the values that were written.
+// changed says how a value differs from another one but by nulls that are left out or empty.
+func changed(value, sent any) string {
+	switch v := value.(type) {
+	case nil:
+		if text := string(encode(sent)); !slices.Contains([]string{"null", "[]", "{}", `""`}, text) {
+			return "null becomes " + text
+		}
+		return ""
+	case []any:
+		list, ok := sent.([]any)
+		if !ok || len(list) != len(v) {
+			return fmt.Sprintf("a list of %d becomes %s", len(v), encode(sent))
+		}
+		for i := range v {
+			if wrong := changed(v[i], list[i]); wrong != "" {
+				return wrong
+			}
+		}
+		return ""
+	case map[string]any:
+		members, _ := sent.(map[string]any)
+		for name, member := range v {
+			left, ok := members[name]
+			if wrong := changed(member, left); wrong != "" && (ok || member != nil) {
+				return name + ": " + wrong
+			}
+			delete(members, name)
+		}
+		if len(members) > 0 {
+			return fmt.Sprintf("it gets %s", encode(members))
+		}
+		return ""
+	}
+	if before, after := encode(value), encode(sent); !bytes.Equal(before, after) {
+		return fmt.Sprintf("%s becomes %s", before, after)
+	}
+	return ""
+}
+
+// checkWritten checks with all validators that the schemas take what was sent and returned.
 func checkWritten(t *testing.T, tools []*tool, faults *faults) {
 	t.Helper()
 	for _, tool := range tools {
-		for _, value := range tool.written {
-			for _, s := range []schema{tool.input, tool.output} {
-				if err := s.first.Validate(exactly(value)); err != nil {
+		for _, side := range tool.sides() {
+			for _, value := range side.values {
+				if err := side.first.Validate(exactly(value)); err != nil {
 					faults.add(tool, "santhosh-tekuri/jsonschema", err.Error(), value)
 				}
 				var decoded any
 				if err := json.Unmarshal(value, &decoded); err != nil {
 					t.Fatal(err)
 				}
-				if err := s.second.Validate(decoded); err != nil {
+				if err := side.second.Validate(decoded); err != nil {
 					faults.add(tool, "google/jsonschema-go", err.Error(), value)
 				}
 			}
@@ -117,23 +165,23 @@ func checkWritten(t *testing.T, tools []*tool, faults *faults) {
 	t.Run("Ajv", func(t *testing.T) {
 		node := startNode(t)
 		for _, tool := range tools {
-			texts := make([]string, len(tool.written))
-			for i, value := range tool.written {
-				texts[i] = string(value)
-			}
-			for _, s := range []json.RawMessage{tool.Input, tool.Output} {
+			for _, side := range tool.sides() {
+				texts := make([]string, len(side.values))
+				for i, value := range side.values {
+					texts[i] = string(value)
+				}
 				var reply struct {
 					Error  string
 					Faults [][2]string
 				}
-				node.exchange(t, map[string]any{"schema": s, "values": texts}, &reply)
+				node.exchange(t, map[string]any{"schema": side.text, "values": texts}, &reply)
 				if reply.Error != "" {
-					faults.add(tool, "Ajv does not compile the schema", reply.Error, s)
+					faults.add(tool, "Ajv does not compile the schema", reply.Error, side.text)
 				}
 				for i, fault := range reply.Faults {
 					for k, sdk := range []string{"Ajv of the SDK 1.x", "Ajv of the SDK 2.x"} {
 						if fault[k] != "" {
-							faults.add(tool, sdk, fault[k], tool.written[i])
+							faults.add(tool, sdk, fault[k], side.values[i])
 						}
 					}
 				}
@@ -178,8 +226,8 @@ func (f *faults) report() {
 
 // answer is an answer of the program.
 type answer struct {
-	Value   json.RawMessage
-	Refusal string
+	Written, Sent, Value json.RawMessage
+	Refusal              string
 }
 
 // schema is a schema as two validators read it.
@@ -193,8 +241,19 @@ type tool struct {
 	Name          string
 	Input, Output json.RawMessage
 
-	input, output schema
-	written       []json.RawMessage
+	input, output  schema
+	sent, returned []json.RawMessage
+}
+
+// side is a schema of a tool with values that fit.
+type side struct {
+	schema
+	text   json.RawMessage
+	values []json.RawMessage
+}
+
+func (tool *tool) sides() []side {
+	return []side{{tool.input, tool.Input, tool.sent}, {tool.output, tool.Output, tool.returned}}
 }
 
 func (tool *tool) compile(t *testing.T) {
@@ -240,13 +299,12 @@ func exactly(text json.RawMessage) any {
 // goWords are words of Go that a caller does not know.
 var goWords = regexp.MustCompile(`unmarshal|\bGo\b|struct|main\.|json:|u?int(8|16|32|64)|float(32|64)|strconv`)
 
-// misworded returns the fault of the refusal of a value, or "". A type's own decoding method does
-// not know the place of a value that fits the schema.
-func misworded(refusal string, value json.RawMessage, fits bool) string {
+// misworded returns the fault of the refusal of a value, or "".
+func misworded(refusal string, value json.RawMessage) string {
 	if word := goWords.FindString(refusal); word != "" {
 		return "a refusal speaks of Go: " + word
 	}
-	if rest, ok := strings.CutPrefix(refusal, "invalid arguments: "); !ok || !fits && !hasPlace(exactly(value), rest) {
+	if rest, ok := strings.CutPrefix(refusal, "invalid arguments: "); !ok || !hasPlace(exactly(value), rest) {
 		return "a refusal has no place"
 	}
 	return ""

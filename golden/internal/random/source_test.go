@@ -171,7 +171,7 @@ var variants = []variant{
 	{"int", "the amount of it", ``},
 	{"string", "nullable", ``},
 	{"Name", "minLength=1", `"n" "ünï"`},
-	{"[]string", "minItems=1,maxItems=3", `["a"] ["a","b","c"] null`},
+	{"[]string", "minItems=1,maxItems=3", `["a"] ["a","b","c"]`},
 	{"[]int", "uniqueItems=true", `[] [1,2] null`},
 	{"[3]int8", "uniqueItems=true", `[0,1,2]`},
 	{"[]string", "enum=x,enum=y", `[] ["x"] ["y","x"] null`},

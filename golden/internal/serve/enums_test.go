@@ -50,10 +50,10 @@ func TestEnums(t *testing.T) {
 			enums.Wall{Color: palette.Blue, Paint: palette.Paint{Color: palette.Red, Tone: shade.Dark}})
 		serve.Echoes(s, "collect", client.Collect, enums.Lists{}, enums.Lists{
 			Modes: []enums.Mode{full, full}, Nested: [][]palette.Color{nil, {}, {palette.Red}},
-			Three: [3]enums.Target{"", web, ""}, Maybe: []*enums.Mode{nil, &full}, ByName: map[string]enums.Mode{"": full},
+			Three: [3]enums.Target{"", web, ""}, Maybe: []*enums.Mode{&full}, ByName: map[string]enums.Mode{"": full},
 			Counts: map[enums.Mode]int{full: 0}, Queue: map[enums.Priority][]string{high: {"a"}, enums.PriorityLow: nil},
 			Page: enums.Page[enums.Mode]{Items: []enums.Mode{full}}, Bytes: []enums.Size{small, 200},
-			Deep:    map[enums.Target]enums.Page[*enums.Size]{web: {Items: []*enums.Size{nil, &small}}},
+			Deep:    map[enums.Target]enums.Page[*enums.Size]{web: {Items: []*enums.Size{&small}}},
 			Durable: map[enums.Mode]time.Duration{full: time.Second}, Waits: []time.Duration{time.Minute},
 			Anyone: []struct{ Mode enums.Target }{{}, {Mode: web}},
 		})

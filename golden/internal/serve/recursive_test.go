@@ -2,6 +2,7 @@ package serve_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/mcptaskgen/mcptaskgen/golden/internal/serve"
@@ -33,7 +34,10 @@ func TestRecursive(t *testing.T) {
 			Maze: recursive.Maze{"a": nil, "b": {"c": {}}},
 		})
 		serve.Echoes(s, "ring", client.Ring, recursive.Author{}, recursive.Author{
-			Name: "a", Books: []*recursive.Book{nil, {}, {Title: "t", Authors: []recursive.Author{{}, {Name: "b"}}}},
+			Name: "a", Books: []*recursive.Book{{}, {Title: "t", Authors: []recursive.Author{{}, {Name: "b"}}}},
 		})
+		if _, err := client.Ring(s.Unchecked(), recursive.Author{Books: []*recursive.Book{nil}}); err == nil || !strings.Contains(err.Error(), "books.0: got null, want object") {
+			s.Errorf("a list of nil in arguments: %v", err)
+		}
 	}, recursive.RecursiveTools(recursiveImpl{}))
 }

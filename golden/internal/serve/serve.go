@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -33,6 +34,7 @@ type Session struct {
 	outputs       map[string]*validator.Schema
 	mu            sync.Mutex
 	called, asked map[string]bool
+	result        json.RawMessage // the structured content that came last
 }
 
 // Each serves services in every revision, in a bubble in which waiting takes no time, and lets use call them. use must
@@ -94,7 +96,22 @@ func (s *Session) CallTool(ctx context.Context, call mcptask.ToolCall) (mcptask.
 	if ctx.Value(unchecked{}) == nil {
 		s.valid(call.Tool+" input", s.inputs[call.Tool], call.Arguments)
 	}
-	return s.Conn.CallTool(ctx, call)
+	return s.keep(s.Conn.CallTool(ctx, call))
+}
+
+// Task implements mcptask.Conn.
+func (s *Session) Task(ctx context.Context, taskID string) (mcptask.Snapshot, error) {
+	return s.keep(s.Conn.Task(ctx, taskID))
+}
+
+// keep keeps the result in a snapshot.
+func (s *Session) keep(snapshot mcptask.Snapshot, err error) (mcptask.Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if snapshot.Result != nil {
+		s.result = snapshot.Result.Structured
+	}
+	return snapshot, err
 }
 
 // Answers returns a function that answers a question with a value, which its schema has to admit.
@@ -126,7 +143,8 @@ func (s *Session) valid(where string, schema *validator.Schema, written []byte) 
 	}
 }
 
-// Wants makes one call. It must return the value that the implementation returned, and the tool's schema must admit it.
+// Wants makes one call. It must return the value that the implementation returned, in which empty lists and maps are as
+// good as nil, and the tool's schema must admit what the server sent.
 func Wants[Out any](s *Session, tool string, want Out, call func() (Out, error)) {
 	s.Helper()
 	s.mu.Lock()
@@ -140,15 +158,11 @@ func Wants[Out any](s *Session, tool string, want Out, call func() (Out, error))
 	if !s.called[tool] {
 		s.Errorf("this does not call %s", tool)
 	}
-	if d := cmp.Diff(want, got, everyField); d != "" {
+	if d := cmp.Diff(want, got, everyField, cmpopts.EquateEmpty()); d != "" {
 		s.Errorf("%s (-sent +got):\n%s", tool, d)
 	}
 	if schema, ok := s.outputs[tool]; ok {
-		written, err := json.Marshal(want)
-		if err != nil {
-			s.Fatal(err)
-		}
-		s.valid(tool+" output", schema, written)
+		s.valid(tool+" output", schema, s.result)
 	}
 }
 

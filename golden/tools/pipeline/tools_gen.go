@@ -6,6 +6,7 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -160,6 +161,16 @@ type LintFileOutput struct {
 	Findings []Finding `json:"findings"`
 }
 
+// MarshalJSON implements json.Marshaler. It writes a required list or map that is nil as an
+// empty one.
+func (v LintFileOutput) MarshalJSON() ([]byte, error) {
+	if v.Findings == nil {
+		v.Findings = []Finding{}
+	}
+	type fields LintFileOutput
+	return json.Marshal(fields(v))
+}
+
 // Finding is an item of the property "findings" of LintFileOutput.
 //
 // One problem.
@@ -186,6 +197,16 @@ type RunPipelineOutput struct {
 	// Reports whether every step passed.
 	Passed bool   `json:"passed"`
 	Steps  []Step `json:"steps"`
+}
+
+// MarshalJSON implements json.Marshaler. It writes a required list or map that is nil as an
+// empty one.
+func (v RunPipelineOutput) MarshalJSON() ([]byte, error) {
+	if v.Steps == nil {
+		v.Steps = []Step{}
+	}
+	type fields RunPipelineOutput
+	return json.Marshal(fields(v))
 }
 
 // Step is an item of the property "steps" of RunPipelineOutput.
@@ -238,7 +259,7 @@ const jobsLintFileTool = `{
     "type": "object",
     "properties": {
       "findings": {
-        "type": ["array", "null"],
+        "type": "array",
         "items": {
           "type": "object",
           "description": "One problem.",
@@ -272,7 +293,7 @@ const jobsRunPipelineTool = `{
     "properties": {
       "passed": {"type": "boolean", "description": "Reports whether every step passed."},
       "steps": {
-        "type": ["array", "null"],
+        "type": "array",
         "items": {
           "type": "object",
           "description": "One step of a pipeline.",

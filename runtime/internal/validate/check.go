@@ -41,7 +41,8 @@ type checker struct {
 	silent   int  // how many surrounding schemas do not report their faults
 	branches int  // how many surrounding schemas may fail while the value fits
 	naming   bool // the value is the name of a member
-	exact    bool // see Schema.check
+	exact    bool // see mode
+	isEdited bool // the document is not the value as it was given
 	around   []frame
 	key      []byte // scratch
 }

@@ -58,15 +58,7 @@ func (f *filler) fill(rules []*rule, i int32) bool {
 		index := 0
 		for child := i + 1; child < n.next; child = f.nodes[child].next {
 			if f.hasValues(child) {
-				var inner []*rule
-				for _, r := range rules {
-					if index < len(r.prefix) {
-						inner = addInPlace(inner, r.prefix[index])
-					} else {
-						inner = addInPlace(inner, r.items)
-					}
-				}
-				if !f.fill(inner, child) {
+				if !f.fill(itemRules(rules, index), child) {
 					return false
 				}
 			}
@@ -78,11 +70,7 @@ func (f *filler) fill(rules []*rule, i int32) bool {
 			if !f.hasValues(name + 1) {
 				continue
 			}
-			var inner []*rule
-			for _, r := range rules {
-				inner = r.addMemberRules(inner, f.string(name))
-			}
-			if !f.fill(inner, name+1) {
+			if !f.fill(memberRules(rules, f.string(name)), name+1) {
 				return false
 			}
 		}
@@ -119,6 +107,26 @@ func (f *filler) addPresets(rules []*rule, i int32) {
 	if n.size > 0 {
 		f.filled = append(f.filled, separator...)
 	}
+}
+
+// itemRules returns the rules for an item of an array, to which all of some rules apply.
+func itemRules(rules []*rule, index int) (inner []*rule) {
+	for _, r := range rules {
+		if index < len(r.prefix) {
+			inner = addInPlace(inner, r.prefix[index])
+		} else {
+			inner = addInPlace(inner, r.items)
+		}
+	}
+	return inner
+}
+
+// memberRules returns the rules for the member of a name of an object, to which all of some rules apply.
+func memberRules(rules []*rule, name string) (inner []*rule) {
+	for _, r := range rules {
+		inner = r.addMemberRules(inner, name)
+	}
+	return inner
 }
 
 // addMemberRules adds the rules for the member of a name.
@@ -162,13 +170,10 @@ func (r *rule) onlyAlternative() *rule {
 	return others[0]
 }
 
-// addDefaults prepares the rules for CheckAndFill.
+// addDefaults finds the rules that apply together, and the defaults.
 func (t *translator) addDefaults(v *Schema) {
 	rules := slices.SortedFunc(maps.Values(t.rules), func(a, b *rule) int { return strings.Compare(a.Location, b.Location) })
-	if !slices.ContainsFunc(rules, func(r *rule) bool { return r.Default != nil }) {
-		return
-	}
-	v.hasDefaults = true
+	v.hasDefaults = slices.ContainsFunc(rules, func(r *rule) bool { return r.Default != nil })
 	for _, r := range rules {
 		r.inPlace = []*rule{r}
 		for i := 0; i < len(r.inPlace); i++ { // inPlace grows
@@ -179,6 +184,9 @@ func (t *translator) addDefaults(v *Schema) {
 				}
 			}
 		}
+	}
+	if !v.hasDefaults {
+		return
 	}
 	done := map[*rule]bool{}
 	for _, r := range rules {

@@ -58,6 +58,8 @@ type document struct {
 	nodes []node
 	// repeated is a name that its object has twice, or 0.
 	repeated int32
+	// nulls are the nodes that are null.
+	nulls []int32
 }
 
 type node struct {
@@ -122,6 +124,7 @@ func read(ctx context.Context, data []byte) (*document, error) {
 			i++
 		case 'n':
 			n.kind, n.size = kindNull, 4
+			d.nulls = append(d.nulls, int32(len(d.nodes)))
 			i += 4
 		case 't', 'f':
 			n.kind, n.size = kindBoolean, 4

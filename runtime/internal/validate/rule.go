@@ -44,7 +44,7 @@ type rule struct {
 	contains           *rule
 	unevaluatedItems   *rule
 
-	inPlace []*rule // all rules that apply wherever it does, itself first; nil if there are no defaults
+	inPlace []*rule // all rules that apply wherever it does, itself first
 	presets []preset
 }
 

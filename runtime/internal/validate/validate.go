@@ -42,6 +42,7 @@ func Compile(schema string, formats bool) (*Schema, error) {
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
 	c.DefaultDraft(jsonschema.Draft2020)
+	c.AssertContent() // so that it keeps contentEncoding, which tells a byte slice
 	if formats {
 		c.AssertFormat()
 	}
@@ -66,23 +67,57 @@ func (noLoader) Load(url string) (any, error) {
 // MaxNumber, MinExponent and MaxExponent, and objects that have a member twice. It gives up after
 // BaseSteps and StepsPerByte. Soon after ctx ends, it returns the cause.
 func (v *Schema) Check(ctx context.Context, value json.RawMessage) error {
-	_, err := v.check(ctx, value, false)
+	_, err := v.check(ctx, value, mode{})
 	return err
+}
+
+// CheckResult checks a value that Go code has encoded, and returns it as it is to be sent: a null is an empty list, map or
+// byte slice wherever the schema has such and no null.
+func (v *Schema) CheckResult(ctx context.Context, value json.RawMessage) (json.RawMessage, error) {
+	c, err := v.check(ctx, value, mode{plain: true})
+	if err != nil {
+		return value, err
+	}
+	return c.encoded(value), nil
+}
+
+// PlainArguments returns arguments that Go code has encoded as they are to be sent: a null is left out, or an empty list,
+// map or byte slice, as [Schema.CheckAndFill] takes it. It returns a value that it cannot read unchanged.
+func (v *Schema) PlainArguments(value json.RawMessage) json.RawMessage { return v.plain(value, true) }
+
+// PlainResult returns a value that Go code has encoded as [Schema.CheckResult] does, without the check.
+func (v *Schema) PlainResult(value json.RawMessage) json.RawMessage { return v.plain(value, false) }
+
+func (v *Schema) plain(value json.RawMessage, leaves bool) json.RawMessage {
+	d, err := read(context.Background(), value)
+	if err != nil {
+		return value
+	}
+	plain, err := plainNulls(context.Background(), v.rule, d, leaves)
+	if err != nil || plain == d {
+		return value
+	}
+	return json.RawMessage(plain.text)
 }
 
 // CheckAndFill checks a value as Check does, and returns it as a decoder is to read it: the properties that its objects
 // leave out have the defaults of their schemas. It also refuses a member that encoding/json would take for a property
 // whose name differs only in case: the schema of that property would not count.
 //
-// All else stays as it is, so a property that is null stays null, and an object that is left out is not made for the
-// defaults inside. Defaults are found through properties, items, additional properties, $ref, allOf, and in anyOf and
+// A null that a member's schema does not admit counts as left out, unless the object requires the member. Then, as in a
+// list or a map, it is an empty list, map or byte slice, if the schema is of such.
+//
+// All else stays as it is: an object that is left out is not made for the defaults inside. Defaults are found through properties, items, additional properties, $ref, allOf, and in anyOf and
 // oneOf if null is the only alternative. No default is filled in that its own schema refuses. If the value does not fit
 // its schema with its defaults, because of maxProperties for one, it stays as it is. A value that gets too long is an
 // error.
 func (v *Schema) CheckAndFill(ctx context.Context, value json.RawMessage) (json.RawMessage, error) {
-	c, err := v.check(ctx, value, true)
-	if err != nil || !v.hasDefaults {
+	c, err := v.check(ctx, value, mode{exact: true, plain: true, leaves: true})
+	if err != nil {
 		return value, err
+	}
+	if value = c.encoded(value); !v.hasDefaults {
+		return value, nil
 	}
 	filled, err := fillDefaults(v.rule, c.document, BaseFilled+FilledPerByte*len(value), func(r *rule) []preset { return r.presets })
 	if err != nil {
@@ -96,15 +131,28 @@ func (v *Schema) CheckAndFill(ctx context.Context, value json.RawMessage) (json.
 	return filled, nil
 }
 
-// check checks a value. exact says that names which differ from a property only in case are refused.
-func (v *Schema) check(ctx context.Context, value json.RawMessage, exact bool) (*checker, error) {
-	c := &checker{ctx: ctx, exact: exact, budget: BaseSteps + StepsPerByte*len(value), poll: pollEvery}
-	var err error
-	if c.document, err = read(ctx, value); err != nil {
+// mode says how to check a value.
+type mode struct {
+	exact  bool // names that differ from a property only in case are refused
+	plain  bool // nulls are taken for what encoding/json means by them, see plainNulls
+	leaves bool // such nulls may be left out
+}
+
+// check checks a value.
+func (v *Schema) check(ctx context.Context, value json.RawMessage, how mode) (*checker, error) {
+	c := &checker{ctx: ctx, exact: how.exact, budget: BaseSteps + StepsPerByte*len(value), poll: pollEvery}
+	d, err := read(ctx, value)
+	if c.document = d; err != nil {
 		return c, err
 	}
 	if c.repeated > 0 {
 		return c, withPlace(c.place(c.repeated), errors.New("the object has this member twice"))
+	}
+	if how.plain {
+		if c.document, err = plainNulls(ctx, v.rule, d, how.leaves); err != nil {
+			return c, err
+		}
+		c.isEdited = c.document != d
 	}
 	switch fits := c.check(v.rule, 0, nil); {
 	case c.err != nil:
@@ -113,4 +161,12 @@ func (v *Schema) check(ctx context.Context, value json.RawMessage, exact bool) (
 		return c, errors.New(c.describe())
 	}
 	return c, nil
+}
+
+// encoded returns the value that was checked.
+func (c *checker) encoded(given json.RawMessage) json.RawMessage {
+	if c.isEdited {
+		return json.RawMessage(c.text)
+	}
+	return given
 }

@@ -31,6 +31,22 @@ func Marshal[T any](v T) (json.RawMessage, error) {
 // Schema does. It rewrites numbers only if the value cannot be decoded without, so that a json.RawMessage usually keeps
 // its text.
 func Decode[T any](value json.RawMessage) (decoded T, err error) {
+	decoded, err = decode[T](value)
+	if err == nil {
+		return decoded, nil
+	}
+	why := describeMismatch(err)
+	place := findPlace(value, func(part json.RawMessage) bool {
+		_, err := decode[T](part)
+		return err != nil && describeMismatch(err) == why
+	})
+	if place != "" {
+		why = place + ": " + why
+	}
+	return decoded, errors.New(why)
+}
+
+func decode[T any](value json.RawMessage) (decoded T, err error) {
 	if err = json.Unmarshal(value, &decoded); err == nil {
 		return decoded, nil
 	}
@@ -38,17 +54,14 @@ func Decode[T any](value json.RawMessage) (decoded T, err error) {
 		decoded = *new(T)
 		err = json.Unmarshal(plain, &decoded)
 	}
-	if err != nil {
-		err = describeMismatch(err)
-	}
 	return decoded, err
 }
 
-// describeMismatch returns an error of encoding/json in words that need no Go. It names the fields around the value.
-func describeMismatch(err error) error {
+// describeMismatch describes an error of encoding/json in words that need no Go, without its place.
+func describeMismatch(err error) string {
 	mismatch := (*json.UnmarshalTypeError)(nil)
 	if !errors.As(err, &mismatch) || mismatch.Type == nil {
-		return errors.New(strings.TrimPrefix(text.Shorten(err.Error(), 200), "json: "))
+		return strings.TrimPrefix(text.Shorten(err.Error(), 200), "json: ")
 	}
 	want := mismatch.Type.Kind().String()
 	_, isNumber := strings.CutPrefix(mismatch.Value, "number ")
@@ -71,9 +84,5 @@ func describeMismatch(err error) error {
 	case kind == reflect.Bool:
 		want = "boolean"
 	}
-	place := mismatch.Field
-	if place != "" {
-		place += ": "
-	}
-	return fmt.Errorf("%sgot %s, want %s", place, text.Shorten(mismatch.Value, 64), want)
+	return fmt.Sprintf("got %s, want %s", text.Shorten(mismatch.Value, 64), want)
 }

@@ -282,7 +282,7 @@ func (c *FilesClient) Describe(ctx context.Context, in BuildInput, opts ...mcpta
 
 // Sort takes and returns instances of generic types, with enums.
 func (c *FilesClient) Sort(ctx context.Context, in Page[Mode], opts ...mcptask.CallOption) (Page[Entry[Mode, Priority]], error) {
-	return mcptask.Run[Page[Entry[Mode, Priority]]](ctx, c.conn, "sort", in, opts...)
+	return mcptask.Run[Page[Entry[Mode, Priority]]](ctx, c.conn, "sort", mcptask.PlainInput(in, pageOfModeArguments), opts...)
 }
 
 // approvalInput describes Approval to the runtime.
@@ -374,7 +374,7 @@ const pageOfModeArguments = `{
   "type": "object",
   "properties": {
     "items": {
-      "type": ["array", "null"],
+      "type": "array",
       "items": {
         "type": "string",
         "description": "How a job runs.\nfast: Skips the tests.",
@@ -390,7 +390,7 @@ const pageOfEntryOfModeAndPriorityResult = `{
   "type": "object",
   "properties": {
     "items": {
-      "type": ["array", "null"],
+      "type": "array",
       "items": {
         "type": "object",
         "description": "Has two parameters.",

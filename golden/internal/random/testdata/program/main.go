@@ -26,17 +26,19 @@ type tool struct {
 	Input, Output json.RawMessage
 }
 
-// request asks for random values of a tool's type as encoding/json writes them, and for calls with arguments.
+// request asks for random values of a tool's type, and for calls with arguments.
 type request struct {
 	Tool      string
 	Values    uint64
 	Arguments []json.RawMessage
 }
 
-// answer has a value that was written or that a call returned, or what was said of the arguments.
+// answer has a value that a call returned, or what was said of the arguments.
 type answer struct {
-	Value   json.RawMessage
-	Refusal string
+	// Written is the value as encoding/json writes it, and Sent as a generated client sends it.
+	Written, Sent json.RawMessage
+	Value         json.RawMessage
+	Refusal       string
 }
 
 func main() {
@@ -69,15 +71,20 @@ func serve() error {
 			return err
 		}
 		answers := make([]answer, 0, len(r.Arguments))
+		spec, _ := server.Backend().Tool(r.Tool)
 		for seed := range r.Values {
-			value, err := write(types[r.Tool], seed)
+			written, err := write(types[r.Tool], seed)
 			if err != nil {
 				return fmt.Errorf("%s, seed %d: %w", r.Tool, seed, err)
 			}
-			answers = append(answers, answer{Value: value})
+			r.Arguments = append(r.Arguments, written)
 		}
 		for _, arguments := range r.Arguments {
 			a, err := call(server, r.Tool, arguments)
+			if err == nil {
+				a.Written = arguments
+				a.Sent, err = json.Marshal(mcptask.PlainInput(arguments, spec.InputSchema))
+			}
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", r.Tool, arguments, err)
 			}
@@ -169,14 +176,10 @@ func (f filler) fill(v reflect.Value, depth int) {
 	case reflect.Slice:
 		if !end {
 			v.Set(reflect.MakeSlice(v.Type(), f.IntN(3), 3))
-			for i := range v.Len() {
-				f.fill(v.Index(i), depth-1)
-			}
+			f.fillItems(v, depth-1)
 		}
 	case reflect.Array:
-		for i := range v.Len() {
-			f.fill(v.Index(i), depth-1)
-		}
+		f.fillItems(v, depth-1)
 	case reflect.Map:
 		if !end {
 			v.Set(reflect.MakeMap(v.Type()))
@@ -201,6 +204,17 @@ func (f filler) fill(v reflect.Value, depth int) {
 			}
 			f.fill(v.Field(i), depth-1)
 		}
+	}
+}
+
+// fillItems fills the items of a list. They are no nil pointers, for which arguments have no place.
+func (f filler) fillItems(list reflect.Value, depth int) {
+	for i := range list.Len() {
+		item := list.Index(i)
+		for ; item.Kind() == reflect.Pointer && known[item.Type()] == nil; item = item.Elem() {
+			item.Set(reflect.New(item.Type().Elem()))
+		}
+		f.fill(item, depth)
 	}
 }
 

@@ -1,0 +1,56 @@
+package mcptask
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
+)
+
+// plainInput encodes arguments.
+type plainInput func() (json.RawMessage, error)
+
+// MarshalJSON implements json.Marshaler.
+func (p plainInput) MarshalJSON() ([]byte, error) { return p() }
+
+// PlainInput returns arguments for [Run] and [Start] that are sent without null wherever the tool's input schema has none.
+// There a nil pointer is left out, and a nil list, map or byte slice is empty, or left out if the tool does not require it.
+// Without PlainInput, nil values are sent as encoding/json writes them. Our servers read both alike, but others may refuse a
+// null. Generated clients call it. A schema that cannot be used is an error of Run and Start.
+func PlainInput[In any](in In, inputSchema string) json.Marshaler {
+	return plainInput(func() (json.RawMessage, error) {
+		schema, err := compileInput(inputSchema)
+		if err != nil {
+			return nil, fmt.Errorf("the input schema: %w", err)
+		}
+		data, err := value.Marshal(in)
+		if err != nil {
+			return nil, err
+		}
+		return schema.PlainArguments(data), nil
+	})
+}
+
+// inputSchemas has the compiled schemas of PlainInput by their texts, of which a program has few.
+var inputSchemas sync.Map
+
+func compileInput(text string) (*validate.Schema, error) {
+	if known, ok := inputSchemas.Load(text); ok {
+		return known.(*validate.Schema), nil //nolint:forcetypeassert // the map has no others
+	}
+	schema, err := validate.Compile(text, false)
+	if err == nil {
+		inputSchemas.Store(text, schema)
+	}
+	return schema, err
+}
+
+// encodeInput encodes arguments.
+func encodeInput[In any](in In) (json.RawMessage, error) {
+	if plain, ok := any(in).(plainInput); ok {
+		return plain()
+	}
+	return value.Marshal(in)
+}

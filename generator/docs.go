@@ -18,6 +18,7 @@ import (
 // Docs reads the packages as [Generate] does and returns the reference of their tools as Markdown. Of
 // cfg.Flags it uses only Tags. Docs is safe for concurrent use.
 func Docs(ctx context.Context, cfg Config) (string, error) {
+	cfg.Flags = commandline.Flags{Tags: cfg.Tags, ServerOnly: true} // the reference needs no types that a client could decode
 	g, _, err := generate(ctx, cfg)
 	if err != nil {
 		return "", err
@@ -69,7 +70,7 @@ func (g *generation) renderDocs(ctx context.Context, fset *token.FileSet, pkg *l
 	if err != nil {
 		return "", err
 	}
-	m := g.readDeclarations(fset, pkg, protocol)
+	m := g.readDeclarations(fset, pkg, protocol, true)
 	if m == nil {
 		return "", newNothingError([]string{shownDirectory(g.dir, c.Dir)}, []*load.Package{pkg})
 	}

@@ -279,7 +279,7 @@ func (w *workshop) generate(tb testing.TB, source []byte) (content []byte, docs 
 		checkError(tb, problems.Err(w.dir), sourceName, source)
 		return nil, ""
 	}
-	m := declaration.Read(w.fset, pkg, w.protocol.Names(), &problems)
+	m := declaration.Read(w.fset, pkg, w.protocol.Names(), false, &problems)
 	if err := problems.Err(w.dir); err != nil {
 		checkError(tb, err, sourceName, source)
 		return nil, ""

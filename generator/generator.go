@@ -15,7 +15,7 @@
 //   - A type with MarshalJSON or UnmarshalJSON needs //mcptask:schema above it, or the file of a schema
 //     on the tool (schema= for an input, outputschema= for an output). A field of such a type can say
 //     jsonschema:"type=string" instead. The same holds for a type with only one of MarshalText and
-//     UnmarshalText, because it cannot read what it writes.
+//     UnmarshalText, because it cannot read what it writes, unless ServerOnly leaves out the code that reads it.
 //   - Comments become descriptions, without the Go names that they start with. Those of types
 //     contribute their first sentence. Those of the standard library are left out because they change
 //     with the Go release.
@@ -164,6 +164,8 @@ type generation struct {
 type readKey struct {
 	pkg   *load.Package
 	fixed string // the identifiers that every generated file declares
+
+	serverOnly bool
 }
 
 func newGeneration(cfg Config) (*generation, error) {
@@ -326,7 +328,7 @@ func (g *generation) generateFile(ctx context.Context, fset *token.FileSet, pkg 
 		g.fail(c, err)
 		return
 	}
-	m := g.readDeclarations(fset, pkg, protocol)
+	m := g.readDeclarations(fset, pkg, protocol, c.ServerOnly)
 	if m == nil {
 		if c.mustDeclare && g.problems.Len() == 0 {
 			g.fail(c, newNothingError([]string{shownDirectory(g.dir, c.Dir)}, []*load.Package{pkg}))
@@ -377,11 +379,11 @@ func (g *generation) addFile(path string, content []byte, c Command) {
 
 // readDeclarations reads the declarations of a package once for all its files. It returns nil if the
 // package declares nothing.
-func (g *generation) readDeclarations(fset *token.FileSet, pkg *load.Package, protocol emit.Protocol) *model.Package {
-	key := readKey{pkg, fmt.Sprint(protocol.Names())}
+func (g *generation) readDeclarations(fset *token.FileSet, pkg *load.Package, protocol emit.Protocol, serverOnly bool) *model.Package {
+	key := readKey{pkg, fmt.Sprint(protocol.Names()), serverOnly}
 	m, ok := g.read[key]
 	if !ok {
-		m = declaration.Read(fset, pkg, protocol.Names(), &g.problems)
+		m = declaration.Read(fset, pkg, protocol.Names(), serverOnly, &g.problems)
 		g.read[key] = m
 	}
 	return m

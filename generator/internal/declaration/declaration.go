@@ -77,8 +77,8 @@ func (b *block) allowsFallback() bool {
 
 // Read reads the declarations of a package and adds mistakes to problems. It returns nil if the
 // package declares nothing. protocol maps the identifiers of the protocol, which every generated file
-// declares, to names of the runtime.
-func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, problems *diag.List) *model.Package {
+// declares, to names of the runtime. serverOnly says that no client is generated.
+func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, serverOnly bool, problems *diag.List) *model.Package {
 	r := &reader{
 		fset: fset, pkg: pkg, problems: problems,
 		directives:     map[ast.Node]*block{},
@@ -95,6 +95,7 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, pr
 		faults:         map[token.Pos]bool{},
 	}
 	r.deriver = jsonschema.New(fset, pkg, r.addNote)
+	r.deriver.ServerOnly = serverOnly
 	files := slices.Clone(pkg.Files)
 	slices.SortFunc(files, func(a, b *ast.File) int {
 		return cmp.Compare(fset.Position(a.Package).Filename, fset.Position(b.Package).Filename)
@@ -118,6 +119,7 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, pr
 		return nil
 	}
 	r.readConstraint(out, files)
+	r.noteGated(out, files)
 	r.claimNames(out)
 	return out
 }

@@ -80,6 +80,7 @@ func (g *graph) declaredSchema(named *types.Named) (s *schema, ok bool, err erro
 	if problems := describe(s, parts, where); len(problems) > 0 {
 		return nil, true, problems[0]
 	}
+	g.noteFormats(named.Obj(), named.Obj().Name(), parts)
 	s.Description = cmp.Or(s.Description, note.doc)
 	return s, true, nil
 }

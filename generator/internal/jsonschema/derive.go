@@ -47,16 +47,23 @@ type Deriver struct {
 	scope func(*types.Package) (*types.Scope, error)
 	note  func(pos token.Pos, message string)
 
+	isForeign func(*types.Package) bool // in a module that this run's user does not edit
+
+	// ServerOnly says that no client is generated, so that values of a tool's types go in one direction.
+	ServerOnly bool
+
 	derived map[derivation]string // tools share types
 	nils    map[types.Type]bool   // the arguments for which encoding/json writes null where their schema has none
 	enums   map[string]*enum      // nil for a type that is not an enum
+	guesses map[string]string     // why a type is an enum or not, if nothing decides it
 }
 
 // New makes a Deriver for a package. It calls note with each guess.
 func New(fset *token.FileSet, pkg *load.Package, note func(pos token.Pos, message string)) *Deriver {
 	return &Deriver{
 		pkg: pkg.Types, docs: newDocs(fset, pkg), scope: pkg.Scope, note: note,
-		derived: map[derivation]string{}, nils: map[types.Type]bool{}, enums: map[string]*enum{},
+		isForeign: pkg.IsForeign, derived: map[derivation]string{}, nils: map[types.Type]bool{}, enums: map[string]*enum{},
+		guesses: map[string]string{},
 	}
 }
 
@@ -79,6 +86,7 @@ type graph struct {
 	enumOf     map[*schema]*enum       // schemas of types that are enums
 
 	building  *definition            // whose fields are being read
+	reading   *fieldBeingRead        // nil for the root
 	enclosing map[string]*definition // the type around an unnamed struct, by its key
 }
 
@@ -91,10 +99,12 @@ type graph struct {
 //   - Integers of 8, 16 and 32 bits and unsigned ones have their bounds. A number in a string has a
 //     pattern.
 //   - json.Number and big.Int are numbers. net.IP is a string without a format.
-//   - The keys of integer maps may be negative.
+//   - The keys of integer maps may be negative. Those of 8 and 16 bits are within the bounds of their type.
+//   - A UUID of a well-known package has the format uuid.
 //   - A jsonschema tag of plain text is the description. In other tags, keywords that do not
 //     describe a list describe the values at the end: type=string on a []Dec is the type of Dec.
-//   - The description of a time.Duration says that it is in nanoseconds.
+//   - The description of a time.Duration says that it is in nanoseconds. Those of IP addresses and of
+//     regular expressions say how they are written.
 //   - A type with constants is an enum of them, described by their comments. See findEnum.
 //   - A type may have a schema of its own. See declaredSchema.
 func (d *Deriver) Derive(t types.Type, use Use, at token.Pos, fail Fail) string {

@@ -51,6 +51,7 @@ func (g *graph) findEnum(t types.Type) (*enum, error) {
 	}
 	key := qualifiedName(named)
 	if known, ok := g.enums[key]; ok {
+		g.noteGuess(named, g.guesses[key])
 		return known, nil
 	}
 	if declared {
@@ -63,8 +64,9 @@ func (g *graph) findEnum(t types.Type) (*enum, error) {
 		return nil, err
 	}
 	isEnum, guess := guessEnum(named.Obj().Name(), choices)
-	if guess != "" && !declared {
-		g.note(g.posOf(named.Obj()), guess+"; decide it with //mcptask:enum or //mcptask:open above the type")
+	if !declared {
+		g.guesses[key] = guess
+		g.noteGuess(named, guess)
 	}
 	g.enums[key] = nil
 	if isEnum || declared {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/types"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -48,10 +49,7 @@ func (g *graph) checkJSONTags(st *types.Struct, open ...*types.Struct) {
 func checkJSONTag(f field, tag reflect.StructTag) error {
 	text, ok := tag.Lookup("json")
 	if !ok {
-		if strings.Contains(string(tag), "json:") {
-			return &refusal{"the struct tag is malformed, so its json part is not read", `write key:"value" pairs separated by single spaces`}
-		}
-		return nil
+		return checkIsRead(tag, "json")
 	}
 	name, options, _ := strings.Cut(text, ",")
 	if name != "" && name != "-" && !words.FitsTag(name) {
@@ -75,6 +73,29 @@ func checkJSONTag(f field, tag reflect.StructTag) error {
 		}
 	}
 	return nil
+}
+
+// checkIsRead refuses a struct tag if a key is in a part of it that package reflect does not read, such as json="x" and
+// json: "x".
+func checkIsRead(tag reflect.StructTag, key string) error {
+	if !regexp.MustCompile(`\b` + key + `\s*[:="']`).MatchString(unreadPart(string(tag))) {
+		return nil
+	}
+	return &refusal{"the struct tag is malformed, so its " + key + " part is not read", `write key:"value" pairs separated by single spaces`}
+}
+
+// tagPair matches a pair that package reflect reads, at the start of a struct tag.
+var tagPair = regexp.MustCompile(`^ *[^\x00-\x20\x7f:",;=]+:"(\\.|[^"\\])*"`)
+
+// unreadPart returns a struct tag from its first pair that is malformed.
+func unreadPart(tag string) string {
+	for {
+		pair := tagPair.FindString(tag)
+		if pair == "" {
+			return tag
+		}
+		tag = tag[len(pair):]
+	}
 }
 
 // findPointerMarshaler searches the values of a map. It returns a type whose marshal method is on

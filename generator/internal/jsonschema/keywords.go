@@ -356,7 +356,12 @@ func checkBounds(ofType, s *schema, where string) (problems []error) {
 	for _, b := range slices.Concat(low, high) {
 		if b.value != "" && !isWithin(b.value, ofType) {
 			problems = append(problems, beyondType(fmt.Sprintf("%q in the %s", b.String(), where), ofType))
+		} else if err := checkWhole(s, b, where); err != nil {
+			problems = append(problems, err)
 		}
+	}
+	if err := checkWhole(s, bound{"multipleOf", s.MultipleOf}, where); err != nil {
+		problems = append(problems, err)
 	}
 	if len(problems) > 0 {
 		return problems
@@ -383,13 +388,9 @@ func checkBounds(ofType, s *schema, where string) (problems []error) {
 	return problems
 }
 
-// hasMultiple reports whether there is a multiple between two bounds, which must be an integer if
-// the schema's type is integer.
+// hasMultiple reports whether there is a multiple between two bounds.
 func hasMultiple(s *schema, low, high bound) bool {
 	step := rational(s.MultipleOf)
-	if s.Type == "integer" {
-		step.SetInt(step.Num())
-	}
 	quotient := new(big.Rat).Quo(rational(low.value), step)
 	count := new(big.Int).Div(quotient.Num(), quotient.Denom()) // rounds down
 	least := new(big.Rat).Mul(new(big.Rat).SetInt(count), step)
@@ -398,6 +399,30 @@ func hasMultiple(s *schema, low, high bound) bool {
 	}
 	order := least.Cmp(rational(high.value))
 	return order < 0 || order == 0 && !high.isExclusive()
+}
+
+// checkWhole refuses a bound of integers that is not an integer. The hint has the bound that means the same.
+func checkWhole(s *schema, b bound, where string) error {
+	if s.Type != "integer" || b.value == "" || rational(b.value).IsInt() {
+		return nil
+	}
+	r := &refusal{message: fmt.Sprintf("%q in the %s is not an integer, as the values are", b.String(), where)}
+	name, value := b.name, rational(b.value)
+	whole := new(big.Int).Div(value.Num(), value.Denom()) // rounds down
+	switch {
+	case name == "multipleOf" && value.Num().IsInt64() && value.Num().Int64() == 1:
+		r.hint = "remove it, because every integer is a multiple of it"
+		return r
+	case name == "multipleOf":
+		whole = value.Num() // of the reduced fraction
+	case strings.HasSuffix(strings.ToLower(name), "minimum"):
+		name = "minimum"
+		whole.Add(whole, big.NewInt(1))
+	default:
+		name = "maximum"
+	}
+	r.hint = fmt.Sprintf("write %s=%s", name, whole)
+	return r
 }
 
 func isWithin(n json.Number, s *schema) bool {

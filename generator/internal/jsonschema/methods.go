@@ -58,16 +58,20 @@ func matchesSignature(method *types.Selection) bool {
 }
 
 // isTextual reports whether encoding/json encodes and decodes a type as text by its methods. A type
-// with only one of the two methods has no schema that is right for both directions.
-func isTextual(t types.Type) (bool, error) {
+// with only one of the two methods has no schema that is right for both directions. It has one if no client is
+// generated, so that values go in one direction: results are encoded, and all others are decoded.
+func (g *graph) isTextual(t types.Type) (bool, error) {
 	writes, reads := hasMethod(t, "MarshalText"), hasMethod(t, "UnmarshalText")
-	if writes == reads {
-		return writes, nil
+	if writes == reads || g.ServerOnly && writes == (g.use == Result) {
+		return writes || reads, nil
 	}
 	has, lacks, form, so := "MarshalText", "UnmarshalText", "([]byte) error", "its own output cannot be decoded"
 	if reads {
 		has, lacks, form, so = lacks, has, "() ([]byte, error)", "it decodes text but does not encode it"
 	}
-	return true, &refusal{fmt.Sprintf("%s has a method %s but no %s, so %s", types.TypeString(t, (*types.Package).Name), has, lacks, so),
-		"add " + lacks + form + `, or set the type of the field with jsonschema:"type=string"`}
+	hint := "add " + lacks + form + `, or set the type of the field with jsonschema:"type=string"`
+	if writes == (g.use == Result) {
+		hint += ", or leave out the client with --server-only"
+	}
+	return true, &refusal{fmt.Sprintf("%s has a method %s but no %s, so %s", types.TypeString(t, (*types.Package).Name), has, lacks, so), hint}
 }

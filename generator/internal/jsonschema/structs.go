@@ -13,6 +13,7 @@ import (
 
 // buildDefinition builds the schema of one type, with references to others.
 func (g *graph) buildDefinition(d *definition) {
+	g.reading = nil
 	st, ok := d.t.Underlying().(*types.Struct)
 	if !ok {
 		s, err := g.partsOf(d.t, nil)
@@ -117,6 +118,10 @@ func (g *graph) readMember(f field) (tag, *schema) {
 	if err != nil {
 		return tag, g.refuse(f, err)
 	}
+	if err := g.checkOmitted(f, tag); err != nil {
+		return tag, g.refuse(f, err)
+	}
+	g.reading = &fieldBeingRead{f, hasKey(tag.parts, "enum")}
 	s, err := g.typeOf(f.variable.Type(), f.omitted, tag.leaf)
 	if err != nil {
 		return tag, g.refuse(f, err)
@@ -134,6 +139,8 @@ func (g *graph) readMember(f field) (tag, *schema) {
 	if len(problems) > 0 {
 		return tag, g.refuse(f, problems...)
 	}
+	g.noteFormats(f.variable, g.fieldName(f), tag.parts)
+	g.noteZero(f, s)
 	if tag.nullable {
 		g.nullable[s] = true
 	}
@@ -141,7 +148,7 @@ func (g *graph) readMember(f field) (tag, *schema) {
 	if e := g.enumOf[s]; e != nil {
 		s.Description = e.appendMeanings(cmp.Or(s.Description, e.about))
 	} else {
-		s.Description = addUnit(f.variable.Type(), cmp.Or(s.Description, own))
+		s.Description = addForm(f.variable.Type(), cmp.Or(s.Description, own))
 	}
 	if g.use == Question {
 		if err := g.checkQuestionField(f, s); err != nil {
@@ -174,17 +181,6 @@ func quote(s *schema) {
 	}
 	text.Description = s.Description
 	*s = text
-}
-
-// addUnit appends the unit of a duration to a text.
-func addUnit(t types.Type, text string) string {
-	if !containsDuration(t) || strings.Contains(strings.ToLower(text), "nanosecond") {
-		return text
-	}
-	if text != "" && !strings.HasSuffix(text, ".") {
-		text += "."
-	}
-	return strings.TrimSpace(text + " In nanoseconds.")
 }
 
 // checkQuestionField refuses a question's field for which clients have no form.

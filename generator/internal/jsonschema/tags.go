@@ -30,10 +30,8 @@ func readTag(st reflect.StructTag) (t tag, err error) {
 	switch {
 	case extras:
 		return t, &refusal{"jsonschema_extras has no meaning", "remove it, or write the schema by hand"}
-	case !ok && strings.Contains(string(st), "jsonschema:"):
-		return t, &refusal{"the struct tag is malformed, so its jsonschema part is not read", "write key:\"value\" pairs separated by single spaces"}
 	case !ok:
-		return t, nil
+		return t, checkIsRead(st, "jsonschema")
 	case text == "-":
 		return t, &refusal{`jsonschema:"-" leaves a field out of the schema that encoding/json still writes, so clients refuse their own calls`, `write json:"-"`}
 	}

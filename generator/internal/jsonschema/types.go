@@ -184,8 +184,8 @@ func (g *graph) scalarOf(t types.Type) (*schema, error) {
 	if err := g.checkMethods(t); err != nil {
 		return nil, err
 	}
-	if text, err := isTextual(t); text {
-		return &schema{Type: "string"}, err
+	if text, err := g.isTextual(t); text {
+		return &schema{Type: "string", Format: g.textFormat(t)}, err
 	}
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
@@ -294,7 +294,7 @@ func (g *graph) keyOfUnnamed(st *types.Struct) string {
 }
 
 func (g *graph) mapOf(m *types.Map, leaf *schema) (*schema, error) {
-	pattern, err := keyPattern(m.Key())
+	pattern, err := g.keyPattern(m.Key())
 	if err != nil {
 		return nil, err
 	}
@@ -321,24 +321,6 @@ func (g *graph) mapOf(m *types.Map, leaf *schema) (*schema, error) {
 	}
 	s.PropertyNames = &keys
 	return s, nil
-}
-
-// keyPattern returns the pattern of a map's keys. It is empty if any text may be a key.
-func keyPattern(t types.Type) (string, error) {
-	b, basic := t.Underlying().(*types.Basic)
-	if text, err := isTextual(t); text && (basic || valueHasMethod(t, "MarshalText")) { // encoding/json cannot take the address of a key
-		return "", err
-	}
-	switch {
-	case !basic || b.Kind() == types.Uintptr:
-	case b.Info()&types.IsString != 0:
-		return "", nil
-	case b.Info()&types.IsUnsigned != 0:
-		return "^[0-9]+$", nil
-	case b.Info()&types.IsInteger != 0:
-		return "^-?[0-9]+$", nil
-	}
-	return "", &refusal{fmt.Sprintf("a map with keys of type %s cannot be represented in JSON", types.TypeString(t, nil)), "use string keys"}
 }
 
 // unembedHint is the hint for a struct that has the methods of an embedded type.
@@ -441,17 +423,6 @@ func pointee(t types.Type) types.Type {
 		t = p.Elem()
 	}
 	return types.Unalias(t)
-}
-
-// containsDuration reports whether a type is a duration, or a list or map of durations.
-func containsDuration(t types.Type) bool {
-	for seen := map[types.Type]bool{}; t != nil && !seen[t]; t = elemOf(t) { // until it contains itself
-		if isDuration(t) {
-			return true
-		}
-		seen[t] = true
-	}
-	return false
 }
 
 // isByte reports whether encoding/json encodes a slice of t as a base64 string.

@@ -78,3 +78,16 @@ func (s *scopeCache) readExportData(path, file string) (*types.Package, error) {
 	// Read into a new package map: packages in the other map are incomplete.
 	return gcexportdata.Read(r, s.config.Fset, map[string]*types.Package{}, path)
 }
+
+// IsForeign reports whether another package is in a module that is not one of those being developed: neither that of p
+// nor one of its workspace. It is false if the module is not known.
+func (p *Package) IsForeign(pkg *types.Package) bool {
+	foreign := false
+	packages.Visit([]*packages.Package{p.Package}, func(other *packages.Package) bool {
+		if other.PkgPath == pkg.Path() && other.Module != nil {
+			foreign = !other.Module.Main
+		}
+		return !foreign
+	}, nil)
+	return foreign
+}

@@ -27,7 +27,7 @@ type Tags struct {
 	Text    string   `json:"text" jsonschema:"minLength=1,maxLength=9,pattern=^[a-z]{1\\,3}$,title=A title,default=x"`
 	Choice  string   `json:"choice" jsonschema:"enum=a,enum=b,example=a"`
 	Number  float64  `json:"number" jsonschema:"minimum=0.5,exclusiveMaximum=10,multipleOf=0.5,default=1"`
-	Integer int      `json:"integer,omitempty" jsonschema:"required,enum=1,enum=2"`
+	Integer int      `json:"integer,omitempty" jsonschema:"enum=1,enum=2"`
 	Flag    bool     `json:"flag" jsonschema:"default=true,description=a flag"`
 	List    []string `json:"list" jsonschema:"minItems=1,maxItems=3,uniqueItems=true,enum=a,enum=b"`
 	Extra   string   `json:"extra" jsonschema_description:"extra, of course"`

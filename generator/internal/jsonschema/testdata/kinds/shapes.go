@@ -580,9 +580,16 @@ type TextTags struct {
 	C []string   `json:"c" jsonschema:"minItems=1,uniqueItems=true,maxLength=3"`
 	D *string    `json:"d" jsonschema:"minLength=2"`
 	E Word       `json:"e" jsonschema:"title=E,description=a word"`
-	F string     `json:"f,omitempty" jsonschema:"required"`
+	F string     `json:"f,omitempty" jsonschema:"title=F"`
 	G netip.Addr `json:"g" jsonschema:"title=G"`
 	H Code       `json:"h" jsonschema:"maxLength=3"`
+}
+
+type RequiredTags struct {
+	A string         `json:"a,omitempty" jsonschema:"required"`
+	B []string       `json:"b,omitempty" jsonschema:"required,minItems=1"`
+	C map[string]int `json:"c,omitzero" jsonschema:"required"`
+	D int            `json:"d,omitempty" jsonschema:"required,enum=1,enum=2"`
 }
 
 type NumberTags struct {

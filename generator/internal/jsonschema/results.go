@@ -1,0 +1,39 @@
+package jsonschema
+
+import (
+	"fmt"
+	"go/types"
+	"strings"
+)
+
+// noteZero notes a field of a result that is always written, but whose zero value is none of its choices. Only numbers
+// count: their zero is often forgotten, but a string type hardly ever has a constant for "".
+func (g *graph) noteZero(f field, s *schema) {
+	t, ok := f.variable.Type().Underlying().(*types.Basic)
+	if g.use != Result || !ok || t.Info()&types.IsInteger == 0 || f.omitted || len(s.Enum) == 0 || !g.docs.isOwn(f.variable) {
+		return
+	}
+	for _, value := range s.Enum {
+		if fmt.Sprint(value) == "0" {
+			return
+		}
+	}
+	g.noteField(f, "may be 0, which is none of its choices, and then a call fails; write omitzero to leave out 0, or declare a constant for it")
+}
+
+// checkOmitted refuses a field of a result that its tag requires, but that encoding/json leaves out when it is empty.
+// In an argument, both together mean a list that a caller must send and that is never null.
+func (g *graph) checkOmitted(f field, tag tag) error {
+	option := "omitempty"
+	if strings.Contains(f.tag.Get("json"), "omitzero") {
+		option = "omitzero"
+	}
+	if g.use != Result || !tag.required || !f.omitted || option == "omitempty" && isAlwaysWritten(f.variable.Type()) {
+		return nil
+	}
+	r := &refusal{"is required by its tag, but " + option + " leaves it out of a result when it is empty, and then the call fails", byHandHint}
+	if g.docs.isOwn(f.variable) {
+		r.hint = "remove " + option + `, or "required"; if an input of this type needs both, give the output a type of its own`
+	}
+	return r
+}

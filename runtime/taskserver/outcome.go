@@ -26,6 +26,16 @@ func newInternalOutcome() *taskstore.Outcome {
 	return &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: newInternalError()}
 }
 
+// newMisfitOutcome makes the outcome of a result that does not fit its tool's schema. The caller learns which properties are
+// at fault, but none of their values, which are only in the log.
+func newMisfitOutcome(properties []string) *taskstore.Outcome {
+	message := "the tool's output does not fit its schema"
+	if len(properties) > 0 {
+		message += ": " + strings.Join(properties, ", ")
+	}
+	return &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: mcptask.Errorf(mcptask.CodeInternalError, "%s", message)}
+}
+
 // newFailureOutcome makes the outcome of a handler's error. An *Error is a JSON-RPC
 // error, unless a typed error wraps it. Any other error after the end of the context
 // counts as the cancellation or the missed deadline that ended it. All others are tool
@@ -156,20 +166,20 @@ func (b *Backend) replaceReserved(t *registeredTool, e *mcptask.Error) *mcptask.
 }
 
 // checkResult checks the structured content of a handler's result, and returns the result with the nil lists and maps in
-// it as the tool's output schema has them.
-func (t *registeredTool) checkResult(ctx context.Context, result *mcptask.Result) (*mcptask.Result, error) {
-	plain, err := t.output.CheckResult(ctx, result.Structured)
-	if err != nil || bytes.Equal(plain, result.Structured) {
-		return result, err
+// it as the tool's output schema has them. With an error, it also returns the properties that do not fit.
+func (t *registeredTool) checkResult(ctx context.Context, result *mcptask.Result) (plain *mcptask.Result, misfits []string, err error) {
+	structured, misfits, err := t.output.CheckResult(ctx, result.Structured)
+	if err != nil || bytes.Equal(structured, result.Structured) {
+		return result, misfits, err
 	}
 	changed := *result // the handler may keep and share its own
-	changed.Structured, changed.Content = plain, slices.Clone(result.Content)
+	changed.Structured, changed.Content = structured, slices.Clone(result.Content)
 	for i, c := range changed.Content {
 		if c.Text() == string(result.Structured) { // which it repeats for clients that read only text
-			changed.Content[i] = mcptask.TextContent(string(plain))
+			changed.Content[i] = mcptask.TextContent(string(structured))
 		}
 	}
-	return &changed, nil
+	return &changed, nil, nil
 }
 
 // encodeResult writes a result as JSON. The result of a raw tool is its structured

@@ -95,7 +95,7 @@ func TestOutcomes(t *testing.T) {
 		{"tool error that is too deep", returned(nil, &mcptask.ToolError{Result: &mcptask.Result{Structured: tooDeep}}), unbounded},
 		{"nothing", returned(nil, nil), `result {"content":[{"text":"the handler returned neither a result nor an error","type":"text"}],"isError":true}`},
 		{"shared", returned(shared, nil), `result {"content":[]}`},
-		{"misfit", mcptask.NewTool(misfit, func(context.Context, *mcptask.Task, struct{}) (number, error) { return number{}, nil }), `error the tool's output does not fit its schema (code -32603) `},
+		{"misfit", mcptask.NewTool(misfit, func(context.Context, *mcptask.Task, struct{}) (number, error) { return number{}, nil }), `error the tool's output does not fit its schema: x (code -32603) `},
 		{"context", handled(func(ctx context.Context) (*mcptask.Result, error) {
 			return &mcptask.Result{Content: []mcptask.Content{mcptask.TextContent(fmt.Sprint(ctx.Value(key{})))}}, nil
 		}), `result {"content":[{"text":"alice's","type":"text"}]}`},

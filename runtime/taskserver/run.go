@@ -460,9 +460,10 @@ func (b *Backend) invokeHandler(ctx context.Context, t *registeredTool, task *mc
 	}
 	if t.output != nil && !result.IsError {
 		// Finished work counts even if the context has ended meanwhile.
-		if result, err = t.checkResult(context.WithoutCancel(ctx), result); err != nil {
+		var misfits []string
+		if result, misfits, err = t.checkResult(context.WithoutCancel(ctx), result); err != nil {
 			b.logger.ErrorContext(ctx, "output does not fit its schema", "tool", t.Spec.Name, "task", logID, "error", err)
-			return &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: mcptask.Errorf(mcptask.CodeInternalError, "the tool's output does not fit its schema")}
+			return newMisfitOutcome(misfits)
 		}
 	}
 	data, err := encodeResult(t.IsBare, result)

@@ -278,7 +278,7 @@ func (c *checker) checkObject(r *rule, i int32, seen marks) bool {
 			ok = c.checkInPlace(d.rule, i, seen) && ok
 		}
 		if missing := c.findMissing(i, d.required); missing != nil {
-			ok = c.add(i, func() string { return describeMissing(missing) + fmt.Sprintf(", which %s needs", quote(d.name)) })
+			ok = c.addMissing(i, func() []string { return missing }, fmt.Sprintf(", which %s needs", quote(d.name)))
 		}
 	}
 	return ok
@@ -304,7 +304,7 @@ func (c *checker) checkMembers(r *rule, i int32, seen marks) bool {
 		ordinal++
 	}
 	if required < r.required && (ok || !c.brief()) {
-		ok = c.add(i, func() string { return describeMissing(c.findMissing(i, r.Required)) })
+		ok = c.addMissing(i, func() []string { return c.findMissing(i, r.Required) }, "")
 	}
 	if nested && (ok || c.branches == 0) {
 		ordinal = 0

@@ -21,6 +21,8 @@ type fault struct {
 	wanted []string
 	// otherKind says that none of the wanted values has the node's kind.
 	otherKind bool
+	// missing has the properties that the node lacks.
+	missing []string
 }
 
 // brief reports whether only the verdict matters from here on.
@@ -59,6 +61,20 @@ func (c *checker) addConstants(i int32, set *constants, values ...any) bool {
 		}
 		return wanted
 	})
+}
+
+// addMissing records that an object lacks properties.
+func (c *checker) addMissing(i int32, names func() []string, needed string) bool {
+	var missing []string
+	recorded := len(c.faults)
+	c.add(i, func() string {
+		missing = names()
+		return "missing " + quoteProperties(missing) + needed
+	})
+	for ; recorded < len(c.faults); recorded++ {
+		c.faults[recorded].missing = missing
+	}
+	return false
 }
 
 // mergeAlternatives makes one fault of those after a mark that say which values are wanted at a node,
@@ -137,8 +153,6 @@ func count(n int, thing string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
 }
-
-func describeMissing(names []string) string { return "missing " + quoteProperties(names) }
 
 func describeAdditional(r *rule, names []string) string {
 	verb := "is"

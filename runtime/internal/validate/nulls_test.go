@@ -44,7 +44,7 @@ func TestNulls(t *testing.T) {
 		}
 		got, err := s.CheckAndFill(t.Context(), json.RawMessage(c.value))
 		check("arguments", c.arguments, got, err)
-		got, err = s.CheckResult(t.Context(), json.RawMessage(c.value))
+		got, _, err = s.CheckResult(t.Context(), json.RawMessage(c.value))
 		check("a result", c.result, got, err)
 		plain := s.PlainArguments(json.RawMessage(c.value))
 		if filled, err := s.CheckAndFill(t.Context(), plain); c.arguments != refused && (string(filled) != c.arguments || err != nil) {

@@ -85,7 +85,12 @@ func translate(schema *jsonschema.Schema) (*Schema, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
-	v := &Schema{rule: first}
+	v := &Schema{rule: first, properties: map[string]bool{}}
+	for _, r := range t.rules {
+		for name := range r.members {
+			v.properties[name] = true
+		}
+	}
 	t.addDefaults(v)
 	return v, nil
 }

@@ -22,7 +22,8 @@ const unlimited = math.MaxInt
 // Schema checks JSON against one compiled schema. It is safe for concurrent use.
 type Schema struct {
 	rule        *rule
-	hasDefaults bool // the rules have presets
+	hasDefaults bool            // the rules have presets
+	properties  map[string]bool // the names of all properties that it declares
 }
 
 // Compile compiles a JSON Schema 2020-12 whose root has type object. It refuses references to other
@@ -72,13 +73,17 @@ func (v *Schema) Check(ctx context.Context, value json.RawMessage) error {
 }
 
 // CheckResult checks a value that Go code has encoded, and returns it as it is to be sent: a null is an empty list, map or
-// byte slice wherever the schema has such and no null.
-func (v *Schema) CheckResult(ctx context.Context, value json.RawMessage) (json.RawMessage, error) {
+// byte slice wherever the schema has such and no null. With an error, it also returns the paths of the properties at fault,
+// such as "steps[].name", which say nothing of the value: "*" stands for a name that the schema does not declare.
+func (v *Schema) CheckResult(ctx context.Context, value json.RawMessage) (plain json.RawMessage, properties []string, err error) {
 	c, err := v.check(ctx, value, mode{plain: true})
-	if err != nil {
-		return value, err
+	if err == nil {
+		return c.encoded(value), nil, nil
 	}
-	return c.encoded(value), nil
+	if c.err == nil {
+		properties = c.listProperties(v.properties)
+	}
+	return value, properties, err
 }
 
 // PlainArguments returns arguments that Go code has encoded as they are to be sent: a null is left out, or an empty list,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -176,6 +177,42 @@ func TestFaultsAreFew(t *testing.T) {
 	many, _ := s.check(t.Context(), json.RawMessage(`{"v":[`+strings.Repeat(`"",`, 10_000)+`1]}`), mode{})
 	if few.steps != many.steps {
 		t.Errorf("%d steps for 100 wrong elements, %d for 10,000", few.steps, many.steps)
+	}
+}
+
+// TestProperties checks that the properties at fault are named without anything of the value.
+func TestProperties(t *testing.T) {
+	s := compile(t, `{"type":"object","required":["stages","level"],"properties":{
+		"level":{"enum":[1,2]},
+		"stages":{"type":"array","items":{"type":"object","required":["name"],"properties":{"name":{"minLength":3}}}},
+		"labels":{"type":"object","propertyNames":{"maxLength":9},"additionalProperties":{"type":"object","properties":{"n":{"type":"integer"}}}},
+		"closed":{"type":"object","additionalProperties":false}}}`, false)
+	for value, want := range map[string][]string{
+		`{"level":0,"stages":[]}`: {"level"},
+		`{"level":1,"stages":[{"name":"abc"},{"name":"x"},{},{"name":"y"}]}`: {"stages[].name"},
+		`{}`: {"stages", "level"},
+		`{"level":1,"stages":[],"labels":{"secret":{"n":"secret"}}}`:                         {"labels.*.n"},
+		`{"level":1,"stages":[],"labels":{"long secret":{}}}`:                                {"labels.*"},
+		`{"level":1,"stages":[],"closed":{"secret":1}}`:                                      {"closed"},
+		`{"level":1,"stages":[],"level":2}`:                                                  nil,
+		`{"level":3,"stages":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}`: nil,
+		`[]`: nil,
+	} {
+		_, properties, err := s.CheckResult(t.Context(), json.RawMessage(value))
+		if err == nil || !slices.Equal(properties, want) {
+			t.Errorf("%.200s: %q, %.200v", value, properties, err)
+		}
+	}
+	if _, properties, err := s.CheckResult(t.Context(), json.RawMessage(`{"level":1,"stages":[]}`)); err != nil || properties != nil {
+		t.Errorf("%q, %v", properties, err)
+	}
+	var many []string
+	for n := range 100 {
+		many = append(many, fmt.Sprintf("%q", "p"+strings.Repeat("x", n)))
+	}
+	s = compile(t, `{"type":"object","required":[`+strings.Join(many, ",")+`]}`, false)
+	if _, properties, err := s.CheckResult(t.Context(), json.RawMessage(`{}`)); err == nil || len(properties) != MaxFaults {
+		t.Errorf("%q, %v", properties, err)
 	}
 }
 

@@ -40,6 +40,7 @@ func (r *reader) noteGated(out *model.Package, files []*ast.File) {
 // gateWalker walks the types that the schemas of a package are derived from.
 type gateWalker struct {
 	*reader
+
 	gates map[*token.File]string // the constraint of each file that not every build has
 	whole string                 // the constraint of the generated file
 	seen  map[types.Type]bool
@@ -56,8 +57,8 @@ func (w *gateWalker) walk(t types.Type) {
 		}
 		w.note(named.Obj(), "another build may declare it otherwise")
 		for _, name := range w.pkg.Types.Scope().Names() {
-			if c, ok := w.pkg.Types.Scope().Lookup(name).(*types.Const); ok && c.Type() == named {
-				w.note(c, "other builds may have other values of "+named.Obj().Name())
+			if c, ok := w.pkg.Types.Scope().Lookup(name).(*types.Const); ok && c.Type() == named && w.note(c, "another build may have other values of "+named.Obj().Name()) {
+				break
 			}
 		}
 	}
@@ -75,12 +76,14 @@ func (w *gateWalker) walk(t types.Type) {
 	}
 }
 
-// note notes a declaration that is behind a gate.
-func (w *gateWalker) note(obj types.Object, why string) {
-	if gate := w.gates[w.fset.File(obj.Pos())]; gate != "" {
-		w.addNote(obj.Pos(), fmt.Sprintf("%s is declared in %s behind the build constraint %s, but the generated file has %s, and %s; move it to a file without a constraint, or give the file of the service the same one",
+// note notes a declaration if it is behind a gate.
+func (w *gateWalker) note(obj types.Object, why string) bool {
+	gate := w.gates[w.fset.File(obj.Pos())]
+	if gate != "" {
+		w.addNote(obj.Pos(), fmt.Sprintf("%s is declared in %s behind the build constraint %s, but the generated file has %s, and %s; move it to a file without one, or give the file of the service the same one",
 			obj.Name(), filepath.Base(w.fset.Position(obj.Pos()).Filename), gate, w.whole, why))
 	}
+	return gate != ""
 }
 
 // isImplied reports whether a build constraint holds wherever another one does. It compares the parts that && joins.

@@ -1,7 +1,6 @@
 package jsonschema
 
 import (
-	"cmp"
 	"fmt"
 	"go/types"
 	"slices"
@@ -26,7 +25,10 @@ func (g *graph) noteFormats(obj types.Object, what string, parts []part) {
 		if p.key != "format" || slices.Contains(checkedFormats, p.value) || slices.Contains(describedFormats, p.value) || !g.docs.isOwn(obj) {
 			continue
 		}
-		way := cmp.Or(diag.DidYouMean(p.value, checkedFormats), "the formats that are checked are "+strings.Join(checkedFormats, ", "))
+		way := "the formats that are checked are " + strings.Join(checkedFormats, ", ")
+		if hint := diag.DidYouMean(p.value, checkedFormats); hint != "" {
+			way = hint + " T" + way[1:]
+		}
 		g.note(obj.Pos(), fmt.Sprintf("%s has the format %q, which nothing checks; %s", what, p.value, way))
 	}
 }

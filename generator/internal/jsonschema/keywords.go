@@ -406,7 +406,7 @@ func checkWhole(s *schema, b bound, where string) error {
 	if s.Type != "integer" || b.value == "" || rational(b.value).IsInt() {
 		return nil
 	}
-	r := &refusal{message: fmt.Sprintf("%q in the %s is not an integer, as the values are", b.String(), where)}
+	r := &refusal{message: fmt.Sprintf("%q in the %s is not an integer", b.String(), where)}
 	name, value := b.name, rational(b.value)
 	whole := new(big.Int).Div(value.Num(), value.Denom()) // rounds down
 	switch {

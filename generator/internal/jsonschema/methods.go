@@ -65,13 +65,10 @@ func (g *graph) isTextual(t types.Type) (bool, error) {
 	if writes == reads || g.ServerOnly && writes == (g.use == Result) {
 		return writes || reads, nil
 	}
-	has, lacks, form, so := "MarshalText", "UnmarshalText", "([]byte) error", "its own output cannot be decoded"
+	has, lacks, form, so, where := "MarshalText", "UnmarshalText", "([]byte) error", "its own output cannot be decoded", "results"
 	if reads {
-		has, lacks, form, so = lacks, has, "() ([]byte, error)", "it decodes text but does not encode it"
+		has, lacks, form, so, where = lacks, has, "() ([]byte, error)", "it decodes text but does not encode it", "arguments"
 	}
-	hint := "add " + lacks + form + `, or set the type of the field with jsonschema:"type=string"`
-	if writes == (g.use == Result) {
-		hint += ", or leave out the client with --server-only"
-	}
-	return true, &refusal{fmt.Sprintf("%s has a method %s but no %s, so %s", types.TypeString(t, (*types.Package).Name), has, lacks, so), hint}
+	return true, &refusal{fmt.Sprintf("%s has a method %s but no %s, so %s", types.TypeString(t, (*types.Package).Name), has, lacks, so),
+		fmt.Sprintf(`add %s%s, or set the type of the field with jsonschema:"type=string"; for a type that only %s have, --server-only is enough`, lacks, form, where)}
 }

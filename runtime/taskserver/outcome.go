@@ -29,11 +29,11 @@ func newInternalOutcome() *taskstore.Outcome {
 // newMisfitOutcome makes the outcome of a result that does not fit its tool's schema. The caller learns which properties are
 // at fault, but none of their values, which are only in the log.
 func newMisfitOutcome(properties []string) *taskstore.Outcome {
-	message := "the tool's output does not fit its schema"
-	if len(properties) > 0 {
-		message += ": " + strings.Join(properties, ", ")
+	misfit := mcptask.Errorf(mcptask.CodeInternalError, "the tool's output does not fit its schema: %s", strings.Join(properties, ", "))
+	if len(properties) == 0 {
+		misfit.Message = "the tool's output does not fit its schema"
 	}
-	return &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: mcptask.Errorf(mcptask.CodeInternalError, "%s", message)}
+	return &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: misfit}
 }
 
 // newFailureOutcome makes the outcome of a handler's error. An *Error is a JSON-RPC

@@ -41,6 +41,7 @@ var specialTypes = map[string]schema{
 
 // lostTypes are types that lose a part of their values in JSON.
 var lostTypes = map[string]refusal{
+	"error":       {"encoding/json writes an error without its text", "use a string, and set it to err.Error()"},
 	"net/url.URL": {"url.URL is an object of its parts in JSON, without user and password", `use a string with jsonschema:"format=uri"`},
 }
 

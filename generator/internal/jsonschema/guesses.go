@@ -23,10 +23,13 @@ func (g *graph) noteGuess(named *types.Named, guess string) {
 		return
 	}
 	way := decideAbove
-	if g.isForeign(named.Obj().Pkg()) {
-		if r.choosesByTag {
-			return
-		}
+	switch {
+	case !g.isForeign(named.Obj().Pkg()):
+	case r.choosesByTag:
+		return
+	case !g.docs.isOwn(r.variable):
+		way = "; if that is wrong, " + byHandHint
+	default:
 		kind := "string"
 		if named.Underlying().(*types.Basic).Info()&types.IsInteger != 0 {
 			kind = "integer"

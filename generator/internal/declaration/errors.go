@@ -45,7 +45,7 @@ func (r *reader) readCode(e *model.Error, b *block, codes map[string]token.Pos) 
 	before, taken := codes[s.text]
 	switch {
 	case !b.has("code"):
-		r.addProblem(b.pos, fmt.Sprintf("%s has no code", e.Name), "clients know the error by it: write code="+snakeCase(e.Name))
+		r.addProblem(b.pos, fmt.Sprintf("%s has no code", e.Name), "clients know the error by it: write code="+words.SnakeCase(e.Name))
 	case !ok: // already reported
 	case !errorCode.MatchString(s.text):
 		r.addProblem(s.valuePos, fmt.Sprintf("%q is not a valid code", s.text), "a code has 1 to 64 lowercase letters, digits and _")

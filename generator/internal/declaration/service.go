@@ -172,7 +172,7 @@ func (r *reader) readTool(service *model.Service, field *ast.Field, defaults *bl
 }
 
 func (r *reader) readName(service *model.Service, tool *model.Tool, method *ast.Ident, b *block) {
-	name, pos := snakeCase(method.Name), method.Pos()
+	name, pos := words.SnakeCase(method.Name), method.Pos()
 	if s, ok := b.get("name"); ok {
 		name, pos = s.text, s.valuePos
 		if short, ok := strings.CutPrefix(name, service.Prefix); ok && service.Prefix != "" && short != "" {

@@ -1,14 +1,14 @@
-package declaration
+package words
 
 import "unicode"
 
-// snakeCase turns the name of a method into the name of a tool: HTTPServerURL becomes
-// http_server_url and ListURLs becomes list_urls.
-func snakeCase(name string) string {
+// SnakeCase turns a Go name into a name for callers: HTTPServerURL becomes http_server_url and ListURLs
+// becomes list_urls.
+func SnakeCase(name string) string {
 	runes := []rune(name)
 	var out []rune
 	for i, r := range runes {
-		if unicode.IsUpper(r) && i > 0 && runes[i-1] != '_' && startsWord(runes, i) {
+		if unicode.IsUpper(r) && i > 0 && runes[i-1] != '_' && StartsWord(runes, i) {
 			out = append(out, '_')
 		}
 		out = append(out, unicode.ToLower(r))
@@ -16,10 +16,10 @@ func snakeCase(name string) string {
 	return string(out)
 }
 
-// startsWord reports whether the capital at index i starts a word. It does if it follows a
+// StartsWord reports whether the capital at index i starts a word. It does if it follows a
 // lowercase letter or a digit, or if it is the last of several capitals and more than a plural s
 // follows.
-func startsWord(runes []rune, i int) bool {
+func StartsWord(runes []rune, i int) bool {
 	if !unicode.IsUpper(runes[i-1]) {
 		return true
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/token"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
@@ -23,10 +24,11 @@ func Docs(ctx context.Context, cfg Config) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(g.models) == 0 {
+	models := slices.DeleteFunc(g.models, (*model.Package).HasOnlyEnums)
+	if len(models) == 0 {
 		return "", newNothingError(cfg.Patterns, nil)
 	}
-	return reference.Write(g.models)
+	return reference.Write(models)
 }
 
 // DocsFile returns the output that writes a reference to a file. It refuses to replace a file that
@@ -71,7 +73,7 @@ func (g *generation) renderDocs(ctx context.Context, fset *token.FileSet, pkg *l
 		return "", err
 	}
 	m := g.readDeclarations(fset, pkg, protocol, true)
-	if m == nil {
+	if m == nil || m.HasOnlyEnums() {
 		return "", newNothingError([]string{shownDirectory(g.dir, c.Dir)}, []*load.Package{pkg})
 	}
 	return reference.Write([]*model.Package{m})

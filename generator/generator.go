@@ -24,6 +24,8 @@
 //     //mcptask:enum or //mcptask:open. Types of the standard library are never enums. Values without a constant are
 //     refused, including "". If a field may be empty, use omitempty or declare a constant for the empty value. A field
 //     can be open with jsonschema:"type=string" or "type=integer". A field's own enum= overrides the constants.
+//   - An integer type under //mcptask:enum strings is an enum of the names of its constants. The generated file has
+//     its MarshalText and UnmarshalText. The directive decides, also in other packages and before the methods exist.
 //   - A tool with workflow= has onlost=restart, whatever its service says, because another server can wait for
 //     the workflow as well. In a package with such a tool, the function that describes an input is
 //     exported, unless only the client's half is generated.

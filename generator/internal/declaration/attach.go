@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema"
 )
 
 // place describes the code that a comment group is attached to.
@@ -133,9 +134,7 @@ func (r *reader) bindDirective(comment *ast.Comment, p place, attached bool) {
 		r.readAllow(p.node, d)
 		return
 	case "enum", "open":
-		for _, arg := range d.Args {
-			r.addProblem(arg.Pos, "mcptask:"+d.Kind+" has no arguments", "")
-		}
+		r.checkEnumArguments(d)
 		fallthrough
 	case "schema":
 		r.deriver.CheckDeclared(d.Kind, r.objectOf(p.node.(*ast.TypeSpec).Name), comment.Pos(), r.addProblem)
@@ -149,4 +148,16 @@ func (r *reader) bindDirective(comment *ast.Comment, p place, attached bool) {
 		return
 	}
 	r.mergeSettings(r.directives[p.node].settings, d)
+}
+
+// checkEnumArguments reports the arguments of mcptask:enum and mcptask:open other than "strings" of mcptask:enum.
+func (r *reader) checkEnumArguments(d directive.Directive) {
+	for i, arg := range d.Args {
+		switch {
+		case d.Kind == "open":
+			r.addProblem(arg.Pos, "mcptask:open has no arguments", "")
+		case i > 0 || arg.Key != jsonschema.NamesArgument || arg.HasValue:
+			r.addProblem(arg.Pos, "mcptask:enum has no other argument than strings", "write //mcptask:enum strings above an integer type to write the names of its constants")
+		}
+	}
 }

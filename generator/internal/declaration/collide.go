@@ -19,9 +19,14 @@ type claim struct {
 // already declares. It then names the constants with the schemas, which give way.
 func (r *reader) claimNames(out *model.Package) {
 	r.imported = r.importedNames()
-	r.claimName("taskCapabilities", token.NoPos, "every package")
-	r.claimProtocolNames(out)
+	if !out.HasOnlyEnums() {
+		r.claimName("taskCapabilities", token.NoPos, "every package")
+		r.claimProtocolNames(out)
+	}
 	predeclared := []string{"bool", "error", "false", "nil", "string", "true"}
+	if len(out.Enums) > 0 {
+		predeclared = append(predeclared, "byte")
+	}
 	for _, name := range predeclared {
 		if obj := r.pkg.Types.Scope().Lookup(name); obj != nil {
 			r.addProblem(obj.Pos(), fmt.Sprintf("the package redeclares %s, which generated code uses with its predeclared meaning", name), "rename yours")

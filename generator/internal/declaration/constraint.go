@@ -6,7 +6,9 @@ import (
 	"go/build"
 	"go/build/constraint"
 	"io"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
@@ -28,15 +30,16 @@ func (r *reader) readConstraint(out *model.Package, files []*ast.File) {
 	out.Constraint = first
 }
 
-// declaringFiles returns the files that have directives.
+// declaringFiles returns the files that have directives for which code is generated.
 func (r *reader) declaringFiles(files []*ast.File) []*ast.File {
+	nodes := slices.Collect(maps.Keys(r.directives))
+	for _, spec := range r.enums {
+		nodes = append(nodes, spec)
+	}
 	var list []*ast.File
 	for _, file := range files {
-		for node := range r.directives {
-			if file.FileStart <= node.Pos() && node.Pos() < file.FileEnd {
-				list = append(list, file)
-				break
-			}
+		if slices.ContainsFunc(nodes, func(n ast.Node) bool { return file.FileStart <= n.Pos() && n.Pos() < file.FileEnd }) {
+			list = append(list, file)
 		}
 	}
 	return list

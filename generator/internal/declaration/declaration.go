@@ -1,4 +1,4 @@
-// Package declaration reads the services, inputs and errors that a package declares, and reports all
+// Package declaration reads the services, inputs, errors and enums that a package declares, and reports all
 // mistakes in them at once.
 package declaration
 
@@ -32,6 +32,7 @@ type reader struct {
 	inputs         map[types.Object]*model.Input
 	positions      map[any]token.Pos    // the position of the name of a service, tool, input or error
 	allows         map[ast.Node][]allow // what //mcptask:allow allows, by the type or method they are above
+	enums          []*ast.TypeSpec      // types under //mcptask:enum strings
 	serviceMethods map[ast.Node]bool    // methods that belong to a service
 	claims         map[string]claim     // identifiers of the generated file
 	imported       map[string]token.Pos // identifiers that imports declare in the other files
@@ -112,10 +113,11 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, se
 	}
 	r.readInputs(out)
 	r.readErrors(out)
+	r.readEnums(out)
 	r.readServices(out)
 	r.reportStrayTools()
 	r.reportStrayAllows()
-	if len(out.Services) == 0 && len(out.Inputs) == 0 && len(out.Errors) == 0 {
+	if out.HasOnlyEnums() && len(out.Enums) == 0 {
 		return nil
 	}
 	r.readConstraint(out, files)

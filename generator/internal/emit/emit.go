@@ -57,10 +57,13 @@ func File(pkg *model.Package, protocol Protocol) ([]byte, error) {
 	}
 	w.writeInputs()
 	w.writeErrors()
+	w.writeEnums()
 	if tasks {
 		w.writeCapabilities()
 	}
-	w.writeProtocolNames()
+	if !pkg.HasOnlyEnums() {
+		w.writeProtocolNames()
+	}
 	w.writeSchemas()
 	return w.render(pkg.Path)
 }
@@ -98,7 +101,7 @@ func groupImports(file []byte) []byte {
 	return slices.Concat(head, []byte(open), standard, others, []byte(end), body)
 }
 
-// writeHeader writes the file comment and the compile-time handshake with the runtime.
+// writeHeader writes the file comment, and the compile-time handshake with the runtime if the file uses it.
 func (w *writer) writeHeader(template string, data any) error {
 	explanation, err := templates.Render(template, data)
 	if err != nil {
@@ -115,6 +118,9 @@ func (w *writer) writeHeader(template string, data any) error {
 	}
 	for _, line := range lines {
 		w.file.HeaderComment(line)
+	}
+	if w.pkg.HasOnlyEnums() {
+		return nil
 	}
 	handshake, err := templates.Render("handshake.tmpl", map[string]string{"Module": modulePath})
 	if err != nil {

@@ -19,6 +19,9 @@ var localNames = []string{
 	"answer", "c", "conn", "ctx", "err", "f", "impl", "in", "message", "opts", "step", "task", "token", "w", "zero",
 }
 
+// enumLocals are those of the methods of enums.
+var enumLocals = []string{"text", "v"}
+
 // chooseNames picks the names of local variables and imports, so that none shadows another or an
 // identifier of the package.
 func (w *writer) chooseNames() {
@@ -30,13 +33,20 @@ func (w *writer) chooseNames() {
 	for id := range w.protocol.Names() {
 		taken[id] = true
 	}
-	for _, base := range localNames {
+	names := localNames
+	if len(w.pkg.Enums) > 0 {
+		names = append(slices.Clone(names), enumLocals...)
+	}
+	for _, base := range names {
 		w.locals[base] = freeName(base, "_", taken)
 	}
 	for i := 1; i < w.mostQuestions(); i++ {
 		w.locals[answerName(i)] = freeName(answerName(i), "_", taken)
 	}
 	packages := map[string]string{"context": "context", "time": "time", runtimePath: "mcptask"}
+	if len(w.pkg.Enums) > 0 {
+		packages["fmt"] = "fmt"
+	}
 	for _, service := range w.pkg.Services {
 		for _, tool := range service.Tools {
 			collectPackages(packages, tool.In)
@@ -64,10 +74,10 @@ func (w *writer) chooseNames() {
 }
 
 func importRank(path string) int {
-	if rank := slices.Index([]string{"context", "time", runtimePath}, path); rank >= 0 {
+	if rank := slices.Index([]string{"context", "time", "fmt", runtimePath}, path); rank >= 0 {
 		return rank
 	}
-	return 3
+	return 4
 }
 
 func freeName(base, suffix string, taken map[string]bool) string {

@@ -63,7 +63,7 @@ func TestDeclared(t *testing.T) {
 	slices.Sort(notes)
 	const way = "; decide it with //mcptask:enum or //mcptask:open above the type"
 	if diff := cmp.Diff([]string{
-		"Colour is taken as an enum of its 2 constants" + way,
+		"Colour is taken as an enum of its 2 constants; decide it with //mcptask:enum, //mcptask:enum strings or //mcptask:open above the type",
 		"Single has one constant, Default, so it is not taken as an enum" + way,
 		"the constants of Rights look like flags, so it is not taken as an enum" + way,
 	}, notes); diff != "" {

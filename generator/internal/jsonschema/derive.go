@@ -55,7 +55,7 @@ type Deriver struct {
 	derived map[derivation]string // tools share types
 	nils    map[types.Type]bool   // the arguments for which encoding/json writes null where their schema has none
 	enums   map[string]*enum      // nil for a type that is not an enum
-	guesses map[string]string     // why a type is an enum or not, if nothing decides it
+	guesses map[string]guess
 }
 
 // New makes a Deriver for a package. It calls note with each guess.
@@ -63,7 +63,7 @@ func New(fset *token.FileSet, pkg *load.Package, note func(pos token.Pos, messag
 	return &Deriver{
 		pkg: pkg.Types, docs: newDocs(fset, pkg), scope: pkg.Scope, note: note,
 		isForeign: pkg.IsForeign, derived: map[derivation]string{}, nils: map[types.Type]bool{}, enums: map[string]*enum{},
-		guesses: map[string]string{},
+		guesses: map[string]guess{},
 	}
 }
 

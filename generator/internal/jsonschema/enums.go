@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
@@ -20,6 +21,9 @@ type enum struct {
 	about  string   // the type's own comment
 	values []any    // JSON values in source order
 	lines  []string // the meaning of each value; empty if the constants have no comments
+
+	consts []model.Const // with //mcptask:enum strings, the constants with their names in JSON
+	zero   any           // the name of the constant 0 among them, or nil
 }
 
 // choice is a constant of an enum.
@@ -63,10 +67,10 @@ func (g *graph) findEnum(t types.Type) (*enum, error) {
 	if err != nil {
 		return nil, err
 	}
-	isEnum, guess := guessEnum(named.Obj().Name(), choices)
+	isEnum, why := guessEnum(named.Obj().Name(), choices)
 	if !declared {
-		g.guesses[key] = guess
-		g.noteGuess(named, guess)
+		g.guesses[key] = guess{why, isEnum}
+		g.noteGuess(named, g.guesses[key])
 	}
 	g.enums[key] = nil
 	if isEnum || declared {
@@ -77,6 +81,9 @@ func (g *graph) findEnum(t types.Type) (*enum, error) {
 
 // checkEnum refuses //mcptask:enum or //mcptask:open above a type for which it means nothing.
 func (g *graph) checkEnum(named *types.Named, kind string) error {
+	if note := g.docs.find(named.Obj()); kind == enumDirective && note.asksForNames() {
+		return g.checkNames(named, note)
+	}
 	why, hint := whyNoEnum(named), "remove it, or name the choices with //mcptask:schema, such as type=string enum=a enum=b"
 	if why == "" {
 		choices, err := g.findChoices(named)
@@ -124,7 +131,7 @@ func guessEnum(name string, choices []choice) (isEnum bool, guess string) {
 }
 
 // findChoices lists the constants of a type, with each value once. It compares types by name, because
-// the scope may have been loaded twice.
+// the scope may have been loaded twice. Of several constants with one value, it lists the first.
 func (g *graph) findChoices(named *types.Named) ([]choice, error) {
 	scope, err := g.scope(named.Obj().Pkg())
 	if err != nil {
@@ -157,13 +164,16 @@ func (g *graph) findChoices(named *types.Named) ([]choice, error) {
 			known[value] = len(distinct)
 			distinct = append(distinct, c)
 		} else if distinct[i].doc == "" {
-			distinct[i].name, distinct[i].doc = c.name, c.doc // another name with a comment
+			distinct[i].doc = c.doc // of another name
 		}
 	}
 	return distinct, nil
 }
 
 func (g *graph) newEnum(named *types.Named, choices []choice) *enum {
+	if g.writesNames(named) {
+		return g.newNames(named, choices)
+	}
 	e := &enum{about: g.docs.find(named.Obj()).doc}
 	documented := e.about != "" || slices.ContainsFunc(choices, func(c choice) bool { return c.doc != "" })
 	for _, c := range choices {

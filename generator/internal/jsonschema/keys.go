@@ -23,6 +23,9 @@ var keyPatterns = map[types.BasicKind]string{
 
 // keyPattern returns the pattern of a map's keys. It is empty if any text may be a key.
 func (g *graph) keyPattern(t types.Type) (string, error) {
+	if g.writesNames(t) {
+		return "", nil
+	}
 	b, basic := t.Underlying().(*types.Basic)
 	if text, err := g.isTextual(t); text && (basic || valueHasMethod(t, "MarshalText")) { // encoding/json cannot take the address of a key
 		return "", err

@@ -1,8 +1,9 @@
 package jsonschema
 
 import (
-	"fmt"
+	"encoding/json"
 	"go/types"
+	"slices"
 	"strings"
 )
 
@@ -13,16 +14,14 @@ func (g *graph) noteZero(f field, s *schema) {
 	if g.use != Result || !ok || t.Info()&types.IsInteger == 0 || f.omitted || len(s.Enum) == 0 || !g.docs.isOwn(f.variable) {
 		return
 	}
-	for _, value := range s.Enum {
-		if fmt.Sprint(value) == "0" {
-			return
-		}
+	if zero, named := g.zeroName(f.variable.Type()); zero != nil || !named && slices.Contains(s.Enum, any(json.Number("0"))) {
+		return
 	}
 	g.noteField(f, "may be 0, which is none of its choices, and then a call fails; write omitzero to leave out 0, or declare a constant for it")
 }
 
 // checkOmitted refuses a field of a result that its tag requires, but that encoding/json leaves out when it is empty.
-// In an argument, both together mean a list that a caller must send and that is never null.
+// In an argument, both together mean a list that a caller must send.
 func (g *graph) checkOmitted(f field, tag tag) error {
 	option := "omitempty"
 	if strings.Contains(f.tag.Get("json"), "omitzero") {

@@ -82,11 +82,12 @@ func (g *graph) noteDefault(f field, s *schema, tag tag, required bool) {
 		g.noteField(f, "has a default, but a client in Go always sends it, because omitempty leaves out no value of its type; write omitzero")
 		return
 	}
-	var zero any
+	zero, named := g.zeroName(f.variable.Type())
 	basic, _ := f.variable.Type().Underlying().(*types.Basic)
 	switch n, isNumber := s.Default.(json.Number); {
 	case basic == nil:
 		return
+	case named && zero != nil && zero != s.Default:
 	case s.Default == true:
 		zero = false
 	case isNumber && basic.Info()&types.IsNumeric != 0 && rational(n).Sign() != 0:
@@ -127,6 +128,9 @@ func (g *graph) readMember(f field) (tag, *schema) {
 		return tag, g.refuse(f, err)
 	}
 	if f.quoted {
+		if t := pointee(f.variable.Type()); g.writesNames(t) || hasMethod(t, "UnmarshalText") {
+			return tag, g.refuse(f, &refusal{fmt.Sprintf(`%s is a text in JSON, which encoding/json cannot read with the option "string"`, g.typeName(t)), `remove "string" from the json tag`})
+		}
 		quote(s)
 	}
 	own := s.Description // of its type
@@ -208,13 +212,13 @@ func (g *graph) checkQuestionField(f field, s *schema) error {
 		return nil
 	case "integer", "number", "boolean":
 		if s.Enum != nil {
-			g.noteField(f, "asks for a choice among numbers, which clients show without the choices; use a string type")
+			g.noteField(f, "asks for a choice among numbers, which clients show without the choices; use a string type, or write //mcptask:enum strings above this one")
 		}
 		return nil
 	case "array":
 		if _, slice := t.Underlying().(*types.Slice); !slice || s.Items.Type != "string" || s.Items.Enum == nil {
 			return &refusal{"an input can only have lists of choices",
-				`name the choices of a []string in its tag: jsonschema:"enum=a,enum=b", or take a slice of a string type with constants`}
+				`name the choices of a []string in its tag: jsonschema:"enum=a,enum=b", or take a slice of a string type with constants, or of a type under //mcptask:enum strings`}
 		}
 		// Clients show the description of the field.
 		s.Description, s.Items.Description = joinLines(s.Description, s.Items.Description), ""

@@ -1,6 +1,7 @@
 package jsonschema
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"go/types"
@@ -104,7 +105,7 @@ func (g *graph) partsOf(t types.Type, leaf *schema) (*schema, error) {
 	case *types.Pointer:
 		return g.typeOf(u.Elem(), false, leaf)
 	case *types.Slice:
-		if isByte(u.Elem()) {
+		if isByte(u.Elem()) && !g.writesNames(u.Elem()) {
 			break
 		}
 		items, err := g.typeOf(u.Elem(), false, leaf)
@@ -138,7 +139,11 @@ func (g *graph) leafOf(t types.Type, given *schema) (*schema, error) {
 	if given == nil {
 		return g.scalarOf(t)
 	}
-	if own := kindOf(t); own != "" && given.Type != "" && own != given.Type && (own != "number" || given.Type != "integer") {
+	own := kindOf(t)
+	if g.writesNames(t) {
+		own = "string"
+	}
+	if own != "" && given.Type != "" && own != given.Type && (own != "number" || given.Type != "integer") {
 		return nil, &refusal{fmt.Sprintf("%s is %s in JSON, not %s", g.typeName(t), withArticle(own), withArticle(given.Type)),
 			"remove type=, or give the field another type"}
 	}
@@ -173,6 +178,10 @@ func (g *graph) scalarOf(t types.Type) (*schema, error) {
 			return s, g.ownError(named, err)
 		}
 	}
+	if g.writesNames(t) {
+		s := schema{Type: "string"}
+		return &s, g.addEnum(t, &s)
+	}
 	if s, ok := specialTypes[qualifiedName(t)]; ok {
 		return &s, nil
 	}
@@ -182,7 +191,7 @@ func (g *graph) scalarOf(t types.Type) (*schema, error) {
 	if inner := onlyEmbedded(t); inner != nil && hasMethod(inner, "MarshalJSON") && hasMethod(t, "MarshalJSON") && hasMethod(t, "UnmarshalJSON") {
 		return g.scalarOf(inner)
 	}
-	if err := g.checkMethods(t); err != nil {
+	if err := cmp.Or(g.checkMethods(t), g.checkEmbeddedNames(t)); err != nil {
 		return nil, err
 	}
 	if text, err := g.isTextual(t); text {

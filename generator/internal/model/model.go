@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Package is a package that declares services, inputs or errors.
+// Package is a package that declares services, inputs, errors or enums of names.
 type Package struct {
 	Path, Name, Dir string
 	Header          string // the first line of the generated file
@@ -18,6 +18,7 @@ type Package struct {
 	Services   []*Service
 	Inputs     []*Input
 	Errors     []*Error
+	Enums      []*Enum
 	// Side selects the half of the code to generate.
 	Side Side
 	// Taken holds the identifiers that the package's own files declare.
@@ -54,6 +55,11 @@ func (p *Package) SpecFunc(input string) string {
 		return WorkflowSpecFunc(input)
 	}
 	return SpecFunc(input)
+}
+
+// HasOnlyEnums reports whether the package declares nothing but enums. Its generated file needs no runtime.
+func (p *Package) HasOnlyEnums() bool {
+	return len(p.Services) == 0 && len(p.Inputs) == 0 && len(p.Errors) == 0
 }
 
 // Side is the half of a package's code that is generated.
@@ -225,4 +231,15 @@ type Error struct {
 	SchemaConst string
 	Pos         token.Position
 	Allows      []Allow
+}
+
+// Enum is an integer type under //mcptask:enum strings. Its values are the names of its constants in JSON.
+type Enum struct {
+	Name   string
+	Consts []Const
+}
+
+// Const is a constant of an enum.
+type Const struct {
+	Name, Doc, Value string
 }

@@ -30,8 +30,3 @@ type Field struct {
 	Rest      bool   // collects additional properties; only the last field does
 	Type      types.Type
 }
-
-// Const is a value of an enum.
-type Const struct {
-	Name, Doc, Value string
-}

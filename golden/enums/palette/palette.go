@@ -1,6 +1,8 @@
 // Package palette has colours, for the tools of another package.
 package palette
 
+//go:generate go tool mcptaskgen
+
 import "github.com/mcptaskgen/mcptaskgen/golden/enums/palette/shade"
 
 // Color is a colour that a wall can have.
@@ -13,8 +15,22 @@ const (
 	Blue  Color = "blue"
 )
 
+// Finish is how a wall shines.
+//
+//mcptask:enum strings
+type Finish uint8
+
+// The finishes.
+const (
+	FinishMatt   Finish = iota + 1 // like chalk
+	FinishSatin                    // FinishSatin is like an eggshell.
+	FinishGlossy                   // like a mirror
+)
+
 // Paint is a colour in a shade.
 type Paint struct {
 	Color Color      `json:"color"`
 	Tone  shade.Tone `json:"tone,omitempty"`
+	// Finish is how it dries.
+	Finish Finish `json:"finish,omitzero"`
 }

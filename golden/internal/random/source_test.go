@@ -47,6 +47,18 @@ const (
 	LevelHigh Level = 300
 )
 
+// Rank is an enum of integers that are names in JSON.
+//
+//mcptask:enum strings
+type Rank uint8
+
+const (
+	RankLow Rank = iota
+	RankHigh
+	_
+	TopRank
+)
+
 // Name is a string.
 type Name string
 
@@ -126,6 +138,7 @@ type Page[T any] struct {
 var samples = map[reflect.Type][]string{
 	reflect.TypeFor[Color]():  {` + "`\"\"`, `\"red\"`, `\"grün\"`" + `},
 	reflect.TypeFor[Level]():  {"1", "-3", "300"},
+	reflect.TypeFor[Rank]():   {` + "`\"low\"`, `\"high\"`, `\"top\"`" + `},
 	reflect.TypeFor[Code]():   {` + "`\"c-\"`, `\"c-1\"`" + `},
 	reflect.TypeFor[Amount](): {` + "`\"1 EUR\"`, `\" EUR\"`" + `},
 	reflect.TypeFor[Stamp]():  {` + "`\"0001-01-01\"`, `\"2026-02-03\"`" + `},
@@ -181,6 +194,8 @@ var variants = []variant{
 	{"json.RawMessage", "type=object", `{} {"a":[1]}`},
 	{"Color", "type=string", `"blue" "red"`},
 	{"Level", "type=integer", `7 -3`},
+	{"Rank", "enum=low,enum=top,default=top", `"low" "top"`},
+	{"[]Rank", "uniqueItems=true", `[] ["top","low"] null`},
 	{"Amount", "type=string", `" EUR" "1 EUR"`},
 	{"[]Amount", "type=string", `[] ["1 EUR"] null`},
 	{"[2]Amount", "type=string", `["1 EUR","2 EUR"]`},
@@ -304,7 +319,7 @@ func (s *source) typ(depth int) string {
 	case 4, 5:
 		return s.one("time.Time", "time.Duration", "json.RawMessage", "json.Number", "*big.Int", "netip.Addr", "any")
 	case 6:
-		return s.one("Color", "Level", "Code", "*Color", "*Code", "Stamp", "Moment", "*Stamp", "Rate", "Mood")
+		return s.one("Color", "Level", "Rank", "Code", "*Color", "*Rank", "*Code", "Stamp", "Moment", "*Stamp", "Rate", "Mood")
 	case 7:
 		if len(s.structs) > 0 {
 			return s.one("", "*") + s.one(s.structs...)
@@ -317,7 +332,7 @@ func (s *source) typ(depth int) string {
 	case 12:
 		return s.one("[0]", "[1]", "[3]") + s.typ(depth-1)
 	case 13:
-		return "map[" + s.one("string", "int", "int8", "uint16", "uint64", "Name", "Color", "Level", "Code", "Mood") + "]" + s.typ(depth-1)
+		return "map[" + s.one("string", "int", "int8", "uint16", "uint64", "Name", "Color", "Level", "Rank", "Code", "Mood") + "]" + s.typ(depth-1)
 	case 14:
 		return "Page[" + s.typ(0) + "]"
 	}

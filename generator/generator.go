@@ -29,6 +29,8 @@
 //   - A tool with workflow= has onlost=restart, whatever its service says, because another server can wait for
 //     the workflow as well. In a package with such a tool, the function that describes an input is
 //     exported, unless only the client's half is generated.
+//   - What hosts and the providers of their models do not take in a tool is noted with the way out, or is an error with
+//     Flags.Portable. See docs/reference/portability.md.
 //   - A declaration behind a build constraint produces a generated file behind the same constraint.
 //   - The generator reads only the first line of generated files, which records their flags. It uses these flags only
 //     with Config.Own, so otherwise a run does not depend on earlier ones. A tool's types cannot use a generated
@@ -337,6 +339,7 @@ func (g *generation) generateFile(ctx context.Context, fset *token.FileSet, pkg 
 		}
 		return
 	}
+	g.reportRefused(m, c)
 	if g.problems.Len() > 0 {
 		return // nothing is written, and a declaration with mistakes is not complete
 	}

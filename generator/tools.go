@@ -51,7 +51,9 @@ func (g *generation) renderList(c Command) ([]byte, error) {
 		return nil, err
 	}
 	var problems diag.List
-	remote := toolschema.Read(toolschema.Config{Path: list, Package: pkg, Service: c.Service, Side: sideOf(c.Flags), Revisions: c.Revisions}, text, &problems)
+	remote := toolschema.Read(toolschema.Config{
+		Path: list, Package: pkg, Service: c.Service, Side: sideOf(c.Flags), Revisions: c.Revisions, Portable: c.Portable || g.cfg.Portable,
+	}, text, &problems)
 	if err := problems.Err(g.dir); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/mcptaskgen/mcptaskgen/generator"
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 )
 
 // errorModule is the path of the module that the error cases are written for.
@@ -20,6 +21,7 @@ const errorModule = "example.com/p"
 type errorCase struct {
 	path, directory string // directory holds it in the module that all cases share
 	patterns        []string
+	portable        bool // with the flag --portable, if that is the first line of the archive
 	files           []txtar.File
 	want            string
 	got             string
@@ -41,7 +43,7 @@ func TestErrors(t *testing.T) {
 	for _, path := range archives {
 		c := readErrorCase(t, path)
 		cases = append(cases, c)
-		if *update || !errorPlace.MatchString(c.want) {
+		if *update || c.portable || !errorPlace.MatchString(c.want) {
 			c.generateAlone(t, filepath.Join(root, c.directory))
 			continue
 		}
@@ -81,6 +83,7 @@ func readErrorCase(t *testing.T, path string) *errorCase {
 	if patterns, ok := strings.CutPrefix(first, "patterns: "); ok {
 		c.patterns = strings.Fields(patterns)
 	}
+	c.portable = first == "--portable"
 	return c
 }
 
@@ -90,7 +93,8 @@ func (c *errorCase) generateAlone(t *testing.T, dir string) {
 	for _, file := range c.files {
 		writeFile(t, filepath.Join(dir, file.Name), string(file.Data))
 	}
-	if _, err := generator.Generate(t.Context(), generator.Config{Dir: dir, Patterns: c.patterns}); err != nil {
+	cfg := generator.Config{Dir: dir, Patterns: c.patterns, Flags: commandline.Flags{Portable: c.portable}}
+	if _, err := generator.Generate(t.Context(), cfg); err != nil {
 		c.got = err.Error() + "\n"
 	}
 }

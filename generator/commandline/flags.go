@@ -28,6 +28,8 @@ type Flags struct {
 	// ServerOnly leaves the client out and ClientOnly leaves the server out. Setting both is an
 	// error.
 	ServerOnly, ClientOnly bool
+	// Portable refuses tools that a host of MCP or a provider of its model does not take. It changes nothing else.
+	Portable bool
 	// Revisions are the protocol revisions that generated servers declare tasks in. Empty means all
 	// released revisions that package schema knows.
 	Revisions []string
@@ -51,6 +53,7 @@ func (f *Flags) Add(set *pflag.FlagSet) {
 	set.StringVar(&f.Out, "out", "", "the `name` of the generated file in each package (default "+OutputName+");\nwith --tools, the file to write, which is otherwise named after the list")
 	set.BoolVar(&f.ServerOnly, "server-only", false, "leave the client out")
 	set.BoolVar(&f.ClientOnly, "client-only", false, "leave the server out")
+	set.BoolVar(&f.Portable, "portable", false, "refuse tools that a host or the provider of its model does not take,\ninstead of a note on each")
 	set.StringSliceVar(&f.Revisions, "revision", nil,
 		"the `revisions` of the protocol that the server declares tasks in,\nrepeated or comma-separated (default "+strings.Join(schema.ReleasedRevisions(), ",")+")")
 	set.StringArrayVar(&f.Schemas, "schema", nil,
@@ -88,7 +91,7 @@ func (f Flags) ReadsTools() bool { return f.Tools != "" || f.Package != "" || f.
 // ChangesFile reports whether a flag is set that changes the generated files of packages, or that
 // selects a list.
 func (f Flags) ChangesFile() bool {
-	f.Tags = ""
+	f.Tags, f.Portable = "", false
 	return f.Out != "" || f.String() != ""
 }
 
@@ -149,6 +152,9 @@ func (f Flags) String() string {
 	}
 	if f.ClientOnly {
 		words = append(words, "--client-only")
+	}
+	if f.Portable {
+		words = append(words, "--portable")
 	}
 	add("revision", strings.Join(SortRevisions(f.Revisions), ","))
 	add("schema", f.Schemas...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
@@ -39,8 +40,10 @@ type reader struct {
 	tools          map[string]token.Pos // tools by their MCP name
 	former         map[string]token.Pos // former names of tools
 	protocol       map[string]string    // identifiers of the protocol in generated code, and their names in the runtime
-	faults         map[token.Pos]bool   // mistakes for which a type was reported as one that does not compile
-	repeated       int                  // reports that were left out because of faults
+	schemaFiles    map[schemaOf]*jsontree.File
+	refused        refusals
+	faults         map[token.Pos]bool // mistakes for which a type was reported as one that does not compile
+	repeated       int                // reports that were left out because of faults
 }
 
 // block holds the settings of the directives above one type or method.
@@ -93,6 +96,7 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, se
 		tools:          map[string]token.Pos{},
 		former:         map[string]token.Pos{},
 		protocol:       protocol,
+		schemaFiles:    map[schemaOf]*jsontree.File{},
 		faults:         map[token.Pos]bool{},
 	}
 	r.deriver = jsonschema.New(fset, pkg, r.addNote)
@@ -120,6 +124,8 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, se
 	if out.HasOnlyEnums() && len(out.Enums) == 0 {
 		return nil
 	}
+	r.checkToolCount(out)
+	out.Refused = r.refused.list()
 	r.readConstraint(out, files)
 	r.noteGated(out, files)
 	r.claimNames(out)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
 
@@ -15,7 +16,7 @@ import (
 // names.
 func (r *reader) readSchemas(tool *model.Tool, sig signature, b *block) {
 	if s, ok := b.get("schema"); ok {
-		tool.InputSchema, tool.InputWritten = r.readSchemaFile(s), true
+		tool.InputSchema, tool.InputWritten = r.readSchemaFile(s, schemaOf{tool, false}), true
 		tool.InputPlain = tool.In != nil
 	} else if tool.In != nil && !b.has("schema") {
 		tool.InputSchema = r.deriver.Derive(tool.In, jsonschema.Argument, sig.in.Pos(), r.addProblem)
@@ -29,15 +30,16 @@ func (r *reader) readSchemas(tool *model.Tool, sig signature, b *block) {
 	case ok && tool.OutKind != model.Structured:
 		r.addProblem(s.pos, tool.Method+" has no structured output", "remove outputschema=")
 	case ok:
-		tool.OutputSchema, tool.OutputWritten = r.readSchemaFile(s), true
+		tool.OutputSchema, tool.OutputWritten = r.readSchemaFile(s, schemaOf{tool, true}), true
 	case tool.OutKind == model.Structured && !b.has("outputschema"):
 		tool.OutputSchema = r.deriver.Derive(tool.Out, jsonschema.Result, sig.out.Pos(), r.addProblem)
 	}
 }
 
 // readSchemaFile reads a hand-written schema. Its path is relative to the package.
-func (r *reader) readSchemaFile(s setting) string {
-	src, err := os.ReadFile(diag.Absolute(r.pkg.Dir, s.text))
+func (r *reader) readSchemaFile(s setting, of schemaOf) string {
+	path := diag.Absolute(r.pkg.Dir, s.text)
+	src, err := os.ReadFile(path)
 	if err != nil {
 		r.addProblem(s.valuePos, fmt.Sprintf("cannot read the schema %s", s.text), "the path is relative to the package's directory")
 		return ""
@@ -45,6 +47,8 @@ func (r *reader) readSchemaFile(s setting) string {
 	schema, err := jsonschema.Parse(src)
 	if err != nil {
 		r.addProblem(s.valuePos, fmt.Sprintf("%s%s is not a schema for a tool: %v", s.text, jsonschema.PlaceOf(src, err), err), "write a JSON Schema with \"type\": \"object\" at its root")
+	} else if file, err := jsontree.Read(path, src, jsontree.MaxDepth); err == nil { // Parse has read it
+		r.schemaFiles[of] = file
 	}
 	return schema
 }

@@ -19,6 +19,8 @@ type Package struct {
 	Inputs     []*Input
 	Errors     []*Error
 	Enums      []*Enum
+	// Refused lists what hosts and providers of models do not take in the tools.
+	Refused []Refused
 	// Side selects the half of the code to generate.
 	Side Side
 	// Taken holds the identifiers that the package's own files declare.
@@ -35,6 +37,12 @@ type Allow struct {
 	Pos    token.Position
 	Rules  []string
 	Reason string
+}
+
+// Refused is a part of a tool that hosts or providers of models do not take.
+type Refused struct {
+	Pos             token.Position
+	Message, WayOut string
 }
 
 // MayAsk reports whether handlers of a service may ask questions while they run. They may if the package declares

@@ -28,6 +28,8 @@ type Config struct {
 	Side model.Side
 	// Revisions are the revisions to call the server in. Empty means those that the list suggests.
 	Revisions []string
+	// Portable makes mistakes of the tools that a host or a provider of a model does not take, instead of notes.
+	Portable bool
 }
 
 // Read returns the model of a file with a server's answer to tools/list. It adds every mistake in
@@ -43,6 +45,9 @@ func Read(cfg Config, text []byte, problems *diag.List) *model.Remote {
 		l.readMessage(value)
 	}
 	l.checkComplete()
+	if cfg.Portable || cfg.Side.Serves() { // hosts do not get the tools of a client in Go
+		l.checkRefused(cfg.Portable)
+	}
 	return l.buildModel(cfg)
 }
 

@@ -1,0 +1,95 @@
+package jsonschema
+
+import (
+	"go/token"
+	"go/types"
+)
+
+// Place is the Go code that a part of a derived schema comes from. Positions in other packages are not valid.
+type Place struct {
+	Owner, Name string    // the struct and its field, such as In and In.Steps; empty for the whole schema
+	Pos         token.Pos // of the field
+	Type        string    // the type of the part, if it has a name
+	TypePos     token.Pos
+}
+
+// Locate finds the place of a part of the schema that [Deriver.Derive] returns for a type. The path has the keywords and
+// names from the root to the part, and goes through references. If the path leaves the type, the place is the last field
+// on it.
+func (d *Deriver) Locate(t types.Type, path []string) Place {
+	var place Place
+	t = pointee(types.Unalias(t))
+	for len(path) > 0 {
+		next, used := types.Type(nil), 1
+		switch path[0] {
+		case "properties":
+			if f, ok := findField(t, path[1]); ok {
+				place = d.placeOf(t, f)
+				next = f.variable.Type()
+			}
+			used = 2
+		case "patternProperties", "additionalProperties", "items":
+			next = elemOf(t)
+			if path[0] == "patternProperties" {
+				used = 2
+			}
+		case "anyOf": // a value or null
+			next, used = t, 2
+		}
+		if next == nil {
+			return place
+		}
+		t, path = innermost(next), path[used:]
+	}
+	if named, ok := t.(*types.Named); ok {
+		place.Type = d.nameOf(named)
+		if d.docs.isOwn(named.Obj()) {
+			place.TypePos = named.Obj().Pos()
+		}
+	}
+	return place
+}
+
+// placeOf returns the place of a field of a type.
+func (d *Deriver) placeOf(t types.Type, f field) Place {
+	place := Place{Owner: "struct"}
+	if named, ok := t.(*types.Named); ok {
+		place.Owner = d.nameOf(named)
+	}
+	place.Name = place.Owner + "." + f.variable.Name()
+	if d.docs.isOwn(f.variable) {
+		place.Pos = f.variable.Pos()
+	}
+	return place
+}
+
+// nameOf names a type for a message.
+func (d *Deriver) nameOf(t types.Type) string { return (&graph{Deriver: d}).typeName(t) }
+
+// findField returns the field of a struct that has a name in JSON.
+func findField(t types.Type, name string) (field, bool) {
+	st, ok := t.Underlying().(*types.Struct)
+	if !ok {
+		return field{}, false
+	}
+	fields, _ := jsonFields(st)
+	for _, f := range fields {
+		if f.name == name {
+			return f, true
+		}
+	}
+	return field{}, false
+}
+
+// innermost returns the type that pointers point to in the end.
+func innermost(t types.Type) types.Type {
+	t = types.Unalias(t)
+	for range 100 { // a type such as type P *P has no end
+		p, ok := t.Underlying().(*types.Pointer)
+		if !ok {
+			break
+		}
+		t = types.Unalias(p.Elem())
+	}
+	return t
+}

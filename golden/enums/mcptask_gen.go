@@ -6,6 +6,7 @@ package enums
 
 import (
 	"context"
+	"fmt"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
@@ -25,6 +26,7 @@ func EnumsTools(impl Enums) mcptask.Tools {
 		Fallback:     mcptask.FallbackTools,
 		Asks:         true,
 		Capabilities: taskCapabilities(),
+		Errors:       []mcptask.ErrorSpec{overloadedSpec()},
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "run",
@@ -123,6 +125,104 @@ func (c *EnumsClient) ResumeChoose(token mcptask.Token, opts ...mcptask.CallOpti
 	return mcptask.Resume[Job](c.conn, "choose", token, opts...)
 }
 
+// NamedTools binds impl to the tools of Named, for taskserver.New.
+func NamedTools(impl Named) mcptask.Tools {
+	if impl == nil {
+		return mcptask.Tools{Service: "Named"} // which taskserver.New refuses
+	}
+	return mcptask.Tools{
+		Service:      "Named",
+		Impl:         impl,
+		Fallback:     mcptask.FallbackTools,
+		Asks:         true,
+		Capabilities: taskCapabilities(),
+		Errors:       []mcptask.ErrorSpec{overloadedSpec()},
+		Tools: []mcptask.Tool{
+			mcptask.NewTool(mcptask.ToolSpec{
+				Name:         "rank",
+				Description:  "Takes them as fields and keys, in lists and maps.",
+				InputSchema:  ranksArguments,
+				OutputSchema: ranksResult,
+				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden},
+			}, func(ctx context.Context, _ *mcptask.Task, in Ranks) (Ranks, error) {
+				return impl.Rank(ctx, in)
+			}),
+			mcptask.NewTool(mcptask.ToolSpec{
+				Name:         "prefer",
+				Description:  "Asks for them, before it starts and once more when it has.",
+				InputSchema:  mcptask.NoArguments,
+				OutputSchema: preferredResult,
+				Policy:       mcptask.Policy{Task: mcptask.TaskOptional},
+				Questions:    []mcptask.InputSpec{preferenceInput()},
+			}, func(ctx context.Context, task *mcptask.Task, _ struct{}) (Preferred, error) {
+				var zero Preferred
+				answer, err := mcptask.Asked[Preference](task, 0)
+				if err != nil {
+					return zero, err
+				}
+				return impl.Prefer(ctx, task, answer)
+			}),
+			mcptask.NewTool(mcptask.ToolSpec{
+				Name:        "overload",
+				Description: "Fails with them.",
+				InputSchema: loadArguments,
+				Policy:      mcptask.Policy{Task: mcptask.TaskOptional},
+			}, func(ctx context.Context, task *mcptask.Task, in Load) (struct{}, error) {
+				return struct{}{}, impl.Overload(ctx, task, in)
+			}),
+		},
+	}
+}
+
+// NamedClient calls the tools of Named on a server. The method of a tool waits for the result.
+// It returns *mcptask.ToolError if the tool failed, *mcptask.Error if the server refused
+// the call, and mcptask.ErrCancelled, ErrChanged, ErrDeadline, ErrExpired, ErrNotFound or
+// ErrWorkerLost if the task ended without a result.
+type NamedClient struct {
+	conn mcptask.Conn
+}
+
+// NewNamedClient returns a client that uses conn. It does not close conn.
+func NewNamedClient(conn mcptask.Conn) *NamedClient {
+	return &NamedClient{conn: conn}
+}
+
+// Rank takes them as fields and keys, in lists and maps.
+func (c *NamedClient) Rank(ctx context.Context, in Ranks, opts ...mcptask.CallOption) (Ranks, error) {
+	return mcptask.Run[Ranks](ctx, c.conn, "rank", mcptask.PlainInput(in, ranksArguments), opts...)
+}
+
+// Prefer asks for them, before it starts and once more when it has.
+func (c *NamedClient) Prefer(ctx context.Context, opts ...mcptask.CallOption) (Preferred, error) {
+	return mcptask.Run[Preferred](ctx, c.conn, "prefer", struct{}{}, opts...)
+}
+
+// StartPrefer starts Prefer and returns as soon as the server has accepted the call.
+func (c *NamedClient) StartPrefer(ctx context.Context, opts ...mcptask.CallOption) (*mcptask.Call[Preferred], error) {
+	return mcptask.Start[Preferred](ctx, c.conn, "prefer", struct{}{}, opts...)
+}
+
+// ResumePrefer resumes a call of Prefer by its token, even in another process.
+func (c *NamedClient) ResumePrefer(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[Preferred], error) {
+	return mcptask.Resume[Preferred](c.conn, "prefer", token, opts...)
+}
+
+// Overload fails with them.
+func (c *NamedClient) Overload(ctx context.Context, in Load, opts ...mcptask.CallOption) error {
+	_, err := mcptask.Run[struct{}](ctx, c.conn, "overload", in, opts...)
+	return err
+}
+
+// StartOverload starts Overload and returns as soon as the server has accepted the call.
+func (c *NamedClient) StartOverload(ctx context.Context, in Load, opts ...mcptask.CallOption) (*mcptask.Call[struct{}], error) {
+	return mcptask.Start[struct{}](ctx, c.conn, "overload", in, opts...)
+}
+
+// ResumeOverload resumes a call of Overload by its token, even in another process.
+func (c *NamedClient) ResumeOverload(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[struct{}], error) {
+	return mcptask.Resume[struct{}](c.conn, "overload", token, opts...)
+}
+
 // choiceInput describes Choice to the runtime.
 func choiceInput() mcptask.InputSpec {
 	return mcptask.InputSpec{
@@ -143,6 +243,108 @@ func AskChoice(ctx context.Context, task *mcptask.Task, step, message string) (C
 // AnswerChoice returns an Answerer that answers questions for Choice by calling f.
 func AnswerChoice(f func(context.Context, mcptask.Question) (Choice, error)) mcptask.Answerer {
 	return mcptask.Answer(choiceInput(), f)
+}
+
+// preferenceInput describes Preference to the runtime.
+func preferenceInput() mcptask.InputSpec {
+	return mcptask.InputSpec{
+		Name:    "Preference",
+		Message: "Which?",
+		Schema:  preferenceAnswer,
+	}
+}
+
+// AskPreference asks for Preference and waits for the answer. The step names the question within
+// the task: a handler that runs again gets the stored answer of the same step. If message
+// is empty, the declared message is used. It returns mcptask.ErrDeclined, ErrDismissed or
+// ErrCannotAsk if there is no answer.
+func AskPreference(ctx context.Context, task *mcptask.Task, step, message string) (Preference, error) {
+	return mcptask.Ask[Preference](ctx, task, preferenceInput(), step, message)
+}
+
+// AnswerPreference returns an Answerer that answers questions for Preference by calling f.
+func AnswerPreference(f func(context.Context, mcptask.Question) (Preference, error)) mcptask.Answerer {
+	return mcptask.Answer(preferenceInput(), f)
+}
+
+// ToolErrorCode returns the code by which clients know Overloaded.
+func (Overloaded) ToolErrorCode() string {
+	return "overloaded"
+}
+
+// overloadedSpec describes Overloaded to the runtime.
+func overloadedSpec() mcptask.ErrorSpec {
+	return mcptask.ErrorSpec{
+		Code:        "overloaded",
+		Description: "The error of too much load.",
+		Schema:      overloadedData,
+	}
+}
+
+// MarshalText returns the name of v. A value that is none of the constants of Urgency is an
+// error.
+func (v Urgency) MarshalText() ([]byte, error) {
+	switch v {
+	case UrgencyNone:
+		return []byte("none"), nil
+	case UrgencySoon:
+		return []byte("soon"), nil
+	case UrgencyToday:
+		return []byte("today"), nil
+	case HTTPUrgency:
+		return []byte("http"), nil
+	}
+	return nil, fmt.Errorf("enums.Urgency(%d) has no name, because it is none of the constants", v)
+}
+
+// UnmarshalText sets v to the constant of Urgency that text names.
+func (v *Urgency) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "none":
+		*v = UrgencyNone
+	case "soon":
+		*v = UrgencySoon
+	case "today":
+		*v = UrgencyToday
+	case "http":
+		*v = HTTPUrgency
+	default:
+		return fmt.Errorf("%q is not a name of enums.Urgency; its names are none, soon, today, http", text)
+	}
+	return nil
+}
+
+// MarshalText returns the name of v. A value that is none of the constants of weight is an
+// error.
+func (v weight) MarshalText() ([]byte, error) {
+	switch v {
+	case weightLight:
+		return []byte("light"), nil
+	case weightNormal:
+		return []byte("normal"), nil
+	case weightHeavy:
+		return []byte("heavy"), nil
+	case weight100:
+		return []byte("100"), nil
+	}
+	return nil, fmt.Errorf("enums.weight(%d) has no name, because it is none of the constants", v)
+}
+
+// UnmarshalText sets v to the constant of weight that text names.
+func (v *weight) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "light":
+		*v = weightLight
+	case "normal":
+		*v = weightNormal
+	case "heavy":
+		*v = weightHeavy
+	case "100":
+		*v = weight100
+	default:
+		return fmt.Errorf("%q is not a name of enums.weight; its names are light, normal, heavy, 100", text)
+	}
+	return nil
 }
 
 // taskCapabilities returns the task capabilities in each protocol revision. The server leaves
@@ -312,6 +514,11 @@ const wallArguments = `{
           "type": "string",
           "description": "How light it is.",
           "enum": ["light", "dark"]
+        },
+        "finish": {
+          "type": "string",
+          "description": "How it dries.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror",
+          "enum": ["matt", "satin", "glossy"]
         }
       },
       "required": ["color"],
@@ -342,6 +549,11 @@ const wallResult = `{
           "type": "string",
           "description": "How light it is.",
           "enum": ["light", "dark"]
+        },
+        "finish": {
+          "type": "string",
+          "description": "How it dries.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror",
+          "enum": ["matt", "satin", "glossy"]
         }
       },
       "required": ["color"]
@@ -404,7 +616,7 @@ const listsArguments = `{
     },
     "queue": {
       "type": "object",
-      "patternProperties": {"^-?[0-9]+$": {"type": "array", "items": {"type": "string"}}},
+      "patternProperties": {"^(0|-?[1-9][0-9]{0,18})$": {"type": "array", "items": {"type": "string"}}},
       "additionalProperties": false,
       "propertyNames": {"description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all others", "enum": ["-1", "0", "1"]}
     },
@@ -549,7 +761,7 @@ const listsResult = `{
     },
     "queue": {
       "type": "object",
-      "patternProperties": {"^-?[0-9]+$": {"type": "array", "items": {"type": "string"}}},
+      "patternProperties": {"^(0|-?[1-9][0-9]{0,18})$": {"type": "array", "items": {"type": "string"}}},
       "additionalProperties": false,
       "propertyNames": {"description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all others", "enum": ["-1", "0", "1"]}
     },
@@ -635,6 +847,278 @@ const listsResult = `{
   ]
 }`
 
+const ranksArguments = `{
+  "type": "object",
+  "properties": {
+    "urgency": {
+      "type": "string",
+      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+      "enum": ["none", "soon", "today", "http"]
+    },
+    "maybe": {
+      "type": "string",
+      "description": "Optional as a pointer: the zero value has a name.",
+      "enum": ["none", "today"]
+    },
+    "default": {
+      "type": "string",
+      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+      "enum": ["none", "soon", "today", "http"],
+      "default": "soon"
+    },
+    "weight": {
+      "type": "string",
+      "description": "How heavy it is.",
+      "enum": ["light", "normal", "heavy", "100"]
+    },
+    "finish": {
+      "type": "string",
+      "description": "How a wall shines.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror",
+      "enum": ["matt", "satin", "glossy"]
+    },
+    "list": {
+      "type": "array",
+      "items": {
+        "type": "string",
+        "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+        "enum": ["none", "soon", "today", "http"]
+      },
+      "uniqueItems": true
+    },
+    "defaults": {
+      "type": "array",
+      "default": ["soon", "http"],
+      "items": {
+        "type": "string",
+        "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+        "enum": ["none", "soon", "today", "http"]
+      }
+    },
+    "finishes": {
+      "type": "array",
+      "description": "a list, although its elements are bytes",
+      "items": {
+        "type": "string",
+        "description": "How a wall shines.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror",
+        "enum": ["matt", "satin", "glossy"]
+      }
+    },
+    "pair": {
+      "type": "array",
+      "items": {
+        "type": "string",
+        "description": "How heavy it is.",
+        "enum": ["light", "normal", "heavy", "100"]
+      },
+      "minItems": 2,
+      "maxItems": 2
+    },
+    "counts": {
+      "type": "object",
+      "additionalProperties": {"type": "integer"},
+      "propertyNames": {"description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down", "enum": ["none", "soon", "today", "http"]}
+    },
+    "by_weight": {
+      "type": "object",
+      "additionalProperties": {
+        "type": "array",
+        "items": {
+          "type": "string",
+          "description": "How heavy it is.",
+          "enum": ["light", "normal", "heavy", "100"]
+        }
+      }
+    },
+    "keyed": {
+      "type": "object",
+      "additionalProperties": {
+        "type": "object",
+        "additionalProperties": {
+          "type": "object",
+          "description": "Generic.",
+          "properties": {
+            "items": {
+              "type": "array",
+              "items": {
+                "type": "string",
+                "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+                "enum": ["none", "soon", "today", "http"]
+              }
+            }
+          },
+          "required": ["items"],
+          "additionalProperties": false
+        },
+        "propertyNames": {"description": "How heavy it is.", "enum": ["light", "normal", "heavy", "100"]}
+      },
+      "propertyNames": {"description": "How a wall shines.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror", "enum": ["matt", "satin", "glossy"]}
+    }
+  },
+  "required": ["urgency", "weight", "list", "finishes", "pair", "counts", "by_weight", "keyed"],
+  "additionalProperties": false
+}`
+
+const ranksResult = `{
+  "type": "object",
+  "properties": {
+    "urgency": {
+      "type": "string",
+      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+      "enum": ["none", "soon", "today", "http"]
+    },
+    "maybe": {
+      "type": ["string", "null"],
+      "description": "Optional as a pointer: the zero value has a name.",
+      "enum": ["none", "today", null]
+    },
+    "default": {
+      "type": "string",
+      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+      "enum": ["none", "soon", "today", "http"],
+      "default": "soon"
+    },
+    "weight": {
+      "type": "string",
+      "description": "How heavy it is.",
+      "enum": ["light", "normal", "heavy", "100"]
+    },
+    "finish": {
+      "type": "string",
+      "description": "How a wall shines.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror",
+      "enum": ["matt", "satin", "glossy"]
+    },
+    "list": {
+      "type": "array",
+      "items": {
+        "type": "string",
+        "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+        "enum": ["none", "soon", "today", "http"]
+      },
+      "uniqueItems": true
+    },
+    "defaults": {
+      "type": "array",
+      "default": ["soon", "http"],
+      "items": {
+        "type": "string",
+        "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+        "enum": ["none", "soon", "today", "http"]
+      }
+    },
+    "finishes": {
+      "type": "array",
+      "description": "a list, although its elements are bytes",
+      "items": {
+        "type": "string",
+        "description": "How a wall shines.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror",
+        "enum": ["matt", "satin", "glossy"]
+      }
+    },
+    "pair": {
+      "type": "array",
+      "items": {
+        "type": "string",
+        "description": "How heavy it is.",
+        "enum": ["light", "normal", "heavy", "100"]
+      },
+      "minItems": 2,
+      "maxItems": 2
+    },
+    "counts": {
+      "type": "object",
+      "additionalProperties": {"type": "integer"},
+      "propertyNames": {"description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down", "enum": ["none", "soon", "today", "http"]}
+    },
+    "by_weight": {
+      "type": "object",
+      "additionalProperties": {
+        "type": "array",
+        "items": {
+          "type": ["string", "null"],
+          "description": "How heavy it is.",
+          "enum": ["light", "normal", "heavy", "100", null]
+        }
+      }
+    },
+    "keyed": {
+      "type": "object",
+      "additionalProperties": {
+        "type": "object",
+        "additionalProperties": {
+          "type": "object",
+          "description": "Generic.",
+          "properties": {
+            "items": {
+              "type": "array",
+              "items": {
+                "type": "string",
+                "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+                "enum": ["none", "soon", "today", "http"]
+              }
+            }
+          },
+          "required": ["items"]
+        },
+        "propertyNames": {"description": "How heavy it is.", "enum": ["light", "normal", "heavy", "100"]}
+      },
+      "propertyNames": {"description": "How a wall shines.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror", "enum": ["matt", "satin", "glossy"]}
+    }
+  },
+  "required": [
+    "urgency",
+    "maybe",
+    "weight",
+    "list",
+    "finishes",
+    "pair",
+    "counts",
+    "by_weight",
+    "keyed"
+  ]
+}`
+
+const preferredResult = `{
+  "type": "object",
+  "properties": {
+    "urgency": {
+      "type": "string",
+      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+      "enum": ["none", "soon", "today", "http"]
+    },
+    "finish": {
+      "type": "string",
+      "description": "How a wall shines.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror",
+      "enum": ["matt", "satin", "glossy"]
+    }
+  },
+  "required": ["urgency", "finish"]
+}`
+
+const loadArguments = `{
+  "type": "object",
+  "properties": {
+    "urgency": {
+      "type": "string",
+      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+      "enum": ["none", "soon", "today", "http"]
+    }
+  },
+  "required": ["urgency"],
+  "additionalProperties": false
+}`
+
+const overloadedData = `{
+  "type": "object",
+  "properties": {
+    "urgency": {
+      "type": "string",
+      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+      "enum": ["none", "soon", "today", "http"]
+    }
+  },
+  "required": ["urgency"]
+}`
+
 const choiceAnswer = `{
   "type": "object",
   "properties": {
@@ -667,4 +1151,28 @@ const choiceAnswer = `{
     }
   },
   "required": ["mode", "modes", "priority"]
+}`
+
+const preferenceAnswer = `{
+  "type": "object",
+  "properties": {
+    "urgency": {
+      "type": "string",
+      "description": "How soon.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+      "enum": ["none", "soon", "today", "http"]
+    },
+    "finishes": {
+      "type": "array",
+      "description": "How a wall shines.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror",
+      "items": {"type": "string", "enum": ["matt", "satin", "glossy"]},
+      "minItems": 1,
+      "uniqueItems": true
+    },
+    "weight": {
+      "type": "string",
+      "description": "How heavy it is.",
+      "enum": ["light", "normal", "heavy", "100"]
+    }
+  },
+  "required": ["urgency", "finishes"]
 }`

@@ -6,9 +6,9 @@ import (
 	"go/types"
 	"regexp"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/description"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
-	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 var errorCode = regexp.MustCompile(`^[a-z0-9_]{1,64}$`)
@@ -22,13 +22,13 @@ func (r *reader) readErrors(out *model.Package) {
 			continue
 		}
 		name, obj := spec.Name.Name, r.objectOf(spec.Name)
-		doc := r.docs[spec].Text()
-		e := &model.Error{Name: name, Doc: doc, Description: words.ForReader(name, jsonschema.Description(doc)), Type: obj.Type(), Pos: r.fset.Position(spec.Name.Pos()), Allows: r.allowed(spec)}
+		e := &model.Error{Name: name, Description: description.Read(r.docs[spec]).Text, Type: obj.Type(), Pos: r.fset.Position(spec.Name.Pos()), Allows: r.allowed(spec)}
 		r.positions[e] = spec.Name.Pos()
 		if e.Description == "" {
 			r.addNote(spec.Name.Pos(), fmt.Sprintf("the error %s has no comment, so a reader of the reference sees no more than its code; write above it what it means", name))
 		}
 		r.readCode(e, b, codes)
+		e.Description = description.Value(name, e.Code, e.Description)
 		if _, bad := findInvalid(obj.Type(), map[types.Type]bool{}); bad {
 			r.reportInvalid(param{t: obj.Type(), expr: spec.Name}, "the error")
 			continue

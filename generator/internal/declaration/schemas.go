@@ -6,6 +6,7 @@ import (
 	"go/types"
 	"os"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/description"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
@@ -61,7 +62,8 @@ func (r *reader) readInputs(out *model.Package) {
 			continue
 		}
 		name, obj := spec.Name.Name, r.objectOf(spec.Name)
-		input := &model.Input{Name: name, Doc: r.docs[spec].Text(), Type: obj.Type(), Pos: r.fset.Position(spec.Name.Pos()), Allows: r.allowed(spec)}
+		input := &model.Input{Name: name, Type: obj.Type(), Pos: r.fset.Position(spec.Name.Pos()), Allows: r.allowed(spec)}
+		input.Description = description.Value(name, name, description.Read(r.docs[spec]).Text)
 		if s, ok := b.get("message"); ok {
 			input.Message = s.text
 		} else if b.has("message") {

@@ -12,8 +12,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/description"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
-	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
@@ -59,8 +59,9 @@ func (r *reader) reserveFallbackTools(service *model.Service) {
 }
 
 func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *block) *model.Service {
-	service := &model.Service{Name: spec.Name.Name, Doc: r.docs[spec].Text(), Pos: r.fset.Position(spec.Name.Pos()), Allows: r.allowed(spec)}
+	service := &model.Service{Name: spec.Name.Name, Pos: r.fset.Position(spec.Name.Pos()), Allows: r.allowed(spec)}
 	r.positions[service] = spec.Name.Pos()
+	service.Description = description.Read(r.docs[spec]).Text
 	if s, ok := b.get("prefix"); ok {
 		service.Prefix = s.text
 		if !model.IsToolName(s.text) {
@@ -71,6 +72,7 @@ func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *bl
 	}
 	methods := map[string]bool{}
 	r.readMethods(service, iface, b, methods, map[*ast.InterfaceType]bool{})
+	describe(service)
 	if len(methods) == 0 && len(iface.Methods.List) == 0 {
 		r.addProblem(spec.Name.Pos(), "service "+service.Name+" has no methods", "add a method for each tool")
 	} else if s, ok := b.get("attempts"); ok && !b.restarts {
@@ -146,15 +148,30 @@ func (r *reader) readEmbedded(service *model.Service, field *ast.Field, b *block
 		"embed only interfaces of this package without type parameters, or write the methods out")
 }
 
+// describe rewrites the comments of a service and its tools for readers who know the tools by their names.
+func describe(service *model.Service) {
+	names := description.Names{}
+	for _, tool := range service.Tools {
+		names[tool.Method] = tool.Name
+	}
+	for _, tool := range service.Tools {
+		tool.Description = description.Tool(tool.Method, tool.Name, tool.Description, names)
+	}
+	service.Description = description.Tool(service.Name, service.Name, service.Description, names)
+}
+
 // readTool reads a method. It returns nil if the method cannot be a tool.
 func (r *reader) readTool(service *model.Service, field *ast.Field, defaults *block) *model.Tool {
 	b := r.directives[field]
 	method := field.Names[0]
-	doc := field.Doc.Text()
-	tool := &model.Tool{Method: method.Name, Doc: doc, Description: words.ForReader(method.Name, jsonschema.Description(doc)), Pos: r.fset.Position(method.Pos()), Allows: r.allowed(field)}
+	about := description.Read(field.Doc)
+	tool := &model.Tool{Method: method.Name, Doc: description.Source(field.Doc), Description: about.Text, Pos: r.fset.Position(method.Pos()), Allows: r.allowed(field)}
 	r.positions[tool] = method.Pos()
-	if tool.Description == "" {
+	switch {
+	case tool.Description == "":
 		r.addNote(method.Pos(), fmt.Sprintf("the tool %s has no comment, so a model sees no more than its name; write above it what it does", method.Name))
+	case about.Deprecated != "" && about.Deprecated != about.Text:
+		r.addNote(method.Pos(), fmt.Sprintf("the tool %s is deprecated, which models do not see; say so in the first paragraph of its comment, or remove the method", method.Name))
 	}
 	r.readName(service, tool, method, b)
 	if s, ok := b.get("title"); ok {

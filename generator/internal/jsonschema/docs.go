@@ -1,11 +1,9 @@
 package jsonschema
 
 import (
-	"cmp"
 	"go/ast"
 	"go/build"
 	godoc "go/doc"
-	"go/doc/comment"
 	"go/parser"
 	"go/token"
 	"go/types"
@@ -15,9 +13,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/description"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
-	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // docs finds the comments of types, constants and fields by position. It parses only the files of
@@ -36,7 +34,8 @@ type spot struct {
 }
 
 type note struct {
-	doc        string                          // for readers who do not see the name
+	doc        string                          // that of a type is for readers who do not see its name
+	deprecated bool                            // the comment has a paragraph "Deprecated:"
 	column     int                             // not in export data
 	directives map[string]*directive.Directive // by kind
 }
@@ -120,7 +119,6 @@ func collectNotes(fset *token.FileSet, file *ast.File) map[spot]note {
 	add := func(name *ast.Ident, n note) {
 		pos := fset.Position(name.Pos())
 		n.column = pos.Column
-		n.doc = words.ForReader(name.Name, n.doc)
 		found[spot{pos.Line, name.Name}] = n
 	}
 	ast.Inspect(file, func(node ast.Node) bool {
@@ -135,7 +133,8 @@ func collectNotes(fset *token.FileSet, file *ast.File) map[spot]note {
 			for _, spec := range node.Specs {
 				switch spec := spec.(type) {
 				case *ast.TypeSpec:
-					add(spec.Name, note{doc: synopsis(spec.Doc, spec.Comment, outer), directives: directives(spec.Doc, outer)})
+					doc := description.Type(spec.Name.Name, synopsis(spec.Doc, spec.Comment, outer))
+					add(spec.Name, note{doc: doc, directives: directives(spec.Doc, outer)})
 				case *ast.ValueSpec:
 					doc := ""
 					if len(spec.Names) == 1 { // otherwise the comment describes no single constant
@@ -148,7 +147,8 @@ func collectNotes(fset *token.FileSet, file *ast.File) map[spot]note {
 			}
 		case *ast.StructType:
 			for _, field := range node.Fields.List {
-				n := note{doc: commentText(field.Doc, field.Comment)}
+				about := description.Read(field.Doc, field.Comment)
+				n := note{doc: about.Text, deprecated: about.Deprecated != ""}
 				for _, name := range field.Names {
 					add(name, n)
 				}
@@ -182,15 +182,7 @@ func directives(groups ...*ast.CommentGroup) map[string]*directive.Directive {
 
 // synopsis returns the first sentence of the comment above, behind or around a declaration.
 func synopsis(above, behind, around *ast.CommentGroup) string {
-	return new(godoc.Package).Synopsis(cmp.Or(commentText(above, behind), commentText(around, nil)))
-}
-
-// commentText returns the comment above a declaration, or else the one at the end of its line.
-func commentText(above, behind *ast.CommentGroup) string {
-	if doc := Description(above.Text()); doc != "" {
-		return doc
-	}
-	return Description(behind.Text())
+	return new(godoc.Package).Synopsis(description.Read(above, behind, around).Text)
 }
 
 // embeddedName returns the field name of an embedded type.
@@ -208,12 +200,4 @@ func embeddedName(expr ast.Expr) *ast.Ident {
 		return embeddedName(expr.X)
 	}
 	return nil
-}
-
-// Description converts a doc comment to plain text with one line per paragraph. It keeps lists and
-// code.
-func Description(doc string) string {
-	var parser comment.Parser
-	printer := comment.Printer{TextWidth: -1, TextCodePrefix: "\t"}
-	return strings.TrimSpace(string(printer.Text(parser.Parse(doc))))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/description"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
@@ -60,7 +61,7 @@ func (g *graph) newNames(named *types.Named, choices []choice) *enum {
 		e.values = append(e.values, name)
 		e.consts = append(e.consts, model.Const{Name: c.name, Value: name})
 		if c.doc != "" {
-			e.lines = append(e.lines, name+": "+c.doc)
+			e.lines = append(e.lines, name+": "+description.Value(c.name, name, c.doc))
 		}
 		if constant.Sign(c.value) == 0 {
 			e.zero = name

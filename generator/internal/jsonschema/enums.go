@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/description"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
@@ -181,14 +182,15 @@ func (g *graph) newEnum(named *types.Named, choices []choice) *enum {
 			text := strings.ToValidUTF8(constant.StringVal(c.value), "\ufffd") // as encoding/json encodes it
 			e.values = append(e.values, text)
 			if c.doc != "" {
-				e.lines = append(e.lines, displayValue(text)+": "+c.doc)
+				e.lines = append(e.lines, displayValue(text)+": "+description.Value(c.name, text, c.doc))
 			}
 			continue
 		}
 		number := constant.ToInt(c.value).ExactString()
 		e.values = append(e.values, json.Number(number))
 		if documented {
-			e.lines = append(e.lines, number+": "+cmp.Or(c.doc, c.name)) // a number needs an explanation
+			// a number needs an explanation
+			e.lines = append(e.lines, number+": "+cmp.Or(description.Value(c.name, number, c.doc), c.name))
 		}
 	}
 	return e

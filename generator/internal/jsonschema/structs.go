@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	invopop "github.com/invopop/jsonschema"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/description"
 )
 
 // buildDefinition builds the schema of one type, with references to others.
@@ -41,8 +43,12 @@ func (g *graph) buildDefinition(d *definition) {
 			g.refuse(f, &refusal{omitted, "give one of them another name"})
 		}
 	}
+	names := description.Names{}
 	for _, f := range fields {
-		tag, property := g.readMember(f)
+		names[f.variable.Name()] = f.name
+	}
+	for _, f := range fields {
+		tag, property := g.readMember(f, names)
 		if property == nil {
 			continue
 		}
@@ -113,8 +119,8 @@ func isAlwaysWritten(t types.Type) bool {
 }
 
 // readMember returns the tag and the schema of a field. The schema is nil if there is none, which is
-// reported.
-func (g *graph) readMember(f field) (tag, *schema) {
+// reported. The Go names of all fields are in names.
+func (g *graph) readMember(f field, names description.Names) (tag, *schema) {
 	tag, err := readTag(f.tag)
 	if err != nil {
 		return tag, g.refuse(f, err)
@@ -148,7 +154,7 @@ func (g *graph) readMember(f field) (tag, *schema) {
 	if tag.nullable {
 		g.nullable[s] = true
 	}
-	s.Description = cmp.Or(s.Description, f.tag.Get("jsonschema_description"), tag.description, g.docs.find(f.variable).doc)
+	s.Description = cmp.Or(s.Description, f.tag.Get("jsonschema_description"), tag.description, g.describeField(f, names))
 	if e := g.enumOf[s]; e != nil {
 		s.Description = e.appendMeanings(cmp.Or(s.Description, e.about))
 	} else {
@@ -160,6 +166,17 @@ func (g *graph) readMember(f field) (tag, *schema) {
 		}
 	}
 	return tag, s
+}
+
+// describeField returns the description of a field by its comment.
+func (g *graph) describeField(f field, names description.Names) string {
+	about := g.docs.find(f.variable)
+	if about.deprecated && g.docs.isOwn(f.variable) {
+		g.noteField(f, "is deprecated, which callers do not see; say so in the first paragraph of its comment, or remove the field")
+	}
+	basic, _ := pointee(f.variable.Type()).Underlying().(*types.Basic)
+	boolean := basic != nil && basic.Info()&types.IsBoolean != 0
+	return description.Field(f.variable.Name(), f.name, boolean, about.doc, names)
 }
 
 // integerText is the text of an integer in JSON.

@@ -88,13 +88,13 @@ func (s Side) Calls() bool { return s != ServerSide }
 
 // Service is a //mcptask:service interface.
 type Service struct {
-	Name     string
-	Doc      string // the interface's doc comment, without directives
-	Prefix   string
-	Fallback bool // it has the fallback tools: a tool may run as a task, and it does not say fallback=none
-	Tools    []*Tool
-	Pos      token.Position
-	Allows   []Allow
+	Name        string
+	Description string // for users of the tools
+	Prefix      string
+	Fallback    bool // it has the fallback tools: a tool may run as a task, and it does not say fallback=none
+	Tools       []*Tool
+	Pos         token.Position
+	Allows      []Allow
 }
 
 // RunsTasks reports whether a tool of the service may run as a task.
@@ -130,7 +130,7 @@ type Tool struct {
 	Name        string   // on the wire, with the service's prefix
 	Was         []string // former names on the wire
 	Title       string
-	Description string
+	Description string // the doc comment for models
 
 	Task      bool       // the method takes a *mcptask.Task
 	In        types.Type // nil if there is none
@@ -215,11 +215,11 @@ type Annotations struct {
 
 // Input is a //mcptask:input type.
 type Input struct {
-	Name    string
-	Doc     string
-	Type    types.Type
-	Message string
-	Schema  string // JSON, laid out for people
+	Name        string
+	Description string // for users of the tools
+	Type        types.Type
+	Message     string
+	Schema      string // JSON, laid out for people
 	// SchemaConst names the constant with the schema.
 	SchemaConst string
 	Pos         token.Position
@@ -229,8 +229,7 @@ type Input struct {
 // Error is a //mcptask:error type.
 type Error struct {
 	Name        string
-	Doc         string
-	Description string
+	Description string // for callers
 	Code        string
 	Type        types.Type
 	Pointer     bool   // the pointer implements error, and not the value

@@ -98,14 +98,14 @@ func Write(packages []*model.Package) (string, error) {
 			if err != nil {
 				return "", fmt.Errorf("%s.%s: %w", pkg.Path, in.Name, err)
 			}
-			p.Inputs = append(p.Inputs, input{Name: in.Name, Doc: renderProse(words.ForReader(in.Name, in.Doc)), Message: renderCell(in.Message), Fields: fields})
+			p.Inputs = append(p.Inputs, input{Name: in.Name, Doc: renderProse(in.Description), Message: renderCell(in.Message), Fields: fields})
 		}
 		for _, e := range pkg.Errors {
 			fields, err := fieldRows(e.Schema)
 			if err != nil {
 				return "", fmt.Errorf("%s.%s: %w", pkg.Path, e.Name, err)
 			}
-			p.Errors = append(p.Errors, failure{Code: e.Code, Doc: renderProse(words.ForReader(e.Name, e.Doc)), Fields: fields})
+			p.Errors = append(p.Errors, failure{Code: e.Code, Doc: renderProse(e.Description), Fields: fields})
 		}
 	}
 	text, err := templates.Render("reference.md.tmpl", p)
@@ -127,7 +127,7 @@ func readStates() ([]state, error) {
 }
 
 func describeService(s *model.Service, asks bool, states []state) (service, error) {
-	out := service{Name: s.Name, Doc: renderProse(words.ForReader(s.Name, s.Doc))}
+	out := service{Name: s.Name, Doc: renderProse(s.Description)}
 	for _, t := range s.Tools {
 		described, err := describeTool(t)
 		if err != nil {
@@ -178,7 +178,7 @@ var edgeLabels = map[string]string{
 }
 
 func describeTool(t *model.Tool) (tool, error) {
-	out := tool{Name: t.Name, Title: renderCell(t.Title), Doc: renderProse(words.ForReader(t.Method, t.Doc)), Policy: describePolicy(t)}
+	out := tool{Name: t.Name, Title: renderCell(t.Title), Doc: renderProse(t.Description), Policy: describePolicy(t)}
 	out.Task = map[model.Support]string{
 		model.Forbidden: "A call is answered at once; it never runs as a task.",
 		model.Optional:  "A call runs as a task if the client supports tasks.",

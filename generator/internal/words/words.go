@@ -4,7 +4,6 @@ package words
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -65,27 +64,3 @@ func FitsTag(name string) bool {
 		return !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
 }
-
-// ForReader rewrites the doc comment of a Go name for readers who do not see the name. "Branch is the branch to build"
-// becomes "The branch to build", and "Build builds it" becomes "Builds it". Text in which the name is part of a phrase,
-// such as "Timeout of each try", keeps it.
-func ForReader(name, doc string) string {
-	rest, ok := strings.CutPrefix(doc, name+" ")
-	if !ok {
-		return doc
-	}
-	verb, object, _ := strings.Cut(rest, " ")
-	switch {
-	case verb == "is" || verb == "are":
-		return UpperFirst(object)
-	case slices.Contains(modals, verb), strings.HasSuffix(strings.TrimRight(verb, ".,:;\n"), "s") && !slices.Contains(notVerbs, verb):
-		return UpperFirst(rest)
-	}
-	return doc
-}
-
-// modals are verbs without an s, and notVerbs words with one that follow a noun.
-var (
-	modals   = []string{"can", "may", "must", "should", "will"}
-	notVerbs = []string{"as", "plus", "minus", "across", "towards", "unless", "besides", "this", "its", "was"}
-)

@@ -17,7 +17,7 @@ var edits = []struct {
 	{"rename-field", "\tBranch string `json:\"branch,omitempty\"`", "\tRef string `json:\"ref,omitempty\"`"},
 	{"rename-go-field", "\tVersion  string    `json:\"version\"`", "\tRelease  string    `json:\"version\"`"},
 	{"add-field", "\tLine    int ", "\tColumn  int    `json:\"column\"`\n\tLine    int "},
-	{"change-tool-doc", "LintFile checks one file at once.", "LintFile checks one file and waits for it."},
+	{"change-tool-doc", "LintFile checks one file and returns what it found.", "LintFile checks one file and waits for it."},
 	{"change-field-doc", "Branch is the branch to build", "Branch is what to build"},
 	{"change-service-doc", "CI runs continuous-integration jobs.", "CI runs jobs."},
 	{"change-policy", "poll=2s", "poll=5s"},
@@ -29,15 +29,15 @@ var edits = []struct {
 	{"rename-parameter", "LintFile(ctx context.Context, in LintInput)", "LintFile(ctx context.Context, input LintInput)"},
 	{"move-type", "// Step is one step of a pipeline.", "// Extra is not used.\ntype Extra struct{}\n\n// Step is one step of a pipeline."},
 	{"rename-type", "LintReport", "Findings"},
-	{"add-input-field", "\tVersion     string `json:\"version,omitempty\"`", "\tVersion     string `json:\"version,omitempty\"`\n\t// Canary ships to one machine first.\n\tCanary bool `json:\"canary,omitempty\"`"},
-	{"add-enum", "\tMessage string `json:\"message\"`\n}", "\tMessage string `json:\"message\"`\n\tLevel   Level  `json:\"level\"`\n}\n\n" +
+	{"add-input-field", "\tVersion string `json:\"version,omitempty\"`", "\tVersion string `json:\"version,omitempty\"`\n\t// Canary says whether to ship to one machine first.\n\tCanary bool `json:\"canary,omitempty\"`"},
+	{"add-enum", "// the problem, in a sentence\n}", "// the problem, in a sentence\n\tLevel   Level  `json:\"level\"`\n}\n\n" +
 		"// Level is how bad a finding is.\n//\n//mcptask:enum\ntype Level string\n\nconst (\n\tWarning Level = \"warning\"\n\tFailure Level = \"failure\"\n)"},
 	{"add-enum/add-enum-constant", "\tFailure Level = ", "\tNotice  Level = \"notice\"\n\tFailure Level = "},
 	{"add-service", "// Approval is what", "// Audit says what happened.\n//\n//mcptask:service prefix=audit_\ntype Audit interface {\n" +
 		"\t// ListDeployments lists what was shipped.\n\tListDeployments(ctx context.Context) (Deployments, error)\n}\n\n" +
 		"// Deployments are what was shipped.\ntype Deployments struct {\n\tDeployed []DeployReport `json:\"deployed\"`\n}\n\n// Approval is what"},
 	{"reuse-type", "\t// LintFile checks", "\t// Rollback takes a deployment back.\n\tRollback(ctx context.Context, in DeployInput) (DeployReport, error)\n\n\t// LintFile checks"},
-	{"remove-tool", "\n\n\t// LintFile checks one file at once.\n\tLintFile(ctx context.Context, in LintInput) (LintReport, error)\n", "\n"},
+	{"remove-tool", "\n\n\t// LintFile checks one file and returns what it found.\n\tLintFile(ctx context.Context, in LintInput) (LintReport, error)\n", "\n"},
 }
 
 // applyEdit makes the edit with that name. One named BASE/NAME begins with the result of BASE.

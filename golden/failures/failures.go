@@ -43,7 +43,7 @@ type Report struct {
 type NotFound struct {
 	// Asset is the name that was asked for.
 	Asset string `json:"asset"`
-	// Similar has names that exist.
+	// Similar are names of assets that exist.
 	Similar []string `json:"similar,omitempty" jsonschema:"maxItems=5"`
 	cause   error
 }

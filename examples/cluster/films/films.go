@@ -13,10 +13,10 @@ import (
 //
 //mcptask:service fallback=none task=required poll=200ms onlost=restart
 type Studio interface {
-	// RenderFilm renders the frames of a film.
+	// RenderFilm renders all frames of a film.
 	RenderFilm(ctx context.Context, task *mcptask.Task, in RenderInput) (FilmReport, error)
 
-	// PublishFilm asks a person, and then publishes a film.
+	// PublishFilm publishes copies of a film. It asks a person for consent first.
 	PublishFilm(ctx context.Context, task *mcptask.Task, in PublishInput) (FilmReport, error)
 }
 
@@ -24,7 +24,7 @@ type Studio interface {
 //
 //mcptask:input message="Publish it?"
 type Consent struct {
-	// Agree must be true to go on.
+	// Agree says whether to publish the film.
 	Agree bool `json:"agree" jsonschema:"default=false"`
 }
 
@@ -32,7 +32,7 @@ type Consent struct {
 type RenderInput struct {
 	// Film is the name of the film.
 	Film string `json:"film" jsonschema:"minLength=1"`
-	// Frames is how many frames the film has.
+	// Frames is the number of frames of the film.
 	Frames int `json:"frames" jsonschema:"minimum=1"`
 }
 
@@ -40,7 +40,7 @@ type RenderInput struct {
 type PublishInput struct {
 	// Film is the name of the film.
 	Film string `json:"film" jsonschema:"minLength=1"`
-	// Copies is how many copies are made.
+	// Copies is the number of copies to make.
 	Copies int `json:"copies" jsonschema:"minimum=1"`
 }
 
@@ -48,8 +48,8 @@ type PublishInput struct {
 type FilmReport struct {
 	// Film is the name of the film.
 	Film string `json:"film"`
-	// Replica is the number of the replica that has finished the work.
+	// Replica is the number of the server that finished the work.
 	Replica int `json:"replica"`
-	// Run counts the runs of the handler, from 1.
+	// Run is the number of times that the work was started. It is 1 unless a server had to start it again.
 	Run int `json:"run"`
 }

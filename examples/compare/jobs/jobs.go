@@ -13,10 +13,10 @@ import (
 //
 //mcptask:service fallback=none task=required
 type Jobs interface {
-	// Run ends at once.
+	// Run does nothing and ends at once.
 	Run(ctx context.Context, task *mcptask.Task, in RunInput) (string, error)
 
-	// Wait runs until the server closes.
+	// Wait waits until the server closes.
 	Wait(ctx context.Context, task *mcptask.Task) error
 
 	// Report reports its progress again and again until the server closes.
@@ -27,8 +27,8 @@ type Jobs interface {
 
 // RunInput names the work.
 type RunInput struct {
-	// Repository is the URL of a repository.
+	// Repository is the URL of a repository, such as https://example.com/web.git.
 	Repository string `json:"repository"`
-	// Branch is the branch to run.
+	// Branch is the name of a branch, such as main.
 	Branch string `json:"branch"`
 }

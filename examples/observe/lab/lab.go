@@ -13,10 +13,10 @@ import (
 //
 //mcptask:service fallback=none task=required poll=200ms ttl=10m onlost=restart
 type Lab interface {
-	// DevelopFilm develops the frames of a film.
+	// DevelopFilm develops all frames of a film.
 	DevelopFilm(ctx context.Context, task *mcptask.Task, in DevelopInput) (Film, error)
 
-	// PrintPhoto asks which paper to take, and prints a photo.
+	// PrintPhoto prints a photo. It asks a person first which paper to use.
 	PrintPhoto(ctx context.Context, task *mcptask.Task, in PrintInput) (Print, error)
 
 	// ScanNegative scans a negative. It fails if the negative is scratched.
@@ -25,9 +25,9 @@ type Lab interface {
 
 // DevelopInput says what to develop.
 type DevelopInput struct {
-	// Film is the name of the film.
+	// Film is the name of the film, such as holidays-3.
 	Film string `json:"film" jsonschema:"minLength=1"`
-	// Frames is how many frames the film has.
+	// Frames is the number of frames on the film.
 	Frames int `json:"frames" jsonschema:"minimum=1"`
 }
 
@@ -35,7 +35,7 @@ type DevelopInput struct {
 type Film struct {
 	// Film is the name of the film.
 	Film string `json:"film"`
-	// Run counts the runs of the handler, from 1.
+	// Run is the number of times that the work was started. It is 1 unless a server had to start it again.
 	Run int `json:"run"`
 }
 
@@ -49,7 +49,7 @@ type PrintInput struct {
 //
 //mcptask:input message="Which paper?"
 type Paper struct {
-	// Glossy chooses glossy paper instead of matte paper.
+	// Glossy says whether to use glossy paper instead of matte paper.
 	Glossy bool `json:"glossy" jsonschema:"default=false"`
 }
 
@@ -57,9 +57,9 @@ type Paper struct {
 type Print struct {
 	// Photo is the name of the photo.
 	Photo string `json:"photo"`
-	// Glossy says that the paper is glossy.
+	// Glossy says whether the paper is glossy.
 	Glossy bool `json:"glossy"`
-	// Run counts the runs of the handler, from 1.
+	// Run is the number of times that the work was started. It is 1 unless a server had to start it again.
 	Run int `json:"run"`
 }
 
@@ -67,7 +67,7 @@ type Print struct {
 type ScanInput struct {
 	// Negative is the name of the negative.
 	Negative string `json:"negative" jsonschema:"minLength=1"`
-	// IsScratched says that the negative has a scratch.
+	// IsScratched says whether the negative has a scratch.
 	IsScratched bool `json:"is_scratched,omitempty"`
 }
 

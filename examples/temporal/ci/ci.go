@@ -14,7 +14,7 @@ import (
 //
 //mcptask:service fallback=none task=required poll=200ms
 type CI interface {
-	// BuildImage builds the image of a version. This takes long.
+	// BuildImage builds the container image of a version. It takes minutes.
 	//
 	//mcptask:tool onlost=restart
 	BuildImage(ctx context.Context, task *mcptask.Task, in BuildInput) (BuildReport, error)
@@ -29,34 +29,34 @@ type CI interface {
 //
 //mcptask:input message="Ship it?"
 type Approval struct {
-	// Approve must be true to go on.
+	// Approve says whether to ship the version.
 	Approve bool `json:"approve" jsonschema:"default=false"`
 }
 
 // BuildInput says what to build.
 type BuildInput struct {
-	// Version is the version to build.
+	// Version is the version to build, such as v1.4.2.
 	Version string `json:"version" jsonschema:"minLength=1"`
-	// Layers is how many layers the image has.
+	// Layers is the number of layers of the image.
 	Layers int `json:"layers" jsonschema:"minimum=1"`
 }
 
 // BuildReport says what was built.
 type BuildReport struct {
-	// Worker is the name of the worker that has finished the image.
+	// Worker is the name of the worker that finished the image.
 	Worker string `json:"worker"`
-	// Run counts the runs of the handler, from 1.
+	// Run is the number of times that the work was started. It is 1 unless a server had to start it again.
 	Run int `json:"run"`
 }
 
 // PipelineInput says what to ship.
 type PipelineInput struct {
-	// Version is the version to ship.
+	// Version is the version to ship, such as v1.4.2.
 	Version string `json:"version" jsonschema:"minLength=1"`
 }
 
 // PipelineReport says what the pipeline has done.
 type PipelineReport struct {
-	// Stages are the stages that have passed.
+	// Stages are the names of the stages that passed, in order.
 	Stages []string `json:"stages"`
 }

@@ -168,9 +168,11 @@ func (r *reader) readTool(service *model.Service, field *ast.Field, defaults *bl
 	tool := &model.Tool{Method: method.Name, Doc: description.Source(field.Doc), Description: about.Text, Pos: r.fset.Position(method.Pos()), Allows: r.allowed(field)}
 	r.positions[tool] = method.Pos()
 	switch {
+	case tool.Description == "" && tool.Doc != "":
+		r.addNote(method.Pos(), fmt.Sprintf("the comment of the tool %s has nothing for models, which see no more than its name; write above it what it does", method.Name))
 	case tool.Description == "":
 		r.addNote(method.Pos(), fmt.Sprintf("the tool %s has no comment, so a model sees no more than its name; write above it what it does", method.Name))
-	case about.Deprecated != "" && about.Deprecated != about.Text:
+	case about.HidesDeprecation():
 		r.addNote(method.Pos(), fmt.Sprintf("the tool %s is deprecated, which models do not see; say so in the first paragraph of its comment, or remove the method", method.Name))
 	}
 	r.readName(service, tool, method, b)

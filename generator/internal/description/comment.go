@@ -18,6 +18,9 @@ type Comment struct {
 	Deprecated string
 }
 
+// HidesDeprecation reports whether readers do not learn that something is deprecated.
+func (c Comment) HidesDeprecation() bool { return c.Deprecated != "" && c.Deprecated != c.Text }
+
 // Read reads the first of the comments that has text for such readers.
 func Read(groups ...*ast.CommentGroup) Comment {
 	for _, group := range groups {

@@ -14,11 +14,22 @@ var (
 	// determiners follow a verb. They do not follow a noun.
 	determiners = []string{"a", "all", "an", "another", "any", "both", "each", "every", "everything", "exactly", "how", "it", "its", "no", "nothing",
 		"one", "some", "the", "their", "them", "these", "this", "those", "what", "whether", "whom"}
-	// clear are words that no English noun is like.
-	clear = []string{"accepts", "adds", "applies", "computes", "converts", "creates", "deletes", "describes", "determines", "disables", "does", "doesn't", "enables", "excludes",
-		"fetches", "finds", "generates", "gets", "ignores", "includes", "indicates", "inserts", "is", "isn't", "keeps", "lets", "makes", "overrides", "overwrites", "parses",
-		"performs", "prevents", "provides", "removes", "renders", "replaces", "retrieves", "returns", "says", "sends", "specifies", "takes", "tells",
-		"validates", "was", "were", "writes"}
+	// clear are verbs that no plural is like.
+	clear = []string{
+		"accepts", "adds", "allows", "appends", "applies", "asks", "becomes", "begins", "brings", "chooses", "comes",
+		"computes", "connects", "contains", "converts", "creates", "decides", "deletes", "describes", "determines",
+		"disables", "discards", "does", "doesn't", "embeds", "enables", "ends", "excludes", "executes", "explains",
+		"extracts", "fails", "fetches", "finds", "finishes", "follows", "gathers", "generates", "gets", "gives",
+		"goes", "greets", "happens", "has", "hides", "holds", "identifies", "ignores", "includes", "indicates", "inserts",
+		"is", "isn't", "keeps", "launches", "lets", "makes", "means", "obtains", "opens",
+		"overrides", "overwrites", "parses", "performs", "prevents", "provides", "publishes", "puts",
+		"quits", "receives", "refuses", "removes", "renames", "renders", "replaces", "requires", "resolves",
+		"retrieves", "returns", "says", "selects", "sends", "skips", "specifies", "submits", "takes", "tells",
+		"transforms", "tries", "turns", "understands", "validates", "verifies", "waits", "wants", "was", "were",
+		"withdraws", "writes",
+	}
+	// prepositions follow a plural rather than a verb, as in "List lists of a board".
+	prepositions = []string{"by", "from", "in", "of", "on"}
 	// notVerbs end with an s and are no verbs.
 	notVerbs = []string{"across", "always", "as", "besides", "its", "minus", "perhaps", "plus", "this", "thus", "towards", "unless", "versus"}
 )

@@ -40,7 +40,7 @@ type subject struct {
 	shown  string // in place of goName
 	// acts means that a sentence without the name may begin with any verb.
 	acts bool
-	// means means that "means that" adds nothing.
+	// means means that "means that" and "says that" add nothing.
 	means   bool
 	boolean bool
 }
@@ -116,7 +116,7 @@ func (s subject) impliesVerb(verb, next string) bool {
 	case verb == "is" || verb == "are":
 		return true
 	case s.means:
-		return verb == "means"
+		return verb == "means" || next == "that" && slices.Contains(reporting, verb)
 	case s.acts:
 		return false
 	case s.boolean && (next == "if" || next == "that") && slices.Contains(reporting, verb):
@@ -124,7 +124,7 @@ func (s subject) impliesVerb(verb, next string) bool {
 	case slices.Contains(questions, next) && slices.Contains(reporting, verb):
 		return true
 	}
-	return slices.Contains(holding, verb) && (isPhrase(s.goName) || slices.Contains(determiners, next))
+	return slices.Contains(holding, verb) && next != "no" && (isPhrase(s.goName) || slices.Contains(determiners, next))
 }
 
 // isVerb reports whether a word behind a name, with the words after it, is a verb of which the name is the subject. A name of one
@@ -140,12 +140,17 @@ func isVerb(name, verb, object string) bool {
 	}
 	verb = strings.TrimRight(verb, ".,:;\n")
 	switch {
-	case slices.Contains(clear, verb):
+	case slices.Contains(clear, verb), slices.Contains(thirdPerson(strings.ToLower(name)), verb) && !slices.Contains(prepositions, next):
 		return true
 	case !strings.HasSuffix(verb, "s") || strings.HasSuffix(verb, "ss") || slices.Contains(notVerbs, verb):
 		return false
 	}
 	return isPhrase(name) || slices.Contains(determiners, next)
+}
+
+// thirdPerson returns the forms that a verb may have after a noun.
+func thirdPerson(verb string) []string {
+	return []string{verb + "s", verb + "es", strings.TrimSuffix(verb, "y") + "ies"}
 }
 
 // replaceNames replaces the Go names in a text. A name of one word stays if it may be an ordinary word: in capitals, such

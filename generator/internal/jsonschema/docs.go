@@ -35,7 +35,7 @@ type spot struct {
 
 type note struct {
 	doc        string                          // that of a type is for readers who do not see its name
-	deprecated bool                            // the comment has a paragraph "Deprecated:"
+	deprecated bool                            // the comment has a paragraph "Deprecated:", which doc does not have
 	column     int                             // not in export data
 	directives map[string]*directive.Directive // by kind
 }
@@ -148,7 +148,7 @@ func collectNotes(fset *token.FileSet, file *ast.File) map[spot]note {
 		case *ast.StructType:
 			for _, field := range node.Fields.List {
 				about := description.Read(field.Doc, field.Comment)
-				n := note{doc: about.Text, deprecated: about.Deprecated != ""}
+				n := note{doc: about.Text, deprecated: about.HidesDeprecation()}
 				for _, name := range field.Names {
 					add(name, n)
 				}

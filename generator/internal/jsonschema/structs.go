@@ -172,7 +172,7 @@ func (g *graph) readMember(f field, names description.Names) (tag, *schema) {
 func (g *graph) describeField(f field, names description.Names) string {
 	about := g.docs.find(f.variable)
 	if about.deprecated && g.docs.isOwn(f.variable) {
-		g.noteField(f, "is deprecated, which callers do not see; say so in the first paragraph of its comment, or remove the field")
+		g.noteField(f, "is deprecated, which models do not see; say so in the first paragraph of its comment, or remove the field")
 	}
 	basic, _ := pointee(f.variable.Type()).Underlying().(*types.Basic)
 	boolean := basic != nil && basic.Info()&types.IsBoolean != 0

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"go/doc/comment"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -302,10 +303,24 @@ func renderCell(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
 		if line = strings.Join(strings.Fields(line), " "); line != "" {
-			lines = append(lines, markdownEscapes.Replace(line))
+			lines = append(lines, escapeMarkdown(line))
 		}
 	}
 	return strings.Join(lines, "<br>")
+}
+
+// codeSpan is code in a description. A table cell would end at a bar in it.
+var codeSpan = regexp.MustCompile("`[^`|]+`")
+
+// escapeMarkdown escapes a line of text, but for code in it.
+func escapeMarkdown(line string) string {
+	var b strings.Builder
+	end := 0
+	for _, span := range codeSpan.FindAllStringIndex(line, -1) {
+		b.WriteString(markdownEscapes.Replace(line[end:span[0]]) + line[span[0]:span[1]])
+		end = span[1]
+	}
+	return b.String() + markdownEscapes.Replace(line[end:])
 }
 
 // renderCode renders text as code in a table cell.

@@ -17,19 +17,20 @@ func Tool(method, name, text string, others Names) string {
 	return rewrite(subject{goName: method, shown: code(name), acts: true}, text, others)
 }
 
-// Field describes a property by the comment of its field. A property is a value, so "Branch is the branch to build" becomes "The
-// branch to build", while "DryRun skips the upload" becomes "`dry_run` skips the upload".
+// Field describes a property by the comment of its field. A property is a value, so "Branch is the branch to build"
+// becomes "The branch to build", while "DryRun skips the upload" becomes "`dry_run` skips the upload".
 func Field(goName, jsonName string, boolean bool, text string, others Names) string {
 	return rewrite(subject{goName: goName, shown: code(jsonName), boolean: boolean}, text, others)
 }
 
-// Type describes values by the comment of their type. Their readers do not know the type, so "RetryPolicy limits the tries"
-// becomes "Retry policy limits the tries".
+// Type describes values by the comment of their type. Their readers do not know the type, so "RetryPolicy limits the
+// tries" becomes "Retry policy limits the tries".
 func Type(name, text string) string {
 	return rewrite(subject{goName: name, shown: strings.Join(splitName(name), " ")}, text, nil)
 }
 
-// Value describes what stands behind the name of a value, such as the code of an error or a constant of an enum, in "high: Goes before all others".
+// Value describes what stands behind the name that readers know, such as the code of an error or the constant of an
+// enum: "PriorityHigh goes first" becomes "Goes first".
 func Value(goName, shown, text string) string {
 	return rewrite(subject{goName: goName, shown: code(shown), acts: true, means: true}, text, nil)
 }
@@ -86,6 +87,7 @@ func (s subject) cutName(text string) string {
 	if rest, ok = strings.CutPrefix(rest, " "); !ok {
 		return text
 	}
+	rest = strings.TrimPrefix(rest, "("+strings.Trim(s.shown, "`")+") ")
 	verb, object, _ := strings.Cut(rest, " ")
 	next, _, _ := strings.Cut(object, " ")
 	next = strings.TrimRight(next, ".,:;\n")
@@ -127,8 +129,8 @@ func (s subject) impliesVerb(verb, next string) bool {
 	return slices.Contains(holding, verb) && next != "no" && (isPhrase(s.goName) || slices.Contains(determiners, next))
 }
 
-// isVerb reports whether a word behind a name, with the words after it, is a verb of which the name is the subject. A name of one
-// word may also belong to the words, as in "Search issues of a repository".
+// isVerb reports whether a word behind a name, with the words after it, is a verb of which the name is the subject. A
+// name of one word may also belong to the words, as in "Search issues of a repository".
 func isVerb(name, verb, object string) bool {
 	next, after, _ := strings.Cut(object, " ")
 	if slices.Contains(adverbs, verb) {
@@ -165,20 +167,22 @@ func replaceNames(text string, names Names) string {
 		word := text[i : i+max(1, letters(text[i:]))]
 		i += len(word)
 		shown, known := names[word]
-		switch before, after := string(out), text[i:]; {
-		case word == "`":
-			span = !span
+		if !known || shown == word {
+			span = span != (word == "`")
 			out = append(out, word...)
-		case !known || shown == word,
-			!isPhrase(word) && (line || span && !isWhole(before, after) || !span && isOrdinary(word, before, after)):
+			continue
+		}
+		switch before, after := string(out), text[i:]; {
+		case !isPhrase(word) && (line || span && !isWhole(before, after) || !span && isOrdinary(word, before, after)):
 			out = append(out, word...)
 		case line || span:
 			out = append(out, strings.Trim(shown, "`")...)
 		default:
+			before = receiver.ReplaceAllString(before, "")
 			if strings.HasSuffix(before, "[") && strings.HasPrefix(after, "]") { // a link of Go
 				before, i = strings.TrimSuffix(before, "["), i+1
 			}
-			out = append([]byte(receiver.ReplaceAllString(before, "")), shown...)
+			out = append([]byte(before), shown...)
 		}
 	}
 	return string(out)

@@ -157,7 +157,7 @@ func describe(service *model.Service) {
 	for _, tool := range service.Tools {
 		tool.Description = description.Tool(tool.Method, tool.Name, tool.Description, names)
 	}
-	service.Description = description.Tool(service.Name, service.Name, service.Description, names)
+	service.Description = description.Service(service.Name, service.Description, names)
 }
 
 // readTool reads a method. It returns nil if the method cannot be a tool.

@@ -26,7 +26,7 @@ var (
 		"quits", "receives", "refuses", "removes", "renames", "renders", "replaces", "requires", "resolves",
 		"retrieves", "returns", "says", "selects", "sends", "skips", "specifies", "submits", "takes", "tells",
 		"transforms", "tries", "turns", "understands", "validates", "verifies", "waits", "wants", "was", "were",
-		"withdraws", "writes",
+		"withdraws", "works", "writes",
 	}
 	// prepositions follow a plural rather than a verb, as in "List lists of a board".
 	prepositions = []string{"by", "from", "in", "of", "on"}

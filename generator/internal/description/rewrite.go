@@ -17,6 +17,11 @@ func Tool(method, name, text string, others Names) string {
 	return rewrite(subject{goName: method, shown: code(name), acts: true}, text, others)
 }
 
+// Service describes a service by the comment of its interface, for readers who know it by its Go name.
+func Service(name, text string, tools Names) string {
+	return rewrite(subject{goName: name, shown: code(name), acts: true, noun: true}, text, tools)
+}
+
 // Field describes a property by the comment of its field. A property is a value, so "Branch is the branch to build"
 // becomes "The branch to build", while "DryRun skips the upload" becomes "`dry_run` skips the upload".
 func Field(goName, jsonName string, boolean bool, text string, others Names) string {
@@ -41,6 +46,8 @@ type subject struct {
 	shown  string // in place of goName
 	// acts means that a sentence without the name may begin with any verb.
 	acts bool
+	// noun means that the name is no verb, so that one may follow.
+	noun bool
 	// means means that "means that" and "says that" add nothing.
 	means   bool
 	boolean bool
@@ -103,7 +110,7 @@ func (s subject) cutName(text string) string {
 		return object
 	}
 	switch {
-	case slices.Contains(complete, verb), s.acts && isVerb(s.goName, verb, object):
+	case slices.Contains(complete, verb), s.acts && (s.noun && mayBeVerb(verb) || isVerb(s.goName, verb, object)):
 		return rest
 	case isPhrase(s.goName), isVerb(s.goName, verb, object):
 		return s.shown + " " + rest
@@ -142,12 +149,17 @@ func isVerb(name, verb, object string) bool {
 	}
 	verb = strings.TrimRight(verb, ".,:;\n")
 	switch {
+	case next == "of" && !isPhrase(name):
+		return false
 	case slices.Contains(clear, verb), slices.Contains(thirdPerson(strings.ToLower(name)), verb) && !slices.Contains(prepositions, next):
 		return true
-	case !strings.HasSuffix(verb, "s") || strings.HasSuffix(verb, "ss") || slices.Contains(notVerbs, verb):
-		return false
 	}
-	return isPhrase(name) || slices.Contains(determiners, next)
+	return mayBeVerb(verb) && (isPhrase(name) || slices.Contains(determiners, next))
+}
+
+// mayBeVerb reports whether a word looks like a verb. Most plurals do too.
+func mayBeVerb(word string) bool {
+	return strings.HasSuffix(word, "s") && !strings.HasSuffix(word, "ss") && !slices.Contains(notVerbs, word)
 }
 
 // thirdPerson returns the forms that a verb may have after a noun.

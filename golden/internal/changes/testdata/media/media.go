@@ -31,7 +31,7 @@ type Media interface {
 //
 //mcptask:input message="Publish it?"
 type Approval struct {
-	// Agreed says that the film may go out.
+	// Agreed says whether the film may go out.
 	Agreed bool `json:"agreed"`
 	// Note is for the archive.
 	Note string `json:"note,omitempty"`

@@ -9,6 +9,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/description"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 var errorCode = regexp.MustCompile(`^[a-z0-9_]{1,64}$`)

@@ -89,7 +89,7 @@ const flatArguments = `{
     "at": {
       "type": "string",
       "format": "date-time",
-      "description": "when it was sent"
+      "description": "When it was sent"
     },
     "named": {
       "type": "object",
@@ -116,7 +116,7 @@ const flatResult = `{
     "at": {
       "type": "string",
       "format": "date-time",
-      "description": "when it was sent"
+      "description": "When it was sent"
     },
     "named": {
       "type": "object",
@@ -137,7 +137,7 @@ const hiddenArguments = `{
   "properties": {
     "shown": {"type": "string"},
     "inner": {"type": "string"},
-    "Same": {"type": "integer", "description": "Hides the other two."}
+    "Same": {"type": "integer", "description": "` + "`Same`" + ` hides the other two."}
   },
   "required": ["shown", "inner", "Same"],
   "additionalProperties": false
@@ -148,7 +148,7 @@ const hiddenResult = `{
   "properties": {
     "shown": {"type": "string"},
     "inner": {"type": "string"},
-    "Same": {"type": "integer", "description": "Hides the other two."}
+    "Same": {"type": "integer", "description": "` + "`Same`" + ` hides the other two."}
   },
   "required": ["shown", "inner", "Same"]
 }`

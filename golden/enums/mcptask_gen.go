@@ -373,18 +373,18 @@ const jobArguments = `{
   "properties": {
     "mode": {
       "type": "string",
-      "description": "Says how to run it.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
+      "description": "How to run it.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
       "enum": ["fast", "full", "old"],
       "default": "full"
     },
     "priority": {
       "type": "integer",
-      "description": "Optional as a pointer: 0 is a priority.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all others",
+      "description": "Optional as a pointer: 0 is a priority.\n-1: PriorityLow\n0: PriorityNormal\n1: Goes before all others",
       "enum": [-1, 0, 1]
     },
     "target": {
       "type": "string",
-      "description": "Has no comments at its constants.",
+      "description": "Target has no comments at its constants.",
       "enum": ["", "web"]
     },
     "size": {
@@ -408,21 +408,21 @@ const jobArguments = `{
       "description": "The choices that the field names itself.",
       "enum": ["fast", "full"]
     },
-    "open": {"type": "string", "description": "Takes any text."},
+    "open": {"type": "string", "description": "` + "`open`" + ` takes any text."},
     "null": {
       "type": "string",
-      "description": "Has no comments at its constants.",
+      "description": "Target has no comments at its constants.",
       "enum": ["", "web"]
     },
     "quoted": {
       "type": "string",
-      "description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all others",
+      "description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: Goes before all others",
       "enum": ["-1", "0", "1"]
     },
-    "month": {"type": "integer", "description": "of the standard library, so open"},
+    "month": {"type": "integer", "description": "Of the standard library, so open"},
     "alias": {
       "type": "string",
-      "description": "Has no comments at its constants.",
+      "description": "Target has no comments at its constants.",
       "enum": ["", "web"]
     },
     "other": {"type": "string"}
@@ -436,18 +436,18 @@ const jobResult = `{
   "properties": {
     "mode": {
       "type": "string",
-      "description": "Says how to run it.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
+      "description": "How to run it.\nfast: Skips the tests.\nfull: Runs everything.\nold: What nobody should use any more.",
       "enum": ["fast", "full", "old"],
       "default": "full"
     },
     "priority": {
       "type": "integer",
-      "description": "Optional as a pointer: 0 is a priority.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all others",
+      "description": "Optional as a pointer: 0 is a priority.\n-1: PriorityLow\n0: PriorityNormal\n1: Goes before all others",
       "enum": [-1, 0, 1]
     },
     "target": {
       "type": "string",
-      "description": "Has no comments at its constants.",
+      "description": "Target has no comments at its constants.",
       "enum": ["", "web"]
     },
     "size": {
@@ -471,21 +471,21 @@ const jobResult = `{
       "description": "The choices that the field names itself.",
       "enum": ["fast", "full"]
     },
-    "open": {"type": "string", "description": "Takes any text."},
+    "open": {"type": "string", "description": "` + "`open`" + ` takes any text."},
     "null": {
       "type": ["string", "null"],
-      "description": "Has no comments at its constants.",
+      "description": "Target has no comments at its constants.",
       "enum": ["", "web", null]
     },
     "quoted": {
       "type": "string",
-      "description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all others",
+      "description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: Goes before all others",
       "enum": ["-1", "0", "1"]
     },
-    "month": {"type": "integer", "description": "of the standard library, so open"},
+    "month": {"type": "integer", "description": "Of the standard library, so open"},
     "alias": {
       "type": "string",
-      "description": "Has no comments at its constants.",
+      "description": "Target has no comments at its constants.",
       "enum": ["", "web"]
     },
     "other": {"type": "string"}
@@ -498,7 +498,7 @@ const wallArguments = `{
   "properties": {
     "color": {
       "type": "string",
-      "description": "A colour that a wall can have.\nred: like a brick\ngreen: Like the grass.",
+      "description": "A colour that a wall can have.\nred: Like a brick\ngreen: Like the grass.",
       "enum": ["red", "green", "blue"]
     },
     "paint": {
@@ -507,7 +507,7 @@ const wallArguments = `{
       "properties": {
         "color": {
           "type": "string",
-          "description": "A colour that a wall can have.\nred: like a brick\ngreen: Like the grass.",
+          "description": "A colour that a wall can have.\nred: Like a brick\ngreen: Like the grass.",
           "enum": ["red", "green", "blue"]
         },
         "tone": {
@@ -517,7 +517,7 @@ const wallArguments = `{
         },
         "finish": {
           "type": "string",
-          "description": "How it dries.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror",
+          "description": "How it dries.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror",
           "enum": ["matt", "satin", "glossy"]
         }
       },
@@ -533,7 +533,7 @@ const wallResult = `{
   "properties": {
     "color": {
       "type": "string",
-      "description": "A colour that a wall can have.\nred: like a brick\ngreen: Like the grass.",
+      "description": "A colour that a wall can have.\nred: Like a brick\ngreen: Like the grass.",
       "enum": ["red", "green", "blue"]
     },
     "paint": {
@@ -542,7 +542,7 @@ const wallResult = `{
       "properties": {
         "color": {
           "type": "string",
-          "description": "A colour that a wall can have.\nred: like a brick\ngreen: Like the grass.",
+          "description": "A colour that a wall can have.\nred: Like a brick\ngreen: Like the grass.",
           "enum": ["red", "green", "blue"]
         },
         "tone": {
@@ -552,7 +552,7 @@ const wallResult = `{
         },
         "finish": {
           "type": "string",
-          "description": "How it dries.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror",
+          "description": "How it dries.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror",
           "enum": ["matt", "satin", "glossy"]
         }
       },
@@ -578,7 +578,7 @@ const listsArguments = `{
         "type": "array",
         "items": {
           "type": "string",
-          "description": "A colour that a wall can have.\nred: like a brick\ngreen: Like the grass.",
+          "description": "A colour that a wall can have.\nred: Like a brick\ngreen: Like the grass.",
           "enum": ["red", "green", "blue"]
         }
       }
@@ -587,7 +587,7 @@ const listsArguments = `{
       "type": "array",
       "items": {
         "type": "string",
-        "description": "Has no comments at its constants.",
+        "description": "Target has no comments at its constants.",
         "enum": ["", "web"]
       },
       "minItems": 3,
@@ -618,7 +618,7 @@ const listsArguments = `{
       "type": "object",
       "patternProperties": {"^(0|-?[1-9][0-9]{0,18})$": {"type": "array", "items": {"type": "string"}}},
       "additionalProperties": false,
-      "propertyNames": {"description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all others", "enum": ["-1", "0", "1"]}
+      "propertyNames": {"description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: Goes before all others", "enum": ["-1", "0", "1"]}
     },
     "page": {
       "type": "object",
@@ -659,7 +659,7 @@ const listsArguments = `{
         "required": ["items"],
         "additionalProperties": false
       },
-      "propertyNames": {"description": "Has no comments at its constants.", "enum": ["", "web"]}
+      "propertyNames": {"description": "Target has no comments at its constants.", "enum": ["", "web"]}
     },
     "durable": {
       "type": "object",
@@ -669,7 +669,7 @@ const listsArguments = `{
     },
     "waits": {
       "type": "array",
-      "description": "how long each took. In nanoseconds.",
+      "description": "How long each took. In nanoseconds.",
       "items": {"type": "integer"}
     },
     "anyone": {
@@ -679,7 +679,7 @@ const listsArguments = `{
         "properties": {
           "Mode": {
             "type": "string",
-            "description": "Has no comments at its constants.",
+            "description": "Target has no comments at its constants.",
             "enum": ["", "web"]
           }
         },
@@ -723,7 +723,7 @@ const listsResult = `{
         "type": "array",
         "items": {
           "type": "string",
-          "description": "A colour that a wall can have.\nred: like a brick\ngreen: Like the grass.",
+          "description": "A colour that a wall can have.\nred: Like a brick\ngreen: Like the grass.",
           "enum": ["red", "green", "blue"]
         }
       }
@@ -732,7 +732,7 @@ const listsResult = `{
       "type": "array",
       "items": {
         "type": "string",
-        "description": "Has no comments at its constants.",
+        "description": "Target has no comments at its constants.",
         "enum": ["", "web"]
       },
       "minItems": 3,
@@ -763,7 +763,7 @@ const listsResult = `{
       "type": "object",
       "patternProperties": {"^(0|-?[1-9][0-9]{0,18})$": {"type": "array", "items": {"type": "string"}}},
       "additionalProperties": false,
-      "propertyNames": {"description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all others", "enum": ["-1", "0", "1"]}
+      "propertyNames": {"description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: Goes before all others", "enum": ["-1", "0", "1"]}
     },
     "page": {
       "type": "object",
@@ -802,7 +802,7 @@ const listsResult = `{
         },
         "required": ["items"]
       },
-      "propertyNames": {"description": "Has no comments at its constants.", "enum": ["", "web"]}
+      "propertyNames": {"description": "Target has no comments at its constants.", "enum": ["", "web"]}
     },
     "durable": {
       "type": "object",
@@ -812,7 +812,7 @@ const listsResult = `{
     },
     "waits": {
       "type": "array",
-      "description": "how long each took. In nanoseconds.",
+      "description": "How long each took. In nanoseconds.",
       "items": {"type": "integer"}
     },
     "anyone": {
@@ -822,7 +822,7 @@ const listsResult = `{
         "properties": {
           "Mode": {
             "type": "string",
-            "description": "Has no comments at its constants.",
+            "description": "Target has no comments at its constants.",
             "enum": ["", "web"]
           }
         },
@@ -852,7 +852,7 @@ const ranksArguments = `{
   "properties": {
     "urgency": {
       "type": "string",
-      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down",
       "enum": ["none", "soon", "today", "http"]
     },
     "maybe": {
@@ -862,7 +862,7 @@ const ranksArguments = `{
     },
     "default": {
       "type": "string",
-      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down",
       "enum": ["none", "soon", "today", "http"],
       "default": "soon"
     },
@@ -873,14 +873,14 @@ const ranksArguments = `{
     },
     "finish": {
       "type": "string",
-      "description": "How a wall shines.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror",
+      "description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror",
       "enum": ["matt", "satin", "glossy"]
     },
     "list": {
       "type": "array",
       "items": {
         "type": "string",
-        "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+        "description": "How soon it has to be done.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down",
         "enum": ["none", "soon", "today", "http"]
       },
       "uniqueItems": true
@@ -890,16 +890,16 @@ const ranksArguments = `{
       "default": ["soon", "http"],
       "items": {
         "type": "string",
-        "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+        "description": "How soon it has to be done.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down",
         "enum": ["none", "soon", "today", "http"]
       }
     },
     "finishes": {
       "type": "array",
-      "description": "a list, although its elements are bytes",
+      "description": "A list, although its elements are bytes",
       "items": {
         "type": "string",
-        "description": "How a wall shines.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror",
+        "description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror",
         "enum": ["matt", "satin", "glossy"]
       }
     },
@@ -916,7 +916,7 @@ const ranksArguments = `{
     "counts": {
       "type": "object",
       "additionalProperties": {"type": "integer"},
-      "propertyNames": {"description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down", "enum": ["none", "soon", "today", "http"]}
+      "propertyNames": {"description": "How soon it has to be done.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down", "enum": ["none", "soon", "today", "http"]}
     },
     "by_weight": {
       "type": "object",
@@ -941,7 +941,7 @@ const ranksArguments = `{
               "type": "array",
               "items": {
                 "type": "string",
-                "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+                "description": "How soon it has to be done.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down",
                 "enum": ["none", "soon", "today", "http"]
               }
             }
@@ -951,7 +951,7 @@ const ranksArguments = `{
         },
         "propertyNames": {"description": "How heavy it is.", "enum": ["light", "normal", "heavy", "100"]}
       },
-      "propertyNames": {"description": "How a wall shines.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror", "enum": ["matt", "satin", "glossy"]}
+      "propertyNames": {"description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror", "enum": ["matt", "satin", "glossy"]}
     }
   },
   "required": ["urgency", "weight", "list", "finishes", "pair", "counts", "by_weight", "keyed"],
@@ -963,7 +963,7 @@ const ranksResult = `{
   "properties": {
     "urgency": {
       "type": "string",
-      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down",
       "enum": ["none", "soon", "today", "http"]
     },
     "maybe": {
@@ -973,7 +973,7 @@ const ranksResult = `{
     },
     "default": {
       "type": "string",
-      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down",
       "enum": ["none", "soon", "today", "http"],
       "default": "soon"
     },
@@ -984,14 +984,14 @@ const ranksResult = `{
     },
     "finish": {
       "type": "string",
-      "description": "How a wall shines.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror",
+      "description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror",
       "enum": ["matt", "satin", "glossy"]
     },
     "list": {
       "type": "array",
       "items": {
         "type": "string",
-        "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+        "description": "How soon it has to be done.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down",
         "enum": ["none", "soon", "today", "http"]
       },
       "uniqueItems": true
@@ -1001,16 +1001,16 @@ const ranksResult = `{
       "default": ["soon", "http"],
       "items": {
         "type": "string",
-        "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+        "description": "How soon it has to be done.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down",
         "enum": ["none", "soon", "today", "http"]
       }
     },
     "finishes": {
       "type": "array",
-      "description": "a list, although its elements are bytes",
+      "description": "A list, although its elements are bytes",
       "items": {
         "type": "string",
-        "description": "How a wall shines.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror",
+        "description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror",
         "enum": ["matt", "satin", "glossy"]
       }
     },
@@ -1027,7 +1027,7 @@ const ranksResult = `{
     "counts": {
       "type": "object",
       "additionalProperties": {"type": "integer"},
-      "propertyNames": {"description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down", "enum": ["none", "soon", "today", "http"]}
+      "propertyNames": {"description": "How soon it has to be done.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down", "enum": ["none", "soon", "today", "http"]}
     },
     "by_weight": {
       "type": "object",
@@ -1052,7 +1052,7 @@ const ranksResult = `{
               "type": "array",
               "items": {
                 "type": "string",
-                "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+                "description": "How soon it has to be done.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down",
                 "enum": ["none", "soon", "today", "http"]
               }
             }
@@ -1061,7 +1061,7 @@ const ranksResult = `{
         },
         "propertyNames": {"description": "How heavy it is.", "enum": ["light", "normal", "heavy", "100"]}
       },
-      "propertyNames": {"description": "How a wall shines.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror", "enum": ["matt", "satin", "glossy"]}
+      "propertyNames": {"description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror", "enum": ["matt", "satin", "glossy"]}
     }
   },
   "required": [
@@ -1082,12 +1082,12 @@ const preferredResult = `{
   "properties": {
     "urgency": {
       "type": "string",
-      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down",
       "enum": ["none", "soon", "today", "http"]
     },
     "finish": {
       "type": "string",
-      "description": "How a wall shines.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror",
+      "description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror",
       "enum": ["matt", "satin", "glossy"]
     }
   },
@@ -1099,7 +1099,7 @@ const loadArguments = `{
   "properties": {
     "urgency": {
       "type": "string",
-      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down",
       "enum": ["none", "soon", "today", "http"]
     }
   },
@@ -1112,7 +1112,7 @@ const overloadedData = `{
   "properties": {
     "urgency": {
       "type": "string",
-      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down",
       "enum": ["none", "soon", "today", "http"]
     }
   },
@@ -1136,17 +1136,17 @@ const choiceAnswer = `{
     },
     "color": {
       "type": "string",
-      "description": "A colour that a wall can have.\nred: like a brick\ngreen: Like the grass.",
+      "description": "A colour that a wall can have.\nred: Like a brick\ngreen: Like the grass.",
       "enum": ["red", "green", "blue"]
     },
     "target": {
       "type": "string",
-      "description": "Has no comments at its constants.",
+      "description": "Target has no comments at its constants.",
       "enum": ["", "web"]
     },
     "priority": {
       "type": "integer",
-      "description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: goes before all others",
+      "description": "The place in the queue.\n-1: PriorityLow\n0: PriorityNormal\n1: Goes before all others",
       "enum": [-1, 0, 1]
     }
   },
@@ -1158,12 +1158,12 @@ const preferenceAnswer = `{
   "properties": {
     "urgency": {
       "type": "string",
-      "description": "How soon.\nnone: The zero value.\nsoon: this week\ntoday: Before midnight.\nhttp: when the website is down",
+      "description": "How soon.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down",
       "enum": ["none", "soon", "today", "http"]
     },
     "finishes": {
       "type": "array",
-      "description": "How a wall shines.\nmatt: like chalk\nsatin: Like an eggshell.\nglossy: like a mirror",
+      "description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror",
       "items": {"type": "string", "enum": ["matt", "satin", "glossy"]},
       "minItems": 1,
       "uniqueItems": true

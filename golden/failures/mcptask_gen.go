@@ -124,7 +124,7 @@ func (*NotFound) ToolErrorCode() string {
 func notFoundSpec() mcptask.ErrorSpec {
 	return mcptask.ErrorSpec{
 		Code:        "not_found",
-		Description: "Says that there is no such asset. \"Deleted\" assets are *gone* too.",
+		Description: "There is no such asset. \"Deleted\" assets are *gone* too.",
 		Schema:      notFoundData,
 	}
 }
@@ -138,7 +138,7 @@ func (DiskFull) ToolErrorCode() string {
 func diskFullSpec() mcptask.ErrorSpec {
 	return mcptask.ErrorSpec{
 		Code:        "disk_full",
-		Description: "Says that there is no room.",
+		Description: "There is no room.",
 		Schema:      diskFullData,
 	}
 }
@@ -200,7 +200,7 @@ const notFoundData = `{
     "asset": {"type": "string", "description": "The name that was asked for."},
     "similar": {
       "type": "array",
-      "description": "Has names that exist.",
+      "description": "Names of assets that exist.",
       "items": {"type": "string"},
       "maxItems": 5
     }

@@ -122,7 +122,7 @@ const otherContextArguments = `{
     "at": {
       "type": "string",
       "format": "date-time",
-      "description": "when it was sent"
+      "description": "When it was sent"
     },
     "tags": {"type": "array", "items": {"type": "string"}}
   },
@@ -135,7 +135,7 @@ const bothResult = `{
   "properties": {
     "here": {
       "type": "object",
-      "description": "The first Node.",
+      "description": "The first node.",
       "properties": {
         "id": {"type": "integer"}
       },
@@ -143,7 +143,7 @@ const bothResult = `{
     },
     "there": {
       "type": "object",
-      "description": "Has the name of a type in another package.",
+      "description": "The name of a type in another package.",
       "properties": {
         "label": {"type": "string", "description": "What people call it."}
       },
@@ -151,7 +151,7 @@ const bothResult = `{
     },
     "elsewhere": {
       "type": "object",
-      "description": "Another Node.",
+      "description": "Another node.",
       "properties": {
         "weight": {"type": "number", "minimum": 0}
       },
@@ -159,7 +159,7 @@ const bothResult = `{
     },
     "again": {
       "type": "object",
-      "description": "The first Node.",
+      "description": "The first node.",
       "properties": {
         "id": {"type": "integer"}
       },
@@ -169,7 +169,7 @@ const bothResult = `{
       "type": "array",
       "items": {
         "type": "object",
-        "description": "Has the name of a type in another package.",
+        "description": "The name of a type in another package.",
         "properties": {
           "label": {"type": "string", "description": "What people call it."}
         },
@@ -180,7 +180,7 @@ const bothResult = `{
       "type": "array",
       "items": {
         "type": "object",
-        "description": "Another Node.",
+        "description": "Another node.",
         "properties": {
           "weight": {"type": "number", "minimum": 0}
         },
@@ -213,7 +213,7 @@ const bothArguments = `{
   "properties": {
     "here": {
       "type": "object",
-      "description": "The first Node.",
+      "description": "The first node.",
       "properties": {
         "id": {"type": "integer"}
       },
@@ -222,7 +222,7 @@ const bothArguments = `{
     },
     "there": {
       "type": "object",
-      "description": "Has the name of a type in another package.",
+      "description": "The name of a type in another package.",
       "properties": {
         "label": {"type": "string", "description": "What people call it."}
       },
@@ -231,7 +231,7 @@ const bothArguments = `{
     },
     "elsewhere": {
       "type": "object",
-      "description": "Another Node.",
+      "description": "Another node.",
       "properties": {
         "weight": {"type": "number", "minimum": 0}
       },
@@ -240,7 +240,7 @@ const bothArguments = `{
     },
     "again": {
       "type": "object",
-      "description": "The first Node.",
+      "description": "The first node.",
       "properties": {
         "id": {"type": "integer"}
       },
@@ -251,7 +251,7 @@ const bothArguments = `{
       "type": "array",
       "items": {
         "type": "object",
-        "description": "Has the name of a type in another package.",
+        "description": "The name of a type in another package.",
         "properties": {
           "label": {"type": "string", "description": "What people call it."}
         },
@@ -263,7 +263,7 @@ const bothArguments = `{
       "type": "array",
       "items": {
         "type": "object",
-        "description": "Another Node.",
+        "description": "Another node.",
         "properties": {
           "weight": {"type": "number", "minimum": 0}
         },

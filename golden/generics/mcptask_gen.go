@@ -157,7 +157,7 @@ const pageOfPairOfStringAndItemResult = `{
       "description": "What is on it.",
       "items": {
         "type": "object",
-        "description": "Has two parameters.",
+        "description": "Pair has two parameters.",
         "properties": {
           "key": {"type": "string"},
           "value": {
@@ -224,7 +224,7 @@ const bothArguments = `{
     },
     "names": {
       "type": "object",
-      "description": "Has two parameters.",
+      "description": "Pair has two parameters.",
       "properties": {
         "key": {"type": "string"},
         "value": {"type": "array", "items": {"type": "string"}}
@@ -252,7 +252,7 @@ const bothArguments = `{
     "set": {"type": "object", "additionalProperties": {"type": "boolean"}},
     "local": {
       "type": "object",
-      "description": "Has two parameters.",
+      "description": "Pair has two parameters.",
       "properties": {
         "key": {"type": "string"},
         "value": {
@@ -316,7 +316,7 @@ const bothResult = `{
     },
     "names": {
       "type": "object",
-      "description": "Has two parameters.",
+      "description": "Pair has two parameters.",
       "properties": {
         "key": {"type": "string"},
         "value": {"type": "array", "items": {"type": "string"}}
@@ -342,7 +342,7 @@ const bothResult = `{
     "set": {"type": "object", "additionalProperties": {"type": "boolean"}},
     "local": {
       "type": "object",
-      "description": "Has two parameters.",
+      "description": "Pair has two parameters.",
       "properties": {
         "key": {"type": "string"},
         "value": {

@@ -100,13 +100,13 @@ const fieldsArguments = `{
     "raw": {},
     "time": {"type": "string", "format": "date-time"},
     "took": {"type": "integer", "description": "In nanoseconds."},
-    "waited": {"type": "integer", "description": "how long nothing happened. In nanoseconds."},
+    "waited": {"type": "integer", "description": "How long nothing happened. In nanoseconds."},
     "tagged": {
       "type": "string",
       "format": "date",
       "description": "A date, which it writes itself."
     },
-    "addr": {"type": "string", "description": "an IP address with ` + "`backticks`" + `"},
+    "addr": {"type": "string", "description": "An IP address with ` + "`backticks`" + `"},
     "url": {"type": "string", "format": "uri"},
     "on": {"type": "string"},
     "defaults": {
@@ -174,13 +174,13 @@ const fieldsResult = `{
     "raw": {},
     "time": {"type": "string", "format": "date-time"},
     "took": {"type": "integer", "description": "In nanoseconds."},
-    "waited": {"type": "integer", "description": "how long nothing happened. In nanoseconds."},
+    "waited": {"type": "integer", "description": "How long nothing happened. In nanoseconds."},
     "tagged": {
       "type": "string",
       "format": "date",
       "description": "A date, which it writes itself."
     },
-    "addr": {"type": "string", "description": "an IP address with ` + "`backticks`" + `"},
+    "addr": {"type": "string", "description": "An IP address with ` + "`backticks`" + `"},
     "url": {"type": "string", "format": "uri"},
     "on": {"type": "string"},
     "defaults": {

@@ -42,7 +42,7 @@ func CITools(impl CI) mcptask.Tools {
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "deploy_service",
 				Title:        "Deploy a service",
-				Description:  "Ships a service; production asks a person first.",
+				Description:  "Ships a service. Before it ships to production, it asks a person.",
 				InputSchema:  deployInputArguments,
 				OutputSchema: deployReportResult,
 				Policy: mcptask.Policy{
@@ -52,7 +52,7 @@ func CITools(impl CI) mcptask.Tools {
 			}, impl.DeployService),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "lint_file",
-				Description:  "Checks one file at once.",
+				Description:  "Checks one file and returns what it found.",
 				InputSchema:  lintInputArguments,
 				OutputSchema: lintReportResult,
 				Policy:       mcptask.Policy{Task: mcptask.TaskForbidden},
@@ -91,7 +91,7 @@ func (c *CIClient) ResumeRunPipeline(token mcptask.Token, opts ...mcptask.CallOp
 	return mcptask.Resume[RunReport](c.conn, "run_pipeline", token, opts...)
 }
 
-// DeployService ships a service; production asks a person first.
+// DeployService ships a service. Before it ships to production, it asks a person.
 func (c *CIClient) DeployService(ctx context.Context, in DeployInput, opts ...mcptask.CallOption) (DeployReport, error) {
 	return mcptask.Run[DeployReport](ctx, c.conn, "deploy_service", in, opts...)
 }
@@ -107,7 +107,7 @@ func (c *CIClient) ResumeDeployService(token mcptask.Token, opts ...mcptask.Call
 	return mcptask.Resume[DeployReport](c.conn, "deploy_service", token, opts...)
 }
 
-// LintFile checks one file at once.
+// LintFile checks one file and returns what it found.
 func (c *CIClient) LintFile(ctx context.Context, in LintInput, opts ...mcptask.CallOption) (LintReport, error) {
 	return mcptask.Run[LintReport](ctx, c.conn, "lint_file", in, opts...)
 }
@@ -161,12 +161,12 @@ const runInputArguments = `{
     "repository": {
       "type": "string",
       "format": "uri",
-      "description": "Where the source is, as a URL."
+      "description": "The URL of the repository, such as https://example.com/web.git."
     },
-    "branch": {"type": "string", "description": "The branch to build. The default is the default branch of the repository."},
+    "branch": {"type": "string", "description": "The branch to build, such as main. If it is left out, the default branch of the repository is built."},
     "steps": {
       "type": "array",
-      "description": "Names the steps to run. The default is all of them.",
+      "description": "The names of the steps to run, such as build and test. By default, all steps run.",
       "items": {"type": "string"}
     }
   },
@@ -177,17 +177,18 @@ const runInputArguments = `{
 const runReportResult = `{
   "type": "object",
   "properties": {
-    "passed": {"type": "boolean", "description": "Reports whether every step passed."},
+    "passed": {"type": "boolean", "description": "Whether every step passed."},
     "steps": {
       "type": "array",
+      "description": "The steps that ran, in order.",
       "items": {
         "type": "object",
         "description": "One step of a pipeline.",
         "properties": {
           "name": {"type": "string"},
           "passed": {"type": "boolean"},
-          "took": {"type": "integer", "description": "in nanoseconds"},
-          "summary": {"type": "string"}
+          "took": {"type": "integer", "description": "How long the step ran, in nanoseconds"},
+          "summary": {"type": "string", "description": "The last line of the log of the step"}
         },
         "required": ["name", "passed", "took"]
       }
@@ -201,16 +202,16 @@ const deployInputArguments = `{
   "properties": {
     "service": {
       "type": "string",
-      "description": "The name of the service.",
+      "description": "The name of the service to ship, such as billing.",
       "minLength": 1
     },
     "environment": {
       "type": "string",
-      "description": "Where it goes.",
+      "description": "The environment to ship the service to.",
       "enum": ["staging", "production"],
       "default": "staging"
     },
-    "version": {"type": "string"}
+    "version": {"type": "string", "description": "The version to ship, such as v1.4.2. If it is left out, the newest version is shipped."}
   },
   "required": ["service"],
   "additionalProperties": false
@@ -219,9 +220,13 @@ const deployInputArguments = `{
 const deployReportResult = `{
   "type": "object",
   "properties": {
-    "version": {"type": "string"},
-    "url": {"type": "string"},
-    "deployed": {"type": "string", "format": "date-time"}
+    "version": {"type": "string", "description": "The version that runs now"},
+    "url": {"type": "string", "description": "The address of the service"},
+    "deployed": {
+      "type": "string",
+      "format": "date-time",
+      "description": "When the new version took over"
+    }
   },
   "required": ["version", "deployed"]
 }`
@@ -229,7 +234,7 @@ const deployReportResult = `{
 const lintInputArguments = `{
   "type": "object",
   "properties": {
-    "path": {"type": "string", "description": "the file's path in the repository"}
+    "path": {"type": "string", "description": "the path of the file in the repository, such as cmd/server/main.go"}
   },
   "required": ["path"],
   "additionalProperties": false
@@ -244,8 +249,12 @@ const lintReportResult = `{
         "type": "object",
         "description": "One problem.",
         "properties": {
-          "line": {"type": "integer", "minimum": 1},
-          "message": {"type": "string"}
+          "line": {
+            "type": "integer",
+            "description": "The number of the line, from 1",
+            "minimum": 1
+          },
+          "message": {"type": "string", "description": "The problem, in a sentence"}
         },
         "required": ["line", "message"]
       }
@@ -259,7 +268,7 @@ const approvalAnswer = `{
   "properties": {
     "approve": {
       "type": "boolean",
-      "description": "Must be true to go on.",
+      "description": "Whether to ship the service.",
       "default": false
     }
   },

@@ -188,7 +188,7 @@ const authorArguments = `{
   "$defs": {
     "recursive.Book": {
       "type": "object",
-      "description": "Has authors.",
+      "description": "Book has authors.",
       "properties": {
         "title": {"type": "string"},
         "authors": {"type": "array", "items": {"$ref": "#"}}
@@ -217,7 +217,7 @@ const authorResult = `{
   "$defs": {
     "recursive.Book": {
       "type": "object",
-      "description": "Has authors.",
+      "description": "Book has authors.",
       "properties": {
         "title": {"type": "string"},
         "authors": {"type": "array", "items": {"$ref": "#"}}

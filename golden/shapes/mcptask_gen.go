@@ -252,7 +252,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			}, impl_.AVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResults),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.http_server_url",
-				Description: "Http_server_url.",
+				Description: "http_server_url.",
 				InputSchema: mcptask2.NoArguments,
 				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy: mcptask2.Policy{
@@ -264,7 +264,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.list_urls",
-				Description: "List_urls.",
+				Description: "list_urls.",
 				InputSchema: mcptask2.NoArguments,
 				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy: mcptask2.Policy{
@@ -623,7 +623,7 @@ const shapesByHandArguments = `{
 const aVeryLongNameForAnInputThatDoesNotFitOnALineArguments = `{
   "type": "object",
   "properties": {
-    "field": {"type": "string", "description": "Has a comment that goes on for longer than anybody likes to read on one line, with ` + "`code`" + ` in it, and stays on one line of the schema all the same, because the lines of a schema follow from its structure and nobody counts their columns."}
+    "field": {"type": "string", "description": "A comment that goes on for longer than anybody likes to read on one line, with ` + "`code`" + ` in it, and stays on one line of the schema all the same, because the lines of a schema follow from its structure and nobody counts their columns."}
   },
   "required": ["field"],
   "additionalProperties": false
@@ -632,7 +632,7 @@ const aVeryLongNameForAnInputThatDoesNotFitOnALineArguments = `{
 const aVeryLongNameForAnInputThatDoesNotFitOnALineResult = `{
   "type": "object",
   "properties": {
-    "field": {"type": "string", "description": "Has a comment that goes on for longer than anybody likes to read on one line, with ` + "`code`" + ` in it, and stays on one line of the schema all the same, because the lines of a schema follow from its structure and nobody counts their columns."}
+    "field": {"type": "string", "description": "A comment that goes on for longer than anybody likes to read on one line, with ` + "`code`" + ` in it, and stays on one line of the schema all the same, because the lines of a schema follow from its structure and nobody counts their columns."}
   },
   "required": ["field"]
 }`

@@ -27,7 +27,7 @@ func StudioTools(impl Studio) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "render_film",
-				Description:  "Renders the frames of a film.",
+				Description:  "Renders all frames of a film.",
 				InputSchema:  renderInputArguments,
 				OutputSchema: filmReportResult,
 				Policy: mcptask.Policy{
@@ -38,7 +38,7 @@ func StudioTools(impl Studio) mcptask.Tools {
 			}, impl.RenderFilm),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "publish_film",
-				Description:  "Asks a person, and then publishes a film.",
+				Description:  "Publishes copies of a film. It asks a person for consent first.",
 				InputSchema:  publishInputArguments,
 				OutputSchema: filmReportResult,
 				Policy: mcptask.Policy{
@@ -64,7 +64,7 @@ func NewStudioClient(conn mcptask.Conn) *StudioClient {
 	return &StudioClient{conn: conn}
 }
 
-// RenderFilm renders the frames of a film.
+// RenderFilm renders all frames of a film.
 func (c *StudioClient) RenderFilm(ctx context.Context, in RenderInput, opts ...mcptask.CallOption) (FilmReport, error) {
 	return mcptask.Run[FilmReport](ctx, c.conn, "render_film", in, opts...)
 }
@@ -79,7 +79,7 @@ func (c *StudioClient) ResumeRenderFilm(token mcptask.Token, opts ...mcptask.Cal
 	return mcptask.Resume[FilmReport](c.conn, "render_film", token, opts...)
 }
 
-// PublishFilm asks a person, and then publishes a film.
+// PublishFilm publishes copies of a film. It asks a person for consent first.
 func (c *StudioClient) PublishFilm(ctx context.Context, in PublishInput, opts ...mcptask.CallOption) (FilmReport, error) {
 	return mcptask.Run[FilmReport](ctx, c.conn, "publish_film", in, opts...)
 }
@@ -147,7 +147,7 @@ const renderInputArguments = `{
     },
     "frames": {
       "type": "integer",
-      "description": "How many frames the film has.",
+      "description": "The number of frames of the film.",
       "minimum": 1
     }
   },
@@ -159,8 +159,8 @@ const filmReportResult = `{
   "type": "object",
   "properties": {
     "film": {"type": "string", "description": "The name of the film."},
-    "replica": {"type": "integer", "description": "The number of the replica that has finished the work."},
-    "run": {"type": "integer", "description": "Counts the runs of the handler, from 1."}
+    "replica": {"type": "integer", "description": "The number of the server that finished the work."},
+    "run": {"type": "integer", "description": "The number of times that the work was started. It is 1 unless a server had to start it again."}
   },
   "required": ["film", "replica", "run"]
 }`
@@ -175,7 +175,7 @@ const publishInputArguments = `{
     },
     "copies": {
       "type": "integer",
-      "description": "How many copies are made.",
+      "description": "The number of copies to make.",
       "minimum": 1
     }
   },
@@ -188,7 +188,7 @@ const consentAnswer = `{
   "properties": {
     "agree": {
       "type": "boolean",
-      "description": "Must be true to go on.",
+      "description": "Whether to publish the film.",
       "default": false
     }
   },

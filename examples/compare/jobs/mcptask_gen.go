@@ -27,13 +27,13 @@ func JobsTools(impl Jobs) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:        "run",
-				Description: "Ends at once.",
+				Description: "Does nothing and ends at once.",
 				InputSchema: runInputArguments,
 				Policy:      mcptask.Policy{Task: mcptask.TaskRequired},
 			}, impl.Run),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:        "wait",
-				Description: "Runs until the server closes.",
+				Description: "Waits until the server closes.",
 				InputSchema: mcptask.NoArguments,
 				Policy:      mcptask.Policy{Task: mcptask.TaskRequired},
 			}, func(ctx context.Context, task *mcptask.Task, _ struct{}) (struct{}, error) {
@@ -67,7 +67,7 @@ func NewJobsClient(conn mcptask.Conn) *JobsClient {
 	return &JobsClient{conn: conn}
 }
 
-// Run ends at once.
+// Run does nothing and ends at once.
 func (c *JobsClient) Run(ctx context.Context, in RunInput, opts ...mcptask.CallOption) (string, error) {
 	return mcptask.Run[string](ctx, c.conn, "run", in, opts...)
 }
@@ -82,7 +82,7 @@ func (c *JobsClient) ResumeRun(token mcptask.Token, opts ...mcptask.CallOption) 
 	return mcptask.Resume[string](c.conn, "run", token, opts...)
 }
 
-// Wait runs until the server closes.
+// Wait waits until the server closes.
 func (c *JobsClient) Wait(ctx context.Context, opts ...mcptask.CallOption) error {
 	_, err := mcptask.Run[struct{}](ctx, c.conn, "wait", struct{}{}, opts...)
 	return err
@@ -138,8 +138,8 @@ const (
 const runInputArguments = `{
   "type": "object",
   "properties": {
-    "repository": {"type": "string", "description": "The URL of a repository."},
-    "branch": {"type": "string", "description": "The branch to run."}
+    "repository": {"type": "string", "description": "The URL of a repository, such as https://example.com/web.git."},
+    "branch": {"type": "string", "description": "The name of a branch, such as main."}
   },
   "required": ["repository", "branch"],
   "additionalProperties": false

@@ -28,7 +28,7 @@ func ReportsTools(impl Reports) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "export_report",
-				Description:  "Writes a report into a file.",
+				Description:  "Writes a report to a file and returns the path of the file.",
 				InputSchema:  exportInputArguments,
 				OutputSchema: exportResult,
 				Policy: mcptask.Policy{
@@ -41,7 +41,7 @@ func ReportsTools(impl Reports) mcptask.Tools {
 			}, impl.ExportReport),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "analyze_report",
-				Description:  "Analyzes a report on the batch system.",
+				Description:  "Analyzes a report, part by part, as a job of the batch system.",
 				InputSchema:  analyzeInputArguments,
 				OutputSchema: analysisResult,
 				Policy: mcptask.Policy{
@@ -68,7 +68,7 @@ func NewReportsClient(conn mcptask.Conn) *ReportsClient {
 	return &ReportsClient{conn: conn}
 }
 
-// ExportReport writes a report into a file.
+// ExportReport writes a report to a file and returns the path of the file.
 func (c *ReportsClient) ExportReport(ctx context.Context, in ExportInput, opts ...mcptask.CallOption) (Export, error) {
 	return mcptask.Run[Export](ctx, c.conn, "export_report", in, opts...)
 }
@@ -83,7 +83,7 @@ func (c *ReportsClient) ResumeExportReport(token mcptask.Token, opts ...mcptask.
 	return mcptask.Resume[Export](c.conn, "export_report", token, opts...)
 }
 
-// AnalyzeReport analyzes a report on the batch system.
+// AnalyzeReport analyzes a report, part by part, as a job of the batch system.
 func (c *ReportsClient) AnalyzeReport(ctx context.Context, in AnalyzeInput, opts ...mcptask.CallOption) (Analysis, error) {
 	return mcptask.Run[Analysis](ctx, c.conn, "analyze_report", in, opts...)
 }
@@ -125,13 +125,13 @@ const exportInputArguments = `{
   "properties": {
     "name": {
       "type": "string",
-      "description": "The name of the report, and of its file without the ending.",
+      "description": "The name of the report, such as sales-2026. The file has the same name with an ending.",
       "maxLength": 64,
       "pattern": "^[a-z0-9-]+$"
     },
     "rows": {
       "type": "integer",
-      "description": "How many rows the report has.",
+      "description": "The number of rows to write.",
       "minimum": 1,
       "maximum": 100000
     }
@@ -143,8 +143,8 @@ const exportInputArguments = `{
 const exportResult = `{
   "type": "object",
   "properties": {
-    "file": {"type": "string", "description": "The path of the file."},
-    "run": {"type": "integer", "description": "Counts the runs of the handler, from 1."}
+    "file": {"type": "string", "description": "The path of the file on the server."},
+    "run": {"type": "integer", "description": "The number of times that the work was started. It is 1 unless a server had to start it again."}
   },
   "required": ["file", "run"]
 }`
@@ -154,7 +154,7 @@ const analyzeInputArguments = `{
   "properties": {
     "parts": {
       "type": "integer",
-      "description": "How many parts the analysis has.",
+      "description": "The number of parts to analyze.",
       "minimum": 1,
       "maximum": 1000
     }
@@ -167,8 +167,8 @@ const analysisResult = `{
   "type": "object",
   "properties": {
     "job": {"type": "string", "description": "The key of the job in the batch system."},
-    "parts": {"type": "integer", "description": "How many parts were analyzed."},
-    "run": {"type": "integer", "description": "Counts the runs of the handler, from 1."}
+    "parts": {"type": "integer", "description": "The number of parts that were analyzed."},
+    "run": {"type": "integer", "description": "The number of times that the work was started. It is 1 unless a server had to start it again."}
   },
   "required": ["job", "parts", "run"]
 }`

@@ -29,7 +29,7 @@ func BakeryTools(impl Bakery) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "price",
-				Description:  "Tells what a loaf costs.",
+				Description:  "Returns the price of a loaf of one kind of bread.",
 				InputSchema:  priceInputArguments,
 				OutputSchema: priceTagResult,
 				Annotations:  mcptask.Annotations{ReadOnly: mcptask.Hint(true)},
@@ -43,7 +43,7 @@ func BakeryTools(impl Bakery) mcptask.Tools {
 			}),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "bake",
-				Description:  "Bakes loaves. It takes minutes.",
+				Description:  "Bakes loaves of bread. It takes minutes.",
 				InputSchema:  bakeInputArguments,
 				OutputSchema: bakedResult,
 				Policy: mcptask.Policy{
@@ -54,7 +54,7 @@ func BakeryTools(impl Bakery) mcptask.Tools {
 			}, impl.Bake),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "order",
-				Description:  "Orders loaves, once a person has agreed to the price.",
+				Description:  "Orders loaves of one kind of bread. It asks a person to agree to the price first.",
 				InputSchema:  orderInputArguments,
 				OutputSchema: orderedResult,
 				Policy: mcptask.Policy{
@@ -65,7 +65,7 @@ func BakeryTools(impl Bakery) mcptask.Tools {
 			}, impl.Order),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "advertise",
-				Description:  "Has the client's model write a line about a kind of bread.",
+				Description:  "Asks the client's model for a line that praises one kind of bread, and returns it.",
 				InputSchema:  advertiseInputArguments,
 				OutputSchema: advertisementResult,
 				Policy: mcptask.Policy{
@@ -91,12 +91,12 @@ func NewBakeryClient(conn mcptask.Conn) *BakeryClient {
 	return &BakeryClient{conn: conn}
 }
 
-// Price tells what a loaf costs.
+// Price returns the price of a loaf of one kind of bread.
 func (c *BakeryClient) Price(ctx context.Context, in PriceInput, opts ...mcptask.CallOption) (PriceTag, error) {
 	return mcptask.Run[PriceTag](ctx, c.conn, "price", in, opts...)
 }
 
-// Bake bakes loaves. It takes minutes.
+// Bake bakes loaves of bread. It takes minutes.
 func (c *BakeryClient) Bake(ctx context.Context, in BakeInput, opts ...mcptask.CallOption) (Baked, error) {
 	return mcptask.Run[Baked](ctx, c.conn, "bake", in, opts...)
 }
@@ -111,7 +111,7 @@ func (c *BakeryClient) ResumeBake(token mcptask.Token, opts ...mcptask.CallOptio
 	return mcptask.Resume[Baked](c.conn, "bake", token, opts...)
 }
 
-// Order orders loaves, once a person has agreed to the price.
+// Order orders loaves of one kind of bread. It asks a person to agree to the price first.
 func (c *BakeryClient) Order(ctx context.Context, in OrderInput, opts ...mcptask.CallOption) (Ordered, error) {
 	return mcptask.Run[Ordered](ctx, c.conn, "order", in, opts...)
 }
@@ -126,7 +126,7 @@ func (c *BakeryClient) ResumeOrder(token mcptask.Token, opts ...mcptask.CallOpti
 	return mcptask.Resume[Ordered](c.conn, "order", token, opts...)
 }
 
-// Advertise has the client's model write a line about a kind of bread.
+// Advertise asks the client's model for a line that praises one kind of bread, and returns it.
 func (c *BakeryClient) Advertise(ctx context.Context, in AdvertiseInput, opts ...mcptask.CallOption) (Advertisement, error) {
 	return mcptask.Run[Advertisement](ctx, c.conn, "advertise", in, opts...)
 }
@@ -189,7 +189,7 @@ const priceInputArguments = `{
   "properties": {
     "bread": {
       "type": "string",
-      "description": "The kind of bread.",
+      "description": "The kind of bread, such as rye.",
       "minLength": 1
     }
   },
@@ -200,7 +200,7 @@ const priceInputArguments = `{
 const priceTagResult = `{
   "type": "object",
   "properties": {
-    "cents": {"type": "integer", "description": "The price of one loaf."}
+    "cents": {"type": "integer", "description": "The price of one loaf in euro cents."}
   },
   "required": ["cents"]
 }`
@@ -215,10 +215,10 @@ const bakeInputArguments = `{
     },
     "seconds": {
       "type": "number",
-      "description": "How long it takes. If it is missing, the server decides.",
+      "description": "How many seconds the loaves bake. If it is left out, the server decides.",
       "minimum": 0
     },
-    "quiet": {"type": "boolean", "description": "Says that it reports no progress."}
+    "quiet": {"type": "boolean", "description": "Whether to bake without reports of progress."}
   },
   "required": ["loaves"],
   "additionalProperties": false
@@ -227,7 +227,7 @@ const bakeInputArguments = `{
 const bakedResult = `{
   "type": "object",
   "properties": {
-    "report": {"type": "string", "description": "Has the number of loaves, in words."}
+    "report": {"type": "string", "description": "A sentence that says how many loaves were baked."}
   },
   "required": ["report"]
 }`
@@ -237,7 +237,7 @@ const orderInputArguments = `{
   "properties": {
     "bread": {
       "type": "string",
-      "description": "The kind of bread.",
+      "description": "The kind of bread, such as rye.",
       "minLength": 1
     },
     "loaves": {
@@ -253,7 +253,7 @@ const orderInputArguments = `{
 const orderedResult = `{
   "type": "object",
   "properties": {
-    "confirmation": {"type": "string", "description": "Has the order, in words."}
+    "confirmation": {"type": "string", "description": "A sentence that confirms the order."}
   },
   "required": ["confirmation"]
 }`
@@ -263,7 +263,7 @@ const advertiseInputArguments = `{
   "properties": {
     "bread": {
       "type": "string",
-      "description": "The kind of bread.",
+      "description": "The kind of bread, such as rye.",
       "minLength": 1
     }
   },
@@ -274,7 +274,7 @@ const advertiseInputArguments = `{
 const advertisementResult = `{
   "type": "object",
   "properties": {
-    "line": {"type": "string", "description": "What the model wrote."}
+    "line": {"type": "string", "description": "The line that the model wrote."}
   },
   "required": ["line"]
 }`
@@ -284,7 +284,7 @@ const agreementAnswer = `{
   "properties": {
     "agreed": {
       "type": "boolean",
-      "description": "Must be true to go on.",
+      "description": "Whether to order at this price.",
       "default": false
     }
   },

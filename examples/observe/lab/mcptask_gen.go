@@ -27,7 +27,7 @@ func LabTools(impl Lab) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "develop_film",
-				Description:  "Develops the frames of a film.",
+				Description:  "Develops all frames of a film.",
 				InputSchema:  developInputArguments,
 				OutputSchema: filmResult,
 				Policy: mcptask.Policy{
@@ -39,7 +39,7 @@ func LabTools(impl Lab) mcptask.Tools {
 			}, impl.DevelopFilm),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "print_photo",
-				Description:  "Asks which paper to take, and prints a photo.",
+				Description:  "Prints a photo. It asks a person first which paper to use.",
 				InputSchema:  printInputArguments,
 				OutputSchema: printResult,
 				Policy: mcptask.Policy{
@@ -78,7 +78,7 @@ func NewLabClient(conn mcptask.Conn) *LabClient {
 	return &LabClient{conn: conn}
 }
 
-// DevelopFilm develops the frames of a film.
+// DevelopFilm develops all frames of a film.
 func (c *LabClient) DevelopFilm(ctx context.Context, in DevelopInput, opts ...mcptask.CallOption) (Film, error) {
 	return mcptask.Run[Film](ctx, c.conn, "develop_film", in, opts...)
 }
@@ -93,7 +93,7 @@ func (c *LabClient) ResumeDevelopFilm(token mcptask.Token, opts ...mcptask.CallO
 	return mcptask.Resume[Film](c.conn, "develop_film", token, opts...)
 }
 
-// PrintPhoto asks which paper to take, and prints a photo.
+// PrintPhoto prints a photo. It asks a person first which paper to use.
 func (c *LabClient) PrintPhoto(ctx context.Context, in PrintInput, opts ...mcptask.CallOption) (Print, error) {
 	return mcptask.Run[Print](ctx, c.conn, "print_photo", in, opts...)
 }
@@ -171,12 +171,12 @@ const developInputArguments = `{
   "properties": {
     "film": {
       "type": "string",
-      "description": "The name of the film.",
+      "description": "The name of the film, such as holidays-3.",
       "minLength": 1
     },
     "frames": {
       "type": "integer",
-      "description": "How many frames the film has.",
+      "description": "The number of frames on the film.",
       "minimum": 1
     }
   },
@@ -188,7 +188,7 @@ const filmResult = `{
   "type": "object",
   "properties": {
     "film": {"type": "string", "description": "The name of the film."},
-    "run": {"type": "integer", "description": "Counts the runs of the handler, from 1."}
+    "run": {"type": "integer", "description": "The number of times that the work was started. It is 1 unless a server had to start it again."}
   },
   "required": ["film", "run"]
 }`
@@ -210,8 +210,8 @@ const printResult = `{
   "type": "object",
   "properties": {
     "photo": {"type": "string", "description": "The name of the photo."},
-    "glossy": {"type": "boolean", "description": "Says that the paper is glossy."},
-    "run": {"type": "integer", "description": "Counts the runs of the handler, from 1."}
+    "glossy": {"type": "boolean", "description": "Whether the paper is glossy."},
+    "run": {"type": "integer", "description": "The number of times that the work was started. It is 1 unless a server had to start it again."}
   },
   "required": ["photo", "glossy", "run"]
 }`
@@ -224,7 +224,7 @@ const scanInputArguments = `{
       "description": "The name of the negative.",
       "minLength": 1
     },
-    "is_scratched": {"type": "boolean", "description": "Says that the negative has a scratch."}
+    "is_scratched": {"type": "boolean", "description": "Whether the negative has a scratch."}
   },
   "required": ["negative"],
   "additionalProperties": false
@@ -248,7 +248,7 @@ const paperAnswer = `{
   "properties": {
     "glossy": {
       "type": "boolean",
-      "description": "Chooses glossy paper instead of matte paper.",
+      "description": "Whether to use glossy paper instead of matte paper.",
       "default": false
     }
   },

@@ -30,7 +30,7 @@ func CITools(impl CI) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "run_pipeline",
-				Description:  "Builds and tests one branch of a repository.",
+				Description:  "Builds and tests one branch of a repository. It takes minutes.",
 				InputSchema:  runInputArguments,
 				OutputSchema: runReportResult,
 				Policy: mcptask.Policy{
@@ -44,7 +44,7 @@ func CITools(impl CI) mcptask.Tools {
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "deploy_service",
 				Title:        "Deploy a service",
-				Description:  "Ships a service; production asks a person first.",
+				Description:  "Ships the newest version of a service. Before it ships to production, it asks a person.",
 				InputSchema:  deployInputArguments,
 				OutputSchema: deployReportResult,
 				Policy: mcptask.Policy{
@@ -55,7 +55,7 @@ func CITools(impl CI) mcptask.Tools {
 			}, impl.DeployService),
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "lint_file",
-				Description:  "Checks one file at once.",
+				Description:  "Checks one file of the repository and returns what it found.",
 				InputSchema:  lintInputArguments,
 				OutputSchema: lintReportResult,
 				Annotations:  mcptask.Annotations{ReadOnly: mcptask.Hint(true)},
@@ -80,7 +80,7 @@ func NewCIClient(conn mcptask.Conn) *CIClient {
 	return &CIClient{conn: conn}
 }
 
-// RunPipeline builds and tests one branch of a repository.
+// RunPipeline builds and tests one branch of a repository. It takes minutes.
 func (c *CIClient) RunPipeline(ctx context.Context, in RunInput, opts ...mcptask.CallOption) (RunReport, error) {
 	return mcptask.Run[RunReport](ctx, c.conn, "run_pipeline", in, opts...)
 }
@@ -95,7 +95,8 @@ func (c *CIClient) ResumeRunPipeline(token mcptask.Token, opts ...mcptask.CallOp
 	return mcptask.Resume[RunReport](c.conn, "run_pipeline", token, opts...)
 }
 
-// DeployService ships a service; production asks a person first.
+// DeployService ships the newest version of a service. Before it ships to production, it asks a
+// person.
 func (c *CIClient) DeployService(ctx context.Context, in DeployInput, opts ...mcptask.CallOption) (DeployReport, error) {
 	return mcptask.Run[DeployReport](ctx, c.conn, "deploy_service", in, opts...)
 }
@@ -111,7 +112,7 @@ func (c *CIClient) ResumeDeployService(token mcptask.Token, opts ...mcptask.Call
 	return mcptask.Resume[DeployReport](c.conn, "deploy_service", token, opts...)
 }
 
-// LintFile checks one file at once.
+// LintFile checks one file of the repository and returns what it found.
 func (c *CIClient) LintFile(ctx context.Context, in LintInput, opts ...mcptask.CallOption) (LintReport, error) {
 	return mcptask.Run[LintReport](ctx, c.conn, "lint_file", in, opts...)
 }
@@ -147,7 +148,7 @@ func (*StageFailed) ToolErrorCode() string {
 func stageFailedSpec() mcptask.ErrorSpec {
 	return mcptask.ErrorSpec{
 		Code:        "stage_failed",
-		Description: "Says that a stage of a pipeline failed.",
+		Description: "A stage of the pipeline failed.",
 		Schema:      stageFailedData,
 	}
 }
@@ -178,10 +179,10 @@ const runInputArguments = `{
   "properties": {
     "repository": {
       "type": "string",
-      "description": "The name of the repository.",
+      "description": "The name of the repository, such as web.",
       "minLength": 1
     },
-    "branch": {"type": "string", "description": "The branch to build."}
+    "branch": {"type": "string", "description": "The name of the branch to build, such as main."}
   },
   "required": ["repository", "branch"],
   "additionalProperties": false
@@ -192,18 +193,18 @@ const runReportResult = `{
   "properties": {
     "stages": {
       "type": "array",
-      "description": "Lists the stages that passed, in order.",
+      "description": "The stages that passed, in the order in which they ran.",
       "items": {
         "type": "object",
         "description": "One stage of a pipeline.",
         "properties": {
-          "name": {"type": "string", "description": "What the stage does."},
-          "seconds": {"type": "number", "description": "How long it took."}
+          "name": {"type": "string", "description": "The name of the stage, such as build or test."},
+          "seconds": {"type": "number", "description": "How many seconds the stage took."}
         },
         "required": ["name", "seconds"]
       }
     },
-    "seconds": {"type": "number", "description": "How long the whole pipeline took."}
+    "seconds": {"type": "number", "description": "How many seconds the whole pipeline took."}
   },
   "required": ["stages", "seconds"]
 }`
@@ -213,12 +214,12 @@ const deployInputArguments = `{
   "properties": {
     "service": {
       "type": "string",
-      "description": "The name of the service.",
+      "description": "The name of the service to ship, such as billing.",
       "minLength": 1
     },
     "environment": {
       "type": "string",
-      "description": "Where the service goes.",
+      "description": "The environment to ship the service to.",
       "enum": ["staging", "production"]
     }
   },
@@ -229,7 +230,7 @@ const deployInputArguments = `{
 const deployReportResult = `{
   "type": "object",
   "properties": {
-    "version": {"type": "string", "description": "The version that is live now."}
+    "version": {"type": "string", "description": "The version of the service that runs now."}
   },
   "required": ["version"]
 }`
@@ -239,7 +240,7 @@ const lintInputArguments = `{
   "properties": {
     "path": {
       "type": "string",
-      "description": "The file's path in the repository.",
+      "description": "The path of the file, relative to the root of the repository, such as cmd/server/main.go.",
       "minLength": 1
     }
   },
@@ -252,7 +253,7 @@ const lintReportResult = `{
   "properties": {
     "findings": {
       "type": "array",
-      "description": "Has one line a finding.",
+      "description": "The problems of the file, one line of text for each. The list is empty if there are none.",
       "items": {"type": "string"}
     }
   },
@@ -262,8 +263,8 @@ const lintReportResult = `{
 const stageFailedData = `{
   "type": "object",
   "properties": {
-    "stage": {"type": "string", "description": "The stage that failed."},
-    "log": {"type": "string", "description": "The end of its log."}
+    "stage": {"type": "string", "description": "The name of the stage that failed."},
+    "log": {"type": "string", "description": "The end of the log of this stage."}
   },
   "required": ["stage", "log"]
 }`
@@ -273,7 +274,7 @@ const approvalAnswer = `{
   "properties": {
     "approve": {
       "type": "boolean",
-      "description": "Ships the service.",
+      "description": "Whether to ship the service.",
       "default": false
     }
   },

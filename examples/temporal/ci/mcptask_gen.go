@@ -27,7 +27,7 @@ func CITools(impl CI) mcptask.Tools {
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{
 				Name:         "build_image",
-				Description:  "Builds the image of a version. This takes long.",
+				Description:  "Builds the container image of a version. It takes minutes.",
 				InputSchema:  buildInputArguments,
 				OutputSchema: buildReportResult,
 				Policy: mcptask.Policy{
@@ -79,7 +79,7 @@ func NewCIClient(conn mcptask.Conn) *CIClient {
 	return &CIClient{conn: conn}
 }
 
-// BuildImage builds the image of a version. This takes long.
+// BuildImage builds the container image of a version. It takes minutes.
 func (c *CIClient) BuildImage(ctx context.Context, in BuildInput, opts ...mcptask.CallOption) (BuildReport, error) {
 	return mcptask.Run[BuildReport](ctx, c.conn, "build_image", in, opts...)
 }
@@ -157,12 +157,12 @@ const buildInputArguments = `{
   "properties": {
     "version": {
       "type": "string",
-      "description": "The version to build.",
+      "description": "The version to build, such as v1.4.2.",
       "minLength": 1
     },
     "layers": {
       "type": "integer",
-      "description": "How many layers the image has.",
+      "description": "The number of layers of the image.",
       "minimum": 1
     }
   },
@@ -173,8 +173,8 @@ const buildInputArguments = `{
 const buildReportResult = `{
   "type": "object",
   "properties": {
-    "worker": {"type": "string", "description": "The name of the worker that has finished the image."},
-    "run": {"type": "integer", "description": "Counts the runs of the handler, from 1."}
+    "worker": {"type": "string", "description": "The name of the worker that finished the image."},
+    "run": {"type": "integer", "description": "The number of times that the work was started. It is 1 unless a server had to start it again."}
   },
   "required": ["worker", "run"]
 }`
@@ -184,7 +184,7 @@ const pipelineInputArguments = `{
   "properties": {
     "version": {
       "type": "string",
-      "description": "The version to ship.",
+      "description": "The version to ship, such as v1.4.2.",
       "minLength": 1
     }
   },
@@ -197,7 +197,7 @@ const pipelineReportResult = `{
   "properties": {
     "stages": {
       "type": "array",
-      "description": "The stages that have passed.",
+      "description": "The names of the stages that passed, in order.",
       "items": {"type": "string"}
     }
   },
@@ -209,7 +209,7 @@ const approvalAnswer = `{
   "properties": {
     "approve": {
       "type": "boolean",
-      "description": "Must be true to go on.",
+      "description": "Whether to ship the version.",
       "default": false
     }
   },

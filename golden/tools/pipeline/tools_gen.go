@@ -41,7 +41,7 @@ func NewJobsClient(conn mcptask.Conn) *JobsClient {
 
 // DeployService calls the tool deploy_service.
 //
-// Ships a service; production asks a person first.
+// Ships a service. Before it ships to production, it asks a person.
 func (c *JobsClient) DeployService(ctx context.Context, in DeployServiceInput, opts ...mcptask.CallOption) (DeployServiceOutput, error) {
 	return mcptask.Run[DeployServiceOutput](ctx, c.conn, "deploy_service", in, opts...)
 }
@@ -59,7 +59,7 @@ func (c *JobsClient) ResumeDeployService(token mcptask.Token, opts ...mcptask.Ca
 
 // LintFile calls the tool lint_file.
 //
-// Checks one file at once.
+// Checks one file and returns what it found.
 func (c *JobsClient) LintFile(ctx context.Context, in LintFileInput, opts ...mcptask.CallOption) (LintFileOutput, error) {
 	return mcptask.Run[LintFileOutput](ctx, c.conn, "lint_file", in, opts...)
 }
@@ -123,15 +123,16 @@ func JobsTools(impl JobsServer) mcptask.Tools {
 
 // DeployServiceInput is the input of the tool deploy_service.
 type DeployServiceInput struct {
-	// The name of the service.
+	// The name of the service to ship, such as billing.
 	//
 	// At least 1 character.
 	Service string `json:"service"`
-	// Where it goes.
+	// The environment to ship the service to.
 	//
 	// Default: "staging".
 	Environment Environment `json:"environment,omitzero"`
-	Version     *string     `json:"version,omitzero"`
+	// The version to ship, such as v1.4.2. If it is left out, the newest version is shipped.
+	Version *string `json:"version,omitzero"`
 }
 
 // Environment is the property "environment" of DeployServiceInput.
@@ -145,14 +146,17 @@ const (
 
 // DeployServiceOutput is the output of the tool deploy_service.
 type DeployServiceOutput struct {
-	Version  string    `json:"version"`
-	URL      *string   `json:"url,omitzero"`
+	// The version that runs now.
+	Version string `json:"version"`
+	// The address of the service.
+	URL *string `json:"url,omitzero"`
+	// When the new version took over.
 	Deployed time.Time `json:"deployed"`
 }
 
 // LintFileInput is the input of the tool lint_file.
 type LintFileInput struct {
-	// the file's path in the repository.
+	// the path of the file in the repository, such as cmd/server/main.go.
 	Path string `json:"path"`
 }
 
@@ -175,28 +179,33 @@ func (v LintFileOutput) MarshalJSON() ([]byte, error) {
 //
 // One problem.
 type Finding struct {
+	// The number of the line, from 1.
+	//
 	// At least 1.
-	Line    int64  `json:"line"`
+	Line int64 `json:"line"`
+	// The problem, in a sentence.
 	Message string `json:"message"`
 }
 
 // RunPipelineInput is the input of the tool run_pipeline.
 type RunPipelineInput struct {
-	// Where the source is, as a URL.
+	// The URL of the repository, such as https://example.com/web.git.
 	//
 	// Format: uri.
 	Repository string `json:"repository"`
-	// The branch to build. The default is the default branch of the repository.
+	// The branch to build, such as main. If it is left out, the default branch of the repository is
+	// built.
 	Branch *string `json:"branch,omitzero"`
-	// Names the steps to run. The default is all of them.
+	// The names of the steps to run, such as build and test. By default, all steps run.
 	Steps []string `json:"steps,omitzero"`
 }
 
 // RunPipelineOutput is the output of the tool run_pipeline.
 type RunPipelineOutput struct {
-	// Reports whether every step passed.
-	Passed bool   `json:"passed"`
-	Steps  []Step `json:"steps"`
+	// Whether every step passed.
+	Passed bool `json:"passed"`
+	// The steps that ran, in order.
+	Steps []Step `json:"steps"`
 }
 
 // MarshalJSON implements json.Marshaler. It writes a required list or map that is nil as an
@@ -215,20 +224,21 @@ func (v RunPipelineOutput) MarshalJSON() ([]byte, error) {
 type Step struct {
 	Name   string `json:"name"`
 	Passed bool   `json:"passed"`
-	// in nanoseconds.
-	Took    int64   `json:"took"`
+	// How long the step ran, in nanoseconds.
+	Took int64 `json:"took"`
+	// The last line of the log of the step.
 	Summary *string `json:"summary,omitzero"`
 }
 
 const jobsDeployServiceTool = `{
   "name": "deploy_service",
-  "description": "Ships a service; production asks a person first.",
+  "description": "Ships a service. Before it ships to production, it asks a person.",
   "inputSchema": {
     "type": "object",
     "properties": {
-      "service": {"type": "string", "description": "The name of the service.", "minLength": 1},
-      "environment": {"type": "string", "description": "Where it goes.", "enum": ["staging", "production"], "default": "staging"},
-      "version": {"type": "string"}
+      "service": {"type": "string", "description": "The name of the service to ship, such as billing.", "minLength": 1},
+      "environment": {"type": "string", "description": "The environment to ship the service to.", "enum": ["staging", "production"], "default": "staging"},
+      "version": {"type": "string", "description": "The version to ship, such as v1.4.2. If it is left out, the newest version is shipped."}
     },
     "required": ["service"],
     "additionalProperties": false
@@ -236,9 +246,9 @@ const jobsDeployServiceTool = `{
   "outputSchema": {
     "type": "object",
     "properties": {
-      "version": {"type": "string"},
-      "url": {"type": "string"},
-      "deployed": {"type": "string", "format": "date-time"}
+      "version": {"type": "string", "description": "The version that runs now"},
+      "url": {"type": "string", "description": "The address of the service"},
+      "deployed": {"type": "string", "format": "date-time", "description": "When the new version took over"}
     },
     "required": ["version", "deployed"]
   }
@@ -246,11 +256,11 @@ const jobsDeployServiceTool = `{
 
 const jobsLintFileTool = `{
   "name": "lint_file",
-  "description": "Checks one file at once.",
+  "description": "Checks one file and returns what it found.",
   "inputSchema": {
     "type": "object",
     "properties": {
-      "path": {"type": "string", "description": "the file's path in the repository"}
+      "path": {"type": "string", "description": "the path of the file in the repository, such as cmd/server/main.go"}
     },
     "required": ["path"],
     "additionalProperties": false
@@ -264,8 +274,8 @@ const jobsLintFileTool = `{
           "type": "object",
           "description": "One problem.",
           "properties": {
-            "line": {"type": "integer", "minimum": 1},
-            "message": {"type": "string"}
+            "line": {"type": "integer", "description": "The number of the line, from 1", "minimum": 1},
+            "message": {"type": "string", "description": "The problem, in a sentence"}
           },
           "required": ["line", "message"]
         }
@@ -281,9 +291,9 @@ const jobsRunPipelineTool = `{
   "inputSchema": {
     "type": "object",
     "properties": {
-      "repository": {"type": "string", "format": "uri", "description": "Where the source is, as a URL."},
-      "branch": {"type": "string", "description": "The branch to build. The default is the default branch of the repository."},
-      "steps": {"type": "array", "description": "Names the steps to run. The default is all of them.", "items": {"type": "string"}}
+      "repository": {"type": "string", "format": "uri", "description": "The URL of the repository, such as https://example.com/web.git."},
+      "branch": {"type": "string", "description": "The branch to build, such as main. If it is left out, the default branch of the repository is built."},
+      "steps": {"type": "array", "description": "The names of the steps to run, such as build and test. By default, all steps run.", "items": {"type": "string"}}
     },
     "required": ["repository"],
     "additionalProperties": false
@@ -291,17 +301,18 @@ const jobsRunPipelineTool = `{
   "outputSchema": {
     "type": "object",
     "properties": {
-      "passed": {"type": "boolean", "description": "Reports whether every step passed."},
+      "passed": {"type": "boolean", "description": "Whether every step passed."},
       "steps": {
         "type": "array",
+        "description": "The steps that ran, in order.",
         "items": {
           "type": "object",
           "description": "One step of a pipeline.",
           "properties": {
             "name": {"type": "string"},
             "passed": {"type": "boolean"},
-            "took": {"type": "integer", "description": "in nanoseconds"},
-            "summary": {"type": "string"}
+            "took": {"type": "integer", "description": "How long the step ran, in nanoseconds"},
+            "summary": {"type": "string", "description": "The last line of the log of the step"}
           },
           "required": ["name", "passed", "took"]
         }

@@ -87,7 +87,7 @@ func (*Locked) ToolErrorCode() string {
 func lockedSpec() mcptask.ErrorSpec {
 	return mcptask.ErrorSpec{
 		Code:        "locked",
-		Description: "Says that another job holds the lock.",
+		Description: "Another job holds the lock.",
 		Schema:      lockedData,
 	}
 }

@@ -51,7 +51,7 @@ const (
 const approvalAnswer = `{
   "type": "object",
   "properties": {
-    "approve": {"type": "boolean", "description": "Lets it go on."}
+    "approve": {"type": "boolean", "description": "` + "`approve`" + ` lets it go on."}
   },
   "required": ["approve"]
 }`

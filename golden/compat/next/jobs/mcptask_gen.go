@@ -316,7 +316,7 @@ func (*Busy) ToolErrorCode() string {
 func busySpec() mcptask.ErrorSpec {
 	return mcptask.ErrorSpec{
 		Code:        "busy",
-		Description: "Says that the queue is full.",
+		Description: "The queue is full.",
 		Schema:      busyData,
 	}
 }
@@ -364,7 +364,7 @@ const buildInputArguments = `{
 const reportResult = `{
   "type": "object",
   "properties": {
-    "done": {"type": "boolean", "description": "Tells whether it was done."},
+    "done": {"type": "boolean", "description": "Whether it was done."},
     "note": {"type": "string"}
   },
   "required": ["done"]
@@ -393,7 +393,7 @@ const pageOfEntryOfModeAndPriorityResult = `{
       "type": "array",
       "items": {
         "type": "object",
-        "description": "Has two parameters.",
+        "description": "Entry has two parameters.",
         "properties": {
           "key": {
             "type": "string",

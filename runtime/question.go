@@ -108,8 +108,9 @@ func (input InputSpec) Request(key, message string) (Request, error) {
 	return Request{Key: key, Method: spec.Elicit, Params: params, Schema: json.RawMessage(input.Schema)}, nil
 }
 
-// CheckAnswer returns an error if a response does not fit its request or the question's schema. It stops when ctx ends
-// and returns the cause.
+// CheckAnswer returns an error if a response does not fit its request or the question's schema. A property that is not
+// required may also be null, or "" in place of a choice: both count as left out. CheckAnswer stops when ctx ends and
+// returns the cause.
 func CheckAnswer(ctx context.Context, in Request, response json.RawMessage) error {
 	if in.Method != spec.Elicit {
 		return checkRequestResult(in.Method, response)
@@ -125,7 +126,7 @@ func CheckAnswer(ctx context.Context, in Request, response json.RawMessage) erro
 	if err != nil {
 		return err
 	}
-	if err := schema.Check(ctx, content); err != nil {
+	if err := schema.Check(ctx, schema.DropLeftOut(ctx, content)); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -135,19 +136,23 @@ func CheckAnswer(ctx context.Context, in Request, response json.RawMessage) erro
 }
 
 // checkRequestResult checks a result of sampling/createMessage or roots/list.
-func checkRequestResult(method string, response json.RawMessage) error {
-	type result struct {
-		SampleResult
-		rootsResult
+func checkRequestResult(method string, response json.RawMessage) (err error) {
+	switch method {
+	case spec.Sample:
+		var r SampleResult
+		if r, err = value.Decode[SampleResult](response); err == nil && (r.Role == "" || r.Model == "" || r.Content == nil) {
+			err = fmt.Errorf("a result of %s has a role, a model and content", method)
+		}
+	case spec.Roots:
+		var r rootsResult
+		if r, err = value.Decode[rootsResult](response); err == nil && r.Roots == nil {
+			err = fmt.Errorf("a result of %s has roots", method)
+		}
+	default:
+		_, err = value.Decode[map[string]json.RawMessage](response)
 	}
-	r, err := value.Decode[result](response)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidAnswer, err)
-	}
-	noRoots := method == spec.Roots && r.Roots == nil
-	noSample := method == spec.Sample && (r.Role == "" || r.Model == "" || r.Content == nil)
-	if noRoots || noSample {
-		return fmt.Errorf("%w: it is no result of %s", ErrInvalidAnswer, method)
 	}
 	return nil
 }
@@ -192,7 +197,11 @@ func decodeAnswer[T any](response json.RawMessage, input InputSpec) (T, error) {
 	if err != nil {
 		return answer, err
 	}
-	if content, err = keepDeclared(content, input.Schema); err != nil {
+	schema, err := validate.Compile(input.Schema, true)
+	if err != nil {
+		return answer, err
+	}
+	if content, err = keepDeclared(schema.DropLeftOut(context.Background(), content), input.Schema); err != nil {
 		return answer, fmt.Errorf("%w: %w", ErrInvalidAnswer, err)
 	}
 	if answer, err = value.Decode[T](content); err != nil {

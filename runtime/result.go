@@ -46,8 +46,11 @@ func (c Content) Text() string {
 
 // MarshalJSON implements json.Marshaler.
 func (c Content) MarshalJSON() ([]byte, error) {
-	if len(c) == 0 {
+	switch {
+	case len(c) == 0:
 		return nil, fmt.Errorf("mcptask: an empty content block: make one with TextContent or ImageContent")
+	case !isObject(c):
+		return nil, fmt.Errorf("mcptask: a content block is an object, and not %.64s: append the blocks of a list one by one", c)
 	}
 	return c, nil
 }

@@ -29,7 +29,9 @@ func TestContent(t *testing.T) {
 			t.Errorf("the text of %s is %q", c, got)
 		}
 	}
-	if _, err := json.Marshal(Result{Content: []Content{nil}}); err == nil {
-		t.Error("an empty block was encoded")
+	for _, c := range []Content{nil, Content(`[{"type":"text","text":"a"}]`), Content(`"a"`)} {
+		if _, err := json.Marshal(Result{Content: []Content{c}}); err == nil {
+			t.Errorf("%s was encoded as a block", c)
+		}
 	}
 }

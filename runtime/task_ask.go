@@ -49,46 +49,6 @@ func Asked[T any](task *Task, i int) (T, error) {
 	return decodeAnswer[T](task.info.Answers[i], task.info.Questions[i])
 }
 
-// SampleRequest asks the requestor's model for a message.
-type SampleRequest struct {
-	Messages []SampleMessage `json:"messages"`
-	// SystemPrompt is a wish; the client may change it.
-	SystemPrompt string `json:"systemPrompt,omitempty"`
-	// MaxTokens bounds the answer. The protocol requires it.
-	MaxTokens     int      `json:"maxTokens"`
-	Temperature   *float64 `json:"temperature,omitempty"`
-	StopSequences []string `json:"stopSequences,omitempty"`
-}
-
-// SampleMessage is one message of a conversation.
-type SampleMessage struct {
-	// Role is "user" or "assistant".
-	Role    string  `json:"role"`
-	Content Content `json:"content"`
-}
-
-// SampleResult is the model's answer.
-type SampleResult struct {
-	Role       string  `json:"role"`
-	Content    Content `json:"content"`
-	Model      string  `json:"model"`
-	StopReason string  `json:"stopReason,omitempty"`
-}
-
-// Sample asks the requestor's model. Step names the question, as for [Ask].
-// Errors: ErrDeclined, ErrCannotAsk, ErrInvalidAnswer, and the context's own.
-func (t *Task) Sample(ctx context.Context, step string, request SampleRequest) (*SampleResult, error) {
-	if request.Messages == nil {
-		request.Messages = []SampleMessage{} // null does not fit the protocol
-	}
-	response, err := t.sendRequest(ctx, step, spec.Sample, request)
-	if err != nil {
-		return nil, err
-	}
-	result := new(SampleResult)
-	return result, json.Unmarshal(response, result)
-}
-
 // Root is a place that the requestor's user has opened.
 type Root struct {
 	URI  string `json:"uri"`

@@ -67,11 +67,11 @@ func (baker) Order(ctx context.Context, task *mcptask.Task, in bakery.OrderInput
 // Advertise implements bakery.Bakery.
 func (baker) Advertise(ctx context.Context, task *mcptask.Task, in bakery.AdvertiseInput) (bakery.Advertisement, error) {
 	sampled, err := task.Sample(ctx, "line", mcptask.SampleRequest{
-		Messages:  []mcptask.SampleMessage{{Role: "user", Content: mcptask.TextContent("Praise " + in.Bread + " in one line.")}},
+		Messages:  []mcptask.SampleMessage{{Role: "user", Content: []mcptask.Content{mcptask.TextContent("Praise " + in.Bread + " in one line.")}}},
 		MaxTokens: 100,
 	})
 	if err != nil {
 		return bakery.Advertisement{}, err
 	}
-	return bakery.Advertisement{Line: (&mcptask.Result{Content: []mcptask.Content{sampled.Content}}).Text()}, nil
+	return bakery.Advertisement{Line: sampled.Content.Text()}, nil
 }

@@ -145,7 +145,7 @@ func (c *bridge) connect(t *testing.T) (mcptask.Conn, error) {
 				return bakery.Agreement{Agreed: true}, nil
 			}),
 			Sample: func(context.Context, mcptask.SampleRequest) (*mcptask.SampleResult, error) {
-				return &mcptask.SampleResult{Role: "assistant", Content: mcptask.TextContent(praise), Model: "baker"}, nil
+				return &mcptask.SampleResult{Role: "assistant", Content: []mcptask.Content{mcptask.TextContent(praise)}, Model: "baker"}, nil
 			},
 		}
 		t := c.t

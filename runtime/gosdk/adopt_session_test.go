@@ -289,7 +289,7 @@ func TestAdoptedMessages(t *testing.T) {
 			}),
 			OpenURL: func(context.Context, mcptask.Question) error { return mcptask.ErrDeclined },
 			Sample: func(context.Context, mcptask.SampleRequest) (*mcptask.SampleResult, error) {
-				return &mcptask.SampleResult{Role: "assistant", Model: "m", Content: mcptask.TextContent("…")}, nil
+				return &mcptask.SampleResult{Role: "assistant", Model: "m", Content: []mcptask.Content{mcptask.TextContent("…")}}, nil
 			},
 			Roots: []mcptask.Root{{URI: "file:///r"}},
 		})

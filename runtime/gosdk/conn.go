@@ -204,7 +204,12 @@ func (c *conn) answerQuestion(ctx context.Context, q mcptask.Question) (response
 		if err != nil {
 			return nil, true, err
 		}
-		response, err := json.Marshal(result)
+		if revision := c.Revision(); result != nil && len(result.Content) > 1 && spec.HasSingleBlocks(revision) {
+			return nil, true, fmt.Errorf("gosdk: ClientOptions.Sample has answered with %d blocks, and a message has one block in %s: return one", len(result.Content), revision)
+		}
+		if response, err = json.Marshal(result); err != nil {
+			err = fmt.Errorf("gosdk: the answer of ClientOptions.Sample: %w", err)
+		}
 		return response, true, err
 	case q.Method == spec.Roots && c.options.Roots != nil:
 		return encodeRoots(c.options.Roots), true, nil

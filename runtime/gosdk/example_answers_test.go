@@ -36,7 +36,7 @@ func ExampleClientOptions() {
 			return "", err
 		}
 		said, err := task.Sample(ctx, "sum", mcptask.SampleRequest{
-			Messages:  []mcptask.SampleMessage{{Role: "user", Content: mcptask.TextContent("Sum up " + roots[0].URI)}},
+			Messages:  []mcptask.SampleMessage{{Role: "user", Content: []mcptask.Content{mcptask.TextContent("Sum up " + roots[0].URI)}}},
 			MaxTokens: 100,
 		})
 		if err != nil {

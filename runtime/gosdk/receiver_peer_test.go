@@ -561,12 +561,8 @@ func (p *person) options() ClientOptions {
 			return note{text}, err
 		}),
 		Sample: func(ctx context.Context, r mcptask.SampleRequest) (*mcptask.SampleResult, error) {
-			var block note
-			if err := json.Unmarshal(r.Messages[0].Content, &block); err != nil {
-				return nil, err
-			}
-			text, err := p.answer(ctx, block.Text)
-			return &mcptask.SampleResult{Role: "assistant", Model: "m", Content: mcptask.TextContent(text)}, err
+			text, err := p.answer(ctx, r.Messages[0].Content.Text())
+			return &mcptask.SampleResult{Role: "assistant", Model: "m", Content: []mcptask.Content{mcptask.TextContent(text)}}, err
 		},
 	}
 }

@@ -263,14 +263,14 @@ func TestAdoptedRequests(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		params := mcp.CreateMessageParams{MaxTokens: 9, Messages: []mcp.SamplingMessage{{Role: mcp.RoleUser, Content: mcp.NewTextContent("Why?")}}}
+		params := mcp.CreateMessageParams{MaxTokens: 9, Messages: []mcp.SamplingMessage{{Role: mcp.RoleUser, Content: []mcp.Content{mcp.NewTextContent("Why?"), mcp.NewTextContent("How?")}}}}
 		sampled, err := s.RequestSampling(ctx, mcp.CreateMessageRequest{CreateMessageParams: params}) //nolint:staticcheck // servers may ask for now
 		if err != nil {
 			return nil, err
 		}
 		params.Tools = []mcp.Tool{workTool()}
 		_, refused := s.RequestSampling(ctx, mcp.CreateMessageRequest{CreateMessageParams: params}) //nolint:staticcheck // servers may ask for now
-		return mcp.NewToolResultText(fmt.Sprint(roots.Roots[0].URI, " ", mcp.GetTextFromContent(sampled.Content), " ", refused)), nil
+		return mcp.NewToolResultText(fmt.Sprint(roots.Roots[0].URI, " ", textsOf(sampled.Content), " ", refused)), nil
 	})
 	url := serve(t, tasks, s)
 	eachRevision(t, func(t *testing.T, revision string) {
@@ -279,7 +279,7 @@ func TestAdoptedRequests(t *testing.T) {
 		conn, err := gosdk.Connect(ctx, url, gosdk.ClientOptions{Revision: revision,
 			Roots: []mcptask.Root{{URI: "file:///r"}},
 			Sample: func(_ context.Context, r mcptask.SampleRequest) (*mcptask.SampleResult, error) {
-				return &mcptask.SampleResult{Role: "assistant", Model: "m", Content: mcptask.TextContent("asked " + r.Messages[0].Content.Text())}, nil
+				return &mcptask.SampleResult{Role: "assistant", Model: "m", Content: []mcptask.Content{mcptask.TextContent("asked"), mcptask.TextContent(r.Messages[0].Content.Text())}}, nil
 			},
 		})
 		if err != nil {
@@ -287,10 +287,23 @@ func TestAdoptedRequests(t *testing.T) {
 		}
 		defer conn.Close()
 		text, err := mcptask.Run[string](ctx, conn, "work", arguments("Ada"))
-		if want := `file:///r asked Why? a run of the tool "work" cannot offer tools to the client's model: leave out Tools`; err != nil || text != want {
+		if want := "file:///r asked Why?\nHow? " + `a run of the tool "work" cannot offer tools to the client's model: leave out Tools`; err != nil || text != want {
 			t.Errorf("%q, %v", text, err)
 		}
 	})
+}
+
+// textsOf returns the texts of the content of a model's message.
+func textsOf(content any) string {
+	blocks, ok := content.([]mcp.Content)
+	if !ok {
+		return fmt.Sprintf("%T", content)
+	}
+	var texts []string
+	for _, block := range blocks {
+		texts = append(texts, mcp.GetTextFromContent(block))
+	}
+	return strings.Join(texts, " ")
 }
 
 // TestAdoptedNotifications checks that the log names what a run cannot send, once.

@@ -189,8 +189,8 @@ func (s *runSession) RequestSampling(ctx context.Context, request mcp.CreateMess
 	if data, err = json.Marshal(answer); err == nil {
 		err = json.Unmarshal(data, result)
 	}
-	if content, ok := result.Content.(map[string]any); ok && err == nil {
-		result.Content, err = mcp.ParseContent(content)
+	if err == nil {
+		result.Content, err = mcp.ParseSamplingContent(result.Content)
 	}
 	return result, err
 }

@@ -16,13 +16,13 @@ func release(ctx context.Context, task *mcptask.Task) (string, error) {
 		return "", err
 	}
 	notes, err := task.Sample(ctx, "notes", mcptask.SampleRequest{
-		Messages:  []mcptask.SampleMessage{{Role: "user", Content: mcptask.TextContent("Write the release notes.")}},
+		Messages:  []mcptask.SampleMessage{{Role: "user", Content: []mcptask.Content{mcptask.TextContent("Write the release notes.")}}},
 		MaxTokens: 500,
 	})
 	if err != nil {
 		return "", err
 	}
-	return string(notes.Content), task.AskURL(ctx, "pay", "Pay for the servers", "https://example.com/pay")
+	return notes.Content.Text(), task.AskURL(ctx, "pay", "Pay for the servers", "https://example.com/pay")
 }
 
 // A script answers each question of a handler.
@@ -45,7 +45,7 @@ func ExampleNewTask_everyQuestion() {
 	_, err = release(t.Context(), task)
 	fmt.Println(errors.Is(err, mcptask.ErrCannotAsk))
 	// Output:
-	// {"text":"Faster than before.","type":"text"} true
+	// Faster than before. true
 	// true
 }
 

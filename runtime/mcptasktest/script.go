@@ -96,7 +96,7 @@ func Sample(step string, result mcptask.SampleResult) Script {
 
 // SampleText is Sample with an answer of text.
 func SampleText(step, text string) Script {
-	s := Sample(step, mcptask.SampleResult{Content: mcptask.TextContent(text)})
+	s := Sample(step, mcptask.SampleResult{Content: []mcptask.Content{mcptask.TextContent(text)}})
 	s.code = fmt.Sprintf("mcptasktest.SampleText(%q, …)", step)
 	return s
 }

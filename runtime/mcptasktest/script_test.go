@@ -16,7 +16,7 @@ import (
 // asking asks each kind of question that is not generated.
 func asking(ctx context.Context, task *mcptask.Task) (said mcptask.SampleResult, roots []mcptask.Root, err error) {
 	result, err := task.Sample(ctx, "summary", mcptask.SampleRequest{MaxTokens: 100, Messages: []mcptask.SampleMessage{
-		{Role: "user", Content: mcptask.TextContent("Sum it up.")},
+		{Role: "user", Content: []mcptask.Content{mcptask.TextContent("Sum it up.")}},
 	}})
 	if err != nil {
 		return said, nil, err
@@ -36,7 +36,7 @@ func TestScriptedRequests(t *testing.T) {
 	}{
 		"all":           {[]mcptasktest.Script{text, where, pay}, nil},
 		"in any order":  {[]mcptasktest.Script{pay, where, text}, nil},
-		"a result":      {[]mcptasktest.Script{mcptasktest.Sample("summary", mcptask.SampleResult{Content: mcptask.TextContent("Short.")}), where, pay}, nil},
+		"a result":      {[]mcptasktest.Script{mcptasktest.Sample("summary", mcptask.SampleResult{Content: []mcptask.Content{mcptask.TextContent("Short.")}}), where, pay}, nil},
 		"declined":      {[]mcptasktest.Script{text, where, mcptasktest.DeclineURL("pay")}, mcptask.ErrDeclined},
 		"dismissed":     {[]mcptasktest.Script{text, where, mcptasktest.DismissURL("pay")}, mcptask.ErrDismissed},
 		"no pages":      {[]mcptasktest.Script{text, where, mcptasktest.CannotAsk("pay")}, mcptask.ErrCannotAsk},
@@ -50,7 +50,7 @@ func TestScriptedRequests(t *testing.T) {
 			if !errors.Is(err, tc.want) {
 				t.Errorf("%v, want %v", err, tc.want)
 			}
-			if name == "all" && (!strings.Contains(string(said.Content), "Short.") || len(roots) != 1 || roots[0].URI != "file:///home/ann") {
+			if name == "all" && (said.Content.Text() != "Short." || len(roots) != 1 || roots[0].URI != "file:///home/ann") {
 				t.Errorf("%s, %v", said, roots)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
 
@@ -20,6 +21,15 @@ func requiredCapability(in mcptask.Request) string {
 		return CanAskURL
 	}
 	return in.Method
+}
+
+// hasSeveralBlocks reports whether a request asks a model about a message of several blocks.
+func hasSeveralBlocks(in mcptask.Request) bool {
+	if in.Method != spec.Sample {
+		return false
+	}
+	request, err := value.Decode[mcptask.SampleRequest](in.Params)
+	return err == nil && slices.ContainsFunc(request.Messages, func(m mcptask.SampleMessage) bool { return len(m.Content) > 1 })
 }
 
 // explainFailure returns the handler's error for a question that the requestor has answered with a JSON-RPC error. A

@@ -95,6 +95,8 @@ func TestStoredAnswers(t *testing.T) {
 		{form, `[[[]]]`, `[[[]]]`}, // 2025-11-25 tells the handler of it
 		{sample, `{"role":"assistant","model":"m","content":{"type":"text","text":"hi"},"stopReason":"endTurn","a":[[]]}`,
 			`{"role":"assistant","content":{"type":"text","text":"hi"},"model":"m","stopReason":"endTurn"}`},
+		{sample, `{"content":[{"type":"text","text":"<a>"},{"type":"text","text":"b"}],"role":"assistant","model":"m"}`,
+			`{"role":"assistant","content":[{"type":"text","text":"<a>"},{"type":"text","text":"b"}],"model":"m"}`},
 		{roots, `{"roots":[{"uri":"file:///a","name":"a","_meta":{"a":[]}}],"b":[[]]}`, `{"roots":[{"uri":"file:///a","name":"a"}]}`},
 	} {
 		r := taskstore.Record{Phase: taskstore.PhaseInputRequired, Inputs: []taskstore.Input{c.in}}
@@ -104,6 +106,34 @@ func TestStoredAnswers(t *testing.T) {
 		}
 		if got := string(r.Inputs[0].Response); got != c.want {
 			t.Errorf("%s is stored as %s, want %s", c.response, got, c.want)
+		}
+	}
+}
+
+// TestSeveralBlocks checks that a message of several blocks is refused in the revisions without them, and that the error
+// names the step and the way out.
+func TestSeveralBlocks(t *testing.T) {
+	ask := func(revision, content string) error {
+		in := mcptask.Request{Key: "sum", Method: spec.Sample, Params: json.RawMessage(`{"maxTokens":1,"messages":[{"role":"user","content":` + content + `}]}`)}
+		caller := Caller{Revision: revision, CanAsk: []string{spec.Sample}}
+		err := caller.checkCanAsk(in, true)
+		if caller.Answers(in) != (err == nil) {
+			t.Errorf("%s in %s: Answers and checkCanAsk differ: %v", content, revision, err)
+		}
+		return err
+	}
+	const one, two = `{"type":"text","text":"a"}`, `[{"type":"text","text":"a"},{"type":"text","text":"b"}]`
+	for _, revision := range []string{"", mcptask.Revision20251125, mcptask.Revision20251125RC, mcptask.Revision20260728, mcptask.RevisionTaskPatterns} {
+		if err := errors.Join(ask(revision, one), ask(revision, two)); err != nil {
+			t.Errorf("%s: %v", revision, err)
+		}
+	}
+	for _, revision := range []string{"2025-03-26", "2025-06-18", mcptask.RevisionSEP1686} {
+		if err := ask(revision, one); err != nil {
+			t.Errorf("%s: %v", revision, err)
+		}
+		if err := ask(revision, two); !errors.Is(err, mcptask.ErrCannotAsk) || !strings.Contains(err.Error(), `the step "sum"`) || !strings.Contains(err.Error(), "make a message of each block") {
+			t.Errorf("%s: %v", revision, err)
 		}
 	}
 }

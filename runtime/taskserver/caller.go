@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/account"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
@@ -84,13 +85,16 @@ func isNamed(id string) bool { return len(id) > unmarkedLength+markLength }
 
 // Answers reports whether the caller answers such a request.
 func (c Caller) Answers(in mcptask.Request) bool {
-	return slices.Contains(c.CanAsk, requiredCapability(in))
+	return slices.Contains(c.CanAsk, requiredCapability(in)) && !(spec.HasSingleBlocks(c.Revision) && hasSeveralBlocks(in))
 }
 
 // checkCanAsk returns an error that says why the caller cannot be asked. reachable
 // says whether there is a way to send it a request.
 func (c Caller) checkCanAsk(in mcptask.Request, reachable bool) error {
 	switch {
+	case spec.HasSingleBlocks(c.Revision) && hasSeveralBlocks(in):
+		return fmt.Errorf("%w: the step %q has a message of several blocks, and a message has one block in %s: make a message of each block",
+			mcptask.ErrCannotAsk, in.Key, c.Revision)
 	case !c.Answers(in):
 		return fmt.Errorf("%w: its client has not declared that it answers %s", mcptask.ErrCannotAsk, requiredCapability(in))
 	case !reachable:

@@ -170,7 +170,7 @@ func (h *taskHost) storeReport(ctx context.Context) bool {
 // returns at once. The question may be another form of the one that was asked; see placeQuestion.
 func (h *taskHost) Ask(ctx context.Context, in mcptask.Request) (_ json.RawMessage, err error) {
 	b, id := h.backend, h.record.ID
-	if err := (Caller{CanAsk: h.record.CanAsk}).checkCanAsk(in, true); err != nil {
+	if err := (Caller{Revision: h.record.Revision, CanAsk: h.record.CanAsk}).checkCanAsk(in, true); err != nil {
 		return nil, err
 	}
 	h.storeReport(ctx)

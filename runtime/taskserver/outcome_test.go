@@ -123,7 +123,8 @@ func TestOutcomes(t *testing.T) {
 		{"structured content that is too deep", returned(&mcptask.Result{Structured: tooDeep}, nil), unbounded},
 		{"structured content of a tool error that is too deep", returned(&mcptask.Result{Structured: tooDeep, IsError: true}, nil), unbounded},
 		{"structured content with an absurd number", returned(&mcptask.Result{Structured: json.RawMessage(`{"n":1e-9999999}`)}, nil), unbounded},
-		{"content that is too deep", returned(&mcptask.Result{Content: []mcptask.Content{mcptask.Content(tooDeep)}}, nil), unbounded},
+		{"content that is too deep", returned(&mcptask.Result{Content: []mcptask.Content{mcptask.Content(`{"type":"a","a":` + string(tooDeep) + `}`)}}, nil), unbounded},
+		{"content with a list", returned(&mcptask.Result{Content: []mcptask.Content{mcptask.Content(`[{"type":"text","text":"a"}]`)}}, nil), internal},
 		{"_meta that is too deep", returned(&mcptask.Result{Meta: map[string]json.RawMessage{"a": tooDeep}}, nil), unbounded},
 		{"_meta beside a schema", mcptask.NewTool(schemed, func(context.Context, *mcptask.Task, struct{}) (*mcptask.Result, error) {
 			return &mcptask.Result{Structured: json.RawMessage(`{}`), Meta: map[string]json.RawMessage{"a": tooDeep}}, nil

@@ -127,16 +127,11 @@ func DescribeQuestion(in taskstore.Input) string {
 
 // readPrompt returns the text of the last message that a model is asked to answer.
 func readPrompt(params json.RawMessage) string {
-	var request struct {
-		Messages []struct {
-			Content mcptask.Content `json:"content"`
-		} `json:"messages"`
-	}
+	var request mcptask.SampleRequest
 	if json.Unmarshal(params, &request) != nil || len(request.Messages) == 0 {
 		return ""
 	}
-	last := request.Messages[len(request.Messages)-1].Content
-	if prompt := (&mcptask.Result{Content: []mcptask.Content{last}}).Text(); prompt != "" {
+	if prompt := request.Messages[len(request.Messages)-1].Content.Text(); prompt != "" {
 		return "It is to answer: " + text.Shorten(prompt, longestMessage)
 	}
 	return ""

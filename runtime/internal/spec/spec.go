@@ -12,6 +12,12 @@ const (
 	CallTool = "tools/call"
 )
 
+// HasSingleBlocks reports whether a message to or from a model has one block of content in a revision, and no list of
+// blocks. Lists came with 2025-11-25, after the proposal SEP-1686. "" stands for a revision that is not known.
+func HasSingleBlocks(revision string) bool {
+	return revision == "sep-1686" || revision != "" && revision < "2025-11-25"
+}
+
 // MetaInput is the _meta key that names a question's generated type. It tells a
 // generated client which answerer fits.
 const MetaInput = "io.github.mcptaskgen/input"

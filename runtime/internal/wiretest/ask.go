@@ -49,13 +49,20 @@ func AskTools() mcptask.Tools {
 			_, err := mcptask.Ask[NoteInput](ctx, task, NoteSpec, "one", "")
 			return "", err
 		}),
-		tool("sample", optional, func(ctx context.Context, task *mcptask.Task, _ AskInput) (string, error) {
-			result, err := task.Sample(ctx, "sum", mcptask.SampleRequest{MaxTokens: 10,
-				Messages: []mcptask.SampleMessage{{Role: "user", Content: mcptask.TextContent("Sum up.")}}})
+		tool("sample", optional, func(ctx context.Context, task *mcptask.Task, in AskInput) (string, error) {
+			blocks := []mcptask.Content{}
+			for _, step := range in.Steps {
+				blocks = append(blocks, mcptask.TextContent(step))
+			}
+			if len(blocks) == 0 {
+				blocks = append(blocks, mcptask.TextContent("Sum up."))
+			}
+			result, err := task.Sample(ctx, "sum", mcptask.SampleRequest{MaxTokens: 10, Messages: []mcptask.SampleMessage{{Role: "user", Content: blocks}}})
 			if err != nil {
 				return nameOutcome(err), nil
 			}
-			return result.Role + " " + result.Model + " " + string(result.Content), nil
+			content, err := json.Marshal(result.Content)
+			return result.Role + " " + result.Model + " " + string(content), err
 		}),
 		tool("roots", optional, func(ctx context.Context, task *mcptask.Task, _ AskInput) (string, error) {
 			roots, err := task.Roots(ctx, "where")

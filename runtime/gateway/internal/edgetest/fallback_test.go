@@ -76,7 +76,7 @@ func slowTools(wait time.Duration, gate <-chan struct{}) mcptask.Tools {
 		mcptask.NewTool(mcptask.ToolSpec{Name: "slow_sample", InputSchema: wiretest.OpenObject, Policy: optional},
 			func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
 				_, err := task.Sample(ctx, "sum", mcptask.SampleRequest{MaxTokens: 10,
-					Messages: []mcptask.SampleMessage{{Role: "user", Content: mcptask.TextContent("Sum up.")}}})
+					Messages: []mcptask.SampleMessage{{Role: "user", Content: []mcptask.Content{mcptask.TextContent("Sum up.")}}}})
 				return "", err
 			}),
 		mcptask.NewTool(mcptask.ToolSpec{Name: "slow_locked", InputSchema: wiretest.OpenObject, Policy: policy},

@@ -27,6 +27,11 @@ func TestRequests(t *testing.T) {
 		const sampled = `{"role":"assistant","model":"m","content":{"type":"text","text":"s"}}`
 		for _, c := range []struct{ tool, method, response, want string }{ // the response is no answer to such a request if want is ""
 			{"sample", "sampling/createMessage", sampled, `assistant m {"type":"text","text":"s"}`},
+			{"sample", "sampling/createMessage", `{"role":"assistant","model":"m","content":[{"type":"text","text":"s"},{"type":"text","text":"t"}]}`,
+				`assistant m [{"type":"text","text":"s"},{"type":"text","text":"t"}]`},
+			{"sample", "sampling/createMessage", `{"role":"assistant","model":"m","content":[{"type":"text","text":"s"}]}`, `assistant m {"type":"text","text":"s"}`},
+			{"sample", "sampling/createMessage", `{"role":"assistant","model":"m","content":[]}`, ""},
+			{"sample", "sampling/createMessage", `{"role":"assistant","model":"m","content":"s"}`, ""},
 			{"sample", "sampling/createMessage", `{"role":"assistant","model":"m"}`, ""},
 			{"sample", "sampling/createMessage", `{"action":"cancel"}`, ""},
 			{"roots", "roots/list", `{"roots":[{"uri":"file:///a","name":"a"},{"uri":"file:///b"}]}`, "[{file:///a a} {file:///b }]"},
@@ -81,6 +86,39 @@ func TestRequests(t *testing.T) {
 	})
 }
 
+// TestBlocksOfMessages checks that a message of one block is sent as an object and one of several as a list, and that
+// clients of revisions in which a message has one block do not get the list.
+func TestBlocksOfMessages(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url := wiretest.ServeAsk(t, wiretest.Setup{})
+		const sampled = `"result":{"role":"assistant","model":"m","content":{"type":"text","text":"s"}}`
+		for _, revision := range []string{"2025-03-26", "2025-06-18", wiretest.LegacyRevision} {
+			p := wiretest.NewPeerWith(t, url, revision, "", wiretest.AllCapabilities)
+			f := p.Send("tools/call", map[string]any{"name": "sample", "arguments": wiretest.AskArguments("one")})
+			q := f.NextQuestion("")
+			if !strings.Contains(q.Text, `"content":{"text":"one","type":"text"}`) {
+				t.Errorf("%s: %s", revision, q.Text)
+			}
+			p.Respond(q.ID, sampled)
+			if got := wiretest.ToolText(f.Next().Result); got != `assistant m {"type":"text","text":"s"}` {
+				t.Errorf("%s: %s", revision, got)
+			}
+			f = p.Send("tools/call", map[string]any{"name": "sample", "arguments": wiretest.AskArguments("one", "two")})
+			if revision != wiretest.LegacyRevision {
+				if got := wiretest.ToolText(f.Next().Result); got != "cannot ask" {
+					t.Errorf("%s: %s", revision, got)
+				}
+				continue
+			}
+			if q = f.NextQuestion(""); !strings.Contains(q.Text, `"content":[{"text":"one","type":"text"},{"text":"two","type":"text"}]`) {
+				t.Errorf("%s: %s", revision, q.Text)
+			}
+			p.Respond(q.ID, sampled)
+		}
+	})
+}
+
 // TestClientRequests checks the same with the generated client's options.
 func TestClientRequests(t *testing.T) {
 	t.Parallel()
@@ -116,7 +154,7 @@ func TestClientRequests(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
 		defer cancel()
 		for tool, want := range map[string]string{
-			"sample": `assistant m {"text":"Sum up.","type":"text"}`, "roots": "[{file:///a a}]", "url": "<nil>", "ask": "one,two",
+			"sample": `assistant m [{"text":"one","type":"text"},{"text":"two","type":"text"}]`, "roots": "[{file:///a a}]", "url": "<nil>", "ask": "one,two",
 		} {
 			for _, opts := range [][]mcptask.CallOption{nil, {mcptask.Plain()}} {
 				if got, err := mcptask.Run[string](ctx, conn, tool, wiretest.AskInput{Steps: []string{"one", "two"}}, opts...); err != nil || canonical(got) != canonical(want) {

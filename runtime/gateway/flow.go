@@ -54,6 +54,8 @@ type Flow struct {
 	// withheld are the call's arguments if the SDK cannot read them. It is nil if the SDK gets
 	// them.
 	withheld json.RawMessage
+	// extra are the names of arguments that the caller's program adds on its own. They are dropped.
+	extra []string
 	// share takes memory for the result.
 	share *share
 
@@ -111,6 +113,7 @@ func (f *Flow) call(ctx context.Context, s *taskserver.Backend, arguments json.R
 	if f.withheld != nil {
 		arguments = f.withheld
 	}
+	arguments = dropArguments(arguments, f.extra)
 	done, refusal := countCall(ctx, s, f.Caller, f.Tool, arguments, f.Call.Answers)
 	if refusal != nil {
 		return taskserver.CallReply{}, refusal

@@ -179,6 +179,7 @@ func (g *Gateway) newCallFlow(x exchange, d protocol.Server, caller taskserver.C
 	flow.Tool, flow.Call, flow.request = tool.Name, call, g.newCallInfo(x, caller, tool.Name)
 	flow.Handle = fallback.Handle(x.context(), g.server, caller, tool.Name, call, carrier)
 	flow.keeps = tool.Policy.OnLeave == mcptask.KeepOnLeave
+	flow.extra = findExtraArguments(g.server, caller, tool)
 	switch {
 	case fallback.IsList(g.server, tool.Name):
 		flow.Handle = g.countLists(caller, flow.Handle)

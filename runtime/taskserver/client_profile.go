@@ -18,7 +18,9 @@ type ClientInfo struct {
 }
 
 // ClientProfile describes a client's program, which is part of a host such as an editor. It decides how the server
-// answers plain calls of tools that have the fallback tools. It never decides who may call or who owns a task.
+// answers plain calls of tools that have the fallback tools, and which arguments of calls it drops. It never decides who
+// may call or who owns a task. The name of a program is only what that says of itself, and 2026-07-28 has it for display
+// and logs: Options.ClientProfile may return a zero ClientProfile for all programs.
 type ClientProfile struct {
 	// Patience is how long the host waits for the answer to a call, even if progress or comments
 	// come meanwhile. 0 means that it is not known.
@@ -34,6 +36,9 @@ type ClientProfile struct {
 	// question either, nobody would learn of it. So in 2026-07-28, where the server decides which calls
 	// become tasks, its calls of tools that may ask become tasks only after the wait of a plain call.
 	HidesStatus bool
+	// ExtraArguments names the members that the program adds to the arguments of all calls, whatever the tool's
+	// schema says. The server drops those that are no properties of the tool.
+	ExtraArguments []string
 }
 
 // chooseWait returns how long a plain call may block if the tool's policy says wait. It leaves a
@@ -75,7 +80,7 @@ func (b *Backend) ClientProfile(caller Caller) (profile ClientProfile) {
 }
 
 // knownClients has a ClientProfile for each name that a program gives itself. A name that ends in an
-// asterisk stands for all names that begin so. docs/connect-clients.md has the sources of the times. If
+// asterisk stands for all names that begin so. docs/connect-clients.md has the sources. If
 // sources differ, the shortest time stands here.
 var knownClients = map[string]ClientProfile{
 	// Claude Code moves a call to the background after two minutes, and loses its result there.
@@ -87,7 +92,7 @@ var knownClients = map[string]ClientProfile{
 	"openai-mcp":         {Patience: time.Minute}, // ChatGPT
 	"copilot-cli":        {Patience: 3 * time.Minute, PatienceWithProgress: 10 * time.Minute},
 	"codex-mcp-client":   {Patience: 5 * time.Minute},
-	"gemini-cli-mcp-*":   {Patience: 10 * time.Minute},
+	"gemini-cli-mcp-*":   {Patience: 10 * time.Minute, ExtraArguments: []string{"wait_for_previous"}},
 	"antigravity-client": {Patience: 3 * time.Minute},
 	"goose*":             {Patience: 5 * time.Minute},
 	"opencode":           {Patience: time.Minute, PatienceWithProgress: 10 * time.Minute},
@@ -98,7 +103,7 @@ var knownClients = map[string]ClientProfile{
 	"@cline/core":        {Patience: time.Minute},
 	"Zed":                {Patience: time.Minute},
 	"continue-*":         {Patience: time.Minute},
-	"@n8n/*":             {Patience: time.Minute},
+	"@n8n/*":             {Patience: time.Minute, ExtraArguments: []string{"action", "chatInput", "sessionId", "tool", "toolCallId"}},
 	"@librechat/*":       {Patience: 30 * time.Second},
 	"JetBrains-*":        {Patience: 30 * time.Second}, // Copilot in the editors of JetBrains
 	// Early versions of Copilot CLI had this name, and so has Copilot in other editors.

@@ -3,6 +3,7 @@ package taskserver
 import (
 	"context"
 	"log/slog"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -18,12 +19,12 @@ func TestKnownClient(t *testing.T) {
 		"goos":                          {},
 		"claude-code":                   {Patience: 2 * minute},
 		"goose-cli":                     {Patience: 5 * minute},
-		"gemini-cli-mcp-client-ci":      {Patience: 10 * minute},
+		"gemini-cli-mcp-client-ci":      {Patience: 10 * minute, ExtraArguments: []string{"wait_for_previous"}},
 		"Visual Studio Code":            {Patience: 10 * minute, PrefersPlain: true},
 		"Visual Studio Code - Insiders": {Patience: 10 * minute, PrefersPlain: true},
 		"codex-mcp-client (via mcp-remote 0.1.37)": {Patience: 5 * minute},
 	} {
-		if got := KnownClient(ClientInfo{Name: name}); got != want {
+		if got := KnownClient(ClientInfo{Name: name}); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %+v, want %+v", name, got, want)
 		}
 	}
@@ -71,7 +72,7 @@ func TestPlainWait(t *testing.T) {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
-	if got := (&Backend{}).ClientProfile(Caller{Client: ClientInfo{Name: "opencode"}}); got != knownClients["opencode"] {
+	if got := (&Backend{}).ClientProfile(Caller{Client: ClientInfo{Name: "opencode"}}); !reflect.DeepEqual(got, knownClients["opencode"]) {
 		t.Errorf("without the option: %+v", got)
 	}
 }
@@ -80,7 +81,7 @@ func TestPlainWait(t *testing.T) {
 // name that it gets.
 func TestClientProfilePanics(t *testing.T) {
 	s := newServer(t, Options{Logger: slog.New(slog.DiscardHandler), ClientProfile: func(client ClientInfo) ClientProfile { panic(client.Name) }})
-	if got := s.ClientProfile(Caller{Client: ClientInfo{Name: "opencode"}}); got != knownClients["opencode"] {
+	if got := s.ClientProfile(Caller{Client: ClientInfo{Name: "opencode"}}); !reflect.DeepEqual(got, knownClients["opencode"]) {
 		t.Errorf("%+v", got)
 	}
 }

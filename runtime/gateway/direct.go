@@ -20,7 +20,7 @@ import (
 func (x *httpExchange) direct(flow *Flow) {
 	w := x.w
 	if flow.Tool != "" {
-		result, err := x.g.callDirectly(x.r.Context(), flow, x.m, x.progressHook())
+		result, err := x.g.callDirectly(x.r.Context(), x, flow, x.progressHook())
 		if err != nil {
 			x.refuse(refusedRequest, wireError(err))
 			return
@@ -82,19 +82,24 @@ func encodeProgress(token json.RawMessage, done, total float64, message string, 
 }
 
 // callDirectly runs a tool without the SDK.
-func (g *Gateway) callDirectly(ctx context.Context, flow *Flow, m *message, progress taskserver.ProgressFunc) (json.RawMessage, error) {
-	reply, err := flow.Run(ctx, g.server, flow.Tool, m.Params.Get("arguments"), progress)
+func (g *Gateway) callDirectly(ctx context.Context, x exchange, flow *Flow, progress taskserver.ProgressFunc) (result json.RawMessage, err error) {
+	reply, err := flow.Run(ctx, g.server, flow.Tool, x.message().Params.Get("arguments"), progress)
 	switch {
 	case err != nil:
 		return nil, err
 	case reply.Outcome == nil:
-		return flow.Encode(reply)
+		result, err = flow.Encode(reply)
 	case reply.Outcome.Kind == taskstore.OutcomeError:
 		return nil, reply.Outcome.Error
 	case reply.Outcome.Kind == taskstore.OutcomeCancelled:
 		return nil, mcptask.Errorf(mcptask.CodeInternalError, "the call was cancelled")
+	default:
+		result, err = flow.Decorate(reply.Outcome.Result)
 	}
-	return flow.Decorate(reply.Outcome.Result)
+	if err == nil && flow.Stateless {
+		result = g.nameServer(ctx, x, result)
+	}
+	return result, err
 }
 
 // connect tells the flow of an initialize of its session, which has the ID session, or "". result is that of the response.

@@ -99,10 +99,12 @@ type Gateway struct {
 	sessions  sessions
 	// sessionIDs reports whether the SDK gives its sessions IDs. It is nil until a session is initialized.
 	sessionIDs atomic.Pointer[bool]
-	counts     *counts
-	memory     *memory
-	hub        *push.Hub
-	addresses  *addressKey
+	// info is the name and version of the SDK's server. It is nil until a result needs them.
+	info      atomic.Pointer[json.RawMessage]
+	counts    *counts
+	memory    *memory
+	hub       *push.Hub
+	addresses *addressKey
 	// keys sign the IDs of sessions, so that any replica serves them. nil means that a session
 	// lives in one process. sdk is Config.Stateful; with keys, Config.Stateful is translated.
 	keys     sessionKeys

@@ -62,7 +62,11 @@ func (g *Gateway) answerListen(x exchange, caller taskserver.Caller) {
 		}
 		defer s.close()
 		x.send(s.encodeAcknowledgement())
-		return s.answer(ctx, s.followTasks(ctx, x.send))
+		result, err := s.answer(ctx, s.followTasks(ctx, x.send))
+		if err != nil {
+			return nil, err
+		}
+		return g.nameServer(ctx, x, result), nil
 	}})
 }
 

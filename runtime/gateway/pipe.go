@@ -62,6 +62,8 @@ type pipeRequest struct {
 	lasts bool
 	// cancelled says that the client does not want the SDK's reply any more.
 	cancelled bool
+	// taken takes the SDK's reply to a request of the gateway's own. It is nil for requests of the client.
+	taken func(line []byte)
 	// progress is the token by which the client recognizes the reports of the request, as text, or "".
 	progress     string
 	announcement *announcement // is told when the reply is written; may be nil
@@ -229,7 +231,10 @@ func (p *pipe) deliver(line []byte) {
 	if !replied.announcement.hasTask() {           // the token of a task lives on
 		p.reports.drop(replied.progress)
 	}
-	if !replied.cancelled {
+	switch {
+	case replied.taken != nil:
+		replied.taken(line)
+	case !replied.cancelled:
 		p.out.put(line)
 	}
 	p.noteWritten()

@@ -252,9 +252,9 @@ func (x *pipeExchange) callDirectly(flow *Flow) {
 			flow.share = x.share
 			token := x.m.progressToken()
 			if token == nil {
-				return p.g.callDirectly(ctx, flow, x.m, nil)
+				return p.g.callDirectly(ctx, x, flow, nil)
 			}
-			result, err := p.g.callDirectly(ctx, flow, x.m, func(task string, done, total float64, message string) {
+			result, err := p.g.callDirectly(ctx, x, flow, func(task string, done, total float64, message string) {
 				if task != "" && flow.Stateless {
 					return // 2026-07-28 has no progress of tasks (E-67)
 				}

@@ -53,6 +53,9 @@ type exchange interface {
 	// openCall returns a function that sends messages before the answer to a call. isOpen is false if the answer has no
 	// stream.
 	openCall() (send func([][]byte), isOpen bool)
+	// discover sends the SDK a server/discover of the gateway's own, and returns its result. It returns nil if the SDK
+	// does not answer with one.
+	discover(ctx context.Context, request []byte) (result json.RawMessage)
 	// flush sends buffered bytes.
 	flush()
 	// cancel ends a request of the sender's that the gateway answers. It returns false if the SDK
@@ -64,6 +67,9 @@ type exchange interface {
 	// forwardOpen forwards a request that stays open. It calls done when the request ends.
 	forwardOpen(done func())
 }
+
+// methodDiscover asks a server of 2026-07-28 what it can do.
+const methodDiscover = "server/discover"
 
 // refusalKind is the reason for a refusal, for transports that report the reasons differently.
 type refusalKind int
@@ -220,7 +226,7 @@ func (g *Gateway) routeModern(x exchange) {
 			return
 		}
 		x.forwardOpen(done)
-	case m.Method == "server/discover":
+	case m.Method == methodDiscover:
 		x.forward(g.newDiscoverFlow(caller))
 	default:
 		x.forward(nil)

@@ -49,18 +49,19 @@ func (x *recorded) enter() (*session, taskserver.Caller, bool) {
 	return x.session, caller, true
 }
 
-func (x *recorded) initialize(*Flow)                       { x.note("initialize") }
-func (x *recorded) checkVersion(string) *mcptask.Error     { return nil }
-func (x *recorded) version() string                        { return "" }
-func (x *recorded) checkNames(bool) *mcptask.Error         { return x.badHeader }
-func (x *recorded) isPipe() bool                           { return true }
-func (x *recorded) trace() string                          { return x.m.readTrace() }
-func (x *recorded) accept()                                { x.note("accept") }
-func (x *recorded) refuse(_ refusalKind, e *mcptask.Error) { x.note("refuse %d", e.Code) }
-func (x *recorded) send([]byte)                            { x.note("send") }
-func (x *recorded) flush()                                 {}
-func (x *recorded) cancel(json.RawMessage) bool            { x.note("cancel"); return false }
-func (x *recorded) forwardOpen(done func())                { x.note("forward open"); done() }
+func (x *recorded) initialize(*Flow)                                 { x.note("initialize") }
+func (x *recorded) checkVersion(string) *mcptask.Error               { return nil }
+func (x *recorded) version() string                                  { return "" }
+func (x *recorded) discover(context.Context, []byte) json.RawMessage { return nil }
+func (x *recorded) checkNames(bool) *mcptask.Error                   { return x.badHeader }
+func (x *recorded) isPipe() bool                                     { return true }
+func (x *recorded) trace() string                                    { return x.m.readTrace() }
+func (x *recorded) accept()                                          { x.note("accept") }
+func (x *recorded) refuse(_ refusalKind, e *mcptask.Error)           { x.note("refuse %d", e.Code) }
+func (x *recorded) send([]byte)                                      { x.note("send") }
+func (x *recorded) flush()                                           {}
+func (x *recorded) cancel(json.RawMessage) bool                      { x.note("cancel"); return false }
+func (x *recorded) forwardOpen(done func())                          { x.note("forward open"); done() }
 
 func (x *recorded) answer(work work) {
 	_, err := work.run(context.Background())

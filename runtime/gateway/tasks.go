@@ -121,7 +121,13 @@ func (g *Gateway) answerModernTask(x exchange, caller taskserver.Caller) {
 		x.refuse(refusedRate, err)
 		return
 	}
-	g.answerWithHooks(x, caller, work{run: func(ctx context.Context) (json.RawMessage, error) { return method(ctx, g.server, caller, m.Params) }})
+	g.answerWithHooks(x, caller, work{run: func(ctx context.Context) (json.RawMessage, error) {
+		result, err := method(ctx, g.server, caller, m.Params)
+		if err != nil {
+			return nil, err
+		}
+		return g.nameServer(ctx, x, result), nil
+	}})
 }
 
 // checkModern checks a request about tasks before any task is looked up (E-64, T-39). It checks the

@@ -15,6 +15,7 @@ var sharedChecker = sync.OnceValues(New)
 const (
 	metaVersion      = "io.modelcontextprotocol/protocolVersion"
 	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	metaServer       = "io.modelcontextprotocol/serverInfo"
 	metaSubscription = "io.modelcontextprotocol/subscriptionId"
 	tasksExtension   = "io.modelcontextprotocol/tasks"
 )
@@ -141,12 +142,15 @@ func (c *Checker) checkSent(message json.RawMessage, revision string, find func(
 // checkResponse checks the rules that need both the request and the response.
 func (a *pendingRequest) checkResponse(response json.RawMessage) error {
 	result, ok := member(response, "result")
+	meta, _ := member(result, "_meta")
+	if _, named := member(meta, metaServer); ok && a.revision == Modern && !named {
+		return fmt.Errorf("a result without the server's name in _meta, where it should be: %.500s", response)
+	}
 	if !ok || a.method != "tools/call" {
 		return nil
 	}
 	kind, _ := member(result, "resultType")
 	_, wrapped := member(result, "task")
-	meta, _ := member(result, "_meta")
 	_, guided := member(meta, "task")
 	switch {
 	case a.revision != Modern && wrapped && !a.augmented: // C-15

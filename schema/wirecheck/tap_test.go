@@ -14,7 +14,7 @@ const (
 	legacyList = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 	legacyGet  = `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"t"}}`
 	modernCall = `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
-	modernTask = `{"jsonrpc":"2.0","id":"a","result":{"resultType":"task","taskId":"t","status":"working","ttlMs":1,"createdAt":"2026-01-02T03:04:05Z","lastUpdatedAt":"2026-01-02T03:04:05Z"}}`
+	modernTask = `{"jsonrpc":"2.0","id":"a","result":{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}},"resultType":"task","taskId":"t","status":"working","ttlMs":1,"createdAt":"2026-01-02T03:04:05Z","lastUpdatedAt":"2026-01-02T03:04:05Z"}}`
 	listen     = `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
 	progress   = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`
 )
@@ -40,6 +40,7 @@ func TestTap(t *testing.T) {
 		"a page":                 {legacyList, "text/html", `<p>`, 200, "a body of the type"},
 		"text":                   {legacyList, "text/plain; charset=utf-8", `oops`, 400, "unknown plain text"},
 		"an unasked task":        {modernCall, "application/json", modernTask, 200, "did not declare support"},
+		"no server's name":       {modernCall, "application/json", `{"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","content":[]}}`, 200, "without the server's name"},
 		"an asked task":          {strings.Replace(modernCall, `Capabilities":{}`, `Capabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}`, 1), "application/json", modernTask, 200, ""},
 		"the status of 2025":     {modernCall, "application/json", `{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"m"}}`, 200, "belongs to HTTP 400"},
 		"the status of 2026":     {modernCall, "application/json", `{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"m"}}`, 400, ""},

@@ -22,6 +22,9 @@ func HasSingleBlocks(revision string) bool {
 // generated client which answerer fits.
 const MetaInput = "io.github.mcptaskgen/input"
 
+// MetaServerInfo is the _meta key of the server's name and version in results of 2026-07-28.
+const MetaServerInfo = "io.modelcontextprotocol/serverInfo"
+
 // MetaIdempotencyKey is the _meta key of a call's idempotency key.
 const MetaIdempotencyKey = "io.github.mcptaskgen/idempotency-key"
 

@@ -1,0 +1,104 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"maps"
+	"strings"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+)
+
+// In 2026-07-28 the server should name itself in each result. The SDK does so in its own results. The gateway learns the
+// name when it needs it first: it sends the SDK a server/discover of its own, in the name of the client that it answers,
+// and keeps what that says. It asks once, unless the user's middleware refuses the request. A gateway in front of several
+// servers names the one that it has asked.
+
+// nameServer adds the server's name and version to the _meta of a result of 2026-07-28. It returns the result unchanged
+// if the result has them already, or if the SDK does not say them.
+func (g *Gateway) nameServer(ctx context.Context, x exchange, result json.RawMessage) json.RawMessage {
+	object := wire.NewObject(result)
+	if object.Has("_meta", spec.MetaServerInfo) {
+		return result
+	}
+	info := g.findServerInfo(ctx, x)
+	if info == nil {
+		return result
+	}
+	named, err := object.Edited(wire.Set(info, "_meta", spec.MetaServerInfo))
+	if err != nil { // the handler's _meta is no object
+		return result
+	}
+	return named
+}
+
+// findServerInfo returns the name and version of the SDK's server, or nil.
+func (g *Gateway) findServerInfo(ctx context.Context, x exchange) json.RawMessage {
+	if info := g.info.Load(); info != nil {
+		return *info
+	}
+	meta := map[string]json.RawMessage{}
+	for _, key := range []string{spec.MetaProtocolVersion, spec.MetaClientInfo, spec.MetaClientCapabilities} {
+		if value := x.message().Params.Get("_meta", key); value != nil {
+			meta[key] = value
+		}
+	}
+	request, err := json.Marshal(map[string]any{
+		"jsonrpc": "2.0", "id": rand.Text(), "method": methodDiscover, "params": map[string]any{"_meta": meta},
+	})
+	if err != nil { // cannot happen: the members are JSON
+		return nil
+	}
+	result := x.discover(ctx, request)
+	if result == nil {
+		return nil
+	}
+	info := bytes.Clone(wire.NewObject(result).Get("_meta", spec.MetaServerInfo))
+	g.info.Store((*json.RawMessage)(&info))
+	return info
+}
+
+// discover implements exchange.
+func (x *httpExchange) discover(ctx context.Context, request []byte) (result json.RawMessage) {
+	r := x.r.Clone(ctx)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(request)), int64(len(request))
+	maps.DeleteFunc(r.Header, func(name string, _ []string) bool { // those of the client's request
+		return strings.HasPrefix(name, "Mcp-") || name == FlowHeader || name == "Last-Event-Id"
+	})
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set(methodHeader, methodDiscover)
+	r.Header.Set(versionHeader, x.g.modern.Protocol())
+	buffered := newBufferedResponse()
+	x.g.config.Stateless.ServeHTTP(buffered, r)
+	result, _ = buffered.result()
+	return result
+}
+
+// discover implements exchange. The SDK's reply goes to the gateway in place of the client.
+func (x *pipeExchange) discover(ctx context.Context, request []byte) (result json.RawMessage) {
+	m, refusal := parseMessage(request)
+	if refusal != nil {
+		return nil
+	}
+	replies := make(chan []byte, 1)
+	if refusal := x.p.expectReply(m, pipeRequest{taken: func(line []byte) { replies <- line }}); refusal != nil {
+		return nil
+	}
+	x.p.sendToSDK(request)
+	select {
+	case line := <-replies:
+		var reply struct {
+			Result json.RawMessage `json:"result"`
+		}
+		_ = json.Unmarshal(line, &reply) // a reply that is not read has no result
+		return reply.Result
+	case <-ctx.Done():
+	case <-x.p.ctx.Done():
+	}
+	return nil
+}

@@ -32,5 +32,8 @@ type Source struct {
 	Path       string `json:"path"`
 	Commit     string `json:"commit"`
 	SHA256     string `json:"sha256"`
-	Licence    string `json:"licence"`
+	// Edition is the SHA-256 of another edition of the file that was compared with it and says the same. It may be kept
+	// in its place.
+	Edition string `json:"edition,omitempty"`
+	Licence string `json:"licence"`
 }

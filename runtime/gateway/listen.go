@@ -61,6 +61,7 @@ func (g *Gateway) answerListen(x exchange, caller taskserver.Caller) {
 			return nil, err
 		}
 		defer s.close()
+		g.findServerInfo(ctx, x) // for the result, which may come when the server closes
 		x.send(s.encodeAcknowledgement())
 		result, err := s.answer(ctx, s.followTasks(ctx, x.send))
 		if err != nil {

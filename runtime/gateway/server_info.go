@@ -64,7 +64,7 @@ func (g *Gateway) findServerInfo(ctx context.Context, x exchange) json.RawMessag
 
 // discover implements exchange.
 func (x *httpExchange) discover(ctx context.Context, request []byte) (result json.RawMessage) {
-	r := x.r.Clone(ctx)
+	r := x.r.Clone(context.WithoutCancel(ctx)) // the SDK answers at once, and the server may be closing
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(request)), int64(len(request))
 	maps.DeleteFunc(r.Header, func(name string, _ []string) bool { // those of the client's request
 		return strings.HasPrefix(name, "Mcp-") || name == FlowHeader || name == "Last-Event-Id"

@@ -45,7 +45,7 @@ func TestBadFiles(t *testing.T) {
 		{"without tasks", map[string]string{"a.json": `{"definitions": {"ServerCapabilities": {"type": "object"}, "JSONRPCMessage": {}}}`},
 			"a.json: this MCP schema has no tasks; the first revision with tasks is 2025-11-25: " + published},
 		{"the core of an extension", map[string]string{"a.json": core},
-			"a.json: this revision defines its tasks in an extension; add the extension's file with another --schema: github.com/modelcontextprotocol/ext-tasks, schema/draft/schema.json"},
+			"a.json: this revision defines its tasks in an extension; add the extension's file with another --schema: github.com/modelcontextprotocol/ext-tasks, schema/2026-07-28/schema.json"},
 		{"two of the extension", map[string]string{"a.json": extension, "b.json": extension},
 			"b.json: a.json is the same part of a revision; give only one of them"},
 		{"two cores", map[string]string{"a.json": core, "b.json": core},

@@ -66,7 +66,7 @@ func readSets(dir string, names []string) ([][]*file, error) {
 
 const (
 	publishedHint = "take it from github.com/modelcontextprotocol/modelcontextprotocol, schema/REVISION/schema.json"
-	extensionHint = "github.com/modelcontextprotocol/ext-tasks, schema/draft/schema.json"
+	extensionHint = "github.com/modelcontextprotocol/ext-tasks, schema/2026-07-28/schema.json"
 )
 
 func readFile(dir, path string, problems *diag.List) *file {

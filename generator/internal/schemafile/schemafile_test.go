@@ -187,7 +187,7 @@ func TestOfficial(t *testing.T) {
 			got := report(t, dir, name)
 			switch revision := of[name]; {
 			case name == "2026-07-28.schema.json":
-				want := name + ": this revision defines its tasks in an extension; add the extension's file with another --schema: github.com/modelcontextprotocol/ext-tasks, schema/draft/schema.json\n"
+				want := name + ": this revision defines its tasks in an extension; add the extension's file with another --schema: github.com/modelcontextprotocol/ext-tasks, schema/2026-07-28/schema.json\n"
 				if got != want {
 					t.Errorf("got %s\nwant %s", got, want)
 				}

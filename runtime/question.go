@@ -126,7 +126,7 @@ func CheckAnswer(ctx context.Context, in Request, response json.RawMessage) erro
 	if err != nil {
 		return err
 	}
-	if err := schema.Check(ctx, schema.DropLeftOut(ctx, content)); err != nil {
+	if err := schema.Check(ctx, schema.PlainAnswer(ctx, content)); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -201,7 +201,7 @@ func decodeAnswer[T any](response json.RawMessage, input InputSpec) (T, error) {
 	if err != nil {
 		return answer, err
 	}
-	if content, err = keepDeclared(schema.DropLeftOut(context.Background(), content), input.Schema); err != nil {
+	if content, err = keepDeclared(schema.PlainAnswer(context.Background(), content), input.Schema); err != nil {
 		return answer, fmt.Errorf("%w: %w", ErrInvalidAnswer, err)
 	}
 	if answer, err = value.Decode[T](content); err != nil {

@@ -90,7 +90,7 @@ func (c *conn) answerElicitation(ctx context.Context, method string, params json
 	if err != nil {
 		return nil, newInvalidParams("the requested schema cannot be used: %v", err)
 	}
-	if content, err = schema.CheckAndFill(ctx, schema.DropLeftOut(ctx, content)); err != nil {
+	if content, err = schema.CheckAndFill(ctx, schema.PlainAnswer(ctx, content)); err != nil {
 		return nil, newInvalidParams("the answer does not fit the requested schema: %v", err)
 	}
 	return answer.Edited(wire.Set(content, "content"))

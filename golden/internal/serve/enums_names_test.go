@@ -47,7 +47,7 @@ func TestEnumNames(t *testing.T) {
 			Urgency: enums.UrgencyToday, Maybe: &none, Default: enums.HTTPUrgency, Weight: weights[0], Finish: palette.FinishGlossy,
 			List: []enums.Urgency{none, enums.UrgencySoon}, Defaults: []enums.Urgency{none},
 			Finishes: []palette.Finish{palette.FinishMatt, palette.FinishMatt}, Pair: least.Pair,
-			Counts: map[enums.Urgency]int{enums.HTTPUrgency: 2}, ByWeight: map[string][]*enums.Weight{"": {nil, &weights[3]}},
+			Counts: map[enums.Urgency]int{enums.HTTPUrgency: 2}, ByWeight: map[string][]*enums.Weight{"": {&weights[3]}},
 			Keyed: map[palette.Finish]map[enums.Weight]enums.Page[enums.Urgency]{
 				palette.FinishSatin: {weights[2]: {Items: []enums.Urgency{enums.UrgencyToday}}},
 			},

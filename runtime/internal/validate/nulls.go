@@ -2,29 +2,38 @@ package validate
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 )
 
-// nulls takes the nulls of a document for what encoding/json means by them, where the schema has no null: a list, map or
-// byte slice that is nil, or a value that is left out.
+// origin is where a value comes from. It decides what is taken for left out.
+type origin int
+
+const (
+	// fromHandler is a result: nothing is left out.
+	fromHandler origin = iota
+	// fromCaller has arguments: a null is left out if its object does not require the member.
+	fromCaller
+	// fromForm is an answer of a person: besides, "" is left out in place of a choice. Some programs send it for no choice.
+	fromForm
+)
+
+// nulls takes the nulls of a document for what their writer means by them, where the schema has no null: a list, map or
+// byte slice that is nil in Go, or a value that is left out.
 type nulls struct {
 	*document
-	// leaves says that a null is left out if its object does not require the member.
-	leaves bool
+	from   origin
 	edited []byte
 	copied int // bytes of the text that are in edited, or are left out
 	admits map[*rule]bool
 }
 
-// plainNulls returns a document in which no null stands for an empty list, map or byte slice. If leaves is set, it also
-// leaves out each null of a member that the schemas of its object do not require. A null that a schema admits stays, and
-// so does one that stands for nothing else, which the check then refuses.
-func plainNulls(ctx context.Context, r *rule, d *document, leaves bool) (*document, error) {
-	if len(d.nulls) == 0 {
+// plainNulls returns a document in which no null stands for an empty list, map or byte slice, or for a value that is left
+// out. A null that a schema admits stays, and so does one that stands for nothing else, which the check then refuses.
+func plainNulls(ctx context.Context, r *rule, d *document, from origin) (*document, error) {
+	if len(d.nulls) == 0 && from != fromForm {
 		return d, nil
 	}
-	n := &nulls{document: d, leaves: leaves, admits: map[*rule]bool{}}
+	n := &nulls{document: d, from: from, admits: map[*rule]bool{}}
 	n.walk(r.inPlace, 0)
 	if n.copied == 0 {
 		return d, nil
@@ -35,7 +44,8 @@ func plainNulls(ctx context.Context, r *rule, d *document, leaves bool) (*docume
 // walk edits the nulls within the value of a node, to which all of some rules apply.
 func (n *nulls) walk(rules []*rule, i int32) {
 	of := n.nodes[i]
-	if next, _ := slices.BinarySearch(n.nulls, i); next == len(n.nulls) || n.nulls[next] >= of.next {
+	isForm := n.from == fromForm && i == 0
+	if next, _ := slices.BinarySearch(n.nulls, i); !isForm && (next == len(n.nulls) || n.nulls[next] >= of.next) {
 		return
 	}
 	switch of.kind {
@@ -43,7 +53,7 @@ func (n *nulls) walk(rules []*rule, i int32) {
 		index := 0
 		for child := i + 1; child < of.next; child = n.nodes[child].next {
 			if inner := itemRules(rules, index); n.nodes[child].kind == kindNull {
-				n.replace(child, n.emptyValue(inner))
+				n.replace(child, n.emptyValue(inner, child))
 			} else {
 				n.walk(inner, child)
 			}
@@ -53,7 +63,9 @@ func (n *nulls) walk(rules []*rule, i int32) {
 		kept := false // a member before this one
 		for name := i + 1; name < of.next; name = n.nodes[name+1].next {
 			inner := memberRules(rules, n.string(name))
-			if n.nodes[name+1].kind == kindNull && n.editMember(rules, inner, name, kept) {
+			value := n.nodes[name+1]
+			isUnchosen := isForm && value.kind == kindText && value.size == 0 && slices.ContainsFunc(inner, (*rule).isChoice)
+			if (value.kind == kindNull || isUnchosen) && n.editMember(rules, inner, name, kept) {
 				continue
 			}
 			kept = true
@@ -62,9 +74,9 @@ func (n *nulls) walk(rules []*rule, i int32) {
 	}
 }
 
-// editMember edits a member that is null. It reports whether it has left it out.
+// editMember edits a member that is null, or "" for no choice. It reports whether it has left it out.
 func (n *nulls) editMember(rules, inner []*rule, name int32, kept bool) bool {
-	if len(inner) == 0 || n.admitsNull(inner) {
+	if len(inner) == 0 || n.admit(inner, name+1) {
 		return false
 	}
 	isDeclared, isRequired := false, false
@@ -72,8 +84,8 @@ func (n *nulls) editMember(rules, inner []*rule, name int32, kept bool) bool {
 		m, ok := r.members[n.string(name)]
 		isDeclared, isRequired = isDeclared || ok, isRequired || m.required
 	}
-	empty := n.emptyValue(inner)
-	if n.leaves && !isRequired && (isDeclared || empty == "") {
+	empty := n.emptyValue(inner, name+1)
+	if n.from != fromHandler && !isRequired && (isDeclared || empty == "") {
 		n.leaveOut(name, kept)
 		return true
 	}
@@ -84,7 +96,7 @@ func (n *nulls) editMember(rules, inner []*rule, name int32, kept bool) bool {
 // leaveOut leaves out a member with one of the commas around it: that before it if a member before it is kept.
 func (n *nulls) leaveOut(name int32, kept bool) {
 	isSpace := func(at int) bool { return slices.Contains([]byte(" \t\r\n"), n.text[at]) }
-	from, to := int(n.nodes[name].start)-1, int(n.nodes[name+1].start+n.nodes[name+1].size)
+	from, to := int(n.nodes[name].start)-1, n.end(name+1)
 	if kept {
 		for from--; isSpace(from); from-- {
 		}
@@ -102,8 +114,17 @@ func (n *nulls) leaveOut(name int32, kept bool) {
 // replace replaces a null, unless the text is empty.
 func (n *nulls) replace(i int32, text string) {
 	if text != "" {
-		n.edit(int(n.nodes[i].start), int(n.nodes[i].start+n.nodes[i].size), text)
+		n.edit(int(n.nodes[i].start), n.end(i), text)
 	}
+}
+
+// end returns the index of the text after a scalar.
+func (n *nulls) end(i int32) int {
+	end := int(n.nodes[i].start + n.nodes[i].size)
+	if n.nodes[i].kind == kindText {
+		end++ // the quote
+	}
+	return end
 }
 
 func (n *nulls) edit(from, to int, text string) {
@@ -111,9 +132,9 @@ func (n *nulls) edit(from, to int, text string) {
 	n.copied = to
 }
 
-// emptyValue returns the value that a nil list, map or byte slice stands for, or "" if the rules are of something else.
-func (n *nulls) emptyValue(rules []*rule) string {
-	if n.admitsNull(rules) {
+// emptyValue returns the value that a null stands for, if it is that of a nil list, map or byte slice, or "".
+func (n *nulls) emptyValue(rules []*rule, null int32) string {
+	if n.nodes[null].kind != kindNull || n.admit(rules, null) {
 		return ""
 	}
 	for _, r := range rules {
@@ -129,17 +150,25 @@ func (n *nulls) emptyValue(rules []*rule) string {
 	return ""
 }
 
-// admitsNull reports whether null fits all of some rules.
-func (n *nulls) admitsNull(rules []*rule) bool {
+// admit reports whether a value, which is null or "", fits all of some rules.
+func (n *nulls) admit(rules []*rule, i int32) bool {
 	for _, r := range rules {
 		admits, known := n.admits[r]
-		if !known {
-			admits = (&Schema{rule: r}).Check(context.Background(), json.RawMessage("null")) == nil
-			n.admits[r] = admits
+		if isNull := n.nodes[i].kind == kindNull; !known || !isNull {
+			c := &checker{document: n.document, ctx: context.Background(), budget: BaseSteps, poll: pollEvery}
+			admits = c.check(r, i, nil) && c.err == nil
+			if isNull {
+				n.admits[r] = admits
+			}
 		}
 		if !admits {
 			return false
 		}
 	}
 	return true
+}
+
+// isChoice reports whether a schema lists the values that it takes.
+func (r *rule) isChoice() bool {
+	return r.enum != nil || r.constant != nil || len(r.anyOf)+len(r.oneOf) > 0
 }

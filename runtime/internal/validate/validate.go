@@ -76,7 +76,7 @@ func (v *Schema) Check(ctx context.Context, value json.RawMessage) error {
 // byte slice wherever the schema has such and no null. With an error, it also returns the paths of the properties at fault,
 // such as "steps[].name", which say nothing of the value: "*" stands for a name that the schema does not declare.
 func (v *Schema) CheckResult(ctx context.Context, value json.RawMessage) (plain json.RawMessage, properties []string, err error) {
-	c, err := v.check(ctx, value, mode{plain: true})
+	c, err := v.check(ctx, value, mode{plain: true, from: fromHandler})
 	if err == nil {
 		return c.encoded(value), nil, nil
 	}
@@ -88,17 +88,27 @@ func (v *Schema) CheckResult(ctx context.Context, value json.RawMessage) (plain 
 
 // PlainArguments returns arguments that Go code has encoded as they are to be sent: a null is left out, or an empty list,
 // map or byte slice, as [Schema.CheckAndFill] takes it. It returns a value that it cannot read unchanged.
-func (v *Schema) PlainArguments(value json.RawMessage) json.RawMessage { return v.plain(value, true) }
+func (v *Schema) PlainArguments(value json.RawMessage) json.RawMessage {
+	return v.plain(context.Background(), value, fromCaller)
+}
 
 // PlainResult returns a value that Go code has encoded as [Schema.CheckResult] does, without the check.
-func (v *Schema) PlainResult(value json.RawMessage) json.RawMessage { return v.plain(value, false) }
+func (v *Schema) PlainResult(value json.RawMessage) json.RawMessage {
+	return v.plain(context.Background(), value, fromHandler)
+}
 
-func (v *Schema) plain(value json.RawMessage, leaves bool) json.RawMessage {
-	d, err := read(context.Background(), value)
-	if err != nil {
+// PlainAnswer returns a person's answer without what stands for left out: null, and "" for no choice. It returns a value
+// that it cannot read unchanged.
+func (v *Schema) PlainAnswer(ctx context.Context, value json.RawMessage) json.RawMessage {
+	return v.plain(ctx, value, fromForm)
+}
+
+func (v *Schema) plain(ctx context.Context, value json.RawMessage, from origin) json.RawMessage {
+	d, err := read(ctx, value)
+	if err != nil || d.repeated > 0 {
 		return value
 	}
-	plain, err := plainNulls(context.Background(), v.rule, d, leaves)
+	plain, err := plainNulls(ctx, v.rule, d, from)
 	if err != nil || plain == d {
 		return value
 	}
@@ -117,7 +127,7 @@ func (v *Schema) plain(value json.RawMessage, leaves bool) json.RawMessage {
 // its schema with its defaults, because of maxProperties for one, it stays as it is. A value that gets too long is an
 // error.
 func (v *Schema) CheckAndFill(ctx context.Context, value json.RawMessage) (json.RawMessage, error) {
-	c, err := v.check(ctx, value, mode{exact: true, plain: true, leaves: true})
+	c, err := v.check(ctx, value, mode{exact: true, plain: true, from: fromCaller})
 	if err != nil {
 		return value, err
 	}
@@ -138,9 +148,9 @@ func (v *Schema) CheckAndFill(ctx context.Context, value json.RawMessage) (json.
 
 // mode says how to check a value.
 type mode struct {
-	exact  bool // names that differ from a property only in case are refused
-	plain  bool // nulls are taken for what encoding/json means by them, see plainNulls
-	leaves bool // such nulls may be left out
+	exact bool // names that differ from a property only in case are refused
+	plain bool // nulls are taken for what their writer means by them, see plainNulls
+	from  origin
 }
 
 // check checks a value.
@@ -154,7 +164,7 @@ func (v *Schema) check(ctx context.Context, value json.RawMessage, how mode) (*c
 		return c, withPlace(c.place(c.repeated), errors.New("the object has this member twice"))
 	}
 	if how.plain {
-		if c.document, err = plainNulls(ctx, v.rule, d, how.leaves); err != nil {
+		if c.document, err = plainNulls(ctx, v.rule, d, how.from); err != nil {
 			return c, err
 		}
 		c.isEdited = c.document != d

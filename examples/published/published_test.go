@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -104,6 +105,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// ofHosts matches a note about what hosts refuse, of which docs/reference/portability.md has all in the lists.
+var ofHosts = regexp.MustCompile(` \[[a-z-]+\]`)
+
 // program generates a package from each list and builds testdata/main.go with them. The packages are
 // in no directory: an overlay shows them to the go command.
 var program = sync.OnceValues(func() (string, error) {
@@ -120,8 +124,10 @@ var program = sync.OnceValues(func() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if len(out.Notes) > 0 {
-			return "", fmt.Errorf("%s: %s", s.name, out.Notes)
+		for _, note := range out.Notes {
+			if !ofHosts.MatchString(note) {
+				return "", fmt.Errorf("%s: %s", s.name, note)
+			}
 		}
 		if _, err := out.Write(); err != nil {
 			return "", err

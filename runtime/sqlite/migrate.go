@@ -88,15 +88,16 @@ var errForeign = errors.New("the file has tables of another program; name a file
 
 // findMissing returns the migrations that the file lacks.
 func findMissing(s *session, steps []durable.Migration) ([]durable.Migration, error) {
-	id, err := s.queryInt("PRAGMA application_id")
+	// Another process may create the tables now. It sets the ID with them, so whoever sees them first sees the ID then.
+	tables, err := s.queryInt("SELECT count(*) FROM sqlite_schema")
 	if err != nil {
 		return nil, err
 	}
-	if id != applicationID {
-		tables, err := s.queryInt("SELECT count(*) FROM sqlite_schema")
-		if err == nil && (tables > 0 || id != 0) {
-			err = errForeign
-		}
+	id, err := s.queryInt("PRAGMA application_id")
+	if err == nil && id != applicationID && (tables > 0 || id != 0) {
+		err = errForeign
+	}
+	if err != nil || id != applicationID {
 		return steps, err
 	}
 	version, err := s.queryInt("SELECT max(version) FROM schema_version")

@@ -14,8 +14,8 @@ var (
 	// determiners follow a verb. They do not follow a noun.
 	determiners = []string{"a", "all", "an", "another", "any", "both", "each", "every", "everything", "exactly", "how", "it", "its", "no", "nothing",
 		"one", "some", "the", "their", "them", "these", "this", "those", "what", "whether", "whom"}
-	// clear are verbs that no plural is like.
-	clear = []string{
+	// certain are verbs that no plural is like.
+	certain = []string{
 		"accepts", "adds", "allows", "appends", "applies", "asks", "becomes", "begins", "brings", "chooses", "comes",
 		"computes", "connects", "contains", "converts", "creates", "decides", "deletes", "describes", "determines",
 		"disables", "discards", "does", "doesn't", "embeds", "enables", "ends", "excludes", "executes", "explains",

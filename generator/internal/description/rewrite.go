@@ -151,7 +151,7 @@ func isVerb(name, verb, object string) bool {
 	switch {
 	case next == "of" && !isPhrase(name):
 		return false
-	case slices.Contains(clear, verb), slices.Contains(thirdPerson(strings.ToLower(name)), verb) && !slices.Contains(prepositions, next):
+	case slices.Contains(certain, verb), slices.Contains(thirdPerson(strings.ToLower(name)), verb) && !slices.Contains(prepositions, next):
 		return true
 	}
 	return mayBeVerb(verb) && (isPhrase(name) || slices.Contains(determiners, next))

@@ -56,6 +56,8 @@ type Deriver struct {
 	nils    map[types.Type]bool   // the arguments for which encoding/json writes null where their schema has none
 	enums   map[string]*enum      // nil for a type that is not an enum
 	guesses map[string]guess
+
+	notedDigits bool // see noteDigits
 }
 
 // New makes a Deriver for a package. It calls note with each guess.

@@ -2,6 +2,7 @@ package jsonschema
 
 import (
 	"encoding/json"
+	"fmt"
 	"go/types"
 	"slices"
 	"strings"
@@ -18,6 +19,20 @@ func (g *graph) noteZero(f field, s *schema) {
 		return
 	}
 	g.noteField(f, "may be 0, which is none of its choices, and then a call fails; write omitzero to leave out 0, or declare a constant for it")
+}
+
+// noteDigits notes the first field of a result with integers beyond those that JavaScript holds. It is one note for a
+// package, because most of such fields never have them.
+func (g *graph) noteDigits(f field, s *schema) {
+	t := pointee(f.variable.Type())
+	b, ok := t.Underlying().(*types.Basic)
+	isWide := ok && (b.Kind() == types.Int64 || b.Kind() == types.Uint64) && s.Type == "integer" && !isDuration(t)
+	if g.use != Result || !isWide || g.notedDigits || s.Enum != nil || s.Maximum != "" || s.ExclusiveMaximum != "" || !g.docs.isOwn(f.variable) {
+		return
+	}
+	g.notedDigits = true
+	g.noteField(f, fmt.Sprintf("is %s, of which clients in JavaScript lose digits beyond 9007199254740991; if it may be so large, write json:\"%s,string\", or else "+
+		"jsonschema:\"maximum=9007199254740991\"; others of this package have no note of their own", withArticle(b.Name()), f.name))
 }
 
 // checkOmitted refuses a field of a result that its tag requires, but that encoding/json leaves out when it is empty.

@@ -151,6 +151,7 @@ func (g *graph) readMember(f field, names description.Names) (tag, *schema) {
 	}
 	g.noteFormats(f.variable, g.fieldName(f), tag.parts)
 	g.noteZero(f, s)
+	g.noteDigits(f, s)
 	if tag.nullable {
 		g.nullable[s] = true
 	}

@@ -62,3 +62,26 @@ func BenchmarkCheck(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkCheckAndFill checks arguments as a call does, without nulls and with two in each step: a list that is nil, and
+// a member that is left out.
+func BenchmarkCheckAndFill(b *testing.B) {
+	schema := compile(b, benchSchema, false)
+	for _, size := range []int{1 << 10, 100 << 10} {
+		value := benchValue(size)
+		for name, value := range map[string]json.RawMessage{
+			"plain": value,
+			"nulls": bytes.ReplaceAll(bytes.ReplaceAll(value, []byte(`["fast","unit"]`), []byte("null")), []byte(`"test"`), []byte("null")),
+		} {
+			b.Run(fmt.Sprintf("%d/%s", size, name), func(b *testing.B) {
+				b.SetBytes(int64(len(value)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := schema.CheckAndFill(b.Context(), value); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

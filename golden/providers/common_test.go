@@ -56,8 +56,21 @@ func TestCommonShapes(t *testing.T) {
 			fmt.Fprintf(&table, "  for Gemini without: %s\n", strings.Join(without, ", "))
 		}
 	}
+	before, err := os.ReadFile(filepath.Join("testdata", "before.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/reference/portability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	table.WriteString("\n")
 	for _, provider := range All() {
+		_, took, _ := strings.Cut(string(before), "\n"+provider.Name+" takes ")
+		took, _, _ = strings.Cut(took, " of")
+		if row := fmt.Sprintf("\n| %s | %d | %s |", provider.Name, counts[provider.Name], took); !strings.Contains(string(page), row) {
+			t.Errorf("the page does not have the row %s", row)
+		}
 		fmt.Fprintf(&table, "%s takes %d of %d.\n", provider.Name, counts[provider.Name], len(tools))
 	}
 	if want := slices.Sorted(maps.Keys(reasons)); !*update && !slices.Equal(want, slices.Sorted(maps.Keys(refused))) {

@@ -35,7 +35,6 @@ type sent struct {
 
 // reasons are those for which a shape does not arrive, with the libraries and shapes.
 var reasons = map[string]string{
-	"AI SDK to Gemini tree":         "the AI SDK does not read a reference to the root",
 	"AI SDK to Gemini raw":          "any JSON has no type",
 	"AI SDK to Gemini anything":     "any JSON has no type",
 	"LangChain to Gemini tree":      "LangChain sends a reference in a form that has none",

@@ -26,7 +26,8 @@ type definition struct {
 const maxInlined = 4000
 
 // assemble inlines every definition, except those that use themselves, which go under $defs. A root that uses itself is
-// "#". If inlining would make the schema too large, the definitions that are used twice go under $defs too.
+// there too, because some libraries do not read a reference to the root. If inlining would make the schema too large, the
+// definitions that are used twice go under $defs too.
 func (g *graph) assemble(root *definition) *schema {
 	var shared []*definition
 	for _, d := range g.queue {
@@ -38,19 +39,28 @@ func (g *graph) assemble(root *definition) *schema {
 	if root.countSchemas() > maxInlined {
 		shared = g.usedTwice(shared)
 	}
-	shared = slices.DeleteFunc(shared, func(d *definition) bool { return d == root })
 	nameDefinitions(shared)
-	g.expand(root.schema, root)
-	root.schema.Description = "" // the tool's own description is better
+	for _, d := range append(slices.Clone(shared), root) {
+		g.resolve(d)
+	}
+	whole := *root.schema
+	whole.Description = "" // the tool's own description is better
 	if len(shared) > 0 {
-		root.schema.Definitions = map[string]*schema{}
+		whole.Definitions = map[string]*schema{}
 	}
 	for _, d := range shared {
-		g.expand(d.schema, root)
-		root.schema.Definitions[d.name] = d.schema
+		whole.Definitions[d.name] = d.schema
 		g.order = append(g.order, d.name)
 	}
-	return root.schema
+	return &whole
+}
+
+// resolve resolves the references in a definition, once.
+func (g *graph) resolve(d *definition) {
+	if !d.ready {
+		d.ready = true
+		g.expand(d.schema)
+	}
 }
 
 // usedTwice returns the definitions that are used twice, or are among others.
@@ -128,23 +138,17 @@ func definitionName(t types.Type, qualifier types.Qualifier) string {
 }
 
 // expand resolves the references in a schema and lets the nullable schemas in it admit null.
-func (g *graph) expand(s *schema, root *definition) {
+func (g *graph) expand(s *schema) {
 	if d := g.references[s]; d != nil {
-		switch {
-		case d == root:
-			s.Ref = "#"
-		case d.name != "":
+		if d.name != "" {
 			s.Ref = "#/$defs/" + d.name
-		default:
-			if !d.ready {
-				d.ready = true
-				g.expand(d.schema, root)
-			}
+		} else {
+			g.resolve(d)
 			inline(s, d.schema)
 		}
 	} else {
 		for _, inner := range children(s) {
-			g.expand(inner, root)
+			g.expand(inner)
 		}
 	}
 	if g.nullable[s] {

@@ -68,7 +68,7 @@ func checkNode(t *testing.T, where string, node any, root map[string]any) {
 func resolves(ref string, root map[string]any) bool {
 	name, ok := strings.CutPrefix(ref, "#/$defs/")
 	if !ok {
-		return ref == "#"
+		return false // some libraries do not read a reference to the root
 	}
 	defs, _ := root["$defs"].(map[string]any)
 	return defs[name] != nil

@@ -33,8 +33,26 @@ func Fields(schema string) ([]Field, error) {
 		return nil, errors.New("the schema is not an object")
 	}
 	t := table{root: root, open: map[*jsontree.Node]string{}, naming: map[*jsontree.Node]string{}}
+	if whole := findWhole(root); whole != nil {
+		t.open[whole] = ""
+	}
 	t.addProperties(root, "")
 	return t.fields, nil
+}
+
+// findWhole returns the definition of a schema that is the schema itself, for references to it, or nil.
+func findWhole(root *jsontree.Node) *jsontree.Node {
+	definitions := root.Get("$defs")
+	if definitions == nil {
+		return nil
+	}
+	properties := root.Get("properties")
+	for _, m := range definitions.Members {
+		if of := m.Value.Get("properties"); of != nil && properties != nil && of.Compact() == properties.Compact() {
+			return m.Value
+		}
+	}
+	return nil
 }
 
 // table lists the fields of one schema.

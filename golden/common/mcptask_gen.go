@@ -1702,17 +1702,40 @@ const nodeArguments = `{
   "type": "object",
   "properties": {
     "name": {"type": "string"},
-    "children": {"type": "array", "items": {"$ref": "#"}}
+    "children": {"type": "array", "items": {"$ref": "#/$defs/common.Node"}}
   },
   "required": ["name"],
-  "additionalProperties": false
+  "additionalProperties": false,
+  "$defs": {
+    "common.Node": {
+      "type": "object",
+      "description": "Node contains itself.",
+      "properties": {
+        "name": {"type": "string"},
+        "children": {"type": "array", "items": {"$ref": "#/$defs/common.Node"}}
+      },
+      "required": ["name"],
+      "additionalProperties": false
+    }
+  }
 }`
 
 const nodeResult = `{
   "type": "object",
   "properties": {
     "name": {"type": "string"},
-    "children": {"type": "array", "items": {"$ref": "#"}}
+    "children": {"type": "array", "items": {"$ref": "#/$defs/common.Node"}}
   },
-  "required": ["name"]
+  "required": ["name"],
+  "$defs": {
+    "common.Node": {
+      "type": "object",
+      "description": "Node contains itself.",
+      "properties": {
+        "name": {"type": "string"},
+        "children": {"type": "array", "items": {"$ref": "#/$defs/common.Node"}}
+      },
+      "required": ["name"]
+    }
+  }
 }`

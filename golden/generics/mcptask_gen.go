@@ -390,11 +390,32 @@ const treeOfItemArguments = `{
       "required": ["name"],
       "additionalProperties": false
     },
-    "left": {"$ref": "#"},
-    "children": {"type": "array", "items": {"$ref": "#"}}
+    "left": {"$ref": "#/$defs/generics.Tree_generics.Item"},
+    "children": {"type": "array", "items": {"$ref": "#/$defs/generics.Tree_generics.Item"}}
   },
   "required": ["value", "children"],
-  "additionalProperties": false
+  "additionalProperties": false,
+  "$defs": {
+    "generics.Tree_generics.Item": {
+      "type": "object",
+      "description": "Tree holds trees.",
+      "properties": {
+        "value": {
+          "type": "object",
+          "description": "An ordinary type.",
+          "properties": {
+            "name": {"type": "string"}
+          },
+          "required": ["name"],
+          "additionalProperties": false
+        },
+        "left": {"$ref": "#/$defs/generics.Tree_generics.Item"},
+        "children": {"type": "array", "items": {"$ref": "#/$defs/generics.Tree_generics.Item"}}
+      },
+      "required": ["value", "children"],
+      "additionalProperties": false
+    }
+  }
 }`
 
 const treeOfItemResult = `{
@@ -408,8 +429,27 @@ const treeOfItemResult = `{
       },
       "required": ["name"]
     },
-    "left": {"$ref": "#"},
-    "children": {"type": "array", "items": {"$ref": "#"}}
+    "left": {"$ref": "#/$defs/generics.Tree_generics.Item"},
+    "children": {"type": "array", "items": {"$ref": "#/$defs/generics.Tree_generics.Item"}}
   },
-  "required": ["value", "children"]
+  "required": ["value", "children"],
+  "$defs": {
+    "generics.Tree_generics.Item": {
+      "type": "object",
+      "description": "Tree holds trees.",
+      "properties": {
+        "value": {
+          "type": "object",
+          "description": "An ordinary type.",
+          "properties": {
+            "name": {"type": "string"}
+          },
+          "required": ["name"]
+        },
+        "left": {"$ref": "#/$defs/generics.Tree_generics.Item"},
+        "children": {"type": "array", "items": {"$ref": "#/$defs/generics.Tree_generics.Item"}}
+      },
+      "required": ["value", "children"]
+    }
+  }
 }`

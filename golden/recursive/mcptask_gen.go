@@ -98,30 +98,64 @@ const treeArguments = `{
   "type": "object",
   "properties": {
     "name": {"type": "string"},
-    "left": {"$ref": "#"},
-    "right": {"$ref": "#"},
-    "children": {"type": "array", "items": {"$ref": "#"}},
-    "named": {"type": "object", "additionalProperties": {"$ref": "#"}}
+    "left": {"$ref": "#/$defs/recursive.Tree"},
+    "right": {"$ref": "#/$defs/recursive.Tree"},
+    "children": {"type": "array", "items": {"$ref": "#/$defs/recursive.Tree"}},
+    "named": {"type": "object", "additionalProperties": {"$ref": "#/$defs/recursive.Tree"}}
   },
   "required": ["name", "children"],
-  "additionalProperties": false
+  "additionalProperties": false,
+  "$defs": {
+    "recursive.Tree": {
+      "type": "object",
+      "description": "Tree holds trees.",
+      "properties": {
+        "name": {"type": "string"},
+        "left": {"$ref": "#/$defs/recursive.Tree"},
+        "right": {"$ref": "#/$defs/recursive.Tree"},
+        "children": {"type": "array", "items": {"$ref": "#/$defs/recursive.Tree"}},
+        "named": {"type": "object", "additionalProperties": {"$ref": "#/$defs/recursive.Tree"}}
+      },
+      "required": ["name", "children"],
+      "additionalProperties": false
+    }
+  }
 }`
 
 const treeResult = `{
   "type": "object",
   "properties": {
     "name": {"type": "string"},
-    "left": {"$ref": "#"},
+    "left": {"$ref": "#/$defs/recursive.Tree"},
     "right": {
       "anyOf": [
-        {"$ref": "#"},
+        {"$ref": "#/$defs/recursive.Tree"},
         {"type": "null"}
       ]
     },
-    "children": {"type": "array", "items": {"$ref": "#"}},
-    "named": {"type": "object", "additionalProperties": {"$ref": "#"}}
+    "children": {"type": "array", "items": {"$ref": "#/$defs/recursive.Tree"}},
+    "named": {"type": "object", "additionalProperties": {"$ref": "#/$defs/recursive.Tree"}}
   },
-  "required": ["name", "right", "children"]
+  "required": ["name", "right", "children"],
+  "$defs": {
+    "recursive.Tree": {
+      "type": "object",
+      "description": "Tree holds trees.",
+      "properties": {
+        "name": {"type": "string"},
+        "left": {"$ref": "#/$defs/recursive.Tree"},
+        "right": {
+          "anyOf": [
+            {"$ref": "#/$defs/recursive.Tree"},
+            {"type": "null"}
+          ]
+        },
+        "children": {"type": "array", "items": {"$ref": "#/$defs/recursive.Tree"}},
+        "named": {"type": "object", "additionalProperties": {"$ref": "#/$defs/recursive.Tree"}}
+      },
+      "required": ["name", "right", "children"]
+    }
+  }
 }`
 
 const listArguments = `{
@@ -186,12 +220,21 @@ const authorArguments = `{
   "required": ["name", "books"],
   "additionalProperties": false,
   "$defs": {
+    "recursive.Author": {
+      "type": "object",
+      "properties": {
+        "name": {"type": "string"},
+        "books": {"type": "array", "items": {"$ref": "#/$defs/recursive.Book"}}
+      },
+      "required": ["name", "books"],
+      "additionalProperties": false
+    },
     "recursive.Book": {
       "type": "object",
       "description": "Book has authors.",
       "properties": {
         "title": {"type": "string"},
-        "authors": {"type": "array", "items": {"$ref": "#"}}
+        "authors": {"type": "array", "items": {"$ref": "#/$defs/recursive.Author"}}
       },
       "required": ["title", "authors"],
       "additionalProperties": false
@@ -215,12 +258,28 @@ const authorResult = `{
   },
   "required": ["name", "books"],
   "$defs": {
+    "recursive.Author": {
+      "type": "object",
+      "properties": {
+        "name": {"type": "string"},
+        "books": {
+          "type": "array",
+          "items": {
+            "anyOf": [
+              {"$ref": "#/$defs/recursive.Book"},
+              {"type": "null"}
+            ]
+          }
+        }
+      },
+      "required": ["name", "books"]
+    },
     "recursive.Book": {
       "type": "object",
       "description": "Book has authors.",
       "properties": {
         "title": {"type": "string"},
-        "authors": {"type": "array", "items": {"$ref": "#"}}
+        "authors": {"type": "array", "items": {"$ref": "#/$defs/recursive.Author"}}
       },
       "required": ["title", "authors"]
     }

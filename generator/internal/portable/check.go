@@ -149,6 +149,14 @@ func (c *checker) checkSchema(n *jsontree.Node, path []string, level int) {
 	c.checkParts(n, path, level+1)
 }
 
+// checkTyped checks that a schema says of which type its values are, itself or through others.
+func (c *checker) checkTyped(n *jsontree.Node, path []string) {
+	says := func(keyword string) bool { return n.Get(keyword) != nil }
+	if n.Kind == jsontree.Object && !slices.ContainsFunc([]string{"type", "$ref", "anyOf", "oneOf", "allOf"}, says) {
+		c.add(noType, n, path, "")
+	}
+}
+
 func (c *checker) checkType(n *jsontree.Node, path []string) {
 	isArray := n.Get("type").Is("array")
 	if list := n.Get("type"); list != nil && list.Kind == jsontree.Array {
@@ -191,7 +199,11 @@ func (c *checker) checkParts(n *jsontree.Node, path []string, level int) {
 		switch m.Name {
 		case "properties", "patternProperties", "dependentSchemas":
 			for _, part := range m.Value.Members {
-				c.checkSchema(part.Value, slices.Concat(path, []string{m.Name, part.Name}), level)
+				at := slices.Concat(path, []string{m.Name, part.Name})
+				if m.Name == "properties" {
+					c.checkTyped(part.Value, at)
+				}
+				c.checkSchema(part.Value, at, level)
 			}
 		case "anyOf", "oneOf", "allOf", "prefixItems":
 			for i, part := range m.Value.Items {
@@ -201,7 +213,10 @@ func (c *checker) checkParts(n *jsontree.Node, path []string, level int) {
 			if m.Value.Kind != jsontree.Boolean { // hosts know true and false here
 				c.checkSchema(m.Value, slices.Concat(path, []string{m.Name}), level)
 			}
-		case "items", "not", "contains", "if", "then", "else":
+		case "items":
+			c.checkTyped(m.Value, slices.Concat(path, []string{m.Name}))
+			c.checkSchema(m.Value, slices.Concat(path, []string{m.Name}), level)
+		case "not", "contains", "if", "then", "else":
 			c.checkSchema(m.Value, slices.Concat(path, []string{m.Name}), level)
 		}
 	}

@@ -167,10 +167,20 @@ var (
 	booleanSchema = &Row{
 		Name: "boolean-schema", Construct: "true or false in the place of a schema", AllTools: true,
 		Happens: "Claude Code and OpenCode drop all tools of the server, and Gemini refuses all tools of the request",
-		Schema:  "write {} for true",
+		Schema:  "write a schema with a type for true, or {}",
 		Seen: []Source{
 			{issues + "anthropics/claude-code/issues/92900", "2026-09"}, {issues + "anomalyco/opencode/issues/49464", "2026-09"},
 			{issues + "can1357/oh-my-pi/issues/5604", "2026-07"},
+		},
+	}
+	noType = &Row{
+		Name: "no-type", Construct: "a property or items without a type, such as {}", AllTools: true,
+		Happens:     "Gemini refuses such a tool, and all others with it, in hosts on the AI SDK or LangChain",
+		Declaration: "give the field a type, such as a struct, or a string that holds JSON; or say which it has, such as jsonschema:\"type=object\"",
+		Schema:      "write a type",
+		Seen: []Source{
+			{issues + "awslabs/mcp/issues/3328", "2026-04"}, {issues + "nowledge-co/community/issues/258", "2026-05"},
+			{issues + "google-gemini/gemini-cli/pull/5694", "2025-08"},
 		},
 	}
 	arrayItems = &Row{
@@ -239,14 +249,14 @@ var (
 )
 
 // dropped is why an unknown keyword is harmless.
-const dropped = "The common hosts that send this form drop the keywords that it lacks. Others fail with most tools of MCP, because it " +
-	"lacks additionalProperties too. The server still checks the arguments."
+const dropped = "Most hosts that send this form drop the keywords that it lacks, and the server still checks the arguments. LangChain " +
+	"drops only additionalProperties and $schema."
 
 // Rows lists the table.
 func Rows() []*Row {
 	return append([]*Row{
 		rootCombination, rootType, rootProperties, propertyName, toolNameLength, toolNamePrefixed, toolNameCharacters, toolNameStart, typeList,
-		enumNumbers, enumEmpty, enumNull, booleanSchema, arrayItems, itemsList, reference, outputDialect, pattern, depth, descriptionLength, toolCount,
+		enumNumbers, enumEmpty, enumNull, booleanSchema, noType, arrayItems, itemsList, reference, outputDialect, pattern, depth, descriptionLength, toolCount,
 	}, silent...)
 }
 
@@ -293,12 +303,6 @@ var silent = []*Row{
 		Happens: "Gemini refused it",
 		Seen:    []Source{{issues + "google-gemini/gemini-cli/issues/2237", "2025-06"}},
 		Silent:  "All reports are from 2025, and Vertex AI now documents formats such as email.",
-	},
-	{
-		Name: "empty-schema", Construct: "{} as a schema",
-		Happens: "Gemini CLI left the tool out",
-		Seen:    []Source{{issues + "google-gemini/gemini-cli/pull/5694", "2025-08"}, {issues + "google-gemini/gemini-cli/pull/9574", "2025-09"}},
-		Silent:  "Gemini CLI takes it since the end of September 2025.",
 	},
 	{
 		Name: "object-properties", Construct: "an object without properties inside an input", AllTools: true,

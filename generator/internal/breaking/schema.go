@@ -290,7 +290,8 @@ func (c *comparison) fitItems(a, b *jsontree.Node, path []string) []fault {
 	if most := number(a.Get("maxItems")); most != nil && most.Cmp(big.NewRat(int64(count), 1)) <= 0 {
 		return faults
 	}
-	return append(faults, c.fit(item(a, count), item(b, count), inside)...)
+	now := item(b, count)
+	return append(faults, c.fit(c.sent(item(a, count), now, false), now, inside)...)
 }
 
 // fitMembers compares the keywords of objects.
@@ -317,13 +318,16 @@ func (c *comparison) fitMembers(a, b *jsontree.Node, path []string) []fault {
 		}
 		faults = append(faults, fault{c.word("required", "optional"), below(name), problem})
 	}
+	isRequired := func(name string) bool {
+		return slices.Contains(compactItems(b.Get("required")), jsontree.NewString(name).Compact())
+	}
 	more := orAny(b.Get("additionalProperties"))
 	hasPatterns := b.Get("patternProperties") != nil
 	for _, p := range a.MembersOf("properties") {
 		now := b.Get("properties").Get(p.Name)
 		switch {
 		case now != nil:
-			faults = append(faults, c.fit(p.Value, now, below(p.Name))...)
+			faults = append(faults, c.fit(c.sent(p.Value, now, !isRequired(p.Name)), now, below(p.Name))...)
 		case p.Value.Is(false) || hasPatterns:
 		case more.Is(false) && c.reversed:
 			faults = append(faults, fault{"form", below(p.Name), "is new, and the old schema has no other members"})
@@ -345,7 +349,7 @@ func (c *comparison) fitMembers(a, b *jsontree.Node, path []string) []fault {
 		}
 		faults = append(faults, fault{"form", path, c.word(take, "may have other members now")})
 	default:
-		faults = append(faults, c.fit(rest, more, below("*"))...)
+		faults = append(faults, c.fit(c.sent(rest, more, true), more, below("*"))...)
 		for _, p := range b.MembersOf("properties") {
 			if rest.Kind == jsontree.Object && a.Get("properties").Get(p.Name) == nil && !isGone(p.Name) {
 				faults = append(faults, c.fit(rest, p.Value, below(p.Name))...)

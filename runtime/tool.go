@@ -205,7 +205,7 @@ func encodeOutput[Out any](out Out) (*Result, error) {
 	}
 	structured, err := value.Marshal(out)
 	if err != nil {
-		return nil, fmt.Errorf("encode the output: %w", err)
+		return nil, fmt.Errorf("%w: %w", cause.ErrNotEncoded, err)
 	}
 	// The text repeats the structured content for clients that read only text.
 	return &Result{Content: []Content{TextContent(string(structured))}, Structured: structured}, nil

@@ -54,6 +54,10 @@ func (b *Backend) newFailureOutcome(ctx context.Context, t *registeredTool, err 
 		}
 		return &taskstore.Outcome{Kind: taskstore.OutcomeCancelled}
 	}
+	if errors.Is(err, cause.ErrNotEncoded) { // the words of encoding/json are for the server's author
+		b.Notice(slog.LevelError, "output not encoded", "tool", t.Spec.Name, "error", err)
+		return &taskstore.Outcome{Kind: taskstore.OutcomeError, Error: mcptask.Errorf(mcptask.CodeInternalError, "the tool's %v", cause.ErrNotEncoded)}
+	}
 	result := mcptask.ErrorResult(err.Error())
 	if failed, ok := coded.(*mcptask.ToolError); ok && failed != nil && failed.Result != nil {
 		result = passToolError(ctx, t, err, failed)

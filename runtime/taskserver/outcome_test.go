@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -96,6 +97,9 @@ func TestOutcomes(t *testing.T) {
 		{"nothing", returned(nil, nil), `result {"content":[{"text":"the handler returned neither a result nor an error","type":"text"}],"isError":true}`},
 		{"shared", returned(shared, nil), `result {"content":[]}`},
 		{"misfit", mcptask.NewTool(misfit, func(context.Context, *mcptask.Task, struct{}) (number, error) { return number{}, nil }), `error the tool's output does not fit its schema: x (code -32603) `},
+		{"not encoded", mcptask.NewTool(misfit, func(context.Context, *mcptask.Task, struct{}) (any, error) {
+			return map[string]any{"x": math.NaN()}, nil
+		}), `error the tool's output cannot be encoded (code -32603) `},
 		{"context", handled(func(ctx context.Context) (*mcptask.Result, error) {
 			return &mcptask.Result{Content: []mcptask.Content{mcptask.TextContent(fmt.Sprint(ctx.Value(key{})))}}, nil
 		}), `result {"content":[{"text":"alice's","type":"text"}]}`},

@@ -19,7 +19,9 @@ type Comment struct {
 }
 
 // HidesDeprecation reports whether readers do not learn that something is deprecated.
-func (c Comment) HidesDeprecation() bool { return c.Deprecated != "" && c.Deprecated != c.Text }
+func (c Comment) HidesDeprecation() bool {
+	return c.Deprecated != "" && !strings.Contains(strings.ToLower(c.Text), "deprecated")
+}
 
 // Read reads the first of the comments that has text for such readers.
 func Read(groups ...*ast.CommentGroup) Comment {
@@ -117,6 +119,8 @@ func beginWithStar(lines []string) bool {
 var (
 	// work begins a remark of the authors to themselves, which lasts to the end of its paragraph.
 	work = regexp.MustCompile(`^(TODO|FIXME|XXX|HACK|BUG)\b(.?)`)
+	// lateWork begins one behind a sentence.
+	lateWork = regexp.MustCompile(`([.!?;]|\s//)\s+(TODO|FIXME|XXX|HACK)[:(].*`)
 	// order is a line for a tool that reads the source.
 	order = regexp.MustCompile(`^(//\s*)?(nolint\b|lint:|go:[a-z]|revive:|exhaustive:|swagger:|nosemgrep\b|#nosec\b|\+[a-z][\w:]*(=|\s*$))`)
 	// suppression follows a text on its line.
@@ -149,6 +153,11 @@ func split(source string) (text, deprecated string) {
 		case line[0] == ' ' || line[0] == '\t': // a list or code
 			parts[to].WriteString(line)
 		default:
+			if cut := lateWork.ReplaceAllString(line, "$1"); cut != line && to == publish {
+				parts[to].WriteString(strings.TrimSuffix(strings.TrimRight(cut, "\n"), " //") + "\n")
+				to = drop
+				continue
+			}
 			parts[to].WriteString(strings.TrimRight(suppression.ReplaceAllString(line, ""), "\n") + "\n")
 		}
 	}

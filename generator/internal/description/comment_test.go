@@ -27,6 +27,8 @@ func TestRead(t *testing.T) {
 		{"a todo without a colon", "// TODO check it", "", ""},
 		{"a todo below a sentence", "// The branch.\n// TODO check it\n// soon.", "The branch.", ""},
 		{"a todo behind a line without a full stop", "// the branch\n// TODO: check it", "the branch", ""},
+		{"a todo behind a sentence", "// checks the work. FIXME: allow more\n// than one.\n//\n// It is slow.", "checks the work.\n\nIt is slow.", ""},
+		{"a todo behind slashes", "// the branch // TODO(me): check it", "the branch", ""},
 		{"a todo list", "// Adds an item to the\n// TODO list of the user.", "Adds an item to the TODO list of the user.", ""},
 		{"a paragraph behind a todo", "// TODO: check it\n// soon.\n//\n// The branch.", "The branch.", ""},
 		{"other remarks", "// The branch.\n//\n// FIXME: a\n//\n// XXX b\n//\n// HACK: c\n//\n// BUG(me): d", "The branch.", ""},

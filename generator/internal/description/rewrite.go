@@ -271,7 +271,7 @@ func isInitialism(word string) bool {
 	return utf8.RuneCountInString(word) > 1 && strings.ToUpper(word) == word
 }
 
-var plainWord = regexp.MustCompile(`^\p{Ll}[\p{Ll}'’-]*(?:[,;:]?\s|[.,;:]?$)`)
+var plainWord = regexp.MustCompile(`^\p{Ll}[\p{Ll}'’-]*(?:[.,;:]?\s|[.,;:]?$)`)
 
 // upperFirst puts the first letter of a text in upper case, unless its first word is a name or a value.
 func upperFirst(text string) string {

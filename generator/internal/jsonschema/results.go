@@ -31,8 +31,8 @@ func (g *graph) noteDigits(f field, s *schema) {
 		return
 	}
 	g.notedDigits = true
-	g.noteField(f, fmt.Sprintf("is %s, of which clients in JavaScript lose digits beyond 9007199254740991; if it may be so large, write json:\"%s,string\", or else "+
-		"jsonschema:\"maximum=9007199254740991\"; others of this package have no note of their own", withArticle(b.Name()), f.name))
+	g.noteField(f, fmt.Sprintf("is %s, of which clients in JavaScript lose digits beyond 9007199254740991; if it may be so large, write json:\"%s,string\"; "+
+		"this note is for the first of the package", withArticle(b.Name()), f.name))
 }
 
 // checkOmitted refuses a field of a result that its tag requires, but that encoding/json leaves out when it is empty.

@@ -214,7 +214,7 @@ func (g *graph) checkQuestionField(f field, s *schema) error {
 	}
 	if p, ok := t.Underlying().(*types.Pointer); ok {
 		if !f.optional {
-			return &refusal{"a pointer in an input may be omitted, but not null", "add omitempty to its json tag"}
+			return &refusal{"a pointer in a question may be left out, but is never null", "add omitempty to its json tag"}
 		}
 		t = types.Unalias(p.Elem())
 	}

@@ -68,7 +68,7 @@ var (
 	rootCombination = &Row{
 		Name: "root-combination", Construct: "oneOf, anyOf, allOf, not, enum or const at the root of its input", AllTools: true,
 		Happens: "Anthropic and OpenAI refuse such a tool, and all others with it",
-		Schema:  "describe in words which properties go together, and let the server check them",
+		Schema:  "describe in words which properties go together, and check them in the handler",
 		Seen: []Source{
 			{issues + "langchain-ai/langchain/issues/39271", "2026-08"}, {issues + "anomalyco/opencode/issues/47543", "2026-09"},
 			{issues + "goruck/home-generative-agent/pull/545", "2026-08"},
@@ -107,7 +107,7 @@ var (
 	}
 	toolNamePrefixed = &Row{
 		Name: "tool-name-prefixed", Construct: "a name of more than 45 characters",
-		Happens: "Claude Code puts mcp__, the server's name and __ in front, which may have 64 characters in all, " +
+		Happens: "Claude Code sends mcp__, the server's name, __ and the tool's name, of which Anthropic takes 64 characters, " +
 			"and Cursor leaves out a tool whose name has 60 with that of its server",
 		Declaration: "give the tool a name of up to 45 characters with name=, or a shorter prefix=, which leaves 12 for the server's name",
 		Schema:      "give the tool a name of up to 45 characters, which leaves 12 for the server's name",
@@ -133,7 +133,7 @@ var (
 	typeList = &Row{
 		Name: "type-list", Construct: "a list of types", AllTools: true,
 		Happens:     "Gemini refuses such a tool, and all others with it, in Copilot CLI, Gemini Code Assist and OpenCode",
-		Declaration: "add omitempty to the json tag of a pointer, or give the field a type with one form in JSON",
+		Declaration: "remove nullable from its tag: a caller may leave out a pointer, or a field with omitempty",
 		Schema:      "write one type: a property that may be null can be left out of required instead",
 		Seen: []Source{
 			{issues + "github/copilot-cli/issues/4623", "2026-09"}, {issues + "google-gemini/gemini-cli/issues/21094", "2026-03"},
@@ -167,7 +167,7 @@ var (
 	booleanSchema = &Row{
 		Name: "boolean-schema", Construct: "true or false in the place of a schema", AllTools: true,
 		Happens: "Claude Code and OpenCode drop all tools of the server, and Gemini refuses all tools of the request",
-		Schema:  "write a schema with a type for true, or {}",
+		Schema:  "write a schema with a type for true",
 		Seen: []Source{
 			{issues + "anthropics/claude-code/issues/92900", "2026-09"}, {issues + "anomalyco/opencode/issues/49464", "2026-09"},
 			{issues + "can1357/oh-my-pi/issues/5604", "2026-07"},
@@ -249,8 +249,7 @@ var (
 )
 
 // dropped is why an unknown keyword is harmless.
-const dropped = "Most hosts that send this form drop the keywords that it lacks, and the server still checks the arguments. LangChain " +
-	"drops only additionalProperties and $schema."
+const dropped = "Most hosts drop it."
 
 // Rows lists the table.
 func Rows() []*Row {

@@ -29,6 +29,9 @@ var ErrAskedAnew = errors.New("mcptask: the question is asked anew")
 // ErrNoResult says that a handler has returned nothing.
 var ErrNoResult = errors.New("the handler returned neither a result nor an error")
 
+// ErrNotEncoded says that encoding/json cannot write the output of a handler.
+var ErrNotEncoded = errors.New("output cannot be encoded")
+
 // NewForm is the key of a context value. It says that a step asks its question again because the form has changed, so that
 // the question keeps its key and does not take the step's next one.
 type NewForm struct{}

@@ -19,16 +19,16 @@ func TestKeyPatterns(t *testing.T) {
 		high    uint64
 		decoded any
 	}{
-		{types.Uint8, 0, math.MaxUint8, map[uint8]bool{}},
-		{types.Int8, math.MinInt8, math.MaxInt8, map[int8]bool{}},
-		{types.Uint16, 0, math.MaxUint16, map[uint16]bool{}},
-		{types.Int16, math.MinInt16, math.MaxInt16, map[int16]bool{}},
-		{types.Uint32, 0, math.MaxUint32, map[uint32]bool{}},
-		{types.Int32, math.MinInt32, math.MaxInt32, map[int32]bool{}},
-		{types.Uint64, 0, math.MaxUint64, map[uint64]bool{}},
-		{types.Int64, math.MinInt64, math.MaxInt64, map[int64]bool{}},
-		{types.Uint, 0, math.MaxUint, map[uint]bool{}},
-		{types.Int, math.MinInt, math.MaxInt, map[int]bool{}},
+		{types.Uint8, 0, math.MaxUint8, new(map[uint8]bool)},
+		{types.Int8, math.MinInt8, math.MaxInt8, new(map[int8]bool)},
+		{types.Uint16, 0, math.MaxUint16, new(map[uint16]bool)},
+		{types.Int16, math.MinInt16, math.MaxInt16, new(map[int16]bool)},
+		{types.Uint32, 0, math.MaxUint32, new(map[uint32]bool)},
+		{types.Int32, math.MinInt32, math.MaxInt32, new(map[int32]bool)},
+		{types.Uint64, 0, math.MaxUint64, new(map[uint64]bool)},
+		{types.Int64, math.MinInt64, math.MaxInt64, new(map[int64]bool)},
+		{types.Uint, 0, math.MaxUint, new(map[uint]bool)},
+		{types.Int, math.MinInt, math.MaxInt, new(map[int]bool)},
 	} {
 		pattern := regexp.MustCompile(keyPatterns[test.kind])
 		if err := checkPattern(pattern.String()); err != nil {
@@ -43,7 +43,7 @@ func TestKeyPatterns(t *testing.T) {
 			if pattern.MatchString(key) != fits {
 				t.Fatalf("%s: %q fits: %v", pattern, key, !fits)
 			}
-			if err := json.Unmarshal(fmt.Appendf(nil, `{%q:true}`, key), &test.decoded); fits && err != nil {
+			if err := json.Unmarshal(fmt.Appendf(nil, `{%q:true}`, key), test.decoded); fits && err != nil {
 				t.Fatalf("%s admits %q: %v", pattern, key, err)
 			}
 		}

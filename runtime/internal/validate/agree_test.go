@@ -207,7 +207,7 @@ func agree(t testing.TB, data []byte) {
 		if err != nil {
 			t.Fatalf("%s: %v", value, err)
 		}
-		c, got := ours.check(t.Context(), json.RawMessage(value), mode{})
+		c, got := ours.check(t.Context(), json.RawMessage(value), asGiven)
 		if steps := c.steps; steps > BaseSteps+StepsPerByte*len(value)+2*pollEvery {
 			t.Fatalf("%s\n%s: %d steps", schema, value, steps)
 		}
@@ -222,9 +222,9 @@ func agree(t testing.TB, data []byte) {
 		}
 		// A value with defaults filled in fits too, also if it was not checked again.
 		plain := ours.PlainArguments(json.RawMessage(value))
-		_, got = ours.check(t.Context(), plain, mode{})
+		_, got = ours.check(t.Context(), plain, asGiven)
 		filled, err := ours.CheckAndFill(t.Context(), json.RawMessage(value))
-		_, again := ours.check(t.Context(), filled, mode{})
+		_, again := ours.check(t.Context(), filled, asGiven)
 		if got != nil && err == nil || len(filled) < len(plain) || err == nil && again != nil && !errors.Is(again, errSteps) {
 			t.Fatalf("schema %s\nvalue %s: filled %s, %v, %v", schema, value, filled, err, again)
 		}
@@ -295,7 +295,7 @@ func FuzzCheck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		data := json.RawMessage(`{"v":` + value + `}`)
 		for i := range ours {
-			c, err := ours[i].check(t.Context(), data, mode{})
+			c, err := ours[i].check(t.Context(), data, asGiven)
 			if steps := c.steps; steps > BaseSteps+StepsPerByte*len(data)+2*pollEvery+len(data) {
 				t.Errorf("%s: %d steps for %d bytes", fuzzSchemas[i], steps, len(data))
 			}

@@ -41,7 +41,7 @@ type checker struct {
 	silent   int  // how many surrounding schemas do not report their faults
 	branches int  // how many surrounding schemas may fail while the value fits
 	naming   bool // the value is the name of a member
-	exact    bool // see mode
+	exact    bool // names that differ from a property only in case are refused
 	isEdited bool // the document is not the value as it was given
 	around   []frame
 	key      []byte // scratch

@@ -170,28 +170,30 @@ func (r *rule) onlyAlternative() *rule {
 	return others[0]
 }
 
-// addDefaults finds the rules that apply together, and the defaults.
-func (t *translator) addDefaults(v *Schema) {
-	rules := slices.SortedFunc(maps.Values(t.rules), func(a, b *rule) int { return strings.Compare(a.Location, b.Location) })
-	v.hasDefaults = slices.ContainsFunc(rules, func(r *rule) bool { return r.Default != nil })
-	for _, r := range rules {
-		r.inPlace = []*rule{r}
-		for i := 0; i < len(r.inPlace); i++ { // inPlace grows
-			in := r.inPlace[i]
-			for _, next := range append(slices.Clone(in.allOf), in.ref, in.onlyAlternative()) {
-				if next != nil && !slices.Contains(r.inPlace, next) {
-					r.inPlace = append(r.inPlace, next)
-				}
+// findInPlace finds all rules that apply wherever a rule does.
+func (r *rule) findInPlace() {
+	r.inPlace = []*rule{r}
+	for i := 0; i < len(r.inPlace); i++ { // inPlace grows
+		in := r.inPlace[i]
+		for _, next := range append(slices.Clone(in.allOf), in.ref, in.onlyAlternative()) {
+			if next != nil && !slices.Contains(r.inPlace, next) {
+				r.inPlace = append(r.inPlace, next)
 			}
 		}
 	}
-	if !v.hasDefaults {
-		return
+}
+
+// addDefaults adds the defaults to the rules.
+func (t *translator) addDefaults() (found bool) {
+	rules := slices.SortedFunc(maps.Values(t.rules), func(a, b *rule) int { return strings.Compare(a.Location, b.Location) })
+	if !slices.ContainsFunc(rules, func(r *rule) bool { return r.Default != nil }) {
+		return false
 	}
 	done := map[*rule]bool{}
 	for _, r := range rules {
 		addPresets(r, done)
 	}
+	return true
 }
 
 // addPresets adds the defaults of a rule's properties, filled in the same way. A default within

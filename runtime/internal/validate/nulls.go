@@ -5,15 +5,18 @@ import (
 	"slices"
 )
 
-// origin is where a value comes from. It decides what is taken for left out.
+// origin says who has written a value. It decides which nulls stand for something else.
 type origin int
 
 const (
-	// fromHandler is a result: nothing is left out.
-	fromHandler origin = iota
-	// fromCaller has arguments: a null is left out if its object does not require the member.
+	// asGiven means that every null is a null.
+	asGiven origin = iota
+	// fromHandler is a result. A null may be an empty list, map or byte slice.
+	fromHandler
+	// fromCaller has arguments. A null may also be a member that is left out, unless its object requires it.
 	fromCaller
-	// fromForm is an answer of a person: besides, "" is left out in place of a choice. Some programs send it for no choice.
+	// fromForm is an answer of a person. "" in place of a choice is left out too, because some programs send it for no
+	// choice.
 	fromForm
 )
 
@@ -30,7 +33,7 @@ type nulls struct {
 // plainNulls returns a document in which no null stands for an empty list, map or byte slice, or for a value that is left
 // out. A null that a schema admits stays, and so does one that stands for nothing else, which the check then refuses.
 func plainNulls(ctx context.Context, r *rule, d *document, from origin) (*document, error) {
-	if len(d.nulls) == 0 && from != fromForm {
+	if from == asGiven || len(d.nulls) == 0 && from != fromForm {
 		return d, nil
 	}
 	n := &nulls{document: d, from: from, admits: map[*rule]bool{}}

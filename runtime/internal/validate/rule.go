@@ -87,11 +87,12 @@ func translate(schema *jsonschema.Schema) (*Schema, error) {
 	}
 	v := &Schema{rule: first, properties: map[string]bool{}}
 	for _, r := range t.rules {
+		r.findInPlace()
 		for name := range r.members {
 			v.properties[name] = true
 		}
 	}
-	t.addDefaults(v)
+	v.hasDefaults = t.addDefaults()
 	return v, nil
 }
 

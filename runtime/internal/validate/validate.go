@@ -68,7 +68,7 @@ func (noLoader) Load(url string) (any, error) {
 // MaxNumber, MinExponent and MaxExponent, and objects that have a member twice. It gives up after
 // BaseSteps and StepsPerByte. Soon after ctx ends, it returns the cause.
 func (v *Schema) Check(ctx context.Context, value json.RawMessage) error {
-	_, err := v.check(ctx, value, mode{})
+	_, err := v.check(ctx, value, asGiven)
 	return err
 }
 
@@ -76,7 +76,7 @@ func (v *Schema) Check(ctx context.Context, value json.RawMessage) error {
 // byte slice wherever the schema has such and no null. With an error, it also returns the paths of the properties at fault,
 // such as "steps[].name", which say nothing of the value: "*" stands for a name that the schema does not declare.
 func (v *Schema) CheckResult(ctx context.Context, value json.RawMessage) (plain json.RawMessage, properties []string, err error) {
-	c, err := v.check(ctx, value, mode{plain: true, from: fromHandler})
+	c, err := v.check(ctx, value, fromHandler)
 	if err == nil {
 		return c.encoded(value), nil, nil
 	}
@@ -122,12 +122,12 @@ func (v *Schema) plain(ctx context.Context, value json.RawMessage, from origin) 
 // A null that a member's schema does not admit counts as left out, unless the object requires the member. Then, as in a
 // list or a map, it is an empty list, map or byte slice, if the schema is of such.
 //
-// All else stays as it is: an object that is left out is not made for the defaults inside. Defaults are found through properties, items, additional properties, $ref, allOf, and in anyOf and
-// oneOf if null is the only alternative. No default is filled in that its own schema refuses. If the value does not fit
-// its schema with its defaults, because of maxProperties for one, it stays as it is. A value that gets too long is an
-// error.
+// All else stays as it is: an object that is left out is not made for the defaults inside. Defaults are found through
+// properties, items, additional properties, $ref, allOf, and in anyOf and oneOf if null is the only alternative. No
+// default is filled in that its own schema refuses. If the value does not fit its schema with its defaults, because of
+// maxProperties for one, it stays as it is. A value that gets too long is an error.
 func (v *Schema) CheckAndFill(ctx context.Context, value json.RawMessage) (json.RawMessage, error) {
-	c, err := v.check(ctx, value, mode{exact: true, plain: true, from: fromCaller})
+	c, err := v.check(ctx, value, fromCaller)
 	if err != nil {
 		return value, err
 	}
@@ -146,16 +146,9 @@ func (v *Schema) CheckAndFill(ctx context.Context, value json.RawMessage) (json.
 	return filled, nil
 }
 
-// mode says how to check a value.
-type mode struct {
-	exact bool // names that differ from a property only in case are refused
-	plain bool // nulls are taken for what their writer means by them, see plainNulls
-	from  origin
-}
-
-// check checks a value.
-func (v *Schema) check(ctx context.Context, value json.RawMessage, how mode) (*checker, error) {
-	c := &checker{ctx: ctx, exact: how.exact, budget: BaseSteps + StepsPerByte*len(value), poll: pollEvery}
+// check checks a value. Its nulls are taken for what their writer means by them, see plainNulls.
+func (v *Schema) check(ctx context.Context, value json.RawMessage, from origin) (*checker, error) {
+	c := &checker{ctx: ctx, exact: from == fromCaller, budget: BaseSteps + StepsPerByte*len(value), poll: pollEvery}
 	d, err := read(ctx, value)
 	if c.document = d; err != nil {
 		return c, err
@@ -163,12 +156,10 @@ func (v *Schema) check(ctx context.Context, value json.RawMessage, how mode) (*c
 	if c.repeated > 0 {
 		return c, withPlace(c.place(c.repeated), errors.New("the object has this member twice"))
 	}
-	if how.plain {
-		if c.document, err = plainNulls(ctx, v.rule, d, how.from); err != nil {
-			return c, err
-		}
-		c.isEdited = c.document != d
+	if c.document, err = plainNulls(ctx, v.rule, d, from); err != nil {
+		return c, err
 	}
+	c.isEdited = c.document != d
 	switch fits := c.check(v.rule, 0, nil); {
 	case c.err != nil:
 		return c, c.err

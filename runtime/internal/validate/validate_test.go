@@ -173,8 +173,8 @@ func TestFaultsAreFew(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
-	few, _ := s.check(t.Context(), json.RawMessage(`{"v":[`+strings.Repeat(`"",`, 100)+`1]}`), mode{})
-	many, _ := s.check(t.Context(), json.RawMessage(`{"v":[`+strings.Repeat(`"",`, 10_000)+`1]}`), mode{})
+	few, _ := s.check(t.Context(), json.RawMessage(`{"v":[`+strings.Repeat(`"",`, 100)+`1]}`), asGiven)
+	many, _ := s.check(t.Context(), json.RawMessage(`{"v":[`+strings.Repeat(`"",`, 10_000)+`1]}`), asGiven)
 	if few.steps != many.steps {
 		t.Errorf("%d steps for 100 wrong elements, %d for 10,000", few.steps, many.steps)
 	}
@@ -238,7 +238,7 @@ func TestStepsAreInProportion(t *testing.T) {
 	} {
 		s := compile(t, tc.schema, false)
 		value := json.RawMessage(`{"v":` + tc.value + `}`)
-		c, err := s.check(t.Context(), value, mode{})
+		c, err := s.check(t.Context(), value, asGiven)
 		if errors.Is(err, errSteps) != tc.gaveUp {
 			t.Errorf("%s: %v", tc.name, err)
 		}
@@ -264,7 +264,7 @@ func (l *leaving) Err() error {
 func TestCheckStopsWithItsCaller(t *testing.T) {
 	s := compile(t, property(`{"items":{"type":"integer"}}`), false)
 	value := json.RawMessage(`{"v":[` + strings.Repeat("1,", 1<<19) + `1]}`)
-	whole, err := s.check(t.Context(), value, mode{})
+	whole, err := s.check(t.Context(), value, asGiven)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +272,7 @@ func TestCheckStopsWithItsCaller(t *testing.T) {
 	_, _ = read(looks, value)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("gone"))
-	part, err := s.check(&leaving{ctx, 1<<30 - looks.looks + 3}, value, mode{})
+	part, err := s.check(&leaving{ctx, 1<<30 - looks.looks + 3}, value, asGiven)
 	if err == nil || err.Error() != "gone" || part.steps == 0 || part.steps > whole.steps/10 {
 		t.Errorf("%d of %d steps, %v", part.steps, whole.steps, err)
 	}

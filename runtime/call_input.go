@@ -15,10 +15,10 @@ type plainInput func() (json.RawMessage, error)
 // MarshalJSON implements json.Marshaler.
 func (p plainInput) MarshalJSON() ([]byte, error) { return p() }
 
-// PlainInput returns arguments for [Run] and [Start] that are sent without null wherever the tool's input schema has none.
-// There a nil pointer is left out, and a nil list, map or byte slice is empty, or left out if the tool does not require it.
-// Without PlainInput, nil values are sent as encoding/json writes them. Our servers read both alike, but others may refuse a
-// null. Generated clients call it. A schema that cannot be used is an error of Run and Start.
+// PlainInput returns arguments for [Run] and [Start] that are sent without the nulls that the tool's input schema does not
+// have: a nil pointer is left out, and a nil list, map or byte slice is empty, or left out if the tool does not require it.
+// Without PlainInput, nil values are sent as encoding/json writes them. Servers of this module read both alike, but others
+// may refuse a null. Generated clients call PlainInput. If the schema cannot be used, Run and Start return an error.
 func PlainInput[In any](in In, inputSchema string) json.Marshaler {
 	return plainInput(func() (json.RawMessage, error) {
 		schema, err := compileInput(inputSchema)
@@ -33,7 +33,7 @@ func PlainInput[In any](in In, inputSchema string) json.Marshaler {
 	})
 }
 
-// inputSchemas has the compiled schemas of PlainInput by their texts, of which a program has few.
+// inputSchemas caches the compiled schemas of PlainInput by their texts. A program has few.
 var inputSchemas sync.Map
 
 func compileInput(text string) (*validate.Schema, error) {

@@ -141,12 +141,12 @@ func checkRequestResult(method string, response json.RawMessage) (err error) {
 	case spec.Sample:
 		var r SampleResult
 		if r, err = value.Decode[SampleResult](response); err == nil && (r.Role == "" || r.Model == "" || r.Content == nil) {
-			err = fmt.Errorf("a result of %s has a role, a model and content", method)
+			err = fmt.Errorf("a result of %s needs a role, a model and content", method)
 		}
 	case spec.Roots:
 		var r rootsResult
 		if r, err = value.Decode[rootsResult](response); err == nil && r.Roots == nil {
-			err = fmt.Errorf("a result of %s has roots", method)
+			err = fmt.Errorf("a result of %s needs roots", method)
 		}
 	default:
 		_, err = value.Decode[map[string]json.RawMessage](response)

@@ -80,10 +80,10 @@ func (c *SampleContent) UnmarshalJSON(data []byte) error {
 // sampleBlocks are the types of blocks that a message may have. A tool's result has others.
 var sampleBlocks = []string{"text", "image", "audio", "tool_use", "tool_result"}
 
-// check refuses content that a message may not have, since its reader would take that for an empty text.
+// check refuses content that a message may not have, because its reader would take it for an empty text.
 func (c SampleContent) check() error {
 	if len(c) == 0 {
-		return errors.New("the content of a message has no blocks: it needs one at least, such as TextContent makes")
+		return errors.New("the content of a message has no blocks: add one, such as TextContent returns")
 	}
 	for i, block := range c {
 		var kind struct {

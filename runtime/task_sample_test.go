@@ -62,7 +62,7 @@ func TestSampleAnswers(t *testing.T) {
 		}
 	}
 	err := CheckAnswer(t.Context(), Request{Method: "sampling/createMessage"}, json.RawMessage(`{"role":"assistant","model":"m"}`))
-	if !errors.Is(err, ErrInvalidAnswer) || !strings.Contains(err.Error(), "has a role, a model and content") {
+	if !errors.Is(err, ErrInvalidAnswer) || !strings.Contains(err.Error(), "needs a role, a model and content") {
 		t.Errorf("without content: %v", err)
 	}
 	if err := CheckAnswer(t.Context(), Request{Method: "roots/list"}, json.RawMessage(`{"roots":[],"content":"a"}`)); err != nil {

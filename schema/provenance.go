@@ -32,8 +32,8 @@ type Source struct {
 	Path       string `json:"path"`
 	Commit     string `json:"commit"`
 	SHA256     string `json:"sha256"`
-	// Edition is the SHA-256 of another edition of the file that was compared with it and says the same. It may be kept
-	// in its place.
+	// Edition is the SHA-256 of another edition of the file, which was compared with it and has the same definitions. The
+	// tests take either. It may be empty.
 	Edition string `json:"edition,omitempty"`
 	Licence string `json:"licence"`
 }

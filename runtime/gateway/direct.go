@@ -82,24 +82,29 @@ func encodeProgress(token json.RawMessage, done, total float64, message string, 
 }
 
 // callDirectly runs a tool without the SDK.
-func (g *Gateway) callDirectly(ctx context.Context, x exchange, flow *Flow, progress taskserver.ProgressFunc) (result json.RawMessage, err error) {
+func (g *Gateway) callDirectly(ctx context.Context, x exchange, flow *Flow, progress taskserver.ProgressFunc) (json.RawMessage, error) {
 	reply, err := flow.Run(ctx, g.server, flow.Tool, x.message().Params.Get("arguments"), progress)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
+	}
+	result, err := encodeReply(flow, reply)
+	if err != nil || !flow.Stateless {
+		return result, err
+	}
+	return g.nameServer(ctx, x, result), nil
+}
+
+// encodeReply returns the result of a call that ran without the SDK.
+func encodeReply(flow *Flow, reply taskserver.CallReply) (json.RawMessage, error) {
+	switch {
 	case reply.Outcome == nil:
-		result, err = flow.Encode(reply)
+		return flow.Encode(reply)
 	case reply.Outcome.Kind == taskstore.OutcomeError:
 		return nil, reply.Outcome.Error
 	case reply.Outcome.Kind == taskstore.OutcomeCancelled:
 		return nil, mcptask.Errorf(mcptask.CodeInternalError, "the call was cancelled")
-	default:
-		result, err = flow.Decorate(reply.Outcome.Result)
 	}
-	if err == nil && flow.Stateless {
-		result = g.nameServer(ctx, x, result)
-	}
-	return result, err
+	return flow.Decorate(reply.Outcome.Result)
 }
 
 // connect tells the flow of an initialize of its session, which has the ID session, or "". result is that of the response.

@@ -10,8 +10,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
 
-// findExtraArguments returns the names that the caller's program adds to all arguments and that are no properties of the
-// tool.
+// findExtraArguments returns the names that the caller's program adds to all arguments, without those of the tool's
+// properties.
 func findExtraArguments(s *taskserver.Backend, caller taskserver.Caller, tool mcptask.ToolSpec) []string {
 	extra := s.ClientProfile(caller).ExtraArguments
 	if len(extra) == 0 {

@@ -40,7 +40,7 @@ var (
 // readsParams reports whether the gateway acts on the params of a method.
 func readsParams(method string) bool {
 	switch method {
-	case "initialize", "server/discover", "tools/list", "tools/call", protocol.Listen:
+	case "initialize", spec.Discover, "tools/list", "tools/call", protocol.Listen:
 		return true
 	}
 	return strings.HasPrefix(method, "tasks/")

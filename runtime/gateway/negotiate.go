@@ -240,7 +240,7 @@ func (g *Gateway) newInitializeFlow(caller taskserver.Caller) *Flow {
 // newDiscoverFlow returns the flow of a server/discover. It declares tasks only if the gateway
 // supports them without a session.
 func (g *Gateway) newDiscoverFlow(caller taskserver.Caller) *Flow {
-	method := methodDiscover
+	method := spec.Discover
 	if !g.inRequests {
 		method = ""
 	}

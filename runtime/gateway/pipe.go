@@ -62,8 +62,8 @@ type pipeRequest struct {
 	lasts bool
 	// cancelled says that the client does not want the SDK's reply any more.
 	cancelled bool
-	// taken takes the SDK's reply to a request of the gateway's own. It is nil for requests of the client.
-	taken func(line []byte)
+	// onReply gets the SDK's reply to a request of the gateway's own. It is nil for requests of the client.
+	onReply func(line []byte)
 	// progress is the token by which the client recognizes the reports of the request, as text, or "".
 	progress     string
 	announcement *announcement // is told when the reply is written; may be nil
@@ -232,8 +232,8 @@ func (p *pipe) deliver(line []byte) {
 		p.reports.drop(replied.progress)
 	}
 	switch {
-	case replied.taken != nil:
-		replied.taken(line)
+	case replied.onReply != nil:
+		replied.onReply(line)
 	case !replied.cancelled:
 		p.out.put(line)
 	}

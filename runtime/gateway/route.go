@@ -8,6 +8,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 )
@@ -67,9 +68,6 @@ type exchange interface {
 	// forwardOpen forwards a request that stays open. It calls done when the request ends.
 	forwardOpen(done func())
 }
-
-// methodDiscover asks a server of 2026-07-28 what it can do.
-const methodDiscover = "server/discover"
 
 // refusalKind is the reason for a refusal, for transports that report the reasons differently.
 type refusalKind int
@@ -226,7 +224,7 @@ func (g *Gateway) routeModern(x exchange) {
 			return
 		}
 		x.forwardOpen(done)
-	case m.Method == methodDiscover:
+	case m.Method == spec.Discover:
 		x.forward(g.newDiscoverFlow(caller))
 	default:
 		x.forward(nil)

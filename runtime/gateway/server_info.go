@@ -13,13 +13,13 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// In 2026-07-28 the server should name itself in each result. The SDK does so in its own results. The gateway learns the
-// name when it needs it first: it sends the SDK a server/discover of its own, in the name of the client that it answers,
-// and keeps what that says. It asks once, unless the user's middleware refuses the request. A gateway in front of several
-// servers names the one that it has asked.
+// In 2026-07-28 the server should name itself in each result. The SDK does so in its own results. When the gateway first
+// needs the name, it sends the SDK a server/discover of its own, with the client's capabilities, and keeps the name in the
+// result. It asks once, unless the user's middleware refuses the request. A gateway in front of several servers names the
+// one that it has asked.
 
 // nameServer adds the server's name and version to the _meta of a result of 2026-07-28. It returns the result unchanged
-// if the result has them already, or if the SDK does not say them.
+// if it has them already, or if the SDK does not tell them.
 func (g *Gateway) nameServer(ctx context.Context, x exchange, result json.RawMessage) json.RawMessage {
 	object := wire.NewObject(result)
 	if object.Has("_meta", spec.MetaServerInfo) {
@@ -30,7 +30,7 @@ func (g *Gateway) nameServer(ctx context.Context, x exchange, result json.RawMes
 		return result
 	}
 	named, err := object.Edited(wire.Set(info, "_meta", spec.MetaServerInfo))
-	if err != nil { // the handler's _meta is no object
+	if err != nil { // the handler's _meta is not an object
 		return result
 	}
 	return named
@@ -48,7 +48,7 @@ func (g *Gateway) findServerInfo(ctx context.Context, x exchange) json.RawMessag
 		}
 	}
 	request, err := json.Marshal(map[string]any{
-		"jsonrpc": "2.0", "id": rand.Text(), "method": methodDiscover, "params": map[string]any{"_meta": meta},
+		"jsonrpc": "2.0", "id": rand.Text(), "method": spec.Discover, "params": map[string]any{"_meta": meta},
 	})
 	if err != nil { // cannot happen: the members are JSON
 		return nil
@@ -71,7 +71,7 @@ func (x *httpExchange) discover(ctx context.Context, request []byte) (result jso
 	})
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
-	r.Header.Set(methodHeader, methodDiscover)
+	r.Header.Set(methodHeader, spec.Discover)
 	r.Header.Set(versionHeader, x.g.modern.Protocol())
 	buffered := newBufferedResponse()
 	x.g.config.Stateless.ServeHTTP(buffered, r)
@@ -86,7 +86,7 @@ func (x *pipeExchange) discover(ctx context.Context, request []byte) (result jso
 		return nil
 	}
 	replies := make(chan []byte, 1)
-	if refusal := x.p.expectReply(m, pipeRequest{taken: func(line []byte) { replies <- line }}); refusal != nil {
+	if refusal := x.p.expectReply(m, pipeRequest{onReply: func(line []byte) { replies <- line }}); refusal != nil {
 		return nil
 	}
 	x.p.sendToSDK(request)

@@ -205,7 +205,7 @@ func (c *conn) answerQuestion(ctx context.Context, q mcptask.Question) (response
 			return nil, true, err
 		}
 		if revision := c.Revision(); result != nil && len(result.Content) > 1 && spec.HasSingleBlocks(revision) {
-			return nil, true, fmt.Errorf("gosdk: ClientOptions.Sample has answered with %d blocks, and a message has one block in %s: return one", len(result.Content), revision)
+			return nil, true, fmt.Errorf("gosdk: ClientOptions.Sample returned %d blocks, but a message has one block in %s: return one", len(result.Content), revision)
 		}
 		if response, err = json.Marshal(result); err != nil {
 			err = fmt.Errorf("gosdk: the answer of ClientOptions.Sample: %w", err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/hook"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskstore"
 )
@@ -14,7 +15,7 @@ import (
 // begin reports a request to the client's hooks. Send the request with the context that begin returns, and call end once
 // with the answer. begin does not report subscriptions, which last, or the requests that open a session.
 func (l *link) begin(ctx context.Context, method string, params any) (_ context.Context, end func(json.RawMessage, error)) {
-	if len(l.options.Hooks) == 0 || slices.Contains([]string{protocol.Listen, discover, "initialize"}, method) {
+	if len(l.options.Hooks) == 0 || slices.Contains([]string{protocol.Listen, spec.Discover, "initialize"}, method) {
 		return ctx, func(json.RawMessage, error) {}
 	}
 	info := taskserver.RequestInfo{Method: method, Revision: l.protocol.Revision(), Peer: l.peer, IsPipe: l.isPipe}

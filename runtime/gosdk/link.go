@@ -41,9 +41,6 @@ type link struct {
 	awaited map[string]bool
 }
 
-// discover asks a server of 2026-07-28 for its versions and capabilities.
-const discover = "server/discover"
-
 // earlier are the protocol versions before 2026-07-28 that the client speaks, most of them without tasks.
 var earlier = []string{mcptask.Revision20251125, "2025-06-18", "2025-03-26", "2024-11-05"}
 
@@ -68,7 +65,7 @@ func (l *link) discover(ctx context.Context, c *conn) error {
 		mcp.MetaKeyClientInfo:       c.options.Implementation,
 		spec.MetaClientCapabilities: c.declaredCapabilities(),
 	}
-	data, err := l.send(ctx, discover, struct{}{})
+	data, err := l.send(ctx, spec.Discover, struct{}{})
 	if err != nil {
 		return err
 	}
@@ -77,7 +74,7 @@ func (l *link) discover(ctx context.Context, c *conn) error {
 		Capabilities      struct{ Extensions map[string]json.RawMessage }
 	}
 	if err := json.Unmarshal(data, &result); err != nil {
-		return protocol.NewMalformedError(discover, err)
+		return protocol.NewMalformedError(spec.Discover, err)
 	}
 	if !slices.Contains(result.SupportedVersions, mcptask.Revision20260728) {
 		return fmt.Errorf("the server speaks %s, not %s", strings.Join(result.SupportedVersions, ", "), mcptask.Revision20260728)

@@ -93,7 +93,7 @@ func (c Caller) Answers(in mcptask.Request) bool {
 func (c Caller) checkCanAsk(in mcptask.Request, reachable bool) error {
 	switch {
 	case spec.HasSingleBlocks(c.Revision) && hasSeveralBlocks(in):
-		return fmt.Errorf("%w: the step %q has a message of several blocks, and a message has one block in %s: make a message of each block",
+		return fmt.Errorf("%w: the step %q has a message of several blocks, but a message has one block in %s: make a message of each block",
 			mcptask.ErrCannotAsk, in.Key, c.Revision)
 	case !c.Answers(in):
 		return fmt.Errorf("%w: its client has not declared that it answers %s", mcptask.ErrCannotAsk, requiredCapability(in))

@@ -19,8 +19,8 @@ type ClientInfo struct {
 
 // ClientProfile describes a client's program, which is part of a host such as an editor. It decides how the server
 // answers plain calls of tools that have the fallback tools, and which arguments of calls it drops. It never decides who
-// may call or who owns a task. The name of a program is only what that says of itself, and 2026-07-28 has it for display
-// and logs: Options.ClientProfile may return a zero ClientProfile for all programs.
+// may call or who owns a task, because a program gives itself its name. 2026-07-28 means that name for display and logs. To
+// use it for nothing else, let Options.ClientProfile return a zero ClientProfile for all programs.
 type ClientProfile struct {
 	// Patience is how long the host waits for the answer to a call, even if progress or comments
 	// come meanwhile. 0 means that it is not known.
@@ -37,7 +37,7 @@ type ClientProfile struct {
 	// become tasks, its calls of tools that may ask become tasks only after the wait of a plain call.
 	HidesStatus bool
 	// ExtraArguments names the members that the program adds to the arguments of all calls, whatever the tool's
-	// schema says. The server drops those that are no properties of the tool.
+	// schema says. The server drops those that are not properties of the tool.
 	ExtraArguments []string
 }
 

@@ -64,7 +64,7 @@ func (b *Backend) newFailureOutcome(ctx context.Context, t *registeredTool, err 
 	} else if coded != nil {
 		b.addCode(t, result, coded)
 	}
-	t.plainError(result)
+	t.emptyNils(result)
 	data, encodeErr := value.Marshal(result)
 	if encodeErr != nil { // a ToolError whose result is not valid JSON
 		b.Notice(slog.LevelError, "error of a handler not encoded", "tool", t.Spec.Name, "error", encodeErr)
@@ -82,8 +82,8 @@ type typedError struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// plainError writes the nil lists and maps in the fields of a typed error as its schema has them.
-func (t *registeredTool) plainError(result *mcptask.Result) {
+// emptyNils writes the nil lists and maps in the fields of a typed error as its schema has them.
+func (t *registeredTool) emptyNils(result *mcptask.Result) {
 	typed, err := value.Decode[typedError](result.Meta[spec.MetaError])
 	schema := t.errors[typed.Code]
 	if err != nil || schema == nil || typed.Data == nil {

@@ -144,7 +144,7 @@ func (a *pendingRequest) checkResponse(response json.RawMessage) error {
 	result, ok := member(response, "result")
 	meta, _ := member(result, "_meta")
 	if _, named := member(meta, metaServer); ok && a.revision == Modern && !named {
-		return fmt.Errorf("a result without the server's name in _meta, where it should be: %.500s", response)
+		return fmt.Errorf("a result without the server's name in _meta: %.500s", response)
 	}
 	if !ok || a.method != "tools/call" {
 		return nil

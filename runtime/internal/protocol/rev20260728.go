@@ -298,7 +298,7 @@ func (d Server20260728) Decorate(s *taskserver.Backend, _ taskserver.Caller, met
 			o["resultType"] = complete
 		}
 		switch method {
-		case "server/discover":
+		case spec.Discover:
 		case "tools/list":
 			return RestoreEntries(s, o)
 		default:

@@ -4,12 +4,14 @@ package spec
 
 import "strings"
 
-// The requests that a task may send, and the call of a tool.
+// The requests that a task may send, the call of a tool, and the request that asks a server of 2026-07-28 for its versions
+// and capabilities.
 const (
 	Elicit   = "elicitation/create"
 	Sample   = "sampling/createMessage"
 	Roots    = "roots/list"
 	CallTool = "tools/call"
+	Discover = "server/discover"
 )
 
 // HasSingleBlocks reports whether a message to or from a model has one block of content in a revision, and no list of

@@ -96,7 +96,7 @@ var misfits = map[string]struct {
 		if _, _, err := asking(t.Context(), task); err == nil {                               // called here: empty
 			t.Error("the handler got no error")
 		}
-	}, `mcptasktest: the scripted answer for step "summary" is invalid: json: error calling MarshalJSON for type mcptask.SampleContent: mcptask: the content of a message has no blocks: it needs one at least, such as TextContent makes
+	}, `mcptasktest: the scripted answer for step "summary" is invalid: json: error calling MarshalJSON for type mcptask.SampleContent: mcptask: the content of a message has no blocks: add one, such as TextContent returns
 	asked: sampling/createMessage {"messages":[{"role":"user","content":{"text":"Sum it up.","type":"text"}}],"maxTokens":100}
 	at: script_test.go:LINE, called at failure_test.go:CALLED
 	other scripts that are left: none

@@ -117,12 +117,12 @@ func beginWithStar(lines []string) bool {
 }
 
 var (
-	// work begins a remark of the authors to themselves, which lasts to the end of its paragraph.
-	work = regexp.MustCompile(`^(TODO|FIXME|XXX|HACK|BUG)\b(.?)`)
-	// lateWork begins one behind a sentence.
-	lateWork = regexp.MustCompile(`([.!?;]|\s//)\s+(TODO|FIXME|XXX|HACK)[:(].*`)
-	// order is a line for a tool that reads the source.
-	order = regexp.MustCompile(`^(//\s*)?(nolint\b|lint:|go:[a-z]|revive:|exhaustive:|swagger:|nosemgrep\b|#nosec\b|\+[a-z][\w:]*(=|\s*$))`)
+	// remark begins a remark of the authors to themselves, which lasts to the end of its paragraph.
+	remark = regexp.MustCompile(`^(TODO|FIXME|XXX|HACK|BUG)\b(.?)`)
+	// lateRemark begins one behind a sentence.
+	lateRemark = regexp.MustCompile(`([.!?;]|\s//)\s+(TODO|FIXME|XXX|HACK)[:(].*`)
+	// toolLine is a line for a tool that reads the source.
+	toolLine = regexp.MustCompile(`^(//\s*)?(nolint\b|lint:|go:[a-z]|revive:|exhaustive:|swagger:|nosemgrep\b|#nosec\b|\+[a-z][\w:]*(=|\s*$))`)
 	// suppression follows a text on its line.
 	suppression = regexp.MustCompile(`\s*(//\s*nolint\b|//\s*nosemgrep\b|(//\s*)?#nosec\b).*`)
 	deprecation = regexp.MustCompile(`^Deprecated:(\s|$)`)
@@ -141,19 +141,19 @@ func split(source string) (text, deprecated string) {
 			to = publish
 		case deprecation.MatchString(line):
 			to = deprecate
-		case beginsWork(line, before):
+		case beginsRemark(line, before):
 			to = drop
 		}
 		before = strings.TrimSpace(line)
 		switch {
-		case order.MatchString(line):
+		case toolLine.MatchString(line):
 		case blank && parts[deprecate].Len() > 0: // keeps paragraphs apart, whichever they belong to
 			parts[deprecate].WriteString(line)
 			parts[publish].WriteString(line)
 		case line[0] == ' ' || line[0] == '\t': // a list or code
 			parts[to].WriteString(line)
 		default:
-			if cut := lateWork.ReplaceAllString(line, "$1"); cut != line && to == publish {
+			if cut := lateRemark.ReplaceAllString(line, "$1"); cut != line && to == publish {
 				parts[to].WriteString(strings.TrimSuffix(strings.TrimRight(cut, "\n"), " //") + "\n")
 				to = drop
 				continue
@@ -164,10 +164,10 @@ func split(source string) (text, deprecated string) {
 	return parts[publish].String(), parts[deprecate].String()
 }
 
-// beginsWork reports whether a line begins a remark such as "TODO(me): check it". A word without a colon or a
+// beginsRemark reports whether a line begins a remark such as "TODO(me): check it". A word without a colon or a
 // parenthesis may be part of a sentence, such as "adds an item to the", "TODO list".
-func beginsWork(line, before string) bool {
-	m := work.FindStringSubmatch(line)
+func beginsRemark(line, before string) bool {
+	m := remark.FindStringSubmatch(line)
 	switch {
 	case m == nil:
 		return false

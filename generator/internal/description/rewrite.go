@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // Names are the Go names that a text may mention, with the names that its readers know instead.
@@ -34,21 +36,21 @@ func Type(name, text string) string {
 	return rewrite(subject{goName: name, shown: strings.Join(splitName(name), " ")}, text, nil)
 }
 
-// Value describes what stands behind the name that readers know, such as the code of an error or the constant of an
-// enum: "PriorityHigh goes first" becomes "Goes first".
+// Value describes a value that readers know by its name, such as the code of an error or the constant of an enum:
+// "PriorityHigh goes first" becomes "Goes first".
 func Value(goName, shown, text string) string {
 	return rewrite(subject{goName: goName, shown: code(shown), acts: true, means: true}, text, nil)
 }
 
-// subject is what a comment describes.
+// subject is the tool, property, type or value that a comment describes.
 type subject struct {
 	goName string
 	shown  string // in place of goName
-	// acts means that a sentence without the name may begin with any verb.
+	// acts is set if a sentence without the name may begin with any verb.
 	acts bool
-	// noun means that the name is no verb, so that one may follow.
+	// noun is set if the name is not a verb, so that one may follow.
 	noun bool
-	// means means that "means that" and "says that" add nothing.
+	// means is set if "means that" and "says that" add nothing.
 	means   bool
 	boolean bool
 }
@@ -176,7 +178,7 @@ func replaceNames(text string, names Names) string {
 		if i == 0 || text[i-1] == '\n' {
 			line, span = text[i] == '\t', false
 		}
-		word := text[i : i+max(1, letters(text[i:]))]
+		word := text[i : i+max(1, wordLength(text[i:]))]
 		i += len(word)
 		shown, known := names[word]
 		if !known || shown == word {
@@ -203,8 +205,8 @@ func replaceNames(text string, names Names) string {
 // receiver is the type before a name, as in "Options.DryRun".
 var receiver = regexp.MustCompile(`\b[A-Z]\w*\.$`)
 
-// letters returns the length of the word that a text begins with.
-func letters(text string) int {
+// wordLength returns the length of the word that a text begins with.
+func wordLength(text string) int {
 	if end := strings.IndexFunc(text, func(r rune) bool { return !isLetter(r) }); end >= 0 {
 		return end
 	}
@@ -241,28 +243,22 @@ func isPhrase(name string) bool { return len(splitName(name)) > 1 }
 
 // splitName returns the words of a Go name, in lower case but for initialisms.
 func splitName(name string) []string {
-	var words []string
+	var parts []string
 	runes := []rune(name)
 	begin := 0
 	for i := 1; i <= len(runes); i++ {
-		if i < len(runes) && runes[i] != '_' && !(unicode.IsUpper(runes[i]) &&
-			(!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1]) && !isPlural(runes[i+1:]))) {
+		if i < len(runes) && runes[i] != '_' && !(unicode.IsUpper(runes[i]) && words.StartsWord(runes, i)) {
 			continue
 		}
 		if word := strings.Trim(string(runes[begin:i]), "_"); word != "" {
 			if !isInitialism(word) {
 				word = strings.ToLower(word)
 			}
-			words = append(words, word)
+			parts = append(parts, word)
 		}
 		begin = i
 	}
-	return words
-}
-
-// isPlural reports whether a word in capitals ends with an s alone, as in "URLs".
-func isPlural(rest []rune) bool {
-	return rest[0] == 's' && (len(rest) == 1 || unicode.IsUpper(rest[1]))
+	return parts
 }
 
 // isInitialism reports whether a word is one such as "URL" or "URLs".

@@ -66,10 +66,10 @@ func (c *checker) add(row *Row, at *jsontree.Node, path []string, detail string)
 }
 
 var (
-	plainName    = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
-	nameStart    = regexp.MustCompile(`^[a-zA-Z_]`)
-	plainKey     = regexp.MustCompile(fmt.Sprintf(`^[a-zA-Z0-9_.-]{1,%d}$`, maxProperty))
-	lookaroundOr = regexp.MustCompile(`\(\?<?[=!]|\\[pP]\{`)
+	plainName      = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+	nameStart      = regexp.MustCompile(`^[a-zA-Z_]`)
+	plainKey       = regexp.MustCompile(fmt.Sprintf(`^[a-zA-Z0-9_.-]{1,%d}$`, maxProperty))
+	refusedPattern = regexp.MustCompile(`\(\?<?[=!]|\\[pP]\{`)
 )
 
 func (c *checker) checkName(name string) {
@@ -134,7 +134,7 @@ func (c *checker) checkSchema(n *jsontree.Node, path []string, level int) {
 	c.seen[n] = true
 	c.checkType(n, path)
 	c.checkEnum(n, path)
-	if text, ok := n.Get("pattern").Text(); ok && lookaroundOr.MatchString(text) {
+	if text, ok := n.Get("pattern").Text(); ok && refusedPattern.MatchString(text) {
 		c.add(pattern, n.Get("pattern"), path, text)
 	}
 	if level == maxDepth+1 {

@@ -51,9 +51,9 @@ type Source struct {
 	Date string // year and month
 }
 
-const issues = "https://github.com/"
+const github = "https://github.com/"
 
-// The limits of the rows, and the constructs that the text of a row names with them.
+// The limits of the rows. The texts of the rows have them too.
 const (
 	maxName         = 64
 	maxPrefixedName = 45
@@ -70,8 +70,8 @@ var (
 		Happens: "Anthropic and OpenAI refuse such a tool, and all others with it",
 		Schema:  "describe in words which properties go together, and check them in the handler",
 		Seen: []Source{
-			{issues + "langchain-ai/langchain/issues/39271", "2026-08"}, {issues + "anomalyco/opencode/issues/47543", "2026-09"},
-			{issues + "goruck/home-generative-agent/pull/545", "2026-08"},
+			{github + "langchain-ai/langchain/issues/39271", "2026-08"}, {github + "anomalyco/opencode/issues/47543", "2026-09"},
+			{github + "goruck/home-generative-agent/pull/545", "2026-08"},
 		},
 	}
 	rootType = &Row{
@@ -79,14 +79,14 @@ var (
 		Happens: "Gemini CLI refuses such a tool, and all others with it, and Claude Code drops all tools of the server",
 		Schema:  `write "type": "object" at the root`,
 		Seen: []Source{
-			{issues + "google-gemini/gemini-cli/issues/23382", "2026-06"}, {issues + "mikeyobrien/ralph-orchestrator/pull/351", "2026-07"},
+			{github + "google-gemini/gemini-cli/issues/23382", "2026-06"}, {github + "mikeyobrien/ralph-orchestrator/pull/351", "2026-07"},
 		},
 	}
 	rootProperties = &Row{
 		Name: "root-properties", Construct: "an input without properties", AllTools: true,
 		Happens: "OpenAI refuses such a tool, and all others with it",
 		Schema:  `write "properties": {} at the root`,
-		Seen:    []Source{{issues + "inboxapi/cli/issues/106", "2026-05"}, {issues + "bnb-chain/bnbchain-mcp/issues/68", "2026-03"}},
+		Seen:    []Source{{github + "inboxapi/cli/issues/106", "2026-05"}, {github + "bnb-chain/bnbchain-mcp/issues/68", "2026-03"}},
 	}
 	propertyName = &Row{
 		Name: "property-name", Construct: "a property name other than 1 to 64 letters, digits, _, . and -", AllTools: true,
@@ -94,8 +94,8 @@ var (
 		Declaration: "give the field another name in its json tag",
 		Schema:      "give the property another name",
 		Seen: []Source{
-			{issues + "decocms/studio/pull/6874", "2026-09"}, {issues + "ComposioHQ/composio/issues/3500", "2026-06"},
-			{issues + "aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws/issues/709", "2026-08"},
+			{github + "decocms/studio/pull/6874", "2026-09"}, {github + "ComposioHQ/composio/issues/3500", "2026-06"},
+			{github + "aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws/issues/709", "2026-08"},
 		},
 	}
 	toolNameLength = &Row{
@@ -103,7 +103,7 @@ var (
 		Happens:     "OpenAI, Gemini and Claude Desktop refuse such a tool, and all others with it",
 		Declaration: "give the tool a name of up to 45 characters with name=, or a shorter prefix=: hosts put the server's name in front",
 		Schema:      "give the tool a name of up to 45 characters: hosts put the server's name in front",
-		Seen:        []Source{{issues + "nanbingxyz/5ire/issues/403", "2026-01"}, {issues + "loomle/loomle/issues/168", "2026-06"}},
+		Seen:        []Source{{github + "nanbingxyz/5ire/issues/403", "2026-01"}, {github + "loomle/loomle/issues/168", "2026-06"}},
 	}
 	toolNamePrefixed = &Row{
 		Name: "tool-name-prefixed", Construct: "a name of more than 45 characters",
@@ -111,7 +111,7 @@ var (
 			"and Cursor leaves out a tool whose name has 60 with that of its server",
 		Declaration: "give the tool a name of up to 45 characters with name=, or a shorter prefix=, which leaves 12 for the server's name",
 		Schema:      "give the tool a name of up to 45 characters, which leaves 12 for the server's name",
-		Seen:        []Source{{issues + "ComposioHQ/composio/issues/2788", "2026-02"}, {issues + "anthropics/claude-code/issues/23149", "2026-02"}},
+		Seen:        []Source{{github + "ComposioHQ/composio/issues/2788", "2026-02"}, {github + "anthropics/claude-code/issues/23149", "2026-02"}},
 	}
 	toolNameCharacters = &Row{
 		Name: "tool-name-characters", Construct: "a name with other characters than letters, digits, _ and -", AllTools: true,
@@ -119,8 +119,8 @@ var (
 		Declaration: "give the tool another name with name=, or the service another prefix=",
 		Schema:      "give the tool another name",
 		Seen: []Source{
-			{issues + "github/copilot-cli/issues/2581", "2026-04"}, {issues + "hostinger/api-mcp-server/issues/49", "2026-07"},
-			{issues + "openai/codex/issues/8174", "2025-12"},
+			{github + "github/copilot-cli/issues/2581", "2026-04"}, {github + "hostinger/api-mcp-server/issues/49", "2026-07"},
+			{github + "openai/codex/issues/8174", "2025-12"},
 		},
 	}
 	toolNameStart = &Row{
@@ -128,7 +128,7 @@ var (
 		Happens:     "Gemini refuses such a tool, and all others with it, unless the host puts something in front",
 		Declaration: "give the tool another name with name=, or the service a prefix=",
 		Schema:      "give the tool another name",
-		Seen:        []Source{{issues + "Finerestaurant/kicad-mcp-python/issues/2", "2026-01"}, {issues + "kaitranntt/ccs/issues/25", "2025-11"}},
+		Seen:        []Source{{github + "Finerestaurant/kicad-mcp-python/issues/2", "2026-01"}, {github + "kaitranntt/ccs/issues/25", "2025-11"}},
 	}
 	typeList = &Row{
 		Name: "type-list", Construct: "a list of types", AllTools: true,
@@ -136,8 +136,8 @@ var (
 		Declaration: "remove nullable from its tag: a caller may leave out a pointer, or a field with omitempty",
 		Schema:      "write one type: a property that may be null can be left out of required instead",
 		Seen: []Source{
-			{issues + "github/copilot-cli/issues/4623", "2026-09"}, {issues + "google-gemini/gemini-cli/issues/21094", "2026-03"},
-			{issues + "anomalyco/opencode/issues/48073", "2026-09"}, {issues + "netease-lcap/wave-agent/pull/284", "2026-01"},
+			{github + "github/copilot-cli/issues/4623", "2026-09"}, {github + "google-gemini/gemini-cli/issues/21094", "2026-03"},
+			{github + "anomalyco/opencode/issues/48073", "2026-09"}, {github + "netease-lcap/wave-agent/pull/284", "2026-01"},
 		},
 	}
 	enumNumbers = &Row{
@@ -146,8 +146,8 @@ var (
 		Declaration: "write //mcptask:enum strings above a type with constants, whose JSON then has their names, or make the values strings",
 		Schema:      "make it an enum of strings",
 		Seen: []Source{
-			{issues + "kensho-technologies/kfinance/pull/128", "2026-05"}, {issues + "github/copilot-cli/issues/4835", "2026-09"},
-			{issues + "diegosouzapw/OmniRoute/pull/760", "2026-03"},
+			{github + "kensho-technologies/kfinance/pull/128", "2026-05"}, {github + "github/copilot-cli/issues/4835", "2026-09"},
+			{github + "diegosouzapw/OmniRoute/pull/760", "2026-03"},
 		},
 	}
 	enumEmpty = &Row{
@@ -155,22 +155,22 @@ var (
 		Happens:     "Gemini refuses such a tool, and all others with it",
 		Declaration: "give the empty value a name such as none, or remove it and make the field optional with omitempty",
 		Schema:      "give the empty value a name such as none, or remove it and leave the property out of required",
-		Seen:        []Source{{issues + "anomalyco/opencode/pull/46676", "2026-09"}, {issues + "sbroenne/mcp-server-excel/issues/607", "2026-04"}},
+		Seen:        []Source{{github + "anomalyco/opencode/pull/46676", "2026-09"}, {github + "sbroenne/mcp-server-excel/issues/607", "2026-04"}},
 	}
 	enumNull = &Row{
 		Name: "enum-null", Construct: "null in an enum", AllTools: true,
 		Happens:     "Gemini refuses such a tool, and all others with it",
 		Declaration: "make the field optional with omitempty",
 		Schema:      "remove it and leave the property out of required",
-		Seen:        []Source{{issues + "router-for-me/CLIProxyAPI/pull/4545", "2026-07"}, {issues + "router-for-me/CLIProxyAPI/pull/4688", "2026-07"}},
+		Seen:        []Source{{github + "router-for-me/CLIProxyAPI/pull/4545", "2026-07"}, {github + "router-for-me/CLIProxyAPI/pull/4688", "2026-07"}},
 	}
 	booleanSchema = &Row{
 		Name: "boolean-schema", Construct: "true or false in the place of a schema", AllTools: true,
 		Happens: "Claude Code and OpenCode drop all tools of the server, and Gemini refuses all tools of the request",
 		Schema:  "write a schema with a type for true",
 		Seen: []Source{
-			{issues + "anthropics/claude-code/issues/92900", "2026-09"}, {issues + "anomalyco/opencode/issues/49464", "2026-09"},
-			{issues + "can1357/oh-my-pi/issues/5604", "2026-07"},
+			{github + "anthropics/claude-code/issues/92900", "2026-09"}, {github + "anomalyco/opencode/issues/49464", "2026-09"},
+			{github + "can1357/oh-my-pi/issues/5604", "2026-07"},
 		},
 	}
 	noType = &Row{
@@ -179,8 +179,8 @@ var (
 		Declaration: "give the field a type, such as a struct, or a string that holds JSON; or say which it has, such as jsonschema:\"type=object\"",
 		Schema:      "write a type",
 		Seen: []Source{
-			{issues + "awslabs/mcp/issues/3328", "2026-04"}, {issues + "nowledge-co/community/issues/258", "2026-05"},
-			{issues + "google-gemini/gemini-cli/pull/5694", "2025-08"},
+			{github + "awslabs/mcp/issues/3328", "2026-04"}, {github + "nowledge-co/community/issues/258", "2026-05"},
+			{github + "google-gemini/gemini-cli/pull/5694", "2025-08"},
 		},
 	}
 	arrayItems = &Row{
@@ -188,15 +188,15 @@ var (
 		Happens: "VS Code leaves such a tool out, and OpenAI and Gemini refuse it and all others with it",
 		Schema:  "write items",
 		Seen: []Source{
-			{issues + "Skyvern-AI/skyvern/issues/8611", "2026-09"}, {issues + "rootlyhq/rootly-mcp-server/issues/82", "2026-04"},
-			{issues + "bnb-chain/bnbchain-mcp/issues/68", "2026-03"},
+			{github + "Skyvern-AI/skyvern/issues/8611", "2026-09"}, {github + "rootlyhq/rootly-mcp-server/issues/82", "2026-04"},
+			{github + "bnb-chain/bnbchain-mcp/issues/68", "2026-03"},
 		},
 	}
 	itemsList = &Row{
 		Name: "items-list", Construct: "a list of schemas as items", AllTools: true,
 		Happens: "Gemini and xAI refuse such a tool, and all others with it",
 		Schema:  "write one schema as items, or take an object with a property for each item",
-		Seen:    []Source{{issues + "NousResearch/hermes-agent/pull/20976", "2026-05"}, {issues + "zavora-ai/adk-rust/pull/330", "2026-05"}},
+		Seen:    []Source{{github + "NousResearch/hermes-agent/pull/20976", "2026-05"}, {github + "zavora-ai/adk-rust/pull/330", "2026-05"}},
 	}
 	reference = &Row{
 		Name: "reference", OfType: true, Construct: "a reference ($ref)",
@@ -204,16 +204,16 @@ var (
 		Declaration: "take a type that does not contain itself, such as a list whose items name their parent",
 		Schema:      "write the schema where it is used",
 		Seen: []Source{
-			{issues + "github/copilot-cli/issues/1876", "2026-03"}, {issues + "PrefectHQ/fastmcp/pull/2808", "2026-01"},
-			{issues + "CommandCodeAI/command-code/issues/566", "2026-07"}, {issues + "Softeria/ms-365-mcp-server/pull/643", "2026-08"},
-			{issues + "openai/codex/issues/3152", "2025-09"},
+			{github + "github/copilot-cli/issues/1876", "2026-03"}, {github + "PrefectHQ/fastmcp/pull/2808", "2026-01"},
+			{github + "CommandCodeAI/command-code/issues/566", "2026-07"}, {github + "Softeria/ms-365-mcp-server/pull/643", "2026-08"},
+			{github + "openai/codex/issues/3152", "2025-09"},
 		},
 	}
 	outputDialect = &Row{
 		Name: "output-dialect", Construct: "an output schema whose $schema is not draft 2020-12",
 		Happens: "Claude Code and Claude Desktop cannot call such a tool",
 		Schema:  "remove $schema",
-		Seen:    []Source{{issues + "anthropics/claude-code/issues/90549", "2026-08"}, {issues + "nataliapc/mcp-openmsx/issues/22", "2026-09"}},
+		Seen:    []Source{{github + "anthropics/claude-code/issues/90549", "2026-08"}, {github + "nataliapc/mcp-openmsx/issues/22", "2026-09"}},
 	}
 	pattern = &Row{
 		Name: "pattern", Construct: `a pattern with lookaround or \p{…}`, AllTools: true,
@@ -221,8 +221,8 @@ var (
 		Declaration: "write a pattern without it, and check the rest in the handler",
 		Schema:      "write a pattern without it, and let the server check the rest",
 		Seen: []Source{
-			{issues + "langfuse/langfuse/issues/14770", "2026-07"}, {issues + "zed-industries/zed/issues/60474", "2026-07"},
-			{issues + "can1357/oh-my-pi/issues/2784", "2026-06"},
+			{github + "langfuse/langfuse/issues/14770", "2026-07"}, {github + "zed-industries/zed/issues/60474", "2026-07"},
+			{github + "can1357/oh-my-pi/issues/2784", "2026-06"},
 		},
 	}
 	depth = &Row{
@@ -230,21 +230,21 @@ var (
 		Happens:     "Kimi refuses such a tool, and all others with it",
 		Declaration: "flatten the type, or make two tools of it",
 		Schema:      "flatten the schema, or make two tools of it",
-		Seen:        []Source{{issues + "anomalyco/opencode/issues/25495", "2026-05"}},
+		Seen:        []Source{{github + "anomalyco/opencode/issues/25495", "2026-05"}},
 	}
 	descriptionLength = &Row{
 		Name: "description-length", Construct: "a description of more than 2,048 characters",
 		Happens:     "Claude Code cuts it off there",
 		Declaration: "shorten the comment, and move what concerns one argument to its field",
 		Schema:      "shorten it, and move what concerns one argument to its property",
-		Seen:        []Source{{issues + "anthropics/claude-code/issues/87650", "2026-08"}, {issues + "anthropics/claude-code/issues/41593", "2026-03"}},
+		Seen:        []Source{{github + "anthropics/claude-code/issues/87650", "2026-08"}, {github + "anthropics/claude-code/issues/41593", "2026-03"}},
 	}
 	toolCount = &Row{
 		Name: "tool-count", Construct: "more than 128 tools", AllTools: true,
 		Happens:     "OpenAI and Copilot refuse a request with so many",
 		Declaration: "serve them with several servers, or make one tool of several",
 		Schema:      "serve them with several servers, or make one tool of several",
-		Seen:        []Source{{issues + "microsoft/copilot-intellij-feedback/issues/1842", "2026-07"}, {issues + "anomalyco/opencode/issues/4909", "2025-11"}},
+		Seen:        []Source{{github + "microsoft/copilot-intellij-feedback/issues/1842", "2026-07"}, {github + "anomalyco/opencode/issues/4909", "2025-11"}},
 	}
 )
 
@@ -270,61 +270,61 @@ var silent = []*Row{
 	{
 		Name: "exclusive-bounds", Construct: "exclusiveMinimum or exclusiveMaximum", AllTools: true,
 		Happens: "Gemini's form `parameters` refuses it",
-		Seen:    []Source{{issues + "ahmadrosid/nakama/issues/292", "2026-08"}, {issues + "oracle/langchain-oracle/pull/291", "2026-08"}},
+		Seen:    []Source{{github + "ahmadrosid/nakama/issues/292", "2026-08"}, {github + "oracle/langchain-oracle/pull/291", "2026-08"}},
 		Silent:  dropped,
 	},
 	{
 		Name: "map-keys", Construct: "patternProperties or propertyNames", AllTools: true,
 		Happens: "Gemini's form `parameters` refuses it",
-		Seen:    []Source{{issues + "zendev-sh/goai/pull/108", "2026-06"}, {issues + "tailcallhq/forgecode/pull/3426", "2026-05"}},
+		Seen:    []Source{{github + "zendev-sh/goai/pull/108", "2026-06"}, {github + "tailcallhq/forgecode/pull/3426", "2026-05"}},
 		Silent:  dropped,
 	},
 	{
 		Name: "const", Construct: "const", AllTools: true,
 		Happens: "Gemini's form `parameters` refuses it",
-		Seen:    []Source{{issues + "taylorwilsdon/google_workspace_mcp/issues/1099", "2026-09"}},
+		Seen:    []Source{{github + "taylorwilsdon/google_workspace_mcp/issues/1099", "2026-09"}},
 		Silent:  dropped,
 	},
 	{
 		Name: "tuple", Construct: "prefixItems", AllTools: true,
 		Happens: "Gemini's form `parameters` refuses it",
-		Seen:    []Source{{issues + "diegosouzapw/OmniRoute/issues/12871", "2026-09"}},
+		Seen:    []Source{{github + "diegosouzapw/OmniRoute/issues/12871", "2026-09"}},
 		Silent:  dropped + " An array with prefixItems alone is found as `array-items`.",
 	},
 	{
 		Name: "other-keywords", Construct: "uniqueItems, multipleOf, examples, contentEncoding, $schema and others", AllTools: true,
 		Happens: "Gemini's form `parameters` refuses them",
-		Seen:    []Source{{issues + "danny-avila/LibreChat/pull/13850", "2026-06"}},
+		Seen:    []Source{{github + "danny-avila/LibreChat/pull/13850", "2026-06"}},
 		Silent:  dropped,
 	},
 	{
 		Name: "format", Construct: "a format other than date-time and enum", AllTools: true,
 		Happens: "Gemini refused it",
-		Seen:    []Source{{issues + "google-gemini/gemini-cli/issues/2237", "2025-06"}},
+		Seen:    []Source{{github + "google-gemini/gemini-cli/issues/2237", "2025-06"}},
 		Silent:  "All reports are from 2025, and Vertex AI now documents formats such as email.",
 	},
 	{
 		Name: "object-properties", Construct: "an object without properties inside an input", AllTools: true,
 		Happens: "Gemini refused it",
-		Seen:    []Source{{issues + "MarkusPfundstein/mcp-obsidian/issues/21", "2025-03"}},
+		Seen:    []Source{{github + "MarkusPfundstein/mcp-obsidian/issues/21", "2025-03"}},
 		Silent:  "All reports are from the first half of 2025.",
 	},
 	{
 		Name: "input-dialect", Construct: "an input whose $schema is not draft 2020-12", AllTools: true,
 		Happens: "Anthropic refused some of them",
-		Seen:    []Source{{issues + "anthropics/claude-code/issues/586", "2025-07"}, {issues + "nataliapc/mcp-openmsx/issues/22", "2026-09"}},
+		Seen:    []Source{{github + "anthropics/claude-code/issues/586", "2025-07"}, {github + "nataliapc/mcp-openmsx/issues/22", "2026-09"}},
 		Silent:  "The tools of servers on the TypeScript SDK 1 name draft-07, and work. Anthropic refuses what is invalid in 2020-12.",
 	},
 	{
 		Name: "description-openai", Construct: "a description of more than 1,024 characters", AllTools: true,
 		Happens: "OpenAI refused it",
-		Seen:    []Source{{issues + "getsentry/sentry-mcp/issues/106", "2025-04"}},
+		Seen:    []Source{{github + "getsentry/sentry-mcp/issues/106", "2025-04"}},
 		Silent:  "All reports are from the first half of 2025.",
 	},
 	{
 		Name: "tool-count-cursor", Construct: "more than 40 tools, or 80",
 		Happens: "Cursor left the others out, and later warned",
-		Seen:    []Source{{issues + "anyproto/anytype-mcp/issues/5", "2025-06"}, {issues + "Snowflake-Labs/mcp/issues/77", "2025-09"}},
+		Seen:    []Source{{github + "anyproto/anytype-mcp/issues/5", "2025-06"}, {github + "Snowflake-Labs/mcp/issues/77", "2025-09"}},
 		Silent:  "The number changes, and counts the tools of all servers.",
 	},
 	{

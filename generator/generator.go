@@ -16,9 +16,11 @@
 //     on the tool (schema= for an input, outputschema= for an output). A field of such a type can say
 //     jsonschema:"type=string" instead. The same holds for a type with only one of MarshalText and
 //     UnmarshalText, because it cannot read what it writes, unless ServerOnly leaves out the code that reads it.
-//   - Comments become descriptions, without the Go names that they start with. Those of types
-//     contribute their first sentence. Those of the standard library are left out because they change
-//     with the Go release.
+//   - Comments become descriptions for readers who do not see the code. The Go name at the beginning is removed, or
+//     replaced by the name of the tool or property. Those of types contribute their first sentence. Those of the standard
+//     library are left out because they change with the Go release.
+//   - A pointer in an input is not required. Schemas of inputs have no null: the runtime takes one for left out, or for an
+//     empty list or map. Results write nil lists and maps as empty ones, and nil pointers as null.
 //   - A named string type with at least two constants in its package is an enum of these constants. So is an integer
 //     type, unless they look like flags. The generator guesses that and prints a note, unless the type has
 //     //mcptask:enum or //mcptask:open. Types of the standard library are never enums. Values without a constant are
@@ -29,8 +31,8 @@
 //   - A tool with workflow= has onlost=restart, whatever its service says, because another server can wait for
 //     the workflow as well. In a package with such a tool, the function that describes an input is
 //     exported, unless only the client's half is generated.
-//   - What hosts and the providers of their models do not take in a tool is noted with the way out, or is an error with
-//     Flags.Portable. See docs/reference/portability.md.
+//   - If hosts or the providers of their models do not take something in a tool, a note has the way out. With
+//     Flags.Portable it is an error. See docs/reference/portability.md.
 //   - A declaration behind a build constraint produces a generated file behind the same constraint.
 //   - The generator reads only the first line of generated files, which records their flags. It uses these flags only
 //     with Config.Own, so otherwise a run does not depend on earlier ones. A tool's types cannot use a generated
@@ -104,7 +106,7 @@ type Config struct {
 	commandline.Flags
 	// Own takes the flags from each package: from its //go:generate lines, or else from the first lines of its
 	// generated files. Such lines may also name lists of tools, and references to write with mcptaskgen docs. Of Flags,
-	// only Tags is used, for files that have no tags of their own.
+	// only Tags and Portable are used: Tags for files that have no tags of their own, Portable for all.
 	Own bool
 	// Removed accepts packages that declare nothing, and directories without a package. [Output.Breaking] reports what
 	// they declared before.

@@ -2,11 +2,13 @@ package generator
 
 import "github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 
-// reportRefused tells what hosts and providers of models do not take in the tools of a package. With --portable, that is
-// a mistake.
+// isPortable reports whether tools that hosts or providers of models do not take are mistakes in a file.
+func (g *generation) isPortable(c Command) bool { return c.Portable || g.cfg.Portable }
+
+// reportRefused notes what hosts and providers of models do not take in the tools of a package, or reports it as mistakes.
 func (g *generation) reportRefused(m *model.Package, c Command) {
 	for _, refused := range m.Refused {
-		if c.Portable || g.cfg.Portable {
+		if g.isPortable(c) {
 			g.problems.Add(refused.Pos, refused.Message, refused.WayOut)
 		} else {
 			g.problems.AddNote(refused.Pos, refused.Message+"; "+refused.WayOut)

@@ -52,7 +52,7 @@ func (g *generation) renderList(c Command) ([]byte, error) {
 	}
 	var problems diag.List
 	remote := toolschema.Read(toolschema.Config{
-		Path: list, Package: pkg, Service: c.Service, Side: sideOf(c.Flags), Revisions: c.Revisions, Portable: c.Portable || g.cfg.Portable,
+		Path: list, Package: pkg, Service: c.Service, Side: sideOf(c.Flags), Revisions: c.Revisions, Portable: g.isPortable(c),
 	}, text, &problems)
 	if err := problems.Err(g.dir); err != nil {
 		return nil, err

@@ -16,8 +16,8 @@ type schemaOf struct {
 	output bool
 }
 
-// refusals are what hosts and providers do not take, in order: one for each row of the table and each type, service or
-// file.
+// refusals collects what hosts and providers do not take, in order: once for each row of the table and each type, service
+// or file.
 type refusals struct {
 	groups []*refusal
 	known  map[refusalKey]*refusal
@@ -41,16 +41,15 @@ type refusalKey struct {
 func (rs *refusals) add(found portable.Finding, owner, place string, pos token.Position, wayOut string) {
 	key := refusalKey{found.Row, owner}
 	group := rs.known[key]
-	switch {
-	case group == nil:
+	if group == nil {
 		if rs.known == nil {
 			rs.known = map[refusalKey]*refusal{}
 		}
-		group = &refusal{row: found.Row, pos: pos, places: []string{place}, detail: found.Detail, wayOut: wayOut}
+		group = &refusal{row: found.Row, pos: pos, detail: found.Detail, wayOut: wayOut}
 		rs.known[key] = group
 		rs.groups = append(rs.groups, group)
-		return
-	case !slices.Contains(group.places, place):
+	}
+	if !slices.Contains(group.places, place) {
 		group.places = append(group.places, place)
 	}
 	if group.detail != found.Detail {

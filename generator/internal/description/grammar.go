@@ -10,11 +10,12 @@ var (
 	holding = []string{"contains", "defines", "denotes", "gives", "has", "holds", "represents", "specifies", "states", "stores"}
 	// complete are verbs that need no subject to be understood: "Must be positive", "Defaults to 10".
 	complete = []string{"can", "defaults", "may", "must", "should", "will"}
-	adverbs  = []string{"also", "always", "just", "never", "only", "then"}
+	// adverbs may stand before the verb.
+	adverbs = []string{"also", "always", "just", "never", "only", "then"}
 	// determiners follow a verb. They do not follow a noun.
 	determiners = []string{"a", "all", "an", "another", "any", "both", "each", "every", "everything", "exactly", "how", "it", "its", "no", "nothing",
 		"one", "some", "the", "their", "them", "these", "this", "those", "what", "whether", "whom"}
-	// certain are verbs that no plural is like.
+	// certain are verbs that cannot be plurals of nouns.
 	certain = []string{
 		"accepts", "adds", "allows", "appends", "applies", "asks", "becomes", "begins", "brings", "chooses", "comes",
 		"computes", "connects", "contains", "converts", "creates", "decides", "deletes", "describes", "determines",
@@ -30,6 +31,6 @@ var (
 	}
 	// prepositions follow a plural rather than a verb, as in "List lists of a board".
 	prepositions = []string{"by", "from", "in", "of", "on"}
-	// notVerbs end with an s and are no verbs.
+	// notVerbs end with an s and are not verbs.
 	notVerbs = []string{"across", "always", "as", "besides", "its", "minus", "perhaps", "plus", "this", "thus", "towards", "unless", "versus"}
 )

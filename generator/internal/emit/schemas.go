@@ -1,6 +1,7 @@
 package emit
 
-// writeSchemas writes each schema once. They come last because they are long. Clients need few of those of tools.
+// writeSchemas writes each schema once. They come last because they are long. A client needs the schema of an input only
+// to send it without null.
 func (w *writer) writeSchemas() {
 	written := map[string]bool{"": true}
 	write := func(id, text string) {

@@ -18,11 +18,11 @@ type definition struct {
 	schema *schema
 	uses   []*definition // once per reference in schema
 	name   string        // under $defs; empty if the schema is inlined where it is used
-	size   int           // the number of schemas that it has when it is inlined; 0 if it is not known yet
+	size   int           // the result of countSchemas; 0 if it is not known yet
 	ready  bool          // its references are resolved
 }
 
-// maxInlined is the number of schemas in one from which on types that are used twice stand under $defs.
+// maxInlined bounds the schemas within one. If inlining makes more, types that are used twice stand under $defs.
 const maxInlined = 4000
 
 // assemble inlines every definition, except those that use themselves, which go under $defs. A root that uses itself is
@@ -74,7 +74,7 @@ func (g *graph) usedTwice(others []*definition) []*definition {
 	return slices.DeleteFunc(slices.Clone(g.queue), func(d *definition) bool { return count[d] < 2 && !slices.Contains(others, d) })
 }
 
-// countSchemas returns the size of a definition.
+// countSchemas returns the number of schemas that a definition has when it is inlined.
 func (d *definition) countSchemas() int {
 	if d.size > 0 {
 		return d.size

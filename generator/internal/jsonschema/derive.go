@@ -95,7 +95,7 @@ type graph struct {
 // Derive returns the formatted schema of a type, or reports why there is none. It differs from the
 // result of invopop's reflector in these ways:
 //   - The root is the type itself, without $schema and $id.
-//   - A struct is inlined, unless it is used by itself. Then it is under $defs.
+//   - A struct is inlined, unless it contains itself or the schema would get too large. Then it is under $defs.
 //   - Fields of embedded structs follow encoding/json.
 //   - A pointer in a result that is not omitted when empty admits null. In arguments it is not required.
 //   - Integers of 8, 16 and 32 bits and unsigned ones have their bounds. A number in a string has a

@@ -18,7 +18,7 @@ var checkedFormats = []string{
 // describedFormats are registered formats that nothing checks. They tell a client how to show or read a text.
 var describedFormats = []string{"binary", "byte", "idn-email", "idn-hostname", "password"}
 
-// noteFormats notes each format among the parts of a tag or of a directive that is not a known one. It is no error,
+// noteFormats notes each unknown format among the parts of a tag or of a directive. An unknown format is not an error,
 // because JSON Schema lets anybody define formats. what names the field or the type.
 func (g *graph) noteFormats(obj types.Object, what string, parts []part) {
 	for _, p := range parts {
@@ -33,8 +33,8 @@ func (g *graph) noteFormats(obj types.Object, what string, parts []part) {
 	}
 }
 
-// textFormats are the formats of types that encode themselves as text. A format admits all that the type writes. It may
-// exclude other forms that the type also reads.
+// textFormats has the formats of types that encode themselves as text. A format admits every text that the type writes. It
+// may refuse other texts that the type also reads.
 var textFormats = map[string]string{
 	"github.com/google/uuid.UUID":   "uuid",
 	"github.com/gofrs/uuid.UUID":    "uuid",
@@ -52,13 +52,13 @@ func (g *graph) textFormat(t types.Type) string {
 	return format
 }
 
-// form describes the JSON of a type for which no keyword does.
+// form says how the values of a type are written, if no keyword of JSON Schema does.
 type form struct {
 	sentence string
 	word     string // in lower case; a description that has it needs no sentence
 }
 
-// forms are the types whose values nobody could write without a description.
+// forms has the types whose values a caller can write only with a description.
 var forms = map[string]form{
 	"time.Duration":      {"In nanoseconds.", "nanosecond"},
 	"net.IP":             {"An IP address such as 192.0.2.1 or 2001:db8::1.", "ip address"},

@@ -9,8 +9,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema"
 )
 
-// sender writes the nulls of encoding/json as the runtime does. It is a second reading of that rule, which the tests of
-// the whole hold against the runtime.
+// sender writes the nulls of encoding/json as the runtime does. The generator does not import the runtime, so this is the
+// rule once more. golden/internal/random checks the schemas with the runtime's own.
 type sender struct {
 	root    map[string]any
 	use     jsonschema.Use

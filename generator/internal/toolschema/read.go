@@ -28,7 +28,7 @@ type Config struct {
 	Side model.Side
 	// Revisions are the revisions to call the server in. Empty means those that the list suggests.
 	Revisions []string
-	// Portable makes mistakes of the tools that a host or a provider of a model does not take, instead of notes.
+	// Portable turns the notes about tools that hosts or providers of models do not take into errors.
 	Portable bool
 }
 
@@ -45,7 +45,7 @@ func Read(cfg Config, text []byte, problems *diag.List) *model.Remote {
 		l.readMessage(value)
 	}
 	l.checkComplete()
-	if cfg.Portable || cfg.Side.Serves() { // hosts do not get the tools of a client in Go
+	if cfg.Portable || cfg.Side.Serves() { // a host does not see the tools that a client in Go calls
 		l.checkRefused(cfg.Portable)
 	}
 	return l.buildModel(cfg)

@@ -5,8 +5,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/portable"
 )
 
-// checkRefused tells what hosts and providers of models do not take in the tools, once for each row of the table, at the
-// first tool that has it. If portable is set, that is a mistake.
+// checkRefused notes what hosts and providers of models do not take in the tools, once for each row of the table, at the
+// first tool that has it. If asMistakes is set, it reports a mistake instead.
 func (l *toolList) checkRefused(asMistakes bool) {
 	type group struct {
 		first portable.Finding
@@ -46,7 +46,7 @@ func (l *toolList) checkRefused(asMistakes bool) {
 	}
 }
 
-// portable returns the tool as the table of portability is applied to it.
+// portable returns the tool as [portable.Check] reads it.
 func (t *tool) portable() portable.Tool {
 	return portable.Tool{Name: t.name, Description: t.description, Input: t.input, Output: t.output}
 }

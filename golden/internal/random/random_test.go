@@ -104,7 +104,7 @@ func TestRandomTypes(t *testing.T) {
 	faults.report()
 }
 
-// changed says how a value differs from another one but by nulls that are left out or empty.
+// changed describes how a value was changed when it was sent, or returns "". Nulls may be left out or empty.
 func changed(value, sent any) string {
 	switch v := value.(type) {
 	case nil:

@@ -20,8 +20,8 @@ const (
 	fromForm
 )
 
-// nulls takes the nulls of a document for what their writer means by them, where the schema has no null: a list, map or
-// byte slice that is nil in Go, or a value that is left out.
+// nulls replaces the nulls of a document that the schema does not have by what their writer means: an empty list, map or
+// byte slice, or a value that is left out.
 type nulls struct {
 	*document
 	from   origin
@@ -30,8 +30,8 @@ type nulls struct {
 	admits map[*rule]bool
 }
 
-// plainNulls returns a document in which no null stands for an empty list, map or byte slice, or for a value that is left
-// out. A null that a schema admits stays, and so does one that stands for nothing else, which the check then refuses.
+// plainNulls returns a document without the nulls that stand for an empty list, map or byte slice, or for a value that is
+// left out. A null that the schema admits stays. So does one that stands for nothing else, and the check refuses it.
 func plainNulls(ctx context.Context, r *rule, d *document, from origin) (*document, error) {
 	if from == asGiven || len(d.nulls) == 0 && from != fromForm {
 		return d, nil
@@ -96,7 +96,7 @@ func (n *nulls) editMember(rules, inner []*rule, name int32, kept bool) bool {
 	return false
 }
 
-// leaveOut leaves out a member with one of the commas around it: that before it if a member before it is kept.
+// leaveOut removes a member, with the comma before it if a member before it is kept, and otherwise the one after it.
 func (n *nulls) leaveOut(name int32, kept bool) {
 	isSpace := func(at int) bool { return slices.Contains([]byte(" \t\r\n"), n.text[at]) }
 	from, to := int(n.nodes[name].start)-1, n.end(name+1)

@@ -207,7 +207,7 @@ func (f filler) fill(v reflect.Value, depth int) {
 	}
 }
 
-// fillItems fills the items of a list. They are no nil pointers, for which arguments have no place.
+// fillItems fills the items of a list. None of them is a nil pointer, because the items of arguments are never null.
 func (f filler) fillItems(list reflect.Value, depth int) {
 	for i := range list.Len() {
 		item := list.Index(i)

@@ -133,7 +133,7 @@ var (
 	typeList = &Row{
 		Name: "type-list", Construct: "a list of types", AllTools: true,
 		Happens:     "Gemini refuses such a tool, and all others with it, in Copilot CLI, Gemini Code Assist and OpenCode",
-		Declaration: "remove nullable from its tag: a caller may leave out a pointer, or a field with omitempty",
+		Declaration: "remove nullable from the tag, and add omitempty if callers may leave the field out",
 		Schema:      "write one type: a property that may be null can be left out of required instead",
 		Seen: []Source{
 			{github + "github/copilot-cli/issues/4623", "2026-09"}, {github + "google-gemini/gemini-cli/issues/21094", "2026-03"},
@@ -160,7 +160,7 @@ var (
 	enumNull = &Row{
 		Name: "enum-null", Construct: "null in an enum", AllTools: true,
 		Happens:     "Gemini refuses such a tool, and all others with it",
-		Declaration: "make the field optional with omitempty",
+		Declaration: "remove nullable from the tag, and add omitempty if callers may leave the field out",
 		Schema:      "remove it and leave the property out of required",
 		Seen:        []Source{{github + "router-for-me/CLIProxyAPI/pull/4545", "2026-07"}, {github + "router-for-me/CLIProxyAPI/pull/4688", "2026-07"}},
 	}

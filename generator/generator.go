@@ -31,7 +31,7 @@
 //   - A tool with workflow= has onlost=restart, whatever its service says, because another server can wait for
 //     the workflow as well. In a package with such a tool, the function that describes an input is
 //     exported, unless only the client's half is generated.
-//   - If hosts or the providers of their models do not take something in a tool, a note has the way out. With
+//   - If hosts or the providers of their models refuse something in a tool, a note has the way out. With
 //     Flags.Portable it is an error. See docs/reference/portability.md.
 //   - A declaration behind a build constraint produces a generated file behind the same constraint.
 //   - The generator reads only the first line of generated files, which records their flags. It uses these flags only

@@ -16,8 +16,8 @@ type schemaOf struct {
 	output bool
 }
 
-// refusals collects what hosts and providers do not take, in order: once for each row of the table and each type, service
-// or file.
+// refusals collects the parts of tools that hosts or providers do not take, in order: once for each row of the table and
+// each type, service or file.
 type refusals struct {
 	groups []*refusal
 	known  map[refusalKey]*refusal
@@ -65,7 +65,7 @@ func (rs *refusals) list() []model.Refused {
 	return list
 }
 
-// checkRefused finds what hosts and providers of models do not take in a tool.
+// checkRefused finds the parts of a tool that hosts or providers of models do not take.
 func (r *reader) checkRefused(service *model.Service, tool *model.Tool, sig signature) {
 	of := portable.Tool{
 		Name: tool.Name, Description: tool.Description,

@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Comment is what a comment tells readers who do not see the code.
+// Comment is a Go comment for readers who do not see the code.
 type Comment struct {
 	// Text is plain text with one line per paragraph. It keeps lists and code.
 	Text string

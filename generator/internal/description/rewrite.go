@@ -76,7 +76,7 @@ func rewrite(s subject, text string, others Names) string {
 	return upperFirst(text)
 }
 
-// cutName removes the Go name that a text begins with, if what is left reads as a sentence.
+// cutName removes the Go name that a text begins with, if the rest reads as a sentence.
 func (s subject) cutName(text string) string {
 	after, article := text, ""
 	for _, a := range []string{"A ", "An ", "The "} {
@@ -213,7 +213,7 @@ func wordLength(text string) int {
 	return len(text)
 }
 
-// isWhole reports whether a span of code has nothing but what stands between two parts of a text.
+// isWhole reports whether a name between two parts of a text is a whole span of code.
 func isWhole(before, after string) bool {
 	return strings.HasSuffix(before, "`") && strings.HasPrefix(after, "`")
 }

@@ -1,6 +1,7 @@
 package jsonschema
 
 import (
+	"cmp"
 	"fmt"
 	"go/types"
 	"slices"
@@ -25,10 +26,7 @@ func (g *graph) noteFormats(obj types.Object, what string, parts []part) {
 		if p.key != "format" || slices.Contains(checkedFormats, p.value) || slices.Contains(describedFormats, p.value) || !g.docs.isOwn(obj) {
 			continue
 		}
-		way := "the formats that are checked are " + strings.Join(checkedFormats, ", ")
-		if hint := diag.DidYouMean(p.value, checkedFormats); hint != "" {
-			way = hint + " T" + way[1:]
-		}
+		way := cmp.Or(diag.DidYouMean(p.value, checkedFormats), "the formats that are checked are "+strings.Join(checkedFormats, ", "))
 		g.note(obj.Pos(), fmt.Sprintf("%s has the format %q, which nothing checks; %s", what, p.value, way))
 	}
 }

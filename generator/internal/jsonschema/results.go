@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// noteZero notes a field of a result that is always written, but whose zero value is none of its choices. Only numbers
+// noteZero notes a field of a result that is always written, but whose zero value is not one of its choices. Only numbers
 // count: their zero is often forgotten, but a string type hardly ever has a constant for "".
 func (g *graph) noteZero(f field, s *schema) {
 	t, ok := f.variable.Type().Underlying().(*types.Basic)
@@ -45,7 +45,7 @@ func (g *graph) checkOmitted(f field, tag tag) error {
 	if g.use != Result || !tag.required || !f.omitted || option == "omitempty" && isAlwaysWritten(f.variable.Type()) {
 		return nil
 	}
-	r := &refusal{"is required by its tag, but " + option + " leaves it out of a result when it is empty, and then the call fails", byHandHint}
+	r := &refusal{"its tag requires it, but " + option + " leaves it out of a result when it is empty, and then the call fails", byHandHint}
 	if g.docs.isOwn(f.variable) {
 		r.hint = "remove " + option + `, or "required"; if an input of this type needs both, give the output a type of its own`
 	}

@@ -19,7 +19,7 @@ type Package struct {
 	Inputs     []*Input
 	Errors     []*Error
 	Enums      []*Enum
-	// Refused lists what hosts and providers of models do not take in the tools.
+	// Refused lists the parts of the tools that hosts or providers of models do not take.
 	Refused []Refused
 	// Side selects the half of the code to generate.
 	Side Side

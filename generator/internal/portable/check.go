@@ -28,7 +28,7 @@ type Finding struct {
 	Detail string // such as the types of a list; may be empty
 }
 
-// Check finds what hosts and providers refuse in a tool, in the order of its parts.
+// Check finds the constructs of a tool that hosts and providers refuse, in the order of its parts.
 func Check(t Tool) []Finding {
 	c := &checker{}
 	c.checkName(t.Name)

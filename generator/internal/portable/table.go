@@ -1,6 +1,6 @@
-// Package portable knows which tools the hosts of MCP and the providers of their models do not take, and finds what they
-// refuse in a tool. A host sends the tools of all its servers to a provider in one request, so one refused tool can take
-// all of them away.
+// Package portable knows which tools the hosts of MCP and the providers of their models refuse, and finds the reasons in a
+// tool. A host sends the tools of all its servers to a provider in one request, so one refused tool can take all of them
+// away.
 package portable
 
 import (
@@ -29,7 +29,7 @@ type Row struct {
 	Silent string
 }
 
-// Message says what happens to the places that have the construct of a row. The detail may be empty.
+// Message describes a refusal, with the places that have the construct of the row. The detail may be empty.
 func (r *Row) Message(places []string, detail string) string {
 	const shown = 3
 	has, named := "has", places

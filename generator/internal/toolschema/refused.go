@@ -5,8 +5,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/portable"
 )
 
-// checkRefused notes what hosts and providers of models do not take in the tools, once for each row of the table, at the
-// first tool that has it. If asMistakes is set, it reports a mistake instead.
+// checkRefused notes the parts of the tools that hosts or providers of models do not take, once for each row of the table,
+// at the first tool that has it. If asMistakes is set, it reports mistakes instead.
 func (l *toolList) checkRefused(asMistakes bool) {
 	type group struct {
 		first portable.Finding

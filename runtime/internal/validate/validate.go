@@ -97,8 +97,8 @@ func (v *Schema) PlainResult(value json.RawMessage) json.RawMessage {
 	return v.plain(context.Background(), value, fromHandler)
 }
 
-// PlainAnswer returns a person's answer without what stands for left out: null, and "" for no choice. It returns a value
-// that it cannot read unchanged.
+// PlainAnswer returns a person's answer without the members that mean "left out": null, and "" for no choice. It returns a
+// value that it cannot read unchanged.
 func (v *Schema) PlainAnswer(ctx context.Context, value json.RawMessage) json.RawMessage {
 	return v.plain(ctx, value, fromForm)
 }
@@ -146,7 +146,7 @@ func (v *Schema) CheckAndFill(ctx context.Context, value json.RawMessage) (json.
 	return filled, nil
 }
 
-// check checks a value. Its nulls are taken for what their writer means by them, see plainNulls.
+// check checks a value, without the nulls that plainNulls replaces.
 func (v *Schema) check(ctx context.Context, value json.RawMessage, from origin) (*checker, error) {
 	c := &checker{ctx: ctx, exact: from == fromCaller, budget: BaseSteps + StepsPerByte*len(value), poll: pollEvery}
 	d, err := read(ctx, value)

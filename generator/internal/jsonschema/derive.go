@@ -42,22 +42,20 @@ type Fail func(pos token.Pos, message, hint string)
 
 // Deriver derives the schemas of one package's tools. It is not safe for concurrent use.
 type Deriver struct {
-	pkg   *types.Package
-	docs  *docs
-	scope func(*types.Package) (*types.Scope, error)
-	note  func(pos token.Pos, message string)
-
-	isForeign func(*types.Package) bool // in a module that this run's user does not edit
-
 	// ServerOnly says that no client is generated, so that values of a tool's types go in one direction.
 	ServerOnly bool
 
-	derived map[derivation]string // tools share types
-	nils    map[types.Type]bool   // the arguments for which encoding/json writes null where their schema has none
-	enums   map[string]*enum      // nil for a type that is not an enum
-	guesses map[string]guess
+	pkg       *types.Package
+	docs      *docs
+	scope     func(*types.Package) (*types.Scope, error)
+	isForeign func(*types.Package) bool // in a module that this run's user does not edit
+	note      func(pos token.Pos, message string)
 
-	notedDigits bool // see noteDigits
+	derived     map[derivation]string // tools share types
+	nils        map[types.Type]bool   // the arguments for which encoding/json writes null where their schema has none
+	enums       map[string]*enum      // nil for a type that is not an enum
+	guesses     map[string]guess      // about the types in enums, by the same names
+	notedDigits bool                  // see noteDigits
 }
 
 // New makes a Deriver for a package. It calls note with each guess.

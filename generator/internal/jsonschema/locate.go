@@ -42,7 +42,7 @@ func (d *Deriver) Locate(t types.Type, path []string) Place {
 		t, path = innermost(next), path[used:]
 	}
 	if named, ok := t.(*types.Named); ok {
-		place.Type = d.nameOf(named)
+		place.Type = d.typeName(named)
 		if d.docs.isOwn(named.Obj()) {
 			place.TypePos = named.Obj().Pos()
 		}
@@ -54,7 +54,7 @@ func (d *Deriver) Locate(t types.Type, path []string) Place {
 func (d *Deriver) placeOf(t types.Type, f field) Place {
 	place := Place{Owner: "struct"}
 	if named, ok := t.(*types.Named); ok {
-		place.Owner = d.nameOf(named)
+		place.Owner = d.typeName(named)
 	}
 	place.Name = place.Owner + "." + f.variable.Name()
 	if d.docs.isOwn(f.variable) {
@@ -62,9 +62,6 @@ func (d *Deriver) placeOf(t types.Type, f field) Place {
 	}
 	return place
 }
-
-// nameOf names a type for a message.
-func (d *Deriver) nameOf(t types.Type) string { return (&graph{Deriver: d}).typeName(t) }
 
 // findField returns the field of a struct that has a name in JSON.
 func findField(t types.Type, name string) (field, bool) {

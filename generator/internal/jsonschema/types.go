@@ -225,9 +225,9 @@ func (g *graph) scalarOf(t types.Type) (*schema, error) {
 }
 
 // typeName names a type for a message.
-func (g *graph) typeName(t types.Type) string {
+func (d *Deriver) typeName(t types.Type) string {
 	return types.TypeString(t, func(p *types.Package) string {
-		if p == g.pkg {
+		if p == d.pkg {
 			return ""
 		}
 		return p.Name()

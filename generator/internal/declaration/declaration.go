@@ -14,6 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/portable"
 )
 
 // Runtime is the import path of the package that generated code links against.
@@ -41,7 +42,7 @@ type reader struct {
 	former         map[string]token.Pos // former names of tools
 	protocol       map[string]string    // identifiers of the protocol in generated code, and their names in the runtime
 	schemaFiles    map[schemaOf]*jsontree.File
-	refused        refusals
+	refused        portable.Refusals[token.Position]
 	faults         map[token.Pos]bool // mistakes for which a type was reported as one that does not compile
 	repeated       int                // reports that were left out because of faults
 }
@@ -125,7 +126,7 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, se
 		return nil
 	}
 	r.checkToolCount(out)
-	out.Refused = r.refused.list()
+	out.Refused = r.listRefused()
 	r.readConstraint(out, files)
 	r.noteGated(out, files)
 	r.claimNames(out)

@@ -3,7 +3,6 @@ package declaration
 import (
 	"go/token"
 	"go/types"
-	"slices"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
@@ -16,55 +15,6 @@ type schemaOf struct {
 	output bool
 }
 
-// refusals collects the parts of tools that hosts or providers do not take, in order: once for each row of the table and
-// each type, service or file.
-type refusals struct {
-	groups []*refusal
-	known  map[refusalKey]*refusal
-}
-
-// refusal is a row with the places of one type, service or file that have its construct.
-type refusal struct {
-	row    *portable.Row
-	pos    token.Position // of the first place
-	places []string
-	detail string // of all places, or ""
-	wayOut string
-}
-
-type refusalKey struct {
-	row   *portable.Row
-	owner string
-}
-
-// add adds a place that belongs to an owner.
-func (rs *refusals) add(found portable.Finding, owner, place string, pos token.Position, wayOut string) {
-	key := refusalKey{found.Row, owner}
-	group := rs.known[key]
-	if group == nil {
-		if rs.known == nil {
-			rs.known = map[refusalKey]*refusal{}
-		}
-		group = &refusal{row: found.Row, pos: pos, detail: found.Detail, wayOut: wayOut}
-		rs.known[key] = group
-		rs.groups = append(rs.groups, group)
-	}
-	if !slices.Contains(group.places, place) {
-		group.places = append(group.places, place)
-	}
-	if group.detail != found.Detail {
-		group.detail = ""
-	}
-}
-
-func (rs *refusals) list() []model.Refused {
-	var list []model.Refused
-	for _, g := range rs.groups {
-		list = append(list, model.Refused{Pos: g.pos, Message: g.row.Message(g.places, g.detail), WayOut: g.wayOut})
-	}
-	return list
-}
-
 // checkRefused finds the parts of a tool that hosts or providers of models do not take.
 func (r *reader) checkRefused(service *model.Service, tool *model.Tool, sig signature) {
 	of := portable.Tool{
@@ -75,10 +25,10 @@ func (r *reader) checkRefused(service *model.Service, tool *model.Tool, sig sign
 		written := r.schemaFiles[schemaOf{tool, found.Output}]
 		switch {
 		case found.At == nil:
-			r.refused.add(found, service.Name, tool.Name, tool.Pos, found.Row.Declaration)
+			r.refused.Add(found, service.Name, tool.Name, tool.Pos, found.Row.Declaration)
 		case written != nil:
 			pos := written.Position(found.At.Offset)
-			r.refused.add(found, pos.Filename, tool.Name, pos, found.Row.Schema)
+			r.refused.Add(found, pos.Filename, tool.Name, pos, found.Row.Schema)
 		case !found.Output: // derived outputs have nothing to find
 			r.addRefused(found, tool, tool.In, sig.in.Pos())
 		}
@@ -98,7 +48,7 @@ func (r *reader) addRefused(found portable.Finding, tool *model.Tool, t types.Ty
 	if !pos.IsValid() {
 		pos = at
 	}
-	r.refused.add(found, place.Owner, place.Name, r.fset.Position(pos), found.Row.Declaration)
+	r.refused.Add(found, place.Owner, place.Name, r.fset.Position(pos), found.Row.Declaration)
 }
 
 // checkToolCount finds out whether a server with all tools of the package has too many.
@@ -108,8 +58,17 @@ func (r *reader) checkToolCount(out *model.Package) {
 		count += len(service.Tools)
 	}
 	for _, found := range portable.CheckCount(count) {
-		r.refused.add(found, "", "the package", out.Services[0].Pos, found.Row.Declaration)
+		r.refused.Add(found, "", "the package", out.Services[0].Pos, found.Row.Declaration)
 	}
+}
+
+// listRefused lists the refusals in all tools of the package.
+func (r *reader) listRefused() []model.Refused {
+	var list []model.Refused
+	for _, refusal := range r.refused.List {
+		list = append(list, model.Refused{Pos: refusal.At, Message: refusal.Message(), WayOut: refusal.WayOut})
+	}
+	return list
 }
 
 // schemaNode returns the schema of a tool, or nil if there is none.

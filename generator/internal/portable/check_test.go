@@ -102,17 +102,28 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestMessage checks how the places of a finding are named.
-func TestMessage(t *testing.T) {
+// TestRefusals checks which findings become one refusal, and how its places are named.
+func TestRefusals(t *testing.T) {
 	row := &portable.Row{Name: "row", Construct: "a flaw", Happens: "Somebody refuses it"}
 	for want, places := range map[string][]string{
-		"a has a flaw (x): Somebody refuses it [row]":                   {"a"},
+		"a has a flaw (x): Somebody refuses it [row]":                   {"a", "a"},
 		"a, b, c and d have a flaw (x): Somebody refuses it [row]":      {"a", "b", "c", "d"},
 		"a, b, c and 2 more have a flaw (x): Somebody refuses it [row]": {"a", "b", "c", "d", "e"},
 	} {
-		if got := row.Message(places, "x"); got != want {
-			t.Errorf("got %s, want %s", got, want)
+		var refused portable.Refusals[int]
+		for i, place := range places {
+			refused.Add(portable.Finding{Row: row, Detail: "x"}, "owner", place, i, "way out")
 		}
+		if len(refused.List) != 1 || refused.List[0].Message() != want || refused.List[0].At != 0 {
+			t.Errorf("%v became %+v, want %s", places, refused.List, want)
+		}
+	}
+	var refused portable.Refusals[int]
+	refused.Add(portable.Finding{Row: row, Detail: "x"}, "owner", "a", 0, "")
+	refused.Add(portable.Finding{Row: row, Detail: "x"}, "another", "b", 1, "")
+	refused.Add(portable.Finding{Row: row, Detail: "y"}, "owner", "c", 2, "")
+	if len(refused.List) != 2 || refused.List[0].Message() != "a and c have a flaw: Somebody refuses it [row]" {
+		t.Errorf("two owners and two details became %+v", refused.List)
 	}
 }
 

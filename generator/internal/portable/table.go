@@ -29,8 +29,8 @@ type Row struct {
 	Silent string
 }
 
-// Message describes a refusal, with the places that have the construct of the row. The detail may be empty.
-func (r *Row) Message(places []string, detail string) string {
+// message describes a refusal, with the places that have the construct of the row. The detail may be empty.
+func (r *Row) message(places []string, detail string) string {
 	const shown = 3
 	has, named := "has", places
 	if len(places) > 1 {

@@ -1,6 +1,8 @@
 package toolschema
 
 import (
+	"cmp"
+
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/portable"
 )
@@ -8,40 +10,20 @@ import (
 // checkRefused notes the parts of the tools that hosts or providers of models do not take, once for each row of the table,
 // at the first tool that has it. If asMistakes is set, it reports mistakes instead.
 func (l *toolList) checkRefused(asMistakes bool) {
-	type group struct {
-		first portable.Finding
-		at    *jsontree.Node
-		tools []string
-	}
-	groups := map[*portable.Row]*group{}
+	var refused portable.Refusals[*jsontree.Node]
 	for _, t := range l.tools {
 		for _, found := range portable.Check(t.portable()) {
-			g := groups[found.Row]
-			if g == nil {
-				g = &group{first: found, at: found.At}
-				if g.at == nil {
-					g.at = t.at
-				}
-				groups[found.Row] = g
-			}
-			if last := len(g.tools) - 1; last < 0 || g.tools[last] != t.name {
-				g.tools = append(g.tools, t.name)
-			}
+			refused.Add(found, "", t.name, cmp.Or(found.At, t.at), found.Row.Schema)
 		}
 	}
 	for _, found := range portable.CheckCount(len(l.tools)) {
-		groups[found.Row] = &group{first: found, at: l.tools[0].at, tools: []string{"the list"}}
+		refused.Add(found, "", "the list", l.tools[0].at, found.Row.Schema)
 	}
-	for _, row := range portable.Rows() {
-		g := groups[row]
-		if g == nil {
-			continue
-		}
-		message := row.Message(g.tools, g.first.Detail)
+	for _, r := range refused.List {
 		if asMistakes {
-			l.addProblem(g.at, message, row.Schema)
+			l.addProblem(r.At, r.Message(), r.WayOut)
 		} else {
-			l.problems.AddNote(l.file.Position(g.at.Offset), message+"; "+row.Schema)
+			l.problems.AddNote(l.file.Position(r.At.Offset), r.Message()+"; "+r.WayOut)
 		}
 	}
 }

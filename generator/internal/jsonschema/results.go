@@ -21,8 +21,8 @@ func (g *graph) noteZero(f field, s *schema) {
 	g.noteField(f, "may be 0, which is none of its choices, and then a call fails; write omitzero to leave out 0, or declare a constant for it")
 }
 
-// noteDigits notes the first field of a result with integers beyond those that JavaScript holds. It is one note for a
-// package, because most of such fields never have them.
+// noteDigits notes the first field of a result that may have larger integers than JavaScript holds. There is one note for
+// a package, because most such fields never get so large.
 func (g *graph) noteDigits(f field, s *schema) {
 	t := pointee(f.variable.Type())
 	b, ok := t.Underlying().(*types.Basic)
@@ -31,8 +31,8 @@ func (g *graph) noteDigits(f field, s *schema) {
 		return
 	}
 	g.notedDigits = true
-	g.noteField(f, fmt.Sprintf("is %s, of which clients in JavaScript lose digits beyond 9007199254740991; if it may be so large, write json:\"%s,string\"; "+
-		"this note is for the first of the package", withArticle(b.Name()), f.name))
+	g.noteField(f, fmt.Sprintf("is %s, and clients in JavaScript lose digits beyond 9007199254740991; if it may be larger, write json:\"%s,string\"; "+
+		"other fields of the package get no such note", withArticle(b.Name()), f.name))
 }
 
 // checkOmitted refuses a field of a result that its tag requires, but that encoding/json leaves out when it is empty.

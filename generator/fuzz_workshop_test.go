@@ -136,7 +136,7 @@ func Run[Out any](context.Context, Conn, string, any, ...CallOption) (out Out, e
 
 func Start[Out any](context.Context, Conn, string, any, ...CallOption) (call *Call[Out], err error) { return }
 
-func PlainInput[In any](in In, _ string) any { return in }
+func WithoutNull[In any](in In, _ string) any { return in }
 
 func Resume[Out any](Conn, string, Token, ...CallOption) (call *Call[Out], err error) { return }
 `

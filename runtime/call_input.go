@@ -9,18 +9,18 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/value"
 )
 
-// plainInput encodes arguments.
-type plainInput func() (json.RawMessage, error)
+// withoutNull encodes the arguments of WithoutNull.
+type withoutNull func() (json.RawMessage, error)
 
 // MarshalJSON implements json.Marshaler.
-func (p plainInput) MarshalJSON() ([]byte, error) { return p() }
+func (encode withoutNull) MarshalJSON() ([]byte, error) { return encode() }
 
-// PlainInput returns arguments for [Run] and [Start] that are sent without the nulls that the tool's input schema does not
+// WithoutNull returns arguments for [Run] and [Start] that are sent without the nulls that the tool's input schema does not
 // have: a nil pointer is left out, and a nil list, map or byte slice is empty, or left out if the tool does not require it.
-// Without PlainInput, nil values are sent as encoding/json writes them. Servers of this module read both alike, but others
-// may refuse a null. Generated clients call PlainInput. If the schema cannot be used, Run and Start return an error.
-func PlainInput[In any](in In, inputSchema string) json.Marshaler {
-	return plainInput(func() (json.RawMessage, error) {
+// Otherwise nil values are sent as encoding/json writes them. Servers of this module read both alike, but others may refuse a
+// null. Generated clients call WithoutNull. If the schema cannot be used, Run and Start return an error.
+func WithoutNull[In any](in In, inputSchema string) json.Marshaler {
+	return withoutNull(func() (json.RawMessage, error) {
 		schema, err := compileInput(inputSchema)
 		if err != nil {
 			return nil, fmt.Errorf("the input schema: %w", err)
@@ -33,7 +33,7 @@ func PlainInput[In any](in In, inputSchema string) json.Marshaler {
 	})
 }
 
-// inputSchemas caches the compiled schemas of PlainInput by their texts. A program has few.
+// inputSchemas caches the compiled schemas of WithoutNull by their texts. A program has few.
 var inputSchemas sync.Map
 
 func compileInput(text string) (*validate.Schema, error) {
@@ -49,8 +49,8 @@ func compileInput(text string) (*validate.Schema, error) {
 
 // encodeInput encodes arguments.
 func encodeInput[In any](in In) (json.RawMessage, error) {
-	if plain, ok := any(in).(plainInput); ok {
-		return plain()
+	if encode, ok := any(in).(withoutNull); ok {
+		return encode()
 	}
 	return value.Marshal(in)
 }

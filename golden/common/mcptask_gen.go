@@ -428,7 +428,7 @@ func (c *CommonClient) Switches(ctx context.Context, in Switches, opts ...mcptas
 
 // RequiredList takes a list of strings that must be there.
 func (c *CommonClient) RequiredList(ctx context.Context, in RequiredList, opts ...mcptask.CallOption) (RequiredList, error) {
-	return mcptask.Run[RequiredList](ctx, c.conn, "required_list", mcptask.PlainInput(in, requiredListArguments), opts...)
+	return mcptask.Run[RequiredList](ctx, c.conn, "required_list", mcptask.WithoutNull(in, requiredListArguments), opts...)
 }
 
 // OptionalList takes a list of strings that may be left out.
@@ -438,32 +438,32 @@ func (c *CommonClient) OptionalList(ctx context.Context, in OptionalList, opts .
 
 // NumberList takes a list of whole numbers.
 func (c *CommonClient) NumberList(ctx context.Context, in NumberList, opts ...mcptask.CallOption) (NumberList, error) {
-	return mcptask.Run[NumberList](ctx, c.conn, "number_list", mcptask.PlainInput(in, numberListArguments), opts...)
+	return mcptask.Run[NumberList](ctx, c.conn, "number_list", mcptask.WithoutNull(in, numberListArguments), opts...)
 }
 
 // Edits takes a list of structs.
 func (c *CommonClient) Edits(ctx context.Context, in Edits, opts ...mcptask.CallOption) (Edits, error) {
-	return mcptask.Run[Edits](ctx, c.conn, "edits", mcptask.PlainInput(in, editsArguments), opts...)
+	return mcptask.Run[Edits](ctx, c.conn, "edits", mcptask.WithoutNull(in, editsArguments), opts...)
 }
 
 // Pointers takes a list of pointers to structs.
 func (c *CommonClient) Pointers(ctx context.Context, in Pointers, opts ...mcptask.CallOption) (Pointers, error) {
-	return mcptask.Run[Pointers](ctx, c.conn, "pointers", mcptask.PlainInput(in, pointersArguments), opts...)
+	return mcptask.Run[Pointers](ctx, c.conn, "pointers", mcptask.WithoutNull(in, pointersArguments), opts...)
 }
 
 // Labels takes a map of strings.
 func (c *CommonClient) Labels(ctx context.Context, in Labels, opts ...mcptask.CallOption) (Labels, error) {
-	return mcptask.Run[Labels](ctx, c.conn, "labels", mcptask.PlainInput(in, labelsArguments), opts...)
+	return mcptask.Run[Labels](ctx, c.conn, "labels", mcptask.WithoutNull(in, labelsArguments), opts...)
 }
 
 // Lists takes a map of lists.
 func (c *CommonClient) Lists(ctx context.Context, in Lists, opts ...mcptask.CallOption) (Lists, error) {
-	return mcptask.Run[Lists](ctx, c.conn, "lists", mcptask.PlainInput(in, listsArguments), opts...)
+	return mcptask.Run[Lists](ctx, c.conn, "lists", mcptask.WithoutNull(in, listsArguments), opts...)
 }
 
 // Resource takes a map of any values, such as a manifest.
 func (c *CommonClient) Resource(ctx context.Context, in Resource, opts ...mcptask.CallOption) (Resource, error) {
-	return mcptask.Run[Resource](ctx, c.conn, "resource", mcptask.PlainInput(in, resourceArguments), opts...)
+	return mcptask.Run[Resource](ctx, c.conn, "resource", mcptask.WithoutNull(in, resourceArguments), opts...)
 }
 
 // Codes takes maps with keys that are not strings.
@@ -478,7 +478,7 @@ func (c *CommonClient) OptionalPointers(ctx context.Context, in OptionalPointers
 
 // PlainPointers takes pointers whose tags do not say omitempty.
 func (c *CommonClient) PlainPointers(ctx context.Context, in PlainPointers, opts ...mcptask.CallOption) (PlainPointers, error) {
-	return mcptask.Run[PlainPointers](ctx, c.conn, "plain_pointers", mcptask.PlainInput(in, plainPointersArguments), opts...)
+	return mcptask.Run[PlainPointers](ctx, c.conn, "plain_pointers", mcptask.WithoutNull(in, plainPointersArguments), opts...)
 }
 
 // RequiredPointers takes pointers that must be there.
@@ -488,7 +488,7 @@ func (c *CommonClient) RequiredPointers(ctx context.Context, in RequiredPointers
 
 // Nested takes structs in structs.
 func (c *CommonClient) Nested(ctx context.Context, in Nested, opts ...mcptask.CallOption) (Nested, error) {
-	return mcptask.Run[Nested](ctx, c.conn, "nested", mcptask.PlainInput(in, nestedArguments), opts...)
+	return mcptask.Run[Nested](ctx, c.conn, "nested", mcptask.WithoutNull(in, nestedArguments), opts...)
 }
 
 // OptionalStructs takes structs that may be left out.
@@ -503,7 +503,7 @@ func (c *CommonClient) Embedded(ctx context.Context, in Embedded, opts ...mcptas
 
 // Twice takes one struct in two places.
 func (c *CommonClient) Twice(ctx context.Context, in Twice, opts ...mcptask.CallOption) (Twice, error) {
-	return mcptask.Run[Twice](ctx, c.conn, "twice", mcptask.PlainInput(in, twiceArguments), opts...)
+	return mcptask.Run[Twice](ctx, c.conn, "twice", mcptask.WithoutNull(in, twiceArguments), opts...)
 }
 
 // TagEnum takes strings whose values are in tags.
@@ -523,7 +523,7 @@ func (c *CommonClient) NamedEnum(ctx context.Context, in NamedEnum, opts ...mcpt
 
 // EnumList takes a list of enums.
 func (c *CommonClient) EnumList(ctx context.Context, in EnumList, opts ...mcptask.CallOption) (EnumList, error) {
-	return mcptask.Run[EnumList](ctx, c.conn, "enum_list", mcptask.PlainInput(in, enumListArguments), opts...)
+	return mcptask.Run[EnumList](ctx, c.conn, "enum_list", mcptask.WithoutNull(in, enumListArguments), opts...)
 }
 
 // Times takes times.
@@ -548,7 +548,7 @@ func (c *CommonClient) Anything(ctx context.Context, in Anything, opts ...mcptas
 
 // File takes bytes.
 func (c *CommonClient) File(ctx context.Context, in File, opts ...mcptask.CallOption) (File, error) {
-	return mcptask.Run[File](ctx, c.conn, "file", mcptask.PlainInput(in, fileArguments), opts...)
+	return mcptask.Run[File](ctx, c.conn, "file", mcptask.WithoutNull(in, fileArguments), opts...)
 }
 
 // Pages takes numbers of pages with bounds and defaults.
@@ -573,7 +573,7 @@ func (c *CommonClient) Formats(ctx context.Context, in Formats, opts ...mcptask.
 
 // Bounds takes numbers and lists with bounds.
 func (c *CommonClient) Bounds(ctx context.Context, in Bounds, opts ...mcptask.CallOption) (Bounds, error) {
-	return mcptask.Run[Bounds](ctx, c.conn, "bounds", mcptask.PlainInput(in, boundsArguments), opts...)
+	return mcptask.Run[Bounds](ctx, c.conn, "bounds", mcptask.WithoutNull(in, boundsArguments), opts...)
 }
 
 // RequiredByTag takes fields that omitempty makes optional and a tag makes required.
@@ -583,12 +583,12 @@ func (c *CommonClient) RequiredByTag(ctx context.Context, in RequiredByTag, opts
 
 // Arrays takes arrays and lists of lists.
 func (c *CommonClient) Arrays(ctx context.Context, in Arrays, opts ...mcptask.CallOption) (Arrays, error) {
-	return mcptask.Run[Arrays](ctx, c.conn, "arrays", mcptask.PlainInput(in, arraysArguments), opts...)
+	return mcptask.Run[Arrays](ctx, c.conn, "arrays", mcptask.WithoutNull(in, arraysArguments), opts...)
 }
 
 // Paged takes a generic struct.
 func (c *CommonClient) Paged(ctx context.Context, in Page[string], opts ...mcptask.CallOption) (Page[string], error) {
-	return mcptask.Run[Page[string]](ctx, c.conn, "paged", mcptask.PlainInput(in, pageOfStringArguments), opts...)
+	return mcptask.Run[Page[string]](ctx, c.conn, "paged", mcptask.WithoutNull(in, pageOfStringArguments), opts...)
 }
 
 // Nothing takes no arguments.

@@ -87,12 +87,12 @@ func NewEnumsClient(conn mcptask.Conn) *EnumsClient {
 
 // Run takes enums of this package.
 func (c *EnumsClient) Run(ctx context.Context, in Job, opts ...mcptask.CallOption) (Job, error) {
-	return mcptask.Run[Job](ctx, c.conn, "run", mcptask.PlainInput(in, jobArguments), opts...)
+	return mcptask.Run[Job](ctx, c.conn, "run", mcptask.WithoutNull(in, jobArguments), opts...)
 }
 
 // StartRun starts Run and returns as soon as the server has accepted the call.
 func (c *EnumsClient) StartRun(ctx context.Context, in Job, opts ...mcptask.CallOption) (*mcptask.Call[Job], error) {
-	return mcptask.Start[Job](ctx, c.conn, "run", mcptask.PlainInput(in, jobArguments), opts...)
+	return mcptask.Start[Job](ctx, c.conn, "run", mcptask.WithoutNull(in, jobArguments), opts...)
 }
 
 // ResumeRun resumes a call of Run by its token, even in another process.
@@ -107,7 +107,7 @@ func (c *EnumsClient) Paint(ctx context.Context, in Wall, opts ...mcptask.CallOp
 
 // Collect takes enums in lists and maps.
 func (c *EnumsClient) Collect(ctx context.Context, in Lists, opts ...mcptask.CallOption) (Lists, error) {
-	return mcptask.Run[Lists](ctx, c.conn, "collect", mcptask.PlainInput(in, listsArguments), opts...)
+	return mcptask.Run[Lists](ctx, c.conn, "collect", mcptask.WithoutNull(in, listsArguments), opts...)
 }
 
 // Choose asks for enums, before it starts and once more when it has.
@@ -189,7 +189,7 @@ func NewNamedClient(conn mcptask.Conn) *NamedClient {
 
 // Rank takes them as fields and keys, in lists and maps.
 func (c *NamedClient) Rank(ctx context.Context, in Ranks, opts ...mcptask.CallOption) (Ranks, error) {
-	return mcptask.Run[Ranks](ctx, c.conn, "rank", mcptask.PlainInput(in, ranksArguments), opts...)
+	return mcptask.Run[Ranks](ctx, c.conn, "rank", mcptask.WithoutNull(in, ranksArguments), opts...)
 }
 
 // Prefer asks for them, before it starts and once more when it has.

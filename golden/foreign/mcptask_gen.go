@@ -91,7 +91,7 @@ func (c *ForeignClient) ResumeNear(token mcptask.Token, opts ...mcptask.CallOpti
 
 // Both takes the types of one name, of all three packages.
 func (c *ForeignClient) Both(ctx context.Context, in Both, opts ...mcptask.CallOption) (*Both, error) {
-	return mcptask.Run[*Both](ctx, c.conn, "both", mcptask.PlainInput(in, bothArguments), opts...)
+	return mcptask.Run[*Both](ctx, c.conn, "both", mcptask.WithoutNull(in, bothArguments), opts...)
 }
 
 // taskCapabilities returns the task capabilities in each protocol revision. The server leaves

@@ -78,12 +78,12 @@ func NewGenericsClient(conn mcptask.Conn) *GenericsClient {
 
 // Turn turns a page: an instance as input, an instance of instances as output.
 func (c *GenericsClient) Turn(ctx context.Context, in Page[Item], opts ...mcptask.CallOption) (Page[Pair[string, *Item]], error) {
-	return mcptask.Run[Page[Pair[string, *Item]]](ctx, c.conn, "turn", mcptask.PlainInput(in, pageOfItemArguments), opts...)
+	return mcptask.Run[Page[Pair[string, *Item]]](ctx, c.conn, "turn", mcptask.WithoutNull(in, pageOfItemArguments), opts...)
 }
 
 // StartTurn starts Turn and returns as soon as the server has accepted the call.
 func (c *GenericsClient) StartTurn(ctx context.Context, in Page[Item], opts ...mcptask.CallOption) (*mcptask.Call[Page[Pair[string, *Item]]], error) {
-	return mcptask.Start[Page[Pair[string, *Item]]](ctx, c.conn, "turn", mcptask.PlainInput(in, pageOfItemArguments), opts...)
+	return mcptask.Start[Page[Pair[string, *Item]]](ctx, c.conn, "turn", mcptask.WithoutNull(in, pageOfItemArguments), opts...)
 }
 
 // ResumeTurn resumes a call of Turn by its token, even in another process.
@@ -93,17 +93,17 @@ func (c *GenericsClient) ResumeTurn(token mcptask.Token, opts ...mcptask.CallOpt
 
 // Same takes two instances of one type, which differ, and an alias of a third.
 func (c *GenericsClient) Same(ctx context.Context, in Both, opts ...mcptask.CallOption) (Both, error) {
-	return mcptask.Run[Both](ctx, c.conn, "same", mcptask.PlainInput(in, bothArguments), opts...)
+	return mcptask.Run[Both](ctx, c.conn, "same", mcptask.WithoutNull(in, bothArguments), opts...)
 }
 
 // Constrained has a parameter with a constraint, and a pointer to an instance.
 func (c *GenericsClient) Constrained(ctx context.Context, in *Range[float64], opts ...mcptask.CallOption) (*Range[int], error) {
-	return mcptask.Run[*Range[int]](ctx, c.conn, "constrained", mcptask.PlainInput(in, rangeOfFloat64Arguments), opts...)
+	return mcptask.Run[*Range[int]](ctx, c.conn, "constrained", mcptask.WithoutNull(in, rangeOfFloat64Arguments), opts...)
 }
 
 // Tree is generic and holds itself.
 func (c *GenericsClient) Tree(ctx context.Context, in Tree[Item], opts ...mcptask.CallOption) (Tree[Item], error) {
-	return mcptask.Run[Tree[Item]](ctx, c.conn, "tree", mcptask.PlainInput(in, treeOfItemArguments), opts...)
+	return mcptask.Run[Tree[Item]](ctx, c.conn, "tree", mcptask.WithoutNull(in, treeOfItemArguments), opts...)
 }
 
 // taskCapabilities returns the task capabilities in each protocol revision. The server leaves

@@ -51,7 +51,7 @@ func NewKindsClient(conn mcptask.Conn) *KindsClient {
 
 // Same returns what it gets.
 func (c *KindsClient) Same(ctx context.Context, in Fields, opts ...mcptask.CallOption) (Fields, error) {
-	return mcptask.Run[Fields](ctx, c.conn, "same", mcptask.PlainInput(in, fieldsArguments), opts...)
+	return mcptask.Run[Fields](ctx, c.conn, "same", mcptask.WithoutNull(in, fieldsArguments), opts...)
 }
 
 // TaskStatus is the status of a task as its requestor sees it.

@@ -69,17 +69,17 @@ func NewRecursiveClient(conn mcptask.Conn) *RecursiveClient {
 
 // Grow takes a type that holds itself in every way.
 func (c *RecursiveClient) Grow(ctx context.Context, in Tree, opts ...mcptask.CallOption) (Tree, error) {
-	return mcptask.Run[Tree](ctx, c.conn, "grow", mcptask.PlainInput(in, treeArguments), opts...)
+	return mcptask.Run[Tree](ctx, c.conn, "grow", mcptask.WithoutNull(in, treeArguments), opts...)
 }
 
 // Chain takes a type that leads to one that holds itself.
 func (c *RecursiveClient) Chain(ctx context.Context, in List, opts ...mcptask.CallOption) (List, error) {
-	return mcptask.Run[List](ctx, c.conn, "chain", mcptask.PlainInput(in, listArguments), opts...)
+	return mcptask.Run[List](ctx, c.conn, "chain", mcptask.WithoutNull(in, listArguments), opts...)
 }
 
 // Ring takes types that hold each other.
 func (c *RecursiveClient) Ring(ctx context.Context, in Author, opts ...mcptask.CallOption) (Author, error) {
-	return mcptask.Run[Author](ctx, c.conn, "ring", mcptask.PlainInput(in, authorArguments), opts...)
+	return mcptask.Run[Author](ctx, c.conn, "ring", mcptask.WithoutNull(in, authorArguments), opts...)
 }
 
 // TaskStatus is the status of a task as its requestor sees it.

@@ -414,7 +414,7 @@ func (c *ShapesClient) Options(ctx_ context.Context, in opts, opts_ ...mcptask2.
 
 // ByHand has a schema that is written by hand.
 func (c *ShapesClient) ByHand(ctx_ context.Context, in Custom, opts_ ...mcptask2.CallOption) (Report, error) {
-	return mcptask2.Run[Report](ctx_, c.conn, "shapes.by_hand", mcptask2.PlainInput(in, shapesByHandArguments), opts_...)
+	return mcptask2.Run[Report](ctx_, c.conn, "shapes.by_hand", mcptask2.WithoutNull(in, shapesByHandArguments), opts_...)
 }
 
 // Policies has a whole policy.

@@ -18,10 +18,10 @@ import (
 func (r *reader) readSchemas(tool *model.Tool, sig signature, b *block) {
 	if s, ok := b.get("schema"); ok {
 		tool.InputSchema, tool.InputWritten = r.readSchemaFile(s, schemaOf{tool, false}), true
-		tool.InputPlain = tool.In != nil
+		tool.InputWritesNull = tool.In != nil
 	} else if tool.In != nil && !b.has("schema") {
 		tool.InputSchema = r.deriver.Derive(tool.In, jsonschema.Argument, sig.in.Pos(), r.addProblem)
-		tool.InputPlain = r.deriver.WritesNull(tool.In)
+		tool.InputWritesNull = r.deriver.WritesNull(tool.In)
 	}
 	if tool.InputSchema == jsonschema.Empty {
 		tool.InputSchema = "" // an empty struct

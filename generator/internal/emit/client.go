@@ -80,8 +80,8 @@ func (w *writer) callArguments(tool *model.Tool) (params, arguments []jen.Code) 
 	if tool.In != nil {
 		params = append(params, jen.Id(in).Add(w.typeExpr(tool.In)))
 		given := jen.Id(in)
-		if tool.InputPlain {
-			given = runtimeName("PlainInput").Call(jen.Id(in), jen.Id(tool.InputConst))
+		if tool.InputWritesNull {
+			given = runtimeName("WithoutNull").Call(jen.Id(in), jen.Id(tool.InputConst))
 		}
 		arguments = append(arguments, given)
 	} else {

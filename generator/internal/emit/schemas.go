@@ -13,7 +13,7 @@ func (w *writer) writeSchemas() {
 	}
 	for _, service := range w.pkg.Services {
 		for _, tool := range service.Tools {
-			if w.pkg.Side.Serves() || tool.InputPlain {
+			if w.pkg.Side.Serves() || tool.InputWritesNull {
 				write(tool.InputConst, tool.InputSchema)
 			}
 			if w.pkg.Side.Serves() {

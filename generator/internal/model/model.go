@@ -147,8 +147,8 @@ type Tool struct {
 	InputSchema, OutputSchema string
 	// InputWritten and OutputWritten mean that the schema is not derived from the type.
 	InputWritten, OutputWritten bool
-	// InputPlain means that encoding/json may write null where InputSchema has none, so that clients need the schema.
-	InputPlain bool
+	// InputWritesNull means that encoding/json may write null where InputSchema has none, so that clients need the schema.
+	InputWritesNull bool
 	// InputConst and OutputConst name the constants with the schemas; see [Package.NameSchemas].
 	InputConst, OutputConst string
 

@@ -282,7 +282,7 @@ func (c *FilesClient) Describe(ctx context.Context, in BuildInput, opts ...mcpta
 
 // Sort takes and returns instances of generic types, with enums.
 func (c *FilesClient) Sort(ctx context.Context, in Page[Mode], opts ...mcptask.CallOption) (Page[Entry[Mode, Priority]], error) {
-	return mcptask.Run[Page[Entry[Mode, Priority]]](ctx, c.conn, "sort", mcptask.PlainInput(in, pageOfModeArguments), opts...)
+	return mcptask.Run[Page[Entry[Mode, Priority]]](ctx, c.conn, "sort", mcptask.WithoutNull(in, pageOfModeArguments), opts...)
 }
 
 // approvalInput describes Approval to the runtime.

@@ -83,7 +83,7 @@ func serve() error {
 			a, err := call(server, r.Tool, arguments)
 			if err == nil {
 				a.Written = arguments
-				a.Sent, err = json.Marshal(mcptask.PlainInput(arguments, spec.InputSchema))
+				a.Sent, err = json.Marshal(mcptask.WithoutNull(arguments, spec.InputSchema))
 			}
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", r.Tool, arguments, err)

@@ -7,8 +7,8 @@ import (
 )
 
 var (
-	// "Define tools" in the documentation of the Messages API, read 2026-11: the regular expression of name.
-	anthropicName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	// The pattern in the error about a tool's name: https://github.com/github/copilot-cli/issues/1879 (2026-03).
+	anthropicName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 	// The pattern in the error "Property keys should match pattern", such as
 	// https://github.com/ComposioHQ/composio/issues/3500 (2026-06) and
 	// https://github.com/beautyfree/appstore-connect-mcp/issues/2 (2026-04). Some report that it is checked at the root alone.

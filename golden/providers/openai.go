@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	// The reference of FunctionObject, read 2026-11: a-z, A-Z, 0-9, underscores and dashes, at most 64 characters.
+	// The interface FunctionObject in https://learn.microsoft.com/en-us/javascript/api/@azure/ai-projects/functionobject (2026-11): a-z, A-Z, 0-9, underscores and dashes, at most 64 characters.
 	openAIName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 	// "is not a 'regex'", such as https://github.com/zed-industries/zed/issues/60474 (2026-07).
 	lookaround = regexp.MustCompile(`\(\?<?[=!]`)

@@ -107,11 +107,11 @@ var (
 	}
 	toolNamePrefixed = &Row{
 		Name: "tool-name-prefixed", Construct: "a name of more than 45 characters",
-		Happens: "Claude Code sends mcp__, the server's name, __ and the tool's name, of which Anthropic takes 64 characters, " +
+		Happens: "Claude Code sends mcp__, the server's name, __ and the tool's name, of which Anthropic's tool search takes 64 characters, " +
 			"and Cursor leaves out a tool whose name has 60 with that of its server",
 		Declaration: "give the tool a name of up to 45 characters with name=, or a shorter prefix=, which leaves 12 for the server's name",
 		Schema:      "give the tool a name of up to 45 characters, which leaves 12 for the server's name",
-		Seen:        []Source{{github + "ComposioHQ/composio/issues/2788", "2026-02"}, {github + "anthropics/claude-code/issues/23149", "2026-02"}},
+		Seen:        []Source{{github + "ComposioHQ/composio/issues/2788", "2026-02"}, {github + "anthropics/claude-code/issues/23149", "2026-02"}, {github + "anthropics/claude-code/issues/19882", "2026-01"}},
 	}
 	toolNameCharacters = &Row{
 		Name: "tool-name-characters", Construct: "a name with other characters than letters, digits, _ and -", AllTools: true,

@@ -51,11 +51,12 @@ type Deriver struct {
 	isForeign func(*types.Package) bool // in a module that this run's user does not edit
 	note      func(pos token.Pos, message string)
 
-	derived     map[derivation]string // tools share types
-	nils        map[types.Type]bool   // the arguments for which encoding/json writes null where their schema has none
-	enums       map[string]*enum      // nil for a type that is not an enum
-	guesses     map[string]guess      // about the types in enums, by the same names
-	notedDigits bool                  // see noteDigits
+	derived     map[derivation]string              // tools share types
+	nils        map[types.Type]bool                // the arguments for which encoding/json writes null where their schema has none
+	enums       map[string]*enum                   // nil for a type that is not an enum
+	guesses     map[string]guess                   // about the types in enums, by the same names
+	notedDigits bool                               // see noteDigits
+	fields      map[*types.Struct]map[string]field // by their names in JSON, for Locate
 }
 
 // New makes a Deriver for a package. It calls note with each guess.
@@ -63,7 +64,7 @@ func New(fset *token.FileSet, pkg *load.Package, note func(pos token.Pos, messag
 	return &Deriver{
 		pkg: pkg.Types, docs: newDocs(fset, pkg), scope: pkg.Scope, note: note,
 		isForeign: pkg.IsForeign, derived: map[derivation]string{}, nils: map[types.Type]bool{}, enums: map[string]*enum{},
-		guesses: map[string]guess{},
+		guesses: map[string]guess{}, fields: map[*types.Struct]map[string]field{},
 	}
 }
 

@@ -23,7 +23,7 @@ func (d *Deriver) Locate(t types.Type, path []string) Place {
 		next, used := types.Type(nil), 1
 		switch path[0] {
 		case "properties":
-			if f, ok := findField(t, path[1]); ok {
+			if f, ok := d.findField(t, path[1]); ok {
 				place = d.placeOf(t, f)
 				next = f.variable.Type()
 			}
@@ -64,18 +64,22 @@ func (d *Deriver) placeOf(t types.Type, f field) Place {
 }
 
 // findField returns the field of a struct that has a name in JSON.
-func findField(t types.Type, name string) (field, bool) {
+func (d *Deriver) findField(t types.Type, name string) (f field, ok bool) {
 	st, ok := t.Underlying().(*types.Struct)
 	if !ok {
 		return field{}, false
 	}
-	fields, _ := jsonFields(st)
-	for _, f := range fields {
-		if f.name == name {
-			return f, true
+	named, known := d.fields[st]
+	if !known {
+		named = map[string]field{}
+		fields, _ := jsonFields(st)
+		for _, f := range fields {
+			named[f.name] = f
 		}
+		d.fields[st] = named
 	}
-	return field{}, false
+	f, ok = named[name]
+	return f, ok
 }
 
 // innermost returns the type that pointers point to in the end.

@@ -8,15 +8,21 @@ import (
 	"io"
 	"maps"
 	"strings"
+	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/spec"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // In 2026-07-28 the server should name itself in each result. The SDK does so in its own results. When the gateway first
 // needs the name, it sends the SDK a server/discover of its own, with the client's capabilities, and keeps the name in the
-// result. It asks once, unless the user's middleware refuses the request. A gateway in front of several servers names the
-// one that it has asked.
+// result. It asks once, unless the user's middleware refuses the request. If that does not answer in time, results do
+// without the name. A gateway in front of several servers names the one that it has asked.
+
+// discoverPatience is how long a result waits for the server's name. The SDK answers at once, but the user's middleware
+// may not.
+const discoverPatience = 5 * time.Second
 
 // nameServer adds the server's name and version to the _meta of a result of 2026-07-28. It returns the result unchanged
 // if it has them already, or if the SDK does not tell them.
@@ -53,8 +59,10 @@ func (g *Gateway) findServerInfo(ctx context.Context, x exchange) json.RawMessag
 	if err != nil { // cannot happen: the members are JSON
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discoverPatience) // ctx ends when the server closes
+	defer cancel()
 	result := x.discover(ctx, request)
-	if result == nil {
+	if result == nil && ctx.Err() == nil {
 		return nil
 	}
 	info := bytes.Clone(wire.NewObject(result).Get("_meta", spec.MetaServerInfo))
@@ -63,8 +71,8 @@ func (g *Gateway) findServerInfo(ctx context.Context, x exchange) json.RawMessag
 }
 
 // discover implements exchange.
-func (x *httpExchange) discover(ctx context.Context, request []byte) (result json.RawMessage) {
-	r := x.r.Clone(context.WithoutCancel(ctx)) // the SDK answers at once, and the server may be closing
+func (x *httpExchange) discover(ctx context.Context, request []byte) json.RawMessage {
+	r := x.r.Clone(ctx)
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(request)), int64(len(request))
 	maps.DeleteFunc(r.Header, func(name string, _ []string) bool { // those of the client's request
 		return strings.HasPrefix(name, "Mcp-") || name == FlowHeader || name == "Last-Event-Id"
@@ -73,10 +81,20 @@ func (x *httpExchange) discover(ctx context.Context, request []byte) (result jso
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	r.Header.Set(methodHeader, spec.Discover)
 	r.Header.Set(versionHeader, x.g.modern.Protocol())
-	buffered := newBufferedResponse()
-	x.g.config.Stateless.ServeHTTP(buffered, r)
-	result, _ = buffered.result()
-	return result
+	results := make(chan json.RawMessage, 1)
+	guard.Go(x.g.server.Logger(), "the request for the server's name", func() { // it may last longer than ctx
+		defer close(results)
+		buffered := newBufferedResponse()
+		x.g.config.Stateless.ServeHTTP(buffered, r)
+		result, _ := buffered.result()
+		results <- result
+	})
+	select {
+	case result := <-results:
+		return result
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // discover implements exchange. The SDK's reply goes to the gateway in place of the client.

@@ -129,8 +129,11 @@ func passToolError(ctx context.Context, t *registeredTool, err error, failed *mc
 			}
 		}
 	}
-	if t.output != nil && t.output.Check(ctx, passed.Structured) != nil {
-		passed.Structured = nil
+	if t.output != nil {
+		var misfit error
+		if passed.Structured, _, misfit = t.output.CheckResult(ctx, passed.Structured); misfit != nil {
+			passed.Structured = nil
+		}
 	}
 	passed.Meta = maps.Clone(passed.Meta)
 	maps.DeleteFunc(passed.Meta, func(key string, _ json.RawMessage) bool {

@@ -39,6 +39,11 @@ func TestOutcomes(t *testing.T) {
 	}
 	misfit := spec
 	misfit.OutputSchema = `{"type":"object","required":["x"]}`
+	listed := spec
+	listed.OutputSchema = `{"type":"object","properties":{"list":{"type":"array"}},"required":["list"]}`
+	nilList := mcptask.NewTool(listed, func(context.Context, *mcptask.Task, struct{}) (*mcptask.Result, error) {
+		return nil, &mcptask.ToolError{Result: &mcptask.Result{Content: []mcptask.Content{mcptask.TextContent("no")}, Structured: json.RawMessage(`{"list":null}`)}}
+	})
 	schemed := spec
 	schemed.OutputSchema = `{"type":"object"}`
 	deep := func(n int) json.RawMessage { return json.RawMessage(strings.Repeat("[", n) + strings.Repeat("]", n)) }
@@ -91,6 +96,7 @@ func TestOutcomes(t *testing.T) {
 		{"tool error without a text", returned(nil, &mcptask.ToolError{Tool: "encode", Result: &mcptask.Result{IsError: true}}), `result {"content":[{"text":"encode: the tool reported an error without a text","type":"text"}],"isError":true}`},
 		{"tool error without a result", returned(nil, &mcptask.ToolError{Tool: "encode"}), `result {"content":[{"text":"encode: the tool reported an error without a text","type":"text"}],"isError":true}`},
 		{"nil tool error", returned(nil, fmt.Errorf("x: %w", (*mcptask.ToolError)(nil))), `result {"content":[{"text":"x: \u003cnil\u003e","type":"text"}],"isError":true}`},
+		{"tool error with a nil list", nilList, `result {"content":[{"text":"no","type":"text"}],"structuredContent":{"list":[]},"isError":true}`},
 		{"tool error that is not JSON", returned(nil, &mcptask.ToolError{Result: &mcptask.Result{Structured: json.RawMessage("{")}}), internal},
 		{"tool error beside a schema", mcptask.NewTool(misfit, func(context.Context, *mcptask.Task, struct{}) (number, error) { return number{}, failed }), strings.Replace(passed("full"), `"structuredContent":{"n":1},`, "", 1)},
 		{"tool error that is too deep", returned(nil, &mcptask.ToolError{Result: &mcptask.Result{Structured: tooDeep}}), unbounded},

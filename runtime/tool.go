@@ -52,7 +52,7 @@ type ErrorSpec struct {
 	// Code is the code by which clients know the error.
 	Code        string
 	Description string
-	// Schema is the JSON Schema of the error's fields.
+	// Schema is the JSON Schema of the error's fields. It may be empty.
 	Schema string
 }
 

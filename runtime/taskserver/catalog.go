@@ -119,6 +119,9 @@ func (a *addition) reserveFallbackTools() {
 func (a *addition) compileErrors() {
 	a.errors = map[string]*validate.Schema{}
 	for _, e := range a.service.Errors {
+		if e.Schema == "" {
+			continue
+		}
 		compiled, err := validate.Compile(e.Schema, false)
 		if err != nil {
 			a.fault("error %q: %w", e.Code, err)

@@ -222,3 +222,28 @@ func (uncoded) ToolErrorCode() string { return "" }
 func codedResult(text, meta string) string {
 	return `result {"content":[{"text":"` + text + `","type":"text"}],"isError":true,"_meta":{"io.github.mcptaskgen/error":` + meta + `}}`
 }
+
+// TestErrorSchemas checks that the fields of a typed error are sent as its schema has them, and as they are without one.
+func TestErrorSchemas(t *testing.T) {
+	for schema, want := range map[string]string{"": `{"N":null}`, `{"type":"object","properties":{"N":{"type":"array"}},"required":["N"]}`: `{"N":[]}`} {
+		tool := mcptask.NewTool(mcptask.ToolSpec{Name: "t", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskForbidden}},
+			func(context.Context, *mcptask.Task, struct{}) (*mcptask.Result, error) { return nil, listing{} })
+		server, err := New(Options{}, mcptask.Tools{Service: "S", Impl: struct{}{}, Tools: []mcptask.Tool{tool}, Errors: []mcptask.ErrorSpec{{Code: "listing", Schema: schema}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := server.Backend().Call(t.Context(), Caller{}, "t", json.RawMessage(`{}`), CallRequest{})
+		if err != nil || !strings.Contains(string(reply.Outcome.Result), want) {
+			t.Errorf("with the schema %q: %s, %v, want %s", schema, reply.Outcome.Result, err, want)
+		}
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// listing is a typed error with a nil list.
+type listing struct{ N []int }
+
+func (listing) Error() string         { return "listing" }
+func (listing) ToolErrorCode() string { return "listing" }

@@ -186,21 +186,24 @@ func replaceNames(text string, names Names) string {
 			out = append(out, word...)
 			continue
 		}
-		switch before, after := string(out), text[i:]; {
+		switch before, after := string(out[max(0, len(out)-nearby):]), text[i:]; {
 		case !isPhrase(word) && (line || span && !isWhole(before, after) || !span && isOrdinary(word, before, after)):
 			out = append(out, word...)
 		case line || span:
 			out = append(out, strings.Trim(shown, "`")...)
 		default:
-			before = receiver.ReplaceAllString(before, "")
-			if strings.HasSuffix(before, "[") && strings.HasPrefix(after, "]") { // a link of Go
-				before, i = strings.TrimSuffix(before, "["), i+1
+			kept := receiver.ReplaceAllString(before, "")
+			if strings.HasSuffix(kept, "[") && strings.HasPrefix(after, "]") { // a link of Go
+				kept, i = strings.TrimSuffix(kept, "["), i+1
 			}
-			out = append([]byte(before), shown...)
+			out = append(append(out[:len(out)-len(before)], kept...), shown...)
 		}
 	}
 	return string(out)
 }
+
+// nearby is how many bytes before a name are looked at, so that a long text costs no more than its length.
+const nearby = 200
 
 // receiver is the type before a name, as in "Options.DryRun".
 var receiver = regexp.MustCompile(`\b[A-Z]\w*\.$`)

@@ -201,7 +201,7 @@ var (
 	reference = &Row{
 		Name: "reference", OfType: true, Construct: "a reference ($ref)",
 		Happens:     "Copilot CLI, VS Code and Codex hide what it refers to from the model, and some hosts of Kimi refuse such a tool, and all others with it",
-		Declaration: "take a type that does not contain itself, such as a list whose items name their parent",
+		Declaration: "take a type that does not contain itself, such as a list whose items name their parent, and that has fewer fields if it has thousands",
 		Schema:      "write the schema where it is used",
 		Seen: []Source{
 			{github + "github/copilot-cli/issues/1876", "2026-03"}, {github + "PrefectHQ/fastmcp/pull/2808", "2026-01"},

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ func TestServerInfoOfSlowMiddleware(t *testing.T) {
 		name  string
 		sdk   func(w http.ResponseWriter, stop <-chan struct{})
 		waits time.Duration
-		asked int
+		asked int32
 		info  string
 	}{
 		{"at once", func(w http.ResponseWriter, _ <-chan struct{}) {
@@ -28,10 +29,10 @@ func TestServerInfoOfSlowMiddleware(t *testing.T) {
 		{"panic", func(http.ResponseWriter, <-chan struct{}) { panic("the middleware fails") }, 0, 2, ""},
 	} {
 		bubble.Run(t, c.name, func(t *testing.T) {
-			stop, asked := make(chan struct{}), 0
+			stop, asked := make(chan struct{}), atomic.Int32{}
 			defer close(stop)
 			g := New(Config{Server: newServer(t, taskserver.Options{}).Backend(), Stateless: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				asked++
+				asked.Add(1)
 				c.sdk(w, stop)
 			})})
 			body := `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{` + taskMeta + `}}`
@@ -46,8 +47,8 @@ func TestServerInfoOfSlowMiddleware(t *testing.T) {
 					t.Errorf("got %s, want %s", info, c.info)
 				}
 			}
-			if waited := time.Since(began); waited != c.waits || asked != c.asked {
-				t.Errorf("two results waited for %v and asked %d times, want %v and %d", waited, asked, c.waits, c.asked)
+			if waited := time.Since(began); waited != c.waits || asked.Load() != c.asked {
+				t.Errorf("two results waited for %v and asked %d times, want %v and %d", waited, asked.Load(), c.waits, c.asked)
 			}
 			if strings.Contains(string(g.nameServer(t.Context(), x, []byte(`{}`))), "serverInfo") != (c.info != "") {
 				t.Error("the result does not have the name that the server says")

@@ -233,6 +233,7 @@ func (g *Gateway) newInitializeFlow(caller taskserver.Caller) *Flow {
 			ProtocolVersion string `json:"protocolVersion"`
 		}
 		_ = json.Unmarshal(result, &negotiated) // the SDK wrote it
+		g.keepServerInfo(wire.NewObject(result).Get("serverInfo"))
 		return g.declareTasks(caller, negotiated.ProtocolVersion, "initialize", result)
 	}}
 }
@@ -247,6 +248,7 @@ func (g *Gateway) newDiscoverFlow(caller taskserver.Caller) *Flow {
 	flow := g.newFlow(g.modern, caller, method)
 	decorate := flow.Decorate
 	flow.Decorate = func(result json.RawMessage) (json.RawMessage, error) {
+		g.keepServerInfo(wire.NewObject(result).Get("_meta", spec.MetaServerInfo))
 		decorated, err := decorate(result)
 		if err != nil {
 			return nil, err

@@ -15,10 +15,10 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// In 2026-07-28 the server should name itself in each result. The SDK does so in its own results. When the gateway first
-// needs the name, it sends the SDK a server/discover of its own, with the client's capabilities, and keeps the name in the
-// result. It asks once, unless the user's middleware refuses the request. If that does not answer in time, results do
-// without the name. A gateway in front of several servers names the one that it has asked.
+// In 2026-07-28 the server should name itself in each result. The SDK does so in its own results. The gateway keeps the name
+// that the first of its answers to an initialize or a server/discover has. If it needs the name before, it sends the SDK a
+// server/discover of its own, with the client's capabilities, once, unless the user's middleware refuses it. If that does
+// not answer in time, results do without the name. A gateway in front of several servers names the first that it hears of.
 
 // discoverPatience is how long a result waits for the server's name. The SDK answers at once, but the user's middleware
 // may not.
@@ -40,6 +40,14 @@ func (g *Gateway) nameServer(ctx context.Context, x exchange, result json.RawMes
 		return result
 	}
 	return named
+}
+
+// keepServerInfo keeps the name and version in a result of the SDK, if they are the first.
+func (g *Gateway) keepServerInfo(info json.RawMessage) {
+	if info != nil && g.info.Load() == nil {
+		kept := bytes.Clone(info)
+		g.info.CompareAndSwap(nil, (*json.RawMessage)(&kept))
+	}
 }
 
 // findServerInfo returns the name and version of the SDK's server, or nil.

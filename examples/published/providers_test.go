@@ -27,14 +27,14 @@ var differences = map[string]string{
 	"notion type-list 3, 24":                     "in these $defs",
 	"notion combination 0, 24":                   "oneOf in these $defs, which the form parameters lacks: the page has it at the root alone",
 	"notion const 0, 24":                         "in these $defs: the page has it among the rows without a note",
-	"notion untyped 0, 24":                       "in these $defs: the page has it among the rows without a note, as empty-schema",
+	"notion no-type 2, 24":                       "in these $defs",
 }
 
 // row names the row of the page that is about a finding of the rules.
 func row(finding string) string {
 	_, what, _ := strings.Cut(finding, " ")
 	for _, r := range []struct{ start, row string }{
-		{"types ", "type-list"}, {"$ref", "reference"}, {"$defs", "reference"}, {"const", "const"}, {"oneOf", "combination"}, {"no type", "untyped"},
+		{"types ", "type-list"}, {"$ref", "reference"}, {"$defs", "reference"}, {"const", "const"}, {"oneOf", "combination"}, {"no type", "no-type"},
 	} {
 		if strings.HasPrefix(what, r.start) {
 			return r.row

@@ -19,6 +19,9 @@ func findExtraArguments(s *taskserver.Backend, caller taskserver.Caller, tool mc
 	}
 	schema := wire.NewObject(json.RawMessage(tool.InputSchema))
 	isComposed := slices.ContainsFunc([]string{"$ref", "allOf", "anyOf", "oneOf"}, func(keyword string) bool { return schema.Has(keyword) })
+	if !isComposed && string(schema.Get("additionalProperties")) != "false" {
+		return nil // it takes them, and they may be meant
+	}
 	return slices.DeleteFunc(slices.Clone(extra), func(name string) bool {
 		// The properties of a composed schema may be anywhere in it.
 		return schema.Has("properties", name) || isComposed && strings.Contains(tool.InputSchema, `"`+name+`"`)

@@ -24,6 +24,7 @@ func TestExtraArguments(t *testing.T) {
 	tools := mcptask.Tools{Service: "Echo", Impl: struct{}{}, Tools: []mcptask.Tool{
 		echo("plain_echo", `{"type":"object","properties":{`+rest),
 		echo("tool_echo", `{"type":"object","properties":{"tool":{"type":"string"},`+rest),
+		echo("open_echo", `{"type":"object","properties":{"name":{"type":"string"}}}`),
 		echo("composed_echo", `{"type":"object","$ref":"#/$defs/a","$defs":{"a":{"properties":{"action":{"type":"string"},`+rest+`}}`),
 	}}
 	for client, knows := range map[string]bool{"@n8n/n8n-nodes-langchain.mcpClientTool": true, "another": false} {
@@ -34,14 +35,18 @@ func TestExtraArguments(t *testing.T) {
 			eachPeer(t, wiretest.Setup{Tools: []mcptask.Tools{tools}, Options: taskserver.Options{ClientProfile: profile}}, func(t *testing.T, p *wiretest.Peer) {
 				for tool, want := range map[string]string{
 					"plain_echo": `{"name":"n"}`, "tool_echo": `{"name":"n","tool":"t"}`, "composed_echo": `{"action":"a","name":"n"}`,
+					"open_echo": `{"action":"a","chatInput":"c","name":"n","sessionId":"s","tool":"t","toolCallId":"i"}`,
 				} {
 					extra := map[string]any{"name": "n", "action": "a", "chatInput": "c", "sessionId": "s", "tool": "t", "toolCallId": "i"}
 					r := p.CallTool(tool, extra)
-					if !knows {
+					if !knows && tool != "open_echo" {
 						r.WantIn("additional", "chatInput")
 						continue
 					}
 					r.WantText(false, want)
+					if tool == "open_echo" {
+						continue
+					}
 					extra["more"] = 1
 					p.CallTool(tool, extra).WantIn(`\"more\"`)
 				}

@@ -43,8 +43,9 @@ type reader struct {
 	protocol       map[string]string    // identifiers of the protocol in generated code, and their names in the runtime
 	schemaFiles    map[schemaOf]*jsontree.File
 	refused        portable.Refusals[token.Position]
-	faults         map[token.Pos]bool // mistakes for which a type was reported as one that does not compile
-	repeated       int                // reports that were left out because of faults
+	refusedGuesses map[token.Position]bool // types that are refused as enums, although nothing decides that they are enums
+	faults         map[token.Pos]bool      // mistakes for which a type was reported as one that does not compile
+	repeated       int                     // reports that were left out because of faults
 }
 
 // block holds the settings of the directives above one type or method.
@@ -99,6 +100,7 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, se
 		protocol:       protocol,
 		schemaFiles:    map[schemaOf]*jsontree.File{},
 		faults:         map[token.Pos]bool{},
+		refusedGuesses: map[token.Position]bool{},
 	}
 	r.deriver = jsonschema.New(fset, pkg, r.addNote)
 	r.deriver.ServerOnly = serverOnly
@@ -125,7 +127,9 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, se
 	if out.HasOnlyEnums() && len(out.Enums) == 0 {
 		return nil
 	}
+	out.ImportedEnums = r.deriver.ImportedEnums()
 	r.checkToolCount(out)
+	r.noteGuesses()
 	out.Refused = r.listRefused()
 	r.readConstraint(out, files)
 	r.noteGated(out, files)

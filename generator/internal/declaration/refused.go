@@ -37,18 +37,32 @@ func (r *reader) checkRefused(service *model.Service, tool *model.Tool, sig sign
 
 // addRefused adds a finding in the schema of a type that is at a position in the declaration.
 func (r *reader) addRefused(found portable.Finding, tool *model.Tool, t types.Type, at token.Pos) {
-	place := r.deriver.Locate(t, found.Path)
-	pos := place.Pos
+	place, wayOut := r.deriver.Locate(t, found.Path), found.Row.Declaration
 	if found.Row.OfType && place.TypePos.IsValid() {
-		place.Owner, place.Name, pos = place.Type, place.Type, place.TypePos
+		if place.Guessed {
+			wayOut += ", or //mcptask:open if it is not an enum"
+			r.refusedGuesses[place.TypePos] = true
+		}
+		r.refused.Add(found, place.Type, place.Type, place.TypePos, wayOut)
+		return
 	}
 	if place.Name == "" {
 		place.Owner, place.Name = tool.Name, tool.Name
 	}
-	if !pos.IsValid() {
-		pos = at
+	if place.Pos.IsValid() {
+		at = place.Pos
 	}
-	r.refused.Add(found, place.Owner, place.Name, r.fset.Position(pos), found.Row.Declaration)
+	r.refused.Add(found, place.Owner, place.Name, r.fset.Position(at), wayOut)
+}
+
+// noteGuesses notes what was guessed about types. If a type is refused because of the guess, the way out of the refusal
+// decides the guess too, so there is no second note.
+func (r *reader) noteGuesses() {
+	for _, guess := range r.deriver.Guesses() {
+		if !r.refusedGuesses[guess.Pos] {
+			r.problems.AddNote(guess.Pos, guess.Message)
+		}
+	}
 }
 
 // checkToolCount finds out whether a server with all tools of the package has too many.

@@ -58,6 +58,7 @@ func File(pkg *model.Package, protocol Protocol) ([]byte, error) {
 	w.writeInputs()
 	w.writeErrors()
 	w.writeEnums()
+	w.writeImportedEnums()
 	if tasks {
 		w.writeCapabilities()
 	}

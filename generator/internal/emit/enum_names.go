@@ -17,6 +17,22 @@ func (w *writer) writeEnums() {
 	}
 }
 
+// writeImportedEnums lets the file compile only if the enums of other packages have their methods. Without them, the
+// values would be numbers, which the schemas refuse.
+func (w *writer) writeImportedEnums() {
+	if len(w.pkg.ImportedEnums) == 0 {
+		return
+	}
+	var assertions []jen.Code
+	for _, enum := range w.pkg.ImportedEnums {
+		value := jen.Qual(enum.Pkg().Path(), enum.Name()).Call(jen.Lit(0))
+		assertions = append(assertions, jen.Id("_").Qual("encoding", "TextMarshaler").Op("=").Add(value))
+	}
+	addDoc(w.file.Group, "These types have //mcptask:enum strings, and the schemas have the names of their constants. "+
+		"If a line does not compile, run mcptaskgen in the package of its type, and then in this one.")
+	w.file.Var().Defs(assertions...)
+}
+
 func (w *writer) writeMarshalText(e *model.Enum) {
 	v := w.locals["v"]
 	addDoc(w.file.Group, fmt.Sprintf("MarshalText returns the name of %s. A value that is none of the constants of %s is an error.", v, e.Name))

@@ -47,6 +47,10 @@ func (w *writer) chooseNames() {
 	if len(w.pkg.Enums) > 0 {
 		packages["fmt"] = "fmt"
 	}
+	for _, enum := range w.pkg.ImportedEnums {
+		packages["encoding"] = "encoding"
+		collectPackages(packages, enum.Type())
+	}
 	for _, service := range w.pkg.Services {
 		for _, tool := range service.Tools {
 			collectPackages(packages, tool.In)
@@ -74,10 +78,10 @@ func (w *writer) chooseNames() {
 }
 
 func importRank(path string) int {
-	if rank := slices.Index([]string{"context", "time", "fmt", runtimePath}, path); rank >= 0 {
+	if rank := slices.Index([]string{"context", "time", "fmt", "encoding", runtimePath}, path); rank >= 0 {
 		return rank
 	}
-	return 4
+	return 5
 }
 
 func freeName(base, suffix string, taken map[string]bool) string {

@@ -55,16 +55,19 @@ type Deriver struct {
 	nils        map[types.Type]bool                // the arguments for which encoding/json writes null where their schema has none
 	enums       map[string]*enum                   // nil for a type that is not an enum
 	guesses     map[string]guess                   // about the types in enums, by the same names
+	guessed     map[Guess]bool                     // to be noted at the declarations of types
+	imported    map[string]*types.TypeName         // types under //mcptask:enum strings of other packages, which schemas use
 	notedDigits bool                               // see noteDigits
 	fields      map[*types.Struct]map[string]field // by their names in JSON, for Locate
 }
 
-// New makes a Deriver for a package. It calls note with each guess.
+// New makes a Deriver for a package. It calls note with each decision, except for those in [Deriver.Guesses].
 func New(fset *token.FileSet, pkg *load.Package, note func(pos token.Pos, message string)) *Deriver {
 	return &Deriver{
 		pkg: pkg.Types, docs: newDocs(fset, pkg), scope: pkg.Scope, note: note,
 		isForeign: pkg.IsForeign, derived: map[derivation]string{}, nils: map[types.Type]bool{}, enums: map[string]*enum{},
-		guesses: map[string]guess{}, fields: map[*types.Struct]map[string]field{},
+		guesses: map[string]guess{}, guessed: map[Guess]bool{}, imported: map[string]*types.TypeName{},
+		fields: map[*types.Struct]map[string]field{},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/constant"
 	"go/types"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -51,6 +52,30 @@ func (d *Deriver) Names(obj types.Object) []model.Const {
 		return nil
 	}
 	return e.consts
+}
+
+// ImportedEnums returns the types of other packages of which the derived schemas have names, in the order of packages and
+// names. It leaves out the types that the package cannot name.
+func (d *Deriver) ImportedEnums() []*types.TypeName {
+	var list []*types.TypeName
+	for _, key := range slices.Sorted(maps.Keys(d.imported)) {
+		if obj := d.imported[key]; obj.Exported() && mayImport(d.pkg.Path(), obj.Pkg().Path()) {
+			list = append(list, obj)
+		}
+	}
+	return list
+}
+
+// mayImport reports whether a package may import another one, which may be internal.
+func mayImport(from, path string) bool {
+	elements := strings.Split(path, "/")
+	for i, element := range elements {
+		root := strings.Join(elements[:i], "/")
+		if element == "internal" && from != root && !strings.HasPrefix(from, root+"/") {
+			return false
+		}
+	}
+	return true
 }
 
 // newNames returns the enum of a type under //mcptask:enum strings.

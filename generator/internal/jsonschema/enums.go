@@ -68,7 +68,7 @@ func (g *graph) findEnum(t types.Type) (*enum, error) {
 	if err != nil {
 		return nil, err
 	}
-	isEnum, why := guessEnum(named.Obj().Name(), choices)
+	isEnum, why := guessEnum(g.typeName(named), choices)
 	if !declared {
 		g.guesses[key] = guess{why, isEnum}
 		g.noteGuess(named, g.guesses[key])
@@ -239,6 +239,9 @@ func (g *graph) addEnum(t types.Type, s *schema) error {
 	s.Enum, s.Minimum, s.Maximum = slices.Clone(e.values), "", ""
 	s.Description = e.appendMeanings(e.about)
 	g.enumOf[s] = e
+	if named := types.Unalias(t).(*types.Named); e.consts != nil && !g.docs.isOwn(named.Obj()) {
+		g.imported[qualifiedName(named)] = named.Obj()
+	}
 	return nil
 }
 

@@ -5,12 +5,14 @@ import (
 	"go/types"
 )
 
-// Place is the Go code that a part of a derived schema comes from. Positions in other packages are not valid.
+// Place is the Go code that a part of a derived schema comes from. A field of another package has no valid position.
 type Place struct {
 	Owner, Name string    // the struct and its field, such as In and In.Steps; empty for the whole schema
 	Pos         token.Pos // of the field
 	Type        string    // the type of the part, if it has a name
-	TypePos     token.Pos
+	// TypePos is the position of the type. It is not valid in a module that the user does not edit.
+	TypePos token.Position
+	Guessed bool // the type is taken as an enum although nothing decides it
 }
 
 // Locate finds the place of a part of the schema that [Deriver.Derive] returns for a type. The path has the keywords and
@@ -43,9 +45,8 @@ func (d *Deriver) Locate(t types.Type, path []string) Place {
 	}
 	if named, ok := t.(*types.Named); ok {
 		place.Type = d.typeName(named)
-		if d.docs.isOwn(named.Obj()) {
-			place.TypePos = named.Obj().Pos()
-		}
+		place.TypePos, _ = d.declarationOf(named)
+		place.Guessed = d.isGuessed(named)
 	}
 	return place
 }

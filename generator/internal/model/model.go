@@ -19,6 +19,9 @@ type Package struct {
 	Inputs     []*Input
 	Errors     []*Error
 	Enums      []*Enum
+	// ImportedEnums are the types of other packages of which the schemas have names, in the order of packages and names.
+	// They need the methods that the generated files of these packages have.
+	ImportedEnums []*types.TypeName
 	// Refused lists the parts of the tools that hosts or providers of models do not take.
 	Refused []Refused
 	// Side selects the half of the code to generate.

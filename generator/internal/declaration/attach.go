@@ -142,7 +142,7 @@ func (r *reader) bindDirective(comment *ast.Comment, p place, attached bool) {
 	}
 	switch b := r.directives[p.node]; {
 	case b == nil:
-		r.directives[p.node] = &block{pos: comment.Pos(), kind: d.Kind, settings: settings{}}
+		r.directives[p.node] = &block{node: p.node, pos: comment.Pos(), kind: d.Kind, settings: settings{}}
 	case b.kind != d.Kind:
 		r.addProblem(comment.Pos(), fmt.Sprintf("mcptask:%s and mcptask:%s are above the same type", b.kind, d.Kind), "declare two types, or remove one of the two")
 		return

@@ -32,15 +32,15 @@ type reader struct {
 	specs          []*ast.TypeSpec // every type of the package, in order
 	interfaces     map[types.Object]*ast.TypeSpec
 	inputs         map[types.Object]*model.Input
-	positions      map[any]token.Pos    // the position of the name of a service, tool, input or error
-	allows         map[ast.Node][]allow // what //mcptask:allow allows, by the type or method they are above
-	enums          []*ast.TypeSpec      // types under //mcptask:enum strings
-	serviceMethods map[ast.Node]bool    // methods that belong to a service
-	claims         map[string]claim     // identifiers of the generated file
-	imported       map[string]token.Pos // identifiers that imports declare in the other files
-	tools          map[string]token.Pos // tools by their MCP name
-	former         map[string]token.Pos // former names of tools
-	protocol       map[string]string    // identifiers of the protocol in generated code, and their names in the runtime
+	positions      map[any]token.Pos     // the position of the name of a service, tool, input or error
+	allows         map[ast.Node][]*allow // what //mcptask:allow allows, by the type or method they are above
+	enums          []*ast.TypeSpec       // types under //mcptask:enum strings
+	serviceMethods map[ast.Node]bool     // methods that belong to a service
+	claims         map[string]claim      // identifiers of the generated file
+	imported       map[string]token.Pos  // identifiers that imports declare in the other files
+	tools          map[string]token.Pos  // tools by their MCP name
+	former         map[string]token.Pos  // former names of tools
+	protocol       map[string]string     // identifiers of the protocol in generated code, and their names in the runtime
 	schemaFiles    map[schemaOf]*jsontree.File
 	refused        portable.Refusals[token.Position]
 	refusedGuesses map[token.Position]bool // types that are refused as enums, although nothing decides that they are enums
@@ -50,6 +50,7 @@ type reader struct {
 
 // block holds the settings of the directives above one type or method.
 type block struct {
+	node     ast.Node // the type or method
 	pos      token.Pos
 	kind     string // of its directives
 	settings settings
@@ -92,7 +93,7 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, se
 		interfaces:     map[types.Object]*ast.TypeSpec{},
 		inputs:         map[types.Object]*model.Input{},
 		positions:      map[any]token.Pos{},
-		allows:         map[ast.Node][]allow{},
+		allows:         map[ast.Node][]*allow{},
 		serviceMethods: map[ast.Node]bool{},
 		claims:         map[string]claim{},
 		tools:          map[string]token.Pos{},
@@ -130,6 +131,7 @@ func Read(fset *token.FileSet, pkg *load.Package, protocol map[string]string, se
 	out.ImportedEnums = r.deriver.ImportedEnums()
 	r.checkToolCount(out)
 	r.noteGuesses()
+	r.noteNeedlessAllows()
 	out.Refused = r.listRefused()
 	r.readConstraint(out, files)
 	r.noteGated(out, files)

@@ -66,6 +66,7 @@ var keys = []key{
 	{name: "message", form: text, on: []string{"input"}},
 	{name: "code", form: text, on: []string{"error"}},
 	{name: "breaking", form: text, on: []string{"allow"}},
+	{name: "portable", form: text, on: []string{"allow"}},
 	{name: "reason", form: text, on: []string{"allow"}},
 }
 

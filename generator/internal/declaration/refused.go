@@ -1,8 +1,11 @@
 package declaration
 
 import (
+	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
+	"slices"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsontree"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
@@ -15,8 +18,9 @@ type schemaOf struct {
 	output bool
 }
 
-// checkRefused finds the parts of a tool that hosts or providers of models do not take.
-func (r *reader) checkRefused(service *model.Service, tool *model.Tool, sig signature) {
+// checkRefused finds the parts of a tool that hosts or providers of models do not take, except for those that
+// directives above the nodes allow.
+func (r *reader) checkRefused(service *model.Service, tool *model.Tool, sig signature, nodes ...ast.Node) {
 	of := portable.Tool{
 		Name: tool.Name, Description: tool.Description,
 		Input: r.schemaNode(schemaOf{tool, false}), Output: r.schemaNode(schemaOf{tool, true}),
@@ -24,6 +28,7 @@ func (r *reader) checkRefused(service *model.Service, tool *model.Tool, sig sign
 	for _, found := range portable.Check(of) {
 		written := r.schemaFiles[schemaOf{tool, found.Output}]
 		switch {
+		case r.allowsRow(found.Row, nodes...):
 		case found.At == nil:
 			r.refused.Add(found, service.Name, tool.Name, tool.Pos, found.Row.Declaration)
 		case written != nil:
@@ -72,6 +77,9 @@ func (r *reader) checkToolCount(out *model.Package) {
 		count += len(service.Tools)
 	}
 	for _, found := range portable.CheckCount(count) {
+		if r.allowsRow(found.Row, slices.Collect(maps.Keys(r.allows))...) { // above any service
+			continue
+		}
 		r.refused.Add(found, "", "the package", out.Services[0].Pos, found.Row.Declaration)
 	}
 }

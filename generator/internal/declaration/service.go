@@ -187,7 +187,7 @@ func (r *reader) readTool(service *model.Service, field *ast.Field, defaults *bl
 	}
 	r.readWorkflow(tool, service, sig, b)
 	r.readSchemas(tool, sig, b)
-	r.checkRefused(service, tool, sig)
+	r.checkRefused(service, tool, sig, field, defaults.node)
 	return tool
 }
 

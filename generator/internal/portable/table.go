@@ -259,6 +259,17 @@ func Rows() []*Row {
 	}, silent...)
 }
 
+// RowNames lists the names of the rows that [Check] and [CheckCount] find.
+func RowNames() []string {
+	var names []string
+	for _, row := range Rows() {
+		if row.Silent == "" {
+			names = append(names, row.Name)
+		}
+	}
+	return names
+}
+
 // silent are the rows that are only documented.
 var silent = []*Row{
 	{

@@ -29,7 +29,7 @@ func (r *reader) readErrors(out *model.Package) {
 			r.addNote(spec.Name.Pos(), fmt.Sprintf("the error %s has no comment, so a reader of the reference sees no more than its code; write above it what it means", name))
 		}
 		r.readCode(e, b, codes)
-		e.Description = description.Value(name, e.Code, e.Description)
+		e.Description = description.Value(name, e.Code, e.Description, nil)
 		if _, bad := findInvalid(obj.Type(), map[types.Type]bool{}); bad {
 			r.reportInvalid(param{t: obj.Type(), expr: spec.Name}, "the error")
 			continue

@@ -63,7 +63,7 @@ func (r *reader) readInputs(out *model.Package) {
 		}
 		name, obj := spec.Name.Name, r.objectOf(spec.Name)
 		input := &model.Input{Name: name, Type: obj.Type(), Pos: r.fset.Position(spec.Name.Pos()), Allows: r.allowed(spec)}
-		input.Description = description.Value(name, name, description.Read(r.docs[spec]).Text)
+		input.Description = description.Value(name, name, description.Read(r.docs[spec]).Text, nil)
 		if s, ok := b.get("message"); ok {
 			input.Message = s.text
 		} else if b.has("message") {

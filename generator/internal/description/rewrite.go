@@ -38,8 +38,22 @@ func Type(name, text string) string {
 
 // Value describes a value that readers know by its name, such as the code of an error or the constant of an enum:
 // "PriorityHigh goes first" becomes "Goes first".
-func Value(goName, shown, text string) string {
-	return rewrite(subject{goName: goName, shown: code(shown), acts: true, means: true}, text, nil)
+func Value(goName, shown, text string, others Names) string {
+	return rewrite(subject{goName: goName, shown: code(shown), acts: true, means: true}, text, others)
+}
+
+// Enum describes the values of an enum by the description of its type, which may name its constants.
+func Enum(text string, constants Names) string { return replaceNames(text, constants.shown()) }
+
+// shown returns the names of several words as code.
+func (n Names) shown() Names {
+	names := Names{}
+	for goName, name := range n {
+		if isPhrase(goName) {
+			names[goName] = code(name)
+		}
+	}
+	return names
 }
 
 // subject is the tool, property, type or value that a comment describes.
@@ -65,12 +79,7 @@ func code(name string) string {
 
 // rewrite describes a subject by a text that begins with its Go name, or with anything else.
 func rewrite(s subject, text string, others Names) string {
-	names := Names{}
-	for goName, name := range others {
-		if isPhrase(goName) {
-			names[goName] = code(name)
-		}
-	}
+	names := others.shown()
 	names[s.goName] = s.shown
 	text = replaceNames(s.cutName(text), names)
 	return upperFirst(text)
@@ -193,6 +202,9 @@ func replaceNames(text string, names Names) string {
 			out = append(out, strings.Trim(shown, "`")...)
 		default:
 			kept := receiver.ReplaceAllString(before, "")
+			if isPhrase(word) {
+				kept = qualifier.ReplaceAllString(kept, "")
+			}
 			if strings.HasSuffix(kept, "[") && strings.HasPrefix(after, "]") { // a link of Go
 				kept, i = strings.TrimSuffix(kept, "["), i+1
 			}
@@ -207,6 +219,9 @@ const nearby = 200
 
 // receiver is the type before a name, as in "Options.DryRun".
 var receiver = regexp.MustCompile(`\b[A-Z]\w*\.$`)
+
+// qualifier is the package before a name, as in "ci.PriorityHigh".
+var qualifier = regexp.MustCompile(`\b[a-z]\w*\.$`)
 
 // wordLength returns the length of the word that a text begins with.
 func wordLength(text string) int {

@@ -152,6 +152,20 @@ func TestOtherNames(t *testing.T) {
 	}
 }
 
+func TestConstants(t *testing.T) {
+	constants := description.Names{"PriorityHigh": "high", "PriorityLow": "low", "Other": "other"}
+	got := description.Field("Priority", "priority", false, "Priority defaults to PriorityLow. Write ci.PriorityHigh or [ci.PriorityHigh] for outages. Other is other.", constants)
+	if want := "Defaults to `low`. Write `high` or `high` for outages. Other is other."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := description.Value("PriorityLow", "low", "PriorityLow goes after PriorityHigh.", constants), "Goes after `high`."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := description.Enum("How urgent it is, of PriorityLow and PriorityHigh.", constants), "How urgent it is, of `low` and `high`."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestType(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"Priority", "Priority is how urgent a build is.", "How urgent a build is."},
@@ -178,7 +192,7 @@ func TestValue(t *testing.T) {
 		{"StateOpen", "open", "the default, unless StateOpen is not allowed", "The default, unless `open` is not allowed"},
 		{"Default", "", "Default means nothing special.", "Nothing special."},
 	} {
-		if got := description.Value(test.goName, test.shown, test.text); got != test.want {
+		if got := description.Value(test.goName, test.shown, test.text, nil); got != test.want {
 			t.Errorf("%s: %q became %q, want %q", test.goName, test.text, got, test.want)
 		}
 	}

@@ -80,13 +80,17 @@ func mayImport(from, path string) bool {
 
 // newNames returns the enum of a type under //mcptask:enum strings.
 func (g *graph) newNames(named *types.Named, choices []choice) *enum {
-	e := &enum{about: g.docs.find(named.Obj()).doc}
+	e := &enum{names: description.Names{}}
 	for _, c := range choices {
-		name := constantName(named.Obj().Name(), c.name)
+		e.names[c.name] = constantName(named.Obj().Name(), c.name)
+	}
+	e.about = description.Enum(g.docs.find(named.Obj()).doc, e.names)
+	for _, c := range choices {
+		name := e.names[c.name]
 		e.values = append(e.values, name)
 		e.consts = append(e.consts, model.Const{Name: c.name, Value: name})
 		if c.doc != "" {
-			e.lines = append(e.lines, name+": "+description.Value(c.name, name, c.doc))
+			e.lines = append(e.lines, name+": "+description.Value(c.name, name, c.doc, e.names))
 		}
 		if constant.Sign(c.value) == 0 {
 			e.zero = name

@@ -23,6 +23,8 @@ type enum struct {
 	values []any    // JSON values in source order
 	lines  []string // the meaning of each value; empty if the constants have no comments
 
+	names description.Names // what stands for each constant in a description
+
 	consts []model.Const // with //mcptask:enum strings, the constants with their names in JSON
 	zero   any           // the name of the constant 0 among them, or nil
 }
@@ -175,14 +177,18 @@ func (g *graph) newEnum(named *types.Named, choices []choice) *enum {
 	if g.writesNames(named) {
 		return g.newNames(named, choices)
 	}
-	e := &enum{about: g.docs.find(named.Obj()).doc}
+	e := &enum{names: description.Names{}}
+	for _, c := range choices {
+		e.names[c.name] = displayConstant(c.value)
+	}
+	e.about = description.Enum(g.docs.find(named.Obj()).doc, e.names)
 	documented := e.about != "" || slices.ContainsFunc(choices, func(c choice) bool { return c.doc != "" })
 	for _, c := range choices {
 		if c.value.Kind() == constant.String {
 			text := strings.ToValidUTF8(constant.StringVal(c.value), "\ufffd") // as encoding/json encodes it
 			e.values = append(e.values, text)
 			if c.doc != "" {
-				e.lines = append(e.lines, displayValue(text)+": "+description.Value(c.name, text, c.doc))
+				e.lines = append(e.lines, displayValue(text)+": "+description.Value(c.name, text, c.doc, e.names))
 			}
 			continue
 		}
@@ -190,10 +196,18 @@ func (g *graph) newEnum(named *types.Named, choices []choice) *enum {
 		e.values = append(e.values, json.Number(number))
 		if documented {
 			// a number needs an explanation
-			e.lines = append(e.lines, number+": "+cmp.Or(description.Value(c.name, number, c.doc), c.name))
+			e.lines = append(e.lines, number+": "+cmp.Or(description.Value(c.name, number, c.doc, e.names), c.name))
 		}
 	}
 	return e
+}
+
+// displayConstant formats the value of a constant for people.
+func displayConstant(value constant.Value) string {
+	if value.Kind() == constant.String {
+		return displayValue(strings.ToValidUTF8(constant.StringVal(value), "\ufffd"))
+	}
+	return constant.ToInt(value).ExactString()
 }
 
 // displayValue formats a value for people. It adds quotes only if the value would be hard to see.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"go/types"
+	"maps"
 	"slices"
 	"strings"
 
@@ -139,6 +140,7 @@ func (g *graph) readMember(f field, names description.Names) (tag, *schema) {
 		}
 		quote(s)
 	}
+	names = g.addConstants(names, s)
 	own := s.Description // of its type
 	s.Description = ""
 	if hasKey(tag.parts, "enum") {
@@ -167,6 +169,18 @@ func (g *graph) readMember(f field, names description.Names) (tag, *schema) {
 		}
 	}
 	return tag, s
+}
+
+// addConstants returns the names with those of the constants that a value or the elements of a list can be.
+func (g *graph) addConstants(names description.Names, s *schema) description.Names {
+	for ; s != nil; s = s.Items {
+		if e := g.enumOf[s]; e != nil {
+			all := maps.Clone(e.names)
+			maps.Copy(all, names)
+			return all
+		}
+	}
+	return names
 }
 
 // describeField returns the description of a field by its comment.

@@ -58,7 +58,8 @@ func Weights() []Weight { return []Weight{weightLight, weightNormal, weightHeavy
 type Ranks struct {
 	Urgency Urgency `json:"urgency"`
 	// Maybe is optional as a pointer: the zero value has a name.
-	Maybe    *Urgency                                    `json:"maybe" jsonschema:"enum=none,enum=today"`
+	Maybe *Urgency `json:"maybe" jsonschema:"enum=none,enum=today"`
+	// Default is how soon the others are: UrgencySoon, unless it is HTTPUrgency.
 	Default  Urgency                                     `json:"default,omitempty" jsonschema:"default=soon"`
 	Weight   Weight                                      `json:"weight"`
 	Finish   palette.Finish                              `json:"finish,omitempty"`

@@ -23,7 +23,7 @@ type Finish uint8
 // The finishes.
 const (
 	FinishMatt   Finish = iota + 1 // like chalk
-	FinishSatin                    // FinishSatin is like an eggshell.
+	FinishSatin                    // FinishSatin is like an eggshell, between FinishMatt and FinishGlossy.
 	FinishGlossy                   // like a mirror
 )
 

@@ -6,8 +6,10 @@ package enums
 
 import (
 	"context"
+	"encoding"
 	"fmt"
 
+	"github.com/mcptaskgen/mcptaskgen/golden/enums/palette"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
@@ -347,6 +349,12 @@ func (v *weight) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// These types have //mcptask:enum strings, and the schemas have the names of their constants.
+// If a line does not compile, run mcptaskgen in the package of its type, and then in this one.
+var (
+	_ encoding.TextMarshaler = palette.Finish(0)
+)
+
 // taskCapabilities returns the task capabilities in each protocol revision. The server leaves
 // out those that it cannot offer to a caller.
 func taskCapabilities() mcptask.Capabilities {
@@ -517,7 +525,7 @@ const wallArguments = `{
         },
         "finish": {
           "type": "string",
-          "description": "How it dries.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror",
+          "description": "How it dries.\nmatt: Like chalk\nsatin: Like an eggshell, between ` + "`matt`" + ` and ` + "`glossy`" + `.\nglossy: Like a mirror",
           "enum": ["matt", "satin", "glossy"]
         }
       },
@@ -552,7 +560,7 @@ const wallResult = `{
         },
         "finish": {
           "type": "string",
-          "description": "How it dries.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror",
+          "description": "How it dries.\nmatt: Like chalk\nsatin: Like an eggshell, between ` + "`matt`" + ` and ` + "`glossy`" + `.\nglossy: Like a mirror",
           "enum": ["matt", "satin", "glossy"]
         }
       },
@@ -862,7 +870,7 @@ const ranksArguments = `{
     },
     "default": {
       "type": "string",
-      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down",
+      "description": "How soon the others are: ` + "`soon`" + `, unless it is ` + "`http`" + `.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down",
       "enum": ["none", "soon", "today", "http"],
       "default": "soon"
     },
@@ -873,7 +881,7 @@ const ranksArguments = `{
     },
     "finish": {
       "type": "string",
-      "description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror",
+      "description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell, between ` + "`matt`" + ` and ` + "`glossy`" + `.\nglossy: Like a mirror",
       "enum": ["matt", "satin", "glossy"]
     },
     "list": {
@@ -899,7 +907,7 @@ const ranksArguments = `{
       "description": "A list, although its elements are bytes",
       "items": {
         "type": "string",
-        "description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror",
+        "description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell, between ` + "`matt`" + ` and ` + "`glossy`" + `.\nglossy: Like a mirror",
         "enum": ["matt", "satin", "glossy"]
       }
     },
@@ -951,7 +959,7 @@ const ranksArguments = `{
         },
         "propertyNames": {"description": "How heavy it is.", "enum": ["light", "normal", "heavy", "100"]}
       },
-      "propertyNames": {"description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror", "enum": ["matt", "satin", "glossy"]}
+      "propertyNames": {"description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell, between ` + "`matt`" + ` and ` + "`glossy`" + `.\nglossy: Like a mirror", "enum": ["matt", "satin", "glossy"]}
     }
   },
   "required": ["urgency", "weight", "list", "finishes", "pair", "counts", "by_weight", "keyed"],
@@ -973,7 +981,7 @@ const ranksResult = `{
     },
     "default": {
       "type": "string",
-      "description": "How soon it has to be done.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down",
+      "description": "How soon the others are: ` + "`soon`" + `, unless it is ` + "`http`" + `.\nnone: The zero value.\nsoon: This week\ntoday: Before midnight.\nhttp: When the website is down",
       "enum": ["none", "soon", "today", "http"],
       "default": "soon"
     },
@@ -984,7 +992,7 @@ const ranksResult = `{
     },
     "finish": {
       "type": "string",
-      "description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror",
+      "description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell, between ` + "`matt`" + ` and ` + "`glossy`" + `.\nglossy: Like a mirror",
       "enum": ["matt", "satin", "glossy"]
     },
     "list": {
@@ -1010,7 +1018,7 @@ const ranksResult = `{
       "description": "A list, although its elements are bytes",
       "items": {
         "type": "string",
-        "description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror",
+        "description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell, between ` + "`matt`" + ` and ` + "`glossy`" + `.\nglossy: Like a mirror",
         "enum": ["matt", "satin", "glossy"]
       }
     },
@@ -1061,7 +1069,7 @@ const ranksResult = `{
         },
         "propertyNames": {"description": "How heavy it is.", "enum": ["light", "normal", "heavy", "100"]}
       },
-      "propertyNames": {"description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror", "enum": ["matt", "satin", "glossy"]}
+      "propertyNames": {"description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell, between ` + "`matt`" + ` and ` + "`glossy`" + `.\nglossy: Like a mirror", "enum": ["matt", "satin", "glossy"]}
     }
   },
   "required": [
@@ -1087,7 +1095,7 @@ const preferredResult = `{
     },
     "finish": {
       "type": "string",
-      "description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror",
+      "description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell, between ` + "`matt`" + ` and ` + "`glossy`" + `.\nglossy: Like a mirror",
       "enum": ["matt", "satin", "glossy"]
     }
   },
@@ -1163,7 +1171,7 @@ const preferenceAnswer = `{
     },
     "finishes": {
       "type": "array",
-      "description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell.\nglossy: Like a mirror",
+      "description": "How a wall shines.\nmatt: Like chalk\nsatin: Like an eggshell, between ` + "`matt`" + ` and ` + "`glossy`" + `.\nglossy: Like a mirror",
       "items": {"type": "string", "enum": ["matt", "satin", "glossy"]},
       "minItems": 1,
       "uniqueItems": true

@@ -26,14 +26,14 @@ func Service(name, text string, tools Names) string {
 
 // Field describes a property by the comment of its field. A property is a value, so "Branch is the branch to build"
 // becomes "The branch to build", while "DryRun skips the upload" becomes "`dry_run` skips the upload".
-func Field(goName, jsonName string, boolean bool, text string, others Names) string {
-	return rewrite(subject{goName: goName, shown: code(jsonName), boolean: boolean}, text, others)
+func Field(goName, jsonName string, boolean bool, text string, others ...Names) string {
+	return rewrite(subject{goName: goName, shown: code(jsonName), boolean: boolean}, text, others...)
 }
 
 // Type describes values by the comment of their type. Their readers do not know the type, so "RetryPolicy limits the
 // tries" becomes "Retry policy limits the tries".
 func Type(name, text string) string {
-	return rewrite(subject{goName: name, shown: strings.Join(splitName(name), " ")}, text, nil)
+	return rewrite(subject{goName: name, shown: strings.Join(splitName(name), " ")}, text)
 }
 
 // Value describes a value that readers know by its name, such as the code of an error or the constant of an enum:
@@ -43,17 +43,12 @@ func Value(goName, shown, text string, others Names) string {
 }
 
 // Enum describes the values of an enum by the description of its type, which may name its constants.
-func Enum(text string, constants Names) string { return replaceNames(text, constants.shown()) }
+func Enum(text string, constants Names) string { return replaceNames(text, constants.show) }
 
-// shown returns the names of several words as code.
-func (n Names) shown() Names {
-	names := Names{}
-	for goName, name := range n {
-		if isPhrase(goName) {
-			names[goName] = code(name)
-		}
-	}
-	return names
+// show returns what stands for a word in a description, if it is a name of several words.
+func (n Names) show(word string) (shown string, ok bool) {
+	name, ok := n[word]
+	return code(name), ok && isPhrase(word)
 }
 
 // subject is the tool, property, type or value that a comment describes.
@@ -78,11 +73,19 @@ func code(name string) string {
 }
 
 // rewrite describes a subject by a text that begins with its Go name, or with anything else.
-func rewrite(s subject, text string, others Names) string {
-	names := others.shown()
-	names[s.goName] = s.shown
-	text = replaceNames(s.cutName(text), names)
-	return upperFirst(text)
+func rewrite(s subject, text string, others ...Names) string {
+	show := func(word string) (shown string, ok bool) {
+		if word == s.goName {
+			return s.shown, true
+		}
+		for _, names := range others {
+			if shown, ok = names.show(word); ok {
+				break
+			}
+		}
+		return shown, ok
+	}
+	return upperFirst(replaceNames(s.cutName(text), show))
 }
 
 // cutName removes the Go name that a text begins with, if the rest reads as a sentence.
@@ -180,7 +183,7 @@ func thirdPerson(verb string) []string {
 
 // replaceNames replaces the Go names in a text. A name of one word stays if it may be an ordinary word: in capitals, such
 // as "URL", at the beginning of a sentence, or as a part of code or of a longer word.
-func replaceNames(text string, names Names) string {
+func replaceNames(text string, show func(word string) (shown string, ok bool)) string {
 	var out []byte
 	line, span := false, false // whether the text is in a line or a span of code
 	for i := 0; i < len(text); {
@@ -189,7 +192,7 @@ func replaceNames(text string, names Names) string {
 		}
 		word := text[i : i+max(1, wordLength(text[i:]))]
 		i += len(word)
-		shown, known := names[word]
+		shown, known := show(word)
 		if !known || shown == word {
 			span = span != (word == "`")
 			out = append(out, word...)

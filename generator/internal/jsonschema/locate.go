@@ -19,15 +19,15 @@ type Place struct {
 // names from the root to the part, and goes through references. If the path leaves the type, the place is the last field
 // on it.
 func (d *Deriver) Locate(t types.Type, path []string) Place {
-	var place Place
 	t = pointee(types.Unalias(t))
+	var owner types.Type // of the last field
+	var last field
 	for len(path) > 0 {
 		next, used := types.Type(nil), 1
 		switch path[0] {
 		case "properties":
 			if f, ok := d.findField(t, path[1]); ok {
-				place = d.placeOf(t, f)
-				next = f.variable.Type()
+				owner, last, next = t, f, f.variable.Type()
 			}
 			used = 2
 		case "patternProperties", "additionalProperties", "items":
@@ -39,10 +39,11 @@ func (d *Deriver) Locate(t types.Type, path []string) Place {
 			next, used = t, 2
 		}
 		if next == nil {
-			return place
+			return d.placeOf(owner, last)
 		}
 		t, path = innermost(next), path[used:]
 	}
+	place := d.placeOf(owner, last)
 	if named, ok := t.(*types.Named); ok {
 		place.Type = d.typeName(named)
 		place.TypePos, _ = d.declarationOf(named)
@@ -51,8 +52,11 @@ func (d *Deriver) Locate(t types.Type, path []string) Place {
 	return place
 }
 
-// placeOf returns the place of a field of a type.
+// placeOf returns the place of a field of a type, or an empty one if the type is nil.
 func (d *Deriver) placeOf(t types.Type, f field) Place {
+	if t == nil {
+		return Place{}
+	}
 	place := Place{Owner: "struct"}
 	if named, ok := t.(*types.Named); ok {
 		place.Owner = d.typeName(named)

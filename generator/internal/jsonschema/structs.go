@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"go/types"
-	"maps"
 	"slices"
 	"strings"
 
@@ -140,7 +139,7 @@ func (g *graph) readMember(f field, names description.Names) (tag, *schema) {
 		}
 		quote(s)
 	}
-	names = g.addConstants(names, s)
+	constants := g.constantsOf(s)
 	own := s.Description // of its type
 	s.Description = ""
 	if hasKey(tag.parts, "enum") {
@@ -157,7 +156,7 @@ func (g *graph) readMember(f field, names description.Names) (tag, *schema) {
 	if tag.nullable {
 		g.nullable[s] = true
 	}
-	s.Description = cmp.Or(s.Description, f.tag.Get("jsonschema_description"), tag.description, g.describeField(f, names))
+	s.Description = cmp.Or(s.Description, f.tag.Get("jsonschema_description"), tag.description, g.describeField(f, names, constants))
 	if e := g.enumOf[s]; e != nil {
 		s.Description = e.appendMeanings(cmp.Or(s.Description, e.about))
 	} else {
@@ -171,27 +170,25 @@ func (g *graph) readMember(f field, names description.Names) (tag, *schema) {
 	return tag, s
 }
 
-// addConstants returns the names with those of the constants that a value or the elements of a list can be.
-func (g *graph) addConstants(names description.Names, s *schema) description.Names {
+// constantsOf returns the names of the constants that a value or the elements of a list can be.
+func (g *graph) constantsOf(s *schema) description.Names {
 	for ; s != nil; s = s.Items {
 		if e := g.enumOf[s]; e != nil {
-			all := maps.Clone(e.names)
-			maps.Copy(all, names)
-			return all
+			return e.names
 		}
 	}
-	return names
+	return nil
 }
 
 // describeField returns the description of a field by its comment.
-func (g *graph) describeField(f field, names description.Names) string {
+func (g *graph) describeField(f field, names ...description.Names) string {
 	about := g.docs.find(f.variable)
 	if about.deprecated && g.docs.isOwn(f.variable) {
 		g.noteField(f, "is deprecated, which models do not see; say so in the first paragraph of its comment, or remove the field")
 	}
 	basic, _ := pointee(f.variable.Type()).Underlying().(*types.Basic)
 	boolean := basic != nil && basic.Info()&types.IsBoolean != 0
-	return description.Field(f.variable.Name(), f.name, boolean, about.doc, names)
+	return description.Field(f.variable.Name(), f.name, boolean, about.doc, names...)
 }
 
 // integerText is the text of an integer in JSON.

@@ -24,8 +24,9 @@ import (
 // may not.
 const discoverPatience = 5 * time.Second
 
-// nameServer adds the server's name and version to the _meta of a result of 2026-07-28. It returns the result unchanged
-// if it has them already, or if the SDK does not tell them.
+// nameServer adds the server's name and version to the _meta of a result of 2026-07-28 that is encoded already. It returns
+// the result unchanged if it has them, or if the SDK does not tell them. Those of tasks/* get them as they are encoded, by
+// [protocol.WithServerInfo].
 func (g *Gateway) nameServer(ctx context.Context, x exchange, result json.RawMessage) json.RawMessage {
 	object := wire.NewObject(result)
 	if object.Has("_meta", spec.MetaServerInfo) {

@@ -122,11 +122,8 @@ func (g *Gateway) answerModernTask(x exchange, caller taskserver.Caller) {
 		return
 	}
 	g.answerWithHooks(x, caller, work{run: func(ctx context.Context) (json.RawMessage, error) {
-		result, err := method(ctx, g.server, caller, m.Params)
-		if err != nil {
-			return nil, err
-		}
-		return g.nameServer(ctx, x, result), nil
+		named := protocol.WithServerInfo(ctx, func(ctx context.Context) json.RawMessage { return g.findServerInfo(ctx, x) })
+		return method(named, g.server, caller, m.Params)
 	}})
 }
 

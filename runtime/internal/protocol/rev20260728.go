@@ -181,6 +181,7 @@ func (Server20260728) get(ctx context.Context, s *taskserver.Backend, caller tas
 	if err != nil {
 		return nil, err
 	}
+	t.Meta = addServerInfo(ctx, t.Meta)
 	return json.Marshal(t)
 }
 
@@ -228,7 +229,7 @@ func (Server20260728) update(ctx context.Context, s *taskserver.Backend, caller 
 	if err := s.Answer(ctx, caller, id, responses); err != nil {
 		return nil, err
 	}
-	return json.Marshal(wire.UpdateTaskResult{ResultType: wire.ResultTypeComplete})
+	return json.Marshal(wire.UpdateTaskResult{Meta: addServerInfo(ctx, nil), ResultType: wire.ResultTypeComplete})
 }
 
 // cancel acknowledges, also if the task has ended (E-54, E-58, EX-04).
@@ -240,7 +241,7 @@ func (Server20260728) cancel(ctx context.Context, s *taskserver.Backend, caller 
 	if err := s.Stop(ctx, caller, id); err != nil {
 		return nil, err
 	}
-	return json.Marshal(wire.CancelTaskResult{ResultType: wire.ResultTypeComplete})
+	return json.Marshal(wire.CancelTaskResult{Meta: addServerInfo(ctx, nil), ResultType: wire.ResultTypeComplete})
 }
 
 // Check implements Server: each request has to declare the extension (E-77).

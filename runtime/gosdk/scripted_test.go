@@ -281,7 +281,7 @@ func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 			defer stop()
 			send := func(message string) { _, _ = fmt.Fprintf(writer, ": x\n\ndata: %s%s\n\n", s.before, message) }
 			reply.stream(send)
-			if message != "" {
+			if message != "" && r.Context().Err() == nil { // otherwise the client has left, and its connection reads no more
 				send(message)
 			}
 			_ = writer.Close()

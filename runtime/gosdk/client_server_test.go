@@ -16,6 +16,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/runtime/taskserver"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -67,6 +68,30 @@ func TestEndShowsOnAPipe(t *testing.T) {
 		}
 		if _, err := second.Wait(soon); !errors.Is(err, mcptask.ErrDisconnected) {
 			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
+// TestEndShowsEachTime: a server ends a subscription with its last task, which is no failure, so that the client learns of
+// the ends of the next tasks as soon.
+func TestEndShowsEachTime(t *testing.T) {
+	t.Parallel()
+	rules.Covers(t, "E-62")
+	bubble.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		tasks, sdk := newServer(t, taskserver.Options{}, rarely(release))
+		wire, _ := servePipes(t, wirecheck.Legacy, tasks, sdk)
+		conn := dialOver(t, wire, gosdk.ClientOptions{Revision: wiretest.ModernRevision})
+		for i := range 12 {
+			call := startWait(t, conn)
+			time.AfterFunc(300*time.Millisecond, func() { release <- struct{}{} })
+			began := time.Now()
+			if text, err := call.Wait(t.Context()); err != nil || text != "released" {
+				t.Fatalf("%q, %v", text, err)
+			}
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("the end of task %d shows after %v", i, took)
+			}
 		}
 	})
 }

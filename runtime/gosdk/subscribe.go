@@ -49,6 +49,7 @@ func (c *conn) subscribe(ctx context.Context, ids []string, s *subscription) err
 				return
 			}
 			c.logState(state)
+			s.recordState(state)
 			c.watches.deliverState(true, state)
 		}
 	}

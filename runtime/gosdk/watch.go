@@ -63,7 +63,8 @@ type watch struct {
 type subscription struct {
 	w        *watches
 	ids      []string
-	live     map[string]bool // the tasks that the server agreed to tell of; nil until it has
+	live     map[string]bool // the tasks that the server agreed to tell of and that have not ended; nil until it has agreed
+	ended    bool            // a task of live has ended
 	began    time.Time       // when it agreed
 	cancel   context.CancelCauseFunc
 	patience *time.Timer
@@ -251,6 +252,16 @@ func (s *subscription) recordAgreed(taskIDs []string, tasks bool) {
 	}
 }
 
+// recordState records a state that the server told of.
+func (s *subscription) recordState(state mcptask.Snapshot) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	if state.Done() && s.live[state.TaskID] {
+		delete(s.live, state.TaskID)
+		s.ended = true
+	}
+}
+
 // countArrival counts a subscription of the generation that is live or has failed. The mutex of
 // watches is held.
 func (g *generation) countArrival(err error) {
@@ -297,6 +308,8 @@ func (w *watches) recordEnd(s *subscription, err error) {
 	var wire *mcptask.Error
 	switch {
 	case errors.Is(err, errUnneeded):
+	case err == nil && s.ended && len(s.live) == 0: // a server ends it with its last task
+		w.failures = 0
 	case errors.Is(err, errNoSubscriptions),
 		errors.As(err, &wire) && (wire.Code == mcptask.CodeMethodNotFound || wire.Code == spec.CodeMissingClientCapability):
 		w.off = true

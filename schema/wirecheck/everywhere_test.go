@@ -83,6 +83,7 @@ var untapped = map[string]string{
 	"runtime/gateway/gateway_test.go serve":                                       "its callers have the tap, or no server behind the gateway that answers",
 	"runtime/gosdk/example_test.go ExampleNewHandler":                             "reads as a user's program does; other tests of gosdk have the same traffic",
 	"runtime/gosdk/example_test.go ExampleAddTaskTool":                            "as ExampleNewHandler",
+	"runtime/gosdk/example_origins_test.go ExampleAllowOrigins":                   "reads as a user's program does; no request reaches the server",
 	"runtime/gosdk/example_test.go ExampleStdioTransport":                         "as ExampleNewHandler",
 	"cmd/mcptask/call_test.go serveCalls":                                         "speaks on standard pipes to the command that started it; TestScripts has the same traffic over HTTP",
 	"examples/hosts/demopicture_test.go TestDemoPicture":                          "serves a recording to a browser, and speaks no protocol",

@@ -167,7 +167,9 @@ func (g *Gateway) ServeHTTP(response http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost:
 		if x := g.readPost(w, r, principal); x != nil {
 			defer x.leave()
-			g.route(x)
+			if x.admitCall() {
+				g.route(x)
+			}
 		}
 	case isModernVersion(r.Header.Get(versionHeader)) && !g.serveRequests:
 		refuse(w, http.StatusBadRequest, nil, g.unsupportedError(r.Header.Get(versionHeader)))

@@ -138,7 +138,7 @@ func (g *Gateway) forwardBatch(w http.ResponseWriter, r *http.Request, principal
 	}
 	for _, each := range batch {
 		m, refusal := parseMessage(each)
-		if refusal != nil || m.meta.Version != nil || m.Method == "initialize" || g.isOurs(m) {
+		if refusal != nil || m.meta.Version != nil || m.Method == "initialize" || g.isOurs(m) || findCallCheck(r) != nil && m.Method == "tools/call" {
 			return false
 		}
 	}

@@ -1,9 +1,15 @@
 package gosdk
 
 import (
+	"context"
+	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 )
 
 // RequireBearerToken is like auth.RequireBearerToken of the SDK, but each 401 has the header WWW-Authenticate: Bearer, as
@@ -35,4 +41,34 @@ func (c *challenger) WriteHeader(status int) {
 		h.Set("WWW-Authenticate", challenge)
 	}
 	c.ResponseWriter.WriteHeader(status)
+}
+
+// RequireToolScopes refuses a call of a tool if the bearer token lacks one of the tool's scopes. The refusal is an HTTP 403
+// that names the scopes, so that the client can ask its user for them and repeat the call. No task is made. Tools without
+// an entry need no scope here. The scopes of a tool must include those that [RequireBearerToken] requires, because some
+// clients ask for no others then. Requests about tasks that exist are not checked: the tasks belong to their principal.
+//
+// handler is that of [NewHandler], and [RequireBearerToken] stands in front. metadataURL is that of its options.
+// RequireToolScopes panics if handler is another one, because nothing would check the calls.
+func RequireToolScopes(handler http.Handler, scopes map[string][]string, metadataURL string) http.Handler {
+	g, ok := handler.(*gateway.Gateway)
+	if !ok {
+		panic(fmt.Sprintf("gosdk: RequireToolScopes needs the handler of NewHandler, and got %T", handler))
+	}
+	return g.CheckCalls(func(ctx context.Context, tool string) (challenge, reason string) {
+		var granted []string
+		if token := auth.TokenInfoFromContext(ctx); token != nil {
+			granted = token.Scopes
+		}
+		isMissing := func(scope string) bool { return !slices.Contains(granted, scope) }
+		if !slices.ContainsFunc(scopes[tool], isMissing) {
+			return "", ""
+		}
+		needed := strings.Join(scopes[tool], " ")
+		challenge = fmt.Sprintf(`Bearer error="insufficient_scope", scope=%q`, needed)
+		if metadataURL != "" {
+			challenge += fmt.Sprintf(`, resource_metadata=%q`, metadataURL)
+		}
+		return challenge, "the token needs the scopes " + needed
+	})
 }

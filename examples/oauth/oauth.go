@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/MicahParks/keyfunc/v3"
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/time/rate"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+)
+
+// oauth makes a server a resource server of OAuth 2: it takes the access tokens of one authorization server.
+type oauth struct {
+	// resource is the URL by which clients call the server, such as https://releases.example.com/mcp. Behind a proxy it
+	// is that of the proxy.
+	resource string
+	// audience is the audience that tokens must have. If it is empty, it is resource, as the MCP specification has it.
+	audience string
+	// issuer is the authorization server, exactly as it names itself in its tokens.
+	issuer string
+	// jwks is the URL of the authorization server's public keys: jwks_uri in its metadata.
+	jwks string
+	// scopes are what every token needs.
+	scopes []string
+	// toolScopes are what a token needs to call a tool, by the name of the tool.
+	toolScopes map[string][]string
+}
+
+// metadataPath is the path of the metadata of a resource at the root of its host (RFC 9728, section 3.1).
+const metadataPath = "/.well-known/oauth-protected-resource"
+
+// protect puts the check of tokens in front of the handler of gosdk.NewHandler. It adds the metadata, by which clients
+// find the authorization server, to mux. The keys are read until ctx ends.
+func (o oauth) protect(ctx context.Context, mux *http.ServeMux, handler http.Handler) (http.Handler, error) {
+	resource, err := url.Parse(o.resource)
+	if err != nil || resource.Host == "" || resource.Scheme != "https" && resource.Scheme != "http" || resource.RawQuery != "" || resource.Fragment != "" {
+		return nil, fmt.Errorf("the resource %q is not the URL of a server: give the one that clients call, such as https://releases.example.com/mcp", o.resource)
+	}
+	if o.issuer == "" || o.jwks == "" {
+		return nil, errors.New("the authorization server is not known: give its issuer and the URL of its keys")
+	}
+	verify, err := o.newVerifier(ctx)
+	if err != nil {
+		return nil, err
+	}
+	metadata := auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
+		Resource:               o.resource,
+		AuthorizationServers:   []string{o.issuer},
+		ScopesSupported:        o.scopes,
+		BearerMethodsSupported: []string{"header"},
+	})
+	path := strings.TrimSuffix(metadataPath+resource.EscapedPath(), "/")
+	mux.Handle(path, metadata)
+	if path != metadataPath {
+		mux.Handle(metadataPath, metadata) // for clients that look only there
+	}
+	metadataURL := resource.Scheme + "://" + resource.Host + path
+	admit := gosdk.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{ResourceMetadataURL: metadataURL, Scopes: o.scopes})
+	return admit(gosdk.RequireToolScopes(handler, o.toolScopes, metadataURL)), nil
+}
+
+// algorithms are the signatures that a token may have. None of them has a secret, so a public key cannot make one.
+var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+
+// claims are the claims of an access token (RFC 9068) that the server reads.
+type claims struct {
+	jwt.RegisteredClaims
+	Scope scopes `json:"scope"`
+	// Scp is what Microsoft Entra and Okta write in place of scope.
+	Scp scopes `json:"scp"`
+	// Confirmation binds the token to a key of the client (RFC 7800).
+	Confirmation json.RawMessage `json:"cnf"`
+}
+
+// scopes are written as a list, or as a text with blanks.
+type scopes []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *scopes) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) != nil {
+		return json.Unmarshal(data, (*[]string)(s))
+	}
+	*s = strings.Fields(text)
+	return nil
+}
+
+// newVerifier returns the check of an access token. It reads the keys of the authorization server now, each hour, and at
+// most once a minute for a token whose key it does not know.
+func (o oauth) newVerifier(ctx context.Context) (auth.TokenVerifier, error) {
+	keys, err := keyfunc.NewDefaultOverrideCtx(ctx, []string{o.jwks}, keyfunc.Override{
+		HTTPTimeout:       10 * time.Second,
+		RateLimitWaitMax:  10 * time.Second,
+		RefreshUnknownKID: rate.NewLimiter(rate.Every(time.Minute), 1),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the keys of the authorization server: %w", err)
+	}
+	audience := o.audience
+	if audience == "" {
+		audience = o.resource
+	}
+	parser := jwt.NewParser(jwt.WithValidMethods(algorithms), jwt.WithIssuer(o.issuer), jwt.WithAudience(audience),
+		jwt.WithExpirationRequired(), jwt.WithLeeway(10*time.Second)) // for clocks that differ
+	return func(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
+		var c claims
+		_, err := parser.ParseWithClaims(token, &c, func(token *jwt.Token) (any, error) {
+			if err := checkHeader(token.Header); err != nil {
+				return nil, err
+			}
+			return keys.KeyfuncCtx(ctx)(token)
+		})
+		switch {
+		case errors.Is(err, jwt.ErrTokenUnverifiable):
+			if known, _ := keys.Storage().KeyReadAll(ctx); len(known) == 0 { // not the client's fault, so no 401
+				return nil, errors.New("the keys of the authorization server cannot be read now: try again later")
+			}
+		case errors.Is(err, jwt.ErrTokenInvalidIssuer):
+			err = fmt.Errorf("its issuer is %q, and this server takes tokens of %q", c.Issuer, o.issuer)
+		case errors.Is(err, jwt.ErrTokenInvalidAudience):
+			err = fmt.Errorf("its audience is %q, and that of this server is %q", c.Audience, audience)
+		case err == nil && c.Subject == "":
+			err = errors.New("it has no subject, so it belongs to no user")
+		case err == nil && c.Confirmation != nil:
+			err = errors.New("it is bound to a key of the client, which this server does not check")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", auth.ErrInvalidToken, err)
+		}
+		return &auth.TokenInfo{UserID: c.Subject, Scopes: slices.Concat(c.Scope, c.Scp), Expiration: c.ExpiresAt.Time}, nil
+	}, nil
+}
+
+// checkHeader refuses tokens that are no access tokens, or that need what this program does not know.
+func checkHeader(header map[string]any) error {
+	if _, ok := header["crit"]; ok {
+		return errors.New("its header has critical parameters")
+	}
+	kind, ok := header["typ"]
+	if !ok {
+		return nil
+	}
+	name, _ := kind.(string)
+	switch strings.TrimPrefix(strings.ToLower(name), "application/") {
+	case "jwt", "at+jwt":
+		return nil
+	}
+	return fmt.Errorf("its type is %q, and that of an access token is at+jwt or JWT", name)
+}

@@ -12,9 +12,10 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 )
 
-// RequireBearerToken is like auth.RequireBearerToken of the SDK, but each 401 has the header WWW-Authenticate: Bearer, as
-// HTTP requires. The SDK sends this header only if options has scopes or the URL of resource metadata. options may be
-// nil. The handler gets the ResponseWriter of the request unchanged.
+// RequireBearerToken is like auth.RequireBearerToken of the SDK, but each refusal says why in the header WWW-Authenticate,
+// as HTTP and OAuth require. The SDK sends this header only if options has scopes or the URL of resource metadata, and
+// without the error by which clients know that they have to ask for more scopes. options may be nil. The handler gets the
+// ResponseWriter of the request unchanged.
 func RequireBearerToken(verify auth.TokenVerifier, options *auth.RequireBearerTokenOptions) func(http.Handler) http.Handler {
 	require := auth.RequireBearerToken(verify, options)
 	return func(next http.Handler) http.Handler {
@@ -33,12 +34,19 @@ type challenger struct {
 
 // WriteHeader implements http.ResponseWriter.
 func (c *challenger) WriteHeader(status int) {
-	if h := c.Header(); status == http.StatusUnauthorized && h.Get("WWW-Authenticate") == "" {
-		challenge := "Bearer"
-		if c.request.Header.Get("Authorization") != "" { // a request without a token gets no error code (RFC 6750, section 3.1)
-			challenge += ` error="invalid_token"`
-		}
-		h.Set("WWW-Authenticate", challenge)
+	h := c.Header()
+	var params []string
+	switch {
+	case status == http.StatusForbidden:
+		params = append(params, `error="insufficient_scope"`)
+	case status == http.StatusUnauthorized && c.request.Header.Get("Authorization") != "": // a request without a token gets no error code (RFC 6750, section 3.1)
+		params = append(params, `error="invalid_token"`)
+	}
+	if _, others, ok := strings.Cut(h.Get("WWW-Authenticate"), " "); ok {
+		params = append(params, others)
+	}
+	if status == http.StatusUnauthorized || status == http.StatusForbidden {
+		h.Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(params, ", ")))
 	}
 	c.ResponseWriter.WriteHeader(status)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 )
 
-// TestRequireBearerToken checks that each 401 names the scheme, and that the handler gets the writer as it came.
+// TestRequireBearerToken checks that each refusal has its challenge, and that the handler gets the writer as it came.
 func TestRequireBearerToken(t *testing.T) {
 	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
 		if token != "right" {
@@ -21,6 +21,7 @@ func TestRequireBearerToken(t *testing.T) {
 		return &auth.TokenInfo{UserID: "alice", Expiration: time.Now().Add(time.Hour)}, nil
 	}
 	metadata := &auth.RequireBearerTokenOptions{ResourceMetadataURL: "https://example.com/.well-known/oauth-protected-resource"}
+	scopes := &auth.RequireBearerTokenOptions{Scopes: []string{"ci"}}
 	for _, c := range []struct {
 		name, authorization string
 		options             *auth.RequireBearerTokenOptions
@@ -31,6 +32,8 @@ func TestRequireBearerToken(t *testing.T) {
 		{"a wrong token", "Bearer wrong", nil, http.StatusUnauthorized, `Bearer error="invalid_token"`},
 		{"another scheme", "Basic eDp5", nil, http.StatusUnauthorized, `Bearer error="invalid_token"`},
 		{"metadata", "", metadata, http.StatusUnauthorized, `Bearer resource_metadata="https://example.com/.well-known/oauth-protected-resource"`},
+		{"a wrong token, with metadata", "Bearer wrong", metadata, http.StatusUnauthorized, `Bearer error="invalid_token", resource_metadata="https://example.com/.well-known/oauth-protected-resource"`},
+		{"a token without the scope", "Bearer right", scopes, http.StatusForbidden, `Bearer error="insufficient_scope", scope="ci"`},
 		{"the token", "Bearer right", nil, http.StatusNoContent, ""},
 	} {
 		w := httptest.NewRecorder()
